@@ -1,0 +1,2 @@
+//! The program `cupola`.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Every primitive on the CPU.

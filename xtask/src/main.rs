@@ -1,0 +1,2 @@
+//! Tasks that CI runs.
+fn main() {}
