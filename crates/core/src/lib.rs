@@ -1,1 +1,27 @@
 //! Cupola's language: lazy arrays, primitives, transforms, graphs and the planner. No kernels.
+//!
+//! Everything is one immutable graph of primitives. An [`Array`] is a handle on a node of it;
+//! `eval`, `compile` and a saved package all reach a device by the same planner.
+
+#![deny(unsafe_code)]
+
+mod array;
+pub mod backend;
+pub mod device;
+mod dtype;
+mod error;
+mod eval;
+pub mod graph;
+pub mod ops;
+pub mod plan;
+pub mod prim;
+mod shape;
+pub mod transform;
+
+pub use array::Array;
+pub use device::{Device, DeviceKind, Stream};
+pub use dtype::{DType, Element, Kind, Scalar};
+pub use error::{Error, Result};
+pub use shape::{
+    Aval, Dims, Layout, Shape, is_row_major, normalize_axes, normalize_axis, reshape_strides,
+};

@@ -1,0 +1,274 @@
+//! The contract between the planner and a device, and the registry of devices.
+
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
+
+use crate::device::Device;
+use crate::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+use crate::plan::body::Body;
+use crate::prim::{Op, ReduceKind};
+use crate::shape::{Aval, Dims};
+
+/// A device that runs plans.
+pub trait Backend: Send + Sync {
+    /// Which device this is.
+    fn device(&self) -> Device;
+
+    /// What a person should know of it: its name, its instruction sets, its memory.
+    fn description(&self) -> String;
+
+    /// What the planner must keep to.
+    fn limits(&self) -> &Limits;
+
+    /// Whether the device can run `op` on these inputs.
+    fn support(&self, op: &Op, inputs: &[Aval]) -> Support;
+
+    /// Memory for `bytes` bytes, of undefined content.
+    fn alloc(&self, bytes: usize) -> Result<Buffer>;
+
+    /// Memory that holds a copy of `bytes`.
+    fn upload(&self, bytes: &[u8]) -> Result<Buffer>;
+
+    /// Copies from `offset` bytes into the buffer to `out`.
+    fn download(&self, buffer: &Buffer, offset: usize, out: &mut [u8]) -> Result<()>;
+
+    /// Makes a segment ready to run many times. It is kept in the plan.
+    fn prepare(&self, segment: &Segment) -> Result<Arc<dyn Executable>>;
+
+    /// How much memory is in use.
+    fn memory(&self) -> MemoryStats;
+
+    /// Gives memory that is kept for reuse back to the system.
+    fn trim(&self);
+
+    /// Waits for all work that was given to the device.
+    fn synchronize(&self) -> Result<()>;
+}
+
+/// A segment that is ready to run.
+pub trait Executable: Send + Sync {
+    /// Runs on these buffers. The planner guarantees that outputs overlap no input, but for the
+    /// in-place pairs that [`Segment::may_alias`] allows.
+    fn run(&self, args: &Args<'_>) -> Result<()>;
+}
+
+/// What a segment runs on.
+pub struct Args<'a> {
+    /// One region an input of the segment.
+    pub inputs: &'a [Region<'a>],
+    /// One region an output of the segment.
+    pub outputs: &'a [Region<'a>],
+    /// The values of the segment's scalars, each already of its dtype: the element's bytes.
+    pub scalars: &'a [[u8; 8]],
+}
+
+/// A place in a buffer.
+#[derive(Clone, Copy)]
+pub struct Region<'a> {
+    /// The memory.
+    pub buffer: &'a Buffer,
+    /// The element at index 0 along every axis, counted in elements.
+    pub offset: isize,
+}
+
+/// A piece of a plan that one executable runs: one kernel, or a few.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Segment {
+    /// What to compute.
+    pub kernel: Kernel,
+    /// The inputs: for a body the strides are along its iteration shape (0 where it repeats), for
+    /// an op along the input's own axes.
+    pub inputs: Vec<Operand>,
+    /// The outputs, likewise.
+    pub outputs: Vec<Operand>,
+    /// The dtypes of the run-time scalars.
+    pub scalars: Vec<DType>,
+    /// An elementwise program to run on the op's only output, in place, as soon as an element of
+    /// it is there. Only for [`Kernel::Op`].
+    pub epilogue: Option<Epilogue>,
+}
+
+/// What a segment computes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Kernel {
+    /// An elementwise program over its shape. All movement is this, with strides on either side.
+    Map(Body),
+    /// An elementwise program with one output, folded over `axes` of its shape.
+    Reduce {
+        /// What feeds the reduction.
+        body: Body,
+        /// What to fold with.
+        kind: ReduceKind,
+        /// The axes that go; sorted.
+        axes: Dims,
+    },
+    /// A primitive that is neither elementwise, movement, reduction nor call.
+    Op(Op),
+}
+
+/// An input or output of a segment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Operand {
+    /// Shape and dtype.
+    pub aval: Aval,
+    /// Elements between neighbours along each axis.
+    pub strides: Vec<isize>,
+}
+
+/// An elementwise program that continues an op.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Epilogue {
+    /// The program, over the shape of the op's output. Its input 0 is the op's result, in place in
+    /// the output; its other inputs are the segment's inputs from `first_input` on. It has one
+    /// output, of the dtype of the op's result.
+    pub body: Body,
+    /// Where the program's further inputs start among the segment's inputs.
+    pub first_input: usize,
+}
+
+/// What a device can run at once.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// How many array inputs and outputs an elementwise program may have.
+    pub body_operands: usize,
+    /// How many instructions an elementwise program may have.
+    pub body_instructions: usize,
+}
+
+/// Whether a device runs an op.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Support {
+    /// It has a kernel.
+    Native,
+    /// A call that it runs as the primitives of its body.
+    Inline,
+    /// It cannot, and why.
+    Missing(String),
+}
+
+/// How much memory a device uses, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemoryStats {
+    /// Held by live buffers.
+    pub active: usize,
+    /// The most that was ever active.
+    pub peak: usize,
+    /// Kept for reuse.
+    pub cached: usize,
+}
+
+/// Memory of a device. A clone shares it; it goes back to the device when the last clone drops.
+#[derive(Clone)]
+pub struct Buffer(Arc<dyn Memory>);
+
+/// What a backend keeps behind a [`Buffer`].
+pub trait Memory: Any + Send + Sync {
+    /// The size in bytes.
+    fn bytes(&self) -> usize;
+    /// The device that it belongs to.
+    fn device(&self) -> Device;
+    /// The content, where the host can read it in place.
+    fn host(&self) -> Option<&[u8]>;
+    /// For the backend to find its own type again.
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl Buffer {
+    /// Wraps a backend's memory.
+    pub fn new(memory: impl Memory) -> Self {
+        Buffer(Arc::new(memory))
+    }
+
+    /// The size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    /// The device that it belongs to.
+    pub fn device(&self) -> Device {
+        self.0.device()
+    }
+
+    /// The content, where the host can read it in place.
+    pub fn host(&self) -> Option<&[u8]> {
+        self.0.host()
+    }
+
+    /// The backend's own type.
+    pub fn downcast<M: Memory>(&self) -> Option<&M> {
+        self.0.as_any().downcast_ref()
+    }
+
+    /// Whether no other clone exists: then it may be overwritten.
+    pub fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
+    /// Whether both share one memory.
+    pub fn same(&self, other: &Buffer) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl std::fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Buffer({} bytes on {})", self.bytes(), self.device())
+    }
+}
+
+/// How a backend crate makes its devices known: `inventory::submit!` one of these.
+pub struct Registration {
+    /// Finds the devices of this kind.
+    pub discover: fn() -> Vec<Arc<dyn Backend>>,
+}
+
+inventory::collect!(Registration);
+
+/// Every device that this program can use.
+pub fn backends() -> &'static [Arc<dyn Backend>] {
+    static FOUND: OnceLock<Vec<Arc<dyn Backend>>> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let mut found: Vec<_> =
+            inventory::iter::<Registration>().flat_map(|r| (r.discover)()).collect();
+        found.sort_by_key(|b| b.device());
+        found
+    })
+}
+
+/// The backend of `device`, or an error that lists the devices there are.
+pub fn backend(device: Device) -> Result<&'static Arc<dyn Backend>> {
+    backends().iter().find(|b| b.device() == device).ok_or_else(|| {
+        let there: Vec<_> = backends().iter().map(|b| b.device().to_string()).collect();
+        let there = if there.is_empty() { "none".into() } else { there.join(", ") };
+        Error::Device(format!("device {device} is not here; the devices are: {there}"))
+    })
+}
+
+impl Operand {
+    /// An operand without gaps.
+    pub fn contiguous(aval: &Aval) -> Self {
+        Operand { aval: aval.clone(), strides: aval.shape.row_major().to_vec() }
+    }
+}
+
+impl Segment {
+    /// Whether output `output` may take the memory of input `input`, when both start at the same
+    /// element: each output element must be written only after that same element was read.
+    pub fn may_alias(&self, output: usize, input: usize) -> bool {
+        match &self.kernel {
+            Kernel::Map(_) => {
+                let (o, i) = (&self.outputs[output], &self.inputs[input]);
+                o.aval.dtype.size() == i.aval.dtype.size()
+                    && o.strides == i.strides
+                    && crate::shape::is_row_major(&o.aval.shape, &o.strides)
+            }
+            Kernel::Reduce { .. } | Kernel::Op(_) => false,
+        }
+    }
+
+    /// The scalars' values as the bytes of their elements.
+    pub fn scalar_bytes(&self, values: &[Scalar]) -> Vec<[u8; 8]> {
+        self.scalars.iter().zip(values).map(|(d, v)| v.to_element(*d)).collect()
+    }
+}

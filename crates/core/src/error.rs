@@ -1,0 +1,98 @@
+//! One error type, by cause, whose text names the operation, the argument, the shapes and the dtypes.
+
+use std::sync::Arc;
+
+/// The result of anything in Cupola that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, by cause.
+///
+/// It is cheap to clone, because the failure of one evaluation is the error of every later read of
+/// what that evaluation should have made.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// Shapes that do not go together, or an axis that is not there.
+    #[error("{op}: {detail}")]
+    Shape {
+        /// The operation that was asked for.
+        op: &'static str,
+        /// What does not fit, with the shapes.
+        detail: String,
+    },
+    /// A dtype that the operation does not take.
+    #[error("{op}: {detail}")]
+    DType {
+        /// The operation that was asked for.
+        op: &'static str,
+        /// What does not fit, with the dtypes.
+        detail: String,
+    },
+    /// An argument outside its range.
+    #[error("{op}: {detail}")]
+    Argument {
+        /// The operation that was asked for.
+        op: &'static str,
+        /// Which argument, its value and what is allowed.
+        detail: String,
+    },
+    /// An array under `vmap` or `compile` was read.
+    #[error("{0}")]
+    Traced(String),
+    /// A derivative that does not exist.
+    #[error("{op}: {detail}")]
+    NoDerivative {
+        /// The operation that has none.
+        op: &'static str,
+        /// Why, and what to do instead.
+        detail: String,
+    },
+    /// A device that is not there, or that cannot do what was asked.
+    #[error("{0}")]
+    Device(String),
+    /// The device has no memory left for the request; everything that was there is still usable.
+    #[error("{device}: out of memory: {bytes} bytes asked for {what}")]
+    OutOfMemory {
+        /// The device.
+        device: String,
+        /// How much was asked for, in bytes.
+        bytes: usize,
+        /// What for.
+        what: String,
+    },
+    /// A file or stream that could not be read or written.
+    #[error("{path}: {detail}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What failed, and where in the file.
+        detail: String,
+    },
+    /// An earlier evaluation failed; this value was to come from it.
+    #[error("the evaluation that should have made this array failed: {0}")]
+    Failed(Arc<Error>),
+    /// A user's own error, from a custom function, a data set or a callback.
+    #[error("{0}")]
+    User(String),
+}
+
+impl Error {
+    /// Shapes that do not go together.
+    pub fn shape(op: &'static str, detail: impl Into<String>) -> Self {
+        Self::Shape { op, detail: detail.into() }
+    }
+
+    /// A dtype that the operation does not take.
+    pub fn dtype(op: &'static str, detail: impl Into<String>) -> Self {
+        Self::DType { op, detail: detail.into() }
+    }
+
+    /// An argument outside its range.
+    pub fn argument(op: &'static str, detail: impl Into<String>) -> Self {
+        Self::Argument { op, detail: detail.into() }
+    }
+
+    /// A file that could not be read or written.
+    pub fn io(path: impl AsRef<std::path::Path>, detail: impl std::fmt::Display) -> Self {
+        Self::Io { path: path.as_ref().display().to_string(), detail: detail.to_string() }
+    }
+}

@@ -1,0 +1,70 @@
+//! Movement that needs no copy.
+
+use crate::array::{Array, Progress, Value};
+use crate::prim::Movement;
+use crate::shape::{Aval, Layout, reshape_strides};
+
+/// The layout of `movement`'s result over the buffer of its input, if no copy is needed.
+pub(crate) fn view_layout(
+    movement: &Movement,
+    input: &Aval,
+    layout: &Layout,
+    output: &Aval,
+) -> Option<Layout> {
+    let (shape, strides) = (&input.shape, &layout.strides);
+    let mut offset = layout.offset;
+    let strides = match movement {
+        Movement::Reshape(_)
+        | Movement::Flatten { .. }
+        | Movement::Unflatten { .. }
+        | Movement::Squeeze(_)
+        | Movement::ExpandDims(_) => reshape_strides(shape, strides, &output.shape)?,
+        Movement::Transpose(axes) => axes.iter().map(|&a| strides[a]).collect(),
+        Movement::Broadcast(to) => {
+            let lead = to.rank() - shape.rank();
+            (0..to.rank())
+                .map(|i| match i.checked_sub(lead) {
+                    Some(axis) if shape[axis] == to[i] => strides[axis],
+                    _ => 0,
+                })
+                .collect()
+        }
+        Movement::Flip(axes) => {
+            let mut flipped = strides.clone();
+            for &axis in axes {
+                offset += strides[axis] * (shape[axis] as isize - 1).max(0);
+                flipped[axis] = -strides[axis];
+            }
+            flipped
+        }
+        Movement::Slice { start, strides: steps, .. } => {
+            let mut out = strides.clone();
+            for axis in 0..shape.rank() {
+                offset += strides[axis] * start[axis] as isize;
+                out[axis] = strides[axis] * steps[axis] as isize;
+            }
+            out
+        }
+        Movement::SliceUpdate { .. } | Movement::Pad { .. } | Movement::Concatenate { .. } => {
+            return None;
+        }
+    };
+    Some(Layout { strides, offset })
+}
+
+/// The result of `movement` right away, where the input is there, no transform needs to see the
+/// step, and no copy is needed.
+pub(crate) fn ready_view(movement: &Movement, input: &Array, output: &Aval) -> Option<Array> {
+    if input.node.is_traced() {
+        return None;
+    }
+    let state = input.node.state();
+    let Progress::Ready(values) = &state.progress else {
+        return None;
+    };
+    let value = &values[input.output as usize];
+    let layout = view_layout(movement, input.aval(), &value.layout, output)?;
+    let buffer = value.buffer.clone();
+    drop(state);
+    Some(Array::from_value(output.clone(), Value { buffer, layout }))
+}

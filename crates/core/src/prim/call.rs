@@ -1,0 +1,158 @@
+//! The two places where the set of primitives is open: composites with a body, and users' kernels.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::{Avals, Batched, Tangents, expect_inputs};
+use crate::array::Array;
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::shape::Aval;
+
+/// A composite: a graph of primitives that a backend may claim whole and the planner otherwise
+/// puts in its place.
+#[derive(Clone)]
+pub struct Call {
+    /// What the composite is called; a backend claims by it.
+    pub name: &'static str,
+    /// What it computes.
+    pub body: Arc<Graph>,
+    /// Derivatives that replace those of the body.
+    pub rules: Option<Arc<dyn CallRules>>,
+}
+
+/// Derivatives that replace those of a [`Call`]'s body.
+pub trait CallRules: Send + Sync {
+    /// Tangents of the outputs from inputs, outputs and tangents of the inputs; `None` to
+    /// differentiate the body.
+    fn jvp(
+        &self,
+        inputs: &[Array],
+        outputs: &[Array],
+        tangents: &[Option<Array>],
+    ) -> Result<Option<Tangents>>;
+
+    /// Cotangents of the inputs from inputs, outputs and cotangents of the outputs; `None` to
+    /// differentiate the body.
+    fn vjp(
+        &self,
+        inputs: &[Array],
+        outputs: &[Array],
+        cotangents: &[Option<Array>],
+    ) -> Result<Option<Tangents>>;
+}
+
+impl PartialEq for Call {
+    fn eq(&self, other: &Self) -> bool {
+        let rules = |c: &Call| c.rules.as_ref().map(|r| Arc::as_ptr(r).cast::<()>());
+        self.name == other.name && self.body == other.body && rules(self) == rules(other)
+    }
+}
+
+impl Eq for Call {}
+
+impl Hash for Call {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+        self.body.hash(state);
+    }
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Call({}, {} nodes)", self.name, self.body.nodes.len())
+    }
+}
+
+impl Call {
+    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+        expect_inputs(self.name, inputs, self.body.inputs.len())?;
+        for (have, want) in inputs.iter().zip(self.body.input_avals()) {
+            if *have != want {
+                return Err(Error::shape(
+                    self.name,
+                    format!("was traced for {want}, input is {have}"),
+                ));
+            }
+        }
+        Ok(self.body.output_avals().cloned().collect())
+    }
+}
+
+/// An input of a [`CustomOp`]'s kernel: contiguous bytes in row-major order.
+pub struct HostInput<'a> {
+    /// Shape and dtype.
+    pub aval: &'a Aval,
+    /// The elements.
+    pub bytes: &'a [u8],
+}
+
+/// A user's operator, with its own kernel.
+pub trait CustomOp: Send + Sync {
+    /// The name in errors, graphs and profiles.
+    fn name(&self) -> &'static str;
+
+    /// Everything that tells two operators of this name apart: plans are cached by it.
+    fn key(&self) -> Vec<u8>;
+
+    /// The outputs' shapes and dtypes.
+    fn infer(&self, inputs: &[&Aval]) -> Result<Vec<Aval>>;
+
+    /// Computes the outputs on the host: one byte slice an output, row-major.
+    fn run_host(&self, inputs: &[HostInput<'_>], outputs: &mut [&mut [u8]]) -> Result<()>;
+
+    /// Tangents of the outputs.
+    fn jvp(&self, _: &[Array], _: &[Array], _: &[Option<Array>]) -> Result<Tangents> {
+        Err(Error::NoDerivative {
+            op: self.name(),
+            detail: "this custom operator has no jvp".into(),
+        })
+    }
+
+    /// Cotangents of the inputs.
+    fn vjp(&self, _: &[Array], _: &[Array], _: &[Option<Array>]) -> Result<Tangents> {
+        Err(Error::NoDerivative {
+            op: self.name(),
+            detail: "this custom operator has no vjp".into(),
+        })
+    }
+
+    /// The operator over a batch.
+    fn vmap(&self, _: &[Batched], _: usize) -> Result<Vec<Batched>> {
+        Err(Error::argument(self.name(), "this custom operator has no batching rule"))
+    }
+}
+
+/// A [`CustomOp`] as a primitive.
+#[derive(Clone)]
+pub struct Custom(pub Arc<dyn CustomOp>);
+
+impl PartialEq for Custom {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name() == other.0.name() && self.0.key() == other.0.key()
+    }
+}
+
+impl Eq for Custom {}
+
+impl Hash for Custom {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.name().hash(state);
+        self.0.key().hash(state);
+    }
+}
+
+impl fmt::Debug for Custom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Custom({})", self.0.name())
+    }
+}
+
+impl Custom {
+    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+        Ok(SmallVec::from_vec(self.0.infer(inputs)?))
+    }
+}

@@ -1,0 +1,71 @@
+//! Arrays from nothing: graph inputs, constants, counters.
+
+use std::hash::{Hash, Hasher};
+
+use super::{Avals, expect_inputs, one};
+use crate::dtype::{DType, Scalar};
+use crate::error::Result;
+use crate::shape::{Aval, Shape};
+
+/// The input of a graph, or of a function under trace: it has an aval and no value.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Input {
+    /// What is known of it.
+    pub aval: Aval,
+}
+
+/// One number, repeated to a shape.
+///
+/// The value is a run-time argument of a plan, so it is no part of the hash, and two constants
+/// of equal aval share a plan.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Constant {
+    /// The number.
+    pub value: Scalar,
+    /// The shape and dtype of the result.
+    pub aval: Aval,
+}
+
+impl Hash for Constant {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.aval.hash(state);
+    }
+}
+
+/// 0, 1, 2, … along `axis`, the same along every other axis.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Iota {
+    /// The shape of the result.
+    pub shape: Shape,
+    /// Any dtype but bool.
+    pub dtype: DType,
+    /// The axis that counts.
+    pub axis: usize,
+}
+
+impl Input {
+    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+        expect_inputs("input", inputs, 0)?;
+        one(self.aval.clone())
+    }
+}
+
+impl Constant {
+    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+        expect_inputs("constant", inputs, 0)?;
+        self.aval.shape.checked_size("full", self.aval.dtype)?;
+        one(self.aval.clone())
+    }
+}
+
+impl Iota {
+    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+        expect_inputs("iota", inputs, 0)?;
+        self.shape.checked_size("iota", self.dtype)?;
+        crate::shape::normalize_axis("iota", self.axis as isize, self.shape.rank())?;
+        if self.dtype == DType::Bool {
+            return Err(crate::error::Error::dtype("iota", "does not give bool"));
+        }
+        one(Aval { shape: self.shape.clone(), dtype: self.dtype })
+    }
+}

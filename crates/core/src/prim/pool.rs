@@ -1,0 +1,128 @@
+//! Pooling over windows of spatial axes, and its gradients.
+
+use super::{Avals, expect_inputs, one, same_dtypes};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::{Aval, Dims, Shape};
+
+/// What a pooling computes. x is `[N, input.., C]`, y is `[N, output.., C]`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PoolRole {
+    /// Input x; gives the largest of each window as y. Padding is the least value. NaN wins.
+    Max,
+    /// Inputs x, t (of x's shape); gives t where x has each window's first largest value, as y.
+    MaxGather,
+    /// Inputs x, dy; adds each dy at the place of its window's first largest value, as x.
+    MaxScatter,
+    /// Input x; gives the sum of each window as y. Padding is 0.
+    Sum,
+    /// Input dy; adds each dy to every place of its window, as x.
+    SumTranspose,
+}
+
+impl PoolRole {
+    /// The name in errors and graphs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PoolRole::Max => "max_pool",
+            PoolRole::MaxGather => "max_pool_gather",
+            PoolRole::MaxScatter => "max_pool_scatter",
+            PoolRole::Sum => "sum_pool",
+            PoolRole::SumTranspose => "sum_pool_transpose",
+        }
+    }
+}
+
+/// A pooling over windows of the spatial axes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Pool {
+    /// What is computed.
+    pub role: PoolRole,
+    /// Spatial sizes of x.
+    pub input: Dims,
+    /// The window's size along each spatial axis.
+    pub window: Dims,
+    /// Steps between windows along each spatial axis.
+    pub stride: Dims,
+    /// Padding before and after each spatial axis.
+    pub padding: Vec<(usize, usize)>,
+}
+
+impl Pool {
+    /// The same pooling, computing something else.
+    pub fn with_role(&self, role: PoolRole) -> Pool {
+        Pool { role, ..self.clone() }
+    }
+
+    /// The spatial sizes of y, or an error where the window does not fit.
+    pub fn output(&self) -> Result<Dims> {
+        let op = self.role.name();
+        let rank = self.input.len();
+        let lengths = [self.window.len(), self.stride.len(), self.padding.len()];
+        if rank == 0 || lengths.iter().any(|&l| l != rank) {
+            return Err(Error::argument(
+                op,
+                format!("window, stride and padding do not all have {rank} entries: {self:?}"),
+            ));
+        }
+        (0..rank)
+            .map(|i| {
+                let padded = self.input[i] + self.padding[i].0 + self.padding[i].1;
+                if self.stride[i] == 0 || self.window[i] == 0 {
+                    return Err(Error::argument(
+                        op,
+                        format!("window {:?} and stride {:?} must be at least 1", self.window, self.stride),
+                    ));
+                }
+                if self.window[i] > padded {
+                    return Err(Error::shape(
+                        op,
+                        format!(
+                            "window {:?} is larger than the padded input (input {:?}, padding {:?})",
+                            self.window, self.input, self.padding
+                        ),
+                    ));
+                }
+                Ok((padded - self.window[i]) / self.stride[i] + 1)
+            })
+            .collect()
+    }
+
+    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+        let op = self.role.name();
+        let count = match self.role {
+            PoolRole::Max | PoolRole::Sum | PoolRole::SumTranspose => 1,
+            PoolRole::MaxGather | PoolRole::MaxScatter => 2,
+        };
+        expect_inputs(op, inputs, count)?;
+        same_dtypes(op, inputs)?;
+        if matches!(inputs[0].dtype, DType::Bool | DType::C64) {
+            return Err(Error::dtype(op, format!("does not take {}", inputs[0])));
+        }
+        let output = self.output()?;
+        let first = inputs[0];
+        let rank = self.input.len() + 2;
+        if first.shape.rank() != rank {
+            return Err(Error::shape(
+                op,
+                format!("{first} does not have {} spatial axes", rank - 2),
+            ));
+        }
+        let spaced = |space: &Dims| -> Shape {
+            let (n, c) = (first.shape[0], first.shape[rank - 1]);
+            std::iter::once(n).chain(space.iter().copied()).chain([c]).collect()
+        };
+        let (x, y) = (spaced(&self.input), spaced(&output));
+        let (wants, gives): (&[&Shape], &Shape) = match self.role {
+            PoolRole::Max | PoolRole::Sum => (&[&x], &y),
+            PoolRole::MaxGather => (&[&x, &x], &y),
+            PoolRole::MaxScatter => (&[&x, &y], &x),
+            PoolRole::SumTranspose => (&[&y], &x),
+        };
+        if inputs.iter().zip(wants).any(|(have, want)| have.shape != **want) {
+            return Err(Error::shape(op, format!("inputs {inputs:?} are not of shapes {wants:?}")));
+        }
+        gives.checked_size(op, first.dtype)?;
+        one(Aval { shape: gives.clone(), dtype: first.dtype })
+    }
+}

@@ -1,0 +1,3 @@
+//! Functions of functions: derivatives, batching, compilation.
+
+pub(crate) mod trace;

@@ -1,0 +1,81 @@
+//! Which transforms an array is being traced by: a mark on nodes, not a flag of the thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use smallvec::SmallVec;
+
+/// One run of a transform over a function. It is active until the transform has read its tape.
+#[derive(Debug)]
+pub(crate) struct Scope {
+    pub id: u64,
+    /// The transform's name, for errors.
+    pub transform: &'static str,
+    active: AtomicBool,
+}
+
+impl Scope {
+    /// A scope for one run of `transform`; it ends when the guard drops.
+    pub fn enter(transform: &'static str) -> ScopeGuard {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        ScopeGuard(Arc::new(Scope { id, transform, active: AtomicBool::new(true) }))
+    }
+
+    pub fn is_active(&self) -> bool {
+        self.active.load(Ordering::Acquire)
+    }
+}
+
+/// Ends its scope on drop, also where the traced function failed.
+pub(crate) struct ScopeGuard(pub Arc<Scope>);
+
+impl Drop for ScopeGuard {
+    fn drop(&mut self) {
+        self.0.active.store(false, Ordering::Release);
+    }
+}
+
+/// The scopes whose inputs a node depends on.
+#[derive(Debug)]
+pub(crate) struct Marks(SmallVec<[Arc<Scope>; 2]>);
+
+impl Marks {
+    pub fn of(scope: &Arc<Scope>) -> Arc<Marks> {
+        Arc::new(Marks(SmallVec::from_buf_and_len([scope.clone(), scope.clone()], 1)))
+    }
+
+    pub fn contains(&self, scope: &Scope) -> bool {
+        self.0.iter().any(|s| s.id == scope.id)
+    }
+
+    pub fn is_active(&self) -> bool {
+        self.0.iter().any(|s| s.is_active())
+    }
+
+    /// The name of an active transform, for errors.
+    pub fn active_transform(&self) -> Option<&'static str> {
+        self.0.iter().rev().find(|s| s.is_active()).map(|s| s.transform)
+    }
+
+    /// The marks of a node whose inputs have `a` and `b`.
+    pub fn union(a: Option<Arc<Marks>>, b: &Option<Arc<Marks>>) -> Option<Arc<Marks>> {
+        let b = b.as_ref().filter(|b| b.is_active());
+        match (a, b) {
+            (None, None) => None,
+            (Some(a), None) => Some(a),
+            (None, Some(b)) => Some(b.clone()),
+            (Some(a), Some(b)) if Arc::ptr_eq(&a, b) => Some(a),
+            (Some(a), Some(b)) => {
+                let new: SmallVec<[&Arc<Scope>; 2]> =
+                    b.0.iter().filter(|s| s.is_active() && !a.contains(s)).collect();
+                if new.is_empty() {
+                    return Some(a);
+                }
+                let mut all = a.0.clone();
+                all.extend(new.into_iter().cloned());
+                Some(Arc::new(Marks(all)))
+            }
+        }
+    }
+}
