@@ -1,0 +1,215 @@
+//! Every role against the definition in f64, over a sweep of parameters.
+
+use super::*;
+use crate::simd::{Level, with_isa_limit};
+use crate::threads::with_threads;
+use half::{bf16, f16};
+use std::sync::Mutex;
+
+pub(crate) struct Rng(pub u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() >> 33) as usize % n
+    }
+
+    fn pick(&mut self, from: &[usize]) -> usize {
+        from[self.below(from.len())]
+    }
+
+    /// Small multiples of 1/8, exact in every type.
+    fn values(&mut self, n: usize) -> Vec<f64> {
+        (0..n).map(|_| (self.below(17) as f64 - 8.0) / 8.0).collect()
+    }
+}
+
+/// Calls `f(x index, w index, y index)` for every product of the definition.
+fn products(p: &ConvProblem, mut f: impl FnMut(usize, usize, usize)) {
+    let dims = p.input.len();
+    let (outputs, taps) = (p.output.iter().product(), p.kernel.iter().product());
+    let inputs: usize = p.input.iter().product();
+    let (cg, og) = (p.in_channels / p.groups, p.out_channels / p.groups);
+    for o in 0..outputs {
+        'tap: for k in 0..taps {
+            let (mut o_rest, mut k_rest) = (o, k);
+            let (mut i, mut scale) = (0usize, 1usize);
+            for d in (0..dims).rev() {
+                let (oi, ki): (usize, usize) = (o_rest % p.output[d], k_rest % p.kernel[d]);
+                o_rest /= p.output[d];
+                k_rest /= p.kernel[d];
+                let ki = if p.flip { p.kernel[d] - 1 - ki } else { ki };
+                let q = (oi * p.stride[d] + ki * p.dilation[d]) as isize - p.padding[d].0 as isize;
+                let step = p.input_dilation[d] as isize;
+                if q < 0 || q % step != 0 || (q / step) as usize >= p.input[d] {
+                    continue 'tap;
+                }
+                i += (q / step) as usize * scale;
+                scale *= p.input[d];
+            }
+            for n in 0..p.batch {
+                for co in 0..p.out_channels {
+                    for ci in 0..cg {
+                        f(
+                            (n * inputs + i) * p.in_channels + co / og * cg + ci,
+                            (co * taps + k) * cg + ci,
+                            (n * outputs + o) * p.out_channels + co,
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+struct Case {
+    p: ConvProblem,
+    x: Vec<f64>,
+    w: Vec<f64>,
+    dy: Vec<f64>,
+    want: [Vec<f64>; 3],
+}
+
+fn case(p: ConvProblem, rng: &mut Rng) -> Case {
+    let (x, w) = (rng.values(p.input_len()), rng.values(p.weight_len()));
+    let dy = rng.values(p.output_len());
+    let mut want = [vec![0.0; dy.len()], vec![0.0; x.len()], vec![0.0; w.len()]];
+    products(&p, |xi, wi, yi| {
+        want[0][yi] += x[xi] * w[wi];
+        want[1][xi] += dy[yi] * w[wi];
+        want[2][wi] += x[xi] * dy[yi];
+    });
+    Case { p, x, w, dy, want }
+}
+
+/// Runs one role, checks that the epilogue covers the output once, and returns the output.
+fn run<T: Element>(p: &ConvProblem, role: Role, a: &[T], b: &[T], len: usize) -> Vec<T> {
+    let mut out = vec![T::default(); len];
+    let seen = Mutex::new(vec![0u8; len]);
+    let mark = |r: Range<usize>| seen.lock().unwrap()[r].iter_mut().for_each(|s| *s += 1);
+    conv(p, role, a, b, Out::new(&mut out), Some(&mark));
+    assert!(seen.into_inner().unwrap().iter().all(|&s| s == 1), "epilogue of {role:?} {p:?}");
+    out
+}
+
+fn check<T: Element + PartialEq>(c: &Case, tolerance: f64, from: fn(f64) -> T, to: fn(T) -> f64) {
+    let cast = |v: &[f64]| v.iter().map(|&v| from(v)).collect::<Vec<T>>();
+    let (x, w, dy) = (cast(&c.x), cast(&c.w), cast(&c.dy));
+    let roles = [
+        (Role::Forward, &x, &w),
+        (Role::InputGrad, &dy, &w),
+        (Role::WeightGrad, &x, &dy),
+    ];
+    for (i, (role, a, b)) in roles.into_iter().enumerate() {
+        let want = &c.want[i];
+        let one = with_threads(1, || run(&c.p, role, a, b, want.len()));
+        let two = with_threads(2, || run(&c.p, role, a, b, want.len()));
+        assert!(one == two, "{role:?} depends on threads: {:?}", c.p);
+        for (at, (got, want)) in one.iter().zip(want).enumerate() {
+            let got = to(*got);
+            let error = (got - want).abs() / want.abs().max(1.0);
+            assert!(error <= tolerance, "{role:?} {:?} at {at}: {got} is not {want}", c.p);
+        }
+    }
+}
+
+fn check_all(c: &Case) {
+    for level in [Level::Portable, Level::Avx2, Level::Avx512] {
+        with_isa_limit(level, || {
+            check::<f32>(c, 1e-4, |v| v as f32, f64::from);
+            check::<f64>(c, 1e-12, |v| v, |v| v);
+            check::<f16>(c, 2e-3, f16::from_f64, f64::from);
+            check::<bf16>(c, 1e-2, bf16::from_f64, f64::from);
+        });
+    }
+}
+
+fn problem(batch: usize, ci: usize, co: usize, size: &[usize], k: usize) -> ConvProblem {
+    let n = size.len();
+    ConvProblem {
+        batch,
+        groups: 1,
+        in_channels: ci,
+        out_channels: co,
+        input: size.to_vec(),
+        kernel: vec![k; n],
+        output: size.to_vec(),
+        stride: vec![1; n],
+        padding: vec![(k / 2, k - 1 - k / 2); n],
+        dilation: vec![1; n],
+        input_dilation: vec![1; n],
+        flip: false,
+    }
+}
+
+#[test]
+fn random_parameters() {
+    let mut rng = Rng(0x9e37_79b9_7f4a_7c15);
+    for round in 0..160 {
+        let dims = rng.pick(&[1, 2, 2, 2, 3]);
+        let groups = rng.pick(&[1, 1, 1, 2, 3]);
+        let mut p = ConvProblem {
+            batch: rng.pick(&[1, 1, 2, 3, 17, 33]),
+            groups,
+            in_channels: groups * rng.pick(&[1, 1, 2, 5, 9]),
+            out_channels: groups * rng.pick(&[1, 3, 4, 17]),
+            input: vec![],
+            kernel: vec![],
+            output: vec![],
+            stride: vec![],
+            padding: vec![],
+            dilation: vec![],
+            input_dilation: vec![],
+            flip: rng.below(3) == 0,
+        };
+        let plain = rng.below(3) == 0;
+        for _ in 0..dims {
+            let pick = |rng: &mut Rng| if plain { 1 } else { rng.pick(&[1, 1, 2, 3]) };
+            let (s, d, i) = (pick(&mut rng), pick(&mut rng), pick(&mut rng));
+            let input = rng.pick(&[1, 2, 4, 5, 6]) + if dims == 1 { rng.below(20) } else { 0 };
+            let k = rng.pick(&[1, 2, 3, 3]);
+            let pad = (rng.pick(&[0, 1, 1, 2, 5]), rng.pick(&[0, 1, 2]));
+            let (span, reach) = ((input - 1) * i + 1 + pad.0 + pad.1, (k - 1) * d + 1);
+            let output = if span < reach { 0 } else { (span - reach) / s + 1 };
+            p.input.push(input);
+            p.kernel.push(k);
+            p.output.push(output);
+            p.stride.push(s);
+            p.padding.push(pad);
+            p.dilation.push(d);
+            p.input_dilation.push(i);
+        }
+        if round % 20 == 19 {
+            p.batch = 0;
+        }
+        check_all(&case(p, &mut rng));
+    }
+}
+
+#[test]
+fn layer_sizes() {
+    let mut rng = Rng(7);
+    for (batch, ci, co, size) in [(33, 1, 20, 9), (1, 20, 50, 7), (17, 20, 50, 6), (2, 50, 33, 7)] {
+        check_all(&case(problem(batch, ci, co, &[size, size], 5), &mut rng));
+    }
+}
+
+#[test]
+fn depthwise_and_zero_channels() {
+    let mut rng = Rng(11);
+    let mut p = problem(3, 24, 24, &[9, 8], 3);
+    p.groups = 24;
+    check_all(&case(p.clone(), &mut rng));
+    p.out_channels = 48;
+    check_all(&case(p, &mut rng));
+    let mut p = problem(2, 0, 4, &[3, 3], 3);
+    check_all(&case(p.clone(), &mut rng));
+    (p.in_channels, p.out_channels) = (4, 0);
+    check_all(&case(p, &mut rng));
+}

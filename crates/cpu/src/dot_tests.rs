@@ -1,0 +1,138 @@
+//! Products against the definition, for every order of strides.
+
+use super::*;
+use crate::simd::{Level, with_isa_limit};
+use crate::threads::with_threads;
+use std::sync::Mutex;
+
+/// Steps of a dense array `[batch, rows, cols]` whose axes lie in memory in the given order.
+fn strides(sizes: [usize; 3], order: [usize; 3]) -> [isize; 3] {
+    let mut strides = [0; 3];
+    let mut step = 1;
+    for &axis in order.iter().rev() {
+        strides[axis] = step;
+        step *= sizes[axis].max(1) as isize;
+    }
+    strides
+}
+
+fn check<T: DotElement + PartialEq + std::fmt::Debug>(
+    p: &DotProblem,
+    from: impl Fn(u64) -> T,
+    close: impl Fn(T, T) -> bool,
+) {
+    let mut s = 88172645463325252u64;
+    let mut random = |n: usize| -> Vec<T> {
+        (0..n)
+            .map(|_| {
+                s ^= s << 13;
+                s ^= s >> 7;
+                s ^= s << 17;
+                from((s >> 40) % 5)
+            })
+            .collect()
+    };
+    let a = random((p.batch * p.m * p.k).max(1));
+    let b = random((p.batch * p.k * p.n).max(1));
+    let mut want = Vec::new();
+    for (batch, i, j) in (0..p.batch)
+        .flat_map(|c| (0..p.m).flat_map(move |i| (0..p.n).map(move |j| (c, i, j))))
+    {
+        let at = |s: [isize; 3], r: usize, c: usize| {
+            (batch as isize * s[0] + r as isize * s[1] + c as isize * s[2]) as usize
+        };
+        let sum = (0..p.k).fold(T::Acc::ZERO, |sum, k| {
+            sum.fma(a[at(p.a_strides, i, k)].widen(), b[at(p.b_strides, k, j)].widen())
+        });
+        want.push(T::narrow(sum));
+    }
+    let run = |threads| {
+        with_threads(threads, || {
+            let mut out = vec![from(4); want.len()];
+            let seen = Mutex::new(vec![0u8; want.len()]);
+            let mark = |r: Range<usize>| seen.lock().unwrap()[r].iter_mut().for_each(|s| *s += 1);
+            // SAFETY: the operands are dense arrays of the problem's sizes.
+            unsafe { dot(p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), Some(&mark)) };
+            assert!(seen.into_inner().unwrap().iter().all(|&s| s == 1));
+            out
+        })
+    };
+    let (one, two) = (run(1), run(2));
+    assert_eq!(one, two, "depends on threads: {p:?}");
+    for (at, (&got, &want)) in one.iter().zip(&want).enumerate() {
+        assert!(close(got, want), "{p:?} at {at}: {got:?} is not {want:?}");
+    }
+}
+
+fn problems() -> Vec<DotProblem> {
+    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [2, 1, 0]];
+    let mut all = Vec::new();
+    for [batch, m, k, n] in [
+        [1, 5, 7, 3],
+        [3, 1, 70, 40],
+        [2, 40, 33, 1],
+        [4, 17, 1, 19],
+        [1, 70, 130, 65],
+        [2, 3, 0, 4],
+        [0, 3, 2, 4],
+        [2, 0, 2, 4],
+        [1, 1, 900, 450],
+    ] {
+        for a in orders {
+            for b in orders {
+                let (a, b) = (strides([batch, m, k], a), strides([batch, k, n], b));
+                all.push(DotProblem { batch, m, k, n, a_strides: a, b_strides: b });
+            }
+        }
+        let (a, b) = (strides([batch, m, k], [0, 1, 2]), strides([1, k, n], [0, 2, 1]));
+        all.push(DotProblem { batch, m, k, n, a_strides: a, b_strides: [0, b[1], b[2]] });
+    }
+    all
+}
+
+fn each(f: impl Fn(&DotProblem)) {
+    for level in [Level::Portable, Level::Avx2, Level::Avx512] {
+        with_isa_limit(level, || problems().iter().for_each(&f));
+    }
+}
+
+#[test]
+fn floats() {
+    each(|p| {
+        check(p, |v| v as f32 - 2.0, |a, b| a == b);
+        check(p, |v| v as f64 - 2.0, |a, b| a == b);
+        check(p, |v| Complex::new(v as f32 - 2.0, 1.0), |a, b| a == b);
+    });
+}
+
+#[test]
+fn halves() {
+    each(|p| {
+        check(p, |v| f16::from_f32(v as f32 - 2.0), |a, b| a == b);
+        check(p, |v| bf16::from_f32(v as f32 - 2.0), |a, b| a == b);
+    });
+}
+
+#[test]
+fn integers_and_bool() {
+    each(|p| {
+        check(p, |v| v as i8 * 30, |a, b| a == b);
+        check(p, |v| v as u16, |a, b| a == b);
+        check(p, |v| v as i32, |a, b| a == b);
+        check(p, |v| v as u64, |a, b| a == b);
+        check(p, |v| v == 0, |a, b| a == b);
+    });
+}
+
+#[test]
+fn large_products_do_not_depend_on_threads() {
+    let p = DotProblem {
+        batch: 1,
+        m: 200,
+        k: 300,
+        n: 150,
+        a_strides: [0, 300, 1],
+        b_strides: [0, 1, 300],
+    };
+    check(&p, |v| v as f32 * 0.37 - 0.7, |a, b| (a - b).abs() < 1e-2);
+}
