@@ -1,1 +1,3 @@
 //! Arrays, transforms and machine learning on the CPU and the GPU.
+
+pub mod data;

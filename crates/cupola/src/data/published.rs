@@ -1,0 +1,213 @@
+//! The published sets, read from a folder.
+
+use std::path::{Path, PathBuf};
+
+use super::cifar::{self, Labels};
+use super::{Error, ImageDataset, Result, idx};
+
+/// Width and height of an image of MNIST and of Fashion-MNIST.
+const SIDE: usize = 28;
+
+/// A set of images that its authors publish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Published {
+    /// Handwritten digits, 28×28 grey, 60,000 + 10,000.
+    Mnist,
+    /// Articles of clothing, 28×28 grey, 60,000 + 10,000.
+    FashionMnist,
+    /// Photographs of 10 classes, 32×32 in colour, 50,000 + 10,000.
+    Cifar10,
+    /// Photographs of 100 classes, 32×32 in colour, 50,000 + 10,000.
+    Cifar100,
+}
+
+impl Published {
+    /// Every published set that can be read.
+    pub const ALL: [Self; 4] = [Self::Mnist, Self::FashionMnist, Self::Cifar10, Self::Cifar100];
+
+    /// The name that users write, such as `fashion-mnist`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mnist => "mnist",
+            Self::FashionMnist => "fashion-mnist",
+            Self::Cifar10 => "cifar10",
+            Self::Cifar100 => "cifar100",
+        }
+    }
+
+    /// The set of that name, of whatever case, with or without hyphens.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let plain = |s: &str| s.to_ascii_lowercase().replace(['-', '_'], "");
+        Self::ALL.into_iter().find(|set| plain(set.name()) == plain(name))
+    }
+
+    /// Reads the set's training and test images from `folder`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`mnist`], [`fashion_mnist`], [`cifar10`] and [`cifar100`].
+    pub fn read(self, folder: impl AsRef<Path>) -> Result<(ImageDataset, ImageDataset)> {
+        match self {
+            Self::Mnist => mnist(folder),
+            Self::FashionMnist => fashion_mnist(folder),
+            Self::Cifar10 => cifar10(folder),
+            Self::Cifar100 => cifar100(folder),
+        }
+    }
+
+    /// The sub folders in which the files are looked for besides the folder itself; a download
+    /// goes to the first.
+    pub(super) fn folders(self) -> &'static [&'static str] {
+        match self {
+            Self::Mnist => &["mnist", "MNIST/raw", "MNIST"],
+            Self::FashionMnist => &["fashion-mnist", "fashion_mnist", "FashionMNIST/raw"],
+            Self::Cifar10 => &["cifar-10-batches-bin"],
+            Self::Cifar100 => &["cifar-100-binary"],
+        }
+    }
+
+    /// The path of the file of the first of `names` that is there.
+    fn find(self, folder: &Path, names: &[&str]) -> Result<PathBuf> {
+        let mut tried = Vec::new();
+        for part in std::iter::once("").chain(self.folders().iter().copied()) {
+            for name in names.iter().flat_map(|name| [(*name).to_owned(), format!("{name}.gz")]) {
+                let relative = if part.is_empty() { name } else { format!("{part}/{name}") };
+                let path = folder.join(&relative);
+                if path.is_file() {
+                    return Ok(path);
+                }
+                tried.push(relative);
+            }
+        }
+        let advice =
+            format!("`cupola download {0}` or `cupola::data::Downloader` fetches it", self.name());
+        Err(Error::Missing { folder: folder.to_owned(), names: tried, advice })
+    }
+}
+
+/// Reads MNIST from `folder`, or from `mnist` or `MNIST/raw` in it: training and test images.
+///
+/// # Shapes
+///
+/// Images `[60000, 28, 28, 1]` and `[10000, 28, 28, 1]`, 10 classes.
+///
+/// # Errors
+///
+/// [`Error::Missing`] names the files that were looked for; [`Error::Format`] and
+/// [`Error::Content`] the file that is damaged or does not fit.
+pub fn mnist(folder: impl AsRef<Path>) -> Result<(ImageDataset, ImageDataset)> {
+    let classes = (0..10).map(|digit| digit.to_string()).collect();
+    read_idx_set(Published::Mnist, folder.as_ref(), classes)
+}
+
+/// Reads Fashion-MNIST from `folder`, or from `fashion-mnist` or `FashionMNIST/raw` in it.
+///
+/// # Shapes
+///
+/// Images `[60000, 28, 28, 1]` and `[10000, 28, 28, 1]`, 10 classes.
+///
+/// # Errors
+///
+/// As [`mnist`].
+pub fn fashion_mnist(folder: impl AsRef<Path>) -> Result<(ImageDataset, ImageDataset)> {
+    let names = [
+        "T-shirt/top",
+        "Trouser",
+        "Pullover",
+        "Dress",
+        "Coat",
+        "Sandal",
+        "Shirt",
+        "Sneaker",
+        "Bag",
+        "Ankle boot",
+    ];
+    let classes = names.map(str::to_owned).to_vec();
+    read_idx_set(Published::FashionMnist, folder.as_ref(), classes)
+}
+
+/// Reads CIFAR-10 from `folder`, or from `cifar-10-batches-bin` in it: training and test images.
+///
+/// # Shapes
+///
+/// Images `[50000, 32, 32, 3]` and `[10000, 32, 32, 3]`, 10 classes.
+///
+/// # Errors
+///
+/// As [`mnist`].
+pub fn cifar10(folder: impl AsRef<Path>) -> Result<(ImageDataset, ImageDataset)> {
+    let train = [1, 2, 3, 4, 5].map(|number| format!("data_batch_{number}.bin"));
+    read_cifar(Published::Cifar10, folder.as_ref(), &train, "test_batch.bin", Labels::Ten)
+}
+
+/// Reads CIFAR-100 with its fine labels from `folder`, or from `cifar-100-binary` in it.
+///
+/// # Shapes
+///
+/// Images `[50000, 32, 32, 3]` and `[10000, 32, 32, 3]`, 100 classes.
+///
+/// # Errors
+///
+/// As [`mnist`].
+pub fn cifar100(folder: impl AsRef<Path>) -> Result<(ImageDataset, ImageDataset)> {
+    let train = ["train.bin".to_owned()];
+    read_cifar(Published::Cifar100, folder.as_ref(), &train, "test.bin", Labels::Fine)
+}
+
+/// Reads CIFAR-100 with its coarse labels: as [`cifar100`], with 20 classes.
+///
+/// # Errors
+///
+/// As [`mnist`].
+pub fn cifar100_coarse(folder: impl AsRef<Path>) -> Result<(ImageDataset, ImageDataset)> {
+    let train = ["train.bin".to_owned()];
+    read_cifar(Published::Cifar100, folder.as_ref(), &train, "test.bin", Labels::Coarse)
+}
+
+fn read_idx_set(
+    set: Published,
+    folder: &Path,
+    classes: Vec<String>,
+) -> Result<(ImageDataset, ImageDataset)> {
+    let part = |stem: &str| {
+        let find = |what: &str, axes: u8| {
+            let names =
+                [b'-', b'.'].map(|dot| format!("{stem}-{what}{}idx{axes}-ubyte", char::from(dot)));
+            set.find(folder, &[&names[0], &names[1]])
+        };
+        let (image_file, label_file) = (find("images", 3)?, find("labels", 1)?);
+        let images = idx::read_images(&image_file, SIDE)?;
+        let labels = idx::read_labels(&label_file, classes.len())?;
+        let count = images.len() / (SIDE * SIDE);
+        if count != labels.len() {
+            let detail = format!(
+                "{} labels for the {count} images of {}",
+                labels.len(),
+                image_file.display()
+            );
+            return Err(Error::content(&label_file, detail));
+        }
+        let labels = labels.into_iter().map(i32::from).collect();
+        ImageDataset::new(set.name(), images, [SIDE, SIDE, 1], labels, classes.clone())
+    };
+    Ok((part("train")?, part("t10k")?))
+}
+
+fn read_cifar(
+    set: Published,
+    folder: &Path,
+    train: &[String],
+    test: &str,
+    labels: Labels,
+) -> Result<(ImageDataset, ImageDataset)> {
+    let part = |names: &[&str]| {
+        let paths: Result<Vec<PathBuf>> =
+            names.iter().map(|name| set.find(folder, &[name])).collect();
+        let records = cifar::read_all(&paths?, labels)?;
+        let targets = records.labels.into_iter().map(i32::from).collect();
+        let shape = [cifar::SIDE, cifar::SIDE, 3];
+        ImageDataset::new(set.name(), records.images, shape, targets, cifar::class_names(labels))
+    };
+    let train: Vec<&str> = train.iter().map(String::as_str).collect();
+    Ok((part(&train)?, part(&[test])?))
+}

@@ -1,0 +1,5 @@
+//! What the parts of this module promise together.
+
+mod loading;
+mod reading;
+mod sets;
