@@ -142,7 +142,8 @@ pub unsafe fn dot<T: DotElement>(
                 let out = out.slice(range.clone());
                 match &widened {
                     Some(b) => {
-                        let b = b.as_ptr().add(if p.b_strides[0] == 0 { 0 } else { batch * p.k * p.n });
+                        let b =
+                            b.as_ptr().add(if p.b_strides[0] == 0 { 0 } else { batch * p.k * p.n });
                         narrow_panel(isa, &p, end - start, a, b, out);
                     }
                     None => {
@@ -212,7 +213,8 @@ unsafe fn plain_panel<T: DotElement>(
     b: *const T,
     out: &mut [T],
 ) {
-    let (a_strides, b_strides) = ([p.a_strides[1], p.a_strides[2]], [p.b_strides[1], p.b_strides[2]]);
+    let (a_strides, b_strides) =
+        ([p.a_strides[1], p.a_strides[2]], [p.b_strides[1], p.b_strides[2]]);
     if p.n == 1 {
         let vector: Vec<T::Acc> = (0..p.k as isize)
             // SAFETY: inside the operand.
@@ -297,9 +299,8 @@ impl<T: DotElement> Kernel for MatVec<'_, T> {
                 let mut sums = [T::Acc::ZERO; LANES];
                 for (k, &v) in vector.iter().enumerate() {
                     // SAFETY: rows follow each other in memory.
-                    let column = unsafe {
-                        std::slice::from_raw_parts(a.offset(k as isize * cs), out.len())
-                    };
+                    let column =
+                        unsafe { std::slice::from_raw_parts(a.offset(k as isize * cs), out.len()) };
                     if let Ok(column) = <&[T; LANES]>::try_from(column) {
                         for (sum, a) in sums.iter_mut().zip(column) {
                             *sum = sum.fma(a.widen(), v);
@@ -387,8 +388,25 @@ macro_rules! float {
                 // SAFETY: the caller vouches for the operands.
                 unsafe {
                     gemm::gemm(
-                        p.m, p.n, p.k, p.out, 1, p.n as isize, false, p.a, a_cs, a_rs, p.b, b_cs,
-                        b_rs, $zero, $one, false, false, false, Parallelism::None,
+                        p.m,
+                        p.n,
+                        p.k,
+                        p.out,
+                        1,
+                        p.n as isize,
+                        false,
+                        p.a,
+                        a_cs,
+                        a_rs,
+                        p.b,
+                        b_cs,
+                        b_rs,
+                        $zero,
+                        $one,
+                        false,
+                        false,
+                        false,
+                        Parallelism::None,
                     );
                 }
             }

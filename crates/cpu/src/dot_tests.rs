@@ -35,8 +35,8 @@ fn check<T: DotElement + PartialEq + std::fmt::Debug>(
     let a = random((p.batch * p.m * p.k).max(1));
     let b = random((p.batch * p.k * p.n).max(1));
     let mut want = Vec::new();
-    for (batch, i, j) in (0..p.batch)
-        .flat_map(|c| (0..p.m).flat_map(move |i| (0..p.n).map(move |j| (c, i, j))))
+    for (batch, i, j) in
+        (0..p.batch).flat_map(|c| (0..p.m).flat_map(move |i| (0..p.n).map(move |j| (c, i, j))))
     {
         let at = |s: [isize; 3], r: usize, c: usize| {
             (batch as isize * s[0] + r as isize * s[1] + c as isize * s[2]) as usize

@@ -3,16 +3,23 @@
 //! Arrays are channels-last and contiguous: x `[batch, input.., in_channels]`, w
 //! `[out_channels, kernel.., in_channels / groups]`, y `[batch, output.., out_channels]`.
 
-mod naive;
+mod channels;
+mod images;
+mod pad;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod weight_grad;
+mod weights;
 
 use std::ops::Range;
 
-use crate::simd::{Element, Out};
+use crate::simd::{Element, Isa, Out, Tiled};
 
-pub(crate) use shape::{Axis, Shape};
+use channels::Channels;
+use images::Images;
+use shape::{Axis, Shape};
+use weights::Weights;
 
 /// Sizes and parameters of a convolution.
 ///
@@ -98,8 +105,67 @@ pub fn conv<T: Element>(
         return;
     }
     match role {
-        Role::Forward => naive::forward(&Shape::forward(p), a, b, out, epilogue),
-        Role::InputGrad => naive::forward(&Shape::input_grad(p), a, b, out, epilogue),
-        Role::WeightGrad => naive::weight_grad(&Shape::forward(p), a, b, out, epilogue),
+        Role::WeightGrad => weight_grad::weight_grad(&Shape::forward(p), a, b, out, epilogue),
+        _ => PackedConv::new(p, role, b).run(a, out, epilogue),
+    }
+}
+
+/// A forward convolution or input gradient with its weights packed: worth keeping as long as the
+/// weights stay the same, above all for small batches.
+pub struct PackedConv<T: Element> {
+    shape: Shape,
+    path: Path,
+    weights: Weights<T::Acc>,
+    lens: [usize; 2],
+}
+
+/// What the lanes of vectors are.
+enum Path {
+    Images(Images),
+    Channels(Channels),
+}
+
+impl<T: Element> PackedConv<T> {
+    /// Plans a convolution and packs its weights. The role is not `WeightGrad`.
+    pub fn new(p: &ConvProblem, role: Role, w: &[T]) -> Self {
+        assert_eq!(w.len(), p.weight_len(), "conv {role:?}: length of the weights of {p:?}");
+        let (shape, lens) = match role {
+            Role::Forward => (Shape::forward(p), [p.input_len(), p.output_len()]),
+            Role::InputGrad => (Shape::input_grad(p), [p.output_len(), p.input_len()]),
+            Role::WeightGrad => panic!("conv: a weight gradient has no weights to pack"),
+        };
+        let isa = Isa::best();
+        let path = Path::new::<T::Acc>(&shape, isa);
+        let widths = match &path {
+            Path::Images(plan) => plan.widths(),
+            Path::Channels(plan) => plan.widths(),
+        };
+        let weights = Weights::pack(&shape, isa, &widths, w);
+        PackedConv { shape, path, weights, lens }
+    }
+
+    /// Computes the convolution of `x`, overwriting `out`.
+    pub fn run(&self, x: &[T], out: Out<'_, T>, epilogue: Epilogue<'_>) {
+        assert_eq!([x.len(), out.len()], self.lens, "conv: lengths of input and output");
+        if out.len() == 0 {
+            return;
+        }
+        match &self.path {
+            Path::Images(plan) => plan.run(&self.shape, x, &self.weights, out, epilogue),
+            Path::Channels(plan) => plan.run(&self.shape, x, &self.weights, out, epilogue),
+        }
+    }
+}
+
+impl Path {
+    fn new<A: Tiled>(s: &Shape, isa: Isa) -> Path {
+        let (images, channels) = (Images::new::<A>(s, isa), Channels::new::<A>(s, isa));
+        #[cfg(test)]
+        match tests::FORCED.get() {
+            Some(true) => return Path::Images(images),
+            Some(false) => return Path::Channels(channels),
+            None => {}
+        }
+        if images.cost < channels.cost { Path::Images(images) } else { Path::Channels(channels) }
     }
 }

@@ -39,9 +39,9 @@ impl Axis {
     pub fn taps(&self, o: usize) -> Taps {
         let base = o as isize * self.stride - self.pad;
         let period = self.tap_step() as isize;
-        let Some(phase) = (0..period).find(|t| {
-            (base + t * self.dilation).rem_euclid(self.input_dilation) == 0
-        }) else {
+        let Some(phase) =
+            (0..period).find(|t| (base + t * self.dilation).rem_euclid(self.input_dilation) == 0)
+        else {
             return Taps::default();
         };
         let input_at = |t: isize| (base + t * self.dilation).div_euclid(self.input_dilation);

@@ -6,10 +6,12 @@ use std::ops::Range;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
+use super::Tiled;
+
 /// A floating-point type as stored in arrays.
 pub trait Element: Copy + Send + Sync + Default + 'static {
     /// The type that sums are kept in.
-    type Acc: Real;
+    type Acc: Tiled;
     /// Converts to the type of sums; exact.
     fn to_acc(self) -> Self::Acc;
     /// Converts from the type of sums, rounding to nearest even.

@@ -1,8 +1,13 @@
 //! Run-time choice of the instruction set, element types, and the vector kernels.
 
 mod element;
+mod scratch;
+mod tile;
+mod vector;
 
 pub use element::{Element, Out, Real};
+pub use scratch::Scratch;
+pub use tile::{MAX_VECTORS, Run, Split, Tile, TileFn, TileSet, Tiled, Transpose, even_parts};
 
 use std::cell::Cell;
 use std::sync::OnceLock;

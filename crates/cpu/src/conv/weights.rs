@@ -1,0 +1,103 @@
+//! Weights in the order in which kernels read them.
+
+use super::Shape;
+use crate::simd::{Element, Isa, Out, Scratch, Tiled, Transpose};
+use crate::threads::parallel_for;
+
+/// Weights as `[group][tile][tap][c_in][channel in tile]`; taps in growing order, channels past
+/// the last zero.
+pub(super) struct Weights<T: Tiled> {
+    data: Scratch<T>,
+    /// Width, first channel, and start within a group, of each tile.
+    pub tiles: Vec<WeightTile>,
+    group: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WeightTile {
+    pub width: usize,
+    pub channel: usize,
+    start: usize,
+}
+
+/// Elements below which packing is not shared out.
+const PARALLEL: usize = 1 << 15;
+
+impl<A: Tiled> Weights<A> {
+    pub fn pack<T: Element<Acc = A>>(s: &Shape, isa: Isa, widths: &[usize], w: &[T]) -> Self {
+        let depth = s.taps() * s.c_in;
+        let (mut tiles, mut channel) = (Vec::new(), 0);
+        for &width in widths {
+            tiles.push(WeightTile { width, channel, start: channel * depth });
+            channel += width;
+        }
+        let group = channel * depth;
+        let mut data = Scratch::new(group * s.groups);
+        let wide;
+        let w = match T::as_acc(w) {
+            Some(w) => w,
+            None => {
+                let mut buffer = Scratch::new(w.len());
+                T::widen(w, &mut buffer);
+                wide = buffer;
+                &wide
+            }
+        };
+        let out = Out::new(&mut data);
+        let one = |i: usize| {
+            let (g, tile) = (i / tiles.len(), tiles[i % tiles.len()]);
+            let start = g * group + tile.start;
+            // SAFETY: each tile has its own part.
+            let out = unsafe { out.slice(start..start + tile.width * depth) };
+            pack_tile(s, isa, g, tile, w, out);
+        };
+        let count = s.groups * tiles.len();
+        if group * s.groups < PARALLEL {
+            (0..count).for_each(one)
+        } else {
+            parallel_for(count, one)
+        }
+        Weights { data, tiles, group }
+    }
+
+    /// The address of a tile of a group.
+    pub fn at(&self, g: usize, tile: &WeightTile) -> *const A {
+        self.data[g * self.group + tile.start..].as_ptr()
+    }
+}
+
+fn pack_tile<T: Tiled>(s: &Shape, isa: Isa, g: usize, tile: WeightTile, w: &[T], out: &mut [T]) {
+    let (taps, width) = (s.taps(), tile.width);
+    let channels = width.min(s.c_out - tile.channel);
+    if channels < width {
+        out.fill(T::default());
+    }
+    if out.is_empty() {
+        return;
+    }
+    if s.transposed {
+        for (i, out) in out.chunks_exact_mut(width).enumerate() {
+            let (t, ci) = (i / s.c_in, i % s.c_in);
+            let at = s.weight_at(g, tile.channel, s.stored_tap(t), ci);
+            out[..channels].copy_from_slice(&w[at..at + channels]);
+        }
+        return;
+    }
+    // Without a flip all taps are one block of columns.
+    let whole = (0..taps).all(|t| s.stored_tap(t) == t);
+    let (blocks, columns) = if whole { (1, taps * s.c_in) } else { (taps, s.c_in) };
+    for block in 0..blocks {
+        let src = &w[s.weight_at(g, tile.channel, s.stored_tap(block), 0)..];
+        let dst = &mut out[block * columns * width..][..columns * width];
+        let t = Transpose {
+            src: src.as_ptr(),
+            src_step: taps * s.c_in,
+            rows: channels,
+            columns,
+            dst: dst.as_mut_ptr(),
+            dst_step: width,
+        };
+        // SAFETY: `channels` rows of the weights, and `columns` rows of the tile.
+        unsafe { T::transpose(isa, t) };
+    }
+}

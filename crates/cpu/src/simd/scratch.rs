@@ -1,0 +1,72 @@
+//! Working memory that a thread keeps: fresh pages cost more than the arithmetic done in them.
+
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+use super::Real;
+
+/// A cache line.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+thread_local! {
+    static KEPT: RefCell<Vec<Vec<Line>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Buffers that a thread keeps for later.
+const KEEP: usize = 6;
+
+/// A buffer of floats on cache lines, with arbitrary contents.
+pub struct Scratch<T> {
+    lines: Vec<Line>,
+    len: usize,
+    kind: PhantomData<T>,
+}
+
+impl<T: Real> Scratch<T> {
+    /// A buffer of `len` elements and a few more that may be read past its end.
+    pub fn new(len: usize) -> Self {
+        let lines = (len * size_of::<T>()).div_ceil(64) + 4;
+        let mut kept = KEPT.with_borrow_mut(|kept| {
+            let fits = |v: &&(usize, usize)| v.1 >= lines;
+            let sizes: Vec<_> = kept.iter().map(Vec::len).enumerate().collect();
+            let best = sizes.iter().filter(fits).min_by_key(|v| v.1);
+            best.or(sizes.iter().max_by_key(|v| v.1)).map(|&(i, _)| kept.swap_remove(i))
+        });
+        let buffer = kept.get_or_insert_default();
+        if buffer.len() < lines {
+            *buffer = vec![Line([0; 64]); lines];
+        }
+        Scratch { lines: kept.unwrap_or_default(), len, kind: PhantomData }
+    }
+}
+
+impl<T> Drop for Scratch<T> {
+    fn drop(&mut self) {
+        let lines = std::mem::take(&mut self.lines);
+        // The thread may be ending, its store gone.
+        let _ = KEPT.try_with(|kept| {
+            let mut kept = kept.borrow_mut();
+            if kept.len() < KEEP {
+                kept.push(lines);
+            }
+        });
+    }
+}
+
+impl<T: Real> Deref for Scratch<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        // SAFETY: the lines hold `len` elements, more aligned than needed; any bits are a float.
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
+    }
+}
+
+impl<T: Real> DerefMut for Scratch<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
+    }
+}

@@ -1,0 +1,315 @@
+//! The one multiply kernel: a register tile of sums of outer products.
+//!
+//! `c[m][lane] += Σ a[k][m] · b[k][lane]`, where `k` walks runs of memory. Convolution kernels
+//! differ in what they take as lanes and as rows, and in how they lay out the runs.
+
+use super::vector::{Portable, Vector};
+use super::{Isa, Level, Real};
+
+/// Vectors in a tile, at most.
+pub const MAX_VECTORS: usize = 4;
+
+/// Consecutive steps of `k`: where they start in `a` and `b`, in units of the tile.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// Start in `a`.
+    pub a: usize,
+    /// Start in `b`.
+    pub b: usize,
+    /// Steps.
+    pub len: usize,
+}
+
+/// Operands of a tile. Steps and offsets count elements.
+#[derive(Clone, Copy)]
+pub struct Tile<'t, T> {
+    /// Scalars: element `m` of step `k` is at `run.a * a_unit + k * a_step + rows[m]`.
+    pub a: *const T,
+    /// What `Run::a` counts.
+    pub a_unit: usize,
+    /// From one step to the next.
+    pub a_step: usize,
+    /// Where each row's scalar is; `None` where they follow each other.
+    pub rows: Option<&'t [usize]>,
+    /// Vectors: vector `v` of step `k` starts at `run.b * b_unit + k * b_step + columns[v]`.
+    pub b: *const T,
+    /// What `Run::b` counts.
+    pub b_unit: usize,
+    /// From one step to the next.
+    pub b_step: usize,
+    /// Where each vector starts.
+    pub columns: [usize; MAX_VECTORS],
+    /// The steps.
+    pub runs: &'t [Run],
+    /// The sums, a row after the other.
+    pub c: *mut T,
+    /// From one row of sums to the next.
+    pub c_step: usize,
+    /// Lanes of the last vector that are stored, all if it has fewer.
+    pub last: usize,
+    /// Whether to add to the sums at `c` instead of overwriting them.
+    pub add: bool,
+}
+
+/// A compiled kernel for one size of tile.
+pub type TileFn<T> = unsafe fn(&Tile<'_, T>);
+
+/// What the planner needs to know about the tiles of an instruction set.
+#[derive(Clone, Copy, Debug)]
+pub struct TileSet {
+    /// Lanes of a vector.
+    pub lanes: usize,
+    /// The most rows of a tile of 1, 2, … vectors.
+    pub rows: &'static [usize],
+}
+
+impl TileSet {
+    /// Roughly the cycles of one step of `k`: multiply-adds and loads share two ports each, and a
+    /// sum waits four cycles for the one before.
+    pub fn cost(&self, rows: usize, vectors: usize) -> f64 {
+        let (sums, loads) = ((rows * vectors) as f64, (rows + vectors) as f64);
+        (sums / 2.0).max(loads / 2.0).max(4.0) + 0.25
+    }
+
+    /// Cuts a block of sums into tiles: the sizes along rows and vectors, and the cost of a step.
+    pub fn split(&self, rows: usize, vectors: usize) -> Split {
+        let splits = (1..=self.rows.len().min(vectors.max(1))).map(|wide| {
+            let vectors = even_parts(vectors, wide);
+            let tall = self.rows[vectors.first().map_or(1, |&v| v) - 1];
+            let rows = even_parts(rows, tall);
+            let cost =
+                rows.iter().flat_map(|&m| vectors.iter().map(move |&v| self.cost(m, v))).sum();
+            Split { rows, vectors, cost }
+        });
+        let best = splits.min_by(|a, b| a.cost.total_cmp(&b.cost));
+        best.unwrap_or(Split { rows: vec![], vectors: vec![], cost: 0.0 })
+    }
+}
+
+/// A block of sums cut into tiles.
+#[derive(Clone, Debug)]
+pub struct Split {
+    /// Sizes along the rows.
+    pub rows: Vec<usize>,
+    /// Sizes along the vectors.
+    pub vectors: Vec<usize>,
+    /// The cost of a step of `k`.
+    pub cost: f64,
+}
+
+/// Cuts `n` into the fewest parts of at most `most`, as even as possible, larger ones first.
+pub fn even_parts(n: usize, most: usize) -> Vec<usize> {
+    let parts = n.div_ceil(most);
+    (0..parts).map(|i| n / parts + usize::from(i < n % parts)).collect()
+}
+
+/// A type that has compiled tiles.
+pub trait Tiled: Real {
+    /// The tiles of an instruction set.
+    fn tiles(isa: Isa) -> TileSet;
+    /// The kernel for a tile; `dense` says that `Tile::rows` is `None`.
+    fn kernel(isa: Isa, rows: usize, vectors: usize, dense: bool) -> TileFn<Self>;
+    /// Transposes `rows × columns` elements.
+    ///
+    /// # Safety
+    /// Rows of `src`, `src_step` apart, and of `dst`, `dst_step` apart, can be accessed.
+    unsafe fn transpose(isa: Isa, t: Transpose<Self>);
+}
+
+/// A transposition: `dst[j * dst_step + i] = src[i * src_step + j]`.
+#[derive(Clone, Copy)]
+pub struct Transpose<T> {
+    /// First element of the source.
+    pub src: *const T,
+    /// From one row of the source to the next.
+    pub src_step: usize,
+    /// Rows of the source.
+    pub rows: usize,
+    /// Columns of the source.
+    pub columns: usize,
+    /// First element of the result.
+    pub dst: *mut T,
+    /// From one row of the result to the next.
+    pub dst_step: usize,
+}
+
+/// # Safety
+/// The instruction set is present and the tile's pointers reach what its sizes say.
+#[inline(always)]
+unsafe fn outer<V: Vector, const M: usize, const N: usize, const DENSE: bool>(
+    t: &Tile<'_, V::Elem>,
+) {
+    // SAFETY: the caller vouches for the instruction set and the pointers.
+    unsafe {
+        let mut sums = [[V::zero(); N]; M];
+        if t.add {
+            for (m, sums) in sums.iter_mut().enumerate() {
+                for (v, sum) in sums.iter_mut().enumerate() {
+                    *sum = V::load(t.c.add(m * t.c_step + v * V::LANES));
+                }
+            }
+        }
+        let mut rows = [0; M];
+        if let (false, Some(offsets)) = (DENSE, t.rows) {
+            rows.copy_from_slice(&offsets[..M]);
+        }
+        for run in t.runs {
+            let mut a = t.a.add(run.a * t.a_unit);
+            let mut b = t.b.add(run.b * t.b_unit);
+            for _ in 0..run.len {
+                let mut vectors = [V::zero(); N];
+                for v in 0..N {
+                    vectors[v] = V::load(b.add(t.columns[v]));
+                }
+                for m in 0..M {
+                    let scalar = V::splat(a.add(if DENSE { m } else { rows[m] }));
+                    for v in 0..N {
+                        sums[m][v] = scalar.fma(vectors[v], sums[m][v]);
+                    }
+                }
+                a = a.wrapping_add(t.a_step);
+                b = b.wrapping_add(t.b_step);
+            }
+        }
+        for (m, sums) in sums.iter().enumerate() {
+            let c = t.c.add(m * t.c_step);
+            for v in 0..N - 1 {
+                sums[v].store(c.add(v * V::LANES));
+            }
+            let last = c.add((N - 1) * V::LANES);
+            if t.last >= V::LANES {
+                sums[N - 1].store(last);
+            } else {
+                sums[N - 1].store_first(last, t.last);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As `Tiled::transpose`; the instruction set is present.
+#[inline(always)]
+unsafe fn transpose<V: Vector>(t: Transpose<V::Elem>) {
+    let (rows, columns) = (t.rows / V::LANES * V::LANES, t.columns / V::LANES * V::LANES);
+    // SAFETY: the caller vouches for the rows of both arrays.
+    unsafe {
+        for j in (0..columns).step_by(V::LANES) {
+            for i in (0..rows).step_by(V::LANES) {
+                let src = t.src.add(i * t.src_step + j);
+                V::transpose(src, t.src_step, t.dst.add(j * t.dst_step + i), t.dst_step);
+            }
+        }
+        for i in 0..t.rows {
+            for j in if i < rows { columns } else { 0 }..t.columns {
+                *t.dst.add(j * t.dst_step + i) = *t.src.add(i * t.src_step + j);
+            }
+        }
+    }
+}
+
+macro_rules! kernels {
+    // One arm for each size of tile: rows listed by the number of vectors.
+    ($f:ident, $key:expr; $($v:literal: $($m:literal)*;)*) => {
+        match $key {
+            $($(($m, $v, true) => $f::<$m, $v, true>, ($m, $v, false) => $f::<$m, $v, false>,)*)*
+            key => unreachable!("no tile of size {key:?}"),
+        }
+    };
+}
+
+macro_rules! tiled {
+    ($t:ty, $lanes:literal, $avx2:ident, $avx512:ident, $modname:ident) => {
+        mod $modname {
+            use super::*;
+            #[cfg(target_arch = "x86_64")]
+            use crate::simd::vector::{$avx2, $avx512};
+
+            /// # Safety
+            /// The tile's pointers reach what its sizes say; so for the next two.
+            pub unsafe fn portable<const M: usize, const N: usize, const D: bool>(
+                t: &Tile<'_, $t>,
+            ) {
+                // SAFETY: the caller vouches for the pointers.
+                unsafe { outer::<Portable<$t, $lanes>, M, N, D>(t) }
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            pub unsafe fn avx2<const M: usize, const N: usize, const D: bool>(t: &Tile<'_, $t>) {
+                // SAFETY: the caller vouches for the pointers.
+                unsafe { outer::<$avx2, M, N, D>(t) }
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+            pub unsafe fn avx512<const M: usize, const N: usize, const D: bool>(
+                t: &Tile<'_, $t>,
+            ) {
+                // SAFETY: the caller vouches for the pointers.
+                unsafe { outer::<$avx512, M, N, D>(t) }
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            pub unsafe fn transpose_avx2(t: Transpose<$t>) {
+                // SAFETY: the caller vouches for the pointers.
+                unsafe { transpose::<$avx2>(t) }
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+            pub unsafe fn transpose_avx512(t: Transpose<$t>) {
+                // SAFETY: the caller vouches for the pointers.
+                unsafe { transpose::<$avx512>(t) }
+            }
+        }
+
+        impl Tiled for $t {
+            fn tiles(isa: Isa) -> TileSet {
+                let bytes = match isa.level() {
+                    Level::Portable => return TileSet { lanes: $lanes, rows: &[6, 6] },
+                    Level::Avx2 => return TileSet { lanes: 32 / size_of::<$t>(), rows: &[6, 6] },
+                    Level::Avx512 => 64,
+                };
+                TileSet { lanes: bytes / size_of::<$t>(), rows: &[14, 14, 9, 6] }
+            }
+
+            fn kernel(isa: Isa, rows: usize, vectors: usize, dense: bool) -> TileFn<$t> {
+                let key = (rows, vectors, dense);
+                match isa.level() {
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Avx512 => {
+                        use $modname::avx512;
+                        kernels!(avx512, key; 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14;
+                            2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14;
+                            3: 1 2 3 4 5 6 7 8 9; 4: 1 2 3 4 5 6;)
+                    }
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Avx2 => {
+                        use $modname::avx2;
+                        kernels!(avx2, key; 1: 1 2 3 4 5 6; 2: 1 2 3 4 5 6;)
+                    }
+                    _ => {
+                        use $modname::portable;
+                        kernels!(portable, key; 1: 1 2 3 4 5 6; 2: 1 2 3 4 5 6;)
+                    }
+                }
+            }
+
+            unsafe fn transpose(isa: Isa, t: Transpose<$t>) {
+                // SAFETY: the caller vouches for the pointers, an `Isa` for its features.
+                unsafe {
+                    match isa.level() {
+                        #[cfg(target_arch = "x86_64")]
+                        Level::Avx512 => $modname::transpose_avx512(t),
+                        #[cfg(target_arch = "x86_64")]
+                        Level::Avx2 => $modname::transpose_avx2(t),
+                        _ => transpose::<Portable<$t, $lanes>>(t),
+                    }
+                }
+            }
+        }
+    };
+}
+tiled!(f32, 4, F32x8, F32x16, tiles_f32);
+tiled!(f64, 2, F64x4, F64x8, tiles_f64);
