@@ -220,13 +220,17 @@ fn pack(entries: &[(&str, &[u8])]) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-fn fetch_archive(packed: &[u8], folder: &Path) -> (Result<()>, usize) {
-    let server = Server::start(packed.to_vec(), vec![Reply::Proper]);
+fn archive(packed: &[u8], url: &str) -> Remote {
     let member = |path: &str, bytes| Member { path: path.to_owned(), bytes };
     let members = vec![member("set/a.bin", 3), member("set/b.bin", 4)];
-    let remote = Remote { members, ..remote(packed, &[&server.url]) };
-    let outcome = downloader().fetch_file(&remote, folder);
-    (outcome, server.finish().len())
+    Remote { members, ..remote(packed, &[url]) }
+}
+
+fn fetch_archive(packed: &[u8], folder: &Path) -> Result<()> {
+    let server = Server::start(packed.to_vec(), vec![Reply::Proper]);
+    let outcome = downloader().fetch_file(&archive(packed, &server.url), folder);
+    assert_eq!(server.finish(), [None]);
+    outcome
 }
 
 #[test]
@@ -241,23 +245,50 @@ fn an_archive_gives_its_members_and_nothing_else() {
         ("./set/b.bin", b"bbbb"),
         ("set/a.bin", b"aaa"),
     ]);
-    assert_eq!(fetch_archive(&packed, &folder).1, 1);
+    fetch_archive(&packed, &folder).unwrap();
     assert_eq!(names(&folder), ["a.bin", "b.bin"]);
     assert_eq!(names(outer.path()), ["inner"]);
     assert_eq!(std::fs::read(folder.join("a.bin")).unwrap(), b"aaa");
+    // What is unpacked is not fetched again: nobody listens at this address.
+    downloader().fetch_file(&archive(&packed, "http://127.0.0.1:9/file"), &folder).unwrap();
 }
 
 #[test]
 fn an_archive_that_lacks_a_member_says_which() {
     let folder = tempfile::tempdir().unwrap();
-    let (outcome, _) = fetch_archive(&pack(&[("set/a.bin", b"aaa")]), folder.path());
-    let text = outcome.unwrap_err().to_string();
+    let packed = pack(&[("set/a.bin", b"aaa")]);
+    let text = fetch_archive(&packed, folder.path()).unwrap_err().to_string();
     assert!(text.ends_with("the archive lacks set/b.bin"), "{text}");
 
     let folder = tempfile::tempdir().unwrap();
     let packed = pack(&[("set/a.bin", b"aaaaa"), ("set/b.bin", b"bbbb")]);
-    let text = fetch_archive(&packed, folder.path()).0.unwrap_err().to_string();
+    let text = fetch_archive(&packed, folder.path()).unwrap_err().to_string();
     assert!(text.contains("set/a.bin is no file of 3 bytes"), "{text}");
+}
+
+#[test]
+fn a_raised_flag_keeps_a_download_from_starting() {
+    let folder = tempfile::tempdir().unwrap();
+    let flag = AtomicBool::new(true);
+    let remote = remote(&content(), &["http://127.0.0.1:9/file"]);
+    let outcome = downloader().stop(&flag).fetch_file(&remote, folder.path());
+    assert!(matches!(outcome, Err(Error::Stopped { .. })), "{outcome:?}");
+}
+
+#[test]
+fn https_addresses_are_asked_by_tls() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/file", listener.local_addr().unwrap());
+    let first = std::thread::spawn(move || {
+        let mut byte = [0];
+        std::io::Read::read_exact(&mut listener.accept().unwrap().0, &mut byte).unwrap();
+        byte[0]
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let outcome = downloader().fetch_file(&remote(&content(), &[&url]), folder.path());
+    assert!(matches!(outcome, Err(Error::Download { .. })), "{outcome:?}");
+    // The record type of a TLS handshake.
+    assert_eq!(first.join().unwrap(), 0x16);
 }
 
 #[test]

@@ -65,6 +65,9 @@ impl Downloader<'_> {
         if start == remote.bytes {
             return Ok(());
         }
+        if self.is_stopped() {
+            return Err(Failure::Final(Error::Stopped { file: remote.name.clone() }));
+        }
         if start > remote.bytes {
             discard(part)?;
             return Err(Failure::Broken(format!("{start} bytes were there already")));
