@@ -1,6 +1,7 @@
 //! Where an axis has its extreme value.
 
-use super::{Avals, expect_inputs, one};
+use super::batch::on_batch;
+use super::{Avals, Batched, Diff, Primitive, expect_inputs, one};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Aval;
@@ -20,8 +21,10 @@ impl ArgReduce {
     pub const fn name(&self) -> &'static str {
         if self.max { "argmax" } else { "argmin" }
     }
+}
 
-    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for ArgReduce {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs(self.name(), inputs, 1)?;
         let x = inputs[0];
         if x.dtype == DType::C64 {
@@ -38,5 +41,13 @@ impl ArgReduce {
             ));
         }
         one(Aval { shape, dtype: DType::U32 })
+    }
+
+    fn diff(&self) -> Diff<Self> {
+        Diff::Zero
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        on_batch(ArgReduce { axis: self.axis + 1, ..*self }, inputs, size)
     }
 }

@@ -1,6 +1,12 @@
 //! Elementwise functions of two operands of one shape and dtype.
 
-use super::{Avals, expect_inputs, one, same_dtypes, same_shapes};
+use super::batch::on_batch;
+use super::record::{add, compare, div, is_zero, like, mul, neg, select, shift, sub, zeros};
+use super::{
+    Avals, Batched, Compare, Diff, Partial, Primitive, Unary, expect_inputs, one, same_dtypes,
+    same_shapes,
+};
+use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Aval;
@@ -63,8 +69,10 @@ impl Binary {
             Binary::ShiftLeft | Binary::ShiftRight => dtype.is_integer(),
         }
     }
+}
 
-    pub(super) fn infer_avals(self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for Binary {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs(self.name(), inputs, 2)?;
         same_shapes(self.name(), inputs)?;
         same_dtypes(self.name(), inputs)?;
@@ -73,4 +81,101 @@ impl Binary {
         }
         one(inputs[0].clone())
     }
+
+    fn diff(&self) -> Diff<Self> {
+        match self {
+            Binary::FloorDivide
+            | Binary::BitAnd
+            | Binary::BitOr
+            | Binary::BitXor
+            | Binary::ShiftLeft
+            | Binary::ShiftRight => Diff::Zero,
+            Binary::Add
+            | Binary::Sub
+            | Binary::Mul
+            | Binary::Div
+            | Binary::Remainder
+            | Binary::Power
+            | Binary::Maximum
+            | Binary::Minimum
+            | Binary::Atan2
+            | Binary::LogAddExp => Diff::Partials(|f, inputs, y, operand| {
+                partial(*f, &inputs[0], &inputs[1], y, operand == 0)
+            }),
+        }
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        on_batch(*self, inputs, size)
+    }
+}
+
+/// The derivative by a where `left`, by b otherwise.
+fn partial(f: Binary, a: &Array, b: &Array, y: &Array, left: bool) -> Result<Option<Partial>> {
+    use Partial::{NegOne, One, Over, Times};
+    Ok(Some(match (f, left) {
+        (Binary::Add, _) | (Binary::Sub | Binary::Remainder, true) => One,
+        (Binary::Sub, false) => NegOne,
+        (Binary::Mul, true) => Times(b.clone()),
+        (Binary::Mul, false) => Times(a.clone()),
+        (Binary::Div, true) => Over(b.clone()),
+        (Binary::Div, false) => Times(neg(&div(y, b)?)?),
+        (Binary::Remainder, false) => Times(neg(&Array::apply(Binary::FloorDivide, &[a, b])?)?),
+        (Binary::Power, true) => Times(power_by_base(a, b)?),
+        (Binary::Power, false) => Times(power_by_exponent(a, y)?),
+        (Binary::Maximum, _) => share(Compare::Gt, a, b, left)?,
+        (Binary::Minimum, _) => share(Compare::Lt, a, b, left)?,
+        (Binary::Atan2, true) => Times(div(b, &squared_radius(a, b)?)?),
+        (Binary::Atan2, false) => Times(neg(&div(a, &squared_radius(a, b)?)?)?),
+        (Binary::LogAddExp, true) => Times(logaddexp_weight(a, b, y)?),
+        (Binary::LogAddExp, false) => Times(logaddexp_weight(b, a, y)?),
+        // `diff` states that these have none.
+        (
+            Binary::FloorDivide
+            | Binary::BitAnd
+            | Binary::BitOr
+            | Binary::BitXor
+            | Binary::ShiftLeft
+            | Binary::ShiftRight,
+            _,
+        ) => return Ok(None),
+    }))
+}
+
+/// b·aᵇ⁻¹, and 0 for an exponent of 0 whatever the base: a⁰ is 1 everywhere.
+fn power_by_base(a: &Array, b: &Array) -> Result<Array> {
+    let zero = is_zero(b)?;
+    let exponent = shift(b, -1.0)?;
+    let slope = mul(b, &Array::apply(Binary::Power, &[a, &exponent])?)?;
+    select(&zero, &zeros(b.aval()), &slope)
+}
+
+/// aᵇ·ln a, and 0 where the base is not positive: there the power is defined at most for isolated
+/// exponents.
+fn power_by_exponent(a: &Array, y: &Array) -> Result<Array> {
+    let outside = compare(Compare::Le, a, &zeros(a.aval()))?;
+    let base = select(&outside, &like(a, 1.0), a)?;
+    let slope = mul(y, &Array::apply(Unary::Log, &[&base])?)?;
+    select(&outside, &zeros(y.aval()), &slope)
+}
+
+/// All to the operand that is the result, and half to each at a tie, as in JAX. A NaN gives none.
+fn share(wins: Compare, a: &Array, b: &Array, left: bool) -> Result<Partial> {
+    let (this, other) = if left { (a, b) } else { (b, a) };
+    Ok(Partial::Share { whole: compare(wins, this, other)?, half: compare(Compare::Eq, a, b)? })
+}
+
+fn squared_radius(a: &Array, b: &Array) -> Result<Array> {
+    add(&Array::apply(Unary::Square, &[a])?, &Array::apply(Unary::Square, &[b])?)
+}
+
+/// eᵃ/(eᵃ + eᵇ). Infinite operands that are equal share evenly; their difference is NaN, and is
+/// replaced before the function that would carry it into higher derivatives.
+fn logaddexp_weight(a: &Array, b: &Array, y: &Array) -> Result<Array> {
+    let difference = sub(a, b)?;
+    let undefined = compare(Compare::Ne, &difference, &difference)?;
+    let defined = compare(Compare::Eq, y, y)?;
+    let equal = Array::apply(Binary::BitAnd, &[&undefined, &defined])?;
+    let difference = select(&equal, &zeros(a.aval()), &difference)?;
+    Array::apply(Unary::Sigmoid, &[&difference])
 }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Avals, Batched, Tangents, expect_inputs};
+use super::{Avals, Batched, Diff, Primitive, Reverse, Tangents, expect_inputs};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::shape::Aval;
+use crate::transform::rules;
 
 /// A composite: a graph of primitives that a backend may claim whole and the planner otherwise
 /// puts in its place.
@@ -67,8 +68,8 @@ impl fmt::Debug for Call {
     }
 }
 
-impl Call {
-    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for Call {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs(self.name, inputs, self.body.inputs.len())?;
         for (have, want) in inputs.iter().zip(self.body.input_avals()) {
             if *have != want {
@@ -80,6 +81,37 @@ impl Call {
         }
         Ok(self.body.output_avals().cloned().collect())
     }
+
+    fn diff(&self) -> Diff<Self> {
+        Diff::Custom { jvp: call_jvp, vjp: call_vjp }
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        rules::vmap_body(&self.body, inputs, size)
+    }
+}
+
+fn call_jvp(
+    call: &Call,
+    inputs: &[Array],
+    outputs: &[Array],
+    tangents: &[Option<Array>],
+) -> Result<Tangents> {
+    if let Some(rules) = &call.rules
+        && let Some(found) = rules.jvp(inputs, outputs, tangents)?
+    {
+        return Ok(found);
+    }
+    rules::jvp_body(&call.body, inputs, tangents)
+}
+
+fn call_vjp(call: &Call, r: &Reverse<'_>) -> Result<Tangents> {
+    if let Some(rules) = &call.rules
+        && let Some(found) = rules.vjp(r.inputs, r.outputs, r.cotangents)?
+    {
+        return Ok(found);
+    }
+    rules::vjp_body(&call.body, r.inputs, r.cotangents, r.wanted)
 }
 
 /// An input of a [`CustomOp`]'s kernel: contiguous bytes in row-major order.
@@ -151,8 +183,19 @@ impl fmt::Debug for Custom {
     }
 }
 
-impl Custom {
-    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for Custom {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         Ok(SmallVec::from_vec(self.0.infer(inputs)?))
+    }
+
+    fn diff(&self) -> Diff<Self> {
+        Diff::Custom {
+            jvp: |custom, inputs, outputs, tangents| custom.0.jvp(inputs, outputs, tangents),
+            vjp: |custom, r| custom.0.vjp(r.inputs, r.outputs, r.cotangents),
+        }
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        self.0.vmap(inputs, size)
     }
 }

@@ -1,6 +1,7 @@
 //! Another dtype for the same values.
 
-use super::{Avals, expect_inputs, one};
+use super::batch::on_batch;
+use super::{Avals, Batched, Diff, Linearity, Primitive, expect_inputs, one, record};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::Aval;
@@ -13,9 +14,24 @@ pub struct Cast {
     pub to: DType,
 }
 
-impl Cast {
-    pub(super) fn infer_avals(self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for Cast {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs("astype", inputs, 1)?;
         one(Aval { shape: inputs[0].shape.clone(), dtype: self.to })
+    }
+
+    fn diff(&self) -> Diff<Self> {
+        if !self.to.is_inexact() {
+            return Diff::Zero;
+        }
+        Diff::Linear {
+            linearity: Linearity::Joint,
+            operand: |_, _| true,
+            transpose: |_, inputs, _, ct| Ok(Some(record::cast(ct, inputs[0].dtype())?)),
+        }
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        on_batch(*self, inputs, size)
     }
 }

@@ -1,6 +1,7 @@
 //! Elementwise comparisons: two operands of one shape and dtype, to bool.
 
-use super::{Avals, expect_inputs, one, same_dtypes, same_shapes};
+use super::batch::on_batch;
+use super::{Avals, Batched, Diff, Primitive, expect_inputs, one, same_dtypes, same_shapes};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Aval;
@@ -43,8 +44,10 @@ impl Compare {
     pub fn takes(self, dtype: DType) -> bool {
         dtype != DType::C64 || matches!(self, Compare::Eq | Compare::Ne)
     }
+}
 
-    pub(super) fn infer_avals(self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for Compare {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs(self.name(), inputs, 2)?;
         same_shapes(self.name(), inputs)?;
         same_dtypes(self.name(), inputs)?;
@@ -52,5 +55,13 @@ impl Compare {
             return Err(Error::dtype(self.name(), format!("does not take {}", inputs[0])));
         }
         one(Aval { shape: inputs[0].shape.clone(), dtype: DType::Bool })
+    }
+
+    fn diff(&self) -> Diff<Self> {
+        Diff::Zero
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        on_batch(*self, inputs, size)
     }
 }

@@ -3,7 +3,11 @@
 //! The three roles are the transposes of one trilinear form, so each one's derivatives are the
 //! other two, to any order.
 
-use super::{Avals, expect_inputs, one, same_dtypes};
+mod batch;
+
+use super::record::cast;
+use super::{Avals, Batched, Diff, Linearity, Primitive, expect_inputs, one, same_dtypes};
+use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::{Aval, Dims, Shape};
@@ -124,8 +128,10 @@ impl Conv {
             })
             .collect()
     }
+}
 
-    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for Conv {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = self.role.name();
         expect_inputs(op, inputs, 2)?;
         same_dtypes(op, inputs)?;
@@ -200,4 +206,36 @@ impl Conv {
         shape.checked_size(op, self.result)?;
         one(Aval { shape, dtype: self.result })
     }
+
+    fn diff(&self) -> Diff<Self> {
+        Diff::Linear { linearity: Linearity::Each, operand: |_, _| true, transpose }
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        batch::vmap(self, inputs, size)
+    }
+}
+
+/// The cotangent of one operand is the convolution whose role computes it, on the cotangent in the
+/// place of the output. Where the result is wider than the operands, it runs at the wider dtype.
+fn transpose(conv: &Conv, inputs: &[Array], operand: usize, ct: &Array) -> Result<Option<Array>> {
+    let narrow = inputs[0].dtype();
+    let wide = narrow.promote(ct.dtype());
+    let other = &inputs[1 - operand];
+    // Of the trilinear form's x, w and dy, which role gives the operand, and from what in order.
+    let (role, first, second) = match (conv.role, operand) {
+        (ConvRole::Forward, 0) => (ConvRole::InputGrad, ct, other),
+        (ConvRole::Forward, _) => (ConvRole::WeightGrad, other, ct),
+        (ConvRole::InputGrad, 0) => (ConvRole::Forward, ct, other),
+        (ConvRole::InputGrad, _) => (ConvRole::WeightGrad, ct, other),
+        (ConvRole::WeightGrad, 0) => (ConvRole::InputGrad, other, ct),
+        (ConvRole::WeightGrad, _) => (ConvRole::Forward, other, ct),
+    };
+    let mut product = conv.with_role(role);
+    product.result = wide;
+    if wide != narrow {
+        product.accumulate = wide.accumulator();
+    }
+    let gradient = Array::apply(product, &[&cast(first, wide)?, &cast(second, wide)?])?;
+    Ok(Some(cast(&gradient, narrow)?))
 }

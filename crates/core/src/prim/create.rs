@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::{Avals, expect_inputs, one};
+use super::{Avals, Batched, Diff, Primitive, expect_inputs, one, record};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::shape::{Aval, Shape};
@@ -43,23 +43,39 @@ pub struct Iota {
     pub axis: usize,
 }
 
-impl Input {
-    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for Input {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs("input", inputs, 0)?;
         one(self.aval.clone())
     }
+
+    fn diff(&self) -> Diff<Self> {
+        Diff::Zero
+    }
+
+    fn vmap(&self, _: &[Batched], _: usize) -> Result<Vec<Batched>> {
+        alone(self.clone())
+    }
 }
 
-impl Constant {
-    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for Constant {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs("constant", inputs, 0)?;
         self.aval.shape.checked_size("full", self.aval.dtype)?;
         one(self.aval.clone())
     }
+
+    fn diff(&self) -> Diff<Self> {
+        Diff::Zero
+    }
+
+    fn vmap(&self, _: &[Batched], _: usize) -> Result<Vec<Batched>> {
+        alone(self.clone())
+    }
 }
 
-impl Iota {
-    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for Iota {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs("iota", inputs, 0)?;
         self.shape.checked_size("iota", self.dtype)?;
         crate::shape::normalize_axis("iota", self.axis as isize, self.shape.rank())?;
@@ -68,4 +84,17 @@ impl Iota {
         }
         one(Aval { shape: self.shape.clone(), dtype: self.dtype })
     }
+
+    fn diff(&self) -> Diff<Self> {
+        Diff::Zero
+    }
+
+    fn vmap(&self, _: &[Batched], _: usize) -> Result<Vec<Batched>> {
+        alone(self.clone())
+    }
+}
+
+/// What has no inputs is the same for the whole batch.
+fn alone(op: impl Into<super::Op>) -> Result<Vec<Batched>> {
+    Ok(record::op(&op.into(), &[])?.into_iter().map(Batched::shared).collect())
 }

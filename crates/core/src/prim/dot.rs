@@ -1,6 +1,9 @@
 //! The batched matrix product.
 
-use super::{Avals, expect_inputs, one};
+use super::batch::on_batch;
+use super::record::{cast, flatten, move_axis, unflatten};
+use super::{Avals, Batched, Diff, Linearity, Primitive, expect_inputs, one};
+use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::{Aval, Shape};
@@ -20,8 +23,10 @@ impl Dot {
     pub fn of(dtype: DType) -> Self {
         Dot { accumulate: dtype.accumulator(), result: dtype }
     }
+}
 
-    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for Dot {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = "matmul";
         expect_inputs(op, inputs, 2)?;
         super::same_dtypes(op, inputs)?;
@@ -42,4 +47,39 @@ impl Dot {
         shape.checked_size(op, self.result)?;
         one(Aval { shape, dtype: self.result })
     }
+
+    fn diff(&self) -> Diff<Self> {
+        Diff::Linear { linearity: Linearity::Each, operand: |_, _| true, transpose }
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        let [a, b] = inputs else {
+            return on_batch(*self, inputs, size);
+        };
+        // One matrix for the whole batch: the batch is more rows of the same product.
+        if a.batched && !b.batched && b.shape().len() == 2 {
+            let rows = flatten(&a.array, 0, 1)?;
+            let product = Array::apply(*self, &[&rows, &b.array])?;
+            let lead = [size, a.shape()[0]];
+            return Ok(vec![Batched::batched(unflatten(&product, 0, &lead)?)]);
+        }
+        on_batch(*self, inputs, size)
+    }
+}
+
+/// The cotangent of a is ct·bᵀ, that of b is aᵀ·ct. Where the result is wider than the operands,
+/// the product is taken at the wider dtype, so that the cotangent loses nothing on its way in.
+fn transpose(dot: &Dot, inputs: &[Array], operand: usize, ct: &Array) -> Result<Option<Array>> {
+    let narrow = inputs[0].dtype();
+    let wide = narrow.promote(ct.dtype());
+    let product = if wide == narrow {
+        Dot { accumulate: dot.accumulate, result: narrow }
+    } else {
+        Dot::of(wide)
+    };
+    let swapped = |x: &Array| move_axis(x, x.rank() - 1, x.rank() - 2);
+    let ct = cast(ct, wide)?;
+    let other = swapped(&cast(&inputs[1 - operand], wide)?)?;
+    let factors = if operand == 0 { [&ct, &other] } else { [&other, &ct] };
+    Ok(Some(cast(&Array::apply(product, &factors)?, narrow)?))
 }

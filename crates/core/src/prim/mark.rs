@@ -1,6 +1,8 @@
 //! The same values, with a meaning for transforms or the planner.
 
-use super::{Avals, one};
+use super::batch::on_batch;
+use super::{Avals, Batched, Diff, Primitive, one};
+use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::shape::Aval;
 
@@ -22,8 +24,10 @@ impl Mark {
             Mark::Depends => "depends",
         }
     }
+}
 
-    pub(super) fn infer_avals(self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for Mark {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let fits = match self {
             Mark::StopGradient => inputs.len() == 1,
             Mark::Depends => !inputs.is_empty(),
@@ -33,5 +37,31 @@ impl Mark {
             return Err(Error::argument(self.name(), detail));
         }
         one(inputs[0].clone())
+    }
+
+    fn diff(&self) -> Diff<Self> {
+        match self {
+            Mark::StopGradient => Diff::Zero,
+            // Not linear: the other inputs have no tangents that could take their place.
+            Mark::Depends => Diff::Custom {
+                jvp: |_, _, _, tangents| Ok(vec![tangents[0].clone()]),
+                vjp: |_, r| {
+                    let mut out = vec![None; r.inputs.len()];
+                    out[0] = r.cotangents[0].clone();
+                    Ok(out)
+                },
+            },
+        }
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        match self {
+            Mark::StopGradient => on_batch(*self, inputs, size),
+            Mark::Depends => {
+                let arrays: Vec<&Array> = inputs.iter().map(|i| &i.array).collect();
+                let array = Array::apply(*self, &arrays)?;
+                Ok(vec![Batched { array, batched: inputs[0].batched }])
+            }
+        }
     }
 }

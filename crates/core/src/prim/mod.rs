@@ -6,6 +6,7 @@
 //! new primitive does not compile until every rule and every backend has met it.
 
 pub mod arg_reduce;
+pub(crate) mod batch;
 pub mod binary;
 pub mod call;
 pub mod cast;
@@ -18,6 +19,7 @@ pub mod mark;
 pub mod movement;
 pub mod pool;
 pub mod random;
+pub(crate) mod record;
 pub mod reduce;
 pub mod select;
 pub mod sort;
@@ -114,6 +116,7 @@ pub trait Primitive: Clone + Eq + Hash + Debug {
     fn diff(&self) -> Diff<Self>;
 
     /// The same operation on inputs of which some carry a batch of `size` along axis 0.
+    /// At least one does.
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>>;
 }
 
@@ -135,8 +138,15 @@ pub enum Partial {
     NegOne,
     /// The derivative is this array.
     Times(Array),
-    /// The derivative is 1 where this bool array is true, and 0 elsewhere.
-    Where(Array),
+    /// The derivative is 1 over this array.
+    Over(Array),
+    /// The derivative is 1 where the bool array `whole` is true, ½ where `half` is, 0 elsewhere.
+    Share {
+        /// Where the operand is the result.
+        whole: Array,
+        /// Where both operands are.
+        half: Array,
+    },
 }
 
 /// How operands enter a linear primitive.
@@ -154,17 +164,28 @@ pub type Tangents = Vec<Option<Array>>;
 /// The jvp of a [`Diff::Custom`] primitive: payload, inputs, outputs, tangents of the inputs; gives
 /// the tangents of the outputs.
 pub type JvpRule<P> = fn(&P, &[Array], &[Array], &[Option<Array>]) -> Result<Tangents>;
-/// The vjp of a [`Diff::Custom`] primitive: payload, inputs, outputs, cotangents of the outputs;
-/// gives the cotangents of the inputs.
-pub type VjpRule<P> = fn(&P, &[Array], &[Array], &[Option<Array>]) -> Result<Tangents>;
+/// The vjp of a [`Diff::Custom`] primitive; gives the cotangents of the inputs.
+pub type VjpRule<P> = fn(&P, &Reverse<'_>) -> Result<Tangents>;
+
+/// What the vjp of a primitive sees.
+pub struct Reverse<'a> {
+    /// The primitive's inputs.
+    pub inputs: &'a [Array],
+    /// What it gave.
+    pub outputs: &'a [Array],
+    /// The cotangents of the outputs.
+    pub cotangents: &'a [Option<Array>],
+    /// The inputs whose cotangents somebody will read; the others may be left out.
+    pub wanted: &'a [bool],
+}
 
 /// A derivative, stated once.
 pub enum Diff<P> {
     /// The output does not depend smoothly on any input.
     Zero,
-    /// Elementwise: the partial derivative by each input, from the inputs and the output.
-    /// `None` is zero.
-    Partials(fn(&P, &[Array], &Array) -> Result<Vec<Option<Partial>>>),
+    /// Elementwise: the partial derivative by one input, from payload, inputs, output and which
+    /// input. `None` is zero.
+    Partials(fn(&P, &[Array], &Array, usize) -> Result<Option<Partial>>),
     /// Linear: the jvp is the primitive itself on the tangents, the vjp its transpose.
     Linear {
         /// Jointly or operand by operand.
@@ -207,11 +228,20 @@ macro_rules! with_payload {
             $crate::prim::Op::GatherAxis($p) => $body,
             $crate::prim::Op::ScatterAxis($p) => $body,
             $crate::prim::Op::Dot($p) => $body,
-            $crate::prim::Op::Conv($p) => $body,
-            $crate::prim::Op::Pool($p) => $body,
+            $crate::prim::Op::Conv($p) => {
+                let $p = &**$p;
+                $body
+            }
+            $crate::prim::Op::Pool($p) => {
+                let $p = &**$p;
+                $body
+            }
             $crate::prim::Op::RandomBits($p) => $body,
             $crate::prim::Op::Sort($p) => $body,
-            $crate::prim::Op::Call($p) => $body,
+            $crate::prim::Op::Call($p) => {
+                let $p = &**$p;
+                $body
+            }
             $crate::prim::Op::Custom($p) => $body,
         }
     };
@@ -220,7 +250,17 @@ macro_rules! with_payload {
 impl Op {
     /// The outputs' shapes and dtypes, or an error that names the op and the inputs.
     pub fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
-        with_payload!(self, p => p.infer_avals(inputs))
+        with_payload!(self, p => p.infer(inputs))
+    }
+
+    /// The op on inputs of which some carry a batch of `size` along axis 0.
+    pub fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        if inputs.iter().any(|i| i.batched) {
+            return with_payload!(self, p => p.vmap(inputs, size));
+        }
+        let arrays: SmallVec<[&Array; 4]> = inputs.iter().map(|i| &i.array).collect();
+        let outputs = record::op(self, &arrays)?;
+        Ok(outputs.into_iter().map(Batched::shared).collect())
     }
 
     /// Whether the op computes each output element from the input elements at the same place.

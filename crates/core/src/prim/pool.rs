@@ -1,6 +1,8 @@
 //! Pooling over windows of spatial axes, and its gradients.
 
-use super::{Avals, expect_inputs, one, same_dtypes};
+use super::batch::on_merged;
+use super::{Avals, Batched, Diff, Linearity, Primitive, expect_inputs, one, same_dtypes};
+use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::{Aval, Dims, Shape};
@@ -87,8 +89,10 @@ impl Pool {
             })
             .collect()
     }
+}
 
-    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for Pool {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = self.role.name();
         let count = match self.role {
             PoolRole::Max | PoolRole::Sum | PoolRole::SumTranspose => 1,
@@ -124,5 +128,53 @@ impl Pool {
         }
         gives.checked_size(op, first.dtype)?;
         one(Aval { shape: gives.clone(), dtype: first.dtype })
+    }
+
+    fn diff(&self) -> Diff<Self> {
+        match self.role {
+            PoolRole::Max => Diff::Custom {
+                jvp: |pool, inputs, _, tangents| {
+                    let gather = |t| pool.at_maxima(PoolRole::MaxGather, &inputs[0], t);
+                    Ok(vec![tangents[0].as_ref().map(gather).transpose()?])
+                },
+                vjp: |pool, r| {
+                    let scatter = |ct| pool.at_maxima(PoolRole::MaxScatter, &r.inputs[0], ct);
+                    Ok(vec![r.cotangents[0].as_ref().map(scatter).transpose()?])
+                },
+            },
+            PoolRole::MaxGather | PoolRole::MaxScatter => Diff::Linear {
+                linearity: Linearity::Joint,
+                operand: |_, operand| operand == 1,
+                transpose: |pool, inputs, _, ct| {
+                    let role = match pool.role {
+                        PoolRole::MaxGather => PoolRole::MaxScatter,
+                        _ => PoolRole::MaxGather,
+                    };
+                    Ok(Some(pool.at_maxima(role, &inputs[0], ct)?))
+                },
+            },
+            PoolRole::Sum | PoolRole::SumTranspose => Diff::Linear {
+                linearity: Linearity::Joint,
+                operand: |_, _| true,
+                transpose: |pool, _, _, ct| {
+                    let role = match pool.role {
+                        PoolRole::Sum => PoolRole::SumTranspose,
+                        _ => PoolRole::Sum,
+                    };
+                    Ok(Some(Array::apply(pool.with_role(role), &[ct])?))
+                },
+            },
+        }
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        on_merged(self.clone(), inputs, size)
+    }
+}
+
+impl Pool {
+    /// `t` taken from, or added at, the places of x's maxima.
+    fn at_maxima(&self, role: PoolRole, x: &Array, t: &Array) -> Result<Array> {
+        Array::apply(self.with_role(role), &[x, t])
     }
 }

@@ -1,6 +1,7 @@
 //! Random bits from a key.
 
-use super::{Avals, expect_inputs, one};
+use super::batch::on_batch;
+use super::{Avals, Batched, Diff, Primitive, expect_inputs, one};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::{Aval, Shape};
@@ -18,8 +19,8 @@ pub struct RandomBits {
     pub width: usize,
 }
 
-impl RandomBits {
-    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for RandomBits {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = "random_bits";
         expect_inputs(op, inputs, 1)?;
         let keys = inputs[0];
@@ -36,5 +37,14 @@ impl RandomBits {
         let shape: Shape = lead.iter().chain(self.shape.iter()).copied().collect();
         shape.checked_size(op, dtype)?;
         one(Aval { shape, dtype })
+    }
+
+    fn diff(&self) -> Diff<Self> {
+        Diff::Zero
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        // The result follows the keys' leading axes, of which the batch is one more.
+        on_batch(self.clone(), inputs, size)
     }
 }

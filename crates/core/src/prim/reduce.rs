@@ -1,6 +1,13 @@
 //! Axes folded to one value.
 
-use super::{Avals, expect_inputs, one};
+mod product;
+
+use super::batch::{behind, on_batch};
+use super::record::{broadcast_back, cast, compare, div, masked, sum};
+use super::{
+    Avals, Batched, Compare, Diff, Linearity, Primitive, Reverse, Tangents, expect_inputs, one,
+};
+use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::{Aval, Dims};
@@ -64,8 +71,8 @@ pub struct Reduce {
     pub axes: Dims,
 }
 
-impl Reduce {
-    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for Reduce {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = self.kind.name();
         expect_inputs(op, inputs, 1)?;
         let x = inputs[0];
@@ -82,4 +89,62 @@ impl Reduce {
         }
         one(Aval { shape, dtype: x.dtype })
     }
+
+    fn diff(&self) -> Diff<Self> {
+        match self.kind {
+            ReduceKind::Sum => Diff::Linear {
+                linearity: Linearity::Joint,
+                operand: |_, _| true,
+                transpose: |reduce, inputs, _, ct| {
+                    Ok(Some(broadcast_back(ct, &reduce.axes, inputs[0].shape())?))
+                },
+            },
+            ReduceKind::Prod => Diff::Custom { jvp: product::jvp, vjp: product::vjp },
+            ReduceKind::Max | ReduceKind::Min => Diff::Custom { jvp, vjp },
+            ReduceKind::All | ReduceKind::Any => Diff::Zero,
+        }
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        on_batch(Reduce { kind: self.kind, axes: behind(&self.axes) }, inputs, size)
+    }
+}
+
+/// Where x has its extreme value, and how often along `axes`, in a dtype that can count.
+fn extremes(reduce: &Reduce, x: &Array, y: &Array) -> Result<(Array, Array)> {
+    let there = compare(Compare::Eq, x, &broadcast_back(y, &reduce.axes, x.shape())?)?;
+    let count = sum(&cast(&there, x.dtype().accumulator())?, &reduce.axes)?;
+    Ok((there, count))
+}
+
+/// `value` over `count`, in the dtype of `value`.
+fn shared(value: &Array, count: &Array) -> Result<Array> {
+    cast(&div(&cast(value, count.dtype())?, count)?, value.dtype())
+}
+
+fn jvp(
+    reduce: &Reduce,
+    inputs: &[Array],
+    outputs: &[Array],
+    tangents: &[Option<Array>],
+) -> Result<Tangents> {
+    let Some(tangent) = &tangents[0] else {
+        return Ok(vec![None]);
+    };
+    let (there, count) = extremes(reduce, &inputs[0], &outputs[0])?;
+    // Shares are made before the sum: a NaN extreme is nowhere, and 0/0 must not be selected.
+    let count = broadcast_back(&count, &reduce.axes, inputs[0].shape())?;
+    let share = masked(&there, &shared(tangent, &count)?)?;
+    Ok(vec![Some(sum(&share, &reduce.axes)?)])
+}
+
+/// Elements that tie for the extreme share evenly, as in JAX; a NaN extreme gives nothing.
+fn vjp(reduce: &Reduce, r: &Reverse<'_>) -> Result<Tangents> {
+    let Some(cotangent) = &r.cotangents[0] else {
+        return Ok(vec![None]);
+    };
+    let x = &r.inputs[0];
+    let (there, count) = extremes(reduce, x, &r.outputs[0])?;
+    let share = broadcast_back(&shared(cotangent, &count)?, &reduce.axes, x.shape())?;
+    Ok(vec![Some(masked(&there, &share)?)])
 }

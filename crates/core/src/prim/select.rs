@@ -1,6 +1,10 @@
 //! One of two operands, by a condition.
 
-use super::{Avals, expect_inputs, one, same_dtypes, same_shapes};
+use super::batch::on_batch;
+use super::record::{masked, select, zeros};
+use super::{
+    Avals, Batched, Diff, Linearity, Primitive, expect_inputs, one, same_dtypes, same_shapes,
+};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Aval;
@@ -10,8 +14,8 @@ use crate::shape::Aval;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Select;
 
-impl Select {
-    pub(super) fn infer_avals(self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for Select {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs("select", inputs, 3)?;
         same_shapes("select", inputs)?;
         same_dtypes("select", &inputs[1..])?;
@@ -19,5 +23,23 @@ impl Select {
             return Err(Error::dtype("select", format!("the condition {} is not bool", inputs[0])));
         }
         one(inputs[1].clone())
+    }
+
+    fn diff(&self) -> Diff<Self> {
+        Diff::Linear {
+            linearity: Linearity::Joint,
+            operand: |_, operand| operand > 0,
+            transpose: |_, inputs, operand, ct| {
+                let condition = &inputs[0];
+                Ok(Some(match operand {
+                    1 => masked(condition, ct)?,
+                    _ => select(condition, &zeros(ct.aval()), ct)?,
+                }))
+            },
+        }
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        on_batch(*self, inputs, size)
     }
 }

@@ -1,6 +1,10 @@
 //! The elements of an axis in order.
 
-use super::{Avals, expect_inputs, one};
+use super::batch::on_batch;
+use super::{
+    Avals, Batched, Diff, GatherAxis, Primitive, Reverse, Tangents, expect_inputs, one, record,
+};
+use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Aval;
@@ -19,8 +23,10 @@ impl Sort {
     pub const fn name(&self) -> &'static str {
         if self.indices { "argsort" } else { "sort" }
     }
+}
 
-    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for Sort {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs(self.name(), inputs, 1)?;
         let x = inputs[0];
         if x.dtype == DType::C64 {
@@ -32,4 +38,33 @@ impl Sort {
         let dtype = if self.indices { DType::U32 } else { x.dtype };
         one(Aval { shape: x.shape.clone(), dtype })
     }
+
+    fn diff(&self) -> Diff<Self> {
+        if self.indices { Diff::Zero } else { Diff::Custom { jvp, vjp } }
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        on_batch(Sort { axis: self.axis + 1, ..*self }, inputs, size)
+    }
+}
+
+/// Where each sorted element comes from. Sorting is stable, so this is the same order.
+fn order(sort: &Sort, x: &Array) -> Result<Array> {
+    Array::apply(Sort { indices: true, ..*sort }, &[x])
+}
+
+fn jvp(sort: &Sort, inputs: &[Array], _: &[Array], tangents: &[Option<Array>]) -> Result<Tangents> {
+    let Some(tangent) = &tangents[0] else {
+        return Ok(vec![None]);
+    };
+    let order = order(sort, &inputs[0])?;
+    Ok(vec![Some(Array::apply(GatherAxis { axis: sort.axis }, &[tangent, &order])?)])
+}
+
+fn vjp(sort: &Sort, r: &Reverse<'_>) -> Result<Tangents> {
+    let Some(cotangent) = &r.cotangents[0] else {
+        return Ok(vec![None]);
+    };
+    let order = order(sort, &r.inputs[0])?;
+    Ok(vec![Some(record::add_along(r.inputs[0].aval(), cotangent, &order, sort.axis)?)])
 }

@@ -1,7 +1,16 @@
 //! Elementwise functions of one operand.
 
-use super::{Avals, expect_inputs, one};
-use crate::dtype::{DType, Kind};
+use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, PI};
+
+use super::batch::on_batch;
+use super::record::{
+    add, cast, div, is_zero, like, mul, neg, one_minus_square, scale, select, shift, sub,
+};
+use super::{
+    Avals, Batched, Diff, Linearity, Partial, Primitive, Reverse, Tangents, expect_inputs, one,
+};
+use crate::array::Array;
+use crate::dtype::{DType, Kind, Scalar};
 use crate::error::{Error, Result};
 use crate::shape::Aval;
 
@@ -110,8 +119,10 @@ impl Unary {
             _ => dtype,
         }
     }
+}
 
-    pub(super) fn infer_avals(self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for Unary {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs(self.name(), inputs, 1)?;
         let x = inputs[0];
         if !self.takes(x.dtype) {
@@ -119,4 +130,146 @@ impl Unary {
         }
         one(Aval { shape: x.shape.clone(), dtype: self.result(x.dtype) })
     }
+
+    fn diff(&self) -> Diff<Self> {
+        match self {
+            Unary::Sign
+            | Unary::Floor
+            | Unary::Ceil
+            | Unary::Round
+            | Unary::Not
+            | Unary::Invert => Diff::Zero,
+            Unary::Abs => Diff::Custom { jvp: abs_jvp, vjp: abs_vjp },
+            Unary::Conj | Unary::Real | Unary::Imag => {
+                Diff::Linear { linearity: Linearity::Joint, operand: |_, _| true, transpose }
+            }
+            Unary::Neg
+            | Unary::Square
+            | Unary::Sqrt
+            | Unary::Rsqrt
+            | Unary::Exp
+            | Unary::Expm1
+            | Unary::Log
+            | Unary::Log2
+            | Unary::Log10
+            | Unary::Log1p
+            | Unary::Sin
+            | Unary::Cos
+            | Unary::Tan
+            | Unary::Asin
+            | Unary::Acos
+            | Unary::Atan
+            | Unary::Sinh
+            | Unary::Cosh
+            | Unary::Tanh
+            | Unary::Asinh
+            | Unary::Acosh
+            | Unary::Atanh
+            | Unary::Sigmoid
+            | Unary::Erf
+            | Unary::ErfInv => Diff::Partials(|f, inputs, y, _| partial(*f, &inputs[0], y)),
+        }
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        on_batch(*self, inputs, size)
+    }
+}
+
+/// The derivative of a holomorphic or real function.
+fn partial(f: Unary, x: &Array, y: &Array) -> Result<Option<Partial>> {
+    use Partial::{NegOne, Over, Times};
+    let apply = |f: Unary, x: &Array| Array::apply(f, &[x]);
+    Ok(Some(match f {
+        Unary::Neg => NegOne,
+        Unary::Square => Times(add(x, x)?),
+        Unary::Sqrt => Over(add(y, y)?),
+        Unary::Rsqrt => Times(scale(&div(y, x)?, -0.5)?),
+        Unary::Exp => Times(y.clone()),
+        Unary::Expm1 => Times(shift(y, 1.0)?),
+        Unary::Log => Over(x.clone()),
+        Unary::Log2 => Over(scale(x, LN_2)?),
+        Unary::Log10 => Over(scale(x, LN_10)?),
+        Unary::Log1p => Over(shift(x, 1.0)?),
+        Unary::Sin => Times(apply(Unary::Cos, x)?),
+        Unary::Cos => Times(neg(&apply(Unary::Sin, x)?)?),
+        Unary::Tan => Times(shift(&apply(Unary::Square, y)?, 1.0)?),
+        Unary::Asin => Times(apply(Unary::Rsqrt, &one_minus_square(x)?)?),
+        Unary::Acos => Times(neg(&apply(Unary::Rsqrt, &one_minus_square(x)?)?)?),
+        Unary::Atan => Over(shift(&apply(Unary::Square, x)?, 1.0)?),
+        Unary::Sinh => Times(apply(Unary::Cosh, x)?),
+        Unary::Cosh => Times(apply(Unary::Sinh, x)?),
+        Unary::Tanh => Times(one_minus_square(y)?),
+        Unary::Asinh => Times(apply(Unary::Rsqrt, &shift(&apply(Unary::Square, x)?, 1.0)?)?),
+        Unary::Acosh => Times(apply(Unary::Rsqrt, &mul(&shift(x, -1.0)?, &shift(x, 1.0)?)?)?),
+        Unary::Atanh => Over(one_minus_square(x)?),
+        Unary::Sigmoid => Times(mul(y, &sub(&like(y, 1.0), y)?)?),
+        Unary::Erf => {
+            let gauss = apply(Unary::Exp, &neg(&apply(Unary::Square, x)?)?)?;
+            Times(scale(&gauss, FRAC_2_SQRT_PI)?)
+        }
+        Unary::ErfInv => {
+            let gauss = apply(Unary::Exp, &apply(Unary::Square, y)?)?;
+            Times(scale(&gauss, PI.sqrt() / 2.0)?)
+        }
+        // `diff` states these otherwise.
+        Unary::Abs
+        | Unary::Sign
+        | Unary::Floor
+        | Unary::Ceil
+        | Unary::Round
+        | Unary::Not
+        | Unary::Invert
+        | Unary::Conj
+        | Unary::Real
+        | Unary::Imag => return Ok(None),
+    }))
+}
+
+/// The factor of |x|: sign x, and for a complex x its conjugate over its modulus; 0 at 0.
+fn abs_factor(x: &Array, y: &Array) -> Result<Array> {
+    if x.dtype() != DType::C64 {
+        return Array::apply(Unary::Sign, &[x]);
+    }
+    let modulus = select(&is_zero(y)?, &like(y, 1.0), y)?;
+    div(&Array::apply(Unary::Conj, &[x])?, &cast(&modulus, DType::C64)?)
+}
+
+fn abs_jvp(
+    _: &Unary,
+    inputs: &[Array],
+    outputs: &[Array],
+    tangents: &[Option<Array>],
+) -> Result<Tangents> {
+    let Some(tangent) = &tangents[0] else {
+        return Ok(vec![None]);
+    };
+    let product = mul(tangent, &abs_factor(&inputs[0], &outputs[0])?)?;
+    Ok(vec![Some(match product.dtype() {
+        DType::C64 => Array::apply(Unary::Real, &[&product])?,
+        _ => product,
+    })])
+}
+
+fn abs_vjp(_: &Unary, r: &Reverse<'_>) -> Result<Tangents> {
+    let Some(cotangent) = &r.cotangents[0] else {
+        return Ok(vec![None]);
+    };
+    let x = &r.inputs[0];
+    let factor = abs_factor(x, &r.outputs[0])?;
+    Ok(vec![Some(mul(&cast(cotangent, x.dtype())?, &factor)?)])
+}
+
+/// Cotangents pair with tangents as Re(c·t), without conjugation, as in JAX: that fixes what the
+/// maps between complex and real transpose to.
+fn transpose(f: &Unary, inputs: &[Array], _: usize, ct: &Array) -> Result<Option<Array>> {
+    let whole = cast(ct, inputs[0].dtype())?;
+    Ok(Some(match f {
+        Unary::Conj => Array::apply(Unary::Conj, &[&whole])?,
+        Unary::Imag => {
+            let minus_i = Array::constant(Scalar::Complex(0.0, -1.0), whole.aval().clone());
+            mul(&whole, &minus_i)?
+        }
+        _ => whole,
+    }))
 }

@@ -3,7 +3,11 @@
 //! Index arrays are of any integer dtype. An index outside its axis is an error when the op runs;
 //! [`crate::ops`] wraps negative indices before it records.
 
-use super::{Avals, expect_inputs, one, same_dtypes};
+mod batch;
+mod diff;
+
+use super::batch::on_batch;
+use super::{Avals, Batched, Diff, Linearity, Primitive, expect_inputs, one, same_dtypes};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::{Aval, Dims, Shape};
@@ -95,8 +99,8 @@ impl ScatterMode {
     }
 }
 
-impl Gather {
-    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for Gather {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = "gather";
         let Some((x, indices)) = inputs.split_first() else {
             return expect_inputs(op, inputs, 1).and_then(|()| Ok(Avals::new()));
@@ -112,10 +116,25 @@ impl Gather {
         shape.checked_size(op, x.dtype)?;
         one(Aval { shape, dtype: x.dtype })
     }
+
+    fn diff(&self) -> Diff<Self> {
+        Diff::Linear {
+            linearity: Linearity::Joint,
+            operand: |_, operand| operand == 0,
+            transpose: |gather, inputs, _, ct| {
+                let scatter = Scatter { mode: ScatterMode::Add, axes: gather.axes.clone() };
+                Ok(Some(diff::into_zeros(scatter, inputs[0].aval(), ct, &inputs[1..])?))
+            },
+        }
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        batch::gather(self, inputs, size)
+    }
 }
 
-impl Scatter {
-    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for Scatter {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = "scatter";
         if inputs.len() < 2 {
             return Err(Error::argument(op, "takes x, updates and indices"));
@@ -139,6 +158,14 @@ impl Scatter {
         }
         one(x.clone())
     }
+
+    fn diff(&self) -> Diff<Self> {
+        diff::scatter(self.mode)
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        batch::scatter(self, inputs, size)
+    }
 }
 
 /// Checks x against indices along one axis.
@@ -156,17 +183,32 @@ fn check_along(op: &'static str, axis: usize, x: &Aval, indices: &Aval) -> Resul
     Err(Error::shape(op, format!("indices {indices} do not fit {x} along axis {axis}")))
 }
 
-impl GatherAxis {
-    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for GatherAxis {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = "take_along_axis";
         expect_inputs(op, inputs, 2)?;
         check_along(op, self.axis, inputs[0], inputs[1])?;
         one(Aval { shape: inputs[1].shape.clone(), dtype: inputs[0].dtype })
     }
+
+    fn diff(&self) -> Diff<Self> {
+        Diff::Linear {
+            linearity: Linearity::Joint,
+            operand: |_, operand| operand == 0,
+            transpose: |gather, inputs, _, ct| {
+                let scatter = ScatterAxis { mode: ScatterMode::Add, axis: gather.axis };
+                Ok(Some(diff::into_zeros(scatter, inputs[0].aval(), ct, &inputs[1..])?))
+            },
+        }
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        on_batch(GatherAxis { axis: self.axis + 1 }, inputs, size)
+    }
 }
 
-impl ScatterAxis {
-    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for ScatterAxis {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = "put_along_axis";
         expect_inputs(op, inputs, 3)?;
         check_along(op, self.axis, inputs[0], inputs[2])?;
@@ -181,5 +223,13 @@ impl ScatterAxis {
             return Err(Error::dtype(op, format!("{:?} does not take {}", self.mode, inputs[0])));
         }
         one(inputs[0].clone())
+    }
+
+    fn diff(&self) -> Diff<Self> {
+        diff::scatter(self.mode)
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        on_batch(ScatterAxis { mode: self.mode, axis: self.axis + 1 }, inputs, size)
     }
 }

@@ -1,8 +1,11 @@
 //! The same elements, elsewhere: views, and the copies that join or widen arrays.
 
+mod batch;
+mod transpose;
+
 use std::hash::{Hash, Hasher};
 
-use super::{Avals, expect_inputs, one, same_dtypes};
+use super::{Avals, Batched, Diff, Linearity, Primitive, expect_inputs, one, same_dtypes};
 use crate::error::{Error, Result};
 use crate::shape::{Aval, Dims, Shape};
 
@@ -109,8 +112,10 @@ impl Movement {
             Movement::Concatenate { .. } => "concatenate",
         }
     }
+}
 
-    pub(super) fn infer_avals(&self, inputs: &[&Aval]) -> Result<Avals> {
+impl Primitive for Movement {
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = self.name();
         match self {
             Movement::Concatenate { .. } if inputs.is_empty() => {
@@ -135,6 +140,20 @@ impl Movement {
         one(Aval { shape, dtype: x.dtype })
     }
 
+    fn diff(&self) -> Diff<Self> {
+        Diff::Linear {
+            linearity: Linearity::Joint,
+            operand: |_, _| true,
+            transpose: transpose::transpose,
+        }
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        batch::vmap(self, inputs, size)
+    }
+}
+
+impl Movement {
     fn result_shape(&self, inputs: &[&Aval]) -> Result<Shape> {
         let op = self.name();
         let x = inputs[0];

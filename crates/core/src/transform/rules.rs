@@ -1,0 +1,330 @@
+//! Derivatives and batching of one recorded primitive, and of a graph's worth of them.
+//!
+//! A primitive states its derivative once, as a [`Diff`]; here both directions are made of it.
+//! Everything that is computed is recorded as primitives again, so derivatives have derivatives.
+
+use smallvec::SmallVec;
+
+use crate::array::Array;
+use crate::error::{Error, Result};
+use crate::graph::{Graph, Ref};
+use crate::prim::record::{self, add, div, masked, mul, neg, or_zeros, scale, select, sum_of};
+use crate::prim::{Batched, Diff, Linearity, Op, Partial, Primitive, Reverse, Tangents};
+use crate::with_payload;
+
+/// Cotangents of `op`'s inputs from cotangents of its outputs; `None` is a symbolic zero.
+///
+/// Only inputs that are `wanted` and of an inexact dtype get one. Cotangents pair with tangents as
+/// Re(Σ c·t), without conjugation.
+pub(crate) fn vjp(
+    op: &Op,
+    inputs: &[Array],
+    outputs: &[Array],
+    cotangents: &[Option<Array>],
+    wanted: &[bool],
+) -> Result<Tangents> {
+    let wanted: SmallVec<[bool; 4]> =
+        inputs.iter().zip(wanted).map(|(x, &w)| w && x.dtype().is_inexact()).collect();
+    let nothing = cotangents.iter().all(Option::is_none) || !wanted.contains(&true);
+    if nothing {
+        return Ok(vec![None; inputs.len()]);
+    }
+    let reverse = Reverse { inputs, outputs, cotangents, wanted: &wanted };
+    let mut found = with_payload!(op, payload => pull(payload, &reverse))?;
+    check(op, "vjp", &found, inputs)?;
+    for (cotangent, wanted) in found.iter_mut().zip(wanted) {
+        if !wanted {
+            *cotangent = None;
+        }
+    }
+    Ok(found)
+}
+
+/// Tangents of `op`'s outputs from tangents of its inputs; `None` is a symbolic zero.
+pub(crate) fn jvp(
+    op: &Op,
+    inputs: &[Array],
+    outputs: &[Array],
+    tangents: &[Option<Array>],
+) -> Result<Tangents> {
+    let tangents: SmallVec<[Option<Array>; 4]> = inputs
+        .iter()
+        .zip(tangents)
+        .map(|(x, t)| t.clone().filter(|_| x.dtype().is_inexact()))
+        .collect();
+    if tangents.iter().all(Option::is_none) {
+        return Ok(vec![None; outputs.len()]);
+    }
+    let mut found = with_payload!(op, payload => push(payload, op, inputs, outputs, &tangents))?;
+    check(op, "jvp", &found, outputs)?;
+    for (tangent, output) in found.iter_mut().zip(outputs) {
+        if !output.dtype().is_inexact() {
+            *tangent = None;
+        }
+    }
+    Ok(found)
+}
+
+/// Checks what a rule gave against the arrays that it is about: users write rules too.
+fn check(op: &Op, rule: &str, found: &[Option<Array>], of: &[Array]) -> Result<()> {
+    if found.len() != of.len() {
+        return Err(Error::argument(
+            op.name(),
+            format!("its {rule} gave {} arrays for {}", found.len(), of.len()),
+        ));
+    }
+    for (index, (have, want)) in found.iter().zip(of).enumerate() {
+        if let Some(have) = have
+            && want.dtype().is_inexact()
+            && have.aval() != want.aval()
+        {
+            return Err(Error::shape(
+                op.name(),
+                format!("its {rule} gave {} for {} (number {index})", have.aval(), want.aval()),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Reverse mode of one primitive.
+fn pull<P: Primitive>(payload: &P, r: &Reverse<'_>) -> Result<Tangents> {
+    let wanted = |operand: usize| r.wanted[operand];
+    match payload.diff() {
+        Diff::Zero => Ok(vec![None; r.inputs.len()]),
+        Diff::Partials(partial) => {
+            let Some(ct) = &r.cotangents[0] else {
+                return Ok(vec![None; r.inputs.len()]);
+            };
+            let one = |operand| match wanted(operand) {
+                true => through(partial(payload, r.inputs, &r.outputs[0], operand)?, ct),
+                false => Ok(None),
+            };
+            (0..r.inputs.len()).map(one).collect()
+        }
+        Diff::Linear { operand: is_linear, transpose, .. } => {
+            let Some(ct) = &r.cotangents[0] else {
+                return Ok(vec![None; r.inputs.len()]);
+            };
+            let one = |operand| match wanted(operand) && is_linear(payload, operand) {
+                true => transpose(payload, r.inputs, operand, ct),
+                false => Ok(None),
+            };
+            (0..r.inputs.len()).map(one).collect()
+        }
+        Diff::Custom { vjp, .. } => vjp(payload, r),
+    }
+}
+
+/// Forward mode of one primitive.
+fn push<P: Primitive>(
+    payload: &P,
+    op: &Op,
+    inputs: &[Array],
+    outputs: &[Array],
+    tangents: &[Option<Array>],
+) -> Result<Tangents> {
+    match payload.diff() {
+        Diff::Zero => Ok(vec![None; outputs.len()]),
+        Diff::Partials(partial) => {
+            let terms = tangents
+                .iter()
+                .enumerate()
+                .filter_map(|(operand, tangent)| Some((operand, tangent.as_ref()?)))
+                .map(|(operand, t)| through(partial(payload, inputs, &outputs[0], operand)?, t))
+                .collect::<Result<SmallVec<[Option<Array>; 2]>>>()?;
+            Ok(vec![sum_of(terms)?])
+        }
+        Diff::Linear { linearity, operand: is_linear, .. } => {
+            let changes = |operand: usize| is_linear(payload, operand);
+            let tangent = match linearity {
+                Linearity::Joint => jointly(op, inputs, tangents, changes)?,
+                Linearity::Each => one_by_one(op, inputs, tangents, changes)?,
+            };
+            Ok(vec![tangent])
+        }
+        Diff::Custom { jvp, .. } => jvp(payload, inputs, outputs, tangents),
+    }
+}
+
+/// The op on the tangents, zeros standing for those that are not there.
+fn jointly(
+    op: &Op,
+    inputs: &[Array],
+    tangents: &[Option<Array>],
+    changes: impl Fn(usize) -> bool,
+) -> Result<Option<Array>> {
+    if !(0..inputs.len()).any(|i| changes(i) && tangents[i].is_some()) {
+        return Ok(None);
+    }
+    let moved: SmallVec<[Array; 4]> = inputs
+        .iter()
+        .enumerate()
+        .map(|(i, x)| match changes(i) {
+            true => or_zeros(tangents[i].as_ref(), x.aval()),
+            false => x.clone(),
+        })
+        .collect();
+    let refs: SmallVec<[&Array; 4]> = moved.iter().collect();
+    Ok(Some(Array::apply(op.clone(), &refs)?))
+}
+
+/// The sum of the op with one operand at a time replaced by its tangent.
+fn one_by_one(
+    op: &Op,
+    inputs: &[Array],
+    tangents: &[Option<Array>],
+    changes: impl Fn(usize) -> bool,
+) -> Result<Option<Array>> {
+    let mut sum: Option<Array> = None;
+    for (i, tangent) in tangents.iter().enumerate().filter(|(i, _)| changes(*i)) {
+        let Some(tangent) = tangent else {
+            continue;
+        };
+        let mut refs: SmallVec<[&Array; 4]> = inputs.iter().collect();
+        refs[i] = tangent;
+        let term = Array::apply(op.clone(), &refs)?;
+        sum = Some(match sum {
+            Some(sum) => add(&sum, &term)?,
+            None => term,
+        });
+    }
+    Ok(sum)
+}
+
+/// A tangent or cotangent through an elementwise derivative.
+fn through(partial: Option<Partial>, change: &Array) -> Result<Option<Array>> {
+    Ok(match partial {
+        None => None,
+        Some(Partial::One) => Some(change.clone()),
+        Some(Partial::NegOne) => Some(neg(change)?),
+        Some(Partial::Times(factor)) => Some(mul(change, &factor)?),
+        Some(Partial::Over(divisor)) => Some(div(change, &divisor)?),
+        Some(Partial::Share { whole, half }) => {
+            let halved = masked(&half, &scale(change, 0.5)?)?;
+            Some(select(&whole, change, &halved)?)
+        }
+    })
+}
+
+/// The values of a graph's nodes, where they have been recorded.
+type Values<T> = Vec<SmallVec<[T; 1]>>;
+
+fn at<T>(values: &Values<T>, r: Ref) -> &T {
+    &values[r.node as usize][r.output as usize]
+}
+
+fn gathered<T: Clone>(values: &Values<T>, refs: &[Ref]) -> SmallVec<[T; 4]> {
+    refs.iter().map(|&r| at(values, r).clone()).collect()
+}
+
+/// Which input of the graph each node is, if it is one.
+fn input_numbers(body: &Graph) -> Vec<Option<usize>> {
+    let mut numbers = vec![None; body.nodes.len()];
+    for (number, &node) in body.inputs.iter().enumerate() {
+        numbers[node as usize] = Some(number);
+    }
+    numbers
+}
+
+/// Records the body on `inputs`; gives the outputs of every node.
+fn replay(body: &Graph, inputs: &[Array]) -> Result<Values<Array>> {
+    let mut values: Values<Array> = Vec::with_capacity(body.nodes.len());
+    for (node, input) in body.nodes.iter().zip(input_numbers(body)) {
+        let outputs = match input {
+            Some(input) => SmallVec::from_iter([inputs[input].clone()]),
+            None => {
+                let operands = node.inputs.iter().map(|&r| at(&values, r));
+                let operands: SmallVec<[&Array; 4]> = operands.collect();
+                SmallVec::from_vec(record::op(&node.op, &operands)?)
+            }
+        };
+        values.push(outputs);
+    }
+    Ok(values)
+}
+
+/// Cotangents of a body's inputs from cotangents of its outputs.
+pub(crate) fn vjp_body(
+    body: &Graph,
+    inputs: &[Array],
+    cotangents: &[Option<Array>],
+    wanted: &[bool],
+) -> Result<Tangents> {
+    let values = replay(body, inputs)?;
+    let needed = depends_on(body, wanted);
+    let mut found: Values<Option<Array>> =
+        values.iter().map(|outputs| SmallVec::from_elem(None, outputs.len())).collect();
+    for (&r, cotangent) in body.outputs.iter().zip(cotangents) {
+        accumulate(&mut found, r, cotangent.clone())?;
+    }
+    for (index, node) in body.nodes.iter().enumerate().rev() {
+        let idle = !needed[index] || found[index].iter().all(Option::is_none);
+        if idle || matches!(node.op, Op::Input(_)) {
+            continue;
+        }
+        let wanted: SmallVec<[bool; 4]> =
+            node.inputs.iter().map(|r| needed[r.node as usize]).collect();
+        let operands = gathered(&values, &node.inputs);
+        let cotangents = std::mem::take(&mut found[index]);
+        let given = vjp(&node.op, &operands, &values[index], &cotangents, &wanted)?;
+        for (&r, cotangent) in node.inputs.iter().zip(given) {
+            accumulate(&mut found, r, cotangent)?;
+        }
+    }
+    Ok(body.inputs.iter().map(|&node| found[node as usize][0].take()).collect())
+}
+
+/// Adds a cotangent to what has come to an output so far.
+fn accumulate(found: &mut Values<Option<Array>>, r: Ref, more: Option<Array>) -> Result<()> {
+    let slot = &mut found[r.node as usize][r.output as usize];
+    *slot = sum_of([slot.take(), more])?;
+    Ok(())
+}
+
+/// Which nodes depend on a wanted input.
+fn depends_on(body: &Graph, wanted: &[bool]) -> Vec<bool> {
+    let mut needed = vec![false; body.nodes.len()];
+    for (&node, &wanted) in body.inputs.iter().zip(wanted) {
+        needed[node as usize] = wanted;
+    }
+    for (index, node) in body.nodes.iter().enumerate() {
+        needed[index] |= node.inputs.iter().any(|r| needed[r.node as usize]);
+    }
+    needed
+}
+
+/// Tangents of a body's outputs from tangents of its inputs.
+pub(crate) fn jvp_body(
+    body: &Graph,
+    inputs: &[Array],
+    tangents: &[Option<Array>],
+) -> Result<Tangents> {
+    let values = replay(body, inputs)?;
+    let mut found: Values<Option<Array>> = Vec::with_capacity(body.nodes.len());
+    for (index, (node, input)) in body.nodes.iter().zip(input_numbers(body)).enumerate() {
+        let moved = match input {
+            Some(input) => SmallVec::from_iter([tangents[input].clone()]),
+            None => {
+                let operands = gathered(&values, &node.inputs);
+                let changes = gathered(&found, &node.inputs);
+                SmallVec::from_vec(jvp(&node.op, &operands, &values[index], &changes)?)
+            }
+        };
+        found.push(moved);
+    }
+    Ok(body.outputs.iter().map(|&r| at(&found, r).clone()).collect())
+}
+
+/// A body on inputs of which some carry a batch of `size` along axis 0.
+pub(crate) fn vmap_body(body: &Graph, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+    let mut values: Values<Batched> = Vec::with_capacity(body.nodes.len());
+    for (node, input) in body.nodes.iter().zip(input_numbers(body)) {
+        let outputs = match input {
+            Some(input) => SmallVec::from_iter([inputs[input].clone()]),
+            None => SmallVec::from_vec(node.op.vmap(&gathered(&values, &node.inputs), size)?),
+        };
+        values.push(outputs);
+    }
+    Ok(body.outputs.iter().map(|&r| at(&values, r).clone()).collect())
+}
