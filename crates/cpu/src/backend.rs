@@ -1,0 +1,156 @@
+//! The CPU as a backend.
+
+use std::sync::Arc;
+
+use cupola_core::backend::{
+    Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment, Support,
+};
+use cupola_core::prim::Op;
+use cupola_core::{Aval, Device, Error, Result};
+
+use crate::memory::{self, HostMemory};
+use crate::op::Prepared;
+use crate::ops::copy_bytes;
+use crate::simd::{Isa, Level};
+use crate::threads::num_threads;
+
+inventory::submit! {
+    Registration { discover: || vec![Arc::new(Cpu::new())] }
+}
+
+/// The processor.
+pub struct Cpu {
+    limits: Limits,
+}
+
+impl Cpu {
+    /// The processor that this program runs on.
+    pub fn new() -> Self {
+        // A tile of every register of a program stays in the L1 cache within these.
+        Cpu { limits: Limits { body_operands: 24, body_instructions: 96 } }
+    }
+}
+
+impl Default for Cpu {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Backend for Cpu {
+    fn device(&self) -> Device {
+        Device::CPU
+    }
+
+    fn description(&self) -> String {
+        let isa = match Isa::best().level() {
+            Level::Avx512 => "AVX-512",
+            Level::Avx2 => "AVX2",
+            Level::Portable if cfg!(target_arch = "aarch64") => "NEON",
+            Level::Portable => "portable code",
+        };
+        let gib = memory::system_memory() as f64 / (1u64 << 30) as f64;
+        let model = model().unwrap_or_else(|| std::env::consts::ARCH.into());
+        format!("{model}, {isa}, {} threads, {gib:.1} GiB", num_threads())
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn support(&self, op: &Op, inputs: &[Aval]) -> Support {
+        let fits = |ok: bool, what: &str| match ok {
+            true => Support::Native,
+            false => Support::Missing(format!("{}: {what} of {inputs:?}", op.name())),
+        };
+        match op {
+            Op::Call(_) => Support::Inline,
+            Op::Dot(dot) => fits(dot.accumulate != cupola_core::DType::Bool, "sums in bool"),
+            Op::Conv(conv) => fits(
+                conv.accumulate.is_float() && conv.result.is_float(),
+                "sums that are no floats",
+            ),
+            Op::Input(_)
+            | Op::Constant(_)
+            | Op::Iota(_)
+            | Op::Unary(_)
+            | Op::Binary(_)
+            | Op::Compare(_)
+            | Op::Select(_)
+            | Op::Cast(_)
+            | Op::Mark(_)
+            | Op::Movement(_)
+            | Op::Reduce(_)
+            | Op::ArgReduce(_)
+            | Op::Gather(_)
+            | Op::Scatter(_)
+            | Op::GatherAxis(_)
+            | Op::ScatterAxis(_)
+            | Op::Pool(_)
+            | Op::RandomBits(_)
+            | Op::Sort(_)
+            | Op::Custom(_) => Support::Native,
+        }
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        Ok(Buffer::new(HostMemory::new(bytes, "an array")?))
+    }
+
+    fn upload(&self, bytes: &[u8]) -> Result<Buffer> {
+        let memory = HostMemory::new(bytes.len(), "an array")?;
+        // SAFETY: the memory is as long, and new.
+        unsafe { copy_bytes(bytes.as_ptr(), memory.as_ptr(), bytes.len()) };
+        Ok(Buffer::new(memory))
+    }
+
+    fn download(&self, buffer: &Buffer, offset: usize, out: &mut [u8]) -> Result<()> {
+        let host = buffer
+            .host()
+            .ok_or_else(|| Error::Device(format!("the CPU cannot read {buffer:?}")))?;
+        let part = host.get(offset..).and_then(|h| h.get(..out.len())).ok_or_else(|| {
+            Error::Device(format!("{} bytes from {offset} on are not in {buffer:?}", out.len()))
+        })?;
+        // SAFETY: both are of one length, and `out` is borrowed alone.
+        unsafe { copy_bytes(part.as_ptr(), out.as_mut_ptr(), out.len()) };
+        Ok(())
+    }
+
+    fn prepare(&self, segment: &Segment) -> Result<Arc<dyn Executable>> {
+        Ok(Arc::new(Prepared::new(segment)?))
+    }
+
+    fn memory(&self) -> MemoryStats {
+        memory::stats()
+    }
+
+    fn trim(&self) {
+        memory::trim();
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The processor's name, where the system says it.
+#[cfg(target_os = "linux")]
+fn model() -> Option<String> {
+    let info = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = info.lines().find_map(|l| l.strip_prefix("model name"))?;
+    Some(line.trim_start_matches([' ', '\t', ':']).to_owned())
+}
+
+/// The processor's name, where the system says it.
+#[cfg(target_os = "macos")]
+fn model() -> Option<String> {
+    let name = "machdep.cpu.brand_string";
+    let out = std::process::Command::new("sysctl").args(["-n", name]).output().ok()?;
+    Some(String::from_utf8(out.stdout).ok()?.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
+/// The processor's name, where the system says it.
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+fn model() -> Option<String> {
+    None
+}
