@@ -1,1 +1,40 @@
 //! What users call: broadcasting, promotion, composites.
+//!
+//! Functions have NumPy's and MLX's names. They return an error, when they are called, that names
+//! the operation, the shapes and the dtypes; only the operators `+ - * /` and friends panic, with the
+//! same text. Plain numbers take the dtype of the arrays they meet ([`Operand`]), and negative axes
+//! count from the end.
+
+mod arg_reduce;
+mod binary;
+mod cast;
+mod compare;
+mod conv;
+mod create;
+mod dot;
+mod gather;
+mod movement;
+mod operand;
+mod operators;
+mod pool;
+mod reduce;
+mod select;
+mod sort;
+mod unary;
+
+pub use crate::prim::ScatterMode;
+pub use arg_reduce::*;
+pub use binary::*;
+pub use cast::*;
+pub use compare::*;
+pub use conv::*;
+pub use create::*;
+pub use dot::*;
+pub use gather::*;
+pub use movement::*;
+pub use operand::{Axes, Operand, Sizes};
+pub use pool::*;
+pub use reduce::*;
+pub use select::*;
+pub use sort::*;
+pub use unary::*;

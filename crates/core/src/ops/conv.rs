@@ -1,0 +1,402 @@
+//! Convolutions over any number of spatial axes, channels last.
+
+use super::operand::cast;
+use super::permute;
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::prim::{Conv, ConvRole};
+use crate::shape::Dims;
+
+/// The parameters of a convolution. A list of one entry stands for every spatial axis.
+///
+/// # Example
+/// ```
+/// use cupola::ops::ConvOptions;
+/// let options = ConvOptions::new().stride(2).padding([1, 2]).groups(4);
+/// assert_eq!(options.padding, [(1, 1), (2, 2)]);
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConvOptions {
+    /// Steps between outputs; 1.
+    pub stride: Vec<usize>,
+    /// Zeros before and after the input; 0.
+    pub padding: Vec<(usize, usize)>,
+    /// Steps between elements of the kernel; 1.
+    pub dilation: Vec<usize>,
+    /// Steps between elements of the input, with zeros between; 1.
+    pub input_dilation: Vec<usize>,
+    /// Rows and columns added at the far end by a transposed convolution; 0.
+    pub output_padding: Vec<usize>,
+    /// Channels are split into this many independent groups; 1.
+    pub groups: usize,
+    /// Whether the kernel runs backwards; false.
+    pub flip: bool,
+}
+
+impl Default for ConvOptions {
+    fn default() -> Self {
+        ConvOptions {
+            stride: vec![1],
+            padding: vec![(0, 0)],
+            dilation: vec![1],
+            input_dilation: vec![1],
+            output_padding: vec![0],
+            groups: 1,
+            flip: false,
+        }
+    }
+}
+
+/// One number for every spatial axis, or one for each.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PerAxis(Vec<usize>);
+
+impl From<usize> for PerAxis {
+    fn from(value: usize) -> Self {
+        PerAxis(vec![value])
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for PerAxis {
+    fn from(values: [usize; N]) -> Self {
+        PerAxis(values.to_vec())
+    }
+}
+
+impl From<&[usize]> for PerAxis {
+    fn from(values: &[usize]) -> Self {
+        PerAxis(values.to_vec())
+    }
+}
+
+impl From<Vec<usize>> for PerAxis {
+    fn from(values: Vec<usize>) -> Self {
+        PerAxis(values)
+    }
+}
+
+impl PerAxis {
+    /// The numbers, one or one an axis.
+    pub(crate) fn into_vec(self) -> Vec<usize> {
+        self.0
+    }
+
+    /// The same before and after each axis.
+    pub(crate) fn into_pairs(self) -> Vec<(usize, usize)> {
+        self.0.into_iter().map(|p| (p, p)).collect()
+    }
+}
+
+impl ConvOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With these steps between outputs.
+    pub fn stride(mut self, stride: impl Into<PerAxis>) -> Self {
+        self.stride = stride.into().into_vec();
+        self
+    }
+
+    /// With so many zeros before and after the input.
+    pub fn padding(mut self, padding: impl Into<PerAxis>) -> Self {
+        self.padding = padding.into().into_pairs();
+        self
+    }
+
+    /// With these steps between elements of the kernel.
+    pub fn dilation(mut self, dilation: impl Into<PerAxis>) -> Self {
+        self.dilation = dilation.into().into_vec();
+        self
+    }
+
+    /// With these steps between elements of the input.
+    pub fn input_dilation(mut self, dilation: impl Into<PerAxis>) -> Self {
+        self.input_dilation = dilation.into().into_vec();
+        self
+    }
+
+    /// With so much added at the far end by a transposed convolution.
+    pub fn output_padding(mut self, padding: impl Into<PerAxis>) -> Self {
+        self.output_padding = padding.into().into_vec();
+        self
+    }
+
+    /// With this many groups.
+    pub fn groups(mut self, groups: usize) -> Self {
+        self.groups = groups;
+        self
+    }
+
+    /// With the kernel backwards.
+    pub fn flip(mut self, flip: bool) -> Self {
+        self.flip = flip;
+        self
+    }
+}
+
+/// `values` with one entry for each of `axes` spatial axes.
+pub(crate) fn each_axis<T: Copy + std::fmt::Debug>(
+    op: &'static str,
+    what: &str,
+    values: &[T],
+    axes: usize,
+) -> Result<Vec<T>> {
+    match values {
+        [value] => Ok(vec![*value; axes]),
+        _ if values.len() == axes => Ok(values.to_vec()),
+        _ => Err(Error::argument(
+            op,
+            format!("{what} {values:?} does not have one entry or {axes}, one for each spatial axis"),
+        )),
+    }
+}
+
+/// Input and weight in the dtype to convolve in.
+fn promoted(x: &Array, w: &Array) -> Result<(Array, Array, DType)> {
+    let dtype = x.dtype().promote(w.dtype()).to_inexact();
+    Ok((cast(x, dtype)?, cast(w, dtype)?, dtype))
+}
+
+fn check_ranks(op: &'static str, x: &Array, w: &Array, spatial: Option<usize>) -> Result<usize> {
+    let axes = spatial.unwrap_or(x.rank().saturating_sub(2));
+    if axes == 0 || x.rank() != axes + 2 || w.rank() != axes + 2 {
+        return Err(Error::shape(
+            op,
+            format!(
+                "input and weight do not both have {axes} spatial axes between their first and \
+                 last (input {}, weight {})",
+                x.aval(),
+                w.aval()
+            ),
+        ));
+    }
+    Ok(axes)
+}
+
+fn forward(
+    op: &'static str,
+    x: &Array,
+    w: &Array,
+    options: &ConvOptions,
+    spatial: Option<usize>,
+) -> Result<Array> {
+    let axes = check_ranks(op, x, w, spatial)?;
+    let channels = w.shape()[axes + 1] * options.groups;
+    if x.shape()[axes + 1] != channels || !w.shape()[0].is_multiple_of(options.groups.max(1)) {
+        return Err(Error::shape(
+            op,
+            format!(
+                "weight expects {channels} input channels{}, input has {} (input {}, weight {})",
+                if options.groups == 1 { String::new() } else { format!(" in {} groups", options.groups) },
+                x.shape()[axes + 1],
+                x.shape(),
+                w.shape()
+            ),
+        ));
+    }
+    let (x, w, dtype) = promoted(x, w)?;
+    let conv = Conv {
+        role: ConvRole::Forward,
+        input: Dims::from_slice(&x.shape()[1..=axes]),
+        kernel: Dims::from_slice(&w.shape()[1..=axes]),
+        stride: each_axis(op, "stride", &options.stride, axes)?.into(),
+        padding: each_axis(op, "padding", &options.padding, axes)?,
+        dilation: each_axis(op, "dilation", &options.dilation, axes)?.into(),
+        input_dilation: each_axis(op, "input dilation", &options.input_dilation, axes)?.into(),
+        groups: options.groups,
+        flip: options.flip,
+        accumulate: dtype.accumulator(),
+        result: dtype,
+    };
+    Array::apply(conv, &[&x, &w])
+}
+
+/// The convolution of x with a kernel w, over any number of spatial axes.
+///
+/// # Shapes
+/// x `[N, input.., C]` and w `[O, kernel.., C/groups]` give `[N, output.., O]`. As in every
+/// framework the kernel does not run backwards, unless `flip` says so.
+///
+/// # Dtypes
+/// Both promote; half types accumulate in `float32`; integers and bool are taken as `float32`.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// let (x, w) = (ops::ones([1, 8, 8, 3], DType::F32)?, ops::ones([4, 3, 3, 3], DType::F32)?);
+/// let y = ops::conv_general(&x, &w, &ops::ConvOptions::new().padding(1))?;
+/// assert_eq!(y.shape()[..], [1, 8, 8, 4]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn conv_general(x: &Array, w: &Array, options: &ConvOptions) -> Result<Array> {
+    forward("conv_general", x, w, options, None)
+}
+
+/// [`conv_general`] over one spatial axis.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// let (x, w) = (ops::ones([1, 8, 3], DType::F32)?, ops::ones([4, 3, 3], DType::F32)?);
+/// let y = ops::conv1d(&x, &w, &ops::ConvOptions::new().stride(2).padding(1))?;
+/// assert_eq!(y.shape()[..], [1, 4, 4]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn conv1d(x: &Array, w: &Array, options: &ConvOptions) -> Result<Array> {
+    forward("conv1d", x, w, options, Some(1))
+}
+
+/// [`conv_general`] over two spatial axes.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// let (x, w) = (ops::ones([1, 8, 8, 3], DType::F32)?, ops::ones([4, 3, 3, 3], DType::F32)?);
+/// let y = ops::conv2d(&x, &w, &ops::ConvOptions::new().stride(2).padding(1))?;
+/// assert_eq!(y.shape()[..], [1, 4, 4, 4]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn conv2d(x: &Array, w: &Array, options: &ConvOptions) -> Result<Array> {
+    forward("conv2d", x, w, options, Some(2))
+}
+
+/// [`conv_general`] over three spatial axes.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// let (x, w) = (ops::ones([1, 8, 8, 8, 3], DType::F32)?, ops::ones([4, 3, 3, 3, 3], DType::F32)?);
+/// let y = ops::conv3d(&x, &w, &ops::ConvOptions::new().stride(2).padding(1))?;
+/// assert_eq!(y.shape()[..], [1, 4, 4, 4, 4]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn conv3d(x: &Array, w: &Array, options: &ConvOptions) -> Result<Array> {
+    forward("conv3d", x, w, options, Some(3))
+}
+
+/// The transposed convolution over one spatial axis: the gradient of a convolution by its input.
+///
+/// # Shapes
+/// x `[N, input.., C]` and w `[O, kernel.., C/groups]`, as in MLX, give `[N, output.., O]` with
+/// (input − 1)·stride + (kernel − 1)·dilation + 1 + output padding − padding outputs along an axis.
+///
+/// # Errors
+/// Where the output padding is not smaller than the stride.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// let (x, w) = (ops::ones([1, 4, 3], DType::F32)?, ops::ones([4, 3, 3], DType::F32)?);
+/// let y = ops::conv_transpose1d(&x, &w, &ops::ConvOptions::new().stride(2))?;
+/// assert_eq!(y.shape()[..], [1, 9, 4]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn conv_transpose1d(x: &Array, w: &Array, options: &ConvOptions) -> Result<Array> {
+    transposed("conv_transpose1d", x, w, options, 1)
+}
+
+/// The transposed convolution over two spatial axes; see [`conv_transpose1d`].
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// let (x, w) = (ops::ones([1, 4, 4, 3], DType::F32)?, ops::ones([4, 3, 3, 3], DType::F32)?);
+/// let y = ops::conv_transpose2d(&x, &w, &ops::ConvOptions::new().stride(2))?;
+/// assert_eq!(y.shape()[..], [1, 9, 9, 4]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn conv_transpose2d(x: &Array, w: &Array, options: &ConvOptions) -> Result<Array> {
+    transposed("conv_transpose2d", x, w, options, 2)
+}
+
+/// The transposed convolution over three spatial axes; see [`conv_transpose1d`].
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// let (x, w) = (ops::ones([1, 4, 4, 4, 3], DType::F32)?, ops::ones([4, 3, 3, 3, 3], DType::F32)?);
+/// let y = ops::conv_transpose3d(&x, &w, &ops::ConvOptions::new().stride(2))?;
+/// assert_eq!(y.shape()[..], [1, 9, 9, 9, 4]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn conv_transpose3d(x: &Array, w: &Array, options: &ConvOptions) -> Result<Array> {
+    transposed("conv_transpose3d", x, w, options, 3)
+}
+
+/// Solves for the input: what a transposed convolution computes.
+fn transposed(
+    op: &'static str,
+    x: &Array,
+    w: &Array,
+    options: &ConvOptions,
+    spatial: usize,
+) -> Result<Array> {
+    let axes = check_ranks(op, x, w, Some(spatial))?;
+    let groups = options.groups;
+    let channels = w.shape()[axes + 1] * groups;
+    if groups == 0 || x.shape()[axes + 1] != channels || !w.shape()[0].is_multiple_of(groups) {
+        return Err(Error::shape(
+            op,
+            format!(
+                "weight expects {channels} input channels, input has {} (input {}, weight {})",
+                x.shape()[axes + 1],
+                x.shape(),
+                w.shape()
+            ),
+        ));
+    }
+    let (x, w, dtype) = promoted(x, w)?;
+    let stride = each_axis(op, "stride", &options.stride, axes)?;
+    let padding = each_axis(op, "padding", &options.padding, axes)?;
+    let dilation = each_axis(op, "dilation", &options.dilation, axes)?;
+    let extra = each_axis(op, "output padding", &options.output_padding, axes)?;
+    if extra.iter().zip(&stride).any(|(e, s)| e >= s) {
+        return Err(Error::argument(
+            op,
+            format!("output padding {extra:?} is not smaller than stride {stride:?}"),
+        ));
+    }
+    let size = |i: usize| {
+        let (n, k) = (x.shape()[i + 1], w.shape()[i + 1]);
+        let full = n.saturating_sub(1) * stride[i] + k.saturating_sub(1) * dilation[i] + 1 + extra[i];
+        full.checked_sub(padding[i].0 + padding[i].1).filter(|&size| size > 0).ok_or_else(|| {
+            Error::shape(
+                op,
+                format!("padding {padding:?} leaves nothing (input {}, weight {})", x.shape(), w.shape()),
+            )
+        })
+    };
+    let conv = Conv {
+        role: ConvRole::InputGrad,
+        input: (0..axes).map(size).collect::<Result<_>>()?,
+        kernel: Dims::from_slice(&w.shape()[1..=axes]),
+        stride: stride.into(),
+        padding: padding.clone(),
+        dilation: dilation.into(),
+        input_dilation: Dims::from_elem(1, axes),
+        groups,
+        flip: options.flip,
+        accumulate: dtype.accumulator(),
+        result: dtype,
+    };
+    Array::apply(conv, &[&x, &exchange_channels(&w, groups)?])
+}
+
+/// `[O, k.., C/g]` as `[C, k.., O/g]`, group by group.
+fn exchange_channels(w: &Array, groups: usize) -> Result<Array> {
+    let last = w.rank() - 1;
+    let swap = |w: &Array, first: usize| {
+        let mut order: Dims = (0..w.rank()).collect();
+        order.swap(first, w.rank() - 1);
+        permute(w, order)
+    };
+    if groups == 1 {
+        return swap(w, 0);
+    }
+    let split = super::unflatten(w, 0, [groups, w.shape()[0] / groups])?;
+    debug_assert_eq!(split.rank(), last + 2);
+    super::flatten(&swap(&split, 1)?, 0, 1)
+}

@@ -1,0 +1,310 @@
+//! Arrays from nothing: constants, counters, grids, triangles.
+
+use super::operand::{Operand, broadcast, cast};
+use super::{add, equal, expand_axes, greater_equal, multiply, where_};
+use crate::array::Array;
+use crate::dtype::{DType, Kind, Scalar};
+use crate::error::{Error, Result};
+use crate::prim::{Constant, Iota};
+use crate::shape::{Aval, Dims, Shape};
+
+/// One number, repeated to a shape; an array fills by broadcasting.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// assert_eq!(ops::full([2], 7, DType::F32)?.to_vec::<f32>()?, [7.0, 7.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn full<'a>(
+    shape: impl Into<Shape>,
+    value: impl Into<Operand<'a>>,
+    dtype: DType,
+) -> Result<Array> {
+    let shape = shape.into();
+    match value.into() {
+        Operand::Scalar(value) => {
+            Array::apply(Constant { value, aval: Aval { shape, dtype } }, &[])
+        }
+        Operand::Array(array) => broadcast(&cast(array, dtype)?, &shape),
+    }
+}
+
+/// Zeros.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// assert_eq!(ops::zeros([2], DType::I32)?.to_vec::<i32>()?, [0, 0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn zeros(shape: impl Into<Shape>, dtype: DType) -> Result<Array> {
+    full(shape, 0, dtype)
+}
+
+/// Ones.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// assert_eq!(ops::ones([2], DType::F32)?.to_vec::<f32>()?, [1.0, 1.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn ones(shape: impl Into<Shape>, dtype: DType) -> Result<Array> {
+    full(shape, 1, dtype)
+}
+
+/// One number with `x`'s shape and dtype.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[1.0f32, 2.0], [2])?;
+/// assert_eq!(ops::full_like(&x, 7)?.to_vec::<f32>()?, [7.0, 7.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn full_like<'a>(x: &Array, value: impl Into<Operand<'a>>) -> Result<Array> {
+    full(x.shape(), value, x.dtype())
+}
+
+/// Zeros with `x`'s shape and dtype.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[1.0f32, 2.0], [2])?;
+/// assert_eq!(ops::zeros_like(&x)?.to_vec::<f32>()?, [0.0, 0.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn zeros_like(x: &Array) -> Result<Array> {
+    full_like(x, 0)
+}
+
+/// Ones with `x`'s shape and dtype.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[1.0f32, 2.0], [2])?;
+/// assert_eq!(ops::ones_like(&x)?.to_vec::<f32>()?, [1.0, 1.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn ones_like(x: &Array) -> Result<Array> {
+    full_like(x, 1)
+}
+
+/// The index along `axis` of each element of `shape`.
+pub(crate) fn iota(shape: impl Into<Shape>, axis: usize, dtype: DType) -> Result<Array> {
+    Array::apply(Iota { shape: shape.into(), dtype, axis }, &[])
+}
+
+/// The numbers from `start` up to but without `stop`, `step` apart.
+///
+/// # Dtypes
+/// `float32` where an argument is a float, and `int32` otherwise; [`super::astype`] for others.
+///
+/// # Errors
+/// Where `step` is 0 or an argument is not finite.
+///
+/// # Example
+/// ```
+/// use cupola::ops;
+/// assert_eq!(ops::arange(0, 5, 2)?.to_vec::<i32>()?, [0, 2, 4]);
+/// assert_eq!(ops::arange(1.0, 0.0, -0.5)?.to_vec::<f32>()?, [1.0, 0.5]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn arange(
+    start: impl Into<Scalar>,
+    stop: impl Into<Scalar>,
+    step: impl Into<Scalar>,
+) -> Result<Array> {
+    let (start, stop, step) = (start.into(), stop.into(), step.into());
+    let kind = start.kind().max(stop.kind()).max(step.kind());
+    if kind == Kind::Complex {
+        return Err(Error::dtype("arange", "does not take complex numbers"));
+    }
+    let dtype = if kind == Kind::Float { DType::F32 } else { DType::I32 };
+    let (from, to, by) = (start.to_f64(), stop.to_f64(), step.to_f64());
+    let count = ((to - from) / by).ceil();
+    if by == 0.0 || !count.is_finite() {
+        return Err(Error::argument("arange", format!("no range is {start} to {stop} by {step}")));
+    }
+    let mut out = iota(count.max(0.0) as usize, 0, dtype)?;
+    if by != 1.0 {
+        out = multiply(&out, step)?;
+    }
+    if from != 0.0 {
+        out = add(&out, start)?;
+    }
+    Ok(out)
+}
+
+/// `count` numbers from `start` to `stop`, both included, evenly spaced.
+///
+/// # Errors
+/// Where `dtype` is neither an integer nor a float.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// assert_eq!(ops::linspace(0.0, 1.0, 3, DType::F32)?.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn linspace(start: f64, stop: f64, count: usize, dtype: DType) -> Result<Array> {
+    if !dtype.is_float() && !dtype.is_integer() {
+        return Err(Error::dtype("linspace", format!("does not give {dtype}")));
+    }
+    let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    if count == 1 {
+        return full(1, start, dtype);
+    }
+    // Both ends weighted, so that both come out exactly (as in MLX).
+    let at = super::divide(&iota(count, 0, wide)?, (count as f64 - 1.0).max(1.0))?;
+    let low = multiply(&super::subtract(1, &at)?, start)?;
+    cast(&add(&low, &multiply(&at, stop)?)?, dtype)
+}
+
+/// The coordinates of a grid: array `i` of the result repeats vector `i` along every other axis.
+///
+/// # Shapes
+/// With `matrix_order` axis `i` belongs to vector `i` (NumPy's `ij`); without, the first two axes
+/// are exchanged (`xy`).
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let (x, y) = (Array::from_slice(&[1, 2], [2])?, Array::from_slice(&[3, 4, 5], [3])?);
+/// assert_eq!(ops::meshgrid(&[&x, &y], true)?[0].shape()[..], [2, 3]);
+/// assert_eq!(ops::meshgrid(&[&x, &y], false)?[0].shape()[..], [3, 2]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn meshgrid(vectors: &[&Array], matrix_order: bool) -> Result<Vec<Array>> {
+    let rank = vectors.len();
+    let place = |i: usize| if !matrix_order && rank > 1 && i < 2 { 1 - i } else { i };
+    let mut shape = Shape::from(vec![1; rank]);
+    for (i, v) in vectors.iter().enumerate() {
+        if v.rank() > 1 {
+            return Err(Error::shape("meshgrid", format!("takes vectors, not {}", v.aval())));
+        }
+        shape.0[place(i)] = v.size();
+    }
+    let grid = |(i, v): (usize, &&Array)| {
+        let others = (0..rank).filter(|&a| a != place(i)).collect();
+        broadcast(&expand_axes(&super::flatten(v, 0, -1)?, others)?, &shape)
+    };
+    vectors.iter().enumerate().map(grid).collect()
+}
+
+/// The identity matrix.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// assert_eq!(ops::identity(2, DType::F32)?.to_vec::<f32>()?, [1.0, 0.0, 0.0, 1.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn identity(size: usize, dtype: DType) -> Result<Array> {
+    eye(size, dtype)
+}
+
+/// The identity matrix, of the same size both ways; [`eye_at`] for others.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// assert_eq!(ops::eye(2, DType::I32)?.to_vec::<i32>()?, [1, 0, 0, 1]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn eye(size: usize, dtype: DType) -> Result<Array> {
+    eye_at(size, size, 0, dtype)
+}
+
+/// A matrix with ones on the diagonal `offset` places above the main one.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// assert_eq!(ops::eye_at(2, 3, 1, DType::I32)?.to_vec::<i32>()?, [0, 1, 0, 0, 0, 1]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn eye_at(rows: usize, columns: usize, offset: isize, dtype: DType) -> Result<Array> {
+    let (row, column) = places(&[rows, columns], offset)?;
+    cast(&equal(&row, &column)?, dtype)
+}
+
+/// The row of each element, moved by `offset`, and its column.
+fn places(shape: &[usize], offset: isize) -> Result<(Array, Array)> {
+    let rank = shape.len();
+    let row = iota(shape, rank - 2, DType::I32)?;
+    let row = if offset == 0 { row } else { add(&row, offset as i64)? };
+    Ok((row, iota(shape, rank - 1, DType::I32)?))
+}
+
+/// A matrix of ones on and below the diagonal `offset` places above the main one.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// assert_eq!(ops::tri(2, 3, 0, DType::I32)?.to_vec::<i32>()?, [1, 0, 0, 1, 1, 0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn tri(rows: usize, columns: usize, offset: isize, dtype: DType) -> Result<Array> {
+    let (row, column) = places(&[rows, columns], offset)?;
+    cast(&greater_equal(&row, &column)?, dtype)
+}
+
+/// `x` with zeros above the diagonal `offset` places above the main one of its last two axes.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[1, 2, 3, 4], [2, 2])?;
+/// assert_eq!(ops::tril(&x, 0)?.to_vec::<i32>()?, [1, 0, 3, 4]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn tril(x: &Array, offset: isize) -> Result<Array> {
+    where_(&lower("tril", x, offset)?, x, Scalar::Bool(false))
+}
+
+/// `x` with zeros below the diagonal `offset` places above the main one of its last two axes.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[1, 2, 3, 4], [2, 2])?;
+/// assert_eq!(ops::triu(&x, 0)?.to_vec::<i32>()?, [1, 2, 0, 4]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn triu(x: &Array, offset: isize) -> Result<Array> {
+    where_(&lower("triu", x, offset - 1)?, Scalar::Bool(false), x)
+}
+
+/// Whether elements are on or below a diagonal.
+fn lower(op: &'static str, x: &Array, offset: isize) -> Result<Array> {
+    if x.rank() < 2 {
+        return Err(Error::shape(op, format!("takes a matrix or a stack of them, not {}", x.aval())));
+    }
+    let (row, column) = places(x.shape(), offset)?;
+    greater_equal(&row, &column)
+}
+
+/// Vectors that are 1 at the index and 0 elsewhere: a new last axis of `classes`.
+///
+/// # Shapes
+/// An index outside `0..classes` gives zeros.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, DType, ops};
+/// let labels = Array::from_slice(&[2, 0], [2])?;
+/// assert_eq!(ops::one_hot(&labels, 3, DType::I32)?.to_vec::<i32>()?, [0, 0, 1, 1, 0, 0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn one_hot(indices: &Array, classes: usize, dtype: DType) -> Result<Array> {
+    if !indices.dtype().is_integer() {
+        return Err(Error::dtype("one_hot", format!("indices are integers, not {}", indices.aval())));
+    }
+    let wide = expand_axes(indices, Dims::from_slice(&[indices.rank()]))?;
+    let class = iota(classes, 0, indices.dtype())?;
+    cast(&equal(&wide, &class)?, dtype)
+}

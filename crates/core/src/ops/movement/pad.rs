@@ -1,0 +1,127 @@
+//! Arrays with a border.
+
+use super::{concatenate, narrow};
+use crate::array::Array;
+use crate::dtype::Scalar;
+use crate::error::{Error, Result};
+use crate::ops::operand::broadcast;
+use crate::prim::Movement;
+use crate::shape::{Aval, Dims, Shape};
+
+/// What [`pad`] puts around an array.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum PadMode {
+    /// One number.
+    Constant(Scalar),
+    /// The nearest element.
+    Edge,
+}
+
+impl<T: Into<Scalar>> From<T> for PadMode {
+    fn from(value: T) -> Self {
+        PadMode::Constant(value.into())
+    }
+}
+
+/// How much [`pad`] puts before and after each axis.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PadWidths {
+    /// The same around every axis.
+    All(usize, usize),
+    /// Before and after each axis.
+    Each(Vec<(usize, usize)>),
+}
+
+impl From<usize> for PadWidths {
+    fn from(width: usize) -> Self {
+        PadWidths::All(width, width)
+    }
+}
+
+impl From<(usize, usize)> for PadWidths {
+    fn from((low, high): (usize, usize)) -> Self {
+        PadWidths::All(low, high)
+    }
+}
+
+impl From<&[(usize, usize)]> for PadWidths {
+    fn from(widths: &[(usize, usize)]) -> Self {
+        PadWidths::Each(widths.to_vec())
+    }
+}
+
+impl<const N: usize> From<[(usize, usize); N]> for PadWidths {
+    fn from(widths: [(usize, usize); N]) -> Self {
+        PadWidths::Each(widths.to_vec())
+    }
+}
+
+/// `x` with a border, of one number or of its nearest elements.
+///
+/// # Dtypes
+/// A number is taken in x's dtype.
+///
+/// # Errors
+/// Where `widths` has not one pair an axis, and for [`PadMode::Edge`] of an empty axis.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[1, 2], [2])?;
+/// assert_eq!(ops::pad(&x, (1, 2), 0)?.to_vec::<i32>()?, [0, 1, 2, 0, 0]);
+/// assert_eq!(ops::pad(&x, 1, ops::PadMode::Edge)?.to_vec::<i32>()?, [1, 1, 2, 2]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn pad(
+    x: &Array,
+    widths: impl Into<PadWidths>,
+    mode: impl Into<PadMode>,
+) -> Result<Array> {
+    let (low, high): (Dims, Dims) = match widths.into() {
+        PadWidths::All(low, high) => (0..x.rank()).map(|_| (low, high)).unzip(),
+        PadWidths::Each(widths) if widths.len() == x.rank() => widths.into_iter().unzip(),
+        PadWidths::Each(widths) => {
+            return Err(Error::argument(
+                "pad",
+                format!("{} widths for the axes of {}", widths.len(), x.aval()),
+            ));
+        }
+    };
+    if low.iter().chain(&high).all(|&w| w == 0) {
+        return Ok(x.clone());
+    }
+    match mode.into() {
+        PadMode::Constant(value) => pad_constant(x, low, high, Dims::from_elem(0, x.rank()), value),
+        PadMode::Edge => pad_edge(x, &low, &high),
+    }
+}
+
+/// `x` with `value` around it, and `interior` times between neighbours.
+pub(crate) fn pad_constant(
+    x: &Array,
+    low: Dims,
+    high: Dims,
+    interior: Dims,
+    value: Scalar,
+) -> Result<Array> {
+    let value = Array::constant(value, Aval { shape: Shape::scalar(), dtype: x.dtype() });
+    Array::apply(Movement::Pad { low, high, interior }, &[x, &value])
+}
+
+fn pad_edge(x: &Array, low: &[usize], high: &[usize]) -> Result<Array> {
+    let mut out = x.clone();
+    for axis in 0..x.rank() {
+        if low[axis] + high[axis] == 0 {
+            continue;
+        }
+        let size = out.shape()[axis];
+        if size == 0 {
+            return Err(Error::shape("pad", format!("axis {axis} of {} has no edge", x.aval())));
+        }
+        let first = broadcast(&narrow(&out, axis, 0, 1)?, &out.shape().with(axis, low[axis]))?;
+        let last =
+            broadcast(&narrow(&out, axis, size - 1, 1)?, &out.shape().with(axis, high[axis]))?;
+        out = concatenate(&[&first, &out, &last], axis)?;
+    }
+    Ok(out)
+}

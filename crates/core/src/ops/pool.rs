@@ -1,0 +1,113 @@
+//! Pooling over windows of the spatial axes, channels last.
+
+use super::conv::{PerAxis, each_axis};
+use super::operand::{cast, inexact};
+use super::divide;
+use crate::array::Array;
+use crate::error::{Error, Result};
+use crate::prim::{Pool, PoolRole};
+use crate::shape::Dims;
+
+/// The windows of a pooling. A list of one entry stands for every spatial axis.
+///
+/// # Example
+/// ```
+/// use cupola::ops::PoolOptions;
+/// let options = PoolOptions::new(3).stride(2).padding(1);
+/// assert_eq!(options.padding, [(1, 1)]);
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PoolOptions {
+    /// The window's size.
+    pub window: Vec<usize>,
+    /// Steps between windows; the window's size where it is empty.
+    pub stride: Vec<usize>,
+    /// Padding before and after the input; 0.
+    pub padding: Vec<(usize, usize)>,
+}
+
+impl PoolOptions {
+    /// Windows side by side, without padding.
+    pub fn new(window: impl Into<PerAxis>) -> Self {
+        PoolOptions {
+            window: window.into().into_vec(),
+            stride: Vec::new(),
+            padding: vec![(0, 0)],
+        }
+    }
+
+    /// With these steps between windows.
+    pub fn stride(mut self, stride: impl Into<PerAxis>) -> Self {
+        self.stride = stride.into().into_vec();
+        self
+    }
+
+    /// With so much padding before and after the input.
+    pub fn padding(mut self, padding: impl Into<PerAxis>) -> Self {
+        self.padding = padding.into().into_pairs();
+        self
+    }
+}
+
+fn pool(op: &'static str, role: PoolRole, x: &Array, options: &PoolOptions) -> Result<Array> {
+    let axes = x.rank().saturating_sub(2);
+    if axes == 0 {
+        return Err(Error::shape(
+            op,
+            format!("input {} has no spatial axes between its first and last", x.aval()),
+        ));
+    }
+    let window = each_axis(op, "window", &options.window, axes)?;
+    let stride = match &options.stride[..] {
+        [] => window.clone(),
+        stride => each_axis(op, "stride", stride, axes)?,
+    };
+    let pool = Pool {
+        role,
+        input: Dims::from_slice(&x.shape()[1..=axes]),
+        window: window.into(),
+        stride: stride.into(),
+        padding: each_axis(op, "padding", &options.padding, axes)?,
+    };
+    Array::apply(pool, &[x])
+}
+
+/// The largest element of each window; NaN if there is one.
+///
+/// # Shapes
+/// `[N, input.., C]` gives `[N, output.., C]` with (input + padding − window)/stride + 1 outputs
+/// along an axis. Padding is never the largest.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[1.0f32, 4.0, 3.0, 2.0], [1, 4, 1])?;
+/// assert_eq!(ops::max_pool(&x, &ops::PoolOptions::new(2))?.to_vec::<f32>()?, [4.0, 3.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn max_pool(x: &Array, options: &PoolOptions) -> Result<Array> {
+    pool("max_pool", PoolRole::Max, x, options)
+}
+
+/// The mean of each window; padding counts as zeros.
+///
+/// # Shapes
+/// As [`max_pool`].
+///
+/// # Dtypes
+/// Integers are taken as `float32`; half types are summed and divided in `float32`.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[1.0f32, 4.0, 3.0, 2.0], [1, 4, 1])?;
+/// assert_eq!(ops::avg_pool(&x, &ops::PoolOptions::new(2))?.to_vec::<f32>()?, [2.5, 2.5]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn avg_pool(x: &Array, options: &PoolOptions) -> Result<Array> {
+    let x = inexact(x)?;
+    let wide = cast(&x, x.dtype().accumulator())?;
+    let total = pool("avg_pool", PoolRole::Sum, &wide, options)?;
+    let window = each_axis("avg_pool", "window", &options.window, x.rank() - 2)?;
+    cast(&divide(&total, window.iter().map(|&w| w as f64).product::<f64>())?, x.dtype())
+}

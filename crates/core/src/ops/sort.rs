@@ -1,0 +1,110 @@
+//! The elements of an axis in order.
+
+use super::operand::{Axes, cast, inexact};
+use super::{divide, flatten, narrow, permute, squeeze_axes, where_};
+use crate::array::Array;
+use crate::error::{Error, Result};
+use crate::prim::Sort;
+use crate::shape::{Dims, normalize_axis};
+
+fn sorted(x: &Array, axis: Axes, indices: bool) -> Result<Array> {
+    let op = Sort { axis: 0, indices };
+    match axis.single(op.name(), x.rank())? {
+        Some(axis) => Array::apply(Sort { axis, indices }, &[x]),
+        None => Array::apply(op, &[&flatten(x, 0, -1)?]),
+    }
+}
+
+/// The elements of an axis in ascending order, NaN last; `()` flattens first.
+///
+/// # Errors
+/// For complex numbers.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[3, 1, 2], [3])?;
+/// assert_eq!(ops::sort(&x, -1)?.to_vec::<i32>()?, [1, 2, 3]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn sort(x: &Array, axis: impl Into<Axes>) -> Result<Array> {
+    sorted(x, axis.into(), false)
+}
+
+/// The indices, as `uint32`, that put an axis in ascending order; equal elements keep theirs.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[3, 1, 2], [3])?;
+/// assert_eq!(ops::argsort(&x, -1)?.to_vec::<u32>()?, [1, 2, 0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn argsort(x: &Array, axis: impl Into<Axes>) -> Result<Array> {
+    sorted(x, axis.into(), true)
+}
+
+/// The `k` largest elements of an axis, in ascending order.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[3, 1, 4, 2], [4])?;
+/// assert_eq!(ops::topk(&x, 2, -1)?.to_vec::<i32>()?, [3, 4]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn topk(x: &Array, k: usize, axis: isize) -> Result<Array> {
+    let axis = normalize_axis("topk", axis, x.rank())?;
+    let size = x.shape()[axis];
+    if k > size {
+        return Err(Error::argument(
+            "topk",
+            format!("{k} elements of axis {axis} were asked for (input {})", x.aval()),
+        ));
+    }
+    narrow(&sort(x, axis)?, axis, size - k, k)
+}
+
+/// The median over axes: the middle element, or the mean of the two middle ones; NaN if there is
+/// a NaN.
+///
+/// # Dtypes
+/// Integers and bool are taken as `float32`.
+///
+/// # Errors
+/// Where an axis is empty, and for complex numbers.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[3, 1, 4, 2], [4])?;
+/// assert_eq!(ops::median(&x, (), false)?.item::<f32>()?, 2.5);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn median(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
+    let axes = axes.into().sorted("median", x.rank())?;
+    let size: usize = axes.iter().map(|&a| x.shape()[a]).product();
+    if size == 0 {
+        return Err(Error::shape("median", format!("has no value for the empty axes of {}", x.aval())));
+    }
+    let kept = (0..x.rank()).filter(|a| !axes.contains(a));
+    let order = kept.chain(axes.iter().copied()).collect();
+    let mut last = inexact(&permute(x, order)?)?;
+    if axes.is_empty() {
+        return Ok(last);
+    }
+    last = flatten(&last, (x.rank() - axes.len()) as isize, -1)?;
+    let axis = last.rank() - 1;
+    let ordered = sort(&last, axis)?;
+    let at = |i: usize| squeeze_axes(&narrow(&ordered, axis, i, 1)?, Dims::from_slice(&[axis]));
+    let mut out = at(size / 2)?;
+    if size.is_multiple_of(2) {
+        let wide = out.dtype().accumulator();
+        let middle = super::add(&cast(&at(size / 2 - 1)?, wide)?, &cast(&out, wide)?)?;
+        out = cast(&divide(&middle, 2)?, out.dtype())?;
+    }
+    // NaN sorts last.
+    let end = at(size - 1)?;
+    out = where_(&super::isnan(&end)?, &end, &out)?;
+    if keepdims { super::expand_axes(&out, axes) } else { Ok(out) }
+}
