@@ -169,6 +169,26 @@ impl Array {
         Array { node, output: 0 }
     }
 
+    /// An array that stands for `primal` under a trace: it has the same value, and marks.
+    pub(crate) fn tracer(primal: &Array, marks: &Arc<Marks>) -> Result<Array> {
+        let is_ready = primal.is_ready() && !primal.node.is_traced();
+        if is_ready {
+            let value = primal.value()?;
+            let aval = primal.aval().clone();
+            let avals = SmallVec::from_buf([aval.clone()]);
+            let progress = Progress::Ready(SmallVec::from_buf([value]));
+            let state = State { inputs: Inputs::new(), progress };
+            let node = Node::new(Op::Input(Input { aval }), avals, Some(marks.clone()), state);
+            return Ok(Array { node, output: 0 });
+        }
+        let all = Marks::union(Some(marks.clone()), &primal.node.marks);
+        let avals = SmallVec::from_buf([primal.aval().clone()]);
+        let inputs = SmallVec::from_iter([primal.clone()]);
+        let state = State { inputs, progress: Progress::Lazy };
+        let node = Node::new(Op::Mark(crate::prim::Mark::Depends), avals, all, state);
+        Ok(Array { node, output: 0 })
+    }
+
     /// An array that is there already.
     pub(crate) fn from_value(aval: Aval, value: Value) -> Array {
         let avals = SmallVec::from_buf([aval.clone()]);

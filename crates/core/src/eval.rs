@@ -1,10 +1,458 @@
-//! Evaluation: from the arrays that are wanted to plans that run.
+//! Evaluation: from the arrays that are wanted to a plan that runs, and the results back.
+//!
+//! A walk collects what is not computed yet and writes down the plan's key. Whatever somebody
+//! still holds a handle on is computed too, so that nothing is computed twice; what only the
+//! walked graph itself refers to is not kept. No lock is held while a plan is made or runs.
 
-use crate::array::Array;
-use crate::error::Result;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock};
 
-/// Computes `arrays` and waits for them.
+use smallvec::SmallVec;
+
+use crate::array::{Array, Event, Inputs, Node, Progress, Value, lock};
+use crate::backend::backend;
+use crate::device::{Device, Stream};
+use crate::dtype::Scalar;
+use crate::error::{Error, Result};
+use crate::graph::{self, Graph};
+use crate::plan::key::KeyWriter;
+use crate::plan::{Parameters, Plan};
+use crate::prim::{Input, Movement, Op};
+
+/// Computes `arrays`, all together, and waits for them.
+///
+/// # Errors
+/// Where a computation fails, or an array is traced by `vmap` or `compile` and so has no values.
 pub fn eval(arrays: &[Array]) -> Result<()> {
-    let _ = arrays;
-    Ok(())
+    let roots = unfinished(arrays)?;
+    if roots.is_empty() {
+        return Ok(());
+    }
+    Job::prepare(&roots, None)?.run(false)
+}
+
+/// Starts computing `arrays`, all together, and returns at once. Reading one waits for it; where
+/// the computation fails, every later read gives that error.
+///
+/// # Errors
+/// Where an array is the failed result of an earlier evaluation.
+pub fn async_eval(arrays: &[Array]) -> Result<()> {
+    let event = Arc::new(Event::default());
+    let mut roots = Vec::new();
+    {
+        let _walk = lock(&WALK);
+        for array in arrays {
+            let mut state = array.node.state();
+            match &state.progress {
+                Progress::Lazy => {
+                    state.progress = Progress::Pending(event.clone());
+                    drop(state);
+                    roots.push(array.clone());
+                }
+                Progress::Pending(_) | Progress::Ready(_) => {}
+                Progress::Failed(error) => return Err(Error::Failed(error.clone())),
+            }
+        }
+    }
+    let Some(first) = roots.first() else { return Ok(()) };
+    let stream = first.node.stream;
+    let nodes: Vec<Arc<Node>> = roots.iter().map(|r| r.node.clone()).collect();
+    let work = move || {
+        let done = Job::prepare(&roots, Some(&event)).and_then(|job| job.run(true));
+        if let Err(error) = done {
+            let error = Arc::new(error);
+            for node in &nodes {
+                let mut state = node.state();
+                if matches!(state.progress, Progress::Pending(_)) {
+                    state.progress = Progress::Failed(error.clone());
+                }
+            }
+        }
+        event.set();
+    };
+    on_stream(stream, Box::new(work))
+}
+
+/// The plan that evaluating `arrays` would run.
+pub(crate) fn plan_of(arrays: &[Array]) -> Result<Arc<Plan>> {
+    let roots = unfinished(arrays)?;
+    let walk = loop {
+        let walked = Walk::over(&roots, None, &mut lock(&WALK))?;
+        match walked {
+            Walked::Done(walk) => break walk,
+            Walked::Wait(event) => event.wait(),
+        }
+    };
+    let device = roots.first().map_or(Device::CPU, |r| r.node.stream.device);
+    walk.plan(device)
+}
+
+/// The arrays that still need a plan to run; waits for those on their way.
+fn unfinished(arrays: &[Array]) -> Result<Vec<Array>> {
+    let mut roots = Vec::new();
+    for array in arrays {
+        loop {
+            let state = array.node.state();
+            match &state.progress {
+                Progress::Ready(_) => break,
+                Progress::Failed(error) => return Err(Error::Failed(error.clone())),
+                Progress::Lazy => {
+                    roots.push(array.clone());
+                    break;
+                }
+                Progress::Pending(event) => {
+                    let event = event.clone();
+                    drop(state);
+                    event.wait();
+                }
+            }
+        }
+    }
+    Ok(roots)
+}
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Hands `work` to the thread of `stream`, which does its work in order.
+fn on_stream(stream: Stream, work: Work) -> Result<()> {
+    static STREAMS: OnceLock<Mutex<HashMap<Stream, Sender<Work>>>> = OnceLock::new();
+    let mut streams = lock(STREAMS.get_or_init(Default::default));
+    let sender = streams.entry(stream).or_insert_with(|| {
+        let (sender, receiver) = channel::<Work>();
+        std::thread::spawn(move || receiver.into_iter().for_each(|work| work()));
+        sender
+    });
+    sender.send(work).map_err(|_| Error::Device(format!("the stream of {} ended", stream.device)))
+}
+
+/// Held while a graph is walked or results are put in place. Holds the number of the last walk.
+static WALK: Mutex<u32> = Mutex::new(0);
+
+/// In a node's place within a walk: it is a leaf.
+const LEAF: u64 = 1 << 31;
+
+/// A node that is to be computed.
+struct Interior {
+    node: Arc<Node>,
+    inputs: SmallVec<[Place; 2]>,
+    /// How many inputs of walked nodes are this node.
+    edges: usize,
+}
+
+/// Where an input comes from: the index of a leaf or of an interior node, and which output.
+#[derive(Clone, Copy)]
+struct Place {
+    leaf: bool,
+    index: u32,
+    output: u32,
+}
+
+/// A node that is there: its outputs are leaves `first` and following.
+struct Leaf {
+    node: Arc<Node>,
+    first: u32,
+    values: SmallVec<[Value; 1]>,
+    edges: usize,
+}
+
+/// The graph under some arrays.
+struct Walk {
+    leaves: Vec<Leaf>,
+    leaf_count: u32,
+    nodes: Vec<Interior>,
+    /// The nodes, by index, whose outputs are wanted.
+    outputs: Vec<u32>,
+    key: Vec<u64>,
+}
+
+enum Walked {
+    Done(Walk),
+    /// Something is on its way on a stream: walk again after it.
+    Wait(Arc<Event>),
+}
+
+impl Walk {
+    /// Walks over everything under `roots` that is not computed. `mine` is the event of the
+    /// evaluation that walks, whose own roots are already marked with it.
+    fn over(roots: &[Array], mine: Option<&Arc<Event>>, last: &mut u32) -> Result<Walked> {
+        *last = last.wrapping_add(1).max(1);
+        let epoch = u64::from(*last) << 32;
+        let visited = |node: &Node| {
+            let visit = node.visit.load(Ordering::Relaxed);
+            (visit >> 32 << 32 == epoch).then_some(visit & u64::from(u32::MAX))
+        };
+        let mut walk = Walk {
+            leaves: Vec::new(),
+            leaf_count: 0,
+            nodes: Vec::new(),
+            outputs: Vec::new(),
+            key: Vec::new(),
+        };
+        let mut key = KeyWriter::default();
+        let mut stack: Vec<(Arc<Node>, bool)> =
+            roots.iter().rev().map(|r| (r.node.clone(), false)).collect();
+        while let Some((node, entered)) = stack.pop() {
+            if visited(&node).is_some() {
+                continue;
+            }
+            let state = node.state();
+            if entered {
+                let mut inputs = SmallVec::with_capacity(state.inputs.len());
+                node.op.hash(&mut key);
+                for input in &state.inputs {
+                    let at = visited(&input.node).unwrap_or(0);
+                    let leaf = at & LEAF != 0;
+                    let index = (at & !LEAF) as u32;
+                    let place = if leaf {
+                        let leaf_node = &mut walk.leaves[index as usize];
+                        leaf_node.edges += 1;
+                        Place { leaf, index: leaf_node.first + input.output, output: 0 }
+                    } else {
+                        walk.nodes[index as usize].edges += 1;
+                        Place { leaf, index, output: input.output }
+                    };
+                    key.words.push(
+                        u64::from(place.index) << 32
+                            | u64::from(place.output) << 1
+                            | u64::from(leaf),
+                    );
+                    inputs.push(place);
+                }
+                node.visit.store(epoch | walk.nodes.len() as u64, Ordering::Relaxed);
+                drop(state);
+                walk.nodes.push(Interior { node, inputs, edges: 0 });
+                continue;
+            }
+            match &state.progress {
+                Progress::Ready(values) => {
+                    node.visit.store(epoch | LEAF | walk.leaves.len() as u64, Ordering::Relaxed);
+                    let (first, values) = (walk.leaf_count, values.clone());
+                    walk.leaf_count += values.len() as u32;
+                    drop(state);
+                    walk.leaves.push(Leaf { node, first, values, edges: 0 });
+                }
+                Progress::Failed(error) => return Err(Error::Failed(error.clone())),
+                Progress::Pending(event) if mine.is_none_or(|m| !Arc::ptr_eq(m, event)) => {
+                    return Ok(Walked::Wait(event.clone()));
+                }
+                Progress::Lazy | Progress::Pending(_) => {
+                    if matches!(node.op, Op::Input(_)) {
+                        return Err(traced(&node));
+                    }
+                    let pending: SmallVec<[Arc<Node>; 4]> = state
+                        .inputs
+                        .iter()
+                        .rev()
+                        .filter(|i| visited(&i.node).is_none())
+                        .map(|i| i.node.clone())
+                        .collect();
+                    drop(state);
+                    stack.push((node, true));
+                    stack.extend(pending.into_iter().map(|n| (n, false)));
+                }
+            }
+        }
+        // What is wanted, and what others hold: a walked node has one handle here and one for each
+        // edge, and every further one is somebody else's.
+        for root in roots {
+            // A root that another thread finished in the meantime is a leaf by now.
+            if let Some(at) = visited(&root.node).filter(|at| at & LEAF == 0) {
+                walk.outputs.push(at as u32);
+            }
+        }
+        for (index, interior) in walk.nodes.iter().enumerate() {
+            if Arc::strong_count(&interior.node) > interior.edges + 1 {
+                walk.outputs.push(index as u32);
+            }
+        }
+        walk.outputs.sort_unstable();
+        walk.outputs.dedup();
+        for leaf in &walk.leaves {
+            for (output, value) in leaf.values.iter().enumerate() {
+                leaf.node.avals[output].hash(&mut key);
+                value.layout.strides.hash(&mut key);
+            }
+        }
+        key.words.extend(walk.outputs.iter().map(|&o| u64::from(o)));
+        key.words.push(walk.outputs.len() as u64);
+        walk.key = key.words;
+        Ok(Walked::Done(walk))
+    }
+
+    fn plan(&self, device: Device) -> Result<Arc<Plan>> {
+        let mut key = self.key.clone();
+        key.push((device.kind as u64) << 16 | u64::from(device.index));
+        Plan::cached(&key, || {
+            let backend = backend(device)?;
+            let strides: Vec<_> = self
+                .leaves
+                .iter()
+                .flat_map(|l| l.values.iter().map(|v| v.layout.strides.clone()))
+                .collect();
+            Plan::new(&self.graph(), &strides, &**backend)
+        })
+    }
+
+    /// The walked graph: leaves first, then the nodes.
+    fn graph(&self) -> Graph {
+        let mut graph = Graph::default();
+        for leaf in &self.leaves {
+            for aval in leaf.node.avals.iter().take(leaf.values.len()) {
+                graph.input(aval.clone());
+            }
+        }
+        let place = |p: &Place| match p.leaf {
+            true => graph::Ref { node: p.index, output: 0 },
+            false => graph::Ref { node: self.leaf_count + p.index, output: p.output },
+        };
+        for interior in &self.nodes {
+            graph.nodes.push(graph::Node {
+                op: interior.node.op.clone(),
+                inputs: interior.inputs.iter().map(place).collect(),
+                outputs: interior.node.avals.clone(),
+            });
+        }
+        for &index in &self.outputs {
+            let node = self.leaf_count + index;
+            let count = self.nodes[index as usize].node.avals.len() as u32;
+            graph.outputs.extend((0..count).map(|output| graph::Ref { node, output }));
+        }
+        graph
+    }
+}
+
+impl Parameters for Walk {
+    fn constant(&self, node: u32) -> Scalar {
+        match &self.nodes[(node - self.leaf_count) as usize].node.op {
+            Op::Constant(c) => c.value,
+            other => unreachable!("{} is no constant", other.name()),
+        }
+    }
+
+    fn starts(&self, node: u32) -> &[usize] {
+        match &self.nodes[(node - self.leaf_count) as usize].node.op {
+            Op::Movement(Movement::Slice { start, .. } | Movement::SliceUpdate { start, .. }) => {
+                start
+            }
+            other => unreachable!("{} has no start", other.name()),
+        }
+    }
+}
+
+/// The error of reading an array that has no values.
+fn traced(node: &Node) -> Error {
+    let transform = node.marks.as_ref().and_then(|m| m.active_transform());
+    let aval = match &node.op {
+        Op::Input(Input { aval }) => aval.to_string(),
+        other => other.name().to_owned(),
+    };
+    Error::Traced(match transform {
+        Some(name) => format!(
+            "this array depends on an input ({aval}) of a function that {name} is tracing, so it \
+             has no values: use ops such as where instead of reading it, or return it"
+        ),
+        None => format!(
+            "this array depends on an input ({aval}) of a function that was traced, and outlived \
+             the trace: return it from the function instead"
+        ),
+    })
+}
+
+/// An evaluation that is about to run.
+struct Job {
+    walk: Walk,
+    device: Device,
+    leaves: Vec<Value>,
+    event: Arc<Event>,
+    /// Whether a leaf's memory was taken: then a failure cannot be tried again.
+    donated: bool,
+}
+
+impl Job {
+    /// Walks, marks the results as on their way, and takes the leaves that nobody else holds.
+    fn prepare(roots: &[Array], mine: Option<&Arc<Event>>) -> Result<Job> {
+        let device = roots[0].node.stream.device;
+        loop {
+            let mut guard = lock(&WALK);
+            let mut walk = match Walk::over(roots, mine, &mut guard)? {
+                Walked::Done(walk) => walk,
+                Walked::Wait(event) => {
+                    drop(guard);
+                    event.wait();
+                    continue;
+                }
+            };
+            let event = mine.cloned().unwrap_or_default();
+            for &output in &walk.outputs {
+                walk.nodes[output as usize].node.state().progress =
+                    Progress::Pending(event.clone());
+            }
+            let (leaves, donated) = walk.take_leaves();
+            return Ok(Job { walk, device, leaves, event, donated });
+        }
+    }
+
+    fn run(mut self, is_async: bool) -> Result<()> {
+        if self.walk.nodes.is_empty() {
+            return Ok(());
+        }
+        let leaves = std::mem::take(&mut self.leaves);
+        let result = self.walk.plan(self.device).and_then(|plan| plan.run(leaves, &self.walk));
+        let mut dropped: Vec<Inputs> = Vec::with_capacity(self.walk.outputs.len());
+        let outcome = {
+            let _guard = lock(&WALK);
+            match result {
+                Ok(values) => {
+                    let mut values = values.into_iter();
+                    for &output in &self.walk.outputs {
+                        let node = &self.walk.nodes[output as usize].node;
+                        let own = values.by_ref().take(node.avals.len()).collect();
+                        let mut state = node.state();
+                        state.progress = Progress::Ready(own);
+                        if !node.is_traced() {
+                            dropped.push(std::mem::take(&mut state.inputs));
+                        }
+                    }
+                    Ok(())
+                }
+                Err(error) => {
+                    let shared = Arc::new(error.clone());
+                    for &output in &self.walk.outputs {
+                        let mut state = self.walk.nodes[output as usize].node.state();
+                        state.progress = if is_async || self.donated {
+                            Progress::Failed(shared.clone())
+                        } else {
+                            Progress::Lazy
+                        };
+                    }
+                    Err(error)
+                }
+            }
+        };
+        self.event.set();
+        outcome
+    }
+}
+
+impl Walk {
+    /// The leaves' values. Those that only walked nodes refer to are taken out of their nodes, so
+    /// that the plan may overwrite them; not where a transform will walk here again.
+    fn take_leaves(&mut self) -> (Vec<Value>, bool) {
+        let traced = self.nodes.iter().any(|n| n.node.is_traced());
+        let mut donated = false;
+        let mut values = Vec::with_capacity(self.leaf_count as usize);
+        for leaf in &mut self.leaves {
+            if !traced && Arc::strong_count(&leaf.node) == leaf.edges + 1 {
+                leaf.node.state().progress = Progress::Lazy;
+                donated = true;
+                values.append(&mut leaf.values.drain(..).collect());
+            } else {
+                values.extend(leaf.values.iter().cloned());
+            }
+        }
+        (values, donated)
+    }
 }

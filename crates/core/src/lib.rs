@@ -11,17 +11,20 @@ pub mod device;
 mod dtype;
 mod error;
 mod eval;
+pub mod generator;
 pub mod graph;
 pub mod ops;
 pub mod plan;
 pub mod prim;
 mod shape;
 pub mod transform;
+pub mod tree;
 
 pub use array::Array;
 pub use device::{Device, DeviceKind, Stream};
 pub use dtype::{DType, Element, Kind, Scalar};
 pub use error::{Error, Result};
+pub use eval::{async_eval, eval};
 pub use shape::{
     Aval, Dims, Layout, Shape, is_row_major, normalize_axes, normalize_axis, reshape_strides,
 };

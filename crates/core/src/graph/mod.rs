@@ -1,6 +1,7 @@
 //! The immutable graph of primitives that everything becomes.
 
 mod text;
+pub(crate) mod trace;
 
 use std::hash::{Hash, Hasher};
 

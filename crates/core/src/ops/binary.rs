@@ -128,10 +128,7 @@ pub fn divide<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -> R
 /// assert_eq!(ops::floor_divide(&x, 2)?.to_vec::<i32>()?, [-2, 3]);
 /// # Ok::<(), cupola::Error>(())
 /// ```
-pub fn floor_divide<'a, 'b>(
-    a: impl Into<Operand<'a>>,
-    b: impl Into<Operand<'b>>,
-) -> Result<Array> {
+pub fn floor_divide<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -> Result<Array> {
     binary(Binary::FloorDivide, a.into(), b.into())
 }
 

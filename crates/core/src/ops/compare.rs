@@ -1,7 +1,9 @@
 //! Elementwise comparisons of two operands, which broadcast and promote, to bool.
 
 use super::operand::{Operand, common_dtype, common_shape};
-use super::{abs, add, all, isfinite, isnan, less_equal as le, logical_and, logical_or, multiply, subtract};
+use super::{
+    abs, add, all, isfinite, isnan, less_equal as le, logical_and, logical_or, multiply, subtract,
+};
 use crate::array::Array;
 use crate::error::Result;
 use crate::prim::Compare;
@@ -105,7 +107,10 @@ pub fn greater<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -> 
 /// assert_eq!(ops::greater_equal(&x, 2)?.to_vec::<bool>()?, [false, true, true]);
 /// # Ok::<(), cupola::Error>(())
 /// ```
-pub fn greater_equal<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -> Result<Array> {
+pub fn greater_equal<'a, 'b>(
+    a: impl Into<Operand<'a>>,
+    b: impl Into<Operand<'b>>,
+) -> Result<Array> {
     compare(Compare::Ge, a.into(), b.into())
 }
 

@@ -149,7 +149,9 @@ pub(crate) fn each_axis<T: Copy + std::fmt::Debug>(
         _ if values.len() == axes => Ok(values.to_vec()),
         _ => Err(Error::argument(
             op,
-            format!("{what} {values:?} does not have one entry or {axes}, one for each spatial axis"),
+            format!(
+                "{what} {values:?} does not have one entry or {axes}, one for each spatial axis"
+            ),
         )),
     }
 }
@@ -190,7 +192,11 @@ fn forward(
             op,
             format!(
                 "weight expects {channels} input channels{}, input has {} (input {}, weight {})",
-                if options.groups == 1 { String::new() } else { format!(" in {} groups", options.groups) },
+                if options.groups == 1 {
+                    String::new()
+                } else {
+                    format!(" in {} groups", options.groups)
+                },
                 x.shape()[axes + 1],
                 x.shape(),
                 w.shape()
@@ -361,11 +367,16 @@ fn transposed(
     }
     let size = |i: usize| {
         let (n, k) = (x.shape()[i + 1], w.shape()[i + 1]);
-        let full = n.saturating_sub(1) * stride[i] + k.saturating_sub(1) * dilation[i] + 1 + extra[i];
+        let full =
+            n.saturating_sub(1) * stride[i] + k.saturating_sub(1) * dilation[i] + 1 + extra[i];
         full.checked_sub(padding[i].0 + padding[i].1).filter(|&size| size > 0).ok_or_else(|| {
             Error::shape(
                 op,
-                format!("padding {padding:?} leaves nothing (input {}, weight {})", x.shape(), w.shape()),
+                format!(
+                    "padding {padding:?} leaves nothing (input {}, weight {})",
+                    x.shape(),
+                    w.shape()
+                ),
             )
         })
     };

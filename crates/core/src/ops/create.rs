@@ -282,7 +282,10 @@ pub fn triu(x: &Array, offset: isize) -> Result<Array> {
 /// Whether elements are on or below a diagonal.
 fn lower(op: &'static str, x: &Array, offset: isize) -> Result<Array> {
     if x.rank() < 2 {
-        return Err(Error::shape(op, format!("takes a matrix or a stack of them, not {}", x.aval())));
+        return Err(Error::shape(
+            op,
+            format!("takes a matrix or a stack of them, not {}", x.aval()),
+        ));
     }
     let (row, column) = places(x.shape(), offset)?;
     greater_equal(&row, &column)
@@ -302,7 +305,10 @@ fn lower(op: &'static str, x: &Array, offset: isize) -> Result<Array> {
 /// ```
 pub fn one_hot(indices: &Array, classes: usize, dtype: DType) -> Result<Array> {
     if !indices.dtype().is_integer() {
-        return Err(Error::dtype("one_hot", format!("indices are integers, not {}", indices.aval())));
+        return Err(Error::dtype(
+            "one_hot",
+            format!("indices are integers, not {}", indices.aval()),
+        ));
     }
     let wide = expand_axes(indices, Dims::from_slice(&[indices.rank()]))?;
     let class = iota(classes, 0, indices.dtype())?;

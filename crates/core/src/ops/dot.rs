@@ -25,9 +25,8 @@ use crate::shape::{Dims, Shape, normalize_axis};
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
-    let misfit = || {
-        Error::shape("matmul", format!("{} and {} do not multiply", a.aval(), b.aval()))
-    };
+    let misfit =
+        || Error::shape("matmul", format!("{} and {} do not multiply", a.aval(), b.aval()));
     if a.rank() == 0 || b.rank() == 0 {
         return Err(misfit());
     }
@@ -207,7 +206,8 @@ fn contract(
         (0..x.rank()).filter(|i| !axes.contains(i)).collect()
     };
     let (rows, columns) = (free(a, left), free(b, right));
-    let sizes = |x: &Array, axes: &[usize]| -> Dims { axes.iter().map(|&i| x.shape()[i]).collect() };
+    let sizes =
+        |x: &Array, axes: &[usize]| -> Dims { axes.iter().map(|&i| x.shape()[i]).collect() };
     let count = |sizes: &[usize]| sizes.iter().product::<usize>();
     let (row_sizes, column_sizes) = (sizes(a, &rows), sizes(b, &columns));
     let inner = count(&sizes(a, left));

@@ -202,9 +202,8 @@ fn places<'a>(
         }
         shape = shape.broadcast(index.shape(), op)?;
     }
-    let wide = |&(axis, index): &(usize, &'a Array)| {
-        broadcast(&wrap(index, x.shape()[axis])?, &shape)
-    };
+    let wide =
+        |&(axis, index): &(usize, &'a Array)| broadcast(&wrap(index, x.shape()[axis])?, &shape);
     Ok((indices.iter().map(wide).collect::<Result<_>>()?, shape))
 }
 
@@ -222,11 +221,7 @@ fn places<'a>(
 /// assert_eq!(ops::gather(&x, &[(0, &i), (1, &j)], [1, 1])?.to_vec::<i32>()?, [2, 3]);
 /// # Ok::<(), cupola::Error>(())
 /// ```
-pub fn gather(
-    x: &Array,
-    indices: &[(usize, &Array)],
-    sizes: impl Into<Shape>,
-) -> Result<Array> {
+pub fn gather(x: &Array, indices: &[(usize, &Array)], sizes: impl Into<Shape>) -> Result<Array> {
     let (places, _) = places("gather", x, indices)?;
     let mut inputs = vec![x];
     inputs.extend(&places);

@@ -1,8 +1,8 @@
 //! Pooling over windows of the spatial axes, channels last.
 
 use super::conv::{PerAxis, each_axis};
-use super::operand::{cast, inexact};
 use super::divide;
+use super::operand::{cast, inexact};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::prim::{Pool, PoolRole};
@@ -29,11 +29,7 @@ pub struct PoolOptions {
 impl PoolOptions {
     /// Windows side by side, without padding.
     pub fn new(window: impl Into<PerAxis>) -> Self {
-        PoolOptions {
-            window: window.into().into_vec(),
-            stride: Vec::new(),
-            padding: vec![(0, 0)],
-        }
+        PoolOptions { window: window.into().into_vec(), stride: Vec::new(), padding: vec![(0, 0)] }
     }
 
     /// With these steps between windows.

@@ -85,7 +85,10 @@ pub fn median(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array>
     let axes = axes.into().sorted("median", x.rank())?;
     let size: usize = axes.iter().map(|&a| x.shape()[a]).product();
     if size == 0 {
-        return Err(Error::shape("median", format!("has no value for the empty axes of {}", x.aval())));
+        return Err(Error::shape(
+            "median",
+            format!("has no value for the empty axes of {}", x.aval()),
+        ));
     }
     let kept = (0..x.rank()).filter(|a| !axes.contains(a));
     let order = kept.chain(axes.iter().copied()).collect();

@@ -1,4 +1,88 @@
-//! From a graph to what a device runs: simplify, fuse, plan memory, prepare, run.
+//! From a graph to what a device runs: flatten, fuse, plan memory, prepare, run.
+//!
+//! A [`Plan`] holds everything that does not change between runs of one structure. What does
+//! change (the leaves' memory, constants, slice starts) is given to [`Plan::run`].
 
 pub mod body;
+pub mod cache;
+mod explain;
+mod flat;
+mod fuse;
+pub(crate) mod key;
+mod lower;
+mod run;
 pub(crate) mod view;
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::backend::{Backend, Executable, Segment};
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::Graph;
+
+pub use cache::CacheStats;
+pub use explain::explain;
+pub(crate) use run::Parameters;
+
+/// A graph made ready for a device.
+pub(crate) struct Plan {
+    steps: Vec<Step>,
+    outputs: Vec<OutputSpec>,
+    slot_bytes: Vec<usize>,
+    leaves: usize,
+    device: Device,
+}
+
+/// One segment, with where its operands lie.
+struct Step {
+    executable: Arc<dyn Executable>,
+    segment: Segment,
+    /// Whether it only copies: nothing is left to do where output and input share memory.
+    is_copy: bool,
+    inputs: Vec<Access>,
+    outputs: Vec<Access>,
+    scalars: Vec<(fuse::ScalarSource, DType)>,
+    /// Outputs that may take an input's memory.
+    aliases: SmallVec<[(u16, u16); 2]>,
+    /// The slots that no later step touches.
+    frees: SmallVec<[fuse::Slot; 4]>,
+}
+
+/// A slot and where in it.
+#[derive(Clone)]
+struct Access {
+    slot: fuse::Slot,
+    offset: fuse::Offset,
+}
+
+/// What a plan gives for one output.
+struct OutputSpec {
+    access: Access,
+    strides: SmallVec<[isize; 4]>,
+}
+
+impl Plan {
+    /// Plans `graph`, whose inputs lie in memory with `leaves` as strides, for `backend`.
+    pub fn new(
+        graph: &Graph,
+        leaves: &[SmallVec<[isize; 4]>],
+        backend: &dyn Backend,
+    ) -> Result<Plan> {
+        let flat = flat::FlatGraph::new(graph, backend)?;
+        let fusion = fuse::Fusion::new(&flat, leaves, backend.limits())?;
+        lower::lower(fusion, leaves.len(), backend)
+    }
+
+    /// The plan under `key`, made by `build` if it is not there yet.
+    pub fn cached(key: &[u64], build: impl FnOnce() -> Result<Plan>) -> Result<Arc<Plan>> {
+        if let Some(plan) = cache::find(key) {
+            return Ok(plan);
+        }
+        let plan = Arc::new(build()?);
+        cache::insert(key, plan.clone());
+        Ok(plan)
+    }
+}

@@ -69,10 +69,8 @@ pub fn stack(arrays: &[&Array], axis: isize) -> Result<Array> {
             format!("{} and {} differ in shape", first.aval(), other.aval()),
         ));
     }
-    let expanded: Vec<Array> = arrays
-        .iter()
-        .map(|a| expand_axes(a, Dims::from_slice(&[at])))
-        .collect::<Result<_>>()?;
+    let expanded: Vec<Array> =
+        arrays.iter().map(|a| expand_axes(a, Dims::from_slice(&[at]))).collect::<Result<_>>()?;
     concatenate(&expanded.iter().collect::<Vec<_>>(), at)
 }
 

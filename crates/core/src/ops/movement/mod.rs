@@ -112,9 +112,10 @@ pub(crate) fn squeeze_axes(x: &Array, axes: Dims) -> Result<Array> {
 /// ```
 pub fn expand_dims(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
     let axes = axes.into();
-    let rank = x.rank() + axes.len().ok_or_else(|| {
-        Error::argument("expand_dims", "takes the axes to insert, not all axes")
-    })?;
+    let rank = x.rank()
+        + axes.len().ok_or_else(|| {
+            Error::argument("expand_dims", "takes the axes to insert, not all axes")
+        })?;
     expand_axes(x, axes.sorted("expand_dims", rank)?)
 }
 

@@ -72,11 +72,7 @@ impl<const N: usize> From<[(usize, usize); N]> for PadWidths {
 /// assert_eq!(ops::pad(&x, 1, ops::PadMode::Edge)?.to_vec::<i32>()?, [1, 1, 2, 2]);
 /// # Ok::<(), cupola::Error>(())
 /// ```
-pub fn pad(
-    x: &Array,
-    widths: impl Into<PadWidths>,
-    mode: impl Into<PadMode>,
-) -> Result<Array> {
+pub fn pad(x: &Array, widths: impl Into<PadWidths>, mode: impl Into<PadMode>) -> Result<Array> {
     let (low, high): (Dims, Dims) = match widths.into() {
         PadWidths::All(low, high) => (0..x.rank()).map(|_| (low, high)).unzip(),
         PadWidths::Each(widths) if widths.len() == x.rank() => widths.into_iter().unzip(),

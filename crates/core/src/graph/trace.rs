@@ -1,0 +1,154 @@
+//! Between arrays and graphs: a traced function becomes a graph, a graph is recorded again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::{Graph, Node, Ref};
+use crate::array::{Array, Inputs};
+use crate::error::{Error, Result};
+use crate::prim::Op;
+use crate::shape::Aval;
+use crate::transform::trace::Scope;
+
+/// A handle's identity.
+pub(crate) type Handle = (usize, u32);
+
+/// The identity of what `array` is a handle on.
+pub(crate) fn handle(array: &Array) -> Handle {
+    (Arc::as_ptr(&array.node) as usize, array.output)
+}
+
+/// The nodes between `outputs` and the inputs of `scope`, each after its inputs, with their inputs
+/// at this moment.
+pub(crate) fn tape(outputs: &[Array], scope: &Scope) -> Vec<(Array, Inputs)> {
+    let on_tape = |a: &Array| a.node.marks.as_ref().is_some_and(|m| m.contains(scope));
+    let mut done: HashMap<usize, ()> = HashMap::new();
+    let mut tape = Vec::new();
+    let mut stack: Vec<(Array, Option<Inputs>)> =
+        outputs.iter().rev().filter(|a| on_tape(a)).map(|a| (a.clone(), None)).collect();
+    while let Some((array, inputs)) = stack.pop() {
+        let id = Arc::as_ptr(&array.node) as usize;
+        if done.contains_key(&id) {
+            continue;
+        }
+        match inputs {
+            Some(inputs) => {
+                done.insert(id, ());
+                tape.push((array, inputs));
+            }
+            None => {
+                let inputs = array.node.state().inputs.clone();
+                let next: Vec<_> = inputs.iter().rev().filter(|a| on_tape(a)).cloned().collect();
+                stack.push((array, Some(inputs)));
+                stack.extend(next.into_iter().map(|a| (a, None)));
+            }
+        }
+    }
+    tape
+}
+
+impl Graph {
+    /// The graph of a traced function, from its placeholders and what it returned. What does not
+    /// depend on the placeholders becomes further inputs, which are given second.
+    pub(crate) fn from_trace(
+        placeholders: &[Array],
+        outputs: &[Array],
+        scope: &Scope,
+    ) -> Result<(Graph, Vec<Array>)> {
+        let mut graph = Graph::default();
+        let mut captures = Vec::new();
+        let mut places: HashMap<Handle, Ref> = HashMap::new();
+        for placeholder in placeholders {
+            places.insert(handle(placeholder), graph.input(placeholder.aval().clone()));
+        }
+        for (array, inputs) in tape(outputs, scope) {
+            if places.contains_key(&(handle(&array).0, 0)) {
+                continue;
+            }
+            let refs: SmallVec<[Ref; 3]> =
+                inputs.iter().map(|i| place(&mut graph, &mut places, &mut captures, i)).collect();
+            let node = graph.nodes.len() as u32;
+            let avals = array.node.avals.clone();
+            for output in 0..avals.len() as u32 {
+                places.insert((handle(&array).0, output), Ref { node, output });
+            }
+            graph.nodes.push(Node { op: array.node.op.clone(), inputs: refs, outputs: avals });
+        }
+        graph.outputs =
+            outputs.iter().map(|o| place(&mut graph, &mut places, &mut captures, o)).collect();
+        Ok((graph, captures))
+    }
+
+    /// Records this graph on `inputs`; gives its outputs.
+    ///
+    /// # Errors
+    /// Where the inputs are not of the graph's input avals.
+    pub fn replay(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+        let values = self.replay_all(inputs)?;
+        Ok(self
+            .outputs
+            .iter()
+            .map(|r| values[r.node as usize][r.output as usize].clone())
+            .collect())
+    }
+
+    /// Records this graph on `inputs`; gives every node's outputs.
+    pub(crate) fn replay_all(&self, inputs: &[Array]) -> Result<Vec<Vec<Array>>> {
+        self.check_inputs(inputs)?;
+        let mut given = inputs.iter();
+        let mut values: Vec<Vec<Array>> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            if let Op::Input(_) = node.op {
+                values.push(given.next().cloned().into_iter().collect());
+                continue;
+            }
+            let outputs = {
+                let value = |r: &Ref| &values[r.node as usize][r.output as usize];
+                let args: SmallVec<[&Array; 4]> = node.inputs.iter().map(value).collect();
+                Array::apply_multi(node.op.clone(), &args)?
+            };
+            values.push(outputs);
+        }
+        Ok(values)
+    }
+
+    fn check_inputs(&self, inputs: &[Array]) -> Result<()> {
+        let want: Vec<&Aval> = self.input_avals().collect();
+        let fits = want.len() == inputs.len()
+            && want.iter().zip(inputs).all(|(want, have)| *want == have.aval());
+        if fits {
+            return Ok(());
+        }
+        let have: Vec<&Aval> = inputs.iter().map(Array::aval).collect();
+        Err(Error::shape("graph", format!("takes inputs {want:?}, was given {have:?}")))
+    }
+}
+
+/// Where `array` comes from in the graph; a new input if it does not depend on the placeholders.
+fn place(
+    graph: &mut Graph,
+    places: &mut HashMap<Handle, Ref>,
+    captures: &mut Vec<Array>,
+    array: &Array,
+) -> Ref {
+    if let Some(&known) = places.get(&handle(array)) {
+        return known;
+    }
+    let at = match &array.node.op {
+        // Made from nothing: part of the graph, not of its inputs.
+        op @ (Op::Constant(_) | Op::Iota(_)) => {
+            let node = graph.nodes.len() as u32;
+            let outputs = array.node.avals.clone();
+            graph.nodes.push(Node { op: op.clone(), inputs: SmallVec::new(), outputs });
+            Ref { node, output: 0 }
+        }
+        _ => {
+            captures.push(array.clone());
+            graph.input(array.aval().clone())
+        }
+    };
+    places.insert(handle(array), at);
+    at
+}

@@ -1,0 +1,57 @@
+//! What a plan does, as text.
+
+use std::fmt;
+
+use super::Plan;
+use crate::array::Array;
+use crate::backend::Kernel;
+use crate::error::Result;
+
+/// The plan that evaluating `arrays` would run, a line a step.
+///
+/// # Errors
+/// As evaluation, but nothing runs.
+pub fn explain(arrays: &[Array]) -> Result<String> {
+    Ok(crate::eval::plan_of(arrays)?.to_string())
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} on {}, {} steps", "plan", self.device, self.steps.len())?;
+        for step in &self.steps {
+            let names = |accesses: &[super::Access]| {
+                accesses.iter().map(|a| format!("#{}", a.slot)).collect::<Vec<_>>().join(" ")
+            };
+            write!(f, "{} = ", names(&step.outputs))?;
+            match &step.segment.kernel {
+                Kernel::Map(body) if body.code.is_empty() => write!(f, "copy {}", body.shape)?,
+                Kernel::Map(body) => write!(f, "map {} of {}", body.shape, listing(body))?,
+                Kernel::Reduce { body, kind, axes } => {
+                    write!(f, "{} over {axes:?} of {} {}", kind.name(), body.shape, listing(body))?;
+                }
+                Kernel::Op(op) => write!(f, "{}", op.name())?,
+            }
+            if let Some(epilogue) = &step.segment.epilogue {
+                write!(f, " then {}", listing(&epilogue.body))?;
+            }
+            write!(f, " ({})", names(&step.inputs))?;
+            if !step.aliases.is_empty() {
+                write!(f, " in place where it can")?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+fn listing(body: &super::body::Body) -> String {
+    use super::body::BodyOp;
+    let name = |op: &BodyOp| match op {
+        BodyOp::Unary(u) => u.name().to_owned(),
+        BodyOp::Binary(b) => b.name().to_owned(),
+        BodyOp::Compare(c) => c.name().to_owned(),
+        BodyOp::Select(_) => "select".to_owned(),
+        BodyOp::Cast(c) => format!("astype {}", c.to),
+    };
+    body.code.iter().map(|i| name(&i.op)).collect::<Vec<_>>().join(", ")
+}

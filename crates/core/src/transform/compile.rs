@@ -1,0 +1,206 @@
+//! Tracing a function once and running its graph from then on.
+
+use std::sync::{Arc, Mutex};
+
+use super::trace::Scope;
+use crate::array::{Array, lock};
+use crate::error::{Error, Result};
+use crate::generator;
+use crate::graph::Graph;
+use crate::prim::Call;
+use crate::shape::Aval;
+use crate::tree::{Path, Tree};
+
+/// A function that runs as one graph; see [`compile`].
+pub struct Compiled<F> {
+    f: F,
+    traces: Mutex<Vec<Arc<Trace>>>,
+}
+
+/// One trace of the function: what it was traced for, and what came out.
+struct Trace {
+    inputs: Vec<Aval>,
+    state: Vec<(String, Aval)>,
+    /// Inputs: arguments, state leaves, random state, captures. Outputs: results, state leaves,
+    /// random state.
+    call: Arc<Graph>,
+    captures: Vec<Array>,
+    results: usize,
+    /// How many leaves the state had after the trace.
+    leaves: usize,
+}
+
+/// Compiles `f`: it is traced at the first call, and again where the avals of its arguments or of
+/// its state differ; every other call only runs the graph.
+///
+/// The leaves of the state are read at every call and written back after it, and so is the state of
+/// the default random generator. Leaves may appear while `f` is traced, as an optimiser's moments
+/// do. `f` cannot read values; what else it does besides computing happens only when it is traced.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, transform::compile};
+/// let count = compile(|total: &mut Array, x: &[Array]| {
+///     *total = &*total + &x[0];
+///     Ok(vec![&x[0] * 2.0])
+/// });
+/// let mut total = Array::scalar(1.0f32);
+/// let twice = count.call(&mut total, &[Array::scalar(3.0f32)])?;
+/// assert_eq!(twice[0].item::<f32>()?, 6.0);
+/// assert_eq!(total.item::<f32>()?, 4.0);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn compile<S: Tree, F: Fn(&mut S, &[Array]) -> Result<Vec<Array>>>(f: F) -> Compiled<F> {
+    Compiled { f, traces: Mutex::new(Vec::new()) }
+}
+
+impl<F> Compiled<F> {
+    /// How many traces are kept.
+    pub fn traces(&self) -> usize {
+        lock(&self.traces).len()
+    }
+
+    /// Runs the function on `state`, which it may change, and `inputs`.
+    ///
+    /// # Errors
+    /// Where `f` fails under trace; the state is then as before. Failures of the computation itself
+    /// show when a result is evaluated.
+    pub fn call<S: Tree>(&self, state: &mut S, inputs: &[Array]) -> Result<Vec<Array>>
+    where
+        F: Fn(&mut S, &[Array]) -> Result<Vec<Array>>,
+    {
+        let leaves = distinct_leaves(state);
+        let known = lock(&self.traces).iter().find(|t| t.fits(inputs, &leaves)).cloned();
+        let (trace, fresh) = match known {
+            Some(trace) => (trace, false),
+            None => {
+                let trace = Arc::new(self.trace(state, inputs, &leaves)?);
+                // A trace that made leaves appear is only right for a state without them, whose
+                // structure only a run of `f` itself can change.
+                if trace.leaves == leaves.len() {
+                    lock(&self.traces).push(trace.clone());
+                }
+                (trace, true)
+            }
+        };
+        let random = generator::state();
+        let arguments: Vec<&Array> = inputs
+            .iter()
+            .chain(leaves.iter().map(|(_, a)| a))
+            .chain([&random])
+            .chain(&trace.captures)
+            .collect();
+        let call = Call { name: "compiled", body: trace.call.clone(), rules: None };
+        let recorded = Array::apply_multi(call, &arguments);
+        drop(arguments);
+        let mut outputs = match recorded {
+            Ok(outputs) => outputs,
+            Err(error) => {
+                if fresh {
+                    restore(state, &leaves);
+                }
+                return Err(error);
+            }
+        };
+        if let Some(random) = outputs.pop() {
+            generator::set_state(random);
+        }
+        let mut after = outputs.split_off(trace.results).into_iter();
+        each_distinct(state, &mut |_, leaf| {
+            if let Some(array) = after.next() {
+                *leaf = array;
+            }
+        });
+        Ok(outputs)
+    }
+
+    fn trace<S: Tree>(
+        &self,
+        state: &mut S,
+        inputs: &[Array],
+        leaves: &[(String, Array)],
+    ) -> Result<Trace>
+    where
+        F: Fn(&mut S, &[Array]) -> Result<Vec<Array>>,
+    {
+        let scope = Scope::enter("compile");
+        let placeholder = |a: &Array| Array::placeholder(a.aval().clone(), &scope.0);
+        let arguments: Vec<Array> = inputs.iter().map(placeholder).collect();
+        let held: Vec<Array> = leaves.iter().map(|(_, a)| placeholder(a)).collect();
+        let key = placeholder(&generator::state());
+        let mut next = held.iter();
+        each_distinct(state, &mut |_, leaf| {
+            if let Some(tracer) = next.next() {
+                *leaf = tracer.clone();
+            }
+        });
+        let (results, random) = generator::with_state(key.clone(), || (self.f)(state, &arguments));
+        let results = match results {
+            Ok(results) => results,
+            Err(error) => {
+                restore(state, leaves);
+                return Err(error);
+            }
+        };
+        let after = distinct_leaves(state);
+        if after.len() < leaves.len() {
+            restore(state, leaves);
+            return Err(Error::argument(
+                "compile",
+                format!("the function removed leaves of its state: {} are left", after.len()),
+            ));
+        }
+        let (count, leaf_count) = (results.len(), after.len());
+        let outputs: Vec<Array> =
+            results.into_iter().chain(after.into_iter().map(|(_, a)| a)).chain([random]).collect();
+        let placeholders: Vec<Array> = arguments.into_iter().chain(held).chain([key]).collect();
+        let (graph, captures) = Graph::from_trace(&placeholders, &outputs, &scope.0)?;
+        Ok(Trace {
+            inputs: inputs.iter().map(|a| a.aval().clone()).collect(),
+            state: leaves.iter().map(|(p, a)| (p.clone(), a.aval().clone())).collect(),
+            call: Arc::new(graph),
+            captures,
+            results: count,
+            leaves: leaf_count,
+        })
+    }
+}
+
+impl Trace {
+    fn fits(&self, inputs: &[Array], leaves: &[(String, Array)]) -> bool {
+        self.inputs.len() == inputs.len()
+            && self.state.len() == leaves.len()
+            && self.inputs.iter().zip(inputs).all(|(aval, a)| aval == a.aval())
+            && self.state.iter().zip(leaves).all(|((p, aval), (q, a))| p == q && aval == a.aval())
+    }
+}
+
+/// Puts the leaves that `state` had before a trace back; leaves that appeared keep what the trace
+/// gave them, which a caller must not read.
+fn restore(state: &mut impl Tree, leaves: &[(String, Array)]) {
+    each_distinct(state, &mut |path, leaf| {
+        if let Some((_, array)) = leaves.iter().find(|(p, _)| p == path) {
+            *leaf = array.clone();
+        }
+    });
+}
+
+/// Every leaf once, also where it is tied.
+fn each_distinct(state: &mut impl Tree, f: &mut dyn FnMut(&str, &mut Array)) {
+    let mut seen = Vec::new();
+    state.visit_mut(&mut Path::default(), &mut |leaf, array| {
+        if let Some(identity) = leaf.identity {
+            if seen.contains(&identity) {
+                return;
+            }
+            seen.push(identity);
+        }
+        f(leaf.path, array);
+    });
+}
+
+fn distinct_leaves(state: &mut impl Tree) -> Vec<(String, Array)> {
+    let mut leaves = Vec::new();
+    each_distinct(state, &mut |path, array| leaves.push((path.to_owned(), array.clone())));
+    leaves
+}

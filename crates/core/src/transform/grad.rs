@@ -1,0 +1,264 @@
+//! Derivatives of functions: reverse mode and forward mode.
+
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+
+use super::rules;
+use super::trace::{Marks, Scope, ScopeGuard};
+use crate::array::{Array, Progress};
+use crate::error::{Error, Result};
+use crate::graph::trace::{Handle, handle, tape};
+use crate::ops;
+
+/// The values of `f` at `primals` and the products of `cotangents`, one an output, with its
+/// Jacobian: one cotangent a primal.
+///
+/// # Errors
+/// Where `f` fails, the cotangents do not have the outputs' shapes, or an op on the way has no
+/// derivative.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops, transform::vjp};
+/// let x = Array::from_slice(&[1.0f32, 2.0], [2])?;
+/// let ones = Array::from_slice(&[1.0f32, 1.0], [2])?;
+/// let (y, dx) = vjp(|x| Ok(vec![ops::square(&x[0])?]), &[x], &[ones])?;
+/// assert_eq!(y[0].to_vec::<f32>()?, [1.0, 4.0]);
+/// assert_eq!(dx[0].to_vec::<f32>()?, [2.0, 4.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn vjp(
+    f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
+    primals: &[Array],
+    cotangents: &[Array],
+) -> Result<(Vec<Array>, Vec<Array>)> {
+    let all: Vec<usize> = (0..primals.len()).collect();
+    reverse("vjp", f, primals, &all, |outputs| {
+        check_like("vjp", "cotangents", cotangents, outputs)?;
+        Ok(cotangents.to_vec())
+    })
+}
+
+/// The values of `f` at `primals` and the products of its Jacobian with `tangents`, one a primal:
+/// one tangent an output.
+///
+/// # Errors
+/// Where `f` fails, the tangents do not have the primals' shapes, or an op on the way has no
+/// derivative.
+pub fn jvp(
+    f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
+    primals: &[Array],
+    tangents: &[Array],
+) -> Result<(Vec<Array>, Vec<Array>)> {
+    check_like("jvp", "tangents", tangents, primals)?;
+    let scope = Scope::enter("jvp");
+    let tracers = trace_inputs(primals, &scope)?;
+    let outputs = f(&tracers)?;
+    let nodes = tape(&outputs, &scope.0);
+    let mut known: HashMap<Handle, Array> =
+        tracers.iter().map(handle).zip(tangents.iter().cloned()).collect();
+    for (array, inputs) in &nodes {
+        let tangents: Vec<Option<Array>> =
+            inputs.iter().map(|i| known.get(&handle(i)).cloned()).collect();
+        if tangents.iter().all(Option::is_none) {
+            continue;
+        }
+        let outs = outputs_of(array);
+        for (out, tangent) in outs.iter().zip(rules::jvp(&array.node.op, inputs, &outs, &tangents)?)
+        {
+            if let Some(tangent) = tangent {
+                known.insert(handle(out), tangent);
+            }
+        }
+    }
+    let tangents = outputs
+        .iter()
+        .map(|o| or_zeros(known.get(&handle(o)).cloned(), o))
+        .collect::<Result<_>>()?;
+    finish(scope, nodes);
+    Ok((outputs, tangents))
+}
+
+/// A function that gives what `f` returns, and the gradients of its first output by the arguments
+/// `argnums`, in their order.
+///
+/// # Errors
+/// The returned function fails where `f` does, where the first output is not one real number, or
+/// an argument of `argnums` is not of a floating-point dtype.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops, transform::value_and_grad};
+/// let f = value_and_grad(|x: &[Array]| Ok(vec![ops::sum(&ops::square(&x[0])?, (), false)?]), &[0]);
+/// let (values, grads) = f(&[Array::from_slice(&[3.0f32, 4.0], [2])?])?;
+/// assert_eq!(values[0].item::<f32>()?, 25.0);
+/// assert_eq!(grads[0].to_vec::<f32>()?, [6.0, 8.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn value_and_grad<'f>(
+    f: impl Fn(&[Array]) -> Result<Vec<Array>> + 'f,
+    argnums: &[usize],
+) -> impl Fn(&[Array]) -> Result<(Vec<Array>, Vec<Array>)> + 'f {
+    let argnums = argnums.to_vec();
+    move |primals| {
+        reverse("value_and_grad", &f, primals, &argnums, |outputs| {
+            let Some(loss) = outputs.first() else {
+                return Err(Error::argument("value_and_grad", "the function returned nothing"));
+            };
+            if loss.size() != 1 || !loss.dtype().is_float() {
+                return Err(Error::shape(
+                    "value_and_grad",
+                    format!("the first output must be one real number, it is {}", loss.aval()),
+                ));
+            }
+            Ok(vec![Array::constant(1.0, loss.aval().clone())])
+        })
+    }
+}
+
+/// A function that gives the gradients of `f`'s first output by the arguments `argnums`.
+///
+/// # Errors
+/// As [`value_and_grad`].
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops, transform::grad};
+/// let cube = |x: &[Array]| Ok(vec![&x[0] * &x[0] * &x[0]]);
+/// let second = grad(move |x: &[Array]| grad(cube, &[0])(x), &[0]);
+/// assert_eq!(second(&[Array::scalar(2.0f32)])?[0].item::<f32>()?, 12.0);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn grad<'f>(
+    f: impl Fn(&[Array]) -> Result<Vec<Array>> + 'f,
+    argnums: &[usize],
+) -> impl Fn(&[Array]) -> Result<Vec<Array>> + 'f {
+    let both = value_and_grad(f, argnums);
+    move |primals| Ok(both(primals)?.1)
+}
+
+fn reverse(
+    op: &'static str,
+    f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
+    primals: &[Array],
+    argnums: &[usize],
+    seeds: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
+) -> Result<(Vec<Array>, Vec<Array>)> {
+    let mut wanted = Vec::with_capacity(argnums.len());
+    for &index in argnums {
+        let Some(primal) = primals.get(index) else {
+            return Err(Error::argument(
+                op,
+                format!("argument {index} of {} is not there", primals.len()),
+            ));
+        };
+        if !primal.dtype().is_inexact() {
+            return Err(Error::dtype(
+                op,
+                format!("argument {index} is {}: derivatives need floating point", primal.aval()),
+            ));
+        }
+        wanted.push(primal.clone());
+    }
+    let scope = Scope::enter(op);
+    let tracers = trace_inputs(&wanted, &scope)?;
+    let mut arguments = primals.to_vec();
+    for (&index, tracer) in argnums.iter().zip(&tracers) {
+        arguments[index] = tracer.clone();
+    }
+    let outputs = f(&arguments)?;
+    drop(arguments);
+    let seeds = seeds(&outputs)?;
+    let nodes = tape(&outputs, &scope.0);
+    let mut known: HashMap<Handle, Array> = HashMap::new();
+    for (output, seed) in outputs.iter().zip(seeds) {
+        if output.dtype().is_inexact() {
+            add_to(&mut known, output, seed)?;
+        }
+    }
+    for (array, inputs) in nodes.iter().rev() {
+        if inputs.is_empty() {
+            continue;
+        }
+        let outs = outputs_of(array);
+        let cotangents: Vec<Option<Array>> =
+            outs.iter().map(|o| known.remove(&handle(o))).collect();
+        if cotangents.iter().all(Option::is_none) {
+            continue;
+        }
+        let on_tape = |a: &Array| a.node.marks.as_ref().is_some_and(|m| m.contains(&scope.0));
+        let needed: Vec<bool> =
+            inputs.iter().map(|i| i.dtype().is_inexact() && on_tape(i)).collect();
+        // A tracer's own input lies outside: its cotangent stays with the tracer.
+        if tracers.iter().any(|t| t.same(&outs[0])) {
+            if let Some(cotangent) = cotangents.into_iter().next().flatten() {
+                known.insert(handle(&outs[0]), cotangent);
+            }
+            continue;
+        }
+        let gradients = rules::vjp(&array.node.op, inputs, &outs, &cotangents, &needed)?;
+        for ((input, gradient), needed) in inputs.iter().zip(gradients).zip(needed) {
+            if let Some(gradient) = gradient.filter(|_| needed) {
+                add_to(&mut known, input, gradient)?;
+            }
+        }
+    }
+    let gradients =
+        tracers.iter().map(|t| or_zeros(known.remove(&handle(t)), t)).collect::<Result<_>>()?;
+    finish(scope, nodes);
+    Ok((outputs, gradients))
+}
+
+/// Ends the trace: what was computed while it ran lets go of its inputs now.
+fn finish(scope: ScopeGuard, nodes: Vec<(Array, crate::array::Inputs)>) {
+    drop(scope);
+    for (array, _) in &nodes {
+        if array.node.is_traced() {
+            continue;
+        }
+        let mut state = array.node.state();
+        if matches!(state.progress, Progress::Ready(_)) {
+            let inputs = std::mem::take(&mut state.inputs);
+            drop(state);
+            drop(inputs);
+        }
+    }
+}
+
+/// Arrays that stand for `primals` inside the traced function, and can be read.
+fn trace_inputs(primals: &[Array], scope: &ScopeGuard) -> Result<Vec<Array>> {
+    let marks = Marks::of(&scope.0);
+    primals.iter().map(|p| Array::tracer(p, &marks)).collect()
+}
+
+fn outputs_of(array: &Array) -> SmallVec<[Array; 1]> {
+    let count = array.node.avals.len() as u32;
+    (0..count).map(|output| Array { node: array.node.clone(), output }).collect()
+}
+
+fn add_to(known: &mut HashMap<Handle, Array>, to: &Array, gradient: Array) -> Result<()> {
+    let sum = match known.get(&handle(to)) {
+        Some(there) => ops::add(there, &gradient)?,
+        None => gradient,
+    };
+    known.insert(handle(to), sum);
+    Ok(())
+}
+
+fn or_zeros(tangent: Option<Array>, like: &Array) -> Result<Array> {
+    Ok(tangent.unwrap_or_else(|| Array::constant(0.0, like.aval().clone())))
+}
+
+fn check_like(op: &'static str, what: &str, given: &[Array], like: &[Array]) -> Result<()> {
+    let fits =
+        given.len() == like.len() && given.iter().zip(like).all(|(g, l)| g.shape() == l.shape());
+    if fits {
+        return Ok(());
+    }
+    let avals = |arrays: &[Array]| arrays.iter().map(|a| a.aval().to_string()).collect::<Vec<_>>();
+    Err(Error::shape(
+        op,
+        format!("{what} [{}] do not match [{}]", avals(given).join(", "), avals(like).join(", ")),
+    ))
+}
