@@ -38,12 +38,17 @@ pub enum Error {
         detail: String,
     },
     /// A folder that lacks a file of the data set.
-    #[error("{}: none of {} there; {advice}", folder.display(), names.join(", "))]
+    #[error(
+        "{}: no {} (.gz or not) there, nor in its {}; {advice}",
+        folder.display(), names.join(" or "), parts.join(", ")
+    )]
     Missing {
         /// The folder that was searched.
         folder: PathBuf,
-        /// The names that would have served, relative to the folder.
+        /// The names that would have served.
         names: Vec<String>,
+        /// The sub folders that were searched too.
+        parts: Vec<String>,
         /// How to get the file.
         advice: String,
     },

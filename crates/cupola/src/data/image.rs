@@ -163,21 +163,36 @@ impl ImageDataset {
             return Err(out_of_range(index, length));
         }
         let area: usize = self.images.shape.iter().product();
-        values.clear();
-        values.reserve(indices.len() * area);
-        for &index in indices {
-            let pixels = self.image(index);
-            match &*self.table {
-                [table] => values.extend(pixels.iter().map(|&p| table[usize::from(p)])),
-                [red, green, blue] => values.extend(pixels.chunks_exact(3).flat_map(|p| {
-                    [red[usize::from(p[0])], green[usize::from(p[1])], blue[usize::from(p[2])]]
-                })),
-                tables => values.extend(
-                    pixels.iter().zip(tables.iter().cycle()).map(|(&p, t)| t[usize::from(p)]),
-                ),
-            }
+        // Of the same length as the last batch, this touches nothing.
+        values.resize(indices.len() * area, 0.0);
+        for (&index, out) in indices.iter().zip(values.chunks_exact_mut(area)) {
+            self.scale_image(index, out);
         }
         Ok(indices.iter().map(|&index| self.images.labels[index]).collect())
+    }
+
+    fn scale_image(&self, index: usize, out: &mut [f32]) {
+        let pixels = self.image(index);
+        match &*self.table {
+            [table] => {
+                for (out, &pixel) in out.iter_mut().zip(pixels) {
+                    *out = table[usize::from(pixel)];
+                }
+            }
+            [red, green, blue] => {
+                let (out, _) = out.as_chunks_mut::<3>();
+                let (pixels, _) = pixels.as_chunks::<3>();
+                for (out, &[r, g, b]) in out.iter_mut().zip(pixels) {
+                    *out = [red[usize::from(r)], green[usize::from(g)], blue[usize::from(b)]];
+                }
+            }
+            tables => {
+                for ((out, &pixel), table) in out.iter_mut().zip(pixels).zip(tables.iter().cycle())
+                {
+                    *out = table[usize::from(pixel)];
+                }
+            }
+        }
     }
 }
 

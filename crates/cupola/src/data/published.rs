@@ -68,20 +68,26 @@ impl Published {
 
     /// The path of the file of the first of `names` that is there.
     fn find(self, folder: &Path, names: &[&str]) -> Result<PathBuf> {
-        let mut tried = Vec::new();
-        for part in std::iter::once("").chain(self.folders().iter().copied()) {
+        let parts = self.folders();
+        for place in std::iter::once(folder.to_owned()).chain(parts.iter().map(|p| folder.join(p)))
+        {
             for name in names.iter().flat_map(|name| [(*name).to_owned(), format!("{name}.gz")]) {
-                let relative = if part.is_empty() { name } else { format!("{part}/{name}") };
-                let path = folder.join(&relative);
+                let path = place.join(name);
                 if path.is_file() {
                     return Ok(path);
                 }
-                tried.push(relative);
             }
         }
-        let advice =
-            format!("`cupola download {0}` or `cupola::data::Downloader` fetches it", self.name());
-        Err(Error::Missing { folder: folder.to_owned(), names: tried, advice })
+        let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+        Err(Error::Missing {
+            folder: folder.to_owned(),
+            names: owned(names),
+            parts: owned(parts),
+            advice: format!(
+                "`cupola download {}` or `cupola::data::Downloader` fetches it",
+                self.name()
+            ),
+        })
     }
 }
 
