@@ -1,2 +1,26 @@
-//! Tasks that CI runs.
-fn main() {}
+//! The project's own chores: `cargo xtask ci` is what continuous integration runs.
+
+mod ci;
+mod tools;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask ci [STEP...]
+
+Runs every step, or those named, in this order, and stops at the first that fails:
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.split_first() {
+        Some((command, steps)) if command == "ci" => ci::run(steps),
+        Some((command, _)) if command == "--help" || command == "-h" || command == "help" => {
+            println!("{USAGE}{}", ci::list());
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprintln!("{USAGE}{}", ci::list());
+            ExitCode::from(2)
+        }
+    }
+}

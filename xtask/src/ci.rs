@@ -1,0 +1,155 @@
+//! `cargo xtask ci`: format, lints, tests, documentation and dependencies, in this order.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use crate::tools::{self, Tool};
+
+/// One thing that has to hold.
+struct Step {
+    name: &'static str,
+    what: &'static str,
+    tool: Option<Tool>,
+    arguments: &'static [&'static str],
+    environment: &'static [(&'static str, &'static str)],
+}
+
+const STEPS: [Step; 6] = [
+    Step {
+        name: "format",
+        what: "the code is formatted",
+        tool: None,
+        arguments: &["fmt", "--all", "--check"],
+        environment: &[],
+    },
+    Step {
+        name: "clippy",
+        what: "no lint has anything to say",
+        tool: None,
+        arguments: &[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--all-features",
+            "--locked",
+            "--",
+            "-D",
+            "warnings",
+        ],
+        environment: &[],
+    },
+    Step {
+        name: "test",
+        what: "the tests of the whole workspace",
+        tool: Some(tools::NEXTEST),
+        arguments: &["nextest", "run", "--workspace", "--all-features", "--locked"],
+        environment: &[],
+    },
+    Step {
+        name: "doctest",
+        what: "the examples in the documentation",
+        tool: None,
+        arguments: &["test", "--doc", "--workspace", "--all-features", "--locked"],
+        environment: &[],
+    },
+    Step {
+        name: "docs",
+        what: "the documentation builds and its links lead somewhere",
+        tool: None,
+        arguments: &["doc", "--workspace", "--no-deps", "--all-features", "--locked"],
+        environment: &[("RUSTDOCFLAGS", "-D warnings")],
+    },
+    Step {
+        name: "deny",
+        what: "dependencies: bans, licences, sources",
+        tool: Some(tools::DENY),
+        arguments: &["deny", "--locked", "check", "bans", "licenses", "sources"],
+        environment: &[],
+    },
+];
+
+/// The steps, a line each.
+pub fn list() -> String {
+    STEPS.iter().map(|step| format!("  {:<8}  {}\n", step.name, step.what)).collect()
+}
+
+/// Runs the steps named, all of them if none is.
+pub fn run(names: &[String]) -> ExitCode {
+    let unknown = names.iter().find(|name| STEPS.iter().all(|step| step.name != name.as_str()));
+    if let Some(name) = unknown {
+        eprintln!("error: '{name}' is no step; the steps are:\n{}", list());
+        return ExitCode::from(2);
+    }
+    let wanted = |step: &&Step| names.is_empty() || names.iter().any(|name| name == step.name);
+    let steps: Vec<&Step> = STEPS.iter().filter(wanted).collect();
+    let root = root();
+    let start = Instant::now();
+    let mut results: Vec<(&Step, Outcome)> = Vec::new();
+    for (index, step) in steps.iter().enumerate() {
+        println!("\n==> {}/{} {}: {}", index + 1, steps.len(), step.name, step.what);
+        let began = Instant::now();
+        let failure = execute(step, &root).err();
+        let time = began.elapsed();
+        let failed = failure.is_some();
+        match &failure {
+            None => println!("==> {}: passed in {}", step.name, seconds(time)),
+            Some(reason) => println!("==> {}: FAILED in {}: {reason}", step.name, seconds(time)),
+        }
+        results.push((step, Outcome { time, failed }));
+        if failed {
+            break;
+        }
+    }
+    summarise(&steps, &results, start.elapsed());
+    match results.iter().any(|(_, outcome)| outcome.failed) {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    }
+}
+
+struct Outcome {
+    time: Duration,
+    failed: bool,
+}
+
+fn execute(step: &Step, root: &Path) -> Result<(), String> {
+    let path = match step.tool {
+        Some(tool) => tools::ensure(tool)?,
+        None => None,
+    };
+    let mut command = Command::new(tools::cargo());
+    command.args(step.arguments).envs(step.environment.iter().copied()).current_dir(root);
+    if let Some(path) = path {
+        command.env("PATH", path);
+    }
+    println!("    cargo {}", step.arguments.join(" "));
+    let status = command.status().map_err(|cause| format!("cargo does not start: {cause}"))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(status.to_string()),
+    }
+}
+
+fn summarise(steps: &[&Step], results: &[(&Step, Outcome)], total: Duration) {
+    println!("\n{:<10}{:<10}{:>10}", "step", "result", "time");
+    for (index, step) in steps.iter().enumerate() {
+        let (result, time) = match results.get(index) {
+            Some((_, outcome)) if outcome.failed => ("FAILED", seconds(outcome.time)),
+            Some((_, outcome)) => ("passed", seconds(outcome.time)),
+            None => ("not run", "-".to_owned()),
+        };
+        println!("{:<10}{:<10}{:>10}", step.name, result, time);
+    }
+    println!("{:<20}{:>10}", "total", seconds(total));
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+/// The folder of the workspace, from wherever this is called.
+fn root() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own).to_owned()
+}
