@@ -154,7 +154,9 @@ pub fn max_scatter<T: PoolElement>(p: &PoolProblem, x: &[T], dy: &[T], dx: Out<'
         // SAFETY: chunks are whole images.
         let dx = unsafe { dx.slice(part.clone()) };
         let dy = &dy[image * ys..][..ys];
-        dispatch(isa, MaxScatter { windows, c: p.channels, x: &x[part], dy, dx });
+        clear(p, dx, T::from_sum(T::ZERO));
+        let overlap = overlap(p);
+        dispatch(isa, MaxScatter { windows, c: p.channels, x: &x[part], dy, dx, overlap });
     });
 }
 
@@ -180,8 +182,25 @@ pub fn sum_transpose<T: PoolElement>(p: &PoolProblem, dy: &[T], dx: Out<'_, T>) 
         let (xs, ys) = (p.inputs() * p.channels, p.outputs() * p.channels);
         // SAFETY: chunks are whole images.
         let dx = unsafe { dx.slice(image * xs..(image + 1) * xs) };
-        dispatch(isa, SumTranspose { windows, c: p.channels, dy: &dy[image * ys..][..ys], dx });
+        clear(p, dx, T::from_sum(T::ZERO));
+        let (dy, overlap) = (&dy[image * ys..][..ys], overlap(p));
+        dispatch(isa, SumTranspose { windows, c: p.channels, dy, dx, overlap });
     });
+}
+
+/// Whether windows share elements.
+fn overlap(p: &PoolProblem) -> bool {
+    p.stride.iter().zip(&p.window).any(|(s, w)| s < w)
+}
+
+/// Zeroes an image unless every element lies in exactly one window, which will overwrite it.
+fn clear<T: PoolElement>(p: &PoolProblem, dx: &mut [T], zero: T) {
+    let tiled = (0..p.input.len()).all(|d| {
+        p.stride[d] == p.window[d] && p.padding[d].0 == 0 && p.output[d] * p.stride[d] >= p.input[d]
+    });
+    if !tiled {
+        dx.fill(zero);
+    }
 }
 
 /// Elements of x that one chunk looks at, at least.
@@ -282,31 +301,81 @@ struct Windows<'a> {
     end: usize,
 }
 
-impl Windows<'_> {
-    /// Calls `f(index from start, starts of the rows, first and last column in elements)`.
+impl<'a> Windows<'a> {
     #[inline(always)]
-    fn each(self, mut f: impl FnMut(usize, &[usize], usize, usize)) {
-        let (mut rows, c) = (Vec::new(), self.table.p.channels);
-        for position in self.start..self.end {
-            let column = position % self.table.row;
-            if column == 0 || position == self.start {
-                self.table.rows(position / self.table.row, &mut rows);
-            }
-            let (first, last) = self.table.columns(column);
-            f(position - self.start, &rows, first * c, last * c);
-        }
+    fn walk(self) -> Walk<'a> {
+        Walk { windows: self, next: self.start, rows: vec![], taps: vec![] }
     }
 }
 
-/// Channels that are held in registers or L1 while a window is walked.
-const BLOCK: usize = 64;
+/// A walk over windows. Not an iterator with closures, since these would not be compiled for the
+/// instruction set of the kernel.
+struct Walk<'a> {
+    windows: Windows<'a>,
+    next: usize,
+    rows: Vec<usize>,
+    /// Starts in the image, in elements, of the positions that the window holds.
+    taps: Vec<usize>,
+}
 
-/// Calls `f(first channel, channels)` for blocks of channels.
-#[inline(always)]
-fn blocks(c: usize, mut f: impl FnMut(usize, usize)) {
-    for at in (0..c).step_by(BLOCK) {
-        f(at, BLOCK.min(c - at));
+impl Walk<'_> {
+    /// Steps to the next window, and returns its place in the piece.
+    #[inline(always)]
+    fn step(&mut self) -> Option<usize> {
+        let Windows { table, start, end } = self.windows;
+        let position = self.next;
+        if position == end {
+            return None;
+        }
+        self.next += 1;
+        let column = position % table.row;
+        if column == 0 || position == start {
+            table.rows(position / table.row, &mut self.rows);
+        }
+        let (first, last) = table.columns(column);
+        self.taps.clear();
+        for row in &self.rows {
+            for i in first..last {
+                self.taps.push(row + i * table.p.channels);
+            }
+        }
+        Some(position - start)
     }
+}
+
+/// Channels that are worked on together.
+const LANES: usize = 16;
+
+/// Starts of the blocks of `LANES` among `c` channels; the last one overlaps the one before where
+/// they do not fit evenly, and there is none where there are fewer channels.
+#[inline(always)]
+fn next_block(at: usize, c: usize) -> Option<usize> {
+    let next = at + LANES;
+    if next + LANES <= c {
+        Some(next)
+    } else if next < c {
+        Some(c - LANES)
+    } else {
+        None
+    }
+}
+
+#[inline(always)]
+fn lanes<T: Copy, const N: usize>(from: &[T], at: usize) -> [T; N] {
+    let from = &from[at..at + N];
+    std::array::from_fn(|i| from[i])
+}
+
+#[inline(always)]
+fn maximum<T: PoolElement, const N: usize>(x: &[T], taps: &[usize], at: usize) -> [T; N] {
+    let mut best = [T::LEAST; N];
+    for tap in taps {
+        let x: [T; N] = lanes(x, tap + at);
+        for i in 0..N {
+            best[i] = if x[i].beats(best[i]) { x[i] } else { best[i] };
+        }
+    }
+    best
 }
 
 struct Max<'a, T> {
@@ -316,50 +385,12 @@ struct Max<'a, T> {
     y: &'a mut [T],
 }
 
-impl<T: PoolElement> Kernel for Max<'_, T> {
-    type Output = ();
+impl<T: PoolElement> Max<'_, T> {
     #[inline(always)]
-    fn run(self) {
-        let Max { windows, c, x, y } = self;
-        windows.each(|o, rows, first, last| {
-            let y = &mut y[o * c..][..c];
-            y.fill(T::LEAST);
-            for row in rows {
-                for x in x[row + first..row + last].chunks_exact(c) {
-                    for (y, &x) in y.iter_mut().zip(x) {
-                        *y = if x.beats(*y) { x } else { *y };
-                    }
-                }
-            }
-        });
+    fn block<const N: usize>(&mut self, taps: &[usize], o: usize, at: usize) {
+        let best: [T; N] = maximum(self.x, taps, at);
+        self.y[o * self.c + at..][..N].copy_from_slice(&best);
     }
-}
-
-/// Finds for `n` channels from `at` which tap of the window holds the first maximum.
-#[inline(always)]
-fn argmax<T: PoolElement>(
-    x: &[T],
-    rows: &[usize],
-    span: (usize, usize),
-    c: usize,
-    at: usize,
-    n: usize,
-) -> [u32; BLOCK] {
-    let mut best = [T::LEAST; BLOCK];
-    let mut tap = [0u32; BLOCK];
-    let mut index = 0;
-    for row in rows {
-        for x in x[row + span.0..row + span.1].chunks_exact(c) {
-            let x = &x[at..at + n];
-            for ((best, tap), &x) in best.iter_mut().zip(&mut tap).zip(x) {
-                let wins = x.beats(*best);
-                *best = if wins { x } else { *best };
-                *tap = if wins { index } else { *tap };
-            }
-            index += 1;
-        }
-    }
-    tap
 }
 
 struct MaxGather<'a, T> {
@@ -370,27 +401,19 @@ struct MaxGather<'a, T> {
     y: &'a mut [T],
 }
 
-impl<T: PoolElement> Kernel for MaxGather<'_, T> {
-    type Output = ();
+impl<T: PoolElement> MaxGather<'_, T> {
     #[inline(always)]
-    fn run(self) {
-        let MaxGather { windows, c, x, t, y } = self;
-        windows.each(|o, rows, first, last| {
-            blocks(c, |at, n| {
-                let tap = argmax(x, rows, (first, last), c, at, n);
-                let y = &mut y[o * c + at..][..n];
-                y.fill(T::from_sum(T::ZERO));
-                let mut index = 0;
-                for row in rows {
-                    for t in t[row + first..row + last].chunks_exact(c) {
-                        for ((y, tap), &t) in y.iter_mut().zip(&tap).zip(&t[at..at + n]) {
-                            *y = if *tap == index { t } else { *y };
-                        }
-                        index += 1;
-                    }
-                }
-            });
-        });
+    fn block<const N: usize>(&mut self, taps: &[usize], o: usize, at: usize) {
+        let best: [T; N] = maximum(self.x, taps, at);
+        let mut y = [T::from_sum(T::ZERO); N];
+        // From the last tap to the first, so that the first one stays.
+        for tap in taps.iter().rev() {
+            let (x, t): ([T; N], [T; N]) = (lanes(self.x, tap + at), lanes(self.t, tap + at));
+            for i in 0..N {
+                y[i] = if best[i].beats(x[i]) { y[i] } else { t[i] };
+            }
+        }
+        self.y[o * self.c + at..][..N].copy_from_slice(&y);
     }
 }
 
@@ -400,32 +423,33 @@ struct MaxScatter<'a, T> {
     x: &'a [T],
     dy: &'a [T],
     dx: &'a mut [T],
+    /// Whether windows may share elements.
+    overlap: bool,
 }
 
-impl<T: PoolElement> Kernel for MaxScatter<'_, T> {
-    type Output = ();
+impl<T: PoolElement> MaxScatter<'_, T> {
     #[inline(always)]
-    fn run(self) {
-        let MaxScatter { windows, c, x, dy, dx } = self;
+    fn block<const N: usize>(&mut self, taps: &[usize], o: usize, at: usize) {
+        let best: [T; N] = maximum(self.x, taps, at);
         let zero = T::from_sum(T::ZERO);
-        dx.fill(zero);
-        windows.each(|o, rows, first, last| {
-            blocks(c, |at, n| {
-                let tap = argmax(x, rows, (first, last), c, at, n);
-                let dy = &dy[o * c + at..][..n];
-                let mut index = 0;
-                for row in rows {
-                    for dx in dx[row + first..row + last].chunks_exact_mut(c) {
-                        let dx = &mut dx[at..at + n];
-                        for ((dx, tap), &dy) in dx.iter_mut().zip(&tap).zip(dy) {
-                            let sum = T::from_sum(dy.add_to(dx.add_to(T::ZERO)));
-                            *dx = if *tap == index { sum } else { *dx };
-                        }
-                        index += 1;
-                    }
+        // What no tap has taken yet.
+        let mut rest: [T; N] = lanes(self.dy, o * self.c + at);
+        for tap in taps {
+            let x: [T; N] = lanes(self.x, tap + at);
+            let dx = &mut self.dx[tap + at..][..N];
+            let mut new = [zero; N];
+            for i in 0..N {
+                let other = best[i].beats(x[i]);
+                new[i] = if other { zero } else { rest[i] };
+                rest[i] = if other { rest[i] } else { zero };
+            }
+            if self.overlap {
+                for i in 0..N {
+                    new[i] = T::from_sum(new[i].add_to(dx[i].add_to(T::ZERO)));
                 }
-            });
-        });
+            }
+            dx.copy_from_slice(&new);
+        }
     }
 }
 
@@ -436,26 +460,18 @@ struct Sum<'a, T> {
     y: &'a mut [T],
 }
 
-impl<T: PoolElement> Kernel for Sum<'_, T> {
-    type Output = ();
+impl<T: PoolElement> Sum<'_, T> {
     #[inline(always)]
-    fn run(self) {
-        let Sum { windows, c, x, y } = self;
-        windows.each(|o, rows, first, last| {
-            blocks(c, |at, n| {
-                let mut sums = [T::ZERO; BLOCK];
-                for row in rows {
-                    for x in x[row + first..row + last].chunks_exact(c) {
-                        for (sum, x) in sums.iter_mut().zip(&x[at..at + n]) {
-                            *sum = x.add_to(*sum);
-                        }
-                    }
-                }
-                for (y, &sum) in y[o * c + at..][..n].iter_mut().zip(&sums) {
-                    *y = T::from_sum(sum);
-                }
-            });
-        });
+    fn block<const N: usize>(&mut self, taps: &[usize], o: usize, at: usize) {
+        let mut sums = [T::ZERO; N];
+        for tap in taps {
+            let x: [T; N] = lanes(self.x, tap + at);
+            for i in 0..N {
+                sums[i] = x[i].add_to(sums[i]);
+            }
+        }
+        let y: [T; N] = std::array::from_fn(|i| T::from_sum(sums[i]));
+        self.y[o * self.c + at..][..N].copy_from_slice(&y);
     }
 }
 
@@ -464,26 +480,58 @@ struct SumTranspose<'a, T> {
     c: usize,
     dy: &'a [T],
     dx: &'a mut [T],
+    /// Whether windows may share elements.
+    overlap: bool,
 }
 
-impl<T: PoolElement> Kernel for SumTranspose<'_, T> {
-    type Output = ();
+impl<T: PoolElement> SumTranspose<'_, T> {
     #[inline(always)]
-    fn run(self) {
-        let SumTranspose { windows, c, dy, dx } = self;
-        dx.fill(T::from_sum(T::ZERO));
-        windows.each(|o, rows, first, last| {
-            let dy = &dy[o * c..][..c];
-            for row in rows {
-                for dx in dx[row + first..row + last].chunks_exact_mut(c) {
-                    for (dx, &dy) in dx.iter_mut().zip(dy) {
-                        *dx = T::from_sum(dy.add_to(dx.add_to(T::ZERO)));
+    fn block<const N: usize>(&mut self, taps: &[usize], o: usize, at: usize) {
+        let dy: [T; N] = lanes(self.dy, o * self.c + at);
+        for tap in taps {
+            let dx = &mut self.dx[tap + at..][..N];
+            let mut new = dy;
+            if self.overlap {
+                for i in 0..N {
+                    new[i] = T::from_sum(dy[i].add_to(dx[i].add_to(T::ZERO)));
+                }
+            }
+            dx.copy_from_slice(&new);
+        }
+    }
+}
+
+/// Walks the windows and the blocks of channels. Blocks may overlap where doing one twice does no
+/// harm; otherwise, and below a block, channels go one by one.
+macro_rules! walk {
+    ($kernel:ident, $again:expr) => {
+        impl<T: PoolElement> Kernel for $kernel<'_, T> {
+            type Output = ();
+            #[inline(always)]
+            fn run(mut self) {
+                let mut walk = self.windows.walk();
+                let again: fn(&Self) -> bool = $again;
+                let whole = if again(&self) { self.c } else { self.c / LANES * LANES };
+                while let Some(o) = walk.step() {
+                    let mut at = (whole >= LANES).then_some(0);
+                    while let Some(block) = at {
+                        self.block::<LANES>(&walk.taps, o, block);
+                        at = next_block(block, whole);
+                    }
+                    let single = if whole >= LANES { whole } else { 0 };
+                    for channel in single..self.c {
+                        self.block::<1>(&walk.taps, o, channel);
                     }
                 }
             }
-        });
-    }
+        }
+    };
 }
+walk!(Max, |_| true);
+walk!(MaxGather, |_| true);
+walk!(MaxScatter, |k| !k.overlap);
+walk!(Sum, |_| true);
+walk!(SumTranspose, |k| !k.overlap);
 
 #[cfg(test)]
 #[path = "pool_tests.rs"]
