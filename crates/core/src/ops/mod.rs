@@ -5,6 +5,7 @@
 //! same text. Plain numbers take the dtype of the arrays they meet ([`Operand`]), and negative axes
 //! count from the end.
 
+mod activation;
 mod arg_reduce;
 mod binary;
 mod cast;
@@ -14,15 +15,19 @@ mod create;
 mod dot;
 mod gather;
 mod movement;
+mod norm;
 mod operand;
 mod operators;
 mod pool;
+pub mod random;
 mod reduce;
 mod select;
+mod softmax;
 mod sort;
 mod unary;
 
 pub use crate::prim::ScatterMode;
+pub use activation::*;
 pub use arg_reduce::*;
 pub use binary::*;
 pub use cast::*;
@@ -32,9 +37,11 @@ pub use create::*;
 pub use dot::*;
 pub use gather::*;
 pub use movement::*;
+pub use norm::*;
 pub use operand::{Axes, Operand, Sizes};
 pub use pool::*;
 pub use reduce::*;
 pub use select::*;
+pub use softmax::*;
 pub use sort::*;
 pub use unary::*;

@@ -52,14 +52,6 @@ macro_rules! scalar_operands {
 scalar_operands! { bool u8 u16 u32 u64 usize i8 i16 i32 i64 f32 f64 half::f16 half::bf16 Complex32 Scalar }
 
 impl Operand<'_> {
-    /// The shape that takes part in broadcasting: a number has no axes.
-    pub(crate) fn shape(&self) -> Shape {
-        match self {
-            Operand::Array(array) => array.shape().clone(),
-            Operand::Scalar(_) => Shape::scalar(),
-        }
-    }
-
     /// The operand as an array of `dtype` and `shape`.
     pub(crate) fn to(self, dtype: DType, shape: &Shape) -> Result<Array> {
         match self {
@@ -67,17 +59,6 @@ impl Operand<'_> {
                 Ok(Array::constant(value, Aval { shape: shape.clone(), dtype }))
             }
             Operand::Array(array) => broadcast(&cast(array, dtype)?, shape),
-        }
-    }
-
-    /// The operand as an array of its own: a number takes the strong dtype of its kind.
-    pub(crate) fn to_array(self) -> Result<Array> {
-        match self {
-            Operand::Array(array) => Ok(array.clone()),
-            Operand::Scalar(value) => {
-                let aval = Aval { shape: Shape::scalar(), dtype: strong(value) };
-                Ok(Array::constant(value, aval))
-            }
         }
     }
 }

@@ -1,0 +1,121 @@
+//! Lengths, and arrays brought to a common scale.
+
+use super::operand::{Axes, cast, inexact};
+use super::{add, divide, mean, multiply, rsqrt, sqrt, square, subtract, sum};
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+
+/// The Euclidean length over `axes`: √Σ|x|².
+///
+/// # Dtypes
+/// Integers and bool are taken as `float32`; half types accumulate in `float32`.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[3.0f32, 4.0], [2])?;
+/// assert_eq!(ops::norm(&x, (), false)?.item::<f32>()?, 5.0);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn norm(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
+    let x = inexact(x)?;
+    let size = if x.dtype() == DType::C64 { super::abs(&x)? } else { x };
+    let wide = cast(&size, size.dtype().accumulator())?;
+    cast(&sqrt(&sum(&square(&wide)?, axes, keepdims)?)?, size.dtype())
+}
+
+/// Checks that a weight or bias fits the last axis.
+fn expect_fit(op: &'static str, what: &str, x: &Array, vector: Option<&Array>) -> Result<()> {
+    let Some(vector) = vector else {
+        return Ok(());
+    };
+    if vector.rank() == 1 && vector.shape().last() == x.shape().last() {
+        return Ok(());
+    }
+    Err(Error::shape(
+        op,
+        format!("{what} {} is not a vector of the last axis of {}", vector.aval(), x.aval()),
+    ))
+}
+
+/// `x` with mean 0 and variance 1 along its last axis, times `weight`, plus `bias`.
+///
+/// # Dtypes
+/// Computed in `float32` for half types; the result has x's dtype.
+///
+/// # Errors
+/// Where `x` has no axes, or `weight` or `bias` is not a vector of its last one.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[1.0f32, 3.0], [1, 2])?;
+/// assert_eq!(ops::layer_norm(&x, None, None, 0.0)?.to_vec::<f32>()?, [-1.0, 1.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+/// J. L. Ba, J. R. Kiros, G. E. Hinton, *Layer normalization*, 2016.
+pub fn layer_norm(
+    x: &Array,
+    weight: Option<&Array>,
+    bias: Option<&Array>,
+    eps: f64,
+) -> Result<Array> {
+    expect_fit("layer_norm", "weight", x, weight)?;
+    expect_fit("layer_norm", "bias", x, bias)?;
+    let x = inexact(x)?;
+    let wide = cast(&x, x.dtype().accumulator())?;
+    let centred = subtract(&wide, &mean(&wide, -1, true)?)?;
+    let variance = mean(&square(&centred)?, -1, true)?;
+    let scaled = multiply(&centred, &rsqrt(&add(&variance, eps)?)?)?;
+    affine(&scaled, weight, bias, x.dtype())
+}
+
+/// `x` over its root mean square along its last axis, times `weight`.
+///
+/// # Dtypes
+/// As [`layer_norm`].
+///
+/// # Errors
+/// As [`layer_norm`].
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[3.0f32, -3.0], [1, 2])?;
+/// assert_eq!(ops::rms_norm(&x, None, 0.0)?.to_vec::<f32>()?, [1.0, -1.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+/// B. Zhang, R. Sennrich, *Root mean square layer normalization*, NeurIPS 2019.
+pub fn rms_norm(x: &Array, weight: Option<&Array>, eps: f64) -> Result<Array> {
+    expect_fit("rms_norm", "weight", x, weight)?;
+    let x = inexact(x)?;
+    let wide = cast(&x, x.dtype().accumulator())?;
+    let scaled = multiply(&wide, &rsqrt(&add(&mean(&square(&wide)?, -1, true)?, eps)?)?)?;
+    affine(&scaled, weight, None, x.dtype())
+}
+
+/// `x·weight + bias` in x's dtype, as `dtype`.
+fn affine(x: &Array, weight: Option<&Array>, bias: Option<&Array>, dtype: DType) -> Result<Array> {
+    let mut out = x.clone();
+    if let Some(weight) = weight {
+        out = multiply(&out, &cast(weight, out.dtype())?)?;
+    }
+    if let Some(bias) = bias {
+        out = add(&out, &cast(bias, out.dtype())?)?;
+    }
+    cast(&out, dtype)
+}
+
+/// `x` over its Euclidean length along `axes`, which is taken as at least `eps`.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[3.0f32, 4.0], [2])?;
+/// assert_eq!(ops::normalize(&x, -1, 1e-12)?.to_vec::<f32>()?, [0.6, 0.8]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn normalize(x: &Array, axes: impl Into<Axes>, eps: f64) -> Result<Array> {
+    divide(x, &super::maximum(&norm(x, axes, true)?, eps)?)
+}

@@ -1,0 +1,334 @@
+//! Random numbers from splittable keys.
+//!
+//! A key is `uint32[2]`. The same key gives the same numbers, on every backend, and, where MLX 0.32
+//! has the function, the numbers that it gives. `None` for a key draws a fresh one from the default
+//! generator, whose state is explicit: [`seed`], [`state`], [`set_state`].
+//!
+//! # Example
+//! ```
+//! use cupola::{DType, ops::random};
+//! let key = random::key(0);
+//! let keys = random::split(Some(&key), 2)?;
+//! let x = random::normal([3], DType::F32, Some(&key))?;
+//! assert_eq!((keys.shape()[..].to_vec(), x.size()), (vec![2, 2], 3));
+//! # Ok::<(), cupola::Error>(())
+//! ```
+
+use super::operand::{Operand, cast};
+use super::{
+    abs, add, argmax, argsort, astype, divide, erf, erfinv, expand_axes, floor, left_shift, less,
+    log, log1p, maximum, minimum, multiply, negative, right_shift, sign, subtract, take,
+};
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::prim::RandomBits;
+use crate::shape::{Dims, Shape, normalize_axis};
+
+pub use crate::generator::{key, seed, set_state, state};
+
+/// The smallest `float32` above −1: where a symmetric interval starts.
+const ABOVE_MINUS_ONE: f64 = -0.999_999_940_395_355_2;
+
+/// The key given, or a fresh one.
+fn key_or_next(key: Option<&Array>) -> Result<Array> {
+    match key {
+        Some(key) if key.dtype() == DType::U32 && key.shape()[..] == [2] => Ok(key.clone()),
+        Some(key) => Err(Error::shape("random", format!("a key is uint32[2], not {}", key.aval()))),
+        None => crate::generator::next_key(),
+    }
+}
+
+/// `count` keys made of one, as `uint32[count, 2]`.
+///
+/// # Example
+/// ```
+/// use cupola::ops::random;
+/// let keys = random::split(Some(&random::key(0)), 3)?;
+/// assert_eq!(keys.shape()[..], [3, 2]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn split(key: Option<&Array>, count: usize) -> Result<Array> {
+    bits([count, 2], 4, key)
+}
+
+/// Random bits: unsigned integers of `width` bytes, 1, 2 or 4, over their whole range.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops::random};
+/// assert_eq!(random::bits([3], 2, Some(&random::key(0)))?.dtype(), DType::U16);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn bits(shape: impl Into<Shape>, width: usize, key: Option<&Array>) -> Result<Array> {
+    Array::apply(RandomBits { shape: shape.into(), width }, &[&key_or_next(key)?])
+}
+
+/// Numbers in [0, 1): 32 random bits over 2³² − 1 as `float32`, in the dtype and below 1, as in
+/// MLX; 53 random bits for `float64`.
+fn unit(op: &'static str, shape: &Shape, dtype: DType, key: Option<&Array>) -> Result<Array> {
+    let below_one = match dtype {
+        DType::F64 => return unit_f64(shape, key),
+        DType::F32 => f64::from(1.0f32.next_down()),
+        DType::F16 => half::f16::from_bits(0x3bff).to_f64(),
+        DType::BF16 => half::bf16::from_bits(0x3f7f).to_f64(),
+        _ => return Err(Error::dtype(op, format!("gives floats, not {dtype}"))),
+    };
+    let words = astype(&bits(shape.clone(), 4, key)?, DType::F32)?;
+    minimum(&cast(&divide(&words, f64::from(u32::MAX))?, dtype)?, below_one)
+}
+
+fn unit_f64(shape: &Shape, key: Option<&Array>) -> Result<Array> {
+    let pairs: Shape = [2].into_iter().chain(shape.iter().copied()).collect();
+    let words = super::unstack(&bits(pairs, 4, key)?, 0)?;
+    let word = |i: usize| astype(&words[i], DType::U64);
+    let high = left_shift(&right_shift(&word(0)?, 5)?, 26)?;
+    let all = add(&high, &right_shift(&word(1)?, 6)?)?;
+    multiply(&astype(&all, DType::F64)?, 2f64.powi(-53))
+}
+
+/// Numbers spread evenly over [low, high).
+///
+/// # Shapes
+/// `low` and `high` broadcast to `shape`.
+///
+/// # Errors
+/// Where `dtype` is not a float.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops::random};
+/// let x = random::uniform(-1.0, 1.0, [100], DType::F32, Some(&random::key(0)))?;
+/// assert!(x.to_vec::<f32>()?.iter().all(|v| (-1.0..1.0).contains(v)));
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn uniform<'a, 'b>(
+    low: impl Into<Operand<'a>>,
+    high: impl Into<Operand<'b>>,
+    shape: impl Into<Shape>,
+    dtype: DType,
+    key: Option<&Array>,
+) -> Result<Array> {
+    let (low, high, shape) = (low.into(), high.into(), shape.into());
+    let unit = unit("uniform", &shape, dtype, key)?;
+    if let (Operand::Scalar(low), Operand::Scalar(high)) = (low, high) {
+        let (low, high) = (rounded(low.to_f64(), dtype), rounded(high.to_f64(), dtype));
+        let wide =
+            if high - low == 1.0 { unit } else { multiply(&unit, rounded(high - low, dtype))? };
+        return if low == 0.0 { Ok(wide) } else { add(&wide, low) };
+    }
+    let (low, high) = (low.to(dtype, &shape)?, high.to(dtype, &shape)?);
+    add(&multiply(&subtract(&high, &low)?, &unit)?, &low)
+}
+
+/// `value` as `dtype` holds it.
+fn rounded(value: f64, dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => half::f16::from_f64(value).to_f64(),
+        DType::BF16 => half::bf16::from_f64(value).to_f64(),
+        DType::F32 => f64::from(value as f32),
+        _ => value,
+    }
+}
+
+/// Numbers in (−1, 1) in the dtype that half types are drawn in.
+fn symmetric(op: &'static str, shape: Shape, dtype: DType, key: Option<&Array>) -> Result<Array> {
+    if !dtype.is_float() {
+        return Err(Error::dtype(op, format!("gives floats, not {dtype}")));
+    }
+    uniform(ABOVE_MINUS_ONE, 1.0, shape, dtype.accumulator(), key)
+}
+
+/// Normal numbers of mean 0 and variance 1: √2·erfinv(u) with u even over (−1, 1).
+///
+/// Multiply and add for others.
+///
+/// # Errors
+/// Where `dtype` is not a float.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops::random};
+/// let x = random::normal([2, 3], DType::BF16, Some(&random::key(0)))?;
+/// assert_eq!(x.shape()[..], [2, 3]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn normal(shape: impl Into<Shape>, dtype: DType, key: Option<&Array>) -> Result<Array> {
+    let u = symmetric("normal", shape.into(), dtype, key)?;
+    multiply(&cast(&erfinv(&u)?, dtype)?, std::f64::consts::SQRT_2)
+}
+
+/// True with probability `p`.
+///
+/// # Shapes
+/// `p` broadcasts to `shape`.
+///
+/// # Example
+/// ```
+/// use cupola::ops::random;
+/// let x = random::bernoulli(1.0, [3], Some(&random::key(0)))?;
+/// assert_eq!(x.to_vec::<bool>()?, [true; 3]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn bernoulli<'a>(
+    p: impl Into<Operand<'a>>,
+    shape: impl Into<Shape>,
+    key: Option<&Array>,
+) -> Result<Array> {
+    let shape = shape.into();
+    let p = p.into().to(DType::F32, &shape)?;
+    less(&unit("bernoulli", &shape, DType::F32, key)?, &p)
+}
+
+/// Integers in [low, high).
+///
+/// # Dtypes
+/// They are drawn as `float32`, as in MLX: of more than 2²⁴ integers not every one can come up.
+///
+/// # Errors
+/// Where `dtype` is not an integer type, or there is nothing between `low` and `high`.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops::random};
+/// let x = random::randint(-2, 3, [100], DType::I32, Some(&random::key(0)))?;
+/// assert!(x.to_vec::<i32>()?.iter().all(|v| (-2..3).contains(v)));
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn randint(
+    low: i64,
+    high: i64,
+    shape: impl Into<Shape>,
+    dtype: DType,
+    key: Option<&Array>,
+) -> Result<Array> {
+    if !dtype.is_integer() {
+        return Err(Error::dtype("randint", format!("gives integers, not {dtype}")));
+    }
+    if low >= high {
+        return Err(Error::argument("randint", format!("nothing is in [{low}, {high})")));
+    }
+    let drawn = floor(&uniform(low as f64, high as f64, shape, DType::F32, key)?)?;
+    // Rounding may reach either end.
+    minimum(&maximum(&astype(&drawn, dtype)?, low)?, high - 1)
+}
+
+/// Numbers of the standard Gumbel distribution, −ln(−ln u) with u even over [0, 1).
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops::random};
+/// assert_eq!(random::gumbel([3], DType::F32, Some(&random::key(0)))?.size(), 3);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn gumbel(shape: impl Into<Shape>, dtype: DType, key: Option<&Array>) -> Result<Array> {
+    let u = unit("gumbel", &shape.into(), dtype, key)?;
+    negative(&log(&negative(&log(&u)?)?)?)
+}
+
+/// Numbers of the Laplace distribution of mean 0 and scale 1: sign(u)·ln(1 − |u|) with u even over
+/// (−1, 1).
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops::random};
+/// assert_eq!(random::laplace([3], DType::F32, Some(&random::key(0)))?.size(), 3);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn laplace(shape: impl Into<Shape>, dtype: DType, key: Option<&Array>) -> Result<Array> {
+    let u = symmetric("laplace", shape.into(), dtype, key)?;
+    cast(&multiply(&sign(&u)?, &log1p(&negative(&abs(&u)?)?)?)?, dtype)
+}
+
+/// Normal numbers of mean 0 and variance 1 that are within [lower, upper].
+///
+/// # Shapes
+/// `lower` and `upper` broadcast to `shape`.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops::random};
+/// let x = random::truncated_normal(-1.0, 2.0, [100], DType::F32, Some(&random::key(0)))?;
+/// assert!(x.to_vec::<f32>()?.iter().all(|v| (-1.0..=2.0).contains(v)));
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn truncated_normal<'a, 'b>(
+    lower: impl Into<Operand<'a>>,
+    upper: impl Into<Operand<'b>>,
+    shape: impl Into<Shape>,
+    dtype: DType,
+    key: Option<&Array>,
+) -> Result<Array> {
+    let (scalar, shape) = (Shape::scalar(), shape.into());
+    let bound = |operand: Operand<'_>| match operand {
+        Operand::Scalar(_) => operand.to(dtype, &scalar),
+        Operand::Array(array) => cast(array, dtype),
+    };
+    let (lower, upper) = (bound(lower.into())?, bound(upper.into())?);
+    let edge = |x: &Array| erf(&divide(x, std::f64::consts::SQRT_2)?);
+    let u = uniform(&edge(&lower)?, &edge(&upper)?, shape, dtype, key)?;
+    let drawn = multiply(&erfinv(&u)?, std::f64::consts::SQRT_2)?;
+    maximum(&minimum(&drawn, &upper)?, &lower)
+}
+
+/// Indices along `axis`, each drawn with the softmax of the logits as its probability.
+///
+/// # Shapes
+/// The logits without `axis`; with `samples`, a last axis of so many draws is added.
+///
+/// # Dtypes
+/// Gives `uint32`.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops::random};
+/// let logits = Array::from_slice(&[f32::NEG_INFINITY, 0.0], [2])?;
+/// let x = random::categorical(&logits, -1, Some(3), Some(&random::key(0)))?;
+/// assert_eq!(x.to_vec::<u32>()?, [1, 1, 1]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn categorical(
+    logits: &Array,
+    axis: isize,
+    samples: Option<usize>,
+    key: Option<&Array>,
+) -> Result<Array> {
+    let axis = normalize_axis("categorical", axis, logits.rank())?;
+    let logits = super::operand::inexact(logits)?;
+    let (logits, shape) = match samples {
+        None => (logits.clone(), logits.shape().clone()),
+        Some(count) => {
+            let shape = logits.shape().iter().copied().chain([count]).collect();
+            (expand_axes(&logits, Dims::from_slice(&[logits.rank()]))?, shape)
+        }
+    };
+    argmax(&add(&logits, &gumbel(shape, logits.dtype(), key)?)?, axis, false)
+}
+
+/// The integers below `count` in random order, as `uint32`.
+///
+/// # Example
+/// ```
+/// use cupola::ops::random;
+/// let mut x = random::permutation(5, Some(&random::key(0)))?.to_vec::<u32>()?;
+/// x.sort();
+/// assert_eq!(x, [0, 1, 2, 3, 4]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn permutation(count: usize, key: Option<&Array>) -> Result<Array> {
+    argsort(&bits(count, 4, key)?, 0)
+}
+
+/// The slices of `x` along `axis` in random order.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops::random};
+/// let x = Array::from_slice(&[1, 2, 3, 4], [4])?;
+/// assert_eq!(random::shuffle(&x, 0, Some(&random::key(0)))?.size(), 4);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn shuffle(x: &Array, axis: isize, key: Option<&Array>) -> Result<Array> {
+    let axis = normalize_axis("shuffle", axis, x.rank())?;
+    take(x, &permutation(x.shape()[axis], key)?, axis)
+}

@@ -1,0 +1,98 @@
+//! Exponentials over axes, without overflow.
+//!
+//! The largest element is taken off first. It is a constant to derivatives: the result does not
+//! depend on it.
+
+use super::operand::{Axes, cast, inexact};
+use super::reduce::reduce;
+use super::{add, divide, exp, isfinite, log, stop_gradient, subtract, where_};
+use crate::array::Array;
+use crate::error::{Error, Result};
+use crate::prim::ReduceKind;
+use crate::shape::Dims;
+
+/// The largest element over axes, with the axes kept; an error for nothing.
+fn largest(op: &'static str, x: &Array, axes: &Dims) -> Result<Array> {
+    if axes.iter().any(|&a| x.shape()[a] == 0) {
+        return Err(Error::shape(op, format!("has no value for the empty axes of {}", x.aval())));
+    }
+    stop_gradient(&reduce(ReduceKind::Max, x, axes.clone(), true)?)
+}
+
+/// `x` in the dtype to compute in: `float32` for half types, integers and bool.
+fn wide(x: &Array) -> Result<Array> {
+    let x = inexact(x)?;
+    cast(&x, x.dtype().accumulator())
+}
+
+/// eˣ over the sum of eˣ along `axes`.
+///
+/// # Dtypes
+/// Integers and bool are taken as `float32`; half types are computed in `float32`.
+///
+/// # Errors
+/// Where an axis is empty, and for complex numbers.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[1000.0f32, 1000.0], [2])?;
+/// assert_eq!(ops::softmax(&x, -1)?.to_vec::<f32>()?, [0.5, 0.5]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
+    let axes = axes.into().sorted("softmax", x.rank())?;
+    let wide = wide(x)?;
+    let weights = exp(&subtract(&wide, &largest("softmax", &wide, &axes)?)?)?;
+    let total = reduce(ReduceKind::Sum, &weights, axes, true)?;
+    cast(&divide(&weights, &total)?, x.dtype().to_inexact())
+}
+
+/// The logarithm of [`softmax`], accurate where that is near 0.
+///
+/// # Dtypes
+/// As [`softmax`].
+///
+/// # Errors
+/// As [`softmax`].
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[0.0f32, 1000.0], [2])?;
+/// assert_eq!(ops::log_softmax(&x, -1)?.to_vec::<f32>()?, [-1000.0, 0.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn log_softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
+    let axes = axes.into().sorted("log_softmax", x.rank())?;
+    let wide = wide(x)?;
+    let shifted = subtract(&wide, &largest("log_softmax", &wide, &axes)?)?;
+    let total = reduce(ReduceKind::Sum, &exp(&shifted)?, axes, true)?;
+    cast(&subtract(&shifted, &log(&total)?)?, x.dtype().to_inexact())
+}
+
+/// ln Σ eˣ over `axes`; −∞ where every element is.
+///
+/// # Dtypes
+/// As [`softmax`].
+///
+/// # Errors
+/// As [`softmax`].
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[1000.0f32, 1000.0], [2])?;
+/// assert!((ops::logsumexp(&x, (), false)?.item::<f32>()? - 1000.6931).abs() < 1e-3);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn logsumexp(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
+    let axes = axes.into().sorted("logsumexp", x.rank())?;
+    let wide = wide(x)?;
+    let largest = largest("logsumexp", &wide, &axes)?;
+    // −∞ − −∞ is NaN: nothing is taken off a row of −∞, or of one that holds ∞.
+    let shift = where_(&isfinite(&largest)?, &largest, 0)?;
+    let total = reduce(ReduceKind::Sum, &exp(&subtract(&wide, &shift)?)?, axes.clone(), true)?;
+    let out = cast(&add(&log(&total)?, &shift)?, x.dtype().to_inexact())?;
+    if keepdims { Ok(out) } else { super::squeeze_axes(&out, axes) }
+}
