@@ -1,11 +1,15 @@
 //! Run-time choice of the instruction set, element types, and the vector kernels.
 
 mod element;
+mod rows;
 mod scratch;
 mod tile;
 mod vector;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 pub use element::{Element, Out, Real};
+pub use rows::RowProducts;
 pub use scratch::Scratch;
 pub use tile::{MAX_VECTORS, Run, Split, Tile, TileFn, TileSet, Tiled, Transpose, even_parts};
 

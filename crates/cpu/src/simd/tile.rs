@@ -3,8 +3,9 @@
 //! `c[m][lane] += Σ a[k][m] · b[k][lane]`, where `k` walks runs of memory. Convolution kernels
 //! differ in what they take as lanes and as rows, and in how they lay out the runs.
 
+use super::rows::row_products;
 use super::vector::{Portable, Vector};
-use super::{Isa, Level, Real};
+use super::{Isa, Level, Real, RowProducts};
 
 /// Vectors in a tile, at most.
 pub const MAX_VECTORS: usize = 4;
@@ -114,6 +115,11 @@ pub trait Tiled: Real {
     /// # Safety
     /// Rows of `src`, `src_step` apart, and of `dst`, `dst_step` apart, can be accessed.
     unsafe fn transpose(isa: Isa, t: Transpose<Self>);
+    /// Multiplies rows with a vector.
+    ///
+    /// # Safety
+    /// The rows and the vector can be read, and a product for each row written.
+    unsafe fn row_products(isa: Isa, p: RowProducts<Self>);
 }
 
 /// A transposition: `dst[j * dst_step + i] = src[i * src_step + j]`.
@@ -190,19 +196,17 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const DENSE: bool>(
 /// As `Tiled::transpose`; the instruction set is present.
 #[inline(always)]
 unsafe fn transpose<V: Vector>(t: Transpose<V::Elem>) {
-    let (rows, columns) = (t.rows / V::LANES * V::LANES, t.columns / V::LANES * V::LANES);
-    // SAFETY: the caller vouches for the rows of both arrays.
-    unsafe {
-        for j in (0..columns).step_by(V::LANES) {
-            for i in (0..rows).step_by(V::LANES) {
-                let src = t.src.add(i * t.src_step + j);
-                V::transpose(src, t.src_step, t.dst.add(j * t.dst_step + i), t.dst_step);
-            }
-        }
-        for i in 0..t.rows {
-            for j in if i < rows { columns } else { 0 }..t.columns {
-                *t.dst.add(j * t.dst_step + i) = *t.src.add(i * t.src_step + j);
-            }
+    for j in (0..t.columns).step_by(V::LANES) {
+        for i in (0..t.rows).step_by(V::LANES) {
+            let part = Transpose {
+                src: t.src.wrapping_add(i * t.src_step + j),
+                rows: V::LANES.min(t.rows - i),
+                columns: V::LANES.min(t.columns - j),
+                dst: t.dst.wrapping_add(j * t.dst_step + i),
+                ..t
+            };
+            // SAFETY: the caller vouches for the rows of both arrays.
+            unsafe { V::transpose(part) };
         }
     }
 }
@@ -222,7 +226,7 @@ macro_rules! tiled {
         mod $modname {
             use super::*;
             #[cfg(target_arch = "x86_64")]
-            use crate::simd::vector::{$avx2, $avx512};
+            use crate::simd::x86::{$avx2, $avx512};
 
             /// # Safety
             /// The tile's pointers reach what its sizes say; so for the next two.
@@ -257,10 +261,24 @@ macro_rules! tiled {
             }
 
             #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            pub unsafe fn rows_avx2(p: RowProducts<$t>) {
+                // SAFETY: the caller vouches for the pointers.
+                unsafe { row_products::<$avx2>(p) }
+            }
+
+            #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
             pub unsafe fn transpose_avx512(t: Transpose<$t>) {
                 // SAFETY: the caller vouches for the pointers.
                 unsafe { transpose::<$avx512>(t) }
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+            pub unsafe fn rows_avx512(p: RowProducts<$t>) {
+                // SAFETY: the caller vouches for the pointers.
+                unsafe { row_products::<$avx512>(p) }
             }
         }
 
@@ -305,6 +323,19 @@ macro_rules! tiled {
                         #[cfg(target_arch = "x86_64")]
                         Level::Avx2 => $modname::transpose_avx2(t),
                         _ => transpose::<Portable<$t, $lanes>>(t),
+                    }
+                }
+            }
+
+            unsafe fn row_products(isa: Isa, p: RowProducts<$t>) {
+                // SAFETY: the caller vouches for the pointers, an `Isa` for its features.
+                unsafe {
+                    match isa.level() {
+                        #[cfg(target_arch = "x86_64")]
+                        Level::Avx512 => $modname::rows_avx512(p),
+                        #[cfg(target_arch = "x86_64")]
+                        Level::Avx2 => $modname::rows_avx2(p),
+                        _ => row_products::<Portable<$t, $lanes>>(p),
                     }
                 }
             }

@@ -3,6 +3,8 @@
 use super::*;
 use crate::simd::{Level, with_isa_limit};
 use crate::threads::with_threads;
+use half::{bf16, f16};
+use num_complex::Complex;
 use std::sync::Mutex;
 
 /// Steps of a dense array `[batch, rows, cols]` whose axes lie in memory in the given order.
@@ -19,6 +21,8 @@ fn strides(sizes: [usize; 3], order: [usize; 3]) -> [isize; 3] {
 fn check<T: DotElement + PartialEq + std::fmt::Debug>(
     p: &DotProblem,
     from: impl Fn(u64) -> T,
+    zero: T,
+    fma: impl Fn(T, T, T) -> T,
     close: impl Fn(T, T) -> bool,
 ) {
     let mut s = 88172645463325252u64;
@@ -41,10 +45,10 @@ fn check<T: DotElement + PartialEq + std::fmt::Debug>(
         let at = |s: [isize; 3], r: usize, c: usize| {
             (batch as isize * s[0] + r as isize * s[1] + c as isize * s[2]) as usize
         };
-        let sum = (0..p.k).fold(T::Acc::ZERO, |sum, k| {
-            sum.fma(a[at(p.a_strides, i, k)].widen(), b[at(p.b_strides, k, j)].widen())
-        });
-        want.push(T::narrow(sum));
+        want.push(
+            (0..p.k)
+                .fold(zero, |sum, k| fma(sum, a[at(p.a_strides, i, k)], b[at(p.b_strides, k, j)])),
+        );
     }
     let run = |threads| {
         with_threads(threads, || {
@@ -99,40 +103,42 @@ fn each(f: impl Fn(&DotProblem)) {
 #[test]
 fn floats() {
     each(|p| {
-        check(p, |v| v as f32 - 2.0, |a, b| a == b);
-        check(p, |v| v as f64 - 2.0, |a, b| a == b);
-        check(p, |v| Complex::new(v as f32 - 2.0, 1.0), |a, b| a == b);
+        check(p, |v| v as f32 - 2.0, 0.0, |s, a, b| s + a * b, |a, b| a == b);
+        check(p, |v| v as f64 - 2.0, 0.0, |s, a, b| s + a * b, |a, b| a == b);
+        let from = |v| Complex::new(v as f32 - 2.0, 1.0);
+        check(p, from, Complex::ZERO, |s, a, b| s + a * b, |a, b| a == b);
     });
 }
 
 #[test]
 fn halves() {
+    // Sums are small integers, exact in f16; in bf16 only their rounding is compared.
     each(|p| {
-        check(p, |v| f16::from_f32(v as f32 - 2.0), |a, b| a == b);
-        check(p, |v| bf16::from_f32(v as f32 - 2.0), |a, b| a == b);
+        let from = |v| f16::from_f32(v as f32 - 2.0);
+        check(p, from, f16::ZERO, |s, a, b| s + a * b, |a, b| a == b);
+        let from = |v| bf16::from_f32(v as f32 * 0.25 - 0.5);
+        let close = |a: bf16, b: bf16| (a.to_f32() - b.to_f32()).abs() <= 0.5;
+        check(p, from, bf16::ZERO, |s, a, b| s + a * b, close);
     });
 }
 
 #[test]
 fn integers_and_bool() {
     each(|p| {
-        check(p, |v| v as i8 * 30, |a, b| a == b);
-        check(p, |v| v as u16, |a, b| a == b);
-        check(p, |v| v as i32, |a, b| a == b);
-        check(p, |v| v as u64, |a, b| a == b);
-        check(p, |v| v == 0, |a, b| a == b);
+        let same = |a, b| a == b;
+        check(p, |v| v as i8 * 30, 0, |s, a, b| s.wrapping_add(a.wrapping_mul(b)), same);
+        check(p, |v| v as u16, 0, |s, a, b| s + a * b, |a, b| a == b);
+        check(p, |v| v as i32, 0, |s, a, b| s + a * b, |a, b| a == b);
+        check(p, |v| v as u64, 0, |s, a, b| s + a * b, |a, b| a == b);
+        check(p, |v| v == 0, false, |s, a, b| s | (a & b), |a, b| a == b);
     });
 }
 
 #[test]
 fn large_products_do_not_depend_on_threads() {
-    let p = DotProblem {
-        batch: 1,
-        m: 200,
-        k: 300,
-        n: 150,
-        a_strides: [0, 300, 1],
-        b_strides: [0, 1, 300],
-    };
-    check(&p, |v| v as f32 * 0.37 - 0.7, |a, b| (a - b).abs() < 1e-2);
+    for (a_strides, b_strides) in [([0, 1100, 1], [0, 1, 1100]), ([0, 1, 200], [0, 150, 1])] {
+        let p = DotProblem { batch: 1, m: 200, k: 1100, n: 150, a_strides, b_strides };
+        let close = |a: f32, b: f32| (a - b).abs() < 1e-2;
+        check(&p, |v| v as f32 * 0.37 - 0.7, 0.0, |s, a, b| s + a * b, close);
+    }
 }

@@ -2,10 +2,13 @@
 //!
 //! Every loop runs over a block of channels, which lie next to each other, so it vectorises.
 
+mod windows;
+
 use half::{bf16, f16};
 
 use crate::simd::{Element, Isa, Kernel, Out, dispatch};
 use crate::threads::parallel_for;
+use windows::{Table, Windows};
 
 /// Sizes of a pooling: x is `[batch, input.., channels]`, y is `[batch, output.., channels]`.
 ///
@@ -240,109 +243,6 @@ fn by_images(p: &PoolProblem, f: impl Fn(usize, Windows<'_>) + Sync) {
     });
 }
 
-/// Where every window starts and ends along each axis, cut to the input.
-struct Table<'a> {
-    p: &'a PoolProblem,
-    axes: Vec<Vec<(usize, usize)>>,
-    /// Positions in the last axis: a run of windows with the same rows.
-    row: usize,
-}
-
-impl<'a> Table<'a> {
-    fn new(p: &'a PoolProblem) -> Self {
-        let axis = |d: usize| {
-            let cut = move |at: isize| at.clamp(0, p.input[d] as isize) as usize;
-            (0..p.output[d])
-                .map(|o| {
-                    let start = (o * p.stride[d]) as isize - p.padding[d].0 as isize;
-                    (cut(start), cut(start + p.window[d] as isize))
-                })
-                .collect()
-        };
-        let axes = (0..p.input.len()).map(axis).collect();
-        Table { p, axes, row: p.output.last().copied().unwrap_or(1) }
-    }
-
-    /// The starts, in elements, of the input rows that the windows of output row `row` meet.
-    fn rows(&self, mut row: usize, starts: &mut Vec<usize>) {
-        starts.clear();
-        starts.push(0);
-        let outer = self.axes.len().saturating_sub(1);
-        let mut scale = self.p.input.last().copied().unwrap_or(1) * self.p.channels;
-        for d in (0..outer).rev() {
-            let (first, last) = self.axes[d][row % self.p.output[d]];
-            row /= self.p.output[d];
-            let inner = starts.len();
-            for i in first..last {
-                for k in 0..inner {
-                    starts.push(starts[k] + i * scale);
-                }
-            }
-            starts.drain(..inner);
-            scale *= self.p.input[d];
-        }
-    }
-
-    /// First and last column of a window.
-    #[inline(always)]
-    fn columns(&self, o: usize) -> (usize, usize) {
-        match self.axes.last() {
-            Some(axis) => axis[o],
-            None => (0, 1),
-        }
-    }
-}
-
-/// Output positions `start..end` of one image.
-#[derive(Clone, Copy)]
-struct Windows<'a> {
-    table: &'a Table<'a>,
-    start: usize,
-    end: usize,
-}
-
-impl<'a> Windows<'a> {
-    #[inline(always)]
-    fn walk(self) -> Walk<'a> {
-        Walk { windows: self, next: self.start, rows: vec![], taps: vec![] }
-    }
-}
-
-/// A walk over windows. Not an iterator with closures, since these would not be compiled for the
-/// instruction set of the kernel.
-struct Walk<'a> {
-    windows: Windows<'a>,
-    next: usize,
-    rows: Vec<usize>,
-    /// Starts in the image, in elements, of the positions that the window holds.
-    taps: Vec<usize>,
-}
-
-impl Walk<'_> {
-    /// Steps to the next window, and returns its place in the piece.
-    #[inline(always)]
-    fn step(&mut self) -> Option<usize> {
-        let Windows { table, start, end } = self.windows;
-        let position = self.next;
-        if position == end {
-            return None;
-        }
-        self.next += 1;
-        let column = position % table.row;
-        if column == 0 || position == start {
-            table.rows(position / table.row, &mut self.rows);
-        }
-        let (first, last) = table.columns(column);
-        self.taps.clear();
-        for row in &self.rows {
-            for i in first..last {
-                self.taps.push(row + i * table.p.channels);
-            }
-        }
-        Some(position - start)
-    }
-}
-
 /// Channels that are worked on together.
 const LANES: usize = 16;
 
@@ -534,5 +434,4 @@ walk!(Sum, |_| true);
 walk!(SumTranspose, |k| !k.overlap);
 
 #[cfg(test)]
-#[path = "pool_tests.rs"]
 mod tests;

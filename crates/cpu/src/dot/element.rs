@@ -1,0 +1,173 @@
+//! What each element type does for a product.
+
+use gemm::Parallelism;
+use half::{bf16, f16};
+use num_complex::Complex;
+
+use super::vector::{MatVec, float_matrix_vector};
+use super::{DotProblem, Epilogue, Panel, matrix, panels};
+use crate::simd::{Isa, Kernel, Out, dispatch};
+
+/// An element type of matrix products.
+#[allow(private_interfaces)]
+pub trait DotElement: Copy + Send + Sync + 'static {
+    /// Computes a product with more than one column.
+    ///
+    /// # Safety
+    /// Every element that the sizes and strides of `p` reach can be read.
+    #[doc(hidden)]
+    unsafe fn product(
+        isa: Isa,
+        p: &DotProblem,
+        a: *const Self,
+        b: *const Self,
+        out: Out<'_, Self>,
+        epilogue: Epilogue<'_>,
+    );
+
+    /// Computes a panel with one column.
+    #[doc(hidden)]
+    fn matrix_vector(isa: Isa, panel: Panel<Self>);
+}
+
+/// Arithmetic of element types that have no tiles.
+pub(super) trait Ring: DotElement {
+    const ZERO: Self;
+    /// `self + a * b`
+    fn fma(self, a: Self, b: Self) -> Self;
+}
+
+macro_rules! float {
+    ($($t:ty),*) => {$(
+        #[allow(private_interfaces)]
+        impl DotElement for $t {
+            unsafe fn product(
+                isa: Isa,
+                p: &DotProblem,
+                a: *const $t,
+                b: *const $t,
+                out: Out<'_, $t>,
+                epilogue: Epilogue<'_>,
+            ) {
+                // SAFETY: the caller vouches for the operands.
+                unsafe { matrix::product(isa, p, a, b, out, epilogue) }
+            }
+
+            fn matrix_vector(isa: Isa, panel: Panel<$t>) {
+                float_matrix_vector(isa, panel);
+            }
+        }
+    )*};
+}
+float!(f32, f64, f16, bf16);
+
+macro_rules! ring {
+    ($t:ty, $zero:expr, |$s:ident, $a:ident, $b:ident| $fma:expr, $product:ident) => {
+        #[allow(private_interfaces)]
+        impl DotElement for $t {
+            unsafe fn product(
+                isa: Isa,
+                p: &DotProblem,
+                a: *const $t,
+                b: *const $t,
+                out: Out<'_, $t>,
+                epilogue: Epilogue<'_>,
+            ) {
+                // SAFETY: the caller vouches for the operands.
+                unsafe { panels(p, a, b, out, epilogue, &|panel| $product(isa, panel)) }
+            }
+
+            fn matrix_vector(isa: Isa, panel: Panel<$t>) {
+                dispatch(isa, MatVec(panel));
+            }
+        }
+
+        impl Ring for $t {
+            const ZERO: $t = $zero;
+            #[inline(always)]
+            fn fma(self, $a: $t, $b: $t) -> $t {
+                let $s = self;
+                $fma
+            }
+        }
+    };
+}
+macro_rules! integers {
+    ($($t:ty),*) => {$(
+        ring!($t, 0, |s, a, b| s.wrapping_add(a.wrapping_mul(b)), loops);
+    )*};
+}
+integers!(i8, i16, i32, i64, u8, u16, u32, u64);
+ring!(bool, false, |s, a, b| s | (a & b), loops);
+ring!(Complex<f32>, Complex::new(0.0, 0.0), |s, a, b| s + a * b, complex);
+
+fn complex(_: Isa, p: Panel<Complex<f32>>) {
+    let ([a_rs, a_cs], [b_rs, b_cs]) = (p.a_strides, p.b_strides);
+    let (zero, one) = (Complex::new(0.0, 0.0), Complex::new(1.0, 0.0));
+    // SAFETY: a panel's operands and result have its sizes.
+    unsafe {
+        gemm::gemm(
+            p.m,
+            p.n,
+            p.k,
+            p.out,
+            1,
+            p.n as isize,
+            false,
+            p.a,
+            a_cs,
+            a_rs,
+            p.b,
+            b_cs,
+            b_rs,
+            zero,
+            one,
+            false,
+            false,
+            false,
+            Parallelism::None,
+        );
+    }
+}
+
+fn loops<T: Ring>(isa: Isa, panel: Panel<T>) {
+    dispatch(isa, Loops(panel));
+}
+
+/// Row times matrix, for types without multiply-add hardware.
+struct Loops<T>(Panel<T>);
+
+impl<T: Ring> Kernel for Loops<T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let p = self.0;
+        let mut row = vec![T::ZERO; p.n];
+        for i in 0..p.m {
+            // SAFETY: the panel's result has `m` rows of `n`.
+            let out = unsafe { std::slice::from_raw_parts_mut(p.out.add(i * p.n), p.n) };
+            out.fill(T::ZERO);
+            for k in 0..p.k as isize {
+                let at = i as isize * p.a_strides[0] + k * p.a_strides[1];
+                // SAFETY: inside the operand.
+                let a = unsafe { *p.a.offset(at) };
+                // SAFETY: inside the operand.
+                let b = unsafe { p.b.offset(k * p.b_strides[0]) };
+                let b = if p.b_strides[1] == 1 {
+                    // SAFETY: the row is contiguous.
+                    unsafe { std::slice::from_raw_parts(b, p.n) }
+                } else {
+                    for (j, row) in row.iter_mut().enumerate() {
+                        // SAFETY: inside the operand.
+                        *row = unsafe { *b.offset(j as isize * p.b_strides[1]) };
+                    }
+                    &row
+                };
+                for (out, &b) in out.iter_mut().zip(b) {
+                    *out = out.fma(a, b);
+                }
+            }
+        }
+    }
+}
