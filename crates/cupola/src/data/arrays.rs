@@ -16,8 +16,8 @@ use super::{Dataset, Error, Result};
 /// # Example
 ///
 /// ```
+/// use cupola::Array;
 /// use cupola::data::{ArrayDataset, Dataset};
-/// use cupola_core::Array;
 ///
 /// let x = Array::from_slice(&[0.0_f32, 1.0, 2.0, 3.0, 4.0, 5.0], [3, 2])?;
 /// let y = Array::from_slice(&[7_i32, 8, 9], [3])?;
