@@ -54,7 +54,7 @@ pub fn take<'a>(
     let indices = match indices.into() {
         Operand::Array(indices) => indices,
         Operand::Scalar(index) => {
-            let at = normalize_index("take", index.to_i64() as isize, axis, &x)?;
+            let at = normalize_index("take", index.to_i64() as isize, x.shape()[axis], &x)?;
             return squeeze_axes(&narrow(&x, axis, at, 1)?, Dims::from_slice(&[axis]));
         }
     };
@@ -73,17 +73,16 @@ pub fn take<'a>(
 pub(crate) fn normalize_index(
     op: &'static str,
     index: isize,
-    axis: usize,
+    size: usize,
     x: &Array,
 ) -> Result<usize> {
-    let size = x.shape()[axis] as isize;
-    let at = if index < 0 { index + size } else { index };
-    if (0..size).contains(&at) {
+    let at = if index < 0 { index + size as isize } else { index };
+    if (0..size as isize).contains(&at) {
         return Ok(at as usize);
     }
     Err(Error::argument(
         op,
-        format!("index {index} is out of range for axis {axis} (input {})", x.aval()),
+        format!("index {index} is out of range for an axis of size {size} (input {})", x.aval()),
     ))
 }
 
