@@ -1,5 +1,7 @@
 //! The two places where the set of primitives is open: composites with a body, and users' kernels.
 
+mod batch;
+
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -87,7 +89,7 @@ impl Primitive for Call {
     }
 
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
-        rules::vmap_body(&self.body, inputs, size)
+        batch::vmap(self, inputs, size)
     }
 }
 

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Ref};
-use crate::prim::record::{self, add, div, masked, mul, neg, or_zeros, scale, select, sum_of};
+use crate::prim::record::{add, div, masked, mul, neg, or_zeros, scale, select, sum_of};
 use crate::prim::{Batched, Diff, Linearity, Op, Partial, Primitive, Reverse, Tangents};
 use crate::with_payload;
 
@@ -207,8 +207,8 @@ fn through(partial: Option<Partial>, change: &Array) -> Result<Option<Array>> {
     })
 }
 
-/// The values of a graph's nodes, where they have been recorded.
-type Values<T> = Vec<SmallVec<[T; 1]>>;
+/// Something for each output of each node of a graph.
+type Values<T> = Vec<Vec<T>>;
 
 fn at<T>(values: &Values<T>, r: Ref) -> &T {
     &values[r.node as usize][r.output as usize]
@@ -227,23 +227,6 @@ fn input_numbers(body: &Graph) -> Vec<Option<usize>> {
     numbers
 }
 
-/// Records the body on `inputs`; gives the outputs of every node.
-fn replay(body: &Graph, inputs: &[Array]) -> Result<Values<Array>> {
-    let mut values: Values<Array> = Vec::with_capacity(body.nodes.len());
-    for (node, input) in body.nodes.iter().zip(input_numbers(body)) {
-        let outputs = match input {
-            Some(input) => SmallVec::from_iter([inputs[input].clone()]),
-            None => {
-                let operands = node.inputs.iter().map(|&r| at(&values, r));
-                let operands: SmallVec<[&Array; 4]> = operands.collect();
-                SmallVec::from_vec(record::op(&node.op, &operands)?)
-            }
-        };
-        values.push(outputs);
-    }
-    Ok(values)
-}
-
 /// Cotangents of a body's inputs from cotangents of its outputs.
 pub(crate) fn vjp_body(
     body: &Graph,
@@ -251,10 +234,10 @@ pub(crate) fn vjp_body(
     cotangents: &[Option<Array>],
     wanted: &[bool],
 ) -> Result<Tangents> {
-    let values = replay(body, inputs)?;
+    let values = body.replay_all(inputs)?;
     let needed = depends_on(body, wanted);
     let mut found: Values<Option<Array>> =
-        values.iter().map(|outputs| SmallVec::from_elem(None, outputs.len())).collect();
+        values.iter().map(|outputs| vec![None; outputs.len()]).collect();
     for (&r, cotangent) in body.outputs.iter().zip(cotangents) {
         accumulate(&mut found, r, cotangent.clone())?;
     }
@@ -300,15 +283,15 @@ pub(crate) fn jvp_body(
     inputs: &[Array],
     tangents: &[Option<Array>],
 ) -> Result<Tangents> {
-    let values = replay(body, inputs)?;
+    let values = body.replay_all(inputs)?;
     let mut found: Values<Option<Array>> = Vec::with_capacity(body.nodes.len());
     for (index, (node, input)) in body.nodes.iter().zip(input_numbers(body)).enumerate() {
         let moved = match input {
-            Some(input) => SmallVec::from_iter([tangents[input].clone()]),
+            Some(input) => vec![tangents[input].clone()],
             None => {
                 let operands = gathered(&values, &node.inputs);
                 let changes = gathered(&found, &node.inputs);
-                SmallVec::from_vec(jvp(&node.op, &operands, &values[index], &changes)?)
+                jvp(&node.op, &operands, &values[index], &changes)?
             }
         };
         found.push(moved);
@@ -321,8 +304,8 @@ pub(crate) fn vmap_body(body: &Graph, inputs: &[Batched], size: usize) -> Result
     let mut values: Values<Batched> = Vec::with_capacity(body.nodes.len());
     for (node, input) in body.nodes.iter().zip(input_numbers(body)) {
         let outputs = match input {
-            Some(input) => SmallVec::from_iter([inputs[input].clone()]),
-            None => SmallVec::from_vec(node.op.vmap(&gathered(&values, &node.inputs), size)?),
+            Some(input) => vec![inputs[input].clone()],
+            None => node.op.vmap(&gathered(&values, &node.inputs), size)?,
         };
         values.push(outputs);
     }
