@@ -1,0 +1,93 @@
+//! What is measured while a network trains.
+
+use cupola_core::{Array, Result, ops};
+use serde::{Deserialize, Serialize};
+
+use crate::nn::{self, Layer, Reduction};
+
+/// What one epoch came to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EpochMetrics {
+    /// The mean loss over the epoch's training images, each as it was seen, with dropout.
+    pub train_loss: f64,
+    /// The part of the training images that were classified rightly, as they were seen.
+    pub train_accuracy: f64,
+    /// The mean loss over the validation images after the epoch.
+    pub val_loss: f64,
+    /// The part of the validation images that are classified rightly after the epoch.
+    pub val_accuracy: f64,
+    /// How long training and validation took, in seconds.
+    pub seconds: f64,
+}
+
+/// Sums over images, from which means are taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tally {
+    /// The sum of the losses of all images.
+    pub loss: f64,
+    /// How many were classified rightly.
+    pub correct: u64,
+    /// How many images there were.
+    pub images: u64,
+}
+
+impl Tally {
+    /// Takes in a batch of `images`, of which `correct` were right, with a mean loss of `loss`.
+    pub fn add(&mut self, loss: f64, correct: u64, images: u64) {
+        self.loss += loss * images as f64;
+        self.correct += correct;
+        self.images += images;
+    }
+
+    /// The mean loss, NaN of nothing.
+    pub fn mean_loss(&self) -> f64 {
+        self.loss / self.images as f64
+    }
+
+    /// The part that is right, NaN of nothing.
+    pub fn accuracy(&self) -> f64 {
+        self.correct as f64 / self.images as f64
+    }
+}
+
+/// The mean loss of log-probabilities `scores`, and how many rows put `labels` first; recorded.
+pub(super) fn measure(scores: &Array, labels: &Array) -> Result<(Array, Array)> {
+    let loss = nn::nll_loss(scores, labels, Reduction::Mean)?;
+    Ok((loss, count_correct(scores, labels)?))
+}
+
+/// How many rows of `scores` are greatest at their label; recorded.
+pub(super) fn count_correct(scores: &Array, labels: &Array) -> Result<Array> {
+    let predicted = ops::astype(&ops::argmax(scores, -1, false)?, labels.dtype())?;
+    let right = ops::astype(&ops::equal(&predicted, labels)?, cupola_core::DType::I32)?;
+    ops::sum(&right, (), false)
+}
+
+/// Loss and hits of `model` over `batches`, or nothing where `stop` turned true before the end.
+///
+/// The model is to be in evaluation mode.
+///
+/// # Errors
+///
+/// Where a batch cannot be made or the model does not take it.
+pub fn evaluate<E>(
+    model: &(impl Layer + ?Sized),
+    batches: impl Iterator<Item = Result<(Array, Array), E>>,
+    mut each: impl FnMut(&Tally) -> bool,
+) -> Result<Option<Tally>>
+where
+    cupola_core::Error: From<E>,
+{
+    let mut tally = Tally::default();
+    for batch in batches {
+        let (images, labels) = batch?;
+        let (loss, correct) = measure(&model.forward(&images)?, &labels)?;
+        cupola_core::eval(&[loss.clone(), correct.clone()])?;
+        let right = u64::try_from(correct.item::<i32>()?).unwrap_or(0);
+        tally.add(f64::from(loss.item::<f32>()?), right, labels.size() as u64);
+        if !each(&tally) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(tally))
+}

@@ -1,0 +1,50 @@
+//! The article's network and what trains it: settings, checkpoints, metrics.
+//!
+//! [`ConvNet`] is the network of the article *PyTorch and MLX for Apple Silicon*; a [`Trainer`]
+//! trains it on an [`ImageDataset`](crate::data::ImageDataset) and keeps a run in a folder: the
+//! model, the full state of the training, the metrics of its epochs. A run that was stopped at any
+//! step and resumed ends with the same weights, bit for bit, as one that was not. The program
+//! `cupola train` is a front of this module.
+//!
+//! ```
+//! use cupola::data::digits_sized;
+//! use cupola::train::{Settings, Stop, Trainer, Until};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let (images, test) = digits_sized(0, 60, 20);
+//! let settings = Settings { epochs: 1, batch_size: 16, ..Settings::default() };
+//! let mut trainer = Trainer::new(settings, &images)?;
+//! let stop = trainer.run(folder.path(), Until { steps: Some(2), ..Until::default() }, &mut |_| {})?;
+//! assert_eq!(stop, Stop::Steps);
+//! assert!(folder.path().join("model.safetensors").is_file());
+//! # let _ = test;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod checkpoint;
+mod file;
+mod metrics;
+mod model;
+mod network;
+mod run;
+mod settings;
+mod trainer;
+
+pub use checkpoint::Checkpoint;
+pub use file::write_whole;
+pub use metrics::{EpochMetrics, Tally, evaluate};
+pub use model::{Description, Model};
+pub use network::ConvNet;
+pub use run::{Event, Stop, Until};
+pub use settings::Settings;
+pub use trainer::{OPTIMIZERS, Trainer};
+
+/// The name of the file in a run's folder that holds the last weights.
+pub const MODEL_FILE: &str = "model.safetensors";
+/// The name of the file in a run's folder that holds all that resuming needs.
+pub const STATE_FILE: &str = "state.safetensors";
+/// The name of the file in a run's folder that holds the metrics, a line an epoch.
+pub const METRICS_FILE: &str = "metrics.jsonl";
+
+#[cfg(test)]
+mod tests;

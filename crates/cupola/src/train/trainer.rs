@@ -1,0 +1,369 @@
+//! The training loop.
+
+use std::path::Path;
+use std::time::Instant;
+
+use cupola_core::tree::{self, Tree};
+use cupola_core::{Array, Error, Result, generator};
+
+use super::checkpoint::{Position, Record};
+use super::metrics::count_correct;
+use super::{
+    Checkpoint, Description, EpochMetrics, Event, METRICS_FILE, MODEL_FILE, Model,
+    STATE_FILE, Settings, Stop, Tally, Until, evaluate, write_whole,
+};
+use crate::data::{DataLoader, Dataset, ImageDataset};
+use crate::nn::{self, Layer, Module, Reduction};
+use crate::optim::{Adagrad, Adam, AdamW, Lion, Optimizer, RmsProp, Sgd};
+
+/// The optimisers that [`Settings::optimizer`] may name; `sgd` has a momentum of 0.9.
+pub const OPTIMIZERS: [&str; 6] = ["adam", "adamw", "sgd", "rmsprop", "adagrad", "lion"];
+
+/// How many images are looked at together where nothing is learnt.
+const EVALUATION_BATCH: usize = 512;
+
+type Batches = DataLoader<(Array, Array)>;
+
+/// Trains a [`ConvNet`] on images.
+pub struct Trainer {
+    record: Record,
+    model: Model,
+    optimizer: Box<dyn Optimizer>,
+    training: Batches,
+    validation: Batches,
+}
+
+impl Trainer {
+    /// A training from the start, on nine tenths of `images`; the others validate.
+    ///
+    /// The default random generator starts from the settings' seed.
+    ///
+    /// # Errors
+    ///
+    /// Where a setting cannot be, or the images are not square or too few.
+    pub fn new(settings: Settings, images: &ImageDataset) -> Result<Self> {
+        settings.check()?;
+        let description = Description::of(images)?;
+        let record = Record {
+            settings,
+            description,
+            images: images.len(),
+            position: Position::default(),
+            history: Vec::new(),
+        };
+        generator::seed(record.settings.seed);
+        Self::build(record, images)
+    }
+
+    /// Goes on from `checkpoint`, with the images that it was trained on, up to `epochs` in all.
+    ///
+    /// # Errors
+    ///
+    /// Where the images are others, more epochs are over than are asked for, or the checkpoint's
+    /// tensors do not fit the network.
+    pub fn resume(checkpoint: Checkpoint, images: &ImageDataset, epochs: usize) -> Result<Self> {
+        let Checkpoint { mut record, model, optimizer, random, path } = checkpoint;
+        let wrong = |detail: String| Error::io(&path, detail);
+        if Description::of(images)? != record.description || images.len() != record.images {
+            return Err(wrong(format!(
+                "was trained on other images: {} of the set {}, and {} of {} are given",
+                record.images,
+                record.description.dataset,
+                images.len(),
+                images.name()
+            )));
+        }
+        let position = &record.position;
+        let needed = position.epoch + usize::from(position.batch > 0);
+        if epochs < needed {
+            return Err(Error::argument(
+                "epochs",
+                format!("{epochs} in all, and {} is in epoch {needed} already", path.display()),
+            ));
+        }
+        record.settings.epochs = epochs;
+        let mut trainer = Self::build(record, images)?;
+        super::model::fill(&trainer.model.network, &model).map_err(wrong)?;
+        let parameters = trainer.model.network.parameters();
+        for (name, moment) in &optimizer {
+            let Some((parameter, _)) = name.rsplit_once('.') else { continue };
+            if parameters.get(parameter).is_none_or(|p| p.shape() != moment.shape()) {
+                return Err(wrong(format!("the optimiser's '{name}' fits no parameter")));
+            }
+        }
+        trainer.optimizer.load(optimizer).map_err(|error| wrong(error.to_string()))?;
+        generator::set_state(random);
+        Ok(trainer)
+    }
+
+    fn build(record: Record, images: &ImageDataset) -> Result<Self> {
+        let Settings { batch_size, seed, learning_rate, optimizer, .. } = &record.settings;
+        let optimizer = make_optimizer(optimizer, *learning_rate)?;
+        let images = images.clone().normalized(record.description.normalization()?)?;
+        let count = images.len();
+        let training = training_images(count).ok_or_else(|| {
+            let detail = format!("{}: {count} images are too few to split", images.name());
+            Error::argument("Trainer", detail)
+        })?;
+        let parts = images.random_split(&[training, count - training], *seed)?;
+        let [training, validation] = &parts[..] else {
+            return Err(Error::argument("Trainer", "the images do not split"));
+        };
+        let training = DataLoader::builder(training.clone())
+            .batch_size(*batch_size)
+            .shuffle(*seed)
+            .workers(1)
+            .build()?;
+        let validation = DataLoader::builder(validation.clone())
+            .batch_size(EVALUATION_BATCH)
+            .workers(1)
+            .build()?;
+        let network = record.description.network()?;
+        let model = Model { description: record.description.clone(), network };
+        nn::eval_all(&[&model.network, &*optimizer])?;
+        Ok(Self { record, model, optimizer, training, validation })
+    }
+
+    /// The model as it is now.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.record.settings
+    }
+
+    /// What the epochs that are over came to.
+    pub fn history(&self) -> &[EpochMetrics] {
+        &self.record.history
+    }
+
+    /// How many steps were made, those before resuming among them.
+    pub fn steps(&self) -> u64 {
+        self.record.position.step
+    }
+
+    /// Trains until all epochs are over or `until` says so, and keeps the run in `folder`: after
+    /// every epoch, and where it stops.
+    ///
+    /// # Errors
+    ///
+    /// Where the loss is not finite, a batch cannot be made or a file cannot be written. What was
+    /// saved before is then as it was.
+    pub fn run(
+        &mut self,
+        folder: &Path,
+        until: Until<'_>,
+        report: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Stop> {
+        let last = until.steps.map(|steps| self.record.position.step.saturating_add(steps));
+        while self.record.position.epoch < self.record.settings.epochs {
+            if last.is_some_and(|last| self.record.position.step >= last) {
+                return Ok(Stop::Steps);
+            }
+            if let Some(stop) = self.epoch(&until, last, report)? {
+                self.save(folder)?;
+                return Ok(stop);
+            }
+            self.save(folder)?;
+            if let Some(metrics) = self.record.history.last() {
+                report(Event::Finished { number: self.record.position.epoch, metrics });
+            }
+        }
+        // A run that was over before it began has its files, too.
+        self.save(folder)?;
+        Ok(Stop::Done)
+    }
+
+    /// Trains to the end of the epoch, and validates; gives why where it does not get there.
+    fn epoch(
+        &mut self,
+        until: &Until<'_>,
+        last: Option<u64>,
+        report: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Option<Stop>> {
+        let began = Instant::now();
+        let Position { epoch, batch, seconds, .. } = self.record.position;
+        let batches = self.training.len();
+        let images = self.training.samples();
+        report(Event::Epoch { number: epoch + 1, from: batch, batches, images });
+        self.model.network.train(true);
+        let mut stop = None;
+        for batch in self.training.epoch_from(epoch as u64, batch) {
+            if last.is_some_and(|last| self.record.position.step >= last) {
+                stop = Some(Stop::Steps);
+            } else if until.is_stopped() {
+                stop = Some(Stop::Flag);
+            }
+            if stop.is_some() {
+                break;
+            }
+            let (images, labels) = batch?;
+            let loss = self.step(images, labels)?;
+            let Position { step, tally, .. } = &self.record.position;
+            report(Event::Step { number: *step, loss, tally });
+        }
+        if stop.is_none() {
+            stop = self.validate(until, report, || seconds + began.elapsed().as_secs_f64())?;
+        }
+        if stop.is_some() {
+            self.record.position.seconds = seconds + began.elapsed().as_secs_f64();
+        }
+        Ok(stop)
+    }
+
+    /// One training step; gives the loss.
+    fn step(&mut self, images: Array, labels: Array) -> Result<f64> {
+        let count = labels.size() as u64;
+        let ((loss, scores), gradients) = nn::value_and_grad(&self.model.network, |network| {
+            let scores = network.forward(&images)?;
+            Ok((nn::nll_loss(&scores, &labels, Reduction::Mean)?, scores))
+        })?;
+        let correct = count_correct(&scores, &labels)?;
+        self.optimizer.update(&self.model.network, &gradients)?;
+        // What nobody holds is not kept: memory that is let go of here is reused in the step.
+        drop((images, labels, scores, gradients));
+        let state: [&dyn Tree; 2] = [&self.model.network, &*self.optimizer];
+        let leaves = state.iter().flat_map(|tree| tree::leaves(*tree)).map(|(_, array)| array);
+        let wanted: Vec<Array> =
+            [loss.clone(), correct.clone(), generator::state()].into_iter().chain(leaves).collect();
+        cupola_core::eval(&wanted)?;
+        let loss = f64::from(loss.item::<f32>()?);
+        let position = &mut self.record.position;
+        if !loss.is_finite() {
+            return Err(Error::User(format!(
+                "the loss is {loss} at step {} (epoch {}) with a learning rate of {}",
+                position.step + 1,
+                position.epoch + 1,
+                self.record.settings.learning_rate
+            )));
+        }
+        position.step += 1;
+        position.batch += 1;
+        position.tally.add(loss, u64::try_from(correct.item::<i32>()?).unwrap_or(0), count);
+        Ok(loss)
+    }
+
+    /// Validates, and ends the epoch.
+    fn validate(
+        &mut self,
+        until: &Until<'_>,
+        report: &mut dyn FnMut(Event<'_>),
+        seconds: impl Fn() -> f64,
+    ) -> Result<Option<Stop>> {
+        report(Event::Validation { images: self.validation.samples() });
+        self.model.network.eval();
+        let found = evaluate(&self.model.network, self.validation.epoch(0), |tally| {
+            report(Event::Validated { tally });
+            !until.is_stopped()
+        })?;
+        let Some(found) = found else { return Ok(Some(Stop::Flag)) };
+        if !found.mean_loss().is_finite() {
+            return Err(Error::User(format!(
+                "the validation loss is {} after step {} (epoch {}) with a learning rate of {}",
+                found.mean_loss(),
+                self.record.position.step,
+                self.record.position.epoch + 1,
+                self.record.settings.learning_rate
+            )));
+        }
+        let Position { epoch, step, tally, .. } = &self.record.position;
+        self.record.history.push(EpochMetrics {
+            train_loss: tally.mean_loss(),
+            train_accuracy: tally.accuracy(),
+            val_loss: found.mean_loss(),
+            val_accuracy: found.accuracy(),
+            seconds: seconds(),
+        });
+        self.record.position =
+            Position { epoch: epoch + 1, step: *step, ..Position::default() };
+        Ok(None)
+    }
+
+    /// Loss and accuracy on other images, such as the test set, at the training set's scale;
+    /// nothing where `each` gives false before the end.
+    ///
+    /// # Errors
+    ///
+    /// Where the images have another shape.
+    pub fn test(
+        &self,
+        images: &ImageDataset,
+        each: impl FnMut(&Tally) -> bool,
+    ) -> Result<Option<Tally>> {
+        self.model.test(images, each)
+    }
+
+    /// Writes state, model and metrics into `folder`, each whole or not at all, the state first:
+    /// all that the other two hold can be made again from it.
+    fn save(&self, folder: &Path) -> Result<()> {
+        let checkpoint = Checkpoint {
+            record: self.record.clone(),
+            model: self.model.network.state(),
+            optimizer: self.optimizer.leaves(),
+            random: generator::state(),
+            path: folder.join(STATE_FILE),
+        };
+        checkpoint.write()?;
+        self.model.save(folder.join(MODEL_FILE))?;
+        let path = folder.join(METRICS_FILE);
+        let mut text = String::new();
+        for (index, metrics) in self.record.history.iter().enumerate() {
+            let line = Line { epoch: index + 1, metrics };
+            let line = serde_json::to_string(&line).map_err(|cause| Error::io(&path, cause))?;
+            text.push_str(&line);
+            text.push('\n');
+        }
+        write_whole(&path, &text)
+    }
+}
+
+/// A line of the metrics' file.
+#[derive(serde::Serialize)]
+struct Line<'a> {
+    epoch: usize,
+    #[serde(flatten)]
+    metrics: &'a EpochMetrics,
+}
+
+impl Model {
+    /// Loss and accuracy on `images`, at the scale of the training set; nothing where `each` gives
+    /// false before the end.
+    ///
+    /// # Errors
+    ///
+    /// Where the images have another shape.
+    pub fn test(
+        &self,
+        images: &ImageDataset,
+        each: impl FnMut(&Tally) -> bool,
+    ) -> Result<Option<Tally>> {
+        let images = images.clone().normalized(self.description.normalization()?)?;
+        let batches =
+            DataLoader::builder(images).batch_size(EVALUATION_BATCH).workers(1).build()?;
+        self.network.eval();
+        evaluate(&self.network, batches.epoch(0), each)
+    }
+}
+
+/// How many of `count` images are trained on: nine tenths, where that leaves one to validate with.
+pub(super) fn training_images(count: usize) -> Option<usize> {
+    let training = count.saturating_sub((count / 10).max(1));
+    (training > 0).then_some(training)
+}
+
+fn make_optimizer(name: &str, rate: f64) -> Result<Box<dyn Optimizer>> {
+    Ok(match name {
+        "adam" => Box::new(Adam::new(rate)?),
+        "adamw" => Box::new(AdamW::new(rate)?),
+        "sgd" => Box::new(Sgd::new(rate)?.momentum(0.9)?),
+        "rmsprop" => Box::new(RmsProp::new(rate)?),
+        "adagrad" => Box::new(Adagrad::new(rate)?),
+        "lion" => Box::new(Lion::new(rate)?),
+        other => {
+            let detail = format!("'{other}' is none of {}", OPTIMIZERS.join(", "));
+            return Err(Error::argument("optimizer", detail));
+        }
+    })
+}
