@@ -1,3 +1,27 @@
 //! Arrays, transforms and machine learning on the CPU and the GPU.
+//!
+//! ```
+//! use cupola::{Array, ops, transform::grad};
+//!
+//! // The derivative of a function of arrays is a function of arrays.
+//! let f = |x: &[Array]| Ok(vec![ops::sum(&(&x[0] * &x[0]), (), false)?]);
+//! let x = Array::from_slice(&[1.0f32, 2.0, 3.0], [3])?;
+//! assert_eq!(grad(f, &[0])(&[x])?[0].to_vec::<f32>()?, [2.0, 4.0, 6.0]);
+//! # Ok::<(), cupola::Error>(())
+//! ```
+
+// The derive macro writes paths that start with `::cupola`.
+extern crate self as cupola;
 
 pub mod data;
+pub mod io;
+pub mod nn;
+pub mod optim;
+
+pub use cupola_core::{
+    Array, Aval, DType, Device, DeviceKind, Dims, Element, Error, Kind, Layout, Result, Scalar, Shape,
+    Stream, async_eval, backend, device, eval, generator, graph, ops, plan, prim, transform, tree,
+};
+
+// Linked for its registration: the CPU is always there.
+use cupola_cpu as _;

@@ -1,0 +1,3 @@
+//! Files of arrays.
+
+pub mod safetensors;

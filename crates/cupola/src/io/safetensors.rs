@@ -1,0 +1,206 @@
+//! Arrays under names in one file: the safetensors format, as the `safetensors` crate reads it.
+//!
+//! The same arrays always give the same bytes: tensors are sorted by the width of their dtype and
+//! by name, and nothing of the machine or the time is written.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+
+use cupola_core::{Array, DType, Error, Result};
+use safetensors::tensor::{Dtype, Metadata, TensorInfo};
+use tempfile::NamedTempFile;
+
+/// What stands in front of the header: its length.
+const PREFIX: u64 = 8;
+
+/// The longest header that is read; the crate has the same limit.
+const MAX_HEADER: u64 = 100_000_000;
+
+/// The header's entry that is no tensor.
+const METADATA: &str = "__metadata__";
+
+/// Writes `tensors` and `metadata` to a file.
+///
+/// They go to another file in the same folder first, which then takes the name, so that a file that
+/// was there is whole at any time.
+///
+/// # Errors
+/// Where an array cannot be computed or the file cannot be written; a file that was there is then
+/// as before.
+///
+/// # Example
+/// ```
+/// use std::collections::BTreeMap;
+/// use cupola::{Array, io::safetensors};
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("a.safetensors");
+/// let tensors = BTreeMap::from([("x".to_owned(), Array::from_slice(&[1.0f32, 2.0], [2])?)]);
+/// safetensors::save(&path, &tensors, &BTreeMap::new())?;
+/// let (loaded, _) = safetensors::load(&path)?;
+/// assert_eq!(loaded["x"].to_vec::<f32>()?, [1.0, 2.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn save(
+    path: impl AsRef<Path>,
+    tensors: &BTreeMap<String, Array>,
+    metadata: &BTreeMap<String, String>,
+) -> Result<()> {
+    let path = path.as_ref();
+    let arrays: Vec<Array> = tensors.values().cloned().collect();
+    cupola_core::eval(&arrays)?;
+    let mut sorted: Vec<(&String, &Array)> = tensors.iter().collect();
+    sorted.sort_by_key(|(name, array)| (std::cmp::Reverse(array.dtype().size()), *name));
+    let header = header(&sorted, metadata).map_err(|error| Error::io(path, error))?;
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let failed = |cause: std::io::Error| Error::io(path, format!("cannot be written: {cause}"));
+    let mut file = temporary(folder).map_err(failed)?;
+    file.write_all(&(header.len() as u64).to_le_bytes()).map_err(failed)?;
+    file.write_all(&header).map_err(failed)?;
+    for (_, array) in sorted {
+        file.write_all(&little_endian(array.to_bytes()?, array.dtype())).map_err(failed)?;
+    }
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+/// A file in `folder` that goes when it is dropped, and that others may read once it is kept.
+fn temporary(folder: &Path) -> std::io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".safetensors-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder)
+}
+
+/// The header, padded to whole words. The crate's own writer keeps metadata in a hash map, whose
+/// order changes from run to run.
+fn header(
+    tensors: &[(&String, &Array)],
+    metadata: &BTreeMap<String, String>,
+) -> Result<Vec<u8>, String> {
+    let failed = |error: serde_json::Error| error.to_string();
+    let mut entries = Vec::with_capacity(tensors.len() + 1);
+    if !metadata.is_empty() {
+        let metadata = serde_json::to_string(metadata).map_err(failed)?;
+        entries.push(format!("\"{METADATA}\":{metadata}"));
+    }
+    let mut offset = 0;
+    for (name, array) in tensors {
+        if name.as_str() == METADATA {
+            return Err(format!("no tensor can be called {METADATA}"));
+        }
+        let end = offset + array.size() * array.dtype().size();
+        let info = TensorInfo {
+            dtype: stored(array.dtype()),
+            shape: array.shape().to_vec(),
+            data_offsets: (offset, end),
+        };
+        let name = serde_json::to_string(name).map_err(failed)?;
+        entries.push(format!("{name}:{}", serde_json::to_string(&info).map_err(failed)?));
+        offset = end;
+    }
+    let mut header = format!("{{{}}}", entries.join(",")).into_bytes();
+    header.resize(header.len().next_multiple_of(PREFIX as usize), b' ');
+    Ok(header)
+}
+
+/// Reads every tensor of a file, and its metadata.
+///
+/// # Errors
+/// Where the file cannot be read, is cut short or damaged, or holds a dtype that arrays do not have;
+/// the text names the file and the place in it.
+///
+/// # Example
+/// See [`save`].
+pub fn load(path: impl AsRef<Path>) -> Result<(BTreeMap<String, Array>, BTreeMap<String, String>)> {
+    let path = path.as_ref();
+    // One line, whatever names the file holds.
+    let wrong = |detail: String| Error::io(path, detail.replace(['\n', '\r'], " "));
+    let failed = |cause: std::io::Error| wrong(format!("cannot be read: {cause}"));
+    let mut file = File::open(path).map_err(failed)?;
+    let length = file.metadata().map_err(failed)?.len();
+    let mut prefix = [0; PREFIX as usize];
+    if length < PREFIX {
+        return Err(wrong(format!("byte 0: {length} bytes are no safetensors file")));
+    }
+    file.read_exact(&mut prefix).map_err(failed)?;
+    let size = u64::from_le_bytes(prefix);
+    if size > MAX_HEADER || size > length - PREFIX {
+        return Err(wrong(format!(
+            "byte 0: a header of {size} bytes does not fit the file of {length} bytes"
+        )));
+    }
+    let mut header = vec![0; size as usize];
+    file.read_exact(&mut header).map_err(failed)?;
+    let metadata: Metadata = serde_json::from_slice(&header)
+        .map_err(|error| wrong(format!("byte {PREFIX}: damaged header: {error}")))?;
+    let (start, data) = (PREFIX + size, metadata.data_len() as u64);
+    if data != length - start {
+        return Err(wrong(format!(
+            "byte {start}: the header tells of {data} bytes, {} follow",
+            length - start
+        )));
+    }
+    let mut tensors = BTreeMap::new();
+    // The tensors lie side by side in this order: the header's check saw to that.
+    for name in metadata.offset_keys() {
+        let Some(info) = metadata.info(&name) else { continue };
+        let (from, to) = info.data_offsets;
+        let Some(dtype) = held(info.dtype) else {
+            let at = start + from as u64;
+            return Err(wrong(format!("byte {at}: {name} is {}: no such dtype", info.dtype)));
+        };
+        let mut bytes = vec![0; to - from];
+        file.read_exact(&mut bytes).map_err(failed)?;
+        if dtype == DType::Bool {
+            bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        }
+        let bytes = little_endian(bytes, dtype);
+        tensors.insert(name, Array::from_bytes(&bytes, dtype, info.shape.as_slice())?);
+    }
+    let metadata = metadata.metadata().iter().flatten();
+    Ok((tensors, metadata.map(|(name, value)| (name.clone(), value.clone())).collect()))
+}
+
+/// The format's name of a dtype.
+fn stored(dtype: DType) -> Dtype {
+    match dtype {
+        DType::Bool => Dtype::BOOL,
+        DType::U8 => Dtype::U8,
+        DType::U16 => Dtype::U16,
+        DType::U32 => Dtype::U32,
+        DType::U64 => Dtype::U64,
+        DType::I8 => Dtype::I8,
+        DType::I16 => Dtype::I16,
+        DType::I32 => Dtype::I32,
+        DType::I64 => Dtype::I64,
+        DType::F16 => Dtype::F16,
+        DType::BF16 => Dtype::BF16,
+        DType::F32 => Dtype::F32,
+        DType::F64 => Dtype::F64,
+        DType::C64 => Dtype::C64,
+    }
+}
+
+/// The dtype of a name in the format; it has some that arrays do not.
+fn held(dtype: Dtype) -> Option<DType> {
+    DType::ALL.into_iter().find(|d| stored(*d) == dtype)
+}
+
+/// Elements between the machine's byte order and the file's.
+fn little_endian(mut bytes: Vec<u8>, dtype: DType) -> Vec<u8> {
+    if cfg!(target_endian = "big") {
+        let width = if dtype == DType::C64 { 4 } else { dtype.size() };
+        bytes.chunks_exact_mut(width).for_each(<[u8]>::reverse);
+    }
+    bytes
+}

@@ -1,0 +1,37 @@
+//! Modules, layers, losses and what trains them.
+//!
+//! A [`Module`] is a struct of layers with `#[derive(Module)]`; a [`Layer`] is a module with a
+//! `forward` of one array. Parameters are shared cells ([`Param`]), so a module changes through a
+//! shared reference, and clones of a parameter are tied. Shapes are MLX's: channels last, weights of
+//! convolutions `[out, kernel.., in/groups]`, weights of linear layers `[out, in]`.
+
+mod activation;
+mod cell;
+mod conv;
+mod dropout;
+mod embedding;
+mod grad;
+pub mod init;
+mod linear;
+mod loss;
+mod module;
+mod norm;
+mod parts;
+mod pool;
+mod sequential;
+
+pub use activation::*;
+pub use cell::{Buffer, Mode, Param};
+pub use conv::{Conv1d, Conv2d, ConvTranspose2d};
+pub use cupola_macros::Module;
+pub use dropout::Dropout;
+pub use embedding::Embedding;
+pub use grad::{Gradients, value_and_grad};
+pub use linear::Linear;
+pub use loss::*;
+pub use module::{Layer, Module, eval_all};
+pub(crate) use module::each_param;
+pub use norm::{BatchNorm, LayerNorm, RmsNorm};
+pub use parts::{Part, Parts, visit_leaves, visit_leaves_mut};
+pub use pool::{AvgPool1d, AvgPool2d, MaxPool1d, MaxPool2d};
+pub use sequential::Sequential;

@@ -1,0 +1,114 @@
+//! Pooling layers, channels last.
+
+use cupola_core::{Array, Error, Result, ops};
+use ops::{PerAxis, PoolOptions};
+
+use super::{Layer, Module};
+
+macro_rules! pooling {
+    ($(#[$doc:meta])* $name:ident, $axes:literal, $record:path, $text:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Module)]
+        pub struct $name {
+            /// Window, steps and padding.
+            pub options: PoolOptions,
+        }
+
+        impl $name {
+            /// Windows of this size, side by side. A single number stands for every axis.
+            pub fn new(window: impl Into<PerAxis>) -> Self {
+                Self { options: PoolOptions::new(window) }
+            }
+
+            /// With these steps between windows.
+            pub fn stride(mut self, stride: impl Into<PerAxis>) -> Self {
+                self.options = self.options.stride(stride);
+                self
+            }
+
+            /// With so much padding before and after the input.
+            pub fn padding(mut self, padding: impl Into<PerAxis>) -> Self {
+                self.options = self.options.padding(padding);
+                self
+            }
+        }
+
+        impl Layer for $name {
+            fn forward(&self, x: &Array) -> Result<Array> {
+                expect_rank($text, x, $axes + 2)?;
+                $record(x, &self.options)
+            }
+        }
+    };
+}
+
+pooling! {
+    /// The largest element of each window of a sequence.
+    ///
+    /// # Shapes
+    /// `[N, L, C]` gives `[N, (L + 2·padding − window)/stride + 1, C]`.
+    ///
+    /// # Example
+    /// ```
+    /// use cupola::{Array, nn::{Layer, MaxPool1d}};
+    /// let x = Array::from_slice(&[1.0f32, 4.0, 3.0, 2.0], [1, 4, 1])?;
+    /// assert_eq!(MaxPool1d::new(2).forward(&x)?.to_vec::<f32>()?, [4.0, 3.0]);
+    /// # Ok::<(), cupola::Error>(())
+    /// ```
+    MaxPool1d, 1, ops::max_pool, "MaxPool1d"
+}
+
+pooling! {
+    /// The largest element of each window of an image.
+    ///
+    /// # Shapes
+    /// `[N, H, W, C]` gives `[N, H', W', C]` with H' = (H + 2·padding − window)/stride + 1.
+    ///
+    /// # Example
+    /// ```
+    /// use cupola::{DType, ops, nn::{Layer, MaxPool2d}};
+    /// let y = MaxPool2d::new(2).forward(&ops::zeros([4, 28, 28, 20], DType::F32)?)?;
+    /// assert_eq!(y.shape()[..], [4, 14, 14, 20]);
+    /// # Ok::<(), cupola::Error>(())
+    /// ```
+    MaxPool2d, 2, ops::max_pool, "MaxPool2d"
+}
+
+pooling! {
+    /// The mean of each window of a sequence; padding counts as zeros.
+    ///
+    /// # Shapes
+    /// As [`MaxPool1d`].
+    ///
+    /// # Example
+    /// ```
+    /// use cupola::{Array, nn::{AvgPool1d, Layer}};
+    /// let x = Array::from_slice(&[1.0f32, 4.0, 3.0, 2.0], [1, 4, 1])?;
+    /// assert_eq!(AvgPool1d::new(2).forward(&x)?.to_vec::<f32>()?, [2.5, 2.5]);
+    /// # Ok::<(), cupola::Error>(())
+    /// ```
+    AvgPool1d, 1, ops::avg_pool, "AvgPool1d"
+}
+
+pooling! {
+    /// The mean of each window of an image; padding counts as zeros.
+    ///
+    /// # Shapes
+    /// As [`MaxPool2d`].
+    ///
+    /// # Example
+    /// ```
+    /// use cupola::{DType, ops, nn::{AvgPool2d, Layer}};
+    /// let y = AvgPool2d::new([2, 4]).forward(&ops::zeros([4, 8, 8, 3], DType::F32)?)?;
+    /// assert_eq!(y.shape()[..], [4, 4, 2, 3]);
+    /// # Ok::<(), cupola::Error>(())
+    /// ```
+    AvgPool2d, 2, ops::avg_pool, "AvgPool2d"
+}
+
+fn expect_rank(op: &'static str, x: &Array, rank: usize) -> Result<()> {
+    if x.rank() == rank {
+        return Ok(());
+    }
+    Err(Error::shape(op, format!("takes {rank} axes, input is {}", x.aval())))
+}
