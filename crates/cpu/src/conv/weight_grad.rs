@@ -5,6 +5,7 @@
 //! that patch is short. Images are cut into groups by problem size; each group has its own sums,
 //! which are added in order at the end.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::pad::Padded;
@@ -19,10 +20,12 @@ const GROUPS: usize = 16;
 const SUMS: usize = 1 << 21;
 /// Tasks to aim at.
 const TASKS: usize = 16;
-/// Bytes of both operands that a pass over the tiles reads.
-const PASS_BYTES: usize = 256 << 10;
-/// Positions in a pass that make loading and storing the sums cheap.
-const PASS: usize = 256;
+/// Bytes that a tile reads in a pass, to stay in the first-level cache for the next tiles.
+const PASS_BYTES: usize = 24 << 10;
+/// Positions in a group, at least, to make adding up the groups cheap.
+const GROUP: usize = 1024;
+/// Taps × input channels in a slice of the tiles, at least, since each slice copies its input.
+const SLICE: usize = 512;
 
 /// A scalar or a vector of taps × input channels.
 #[derive(Clone, Copy, Debug)]
@@ -42,9 +45,15 @@ struct Block {
     vectors: Range<usize>,
     /// First of its sums.
     start: usize,
+    /// Where its patches lie from the start of a position's window.
+    offsets: Vec<usize>,
+    /// Which of `WeightGrad::outer_taps` its patches need.
+    taps: usize,
+    /// Which of `WeightGrad::dy_tiles` it reads.
+    dy: usize,
 }
 
-struct WeightGrad<'s, A: Tiled> {
+struct WeightGrad<'s, A> {
     s: &'s Shape,
     isa: Isa,
     lanes: usize,
@@ -52,22 +61,34 @@ struct WeightGrad<'s, A: Tiled> {
     patch_lanes: bool,
     patches: Vec<Patch>,
     blocks: Vec<Block>,
+    /// Sets of taps, over all axes but the last, that blocks have in common.
+    outer_taps: Vec<Vec<usize>>,
     tables: Vec<Vec<Taps>>,
     sums: usize,
     /// Rows of the first axis in a pass, and images in a pass.
     slab: usize,
     images: usize,
-    unit: Unit<A>,
+    unit: Unit,
+    dy_tiles: Vec<DyTile>,
+    kind: PhantomData<A>,
 }
 
 /// Where one slab of an image lies in the buffers of a pass.
-struct Unit<A> {
+struct Unit {
     padded: Padded,
+    /// Elements of x.
     x: usize,
-    dy: usize,
-    /// From one position of dy to the next.
-    channels: usize,
-    kind: std::marker::PhantomData<A>,
+    /// Positions of dy.
+    positions: usize,
+}
+
+/// Channels of dy that lie together in the buffer of a pass: those of a tile.
+#[derive(Clone, Copy, Debug)]
+struct DyTile {
+    channel: usize,
+    width: usize,
+    /// Start, in channels.
+    start: usize,
 }
 
 pub(super) fn weight_grad<T: Element>(
@@ -78,8 +99,10 @@ pub(super) fn weight_grad<T: Element>(
     epilogue: Epilogue<'_>,
 ) {
     let plan = WeightGrad::<T::Acc>::new(s, Isa::best());
-    let groups = (SUMS / plan.sums.max(1)).clamp(1, GROUPS).min(s.batch);
-    let slices = TASKS.div_ceil(groups.max(1)).min(plan.blocks.len());
+    let worth = (s.batch * s.outputs()).div_ceil(GROUP).min(s.batch);
+    let groups = (SUMS / plan.sums.max(1)).clamp(1, GROUPS).min(worth);
+    let slices = TASKS.div_ceil(groups.max(1)).min(s.taps() * s.c_in / SLICE).max(1);
+    let slices = slices.min(plan.blocks.len());
     let mut sums = Scratch::<T::Acc>::new(groups * plan.sums);
     let parts = Out::new(&mut sums);
     parallel_for(groups * slices, |task| {
@@ -127,31 +150,43 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
         let patch_lanes = by_patch.cost <= by_channel.cost;
         let (patches, split) =
             if patch_lanes { (as_lanes, by_patch) } else { (as_rows, by_channel) };
-        let (blocks, sums) = blocks(s.groups, &split, set.lanes);
-        let (slab, images) = pass::<A>(s);
-        let channels = s.groups * s.c_out;
+        let (blocks, sums) = blocks(s.groups, &split, set.lanes, patch_lanes);
+        let x_step = inner.stride as usize * s.groups * s.c_in;
+        let vectors = split.vectors.first().map_or(1, |v| v * set.lanes);
+        let touched = if patch_lanes { vectors.min(x_step) } else { vectors + x_step };
+        let (slab, images) = pass(s, PASS_BYTES / (touched * size_of::<A>()).max(1));
         let row = s.outputs() / s.axes[0].output.max(1);
         let padded = Padded::new(s, 0..slab);
-        WeightGrad {
+        let mut plan = WeightGrad {
             s,
             isa,
             lanes: set.lanes,
             patch_lanes,
             patches,
-            blocks,
+            blocks: vec![],
+            outer_taps: vec![],
             tables: s.tables(),
             sums,
             slab,
             images,
-            unit: Unit {
-                // Vectors may be read past the end of their unit.
-                x: padded.len() + set.lanes,
-                dy: slab * row * channels + set.lanes * MAX_VECTORS,
-                padded,
-                channels,
-                kind: std::marker::PhantomData,
-            },
+            // Vectors may be read past the end of their unit.
+            unit: Unit { x: padded.len() + set.lanes, positions: slab * row, padded },
+            dy_tiles: dy_tiles(s, &split, set.lanes, patch_lanes),
+            kind: PhantomData,
+        };
+        for mut block in blocks {
+            let used = if patch_lanes { block.vectors.clone() } else { block.rows.clone() };
+            let patches = &plan.patches[used];
+            block.offsets = patches.iter().map(|&p| plan.offset(p)).collect();
+            let mut taps: Vec<usize> = patches.iter().map(|p| p.tap / inner.taps).collect();
+            taps.dedup();
+            block.taps = plan.outer_taps.iter().position(|t| *t == taps).unwrap_or_else(|| {
+                plan.outer_taps.push(taps);
+                plan.outer_taps.len() - 1
+            });
+            plan.blocks.push(block);
         }
+        plan
     }
 
     /// Computes some blocks' sums over some images.
@@ -170,42 +205,62 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
         }
         let (image, outputs) = (s.inputs() * s.groups * s.c_in, s.outputs());
         let (rows, row) = (s.axes[0].output, outputs / s.axes[0].output);
+        let channels = s.groups * s.c_out;
         let mut xs = Scratch::<A>::new(self.images * self.unit.x);
-        let mut dys = Scratch::<A>::new(self.images * self.unit.dy);
-        let (mut runs, mut add) = (Vec::new(), false);
+        let positions = self.images * self.unit.positions;
+        let width = self.dy_tiles.last().map_or(0, |t| t.start + t.width);
+        let mut dys = Scratch::<A>::new(positions * width + COPY);
+        let mut runs: Vec<Vec<Run>> = vec![vec![]; self.outer_taps.len()];
+        let (mut add, mut known) = (false, (0..0, 0));
         for first in images.clone().step_by(self.images) {
             let images = first..(first + self.images).min(images.end);
             for start in (0..rows).step_by(self.slab) {
                 let rows = start..(start + self.slab).min(rows);
+                let padded = Padded::new(s, rows.clone());
                 for (i, n) in images.clone().enumerate() {
-                    let to = &mut xs[i * self.unit.x..][..self.unit.x];
-                    let padded = Padded::new(s, rows.clone());
-                    padded.fill(s, &x[n * image..][..image], &mut to[..padded.len()]);
-                    let at = (n * outputs + rows.start * row) * self.unit.channels;
-                    let from = &dy[at..][..rows.len() * row * self.unit.channels];
-                    T::widen(from, &mut dys[i * self.unit.dy..][..from.len()]);
+                    let to = &mut xs[i * self.unit.x..][..padded.len()];
+                    padded.fill(s, &x[n * image..][..image], to);
+                }
+                let unit = |n: usize| {
+                    let at = (n * outputs + rows.start * row) * channels;
+                    at..at + rows.len() * row * channels
+                };
+                for tile in &self.dy_tiles {
+                    for (i, n) in images.clone().enumerate() {
+                        let to = &mut dys[tile.start * positions..];
+                        let to = &mut to[i * self.unit.positions * tile.width..];
+                        if let Some(dy) = T::as_acc(dy) {
+                            copy_tile(&dy[unit(n).start..], unit(n).len(), channels, tile, to);
+                        } else {
+                            let mut wide = Scratch::new(unit(n).len());
+                            T::widen(&dy[unit(n)], &mut wide);
+                            copy_tile(&wide, wide.len(), channels, tile, to);
+                        }
+                    }
+                }
+                if known != (rows.clone(), images.len()) {
+                    known = (rows.clone(), images.len());
+                    for (runs, taps) in runs.iter_mut().zip(&self.outer_taps) {
+                        self.runs(taps, images.len(), rows.clone(), runs);
+                    }
                 }
                 let base = blocks[0].start;
                 for block in blocks {
-                    self.runs(block, images.len(), rows.clone(), &mut runs);
                     let sums = &mut sums[block.start - base..];
-                    self.multiply(block, &xs, &dys, &runs, sums, add);
+                    self.multiply(block, &xs, &dys, &runs[block.taps], sums, add);
                 }
                 add = true;
             }
         }
     }
 
-    /// The positions that any of a block's taps meets with an input: a run for each row of them.
-    /// `Run::a` is the start in x and `Run::b` in dy.
-    fn runs(&self, block: &Block, images: usize, rows: Range<usize>, runs: &mut Vec<Run>) {
+    /// The positions that any of the taps meets with an input: a run for each row of them. Where
+    /// patches are lanes `Run::a` is a position of dy and `Run::b` a start in x, otherwise they are
+    /// swapped.
+    fn runs(&self, taps: &[usize], images: usize, rows: Range<usize>, runs: &mut Vec<Run>) {
         let s = self.s;
         let last = s.axes.len() - 1;
         let pitches = &self.unit.padded.pitches;
-        let used = if self.patch_lanes { &block.vectors } else { &block.rows };
-        let mut taps: Vec<usize> =
-            self.patches[used.clone()].iter().map(|p| p.tap / s.axes[last].taps).collect();
-        taps.dedup();
         runs.clear();
         let (outer, len) = if last == 0 {
             (0..1, rows.len())
@@ -213,24 +268,20 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
             let middle: usize = s.axes[1..last].iter().map(|a| a.output).product();
             (rows.start * middle..rows.end * middle, s.axes[last].output)
         };
-        for row in outer.clone() {
-            let (mut at, mut rest) = (0, row);
-            for d in (0..last).rev() {
-                let o = rest % s.axes[d].output - if d == 0 { rows.start } else { 0 };
-                rest /= s.axes[d].output;
-                at += o * s.axes[d].stride as usize * pitches[d];
-            }
-            if taps.iter().any(|&t| self.meets(row, t)) {
-                let b = (row - outer.start) * len * self.unit.channels;
-                runs.push(Run { a: at, b, len });
-            }
-        }
-        let one = runs.len();
-        for i in 1..images {
-            for k in 0..one {
-                let run = runs[k];
-                let (a, b) = (run.a + i * self.unit.x, run.b + i * self.unit.dy);
-                runs.push(Run { a, b, ..run });
+        for i in 0..images {
+            for row in outer.clone() {
+                if !taps.iter().any(|&t| self.meets(row, t)) {
+                    continue;
+                }
+                let (mut x, mut rest) = (i * self.unit.x, row);
+                for d in (0..last).rev() {
+                    let o = rest % s.axes[d].output - if d == 0 { rows.start } else { 0 };
+                    rest /= s.axes[d].output;
+                    x += o * s.axes[d].stride as usize * pitches[d];
+                }
+                let dy = i * self.unit.positions + (row - outer.start) * len;
+                let (a, b) = if self.patch_lanes { (dy, x) } else { (x, dy) };
+                runs.push(Run { a, b, len });
             }
         }
     }
@@ -253,26 +304,23 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
         let stride = s.axes[s.axes.len() - 1].stride as usize;
         let x_step = stride * s.groups * s.c_in;
         let x = x[block.group * s.c_in..].as_ptr();
-        let dy = &dy[block.group * s.c_out..];
+        let dy_tile = &self.dy_tiles[block.dy];
+        let dy = dy[dy_tile.start * self.images * self.unit.positions..].as_ptr();
         let mut columns = [0; MAX_VECTORS];
         let sums = &mut sums[..m * v * self.lanes];
         let (c, c_step, last) = (sums.as_mut_ptr(), v * self.lanes, self.lanes);
         if self.patch_lanes {
-            for (column, i) in columns.iter_mut().zip(block.vectors.clone()) {
-                *column = self.offset(self.patches[i]);
-            }
-            let swapped: Vec<Run> =
-                runs.iter().map(|r| Run { a: r.b, b: r.a, len: r.len }).collect();
+            columns[..v].copy_from_slice(&block.offsets);
             let tile = Tile {
-                a: dy[block.rows.start..].as_ptr(),
-                a_unit: 1,
-                a_step: self.unit.channels,
+                a: dy,
+                a_unit: m,
+                a_step: m,
                 rows: None,
                 b: x,
                 b_unit: 1,
                 b_step: x_step,
                 columns,
-                runs: &swapped,
+                runs,
                 c,
                 c_step,
                 last,
@@ -281,19 +329,15 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
             // SAFETY: runs stay inside the units' buffers, which have slack for whole vectors.
             unsafe { A::kernel(self.isa, m, v, true)(&tile) };
         } else {
-            for (column, i) in columns.iter_mut().zip(block.vectors.clone()) {
-                *column = i * self.lanes;
-            }
-            let rows: Vec<usize> =
-                self.patches[block.rows.clone()].iter().map(|&p| self.offset(p)).collect();
+            columns.iter_mut().enumerate().for_each(|(v, c)| *c = v * self.lanes);
             let tile = Tile {
                 a: x,
                 a_unit: 1,
                 a_step: x_step,
-                rows: Some(&rows),
-                b: dy.as_ptr(),
-                b_unit: 1,
-                b_step: self.unit.channels,
+                rows: Some(&block.offsets),
+                b: dy,
+                b_unit: dy_tile.width,
+                b_step: dy_tile.width,
                 columns,
                 runs,
                 c,
@@ -330,47 +374,63 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
                     *total += part;
                 }
             }
-            let write = |patch: Patch, channel: usize, lane: usize, sum: A| {
-                let (tap, ci) = (patch.tap + (patch.channel + lane) / s.c_in, patch.channel + lane);
-                let at = s.weight_at(block.group, channel, s.stored_tap(tap), ci % s.c_in);
-                // SAFETY: each weight belongs to one block.
-                let weight = unsafe { out.slice(at..at + 1) };
-                weight[0] = T::from_acc(sum);
-            };
             for (m, row) in block.rows.clone().enumerate() {
                 for (v, vector) in block.vectors.clone().enumerate() {
                     let sums = &total[m * width + v * self.lanes..][..self.lanes];
                     if self.patch_lanes {
                         let patch = self.patches[vector];
-                        for (lane, &sum) in sums[..patch.len].iter().enumerate() {
-                            write(patch, row, lane, sum);
-                        }
+                        self.write(block.group, row, patch, &sums[..patch.len], out);
                     } else {
                         let first = vector * self.lanes;
-                        let valid = self.lanes.min(s.c_out - first);
-                        for (lane, &sum) in sums[..valid].iter().enumerate() {
-                            write(self.patches[row], first + lane, 0, sum);
+                        for (lane, sum) in
+                            sums[..self.lanes.min(s.c_out - first)].iter().enumerate()
+                        {
+                            let sum = std::slice::from_ref(sum);
+                            self.write(block.group, first + lane, self.patches[row], sum, out);
                         }
                     }
                 }
             }
         });
     }
+
+    /// Writes the weights of a patch and an output channel, which belong to one block only.
+    fn write<T: Element<Acc = A>>(
+        &self,
+        group: usize,
+        channel: usize,
+        patch: Patch,
+        mut sums: &[A],
+        out: Out<'_, T>,
+    ) {
+        let (s, Patch { mut tap, channel: mut ci, .. }) = (self.s, patch);
+        while !sums.is_empty() {
+            let (part, rest) = sums.split_at(sums.len().min(s.c_in - ci));
+            let at = s.weight_at(group, channel, s.stored_tap(tap), ci);
+            // SAFETY: nobody else writes this block's weights.
+            T::narrow(part, unsafe { out.slice(at..at + part.len()) });
+            (sums, tap, ci) = (rest, tap + 1, 0);
+        }
+    }
 }
 
 /// The tiles of every group of channels, and how many sums they have.
-fn blocks(groups: usize, split: &Split, lanes: usize) -> (Vec<Block>, usize) {
+fn blocks(groups: usize, split: &Split, lanes: usize, patch_lanes: bool) -> (Vec<Block>, usize) {
+    let dy_tiles = if patch_lanes { split.rows.len() } else { split.vectors.len() };
     let (mut blocks, mut start) = (Vec::new(), 0);
     for group in 0..groups {
         let mut vector = 0;
-        for &v in &split.vectors {
+        for (j, &v) in split.vectors.iter().enumerate() {
             let mut row = 0;
-            for &m in &split.rows {
+            for (i, &m) in split.rows.iter().enumerate() {
                 blocks.push(Block {
                     group,
                     rows: row..row + m,
                     vectors: vector..vector + v,
                     start,
+                    offsets: vec![],
+                    taps: 0,
+                    dy: group * dy_tiles + if patch_lanes { i } else { j },
                 });
                 start += m * v * lanes;
                 row += m;
@@ -381,12 +441,58 @@ fn blocks(groups: usize, split: &Split, lanes: usize) -> (Vec<Block>, usize) {
     (blocks, start)
 }
 
-/// Rows of the first axis, and images, that a pass takes.
-fn pass<A>(s: &Shape) -> (usize, usize) {
-    let rows = s.axes[0].output.max(1);
-    let image = Padded::new(s, 0..rows).len() + s.outputs() * s.groups * s.c_out;
-    let bytes = image * size_of::<A>();
-    let slab = rows.div_ceil(bytes.div_ceil(PASS_BYTES * 4).max(1));
-    let images = PASS.div_ceil(s.outputs().max(1)).min(PASS_BYTES / bytes.max(1)).max(1);
-    (slab, if slab < rows { 1 } else { images })
+/// How the channels of dy are cut in the buffer of a pass.
+fn dy_tiles(s: &Shape, split: &Split, lanes: usize, patch_lanes: bool) -> Vec<DyTile> {
+    let (mut tiles, mut start) = (Vec::new(), 0);
+    for group in 0..s.groups {
+        let mut channel = group * s.c_out;
+        for &size in if patch_lanes { &split.rows } else { &split.vectors } {
+            let width = if patch_lanes { size } else { size * lanes };
+            tiles.push(DyTile { channel, width, start });
+            channel += width;
+            start += width;
+        }
+    }
+    tiles
+}
+
+/// Elements that are copied at once.
+const COPY: usize = 16;
+
+/// Copies a tile's channels, one position after the other; those past the last channel, and up to
+/// `COPY` elements past the end, get arbitrary values.
+fn copy_tile<A: Tiled>(dy: &[A], len: usize, channels: usize, tile: &DyTile, to: &mut [A]) {
+    let (positions, width) = (len / channels, tile.width);
+    let reach = width.next_multiple_of(COPY);
+    // Positions whose blocks can be read and written whole.
+    let read = (dy.len() + channels).saturating_sub(tile.channel + reach) / channels;
+    let written = (to.len() + width).saturating_sub(reach) / width;
+    let whole = positions.min(read).min(written);
+    for position in 0..whole {
+        for i in (0..width).step_by(COPY) {
+            // SAFETY: blocks end before both slices do.
+            unsafe {
+                let from = dy.as_ptr().add(position * channels + tile.channel + i);
+                let block = from.cast::<[A; COPY]>().read_unaligned();
+                let to = to.as_mut_ptr().add(position * width + i);
+                to.cast::<[A; COPY]>().write_unaligned(block);
+            }
+        }
+    }
+    for position in whole..positions {
+        let n = width.min(channels - tile.channel);
+        let from = &dy[position * channels + tile.channel..][..n];
+        to[position * width..][..n].copy_from_slice(from);
+    }
+}
+
+/// Rows of the first axis, and images, that a pass of about `positions` takes.
+fn pass(s: &Shape, positions: usize) -> (usize, usize) {
+    let (outputs, rows) = (s.outputs().max(1), s.axes[0].output.max(1));
+    let positions = positions.clamp(64, 512);
+    if positions >= outputs {
+        return (rows, positions / outputs);
+    }
+    let slabs = rows.div_ceil((positions * rows).div_ceil(outputs));
+    (rows.div_ceil(slabs), 1)
 }
