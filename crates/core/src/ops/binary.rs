@@ -33,6 +33,9 @@ fn meet(op: Binary, dtype: DType, a: Operand<'_>, b: Operand<'_>) -> Result<Arra
     if dtype == DType::Bool && !op.takes(dtype) {
         return meet_bool(op, a, b);
     }
+    if dtype == DType::C64 && op == Binary::Power {
+        return super::complex::power(&a.to(dtype, &shape)?, &b.to(dtype, &shape)?);
+    }
     Array::apply(op, &[&a.to(dtype, &shape)?, &b.to(dtype, &shape)?])
 }
 

@@ -10,6 +10,7 @@ mod arg_reduce;
 mod binary;
 mod cast;
 mod compare;
+mod complex;
 mod conv;
 mod create;
 mod dot;
@@ -50,3 +51,6 @@ pub use select::*;
 pub use softmax::*;
 pub use sort::*;
 pub use unary::*;
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ pub use exponential::*;
 pub use predicate::*;
 pub use trigonometry::*;
 
+use super::complex;
 use super::operand::{constant_like, inexact};
 use super::{divide, multiply};
 use crate::array::Array;
@@ -18,6 +19,9 @@ use crate::prim::Unary;
 /// Records `op` on `x` as a float: integers and bool as `float32`.
 #[inline]
 fn float(op: Unary, x: &Array) -> Result<Array> {
+    if x.dtype() == DType::C64 && !op.takes(DType::C64) {
+        return complex::unary(op, x);
+    }
     Array::apply(op, &[&inexact(x)?])
 }
 
@@ -50,7 +54,7 @@ pub fn negative(x: &Array) -> Result<Array> {
     Array::apply(Unary::Neg, &[x])
 }
 
-/// −1, 0 or 1 by the sign of x; NaN stays NaN.
+/// −1, 0 or 1 by the sign of x; NaN stays NaN; z/|z| of a complex number.
 ///
 /// # Example
 /// ```
@@ -60,7 +64,11 @@ pub fn negative(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn sign(x: &Array) -> Result<Array> {
-    if x.dtype() == DType::Bool { Ok(x.clone()) } else { Array::apply(Unary::Sign, &[x]) }
+    match x.dtype() {
+        DType::Bool => Ok(x.clone()),
+        DType::C64 => complex::unary(Unary::Sign, x),
+        _ => Array::apply(Unary::Sign, &[x]),
+    }
 }
 
 /// x·x.
@@ -131,15 +139,18 @@ pub fn round(x: &Array, decimals: i32) -> Result<Array> {
     if decimals >= 0 && !x.dtype().is_inexact() {
         return Ok(x.clone());
     }
+    if x.dtype() == DType::C64 && decimals == 0 {
+        return complex::unary(Unary::Round, x);
+    }
     if decimals == 0 {
         return Array::apply(Unary::Round, &[x]);
     }
     let scale = 10f64.powi(decimals.abs());
     let float = inexact(x)?;
     let rounded = if decimals > 0 {
-        divide(&Array::apply(Unary::Round, &[&multiply(&float, scale)?])?, scale)?
+        divide(&round(&multiply(&float, scale)?, 0)?, scale)?
     } else {
-        multiply(&Array::apply(Unary::Round, &[&divide(&float, scale)?])?, scale)?
+        multiply(&round(&divide(&float, scale)?, 0)?, scale)?
     };
     super::astype(&rounded, x.dtype())
 }
