@@ -4,6 +4,7 @@
 //! `[out_channels, kernel.., in_channels / groups]`, y `[batch, output.., out_channels]`.
 
 mod channels;
+mod dy;
 mod images;
 mod pad;
 mod shape;

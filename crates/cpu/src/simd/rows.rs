@@ -37,6 +37,7 @@ pub(super) unsafe fn row_products<V: Vector>(p: RowProducts<V::Elem>) {
 /// # Safety
 /// As `row_products`, for `N` rows from `first`.
 #[inline(always)]
+#[allow(clippy::needless_range_loop)] // Indices below a constant unroll into registers.
 unsafe fn some_rows<V: Vector, const N: usize>(p: &RowProducts<V::Elem>, first: usize) {
     // SAFETY: the caller vouches for the rows and the vectors.
     unsafe {

@@ -142,6 +142,7 @@ pub struct Transpose<T> {
 /// # Safety
 /// The instruction set is present and the tile's pointers reach what its sizes say.
 #[inline(always)]
+#[allow(clippy::needless_range_loop)] // Indices below a constant unroll into registers.
 unsafe fn outer<V: Vector, const M: usize, const N: usize, const DENSE: bool>(
     t: &Tile<'_, V::Elem>,
 ) {
