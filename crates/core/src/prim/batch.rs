@@ -9,7 +9,7 @@ use crate::shape::{Dims, Shape};
 
 impl Batched {
     /// An array whose axis 0 is the batch.
-    pub fn batched(array: Array) -> Self {
+    pub fn each(array: Array) -> Self {
         Batched { array, batched: true }
     }
 
@@ -41,7 +41,7 @@ pub(crate) fn with_batch(inputs: &[Batched], size: usize) -> Result<SmallVec<[Ar
 pub(crate) fn on_batch(op: impl Into<Op>, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
     let arrays = with_batch(inputs, size)?;
     let arrays: SmallVec<[&Array; 4]> = arrays.iter().collect();
-    Ok(vec![Batched::batched(Array::apply(op, &arrays)?)])
+    Ok(vec![Batched::each(Array::apply(op, &arrays)?)])
 }
 
 /// Merges the batch of every input into its first axis, records the op, and splits the batch off
@@ -58,7 +58,7 @@ pub(crate) fn on_merged(
     let arrays: SmallVec<[&Array; 4]> = merged.iter().collect();
     let output = Array::apply(op, &arrays)?;
     let lead = inputs[0].shape()[0];
-    Ok(vec![Batched::batched(record::unflatten(&output, 0, &[size, lead])?)])
+    Ok(vec![Batched::each(record::unflatten(&output, 0, &[size, lead])?)])
 }
 
 /// Axes as they are numbered behind a batch axis.

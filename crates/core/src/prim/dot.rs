@@ -61,7 +61,7 @@ impl Primitive for Dot {
             let rows = flatten(&a.array, 0, 1)?;
             let product = Array::apply(*self, &[&rows, &b.array])?;
             let lead = [size, a.shape()[0]];
-            return Ok(vec![Batched::batched(unflatten(&product, 0, &lead)?)]);
+            return Ok(vec![Batched::each(unflatten(&product, 0, &lead)?)]);
         }
         on_batch(*self, inputs, size)
     }

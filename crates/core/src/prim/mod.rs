@@ -161,6 +161,12 @@ pub enum Linearity {
 /// Tangents or cotangents; `None` is a symbolic zero.
 pub type Tangents = Vec<Option<Array>>;
 
+/// The partial derivative of a [`Diff::Partials`] primitive by one input: payload, inputs, output,
+/// which input. `None` is zero.
+pub type PartialRule<P> = fn(&P, &[Array], &Array, usize) -> Result<Option<Partial>>;
+/// The cotangent of one operand of a [`Diff::Linear`] primitive: payload, inputs, which operand,
+/// cotangent of the output. `None` is zero.
+pub type TransposeRule<P> = fn(&P, &[Array], usize, &Array) -> Result<Option<Array>>;
 /// The jvp of a [`Diff::Custom`] primitive: payload, inputs, outputs, tangents of the inputs; gives
 /// the tangents of the outputs.
 pub type JvpRule<P> = fn(&P, &[Array], &[Array], &[Option<Array>]) -> Result<Tangents>;
@@ -183,18 +189,16 @@ pub struct Reverse<'a> {
 pub enum Diff<P> {
     /// The output does not depend smoothly on any input.
     Zero,
-    /// Elementwise: the partial derivative by one input, from payload, inputs, output and which
-    /// input. `None` is zero.
-    Partials(fn(&P, &[Array], &Array, usize) -> Result<Option<Partial>>),
+    /// Elementwise: the partial derivative by each input.
+    Partials(PartialRule<P>),
     /// Linear: the jvp is the primitive itself on the tangents, the vjp its transpose.
     Linear {
         /// Jointly or operand by operand.
         linearity: Linearity,
         /// Which operands it is linear in; the others (indices, masks) have no derivative.
         operand: fn(&P, usize) -> bool,
-        /// The cotangent of one linear operand: payload, inputs, which operand, cotangent of the
-        /// output. `None` is zero.
-        transpose: fn(&P, &[Array], usize, &Array) -> Result<Option<Array>>,
+        /// The cotangent of one linear operand.
+        transpose: TransposeRule<P>,
     },
     /// Anything else.
     Custom {

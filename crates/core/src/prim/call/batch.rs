@@ -38,7 +38,7 @@ pub(super) fn vmap(call: &Call, inputs: &[Batched], size: usize) -> Result<Vec<B
     let whole = Call { name: call.name, body: Arc::new(body), rules: Some(Arc::new(rules)) };
     let arguments: Vec<&Array> = inputs.iter().map(|i| &i.array).chain(&captures).collect();
     let outputs = Array::apply_multi(whole, &arguments)?;
-    Ok(outputs.into_iter().map(Batched::batched).collect())
+    Ok(outputs.into_iter().map(Batched::each).collect())
 }
 
 /// A composite's derivatives, over a batch that some of its inputs and all of its outputs carry.
@@ -61,7 +61,7 @@ impl BatchedRules {
             .iter()
             .zip(&self.batched)
             .map(|(array, &batched)| Batched { array: array.clone(), batched });
-        own.chain(outputs.iter().cloned().map(Batched::batched)).chain(changes).collect()
+        own.chain(outputs.iter().cloned().map(Batched::each)).chain(changes).collect()
     }
 
     /// Runs a rule on one element's inputs, outputs and changes, and batches what it records.
@@ -121,7 +121,7 @@ impl CallRules for BatchedRules {
         outputs: &[Array],
         cotangents: &[Option<Array>],
     ) -> Result<Option<Tangents>> {
-        let changes = cotangents.iter().flatten().cloned().map(Batched::batched);
+        let changes = cotangents.iter().flatten().cloned().map(Batched::each);
         let arguments = self.arguments(inputs, outputs, changes);
         let present: Vec<bool> = cotangents.iter().map(Option::is_some).collect();
         let rule = |x: &[Array], y: &[Array], c: &[Option<Array>]| self.single.vjp(x, y, c);

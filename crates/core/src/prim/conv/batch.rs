@@ -22,7 +22,7 @@ pub(super) fn vmap(conv: &Conv, inputs: &[Batched], size: usize) -> Result<Vec<B
         (true, false) => one(conv, &a.array, 0, &b.array, size)?,
         (false, _) => one(conv, &b.array, 1, &a.array, size)?,
     };
-    Ok(vec![Batched::batched(output)])
+    Ok(vec![Batched::each(output)])
 }
 
 /// The batch as the outer part of the channels: `[B, N, .., C]` to `[N, .., B·C]`.

@@ -61,7 +61,7 @@ pub(super) fn gather(gather: &Gather, inputs: &[Batched], size: usize) -> Result
         let each = Gather { axes: indexed(&gather.axes, true), sizes: prepend(1, &gather.sizes).0 };
         squeeze(&apply(each, &[&x.array], &counted(indices, size)?)?, &[rank + 1])?
     };
-    Ok(vec![Batched::batched(output)])
+    Ok(vec![Batched::each(output)])
 }
 
 pub(super) fn scatter(scatter: &Scatter, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
@@ -77,5 +77,5 @@ pub(super) fn scatter(scatter: &Scatter, inputs: &[Batched], size: usize) -> Res
     } else {
         apply(op, &[&x, &move_axis(&updates, 0, rank)?], &shared(indices))?
     };
-    Ok(vec![Batched::batched(output)])
+    Ok(vec![Batched::each(output)])
 }

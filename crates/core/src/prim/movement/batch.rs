@@ -23,7 +23,7 @@ pub(super) fn vmap(movement: &Movement, inputs: &[Batched], size: usize) -> Resu
             // New axes come in front of the input's own, which is behind the batch.
             let new: Dims = (1..=shape.rank() - rank).collect();
             let lined_up = expand_dims(&inputs[0].array, &new)?;
-            return Ok(vec![Batched::batched(broadcast(&lined_up, prepend(size, shape))?)]);
+            return Ok(vec![Batched::each(broadcast(&lined_up, prepend(size, shape))?)]);
         }
         Movement::Flip(axes) => Movement::Flip(behind(axes)),
         Movement::Slice { start, sizes, strides } => Movement::Slice {
@@ -57,7 +57,7 @@ fn pad_batch(
     let [x, value] = [&inputs[0], &inputs[1]];
     if !value.batched {
         let padded = Array::apply(pad.clone(), &[&x.array, &value.array])?;
-        return Ok(vec![Batched::batched(padded)]);
+        return Ok(vec![Batched::each(padded)]);
     }
     let scalar = Aval { shape: Shape::scalar(), dtype: value.array.dtype() };
     let padded = Array::apply(pad.clone(), &[&x.with_batch(size)?, &zeros(&scalar)])?;
@@ -65,7 +65,7 @@ fn pad_batch(
     let inside = mask(single, x.shape(), shape)?;
     let axes: Dims = (1..shape.rank()).collect();
     let value = broadcast(&expand_dims(&value.array, &axes)?, shape.clone())?;
-    Ok(vec![Batched::batched(select(&inside, &padded, &value)?)])
+    Ok(vec![Batched::each(select(&inside, &padded, &value)?)])
 }
 
 /// Where the elements of a padded array of `shape` are its own, over the batch.
