@@ -1,2 +1,53 @@
-//! The program `cupola`.
-fn main() {}
+//! The program `cupola`: train, classify, measure and test from the command line.
+
+mod args;
+mod bench;
+mod classify;
+mod data;
+mod devices;
+mod download;
+mod failure;
+mod figures;
+mod interrupt;
+mod output;
+mod pictures;
+mod selftest;
+mod table;
+mod train;
+
+use std::process::ExitCode;
+
+use args::{Cli, Command};
+use clap::Parser;
+use failure::{Failure, Outcome};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if !error.use_stderr() => {
+            // Help or version, which were asked for.
+            let _ = error.print();
+            return ExitCode::SUCCESS;
+        }
+        Err(error) if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            return ExitCode::from(2);
+        }
+        Err(error) => return Failure::from(error).report(),
+    };
+    match run(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(command: Command) -> Outcome {
+    match command {
+        Command::Train(args) => train::run(&args),
+        Command::Classify(args) => classify::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Selftest(args) => selftest::run(&args),
+        Command::Devices(args) => devices::run(&args),
+        Command::Download(args) => download::run(&args),
+    }
+}

@@ -17,6 +17,7 @@ pub mod data;
 pub mod io;
 pub mod nn;
 pub mod optim;
+pub mod train;
 
 pub use cupola_core::{
     Array, Aval, DType, Device, DeviceKind, Dims, Element, Error, Kind, Layout, Result, Scalar, Shape,

@@ -1,0 +1,230 @@
+//! What the program can be asked.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use cupola::Device;
+use cupola::data::Published;
+use cupola::train::OPTIMIZERS;
+
+/// Trains and runs neural networks on the CPU.
+#[derive(Parser, Debug)]
+#[command(name = "cupola", version, propagate_version = true, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Train the article's network on a set of images
+    Train(TrainArgs),
+    /// Classify images with a trained model
+    Classify(ClassifyArgs),
+    /// Measure training and classification
+    Bench(BenchArgs),
+    /// Run the op suite on a device
+    Selftest(SelftestArgs),
+    /// List the devices of this machine
+    Devices(DevicesArgs),
+    /// Fetch a published data set
+    Download(DownloadArgs),
+}
+
+/// A set of images that the program knows.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatasetName {
+    /// Digits that the program draws itself
+    Digits,
+    /// Handwritten digits
+    Mnist,
+    /// Articles of clothing
+    FashionMnist,
+    /// Photographs of 10 classes
+    Cifar10,
+    /// Photographs of 100 classes
+    Cifar100,
+}
+
+impl DatasetName {
+    /// The published set, unless the program draws this one.
+    pub fn published(self) -> Option<Published> {
+        match self {
+            Self::Digits => None,
+            Self::Mnist => Some(Published::Mnist),
+            Self::FashionMnist => Some(Published::FashionMnist),
+            Self::Cifar10 => Some(Published::Cifar10),
+            Self::Cifar100 => Some(Published::Cifar100),
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        self.published().map_or("digits", Published::name)
+    }
+
+    /// The set of that name, as a run's files give it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::value_variants().iter().copied().find(|set| set.name() == name)
+    }
+}
+
+#[derive(Args, Debug)]
+pub struct TrainArgs {
+    /// The images to train on [default: digits]
+    #[arg(long, value_name = "NAME")]
+    pub dataset: Option<DatasetName>,
+
+    /// The folder with the files of a published data set [default: data]
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+
+    /// How many epochs in all, those before resuming among them [default: 5]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
+    pub epochs: Option<usize>,
+
+    /// Stop after that many training steps of this run
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
+    pub steps: Option<usize>,
+
+    /// How many images a training step sees [default: 512]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
+    pub batch_size: Option<usize>,
+
+    /// The learning rate [default: 0.001]
+    #[arg(long, value_name = "RATE", value_parser = rate, allow_negative_numbers = true)]
+    pub lr: Option<f64>,
+
+    /// The optimiser [default: adam]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(OPTIMIZERS))]
+    pub optimizer: Option<String>,
+
+    /// What weights, data order and dropout are drawn from [default: 0]
+    #[arg(long, value_name = "SEED", allow_negative_numbers = true)]
+    pub seed: Option<u64>,
+
+    /// The device to train on
+    #[arg(long, value_name = "DEVICE", default_value = "cpu", value_parser = device)]
+    pub device: Device,
+
+    /// The run's folder [default: runs/<dataset>, with a number where that is taken]
+    #[arg(long, value_name = "RUN_DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Go on with the run in this folder, there unless --out names another
+    #[arg(long, value_name = "RUN_DIR")]
+    pub resume: Option<PathBuf>,
+
+    /// Write what came out to this file as JSON; - is the standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct ClassifyArgs {
+    /// The folder of a training run
+    #[arg(value_name = "RUN_DIR")]
+    pub run: PathBuf,
+
+    /// Images to classify, PNG or JPEG
+    #[arg(value_name = "IMAGE", required_unless_present = "dataset", conflicts_with = "dataset")]
+    pub images: Vec<PathBuf>,
+
+    /// Classify the test images of this data set instead
+    #[arg(long, value_name = "NAME")]
+    pub dataset: Option<DatasetName>,
+
+    /// The folder with the files of a published data set [default: data]
+    #[arg(long, value_name = "DIR", requires = "dataset")]
+    pub data_dir: Option<PathBuf>,
+
+    /// Scale images of another size to the model's
+    #[arg(long, conflicts_with = "dataset")]
+    pub resize: bool,
+
+    /// The device to classify on
+    #[arg(long, value_name = "DEVICE", default_value = "cpu", value_parser = device)]
+    pub device: Device,
+
+    /// Write what came out to this file as JSON; - is the standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    /// The images to measure with
+    #[arg(long, value_name = "NAME", default_value = "digits")]
+    pub dataset: DatasetName,
+
+    /// The folder with the files of a published data set [default: data]
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+
+    /// A device to measure; may be given more than once [default: cpu]
+    #[arg(long, value_name = "DEVICE", value_parser = device)]
+    pub device: Vec<Device>,
+
+    /// The folder that the charts go to
+    #[arg(long, value_name = "DIR", default_value = "runs/bench")]
+    pub out: PathBuf,
+
+    /// Write what came out to this file as JSON; - is the standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct SelftestArgs {
+    /// The device to test
+    #[arg(long, value_name = "DEVICE", default_value = "cpu", value_parser = device)]
+    pub device: Device,
+
+    /// Run only the samples whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+
+    /// Write what came out to this file as JSON; - is the standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct DevicesArgs {
+    /// Write what came out to this file as JSON; - is the standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct DownloadArgs {
+    /// The data set
+    #[arg(value_name = "NAME")]
+    pub dataset: DatasetName,
+
+    /// The folder to put it into
+    #[arg(long, value_name = "DIR", default_value = "data")]
+    pub data_dir: PathBuf,
+}
+
+/// A whole number from 1.
+fn count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("not a whole number from 1".to_owned()),
+        Ok(number) => Ok(number),
+    }
+}
+
+/// A finite number above 0, which the optimiser keeps as `f32`.
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if (rate as f32).is_finite() && rate as f32 > 0.0 => Ok(rate),
+        Ok(_) | Err(_) => Err("not a finite number above 0".to_owned()),
+    }
+}
+
+/// A device that is here.
+fn device(text: &str) -> Result<Device, String> {
+    let device: Device = text.parse().map_err(|error: cupola::Error| error.to_string())?;
+    cupola::backend::backend(device).map_err(|error| error.to_string())?;
+    Ok(device)
+}

@@ -1,0 +1,205 @@
+//! The article's figures as SVG: curves over the epochs, the spread of epoch times, bars a device.
+
+use std::ops::Range;
+use std::path::Path;
+
+use cupola::train::{EpochMetrics, write_whole};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use crate::failure::{Failure, Outcome};
+
+const CURVES: &str = "curves.svg";
+const EPOCH_TIMES: &str = "epoch_times.svg";
+
+/// The names of a run's figures.
+pub const OF_A_RUN: [&str; 2] = [CURVES, EPOCH_TIMES];
+
+// Two colours that the colour-blind tell apart, too.
+const BLUE: RGBColor = RGBColor(0, 114, 178);
+const ORANGE: RGBColor = RGBColor(213, 94, 0);
+const INK: RGBColor = RGBColor(60, 60, 60);
+const GRID: RGBColor = RGBColor(225, 225, 225);
+const FONT: &str = "sans-serif";
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+/// Draws the figures of a run, whose history is not empty, into its folder.
+pub fn draw_run(folder: &Path, history: &[EpochMetrics]) -> Outcome {
+    draw(&folder.join(CURVES), (960, 380), |area| curves(area, history))?;
+    draw(&folder.join(EPOCH_TIMES), (480, 380), |area| epoch_times(area, history))
+}
+
+fn draw(path: &Path, size: (u32, u32), figure: impl FnOnce(&Area<'_>) -> Drawn) -> Outcome {
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        area.fill(&WHITE)
+            .map_err(Into::into)
+            .and_then(|()| figure(&area))
+            .and_then(|()| area.present().map_err(Into::into))
+            .map_err(|cause| Failure::new(format!("{}: {cause}", path.display())))?;
+    }
+    Ok(write_whole(path, &text)?)
+}
+
+/// A line in a chart: its name, its colour, its value after each epoch.
+struct Curve {
+    name: &'static str,
+    colour: RGBColor,
+    values: Vec<f64>,
+}
+
+fn curves(area: &Area<'_>, history: &[EpochMetrics]) -> Drawn {
+    let curve = |name, colour, value: fn(&EpochMetrics) -> f64| Curve {
+        name,
+        colour,
+        values: history.iter().map(value).collect(),
+    };
+    let (left, right) = area.split_horizontally(480);
+    let accuracy = [
+        curve("training", BLUE, |m| 100.0 * m.train_accuracy),
+        curve("validation", ORANGE, |m| 100.0 * m.val_accuracy),
+    ];
+    panel(&left, "Accuracy, %", &accuracy, SeriesLabelPosition::LowerRight)?;
+    let loss = [
+        curve("training", BLUE, |m| m.train_loss),
+        curve("validation", ORANGE, |m| m.val_loss),
+    ];
+    panel(&right, "Loss", &loss, SeriesLabelPosition::UpperRight)
+}
+
+fn panel(area: &Area<'_>, title: &str, curves: &[Curve], legend: SeriesLabelPosition) -> Drawn {
+    let epochs = curves.iter().map(|curve| curve.values.len()).max().unwrap_or(1);
+    let heights = spread(curves.iter().flat_map(|curve| &curve.values).copied());
+    let decimals = decimals(&heights);
+    let mut chart = ChartBuilder::on(area)
+        .caption(title, (FONT, 18, &INK))
+        .margin(12)
+        .x_label_area_size(40)
+        .y_label_area_size(52)
+        .build_cartesian_2d(0.5..epochs as f64 + 0.5, heights)?;
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .bold_line_style(GRID)
+        .light_line_style(TRANSPARENT)
+        .axis_style(INK)
+        .label_style((FONT, 13, &INK))
+        .x_desc("epoch")
+        .x_labels(epochs.min(10))
+        .x_label_formatter(&|x| match (x.fract().abs() < 1e-9, *x >= 1.0) {
+            (true, true) => format!("{x:.0}"),
+            _ => String::new(),
+        })
+        .y_label_formatter(&|y| format!("{y:.decimals$}"))
+        .draw()?;
+    for Curve { name, colour, values } in curves {
+        let points: Vec<(f64, f64)> =
+            values.iter().enumerate().map(|(index, y)| (index as f64 + 1.0, *y)).collect();
+        let style = ShapeStyle::from(colour).stroke_width(2);
+        chart
+            .draw_series(LineSeries::new(points.iter().copied(), style))?
+            .label(*name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
+        chart.draw_series(points.iter().map(|point| Circle::new(*point, 3, colour.filled())))?;
+    }
+    chart
+        .configure_series_labels()
+        .position(legend)
+        .background_style(WHITE.mix(0.8))
+        .border_style(GRID)
+        .label_font((FONT, 13, &INK))
+        .draw()?;
+    Ok(())
+}
+
+fn epoch_times(area: &Area<'_>, history: &[EpochMetrics]) -> Drawn {
+    let seconds: Vec<f64> = history.iter().map(|metrics| metrics.seconds).collect();
+    let heights = spread(seconds.iter().copied());
+    let decimals = decimals(&heights);
+    let label = format!("{} epochs", seconds.len());
+    let labels = [label.as_str()];
+    let mut chart = ChartBuilder::on(area)
+        .caption("Time of an epoch, s", (FONT, 18, &INK))
+        .margin(12)
+        .x_label_area_size(30)
+        .y_label_area_size(52)
+        .build_cartesian_2d(labels[..].into_segmented(), heights.start as f32..heights.end as f32)?;
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .bold_line_style(GRID)
+        .light_line_style(TRANSPARENT)
+        .axis_style(INK)
+        .label_style((FONT, 13, &INK))
+        .y_label_formatter(&|y| format!("{y:.decimals$}"))
+        .draw()?;
+    let quartiles = Quartiles::new(&seconds);
+    let place = SegmentValue::CenterOf(&labels[0]);
+    chart.draw_series([Boxplot::new_vertical(place, &quartiles).width(70).style(BLUE)])?;
+    Ok(())
+}
+
+/// One bar a label, written into a file of its own.
+pub fn draw_bars(path: &Path, title: &str, bars: &[(String, f64)]) -> Outcome {
+    draw(path, (480, 380), |area| {
+        let labels: Vec<&str> = bars.iter().map(|(label, _)| label.as_str()).collect();
+        let top = bars.iter().map(|(_, value)| *value).fold(0.0, f64::max);
+        let heights = 0.0..if top > 0.0 { 1.15 * top } else { 1.0 };
+        let decimals = decimals(&heights);
+        let mut chart = ChartBuilder::on(area)
+            .caption(title, (FONT, 18, &INK))
+            .margin(12)
+            .x_label_area_size(30)
+            .y_label_area_size(60)
+            .build_cartesian_2d(labels[..].into_segmented(), heights)?;
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .bold_line_style(GRID)
+            .light_line_style(TRANSPARENT)
+            .axis_style(INK)
+            .label_style((FONT, 13, &INK))
+            .y_label_formatter(&|y| format!("{y:.decimals$}"))
+            .draw()?;
+        let data = labels.iter().zip(bars).map(|(label, (_, value))| (label, *value));
+        chart.draw_series(
+            Histogram::vertical(&chart).style(BLUE.filled()).margin(60).data(data),
+        )?;
+        chart.draw_series(labels.iter().zip(bars).map(|(label, (_, value))| {
+            let place = (SegmentValue::CenterOf(label), *value);
+            EmptyElement::at(place) + Text::new(significant(*value), (-14, -16), (FONT, 14))
+        }))?;
+        Ok(())
+    })
+}
+
+/// What shows all `values`, with some room, and never nothing.
+fn spread(values: impl Iterator<Item = f64>) -> Range<f64> {
+    let (low, high) = values
+        .filter(|value| value.is_finite())
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
+    if low > high {
+        return 0.0..1.0;
+    }
+    let room = (0.08 * (high - low)).max(0.01 * high.abs()).max(1e-6);
+    low - room..high + room
+}
+
+/// How many digits behind the point tell the marks of an axis apart.
+fn decimals(range: &Range<f64>) -> usize {
+    let step = (range.end - range.start) / 10.0;
+    (-step.log10().floor()).clamp(0.0, 6.0) as usize
+}
+
+/// About three digits.
+pub fn significant(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        v if v >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}

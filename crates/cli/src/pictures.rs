@@ -1,0 +1,66 @@
+//! Image files, brought to what a model takes.
+
+use std::path::Path;
+
+use cupola::data::ImageDataset;
+use cupola::train::Description;
+use image::imageops::FilterType;
+use image::{DynamicImage, ImageFormat, ImageReader};
+
+use crate::failure::{Failure, Outcome};
+
+/// The image at `path`, grey or in colour as the model takes it; of another size an error, unless
+/// it may be scaled.
+pub fn read(path: &Path, model: &Description, resize: bool) -> Outcome<Vec<u8>> {
+    let failed = |detail: String| Failure::new(format!("{}: {detail}", path.display()));
+    let reader = ImageReader::open(path)
+        .and_then(ImageReader::with_guessed_format)
+        .map_err(|cause| failed(format!("cannot be read: {cause}")))?;
+    if !matches!(reader.format(), Some(ImageFormat::Png | ImageFormat::Jpeg)) {
+        return Err(failed("is neither PNG nor JPEG".to_owned()));
+    }
+    let picture = reader.decode().map_err(|cause| failed(format!("is damaged: {cause}")))?;
+    let side = u32::try_from(model.side).map_err(|cause| failed(cause.to_string()))?;
+    let (width, height) = (picture.width(), picture.height());
+    let picture = match (width, height) == (side, side) {
+        true => picture,
+        false if resize => picture.resize_exact(side, side, FilterType::Triangle),
+        false => {
+            return Err(failed(format!(
+                "is {width}×{height}, the model takes {side}×{side}; --resize scales it"
+            )));
+        }
+    };
+    let picture = on_black(picture);
+    match model.channels {
+        1 => Ok(picture.to_luma8().into_raw()),
+        3 => Ok(picture.to_rgb8().into_raw()),
+        channels => Err(failed(format!("the model takes {channels} channels, not 1 or 3"))),
+    }
+}
+
+/// What is transparent shows black, the ground of the sets of digits.
+fn on_black(picture: DynamicImage) -> DynamicImage {
+    if !picture.color().has_alpha() {
+        return picture;
+    }
+    let mut pixels = picture.to_rgba8();
+    for pixel in pixels.pixels_mut() {
+        let [red, green, blue, alpha] = pixel.0;
+        let over = |value: u8| (u16::from(value) * u16::from(alpha) / 255) as u8;
+        pixel.0 = [over(red), over(green), over(blue), 255];
+    }
+    DynamicImage::ImageRgba8(pixels)
+}
+
+/// The images at `paths` as a set at the model's scale, with no labels worth the name.
+pub fn set(paths: &[impl AsRef<Path>], model: &Description, resize: bool) -> Outcome<ImageDataset> {
+    let mut pixels = Vec::new();
+    for path in paths {
+        pixels.extend(read(path.as_ref(), model, resize)?);
+    }
+    let shape = [model.side, model.side, model.channels];
+    let labels = vec![0; paths.len()];
+    let set = ImageDataset::new("images", pixels, shape, labels, model.classes.clone())?;
+    Ok(set.normalized(model.normalization()?)?)
+}

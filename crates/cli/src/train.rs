@@ -1,0 +1,142 @@
+//! `cupola train`.
+
+mod folder;
+mod plan;
+mod progress;
+
+use cupola::data::Dataset;
+use cupola::device::{Stream, with_stream};
+use cupola::nn::Module;
+use cupola::train::{
+    EpochMetrics, METRICS_FILE, MODEL_FILE, STATE_FILE, Stop, Tally, Trainer, Until,
+};
+use serde::Serialize;
+
+use crate::args::TrainArgs;
+use crate::failure::{Failure, Outcome};
+use crate::output::{Output, bar};
+use crate::{data, figures, interrupt};
+use folder::RunFolder;
+use plan::Plan;
+use progress::Progress;
+
+/// What `--json` gets.
+#[derive(Serialize)]
+struct Report<'a> {
+    dataset: &'a str,
+    device: String,
+    seed: u64,
+    parameters: usize,
+    epochs: &'a [EpochMetrics],
+    test_accuracy: f64,
+}
+
+pub fn run(args: &TrainArgs) -> Outcome {
+    with_stream(Stream::of(args.device), || train(args))
+}
+
+fn train(args: &TrainArgs) -> Outcome {
+    let plan = Plan::new(args)?;
+    let output = Output::new(args.json.as_deref())?;
+    let folder = RunFolder::open(args, plan.dataset.name())?;
+    let stop = interrupt::flag();
+    let (images, test) = data::load(plan.dataset, args.data_dir.as_deref())?;
+    let [height, width, channels] = images.shape();
+    let dataset = plan.dataset.name();
+    let mut trainer = plan.trainer(&images)?;
+    let parameters = trainer.model().network.num_parameters();
+    let settings = trainer.settings().clone();
+    output.line(format!(
+        "{dataset}: {} images to train and validate with, {} to test with, {height}×{width}×\
+         {channels}, {} classes",
+        images.len(),
+        test.len(),
+        images.classes().len()
+    ));
+    output.line(format!(
+        "{parameters} parameters, {} at {}, batches of {}, seed {}, on {}",
+        settings.optimizer, settings.learning_rate, settings.batch_size, settings.seed, args.device
+    ));
+    output.line(match trainer.steps() {
+        0 => format!("the run is kept in {}", folder.path().display()),
+        steps => format!("going on after step {steps}, in {}", folder.path().display()),
+    });
+
+    let until = Until { steps: args.steps.map(|steps| steps as u64), stop: Some(stop) };
+    let mut progress = Progress::new(&output, settings.epochs, trainer.history());
+    let ended = trainer.run(folder.path(), until, &mut |event| progress.report(event));
+    progress.clear();
+    let resume = format!("cupola train --resume {}", folder.path().display());
+    match ended.map_err(|error| explain(error, &folder))? {
+        Stop::Flag => {
+            draw(&trainer, &folder)?;
+            return Err(Failure::interrupted(format!(
+                "interrupted after step {}, which is saved; go on with: {resume}",
+                trainer.steps()
+            )));
+        }
+        Stop::Steps => {
+            let steps = trainer.steps();
+            output.line(format!("stopped after step {steps}; go on with: {resume}"));
+        }
+        Stop::Done => {}
+    }
+    draw(&trainer, &folder)?;
+
+    let found = test_with_bar(&trainer, &test)?;
+    output.line(format!(
+        "test accuracy {:.2} % ({} of {} images), loss {:.4}",
+        100.0 * found.accuracy(),
+        found.correct,
+        found.images,
+        found.mean_loss()
+    ));
+    let mut files = vec![MODEL_FILE, STATE_FILE, METRICS_FILE];
+    if !trainer.history().is_empty() {
+        files.extend(figures::OF_A_RUN);
+    }
+    output.line(format!("{} holds {}", folder.path().display(), files.join(", ")));
+    output.json(&Report {
+        dataset,
+        device: args.device.to_string(),
+        seed: settings.seed,
+        parameters,
+        epochs: trainer.history(),
+        test_accuracy: found.accuracy(),
+    })
+}
+
+fn draw(trainer: &Trainer, folder: &RunFolder) -> Outcome {
+    match trainer.history() {
+        [] => Ok(()),
+        history => figures::draw_run(folder.path(), history),
+    }
+}
+
+fn test_with_bar(trainer: &Trainer, test: &cupola::data::ImageDataset) -> Outcome<Tally> {
+    let stop = interrupt::flag();
+    let bar = bar(test.len() as u64, "testing {wide_bar} {pos}/{len}");
+    let found = trainer.test(test, |tally| {
+        bar.set_position(tally.images);
+        !stop.load(std::sync::atomic::Ordering::Relaxed)
+    });
+    bar.finish_and_clear();
+    found?.ok_or_else(|| Failure::interrupted("interrupted while testing; the run is saved"))
+}
+
+/// What the user can do about a run that failed.
+fn explain(error: cupola::Error, folder: &RunFolder) -> Failure {
+    let diverged = matches!(&error, cupola::Error::User(text) if text.contains("loss is"));
+    let failure = Failure::from(error);
+    let failure = match diverged {
+        true => failure.hint("a smaller --lr may help"),
+        false => failure,
+    };
+    match folder.path().join(STATE_FILE).is_file() {
+        true => failure.hint(format!(
+            "the last good checkpoint is in {}",
+            folder.path().display()
+        )),
+        false => failure.hint("nothing had been saved yet"),
+    }
+}

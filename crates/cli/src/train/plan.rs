@@ -1,0 +1,85 @@
+//! What to train, from the flags and from the run that is resumed.
+
+use cupola::data::ImageDataset;
+use cupola::train::{Checkpoint, Settings, Trainer};
+
+use crate::args::{DatasetName, TrainArgs};
+use crate::failure::{Failure, Outcome};
+
+/// A training that the flags ask for.
+pub struct Plan {
+    pub dataset: DatasetName,
+    settings: Settings,
+    checkpoint: Option<Checkpoint>,
+}
+
+impl Plan {
+    pub fn new(args: &TrainArgs) -> Outcome<Self> {
+        match &args.resume {
+            None => Ok(Self {
+                dataset: args.dataset.unwrap_or(DatasetName::Digits),
+                settings: settings(args),
+                checkpoint: None,
+            }),
+            Some(folder) => {
+                let checkpoint = Checkpoint::read(folder)
+                    .map_err(|error| Failure::new(format!("--resume: {error}")))?;
+                Self::resumed(args, checkpoint)
+            }
+        }
+    }
+
+    /// Every flag that is given must say what the run was started with; `--epochs` may say more.
+    fn resumed(args: &TrainArgs, checkpoint: Checkpoint) -> Outcome<Self> {
+        let saved = checkpoint.settings();
+        let name = checkpoint.description().dataset.clone();
+        let Some(dataset) = DatasetName::from_name(&name) else {
+            return Err(Failure::new(format!("--resume: the run is of the unknown set '{name}'")));
+        };
+        agree("--dataset", args.dataset.map(DatasetName::name), dataset.name())?;
+        agree("--batch-size", args.batch_size, saved.batch_size)?;
+        agree("--lr", args.lr, saved.learning_rate)?;
+        agree("--optimizer", args.optimizer.as_deref(), saved.optimizer.as_str())?;
+        agree("--seed", args.seed, saved.seed)?;
+        let mut settings = saved.clone();
+        settings.epochs = args.epochs.unwrap_or(saved.epochs);
+        if settings.epochs < checkpoint.epochs_done() {
+            return Err(Failure::usage(format!(
+                "--epochs {}: that is the total, and the run to resume has done {} already",
+                settings.epochs,
+                checkpoint.epochs_done()
+            )));
+        }
+        Ok(Self { dataset, settings, checkpoint: Some(checkpoint) })
+    }
+
+    pub fn trainer(self, images: &ImageDataset) -> Outcome<Trainer> {
+        let epochs = self.settings.epochs;
+        Ok(match self.checkpoint {
+            None => Trainer::new(self.settings, images)?,
+            Some(checkpoint) => Trainer::resume(checkpoint, images, epochs)
+                .map_err(|error| Failure::new(format!("--resume: {error}")))?,
+        })
+    }
+}
+
+fn settings(args: &TrainArgs) -> Settings {
+    let usual = Settings::default();
+    Settings {
+        epochs: args.epochs.unwrap_or(usual.epochs),
+        batch_size: args.batch_size.unwrap_or(usual.batch_size),
+        learning_rate: args.lr.unwrap_or(usual.learning_rate),
+        optimizer: args.optimizer.clone().unwrap_or(usual.optimizer),
+        seed: args.seed.unwrap_or(usual.seed),
+    }
+}
+
+fn agree<T: PartialEq + std::fmt::Display>(flag: &str, given: Option<T>, saved: T) -> Outcome {
+    match given {
+        Some(given) if given != saved => Err(Failure::usage(format!(
+            "{flag} {given}: the run to resume was started with {saved}; leave {flag} out, or \
+             start a new run"
+        ))),
+        _ => Ok(()),
+    }
+}
