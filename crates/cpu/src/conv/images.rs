@@ -6,11 +6,12 @@
 
 use std::ops::Range;
 
+use super::runs::Runs;
 use super::shape::Taps;
 use super::weights::Weights;
 use super::{Epilogue, Shape};
 use crate::simd::{
-    Element, Isa, MAX_VECTORS, Out, Run, Scratch, Tile, TileFn, Tiled, Transpose, even_parts,
+    Element, Isa, MAX_VECTORS, Out, Scratch, Tile, TileFn, Tiled, Transpose, even_parts,
 };
 use crate::threads::parallel_for;
 
@@ -141,7 +142,7 @@ impl<A: Tiled> Task<'_, A> {
         for piece in even_parts(end - start, most) {
             let positions = at..at + piece;
             at += piece;
-            runs.build(self.plan, s, positions.clone(), origin);
+            runs.build(s, &self.plan.tables, self.plan.merge, positions.clone(), origin);
             self.multiply(w, &lanes, &runs, &mut sums);
             self.store(&sums, positions, out, epilogue);
         }
@@ -275,75 +276,5 @@ impl<A: Tiled> Task<'_, A> {
         if let Some(f) = epilogue {
             self.images.clone().for_each(|n| f(range(n)));
         }
-    }
-}
-
-/// What every position of a piece reads.
-#[derive(Default)]
-struct Runs {
-    runs: Vec<Run>,
-    ends: Vec<usize>,
-    /// Tap and input, over all axes but the last.
-    outer: Vec<(usize, usize)>,
-}
-
-impl Runs {
-    fn build(&mut self, plan: &Images, s: &Shape, positions: Range<usize>, origin: usize) {
-        self.runs.clear();
-        self.ends.clear();
-        let last = s.axes.len() - 1;
-        let inner = &s.axes[last];
-        let channels = s.groups * s.c_in;
-        for position in positions.clone() {
-            let column = position % inner.output;
-            if column == 0 || position == positions.start {
-                self.outer(plan, s, position / inner.output);
-            }
-            let taps = plan.tables[last][column];
-            if taps.count > 0 {
-                for &(tap, input) in &self.outer {
-                    let tap = tap * inner.taps + taps.first_tap;
-                    let input = input * inner.input + taps.first_input - origin;
-                    if plan.merge {
-                        let len = taps.count * s.c_in;
-                        self.runs.push(Run { a: tap * s.c_in, b: input * channels, len });
-                        continue;
-                    }
-                    for i in 0..taps.count {
-                        let a = (tap + i * inner.tap_step()) * s.c_in;
-                        let b = (input + i * inner.input_step()) * channels;
-                        self.runs.push(Run { a, b, len: s.c_in });
-                    }
-                }
-            }
-            self.ends.push(self.runs.len());
-        }
-    }
-
-    fn outer(&mut self, plan: &Images, s: &Shape, mut row: usize) {
-        self.outer.clear();
-        self.outer.push((0, 0));
-        let (mut taps_below, mut inputs_below) = (1, 1);
-        for (d, axis) in s.axes.iter().enumerate().rev().skip(1) {
-            let taps = plan.tables[d][row % axis.output];
-            row /= axis.output;
-            let inner = self.outer.len();
-            for i in 0..taps.count {
-                let tap = (taps.first_tap + i * axis.tap_step()) * taps_below;
-                let input = (taps.first_input + i * axis.input_step()) * inputs_below;
-                for k in 0..inner {
-                    let below = self.outer[k];
-                    self.outer.push((tap + below.0, input + below.1));
-                }
-            }
-            self.outer.drain(..inner);
-            taps_below *= axis.taps;
-            inputs_below *= axis.input;
-        }
-    }
-
-    fn each(&self) -> impl Iterator<Item = &[Run]> {
-        let mut start = 0;
-        self.ends.iter().map(move |&end| &self.runs[std::mem::replace(&mut start, end)..end])
     }
 }

@@ -4,9 +4,11 @@
 //! `[out_channels, kernel.., in_channels / groups]`, y `[batch, output.., out_channels]`.
 
 mod channels;
+mod depthwise;
 mod dy;
 mod images;
 mod pad;
+mod runs;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -18,6 +20,7 @@ use std::ops::Range;
 use crate::simd::{Element, Isa, Out, Tiled};
 
 use channels::Channels;
+use depthwise::Depthwise;
 use images::Images;
 use shape::{Axis, Shape};
 use weights::Weights;
@@ -106,7 +109,13 @@ pub fn conv<T: Element>(
         return;
     }
     match role {
-        Role::WeightGrad => weight_grad::weight_grad(&Shape::forward(p), a, b, out, epilogue),
+        Role::WeightGrad => {
+            let s = Shape::forward(p);
+            match Depthwise::new(&s, Isa::best()) {
+                Some(plan) => plan.weight_grad(&s, a, b, out, epilogue),
+                None => weight_grad::weight_grad(&s, a, b, out, epilogue),
+            }
+        }
         _ => PackedConv::new(p, role, b).run(a, out, epilogue),
     }
 }
@@ -124,6 +133,8 @@ pub struct PackedConv<T: Element> {
 enum Path {
     Images(Images),
     Channels(Channels),
+    /// Channels too, where each is a group of its own.
+    Depthwise(Depthwise),
 }
 
 impl<T: Element> PackedConv<T> {
@@ -140,6 +151,7 @@ impl<T: Element> PackedConv<T> {
         let widths = match &path {
             Path::Images(plan) => plan.widths(),
             Path::Channels(plan) => plan.widths(),
+            Path::Depthwise(_) => vec![1],
         };
         let weights = Weights::pack(&shape, isa, &widths, w);
         PackedConv { shape, path, weights, lens }
@@ -154,12 +166,16 @@ impl<T: Element> PackedConv<T> {
         match &self.path {
             Path::Images(plan) => plan.run(&self.shape, x, &self.weights, out, epilogue),
             Path::Channels(plan) => plan.run(&self.shape, x, &self.weights, out, epilogue),
+            Path::Depthwise(plan) => plan.run(&self.shape, x, &self.weights, out, epilogue),
         }
     }
 }
 
 impl Path {
     fn new<A: Tiled>(s: &Shape, isa: Isa) -> Path {
+        if let Some(plan) = Depthwise::new(s, isa) {
+            return Path::Depthwise(plan);
+        }
         let (images, channels) = (Images::new::<A>(s, isa), Channels::new::<A>(s, isa));
         #[cfg(test)]
         match tests::FORCED.get() {

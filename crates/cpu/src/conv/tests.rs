@@ -212,6 +212,9 @@ fn depthwise_and_zero_channels() {
     check_all(&case(p.clone(), &mut rng));
     p.out_channels = 48;
     check_all(&case(p, &mut rng));
+    let mut p = problem(2, 19, 19, &[5, 9], 3);
+    (p.groups, p.stride, p.output, p.flip) = (19, vec![2, 2], vec![3, 5], true);
+    check_all(&case(p, &mut rng));
     let mut p = problem(2, 0, 4, &[3, 3], 3);
     check_all(&case(p.clone(), &mut rng));
     (p.in_channels, p.out_channels) = (4, 0);
