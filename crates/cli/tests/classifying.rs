@@ -1,0 +1,81 @@
+//! `cupola classify`, on images and on data sets.
+
+mod common;
+
+use std::fs;
+
+use common::{Place, Ran, TESTS, cut};
+use image::{GrayImage, RgbaImage};
+
+fn trained() -> Place {
+    let place = Place::new();
+    place.train("--steps 1 --out run").good();
+    GrayImage::from_pixel(28, 28, image::Luma([90])).save(place.path("grey.png")).unwrap();
+    RgbaImage::from_pixel(28, 28, image::Rgba([200, 10, 90, 128]))
+        .save(place.path("colour.png"))
+        .unwrap();
+    GrayImage::from_pixel(40, 30, image::Luma([90])).save(place.path("large.jpg")).unwrap();
+    place
+}
+
+#[test]
+fn images_get_a_label_and_a_probability() {
+    let place = trained();
+    let ran = place.run("classify run grey.png colour.png --json out.json").good();
+    assert!(ran.out.contains("grey.png") && ran.out.contains('%'), "{}", ran.out);
+    let found: serde_json::Value = serde_json::from_slice(&place.read("out.json")).unwrap();
+    assert_eq!(found.as_array().unwrap().len(), 2);
+    assert_eq!(found[0]["image"], "grey.png");
+    let probability = found[0]["probability"].as_f64().unwrap();
+    assert!((0.1..=1.0).contains(&probability), "the likeliest of ten: {probability}");
+
+    place.run("classify run large.jpg").bad(1, &["large.jpg", "40×30", "28×28", "--resize"]);
+    place.run("classify run large.jpg --resize").good();
+}
+
+#[test]
+fn a_data_set_gets_an_accuracy_and_a_confusion_matrix() {
+    let place = trained();
+    let ran = place.run("classify run --dataset mnist --data-dir data --json -").good();
+    let found: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert!(ran.err.contains("accuracy"), "{}", ran.err);
+    assert_eq!(found["images"], TESTS);
+    let rows = found["confusion"].as_array().unwrap();
+    let counts = rows.iter().flat_map(|row| row.as_array().unwrap());
+    let (mut all, mut diagonal) = (0, 0);
+    for (index, count) in counts.enumerate() {
+        all += count.as_u64().unwrap();
+        diagonal += if index % 11 == 0 { count.as_u64().unwrap() } else { 0 };
+    }
+    assert_eq!(all, TESTS as u64);
+    let accuracy = found["accuracy"].as_f64().unwrap();
+    assert!((accuracy - diagonal as f64 / TESTS as f64).abs() < 1e-12);
+}
+
+#[test]
+fn what_cannot_be_classified() {
+    let place = trained();
+    place.run("classify nothing grey.png").bad(1, &["nothing", "model.safetensors"]);
+    place.run("classify run nowhere.png").bad(1, &["nowhere.png"]);
+    fs::write(place.path("text.png"), "no picture").unwrap();
+    place.run("classify run text.png").bad(1, &["text.png", "neither PNG nor JPEG"]);
+    let whole = fs::read(place.path("grey.png")).unwrap();
+    fs::write(place.path("short.png"), &whole[..whole.len() / 2]).unwrap();
+    place.run("classify run short.png").bad(1, &["short.png", "damaged"]);
+    place.run("classify run grey.png --dataset mnist").bad(2, &["--dataset"]);
+    place.run("classify run grey.png --data-dir data").bad(2, &["--dataset"]);
+    let model = place.path("run/model.safetensors");
+    cut(&model, 5000);
+    place.run("classify run grey.png").bad(1, &["model.safetensors"]);
+}
+
+#[test]
+fn devices_are_listed() {
+    let place = Place::new();
+    let mut command = place.command();
+    command.args(["devices", "--json", "devices.json"]);
+    let ran = Ran::of(command).good();
+    assert!(ran.out.contains("cpu"), "{}", ran.out);
+    let found: serde_json::Value = serde_json::from_slice(&place.read("devices.json")).unwrap();
+    assert_eq!(found[0]["device"], "cpu");
+}
