@@ -154,10 +154,8 @@ fn training_steps(
 
 fn batched(network: &ConvNet, test: &ImageDataset, tick: impl Fn()) -> Outcome<Vec<Duration>> {
     let indices: Vec<usize> = (0..CLASSIFIED).map(|index| index % test.len()).collect();
-    let batches: Vec<Array> = indices
-        .chunks(BATCH)
-        .map(|chunk| Ok(test.get_batch(chunk)?.0))
-        .collect::<Outcome<_>>()?;
+    let batches: Vec<Array> =
+        indices.chunks(BATCH).map(|chunk| Ok(test.get_batch(chunk)?.0)).collect::<Outcome<_>>()?;
     let mut times = Vec::with_capacity(PASSES);
     for _ in 0..PASSES {
         let began = Instant::now();
@@ -205,8 +203,7 @@ fn quantile(times: &[Duration], at: f64) -> Duration {
 }
 
 fn table(results: &[Measured]) -> Table {
-    let heading =
-        ["device", "epoch, s", "step, ms", "min–max", "10,000, ms", "one, µs", "p95, µs"];
+    let heading = ["device", "epoch, s", "step, ms", "min–max", "10,000, ms", "one, µs", "p95, µs"];
     let mut table = Table::new(&heading);
     for result in results {
         let step = &result.train_step_ms;

@@ -149,11 +149,7 @@ fn show(confusion: &[Vec<u64>], classes: &[String], output: &Output) {
 }
 
 /// The likeliest class of each image, and how likely it is.
-fn predict(
-    model: &Model,
-    images: &ImageDataset,
-    each: impl Fn(u64),
-) -> Outcome<Vec<(usize, f32)>> {
+fn predict(model: &Model, images: &ImageDataset, each: impl Fn(u64)) -> Outcome<Vec<(usize, f32)>> {
     let stop = interrupt::flag();
     let loader = DataLoader::builder(images.clone()).batch_size(BATCH).workers(1).build()?;
     let mut found = Vec::with_capacity(images.len());

@@ -15,10 +15,7 @@ const DEFAULT_FOLDER: &str = "data";
 const DIGITS_SEED: u64 = 0;
 
 /// The training and the test images of a set.
-pub fn load(
-    dataset: DatasetName,
-    folder: Option<&Path>,
-) -> Outcome<(ImageDataset, ImageDataset)> {
+pub fn load(dataset: DatasetName, folder: Option<&Path>) -> Outcome<(ImageDataset, ImageDataset)> {
     let Some(published) = dataset.published() else {
         if let Some(folder) = folder {
             return Err(Failure::usage(format!(

@@ -63,10 +63,8 @@ fn curves(area: &Area<'_>, history: &[EpochMetrics]) -> Drawn {
         curve("validation", ORANGE, |m| 100.0 * m.val_accuracy),
     ];
     panel(&left, "Accuracy, %", &accuracy, SeriesLabelPosition::LowerRight)?;
-    let loss = [
-        curve("training", BLUE, |m| m.train_loss),
-        curve("validation", ORANGE, |m| m.val_loss),
-    ];
+    let loss =
+        [curve("training", BLUE, |m| m.train_loss), curve("validation", ORANGE, |m| m.val_loss)];
     panel(&right, "Loss", &loss, SeriesLabelPosition::UpperRight)
 }
 
@@ -126,7 +124,10 @@ fn epoch_times(area: &Area<'_>, history: &[EpochMetrics]) -> Drawn {
         .margin(12)
         .x_label_area_size(30)
         .y_label_area_size(52)
-        .build_cartesian_2d(labels[..].into_segmented(), heights.start as f32..heights.end as f32)?;
+        .build_cartesian_2d(
+            labels[..].into_segmented(),
+            heights.start as f32..heights.end as f32,
+        )?;
     chart
         .configure_mesh()
         .disable_x_mesh()
@@ -165,9 +166,8 @@ pub fn draw_bars(path: &Path, title: &str, bars: &[(String, f64)]) -> Outcome {
             .y_label_formatter(&|y| format!("{y:.decimals$}"))
             .draw()?;
         let data = labels.iter().zip(bars).map(|(label, (_, value))| (label, *value));
-        chart.draw_series(
-            Histogram::vertical(&chart).style(BLUE.filled()).margin(60).data(data),
-        )?;
+        chart
+            .draw_series(Histogram::vertical(&chart).style(BLUE.filled()).margin(60).data(data))?;
         chart.draw_series(labels.iter().zip(bars).map(|(label, (_, value))| {
             let place = (SegmentValue::CenterOf(label), *value);
             EmptyElement::at(place) + Text::new(significant(*value), (-14, -16), (FONT, 14))
@@ -201,5 +201,54 @@ pub fn significant(value: f64) -> String {
         v if v >= 10.0 => format!("{value:.1}"),
         v if v >= 1.0 => format!("{value:.2}"),
         _ => format!("{value:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history(epochs: usize) -> Vec<EpochMetrics> {
+        let epoch = |number: usize| {
+            let loss = 1.0 / (number + 1) as f64;
+            EpochMetrics {
+                train_loss: loss,
+                train_accuracy: 1.0 - 0.2 * loss,
+                val_loss: 0.9 * loss,
+                val_accuracy: 1.0 - 0.1 * loss,
+                seconds: 20.0 + loss,
+            }
+        };
+        (0..epochs).map(epoch).collect()
+    }
+
+    #[test]
+    fn every_history_has_its_figures() {
+        let folder = tempfile::tempdir().unwrap();
+        for epochs in [1, 2, 30] {
+            draw_run(folder.path(), &history(epochs)).unwrap();
+            for file in OF_A_RUN {
+                let text = std::fs::read_to_string(folder.path().join(file)).unwrap();
+                assert!(text.starts_with("<svg") && text.trim_end().ends_with("</svg>"), "{file}");
+                assert!(!text.contains("NaN"), "{file}");
+            }
+        }
+        let curves = std::fs::read_to_string(folder.path().join(CURVES)).unwrap();
+        for word in ["Accuracy", "Loss", "training", "validation", "epoch"] {
+            assert!(curves.contains(word), "no {word}");
+        }
+    }
+
+    #[test]
+    fn a_bar_a_device() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bars.svg");
+        for bars in
+            [vec![("cpu".to_owned(), 71.5)], vec![("cpu".to_owned(), 0.0), ("x".to_owned(), 2.0)]]
+        {
+            draw_bars(&path, "Training, ms a step", &bars).unwrap();
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(text.contains("cpu") && text.contains("ms a step"), "{text}");
+        }
     }
 }

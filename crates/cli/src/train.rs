@@ -133,10 +133,7 @@ fn explain(error: cupola::Error, folder: &RunFolder) -> Failure {
         false => failure,
     };
     match folder.path().join(STATE_FILE).is_file() {
-        true => failure.hint(format!(
-            "the last good checkpoint is in {}",
-            folder.path().display()
-        )),
+        true => failure.hint(format!("the last good checkpoint is in {}", folder.path().display())),
         false => failure.hint("nothing had been saved yet"),
     }
 }

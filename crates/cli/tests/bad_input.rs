@@ -121,8 +121,11 @@ fn what_cannot_be_resumed() {
     place.train("--resume run --lr 0.001 --seed 0 --batch-size 8 --optimizer adam").good();
     // Other images under the same name.
     let other = Place::new();
-    fs::write(other.file("train", "images", 3), idx(&[IMAGES, SIDE, SIDE], &[9; IMAGES * SIDE * SIDE]))
-        .unwrap();
+    fs::write(
+        other.file("train", "images", 3),
+        idx(&[IMAGES, SIDE, SIDE], &[9; IMAGES * SIDE * SIDE]),
+    )
+    .unwrap();
     let run = place.text("run");
     other.train(&format!("--resume {run} --epochs 2")).bad(1, &["state.safetensors", "images"]);
 
@@ -150,7 +153,11 @@ fn a_state_of_another_network() {
         safetensors::save(&path, tensors, metadata).unwrap();
         place.train("--resume run").bad(1, words);
     };
-    try_it(&tensors, &change("article-convnet", "perceptron"), &["state.safetensors", "perceptron"]);
+    try_it(
+        &tensors,
+        &change("article-convnet", "perceptron"),
+        &["state.safetensors", "perceptron"],
+    );
     try_it(&tensors, &change("cupola-training-1", "other"), &["state.safetensors", "other"]);
     try_it(&tensors, &change("\"side\":28", "\"side\":7"), &["state.safetensors", "side 7"]);
     let batch = "\"batch\":1";
@@ -169,10 +176,9 @@ fn a_state_of_another_network() {
 #[test]
 fn a_loss_that_is_not_a_number_leaves_the_checkpoint() {
     let place = Place::new();
-    place.train("--epochs 1 --lr 1e20 --optimizer sgd --out wild").bad(
-        1,
-        &["loss is", "step", "learning rate", "--lr"],
-    );
+    place
+        .train("--epochs 1 --lr 1e20 --optimizer sgd --out wild")
+        .bad(1, &["loss is", "step", "learning rate", "--lr"]);
     assert!(!place.path("wild").exists());
 }
 

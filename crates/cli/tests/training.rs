@@ -35,8 +35,7 @@ fn a_run_leaves_model_state_metrics_and_figures() {
     let accuracy = report["test_accuracy"].as_f64().unwrap();
     assert!((0.0..=1.0).contains(&accuracy));
 
-    let (_, metadata) =
-        cupola::io::safetensors::load(place.path("run/model.safetensors")).unwrap();
+    let (_, metadata) = cupola::io::safetensors::load(place.path("run/model.safetensors")).unwrap();
     let names: Vec<&str> = metadata.keys().map(String::as_str).collect();
     let all = ["architecture", "channels", "classes", "dataset", "mean", "side", "std"];
     assert_eq!(names, all);
@@ -101,7 +100,10 @@ fn runs_without_a_folder_get_one_each() {
     let place = Place::new();
     place.train("--steps 1").good();
     place.train("--steps 1").good();
-    assert_eq!(place.read("runs/mnist/model.safetensors"), place.read("runs/mnist-2/model.safetensors"));
+    assert_eq!(
+        place.read("runs/mnist/model.safetensors"),
+        place.read("runs/mnist-2/model.safetensors")
+    );
 }
 
 #[cfg(unix)]

@@ -149,7 +149,8 @@ pub fn idx(shape: &[usize], values: &[u8]) -> Vec<u8> {
 fn drawn(count: usize, seed: u64) -> (Vec<u8>, Vec<u8>) {
     let mut state = seed;
     let mut random = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize
     };
     let labels: Vec<u8> = (0..count).map(|index| (index % 10) as u8).collect();

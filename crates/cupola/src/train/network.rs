@@ -60,9 +60,8 @@ impl ConvNet {
                 ),
             ));
         }
-        let conv = |inputs, outputs| -> Result<Conv2d> {
-            Ok(Conv2d::new(inputs, outputs, 5)?.padding(2))
-        };
+        let conv =
+            |inputs, outputs| -> Result<Conv2d> { Ok(Conv2d::new(inputs, outputs, 5)?.padding(2)) };
         let features = 100 * (side / 8) * (side / 8);
         Ok(Self {
             conv1: conv(channels, 20)?,

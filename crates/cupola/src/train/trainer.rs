@@ -9,8 +9,8 @@ use cupola_core::{Array, Error, Result, generator};
 use super::checkpoint::{Position, Record};
 use super::metrics::count_correct;
 use super::{
-    Checkpoint, Description, EpochMetrics, Event, METRICS_FILE, MODEL_FILE, Model,
-    STATE_FILE, Settings, Stop, Tally, Until, evaluate, write_whole,
+    Checkpoint, Description, EpochMetrics, Event, METRICS_FILE, MODEL_FILE, Model, STATE_FILE,
+    Settings, Stop, Tally, Until, evaluate, write_whole,
 };
 use crate::data::{DataLoader, Dataset, ImageDataset};
 use crate::nn::{self, Layer, Module, Reduction};
@@ -276,8 +276,7 @@ impl Trainer {
             val_accuracy: found.accuracy(),
             seconds: seconds(),
         });
-        self.record.position =
-            Position { epoch: epoch + 1, step: *step, ..Position::default() };
+        self.record.position = Position { epoch: epoch + 1, step: *step, ..Position::default() };
         Ok(None)
     }
 
