@@ -1,0 +1,197 @@
+//! Running a program on one tile after the other.
+
+use cupola_core::DType;
+use half::{bf16, f16};
+
+use super::RawArgs;
+use super::copy::between;
+use super::copy::{Axis, copy, into_tile, out_of_tile};
+use super::program::{Fill, Load, LoadKind, Program, Store, StoreKind};
+
+/// A program with the memory to run it on.
+pub(crate) struct Runner<'a> {
+    program: &'a Program,
+    args: &'a RawArgs<'a>,
+    scratch: *mut u8,
+    /// A bit for each output that cannot be computed in place, because an input lies there.
+    indirect: u64,
+}
+
+impl<'a> Runner<'a> {
+    /// Prepares for tiles of up to `limit` elements, whose cut extents are at most `cuts`.
+    ///
+    /// # Safety
+    /// `args` are what the program was made for, `scratch` has the bytes that it needs, and both
+    /// stay valid while the runner is used.
+    pub unsafe fn new(
+        program: &'a Program,
+        args: &'a RawArgs<'a>,
+        scratch: *mut u8,
+        cuts: [usize; 2],
+        limit: usize,
+    ) -> Self {
+        let mut indirect = 0;
+        for store in &program.stores {
+            if let StoreKind::Direct { conflicts, .. } = &store.kind {
+                let out = args.outputs[store.output].cast_const();
+                let taken = conflicts.iter().any(|&i| args.inputs[i] == out);
+                indirect |= u64::from(taken) << (store.output % 64);
+            }
+        }
+        let runner = Runner { program, args, scratch, indirect };
+        // SAFETY: the caller vouches for the scratch memory and the arguments.
+        unsafe {
+            for &(place, at) in &program.tiles {
+                runner.set(place, scratch.add(at));
+            }
+            for fill in &program.fills {
+                match fill {
+                    Fill::Input(load) => runner.load(load, 0, cuts, limit.min(program.tile)),
+                    Fill::Scalar { scalar, place, dtype } => {
+                        let to = runner.get(*place).cast_mut();
+                        splat(*dtype, args.scalars[*scalar], to, limit.min(program.tile));
+                    }
+                }
+            }
+        }
+        runner
+    }
+
+    /// # Safety
+    /// `place` is one of the program's.
+    unsafe fn set(&self, place: u16, at: *const u8) {
+        // SAFETY: the table of places starts the scratch memory.
+        unsafe { *self.scratch.cast::<*const u8>().add(usize::from(place)) = at }
+    }
+
+    /// The address of a place.
+    ///
+    /// # Safety
+    /// `place` is one of the program's, and was set.
+    pub unsafe fn get(&self, place: u16) -> *const u8 {
+        // SAFETY: as above.
+        unsafe { *self.scratch.cast::<*const u8>().add(usize::from(place)) }
+    }
+
+    /// Runs a tile of `n` elements, which starts at these offsets of the operands.
+    ///
+    /// # Safety
+    /// The tile lies within the space that the program was made for.
+    pub unsafe fn tile(&self, offsets: &[isize], cuts: [usize; 2], n: usize) {
+        let program = self.program;
+        // SAFETY: places hold a tile's elements, or point to as many of an operand.
+        unsafe {
+            for load in &program.loads {
+                self.load(load, offsets[load.input], cuts, n);
+            }
+            for store in &program.stores {
+                if let StoreKind::Direct { place, tile, .. } = &store.kind {
+                    let at = match self.is_indirect(store.output) {
+                        true => self.scratch.add(*tile),
+                        false => self.output(store, offsets),
+                    };
+                    self.set(*place, at);
+                }
+            }
+            for step in &program.steps {
+                let [a, b, c] = step.from.map(|p| self.get(p));
+                (step.run)(self.get(step.to).cast_mut(), a, b, c, n);
+            }
+            for store in &program.stores {
+                self.store(store, offsets, cuts, n);
+            }
+        }
+    }
+
+    fn is_indirect(&self, output: usize) -> bool {
+        self.indirect >> (output % 64) & 1 == 1
+    }
+
+    /// # Safety
+    /// The offset lies within the operand.
+    unsafe fn output(&self, store: &Store, offsets: &[isize]) -> *mut u8 {
+        let offset = offsets[self.args.inputs.len() + store.output];
+        // SAFETY: the caller vouches for the offset.
+        unsafe { self.args.outputs[store.output].offset(offset * store.bytes as isize) }
+    }
+
+    /// # Safety
+    /// As [`Runner::tile`].
+    unsafe fn load(&self, load: &Load, offset: isize, cuts: [usize; 2], n: usize) {
+        // SAFETY: the caller vouches for the tile; its place holds `n` elements.
+        unsafe {
+            let from = self.args.inputs[load.input].offset(offset * load.bytes as isize);
+            match &load.kind {
+                LoadKind::Direct => self.set(load.place, from),
+                LoadKind::Gather { groups, widen, dense } => {
+                    let to = self.get(load.place).cast_mut();
+                    match widen {
+                        None => copy(load.bytes, from, to, &into_tile(groups, cuts)),
+                        Some(widen) => {
+                            let staging = self.scratch.add(self.program.staging);
+                            let mut from = from;
+                            if !dense {
+                                copy(load.bytes, from, staging, &into_tile(groups, cuts));
+                                from = staging;
+                            }
+                            widen(to, from, from, from, n);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Runner::tile`].
+    unsafe fn store(&self, store: &Store, offsets: &[isize], cuts: [usize; 2], n: usize) {
+        // SAFETY: the caller vouches for the tile.
+        unsafe {
+            let to = self.output(store, offsets);
+            match &store.kind {
+                StoreKind::Direct { place, .. } => {
+                    if self.is_indirect(store.output) {
+                        let from = self.get(*place);
+                        copy(store.bytes, from, to, &[Axis { size: n, from: 1, to: 1 }]);
+                    }
+                }
+                StoreKind::Through { input, groups } => {
+                    let offset = offsets[*input] * store.bytes as isize;
+                    let from = self.args.inputs[*input].offset(offset);
+                    copy(store.bytes, from, to, &between(groups, cuts));
+                }
+                StoreKind::Scatter { place, groups, narrow, dense } => {
+                    let mut from = self.get(*place);
+                    if let Some(narrow) = narrow {
+                        if *dense {
+                            return narrow(to, from, from, from, n);
+                        }
+                        let staging = self.scratch.add(self.program.staging);
+                        narrow(staging, from, from, from, n);
+                        from = staging;
+                    }
+                    copy(store.bytes, from, to, &out_of_tile(groups, cuts));
+                }
+            }
+        }
+    }
+}
+
+/// Fills `n` elements, as registers of `dtype` are held, with one value.
+///
+/// # Safety
+/// `to` is valid for `n` aligned elements.
+unsafe fn splat(dtype: DType, value: [u8; 8], to: *mut u8, n: usize) {
+    let [a, b, c, d, ..] = value;
+    let fill = Axis { size: n, from: 0, to: 1 };
+    let widened = match dtype {
+        DType::F16 => f16::from_ne_bytes([a, b]).to_f32().to_ne_bytes(),
+        DType::BF16 => bf16::from_ne_bytes([a, b]).to_f32().to_ne_bytes(),
+        _ => [a, b, c, d],
+    };
+    let mut element = value;
+    element[..4].copy_from_slice(&widened);
+    let element = u64::from_ne_bytes(element);
+    // SAFETY: a `u64` is aligned for every element.
+    unsafe { copy(dtype.accumulator().size(), (&raw const element).cast(), to, &[fill]) }
+}

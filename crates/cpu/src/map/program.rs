@@ -1,0 +1,448 @@
+//! A body made ready to run tile by tile: loops chosen, registers placed.
+//!
+//! A register lives at a place: a tile in scratch memory, which is reused when its value is dead,
+//! or directly in an operand's memory where that lies as the tile does.
+
+use cupola_core::plan::body::{Body, BodyOp, Reg};
+use cupola_core::{DType, Error, Result};
+use smallvec::SmallVec;
+
+use super::binary::{binary, compare, select};
+use super::cast::{cast, held, narrow, widen};
+use super::lanes::TileFn;
+use super::space::{Group, Space, Tiling, groups};
+use super::unary::unary;
+use crate::simd::Isa;
+
+/// The number of a place.
+pub(crate) type Place = u16;
+
+/// A body for tiles of one space and tiling.
+pub(crate) struct Program {
+    pub steps: Vec<Step>,
+    pub loads: Vec<Load>,
+    pub fills: Vec<Fill>,
+    pub stores: Vec<Store>,
+    /// Where the places that are tiles lie in scratch memory.
+    pub tiles: Vec<(Place, usize)>,
+    /// How many places there are.
+    pub places: usize,
+    /// The scratch memory that the program needs, with the table of places at its start.
+    pub bytes: usize,
+    /// A tile for elements of half types on their way from or to memory.
+    pub staging: usize,
+    /// How many elements a whole tile has.
+    pub tile: usize,
+    /// Where the output is that stays in its place.
+    pub result: Place,
+}
+
+/// One loop over a tile.
+pub(crate) struct Step {
+    pub run: TileFn,
+    pub to: Place,
+    pub from: [Place; 3],
+}
+
+/// How an input reaches its place for each tile.
+pub(crate) struct Load {
+    pub input: usize,
+    pub place: Place,
+    pub bytes: usize,
+    pub kind: LoadKind,
+}
+
+pub(crate) enum LoadKind {
+    /// The place is the operand's memory.
+    Direct,
+    /// Elements are gathered and, for a half type, widened.
+    Gather { groups: SmallVec<[Group; 4]>, widen: Option<TileFn>, dense: bool },
+}
+
+/// A place that holds the same elements for every tile.
+pub(crate) enum Fill {
+    Input(Load),
+    Scalar { scalar: usize, place: Place, dtype: DType },
+}
+
+/// How an output leaves.
+pub(crate) struct Store {
+    pub output: usize,
+    pub bytes: usize,
+    pub kind: StoreKind,
+}
+
+pub(crate) enum StoreKind {
+    /// Nothing to do: a step writes to `place`, which is the output's memory, or `tile` where an
+    /// input of `conflicts`, still needed by then, lies in that memory.
+    Direct { place: Place, tile: usize, conflicts: SmallVec<[usize; 4]> },
+    /// From a place; narrowed first for a half type.
+    Scatter { place: Place, groups: SmallVec<[Group; 4]>, narrow: Option<TileFn>, dense: bool },
+    /// From an input's memory.
+    Through { input: usize, groups: SmallVec<[Group; 4]> },
+}
+
+/// What is to become of a body's outputs.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Sink {
+    /// They are stored to operands, whose strides follow those of the inputs in the space.
+    Operands,
+    /// The one output stays in its place, for a reduction.
+    Place,
+}
+
+/// How many elements a tile should have, so that what is alive in it fits in half of the first
+/// cache.
+pub(crate) fn tile_size(body: &Body) -> usize {
+    const BUDGET: usize = 24 << 10;
+    if body.code.is_empty() {
+        let copies = body.inputs.iter().chain(&body.scalars).all(|d| d.accumulator() == *d);
+        return if copies { 16 << 10 } else { 4 << 10 };
+    }
+    let first = body.registers() - body.code.len();
+    let mut last = vec![0; body.registers()];
+    for (i, instr) in body.code.iter().enumerate() {
+        instr.args.iter().for_each(|&r| last[usize::from(r)] = i);
+    }
+    body.outputs.iter().for_each(|&r| last[usize::from(r)] = body.code.len());
+    let size = |r: usize| held(body.dtype_of(r as Reg)).size();
+    let widest = (0..body.code.len())
+        .map(|i| {
+            let alive = (0..=first + i).filter(|&r| last[r] >= i);
+            alive.map(size).sum::<usize>()
+        })
+        .max();
+    (BUDGET / widest.unwrap_or(1).max(1)).clamp(256, 2048) / 64 * 64
+}
+
+impl Program {
+    /// A program for the boxes of `tiling`. The space's operands are the body's inputs, then, if
+    /// the sink is operands, its outputs.
+    pub fn new(body: &Body, space: &Space, tiling: &Tiling, sink: Sink, isa: Isa) -> Result<Self> {
+        let mut build = Build::new(body, space, tiling, sink, isa)?;
+        build.place_inputs();
+        build.place_scalars();
+        for index in 0..build.steps.len() {
+            build.place_step(index);
+        }
+        build.place_outputs();
+        Ok(build.finish())
+    }
+}
+
+/// A step before its operands have places: registers stand for themselves.
+struct RegStep {
+    run: TileFn,
+    to: usize,
+    from: SmallVec<[usize; 3]>,
+}
+
+struct Build<'a> {
+    body: &'a Body,
+    space: &'a Space,
+    tiling: &'a Tiling,
+    sink: Sink,
+    isa: Isa,
+    steps: Vec<RegStep>,
+    /// The register whose value each register has: another one where a cast changes nothing.
+    root: Vec<usize>,
+    /// The last step that reads a register; beyond the steps if it is stored, `None` if dead.
+    last: Vec<Option<usize>>,
+    place: Vec<Option<Place>>,
+    /// Free tiles by element size: their places.
+    free: [Vec<Place>; 4],
+    out: Program,
+    bytes: usize,
+}
+
+/// Which of the lists of free tiles holds elements of `bytes` bytes.
+fn class(bytes: usize) -> usize {
+    bytes.trailing_zeros() as usize
+}
+
+impl<'a> Build<'a> {
+    fn new(
+        body: &'a Body,
+        space: &'a Space,
+        tiling: &'a Tiling,
+        sink: Sink,
+        isa: Isa,
+    ) -> Result<Self> {
+        let registers = body.registers();
+        let mut root: Vec<usize> = (0..registers).collect();
+        let mut steps = Vec::with_capacity(body.code.len());
+        for (i, instr) in body.code.iter().enumerate() {
+            let to = registers - body.code.len() + i;
+            let from: SmallVec<[usize; 3]> =
+                instr.args.iter().map(|&r| root[usize::from(r)]).collect();
+            let dtype = |i: usize| body.dtype_of(instr.args[i]);
+            let run = match instr.op {
+                BodyOp::Unary(op) => unary(op, dtype(0), isa),
+                BodyOp::Binary(op) => binary(op, dtype(0), isa),
+                BodyOp::Compare(op) => compare(op, dtype(0), isa),
+                BodyOp::Select(_) => Some(select(held(dtype(1)).size(), isa)),
+                BodyOp::Cast(op) => match cast(dtype(0), op.to, isa) {
+                    None => {
+                        root[to] = from[0];
+                        continue;
+                    }
+                    some => some,
+                },
+            };
+            let run = run.ok_or_else(|| Error::DType {
+                op: "map",
+                detail: format!("the CPU has no {:?} of {}", instr.op, dtype(0)),
+            })?;
+            steps.push(RegStep { run, to, from });
+        }
+        let mut build = Build {
+            body,
+            space,
+            tiling,
+            sink,
+            isa,
+            root,
+            last: vec![None; registers],
+            place: vec![None; registers],
+            free: Default::default(),
+            bytes: 0,
+            out: Program {
+                steps: Vec::new(),
+                loads: Vec::new(),
+                fills: Vec::new(),
+                stores: Vec::new(),
+                tiles: Vec::new(),
+                places: 0,
+                bytes: 0,
+                staging: 0,
+                tile: tiling.size(),
+                result: 0,
+            },
+            steps,
+        };
+        build.find_last_uses();
+        Ok(build)
+    }
+
+    fn find_last_uses(&mut self) {
+        let end = self.steps.len();
+        for (o, &reg) in self.body.outputs.iter().enumerate() {
+            if self.through(o).is_none() {
+                self.last[self.root[usize::from(reg)]] = Some(end);
+            }
+        }
+        // Backwards, so that what only dead steps read is dead.
+        let mut kept = Vec::with_capacity(end);
+        for (i, step) in self.steps.iter().enumerate().rev() {
+            let alive = self.last[step.to].is_some();
+            kept.push(alive);
+            for &r in step.from.iter().filter(|_| alive) {
+                self.last[r] = self.last[r].max(Some(i));
+            }
+        }
+        kept.reverse();
+        let mut renumber = vec![0];
+        for &k in &kept {
+            renumber.push(renumber[renumber.len() - 1] + usize::from(k));
+        }
+        self.last.iter_mut().flatten().for_each(|l| *l = renumber[*l]);
+        let mut keep = kept.iter();
+        self.steps.retain(|_| keep.next() == Some(&true));
+    }
+
+    /// The input that output `o` copies unchanged. With several outputs the order of reads and
+    /// writes would matter where one takes the memory of an input, so then there is none.
+    fn through(&self, o: usize) -> Option<usize> {
+        let reg = self.body.outputs[o];
+        let root = self.root[usize::from(reg)];
+        let copies = self.sink == Sink::Operands
+            && self.body.outputs.len() == 1
+            && root < self.body.inputs.len()
+            && self.body.inputs[root] == self.body.dtype_of(reg);
+        copies.then_some(root)
+    }
+
+    fn new_place(&mut self) -> Place {
+        self.out.places += 1;
+        (self.out.places - 1) as Place
+    }
+
+    fn reserve(&mut self, bytes: usize) -> usize {
+        let at = self.bytes;
+        self.bytes += (self.out.tile * bytes).next_multiple_of(64);
+        at
+    }
+
+    /// A tile for elements of `bytes` bytes.
+    fn tile(&mut self, bytes: usize) -> Place {
+        if let Some(place) = self.free[class(bytes)].pop() {
+            return place;
+        }
+        let at = self.reserve(bytes);
+        let place = self.new_place();
+        self.out.tiles.push((place, at));
+        place
+    }
+
+    fn held_size(&self, reg: usize) -> usize {
+        held(self.body.dtype_of(reg as Reg)).size()
+    }
+
+    fn place_inputs(&mut self) {
+        let end = self.steps.len();
+        for input in 0..self.body.inputs.len() {
+            let Some(last) = self.last[input] else { continue };
+            let dtype = self.body.inputs[input];
+            let strides = &self.space.strides[input];
+            let groups = groups(self.space, self.tiling, strides, strides);
+            let dense = is_dense(&groups);
+            let half = held(dtype) != dtype;
+            let keep = last == end && self.body.outputs.len() > 1;
+            if dense && !half && !keep && !self.is_invariant(input) {
+                let place = self.new_place();
+                self.place[input] = Some(place);
+                let kind = LoadKind::Direct;
+                self.out.loads.push(Load { input, place, bytes: dtype.size(), kind });
+                continue;
+            }
+            let place = self.tile(held(dtype).size());
+            self.place[input] = Some(place);
+            let widen = half.then(|| widen(dtype, self.isa));
+            let kind = LoadKind::Gather { groups, widen, dense };
+            let load = Load { input, place, bytes: dtype.size(), kind };
+            if self.is_invariant(input) {
+                self.out.fills.push(Fill::Input(load));
+            } else {
+                self.out.loads.push(load);
+            }
+        }
+    }
+
+    /// Whether every box holds the same elements of the input, in the same order.
+    fn is_invariant(&self, input: usize) -> bool {
+        let strides = &self.space.strides[input];
+        (0..self.space.dims.len()).all(|axis| {
+            let whole = self.tiling.extents[axis] == self.space.dims[axis];
+            strides[axis] == 0 || whole && !self.tiling.cuts.contains(&axis)
+        })
+    }
+
+    fn place_scalars(&mut self) {
+        let first = self.body.inputs.len();
+        for scalar in 0..self.body.scalars.len() {
+            if self.last[first + scalar].is_some() {
+                let dtype = self.body.scalars[scalar];
+                let place = self.tile(held(dtype).size());
+                self.place[first + scalar] = Some(place);
+                self.out.fills.push(Fill::Scalar { scalar, place, dtype });
+            }
+        }
+    }
+
+    fn place_step(&mut self, index: usize) {
+        let (to, from) = (self.steps[index].to, self.steps[index].from.clone());
+        let place = match self.direct_output(to) {
+            Some(output) => {
+                let place = self.new_place();
+                let tile = self.reserve(self.held_size(to));
+                let kind = StoreKind::Direct { place, tile, conflicts: self.conflicts(index) };
+                self.out.stores.push(Store { output, bytes: self.held_size(to), kind });
+                place
+            }
+            None => self.tile(self.held_size(to)),
+        };
+        self.place[to] = Some(place);
+        let mut places = [0; 3];
+        for (slot, &r) in places.iter_mut().zip(&from) {
+            *slot = self.place[r].unwrap_or(0);
+        }
+        self.out.steps.push(Step { run: self.steps[index].run, to: place, from: places });
+        for (i, &r) in from.iter().enumerate() {
+            let varies = r >= self.body.inputs.len() + self.body.scalars.len()
+                || r < self.body.inputs.len() && self.is_gathered(r);
+            let first_mention = !from[..i].contains(&r);
+            if self.last[r] == Some(index) && varies && first_mention {
+                let size = self.held_size(r);
+                self.free[class(size)].extend(self.place[r]);
+            }
+        }
+    }
+
+    /// Whether the input has a tile that is filled anew for each box.
+    fn is_gathered(&self, input: usize) -> bool {
+        let mut loads = self.out.loads.iter();
+        loads.any(|l| l.input == input && matches!(l.kind, LoadKind::Gather { .. }))
+    }
+
+    /// The output that register `reg` can be computed into.
+    fn direct_output(&self, reg: usize) -> Option<usize> {
+        if self.sink != Sink::Operands {
+            return None;
+        }
+        let output = self.body.outputs.iter().position(|&o| self.root[usize::from(o)] == reg)?;
+        let dtype = self.body.dtype_of(self.body.outputs[output]);
+        let strides = &self.space.strides[self.body.inputs.len() + output];
+        let dense = is_dense(&groups(self.space, self.tiling, strides, strides));
+        (dense && dtype.size() == self.held_size(reg)).then_some(output)
+    }
+
+    /// The inputs read in place by step `index` or later.
+    fn conflicts(&self, index: usize) -> SmallVec<[usize; 4]> {
+        let direct = self.out.loads.iter().filter(|l| matches!(l.kind, LoadKind::Direct));
+        direct.map(|l| l.input).filter(|&i| self.last[i] >= Some(index)).collect()
+    }
+
+    fn place_outputs(&mut self) {
+        for output in 0..self.body.outputs.len() {
+            if self.out.stores.iter().any(|s| s.output == output) {
+                continue;
+            }
+            let reg = self.body.outputs[output];
+            let dtype = self.body.dtype_of(reg);
+            let root = self.root[usize::from(reg)];
+            if self.sink == Sink::Place {
+                self.out.result = self.place[root].unwrap_or(0);
+                continue;
+            }
+            let strides = &self.space.strides[self.body.inputs.len() + output];
+            let kind = match self.through(output) {
+                Some(input) => {
+                    let from = &self.space.strides[input];
+                    StoreKind::Through {
+                        input,
+                        groups: groups(self.space, self.tiling, from, strides),
+                    }
+                }
+                None => {
+                    let groups = groups(self.space, self.tiling, strides, strides);
+                    let dense = is_dense(&groups);
+                    let half = held(dtype) != dtype;
+                    let narrow = half.then(|| narrow(dtype, self.isa));
+                    let place = self.place[root].unwrap_or(0);
+                    StoreKind::Scatter { place, groups, narrow, dense }
+                }
+            };
+            self.out.stores.push(Store { output, bytes: dtype.size(), kind });
+        }
+    }
+
+    fn finish(mut self) -> Program {
+        self.out.staging = self.reserve(2);
+        // The table of places comes first; everything else moves behind it.
+        let table = (self.out.places * size_of::<*const u8>()).next_multiple_of(64);
+        self.out.tiles.iter_mut().for_each(|(_, at)| *at += table);
+        self.out.staging += table;
+        for store in &mut self.out.stores {
+            if let StoreKind::Direct { tile, .. } = &mut store.kind {
+                *tile += table;
+            }
+        }
+        self.out.bytes = self.bytes + table;
+        self.out
+    }
+}
+
+/// Whether the groups run over memory without gaps.
+fn is_dense(groups: &[Group]) -> bool {
+    groups.is_empty() || groups.len() == 1 && groups[0].from == 1
+}

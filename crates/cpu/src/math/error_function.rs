@@ -1,0 +1,64 @@
+//! The error function and its inverse, after N. Juffa's single-precision `erff` and `erfinvf`
+//! (NVIDIA developer forums and Stack Overflow, BSD licence).
+
+use super::{Arch, exp, fma, log, poly};
+
+/// erf x; 2 ulp.
+#[inline(always)]
+pub(crate) fn erf<A: Arch>(x: f32) -> f32 {
+    let t = x.abs();
+    let s = x * x;
+    let r = fma::<A>(-1.728_534_7e-5, t, 3.831_972e-4);
+    let u = fma::<A>(-3.883_964_4e-3, t, 2.425_462_2e-2);
+    let r = fma::<A>(r, s, u);
+    let r = fma::<A>(r, t, -0.106_777_88);
+    let r = fma::<A>(r, t, -0.634_846_7);
+    let r = fma::<A>(r, t, -0.128_717_51);
+    let r = fma::<A>(r, t, -t);
+    let far = 1.0 - exp::<A>(r);
+    // The polynomial turns for arguments far beyond where erf rounds to 1.
+    let far = if t > 4.0 { 1.0 } else { far };
+    let near = poly::<A, 6>(
+        s,
+        [-5.967_617e-4, 4.991_194e-3, -2.676_813_5e-2, 0.112_819_925, -0.376_125_34, 0.128_379_17],
+    );
+    let near = fma::<A>(near, x, x);
+    let y = if t > 0.927_734_4 { far.copysign(x) } else { near };
+    if x.is_nan() { x } else { y }
+}
+
+/// The inverse of erf; 4 ulp.
+#[inline(always)]
+pub(crate) fn erfinv<A: Arch>(x: f32) -> f32 {
+    let t = log::<A>((1.0 - x) * (1.0 + x));
+    let far = poly::<A, 9>(
+        t,
+        [
+            3.036_975_7e-10,
+            2.932_431e-8,
+            1.221_503_3e-6,
+            2.841_089_6e-5,
+            3.935_529_7e-4,
+            3.026_988e-3,
+            4.831_858e-3,
+            -0.264_646_14,
+            0.840_016_5,
+        ],
+    );
+    let near = poly::<A, 10>(
+        t,
+        [
+            5.438_778e-9,
+            1.432_860_6e-7,
+            1.227_754e-6,
+            1.129_626_3e-7,
+            -5.615_319_6e-5,
+            -1.476_977e-4,
+            2.314_687e-3,
+            1.153_925_6e-2,
+            -0.232_015_48,
+            0.886_226_9,
+        ],
+    );
+    x * if t.abs() > 6.125 { far } else { near }
+}

@@ -1,0 +1,81 @@
+//! The exponential and what is made of it. Reduction and coefficients of `exp` as in Cephes `expf`.
+
+use super::{Arch, fma, poly};
+
+/// Adding this leaves the nearest integer in the low bits of the sum.
+const ROUND: f32 = 12_582_912.0;
+const LN2_HI: f32 = 0.693_359_4;
+const LN2_LO: f32 = -2.121_944_4e-4;
+
+/// `x = k·ln 2 + r` with `|r| ≤ ½·ln 2`, as `(r, k)`.
+#[inline(always)]
+fn reduce<A: Arch>(x: f32) -> (f32, i32) {
+    let rounded = fma::<A>(x, std::f32::consts::LOG2_E, ROUND);
+    let k = rounded - ROUND;
+    let r = fma::<A>(k, -LN2_LO, fma::<A>(k, -LN2_HI, x));
+    (r, (rounded.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32))
+}
+
+/// `eʳ − 1 − r` for `|r| ≤ ½·ln 2`.
+#[inline(always)]
+fn tail<A: Arch>(r: f32) -> f32 {
+    let p = poly::<A, 6>(
+        r,
+        [1.987_569_2e-4, 1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 0.166_666_65, 0.5],
+    );
+    p * (r * r)
+}
+
+/// `2ᵏ` in two factors, so that neither overflows where the product does not.
+#[inline(always)]
+fn scales(k: i32) -> (f32, f32) {
+    let half = k >> 1;
+    let pow2 = |e: i32| f32::from_bits((e.wrapping_add(127) as u32) << 23);
+    (pow2(half), pow2(k.wrapping_sub(half)))
+}
+
+#[inline(always)]
+fn clamp(x: f32, low: f32, high: f32) -> f32 {
+    let x = if x < low { low } else { x };
+    if x > high { high } else { x }
+}
+
+/// eˣ; 1 ulp.
+#[inline(always)]
+pub(crate) fn exp<A: Arch>(x: f32) -> f32 {
+    let (r, k) = reduce::<A>(clamp(x, -104.0, 89.0));
+    let (a, b) = scales(k);
+    (1.0 + (r + tail::<A>(r))) * a * b
+}
+
+/// eˣ − 1; 2 ulp.
+#[inline(always)]
+pub(crate) fn expm1<A: Arch>(x: f32) -> f32 {
+    let (r, k) = reduce::<A>(clamp(x, -104.0, 89.0));
+    let p = r + tail::<A>(r);
+    let (a, b) = scales(k);
+    // b·(a·p + a − 1/b); 1/b is the exact power of two.
+    let inverse = f32::from_bits(0x7f00_0000_u32.wrapping_sub(b.to_bits()));
+    let y = fma::<A>(a, p, a - inverse) * b;
+    if x.abs() < 1e-8 { x } else { y }
+}
+
+/// 1/(1 + e⁻ˣ); 3 ulp.
+#[inline(always)]
+pub(crate) fn sigmoid<A: Arch>(x: f32) -> f32 {
+    let e = exp::<A>(-x.abs());
+    let top = if x < 0.0 { e } else { 1.0 };
+    top / (1.0 + e)
+}
+
+/// tanh x; 2 ulp.
+#[inline(always)]
+pub(crate) fn tanh<A: Arch>(x: f32) -> f32 {
+    // Beyond 9.02 the result rounds to 1.
+    let a = clamp(x.abs(), 0.0, 9.1);
+    let e = expm1::<A>(2.0 * a);
+    let y = e / (e + 2.0);
+    // Terms below the rounding of x.
+    let y = if a < 2e-4 { a } else { y };
+    y.copysign(x)
+}

@@ -1,0 +1,214 @@
+//! The loops that fold.
+
+use cupola_core::DType;
+use cupola_core::prim::ReduceKind;
+use num_complex::Complex32;
+
+use crate::simd::{Isa, Level};
+
+/// Accumulators of a row; a tile's element `i` goes to number `i` modulo this.
+const LANES: usize = 64;
+
+/// The loops of one reduction.
+#[derive(Clone, Copy)]
+pub(super) struct Folds {
+    /// `rows(out, x, k, r)` folds `k` rows of `r` elements each to `k` elements.
+    pub rows: unsafe fn(*mut u8, *const u8, usize, usize),
+    /// `columns(acc, x, r, w)` folds `r` rows of `w` elements each into `w` elements.
+    pub columns: unsafe fn(*mut u8, *const u8, usize, usize),
+    /// What folding with changes nothing, as an element.
+    pub identity: [u8; 8],
+}
+
+/// An operation with an identity that folding applies.
+trait Fold {
+    type T: Copy;
+    const IDENTITY: Self::T;
+    fn fold(a: Self::T, b: Self::T) -> Self::T;
+}
+
+/// # Safety
+/// `x` is valid for `k·r` elements, `out` for `k`; they do not overlap.
+#[inline(always)]
+unsafe fn rows<F: Fold>(out: *mut u8, x: *const u8, k: usize, r: usize) {
+    // SAFETY: the caller vouches for the elements.
+    let (out, x) = unsafe {
+        let out = std::slice::from_raw_parts_mut(out.cast::<F::T>(), k);
+        (out, std::slice::from_raw_parts(x.cast::<F::T>(), k * r))
+    };
+    if r < 8 {
+        for (out, row) in out.iter_mut().zip(x.chunks_exact(r)) {
+            *out = row.iter().fold(F::IDENTITY, |a, &b| F::fold(a, b));
+        }
+        return;
+    }
+    for (out, row) in out.iter_mut().zip(x.chunks_exact(r)) {
+        *out = if r < LANES { lanes::<F, 8>(row) } else { lanes::<F, LANES>(row) };
+    }
+}
+
+/// Folds a row with `N` accumulators, which are then folded by halves.
+#[inline(always)]
+fn lanes<F: Fold, const N: usize>(row: &[F::T]) -> F::T {
+    let mut acc = [F::IDENTITY; N];
+    let mut blocks = row.chunks_exact(N);
+    for block in &mut blocks {
+        for (a, &b) in acc.iter_mut().zip(block) {
+            *a = F::fold(*a, b);
+        }
+    }
+    for (a, &b) in acc.iter_mut().zip(blocks.remainder()) {
+        *a = F::fold(*a, b);
+    }
+    let mut width = N;
+    while width > 1 {
+        width /= 2;
+        for i in 0..width {
+            acc[i] = F::fold(acc[i], acc[i + width]);
+        }
+    }
+    acc[0]
+}
+
+/// # Safety
+/// `x` is valid for `r·w` elements, `acc` for `w`; they do not overlap.
+#[inline(always)]
+unsafe fn columns<F: Fold>(acc: *mut u8, x: *const u8, r: usize, w: usize) {
+    // SAFETY: the caller vouches for the elements.
+    let (acc, x) = unsafe {
+        let acc = std::slice::from_raw_parts_mut(acc.cast::<F::T>(), w);
+        (acc, std::slice::from_raw_parts(x.cast::<F::T>(), r * w))
+    };
+    // Four rows at a time, so that the accumulators are loaded and stored less often.
+    let mut fours = x.chunks_exact(4 * w);
+    for four in &mut fours {
+        let (ab, cd) = four.split_at(2 * w);
+        let ((a, b), (c, d)) = (ab.split_at(w), cd.split_at(w));
+        for ((((acc, &a), &b), &c), &d) in acc.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+            *acc = F::fold(*acc, F::fold(F::fold(a, b), F::fold(c, d)));
+        }
+    }
+    for row in fours.remainder().chunks_exact(w) {
+        for (acc, &a) in acc.iter_mut().zip(row) {
+            *acc = F::fold(*acc, a);
+        }
+    }
+}
+
+macro_rules! version {
+    ($name:ident, $($feature:meta)?) => {
+        mod $name {
+            use super::Fold;
+
+            /// # Safety
+            /// As [`super::rows`], on a machine with the features.
+            $(#[$feature])?
+            pub unsafe fn rows<F: Fold>(out: *mut u8, x: *const u8, k: usize, r: usize) {
+                // SAFETY: the same contract.
+                unsafe { super::rows::<F>(out, x, k, r) }
+            }
+
+            /// # Safety
+            /// As [`super::columns`], on a machine with the features.
+            $(#[$feature])?
+            pub unsafe fn columns<F: Fold>(acc: *mut u8, x: *const u8, r: usize, w: usize) {
+                // SAFETY: the same contract.
+                unsafe { super::columns::<F>(acc, x, r, w) }
+            }
+        }
+    };
+}
+
+version!(portable,);
+#[cfg(target_arch = "x86_64")]
+version!(avx2, target_feature(enable = "avx2,fma,f16c"));
+#[cfg(target_arch = "x86_64")]
+version!(avx512, target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c"));
+
+fn bytes<T: bytemuck::NoUninit>(value: T) -> [u8; 8] {
+    let mut out = [0; 8];
+    out[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+    out
+}
+
+fn pick<F: Fold<T: bytemuck::NoUninit>>(isa: Isa) -> Folds {
+    let identity = bytes(F::IDENTITY);
+    match isa.level() {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => Folds { rows: avx512::rows::<F>, columns: avx512::columns::<F>, identity },
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => Folds { rows: avx2::rows::<F>, columns: avx2::columns::<F>, identity },
+        _ => Folds { rows: portable::rows::<F>, columns: portable::columns::<F>, identity },
+    }
+}
+
+macro_rules! folds {
+    ($isa:expr, $t:ty, $identity:expr, |$a:ident, $b:ident| $body:expr) => {{
+        struct F;
+        impl Fold for F {
+            type T = $t;
+            const IDENTITY: $t = $identity;
+            #[inline(always)]
+            fn fold($a: $t, $b: $t) -> $t {
+                $body
+            }
+        }
+        pick::<F>($isa)
+    }};
+}
+
+/// The loops for elements held as `dtype`; `None` where the reduction does not take them.
+pub(super) fn folds(kind: ReduceKind, dtype: DType, isa: Isa) -> Option<Folds> {
+    macro_rules! integer {
+        ($t:ty) => {
+            match kind {
+                ReduceKind::Sum => folds!(isa, $t, 0, |a, b| a.wrapping_add(b)),
+                ReduceKind::Prod => folds!(isa, $t, 1, |a, b| a.wrapping_mul(b)),
+                ReduceKind::Max => folds!(isa, $t, <$t>::MIN, |a, b| a.max(b)),
+                ReduceKind::Min => folds!(isa, $t, <$t>::MAX, |a, b| a.min(b)),
+                ReduceKind::All | ReduceKind::Any => return None,
+            }
+        };
+    }
+    macro_rules! float {
+        ($t:ty) => {
+            match kind {
+                ReduceKind::Sum => folds!(isa, $t, 0.0, |a, b| a + b),
+                ReduceKind::Prod => folds!(isa, $t, 1.0, |a, b| a * b),
+                ReduceKind::Max => folds!(isa, $t, <$t>::NEG_INFINITY, |a, b| {
+                    if a > b || a.is_nan() { a } else { b }
+                }),
+                ReduceKind::Min => folds!(isa, $t, <$t>::INFINITY, |a, b| {
+                    if a < b || a.is_nan() { a } else { b }
+                }),
+                ReduceKind::All | ReduceKind::Any => return None,
+            }
+        };
+    }
+    Some(match dtype {
+        DType::Bool => match kind {
+            ReduceKind::All | ReduceKind::Min => folds!(isa, u8, 1, |a, b| a & b),
+            ReduceKind::Any | ReduceKind::Max => folds!(isa, u8, 0, |a, b| a | b),
+            ReduceKind::Sum | ReduceKind::Prod => return None,
+        },
+        DType::U8 => integer!(u8),
+        DType::U16 => integer!(u16),
+        DType::U32 => integer!(u32),
+        DType::U64 => integer!(u64),
+        DType::I8 => integer!(i8),
+        DType::I16 => integer!(i16),
+        DType::I32 => integer!(i32),
+        DType::I64 => integer!(i64),
+        DType::F16 | DType::BF16 | DType::F32 => float!(f32),
+        DType::F64 => float!(f64),
+        DType::C64 => match kind {
+            ReduceKind::Sum => folds!(isa, Complex32, Complex32::new(0.0, 0.0), |a, b| {
+                Complex32::new(a.re + b.re, a.im + b.im)
+            }),
+            ReduceKind::Prod => folds!(isa, Complex32, Complex32::new(1.0, 0.0), |a, b| {
+                Complex32::new(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re)
+            }),
+            ReduceKind::Max | ReduceKind::Min | ReduceKind::All | ReduceKind::Any => return None,
+        },
+    })
+}
