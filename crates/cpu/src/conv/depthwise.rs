@@ -11,6 +11,8 @@ use crate::threads::parallel_for;
 
 /// Channels that are summed together.
 const LANES: usize = 16;
+/// Channels whose sums, several vectors of them, need not wait for each other.
+const WIDE: usize = 4 * LANES;
 /// Elements of the output in a piece.
 const PIECE: usize = 1 << 13;
 /// Groups of images with sums of their own, at most, and positions in one, at least.
@@ -136,6 +138,13 @@ fn widen<T: Element>(slice: &[T]) -> (Scratch<T::Acc>, Option<&[T::Acc]>) {
     (wide, None)
 }
 
+/// Elements as values: slices could overlap for all the compiler knows, and would not vectorise.
+#[inline(always)]
+fn lanes<A: Copy, const N: usize>(from: &[A], at: usize) -> [A; N] {
+    let from = &from[at..at + N];
+    std::array::from_fn(|i| from[i])
+}
+
 struct Forward<'a, A> {
     x: &'a [A],
     w: &'a [A],
@@ -150,8 +159,8 @@ impl<A: Real> Forward<'_, A> {
         let mut sums = [A::default(); N];
         for run in runs {
             for i in 0..run.len {
-                let x = &self.x[run.b + i * self.channels + at..][..N];
-                let w = &self.w[(run.a + i) * self.channels + at..][..N];
+                let x: [A; N] = lanes(self.x, run.b + i * self.channels + at);
+                let w: [A; N] = lanes(self.w, (run.a + i) * self.channels + at);
                 for l in 0..N {
                     sums[l] += x[l] * w[l];
                 }
@@ -166,9 +175,12 @@ impl<A: Real> Kernel for Forward<'_, A> {
 
     #[inline(always)]
     fn run(mut self) {
-        let whole = self.channels / LANES * LANES;
+        let (wide, whole) = (self.channels / WIDE * WIDE, self.channels / LANES * LANES);
         for (position, runs) in self.runs.each().enumerate() {
-            for at in (0..whole).step_by(LANES) {
+            for at in (0..wide).step_by(WIDE) {
+                self.block::<WIDE>(runs, position, at);
+            }
+            for at in (wide..whole).step_by(LANES) {
                 self.block::<LANES>(runs, position, at);
             }
             for at in whole..self.channels {
@@ -189,14 +201,16 @@ struct Backward<'a, A> {
 impl<A: Real> Backward<'_, A> {
     #[inline(always)]
     fn block<const N: usize>(&mut self, runs: &[Run], position: usize, at: usize) {
-        let dy = &self.dy[position * self.channels + at..][..N];
+        let dy: [A; N] = lanes(self.dy, position * self.channels + at);
         for run in runs {
             for i in 0..run.len {
-                let x = &self.x[run.b + i * self.channels + at..][..N];
+                let x: [A; N] = lanes(self.x, run.b + i * self.channels + at);
                 let dw = &mut self.dw[(run.a + i) * self.channels + at..][..N];
+                let mut sums: [A; N] = lanes(dw, 0);
                 for l in 0..N {
-                    dw[l] += x[l] * dy[l];
+                    sums[l] += x[l] * dy[l];
                 }
+                dw.copy_from_slice(&sums);
             }
         }
     }
