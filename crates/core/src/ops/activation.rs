@@ -4,14 +4,14 @@
 
 use super::operand::{Operand, inexact};
 use super::{
-    abs, add, clip, divide, erf, expm1, greater, logaddexp, maximum, minimum, multiply, negative,
-    sigmoid, softmax, split, square, subtract, tanh, where_,
+    abs, add, clip, divide, erf, expm1, greater, less_equal, logaddexp, minimum, multiply,
+    negative, sigmoid, softmax, split, square, subtract, tanh, where_,
 };
 use crate::array::Array;
 use crate::error::Result;
 use crate::shape::normalize_axis;
 
-/// max(x, 0).
+/// max(x, 0), with slope 0 at 0.
 ///
 /// # Example
 /// ```
@@ -21,7 +21,9 @@ use crate::shape::normalize_axis;
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn relu(x: &Array) -> Result<Array> {
-    maximum(x, 0)
+    // Selected: at 0 the slope is 0, as everywhere else, and not the half that two equal operands
+    // of a maximum share.
+    where_(&less_equal(x, 0)?, 0, x)
 }
 
 /// min(max(x, 0), 6).
@@ -37,7 +39,7 @@ pub fn relu6(x: &Array) -> Result<Array> {
     clip(x, 0, 6)
 }
 
-/// max(x, slope·x).
+/// x for positive x, slope·x otherwise.
 ///
 /// # Example
 /// ```
@@ -47,7 +49,7 @@ pub fn relu6(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn leaky_relu(x: &Array, slope: f64) -> Result<Array> {
-    maximum(&multiply(x, slope)?, x)
+    where_(&greater(x, 0)?, x, &multiply(x, slope)?)
 }
 
 /// x for positive x, weight·x otherwise; the weight broadcasts and is learned.

@@ -47,6 +47,8 @@ fn expect_fit(op: &'static str, what: &str, x: &Array, vector: Option<&Array>) -
 /// # Errors
 /// Where `x` has no axes, or `weight` or `bias` is not a vector of its last one.
 ///
+/// J. L. Ba, J. R. Kiros, G. E. Hinton, *Layer normalization*, 2016.
+///
 /// # Example
 /// ```
 /// use cupola::{Array, ops};
@@ -54,7 +56,6 @@ fn expect_fit(op: &'static str, what: &str, x: &Array, vector: Option<&Array>) -
 /// assert_eq!(ops::layer_norm(&x, None, None, 0.0)?.to_vec::<f32>()?, [-1.0, 1.0]);
 /// # Ok::<(), cupola::Error>(())
 /// ```
-/// J. L. Ba, J. R. Kiros, G. E. Hinton, *Layer normalization*, 2016.
 pub fn layer_norm(
     x: &Array,
     weight: Option<&Array>,
@@ -79,6 +80,8 @@ pub fn layer_norm(
 /// # Errors
 /// As [`layer_norm`].
 ///
+/// B. Zhang, R. Sennrich, *Root mean square layer normalization*, NeurIPS 2019.
+///
 /// # Example
 /// ```
 /// use cupola::{Array, ops};
@@ -86,7 +89,6 @@ pub fn layer_norm(
 /// assert_eq!(ops::rms_norm(&x, None, 0.0)?.to_vec::<f32>()?, [1.0, -1.0]);
 /// # Ok::<(), cupola::Error>(())
 /// ```
-/// B. Zhang, R. Sennrich, *Root mean square layer normalization*, NeurIPS 2019.
 pub fn rms_norm(x: &Array, weight: Option<&Array>, eps: f64) -> Result<Array> {
     expect_fit("rms_norm", "weight", x, weight)?;
     let x = inexact(x)?;

@@ -14,6 +14,8 @@
 //! # Ok::<(), cupola::Error>(())
 //! ```
 
+use std::f64::consts::SQRT_2;
+
 use super::operand::{Operand, cast};
 use super::{
     abs, add, argmax, argsort, astype, divide, erf, erfinv, expand_axes, floor, left_shift, less,
@@ -64,8 +66,16 @@ pub fn bits(shape: impl Into<Shape>, width: usize, key: Option<&Array>) -> Resul
     Array::apply(RandomBits { shape: shape.into(), width }, &[&key_or_next(key)?])
 }
 
+/// `x` rounded to what `dtype` holds, and kept in the dtype that this accumulates in.
+///
+/// Half types are rounded after every step, as in MLX, so that a number does not depend on which
+/// steps a plan joins.
+fn hold(x: &Array, dtype: DType) -> Result<Array> {
+    cast(&cast(x, dtype)?, dtype.accumulator())
+}
+
 /// Numbers in [0, 1): 32 random bits over 2³² − 1 as `float32`, in the dtype and below 1, as in
-/// MLX; 53 random bits for `float64`.
+/// MLX; 53 random bits for `float64`. Half types are held in `float32`.
 fn unit(op: &'static str, shape: &Shape, dtype: DType, key: Option<&Array>) -> Result<Array> {
     let below_one = match dtype {
         DType::F64 => return unit_f64(shape, key),
@@ -75,7 +85,7 @@ fn unit(op: &'static str, shape: &Shape, dtype: DType, key: Option<&Array>) -> R
         _ => return Err(Error::dtype(op, format!("gives floats, not {dtype}"))),
     };
     let words = astype(&bits(shape.clone(), 4, key)?, DType::F32)?;
-    minimum(&cast(&divide(&words, f64::from(u32::MAX))?, dtype)?, below_one)
+    minimum(&hold(&divide(&words, f64::from(u32::MAX))?, dtype)?, below_one)
 }
 
 fn unit_f64(shape: &Shape, key: Option<&Array>) -> Result<Array> {
@@ -110,15 +120,29 @@ pub fn uniform<'a, 'b>(
     key: Option<&Array>,
 ) -> Result<Array> {
     let (low, high, shape) = (low.into(), high.into(), shape.into());
-    let unit = unit("uniform", &shape, dtype, key)?;
+    cast(&spread("uniform", low, high, &shape, dtype, key)?, dtype)
+}
+
+/// [`uniform`], with half types held in `float32`.
+fn spread(
+    op: &'static str,
+    low: Operand<'_>,
+    high: Operand<'_>,
+    shape: &Shape,
+    dtype: DType,
+    key: Option<&Array>,
+) -> Result<Array> {
+    let unit = unit(op, shape, dtype, key)?;
     if let (Operand::Scalar(low), Operand::Scalar(high)) = (low, high) {
         let (low, high) = (rounded(low.to_f64(), dtype), rounded(high.to_f64(), dtype));
-        let wide =
-            if high - low == 1.0 { unit } else { multiply(&unit, rounded(high - low, dtype))? };
-        return if low == 0.0 { Ok(wide) } else { add(&wide, low) };
+        let range = rounded(high - low, dtype);
+        let wide = if range == 1.0 { unit } else { hold(&multiply(&unit, range)?, dtype)? };
+        return if low == 0.0 { Ok(wide) } else { hold(&add(&wide, low)?, dtype) };
     }
-    let (low, high) = (low.to(dtype, &shape)?, high.to(dtype, &shape)?);
-    add(&multiply(&subtract(&high, &low)?, &unit)?, &low)
+    let held = |operand: Operand<'_>| hold(&operand.to(dtype, shape)?, dtype);
+    let (low, high) = (held(low)?, held(high)?);
+    let range = hold(&subtract(&high, &low)?, dtype)?;
+    hold(&add(&hold(&multiply(&range, &unit)?, dtype)?, &low)?, dtype)
 }
 
 /// `value` as `dtype` holds it.
@@ -155,7 +179,7 @@ fn symmetric(op: &'static str, shape: Shape, dtype: DType, key: Option<&Array>) 
 /// ```
 pub fn normal(shape: impl Into<Shape>, dtype: DType, key: Option<&Array>) -> Result<Array> {
     let u = symmetric("normal", shape.into(), dtype, key)?;
-    multiply(&cast(&erfinv(&u)?, dtype)?, std::f64::consts::SQRT_2)
+    cast(&multiply(&hold(&erfinv(&u)?, dtype)?, rounded(SQRT_2, dtype))?, dtype)
 }
 
 /// True with probability `p`.
@@ -223,7 +247,7 @@ pub fn randint(
 /// ```
 pub fn gumbel(shape: impl Into<Shape>, dtype: DType, key: Option<&Array>) -> Result<Array> {
     let u = unit("gumbel", &shape.into(), dtype, key)?;
-    negative(&log(&negative(&log(&u)?)?)?)
+    cast(&negative(&log(&negative(&hold(&log(&u)?, dtype)?)?)?)?, dtype)
 }
 
 /// Numbers of the Laplace distribution of mean 0 and scale 1: sign(u)·ln(1 − |u|) with u even over
@@ -260,15 +284,17 @@ pub fn truncated_normal<'a, 'b>(
     key: Option<&Array>,
 ) -> Result<Array> {
     let (scalar, shape) = (Shape::scalar(), shape.into());
+    let root = rounded(SQRT_2, dtype);
     let bound = |operand: Operand<'_>| match operand {
-        Operand::Scalar(_) => operand.to(dtype, &scalar),
-        Operand::Array(array) => cast(array, dtype),
+        Operand::Scalar(_) => hold(&operand.to(dtype, &scalar)?, dtype),
+        Operand::Array(array) => hold(array, dtype),
     };
     let (lower, upper) = (bound(lower.into())?, bound(upper.into())?);
-    let edge = |x: &Array| erf(&divide(x, std::f64::consts::SQRT_2)?);
-    let u = uniform(&edge(&lower)?, &edge(&upper)?, shape, dtype, key)?;
-    let drawn = multiply(&erfinv(&u)?, std::f64::consts::SQRT_2)?;
-    maximum(&minimum(&drawn, &upper)?, &lower)
+    let edge = |x: &Array| hold(&erf(&hold(&divide(x, root)?, dtype)?)?, dtype);
+    let (from, to) = (edge(&lower)?, edge(&upper)?);
+    let u = spread("truncated_normal", (&from).into(), (&to).into(), &shape, dtype, key)?;
+    let drawn = hold(&multiply(&hold(&erfinv(&u)?, dtype)?, root)?, dtype)?;
+    cast(&maximum(&minimum(&drawn, &upper)?, &lower)?, dtype)
 }
 
 /// Indices along `axis`, each drawn with the softmax of the logits as its probability.
