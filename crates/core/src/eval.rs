@@ -150,11 +150,15 @@ struct Place {
     output: u32,
 }
 
+type Strides = SmallVec<[isize; 4]>;
+
 /// A node that is there: its outputs are leaves `first` and following.
 struct Leaf {
     node: Arc<Node>,
     first: u32,
+    /// Empty once they were handed to the plan.
     values: SmallVec<[Value; 1]>,
+    strides: SmallVec<[Strides; 1]>,
     edges: usize,
 }
 
@@ -231,8 +235,9 @@ impl Walk {
                     node.visit.store(epoch | LEAF | walk.leaves.len() as u64, Ordering::Relaxed);
                     let (first, values) = (walk.leaf_count, values.clone());
                     walk.leaf_count += values.len() as u32;
+                    let strides = values.iter().map(|v| v.layout.strides.clone()).collect();
                     drop(state);
-                    walk.leaves.push(Leaf { node, first, values, edges: 0 });
+                    walk.leaves.push(Leaf { node, first, values, strides, edges: 0 });
                 }
                 Progress::Failed(error) => return Err(Error::Failed(error.clone())),
                 Progress::Pending(event) if mine.is_none_or(|m| !Arc::ptr_eq(m, event)) => {
@@ -271,9 +276,9 @@ impl Walk {
         walk.outputs.sort_unstable();
         walk.outputs.dedup();
         for leaf in &walk.leaves {
-            for (output, value) in leaf.values.iter().enumerate() {
-                leaf.node.avals[output].hash(&mut key);
-                value.layout.strides.hash(&mut key);
+            for (aval, strides) in leaf.node.avals.iter().zip(&leaf.strides) {
+                aval.hash(&mut key);
+                strides.hash(&mut key);
             }
         }
         key.words.extend(walk.outputs.iter().map(|&o| u64::from(o)));
@@ -287,11 +292,8 @@ impl Walk {
         key.push((device.kind as u64) << 16 | u64::from(device.index));
         Plan::cached(&key, || {
             let backend = backend(device)?;
-            let strides: Vec<_> = self
-                .leaves
-                .iter()
-                .flat_map(|l| l.values.iter().map(|v| v.layout.strides.clone()))
-                .collect();
+            let strides: Vec<_> =
+                self.leaves.iter().flat_map(|l| l.strides.iter().cloned()).collect();
             Plan::new(&self.graph(), &strides, &**backend)
         })
     }
@@ -300,7 +302,7 @@ impl Walk {
     fn graph(&self) -> Graph {
         let mut graph = Graph::default();
         for leaf in &self.leaves {
-            for aval in leaf.node.avals.iter().take(leaf.values.len()) {
+            for aval in &leaf.node.avals {
                 graph.input(aval.clone());
             }
         }
@@ -448,7 +450,7 @@ impl Walk {
             if !traced && Arc::strong_count(&leaf.node) == leaf.edges + 1 {
                 leaf.node.state().progress = Progress::Lazy;
                 donated = true;
-                values.append(&mut leaf.values.drain(..).collect());
+                values.extend(leaf.values.drain(..));
             } else {
                 values.extend(leaf.values.iter().cloned());
             }

@@ -112,7 +112,7 @@ impl Primitive for Binary {
 
 /// The derivative by a where `left`, by b otherwise.
 fn partial(f: Binary, a: &Array, b: &Array, y: &Array, left: bool) -> Result<Option<Partial>> {
-    use Partial::{NegOne, One, Over, Times};
+    use Partial::{NegOne, One, Over, Times, Where};
     Ok(Some(match (f, left) {
         (Binary::Add, _) | (Binary::Sub | Binary::Remainder, true) => One,
         (Binary::Sub, false) => NegOne,
@@ -123,8 +123,11 @@ fn partial(f: Binary, a: &Array, b: &Array, y: &Array, left: bool) -> Result<Opt
         (Binary::Remainder, false) => Times(neg(&Array::apply(Binary::FloorDivide, &[a, b])?)?),
         (Binary::Power, true) => Times(power_by_base(a, b)?),
         (Binary::Power, false) => Times(power_by_exponent(a, y)?),
-        (Binary::Maximum, _) => share(Compare::Gt, a, b, left)?,
-        (Binary::Minimum, _) => share(Compare::Lt, a, b, left)?,
+        // As in MLX, a tie is the second operand's, so relu has slope 0 at 0. The masks read the
+        // result in place of a: nothing then needs a once the result is there.
+        (Binary::Maximum, true) => Where(compare(Compare::Gt, y, b)?),
+        (Binary::Maximum, false) | (Binary::Minimum, false) => Where(compare(Compare::Eq, y, b)?),
+        (Binary::Minimum, true) => Where(compare(Compare::Lt, y, b)?),
         (Binary::Atan2, true) => Times(div(b, &squared_radius(a, b)?)?),
         (Binary::Atan2, false) => Times(neg(&div(a, &squared_radius(a, b)?)?)?),
         (Binary::LogAddExp, true) => Times(logaddexp_weight(a, b, y)?),
@@ -157,12 +160,6 @@ fn power_by_exponent(a: &Array, y: &Array) -> Result<Array> {
     let base = select(&outside, &like(a, 1.0), a)?;
     let slope = mul(y, &Array::apply(Unary::Log, &[&base])?)?;
     select(&outside, &zeros(y.aval()), &slope)
-}
-
-/// All to the operand that is the result, and half to each at a tie, as in JAX. A NaN gives none.
-fn share(wins: Compare, a: &Array, b: &Array, left: bool) -> Result<Partial> {
-    let (this, other) = if left { (a, b) } else { (b, a) };
-    Ok(Partial::Share { whole: compare(wins, this, other)?, half: compare(Compare::Eq, a, b)? })
 }
 
 fn squared_radius(a: &Array, b: &Array) -> Result<Array> {

@@ -140,13 +140,8 @@ pub enum Partial {
     Times(Array),
     /// The derivative is 1 over this array.
     Over(Array),
-    /// The derivative is 1 where the bool array `whole` is true, ½ where `half` is, 0 elsewhere.
-    Share {
-        /// Where the operand is the result.
-        whole: Array,
-        /// Where both operands are.
-        half: Array,
-    },
+    /// The derivative is 1 where this bool array is true, and 0 elsewhere.
+    Where(Array),
 }
 
 /// How operands enter a linear primitive.

@@ -21,6 +21,7 @@ pub struct Compiled<F> {
 struct Trace {
     inputs: Vec<Aval>,
     state: Vec<(String, Aval)>,
+    settings: Vec<u64>,
     /// Inputs: arguments, state leaves, random state, captures. Outputs: results, state leaves,
     /// random state.
     call: Arc<Graph>,
@@ -31,7 +32,7 @@ struct Trace {
 }
 
 /// Compiles `f`: it is traced at the first call, and again where the avals of its arguments or of
-/// its state differ; every other call only runs the graph.
+/// its state differ, or the state's settings; every other call only runs the graph.
 ///
 /// The leaves of the state are read at every call and written back after it, and so is the state of
 /// the default random generator. Leaves may appear while `f` is traced, as an optimiser's moments
@@ -70,11 +71,13 @@ impl<F> Compiled<F> {
         F: Fn(&mut S, &[Array]) -> Result<Vec<Array>>,
     {
         let leaves = distinct_leaves(state);
-        let known = lock(&self.traces).iter().find(|t| t.fits(inputs, &leaves)).cloned();
+        let settings = settings(state);
+        let known =
+            lock(&self.traces).iter().find(|t| t.fits(inputs, &leaves, &settings)).cloned();
         let (trace, fresh) = match known {
             Some(trace) => (trace, false),
             None => {
-                let trace = Arc::new(self.trace(state, inputs, &leaves)?);
+                let trace = Arc::new(self.trace(state, inputs, &leaves, settings)?);
                 // A trace that made leaves appear is only right for a state without them, whose
                 // structure only a run of `f` itself can change.
                 if trace.leaves == leaves.len() {
@@ -119,6 +122,7 @@ impl<F> Compiled<F> {
         state: &mut S,
         inputs: &[Array],
         leaves: &[(String, Array)],
+        settings: Vec<u64>,
     ) -> Result<Trace>
     where
         F: Fn(&mut S, &[Array]) -> Result<Vec<Array>>,
@@ -158,6 +162,7 @@ impl<F> Compiled<F> {
         Ok(Trace {
             inputs: inputs.iter().map(|a| a.aval().clone()).collect(),
             state: leaves.iter().map(|(p, a)| (p.clone(), a.aval().clone())).collect(),
+            settings,
             call: Arc::new(graph),
             captures,
             results: count,
@@ -167,8 +172,9 @@ impl<F> Compiled<F> {
 }
 
 impl Trace {
-    fn fits(&self, inputs: &[Array], leaves: &[(String, Array)]) -> bool {
+    fn fits(&self, inputs: &[Array], leaves: &[(String, Array)], settings: &[u64]) -> bool {
         self.inputs.len() == inputs.len()
+            && self.settings == settings
             && self.state.len() == leaves.len()
             && self.inputs.iter().zip(inputs).all(|(aval, a)| aval == a.aval())
             && self.state.iter().zip(leaves).all(|((p, aval), (q, a))| p == q && aval == a.aval())
@@ -197,6 +203,12 @@ fn each_distinct(state: &mut impl Tree, f: &mut dyn FnMut(&str, &mut Array)) {
         }
         f(leaf.path, array);
     });
+}
+
+fn settings(state: &impl Tree) -> Vec<u64> {
+    let mut settings = Vec::new();
+    state.visit_settings(&mut |setting| settings.push(setting));
+    settings
 }
 
 fn distinct_leaves(state: &mut impl Tree) -> Vec<(String, Array)> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::rules;
 use super::trace::Scope;
 use crate::array::Array;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::prim::call::CallRules;
 use crate::prim::{Call, Mark, Tangents};
@@ -60,9 +60,22 @@ impl<F: Fn(&[Array]) -> Result<Vec<Array>>> CustomFunction<F> {
     /// Records the function on `inputs`.
     ///
     /// # Errors
-    /// Where the function fails under trace.
+    /// Where the function fails under trace, or has derivatives of its own and uses an array that
+    /// is being traced without taking it as an input.
     pub fn call(&self, inputs: &[Array]) -> Result<Vec<Array>> {
         let (body, captures) = traced("custom_function", &self.f, inputs)?;
+        let given = self.vjp.is_some() || self.jvp.is_some();
+        if let Some(captured) = captures.iter().find(|c| given && c.node.is_traced()) {
+            // The given derivatives say nothing of it: its gradient would silently be zero.
+            return Err(Error::argument(
+                "custom_function",
+                format!(
+                    "the function uses an array ({}) that is being traced and is not among its \
+                     inputs: pass it as an input",
+                    captured.aval()
+                ),
+            ));
+        }
         let rules = Given { vjp: self.vjp.clone(), jvp: self.jvp.clone(), inputs: inputs.len() };
         record("custom_function", body, Arc::new(rules), inputs, &captures)
     }

@@ -200,10 +200,7 @@ fn through(partial: Option<Partial>, change: &Array) -> Result<Option<Array>> {
         Some(Partial::NegOne) => Some(neg(change)?),
         Some(Partial::Times(factor)) => Some(mul(change, &factor)?),
         Some(Partial::Over(divisor)) => Some(div(change, &divisor)?),
-        Some(Partial::Share { whole, half }) => {
-            let halved = masked(&half, &scale(change, 0.5)?)?;
-            Some(select(&whole, change, &halved)?)
-        }
+        Some(Partial::Where(mask)) => Some(masked(&mask, change)?),
     })
 }
 

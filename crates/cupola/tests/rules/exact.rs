@@ -20,10 +20,11 @@ fn gradients(op: impl Into<Op>, inputs: &[&Array]) -> Result<Vec<Vec<f64>>> {
 }
 
 #[test]
-fn ties_share_evenly() -> Result<()> {
+fn ties() -> Result<()> {
     let (a, b) = (f64s(&[1.0, 2.0, 3.0], &[3]), f64s(&[1.0, 3.0, 2.0], &[3]));
-    assert_eq!(gradients(Binary::Maximum, &[&a, &b])?, [[0.5, 0.0, 1.0], [0.5, 1.0, 0.0]]);
-    assert_eq!(gradients(Binary::Minimum, &[&a, &b])?, [[0.5, 1.0, 0.0], [0.5, 0.0, 1.0]]);
+    // As in MLX the second operand has it; reductions share.
+    assert_eq!(gradients(Binary::Maximum, &[&a, &b])?, [[0.0, 0.0, 1.0], [1.0, 1.0, 0.0]]);
+    assert_eq!(gradients(Binary::Minimum, &[&a, &b])?, [[0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]);
     let x = f64s(&[4.0, 1.0, 4.0, 4.0, 2.0, 4.0], &[6]);
     let largest = Reduce { kind: ReduceKind::Max, axes: Dims::from_slice(&[0]) };
     assert_eq!(gradients(largest, &[&x])?, [[0.25, 0.0, 0.25, 0.25, 0.0, 0.25]]);
