@@ -64,6 +64,12 @@ pub trait Tree {
 
     /// Lets `f` change every leaf.
     fn visit_mut(&mut self, path: &mut Path, f: &mut dyn FnMut(Leaf<'_>, &mut Array));
+
+    /// Tells `f` what a function of the tree may depend on besides the leaves, such as whether a
+    /// module trains: `compile` traces again where that differs.
+    fn visit_settings(&self, f: &mut dyn FnMut(u64)) {
+        let _ = f;
+    }
 }
 
 /// Every leaf of `tree` with its path; a tied one at each of its places.
@@ -101,6 +107,10 @@ macro_rules! forward {
             fn visit_mut(&mut self, path: &mut Path, f: &mut dyn FnMut(Leaf<'_>, &mut Array)) {
                 (**self).visit_mut(path, f);
             }
+
+            fn visit_settings(&self, f: &mut dyn FnMut(u64)) {
+                (**self).visit_settings(f);
+            }
         }
     )*};
 }
@@ -119,6 +129,10 @@ impl<T: Tree> Tree for Option<T> {
             tree.visit_mut(path, f);
         }
     }
+
+    fn visit_settings(&self, f: &mut dyn FnMut(u64)) {
+        self.iter().for_each(|tree| tree.visit_settings(f));
+    }
 }
 
 impl<T: Tree> Tree for [T] {
@@ -133,6 +147,10 @@ impl<T: Tree> Tree for [T] {
             path.with(index, |path| tree.visit_mut(path, f));
         }
     }
+
+    fn visit_settings(&self, f: &mut dyn FnMut(u64)) {
+        self.iter().for_each(|tree| tree.visit_settings(f));
+    }
 }
 
 impl<T: Tree> Tree for Vec<T> {
@@ -143,6 +161,10 @@ impl<T: Tree> Tree for Vec<T> {
     fn visit_mut(&mut self, path: &mut Path, f: &mut dyn FnMut(Leaf<'_>, &mut Array)) {
         self.as_mut_slice().visit_mut(path, f);
     }
+
+    fn visit_settings(&self, f: &mut dyn FnMut(u64)) {
+        self.as_slice().visit_settings(f);
+    }
 }
 
 impl<T: Tree, const N: usize> Tree for [T; N] {
@@ -152,6 +174,10 @@ impl<T: Tree, const N: usize> Tree for [T; N] {
 
     fn visit_mut(&mut self, path: &mut Path, f: &mut dyn FnMut(Leaf<'_>, &mut Array)) {
         self.as_mut_slice().visit_mut(path, f);
+    }
+
+    fn visit_settings(&self, f: &mut dyn FnMut(u64)) {
+        self.as_slice().visit_settings(f);
     }
 }
 
@@ -167,6 +193,10 @@ impl<K: std::fmt::Display, T: Tree> Tree for BTreeMap<K, T> {
             path.with(name, |path| tree.visit_mut(path, f));
         }
     }
+
+    fn visit_settings(&self, f: &mut dyn FnMut(u64)) {
+        self.values().for_each(|tree| tree.visit_settings(f));
+    }
 }
 
 macro_rules! tuples {
@@ -178,6 +208,10 @@ macro_rules! tuples {
 
             fn visit_mut(&mut self, path: &mut Path, f: &mut dyn FnMut(Leaf<'_>, &mut Array)) {
                 $(path.with($index, |path| self.$index.visit_mut(path, f));)*
+            }
+
+            fn visit_settings(&self, f: &mut dyn FnMut(u64)) {
+                $(self.$index.visit_settings(f);)*
             }
         }
     };

@@ -112,6 +112,10 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
             ) {
                 ::cupola::nn::visit_leaves_mut(self, path, f);
             }
+
+            fn visit_settings(&self, f: &mut dyn ::core::ops::FnMut(u64)) {
+                ::cupola::nn::visit_settings(self, f);
+            }
         }
     })
 }

@@ -4,8 +4,8 @@
 
 use super::operand::{Operand, inexact};
 use super::{
-    abs, add, clip, divide, erf, expm1, greater, less_equal, logaddexp, minimum, multiply,
-    negative, sigmoid, softmax, split, square, subtract, tanh, where_,
+    abs, add, clip, divide, erf, expm1, greater, logaddexp, maximum, minimum, multiply, negative,
+    sigmoid, softmax, split, square, subtract, tanh, where_,
 };
 use crate::array::Array;
 use crate::error::Result;
@@ -21,9 +21,7 @@ use crate::shape::normalize_axis;
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn relu(x: &Array) -> Result<Array> {
-    // Selected: at 0 the slope is 0, as everywhere else, and not the half that two equal operands
-    // of a maximum share.
-    where_(&less_equal(x, 0)?, 0, x)
+    maximum(x, 0)
 }
 
 /// min(max(x, 0), 6).

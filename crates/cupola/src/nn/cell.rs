@@ -176,6 +176,10 @@ impl Tree for Param {
     fn visit_mut(&mut self, path: &mut Path, f: &mut dyn FnMut(Leaf<'_>, &mut Array)) {
         change_param(self, path.as_str(), f);
     }
+
+    fn visit_settings(&self, f: &mut dyn FnMut(u64)) {
+        f(u64::from(self.is_trainable()));
+    }
 }
 
 impl Tree for Buffer {
@@ -194,6 +198,10 @@ impl Tree for Mode {
     fn visit(&self, _: &mut Path, _: &mut dyn FnMut(Leaf<'_>, &Array)) {}
 
     fn visit_mut(&mut self, _: &mut Path, _: &mut dyn FnMut(Leaf<'_>, &mut Array)) {}
+
+    fn visit_settings(&self, f: &mut dyn FnMut(u64)) {
+        f(u64::from(self.is_training()));
+    }
 }
 
 /// Lets `f` change the parameter. No lock is held while `f` runs, so it may look at the cell.

@@ -32,6 +32,6 @@ pub use loss::*;
 pub use module::{Layer, Module, eval_all};
 pub(crate) use module::each_param;
 pub use norm::{BatchNorm, LayerNorm, RmsNorm};
-pub use parts::{Part, Parts, visit_leaves, visit_leaves_mut};
+pub use parts::{Part, Parts, visit_leaves, visit_leaves_mut, visit_settings};
 pub use pool::{AvgPool1d, AvgPool2d, MaxPool1d, MaxPool2d};
 pub use sequential::Sequential;

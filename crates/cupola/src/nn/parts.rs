@@ -65,6 +65,15 @@ pub fn visit_leaves_mut(
     });
 }
 
+/// [`Tree::visit_settings`] of a type that is made of parts: what is frozen, and what trains.
+pub fn visit_settings(parts: &(impl Parts + ?Sized), f: &mut dyn FnMut(u64)) {
+    parts.parts(&mut Path::default(), &mut |_, part| match part {
+        Part::Param(param) => param.visit_settings(f),
+        Part::Mode(mode) => mode.visit_settings(f),
+        Part::Buffer(_) => {}
+    });
+}
+
 macro_rules! cells {
     ($($cell:ident),*) => {$(
         impl Parts for $cell {

@@ -117,6 +117,10 @@ macro_rules! optimizer_tree {
             ) {
                 self.state.visit_mut(path, f);
             }
+
+            fn visit_settings(&self, f: &mut dyn FnMut(u64)) {
+                self.state.visit_settings(f);
+            }
         }
     };
 }

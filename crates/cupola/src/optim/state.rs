@@ -199,4 +199,9 @@ impl Tree for State {
         path.with("step", |path| self.step.visit_mut(path, f));
         self.moments.visit_mut(path, f);
     }
+
+    /// The schedule, which `set_learning_rate` takes away.
+    fn visit_settings(&self, f: &mut dyn FnMut(u64)) {
+        f(self.schedule.as_ref().map_or(0, |s| std::sync::Arc::as_ptr(s).addr() as u64));
+    }
 }
