@@ -181,7 +181,14 @@ pub fn divmod<'a, 'b>(
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn power<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -> Result<Array> {
-    binary(Binary::Power, a.into(), b.into())
+    let (a, b) = (a.into(), b.into());
+    if let (Operand::Array(a), Operand::Scalar(two)) = (a, b)
+        && two.to_f64() == 2.0
+        && common_dtype(&[a.into(), b]) == a.dtype()
+    {
+        return super::square(a);
+    }
+    binary(Binary::Power, a, b)
 }
 
 /// The larger of a and b; NaN if either is NaN.

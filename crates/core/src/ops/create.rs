@@ -101,7 +101,8 @@ pub(crate) fn iota(shape: impl Into<Shape>, axis: usize, dtype: DType) -> Result
 /// The numbers from `start` up to but without `stop`, `step` apart.
 ///
 /// # Dtypes
-/// `float32` where an argument is a float, and `int32` otherwise; [`super::astype`] for others.
+/// `float32` where an argument is a float, and otherwise `int32`, or `int64` for ends outside it;
+/// [`astype`](super::astype) for others.
 ///
 /// # Errors
 /// Where `step` is 0 or an argument is not finite.
@@ -123,8 +124,12 @@ pub fn arange(
     if kind == Kind::Complex {
         return Err(Error::dtype("arange", "does not take complex numbers"));
     }
-    let dtype = if kind == Kind::Float { DType::F32 } else { DType::I32 };
     let (from, to, by) = (start.to_f64(), stop.to_f64(), step.to_f64());
+    let dtype = match kind {
+        Kind::Float => DType::F32,
+        _ if from.abs().max(to.abs()) > f64::from(i32::MAX) => DType::I64,
+        _ => DType::I32,
+    };
     let count = ((to - from) / by).ceil();
     if by == 0.0 || !count.is_finite() {
         return Err(Error::argument("arange", format!("no range is {start} to {stop} by {step}")));
@@ -311,6 +316,8 @@ pub fn one_hot(indices: &Array, classes: usize, dtype: DType) -> Result<Array> {
         ));
     }
     let wide = expand_axes(indices, Dims::from_slice(&[indices.rank()]))?;
-    let class = iota(classes, 0, indices.dtype())?;
+    // A narrow dtype may not hold every class.
+    let narrow = indices.dtype().size() < 4;
+    let class = iota(classes, 0, if narrow { DType::I32 } else { indices.dtype() })?;
     cast(&equal(&wide, &class)?, dtype)
 }

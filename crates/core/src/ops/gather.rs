@@ -6,6 +6,7 @@
 use super::operand::{Axes, Operand, broadcast, cast};
 use super::{add, flatten, less, narrow, permute, squeeze_axes, where_};
 use crate::array::Array;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::prim::{Gather, GatherAxis, Scatter, ScatterAxis, ScatterMode};
 use crate::shape::{Dims, Shape, normalize_axis};
@@ -15,6 +16,9 @@ pub(crate) fn wrap(indices: &Array, size: usize) -> Result<Array> {
     if !indices.dtype().is_signed() {
         return Ok(indices.clone());
     }
+    // The axis' size has to fit the indices' dtype.
+    let wide = if size <= i32::MAX as usize { DType::I32 } else { DType::I64 };
+    let indices = &cast(indices, indices.dtype().max(wide))?;
     where_(&less(indices, 0)?, &add(indices, size as i64)?, indices)
 }
 

@@ -4,6 +4,15 @@
 //! the operation, the shapes and the dtypes; only the operators `+ - * /` and friends panic, with the
 //! same text. Plain numbers take the dtype of the arrays they meet ([`Operand`]), and negative axes
 //! count from the end.
+//!
+//! # Example
+//! ```
+//! use cupola::{Array, ops};
+//! let x = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
+//! let y = (1.0 - &x) * 2 + ops::sum(&x, 0, true)?;
+//! assert_eq!(y.to_vec::<f32>()?, [4.0, 4.0, 0.0, 0.0]);
+//! # Ok::<(), cupola::Error>(())
+//! ```
 
 mod activation;
 mod arg_reduce;

@@ -61,7 +61,7 @@ macro_rules! operators {
             }
         }
 
-        operators! { @scalars $trait $method $function bool i32 i64 u32 u64 f32 f64 Complex32 }
+        operators! { @scalars $trait $method $function bool i32 i64 u32 u64 usize f32 f64 Complex32 }
     )*};
     (@scalars $trait:ident $method:ident $function:ident $($type:ty)*) => {$(
         impl ops::$trait<$type> for &Array {
