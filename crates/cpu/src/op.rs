@@ -1,10 +1,14 @@
 //! Segments that are ready to run: operands checked and resolved, then one kernel.
 
-use cupola_core::backend::{Args, Executable, Kernel, Operand, Region, Segment};
-use cupola_core::{Error, Result, is_row_major};
+use std::ops::Range;
 
+use cupola_core::backend::{Args, Epilogue, Executable, Kernel, Operand, Region, Segment};
+use cupola_core::{Error, Result, Shape, is_row_major};
+
+use crate::map::{EpilogueKernel, MapKernel, RawArgs};
 use crate::memory::HostMemory;
 use crate::ops::{self, Finish, Io, OpKernel};
+use crate::reduce::ReduceKernel;
 
 /// A segment that is ready to run on the CPU.
 pub struct Prepared {
@@ -16,16 +20,31 @@ pub struct Prepared {
 
 /// What a segment runs.
 enum Work {
+    /// An elementwise program.
+    Map(MapKernel),
+    /// An elementwise program and a fold of what it gives.
+    Reduce(ReduceKernel),
     /// A primitive.
-    Op { op: Box<dyn OpKernel>, size: usize },
+    Op { op: Box<dyn OpKernel>, epilogue: Option<Continuation>, size: usize },
+}
+
+/// An elementwise program that continues a primitive.
+struct Continuation {
+    kernel: EpilogueKernel,
+    /// Its first input among the segment's, after the primitive's own.
+    first_input: usize,
 }
 
 impl Prepared {
     /// Prepares a segment.
     pub fn new(segment: &Segment) -> Result<Self> {
         let work = match &segment.kernel {
-            Kernel::Map(_) | Kernel::Reduce { .. } => {
-                return Err(Error::Device("elementwise programs are not wired yet".into()));
+            Kernel::Map(body) => {
+                Work::Map(MapKernel::new(body, &segment.inputs, &segment.outputs)?)
+            }
+            Kernel::Reduce { body, kind, axes } => {
+                let output = &segment.outputs[0];
+                Work::Reduce(ReduceKernel::new(body, *kind, axes, &segment.inputs, output)?)
             }
             Kernel::Op(op) => {
                 let gaps = |o: &&Operand| !is_row_major(&o.aval.shape, &o.strides);
@@ -38,12 +57,21 @@ impl Prepared {
                     )));
                 }
                 let size = segment.outputs.first().map_or(0, |o| o.aval.shape.size());
-                Work::Op { op: ops::prepare(op, segment)?, size }
+                let continuation = |e: &Epilogue| {
+                    Ok(Continuation {
+                        kernel: EpilogueKernel::new(&e.body, &segment.inputs[e.first_input..])?,
+                        first_input: e.first_input,
+                    })
+                };
+                let epilogue = segment.epilogue.as_ref().map(continuation).transpose()?;
+                Work::Op { op: ops::prepare(op, segment)?, epilogue, size }
             }
         };
         Ok(Prepared {
-            inputs: segment.inputs.iter().map(Extent::new).collect(),
-            outputs: segment.outputs.iter().map(Extent::new).collect(),
+            inputs: (segment.inputs.iter().enumerate())
+                .map(|(i, operand)| Extent::new(walked(segment, i), operand))
+                .collect(),
+            outputs: segment.outputs.iter().map(|o| Extent::new(&o.aval.shape, o)).collect(),
             scalars: segment.scalars.len(),
             work,
         })
@@ -63,13 +91,37 @@ impl Executable for Prepared {
         for (extent, region) in self.outputs.iter().zip(args.outputs) {
             io.outputs.push(extent.resolve(region)?);
         }
+        let raw = RawArgs { inputs: &io.inputs, outputs: &io.outputs, scalars: args.scalars };
         match &self.work {
-            Work::Op { op, size } => {
-                // SAFETY: every operand is inside its buffer, and the planner lets outputs overlap
-                // nothing else.
-                unsafe { op.run(&io, Finish { epilogue: None, size: *size }) }
+            // SAFETY: every operand is inside its buffer, and the planner lets outputs overlap
+            // nothing but what `Segment::may_alias` allows.
+            Work::Map(kernel) => unsafe { kernel.run(&raw) },
+            // SAFETY: as above.
+            Work::Reduce(kernel) => unsafe { kernel.run(&raw) },
+            Work::Op { op, epilogue, size } => {
+                let first = epilogue.as_ref().map_or(0, |e| e.first_input);
+                let rest = RawArgs { inputs: &raw.inputs[first..], ..raw };
+                let run = |range: Range<usize>| {
+                    if let Some(Continuation { kernel, .. }) = epilogue {
+                        // SAFETY: as above; the op is done with the range.
+                        unsafe { kernel.run(rest.outputs[0], &rest, range) };
+                    }
+                };
+                let epilogue = epilogue.as_ref().map(|_| &run as &(dyn Fn(Range<usize>) + Sync));
+                // SAFETY: as above.
+                unsafe { op.run(&io, Finish { epilogue, size: *size })? };
             }
         }
+        Ok(())
+    }
+}
+
+/// The shape that an input's strides are along.
+fn walked(segment: &Segment, input: usize) -> &Shape {
+    match (&segment.kernel, &segment.epilogue) {
+        (Kernel::Map(body) | Kernel::Reduce { body, .. }, _) => &body.shape,
+        (Kernel::Op(_), Some(epilogue)) if input >= epilogue.first_input => &epilogue.body.shape,
+        (Kernel::Op(_), _) => &segment.inputs[input].aval.shape,
     }
 }
 
@@ -83,14 +135,13 @@ struct Extent {
 }
 
 impl Extent {
-    fn new(operand: &Operand) -> Self {
-        let Operand { aval, strides } = operand;
-        let width = aval.dtype.size();
-        if aval.shape.contains(&0) {
+    fn new(shape: &Shape, operand: &Operand) -> Self {
+        let width = operand.aval.dtype.size();
+        if shape.contains(&0) {
             return Extent { before: 0, after: 0, width };
         }
         let (mut before, mut after) = (0usize, 1usize);
-        for (&size, &stride) in aval.shape.iter().zip(strides) {
+        for (&size, &stride) in shape.iter().zip(&operand.strides) {
             let reach = (size - 1).saturating_mul(stride.unsigned_abs());
             let side = if stride < 0 { &mut before } else { &mut after };
             *side = side.saturating_add(reach);

@@ -43,7 +43,7 @@ impl ArgReduceKernel {
         let outer = shape[..reduce.axis].iter().product();
         let inner = shape[reduce.axis + 1..].iter().product();
         Ok(ArgReduceKernel {
-            x: Contiguous::new(x),
+            x: Contiguous::new(x)?,
             order,
             max: reduce.max,
             width: x.aval.dtype.size(),

@@ -1,23 +1,19 @@
 //! Operands without gaps, for kernels that take no strides.
 
 use cupola_core::backend::Operand;
+use cupola_core::plan::body::Body;
 use cupola_core::{Result, is_row_major};
 
-use super::by_size;
-use super::walk::Walk;
+use crate::map::{MapKernel, RawArgs};
 use crate::memory::HostMemory;
-use crate::simd::Out;
 use crate::threads::parallel_for;
-
-/// Elements that one chunk copies.
-const CHUNK: usize = 1 << 15;
 
 /// How an operand becomes row-major.
 pub struct Contiguous {
     /// `None` where it is already.
-    copy: Option<Walk<1>>,
-    /// Bytes of an element.
-    width: usize,
+    copy: Option<MapKernel>,
+    /// Bytes of all elements.
+    bytes: usize,
 }
 
 /// A row-major operand: in its place, or copied.
@@ -47,13 +43,21 @@ impl Dense {
 
 impl Contiguous {
     /// Plans for an operand of these strides.
-    pub fn new(operand: &Operand) -> Self {
-        let shape = &operand.aval.shape;
-        let gaps = !is_row_major(shape, &operand.strides);
-        Contiguous {
-            copy: gaps.then(|| Walk::new(shape, [&operand.strides])),
-            width: operand.aval.dtype.size(),
+    pub fn new(operand: &Operand) -> Result<Self> {
+        let Operand { aval, strides } = operand;
+        let bytes = aval.bytes();
+        if is_row_major(&aval.shape, strides) {
+            return Ok(Contiguous { copy: None, bytes });
         }
+        let body = Body::copy(aval.shape.clone(), aval.dtype);
+        let target = Operand::contiguous(aval);
+        let copy = MapKernel::new(&body, std::slice::from_ref(operand), &[target])?;
+        Ok(Contiguous { copy: Some(copy), bytes })
+    }
+
+    /// Plans for an operand that the kernel takes with its strides.
+    pub fn as_is() -> Self {
+        Contiguous { copy: None, bytes: 0 }
     }
 
     /// The operand without gaps.
@@ -61,12 +65,12 @@ impl Contiguous {
     /// # Safety
     /// Every element that the operand reaches from `ptr` can be read.
     pub unsafe fn dense(&self, ptr: *const u8) -> Result<Dense> {
-        let Some(walk) = &self.copy else {
+        if self.copy.is_none() {
             return Ok(Dense { ptr, _scratch: None });
-        };
-        let scratch = HostMemory::new(walk.size() * self.width, "a contiguous copy")?;
+        }
+        let scratch = HostMemory::new(self.bytes, "a contiguous copy")?;
         // SAFETY: the scratch holds every element; the caller vouches for the operand.
-        unsafe { self.copy(ptr, scratch.as_ptr()) };
+        unsafe { self.copy_to(ptr, scratch.as_ptr()) };
         Ok(Dense { ptr: scratch.as_ptr(), _scratch: Some(scratch) })
     }
 
@@ -75,21 +79,14 @@ impl Contiguous {
     /// # Safety
     /// Every element that the operand reaches from `ptr` can be read, and as many from `out` on
     /// written; they do not overlap.
-    pub unsafe fn copy_to(&self, ptr: *const u8, out: *mut u8, size: usize) {
+    pub unsafe fn copy_to(&self, ptr: *const u8, out: *mut u8) {
+        let args = RawArgs { inputs: &[ptr], outputs: &[out], scalars: &[] };
         match &self.copy {
             // SAFETY: the caller vouches for both.
-            Some(_) => unsafe { self.copy(ptr, out) },
+            Some(copy) => unsafe { copy.run(&args) },
             // SAFETY: as above.
-            None => unsafe { copy_bytes(ptr, out, size * self.width) },
+            None => unsafe { copy_bytes(ptr, out, self.bytes) },
         }
-    }
-
-    /// # Safety
-    /// As for `copy_to`.
-    unsafe fn copy(&self, ptr: *const u8, out: *mut u8) {
-        let Some(walk) = &self.copy else { return };
-        // SAFETY: the caller vouches for both; the width is that of the elements.
-        by_size!(self.width, T => unsafe { copy::<T>(walk, ptr.cast(), out.cast()) });
     }
 }
 
@@ -107,33 +104,6 @@ pub unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
         unsafe {
             std::ptr::copy_nonoverlapping(from.get().add(at), to.get().cast_mut().add(at), len);
         }
-    });
-}
-
-/// # Safety
-/// As for `Contiguous::copy_to`.
-unsafe fn copy<T: Copy + Send + Sync>(walk: &Walk<1>, from: *const T, to: *mut T) {
-    let from = Source(from);
-    // SAFETY: the caller vouches for `size` elements.
-    let out = unsafe { Out::from_raw(to, walk.size()) };
-    let [step] = walk.steps();
-    parallel_for(walk.size().div_ceil(CHUNK), |chunk| {
-        let range = chunk * CHUNK..((chunk + 1) * CHUNK).min(walk.size());
-        walk.runs(range, |at, [offset], len| {
-            // SAFETY: runs are disjoint.
-            let out = unsafe { out.slice(at..at + len) };
-            // SAFETY: the run is inside the operand.
-            let from = unsafe { from.get().offset(offset) };
-            if step == 1 {
-                // SAFETY: the run has no gaps.
-                out.copy_from_slice(unsafe { std::slice::from_raw_parts(from, len) });
-            } else {
-                for (i, out) in out.iter_mut().enumerate() {
-                    // SAFETY: inside the run.
-                    *out = unsafe { *from.offset(i as isize * step) };
-                }
-            }
-        });
     });
 }
 

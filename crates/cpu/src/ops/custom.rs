@@ -18,12 +18,13 @@ pub struct CustomKernel {
 
 impl CustomKernel {
     /// Prepares for these operands.
-    pub fn new(custom: &Custom, inputs: &[Operand], outputs: &[Operand]) -> Self {
-        CustomKernel {
+    pub fn new(custom: &Custom, inputs: &[Operand], outputs: &[Operand]) -> Result<Self> {
+        let dense = |i: &Operand| Ok((i.aval.clone(), Contiguous::new(i)?));
+        Ok(CustomKernel {
             custom: custom.clone(),
-            inputs: inputs.iter().map(|i| (i.aval.clone(), Contiguous::new(i))).collect(),
+            inputs: inputs.iter().map(dense).collect::<Result<_>>()?,
             outputs: outputs.iter().map(|o| o.aval.bytes()).collect(),
-        }
+        })
     }
 }
 

@@ -2,10 +2,14 @@
 
 mod arg_reduce;
 mod contiguous;
+mod conv;
+mod convert;
 mod custom;
+mod dot;
 mod gather;
 mod index;
 mod iota;
+mod pool;
 mod random;
 mod rank;
 mod scatter;
@@ -99,14 +103,18 @@ pub fn prepare(op: &Op, segment: &Segment) -> Result<Box<dyn OpKernel>> {
         Op::ArgReduce(reduce) => Box::new(arg_reduce::ArgReduceKernel::new(reduce, &inputs[0])?),
         Op::Gather(gather) => Box::new(gather::GatherKernel::new(gather, inputs)),
         Op::GatherAxis(gather) => Box::new(gather::GatherAxisKernel::new(gather, inputs)),
-        Op::Scatter(scatter) => Box::new(scatter::ScatterKernel::new(scatter, inputs)),
-        Op::ScatterAxis(scatter) => Box::new(scatter::ScatterKernel::along(scatter, inputs)),
-        Op::RandomBits(bits) => Box::new(random::RandomKernel::new(bits, &inputs[0])),
+        Op::Scatter(scatter) => Box::new(scatter::ScatterKernel::new(scatter, inputs)?),
+        Op::ScatterAxis(scatter) => Box::new(scatter::ScatterKernel::along(scatter, inputs)?),
+        Op::RandomBits(bits) => Box::new(random::RandomKernel::new(bits, &inputs[0])?),
         Op::Sort(sort) => Box::new(sort::SortKernel::new(sort, &inputs[0])?),
-        Op::Custom(custom) => Box::new(custom::CustomKernel::new(custom, inputs, outputs)),
-        Op::Dot(_) | Op::Conv(_) | Op::Pool(_) => {
-            return Err(Error::Device(format!("{} is not wired to the CPU yet", op.name())));
-        }
+        Op::Custom(custom) => Box::new(custom::CustomKernel::new(custom, inputs, outputs)?),
+        Op::Dot(dot) => convert::summed_in(dot.accumulate, segment, |segment| {
+            Ok(Box::new(dot::DotKernel::new(segment)?))
+        })?,
+        Op::Conv(conv) => convert::summed_in(conv.accumulate, segment, |segment| {
+            Ok(Box::new(conv::ConvKernel::new(conv, segment)?))
+        })?,
+        Op::Pool(pool) => Box::new(pool::PoolKernel::new(pool, segment)?),
         Op::Input(_)
         | Op::Constant(_)
         | Op::Unary(_)

@@ -32,12 +32,12 @@ pub struct RandomKernel {
 
 impl RandomKernel {
     /// Prepares for this input.
-    pub fn new(bits: &RandomBits, keys: &Operand) -> Self {
-        RandomKernel {
-            keys: Contiguous::new(keys),
+    pub fn new(bits: &RandomBits, keys: &Operand) -> Result<Self> {
+        Ok(RandomKernel {
+            keys: Contiguous::new(keys)?,
             count: keys.aval.shape.size() / 2,
             bytes: bits.shape.size() * bits.width,
-        }
+        })
     }
 }
 

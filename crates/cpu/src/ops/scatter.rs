@@ -35,6 +35,8 @@ pub struct ScatterKernel {
     others: Option<Walk<1>>,
     /// One update, in the target.
     slice: Walk<1>,
+    /// How far a slice reaches in the target from its first element on.
+    reach: usize,
     /// Elements of the target.
     size: usize,
     join: Join,
@@ -45,7 +47,7 @@ type Join = Box<dyn Fn(&Part<'_>) + Send + Sync>;
 
 impl ScatterKernel {
     /// Prepares a [`Scatter`] for these inputs.
-    pub fn new(scatter: &Scatter, inputs: &[Operand]) -> Self {
+    pub fn new(scatter: &Scatter, inputs: &[Operand]) -> Result<Self> {
         let (x, updates) = (&inputs[0], &inputs[1]);
         let strides = x.aval.shape.row_major();
         let lead = updates.aval.shape.rank() - x.aval.shape.rank();
@@ -56,32 +58,39 @@ impl ScatterKernel {
             span: sizes[axis],
             stride: strides[axis],
         };
-        ScatterKernel {
-            x: Contiguous::new(x),
-            updates: Contiguous::new(updates),
+        Ok(ScatterKernel {
+            x: Contiguous::new(x)?,
+            updates: Contiguous::new(updates)?,
             indices: Indices::new("scatter", inputs, 2, scatter.axes.iter().map(target)),
             others: None,
             slice: Walk::new(sizes, [&strides]),
+            reach: sizes
+                .iter()
+                .zip(&strides)
+                .map(|(n, &s)| n.saturating_sub(1) * s as usize)
+                .sum::<usize>()
+                + 1,
             size: x.aval.shape.size(),
             join: join(scatter.mode, x.aval.dtype),
-        }
+        })
     }
 
     /// Prepares a [`ScatterAxis`] for these inputs.
-    pub fn along(scatter: &ScatterAxis, inputs: &[Operand]) -> Self {
+    pub fn along(scatter: &ScatterAxis, inputs: &[Operand]) -> Result<Self> {
         let (x, axis) = (&inputs[0], scatter.axis);
         let mut strides = x.aval.shape.row_major();
         let stride = std::mem::take(&mut strides[axis]);
         let target = Target { axis, size: x.aval.shape[axis], span: 1, stride };
-        ScatterKernel {
-            x: Contiguous::new(x),
-            updates: Contiguous::new(&inputs[1]),
+        Ok(ScatterKernel {
+            x: Contiguous::new(x)?,
+            updates: Contiguous::new(&inputs[1])?,
             indices: Indices::new("put_along_axis", inputs, 2, [target]),
             others: Some(Walk::new(&inputs[2].aval.shape, [&strides])),
             slice: Walk::new(&Shape::scalar(), [&[]]),
+            reach: 1,
             size: x.aval.shape.size(),
             join: join(scatter.mode, x.aval.dtype),
-        }
+        })
     }
 
     /// Where each update goes.
@@ -115,7 +124,7 @@ impl OpKernel for ScatterKernel {
         // SAFETY: the caller vouches for the operands.
         let (places, updates) = unsafe { (self.places(io)?, self.updates.dense(io.inputs[1])?) };
         // SAFETY: as above; the output has x's shape.
-        unsafe { self.x.copy_to(io.inputs[0], io.outputs[0], self.size) };
+        unsafe { self.x.copy_to(io.inputs[0], io.outputs[0]) };
         let (count, slice) = (self.indices.len(), self.slice.size());
         // SAFETY: `places` made this many.
         let places = unsafe { std::slice::from_raw_parts(places.as_ptr().cast::<isize>(), count) };
@@ -129,6 +138,7 @@ impl OpKernel for ScatterKernel {
                 (self.join)(&Part {
                     places,
                     slice: &self.slice,
+                    reach: self.reach,
                     updates: updates.get(),
                     out: out.get().cast_mut(),
                     range: bound(part)..bound(part + 1),
@@ -144,6 +154,8 @@ impl OpKernel for ScatterKernel {
 struct Part<'a> {
     places: &'a [isize],
     slice: &'a Walk<1>,
+    /// How far a slice reaches from its first element on.
+    reach: usize,
     updates: *const u8,
     out: *mut u8,
     range: Range<usize>,
@@ -168,22 +180,31 @@ impl Part<'_> {
             return;
         }
         let [step] = self.slice.steps();
+        // Every run goes forwards: the target is row-major. Only a run of one element may come
+        // without a step.
+        let step = step.max(1) as usize;
+        let run = |first: usize, from: usize, len: usize| {
+            let skip = start.saturating_sub(first).div_ceil(step);
+            let stop = end.saturating_sub(first).div_ceil(step).min(len);
+            for j in skip..stop {
+                let place = first + j * step;
+                // SAFETY: as above; the whole slice is inside the target.
+                unsafe { *out.add(place) = f(*out.add(place), *updates.add(from + j)) };
+            }
+        };
+        let whole = self.slice.run() == size;
         for (i, &place) in self.places.iter().enumerate() {
-            self.slice.runs(0..size, |at, [offset], len| {
-                let first = (place + offset) as usize;
-                // Every run goes forwards: the target is row-major. Only a run of one element
-                // may come without a step.
-                let step = step.max(1) as usize;
-                let skip = start.saturating_sub(first).div_ceil(step);
-                let stop = end.saturating_sub(first).div_ceil(step).min(len);
-                for j in skip..stop {
-                    let place = first + j * step;
-                    // SAFETY: as above; the whole slice is inside the target.
-                    unsafe {
-                        *out.add(place) = f(*out.add(place), *updates.add(i * size + at + j));
-                    }
-                }
-            });
+            let place = place as usize;
+            if place >= end || place + self.reach <= start {
+                continue;
+            }
+            if whole {
+                run(place, i * size, size);
+            } else {
+                self.slice.runs(0..size, |at, [offset], len| {
+                    run(place + offset as usize, i * size + at, len);
+                });
+            }
         }
     }
 }

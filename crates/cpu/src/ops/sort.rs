@@ -45,7 +45,7 @@ impl SortKernel {
             return Err(Error::shape(op, format!("axis {} of {} is too long", sort.axis, x.aval)));
         }
         Ok(SortKernel {
-            x: Contiguous::new(x),
+            x: Contiguous::new(x)?,
             order,
             width: x.aval.dtype.size(),
             indices: sort.indices,
@@ -57,7 +57,8 @@ impl SortKernel {
         })
     }
 
-    /// Sorts every lane as items of type `I`, made by `load` and stored by `store`.
+    /// Sorts every lane as items of type `I`, made by `load`, ranked by `rank` and stored by
+    /// `store`.
     ///
     /// # Safety
     /// The input has elements of `T`, the output as many of `O`.
@@ -66,6 +67,7 @@ impl SortKernel {
         x: *const u8,
         out: *mut u8,
         load: impl Fn(T, usize) -> I + Copy + Sync,
+        rank: impl Fn(&I) -> T + Copy + Sync,
         store: impl Fn(I) -> O + Copy + Sync,
     ) -> Result<()> {
         let [outer, size, inner] = self.sizes;
@@ -91,7 +93,7 @@ impl SortKernel {
                 unsafe { (Out::from_raw(items, size), Out::from_raw(items.add(size), size)) };
             for lane in 0..lanes {
                 shared(size, a, |i| read(lane, i));
-                let sorted = radix(PARTS, a, b);
+                let sorted = radix(PARTS, a, b, rank);
                 parallel_for(PARTS, |part| {
                     for i in bounds(size, part) {
                         // SAFETY: nobody writes the items now.
@@ -118,10 +120,10 @@ impl SortKernel {
                     let slice = unsafe { a.slice(0..size) };
                     slice.iter_mut().enumerate().for_each(|(i, item)| *item = read(lane, i));
                     let sorted = if size < RADIX {
-                        slice.sort_by_key(|item| item.rank());
+                        slice.sort_by_key(rank);
                         a
                     } else {
-                        radix(1, a, b)
+                        radix(1, a, b, rank)
                     };
                     // SAFETY: as above.
                     let sorted = unsafe { sorted.slice(0..size) };
@@ -146,13 +148,10 @@ impl OpKernel for SortKernel {
             unsafe {
                 if self.indices {
                     let load = |bits: T, i: usize| (rank(bits), i as u32);
-                    self.lanes(x, out, load, |(_, i): (T, u32)| i)
-                } else if matches!(self.order, Order::Float(_)) {
-                    // The rank forgets the sign of a zero and the bits of a NaN, so they go along.
-                    self.lanes(x, out, |bits: T, _| (rank(bits), bits), |(_, bits)| bits)
+                    self.lanes(x, out, load, |item| item.0, |(_, i): (T, u32)| i)
                 } else {
-                    let back = |rank: T| if self.order == Order::Signed { rank.rank_signed() } else { rank };
-                    self.lanes(x, out, |bits: T, _| rank(bits), back)
+                    // Not the ranks: they forget the sign of a zero and the bits of a NaN.
+                    self.lanes(x, out, |bits: T, _| bits, |&bits| rank(bits), |bits: T| bits)
                 }
             }
         }))?;
@@ -162,28 +161,10 @@ impl OpKernel for SortKernel {
 }
 
 /// What is sorted: plain bits, any pattern of which is a value.
-trait Item: Copy + Send + Sync + 'static {
-    /// The type of ranks.
-    type Rank: Bits;
-    /// Where the item goes.
-    fn rank(&self) -> Self::Rank;
-}
+trait Item: Copy + Send + Sync + 'static {}
 
-impl<T: Bits> Item for T {
-    type Rank = T;
-    #[inline(always)]
-    fn rank(&self) -> T {
-        *self
-    }
-}
-
-impl<T: Bits, P: Copy + Send + Sync + 'static> Item for (T, P) {
-    type Rank = T;
-    #[inline(always)]
-    fn rank(&self) -> T {
-        self.0
-    }
-}
+impl<T: Bits> Item for T {}
+impl<T: Bits> Item for (T, u32) {}
 
 /// The part of `size` items with this number.
 fn bounds(size: usize, part: usize) -> std::ops::Range<usize> {
@@ -205,11 +186,16 @@ fn shared<I: Item>(size: usize, items: Out<'_, I>, item: impl Fn(usize) -> I + S
 
 /// Sorts `a` by rank, in `parts` parts at a time, with `b` to move through; gives the one of the
 /// two that holds the result.
-fn radix<'a, I: Item>(parts: usize, a: Out<'a, I>, b: Out<'a, I>) -> Out<'a, I> {
+fn radix<'a, I: Item, T: Bits>(
+    parts: usize,
+    a: Out<'a, I>,
+    b: Out<'a, I>,
+    rank: impl Fn(&I) -> T + Copy + Sync,
+) -> Out<'a, I> {
     let (mut from, mut to) = (a, b);
     let size = a.len();
     let bounds = |part| if parts == 1 { 0..size } else { bounds(size, part) };
-    for byte in 0..size_of::<I::Rank>() {
+    for byte in 0..size_of::<T>() {
         let mut counts = vec![[0usize; 256]; parts];
         let table = Out::new(&mut counts);
         parallel_for(parts, |part| {
@@ -217,13 +203,13 @@ fn radix<'a, I: Item>(parts: usize, a: Out<'a, I>, b: Out<'a, I>) -> Out<'a, I> 
             let (count, items) =
                 unsafe { (&mut table.slice(part..part + 1)[0], items(from, bounds(part))) };
             for item in items {
-                count[item.rank().byte(byte)] += 1;
+                count[rank(item).byte(byte)] += 1;
             }
         });
         let whole = |digit: usize| counts.iter().map(|c| c[digit]).sum::<usize>() == size;
         // SAFETY: as above; a lane is not empty.
         let first = unsafe { items(from, 0..1)[0] };
-        if whole(first.rank().byte(byte)) {
+        if whole(rank(&first).byte(byte)) {
             continue;
         }
         let mut next = 0;
@@ -238,7 +224,7 @@ fn radix<'a, I: Item>(parts: usize, a: Out<'a, I>, b: Out<'a, I>) -> Out<'a, I> 
             let (place, items) =
                 unsafe { (&mut table.slice(part..part + 1)[0], items(from, bounds(part))) };
             for item in items {
-                let place = &mut place[item.rank().byte(byte)];
+                let place = &mut place[rank(item).byte(byte)];
                 // SAFETY: the counts give every item of every part a place of its own.
                 unsafe { to.as_ptr().add(*place).write(*item) };
                 *place += 1;
