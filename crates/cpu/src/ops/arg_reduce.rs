@@ -139,7 +139,7 @@ impl<T: Bits, F: Fn(T) -> T + Copy> Kernel for Rows<'_, T, F> {
         for (lane, out) in self.x.chunks_exact(self.size).zip(self.out) {
             let (mut best, mut place) = (rank(lane[0]), 0);
             for (i, block) in lane.chunks(BLOCK).enumerate() {
-                let most = block.iter().fold(T::ZERO, |most, &bits| most.max(rank(bits)));
+                let most = greatest(block, rank);
                 if most > best {
                     (best, place) = (most, i * BLOCK);
                 }
@@ -148,6 +148,25 @@ impl<T: Bits, F: Fn(T) -> T + Copy> Kernel for Rows<'_, T, F> {
             *out = (place + first.unwrap_or(0)) as u32;
         }
     }
+}
+
+/// The greatest rank of a block.
+#[inline(always)]
+fn greatest<T: Bits>(block: &[T], rank: impl Fn(T) -> T) -> T {
+    let mut most = [T::ZERO; 32];
+    let pieces = block.chunks_exact(most.len());
+    let rest = pieces.remainder();
+    for piece in pieces {
+        for (most, &bits) in most.iter_mut().zip(piece) {
+            let rank = rank(bits);
+            *most = if rank > *most { rank } else { *most };
+        }
+    }
+    let mut all = most.into_iter().fold(T::ZERO, T::max);
+    for &bits in rest {
+        all = all.max(rank(bits));
+    }
+    all
 }
 
 /// Lanes that lie side by side.

@@ -33,8 +33,14 @@ pub trait Bits: Copy + Ord + Send + Sync + 'static {
     const ZERO: Self;
     /// From the lower bits.
     fn of(bits: u64) -> Self;
-    /// The byte of this number, from the lowest.
-    fn byte(self, number: usize) -> usize;
+    /// A rank with a number below it.
+    type Numbered: Copy + Ord;
+    /// The bits from `shift` on, under a mask.
+    fn digit(self, shift: u32, mask: usize) -> usize;
+    /// This rank above a number.
+    fn above(self, number: u32) -> Self::Numbered;
+    /// The number below a rank.
+    fn below(numbered: Self::Numbered) -> u32;
     /// Every bit flipped.
     fn flip(self) -> Self;
     /// Where an element of unsigned order ranks.
@@ -49,16 +55,25 @@ pub trait Bits: Copy + Ord + Send + Sync + 'static {
 }
 
 macro_rules! bits {
-    ($($t:ty),*) => {$(
+    ($($t:ty: $numbered:ty),*) => {$(
         impl Bits for $t {
+            type Numbered = $numbered;
             const ZERO: $t = 0;
             #[inline(always)]
             fn of(bits: u64) -> $t {
                 bits as $t
             }
             #[inline(always)]
-            fn byte(self, number: usize) -> usize {
-                (self >> (8 * number)) as usize & 0xff
+            fn digit(self, shift: u32, mask: usize) -> usize {
+                (self >> shift) as usize & mask
+            }
+            #[inline(always)]
+            fn above(self, number: u32) -> $numbered {
+                <$numbered>::from(self) << 32 | <$numbered>::from(number)
+            }
+            #[inline(always)]
+            fn below(numbered: $numbered) -> u32 {
+                numbered as u32
             }
             #[inline(always)]
             fn flip(self) -> $t {
@@ -79,7 +94,7 @@ macro_rules! bits {
         }
     )*};
 }
-bits!(u8, u16, u32, u64);
+bits!(u8: u64, u16: u64, u32: u64, u64: u128);
 
 /// Runs `$e` with `$rank` as the function that ranks elements of `$order`, whose bits are `$T`.
 macro_rules! by_order {
@@ -117,6 +132,11 @@ mod tests {
         assert_eq!((f(-0.0), f(-f32::NAN)), (f(0.0), u32::MAX));
         let s = |v: i16| (v as u16).rank_signed();
         assert!([i16::MIN, -1, 0, 1, i16::MAX].windows(2).all(|w| s(w[0]) < s(w[1])));
-        assert_eq!(0x12345678u32.byte(1), 0x56);
+        assert_eq!(0x12345678u32.digit(8, 0xff), 0x56);
+        assert!(
+            u64::below(7u64.above(3)) == 3
+                && 7u64.above(3) < 7u64.above(4)
+                && 7u64.above(9) < 8u64.above(0)
+        );
     }
 }

@@ -186,9 +186,22 @@ impl Part<'_> {
         let run = |first: usize, from: usize, len: usize| {
             let skip = start.saturating_sub(first).div_ceil(step);
             let stop = end.saturating_sub(first).div_ceil(step).min(len);
+            if stop <= skip {
+                return;
+            }
+            if step == 1 {
+                // SAFETY: as above; the whole slice is inside the target, and updates are
+                // somewhere else.
+                let (out, updates) = unsafe {
+                    let out = std::slice::from_raw_parts_mut(out.add(first + skip), stop - skip);
+                    (out, std::slice::from_raw_parts(updates.add(from + skip), stop - skip))
+                };
+                out.iter_mut().zip(updates).for_each(|(old, &new)| *old = f(*old, new));
+                return;
+            }
             for j in skip..stop {
                 let place = first + j * step;
-                // SAFETY: as above; the whole slice is inside the target.
+                // SAFETY: as above.
                 unsafe { *out.add(place) = f(*out.add(place), *updates.add(from + j)) };
             }
         };

@@ -5,3 +5,4 @@ mod create;
 mod gather_scatter;
 mod order;
 mod products;
+mod segments;
