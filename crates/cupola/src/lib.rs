@@ -17,12 +17,19 @@ pub mod data;
 pub mod io;
 pub mod nn;
 pub mod optim;
+pub mod suite;
 pub mod train;
 
 pub use cupola_core::{
-    Array, Aval, DType, Device, DeviceKind, Dims, Element, Error, Kind, Layout, Result, Scalar, Shape,
-    Stream, async_eval, backend, device, eval, generator, graph, ops, plan, prim, transform, tree,
+    Array, Aval, DType, Device, DeviceKind, Dims, Element, Error, Kind, Layout, Result, Scalar,
+    Shape, Stream, async_eval, backend, device, eval, generator, graph, ops, plan, prim, transform,
+    tree,
 };
 
 // Linked for its registration: the CPU is always there.
 use cupola_cpu as _;
+
+// The example of the README is a doctest, too.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

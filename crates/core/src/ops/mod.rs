@@ -53,7 +53,7 @@ pub use gather::*;
 pub use index::*;
 pub use movement::*;
 pub use norm::*;
-pub use operand::{Axes, Operand, Sizes};
+pub use operand::{AsOperand, Axes, Operand, Sizes};
 pub use pool::*;
 pub use reduce::*;
 pub use select::*;

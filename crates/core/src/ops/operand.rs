@@ -39,8 +39,35 @@ impl<'a> From<&'a &Array> for Operand<'a> {
     }
 }
 
+/// What stands on the right of an operator: an array, owned or not, or a plain number.
+///
+/// One generic implementation serves them all, so that the type of `&x + 1.0` is known whatever
+/// type the number turns out to have.
+pub trait AsOperand {
+    /// The operand.
+    fn as_operand(&self) -> Operand<'_>;
+}
+
+impl AsOperand for Array {
+    fn as_operand(&self) -> Operand<'_> {
+        Operand::Array(self)
+    }
+}
+
+impl AsOperand for &Array {
+    fn as_operand(&self) -> Operand<'_> {
+        Operand::Array(self)
+    }
+}
+
 macro_rules! scalar_operands {
     ($($type:ty)*) => {$(
+        impl AsOperand for $type {
+            fn as_operand(&self) -> Operand<'_> {
+                Operand::Scalar((*self).into())
+            }
+        }
+
         impl From<$type> for Operand<'_> {
             fn from(value: $type) -> Self {
                 Operand::Scalar(value.into())

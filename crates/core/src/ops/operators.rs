@@ -1,12 +1,15 @@
 //! The operators `+ - * / % & | ^ << >> ! -` of arrays and numbers.
 //!
 //! They are the functions of [`crate::ops`], and panic with the error's text where those return it.
+//!
+//! A number on the left is a bool, an `i32`, an `f64` or a complex number, and of no second integer
+//! or float type: with two, the type of `1.0 - &x` would not be known before that of `1.0` is.
 
 use std::ops;
 
 use num_complex::Complex32;
 
-use super::operand::Operand;
+use super::operand::AsOperand;
 use super::{
     add, bitwise_and, bitwise_invert, bitwise_or, bitwise_xor, divide, left_shift, multiply,
     negative, remainder, right_shift, subtract,
@@ -22,64 +25,32 @@ fn expect(result: Result<Array>) -> Array {
 
 macro_rules! operators {
     ($($trait:ident $method:ident, $assign:ident $assign_method:ident => $function:ident;)*) => {$(
-        impl ops::$trait<&Array> for &Array {
+        impl<T: AsOperand> ops::$trait<T> for &Array {
             type Output = Array;
             #[track_caller]
-            fn $method(self, other: &Array) -> Array {
-                expect($function(self, other))
+            fn $method(self, other: T) -> Array {
+                expect($function(self, other.as_operand()))
             }
         }
 
-        impl ops::$trait<Array> for &Array {
+        impl<T: AsOperand> ops::$trait<T> for Array {
             type Output = Array;
             #[track_caller]
-            fn $method(self, other: Array) -> Array {
-                expect($function(self, &other))
+            fn $method(self, other: T) -> Array {
+                expect($function(&self, other.as_operand()))
             }
         }
 
-        impl ops::$trait<&Array> for Array {
-            type Output = Array;
-            #[track_caller]
-            fn $method(self, other: &Array) -> Array {
-                expect($function(&self, other))
-            }
-        }
-
-        impl ops::$trait<Array> for Array {
-            type Output = Array;
-            #[track_caller]
-            fn $method(self, other: Array) -> Array {
-                expect($function(&self, &other))
-            }
-        }
-
-        impl<'a, T: Into<Operand<'a>>> ops::$assign<T> for Array {
+        impl<T: AsOperand> ops::$assign<T> for Array {
             #[track_caller]
             fn $assign_method(&mut self, other: T) {
-                *self = expect($function(&*self, other));
+                *self = expect($function(&*self, other.as_operand()));
             }
         }
 
-        operators! { @scalars $trait $method $function bool i32 i64 u32 u64 usize f32 f64 Complex32 }
+        operators! { @scalars $trait $method $function bool i32 f64 Complex32 }
     )*};
     (@scalars $trait:ident $method:ident $function:ident $($type:ty)*) => {$(
-        impl ops::$trait<$type> for &Array {
-            type Output = Array;
-            #[track_caller]
-            fn $method(self, other: $type) -> Array {
-                expect($function(self, other))
-            }
-        }
-
-        impl ops::$trait<$type> for Array {
-            type Output = Array;
-            #[track_caller]
-            fn $method(self, other: $type) -> Array {
-                expect($function(&self, other))
-            }
-        }
-
         impl ops::$trait<&Array> for $type {
             type Output = Array;
             #[track_caller]

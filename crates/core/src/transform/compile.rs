@@ -72,8 +72,7 @@ impl<F> Compiled<F> {
     {
         let leaves = distinct_leaves(state);
         let settings = settings(state);
-        let known =
-            lock(&self.traces).iter().find(|t| t.fits(inputs, &leaves, &settings)).cloned();
+        let known = lock(&self.traces).iter().find(|t| t.fits(inputs, &leaves, &settings)).cloned();
         let (trace, fresh) = match known {
             Some(trace) => (trace, false),
             None => {

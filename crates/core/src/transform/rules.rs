@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Ref};
-use crate::prim::record::{add, div, masked, mul, neg, or_zeros, scale, select, sum_of};
+use crate::prim::record::{add, div, masked, mul, neg, or_zeros, sum_of};
 use crate::prim::{Batched, Diff, Linearity, Op, Partial, Primitive, Reverse, Tangents};
 use crate::with_payload;
 

@@ -182,9 +182,8 @@ pub fn cross_entropy(
         picked(&each, targets)?
     } else {
         // A target of 0 adds nothing, also where the model is certain against it: 0·∞ is NaN.
-        let products = ops::multiply(targets, &each)?;
-        let masked = ops::where_(&ops::equal(targets, 0)?, 0, &products)?;
-        ops::negative(&ops::sum(&masked, -1, false)?)?
+        let each = ops::where_(&ops::equal(targets, 0)?, 0, &each)?;
+        ops::negative(&ops::sum(&ops::multiply(targets, &each)?, -1, false)?)?
     };
     let losses = if label_smoothing == 0.0 {
         losses
@@ -298,7 +297,7 @@ fn huber(predictions: &Array, targets: &Array, delta: f64) -> Result<Array> {
 }
 
 /// The cross entropy of yes-or-no probabilities: −t·ln p − (1 − t)·ln(1 − p), with logarithms of at
-/// least −100, as in PyTorch.
+/// least −100, as in PyTorch. Where a probability is 0 or 1, that logarithm has slope 0.
 ///
 /// # Errors
 /// As [`mse_loss`].
@@ -318,13 +317,30 @@ pub fn binary_cross_entropy(
 ) -> Result<Array> {
     expect_same("binary_cross_entropy", probabilities, targets)?;
     let targets = ops::astype(targets, probabilities.dtype())?;
-    let yes = ops::maximum(&ops::log(probabilities)?, -100)?;
-    let no = ops::maximum(&ops::log1p(&ops::negative(probabilities)?)?, -100)?;
+    let yes = at_least_minus_100(probabilities, &ops::equal(probabilities, 0)?, ops::log, 1)?;
+    let no = at_least_minus_100(
+        &ops::negative(probabilities)?,
+        &ops::equal(probabilities, 1)?,
+        ops::log1p,
+        0,
+    )?;
     let sum = ops::add(
         &ops::multiply(&targets, &yes)?,
         &ops::multiply(&ops::subtract(1, &targets)?, &no)?,
     )?;
     reduction.apply(&ops::negative(&sum)?)
+}
+
+/// A logarithm, and −100 where it is less or `is_zero` says that it is −∞. There it sees `safe`
+/// instead of `x`: its slope would be infinite, and 0·∞ is NaN.
+fn at_least_minus_100(
+    x: &Array,
+    is_zero: &Array,
+    log: fn(&Array) -> Result<Array>,
+    safe: i32,
+) -> Result<Array> {
+    let logarithm = log(&ops::where_(is_zero, safe, x)?)?;
+    ops::where_(is_zero, -100, &ops::maximum(&logarithm, -100)?)
 }
 
 /// [`binary_cross_entropy`] of sigmoid(x), without overflow: ln(1 + eˣ) − t·x.
@@ -372,8 +388,8 @@ pub fn kl_div_loss(log_probs: &Array, targets: &Array, reduction: Reduction) -> 
     expect_same("kl_div_loss", log_probs, targets)?;
     expect_float("kl_div_loss", "targets", targets)?;
     let weights = ops::exp(targets)?;
-    let terms = ops::multiply(&weights, &ops::subtract(targets, log_probs)?)?;
     // What has no weight adds nothing: 0·∞ is NaN.
-    let terms = ops::where_(&ops::equal(&weights, 0)?, 0, &terms)?;
+    let gaps = ops::where_(&ops::equal(&weights, 0)?, 0, &ops::subtract(targets, log_probs)?)?;
+    let terms = ops::multiply(&weights, &gaps)?;
     reduction.apply(&ops::sum(&terms, -1, false)?)
 }

@@ -67,6 +67,23 @@ fn losses_refuse_what_does_not_fit() -> Result<()> {
 }
 
 #[test]
+fn certain_models_have_finite_gradients() -> Result<()> {
+    let p = Array::from_slice(&[0.0f32, 0.0, 1.0, 1.0], [4])?;
+    let t = Array::from_slice(&[0.0f32, 1.0, 0.0, 1.0], [4])?;
+    let dp = gradient(p, |p| nn::binary_cross_entropy(p, &t, Reduction::Sum))?;
+    // Of the two logarithms the finite one still has its slope: 1/(1 − p) at 0 and −1/p at 1.
+    assert_eq!(dp.to_vec::<f32>()?, [1.0, 0.0, 0.0, -1.0]);
+    let x = Array::from_slice(&[0.0, f32::NEG_INFINITY], [1, 2])?;
+    let sure = Array::from_slice(&[1.0f32, 0.0], [1, 2])?;
+    let dx = gradient(x.clone(), |x| nn::cross_entropy(x, &sure, Reduction::Sum))?;
+    assert_eq!(dx.to_vec::<f32>()?, [0.0, 0.0]);
+    let y = Array::from_slice(&[-0.5f32, -1.0], [1, 2])?;
+    let dt = gradient(x, |t| nn::kl_div_loss(&y, t, Reduction::Sum))?;
+    assert!(dt.to_vec::<f32>()?.iter().all(|v| v.is_finite()));
+    Ok(())
+}
+
+#[test]
 fn half_losses_stay_half_and_certain_models_lose_nothing() -> Result<()> {
     let x = ops::astype(&input("logits"), DType::F16)?;
     let t = indices(&["losses", "targets"]);

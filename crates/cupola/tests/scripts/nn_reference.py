@@ -68,7 +68,7 @@ def layers():
         "max_pool2d": layer_case(nn.MaxPool2d(2), randn(1, 2, 4, 6), {}),
         "avg_pool1d": layer_case(nn.AvgPool1d(3, 2, 1), randn(2, 2, 7), {}),
         "avg_pool2d": layer_case(nn.AvgPool2d((2, 3), (1, 2)), randn(1, 2, 4, 6), {}),
-        "layer_norm": layer_case(nn.LayerNorm(5), randn(2, 3, 5) * 3 + 1, {}),
+        "layer_norm": layer_case(nn.LayerNorm(5), randn(6, 5) * 3 + 1, {}),
     }
     return cases
 

@@ -1,0 +1,76 @@
+//! The op suite: samples of every primitive, checked on any device that the program can use.
+//!
+//! It is a library so that `cupola selftest` can run it where there is no Rust. For every sample
+//! and every dtype that it takes: the value against plain loops in `f64`, strided, offset and
+//! transposed inputs, the compiled graph, and `vmap` against a loop; in `f64` the jvp against
+//! finite differences and the vjp against the jvp.
+
+mod check;
+mod family;
+mod host;
+mod reference;
+mod samples;
+
+use cupola_core::device::with_stream;
+use cupola_core::{DType, Device, Stream};
+
+pub use family::Family;
+
+/// What the suite found for one family.
+#[derive(Clone, Debug)]
+pub struct FamilyReport {
+    /// The family.
+    pub family: Family,
+    /// How many samples ran.
+    pub samples: usize,
+    /// How many checks passed.
+    pub passed: usize,
+    /// A line for each check that failed.
+    pub failures: Vec<String>,
+}
+
+/// Runs the samples whose `family/name` contains `filter` on `device`, a family at a time, and
+/// shows `report` each family's result as soon as it is there.
+///
+/// # Example
+/// ```
+/// use cupola::{Device, suite};
+/// let mut failures = Vec::new();
+/// suite::run(Device::CPU, Some("select/"), &mut |family| failures.extend(family.failures));
+/// assert!(failures.is_empty(), "{failures:?}");
+/// ```
+pub fn run(device: Device, filter: Option<&str>, report: &mut dyn FnMut(FamilyReport)) {
+    for family in Family::ALL {
+        let mut result = FamilyReport { family, samples: 0, passed: 0, failures: Vec::new() };
+        for sample in samples::samples(family) {
+            let name = format!("{}/{}", family.name(), sample.name);
+            if filter.is_some_and(|f| !name.contains(f)) {
+                continue;
+            }
+            result.samples += 1;
+            with_stream(Stream::of(device), || run_sample(&sample, &name, &mut result));
+        }
+        if result.samples > 0 {
+            report(result);
+        }
+    }
+}
+
+fn run_sample(sample: &samples::Sample, name: &str, result: &mut FamilyReport) {
+    for dtype in DType::ALL {
+        let Some((op, inputs)) = sample.in_dtype(dtype) else { continue };
+        let of_family = Family::of(&op) == result.family;
+        if !of_family {
+            result.failures.push(format!("{name}: is a sample of {}", Family::of(&op).name()));
+        }
+        let derivatives = sample.smooth && dtype == DType::F64;
+        let checks =
+            check::EVERY_DTYPE.iter().chain(check::DERIVATIVES.iter().filter(|_| derivatives));
+        for (what, check) in checks {
+            match check(&op, &inputs) {
+                Ok(()) => result.passed += 1,
+                Err(error) => result.failures.push(format!("{name} {dtype} {what}: {error}")),
+            }
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! What the planner promises: results do not change by fusing, plans are found again, memory is
+//! reused, and what is evaluated twice is computed once.
+
+use std::sync::Mutex;
+
+use cupola::backend::backend;
+use cupola::plan::{cache, explain};
+use cupola::transform::{checkpoint, compile, grad, value_and_grad, vmap};
+use cupola::{Array, DType, Device, Error, Result, async_eval, eval, ops};
+
+/// The plan cache and the memory counters are the process's: tests that count take turns.
+static COUNTING: Mutex<()> = Mutex::new(());
+
+fn counting() -> std::sync::MutexGuard<'static, ()> {
+    COUNTING.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn ramp(shape: &[usize]) -> Array {
+    let size: usize = shape.iter().product();
+    let data: Vec<f32> = (0..size).map(|i| (i % 97) as f32 * 0.25 - 3.0).collect();
+    Array::from_vec(data, shape).unwrap()
+}
+
+#[test]
+fn a_chain_of_a_thousand_additions() {
+    let one = Array::from_vec(vec![1.0f32; 64], [8, 8]).unwrap();
+    let mut y = one.clone();
+    for _ in 0..1000 {
+        y = &y + &one;
+    }
+    assert_eq!(y.to_vec::<f32>().unwrap(), vec![1001.0; 64]);
+}
+
+#[test]
+fn a_million_nodes_do_not_overflow_the_stack() {
+    let one = Array::scalar(1.0f64);
+    one.eval().unwrap();
+    let mut y = one.clone();
+    for _ in 0..1_000_000 {
+        y = &y + &one;
+    }
+    drop(y.clone());
+    assert_eq!(y.item::<f64>().unwrap(), 1_000_001.0);
+}
+
+#[test]
+fn a_training_loop_plans_once() -> Result<()> {
+    let _turn = counting();
+    let data = ramp(&[64, 8]);
+    let mut w = ramp(&[8, 1]);
+    let step = value_and_grad(
+        |a: &[Array]| Ok(vec![ops::mean(&ops::square(&ops::matmul(&a[1], &a[0])?)?, (), false)?]),
+        &[0],
+    );
+    let mut before = None;
+    for i in 0..50usize {
+        let batch = data.slice_rows(i % 4 * 16, 16)?;
+        let (loss, grads) = step(&[w.clone(), batch])?;
+        let rate = 0.001 / (1.0 + i as f64);
+        w = &w - &(&grads[0] * rate);
+        eval(&[w.clone(), loss[0].clone()])?;
+        if i == 0 {
+            before = Some(cache::stats().misses);
+        }
+    }
+    assert_eq!(Some(cache::stats().misses), before, "a step after the first one planned anew");
+    assert!(w.to_vec::<f32>()?.iter().all(|v| v.is_finite()));
+    Ok(())
+}
+
+/// The rows of a batch, whose start no plan depends on.
+trait Rows {
+    fn slice_rows(&self, start: usize, count: usize) -> Result<Array>;
+}
+
+impl Rows for Array {
+    fn slice_rows(&self, start: usize, count: usize) -> Result<Array> {
+        let mut sizes = self.shape().0.clone();
+        sizes[0] = count;
+        let mut first = cupola::Dims::from_elem(0, sizes.len());
+        first[0] = start;
+        let strides = cupola::Dims::from_elem(1, sizes.len());
+        Array::apply(cupola::prim::Movement::Slice { start: first, sizes, strides }, &[self])
+    }
+}
+
+#[test]
+fn slices_of_what_is_not_computed_yet_start_where_they_should() -> Result<()> {
+    let x = ramp(&[10, 3]);
+    for start in [0, 3, 7] {
+        let lazy = &x + 1.0;
+        let rows = lazy.slice_rows(start, 2)?;
+        let got = (&rows * 2.0).to_vec::<f32>()?;
+        let want: Vec<f32> =
+            x.to_vec::<f32>()?[start * 3..start * 3 + 6].iter().map(|v| (v + 1.0) * 2.0).collect();
+        assert_eq!(got, want);
+    }
+    Ok(())
+}
+
+#[test]
+fn constants_are_no_part_of_a_plan() -> Result<()> {
+    let _turn = counting();
+    let x = ramp(&[5]);
+    (&x * 1.5).eval()?;
+    let misses = cache::stats().misses;
+    for i in 0..20 {
+        let y = &x * (f64::from(i) * 0.1);
+        let want: Vec<f32> =
+            x.to_vec::<f32>()?.iter().map(|v| v * (f64::from(i) * 0.1) as f32).collect();
+        assert_eq!(y.to_vec::<f32>()?, want);
+    }
+    assert_eq!(cache::stats().misses, misses);
+    Ok(())
+}
+
+#[test]
+fn the_cache_is_bounded() -> Result<()> {
+    let _turn = counting();
+    cache::set_capacity(8);
+    for n in 1..40 {
+        (&ramp(&[n]) + 1.0).eval()?;
+    }
+    let stats = cache::stats();
+    cache::set_capacity(512);
+    assert!(stats.plans <= 8, "{stats:?}");
+    assert!(stats.evictions > 0, "{stats:?}");
+    Ok(())
+}
+
+#[test]
+fn what_is_held_is_computed_with_the_rest_and_kept() -> Result<()> {
+    let x = ramp(&[6]);
+    let middle = ops::exp(&x)?;
+    let end = &middle + 1.0;
+    end.eval()?;
+    assert!(middle.is_ready(), "an array that somebody holds was computed and thrown away");
+    Ok(())
+}
+
+#[test]
+fn elementwise_work_is_one_step() -> Result<()> {
+    let x = ramp(&[32, 16]);
+    let bias = ramp(&[16]);
+    let y = ops::sum(&ops::tanh(&(&(&x * 2.0) + &bias))?, (), false)?;
+    let plan = explain(&[y])?;
+    assert_eq!(plan.lines().count(), 2, "{plan}");
+    let z = ops::maximum(&(&ops::matmul(&x, &ramp(&[16, 4]))? + &ramp(&[4])), 0.0)?;
+    let plan = explain(&[z])?;
+    assert_eq!(plan.lines().count(), 2, "{plan}");
+    Ok(())
+}
+
+#[test]
+fn an_optimiser_step_is_one_step() -> Result<()> {
+    let (p, g, m, v) = (ramp(&[100]), ramp(&[100]), ramp(&[100]), ops::square(&ramp(&[100]))?);
+    v.eval()?;
+    let m = &(&m * 0.9) + &(&g * 0.1);
+    let v = &(&v * 0.999) + &(&ops::square(&g)? * 0.001);
+    let p = &p - &(&(&m * 0.01) / &(&ops::sqrt(&v)? + 1e-8));
+    let plan = explain(&[p, m, v])?;
+    assert_eq!(plan.lines().count(), 2, "{plan}");
+    Ok(())
+}
+
+#[test]
+fn memory_does_not_grow_and_is_taken_over() -> Result<()> {
+    let _turn = counting();
+    let cpu = backend(Device::CPU)?;
+    let mut x = ramp(&[256, 256]);
+    let mut active = Vec::new();
+    for i in 0..20 {
+        x = &(&x * 0.5) + 1.0;
+        x.eval()?;
+        if i > 2 {
+            active.push(cpu.memory().active);
+        }
+    }
+    assert!(active.iter().all(|&a| a == active[0]), "{active:?}");
+    Ok(())
+}
+
+#[test]
+fn a_donated_leaf_is_not_one_that_somebody_reads() -> Result<()> {
+    let x = ramp(&[1000]);
+    let before = x.to_vec::<f32>()?;
+    let y = &x + 1.0;
+    y.eval()?;
+    assert_eq!(x.to_vec::<f32>()?, before);
+    // A view keeps the memory too.
+    let whole = ramp(&[1000]);
+    let view = whole.slice_rows(0, 10)?;
+    let want = view.to_vec::<f32>()?;
+    let z = &whole * 3.0;
+    drop(whole);
+    z.eval()?;
+    assert_eq!(view.to_vec::<f32>()?, want);
+    Ok(())
+}
+
+#[test]
+fn async_evaluation_gives_the_same_and_its_errors_stay() -> Result<()> {
+    let x = ramp(&[100, 100]);
+    let y = ops::matmul(&x, &x)?;
+    let z = &y + 1.0;
+    async_eval(&[z.clone()])?;
+    let want = &ops::matmul(&x, &x)? + 1.0;
+    assert_eq!(z.to_vec::<f32>()?, want.to_vec::<f32>()?);
+    let outside = Array::from_slice(&[200i32], [1])?;
+    let bad = ops::take(&x, &outside, Some(0))?;
+    async_eval(&[bad.clone()])?;
+    assert!(bad.to_vec::<f32>().is_err());
+    assert!(bad.to_vec::<f32>().is_err());
+    Ok(())
+}
+
+#[test]
+fn a_failed_evaluation_leaves_its_inputs() -> Result<()> {
+    let x = ramp(&[10, 2]);
+    let bad = ops::take(&(&x + 1.0), &Array::from_slice(&[10i32], [1])?, Some(0))?;
+    let error = bad.eval().unwrap_err().to_string();
+    assert!(error.contains("10"), "{error}");
+    assert_eq!(x.to_vec::<f32>()?.len(), 20);
+    Ok(())
+}
+
+#[test]
+fn values_can_be_read_under_grad_and_the_graph_goes_after_it() -> Result<()> {
+    let x = ramp(&[8]);
+    let mut seen = Vec::new();
+    let seen_cell = std::cell::RefCell::new(&mut seen);
+    let f = grad(
+        |a: &[Array]| {
+            let y = ops::square(&a[0])?;
+            seen_cell.borrow_mut().push(y.to_vec::<f32>()?);
+            Ok(vec![ops::sum(&y, (), false)?])
+        },
+        &[0],
+    );
+    let got = f(&[x.clone()])?[0].to_vec::<f32>()?;
+    let want: Vec<f32> = x.to_vec::<f32>()?.iter().map(|v| 2.0 * v).collect();
+    assert_eq!(got, want);
+    drop(f);
+    assert_eq!(seen[0], x.to_vec::<f32>()?.iter().map(|v| v * v).collect::<Vec<_>>());
+    Ok(())
+}
+
+#[test]
+fn reading_under_vmap_and_compile_says_what_to_do() {
+    let x = ramp(&[4, 2]);
+    let f =
+        vmap(|a: &[Array]| Ok(vec![&a[0] + f64::from(a[0].to_vec::<f32>()?[0])]), &[Some(0)], &[0]);
+    let error = f(&[x.clone()]).unwrap_err();
+    assert!(matches!(error, Error::Traced(_)), "{error}");
+    assert!(error.to_string().contains("vmap"), "{error}");
+    let g =
+        compile(|_: &mut (), a: &[Array]| Ok(vec![&a[0] + f64::from(a[0].to_vec::<f32>()?[0])]));
+    let error = g.call(&mut (), &[x]).unwrap_err();
+    assert!(error.to_string().contains("compile"), "{error}");
+}
+
+#[test]
+fn compiled_state_is_read_and_written_at_every_call() -> Result<()> {
+    let step = compile(|state: &mut (Array, Option<Array>), x: &[Array]| {
+        // The second leaf appears while the function is traced, as an optimiser's moments do.
+        let moment = state.1.take().unwrap_or(Array::from_vec(vec![0.0f32; 3], [3])?);
+        let moment = &(&moment * 0.5) + &x[0];
+        state.0 = &state.0 - &moment;
+        state.1 = Some(moment.clone());
+        Ok(vec![ops::sum(&state.0, (), false)?])
+    });
+    let mut state = (ramp(&[3]), None);
+    let mut plain = ramp(&[3]).to_vec::<f32>()?;
+    let mut moment = [0.0f32; 3];
+    for i in 0..5 {
+        let x = Array::from_vec(vec![i as f32, 1.0, 2.0], [3])?;
+        let out = step.call(&mut state, &[x.clone()])?;
+        let x = x.to_vec::<f32>()?;
+        for j in 0..3 {
+            moment[j] = moment[j] * 0.5 + x[j];
+            plain[j] -= moment[j];
+        }
+        assert_eq!(out[0].item::<f32>()?, plain.iter().sum::<f32>());
+        assert_eq!(state.0.to_vec::<f32>()?, plain);
+    }
+    assert_eq!(step.traces(), 1);
+    Ok(())
+}
+
+#[test]
+fn compiled_functions_draw_new_numbers() -> Result<()> {
+    let draw = compile(|_: &mut (), _: &[Array]| {
+        Ok(vec![ops::random::uniform(0.0, 1.0, [4], DType::F32, None)?])
+    });
+    let first = draw.call(&mut (), &[])?[0].to_vec::<f32>()?;
+    let second = draw.call(&mut (), &[])?[0].to_vec::<f32>()?;
+    assert_ne!(first, second);
+    Ok(())
+}
+
+#[test]
+fn gradients_pass_compiled_checkpointed_and_nested_functions() -> Result<()> {
+    let x = Array::from_slice(&[0.3f64, -0.7, 1.1], [3])?;
+    let body = |a: &[Array]| Ok(vec![ops::sum(&ops::sin(&ops::exp(&a[0])?)?, (), false)?]);
+    let want = grad(body, &[0])(&[x.clone()])?[0].to_vec::<f64>()?;
+    let compiled = compile(move |_: &mut (), a: &[Array]| body(a));
+    let got =
+        grad(|a: &[Array]| compiled.call(&mut (), a), &[0])(&[x.clone()])?[0].to_vec::<f64>()?;
+    let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12);
+    assert!(close(&got, &want), "{got:?} {want:?}");
+    let got = grad(checkpoint(body), &[0])(&[x.clone()])?[0].to_vec::<f64>()?;
+    assert!(close(&got, &want), "{got:?} {want:?}");
+    let outer = compile(move |_: &mut (), a: &[Array]| grad(body, &[0])(a));
+    let got = outer.call(&mut (), &[x.clone()])?[0].to_vec::<f64>()?;
+    assert!(close(&got, &want), "{got:?} {want:?}");
+    // The second derivative, row by row, against differences of the first.
+    let slope = |a: &[Array]| grad(body, &[0])(a);
+    let h = 1e-6;
+    let second = grad(move |a: &[Array]| Ok(vec![ops::sum(&slope(a)?[0], (), false)?]), &[0]);
+    let second = second(&[x.clone()])?[0].to_vec::<f64>()?;
+    let up = grad(body, &[0])(&[&x + h])?[0].to_vec::<f64>()?;
+    let down = grad(body, &[0])(&[&x - h])?[0].to_vec::<f64>()?;
+    for i in 0..3 {
+        let difference = (up[i] - down[i]) / (2.0 * h);
+        assert!((second[i] - difference).abs() < 1e-6, "{} {difference}", second[i]);
+    }
+    Ok(())
+}
+
+#[test]
+fn per_example_gradients() -> Result<()> {
+    let w = Array::from_slice(&[1.0f64, 2.0], [2])?;
+    let x = Array::from_slice(&[1.0f64, 2.0, 3.0, 4.0, 5.0, 6.0], [3, 2])?;
+    let loss = |a: &[Array]| Ok(vec![ops::square(&ops::sum(&(&a[0] * &a[1]), (), false)?)?]);
+    let each = vmap(grad(loss, &[0]), &[None, Some(0)], &[0])(&[w, x])?;
+    // 2·(w·x)·x for each row.
+    assert_eq!(each[0].to_vec::<f64>()?, [10.0, 20.0, 66.0, 88.0, 170.0, 204.0]);
+    Ok(())
+}
+
+#[test]
+fn arrays_are_used_from_many_threads() -> Result<()> {
+    let x = ramp(&[128, 128]);
+    let shared = &ops::exp(&(&x * 0.01))? + 1.0;
+    let want = (&ops::exp(&(&x * 0.01))? + 1.0).to_vec::<f32>()?;
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    let own = &shared * 2.0;
+                    let got = own.to_vec::<f32>().unwrap();
+                    assert!(got.iter().zip(&want).all(|(g, w)| *g == w * 2.0));
+                }
+            });
+        }
+    });
+    Ok(())
+}
+
+#[test]
+fn empty_arrays_and_scalars() -> Result<()> {
+    let empty = Array::from_vec(Vec::<f32>::new(), [0, 3])?;
+    assert_eq!((&empty + 1.0).to_vec::<f32>()?.len(), 0);
+    assert_eq!(ops::sum(&empty, (), false)?.item::<f32>()?, 0.0);
+    assert_eq!(ops::sum(&empty, 0, false)?.to_vec::<f32>()?, [0.0; 3]);
+    assert!(ops::max(&empty, (), false).is_err());
+    let joined = ops::concatenate(&[&empty, &ramp(&[2, 3])], 0)?;
+    assert_eq!(joined.shape()[..], [2, 3]);
+    assert_eq!(joined.to_vec::<f32>()?, ramp(&[2, 3]).to_vec::<f32>()?);
+    Ok(())
+}
