@@ -23,8 +23,7 @@ im=mk(2*6*5*4,(2,6,5,4),3); w=mk(6*3*3*4,(6,3,3,4),5); wg=mk(6*3*3*2,(6,3,3,2),5
 sp=np.array([0,-0.,1,-1,np.inf,-np.inf,np.nan,0.5,-2.5,1.5,2.5,1e-8],dtype=np.float32)
 idx=np.array([2,-1,0],dtype=np.int32); ix2=np.array([[1],[0]],dtype=np.int32); iu=np.array([3,0],dtype=np.uint32)
 z=(mk(12,(3,4))+1j*mk(12,(3,4),2)).astype(np.complex64)
-sh=np.array([[0,1,3,5],[31,32,33,7],[2,40,8,1]],dtype=np.int32)
-names="x y v t3 m b3 xi yi u im w wg i1 w1 i3 w3 sp idx ix2 iu z sh".split()
+names="x y v t3 m b3 xi yi u im w wg i1 w1 i3 w3 sp idx ix2 iu z".split()
 CASES=[]
 def c(r,p,tol=2e-6): CASES.append((r,p,tol))
 A=mx.array
