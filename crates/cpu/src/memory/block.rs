@@ -31,11 +31,16 @@ pub const CLASSES: usize = index_of(1 << (isize::BITS - 2)) + 1;
 
 /// The place of a class among all, from the least number of bytes that it holds.
 const fn index_of(bytes: usize) -> usize {
-    if bytes <= 512 {
-        return bytes.div_ceil(64);
-    }
-    let octave = (bytes - 1).ilog2() as usize;
-    (octave - 8) * 8 + (bytes - (1 << octave)).div_ceil(1 << (octave - 3))
+    let shift = step_of(bytes);
+    // From 512 on the octave counts 8 steps, of which `bytes` is between the 8th and the 16th.
+    let steps = (bytes + (1 << shift) - 1) >> shift;
+    if bytes <= 512 { steps } else { (shift as usize - 6) * 8 + steps }
+}
+
+/// The distance of classes around this many bytes, as a power of two: a shift, since a division
+/// would be a good part of the time that a small block takes.
+const fn step_of(bytes: usize) -> u32 {
+    if bytes <= 512 { 6 } else { (bytes - 1).ilog2() - 3 }
 }
 
 impl Class {
@@ -44,8 +49,8 @@ impl Class {
         if bytes > 1 << (isize::BITS - 2) {
             return None;
         }
-        let step = if bytes <= 512 { 64 } else { 1 << ((bytes - 1).ilog2() - 3) };
-        Some(Class { bytes: bytes.next_multiple_of(step), index: index_of(bytes) })
+        let last = (1 << step_of(bytes)) - 1;
+        Some(Class { bytes: (bytes + last) & !last, index: index_of(bytes) })
     }
 
     pub fn bytes(self) -> usize {
@@ -183,7 +188,7 @@ mod tests {
         assert_eq!((last.bytes, last.index), (0, 0));
         for bytes in (1..10_000).chain((1..40).map(|i| (1usize << 20) + i * 12_345)) {
             let class = Class::of(bytes).unwrap();
-            assert!(class.bytes >= bytes && class.bytes % 64 == 0, "{bytes}: {class:?}");
+            assert!(class.bytes >= bytes && class.bytes.is_multiple_of(64), "{bytes}: {class:?}");
             assert!(bytes <= 512 || class.bytes - bytes < bytes / 8 + 1, "{bytes}: {class:?}");
             assert_eq!(class.index == last.index, class.bytes == last.bytes, "{bytes}");
             if class.index != last.index && bytes < 10_000 {

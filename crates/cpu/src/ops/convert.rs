@@ -1,5 +1,7 @@
 //! Products that are summed, or come out, in another dtype than that of their operands.
 
+use std::slice::from_ref;
+
 use cupola_core::backend::{Operand, Segment};
 use cupola_core::plan::body::{Body, BodyOp, Instr};
 use cupola_core::prim::Cast;
@@ -44,7 +46,7 @@ fn convert(operand: &mut Operand, to: DType) -> Result<Option<Conversion>> {
     let shape = aval.shape.clone();
     let body = Body { shape, inputs: vec![from], scalars: vec![], code, outputs: vec![1] };
     let target = Operand::contiguous(&aval);
-    let kernel = MapKernel::new(&body, &[operand.clone()], &[target.clone()])?;
+    let kernel = MapKernel::new(&body, from_ref(operand), from_ref(&target))?;
     let from_bytes = operand.aval.bytes();
     *operand = target;
     Ok(Some(Conversion { kernel, from_bytes, bytes: aval.bytes() }))

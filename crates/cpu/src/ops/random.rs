@@ -56,11 +56,11 @@ impl OpKernel for RandomKernel {
         let isa = Isa::best();
         parallel_for(self.count.div_ceil(together) * pieces, |chunk| {
             let (first, piece) = (chunk / pieces * together, chunk % pieces);
-            for key in first..(first + together).min(self.count) {
+            for (i, &key) in keys[first..].iter().take(together).enumerate() {
                 // SAFETY: the output has `bytes` bytes for each key.
-                let out = unsafe { out.get().cast_mut().add(key * self.bytes) };
+                let out = unsafe { out.get().cast_mut().add((first + i) * self.bytes) };
                 let range = [piece * CHUNK, ((piece + 1) * CHUNK).min(hashes)];
-                dispatch(isa, Hashes { key: keys[key], range, half, odd, bytes: self.bytes, out });
+                dispatch(isa, Hashes { key, range, half, odd, bytes: self.bytes, out });
             }
         });
         finish.all();

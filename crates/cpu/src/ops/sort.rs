@@ -75,10 +75,8 @@ impl SortKernel {
         })
     }
 
-    /// Sorts lane by lane, or the lanes of a chunk one after the other with `parts` 1.
-    ///
-    /// `lane` gets the number of the lane, how many parts it may be cut into, and `scratch` bytes
-    /// that are its own meanwhile.
+    /// Calls `lane` with the number of each lane, how many parts it is to be sorted in, and
+    /// `scratch` bytes that are its own meanwhile.
     fn each(&self, scratch: usize, lane: impl Fn(usize, usize, *mut u8) + Sync) -> Result<()> {
         let what = "the other half of a sort";
         if self.size >= SHARED && self.lanes < PARTS {

@@ -146,7 +146,7 @@ fn bits(shape: &[usize], width: usize, lead: &[usize], keys: &[[f64; 2]]) -> Vec
     let keys_shape: Shape = lead.iter().copied().chain([2]).collect();
     let keys = Tensor::new(keys_shape, DType::U32, keys.as_flattened());
     let op = RandomBits { shape: shape.into(), width };
-    let out = run(op.clone(), &[keys.clone()]).unwrap().remove(0);
+    let out = run(op.clone(), std::slice::from_ref(&keys)).unwrap().remove(0);
     for layout in LAYOUTS {
         assert_eq!(run(op.clone(), &[keys.laid(layout)]).unwrap()[0], out);
     }

@@ -5,6 +5,9 @@ use cupola_core::prim::{Gather, GatherAxis, Op, Scatter, ScatterAxis, ScatterMod
 use cupola_core::{DType, Shape};
 use cupola_cpu::threads::with_threads;
 
+/// The shape of x, the axes that are indexed, the slices' sizes, the indices' shape.
+type Case = (&'static [usize], &'static [usize], &'static [usize], &'static [usize]);
+
 const MODES: [ScatterMode; 5] =
     [ScatterMode::Set, ScatterMode::Add, ScatterMode::Prod, ScatterMode::Max, ScatterMode::Min];
 
@@ -50,7 +53,7 @@ fn walk(
 
 #[test]
 fn gathers_equal_loops() {
-    let cases: [(&[usize], &[usize], &[usize], &[usize]); 9] = [
+    let cases: [Case; 9] = [
         (&[7, 5], &[0], &[1, 5], &[4]),
         (&[7, 5], &[0], &[1, 5], &[3, 2]),
         (&[7, 5], &[1], &[7, 1], &[6]),
@@ -93,7 +96,7 @@ fn join(mode: ScatterMode, old: f64, new: f64) -> f64 {
 
 #[test]
 fn scatters_equal_loops() {
-    let cases: [(&[usize], &[usize], &[usize], &[usize]); 8] = [
+    let cases: [Case; 8] = [
         (&[7, 5], &[0], &[1, 5], &[12]),
         (&[7, 5], &[1], &[7, 1], &[3, 2]),
         (&[7, 5], &[1, 0], &[1, 1], &[40]),

@@ -76,7 +76,7 @@ fn sorts_are_stable_and_put_nan_last() {
             }
             for layout in LAYOUTS.into_iter().take(if given.len() > 9999 { 1 } else { 3 }) {
                 let x = x.laid(layout);
-                let got = run(Sort { axis, indices: false }, &[x.clone()]).unwrap();
+                let got = run(Sort { axis, indices: false }, std::slice::from_ref(&x)).unwrap();
                 assert_eq!(got[0], elements(dtype, &sorted), "{shape:?} {axis} {dtype}");
                 let got = run(Sort { axis, indices: true }, &[x]).unwrap();
                 assert_eq!(got[0], elements(DType::U32, &order), "{shape:?} {axis} {dtype}");
@@ -122,7 +122,7 @@ fn extreme_places_of_whole_numbers() {
             .map(|v| Scalar::Int(v).to_element(DType::I64)),
     );
     for (max, want) in [(true, 2u32), (false, 1)] {
-        let got = run(ArgReduce { max, axis: 0 }, &[x.clone()]).unwrap();
+        let got = run(ArgReduce { max, axis: 0 }, std::slice::from_ref(&x)).unwrap();
         assert_eq!(got[0], want.to_ne_bytes());
     }
 }
