@@ -26,6 +26,17 @@ pub enum Part<'a> {
 /// `#[derive(Module)]` writes it. A field whose type does not implement it must be marked
 /// `#[module(skip)]`, so that no parameter is ever left out by accident. Arrays are constants of
 /// the module: neither trained nor saved.
+///
+/// ```compile_fail,E0277
+/// use std::collections::HashMap;
+/// use cupola::nn::{Linear, Module};
+///
+/// // The order of a hash map changes from run to run: a `BTreeMap` is a module.
+/// #[derive(Module)]
+/// struct Heads {
+///     by_name: HashMap<String, Linear>,
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can be no part of a module",
     note = "derive `Module` for it, or mark the field `#[module(skip)]` if it holds no parameters"
