@@ -172,7 +172,6 @@ pub fn each(case: &mut dyn FnMut(&str, &dyn Fn() -> Result<Array>)) -> Result<()
     let iu = Array::from_slice::<u32>(&[3, 0], [2])?;
     let i = Scalar::Complex(0.0, 1.0);
     let z = add(&astype(&x, DType::C64)?, &multiply(&astype(&y, DType::C64)?, i)?)?;
-    let sh = Array::from_slice::<i32>(&[0, 1, 3, 5, 31, 32, 33, 7, 2, 40, 8, 1], [3, 4])?;
     let key = random::key(7);
     let k = Some(&key);
     case(r#"abs(&x)"#, &|| abs(&x));
