@@ -250,7 +250,7 @@ fn tolerance(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 4e-3,
         DType::BF16 => 3e-2,
-        DType::F32 | DType::C64 => 1e-5,
+        DType::F32 | DType::C64 => 5e-5,
         DType::F64 => 1e-11,
         _ => 0.0,
     }

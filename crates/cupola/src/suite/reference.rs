@@ -29,6 +29,11 @@ pub fn reference(op: &Op, inputs: &[Host], out: &Aval) -> Option<Host> {
             let all: Vec<_> = indices(&out.shape).collect();
             map(&|i| real(all[i][iota.axis] as f64))
         }
+        // Not rounded again: f64 holds it only as 2⁶⁴, which would wrap.
+        Op::Unary(Unary::Invert) if dtype == DType::U64 => {
+            let data = inputs[0].data.iter().map(|v| unary(Unary::Invert, *v, dtype)).collect();
+            Host { aval: out.clone(), data }
+        }
         Op::Unary(f) => map(&|i| unary(*f, at(0, i), inputs[0].aval.dtype)),
         Op::Binary(f) => map(&|i| binary(*f, at(0, i), at(1, i), dtype)),
         Op::Compare(f) => map(&|i| real(f64::from(u8::from(compare(*f, at(0, i), at(1, i)))))),
@@ -132,10 +137,8 @@ fn unary(f: Unary, x: Complex64, dtype: DType) -> Complex64 {
         Unary::Erf => libm::erf(v),
         Unary::ErfInv => erf_inverse(v),
         Unary::Not => f64::from(u8::from(v == 0.0)),
-        Unary::Invert if dtype.is_signed() => (!(v as i64)) as f64,
-        Unary::Invert => {
-            (!(v as u64)) as f64 - if dtype == DType::U64 { 0.0 } else { 2f64.powi(64) }
-        }
+        Unary::Invert if dtype.is_signed() => -v - 1.0,
+        Unary::Invert => 2f64.powi(8 * dtype.size() as i32) - 1.0 - v,
         Unary::Conj | Unary::Real | Unary::Imag => v,
     })
 }
