@@ -298,7 +298,7 @@ pub fn reshape_strides(
             run = run.checked_sub(1)?;
             (left, step) = runs[run];
         }
-        if left % to[axis] != 0 {
+        if !left.is_multiple_of(to[axis]) {
             return None;
         }
         out[axis] = step;

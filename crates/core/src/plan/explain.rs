@@ -17,7 +17,7 @@ pub fn explain(arrays: &[Array]) -> Result<String> {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} on {}, {} steps", "plan", self.device, self.steps.len())?;
+        writeln!(f, "plan on {}, {} steps", self.device, self.steps.len())?;
         for step in &self.steps {
             let names = |accesses: &[super::Access]| {
                 accesses.iter().map(|a| format!("#{}", a.slot)).collect::<Vec<_>>().join(" ")

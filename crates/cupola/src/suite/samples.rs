@@ -337,8 +337,8 @@ fn movement() -> Vec<Sample> {
 
 fn reduce(kind: ReduceKind) -> Vec<Sample> {
     let value = move |i: usize| match kind {
-        ReduceKind::All => (i % 7 != 0) as u8 as f64,
-        ReduceKind::Any => (i % 7 == 0) as u8 as f64,
+        ReduceKind::All => f64::from(u8::from(!i.is_multiple_of(7))),
+        ReduceKind::Any => f64::from(u8::from(i.is_multiple_of(7))),
         ReduceKind::Prod => 0.8 + 0.2 * spread(i),
         ReduceKind::Sum | ReduceKind::Max | ReduceKind::Min => spread(i),
     };
@@ -511,8 +511,12 @@ fn conv() -> Vec<Sample> {
     all
 }
 
+/// A name, then input, window, stride and padding.
+type PoolCase =
+    (&'static str, &'static [usize], &'static [usize], &'static [usize], (usize, usize));
+
 fn pool() -> Vec<Sample> {
-    let cases: [(&str, &[usize], &[usize], &[usize], (usize, usize)); 4] = [
+    let cases: [PoolCase; 4] = [
         ("2x2", &[6, 4], &[2, 2], &[2, 2], (0, 0)),
         ("3x3 overlapping", &[6, 5], &[3, 3], &[2, 1], (1, 1)),
         ("1d", &[7], &[3], &[2], (1, 0)),
