@@ -1,5 +1,6 @@
 //! Image files, brought to what a model takes.
 
+use std::io::Cursor;
 use std::path::Path;
 
 use cupola::data::ImageDataset;
@@ -13,13 +14,15 @@ use crate::failure::{Failure, Outcome};
 /// it may be scaled.
 pub fn read(path: &Path, model: &Description, resize: bool) -> Outcome<Vec<u8>> {
     let failed = |detail: String| Failure::new(format!("{}: {detail}", path.display()));
-    let reader = ImageReader::open(path)
-        .and_then(ImageReader::with_guessed_format)
-        .map_err(|cause| failed(format!("cannot be read: {cause}")))?;
-    if !matches!(reader.format(), Some(ImageFormat::Png | ImageFormat::Jpeg)) {
+    let bytes = std::fs::read(path).map_err(|cause| failed(format!("cannot be read: {cause}")))?;
+    // What the file holds counts, not what it is called.
+    let format = image::guess_format(&bytes).ok();
+    let Some(format @ (ImageFormat::Png | ImageFormat::Jpeg)) = format else {
         return Err(failed("is neither PNG nor JPEG".to_owned()));
-    }
-    let picture = reader.decode().map_err(|cause| failed(format!("is damaged: {cause}")))?;
+    };
+    let picture = ImageReader::with_format(Cursor::new(bytes), format)
+        .decode()
+        .map_err(|cause| failed(format!("is damaged: {cause}")))?;
     let side = u32::try_from(model.side).map_err(|cause| failed(cause.to_string()))?;
     let (width, height) = (picture.width(), picture.height());
     let picture = match (width, height) == (side, side) {

@@ -43,9 +43,9 @@ impl<'a> Progress<'a> {
         match event {
             Event::Epoch { number, from, batches, .. } => {
                 self.bar.finish_and_clear();
-                let template = "epoch {prefix} {wide_bar} {pos}/{len}  {msg}  {eta:>3} left";
-                self.bar = bar(batches as u64, template);
-                self.bar.set_prefix(format!("{number}/{}", self.epochs));
+                let tail = "{wide_bar} {pos}/{len}  {msg}  {eta:>3} left";
+                self.bar =
+                    bar(batches as u64, &format!("epoch {number}/{} {tail}", self.epochs));
                 self.bar.set_position(from as u64);
                 self.bar.reset_eta();
                 self.began = Instant::now();
