@@ -5,7 +5,9 @@ use std::path::Path;
 
 use cupola::train::{EpochMetrics, write_whole};
 use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::failure::{Failure, Outcome};
 
@@ -113,21 +115,67 @@ fn panel(area: &Area<'_>, title: &str, curves: &[Curve], legend: SeriesLabelPosi
     Ok(())
 }
 
+/// A box from the lower to the upper quartile, a line at the median, whiskers to the ends, and every
+/// epoch as a point beside it.
 fn epoch_times(area: &Area<'_>, history: &[EpochMetrics]) -> Drawn {
-    let seconds: Vec<f64> = history.iter().map(|metrics| metrics.seconds).collect();
-    let heights = spread(seconds.iter().copied());
+    let mut seconds: Vec<f64> = history.iter().map(|metrics| metrics.seconds).collect();
+    seconds.sort_by(f64::total_cmp);
+    let mut chart = column_chart(area, "Time of an epoch, s", 1, spread(seconds.iter().copied()))?;
+    let at = |part: f64| quantile(&seconds, part);
+    let line = |from, to| PathElement::new(vec![from, to], BLUE.stroke_width(2));
+    let (low, high, half) = (at(0.25), at(0.75), 0.12);
+    chart.draw_series([Rectangle::new([(-half, low), (half, high)], BLUE.mix(0.2).filled())])?;
+    chart.draw_series([Rectangle::new([(-half, low), (half, high)], BLUE.stroke_width(2))])?;
+    chart.draw_series([
+        line((-half, at(0.5)), (half, at(0.5))),
+        line((0.0, at(0.0)), (0.0, low)),
+        line((0.0, high), (0.0, at(1.0))),
+        line((-half / 2.0, at(0.0)), (half / 2.0, at(0.0))),
+        line((-half / 2.0, at(1.0)), (half / 2.0, at(1.0))),
+    ])?;
+    chart.draw_series(seconds.iter().map(|&s| Circle::new((0.25, s), 3, ORANGE.filled())))?;
+    let label = match seconds.len() {
+        1 => "1 epoch".to_owned(),
+        count => format!("{count} epochs"),
+    };
+    label_columns(area, &chart, [label.as_str()])
+}
+
+/// One bar a label, written into a file of its own.
+pub fn draw_bars(path: &Path, title: &str, bars: &[(String, f64)]) -> Outcome {
+    draw(path, (480, 380), |area| {
+        let top = bars.iter().map(|(_, value)| *value).fold(0.0, f64::max);
+        let heights = 0.0..if top > 0.0 { 1.15 * top } else { 1.0 };
+        let mut chart = column_chart(area, title, bars.len(), heights)?;
+        chart.draw_series(bars.iter().enumerate().map(|(index, (_, value))| {
+            let place = index as f64;
+            Rectangle::new([(place - 0.25, 0.0), (place + 0.25, *value)], BLUE.filled())
+        }))?;
+        for (index, (_, value)) in bars.iter().enumerate() {
+            let (x, y) = chart.backend_coord(&(index as f64, *value));
+            let style = centred(14, VPos::Bottom);
+            area.draw(&Text::new(significant(*value), (x, y - 4), style))?;
+        }
+        label_columns(area, &chart, bars.iter().map(|(label, _)| label.as_str()))
+    })
+}
+
+type Columns<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+
+/// An empty chart with room for `columns` columns, at 0, 1, 2 and so on.
+fn column_chart<'a>(
+    area: &Area<'a>,
+    title: &str,
+    columns: usize,
+    heights: Range<f64>,
+) -> Result<Columns<'a>, Box<dyn std::error::Error>> {
     let decimals = decimals(&heights);
-    let label = format!("{} epochs", seconds.len());
-    let labels = [label.as_str()];
     let mut chart = ChartBuilder::on(area)
-        .caption("Time of an epoch, s", (FONT, 18, &INK))
+        .caption(title, (FONT, 18, &INK))
         .margin(12)
         .x_label_area_size(30)
-        .y_label_area_size(52)
-        .build_cartesian_2d(
-            labels[..].into_segmented(),
-            heights.start as f32..heights.end as f32,
-        )?;
+        .y_label_area_size(60)
+        .build_cartesian_2d(-0.5..columns as f64 - 0.5, heights)?;
     chart
         .configure_mesh()
         .disable_x_mesh()
@@ -135,45 +183,35 @@ fn epoch_times(area: &Area<'_>, history: &[EpochMetrics]) -> Drawn {
         .light_line_style(TRANSPARENT)
         .axis_style(INK)
         .label_style((FONT, 13, &INK))
+        .x_labels(0)
         .y_label_formatter(&|y| format!("{y:.decimals$}"))
         .draw()?;
-    let quartiles = Quartiles::new(&seconds);
-    let place = SegmentValue::CenterOf(&labels[0]);
-    chart.draw_series([Boxplot::new_vertical(place, &quartiles).width(70).style(BLUE)])?;
+    Ok(chart)
+}
+
+fn label_columns<'l>(
+    area: &Area<'_>,
+    chart: &Columns<'_>,
+    labels: impl IntoIterator<Item = &'l str>,
+) -> Drawn {
+    let bottom = chart.plotting_area().get_pixel_range().1.end;
+    for (index, label) in labels.into_iter().enumerate() {
+        let (x, _) = chart.backend_coord(&(index as f64, 0.0));
+        area.draw(&Text::new(label.to_owned(), (x, bottom + 8), centred(14, VPos::Top)))?;
+    }
     Ok(())
 }
 
-/// One bar a label, written into a file of its own.
-pub fn draw_bars(path: &Path, title: &str, bars: &[(String, f64)]) -> Outcome {
-    draw(path, (480, 380), |area| {
-        let labels: Vec<&str> = bars.iter().map(|(label, _)| label.as_str()).collect();
-        let top = bars.iter().map(|(_, value)| *value).fold(0.0, f64::max);
-        let heights = 0.0..if top > 0.0 { 1.15 * top } else { 1.0 };
-        let decimals = decimals(&heights);
-        let mut chart = ChartBuilder::on(area)
-            .caption(title, (FONT, 18, &INK))
-            .margin(12)
-            .x_label_area_size(30)
-            .y_label_area_size(60)
-            .build_cartesian_2d(labels[..].into_segmented(), heights)?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .bold_line_style(GRID)
-            .light_line_style(TRANSPARENT)
-            .axis_style(INK)
-            .label_style((FONT, 13, &INK))
-            .y_label_formatter(&|y| format!("{y:.decimals$}"))
-            .draw()?;
-        let data = labels.iter().zip(bars).map(|(label, (_, value))| (label, *value));
-        chart
-            .draw_series(Histogram::vertical(&chart).style(BLUE.filled()).margin(60).data(data))?;
-        chart.draw_series(labels.iter().zip(bars).map(|(label, (_, value))| {
-            let place = (SegmentValue::CenterOf(label), *value);
-            EmptyElement::at(place) + Text::new(significant(*value), (-14, -16), (FONT, 14))
-        }))?;
-        Ok(())
-    })
+fn centred<'a>(size: u32, vertical: VPos) -> TextStyle<'a> {
+    TextStyle::from((FONT, size)).color(&INK).pos(Pos::new(HPos::Center, vertical))
+}
+
+/// The value that a part `at` of `sorted` does not exceed, between two where it falls there.
+fn quantile(sorted: &[f64], at: f64) -> f64 {
+    let place = at * sorted.len().saturating_sub(1) as f64;
+    let below = sorted.get(place.floor() as usize).copied().unwrap_or(0.0);
+    let above = sorted.get(place.ceil() as usize).copied().unwrap_or(below);
+    below + (above - below) * place.fract()
 }
 
 /// What shows all `values`, with some room, and never nothing.

@@ -44,8 +44,7 @@ impl<'a> Progress<'a> {
             Event::Epoch { number, from, batches, .. } => {
                 self.bar.finish_and_clear();
                 let tail = "{wide_bar} {pos}/{len}  {msg}  {eta:>3} left";
-                self.bar =
-                    bar(batches as u64, &format!("epoch {number}/{} {tail}", self.epochs));
+                self.bar = bar(batches as u64, &format!("epoch {number}/{} {tail}", self.epochs));
                 self.bar.set_position(from as u64);
                 self.bar.reset_eta();
                 self.began = Instant::now();
