@@ -95,10 +95,13 @@ fn convolutions() -> Vec<Case> {
     cases
 }
 
+/// Input, window, stride and padding.
+type Variant = (&'static [usize], &'static [usize], &'static [usize], &'static [(usize, usize)]);
+
 fn poolings() -> Vec<Case> {
     let mut source = Source::new(32);
     let mut cases = Vec::new();
-    let variants: [(&[usize], &[usize], &[usize], &[(usize, usize)]); 2] =
+    let variants: [Variant; 2] =
         [(&[5, 4], &[2, 3], &[2, 1], &[(0, 1), (1, 1)]), (&[6], &[3], &[2], &[(1, 1)])];
     for (input, window, stride, padding) in variants {
         let pool = |role| Pool {
