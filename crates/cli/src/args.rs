@@ -134,7 +134,7 @@ pub struct ClassifyArgs {
     pub dataset: Option<DatasetName>,
 
     /// The folder with the files of a published data set [default: data]
-    #[arg(long, value_name = "DIR", requires = "dataset")]
+    #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 
     /// Scale images of another size to the model's

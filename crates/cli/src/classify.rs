@@ -37,6 +37,11 @@ struct Score<'a> {
 }
 
 pub fn run(args: &ClassifyArgs) -> Outcome {
+    // clap lets this pass: IMAGE rules out the --dataset that --data-dir would need.
+    if let (Some(folder), None) = (&args.data_dir, args.dataset) {
+        let folder = folder.display();
+        return Err(Failure::usage(format!("--data-dir {folder}: is of no use without --dataset")));
+    }
     let output = Output::new(args.json.as_deref())?;
     with_stream(Stream::of(args.device), || {
         let model = Model::load(args.run.join(MODEL_FILE))?;
