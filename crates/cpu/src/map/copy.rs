@@ -1,5 +1,7 @@
 //! Copies between strided places.
 
+use std::mem::MaybeUninit;
+
 use smallvec::SmallVec;
 
 use super::space::Group;
@@ -118,24 +120,122 @@ unsafe fn plane<T: Copy>(from: *const T, to: *mut T, a: Axis, b: Axis) {
     }
 }
 
-/// A copy whose sides run fast along different axes: in blocks, so that each cache line of either
-/// side is used whole while it is near.
+/// A copy whose sides run fast along different axes: in blocks, each of which takes the cache lines
+/// of its source once and makes those of its target at once. In between it lies in a buffer, since
+/// lines a power of two apart would push each other out of the cache.
 ///
 /// # Safety
 /// As [`copy`].
 unsafe fn transpose<T: Copy>(from: *const T, to: *mut T, a: Axis, b: Axis) {
-    const BLOCK: usize = 16;
+    // The source runs fast along `a`.
+    let swap = a.from.unsigned_abs() > b.from.unsigned_abs();
+    let (a, b) = if swap { (b, a) } else { (a, b) };
+    let block = 64 / size_of::<T>();
     // SAFETY: the same contract.
     unsafe {
-        for i0 in (0..a.size).step_by(BLOCK) {
-            for j0 in (0..b.size).step_by(BLOCK) {
-                let (i1, j1) = (a.size.min(i0 + BLOCK), b.size.min(j0 + BLOCK));
-                for i in i0 as isize..i1 as isize {
-                    let (from, to) = (from.offset(i * a.from), to.offset(i * a.to));
-                    for j in j0 as isize..j1 as isize {
-                        *to.offset(j * b.to) = *from.offset(j * b.from);
-                    }
+        for i in (0..a.size).step_by(block) {
+            for j in (0..b.size).step_by(block) {
+                let (i0, j0) = (i as isize, j as isize);
+                let from = from.offset(i0 * a.from + j0 * b.from);
+                let to = to.offset(i0 * a.to + j0 * b.to);
+                let rows = Axis { size: block.min(a.size - i), ..a };
+                let columns = Axis { size: block.min(b.size - j), ..b };
+                for next in block as isize..2 * block as isize {
+                    prefetch(from.wrapping_offset(next * b.from));
                 }
+                // The target of this block's neighbour in the next tile.
+                for row in 0..rows.size as isize {
+                    prefetch(to.wrapping_offset(row * a.to + b.size as isize * b.to));
+                }
+                match size_of::<T>() {
+                    1 => block_of::<T, 64>(from, to, rows, columns),
+                    2 => block_of::<T, 32>(from, to, rows, columns),
+                    4 => block_of::<T, 16>(from, to, rows, columns),
+                    _ => block_of::<T, 8>(from, to, rows, columns),
+                }
+            }
+        }
+    }
+}
+
+/// Asks for the cache line at an address, which need not be valid.
+#[inline(always)]
+pub(crate) fn prefetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 has the instruction, and it ignores addresses that are not mapped.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+/// Copies bytes; past the caches if told so: then what is written does not have to be read first.
+///
+/// # Safety
+/// Both are valid for `bytes` bytes, and are the same or do not overlap.
+pub(crate) unsafe fn move_bytes(from: *const u8, to: *mut u8, bytes: usize, stream: bool) {
+    #[cfg(target_arch = "x86_64")]
+    if stream && from != to.cast_const() {
+        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+        let head = to.align_offset(64).min(bytes);
+        let lines = (bytes - head) / 64;
+        let done = head + lines * 64;
+        // SAFETY: every x86-64 has the instructions; the stores are aligned and within the bytes.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, to, head);
+            for line in (head..done).step_by(64) {
+                for at in (line..line + 64).step_by(16) {
+                    let value = _mm_loadu_si128(from.add(at).cast::<__m128i>());
+                    _mm_stream_si128(to.add(at).cast::<__m128i>(), value);
+                }
+            }
+            std::ptr::copy_nonoverlapping(from.add(done), to.add(done), bytes - done);
+        }
+        return;
+    }
+    let _ = stream;
+    // SAFETY: the same contract.
+    unsafe { std::ptr::copy(from, to, bytes) }
+}
+
+/// Orders streamed bytes before what this thread does next.
+pub(crate) fn end_of_streams() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 has the instruction.
+    unsafe {
+        std::arch::x86_64::_mm_sfence()
+    }
+}
+
+/// Copies at most `N × N` elements; the source runs fast along `a`, the target along `b`.
+///
+/// # Safety
+/// As [`copy`].
+unsafe fn block_of<T: Copy, const N: usize>(from: *const T, to: *mut T, a: Axis, b: Axis) {
+    let mut buffer = [[MaybeUninit::<T>::uninit(); N]; N];
+    // SAFETY: the same contract; what is read of the buffer was written.
+    unsafe {
+        if a.size == N && b.size == N && a.from == 1 && b.to == 1 {
+            for (j, row) in buffer.iter_mut().enumerate() {
+                *row = *from.offset(j as isize * b.from).cast::<[MaybeUninit<T>; N]>();
+            }
+            let columns = (0..N).map(|i| buffer.map(|row| row[i]));
+            for (i, column) in columns.enumerate() {
+                *to.offset(i as isize * a.to).cast::<[MaybeUninit<T>; N]>() = column;
+            }
+            return;
+        }
+        for (j, row) in buffer.iter_mut().enumerate().take(b.size) {
+            for (i, element) in row.iter_mut().enumerate().take(a.size) {
+                element.write(*from.offset(i as isize * a.from + j as isize * b.from));
+            }
+        }
+        for i in 0..a.size {
+            for (j, row) in buffer.iter().enumerate().take(b.size) {
+                let at = i as isize * a.to + j as isize * b.to;
+                *to.offset(at) = row[i].assume_init();
             }
         }
     }

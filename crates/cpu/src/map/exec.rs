@@ -4,8 +4,9 @@ use cupola_core::DType;
 use half::{bf16, f16};
 
 use super::RawArgs;
-use super::copy::between;
-use super::copy::{Axis, copy, into_tile, out_of_tile};
+use super::copy::{
+    Axis, between, copy, end_of_streams, into_tile, move_bytes, out_of_tile, prefetch,
+};
 use super::program::{Fill, Load, LoadKind, Program, Store, StoreKind};
 
 /// A program with the memory to run it on.
@@ -35,7 +36,8 @@ impl<'a> Runner<'a> {
             if let StoreKind::Direct { conflicts, .. } = &store.kind {
                 let out = args.outputs[store.output].cast_const();
                 let taken = conflicts.iter().any(|&i| args.inputs[i] == out);
-                indirect |= u64::from(taken) << (store.output % 64);
+                let stream = program.stream && !args.inputs.contains(&out);
+                indirect |= u64::from(taken || stream) << (store.output % 64);
             }
         }
         let runner = Runner { program, args, scratch, indirect };
@@ -93,12 +95,50 @@ impl<'a> Runner<'a> {
                     self.set(*place, at);
                 }
             }
-            for step in &program.steps {
+            let share = n.div_ceil(program.steps.len().max(1));
+            for (i, step) in program.steps.iter().enumerate() {
+                if program.ahead {
+                    self.prefetch(n + i * share..n + (i + 1) * share);
+                }
                 let [a, b, c] = step.from.map(|p| self.get(p));
                 (step.run)(self.get(step.to).cast_mut(), a, b, c, n);
             }
             for store in &program.stores {
                 self.store(store, offsets, cuts, n);
+            }
+        }
+    }
+
+    /// Makes what was stored visible to the threads that this one meets from now on.
+    pub fn finish(&self) {
+        if self.program.stream {
+            end_of_streams();
+        }
+    }
+
+    /// Asks for elements of the operands that lie in place, counted from the tile's start.
+    ///
+    /// # Safety
+    /// The places of this tile are set.
+    unsafe fn prefetch(&self, elements: std::ops::Range<usize>) {
+        let lines = |at: *const u8, bytes: usize| {
+            (elements.start * bytes..elements.end * bytes).step_by(64).for_each(|i| {
+                prefetch(at.wrapping_add(i));
+            });
+        };
+        let program = self.program;
+        for load in program.loads.iter().filter(|l| matches!(l.kind, LoadKind::Direct)) {
+            // SAFETY: the caller vouches for the place.
+            lines(unsafe { self.get(load.place) }, load.bytes);
+        }
+        for store in program.stores.iter().filter(|_| !program.stream) {
+            let inputs = self.args.inputs;
+            if let StoreKind::Direct { place, .. } = store.kind
+                && !self.is_indirect(store.output)
+                && !inputs.contains(&self.args.outputs[store.output].cast_const())
+            {
+                // SAFETY: as above.
+                lines(unsafe { self.get(place) }, store.bytes);
             }
         }
     }
@@ -152,13 +192,18 @@ impl<'a> Runner<'a> {
                 StoreKind::Direct { place, .. } => {
                     if self.is_indirect(store.output) {
                         let from = self.get(*place);
-                        copy(store.bytes, from, to, &[Axis { size: n, from: 1, to: 1 }]);
+                        move_bytes(from, to, n * store.bytes, self.program.stream);
                     }
                 }
                 StoreKind::Through { input, groups } => {
                     let offset = offsets[*input] * store.bytes as isize;
                     let from = self.args.inputs[*input].offset(offset);
-                    copy(store.bytes, from, to, &between(groups, cuts));
+                    match &between(groups, cuts)[..] {
+                        [Axis { size, from: 1, to: 1 }] => {
+                            move_bytes(from, to, size * store.bytes, self.program.stream);
+                        }
+                        axes => copy(store.bytes, from, to, axes),
+                    }
                 }
                 StoreKind::Scatter { place, groups, narrow, dense } => {
                     let mut from = self.get(*place);

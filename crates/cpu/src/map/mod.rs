@@ -23,7 +23,7 @@ use cupola_core::prim::{Binary, Unary};
 use cupola_core::{Error, Result};
 
 pub(crate) use cast::{held, narrow};
-pub(crate) use copy::{Axis, CopyAxes, copy, out_of_tile};
+pub(crate) use copy::{Axis, CopyAxes, copy, out_of_tile, prefetch};
 pub(crate) use epilogue::EpilogueKernel;
 pub(crate) use exec::Runner;
 pub(crate) use lanes::TileFn;
@@ -114,6 +114,7 @@ impl MapKernel {
                         walk.next();
                     }
                 }
+                runner.finish();
             }
         });
     }

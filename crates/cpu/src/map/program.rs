@@ -33,6 +33,12 @@ pub(crate) struct Program {
     pub staging: usize,
     /// How many elements a whole tile has.
     pub tile: usize,
+    /// Whether to ask for the next tile's memory while this one's is worked on: where operands are
+    /// larger than a cache, and there is work to hide it behind.
+    pub ahead: bool,
+    /// Whether to write outputs past the caches: where they are so large that nobody finds them
+    /// there.
+    pub stream: bool,
     /// Where the output is that stays in its place.
     pub result: Place,
 }
@@ -216,6 +222,8 @@ impl<'a> Build<'a> {
                 bytes: 0,
                 staging: 0,
                 tile: tiling.size(),
+                ahead: false,
+                stream: space.size() >= 1 << 23,
                 result: 0,
             },
             steps,
@@ -438,6 +446,8 @@ impl<'a> Build<'a> {
             }
         }
         self.out.bytes = self.bytes + table;
+        let large = self.space.size() >= 1 << 18;
+        self.out.ahead = large && (self.out.steps.len() >= 4 || self.out.stream);
         self.out
     }
 }

@@ -137,7 +137,8 @@ impl Tiling {
     fn rectangle(space: &Space, fast: usize, tile: usize) -> Self {
         let last = space.dims.len() - 1;
         let mut extents: Axes<usize> = SmallVec::from_elem(1, last + 1);
-        let rows = space.dims[fast].min(32);
+        // High ones for copies: pages of the side that runs across are then entered less often.
+        let rows = space.dims[fast].min(if tile >= 4096 { 256 } else { 32 });
         let columns = space.dims[last].min((tile / rows).clamp(1, 64));
         let short = columns < 32;
         extents[last] = columns;

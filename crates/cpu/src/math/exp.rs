@@ -68,14 +68,17 @@ pub(crate) fn sigmoid<A: Arch>(x: f32) -> f32 {
     top / (1.0 + e)
 }
 
-/// tanh x; 2 ulp.
+/// tanh x; 4 ulp, just below 1. A rational approximation fitted for the least relative error (4e-9) by Remez'
+/// algorithm; since all its coefficients are positive, hardly any digits are lost on the way.
 #[inline(always)]
 pub(crate) fn tanh<A: Arch>(x: f32) -> f32 {
-    // Beyond 9.02 the result rounds to 1.
-    let a = clamp(x.abs(), 0.0, 9.1);
-    let e = expm1::<A>(2.0 * a);
-    let y = e / (e + 2.0);
-    // Terms below the rounding of x.
-    let y = if a < 2e-4 { a } else { y };
-    y.copysign(x)
+    // From 9.02 on the result rounds to 1.
+    let v = clamp(x, -9.05, 9.05);
+    let z = v * v;
+    let p = poly::<A, 5>(z, [4.809_586_8e-8, 3.080_219_4e-5, 3.971_703_5e-3, 0.137_563_54, 1.0]);
+    let q = poly::<A, 6>(
+        z,
+        [6.851_235e-10, 1.557_423_8e-6, 4.141_283_5e-4, 2.760_401_2e-2, 0.470_896_86, 1.0],
+    );
+    clamp(v * p / q, -1.0, 1.0)
 }

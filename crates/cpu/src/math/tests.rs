@@ -66,7 +66,7 @@ functions! {
     atan_is_close Atan atan 1.0;
     sinh_is_close Sinh sinh 1.0;
     cosh_is_close Cosh cosh 1.0;
-    tanh_is_close Tanh tanh 3.0;
+    tanh_is_close Tanh tanh 4.0;
     asinh_is_close Asinh asinh 1.0;
     acosh_is_close Acosh acosh 1.0;
     atanh_is_close Atanh atanh 1.0;

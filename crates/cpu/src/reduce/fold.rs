@@ -4,10 +4,14 @@ use cupola_core::DType;
 use cupola_core::prim::ReduceKind;
 use num_complex::Complex32;
 
+use crate::map::prefetch;
 use crate::simd::{Isa, Level};
 
 /// Accumulators of a row; a tile's element `i` goes to number `i` modulo this.
 const LANES: usize = 64;
+
+/// How far ahead, in bytes, memory is asked for.
+const AHEAD: usize = 4096;
 
 /// The loops of one reduction.
 #[derive(Clone, Copy)]
@@ -36,14 +40,28 @@ unsafe fn rows<F: Fold>(out: *mut u8, x: *const u8, k: usize, r: usize) {
         let out = std::slice::from_raw_parts_mut(out.cast::<F::T>(), k);
         (out, std::slice::from_raw_parts(x.cast::<F::T>(), k * r))
     };
-    if r < 8 {
+    if r < 16 {
         for (out, row) in out.iter_mut().zip(x.chunks_exact(r)) {
+            ask_ahead(row);
             *out = row.iter().fold(F::IDENTITY, |a, &b| F::fold(a, b));
         }
         return;
     }
     for (out, row) in out.iter_mut().zip(x.chunks_exact(r)) {
-        *out = if r < LANES { lanes::<F, 8>(row) } else { lanes::<F, LANES>(row) };
+        *out = if r < 2 * LANES {
+            ask_ahead(row);
+            lanes::<F, 16>(row)
+        } else {
+            lanes::<F, LANES>(row)
+        };
+    }
+}
+
+/// Asks for the memory that comes [`AHEAD`] of these elements.
+#[inline(always)]
+fn ask_ahead<T>(x: &[T]) {
+    for line in (0..size_of_val(x)).step_by(64) {
+        prefetch(x.as_ptr().cast::<u8>().wrapping_add(AHEAD + line));
     }
 }
 
@@ -53,6 +71,9 @@ fn lanes<F: Fold, const N: usize>(row: &[F::T]) -> F::T {
     let mut acc = [F::IDENTITY; N];
     let mut blocks = row.chunks_exact(N);
     for block in &mut blocks {
+        if N == LANES {
+            ask_ahead(block);
+        }
         for (a, &b) in acc.iter_mut().zip(block) {
             *a = F::fold(*a, b);
         }
@@ -82,6 +103,7 @@ unsafe fn columns<F: Fold>(acc: *mut u8, x: *const u8, r: usize, w: usize) {
     // Four rows at a time, so that the accumulators are loaded and stored less often.
     let mut fours = x.chunks_exact(4 * w);
     for four in &mut fours {
+        ask_ahead(four);
         let (ab, cd) = four.split_at(2 * w);
         let ((a, b), (c, d)) = (ab.split_at(w), cd.split_at(w));
         for ((((acc, &a), &b), &c), &d) in acc.iter_mut().zip(a).zip(b).zip(c).zip(d) {
@@ -176,10 +198,12 @@ pub(super) fn folds(kind: ReduceKind, dtype: DType, isa: Isa) -> Option<Folds> {
                 ReduceKind::Sum => folds!(isa, $t, 0.0, |a, b| a + b),
                 ReduceKind::Prod => folds!(isa, $t, 1.0, |a, b| a * b),
                 ReduceKind::Max => folds!(isa, $t, <$t>::NEG_INFINITY, |a, b| {
-                    if a > b || a.is_nan() { a } else { b }
+                    let larger = if a > b { a } else { b };
+                    if a.is_nan() { a } else { larger }
                 }),
                 ReduceKind::Min => folds!(isa, $t, <$t>::INFINITY, |a, b| {
-                    if a < b || a.is_nan() { a } else { b }
+                    let smaller = if a < b { a } else { b };
+                    if a.is_nan() { a } else { smaller }
                 }),
                 ReduceKind::All | ReduceKind::Any => return None,
             }
