@@ -59,7 +59,7 @@ fn picked(log_probs: &Array, targets: &Array) -> Result<Array> {
     ops::negative(&ops::squeeze(&ops::take_along_axis(log_probs, &at, -1)?, -1)?)
 }
 
-/// The negative log-likelihood of the target classes: −log_probs[target].
+/// The negative log-likelihood of the target classes: `−log_probs[target]`.
 ///
 /// # Shapes
 /// Log-probabilities `[.., classes]` and class indices `[..]` give `[..]`, reduced.

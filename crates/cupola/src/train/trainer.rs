@@ -24,7 +24,7 @@ const EVALUATION_BATCH: usize = 512;
 
 type Batches = DataLoader<(Array, Array)>;
 
-/// Trains a [`ConvNet`] on images.
+/// Trains a [`ConvNet`](super::ConvNet) on images.
 pub struct Trainer {
     record: Record,
     model: Model,
