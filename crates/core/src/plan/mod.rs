@@ -1,7 +1,7 @@
 //! From a graph to what a device runs: flatten, fuse, plan memory, prepare, run.
 //!
-//! A [`Plan`] holds everything that does not change between runs of one structure. What does
-//! change (the leaves' memory, constants, slice starts) is given to [`Plan::run`].
+//! A `Plan` holds everything that does not change between runs of one structure. What does
+//! change (the leaves' memory, constants, slice starts) is given to `Plan::run`.
 
 pub mod body;
 pub mod cache;

@@ -84,7 +84,7 @@ fn scatter_into(
 /// `x` with the part that an index says replaced by `values`; where indices repeat, the last wins.
 ///
 /// # Shapes
-/// The values broadcast to the shape that [`index`] gives.
+/// The values broadcast to the shape that [`index`](super::index) gives.
 ///
 /// # Dtypes
 /// The values are taken in x's dtype.
