@@ -307,18 +307,3 @@ fn indices_read_as_in_numpy() {
     assert!(index(&x, &[S::at(4)]).is_err());
     assert!(index(&x, &[S::ellipsis(), S::ellipsis()]).is_err());
 }
-
-/// Not a check but a number: run with `--ignored --nocapture`, in a release build.
-#[test]
-#[ignore]
-fn recording_cost() {
-    let x = ones([2, 3], DType::F32).unwrap();
-    let start = std::time::Instant::now();
-    for _ in 0..1000 {
-        let mut y = x.clone();
-        for _ in 0..1000 {
-            y = add(&y, &x).unwrap();
-        }
-    }
-    println!("{} ns to record and drop an addition", start.elapsed().as_nanos() / 1_000_000);
-}
