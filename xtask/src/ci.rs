@@ -148,8 +148,9 @@ fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-/// The folder of the workspace, from wherever this is called.
+/// The folder of the workspace. `cargo run` says where this package is; what was compiled in may be
+/// of another clone that shares the build folder.
 fn root() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().unwrap_or(own).to_owned()
+    let own = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
+    own.parent().map_or_else(|| PathBuf::from("."), Path::to_owned)
 }

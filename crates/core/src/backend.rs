@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 use crate::device::Device;
-use crate::dtype::{DType, Scalar};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::plan::body::Body;
 use crate::prim::{Op, ReduceKind};
@@ -265,10 +265,5 @@ impl Segment {
             }
             Kernel::Reduce { .. } | Kernel::Op(_) => false,
         }
-    }
-
-    /// The scalars' values as the bytes of their elements.
-    pub fn scalar_bytes(&self, values: &[Scalar]) -> Vec<[u8; 8]> {
-        self.scalars.iter().zip(values).map(|(d, v)| v.to_element(*d)).collect()
     }
 }

@@ -19,7 +19,7 @@ use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::graph::{self, Graph};
 use crate::plan::key::KeyWriter;
-use crate::plan::{Parameters, Plan};
+use crate::plan::{Failure, Parameters, Plan};
 use crate::prim::{Input, Movement, Op};
 
 /// Computes `arrays`, all together, and waits for them.
@@ -31,11 +31,11 @@ pub fn eval(arrays: &[Array]) -> Result<()> {
     if roots.is_empty() {
         return Ok(());
     }
-    Job::prepare(&roots, None)?.run(false)
+    Job::prepare(&roots, None)?.run()
 }
 
 /// Starts computing `arrays`, all together, and returns at once. Reading one waits for it; where
-/// the computation fails, every later read gives that error.
+/// the computation failed, it tries again and gives the error.
 ///
 /// # Errors
 /// Where an array is the failed result of an earlier evaluation.
@@ -61,13 +61,12 @@ pub fn async_eval(arrays: &[Array]) -> Result<()> {
     let stream = first.node.stream;
     let nodes: Vec<Arc<Node>> = roots.iter().map(|r| r.node.clone()).collect();
     let work = move || {
-        let done = Job::prepare(&roots, Some(&event)).and_then(|job| job.run(true));
-        if let Err(error) = done {
-            let error = Arc::new(error);
+        // What failed is lazy again, and gives its error when it is read.
+        if Job::prepare(&roots, Some(&event)).and_then(Job::run).is_err() {
             for node in &nodes {
                 let mut state = node.state();
-                if matches!(state.progress, Progress::Pending(_)) {
-                    state.progress = Progress::Failed(error.clone());
+                if matches!(&state.progress, Progress::Pending(own) if Arc::ptr_eq(own, &event)) {
+                    state.progress = Progress::Lazy;
                 }
             }
         }
@@ -369,8 +368,6 @@ struct Job {
     device: Device,
     leaves: Vec<Value>,
     event: Arc<Event>,
-    /// Whether a leaf's memory was taken: then a failure cannot be tried again.
-    donated: bool,
 }
 
 impl Job {
@@ -392,25 +389,25 @@ impl Job {
                 walk.nodes[output as usize].node.state().progress =
                     Progress::Pending(event.clone());
             }
-            let (leaves, donated) = walk.take_leaves();
-            return Ok(Job { walk, device, leaves, event, donated });
+            let leaves = walk.take_leaves();
+            return Ok(Job { walk, device, leaves, event });
         }
     }
 
-    fn run(mut self, is_async: bool) -> Result<()> {
+    fn run(mut self) -> Result<()> {
         if self.walk.nodes.is_empty() {
             return Ok(());
         }
-        let leaves = std::mem::take(&mut self.leaves);
-        let result = self.walk.plan(self.device).and_then(|plan| plan.run(leaves, &self.walk));
+        let plan = self.walk.plan(self.device).map_err(Failure::from);
+        let result = plan.and_then(|plan| plan.run(&self.leaves, &self.walk));
         let mut dropped: Vec<Inputs> = Vec::with_capacity(self.walk.outputs.len());
         let outcome = {
             let _guard = lock(&WALK);
+            let outputs = self.walk.outputs.iter().map(|&o| &self.walk.nodes[o as usize].node);
             match result {
                 Ok(values) => {
                     let mut values = values.into_iter();
-                    for &output in &self.walk.outputs {
-                        let node = &self.walk.nodes[output as usize].node;
+                    for node in outputs {
                         let own = values.by_ref().take(node.avals.len()).collect();
                         let mut state = node.state();
                         state.progress = Progress::Ready(own);
@@ -420,15 +417,17 @@ impl Job {
                     }
                     Ok(())
                 }
-                Err(error) => {
+                Err(Failure { error, overwritten: false }) => {
+                    for node in outputs {
+                        node.state().progress = Progress::Lazy;
+                    }
+                    self.walk.give_leaves_back(std::mem::take(&mut self.leaves));
+                    Err(error)
+                }
+                Err(Failure { error, overwritten: true }) => {
                     let shared = Arc::new(error.clone());
-                    for &output in &self.walk.outputs {
-                        let mut state = self.walk.nodes[output as usize].node.state();
-                        state.progress = if is_async || self.donated {
-                            Progress::Failed(shared.clone())
-                        } else {
-                            Progress::Lazy
-                        };
+                    for node in outputs {
+                        node.state().progress = Progress::Failed(shared.clone());
                     }
                     Err(error)
                 }
@@ -442,19 +441,28 @@ impl Job {
 impl Walk {
     /// The leaves' values. Those that only walked nodes refer to are taken out of their nodes, so
     /// that the plan may overwrite them; not where a transform will walk here again.
-    fn take_leaves(&mut self) -> (Vec<Value>, bool) {
+    fn take_leaves(&mut self) -> Vec<Value> {
         let traced = self.nodes.iter().any(|n| n.node.is_traced());
-        let mut donated = false;
         let mut values = Vec::with_capacity(self.leaf_count as usize);
         for leaf in &mut self.leaves {
             if !traced && Arc::strong_count(&leaf.node) == leaf.edges + 1 {
                 leaf.node.state().progress = Progress::Lazy;
-                donated = true;
                 values.extend(leaf.values.drain(..));
             } else {
                 values.extend(leaf.values.iter().cloned());
             }
         }
-        (values, donated)
+        values
+    }
+
+    /// Puts what [`Walk::take_leaves`] took back into its nodes.
+    fn give_leaves_back(&self, values: Vec<Value>) {
+        let mut values = values.into_iter();
+        for leaf in &self.leaves {
+            let own: SmallVec<[Value; 1]> = values.by_ref().take(leaf.node.avals.len()).collect();
+            if leaf.values.is_empty() {
+                leaf.node.state().progress = Progress::Ready(own);
+            }
+        }
     }
 }

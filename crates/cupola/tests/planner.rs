@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use cupola::backend::backend;
 use cupola::plan::{cache, explain};
 use cupola::transform::{checkpoint, compile, grad, value_and_grad, vmap};
-use cupola::{Array, DType, Device, Error, Result, async_eval, eval, ops};
+use cupola::{Array, DType, Device, Error, Result, async_eval, eval, generator, ops};
 
 /// The plan cache and the memory counters are the process's: tests that count take turns.
 static COUNTING: Mutex<()> = Mutex::new(());
@@ -221,6 +221,51 @@ fn a_failed_evaluation_leaves_its_inputs() -> Result<()> {
     let error = bad.eval().unwrap_err().to_string();
     assert!(error.contains("10"), "{error}");
     assert_eq!(x.to_vec::<f32>()?.len(), 20);
+    Ok(())
+}
+
+#[test]
+fn what_a_failed_evaluation_had_taken_over_is_given_back() -> Result<()> {
+    let outside = Array::from_slice(&[10i32], [1])?;
+    let mut x = ramp(&[10, 2]);
+    let want = ops::square(&x)?.to_vec::<f32>()?;
+    // Nobody but the graph holds what x was, and it dies in the step before the one that fails.
+    x = ops::square(&x)?;
+    let bad = ops::take(&x, &outside, Some(0))?;
+    for _ in 0..2 {
+        assert!(eval(&[x.clone(), bad.clone()]).is_err());
+    }
+    drop(bad);
+    let got = x.to_vec::<f32>();
+    // Either nothing was overwritten and x can still be computed, or x says that it is lost.
+    match got {
+        Ok(got) => assert_eq!(got, want),
+        Err(error) => assert!(matches!(error, Error::Failed(_)), "{error}"),
+    }
+    // A product is never computed in place, so here nothing is lost.
+    let mut y = ramp(&[10, 10]);
+    let want = ops::matmul(&y, &y)?.to_vec::<f32>()?;
+    y = ops::matmul(&y, &y)?;
+    let bad = ops::take(&y, &outside, Some(0))?;
+    assert!(eval(&[y.clone(), bad.clone()]).is_err());
+    assert!(async_eval(&[bad.clone()]).is_ok());
+    assert!(bad.eval().is_err());
+    assert_eq!(y.to_vec::<f32>()?, want);
+    Ok(())
+}
+
+#[test]
+fn the_default_generator_outlives_a_failed_evaluation() -> Result<()> {
+    let _turn = counting();
+    let outside = Array::from_slice(&[10i32], [1])?;
+    generator::seed(3);
+    let x = ops::random::uniform(0.0, 1.0, [10, 10], DType::F32, None)?;
+    let bad = ops::take(&ops::matmul(&x, &x)?, &outside, Some(0))?;
+    assert!(bad.eval().is_err());
+    let after = ops::random::uniform(0.0, 1.0, [4], DType::F32, None)?.to_vec::<f32>()?;
+    generator::seed(3);
+    ops::random::uniform(0.0, 1.0, [10, 10], DType::F32, None)?;
+    assert_eq!(after, ops::random::uniform(0.0, 1.0, [4], DType::F32, None)?.to_vec::<f32>()?);
     Ok(())
 }
 

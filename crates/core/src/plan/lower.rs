@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::body::{Body, Instr, Reg};
 use super::fuse::{Fusion, Group, GroupKind, Member, ScalarSource, Slot, Use, Val, ValKind, View};
-use super::{Access, OutputSpec, Plan, Step};
+use super::{Access, OutputSpec, Plan, SlotSpec, Step};
 use crate::backend::{Backend, Epilogue, Kernel, Operand, Segment};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -35,8 +35,12 @@ pub(super) fn lower(fusion: Fusion<'_>, leaves: usize, backend: &dyn Backend) ->
         .map(|view| OutputSpec { access: access(view), strides: view.strides.clone() })
         .collect();
     note_frees(&mut steps, &outputs, fusion.slots.len());
-    let slot_bytes = fusion.slots.iter().map(|s| s.aval.bytes()).collect();
-    Ok(Plan { steps, outputs, slot_bytes, leaves, device: backend.device() })
+    let slots = fusion.slots.iter().map(|s| SlotSpec { bytes: s.aval.bytes(), is_output: false });
+    let mut slots: Vec<SlotSpec> = slots.collect();
+    for output in &outputs {
+        slots[output.access.slot as usize].is_output = true;
+    }
+    Ok(Plan { steps, outputs, slots, leaves, device: backend.device() })
 }
 
 fn access(view: &View) -> Access {

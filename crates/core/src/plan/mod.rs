@@ -25,13 +25,13 @@ use crate::graph::Graph;
 
 pub use cache::CacheStats;
 pub use explain::explain;
-pub(crate) use run::Parameters;
+pub(crate) use run::{Failure, Parameters};
 
 /// A graph made ready for a device.
 pub(crate) struct Plan {
     steps: Vec<Step>,
     outputs: Vec<OutputSpec>,
-    slot_bytes: Vec<usize>,
+    slots: Vec<SlotSpec>,
     leaves: usize,
     device: Device,
 }
@@ -56,6 +56,13 @@ struct Step {
 struct Access {
     slot: fuse::Slot,
     offset: fuse::Offset,
+}
+
+/// What a plan needs for one slot.
+struct SlotSpec {
+    bytes: usize,
+    /// Whether its memory outlives the run.
+    is_output: bool,
 }
 
 /// What a plan gives for one output.

@@ -1,4 +1,6 @@
-//! Running a plan.
+//! Running a plan: first all of its memory is found, then the steps run.
+//!
+//! So what fails for want of memory has overwritten nothing, and can be tried again.
 
 use smallvec::SmallVec;
 
@@ -6,7 +8,7 @@ use super::{Access, Plan, Step};
 use crate::array::Value;
 use crate::backend::{Args, Backend, Buffer, Region, backend};
 use crate::dtype::Scalar;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::shape::Layout;
 
 /// What may differ from run to run: constants and slice starts, by node of the evaluated graph.
@@ -17,101 +19,190 @@ pub(crate) trait Parameters {
     fn starts(&self, node: u32) -> &[usize];
 }
 
-/// A slot's memory at a run, and where a leaf starts in it.
-struct Place {
-    buffer: Option<Buffer>,
-    base: isize,
+/// Why a run failed.
+pub(crate) struct Failure {
+    pub error: Error,
+    /// Whether a leaf may have been overwritten: then the run cannot be tried again.
+    pub overwritten: bool,
 }
 
-impl Plan {
-    /// Runs on `leaves`, in input order. A leaf that nobody else holds may be overwritten.
-    pub fn run(&self, leaves: Vec<Value>, parameters: &dyn Parameters) -> Result<Vec<Value>> {
-        debug_assert_eq!(leaves.len(), self.leaves);
-        let backend = backend(self.device)?;
-        let mut slots: Vec<Place> = Vec::with_capacity(self.slot_bytes.len());
-        // Leaves have the first slots only among inputs; slots are numbered in graph order, and
-        // inputs come first in it.
-        slots.extend(
-            leaves.into_iter().map(|v| Place { buffer: Some(v.buffer), base: v.layout.offset }),
-        );
-        slots.resize_with(self.slot_bytes.len(), || Place { buffer: None, base: 0 });
-        for step in &self.steps {
-            self.step(step, &mut slots, parameters, &**backend)?;
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure { error, overwritten: false }
+    }
+}
+
+/// Which of a run's memories a slot lies in.
+type Home = u32;
+
+/// A slot without a memory yet.
+const NOWHERE: Home = u32::MAX;
+
+/// The memory of a run.
+struct Memory<'a> {
+    leaves: &'a [Value],
+    /// What was allocated for this run; its homes follow those of the leaves.
+    own: Vec<Buffer>,
+    /// How many live slots lie in each home; a leaf that somebody else reads never becomes free.
+    live: Vec<u32>,
+    /// The homes that no slot lies in any more and that may be overwritten.
+    free: Vec<Home>,
+    /// The home of each slot.
+    homes: Vec<Home>,
+    /// The steps that have nothing left to do: copies onto themselves.
+    skipped: Vec<u32>,
+    /// The first step that overwrites a leaf.
+    overwrites: usize,
+}
+
+impl Memory<'_> {
+    fn at(&self, home: Home) -> &Buffer {
+        match self.leaves.get(home as usize) {
+            Some(leaf) => &leaf.buffer,
+            None => &self.own[home as usize - self.leaves.len()],
         }
-        let value = |spec: &super::OutputSpec| {
-            let offset = resolve(&spec.access, &slots, parameters);
-            let buffer = slots[spec.access.slot as usize].buffer.clone();
-            buffer.map(|buffer| Value {
-                buffer,
-                layout: Layout { strides: spec.strides.clone(), offset },
-            })
-        };
-        Ok(self.outputs.iter().filter_map(value).collect())
     }
 
-    fn step(
-        &self,
-        step: &Step,
-        slots: &mut [Place],
-        parameters: &dyn Parameters,
-        backend: &dyn Backend,
-    ) -> Result<()> {
-        let mut aliased = false;
-        for (index, output) in step.outputs.iter().enumerate() {
+    fn of(&self, slot: u32) -> &Buffer {
+        self.at(self.homes[slot as usize])
+    }
+
+    /// Where slot 0 of an access starts: a leaf's own offset.
+    fn base(&self, slot: u32) -> isize {
+        self.leaves.get(slot as usize).map_or(0, |leaf| leaf.layout.offset)
+    }
+
+    /// Where an access starts in its buffer, in elements.
+    fn resolve(&self, access: &Access, parameters: &dyn Parameters) -> isize {
+        let mut offset = self.base(access.slot) + access.offset.fixed;
+        for (node, strides) in &access.offset.starts {
+            let starts = parameters.starts(*node);
+            offset += starts.iter().zip(strides).map(|(&s, &t)| s as isize * t).sum::<isize>();
+        }
+        offset
+    }
+
+    /// Finds a home for every output of `step`, and notes which homes are free after it.
+    fn place(&mut self, index: usize, step: &Step, plan: &Plan, on: &dyn Backend) -> Result<()> {
+        for (at, output) in step.outputs.iter().enumerate() {
             let slot = output.slot as usize;
-            if slots[slot].buffer.is_some() {
+            if self.homes[slot] != NOWHERE {
                 continue;
             }
-            let pair = step.aliases.iter().find(|p| usize::from(p.0) == index);
-            let donor = pair.map(|p| step.inputs[usize::from(p.1)].slot).filter(|donor| {
-                let place = &slots[*donor as usize];
-                step.frees.contains(donor)
-                    && place.base == 0
-                    && place
-                        .buffer
-                        .as_ref()
-                        .is_some_and(|b| b.is_unique() && b.bytes() == self.slot_bytes[slot])
+            let bytes = plan.slots[slot].bytes;
+            let exact = plan.slots[slot].is_output;
+            let donor = step.aliases.iter().find(|pair| usize::from(pair.0) == at);
+            let donor = donor.map(|pair| step.inputs[usize::from(pair.1)].slot).filter(|&donor| {
+                let home = self.homes[donor as usize];
+                let has = self.at(home).bytes();
+                step.frees.contains(&donor)
+                    && self.base(donor) == 0
+                    && self.live[home as usize] == 1
+                    && plan.slots[donor as usize].bytes == bytes
+                    && (has == bytes || !exact && home as usize >= self.leaves.len())
             });
-            slots[slot].buffer = match donor {
+            let home = match donor {
                 Some(donor) => {
-                    aliased = true;
-                    slots[donor as usize].buffer.clone()
+                    if step.is_copy {
+                        self.skipped.push(index as u32);
+                    }
+                    self.homes[donor as usize]
                 }
-                None => Some(backend.alloc(self.slot_bytes[slot])?),
+                None => self.find(bytes, exact, on)?,
             };
-        }
-        if !(aliased && step.is_copy) {
-            let regions = |accesses: &[Access]| -> SmallVec<[(usize, isize); 8]> {
-                accesses.iter().map(|a| (a.slot as usize, resolve(a, slots, parameters))).collect()
-            };
-            let (inputs, outputs) = (regions(&step.inputs), regions(&step.outputs));
-            fn region<'s>(slots: &'s [Place], at: &(usize, isize)) -> Option<Region<'s>> {
-                slots[at.0].buffer.as_ref().map(|buffer| Region { buffer, offset: at.1 })
+            if (home as usize) < self.leaves.len() {
+                self.overwrites = self.overwrites.min(index);
             }
-            let inputs: SmallVec<[Region<'_>; 8]> =
-                inputs.iter().filter_map(|at| region(slots, at)).collect();
-            let outputs: SmallVec<[Region<'_>; 4]> =
-                outputs.iter().filter_map(|at| region(slots, at)).collect();
-            let scalars: SmallVec<[[u8; 8]; 8]> = step
-                .scalars
-                .iter()
-                .map(|(source, dtype)| source.element(*dtype, |n| parameters.constant(n)))
-                .collect();
-            step.executable.run(&Args { inputs: &inputs, outputs: &outputs, scalars: &scalars })?;
+            self.live[home as usize] += 1;
+            self.homes[slot] = home;
         }
         for &slot in &step.frees {
-            slots[slot as usize].buffer = None;
+            let home = self.homes[slot as usize];
+            let live = &mut self.live[home as usize];
+            *live -= 1;
+            if *live == 0 {
+                self.free.push(home);
+            }
         }
         Ok(())
     }
+
+    /// A free home for `bytes` bytes, the last freed first, or a new one. What outlives the run
+    /// gets no more memory than it needs.
+    fn find(&mut self, bytes: usize, exact: bool, on: &dyn Backend) -> Result<Home> {
+        let most = if exact { bytes } else { bytes.saturating_add(bytes / 4) };
+        let fits = |home: &Home| (bytes..=most).contains(&self.at(*home).bytes());
+        if let Some(at) = self.free.iter().rposition(fits) {
+            return Ok(self.free.remove(at));
+        }
+        self.own.push(on.alloc(bytes)?);
+        self.live.push(0);
+        Ok((self.live.len() - 1) as Home)
+    }
 }
 
-/// Where an access starts in its buffer, in elements.
-fn resolve(access: &Access, slots: &[Place], parameters: &dyn Parameters) -> isize {
-    let mut offset = slots[access.slot as usize].base + access.offset.fixed;
-    for (node, strides) in &access.offset.starts {
-        let starts = parameters.starts(*node);
-        offset += starts.iter().zip(strides).map(|(&s, &t)| s as isize * t).sum::<isize>();
+impl Plan {
+    /// Runs on `leaves`, in input order. A leaf whose memory nobody else holds may be overwritten.
+    pub fn run(
+        &self,
+        leaves: &[Value],
+        parameters: &dyn Parameters,
+    ) -> std::result::Result<Vec<Value>, Failure> {
+        debug_assert_eq!(leaves.len(), self.leaves);
+        let backend = &**backend(self.device)?;
+        let memory = self.place(leaves, backend)?;
+        let mut skipped = memory.skipped.iter().peekable();
+        for (index, step) in self.steps.iter().enumerate() {
+            if skipped.next_if(|&&s| s as usize == index).is_some() {
+                continue;
+            }
+            step.run(&memory, parameters)
+                .map_err(|error| Failure { error, overwritten: memory.overwrites <= index })?;
+        }
+        let value = |spec: &super::OutputSpec| Value {
+            buffer: memory.of(spec.access.slot).clone(),
+            layout: Layout {
+                strides: spec.strides.clone(),
+                offset: memory.resolve(&spec.access, parameters),
+            },
+        };
+        Ok(self.outputs.iter().map(value).collect())
     }
-    offset
+
+    /// Finds all the memory of a run. Inputs have the first slots.
+    fn place<'a>(&self, leaves: &'a [Value], on: &dyn Backend) -> Result<Memory<'a>> {
+        let mut homes: Vec<Home> = (0..leaves.len() as Home).collect();
+        homes.resize(self.slots.len(), NOWHERE);
+        let borrowed = |leaf: &Value| u32::from(!leaf.buffer.is_unique());
+        let mut memory = Memory {
+            leaves,
+            own: Vec::new(),
+            live: leaves.iter().map(|leaf| 1 + borrowed(leaf)).collect(),
+            free: Vec::new(),
+            homes,
+            skipped: Vec::new(),
+            overwrites: usize::MAX,
+        };
+        for (index, step) in self.steps.iter().enumerate() {
+            memory.place(index, step, self, on)?;
+        }
+        Ok(memory)
+    }
+}
+
+impl Step {
+    fn run(&self, memory: &Memory<'_>, parameters: &dyn Parameters) -> Result<()> {
+        let region = |access: &Access| Region {
+            buffer: memory.of(access.slot),
+            offset: memory.resolve(access, parameters),
+        };
+        let inputs: SmallVec<[Region<'_>; 8]> = self.inputs.iter().map(region).collect();
+        let outputs: SmallVec<[Region<'_>; 4]> = self.outputs.iter().map(region).collect();
+        let scalars: SmallVec<[[u8; 8]; 8]> = self
+            .scalars
+            .iter()
+            .map(|(source, dtype)| source.element(*dtype, |n| parameters.constant(n)))
+            .collect();
+        self.executable.run(&Args { inputs: &inputs, outputs: &outputs, scalars: &scalars })
+    }
 }

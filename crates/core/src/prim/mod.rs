@@ -33,6 +33,7 @@ use smallvec::SmallVec;
 
 use crate::array::Array;
 use crate::error::Result;
+use crate::ops;
 use crate::shape::Aval;
 
 pub use arg_reduce::ArgReduce;
@@ -255,11 +256,30 @@ impl Op {
     /// The op on inputs of which some carry a batch of `size` along axis 0.
     pub fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         if inputs.iter().any(|i| i.batched) {
-            return with_payload!(self, p => p.vmap(inputs, size));
+            return match size {
+                0 => self.vmap_of_nothing(inputs),
+                _ => with_payload!(self, p => p.vmap(inputs, size)),
+            };
         }
         let arrays: SmallVec<[&Array; 4]> = inputs.iter().map(|i| &i.array).collect();
         let outputs = record::op(self, &arrays)?;
         Ok(outputs.into_iter().map(Batched::shared).collect())
+    }
+
+    /// Over an empty batch, which no rule that folds the batch into another axis can tell apart
+    /// from an empty example.
+    fn vmap_of_nothing(&self, inputs: &[Batched]) -> Result<Vec<Batched>> {
+        let example = |input: &Batched| match input.batched {
+            true => Aval::new(&input.array.shape()[1..], input.array.dtype()),
+            false => input.array.aval().clone(),
+        };
+        let examples: SmallVec<[Aval; 4]> = inputs.iter().map(example).collect();
+        let examples: SmallVec<[&Aval; 4]> = examples.iter().collect();
+        let empty = |aval: Aval| {
+            let shape: Vec<usize> = std::iter::once(0).chain(aval.shape.iter().copied()).collect();
+            Ok(Batched { array: ops::zeros(shape, aval.dtype)?, batched: true })
+        };
+        self.infer(&examples)?.into_iter().map(empty).collect()
     }
 
     /// Whether the op computes each output element from the input elements at the same place.

@@ -44,7 +44,7 @@ pub fn vjp(
 /// one tangent an output.
 ///
 /// # Errors
-/// Where `f` fails, the tangents do not have the primals' shapes, or an op on the way has no
+/// Where `f` fails, the tangents do not have the primals' shapes and dtypes, or an op on the way has no
 /// derivative.
 pub fn jvp(
     f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
@@ -252,7 +252,7 @@ fn or_zeros(tangent: Option<Array>, like: &Array) -> Result<Array> {
 
 fn check_like(op: &'static str, what: &str, given: &[Array], like: &[Array]) -> Result<()> {
     let fits =
-        given.len() == like.len() && given.iter().zip(like).all(|(g, l)| g.shape() == l.shape());
+        given.len() == like.len() && given.iter().zip(like).all(|(g, l)| g.aval() == l.aval());
     if fits {
         return Ok(());
     }

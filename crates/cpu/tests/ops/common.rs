@@ -111,6 +111,11 @@ pub fn run(op: impl Into<Op>, inputs: &[Tensor]) -> Result<Vec<Vec<u8>>> {
     run_segment(&segment, inputs, &[])
 }
 
+/// The values of a segment's scalars as the bytes of their elements.
+pub fn scalar_bytes(segment: &Segment, values: &[Scalar]) -> Vec<[u8; 8]> {
+    segment.scalars.iter().zip(values).map(|(d, v)| v.to_element(*d)).collect()
+}
+
 /// Runs a segment; gives the bytes of its outputs, which start at an offset in their buffers.
 pub fn run_segment(
     segment: &Segment,
@@ -135,7 +140,7 @@ pub fn run_segment(
         ins.into_iter().map(|(i, offset)| Region { buffer: &buffers[i], offset }).collect();
     let outs: Vec<Region<'_>> =
         outs.into_iter().map(|(i, offset)| Region { buffer: &spaces[i], offset }).collect();
-    let scalars = segment.scalar_bytes(scalars);
+    let scalars = scalar_bytes(segment, scalars);
     executable.run(&Args { inputs: &ins, outputs: &outs, scalars: &scalars })?;
     (segment.outputs.iter().zip(&spaces))
         .map(|(o, space)| {

@@ -7,7 +7,7 @@ use cupola_core::{Aval, DType, Device, Scalar};
 use cupola_cpu::Cpu;
 use smallvec::smallvec;
 
-use crate::common::{LAYOUTS, Tensor, elements, run_segment, whole};
+use crate::common::{LAYOUTS, Tensor, elements, run_segment, scalar_bytes, whole};
 
 /// x · scalar + y
 fn scale_and_add(shape: [usize; 2]) -> Body {
@@ -68,7 +68,7 @@ fn a_program_may_write_over_its_input() {
     let cpu = Cpu::new();
     let (a, b) = (cpu.upload(&x.bytes).unwrap(), cpu.upload(&y.bytes).unwrap());
     let regions = [Region { buffer: &a, offset: 0 }, Region { buffer: &b, offset: 0 }];
-    let scalars = map.scalar_bytes(&[Scalar::Float(2.0)]);
+    let scalars = scalar_bytes(&map, &[Scalar::Float(2.0)]);
     let args = Args { inputs: &regions, outputs: &regions[..1], scalars: &scalars };
     cpu.prepare(&map).unwrap().run(&args).unwrap();
     let want = run_segment(&map, &[x, y], &[Scalar::Float(2.0)]).unwrap();

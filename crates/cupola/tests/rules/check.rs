@@ -1,7 +1,7 @@
 //! What holds for every rule.
 
 use cupola::transform::{jvp, vjp, vmap};
-use cupola::{Array, Result};
+use cupola::{Array, Result, ops};
 
 use crate::cases::Case;
 use crate::values::{Source, close, inner, read, rolled, stacked, written};
@@ -131,6 +131,24 @@ pub fn batched(case: &Case) -> Checked {
         let out_axes = vec![0; single[0].len()];
         let whole = vmap(|x: &[Array]| case.record(x), &axes, &out_axes)(&arguments)
             .map_err(|e| format!("batched {axes:?}: {e}"))?;
+        let nothing: Vec<Array> = arguments
+            .iter()
+            .enumerate()
+            .map(|(i, x)| match is_batched(i) {
+                true => ops::zeros([&[0], &x.shape()[1..]].concat(), x.dtype()),
+                false => Ok(x.clone()),
+            })
+            .collect::<Result<_>>()
+            .map_err(text)?;
+        let of_nothing = vmap(|x: &[Array]| case.record(x), &axes, &out_axes)(&nothing)
+            .map_err(|e| format!("an empty batch {axes:?}: {e}"))?;
+        for (of_nothing, one) in of_nothing.iter().zip(&single[0]) {
+            let shape: Vec<usize> = std::iter::once(0).chain(one.shape().iter().copied()).collect();
+            if of_nothing.shape()[..] != shape[..] || of_nothing.dtype() != one.dtype() {
+                return Err(format!("an empty batch {axes:?} gives {}", of_nothing.aval()));
+            }
+            read(of_nothing).map_err(text)?;
+        }
         for (output, whole) in whole.iter().enumerate() {
             let parts: Vec<Array> = single.iter().map(|outputs| outputs[output].clone()).collect();
             let want = stacked(&parts).map_err(text)?;
