@@ -102,8 +102,8 @@ pub struct TrainArgs {
     #[arg(long, value_name = "SEED", allow_negative_numbers = true)]
     pub seed: Option<u64>,
 
-    /// The device to train on
-    #[arg(long, value_name = "DEVICE", default_value = "cpu", value_parser = device)]
+    /// The device to train on: cpu, gpu, wgpu, wgpu:N, cuda or cuda:N
+    #[arg(long, value_name = "DEVICE", default_value = "best", value_parser = device)]
     pub device: Device,
 
     /// The run's folder [default: runs/<dataset>, with a number where that is taken]
@@ -141,8 +141,8 @@ pub struct ClassifyArgs {
     #[arg(long, conflicts_with = "dataset")]
     pub resize: bool,
 
-    /// The device to classify on
-    #[arg(long, value_name = "DEVICE", default_value = "cpu", value_parser = device)]
+    /// The device to classify on: cpu, gpu, wgpu, wgpu:N, cuda or cuda:N
+    #[arg(long, value_name = "DEVICE", default_value = "best", value_parser = device)]
     pub device: Device,
 
     /// Write what came out to this file as JSON; - is the standard output
@@ -160,7 +160,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 
-    /// A device to measure; may be given more than once [default: cpu]
+    /// A device to measure; may be given more than once [default: best]
     #[arg(long, value_name = "DEVICE", value_parser = device)]
     pub device: Vec<Device>,
 
@@ -175,9 +175,9 @@ pub struct BenchArgs {
 
 #[derive(Args, Debug)]
 pub struct SelftestArgs {
-    /// The device to test
-    #[arg(long, value_name = "DEVICE", default_value = "cpu", value_parser = device)]
-    pub device: Device,
+    /// A device to test; may be given more than once [default: every device that is here]
+    #[arg(long, value_name = "DEVICE", value_parser = device)]
+    pub device: Vec<Device>,
 
     /// Run only the samples whose name contains this
     #[arg(long, value_name = "TEXT")]
@@ -222,8 +222,18 @@ fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A device that is here.
+/// A device that is here: by its name, `gpu` for the best GPU, `best` for that or else the CPU.
 fn device(text: &str) -> Result<Device, String> {
+    let best = cupola::backend::best_device();
+    match text {
+        "best" => return Ok(best),
+        "gpu" if best == Device::CPU => {
+            let detail = "this machine has no GPU that Cupola can use";
+            return Err(format!("{detail}; `cupola devices` lists what there is"));
+        }
+        "gpu" => return Ok(best),
+        _ => {}
+    }
     let device: Device = text.parse().map_err(|error: cupola::Error| error.to_string())?;
     cupola::backend::backend(device).map_err(|error| error.to_string())?;
     Ok(device)

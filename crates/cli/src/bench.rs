@@ -59,7 +59,7 @@ pub fn run(args: &BenchArgs) -> Outcome {
     let images = images.normalized(description.normalization()?)?;
     let test = test.normalized(description.normalization()?)?;
     let devices = match args.device.is_empty() {
-        true => vec![Device::CPU],
+        true => vec![cupola::backend::best_device()],
         false => args.device.clone(),
     };
     let mut results = Vec::with_capacity(devices.len());

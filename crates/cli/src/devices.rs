@@ -20,7 +20,6 @@ struct Device {
 pub fn run(args: &DevicesArgs) -> Outcome {
     let output = Output::new(args.json.as_deref())?;
     let devices: Vec<Device> = backends()
-        .iter()
         .map(|backend| {
             let memory = backend.memory();
             Device {

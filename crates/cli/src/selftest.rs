@@ -1,8 +1,10 @@
 //! `cupola selftest`: the op suite, on a machine that has the program and no Rust.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
-use cupola::suite;
+use cupola::backend::backends;
+use cupola::{Device, suite};
 use serde::Serialize;
 
 use crate::args::SelftestArgs;
@@ -16,6 +18,8 @@ struct Report {
     passed: usize,
     failed: usize,
     families: Vec<FamilyLine>,
+    /// What the device has no kernel for.
+    missing: BTreeSet<String>,
 }
 
 #[derive(Serialize)]
@@ -28,11 +32,29 @@ struct FamilyLine {
 
 pub fn run(args: &SelftestArgs) -> Outcome {
     let output = Output::new(args.json.as_deref())?;
+    let devices = match args.device.is_empty() {
+        true => backends().map(|backend| backend.device()).collect(),
+        false => args.device.clone(),
+    };
+    let mut reports = Vec::new();
+    for device in devices {
+        reports.push(test(device, args, &output)?);
+    }
+    output.json(&reports)?;
+    match reports.iter().map(|report| report.failed).sum() {
+        0 => Ok(()),
+        failed => Err(Failure::new(format!("selftest: {failed} checks failed"))),
+    }
+}
+
+fn test(device: Device, args: &SelftestArgs, output: &Output) -> Outcome<Report> {
     let began = Instant::now();
     let mut families: Vec<FamilyLine> = Vec::new();
+    let mut missing = BTreeSet::new();
     output.line(format!("{:<12}{:>9}{:>9}{:>9}", "family", "samples", "passed", "failed"));
-    let busy = spinner("testing");
-    suite::run(args.device, args.filter.as_deref(), &mut |report| {
+    let busy = spinner(&format!("testing {device}"));
+    suite::run(device, args.filter.as_deref(), &mut |report| {
+        missing.extend(report.missing);
         let line = FamilyLine {
             family: report.family.name(),
             samples: report.samples,
@@ -57,12 +79,16 @@ pub fn run(args: &SelftestArgs) -> Outcome {
         return Err(Failure::new(format!("--filter {filter}: no sample has that in its name")));
     }
     let report = Report {
-        device: args.device.to_string(),
+        device: device.to_string(),
         samples: families.iter().map(|family| family.samples).sum(),
         passed: families.iter().map(|family| family.passed).sum(),
         failed: families.iter().map(|family| family.failures.len()).sum(),
         families,
+        missing,
     };
+    for reason in &report.missing {
+        output.line(format!("{device} leaves to the CPU: {reason}"));
+    }
     output.line(format!(
         "{}: {} samples, {} checks passed, {} failed, in {:.1} s",
         report.device,
@@ -71,9 +97,5 @@ pub fn run(args: &SelftestArgs) -> Outcome {
         report.failed,
         began.elapsed().as_secs_f64()
     ));
-    output.json(&report)?;
-    match report.failed {
-        0 => Ok(()),
-        failed => Err(Failure::new(format!("selftest: {failed} checks failed"))),
-    }
+    Ok(report)
 }

@@ -340,14 +340,9 @@ impl Array {
         if shape.size() == 0 {
             return Ok(Vec::new());
         }
-        // The part of the buffer that the view reaches.
-        let (mut low, mut high) = (value.layout.offset, value.layout.offset);
-        for (&d, &s) in shape.iter().zip(&value.layout.strides) {
-            let reach = (d as isize - 1) * s;
-            low += reach.min(0);
-            high += reach.max(0);
-        }
-        let (from, to) = (low as usize * size, (high as usize + 1) * size);
+        let reach = value.layout.reach(shape);
+        let low = reach.start;
+        let (from, to) = (low as usize * size, reach.end as usize * size);
         let staging;
         let bytes = match value.buffer.host() {
             Some(bytes) => &bytes[from..to],

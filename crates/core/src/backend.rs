@@ -1,9 +1,10 @@
 //! The contract between the planner and a device, and the registry of devices.
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use crate::device::Device;
+use crate::device::{Device, DeviceKind};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::plan::body::Body;
@@ -18,6 +19,11 @@ pub trait Backend: Send + Sync {
     /// What a person should know of it: its name, its instruction sets, its memory.
     fn description(&self) -> String;
 
+    /// Whether it is hardware of its own: what only imitates a GPU is used where it is asked for.
+    fn is_real(&self) -> bool {
+        true
+    }
+
     /// What the planner must keep to.
     fn limits(&self) -> &Limits;
 
@@ -30,10 +36,14 @@ pub trait Backend: Send + Sync {
     /// Memory that holds a copy of `bytes`.
     fn upload(&self, bytes: &[u8]) -> Result<Buffer>;
 
+    /// Copies `bytes` into the buffer from `offset` bytes on.
+    fn write(&self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<()>;
+
     /// Copies from `offset` bytes into the buffer to `out`.
     fn download(&self, buffer: &Buffer, offset: usize, out: &mut [u8]) -> Result<()>;
 
-    /// Makes a segment ready to run many times. It is kept in the plan.
+    /// Makes a segment ready to run many times. It is kept in the plan. What the device cannot run
+    /// is [`Error::Unsupported`]: then the planner takes the CPU, as [`crate::fallback`] allows.
     fn prepare(&self, segment: &Segment) -> Result<Arc<dyn Executable>>;
 
     /// How much memory is in use.
@@ -219,30 +229,57 @@ impl std::fmt::Debug for Buffer {
 
 /// How a backend crate makes its devices known: `inventory::submit!` one of these.
 pub struct Registration {
-    /// Finds the devices of this kind.
+    /// Which kind of devices.
+    pub kind: DeviceKind,
+    /// Finds them. Called once, when the first device of the kind is asked for: looking for a GPU
+    /// takes time that a program on the CPU does not spend.
     pub discover: fn() -> Vec<Arc<dyn Backend>>,
 }
 
 inventory::collect!(Registration);
 
-/// Every device that this program can use.
-pub fn backends() -> &'static [Arc<dyn Backend>] {
-    static FOUND: OnceLock<Vec<Arc<dyn Backend>>> = OnceLock::new();
-    FOUND.get_or_init(|| {
-        let mut found: Vec<_> =
-            inventory::iter::<Registration>().flat_map(|r| (r.discover)()).collect();
+/// The devices of a kind that this program can use, by their number.
+pub fn devices_of(kind: DeviceKind) -> &'static [Arc<dyn Backend>] {
+    type Found = OnceLock<Vec<Arc<dyn Backend>>>;
+    static FOUND: [Found; 3] = [Found::new(), Found::new(), Found::new()];
+    FOUND[kind as usize].get_or_init(|| {
+        let of_kind = inventory::iter::<Registration>().filter(|r| r.kind == kind);
+        let mut found: Vec<_> = of_kind.flat_map(|r| (r.discover)()).collect();
         found.sort_by_key(|b| b.device());
         found
     })
 }
 
+/// Every device that this program can use.
+pub fn backends() -> impl Iterator<Item = &'static Arc<dyn Backend>> {
+    DeviceKind::ALL.into_iter().flat_map(devices_of)
+}
+
 /// The backend of `device`, or an error that lists the devices there are.
 pub fn backend(device: Device) -> Result<&'static Arc<dyn Backend>> {
-    backends().iter().find(|b| b.device() == device).ok_or_else(|| {
-        let there: Vec<_> = backends().iter().map(|b| b.device().to_string()).collect();
+    devices_of(device.kind).iter().find(|b| b.device() == device).ok_or_else(|| {
+        let there: Vec<_> = backends().map(|b| b.device().to_string()).collect();
         let there = if there.is_empty() { "none".into() } else { there.join(", ") };
         Error::Device(format!("device {device} is not here; the devices are: {there}"))
     })
+}
+
+/// The best device of this machine: a GPU that is one, through CUDA before wgpu, else the CPU.
+pub fn best_device() -> Device {
+    let real = |kind| devices_of(kind).iter().find(|b| b.is_real());
+    let gpu = real(DeviceKind::Cuda).or_else(|| real(DeviceKind::Wgpu));
+    gpu.map_or(Device::CPU, |b| b.device())
+}
+
+/// A copy on `device` of the bytes `range` of `buffer`.
+pub fn moved(buffer: &Buffer, range: Range<usize>, device: Device) -> Result<Buffer> {
+    let to = backend(device)?;
+    if let Some(bytes) = buffer.host().and_then(|bytes| bytes.get(range.clone())) {
+        return to.upload(bytes);
+    }
+    let mut bytes = vec![0; range.len()];
+    backend(buffer.device())?.download(buffer, range.start, &mut bytes)?;
+    to.upload(&bytes)
 }
 
 impl Operand {

@@ -17,6 +17,11 @@ pub enum DeviceKind {
     Cuda,
 }
 
+impl DeviceKind {
+    /// Every kind.
+    pub const ALL: [DeviceKind; 3] = [DeviceKind::Cpu, DeviceKind::Wgpu, DeviceKind::Cuda];
+}
+
 /// One device: a kind and a number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Device {

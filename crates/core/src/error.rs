@@ -49,6 +49,14 @@ pub enum Error {
     /// A device that is not there, or that cannot do what was asked.
     #[error("{0}")]
     Device(String),
+    /// Something that the device has no kernel for, where falling back to the CPU is not allowed.
+    #[error("{device} cannot run this: {reason}")]
+    Unsupported {
+        /// The device.
+        device: String,
+        /// What it cannot run, and why.
+        reason: String,
+    },
     /// The device has no memory left for the request; everything that was there is still usable.
     #[error("{device}: out of memory: {bytes} bytes asked for {what}")]
     OutOfMemory {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use smallvec::SmallVec;
 
 use crate::array::{Array, Event, Inputs, Node, Progress, Value, lock};
-use crate::backend::backend;
+use crate::backend::{Buffer, backend, moved};
 use crate::device::{Device, Stream};
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
@@ -27,11 +27,16 @@ use crate::prim::{Input, Movement, Op};
 /// # Errors
 /// Where a computation fails, or an array is traced by `vmap` or `compile` and so has no values.
 pub fn eval(arrays: &[Array]) -> Result<()> {
-    let roots = unfinished(arrays)?;
-    if roots.is_empty() {
-        return Ok(());
+    let mut roots = unfinished(arrays)?;
+    // One device at a time, in the order in which they first come.
+    while let Some(first) = roots.first() {
+        let device = first.node.stream.device;
+        let (here, elsewhere): (Vec<_>, Vec<_>) =
+            roots.into_iter().partition(|r| r.node.stream.device == device);
+        Job::prepare(&here, None)?.run()?;
+        roots = unfinished(&elsewhere)?;
     }
-    Job::prepare(&roots, None)?.run()
+    Ok(())
 }
 
 /// Starts computing `arrays`, all together, and returns at once. Reading one waits for it; where
@@ -83,6 +88,7 @@ pub(crate) fn plan_of(arrays: &[Array]) -> Result<Arc<Plan>> {
         match walked {
             Walked::Done(walk) => break walk,
             Walked::Wait(event) => event.wait(),
+            Walked::Elsewhere(array) => array.eval()?,
         }
     };
     let device = roots.first().map_or(Device::CPU, |r| r.node.stream.device);
@@ -175,6 +181,8 @@ enum Walked {
     Done(Walk),
     /// Something is on its way on a stream: walk again after it.
     Wait(Arc<Event>),
+    /// Something is to be computed on another device first.
+    Elsewhere(Array),
 }
 
 impl Walk {
@@ -194,6 +202,7 @@ impl Walk {
             outputs: Vec::new(),
             key: Vec::new(),
         };
+        let device = roots.first().map_or(Device::CPU, |r| r.node.stream.device);
         let mut key = KeyWriter::default();
         let mut stack: Vec<(Arc<Node>, bool)> =
             roots.iter().rev().map(|r| (r.node.clone(), false)).collect();
@@ -245,6 +254,10 @@ impl Walk {
                 Progress::Lazy | Progress::Pending(_) => {
                     if matches!(node.op, Op::Input(_)) {
                         return Err(traced(&node));
+                    }
+                    if node.stream.device != device {
+                        drop(state);
+                        return Ok(Walked::Elsewhere(Array { node, output: 0 }));
                     }
                     let pending: SmallVec<[Arc<Node>; 4]> = state
                         .inputs
@@ -383,6 +396,11 @@ impl Job {
                     event.wait();
                     continue;
                 }
+                Walked::Elsewhere(array) => {
+                    drop(guard);
+                    array.eval()?;
+                    continue;
+                }
             };
             let event = mine.cloned().unwrap_or_default();
             for &output in &walk.outputs {
@@ -398,8 +416,7 @@ impl Job {
         if self.walk.nodes.is_empty() {
             return Ok(());
         }
-        let plan = self.walk.plan(self.device).map_err(Failure::from);
-        let result = plan.and_then(|plan| plan.run(&self.leaves, &self.walk));
+        let result = self.compute();
         let mut dropped: Vec<Inputs> = Vec::with_capacity(self.walk.outputs.len());
         let outcome = {
             let _guard = lock(&WALK);
@@ -438,7 +455,59 @@ impl Job {
     }
 }
 
+impl Job {
+    fn compute(&mut self) -> std::result::Result<Vec<Value>, Failure> {
+        self.walk.bring(&mut self.leaves, self.device)?;
+        let plan = self.walk.plan(self.device)?;
+        plan.run(&self.leaves, &self.walk)
+    }
+}
+
 impl Walk {
+    /// Brings the leaves to `device`. An array lives where it was last used: the copy takes the
+    /// place of the original.
+    fn bring(&mut self, values: &mut [Value], device: Device) -> Result<()> {
+        if values.iter().all(|v| v.buffer.device() == device) {
+            return Ok(());
+        }
+        let sizes = self.leaves.iter().flat_map(|leaf| &leaf.node.avals);
+        let mut copies: Vec<(Buffer, [usize; 2], Buffer)> = Vec::new();
+        for (value, aval) in values.iter_mut().zip(sizes) {
+            if value.buffer.device() == device {
+                continue;
+            }
+            // Of a view of little of a buffer only what it reaches: a batch, not the data set.
+            let size = aval.dtype.size();
+            let reach = value.layout.reach(&aval.shape);
+            let mut range = [reach.start as usize * size, reach.end as usize * size];
+            if (range[1] - range[0]) * 2 > value.buffer.bytes() {
+                range = [0, value.buffer.bytes()];
+            }
+            let known = copies.iter().find(|(from, r, _)| from.same(&value.buffer) && *r == range);
+            let copy = match known {
+                Some((_, _, copy)) => copy.clone(),
+                None => {
+                    let copy = moved(&value.buffer, range[0]..range[1], device)?;
+                    copies.push((value.buffer.clone(), range, copy.clone()));
+                    copy
+                }
+            };
+            value.buffer = copy;
+            value.layout.offset -= (range[0] / size) as isize;
+        }
+        let mut values = values.iter();
+        for leaf in &mut self.leaves {
+            let own: SmallVec<[Value; 1]> =
+                values.by_ref().take(leaf.node.avals.len()).cloned().collect();
+            // What was taken out of its node stays out.
+            if !leaf.values.is_empty() {
+                leaf.values = own.clone();
+                leaf.node.state().progress = Progress::Ready(own);
+            }
+        }
+        Ok(())
+    }
+
     /// The leaves' values. Those that only walked nodes refer to are taken out of their nodes, so
     /// that the plan may overwrite them; not where a transform will walk here again.
     fn take_leaves(&mut self) -> Vec<Value> {

@@ -11,6 +11,7 @@ pub mod device;
 mod dtype;
 mod error;
 mod eval;
+pub mod fallback;
 pub mod generator;
 pub mod graph;
 pub mod ops;

@@ -1,7 +1,7 @@
 //! Shapes, broadcasting and axes.
 
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 use smallvec::SmallVec;
 
@@ -236,6 +236,21 @@ impl Layout {
     /// The layout of a row-major array that starts its buffer.
     pub fn contiguous(shape: &Shape) -> Self {
         Layout { strides: shape.row_major(), offset: 0 }
+    }
+
+    /// The elements of the buffer from the first to the last that is reached; none where `shape` has
+    /// none.
+    pub fn reach(&self, shape: &[usize]) -> Range<isize> {
+        if shape.contains(&0) {
+            return self.offset..self.offset;
+        }
+        let (mut low, mut high) = (self.offset, self.offset);
+        for (&d, &s) in shape.iter().zip(&self.strides) {
+            let reach = (d as isize - 1) * s;
+            low += reach.min(0);
+            high += reach.max(0);
+        }
+        low..high + 1
     }
 
     /// Whether the elements lie in row-major order without gaps (axes of size 1 do not matter).

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cupola_core::backend::{
     Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment, Support,
 };
+use cupola_core::device::DeviceKind;
 use cupola_core::prim::Op;
 use cupola_core::{Aval, Device, Error, Result};
 
@@ -15,7 +16,7 @@ use crate::simd::{Isa, Level};
 use crate::threads::num_threads;
 
 inventory::submit! {
-    Registration { discover: || vec![Arc::new(Cpu::new())] }
+    Registration { kind: DeviceKind::Cpu, discover: || vec![Arc::new(Cpu::new())] }
 }
 
 /// The processor.
@@ -102,6 +103,19 @@ impl Backend for Cpu {
         // SAFETY: the memory is as long, and new.
         unsafe { copy_bytes(bytes.as_ptr(), memory.as_ptr(), bytes.len()) };
         Ok(Buffer::new(memory))
+    }
+
+    fn write(&self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<()> {
+        let memory = buffer
+            .downcast::<HostMemory>()
+            .filter(|_| offset + bytes.len() <= buffer.bytes())
+            .ok_or_else(|| {
+                let length = bytes.len();
+                Error::Device(format!("{length} bytes from {offset} on do not fit in {buffer:?}"))
+            })?;
+        // SAFETY: the range is inside the memory, and whoever writes to a buffer is alone with it.
+        unsafe { copy_bytes(bytes.as_ptr(), memory.as_ptr().add(offset), bytes.len()) };
+        Ok(())
     }
 
     fn download(&self, buffer: &Buffer, offset: usize, out: &mut [u8]) -> Result<()> {

@@ -22,12 +22,14 @@ pub mod train;
 
 pub use cupola_core::{
     Array, Aval, DType, Device, DeviceKind, Dims, Element, Error, Kind, Layout, Result, Scalar,
-    Shape, Stream, async_eval, backend, device, eval, generator, graph, ops, plan, prim, transform,
-    tree,
+    Shape, Stream, async_eval, backend, device, eval, fallback, generator, graph, ops, plan, prim,
+    transform, tree,
 };
 
 // Linked for its registration: the CPU is always there.
 use cupola_cpu as _;
+#[cfg(feature = "wgpu")]
+use cupola_gpu as _;
 
 // The example of the README is a doctest, too.
 #[cfg(doctest)]

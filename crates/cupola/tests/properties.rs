@@ -247,8 +247,8 @@ proptest! {
         for (grad, model) in grads.iter().zip([&a, &b]) {
             prop_assert_eq!(&grad.shape()[..], &model.shape[..]);
             let size: usize = model.shape.iter().product();
-            if size > 0 {
-                let each = (want.iter().product::<usize>() / size) as f32;
+            if let Some(each) = want.iter().product::<usize>().checked_div(size) {
+                let each = each as f32;
                 prop_assert!(grad.to_vec::<f32>().unwrap().iter().all(|&g| g == each));
             }
         }

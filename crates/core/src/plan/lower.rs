@@ -8,6 +8,7 @@ use super::{Access, OutputSpec, Plan, SlotSpec, Step};
 use crate::backend::{Backend, Epilogue, Kernel, Operand, Segment};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::fallback;
 
 /// Turns the groups into a plan for `backend`.
 pub(super) fn lower(fusion: Fusion<'_>, leaves: usize, backend: &dyn Backend) -> Result<Plan> {
@@ -15,7 +16,7 @@ pub(super) fn lower(fusion: Fusion<'_>, leaves: usize, backend: &dyn Backend) ->
     for (index, group) in fusion.groups.iter().enumerate() {
         if let Some(group) = group {
             let draft = Draft::of(&fusion, index, group);
-            let executable = backend.prepare(&draft.segment)?;
+            let executable = fallback::prepare(&draft.segment, backend)?;
             let aliases = draft.aliases();
             steps.push(Step {
                 executable,

@@ -11,8 +11,10 @@ mod host;
 mod reference;
 mod samples;
 
+use std::collections::BTreeSet;
+
 use cupola_core::device::with_stream;
-use cupola_core::{DType, Device, Stream};
+use cupola_core::{DType, Device, Error, Stream, fallback};
 
 pub use family::Family;
 
@@ -27,10 +29,13 @@ pub struct FamilyReport {
     pub passed: usize,
     /// A line for each check that failed.
     pub failures: Vec<String>,
+    /// What the device has no kernel for, and why: a program that needs it falls back to the CPU.
+    pub missing: BTreeSet<String>,
 }
 
 /// Runs the samples whose `family/name` contains `filter` on `device`, a family at a time, and
-/// shows `report` each family's result as soon as it is there.
+/// shows `report` each family's result as soon as it is there. Nothing falls back to the CPU
+/// meanwhile, in any thread.
 ///
 /// # Example
 /// ```
@@ -40,8 +45,16 @@ pub struct FamilyReport {
 /// assert!(failures.is_empty(), "{failures:?}");
 /// ```
 pub fn run(device: Device, filter: Option<&str>, report: &mut dyn FnMut(FamilyReport)) {
+    let before = fallback::policy();
+    fallback::set_policy(fallback::Policy::Error);
     for family in Family::ALL {
-        let mut result = FamilyReport { family, samples: 0, passed: 0, failures: Vec::new() };
+        let mut result = FamilyReport {
+            family,
+            samples: 0,
+            passed: 0,
+            failures: Vec::new(),
+            missing: BTreeSet::new(),
+        };
         for sample in samples::samples(family) {
             let name = format!("{}/{}", family.name(), sample.name);
             if filter.is_some_and(|f| !name.contains(f)) {
@@ -54,6 +67,7 @@ pub fn run(device: Device, filter: Option<&str>, report: &mut dyn FnMut(FamilyRe
             report(result);
         }
     }
+    fallback::set_policy(before);
 }
 
 fn run_sample(sample: &samples::Sample, name: &str, result: &mut FamilyReport) {
@@ -72,6 +86,9 @@ fn run_sample(sample: &samples::Sample, name: &str, result: &mut FamilyReport) {
         for (what, check) in checks {
             match check(&op, &inputs) {
                 Ok(()) => result.passed += 1,
+                Err(Error::Unsupported { reason, .. }) => {
+                    result.missing.insert(reason);
+                }
                 Err(error) => result.failures.push(format!("{name} {dtype} {what}: {error}")),
             }
         }

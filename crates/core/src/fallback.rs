@@ -1,0 +1,144 @@
+//! What a device has no kernel for runs on the CPU, and is written down: never in silence.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::backend::{Args, Backend, Buffer, Executable, Kernel, Region, Segment, backend, moved};
+use crate::device::Device;
+use crate::error::{Error, Result};
+
+/// What happens where a device has no kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Policy {
+    /// It is an error.
+    Error,
+    /// The CPU takes over, and a line on standard error says so the first time.
+    Warn,
+    /// The CPU takes over.
+    Allow,
+}
+
+/// Something that ran on the CPU for another device.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// The device that should have run it.
+    pub device: Device,
+    /// What ran.
+    pub op: String,
+    /// Why the device could not.
+    pub reason: String,
+    /// How often it ran.
+    pub runs: u64,
+    /// Bytes that were copied to the CPU and back.
+    pub bytes: u64,
+}
+
+static RECORDS: Mutex<Vec<Record>> = Mutex::new(Vec::new());
+
+fn chosen() -> &'static AtomicU8 {
+    static POLICY: OnceLock<AtomicU8> = OnceLock::new();
+    POLICY.get_or_init(|| {
+        let text = std::env::var("CUPOLA_FALLBACK").unwrap_or_default();
+        AtomicU8::new(match text.as_str() {
+            "error" => 0,
+            "allow" => 2,
+            _ => 1,
+        })
+    })
+}
+
+/// The policy of this process: [`Policy::Warn`], unless the environment variable
+/// `CUPOLA_FALLBACK` says `error` or `allow`, or [`set_policy`] was called.
+pub fn policy() -> Policy {
+    match chosen().load(Ordering::Relaxed) {
+        0 => Policy::Error,
+        2 => Policy::Allow,
+        _ => Policy::Warn,
+    }
+}
+
+/// Changes the policy, for what is planned from now on.
+pub fn set_policy(policy: Policy) {
+    chosen().store(policy as u8, Ordering::Relaxed);
+}
+
+/// Everything that ran on the CPU for another device since the process began.
+pub fn records() -> Vec<Record> {
+    RECORDS.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// `segment`, prepared by `device`, or by the CPU where the device has no kernel for it.
+pub(crate) fn prepare(segment: &Segment, device: &dyn Backend) -> Result<Arc<dyn Executable>> {
+    match device.prepare(segment) {
+        Err(Error::Unsupported { device: name, reason }) => {
+            let op = match &segment.kernel {
+                Kernel::Map(_) => "an elementwise program".to_owned(),
+                Kernel::Reduce { kind, .. } => kind.name().to_owned(),
+                Kernel::Op(op) => op.name().to_owned(),
+            };
+            let policy = policy();
+            if policy == Policy::Error || device.device() == Device::CPU {
+                let reason = format!("{op}: {reason}");
+                return Err(Error::Unsupported { device: name, reason });
+            }
+            let number = note(device.device(), op, reason, policy);
+            let host = backend(Device::CPU)?.prepare(segment)?;
+            Ok(Arc::new(OnHost { host, device: device.device(), number }))
+        }
+        other => other,
+    }
+}
+
+/// The number of the record; a new one is announced.
+fn note(device: Device, op: String, reason: String, policy: Policy) -> usize {
+    let mut records = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let same = |r: &Record| r.device == device && r.op == op && r.reason == reason;
+    if let Some(known) = records.iter().position(same) {
+        return known;
+    }
+    if policy == Policy::Warn {
+        eprintln!("warning: {op} runs on the CPU instead of {device}: {reason}");
+    }
+    records.push(Record { device, op, reason, runs: 0, bytes: 0 });
+    records.len() - 1
+}
+
+/// A segment that the CPU runs for another device.
+struct OnHost {
+    host: Arc<dyn Executable>,
+    device: Device,
+    number: usize,
+}
+
+impl Executable for OnHost {
+    fn run(&self, args: &Args<'_>) -> Result<()> {
+        let copies = |regions: &[Region<'_>]| -> Result<Vec<Buffer>> {
+            regions.iter().map(|r| moved(r.buffer, 0..r.buffer.bytes(), Device::CPU)).collect()
+        };
+        // Outputs are copied, too: a segment may write to a part of one.
+        let (inputs, outputs) = (copies(args.inputs)?, copies(args.outputs)?);
+        fn regions<'b>(buffers: &'b [Buffer], like: &[Region<'_>]) -> Vec<Region<'b>> {
+            let each = buffers.iter().zip(like);
+            each.map(|(buffer, r)| Region { buffer, offset: r.offset }).collect()
+        }
+        self.host.run(&Args {
+            inputs: &regions(&inputs, args.inputs),
+            outputs: &regions(&outputs, args.outputs),
+            scalars: args.scalars,
+        })?;
+        let device = backend(self.device)?;
+        let mut bytes: usize = inputs.iter().chain(&outputs).map(Buffer::bytes).sum();
+        for (copy, region) in outputs.iter().zip(args.outputs) {
+            let mut content = vec![0; copy.bytes()];
+            backend(Device::CPU)?.download(copy, 0, &mut content)?;
+            device.write(region.buffer, 0, &content)?;
+            bytes += content.len();
+        }
+        let mut records = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(record) = records.get_mut(self.number) {
+            record.runs += 1;
+            record.bytes += bytes as u64;
+        }
+        Ok(())
+    }
+}

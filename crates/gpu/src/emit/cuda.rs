@@ -1,0 +1,248 @@
+//! CUDA C++, as NVRTC reads it with no headers.
+//!
+//! Signed integers wrap in this language of kernels and do not in C, so their sums pass through
+//! unsigned ones.
+
+use std::fmt::Write;
+
+use cupola_core::DType;
+
+use super::{Dialect, buffer, shared, value};
+use crate::ir::{Bin, Buf, Cmp, Expr, Kernel, Lit, Math, Ty, Un, Val};
+
+/// The language of NVRTC.
+pub struct CudaC;
+
+const PRELUDE: &str = "\
+typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32;
+typedef unsigned long long u64; typedef long long i64;
+__device__ __forceinline__ float half_to_float(u16 h) {
+    float f; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"(h)); return f;
+}
+__device__ __forceinline__ u16 float_to_half(float f) {
+    u16 h; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(f)); return h;
+}
+__device__ __forceinline__ float bfloat_to_float(u16 b) { return __uint_as_float((u32)b << 16); }
+__device__ __forceinline__ u16 float_to_bfloat(float f) {
+    u32 u = __float_as_uint(f);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return (u16)((u >> 16) | 0x40u);
+    return (u16)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
+";
+
+/// The type of an element in memory.
+fn element(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool | DType::U8 => "u8",
+        DType::I8 => "signed char",
+        DType::U16 | DType::F16 | DType::BF16 => "u16",
+        DType::I16 => "short",
+        DType::U32 => "u32",
+        DType::I32 => "int",
+        DType::U64 => "u64",
+        DType::I64 => "i64",
+        DType::F32 | DType::C64 => "float",
+        DType::F64 => "double",
+    }
+}
+
+impl Dialect for CudaC {
+    fn head(&self, kernel: &Kernel) -> String {
+        let mut text = String::from(PRELUDE);
+        if kernel.args > 0 {
+            let _ = writeln!(text, "struct Args {{ u32 w[{}]; }};", kernel.args);
+        }
+        let mut parameters: Vec<String> = (kernel.bindings.iter().enumerate())
+            .map(|(index, binding)| format!("{}* b{index}", element(binding.dtype)))
+            .collect();
+        if kernel.args > 0 {
+            parameters.push("const __grid_constant__ Args args".into());
+        }
+        let _ = writeln!(
+            text,
+            "extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{",
+            kernel.block,
+            kernel.name,
+            parameters.join(", ")
+        );
+        for array in &kernel.shared {
+            let (name, ty) = (shared(*array), self.ty(array.ty));
+            let _ = writeln!(text, "    __shared__ {ty} {name}[{}];", array.len);
+        }
+        text
+    }
+
+    fn ty(&self, ty: Ty) -> &'static str {
+        match ty {
+            Ty::Bool => "bool",
+            Ty::I32 => "int",
+            Ty::U32 => "u32",
+            Ty::I64 => "i64",
+            Ty::U64 => "u64",
+            Ty::F32 => "float",
+            Ty::F64 => "double",
+        }
+    }
+
+    fn expr(&self, kernel: &Kernel, to: Ty, expr: &Expr) -> String {
+        match *expr {
+            Expr::Lit(lit) => literal(lit),
+            Expr::Un(op, x) => unary(op, x),
+            Expr::Bin(op, a, b) => binary(op, a, b),
+            Expr::Fma(a, b, c) => {
+                let name = if to == Ty::F64 { "fma" } else { "fmaf" };
+                format!("{name}({}, {}, {})", value(a), value(b), value(c))
+            }
+            Expr::Cmp(op, a, b) => format!("{} {} {}", value(a), compare(op), value(b)),
+            Expr::Select(c, a, b) => format!("{} ? {} : {}", value(c), value(a), value(b)),
+            Expr::Convert(x) => format!("({}){}", self.ty(to), value(x)),
+            Expr::Bits(x) => {
+                let v = value(x);
+                match (x.ty, to) {
+                    (Ty::F32, Ty::U32) => format!("__float_as_uint({v})"),
+                    (Ty::F32, _) => format!("__float_as_int({v})"),
+                    (Ty::U32, Ty::F32) => format!("__uint_as_float({v})"),
+                    (Ty::I32, Ty::F32) => format!("__int_as_float({v})"),
+                    (Ty::F64, _) => format!("({})__double_as_longlong({v})", self.ty(to)),
+                    (_, Ty::F64) => format!("__longlong_as_double((i64){v})"),
+                    _ => format!("({}){v}", self.ty(to)),
+                }
+            }
+            Expr::Load(buf, index) => {
+                let place = format!("{}[{}]", buffer(buf), value(index));
+                match kernel.bindings[buf.0 as usize].dtype {
+                    DType::Bool => format!("{place} != 0"),
+                    DType::F16 => format!("half_to_float({place})"),
+                    DType::BF16 => format!("bfloat_to_float({place})"),
+                    _ => place,
+                }
+            }
+            Expr::Thread => "threadIdx.x".into(),
+            Expr::Block => "blockIdx.x".into(),
+            Expr::BlockY => "blockIdx.y".into(),
+            Expr::Blocks => "gridDim.x".into(),
+            Expr::Arg(n) => format!("args.w[{n}]"),
+            Expr::Read(_) | Expr::LoadShared(..) => unreachable!("the printer does these"),
+        }
+    }
+
+    fn declare(&self, ty: Ty, name: &str, is_variable: bool) -> String {
+        let word = if is_variable { "" } else { "const " };
+        format!("{word}{} {name}", self.ty(ty))
+    }
+
+    fn store(&self, kernel: &Kernel, buf: Buf, index: Val, val: Val) -> String {
+        let dtype = kernel.bindings[buf.0 as usize].dtype;
+        let v = value(val);
+        let right = match dtype {
+            DType::F16 => format!("float_to_half({v})"),
+            DType::BF16 => format!("float_to_bfloat({v})"),
+            _ => format!("({}){v}", element(dtype)),
+        };
+        format!("{}[{}] = {right};", buffer(buf), value(index))
+    }
+
+    fn barrier(&self) -> &'static str {
+        "__syncthreads();"
+    }
+}
+
+fn literal(lit: Lit) -> String {
+    match lit.ty {
+        Ty::Bool => (lit.bits != 0).to_string(),
+        Ty::U32 => format!("{}u", lit.bits as u32),
+        Ty::I32 => format!("(int){:#x}u", lit.bits as u32),
+        Ty::U64 => format!("{}ull", lit.bits),
+        Ty::I64 => format!("(i64){:#x}ull", lit.bits),
+        Ty::F32 => format!("__uint_as_float({:#x}u)", lit.bits as u32),
+        Ty::F64 => format!("__longlong_as_double((i64){:#x}ull)", lit.bits),
+    }
+}
+
+fn unary(op: Un, x: Val) -> String {
+    let v = value(x);
+    let float = |name: &str| match x.ty {
+        Ty::F64 => format!("{name}({v})"),
+        _ => format!("{name}f({v})"),
+    };
+    match op {
+        Un::Neg => match x.ty {
+            Ty::I32 => format!("(int)(0u - (u32){v})"),
+            Ty::I64 => format!("(i64)(0ull - (u64){v})"),
+            _ => format!("-{v}"),
+        },
+        Un::Not if x.ty == Ty::Bool => format!("!{v}"),
+        Un::Not => format!("~{v}"),
+        Un::Abs => float("fabs"),
+        Un::Sqrt => float("sqrt"),
+        Un::Floor => float("floor"),
+        Un::Ceil => float("ceil"),
+        Un::Trunc => float("trunc"),
+        Un::Round => float("rint"),
+        Un::HalfToFloat => format!("half_to_float((u16){v})"),
+        Un::FloatToHalf => format!("(u32)float_to_half({v})"),
+        // NVRTC reassociates nothing.
+        Un::Opaque => v,
+        Un::Math(f) => float(match f {
+            Math::Exp => "exp",
+            Math::Expm1 => "expm1",
+            Math::Log => "log",
+            Math::Log2 => "log2",
+            Math::Log10 => "log10",
+            Math::Log1p => "log1p",
+            Math::Sin => "sin",
+            Math::Cos => "cos",
+            Math::Tan => "tan",
+            Math::Asin => "asin",
+            Math::Acos => "acos",
+            Math::Atan => "atan",
+            Math::Sinh => "sinh",
+            Math::Cosh => "cosh",
+            Math::Tanh => "tanh",
+            Math::Asinh => "asinh",
+            Math::Acosh => "acosh",
+            Math::Atanh => "atanh",
+            Math::Erf => "erf",
+            Math::ErfInv => "erfinv",
+        }),
+    }
+}
+
+fn binary(op: Bin, a: Val, b: Val) -> String {
+    let (x, y) = (value(a), value(b));
+    let suffix = if a.ty == Ty::F64 { "" } else { "f" };
+    let sign = match op {
+        Bin::Add => "+",
+        Bin::Sub => "-",
+        Bin::Mul => "*",
+        Bin::Div => "/",
+        Bin::Rem if a.ty.is_float() => return format!("fmod{suffix}({x}, {y})"),
+        Bin::Rem => "%",
+        Bin::And => "&",
+        Bin::Or => "|",
+        Bin::Xor => "^",
+        Bin::Shl => "<<",
+        Bin::Shr => ">>",
+        Bin::Max => return format!("({x} > {y} ? {x} : {y})"),
+        Bin::Min => return format!("({x} < {y} ? {x} : {y})"),
+        Bin::Pow => return format!("pow{suffix}({x}, {y})"),
+        Bin::Atan2 => return format!("atan2{suffix}({x}, {y})"),
+    };
+    let wraps = matches!(op, Bin::Add | Bin::Sub | Bin::Mul | Bin::Shl);
+    match a.ty {
+        Ty::I32 if wraps => format!("(int)((u32){x} {sign} (u32){y})"),
+        Ty::I64 if wraps => format!("(i64)((u64){x} {sign} (u64){y})"),
+        _ => format!("{x} {sign} {y}"),
+    }
+}
+
+fn compare(op: Cmp) -> &'static str {
+    match op {
+        Cmp::Eq => "==",
+        Cmp::Ne => "!=",
+        Cmp::Lt => "<",
+        Cmp::Le => "<=",
+        Cmp::Gt => ">",
+        Cmp::Ge => ">=",
+    }
+}

@@ -1,0 +1,133 @@
+//! Kernels as text. What the languages share is printed here, what differs by a [`Dialect`].
+
+mod cuda;
+mod wgsl;
+
+use std::fmt::Write;
+
+use crate::ir::{Buf, Expr, Kernel, Shared, Stmt, Ty, Val, Var};
+
+pub use cuda::CudaC;
+pub use wgsl::Wgsl;
+
+/// A language.
+pub trait Dialect {
+    /// Everything before the body of the entry point.
+    fn head(&self, kernel: &Kernel) -> String;
+    /// The name of a type.
+    fn ty(&self, ty: Ty) -> &'static str;
+    /// An expression that is no literal, variable or read of shared memory.
+    fn expr(&self, kernel: &Kernel, to: Ty, expr: &Expr) -> String;
+    /// A declaration of a value, or of a variable.
+    fn declare(&self, ty: Ty, name: &str, is_variable: bool) -> String;
+    /// A store to a buffer.
+    fn store(&self, kernel: &Kernel, buf: Buf, index: Val, value: Val) -> String;
+    /// A barrier.
+    fn barrier(&self) -> &'static str;
+}
+
+/// The text of `kernel` in the language of `dialect`.
+pub fn print(kernel: &Kernel, dialect: &dyn Dialect) -> String {
+    let mut printer = Printer { kernel, dialect, text: dialect.head(kernel), depth: 1 };
+    printer.list(&kernel.body);
+    printer.text.push_str("}\n");
+    printer.text
+}
+
+/// What values, variables, buffers and shared arrays are called.
+pub(crate) fn value(v: Val) -> String {
+    format!("v{}", v.id)
+}
+
+pub(crate) fn variable(v: Var) -> String {
+    format!("x{}", v.id)
+}
+
+pub(crate) fn buffer(b: Buf) -> String {
+    format!("b{}", b.0)
+}
+
+pub(crate) fn shared(s: Shared) -> String {
+    format!("s{}", s.id)
+}
+
+struct Printer<'a> {
+    kernel: &'a Kernel,
+    dialect: &'a dyn Dialect,
+    text: String,
+    depth: usize,
+}
+
+impl Printer<'_> {
+    fn line(&mut self, line: &str) {
+        // Writing to a string does not fail.
+        let _ = writeln!(self.text, "{:1$}{line}", "", self.depth * 4);
+    }
+
+    fn inner(&mut self, list: &[Stmt]) {
+        self.depth += 1;
+        self.list(list);
+        self.depth -= 1;
+    }
+
+    fn list(&mut self, list: &[Stmt]) {
+        list.iter().for_each(|stmt| self.stmt(stmt));
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Let(val, expr) => {
+                let right = match expr {
+                    Expr::Read(var) => variable(*var),
+                    Expr::LoadShared(array, index) => {
+                        format!("{}[{}]", shared(*array), value(*index))
+                    }
+                    other => self.dialect.expr(self.kernel, val.ty, other),
+                };
+                let left = self.dialect.declare(val.ty, &value(*val), false);
+                self.line(&format!("{left} = {right};"));
+            }
+            Stmt::Var(var, first) => {
+                let left = self.dialect.declare(var.ty, &variable(*var), true);
+                self.line(&format!("{left} = {};", value(*first)));
+            }
+            Stmt::Set(var, val) => self.line(&format!("{} = {};", variable(*var), value(*val))),
+            Stmt::If(condition, then, other) => {
+                self.line(&format!("if ({}) {{", value(*condition)));
+                self.inner(then);
+                if !other.is_empty() {
+                    self.line("} else {");
+                    self.inner(other);
+                }
+                self.line("}");
+            }
+            Stmt::For(counter, [from, to, step], body) => {
+                let name = value(*counter);
+                let first = self.dialect.declare(counter.ty, &name, true);
+                let (from, to, step) = (value(*from), value(*to), value(*step));
+                self.line(&format!(
+                    "for ({first} = {from}; {name} < {to}; {name} = {name} + {step}) {{"
+                ));
+                self.inner(body);
+                self.line("}");
+            }
+            Stmt::While(head, condition, body) => {
+                self.line("while (true) {");
+                self.inner(head);
+                self.depth += 1;
+                self.line(&format!("if (!{}) {{ break; }}", value(*condition)));
+                self.depth -= 1;
+                self.inner(body);
+                self.line("}");
+            }
+            Stmt::Store(buf, index, val) => {
+                let line = self.dialect.store(self.kernel, *buf, *index, *val);
+                self.line(&line);
+            }
+            Stmt::StoreShared(array, index, val) => {
+                self.line(&format!("{}[{}] = {};", shared(*array), value(*index), value(*val)));
+            }
+            Stmt::Barrier => self.line(self.dialect.barrier()),
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! The kernel language: what every kernel is written in once, and printed for each device.
+//!
+//! A [`Kernel`] is a block of threads' program: a list of statements over scalar values in
+//! single-assignment form, mutable variables, memory shared by the block, and bound buffers.
+//! Everything that differs between devices (how elements lie in memory, which functions exist) is
+//! settled by the [`Target`] while the kernel is built, or by the printer in `emit`.
+
+mod build;
+#[cfg(test)]
+mod interpret;
+mod math;
+mod number;
+#[cfg(test)]
+mod tests;
+
+use cupola_core::DType;
+
+pub use build::Build;
+pub use number::Number;
+
+/// The type of a value in a register.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Ty {
+    /// True or false.
+    Bool,
+    /// 32 bits, signed; wraps.
+    I32,
+    /// 32 bits, unsigned; wraps.
+    U32,
+    /// 64 bits, signed; wraps.
+    I64,
+    /// 64 bits, unsigned; wraps.
+    U64,
+    /// Single precision.
+    F32,
+    /// Double precision.
+    F64,
+}
+
+impl Ty {
+    /// The register that holds a real element of `dtype`; of a complex one, that of its parts.
+    pub fn of(dtype: DType) -> Ty {
+        match dtype {
+            DType::Bool => Ty::Bool,
+            DType::U8 | DType::U16 | DType::U32 => Ty::U32,
+            DType::I8 | DType::I16 | DType::I32 => Ty::I32,
+            DType::U64 => Ty::U64,
+            DType::I64 => Ty::I64,
+            DType::F16 | DType::BF16 | DType::F32 | DType::C64 => Ty::F32,
+            DType::F64 => Ty::F64,
+        }
+    }
+
+    /// Bytes of a register.
+    pub fn size(self) -> usize {
+        match self {
+            Ty::I64 | Ty::U64 | Ty::F64 => 8,
+            Ty::Bool | Ty::I32 | Ty::U32 | Ty::F32 => 4,
+        }
+    }
+
+    /// Whether it is a floating-point type.
+    pub fn is_float(self) -> bool {
+        matches!(self, Ty::F32 | Ty::F64)
+    }
+
+    /// Whether it is an integer that can be negative.
+    pub fn is_signed(self) -> bool {
+        matches!(self, Ty::I32 | Ty::I64)
+    }
+}
+
+/// A value: assigned once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Val {
+    pub(crate) id: u32,
+    /// Its type.
+    pub ty: Ty,
+}
+
+/// A variable of one thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Var {
+    pub(crate) id: u32,
+    /// Its type.
+    pub ty: Ty,
+}
+
+/// An array that the threads of a block share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shared {
+    pub(crate) id: u32,
+    /// The type of its elements.
+    pub ty: Ty,
+    /// How many elements it has.
+    pub len: u32,
+}
+
+/// A bound buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Buf(pub(crate) u32);
+
+/// How a kernel uses a buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Access {
+    /// Loads only.
+    Read,
+    /// Stores, and loads of what the same thread stored or overwrites.
+    Write,
+}
+
+/// A buffer that a kernel is given.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Binding {
+    /// What its elements are.
+    pub dtype: DType,
+    /// What the kernel does with it.
+    pub access: Access,
+}
+
+/// A literal, by its bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Lit {
+    /// The bits; of a bool 0 or 1.
+    pub bits: u64,
+    /// The type.
+    pub ty: Ty,
+}
+
+/// A function of one value. Float functions are right to the last place or two; a printer that
+/// cannot promise that leaves the function to [`Target::native_math`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Un {
+    /// −x; integers wrap.
+    Neg,
+    /// Not of a bool, or of every bit.
+    Not,
+    /// Of a float.
+    Abs,
+    /// √x, rounded correctly or nearly so.
+    Sqrt,
+    /// The largest integer not above.
+    Floor,
+    /// The smallest integer not below.
+    Ceil,
+    /// Towards zero.
+    Trunc,
+    /// To the nearest integer, ties to even.
+    Round,
+    /// The `float32` of the `float16` whose bits are in a `u32`.
+    HalfToFloat,
+    /// The bits of the nearest `float16`, ties to even.
+    FloatToHalf,
+    /// The `f32` itself, where a compiler may not see that it is: it could otherwise reassociate
+    /// sums whose rounding matters.
+    Opaque,
+    /// A function of the device's own library.
+    Math(Math),
+}
+
+/// The functions of a device's own library.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Math {
+    /// eˣ.
+    Exp,
+    /// eˣ − 1.
+    Expm1,
+    /// ln x.
+    Log,
+    /// log₂ x.
+    Log2,
+    /// log₁₀ x.
+    Log10,
+    /// ln(1 + x).
+    Log1p,
+    /// sin x.
+    Sin,
+    /// cos x.
+    Cos,
+    /// tan x.
+    Tan,
+    /// arcsin x.
+    Asin,
+    /// arccos x.
+    Acos,
+    /// arctan x.
+    Atan,
+    /// sinh x.
+    Sinh,
+    /// cosh x.
+    Cosh,
+    /// tanh x.
+    Tanh,
+    /// arsinh x.
+    Asinh,
+    /// arcosh x.
+    Acosh,
+    /// artanh x.
+    Atanh,
+    /// The error function.
+    Erf,
+    /// Its inverse.
+    ErfInv,
+}
+
+/// A function of two values of one type.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Bin {
+    /// a + b.
+    Add,
+    /// a − b.
+    Sub,
+    /// a·b.
+    Mul,
+    /// a/b; of integers towards zero, and b is not 0.
+    Div,
+    /// The remainder of that.
+    Rem,
+    /// Bits set in both.
+    And,
+    /// Bits set in either.
+    Or,
+    /// Bits set in one.
+    Xor,
+    /// a·2ᵇ; b is a `u32` below the width.
+    Shl,
+    /// a/2ᵇ, with a's sign; b is a `u32` below the width.
+    Shr,
+    /// The larger of two integers.
+    Max,
+    /// The smaller of two integers.
+    Min,
+    /// aᵇ of floats, of the device's own library.
+    Pow,
+    /// The angle of the point (b, a), of the device's own library.
+    Atan2,
+}
+
+/// A comparison of two values of one type; false with NaN, but for `Ne`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Cmp {
+    /// a = b.
+    Eq,
+    /// a ≠ b.
+    Ne,
+    /// a < b.
+    Lt,
+    /// a ≤ b.
+    Le,
+    /// a > b.
+    Gt,
+    /// a ≥ b.
+    Ge,
+}
+
+/// What gives a value.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Expr {
+    /// A literal.
+    Lit(Lit),
+    /// A function of one value.
+    Un(Un, Val),
+    /// A function of two values.
+    Bin(Bin, Val, Val),
+    /// a·b + c, rounded once where the device can.
+    Fma(Val, Val, Val),
+    /// A comparison.
+    Cmp(Cmp, Val, Val),
+    /// The second where the first is true, else the third.
+    Select(Val, Val, Val),
+    /// A number as another type: integers wrap; a float to an integer is in range.
+    Convert(Val),
+    /// The same bits as another type of the same size.
+    Bits(Val),
+    /// A variable.
+    Read(Var),
+    /// An element of a buffer, decoded into its register. Of a complex element index 2i is the
+    /// real and 2i + 1 the imaginary part.
+    Load(Buf, Val),
+    /// An element of a shared array.
+    LoadShared(Shared, Val),
+    /// The number of the thread in its block.
+    Thread,
+    /// The number of the block along the first axis of the grid.
+    Block,
+    /// The number of the block along the second axis of the grid.
+    BlockY,
+    /// How many blocks there are along the first axis.
+    Blocks,
+    /// A 32-bit word of the arguments.
+    Arg(u32),
+}
+
+/// A statement.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Stmt {
+    /// Gives a value its one value.
+    Let(Val, Expr),
+    /// Makes a variable.
+    Var(Var, Val),
+    /// Changes a variable.
+    Set(Var, Val),
+    /// Either, or.
+    If(Val, Vec<Stmt>, Vec<Stmt>),
+    /// Counts a fresh value from the first to below the second in steps of the third.
+    For(Val, [Val; 3], Vec<Stmt>),
+    /// Runs the first list, and while its value holds the second, and again.
+    While(Vec<Stmt>, Val, Vec<Stmt>),
+    /// Puts an encoded element in its place.
+    Store(Buf, Val, Val),
+    /// Puts an element in its place in a shared array.
+    StoreShared(Shared, Val, Val),
+    /// Waits for the whole block; what was shared before can be read after.
+    Barrier,
+}
+
+/// A kernel, ready to be printed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Kernel {
+    /// What it does, in letters, digits and underscores.
+    pub name: String,
+    /// Threads in a block.
+    pub block: u32,
+    /// Its buffers, in order.
+    pub bindings: Vec<Binding>,
+    /// Words of arguments.
+    pub args: u32,
+    /// Its shared arrays.
+    pub shared: Vec<Shared>,
+    /// What each thread runs.
+    pub body: Vec<Stmt>,
+}
+
+/// What a device can do, as far as kernels are built differently for it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// Whether there are 64-bit integers.
+    pub int64: bool,
+    /// Whether there are doubles.
+    pub float64: bool,
+    /// Whether [`Un::Math`], [`Bin::Pow`] and [`Bin::Atan2`] exist and are accurate.
+    pub native_math: bool,
+    /// Whether offsets can have 64 bits.
+    pub wide_offsets: bool,
+    /// The most blocks along an axis of the grid.
+    pub max_blocks: u32,
+    /// The most bytes that a block can share.
+    pub shared_bytes: u32,
+    /// The most buffers that a kernel can have.
+    pub max_bindings: usize,
+    /// Roughly how many threads fill the device.
+    pub threads: u32,
+}

@@ -1,0 +1,77 @@
+//! Matrix products.
+
+use cupola_core::backend::{Operand, Segment};
+use cupola_core::prim::Dot;
+
+use super::gemm::{Product, Sizes, Source, product};
+use super::{Draft, Missing, Program};
+use crate::ir::{Target, Val};
+
+/// An operand: a matrix for each batch.
+struct Matrix<'a> {
+    operand: &'a Operand,
+    /// The axes of its own index and of the summed one.
+    own: usize,
+    depth: usize,
+}
+
+impl Source for Matrix<'_> {
+    fn outer(&self, draft: &mut Draft<'_>, batch: Val, index: Val) -> Vec<Val> {
+        let rank = self.operand.strides.len();
+        let lead = draft.unflatten(batch, &self.operand.aval.shape[..rank - 2]);
+        let zero = draft.index(0);
+        let start = draft.place(zero, &lead, &self.operand.strides[..rank - 2]);
+        vec![draft.place(start, &[index], &self.operand.strides[self.own..=self.own])]
+    }
+
+    fn inner(&self, draft: &mut Draft<'_>, depth: Val) -> Vec<Val> {
+        let zero = draft.index(0);
+        vec![draft.place(zero, &[depth], &self.operand.strides[self.depth..=self.depth])]
+    }
+
+    fn place(&self, draft: &mut Draft<'_>, outer: &[Val], inner: &[Val]) -> (Val, Option<Val>) {
+        (draft.build.add(outer[0], inner[0]), None)
+    }
+
+    fn along_depth(&self) -> bool {
+        let strides = &self.operand.strides;
+        strides[self.depth].abs() <= strides[self.own].abs()
+    }
+}
+
+/// Adds the launches of a product of matrices.
+pub fn dot(
+    program: &mut Program,
+    dot: &Dot,
+    segment: &Segment,
+    target: &Target,
+) -> Result<(), Missing> {
+    let [a, b] = &segment.inputs[..2] else {
+        return Err(Missing("a product of other than two operands".into()));
+    };
+    let out = &segment.outputs[0];
+    let rank = out.aval.shape.rank();
+    let (batch, matrix) = out.aval.shape.split_at(rank - 2);
+    let sizes = Sizes {
+        batch: batch.iter().product::<usize>() as u64,
+        rows: matrix[0] as u64,
+        columns: matrix[1] as u64,
+        depth: a.aval.shape[rank - 1] as u64,
+    };
+    let result = |draft: &mut Draft<'_>, of_batch: Val, row: Val, column: Val| {
+        let mut index = draft.unflatten(of_batch, batch);
+        index.extend([row, column]);
+        let zero = draft.index(0);
+        draft.place(zero, &index, &out.strides)
+    };
+    let product_of = Product {
+        name: "matmul",
+        sizes,
+        operand: a.aval.dtype,
+        accumulate: dot.accumulate,
+        first: &Matrix { operand: a, own: rank - 2, depth: rank - 1 },
+        second: &Matrix { operand: b, own: rank - 1, depth: rank - 2 },
+        result: &result,
+    };
+    product(program, &product_of, segment, target)
+}

@@ -1,0 +1,112 @@
+//! Operands with strides: which axes a kernel has to tell apart, and where an element is.
+
+use cupola_core::DType;
+use cupola_core::backend::Operand;
+
+use super::{Draft, Missing, Place};
+use crate::ir::{Access, Buf, Number, Ty, Val};
+
+/// Whether an element of `operand` can be 2³¹ or more elements from its first one, or counted so.
+pub fn is_far(operand: &Operand) -> bool {
+    let parts = if operand.aval.dtype == DType::C64 { 2 } else { 1 };
+    let reach: u128 = (operand.aval.shape.iter().zip(&operand.strides))
+        .map(|(&d, &s)| d.saturating_sub(1) as u128 * s.unsigned_abs() as u128)
+        .sum();
+    reach.max(operand.aval.shape.size() as u128) * parts >= 1 << 31
+}
+
+/// An operand that a kernel has bound.
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    /// The buffer.
+    pub buf: Buf,
+    /// Where its first element is.
+    pub offset: Val,
+}
+
+/// Axes that are walked together: sizes, and for each operand its strides along them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axes {
+    /// The sizes.
+    pub sizes: Vec<usize>,
+    /// One list an operand.
+    pub strides: Vec<Vec<isize>>,
+}
+
+impl Axes {
+    /// Axes of `sizes`: those of size 1 left out, and neighbours joined that every operand walks
+    /// as one.
+    pub fn joined(sizes: &[usize], operands: &[&[isize]]) -> Axes {
+        let mut axes = Axes { sizes: Vec::new(), strides: vec![Vec::new(); operands.len()] };
+        for (axis, &size) in sizes.iter().enumerate().filter(|(_, size)| **size != 1) {
+            let joins = !axes.sizes.is_empty()
+                && operands.iter().zip(&axes.strides).all(|(own, known)| {
+                    known.last().is_some_and(|&outer| outer == own[axis] * size as isize)
+                });
+            match axes.sizes.last_mut().filter(|_| joins) {
+                Some(last) => *last *= size,
+                None => axes.sizes.push(size),
+            }
+            for (own, known) in operands.iter().zip(&mut axes.strides) {
+                match known.last_mut().filter(|_| joins) {
+                    Some(last) => *last = own[axis],
+                    None => known.push(own[axis]),
+                }
+            }
+        }
+        axes
+    }
+
+    /// How many elements there are.
+    pub fn count(&self) -> u64 {
+        self.sizes.iter().map(|&s| s as u64).product()
+    }
+}
+
+impl Draft<'_> {
+    /// Binds an operand.
+    pub fn view(&mut self, place: Place, dtype: DType, access: Access) -> Result<View, Missing> {
+        let buf = self.bind(place, dtype, access)?;
+        Ok(View { buf, offset: self.offset(place) })
+    }
+
+    /// The indices along `sizes` of element number `flat`, in row-major order.
+    pub fn unflatten(&mut self, flat: Val, sizes: &[usize]) -> Vec<Val> {
+        let mut index = vec![flat; sizes.len()];
+        let mut left = flat;
+        for axis in (1..sizes.len()).rev() {
+            let size = self.index(sizes[axis] as i64);
+            // Division by a known number, which compilers turn into a product.
+            index[axis] = self.build.rem(left, size);
+            left = self.build.div(left, size);
+        }
+        if let Some(first) = index.first_mut() {
+            *first = left;
+        }
+        index
+    }
+
+    /// Where the element at `index` is, from `start`.
+    pub fn place(&mut self, start: Val, index: &[Val], strides: &[isize]) -> Val {
+        let mut at = start;
+        for (&i, &stride) in index.iter().zip(strides) {
+            if stride == 0 {
+                continue;
+            }
+            // Negative strides wrap, as do the sums.
+            let stride = match self.index {
+                Ty::U32 => self.build.u32(stride as u32),
+                _ => self.build.int(stride as i64, Ty::I64),
+            };
+            let step = self.build.mul(i, stride);
+            at = self.build.add(at, step);
+        }
+        at
+    }
+
+    /// Loads the element of `view` at `index`.
+    pub fn load(&mut self, view: View, index: &[Val], strides: &[isize]) -> Number {
+        let at = self.place(view.offset, index, strides);
+        self.build.load_number(view.buf, at)
+    }
+}

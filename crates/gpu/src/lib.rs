@@ -1,0 +1,11 @@
+//! The GPU backends of Cupola.
+//!
+//! Kernels are written once, in the small language of [`ir`], and printed as WGSL and as CUDA C by
+//! [`emit`]. [`kernels`] makes programs of them from the planner's segments; a driver (`wgpu`)
+//! only has memory, compiles and launches.
+
+pub mod emit;
+pub mod ir;
+pub mod kernels;
+#[cfg(feature = "wgpu")]
+pub mod wgpu;

@@ -1,0 +1,138 @@
+//! Memory of a wgpu device: buffers that are kept for reuse by their size.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cupola_core::Device;
+use cupola_core::backend::{Memory, MemoryStats};
+
+/// Freed buffers and counts.
+#[derive(Default)]
+pub struct Pool {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    free: HashMap<u64, Vec<wgpu::Buffer>>,
+    stats: MemoryStats,
+}
+
+/// The size that is really allocated for `bytes`: a multiple of a quarter of the power of two
+/// below, so that at most a fifth is lost and sizes meet again.
+pub fn class(bytes: usize) -> u64 {
+    let bytes = (bytes as u64).max(256);
+    let step = (bytes.next_power_of_two() / 8).max(256);
+    bytes.div_ceil(step) * step
+}
+
+impl Pool {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A freed buffer of a class, or none; it counts as active either way.
+    pub fn take(&self, class: u64) -> Option<wgpu::Buffer> {
+        let mut state = self.lock();
+        let found = state.free.get_mut(&class).and_then(Vec::pop);
+        if found.is_some() {
+            state.stats.cached -= class as usize;
+        }
+        state.stats.active += class as usize;
+        state.stats.peak = state.stats.peak.max(state.stats.active);
+        found
+    }
+
+    /// Notes that an allocation came to nothing.
+    pub fn give_up(&self, class: u64) {
+        self.lock().stats.active -= class as usize;
+    }
+
+    fn give(&self, class: u64, buffer: wgpu::Buffer) {
+        let mut state = self.lock();
+        state.stats.active -= class as usize;
+        state.stats.cached += class as usize;
+        state.free.entry(class).or_default().push(buffer);
+        // What is kept may be as much as was ever in use at once, and no more.
+        while state.stats.active + state.stats.cached > state.stats.peak.max(64 << 20) {
+            let Some((&largest, _)) = state.free.iter().max_by_key(|(class, _)| **class) else {
+                return;
+            };
+            let list = state.free.get_mut(&largest);
+            let dropped = list.and_then(Vec::pop);
+            if state.free.get(&largest).is_some_and(Vec::is_empty) {
+                state.free.remove(&largest);
+            }
+            if dropped.is_some() {
+                state.stats.cached -= largest as usize;
+            }
+        }
+    }
+
+    /// How much is in use and kept.
+    pub fn stats(&self) -> MemoryStats {
+        self.lock().stats
+    }
+
+    /// Drops what is kept.
+    pub fn trim(&self) {
+        let mut state = self.lock();
+        state.free.clear();
+        state.stats.cached = 0;
+    }
+}
+
+/// The memory behind a buffer of a wgpu device.
+pub struct GpuMemory {
+    buffer: Option<wgpu::Buffer>,
+    bytes: usize,
+    class: u64,
+    device: Device,
+    pool: Arc<Pool>,
+}
+
+impl GpuMemory {
+    /// Memory for `bytes` bytes in a buffer of `class`.
+    pub fn new(
+        buffer: wgpu::Buffer,
+        bytes: usize,
+        class: u64,
+        device: Device,
+        pool: Arc<Pool>,
+    ) -> Self {
+        GpuMemory { buffer: Some(buffer), bytes, class, device, pool }
+    }
+
+    /// The buffer.
+    pub fn buffer(&self) -> Option<&wgpu::Buffer> {
+        self.buffer.as_ref()
+    }
+}
+
+impl Drop for GpuMemory {
+    // Work on one queue runs in order, so what is launched later may use the memory at once.
+    fn drop(&mut self) {
+        if let Some(buffer) = self.buffer.take() {
+            self.pool.give(self.class, buffer);
+        }
+    }
+}
+
+impl Memory for GpuMemory {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn device(&self) -> Device {
+        self.device
+    }
+
+    fn host(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
