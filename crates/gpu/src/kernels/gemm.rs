@@ -72,20 +72,23 @@ struct Cut {
 
 impl Cut {
     fn of(sizes: &Sizes, target: &Target) -> Cut {
-        let fit = |size: u64| {
-            if size <= 16 {
-                1
-            } else if size <= 32 {
-                2
-            } else {
-                4
-            }
+        let fit = |size: u64, most: u32| {
+            let needed = size.div_ceil(u64::from(SIDE)).next_power_of_two();
+            needed.clamp(1, u64::from(most)) as u32
         };
-        let thread = [fit(sizes.rows), fit(sizes.columns)];
         let tiles = |size: u64, n: u32| size.div_ceil(u64::from(n * SIDE));
-        let blocks = sizes.batch * tiles(sizes.rows, thread[0]) * tiles(sizes.columns, thread[1]);
-        let steps = sizes.depth.div_ceil(u64::from(DEPTH)).max(1);
+        let blocks_of = |thread: [u32; 2]| {
+            sizes.batch * tiles(sizes.rows, thread[0]) * tiles(sizes.columns, thread[1])
+        };
         let wanted = u64::from(target.threads / BLOCK).max(1);
+        // Large squares do more with what they load, if there are enough of them.
+        let large = [fit(sizes.rows, 8), fit(sizes.columns, 8)];
+        let thread = match blocks_of(large) >= (wanted / 4).max(64) {
+            true => large,
+            false => [fit(sizes.rows, 4), fit(sizes.columns, 4)],
+        };
+        let blocks = blocks_of(thread);
+        let steps = sizes.depth.div_ceil(u64::from(DEPTH)).max(1);
         let parts = (wanted / blocks.max(1)).clamp(1, steps.div_ceil(8)).min(256);
         // Every part has the same number of steps, so the last may have less to do.
         let steps = steps.div_ceil(parts);
