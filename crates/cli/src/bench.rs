@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use cupola::backend::{Backend, backend};
 use cupola::data::{DataLoader, Dataset, ImageDataset};
 use cupola::device::{Stream, with_stream};
 use cupola::nn::{self, Layer, Module, Reduction};
@@ -88,7 +89,7 @@ fn measure(
     let work = WARM_STEPS + STEPS + PASSES * CLASSIFIED.div_ceil(BATCH);
     let bar = bar(work as u64, "{msg} {wide_bar} {pos}/{len}  {elapsed}");
     bar.set_message(device.to_string());
-    let steps = training_steps(&network, images, || bar.inc(1))?;
+    let steps = training_steps(&**backend(device)?, &network, images, || bar.inc(1))?;
     network.eval();
     let passes = batched(&network, test, || bar.inc(1))?;
     bar.set_message(format!("{device}, one at a time"));
@@ -116,6 +117,7 @@ fn measure(
 
 /// A step ends when the loss and the new parameters are computed; its batch is there before.
 fn training_steps(
+    device: &dyn Backend,
     network: &ConvNet,
     images: &ImageDataset,
     tick: impl Fn(),
@@ -144,6 +146,8 @@ fn training_steps(
         let leaves = state.iter().flat_map(|tree| tree::leaves(*tree)).map(|(_, array)| array);
         let wanted: Vec<Array> = [loss, generator::state()].into_iter().chain(leaves).collect();
         cupola::eval(&wanted)?;
+        // A GPU still works when the evaluation returns.
+        device.synchronize()?;
         if step >= WARM_STEPS {
             times.push(began.elapsed());
         }

@@ -37,5 +37,8 @@ pub fn run(args: &DevicesArgs) -> Outcome {
         table.row([device.device.clone(), in_use, device.description.clone()]);
     }
     output.line(table);
+    for line in cupola::absent_devices() {
+        output.line(line);
+    }
     output.json(&devices)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use cupola::backend::backends;
-use cupola::{Device, suite};
+use cupola::{Device, cuda, suite};
 use serde::Serialize;
 
 use crate::args::SelftestArgs;
@@ -32,6 +32,8 @@ struct FamilyLine {
 
 pub fn run(args: &SelftestArgs) -> Outcome {
     let output = Output::new(args.json.as_deref())?;
+    // The samples ask for the precision of the dtype, which TF32 has not.
+    cuda::set_matmul_precision(cuda::MatmulPrecision::Full);
     let devices = match args.device.is_empty() {
         true => backends().map(|backend| backend.device()).collect(),
         false => args.device.clone(),

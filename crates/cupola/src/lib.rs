@@ -28,8 +28,20 @@ pub use cupola_core::{
 
 // Linked for its registration: the CPU is always there.
 use cupola_cpu as _;
+#[cfg(feature = "cuda")]
+pub use cupola_gpu::cuda;
 #[cfg(feature = "wgpu")]
-use cupola_gpu as _;
+pub use cupola_gpu::wgpu;
+
+/// Why kinds of devices, or some adapters, are not among the devices of this machine: a line each.
+pub fn absent_devices() -> Vec<String> {
+    let mut lines = Vec::new();
+    #[cfg(feature = "wgpu")]
+    lines.extend(wgpu::absence());
+    #[cfg(feature = "cuda")]
+    lines.extend(cuda::absence().map(|reason| format!("cuda: not available: {reason}")));
+    lines
+}
 
 // The example of the README is a doctest, too.
 #[cfg(doctest)]

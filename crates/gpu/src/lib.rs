@@ -1,9 +1,11 @@
 //! The GPU backends of Cupola.
 //!
 //! Kernels are written once, in the small language of [`ir`], and printed as WGSL and as CUDA C by
-//! [`emit`]. [`kernels`] makes programs of them from the planner's segments; a driver (`wgpu`)
-//! only has memory, compiles and launches.
+//! [`emit`]. [`kernels`] makes programs of them from the planner's segments; a driver (`wgpu`,
+//! `cuda`) only has memory, compiles and launches.
 
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod emit;
 pub mod ir;
 pub mod kernels;

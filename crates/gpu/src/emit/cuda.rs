@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use cupola_core::DType;
 
-use super::{Dialect, buffer, shared, value};
+use super::{Dialect, buffer, shared, shared_ty, value};
 use crate::ir::{Bin, Buf, Cmp, Expr, Kernel, Lit, Math, Ty, Un, Val};
 
 /// The language of NVRTC.
@@ -66,7 +66,7 @@ impl Dialect for CudaC {
             parameters.join(", ")
         );
         for array in &kernel.shared {
-            let (name, ty) = (shared(*array), self.ty(array.ty));
+            let (name, ty) = (shared(*array), self.ty(shared_ty(*array)));
             let _ = writeln!(text, "    __shared__ {ty} {name}[{}];", array.len);
         }
         text

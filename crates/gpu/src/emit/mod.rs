@@ -51,6 +51,12 @@ pub(crate) fn shared(s: Shared) -> String {
     format!("s{}", s.id)
 }
 
+/// The type of a shared array's elements: bools are kept as words, since there are drivers that
+/// lose neighbouring ones.
+pub(crate) fn shared_ty(s: Shared) -> Ty {
+    if s.ty == Ty::Bool { Ty::U32 } else { s.ty }
+}
+
 struct Printer<'a> {
     kernel: &'a Kernel,
     dialect: &'a dyn Dialect,
@@ -80,7 +86,8 @@ impl Printer<'_> {
                 let right = match expr {
                     Expr::Read(var) => variable(*var),
                     Expr::LoadShared(array, index) => {
-                        format!("{}[{}]", shared(*array), value(*index))
+                        let element = format!("{}[{}]", shared(*array), value(*index));
+                        if array.ty == Ty::Bool { format!("{element} != 0u") } else { element }
                     }
                     other => self.dialect.expr(self.kernel, val.ty, other),
                 };
@@ -125,7 +132,11 @@ impl Printer<'_> {
                 self.line(&line);
             }
             Stmt::StoreShared(array, index, val) => {
-                self.line(&format!("{}[{}] = {};", shared(*array), value(*index), value(*val)));
+                let element = match array.ty {
+                    Ty::Bool => format!("u32({})", value(*val)),
+                    _ => value(*val),
+                };
+                self.line(&format!("{}[{}] = {element};", shared(*array), value(*index)));
             }
             Stmt::Barrier => self.line(self.dialect.barrier()),
         }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use cupola_core::DType;
 
-use super::{Dialect, buffer, shared, value};
+use super::{Dialect, buffer, shared, shared_ty, value};
 use crate::ir::{Access, Bin, Buf, Cmp, Expr, Kernel, Lit, Ty, Un, Val};
 
 /// The language of wgpu.
@@ -96,7 +96,7 @@ impl Dialect for Wgsl {
             let _ = writeln!(text, "@group(0) @binding({index}) var<uniform> args: Args;");
         }
         for array in &kernel.shared {
-            let (name, ty) = (shared(*array), self.ty(array.ty));
+            let (name, ty) = (shared(*array), self.ty(shared_ty(*array)));
             let _ = writeln!(text, "var<workgroup> {name}: array<{ty}, {}>;", array.len);
         }
         let _ = writeln!(

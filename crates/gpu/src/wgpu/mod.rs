@@ -3,10 +3,11 @@
 mod memory;
 mod queue;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cupola_core::backend::{
     Args, Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment, Support,
+    devices_of,
 };
 use cupola_core::device::DeviceKind;
 use cupola_core::prim::Op;
@@ -37,12 +38,31 @@ fn discover() -> Vec<Arc<dyn Backend>> {
     });
     let mut found: Vec<Arc<dyn Backend>> = Vec::new();
     for adapter in adapters {
-        // An adapter that gives no device is none.
-        if let Ok(gpu) = Wgpu::new(&adapter, found.len() as u16) {
-            found.push(Arc::new(gpu));
+        match Wgpu::new(&adapter, found.len() as u16) {
+            Ok(gpu) => found.push(Arc::new(gpu)),
+            Err(error) => {
+                let mut refusals = REFUSALS.lock().unwrap_or_else(PoisonError::into_inner);
+                refusals.push(format!("{}: {error}", adapter.get_info().name));
+            }
         }
     }
     found
+}
+
+static REFUSALS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Why this machine has fewer devices than adapters, or none: a line each.
+pub fn absence() -> Vec<String> {
+    let found = devices_of(DeviceKind::Wgpu);
+    let refusals = REFUSALS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut lines: Vec<String> =
+        refusals.iter().map(|r| format!("wgpu: not available: {r}")).collect();
+    if found.is_empty() && lines.is_empty() {
+        lines.push(
+            "wgpu: not available: no driver of Vulkan, Metal or DirectX 12 has an adapter".into(),
+        );
+    }
+    lines
 }
 
 /// Is shown every kernel and its text before it is compiled.

@@ -1,0 +1,71 @@
+//! What kernels find wrong with values, such as an index that is out of range.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use cudarc::driver::sys::{self, CUdeviceptr};
+use cupola_core::{Device, Error, Result};
+
+use super::gpu::{check, lock};
+
+/// A word of the host's memory that kernels store a fault's number in, and what the numbers mean.
+pub struct Faults {
+    /// 0 while nothing is wrong. It stays for the rest of the program.
+    word: &'static AtomicU32,
+    /// The same word as the device sees it.
+    place: CUdeviceptr,
+    /// The fault of number n is at n − 1.
+    known: Mutex<Vec<Error>>,
+}
+
+impl Faults {
+    /// Makes the word; the device has been entered.
+    pub fn new(own: Device) -> Result<Self> {
+        let mut memory = std::ptr::null_mut();
+        let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
+        // SAFETY: a context is current.
+        check(own, "pinning memory", unsafe { sys::cuMemHostAlloc(&mut memory, 64, flags) })?;
+        let mut place = 0;
+        // SAFETY: the memory was just made, for the device to see.
+        let code = unsafe { sys::cuMemHostGetDevicePointer_v2(&mut place, memory, 0) };
+        check(own, "pinning memory", code)?;
+        // SAFETY: the memory is large and aligned enough, and is never freed; it is written before
+        // anybody reads it.
+        let word = unsafe {
+            memory.cast::<AtomicU32>().write(AtomicU32::new(0));
+            &*memory.cast::<AtomicU32>()
+        };
+        Ok(Faults { word, place, known: Mutex::default() })
+    }
+
+    /// The number of a fault.
+    pub fn number(&self, error: &Error) -> u32 {
+        let mut known = lock(&self.known);
+        let text = error.to_string();
+        let found = known.iter().position(|e| e.to_string() == text);
+        let at = found.unwrap_or_else(|| {
+            known.push(error.clone());
+            known.len() - 1
+        });
+        at as u32 + 1
+    }
+
+    /// Where kernels store the number.
+    pub fn place(&self) -> CUdeviceptr {
+        self.place
+    }
+
+    /// A fault of the work that was waited for. It is reported once.
+    pub fn check(&self, own: Device) -> Result<()> {
+        if self.word.load(Ordering::Acquire) == 0 {
+            return Ok(());
+        }
+        match self.word.swap(0, Ordering::AcqRel) {
+            0 => Ok(()),
+            number => {
+                let known = lock(&self.known).get(number as usize - 1).cloned();
+                Err(known.unwrap_or_else(|| Error::Device(format!("{own}: fault {number}"))))
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! NVIDIA's GPUs through CUDA.
+//!
+//! Nothing of CUDA is needed to build this or to start it: its libraries are looked for when the
+//! first device of the kind is asked for. Where one is missing there are no devices, and
+//! [`absence`] says why.
+
+mod compile;
+mod faults;
+mod gpu;
+mod library;
+mod memory;
+mod product;
+mod run;
+mod shape;
+mod staging;
+mod store;
+
+use std::ffi::{CStr, c_char};
+use std::sync::{Arc, OnceLock};
+
+use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
+use cupola_core::backend::{
+    Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment, Support,
+};
+use cupola_core::device::DeviceKind;
+use cupola_core::prim::Op;
+use cupola_core::{Aval, Device, Result};
+
+use crate::ir::Target;
+use compile::{Compiler, Kernels};
+use gpu::{Facts, Gpu, describe};
+pub use product::{MatmulPrecision, matmul_precision, set_matmul_precision};
+
+inventory::submit! {
+    Registration {
+        kind: DeviceKind::Cuda,
+        discover: || found().iter().flatten().map(|gpu| gpu.clone() as Arc<dyn Backend>).collect(),
+    }
+}
+
+/// Why there is no CUDA device; nothing where there is one.
+pub fn absence() -> Option<String> {
+    found().as_ref().err().cloned()
+}
+
+/// The devices, which are looked for once.
+fn found() -> &'static Result<Vec<Arc<Cuda>>, String> {
+    static FOUND: OnceLock<Result<Vec<Arc<Cuda>>, String>> = OnceLock::new();
+    FOUND.get_or_init(discover)
+}
+
+fn discover() -> Result<Vec<Arc<Cuda>>, String> {
+    library::DRIVER.load()?;
+    // SAFETY: the library is loaded.
+    asked(unsafe { sys::cuInit(0) })?;
+    let mut count = 0;
+    // SAFETY: the place is there.
+    asked(unsafe { sys::cuDeviceGetCount(&mut count) })?;
+    if count == 0 {
+        return Err("the driver sees no device".into());
+    }
+    library::COMPILER.load()?;
+    let compiler = Compiler::new()?;
+    let mut reason = None;
+    let mut devices = Vec::new();
+    for ordinal in 0..count {
+        // A device that cannot be used leaves the others their numbers.
+        match Cuda::new(ordinal as u16, &compiler) {
+            Ok(device) => devices.push(Arc::new(device)),
+            Err(why) => reason = Some(why),
+        }
+    }
+    match reason {
+        Some(why) if devices.is_empty() => Err(why),
+        _ => Ok(devices),
+    }
+}
+
+/// The driver's answer to a question before any device is in use.
+fn asked(code: sys::CUresult) -> Result<(), String> {
+    match code {
+        sys::CUresult::CUDA_SUCCESS => Ok(()),
+        other => Err(describe(other)),
+    }
+}
+
+fn facts(ordinal: u16) -> Result<Facts, String> {
+    let mut handle = 0;
+    // SAFETY: the place is there.
+    asked(unsafe { sys::cuDeviceGet(&mut handle, i32::from(ordinal)) })?;
+    let mut name = [0 as c_char; 256];
+    // SAFETY: the name fits, or is cut.
+    asked(unsafe { sys::cuDeviceGetName(name.as_mut_ptr(), name.len() as i32 - 1, handle) })?;
+    let mut memory = 0;
+    // SAFETY: the place is there.
+    asked(unsafe { sys::cuDeviceTotalMem_v2(&mut memory, handle) })?;
+    let attribute = |which: Attribute| {
+        let mut value = 0;
+        // SAFETY: the place is there.
+        asked(unsafe { sys::cuDeviceGetAttribute(&mut value, which, handle) })
+            .map(|()| value.max(0) as u32)
+    };
+    let major = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    Ok(Facts {
+        handle,
+        // SAFETY: the last byte is a zero.
+        name: unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned(),
+        capability: major * 10 + minor,
+        memory,
+        multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        threads: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
+        has_pools: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0,
+    })
+}
+
+/// An NVIDIA GPU. It is opened when it is first used: that takes time and memory, which a program
+/// that only looks for devices does not spend.
+pub struct Cuda {
+    device: Device,
+    facts: Facts,
+    compiler: Compiler,
+    limits: Limits,
+    target: Target,
+    gpu: OnceLock<Result<Arc<Gpu>>>,
+}
+
+impl Cuda {
+    fn new(index: u16, compiler: &Compiler) -> Result<Self, String> {
+        let facts = facts(index)?;
+        compiler.check(facts.capability).map_err(|reason| format!("{}: {reason}", facts.name))?;
+        let target = Target {
+            int64: true,
+            float64: true,
+            native_math: true,
+            wide_offsets: true,
+            max_blocks: 1 << 30,
+            // What a kernel gets without asking for more.
+            shared_bytes: 48 << 10,
+            max_bindings: 64,
+            threads: facts.multiprocessors * facts.threads,
+        };
+        Ok(Cuda {
+            device: Device { kind: DeviceKind::Cuda, index },
+            facts,
+            compiler: compiler.clone(),
+            limits: Limits { body_operands: 48, body_instructions: 256 },
+            target,
+            gpu: OnceLock::new(),
+        })
+    }
+
+    /// The device, open.
+    fn gpu(&self) -> Result<&Arc<Gpu>> {
+        let opened = self.gpu.get_or_init(|| {
+            let kernels = Kernels::new(&self.compiler, self.facts.capability);
+            let kernels = kernels.map_err(cupola_core::Error::Device)?;
+            Gpu::new(self.device, self.facts.clone(), kernels).map(Arc::new)
+        });
+        opened.as_ref().map_err(Clone::clone)
+    }
+}
+
+impl Backend for Cuda {
+    fn device(&self) -> Device {
+        self.device
+    }
+
+    fn description(&self) -> String {
+        let Facts { name, capability, memory, .. } = &self.facts;
+        let (major, minor) = (capability / 10, capability % 10);
+        let gib = *memory as f64 / (1_u64 << 30) as f64;
+        format!("{name}, compute capability {major}.{minor}, {gib:.1} GiB, {}", self.compiler)
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn support(&self, op: &Op, _: &[Aval]) -> Support {
+        match op {
+            Op::Call(_) => Support::Inline,
+            _ => Support::Native,
+        }
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        self.gpu()?.alloc(bytes)
+    }
+
+    fn upload(&self, bytes: &[u8]) -> Result<Buffer> {
+        let gpu = self.gpu()?;
+        let buffer = gpu.alloc(bytes.len())?;
+        gpu.write(&buffer, 0, bytes)?;
+        Ok(buffer)
+    }
+
+    fn write(&self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<()> {
+        self.gpu()?.write(buffer, offset, bytes)
+    }
+
+    fn download(&self, buffer: &Buffer, offset: usize, out: &mut [u8]) -> Result<()> {
+        self.gpu()?.read(buffer, offset, out)
+    }
+
+    fn prepare(&self, segment: &Segment) -> Result<Arc<dyn Executable>> {
+        Ok(Arc::new(run::Prepared::new(self.gpu()?, segment, &self.target)?))
+    }
+
+    fn memory(&self) -> MemoryStats {
+        match self.gpu.get() {
+            Some(Ok(gpu)) => gpu.memory(),
+            _ => MemoryStats::default(),
+        }
+    }
+
+    fn trim(&self) {
+        if let Some(Ok(gpu)) = self.gpu.get() {
+            // What cannot be given back is kept.
+            let _ = gpu.trim();
+        }
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        match self.gpu.get() {
+            Some(opened) => opened.as_ref().map_err(Clone::clone)?.synchronize(),
+            None => Ok(()),
+        }
+    }
+}
