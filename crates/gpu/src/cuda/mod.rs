@@ -139,6 +139,8 @@ impl Cuda {
             shared_bytes: 48 << 10,
             max_bindings: 64,
             threads: facts.multiprocessors * facts.threads,
+            matrix: facts.capability >= 80,
+            tf32: true,
         };
         Ok(Cuda {
             device: Device { kind: DeviceKind::Cuda, index },
@@ -204,7 +206,9 @@ impl Backend for Cuda {
     }
 
     fn prepare(&self, segment: &Segment) -> Result<Arc<dyn Executable>> {
-        Ok(Arc::new(run::Prepared::new(self.gpu()?, segment, &self.target)?))
+        let tf32 = matmul_precision() == MatmulPrecision::Tf32;
+        let target = Target { tf32, ..self.target.clone() };
+        Ok(Arc::new(run::Prepared::new(self.gpu()?, segment, &target)?))
     }
 
     fn memory(&self) -> MemoryStats {

@@ -34,7 +34,11 @@ static PRECISION: AtomicU8 = AtomicU8::new(0);
 /// [`MatmulPrecision::Tf32`], or [`MatmulPrecision::Full`] where the environment has
 /// `CUPOLA_TF32=0`.
 pub fn set_matmul_precision(precision: MatmulPrecision) {
-    PRECISION.store(precision as u8 + 1, Ordering::Relaxed);
+    let before = PRECISION.swap(precision as u8 + 1, Ordering::Relaxed);
+    if before != 0 && before != precision as u8 + 1 {
+        // Plans hold kernels that were chosen for the former precision.
+        cupola_core::plan::cache::clear();
+    }
 }
 
 /// How `float32` products are computed.

@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use cupola_core::DType;
 
-use super::{Dialect, buffer, shared, shared_ty, value};
-use crate::ir::{Bin, Buf, Cmp, Expr, Kernel, Lit, Math, Ty, Un, Val};
+use super::{Dialect, buffer, shared, shared_ty, value, variable};
+use crate::ir::{Bin, Buf, Cmp, Expr, Kernel, Lit, Math, Ty, Un, Val, Var};
 
 /// The language of NVRTC.
 pub struct CudaC;
@@ -21,6 +21,9 @@ __device__ __forceinline__ float half_to_float(u16 h) {
 }
 __device__ __forceinline__ u16 float_to_half(float f) {
     u16 h; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(f)); return h;
+}
+__device__ __forceinline__ float float_to_tf32(float f) {
+    u32 u; asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(u) : \"f\"(f)); return __uint_as_float(u);
 }
 __device__ __forceinline__ float bfloat_to_float(u16 b) { return __uint_as_float((u32)b << 16); }
 __device__ __forceinline__ u16 float_to_bfloat(float f) {
@@ -145,6 +148,20 @@ impl Dialect for CudaC {
     fn barrier(&self) -> &'static str {
         "__syncthreads();"
     }
+
+    fn matrix(&self, sums: [Var; 4], a: [Val; 4], b: [Val; 2]) -> String {
+        let list = |places: &[String]| places.join(", ");
+        let outputs = sums.map(|s| format!("\"+f\"({})", variable(s)));
+        let inputs: Vec<String> = (a.iter().chain(&b))
+            .map(|v| format!("\"r\"(__float_as_uint({}))", value(*v)))
+            .collect();
+        format!(
+            "asm volatile(\"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {{%0,%1,%2,%3}}, \
+             {{%4,%5,%6,%7}}, {{%8,%9}}, {{%0,%1,%2,%3}};\" : {} : {});",
+            list(&outputs),
+            list(&inputs)
+        )
+    }
 }
 
 fn literal(lit: Lit) -> String {
@@ -181,6 +198,7 @@ fn unary(op: Un, x: Val) -> String {
         Un::Round => float("rint"),
         Un::HalfToFloat => format!("half_to_float((u16){v})"),
         Un::FloatToHalf => format!("(u32)float_to_half({v})"),
+        Un::Tf32 => format!("float_to_tf32({v})"),
         // NVRTC reassociates nothing.
         Un::Opaque => v,
         Un::Math(f) => float(match f {

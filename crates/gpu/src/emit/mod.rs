@@ -24,6 +24,8 @@ pub trait Dialect {
     fn store(&self, kernel: &Kernel, buf: Buf, index: Val, value: Val) -> String;
     /// A barrier.
     fn barrier(&self) -> &'static str;
+    /// A product of matrices that threads hold together.
+    fn matrix(&self, sums: [Var; 4], a: [Val; 4], b: [Val; 2]) -> String;
 }
 
 /// The text of `kernel` in the language of `dialect`.
@@ -139,6 +141,10 @@ impl Printer<'_> {
                 self.line(&format!("{}[{}] = {element};", shared(*array), value(*index)));
             }
             Stmt::Barrier => self.line(self.dialect.barrier()),
+            Stmt::Matrix(sums, a, b) => {
+                let line = self.dialect.matrix(*sums, *a, *b);
+                self.line(&line);
+            }
         }
     }
 }

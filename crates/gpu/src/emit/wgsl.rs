@@ -9,7 +9,7 @@ use std::fmt::Write;
 use cupola_core::DType;
 
 use super::{Dialect, buffer, shared, shared_ty, value};
-use crate::ir::{Access, Bin, Buf, Cmp, Expr, Kernel, Lit, Ty, Un, Val};
+use crate::ir::{Access, Bin, Buf, Cmp, Expr, Kernel, Lit, Ty, Un, Val, Var};
 
 /// The language of wgpu.
 pub struct Wgsl;
@@ -175,6 +175,10 @@ impl Dialect for Wgsl {
     fn barrier(&self) -> &'static str {
         "workgroupBarrier();"
     }
+
+    fn matrix(&self, _: [Var; 4], _: [Val; 4], _: [Val; 2]) -> String {
+        unreachable!("no matrix is printed as WGSL: the target has none")
+    }
 }
 
 fn load(kernel: &Kernel, buf: Buf, index: Val) -> String {
@@ -241,6 +245,7 @@ fn unary(op: Un, x: Val) -> String {
         Un::FloatToHalf => format!("float_to_half({v})"),
         // A grid has one layer, which a compiler cannot know.
         Un::Opaque => format!("bitcast<f32>(bitcast<u32>({v}) ^ (blocks.z - 1u))"),
+        Un::Tf32 => unreachable!("nothing is rounded for matrix units: the target has none"),
         Un::Math(f) => unreachable!("{f:?} is not printed as WGSL: the target has no native_math"),
     }
 }

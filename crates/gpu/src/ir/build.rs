@@ -407,6 +407,11 @@ impl<'t> Build<'t> {
         self.push(Stmt::Barrier);
     }
 
+    /// Adds a product of matrices to `sums`, as [`Stmt::Matrix`] says.
+    pub fn matrix(&mut self, sums: [Var; 4], a: [Val; 4], b: [Val; 2]) {
+        self.push(Stmt::Matrix(sums, a, b));
+    }
+
     /// The number of the thread in its block.
     pub fn thread(&mut self) -> Val {
         self.value(Ty::U32, Expr::Thread)

@@ -50,7 +50,11 @@ fn survey(list: &[Stmt], factors: &mut HashMap<u32, (u32, u32)>, slots: &mut usi
                 survey(other, factors, slots);
                 0
             }
-            Stmt::Set(..) | Stmt::Store(..) | Stmt::StoreShared(..) | Stmt::Barrier => 0,
+            Stmt::Set(..)
+            | Stmt::Store(..)
+            | Stmt::StoreShared(..)
+            | Stmt::Barrier
+            | Stmt::Matrix(..) => 0,
         };
         *slots = (*slots).max(id as usize + 1);
     }
@@ -114,7 +118,9 @@ impl Thread<'_> {
                 let (index, v) = (self.bits(*index) as usize, self.bits(*val) as u32);
                 self.buffers[buf.0 as usize][index] = f32::from_bits(v);
             }
-            Stmt::StoreShared(..) | Stmt::Barrier => unreachable!("one thread shares nothing"),
+            Stmt::StoreShared(..) | Stmt::Barrier | Stmt::Matrix(..) => {
+                unreachable!("one thread shares nothing")
+            }
         }
     }
 
@@ -171,7 +177,7 @@ impl Thread<'_> {
             (Un::Ceil, _) => self.result(self.float(x).ceil()),
             (Un::Trunc, _) => self.result(self.float(x).trunc()),
             (Un::Round, _) => self.result(self.float(x).round_ties_even()),
-            (Un::HalfToFloat | Un::FloatToHalf | Un::Math(_), _) => {
+            (Un::HalfToFloat | Un::FloatToHalf | Un::Tf32 | Un::Math(_), _) => {
                 unreachable!("{op:?} is a device's own")
             }
         }

@@ -151,6 +151,8 @@ pub enum Un {
     HalfToFloat,
     /// The bits of the nearest `float16`, ties to even.
     FloatToHalf,
+    /// The nearest `f32` with the 10 digits after the first that matrix units read.
+    Tf32,
     /// The `f32` itself, where a compiler may not see that it is: it could otherwise reassociate
     /// sums whose rounding matters.
     Opaque,
@@ -312,6 +314,12 @@ pub enum Stmt {
     StoreShared(Shared, Val, Val),
     /// Waits for the whole block; what was shared before can be read after.
     Barrier,
+    /// Adds the product of a 16×8 and an 8×8 matrix to a 16×8 one, which 32 neighbouring threads
+    /// hold together. With g = lane/4 and t = lane mod 4, a thread has of the first the elements
+    /// (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4), of the second (t, g), (t + 4, g), and of
+    /// the sums (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1): the layout of NVIDIA's
+    /// `mma.m16n8k8` (PTX ISA, section on warp-level matrix instructions).
+    Matrix([Var; 4], [Val; 4], [Val; 2]),
 }
 
 /// A kernel, ready to be printed.
@@ -350,4 +358,8 @@ pub struct Target {
     pub max_bindings: usize,
     /// Roughly how many threads fill the device.
     pub threads: u32,
+    /// Whether there is [`Stmt::Matrix`].
+    pub matrix: bool,
+    /// Whether products of `float32` may be taken of operands rounded to [`Un::Tf32`].
+    pub tf32: bool,
 }

@@ -16,6 +16,8 @@ const BARE: Target = Target {
     shared_bytes: 16_384,
     max_bindings: 8,
     threads: 1,
+    matrix: false,
+    tf32: false,
 };
 
 /// A device that is IEEE's, one that fuses its products, and one that takes every freedom.

@@ -9,7 +9,7 @@ use cupola_core::DType;
 use cupola_core::backend::Segment;
 
 use super::{Draft, Missing, Place, Program};
-use crate::ir::{Access, Build, Number, Shared, Target, Ty, Val, Var};
+use crate::ir::{Access, Build, Number, Shared, Target, Ty, Un, Val, Var};
 
 /// Threads in a block: 16 × 16.
 const BLOCK: u32 = 256;
@@ -61,38 +61,98 @@ pub struct Product<'a> {
     pub result: &'a dyn Fn(&mut Draft<'_>, Val, Val, Val) -> Val,
 }
 
+/// What multiplies the shared slices.
+#[derive(Clone, Copy, Debug)]
+enum Unit {
+    /// Every thread has this many rows and columns, 16 apart.
+    Threads([u32; 2]),
+    /// Groups of 32 threads have matrices of 16×8: how many groups there are along the rows and
+    /// columns of the tile, and how many matrices along those of a group.
+    Matrices { groups: [u32; 2], matrices: [u32; 2] },
+}
+
 /// How a product is cut.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
-    /// Rows and columns of a thread.
-    thread: [u32; 2],
+    unit: Unit,
     parts: u64,
     steps: u64,
 }
 
-impl Cut {
-    fn of(sizes: &Sizes, target: &Target) -> Cut {
+impl Unit {
+    /// Rows and columns of a block's tile.
+    fn tile(&self) -> [u32; 2] {
+        match self {
+            Unit::Threads([r, c]) => [r * SIDE, c * SIDE],
+            Unit::Matrices { groups: [gr, gc], matrices: [mr, mc] } => [gr * mr * 16, gc * mc * 8],
+        }
+    }
+
+    /// Elements between the depths of a shared slice, so that threads meet different banks.
+    fn pitch(&self, side: u32) -> u32 {
+        match self {
+            Unit::Threads(_) => side + 1,
+            Unit::Matrices { .. } => side + 8,
+        }
+    }
+
+    /// How many sums a thread has.
+    fn sums(&self) -> u32 {
+        match self {
+            Unit::Threads([r, c]) => r * c,
+            Unit::Matrices { matrices: [r, c], .. } => r * c * 4,
+        }
+    }
+
+    fn of(p: &Product<'_>, target: &Target) -> Unit {
+        let sizes = &p.sizes;
+        let blocks_of = |unit: Unit| {
+            let [rows, columns] = unit.tile();
+            let tiles = |size: u64, n: u32| size.div_ceil(u64::from(n));
+            sizes.batch * tiles(sizes.rows, rows) * tiles(sizes.columns, columns)
+        };
+        let enough = (u64::from(target.threads / BLOCK) / 4).max(64);
+        // Products of halves lose nothing by the rounding.
+        let rounds = match p.operand {
+            DType::F32 => target.tf32,
+            other => matches!(other, DType::F16 | DType::BF16),
+        };
+        if target.matrix && rounds && p.accumulate == DType::F32 {
+            let large = Unit::Matrices { groups: [2, 4], matrices: [4, 4] };
+            return match (sizes.rows, sizes.columns) {
+                (_, 0..=32) => Unit::Matrices { groups: [4, 2], matrices: [2, 2] },
+                (0..=64, _) => Unit::Matrices { groups: [2, 4], matrices: [2, 2] },
+                (_, 65..) if blocks_of(large) >= enough => large,
+                _ => Unit::Matrices { groups: [4, 2], matrices: [2, 4] },
+            };
+        }
         let fit = |size: u64, most: u32| {
             let needed = size.div_ceil(u64::from(SIDE)).next_power_of_two();
             needed.clamp(1, u64::from(most)) as u32
         };
-        let tiles = |size: u64, n: u32| size.div_ceil(u64::from(n * SIDE));
-        let blocks_of = |thread: [u32; 2]| {
-            sizes.batch * tiles(sizes.rows, thread[0]) * tiles(sizes.columns, thread[1])
-        };
-        let wanted = u64::from(target.threads / BLOCK).max(1);
         // Large squares do more with what they load, if there are enough of them.
-        let large = [fit(sizes.rows, 8), fit(sizes.columns, 8)];
-        let thread = match blocks_of(large) >= (wanted / 4).max(64) {
+        let large = Unit::Threads([fit(sizes.rows, 8), fit(sizes.columns, 8)]);
+        match blocks_of(large) >= enough {
             true => large,
-            false => [fit(sizes.rows, 4), fit(sizes.columns, 4)],
-        };
-        let blocks = blocks_of(thread);
+            false => Unit::Threads([fit(sizes.rows, 4), fit(sizes.columns, 4)]),
+        }
+    }
+}
+
+impl Cut {
+    fn of(p: &Product<'_>, target: &Target) -> Cut {
+        let unit = Unit::of(p, target);
+        let [rows, columns] = unit.tile();
+        let sizes = &p.sizes;
+        let blocks = sizes.batch
+            * sizes.rows.div_ceil(u64::from(rows))
+            * sizes.columns.div_ceil(u64::from(columns));
+        let wanted = u64::from(target.threads / BLOCK).max(1);
         let steps = sizes.depth.div_ceil(u64::from(DEPTH)).max(1);
         let parts = (wanted / blocks.max(1)).clamp(1, steps.div_ceil(8)).min(256);
         // Every part has the same number of steps, so the last may have less to do.
         let steps = steps.div_ceil(parts);
-        Cut { thread, parts, steps }
+        Cut { unit, parts, steps }
     }
 }
 
@@ -104,7 +164,11 @@ pub fn product(
     target: &Target,
 ) -> Result<(), Missing> {
     super::check_dtype(p.accumulate, target)?;
-    let cut = Cut::of(&p.sizes, target);
+    if p.sizes.depth == 0 {
+        // There is no element of the operands that could be read.
+        return sums_of_nothing(program, p, segment, target);
+    }
+    let cut = Cut::of(p, target);
     let mut draft = Draft::new(p.name, BLOCK, segment, target)?;
     let a = draft.view(Place::Input(0), p.operand, Access::Read)?;
     let b = draft.view(Place::Input(1), p.operand, Access::Read)?;
@@ -120,21 +184,19 @@ pub fn product(
             super::view::View { buf, offset: draft.index(0) }
         }
     };
-    let tile = [cut.thread[0] * SIDE, cut.thread[1] * SIDE];
+    let tile = cut.unit.tile();
     let tiles = [rows.div_ceil(u64::from(tile[0])), columns.div_ceil(u64::from(tile[1]))];
     let blocks = batch * cut.parts * tiles[0] * tiles[1];
     let ty = Ty::of(p.accumulate);
     let planes = if p.accumulate == DType::C64 { 2 } else { 1 };
-    // A row more than the tile keeps neighbours along the depth in different banks.
     let shared = |d: &mut Draft<'_>, side: u32| -> Vec<Shared> {
-        (0..planes).map(|_| d.build.shared(ty, (side + 1) * DEPTH)).collect()
+        (0..planes).map(|_| d.build.shared(ty, cut.unit.pitch(side) * DEPTH)).collect()
     };
     let (shared_a, shared_b) = (shared(&mut draft, tile[0]), shared(&mut draft, tile[1]));
     let index = draft.index;
     let bl = &mut draft.build;
     let (thread, block, grid) = (bl.thread(), bl.block_x(), bl.blocks());
-    let side = bl.u32(SIDE);
-    let (ty_row, ty_col) = (bl.div(thread, side), bl.rem(thread, side));
+    let hand = Hand::new(bl, cut.unit, thread);
     let (block, grid) = (bl.convert(block, index), bl.convert(grid, index));
     let all = bl.int(blocks as i64, index);
     draft.range(block, all, grid, |draft, at| {
@@ -145,37 +207,43 @@ pub fn product(
         let (tr, tc) = (draft.index(i64::from(tile[0])), draft.index(i64::from(tile[1])));
         let (first_row, first_col) = (draft.build.mul(tile_row, tr), draft.build.mul(tile_col, tc));
         let zero = draft.build.int(0, ty);
-        let sums: Vec<Vec<Var>> = (0..cut.thread[0] * cut.thread[1])
+        let sums: Vec<Vec<Var>> = (0..cut.unit.sums())
             .map(|_| (0..planes).map(|_| draft.build.var(zero)).collect())
             .collect();
-        let load_a = Loader::new(draft, p.first, thread, of_batch, first_row, tile[0], rows);
-        let load_b = Loader::new(draft, p.second, thread, of_batch, first_col, tile[1], columns);
+        let load = |draft: &mut Draft<'_>, source, first, side, size| {
+            Loader::new(draft, source, thread, of_batch, first, side, size, cut.unit)
+        };
+        let load_a = load(draft, p.first, first_row, tile[0], rows);
+        let load_b = load(draft, p.second, first_col, tile[1], columns);
         let steps = draft.index(cut.steps as i64);
         let first_step = draft.build.mul(part, steps);
         let last_step = draft.build.add(first_step, steps);
         let one = draft.index(1);
-        draft.range(first_step, last_step, one, |draft, step| {
-            let depth = draft.index(i64::from(DEPTH));
-            let start = draft.build.mul(step, depth);
-            draft.build.barrier();
-            load_a.run(draft, a, p, start, &shared_a);
-            load_b.run(draft, b, p, start, &shared_b);
-            draft.build.barrier();
-            let bl = &mut draft.build;
-            bl.count(DEPTH, |bl, k| {
-                multiply(bl, k, &cut, [&shared_a, &shared_b], [ty_row, ty_col], &sums)
-            });
+        // What the next slice needs is on its way while this one is multiplied, where loads take
+        // their time: on a processor it would only lengthen the way through the barriers.
+        let ahead = target.threads > 1 << 12;
+        let first = ahead.then(|| {
+            [
+                load_a.fetch(draft, a, p, first_step, None),
+                load_b.fetch(draft, b, p, first_step, None),
+            ]
         });
-        store(
-            draft,
-            p,
-            &cut,
-            out,
-            [of_batch, part],
-            [first_row, first_col],
-            [ty_row, ty_col],
-            &sums,
-        );
+        draft.range(first_step, last_step, one, |draft, step| {
+            draft.build.barrier();
+            let held = first.clone().unwrap_or_else(|| {
+                [load_a.fetch(draft, a, p, step, None), load_b.fetch(draft, b, p, step, None)]
+            });
+            load_a.share(&mut draft.build, p, &held[0], &shared_a);
+            load_b.share(&mut draft.build, p, &held[1], &shared_b);
+            draft.build.barrier();
+            if ahead {
+                let next = draft.build.add(step, one);
+                load_a.fetch(draft, a, p, next, Some(&held[0]));
+                load_b.fetch(draft, b, p, next, Some(&held[1]));
+            }
+            hand.multiply(&mut draft.build, [&shared_a, &shared_b], &sums);
+        });
+        store(draft, p, &cut, out, [of_batch, part], [first_row, first_col], &hand, &sums);
     });
     let grid = blocks.clamp(1, u64::from(target.max_blocks)) as u32;
     program.launches.push(draft.launch([grid, 1]));
@@ -195,9 +263,11 @@ struct Loader<'a> {
     /// The thread's depths.
     inner: Vec<Val>,
     side: u32,
+    unit: Unit,
 }
 
 impl<'a> Loader<'a> {
+    #[allow(clippy::too_many_arguments)]
     fn new(
         draft: &mut Draft<'_>,
         source: &'a dyn Source,
@@ -206,6 +276,7 @@ impl<'a> Loader<'a> {
         first: Val,
         side: u32,
         size: u64,
+        unit: Unit,
     ) -> Self {
         let b = &mut draft.build;
         let per = side * DEPTH / BLOCK;
@@ -236,17 +307,23 @@ impl<'a> Loader<'a> {
             let needs = source.outer(draft, batch, safe);
             outer.push((row, needs, valid));
         }
-        Loader { source, outer, inner, side }
+        Loader { source, outer, inner, side, unit }
     }
 
-    fn run(
+    /// Loads the elements of a step into variables: new ones, or those of an earlier step. Nothing
+    /// here branches or waits for a load, so that all are under way at once: what is not there is
+    /// read at the operand's first element.
+    fn fetch(
         &self,
         draft: &mut Draft<'_>,
         view: super::view::View,
         p: &Product<'_>,
-        start: Val,
-        shared: &[Shared],
-    ) {
+        step: Val,
+        into: Option<&Held>,
+    ) -> Held {
+        let depth = draft.index(i64::from(DEPTH));
+        let start = draft.build.mul(step, depth);
+        let mut held = Held::new();
         for &depth in &self.inner {
             let wide = draft.build.convert(depth, draft.index);
             let at = draft.build.add(start, wide);
@@ -255,26 +332,50 @@ impl<'a> Loader<'a> {
             let zero = draft.index(0);
             let safe = draft.build.select(within, at, zero);
             let inner = self.source.inner(draft, safe);
-            for (row, outer, valid) in &self.outer {
+            for (_, outer, valid) in &self.outer {
                 let (place, there) = self.source.place(draft, outer, &inner);
-                let mut holds = draft.build.and(within, *valid);
-                if let Some(there) = there {
-                    holds = draft.build.and(holds, there);
-                }
                 let b = &mut draft.build;
-                let pitch = b.u32(self.side + 1);
+                let mut holds = b.and(within, *valid);
+                if let Some(there) = there {
+                    holds = b.and(holds, there);
+                }
+                let place = b.select(holds, place, zero);
+                let offset = b.add(view.offset, place);
+                let element = b.load_number(view.buf, offset);
+                let values = element.parts().chain([holds]);
+                held.push(match into {
+                    Some(known) => {
+                        let vars = &known[held.len()];
+                        vars.iter().zip(values).for_each(|(&var, v)| b.set(var, v));
+                        vars.clone()
+                    }
+                    None => values.collect::<Vec<_>>().into_iter().map(|v| b.var(v)).collect(),
+                });
+            }
+        }
+        held
+    }
+
+    /// Puts what was loaded into shared memory, and 0 for what is not there.
+    fn share(&self, b: &mut Build<'_>, p: &Product<'_>, held: &Held, shared: &[Shared]) {
+        let mut held = held.iter();
+        for &depth in &self.inner {
+            for ((row, _, _), vars) in self.outer.iter().zip(held.by_ref()) {
+                let element = number(b, &vars[..vars.len() - 1]);
+                let holds = b.get(vars[vars.len() - 1]);
+                let element = b.cast(element, p.operand, p.accumulate);
+                let element = match (self.unit, p.operand) {
+                    (Unit::Matrices { .. }, DType::F32) => {
+                        Number::Real(b.un(Un::Tf32, element.real()))
+                    }
+                    _ => element,
+                };
+                let pitch = b.u32(self.unit.pitch(self.side));
                 let to = b.mul(depth, pitch);
                 let to = b.add(to, *row);
                 let nothing = b.int(0, Ty::of(p.accumulate));
-                let values: Vec<Var> = shared.iter().map(|_| b.var(nothing)).collect();
-                b.open_when();
-                let offset = b.add(view.offset, place);
-                let element = b.load_number(view.buf, offset);
-                let element = b.cast(element, p.operand, p.accumulate);
-                values.iter().zip(element.parts()).for_each(|(&var, v)| b.set(var, v));
-                b.close_when(holds);
-                for (&s, &var) in shared.iter().zip(&values) {
-                    let v = b.get(var);
+                for (&s, v) in shared.iter().zip(element.parts()) {
+                    let v = b.select(holds, v, nothing);
                     b.store_shared(s, to, v);
                 }
             }
@@ -282,21 +383,115 @@ impl<'a> Loader<'a> {
     }
 }
 
+/// What was loaded for each depth and row: the element's parts, and whether it is there.
+type Held = Vec<Vec<Var>>;
+
+/// Which part of the tile is a thread's.
+enum Hand {
+    /// Its first row and column.
+    Threads([u32; 2], [Val; 2]),
+    /// Where its group's matrices start, and its place in them: g and t.
+    Matrices { unit: Unit, matrices: [u32; 2], start: [Val; 2], g: Val, t: Val },
+}
+
+impl Hand {
+    fn new(b: &mut Build<'_>, unit: Unit, thread: Val) -> Hand {
+        match unit {
+            Unit::Threads(each) => {
+                let side = b.u32(SIDE);
+                Hand::Threads(each, [b.div(thread, side), b.rem(thread, side)])
+            }
+            Unit::Matrices { groups, matrices } => {
+                let (lanes, four, across) = (b.u32(32), b.u32(4), b.u32(groups[1]));
+                let (group, lane) = (b.div(thread, lanes), b.rem(thread, lanes));
+                let (row, column) = (b.div(group, across), b.rem(group, across));
+                let (rows, columns) = (b.u32(matrices[0] * 16), b.u32(matrices[1] * 8));
+                let start = [b.mul(row, rows), b.mul(column, columns)];
+                Hand::Matrices { unit, matrices, start, g: b.div(lane, four), t: b.rem(lane, four) }
+            }
+        }
+    }
+
+    /// Multiplies the shared slices.
+    fn multiply(&self, b: &mut Build<'_>, shared: [&[Shared]; 2], sums: &[Vec<Var>]) {
+        match self {
+            Hand::Threads(each, at) => {
+                b.count(DEPTH, |b, k| multiply_threads(b, k, *each, shared, *at, sums));
+            }
+            Hand::Matrices { unit, matrices, start, g, t } => (0..DEPTH / 8).for_each(|k| {
+                let k = b.u32(k * 8);
+                let first = b.add(k, *t);
+                let four = b.u32(4);
+                let second = b.add(first, four);
+                let tile = unit.tile();
+                // The element of a slice at one of the two depths and an own row or column.
+                let load = |b: &mut Build<'_>, which: usize, depth: Val, away: u32| {
+                    let pitch = b.u32(unit.pitch(tile[which]));
+                    let away = b.u32(away);
+                    let at = b.mul(depth, pitch);
+                    let at = b.add(at, start[which]);
+                    let at = b.add(at, *g);
+                    let at = b.add(at, away);
+                    b.load_shared(shared[which][0], at)
+                };
+                let rows: Vec<[Val; 4]> = (0..matrices[0])
+                    .map(|i| {
+                        [(first, 0), (first, 8), (second, 0), (second, 8)]
+                            .map(|(depth, more)| load(b, 0, depth, i * 16 + more))
+                    })
+                    .collect();
+                let columns: Vec<[Val; 2]> = (0..matrices[1])
+                    .map(|j| [first, second].map(|depth| load(b, 1, depth, j * 8)))
+                    .collect();
+                for (i, row) in rows.iter().enumerate() {
+                    for (j, column) in columns.iter().enumerate() {
+                        let at = (i * columns.len() + j) * 4;
+                        b.matrix([0, 1, 2, 3].map(|q| sums[at + q][0]), *row, *column);
+                    }
+                }
+            }),
+        }
+    }
+
+    /// The row and column in the tile of sum number `n`.
+    fn place(&self, b: &mut Build<'_>, n: u32) -> [Val; 2] {
+        match self {
+            Hand::Threads(each, at) => {
+                [(at[0], n / each[1]), (at[1], n % each[1])].map(|(at, i)| {
+                    let away = b.u32(i * SIDE);
+                    b.add(at, away)
+                })
+            }
+            Hand::Matrices { matrices, start, g, t, .. } => {
+                let (matrix, q) = (n / 4, n % 4);
+                let (i, j) = (matrix / matrices[1], matrix % matrices[1]);
+                let row = b.add(start[0], *g);
+                let away = b.u32(i * 16 + q / 2 * 8);
+                let row = b.add(row, away);
+                let (two, away) = (b.u32(2), b.u32(j * 8 + q % 2));
+                let column = b.mul(*t, two);
+                let column = b.add(column, start[1]);
+                [row, b.add(column, away)]
+            }
+        }
+    }
+}
+
 /// Multiplies a thread's rows and columns at one depth.
-fn multiply(
+fn multiply_threads(
     b: &mut Build<'_>,
     k: Val,
-    cut: &Cut,
+    each: [u32; 2],
     shared: [&[Shared]; 2],
     at: [Val; 2],
     sums: &[Vec<Var>],
 ) {
     let mut operands: [Vec<Vec<Val>>; 2] = [Vec::new(), Vec::new()];
     for which in 0..2 {
-        let pitch = b.u32(cut.thread[which] * SIDE + 1);
+        let pitch = b.u32(Unit::Threads(each).pitch(each[which] * SIDE));
         let start = b.mul(k, pitch);
         let start = b.add(start, at[which]);
-        for i in 0..cut.thread[which] {
+        for i in 0..each[which] {
             // Rows 16 apart, so that neighbouring threads read neighbouring elements.
             let away = b.u32(i * SIDE);
             let from = b.add(start, away);
@@ -309,15 +504,15 @@ fn multiply(
             let sum = &sums[r * operands[1].len() + c];
             match sum[..] {
                 [re, im] => {
-                    for (to, a, c, sign) in [
-                        (re, x[0], y[0], 1),
-                        (re, x[1], y[1], -1),
-                        (im, x[0], y[1], 1),
-                        (im, x[1], y[0], 1),
+                    for (to, a, c, adds) in [
+                        (re, x[0], y[0], true),
+                        (re, x[1], y[1], false),
+                        (im, x[0], y[1], true),
+                        (im, x[1], y[0], true),
                     ] {
                         let product = b.mul(a, c);
                         let old = b.get(to);
-                        let new = if sign > 0 { b.add(old, product) } else { b.sub(old, product) };
+                        let new = if adds { b.add(old, product) } else { b.sub(old, product) };
                         b.set(to, new);
                     }
                 }
@@ -359,27 +554,24 @@ fn store(
     out: super::view::View,
     [batch, part]: [Val; 2],
     [first_row, first_col]: [Val; 2],
-    at: [Val; 2],
+    hand: &Hand,
     sums: &[Vec<Var>],
 ) {
     let dtype = draft.build.dtype(out.buf);
-    for r in 0..cut.thread[0] {
-        for c in 0..cut.thread[1] {
-            let place = |draft: &mut Draft<'_>, own: Val, i: u32, first: Val| {
-                let away = draft.build.u32(i * SIDE);
-                let own = draft.build.add(own, away);
-                let own = draft.build.convert(own, draft.index);
-                draft.build.add(first, own)
-            };
-            let row = place(draft, at[0], r, first_row);
-            let column = place(draft, at[1], c, first_col);
+    for (n, sum) in sums.iter().enumerate() {
+        {
+            let [row, column] = hand.place(&mut draft.build, n as u32);
+            let (row, column) =
+                (draft.build.convert(row, draft.index), draft.build.convert(column, draft.index));
+            let (row, column) =
+                (draft.build.add(first_row, row), draft.build.add(first_col, column));
             let (rows, columns) =
                 (draft.index(p.sizes.rows as i64), draft.index(p.sizes.columns as i64));
             let (in_rows, in_columns) =
                 (draft.build.lt(row, rows), draft.build.lt(column, columns));
             let valid = draft.build.and(in_rows, in_columns);
             draft.build.open_when();
-            let sum = number(&mut draft.build, &sums[(r * cut.thread[1] + c) as usize]);
+            let sum = number(&mut draft.build, sum);
             let to = if cut.parts == 1 {
                 let place = (p.result)(draft, batch, row, column);
                 draft.build.add(out.offset, place)
@@ -397,6 +589,29 @@ fn store(
             draft.build.close_when(valid);
         }
     }
+}
+
+/// Adds the launch that stores zeros.
+fn sums_of_nothing(
+    program: &mut Program,
+    p: &Product<'_>,
+    segment: &Segment,
+    target: &Target,
+) -> Result<(), Missing> {
+    let mut draft = Draft::new("zeros", BLOCK, segment, target)?;
+    let dtype = segment.outputs[0].aval.dtype;
+    let out = draft.view(Place::Output(0), dtype, Access::Write)?;
+    let Sizes { batch, rows, columns, .. } = p.sizes;
+    let total = batch * rows * columns;
+    draft.each(total, |draft, at| {
+        let place = draft.unflatten(at, &[batch as usize, rows as usize, columns as usize]);
+        let to = (p.result)(draft, place[0], place[1], place[2]);
+        let to = draft.build.add(out.offset, to);
+        let zero = draft.build.number(0, dtype);
+        draft.build.store_number(out.buf, to, zero);
+    });
+    program.launches.push(draft.launch_over(total));
+    Ok(())
 }
 
 /// The launch that adds the parts of every sum.

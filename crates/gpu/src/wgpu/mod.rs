@@ -112,6 +112,8 @@ impl Wgpu {
                 wgpu::DeviceType::IntegratedGpu => 1 << 14,
                 _ => 1 << 17,
             },
+            matrix: false,
+            tf32: false,
         };
         Ok(Wgpu {
             device: own,
