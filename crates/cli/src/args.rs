@@ -224,15 +224,14 @@ fn rate(text: &str) -> Result<f64, String> {
 
 /// A device that is here: by its name, `gpu` for the best GPU, `best` for that or else the CPU.
 fn device(text: &str) -> Result<Device, String> {
-    let best = cupola::backend::best_device();
-    match text {
-        "best" => return Ok(best),
-        "gpu" if best == Device::CPU => {
+    if text == "best" || text == "gpu" {
+        // Only here: looking for GPUs takes time that `--device cpu` does not spend.
+        let best = cupola::backend::best_device();
+        if text == "gpu" && best == Device::CPU {
             let detail = "this machine has no GPU that Cupola can use";
             return Err(format!("{detail}; `cupola devices` lists what there is"));
         }
-        "gpu" => return Ok(best),
-        _ => {}
+        return Ok(best);
     }
     let device: Device = text.parse().map_err(|error: cupola::Error| error.to_string())?;
     cupola::backend::backend(device).map_err(|error| error.to_string())?;

@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use cupola_core::DType;
 
-use super::{Dialect, buffer, shared, shared_ty, value, variable};
-use crate::ir::{Bin, Buf, Cmp, Expr, Kernel, Lit, Math, Ty, Un, Val, Var};
+use super::{Dialect, buffer, compare, shared, shared_ty, value, variable};
+use crate::ir::{Bin, Buf, Expr, Kernel, Lit, Math, Ty, Un, Val, Var};
 
 /// The language of NVRTC.
 pub struct CudaC;
@@ -251,16 +251,5 @@ fn binary(op: Bin, a: Val, b: Val) -> String {
         Ty::I32 if wraps => format!("(int)((u32){x} {sign} (u32){y})"),
         Ty::I64 if wraps => format!("(i64)((u64){x} {sign} (u64){y})"),
         _ => format!("{x} {sign} {y}"),
-    }
-}
-
-fn compare(op: Cmp) -> &'static str {
-    match op {
-        Cmp::Eq => "==",
-        Cmp::Ne => "!=",
-        Cmp::Lt => "<",
-        Cmp::Le => "<=",
-        Cmp::Gt => ">",
-        Cmp::Ge => ">=",
     }
 }

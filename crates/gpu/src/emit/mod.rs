@@ -5,7 +5,7 @@ mod wgsl;
 
 use std::fmt::Write;
 
-use crate::ir::{Buf, Expr, Kernel, Shared, Stmt, Ty, Val, Var};
+use crate::ir::{Buf, Cmp, Expr, Kernel, Shared, Stmt, Ty, Val, Var};
 
 pub use cuda::CudaC;
 pub use wgsl::Wgsl;
@@ -51,6 +51,18 @@ pub(crate) fn buffer(b: Buf) -> String {
 
 pub(crate) fn shared(s: Shared) -> String {
     format!("s{}", s.id)
+}
+
+/// How both languages spell a comparison.
+pub(crate) fn compare(op: Cmp) -> &'static str {
+    match op {
+        Cmp::Eq => "==",
+        Cmp::Ne => "!=",
+        Cmp::Lt => "<",
+        Cmp::Le => "<=",
+        Cmp::Gt => ">",
+        Cmp::Ge => ">=",
+    }
 }
 
 /// The type of a shared array's elements: bools are kept as words, since there are drivers that

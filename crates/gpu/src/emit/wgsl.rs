@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 use cupola_core::DType;
 
-use super::{Dialect, buffer, shared, shared_ty, value};
-use crate::ir::{Access, Bin, Buf, Cmp, Expr, Kernel, Lit, Ty, Un, Val, Var};
+use super::{Dialect, buffer, compare, shared, shared_ty, value};
+use crate::ir::{Access, Bin, Buf, Expr, Kernel, Lit, Ty, Un, Val, Var};
 
 /// The language of wgpu.
 pub struct Wgsl;
@@ -271,15 +271,4 @@ fn binary(op: Bin, a: Val, b: Val) -> String {
         }
     };
     format!("{x} {sign} {y}")
-}
-
-fn compare(op: Cmp) -> &'static str {
-    match op {
-        Cmp::Eq => "==",
-        Cmp::Ne => "!=",
-        Cmp::Lt => "<",
-        Cmp::Le => "<=",
-        Cmp::Gt => ">",
-        Cmp::Ge => ">=",
-    }
 }

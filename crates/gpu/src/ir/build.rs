@@ -303,18 +303,6 @@ impl<'t> Build<'t> {
         self.push(Stmt::If(condition, then, Vec::new()));
     }
 
-    /// Runs `then` where `condition` holds, else `other`.
-    pub fn either(
-        &mut self,
-        condition: Val,
-        then: impl FnOnce(&mut Self),
-        other: impl FnOnce(&mut Self),
-    ) {
-        let then = self.block(then);
-        let other = self.block(other);
-        self.push(Stmt::If(condition, then, other));
-    }
-
     /// Counts from `from` to below `to` in steps of `step`.
     pub fn range(&mut self, from: Val, to: Val, step: Val, each: impl FnOnce(&mut Self, Val)) {
         let counter = Val { id: self.fresh(), ty: from.ty };

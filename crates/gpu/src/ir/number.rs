@@ -2,7 +2,7 @@
 
 use cupola_core::DType;
 
-use super::{Buf, Build, Ty, Un, Val};
+use super::{Buf, Build, Ty, Un, Val, Var};
 
 /// An element in registers.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -66,6 +66,30 @@ impl Build<'_> {
         match dtype {
             DType::C64 => Number::Complex(re, self.f32(0.0)),
             _ => Number::Real(re),
+        }
+    }
+
+    /// The element whose parts are in variables.
+    pub fn get_number(&mut self, parts: &[Var]) -> Number {
+        let re = self.get(parts[0]);
+        match parts.get(1) {
+            Some(&im) => Number::Complex(re, self.get(im)),
+            None => Number::Real(re),
+        }
+    }
+
+    /// The largest or the least value of a real `dtype`, infinite where it has infinities.
+    pub fn extreme(&mut self, largest: bool, dtype: DType) -> Val {
+        let (ty, bits) = (Ty::of(dtype), dtype.size() as u32 * 8);
+        match ty {
+            Ty::Bool => self.bool(largest),
+            Ty::F32 | Ty::F64 => {
+                self.float(if largest { f64::INFINITY } else { f64::NEG_INFINITY }, ty)
+            }
+            Ty::U32 | Ty::U64 if largest => self.lit(u64::MAX >> (64 - bits), ty),
+            Ty::U32 | Ty::U64 => self.int(0, ty),
+            Ty::I32 | Ty::I64 if largest => self.lit(u64::MAX >> (65 - bits), ty),
+            Ty::I32 | Ty::I64 => self.lit(u64::MAX << (bits - 1), ty),
         }
     }
 

@@ -361,7 +361,7 @@ impl<'a> Loader<'a> {
         let mut held = held.iter();
         for &depth in &self.inner {
             for ((row, _, _), vars) in self.outer.iter().zip(held.by_ref()) {
-                let element = number(b, &vars[..vars.len() - 1]);
+                let element = b.get_number(&vars[..vars.len() - 1]);
                 let holds = b.get(vars[vars.len() - 1]);
                 let element = b.cast(element, p.operand, p.accumulate);
                 let element = match (self.unit, p.operand) {
@@ -532,14 +532,6 @@ fn multiply_threads(
     }
 }
 
-fn number(b: &mut Build<'_>, vars: &[Var]) -> Number {
-    let re = b.get(vars[0]);
-    match vars.get(1) {
-        Some(&im) => Number::Complex(re, b.get(im)),
-        None => Number::Real(re),
-    }
-}
-
 /// A sum as an element of the result.
 fn finished(b: &mut Build<'_>, sum: Number, from: DType, to: DType) -> Number {
     // Sums of integers wrap in the width of the result.
@@ -559,35 +551,31 @@ fn store(
 ) {
     let dtype = draft.build.dtype(out.buf);
     for (n, sum) in sums.iter().enumerate() {
-        {
-            let [row, column] = hand.place(&mut draft.build, n as u32);
-            let (row, column) =
-                (draft.build.convert(row, draft.index), draft.build.convert(column, draft.index));
-            let (row, column) =
-                (draft.build.add(first_row, row), draft.build.add(first_col, column));
-            let (rows, columns) =
-                (draft.index(p.sizes.rows as i64), draft.index(p.sizes.columns as i64));
-            let (in_rows, in_columns) =
-                (draft.build.lt(row, rows), draft.build.lt(column, columns));
-            let valid = draft.build.and(in_rows, in_columns);
-            draft.build.open_when();
-            let sum = number(&mut draft.build, sum);
-            let to = if cut.parts == 1 {
-                let place = (p.result)(draft, batch, row, column);
-                draft.build.add(out.offset, place)
-            } else {
-                let batches = draft.index(p.sizes.batch as i64);
-                let to = draft.build.mul(part, batches);
-                let to = draft.build.add(to, batch);
-                let to = draft.build.mul(to, rows);
-                let to = draft.build.add(to, row);
-                let to = draft.build.mul(to, columns);
-                draft.build.add(to, column)
-            };
-            let value = finished(&mut draft.build, sum, p.accumulate, dtype);
-            draft.build.store_number(out.buf, to, value);
-            draft.build.close_when(valid);
-        }
+        let [row, column] = hand.place(&mut draft.build, n as u32);
+        let (row, column) =
+            (draft.build.convert(row, draft.index), draft.build.convert(column, draft.index));
+        let (row, column) = (draft.build.add(first_row, row), draft.build.add(first_col, column));
+        let (rows, columns) =
+            (draft.index(p.sizes.rows as i64), draft.index(p.sizes.columns as i64));
+        let (in_rows, in_columns) = (draft.build.lt(row, rows), draft.build.lt(column, columns));
+        let valid = draft.build.and(in_rows, in_columns);
+        draft.build.open_when();
+        let sum = draft.build.get_number(sum);
+        let to = if cut.parts == 1 {
+            let place = (p.result)(draft, batch, row, column);
+            draft.build.add(out.offset, place)
+        } else {
+            let batches = draft.index(p.sizes.batch as i64);
+            let to = draft.build.mul(part, batches);
+            let to = draft.build.add(to, batch);
+            let to = draft.build.mul(to, rows);
+            let to = draft.build.add(to, row);
+            let to = draft.build.mul(to, columns);
+            draft.build.add(to, column)
+        };
+        let value = finished(&mut draft.build, sum, p.accumulate, dtype);
+        draft.build.store_number(out.buf, to, value);
+        draft.build.close_when(valid);
     }
 }
 
@@ -644,7 +632,7 @@ fn add_parts(
                 b.set(var, new);
             }
         });
-        let sum = number(&mut draft.build, &sum);
+        let sum = draft.build.get_number(&sum);
         let place = draft.unflatten(at, &[batch as usize, rows as usize, columns as usize]);
         let to = (p.result)(draft, place[0], place[1], place[2]);
         let to = draft.build.add(out.offset, to);

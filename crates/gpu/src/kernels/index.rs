@@ -8,8 +8,8 @@
 use cupola_core::backend::{Operand, Segment};
 use cupola_core::prim::{Binary, Gather, GatherAxis, Scatter, ScatterAxis, ScatterMode};
 
-use super::view::{Axes, View};
-use super::{Draft, Launch, Missing, Place, Program};
+use super::view::View;
+use super::{Draft, Missing, Place, Program, map};
 use crate::ir::{Access, Buf, Number, Target, Ty, Val};
 
 /// Threads in a block.
@@ -132,22 +132,6 @@ pub fn gather_axis(
     Ok(())
 }
 
-/// A copy of the segment's first input in its output.
-fn copy(segment: &Segment, target: &Target) -> Result<Launch, Missing> {
-    let mut draft = Draft::new("copy", BLOCK, segment, target)?;
-    let (x, out) = (&segment.inputs[0], &segment.outputs[0]);
-    let from = draft.view(Place::Input(0), x.aval.dtype, Access::Read)?;
-    let to = draft.view(Place::Output(0), out.aval.dtype, Access::Write)?;
-    let axes = Axes::joined(&out.aval.shape, &[&x.strides, &out.strides]);
-    draft.each(axes.count(), |draft, at| {
-        let place = draft.unflatten(at, &axes.sizes);
-        let value = draft.load(from, &place, &axes.strides[0]);
-        let end = draft.place(to.offset, &place, &axes.strides[1]);
-        draft.build.store_number(to.buf, end, value);
-    });
-    Ok(draft.launch_over(axes.count()))
-}
-
 /// Joins an update with what is there.
 fn join(
     draft: &mut Draft<'_>,
@@ -190,7 +174,7 @@ pub fn scatter(
     if out.aval.shape.size() == 0 {
         return Ok(());
     }
-    program.launches.push(copy(segment, target)?);
+    program.launches.push(map::copy(segment, target)?);
     if updates.aval.shape.size() == 0 {
         return Ok(());
     }
@@ -273,7 +257,7 @@ pub fn scatter_axis(
     if out.aval.shape.size() == 0 {
         return Ok(());
     }
-    program.launches.push(copy(segment, target)?);
+    program.launches.push(map::copy(segment, target)?);
     if updates.aval.shape.size() == 0 {
         return Ok(());
     }

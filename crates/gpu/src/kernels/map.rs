@@ -29,6 +29,18 @@ pub fn map(body: &Body, segment: &Segment, target: &Target) -> Result<Launch, Mi
     Ok(draft.launch_over(axes.count()))
 }
 
+/// A copy of the segment's first input in its output.
+pub fn copy(segment: &Segment, target: &Target) -> Result<Launch, Missing> {
+    let mut draft = Draft::new("copy", BLOCK, segment, target)?;
+    let (x, out) = (&segment.inputs[0], &segment.outputs[0]);
+    let from = draft.view(Place::Input(0), x.aval.dtype, Access::Read)?;
+    let to = draft.view(Place::Output(0), out.aval.dtype, Access::Write)?;
+    let axes = Axes::joined(&out.aval.shape, &[&x.strides, &out.strides]);
+    let body = Body::copy(out.aval.shape.clone(), out.aval.dtype);
+    elements(&mut draft, &body, &axes, &[from], &[to])?;
+    Ok(draft.launch_over(axes.count()))
+}
+
 /// The program that continues an op, in place in its output.
 pub fn epilogue(
     epilogue: &Epilogue,

@@ -146,7 +146,7 @@ impl Windows<'_> {
     /// largest.
     fn largest(&self, draft: &mut Draft<'_>, x: Bound<'_>, at: &[Val], dtype: DType) -> (Val, Val) {
         let channels = x.operand.aval.shape[x.operand.strides.len() - 1];
-        let least = least(draft, dtype);
+        let least = draft.build.extreme(false, dtype);
         let best = draft.build.var(least);
         let (zero, no) = (draft.index(0), draft.build.bool(false));
         let (place, found) = (draft.build.var(zero), draft.build.var(no));
@@ -219,16 +219,5 @@ impl Windows<'_> {
                 self.over_axis(draft, at, axis + 1, window, each);
             }
         });
-    }
-}
-
-/// The least value of a dtype.
-fn least(draft: &mut Draft<'_>, dtype: DType) -> Val {
-    let (ty, bits) = (Ty::of(dtype), dtype.size() as u32 * 8);
-    let b = &mut draft.build;
-    match ty {
-        Ty::F32 | Ty::F64 => b.float(f64::NEG_INFINITY, ty),
-        Ty::I32 | Ty::I64 => b.lit(u64::MAX << (bits - 1), ty),
-        Ty::Bool | Ty::U32 | Ty::U64 => b.int(0, ty),
     }
 }

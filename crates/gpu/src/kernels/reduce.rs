@@ -283,7 +283,7 @@ impl Fold {
             draft.range(first, last, stride, |draft, at| {
                 self.element(draft, &some, output, at, load);
             });
-            let value = read(&mut draft.build, &some);
+            let value = draft.build.get_number(&some);
             self.join(&mut draft.build, total, value);
         });
     }
@@ -304,7 +304,7 @@ impl Fold {
 
     /// Folds `value` into `total`.
     fn join(&mut self, b: &mut Build<'_>, total: &[Var], value: Number) {
-        let known = read(b, total);
+        let known = b.get_number(total);
         let next = self.fold(b, known, value);
         total.iter().zip(next.parts()).for_each(|(&var, v)| b.set(var, v));
     }
@@ -331,23 +331,11 @@ impl Fold {
     /// What leaves every element as it is.
     fn identity(&self, b: &mut Build<'_>) -> Number {
         let dtype = self.dtype;
-        let ty = Ty::of(dtype);
-        let bits = dtype.size() as u32 * 8;
         match self.kind {
             ReduceKind::Sum | ReduceKind::Any => b.number(0, dtype),
             ReduceKind::Prod | ReduceKind::All => b.number(1, dtype),
             ReduceKind::Max | ReduceKind::Min => {
-                let largest = self.kind == ReduceKind::Min;
-                Number::Real(match ty {
-                    Ty::Bool => b.bool(largest),
-                    Ty::F32 | Ty::F64 => {
-                        b.float(if largest { f64::INFINITY } else { f64::NEG_INFINITY }, ty)
-                    }
-                    Ty::U32 | Ty::U64 if largest => b.lit(u64::MAX >> (64 - bits), ty),
-                    Ty::U32 | Ty::U64 => b.int(0, ty),
-                    Ty::I32 | Ty::I64 if largest => b.lit(u64::MAX >> (65 - bits), ty),
-                    Ty::I32 | Ty::I64 => b.lit(u64::MAX << (bits - 1), ty),
-                })
+                Number::Real(b.extreme(self.kind == ReduceKind::Min, dtype))
             }
         }
     }
@@ -360,7 +348,7 @@ impl Fold {
         shared: &[Shared],
         thread: Val,
     ) -> Number {
-        let mine = read(b, total);
+        let mine = b.get_number(total);
         if shared.is_empty() {
             return mine;
         }
@@ -397,13 +385,5 @@ impl Fold {
             Some(&im) => Number::Complex(re, b.load_shared(im, thread)),
             None => Number::Real(re),
         }
-    }
-}
-
-fn read(b: &mut Build<'_>, vars: &[Var]) -> Number {
-    let re = b.get(vars[0]);
-    match vars.get(1) {
-        Some(&im) => Number::Complex(re, b.get(im)),
-        None => Number::Real(re),
     }
 }
