@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use crate::ir::{Buf, Cmp, Expr, Kernel, Shared, Stmt, Ty, Val, Var};
 
-pub use cuda::CudaC;
+pub use cuda::{CudaC, dynamic_shared};
 pub use wgsl::Wgsl;
 
 /// A language.
@@ -22,6 +22,14 @@ pub trait Dialect {
     fn declare(&self, ty: Ty, name: &str, is_variable: bool) -> String;
     /// A store to a buffer.
     fn store(&self, kernel: &Kernel, buf: Buf, index: Val, value: Val) -> String;
+    /// Declarations of values, and their loads from neighbouring places.
+    fn load_vector(&self, kernel: &Kernel, into: &[Val], buf: Buf, index: Val) -> String;
+    /// A store to neighbouring places.
+    fn store_vector(&self, kernel: &Kernel, buf: Buf, index: Val, values: &[Val]) -> String;
+    /// Declarations of values, and their loads from neighbouring places of a shared array.
+    fn load_shared_vector(&self, into: &[Val], array: Shared, index: Val) -> String;
+    /// A store to neighbouring places of a shared array.
+    fn store_shared_vector(&self, array: Shared, index: Val, values: &[Val]) -> String;
     /// A barrier.
     fn barrier(&self) -> &'static str;
     /// A product of matrices that threads hold together.
@@ -151,6 +159,22 @@ impl Printer<'_> {
                     _ => value(*val),
                 };
                 self.line(&format!("{}[{}] = {element};", shared(*array), value(*index)));
+            }
+            Stmt::LoadVector(into, buf, index) => {
+                let line = self.dialect.load_vector(self.kernel, into, *buf, *index);
+                self.line(&line);
+            }
+            Stmt::StoreVector(buf, index, values) => {
+                let line = self.dialect.store_vector(self.kernel, *buf, *index, values);
+                self.line(&line);
+            }
+            Stmt::LoadSharedVector(into, array, index) => {
+                let line = self.dialect.load_shared_vector(into, *array, *index);
+                self.line(&line);
+            }
+            Stmt::StoreSharedVector(array, index, values) => {
+                let line = self.dialect.store_shared_vector(*array, *index, values);
+                self.line(&line);
             }
             Stmt::Barrier => self.line(self.dialect.barrier()),
             Stmt::Matrix(sums, a, b) => {

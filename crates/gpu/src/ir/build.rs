@@ -390,6 +390,43 @@ impl<'t> Build<'t> {
         self.push(Stmt::StoreShared(shared, index, value));
     }
 
+    /// Neighbouring elements of a buffer, as [`Stmt::LoadVector`] says.
+    pub fn load_vector(&mut self, buf: Buf, index: Val, count: u32) -> Vec<Val> {
+        if count == 1 {
+            return vec![self.load(buf, index)];
+        }
+        let ty = Ty::of(self.dtype(buf));
+        let into: Vec<Val> = (0..count).map(|_| Val { id: self.fresh(), ty }).collect();
+        self.push(Stmt::LoadVector(into.clone(), buf, index));
+        into
+    }
+
+    /// Stores neighbouring elements.
+    pub fn store_vector(&mut self, buf: Buf, index: Val, values: Vec<Val>) {
+        match values[..] {
+            [value] => self.store(buf, index, value),
+            _ => self.push(Stmt::StoreVector(buf, index, values)),
+        }
+    }
+
+    /// Neighbouring elements of a shared array.
+    pub fn load_shared_vector(&mut self, shared: Shared, index: Val, count: u32) -> Vec<Val> {
+        if count == 1 {
+            return vec![self.load_shared(shared, index)];
+        }
+        let into: Vec<Val> = (0..count).map(|_| Val { id: self.fresh(), ty: shared.ty }).collect();
+        self.push(Stmt::LoadSharedVector(into.clone(), shared, index));
+        into
+    }
+
+    /// Stores neighbouring elements of a shared array.
+    pub fn store_shared_vector(&mut self, shared: Shared, index: Val, values: Vec<Val>) {
+        match values[..] {
+            [value] => self.store_shared(shared, index, value),
+            _ => self.push(Stmt::StoreSharedVector(shared, index, values)),
+        }
+    }
+
     /// Waits for the whole block. Every thread of it has to come here.
     pub fn barrier(&mut self) {
         self.push(Stmt::Barrier);

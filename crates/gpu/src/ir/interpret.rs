@@ -54,6 +54,10 @@ fn survey(list: &[Stmt], factors: &mut HashMap<u32, (u32, u32)>, slots: &mut usi
             | Stmt::Store(..)
             | Stmt::StoreShared(..)
             | Stmt::Barrier
+            | Stmt::LoadVector(..)
+            | Stmt::StoreVector(..)
+            | Stmt::LoadSharedVector(..)
+            | Stmt::StoreSharedVector(..)
             | Stmt::Matrix(..) => 0,
         };
         *slots = (*slots).max(id as usize + 1);
@@ -118,9 +122,14 @@ impl Thread<'_> {
                 let (index, v) = (self.bits(*index) as usize, self.bits(*val) as u32);
                 self.buffers[buf.0 as usize][index] = f32::from_bits(v);
             }
-            Stmt::StoreShared(..) | Stmt::Barrier | Stmt::Matrix(..) => {
-                unreachable!("one thread shares nothing")
+            Stmt::LoadVector(..) | Stmt::StoreVector(..) => {
+                unreachable!("the tests' target has no vectors")
             }
+            Stmt::StoreShared(..)
+            | Stmt::LoadSharedVector(..)
+            | Stmt::StoreSharedVector(..)
+            | Stmt::Barrier
+            | Stmt::Matrix(..) => unreachable!("one thread shares nothing"),
         }
     }
 

@@ -151,7 +151,8 @@ pub enum Un {
     HalfToFloat,
     /// The bits of the nearest `float16`, ties to even.
     FloatToHalf,
-    /// The nearest `f32` with the 10 digits after the first that matrix units read.
+    /// An `f32` whose 10 digits after the first, all that matrix units read, are those of the
+    /// nearest number that has no more.
     Tf32,
     /// The `f32` itself, where a compiler may not see that it is: it could otherwise reassociate
     /// sums whose rounding matters.
@@ -312,6 +313,15 @@ pub enum Stmt {
     Store(Buf, Val, Val),
     /// Puts an element in its place in a shared array.
     StoreShared(Shared, Val, Val),
+    /// Gives values the neighbouring elements of a buffer from an index on, which is a multiple of
+    /// how many they are, as the buffer's own start is.
+    LoadVector(Vec<Val>, Buf, Val),
+    /// Puts encoded elements in such neighbouring places.
+    StoreVector(Buf, Val, Vec<Val>),
+    /// Gives values the neighbouring elements of a shared array, likewise.
+    LoadSharedVector(Vec<Val>, Shared, Val),
+    /// Puts elements in such places of a shared array.
+    StoreSharedVector(Shared, Val, Vec<Val>),
     /// Waits for the whole block; what was shared before can be read after.
     Barrier,
     /// Adds the product of a 16×8 and an 8×8 matrix to a 16×8 one, which 32 neighbouring threads
@@ -356,6 +366,9 @@ pub struct Target {
     pub shared_bytes: u32,
     /// The most buffers that a kernel can have.
     pub max_bindings: usize,
+    /// The most bytes that a thread loads or stores at once; no more than an element where there
+    /// are no vectors.
+    pub vector_bytes: usize,
     /// Roughly how many threads fill the device.
     pub threads: u32,
     /// Whether there is [`Stmt::Matrix`].

@@ -13,6 +13,7 @@ const BARE: Target = Target {
     native_math: false,
     wide_offsets: false,
     max_blocks: 65_535,
+    vector_bytes: 0,
     shared_bytes: 16_384,
     max_bindings: 8,
     threads: 1,

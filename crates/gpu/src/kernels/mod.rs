@@ -61,6 +61,8 @@ pub struct Launch {
     pub args: Vec<Arg>,
     /// Whether offsets take two words.
     pub wide: bool,
+    /// What it takes for granted: that these regions start at multiples of so many elements.
+    pub aligned: Vec<(Place, u32)>,
 }
 
 /// What a segment runs as.
@@ -87,7 +89,9 @@ pub fn program(segment: &Segment, target: &Target) -> Result<Program, Missing> {
         }
         Work::Op(op) => {
             op_program(&mut program, op, segment, target)?;
-            if let Some(epilogue) = &segment.epilogue {
+            // A product goes through its epilogue before it stores.
+            let is_done = matches!(op, Op::Dot(_) | Op::Conv(_));
+            if let Some(epilogue) = segment.epilogue.as_ref().filter(|_| !is_done) {
                 program.launches.push(map::epilogue(epilogue, segment, target)?);
             }
         }
@@ -146,6 +150,7 @@ struct Draft<'t> {
     build: Build<'t>,
     buffers: Vec<Place>,
     args: Vec<Arg>,
+    aligned: Vec<(Place, u32)>,
     /// The type of offsets and indices.
     index: Ty,
 }
@@ -163,7 +168,7 @@ impl<'t> Draft<'t> {
         }
         let index = if wide { Ty::I64 } else { Ty::U32 };
         let build = Build::new(target, name, block);
-        Ok(Draft { build, buffers: Vec::new(), args: Vec::new(), index })
+        Ok(Draft { build, buffers: Vec::new(), args: Vec::new(), aligned: Vec::new(), index })
     }
 
     /// Binds a buffer.
@@ -242,6 +247,13 @@ impl<'t> Draft<'t> {
         self.build.close_while(more);
     }
 
+    /// Takes for granted that a region starts at a multiple of `count` elements.
+    fn assume(&mut self, place: Place, count: u32) {
+        if count > 1 && !self.aligned.contains(&(place, count)) {
+            self.aligned.push((place, count));
+        }
+    }
+
     /// A literal of the index type.
     fn index(&mut self, v: i64) -> Val {
         self.build.int(v, self.index)
@@ -255,14 +267,14 @@ impl<'t> Draft<'t> {
             buffers: self.buffers,
             args: self.args,
             wide: self.index == Ty::I64,
+            aligned: self.aligned,
         }
     }
 
-    /// The launch with a thread for each of `count`, or as many as fill the device several times.
+    /// The launch with a thread for each of `count`, or as many as there can be.
     fn launch_over(self, count: u64) -> Launch {
         let block = u64::from(self.build.block_size());
-        let target = self.build.target;
-        let most = u64::from(target.max_blocks).min(u64::from(target.threads) * 8 / block + 1);
+        let most = u64::from(self.build.target.max_blocks);
         let blocks = count.div_ceil(block).clamp(1, most) as u32;
         self.launch([blocks, 1])
     }

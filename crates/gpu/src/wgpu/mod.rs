@@ -105,6 +105,7 @@ impl Wgpu {
             native_math: false,
             wide_offsets: false,
             max_blocks: limits.max_compute_workgroups_per_dimension.min(65_535),
+            vector_bytes: 0,
             shared_bytes: limits.max_compute_workgroup_storage_size,
             max_bindings,
             threads: match adapter.get_info().device_type {
