@@ -140,6 +140,7 @@ impl Cuda {
             max_bindings: 64,
             vector_bytes: 16,
             threads: facts.multiprocessors * facts.threads,
+            copies: facts.capability >= 80,
             matrix: facts.capability >= 80,
             tf32: true,
         };

@@ -180,15 +180,36 @@ impl Dialect for CudaC {
         "__syncthreads();"
     }
 
-    fn matrix(&self, sums: [Var; 4], a: [Val; 4], b: [Val; 2]) -> String {
+    fn copy(&self, array: Shared, to: Val, buf: Buf, from: Val) -> String {
+        let (to, from) = (value(to), value(from));
+        format!(
+            "asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\" :: \
+             \"r\"((u32)__cvta_generic_to_shared({} + {to})), \"l\"({} + {from}) : \"memory\");",
+            shared(array),
+            buffer(buf)
+        )
+    }
+
+    fn end_copies(&self) -> String {
+        "asm volatile(\"cp.async.commit_group;\" ::: \"memory\");".into()
+    }
+
+    fn await_copies(&self, batches: u32) -> String {
+        format!("asm volatile(\"cp.async.wait_group {batches};\" ::: \"memory\");")
+    }
+
+    fn matrix(&self, sums: [Var; 4], a: &[Val], b: &[Val]) -> String {
         let list = |places: &[String]| places.join(", ");
         let outputs = sums.map(|s| format!("\"+f\"({})", variable(s)));
-        let inputs: Vec<String> = (a.iter().chain(&b))
-            .map(|v| format!("\"r\"(__float_as_uint({}))", value(*v)))
-            .collect();
+        let inputs: Vec<String> =
+            (a.iter().chain(b)).map(|v| format!("\"r\"(__float_as_uint({}))", value(*v))).collect();
+        let (shape, operands) = match b.len() {
+            1 => ("m16n8k4", "{%4,%5}, {%6}"),
+            _ => ("m16n8k8", "{%4,%5,%6,%7}, {%8,%9}"),
+        };
         format!(
-            "asm volatile(\"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {{%0,%1,%2,%3}}, \
-             {{%4,%5,%6,%7}}, {{%8,%9}}, {{%0,%1,%2,%3}};\" : {} : {});",
+            "asm volatile(\"mma.sync.aligned.{shape}.row.col.f32.tf32.tf32.f32 {{%0,%1,%2,%3}}, \
+             {operands}, {{%0,%1,%2,%3}};\" : {} : {});",
             list(&outputs),
             list(&inputs)
         )

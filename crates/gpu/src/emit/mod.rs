@@ -32,8 +32,14 @@ pub trait Dialect {
     fn store_shared_vector(&self, array: Shared, index: Val, values: &[Val]) -> String;
     /// A barrier.
     fn barrier(&self) -> &'static str;
+    /// A copy of 16 bytes into a shared array, meanwhile.
+    fn copy(&self, array: Shared, to: Val, buf: Buf, from: Val) -> String;
+    /// The end of a batch of copies.
+    fn end_copies(&self) -> String;
+    /// A wait for all copies but those of the last batches.
+    fn await_copies(&self, batches: u32) -> String;
     /// A product of matrices that threads hold together.
-    fn matrix(&self, sums: [Var; 4], a: [Val; 4], b: [Val; 2]) -> String;
+    fn matrix(&self, sums: [Var; 4], a: &[Val], b: &[Val]) -> String;
 }
 
 /// The text of `kernel` in the language of `dialect`.
@@ -176,9 +182,15 @@ impl Printer<'_> {
                 let line = self.dialect.store_shared_vector(*array, *index, values);
                 self.line(&line);
             }
+            Stmt::Copy(array, to, buf, from) => {
+                let line = self.dialect.copy(*array, *to, *buf, *from);
+                self.line(&line);
+            }
+            Stmt::EndCopies => self.line(&self.dialect.end_copies()),
+            Stmt::AwaitCopies(batches) => self.line(&self.dialect.await_copies(*batches)),
             Stmt::Barrier => self.line(self.dialect.barrier()),
             Stmt::Matrix(sums, a, b) => {
-                let line = self.dialect.matrix(*sums, *a, *b);
+                let line = self.dialect.matrix(*sums, a, b);
                 self.line(&line);
             }
         }

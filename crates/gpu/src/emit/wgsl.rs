@@ -76,6 +76,7 @@ fn within(bytes: u32, index: Val) -> (String, String, &'static str) {
     }
 }
 
+const NO_COPIES: &str = "no copy is printed as WGSL: the target has none";
 const NO_VECTORS: &str = "no vector is printed as WGSL: the target has none";
 
 impl Dialect for Wgsl {
@@ -194,7 +195,19 @@ impl Dialect for Wgsl {
         "workgroupBarrier();"
     }
 
-    fn matrix(&self, _: [Var; 4], _: [Val; 4], _: [Val; 2]) -> String {
+    fn copy(&self, _: Shared, _: Val, _: Buf, _: Val) -> String {
+        unreachable!("{NO_COPIES}")
+    }
+
+    fn end_copies(&self) -> String {
+        unreachable!("{NO_COPIES}")
+    }
+
+    fn await_copies(&self, _: u32) -> String {
+        unreachable!("{NO_COPIES}")
+    }
+
+    fn matrix(&self, _: [Var; 4], _: &[Val], _: &[Val]) -> String {
         unreachable!("no matrix is printed as WGSL: the target has none")
     }
 }

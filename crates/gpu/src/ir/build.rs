@@ -420,10 +420,16 @@ impl<'t> Build<'t> {
     }
 
     /// Stores neighbouring elements of a shared array.
-    pub fn store_shared_vector(&mut self, shared: Shared, index: Val, values: Vec<Val>) {
-        match values[..] {
-            [value] => self.store_shared(shared, index, value),
-            _ => self.push(Stmt::StoreSharedVector(shared, index, values)),
+    pub fn store_shared_vector(&mut self, shared: Shared, index: Val, values: &[Val]) {
+        // 16 bytes are as much as goes at once.
+        let most = 16 / shared.ty.size();
+        for (i, values) in values.chunks(most).enumerate() {
+            let away = self.u32((i * most) as u32);
+            let index = self.add(index, away);
+            match *values {
+                [value] => self.store_shared(shared, index, value),
+                _ => self.push(Stmt::StoreSharedVector(shared, index, values.to_vec())),
+            }
         }
     }
 
@@ -432,8 +438,23 @@ impl<'t> Build<'t> {
         self.push(Stmt::Barrier);
     }
 
+    /// Copies 16 bytes meanwhile, as [`Stmt::Copy`] says.
+    pub fn copy(&mut self, shared: Shared, to: Val, buf: Buf, from: Val) {
+        self.push(Stmt::Copy(shared, to, buf, from));
+    }
+
+    /// Ends a batch of copies.
+    pub fn end_copies(&mut self) {
+        self.push(Stmt::EndCopies);
+    }
+
+    /// Waits for all copies but those of the last `batches`.
+    pub fn await_copies(&mut self, batches: u32) {
+        self.push(Stmt::AwaitCopies(batches));
+    }
+
     /// Adds a product of matrices to `sums`, as [`Stmt::Matrix`] says.
-    pub fn matrix(&mut self, sums: [Var; 4], a: [Val; 4], b: [Val; 2]) {
+    pub fn matrix(&mut self, sums: [Var; 4], a: Vec<Val>, b: Vec<Val>) {
         self.push(Stmt::Matrix(sums, a, b));
     }
 

@@ -58,6 +58,9 @@ fn survey(list: &[Stmt], factors: &mut HashMap<u32, (u32, u32)>, slots: &mut usi
             | Stmt::StoreVector(..)
             | Stmt::LoadSharedVector(..)
             | Stmt::StoreSharedVector(..)
+            | Stmt::Copy(..)
+            | Stmt::EndCopies
+            | Stmt::AwaitCopies(_)
             | Stmt::Matrix(..) => 0,
         };
         *slots = (*slots).max(id as usize + 1);
@@ -129,6 +132,9 @@ impl Thread<'_> {
             | Stmt::LoadSharedVector(..)
             | Stmt::StoreSharedVector(..)
             | Stmt::Barrier
+            | Stmt::Copy(..)
+            | Stmt::EndCopies
+            | Stmt::AwaitCopies(_)
             | Stmt::Matrix(..) => unreachable!("one thread shares nothing"),
         }
     }

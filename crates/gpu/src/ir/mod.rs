@@ -324,12 +324,20 @@ pub enum Stmt {
     StoreSharedVector(Shared, Val, Vec<Val>),
     /// Waits for the whole block; what was shared before can be read after.
     Barrier,
+    /// Copies 16 bytes from an index of a buffer to one of a shared array of the same type, both at
+    /// multiples of 16 bytes, while the thread goes on; only where the target has `copies`.
+    Copy(Shared, Val, Buf, Val),
+    /// Ends a batch of copies, empty or not.
+    EndCopies,
+    /// Waits for the thread's copies but those of the last so many batches.
+    AwaitCopies(u32),
     /// Adds the product of a 16×8 and an 8×8 matrix to a 16×8 one, which 32 neighbouring threads
     /// hold together. With g = lane/4 and t = lane mod 4, a thread has of the first the elements
     /// (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4), of the second (t, g), (t + 4, g), and of
     /// the sums (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1): the layout of NVIDIA's
-    /// `mma.m16n8k8` (PTX ISA, section on warp-level matrix instructions).
-    Matrix([Var; 4], [Val; 4], [Val; 2]),
+    /// `mma.m16n8k8` (PTX ISA, section on warp-level matrix instructions). With half as many
+    /// elements of both there are 4 depths instead of 8: those of t alone.
+    Matrix([Var; 4], Vec<Val>, Vec<Val>),
 }
 
 /// A kernel, ready to be printed.
@@ -371,6 +379,8 @@ pub struct Target {
     pub vector_bytes: usize,
     /// Roughly how many threads fill the device.
     pub threads: u32,
+    /// Whether there is [`Stmt::Copy`].
+    pub copies: bool,
     /// Whether there is [`Stmt::Matrix`].
     pub matrix: bool,
     /// Whether products of `float32` may be taken of operands rounded to [`Un::Tf32`].

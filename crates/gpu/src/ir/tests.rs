@@ -17,6 +17,7 @@ const BARE: Target = Target {
     shared_bytes: 16_384,
     max_bindings: 8,
     threads: 1,
+    copies: false,
     matrix: false,
     tf32: false,
 };

@@ -113,6 +113,7 @@ impl Wgpu {
                 wgpu::DeviceType::IntegratedGpu => 1 << 14,
                 _ => 1 << 17,
             },
+            copies: false,
             matrix: false,
             tf32: false,
         };

@@ -60,7 +60,8 @@ impl Hand {
                 for (i, row) in rows.iter().enumerate() {
                     for (j, column) in columns.iter().enumerate() {
                         let at = (i * columns.len() + j) * 4;
-                        b.matrix([0, 1, 2, 3].map(|q| sums[at + q][0]), *row, *column);
+                        let sums = [0, 1, 2, 3].map(|q| sums[at + q][0]);
+                        b.matrix(sums, row.to_vec(), column.to_vec());
                     }
                 }
             }),
@@ -137,6 +138,22 @@ impl Hand {
             }
         };
         away.into_iter().map(|away| offset(b, first, away)).collect()
+    }
+
+    /// A thread's place t in its group, for matrices.
+    pub fn lane(&self, b: &mut Build<'_>) -> Val {
+        match self {
+            Hand::Threads(..) => b.u32(0),
+            Hand::Matrices { t, .. } => *t,
+        }
+    }
+
+    /// The column of the tile that the thread reads of its group's first matrix.
+    pub fn first_column(&self, b: &mut Build<'_>) -> Val {
+        match self {
+            Hand::Threads(_, at) => at[1],
+            Hand::Matrices { start, g, .. } => b.add(start[1], *g),
+        }
     }
 
     /// The columns likewise. Of matrices two at a time are neighbours.

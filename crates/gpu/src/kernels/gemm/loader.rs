@@ -261,7 +261,7 @@ impl<'a> Loader<'a> {
                 for (i, four) in mixed.chunks(4).enumerate() {
                     let away = b.u32(i as u32 * 4);
                     let at = b.add(at, away);
-                    b.store_shared_vector(array, at, four.to_vec());
+                    b.store_shared_vector(array, at, four);
                 }
             }
             Order::Plain { row: row_apart, depth: depth_apart } => {
@@ -270,7 +270,7 @@ impl<'a> Loader<'a> {
                 let at = b.add(at, start);
                 let apart = if self.source.along_depth() { depth_apart } else { row_apart };
                 if apart == 1 && matches!(self.unit, Unit::Matrices { .. }) {
-                    return b.store_shared_vector(array, at, values.clone());
+                    return b.store_shared_vector(array, at, values);
                 }
                 for (i, &v) in values.iter().enumerate() {
                     let away = b.u32(i as u32 * apart);

@@ -14,10 +14,10 @@ use cupola_core::backend::Segment;
 
 use super::{Draft, Missing, Place, Program};
 use crate::ir::{Access, Shared, Target, Ty, Val, Var};
-use hand::{Hand, Slices};
+pub use hand::Hand;
+use hand::Slices;
 use loader::{Held, Lay, Loader, Slice};
-use store::Store;
-pub use store::{Dim, Layout};
+pub use store::{Dim, Layout, Store};
 
 /// Threads in a block: 16 × 16.
 const BLOCK: u32 = 256;
@@ -72,7 +72,7 @@ pub struct Product<'a> {
 
 /// What multiplies the shared slices.
 #[derive(Clone, Copy, Debug)]
-enum Unit {
+pub enum Unit {
     /// Every thread has this many rows and columns, 16 apart.
     Threads([u32; 2]),
     /// Groups of 32 threads have matrices of 16×8: how many groups there are along the rows and
@@ -82,7 +82,7 @@ enum Unit {
 
 /// How a product is cut.
 #[derive(Clone, Copy, Debug)]
-struct Cut {
+pub struct Cut {
     unit: Unit,
     /// How much of the summed axis is shared at a time.
     depth: u32,
@@ -95,7 +95,7 @@ struct Cut {
 
 impl Unit {
     /// Rows and columns of a block's tile.
-    fn tile(&self) -> [u32; 2] {
+    pub fn tile(&self) -> [u32; 2] {
         match self {
             Unit::Threads([r, c]) => [r * SIDE, c * SIDE],
             Unit::Matrices { groups: [gr, gc], matrices: [mr, mc] } => [gr * mr * 16, gc * mc * 8],
@@ -103,7 +103,7 @@ impl Unit {
     }
 
     /// How many sums a thread has.
-    fn sums(&self) -> u32 {
+    pub fn sums(&self) -> u32 {
         match self {
             Unit::Threads([r, c]) => r * c,
             Unit::Matrices { matrices: [r, c], .. } => r * c * 4,
@@ -111,20 +111,25 @@ impl Unit {
     }
 
     /// How many blocks work on the tiles of a product.
-    fn blocks(&self, sizes: &Sizes) -> u64 {
+    pub fn blocks(&self, sizes: &Sizes) -> u64 {
         let [rows, columns] = self.tile().map(u64::from);
         sizes.batch * sizes.rows.div_ceil(rows) * sizes.columns.div_ceil(columns)
+    }
+
+    /// Whether matrix units may multiply the operands: products of halves lose nothing by their
+    /// rounding.
+    pub fn rounds(p: &Product<'_>, target: &Target) -> bool {
+        let allowed = match p.operand {
+            DType::F32 => target.tf32,
+            other => matches!(other, DType::F16 | DType::BF16),
+        };
+        target.matrix && allowed && p.accumulate == DType::F32
     }
 
     fn of(p: &Product<'_>, target: &Target) -> Unit {
         let sizes = &p.sizes;
         let enough = (u64::from(target.threads / BLOCK) / 4).max(64);
-        // Products of halves lose nothing by the rounding.
-        let rounds = match p.operand {
-            DType::F32 => target.tf32,
-            other => matches!(other, DType::F16 | DType::BF16),
-        };
-        if target.matrix && rounds && p.accumulate == DType::F32 {
+        if Unit::rounds(p, target) {
             let unit = |groups, matrices| Unit::Matrices { groups, matrices };
             let few = sizes.columns.div_ceil(8).max(1) as u32;
             // The larger tile does more with what it loads, if there are enough of them.

@@ -1,28 +1,28 @@
-//! Convolutions and their gradients, as products whose operands are read where they lie.
+//! The operands of a convolution as those of a product, read where they lie.
 
-use cupola_core::backend::{Operand, Segment};
-use cupola_core::prim::{Conv, ConvRole};
+use cupola_core::backend::Operand;
+use cupola_core::prim::Conv;
 
-use super::dot::side_by_side;
-use super::gemm::{Dim, Layout, Product, Sizes, Source, product};
-use super::view::Axes;
-use super::{Draft, Missing, Program};
-use crate::ir::{Target, Ty, Val};
+use super::super::Draft;
+use super::super::dot::side_by_side;
+use super::super::gemm::Source;
+use super::super::view::Axes;
+use crate::ir::{Ty, Val};
 
 /// Which index of the convolution an operand's place follows from.
-struct Taps<'a> {
-    conv: &'a Conv,
-    operand: &'a Operand,
-    role: Tap,
+pub struct Taps<'a> {
+    pub conv: &'a Conv,
+    pub operand: &'a Operand,
+    pub role: Tap,
     /// Spatial sizes of y.
-    output: Vec<usize>,
+    pub output: Vec<usize>,
     /// Channels of x and of y in a group.
-    channels: [usize; 2],
+    pub channels: [usize; 2],
 }
 
 /// The operands of the three roles, by what their rows and their summed axis count.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Tap {
+pub enum Tap {
     /// x at rows (n, o) and depths (k, ci).
     Patches,
     /// w at columns co and depths (k, ci).
@@ -330,78 +330,4 @@ impl Source for Taps<'_> {
         }
         side_by_side(self.operand, self.spatial() + 1, most)
     }
-}
-
-/// Adds the launches of a convolution.
-pub fn conv(
-    program: &mut Program,
-    conv: &Conv,
-    segment: &Segment,
-    target: &Target,
-) -> Result<(), Missing> {
-    let [a, b] = &segment.inputs[..2] else {
-        return Err(Missing("a convolution of other than two operands".into()));
-    };
-    let out = &segment.outputs[0];
-    let s = conv.input.len();
-    let output = conv.output().map_err(|e| Missing(e.to_string()))?.to_vec();
-    let groups = conv.groups;
-    let count = |sizes: &[usize]| sizes.iter().product::<usize>() as u64;
-    let (x_channels, y_channels, images) = match conv.role {
-        ConvRole::Forward => (a.aval.shape[s + 1], out.aval.shape[s + 1], a.aval.shape[0]),
-        ConvRole::InputGrad => (out.aval.shape[s + 1], a.aval.shape[s + 1], a.aval.shape[0]),
-        ConvRole::WeightGrad => (a.aval.shape[s + 1], b.aval.shape[s + 1], a.aval.shape[0]),
-    };
-    let channels = [x_channels / groups, y_channels / groups];
-    let (batch, taps) = (groups as u64, count(&conv.kernel));
-    let images = images as u64;
-    let [cin, cout] = channels.map(|c| c as u64);
-    // The operands in the order of the product; the weight gradient has dy first.
-    let (sizes, roles) = match conv.role {
-        ConvRole::Forward => (
-            Sizes { batch, rows: images * count(&output), columns: cout, depth: taps * cin },
-            [Tap::Patches, Tap::Weights],
-        ),
-        ConvRole::InputGrad => (
-            Sizes { batch, rows: images * count(&conv.input), columns: cin, depth: taps * cout },
-            [Tap::Spread, Tap::Turned],
-        ),
-        ConvRole::WeightGrad => (
-            Sizes { batch, rows: taps * cin, columns: cout, depth: images * count(&output) },
-            [Tap::Windows, Tap::Outputs],
-        ),
-    };
-    let source = |operand, role| Taps { conv, operand, role, output: output.clone(), channels };
-    let (first, second) = (source(a, roles[0]), source(b, roles[1]));
-    let axes = |first: usize, sizes: &[usize]| -> Vec<Dim> {
-        (sizes.iter().enumerate()).map(|(i, &size)| Dim::whole(first + i, size)).collect()
-    };
-    // Groups are parts of the axis of channels.
-    let group = |axis: usize, per: usize| vec![Dim { axis, size: groups, apart: per }];
-    let space = if conv.role == ConvRole::Forward { &output } else { &conv.input[..] };
-    let result = match conv.role {
-        ConvRole::Forward | ConvRole::InputGrad => {
-            let own = channels[usize::from(conv.role == ConvRole::Forward)];
-            Layout {
-                batch: group(s + 1, own),
-                rows: [axes(0, &[images as usize]), axes(1, space)].concat(),
-                columns: vec![Dim::whole(s + 1, own)],
-            }
-        }
-        ConvRole::WeightGrad => Layout {
-            batch: group(0, channels[1]),
-            rows: [axes(1, &conv.kernel), axes(s + 1, &channels[..1])].concat(),
-            columns: vec![Dim::whole(0, channels[1])],
-        },
-    };
-    let product_of = Product {
-        name: conv.role.name(),
-        sizes,
-        operand: a.aval.dtype,
-        accumulate: conv.accumulate,
-        first: &first,
-        second: &second,
-        result,
-    };
-    product(program, &product_of, segment, target)
 }
