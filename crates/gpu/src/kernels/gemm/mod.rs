@@ -173,10 +173,11 @@ impl Cut {
         let shared: u32 = cut.lays(p).iter().map(|lay| lay.len).sum();
         let bytes = shared * planes * Ty::of(p.accumulate).size() as u32 * 2;
         cut.ahead &= bytes <= target.shared_bytes;
-        // Blocks with many sums fill a multiprocessor two at a time.
+        // Blocks with many sums fill a multiprocessor two or three at a time.
         let full = u64::from(target.threads / BLOCK).max(1);
-        let wanted = match unit {
-            Unit::Matrices { .. } if unit.sums() > 16 => (full / 4).max(1),
+        let wanted = match (unit, unit.sums()) {
+            (Unit::Matrices { .. }, 33..) => (full / 4).max(1),
+            (Unit::Matrices { .. }, 17..) => (full * 3 / 8).max(1),
             _ => full,
         };
         let steps = p.sizes.depth.div_ceil(u64::from(depth)).max(1);
