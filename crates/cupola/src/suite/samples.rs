@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cupola_core::graph::Graph;
 use cupola_core::prim::{
-    ArgReduce, Binary, Call, Cast, Compare, Constant, Conv, ConvRole, Dot, Gather, GatherAxis,
+    ArgReduce, Binary, Bitcast, Call, Cast, Compare, Constant, Conv, ConvRole, Dot, Gather, GatherAxis,
     Iota, Mark, Movement, Op, Pool, PoolRole, RandomBits, Reduce, ReduceKind, Scan, ScanKind,
     Scatter, ScatterAxis, ScatterMode, Select, Sort, Unary,
 };
@@ -145,6 +145,11 @@ pub fn samples(family: Family) -> Vec<Sample> {
                 );
                 if to.is_float() { sample.smooth() } else { sample }
             })
+            .chain(DType::ALL.iter().filter(|&&to| to != DType::Bool).map(|&to| {
+                let value = |i| (1 + i % 3) as f64 * 25.0 * spread(i);
+                let inputs = vec![from([3, 8], value)];
+                Sample::new(format!("view as {to}"), move |_| Bitcast { to }.into(), inputs)
+            }))
             .collect(),
         Family::Mark => vec![
             Sample::new("stop_gradient", |_| Mark::StopGradient.into(), vec![input([3])]),
@@ -373,7 +378,8 @@ fn reduce(kind: ReduceKind) -> Vec<Sample> {
 
 fn scan(kind: ScanKind) -> Vec<Sample> {
     let value = move |i: usize| match kind {
-        ScanKind::Prod => 0.9 + 0.2 * spread(i),
+        // Long products neither grow nor vanish, complex ones neither.
+        ScanKind::Prod => 0.7 + 0.1 * spread(i),
         _ => spread(i),
     };
     // Short and long lanes, side by side and one after the other.
