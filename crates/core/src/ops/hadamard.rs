@@ -92,9 +92,9 @@ fn factors(size: usize) -> Option<(Vec<usize>, usize)> {
     if size == 0 {
         return None;
     }
-    let odd = [1, 12, 20, 28].into_iter().find(|m| {
-        size.is_multiple_of(*m) && (size / m).is_power_of_two()
-    })?;
+    let odd = [1, 12, 20, 28]
+        .into_iter()
+        .find(|m| size.is_multiple_of(*m) && (size / m).is_power_of_two())?;
     let mut left = size / odd;
     let mut powers = Vec::new();
     while left > 1 {

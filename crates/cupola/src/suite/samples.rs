@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use cupola_core::graph::Graph;
 use cupola_core::prim::{
-    ArgReduce, Binary, Bitcast, Call, Cast, Compare, Constant, Conv, ConvRole, Dot, Gather, GatherAxis,
-    Iota, Mark, Movement, Op, Pool, PoolRole, RandomBits, Reduce, ReduceKind, Scan, ScanKind,
-    Scatter, ScatterAxis, ScatterMode, Select, Sort, Unary,
+    ArgReduce, Binary, Bitcast, Call, Cast, Compare, Constant, Conv, ConvRole, Dot, Gather,
+    GatherAxis, Iota, Mark, Movement, Op, Pool, PoolRole, RandomBits, Reduce, ReduceKind, Scan,
+    ScanKind, Scatter, ScatterAxis, ScatterMode, Select, Sort, Unary,
 };
 use cupola_core::{Aval, DType, Dims, Error, Scalar, Shape};
 use num_complex::Complex64;
@@ -383,7 +383,7 @@ fn scan(kind: ScanKind) -> Vec<Sample> {
         _ => spread(i),
     };
     // Short and long lanes, side by side and one after the other.
-    let cases: [(&[usize], usize, bool, bool); 8] = [
+    let cases: [(&[usize], usize, bool, bool); 9] = [
         (&[3, 4, 5], 0, false, false),
         (&[3, 4, 5], 1, true, false),
         (&[3, 4, 5], 2, false, true),
@@ -391,6 +391,7 @@ fn scan(kind: ScanKind) -> Vec<Sample> {
         (&[2, 37], 1, true, true),
         (&[1, 301], 1, false, false),
         (&[301, 2], 0, true, true),
+        (&[9001], 0, true, true),
         (&[2, 0], 1, false, true),
     ];
     let sample = |(shape, axis, reverse, exclusive): (&[usize], usize, bool, bool)| {

@@ -987,6 +987,16 @@ pub fn each(case: &mut dyn FnMut(&str, &dyn Fn() -> Result<Array>)) -> Result<()
     case(r#"einsum("ii->i",&[&index(&m,&[S::range(..),S::range(0..4)])?])"#, &|| {
         einsum("ii->i", &[&index(&m, &[S::range(..), S::range(0..4)])?])
     });
+    case(r#"einsum("ij,jk,kl->il",&[&x,&m,&transpose(&m,())?])"#, &|| {
+        einsum("ij,jk,kl->il", &[&x, &m, &transpose(&m, ())?])
+    });
+    case(r#"einsum("bij,jk,lk,bl->i",&[&t3,&m,&m,&index(&y,&[S::range(..2)])?])"#, &|| {
+        einsum("bij,jk,lk,bl->i", &[&t3, &m, &m, &index(&y, &[S::range(..2)])?])
+    });
+    case(r#"einsum("i,j,k->kji",&[&v,&v,&v])"#, &|| einsum("i,j,k->kji", &[&v, &v, &v]));
+    case(r#"einsum("...i,ij,j->...",&[&t3,&m,&index(&m,&[S::at(0)])?])"#, &|| {
+        einsum("...i,ij,j->...", &[&t3, &m, &index(&m, &[S::at(0)])?])
+    });
     case(r#"conv2d(&im,&w,&ConvOptions::new())"#, &|| conv2d(&im, &w, &ConvOptions::new()));
     case(
         r#"conv2d(&im,&w,&ConvOptions::new().stride([2,1]).padding([1,0]).dilation([1,2]))"#,
@@ -1593,6 +1603,48 @@ pub fn each(case: &mut dyn FnMut(&str, &dyn Fn() -> Result<Array>)) -> Result<()
     case(r#"hadamard_transform(&x,Some(1.0))"#, &|| hadamard_transform(&x, Some(1.0)));
     case(r#"cross_entropy(&x,&Array::from_slice::<i32>(&[0,3,1],[3])?)"#, &|| {
         cross_entropy(&x, &Array::from_slice::<i32>(&[0, 3, 1], [3])?)
+    });
+    case(r#"view(&x,DType::I32)"#, &|| view(&x, DType::I32));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::I32)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::I32)
+    });
+    case(r#"view(&x,DType::U8)"#, &|| view(&x, DType::U8));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::U8)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::U8)
+    });
+    case(r#"view(&x,DType::I16)"#, &|| view(&x, DType::I16));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::I16)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::I16)
+    });
+    case(r#"view(&x,DType::F16)"#, &|| view(&x, DType::F16));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::F16)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::F16)
+    });
+    case(r#"view(&x,DType::U16)"#, &|| view(&x, DType::U16));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::U16)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::U16)
+    });
+    case(r#"view(&x,DType::Bool)"#, &|| view(&x, DType::Bool));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::Bool)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::Bool)
+    });
+    case(r#"view(&x,DType::F32)"#, &|| view(&x, DType::F32));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::F32)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::F32)
+    });
+    case(r#"view(&greater(&xi,0)?,DType::U32)"#, &|| view(&greater(&xi, 0)?, DType::U32));
+    case(r#"view(&transpose(&x,())?,DType::I16)"#, &|| view(&transpose(&x, ())?, DType::I16));
+    case(r#"view(&x,DType::C64)"#, &|| view(&x, DType::C64));
+    case(r#"view(&z,DType::F32)"#, &|| view(&z, DType::F32));
+    case(r#"to_fp8(&x)"#, &|| to_fp8(&x));
+    case(r#"to_fp8(&sp)"#, &|| to_fp8(&sp));
+    case(r#"to_fp8(&multiply(&t3,100)?)"#, &|| to_fp8(&multiply(&t3, 100)?));
+    case(r#"to_fp8(&divide(&t3,300)?)"#, &|| to_fp8(&divide(&t3, 300)?));
+    case(r#"from_fp8(&astype(&arange(0,256,1)?,DType::U8)?,DType::F32)"#, &|| {
+        from_fp8(&astype(&arange(0, 256, 1)?, DType::U8)?, DType::F32)
+    });
+    case(r#"to_fp8(&from_fp8(&astype(&arange(0,255,1)?,DType::U8)?,DType::BF16)?)"#, &|| {
+        to_fp8(&from_fp8(&astype(&arange(0, 255, 1)?, DType::U8)?, DType::BF16)?)
     });
     case(r#"rope(&t3,&RopeOptions{traditional:false,..RopeOptions::new(4)})"#, &|| {
         rope(&t3, &RopeOptions { traditional: false, ..RopeOptions::new(4) })

@@ -229,6 +229,10 @@ for e, o in [('ij,jk->ik', 'x,m'), ('ij,jk', 'x,m'), ('bij,bjk->bik', 't3,b3'), 
     c(f'''einsum("{e}",&[{','.join(rs)}])''', f"einsum('{e}',{o})", 1e-05)
 c('einsum("iij->j",&[&reshape(&index(&t3,&[S::range(..),S::range(0..2)])?,[2,2,4])?])', "einsum('iij->j',t3[:,:2])", 1e-05)
 c('einsum("ii->i",&[&index(&m,&[S::range(..),S::range(0..4)])?])', "einsum('ii->i',m[:,:4])", 1e-05)
+c('einsum("ij,jk,kl->il",&[&x,&m,&transpose(&m,())?])', "einsum('ij,jk,kl->il',x,m,m.T)", 1e-05)
+c('einsum("bij,jk,lk,bl->i",&[&t3,&m,&m,&index(&y,&[S::range(..2)])?])', "einsum('bij,jk,lk,bl->i',t3,m,m,y[:2])", 2e-05)
+c('einsum("i,j,k->kji",&[&v,&v,&v])', "einsum('i,j,k->kji',v,v,v)", 1e-05)
+c('einsum("...i,ij,j->...",&[&t3,&m,&index(&m,&[S::at(0)])?])', "einsum('...i,ij,j->...',t3,m,m[0])", 1e-05)
 
 def einsum(e, *a):
     return mx.array(np.einsum(e, *[np.array(q) for q in a]).astype(np.float32))
@@ -377,6 +381,19 @@ for n in (1, 4, 12, 20, 28, 48, 56, 128):
     c(f'hadamard_transform(&index(&flat,&[S::range(..),S::range(..{n})])?,None)', f'mx.hadamard_transform(flat[:,:{n}])', 1e-05)
 c('hadamard_transform(&x,Some(1.0))', 'mx.hadamard_transform(x,1.0)')
 c('cross_entropy(&x,&Array::from_slice::<i32>(&[0,3,1],[3])?)', 'mx.fast.cross_entropy(x,mx.array([0,3,1]))', 4e-06)
+
+# Dtypes and bytes.
+for r, q in [('I32', 'int32'), ('U8', 'uint8'), ('I16', 'int16'), ('F16', 'float16'), ('U16', 'uint16'), ('Bool', 'bool_'), ('F32', 'float32')]:
+    c(f'view(&x,DType::{r})', f'mx.view(x,mx.{q})', 0)
+    c(f'view(&astype(&x,DType::BF16)?,DType::{r})', f'mx.view(x.astype(mx.bfloat16),mx.{q})', 0)
+c('view(&greater(&xi,0)?,DType::U32)', 'mx.view(xi>0,mx.uint32)', 0)
+c('view(&transpose(&x,())?,DType::I16)', 'mx.view(x.T,mx.int16)', 0)
+c('view(&x,DType::C64)', 'mx.view(x,mx.complex64)', 0)
+c('view(&z,DType::F32)', 'mx.view(z,mx.float32)')
+for a in ('x', 'sp', 'multiply(&t3,100)?', 'divide(&t3,300)?'):
+    c(f'to_fp8(&{a})', 'mx.to_fp8(%s)' % {'multiply(&t3,100)?': 't3*100', 'divide(&t3,300)?': 't3/300'}.get(a, a))
+c('from_fp8(&astype(&arange(0,256,1)?,DType::U8)?,DType::F32)', 'mx.from_fp8(mx.arange(256).astype(mx.uint8),mx.float32)', 0)
+c('to_fp8(&from_fp8(&astype(&arange(0,255,1)?,DType::U8)?,DType::BF16)?)', 'mx.to_fp8(mx.from_fp8(mx.arange(255).astype(mx.uint8)))')
 
 # Attention.
 for tr in (False, True):
