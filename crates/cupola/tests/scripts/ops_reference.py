@@ -47,11 +47,12 @@ big = mk(40 * 36, (40, 36), 3)
 mask = np.array([[1, 0], [0, 1]], dtype=np.int32)
 weight = np.array([[0.5, 2], [0, 1.5]], dtype=np.float32)
 flat = mk(2 * 128, (2, 128), 5)
+iu_f = mk(4, (2, 2), 5)
 aq = mk(2 * 4 * 3 * 4, (2, 4, 3, 4), 3)
 ak = mk(2 * 2 * 5 * 4, (2, 2, 5, 4), 5)
 av = mk(2 * 2 * 5 * 2, (2, 2, 5, 2), 4)
 amask = mk(4 * 3 * 5, (4, 3, 5), 2)
-names = 'x y v t3 m b3 xi yi u im w wg i1 w1 i3 w3 sp idx ix2 iu sp_less iu_in big mask weight flat aq ak av amask z'.split()
+names = 'x y v t3 m b3 xi yi u im w wg i1 w1 i3 w3 sp idx ix2 iu sp_less iu_in big mask weight flat iu_f aq ak av amask z'.split()
 CASES = []
 
 def c(r, p, tol=2e-06):
@@ -394,6 +395,18 @@ for a in ('x', 'sp', 'multiply(&t3,100)?', 'divide(&t3,300)?'):
     c(f'to_fp8(&{a})', 'mx.to_fp8(%s)' % {'multiply(&t3,100)?': 't3*100', 'divide(&t3,300)?': 't3/300'}.get(a, a))
 c('from_fp8(&astype(&arange(0,256,1)?,DType::U8)?,DType::F32)', 'mx.from_fp8(mx.arange(256).astype(mx.uint8),mx.float32)', 0)
 c('to_fp8(&from_fp8(&astype(&arange(0,255,1)?,DType::U8)?,DType::BF16)?)', 'mx.to_fp8(mx.from_fp8(mx.arange(255).astype(mx.uint8)))')
+
+# Quantized matrices.
+for bits in (1, 2, 3, 4, 5, 6, 8):
+    how = f'Quantization{{group_size:32,bits:{bits}}}'
+    for i, part in enumerate(('words', 'scales', 'biases')):
+        c(f'Ok(quantize(&flat,{how})?.{part})', f'mx.quantize(flat,32,{bits})[{i}]', 2e-06 if i else 0)
+    c(f'dequantize(&quantize(&flat,{how})?,{how})', f'mx.dequantize(*mx.quantize(flat,32,{bits}),32,{bits})', 1e-05)
+    c(f'quantized_matmul(&flat,&quantize(&flat,{how})?,true,{how})', f'mx.quantized_matmul(flat,*mx.quantize(flat,32,{bits}),True,32,{bits})', 2e-05)
+how = 'Quantization::default()'
+c(f'quantized_matmul(&iu_f,&quantize(&flat,{how})?,false,{how})', 'mx.quantized_matmul(iu_f,*mx.quantize(flat),transpose=False)', 2e-05)
+c(f'quantized_matmul(&flat,&quantize(&zeros([3,128],DType::F32)?,{how})?,true,{how})', 'mx.quantized_matmul(flat,*mx.quantize(mx.zeros((3,128))))', 2e-05)
+c(f'gather_qmm(&reshape(&flat,[4,1,64])?,&quantize(&reshape(&flat,[2,2,64])?,{how})?,QuantizedGather{{left:Some(&iu),right:Some(&iu_in),..Default::default()}},{how})', 'mx.gather_qmm(flat.reshape(4,1,64),*mx.quantize(flat.reshape(2,2,64)),lhs_indices=iu,rhs_indices=iu_in)', 2e-05)
 
 # Attention.
 for tr in (False, True):
