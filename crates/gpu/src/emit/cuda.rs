@@ -125,6 +125,9 @@ impl Dialect for CudaC {
             Expr::BlockY => "blockIdx.y".into(),
             Expr::Blocks => "gridDim.x".into(),
             Expr::Arg(n) => format!("args.w[{n}]"),
+            Expr::ShuffleXor(v, distance) => {
+                format!("__shfl_xor_sync(0xffffffffu, {}, {distance})", value(v))
+            }
             Expr::Read(_) | Expr::LoadShared(..) => unreachable!("the printer does these"),
         }
     }

@@ -1,8 +1,8 @@
 //! WGSL, as naga reads it.
 //!
-//! Storage has no elements of 8 or 16 bits: they lie in words. A store to such an element clears
-//! and sets its bits with two atomics, which is right whatever other threads do to the rest of the
-//! word. NaN and infinity cannot be written as constants, so they pass through a function.
+//! Storage has no elements of 8 bits, and of 16 only where the device has such integers: else they
+//! lie in words. A store to such an element clears and sets its bits with two atomics, which is
+//! right whatever other threads do to the rest of the word. NaN and infinity cannot be written as constants, so they pass through a function.
 
 use std::fmt::Write;
 
@@ -12,7 +12,12 @@ use super::{Dialect, buffer, compare, shared, shared_ty, value};
 use crate::ir::{Access, Bin, Buf, Expr, Kernel, Lit, Ty, Un, Val, Var};
 
 /// The language of wgpu.
-pub struct Wgsl;
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wgsl {
+    /// Whether storage has elements of 16 bits. Halves are such integers, too, and pass through
+    /// the same conversions: those of the language may round as they like.
+    pub int16: bool,
+}
 
 /// Conversions of halves by their bits, since the built-in ones may round as they like and may
 /// lose subnormals.
@@ -52,18 +57,33 @@ fn float_to_bfloat(x: f32) -> u32 {
 }
 ";
 
-/// Bytes of an element that is smaller than a word.
-fn narrow(dtype: DType) -> Option<u32> {
-    match dtype {
-        DType::Bool | DType::U8 | DType::I8 => Some(1),
-        DType::U16 | DType::I16 | DType::F16 | DType::BF16 => Some(2),
-        DType::U32
-        | DType::I32
-        | DType::U64
-        | DType::I64
-        | DType::F32
-        | DType::F64
-        | DType::C64 => None,
+/// How an element lies in storage.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cell {
+    /// In a part of a word, of so many bytes.
+    Part(u32),
+    /// As a 16-bit integer.
+    Half,
+    /// As its register.
+    Whole,
+}
+
+impl Wgsl {
+    fn cell(&self, dtype: DType) -> Cell {
+        match dtype {
+            DType::Bool | DType::U8 | DType::I8 => Cell::Part(1),
+            DType::U16 | DType::I16 | DType::F16 | DType::BF16 => match self.int16 {
+                true => Cell::Half,
+                false => Cell::Part(2),
+            },
+            DType::U32
+            | DType::I32
+            | DType::U64
+            | DType::I64
+            | DType::F32
+            | DType::F64
+            | DType::C64 => Cell::Whole,
+        }
     }
 }
 
@@ -78,12 +98,15 @@ fn within(bytes: u32, index: Val) -> (String, String, &'static str) {
 
 impl Dialect for Wgsl {
     fn head(&self, kernel: &Kernel) -> String {
-        let mut text = String::from(PRELUDE);
+        let halves = kernel.bindings.iter().any(|b| self.cell(b.dtype) == Cell::Half);
+        let mut text = String::from(if halves { "enable wgpu_int16;\n" } else { "" });
+        text.push_str(PRELUDE);
         for (index, binding) in kernel.bindings.iter().enumerate() {
-            let element = match (narrow(binding.dtype), binding.access) {
-                (Some(_), Access::Read) => "u32",
-                (Some(_), Access::Write) => "atomic<u32>",
-                (None, _) => self.ty(Ty::of(binding.dtype)),
+            let element = match (self.cell(binding.dtype), binding.access) {
+                (Cell::Part(_), Access::Read) => "u32",
+                (Cell::Part(_), Access::Write) => "atomic<u32>",
+                (Cell::Half, _) => "u16",
+                (Cell::Whole, _) => self.ty(Ty::of(binding.dtype)),
             };
             let _ = writeln!(
                 text,
@@ -138,12 +161,15 @@ impl Dialect for Wgsl {
             }
             Expr::Convert(x) => format!("{}({})", self.ty(to), value(x)),
             Expr::Bits(x) => format!("bitcast<{}>({})", self.ty(to), value(x)),
-            Expr::Load(buf, index) => load(kernel, buf, index),
+            Expr::Load(buf, index) => self.load(kernel, buf, index),
             Expr::Thread => "thread".into(),
             Expr::Block => "block.x".into(),
             Expr::BlockY => "block.y".into(),
             Expr::Blocks => "blocks.x".into(),
             Expr::Arg(n) => format!("args.w[{}][{}]", n / 4, n % 4),
+            Expr::ShuffleXor(v, distance) => {
+                format!("subgroupShuffleXor({}, {distance}u)", value(v))
+            }
             Expr::Read(_) | Expr::LoadShared(..) => unreachable!("the printer does these"),
         }
     }
@@ -156,8 +182,10 @@ impl Dialect for Wgsl {
     fn store(&self, kernel: &Kernel, buf: Buf, index: Val, val: Val) -> String {
         let dtype = kernel.bindings[buf.0 as usize].dtype;
         let (name, v) = (buffer(buf), value(val));
-        let Some(bytes) = narrow(dtype) else {
-            return format!("{name}[{}] = {v};", value(index));
+        let bytes = match self.cell(dtype) {
+            Cell::Whole => return format!("{name}[{}] = {v};", value(index)),
+            Cell::Half => 2,
+            Cell::Part(bytes) => bytes,
         };
         let (word, up, mask) = within(bytes, index);
         let bits = match dtype {
@@ -167,6 +195,9 @@ impl Dialect for Wgsl {
             DType::I8 | DType::I16 => format!("(bitcast<u32>({v}) & {mask})"),
             _ => format!("({v} & {mask})"),
         };
+        if self.cell(dtype) == Cell::Half {
+            return format!("{name}[{}] = u16({bits});", value(index));
+        }
         format!(
             "atomicAnd(&{name}[{word}], ~({mask} << {up})); atomicOr(&{name}[{word}], {bits} << {up});"
         )
@@ -181,25 +212,30 @@ impl Dialect for Wgsl {
     }
 }
 
-fn load(kernel: &Kernel, buf: Buf, index: Val) -> String {
-    let binding = kernel.bindings[buf.0 as usize];
-    let name = buffer(buf);
-    let Some(bytes) = narrow(binding.dtype) else {
-        return format!("{name}[{}]", value(index));
-    };
-    let (word, up, mask) = within(bytes, index);
-    let whole = match binding.access {
-        Access::Read => format!("{name}[{word}]"),
-        Access::Write => format!("atomicLoad(&{name}[{word}])"),
-    };
-    let bits = format!("(({whole} >> {up}) & {mask})");
-    match binding.dtype {
-        DType::F16 => format!("half_to_float({bits})"),
-        DType::BF16 => format!("bfloat_to_float({bits})"),
-        DType::Bool => format!("{bits} != 0u"),
-        DType::I8 => format!("(bitcast<i32>({bits} << 24u) >> 24u)"),
-        DType::I16 => format!("(bitcast<i32>({bits} << 16u) >> 16u)"),
-        _ => bits,
+impl Wgsl {
+    fn load(&self, kernel: &Kernel, buf: Buf, index: Val) -> String {
+        let binding = kernel.bindings[buf.0 as usize];
+        let (name, i) = (buffer(buf), value(index));
+        let bits = match self.cell(binding.dtype) {
+            Cell::Whole => return format!("{name}[{i}]"),
+            Cell::Half => format!("u32({name}[{i}])"),
+            Cell::Part(bytes) => {
+                let (word, up, mask) = within(bytes, index);
+                let whole = match binding.access {
+                    Access::Read => format!("{name}[{word}]"),
+                    Access::Write => format!("atomicLoad(&{name}[{word}])"),
+                };
+                format!("(({whole} >> {up}) & {mask})")
+            }
+        };
+        match binding.dtype {
+            DType::F16 => format!("half_to_float({bits})"),
+            DType::BF16 => format!("bfloat_to_float({bits})"),
+            DType::Bool => format!("{bits} != 0u"),
+            DType::I8 => format!("(bitcast<i32>({bits} << 24u) >> 24u)"),
+            DType::I16 => format!("(bitcast<i32>({bits} << 16u) >> 16u)"),
+            _ => bits,
+        }
     }
 }
 

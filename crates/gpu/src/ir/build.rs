@@ -390,6 +390,22 @@ impl<'t> Build<'t> {
         self.push(Stmt::StoreShared(shared, index, value));
     }
 
+    /// What the thread has whose number differs in the bit `distance`, as [`Expr::ShuffleXor`] says.
+    pub fn shuffle_xor(&mut self, value: Val, distance: u32) -> Val {
+        if value.ty != Ty::Bool {
+            return self.value(value.ty, Expr::ShuffleXor(value, distance));
+        }
+        let word = self.convert(value, Ty::U32);
+        let other = self.value(Ty::U32, Expr::ShuffleXor(word, distance));
+        let zero = self.u32(0);
+        self.ne(other, zero)
+    }
+
+    /// Whether threads this far apart can exchange values of `ty` by [`Build::shuffle_xor`].
+    pub fn can_shuffle(&self, distance: u32, ty: Ty) -> bool {
+        distance < self.target.subgroup && ty.size() == 4
+    }
+
     /// Waits for the whole block. Every thread of it has to come here.
     pub fn barrier(&mut self) {
         self.push(Stmt::Barrier);

@@ -145,6 +145,7 @@ impl Thread<'_> {
             }
             Expr::Thread | Expr::Block | Expr::BlockY => 0,
             Expr::Blocks => 1,
+            Expr::ShuffleXor(..) => unreachable!("one thread has no neighbours"),
             Expr::LoadShared(..) | Expr::Arg(_) => unreachable!("neither arguments nor sharing"),
         }
     }

@@ -291,6 +291,9 @@ pub enum Expr {
     Blocks,
     /// A 32-bit word of the arguments.
     Arg(u32),
+    /// What the thread has here whose number differs in this one bit, which is smaller than
+    /// [`Target::subgroup`]. Every thread of the block has to come here; no value is a bool.
+    ShuffleXor(Val, u32),
 }
 
 /// A statement.
@@ -348,6 +351,11 @@ pub struct Target {
     pub float64: bool,
     /// Whether [`Un::Math`], [`Bin::Pow`] and [`Bin::Atan2`] exist and are accurate.
     pub native_math: bool,
+    /// Whether elements of 16 bits can be loaded and stored by themselves.
+    pub int16: bool,
+    /// How many neighbouring threads can exchange values without shared memory: a power of two,
+    /// or 0.
+    pub subgroup: u32,
     /// Whether offsets can have 64 bits.
     pub wide_offsets: bool,
     /// The most blocks along an axis of the grid.

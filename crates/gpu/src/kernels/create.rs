@@ -9,10 +9,11 @@ use crate::ir::{Access, Build, Number, Target, Ty, Val};
 /// Threads in a block.
 const BLOCK: u32 = 256;
 
-/// Adds the launch of a counter.
+/// Adds the launch of a counter, or of the part of one that starts at `first`.
 pub fn iota(
     program: &mut Program,
     iota: &Iota,
+    first: Option<u32>,
     segment: &Segment,
     target: &Target,
 ) -> Result<(), Missing> {
@@ -20,11 +21,19 @@ pub fn iota(
     let mut draft = Draft::new("iota", BLOCK, segment, target)?;
     let to = draft.view(Place::Output(0), iota.dtype, Access::Write)?;
     let total = iota.shape.size() as u64;
+    let first = first.map(|first| draft.word(first));
     draft.each(total, |draft, at| {
         let place = draft.unflatten(at, &iota.shape);
         let end = draft.place(to.offset, &place, &out.strides);
         let b = &mut draft.build;
-        let v = b.convert(place[iota.axis], Ty::of(iota.dtype));
+        let count = match first {
+            Some(first) => {
+                let first = b.convert(first, place[iota.axis].ty);
+                b.add(place[iota.axis], first)
+            }
+            None => place[iota.axis],
+        };
+        let v = b.convert(count, Ty::of(iota.dtype));
         let v = b.wrapped(v, iota.dtype);
         let number = match iota.dtype {
             cupola_core::DType::C64 => Number::Complex(v, b.f32(0.0)),

@@ -10,7 +10,8 @@ pub(crate) mod map;
 mod order;
 mod pool;
 mod reduce;
-mod view;
+pub(crate) mod split;
+pub(crate) mod view;
 
 use cupola_core::backend::{Kernel as Work, Segment};
 use cupola_core::prim::Op;
@@ -76,6 +77,15 @@ pub struct Program {
 
 /// The program of `segment` for `target`.
 pub fn program(segment: &Segment, target: &Target) -> Result<Program, Missing> {
+    program_from(segment, None, target)
+}
+
+/// The program of a part of a counter that starts at `first`, or of any other segment.
+pub(crate) fn program_from(
+    segment: &Segment,
+    first: Option<u32>,
+    target: &Target,
+) -> Result<Program, Missing> {
     let mut program = Program::default();
     if segment.outputs.iter().all(|o| o.aval.shape.size() == 0) {
         return Ok(program);
@@ -86,7 +96,12 @@ pub fn program(segment: &Segment, target: &Target) -> Result<Program, Missing> {
             reduce::reduce(&mut program, body, *kind, axes, segment, target)?;
         }
         Work::Op(op) => {
-            op_program(&mut program, op, segment, target)?;
+            match (op, first) {
+                (Op::Iota(p), Some(first)) => {
+                    create::iota(&mut program, p, Some(first), segment, target)?;
+                }
+                _ => op_program(&mut program, op, segment, target)?,
+            }
             if let Some(epilogue) = &segment.epilogue {
                 program.launches.push(map::epilogue(epilogue, segment, target)?);
             }
@@ -102,7 +117,7 @@ fn op_program(
     target: &Target,
 ) -> Result<(), Missing> {
     match op {
-        Op::Iota(p) => create::iota(program, p, segment, target),
+        Op::Iota(p) => create::iota(program, p, None, segment, target),
         Op::RandomBits(p) => create::random(program, p, segment, target),
         Op::ArgReduce(p) => order::arg_reduce(program, p, segment, target),
         Op::Sort(p) => order::sort(program, p, segment, target),

@@ -22,7 +22,7 @@ struct State {
 /// The size that is really allocated for `bytes`: a multiple of a quarter of the power of two
 /// below, so that at most a fifth is lost and sizes meet again.
 pub fn class(bytes: usize) -> u64 {
-    let bytes = (bytes as u64).max(256);
+    let bytes = (bytes as u64).clamp(256, 1 << 62);
     let step = (bytes.next_power_of_two() / 8).max(256);
     bytes.div_ceil(step) * step
 }

@@ -1,0 +1,155 @@
+//! Segments that are ready to run: parts that bind no more than the device can, with their
+//! pipelines.
+
+use std::sync::Arc;
+
+use cupola_core::backend::{Args, Buffer, Executable, Operand, Segment};
+use cupola_core::{Error, Result};
+use smallvec::SmallVec;
+
+use super::OBSERVER;
+use super::queue::{Bound, Pipeline, Queue};
+use crate::emit::{Wgsl, print};
+use crate::ir::Target;
+use crate::kernels::split::{Part, split};
+use crate::kernels::view::span;
+use crate::kernels::{Arg, Missing, Place, Program, program_from};
+
+/// A segment that is ready to run.
+pub struct Prepared {
+    parts: Vec<Ready>,
+    /// Bytes of the memory that the parts share.
+    shared: Vec<usize>,
+    queue: Arc<Queue>,
+}
+
+/// A part with its pipelines.
+struct Ready {
+    program: Program,
+    pipelines: Vec<Arc<Pipeline>>,
+    /// The numbers of its faults.
+    faults: Vec<u32>,
+    inputs: Vec<Reach>,
+    outputs: Vec<Reach>,
+}
+
+/// Where an operand of a part lies.
+struct Reach {
+    place: Place,
+    /// How many elements after the whole operand it starts.
+    shift: isize,
+    /// Its first and last element from there, if it has any.
+    span: Option<(isize, isize)>,
+    /// Bytes of an element.
+    size: usize,
+}
+
+impl Prepared {
+    /// Makes a segment ready.
+    pub fn new(queue: &Arc<Queue>, segment: &Segment, target: &Target) -> Result<Self> {
+        let missing = |Missing(reason): Missing| Error::Unsupported {
+            device: queue.device().to_string(),
+            reason,
+        };
+        let split = split(segment, queue.max_reach()).map_err(missing)?;
+        let parts = split.parts.iter().map(|part| {
+            let program = program_from(&part.segment, part.first, target).map_err(missing)?;
+            if let Some(bytes) = program.scratch.iter().find(|b| **b as u64 > queue.max_reach()) {
+                let most = queue.max_reach();
+                return Err(missing(Missing(format!(
+                    "it needs {bytes} bytes beside its operands, the device binds {most} at once"
+                ))));
+            }
+            Ready::new(queue, part, program, target)
+        });
+        let parts = parts.collect::<Result<_>>()?;
+        Ok(Prepared { parts, shared: split.scratch, queue: queue.clone() })
+    }
+}
+
+impl Ready {
+    fn new(queue: &Queue, part: &Part, program: Program, target: &Target) -> Result<Self> {
+        let dialect = Wgsl { int16: target.int16 };
+        let pipelines = (program.launches.iter())
+            .map(|launch| {
+                let text = print(&launch.kernel, &dialect);
+                if let Some(observer) = OBSERVER.get() {
+                    observer(&launch.kernel, &text);
+                }
+                queue.pipeline(&text, &launch.kernel)
+            })
+            .collect::<Result<_>>()?;
+        let reach = |(operand, place): (&Operand, &(Place, isize))| Reach {
+            place: place.0,
+            shift: place.1,
+            span: span(operand),
+            size: operand.aval.dtype.size(),
+        };
+        Ok(Ready {
+            faults: program.faults.iter().map(|error| queue.fault(error)).collect(),
+            inputs: part.segment.inputs.iter().zip(&part.inputs).map(reach).collect(),
+            outputs: part.segment.outputs.iter().zip(&part.outputs).map(reach).collect(),
+            program,
+            pipelines,
+        })
+    }
+
+    fn run(&self, queue: &Queue, args: &Args<'_>, shared: &[Buffer]) -> Result<()> {
+        let scratch = buffers(queue, &self.program.scratch)?;
+        // What is bound of each operand, and which element of that its first is.
+        let bind = |reach: &Reach| {
+            let (buffer, offset) = match reach.place {
+                Place::Input(i) => (args.inputs[i].buffer, args.inputs[i].offset),
+                Place::Output(i) => (args.outputs[i].buffer, args.outputs[i].offset),
+                Place::Scratch(i) => (&shared[i], 0),
+                Place::Fault => (queue.faults(), 0),
+            };
+            queue.bound(buffer, offset + reach.shift, reach.span, reach.size)
+        };
+        let inputs: SmallVec<[(Bound<'_>, u32); 8]> =
+            self.inputs.iter().map(bind).collect::<Result<_>>()?;
+        let outputs: SmallVec<[(Bound<'_>, u32); 4]> =
+            self.outputs.iter().map(bind).collect::<Result<_>>()?;
+        let mut bound: SmallVec<[Bound<'_>; 8]> = SmallVec::new();
+        let mut words: SmallVec<[u32; 16]> = SmallVec::new();
+        for (launch, pipeline) in self.program.launches.iter().zip(&self.pipelines) {
+            bound.clear();
+            for place in &launch.buffers {
+                bound.push(match *place {
+                    Place::Input(i) => inputs[i].0,
+                    Place::Output(i) => outputs[i].0,
+                    Place::Scratch(i) => queue.whole(&scratch[i])?,
+                    Place::Fault => queue.whole(queue.faults())?,
+                });
+            }
+            words.clear();
+            for arg in &launch.args {
+                match *arg {
+                    Arg::Offset(Place::Input(i)) => words.push(inputs[i].1),
+                    Arg::Offset(Place::Output(i)) => words.push(outputs[i].1),
+                    Arg::Offset(Place::Scratch(_) | Place::Fault) => words.push(0),
+                    Arg::Word(word) => words.push(word),
+                    Arg::Fault(i) => words.push(self.faults[i]),
+                    Arg::Scalar(i) => {
+                        let [a, b, c, d, e, f, g, h] = args.scalars[i];
+                        words.push(u32::from_le_bytes([a, b, c, d]));
+                        words.push(u32::from_le_bytes([e, f, g, h]));
+                    }
+                }
+            }
+            queue.launch(pipeline, launch.grid, &bound, &words)?;
+        }
+        Ok(())
+    }
+}
+
+fn buffers(queue: &Queue, sizes: &[usize]) -> Result<SmallVec<[Buffer; 4]>> {
+    sizes.iter().map(|&bytes| queue.alloc(bytes)).collect()
+}
+
+impl Executable for Prepared {
+    fn run(&self, args: &Args<'_>) -> Result<()> {
+        let shared = buffers(&self.queue, &self.shared)?;
+        self.parts.iter().try_for_each(|part| part.run(&self.queue, args, &shared))
+    }
+}
