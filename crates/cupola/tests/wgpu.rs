@@ -5,8 +5,8 @@
 
 use cupola::backend::{Args, Backend, Buffer, Kernel, Operand, Region, Segment, devices_of};
 use cupola::device::{DeviceKind, Stream, with_stream};
-use cupola::plan::body::Body;
-use cupola::prim::{ArgReduce, Op, ReduceKind};
+use cupola::plan::body::{Body, BodyOp, Instr};
+use cupola::prim::{ArgReduce, Binary, Compare, Op, ReduceKind};
 use cupola::{Array, Aval, DType, Device, Error, Result, Shape, ops};
 use cupola_gpu::wgpu::{Restrictions, Transfers, Wgpu};
 
@@ -20,12 +20,8 @@ fn device() -> Option<Device> {
 
 /// A device with all that its adapter has, and one without any of it.
 fn both(device: Device) -> Result<[Wgpu; 2]> {
-    let bare = Restrictions {
-        no_subgroups: true,
-        no_int16: true,
-        no_mapping: true,
-        ..Default::default()
-    };
+    let bare =
+        Restrictions { no_subgroups: true, no_int16: true, no_mapping: true, ..Default::default() };
     Ok([Wgpu::open(device, &Restrictions::default())?, Wgpu::open(device, &bare)?])
 }
 
@@ -35,7 +31,13 @@ fn operand(shape: &[usize], dtype: DType) -> Operand {
 
 /// A segment with one input and one output.
 fn segment(kernel: Kernel, input: Operand, output: Operand) -> Segment {
-    Segment { kernel, inputs: vec![input], outputs: vec![output], scalars: Vec::new(), epilogue: None }
+    Segment {
+        kernel,
+        inputs: vec![input],
+        outputs: vec![output],
+        scalars: Vec::new(),
+        epilogue: None,
+    }
 }
 
 /// What the one output of a segment is.
@@ -76,7 +78,9 @@ fn subgroups_and_halves_change_no_bit() -> Result<()> {
         (&[3, 1000, 5], &[1]),
         (&[2, 100_000], &[1]),
     ];
-    for dtype in [DType::F32, DType::F16, DType::BF16, DType::I16, DType::U16, DType::I32, DType::C64] {
+    for dtype in
+        [DType::F32, DType::F16, DType::BF16, DType::I16, DType::U16, DType::I32, DType::C64]
+    {
         for (shape, axes) in shapes {
             let input = operand(shape, dtype);
             let bytes = numbers(input.aval.shape.size(), dtype)?;
@@ -97,10 +101,76 @@ fn subgroups_and_halves_change_no_bit() -> Result<()> {
             }
             if dtype != DType::C64 {
                 let op = Op::ArgReduce(ArgReduce { max: true, axis: axes[0] });
-                let segment =
-                    segment(Kernel::Op(op), input.clone(), operand(&rest, DType::U32));
+                let segment = segment(Kernel::Op(op), input.clone(), operand(&rest, DType::U32));
                 let [with, without] = [&gpus[0], &gpus[1]].map(|gpu| run(gpu, &segment, &bytes));
                 assert_eq!(with?, without?, "argmax of {dtype} {shape:?} along {axes:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Elementwise programs that move four elements at once, against those that cannot, because their
+/// operands start elsewhere.
+#[test]
+fn fours_are_what_ones_are() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    let shape = [12, 20];
+    let strides = [[20, 1], [0, 1], [1, 12], [20, 0], [0, 0], [40, 1]];
+    let integers = [DType::U8, DType::I8, DType::U16, DType::I16, DType::I32, DType::U32];
+    for gpu in both(device)? {
+        for dtype in integers.into_iter().chain([DType::F16, DType::BF16, DType::F32]) {
+            let instr = |op, args: &[u16], dtype| Instr { op, args: args.into(), dtype };
+            // x + y, and whether it is above y.
+            let body = Body {
+                shape: Shape::from(&shape[..]),
+                inputs: vec![dtype; 2],
+                scalars: Vec::new(),
+                code: vec![
+                    instr(BodyOp::Binary(Binary::Add), &[0, 1], dtype),
+                    instr(BodyOp::Compare(Compare::Gt), &[2, 1], DType::Bool),
+                ],
+                outputs: vec![2, 3],
+            };
+            let bytes = numbers(1000, dtype)?;
+            for stride in strides {
+                let (mut x, y) = (operand(&shape, dtype), operand(&shape, dtype));
+                x.strides = stride.to_vec();
+                let segment = Segment {
+                    kernel: Kernel::Map(body.clone()),
+                    inputs: vec![x, y.clone()],
+                    outputs: vec![y, operand(&shape, DType::Bool)],
+                    scalars: Vec::new(),
+                    epilogue: None,
+                };
+                let executable = gpu.prepare(&segment)?;
+                let at = |offset: usize| -> Result<[Vec<u8>; 2]> {
+                    let size = dtype.size();
+                    let mut moved = vec![0; offset * size];
+                    moved.extend(&bytes);
+                    let (x, y) = (gpu.upload(&moved)?, gpu.upload(&moved)?);
+                    let filled = |bytes: usize| gpu.upload(&vec![0xaa; bytes]);
+                    let (sum, above) = (filled((248 + offset) * size)?, filled(248 + offset)?);
+                    let region = |buffer| Region { buffer, offset: offset as isize };
+                    executable.run(&Args {
+                        inputs: &[region(&x), region(&y)],
+                        outputs: &[region(&sum), region(&above)],
+                        scalars: &[],
+                    })?;
+                    let read = |buffer: &Buffer, size: usize| -> Result<Vec<u8>> {
+                        let mut out = vec![0; buffer.bytes()];
+                        gpu.download(buffer, 0, &mut out)?;
+                        // What is around the result is as it was.
+                        let (start, end) = (offset * size, (240 + offset) * size);
+                        assert!(out[..start].iter().chain(&out[end..]).all(|b| *b == 0xaa));
+                        Ok(out[start..end].to_vec())
+                    };
+                    Ok([read(&sum, size)?, read(&above, 1)?])
+                };
+                let fours = at(4)?;
+                for offset in [0, 1, 3] {
+                    assert!(at(offset)? == fours, "{dtype} with strides {stride:?} at {offset}");
+                }
             }
         }
     }
@@ -169,8 +239,9 @@ fn on_unified_memory_nothing_is_staged() -> Result<()> {
 fn a_lost_device_says_so_and_the_process_goes_on() -> Result<()> {
     let Some(device) = device() else { return Ok(()) };
     let x = Array::from_vec(vec![1.0f32, 2.0, 3.0], [3])?;
-    let double = || with_stream(Stream::of(device), || ops::multiply(&x, 2.0)?.to_vec::<f32>());
-    assert_eq!(double()?, [2.0, 4.0, 6.0]);
+    let double =
+        |x: &Array| with_stream(Stream::of(device), || ops::multiply(x, 2.0)?.to_vec::<f32>());
+    assert_eq!(double(&x)?, [2.0, 4.0, 6.0]);
     let there = with_stream(Stream::of(device), || ops::add(&x, 1.0))?;
     there.eval()?;
     let lost = Wgpu::of(device).ok_or_else(|| Error::User("it was just there".into()))?;
@@ -180,12 +251,15 @@ fn a_lost_device_says_so_and_the_process_goes_on() -> Result<()> {
         assert!(text.contains(&format!("{device} is lost")), "{text}");
     };
     // What was cached, what is new, and what lies there.
-    says(double().unwrap_err());
+    says(double(&x).unwrap_err());
     says(with_stream(Stream::of(device), || ops::exp(&x)?.to_vec::<f32>()).unwrap_err());
     says(there.to_vec::<f32>().unwrap_err());
     says(lost.synchronize().unwrap_err());
+    // An array lies where it was used last, so this one was there, too.
+    says(x.to_vec::<f32>().unwrap_err());
     // Memory of a lost device may go.
-    drop(there);
+    drop((there, x));
+    let x = Array::from_vec(vec![1.0f32, 2.0, 3.0], [3])?;
     assert_eq!(ops::multiply(&x, 2.0)?.to_vec::<f32>()?, [2.0, 4.0, 6.0]);
     let fresh = Wgpu::open(device, &Restrictions::default())?;
     let x = operand(&[3], DType::F32);

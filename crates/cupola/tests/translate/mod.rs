@@ -2,9 +2,11 @@
 //! on a Mac or on Windows.
 
 use cupola_gpu::ir::Kernel;
+use naga::Module;
 use naga::back::{hlsl, msl};
-use naga::valid::{Capabilities, ModuleInfo, SubgroupOperationSet, ValidationFlags, Validator};
-use naga::{Module, ShaderStage};
+use naga::valid::{
+    Capabilities, ModuleInfo, ShaderStages, SubgroupOperationSet, ValidationFlags, Validator,
+};
 
 /// Translates the text of a kernel to both languages, and panics where that does not work.
 pub fn translate(kernel: &Kernel, text: &str) {
@@ -12,7 +14,7 @@ pub fn translate(kernel: &Kernel, text: &str) {
     let module = naga::front::wgsl::parse_str(text)
         .unwrap_or_else(|e| panic!("{name}: {}\n{text}", e.emit_to_string(text)));
     let info = Validator::new(ValidationFlags::all(), Capabilities::all())
-        .subgroup_stages(ShaderStage::Compute.into())
+        .subgroup_stages(ShaderStages::COMPUTE)
         .subgroup_operations(SubgroupOperationSet::all())
         .validate(&module)
         .unwrap_or_else(|e| panic!("{name}: {}\n{text}", e.emit_to_string(text)));
@@ -22,12 +24,15 @@ pub fn translate(kernel: &Kernel, text: &str) {
     }
     let expect = |language: &str, result: &str, needed: &[String]| {
         for part in needed {
-            assert!(result.contains(part), "{name}: '{part}' is missing in the {language}\n{result}");
+            assert!(
+                result.contains(part),
+                "{name}: '{part}' is missing in the {language}\n{result}"
+            );
         }
     };
     let buffers = 0..kernel.bindings.len();
-    let metal = metal(&module, &info)
-        .unwrap_or_else(|e| panic!("{name} has no Metal text: {e}\n{text}"));
+    let metal =
+        metal(&module, &info).unwrap_or_else(|e| panic!("{name} has no Metal text: {e}\n{text}"));
     let mut needed = vec!["kernel void main_(".to_owned(), "#include <metal_stdlib>".to_owned()];
     needed.extend(buffers.clone().map(|b| format!("[[buffer({b})]]")));
     if !kernel.shared.is_empty() {
@@ -38,8 +43,8 @@ pub fn translate(kernel: &Kernel, text: &str) {
         needed.push("metal::simd_shuffle_xor(".into());
     }
     expect("Metal text", &metal, &needed);
-    let direct = direct(&module, &info)
-        .unwrap_or_else(|e| panic!("{name} has no HLSL text: {e}\n{text}"));
+    let direct =
+        direct(&module, &info).unwrap_or_else(|e| panic!("{name} has no HLSL text: {e}\n{text}"));
     let mut needed = vec![format!("[numthreads({}, 1, 1)]", kernel.block), "void main(".into()];
     needed.extend(buffers.map(|b| format!("RWByteAddressBuffer b{b}_ : register(u{b})")));
     if !kernel.shared.is_empty() {

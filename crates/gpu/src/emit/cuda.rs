@@ -148,6 +148,14 @@ impl Dialect for CudaC {
         format!("{}[{}] = {right};", buffer(buf), value(index))
     }
 
+    fn load_quad(&self, _: &Kernel, _: [Val; 4], _: Buf, _: Val) -> String {
+        unreachable!("no quad is printed as CUDA C: its driver asks for none")
+    }
+
+    fn store_quad(&self, _: &Kernel, _: Buf, _: Val, _: [Val; 4]) -> String {
+        unreachable!("no quad is printed as CUDA C: its driver asks for none")
+    }
+
     fn barrier(&self) -> &'static str {
         "__syncthreads();"
     }

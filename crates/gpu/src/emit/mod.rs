@@ -22,6 +22,10 @@ pub trait Dialect {
     fn declare(&self, ty: Ty, name: &str, is_variable: bool) -> String;
     /// A store to a buffer.
     fn store(&self, kernel: &Kernel, buf: Buf, index: Val, value: Val) -> String;
+    /// A load of four neighbours, as statements.
+    fn load_quad(&self, kernel: &Kernel, quad: [Val; 4], buf: Buf, index: Val) -> String;
+    /// A store of four neighbours.
+    fn store_quad(&self, kernel: &Kernel, buf: Buf, index: Val, quad: [Val; 4]) -> String;
     /// A barrier.
     fn barrier(&self) -> &'static str;
     /// A product of matrices that threads hold together.
@@ -151,6 +155,14 @@ impl Printer<'_> {
                     _ => value(*val),
                 };
                 self.line(&format!("{}[{}] = {element};", shared(*array), value(*index)));
+            }
+            Stmt::LoadQuad(quad, buf, index) => {
+                let line = self.dialect.load_quad(self.kernel, *quad, *buf, *index);
+                self.line(&line);
+            }
+            Stmt::StoreQuad(buf, index, quad) => {
+                let line = self.dialect.store_quad(self.kernel, *buf, *index, *quad);
+                self.line(&line);
             }
             Stmt::Barrier => self.line(self.dialect.barrier()),
             Stmt::Matrix(sums, a, b) => {

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use cupola_core::DType;
 
 use super::{Dialect, buffer, compare, shared, shared_ty, value};
-use crate::ir::{Access, Bin, Buf, Expr, Kernel, Lit, Ty, Un, Val, Var};
+use crate::ir::{Access, Bin, Binding, Buf, Expr, Kernel, Lit, Ty, Un, Val, Var};
 
 /// The language of wgpu.
 #[derive(Clone, Copy, Debug, Default)]
@@ -98,11 +98,13 @@ fn within(bytes: u32, index: Val) -> (String, String, &'static str) {
 
 impl Dialect for Wgsl {
     fn head(&self, kernel: &Kernel) -> String {
-        let halves = kernel.bindings.iter().any(|b| self.cell(b.dtype) == Cell::Half);
+        let half = |b: &Binding| !b.quads && self.cell(b.dtype) == Cell::Half;
+        let halves = kernel.bindings.iter().any(half);
         let mut text = String::from(if halves { "enable wgpu_int16;\n" } else { "" });
         text.push_str(PRELUDE);
         for (index, binding) in kernel.bindings.iter().enumerate() {
             let element = match (self.cell(binding.dtype), binding.access) {
+                _ if binding.quads => quad_cell(binding.dtype),
                 (Cell::Part(_), Access::Read) => "u32",
                 (Cell::Part(_), Access::Write) => "atomic<u32>",
                 (Cell::Half, _) => "u16",
@@ -188,19 +190,48 @@ impl Dialect for Wgsl {
             Cell::Part(bytes) => bytes,
         };
         let (word, up, mask) = within(bytes, index);
-        let bits = match dtype {
-            DType::F16 => format!("float_to_half({v})"),
-            DType::BF16 => format!("float_to_bfloat({v})"),
-            DType::Bool => format!("u32({v})"),
-            DType::I8 | DType::I16 => format!("(bitcast<u32>({v}) & {mask})"),
-            _ => format!("({v} & {mask})"),
-        };
+        let bits = encoded(dtype, val);
         if self.cell(dtype) == Cell::Half {
             return format!("{name}[{}] = u16({bits});", value(index));
         }
         format!(
             "atomicAnd(&{name}[{word}], ~({mask} << {up})); atomicOr(&{name}[{word}], {bits} << {up});"
         )
+    }
+
+    fn load_quad(&self, kernel: &Kernel, quad: [Val; 4], buf: Buf, index: Val) -> String {
+        let dtype = kernel.bindings[buf.0 as usize].dtype;
+        let ty = self.ty(quad[0].ty);
+        let whole = format!("q{}", quad[0].id);
+        let lanes = (0..4).map(|lane| {
+            let element = match dtype.size() {
+                1 => decoded(dtype, &format!("(({whole} >> {}u) & 0xffu)", 8 * lane)),
+                2 => {
+                    let word = ["x", "y"][lane / 2];
+                    decoded(dtype, &format!("(({whole}.{word} >> {}u) & 0xffffu)", 16 * (lane % 2)))
+                }
+                _ => format!("{whole}.{}", ["x", "y", "z", "w"][lane]),
+            };
+            format!(" let {}: {ty} = {element};", value(quad[lane]))
+        });
+        format!("let {whole} = {}[{}];{}", buffer(buf), value(index), lanes.collect::<String>())
+    }
+
+    fn store_quad(&self, kernel: &Kernel, buf: Buf, index: Val, quad: [Val; 4]) -> String {
+        let dtype = kernel.bindings[buf.0 as usize].dtype;
+        let packed = |lanes: &[Val], bits: usize| {
+            let up = lanes.iter().enumerate().map(|(lane, &v)| {
+                let own = encoded(dtype, v);
+                if lane == 0 { own } else { format!("({own} << {}u)", bits * lane) }
+            });
+            up.collect::<Vec<_>>().join(" | ")
+        };
+        let whole = match dtype.size() {
+            1 => packed(&quad, 8),
+            2 => format!("vec2<u32>({}, {})", packed(&quad[..2], 16), packed(&quad[2..], 16)),
+            _ => format!("{}({})", quad_cell(dtype), quad.map(value).join(", ")),
+        };
+        format!("{}[{}] = {whole};", buffer(buf), value(index))
     }
 
     fn barrier(&self) -> &'static str {
@@ -228,14 +259,43 @@ impl Wgsl {
                 format!("(({whole} >> {up}) & {mask})")
             }
         };
-        match binding.dtype {
-            DType::F16 => format!("half_to_float({bits})"),
-            DType::BF16 => format!("bfloat_to_float({bits})"),
-            DType::Bool => format!("{bits} != 0u"),
-            DType::I8 => format!("(bitcast<i32>({bits} << 24u) >> 24u)"),
-            DType::I16 => format!("(bitcast<i32>({bits} << 16u) >> 16u)"),
-            _ => bits,
-        }
+        decoded(binding.dtype, &bits)
+    }
+}
+
+/// How four neighbours lie in storage.
+fn quad_cell(dtype: DType) -> &'static str {
+    match (dtype.size(), Ty::of(dtype)) {
+        (1, _) => "u32",
+        (2, _) => "vec2<u32>",
+        (_, Ty::F32) => "vec4<f32>",
+        (_, Ty::I32) => "vec4<i32>",
+        _ => "vec4<u32>",
+    }
+}
+
+/// The element whose bits are in a word of their own.
+fn decoded(dtype: DType, bits: &str) -> String {
+    match dtype {
+        DType::F16 => format!("half_to_float({bits})"),
+        DType::BF16 => format!("bfloat_to_float({bits})"),
+        DType::Bool => format!("{bits} != 0u"),
+        DType::I8 => format!("(bitcast<i32>({bits} << 24u) >> 24u)"),
+        DType::I16 => format!("(bitcast<i32>({bits} << 16u) >> 16u)"),
+        _ => bits.to_owned(),
+    }
+}
+
+/// The bits of an element that is smaller than a word, in a word of their own.
+fn encoded(dtype: DType, v: Val) -> String {
+    let mask = if dtype.size() == 1 { "0xffu" } else { "0xffffu" };
+    let v = value(v);
+    match dtype {
+        DType::F16 => format!("float_to_half({v})"),
+        DType::BF16 => format!("float_to_bfloat({v})"),
+        DType::Bool => format!("u32({v})"),
+        DType::I8 | DType::I16 => format!("(bitcast<u32>({v}) & {mask})"),
+        _ => format!("({v} & {mask})"),
     }
 }
 

@@ -85,7 +85,7 @@ impl<'t> Build<'t> {
 
     /// The next buffer.
     pub fn buffer(&mut self, dtype: DType, access: Access) -> Buf {
-        self.kernel.bindings.push(Binding { dtype, access });
+        self.kernel.bindings.push(Binding { dtype, access, quads: false });
         Buf(self.kernel.bindings.len() as u32 - 1)
     }
 
@@ -378,6 +378,21 @@ impl<'t> Build<'t> {
     /// Stores an element, encoded for its buffer.
     pub fn store(&mut self, buf: Buf, index: Val, value: Val) {
         self.push(Stmt::Store(buf, index, value));
+    }
+
+    /// Four neighbours, from four times `index` on. The buffer is read by no other loads.
+    pub fn load_quad(&mut self, buf: Buf, index: Val) -> [Val; 4] {
+        self.kernel.bindings[buf.0 as usize].quads = true;
+        let ty = Ty::of(self.dtype(buf));
+        let quad = [(); 4].map(|()| Val { id: self.fresh(), ty });
+        self.push(Stmt::LoadQuad(quad, buf, index));
+        quad
+    }
+
+    /// Stores four neighbours, from four times `index` on; as [`Build::load_quad`].
+    pub fn store_quad(&mut self, buf: Buf, index: Val, quad: [Val; 4]) {
+        self.kernel.bindings[buf.0 as usize].quads = true;
+        self.push(Stmt::StoreQuad(buf, index, quad));
     }
 
     /// An element of a shared array.

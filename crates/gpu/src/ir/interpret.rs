@@ -53,8 +53,10 @@ fn survey(list: &[Stmt], factors: &mut HashMap<u32, (u32, u32)>, slots: &mut usi
             Stmt::Set(..)
             | Stmt::Store(..)
             | Stmt::StoreShared(..)
+            | Stmt::StoreQuad(..)
             | Stmt::Barrier
             | Stmt::Matrix(..) => 0,
+            Stmt::LoadQuad(quad, ..) => quad[3].id,
         };
         *slots = (*slots).max(id as usize + 1);
     }
@@ -118,7 +120,11 @@ impl Thread<'_> {
                 let (index, v) = (self.bits(*index) as usize, self.bits(*val) as u32);
                 self.buffers[buf.0 as usize][index] = f32::from_bits(v);
             }
-            Stmt::StoreShared(..) | Stmt::Barrier | Stmt::Matrix(..) => {
+            Stmt::LoadQuad(..)
+            | Stmt::StoreQuad(..)
+            | Stmt::StoreShared(..)
+            | Stmt::Barrier
+            | Stmt::Matrix(..) => {
                 unreachable!("one thread shares nothing")
             }
         }

@@ -116,6 +116,8 @@ pub struct Binding {
     pub dtype: DType,
     /// What the kernel does with it.
     pub access: Access,
+    /// Whether four neighbours are loaded and stored at once, and nothing else.
+    pub quads: bool,
 }
 
 /// A literal, by its bits.
@@ -315,6 +317,10 @@ pub enum Stmt {
     Store(Buf, Val, Val),
     /// Puts an element in its place in a shared array.
     StoreShared(Shared, Val, Val),
+    /// Gives four values the elements from four times an index on, of at most 4 bytes each.
+    LoadQuad([Val; 4], Buf, Val),
+    /// Puts four encoded elements in their places from four times an index on.
+    StoreQuad(Buf, Val, [Val; 4]),
     /// Waits for the whole block; what was shared before can be read after.
     Barrier,
     /// Adds the product of a 16×8 and an 8×8 matrix to a 16×8 one, which 32 neighbouring threads

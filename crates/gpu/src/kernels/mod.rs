@@ -9,8 +9,9 @@ mod index;
 pub(crate) mod map;
 mod order;
 mod pool;
+pub mod quads;
 mod reduce;
-pub(crate) mod split;
+pub mod split;
 pub(crate) mod view;
 
 use cupola_core::backend::{Kernel as Work, Segment};

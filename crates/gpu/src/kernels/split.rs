@@ -456,7 +456,8 @@ mod tests {
         assert_eq!(last.segment.inputs[0].aval, aval(&[12], DType::F32));
         assert_eq!(last.outputs, [(Place::Output(0), 0)]);
         assert_eq!(split.parts[3].outputs, [(Place::Scratch(0), 3)]);
-        let folded: usize = split.parts[..12].iter().map(|p| p.segment.inputs[0].aval.shape[0]).sum();
+        let folded: usize =
+            split.parts[..12].iter().map(|p| p.segment.inputs[0].aval.shape[0]).sum();
         assert_eq!(folded, 5000);
     }
 

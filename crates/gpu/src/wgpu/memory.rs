@@ -89,7 +89,8 @@ pub struct GpuMemory {
     bytes: usize,
     class: u64,
     device: Device,
-    pool: Arc<Pool>,
+    /// Where the buffer goes in the end, if it came from there.
+    pool: Option<Arc<Pool>>,
 }
 
 impl GpuMemory {
@@ -99,7 +100,7 @@ impl GpuMemory {
         bytes: usize,
         class: u64,
         device: Device,
-        pool: Arc<Pool>,
+        pool: Option<Arc<Pool>>,
     ) -> Self {
         GpuMemory { buffer: Some(buffer), bytes, class, device, pool }
     }
@@ -113,8 +114,8 @@ impl GpuMemory {
 impl Drop for GpuMemory {
     // Work on one queue runs in order, so what is launched later may use the memory at once.
     fn drop(&mut self) {
-        if let Some(buffer) = self.buffer.take() {
-            self.pool.give(self.class, buffer);
+        if let (Some(buffer), Some(pool)) = (self.buffer.take(), &self.pool) {
+            pool.give(self.class, buffer);
         }
     }
 }

@@ -94,9 +94,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// What memory is used for.
 fn usage(mapped: bool) -> wgpu::BufferUsages {
-    let own = wgpu::BufferUsages::STORAGE
-        | wgpu::BufferUsages::COPY_SRC
-        | wgpu::BufferUsages::COPY_DST;
+    let own =
+        wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
     match mapped {
         true => own | wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::MAP_WRITE,
         false => own,
@@ -114,9 +113,10 @@ impl Queue {
     ) -> Result<Self> {
         let faults = Arc::new(Faults::default());
         let (lost, other) = (faults.clone(), faults.clone());
-        device.set_device_lost_callback(move |_, message| {
+        device.set_device_lost_callback(move |reason, message| {
             lost.lost.store(true, Ordering::Release);
-            lock(&lost.first).get_or_insert(message);
+            let text = if message.is_empty() { format!("{reason:?}") } else { message };
+            lock(&lost.first).get_or_insert(text);
         });
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
             lock(&other.first).get_or_insert(error.to_string());
@@ -135,7 +135,7 @@ impl Queue {
             mapped_at_creation: false,
         });
         queue.write_buffer(&word, 0, &[0; 4]);
-        let word = Buffer::new(GpuMemory::new(word, 4, 256, own, Arc::default()));
+        let word = Buffer::new(GpuMemory::new(word, 4, 256, own, None));
         let made = Queue {
             own,
             device,
@@ -189,7 +189,7 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
         let kernel = Kernel {
             name: "subgroups".into(),
             block: THREADS,
-            bindings: vec![Binding { dtype: DType::U32, access: Access::Write }],
+            bindings: vec![Binding { dtype: DType::U32, access: Access::Write, quads: false }],
             args: 0,
             shared: Vec::new(),
             body: Vec::new(),
@@ -271,7 +271,7 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
                 }
             },
         };
-        Ok(Buffer::new(GpuMemory::new(buffer, bytes, class, self.own, self.pool.clone())))
+        Ok(Buffer::new(GpuMemory::new(buffer, bytes, class, self.own, Some(self.pool.clone()))))
     }
 
     fn create(&self, size: u64) -> Option<wgpu::Buffer> {

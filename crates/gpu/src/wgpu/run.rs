@@ -1,7 +1,7 @@
 //! Segments that are ready to run: parts that bind no more than the device can, with their
 //! pipelines.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cupola_core::backend::{Args, Buffer, Executable, Operand, Segment};
 use cupola_core::{Error, Result};
@@ -11,9 +11,10 @@ use super::OBSERVER;
 use super::queue::{Bound, Pipeline, Queue};
 use crate::emit::{Wgsl, print};
 use crate::ir::Target;
+use crate::kernels::quads::quads;
 use crate::kernels::split::{Part, split};
 use crate::kernels::view::span;
-use crate::kernels::{Arg, Missing, Place, Program, program_from};
+use crate::kernels::{Arg, Launch, Missing, Place, Program, program_from};
 
 /// A segment that is ready to run.
 pub struct Prepared {
@@ -23,14 +24,25 @@ pub struct Prepared {
     queue: Arc<Queue>,
 }
 
-/// A part with its pipelines.
+/// A part that is ready to run.
 struct Ready {
-    program: Program,
-    pipelines: Vec<Arc<Pipeline>>,
+    steps: Vec<Step>,
+    /// What runs instead of the one step where all that it reads and writes in fours starts at a
+    /// multiple of four elements.
+    quads: Option<Step>,
+    /// Bytes of memory that it needs while it runs.
+    scratch: Vec<usize>,
     /// The numbers of its faults.
     faults: Vec<u32>,
     inputs: Vec<Reach>,
     outputs: Vec<Reach>,
+}
+
+/// A launch with its pipeline, which is made when it is needed.
+struct Step {
+    launch: Launch,
+    pipeline: OnceLock<Arc<Pipeline>>,
+    dialect: Wgsl,
 }
 
 /// Where an operand of a part lies.
@@ -67,35 +79,51 @@ impl Prepared {
     }
 }
 
+impl Step {
+    fn new(launch: Launch, dialect: Wgsl) -> Self {
+        Step { launch, pipeline: OnceLock::new(), dialect }
+    }
+
+    fn pipeline(&self, queue: &Queue) -> Result<&Arc<Pipeline>> {
+        if let Some(made) = self.pipeline.get() {
+            return Ok(made);
+        }
+        let text = print(&self.launch.kernel, &self.dialect);
+        if let Some(observer) = OBSERVER.get() {
+            observer(&self.launch.kernel, &text);
+        }
+        let made = queue.pipeline(&text, &self.launch.kernel)?;
+        Ok(self.pipeline.get_or_init(|| made))
+    }
+}
+
 impl Ready {
     fn new(queue: &Queue, part: &Part, program: Program, target: &Target) -> Result<Self> {
         let dialect = Wgsl { int16: target.int16 };
-        let pipelines = (program.launches.iter())
-            .map(|launch| {
-                let text = print(&launch.kernel, &dialect);
-                if let Some(observer) = OBSERVER.get() {
-                    observer(&launch.kernel, &text);
-                }
-                queue.pipeline(&text, &launch.kernel)
-            })
-            .collect::<Result<_>>()?;
         let reach = |(operand, place): (&Operand, &(Place, isize))| Reach {
             place: place.0,
             shift: place.1,
             span: span(operand),
             size: operand.aval.dtype.size(),
         };
-        Ok(Ready {
+        let ready = Ready {
             faults: program.faults.iter().map(|error| queue.fault(error)).collect(),
             inputs: part.segment.inputs.iter().zip(&part.inputs).map(reach).collect(),
             outputs: part.segment.outputs.iter().zip(&part.outputs).map(reach).collect(),
-            program,
-            pipelines,
-        })
+            scratch: program.scratch,
+            steps: program.launches.into_iter().map(|launch| Step::new(launch, dialect)).collect(),
+            quads: quads(&part.segment, target).map(|launch| Step::new(launch, dialect)),
+        };
+        // What will most likely run is compiled now.
+        match &ready.quads {
+            Some(step) => step.pipeline(queue).map(|_| ())?,
+            None => ready.steps.iter().try_for_each(|step| step.pipeline(queue).map(|_| ()))?,
+        }
+        Ok(ready)
     }
 
     fn run(&self, queue: &Queue, args: &Args<'_>, shared: &[Buffer]) -> Result<()> {
-        let scratch = buffers(queue, &self.program.scratch)?;
+        let scratch = buffers(queue, &self.scratch)?;
         // What is bound of each operand, and which element of that its first is.
         let bind = |reach: &Reach| {
             let (buffer, offset) = match reach.place {
@@ -110,11 +138,25 @@ impl Ready {
             self.inputs.iter().map(bind).collect::<Result<_>>()?;
         let outputs: SmallVec<[(Bound<'_>, u32); 4]> =
             self.outputs.iter().map(bind).collect::<Result<_>>()?;
+        let start = |place: Place| match place {
+            Place::Input(i) => inputs[i].1,
+            Place::Output(i) => outputs[i].1,
+            Place::Scratch(_) | Place::Fault => 0,
+        };
+        let fits = |step: &&Step| {
+            let launch = &step.launch;
+            let mut bound = launch.kernel.bindings.iter().zip(&launch.buffers);
+            bound.all(|(binding, place)| !binding.quads || start(*place).is_multiple_of(4))
+        };
+        let steps = match self.quads.as_ref().filter(fits) {
+            Some(step) => std::slice::from_ref(step),
+            None => &self.steps,
+        };
         let mut bound: SmallVec<[Bound<'_>; 8]> = SmallVec::new();
         let mut words: SmallVec<[u32; 16]> = SmallVec::new();
-        for (launch, pipeline) in self.program.launches.iter().zip(&self.pipelines) {
+        for step in steps {
             bound.clear();
-            for place in &launch.buffers {
+            for place in &step.launch.buffers {
                 bound.push(match *place {
                     Place::Input(i) => inputs[i].0,
                     Place::Output(i) => outputs[i].0,
@@ -123,11 +165,9 @@ impl Ready {
                 });
             }
             words.clear();
-            for arg in &launch.args {
+            for arg in &step.launch.args {
                 match *arg {
-                    Arg::Offset(Place::Input(i)) => words.push(inputs[i].1),
-                    Arg::Offset(Place::Output(i)) => words.push(outputs[i].1),
-                    Arg::Offset(Place::Scratch(_) | Place::Fault) => words.push(0),
+                    Arg::Offset(place) => words.push(start(place)),
                     Arg::Word(word) => words.push(word),
                     Arg::Fault(i) => words.push(self.faults[i]),
                     Arg::Scalar(i) => {
@@ -137,7 +177,7 @@ impl Ready {
                     }
                 }
             }
-            queue.launch(pipeline, launch.grid, &bound, &words)?;
+            queue.launch(step.pipeline(queue)?, step.launch.grid, &bound, &words)?;
         }
         Ok(())
     }

@@ -54,7 +54,9 @@ impl Queue {
         }
         let memory = self.memory_of(buffer)?;
         let end = offset + bytes.len();
-        if self.mapped && offset.is_multiple_of(8) && (end.is_multiple_of(4) || end == buffer.bytes())
+        if self.mapped
+            && offset.is_multiple_of(8)
+            && (end.is_multiple_of(4) || end == buffer.bytes())
         {
             let mut gathered = lock(&self.gathered);
             self.submit(&mut gathered);
@@ -137,10 +139,9 @@ impl Queue {
         }
         let (start, end) = (offset / 4 * 4, (offset + out.len()).div_ceil(4) * 4);
         if start == offset && end == offset + out.len() {
-            return (out.chunks_mut(STAGED).enumerate())
-                .try_for_each(|(i, piece)| {
-                    self.read_words(memory, (start + i * STAGED) as u64, piece)
-                });
+            return (out.chunks_mut(STAGED).enumerate()).try_for_each(|(i, piece)| {
+                self.read_words(memory, (start + i * STAGED) as u64, piece)
+            });
         }
         let mut whole = vec![0; end - start];
         self.read_words(memory, start as u64, &mut whole)?;
@@ -190,7 +191,8 @@ impl Queue {
             }
             let mut views = Vec::with_capacity(N);
             for (buffer, range) in &parts {
-                let view = buffer.get_mapped_range(range.clone()).map_err(|cause| failed(&cause))?;
+                let view =
+                    buffer.get_mapped_range(range.clone()).map_err(|cause| failed(&cause))?;
                 views.push(view);
             }
             Ok(read(std::array::from_fn(|i| &views[i][..])))
@@ -238,4 +240,3 @@ impl Queue {
         self.check()
     }
 }
-
