@@ -86,6 +86,11 @@ fn reductions() -> Result<()> {
 fn products_and_windows() -> Result<()> {
     let (a, b) = (ramp(&[150, 40], DType::F32)?, ramp(&[40, 170], DType::F32)?);
     agrees("a product", || ops::matmul(&a, &b))?;
+    for dtype in [DType::F32, DType::I32] {
+        let (a, b) = (ramp(&[3, 9000], dtype)?, ramp(&[9000, 2], dtype)?);
+        let sevens = || ops::remainder(&ops::abs(&ops::matmul(&a, &b)?)?, 1024);
+        agrees("a product along a long axis, and what follows", sevens)?;
+    }
     let (a, b) = (ramp(&[9, 30, 20], DType::F32)?, ramp(&[9, 20, 25], DType::F32)?);
     agrees("products and what follows", || ops::maximum(&ops::matmul(&a, &b)?, 0.0))?;
     let (x, w) = (ramp(&[20, 14, 14, 3], DType::F32)?, ramp(&[8, 3, 3, 3], DType::F32)?);
@@ -94,10 +99,13 @@ fn products_and_windows() -> Result<()> {
         ops::max_pool(&y, &ops::PoolOptions::new([2, 2]))
     };
     agrees("a convolution", || conv(&x, &w))?;
-    agrees("its gradient", || {
-        let loss = |x: &[Array]| Ok(vec![ops::sum(&conv(&x[0], &w)?, (), false)?]);
-        Ok(grad(loss, &[0])(&[x.clone()])?.swap_remove(0))
-    })
+    let loss = |x: &[Array]| Ok(vec![ops::sum(&conv(&x[0], &x[1])?, (), false)?]);
+    for which in 0..2 {
+        agrees("a gradient of it", || {
+            Ok(grad(loss, &[which])(&[x.clone(), w.clone()])?.swap_remove(0))
+        })?;
+    }
+    Ok(())
 }
 
 #[test]
@@ -114,6 +122,16 @@ fn indices_counters_and_order() -> Result<()> {
         ops::scatter_along_axis(&wide, (&spots, 1), &updates, ScatterMode::Add)
     })?;
     agrees("sorted rows", || ops::sort(&wide, 1isize))?;
+    for (width, shape) in [(4, vec![9_001]), (1, vec![3, 70_001]), (2, vec![1, 50, 999])] {
+        agrees("random bits", || {
+            cupola::generator::seed(5);
+            ops::random::bits(shape.clone(), width, None)
+        })?;
+    }
+    agrees("random numbers", || {
+        cupola::generator::seed(6);
+        ops::greater(&ops::random::uniform(0.0, 1.0, [300, 100], DType::F32, None)?, 0.5)
+    })?;
     agrees("a counter", || ops::arange(0.0, 20_000.0, 1.0))?;
     agrees("a square of counters", || ops::eye(150, DType::F32))
 }

@@ -127,6 +127,60 @@ pub fn random(
     Ok(())
 }
 
+/// Adds the launch of a part of a key's random bits, from its element `first` on: a thread an
+/// element, which finds the hash that its bits come from.
+pub fn random_part(
+    program: &mut Program,
+    bits: &RandomBits,
+    first: u32,
+    segment: &Segment,
+    target: &Target,
+) -> Result<(), Missing> {
+    let (keys, out) = (&segment.inputs[0], &segment.outputs[0]);
+    let mut draft = Draft::new("random_bits_part", BLOCK, segment, target)?;
+    let from = draft.view(Place::Input(0), keys.aval.dtype, Access::Read)?;
+    let to = draft.view(Place::Output(0), out.aval.dtype, Access::Write)?;
+    let first = draft.word(first);
+    let words = (bits.shape.size() * bits.width).div_ceil(4);
+    let hashes = words.div_ceil(2);
+    let total = out.aval.shape.size() as u64;
+    let rank = keys.strides.len();
+    draft.each(total, |draft, at| {
+        let second = draft.index(1);
+        let after = draft.place(from.offset, &[second], &keys.strides[rank - 1..]);
+        let b = &mut draft.build;
+        let key = [b.load(from.buf, from.offset), b.load(from.buf, after)];
+        let at32 = b.convert(at, Ty::U32);
+        let element = b.add(first, at32);
+        let (per, hashes_val) = (b.u32((4 / bits.width) as u32), b.u32(hashes as u32));
+        let (word, part) = (b.div(element, per), b.rem(element, per));
+        let is_first = b.lt(word, hashes_val);
+        let other = b.sub(word, hashes_val);
+        let hash = b.select(is_first, word, other);
+        // As in `random`: the middle hash of an odd count has 0 for its second counter.
+        let counter = b.add(hashes_val, hash);
+        let counter = match words % 2 {
+            0 => counter,
+            _ => {
+                let (middle, zero) = (b.u32(hashes as u32 - 1), b.u32(0));
+                let alone = b.eq(hash, middle);
+                b.select(alone, zero, counter)
+            }
+        };
+        let results = threefry(b, key, hash, counter);
+        let word = b.select(is_first, results[0], results[1]);
+        let width = b.u32(bits.width as u32 * 8);
+        let down = b.mul(part, width);
+        let own = b.shr(word, down);
+        let own = b.wrapped(own, out.aval.dtype);
+        let place = draft.unflatten(at, &out.aval.shape);
+        let end = draft.place(to.offset, &place, &out.strides);
+        draft.build.store(to.buf, end, own);
+    });
+    program.launches.push(draft.launch_over(total));
+    Ok(())
+}
+
 /// Threefry-2x32 with 20 rounds (J. K. Salmon et al., *Parallel random numbers: as easy as 1, 2,
 /// 3*, SC 2011).
 fn threefry(b: &mut Build<'_>, key: [Val; 2], x: Val, y: Val) -> [Val; 2] {

@@ -81,7 +81,8 @@ pub fn program(segment: &Segment, target: &Target) -> Result<Program, Missing> {
     program_from(segment, None, target)
 }
 
-/// The program of a part of a counter that starts at `first`, or of any other segment.
+/// The program of a part of a counter or of random bits that starts at `first`, or of any other
+/// segment.
 pub(crate) fn program_from(
     segment: &Segment,
     first: Option<u32>,
@@ -100,6 +101,9 @@ pub(crate) fn program_from(
             match (op, first) {
                 (Op::Iota(p), Some(first)) => {
                     create::iota(&mut program, p, Some(first), segment, target)?;
+                }
+                (Op::RandomBits(p), Some(first)) => {
+                    create::random_part(&mut program, p, first, segment, target)?;
                 }
                 _ => op_program(&mut program, op, segment, target)?,
             }

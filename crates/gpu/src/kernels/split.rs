@@ -13,6 +13,7 @@ use cupola_core::prim::{ConvRole, Op, ReduceKind};
 
 use super::view::{is_far, span};
 use super::{Missing, Place};
+use crate::ir::Ty;
 
 /// The most parts that a segment is cut into: beyond it the CPU is faster.
 const MOST_PARTS: usize = 1 << 12;
@@ -26,7 +27,8 @@ pub struct Part {
     pub inputs: Vec<(Place, isize)>,
     /// Likewise each output.
     pub outputs: Vec<(Place, isize)>,
-    /// What its counter starts at; of a cut [`Op::Iota`] alone.
+    /// Which number it starts with, of a cut [`Op::Iota`], or which element, of cut
+    /// [`Op::RandomBits`].
     pub first: Option<u32>,
 }
 
@@ -85,28 +87,37 @@ impl Split {
             self.parts.push(part);
             return Ok(());
         };
-        let is_op = matches!(part.segment.kernel, Work::Op(_));
+        // Elementwise programs can be cut along every axis.
+        let gathers = !matches!(part.segment.kernel, Work::Map(_));
         let dense = operand.aval.shape.size() as u64 * operand.aval.dtype.size() as u64;
-        if is_op && dense <= bytes && needs(&part.segment, operand) > dense {
+        if gathers && dense <= bytes && needs(&part.segment, operand) > dense {
             return self.bring_together(&part, worst, bytes);
         }
         let axes = free_axes(&part.segment);
-        let stride = |free: &Free| -> Option<u64> {
+        // How much it helps to cut an axis, and into what.
+        let candidate = |free: &Free| -> Option<(u64, usize)> {
             let axis = if worst < part.inputs.len() { free.inputs[worst] } else { free.output };
             let stride = operand.strides[axis?].unsigned_abs() as u64;
             // Repeated elements are not bound, but may be too many to count.
-            (free.size > 1 && (stride > 0 || is_far(operand))).then_some(stride)
+            if free.size == 1 || stride == 0 && !is_far(operand) {
+                return None;
+            }
+            let step = chunk(operand, free.size, stride, bytes, gathers);
+            let helps = free.output.is_some() || part.shrinks(free.size.div_ceil(step));
+            helps.then_some((stride * (free.size as u64 - 1), step))
         };
-        let useful = axes.iter().filter_map(|free| Some((free, stride(free)?)));
-        let gain = |&(free, stride): &(&Free, u64)| (stride * (free.size as u64 - 1), free.size);
-        let Some((free, stride)) = useful.max_by_key(gain) else {
+        let candidates = axes.iter().filter_map(|free| Some((free, candidate(free)?)));
+        // What a product sums over is cut where nothing else can be: its results are not few.
+        let is_op = matches!(part.segment.kernel, Work::Op(_));
+        let best = candidates
+            .max_by_key(|(free, (gain, _))| (!is_op || free.output.is_some(), *gain, free.size));
+        let Some((free, (_, step))) = best else {
             return Err(Missing(format!(
                 "an operand of {} reaches over {} bytes, the device binds {bytes} at once",
                 operand.aval,
                 needs(&part.segment, operand)
             )));
         };
-        let step = chunk(operand, free.size, stride, bytes, is_op);
         match free.output {
             Some(_) => (0..free.size)
                 .step_by(step)
@@ -149,21 +160,29 @@ impl Split {
         Ok(())
     }
 
-    /// Cuts a reduction along an axis that it folds.
+    /// Cuts a reduction or a product along an axis that it folds.
     fn fold(&mut self, part: &Part, free: &Free, step: usize, bytes: u64) -> Result<(), Missing> {
-        let Work::Reduce { kind, .. } = part.segment.kernel else { return Ok(()) };
         let mut aval = part.segment.outputs[0].aval.clone();
-        aval.dtype = partial(aval.dtype);
+        let (kind, dtype) = match &part.segment.kernel {
+            Work::Reduce { kind, .. } => (*kind, partial(aval.dtype)),
+            Work::Op(op) => (ReduceKind::Sum, sum_dtype(op).unwrap_or(aval.dtype)),
+            Work::Map(_) => return Ok(()),
+        };
+        aval.dtype = dtype;
         let (kept, count) = (aval.shape.size(), free.size.div_ceil(step));
         let scratch = self.take(count * kept * aval.dtype.size());
         let one = Operand::contiguous(&aval);
         for (number, start) in (0..free.size).step_by(step).enumerate() {
             let mut piece = part.cut(free, start, step);
+            piece.drop_epilogue(dtype);
             piece.segment.outputs = vec![one.clone()];
             piece.outputs = vec![(Place::Scratch(scratch), (number * kept) as isize)];
             self.add(piece, bytes)?;
         }
         self.add(join(kind, count, &one, scratch, part), bytes)?;
+        if let Some(epilogue) = part.epilogue() {
+            self.add(epilogue, bytes)?;
+        }
         self.free.push(scratch);
         Ok(())
     }
@@ -184,6 +203,14 @@ fn copy(from: (Operand, (Place, isize)), to: (Operand, (Place, isize))) -> Part 
 /// What the results of a reduction's parts are kept as: halves in single precision.
 fn partial(dtype: DType) -> DType {
     if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
+}
+
+/// What a product sums in.
+fn sum_dtype(op: &Op) -> Option<DType> {
+    if let Op::Dot(dot) = op {
+        return Some(dot.accumulate);
+    }
+    if let Op::Conv(conv) = op { Some(conv.accumulate) } else { None }
 }
 
 /// Folds `count` results that lie one after another in `scratch`.
@@ -221,6 +248,68 @@ fn chunk(operand: &Operand, size: usize, stride: u64, bytes: u64, together: bool
 }
 
 impl Part {
+    /// Whether the results of `count` pieces of a reduction are much fewer than what it folds.
+    fn shrinks(&self, count: usize) -> bool {
+        match &self.segment.kernel {
+            Work::Reduce { body, .. } => {
+                2 * count * self.segment.outputs[0].aval.shape.size() <= body.shape.size()
+            }
+            Work::Map(_) | Work::Op(_) => true,
+        }
+    }
+
+    /// Makes an axis of an op's result `size` long, from `start` on.
+    fn shorten_op(&mut self, axis: usize, start: usize, size: usize) {
+        let Work::Op(op) = &mut self.segment.kernel else { return };
+        let out = &self.segment.outputs[0].aval.shape;
+        let further = |by: usize| Some(self.first.unwrap_or(0) + by as u32);
+        if let Op::Iota(iota) = op {
+            iota.shape.0[axis] = size;
+            if axis == iota.axis {
+                self.first = further(start);
+            }
+        } else if let Op::RandomBits(bits) = op {
+            if axis >= out.rank() - bits.shape.rank() {
+                self.first = further(start * out[axis + 1..].iter().product::<usize>());
+            }
+        } else if let Op::Gather(gather) = op
+            && let Some(axis) = axis.checked_sub(out.rank() - gather.sizes.len())
+        {
+            gather.sizes[axis] = size;
+        }
+    }
+
+    /// Leaves a product of `dtype` without what continues it.
+    fn drop_epilogue(&mut self, dtype: DType) {
+        if let Some(epilogue) = self.segment.epilogue.take() {
+            self.segment.inputs.truncate(epilogue.first_input);
+            self.inputs.truncate(epilogue.first_input);
+            self.segment.scalars.clear();
+        }
+        if let Work::Op(Op::Dot(dot)) = &mut self.segment.kernel {
+            dot.result = dtype;
+        }
+        if let Work::Op(Op::Conv(conv)) = &mut self.segment.kernel {
+            conv.result = dtype;
+        }
+    }
+
+    /// What continues an op, in place in its output, as a program of its own.
+    fn epilogue(&self) -> Option<Part> {
+        let epilogue = self.segment.epilogue.as_ref()?;
+        let first = epilogue.first_input;
+        let (out, place) = (&self.segment.outputs[0], self.outputs[0]);
+        let segment = Segment {
+            kernel: Work::Map(epilogue.body.clone()),
+            inputs: std::iter::once(out).chain(&self.segment.inputs[first..]).cloned().collect(),
+            outputs: vec![out.clone()],
+            scalars: self.segment.scalars.clone(),
+            epilogue: None,
+        };
+        let inputs = std::iter::once(place).chain(self.inputs[first..].iter().copied()).collect();
+        Some(Part { segment, inputs, outputs: vec![place], first: None })
+    }
+
     /// The piece of an axis from `start` on, of `step` or what is left.
     fn cut(&self, free: &Free, start: usize, step: usize) -> Part {
         let size = step.min(free.size - start);
@@ -248,21 +337,11 @@ impl Part {
                     body.shape.0[axis] = size;
                 }
             }
-            Work::Op(Op::Iota(iota)) => {
+            Work::Op(_) => {
                 if let Some(axis) = free.output {
-                    iota.shape.0[axis] = size;
-                    if axis == iota.axis {
-                        part.first = Some(part.first.unwrap_or(0) + start as u32);
-                    }
+                    part.shorten_op(axis, start, size);
                 }
             }
-            Work::Op(Op::Gather(gather)) => {
-                let lead = self.segment.outputs[0].aval.shape.rank() - gather.sizes.len();
-                if let Some(axis) = free.output.and_then(|a| a.checked_sub(lead)) {
-                    gather.sizes[axis] = size;
-                }
-            }
-            Work::Op(_) => {}
         }
         part
     }
@@ -300,9 +379,33 @@ fn of_op(op: &Op, segment: &Segment) -> Vec<Free> {
         Free { size: out[output], inputs, output: Some(output), body: None }
     };
     let same = |output: usize| axis(output, &vec![Some(output); own]);
+    // An axis of both operands that is summed over.
+    let summed = |axes: [usize; 2]| {
+        let rest = segment.inputs.len() - own;
+        let of = axes.map(Some).into_iter().chain(std::iter::repeat_n(None, rest));
+        let (from, to) = (sum_dtype(op)?, segment.outputs[0].aval.dtype);
+        let size = shape(0)[axes[0]];
+        (Ty::of(from) == Ty::of(to)).then(|| Free {
+            size,
+            inputs: of.collect(),
+            output: None,
+            body: None,
+        })
+    };
     match op {
         Op::Iota(_) => (0..out.rank()).map(|a| axis(a, &[])).collect(),
-        Op::RandomBits(p) => (0..out.rank() - p.shape.rank()).map(same).collect(),
+        Op::RandomBits(p) => {
+            // Keys first; of one key's elements, those that are neighbours.
+            let long = |a: &usize| out[*a] > 1;
+            let lead = out.rank() - p.shape.rank();
+            let keys: Vec<Free> = (0..lead).filter(long).map(same).collect();
+            match (keys.is_empty(), u32::try_from(p.shape.size())) {
+                (true, Ok(_)) => {
+                    (lead..out.rank()).find(long).map(|a| axis(a, &[None])).into_iter().collect()
+                }
+                _ => keys,
+            }
+        }
         Op::Sort(p) => (0..out.rank()).filter(|&a| a != p.axis).map(same).collect(),
         Op::ArgReduce(p) => {
             (0..out.rank()).map(|a| axis(a, &[Some(if a < p.axis { a } else { a + 1 })])).collect()
@@ -337,15 +440,18 @@ fn of_op(op: &Op, segment: &Segment) -> Vec<Free> {
         Op::Dot(_) => {
             let (rows, columns) = (out.rank() - 2, out.rank() - 1);
             let batch = (0..rows).map(same);
+            let summed = summed([columns, rows]);
             batch
                 .chain([axis(rows, &[Some(rows), None]), axis(columns, &[None, Some(columns)])])
+                .chain(summed)
                 .collect()
         }
         Op::Conv(p) => {
             let last = p.input.len() + 1;
             let mut axes = match p.role {
                 ConvRole::Forward | ConvRole::InputGrad => vec![axis(0, &[Some(0), None])],
-                ConvRole::WeightGrad => Vec::new(),
+                // The images are summed over.
+                ConvRole::WeightGrad => summed([0, 0]).into_iter().collect(),
             };
             if p.groups == 1 {
                 axes.extend(match p.role {
@@ -484,6 +590,32 @@ mod tests {
         }
         assert!(split.scratch.len() <= 3, "{:?}", split.scratch);
         assert!(split.scratch.iter().all(|&b| b <= 4096), "{:?}", split.scratch);
+    }
+
+    /// Folding two rows leaves as much as there was.
+    #[test]
+    fn a_fold_of_few_long_rows_is_cut_along_them() {
+        let x = aval(&[2, 3000], DType::F32);
+        let whole = Segment {
+            kernel: Work::Reduce {
+                body: Body::copy(x.shape.clone(), x.dtype),
+                kind: ReduceKind::Max,
+                axes: [0].into_iter().collect(),
+            },
+            inputs: vec![Operand::contiguous(&x)],
+            outputs: vec![Operand::contiguous(&aval(&[3000], DType::F32))],
+            scalars: Vec::new(),
+            epilogue: None,
+        };
+        let split = split(&whole, 1024).unwrap();
+        let folds = |part: &&Part| matches!(part.segment.kernel, Work::Reduce { .. });
+        let elements = |part: &Part| part.segment.outputs[0].aval.shape.size();
+        assert_eq!(split.parts.iter().filter(folds).map(elements).sum::<usize>(), 3000);
+        for part in &split.parts {
+            for operand in part.segment.inputs.iter().chain(&part.segment.outputs) {
+                assert!(needs(&part.segment, operand) <= 1024, "{operand:?}");
+            }
+        }
     }
 
     #[test]

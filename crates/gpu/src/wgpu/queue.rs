@@ -135,6 +135,7 @@ impl Queue {
             mapped_at_creation: false,
         });
         queue.write_buffer(&word, 0, &[0; 4]);
+        queue.submit([]);
         let word = Buffer::new(GpuMemory::new(word, 4, 256, own, None));
         let made = Queue {
             own,

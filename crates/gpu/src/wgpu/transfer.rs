@@ -85,8 +85,13 @@ impl Queue {
         for (number, piece) in bytes.chunks(STAGED).enumerate() {
             self.queue.write_buffer(memory, (offset + number * STAGED) as u64, piece);
         }
-        if bytes.len() > STAGED {
-            // What was staged is given up.
+        self.flush(bytes.len() > STAGED);
+    }
+
+    /// Sends staged writes on their way: where memory is mapped, since a mapping waits for nothing
+    /// else than what was submitted; or to give up much staged memory.
+    fn flush(&self, much: bool) {
+        if self.mapped || much {
             self.queue.submit([]);
         }
     }
@@ -233,6 +238,7 @@ impl Queue {
         if number != 0 {
             let word = self.memory_of(&self.word)?;
             self.queue.write_buffer(word, 0, &[0; 4]);
+            self.flush(false);
             let known = lock(&self.known).get(number as usize - 1).cloned();
             let unknown = || Error::Device(format!("{}: fault {number}", self.device()));
             return Err(known.unwrap_or_else(unknown));
