@@ -133,6 +133,8 @@ impl Cuda {
         let target = Target {
             int64: true,
             float64: true,
+            int16: true,
+            subgroup: 0,
             native_math: true,
             wide_offsets: true,
             max_blocks: 1 << 30,

@@ -143,6 +143,9 @@ impl Dialect for CudaC {
             Expr::BlockY => "blockIdx.y".into(),
             Expr::Blocks => "gridDim.x".into(),
             Expr::Arg(n) => format!("args.w[{n}]"),
+            Expr::ShuffleXor(v, distance) => {
+                format!("__shfl_xor_sync(0xffffffffu, {}, {distance})", value(v))
+            }
             Expr::Read(_) | Expr::LoadShared(..) => unreachable!("the printer does these"),
         }
     }
@@ -174,6 +177,14 @@ impl Dialect for CudaC {
 
     fn store_shared_vector(&self, array: Shared, index: Val, values: &[Val]) -> String {
         store_all(self.ty(shared_ty(array)), &shared(array), index, values, value)
+    }
+
+    fn load_quad(&self, _: &Kernel, _: [Val; 4], _: Buf, _: Val) -> String {
+        unreachable!("no quad is printed as CUDA C: its driver asks for none")
+    }
+
+    fn store_quad(&self, _: &Kernel, _: Buf, _: Val, _: [Val; 4]) -> String {
+        unreachable!("no quad is printed as CUDA C: its driver asks for none")
     }
 
     fn barrier(&self) -> &'static str {

@@ -30,6 +30,10 @@ pub trait Dialect {
     fn load_shared_vector(&self, into: &[Val], array: Shared, index: Val) -> String;
     /// A store to neighbouring places of a shared array.
     fn store_shared_vector(&self, array: Shared, index: Val, values: &[Val]) -> String;
+    /// A load of four neighbours, as statements.
+    fn load_quad(&self, kernel: &Kernel, quad: [Val; 4], buf: Buf, index: Val) -> String;
+    /// A store of four neighbours.
+    fn store_quad(&self, kernel: &Kernel, buf: Buf, index: Val, quad: [Val; 4]) -> String;
     /// A barrier.
     fn barrier(&self) -> &'static str;
     /// A copy of 16 bytes into a shared array, meanwhile.
@@ -188,6 +192,14 @@ impl Printer<'_> {
             }
             Stmt::EndCopies => self.line(&self.dialect.end_copies()),
             Stmt::AwaitCopies(batches) => self.line(&self.dialect.await_copies(*batches)),
+            Stmt::LoadQuad(quad, buf, index) => {
+                let line = self.dialect.load_quad(self.kernel, *quad, *buf, *index);
+                self.line(&line);
+            }
+            Stmt::StoreQuad(buf, index, quad) => {
+                let line = self.dialect.store_quad(self.kernel, *buf, *index, *quad);
+                self.line(&line);
+            }
             Stmt::Barrier => self.line(self.dialect.barrier()),
             Stmt::Matrix(sums, a, b) => {
                 let line = self.dialect.matrix(*sums, a, b);

@@ -85,7 +85,7 @@ impl<'t> Build<'t> {
 
     /// The next buffer.
     pub fn buffer(&mut self, dtype: DType, access: Access) -> Buf {
-        self.kernel.bindings.push(Binding { dtype, access });
+        self.kernel.bindings.push(Binding { dtype, access, quads: false });
         Buf(self.kernel.bindings.len() as u32 - 1)
     }
 
@@ -380,6 +380,21 @@ impl<'t> Build<'t> {
         self.push(Stmt::Store(buf, index, value));
     }
 
+    /// Four neighbours, from four times `index` on. The buffer is read by no other loads.
+    pub fn load_quad(&mut self, buf: Buf, index: Val) -> [Val; 4] {
+        self.kernel.bindings[buf.0 as usize].quads = true;
+        let ty = Ty::of(self.dtype(buf));
+        let quad = [(); 4].map(|()| Val { id: self.fresh(), ty });
+        self.push(Stmt::LoadQuad(quad, buf, index));
+        quad
+    }
+
+    /// Stores four neighbours, from four times `index` on; as [`Build::load_quad`].
+    pub fn store_quad(&mut self, buf: Buf, index: Val, quad: [Val; 4]) {
+        self.kernel.bindings[buf.0 as usize].quads = true;
+        self.push(Stmt::StoreQuad(buf, index, quad));
+    }
+
     /// An element of a shared array.
     pub fn load_shared(&mut self, shared: Shared, index: Val) -> Val {
         self.value(shared.ty, Expr::LoadShared(shared, index))
@@ -431,6 +446,22 @@ impl<'t> Build<'t> {
                 _ => self.push(Stmt::StoreSharedVector(shared, index, values.to_vec())),
             }
         }
+    }
+
+    /// What the thread has whose number differs in the bit `distance`, as [`Expr::ShuffleXor`] says.
+    pub fn shuffle_xor(&mut self, value: Val, distance: u32) -> Val {
+        if value.ty != Ty::Bool {
+            return self.value(value.ty, Expr::ShuffleXor(value, distance));
+        }
+        let word = self.convert(value, Ty::U32);
+        let other = self.value(Ty::U32, Expr::ShuffleXor(word, distance));
+        let zero = self.u32(0);
+        self.ne(other, zero)
+    }
+
+    /// Whether threads this far apart can exchange values of `ty` by [`Build::shuffle_xor`].
+    pub fn can_shuffle(&self, distance: u32, ty: Ty) -> bool {
+        distance < self.target.subgroup && ty.size() == 4
     }
 
     /// Waits for the whole block. Every thread of it has to come here.

@@ -116,6 +116,8 @@ pub struct Binding {
     pub dtype: DType,
     /// What the kernel does with it.
     pub access: Access,
+    /// Whether four neighbours are loaded and stored at once, and nothing else.
+    pub quads: bool,
 }
 
 /// A literal, by its bits.
@@ -292,6 +294,9 @@ pub enum Expr {
     Blocks,
     /// A 32-bit word of the arguments.
     Arg(u32),
+    /// What the thread has here whose number differs in this one bit, which is smaller than
+    /// [`Target::subgroup`]. Every thread of the block has to come here; no value is a bool.
+    ShuffleXor(Val, u32),
 }
 
 /// A statement.
@@ -322,6 +327,10 @@ pub enum Stmt {
     LoadSharedVector(Vec<Val>, Shared, Val),
     /// Puts elements in such places of a shared array.
     StoreSharedVector(Shared, Val, Vec<Val>),
+    /// Gives four values the elements from four times an index on, of at most 4 bytes each.
+    LoadQuad([Val; 4], Buf, Val),
+    /// Puts four encoded elements in their places from four times an index on.
+    StoreQuad(Buf, Val, [Val; 4]),
     /// Waits for the whole block; what was shared before can be read after.
     Barrier,
     /// Copies 16 bytes from an index of a buffer to one of a shared array of the same type, both at
@@ -366,6 +375,11 @@ pub struct Target {
     pub float64: bool,
     /// Whether [`Un::Math`], [`Bin::Pow`] and [`Bin::Atan2`] exist and are accurate.
     pub native_math: bool,
+    /// Whether elements of 16 bits can be loaded and stored by themselves.
+    pub int16: bool,
+    /// How many neighbouring threads can exchange values without shared memory: a power of two,
+    /// or 0.
+    pub subgroup: u32,
     /// Whether offsets can have 64 bits.
     pub wide_offsets: bool,
     /// The most blocks along an axis of the grid.

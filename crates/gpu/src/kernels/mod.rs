@@ -9,9 +9,11 @@ mod index;
 pub(crate) mod map;
 mod order;
 mod pool;
+pub mod quads;
 mod reduce;
 mod scan;
-mod view;
+pub mod split;
+pub(crate) mod view;
 
 use cupola_core::backend::{Kernel as Work, Segment};
 use cupola_core::prim::Op;
@@ -79,6 +81,16 @@ pub struct Program {
 
 /// The program of `segment` for `target`.
 pub fn program(segment: &Segment, target: &Target) -> Result<Program, Missing> {
+    program_from(segment, None, target)
+}
+
+/// The program of a part of a counter or of random bits that starts at `first`, or of any other
+/// segment.
+pub(crate) fn program_from(
+    segment: &Segment,
+    first: Option<u32>,
+    target: &Target,
+) -> Result<Program, Missing> {
     let mut program = Program::default();
     if segment.outputs.iter().all(|o| o.aval.shape.size() == 0) {
         return Ok(program);
@@ -89,7 +101,15 @@ pub fn program(segment: &Segment, target: &Target) -> Result<Program, Missing> {
             reduce::reduce(&mut program, body, *kind, axes, segment, target)?;
         }
         Work::Op(op) => {
-            op_program(&mut program, op, segment, target)?;
+            match (op, first) {
+                (Op::Iota(p), Some(first)) => {
+                    create::iota(&mut program, p, Some(first), segment, target)?;
+                }
+                (Op::RandomBits(p), Some(first)) => {
+                    create::random_part(&mut program, p, first, segment, target)?;
+                }
+                _ => op_program(&mut program, op, segment, target)?,
+            }
             // A product goes through its epilogue before it stores.
             let is_done = matches!(op, Op::Dot(_) | Op::Conv(_));
             if let Some(epilogue) = segment.epilogue.as_ref().filter(|_| !is_done) {
@@ -107,7 +127,7 @@ fn op_program(
     target: &Target,
 ) -> Result<(), Missing> {
     match op {
-        Op::Iota(p) => create::iota(program, p, segment, target),
+        Op::Iota(p) => create::iota(program, p, None, segment, target),
         Op::RandomBits(p) => create::random(program, p, segment, target),
         Op::ArgReduce(p) => order::arg_reduce(program, p, segment, target),
         Op::Bitcast(_) => create::bitcast(program, segment, target),

@@ -232,7 +232,7 @@ pub fn arg_reduce(
             b.store_shared(places, thread, i);
             b.barrier();
             let mut half = lanes / 2;
-            while half > 0 {
+            while half > 0 && !b.can_shuffle(half, ty) {
                 let (limit, away) = (b.u32(half), b.u32(half));
                 let works = b.lt(thread, limit);
                 b.open_when();
@@ -247,8 +247,14 @@ pub fn arg_reduce(
                 b.barrier();
                 half /= 2;
             }
-            let i = b.load_shared(places, zero32);
-            b.set(at, i);
+            let (mut y, mut j) = (b.load_shared(values, thread), b.load_shared(places, thread));
+            while half > 0 {
+                let (x, i) = (b.shuffle_xor(y, half), b.shuffle_xor(j, half));
+                let takes = better(b, x, i, y, j);
+                (y, j) = (b.select(takes, x, y), b.select(takes, i, j));
+                half /= 2;
+            }
+            b.set(at, j);
         }
         let found = draft.build.get(at);
         let leads = draft.build.eq(lane, zero32);

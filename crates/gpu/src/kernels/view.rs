@@ -15,6 +15,16 @@ pub fn is_far(operand: &Operand) -> bool {
     reach.max(operand.aval.shape.size() as u128) * parts >= 1 << 31
 }
 
+/// The first and the last element of `operand`, counted from the one at index 0; none of nothing.
+pub fn span(operand: &Operand) -> Option<(isize, isize)> {
+    let mut span = (0, 0);
+    for (&size, &stride) in operand.aval.shape.iter().zip(&operand.strides) {
+        let reach = (size as isize).checked_sub(1).filter(|&r| r >= 0)? * stride;
+        span = (span.0 + reach.min(0), span.1 + reach.max(0));
+    }
+    Some(span)
+}
+
 /// An operand that a kernel has bound.
 #[derive(Clone, Copy, Debug)]
 pub struct View {

@@ -22,7 +22,7 @@ struct State {
 /// The size that is really allocated for `bytes`: a multiple of a quarter of the power of two
 /// below, so that at most a fifth is lost and sizes meet again.
 pub fn class(bytes: usize) -> u64 {
-    let bytes = (bytes as u64).max(256);
+    let bytes = (bytes as u64).clamp(256, 1 << 62);
     let step = (bytes.next_power_of_two() / 8).max(256);
     bytes.div_ceil(step) * step
 }
@@ -89,7 +89,8 @@ pub struct GpuMemory {
     bytes: usize,
     class: u64,
     device: Device,
-    pool: Arc<Pool>,
+    /// Where the buffer goes in the end, if it came from there.
+    pool: Option<Arc<Pool>>,
 }
 
 impl GpuMemory {
@@ -99,7 +100,7 @@ impl GpuMemory {
         bytes: usize,
         class: u64,
         device: Device,
-        pool: Arc<Pool>,
+        pool: Option<Arc<Pool>>,
     ) -> Self {
         GpuMemory { buffer: Some(buffer), bytes, class, device, pool }
     }
@@ -113,8 +114,8 @@ impl GpuMemory {
 impl Drop for GpuMemory {
     // Work on one queue runs in order, so what is launched later may use the memory at once.
     fn drop(&mut self) {
-        if let Some(buffer) = self.buffer.take() {
-            self.pool.give(self.class, buffer);
+        if let (Some(buffer), Some(pool)) = (self.buffer.take(), &self.pool) {
+            pool.give(self.class, buffer);
         }
     }
 }
