@@ -40,11 +40,15 @@ fn segment(kernel: Kernel, input: Operand, output: Operand) -> Segment {
     }
 }
 
+/// All of a buffer.
+fn region(buffer: &Buffer) -> Region<'_> {
+    Region { buffer, offset: 0 }
+}
+
 /// What the one output of a segment is.
 fn run(gpu: &Wgpu, segment: &Segment, input: &[u8]) -> Result<Vec<u8>> {
     let size = |o: &Operand| o.aval.shape.size() * o.aval.dtype.size();
     let (x, y) = (gpu.upload(input)?, gpu.alloc(size(&segment.outputs[0]))?);
-    let region = |buffer| Region { buffer, offset: 0 };
     let args = Args { inputs: &[region(&x)], outputs: &[region(&y)], scalars: &[] };
     gpu.prepare(segment)?.run(&args)?;
     let mut out = vec![0; y.bytes()];
@@ -217,7 +221,6 @@ fn on_unified_memory_nothing_is_staged() -> Result<()> {
         let mut own = bytes.clone();
         own[0] = turn;
         let (from, to) = (gpu.upload(&own)?, gpu.alloc(own.len())?);
-        let region = |buffer| Region { buffer, offset: 0 };
         copy.run(&Args { inputs: &[region(&from)], outputs: &[region(&to)], scalars: &[] })?;
         results.push(to);
     }
@@ -226,23 +229,6 @@ fn on_unified_memory_nothing_is_staged() -> Result<()> {
         gpu.download(result, 0, &mut back)?;
         assert!(back[0] == turn as u8 && back[1..] == bytes[1..], "turn {turn}");
     }
-    drop(results);
-    // What was staged for memory that nobody used does not come after what is written there later.
-    for turn in 0..20u8 {
-        let region = |buffer| Region { buffer, offset: 0 };
-        let (from, to) = (gpu.upload(&bytes)?, gpu.alloc(bytes.len())?);
-        copy.run(&Args { inputs: &[region(&from)], outputs: &[region(&to)], scalars: &[] })?;
-        drop((from, to));
-        drop([gpu.upload(&bytes)?, gpu.upload(&bytes)?]);
-        gpu.synchronize()?;
-        let own = vec![turn; bytes.len()];
-        let (x, y) = (gpu.upload(&own)?, gpu.upload(&own)?);
-        for buffer in [x, y] {
-            let mut back = vec![0; own.len()];
-            gpu.download(&buffer, 0, &mut back)?;
-            assert!(back == own, "turn {turn}");
-        }
-    }
     // A part of a buffer, at a place that no mapping starts at.
     let x = gpu.upload(&bytes)?;
     gpu.write(&x, 13, &[1, 2, 3])?;
@@ -250,6 +236,52 @@ fn on_unified_memory_nothing_is_staged() -> Result<()> {
     gpu.download(&x, 12, &mut back)?;
     assert_eq!(back, [bytes[12], 1, 2, 3, bytes[16]]);
     Ok(())
+}
+
+/// Threads that upload, launch and drop while the device is busy with what the others dropped.
+#[test]
+fn memory_that_launches_still_read_is_not_overwritten() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    let gpu = Wgpu::open(device, &Restrictions::default())?;
+    let count = 1 << 14;
+    let x = operand(&[count], DType::U32);
+    let copy = segment(Kernel::Map(Body::copy(x.aval.shape.clone(), DType::U32)), x.clone(), x);
+    let copy = gpu.prepare(&copy)?;
+    let work = |thread: u32| -> Result<()> {
+        for turn in 0..40 {
+            let mut results = Vec::new();
+            for step in 0..8 {
+                let own = (thread << 16 | turn << 8 | step).to_le_bytes().repeat(count);
+                let (from, to) = (gpu.upload(&own)?, gpu.alloc(own.len())?);
+                copy.run(&Args {
+                    inputs: &[region(&from)],
+                    outputs: &[region(&to)],
+                    scalars: &[],
+                })?;
+                results.push((own, to));
+            }
+            for (own, result) in results {
+                let mut back = vec![0; own.len()];
+                gpu.download(&result, 0, &mut back)?;
+                assert!(back == own, "thread {thread}, turn {turn}: {:?}", &back[..8]);
+            }
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..4)
+            .map(|thread| {
+                scope.spawn({
+                    let work = &work;
+                    move || work(thread)
+                })
+            })
+            .collect();
+        threads.into_iter().try_for_each(|thread| match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })
 }
 
 #[test]

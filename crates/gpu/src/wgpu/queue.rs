@@ -2,7 +2,7 @@
 //! submissions.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cupola_core::backend::{Buffer, MemoryStats};
@@ -50,6 +50,8 @@ pub struct Queue {
     pub(super) queue: wgpu::Queue,
     pub(super) mapped: bool,
     pub(super) counts: Counts,
+    /// The last submission that the device is done with.
+    completed: Arc<AtomicU64>,
     pool: Arc<Pool>,
     pipelines: Mutex<HashMap<String, Arc<Pipeline>>>,
     pub(super) gathered: Mutex<Gathered>,
@@ -136,13 +138,14 @@ impl Queue {
         });
         queue.write_buffer(&word, 0, &[0; 4]);
         queue.submit([]);
-        let word = Buffer::new(GpuMemory::new(word, 4, 256, own, None));
+        let word = Buffer::new(GpuMemory::new((word, 0), 4, 256, own, None));
         let made = Queue {
             own,
             device,
             queue,
             mapped: options.mapped,
             counts: Counts::default(),
+            completed: Arc::default(),
             pool,
             pipelines: Mutex::default(),
             gathered: Mutex::default(),
@@ -264,7 +267,7 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
                 self.trim();
                 self.create(class)
             }) {
-                Some(buffer) => buffer,
+                Some(buffer) => (buffer, 0),
                 None => {
                     self.pool.give_up(class);
                     self.check()?;
@@ -445,6 +448,25 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
         self.check()
     }
 
+    /// Submits, and counts that where mappings need to know what the device is done with.
+    pub(super) fn submit_now(&self, commands: Option<wgpu::CommandBuffer>) {
+        self.queue.submit(commands);
+        if self.mapped {
+            let (number, completed) = (self.pool.count_submission(), self.completed.clone());
+            self.queue.on_submitted_work_done(move || {
+                completed.fetch_max(number, Ordering::AcqRel);
+            });
+        }
+    }
+
+    /// Whether the device is done with submission `number`, as far as there was one, when nothing
+    /// is gathered.
+    pub(super) fn is_done(&self, number: u64) -> bool {
+        let number = number.min(self.pool.submitted());
+        let done = || self.completed.load(Ordering::Acquire) >= number;
+        done() || self.device.poll(wgpu::PollType::Poll).is_ok() && done()
+    }
+
     /// Gives the device what is gathered.
     pub(super) fn submit(&self, gathered: &mut Gathered) {
         if gathered.launches.is_empty() {
@@ -462,7 +484,7 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
                 pass.dispatch_workgroups(launch.grid[0], launch.grid[1], 1);
             }
         }
-        self.queue.submit([encoder.finish()]);
+        self.submit_now(Some(encoder.finish()));
         gathered.launches.clear();
         gathered.args.clear();
     }

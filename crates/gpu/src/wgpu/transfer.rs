@@ -4,13 +4,17 @@
 //! reads it in place. A mapped buffer may not be in use, so a write that would have to wait goes
 //! through a copy, as it does everywhere else; a read waits in any case.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
 
 use cupola_core::backend::Buffer;
 use cupola_core::{Error, Result};
 
+use super::memory::GpuMemory;
 use super::queue::{Queue, lock};
+
+/// What becomes of a mapping.
+type Mapping = std::result::Result<(), wgpu::BufferAsyncError>;
 
 /// The most bytes that one copy stages.
 const STAGED: usize = 64 << 20;
@@ -43,12 +47,18 @@ impl Queue {
     /// New memory that holds `bytes`.
     pub fn upload(&self, bytes: &[u8]) -> Result<Buffer> {
         let buffer = self.alloc(bytes.len())?;
-        self.write(&buffer, 0, bytes)?;
+        let used = buffer.downcast::<GpuMemory>().map_or(u64::MAX, GpuMemory::used);
+        self.write_after(&buffer, 0, bytes, used)?;
         Ok(buffer)
     }
 
     /// Writes `bytes` from `offset` on, after everything that was launched.
     pub fn write(&self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<()> {
+        self.write_after(buffer, offset, bytes, u64::MAX)
+    }
+
+    /// The same, where only submissions up to `used` may use the memory.
+    fn write_after(&self, buffer: &Buffer, offset: usize, bytes: &[u8], used: u64) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -60,8 +70,10 @@ impl Queue {
         {
             let mut gathered = lock(&self.gathered);
             self.submit(&mut gathered);
-            if self.write_mapped(memory, offset as u64, bytes) {
-                return self.check();
+            // A mapping that has to wait is not asked for and given up: wgpu would take the next one
+            // for it, and hand the memory out too early.
+            if self.is_done(used) {
+                return self.write_mapped(memory, offset as u64, bytes);
             }
         }
         // Whole words only: what is around the bytes is read first.
@@ -88,43 +100,55 @@ impl Queue {
         self.flush(bytes.len() > STAGED);
     }
 
-    /// Sends staged writes on their way: where memory is mapped, since a mapping waits for nothing
-    /// else than what was submitted; or to give up much staged memory.
+    /// Sends staged writes on their way: where memory is mapped, since only what is submitted is
+    /// waited for; or to give up much staged memory.
     fn flush(&self, much: bool) {
         if self.mapped || much {
-            self.queue.submit([]);
+            self.submit_now(None);
         }
     }
 
-    /// Writes in place, if the device does not use the memory just now. Nothing may be submitted
-    /// meanwhile.
-    fn write_mapped(&self, memory: &wgpu::Buffer, offset: u64, bytes: &[u8]) -> bool {
+    /// Writes in place where the device does not use the memory. Nothing may be submitted meanwhile.
+    fn write_mapped(&self, memory: &wgpu::Buffer, offset: u64, bytes: &[u8]) -> Result<()> {
         let end = offset + (bytes.len() as u64).next_multiple_of(4);
-        let ready = Arc::new(AtomicBool::new(false));
-        let done = ready.clone();
+        let (done, mapped) = mpsc::channel();
         memory.map_async(wgpu::MapMode::Write, offset..end, move |result| {
-            done.store(result.is_ok(), Ordering::Release);
+            // Where nobody waits any more nobody needs to know.
+            let _ = done.send(result);
         });
-        let polled = self.device.poll(wgpu::PollType::Poll);
-        let written = polled.is_ok() && ready.load(Ordering::Acquire) && {
+        let result = self.wait_for(&mapped).and_then(|()| {
             let whole = bytes.len() / 4 * 4;
             let mut last = [0; 4];
             last[..bytes.len() - whole].copy_from_slice(&bytes[whole..]);
-            match memory.get_mapped_range_mut(offset..end) {
-                Ok(mut view) => {
-                    view.slice(..whole).copy_from_slice(&bytes[..whole]);
-                    if whole < bytes.len() {
-                        view.slice(whole..).copy_from_slice(&last);
-                    }
-                    self.counts.mapped.fetch_add(1, Ordering::Relaxed);
-                    true
-                }
-                Err(_) => false,
+            let mut view = memory.get_mapped_range_mut(offset..end).map_err(|e| self.failed(&e))?;
+            view.slice(..whole).copy_from_slice(&bytes[..whole]);
+            if whole < bytes.len() {
+                view.slice(whole..).copy_from_slice(&last);
+            }
+            Ok(())
+        });
+        memory.unmap();
+        self.counts.mapped.fetch_add(1, Ordering::Relaxed);
+        result.and_then(|()| self.check())
+    }
+
+    /// Waits for a mapping of memory that the device should be done with.
+    fn wait_for(&self, mapped: &mpsc::Receiver<Mapping>) -> Result<()> {
+        // Should it not be, the second poll waits.
+        let polled = self.device.poll(wgpu::PollType::Poll);
+        let found = polled.ok().and_then(|_| mapped.try_recv().ok());
+        let result = match found {
+            Some(result) => result,
+            None => {
+                self.wait()?;
+                mapped.try_recv().map_err(|cause| self.failed(&cause))?
             }
         };
-        // Gives the mapping up where it is not there yet, too.
-        memory.unmap();
-        written
+        result.map_err(|cause| self.failed(&cause))
+    }
+
+    fn failed(&self, cause: &dyn std::fmt::Display) -> Error {
+        Error::Device(format!("{}: a transfer failed: {cause}", self.device()))
     }
 
     /// Reads from `offset` bytes on, after everything that was launched.
@@ -179,9 +203,6 @@ impl Queue {
         parts: [(&wgpu::Buffer, std::ops::Range<u64>); N],
         read: impl FnOnce([&[u8]; N]) -> T,
     ) -> Result<T> {
-        let failed = |cause: &dyn std::fmt::Display| {
-            Error::Device(format!("{}: a download failed: {cause}", self.device()))
-        };
         let (done, mapped) = mpsc::channel();
         for (buffer, range) in &parts {
             let done = done.clone();
@@ -192,12 +213,13 @@ impl Queue {
         }
         let result = self.wait().and_then(|()| {
             for _ in 0..N {
-                mapped.recv().map_err(|cause| failed(&cause))?.map_err(|cause| failed(&cause))?;
+                let result = mapped.try_recv().map_err(|cause| self.failed(&cause))?;
+                result.map_err(|cause| self.failed(&cause))?;
             }
             let mut views = Vec::with_capacity(N);
             for (buffer, range) in &parts {
                 let view =
-                    buffer.get_mapped_range(range.clone()).map_err(|cause| failed(&cause))?;
+                    buffer.get_mapped_range(range.clone()).map_err(|cause| self.failed(&cause))?;
                 views.push(view);
             }
             Ok(read(std::array::from_fn(|i| &views[i][..])))
@@ -222,7 +244,7 @@ impl Queue {
         {
             let mut gathered = lock(&self.gathered);
             self.submit(&mut gathered);
-            self.queue.submit([encoder.finish()]);
+            self.submit_now(Some(encoder.finish()));
         }
         self.counts.staged.fetch_add(1, Ordering::Relaxed);
         let number = self.mapped_bytes([(&staging, 0..size + 4)], |[view]| {
