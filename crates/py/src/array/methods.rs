@@ -1,0 +1,1 @@
+//! The methods of arrays that are functions, too.

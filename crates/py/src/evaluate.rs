@@ -1,0 +1,35 @@
+//! `eval` and `async_eval`.
+
+use cupola::Array;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::error::raise;
+use crate::tree;
+
+/// Computes all arrays in the arguments, which may be trees of lists, tuples and dicts.
+#[pyfunction]
+#[pyo3(signature = (*args))]
+pub fn eval(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
+    let arrays = arrays(args)?;
+    py.detach(|| cupola::eval(&arrays)).map_err(raise)
+}
+
+/// Starts to compute all arrays in the arguments, and returns at once.
+#[pyfunction]
+#[pyo3(signature = (*args))]
+pub fn async_eval(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
+    let arrays = arrays(args)?;
+    py.detach(|| cupola::async_eval(&arrays)).map_err(raise)
+}
+
+fn arrays(args: &Bound<'_, PyTuple>) -> PyResult<Vec<Array>> {
+    let mut found = Vec::new();
+    tree::visit(args.as_any(), &mut |leaf| {
+        if let tree::Leaf::Array(array) = leaf {
+            found.push(array);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
