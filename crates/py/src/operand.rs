@@ -189,6 +189,18 @@ fn integers(object: &Bound<'_, PyAny>, what: &str) -> PyResult<SmallVec<[isize; 
 /// One axis, several, or all for `None`.
 pub struct Axis(pub Axes);
 
+impl Axis {
+    /// All axes.
+    pub fn all() -> Self {
+        Axis(Axes::ALL)
+    }
+
+    /// One axis.
+    pub fn one(axis: isize) -> Self {
+        Axis(Axes::from(axis))
+    }
+}
+
 impl<'py> FromPyObject<'_, 'py> for Axis {
     type Error = PyErr;
 
