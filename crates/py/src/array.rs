@@ -5,7 +5,7 @@ mod methods;
 // The macro of PyO3 inside one of ours looks as if its unsafe code were ours.
 #[allow(unsafe_op_in_unsafe_fn)]
 mod number;
-mod subscript;
+pub(crate) mod subscript;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -20,8 +20,6 @@ use crate::dtype::Dtype;
 use crate::error::{raise, wrong_type};
 use crate::operand::give;
 use crate::{format, read};
-
-pub use subscript::ArrayAt;
 
 /// A multi-dimensional array of one dtype, computed when it is first needed.
 #[pyclass(frozen, weakref, name = "array", module = "cupola.core")]

@@ -1,6 +1,5 @@
 //! `eval` and `async_eval`.
 
-use cupola::Array;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -11,7 +10,7 @@ use crate::tree;
 #[pyfunction]
 #[pyo3(signature = (*args))]
 pub fn eval(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
-    let arrays = arrays(args)?;
+    let arrays = tree::arrays(args.as_any())?;
     py.detach(|| cupola::eval(&arrays)).map_err(raise)
 }
 
@@ -19,17 +18,6 @@ pub fn eval(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(signature = (*args))]
 pub fn async_eval(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
-    let arrays = arrays(args)?;
+    let arrays = tree::arrays(args.as_any())?;
     py.detach(|| cupola::async_eval(&arrays)).map_err(raise)
-}
-
-fn arrays(args: &Bound<'_, PyTuple>) -> PyResult<Vec<Array>> {
-    let mut found = Vec::new();
-    tree::visit(args.as_any(), &mut |leaf| {
-        if let tree::Leaf::Array(array) = leaf {
-            found.push(array);
-        }
-        Ok(())
-    })?;
-    Ok(found)
 }

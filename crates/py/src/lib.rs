@@ -8,10 +8,16 @@ mod device;
 mod dtype;
 mod error;
 mod evaluate;
+mod fast;
 mod format;
+mod generated;
 mod host;
+mod linalg;
 mod memory;
+mod missing;
 mod operand;
+mod ops;
+mod random;
 mod read;
 mod tree;
 
@@ -22,19 +28,7 @@ use pyo3::types::PyModule;
 fn core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     error::watch_signals();
     cupola::device::set_default_best();
-    m.add_class::<array::PyArray>()?;
-    m.add_class::<array::ArrayAt>()?;
-    m.add_class::<array::ArrayIterator>()?;
-    m.add_class::<dtype::Dtype>()?;
-    m.add_class::<dtype::DtypeCategory>()?;
-    m.add_class::<dtype::finfo>()?;
-    m.add_class::<dtype::iinfo>()?;
-    m.add_class::<device::DeviceType>()?;
-    m.add_class::<device::PyDevice>()?;
-    m.add_class::<device::PyStream>()?;
-    m.add_class::<device::StreamContext>()?;
-    m.add_class::<format::PrintOptions>()?;
-    m.add_class::<format::PrintOptionsContext>()?;
+    generated::register("", m)?;
     for dtype in cupola::DType::ALL {
         let name = if dtype == cupola::DType::Bool { "bool_" } else { dtype.name() };
         m.add(name, dtype::Dtype(dtype))?;
@@ -52,17 +46,13 @@ fn core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("inf", f64::INFINITY)?;
     m.add("nan", f64::NAN)?;
     m.add("newaxis", m.py().None())?;
-    macro_rules! functions {
-        ($($function:path)*) => { $(m.add_function(wrap_pyfunction!($function, m)?)?;)* };
+    for &name in generated::MODULES {
+        let full = format!("cupola.core.{name}");
+        let module = PyModule::new(m.py(), &full)?;
+        generated::register(name, &module)?;
+        m.add(name, &module)?;
+        m.py().import("sys")?.getattr("modules")?.set_item(full, module)?;
     }
-    functions! {
-        array::_restore dtype::issubdtype dtype::result_type dtype::can_cast dtype::isdtype
-        device::default_device device::set_default_device device::default_stream
-        device::set_default_stream device::new_stream device::stream device::synchronize
-        device::is_available device::device_count device::device_info
-        memory::get_active_memory memory::get_peak_memory memory::get_cache_memory
-        memory::clear_cache format::get_printoptions format::set_printoptions format::printoptions
-        evaluate::eval evaluate::async_eval
-    }
-    Ok(())
+    m.getattr("random")?.setattr("state", Bound::new(m.py(), random::RandomState)?)?;
+    missing::add(m, generated::MISSING)
 }

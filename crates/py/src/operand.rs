@@ -168,7 +168,7 @@ impl<'py> FromPyObject<'_, 'py> for Arr {
 }
 
 /// A list of integers, or one.
-fn integers(object: &Bound<'_, PyAny>, what: &str) -> PyResult<SmallVec<[isize; 4]>> {
+pub fn integers(object: &Bound<'_, PyAny>, what: &str) -> PyResult<SmallVec<[isize; 4]>> {
     if let Ok(one) = object.extract::<isize>() {
         return Ok(SmallVec::from_slice(&[one]));
     }
@@ -233,6 +233,13 @@ fn shape(sizes: &[isize]) -> PyResult<Shape> {
 /// Sizes of which one may be −1, or plain integers.
 #[derive(Clone)]
 pub struct SizesArg(pub SmallVec<[isize; 4]>);
+
+impl SizesArg {
+    /// One number.
+    pub fn one(value: isize) -> Self {
+        SizesArg(SmallVec::from_slice(&[value]))
+    }
+}
 
 impl From<SizesArg> for Sizes {
     fn from(sizes: SizesArg) -> Self {

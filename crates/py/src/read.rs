@@ -52,6 +52,12 @@ pub fn array_like(object: &Bound<'_, PyAny>) -> PyResult<Option<(Array, bool)>> 
         return Ok(Some((array.cast::<PyArray>()?.get().get(), true)));
     }
     if object.hasattr(pyo3::intern!(py, "__array_interface__"))? {
+        // A buffer without axes says nothing of its shape.
+        if object.getattr(pyo3::intern!(py, "ndim"))?.eq(0)? {
+            let one = array_like(&object.call_method1("reshape", (1,))?)?;
+            let first = |(a, own): (Array, bool)| Ok((ops::reshape(&a, ()).map_err(raise)?, own));
+            return one.map(first).transpose();
+        }
         if let Some(bits) = bfloat16_bits(object)? {
             let words = buffer(&bits)?;
             return ops_view(words).map(|a| Some((a, false)));

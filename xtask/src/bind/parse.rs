@@ -1,9 +1,14 @@
 //! Reading Rust: the operations, and what is bound by hand.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use quote::ToTokens;
 use syn::{Attribute, Expr, FnArg, ImplItem, Item, Lit, Meta, Pat, ReturnType};
+
+/// The files whose functions are in a submodule of that name.
+const SUBMODULES: &[&str] =
+    &["random", "fast", "linalg", "fft", "metal", "cuda", "distributed", "_data"];
 
 /// A function with its documentation.
 #[derive(Clone, Debug, Default)]
@@ -73,18 +78,19 @@ pub fn operations(folder: &Path) -> Result<Vec<Function>, String> {
         if path.file_stem().is_some_and(|s| s == "tests") {
             continue;
         }
-        let is_random = path.file_stem().is_some_and(|s| s == "random");
+        let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        let module = if SUBMODULES.contains(&stem.as_str()) { stem } else { String::new() };
         for item in parsed(&path)?.items {
             let Item::Fn(f) = item else { continue };
             if !matches!(f.vis, syn::Visibility::Public(_)) {
                 continue;
             }
             let mut function = read(&f.sig, &f.attrs);
-            function.module = if is_random { "random".into() } else { String::new() };
-            function.path = match is_random {
-                true => format!("ops::random::{}", function.name),
-                false => format!("ops::{}", function.name),
+            function.path = match module.as_str() {
+                "random" | "linalg" => format!("ops::{module}::{}", function.name),
+                _ => format!("ops::{}", function.name),
             };
+            function.module = module.clone();
             found.push(function);
         }
     }
@@ -108,7 +114,8 @@ pub fn hand_written(folder: &Path) -> Result<Source, String> {
             .filter(|p| p != "lib" && p != "mod")
             .collect();
         let file = parsed(&path)?;
-        let module = submodule(&file.attrs, &parts);
+        let module = submodule(&parts);
+        let templates = templates(&file.items);
         for item in file.items {
             match item {
                 Item::Fn(f) if has(&f.attrs, "pyfunction") => {
@@ -136,7 +143,19 @@ pub fn hand_written(folder: &Path) -> Result<Source, String> {
                 Item::Impl(i) if has(&i.attrs, "pymethods") => {
                     blocks.push((tokens(&i.self_ty), methods(&i.items)));
                 }
-                // The operators of arrays are rows of a macro.
+                // Functions that differ in nothing but their names are rows of a macro.
+                Item::Macro(m) if rows(&m).is_some() => {
+                    let Some((name, names)) = rows(&m) else { continue };
+                    let Some(template) = templates.get(&name) else { continue };
+                    for name in names {
+                        let mut function = template.clone();
+                        function.path = joined(&parts, &name);
+                        function.name = name;
+                        function.module = module.clone();
+                        source.functions.push(function);
+                    }
+                }
+                // The operators of arrays are rows of a macro, too.
                 Item::Macro(m) if m.mac.path.is_ident("operators") => {
                     blocks.push(("PyArray".into(), operators(&m.mac.tokens.to_string())));
                 }
@@ -153,10 +172,39 @@ pub fn hand_written(folder: &Path) -> Result<Source, String> {
     Ok(source)
 }
 
+/// The macros of a file that define one function: the macro's name and the function.
+fn templates(items: &[Item]) -> BTreeMap<String, Function> {
+    let mut found = BTreeMap::new();
+    for item in items {
+        let Item::Macro(m) = item else { continue };
+        let Some(name) = m.ident.as_ref().filter(|_| m.mac.path.is_ident("macro_rules")) else {
+            continue;
+        };
+        let text = m.mac.tokens.to_string();
+        let Some(start) = text.find("# [pyfunction]") else { continue };
+        let body = text[start..].replace("$ name", "name");
+        let end = body.find("# [pymethods]").or_else(|| body.rfind(") *")).unwrap_or(body.len());
+        let body = &body[..end];
+        if let Ok(f) = syn::parse_str::<syn::ItemFn>(body) {
+            found.insert(name.to_string(), read(&f.sig, &f.attrs));
+        }
+    }
+    found
+}
+
+/// A call of such a macro: its name, and the names of the functions.
+fn rows(item: &syn::ItemMacro) -> Option<(String, Vec<String>)> {
+    let macros = item.mac.path.get_ident()?.to_string();
+    if item.ident.is_some() || macros == "operators" {
+        return None;
+    }
+    let names = item.mac.tokens.to_string().split_whitespace().map(str::to_owned).collect();
+    Some((macros, names))
+}
+
 /// A file belongs to the submodule of its name, if there is one.
-fn submodule(_: &[Attribute], parts: &[String]) -> String {
-    let known = ["random", "fast", "linalg", "fft", "metal", "cuda", "distributed", "_data"];
-    let own = parts.iter().find(|p| known.contains(&p.as_str()));
+fn submodule(parts: &[String]) -> String {
+    let own = parts.iter().find(|p| SUBMODULES.contains(&p.as_str()));
     own.cloned().unwrap_or_default()
 }
 

@@ -193,7 +193,12 @@ fn write_registration(out: &mut String, bound: &[Bound], hand: &Source) {
             let _ = writeln!(out, "m.add_class::<crate::{}>()?;", class.path);
         }
         for function in bound.iter().filter(|b| b.module == *module) {
-            let _ = writeln!(out, "m.add_function(wrap_pyfunction!({}, m)?)?;", function.path);
+            // A name such as `std` alone could mean a crate.
+            let path = match function.by_rule {
+                Some(_) => format!("self::{}", function.path),
+                None => function.path.clone(),
+            };
+            let _ = writeln!(out, "m.add_function(wrap_pyfunction!({}, m)?)?;", path);
         }
         for (_, alias, target) in ALIASES.iter().filter(|a| a.0 == module) {
             if bound.iter().any(|b| b.module == *module && b.name == *target) {

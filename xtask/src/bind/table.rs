@@ -131,13 +131,24 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("normalize", "a, axis=-1, eps=1e-12"),
     ("layer_norm", "a, weight=None, bias=None, eps=1e-5"),
     ("rms_norm", "a, weight=None, eps=1e-5"),
+    ("topk", "a, k, axis=-1"),
+    ("partition", "a, kth, axis=-1"),
+    ("argpartition", "a, kth, axis=-1"),
+    ("diff", "a, n=1, axis=-1"),
+    ("bartlett", "M"),
+    ("hanning", "M"),
+    ("hamming", "M"),
+    ("blackman", "M"),
+    ("fftfreq", "n, d=1.0"),
+    ("rfftfreq", "n, d=1.0"),
+    ("segmented_mm", "a, b, segments"),
     ("one_hot", "a, classes, dtype=float32"),
 ];
 
 /// Operations that Python reaches in other ways: subscripts, and functions written by hand under
 /// another name.
 const SKIPPED: &str = "index at_set at_add at_multiply at_max at_min gather scatter \
-    scatter_along_axis select eye_at slice slice_update norm max_pool avg_pool gelu_approx \
+    scatter_along_axis select eye_at slice_at slice_update_at result_type can_cast isdtype slice slice_update max_pool avg_pool scaled_dot_product_attention rope cross_entropy \
     random::state random::set_state random::shuffle random::permutation";
 
 /// What Python calls an operation.

@@ -203,7 +203,8 @@ impl Found {
         } else if object.is_instance_of::<PyComplex>() {
             Kind::Complex
         } else if is_nest(object) {
-            return Err(uneven());
+            // A list may stand where an array does.
+            return if self.has_arrays { Ok(()) } else { Err(uneven()) };
         } else if object.is_instance_of::<crate::array::PyArray>()
             || super::array_like(object)?.is_some()
         {
