@@ -19,6 +19,7 @@ mod operand;
 mod ops;
 mod random;
 mod read;
+mod transform;
 mod tree;
 
 use pyo3::prelude::*;
