@@ -1800,6 +1800,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::less, m)?)?;
             m.add_function(wrap_pyfunction!(self::less_equal, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::linspace, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::io::load, m)?)?;
             m.add_function(wrap_pyfunction!(self::log, m)?)?;
             m.add_function(wrap_pyfunction!(self::log10, m)?)?;
             m.add_function(wrap_pyfunction!(self::log1p, m)?)?;
@@ -1848,6 +1849,10 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::roll, m)?)?;
             m.add_function(wrap_pyfunction!(self::round, m)?)?;
             m.add_function(wrap_pyfunction!(self::rsqrt, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::io::save, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::io::save_safetensors, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::io::savez, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::io::savez_compressed, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::searchsorted, m)?)?;
             m.add_function(wrap_pyfunction!(self::segmented_mm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::set_default_device, m)?)?;
@@ -2005,7 +2010,6 @@ pub const MISSING: &[(&str, &str)] = &[
     ("", "get_array_buffer_size"),
     ("", "get_memory_limit"),
     ("", "import_function"),
-    ("", "load"),
     ("", "matrix_norm"),
     ("", "new_thread_local_stream"),
     ("", "new_thread_unsafe_stream"),
@@ -2013,11 +2017,7 @@ pub const MISSING: &[(&str, &str)] = &[
     ("", "quantize"),
     ("", "quantized_matmul"),
     ("", "reset_peak_memory"),
-    ("", "save"),
     ("", "save_gguf"),
-    ("", "save_safetensors"),
-    ("", "savez"),
-    ("", "savez_compressed"),
     ("", "set_cache_limit"),
     ("", "set_memory_limit"),
     ("", "set_wired_limit"),

@@ -12,6 +12,7 @@ mod fast;
 mod format;
 mod generated;
 mod host;
+mod io;
 mod linalg;
 mod memory;
 mod missing;

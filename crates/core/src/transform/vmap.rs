@@ -121,7 +121,7 @@ pub fn vmap_traced(
         .iter()
         .zip(&out_axes)
         .map(|(output, &axis)| {
-            let array = match known.remove(&handle(output)) {
+            let array = match known.get(&handle(output)).cloned() {
                 Some(Batched { array, batched: true }) => array,
                 Some(Batched { array, batched: false }) => repeat(&array, size)?,
                 None => repeat(output, size)?,
