@@ -84,6 +84,7 @@ impl Backend for Cpu {
             | Op::Reduce(_)
             | Op::ArgReduce(_)
             | Op::Scan(_)
+            | Op::Bitcast(_)
             | Op::Gather(_)
             | Op::Scatter(_)
             | Op::GatherAxis(_)

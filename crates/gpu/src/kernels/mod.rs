@@ -106,6 +106,7 @@ fn op_program(
         Op::Iota(p) => create::iota(program, p, segment, target),
         Op::RandomBits(p) => create::random(program, p, segment, target),
         Op::ArgReduce(p) => order::arg_reduce(program, p, segment, target),
+        Op::Bitcast(_) => create::bitcast(program, segment, target),
         Op::Scan(p) => scan::scan(program, p, segment, target),
         Op::Sort(p) => order::sort(program, p, segment, target),
         Op::Gather(p) => index::gather(program, p, segment, target),
