@@ -84,7 +84,7 @@ pub(crate) fn normalize_index(
     if (0..size as isize).contains(&at) {
         return Ok(at as usize);
     }
-    Err(Error::argument(
+    Err(Error::index(
         op,
         format!("index {index} is out of range for an axis of size {size} (input {})", x.aval()),
     ))
