@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 import cupola.core as mx
 from cupola.nn.layers.base import Module
-from cupola.nn.layers.quantized import quantization_is_missing
+from cupola.nn.missing import missing
 
 
 class Embedding(Module):
@@ -44,4 +44,4 @@ class Embedding(Module):
         quantize_input: bool = False,
     ) -> Module:
         """Not there yet."""
-        raise quantization_is_missing("nn.Embedding.to_quantized")
+        raise missing("Embedding.to_quantized")

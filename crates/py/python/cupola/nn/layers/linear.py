@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 import cupola.core as mx
 from cupola.nn.layers.base import Module
-from cupola.nn.layers.quantized import quantization_is_missing
+from cupola.nn.missing import missing
 
 
 class Identity(Module):
@@ -63,7 +63,7 @@ class Linear(Module):
         quantize_input: bool = False,
     ) -> Module:
         """Not there yet."""
-        raise quantization_is_missing("nn.Linear.to_quantized")
+        raise missing("Linear.to_quantized")
 
 
 class Bilinear(Module):

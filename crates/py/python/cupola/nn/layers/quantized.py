@@ -1,14 +1,33 @@
-"""Quantised layers, which are not there yet."""
+"""Layers over quantised arrays: names only, see :mod:`cupola.nn.missing`."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Union
+from typing import Callable, Optional, Union
 
 from cupola.nn.layers.base import Module
+from cupola.nn.missing import MissingModule, missing
 
-_MISSING = "{} is not implemented: quantised arrays are not there yet"
+
+class QuantizedEmbedding(MissingModule):
+    """Not there yet."""
 
 
-def quantization_is_missing(name: str) -> NotImplementedError:
-    """The error of everything that needs quantised arrays."""
-    return NotImplementedError(_MISSING.format(name))
+class QuantizedLinear(MissingModule):
+    """Not there yet."""
+
+
+class QQLinear(MissingModule):
+    """Not there yet."""
+
+
+def quantize(
+    model: Module,
+    group_size: Optional[int] = None,
+    bits: Optional[int] = None,
+    *,
+    mode: str = "affine",
+    quantize_input: bool = False,
+    class_predicate: Optional[Callable[[str, Module], Union[bool, dict]]] = None,
+) -> None:
+    """Not there yet."""
+    raise missing("quantize")

@@ -1,0 +1,1 @@
+"""Arrays, automatic differentiation and neural networks."""
