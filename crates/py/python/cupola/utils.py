@@ -242,9 +242,9 @@ def tree_merge(tree_a: Any, tree_b: Any, merge_fn: Optional[Callable] = None) ->
             [tree_merge(a, b, merge_fn) for a, b in zip_longest(tree_a, tree_b, fillvalue={})],
         )
     if isinstance(tree_a, dict) and isinstance(tree_b, dict):
-        merged = dict(tree_b)
-        for key, a in tree_a.items():
-            merged[key] = tree_merge(a, tree_b[key], merge_fn) if key in tree_b else a
+        merged = dict(tree_a)
+        for key, b in tree_b.items():
+            merged[key] = tree_merge(tree_a[key], b, merge_fn) if key in tree_a else b
         return merged
     if merge_fn is None:
         raise ValueError(

@@ -9,6 +9,7 @@ import cupola.core as mx
 from cupola.nn.layers.base import Module
 from cupola.nn.layers.distributed import is_alone
 from cupola.nn.missing import missing
+from cupola.utils import tree_map
 
 
 def _over_parameters(module: Module, fn: Callable, transform: Callable) -> Callable:
@@ -18,7 +19,8 @@ def _over_parameters(module: Module, fn: Callable, transform: Callable) -> Calla
 
     def with_parameters(traced: Any, *args: Any, **kwargs: Any) -> Any:
         nonlocal stand_ins
-        stand_ins = traced
+        # A copy: the transform may put the arguments back into the tree that it has passed.
+        stand_ins = tree_map(lambda x: x, traced)
         module.update(traced)
         return fn(*args, **kwargs)
 

@@ -46,7 +46,7 @@ class Dropout(Module):
         shape = self._mask_shape(x)
         if self._p_1 == 1 or not self.training:
             return x
-        return (1 / self._p_1) * mx.random.bernoulli(self._p_1, shape) * x
+        return (1 / self._p_1) * (mx.random.bernoulli(self._p_1, shape) * x)
 
 
 class Dropout2d(Dropout):

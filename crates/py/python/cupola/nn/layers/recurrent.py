@@ -110,18 +110,18 @@ class GRU(Module):
         states = []
         for i in range(x.shape[-2]):
             gates, candidate = x[..., i, : 2 * size], x[..., i, 2 * size :]
+            recurrent = self.bhn
             if hidden is not None:
-                recurrent = hidden @ self.Wh.T
-                gates = gates + recurrent[..., : 2 * size]
-                recurrent = recurrent[..., 2 * size :]
-                if self.bhn is not None:
-                    recurrent = recurrent + self.bhn
+                product = hidden @ self.Wh.T
+                gates = gates + product[..., : 2 * size]
+                product = product[..., 2 * size :]
+                recurrent = product if self.bhn is None else product + self.bhn
             gates = mx.sigmoid(gates)
             r, z = gates[..., :size], gates[..., size:]
-            if hidden is None:
-                hidden = (1 - z) * mx.tanh(candidate)
-            else:
-                hidden = (1 - z) * mx.tanh(candidate + r * recurrent) + z * hidden
+            if recurrent is not None:
+                candidate = candidate + r * recurrent
+            new = (1 - z) * mx.tanh(candidate)
+            hidden = new if hidden is None else new + z * hidden
             states.append(hidden)
         return mx.stack(states, axis=-2)
 
