@@ -78,6 +78,8 @@ def cross_entropy(
         )
 
     if probabilities:
+        # Relative to the largest logit: this tells where targets do not add up to 1, as in MLX.
+        logits = logits - mx.stop_gradient(mx.max(logits, axis=axis, keepdims=True))
         score = mx.sum(logits * targets, axis=axis)
     else:
         score = mx.take_along_axis(logits, mx.expand_dims(targets, axis), axis).squeeze(axis)
@@ -250,14 +252,15 @@ def triplet_loss(
         positives: Their positives.
         negatives: Their negatives.
         axis: The axis of the features.
-        p: The power of differences in the distance, whose sum a square root is taken of.
+        p: The distance is the p-norm of the difference.
         margin: The margin.
-        eps: Added to the sum.
+        eps: Added to the sum of powers.
         reduction: ``"none"``, ``"mean"`` or ``"sum"``.
     """
 
     def distance(x: mx.array) -> mx.array:
-        return mx.sqrt(mx.sum(mx.power(anchors - x, p), axis=axis) + eps)
+        powers = mx.sum(mx.power(mx.abs(anchors - x), p), axis=axis)
+        return mx.power(powers + eps, 1 / p)
 
     loss = mx.maximum(distance(positives) - distance(negatives) + margin, 0)
     return _reduce(loss, reduction)

@@ -691,7 +691,7 @@ class Muon(Optimizer):
             matrix = update.reshape(update.shape[0], -1)
             update = self._zeropower_via_newtonschulz5(matrix, self.ns_steps)
             update = update.reshape(parameter.shape)
-            rate = rate * math.sqrt(max(1, matrix.shape[-2] / matrix.shape[-1]))
+            rate = rate * math.sqrt(max(1, parameter.shape[-2] / parameter.shape[-1]))
         return parameter - rate * update
 
 
@@ -710,4 +710,10 @@ def clip_grad_norm(grads: Any, max_norm: float) -> Tuple[Any, mx.array]:
     )
     norm = mx.sqrt(squares)
     scale = mx.minimum(max_norm / (norm + 1e-6), 1.0)
-    return tree_map(lambda g: (g * scale).astype(g.dtype), grads), norm
+
+    def scaled(gradient: mx.array) -> mx.array:
+        result = gradient * scale
+        inexact = mx.issubdtype(gradient.dtype, mx.inexact)
+        return result.astype(gradient.dtype) if inexact else result
+
+    return tree_map(scaled, grads), norm
