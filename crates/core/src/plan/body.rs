@@ -70,6 +70,7 @@ impl BodyOp {
             | Op::Movement(_)
             | Op::Reduce(_)
             | Op::ArgReduce(_)
+            | Op::Scan(_)
             | Op::Gather(_)
             | Op::Scatter(_)
             | Op::GatherAxis(_)

@@ -204,6 +204,7 @@ impl<'a> Fusion<'a> {
             }
             Op::Iota(_)
             | Op::ArgReduce(_)
+            | Op::Scan(_)
             | Op::Gather(_)
             | Op::Scatter(_)
             | Op::GatherAxis(_)

@@ -21,6 +21,7 @@ pub mod pool;
 pub mod random;
 pub(crate) mod record;
 pub mod reduce;
+pub mod scan;
 pub mod select;
 pub mod sort;
 pub mod unary;
@@ -50,6 +51,7 @@ pub use movement::Movement;
 pub use pool::{Pool, PoolRole};
 pub use random::RandomBits;
 pub use reduce::{Reduce, ReduceKind};
+pub use scan::{Scan, ScanKind};
 pub use select::Select;
 pub use sort::Sort;
 pub use unary::Unary;
@@ -84,6 +86,8 @@ pub enum Op {
     Reduce(Reduce),
     /// Where an axis has its extreme value.
     ArgReduce(ArgReduce),
+    /// An axis folded up to each of its elements.
+    Scan(Scan),
     /// Slices at computed places.
     Gather(Gather),
     /// Slices put at computed places.
@@ -223,6 +227,7 @@ macro_rules! with_payload {
             $crate::prim::Op::Movement($p) => $body,
             $crate::prim::Op::Reduce($p) => $body,
             $crate::prim::Op::ArgReduce($p) => $body,
+            $crate::prim::Op::Scan($p) => $body,
             $crate::prim::Op::Gather($p) => $body,
             $crate::prim::Op::Scatter($p) => $body,
             $crate::prim::Op::GatherAxis($p) => $body,
@@ -302,6 +307,7 @@ impl Op {
             Op::Movement(m) => m.name(),
             Op::Reduce(r) => r.kind.name(),
             Op::ArgReduce(a) => a.name(),
+            Op::Scan(s) => s.kind.name(),
             Op::Gather(_) => "gather",
             Op::Scatter(_) => "scatter",
             Op::GatherAxis(_) => "take_along_axis",
@@ -341,6 +347,7 @@ into_op! {
     Movement => Movement;
     Reduce => Reduce;
     ArgReduce => ArgReduce;
+    Scan => Scan;
     Gather => Gather;
     Scatter => Scatter;
     GatherAxis => GatherAxis;

@@ -2,7 +2,7 @@
 
 use cupola_core::prim::{
     Binary, Compare, Conv, ConvRole, Gather, Movement, Op, Pool, PoolRole, RandomBits, Reduce,
-    ReduceKind, Scatter, ScatterMode, Unary,
+    ReduceKind, Scan, ScanKind, Scatter, ScatterMode, Unary,
 };
 use cupola_core::{Aval, DType, Shape};
 use num_complex::Complex64;
@@ -53,6 +53,7 @@ pub fn reference(op: &Op, inputs: &[Host], out: &Aval) -> Option<Host> {
             }
             vec![real(best as f64)]
         }),
+        Op::Scan(s) => lanes(&inputs[0], s.axis, out, |lane| scan(s, lane, dtype)),
         Op::Sort(s) => lanes(&inputs[0], s.axis, out, |lane| {
             let mut order: Vec<usize> = (0..lane.len()).collect();
             let key = |i: usize| lane[i].re;
@@ -372,6 +373,49 @@ fn lanes(x: &Host, axis: usize, out: &Aval, f: impl Fn(&[Complex64]) -> Vec<Comp
         }
     }
     result
+}
+
+fn scan(s: &Scan, lane: &[Complex64], dtype: DType) -> Vec<Complex64> {
+    let float = dtype.is_float();
+    let mut total = match s.kind {
+        ScanKind::Sum => real(0.0),
+        ScanKind::Prod => real(1.0),
+        ScanKind::Max | ScanKind::LogAddExp if float => real(f64::NEG_INFINITY),
+        ScanKind::Min if float => real(f64::INFINITY),
+        ScanKind::Max | ScanKind::LogAddExp => extreme(dtype, false),
+        ScanKind::Min => extreme(dtype, true),
+    };
+    let mut out = vec![total; lane.len()];
+    for i in 0..lane.len() {
+        let at = if s.reverse { lane.len() - 1 - i } else { i };
+        let before = total;
+        total = match s.kind {
+            ScanKind::Sum => total + lane[at],
+            ScanKind::Prod => total * lane[at],
+            _ if total.re.is_nan() || lane[at].re.is_nan() => real(f64::NAN),
+            ScanKind::Max => real(total.re.max(lane[at].re)),
+            ScanKind::Min => real(total.re.min(lane[at].re)),
+            ScanKind::LogAddExp => real((total.re.exp() + lane[at].re.exp()).ln()),
+        };
+        if dtype.is_integer() {
+            total = round_to(dtype, total);
+        }
+        out[at] = round_to(dtype, if s.exclusive { before } else { total });
+    }
+    out
+}
+
+/// The largest or the least number of an integer dtype, or of bool.
+fn extreme(dtype: DType, largest: bool) -> Complex64 {
+    let bits = if dtype == DType::Bool { 1 } else { 8 * dtype.size() as i32 };
+    real(match (largest, dtype.is_signed()) {
+        // −1 wraps to the largest number.
+        (true, false) if bits == 64 => u64::MAX as f64,
+        (true, false) => 2f64.powi(bits) - 1.0,
+        (false, false) => 0.0,
+        (true, true) => i64::MAX.wrapping_shr(64 - bits as u32) as f64,
+        (false, true) => -(2f64.powi(bits - 1)),
+    })
 }
 
 fn gather(g: &Gather, inputs: &[Host], out: &Aval) -> Host {

@@ -10,6 +10,7 @@ pub(crate) mod map;
 mod order;
 mod pool;
 mod reduce;
+mod scan;
 mod view;
 
 use cupola_core::backend::{Kernel as Work, Segment};
@@ -105,6 +106,7 @@ fn op_program(
         Op::Iota(p) => create::iota(program, p, segment, target),
         Op::RandomBits(p) => create::random(program, p, segment, target),
         Op::ArgReduce(p) => order::arg_reduce(program, p, segment, target),
+        Op::Scan(p) => scan::scan(program, p, segment, target),
         Op::Sort(p) => order::sort(program, p, segment, target),
         Op::Gather(p) => index::gather(program, p, segment, target),
         Op::GatherAxis(p) => index::gather_axis(program, p, segment, target),

@@ -1,1 +1,1 @@
-"""Arrays, automatic differentiation and neural networks."""
+"""Arrays, transforms and machine learning on the CPU and the GPU."""

@@ -705,10 +705,13 @@ def clip_grad_norm(grads: Any, max_norm: float) -> Tuple[Any, mx.array]:
     Returns:
         The gradients, and the norm that they had.
     """
-    squares = tree_reduce(
-        lambda total, g: total + mx.sum(mx.square(g.astype(mx.float32))), grads, mx.array(0.0)
-    )
-    norm = mx.sqrt(squares)
+
+    def squares(gradient: mx.array) -> mx.array:
+        # float16 ends at 65504; bfloat16 reaches as far as float32.
+        wide = gradient.astype(mx.float32) if gradient.dtype == mx.float16 else gradient
+        return mx.sum(mx.square(wide))
+
+    norm = mx.sqrt(tree_reduce(lambda total, g: total + squares(g), grads, 0.0))
     scale = mx.minimum(max_norm / (norm + 1e-6), 1.0)
 
     def scaled(gradient: mx.array) -> mx.array:
