@@ -21,7 +21,8 @@ if os.environ.get("CUPOLA_STAND_IN"):
 
         return pool
 
-    stand_in.max_pool, stand_in.avg_pool = _pool("Max"), _pool("Avg")
+    stand_in._nn = types.SimpleNamespace(**vars(mlx.nn))
+    stand_in._nn.max_pool, stand_in._nn.avg_pool = _pool("Max"), _pool("Avg")
     sys.modules["cupola.core"] = stand_in
     import cupola
 

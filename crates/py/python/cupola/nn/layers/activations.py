@@ -1,12 +1,11 @@
 """Activation functions, and modules that apply them.
 
-Elementwise functions record a few operations, which become one kernel when they are evaluated, with
-their neighbours; so there is nothing to be won by compiling each of them.
+An activation records its operations, which become one kernel with their neighbours when they are
+evaluated; so there is nothing to be won by compiling each of them.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import cupola.core as mx
@@ -15,7 +14,7 @@ from cupola.nn.layers.base import Module
 
 def relu(x: mx.array) -> mx.array:
     """The rectified linear unit, ``max(x, 0)``."""
-    return mx.maximum(x, 0)
+    return mx._nn.relu(x)
 
 
 def relu2(x: mx.array) -> mx.array:
@@ -40,7 +39,7 @@ def prelu(x: mx.array, alpha: mx.array) -> mx.array:
 
 def elu(x: mx.array, alpha: float = 1.0) -> mx.array:
     """The exponential linear unit: ``x`` above 0 and ``alpha · (exp(x) - 1)`` elsewhere."""
-    return mx.where(x > 0, x, alpha * (mx.exp(x) - 1))
+    return mx._nn.elu(x, alpha)
 
 
 def celu(x: mx.array, alpha: float = 1.0) -> mx.array:
@@ -48,7 +47,7 @@ def celu(x: mx.array, alpha: float = 1.0) -> mx.array:
 
     ``max(0, x) + min(0, alpha · (exp(x / alpha) - 1))``.
     """
-    return mx.maximum(x, 0.0) + alpha * (mx.exp(mx.minimum(x, 0.0) / alpha) - 1)
+    return mx._nn.celu(x, alpha)
 
 
 def selu(x: mx.array) -> mx.array:
@@ -56,12 +55,12 @@ def selu(x: mx.array) -> mx.array:
 
     The constants are those of Klambauer et al., *Self-Normalizing Neural Networks* (2017).
     """
-    return elu(x, 1.67326) * 1.0507
+    return mx._nn.selu(x)
 
 
 def gelu(x: mx.array) -> mx.array:
     """The Gaussian error linear unit, ``x · Φ(x)`` with Φ the normal distribution function."""
-    return x * (1 + mx.erf(x / math.sqrt(2))) / 2
+    return mx._nn.gelu(x)
 
 
 def gelu_approx(x: mx.array) -> mx.array:
@@ -70,7 +69,7 @@ def gelu_approx(x: mx.array) -> mx.array:
     ``0.5 · x · (1 + tanh(√(2/π) · (x + 0.044715 · x³)))``, from Hendrycks and Gimpel, *Gaussian
     Error Linear Units* (2016).
     """
-    return 0.5 * x * (1 + mx.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    return mx._nn.gelu_approx(x)
 
 
 def gelu_fast_approx(x: mx.array) -> mx.array:
@@ -88,27 +87,27 @@ def sigmoid(x: mx.array) -> mx.array:
 
 def silu(x: mx.array) -> mx.array:
     """The sigmoid linear unit or swish, ``x · σ(x)``."""
-    return x * mx.sigmoid(x)
+    return mx._nn.silu(x)
 
 
 def log_sigmoid(x: mx.array) -> mx.array:
     """The logarithm of the logistic function, ``-log(1 + exp(-x))``."""
-    return -softplus(-x)
+    return mx._nn.log_sigmoid(x)
 
 
 def softplus(x: mx.array) -> mx.array:
     """``log(1 + exp(x))``, without overflow."""
-    return mx.logaddexp(x, 0)
+    return mx._nn.softplus(x)
 
 
 def softsign(x: mx.array) -> mx.array:
     """``x / (1 + |x|)``."""
-    return mx.divide(x, 1 + mx.abs(x))
+    return mx._nn.softsign(x)
 
 
 def mish(x: mx.array) -> mx.array:
     """``x · tanh(softplus(x))``, from Misra, *Mish* (2019)."""
-    return x * mx.tanh(softplus(x))
+    return mx._nn.mish(x)
 
 
 def tanh(x: mx.array) -> mx.array:
@@ -128,12 +127,12 @@ def hard_tanh(x: mx.array, min_val: float = -1.0, max_val: float = 1.0) -> mx.ar
 
 def hard_shrink(x: mx.array, lambd: float = 0.5) -> mx.array:
     """``x`` where ``|x| > lambd``, and 0 elsewhere."""
-    return mx.where(mx.abs(x) > lambd, x, 0)
+    return mx._nn.hard_shrink(x, lambd)
 
 
 def softshrink(x: mx.array, lambd: float = 0.5) -> mx.array:
     """``x`` drawn towards 0 by ``lambd``, and 0 within it."""
-    return mx.where(mx.abs(x) > lambd, x - mx.sign(x) * lambd, 0)
+    return mx._nn.softshrink(x, lambd)
 
 
 def softmax(x: mx.array, axis: Any = -1) -> mx.array:
@@ -162,8 +161,7 @@ def glu(x: mx.array, axis: int = -1) -> mx.array:
     Raises:
         ValueError: If the axis has an odd length.
     """
-    a, b = mx.split(x, indices_or_sections=2, axis=axis)
-    return a * mx.sigmoid(b)
+    return mx._nn.glu(x, axis)
 
 
 class ReLU(Module):

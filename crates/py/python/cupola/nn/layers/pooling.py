@@ -72,7 +72,7 @@ class MaxPool1d(_Pool):
         stride: Optional[Union[int, Tuple[int]]] = None,
         padding: Optional[Union[int, Tuple[int]]] = 0,
     ) -> None:
-        super().__init__(mx.max_pool, kernel_size, stride, padding)
+        super().__init__(mx._nn.max_pool, kernel_size, stride, padding)
 
 
 class MaxPool2d(_Pool):
@@ -95,7 +95,7 @@ class MaxPool2d(_Pool):
         stride: Optional[Union[int, Tuple[int, int]]] = None,
         padding: Optional[Union[int, Tuple[int, int]]] = 0,
     ) -> None:
-        super().__init__(mx.max_pool, kernel_size, stride, padding)
+        super().__init__(mx._nn.max_pool, kernel_size, stride, padding)
 
 
 class MaxPool3d(_Pool):
@@ -118,7 +118,7 @@ class MaxPool3d(_Pool):
         stride: Optional[Union[int, Tuple[int, int, int]]] = None,
         padding: Optional[Union[int, Tuple[int, int, int]]] = 0,
     ) -> None:
-        super().__init__(mx.max_pool, kernel_size, stride, padding)
+        super().__init__(mx._nn.max_pool, kernel_size, stride, padding)
 
 
 class AvgPool1d(_Pool):
@@ -141,7 +141,7 @@ class AvgPool1d(_Pool):
         stride: Optional[Union[int, Tuple[int]]] = None,
         padding: Optional[Union[int, Tuple[int]]] = 0,
     ) -> None:
-        super().__init__(mx.avg_pool, kernel_size, stride, padding)
+        super().__init__(mx._nn.avg_pool, kernel_size, stride, padding)
 
 
 class AvgPool2d(_Pool):
@@ -164,7 +164,7 @@ class AvgPool2d(_Pool):
         stride: Optional[Union[int, Tuple[int, int]]] = None,
         padding: Optional[Union[int, Tuple[int, int]]] = 0,
     ) -> None:
-        super().__init__(mx.avg_pool, kernel_size, stride, padding)
+        super().__init__(mx._nn.avg_pool, kernel_size, stride, padding)
 
 
 class AvgPool3d(_Pool):
@@ -187,4 +187,4 @@ class AvgPool3d(_Pool):
         stride: Optional[Union[int, Tuple[int, int, int]]] = None,
         padding: Optional[Union[int, Tuple[int, int, int]]] = 0,
     ) -> None:
-        super().__init__(mx.avg_pool, kernel_size, stride, padding)
+        super().__init__(mx._nn.avg_pool, kernel_size, stride, padding)
