@@ -31,7 +31,8 @@ def _hide_frames(namespace: Optional[dict]) -> None:
 
 
 def _run_file(script: str) -> Optional[int]:
-    path = os.path.abspath(script)
+    # Absolute, and otherwise as given: Python keeps a "./" in the names of programs.
+    path = os.path.join(os.getcwd(), script)
     try:
         with open(path, "rb") as file:
             source = file.read()
