@@ -235,12 +235,10 @@ def tree_merge(tree_a: Any, tree_b: Any, merge_fn: Optional[Callable] = None) ->
     if _is_empty(tree_b) and tree_a is not None:
         return tree_a
 
-    both: Tuple[type, ...] = (list, tuple)
-    if isinstance(tree_a, both) and isinstance(tree_b, both):
-        return _sequence_like(
-            tree_a,
-            [tree_merge(a, b, merge_fn) for a, b in zip_longest(tree_a, tree_b, fillvalue={})],
-        )
+    if isinstance(tree_a, (list, tuple)) and isinstance(tree_b, (list, tuple)):
+        nothing: Any = {}
+        pairs = zip_longest(tree_a, tree_b, fillvalue=nothing)
+        return _sequence_like(tree_a, [tree_merge(a, b, merge_fn) for a, b in pairs])
     if isinstance(tree_a, dict) and isinstance(tree_b, dict):
         merged = dict(tree_a)
         for key, b in tree_b.items():

@@ -224,7 +224,7 @@ class MultiOptimizer(Optimizer):
     @learning_rate.setter
     def learning_rate(self, learning_rate: Union[float, mx.array]) -> None:
         for optimizer in self.optimizers:
-            optimizer.learning_rate = learning_rate  # type: ignore[assignment]
+            optimizer.learning_rate = learning_rate
 
 
 class SGD(Optimizer):

@@ -92,7 +92,7 @@ class Module(dict):
 
     def __repr__(self) -> str:
         """The class, its own description, and the submodules below it."""
-        children = tree_flatten(self.children(), is_leaf=self.is_module)
+        children: Any = tree_flatten(self.children(), is_leaf=self.is_module)
         head = f"{type(self).__name__}({self._extra_repr()}"
         for name, child in children:
             head += "\n" + textwrap.indent(f"({name}): {child!r}", prefix="  ")
@@ -147,7 +147,7 @@ class Module(dict):
         """
         weights: Any = file_or_weights
         if isinstance(weights, (str, PathLike)):
-            weights = list(mx.load(fspath(weights)).items())  # type: ignore[union-attr]
+            weights = list(mx.load(fspath(weights)).items())
         if strict:
             self._check_weights(dict(weights))
         if len(weights) != 0:
@@ -297,7 +297,9 @@ class Module(dict):
 
     # Changing a module
 
-    def update(self, parameters: dict, strict: bool = True) -> Module:
+    def update(  # type: ignore[override]
+        self, parameters: dict, strict: bool = True
+    ) -> Module:
         """Replace parameters by those at the same places in ``parameters``.
 
         Args:
