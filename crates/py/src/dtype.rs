@@ -2,7 +2,7 @@
 
 use cupola::DType;
 use pyo3::prelude::*;
-use pyo3::types::{PyFloat, PyInt, PyString, PyTuple};
+use pyo3::types::{PyString, PyTuple};
 
 use crate::array::PyArray;
 use crate::error::{wrong_type, wrong_value};
@@ -24,11 +24,9 @@ impl Dtype {
         format!("mlx.core.{}", self.0)
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Py<PyAny>, String))> {
-        let core = py.import("cupola.core")?;
-        let name = if self.0 == DType::Bool { "bool_".to_owned() } else { self.0.name().to_owned() };
-        let getattr = py.import("builtins")?.getattr("getattr")?;
-        Ok((getattr, (core.into_any().unbind(), name)))
+    /// The name that it has in the module.
+    fn __reduce__(&self) -> &'static str {
+        if self.0 == DType::Bool { "bool_" } else { self.0.name() }
     }
 }
 
@@ -280,9 +278,4 @@ impl iinfo {
     fn __repr__(&self) -> String {
         format!("iinfo(min={}, max={}, dtype={})", self.1, self.2, self.0)
     }
-}
-
-/// Whether something is a Python number that is no array.
-pub fn is_number(object: &Bound<'_, PyAny>) -> bool {
-    object.is_instance_of::<PyInt>() || object.is_instance_of::<PyFloat>()
 }

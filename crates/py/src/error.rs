@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cupola::Error;
 use pyo3::PyErr;
 use pyo3::exceptions::{
-    PyIndexError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError,
+    PyIndexError, PyKeyboardInterrupt, PyMemoryError, PyRuntimeError, PyTypeError,
     PyValueError,
 };
 use pyo3::prelude::*;
@@ -25,13 +25,12 @@ pub fn raise(error: Error) -> PyErr {
         | Error::Traced(_)
         | Error::NoDerivative { .. } => PyValueError::new_err(text),
         Error::OutOfMemory { .. } => PyMemoryError::new_err(text),
-        Error::Io { .. } => PyOSError::new_err(text),
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         Error::Failed(cause) => match &*cause {
             Error::Foreign(_) => raise((*cause).clone()),
             _ => PyRuntimeError::new_err(text),
         },
-        Error::Device(_) | Error::Unsupported { .. } | Error::User(_) => {
+        Error::Io { .. } | Error::Device(_) | Error::Unsupported { .. } | Error::User(_) => {
             PyRuntimeError::new_err(text)
         }
     }

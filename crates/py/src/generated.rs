@@ -1676,6 +1676,11 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_class::<crate::dtype::iinfo>()?;
             m.add_class::<crate::format::PrintOptions>()?;
             m.add_class::<crate::format::PrintOptionsContext>()?;
+            m.add_class::<crate::transform::compile::Compiled>()?;
+            m.add_class::<crate::transform::custom::Checkpointed>()?;
+            m.add_class::<crate::transform::custom::custom_function>()?;
+            m.add_class::<crate::transform::grad::Differentiated>()?;
+            m.add_class::<crate::transform::vmap::BatchedFunction>()?;
             m.add_function(wrap_pyfunction!(crate::array::_restore, m)?)?;
             m.add_function(wrap_pyfunction!(self::abs, m)?)?;
             m.add_function(wrap_pyfunction!(self::add, m)?)?;
@@ -1715,8 +1720,10 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::broadcast_to, m)?)?;
             m.add_function(wrap_pyfunction!(crate::dtype::can_cast, m)?)?;
             m.add_function(wrap_pyfunction!(self::ceil, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::custom::checkpoint, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::clear_cache, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::clip, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::compile::compile, m)?)?;
             m.add_function(wrap_pyfunction!(self::concatenate, m)?)?;
             m.add_function(wrap_pyfunction!(self::conjugate, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::contiguous, m)?)?;
@@ -1744,9 +1751,11 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::diag, m)?)?;
             m.add_function(wrap_pyfunction!(self::diagonal, m)?)?;
             m.add_function(wrap_pyfunction!(self::diff, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::compile::disable_compile, m)?)?;
             m.add_function(wrap_pyfunction!(self::divide, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::divmod, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::einsum, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::compile::enable_compile, m)?)?;
             m.add_function(wrap_pyfunction!(self::equal, m)?)?;
             m.add_function(wrap_pyfunction!(self::erf, m)?)?;
             m.add_function(wrap_pyfunction!(self::erfinv, m)?)?;
@@ -1767,6 +1776,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::memory::get_cache_memory, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::get_peak_memory, m)?)?;
             m.add_function(wrap_pyfunction!(crate::format::get_printoptions, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::grad::grad, m)?)?;
             m.add_function(wrap_pyfunction!(self::greater, m)?)?;
             m.add_function(wrap_pyfunction!(self::greater_equal, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::hadamard_transform, m)?)?;
@@ -1784,11 +1794,13 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::isneginf, m)?)?;
             m.add_function(wrap_pyfunction!(self::isposinf, m)?)?;
             m.add_function(wrap_pyfunction!(crate::dtype::issubdtype, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::grad::jvp, m)?)?;
             m.add_function(wrap_pyfunction!(self::kron, m)?)?;
             m.add_function(wrap_pyfunction!(self::left_shift, m)?)?;
             m.add_function(wrap_pyfunction!(self::less, m)?)?;
             m.add_function(wrap_pyfunction!(self::less_equal, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::linspace, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::io::load, m)?)?;
             m.add_function(wrap_pyfunction!(self::log, m)?)?;
             m.add_function(wrap_pyfunction!(self::log10, m)?)?;
             m.add_function(wrap_pyfunction!(self::log1p, m)?)?;
@@ -1837,6 +1849,10 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::roll, m)?)?;
             m.add_function(wrap_pyfunction!(self::round, m)?)?;
             m.add_function(wrap_pyfunction!(self::rsqrt, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::io::save, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::io::save_safetensors, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::io::savez, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::io::savez_compressed, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::searchsorted, m)?)?;
             m.add_function(wrap_pyfunction!(self::segmented_mm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::set_default_device, m)?)?;
@@ -1878,8 +1894,11 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::unflatten, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::unique, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::unstack, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::grad::value_and_grad, m)?)?;
             m.add_function(wrap_pyfunction!(self::var, m)?)?;
             m.add_function(wrap_pyfunction!(self::vecdot, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::grad::vjp, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::vmap::vmap, m)?)?;
             m.add_function(wrap_pyfunction!(self::where_, m)?)?;
             m.add_function(wrap_pyfunction!(self::zeros, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::zeros_like, m)?)?;
@@ -1997,13 +2016,9 @@ pub const MODULES: &[&str] =
 
 /// What MLX has and is not here: submodule and name.
 pub const MISSING: &[(&str, &str)] = &[
-    ("", "checkpoint"),
     ("", "clear_streams"),
-    ("", "compile"),
     ("", "dequantize"),
-    ("", "disable_compile"),
     ("", "einsum_path"),
-    ("", "enable_compile"),
     ("", "export_function"),
     ("", "export_to_dot"),
     ("", "exporter"),
@@ -2012,10 +2027,7 @@ pub const MISSING: &[(&str, &str)] = &[
     ("", "gather_qqmm"),
     ("", "get_array_buffer_size"),
     ("", "get_memory_limit"),
-    ("", "grad"),
     ("", "import_function"),
-    ("", "jvp"),
-    ("", "load"),
     ("", "matrix_norm"),
     ("", "new_thread_local_stream"),
     ("", "new_thread_unsafe_stream"),
@@ -2023,19 +2035,12 @@ pub const MISSING: &[(&str, &str)] = &[
     ("", "quantize"),
     ("", "quantized_matmul"),
     ("", "reset_peak_memory"),
-    ("", "save"),
     ("", "save_gguf"),
-    ("", "save_safetensors"),
-    ("", "savez"),
-    ("", "savez_compressed"),
     ("", "set_cache_limit"),
     ("", "set_memory_limit"),
     ("", "set_wired_limit"),
     ("", "to_fp8"),
-    ("", "value_and_grad"),
     ("", "view"),
-    ("", "vjp"),
-    ("", "vmap"),
     ("cuda", "is_available"),
     ("distributed", "all_gather"),
     ("distributed", "all_max"),

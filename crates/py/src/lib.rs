@@ -13,6 +13,7 @@ mod fast;
 mod format;
 mod generated;
 mod host;
+mod io;
 mod linalg;
 mod memory;
 mod missing;
@@ -20,6 +21,7 @@ mod operand;
 mod ops;
 mod random;
 mod read;
+mod transform;
 mod tree;
 
 use pyo3::prelude::*;
