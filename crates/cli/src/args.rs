@@ -164,6 +164,30 @@ pub struct BenchArgs {
     #[arg(long, value_name = "DEVICE", value_parser = device)]
     pub device: Vec<Device>,
 
+    /// Measure products, convolutions and other kernels instead of the network
+    #[arg(long, conflicts_with_all = ["dataset", "data_dir", "steps", "from_host", "out"])]
+    pub kernels: bool,
+
+    /// Measure only the kernels whose name starts so; may be given more than once
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "kernels")]
+    pub only: Vec<String>,
+
+    /// Do that part of the kernels' work, above 0 and up to 1 [default: 1 on a GPU, 1/8 on the CPU]
+    #[arg(long, value_name = "PART", value_parser = part, allow_negative_numbers = true, requires = "kernels")]
+    pub scale: Option<f64>,
+
+    /// How many training steps an epoch has
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true, default_value = "106")]
+    pub steps: usize,
+
+    /// Send each batch from the host's memory [default: the images lie on the device where they fit]
+    #[arg(long)]
+    pub from_host: bool,
+
+    /// Write what was computed to this file too, as safetensors, to compare other programs with
+    #[arg(long, value_name = "FILE")]
+    pub outputs: Option<PathBuf>,
+
     /// The folder that the charts go to
     #[arg(long, value_name = "DIR", default_value = "runs/bench")]
     pub out: PathBuf,
@@ -223,6 +247,14 @@ fn rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if (rate as f32).is_finite() && rate as f32 > 0.0 => Ok(rate),
         Ok(_) | Err(_) => Err("not a finite number above 0".to_owned()),
+    }
+}
+
+/// A number above 0 and up to 1.
+fn part(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(part) if part > 0.0 && part <= 1.0 => Ok(part),
+        Ok(_) | Err(_) => Err("not a number above 0 and up to 1".to_owned()),
     }
 }
 

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::process::ExitCode;
 
+/// The status after Ctrl-C, as shells give it.
+const INTERRUPTED: u8 = 130;
+
 /// Why the program ends early.
 #[derive(Debug)]
 pub struct Failure {
@@ -26,13 +29,18 @@ impl Failure {
 
     /// The user pressed Ctrl-C.
     pub fn interrupted(message: impl fmt::Display) -> Self {
-        Self { message: one_line(&message.to_string()), status: 130 }
+        Self { message: one_line(&message.to_string()), status: INTERRUPTED }
     }
 
     /// The same, with a hint behind it.
     pub fn hint(mut self, hint: impl fmt::Display) -> Self {
         self.message = format!("{}; {hint}", self.message);
         self
+    }
+
+    /// Whether the user asked for the end.
+    pub fn is_interruption(&self) -> bool {
+        self.status == INTERRUPTED
     }
 
     /// Says it, and gives the status to end with.
@@ -43,6 +51,12 @@ impl Failure {
             format_args!("error: {}\n", self.message),
         );
         ExitCode::from(self.status)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
     }
 }
 
