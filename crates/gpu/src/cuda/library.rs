@@ -36,6 +36,7 @@ pub static DRIVER: Wanted = Wanted {
         "cuEventCreate",
         "cuEventRecord",
         "cuEventSynchronize",
+        "cuFuncSetAttribute",
         "cuGetErrorString",
         "cuInit",
         "cuLaunchKernel",
@@ -53,6 +54,26 @@ pub static DRIVER: Wanted = Wanted {
         "cuModuleLoadData",
         "cuStreamCreate",
         "cuStreamSynchronize",
+    ],
+    companions: "",
+    found: OnceLock::new(),
+};
+
+/// What of the driver runs many launches as one.
+pub static GRAPHS: Wanted = Wanted {
+    name: if cfg!(windows) { "nvcuda" } else { "cuda" },
+    symbols: &[
+        "cuGraphAddChildGraphNode",
+        "cuGraphAddKernelNode_v2",
+        "cuGraphCreate",
+        "cuGraphDestroy",
+        "cuGraphExecChildGraphNodeSetParams",
+        "cuGraphExecDestroy",
+        "cuGraphExecKernelNodeSetParams_v2",
+        "cuGraphInstantiateWithFlags",
+        "cuGraphLaunch",
+        "cuStreamBeginCapture_v2",
+        "cuStreamEndCapture",
     ],
     companions: "",
     found: OnceLock::new(),
