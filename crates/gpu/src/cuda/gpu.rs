@@ -8,6 +8,7 @@ use cudarc::driver::sys::{self, CUcontext, CUdeviceptr, CUfunction, CUmemoryPool
 use cupola_core::backend::{Buffer, MemoryStats};
 use cupola_core::{Device, Error, Result};
 
+use super::answer::{self, Answers};
 use super::commands::Shape;
 use super::compile::Kernels;
 use super::faults::Faults;
@@ -49,6 +50,8 @@ pub struct Gpu {
     faults: Faults,
     up: Mutex<Up>,
     down: Mutex<Down>,
+    /// None where they cannot be.
+    answers: OnceLock<Option<Mutex<Answers>>>,
     /// What was compiled for it.
     pub kernels: Kernels,
     /// What multiplies matrices on it; none where the library is missing.
@@ -106,6 +109,7 @@ impl Gpu {
             faults: Faults::new(own)?,
             up: Mutex::default(),
             down: Mutex::default(),
+            answers: OnceLock::new(),
             kernels,
             products: OnceLock::new(),
         })
@@ -262,6 +266,18 @@ impl Gpu {
     pub fn read(&self, buffer: &Buffer, offset: usize, out: &mut [u8]) -> Result<()> {
         let from = self.part(buffer, offset, out.len())?;
         self.enter()?;
+        if (1..=answer::MOST).contains(&out.len())
+            && let Some(answers) = self.answers.get_or_init(|| {
+                let made = Answers::new(self);
+                if let Err(error) = &made {
+                    eprintln!("warning: reading single values takes longer: {error}");
+                }
+                made.ok().map(Mutex::new)
+            })
+        {
+            lock(answers).read(self, from, out)?;
+            return self.faults.check(self.own);
+        }
         lock(&self.down).copy(self, from, out)?;
         self.faults.check(self.own)
     }
