@@ -1,5 +1,6 @@
 //! A CUDA device that is in use: its context, its one stream, memory and launches.
 
+use std::collections::BTreeSet;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,6 +12,7 @@ use cupola_core::{Device, Error, Result};
 use super::answer::{self, Answers};
 use super::commands::Shape;
 use super::compile::Kernels;
+use super::convolution::Convolutions;
 use super::faults::Faults;
 use super::memory::{CudaMemory, Pool, class};
 use super::product::Products;
@@ -56,6 +58,8 @@ pub struct Gpu {
     pub kernels: Kernels,
     /// What multiplies matrices on it; none where the library is missing.
     pub products: OnceLock<Option<Products>>,
+    /// What convolves on it; none where the library is missing.
+    pub convolutions: OnceLock<Option<Convolutions>>,
 }
 
 // SAFETY: contexts, streams and pools of the driver may be used by any thread, many at a time.
@@ -73,6 +77,15 @@ pub fn check(own: Device, what: &str, code: sys::CUresult) -> Result<()> {
         return Ok(());
     }
     Err(Error::Device(format!("{own}: {what} failed: {}", describe(code))))
+}
+
+/// Says on standard error, once for each, that something takes longer than it should, and why:
+/// nothing else is wrong.
+pub fn slower(what: &'static str, why: &Error) {
+    static SAID: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
+    if lock(&SAID).insert(what) {
+        eprintln!("warning: {what} takes longer than it should: {why}");
+    }
 }
 
 /// What the driver says of an answer.
@@ -112,6 +125,7 @@ impl Gpu {
             answers: OnceLock::new(),
             kernels,
             products: OnceLock::new(),
+            convolutions: OnceLock::new(),
         })
     }
 
@@ -268,11 +282,8 @@ impl Gpu {
         self.enter()?;
         if (1..=answer::MOST).contains(&out.len())
             && let Some(answers) = self.answers.get_or_init(|| {
-                let made = Answers::new(self);
-                if let Err(error) = &made {
-                    eprintln!("warning: reading single values takes longer: {error}");
-                }
-                made.ok().map(Mutex::new)
+                let made = Answers::new(self).map(Mutex::new);
+                made.map_err(|error| slower("reading single values", &error)).ok()
             })
         {
             lock(answers).read(self, from, out)?;

@@ -121,6 +121,26 @@ pub static PRODUCTS: Wanted = Wanted {
     found: OnceLock::new(),
 };
 
+/// Convolutions.
+pub static CONVOLUTIONS: Wanted = Wanted {
+    name: "cudnn",
+    symbols: &[
+        "cudnnBackendCreateDescriptor",
+        "cudnnBackendDestroyDescriptor",
+        "cudnnBackendExecute",
+        "cudnnBackendFinalize",
+        "cudnnBackendGetAttribute",
+        "cudnnBackendSetAttribute",
+        "cudnnCreate",
+        "cudnnSetStream",
+    ],
+    companions: "",
+    found: OnceLock::new(),
+};
+
+/// What a device does better with, and does not need.
+pub static OPTIONAL: [&Wanted; 2] = [&PRODUCTS, &CONVOLUTIONS];
+
 impl Wanted {
     /// Loads the library, or says in a line why that cannot be. It is looked for once.
     pub fn load(&self) -> Result<(), String> {

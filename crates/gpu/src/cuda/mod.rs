@@ -7,7 +7,9 @@
 mod answer;
 mod commands;
 mod compile;
+mod convolution;
 mod faults;
+mod geometry;
 mod gpu;
 mod graph;
 mod library;
@@ -178,7 +180,12 @@ impl Backend for Cuda {
         let Facts { name, capability, memory, .. } = &self.facts;
         let (major, minor) = (capability / 10, capability % 10);
         let gib = *memory as f64 / (1_u64 << 30) as f64;
-        format!("{name}, compute capability {major}.{minor}, {gib:.1} GiB, {}", self.compiler)
+        let compiler = &self.compiler;
+        let missing: String = (library::OPTIONAL.iter())
+            .filter_map(|wanted| wanted.load().err())
+            .map(|reason| format!(", {reason}"))
+            .collect();
+        format!("{name}, compute capability {major}.{minor}, {gib:.1} GiB, {compiler}{missing}")
     }
 
     fn limits(&self) -> &Limits {

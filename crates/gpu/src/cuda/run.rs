@@ -7,7 +7,9 @@ use cupola_core::prim::Op;
 use cupola_core::{Error, Result};
 
 use super::commands::{Commands, Library, Shape, Work};
-use super::gpu::Gpu;
+use super::convolution::{self, Convolutions};
+use super::geometry::{ALIGNMENT, Geometry};
+use super::gpu::{Gpu, slower};
 use super::product::{self, Products};
 use super::shape::Product;
 use crate::emit::{CudaC, dynamic_shared, print};
@@ -26,10 +28,13 @@ pub struct Prepared {
     sizes: [Vec<usize>; 2],
     steps: Vec<Step>,
     /// Regions that have to start at multiples of so many elements.
-    takes: Vec<(Place, u32)>,
+    takes: Vec<Taken>,
     /// What runs where one does not.
     otherwise: Option<Box<Otherwise>>,
 }
+
+/// A region, and how many elements its start has to be a multiple of.
+type Taken = (Place, u32);
 
 /// A segment that may have to be made ready again, without vectors.
 struct Otherwise {
@@ -73,9 +78,10 @@ impl Prepared {
         };
         let missing =
             |m: Missing| Error::Unsupported { device: gpu.device().to_string(), reason: m.0 };
-        match library_step(gpu, segment) {
-            Some(step) => {
+        match library_step(gpu, segment, target) {
+            Some((step, takes)) => {
                 prepared.steps.push(step);
+                prepared.takes = takes;
                 if let Some(epilogue) = &segment.epilogue {
                     prepared.add(map::epilogue(epilogue, segment, target).map_err(missing)?)?;
                 }
@@ -98,19 +104,31 @@ impl Prepared {
     }
 }
 
-/// What a library does instead of a kernel.
-fn library_step(gpu: &Arc<Gpu>, segment: &Segment) -> Option<Step> {
+/// What a library does instead of a kernel, and what it takes for granted of its regions.
+fn library_step(gpu: &Arc<Gpu>, segment: &Segment, target: &Target) -> Option<(Step, Vec<Taken>)> {
     match &segment.kernel {
         Kernel::Op(Op::Dot(dot)) => {
             let product = Product::of(dot, segment)?;
             Products::on(gpu)?;
             let made = product::Prepared::new(gpu, product).ok()?;
-            let places = vec![Place::Input(0), Place::Input(1), Place::Output(0)];
-            Some(Step::Call(Arc::new(made), places))
+            Some((Step::Call(Arc::new(made), REGIONS.to_vec()), Vec::new()))
+        }
+        // Without vectors, regions start anywhere.
+        Kernel::Op(Op::Conv(conv)) if target.vector_bytes > 0 => {
+            let geometry = Geometry::of(conv, segment, target.tf32)?;
+            Convolutions::on(gpu)?;
+            let made = convolution::Prepared::new(gpu, &geometry);
+            let made = made.map_err(|error| slower("a convolution", &error)).ok()?;
+            let count = (ALIGNMENT / geometry.dtype.size()) as u32;
+            let takes = REGIONS.iter().map(|&place| (place, count)).collect();
+            Some((Step::Call(Arc::new(made), REGIONS.to_vec()), takes))
         }
         _ => None,
     }
 }
+
+/// What libraries work on.
+const REGIONS: [Place; 3] = [Place::Input(0), Place::Input(1), Place::Output(0)];
 
 /// Where pieces of so many bytes start, one after another, and how much they take.
 fn arrange(pieces: &[usize]) -> (Vec<usize>, usize) {

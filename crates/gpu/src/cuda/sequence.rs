@@ -7,12 +7,11 @@
 
 use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 
-use cupola_core::Error;
 use cupola_core::backend::{Args, Stopped};
 use smallvec::SmallVec;
 
 use super::commands::Commands;
-use super::gpu::Gpu;
+use super::gpu::{Gpu, slower};
 use super::graph::Graph;
 use super::library;
 use super::run::Prepared;
@@ -101,7 +100,7 @@ impl State {
         match self.try_replay(gpu, now) {
             Ok(done) => done,
             Err(error) => {
-                warn(&error);
+                slower("running plans again", &error);
                 self.is_off = true;
                 self.known.clear();
                 false
@@ -150,12 +149,6 @@ impl State {
         self.known[at].used = self.runs;
         self.known[at].graph.launch().map(|()| true)
     }
-}
-
-/// Says once that plans run without graphs, which is slower and nothing else.
-fn warn(error: &Error) {
-    static SAID: OnceLock<()> = OnceLock::new();
-    SAID.get_or_init(|| eprintln!("warning: a plan runs without a CUDA graph: {error}"));
 }
 
 impl Sequence {
