@@ -54,6 +54,9 @@ impl Convolutions {
     /// The library on `gpu`, which has been entered; none where it is missing.
     pub fn on(gpu: &Arc<Gpu>) -> Option<&Convolutions> {
         let made = gpu.convolutions.get_or_init(|| {
+            if std::env::var("CUPOLA_CUDNN").as_deref() == Ok("0") {
+                return None;
+            }
             library::CONVOLUTIONS.load().ok()?;
             Self::new(gpu).map_err(|error| slower("a convolution", &error)).ok()
         });
