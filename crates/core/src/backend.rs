@@ -46,6 +46,12 @@ pub trait Backend: Send + Sync {
     /// is [`Error::Unsupported`]: then the planner takes the CPU, as [`crate::fallback`] allows.
     fn prepare(&self, segment: &Segment) -> Result<Arc<dyn Executable>>;
 
+    /// The steps of a plan as one, where the device has a cheaper way to run them than one by one.
+    /// Asked once for each plan.
+    fn sequence(&self, _steps: &[Arc<dyn Executable>]) -> Option<Box<dyn Sequence>> {
+        None
+    }
+
     /// How much memory is in use.
     fn memory(&self) -> MemoryStats;
 
@@ -57,10 +63,26 @@ pub trait Backend: Send + Sync {
 }
 
 /// A segment that is ready to run.
-pub trait Executable: Send + Sync {
+pub trait Executable: Any + Send + Sync {
     /// Runs on these buffers. The planner guarantees that outputs overlap no input, but for the
     /// in-place pairs that [`Segment::may_alias`] allows.
     fn run(&self, args: &Args<'_>) -> Result<()>;
+}
+
+/// The steps of a plan, ready to run many times, by several threads.
+pub trait Sequence: Send + Sync {
+    /// Does what running each step in turn does. A step without arguments has nothing to do in
+    /// this run.
+    fn run(&self, steps: &[Option<Args<'_>>]) -> std::result::Result<(), Stopped>;
+}
+
+/// Where a [`Sequence`] stopped.
+#[derive(Debug)]
+pub struct Stopped {
+    /// Why.
+    pub error: Error,
+    /// How many steps may have begun.
+    pub begun: usize,
 }
 
 /// What a segment runs on.

@@ -1,12 +1,15 @@
 //! What recording, planning from the cache and running cost beside the arithmetic.
 //!
-//! `cargo bench -p cupola --bench overhead` prints the median of many runs, in microseconds.
+//! `cargo bench -p cupola --bench overhead` prints the median of many runs, in microseconds; on the
+//! CPU, and what a launch costs on every other device.
 
 use std::time::Instant;
 
+use cupola::backend::{backend, backends};
+use cupola::device::with_stream;
 use cupola::plan::cache;
 use cupola::transform::value_and_grad;
-use cupola::{Array, Result, eval, ops};
+use cupola::{Array, Device, Result, Stream, eval, ops};
 
 /// The median time of `f`, in microseconds, after a warm-up.
 fn median(runs: usize, mut f: impl FnMut() -> Result<()>) -> Result<f64> {
@@ -61,5 +64,36 @@ fn main() -> Result<()> {
     })?;
     println!("a training step on 32×16 by 16×16          {train:10.1} µs");
     println!("{:?}", cache::stats());
+    let mut others = backends().map(|b| b.device()).filter(|device| *device != Device::CPU);
+    others.try_for_each(launches)
+}
+
+/// What a launch in a cached plan costs on a device: each of a chain of small reductions is one.
+fn launches(device: Device) -> Result<()> {
+    const LAUNCHES: usize = 500;
+    let w = Array::from_vec(vec![1.0f32 / 32.0; 32 * 32], [32, 32])?;
+    let first = Array::from_vec(vec![1.0f32; 32], [1, 32])?;
+    let chain = || -> Result<Array> {
+        let mut y = first.clone();
+        for _ in 0..LAUNCHES {
+            y = ops::sum(&(&y * &w), 0, true)?;
+        }
+        Ok(y)
+    };
+    let (mut asked, mut done) = (Vec::new(), Vec::new());
+    for _ in 0..60 {
+        let y = with_stream(Stream::of(device), chain)?;
+        backend(device)?.synchronize()?;
+        let start = Instant::now();
+        y.eval()?;
+        asked.push(start.elapsed().as_secs_f64() * 1e6 / LAUNCHES as f64);
+        backend(device)?.synchronize()?;
+        done.push(start.elapsed().as_secs_f64() * 1e6 / LAUNCHES as f64);
+    }
+    for (what, mut times) in [("until asked for", asked), ("until done", done)] {
+        times.sort_by(f64::total_cmp);
+        let what = format!("a launch in a plan on {device}, {what}");
+        println!("{what:43}{:10.2} µs", times[times.len() / 2]);
+    }
     Ok(())
 }

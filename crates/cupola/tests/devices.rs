@@ -153,6 +153,92 @@ fn memory_that_is_asked_for_in_vain_is_an_error() -> Result<()> {
     Ok(())
 }
 
+/// A chain of small launches, as inference is, on rows from `first` on.
+fn chain(x: &Array, w: &Array, first: usize, factor: f32) -> Result<[Array; 2]> {
+    let first = first as isize;
+    let mut y = ops::slice(x, &[first, 0], &[first + 3, 12], &[1, 1])?;
+    for _ in 0..4 {
+        let z = ops::matmul(&y, w)?;
+        y = &ops::tanh(&(&z * factor))? - &ops::mean(&z, 1, true)?;
+    }
+    Ok([ops::max(&y, 1, false)?, ops::sum(&y, (), false)?])
+}
+
+#[test]
+fn a_plan_that_runs_often_follows_its_parameters() -> Result<()> {
+    let _turn = turn(Policy::Error);
+    #[cfg(feature = "cuda")]
+    cupola::cuda::set_matmul_precision(cupola::cuda::MatmulPrecision::Full);
+    for device in others() {
+        let (x, w) = (ramp(&[32, 12]), &ramp(&[12, 12]) * 0.05);
+        let other = &w * 0.5;
+        cupola::eval(&[w.clone(), other.clone()])?;
+        // Results that are kept push the next ones to other memory.
+        let mut kept = Vec::new();
+        for run in 0..24 {
+            let w = if run % 5 == 4 { &other } else { &w };
+            let (first, factor) = (run * 7 % 29, if run < 12 { 1.0 } else { run as f32 * 0.1 });
+            let want = chain(&x, w, first, factor)?;
+            let got = on(device, || chain(&x, w, first, factor))?;
+            cupola::eval(&got)?;
+            for (got, want) in got.iter().zip(&want) {
+                for (got, want) in got.to_vec::<f32>()?.iter().zip(want.to_vec::<f32>()?) {
+                    let close = (got - want).abs() <= 1e-3 * want.abs().max(1.0);
+                    assert!(close, "run {run} on {device}: {got}, not {want}");
+                }
+            }
+            if run % 3 == 0 {
+                let sum = got[1].item::<f32>()?;
+                kept.push((got, sum));
+            }
+        }
+        // And what was kept has not been written to.
+        for (arrays, sum) in &kept {
+            assert_eq!(arrays[1].item::<f32>()?, *sum);
+        }
+    }
+    #[cfg(feature = "cuda")]
+    cupola::cuda::set_matmul_precision(cupola::cuda::MatmulPrecision::Tf32);
+    Ok(())
+}
+
+#[test]
+fn wide_convolutions_and_their_gradients_agree_with_the_cpu() -> Result<()> {
+    let _turn = turn(Policy::Error);
+    for device in others() {
+        for (dtype, tolerance) in [(DType::F32, 4e-3), (DType::BF16, 2e-2)] {
+            for options in [
+                ops::ConvOptions::new().padding(1),
+                ops::ConvOptions::new().stride(2),
+                ops::ConvOptions::new().dilation(2).padding(2),
+            ] {
+                let x = ops::astype(&(&ramp(&[2, 9, 7, 32]) * 0.01), dtype)?;
+                let w = ops::astype(&(&ramp(&[40, 3, 3, 32]) * 0.01), dtype)?;
+                cupola::eval(&[x.clone(), w.clone()])?;
+                let all = |x: &Array, w: &Array| -> Result<Vec<Array>> {
+                    let y = ops::conv2d(x, w, &options)?;
+                    let seed = &ops::ones(y.shape(), dtype)? * 0.5;
+                    let forward = |p: &[Array]| Ok(vec![ops::conv2d(&p[0], &p[1], &options)?]);
+                    let (y, grads) =
+                        cupola::transform::vjp(forward, &[x.clone(), w.clone()], &[seed])?;
+                    let all = y.into_iter().chain(grads);
+                    all.map(|a| ops::astype(&a, DType::F32)).collect()
+                };
+                let (want, got) = (all(&x, &w)?, on(device, || all(&x, &w))?);
+                for (which, (got, want)) in got.iter().zip(&want).enumerate() {
+                    let (got, want) = (got.to_vec::<f32>()?, want.to_vec::<f32>()?);
+                    let scale = want.iter().fold(0.0, |most: f32, v| most.max(v.abs()));
+                    for (g, w) in got.iter().zip(&want) {
+                        let close = (g - w).abs() <= tolerance * scale;
+                        assert!(close, "{dtype} {which} {options:?} on {device}: {g}, not {w}");
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The losses of training steps of the article's network, dropout on.
 fn losses(steps: usize) -> Result<Vec<f32>> {
     generator::seed(11);

@@ -57,14 +57,18 @@ pub fn stats() -> CacheStats {
 pub fn set_capacity(plans: usize) {
     let mut cache = lock(cache());
     cache.capacity = plans.max(1);
-    cache.shrink();
+    let evicted = cache.shrink();
+    drop(cache);
+    drop(evicted);
 }
 
 /// Forgets every plan.
 pub fn clear() {
     let mut cache = lock(cache());
-    cache.entries.clear();
+    let all = std::mem::take(&mut cache.entries);
     cache.stats.plans = 0;
+    drop(cache);
+    drop(all);
 }
 
 pub(super) fn find(key: &[u64]) -> Option<Arc<Plan>> {
@@ -97,20 +101,25 @@ pub(super) fn insert(key: &[u64], plan: Arc<Plan>) {
     }
     bucket.push(Entry { key: key.into(), plan, used: cache.clock });
     cache.stats.plans += 1;
-    cache.shrink();
+    let evicted = cache.shrink();
+    drop(guard);
+    drop(evicted);
 }
 
 impl Cache {
-    fn shrink(&mut self) {
+    /// The plans that make room. They are dropped without the lock: a device may have to finish
+    /// with one first.
+    fn shrink(&mut self) -> Vec<Entry> {
+        let mut evicted = Vec::new();
         while self.stats.plans > self.capacity {
             let oldest = self
                 .entries
                 .iter()
                 .flat_map(|(&hash, bucket)| bucket.iter().map(move |e| (e.used, hash)))
                 .min();
-            let Some((used, hash)) = oldest else { return };
+            let Some((used, hash)) = oldest else { break };
             if let Some(bucket) = self.entries.get_mut(&hash) {
-                bucket.retain(|e| e.used != used);
+                evicted.extend(bucket.extract_if(.., |e| e.used == used));
                 if bucket.is_empty() {
                     self.entries.remove(&hash);
                 }
@@ -118,5 +127,6 @@ impl Cache {
             self.stats.plans = self.entries.values().map(Vec::len).sum();
             self.stats.evictions += 1;
         }
+        evicted
     }
 }

@@ -41,7 +41,9 @@ pub(super) fn lower(fusion: Fusion<'_>, leaves: usize, backend: &dyn Backend) ->
     for output in &outputs {
         slots[output.access.slot as usize].is_output = true;
     }
-    Ok(Plan { steps, outputs, slots, leaves, device: backend.device() })
+    let executables: Vec<_> = steps.iter().map(|step: &Step| step.executable.clone()).collect();
+    let sequence = backend.sequence(&executables);
+    Ok(Plan { steps, sequence, outputs, slots, leaves, device: backend.device() })
 }
 
 fn access(view: &View) -> Access {

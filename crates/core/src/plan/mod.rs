@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::backend::{Backend, Executable, Segment};
+use crate::backend::{Backend, Executable, Segment, Sequence};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -30,6 +30,8 @@ pub(crate) use run::{Failure, Parameters};
 /// A graph made ready for a device.
 pub(crate) struct Plan {
     steps: Vec<Step>,
+    /// The steps as one, where the device has a cheaper way to run them.
+    sequence: Option<Box<dyn Sequence>>,
     outputs: Vec<OutputSpec>,
     slots: Vec<SlotSpec>,
     leaves: usize,

@@ -4,10 +4,11 @@
 
 use smallvec::SmallVec;
 
+use super::fuse::ScalarSource;
 use super::{Access, Plan, Step};
 use crate::array::Value;
-use crate::backend::{Args, Backend, Buffer, Region, backend};
-use crate::dtype::Scalar;
+use crate::backend::{Args, Backend, Buffer, Region, Sequence, Stopped, backend};
+use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::shape::Layout;
 
@@ -151,15 +152,14 @@ impl Plan {
         debug_assert_eq!(leaves.len(), self.leaves);
         let backend = &**backend(self.device)?;
         let memory = self.place(leaves, backend)?;
-        let mut skipped = memory.skipped.iter().peekable();
-        for (index, step) in self.steps.iter().enumerate() {
-            if skipped.next_if(|&&s| s as usize == index).is_some() {
-                continue;
-            }
-            crate::interrupt::check()
-                .and_then(|()| step.run(&memory, parameters))
-                .map_err(|error| Failure { error, overwritten: memory.overwrites <= index })?;
-        }
+        let ran = match &self.sequence {
+            Some(sequence) => self.run_as_one(&**sequence, &memory, parameters),
+            None => self.run_in_turn(&memory, parameters),
+        };
+        ran.map_err(|Stopped { error, begun }| Failure {
+            error,
+            overwritten: memory.overwrites < begun,
+        })?;
         let value = |spec: &super::OutputSpec| Value {
             buffer: memory.of(spec.access.slot).clone(),
             layout: Layout {
@@ -168,6 +168,53 @@ impl Plan {
             },
         };
         Ok(self.outputs.iter().map(value).collect())
+    }
+
+    fn run_in_turn(
+        &self,
+        memory: &Memory<'_>,
+        parameters: &dyn Parameters,
+    ) -> std::result::Result<(), Stopped> {
+        let mut skipped = memory.skipped.iter().peekable();
+        for (index, step) in self.steps.iter().enumerate() {
+            if skipped.next_if(|&&s| s as usize == index).is_some() {
+                continue;
+            }
+            crate::interrupt::check()
+                .and_then(|()| step.run(memory, parameters))
+                .map_err(|error| Stopped { error, begun: index + 1 })?;
+        }
+        Ok(())
+    }
+
+    fn run_as_one(
+        &self,
+        sequence: &dyn Sequence,
+        memory: &Memory<'_>,
+        parameters: &dyn Parameters,
+    ) -> std::result::Result<(), Stopped> {
+        let operands = |step: &Step| step.inputs.len() + step.outputs.len();
+        let mut regions = Vec::with_capacity(self.steps.iter().map(operands).sum());
+        let mut scalars = Vec::with_capacity(self.steps.iter().map(|s| s.scalars.len()).sum());
+        for step in &self.steps {
+            regions.extend(Step::regions(&step.inputs, memory, parameters));
+            regions.extend(Step::regions(&step.outputs, memory, parameters));
+            scalars.extend(step.elements(parameters));
+        }
+        let (mut regions, mut scalars) = (&regions[..], &scalars[..]);
+        let mut skipped = memory.skipped.iter().peekable();
+        let mut steps = Vec::with_capacity(self.steps.len());
+        for (index, step) in self.steps.iter().enumerate() {
+            let args = Args {
+                inputs: front(&mut regions, step.inputs.len()),
+                outputs: front(&mut regions, step.outputs.len()),
+                scalars: front(&mut scalars, step.scalars.len()),
+            };
+            let is_done = skipped.next_if(|&&s| s as usize == index).is_some();
+            steps.push((!is_done).then_some(args));
+        }
+        crate::interrupt::check().map_err(|error| Stopped { error, begun: 0 })?;
+        sequence.run(&steps)
     }
 
     /// Finds all the memory of a run. Inputs have the first slots.
@@ -191,19 +238,41 @@ impl Plan {
     }
 }
 
+/// Takes the first `count` of `all`.
+fn front<'a, T>(all: &mut &'a [T], count: usize) -> &'a [T] {
+    let (first, rest) = all.split_at(count);
+    *all = rest;
+    first
+}
+
 impl Step {
     fn run(&self, memory: &Memory<'_>, parameters: &dyn Parameters) -> Result<()> {
-        let region = |access: &Access| Region {
+        let inputs: SmallVec<[Region<'_>; 8]> =
+            Self::regions(&self.inputs, memory, parameters).collect();
+        let outputs: SmallVec<[Region<'_>; 4]> =
+            Self::regions(&self.outputs, memory, parameters).collect();
+        let scalars: SmallVec<[[u8; 8]; 8]> = self.elements(parameters).collect();
+        self.executable.run(&Args { inputs: &inputs, outputs: &outputs, scalars: &scalars })
+    }
+
+    fn regions<'a>(
+        places: &'a [Access],
+        memory: &'a Memory<'_>,
+        parameters: &'a dyn Parameters,
+    ) -> impl Iterator<Item = Region<'a>> + use<'a> {
+        places.iter().map(move |access| Region {
             buffer: memory.of(access.slot),
             offset: memory.resolve(access, parameters),
+        })
+    }
+
+    fn elements<'a>(
+        &'a self,
+        parameters: &'a dyn Parameters,
+    ) -> impl Iterator<Item = [u8; 8]> + 'a {
+        let element = |(source, dtype): &(ScalarSource, DType)| {
+            source.element(*dtype, |node| parameters.constant(node))
         };
-        let inputs: SmallVec<[Region<'_>; 8]> = self.inputs.iter().map(region).collect();
-        let outputs: SmallVec<[Region<'_>; 4]> = self.outputs.iter().map(region).collect();
-        let scalars: SmallVec<[[u8; 8]; 8]> = self
-            .scalars
-            .iter()
-            .map(|(source, dtype)| source.element(*dtype, |n| parameters.constant(n)))
-            .collect();
-        self.executable.run(&Args { inputs: &inputs, outputs: &outputs, scalars: &scalars })
+        self.scalars.iter().map(element)
     }
 }

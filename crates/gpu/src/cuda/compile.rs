@@ -38,7 +38,7 @@ pub struct Kernels {
 }
 
 /// A loaded kernel. It is never unloaded.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Function(pub CUfunction);
 
 // SAFETY: functions of the driver may be launched by any thread.

@@ -1,14 +1,18 @@
 //! A CUDA device that is in use: its context, its one stream, memory and launches.
 
+use std::collections::BTreeSet;
 use std::ffi::c_void;
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{self, CUcontext, CUdeviceptr, CUfunction, CUmemoryPool, CUstream};
 use cupola_core::backend::{Buffer, MemoryStats};
 use cupola_core::{Device, Error, Result};
-use smallvec::SmallVec;
 
+use super::answer::{self, Answers};
+use super::commands::Shape;
 use super::compile::Kernels;
+use super::convolution::Convolutions;
 use super::faults::Faults;
 use super::memory::{CudaMemory, Pool, class};
 use super::product::Products;
@@ -41,16 +45,21 @@ pub struct Gpu {
     facts: Facts,
     context: CUcontext,
     stream: CUstream,
+    capture: Mutex<Stream>,
     /// The driver's own pool, where there is one.
     source: Option<CUmemoryPool>,
     pool: Pool,
     faults: Faults,
     up: Mutex<Up>,
     down: Mutex<Down>,
+    /// None where they cannot be.
+    answers: OnceLock<Option<Mutex<Answers>>>,
     /// What was compiled for it.
     pub kernels: Kernels,
     /// What multiplies matrices on it; none where the library is missing.
     pub products: OnceLock<Option<Products>>,
+    /// What convolves on it; none where the library is missing.
+    pub convolutions: OnceLock<Option<Convolutions>>,
 }
 
 // SAFETY: contexts, streams and pools of the driver may be used by any thread, many at a time.
@@ -68,6 +77,15 @@ pub fn check(own: Device, what: &str, code: sys::CUresult) -> Result<()> {
         return Ok(());
     }
     Err(Error::Device(format!("{own}: {what} failed: {}", describe(code))))
+}
+
+/// Says on standard error, once for each, that something takes longer than it should, and why:
+/// nothing else is wrong.
+pub fn slower(what: &'static str, why: &Error) {
+    static SAID: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
+    if lock(&SAID).insert(what) {
+        eprintln!("warning: {what} takes longer than it should: {why}");
+    }
 }
 
 /// What the driver says of an answer.
@@ -88,11 +106,7 @@ impl Gpu {
         check(own, "opening the device", code)?;
         // SAFETY: the context was just retained.
         check(own, "opening the device", unsafe { sys::cuCtxSetCurrent(context) })?;
-        let mut stream = std::ptr::null_mut();
-        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-        // SAFETY: a context is current.
-        let code = unsafe { sys::cuStreamCreate(&mut stream, flags) };
-        check(own, "making a stream", code)?;
+        let stream = new_stream(own)?;
         let source = match facts.has_pools {
             true => Some(keeping_pool(own, facts.handle)?),
             false => None,
@@ -102,13 +116,16 @@ impl Gpu {
             facts,
             context,
             stream,
+            capture: Mutex::new(Stream(std::ptr::null_mut())),
             source,
             pool: Pool::default(),
             faults: Faults::new(own)?,
             up: Mutex::default(),
             down: Mutex::default(),
+            answers: OnceLock::new(),
             kernels,
             products: OnceLock::new(),
+            convolutions: OnceLock::new(),
         })
     }
 
@@ -212,7 +229,8 @@ impl Gpu {
         self.check("trimming memory", code)
     }
 
-    fn wait(&self) -> Result<()> {
+    /// Waits for everything that was launched, whatever it found.
+    pub fn wait(&self) -> Result<()> {
         self.enter()?;
         // SAFETY: the stream lives as long as the program.
         self.check("the device", unsafe { sys::cuStreamSynchronize(self.stream) })
@@ -262,6 +280,15 @@ impl Gpu {
     pub fn read(&self, buffer: &Buffer, offset: usize, out: &mut [u8]) -> Result<()> {
         let from = self.part(buffer, offset, out.len())?;
         self.enter()?;
+        if (1..=answer::MOST).contains(&out.len())
+            && let Some(answers) = self.answers.get_or_init(|| {
+                let made = Answers::new(self).map(Mutex::new);
+                made.map_err(|error| slower("reading single values", &error)).ok()
+            })
+        {
+            lock(answers).read(self, from, out)?;
+            return self.faults.check(self.own);
+        }
         lock(&self.down).copy(self, from, out)?;
         self.faults.check(self.own)
     }
@@ -274,72 +301,114 @@ impl Gpu {
         self.check("asking for shared memory", code)
     }
 
-    /// Launches a kernel, whose blocks have so many threads and ask for so many shared bytes; the
-    /// device has been entered.
-    pub fn launch(
-        &self,
-        function: CUfunction,
-        grid: [u32; 2],
-        [block, shared]: [u32; 2],
-        parameters: &mut Parameters,
-    ) -> Result<()> {
-        let mut size = parameters.bytes;
-        let mut extra: [*mut c_void; 5] = [
-            sys::CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT as usize as *mut c_void,
-            parameters.words.as_mut_ptr().cast(),
-            sys::CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT as usize as *mut c_void,
-            (&raw mut size).cast(),
-            sys::CU_LAUNCH_PARAM_END_AS_INT as usize as *mut c_void,
-        ];
-        // SAFETY: the function is loaded for good, and the parameters are laid out as C lays out
-        // the kernel's; the driver copies them before it returns.
+    /// Launches a kernel on parameters that are laid out as C lays out the kernel's; the device has
+    /// been entered.
+    pub fn launch(&self, shape: &Shape, parameters: &[u64], bytes: usize) -> Result<()> {
+        let Shape { function, grid, threads, shared } = *shape;
+        let mut packed = Packed::new(parameters, bytes);
+        // SAFETY: the function is loaded for good, and the parameters are as it wants them; the
+        // driver copies them before it returns.
         let code = unsafe {
             sys::cuLaunchKernel(
-                function,
+                function.0,
                 grid[0],
                 grid[1],
                 1,
-                block,
+                threads,
                 1,
                 1,
                 shared,
                 self.stream,
                 std::ptr::null_mut(),
-                extra.as_mut_ptr(),
+                packed.extra(),
             )
         };
         self.check("a launch", code)
     }
-}
 
-/// The parameters of a launch as the device sees them: pointers, and then words.
-#[derive(Default)]
-pub struct Parameters {
-    words: SmallVec<[u64; 32]>,
-    bytes: usize,
-}
-
-impl Parameters {
-    /// Adds 64 bits; before any word.
-    pub fn pointer(&mut self, value: u64) {
-        self.words.push(value);
-        self.bytes += 8;
+    /// Memory for `bytes` bytes that nobody needs after this run.
+    pub fn scratch(self: &Arc<Self>, bytes: usize) -> Result<Scratch> {
+        let memory = (bytes > 0).then(|| self.alloc(bytes)).transpose()?;
+        let start = memory.as_ref().map_or(Ok(0), |memory| self.start(memory))?;
+        Ok(Scratch { start, _memory: memory })
     }
 
-    /// Adds 32 bits.
-    pub fn word(&mut self, value: u32) {
-        match self.words.last_mut().filter(|_| !self.bytes.is_multiple_of(8)) {
-            Some(last) => *last |= u64::from(value) << 32,
-            None => self.words.push(u64::from(value)),
+    /// The stream on which work is only written down, while nobody else uses it.
+    pub fn capture(&self) -> Result<Capture<'_>> {
+        let mut made = lock(&self.capture);
+        if made.0.is_null() {
+            made.0 = new_stream(self.own)?;
         }
-        self.bytes += 4;
+        Ok(Capture(made))
     }
 
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        self.words.clear();
-        self.bytes = 0;
+    /// An error of this device.
+    pub fn error(&self, what: &str) -> Error {
+        Error::Device(format!("{}: {what}", self.own))
     }
+}
+
+/// A stream that is made when it is first needed.
+struct Stream(CUstream);
+
+// SAFETY: streams of the driver may be used by any thread.
+unsafe impl Send for Stream {}
+
+/// A stream that nobody else uses.
+pub struct Capture<'g>(MutexGuard<'g, Stream>);
+
+impl std::ops::Deref for Capture<'_> {
+    type Target = CUstream;
+
+    fn deref(&self) -> &CUstream {
+        &self.0.0
+    }
+}
+
+/// Memory that nobody needs after a run. What is launched after it is given back may use it at
+/// once, since work on one stream runs in order.
+pub struct Scratch {
+    /// Where it starts.
+    pub start: CUdeviceptr,
+    _memory: Option<Buffer>,
+}
+
+/// The parameters of a launch as the driver takes them: one block of memory.
+pub struct Packed<'p> {
+    size: usize,
+    extra: [*mut c_void; 5],
+    _parameters: PhantomData<&'p [u64]>,
+}
+
+impl<'p> Packed<'p> {
+    /// The first `bytes` bytes of `parameters`.
+    pub fn new(parameters: &'p [u64], bytes: usize) -> Self {
+        debug_assert!(bytes <= size_of_val(parameters));
+        let extra = [
+            sys::CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT as usize as *mut c_void,
+            // The driver only reads them.
+            parameters.as_ptr().cast_mut().cast(),
+            sys::CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT as usize as *mut c_void,
+            std::ptr::null_mut(),
+            sys::CU_LAUNCH_PARAM_END_AS_INT as usize as *mut c_void,
+        ];
+        Packed { size: bytes, extra, _parameters: PhantomData }
+    }
+
+    /// What the driver wants; good until this moves.
+    pub fn extra(&mut self) -> *mut *mut c_void {
+        self.extra[3] = (&raw mut self.size).cast();
+        self.extra.as_mut_ptr()
+    }
+}
+
+/// A stream that waits for no other; a context is current.
+fn new_stream(own: Device) -> Result<CUstream> {
+    let mut stream = std::ptr::null_mut();
+    let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+    // SAFETY: the place is there.
+    check(own, "making a stream", unsafe { sys::cuStreamCreate(&mut stream, flags) })?;
+    Ok(stream)
 }
 
 /// The device's default pool, set to keep what is freed: giving memory back at every wait and
@@ -355,20 +424,4 @@ fn keeping_pool(own: Device, handle: sys::CUdevice) -> Result<CUmemoryPool> {
     let code = unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut keep).cast()) };
     check(own, "setting up the memory pool", code)?;
     Ok(pool)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Parameters;
-
-    #[test]
-    fn words_follow_pointers_without_gaps() {
-        let mut parameters = Parameters::default();
-        parameters.pointer(7);
-        parameters.word(1);
-        parameters.word(2);
-        parameters.word(3);
-        assert_eq!(parameters.words[..], [7, 1 | 2 << 32, 3]);
-        assert_eq!(parameters.bytes, 20);
-    }
 }

@@ -36,6 +36,7 @@ pub static DRIVER: Wanted = Wanted {
         "cuEventCreate",
         "cuEventRecord",
         "cuEventSynchronize",
+        "cuFuncSetAttribute",
         "cuGetErrorString",
         "cuInit",
         "cuLaunchKernel",
@@ -53,6 +54,26 @@ pub static DRIVER: Wanted = Wanted {
         "cuModuleLoadData",
         "cuStreamCreate",
         "cuStreamSynchronize",
+    ],
+    companions: "",
+    found: OnceLock::new(),
+};
+
+/// What of the driver runs many launches as one.
+pub static GRAPHS: Wanted = Wanted {
+    name: if cfg!(windows) { "nvcuda" } else { "cuda" },
+    symbols: &[
+        "cuGraphAddChildGraphNode",
+        "cuGraphAddKernelNode_v2",
+        "cuGraphCreate",
+        "cuGraphDestroy",
+        "cuGraphExecChildGraphNodeSetParams",
+        "cuGraphExecDestroy",
+        "cuGraphExecKernelNodeSetParams_v2",
+        "cuGraphInstantiateWithFlags",
+        "cuGraphLaunch",
+        "cuStreamBeginCapture_v2",
+        "cuStreamEndCapture",
     ],
     companions: "",
     found: OnceLock::new(),
@@ -99,6 +120,26 @@ pub static PRODUCTS: Wanted = Wanted {
     companions: "",
     found: OnceLock::new(),
 };
+
+/// Convolutions.
+pub static CONVOLUTIONS: Wanted = Wanted {
+    name: "cudnn",
+    symbols: &[
+        "cudnnBackendCreateDescriptor",
+        "cudnnBackendDestroyDescriptor",
+        "cudnnBackendExecute",
+        "cudnnBackendFinalize",
+        "cudnnBackendGetAttribute",
+        "cudnnBackendSetAttribute",
+        "cudnnCreate",
+        "cudnnSetStream",
+    ],
+    companions: "",
+    found: OnceLock::new(),
+};
+
+/// What a device does better with, and does not need.
+pub static OPTIONAL: [&Wanted; 2] = [&PRODUCTS, &CONVOLUTIONS];
 
 impl Wanted {
     /// Loads the library, or says in a line why that cannot be. It is looked for once.

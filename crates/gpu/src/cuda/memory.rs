@@ -1,7 +1,7 @@
 //! Memory of a CUDA device: blocks that are kept for reuse by their size.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::CUdeviceptr;
@@ -18,7 +18,9 @@ pub struct Pool {
 
 #[derive(Default)]
 struct State {
-    free: BTreeMap<usize, Vec<CUdeviceptr>>,
+    /// By class. The lowest block goes first, so that the same work finds the same memory again,
+    /// in whatever order it was given back.
+    free: BTreeMap<usize, BTreeSet<CUdeviceptr>>,
     stats: MemoryStats,
 }
 
@@ -45,7 +47,7 @@ impl Pool {
     /// A freed block of a class, if there is one.
     pub fn take(&self, class: usize) -> Option<CUdeviceptr> {
         let mut state = self.lock();
-        let found = state.free.get_mut(&class)?.pop()?;
+        let found = state.free.get_mut(&class)?.pop_first()?;
         state.stats.cached -= class;
         state.activate(class);
         Some(found)
@@ -62,12 +64,12 @@ impl Pool {
         let mut state = self.lock();
         state.stats.active -= class;
         state.stats.cached += class;
-        state.free.entry(class).or_default().push(block);
+        state.free.entry(class).or_default().insert(block);
         let mut out = Vec::new();
         while state.stats.active + state.stats.cached > state.stats.peak.max(64 << 20) {
             let Some(mut largest) = state.free.last_entry() else { break };
             let size = *largest.key();
-            let dropped = largest.get_mut().pop();
+            let dropped = largest.get_mut().pop_last();
             if largest.get().is_empty() {
                 largest.remove();
             }
@@ -169,5 +171,18 @@ mod tests {
         assert_eq!(pool.give(1024, 2), [1]);
         assert_eq!((pool.stats().active, pool.stats().cached), (0, 1024));
         assert_eq!(pool.drain(), [2]);
+    }
+
+    #[test]
+    fn the_same_work_finds_the_same_memory() {
+        let pool = Pool::default();
+        (0..3).for_each(|_| pool.add(512));
+        let give = |block| assert!(pool.give(512, block).is_empty());
+        [20, 10, 30].into_iter().for_each(give);
+        for order in [[0, 1, 2], [2, 0, 1], [1, 2, 0]] {
+            let taken: Vec<_> = (0..3).filter_map(|_| pool.take(512)).collect();
+            assert_eq!(taken, [10, 20, 30]);
+            order.into_iter().for_each(|i| give(taken[i]));
+        }
     }
 }

@@ -4,23 +4,30 @@
 //! first device of the kind is asked for. Where one is missing there are no devices, and
 //! [`absence`] says why.
 
+mod answer;
+mod commands;
 mod compile;
+mod convolution;
 mod faults;
+mod geometry;
 mod gpu;
+mod graph;
 mod library;
 mod memory;
 mod product;
 mod run;
+mod sequence;
 mod shape;
 mod staging;
 mod store;
 
+use std::any::Any;
 use std::ffi::{CStr, c_char};
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use cupola_core::backend::{
-    Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment, Support,
+    self, Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment, Support,
 };
 use cupola_core::device::DeviceKind;
 use cupola_core::prim::Op;
@@ -176,7 +183,12 @@ impl Backend for Cuda {
         let Facts { name, capability, memory, .. } = &self.facts;
         let (major, minor) = (capability / 10, capability % 10);
         let gib = *memory as f64 / (1_u64 << 30) as f64;
-        format!("{name}, compute capability {major}.{minor}, {gib:.1} GiB, {}", self.compiler)
+        let compiler = &self.compiler;
+        let missing: String = (library::OPTIONAL.iter())
+            .filter_map(|wanted| wanted.load().err())
+            .map(|reason| format!(", {reason}"))
+            .collect();
+        format!("{name}, compute capability {major}.{minor}, {gib:.1} GiB, {compiler}{missing}")
     }
 
     fn limits(&self) -> &Limits {
@@ -213,6 +225,15 @@ impl Backend for Cuda {
         let tf32 = matmul_precision() == MatmulPrecision::Tf32;
         let target = Target { tf32, ..self.target.clone() };
         Ok(Arc::new(run::Prepared::new(self.gpu()?, segment, &target)?))
+    }
+
+    fn sequence(&self, steps: &[Arc<dyn Executable>]) -> Option<Box<dyn backend::Sequence>> {
+        let own = |step: &Arc<dyn Executable>| -> Option<Arc<run::Prepared>> {
+            (step.clone() as Arc<dyn Any + Send + Sync>).downcast().ok()
+        };
+        // A step that runs elsewhere in between has to be waited for.
+        let steps: Vec<_> = steps.iter().map(own).collect::<Option<_>>()?;
+        Some(Box::new(sequence::Sequence::new(self.gpu().ok()?, steps)))
     }
 
     fn memory(&self) -> MemoryStats {

@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use cudarc::cublaslt::sys::{self, cublasComputeType_t as Compute, cudaDataType as Data};
+use cudarc::driver::sys::CUstream;
 use cupola_core::backend::Buffer;
 use cupola_core::{DType, Error, Result};
 
+use super::commands::Library;
 use super::gpu::Gpu;
 use super::library;
 use super::shape::{Matrix, Product};
@@ -164,9 +166,14 @@ impl Prepared {
         });
         made.as_ref().map_err(Error::clone)
     }
+}
 
-    /// Runs on regions that start at these places; the device has been entered.
-    pub fn run(&self, gpu: &Arc<Gpu>, places: [u64; 3]) -> Result<()> {
+impl Library for Prepared {
+    fn enqueue(&self, gpu: &Arc<Gpu>, stream: CUstream, places: &[u64]) -> Result<()> {
+        let &[first, second, result] = places else {
+            return Err(gpu.error("a product has two factors and a result"));
+        };
+        let places = [first, second, result];
         let products = self.products(gpu)?;
         let choice = self.choice(gpu, self.product.alignment(places))?;
         let Product { from, to, matrices, .. } = &self.product;
@@ -196,7 +203,7 @@ impl Prepared {
                     &choice.algorithm,
                     products.workspace as *mut c_void,
                     WORKSPACE,
-                    gpu.stream().cast(),
+                    stream.cast(),
                 )
             };
             explain(gpu, code)?;

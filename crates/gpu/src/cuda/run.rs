@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cupola_core::backend::{Args, Buffer, Executable, Kernel as Work, Segment};
+use cupola_core::backend::{Args, Executable, Kernel, Segment};
 use cupola_core::prim::Op;
 use cupola_core::{Error, Result};
-use smallvec::SmallVec;
 
-use super::compile::Function;
-use super::gpu::{Gpu, Parameters};
+use super::commands::{Commands, Library, Shape, Work};
+use super::convolution::{self, Convolutions};
+use super::geometry::{ALIGNMENT, Geometry};
+use super::gpu::{Gpu, slower};
 use super::product::{self, Products};
 use super::shape::Product;
 use crate::emit::{CudaC, dynamic_shared, print};
@@ -18,18 +19,22 @@ use crate::kernels::{Arg, Launch, Missing, Place, map, program};
 /// A segment that is ready to run.
 pub struct Prepared {
     gpu: Arc<Gpu>,
-    /// Bytes of memory that it needs while it runs.
+    /// Where each piece of the memory that it needs while it runs starts, and how much that is.
     scratch: Vec<usize>,
+    scratch_bytes: usize,
     /// The numbers of its faults.
     faults: Vec<u32>,
     /// Bytes of an element, of each input and each output.
     sizes: [Vec<usize>; 2],
     steps: Vec<Step>,
     /// Regions that have to start at multiples of so many elements.
-    takes: Vec<(Place, u32)>,
+    takes: Vec<Taken>,
     /// What runs where one does not.
     otherwise: Option<Box<Otherwise>>,
 }
+
+/// A region, and how many elements its start has to be a multiple of.
+type Taken = (Place, u32);
 
 /// A segment that may have to be made ready again, without vectors.
 struct Otherwise {
@@ -40,16 +45,14 @@ struct Otherwise {
 
 /// One thing that the device is told.
 enum Step {
-    Launch(Call),
-    Product(Box<product::Prepared>),
+    Launch(Ready),
+    /// A library works on these regions.
+    Call(Arc<dyn Library>, Vec<Place>),
 }
 
 /// A launch whose kernel is loaded.
-struct Call {
-    function: Function,
-    grid: [u32; 2],
-    /// Threads in a block, and the bytes of shared memory that it asks for.
-    block: [u32; 2],
+struct Ready {
+    shape: Shape,
     buffers: Vec<Place>,
     args: Vec<Arg>,
     wide: bool,
@@ -63,6 +66,7 @@ impl Prepared {
         let mut prepared = Prepared {
             gpu: gpu.clone(),
             scratch: Vec::new(),
+            scratch_bytes: 0,
             faults: Vec::new(),
             sizes: [
                 segment.inputs.iter().map(size).collect(),
@@ -74,16 +78,17 @@ impl Prepared {
         };
         let missing =
             |m: Missing| Error::Unsupported { device: gpu.device().to_string(), reason: m.0 };
-        match library_step(gpu, segment) {
-            Some(step) => {
+        match library_step(gpu, segment, target) {
+            Some((step, takes)) => {
                 prepared.steps.push(step);
+                prepared.takes = takes;
                 if let Some(epilogue) = &segment.epilogue {
                     prepared.add(map::epilogue(epilogue, segment, target).map_err(missing)?)?;
                 }
             }
             None => {
                 let program = program(segment, target).map_err(missing)?;
-                prepared.scratch = program.scratch;
+                (prepared.scratch, prepared.scratch_bytes) = arrange(&program.scratch);
                 prepared.faults = program.faults.iter().map(|error| gpu.fault(error)).collect();
                 let mut launches = program.launches.into_iter();
                 launches.try_for_each(|launch| prepared.add(launch))?;
@@ -99,68 +104,109 @@ impl Prepared {
     }
 }
 
-/// What a library does instead of a kernel.
-fn library_step(gpu: &Arc<Gpu>, segment: &Segment) -> Option<Step> {
+/// What a library does instead of a kernel, and what it takes for granted of its regions.
+fn library_step(gpu: &Arc<Gpu>, segment: &Segment, target: &Target) -> Option<(Step, Vec<Taken>)> {
     match &segment.kernel {
-        Work::Op(Op::Dot(dot)) => {
+        Kernel::Op(Op::Dot(dot)) => {
             let product = Product::of(dot, segment)?;
             Products::on(gpu)?;
-            product::Prepared::new(gpu, product).ok().map(|made| Step::Product(Box::new(made)))
+            let made = product::Prepared::new(gpu, product).ok()?;
+            Some((Step::Call(Arc::new(made), REGIONS.to_vec()), Vec::new()))
+        }
+        // Without vectors, regions start anywhere.
+        Kernel::Op(Op::Conv(conv)) if target.vector_bytes > 0 => {
+            let geometry = Geometry::of(conv, segment, target.tf32)?;
+            Convolutions::on(gpu)?;
+            let made = convolution::Prepared::new(gpu, &geometry);
+            let made = made.map_err(|error| slower("a convolution", &error)).ok()?;
+            let count = (ALIGNMENT / geometry.dtype.size()) as u32;
+            let takes = REGIONS.iter().map(|&place| (place, count)).collect();
+            Some((Step::Call(Arc::new(made), REGIONS.to_vec()), takes))
         }
         _ => None,
     }
 }
 
-fn call(gpu: &Gpu, launch: Launch) -> Result<Call> {
+/// What libraries work on.
+const REGIONS: [Place; 3] = [Place::Input(0), Place::Input(1), Place::Output(0)];
+
+/// Where pieces of so many bytes start, one after another, and how much they take.
+fn arrange(pieces: &[usize]) -> (Vec<usize>, usize) {
+    let mut end: usize = 0;
+    let mut starts = Vec::new();
+    for bytes in pieces {
+        starts.push(end);
+        end = (end + bytes).next_multiple_of(256);
+    }
+    (starts, end)
+}
+
+fn ready(gpu: &Gpu, launch: Launch) -> Result<Ready> {
     let Launch { kernel, grid, buffers, args, wide, aligned: _ } = launch;
     let function = gpu.kernels.get(gpu, &kernel.name, &print(&kernel, &CudaC))?;
     let shared = dynamic_shared(&kernel);
     if shared > 0 {
         gpu.allow_shared(function.0, shared)?;
     }
-    Ok(Call { function, grid, block: [kernel.block, shared], buffers, args, wide })
+    let shape = Shape { function, grid, threads: kernel.block, shared };
+    Ok(Ready { shape, buffers, args, wide })
 }
 
 impl Executable for Prepared {
     fn run(&self, args: &Args<'_>) -> Result<()> {
         let gpu = &self.gpu;
         gpu.enter()?;
-        if let Some(otherwise) = self.otherwise.as_ref().filter(|_| !self.is_aligned(args)) {
-            let Otherwise { segment, target, made } = &**otherwise;
-            let made = made.get_or_init(|| Prepared::new(gpu, segment, target));
-            return made.as_ref().map_err(Clone::clone)?.run(args);
+        let prepared = self.fitting(args)?;
+        let scratch = gpu.scratch(prepared.scratch())?;
+        let mut commands = Commands::default();
+        prepared.tell(args, scratch.start, &mut commands)?;
+        commands.submit(gpu).map_err(|(_, error)| error)
+    }
+}
+
+impl Prepared {
+    /// This, or what runs where a region does not start at a multiple; the device has been entered.
+    pub fn fitting(&self, args: &Args<'_>) -> Result<&Prepared> {
+        match self.otherwise.as_deref().filter(|_| !self.is_aligned(args)) {
+            None => Ok(self),
+            Some(Otherwise { segment, target, made }) => {
+                let made = made.get_or_init(|| Prepared::new(&self.gpu, segment, target));
+                made.as_ref().map_err(Clone::clone)
+            }
         }
-        let scratch: SmallVec<[Buffer; 4]> =
-            self.scratch.iter().map(|&bytes| gpu.alloc(bytes)).collect::<Result<_>>()?;
-        let mut parameters = Parameters::default();
+    }
+
+    /// How many bytes of memory it needs while it runs.
+    pub fn scratch(&self) -> usize {
+        self.scratch_bytes
+    }
+
+    /// Writes down what is to be done, where that memory starts at `scratch`.
+    pub fn tell(&self, args: &Args<'_>, scratch: u64, commands: &mut Commands) -> Result<()> {
         for step in &self.steps {
             match step {
-                Step::Launch(call) => {
-                    parameters.clear();
-                    call.fill(&mut parameters, self, args, &scratch)?;
-                    gpu.launch(call.function.0, call.grid, call.block, &mut parameters)?;
+                Step::Launch(ready) => {
+                    commands.begin(Work::Launch(ready.shape));
+                    ready.fill(commands, self, args, scratch)?;
                 }
-                Step::Product(product) => {
-                    let at = |place| self.region(args, place);
-                    product.run(
-                        gpu,
-                        [at(Place::Input(0))?, at(Place::Input(1))?, at(Place::Output(0))?],
-                    )?;
+                Step::Call(library, places) => {
+                    commands.begin(Work::Call(library.clone()));
+                    for &place in places {
+                        commands.pointer(self.region(args, place)?);
+                    }
                 }
             }
         }
         Ok(())
     }
-}
 
-impl Prepared {
     fn add(&mut self, launch: Launch) -> Result<()> {
         for &(place, count) in &launch.aligned {
             if !self.takes.contains(&(place, count)) {
                 self.takes.push((place, count));
             }
         }
-        self.steps.push(Step::Launch(call(&self.gpu, launch)?));
+        self.steps.push(Step::Launch(ready(&self.gpu, launch)?));
         Ok(())
     }
 
@@ -188,26 +234,29 @@ impl Prepared {
     }
 }
 
-impl Call {
+impl Ready {
     fn fill(
         &self,
-        parameters: &mut Parameters,
+        commands: &mut Commands,
         prepared: &Prepared,
         args: &Args<'_>,
-        scratch: &[Buffer],
+        scratch: u64,
     ) -> Result<()> {
         let gpu = &prepared.gpu;
         for place in &self.buffers {
             let buffer = match *place {
                 Place::Input(i) => args.inputs[i].buffer,
                 Place::Output(i) => args.outputs[i].buffer,
-                Place::Scratch(i) => &scratch[i],
+                Place::Scratch(i) => {
+                    commands.pointer(scratch + prepared.scratch[i] as u64);
+                    continue;
+                }
                 Place::Fault => {
-                    parameters.pointer(gpu.fault_word());
+                    commands.pointer(gpu.fault_word());
                     continue;
                 }
             };
-            parameters.pointer(gpu.start(buffer)?);
+            commands.pointer(gpu.start(buffer)?);
         }
         for arg in &self.args {
             match *arg {
@@ -217,20 +266,31 @@ impl Call {
                         Place::Output(i) => args.outputs[i].offset,
                         Place::Scratch(_) | Place::Fault => 0,
                     } as u64;
-                    parameters.word(offset as u32);
+                    commands.word(offset as u32);
                     if self.wide {
-                        parameters.word((offset >> 32) as u32);
+                        commands.word((offset >> 32) as u32);
                     }
                 }
-                Arg::Word(word) => parameters.word(word),
-                Arg::Fault(i) => parameters.word(prepared.faults[i]),
+                Arg::Word(word) => commands.word(word),
+                Arg::Fault(i) => commands.word(prepared.faults[i]),
                 Arg::Scalar(i) => {
                     let [a, b, c, d, e, f, g, h] = args.scalars[i];
-                    parameters.word(u32::from_le_bytes([a, b, c, d]));
-                    parameters.word(u32::from_le_bytes([e, f, g, h]));
+                    commands.word(u32::from_le_bytes([a, b, c, d]));
+                    commands.word(u32::from_le_bytes([e, f, g, h]));
                 }
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::arrange;
+
+    #[test]
+    fn pieces_of_scratch_memory_do_not_overlap() {
+        assert_eq!(arrange(&[]), (vec![], 0));
+        assert_eq!(arrange(&[1, 256, 300, 0, 8]), (vec![0, 256, 512, 1024, 1024], 1280));
     }
 }

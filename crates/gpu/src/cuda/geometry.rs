@@ -1,0 +1,191 @@
+//! Convolutions as cuDNN takes them: channels are its second axis, whatever comes last in memory.
+
+use cupola_core::DType;
+use cupola_core::backend::{Operand, Segment};
+use cupola_core::prim::{Conv, ConvRole};
+
+/// Fewer channels leave most of a matrix unit empty: our own kernels waste less.
+const FEWEST_CHANNELS: usize = 32;
+/// What the library's kernels take for granted of every operand's place, in bytes.
+pub const ALIGNMENT: usize = 16;
+
+/// An operand: sizes and steps of its axes, in the library's order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tensor {
+    /// Images or output channels, channels, rows, columns.
+    pub sizes: [i64; 4],
+    /// Elements between neighbours.
+    pub steps: [i64; 4],
+}
+
+/// A convolution that the library can take.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Geometry {
+    /// Which operand is computed.
+    pub role: ConvRole,
+    /// The dtype of all three operands.
+    pub dtype: DType,
+    /// x, w and y.
+    pub tensors: [Tensor; 3],
+    /// Steps between outputs.
+    pub stride: [i64; 2],
+    /// Zeros on each side.
+    pub padding: [i64; 2],
+    /// Steps between kernel elements.
+    pub dilation: [i64; 2],
+}
+
+impl Geometry {
+    /// The convolution of a segment, if it is one that the library does well. `tf32` says whether
+    /// factors of `float32` may be rounded.
+    pub fn of(conv: &Conv, segment: &Segment, tf32: bool) -> Option<Geometry> {
+        let dtype = segment.inputs[0].aval.dtype;
+        let unit = match dtype {
+            DType::F16 | DType::BF16 => 8,
+            DType::F32 if tf32 => 4,
+            _ => return None,
+        };
+        let is_plain = conv.groups == 1
+            && !conv.flip
+            && conv.input_dilation.iter().all(|&step| step == 1)
+            && conv.padding.iter().all(|(low, high)| low == high)
+            && conv.accumulate == DType::F32
+            && conv.result == dtype;
+        let (a, b, out) = (segment.inputs.first()?, segment.inputs.get(1)?, &segment.outputs[0]);
+        let [x, w, y] = match conv.role {
+            ConvRole::Forward => [a, b, out],
+            ConvRole::InputGrad => [out, b, a],
+            ConvRole::WeightGrad => [a, out, b],
+        };
+        let tensors = [tensor(x)?, tensor(w)?, tensor(y)?];
+        let fits = |channels: i64| {
+            let channels = channels as usize;
+            channels >= FEWEST_CHANNELS && channels.is_multiple_of(unit)
+        };
+        (is_plain && fits(tensors[0].sizes[1]) && fits(tensors[2].sizes[1])).then_some(())?;
+        let padding: Vec<usize> = conv.padding.iter().map(|sides| sides.0).collect();
+        Some(Geometry {
+            role: conv.role,
+            dtype,
+            tensors,
+            stride: pair(&conv.stride)?,
+            padding: pair(&padding)?,
+            dilation: pair(&conv.dilation)?,
+        })
+    }
+
+    /// Which of x, w and y the two inputs and the output are.
+    pub fn order(&self) -> [usize; 3] {
+        match self.role {
+            ConvRole::Forward => [0, 1, 2],
+            ConvRole::InputGrad => [2, 1, 0],
+            ConvRole::WeightGrad => [0, 2, 1],
+        }
+    }
+}
+
+fn pair(values: &[usize]) -> Option<[i64; 2]> {
+    let &[rows, columns] = values else { return None };
+    Some([i64::try_from(rows).ok()?, i64::try_from(columns).ok()?])
+}
+
+/// A dense operand of four axes, the channels last; small enough for offsets of 32 bits.
+fn tensor(operand: &Operand) -> Option<Tensor> {
+    let shape = &operand.aval.shape;
+    let &[first, rows, columns, channels] = &shape[..] else { return None };
+    let dense = shape.row_major();
+    let is_dense = (operand.strides.iter().zip(&dense).zip(&shape[..]))
+        .all(|((step, dense), &size)| size == 1 || step == dense);
+    let size = shape.size();
+    (is_dense && size > 0 && size <= i32::MAX as usize).then_some(())?;
+    let [f, r, c, l] = [first, rows, columns, channels].map(|size| size as i64);
+    Some(Tensor { sizes: [f, l, r, c], steps: [r * c * l, 1, c * l, l] })
+}
+
+#[cfg(test)]
+mod tests {
+    use cupola_core::backend::{Kernel, Operand, Segment};
+    use cupola_core::prim::{Conv, ConvRole, Op};
+    use cupola_core::{Aval, DType};
+    use smallvec::smallvec;
+
+    use super::{Geometry, Tensor};
+
+    fn conv(role: ConvRole, dtype: DType) -> Conv {
+        Conv {
+            role,
+            input: smallvec![56, 28],
+            kernel: smallvec![3, 3],
+            stride: smallvec![1, 1],
+            padding: vec![(1, 1), (1, 1)],
+            dilation: smallvec![1, 1],
+            input_dilation: smallvec![1, 1],
+            groups: 1,
+            flip: false,
+            accumulate: DType::F32,
+            result: dtype,
+        }
+    }
+
+    fn segment(conv: &Conv, shapes: [[usize; 4]; 3], dtype: DType) -> Segment {
+        let dense = |shape: &[usize; 4]| Operand::contiguous(&Aval::new(&shape[..], dtype));
+        Segment {
+            kernel: Kernel::Op(Op::Conv(Box::new(conv.clone()))),
+            inputs: shapes[..2].iter().map(dense).collect(),
+            outputs: vec![dense(&shapes[2])],
+            scalars: Vec::new(),
+            epilogue: None,
+        }
+    }
+
+    const X: [usize; 4] = [16, 56, 28, 32];
+    const W: [usize; 4] = [64, 3, 3, 32];
+    const Y: [usize; 4] = [16, 56, 28, 64];
+
+    #[test]
+    fn channels_come_second() {
+        for (role, shapes, order) in [
+            (ConvRole::Forward, [X, W, Y], [0, 1, 2]),
+            (ConvRole::InputGrad, [Y, W, X], [2, 1, 0]),
+            (ConvRole::WeightGrad, [X, Y, W], [0, 2, 1]),
+        ] {
+            let conv = conv(role, DType::BF16);
+            let segment = segment(&conv, shapes, DType::BF16);
+            let Some(found) = Geometry::of(&conv, &segment, false) else {
+                panic!("{role:?} is refused");
+            };
+            let x = Tensor { sizes: [16, 32, 56, 28], steps: [56 * 28 * 32, 1, 28 * 32, 32] };
+            let w = Tensor { sizes: [64, 32, 3, 3], steps: [9 * 32, 1, 3 * 32, 32] };
+            assert_eq!(found.tensors[..2], [x, w]);
+            assert_eq!(found.tensors[2].sizes, [16, 64, 56, 28]);
+            assert_eq!((found.order(), found.padding), (order, [1, 1]));
+        }
+    }
+
+    #[test]
+    fn what_the_library_does_no_better_is_left_to_our_kernels() {
+        let plain = conv(ConvRole::Forward, DType::F32);
+        let is_taken = |conv: &Conv, shapes, dtype, tf32| {
+            Geometry::of(conv, &segment(conv, shapes, dtype), tf32).is_some()
+        };
+        assert!(is_taken(&plain, [X, W, Y], DType::F32, true));
+        assert!(!is_taken(&plain, [X, W, Y], DType::F32, false));
+        assert!(!is_taken(&conv(ConvRole::Forward, DType::F64), [X, W, Y], DType::F64, true));
+        for other in [
+            Conv { groups: 2, ..plain.clone() },
+            Conv { flip: true, ..plain.clone() },
+            Conv { padding: vec![(1, 1), (0, 2)], ..plain.clone() },
+            Conv { input_dilation: smallvec![2, 1], ..plain.clone() },
+        ] {
+            assert!(!is_taken(&other, [X, W, Y], DType::F32, true), "{other:?}");
+        }
+        let few = [[16, 56, 28, 20], [64, 3, 3, 20], Y];
+        assert!(!is_taken(&plain, few, DType::F32, true));
+        let odd = [[16, 56, 28, 36], [64, 3, 3, 36], Y];
+        assert!(is_taken(&plain, odd, DType::F32, true));
+        assert!(!is_taken(&conv(ConvRole::Forward, DType::F16), odd, DType::F16, true));
+        let mut view = segment(&plain, [X, W, Y], DType::F32);
+        view.inputs[0].strides[0] *= 2;
+        assert_eq!(Geometry::of(&plain, &view, true), None);
+    }
+}

@@ -1,0 +1,167 @@
+//! Commands that the driver knows by heart: a graph of launches, in a chain.
+
+use std::sync::Arc;
+
+use cudarc::driver::sys::{self, CUgraph, CUgraphExec, CUgraphNode, CUstream};
+use cupola_core::Result;
+
+use super::commands::{Commands, Shape, Work};
+use super::gpu::{Gpu, Packed};
+
+/// Commands as one launch.
+pub struct Graph {
+    gpu: Arc<Gpu>,
+    ready: CUgraphExec,
+    /// What it was made ready from; the nodes are its.
+    _plan: Plan,
+    /// One for each command.
+    nodes: Vec<CUgraphNode>,
+}
+
+// SAFETY: a graph may be used by any thread, one at a time, as `&mut self` has it.
+unsafe impl Send for Graph {}
+
+/// A graph that is not ready to run, which is destroyed when it drops.
+struct Plan(CUgraph);
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        // SAFETY: it is destroyed once; nothing hangs on the answer.
+        let _ = unsafe { sys::cuGraphDestroy(self.0) };
+    }
+}
+
+impl Graph {
+    /// Makes a graph of commands; the device has been entered.
+    pub fn new(gpu: &Arc<Gpu>, commands: &Commands) -> Result<Graph> {
+        let mut plan = std::ptr::null_mut();
+        // SAFETY: the place is there.
+        gpu.check("making a graph", unsafe { sys::cuGraphCreate(&mut plan, 0) })?;
+        let plan = Plan(plan);
+        let mut nodes: Vec<CUgraphNode> = Vec::with_capacity(commands.len());
+        for index in 0..commands.len() {
+            let before = nodes.last().copied();
+            nodes.push(add(gpu, &plan, before, commands.get(index))?);
+        }
+        let mut ready = std::ptr::null_mut();
+        // SAFETY: the graph is alive, and so is the place.
+        let code = unsafe { sys::cuGraphInstantiateWithFlags(&mut ready, plan.0, 0) };
+        gpu.check("making a graph ready", code)?;
+        Ok(Graph { gpu: gpu.clone(), ready, _plan: plan, nodes })
+    }
+
+    /// Gives these commands the parameters that they have in `commands`, which are like those that
+    /// the graph was made of. Launches that still run keep theirs.
+    pub fn change(&mut self, commands: &Commands, which: &[usize]) -> Result<()> {
+        let gpu = &self.gpu;
+        for &index in which {
+            let (work, parameters, bytes) = commands.get(index);
+            match work {
+                Work::Launch(shape) => {
+                    let mut packed = Packed::new(parameters, bytes);
+                    let node = node(shape, &mut packed);
+                    // SAFETY: the node is this graph's; the driver copies the parameters.
+                    let code = unsafe {
+                        sys::cuGraphExecKernelNodeSetParams_v2(self.ready, self.nodes[index], &node)
+                    };
+                    gpu.check("changing a graph", code)?;
+                }
+                Work::Call(library) => {
+                    let child = captured(gpu, |stream| library.enqueue(gpu, stream, parameters))?;
+                    // SAFETY: the node is this graph's; the driver copies the child's parameters.
+                    let code = unsafe {
+                        sys::cuGraphExecChildGraphNodeSetParams(
+                            self.ready,
+                            self.nodes[index],
+                            child.0,
+                        )
+                    };
+                    gpu.check("changing a graph", code)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Launches the graph; the device has been entered.
+    pub fn launch(&mut self) -> Result<()> {
+        // SAFETY: the graph is ready, and the stream lives as long as the program.
+        let code = unsafe { sys::cuGraphLaunch(self.ready, self.gpu.stream()) };
+        self.gpu.check("launching a graph", code)
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // A graph must have finished before it goes. It goes seldom: with its plan.
+        let _ = self.gpu.wait();
+        // SAFETY: it is destroyed once, and runs no more; nothing hangs on the answer.
+        let _ = unsafe { sys::cuGraphExecDestroy(self.ready) };
+    }
+}
+
+/// Adds a command after another one.
+fn add(
+    gpu: &Arc<Gpu>,
+    plan: &Plan,
+    before: Option<CUgraphNode>,
+    (work, parameters, bytes): (&Work, &[u64], usize),
+) -> Result<CUgraphNode> {
+    let (before, count) = (before.as_slice().as_ptr(), before.as_slice().len());
+    let mut made = std::ptr::null_mut();
+    match work {
+        Work::Launch(shape) => {
+            let mut packed = Packed::new(parameters, bytes);
+            let node = node(shape, &mut packed);
+            // SAFETY: the graph and the node before are alive; the driver copies the parameters,
+            // which are laid out as C lays out the kernel's.
+            let code =
+                unsafe { sys::cuGraphAddKernelNode_v2(&mut made, plan.0, before, count, &node) };
+            gpu.check("adding to a graph", code)?;
+        }
+        Work::Call(library) => {
+            let child = captured(gpu, |stream| library.enqueue(gpu, stream, parameters))?;
+            // SAFETY: the graph and the node before are alive; the driver copies the child.
+            let code =
+                unsafe { sys::cuGraphAddChildGraphNode(&mut made, plan.0, before, count, child.0) };
+            gpu.check("adding to a graph", code)?;
+        }
+    }
+    Ok(made)
+}
+
+/// A launch as graphs want it.
+fn node(shape: &Shape, packed: &mut Packed) -> sys::CUDA_KERNEL_NODE_PARAMS {
+    let Shape { function, grid, threads, shared } = *shape;
+    sys::CUDA_KERNEL_NODE_PARAMS {
+        func: function.0,
+        gridDimX: grid[0],
+        gridDimY: grid[1],
+        gridDimZ: 1,
+        blockDimX: threads,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: shared,
+        kernelParams: std::ptr::null_mut(),
+        extra: packed.extra(),
+        kern: std::ptr::null_mut(),
+        ctx: std::ptr::null_mut(),
+    }
+}
+
+/// What `work` gives to a stream, as a graph, without running it.
+fn captured(gpu: &Gpu, work: impl FnOnce(CUstream) -> Result<()>) -> Result<Plan> {
+    let stream = gpu.capture()?;
+    // Libraries may do in between what a stricter mode forbids, such as loading their kernels.
+    let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+    // SAFETY: the stream lives as long as the program, and is this call's while it is locked.
+    gpu.check("a capture", unsafe { sys::cuStreamBeginCapture_v2(*stream, mode) })?;
+    let done = work(*stream);
+    let mut plan = std::ptr::null_mut();
+    // SAFETY: the capture was begun just before; it ends however the work did.
+    let code = unsafe { sys::cuStreamEndCapture(*stream, &mut plan) };
+    let plan = (!plan.is_null()).then_some(Plan(plan));
+    done?;
+    gpu.check("a capture", code)?;
+    plan.ok_or_else(|| gpu.error("a capture holds nothing"))
+}
