@@ -147,7 +147,7 @@ impl Cuda {
             device: Device { kind: DeviceKind::Cuda, index },
             facts,
             compiler: compiler.clone(),
-            limits: Limits { body_operands: 48, body_instructions: 256 },
+            limits: Limits { body_operands: 48, body_instructions: 256, row: 1 << 15 },
             target,
             gpu: OnceLock::new(),
         })

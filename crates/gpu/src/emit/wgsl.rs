@@ -9,7 +9,7 @@ use std::fmt::Write;
 use cupola_core::DType;
 
 use super::{Dialect, buffer, compare, shared, shared_ty, value};
-use crate::ir::{Access, Bin, Buf, Expr, Kernel, Lit, Shared, Ty, Un, Val, Var};
+use crate::ir::{Access, Bin, Buf, Expr, Kernel, Lit, Ty, Un, Val, Var};
 
 /// The language of wgpu.
 pub struct Wgsl;
@@ -75,8 +75,6 @@ fn within(bytes: u32, index: Val) -> (String, String, &'static str) {
         _ => (format!("{i} >> 1u"), format!("(({i} & 1u) * 16u)"), "0xffffu"),
     }
 }
-
-const NO_VECTORS: &str = "no vector is printed as WGSL: the target has none";
 
 impl Dialect for Wgsl {
     fn head(&self, kernel: &Kernel) -> String {
@@ -172,22 +170,6 @@ impl Dialect for Wgsl {
         format!(
             "atomicAnd(&{name}[{word}], ~({mask} << {up})); atomicOr(&{name}[{word}], {bits} << {up});"
         )
-    }
-
-    fn load_vector(&self, _: &Kernel, _: &[Val], _: Buf, _: Val) -> String {
-        unreachable!("{NO_VECTORS}")
-    }
-
-    fn store_vector(&self, _: &Kernel, _: Buf, _: Val, _: &[Val]) -> String {
-        unreachable!("{NO_VECTORS}")
-    }
-
-    fn load_shared_vector(&self, _: &[Val], _: Shared, _: Val) -> String {
-        unreachable!("{NO_VECTORS}")
-    }
-
-    fn store_shared_vector(&self, _: Shared, _: Val, _: &[Val]) -> String {
-        unreachable!("{NO_VECTORS}")
     }
 
     fn barrier(&self) -> &'static str {
