@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use crate::device::{Device, DeviceKind};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::plan::body::Body;
+use crate::plan::body::{Body, Reg};
 use crate::prim::{Op, ReduceKind};
 use crate::shape::{Aval, Dims};
 
@@ -135,8 +135,26 @@ pub enum Kernel {
         /// The axes that go; sorted.
         axes: Dims,
     },
+    /// A program over the rows along the last axis of its shape, with values that are folded from
+    /// each row on the way. Only for devices that hold a row: [`Limits::row`].
+    Rows {
+        /// The program. Its last inputs are the folds' results, in order; the others are the
+        /// segment's. An output with stride 0 along the last axis has a value a row.
+        body: Body,
+        /// What is folded. None needs a later one.
+        folds: Vec<Fold>,
+    },
     /// A primitive that is neither elementwise, movement, reduction nor call.
     Op(Op),
+}
+
+/// A value of a row, from those of its elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fold {
+    /// What to fold with.
+    pub kind: ReduceKind,
+    /// The register that is folded.
+    pub input: Reg,
 }
 
 /// An input or output of a segment.
@@ -166,6 +184,8 @@ pub struct Limits {
     pub body_operands: usize,
     /// How many instructions an elementwise program may have.
     pub body_instructions: usize,
+    /// The longest row that it holds while it works on it; 0 for none.
+    pub row: usize,
 }
 
 /// Whether a device runs an op.
@@ -316,7 +336,8 @@ impl Segment {
     /// element: each output element must be written only after that same element was read.
     pub fn may_alias(&self, output: usize, input: usize) -> bool {
         match &self.kernel {
-            Kernel::Map(_) => {
+            // Of a row, too, a thread reads all that it writes before it writes.
+            Kernel::Map(_) | Kernel::Rows { .. } => {
                 let (o, i) = (&self.outputs[output], &self.inputs[input]);
                 o.aval.dtype.size() == i.aval.dtype.size()
                     && o.strides == i.strides

@@ -74,6 +74,7 @@ pub(crate) fn prepare(segment: &Segment, device: &dyn Backend) -> Result<Arc<dyn
             let op = match &segment.kernel {
                 Kernel::Map(_) => "an elementwise program".to_owned(),
                 Kernel::Reduce { kind, .. } => kind.name().to_owned(),
+                Kernel::Rows { .. } => "a program over rows".to_owned(),
                 Kernel::Op(op) => op.name().to_owned(),
             };
             let policy = policy();

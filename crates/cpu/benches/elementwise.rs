@@ -62,7 +62,9 @@ fn bytes(operand: &Operand) -> usize {
 impl Case {
     fn new(name: &str, kernel: Kernel, inputs: Vec<Operand>, outputs: Vec<Operand>) -> Self {
         let scalars = match &kernel {
-            Kernel::Map(body) | Kernel::Reduce { body, .. } => body.scalars.clone(),
+            Kernel::Map(body) | Kernel::Reduce { body, .. } | Kernel::Rows { body, .. } => {
+                body.scalars.clone()
+            }
             Kernel::Op(_) => vec![],
         };
         let values = [0.044715f32, 0.797_884_6, 1.0, 0.5, 0.9, 0.1, 1e-8];

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use cupola_core::backend::{Args, Epilogue, Executable, Kernel, Operand, Region, Segment};
-use cupola_core::{Error, Result, Shape, is_row_major};
+use cupola_core::{Device, Error, Result, Shape, is_row_major};
 
 use crate::map::{EpilogueKernel, MapKernel, RawArgs};
 use crate::memory::HostMemory;
@@ -45,6 +45,12 @@ impl Prepared {
             Kernel::Reduce { body, kind, axes } => {
                 let output = &segment.outputs[0];
                 Work::Reduce(ReduceKernel::new(body, *kind, axes, &segment.inputs, output)?)
+            }
+            Kernel::Rows { .. } => {
+                return Err(Error::Unsupported {
+                    device: Device::CPU.to_string(),
+                    reason: "programs over rows are for devices that hold a row".into(),
+                });
             }
             Kernel::Op(op) => {
                 let gaps = |o: &&Operand| !is_row_major(&o.aval.shape, &o.strides);
@@ -119,7 +125,9 @@ impl Executable for Prepared {
 /// The shape that an input's strides are along.
 fn walked(segment: &Segment, input: usize) -> &Shape {
     match (&segment.kernel, &segment.epilogue) {
-        (Kernel::Map(body) | Kernel::Reduce { body, .. }, _) => &body.shape,
+        (Kernel::Map(body) | Kernel::Reduce { body, .. } | Kernel::Rows { body, .. }, _) => {
+            &body.shape
+        }
         (Kernel::Op(_), Some(epilogue)) if input >= epilogue.first_input => &epilogue.body.shape,
         (Kernel::Op(_), _) => &segment.inputs[input].aval.shape,
     }

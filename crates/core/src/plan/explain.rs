@@ -29,6 +29,11 @@ impl fmt::Display for Plan {
                 Kernel::Reduce { body, kind, axes } => {
                     write!(f, "{} over {axes:?} of {} {}", kind.name(), body.shape, listing(body))?;
                 }
+                Kernel::Rows { body, folds } => {
+                    let kinds: Vec<_> = folds.iter().map(|fold| fold.kind.name()).collect();
+                    let kinds = kinds.join(", ");
+                    write!(f, "rows of {} with {kinds} and {}", body.shape, listing(body))?;
+                }
                 Kernel::Op(op) => write!(f, "{}", op.name())?,
             }
             if let Some(epilogue) = &step.segment.epilogue {

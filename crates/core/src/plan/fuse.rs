@@ -2,7 +2,8 @@
 //!
 //! Groups run in the order in which they stand. An elementwise node joins the group that makes its
 //! latest input when everything else it needs comes from earlier groups; then groups whose results
-//! only the next one reads are drawn into it. Movement is no work: it changes how a slot is read.
+//! only the next one reads are drawn into it, and those that walk the same rows become one
+//! (`rows.rs`). Movement is no work: it changes how a slot is read.
 
 use smallvec::SmallVec;
 
@@ -75,8 +76,20 @@ pub(super) enum GroupKind {
     Map,
     /// The members feed a reduction of `input` into `slot`.
     Reduce { op: crate::prim::Reduce, input: Val, slot: Slot },
+    /// Groups that walk the rows of one shape, whose members have values a row or an element.
+    Rows { folds: Vec<RowFold> },
     /// An op; the members follow it, in place in its output.
     Op { op: Op, inputs: Vec<View>, slots: Vec<Slot> },
+}
+
+/// A value of each row, folded from those of its elements.
+#[derive(Clone, Debug)]
+pub(super) struct RowFold {
+    /// How many members come before it.
+    pub after: usize,
+    pub kind: crate::prim::ReduceKind,
+    pub input: Val,
+    pub slot: Slot,
 }
 
 #[derive(Clone, Debug)]
@@ -110,7 +123,7 @@ pub(super) struct SlotInfo {
 /// The groups, numbered from 1; group 0 stands for what is there before the plan runs.
 pub(super) struct Fusion<'a> {
     graph: &'a FlatGraph,
-    limits: &'a Limits,
+    pub limits: &'a Limits,
     pub groups: Vec<Option<Group>>,
     pub slots: Vec<SlotInfo>,
     pub outputs: Vec<View>,
@@ -146,6 +159,7 @@ impl<'a> Fusion<'a> {
         for group in (1..fusion.groups.len()).rev() {
             while fusion.absorb_one(group) {}
         }
+        fusion.join_rows();
         Ok(fusion)
     }
 
@@ -294,7 +308,7 @@ impl<'a> Fusion<'a> {
         }
         match &group.kind {
             GroupKind::Map => self.fits(group, args),
-            GroupKind::Reduce { .. } => false,
+            GroupKind::Reduce { .. } | GroupKind::Rows { .. } => false,
             GroupKind::Op { op, slots, .. } => {
                 if !takes_epilogue(op) || slots.len() != 1 {
                     return false;

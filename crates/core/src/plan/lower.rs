@@ -3,12 +3,16 @@
 use smallvec::SmallVec;
 
 use super::body::{Body, Instr, Reg};
-use super::fuse::{Fusion, Group, GroupKind, Member, ScalarSource, Slot, Use, Val, ValKind, View};
+use super::fuse::{
+    Fusion, Group, GroupKind, Member, RowFold, ScalarSource, Slot, Use, Val, ValKind, View,
+};
 use super::{Access, OutputSpec, Plan, SlotSpec, Step};
-use crate::backend::{Backend, Epilogue, Kernel, Operand, Segment};
+use crate::backend::{Backend, Epilogue, Fold, Kernel, Operand, Segment};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::fallback;
+use crate::prim::ReduceKind;
+use crate::shape::Shape;
 
 /// Turns the groups into a plan for `backend`.
 pub(super) fn lower(fusion: Fusion<'_>, leaves: usize, backend: &dyn Backend) -> Result<Plan> {
@@ -78,6 +82,7 @@ struct Draft {
 #[derive(Clone, Copy)]
 enum Arg {
     Input(usize),
+    Fold(usize),
     Scalar(usize),
     Code(usize),
 }
@@ -85,6 +90,8 @@ enum Arg {
 /// Collects what the members of a group read.
 struct BodyDraft<'a> {
     views: Vec<&'a View>,
+    /// The values of rows that are folded, and their dtypes.
+    folds: Vec<(ReduceKind, Arg, DType)>,
     scalars: Vec<(ScalarSource, DType)>,
     code: Vec<(&'a Member, SmallVec<[Arg; 3]>)>,
     /// The slots that instructions make.
@@ -127,21 +134,26 @@ impl<'a> BodyDraft<'a> {
         }
     }
 
+    /// The register of an argument, where `lead` inputs come before the collected views.
+    fn number(&self, lead: usize, arg: &Arg) -> Reg {
+        let first_fold = lead + self.views.len();
+        let first_scalar = first_fold + self.folds.len();
+        let index = match *arg {
+            Arg::Input(i) if i == RESULT => 0,
+            Arg::Input(i) => lead + i,
+            Arg::Fold(i) => first_fold + i,
+            Arg::Scalar(i) => first_scalar + i,
+            Arg::Code(i) => first_scalar + self.scalars.len() + i,
+        };
+        index as Reg
+    }
+
     /// The program over the group's shape; `lead` inputs come before the collected views.
     fn body(&self, group: &Group, lead: &[DType], outputs: &[Arg]) -> Body {
-        let inputs: Vec<DType> =
-            lead.iter().copied().chain(self.views.iter().map(|v| v.aval.dtype)).collect();
-        let first_scalar = inputs.len();
-        let first_code = first_scalar + self.scalars.len();
-        let number = |arg: &Arg| -> Reg {
-            let index = match *arg {
-                Arg::Input(i) if i == RESULT => 0,
-                Arg::Input(i) => lead.len() + i,
-                Arg::Scalar(i) => first_scalar + i,
-                Arg::Code(i) => first_code + i,
-            };
-            index as Reg
-        };
+        let views = self.views.iter().map(|v| v.aval.dtype);
+        let folds = self.folds.iter().map(|f| f.2);
+        let inputs = lead.iter().copied().chain(views).chain(folds).collect();
+        let number = |arg: &Arg| self.number(lead.len(), arg);
         let code = self.code.iter().filter_map(|(member, args)| {
             let args = args.iter().map(number).collect();
             member.op.map(|op| Instr { op, args, dtype: member.dtype })
@@ -183,6 +195,7 @@ impl Draft {
                 let out = &fusion.slots[*slot as usize].aval;
                 Self::assemble(kernel, &body, &[], vec![Operand::contiguous(out)], vec![*slot])
             }
+            GroupKind::Rows { folds } => Self::rows(fusion, index, group, folds),
             GroupKind::Op { op, inputs, slots } => {
                 let mut body = new_body();
                 body.made.push((slots[0], Arg::Input(RESULT)));
@@ -247,6 +260,42 @@ impl Draft {
         draft
     }
 
+    fn rows(fusion: &Fusion<'_>, index: usize, group: &Group, folds: &[RowFold]) -> Draft {
+        let mut body = new_body();
+        let mut done = 0;
+        for fold in folds {
+            body.members(&group.members[done..fold.after]);
+            done = fold.after;
+            let input = body.arg(&fold.input);
+            body.made.push((fold.slot, Arg::Fold(body.folds.len())));
+            let dtype = fusion.slots[fold.slot as usize].aval.dtype;
+            body.folds.push((fold.kind, input, dtype));
+        }
+        body.members(&group.members[done..]);
+        let mut operands = Vec::new();
+        let mut slots = Vec::new();
+        let mut registers = Vec::new();
+        for &(slot, register) in &body.made {
+            let info = &fusion.slots[slot as usize];
+            if info.group == index && info.uses.iter().all(|u| *u == Use::Direct(index)) {
+                continue;
+            }
+            // What has a value a row only is stored once a row.
+            let is_row = info.aval.shape.size() < group.shape.size();
+            operands.push(match is_row {
+                false => Operand::contiguous(&sized(&info.aval, group)),
+                true => once_a_row(&info.aval, group),
+            });
+            slots.push(slot);
+            registers.push(register);
+        }
+        let program = body.body(group, &[], &registers);
+        let folds = (body.folds.iter())
+            .map(|(kind, input, _)| Fold { kind: *kind, input: body.number(0, input) })
+            .collect();
+        Self::assemble(Kernel::Rows { body: program, folds }, &body, &[], operands, slots)
+    }
+
     fn assemble(
         kernel: Kernel,
         body: &BodyDraft<'_>,
@@ -295,7 +344,20 @@ impl Draft {
 }
 
 fn new_body<'a>() -> BodyDraft<'a> {
-    BodyDraft { views: Vec::new(), scalars: Vec::new(), code: Vec::new(), made: Vec::new() }
+    BodyDraft {
+        views: Vec::new(),
+        folds: Vec::new(),
+        scalars: Vec::new(),
+        code: Vec::new(),
+        made: Vec::new(),
+    }
+}
+
+/// A value for every row of a group's shape, as an operand over the shape.
+fn once_a_row(aval: &crate::shape::Aval, group: &Group) -> Operand {
+    let rows = Shape::from(&group.shape[..group.shape.rank() - 1]);
+    let strides = rows.row_major().iter().copied().chain([0]).collect();
+    Operand { aval: sized(aval, group), strides }
 }
 
 /// The aval of a group's output as the group walks it: a copy that feeds a reshape makes the same

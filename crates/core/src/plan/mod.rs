@@ -10,6 +10,7 @@ mod flat;
 mod fuse;
 pub(crate) mod key;
 mod lower;
+mod rows;
 mod run;
 pub(crate) mod view;
 

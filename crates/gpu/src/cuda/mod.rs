@@ -141,7 +141,7 @@ impl Cuda {
             int64: true,
             float64: true,
             int16: true,
-            subgroup: 0,
+            subgroup: 32,
             native_math: true,
             wide_offsets: true,
             max_blocks: 1 << 30,
@@ -157,7 +157,7 @@ impl Cuda {
             device: Device { kind: DeviceKind::Cuda, index },
             facts,
             compiler: compiler.clone(),
-            limits: Limits { body_operands: 48, body_instructions: 256 },
+            limits: Limits { body_operands: 48, body_instructions: 256, row: 1 << 15 },
             target,
             gpu: OnceLock::new(),
         })

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use cupola_core::DType;
 
-use super::{Dialect, buffer, compare, shared, shared_ty, value, variable};
+use super::{Dialect, Vectors, buffer, compare, shared, shared_ty, value, variable};
 use crate::ir::{Bin, Buf, Expr, Kernel, Lit, Math, Shared, Ty, Un, Val, Var};
 
 /// The language of NVRTC.
@@ -160,23 +160,8 @@ impl Dialect for CudaC {
         format!("{}[{}] = {right};", buffer(buf), value(index))
     }
 
-    fn load_vector(&self, kernel: &Kernel, into: &[Val], buf: Buf, index: Val) -> String {
-        let dtype = kernel.bindings[buf.0 as usize].dtype;
-        self.load_all(into, element(dtype), &buffer(buf), index, |place| decoded(dtype, place))
-    }
-
-    fn store_vector(&self, kernel: &Kernel, buf: Buf, index: Val, values: &[Val]) -> String {
-        let dtype = kernel.bindings[buf.0 as usize].dtype;
-        store_all(element(dtype), &buffer(buf), index, values, |v| encoded(dtype, v))
-    }
-
-    fn load_shared_vector(&self, into: &[Val], array: Shared, index: Val) -> String {
-        let ty = self.ty(shared_ty(array));
-        self.load_all(into, ty, &shared(array), index, |place| place)
-    }
-
-    fn store_shared_vector(&self, array: Shared, index: Val, values: &[Val]) -> String {
-        store_all(self.ty(shared_ty(array)), &shared(array), index, values, value)
+    fn vectors(&self) -> Option<&dyn Vectors> {
+        Some(self)
     }
 
     fn load_quad(&self, _: &Kernel, _: [Val; 4], _: Buf, _: Val) -> String {
@@ -224,6 +209,27 @@ impl Dialect for CudaC {
             list(&outputs),
             list(&inputs)
         )
+    }
+}
+
+impl Vectors for CudaC {
+    fn load_vector(&self, kernel: &Kernel, into: &[Val], buf: Buf, index: Val) -> String {
+        let dtype = kernel.bindings[buf.0 as usize].dtype;
+        self.load_all(into, element(dtype), &buffer(buf), index, |place| decoded(dtype, place))
+    }
+
+    fn store_vector(&self, kernel: &Kernel, buf: Buf, index: Val, values: &[Val]) -> String {
+        let dtype = kernel.bindings[buf.0 as usize].dtype;
+        store_all(element(dtype), &buffer(buf), index, values, |v| encoded(dtype, v))
+    }
+
+    fn load_shared_vector(&self, into: &[Val], array: Shared, index: Val) -> String {
+        let ty = self.ty(shared_ty(array));
+        self.load_all(into, ty, &shared(array), index, |place| place)
+    }
+
+    fn store_shared_vector(&self, array: Shared, index: Val, values: &[Val]) -> String {
+        store_all(self.ty(shared_ty(array)), &shared(array), index, values, value)
     }
 }
 

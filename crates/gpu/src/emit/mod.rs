@@ -5,7 +5,7 @@ mod wgsl;
 
 use std::fmt::Write;
 
-use crate::ir::{Buf, Cmp, Expr, Kernel, Shared, Stmt, Ty, Val, Var};
+use crate::ir::{Bin, Buf, Cmp, Expr, Kernel, Lit, Shared, Stmt, Ty, Val, Var};
 
 pub use cuda::{CudaC, dynamic_shared};
 pub use wgsl::Wgsl;
@@ -22,20 +22,16 @@ pub trait Dialect {
     fn declare(&self, ty: Ty, name: &str, is_variable: bool) -> String;
     /// A store to a buffer.
     fn store(&self, kernel: &Kernel, buf: Buf, index: Val, value: Val) -> String;
-    /// Declarations of values, and their loads from neighbouring places.
-    fn load_vector(&self, kernel: &Kernel, into: &[Val], buf: Buf, index: Val) -> String;
-    /// A store to neighbouring places.
-    fn store_vector(&self, kernel: &Kernel, buf: Buf, index: Val, values: &[Val]) -> String;
-    /// Declarations of values, and their loads from neighbouring places of a shared array.
-    fn load_shared_vector(&self, into: &[Val], array: Shared, index: Val) -> String;
-    /// A store to neighbouring places of a shared array.
-    fn store_shared_vector(&self, array: Shared, index: Val, values: &[Val]) -> String;
+    /// How neighbours are moved at once; none where they go one by one.
+    fn vectors(&self) -> Option<&dyn Vectors> {
+        None
+    }
+    /// A barrier.
+    fn barrier(&self) -> &'static str;
     /// A load of four neighbours, as statements.
     fn load_quad(&self, kernel: &Kernel, quad: [Val; 4], buf: Buf, index: Val) -> String;
     /// A store of four neighbours.
     fn store_quad(&self, kernel: &Kernel, buf: Buf, index: Val, quad: [Val; 4]) -> String;
-    /// A barrier.
-    fn barrier(&self) -> &'static str;
     /// A copy of 16 bytes into a shared array, meanwhile.
     fn copy(&self, array: Shared, to: Val, buf: Buf, from: Val) -> String;
     /// The end of a batch of copies.
@@ -46,9 +42,22 @@ pub trait Dialect {
     fn matrix(&self, sums: [Var; 4], a: &[Val], b: &[Val]) -> String;
 }
 
+/// Loads and stores of several neighbours at once, in a language that has them.
+pub trait Vectors {
+    /// Declarations of values, and their loads from neighbouring places.
+    fn load_vector(&self, kernel: &Kernel, into: &[Val], buf: Buf, index: Val) -> String;
+    /// A store to neighbouring places.
+    fn store_vector(&self, kernel: &Kernel, buf: Buf, index: Val, values: &[Val]) -> String;
+    /// Declarations of values, and their loads from neighbouring places of a shared array.
+    fn load_shared_vector(&self, into: &[Val], array: Shared, index: Val) -> String;
+    /// A store to neighbouring places of a shared array.
+    fn store_shared_vector(&self, array: Shared, index: Val, values: &[Val]) -> String;
+}
+
 /// The text of `kernel` in the language of `dialect`.
 pub fn print(kernel: &Kernel, dialect: &dyn Dialect) -> String {
-    let mut printer = Printer { kernel, dialect, text: dialect.head(kernel), depth: 1 };
+    let text = dialect.head(kernel);
+    let mut printer = Printer { kernel, dialect, text, depth: 1, spare: u32::MAX };
     printer.list(&kernel.body);
     printer.text.push_str("}\n");
     printer.text
@@ -94,6 +103,8 @@ struct Printer<'a> {
     dialect: &'a dyn Dialect,
     text: String,
     depth: usize,
+    /// The last number that no value of the kernel has.
+    spare: u32,
 }
 
 impl Printer<'_> {
@@ -170,22 +181,10 @@ impl Printer<'_> {
                 };
                 self.line(&format!("{}[{}] = {element};", shared(*array), value(*index)));
             }
-            Stmt::LoadVector(into, buf, index) => {
-                let line = self.dialect.load_vector(self.kernel, into, *buf, *index);
-                self.line(&line);
-            }
-            Stmt::StoreVector(buf, index, values) => {
-                let line = self.dialect.store_vector(self.kernel, *buf, *index, values);
-                self.line(&line);
-            }
-            Stmt::LoadSharedVector(into, array, index) => {
-                let line = self.dialect.load_shared_vector(into, *array, *index);
-                self.line(&line);
-            }
-            Stmt::StoreSharedVector(array, index, values) => {
-                let line = self.dialect.store_shared_vector(*array, *index, values);
-                self.line(&line);
-            }
+            Stmt::LoadVector(..)
+            | Stmt::StoreVector(..)
+            | Stmt::LoadSharedVector(..)
+            | Stmt::StoreSharedVector(..) => self.vector(stmt),
             Stmt::Copy(array, to, buf, from) => {
                 let line = self.dialect.copy(*array, *to, *buf, *from);
                 self.line(&line);
@@ -206,5 +205,70 @@ impl Printer<'_> {
                 self.line(&line);
             }
         }
+    }
+    /// Neighbours at once, or one by one where the language has no vectors.
+    fn vector(&mut self, stmt: &Stmt) {
+        let Some(vectors) = self.dialect.vectors() else { return self.scalars(stmt) };
+        let line = match stmt {
+            Stmt::LoadVector(into, buf, index) => {
+                vectors.load_vector(self.kernel, into, *buf, *index)
+            }
+            Stmt::StoreVector(buf, index, values) => {
+                vectors.store_vector(self.kernel, *buf, *index, values)
+            }
+            Stmt::LoadSharedVector(into, array, index) => {
+                vectors.load_shared_vector(into, *array, *index)
+            }
+            Stmt::StoreSharedVector(array, index, values) => {
+                vectors.store_shared_vector(*array, *index, values)
+            }
+            other => return self.stmt(other),
+        };
+        self.line(&line);
+    }
+
+    fn scalars(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::LoadVector(into, buf, index) => {
+                for (i, &val) in into.iter().enumerate() {
+                    let at = self.neighbour(*index, i);
+                    self.stmt(&Stmt::Let(val, Expr::Load(*buf, at)));
+                }
+            }
+            Stmt::StoreVector(buf, index, values) => {
+                for (i, &val) in values.iter().enumerate() {
+                    let at = self.neighbour(*index, i);
+                    self.stmt(&Stmt::Store(*buf, at, val));
+                }
+            }
+            Stmt::LoadSharedVector(into, array, index) => {
+                for (i, &val) in into.iter().enumerate() {
+                    let at = self.neighbour(*index, i);
+                    self.stmt(&Stmt::Let(val, Expr::LoadShared(*array, at)));
+                }
+            }
+            Stmt::StoreSharedVector(array, index, values) => {
+                for (i, &val) in values.iter().enumerate() {
+                    let at = self.neighbour(*index, i);
+                    self.stmt(&Stmt::StoreShared(*array, at, val));
+                }
+            }
+            other => self.stmt(other),
+        }
+    }
+
+    /// The place `step` after `index`.
+    fn neighbour(&mut self, index: Val, step: usize) -> Val {
+        if step == 0 {
+            return index;
+        }
+        let bits = step as u64;
+        let [away, at] = [0, 1].map(|_| {
+            self.spare -= 1;
+            Val { id: self.spare, ty: index.ty }
+        });
+        self.stmt(&Stmt::Let(away, Expr::Lit(Lit { bits, ty: index.ty })));
+        self.stmt(&Stmt::Let(at, Expr::Bin(Bin::Add, index, away)));
+        at
     }
 }

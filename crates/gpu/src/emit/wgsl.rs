@@ -97,7 +97,6 @@ fn within(bytes: u32, index: Val) -> (String, String, &'static str) {
 }
 
 const NO_COPIES: &str = "no copy is printed as WGSL: the target has none";
-const NO_VECTORS: &str = "no vector is printed as WGSL: the target has none";
 
 impl Dialect for Wgsl {
     fn head(&self, kernel: &Kernel) -> String {
@@ -200,22 +199,6 @@ impl Dialect for Wgsl {
         format!(
             "atomicAnd(&{name}[{word}], ~({mask} << {up})); atomicOr(&{name}[{word}], {bits} << {up});"
         )
-    }
-
-    fn load_vector(&self, _: &Kernel, _: &[Val], _: Buf, _: Val) -> String {
-        unreachable!("{NO_VECTORS}")
-    }
-
-    fn store_vector(&self, _: &Kernel, _: Buf, _: Val, _: &[Val]) -> String {
-        unreachable!("{NO_VECTORS}")
-    }
-
-    fn load_shared_vector(&self, _: &[Val], _: Shared, _: Val) -> String {
-        unreachable!("{NO_VECTORS}")
-    }
-
-    fn store_shared_vector(&self, _: Shared, _: Val, _: &[Val]) -> String {
-        unreachable!("{NO_VECTORS}")
     }
 
     fn load_quad(&self, kernel: &Kernel, quad: [Val; 4], buf: Buf, index: Val) -> String {

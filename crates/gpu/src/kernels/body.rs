@@ -1,7 +1,7 @@
 //! The instructions of an elementwise program.
 
 use cupola_core::DType;
-use cupola_core::plan::body::{Body, BodyOp};
+use cupola_core::plan::body::{Body, BodyOp, Instr};
 use cupola_core::prim::{Binary, Compare, Unary};
 
 use super::{Arg, Draft, Missing};
@@ -63,23 +63,33 @@ impl Draft<'_> {
     ) -> Result<Vec<Number>, Missing> {
         let mut registers = [inputs, scalars].concat();
         for instr in &body.code {
-            super::check_dtype(instr.dtype, self.build.target)?;
             let args: Vec<Number> = instr.args.iter().map(|&r| registers[usize::from(r)]).collect();
-            let from = body.dtype_of(instr.args[0]);
-            let b = &mut self.build;
-            let result = match instr.op {
-                BodyOp::Unary(op) => b.unary(op, args[0])?,
-                BodyOp::Binary(op) => b.binary(op, args[0], args[1], from)?,
-                BodyOp::Compare(op) => Real(b.compare(op, args[0], args[1])),
-                BodyOp::Select(_) => b.choose(args[0].real(), args[1], args[2]),
-                BodyOp::Cast(_) => b.cast(args[0], from, instr.dtype),
-            };
-            registers.push(match result {
-                Real(v) => Real(b.wrapped(v, instr.dtype)),
-                complex => complex,
-            });
+            registers.push(self.instruction(body, instr, &args)?);
         }
         Ok(registers)
+    }
+
+    /// What one instruction of `body` gives.
+    pub fn instruction(
+        &mut self,
+        body: &Body,
+        instr: &Instr,
+        args: &[Number],
+    ) -> Result<Number, Missing> {
+        super::check_dtype(instr.dtype, self.build.target)?;
+        let from = body.dtype_of(instr.args[0]);
+        let b = &mut self.build;
+        let result = match instr.op {
+            BodyOp::Unary(op) => b.unary(op, args[0])?,
+            BodyOp::Binary(op) => b.binary(op, args[0], args[1], from)?,
+            BodyOp::Compare(op) => Real(b.compare(op, args[0], args[1])),
+            BodyOp::Select(_) => b.choose(args[0].real(), args[1], args[2]),
+            BodyOp::Cast(_) => b.cast(args[0], from, instr.dtype),
+        };
+        Ok(match result {
+            Real(v) => Real(b.wrapped(v, instr.dtype)),
+            complex => complex,
+        })
     }
 }
 

@@ -4,12 +4,13 @@ use cupola_core::DType;
 use cupola_core::backend::{Epilogue, Segment};
 use cupola_core::plan::body::Body;
 
+use super::turn::Turn;
 use super::view::{Axes, View};
 use super::{Draft, Launch, Missing, Place};
-use crate::ir::{Access, Number, Target};
+use crate::ir::{Access, Number, Target, Val};
 
 /// Threads in a block.
-const BLOCK: u32 = 256;
+pub(super) const BLOCK: u32 = 256;
 
 /// A segment's elementwise program.
 pub fn map(body: &Body, segment: &Segment, target: &Target) -> Result<Launch, Missing> {
@@ -72,30 +73,98 @@ fn elements(
     outputs: &[View],
 ) -> Result<u64, Missing> {
     let scalars = draft.scalars(body)?;
-    let dtypes: Vec<DType> =
-        inputs.iter().chain(outputs).map(|view| draft.build.dtype(view.buf)).collect();
-    let count = axes.vector(&dtypes, draft.build.target.vector_bytes);
-    let axes = axes.in_steps(count);
-    let mut failed = Ok(());
-    draft.each(axes.count(), |draft, flat| {
-        let index = draft.unflatten(flat, &axes.sizes);
-        let loaded: Vec<Vec<Number>> = (inputs.iter().zip(&axes.strides))
-            .map(|(view, strides)| draft.load_many(*view, &index, strides, count))
+    let program = Program { body, scalars, inputs, outputs };
+    if let Some(turn) = Turn::of(draft, axes, inputs, outputs) {
+        return turn.elements(draft, &program, axes);
+    }
+    let dtypes = program.dtypes(draft);
+    let (count, rest) = axes.vector_and_rest(&dtypes, draft.build.target.vector_bytes);
+    let steps = axes.in_steps(count);
+    let total = steps.count();
+    // A thread that has two steps under way waits half as often.
+    let twice = count > 1 && total.is_multiple_of(2) && total >= TWICE && inputs.len() <= 4;
+    let threads = if twice { total / 2 } else { total };
+    let mut done = Ok(());
+    draft.each(threads, |draft, flat| {
+        let mut flats = vec![flat];
+        if twice {
+            let half = draft.index(threads as i64);
+            flats.push(draft.build.add(flat, half));
+        }
+        let places: Vec<Vec<Val>> =
+            flats.into_iter().map(|flat| draft.unflatten(flat, &steps.sizes)).collect();
+        done = program.run(draft, &steps, &places, count);
+    });
+    if rest > 0 {
+        done?;
+        done = Ok(());
+        draft.each(rest, |draft, at| {
+            let before = draft.index((axes.count() - rest) as i64);
+            let at = draft.build.add(at, before);
+            done = program.run(draft, axes, &[vec![at]], 1);
+        });
+    }
+    done.map(|()| threads)
+}
+
+/// From how many steps on a thread takes two.
+const TWICE: u64 = 1 << 18;
+
+/// A body with where it reads and writes.
+pub(super) struct Program<'a> {
+    pub body: &'a Body,
+    pub scalars: Vec<Number>,
+    pub inputs: &'a [View],
+    pub outputs: &'a [View],
+}
+
+impl Program<'_> {
+    /// The dtypes of what it reads and writes.
+    fn dtypes(&self, draft: &Draft<'_>) -> Vec<DType> {
+        self.inputs.iter().chain(self.outputs).map(|view| draft.build.dtype(view.buf)).collect()
+    }
+
+    /// Runs it for `count` neighbours from each of `places` on: everything is read first.
+    fn run(
+        &self,
+        draft: &mut Draft<'_>,
+        axes: &Axes,
+        places: &[Vec<Val>],
+        count: u32,
+    ) -> Result<(), Missing> {
+        let loaded: Vec<Vec<Vec<Number>>> = (places.iter())
+            .map(|index| {
+                (self.inputs.iter().zip(&axes.strides))
+                    .map(|(view, strides)| draft.load_many(*view, index, strides, count))
+                    .collect()
+            })
             .collect();
-        let mut results = vec![Vec::new(); outputs.len()];
+        for (index, inputs) in places.iter().zip(loaded) {
+            self.finish(draft, axes, index, &inputs, count)?;
+        }
+        Ok(())
+    }
+
+    /// From what was read, `count` neighbours for each input, to what is written from `index` on.
+    pub fn finish(
+        &self,
+        draft: &mut Draft<'_>,
+        axes: &Axes,
+        index: &[Val],
+        inputs: &[Vec<Number>],
+        count: u32,
+    ) -> Result<(), Missing> {
+        let mut results = vec![Vec::new(); self.outputs.len()];
         for at in 0..count as usize {
-            let own: Vec<Number> = loaded.iter().map(|neighbours| neighbours[at]).collect();
-            let registers = match draft.run(body, &own, &scalars) {
-                Ok(registers) => registers,
-                Err(missing) => return failed = Err(missing),
-            };
-            let own = body.outputs.iter().map(|&register| registers[usize::from(register)]);
+            let own: Vec<Number> = inputs.iter().map(|neighbours| neighbours[at]).collect();
+            let registers = draft.run(self.body, &own, &self.scalars)?;
+            let own = self.body.outputs.iter().map(|&register| registers[usize::from(register)]);
             results.iter_mut().zip(own).for_each(|(list, number)| list.push(number));
         }
-        let places = outputs.iter().zip(&axes.strides[inputs.len()..]).zip(results);
+        let places = self.outputs.iter().zip(&axes.strides[self.inputs.len()..]).zip(results);
         for ((view, strides), numbers) in places {
-            draft.store_many(*view, &index, strides, &numbers);
+            draft.store_many(*view, index, strides, &numbers);
         }
-    });
-    failed.map(|()| axes.count())
+        Ok(())
+    }
 }

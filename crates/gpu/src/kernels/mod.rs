@@ -11,8 +11,12 @@ mod order;
 mod pool;
 pub mod quads;
 mod reduce;
+mod rows;
 mod scan;
 pub mod split;
+#[cfg(test)]
+mod tests;
+mod turn;
 pub(crate) mod view;
 
 use cupola_core::backend::{Kernel as Work, Segment};
@@ -100,6 +104,9 @@ pub(crate) fn program_from(
         Work::Reduce { body, kind, axes } => {
             reduce::reduce(&mut program, body, *kind, axes, segment, target)?;
         }
+        Work::Rows { body, folds } => {
+            program.launches.push(rows::rows(body, folds, segment, target)?);
+        }
         Work::Op(op) => {
             match (op, first) {
                 (Op::Iota(p), Some(first)) => {
@@ -110,8 +117,8 @@ pub(crate) fn program_from(
                 }
                 _ => op_program(&mut program, op, segment, target)?,
             }
-            // A product goes through its epilogue before it stores.
-            let is_done = matches!(op, Op::Dot(_) | Op::Conv(_));
+            // These go through their epilogue before they store.
+            let is_done = matches!(op, Op::Dot(_) | Op::Conv(_) | Op::Pool(_));
             if let Some(epilogue) = segment.epilogue.as_ref().filter(|_| !is_done) {
                 program.launches.push(map::epilogue(epilogue, segment, target)?);
             }
@@ -300,6 +307,15 @@ impl<'t> Draft<'t> {
         let most = u64::from(self.build.target.max_blocks);
         let blocks = count.div_ceil(block).clamp(1, most) as u32;
         self.launch([blocks, 1])
+    }
+
+    /// Runs `each` for every index below `count`, each by a whole block.
+    fn blocks(&mut self, count: u64, each: impl FnOnce(&mut Self, Val)) {
+        let index = self.index;
+        let (block, blocks) = (self.build.block_x(), self.build.blocks());
+        let (block, blocks) = (self.build.convert(block, index), self.build.convert(blocks, index));
+        let count = self.index(count as i64);
+        self.range(block, count, blocks, each);
     }
 
     /// Runs `each` for every index below `count`, spread over all threads of the grid.

@@ -166,7 +166,7 @@ impl Split {
         let (kind, dtype) = match &part.segment.kernel {
             Work::Reduce { kind, .. } => (*kind, partial(aval.dtype)),
             Work::Op(op) => (ReduceKind::Sum, sum_dtype(op).unwrap_or(aval.dtype)),
-            Work::Map(_) => return Ok(()),
+            Work::Map(_) | Work::Rows { .. } => return Ok(()),
         };
         aval.dtype = dtype;
         let (kept, count) = (aval.shape.size(), free.size.div_ceil(step));
@@ -254,7 +254,7 @@ impl Part {
             Work::Reduce { body, .. } => {
                 2 * count * self.segment.outputs[0].aval.shape.size() <= body.shape.size()
             }
-            Work::Map(_) | Work::Op(_) => true,
+            Work::Map(_) | Work::Rows { .. } | Work::Op(_) => true,
         }
     }
 
@@ -332,7 +332,7 @@ impl Part {
             }
         }
         match &mut part.segment.kernel {
-            Work::Map(body) | Work::Reduce { body, .. } => {
+            Work::Map(body) | Work::Reduce { body, .. } | Work::Rows { body, .. } => {
                 if let Some(axis) = free.body {
                     body.shape.0[axis] = size;
                 }
@@ -353,6 +353,17 @@ fn free_axes(segment: &Segment) -> Vec<Free> {
     let (body, axes) = match &segment.kernel {
         Work::Map(body) => (body, &[][..]),
         Work::Reduce { body, axes, .. } => (body, &axes[..]),
+        Work::Rows { body, .. } => {
+            // Rows stay whole.
+            let rows = body.shape.rank().saturating_sub(1);
+            let each = |axis: usize| Free {
+                size: body.shape[axis],
+                inputs: vec![Some(axis); inputs],
+                output: Some(axis),
+                body: Some(axis),
+            };
+            return (0..rows).map(each).collect();
+        }
         Work::Op(op) => return of_op(op, segment),
     };
     let mut kept = 0..;

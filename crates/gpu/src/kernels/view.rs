@@ -6,6 +6,9 @@ use cupola_core::backend::Operand;
 use super::{Draft, Missing, Place};
 use crate::ir::{Access, Buf, Number, Ty, Val};
 
+/// The most elements that a thread takes at once: narrower ones would only need more registers.
+const MOST_NEIGHBOURS: usize = 8;
+
 /// Whether an element of `operand` can be 2³¹ or more elements from its first one, or counted so.
 pub fn is_far(operand: &Operand) -> bool {
     let parts = if operand.aval.dtype == DType::C64 { 2 } else { 1 };
@@ -80,26 +83,54 @@ impl Axes {
     /// side, or the same for all. No more than a thread may move of `dtypes`.
     pub fn vector(&self, dtypes: &[DType], bytes: usize) -> u32 {
         let Some((&last, _)) = self.sizes.split_last() else { return 1 };
-        let widest = dtypes.iter().map(|d| d.size()).max().unwrap_or(1);
-        if dtypes.contains(&DType::C64) {
-            // Its parts are elements of their own.
-            return 1;
-        }
-        let fits = |count: usize| {
-            last.is_multiple_of(count)
-                && self.strides.iter().all(|strides| match strides.split_last() {
-                    Some((0, _)) => true,
-                    Some((1, outer)) => {
-                        outer.iter().all(|s| s.unsigned_abs().is_multiple_of(count))
-                    }
-                    _ => false,
-                })
-        };
-        let mut count = (bytes / widest).max(1);
-        while !fits(count) && count > 1 {
+        let mut count = most_neighbours(dtypes, bytes);
+        while count > 1 && !(last.is_multiple_of(count) && self.keeps_together(count)) {
             count /= 2;
         }
         count as u32
+    }
+
+    /// Likewise, and how many elements at the end are left to go one by one: some where there is
+    /// but one axis and no number of neighbours divides it.
+    pub fn vector_and_rest(&self, dtypes: &[DType], bytes: usize) -> (u32, u64) {
+        let most = most_neighbours(dtypes, bytes);
+        match self.sizes[..] {
+            [only] if only >= 2 * most && self.keeps_together(most) => {
+                (most as u32, (only % most) as u64)
+            }
+            _ => (self.vector(dtypes, bytes), 0),
+        }
+    }
+
+    /// Whether `count` neighbours along the last axis are side by side in every operand, or one
+    /// for all, and start at a multiple of their count.
+    fn keeps_together(&self, count: usize) -> bool {
+        self.strides.iter().all(|strides| match strides.split_last() {
+            Some((0, _)) => true,
+            Some((1, outer)) => outer.iter().all(|s| s.unsigned_abs().is_multiple_of(count)),
+            _ => false,
+        })
+    }
+
+    /// The same axes for some of the operands.
+    pub fn of(&self, operands: impl IntoIterator<Item = usize>) -> Axes {
+        let strides = operands.into_iter().map(|i| self.strides[i].clone()).collect();
+        Axes { sizes: self.sizes.clone(), strides }
+    }
+
+    /// These axes and then those of `inner`, which has the same operands.
+    pub fn followed_by(mut self, inner: &Axes) -> Axes {
+        self.sizes.extend(&inner.sizes);
+        let both = self.strides.iter_mut().zip(&inner.strides);
+        both.for_each(|(own, more)| own.extend(more));
+        self
+    }
+
+    /// These axes in another order: `axis` is the last.
+    pub fn ending_with(mut self, axis: usize) -> Axes {
+        self.sizes[axis..].rotate_left(1);
+        self.strides.iter_mut().for_each(|strides| strides[axis..].rotate_left(1));
+        self
     }
 
     /// These axes with the last one in steps of `count`.
@@ -112,6 +143,16 @@ impl Axes {
         }
         axes
     }
+}
+
+/// The most elements of any of `dtypes` that a thread may move at once.
+fn most_neighbours(dtypes: &[DType], bytes: usize) -> usize {
+    if dtypes.contains(&DType::C64) {
+        // Its parts are elements of their own.
+        return 1;
+    }
+    let widest = dtypes.iter().map(|d| d.size()).max().unwrap_or(1);
+    (bytes / widest).clamp(1, MOST_NEIGHBOURS)
 }
 
 impl Draft<'_> {
@@ -170,11 +211,16 @@ impl Draft<'_> {
         strides: &[isize],
         count: u32,
     ) -> Vec<Number> {
-        if count == 1 || strides.last() == Some(&0) {
-            return vec![self.load(view, index, strides); count as usize];
+        let at = self.place(view.offset, index, strides);
+        self.load_at(view, at, strides.last() == Some(&0), count)
+    }
+
+    /// Loads `count` neighbours from `at` on, or the one that stands for all.
+    pub fn load_at(&mut self, view: View, at: Val, one_for_all: bool, count: u32) -> Vec<Number> {
+        if count == 1 || one_for_all {
+            return vec![self.build.load_number(view.buf, at); count as usize];
         }
         self.assume(view.place, count);
-        let at = self.place(view.offset, index, strides);
         let loaded = self.build.load_vector(view.buf, at, count);
         loaded.into_iter().map(Number::Real).collect()
     }

@@ -113,7 +113,11 @@ impl Wgpu {
         Ok(Wgpu {
             device: own,
             info,
-            limits: Limits { body_operands: max_bindings.min(24), body_instructions: 96 },
+            limits: Limits {
+                body_operands: max_bindings.min(24),
+                body_instructions: 96,
+                row: 4096,
+            },
             target,
             queue: Arc::new(queue),
         })

@@ -1,0 +1,281 @@
+//! Rows: groups that walk the last axis of one array together, and read it once.
+//!
+//! A softmax is a largest element, a map, a sum and a map, each over the same rows. Where a device
+//! can hold a row ([`crate::backend::Limits::row`]), such groups become one.
+
+use smallvec::SmallVec;
+
+use super::fuse::{Fusion, Group, GroupKind, Offset, RowFold, Slot, Use, Val, ValKind, View};
+use crate::shape::{Shape, is_row_major};
+
+/// Bytes of the widest elements: every device that holds rows has these.
+const WIDEST: usize = 4;
+
+/// What a group does with the rows of a shape.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    /// Something with each element; a fold gives one value a row in the end.
+    Elements,
+    /// Something with one value a row.
+    Row,
+}
+
+/// The rows of a shape, and the groups that walk them.
+struct Cluster {
+    shape: Shape,
+    /// In order.
+    groups: Vec<usize>,
+}
+
+impl Fusion<'_> {
+    /// Joins groups that walk the same rows.
+    pub(super) fn join_rows(&mut self) {
+        for seed in 1..self.groups.len() {
+            if let Some(cluster) = self.cluster(seed) {
+                self.join_cluster(&cluster);
+            }
+        }
+    }
+
+    /// The groups around the reduction `seed` that are better run as one.
+    fn cluster(&self, seed: usize) -> Option<Cluster> {
+        let group = self.groups[seed].as_ref()?;
+        let length = *group.shape.last()?;
+        let folds = matches!(group.kind, GroupKind::Reduce { .. });
+        if !folds || !(2..=self.limits.row).contains(&length) {
+            return None;
+        }
+        let mut cluster = Cluster { shape: group.shape.clone(), groups: vec![seed] };
+        if !self.is_whole(&cluster) {
+            return None;
+        }
+        while let Some(larger) = self.grown(&cluster) {
+            cluster = larger;
+        }
+        self.reads_once(&cluster).then_some(cluster)
+    }
+
+    /// `cluster` with one more of the groups that read what it makes, or make what it reads.
+    fn grown(&self, cluster: &Cluster) -> Option<Cluster> {
+        let mut near: Vec<usize> = Vec::new();
+        for &index in &cluster.groups {
+            let Some(group) = &self.groups[index] else { continue };
+            near.extend(values(group).filter_map(array).map(|view| self.maker(view)));
+            near.extend(made(group).flat_map(|slot| self.readers(slot)));
+        }
+        near.sort_unstable();
+        near.dedup();
+        near.retain(|index| !cluster.groups.contains(index));
+        near.into_iter().find_map(|index| {
+            let mut larger =
+                Cluster { shape: cluster.shape.clone(), groups: cluster.groups.clone() };
+            larger.groups.push(index);
+            larger.groups.sort_unstable();
+            self.is_whole(&larger).then_some(larger)
+        })
+    }
+
+    fn maker(&self, view: &View) -> usize {
+        self.slots[view.slot as usize].group
+    }
+
+    fn readers(&self, slot: Slot) -> impl Iterator<Item = usize> {
+        self.slots[slot as usize].uses.iter().filter_map(|u| match *u {
+            Use::Direct(group) | Use::Indirect(group) => Some(group),
+            Use::Output => None,
+        })
+    }
+
+    /// Whether a cluster can run where its last group stands.
+    fn is_whole(&self, cluster: &Cluster) -> bool {
+        let last = cluster.groups.last().copied().unwrap_or(0);
+        let mut instructions = 0;
+        let mut slots: Vec<Slot> = Vec::new();
+        for &index in &cluster.groups {
+            let Some(group) = &self.groups[index] else { return false };
+            let Some(part) = part(group, &cluster.shape) else { return false };
+            let fits = values(group).all(|val| self.is_at_its_place(val, part, cluster));
+            let before = |slot: Slot| {
+                self.readers(slot).all(|reader| reader >= last || cluster.groups.contains(&reader))
+            };
+            let narrow = group.members.iter().all(|m| m.dtype.size() <= WIDEST);
+            if !fits || !narrow || !made(group).all(before) {
+                return false;
+            }
+            instructions += group.members.len() + 1;
+            slots.extend(values(group).filter_map(array).map(|view| view.slot));
+            slots.extend(made(group));
+        }
+        slots.sort_unstable();
+        slots.dedup();
+        slots.retain(|&slot| {
+            let makes = cluster.groups.contains(&self.slots[slot as usize].group);
+            !makes || self.is_kept(slot, cluster)
+        });
+        slots.len() <= self.limits.body_operands && instructions <= self.limits.body_instructions
+    }
+
+    /// Whether somebody outside of the cluster that makes `slot` reads it.
+    fn is_kept(&self, slot: Slot, cluster: &Cluster) -> bool {
+        self.slots[slot as usize].uses.iter().any(|u| match u {
+            Use::Direct(group) | Use::Indirect(group) => !cluster.groups.contains(group),
+            Use::Output => true,
+        })
+    }
+
+    /// Whether what a part reads is of the same row, and of the same element in what the cluster
+    /// makes; of other arrays their dense axis, of a type that every device has.
+    fn is_at_its_place(&self, val: &Val, part: Part, cluster: &Cluster) -> bool {
+        let Some(view) = array(val) else { return true };
+        let shape = &cluster.shape;
+        let (rows, last) = (&shape[..shape.rank() - 1], shape.rank() - 1);
+        let dtype = view.aval.dtype;
+        if dtype.size() > WIDEST {
+            return false;
+        }
+        if !cluster.groups.contains(&self.maker(view)) {
+            let reach: usize = (view.aval.shape.iter().zip(&view.strides))
+                .map(|(&d, &s)| d.saturating_sub(1).saturating_mul(s.unsigned_abs()))
+                .fold(shape.size(), usize::saturating_add);
+            let dense = part == Part::Row || matches!(view.strides[last], 0 | 1);
+            return dense && reach < 1 << 31;
+        }
+        let maker = self.groups[self.maker(view)].as_ref();
+        let made_by = maker.and_then(|group| makes(group, view.slot, shape));
+        let Some(made_by) = made_by else { return false };
+        view.offset == Offset::default()
+            && match (made_by, part) {
+                (Part::Elements, Part::Elements) => {
+                    view.aval.shape == *shape && is_row_major(shape, &view.strides)
+                }
+                (Part::Elements, Part::Row) => false,
+                (Part::Row, Part::Elements) => {
+                    view.aval.shape == *shape
+                        && view.strides[last] == 0
+                        && is_row_major(&Shape::from(rows), &view.strides[..last])
+                }
+                (Part::Row, Part::Row) => is_row_major(&view.aval.shape, &view.strides),
+            }
+    }
+
+    /// Whether running as one saves a walk over all elements: two groups read the same ones.
+    fn reads_once(&self, cluster: &Cluster) -> bool {
+        let mut seen: Vec<Slot> = Vec::new();
+        cluster.groups.iter().any(|&index| {
+            let Some(group) = &self.groups[index] else { return false };
+            if part(group, &cluster.shape) != Some(Part::Elements) {
+                return false;
+            }
+            let mut own: Vec<Slot> = values(group)
+                .filter_map(array)
+                .filter(|view| view.strides.last().is_some_and(|&s| s != 0))
+                .map(|view| view.slot)
+                .collect();
+            own.sort_unstable();
+            own.dedup();
+            own.retain(|slot| !made(group).any(|made| made == *slot));
+            let again = own.iter().any(|slot| seen.contains(slot));
+            seen.extend(own);
+            if !matches!(group.kind, GroupKind::Reduce { .. }) {
+                seen.extend(made(group));
+            }
+            again
+        })
+    }
+
+    fn join_cluster(&mut self, cluster: &Cluster) {
+        let Some(&last) = cluster.groups.last() else { return };
+        let mut members = Vec::new();
+        let mut folds = Vec::new();
+        for &index in &cluster.groups {
+            let Some(mut group) = self.groups[index].take() else { continue };
+            if part(&group, &cluster.shape) == Some(Part::Row) {
+                let args = group.members.iter_mut().flat_map(|m| &mut m.args);
+                args.for_each(|val| spread(val, &cluster.shape));
+            }
+            members.append(&mut group.members);
+            if let GroupKind::Reduce { op, input, slot } = group.kind {
+                folds.push(RowFold { after: members.len(), kind: op.kind, input, slot });
+            }
+        }
+        for slot in &mut self.slots {
+            if cluster.groups.contains(&slot.group) {
+                slot.group = last;
+            }
+            for entry in &mut slot.uses {
+                match entry {
+                    Use::Direct(g) | Use::Indirect(g) if cluster.groups.contains(g) => {
+                        *entry = Use::Direct(last);
+                    }
+                    Use::Direct(_) | Use::Indirect(_) | Use::Output => {}
+                }
+            }
+        }
+        let shape = cluster.shape.clone();
+        self.groups[last] =
+            Some(Group { kind: GroupKind::Rows { folds }, shape, members, dest: None });
+    }
+}
+
+/// What a group is to the rows of `shape`, if it walks them.
+fn part(group: &Group, shape: &Shape) -> Option<Part> {
+    let rank = shape.rank();
+    match &group.kind {
+        _ if group.dest.is_some() => None,
+        GroupKind::Reduce { op, .. } => {
+            (group.shape == *shape && op.axes[..] == [rank - 1]).then_some(Part::Elements)
+        }
+        GroupKind::Map if group.shape == *shape => Some(Part::Elements),
+        GroupKind::Map if is_rows(&group.shape, shape) => Some(Part::Row),
+        GroupKind::Map | GroupKind::Op { .. } | GroupKind::Rows { .. } => None,
+    }
+}
+
+/// What a group that walks the rows of `shape` has in `slot`.
+fn makes(group: &Group, slot: Slot, shape: &Shape) -> Option<Part> {
+    match group.kind {
+        GroupKind::Reduce { slot: folded, .. } if folded == slot => Some(Part::Row),
+        _ => part(group, shape),
+    }
+}
+
+/// Whether `own` has one place for each row of `shape`: the last axis is gone, or of size 1.
+fn is_rows(own: &Shape, shape: &Shape) -> bool {
+    let rows = &shape[..shape.rank() - 1];
+    own[..] == *rows || own.split_last() == Some((&1, rows))
+}
+
+/// A value of every row as one of every element.
+fn spread(val: &mut Val, shape: &Shape) {
+    if let ValKind::Array(view) = &mut val.kind {
+        view.aval.shape = shape.clone();
+        view.strides.truncate(shape.rank() - 1);
+        view.strides.push(0);
+    }
+}
+
+fn array(val: &Val) -> Option<&View> {
+    match &val.kind {
+        ValKind::Array(view) => Some(view),
+        ValKind::Constant(..) => None,
+    }
+}
+
+/// Everything that a group reads, or makes and reads.
+fn values(group: &Group) -> impl Iterator<Item = &Val> {
+    let folded = match &group.kind {
+        GroupKind::Reduce { input, .. } => Some(input),
+        GroupKind::Map | GroupKind::Op { .. } | GroupKind::Rows { .. } => None,
+    };
+    group.members.iter().flat_map(|m| &m.args).chain(folded)
+}
+
+/// The slots that a group makes.
+fn made(group: &Group) -> impl Iterator<Item = Slot> {
+    let folded = match &group.kind {
+        GroupKind::Reduce { slot, .. } => Some(*slot),
+        GroupKind::Map | GroupKind::Op { .. } | GroupKind::Rows { .. } => None,
+    };
+    let slots: SmallVec<[Slot; 8]> = group.members.iter().map(|m| m.slot).chain(folded).collect();
+    slots.into_iter()
+}

@@ -1,0 +1,213 @@
+//! Kernels as CUDA, where they move vectors, and as WGSL, where those go one by one: what is printed.
+
+use cupola_core::backend::{Fold, Kernel as Work, Operand, Segment};
+use cupola_core::plan::body::{Body, BodyOp, Instr};
+use cupola_core::prim::{Binary, Op, Pool, PoolRole, ReduceKind, Select, Unary};
+use cupola_core::{Aval, DType, Shape};
+
+use super::{Program, program};
+use crate::emit::{CudaC, Wgsl, print};
+use crate::ir::Target;
+
+/// A card that has everything.
+const CARD: Target = Target {
+    int64: true,
+    float64: true,
+    native_math: true,
+    wide_offsets: true,
+    max_blocks: 1 << 30,
+    shared_bytes: 227 << 10,
+    max_bindings: 64,
+    vector_bytes: 16,
+    threads: 132 * 2048,
+    matrix: true,
+    tf32: true,
+};
+
+/// A device that has little, but takes neighbours together: its language moves them one by one.
+const PLAIN: Target = Target {
+    int64: false,
+    float64: false,
+    native_math: false,
+    wide_offsets: false,
+    max_blocks: 65_535,
+    shared_bytes: 16_384,
+    max_bindings: 8,
+    vector_bytes: 16,
+    threads: 1 << 15,
+    matrix: false,
+    tf32: false,
+};
+
+fn operand(shape: &[usize], dtype: DType) -> Operand {
+    Operand::contiguous(&Aval::new(Shape::from(shape), dtype))
+}
+
+fn strided(shape: &[usize], strides: &[isize], dtype: DType) -> Operand {
+    Operand { aval: Aval::new(Shape::from(shape), dtype), strides: strides.to_vec() }
+}
+
+fn segment(kernel: Work, inputs: Vec<Operand>, outputs: Vec<Operand>) -> Segment {
+    Segment { kernel, inputs, outputs, scalars: Vec::new(), epilogue: None }
+}
+
+/// A body over `shape` with inputs of `inputs` and these instructions.
+fn body(shape: &[usize], inputs: &[DType], code: &[(BodyOp, &[u16])], outputs: &[u16]) -> Body {
+    let code = code.iter().map(|(op, args)| Instr {
+        op: *op,
+        args: args.iter().copied().collect(),
+        dtype: DType::F32,
+    });
+    Body {
+        shape: Shape::from(shape),
+        inputs: inputs.to_vec(),
+        scalars: Vec::new(),
+        code: code.collect(),
+        outputs: outputs.to_vec(),
+    }
+}
+
+fn planned(segment: &Segment, target: &Target) -> Program {
+    match program(segment, target) {
+        Ok(program) => program,
+        Err(missing) => panic!("{missing:?}"),
+    }
+}
+
+/// The texts of a segment's kernels. Where the elements have 32 bits they are also written for a
+/// language without vectors, and checked.
+fn texts(segment: &Segment) -> Vec<String> {
+    let everywhere = |o: &Operand| o.aval.dtype.size() <= 4;
+    if segment.inputs.iter().chain(&segment.outputs).all(everywhere) {
+        for launch in &planned(segment, &PLAIN).launches {
+            check(&print(&launch.kernel, &Wgsl));
+        }
+    }
+    planned(segment, &CARD).launches.iter().map(|l| print(&l.kernel, &CudaC)).collect()
+}
+
+fn check(text: &str) {
+    use naga::valid::{Capabilities, ValidationFlags, Validator};
+    let module = match naga::front::wgsl::parse_str(text) {
+        Ok(module) => module,
+        Err(error) => panic!("{}\n{text}", error.emit_to_string(text)),
+    };
+    let checked = Validator::new(ValidationFlags::all(), Capabilities::empty()).validate(&module);
+    assert!(checked.is_ok(), "{checked:?}\n{text}");
+}
+
+fn count(text: &str, what: &str) -> usize {
+    text.matches(what).count()
+}
+
+const F32: DType = DType::F32;
+
+#[test]
+fn a_length_that_vectors_do_not_divide() {
+    let shape = [1_000_003];
+    let work = body(&shape, &[F32], &[(BodyOp::Unary(Unary::Exp), &[0])], &[1]);
+    let x = operand(&shape, F32);
+    let one = segment(Work::Map(work), vec![x.clone()], vec![x]);
+    let text = &texts(&one)[0];
+    // Vectors, and elements one by one for the three that are left.
+    assert_eq!(count(text, "= *(const Vector<float, 4>*)"), 1, "{text}");
+    assert_eq!(count(text, "expf("), 5, "{text}");
+    assert_eq!(count(text, "for ("), 2, "{text}");
+}
+
+#[test]
+fn a_mask_of_bytes_beside_floats() {
+    let shape = [512, 28, 28, 20];
+    let choose = BodyOp::Select(Select);
+    let work = body(&shape, &[DType::Bool, F32, F32], &[(choose, &[0, 1, 2])], &[3]);
+    let (mask, x) = (operand(&shape, DType::Bool), operand(&shape, F32));
+    let one = segment(Work::Map(work), vec![mask, x.clone(), x.clone()], vec![x]);
+    let text = &texts(&one)[0];
+    assert!(text.contains("const Vector<u8, 4>*"), "{text}");
+    assert!(text.contains("*(Vector<float, 4>*)"), "{text}");
+}
+
+#[test]
+fn a_transpose_is_turned_in_shared_memory() {
+    for (dtype, name) in [(F32, "float, 4"), (DType::F16, "u16, 8"), (DType::F64, "double, 2")] {
+        let from = strided(&[1024, 512], &[1, 1024], dtype);
+        let work = Body::copy(Shape::from([1024, 512]), dtype);
+        let one = segment(Work::Map(work), vec![from], vec![operand(&[1024, 512], dtype)]);
+        let text = &texts(&one)[0];
+        assert!(text.contains("__shared__"), "{text}");
+        assert!(text.contains(&format!("const Vector<{name}>*")), "{text}");
+        assert!(text.contains(&format!("*(Vector<{name}>*)")), "{text}");
+    }
+}
+
+#[test]
+fn sums_over_the_dense_axis_and_over_the_others() {
+    let (shape, work) = ([512, 28, 28, 20], body(&[512, 28, 28, 20], &[F32], &[], &[0]));
+    let over = |axes: &[usize], outputs: &[usize]| {
+        let axes = axes.iter().copied().collect();
+        let kernel = Work::Reduce { body: work.clone(), kind: ReduceKind::Sum, axes };
+        segment(kernel, vec![operand(&shape, F32)], vec![operand(outputs, F32)])
+    };
+    let along = planned(&over(&[3], &[512, 28, 28]), &CARD);
+    assert_eq!(along.launches.len(), 1);
+    let bias = planned(&over(&[0, 1, 2], &[20]), &CARD);
+    // Two launches, the first of many blocks.
+    assert_eq!(bias.launches.len(), 2);
+    assert!(bias.launches[0].grid[0] > 264, "{:?}", bias.launches[0].grid);
+    for one in [over(&[3], &[512, 28, 28]), over(&[0, 1, 2], &[20])] {
+        let text = &texts(&one)[0];
+        assert!(text.contains("const Vector<float, 4>*"), "{text}");
+    }
+}
+
+#[test]
+fn poolings_take_channels_together() {
+    let pool = |role| Pool {
+        role,
+        input: [28, 28].into_iter().collect(),
+        window: [2, 2].into_iter().collect(),
+        stride: [2, 2].into_iter().collect(),
+        padding: vec![(0, 0); 2],
+    };
+    let (x, y) = (operand(&[512, 28, 28, 20], F32), operand(&[512, 14, 14, 20], F32));
+    let forward =
+        segment(Work::Op(Op::Pool(pool(PoolRole::Max))), vec![x.clone()], vec![y.clone()]);
+    let text = &texts(&forward)[0];
+    assert_eq!(count(text, "= *(const Vector<float, 4>*)"), 4, "{text}");
+    let scatter = Work::Op(Op::Pool(pool(PoolRole::MaxScatter)));
+    let text = &texts(&segment(scatter, vec![x.clone(), y], vec![x]))[0];
+    // Each window of x and its cotangent are read once, and each place is written once.
+    assert_eq!(count(text, "= *(const Vector<float, 4>*)"), 5, "{text}");
+    assert_eq!(count(text, "*(Vector<float, 4>*)"), 4, "{text}");
+}
+
+/// A softmax over the last axis.
+pub(super) fn softmax(rows: usize, length: usize) -> Segment {
+    let binary = |op| BodyOp::Binary(op);
+    let work = body(
+        &[rows, length],
+        &[F32, F32, F32],
+        &[
+            (binary(Binary::Sub), &[0, 1]),
+            (BodyOp::Unary(Unary::Exp), &[3]),
+            (binary(Binary::Div), &[4, 2]),
+        ],
+        &[5],
+    );
+    let folds =
+        vec![Fold { kind: ReduceKind::Max, input: 0 }, Fold { kind: ReduceKind::Sum, input: 4 }];
+    let x = operand(&[rows, length], F32);
+    segment(Work::Rows { body: work, folds }, vec![x.clone()], vec![x])
+}
+
+#[test]
+fn a_row_is_read_once() {
+    for (length, loads) in [(10, 3), (1024, 4), (16384, 8), (32768, 8)] {
+        let text = &texts(&softmax(512, length))[0];
+        let name = if length == 10 { "float, 2" } else { "float, 4" };
+        assert_eq!(count(text, &format!("= *(const Vector<{name}>*)")), loads, "{text}");
+        assert_eq!(count(text, &format!("*(Vector<{name}>*)")), loads, "{text}");
+    }
+    let text = &texts(&softmax(512, 1023))[0];
+    assert!(!text.contains("Vector<float, "), "{text}");
+}
