@@ -150,7 +150,7 @@ fn seconds(time: Duration) -> String {
 
 /// The folder of the workspace. `cargo run` says where this package is; what was compiled in may be
 /// of another clone that shares the build folder.
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     let own = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
     own.parent().map_or_else(|| PathBuf::from("."), Path::to_owned)
 }

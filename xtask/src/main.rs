@@ -1,19 +1,25 @@
 //! The project's own chores: `cargo xtask ci` is what continuous integration runs.
 
+mod bind;
 mod ci;
 mod tools;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask ci [STEP...]
+       cargo xtask gen [--check]
 
-Runs every step, or those named, in this order, and stops at the first that fails:
+`gen` writes the Python package's bindings and stubs, or checks that they are up to date. `ci`
+runs every step, or those named, in this order, and stops at the first that fails:
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.split_first() {
         Some((command, steps)) if command == "ci" => ci::run(steps),
+        Some((command, rest)) if command == "gen" => {
+            bind::run(&ci::root(), rest.iter().any(|argument| argument == "--check"))
+        }
         Some((command, _)) if command == "--help" || command == "-h" || command == "help" => {
             println!("{USAGE}{}", ci::list());
             ExitCode::SUCCESS

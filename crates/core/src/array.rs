@@ -329,6 +329,36 @@ impl Array {
         }
     }
 
+    /// The memory of the computed array, and where in it the elements lie. Nothing is written
+    /// there as long as the buffer is held.
+    ///
+    /// # Errors
+    /// As [`Array::eval`].
+    pub fn storage(&self) -> Result<(Buffer, Layout)> {
+        let Value { buffer, layout } = self.value()?;
+        Ok((buffer, layout))
+    }
+
+    /// An array over memory that is there.
+    ///
+    /// # Errors
+    /// Where the layout reaches outside the buffer.
+    pub fn from_storage(aval: Aval, buffer: Buffer, layout: Layout) -> Result<Array> {
+        let reach = layout.reach(&aval.shape);
+        let size = aval.dtype.size();
+        let fits = layout.strides.len() == aval.shape.rank()
+            && reach.start >= 0
+            && reach.end as usize * size <= buffer.bytes();
+        if !fits {
+            let bytes = buffer.bytes();
+            return Err(Error::argument(
+                "array",
+                format!("elements {reach:?} of {aval} do not lie in {bytes} bytes"),
+            ));
+        }
+        Ok(Self::from_value(aval, Value { buffer, layout }))
+    }
+
     /// The elements' bytes in row-major order.
     ///
     /// # Errors

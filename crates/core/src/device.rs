@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
@@ -86,22 +87,68 @@ impl Stream {
 }
 
 thread_local! {
-    static DEFAULT: Cell<Stream> = const { Cell::new(Stream::of(Device::CPU)) };
+    /// The default of this thread, where it has one of its own.
+    static OWN: Cell<Option<Stream>> = const { Cell::new(None) };
+}
+
+/// The default of every other thread, packed; [`UNDECIDED`] for the best device.
+static COMMON: AtomicU64 = AtomicU64::new(Stream::of(Device::CPU).packed());
+
+/// The best device is looked for when it is first needed.
+const UNDECIDED: u64 = u64::MAX;
+
+impl Stream {
+    const fn packed(self) -> u64 {
+        (self.device.kind as u64) << 32 | (self.device.index as u64) << 16 | self.index as u64
+    }
+
+    fn unpacked(word: u64) -> Stream {
+        let kind = DeviceKind::ALL[(word >> 32) as usize];
+        Stream { device: Device { kind, index: (word >> 16) as u16 }, index: word as u16 }
+    }
 }
 
 /// The stream that new nodes on this thread record.
 pub fn default_stream() -> Stream {
-    DEFAULT.get()
+    OWN.get().unwrap_or_else(common)
+}
+
+fn common() -> Stream {
+    match COMMON.load(Ordering::Relaxed) {
+        UNDECIDED => {
+            let best = Stream::of(crate::backend::best_device());
+            COMMON.store(best.packed(), Ordering::Relaxed);
+            best
+        }
+        word => Stream::unpacked(word),
+    }
+}
+
+/// Makes `stream` the default of every thread that is not inside [`with_stream`]. It is the first
+/// stream of the CPU until then.
+pub fn set_default_stream(stream: Stream) {
+    COMMON.store(stream.packed(), Ordering::Relaxed);
+}
+
+/// Makes the best device the default, as [`set_default_stream`]; it is looked for at the first use.
+pub fn set_default_best() {
+    COMMON.store(UNDECIDED, Ordering::Relaxed);
+}
+
+/// Makes `stream` this thread's default, or the common one for `None`; gives what was there. For
+/// scopes that a closure cannot say: [`with_stream`] is the safer form.
+pub fn replace_thread_stream(stream: Option<Stream>) -> Option<Stream> {
+    OWN.replace(stream)
 }
 
 /// Runs `f` with `stream` as this thread's default, and restores the former one.
 pub fn with_stream<R>(stream: Stream, f: impl FnOnce() -> R) -> R {
-    struct Restore(Stream);
+    struct Restore(Option<Stream>);
     impl Drop for Restore {
         fn drop(&mut self) {
-            DEFAULT.set(self.0);
+            OWN.set(self.0);
         }
     }
-    let _restore = Restore(DEFAULT.replace(stream));
+    let _restore = Restore(OWN.replace(Some(stream)));
     f()
 }

@@ -81,6 +81,20 @@ pub enum Error {
     /// A user's own error, from a custom function, a data set or a callback.
     #[error("{0}")]
     User(String),
+    /// An error of another language's, from a callback; whoever called can take it out again.
+    #[error("{0}")]
+    Foreign(Arc<dyn std::error::Error + Send + Sync>),
+    /// An index outside an axis, or an axis that is not there.
+    #[error("{op}: {detail}")]
+    Index {
+        /// The operation that was asked for.
+        op: &'static str,
+        /// The index or axis, and what is allowed.
+        detail: String,
+    },
+    /// The evaluation was stopped from outside; see [`crate::interrupt`].
+    #[error("the evaluation was interrupted")]
+    Interrupted,
 }
 
 impl Error {
@@ -97,6 +111,11 @@ impl Error {
     /// An argument outside its range.
     pub fn argument(op: &'static str, detail: impl Into<String>) -> Self {
         Self::Argument { op, detail: detail.into() }
+    }
+
+    /// An index outside an axis, or an axis that is not there.
+    pub fn index(op: &'static str, detail: impl Into<String>) -> Self {
+        Self::Index { op, detail: detail.into() }
     }
 
     /// A file that could not be read or written.

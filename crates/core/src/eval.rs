@@ -80,6 +80,18 @@ pub fn async_eval(arrays: &[Array]) -> Result<()> {
     on_stream(stream, Box::new(work))
 }
 
+/// Waits for all work that was given to `stream`.
+///
+/// # Errors
+/// Where the device is not there or reports a failure.
+pub fn synchronize(stream: Stream) -> Result<()> {
+    let event = Arc::new(Event::default());
+    let signal = event.clone();
+    on_stream(stream, Box::new(move || signal.set()))?;
+    event.wait();
+    backend(stream.device)?.synchronize()
+}
+
 /// The plan that evaluating `arrays` would run.
 pub(crate) fn plan_of(arrays: &[Array]) -> Result<Arc<Plan>> {
     let roots = unfinished(arrays)?;

@@ -14,6 +14,7 @@ mod eval;
 pub mod fallback;
 pub mod generator;
 pub mod graph;
+pub mod interrupt;
 pub mod ops;
 pub mod plan;
 pub mod prim;
@@ -25,7 +26,7 @@ pub use array::Array;
 pub use device::{Device, DeviceKind, Stream};
 pub use dtype::{DType, Element, Kind, Scalar};
 pub use error::{Error, Result};
-pub use eval::{async_eval, eval};
+pub use eval::{async_eval, eval, synchronize};
 pub use shape::{
     Aval, Dims, Layout, Shape, is_row_major, normalize_axes, normalize_axis, reshape_strides,
 };

@@ -97,7 +97,7 @@ pub fn normalize_axis(op: &'static str, axis: isize, rank: usize) -> Result<usiz
     if (0..rank as isize).contains(&index) {
         return Ok(index as usize);
     }
-    Err(Error::argument(op, format!("axis {axis} is out of range for an array of {rank} axes")))
+    Err(Error::index(op, format!("axis {axis} is out of range for an array of {rank} axes")))
 }
 
 /// `axes` sorted, from the start, and without repeats; a repeated axis is an error.

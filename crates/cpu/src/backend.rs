@@ -83,6 +83,8 @@ impl Backend for Cpu {
             | Op::Movement(_)
             | Op::Reduce(_)
             | Op::ArgReduce(_)
+            | Op::Scan(_)
+            | Op::Bitcast(_)
             | Op::Gather(_)
             | Op::Scatter(_)
             | Op::GatherAxis(_)

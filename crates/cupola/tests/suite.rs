@@ -57,6 +57,7 @@ families! {
     movement Movement;
     reduce Reduce;
     arg_reduce ArgReduce;
+    scan Scan;
     gather Gather;
     dot Dot;
     conv Conv;

@@ -22,9 +22,11 @@ fn targets() -> [(&'static str, Target, Box<dyn Dialect>); 2] {
         native_math: false,
         wide_offsets: false,
         max_blocks: 65_535,
+        vector_bytes: 0,
         shared_bytes: 16 << 10,
         max_bindings: 8,
         threads: 1,
+        copies: false,
         matrix: false,
         tf32: false,
     };
@@ -35,6 +37,7 @@ fn targets() -> [(&'static str, Target, Box<dyn Dialect>); 2] {
         native_math: true,
         wide_offsets: true,
         max_blocks: 1 << 30,
+        vector_bytes: 16,
         shared_bytes: 48 << 10,
         max_bindings: 64,
         // A product of matrix units is unrolled into a thousand lines, which nobody reviews.

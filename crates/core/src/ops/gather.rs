@@ -84,7 +84,7 @@ pub(crate) fn normalize_index(
     if (0..size as isize).contains(&at) {
         return Ok(at as usize);
     }
-    Err(Error::argument(
+    Err(Error::index(
         op,
         format!("index {index} is out of range for an axis of size {size} (input {})", x.aval()),
     ))
@@ -131,7 +131,7 @@ pub fn take_along_axis(x: &Array, indices: &Array, axis: impl Into<Axes>) -> Res
 }
 
 /// `x` with the elements at `indices` along an axis, and at the same place along the others,
-/// replaced by `values`.
+/// replaced by `values`; `()` counts through the flattened array.
 ///
 /// # Shapes
 /// `values` broadcast to the indices, and the indices' other axes to those of `x`.
@@ -151,9 +151,16 @@ pub fn put_along_axis<'a>(
     x: &Array,
     indices: &Array,
     values: impl Into<Operand<'a>>,
-    axis: isize,
+    axis: impl Into<Axes>,
 ) -> Result<Array> {
-    scatter_along_axis(x, (indices, axis), values, ScatterMode::Set)
+    if let Some(axis) = axis.into().single("put_along_axis", x.rank())? {
+        return scatter_along_axis(x, (indices, axis as isize), values, ScatterMode::Set);
+    }
+    let values = values.into().to(x.dtype(), indices.shape())?;
+    let (flat, indices) = (flatten(x, 0, -1)?, flatten(indices, 0, -1)?);
+    let values = &flatten(&values, 0, -1)?;
+    let out = scatter_along_axis(&flat, (&indices, 0), values, ScatterMode::Set)?;
+    super::reshape(&out, x.shape())
 }
 
 /// `x` with `values` joined in at indices along an axis, given as `(indices, axis)`, and at the

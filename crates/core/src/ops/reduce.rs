@@ -131,6 +131,36 @@ pub fn any(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
     reduce(ReduceKind::Any, &cast(x, DType::Bool)?, axes, keepdims)
 }
 
+/// How many elements over `axes` are not 0, as `int32`.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[0, 5, 0, 7], [2, 2])?;
+/// assert_eq!(ops::count_nonzero(&x, 1, false)?.to_vec::<i32>()?, [1, 1]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn count_nonzero(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
+    let axes = axes.into().sorted("count_nonzero", x.rank())?;
+    let there = cast(&cast(x, DType::Bool)?, DType::I32)?;
+    reduce(ReduceKind::Sum, &there, axes, keepdims)
+}
+
+/// The smallest and the largest element over `axes`, as [`min`] and [`max`] give them.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[3, 1, 2], [3])?;
+/// let (low, high) = ops::minmax(&x, (), false)?;
+/// assert_eq!((low.item::<i32>()?, high.item::<i32>()?), (1, 3));
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn minmax(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<(Array, Array)> {
+    let axes = axes.into();
+    Ok((min(x, axes.clone(), keepdims)?, max(x, axes, keepdims)?))
+}
+
 /// How many elements `axes` of `x` hold.
 fn count(x: &Array, axes: &[usize]) -> f64 {
     axes.iter().map(|&a| x.shape()[a] as f64).product()

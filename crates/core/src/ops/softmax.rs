@@ -96,3 +96,44 @@ pub fn logsumexp(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Arr
     let out = cast(&add(&log(&total)?, &shift)?, x.dtype().to_inexact())?;
     if keepdims { Ok(out) } else { super::squeeze_axes(&out, axes) }
 }
+
+/// For each row of logits, over the last axis, the negative logarithm of the softmax at its target.
+///
+/// # Shapes
+/// `targets` have the shape of the logits without the last axis, and so has the result.
+///
+/// # Dtypes
+/// Gives `float32`, or `float64` for such logits; half types are computed in `float32`.
+///
+/// # Errors
+/// Where the logits are not floats, the targets not integers or of another shape; when it runs where
+/// a target is out of range.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let logits = Array::from_slice(&[0.0f32, 0.0, 1000.0, 0.0], [2, 2])?;
+/// let targets = Array::from_slice(&[1, 0], [2])?;
+/// let loss = ops::cross_entropy(&logits, &targets)?.to_vec::<f32>()?;
+/// assert!((loss[0] - 2f32.ln()).abs() < 1e-6 && loss[1] == 0.0);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn cross_entropy(logits: &Array, targets: &Array) -> Result<Array> {
+    let op = "cross_entropy";
+    if !logits.dtype().is_float() {
+        return Err(Error::dtype(op, format!("logits are floats, not {}", logits.aval())));
+    }
+    super::gather::expect_integers(op, targets)?;
+    let rows = logits.rank().checked_sub(1).map(|last| &logits.shape()[..last]);
+    if rows != Some(&targets.shape()[..]) {
+        return Err(Error::shape(
+            op,
+            format!("targets {} are not one for each row of {}", targets.aval(), logits.aval()),
+        ));
+    }
+    let last = targets.rank();
+    let wide = wide(logits)?;
+    let at = super::expand_dims(targets, -1)?;
+    let picked = super::squeeze(&super::take_along_axis(&wide, &at, last)?, -1)?;
+    subtract(&logsumexp(&wide, last, false)?, &picked)
+}

@@ -5,7 +5,7 @@ use super::{divide, flatten, narrow, permute, squeeze_axes, where_};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::prim::Sort;
-use crate::shape::{Dims, normalize_axis};
+use crate::shape::Dims;
 
 fn sorted(x: &Array, axis: Axes, indices: bool) -> Result<Array> {
     let op = Sort { axis: 0, indices };
@@ -44,7 +44,54 @@ pub fn argsort(x: &Array, axis: impl Into<Axes>) -> Result<Array> {
     sorted(x, axis.into(), true)
 }
 
-/// The `k` largest elements of an axis, in ascending order.
+/// The elements of an axis with the one at `kth` where it is in their order, none larger before it
+/// and none smaller behind it; `()` flattens first.
+///
+/// # Errors
+/// Where the axis has no element `kth`, which counts from the end if it is negative, and for complex
+/// numbers.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[3, 1, 4, 2], [4])?;
+/// assert_eq!(ops::partition(&x, 1, -1)?.to_vec::<i32>()?[1], 2);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn partition(x: &Array, kth: isize, axis: impl Into<Axes>) -> Result<Array> {
+    partitioned("partition", x, kth, axis.into(), false)
+}
+
+/// The indices, as `uint32`, that [`partition`] an axis.
+///
+/// # Errors
+/// As [`partition`].
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[3, 1, 4, 2], [4])?;
+/// assert_eq!(ops::argpartition(&x, 1, -1)?.to_vec::<u32>()?[1], 3);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn argpartition(x: &Array, kth: isize, axis: impl Into<Axes>) -> Result<Array> {
+    partitioned("argpartition", x, kth, axis.into(), true)
+}
+
+/// A whole sort, which is one of the partitions.
+fn partitioned(
+    op: &'static str,
+    x: &Array,
+    kth: isize,
+    axis: Axes,
+    indices: bool,
+) -> Result<Array> {
+    let size = axis.single(op, x.rank())?.map_or(x.size(), |axis| x.shape()[axis]);
+    super::gather::normalize_index(op, kth, size, x)?;
+    sorted(x, axis, indices)
+}
+
+/// The `k` largest elements of an axis, in ascending order; `()` flattens first.
 ///
 /// # Example
 /// ```
@@ -53,8 +100,10 @@ pub fn argsort(x: &Array, axis: impl Into<Axes>) -> Result<Array> {
 /// assert_eq!(ops::topk(&x, 2, -1)?.to_vec::<i32>()?, [3, 4]);
 /// # Ok::<(), cupola::Error>(())
 /// ```
-pub fn topk(x: &Array, k: usize, axis: isize) -> Result<Array> {
-    let axis = normalize_axis("topk", axis, x.rank())?;
+pub fn topk(x: &Array, k: usize, axis: impl Into<Axes>) -> Result<Array> {
+    let Some(axis) = axis.into().single("topk", x.rank())? else {
+        return topk(&flatten(x, 0, -1)?, k, 0);
+    };
     let size = x.shape()[axis];
     if k > size {
         return Err(Error::argument(

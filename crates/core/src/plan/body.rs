@@ -70,6 +70,8 @@ impl BodyOp {
             | Op::Movement(_)
             | Op::Reduce(_)
             | Op::ArgReduce(_)
+            | Op::Scan(_)
+            | Op::Bitcast(_)
             | Op::Gather(_)
             | Op::Scatter(_)
             | Op::GatherAxis(_)

@@ -141,6 +141,8 @@ fn merges(op: &Op, source: Option<u32>) -> bool {
         | Op::Cast(_)
         | Op::Reduce(_)
         | Op::ArgReduce(_)
+        | Op::Scan(_)
+        | Op::Bitcast(_)
         | Op::Gather(_)
         | Op::Scatter(_)
         | Op::GatherAxis(_)

@@ -156,7 +156,8 @@ impl Plan {
             if skipped.next_if(|&&s| s as usize == index).is_some() {
                 continue;
             }
-            step.run(&memory, parameters)
+            crate::interrupt::check()
+                .and_then(|()| step.run(&memory, parameters))
                 .map_err(|error| Failure { error, overwritten: memory.overwrites <= index })?;
         }
         let value = |spec: &super::OutputSpec| Value {

@@ -168,7 +168,7 @@ fn squared_radius(a: &Array, b: &Array) -> Result<Array> {
 
 /// eᵃ/(eᵃ + eᵇ). Infinite operands that are equal share evenly; their difference is NaN, and is
 /// replaced before the function that would carry it into higher derivatives.
-fn logaddexp_weight(a: &Array, b: &Array, y: &Array) -> Result<Array> {
+pub(super) fn logaddexp_weight(a: &Array, b: &Array, y: &Array) -> Result<Array> {
     let difference = sub(a, b)?;
     let undefined = compare(Compare::Ne, &difference, &difference)?;
     let defined = compare(Compare::Eq, y, y)?;

@@ -27,7 +27,7 @@ pub struct Call {
     pub rules: Option<Arc<dyn CallRules>>,
 }
 
-/// Derivatives that replace those of a [`Call`]'s body.
+/// Derivatives, and a batching rule, that replace those of a [`Call`]'s body.
 pub trait CallRules: Send + Sync {
     /// Tangents of the outputs from inputs, outputs and tangents of the inputs; `None` to
     /// differentiate the body.
@@ -46,6 +46,13 @@ pub trait CallRules: Send + Sync {
         outputs: &[Array],
         cotangents: &[Option<Array>],
     ) -> Result<Option<Tangents>>;
+
+    /// The call over a batch of `size` along axis 0 of the batched inputs; `None` to batch the
+    /// body.
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Option<Vec<Batched>>> {
+        let _ = (inputs, size);
+        Ok(None)
+    }
 }
 
 impl PartialEq for Call {
@@ -89,6 +96,11 @@ impl Primitive for Call {
     }
 
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        if let Some(rules) = &self.rules
+            && let Some(found) = rules.vmap(inputs, size)?
+        {
+            return Ok(found);
+        }
         batch::vmap(self, inputs, size)
     }
 }

@@ -8,6 +8,7 @@
 pub mod arg_reduce;
 pub(crate) mod batch;
 pub mod binary;
+pub mod bitcast;
 pub mod call;
 pub mod cast;
 pub mod compare;
@@ -21,6 +22,7 @@ pub mod pool;
 pub mod random;
 pub(crate) mod record;
 pub mod reduce;
+pub mod scan;
 pub mod select;
 pub mod sort;
 pub mod unary;
@@ -38,6 +40,7 @@ use crate::shape::Aval;
 
 pub use arg_reduce::ArgReduce;
 pub use binary::Binary;
+pub use bitcast::Bitcast;
 pub use call::{Call, Custom, CustomOp};
 pub use cast::Cast;
 pub use compare::Compare;
@@ -50,6 +53,7 @@ pub use movement::Movement;
 pub use pool::{Pool, PoolRole};
 pub use random::RandomBits;
 pub use reduce::{Reduce, ReduceKind};
+pub use scan::{Scan, ScanKind};
 pub use select::Select;
 pub use sort::Sort;
 pub use unary::Unary;
@@ -76,6 +80,8 @@ pub enum Op {
     Select(Select),
     /// Another dtype.
     Cast(Cast),
+    /// The same bytes as another dtype.
+    Bitcast(Bitcast),
     /// The same values, with a meaning for transforms or the planner.
     Mark(Mark),
     /// The same elements, elsewhere.
@@ -84,6 +90,8 @@ pub enum Op {
     Reduce(Reduce),
     /// Where an axis has its extreme value.
     ArgReduce(ArgReduce),
+    /// An axis folded up to each of its elements.
+    Scan(Scan),
     /// Slices at computed places.
     Gather(Gather),
     /// Slices put at computed places.
@@ -219,10 +227,12 @@ macro_rules! with_payload {
             $crate::prim::Op::Compare($p) => $body,
             $crate::prim::Op::Select($p) => $body,
             $crate::prim::Op::Cast($p) => $body,
+            $crate::prim::Op::Bitcast($p) => $body,
             $crate::prim::Op::Mark($p) => $body,
             $crate::prim::Op::Movement($p) => $body,
             $crate::prim::Op::Reduce($p) => $body,
             $crate::prim::Op::ArgReduce($p) => $body,
+            $crate::prim::Op::Scan($p) => $body,
             $crate::prim::Op::Gather($p) => $body,
             $crate::prim::Op::Scatter($p) => $body,
             $crate::prim::Op::GatherAxis($p) => $body,
@@ -298,10 +308,12 @@ impl Op {
             Op::Compare(c) => c.name(),
             Op::Select(_) => "select",
             Op::Cast(_) => "astype",
+            Op::Bitcast(_) => "view",
             Op::Mark(m) => m.name(),
             Op::Movement(m) => m.name(),
             Op::Reduce(r) => r.kind.name(),
             Op::ArgReduce(a) => a.name(),
+            Op::Scan(s) => s.kind.name(),
             Op::Gather(_) => "gather",
             Op::Scatter(_) => "scatter",
             Op::GatherAxis(_) => "take_along_axis",
@@ -337,10 +349,12 @@ into_op! {
     Compare => Compare;
     Select => Select;
     Cast => Cast;
+    Bitcast => Bitcast;
     Mark => Mark;
     Movement => Movement;
     Reduce => Reduce;
     ArgReduce => ArgReduce;
+    Scan => Scan;
     Gather => Gather;
     Scatter => Scatter;
     GatherAxis => GatherAxis;

@@ -8,18 +8,22 @@ use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::prim::call::CallRules;
-use crate::prim::{Call, Mark, Tangents};
+use crate::prim::{Batched, Call, Mark, Tangents};
 
 /// Inputs, outputs, cotangents of the outputs: cotangents of the inputs.
 type Vjp = dyn Fn(&[Array], &[Array], &[Array]) -> Result<Vec<Array>> + Send + Sync;
 /// Inputs, outputs, tangents of the inputs: tangents of the outputs.
 type Jvp = dyn Fn(&[Array], &[Array], &[Array]) -> Result<Vec<Array>> + Send + Sync;
 
+/// Inputs that are batched along axis 0 or not at all, the size of the batch: outputs, likewise.
+type Vmap = dyn Fn(&[Batched], usize) -> Result<Vec<Batched>> + Send + Sync;
+
 /// A function whose derivatives may be given; see [`custom_function`].
 pub struct CustomFunction<F> {
     f: F,
     vjp: Option<Arc<Vjp>>,
     jvp: Option<Arc<Jvp>>,
+    vmap: Option<Arc<Vmap>>,
 }
 
 /// A function whose derivatives can be replaced by [`CustomFunction::with_vjp`] and
@@ -35,7 +39,7 @@ pub struct CustomFunction<F> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn custom_function<F: Fn(&[Array]) -> Result<Vec<Array>>>(f: F) -> CustomFunction<F> {
-    CustomFunction { f, vjp: None, jvp: None }
+    CustomFunction { f, vjp: None, jvp: None, vmap: None }
 }
 
 impl<F: Fn(&[Array]) -> Result<Vec<Array>>> CustomFunction<F> {
@@ -54,6 +58,15 @@ impl<F: Fn(&[Array]) -> Result<Vec<Array>>> CustomFunction<F> {
         jvp: impl Fn(&[Array], &[Array], &[Array]) -> Result<Vec<Array>> + Send + Sync + 'static,
     ) -> Self {
         self.jvp = Some(Arc::new(jvp));
+        self
+    }
+
+    /// Gives the outputs over a batch: which inputs are batched along axis 0, and which outputs.
+    pub fn with_vmap(
+        mut self,
+        vmap: impl Fn(&[Batched], usize) -> Result<Vec<Batched>> + Send + Sync + 'static,
+    ) -> Self {
+        self.vmap = Some(Arc::new(vmap));
         self
     }
 
@@ -76,7 +89,12 @@ impl<F: Fn(&[Array]) -> Result<Vec<Array>>> CustomFunction<F> {
                 ),
             ));
         }
-        let rules = Given { vjp: self.vjp.clone(), jvp: self.jvp.clone(), inputs: inputs.len() };
+        let rules = Given {
+            vjp: self.vjp.clone(),
+            jvp: self.jvp.clone(),
+            vmap: self.vmap.clone(),
+            inputs: inputs.len(),
+        };
         record("custom_function", body, Arc::new(rules), inputs, &captures)
     }
 }
@@ -133,6 +151,7 @@ fn record(
 struct Given {
     vjp: Option<Arc<Vjp>>,
     jvp: Option<Arc<Jvp>>,
+    vmap: Option<Arc<Vmap>>,
     /// How many of the call's inputs are the function's own; captures follow.
     inputs: usize,
 }
@@ -167,6 +186,13 @@ impl CallRules for Given {
             vjp(own, outputs, &filled(cotangents, outputs))?.into_iter().map(Some).collect();
         out.resize(inputs.len(), None);
         Ok(Some(out))
+    }
+
+    fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Option<Vec<Batched>>> {
+        match &self.vmap {
+            Some(vmap) => vmap(&inputs[..self.inputs], size).map(Some),
+            None => Ok(None),
+        }
     }
 }
 

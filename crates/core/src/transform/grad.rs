@@ -101,20 +101,30 @@ pub fn value_and_grad<'f>(
     argnums: &[usize],
 ) -> impl Fn(&[Array]) -> Result<(Vec<Array>, Vec<Array>)> + 'f {
     let argnums = argnums.to_vec();
-    move |primals| {
-        reverse("value_and_grad", &f, primals, &argnums, |outputs| {
-            let Some(loss) = outputs.first() else {
-                return Err(Error::argument("value_and_grad", "the function returned nothing"));
-            };
-            if loss.size() != 1 || !loss.dtype().is_float() {
-                return Err(Error::shape(
-                    "value_and_grad",
-                    format!("the first output must be one real number, it is {}", loss.aval()),
-                ));
-            }
-            Ok(vec![Array::constant(1.0, loss.aval().clone())])
-        })
-    }
+    move |primals| value_and_grad_once(&f, primals, &argnums)
+}
+
+/// What the function that [`value_and_grad`] gives returns, for a function that is called once.
+///
+/// # Errors
+/// As [`value_and_grad`].
+pub fn value_and_grad_once(
+    f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
+    primals: &[Array],
+    argnums: &[usize],
+) -> Result<(Vec<Array>, Vec<Array>)> {
+    reverse("value_and_grad", f, primals, argnums, |outputs| {
+        let Some(loss) = outputs.first() else {
+            return Err(Error::argument("value_and_grad", "the function returned nothing"));
+        };
+        if loss.size() != 1 || !loss.dtype().is_float() {
+            return Err(Error::shape(
+                "value_and_grad",
+                format!("the first output must be one real number, it is {}", loss.aval()),
+            ));
+        }
+        Ok(vec![Array::constant(1.0, loss.aval().clone())])
+    })
 }
 
 /// A function that gives the gradients of `f`'s first output by the arguments `argnums`.

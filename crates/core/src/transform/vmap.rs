@@ -35,14 +35,19 @@ pub fn vmap<'f>(
     out_axes: &[isize],
 ) -> impl Fn(&[Array]) -> Result<Vec<Array>> + 'f {
     let (in_axes, out_axes) = (in_axes.to_vec(), out_axes.to_vec());
-    move |inputs| run(&f, &in_axes, &out_axes, inputs)
+    move |inputs| {
+        vmap_traced(&in_axes, inputs, |tracers| Ok((f(tracers)?, out_axes.clone())))
+    }
 }
 
-fn run(
-    f: &dyn Fn(&[Array]) -> Result<Vec<Array>>,
+/// [`vmap`] of a function that gives the axes of its outputs together with them, called at once.
+///
+/// # Errors
+/// As the function that [`vmap`] gives.
+pub fn vmap_traced(
     in_axes: &[Option<isize>],
-    out_axes: &[isize],
     inputs: &[Array],
+    f: impl FnOnce(&[Array]) -> Result<(Vec<Array>, Vec<isize>)>,
 ) -> Result<Vec<Array>> {
     if in_axes.len() != inputs.len() {
         return Err(Error::argument(
@@ -82,7 +87,7 @@ fn run(
             false => a.array.clone(),
         })
         .collect();
-    let outputs = f(&tracers)?;
+    let (outputs, out_axes) = f(&tracers)?;
     if out_axes.len() != outputs.len() {
         return Err(Error::argument(
             "vmap",
@@ -114,9 +119,9 @@ fn run(
     drop(scope);
     outputs
         .iter()
-        .zip(out_axes)
+        .zip(&out_axes)
         .map(|(output, &axis)| {
-            let array = match known.remove(&handle(output)) {
+            let array = match known.get(&handle(output)).cloned() {
                 Some(Batched { array, batched: true }) => array,
                 Some(Batched { array, batched: false }) => repeat(&array, size)?,
                 None => repeat(output, size)?,

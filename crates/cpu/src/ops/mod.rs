@@ -1,6 +1,7 @@
 //! The primitives that are kernels of their own: neither elementwise, movement nor reduction.
 
 mod arg_reduce;
+mod bitcast;
 mod contiguous;
 mod conv;
 mod convert;
@@ -12,6 +13,7 @@ mod iota;
 mod pool;
 mod random;
 mod rank;
+mod scan;
 mod scatter;
 mod sort;
 mod walk;
@@ -106,6 +108,8 @@ pub fn prepare(op: &Op, segment: &Segment) -> Result<Box<dyn OpKernel>> {
         Op::Scatter(scatter) => Box::new(scatter::ScatterKernel::new(scatter, inputs)?),
         Op::ScatterAxis(scatter) => Box::new(scatter::ScatterKernel::along(scatter, inputs)?),
         Op::RandomBits(bits) => Box::new(random::RandomKernel::new(bits, &inputs[0])?),
+        Op::Bitcast(_) => Box::new(bitcast::BitcastKernel::new(&inputs[0])?),
+        Op::Scan(scan) => Box::new(scan::ScanKernel::new(scan, &inputs[0])?),
         Op::Sort(sort) => Box::new(sort::SortKernel::new(sort, &inputs[0])?),
         Op::Custom(custom) => Box::new(custom::CustomKernel::new(custom, inputs, outputs)?),
         Op::Dot(dot) => convert::summed_in(dot.accumulate, segment, |segment| {

@@ -1,3 +1,4 @@
 //! Files of arrays.
 
+pub mod npy;
 pub mod safetensors;

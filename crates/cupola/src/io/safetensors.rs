@@ -48,24 +48,52 @@ pub fn save(
     metadata: &BTreeMap<String, String>,
 ) -> Result<()> {
     let path = path.as_ref();
-    let arrays: Vec<Array> = tensors.values().cloned().collect();
-    cupola_core::eval(&arrays)?;
-    let mut sorted: Vec<(&String, &Array)> = tensors.iter().collect();
-    sorted.sort_by_key(|(name, array)| (std::cmp::Reverse(array.dtype().size()), *name));
-    let header = header(&sorted, metadata).map_err(|error| Error::io(path, error))?;
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     let failed = |cause: std::io::Error| Error::io(path, format!("cannot be written: {cause}"));
     let mut file = temporary(folder).map_err(failed)?;
-    file.write_all(&(header.len() as u64).to_le_bytes()).map_err(failed)?;
-    file.write_all(&header).map_err(failed)?;
-    for (_, array) in sorted {
-        file.write_all(&little_endian(array.to_bytes()?, array.dtype())).map_err(failed)?;
-    }
+    write(&mut file, path, tensors, metadata)?;
     file.as_file().sync_all().map_err(failed)?;
     file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+/// Writes `tensors` and `metadata` as the content of a file, which errors call `path`.
+///
+/// # Errors
+/// Where an array cannot be computed or the writer fails.
+///
+/// # Example
+/// ```
+/// use std::collections::BTreeMap;
+/// use cupola::{Array, io::safetensors};
+/// let tensors = BTreeMap::from([("x".to_owned(), Array::scalar(1.0f32))]);
+/// let mut bytes = Vec::new();
+/// safetensors::write(&mut bytes, "memory", &tensors, &BTreeMap::new())?;
+/// let (read, _) = safetensors::read(&mut &bytes[..], "memory", bytes.len() as u64)?;
+/// assert_eq!(read["x"].item::<f32>()?, 1.0);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn write(
+    writer: &mut impl Write,
+    path: impl AsRef<Path>,
+    tensors: &BTreeMap<String, Array>,
+    metadata: &BTreeMap<String, String>,
+) -> Result<()> {
+    let path = path.as_ref();
+    let arrays: Vec<Array> = tensors.values().cloned().collect();
+    cupola_core::eval(&arrays)?;
+    let mut sorted: Vec<(&String, &Array)> = tensors.iter().collect();
+    sorted.sort_by_key(|(name, array)| (std::cmp::Reverse(array.dtype().size()), *name));
+    let header = header(&sorted, metadata).map_err(|error| Error::io(path, error))?;
+    let failed = |cause: std::io::Error| Error::io(path, format!("cannot be written: {cause}"));
+    writer.write_all(&(header.len() as u64).to_le_bytes()).map_err(failed)?;
+    writer.write_all(&header).map_err(failed)?;
+    for (_, array) in sorted {
+        writer.write_all(&little_endian(array.to_bytes()?, array.dtype())).map_err(failed)?;
+    }
     Ok(())
 }
 
@@ -123,11 +151,29 @@ fn header(
 /// See [`save`].
 pub fn load(path: impl AsRef<Path>) -> Result<(BTreeMap<String, Array>, BTreeMap<String, String>)> {
     let path = path.as_ref();
+    let failed = |cause: std::io::Error| Error::io(path, format!("cannot be read: {cause}"));
+    let mut file = File::open(path).map_err(failed)?;
+    let length = file.metadata().map_err(failed)?.len();
+    read(&mut file, path, length)
+}
+
+/// Reads every tensor of the content of a file of `length` bytes, and its metadata; errors call the
+/// file `path`.
+///
+/// # Errors
+/// As [`load`].
+///
+/// # Example
+/// See [`write`].
+pub fn read(
+    file: &mut impl Read,
+    path: impl AsRef<Path>,
+    length: u64,
+) -> Result<(BTreeMap<String, Array>, BTreeMap<String, String>)> {
+    let path = path.as_ref();
     // One line, whatever names the file holds.
     let wrong = |detail: String| Error::io(path, detail.replace(['\n', '\r'], " "));
     let failed = |cause: std::io::Error| wrong(format!("cannot be read: {cause}"));
-    let mut file = File::open(path).map_err(failed)?;
-    let length = file.metadata().map_err(failed)?.len();
     let mut prefix = [0; PREFIX as usize];
     if length < PREFIX {
         return Err(wrong(format!("byte 0: {length} bytes are no safetensors file")));

@@ -25,6 +25,8 @@ pub enum Family {
     Reduce,
     /// Indices of extremes.
     ArgReduce,
+    /// Running folds.
+    Scan,
     /// Reading and writing at computed places.
     Gather,
     /// Matrix products.
@@ -43,7 +45,7 @@ pub enum Family {
 
 impl Family {
     /// Every family, in the order of the report.
-    pub const ALL: [Family; 17] = [
+    pub const ALL: [Family; 18] = [
         Family::Create,
         Family::Unary,
         Family::Binary,
@@ -54,6 +56,7 @@ impl Family {
         Family::Movement,
         Family::Reduce,
         Family::ArgReduce,
+        Family::Scan,
         Family::Gather,
         Family::Dot,
         Family::Conv,
@@ -72,11 +75,12 @@ impl Family {
             Op::Binary(_) => Family::Binary,
             Op::Compare(_) => Family::Compare,
             Op::Select(_) => Family::Select,
-            Op::Cast(_) => Family::Cast,
+            Op::Cast(_) | Op::Bitcast(_) => Family::Cast,
             Op::Mark(_) => Family::Mark,
             Op::Movement(_) => Family::Movement,
             Op::Reduce(_) => Family::Reduce,
             Op::ArgReduce(_) => Family::ArgReduce,
+            Op::Scan(_) => Family::Scan,
             Op::Gather(_) | Op::Scatter(_) | Op::GatherAxis(_) | Op::ScatterAxis(_) => {
                 Family::Gather
             }
@@ -102,6 +106,7 @@ impl Family {
             Family::Movement => "movement",
             Family::Reduce => "reduce",
             Family::ArgReduce => "arg_reduce",
+            Family::Scan => "scan",
             Family::Gather => "gather",
             Family::Dot => "dot",
             Family::Conv => "conv",

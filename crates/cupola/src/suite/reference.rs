@@ -2,9 +2,9 @@
 
 use cupola_core::prim::{
     Binary, Compare, Conv, ConvRole, Gather, Movement, Op, Pool, PoolRole, RandomBits, Reduce,
-    ReduceKind, Scatter, ScatterMode, Unary,
+    ReduceKind, Scan, ScanKind, Scatter, ScatterMode, Unary,
 };
-use cupola_core::{Aval, DType, Shape};
+use cupola_core::{Array, Aval, DType, Shape};
 use num_complex::Complex64;
 
 use super::host::{Host, flat, indices, round_to};
@@ -39,6 +39,12 @@ pub fn reference(op: &Op, inputs: &[Host], out: &Aval) -> Option<Host> {
         Op::Compare(f) => map(&|i| real(f64::from(u8::from(compare(*f, at(0, i), at(1, i)))))),
         Op::Select(_) => map(&|i| if at(0, i).re != 0.0 { at(1, i) } else { at(2, i) }),
         Op::Cast(c) => map(&|i| cast(at(0, i), inputs[0].aval.dtype, c.to)),
+        // Arrays that lie in host memory: reading and writing their bytes asks no backend.
+        Op::Bitcast(b) => {
+            let bytes = inputs[0].to_array().and_then(|x| x.to_bytes()).ok()?;
+            let same = Array::from_bytes(&bytes, b.to, out.shape.clone()).ok()?;
+            Host::of_array(&same).ok()?
+        }
         Op::Mark(_) => map(&|i| at(0, i)),
         Op::Movement(m) => movement(m, inputs, out),
         Op::Reduce(r) => reduce(r, &inputs[0], out),
@@ -53,6 +59,7 @@ pub fn reference(op: &Op, inputs: &[Host], out: &Aval) -> Option<Host> {
             }
             vec![real(best as f64)]
         }),
+        Op::Scan(s) => lanes(&inputs[0], s.axis, out, |lane| scan(s, lane, dtype)),
         Op::Sort(s) => lanes(&inputs[0], s.axis, out, |lane| {
             let mut order: Vec<usize> = (0..lane.len()).collect();
             let key = |i: usize| lane[i].re;
@@ -372,6 +379,52 @@ fn lanes(x: &Host, axis: usize, out: &Aval, f: impl Fn(&[Complex64]) -> Vec<Comp
         }
     }
     result
+}
+
+fn scan(s: &Scan, lane: &[Complex64], dtype: DType) -> Vec<Complex64> {
+    let float = dtype.is_float();
+    let mut total = match s.kind {
+        ScanKind::Sum => real(0.0),
+        ScanKind::Prod => real(1.0),
+        ScanKind::Max | ScanKind::LogAddExp if float => real(f64::NEG_INFINITY),
+        ScanKind::Min if float => real(f64::INFINITY),
+        ScanKind::Max | ScanKind::LogAddExp => extreme(dtype, false),
+        ScanKind::Min => extreme(dtype, true),
+    };
+    let mut out = vec![total; lane.len()];
+    for i in 0..lane.len() {
+        let at = if s.reverse { lane.len() - 1 - i } else { i };
+        let before = total;
+        total = match s.kind {
+            ScanKind::Sum => total + lane[at],
+            ScanKind::Prod => total * lane[at],
+            _ if total.re.is_nan() || lane[at].re.is_nan() => real(f64::NAN),
+            ScanKind::Max => real(total.re.max(lane[at].re)),
+            ScanKind::Min => real(total.re.min(lane[at].re)),
+            ScanKind::LogAddExp => real((total.re.exp() + lane[at].re.exp()).ln()),
+        };
+        // Integers wrap at once; not twice, because f64 holds the largest of 64 bits as one more.
+        let exact = !dtype.is_inexact();
+        if exact && matches!(s.kind, ScanKind::Sum | ScanKind::Prod) {
+            total = round_to(dtype, total);
+        }
+        let value = if s.exclusive { before } else { total };
+        out[at] = if exact { value } else { round_to(dtype, value) };
+    }
+    out
+}
+
+/// The largest or the least number of an integer dtype, or of bool.
+fn extreme(dtype: DType, largest: bool) -> Complex64 {
+    let bits = if dtype == DType::Bool { 1 } else { 8 * dtype.size() as i32 };
+    real(match (largest, dtype.is_signed()) {
+        // −1 wraps to the largest number.
+        (true, false) if bits == 64 => u64::MAX as f64,
+        (true, false) => 2f64.powi(bits) - 1.0,
+        (false, false) => 0.0,
+        (true, true) => i64::MAX.wrapping_shr(64 - bits as u32) as f64,
+        (false, true) => -(2f64.powi(bits - 1)),
+    })
 }
 
 fn gather(g: &Gather, inputs: &[Host], out: &Aval) -> Host {

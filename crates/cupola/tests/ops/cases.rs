@@ -170,6 +170,183 @@ pub fn each(case: &mut dyn FnMut(&str, &dyn Fn() -> Result<Array>)) -> Result<()
     let idx = Array::from_slice::<i32>(&[2, -1, 0], [3])?;
     let ix2 = Array::from_slice::<i32>(&[1, 0], [2, 1])?;
     let iu = Array::from_slice::<u32>(&[3, 0], [2])?;
+    let sp_less =
+        Array::from_slice::<f32>(&[0.25, 1.75, -2.5, -1.0, 0.5, 2.0, -2.25, -0.75, 0.75], [9])?;
+    let iu_in = Array::from_slice::<u32>(&[1, 0], [2])?;
+    let big = Array::from_slice::<f32>(
+        &[
+            1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5,
+            -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75,
+            0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75,
+            -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5,
+            1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0,
+            -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25,
+            1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25,
+            -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75,
+            2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5,
+            -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75,
+            1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25,
+            -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25,
+            2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0,
+            -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5,
+            2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75,
+            -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75,
+            -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5,
+            -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0,
+            2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25,
+            0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25,
+            -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0,
+            1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5,
+            -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75,
+            0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75,
+            -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5,
+            1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0,
+            -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25,
+            1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25,
+            -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75,
+            2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5,
+            -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75,
+            1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25,
+            -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25,
+            2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0,
+            -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5,
+            2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75,
+            -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75,
+            -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5,
+            -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0,
+            2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25,
+            0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25,
+            -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0,
+            1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5,
+            -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75,
+            0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75,
+            -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5,
+            1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0,
+            -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25,
+            1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25,
+            -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75,
+            2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5,
+            -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75,
+            1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25,
+            -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25,
+            2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0,
+            -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5,
+            2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75,
+            -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75,
+            -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5,
+            -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0,
+            2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25,
+            0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25,
+            -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0,
+            1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5,
+            -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75,
+            0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75,
+            -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5,
+            1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0,
+            -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25,
+            1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25,
+            -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75,
+            2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5,
+            -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75,
+            1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25,
+            -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25,
+            2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0,
+            -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5,
+            2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75,
+            -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75,
+            -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5,
+            -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0,
+            2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25,
+            0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25,
+            -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0,
+            1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5,
+            -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75,
+            0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75,
+            -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5,
+            1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0,
+            -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25,
+            1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25,
+            -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75,
+            2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5,
+            -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75,
+            1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25,
+            -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25,
+            2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0,
+            -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5,
+            2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75,
+            -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75,
+            -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5,
+            -0.5,
+        ],
+        [40, 36],
+    )?;
+    let mask = Array::from_slice::<i32>(&[1, 0, 0, 1], [2, 2])?;
+    let weight = Array::from_slice::<f32>(&[0.5, 2.0, 0.0, 1.5], [2, 2])?;
+    let flat = Array::from_slice::<f32>(
+        &[
+            -2.25, -2.0, -1.75, -1.5, -1.25, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0,
+            1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, -2.75, -2.5, -2.25, -2.0, -1.75, -1.5, -1.25,
+            -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5,
+            2.75, -2.75, -2.5, -2.25, -2.0, -1.75, -1.5, -1.25, -1.0, -0.75, -0.5, -0.25, 0.0,
+            0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, -2.75, -2.5, -2.25, -2.0,
+            -1.75, -1.5, -1.25, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5,
+            1.75, 2.0, 2.25, 2.5, 2.75, -2.75, -2.5, -2.25, -2.0, -1.75, -1.5, -1.25, -1.0, -0.75,
+            -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, -2.75,
+            -2.5, -2.25, -2.0, -1.75, -1.5, -1.25, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75,
+            1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, -2.75, -2.5, -2.25, -2.0, -1.75, -1.5,
+            -1.25, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25,
+            2.5, 2.75, -2.75, -2.5, -2.25, -2.0, -1.75, -1.5, -1.25, -1.0, -0.75, -0.5, -0.25, 0.0,
+            0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, -2.75, -2.5, -2.25, -2.0,
+            -1.75, -1.5, -1.25, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5,
+            1.75, 2.0, 2.25, 2.5, 2.75, -2.75, -2.5, -2.25, -2.0, -1.75, -1.5, -1.25, -1.0, -0.75,
+            -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, -2.75,
+            -2.5, -2.25, -2.0, -1.75, -1.5, -1.25, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75,
+            1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, -2.75, -2.5, -2.25, -2.0, -1.75,
+        ],
+        [2, 128],
+    )?;
+    let iu_f = Array::from_slice::<f32>(&[-2.25, -2.0, -1.75, -1.5], [2, 2])?;
+    let aq = Array::from_slice::<f32>(
+        &[
+            1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5,
+            -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75,
+            0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75,
+            -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5,
+            1.5, 0.5, -0.5, -1.5, -2.5, 2.25, 1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0,
+            -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5, -2.5, 2.25,
+            1.25, 0.25, -0.75, -1.75, -2.75, 2.0, 1.0, 0.0, -1.0, -2.0,
+        ],
+        [2, 4, 3, 4],
+    )?;
+    let ak = Array::from_slice::<f32>(
+        &[
+            -2.25, -2.0, -1.75, -1.5, -1.25, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0,
+            1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, -2.75, -2.5, -2.25, -2.0, -1.75, -1.5, -1.25,
+            -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5,
+            2.75, -2.75, -2.5, -2.25, -2.0, -1.75, -1.5, -1.25, -1.0, -0.75, -0.5, -0.25, 0.0,
+            0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, -2.75, -2.5, -2.25, -2.0,
+            -1.75, -1.5, -1.25, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25,
+        ],
+        [2, 2, 5, 4],
+    )?;
+    let av = Array::from_slice::<f32>(
+        &[
+            2.25, -1.0, 1.5, -1.75, 0.75, -2.5, 0.0, 2.5, -0.75, 1.75, -1.5, 1.0, -2.25, 0.25,
+            2.75, -0.5, 2.0, -1.25, 1.25, -2.0, 0.5, -2.75, -0.25, 2.25, -1.0, 1.5, -1.75, 0.75,
+            -2.5, 0.0, 2.5, -0.75, 1.75, -1.5, 1.0, -2.25, 0.25, 2.75, -0.5, 2.0,
+        ],
+        [2, 2, 5, 2],
+    )?;
+    let amask = Array::from_slice::<f32>(
+        &[
+            -0.25, 1.0, 2.25, -2.25, -1.0, 0.25, 1.5, 2.75, -1.75, -0.5, 0.75, 2.0, -2.5, -1.25,
+            0.0, 1.25, 2.5, -2.0, -0.75, 0.5, 1.75, -2.75, -1.5, -0.25, 1.0, 2.25, -2.25, -1.0,
+            0.25, 1.5, 2.75, -1.75, -0.5, 0.75, 2.0, -2.5, -1.25, 0.0, 1.25, 2.5, -2.0, -0.75, 0.5,
+            1.75, -2.75, -1.5, -0.25, 1.0, 2.25, -2.25, -1.0, 0.25, 1.5, 2.75, -1.75, -0.5, 0.75,
+            2.0, -2.5, -1.25,
+        ],
+        [4, 3, 5],
+    )?;
     let i = Scalar::Complex(0.0, 1.0);
     let z = add(&astype(&x, DType::C64)?, &multiply(&astype(&y, DType::C64)?, i)?)?;
     let key = random::key(7);
@@ -811,6 +988,16 @@ pub fn each(case: &mut dyn FnMut(&str, &dyn Fn() -> Result<Array>)) -> Result<()
     case(r#"einsum("ii->i",&[&index(&m,&[S::range(..),S::range(0..4)])?])"#, &|| {
         einsum("ii->i", &[&index(&m, &[S::range(..), S::range(0..4)])?])
     });
+    case(r#"einsum("ij,jk,kl->il",&[&x,&m,&transpose(&m,())?])"#, &|| {
+        einsum("ij,jk,kl->il", &[&x, &m, &transpose(&m, ())?])
+    });
+    case(r#"einsum("bij,jk,lk,bl->i",&[&t3,&m,&m,&index(&y,&[S::range(..2)])?])"#, &|| {
+        einsum("bij,jk,lk,bl->i", &[&t3, &m, &m, &index(&y, &[S::range(..2)])?])
+    });
+    case(r#"einsum("i,j,k->kji",&[&v,&v,&v])"#, &|| einsum("i,j,k->kji", &[&v, &v, &v]));
+    case(r#"einsum("...i,ij,j->...",&[&t3,&m,&index(&m,&[S::at(0)])?])"#, &|| {
+        einsum("...i,ij,j->...", &[&t3, &m, &index(&m, &[S::at(0)])?])
+    });
     case(r#"conv2d(&im,&w,&ConvOptions::new())"#, &|| conv2d(&im, &w, &ConvOptions::new()));
     case(
         r#"conv2d(&im,&w,&ConvOptions::new().stride([2,1]).padding([1,0]).dilation([1,2]))"#,
@@ -1027,6 +1214,804 @@ pub fn each(case: &mut dyn FnMut(&str, &dyn Fn() -> Result<Array>)) -> Result<()
             random::seed(3);
             random::uniform(0, 1, [3], DType::F32, None)?;
             random::uniform(0, 1, [5], DType::F32, None)
+        },
+    );
+    case(r#"cumsum(&t3,(),ScanOptions::default())"#, &|| cumsum(&t3, (), ScanOptions::default()));
+    case(r#"cumsum(&t3,0,ScanOptions::default())"#, &|| cumsum(&t3, 0, ScanOptions::default()));
+    case(r#"cumsum(&t3,1,ScanOptions::default())"#, &|| cumsum(&t3, 1, ScanOptions::default()));
+    case(r#"cumsum(&t3,-1,ScanOptions::default())"#, &|| cumsum(&t3, -1, ScanOptions::default()));
+    case(r#"cumsum(&t3,1,ScanOptions{reverse:true,exclusive:false})"#, &|| {
+        cumsum(&t3, 1, ScanOptions { reverse: true, exclusive: false })
+    });
+    case(r#"cumsum(&t3,1,ScanOptions{reverse:false,exclusive:true})"#, &|| {
+        cumsum(&t3, 1, ScanOptions { reverse: false, exclusive: true })
+    });
+    case(r#"cumsum(&t3,1,ScanOptions{reverse:true,exclusive:true})"#, &|| {
+        cumsum(&t3, 1, ScanOptions { reverse: true, exclusive: true })
+    });
+    case(r#"cumsum(&xi,1,ScanOptions::default())"#, &|| cumsum(&xi, 1, ScanOptions::default()));
+    case(r#"cumsum(&greater(&xi,-9)?,1,ScanOptions::default())"#, &|| {
+        cumsum(&greater(&xi, -9)?, 1, ScanOptions::default())
+    });
+    case(r#"cumsum(&astype(&xi,DType::U8)?,0,ScanOptions{reverse:false,exclusive:true})"#, &|| {
+        cumsum(&astype(&xi, DType::U8)?, 0, ScanOptions { reverse: false, exclusive: true })
+    });
+    case(r#"cumprod(&t3,(),ScanOptions::default())"#, &|| cumprod(&t3, (), ScanOptions::default()));
+    case(r#"cumprod(&t3,0,ScanOptions::default())"#, &|| cumprod(&t3, 0, ScanOptions::default()));
+    case(r#"cumprod(&t3,1,ScanOptions::default())"#, &|| cumprod(&t3, 1, ScanOptions::default()));
+    case(r#"cumprod(&t3,-1,ScanOptions::default())"#, &|| cumprod(&t3, -1, ScanOptions::default()));
+    case(r#"cumprod(&t3,1,ScanOptions{reverse:true,exclusive:false})"#, &|| {
+        cumprod(&t3, 1, ScanOptions { reverse: true, exclusive: false })
+    });
+    case(r#"cumprod(&t3,1,ScanOptions{reverse:false,exclusive:true})"#, &|| {
+        cumprod(&t3, 1, ScanOptions { reverse: false, exclusive: true })
+    });
+    case(r#"cumprod(&t3,1,ScanOptions{reverse:true,exclusive:true})"#, &|| {
+        cumprod(&t3, 1, ScanOptions { reverse: true, exclusive: true })
+    });
+    case(r#"cumprod(&xi,1,ScanOptions::default())"#, &|| cumprod(&xi, 1, ScanOptions::default()));
+    case(r#"cumprod(&greater(&xi,-9)?,1,ScanOptions::default())"#, &|| {
+        cumprod(&greater(&xi, -9)?, 1, ScanOptions::default())
+    });
+    case(
+        r#"cumprod(&astype(&xi,DType::U8)?,0,ScanOptions{reverse:false,exclusive:true})"#,
+        &|| cumprod(&astype(&xi, DType::U8)?, 0, ScanOptions { reverse: false, exclusive: true }),
+    );
+    case(r#"cummax(&t3,(),ScanOptions::default())"#, &|| cummax(&t3, (), ScanOptions::default()));
+    case(r#"cummax(&t3,0,ScanOptions::default())"#, &|| cummax(&t3, 0, ScanOptions::default()));
+    case(r#"cummax(&t3,1,ScanOptions::default())"#, &|| cummax(&t3, 1, ScanOptions::default()));
+    case(r#"cummax(&t3,-1,ScanOptions::default())"#, &|| cummax(&t3, -1, ScanOptions::default()));
+    case(r#"cummax(&t3,1,ScanOptions{reverse:true,exclusive:false})"#, &|| {
+        cummax(&t3, 1, ScanOptions { reverse: true, exclusive: false })
+    });
+    case(r#"cummax(&t3,1,ScanOptions{reverse:false,exclusive:true})"#, &|| {
+        cummax(&t3, 1, ScanOptions { reverse: false, exclusive: true })
+    });
+    case(r#"cummax(&t3,1,ScanOptions{reverse:true,exclusive:true})"#, &|| {
+        cummax(&t3, 1, ScanOptions { reverse: true, exclusive: true })
+    });
+    case(r#"cummax(&xi,1,ScanOptions::default())"#, &|| cummax(&xi, 1, ScanOptions::default()));
+    case(r#"cummax(&greater(&xi,-9)?,1,ScanOptions::default())"#, &|| {
+        cummax(&greater(&xi, -9)?, 1, ScanOptions::default())
+    });
+    case(r#"cummax(&astype(&xi,DType::U8)?,0,ScanOptions{reverse:false,exclusive:true})"#, &|| {
+        cummax(&astype(&xi, DType::U8)?, 0, ScanOptions { reverse: false, exclusive: true })
+    });
+    case(r#"cummin(&t3,(),ScanOptions::default())"#, &|| cummin(&t3, (), ScanOptions::default()));
+    case(r#"cummin(&t3,0,ScanOptions::default())"#, &|| cummin(&t3, 0, ScanOptions::default()));
+    case(r#"cummin(&t3,1,ScanOptions::default())"#, &|| cummin(&t3, 1, ScanOptions::default()));
+    case(r#"cummin(&t3,-1,ScanOptions::default())"#, &|| cummin(&t3, -1, ScanOptions::default()));
+    case(r#"cummin(&t3,1,ScanOptions{reverse:true,exclusive:false})"#, &|| {
+        cummin(&t3, 1, ScanOptions { reverse: true, exclusive: false })
+    });
+    case(r#"cummin(&t3,1,ScanOptions{reverse:false,exclusive:true})"#, &|| {
+        cummin(&t3, 1, ScanOptions { reverse: false, exclusive: true })
+    });
+    case(r#"cummin(&t3,1,ScanOptions{reverse:true,exclusive:true})"#, &|| {
+        cummin(&t3, 1, ScanOptions { reverse: true, exclusive: true })
+    });
+    case(r#"cummin(&xi,1,ScanOptions::default())"#, &|| cummin(&xi, 1, ScanOptions::default()));
+    case(r#"cummin(&greater(&xi,-9)?,1,ScanOptions::default())"#, &|| {
+        cummin(&greater(&xi, -9)?, 1, ScanOptions::default())
+    });
+    case(r#"cummin(&astype(&xi,DType::U8)?,0,ScanOptions{reverse:false,exclusive:true})"#, &|| {
+        cummin(&astype(&xi, DType::U8)?, 0, ScanOptions { reverse: false, exclusive: true })
+    });
+    case(r#"logcumsumexp(&t3,(),ScanOptions::default())"#, &|| {
+        logcumsumexp(&t3, (), ScanOptions::default())
+    });
+    case(r#"logcumsumexp(&t3,0,ScanOptions::default())"#, &|| {
+        logcumsumexp(&t3, 0, ScanOptions::default())
+    });
+    case(r#"logcumsumexp(&t3,1,ScanOptions::default())"#, &|| {
+        logcumsumexp(&t3, 1, ScanOptions::default())
+    });
+    case(r#"logcumsumexp(&t3,-1,ScanOptions::default())"#, &|| {
+        logcumsumexp(&t3, -1, ScanOptions::default())
+    });
+    case(r#"logcumsumexp(&t3,1,ScanOptions{reverse:true,exclusive:false})"#, &|| {
+        logcumsumexp(&t3, 1, ScanOptions { reverse: true, exclusive: false })
+    });
+    case(r#"logcumsumexp(&t3,1,ScanOptions{reverse:false,exclusive:true})"#, &|| {
+        logcumsumexp(&t3, 1, ScanOptions { reverse: false, exclusive: true })
+    });
+    case(r#"logcumsumexp(&t3,1,ScanOptions{reverse:true,exclusive:true})"#, &|| {
+        logcumsumexp(&t3, 1, ScanOptions { reverse: true, exclusive: true })
+    });
+    case(r#"logcumsumexp(&xi,1,ScanOptions::default())"#, &|| {
+        logcumsumexp(&xi, 1, ScanOptions::default())
+    });
+    case(r#"logcumsumexp(&greater(&xi,-9)?,1,ScanOptions::default())"#, &|| {
+        logcumsumexp(&greater(&xi, -9)?, 1, ScanOptions::default())
+    });
+    case(
+        r#"logcumsumexp(&astype(&xi,DType::U8)?,0,ScanOptions{reverse:false,exclusive:true})"#,
+        &|| {
+            logcumsumexp(
+                &astype(&xi, DType::U8)?,
+                0,
+                ScanOptions { reverse: false, exclusive: true },
+            )
+        },
+    );
+    case(r#"cumsum(&z,1,ScanOptions::default())"#, &|| cumsum(&z, 1, ScanOptions::default()));
+    case(r#"cumprod(&z,0,ScanOptions::default())"#, &|| cumprod(&z, 0, ScanOptions::default()));
+    case(r#"cummax(&sp,0,ScanOptions::default())"#, &|| cummax(&sp, 0, ScanOptions::default()));
+    case(r#"cummin(&sp,0,ScanOptions::default())"#, &|| cummin(&sp, 0, ScanOptions::default()));
+    case(r#"sort(&partition(&t3,0,1)?,1)"#, &|| sort(&partition(&t3, 0, 1)?, 1));
+    case(r#"sort(&partition(&t3,2,1)?,1)"#, &|| sort(&partition(&t3, 2, 1)?, 1));
+    case(r#"sort(&partition(&t3,-1,1)?,1)"#, &|| sort(&partition(&t3, -1, 1)?, 1));
+    case(r#"take(&partition(&t3,1,-1)?,1,2)"#, &|| take(&partition(&t3, 1, -1)?, 1, 2));
+    case(r#"take(&take_along_axis(&t3,&argpartition(&t3,2,0-1)?,-1)?,2,2)"#, &|| {
+        take(&take_along_axis(&t3, &argpartition(&t3, 2, 0 - 1)?, -1)?, 2, 2)
+    });
+    case(r#"take(&partition(&t3,7,())?,7,0)"#, &|| take(&partition(&t3, 7, ())?, 7, 0));
+    case(r#"topk(&t3,3,())"#, &|| topk(&t3, 3, ()));
+    case(r#"searchsorted(&sort(&x,())?,&y,Side::Left)"#, &|| {
+        searchsorted(&sort(&x, ())?, &y, Side::Left)
+    });
+    case(r#"searchsorted(&sort(&sp,0)?,&sp,Side::Left)"#, &|| {
+        searchsorted(&sort(&sp, 0)?, &sp, Side::Left)
+    });
+    case(r#"searchsorted(&sort(&idx,0)?,&v,Side::Left)"#, &|| {
+        searchsorted(&sort(&idx, 0)?, &v, Side::Left)
+    });
+    case(r#"searchsorted(&zeros(0,DType::F32)?,&v,Side::Left)"#, &|| {
+        searchsorted(&zeros(0, DType::F32)?, &v, Side::Left)
+    });
+    case(r#"searchsorted(&sort(&x,())?,&y,Side::Right)"#, &|| {
+        searchsorted(&sort(&x, ())?, &y, Side::Right)
+    });
+    case(r#"searchsorted(&sort(&sp,0)?,&sp,Side::Right)"#, &|| {
+        searchsorted(&sort(&sp, 0)?, &sp, Side::Right)
+    });
+    case(r#"searchsorted(&sort(&idx,0)?,&v,Side::Right)"#, &|| {
+        searchsorted(&sort(&idx, 0)?, &v, Side::Right)
+    });
+    case(r#"searchsorted(&zeros(0,DType::F32)?,&v,Side::Right)"#, &|| {
+        searchsorted(&zeros(0, DType::F32)?, &v, Side::Right)
+    });
+    case(r#"Ok(unique(&xi,5,None)?.values)"#, &|| Ok(unique(&xi, 5, None)?.values));
+    case(r#"Ok(unique(&xi,5,None)?.index)"#, &|| Ok(unique(&xi, 5, None)?.index));
+    case(r#"Ok(unique(&xi,5,None)?.inverse)"#, &|| Ok(unique(&xi, 5, None)?.inverse));
+    case(r#"Ok(unique(&xi,5,None)?.counts)"#, &|| Ok(unique(&xi, 5, None)?.counts));
+    case(r#"Ok(unique(&xi,20,None)?.values)"#, &|| Ok(unique(&xi, 20, None)?.values));
+    case(r#"Ok(unique(&xi,20,None)?.index)"#, &|| Ok(unique(&xi, 20, None)?.index));
+    case(r#"Ok(unique(&xi,20,None)?.inverse)"#, &|| Ok(unique(&xi, 20, None)?.inverse));
+    case(r#"Ok(unique(&xi,20,None)?.counts)"#, &|| Ok(unique(&xi, 20, None)?.counts));
+    case(r#"Ok(unique(&t3,30,None)?.values)"#, &|| Ok(unique(&t3, 30, None)?.values));
+    case(r#"Ok(unique(&t3,30,None)?.index)"#, &|| Ok(unique(&t3, 30, None)?.index));
+    case(r#"Ok(unique(&t3,30,None)?.inverse)"#, &|| Ok(unique(&t3, 30, None)?.inverse));
+    case(r#"Ok(unique(&t3,30,None)?.counts)"#, &|| Ok(unique(&t3, 30, None)?.counts));
+    case(r#"Ok(unique(&sp,14,None)?.values)"#, &|| Ok(unique(&sp, 14, None)?.values));
+    case(r#"Ok(unique(&sp,14,None)?.index)"#, &|| Ok(unique(&sp, 14, None)?.index));
+    case(r#"Ok(unique(&sp,14,None)?.inverse)"#, &|| Ok(unique(&sp, 14, None)?.inverse));
+    case(r#"Ok(unique(&sp,14,None)?.counts)"#, &|| Ok(unique(&sp, 14, None)?.counts));
+    case(r#"Ok(unique(&idx,3,None)?.values)"#, &|| Ok(unique(&idx, 3, None)?.values));
+    case(r#"Ok(unique(&idx,3,None)?.index)"#, &|| Ok(unique(&idx, 3, None)?.index));
+    case(r#"Ok(unique(&idx,3,None)?.inverse)"#, &|| Ok(unique(&idx, 3, None)?.inverse));
+    case(r#"Ok(unique(&idx,3,None)?.counts)"#, &|| Ok(unique(&idx, 3, None)?.counts));
+    case(r#"Ok(unique(&xi,0,None)?.values)"#, &|| Ok(unique(&xi, 0, None)?.values));
+    case(r#"Ok(unique(&xi,0,None)?.index)"#, &|| Ok(unique(&xi, 0, None)?.index));
+    case(r#"Ok(unique(&xi,0,None)?.inverse)"#, &|| Ok(unique(&xi, 0, None)?.inverse));
+    case(r#"Ok(unique(&xi,0,None)?.counts)"#, &|| Ok(unique(&xi, 0, None)?.counts));
+    case(r#"Ok(unique(&xi,14,Some(7.into()))?.values)"#, &|| {
+        Ok(unique(&xi, 14, Some(7.into()))?.values)
+    });
+    case(r#"Ok(unique(&greater(&xi,0)?,3,None)?.counts)"#, &|| {
+        Ok(unique(&greater(&xi, 0)?, 3, None)?.counts)
+    });
+    case(r#"count_nonzero(&x,(),false)"#, &|| count_nonzero(&x, (), false));
+    case(r#"count_nonzero(&t3,[0,2],true)"#, &|| count_nonzero(&t3, [0, 2], true));
+    case(r#"count_nonzero(&sp,0,false)"#, &|| count_nonzero(&sp, 0, false));
+    case(r#"Ok(minmax(&t3,1,true)?.0)"#, &|| Ok(minmax(&t3, 1, true)?.0));
+    case(r#"Ok(minmax(&sp,(),false)?.1)"#, &|| Ok(minmax(&sp, (), false)?.1));
+    case(r#"trunc(&x)"#, &|| trunc(&x));
+    case(r#"positive(&x)"#, &|| positive(&x));
+    case(r#"trunc(&sp)"#, &|| trunc(&sp));
+    case(r#"positive(&sp)"#, &|| positive(&sp));
+    case(r#"trunc(&xi)"#, &|| trunc(&xi));
+    case(r#"positive(&xi)"#, &|| positive(&xi));
+    case(r#"matrix_transpose(&t3)"#, &|| matrix_transpose(&t3));
+    case(r#"put_along_axis(&xi,&idx,&idx,())"#, &|| put_along_axis(&xi, &idx, &idx, ()));
+    case(r#"diff(&t3,1,-1)"#, &|| diff(&t3, 1, -1));
+    case(r#"diff(&t3,2,0)"#, &|| diff(&t3, 2, 0));
+    case(r#"diff(&t3,0,1)"#, &|| diff(&t3, 0, 1));
+    case(r#"diff(&t3,9,1)"#, &|| diff(&t3, 9, 1));
+    case(r#"diff(&greater(&xi,0)?,1,1)"#, &|| diff(&greater(&xi, 0)?, 1, 1));
+    case(r#"diff(&astype(&xi,DType::U8)?,1,0)"#, &|| diff(&astype(&xi, DType::U8)?, 1, 0));
+    case(r#"convolve(&sp_less,&v,ConvolveMode::Full)"#, &|| {
+        convolve(&sp_less, &v, ConvolveMode::Full)
+    });
+    case(r#"convolve(&index(&v,&[S::range(..3)])?,&sp_less,ConvolveMode::Full)"#, &|| {
+        convolve(&index(&v, &[S::range(..3)])?, &sp_less, ConvolveMode::Full)
+    });
+    case(r#"convolve(&sp_less,&v,ConvolveMode::Same)"#, &|| {
+        convolve(&sp_less, &v, ConvolveMode::Same)
+    });
+    case(r#"convolve(&index(&v,&[S::range(..3)])?,&sp_less,ConvolveMode::Same)"#, &|| {
+        convolve(&index(&v, &[S::range(..3)])?, &sp_less, ConvolveMode::Same)
+    });
+    case(r#"convolve(&sp_less,&v,ConvolveMode::Valid)"#, &|| {
+        convolve(&sp_less, &v, ConvolveMode::Valid)
+    });
+    case(r#"convolve(&index(&v,&[S::range(..3)])?,&sp_less,ConvolveMode::Valid)"#, &|| {
+        convolve(&index(&v, &[S::range(..3)])?, &sp_less, ConvolveMode::Valid)
+    });
+    case(r#"bartlett(0)"#, &|| bartlett(0));
+    case(r#"bartlett(1)"#, &|| bartlett(1));
+    case(r#"bartlett(2)"#, &|| bartlett(2));
+    case(r#"bartlett(7)"#, &|| bartlett(7));
+    case(r#"bartlett(12)"#, &|| bartlett(12));
+    case(r#"blackman(0)"#, &|| blackman(0));
+    case(r#"blackman(1)"#, &|| blackman(1));
+    case(r#"blackman(2)"#, &|| blackman(2));
+    case(r#"blackman(7)"#, &|| blackman(7));
+    case(r#"blackman(12)"#, &|| blackman(12));
+    case(r#"hamming(0)"#, &|| hamming(0));
+    case(r#"hamming(1)"#, &|| hamming(1));
+    case(r#"hamming(2)"#, &|| hamming(2));
+    case(r#"hamming(7)"#, &|| hamming(7));
+    case(r#"hamming(12)"#, &|| hamming(12));
+    case(r#"hanning(0)"#, &|| hanning(0));
+    case(r#"hanning(1)"#, &|| hanning(1));
+    case(r#"hanning(2)"#, &|| hanning(2));
+    case(r#"hanning(7)"#, &|| hanning(7));
+    case(r#"hanning(12)"#, &|| hanning(12));
+    case(r#"fftfreq(1,0.3)"#, &|| fftfreq(1, 0.3));
+    case(r#"rfftfreq(1,0.3)"#, &|| rfftfreq(1, 0.3));
+    case(r#"fftfreq(4,0.3)"#, &|| fftfreq(4, 0.3));
+    case(r#"rfftfreq(4,0.3)"#, &|| rfftfreq(4, 0.3));
+    case(r#"fftfreq(5,0.3)"#, &|| fftfreq(5, 0.3));
+    case(r#"rfftfreq(5,0.3)"#, &|| rfftfreq(5, 0.3));
+    case(r#"fftshift(&t3,())"#, &|| fftshift(&t3, ()));
+    case(r#"fftshift(&t3,[1,-1])"#, &|| fftshift(&t3, [1, -1]));
+    case(r#"ifftshift(&t3,())"#, &|| ifftshift(&t3, ()));
+    case(r#"ifftshift(&t3,[1,-1])"#, &|| ifftshift(&t3, [1, -1]));
+    case(r#"as_strided(&t3,[3,4],[2,1],5)"#, &|| as_strided(&t3, [3, 4], [2, 1], 5));
+    case(r#"as_strided(&transpose(&t3,())?,[2,3],[-3,4],6)"#, &|| {
+        as_strided(&transpose(&t3, ())?, [2, 3], [-3, 4], 6)
+    });
+    case(r#"as_strided(&t3,[2,5],[5,1],3)"#, &|| as_strided(&t3, [2, 5], [5, 1], 3));
+    case(r#"as_strided(&t3,[3,2],[0,1],3)"#, &|| as_strided(&t3, [3, 2], [0, 1], 3));
+    case(r#"slice_at(&t3,&iu_in,[2,0],[1,2,2])"#, &|| slice_at(&t3, &iu_in, [2, 0], [1, 2, 2]));
+    case(r#"slice_at(&t3,&Array::scalar(2),1,[2,1,4])"#, &|| {
+        slice_at(&t3, &Array::scalar(2), 1, [2, 1, 4])
+    });
+    case(r#"slice_update_at(&t3,&reshape(&v,[2,1,2])?,&iu_in,[2,1])"#, &|| {
+        slice_update_at(&t3, &reshape(&v, [2, 1, 2])?, &iu_in, [2, 1])
+    });
+    case(r#"slice_update_at(&x,&v,&Array::scalar(2),0)"#, &|| {
+        slice_update_at(&x, &v, &Array::scalar(2), 0)
+    });
+    case(r#"gather_mm(&t3,&b3,Some(&iu_in),Some(&ix2))"#, &|| {
+        gather_mm(&t3, &b3, Some(&iu_in), Some(&ix2))
+    });
+    case(r#"gather_mm(&x,&b3,None,Some(&ix2))"#, &|| gather_mm(&x, &b3, None, Some(&ix2)));
+    case(r#"gather_mm(&t3,&b3,None,None)"#, &|| gather_mm(&t3, &b3, None, None));
+    case(r#"gather_mm(&v,&b3,None,Some(&iu_in))"#, &|| gather_mm(&v, &b3, None, Some(&iu_in)));
+    case(r#"segmented_mm(&x,&m,&Array::from_slice::<i32>(&[0,3,3,4,2,2],[3,2])?)"#, &|| {
+        segmented_mm(&x, &m, &Array::from_slice::<i32>(&[0, 3, 3, 4, 2, 2], [3, 2])?)
+    });
+    case(
+        r#"block_masked_mm(&big,&transpose(&big,())?,32,BlockMasks{out:Some(&mask),..Default::default()})"#,
+        &|| {
+            block_masked_mm(
+                &big,
+                &transpose(&big, ())?,
+                32,
+                BlockMasks { out: Some(&mask), ..Default::default() },
+            )
+        },
+    );
+    case(
+        r#"block_masked_mm(&big,&transpose(&big,())?,32,BlockMasks{out:Some(&weight),left:Some(&weight),right:Some(&transpose(&weight,())?)})"#,
+        &|| {
+            block_masked_mm(
+                &big,
+                &transpose(&big, ())?,
+                32,
+                BlockMasks {
+                    out: Some(&weight),
+                    left: Some(&weight),
+                    right: Some(&transpose(&weight, ())?),
+                },
+            )
+        },
+    );
+    case(r#"linalg::norm(&x,linalg::Order::Euclidean,(),false)"#, &|| {
+        linalg::norm(&x, linalg::Order::Euclidean, (), false)
+    });
+    case(r#"linalg::norm(&t3,linalg::Order::Euclidean,[2,0],true)"#, &|| {
+        linalg::norm(&t3, linalg::Order::Euclidean, [2, 0], true)
+    });
+    case(r#"linalg::norm(&t3,linalg::Order::Euclidean,1,false)"#, &|| {
+        linalg::norm(&t3, linalg::Order::Euclidean, 1, false)
+    });
+    case(r#"linalg::norm(&x,1.0,(),false)"#, &|| linalg::norm(&x, 1.0, (), false));
+    case(r#"linalg::norm(&t3,1.0,[2,0],true)"#, &|| linalg::norm(&t3, 1.0, [2, 0], true));
+    case(r#"linalg::norm(&t3,1.0,1,false)"#, &|| linalg::norm(&t3, 1.0, 1, false));
+    case(r#"linalg::norm(&x,-1.0,(),false)"#, &|| linalg::norm(&x, -1.0, (), false));
+    case(r#"linalg::norm(&t3,-1.0,[2,0],true)"#, &|| linalg::norm(&t3, -1.0, [2, 0], true));
+    case(r#"linalg::norm(&t3,-1.0,1,false)"#, &|| linalg::norm(&t3, -1.0, 1, false));
+    case(r#"linalg::norm(&x,f64::INFINITY,(),false)"#, &|| {
+        linalg::norm(&x, f64::INFINITY, (), false)
+    });
+    case(r#"linalg::norm(&t3,f64::INFINITY,[2,0],true)"#, &|| {
+        linalg::norm(&t3, f64::INFINITY, [2, 0], true)
+    });
+    case(r#"linalg::norm(&t3,f64::INFINITY,1,false)"#, &|| {
+        linalg::norm(&t3, f64::INFINITY, 1, false)
+    });
+    case(r#"linalg::norm(&x,f64::NEG_INFINITY,(),false)"#, &|| {
+        linalg::norm(&x, f64::NEG_INFINITY, (), false)
+    });
+    case(r#"linalg::norm(&t3,f64::NEG_INFINITY,[2,0],true)"#, &|| {
+        linalg::norm(&t3, f64::NEG_INFINITY, [2, 0], true)
+    });
+    case(r#"linalg::norm(&t3,f64::NEG_INFINITY,1,false)"#, &|| {
+        linalg::norm(&t3, f64::NEG_INFINITY, 1, false)
+    });
+    case(r#"linalg::norm(&v,0.0,(),false)"#, &|| linalg::norm(&v, 0.0, (), false));
+    case(r#"linalg::norm(&xi,0.0,0,true)"#, &|| linalg::norm(&xi, 0.0, 0, true));
+    case(r#"linalg::norm(&v,2.0,(),false)"#, &|| linalg::norm(&v, 2.0, (), false));
+    case(r#"linalg::norm(&xi,2.0,0,true)"#, &|| linalg::norm(&xi, 2.0, 0, true));
+    case(r#"linalg::norm(&v,3.0,(),false)"#, &|| linalg::norm(&v, 3.0, (), false));
+    case(r#"linalg::norm(&xi,3.0,0,true)"#, &|| linalg::norm(&xi, 3.0, 0, true));
+    case(r#"linalg::norm(&v,0.5,(),false)"#, &|| linalg::norm(&v, 0.5, (), false));
+    case(r#"linalg::norm(&xi,0.5,0,true)"#, &|| linalg::norm(&xi, 0.5, 0, true));
+    case(r#"linalg::norm(&t3,linalg::Order::Frobenius,[0,1],false)"#, &|| {
+        linalg::norm(&t3, linalg::Order::Frobenius, [0, 1], false)
+    });
+    case(r#"linalg::cross(&index(&x,&[S::range(..),S::range(..3)])?,&idx,-1)"#, &|| {
+        linalg::cross(&index(&x, &[S::range(..), S::range(..3)])?, &idx, -1)
+    });
+    case(
+        r#"linalg::cross(&index(&x,&[S::range(..),S::range(..2)])?,&index(&y,&[S::range(..),S::range(..2)])?,1)"#,
+        &|| {
+            linalg::cross(
+                &index(&x, &[S::range(..), S::range(..2)])?,
+                &index(&y, &[S::range(..), S::range(..2)])?,
+                1,
+            )
+        },
+    );
+    case(r#"linalg::cross(&x,&y,0)"#, &|| linalg::cross(&x, &y, 0));
+    case(r#"hadamard_transform(&index(&flat,&[S::range(..),S::range(..1)])?,None)"#, &|| {
+        hadamard_transform(&index(&flat, &[S::range(..), S::range(..1)])?, None)
+    });
+    case(r#"hadamard_transform(&index(&flat,&[S::range(..),S::range(..4)])?,None)"#, &|| {
+        hadamard_transform(&index(&flat, &[S::range(..), S::range(..4)])?, None)
+    });
+    case(r#"hadamard_transform(&index(&flat,&[S::range(..),S::range(..12)])?,None)"#, &|| {
+        hadamard_transform(&index(&flat, &[S::range(..), S::range(..12)])?, None)
+    });
+    case(r#"hadamard_transform(&index(&flat,&[S::range(..),S::range(..20)])?,None)"#, &|| {
+        hadamard_transform(&index(&flat, &[S::range(..), S::range(..20)])?, None)
+    });
+    case(r#"hadamard_transform(&index(&flat,&[S::range(..),S::range(..28)])?,None)"#, &|| {
+        hadamard_transform(&index(&flat, &[S::range(..), S::range(..28)])?, None)
+    });
+    case(r#"hadamard_transform(&index(&flat,&[S::range(..),S::range(..48)])?,None)"#, &|| {
+        hadamard_transform(&index(&flat, &[S::range(..), S::range(..48)])?, None)
+    });
+    case(r#"hadamard_transform(&index(&flat,&[S::range(..),S::range(..56)])?,None)"#, &|| {
+        hadamard_transform(&index(&flat, &[S::range(..), S::range(..56)])?, None)
+    });
+    case(r#"hadamard_transform(&index(&flat,&[S::range(..),S::range(..128)])?,None)"#, &|| {
+        hadamard_transform(&index(&flat, &[S::range(..), S::range(..128)])?, None)
+    });
+    case(r#"hadamard_transform(&x,Some(1.0))"#, &|| hadamard_transform(&x, Some(1.0)));
+    case(r#"cross_entropy(&x,&Array::from_slice::<i32>(&[0,3,1],[3])?)"#, &|| {
+        cross_entropy(&x, &Array::from_slice::<i32>(&[0, 3, 1], [3])?)
+    });
+    case(r#"view(&x,DType::I32)"#, &|| view(&x, DType::I32));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::I32)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::I32)
+    });
+    case(r#"view(&x,DType::U8)"#, &|| view(&x, DType::U8));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::U8)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::U8)
+    });
+    case(r#"view(&x,DType::I16)"#, &|| view(&x, DType::I16));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::I16)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::I16)
+    });
+    case(r#"view(&x,DType::F16)"#, &|| view(&x, DType::F16));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::F16)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::F16)
+    });
+    case(r#"view(&x,DType::U16)"#, &|| view(&x, DType::U16));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::U16)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::U16)
+    });
+    case(r#"view(&x,DType::Bool)"#, &|| view(&x, DType::Bool));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::Bool)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::Bool)
+    });
+    case(r#"view(&x,DType::F32)"#, &|| view(&x, DType::F32));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::F32)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::F32)
+    });
+    case(r#"view(&greater(&xi,0)?,DType::U32)"#, &|| view(&greater(&xi, 0)?, DType::U32));
+    case(r#"view(&transpose(&x,())?,DType::I16)"#, &|| view(&transpose(&x, ())?, DType::I16));
+    case(r#"view(&x,DType::C64)"#, &|| view(&x, DType::C64));
+    case(r#"view(&z,DType::F32)"#, &|| view(&z, DType::F32));
+    case(r#"to_fp8(&x)"#, &|| to_fp8(&x));
+    case(r#"to_fp8(&sp)"#, &|| to_fp8(&sp));
+    case(r#"to_fp8(&multiply(&t3,100)?)"#, &|| to_fp8(&multiply(&t3, 100)?));
+    case(r#"to_fp8(&divide(&t3,300)?)"#, &|| to_fp8(&divide(&t3, 300)?));
+    case(r#"from_fp8(&astype(&arange(0,256,1)?,DType::U8)?,DType::F32)"#, &|| {
+        from_fp8(&astype(&arange(0, 256, 1)?, DType::U8)?, DType::F32)
+    });
+    case(r#"to_fp8(&from_fp8(&astype(&arange(0,255,1)?,DType::U8)?,DType::BF16)?)"#, &|| {
+        to_fp8(&from_fp8(&astype(&arange(0, 255, 1)?, DType::U8)?, DType::BF16)?)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:1})?.words)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 1 })?.words)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:1})?.scales)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 1 })?.scales)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:1})?.biases)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 1 })?.biases)
+    });
+    case(
+        r#"dequantize(&quantize(&flat,Quantization{group_size:32,bits:1})?,Quantization{group_size:32,bits:1})"#,
+        &|| {
+            dequantize(
+                &quantize(&flat, Quantization { group_size: 32, bits: 1 })?,
+                Quantization { group_size: 32, bits: 1 },
+            )
+        },
+    );
+    case(
+        r#"quantized_matmul(&flat,&quantize(&flat,Quantization{group_size:32,bits:1})?,true,Quantization{group_size:32,bits:1})"#,
+        &|| {
+            quantized_matmul(
+                &flat,
+                &quantize(&flat, Quantization { group_size: 32, bits: 1 })?,
+                true,
+                Quantization { group_size: 32, bits: 1 },
+            )
+        },
+    );
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:2})?.words)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 2 })?.words)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:2})?.scales)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 2 })?.scales)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:2})?.biases)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 2 })?.biases)
+    });
+    case(
+        r#"dequantize(&quantize(&flat,Quantization{group_size:32,bits:2})?,Quantization{group_size:32,bits:2})"#,
+        &|| {
+            dequantize(
+                &quantize(&flat, Quantization { group_size: 32, bits: 2 })?,
+                Quantization { group_size: 32, bits: 2 },
+            )
+        },
+    );
+    case(
+        r#"quantized_matmul(&flat,&quantize(&flat,Quantization{group_size:32,bits:2})?,true,Quantization{group_size:32,bits:2})"#,
+        &|| {
+            quantized_matmul(
+                &flat,
+                &quantize(&flat, Quantization { group_size: 32, bits: 2 })?,
+                true,
+                Quantization { group_size: 32, bits: 2 },
+            )
+        },
+    );
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:3})?.words)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 3 })?.words)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:3})?.scales)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 3 })?.scales)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:3})?.biases)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 3 })?.biases)
+    });
+    case(
+        r#"dequantize(&quantize(&flat,Quantization{group_size:32,bits:3})?,Quantization{group_size:32,bits:3})"#,
+        &|| {
+            dequantize(
+                &quantize(&flat, Quantization { group_size: 32, bits: 3 })?,
+                Quantization { group_size: 32, bits: 3 },
+            )
+        },
+    );
+    case(
+        r#"quantized_matmul(&flat,&quantize(&flat,Quantization{group_size:32,bits:3})?,true,Quantization{group_size:32,bits:3})"#,
+        &|| {
+            quantized_matmul(
+                &flat,
+                &quantize(&flat, Quantization { group_size: 32, bits: 3 })?,
+                true,
+                Quantization { group_size: 32, bits: 3 },
+            )
+        },
+    );
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:4})?.words)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 4 })?.words)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:4})?.scales)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 4 })?.scales)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:4})?.biases)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 4 })?.biases)
+    });
+    case(
+        r#"dequantize(&quantize(&flat,Quantization{group_size:32,bits:4})?,Quantization{group_size:32,bits:4})"#,
+        &|| {
+            dequantize(
+                &quantize(&flat, Quantization { group_size: 32, bits: 4 })?,
+                Quantization { group_size: 32, bits: 4 },
+            )
+        },
+    );
+    case(
+        r#"quantized_matmul(&flat,&quantize(&flat,Quantization{group_size:32,bits:4})?,true,Quantization{group_size:32,bits:4})"#,
+        &|| {
+            quantized_matmul(
+                &flat,
+                &quantize(&flat, Quantization { group_size: 32, bits: 4 })?,
+                true,
+                Quantization { group_size: 32, bits: 4 },
+            )
+        },
+    );
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:5})?.words)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 5 })?.words)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:5})?.scales)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 5 })?.scales)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:5})?.biases)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 5 })?.biases)
+    });
+    case(
+        r#"dequantize(&quantize(&flat,Quantization{group_size:32,bits:5})?,Quantization{group_size:32,bits:5})"#,
+        &|| {
+            dequantize(
+                &quantize(&flat, Quantization { group_size: 32, bits: 5 })?,
+                Quantization { group_size: 32, bits: 5 },
+            )
+        },
+    );
+    case(
+        r#"quantized_matmul(&flat,&quantize(&flat,Quantization{group_size:32,bits:5})?,true,Quantization{group_size:32,bits:5})"#,
+        &|| {
+            quantized_matmul(
+                &flat,
+                &quantize(&flat, Quantization { group_size: 32, bits: 5 })?,
+                true,
+                Quantization { group_size: 32, bits: 5 },
+            )
+        },
+    );
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:6})?.words)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 6 })?.words)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:6})?.scales)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 6 })?.scales)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:6})?.biases)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 6 })?.biases)
+    });
+    case(
+        r#"dequantize(&quantize(&flat,Quantization{group_size:32,bits:6})?,Quantization{group_size:32,bits:6})"#,
+        &|| {
+            dequantize(
+                &quantize(&flat, Quantization { group_size: 32, bits: 6 })?,
+                Quantization { group_size: 32, bits: 6 },
+            )
+        },
+    );
+    case(
+        r#"quantized_matmul(&flat,&quantize(&flat,Quantization{group_size:32,bits:6})?,true,Quantization{group_size:32,bits:6})"#,
+        &|| {
+            quantized_matmul(
+                &flat,
+                &quantize(&flat, Quantization { group_size: 32, bits: 6 })?,
+                true,
+                Quantization { group_size: 32, bits: 6 },
+            )
+        },
+    );
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:8})?.words)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 8 })?.words)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:8})?.scales)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 8 })?.scales)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:8})?.biases)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 8 })?.biases)
+    });
+    case(
+        r#"dequantize(&quantize(&flat,Quantization{group_size:32,bits:8})?,Quantization{group_size:32,bits:8})"#,
+        &|| {
+            dequantize(
+                &quantize(&flat, Quantization { group_size: 32, bits: 8 })?,
+                Quantization { group_size: 32, bits: 8 },
+            )
+        },
+    );
+    case(
+        r#"quantized_matmul(&flat,&quantize(&flat,Quantization{group_size:32,bits:8})?,true,Quantization{group_size:32,bits:8})"#,
+        &|| {
+            quantized_matmul(
+                &flat,
+                &quantize(&flat, Quantization { group_size: 32, bits: 8 })?,
+                true,
+                Quantization { group_size: 32, bits: 8 },
+            )
+        },
+    );
+    case(
+        r#"quantized_matmul(&iu_f,&quantize(&flat,Quantization::default())?,false,Quantization::default())"#,
+        &|| {
+            quantized_matmul(
+                &iu_f,
+                &quantize(&flat, Quantization::default())?,
+                false,
+                Quantization::default(),
+            )
+        },
+    );
+    case(
+        r#"quantized_matmul(&flat,&quantize(&zeros([3,128],DType::F32)?,Quantization::default())?,true,Quantization::default())"#,
+        &|| {
+            quantized_matmul(
+                &flat,
+                &quantize(&zeros([3, 128], DType::F32)?, Quantization::default())?,
+                true,
+                Quantization::default(),
+            )
+        },
+    );
+    case(
+        r#"gather_qmm(&reshape(&flat,[4,1,64])?,&quantize(&reshape(&flat,[2,2,64])?,Quantization::default())?,QuantizedGather{left:Some(&iu),right:Some(&iu_in),..Default::default()},Quantization::default())"#,
+        &|| {
+            gather_qmm(
+                &reshape(&flat, [4, 1, 64])?,
+                &quantize(&reshape(&flat, [2, 2, 64])?, Quantization::default())?,
+                QuantizedGather { left: Some(&iu), right: Some(&iu_in), ..Default::default() },
+                Quantization::default(),
+            )
+        },
+    );
+    case(r#"rope(&t3,&RopeOptions{traditional:false,..RopeOptions::new(4)})"#, &|| {
+        rope(&t3, &RopeOptions { traditional: false, ..RopeOptions::new(4) })
+    });
+    case(
+        r#"rope(&t3,&RopeOptions{traditional:false,scale:0.5,offset:3.into(),..RopeOptions::new(2)})"#,
+        &|| {
+            rope(
+                &t3,
+                &RopeOptions {
+                    traditional: false,
+                    scale: 0.5,
+                    offset: 3.into(),
+                    ..RopeOptions::new(2)
+                },
+            )
+        },
+    );
+    case(
+        r#"rope(&im,&RopeOptions{traditional:false,offset:(&iu_in).into(),frequencies:Frequencies::Periods(&index(&v,&[S::range(2..)])?),..RopeOptions::new(4)})"#,
+        &|| {
+            rope(
+                &im,
+                &RopeOptions {
+                    traditional: false,
+                    offset: (&iu_in).into(),
+                    frequencies: Frequencies::Periods(&index(&v, &[S::range(2..)])?),
+                    ..RopeOptions::new(4)
+                },
+            )
+        },
+    );
+    case(r#"rope(&t3,&RopeOptions{traditional:true,..RopeOptions::new(4)})"#, &|| {
+        rope(&t3, &RopeOptions { traditional: true, ..RopeOptions::new(4) })
+    });
+    case(
+        r#"rope(&t3,&RopeOptions{traditional:true,scale:0.5,offset:3.into(),..RopeOptions::new(2)})"#,
+        &|| {
+            rope(
+                &t3,
+                &RopeOptions {
+                    traditional: true,
+                    scale: 0.5,
+                    offset: 3.into(),
+                    ..RopeOptions::new(2)
+                },
+            )
+        },
+    );
+    case(
+        r#"rope(&im,&RopeOptions{traditional:true,offset:(&iu_in).into(),frequencies:Frequencies::Periods(&index(&v,&[S::range(2..)])?),..RopeOptions::new(4)})"#,
+        &|| {
+            rope(
+                &im,
+                &RopeOptions {
+                    traditional: true,
+                    offset: (&iu_in).into(),
+                    frequencies: Frequencies::Periods(&index(&v, &[S::range(2..)])?),
+                    ..RopeOptions::new(4)
+                },
+            )
+        },
+    );
+    case(r#"scaled_dot_product_attention(&aq,&ak,&av,&AttentionOptions::new(0.5))"#, &|| {
+        scaled_dot_product_attention(&aq, &ak, &av, &AttentionOptions::new(0.5))
+    });
+    case(
+        r#"scaled_dot_product_attention(&aq,&ak,&av,&AttentionOptions{mask:AttentionMask::Causal,..AttentionOptions::new(0.5)})"#,
+        &|| {
+            scaled_dot_product_attention(
+                &aq,
+                &ak,
+                &av,
+                &AttentionOptions { mask: AttentionMask::Causal, ..AttentionOptions::new(0.5) },
+            )
+        },
+    );
+    case(
+        r#"scaled_dot_product_attention(&aq,&ak,&av,&AttentionOptions{mask:AttentionMask::Array(&greater(&amask,0)?),..AttentionOptions::new(0.5)})"#,
+        &|| {
+            scaled_dot_product_attention(
+                &aq,
+                &ak,
+                &av,
+                &AttentionOptions {
+                    mask: AttentionMask::Array(&greater(&amask, 0)?),
+                    ..AttentionOptions::new(0.5)
+                },
+            )
+        },
+    );
+    case(
+        r#"scaled_dot_product_attention(&aq,&ak,&av,&AttentionOptions{mask:AttentionMask::Array(&amask),sinks:Some(&v),..AttentionOptions::new(0.5)})"#,
+        &|| {
+            scaled_dot_product_attention(
+                &aq,
+                &ak,
+                &av,
+                &AttentionOptions {
+                    mask: AttentionMask::Array(&amask),
+                    sinks: Some(&v),
+                    ..AttentionOptions::new(0.5)
+                },
+            )
+        },
+    );
+    case(
+        r#"scaled_dot_product_attention(&aq,&ak,&av,&AttentionOptions{mask:AttentionMask::Causal,sinks:Some(&v),..AttentionOptions::new(0.5)})"#,
+        &|| {
+            scaled_dot_product_attention(
+                &aq,
+                &ak,
+                &av,
+                &AttentionOptions {
+                    mask: AttentionMask::Causal,
+                    sinks: Some(&v),
+                    ..AttentionOptions::new(0.5)
+                },
+            )
+        },
+    );
+    case(
+        r#"scaled_dot_product_attention(&astype(&aq,DType::F16)?,&astype(&ak,DType::F16)?,&astype(&av,DType::F16)?,&AttentionOptions::new(0.5))"#,
+        &|| {
+            scaled_dot_product_attention(
+                &astype(&aq, DType::F16)?,
+                &astype(&ak, DType::F16)?,
+                &astype(&av, DType::F16)?,
+                &AttentionOptions::new(0.5),
+            )
         },
     );
     Ok(())

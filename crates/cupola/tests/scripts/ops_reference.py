@@ -41,7 +41,18 @@ idx = np.array([2, -1, 0], dtype=np.int32)
 ix2 = np.array([[1], [0]], dtype=np.int32)
 iu = np.array([3, 0], dtype=np.uint32)
 z = (mk(12, (3, 4)) + 1j * mk(12, (3, 4), 2)).astype(np.complex64)
-names = 'x y v t3 m b3 xi yi u im w wg i1 w1 i3 w3 sp idx ix2 iu z'.split()
+sp_less = mk(9, (9,), 7)
+iu_in = np.array([1, 0], dtype=np.uint32)
+big = mk(40 * 36, (40, 36), 3)
+mask = np.array([[1, 0], [0, 1]], dtype=np.int32)
+weight = np.array([[0.5, 2], [0, 1.5]], dtype=np.float32)
+flat = mk(2 * 128, (2, 128), 5)
+iu_f = mk(4, (2, 2), 5)
+aq = mk(2 * 4 * 3 * 4, (2, 4, 3, 4), 3)
+ak = mk(2 * 2 * 5 * 4, (2, 2, 5, 4), 5)
+av = mk(2 * 2 * 5 * 2, (2, 2, 5, 2), 4)
+amask = mk(4 * 3 * 5, (4, 3, 5), 2)
+names = 'x y v t3 m b3 xi yi u im w wg i1 w1 i3 w3 sp idx ix2 iu sp_less iu_in big mask weight flat iu_f aq ak av amask z'.split()
 CASES = []
 
 def c(r, p, tol=2e-06):
@@ -219,6 +230,10 @@ for e, o in [('ij,jk->ik', 'x,m'), ('ij,jk', 'x,m'), ('bij,bjk->bik', 't3,b3'), 
     c(f'''einsum("{e}",&[{','.join(rs)}])''', f"einsum('{e}',{o})", 1e-05)
 c('einsum("iij->j",&[&reshape(&index(&t3,&[S::range(..),S::range(0..2)])?,[2,2,4])?])', "einsum('iij->j',t3[:,:2])", 1e-05)
 c('einsum("ii->i",&[&index(&m,&[S::range(..),S::range(0..4)])?])', "einsum('ii->i',m[:,:4])", 1e-05)
+c('einsum("ij,jk,kl->il",&[&x,&m,&transpose(&m,())?])', "einsum('ij,jk,kl->il',x,m,m.T)", 1e-05)
+c('einsum("bij,jk,lk,bl->i",&[&t3,&m,&m,&index(&y,&[S::range(..2)])?])', "einsum('bij,jk,lk,bl->i',t3,m,m,y[:2])", 2e-05)
+c('einsum("i,j,k->kji",&[&v,&v,&v])', "einsum('i,j,k->kji',v,v,v)", 1e-05)
+c('einsum("...i,ij,j->...",&[&t3,&m,&index(&m,&[S::at(0)])?])', "einsum('...i,ij,j->...',t3,m,m[0])", 1e-05)
 
 def einsum(e, *a):
     return mx.array(np.einsum(e, *[np.array(q) for q in a]).astype(np.float32))
@@ -275,6 +290,138 @@ def seq():
     mx.random.uniform(shape=(3,))
     return mx.random.uniform(shape=(5,))
 
+# Order, search and scans.
+for f in 'cumsum cumprod cummax cummin logcumsumexp'.split():
+    tol = 1e-05
+    for ax, pa in [('()', 'None'), ('0', '0'), ('1', '1'), ('-1', '-1')]:
+        c(f'{f}(&t3,{ax},ScanOptions::default())', f'mx.{f}(t3,axis={pa})', tol)
+    for o, q in [('reverse:true,exclusive:false', 'reverse=True'), ('reverse:false,exclusive:true', 'inclusive=False'), ('reverse:true,exclusive:true', 'reverse=True,inclusive=False')]:
+        c(f'{f}(&t3,1,ScanOptions{{{o}}})', f'mx.{f}(t3,axis=1,{q})', tol)
+    c(f'{f}(&xi,1,ScanOptions::default())', f'mx.{f}(xi,axis=1)', tol)
+    c(f'{f}(&greater(&xi,-9)?,1,ScanOptions::default())', f'mx.{f}(xi>-9,axis=1)', tol)
+    c(f'{f}(&astype(&xi,DType::U8)?,0,ScanOptions{{reverse:false,exclusive:true}})', f'mx.{f}(xi.astype(mx.uint8),axis=0,inclusive=False)', tol)
+c('cumsum(&z,1,ScanOptions::default())', 'mx.cumsum(z,axis=1)', 1e-05)
+c('cumprod(&z,0,ScanOptions::default())', 'mx.cumprod(z,axis=0)', 1e-05)
+c('cummax(&sp,0,ScanOptions::default())', 'mx.cummax(sp,axis=0)')
+c('cummin(&sp,0,ScanOptions::default())', 'mx.cummin(sp,axis=0)')
+for k in (0, 2, -1):
+    c(f'sort(&partition(&t3,{k},1)?,1)', f'mx.sort(mx.partition(t3,{k},axis=1),axis=1)')
+c('take(&partition(&t3,1,-1)?,1,2)', 'mx.partition(t3,1,axis=-1)[...,1]')
+c('take(&take_along_axis(&t3,&argpartition(&t3,2,0-1)?,-1)?,2,2)', 'mx.partition(t3,2,axis=-1)[...,2]')
+c('take(&partition(&t3,7,())?,7,0)', 'mx.partition(t3,7,axis=None)[7]')
+c('topk(&t3,3,())', 'mx.sort(mx.topk(t3,3,axis=None))')
+for s in ('Left', 'Right'):
+    c(f'searchsorted(&sort(&x,())?,&y,Side::{s})', f"mx.searchsorted(mx.sort(x,axis=None),y,side='{s.lower()}')")
+    c(f'searchsorted(&sort(&sp,0)?,&sp,Side::{s})', f"mx.searchsorted(mx.sort(sp),sp,side='{s.lower()}')")
+    c(f'searchsorted(&sort(&idx,0)?,&v,Side::{s})', f"mx.searchsorted(mx.sort(idx),v,side='{s.lower()}')")
+    c(f'searchsorted(&zeros(0,DType::F32)?,&v,Side::{s})', f"mx.searchsorted(mx.zeros((0,)),v,side='{s.lower()}')")
+for x_, s in [('xi', 5), ('xi', 20), ('t3', 30), ('sp', 14), ('idx', 3), ('xi', 0)]:
+    for i, part in enumerate(('values', 'index', 'inverse', 'counts')):
+        c(f'Ok(unique(&{x_},{s},None)?.{part})', f'mx.unique({x_},{s},True,True,True)[{i}]')
+c('Ok(unique(&xi,14,Some(7.into()))?.values)', 'mx.unique(xi,14,fill_value=7)')
+c('Ok(unique(&greater(&xi,0)?,3,None)?.counts)', 'mx.unique(xi>0,3,False,False,True)[1]')
+
+# Reductions and elementwise.
+c('count_nonzero(&x,(),false)', 'mx.count_nonzero(x)')
+c('count_nonzero(&t3,[0,2],true)', 'mx.count_nonzero(t3,axis=(0,2),keepdims=True)')
+c('count_nonzero(&sp,0,false)', 'mx.count_nonzero(sp,axis=0)')
+c('Ok(minmax(&t3,1,true)?.0)', 'mx.minmax(t3,1,keepdims=True)[0]')
+c('Ok(minmax(&sp,(),false)?.1)', 'mx.minmax(sp)[1]')
+for a in ('x', 'sp', 'xi'):
+    c(f'trunc(&{a})', f'mx.trunc({a})')
+    c(f'positive(&{a})', f'mx.positive({a})')
+c('matrix_transpose(&t3)', 'mx.matrix_transpose(t3)')
+c('put_along_axis(&xi,&idx,&idx,())', 'mx.put_along_axis(xi,idx,idx,None)')
+
+# Sequences.
+for n, ax in [(1, -1), (2, 0), (0, 1), (9, 1)]:
+    c(f'diff(&t3,{n},{ax})', f'mx.diff(t3,{n},axis={ax})')
+c('diff(&greater(&xi,0)?,1,1)', 'mx.diff(xi>0,1,axis=1)')
+c('diff(&astype(&xi,DType::U8)?,1,0)', 'mx.diff(xi.astype(mx.uint8),axis=0)')
+for mode in ('Full', 'Same', 'Valid'):
+    c(f'convolve(&sp_less,&v,ConvolveMode::{mode})', f"mx.convolve(sp_less,v,mode='{mode.lower()}')", 1e-05)
+    c(f'convolve(&index(&v,&[S::range(..3)])?,&sp_less,ConvolveMode::{mode})', f"mx.convolve(v[:3],sp_less,mode='{mode.lower()}')", 1e-05)
+for f in 'bartlett blackman hamming hanning'.split():
+    for n in (0, 1, 2, 7, 12):
+        c(f'{f}({n})', f'mx.{f}({n})', 1e-06)
+for n in (1, 4, 5):
+    c(f'fftfreq({n},0.3)', f'mx.fft.fftfreq({n},0.3)', 1e-06)
+    c(f'rfftfreq({n},0.3)', f'mx.fft.rfftfreq({n},0.3)', 1e-06)
+for f in ('fftshift', 'ifftshift'):
+    c(f'{f}(&t3,())', f'mx.fft.{f}(t3)')
+    c(f'{f}(&t3,[1,-1])', f'mx.fft.{f}(t3,axes=(1,-1))')
+c('as_strided(&t3,[3,4],[2,1],5)', 'mx.as_strided(t3,(3,4),(2,1),5)')
+c('as_strided(&transpose(&t3,())?,[2,3],[-3,4],6)', 'mx.as_strided(mx.transpose(t3),(2,3),(-3,4),6)')
+c('as_strided(&t3,[2,5],[5,1],3)', 'mx.as_strided(t3,(2,5),(5,1),3)')
+c('as_strided(&t3,[3,2],[0,1],3)', 'mx.as_strided(t3,(3,2),(0,1),3)')
+c('slice_at(&t3,&iu_in,[2,0],[1,2,2])', 'mx.slice(t3,iu_in,(2,0),(1,2,2))')
+c('slice_at(&t3,&Array::scalar(2),1,[2,1,4])', 'mx.slice(t3,mx.array(2),(1,),(2,1,4))')
+c('slice_update_at(&t3,&reshape(&v,[2,1,2])?,&iu_in,[2,1])', 'mx.slice_update(t3,v.reshape(2,1,2),iu_in,(2,1))')
+c('slice_update_at(&x,&v,&Array::scalar(2),0)', 'mx.slice_update(x,v.reshape(1,4),mx.array(2),(0,))')
+
+# Products.
+c('gather_mm(&t3,&b3,Some(&iu_in),Some(&ix2))', 'mx.gather_mm(t3,b3,iu_in,ix2)', 1e-05)
+c('gather_mm(&x,&b3,None,Some(&ix2))', 'mx.gather_mm(x,b3,None,ix2)', 1e-05)
+c('gather_mm(&t3,&b3,None,None)', 'mx.gather_mm(t3,b3)', 1e-05)
+c('gather_mm(&v,&b3,None,Some(&iu_in))', 'mx.gather_mm(v,b3,None,iu_in)', 1e-05)
+c('segmented_mm(&x,&m,&Array::from_slice::<i32>(&[0,3,3,4,2,2],[3,2])?)', 'mx.segmented_mm(x,m,mx.array([[0,3],[3,4],[2,2]]))', 1e-05)
+c('block_masked_mm(&big,&transpose(&big,())?,32,BlockMasks{out:Some(&mask),..Default::default()})', 'mx.block_masked_mm(big,big.T,32,mask)', 1e-04)
+c('block_masked_mm(&big,&transpose(&big,())?,32,BlockMasks{out:Some(&weight),left:Some(&weight),right:Some(&transpose(&weight,())?)})', 'mx.block_masked_mm(big,big.T,32,weight,weight,weight.T)', 1e-04)
+for o, q in [('Order::Euclidean', 'None'), ('1.0', '1'), ('-1.0', '-1'), ('f64::INFINITY', "float('inf')"), ('f64::NEG_INFINITY', "-float('inf')")]:
+    c(f'linalg::norm(&x,{o},(),false)'.replace('Order', 'linalg::Order'), f'mx.linalg.norm(x,{q})', 1e-05)
+    c(f'linalg::norm(&t3,{o},[2,0],true)'.replace('Order', 'linalg::Order'), f'mx.linalg.norm(t3,{q},axis=(2,0),keepdims=True)', 1e-05)
+    c(f'linalg::norm(&t3,{o},1,false)'.replace('Order', 'linalg::Order'), f'mx.linalg.norm(t3,{q},axis=1)', 1e-05)
+for o in ('0.0', '2.0', '3.0', '0.5'):
+    c(f'linalg::norm(&v,{o},(),false)', f'mx.linalg.norm(v,{o})', 1e-05)
+    c(f'linalg::norm(&xi,{o},0,true)', f'mx.linalg.norm(xi,{o},axis=0,keepdims=True)', 1e-05)
+c('linalg::norm(&t3,linalg::Order::Frobenius,[0,1],false)', "mx.linalg.norm(t3,'fro',axis=(0,1))", 1e-05)
+c('linalg::cross(&index(&x,&[S::range(..),S::range(..3)])?,&idx,-1)', 'mx.linalg.cross(x[:,:3],idx)')
+c('linalg::cross(&index(&x,&[S::range(..),S::range(..2)])?,&index(&y,&[S::range(..),S::range(..2)])?,1)', 'mx.linalg.cross(x[:,:2],y[:,:2],1)')
+c('linalg::cross(&x,&y,0)', 'mx.linalg.cross(x,y,0)')
+for n in (1, 4, 12, 20, 28, 48, 56, 128):
+    c(f'hadamard_transform(&index(&flat,&[S::range(..),S::range(..{n})])?,None)', f'mx.hadamard_transform(flat[:,:{n}])', 1e-05)
+c('hadamard_transform(&x,Some(1.0))', 'mx.hadamard_transform(x,1.0)')
+c('cross_entropy(&x,&Array::from_slice::<i32>(&[0,3,1],[3])?)', 'mx.fast.cross_entropy(x,mx.array([0,3,1]))', 4e-06)
+
+# Dtypes and bytes.
+for r, q in [('I32', 'int32'), ('U8', 'uint8'), ('I16', 'int16'), ('F16', 'float16'), ('U16', 'uint16'), ('Bool', 'bool_'), ('F32', 'float32')]:
+    c(f'view(&x,DType::{r})', f'mx.view(x,mx.{q})', 0)
+    c(f'view(&astype(&x,DType::BF16)?,DType::{r})', f'mx.view(x.astype(mx.bfloat16),mx.{q})', 0)
+c('view(&greater(&xi,0)?,DType::U32)', 'mx.view(xi>0,mx.uint32)', 0)
+c('view(&transpose(&x,())?,DType::I16)', 'mx.view(x.T,mx.int16)', 0)
+c('view(&x,DType::C64)', 'mx.view(x,mx.complex64)', 0)
+c('view(&z,DType::F32)', 'mx.view(z,mx.float32)')
+for a in ('x', 'sp', 'multiply(&t3,100)?', 'divide(&t3,300)?'):
+    c(f'to_fp8(&{a})', 'mx.to_fp8(%s)' % {'multiply(&t3,100)?': 't3*100', 'divide(&t3,300)?': 't3/300'}.get(a, a))
+c('from_fp8(&astype(&arange(0,256,1)?,DType::U8)?,DType::F32)', 'mx.from_fp8(mx.arange(256).astype(mx.uint8),mx.float32)', 0)
+c('to_fp8(&from_fp8(&astype(&arange(0,255,1)?,DType::U8)?,DType::BF16)?)', 'mx.to_fp8(mx.from_fp8(mx.arange(255).astype(mx.uint8)))')
+
+# Quantized matrices.
+for bits in (1, 2, 3, 4, 5, 6, 8):
+    how = f'Quantization{{group_size:32,bits:{bits}}}'
+    for i, part in enumerate(('words', 'scales', 'biases')):
+        c(f'Ok(quantize(&flat,{how})?.{part})', f'mx.quantize(flat,32,{bits})[{i}]', 2e-06 if i else 0)
+    c(f'dequantize(&quantize(&flat,{how})?,{how})', f'mx.dequantize(*mx.quantize(flat,32,{bits}),32,{bits})', 1e-05)
+    c(f'quantized_matmul(&flat,&quantize(&flat,{how})?,true,{how})', f'mx.quantized_matmul(flat,*mx.quantize(flat,32,{bits}),True,32,{bits})', 2e-05)
+how = 'Quantization::default()'
+c(f'quantized_matmul(&iu_f,&quantize(&flat,{how})?,false,{how})', 'mx.quantized_matmul(iu_f,*mx.quantize(flat),transpose=False)', 2e-05)
+c(f'quantized_matmul(&flat,&quantize(&zeros([3,128],DType::F32)?,{how})?,true,{how})', 'mx.quantized_matmul(flat,*mx.quantize(mx.zeros((3,128))))', 2e-05)
+c(f'gather_qmm(&reshape(&flat,[4,1,64])?,&quantize(&reshape(&flat,[2,2,64])?,{how})?,QuantizedGather{{left:Some(&iu),right:Some(&iu_in),..Default::default()}},{how})', 'mx.gather_qmm(flat.reshape(4,1,64),*mx.quantize(flat.reshape(2,2,64)),lhs_indices=iu,rhs_indices=iu_in)', 2e-05)
+
+# Attention.
+for tr in (False, True):
+    r = f'traditional:{str(tr).lower()}'
+    c(f'rope(&t3,&RopeOptions{{{r},..RopeOptions::new(4)}})', f'mx.fast.rope(t3,4,traditional={tr},base=10000.0,scale=1.0,offset=0)', 1e-05)
+    c(f'rope(&t3,&RopeOptions{{{r},scale:0.5,offset:3.into(),..RopeOptions::new(2)}})', f'mx.fast.rope(t3,2,traditional={tr},base=10000.0,scale=0.5,offset=3)', 1e-05)
+    c(f'rope(&im,&RopeOptions{{{r},offset:(&iu_in).into(),frequencies:Frequencies::Periods(&index(&v,&[S::range(2..)])?),..RopeOptions::new(4)}})', f'mx.fast.rope(im,4,traditional={tr},base=None,scale=1.0,offset=iu_in,freqs=v[2:])', 1e-05)
+A = 'scaled_dot_product_attention(&aq,&ak,&av,&AttentionOptions'
+P = 'mx.fast.scaled_dot_product_attention(aq,ak,av,scale=0.5'
+c(f'{A}::new(0.5))', f'{P})', 1e-05)
+c(f'{A}{{mask:AttentionMask::Causal,..AttentionOptions::new(0.5)}})', f"{P},mask='causal')", 1e-05)
+c(f'{A}{{mask:AttentionMask::Array(&greater(&amask,0)?),..AttentionOptions::new(0.5)}})', f'{P},mask=amask>0)', 1e-05)
+c(f'{A}{{mask:AttentionMask::Array(&amask),sinks:Some(&v),..AttentionOptions::new(0.5)}})', f'{P},mask=amask,sinks=v)', 1e-05)
+c(f'{A}{{mask:AttentionMask::Causal,sinks:Some(&v),..AttentionOptions::new(0.5)}})', f"{P},mask='causal',sinks=v)", 1e-05)
+c('scaled_dot_product_attention(&astype(&aq,DType::F16)?,&astype(&ak,DType::F16)?,&astype(&av,DType::F16)?,&AttentionOptions::new(0.5))', 'mx.fast.scaled_dot_product_attention(aq.astype(mx.float16),ak.astype(mx.float16),av.astype(mx.float16),scale=0.5)', 3e-03)
 
 RUST = {'float32': 'f32', 'int32': 'i32', 'uint32': 'u32'}
 SPECIAL = {'nan': 'f32::NAN', 'inf': 'f32::INFINITY', '-inf': 'f32::NEG_INFINITY'}

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use cupola_core::DType;
 
 use super::{Dialect, buffer, compare, shared, shared_ty, value};
-use crate::ir::{Access, Bin, Binding, Buf, Expr, Kernel, Lit, Ty, Un, Val, Var};
+use crate::ir::{Access, Bin, Binding, Buf, Expr, Kernel, Lit, Shared, Ty, Un, Val, Var};
 
 /// The language of wgpu.
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,6 +95,9 @@ fn within(bytes: u32, index: Val) -> (String, String, &'static str) {
         _ => (format!("{i} >> 1u"), format!("(({i} & 1u) * 16u)"), "0xffffu"),
     }
 }
+
+const NO_COPIES: &str = "no copy is printed as WGSL: the target has none";
+const NO_VECTORS: &str = "no vector is printed as WGSL: the target has none";
 
 impl Dialect for Wgsl {
     fn head(&self, kernel: &Kernel) -> String {
@@ -199,6 +202,22 @@ impl Dialect for Wgsl {
         )
     }
 
+    fn load_vector(&self, _: &Kernel, _: &[Val], _: Buf, _: Val) -> String {
+        unreachable!("{NO_VECTORS}")
+    }
+
+    fn store_vector(&self, _: &Kernel, _: Buf, _: Val, _: &[Val]) -> String {
+        unreachable!("{NO_VECTORS}")
+    }
+
+    fn load_shared_vector(&self, _: &[Val], _: Shared, _: Val) -> String {
+        unreachable!("{NO_VECTORS}")
+    }
+
+    fn store_shared_vector(&self, _: Shared, _: Val, _: &[Val]) -> String {
+        unreachable!("{NO_VECTORS}")
+    }
+
     fn load_quad(&self, kernel: &Kernel, quad: [Val; 4], buf: Buf, index: Val) -> String {
         let dtype = kernel.bindings[buf.0 as usize].dtype;
         let ty = self.ty(quad[0].ty);
@@ -238,7 +257,19 @@ impl Dialect for Wgsl {
         "workgroupBarrier();"
     }
 
-    fn matrix(&self, _: [Var; 4], _: [Val; 4], _: [Val; 2]) -> String {
+    fn copy(&self, _: Shared, _: Val, _: Buf, _: Val) -> String {
+        unreachable!("{NO_COPIES}")
+    }
+
+    fn end_copies(&self) -> String {
+        unreachable!("{NO_COPIES}")
+    }
+
+    fn await_copies(&self, _: u32) -> String {
+        unreachable!("{NO_COPIES}")
+    }
+
+    fn matrix(&self, _: [Var; 4], _: &[Val], _: &[Val]) -> String {
         unreachable!("no matrix is printed as WGSL: the target has none")
     }
 }

@@ -55,6 +55,13 @@ fn survey(list: &[Stmt], factors: &mut HashMap<u32, (u32, u32)>, slots: &mut usi
             | Stmt::StoreShared(..)
             | Stmt::StoreQuad(..)
             | Stmt::Barrier
+            | Stmt::LoadVector(..)
+            | Stmt::StoreVector(..)
+            | Stmt::LoadSharedVector(..)
+            | Stmt::StoreSharedVector(..)
+            | Stmt::Copy(..)
+            | Stmt::EndCopies
+            | Stmt::AwaitCopies(_)
             | Stmt::Matrix(..) => 0,
             Stmt::LoadQuad(quad, ..) => quad[3].id,
         };
@@ -120,13 +127,20 @@ impl Thread<'_> {
                 let (index, v) = (self.bits(*index) as usize, self.bits(*val) as u32);
                 self.buffers[buf.0 as usize][index] = f32::from_bits(v);
             }
-            Stmt::LoadQuad(..)
-            | Stmt::StoreQuad(..)
-            | Stmt::StoreShared(..)
-            | Stmt::Barrier
-            | Stmt::Matrix(..) => {
-                unreachable!("one thread shares nothing")
+            Stmt::LoadVector(..)
+            | Stmt::StoreVector(..)
+            | Stmt::LoadQuad(..)
+            | Stmt::StoreQuad(..) => {
+                unreachable!("the tests' target has no vectors")
             }
+            Stmt::StoreShared(..)
+            | Stmt::LoadSharedVector(..)
+            | Stmt::StoreSharedVector(..)
+            | Stmt::Barrier
+            | Stmt::Copy(..)
+            | Stmt::EndCopies
+            | Stmt::AwaitCopies(_)
+            | Stmt::Matrix(..) => unreachable!("one thread shares nothing"),
         }
     }
 

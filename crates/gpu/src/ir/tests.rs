@@ -15,9 +15,11 @@ const BARE: Target = Target {
     native_math: false,
     wide_offsets: false,
     max_blocks: 65_535,
+    vector_bytes: 0,
     shared_bytes: 16_384,
     max_bindings: 8,
     threads: 1,
+    copies: false,
     matrix: false,
     tf32: false,
 };

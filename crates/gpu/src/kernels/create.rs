@@ -1,6 +1,7 @@
-//! Arrays from little: counters and random bits.
+//! Arrays from little, counters and random bits, and bytes read as another dtype.
 
-use cupola_core::backend::Segment;
+use cupola_core::DType;
+use cupola_core::backend::{Operand, Segment};
 use cupola_core::prim::{Iota, RandomBits};
 
 use super::{Draft, Missing, Place, Program};
@@ -203,4 +204,37 @@ fn threefry(b: &mut Build<'_>, key: [Val; 2], x: Val, y: Val) -> [Val; 2] {
         y = b.add(y, next);
     }
     [x, y]
+}
+
+/// Adds the launch that copies bytes: a thread for each unit of the smaller dtype, or of a word.
+pub fn bitcast(program: &mut Program, segment: &Segment, target: &Target) -> Result<(), Missing> {
+    let (x, out) = (&segment.inputs[0], &segment.outputs[0]);
+    let (from, to) = (x.aval.dtype.size(), out.aval.dtype.size());
+    let unit = from.min(to).min(4);
+    let dtype = match unit {
+        1 => DType::U8,
+        2 => DType::U16,
+        _ => DType::U32,
+    };
+    let mut draft = Draft::new("view", BLOCK, segment, target)?;
+    let source = draft.view(Place::Input(0), dtype, Access::Read)?;
+    let end = draft.view(Place::Output(0), dtype, Access::Write)?;
+    let total = (x.aval.shape.size() * from / unit) as u64;
+    draft.each(total, |draft, at| {
+        // Where the unit is in an operand: which of its elements, and which unit of that.
+        let mut place = |start: Val, operand: &Operand, size: usize| {
+            let units = draft.index((size / unit) as i64);
+            let (element, part) = (draft.build.div(at, units), draft.build.rem(at, units));
+            let index = draft.unflatten(element, &operand.aval.shape);
+            let element = draft.place(start, &index, &operand.strides);
+            let first = draft.build.mul(element, units);
+            draft.build.add(first, part)
+        };
+        let read = place(source.offset, x, from);
+        let written = place(end.offset, out, to);
+        let value = draft.build.load(source.buf, read);
+        draft.build.store(end.buf, written, value);
+    });
+    program.launches.push(draft.launch_over(total));
+    Ok(())
 }

@@ -11,6 +11,7 @@ mod order;
 mod pool;
 pub mod quads;
 mod reduce;
+mod scan;
 pub mod split;
 pub(crate) mod view;
 
@@ -63,6 +64,8 @@ pub struct Launch {
     pub args: Vec<Arg>,
     /// Whether offsets take two words.
     pub wide: bool,
+    /// What it takes for granted: that these regions start at multiples of so many elements.
+    pub aligned: Vec<(Place, u32)>,
 }
 
 /// What a segment runs as.
@@ -107,7 +110,9 @@ pub(crate) fn program_from(
                 }
                 _ => op_program(&mut program, op, segment, target)?,
             }
-            if let Some(epilogue) = &segment.epilogue {
+            // A product goes through its epilogue before it stores.
+            let is_done = matches!(op, Op::Dot(_) | Op::Conv(_));
+            if let Some(epilogue) = segment.epilogue.as_ref().filter(|_| !is_done) {
                 program.launches.push(map::epilogue(epilogue, segment, target)?);
             }
         }
@@ -125,6 +130,8 @@ fn op_program(
         Op::Iota(p) => create::iota(program, p, None, segment, target),
         Op::RandomBits(p) => create::random(program, p, segment, target),
         Op::ArgReduce(p) => order::arg_reduce(program, p, segment, target),
+        Op::Bitcast(_) => create::bitcast(program, segment, target),
+        Op::Scan(p) => scan::scan(program, p, segment, target),
         Op::Sort(p) => order::sort(program, p, segment, target),
         Op::Gather(p) => index::gather(program, p, segment, target),
         Op::GatherAxis(p) => index::gather_axis(program, p, segment, target),
@@ -166,6 +173,7 @@ struct Draft<'t> {
     build: Build<'t>,
     buffers: Vec<Place>,
     args: Vec<Arg>,
+    aligned: Vec<(Place, u32)>,
     /// The type of offsets and indices.
     index: Ty,
 }
@@ -183,7 +191,7 @@ impl<'t> Draft<'t> {
         }
         let index = if wide { Ty::I64 } else { Ty::U32 };
         let build = Build::new(target, name, block);
-        Ok(Draft { build, buffers: Vec::new(), args: Vec::new(), index })
+        Ok(Draft { build, buffers: Vec::new(), args: Vec::new(), aligned: Vec::new(), index })
     }
 
     /// Binds a buffer.
@@ -262,6 +270,13 @@ impl<'t> Draft<'t> {
         self.build.close_while(more);
     }
 
+    /// Takes for granted that a region starts at a multiple of `count` elements.
+    fn assume(&mut self, place: Place, count: u32) {
+        if count > 1 && !self.aligned.contains(&(place, count)) {
+            self.aligned.push((place, count));
+        }
+    }
+
     /// A literal of the index type.
     fn index(&mut self, v: i64) -> Val {
         self.build.int(v, self.index)
@@ -275,14 +290,14 @@ impl<'t> Draft<'t> {
             buffers: self.buffers,
             args: self.args,
             wide: self.index == Ty::I64,
+            aligned: self.aligned,
         }
     }
 
-    /// The launch with a thread for each of `count`, or as many as fill the device several times.
+    /// The launch with a thread for each of `count`, or as many as there can be.
     fn launch_over(self, count: u64) -> Launch {
         let block = u64::from(self.build.block_size());
-        let target = self.build.target;
-        let most = u64::from(target.max_blocks).min(u64::from(target.threads) * 8 / block + 1);
+        let most = u64::from(self.build.target.max_blocks);
         let blocks = count.div_ceil(block).clamp(1, most) as u32;
         self.launch([blocks, 1])
     }

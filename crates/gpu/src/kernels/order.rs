@@ -4,7 +4,6 @@ use cupola_core::DType;
 use cupola_core::backend::Segment;
 use cupola_core::prim::{ArgReduce, Sort};
 
-use super::view::View;
 use super::{Draft, Missing, Place, Program};
 use crate::ir::{Access, Build, Target, Ty, Val};
 
@@ -62,17 +61,15 @@ pub fn sort(
         let mut draft = Draft::new(sort.name(), BLOCK, segment, target)?;
         let values = draft.view(Place::Input(0), x.aval.dtype, Access::Read)?;
         let order = |draft: &mut Draft<'_>, turn: u32, access| {
-            draft.bind(Place::Scratch(scratch - 1 - (turn % 2) as usize), DType::U32, access)
+            draft.scratch(scratch - 1 - (turn % 2) as usize, DType::U32, access)
         };
         let from = match is_first {
             true => None,
-            false => Some(order(&mut draft, pass, Access::Read)?),
+            false => Some(order(&mut draft, pass, Access::Read)?.buf),
         };
         let to = match is_last {
             true => draft.view(Place::Output(0), out.aval.dtype, Access::Write)?,
-            false => {
-                View { buf: order(&mut draft, pass + 1, Access::Write)?, offset: draft.index(0) }
-            }
+            false => order(&mut draft, pass + 1, Access::Write)?,
         };
         let width = draft.word(1 << pass);
         let rank = shape.len();

@@ -86,11 +86,7 @@ pub fn reduce(
     let out = match cut {
         true => {
             program.scratch.push((shape.outputs * shape.parts) as usize * partial.size());
-            let place = Place::Scratch(program.scratch.len() - 1);
-            super::view::View {
-                buf: draft.bind(place, partial, Access::Write)?,
-                offset: draft.index(0),
-            }
+            draft.scratch(program.scratch.len() - 1, partial, Access::Write)?
         }
         false => draft.view(Place::Output(0), dtype, Access::Write)?,
     };

@@ -409,6 +409,9 @@ fn of_op(op: &Op, segment: &Segment) -> Vec<Free> {
                 _ => keys,
             }
         }
+        Op::Scan(p) => (0..out.rank()).filter(|&a| a != p.axis).map(same).collect(),
+        // Along the last axis elements may change their number.
+        Op::Bitcast(_) => (0..out.rank().saturating_sub(1)).map(same).collect(),
         Op::Sort(p) => (0..out.rank()).filter(|&a| a != p.axis).map(same).collect(),
         Op::ArgReduce(p) => {
             (0..out.rank()).map(|a| axis(a, &[Some(if a < p.axis { a } else { a + 1 })])).collect()

@@ -98,6 +98,7 @@ impl Wgpu {
             native_math: false,
             wide_offsets: false,
             max_blocks: limits.max_compute_workgroups_per_dimension.min(65_535),
+            vector_bytes: 0,
             shared_bytes: limits.max_compute_workgroup_storage_size,
             max_bindings,
             threads: match info.device_type {
@@ -105,6 +106,7 @@ impl Wgpu {
                 wgpu::DeviceType::IntegratedGpu => 1 << 14,
                 _ => 1 << 17,
             },
+            copies: false,
             matrix: false,
             tf32: false,
         };

@@ -1,8 +1,10 @@
 //! Indexing: numbers, ranges, new axes and index arrays, as NumPy reads them.
 
+mod dynamic;
 mod plan;
 mod update;
 
+pub use dynamic::*;
 pub use update::*;
 
 use std::ops::{Bound, RangeBounds};

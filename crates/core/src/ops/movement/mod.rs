@@ -3,10 +3,12 @@
 mod diagonal;
 mod join;
 mod pad;
+mod strided;
 
 pub use diagonal::*;
 pub use join::*;
 pub use pad::*;
+pub use strided::*;
 
 use super::operand::{Axes, Sizes, broadcast};
 use crate::array::Array;
@@ -169,6 +171,25 @@ pub fn swapaxes(x: &Array, axis1: isize, axis2: isize) -> Result<Array> {
     permute(x, axes)
 }
 
+/// The last two axes exchanged.
+///
+/// # Errors
+/// Where there are fewer than two.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// let x = ops::zeros([2, 3, 4], DType::F32)?;
+/// assert_eq!(ops::matrix_transpose(&x)?.shape()[..], [2, 4, 3]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn matrix_transpose(x: &Array) -> Result<Array> {
+    if x.rank() < 2 {
+        return Err(Error::shape("matrix_transpose", format!("{} is not a matrix", x.aval())));
+    }
+    swapaxes(x, -2, -1)
+}
+
 /// One axis moved to another place; the others keep their order.
 ///
 /// # Example
@@ -197,6 +218,25 @@ pub fn moveaxis(x: &Array, source: isize, destination: isize) -> Result<Array> {
 /// ```
 pub fn broadcast_to(x: &Array, shape: impl Into<Shape>) -> Result<Array> {
     broadcast(x, &shape.into())
+}
+
+/// The shape that arrays of these shapes broadcast to.
+///
+/// # Errors
+/// Where they do not, or there is none.
+///
+/// # Example
+/// ```
+/// use cupola::{Shape, ops};
+/// let shapes = [Shape::from([5, 1, 4]), Shape::from([3, 1])];
+/// assert_eq!(ops::broadcast_shapes(&shapes)?[..], [5, 3, 4]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn broadcast_shapes(shapes: &[Shape]) -> Result<Shape> {
+    let op = "broadcast_shapes";
+    let (first, rest) =
+        shapes.split_first().ok_or_else(|| Error::argument(op, "needs at least one shape"))?;
+    rest.iter().try_fold(first.clone(), |shape, next| shape.broadcast(next, op))
 }
 
 /// Arrays repeated to the shape that they broadcast to together.

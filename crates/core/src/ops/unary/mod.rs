@@ -10,10 +10,10 @@ pub use trigonometry::*;
 
 use super::complex;
 use super::operand::{constant_like, inexact};
-use super::{divide, multiply};
+use super::{divide, less, multiply, where_};
 use crate::array::Array;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::prim::Unary;
 
 /// Records `op` on `x` as a float: integers and bool as `float32`.
@@ -120,6 +120,38 @@ pub fn floor(x: &Array) -> Result<Array> {
 /// ```
 pub fn ceil(x: &Array) -> Result<Array> {
     if x.dtype().is_inexact() { Array::apply(Unary::Ceil, &[x]) } else { Ok(x.clone()) }
+}
+
+/// x without what is behind its point: the next integer towards 0, in x's dtype.
+///
+/// # Errors
+/// For complex numbers.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[-1.5f32, 1.5], [2])?;
+/// assert_eq!(ops::trunc(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn trunc(x: &Array) -> Result<Array> {
+    match x.dtype() {
+        DType::C64 => Err(Error::dtype("trunc", format!("does not take {}", x.aval()))),
+        dtype if dtype.is_float() => where_(&less(x, 0)?, &ceil(x)?, &floor(x)?),
+        _ => Ok(x.clone()),
+    }
+}
+
+/// x as it is.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// assert_eq!(ops::positive(&Array::scalar(-3))?.item::<i32>()?, -3);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn positive(x: &Array) -> Result<Array> {
+    Ok(x.clone())
 }
 
 /// The nearest number of `decimals` decimals, ties to even.

@@ -1,0 +1,39 @@
+//! How a host stops a long evaluation: a question that is asked between the steps of a plan.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use crate::error::Result;
+
+/// How long an evaluation goes on between two questions.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+static QUESTION: OnceLock<fn() -> Result<()>> = OnceLock::new();
+
+thread_local! {
+    static ASKED: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Lets `question` stop evaluations: it is asked now and then between the steps of a plan, on the
+/// thread that evaluates, and its error is that of the evaluation. The first question stays.
+pub fn ask(question: fn() -> Result<()>) {
+    let _ = QUESTION.set(question);
+}
+
+/// Asks, if it was not asked lately.
+///
+/// # Errors
+/// What the question says; [`crate::Error::Interrupted`] is meant for it.
+pub(crate) fn check() -> Result<()> {
+    let Some(question) = QUESTION.get() else { return Ok(()) };
+    let now = Instant::now();
+    let due = |then: Instant| now.duration_since(then) >= PATIENCE;
+    if ASKED.get().is_none_or(due) {
+        let first = ASKED.replace(Some(now)).is_none();
+        if !first {
+            return question();
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,310 @@
+//! Attention, and positions as rotations.
+
+use super::operand::{Operand, cast};
+use super::{
+    add, concatenate, cos, divide, exp, expand_dims, full, greater_equal, iota, matmul, max,
+    maximum, multiply, narrow, power, reshape, sin, softmax, stack, stop_gradient, subtract, sum,
+    swapaxes, where_,
+};
+use crate::array::Array;
+use crate::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// Which keys a query sees.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum AttentionMask<'a> {
+    /// All of them.
+    #[default]
+    None,
+    /// Those up to its own place, the last query standing at the last key.
+    Causal,
+    /// Those where this bool array is true; a float array is added to the scores. It broadcasts to
+    /// `[batch, heads, queries, keys]`.
+    Array(&'a Array),
+}
+
+/// The parameters of [`scaled_dot_product_attention`].
+#[derive(Clone, Copy, Debug)]
+pub struct AttentionOptions<'a> {
+    /// What queries are multiplied by, as a rule 1/√d.
+    pub scale: f64,
+    /// Which keys a query sees; all.
+    pub mask: AttentionMask<'a>,
+    /// For each head the score of a key that takes weight and has no value; none.
+    pub sinks: Option<&'a Array>,
+}
+
+impl AttentionOptions<'_> {
+    /// Without a mask or sinks.
+    pub fn new(scale: f64) -> Self {
+        AttentionOptions { scale, mask: AttentionMask::None, sinks: None }
+    }
+}
+
+const SDPA: &str = "scaled_dot_product_attention";
+
+/// Values weighted by the softmax of how well queries and keys agree: softmax(scale·q·kᵀ)·v.
+///
+/// # Shapes
+/// q `[batch, heads, queries, d]`, k `[batch, groups, keys, d]` and v `[batch, groups, keys, e]` give
+/// `[batch, heads, queries, e]`; each group of keys serves heads/groups heads that follow each other.
+///
+/// # Dtypes
+/// The three promote; the softmax is taken in `float32` for half types.
+///
+/// # Errors
+/// Where the shapes do not fit, or a float mask is wider than the result.
+///
+/// A. Vaswani and others, *Attention is all you need*, NeurIPS 2017; groups: J. Ainslie and others,
+/// *GQA*, EMNLP 2023; sinks: G. Xiao and others, *Efficient streaming language models with attention
+/// sinks*, ICLR 2024.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, DType, ops, ops::AttentionOptions};
+/// let x = ops::ones([1, 2, 3, 4], DType::F32)?;
+/// let v = ops::ones([1, 1, 5, 4], DType::F32)?;
+/// let y = ops::scaled_dot_product_attention(&x, &v, &v, &AttentionOptions::new(0.5))?;
+/// assert_eq!(y.shape()[..], [1, 2, 3, 4]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn scaled_dot_product_attention(
+    q: &Array,
+    k: &Array,
+    v: &Array,
+    options: &AttentionOptions<'_>,
+) -> Result<Array> {
+    let (groups, shape) = check(q, k, v)?;
+    let dtype = q.dtype().promote(k.dtype()).promote(v.dtype());
+    if !dtype.is_float() {
+        return Err(Error::dtype(SDPA, format!("takes floats, not {dtype} (query {})", q.aval())));
+    }
+    let (q, k, v) = (cast(q, dtype)?, cast(k, dtype)?, cast(v, dtype)?);
+    let [batch, heads, queries, keys] = shape;
+    // The heads of a group are only more queries to its keys.
+    let rows = heads / groups * queries;
+    let q = reshape(&multiply(&q, options.scale)?, [batch, groups, rows, q.shape()[3]])?;
+    let scores = matmul(&q, &swapaxes(&k, -2, -1)?)?;
+    let scores = cast(&reshape(&scores, shape)?, dtype.accumulator())?;
+    let scores = masked(&scores, dtype, options.mask)?;
+    let weights = match options.sinks {
+        None => softmax(&scores, -1)?,
+        Some(sinks) => softmax_beside(&scores, sinks)?,
+    };
+    let weights = reshape(&cast(&weights, dtype)?, [batch, groups, rows, keys])?;
+    reshape(&matmul(&weights, &v)?, [batch, heads, queries, v.shape()[3]])
+}
+
+/// How many groups of keys there are, and the shape of the scores.
+fn check(q: &Array, k: &Array, v: &Array) -> Result<(usize, [usize; 4])> {
+    let misfit = |detail: &str| {
+        let shapes = format!("(query {}, keys {}, values {})", q.aval(), k.aval(), v.aval());
+        Error::shape(SDPA, format!("{detail} {shapes}"))
+    };
+    if q.rank() != 4 || k.rank() != 4 || v.rank() != 4 {
+        return Err(misfit("takes arrays of four axes"));
+    }
+    if q.shape()[3] != k.shape()[3] {
+        return Err(misfit("queries and keys differ in their last axis"));
+    }
+    if q.shape()[0] != k.shape()[0] || k.shape()[..3] != v.shape()[..3] {
+        return Err(misfit("batches, or the counts of keys and values, differ"));
+    }
+    let (heads, groups) = (q.shape()[1], k.shape()[1]);
+    if groups == 0 || !heads.is_multiple_of(groups) {
+        return Err(misfit("the heads of queries are no multiple of those of keys"));
+    }
+    Ok((groups, [q.shape()[0], heads, q.shape()[2], k.shape()[2]]))
+}
+
+/// The scores, lowest where a query does not see a key.
+fn masked(scores: &Array, dtype: DType, mask: AttentionMask<'_>) -> Result<Array> {
+    let lowest = match scores.dtype() {
+        DType::F64 => f64::MIN,
+        _ => f64::from(f32::MIN),
+    };
+    match mask {
+        AttentionMask::None => Ok(scores.clone()),
+        AttentionMask::Causal => {
+            let (queries, keys) = (scores.shape()[2], scores.shape()[3]);
+            let here = iota([queries, keys], 0, DType::I32)?;
+            let here = add(&here, keys as i64 - queries as i64)?;
+            let seen = greater_equal(&here, &iota([queries, keys], 1, DType::I32)?)?;
+            where_(&seen, scores, lowest)
+        }
+        AttentionMask::Array(mask) => {
+            if mask.shape().broadcast(scores.shape(), SDPA)? != *scores.shape() {
+                return Err(Error::shape(
+                    SDPA,
+                    format!("mask {} does not fit scores {}", mask.aval(), scores.aval()),
+                ));
+            }
+            if mask.dtype() == DType::Bool {
+                return where_(mask, scores, lowest);
+            }
+            if mask.dtype().promote(dtype) != dtype {
+                return Err(Error::dtype(
+                    SDPA,
+                    format!("mask {} does not promote to {dtype}", mask.aval()),
+                ));
+            }
+            add(scores, &cast(mask, scores.dtype())?)
+        }
+    }
+}
+
+/// The softmax over the last axis of the scores and one more for each head, without the weight of
+/// that one.
+fn softmax_beside(scores: &Array, sinks: &Array) -> Result<Array> {
+    if sinks.rank() != 1 || sinks.shape()[0] != scores.shape()[1] {
+        return Err(Error::shape(
+            SDPA,
+            format!("sinks {} are not one for each of {} heads", sinks.aval(), scores.shape()[1]),
+        ));
+    }
+    let sinks = reshape(&cast(sinks, scores.dtype())?, [1, -1, 1, 1])?;
+    let largest = stop_gradient(&maximum(&max(scores, -1, true)?, &sinks)?)?;
+    let weights = exp(&subtract(scores, &largest)?)?;
+    let total = add(&sum(&weights, -1, true)?, &exp(&subtract(&sinks, &largest)?)?)?;
+    divide(&weights, &total)
+}
+
+/// How fast [`rope`] turns each pair of features.
+#[derive(Clone, Copy, Debug)]
+pub enum Frequencies<'a> {
+    /// Pair i of n turns by base^(−i/n) a place.
+    Base(f64),
+    /// Each pair turns by 1 over its element of a vector.
+    Periods(&'a Array),
+}
+
+/// The parameters of [`rope`].
+#[derive(Clone, Copy, Debug)]
+pub struct RopeOptions<'a> {
+    /// How many features turn; the others stay.
+    pub dims: usize,
+    /// Whether neighbours are pairs; otherwise feature i and feature i + dims/2. False.
+    pub traditional: bool,
+    /// How fast pairs turn; a base of 10,000.
+    pub frequencies: Frequencies<'a>,
+    /// What places are multiplied by; 1.
+    pub scale: f64,
+    /// The first place: a number, or an integer array, one for all or one for each example; 0.
+    pub offset: Operand<'a>,
+}
+
+impl RopeOptions<'_> {
+    /// The defaults, for so many features.
+    pub fn new(dims: usize) -> Self {
+        RopeOptions {
+            dims,
+            traditional: false,
+            frequencies: Frequencies::Base(10_000.0),
+            scale: 1.0,
+            offset: Operand::Scalar(Scalar::Int(0)),
+        }
+    }
+}
+
+/// Pairs of features turned by an angle that grows with their place in the sequence.
+///
+/// # Shapes
+/// `[batch, .., places, features]` stays.
+///
+/// # Dtypes
+/// Half types are turned in `float32`.
+///
+/// # Errors
+/// Where there are fewer than three axes, `dims` is odd, 0 or larger than the last axis, frequencies
+/// or offsets do not fit, or the input is not of floats.
+///
+/// J. Su and others, *RoFormer: enhanced transformer with rotary position embedding*, 2021.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops, ops::RopeOptions};
+/// let x = ops::ones([1, 3, 4], DType::F32)?;
+/// let y = ops::rope(&x, &RopeOptions::new(4))?;
+/// assert_eq!(y.to_vec::<f32>()?[..4], [1.0; 4]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn rope(x: &Array, options: &RopeOptions<'_>) -> Result<Array> {
+    let (op, rank, dims) = ("rope", x.rank(), options.dims);
+    if rank < 3 || dims == 0 || dims % 2 == 1 || dims > x.shape()[rank - 1] {
+        return Err(Error::shape(
+            op,
+            format!("{dims} features of {} do not turn: three axes or more, pairs", x.aval()),
+        ));
+    }
+    if !x.dtype().is_float() {
+        return Err(Error::dtype(op, format!("takes floats, not {}", x.aval())));
+    }
+    let angles = angles(x, options)?;
+    let (cosine, sine) = (cos(&angles)?, sin(&angles)?);
+    let wide = cast(x, x.dtype().accumulator())?;
+    let (last, half) = (rank - 1, dims / 2);
+    let turning = narrow(&wide, last, 0, dims)?;
+    let (a, b) = if options.traditional {
+        let pairs = super::unflatten(&turning, -1, [half, 2])?;
+        let part = |i| super::squeeze(&narrow(&pairs, rank, i, 1)?, -1);
+        (part(0)?, part(1)?)
+    } else {
+        (narrow(&turning, last, 0, half)?, narrow(&turning, last, half, half)?)
+    };
+    let left = subtract(&multiply(&a, &cosine)?, &multiply(&b, &sine)?)?;
+    let right = add(&multiply(&a, &sine)?, &multiply(&b, &cosine)?)?;
+    let turned = match options.traditional {
+        true => super::flatten(&stack(&[&left, &right], -1)?, -2, -1)?,
+        false => concatenate(&[&left, &right], last)?,
+    };
+    let rest = narrow(&wide, last, dims, x.shape()[last] - dims)?;
+    let whole = if rest.size() == 0 { turned } else { concatenate(&[&turned, &rest], last)? };
+    cast(&whole, x.dtype())
+}
+
+/// The angle of each pair at each place, of a shape that broadcasts to the pairs of `x`.
+fn angles(x: &Array, options: &RopeOptions<'_>) -> Result<Array> {
+    let (op, half) = ("rope", options.dims / 2);
+    let dtype = x.dtype().accumulator();
+    let speed = match options.frequencies {
+        Frequencies::Base(base) => {
+            let exponent = multiply(&iota(half, 0, dtype)?, -1.0 / half as f64)?;
+            power(&full((), base, dtype)?, &exponent)?
+        }
+        Frequencies::Periods(periods) if periods.shape()[..] == [half] => {
+            divide(1, &cast(periods, dtype)?)?
+        }
+        Frequencies::Periods(periods) => {
+            return Err(Error::shape(
+                op,
+                format!("frequencies {} are not a vector of {half}", periods.aval()),
+            ));
+        }
+    };
+    let places = iota(x.shape()[x.rank() - 2], 0, dtype)?;
+    let places = match options.offset {
+        Operand::Scalar(offset) => add(&places, offset.to_f64())?,
+        Operand::Array(offset) => {
+            let fits = offset.rank() == 0
+                || offset.rank() == 1 && { offset.size() == 1 || offset.size() == x.shape()[0] };
+            if !fits || !offset.dtype().is_integer() {
+                return Err(Error::shape(
+                    op,
+                    format!("offset {} is not an integer, or one an example", offset.aval()),
+                ));
+            }
+            add(&places, &reshape(&cast(offset, dtype)?, [-1, 1])?)?
+        }
+    };
+    let angles = multiply(&expand_dims(&multiply(&places, options.scale)?, -1)?, &speed)?;
+    // One row of places an example: the axes between are the same for all.
+    if angles.rank() < 3 {
+        return Ok(angles);
+    }
+    let mut shape = Shape::from(vec![1; x.rank()]);
+    shape.0[0] = angles.shape()[0];
+    shape.0[x.rank() - 2] = angles.shape()[1];
+    shape.0[x.rank() - 1] = half;
+    reshape(&angles, shape)
+}

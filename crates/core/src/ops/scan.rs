@@ -1,0 +1,115 @@
+//! Running sums, products and extremes along an axis.
+
+use super::flatten;
+use super::operand::{Axes, cast, inexact};
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::prim::{Scan, ScanKind};
+
+/// How a scan walks along its axis.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ScanOptions {
+    /// From the end to the start; false.
+    pub reverse: bool,
+    /// Each place without its own element; false.
+    pub exclusive: bool,
+}
+
+fn scan(kind: ScanKind, x: &Array, axis: Axes, options: ScanOptions) -> Result<Array> {
+    let ScanOptions { reverse, exclusive } = options;
+    let (x, axis) = match axis.single(kind.name(), x.rank())? {
+        Some(axis) => (x.clone(), axis),
+        None => (flatten(x, 0, -1)?, 0),
+    };
+    Array::apply(Scan { kind, axis, reverse, exclusive }, &[&x])
+}
+
+/// The sums of the elements of an axis up to each; `()` flattens first.
+///
+/// # Dtypes
+/// Integers keep their dtype and wrap; bool counts in `int32`; half types accumulate in `float32`.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops, ops::ScanOptions};
+/// let x = Array::from_slice(&[1, 2, 3], [3])?;
+/// assert_eq!(ops::cumsum(&x, 0, ScanOptions::default())?.to_vec::<i32>()?, [1, 3, 6]);
+/// let options = ScanOptions { reverse: true, exclusive: true };
+/// assert_eq!(ops::cumsum(&x, 0, options)?.to_vec::<i32>()?, [5, 3, 0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn cumsum(x: &Array, axis: impl Into<Axes>, options: ScanOptions) -> Result<Array> {
+    let counted = if x.dtype() == DType::Bool { DType::I32 } else { x.dtype() };
+    scan(ScanKind::Sum, &cast(x, counted)?, axis.into(), options)
+}
+
+/// The products of the elements of an axis up to each; `()` flattens first.
+///
+/// # Dtypes
+/// Integers keep their dtype and wrap; of bools it is whether all are true; half types accumulate in
+/// `float32`.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[2, 3, 4], [3])?;
+/// assert_eq!(ops::cumprod(&x, 0, Default::default())?.to_vec::<i32>()?, [2, 6, 24]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn cumprod(x: &Array, axis: impl Into<Axes>, options: ScanOptions) -> Result<Array> {
+    let kind = if x.dtype() == DType::Bool { ScanKind::Min } else { ScanKind::Prod };
+    scan(kind, x, axis.into(), options)
+}
+
+/// The largest element of an axis up to each, NaN from the first one on; `()` flattens first.
+///
+/// # Errors
+/// For complex numbers.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[1, 3, 2], [3])?;
+/// assert_eq!(ops::cummax(&x, 0, Default::default())?.to_vec::<i32>()?, [1, 3, 3]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn cummax(x: &Array, axis: impl Into<Axes>, options: ScanOptions) -> Result<Array> {
+    scan(ScanKind::Max, x, axis.into(), options)
+}
+
+/// The smallest element of an axis up to each, NaN from the first one on; `()` flattens first.
+///
+/// # Errors
+/// For complex numbers.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[3, 1, 2], [3])?;
+/// assert_eq!(ops::cummin(&x, 0, Default::default())?.to_vec::<i32>()?, [3, 1, 1]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn cummin(x: &Array, axis: impl Into<Axes>, options: ScanOptions) -> Result<Array> {
+    scan(ScanKind::Min, x, axis.into(), options)
+}
+
+/// ln Σ eˣ of the elements of an axis up to each, without overflow; `()` flattens first.
+///
+/// # Dtypes
+/// Integers and bool are taken as `float32`; half types accumulate in `float32`.
+///
+/// # Errors
+/// For complex numbers.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[1000.0f32, 1000.0], [2])?;
+/// let y = ops::logcumsumexp(&x, 0, Default::default())?.to_vec::<f32>()?;
+/// assert!(y[0] == 1000.0 && (y[1] - 1000.6931).abs() < 1e-3);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn logcumsumexp(x: &Array, axis: impl Into<Axes>, options: ScanOptions) -> Result<Array> {
+    scan(ScanKind::LogAddExp, &inexact(x)?, axis.into(), options)
+}

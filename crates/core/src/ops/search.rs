@@ -1,0 +1,162 @@
+//! Where values belong in a sorted vector, and which of them differ.
+
+use super::operand::{Operand, cast, common_dtype, constant_like};
+use super::{
+    add, argsort, cumsum, flatten, full, iota, isnan, less, less_equal, logical_and, logical_not,
+    logical_or, minimum, narrow, not_equal, put_along_axis, reshape, subtract, take, where_,
+};
+use crate::array::Array;
+use crate::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+use crate::shape::{Aval, Shape};
+
+/// Which of the places that keep a vector sorted [`searchsorted`] gives, where there are several.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Side {
+    /// Before the elements that are equal.
+    #[default]
+    Left,
+    /// Behind them.
+    Right,
+}
+
+/// For each value the index in a sorted vector before which it keeps that sorted.
+///
+/// # Shapes
+/// The result has the shape of `values`.
+///
+/// # Dtypes
+/// Gives `uint32`. Vector and values promote; NaN comes last.
+///
+/// # Errors
+/// Where `sorted` is not a vector, and for complex numbers.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops, ops::Side};
+/// let x = Array::from_slice(&[1, 2, 2, 4], [4])?;
+/// let values = Array::from_slice(&[0, 2, 5], [3])?;
+/// assert_eq!(ops::searchsorted(&x, &values, Side::Left)?.to_vec::<u32>()?, [0, 1, 4]);
+/// assert_eq!(ops::searchsorted(&x, &values, Side::Right)?.to_vec::<u32>()?, [0, 3, 4]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn searchsorted(sorted: &Array, values: &Array, side: Side) -> Result<Array> {
+    let op = "searchsorted";
+    if sorted.rank() != 1 {
+        return Err(Error::shape(op, format!("takes a sorted vector, not {}", sorted.aval())));
+    }
+    let dtype = common_dtype(&[sorted.into(), values.into()]);
+    if dtype == DType::C64 {
+        return Err(Error::dtype(
+            op,
+            format!("complex numbers have no order ({}, {})", sorted.aval(), values.aval()),
+        ));
+    }
+    let (sorted, values) = (cast(sorted, dtype)?, cast(values, dtype)?);
+    let size = sorted.size();
+    let place = Aval { shape: values.shape().clone(), dtype: DType::U32 };
+    let mut found = Array::constant(0, place);
+    // Bit by bit from the highest: an element at a place is before a value if all below it are.
+    for bit in (0..usize::BITS - size.leading_zeros()).rev() {
+        let next = add(&found, 1u32 << bit)?;
+        let last = minimum(&subtract(&next, 1)?, size.saturating_sub(1))?;
+        let element = take(&sorted, &last, 0)?;
+        let is_before = match side {
+            Side::Left => before(&element, &values)?,
+            Side::Right => logical_not(&before(&values, &element)?)?,
+        };
+        found = where_(&logical_and(&is_before, &less_equal(&next, size)?)?, &next, &found)?;
+    }
+    Ok(found)
+}
+
+/// Whether `a` comes before `b`, NaN being last.
+fn before(a: &Array, b: &Array) -> Result<Array> {
+    if !a.dtype().is_float() {
+        return less(a, b);
+    }
+    logical_or(&less(a, b)?, &logical_and(&isnan(b)?, &logical_not(&isnan(a)?)?)?)
+}
+
+/// What [`unique`] found.
+#[derive(Clone, Debug)]
+pub struct Unique {
+    /// The different elements in ascending order, then the fill value.
+    pub values: Array,
+    /// Where in the flattened array each of them is first, as `uint32`.
+    pub index: Array,
+    /// The place in `values` of each element of the array, in its shape, as `uint32`.
+    pub inverse: Array,
+    /// How often each of them is there, as `int32`; 0 for what is filled.
+    pub counts: Array,
+}
+
+/// The different elements of an array in ascending order; each NaN is one of its own.
+///
+/// # Shapes
+/// No shape depends on values, so `size` says how many there are to be: the smallest of them where
+/// there are more, and `fill` behind them, or else the first, where there are fewer.
+///
+/// # Errors
+/// Where an empty array is to be filled with its first element, and for complex numbers.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[2, 1, 2, 3, 1], [5])?;
+/// let found = ops::unique(&x, 4, Some(0.into()))?;
+/// assert_eq!(found.values.to_vec::<i32>()?, [1, 2, 3, 0]);
+/// assert_eq!(found.index.to_vec::<u32>()?, [1, 0, 3, 1]);
+/// assert_eq!(found.inverse.to_vec::<u32>()?, [1, 0, 1, 2, 0]);
+/// assert_eq!(found.counts.to_vec::<i32>()?, [2, 2, 1, 0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn unique(x: &Array, size: usize, fill: Option<Operand<'_>>) -> Result<Unique> {
+    let slots = Shape::from(size);
+    let count = x.size();
+    if count == 0 {
+        let fill = match fill {
+            Some(fill) => fill.to(x.dtype(), &slots)?,
+            None if size == 0 => full(size, 0, x.dtype())?,
+            None => {
+                return Err(Error::argument(
+                    "unique",
+                    format!("{} has no first element to fill {size} with", x.aval()),
+                ));
+            }
+        };
+        let (index, counts) = (full(size, 0, DType::U32)?, full(size, 0, DType::I32)?);
+        return Ok(Unique {
+            values: fill,
+            index,
+            inverse: full(x.shape(), 0, DType::U32)?,
+            counts,
+        });
+    }
+    let flat = flatten(x, 0, -1)?;
+    let order = argsort(&flat, 0)?;
+    let sorted = take(&flat, &order, 0)?;
+    // The number of the element that each place of the sorted array holds.
+    let changes =
+        not_equal(&narrow(&sorted, 0, 1, count - 1)?, &narrow(&sorted, 0, 0, count - 1)?)?;
+    let starts = super::pad(&cast(&changes, DType::I32)?, [(1, 0)], 0)?;
+    let number = cumsum(&starts, 0, Default::default())?;
+    let wanted = iota(size, 0, DType::I32)?;
+    let first = searchsorted(&number, &wanted, Side::Left)?;
+    let counts = subtract(&searchsorted(&number, &wanted, Side::Right)?, &first)?;
+    let there = not_equal(&counts, 0)?;
+    let index = take(&order, &where_(&there, &first, 0)?, 0)?;
+    let values = take(&flat, &index, 0)?;
+    let values = match fill {
+        Some(fill) => where_(&there, &values, &fill.to(x.dtype(), &slots)?)?,
+        None => values,
+    };
+    let held = cast(&minimum(&number, size.saturating_sub(1))?, DType::U32)?;
+    let inverse = put_along_axis(&constant_like(&order, Scalar::Int(0)), &order, &held, 0)?;
+    Ok(Unique {
+        values,
+        index,
+        inverse: reshape(&inverse, x.shape())?,
+        counts: cast(&counts, DType::I32)?,
+    })
+}

@@ -1,0 +1,1 @@
+"""Arrays, transforms and machine learning on the CPU and the GPU."""

@@ -1,0 +1,333 @@
+//! `array`: a Python object around a handle.
+
+mod export;
+mod methods;
+// The macro of PyO3 inside one of ours looks as if its unsafe code were ours.
+#[allow(unsafe_op_in_unsafe_fn)]
+mod number;
+pub(crate) mod subscript;
+
+use std::sync::{Mutex, PoisonError};
+
+use cupola::{Array, DType, Element, Scalar, ops};
+use half::{bf16, f16};
+use num_complex::Complex32;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+
+use crate::dtype::Dtype;
+use crate::error::{raise, wrong_type};
+use crate::operand::give;
+use crate::{format, read};
+
+/// A multi-dimensional array of one dtype, computed when it is first needed.
+#[pyclass(frozen, weakref, name = "array", module = "cupola.core")]
+pub struct PyArray {
+    /// Assignment to parts and augmented assignment put another array in its place.
+    inner: Mutex<Array>,
+}
+
+impl PyArray {
+    /// A new Python object.
+    #[inline]
+    pub fn new(array: Array) -> Self {
+        PyArray { inner: Mutex::new(array) }
+    }
+
+    /// The array that this is now.
+    #[inline]
+    pub fn get(&self) -> Array {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Becomes another array.
+    pub fn set(&self, array: Array) {
+        let former = {
+            let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *inner, array)
+        };
+        drop(former);
+    }
+
+    /// The only element as a Python object.
+    fn item_of<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let array = self.get();
+        if array.size() != 1 {
+            return Err(PyValueError::new_err(
+                "[convert] Only length-1 arrays can be converted to Python scalars.",
+            ));
+        }
+        let bytes = py.detach(|| array.to_bytes()).map_err(raise)?;
+        element(py, array.dtype(), &bytes, 0)
+    }
+}
+
+/// Element `at` of elements' bytes as a Python object.
+fn element<'py>(
+    py: Python<'py>,
+    dtype: DType,
+    bytes: &[u8],
+    at: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let size = dtype.size();
+    let one = &bytes[at * size..(at + 1) * size];
+    macro_rules! get {
+        ($type:ty, |$v:ident| $value:expr) => {{
+            let $v = <$type>::from_bytes(one)[0];
+            $value.into_pyobject(py)?.to_owned().into_any()
+        }};
+    }
+    Ok(match dtype {
+        DType::Bool => get!(bool, |v| v),
+        DType::U8 => get!(u8, |v| v),
+        DType::U16 => get!(u16, |v| v),
+        DType::U32 => get!(u32, |v| v),
+        DType::U64 => get!(u64, |v| v),
+        DType::I8 => get!(i8, |v| v),
+        DType::I16 => get!(i16, |v| v),
+        DType::I32 => get!(i32, |v| v),
+        DType::I64 => get!(i64, |v| v),
+        DType::F16 => get!(f16, |v| v.to_f64()),
+        DType::BF16 => get!(bf16, |v| v.to_f64()),
+        DType::F32 => get!(f32, |v| f64::from(v)),
+        DType::F64 => get!(f64, |v| v),
+        DType::C64 => get!(Complex32, |v| num_complex::Complex64::new(v.re.into(), v.im.into())),
+    })
+}
+
+/// Nested lists of the elements; the element itself of an array without axes.
+fn nested<'py>(
+    py: Python<'py>,
+    dtype: DType,
+    bytes: &[u8],
+    shape: &[usize],
+    first: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Some((&size, rest)) = shape.split_first() else {
+        return element(py, dtype, bytes, first);
+    };
+    let inner: usize = rest.iter().product();
+    let list = PyList::empty(py);
+    for at in 0..size {
+        list.append(nested(py, dtype, bytes, rest, first + at * inner)?)?;
+    }
+    Ok(list.into_any())
+}
+
+#[pymethods]
+impl PyArray {
+    #[new]
+    #[pyo3(signature = (val, dtype = None))]
+    fn __new__(val: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> PyResult<Self> {
+        read::array(val, dtype.map(|d| d.0)).map(PyArray::new)
+    }
+
+    /// The sizes along the axes.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.get().shape().iter())
+    }
+
+    /// How many axes there are.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.get().rank()
+    }
+
+    /// How many elements there are.
+    #[getter]
+    fn size(&self) -> usize {
+        self.get().size()
+    }
+
+    /// The size of one element in bytes.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.get().dtype().size()
+    }
+
+    /// The size of all elements in bytes.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        let array = self.get();
+        array.size() * array.dtype().size()
+    }
+
+    /// The type of the elements.
+    #[getter]
+    fn dtype(&self) -> Dtype {
+        Dtype(self.get().dtype())
+    }
+
+    /// The transposed array: the axes in the opposite order.
+    #[getter]
+    #[allow(non_snake_case)]
+    fn T(&self) -> PyResult<PyArray> {
+        give(ops::transpose(&self.get(), ()))
+    }
+
+    /// The array with its last two axes exchanged.
+    #[getter]
+    #[allow(non_snake_case)]
+    fn mT(&self) -> PyResult<PyArray> {
+        let array = self.get();
+        if array.rank() < 2 {
+            return Err(PyValueError::new_err(
+                "[matrix_transpose] Input array must have at least 2 dimensions.",
+            ));
+        }
+        give(ops::swapaxes(&array, -1, -2))
+    }
+
+    /// The real part.
+    #[getter]
+    fn real(&self) -> PyResult<PyArray> {
+        give(ops::real(&self.get()))
+    }
+
+    /// The imaginary part.
+    #[getter]
+    fn imag(&self) -> PyResult<PyArray> {
+        give(ops::imag(&self.get()))
+    }
+
+    /// The only element, as a Python number.
+    fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.item_of(py)
+    }
+
+    /// The elements as nested lists of Python numbers.
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let array = self.get();
+        let bytes = py.detach(|| array.to_bytes()).map_err(raise)?;
+        nested(py, array.dtype(), &bytes, array.shape(), 0)
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        let array = self.get();
+        let first = array.shape().first().copied();
+        first.ok_or_else(|| PyTypeError::new_err("len() 0-dimensional array."))
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> PyResult<ArrayIterator> {
+        let array = slf.get().get();
+        if array.rank() == 0 {
+            return Err(PyTypeError::new_err("iter() 0-dimensional array."));
+        }
+        Ok(ArrayIterator { array, next: 0 })
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        self.item_of(py)?.is_truthy()
+    }
+
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let item = self.item_of(py)?;
+        item.py().import("builtins")?.getattr("int")?.call1((item,))
+    }
+
+    fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let dtype = self.get().dtype();
+        if !dtype.is_integer() {
+            return Err(wrong_type(format!("an array of {dtype} is no index: it must be an integer")));
+        }
+        self.item_of(py)
+    }
+
+    fn __float__<'py>(&self, py: Python<'py>) -> PyResult<f64> {
+        self.item_of(py)?.extract()
+    }
+
+    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let item = self.item_of(py)?;
+        item.py().import("builtins")?.getattr("complex")?.call1((item,))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        format::text(py, &self.get())
+    }
+
+    fn __format__<'py>(&self, py: Python<'py>, arg: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let array = self.get();
+        let builtins = py.import("builtins")?;
+        match array.rank() {
+            0 => builtins.getattr("format")?.call1((self.item_of(py)?, arg)),
+            _ => builtins.getattr("format")?.call1((format::text(py, &array)?, arg)),
+        }
+    }
+
+    fn __hash__(slf: &Bound<'_, Self>) -> isize {
+        slf.as_ptr() as isize >> 4
+    }
+
+    fn __copy__(&self) -> PyArray {
+        PyArray::new(self.get())
+    }
+
+    fn __deepcopy__(&self, memo: &Bound<'_, PyDict>) -> PyArray {
+        let _ = memo;
+        PyArray::new(self.get())
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, Dtype, Bound<'py, PyTuple>))> {
+        let array = slf.get().get();
+        let bytes = py.detach(|| array.to_bytes()).map_err(raise)?;
+        let restore = py.import("cupola.core")?.getattr("_restore")?;
+        let shape = PyTuple::new(py, array.shape().iter())?;
+        Ok((restore, (PyBytes::new(py, &bytes), Dtype(array.dtype()), shape)))
+    }
+
+    fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let array = self.get();
+        let bytes = py.detach(|| array.to_bytes()).map_err(raise)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    #[pyo3(signature = (api_version = None))]
+    fn __array_namespace__<'py>(
+        &self,
+        py: Python<'py>,
+        api_version: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = api_version;
+        Ok(py.import("cupola.core")?.into_any())
+    }
+}
+
+/// An array from its bytes: how pickles are read.
+#[pyfunction]
+pub fn _restore(bytes: &[u8], dtype: Dtype, shape: Vec<usize>) -> PyResult<PyArray> {
+    give(Array::from_bytes(bytes, dtype.0, shape))
+}
+
+/// The parts of an array along its first axis, one after the other.
+#[pyclass(name = "ArrayIterator", module = "cupola.core")]
+pub struct ArrayIterator {
+    array: Array,
+    next: usize,
+}
+
+#[pymethods]
+impl ArrayIterator {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&mut self) -> PyResult<Option<PyArray>> {
+        if self.next >= self.array.shape()[0] {
+            return Ok(None);
+        }
+        let part = ops::index(&self.array, &[ops::S::At(self.next as isize)]);
+        self.next += 1;
+        give(part).map(Some)
+    }
+}
+
+/// A number as one element of `dtype`.
+pub fn element_bytes(value: Scalar, dtype: DType) -> [u8; 8] {
+    value.to_element(dtype)
+}

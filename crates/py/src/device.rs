@@ -1,0 +1,328 @@
+//! Devices and streams, and where the next operations are recorded.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use cupola::backend::{backend, best_device, devices_of};
+use cupola::{Device, DeviceKind, Stream};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::{raise, wrong_type};
+
+/// A kind of device. `gpu` is the best GPU that is there, whichever kind it is of.
+#[pyclass(frozen, eq, eq_int, hash, name = "DeviceType", module = "cupola.core", from_py_object)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(non_camel_case_types, missing_docs)]
+pub enum DeviceType {
+    cpu,
+    gpu,
+    wgpu,
+    cuda,
+}
+
+impl DeviceType {
+    fn name(self) -> &'static str {
+        match self {
+            DeviceType::cpu => "cpu",
+            DeviceType::gpu => "gpu",
+            DeviceType::wgpu => "wgpu",
+            DeviceType::cuda => "cuda",
+        }
+    }
+
+    /// The kind that is meant; `None` for `gpu` where there is none.
+    fn kind(self) -> Option<DeviceKind> {
+        match self {
+            DeviceType::cpu => Some(DeviceKind::Cpu),
+            DeviceType::wgpu => Some(DeviceKind::Wgpu),
+            DeviceType::cuda => Some(DeviceKind::Cuda),
+            DeviceType::gpu => match best_device().kind {
+                DeviceKind::Cpu => [DeviceKind::Cuda, DeviceKind::Wgpu]
+                    .into_iter()
+                    .find(|&kind| !devices_of(kind).is_empty()),
+                kind => Some(kind),
+            },
+        }
+    }
+
+    fn count(self) -> usize {
+        self.kind().map_or(0, |kind| devices_of(kind).len())
+    }
+}
+
+/// A device: its type and its number among them.
+#[pyclass(frozen, name = "Device", module = "cupola.core", skip_from_py_object)]
+#[derive(Clone, Copy)]
+pub struct PyDevice {
+    kind: DeviceType,
+    index: u16,
+}
+
+impl PyDevice {
+    /// How Python names a device: the best GPU is `gpu`.
+    pub fn of(device: Device) -> Self {
+        let kind = match device.kind {
+            DeviceKind::Cpu => DeviceType::cpu,
+            kind if best_device().kind == kind => DeviceType::gpu,
+            DeviceKind::Wgpu => DeviceType::wgpu,
+            DeviceKind::Cuda => DeviceType::cuda,
+        };
+        PyDevice { kind, index: device.index }
+    }
+
+    /// The device, if it is there.
+    pub fn find(self) -> PyResult<Device> {
+        let absent =
+            || PyValueError::new_err(format!("there is no device {}:{}", self.kind.name(), self.index));
+        let kind = self.kind.kind().ok_or_else(absent)?;
+        let device = Device { kind, index: self.index };
+        backend(device).map_err(|_| absent())?;
+        Ok(device)
+    }
+}
+
+#[pymethods]
+impl PyDevice {
+    #[new]
+    #[pyo3(signature = (r#type, index = 0))]
+    fn new(r#type: DeviceType, index: u16) -> Self {
+        PyDevice { kind: r#type, index }
+    }
+
+    /// The type of the device.
+    #[getter]
+    fn r#type(&self) -> DeviceType {
+        self.kind
+    }
+
+    /// The number of the device among those of its type.
+    #[getter]
+    fn index(&self) -> u16 {
+        self.index
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        let Ok(other) = device_of(other) else { return false };
+        self.index == other.index && self.kind.kind() == other.kind.kind()
+    }
+
+    fn __hash__(&self) -> u64 {
+        self.kind.kind().map_or(9, |k| k as u64) << 16 | u64::from(self.index)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Device({}, {})", self.kind.name(), self.index)
+    }
+}
+
+/// A queue of work on a device.
+#[pyclass(frozen, eq, hash, name = "Stream", module = "cupola.core", skip_from_py_object)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PyStream(pub Stream);
+
+#[pymethods]
+impl PyStream {
+    /// The device of the stream.
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice::of(self.0.device)
+    }
+
+    /// The number of the stream among those of its device.
+    #[getter]
+    fn index(&self) -> u16 {
+        self.0.index
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Stream({}, {})", self.device().__repr__(), self.0.index)
+    }
+}
+
+fn device_of(object: &Bound<'_, PyAny>) -> PyResult<PyDevice> {
+    if let Ok(device) = object.cast::<PyDevice>() {
+        return Ok(*device.get());
+    }
+    match object.extract::<DeviceType>() {
+        Ok(kind) => Ok(PyDevice { kind, index: 0 }),
+        Err(_) => Err(wrong_type("a Device or a DeviceType is expected")),
+    }
+}
+
+/// A device, or its type.
+pub struct DeviceArg(PyDevice);
+
+impl<'py> FromPyObject<'_, 'py> for DeviceArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        device_of(&object).map(DeviceArg)
+    }
+}
+
+/// Where an operation is recorded: a stream, a device, or the default for `None`.
+#[derive(Clone, Copy)]
+pub struct On(Option<Stream>);
+
+impl<'py> FromPyObject<'_, 'py> for On {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if object.is_none() {
+            return Ok(On(None));
+        }
+        if let Ok(stream) = object.cast::<PyStream>() {
+            return Ok(On(Some(stream.get().0)));
+        }
+        match device_of(&object) {
+            Ok(device) => Ok(On(Some(default_of(device.find()?)))),
+            Err(_) => Err(wrong_type(format!(
+                "stream must be a Stream, a Device, a DeviceType or None, not {}",
+                object.get_type().name()?
+            ))),
+        }
+    }
+}
+
+/// Runs `f` with its operations recorded where `stream` says.
+#[inline]
+pub fn on<R>(stream: Option<On>, f: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
+    match stream {
+        Some(On(Some(stream))) => cupola::device::with_stream(stream, f),
+        _ => f(),
+    }
+}
+
+/// The streams that were made the defaults of their devices, and how many streams there are.
+static DEFAULTS: Mutex<Option<HashMap<Device, u16>>> = Mutex::new(None);
+static COUNTS: Mutex<Option<HashMap<Device, u16>>> = Mutex::new(None);
+
+fn default_of(device: Device) -> Stream {
+    let guard = DEFAULTS.lock().unwrap_or_else(|e| e.into_inner());
+    let index = guard.as_ref().and_then(|map| map.get(&device)).copied().unwrap_or(0);
+    Stream { device, index }
+}
+
+/// The device that operations are recorded on where nothing else is said.
+#[pyfunction]
+pub fn default_device() -> PyDevice {
+    PyDevice::of(cupola::device::default_stream().device)
+}
+
+/// Makes a device the one that operations are recorded on.
+#[pyfunction]
+pub fn set_default_device(device: DeviceArg) -> PyResult<()> {
+    cupola::device::set_default_stream(default_of(device.0.find()?));
+    Ok(())
+}
+
+/// The stream that a device's operations are recorded on.
+#[pyfunction]
+pub fn default_stream(device: DeviceArg) -> PyResult<PyStream> {
+    Ok(PyStream(default_of(device.0.find()?)))
+}
+
+/// Makes a stream the default of its device.
+#[pyfunction]
+pub fn set_default_stream(stream: &PyStream) {
+    let stream = stream.0;
+    DEFAULTS
+        .lock()
+        .unwrap_or_else(|e| e.into_inner())
+        .get_or_insert_default()
+        .insert(stream.device, stream.index);
+    if cupola::device::default_stream().device == stream.device {
+        cupola::device::set_default_stream(stream);
+    }
+}
+
+/// A new stream of a device.
+#[pyfunction]
+pub fn new_stream(device: DeviceArg) -> PyResult<PyStream> {
+    let device = device.0.find()?;
+    let mut guard = COUNTS.lock().unwrap_or_else(|e| e.into_inner());
+    let count = guard.get_or_insert_default().entry(device).or_insert(0);
+    *count += 1;
+    Ok(PyStream(Stream { device, index: *count }))
+}
+
+/// A context in which operations are recorded on a stream or device.
+#[pyclass(name = "StreamContext", module = "cupola.core")]
+pub struct StreamContext {
+    stream: On,
+    former: Option<Option<Stream>>,
+}
+
+#[pymethods]
+impl StreamContext {
+    #[new]
+    fn new(s: On) -> Self {
+        StreamContext { stream: s, former: None }
+    }
+
+    fn __enter__(&mut self) {
+        if let On(Some(stream)) = self.stream {
+            self.former = Some(cupola::device::replace_thread_stream(Some(stream)));
+        }
+    }
+
+    #[pyo3(signature = (exc_type = None, exc_value = None, traceback = None))]
+    fn __exit__(
+        &mut self,
+        exc_type: Option<&Bound<'_, PyAny>>,
+        exc_value: Option<&Bound<'_, PyAny>>,
+        traceback: Option<&Bound<'_, PyAny>>,
+    ) {
+        let _ = (exc_type, exc_value, traceback);
+        if let Some(former) = self.former.take() {
+            cupola::device::replace_thread_stream(former);
+        }
+    }
+}
+
+/// A context in which operations are recorded on a stream or device.
+#[pyfunction]
+pub fn stream(s: On) -> StreamContext {
+    StreamContext::new(s)
+}
+
+/// Waits for all work that was given to a stream or device.
+#[pyfunction]
+#[pyo3(signature = (stream = None))]
+pub fn synchronize(py: Python<'_>, stream: Option<On>) -> PyResult<()> {
+    let stream = match stream {
+        Some(On(Some(stream))) => stream,
+        _ => cupola::device::default_stream(),
+    };
+    py.detach(|| cupola::synchronize(stream)).map_err(raise)
+}
+
+/// Whether a device is there.
+#[pyfunction]
+pub fn is_available(device: DeviceArg) -> bool {
+    device.0.find().is_ok()
+}
+
+/// How many devices of a type there are.
+#[pyfunction]
+pub fn device_count(device_type: DeviceType) -> usize {
+    device_type.count()
+}
+
+/// What is known of a device.
+#[pyfunction]
+#[pyo3(signature = (d = None))]
+pub fn device_info<'py>(py: Python<'py>, d: Option<DeviceArg>) -> PyResult<Bound<'py, PyDict>> {
+    let device = match d {
+        Some(device) => device.0.find()?,
+        None => cupola::device::default_stream().device,
+    };
+    let found = backend(device).map_err(raise)?;
+    let info = PyDict::new(py);
+    info.set_item("architecture", std::env::consts::ARCH)?;
+    info.set_item("device_name", found.description())?;
+    info.set_item("device", device.to_string())?;
+    Ok(info)
+}

@@ -1,0 +1,281 @@
+//! Element types as Python sees them: `Dtype`, its categories, `finfo` and `iinfo`.
+
+use cupola::DType;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+
+use crate::array::PyArray;
+use crate::error::{wrong_type, wrong_value};
+
+/// The type of an array's elements.
+#[pyclass(frozen, eq, hash, name = "Dtype", module = "cupola.core", from_py_object)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Dtype(pub DType);
+
+#[pymethods]
+impl Dtype {
+    /// The size of one element in bytes.
+    #[getter]
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("mlx.core.{}", self.0)
+    }
+
+    /// The name that it has in the module.
+    fn __reduce__(&self) -> &'static str {
+        if self.0 == DType::Bool { "bool_" } else { self.0.name() }
+    }
+}
+
+/// What kinds of element types there are: each is within the one that it is derived from.
+#[pyclass(frozen, eq, eq_int, hash, name = "DtypeCategory", module = "cupola.core", from_py_object)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(non_camel_case_types, missing_docs)]
+pub enum DtypeCategory {
+    complexfloating,
+    floating,
+    inexact,
+    signedinteger,
+    unsignedinteger,
+    integer,
+    number,
+    generic,
+}
+
+use DtypeCategory as C;
+
+impl DtypeCategory {
+    /// The categories by name.
+    pub const ALL: [(&'static str, DtypeCategory); 8] = [
+        ("complexfloating", C::complexfloating),
+        ("floating", C::floating),
+        ("inexact", C::inexact),
+        ("signedinteger", C::signedinteger),
+        ("unsignedinteger", C::unsignedinteger),
+        ("integer", C::integer),
+        ("number", C::number),
+        ("generic", C::generic),
+    ];
+
+    fn of(dtype: DType) -> Self {
+        match dtype {
+            DType::Bool => C::generic,
+            DType::U8 | DType::U16 | DType::U32 | DType::U64 => C::unsignedinteger,
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 => C::signedinteger,
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => C::floating,
+            DType::C64 => C::complexfloating,
+        }
+    }
+
+    fn parent(self) -> Option<Self> {
+        match self {
+            C::complexfloating | C::floating => Some(C::inexact),
+            C::signedinteger | C::unsignedinteger => Some(C::integer),
+            C::inexact | C::integer => Some(C::number),
+            C::number => Some(C::generic),
+            C::generic => None,
+        }
+    }
+
+    fn is_within(self, other: Self) -> bool {
+        self == other || self.parent().is_some_and(|p| p.is_within(other))
+    }
+}
+
+/// A `Dtype` or a `DtypeCategory`.
+#[derive(FromPyObject)]
+pub enum Class {
+    #[pyo3(transparent)]
+    Dtype(Dtype),
+    #[pyo3(transparent)]
+    Category(DtypeCategory),
+}
+
+/// Whether the first dtype or category is, or is within, the second.
+#[pyfunction]
+pub fn issubdtype(arg1: Class, arg2: Class) -> bool {
+    match (arg1, arg2) {
+        (Class::Dtype(a), Class::Dtype(b)) => a == b,
+        (Class::Dtype(a), Class::Category(b)) => DtypeCategory::of(a.0).is_within(b),
+        (Class::Category(a), Class::Category(b)) => a.is_within(b),
+        (Class::Category(_), Class::Dtype(_)) => false,
+    }
+}
+
+/// An array or a dtype, of which the dtype counts.
+#[derive(FromPyObject)]
+pub enum Typed<'py> {
+    #[pyo3(transparent)]
+    Dtype(Dtype),
+    #[pyo3(transparent)]
+    Array(PyRef<'py, PyArray>),
+}
+
+impl Typed<'_> {
+    fn dtype(&self) -> DType {
+        match self {
+            Typed::Dtype(d) => d.0,
+            Typed::Array(a) => a.get().dtype(),
+        }
+    }
+}
+
+/// The dtype that an operation on all of these computes in.
+#[pyfunction]
+#[pyo3(signature = (*arrays_and_dtypes))]
+pub fn result_type(arrays_and_dtypes: Vec<Typed<'_>>) -> PyResult<Dtype> {
+    let all = arrays_and_dtypes.iter().map(Typed::dtype);
+    let found = all.reduce(DType::promote);
+    found.map(Dtype).ok_or_else(|| wrong_value("result_type: at least one array or dtype is required"))
+}
+
+/// Whether values of one dtype become the other where the two are promoted.
+#[pyfunction]
+pub fn can_cast(from_: Typed<'_>, to: Dtype) -> bool {
+    from_.dtype().promote(to.0) == to.0
+}
+
+/// Whether a dtype is another dtype, or of a kind that the array API standard names.
+#[pyfunction]
+pub fn isdtype(dtype: Dtype, kind: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if let Ok(other) = kind.extract::<Dtype>() {
+        return Ok(dtype == other);
+    }
+    if let Ok(all) = kind.cast::<PyTuple>() {
+        for one in all.iter() {
+            if isdtype(dtype, &one)? {
+                return Ok(true);
+            }
+        }
+        return Ok(false);
+    }
+    let category = DtypeCategory::of(dtype.0);
+    let Ok(name) = kind.cast::<PyString>() else {
+        return Err(wrong_type("isdtype: kind must be a dtype, a string or a tuple of them"));
+    };
+    Ok(match &*name.to_cow()? {
+        "bool" => dtype.0 == DType::Bool,
+        "signed integer" => category == C::signedinteger,
+        "unsigned integer" => category == C::unsignedinteger,
+        "integral" => category.is_within(C::integer),
+        "real floating" => category == C::floating,
+        "complex floating" => category == C::complexfloating,
+        "numeric" => category.is_within(C::number),
+        other => return Err(wrong_value(format!("isdtype: '{other}' is no kind of dtype"))),
+    })
+}
+
+/// The limits of a floating-point dtype.
+#[pyclass(frozen, name = "finfo", module = "cupola.core")]
+#[allow(non_camel_case_types)]
+pub struct finfo(DType, [f64; 4], u32);
+
+#[pymethods]
+impl finfo {
+    #[new]
+    fn new(dtype: Dtype) -> PyResult<Self> {
+        let dtype = dtype.0;
+        let real = if dtype == DType::C64 { DType::F32 } else { dtype };
+        let (limits, bits) = match real {
+            DType::F16 => ([-65504.0, 65504.0, 2f64.powi(-10), 2f64.powi(-14)], 16),
+            DType::BF16 => {
+                let max = half::bf16::MAX.to_f64();
+                ([-max, max, 2f64.powi(-7), 2f64.powi(-126)], 16)
+            }
+            DType::F32 => {
+                let max = f64::from(f32::MAX);
+                ([-max, max, f64::from(f32::EPSILON), f64::from(f32::MIN_POSITIVE)], 32)
+            }
+            DType::F64 => ([f64::MIN, f64::MAX, f64::EPSILON, f64::MIN_POSITIVE], 64),
+            _ => return Err(wrong_value(format!("finfo: {dtype} is not a floating-point dtype"))),
+        };
+        Ok(finfo(dtype, limits, bits))
+    }
+
+    /// The smallest number.
+    #[getter]
+    fn min(&self) -> f64 {
+        self.1[0]
+    }
+
+    /// The largest number.
+    #[getter]
+    fn max(&self) -> f64 {
+        self.1[1]
+    }
+
+    /// The distance from 1 to the next larger number.
+    #[getter]
+    fn eps(&self) -> f64 {
+        self.1[2]
+    }
+
+    /// The smallest positive number with all its digits.
+    #[getter]
+    fn smallest_normal(&self) -> f64 {
+        self.1[3]
+    }
+
+    /// How many bits a real number takes.
+    #[getter]
+    fn bits(&self) -> u32 {
+        self.2
+    }
+
+    /// The dtype.
+    #[getter]
+    fn dtype(&self) -> Dtype {
+        Dtype(self.0)
+    }
+
+    fn __repr__(&self) -> String {
+        let [min, max] = [self.1[0], self.1[1]].map(|v| crate::format::general(v, 6));
+        format!("finfo(min={min}, max={max}, dtype={})", self.0)
+    }
+}
+
+/// The limits of an integer dtype.
+#[pyclass(frozen, name = "iinfo", module = "cupola.core")]
+#[allow(non_camel_case_types)]
+pub struct iinfo(DType, i128, i128);
+
+#[pymethods]
+impl iinfo {
+    #[new]
+    fn new(dtype: Dtype) -> PyResult<Self> {
+        let dtype = dtype.0;
+        if !dtype.is_integer() {
+            return Err(wrong_value(format!("iinfo: {dtype} is not an integer dtype")));
+        }
+        let bits = dtype.size() as u32 * 8;
+        Ok(match dtype.is_signed() {
+            true => iinfo(dtype, -(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+            false => iinfo(dtype, 0, (1i128 << bits) - 1),
+        })
+    }
+
+    /// The smallest number.
+    #[getter]
+    fn min(&self) -> i128 {
+        self.1
+    }
+
+    /// The largest number.
+    #[getter]
+    fn max(&self) -> i128 {
+        self.2
+    }
+
+    /// The dtype.
+    #[getter]
+    fn dtype(&self) -> Dtype {
+        Dtype(self.0)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("iinfo(min={}, max={}, dtype={})", self.1, self.2, self.0)
+    }
+}

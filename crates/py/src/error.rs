@@ -1,0 +1,57 @@
+//! Errors on their way between Rust and Python.
+
+use std::sync::Arc;
+
+use cupola::Error;
+use pyo3::PyErr;
+use pyo3::exceptions::{
+    PyIndexError, PyKeyboardInterrupt, PyMemoryError, PyRuntimeError, PyTypeError,
+    PyValueError,
+};
+use pyo3::prelude::*;
+
+/// The exception for `error`, of the type that MLX raises.
+pub fn raise(error: Error) -> PyErr {
+    let text = error.to_string();
+    match error {
+        Error::Foreign(cause) => match cause.downcast_ref::<PyErr>() {
+            Some(own) => Python::attach(|py| own.clone_ref(py)),
+            None => PyRuntimeError::new_err(text),
+        },
+        Error::Index { .. } => PyIndexError::new_err(text),
+        Error::Shape { .. }
+        | Error::DType { .. }
+        | Error::Argument { .. }
+        | Error::Traced(_)
+        | Error::NoDerivative { .. } => PyValueError::new_err(text),
+        Error::OutOfMemory { .. } => PyMemoryError::new_err(text),
+        Error::Interrupted => PyKeyboardInterrupt::new_err(()),
+        Error::Failed(cause) => match &*cause {
+            Error::Foreign(_) => raise((*cause).clone()),
+            _ => PyRuntimeError::new_err(text),
+        },
+        Error::Io { .. } | Error::Device(_) | Error::Unsupported { .. } | Error::User(_) => {
+            PyRuntimeError::new_err(text)
+        }
+    }
+}
+
+/// An exception of a Python function that Rust called, on its way back to Python.
+pub fn carried(error: PyErr) -> Error {
+    Error::Foreign(Arc::new(error))
+}
+
+/// A function was given something that it does not take.
+pub fn wrong_type(text: impl Into<String>) -> PyErr {
+    PyTypeError::new_err(text.into())
+}
+
+/// A function was given a value that it does not take.
+pub fn wrong_value(text: impl Into<String>) -> PyErr {
+    PyValueError::new_err(text.into())
+}
+
+/// Lets Ctrl-C stop an evaluation.
+pub fn watch_signals() {
+    cupola::interrupt::ask(|| Python::attach(|py| py.check_signals()).map_err(carried));
+}

@@ -1,0 +1,90 @@
+//! `cupola.core.fast`.
+
+use cupola::ops::{self, AttentionMask, AttentionOptions, Frequencies, Operand, RopeOptions};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::array::PyArray;
+use crate::device::{On, on};
+use crate::error::wrong_value;
+use crate::operand::{Arr, Opd, give};
+
+#[pyfunction]
+#[pyo3(signature = (x, weight, bias, eps, *, stream = None))]
+pub fn layer_norm(
+    x: Arr,
+    weight: Option<Arr>,
+    bias: Option<Arr>,
+    eps: f64,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    on(stream, || give(ops::layer_norm(&x, weight.as_deref(), bias.as_deref(), eps)))
+}
+
+#[pyfunction]
+#[pyo3(signature = (x, weight, eps, *, stream = None))]
+pub fn rms_norm(x: Arr, weight: Option<Arr>, eps: f64, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::rms_norm(&x, weight.as_deref(), eps)))
+}
+
+#[pyfunction]
+#[pyo3(signature = (logits, targets, *, stream = None))]
+pub fn cross_entropy(logits: Arr, targets: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::cross_entropy(&logits, &targets)))
+}
+
+#[pyfunction]
+#[pyo3(signature = (
+    a, dims, *, traditional, base, scale, offset, freqs = None, stream = None
+))]
+pub fn rope(
+    a: Arr,
+    dims: usize,
+    traditional: bool,
+    base: Option<f64>,
+    scale: f64,
+    offset: Opd,
+    freqs: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let frequencies = match (base, freqs.as_deref()) {
+        (Some(base), None) => Frequencies::Base(base),
+        (None, Some(periods)) => Frequencies::Periods(periods),
+        _ => return Err(wrong_value("[rope] Exactly one of base or freqs must have a value.")),
+    };
+    let offset = Operand::from(&offset);
+    let options = RopeOptions { dims, traditional, frequencies, scale, offset };
+    on(stream, || give(ops::rope(&a, &options)))
+}
+
+#[pyfunction]
+#[pyo3(signature = (
+    q, k, v, *, scale, mask = None, sinks = None, force_fused = false, stream = None
+))]
+pub fn scaled_dot_product_attention(
+    q: Arr,
+    k: Arr,
+    v: Arr,
+    scale: f64,
+    mask: Option<&Bound<'_, PyAny>>,
+    sinks: Option<Arr>,
+    force_fused: bool,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let _ = force_fused;
+    let array;
+    let mask = match mask {
+        None => AttentionMask::None,
+        Some(mask) => match mask.cast::<PyString>() {
+            Ok(name) if name.to_cow()? == "causal" => AttentionMask::Causal,
+            Ok(name) if name.to_cow()?.is_empty() => AttentionMask::None,
+            Ok(name) => return Err(wrong_value(format!("attention: mask '{name}' is not 'causal'"))),
+            Err(_) => {
+                array = mask.extract::<Arr>()?;
+                AttentionMask::Array(&array)
+            }
+        },
+    };
+    let options = AttentionOptions { scale, mask, sinks: sinks.as_deref() };
+    on(stream, || give(ops::scaled_dot_product_attention(&q, &k, &v, &options)))
+}

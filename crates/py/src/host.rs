@@ -1,0 +1,55 @@
+//! The memory of a computed array, where the host can read it.
+
+use cupola::backend::Buffer;
+use cupola::{Array, DType};
+use pyo3::prelude::*;
+
+use crate::error::raise;
+
+/// Memory that stays where it is as long as this lives.
+enum Held {
+    Buffer(Buffer, usize),
+    Copy(Vec<u8>),
+}
+
+/// The elements of an array on the host: in place where they are there, else a copy.
+pub struct Host {
+    held: Held,
+    pub dtype: DType,
+    pub shape: Vec<usize>,
+    /// In elements.
+    pub strides: Vec<isize>,
+}
+
+impl Host {
+    /// Computes `array`.
+    pub fn of(py: Python<'_>, array: &Array) -> PyResult<Host> {
+        py.detach(|| {
+            let (buffer, layout) = array.storage()?;
+            let (dtype, shape) = (array.dtype(), array.shape().to_vec());
+            if buffer.host().is_some() && array.size() > 0 {
+                let held = Held::Buffer(buffer, layout.offset as usize * dtype.size());
+                return Ok(Host { held, dtype, shape, strides: layout.strides.to_vec() });
+            }
+            let strides = array.shape().row_major().to_vec();
+            Ok(Host { held: Held::Copy(array.to_bytes()?), dtype, shape, strides })
+        })
+        .map_err(raise)
+    }
+
+    /// The first element.
+    pub fn data(&self) -> *const u8 {
+        match &self.held {
+            Held::Buffer(buffer, offset) => match buffer.host() {
+                Some(bytes) => bytes[*offset..].as_ptr(),
+                None => std::ptr::null(),
+            },
+            Held::Copy(bytes) => bytes.as_ptr(),
+        }
+    }
+
+    /// Whether the elements lie in row-major order without gaps.
+    pub fn is_row_major(&self) -> bool {
+        cupola::is_row_major(&self.shape, &self.strides)
+    }
+}

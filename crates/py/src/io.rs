@@ -1,0 +1,216 @@
+//! `load`, `save` and what goes with them. A file is a path or an object that reads or writes.
+
+use std::collections::BTreeMap;
+
+use cupola::Array;
+use cupola::io::{npy, safetensors};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+
+use crate::array::PyArray;
+use crate::device::{On, on};
+use crate::error::{raise, wrong_value};
+use crate::operand::Arr;
+
+/// A path as text, with `extension` at its end; `None` for a file object.
+fn path(file: &Bound<'_, PyAny>, extension: &str) -> PyResult<Option<String>> {
+    if file.hasattr("read")? || file.hasattr("write")? {
+        return Ok(None);
+    }
+    let path: String = file.py().import("os")?.call_method1("fspath", (file,))?.extract()?;
+    match path.ends_with(extension) {
+        true => Ok(Some(path)),
+        false => Ok(Some(format!("{path}{extension}"))),
+    }
+}
+
+fn put(file: &Bound<'_, PyAny>, path: Option<String>, content: &[u8]) -> PyResult<()> {
+    let Some(path) = path else {
+        file.call_method1("write", (PyBytes::new(file.py(), content),))?;
+        return Ok(());
+    };
+    let failed = |cause| raise(cupola::Error::io(&path, format!("cannot be written: {cause}")));
+    file.py().detach(|| std::fs::write(&path, content)).map_err(failed)
+}
+
+/// Writes one array in NumPy's format.
+#[pyfunction]
+pub fn save(py: Python<'_>, file: &Bound<'_, PyAny>, arr: Arr) -> PyResult<()> {
+    let content = py.detach(|| npy::write(&arr)).map_err(raise)?;
+    put(file, path(file, ".npy")?, &content)
+}
+
+fn save_archive(
+    file: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+    compression: &str,
+) -> PyResult<()> {
+    let py = file.py();
+    let mut named: Vec<(String, Arr)> = Vec::new();
+    for (name, value) in kwargs.iter().flat_map(|k| k.iter()) {
+        named.push((name.extract()?, value.extract()?));
+    }
+    for (index, value) in args.iter().enumerate() {
+        let name = format!("arr_{index}");
+        if named.iter().any(|(n, _)| *n == name) {
+            return Err(wrong_value(format!("[savez] Cannot use un-named variables and keyword {name}")));
+        }
+        named.push((name, value.extract()?));
+    }
+    let zipfile = py.import("zipfile")?;
+    let options = PyDict::new(py);
+    options.set_item("mode", "w")?;
+    options.set_item("compression", zipfile.getattr(compression)?)?;
+    let target = match path(file, ".npz")? {
+        Some(path) => path.into_pyobject(py)?.into_any(),
+        None => file.clone(),
+    };
+    let archive = zipfile.getattr("ZipFile")?.call((target,), Some(&options))?;
+    let written = named.iter().try_for_each(|(name, array)| {
+        let content = py.detach(|| npy::write(array)).map_err(raise)?;
+        let content = PyBytes::new(py, &content);
+        archive.call_method1("writestr", (format!("{name}.npy"), content)).map(drop)
+    });
+    archive.call_method0("close")?;
+    written
+}
+
+/// Writes arrays, by position or by name, as an archive of files in NumPy's format.
+#[pyfunction]
+#[pyo3(signature = (file, *args, **kwargs))]
+pub fn savez(
+    file: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<()> {
+    save_archive(file, args, kwargs, "ZIP_STORED")
+}
+
+/// Writes arrays, by position or by name, as a compressed archive of files in NumPy's format.
+#[pyfunction]
+#[pyo3(signature = (file, *args, **kwargs))]
+pub fn savez_compressed(
+    file: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<()> {
+    save_archive(file, args, kwargs, "ZIP_DEFLATED")
+}
+
+/// Writes arrays under their names, with metadata, as safetensors.
+#[pyfunction]
+#[pyo3(signature = (file, arrays, metadata = None))]
+pub fn save_safetensors(
+    py: Python<'_>,
+    file: &Bound<'_, PyAny>,
+    arrays: &Bound<'_, PyDict>,
+    metadata: Option<&Bound<'_, PyDict>>,
+) -> PyResult<()> {
+    let mut tensors: BTreeMap<String, Array> = BTreeMap::new();
+    for (name, value) in arrays.iter() {
+        tensors.insert(name.extract()?, value.extract::<Arr>()?.0);
+    }
+    let metadata: BTreeMap<String, String> = match metadata {
+        None => BTreeMap::new(),
+        Some(metadata) => metadata.extract().map_err(|_| {
+            wrong_value("[save_safetensors] Metadata must be a dictionary with string keys and values")
+        })?,
+    };
+    match path(file, ".safetensors")? {
+        Some(path) => {
+            py.detach(|| safetensors::save(path, &tensors, &metadata)).map_err(raise)
+        }
+        None => {
+            let mut content = Vec::new();
+            py.detach(|| safetensors::write(&mut content, "file", &tensors, &metadata))
+                .map_err(raise)?;
+            put(file, None, &content)
+        }
+    }
+}
+
+/// Reads a file: an array, or arrays by name, and with `return_metadata` the metadata, too.
+#[pyfunction]
+#[pyo3(signature = (file, /, format = None, return_metadata = false, *, stream = None))]
+pub fn load<'py>(
+    py: Python<'py>,
+    file: &Bound<'py, PyAny>,
+    format: Option<String>,
+    return_metadata: bool,
+    stream: Option<On>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let path = path(file, "")?;
+    let name = match &path {
+        Some(path) => path.clone(),
+        None => match (file.getattr("name"), &format) {
+            (Ok(name), _) => name.str()?.to_cow()?.into_owned(),
+            (Err(_), Some(_)) => "file".to_owned(),
+            (Err(error), None) => return Err(error),
+        },
+    };
+    let format = match format {
+        Some(format) => format,
+        None => match name.rsplit_once('.') {
+            Some((_, extension)) => extension.to_owned(),
+            None => return Err(wrong_value("[load] Could not infer file format from extension")),
+        },
+    };
+    if return_metadata && matches!(&*format, "npy" | "npz") {
+        return Err(wrong_value(format!("[load] metadata not supported for format {format}")));
+    }
+    let content = || -> PyResult<Vec<u8>> {
+        match &path {
+            Some(path) => py.detach(|| std::fs::read(path)).map_err(|cause| {
+                raise(cupola::Error::io(path, format!("cannot be read: {cause}")))
+            }),
+            None => file.call_method0("read")?.extract(),
+        }
+    };
+    on(stream, || match &*format {
+        "npy" => {
+            let array = npy::read(&content()?, &name).map_err(raise)?;
+            Ok(Bound::new(py, PyArray::new(array))?.into_any())
+        }
+        "npz" => load_archive(py, file, path.as_deref(), &name),
+        "safetensors" => {
+            let content = content()?;
+            let length = content.len() as u64;
+            let read = py.detach(|| safetensors::read(&mut &content[..], &name, length));
+            let (tensors, metadata) = read.map_err(raise)?;
+            let arrays = PyDict::new(py);
+            for (name, array) in tensors {
+                arrays.set_item(name, PyArray::new(array))?;
+            }
+            match return_metadata {
+                true => Ok((arrays, metadata).into_pyobject(py)?.into_any()),
+                false => Ok(arrays.into_any()),
+            }
+        }
+        "gguf" => Err(pyo3::exceptions::PyNotImplementedError::new_err("load: format gguf")),
+        other => Err(wrong_value(format!("[load] Unknown file format {other}"))),
+    })
+}
+
+fn load_archive<'py>(
+    py: Python<'py>,
+    file: &Bound<'py, PyAny>,
+    path: Option<&str>,
+    name: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let source = match path {
+        Some(path) => path.into_pyobject(py)?.into_any(),
+        None => file.clone(),
+    };
+    let failed = |error: PyErr| raise(cupola::Error::io(name, format!("cannot be read: {error}")));
+    let archive = py.import("zipfile")?.call_method1("ZipFile", (source,)).map_err(failed)?;
+    let arrays = PyDict::new(py);
+    for entry in archive.call_method0("namelist")?.try_iter()? {
+        let entry: String = entry?.extract()?;
+        let content: Vec<u8> = archive.call_method1("read", (&entry,)).map_err(failed)?.extract()?;
+        let array = npy::read(&content, format!("{name}/{entry}")).map_err(raise)?;
+        arrays.set_item(entry.strip_suffix(".npy").unwrap_or(&entry), PyArray::new(array))?;
+    }
+    archive.call_method0("close")?;
+    Ok(arrays.into_any())
+}

@@ -1,0 +1,61 @@
+//! `cupola.core`: the Python module.
+
+// A function of Python's has the arguments that MLX gives it.
+#![allow(clippy::too_many_arguments)]
+
+mod _nn;
+mod array;
+mod device;
+mod dtype;
+mod error;
+mod evaluate;
+mod fast;
+mod format;
+mod generated;
+mod host;
+mod io;
+mod linalg;
+mod memory;
+mod missing;
+mod operand;
+mod ops;
+mod random;
+mod read;
+mod transform;
+mod tree;
+
+use pyo3::prelude::*;
+use pyo3::types::PyModule;
+
+#[pymodule(name = "core")]
+fn core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    error::watch_signals();
+    cupola::device::set_default_best();
+    generated::register("", m)?;
+    for dtype in cupola::DType::ALL {
+        let name = if dtype == cupola::DType::Bool { "bool_" } else { dtype.name() };
+        m.add(name, dtype::Dtype(dtype))?;
+    }
+    for (name, category) in dtype::DtypeCategory::ALL {
+        m.add(name, category)?;
+    }
+    m.add("cpu", device::DeviceType::cpu)?;
+    m.add("gpu", device::DeviceType::gpu)?;
+    m.add("wgpu", device::DeviceType::wgpu)?;
+    m.add("cuda", device::DeviceType::cuda)?;
+    m.add("pi", std::f64::consts::PI)?;
+    m.add("e", std::f64::consts::E)?;
+    m.add("euler_gamma", 0.577_215_664_901_532_9)?;
+    m.add("inf", f64::INFINITY)?;
+    m.add("nan", f64::NAN)?;
+    m.add("newaxis", m.py().None())?;
+    for &name in generated::MODULES {
+        let full = format!("cupola.core.{name}");
+        let module = PyModule::new(m.py(), &full)?;
+        generated::register(name, &module)?;
+        m.add(name, &module)?;
+        m.py().import("sys")?.getattr("modules")?.set_item(full, module)?;
+    }
+    m.getattr("random")?.setattr("state", Bound::new(m.py(), random::RandomState)?)?;
+    missing::add(m, generated::MISSING)
+}

@@ -1,0 +1,333 @@
+//! Arguments: from what Python gives to what `ops` takes.
+
+use cupola::ops::{Axes, Operand, Sizes};
+use cupola::{Array, DType, Scalar, Shape};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple};
+use smallvec::SmallVec;
+
+use crate::array::PyArray;
+use crate::error::{raise, wrong_type, wrong_value};
+use crate::read;
+
+/// An operand: an array, a number of weak dtype, or another library's array, which takes the
+/// dtype of the array that it meets.
+#[derive(Clone)]
+pub enum Opd {
+    Array(Array),
+    Scalar(Scalar),
+    Foreign(Array),
+}
+
+impl<'a> From<&'a Opd> for Operand<'a> {
+    fn from(operand: &'a Opd) -> Self {
+        match operand {
+            Opd::Array(array) | Opd::Foreign(array) => Operand::Array(array),
+            Opd::Scalar(value) => Operand::Scalar(*value),
+        }
+    }
+}
+
+impl Opd {
+    /// The operand as an array.
+    pub fn into_array(self) -> PyResult<Array> {
+        match self {
+            Opd::Array(array) | Opd::Foreign(array) => Ok(array),
+            Opd::Scalar(value) => scalar_array(value, None),
+        }
+    }
+
+    /// The operand, in the dtype of `other` where it is another library's array and that is one.
+    fn meeting(self, other: &Opd) -> PyResult<Opd> {
+        match (self, other) {
+            (Opd::Foreign(array), Opd::Array(other)) => {
+                Ok(Opd::Array(cupola::ops::astype(&array, other.dtype()).map_err(raise)?))
+            }
+            (Opd::Scalar(Scalar::Int(value)), Opd::Array(other))
+                if other.dtype() == DType::I32 && i32::try_from(value).is_err() =>
+            {
+                Err(wrong_value(format!("Converting {value} to int32 would result in overflow.")))
+            }
+            (own, _) => Ok(own),
+        }
+    }
+}
+
+/// Two operands that meet.
+#[inline]
+pub fn meet(a: Opd, b: Opd) -> PyResult<(Opd, Opd)> {
+    if let (Opd::Array(_), Opd::Array(_)) = (&a, &b) {
+        return Ok((a, b));
+    }
+    let a = a.meeting(&b)?;
+    let b = b.meeting(&a)?;
+    Ok((a, b))
+}
+
+/// A number as an array: of `dtype`, or of the dtype that such a number has by itself.
+pub fn scalar_array(value: Scalar, dtype: Option<DType>) -> PyResult<Array> {
+    let dtype = dtype.unwrap_or(match value {
+        Scalar::Bool(_) => DType::Bool,
+        Scalar::Int(v) if i32::try_from(v).is_ok() => DType::I32,
+        Scalar::Int(_) => DType::I64,
+        Scalar::Uint(_) => DType::U64,
+        Scalar::Float(_) => DType::F32,
+        Scalar::Complex(..) => DType::C64,
+    });
+    cupola::ops::full(Shape::scalar(), value, dtype).map_err(raise)
+}
+
+/// The number that a Python object is.
+#[inline]
+pub fn scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
+    if object.is_exact_instance_of::<PyFloat>() {
+        return Ok(Some(Scalar::Float(object.extract()?)));
+    }
+    if object.is_instance_of::<PyBool>() {
+        return Ok(Some(Scalar::Bool(object.extract()?)));
+    }
+    if object.is_instance_of::<PyInt>() {
+        return integer(object).map(Some);
+    }
+    if object.is_instance_of::<PyFloat>() {
+        return Ok(Some(Scalar::Float(object.extract()?)));
+    }
+    if object.is_instance_of::<PyComplex>() {
+        let value: num_complex::Complex64 = object.extract()?;
+        return Ok(Some(Scalar::Complex(value.re as f32, value.im as f32)));
+    }
+    Ok(None)
+}
+
+fn integer(object: &Bound<'_, PyAny>) -> PyResult<Scalar> {
+    if let Ok(value) = object.extract::<i64>() {
+        return Ok(Scalar::Int(value));
+    }
+    match object.extract::<u64>() {
+        Ok(value) => Ok(Scalar::Uint(value)),
+        Err(_) => Err(wrong_value(format!("{object} does not fit in 64 bits"))),
+    }
+}
+
+/// The operand that a Python object is; `None` where it is none.
+#[inline]
+pub fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<Opd>> {
+    if let Ok(array) = object.cast_exact::<PyArray>() {
+        return Ok(Some(Opd::Array(array.get().get())));
+    }
+    if let Some(value) = scalar(object)? {
+        return Ok(Some(Opd::Scalar(value)));
+    }
+    if let Ok(array) = object.cast::<PyArray>() {
+        return Ok(Some(Opd::Array(array.get().get())));
+    }
+    Ok(match read::array_like(object)? {
+        Some((array, true)) => Some(Opd::Array(array)),
+        Some((array, false)) => Some(Opd::Foreign(array)),
+        None => None,
+    })
+}
+
+impl<'py> FromPyObject<'_, 'py> for Opd {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        operand(&object)?.ok_or_else(|| invalid(&object))
+    }
+}
+
+fn invalid(object: &Bound<'_, PyAny>) -> PyErr {
+    let name = object.get_type().name().map(|n| n.to_string()).unwrap_or_default();
+    match object.is_none() {
+        true => wrong_type("an array or a number is expected, not None"),
+        false => wrong_value(format!("Invalid type {name} received in array initialization.")),
+    }
+}
+
+/// An array, or a number taken as one.
+#[derive(Clone)]
+pub struct Arr(pub Array);
+
+impl std::ops::Deref for Arr {
+    type Target = Array;
+
+    fn deref(&self) -> &Array {
+        &self.0
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Arr {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(array) = object.cast::<PyArray>() {
+            return Ok(Arr(array.get().get()));
+        }
+        object.extract::<Opd>()?.into_array().map(Arr)
+    }
+}
+
+/// A list of integers, or one.
+pub fn integers(object: &Bound<'_, PyAny>, what: &str) -> PyResult<SmallVec<[isize; 4]>> {
+    if let Ok(one) = object.extract::<isize>() {
+        return Ok(SmallVec::from_slice(&[one]));
+    }
+    let wrong = || wrong_type(format!("{what} must be an integer or a sequence of them"));
+    if let Ok(tuple) = object.cast::<PyTuple>() {
+        return tuple.iter().map(|i| i.extract::<isize>().map_err(|_| wrong())).collect();
+    }
+    if let Ok(list) = object.cast::<PyList>() {
+        return list.iter().map(|i| i.extract::<isize>().map_err(|_| wrong())).collect();
+    }
+    if object.is_instance_of::<PyArray>() || object.is_instance_of::<pyo3::types::PyString>() {
+        return Err(wrong());
+    }
+    let items = object.try_iter().map_err(|_| wrong())?;
+    items.map(|i| i?.extract::<isize>().map_err(|_| wrong())).collect()
+}
+
+/// One axis, several, or all for `None`.
+pub struct Axis(pub Axes);
+
+impl Axis {
+    /// All axes.
+    pub fn all() -> Self {
+        Axis(Axes::ALL)
+    }
+
+    /// One axis.
+    pub fn one(axis: isize) -> Self {
+        Axis(Axes::from(axis))
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Axis {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.is_none() {
+            true => Ok(Axis(Axes::ALL)),
+            false => Ok(Axis(Axes::from(&integers(&object, "axis")?[..]))),
+        }
+    }
+}
+
+/// A shape, or the size of one axis.
+pub struct ShapeArg(pub Shape);
+
+impl<'py> FromPyObject<'_, 'py> for ShapeArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        shape(&integers(&object, "shape")?).map(ShapeArg)
+    }
+}
+
+fn shape(sizes: &[isize]) -> PyResult<Shape> {
+    let size = |&d: &isize| {
+        usize::try_from(d).map_err(|_| wrong_value(format!("shape: negative size in {sizes:?}")))
+    };
+    sizes.iter().map(size).collect()
+}
+
+/// Sizes of which one may be −1, or plain integers.
+#[derive(Clone)]
+pub struct SizesArg(pub SmallVec<[isize; 4]>);
+
+impl SizesArg {
+    /// One number.
+    pub fn one(value: isize) -> Self {
+        SizesArg(SmallVec::from_slice(&[value]))
+    }
+}
+
+impl From<SizesArg> for Sizes {
+    fn from(sizes: SizesArg) -> Self {
+        sizes.0[..].into()
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for SizesArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        integers(&object, "the argument").map(SizesArg)
+    }
+}
+
+/// Sizes that are not negative.
+pub fn counts(sizes: &SizesArg, what: &str) -> PyResult<Vec<usize>> {
+    let one = |&d: &isize| {
+        usize::try_from(d).map_err(|_| wrong_value(format!("{what}: {d} must not be negative")))
+    };
+    sizes.0.iter().map(one).collect()
+}
+
+/// Shape as the arguments of a method: several integers, or one sequence.
+pub fn spread(arguments: &Bound<'_, PyTuple>) -> PyResult<SmallVec<[isize; 4]>> {
+    match arguments.len() {
+        1 => integers(&arguments.get_item(0)?, "the argument"),
+        _ => integers(arguments, "the arguments"),
+    }
+}
+
+/// The arrays in a list or tuple.
+pub struct Arrays(pub Vec<Array>);
+
+impl Arrays {
+    /// The arrays, as operations take them.
+    pub fn refs(&self) -> Vec<&Array> {
+        self.0.iter().collect()
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Arrays {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(array) = object.cast::<PyArray>() {
+            let array = array.get().get();
+            return cupola::ops::unstack(&array, 0).map(Arrays).map_err(raise);
+        }
+        let items = object.try_iter()?;
+        items.map(|i| Ok(i?.extract::<Arr>()?.0)).collect::<PyResult<_>>().map(Arrays)
+    }
+}
+
+/// What an operation gives, as Python gets it.
+pub trait Give {
+    /// The Python side.
+    type Out;
+    /// Wraps.
+    fn give(self) -> Self::Out;
+}
+
+impl Give for Array {
+    type Out = PyArray;
+
+    fn give(self) -> PyArray {
+        PyArray::new(self)
+    }
+}
+
+impl Give for Vec<Array> {
+    type Out = Vec<PyArray>;
+
+    fn give(self) -> Vec<PyArray> {
+        self.into_iter().map(PyArray::new).collect()
+    }
+}
+
+impl Give for (Array, Array) {
+    type Out = (PyArray, PyArray);
+
+    fn give(self) -> (PyArray, PyArray) {
+        (PyArray::new(self.0), PyArray::new(self.1))
+    }
+}
+
+/// The result of an operation, as Python gets it.
+#[inline]
+pub fn give<T: Give>(result: cupola::Result<T>) -> PyResult<T::Out> {
+    result.map(Give::give).map_err(raise)
+}

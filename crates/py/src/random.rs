@@ -1,0 +1,258 @@
+//! `cupola.core.random`.
+
+use cupola::ops::random;
+use cupola::{Array, DType, Scalar, Shape, ops};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+
+use crate::array::PyArray;
+use crate::device::{On, on};
+use crate::dtype::Dtype;
+use crate::error::{raise, wrong_value};
+use crate::operand::{Arr, Opd, ShapeArg, give};
+
+fn or_f32(dtype: Option<Dtype>) -> DType {
+    dtype.map_or(DType::F32, |d| d.0)
+}
+
+fn or_scalar(shape: Option<ShapeArg>) -> Shape {
+    shape.map_or_else(Shape::scalar, |s| s.0)
+}
+
+/// The state of the default generator: a sequence of one key, which changes with every draw.
+#[pyclass(frozen, name = "_RandomState", module = "cupola.core.random")]
+pub struct RandomState;
+
+#[pymethods]
+impl RandomState {
+    fn __len__(&self) -> usize {
+        1
+    }
+
+    fn __getitem__(&self, index: isize) -> PyResult<PyArray> {
+        match index {
+            0 | -1 => Ok(PyArray::new(random::state())),
+            _ => Err(PyIndexError::new_err(format!("index {index}: the state is one key"))),
+        }
+    }
+
+    fn __setitem__(&self, index: isize, key: Arr) -> PyResult<()> {
+        match index {
+            0 | -1 => {
+                random::set_state(key.0);
+                Ok(())
+            }
+            _ => Err(PyIndexError::new_err(format!("index {index}: the state is one key"))),
+        }
+    }
+
+    fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let one = pyo3::types::PyList::new(slf.py(), [PyArray::new(random::state())])?;
+        Ok(one.try_iter()?.into_any().unbind())
+    }
+}
+
+/// Starts the default generator from a seed.
+#[pyfunction]
+pub fn seed(seed: u64) {
+    random::seed(seed);
+}
+
+/// The key of a seed.
+#[pyfunction]
+pub fn key(seed: u64) -> PyArray {
+    PyArray::new(random::key(seed))
+}
+
+#[pyfunction]
+#[pyo3(signature = (key, num = 2, stream = None))]
+pub fn split(key: Arr, num: usize, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(random::split(Some(&key), num)))
+}
+
+/// The shape given, or the one that the operands broadcast to.
+fn shape_of(shape: Option<ShapeArg>, operands: [&Opd; 2]) -> PyResult<Shape> {
+    if let Some(shape) = shape {
+        return Ok(shape.0);
+    }
+    let own = |operand: &Opd| match operand {
+        Opd::Array(array) | Opd::Foreign(array) => array.shape().clone(),
+        Opd::Scalar(_) => Shape::scalar(),
+    };
+    own(operands[0]).broadcast(&own(operands[1]), "random").map_err(raise)
+}
+
+#[pyfunction]
+#[pyo3(signature = (low = None, high = None, shape = None, dtype = None, key = None, stream = None))]
+pub fn uniform(
+    low: Option<Opd>,
+    high: Option<Opd>,
+    shape: Option<ShapeArg>,
+    dtype: Option<Dtype>,
+    key: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let low = low.unwrap_or(Opd::Scalar(Scalar::Int(0)));
+    let high = high.unwrap_or(Opd::Scalar(Scalar::Int(1)));
+    let shape = shape_of(shape, [&low, &high])?;
+    on(stream, || give(random::uniform(&low, &high, shape, or_f32(dtype), key.as_deref())))
+}
+
+/// `x` times `scale` plus `loc`, in the dtype of `x`.
+fn moved(x: Array, loc: Option<Opd>, scale: Option<Opd>) -> PyResult<Array> {
+    let dtype = x.dtype();
+    let mut out = x;
+    if let Some(scale) = scale.filter(|s| !matches!(s, Opd::Scalar(Scalar::Float(1.0)))) {
+        out = ops::multiply(&out, &scale).map_err(raise)?;
+    }
+    if let Some(loc) = loc.filter(|l| !matches!(l, Opd::Scalar(Scalar::Float(0.0)))) {
+        out = ops::add(&out, &loc).map_err(raise)?;
+    }
+    ops::astype(&out, dtype).map_err(raise)
+}
+
+#[pyfunction]
+#[pyo3(signature = (
+    shape = None, dtype = None, loc = None, scale = None, key = None, stream = None
+))]
+pub fn normal(
+    shape: Option<ShapeArg>,
+    dtype: Option<Dtype>,
+    loc: Option<Opd>,
+    scale: Option<Opd>,
+    key: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    on(stream, || {
+        let drawn = random::normal(or_scalar(shape), or_f32(dtype), key.as_deref());
+        moved(drawn.map_err(raise)?, loc, scale).map(PyArray::new)
+    })
+}
+
+#[pyfunction]
+#[pyo3(signature = (
+    shape = None, dtype = None, loc = None, scale = None, key = None, stream = None
+))]
+pub fn laplace(
+    shape: Option<ShapeArg>,
+    dtype: Option<Dtype>,
+    loc: Option<Opd>,
+    scale: Option<Opd>,
+    key: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    on(stream, || {
+        let drawn = random::laplace(or_scalar(shape), or_f32(dtype), key.as_deref());
+        moved(drawn.map_err(raise)?, loc, scale).map(PyArray::new)
+    })
+}
+
+#[pyfunction]
+#[pyo3(signature = (shape = None, dtype = None, key = None, stream = None))]
+pub fn gumbel(
+    shape: Option<ShapeArg>,
+    dtype: Option<Dtype>,
+    key: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    on(stream, || give(random::gumbel(or_scalar(shape), or_f32(dtype), key.as_deref())))
+}
+
+#[pyfunction]
+#[pyo3(signature = (p = None, shape = None, key = None, stream = None))]
+pub fn bernoulli(
+    p: Option<Opd>,
+    shape: Option<ShapeArg>,
+    key: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let p = p.unwrap_or(Opd::Scalar(Scalar::Float(0.5)));
+    let shape = shape_of(shape, [&p, &p])?;
+    on(stream, || give(random::bernoulli(&p, shape, key.as_deref())))
+}
+
+#[pyfunction]
+#[pyo3(signature = (low, high, shape = None, dtype = None, key = None, stream = None))]
+pub fn randint(
+    low: Opd,
+    high: Opd,
+    shape: Option<ShapeArg>,
+    dtype: Option<Dtype>,
+    key: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let dtype = dtype.map_or(DType::I32, |d| d.0);
+    let shape = shape_of(shape, [&low, &high])?;
+    on(stream, || match (&low, &high) {
+        (Opd::Scalar(low), Opd::Scalar(high)) => {
+            give(random::randint(low.to_i64(), high.to_i64(), shape, dtype, key.as_deref()))
+        }
+        _ => {
+            let drawn = random::uniform(&low, &high, shape, DType::F32, key.as_deref());
+            give(drawn.and_then(|u| ops::floor(&u)).and_then(|u| ops::astype(&u, dtype)))
+        }
+    })
+}
+
+#[pyfunction]
+#[pyo3(signature = (lower, upper, shape = None, dtype = None, key = None, stream = None))]
+pub fn truncated_normal(
+    lower: Opd,
+    upper: Opd,
+    shape: Option<ShapeArg>,
+    dtype: Option<Dtype>,
+    key: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let shape = shape_of(shape, [&lower, &upper])?;
+    on(stream, || {
+        give(random::truncated_normal(&lower, &upper, shape, or_f32(dtype), key.as_deref()))
+    })
+}
+
+#[pyfunction]
+#[pyo3(signature = (
+    logits, axis = -1, shape = None, num_samples = None, key = None, stream = None
+))]
+pub fn categorical(
+    logits: Arr,
+    axis: isize,
+    shape: Option<ShapeArg>,
+    num_samples: Option<usize>,
+    key: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    if shape.is_some() && num_samples.is_some() {
+        return Err(wrong_value("[categorical] At most one of shape or num_samples can be specified."));
+    }
+    let Some(ShapeArg(shape)) = shape else {
+        return on(stream, || give(random::categorical(&logits, axis, num_samples, key.as_deref())));
+    };
+    let rank = logits.rank();
+    let at = cupola::normalize_axis("categorical", axis, rank).map_err(raise)?;
+    let Some(place) = (at + shape.rank() + 1).checked_sub(rank) else {
+        return Err(wrong_value(format!("[categorical] Requested shape {shape} is too small.")));
+    };
+    let mut wide = shape.to_vec();
+    wide.insert(place, logits.shape()[at]);
+    on(stream, || {
+        let noise = random::gumbel(wide, DType::F32, key.as_deref());
+        give(noise.and_then(|n| ops::argmax(&ops::add(&logits.0, &n)?, place as isize, false)))
+    })
+}
+
+#[pyfunction]
+#[pyo3(signature = (x, axis = 0, key = None, stream = None))]
+pub fn permutation(
+    x: &Bound<'_, PyAny>,
+    axis: isize,
+    key: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    if let Ok(array) = x.cast::<PyArray>() {
+        let array = array.get().get();
+        return on(stream, || give(random::shuffle(&array, axis, key.as_deref())));
+    }
+    let count: usize = x.extract()?;
+    on(stream, || give(random::permutation(count, key.as_deref())))
+}

@@ -1,0 +1,218 @@
+//! Arrays from what Python has: numbers, nested lists, and other libraries' arrays.
+
+mod dlpack;
+mod list;
+
+use std::ffi::CStr;
+
+use cupola::{Array, DType, Shape, ops};
+use pyo3::buffer::{ElementType, PyUntypedBuffer};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple};
+
+use crate::array::PyArray;
+use crate::error::{raise, wrong_type, wrong_value};
+use crate::operand::{scalar, scalar_array};
+
+/// An array of anything that holds numbers.
+pub fn array(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Array> {
+    let array = if let Ok(array) = object.cast::<PyArray>() {
+        array.get().get()
+    } else if let Some(value) = scalar(object)? {
+        return scalar_array(value, dtype);
+    } else if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        list::array(object, dtype)?
+    } else if let Some((array, _)) = array_like(object)? {
+        array
+    } else if object.is_none() {
+        return Err(wrong_type("array: a number, a list or an array is expected, not None"));
+    } else {
+        let name = object.get_type().name()?;
+        return Err(wrong_value(format!("Invalid type {name} received in array initialization.")));
+    };
+    match dtype {
+        Some(dtype) => ops::astype(&array, dtype).map_err(raise),
+        None => Ok(array),
+    }
+}
+
+/// Another library's array, and whether its dtype counts as an array's of our own does; `None`
+/// where it is none.
+pub fn array_like(object: &Bound<'_, PyAny>) -> PyResult<Option<(Array, bool)>> {
+    if object.is_none()
+        || object.is_instance_of::<PyString>()
+        || object.is_instance_of::<PyBytes>()
+        || object.is_instance_of::<PyByteArray>()
+    {
+        return Ok(None);
+    }
+    let py = object.py();
+    if let Ok(Some(own)) = object.getattr_opt(pyo3::intern!(py, "__mlx_array__")) {
+        let array = own.call0()?;
+        return Ok(Some((array.cast::<PyArray>()?.get().get(), true)));
+    }
+    if object.hasattr(pyo3::intern!(py, "__array_interface__"))? {
+        // A buffer without axes says nothing of its shape.
+        if object.getattr(pyo3::intern!(py, "ndim"))?.eq(0)? {
+            let one = array_like(&object.call_method1("reshape", (1,))?)?;
+            let first = |(a, own): (Array, bool)| Ok((ops::reshape(&a, ()).map_err(raise)?, own));
+            return one.map(first).transpose();
+        }
+        if let Some(bits) = bfloat16_bits(object)? {
+            let words = buffer(&bits)?;
+            return ops_view(words).map(|a| Some((a, false)));
+        }
+        if let Ok(array) = buffer(object) {
+            return Ok(Some((array, false)));
+        }
+    }
+    if object.hasattr(pyo3::intern!(py, "__dlpack__"))? {
+        return dlpack::array(object).map(|a| Some((a, false)));
+    }
+    if PyUntypedBuffer::get(object).is_ok() {
+        return buffer(object).map(|a| Some((a, false)));
+    }
+    if object.hasattr(pyo3::intern!(py, "__array__"))? {
+        let array = object.call_method0("__array__")?;
+        return buffer(&array).map(|a| Some((a, false)));
+    }
+    Ok(None)
+}
+
+/// A NumPy array of `ml_dtypes.bfloat16` as one of `uint16`.
+fn bfloat16_bits<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = object.py();
+    let name = object.getattr(pyo3::intern!(py, "dtype")).and_then(|d| d.getattr("name"));
+    match name {
+        Ok(name) if name.eq("bfloat16")? => Ok(Some(object.call_method1("view", ("uint16",))?)),
+        _ => Ok(None),
+    }
+}
+
+/// The bits of an array of `uint16` as `bfloat16`.
+fn ops_view(words: Array) -> PyResult<Array> {
+    let bytes = words.to_bytes().map_err(raise)?;
+    Array::from_bytes(&bytes, DType::BF16, words.shape().clone()).map_err(raise)
+}
+
+/// What elements a buffer holds, and what they become.
+enum Elements {
+    Same(DType),
+    /// `complex128`.
+    Complex128,
+}
+
+fn elements(buffer: &PyUntypedBuffer) -> PyResult<Elements> {
+    let format: &CStr = buffer.format();
+    let size = buffer.item_size();
+    if let Some(complex) = format.to_bytes().strip_prefix(b"Z") {
+        return match complex {
+            b"f" => Ok(Elements::Same(DType::C64)),
+            b"d" => Ok(Elements::Complex128),
+            _ => Err(unknown(format)),
+        };
+    }
+    use DType::*;
+    let dtype = match (ElementType::from_format(format), size) {
+        (ElementType::Bool, 1) => Bool,
+        (ElementType::UnsignedInteger { bytes: 1 }, 1) => U8,
+        (ElementType::UnsignedInteger { bytes: 2 }, 2) => U16,
+        (ElementType::UnsignedInteger { bytes: 4 }, 4) => U32,
+        (ElementType::UnsignedInteger { bytes: 8 }, 8) => U64,
+        (ElementType::SignedInteger { bytes: 1 }, 1) => I8,
+        (ElementType::SignedInteger { bytes: 2 }, 2) => I16,
+        (ElementType::SignedInteger { bytes: 4 }, 4) => I32,
+        (ElementType::SignedInteger { bytes: 8 }, 8) => I64,
+        (ElementType::Float { bytes: 4 }, 4) => F32,
+        (ElementType::Float { bytes: 8 }, 8) => F64,
+        _ if format.to_bytes() == b"e" => F16,
+        _ => return Err(unknown(format)),
+    };
+    Ok(Elements::Same(dtype))
+}
+
+fn unknown(format: &CStr) -> PyErr {
+    wrong_type(format!("array: elements of format '{}' have no dtype", format.to_string_lossy()))
+}
+
+/// An array of what a buffer holds. `float64` becomes `float32`, as in MLX.
+fn buffer(object: &Bound<'_, PyAny>) -> PyResult<Array> {
+    let view = PyUntypedBuffer::get(object)?;
+    let elements = elements(&view)?;
+    let shape: Shape = view.shape().iter().copied().collect();
+    let strides: Vec<isize> = view.strides().to_vec();
+    let source = Strided { data: view.buf_ptr().cast(), shape: &shape, strides: &strides };
+    let size = view.item_size();
+    match elements {
+        Elements::Same(DType::F64) => {
+            let array = source.array(size, DType::F64)?;
+            ops::astype(&array, DType::F32).map_err(raise)
+        }
+        Elements::Same(dtype) => source.array(size, dtype),
+        Elements::Complex128 => {
+            let bytes = source.bytes(size);
+            let pair = |b: &[u8]| b.as_chunks::<8>().0.iter().map(|w| f64::from_ne_bytes(*w) as f32).collect::<Vec<_>>();
+            Array::from_bytes(bytemuck::cast_slice(&pair(&bytes)), DType::C64, shape.clone())
+                .map_err(raise)
+        }
+    }
+}
+
+/// Somebody else's elements: the first of them and the distances in bytes.
+pub(crate) struct Strided<'a> {
+    pub data: *const u8,
+    pub shape: &'a [usize],
+    pub strides: &'a [isize],
+}
+
+impl Strided<'_> {
+    /// A copy of the elements as an array.
+    pub fn array(&self, size: usize, dtype: DType) -> PyResult<Array> {
+        let shape = Shape::from(self.shape);
+        let count = shape.size();
+        if count > 0 && cupola::is_row_major(self.shape, &self.elements(size)) {
+            // SAFETY: the owner says that so many elements lie there, one after the other, and
+            // it is kept alive by the caller.
+            let bytes = unsafe { std::slice::from_raw_parts(self.data, count * size) };
+            return Array::from_bytes(bytes, dtype, shape).map_err(raise);
+        }
+        Array::from_bytes(&self.bytes(size), dtype, shape).map_err(raise)
+    }
+
+    fn elements(&self, size: usize) -> Vec<isize> {
+        self.strides.iter().map(|s| s / size as isize).collect()
+    }
+
+    /// The elements' bytes in row-major order.
+    pub fn bytes(&self, size: usize) -> Vec<u8> {
+        let count: usize = self.shape.iter().product();
+        let mut out = Vec::with_capacity(count * size);
+        let mut index = vec![0usize; self.shape.len()];
+        let mut at = 0isize;
+        for _ in 0..count {
+            // SAFETY: the index is within the shape, so the owner says that an element lies there.
+            let element = unsafe { std::slice::from_raw_parts(self.data.offset(at), size) };
+            out.extend_from_slice(element);
+            for axis in (0..index.len()).rev() {
+                index[axis] += 1;
+                at += self.strides[axis];
+                if index[axis] < self.shape[axis] {
+                    break;
+                }
+                at -= self.strides[axis] * self.shape[axis] as isize;
+                index[axis] = 0;
+            }
+        }
+        out
+    }
+}
+
+/// An array from anything with `__dlpack__`.
+pub fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<Array> {
+    if let Ok(array) = object.cast::<PyArray>() {
+        return Ok(array.get().get());
+    }
+    dlpack::array(object)
+}
+
+pub use dlpack::capsule;

@@ -1,0 +1,175 @@
+//! DLPack: arrays of other libraries in memory, by a C structure in a capsule.
+
+use std::ffi::{CStr, c_void};
+use std::ptr::NonNull;
+
+use cupola::{Array, DType, ops};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+
+use super::Strided;
+use crate::array::PyArray;
+use crate::error::{raise, wrong_type, wrong_value};
+use crate::host::Host;
+
+const CPU: i32 = 1;
+const NAME: &CStr = c"dltensor";
+const USED: &CStr = c"used_dltensor";
+
+#[repr(C)]
+struct DLTensor {
+    data: *mut c_void,
+    device_type: i32,
+    device_id: i32,
+    ndim: i32,
+    code: u8,
+    bits: u8,
+    lanes: u16,
+    shape: *mut i64,
+    strides: *mut i64,
+    byte_offset: u64,
+}
+
+#[repr(C)]
+struct DLManagedTensor {
+    tensor: DLTensor,
+    manager: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut DLManagedTensor)>,
+}
+
+fn code_of(dtype: DType) -> (u8, u8) {
+    use DType::*;
+    let bits = dtype.size() as u8 * 8;
+    match dtype {
+        Bool => (6, 8),
+        U8 | U16 | U32 | U64 => (1, bits),
+        I8 | I16 | I32 | I64 => (0, bits),
+        F16 | F32 | F64 => (2, bits),
+        BF16 => (4, 16),
+        C64 => (5, 64),
+    }
+}
+
+/// An array of what `object.__dlpack__` gives. `float64` becomes `float32`, as in MLX.
+pub fn array(object: &Bound<'_, PyAny>) -> PyResult<Array> {
+    let py = object.py();
+    let device: (i32, i32) = match object.call_method0("__dlpack_device__") {
+        Ok(device) => device.call_method0("__iter__").and_then(|i| {
+            let mut items = i.try_iter()?.map(|v| v?.call_method0("__int__")?.extract::<i32>());
+            let mut next = || items.next().unwrap_or(Ok(0));
+            Ok((next()?, next()?))
+        })?,
+        Err(_) => (CPU, 0),
+    };
+    let capsule = if device.0 == CPU {
+        object.call_method0("__dlpack__")?
+    } else {
+        // The other library brings it to the host.
+        let arguments = PyDict::new(py);
+        arguments.set_item("dl_device", (CPU, 0))?;
+        object.call_method("__dlpack__", (), Some(&arguments))?
+    };
+    let capsule = capsule.cast::<PyCapsule>().map_err(|_| wrong_type("__dlpack__ gave no capsule"))?;
+    let managed: NonNull<DLManagedTensor> = capsule.pointer_checked(Some(NAME))?.cast();
+    // SAFETY: a capsule of this name holds such a structure, and the capsule is alive.
+    let result = copied(unsafe { managed.as_ref() });
+    // SAFETY: as above; the capsule was not used before, which its name says, and is not again.
+    unsafe {
+        ffi::PyCapsule_SetName(capsule.as_ptr(), USED.as_ptr());
+        if let Some(deleter) = managed.as_ref().deleter {
+            deleter(managed.as_ptr());
+        }
+    }
+    result
+}
+
+fn copied(managed: &DLManagedTensor) -> PyResult<Array> {
+    let t = &managed.tensor;
+    if t.device_type != CPU {
+        return Err(wrong_value(format!("from_dlpack: device type {} is not the CPU", t.device_type)));
+    }
+    let dtype = DType::ALL.into_iter().find(|&d| code_of(d) == (t.code, t.bits));
+    let Some(dtype) = dtype.filter(|_| t.lanes == 1) else {
+        return Err(wrong_type(format!("from_dlpack: type {} of {} bits has no dtype", t.code, t.bits)));
+    };
+    let rank = t.ndim as usize;
+    let list = |pointer: *mut i64| match pointer.is_null() || rank == 0 {
+        true => None,
+        // SAFETY: the structure says that there are `ndim` of them.
+        false => Some(unsafe { std::slice::from_raw_parts(pointer, rank) }),
+    };
+    let shape: Vec<usize> = list(t.shape).unwrap_or(&[]).iter().map(|&d| d as usize).collect();
+    let size = dtype.size();
+    let strides: Vec<isize> = match list(t.strides) {
+        Some(strides) => strides.iter().map(|&s| s as isize * size as isize).collect(),
+        None => cupola::Shape::from(&shape[..]).row_major().iter().map(|s| s * size as isize).collect(),
+    };
+    // SAFETY: the offset lies within the memory that the structure describes.
+    let data = unsafe { t.data.cast::<u8>().cast_const().add(t.byte_offset as usize) };
+    let array = Strided { data, shape: &shape, strides: &strides }.array(size, dtype)?;
+    match dtype {
+        DType::F64 => ops::astype(&array, DType::F32).map_err(raise),
+        _ => Ok(array),
+    }
+}
+
+/// What a capsule of ours keeps alive.
+struct Export {
+    managed: DLManagedTensor,
+    _host: Host,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+}
+
+unsafe extern "C" fn delete(managed: *mut DLManagedTensor) {
+    // SAFETY: the manager is the box that `capsule` leaked, and a deleter is called once.
+    drop(unsafe { Box::from_raw((*managed).manager.cast::<Export>()) });
+}
+
+unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
+    // SAFETY: Python calls this with our capsule; who took the tensor has renamed it.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) != 0 {
+            let managed = ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr());
+            delete(managed.cast());
+        }
+    }
+}
+
+/// A capsule over an array's memory on the host.
+pub fn capsule<'py>(py: Python<'py>, array: &PyArray) -> PyResult<Bound<'py, PyAny>> {
+    let host = Host::of(py, &array.get())?;
+    let (code, bits) = code_of(host.dtype);
+    let mut export = Box::new(Export {
+        shape: host.shape.iter().map(|&d| d as i64).collect(),
+        strides: host.strides.iter().map(|&s| s as i64).collect(),
+        managed: DLManagedTensor {
+            tensor: DLTensor {
+                data: host.data().cast_mut().cast(),
+                device_type: CPU,
+                device_id: 0,
+                ndim: host.shape.len() as i32,
+                code,
+                bits,
+                lanes: 1,
+                shape: std::ptr::null_mut(),
+                strides: std::ptr::null_mut(),
+                byte_offset: 0,
+            },
+            manager: std::ptr::null_mut(),
+            deleter: Some(delete),
+        },
+        _host: host,
+    });
+    export.managed.tensor.shape = export.shape.as_mut_ptr();
+    export.managed.tensor.strides = export.strides.as_mut_ptr();
+    let export = Box::into_raw(export);
+    // SAFETY: the box was just leaked, its address does not change, and `delete` takes it back.
+    unsafe {
+        (*export).managed.manager = export.cast();
+        let managed = &raw mut (*export).managed;
+        let capsule = ffi::PyCapsule_New(managed.cast(), NAME.as_ptr(), Some(destroy));
+        Bound::from_owned_ptr_or_err(py, capsule)
+    }
+}

@@ -1,0 +1,292 @@
+//! `compile`: a function runs as one graph, once for each kind of arguments.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cupola::{Array, Aval, transform};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+use super::{Arguments, function};
+use crate::array::PyArray;
+use crate::error::{carried, raise, wrong_value};
+use crate::random::RandomState;
+use crate::tree::Template;
+
+static ENABLED: AtomicBool = AtomicBool::new(true);
+
+/// Functions are no longer compiled: they run as they are.
+#[pyfunction]
+pub fn disable_compile() {
+    ENABLED.store(false, Ordering::Relaxed);
+}
+
+/// Functions are compiled again after `disable_compile`.
+#[pyfunction]
+pub fn enable_compile() {
+    ENABLED.store(true, Ordering::Relaxed);
+}
+
+/// What tells calls apart that need graphs of their own: one entry for each thing on the way
+/// through the arguments and the state.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Part {
+    List(usize),
+    Tuple(usize),
+    Dict(usize),
+    Name(String),
+    Array(Aval),
+    Random,
+    None,
+    Bool(bool),
+    Int(String),
+    Float(u64),
+    Text(String),
+    /// Something of the state that is no array, and does not matter.
+    Ignored,
+}
+
+/// Writes down what `tree` is; whether of the state, which may have anything in it.
+fn describe(tree: &Bound<'_, PyAny>, key: &mut Vec<Part>, is_state: bool) -> PyResult<()> {
+    if let Ok(array) = tree.cast::<PyArray>() {
+        key.push(Part::Array(array.get().get().aval().clone()));
+    } else if let Ok(dict) = tree.cast::<PyDict>() {
+        key.push(Part::Dict(dict.len()));
+        for (name, value) in dict.iter() {
+            key.push(Part::Name(name.str()?.to_cow()?.into_owned()));
+            describe(&value, key, is_state)?;
+        }
+    } else if let Ok(list) = tree.cast::<PyList>() {
+        key.push(Part::List(list.len()));
+        list.iter().try_for_each(|t| describe(&t, key, is_state))?;
+    } else if let Ok(tuple) = tree.cast::<PyTuple>() {
+        key.push(Part::Tuple(tuple.len()));
+        tuple.iter().try_for_each(|t| describe(&t, key, is_state))?;
+    } else if tree.is_none() {
+        key.push(Part::None);
+    } else if tree.is_instance_of::<RandomState>() {
+        key.push(Part::Random);
+    } else if let Ok(value) = tree.cast::<PyBool>() {
+        key.push(Part::Bool(value.is_true()));
+    } else if tree.is_instance_of::<PyInt>() {
+        key.push(Part::Int(tree.str()?.to_cow()?.into_owned()));
+    } else if tree.is_instance_of::<PyFloat>() {
+        key.push(Part::Float(tree.extract::<f64>()?.to_bits()));
+    } else if let Ok(text) = tree.cast::<PyString>() {
+        key.push(Part::Text(text.to_cow()?.into_owned()));
+    } else if is_state {
+        key.push(Part::Ignored);
+    } else {
+        return Err(wrong_value(format!(
+            "[compile] Function arguments must be trees of arrays or constants (floats, ints, \
+             strings, or None), but received type {}.",
+            tree.get_type().name()?
+        )));
+    }
+    Ok(())
+}
+
+/// A place that an array of the state lies in.
+enum Place {
+    Item(Py<PyList>, usize),
+    Value(Py<PyDict>, Py<PyAny>),
+    /// An array that stands alone, or in a tuple: it changes itself.
+    Itself(Py<PyArray>),
+}
+
+impl Place {
+    fn put(&self, py: Python<'_>, array: &Bound<'_, PyArray>) -> PyResult<()> {
+        match self {
+            Place::Item(list, at) => list.bind(py).set_item(*at, array),
+            Place::Value(dict, key) => dict.bind(py).set_item(key, array),
+            Place::Itself(own) => {
+                own.get().set(array.get().get());
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The arrays of a state, each with its place.
+fn places<'py>(tree: &Bound<'py, PyAny>) -> PyResult<Vec<(Place, Bound<'py, PyArray>)>> {
+    fn walk<'py>(
+        tree: &Bound<'py, PyAny>,
+        place: &mut dyn FnMut() -> Option<Place>,
+        out: &mut Vec<(Place, Bound<'py, PyArray>)>,
+    ) -> PyResult<()> {
+        if let Ok(array) = tree.cast::<PyArray>() {
+            let at = place().unwrap_or_else(|| Place::Itself(array.clone().unbind()));
+            out.push((at, array.clone()));
+        } else if let Ok(list) = tree.cast::<PyList>() {
+            for (at, item) in list.iter().enumerate() {
+                walk(&item, &mut || Some(Place::Item(list.clone().unbind(), at)), out)?;
+            }
+        } else if let Ok(tuple) = tree.cast::<PyTuple>() {
+            for item in tuple.iter() {
+                walk(&item, &mut || None, out)?;
+            }
+        } else if let Ok(dict) = tree.cast::<PyDict>() {
+            for (key, value) in dict.iter() {
+                let place = || Place::Value(dict.clone().unbind(), key.clone().unbind());
+                walk(&value, &mut || Some(place()), out)?;
+            }
+        }
+        Ok(())
+    }
+    let mut out = Vec::new();
+    walk(tree, &mut || None, &mut out)?;
+    Ok(out)
+}
+
+type Traced = dyn Fn(&mut (), &[Array]) -> cupola::Result<Vec<Array>> + Send + Sync;
+
+/// One graph: what runs, and what the function returned when it was traced.
+struct Entry {
+    compiled: transform::Compiled<Box<Traced>>,
+    outcome: Arc<Mutex<Option<Outcome>>>,
+}
+
+struct Outcome {
+    returned: Template,
+    /// How many arrays were returned; those of the state follow.
+    count: usize,
+}
+
+/// A function with its graphs.
+#[pyclass(frozen, name = "_Compiled", module = "cupola.core")]
+pub struct Compiled {
+    fun: Py<PyAny>,
+    inputs: Option<Py<PyAny>>,
+    outputs: Option<Py<PyAny>>,
+    entries: Mutex<HashMap<Vec<Part>, Arc<Entry>>>,
+}
+
+fn state<'py>(
+    py: Python<'py>,
+    tree: &Option<Py<PyAny>>,
+) -> PyResult<Vec<(Place, Bound<'py, PyArray>)>> {
+    tree.as_ref().map_or(Ok(Vec::new()), |tree| places(tree.bind(py)))
+}
+
+impl Compiled {
+    /// A graph for calls such as this one.
+    fn entry(&self, py: Python<'_>, arguments: Arguments, own: usize) -> Entry {
+        let clone = |object: &Option<Py<PyAny>>| object.as_ref().map(|o| o.clone_ref(py));
+        let (inputs, outputs) = (clone(&self.inputs), clone(&self.outputs));
+        let fun = self.fun.clone_ref(py);
+        let outcome = Arc::new(Mutex::new(None));
+        let slot = outcome.clone();
+        let run = move |_: &mut (), tracers: &[Array]| {
+            Python::attach(|py| {
+                let (own, held) = tracers.split_at(own);
+                let before = state(py, &inputs)?;
+                for ((place, _), tracer) in before.iter().zip(held) {
+                    place.put(py, &Bound::new(py, PyArray::new(tracer.clone()))?)?;
+                }
+                let result = traced(&fun, &arguments, own, &outputs, &slot, py);
+                // The state is as it was before, and gets its new arrays when the graph ran.
+                for (place, array) in &before {
+                    place.put(py, array)?;
+                }
+                result
+            })
+            .map_err(carried)
+        };
+        Entry { compiled: transform::compile(Box::new(run) as Box<Traced>), outcome }
+    }
+}
+
+fn traced(
+    fun: &Py<PyAny>,
+    arguments: &Arguments,
+    tracers: &[Array],
+    outputs: &Option<Py<PyAny>>,
+    slot: &Mutex<Option<Outcome>>,
+    py: Python<'_>,
+) -> PyResult<Vec<Array>> {
+    let result = arguments.call(fun.bind(py), tracers)?;
+    let mut arrays = Vec::new();
+    let returned = Template::of(&result, &mut arrays)?;
+    let outcome = Outcome { returned, count: arrays.len() };
+    *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+    arrays.extend(state(py, outputs)?.iter().map(|(_, array)| array.get().get()));
+    Ok(arrays)
+}
+
+#[pymethods]
+impl Compiled {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if !ENABLED.load(Ordering::Relaxed) {
+            return self.fun.bind(py).call(args, kwargs);
+        }
+        let mut key = Vec::new();
+        describe(args.as_any(), &mut key, false)?;
+        if let Some(kwargs) = kwargs {
+            describe(kwargs.as_any(), &mut key, false)?;
+        }
+        if let Some(inputs) = &self.inputs {
+            describe(inputs.bind(py), &mut key, true)?;
+        }
+        let mut arrays = Vec::new();
+        let arguments = Arguments::split(args, kwargs, &mut arrays)?;
+        let own = arrays.len();
+        arrays.extend(state(py, &self.inputs)?.iter().map(|(_, array)| array.get().get()));
+        let known = self.entries.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let mut entry = known.clone().unwrap_or_else(|| Arc::new(self.entry(py, arguments, own)));
+        let mut outputs = entry.compiled.call(&mut (), &arrays).map_err(raise)?;
+        let mut places = state(py, &self.outputs)?;
+        if known.is_some() && outputs.len() != entry.count() + places.len() {
+            // The state that is written has other places than when this was traced.
+            let mut again = Vec::new();
+            let arguments = Arguments::split(args, kwargs, &mut again)?;
+            entry = Arc::new(self.entry(py, arguments, own));
+            outputs = entry.compiled.call(&mut (), &arrays).map_err(raise)?;
+            places = state(py, &self.outputs)?;
+        }
+        self.entries
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(key, entry.clone());
+        let outcome = entry.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Outcome { returned, count }) = &*outcome else {
+            return Ok(py.None().into_bound(py));
+        };
+        for ((place, _), array) in places.iter().zip(&outputs[*count..]) {
+            place.put(py, &Bound::new(py, PyArray::new(array.clone()))?)?;
+        }
+        returned.fill(py, &mut outputs[..*count].iter())
+    }
+}
+
+impl Entry {
+    fn count(&self) -> usize {
+        let outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        outcome.as_ref().map_or(0, |o| o.count)
+    }
+}
+
+/// A function that does what `fun` does as one graph: it is traced once for each structure, shape
+/// and dtype of its arguments. `inputs` and `outputs` are trees of arrays that it reads and
+/// changes besides its arguments and its result.
+#[pyfunction]
+#[pyo3(signature = (fun, inputs = None, outputs = None, shapeless = false))]
+pub fn compile<'py>(
+    py: Python<'py>,
+    fun: Bound<'py, PyAny>,
+    inputs: Option<Py<PyAny>>,
+    outputs: Option<Py<PyAny>>,
+    shapeless: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    // A graph has the shapes that it was traced with: other shapes are another graph.
+    let _ = shapeless;
+    let call =
+        Compiled { fun: fun.clone().unbind(), inputs, outputs, entries: Mutex::new(HashMap::new()) };
+    function(&fun, Bound::new(py, call)?.into_any())
+}

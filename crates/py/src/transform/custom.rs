@@ -1,0 +1,250 @@
+//! `checkpoint` and `custom_function`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cupola::prim::Batched;
+use cupola::{Array, ops, transform};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::vmap::axes_of;
+use super::{Arguments, function};
+use crate::array::PyArray;
+use crate::error::{carried, raise, wrong_value};
+use crate::tree::{self, Template};
+
+/// What a function returned, with its arrays taken out: known once it was traced.
+type Returned = Arc<Mutex<Option<Template>>>;
+
+fn call_traced(
+    fun: &Py<PyAny>,
+    arguments: &Arguments,
+    tracers: &[Array],
+    returned: &Returned,
+) -> cupola::Result<Vec<Array>> {
+    Python::attach(|py| {
+        let result = arguments.call(fun.bind(py), tracers)?;
+        let mut outputs = Vec::new();
+        let template = Template::of(&result, &mut outputs)?;
+        *returned.lock().unwrap_or_else(PoisonError::into_inner) = Some(template);
+        Ok(outputs)
+    })
+    .map_err(carried)
+}
+
+fn rebuilt<'py>(
+    py: Python<'py>,
+    returned: &Returned,
+    outputs: &[Array],
+) -> PyResult<Bound<'py, PyAny>> {
+    match &*returned.lock().unwrap_or_else(PoisonError::into_inner) {
+        Some(template) => template.fill(py, &mut outputs.iter()),
+        None => Ok(py.None().into_bound(py)),
+    }
+}
+
+/// A function that keeps nothing for its backward pass.
+#[pyclass(frozen, name = "_Checkpointed", module = "cupola.core")]
+pub struct Checkpointed {
+    fun: Py<PyAny>,
+}
+
+#[pymethods]
+impl Checkpointed {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut arrays = Vec::new();
+        let arguments = Arguments::split(args, kwargs, &mut arrays)?;
+        let returned = Returned::default();
+        let f = |tracers: &[Array]| call_traced(&self.fun, &arguments, tracers, &returned);
+        let outputs = transform::checkpoint(f)(&arrays).map_err(raise)?;
+        rebuilt(py, &returned, &outputs)
+    }
+}
+
+/// A function like `fun` that computes its intermediate results again in the backward pass.
+#[pyfunction]
+pub fn checkpoint<'py>(py: Python<'py>, fun: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let call = Checkpointed { fun: fun.clone().unbind() };
+    function(&fun, Bound::new(py, call)?.into_any())
+}
+
+/// A function whose derivatives and batching rule may be given, as decorators.
+#[pyclass(frozen, name = "custom_function", module = "cupola.core")]
+#[allow(non_camel_case_types)]
+pub struct custom_function {
+    fun: Py<PyAny>,
+    rules: Mutex<Rules>,
+}
+
+#[derive(Default)]
+struct Rules {
+    vjp: Option<Py<PyAny>>,
+    jvp: Option<Py<PyAny>>,
+    vmap: Option<Py<PyAny>>,
+}
+
+impl custom_function {
+    fn rules(&self) -> std::sync::MutexGuard<'_, Rules> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The arguments as a rule sees them: one alone, several as a tuple.
+fn primals<'py>(
+    py: Python<'py>,
+    arguments: &Arguments,
+    arrays: &[Array],
+) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyDict>>)> {
+    let mut arrays = arrays.iter();
+    let positional = arguments.positional.fill(py, &mut arrays)?.cast_into::<PyTuple>()?;
+    let keywords = arguments.keywords.fill(py, &mut arrays)?.cast_into::<PyDict>().ok();
+    let positional = match positional.len() {
+        1 => positional.get_item(0)?,
+        _ => positional.into_any(),
+    };
+    Ok((positional, keywords))
+}
+
+/// The arrays that a rule gave, one for each that was expected; `None` stands for zeros.
+fn given(result: &Bound<'_, PyAny>, like: &[Array], what: &str) -> PyResult<Vec<Array>> {
+    if let ([_], Ok(array)) = (like, result.cast::<PyArray>()) {
+        return Ok(vec![array.get().get()]);
+    }
+    let mut found = tree::arrays(result)?;
+    if found.len() > like.len() {
+        return Err(wrong_value(format!(
+            "[custom_function] {what} gave {} arrays, {} are expected",
+            found.len(),
+            like.len()
+        )));
+    }
+    for missing in &like[found.len()..] {
+        found.push(ops::zeros_like(missing).map_err(raise)?);
+    }
+    Ok(found)
+}
+
+#[pymethods]
+impl custom_function {
+    #[new]
+    fn new(f: Py<PyAny>) -> Self {
+        custom_function { fun: f, rules: Mutex::new(Rules::default()) }
+    }
+
+    /// Gives the function's vector-Jacobian product: `f(primals, cotangents, outputs)`.
+    fn vjp(slf: Bound<'_, Self>, f: Py<PyAny>) -> Bound<'_, Self> {
+        slf.get().rules().vjp = Some(f);
+        slf
+    }
+
+    /// Gives the function's Jacobian-vector product: `f(primals, tangents)`.
+    fn jvp(slf: Bound<'_, Self>, f: Py<PyAny>) -> Bound<'_, Self> {
+        slf.get().rules().jvp = Some(f);
+        slf
+    }
+
+    /// Gives the function over a batch: `f(inputs, axes)` returns outputs and their axes.
+    fn vmap(slf: Bound<'_, Self>, f: Py<PyAny>) -> Bound<'_, Self> {
+        slf.get().rules().vmap = Some(f);
+        slf
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut arrays = Vec::new();
+        let arguments = Arc::new(Arguments::split(args, kwargs, &mut arrays)?);
+        let returned = Returned::default();
+        let f = |tracers: &[Array]| call_traced(&self.fun, &arguments, tracers, &returned);
+        let mut custom = transform::custom_function(f);
+        let (vjp, jvp, vmap) = {
+            let rules = self.rules();
+            let clone = |rule: &Option<Py<PyAny>>| rule.as_ref().map(|r| r.clone_ref(py));
+            (clone(&rules.vjp), clone(&rules.jvp), clone(&rules.vmap))
+        };
+        if let Some(rule) = vjp {
+            let (arguments, returned) = (arguments.clone(), returned.clone());
+            custom = custom.with_vjp(move |inputs, outputs, cotangents| {
+                Python::attach(|py| {
+                    let (positional, keywords) = primals(py, &arguments, inputs)?;
+                    let cotangents = rebuilt(py, &returned, cotangents)?;
+                    let outputs = rebuilt(py, &returned, outputs)?;
+                    let arguments = PyTuple::new(py, [positional, cotangents, outputs])?;
+                    let result = rule.bind(py).call(arguments, keywords.as_ref())?;
+                    given(&result, inputs, "vjp")
+                })
+                .map_err(carried)
+            });
+        }
+        if let Some(rule) = jvp {
+            let arguments = arguments.clone();
+            custom = custom.with_jvp(move |inputs, outputs, tangents| {
+                Python::attach(|py| {
+                    let (positional, keywords) = primals(py, &arguments, inputs)?;
+                    let (tangents, _) = primals(py, &arguments, tangents)?;
+                    let arguments = PyTuple::new(py, [positional, tangents])?;
+                    let result = rule.bind(py).call(arguments, keywords.as_ref())?;
+                    given(&result, outputs, "jvp")
+                })
+                .map_err(carried)
+            });
+        }
+        if let Some(rule) = vmap {
+            let arguments = arguments.clone();
+            custom = custom.with_vmap(move |inputs, _| {
+                Python::attach(|py| batched(py, &rule, &arguments, inputs)).map_err(carried)
+            });
+        }
+        let outputs = custom.call(&arrays).map_err(raise)?;
+        rebuilt(py, &returned, &outputs)
+    }
+}
+
+fn batched(
+    py: Python<'_>,
+    rule: &Py<PyAny>,
+    arguments: &Arguments,
+    inputs: &[Batched],
+) -> PyResult<Vec<Batched>> {
+    let arrays: Vec<Array> = inputs.iter().map(|i| i.array.clone()).collect();
+    let (positional, keywords) = primals(py, arguments, &arrays)?;
+    let mut axes = inputs.iter().map(|i| i.batched.then_some(0i32));
+    let places = primals_with(py, arguments, &mut |py| {
+        Ok(axes.next().flatten().into_pyobject(py)?.into_any())
+    })?;
+    let result = rule.bind(py).call(PyTuple::new(py, [positional, places])?, keywords.as_ref())?;
+    let (outputs, places): (Bound<'_, PyAny>, Bound<'_, PyAny>) = result.extract()?;
+    let mut axes = Vec::new();
+    axes_of(&outputs, &places, &mut axes)?;
+    let moved = |(array, axis): (Array, Option<isize>)| match axis {
+        Some(axis) => {
+            let array = ops::moveaxis(&array, axis, 0).map_err(raise)?;
+            Ok(Batched { array, batched: true })
+        }
+        None => Ok(Batched { array, batched: false }),
+    };
+    tree::arrays(&outputs)?.into_iter().zip(axes).map(moved).collect()
+}
+
+/// The arguments as a rule sees them, with something else in the places of the arrays.
+fn primals_with<'py>(
+    py: Python<'py>,
+    arguments: &Arguments,
+    leaf: &mut dyn FnMut(Python<'py>) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let positional = arguments.positional.fill_with(py, leaf)?.cast_into::<PyTuple>()?;
+    match positional.len() {
+        1 => positional.get_item(0),
+        _ => Ok(positional.into_any()),
+    }
+}

@@ -1,0 +1,108 @@
+//! `vmap`.
+
+use cupola::{Array, transform};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use super::{function, only_arrays};
+use crate::array::PyArray;
+use crate::error::{carried, raise, wrong_value};
+use crate::tree::{self, Leaf, Template};
+
+/// A function over a batch.
+#[pyclass(frozen, name = "_Batched", module = "cupola.core")]
+pub struct BatchedFunction {
+    fun: Py<PyAny>,
+    in_axes: Py<PyAny>,
+    out_axes: Py<PyAny>,
+}
+
+/// The axis of each array of `tree`: `axes` is one for all, or a tree of them that goes along.
+pub fn axes_of(
+    tree: &Bound<'_, PyAny>,
+    axes: &Bound<'_, PyAny>,
+    out: &mut Vec<Option<isize>>,
+) -> PyResult<()> {
+    let unfit = || wrong_value("[tree_map] Additional input tree is not a valid prefix of the first tree.");
+    if axes.is_none() || axes.extract::<isize>().is_ok() {
+        let axis: Option<isize> = axes.extract()?;
+        return tree::visit(tree, &mut |leaf| {
+            if let Leaf::Array(_) = leaf {
+                out.push(axis);
+            }
+            Ok(())
+        });
+    }
+    if tree.is_instance_of::<PyArray>() {
+        return Err(unfit());
+    }
+    if let (Ok(tree), Ok(axes)) = (tree.cast::<PyDict>(), axes.cast::<PyDict>()) {
+        for (key, value) in tree.iter() {
+            axes_of(&value, &axes.get_item(key)?.ok_or_else(unfit)?, out)?;
+        }
+        return Ok(());
+    }
+    let is_list = |o: &Bound<'_, PyAny>| o.is_instance_of::<PyList>() || o.is_instance_of::<PyTuple>();
+    if !is_list(tree) || !is_list(axes) || tree.len()? != axes.len()? {
+        return Err(unfit());
+    }
+    for (one, axis) in tree.try_iter()?.zip(axes.try_iter()?) {
+        axes_of(&one?, &axis?, out)?;
+    }
+    Ok(())
+}
+
+#[pymethods]
+impl BatchedFunction {
+    #[pyo3(signature = (*args))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut arrays = Vec::new();
+        let arguments = only_arrays(args.as_any(), &mut arrays)?;
+        let mut in_axes = Vec::new();
+        axes_of(args.as_any(), self.in_axes.bind(py), &mut in_axes)?;
+        let mut template: Option<Template> = None;
+        let call = |tracers: &[Array]| {
+            let result = (|| {
+                let args = arguments.fill(py, &mut tracers.iter())?;
+                let result = self.fun.bind(py).call1(args.cast_into::<PyTuple>()?)?;
+                let mut outputs = Vec::new();
+                template = Some(only_arrays(&result, &mut outputs)?);
+                let mut axes = Vec::new();
+                axes_of(&result, self.out_axes.bind(py), &mut axes)?;
+                let axes = axes
+                    .into_iter()
+                    .map(|a| a.ok_or_else(|| wrong_value("[vmap] An output has no axis: out_axes is None.")))
+                    .collect::<PyResult<Vec<isize>>>()?;
+                Ok((outputs, axes))
+            })();
+            result.map_err(carried)
+        };
+        let outputs = transform::vmap_traced(&in_axes, &arrays, call).map_err(raise)?;
+        match template {
+            Some(template) => template.fill(py, &mut outputs.iter()),
+            None => Ok(py.None().into_bound(py)),
+        }
+    }
+}
+
+/// A function that runs `fun` over a batch, which arguments and results carry along these axes.
+#[pyfunction]
+#[pyo3(signature = (fun, in_axes = None, out_axes = None))]
+pub fn vmap<'py>(
+    py: Python<'py>,
+    fun: Bound<'py, PyAny>,
+    in_axes: Option<Bound<'py, PyAny>>,
+    out_axes: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let axis = |axes: Option<Bound<'py, PyAny>>| match axes {
+        Some(axes) => Ok(axes.unbind()),
+        None => Ok::<_, PyErr>(0i32.into_pyobject(py)?.into_any().unbind()),
+    };
+    let (in_axes, out_axes) = (axis(in_axes)?, axis(out_axes)?);
+    let call = BatchedFunction { fun: fun.clone().unbind(), in_axes, out_axes };
+    function(&fun, Bound::new(py, call)?.into_any())
+}

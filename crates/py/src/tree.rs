@@ -1,0 +1,185 @@
+//! Trees of lists, tuples and dicts, whose leaves are arrays and anything else.
+
+use cupola::Array;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use crate::array::PyArray;
+use crate::random::RandomState;
+
+/// A leaf of a tree.
+pub enum Leaf<'a, 'py> {
+    Array(&'a Bound<'py, PyArray>),
+    /// The default generator, whose state `compile` takes care of.
+    Random,
+    Other(&'a Bound<'py, PyAny>),
+}
+
+/// Shows `f` every leaf, in order.
+pub fn visit<'py>(
+    tree: &Bound<'py, PyAny>,
+    f: &mut dyn FnMut(Leaf<'_, 'py>) -> PyResult<()>,
+) -> PyResult<()> {
+    if let Ok(array) = tree.cast::<PyArray>() {
+        return f(Leaf::Array(array));
+    }
+    if let Ok(list) = tree.cast::<PyList>() {
+        return list.iter().try_for_each(|t| visit(&t, f));
+    }
+    if let Ok(tuple) = tree.cast::<PyTuple>() {
+        return tuple.iter().try_for_each(|t| visit(&t, f));
+    }
+    if let Ok(dict) = tree.cast::<PyDict>() {
+        return dict.iter().try_for_each(|(_, t)| visit(&t, f));
+    }
+    if tree.is_instance_of::<RandomState>() {
+        return f(Leaf::Random);
+    }
+    f(Leaf::Other(tree))
+}
+
+/// The arrays in a tree, in order.
+pub fn arrays(tree: &Bound<'_, PyAny>) -> PyResult<Vec<Array>> {
+    let mut found = Vec::new();
+    visit(tree, &mut |leaf| {
+        match leaf {
+            Leaf::Array(array) => found.push(array.get().get()),
+            Leaf::Random => found.push(cupola::generator::state()),
+            Leaf::Other(_) => {}
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// A tree of the same structure with every array replaced by what `f` gives; other leaves stay.
+pub fn map<'py>(
+    tree: &Bound<'py, PyAny>,
+    f: &mut dyn FnMut(&Array) -> PyResult<Array>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = tree.py();
+    if let Ok(array) = tree.cast::<PyArray>() {
+        let changed = f(&array.get().get())?;
+        return Ok(Bound::new(py, PyArray::new(changed))?.into_any());
+    }
+    if let Ok(list) = tree.cast::<PyList>() {
+        let items = list.iter().map(|t| map(&t, f)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyList::new(py, items)?.into_any());
+    }
+    if let Ok(tuple) = tree.cast::<PyTuple>() {
+        let items = tuple.iter().map(|t| map(&t, f)).collect::<PyResult<Vec<_>>>()?;
+        let items = PyTuple::new(py, items)?;
+        // A named tuple stays one.
+        return match tuple.is_exact_instance_of::<PyTuple>() {
+            true => Ok(items.into_any()),
+            false => tuple.get_type().call1(items),
+        };
+    }
+    if let Ok(dict) = tree.cast::<PyDict>() {
+        let out = PyDict::new(py);
+        for (key, value) in dict.iter() {
+            out.set_item(key, map(&value, f)?)?;
+        }
+        return Ok(out.into_any());
+    }
+    Ok(tree.clone())
+}
+
+/// A tree with its arrays taken out: what is left to build it again with others.
+pub enum Template {
+    Array,
+    List(Vec<Template>),
+    /// The items, and the type where it is not `tuple` itself.
+    Tuple(Vec<Template>, Option<Py<PyAny>>),
+    Dict(Vec<(Py<PyAny>, Template)>),
+    Other(Py<PyAny>),
+}
+
+impl Template {
+    /// Takes `tree` apart; its arrays are added to `arrays`, in order.
+    pub fn of(tree: &Bound<'_, PyAny>, arrays: &mut Vec<Array>) -> PyResult<Template> {
+        if let Ok(array) = tree.cast::<PyArray>() {
+            arrays.push(array.get().get());
+            return Ok(Template::Array);
+        }
+        if let Ok(list) = tree.cast::<PyList>() {
+            let items = list.iter().map(|t| Template::of(&t, arrays)).collect::<PyResult<_>>()?;
+            return Ok(Template::List(items));
+        }
+        if let Ok(tuple) = tree.cast::<PyTuple>() {
+            let items = tuple.iter().map(|t| Template::of(&t, arrays)).collect::<PyResult<_>>()?;
+            let is_plain = tuple.is_exact_instance_of::<PyTuple>();
+            let own = (!is_plain).then(|| tuple.get_type().into_any().unbind());
+            return Ok(Template::Tuple(items, own));
+        }
+        if let Ok(dict) = tree.cast::<PyDict>() {
+            let item = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+                Ok((key.unbind(), Template::of(&value, arrays)?))
+            };
+            return Ok(Template::Dict(dict.iter().map(item).collect::<PyResult<_>>()?));
+        }
+        Ok(Template::Other(tree.clone().unbind()))
+    }
+
+    /// The tree that is nothing.
+    pub fn none(py: Python<'_>) -> Template {
+        Template::Other(py.None())
+    }
+
+    /// Whether every leaf is an array.
+    pub fn has_only_arrays(&self) -> bool {
+        match self {
+            Template::Array => true,
+            Template::List(items) | Template::Tuple(items, _) => {
+                items.iter().all(Template::has_only_arrays)
+            }
+            Template::Dict(items) => items.iter().all(|(_, t)| t.has_only_arrays()),
+            Template::Other(_) => false,
+        }
+    }
+
+    /// The tree with these arrays.
+    pub fn fill<'py>(
+        &self,
+        py: Python<'py>,
+        arrays: &mut dyn Iterator<Item = &Array>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.fill_with(py, &mut |py| match arrays.next() {
+            Some(array) => Ok(Bound::new(py, PyArray::new(array.clone()))?.into_any()),
+            None => Err(crate::error::wrong_value("a tree has more arrays than were given")),
+        })
+    }
+
+    /// The tree with something else in the places of the arrays.
+    pub fn fill_with<'py>(
+        &self,
+        py: Python<'py>,
+        leaf: &mut dyn FnMut(Python<'py>) -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Template::Array => leaf(py),
+            Template::List(items) => {
+                let items =
+                    items.iter().map(|t| t.fill_with(py, leaf)).collect::<PyResult<Vec<_>>>()?;
+                Ok(PyList::new(py, items)?.into_any())
+            }
+            Template::Tuple(items, own) => {
+                let items =
+                    items.iter().map(|t| t.fill_with(py, leaf)).collect::<PyResult<Vec<_>>>()?;
+                let items = PyTuple::new(py, items)?;
+                match own {
+                    Some(own) => own.bind(py).call1(items),
+                    None => Ok(items.into_any()),
+                }
+            }
+            Template::Dict(items) => {
+                let out = PyDict::new(py);
+                for (key, value) in items {
+                    out.set_item(key, value.fill_with(py, leaf)?)?;
+                }
+                Ok(out.into_any())
+            }
+            Template::Other(object) => Ok(object.bind(py).clone()),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! `cargo xtask gen`: what the Python package has of the operations, from their own text.
+//!
+//! The functions of `crates/core/src/ops` are read with their documentation. What can be bound by
+//! rule becomes a function, and a method of `array` where MLX has one; what MLX gives other forms
+//! is written by hand in `crates/py/src` and found there. From both come the registration of the
+//! module, the list of what is missing, and the stubs.
+
+mod parse;
+mod rust;
+mod stubs;
+mod table;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use parse::{Function, Source};
+
+/// A file that the generator writes.
+struct Output {
+    path: PathBuf,
+    text: String,
+}
+
+/// Writes the files, or, for `check`, says whether they are as they would be written.
+pub fn run(root: &Path, check: bool) -> ExitCode {
+    let outputs = match outputs(root) {
+        Ok(outputs) => outputs,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut stale = false;
+    for Output { path, text } in outputs {
+        let there = std::fs::read_to_string(root.join(&path)).unwrap_or_default();
+        if there == text {
+            continue;
+        }
+        if check {
+            eprintln!("error: {} is not what `cargo xtask gen` writes", path.display());
+            stale = true;
+        } else if let Err(cause) = std::fs::write(root.join(&path), text) {
+            eprintln!("error: {}: {cause}", path.display());
+            return ExitCode::FAILURE;
+        } else {
+            println!("wrote {}", path.display());
+        }
+    }
+    if stale { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// A Python function: bound by rule, or by hand.
+pub(crate) struct Bound {
+    /// The submodule; empty for the module itself.
+    pub module: String,
+    pub name: String,
+    /// Where Rust has the `pyfunction`.
+    pub path: String,
+    pub function: Function,
+    /// The operation's parameters with their Python side, where it is bound by rule.
+    pub by_rule: Option<Vec<table::Argument>>,
+}
+
+fn outputs(root: &Path) -> Result<Vec<Output>, String> {
+    let ops = parse::operations(&root.join("crates/core/src/ops"))?;
+    let hand = parse::hand_written(&root.join("crates/py/src"))?;
+    let bound = bind(&ops, &hand)?;
+    let rust = rust::write(&bound, &hand);
+    let rust_path = PathBuf::from("crates/py/src/generated.rs");
+    let mut outputs = vec![Output { path: rust_path, text: formatted(root, &rust)? }];
+    for (name, text) in stubs::write(&bound, &hand) {
+        let path = Path::new("crates/py/python/cupola/core").join(name);
+        outputs.push(Output { path, text });
+    }
+    Ok(outputs)
+}
+
+/// Every function of the package.
+fn bind(ops: &[Function], hand: &Source) -> Result<Vec<Bound>, String> {
+    let mut bound: BTreeMap<(String, String), Bound> = BTreeMap::new();
+    for function in &hand.functions {
+        let key = (function.module.clone(), function.name.clone());
+        bound.insert(
+            key,
+            Bound {
+                module: function.module.clone(),
+                name: function.name.clone(),
+                path: format!("crate::{}", function.path),
+                function: function.clone(),
+                by_rule: None,
+            },
+        );
+    }
+    for op in ops {
+        let name = table::python_name(&op.name);
+        let surface = table::is_in_mlx(&op.module, name);
+        let module = match surface || !op.module.is_empty() {
+            true => op.module.clone(),
+            false => "_layers".to_owned(),
+        };
+        let key = (module.clone(), name.to_owned());
+        if let Some(own) = bound.get_mut(&key) {
+            if own.function.docs.is_empty() {
+                own.function.docs = op.docs.clone();
+            }
+            continue;
+        }
+        if table::is_skipped(&op.module, &op.name) {
+            continue;
+        }
+        let arguments = table::arguments(op)?;
+        let path = match op.module.as_str() {
+            "" => op.name.clone(),
+            module => format!("{module}_{}", op.name),
+        };
+        bound.insert(
+            key,
+            Bound {
+                module,
+                name: name.to_owned(),
+                path,
+                function: op.clone(),
+                by_rule: Some(arguments),
+            },
+        );
+    }
+    Ok(bound.into_values().collect())
+}
+
+fn formatted(root: &Path, text: &str) -> Result<String, String> {
+    use std::io::Write;
+    let mut child = Command::new("rustfmt")
+        .args(["--edition", "2024", "--config-path"])
+        .arg(root.join("rustfmt.toml"))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .map_err(|cause| format!("rustfmt does not start: {cause}"))?;
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(text.as_bytes()).map_err(|cause| format!("rustfmt: {cause}"))?;
+    }
+    let output = child.wait_with_output().map_err(|cause| format!("rustfmt: {cause}"))?;
+    match output.status.success() {
+        true => String::from_utf8(output.stdout).map_err(|cause| cause.to_string()),
+        false => Err("rustfmt could not read what the generator wrote".into()),
+    }
+}

@@ -1,0 +1,241 @@
+//! Writing `crates/py/src/generated.rs`.
+
+use std::fmt::Write;
+
+use super::Bound;
+use super::parse::Source;
+use super::table::{ALIASES, Argument, Kind, METHODS, SURFACE};
+
+const HEAD: &str = "//! Written by `cargo xtask gen` from `crates/core/src/ops`: change it there, or in the tables of
+//! `xtask/src/bind`.
+
+use cupola::{DType, ops};
+use pyo3::prelude::*;
+use pyo3::types::PyModule;
+
+use crate::array::PyArray;
+use crate::device::{On, on};
+use crate::dtype::Dtype;
+use crate::operand::{Arr, Arrays, Axis, Opd, ShapeArg, SizesArg, give, meet};
+
+";
+
+/// The functions bound by rule, the methods, the registration and the list of what is missing.
+pub fn write(bound: &[Bound], hand: &Source) -> String {
+    let mut out = String::from(HEAD);
+    for function in bound {
+        if let Some(arguments) = &function.by_rule {
+            write_function(&mut out, function, arguments);
+        }
+    }
+    write_methods(&mut out, bound);
+    write_registration(&mut out, bound, hand);
+    out
+}
+
+fn docs(out: &mut String, lines: &[String]) {
+    for line in lines {
+        let _ = writeln!(out, "/// {line}");
+    }
+}
+
+fn returns(ty: &str) -> &'static str {
+    match ty {
+        "Result<Vec<Array>>" => "Vec<PyArray>",
+        "Result<(Array,Array)>" => "(PyArray, PyArray)",
+        "Array" | "Result<Array>" => "PyArray",
+        other => panic!("no rule gives {other} to Python"),
+    }
+}
+
+/// The type of an argument in Rust.
+fn rust_type(argument: &Argument) -> &'static str {
+    match argument.kind {
+        Kind::Array => "Arr",
+        Kind::Operand => "Opd",
+        Kind::Axes => "Axis",
+        Kind::Sizes => "SizesArg",
+        Kind::Shape => "ShapeArg",
+        Kind::Bool => "bool",
+        Kind::Int(ty) => ty,
+        Kind::Float => "f64",
+        Kind::DType if argument.default.is_some() => "Option<Dtype>",
+        Kind::DType => "Dtype",
+        Kind::MaybeArray => "Option<Arr>",
+        Kind::Arrays => "Arrays",
+    }
+}
+
+/// What the operation is called with.
+fn passed(argument: &Argument) -> String {
+    let name = &argument.name;
+    match argument.kind {
+        Kind::Array | Kind::Operand => format!("&{name}"),
+        Kind::Axes | Kind::Shape => format!("{name}.0"),
+        Kind::DType if argument.default.is_some() => {
+            format!("{name}.map_or(DType::F32, |d| d.0)")
+        }
+        Kind::DType => format!("{name}.0"),
+        Kind::MaybeArray => format!("{name}.as_deref()"),
+        Kind::Arrays => format!("&{name}.refs()"),
+        Kind::Sizes | Kind::Bool | Kind::Int(_) | Kind::Float => name.clone(),
+    }
+}
+
+/// A default in Rust's spelling.
+fn default(argument: &Argument, text: &str) -> String {
+    match (argument.kind, text) {
+        (Kind::Axes, "None") => "Axis::all()".into(),
+        (Kind::Axes, axis) => format!("Axis::one({axis})"),
+        (Kind::DType, _) => "None".into(),
+        (_, "False") => "false".into(),
+        (_, "True") => "true".into(),
+        (_, other) => other.to_owned(),
+    }
+}
+
+/// The signature for PyO3, and the one that Python shows.
+fn signatures(arguments: &[Argument], is_method: bool) -> (String, String) {
+    let mut rust = Vec::new();
+    let mut shown: Vec<String> = is_method.then(|| "$self".to_owned()).into_iter().collect();
+    for argument in arguments {
+        match &argument.default {
+            Some(text) => {
+                rust.push(format!("{} = {}", argument.name, default(argument, text)));
+                shown.push(format!("{}={text}", argument.name));
+            }
+            None => {
+                rust.push(argument.name.clone());
+                shown.push(argument.name.clone());
+            }
+        }
+    }
+    // MLX takes the stream by position where both arguments may be numbers.
+    if !(arguments.len() == 2 && arguments.iter().all(|a| a.kind == Kind::Operand)) {
+        rust.push("*".into());
+        shown.push("*".into());
+    }
+    rust.push("stream = None".into());
+    shown.push("stream=None".into());
+    (rust.join(", "), shown.join(", "))
+}
+
+fn parameters(arguments: &[Argument]) -> String {
+    let one = |a: &Argument| format!("{}: {}", a.name, rust_type(a));
+    arguments.iter().map(one).chain(["stream: Option<On>".to_owned()]).collect::<Vec<_>>().join(", ")
+}
+
+fn write_function(out: &mut String, function: &Bound, arguments: &[Argument]) {
+    docs(out, &function.function.docs);
+    let (rust, shown) = signatures(arguments, false);
+    let name = &function.name;
+    let fallible = function.function.returns.starts_with("Result");
+    let operands = arguments.iter().filter(|a| a.kind == Kind::Operand).collect::<Vec<_>>();
+    let meeting = match operands[..] {
+        [.., a, b] => format!("let ({0}, {1}) = meet({0}, {1})?;", a.name, b.name),
+        _ => String::new(),
+    };
+    let call = arguments.iter().map(passed).collect::<Vec<_>>().join(", ");
+    let call = format!("{}({call})", function.function.path);
+    let call = if fallible { call } else { format!("Ok({call})") };
+    let _ = writeln!(
+        out,
+        "#[pyfunction(name = \"{name}\")]
+         #[pyo3(signature = ({rust}), text_signature = \"({shown})\")]
+         pub fn {}({}) -> PyResult<{}> {{ {meeting} on(stream, || give({call})) }}\n",
+        function.path,
+        parameters(arguments),
+        returns(&function.function.returns),
+    );
+}
+
+fn write_methods(out: &mut String, bound: &[Bound]) {
+    let _ = writeln!(out, "#[pymethods]\nimpl PyArray {{");
+    for name in METHODS.split_whitespace() {
+        let target = ALIASES.iter().find(|a| a.0.is_empty() && a.1 == name).map_or(name, |a| a.2);
+        let found = bound.iter().find(|b| b.module.is_empty() && b.name == target);
+        let Some((function, Some(arguments))) = found.map(|b| (b, &b.by_rule)) else { continue };
+        let (rust, shown) = signatures(&arguments[1..], true);
+        let first = function.function.docs.first().cloned().unwrap_or_default();
+        let _ = writeln!(out, "/// {first}");
+        let call = std::iter::once("&self.get()".to_owned())
+            .chain(arguments[1..].iter().map(passed))
+            .collect::<Vec<_>>()
+            .join(", ");
+        // By position, as MLX takes it.
+        let rust = if name == "astype" { rust.replace("*, ", "") } else { rust };
+        let shown = if name == "astype" { shown.replace("*, ", "") } else { shown };
+        let _ = writeln!(
+            out,
+            "#[pyo3(signature = ({rust}), text_signature = \"({shown})\")]
+             pub fn {name}(&self, {}) -> PyResult<{}> {{
+                 on(stream, || give({}({call})))
+             }}\n",
+            parameters(&arguments[1..]),
+            returns(&function.function.returns),
+            function.function.path,
+        );
+    }
+    let _ = writeln!(out, "}}\n");
+}
+
+fn write_registration(out: &mut String, bound: &[Bound], hand: &Source) {
+    let _ = writeln!(
+        out,
+        "/// Adds what the submodule `name` has; the module itself is the one without a name.
+         pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {{
+             match name {{"
+    );
+    let modules = modules(bound);
+    for module in &modules {
+        let _ = writeln!(out, "\"{module}\" => {{");
+        for class in hand.classes.iter().filter(|c| c.module == *module) {
+            let _ = writeln!(out, "m.add_class::<crate::{}>()?;", class.path);
+        }
+        for function in bound.iter().filter(|b| b.module == *module) {
+            // A name such as `std` alone could mean a crate.
+            let path = match function.by_rule {
+                Some(_) => format!("self::{}", function.path),
+                None => function.path.clone(),
+            };
+            let _ = writeln!(out, "m.add_function(wrap_pyfunction!({}, m)?)?;", path);
+        }
+        for (_, alias, target) in ALIASES.iter().filter(|a| a.0 == module) {
+            if bound.iter().any(|b| b.module == *module && b.name == *target) {
+                let _ = writeln!(out, "m.add(\"{alias}\", m.getattr(\"{target}\")?)?;");
+            }
+        }
+        let _ = writeln!(out, "}}");
+    }
+    let _ = writeln!(out, "_ => {{}} }} Ok(()) }}\n");
+    let _ = writeln!(
+        out,
+        "/// The submodules.
+         pub const MODULES: &[&str] = &{:?};
+
+         /// What MLX has and is not here: submodule and name.
+         pub const MISSING: &[(&str, &str)] = &{:?};",
+        modules.iter().filter(|m| !m.is_empty()).collect::<Vec<_>>(),
+        missing(bound),
+    );
+}
+
+/// The modules that there are, the module itself first.
+pub fn modules(bound: &[Bound]) -> Vec<String> {
+    let named = SURFACE.iter().map(|(m, _)| (*m).to_owned());
+    let mut all: Vec<String> = named.chain(bound.iter().map(|b| b.module.clone())).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// What of MLX's surface is bound by nothing.
+pub fn missing(bound: &[Bound]) -> Vec<(&'static str, &'static str)> {
+    let is_there = |module: &str, name: &str| {
+        let alias = ALIASES.iter().find(|a| a.0 == module && a.1 == name);
+        let target = alias.map_or(name, |a| a.2);
+        bound.iter().any(|b| b.module == module && (b.name == name || b.name == target))
+    };
+    let all = SURFACE.iter().flat_map(|(m, names)| names.split_whitespace().map(move |n| (*m, n)));
+    all.filter(|(module, name)| !is_there(module, name)).collect()
+}
