@@ -1,7 +1,7 @@
 //! Elementwise programs four elements at a time: one load or store moves four neighbours, and what
 //! is smaller than a word is stored in whole words, without atomics.
 //!
-//! Such a kernel is there beside that of [`super::map`], for launches whose operands all start at a
+//! Such a kernel is there beside that of `map`, for launches whose operands all start at a
 //! multiple of four elements.
 
 use cupola_core::backend::{Kernel as Work, Operand, Segment};

@@ -141,7 +141,8 @@ impl Queue {
             Some(result) => result,
             None => {
                 self.wait()?;
-                mapped.try_recv().map_err(|cause| self.failed(&cause))?
+                // Another thread's poll may be about to tell.
+                mapped.recv().map_err(|cause| self.failed(&cause))?
             }
         };
         result.map_err(|cause| self.failed(&cause))
@@ -211,9 +212,10 @@ impl Queue {
                 let _ = done.send(result);
             });
         }
+        drop(done);
         let result = self.wait().and_then(|()| {
             for _ in 0..N {
-                let result = mapped.try_recv().map_err(|cause| self.failed(&cause))?;
+                let result = mapped.recv().map_err(|cause| self.failed(&cause))?;
                 result.map_err(|cause| self.failed(&cause))?;
             }
             let mut views = Vec::with_capacity(N);
