@@ -18,6 +18,7 @@ mod memory;
 mod missing;
 mod operand;
 mod ops;
+mod quantize;
 mod random;
 mod read;
 mod transform;

@@ -310,6 +310,19 @@ pub fn einsum(subscripts: &str, operands: Vec<Arr>, stream: Option<On>) -> PyRes
 }
 
 #[pyfunction]
+#[pyo3(signature = (subscripts, *operands))]
+pub fn einsum_path<'py>(
+    py: Python<'py>,
+    subscripts: &str,
+    operands: Vec<Arr>,
+) -> PyResult<(Vec<Bound<'py, PyTuple>>, String)> {
+    let refs: Vec<&Array> = operands.iter().map(|a| &a.0).collect();
+    let (steps, report) = ops::einsum_path(subscripts, &refs).map_err(raise)?;
+    let steps = steps.into_iter().map(|s| PyTuple::new(py, s)).collect::<PyResult<_>>()?;
+    Ok((steps, report))
+}
+
+#[pyfunction]
 #[pyo3(signature = (a, /, axis = Axis::all(), *, precise = false, stream = None))]
 pub fn softmax(a: Arr, axis: Axis, precise: bool, stream: Option<On>) -> PyResult<PyArray> {
     let dtype = a.dtype();

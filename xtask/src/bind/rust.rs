@@ -73,7 +73,11 @@ fn passed(argument: &Argument) -> String {
         Kind::Array | Kind::Operand => format!("&{name}"),
         Kind::Axes | Kind::Shape => format!("{name}.0"),
         Kind::DType if argument.default.is_some() => {
-            format!("{name}.map_or(DType::F32, |d| d.0)")
+            let own = match argument.default.as_deref() {
+                Some("bfloat16") => "BF16",
+                _ => "F32",
+            };
+            format!("{name}.map_or(DType::{own}, |d| d.0)")
         }
         Kind::DType => format!("{name}.0"),
         Kind::MaybeArray => format!("{name}.as_deref()"),

@@ -142,6 +142,8 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("fftfreq", "n, d=1.0"),
     ("rfftfreq", "n, d=1.0"),
     ("segmented_mm", "a, b, segments"),
+    ("from_fp8", "x, dtype=bfloat16"),
+    ("to_fp8", "x"),
     ("one_hot", "a, classes, dtype=float32"),
 ];
 
