@@ -1995,6 +1995,24 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::step, m)?)?;
             m.add_function(wrap_pyfunction!(self::tanh_shrink, m)?)?;
         }
+        "_nn" => {
+            m.add_function(wrap_pyfunction!(crate::_nn::avg_pool, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::celu, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::elu, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::gelu, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::gelu_approx, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::glu, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::hard_shrink, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::log_sigmoid, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::max_pool, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::mish, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::relu, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::selu, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::silu, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::softplus, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::softshrink, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::softsign, m)?)?;
+        }
         "cuda" => {}
         "distributed" => {}
         "fast" => {
@@ -2038,7 +2056,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// The submodules.
 pub const MODULES: &[&str] =
-    &["_layers", "cuda", "distributed", "fast", "fft", "linalg", "metal", "random"];
+    &["_layers", "_nn", "cuda", "distributed", "fast", "fft", "linalg", "metal", "random"];
 
 /// What MLX has and is not here: submodule and name.
 pub const MISSING: &[(&str, &str)] = &[

@@ -255,6 +255,14 @@ impl<'py> FromPyObject<'_, 'py> for SizesArg {
     }
 }
 
+/// Sizes that are not negative.
+pub fn counts(sizes: &SizesArg, what: &str) -> PyResult<Vec<usize>> {
+    let one = |&d: &isize| {
+        usize::try_from(d).map_err(|_| wrong_value(format!("{what}: {d} must not be negative")))
+    };
+    sizes.0.iter().map(one).collect()
+}
+
 /// Shape as the arguments of a method: several integers, or one sequence.
 pub fn spread(arguments: &Bound<'_, PyTuple>) -> PyResult<SmallVec<[isize; 4]>> {
     match arguments.len() {

@@ -13,7 +13,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_type, wrong_value};
-use crate::operand::{Arr, Arrays, Axis, Opd, ShapeArg, SizesArg, give, integers, meet};
+use crate::operand::{Arr, Arrays, Axis, Opd, ShapeArg, SizesArg, counts, give, integers, meet};
 use crate::{read, tree};
 
 fn limit(side: &Option<Opd>) -> Limit<'_> {
@@ -21,14 +21,6 @@ fn limit(side: &Option<Opd>) -> Limit<'_> {
         Some(limit) => Limit::from(Operand::from(limit)),
         None => Limit::from(()),
     }
-}
-
-/// Sizes that are not negative.
-fn counts(sizes: &SizesArg, what: &str) -> PyResult<Vec<usize>> {
-    let one = |&d: &isize| {
-        usize::try_from(d).map_err(|_| wrong_value(format!("{what}: {d} must not be negative")))
-    };
-    sizes.0.iter().map(one).collect()
 }
 
 fn cast(array: &Array, dtype: Option<Dtype>) -> PyResult<Array> {

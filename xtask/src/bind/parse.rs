@@ -8,7 +8,7 @@ use syn::{Attribute, Expr, FnArg, ImplItem, Item, Lit, Meta, Pat, ReturnType};
 
 /// The files whose functions are in a submodule of that name.
 const SUBMODULES: &[&str] =
-    &["random", "fast", "linalg", "fft", "metal", "cuda", "distributed", "_data"];
+    &["random", "fast", "linalg", "fft", "metal", "cuda", "distributed", "_data", "_nn"];
 
 /// A function with its documentation.
 #[derive(Clone, Debug, Default)]

@@ -1,0 +1,253 @@
+"""Normalisation."""
+
+from __future__ import annotations
+
+from typing import Any, Tuple
+
+import cupola.core as mx
+from cupola.nn.layers.base import Module
+
+
+class InstanceNorm(Module):
+    """Normalises each feature of each sample over the spatial axes.
+
+    From Ulyanov et al., *Instance Normalization* (2016). The input is of shape ``[N, ..., C]`` with at
+    least one axis in between; ``weight`` and ``bias`` are of shape ``[C]``.
+
+    Args:
+        dims: The number of features.
+        eps: Added to the variance.
+        affine: Whether a scale and an offset are learned.
+
+    Raises:
+        ValueError: If the input has fewer than 3 axes.
+    """
+
+    def __init__(self, dims: int, eps: float = 1e-5, affine: bool = False) -> None:
+        super().__init__()
+        if affine:
+            self.weight = mx.ones((dims,))
+            self.bias = mx.zeros((dims,))
+        self.dims = dims
+        self.eps = eps
+
+    def _extra_repr(self) -> str:
+        return f"{self.dims}, eps={self.eps}, affine={'weight' in self}"
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """Normalise ``x``."""
+        if x.ndim < 3:
+            raise ValueError(
+                "InstanceNorm expects inputs with at least 3 dimensions (N, ..., C) but the "
+                f"input has {x.ndim} dimensions."
+            )
+        # Each feature of a sample becomes a row, for the fast normalisation of the last axis.
+        batch, *spatial, features = x.shape
+        rows = x.reshape(batch, -1, features).swapaxes(1, 2)
+        rows = mx.fast.layer_norm(rows, None, None, self.eps)
+        x = rows.swapaxes(1, 2).reshape(batch, *spatial, features)
+        return self.weight * x + self.bias if "weight" in self else x
+
+
+class LayerNorm(Module):
+    """Normalises the last axis.
+
+    From Ba et al., *Layer Normalization* (2016). ``weight`` and ``bias`` are of shape ``[dims]``.
+
+    Args:
+        dims: The number of features.
+        eps: Added to the variance.
+        affine: Whether a scale is learned.
+        bias: Whether an offset is learned, too.
+    """
+
+    def __init__(
+        self, dims: int, eps: float = 1e-5, affine: bool = True, bias: bool = True
+    ) -> None:
+        super().__init__()
+        if affine:
+            self.weight = mx.ones((dims,))
+            if bias:
+                self.bias = mx.zeros((dims,))
+        self.eps = eps
+        self.dims = dims
+
+    def _extra_repr(self) -> str:
+        return f"{self.dims}, eps={self.eps}, affine={'weight' in self}"
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """Normalise ``x``."""
+        return mx.fast.layer_norm(x, self.get("weight"), self.get("bias"), self.eps)
+
+
+class RMSNorm(Module):
+    """Divides by the root of the mean square of the last axis.
+
+    From Zhang and Sennrich, *Root Mean Square Layer Normalization* (2019). ``weight`` is of shape
+    ``[dims]``.
+
+    Args:
+        dims: The number of features.
+        eps: Added to the mean square.
+    """
+
+    def __init__(self, dims: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.weight = mx.ones((dims,))
+        self.eps = eps
+
+    def _extra_repr(self) -> str:
+        return f"{self.weight.shape[0]}, eps={self.eps}"
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """Normalise ``x``."""
+        return mx.fast.rms_norm(x, self.weight, self.eps)
+
+
+class GroupNorm(Module):
+    """Normalises groups of features together, over the spatial axes.
+
+    From Wu and He, *Group Normalization* (2018). The input is of shape ``[N, ..., C]``; ``weight``
+    and ``bias`` are of shape ``[C]``.
+
+    Args:
+        num_groups: The number of groups.
+        dims: The number of features.
+        eps: Added to the variance.
+        affine: Whether a scale and an offset are learned.
+        pytorch_compatible: Whether a group is a run of neighbouring features, as in PyTorch;
+            otherwise it is every ``num_groups``-th feature.
+    """
+
+    def __init__(
+        self,
+        num_groups: int,
+        dims: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        pytorch_compatible: bool = False,
+    ) -> None:
+        super().__init__()
+        if affine:
+            self.bias = mx.zeros((dims,))
+            self.weight = mx.ones((dims,))
+        self.num_groups = num_groups
+        self.dims = dims
+        self.eps = eps
+        self.pytorch_compatible = pytorch_compatible
+
+    def _extra_repr(self) -> str:
+        return (
+            f"{self.num_groups}, {self.dims}, eps={self.eps}, affine={'weight' in self}, "
+            f"pytorch_compatible={self.pytorch_compatible}"
+        )
+
+    def _neighbours(self, x: mx.array) -> mx.array:
+        """Normalise groups of neighbouring features."""
+        batch, *spatial, features = x.shape
+        group = features // self.num_groups
+        rows = x.reshape(batch, -1, self.num_groups, group)
+        rows = rows.transpose(0, 2, 1, 3).reshape(batch, self.num_groups, -1)
+        rows = mx.fast.layer_norm(rows, None, None, self.eps)
+        rows = rows.reshape(batch, self.num_groups, -1, group).transpose(0, 2, 1, 3)
+        return rows.reshape(batch, *spatial, features)
+
+    def _interleaved(self, x: mx.array) -> mx.array:
+        """Normalise groups of every ``num_groups``-th feature."""
+        shape = x.shape
+        x = x.reshape(shape[0], -1, self.num_groups)
+        mean = mx.mean(x, axis=1, keepdims=True)
+        var = mx.var(x, axis=1, keepdims=True)
+        return ((x - mean) * mx.rsqrt(var + self.eps)).reshape(shape)
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """Normalise ``x``."""
+        x = self._neighbours(x) if self.pytorch_compatible else self._interleaved(x)
+        return self.weight * x + self.bias if "weight" in self else x
+
+
+class BatchNorm(Module):
+    """Normalises each feature over all other axes.
+
+    From Ioffe and Szegedy, *Batch Normalization* (2015). In training the mean and the variance are
+    those of the batch, and running means of them are kept in ``running_mean`` and ``running_var``;
+    in evaluation these are used. All four arrays are of shape ``[num_features]``.
+
+    Args:
+        num_features: The length of the last axis.
+        eps: Added to the variance.
+        momentum: The weight of a batch in the running means.
+        affine: Whether a scale and an offset are learned.
+        track_running_stats: Whether running means are kept.
+
+    Raises:
+        ValueError: If the input has fewer than 2 or more than 4 axes, or is one value a feature
+            in training.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.track_running_stats = track_running_stats
+        if affine:
+            self.weight = mx.ones((num_features,))
+            self.bias = mx.zeros((num_features,))
+        if track_running_stats:
+            self.running_mean = mx.zeros((num_features,))
+            self.running_var = mx.ones((num_features,))
+            self._freeze_statistics()
+
+    def _freeze_statistics(self) -> None:
+        self.freeze(keys=["running_mean", "running_var"], recurse=False)
+
+    def unfreeze(self, *args: Any, **kwargs: Any) -> Module:
+        """Undo :meth:`freeze`, but for the running means, which are never trained."""
+        super().unfreeze(*args, **kwargs)
+        self._freeze_statistics()
+        return self
+
+    def _extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
+            f"affine={'weight' in self}, track_running_stats={self.track_running_stats}"
+        )
+
+    def _calc_stats(self, x: mx.array, ddof: int = 0) -> Tuple[mx.array, mx.array]:
+        """The mean and the variance over all axes but the last."""
+        axes = list(range(x.ndim - 1))
+        return mx.mean(x, axis=axes), mx.var(x, axis=axes, ddof=ddof)
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """Normalise ``x``."""
+        if x.ndim < 2 or x.ndim > 4:
+            raise ValueError(
+                f"Expected input tensor to have 2, 3 or 4 dimensions, but got {x.ndim}"
+            )
+        if self.training:
+            count = x.size // x.shape[-1]
+            if count <= 1:
+                raise ValueError("BatchNorm training requires more than one value per channel.")
+            mean, var = self._calc_stats(x)
+            if self.track_running_stats:
+                # The running variance is the unbiased one, as in PyTorch.
+                self._track(mean, var * (count / (count - 1)))
+        elif self.track_running_stats:
+            mean, var = self.running_mean, self.running_var
+        else:
+            mean, var = self._calc_stats(x)
+        x = (x - mean) * mx.rsqrt(var + self.eps)
+        return self.weight * x + self.bias if "weight" in self else x
+
+    def _track(self, mean: mx.array, var: mx.array) -> None:
+        mu = self.momentum
+        self.running_mean = (1 - mu) * self.running_mean + mu * mean
+        self.running_var = (1 - mu) * self.running_var + mu * var

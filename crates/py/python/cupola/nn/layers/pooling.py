@@ -1,0 +1,190 @@
+"""Pooling over windows of the spatial axes, channels last."""
+
+from __future__ import annotations
+
+from typing import Callable, ClassVar, Optional, Tuple, Union
+
+import cupola.core as mx
+from cupola.nn.layers.base import Module
+
+_Size = Union[int, Tuple[int, ...]]
+
+
+class _Pool(Module):
+    """What the pooling modules have in common."""
+
+    _spatial: ClassVar[int]
+
+    def __init__(
+        self, pool: Callable, kernel_size: _Size, stride: Optional[_Size], padding: Optional[_Size]
+    ) -> None:
+        super().__init__()
+        self._pool = pool
+        self._kernel_size = self._sizes("kernel_size", kernel_size)
+        self._stride = self._kernel_size if stride is None else self._sizes("stride", stride)
+        self._padding = self._sizes("padding", padding)
+
+    def _sizes(self, name: str, value: Optional[_Size]) -> Tuple[int, ...]:
+        """The argument as one number for each spatial axis."""
+        axes = self._spatial
+        if isinstance(value, int):
+            return (value,) * axes
+        if isinstance(value, (list, tuple)) and len(value) == axes:
+            if all(isinstance(v, int) for v in value):
+                return tuple(value)
+        raise ValueError(
+            f"[{type(self).__name__}] '{name}' must be an integer or a tuple containing {axes} "
+            f"integer{'s' if axes > 1 else ''}"
+        )
+
+    def _extra_repr(self) -> str:
+        return (
+            f"kernel_size={self._kernel_size}, stride={self._stride}, padding={self._padding}"
+        )
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """Pool over the axes between the first and the last."""
+        if x.ndim != self._spatial + 2:
+            raise ValueError(
+                f"[{type(self).__name__}] the input must have {self._spatial + 2} dimensions, "
+                f"the spatial ones between batch and channels, but its shape is {x.shape}"
+            )
+        return self._pool(x, self._kernel_size, self._stride, self._padding)
+
+
+class MaxPool1d(_Pool):
+    """The largest element of each window of ``NLC`` input.
+
+    Args:
+        kernel_size: The size of the windows.
+        stride: Steps between windows; ``kernel_size`` by default.
+        padding: Padding that is never the largest, on either side of the input.
+
+    Raises:
+        ValueError: If one of them, or the input, has another number of axes.
+    """
+
+    _spatial = 1
+
+    def __init__(
+        self,
+        kernel_size: Union[int, Tuple[int]],
+        stride: Optional[Union[int, Tuple[int]]] = None,
+        padding: Optional[Union[int, Tuple[int]]] = 0,
+    ) -> None:
+        super().__init__(mx._nn.max_pool, kernel_size, stride, padding)
+
+
+class MaxPool2d(_Pool):
+    """The largest element of each window of ``NHWC`` input.
+
+    Args:
+        kernel_size: The size of the windows, a number or one for each axis.
+        stride: Steps between windows, likewise; ``kernel_size`` by default.
+        padding: Padding that is never the largest, on either side of the input, likewise.
+
+    Raises:
+        ValueError: If one of them, or the input, has another number of axes.
+    """
+
+    _spatial = 2
+
+    def __init__(
+        self,
+        kernel_size: Union[int, Tuple[int, int]],
+        stride: Optional[Union[int, Tuple[int, int]]] = None,
+        padding: Optional[Union[int, Tuple[int, int]]] = 0,
+    ) -> None:
+        super().__init__(mx._nn.max_pool, kernel_size, stride, padding)
+
+
+class MaxPool3d(_Pool):
+    """The largest element of each window of ``NDHWC`` input.
+
+    Args:
+        kernel_size: The size of the windows, a number or one for each axis.
+        stride: Steps between windows, likewise; ``kernel_size`` by default.
+        padding: Padding that is never the largest, on either side of the input, likewise.
+
+    Raises:
+        ValueError: If one of them, or the input, has another number of axes.
+    """
+
+    _spatial = 3
+
+    def __init__(
+        self,
+        kernel_size: Union[int, Tuple[int, int, int]],
+        stride: Optional[Union[int, Tuple[int, int, int]]] = None,
+        padding: Optional[Union[int, Tuple[int, int, int]]] = 0,
+    ) -> None:
+        super().__init__(mx._nn.max_pool, kernel_size, stride, padding)
+
+
+class AvgPool1d(_Pool):
+    """The mean of each window of ``NLC`` input.
+
+    Args:
+        kernel_size: The size of the windows.
+        stride: Steps between windows; ``kernel_size`` by default.
+        padding: Zeros, which count, on either side of the input.
+
+    Raises:
+        ValueError: If one of them, or the input, has another number of axes.
+    """
+
+    _spatial = 1
+
+    def __init__(
+        self,
+        kernel_size: Union[int, Tuple[int]],
+        stride: Optional[Union[int, Tuple[int]]] = None,
+        padding: Optional[Union[int, Tuple[int]]] = 0,
+    ) -> None:
+        super().__init__(mx._nn.avg_pool, kernel_size, stride, padding)
+
+
+class AvgPool2d(_Pool):
+    """The mean of each window of ``NHWC`` input.
+
+    Args:
+        kernel_size: The size of the windows, a number or one for each axis.
+        stride: Steps between windows, likewise; ``kernel_size`` by default.
+        padding: Zeros, which count, on either side of the input, likewise.
+
+    Raises:
+        ValueError: If one of them, or the input, has another number of axes.
+    """
+
+    _spatial = 2
+
+    def __init__(
+        self,
+        kernel_size: Union[int, Tuple[int, int]],
+        stride: Optional[Union[int, Tuple[int, int]]] = None,
+        padding: Optional[Union[int, Tuple[int, int]]] = 0,
+    ) -> None:
+        super().__init__(mx._nn.avg_pool, kernel_size, stride, padding)
+
+
+class AvgPool3d(_Pool):
+    """The mean of each window of ``NDHWC`` input.
+
+    Args:
+        kernel_size: The size of the windows, a number or one for each axis.
+        stride: Steps between windows, likewise; ``kernel_size`` by default.
+        padding: Zeros, which count, on either side of the input, likewise.
+
+    Raises:
+        ValueError: If one of them, or the input, has another number of axes.
+    """
+
+    _spatial = 3
+
+    def __init__(
+        self,
+        kernel_size: Union[int, Tuple[int, int, int]],
+        stride: Optional[Union[int, Tuple[int, int, int]]] = None,
+        padding: Optional[Union[int, Tuple[int, int, int]]] = 0,
+    ) -> None:
+        super().__init__(mx._nn.avg_pool, kernel_size, stride, padding)

@@ -1,0 +1,362 @@
+"""Loss functions.
+
+Each takes ``reduction``: ``"none"`` keeps the loss of each element, ``"mean"`` and ``"sum"`` reduce them
+to a scalar.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, Optional, get_args
+
+import cupola.core as mx
+
+Reduction = Literal["none", "mean", "sum"]
+
+
+def _reduce(loss: mx.array, reduction: Reduction = "none") -> mx.array:
+    if reduction not in get_args(Reduction):
+        raise ValueError(f"Invalid reduction. Must be one of {get_args(Reduction)}.")
+    if reduction == "none":
+        return loss
+    return mx.mean(loss) if reduction == "mean" else mx.sum(loss)
+
+
+def _weigh(loss: mx.array, weights: Optional[mx.array]) -> mx.array:
+    if weights is None:
+        return loss
+    if weights.shape != loss.shape:
+        raise ValueError(
+            f"Weights with shape {weights.shape} is not the same as output loss with shape "
+            f"{loss.shape}."
+        )
+    return loss * weights
+
+
+def _same_shape(name: str, a: mx.array, other: str, b: mx.array) -> None:
+    if a.shape != b.shape:
+        raise ValueError(f"{name} shape {a.shape} does not match {other} shape {b.shape}.")
+
+
+def cross_entropy(
+    logits: mx.array,
+    targets: mx.array,
+    weights: Optional[mx.array] = None,
+    axis: int = -1,
+    label_smoothing: float = 0.0,
+    reduction: Reduction = "none",
+) -> mx.array:
+    """The cross entropy of the distributions ``softmax(logits)`` and ``targets``.
+
+    Args:
+        logits: The logits.
+        targets: Classes, of the shape of ``logits`` without ``axis``, or probabilities, of the
+            same shape.
+        weights: What the loss of each element is multiplied by.
+        axis: The axis of the classes.
+        label_smoothing: How much of each target distribution is spread over all classes.
+        reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: If shapes do not fit, or ``label_smoothing`` is not in [0, 1).
+
+    Example:
+        >>> import cupola.core as mx
+        >>> logits = mx.array([[2.0, -1.0], [-1.0, 2.0]])
+        >>> cross_entropy(logits, mx.array([0, 1]))
+        array([0.0485873, 0.0485873], dtype=float32)
+    """
+    if label_smoothing < 0 or label_smoothing >= 1:
+        raise ValueError(f"Label smoothing must be in [0, 1), got {label_smoothing}.")
+    probabilities = targets.ndim == logits.ndim
+    expected = list(logits.shape)
+    if not probabilities:
+        expected.pop(axis)
+    if targets.shape != tuple(expected):
+        raise ValueError(
+            f"Targets shape {targets.shape} does not match logits shape {logits.shape}."
+        )
+
+    if probabilities:
+        # Relative to the largest logit: this tells where targets do not add up to 1, as in MLX.
+        logits = logits - mx.stop_gradient(mx.max(logits, axis=axis, keepdims=True))
+        score = mx.sum(logits * targets, axis=axis)
+    else:
+        score = mx.take_along_axis(logits, mx.expand_dims(targets, axis), axis).squeeze(axis)
+    loss = mx.logsumexp(logits, axis=axis)
+    if label_smoothing > 0:
+        spread = mx.mean(logits, axis=axis)
+        loss = loss - (1 - label_smoothing) * score - label_smoothing * spread
+    else:
+        loss = loss - score
+    return _reduce(_weigh(loss, weights), reduction)
+
+
+def binary_cross_entropy(
+    inputs: mx.array,
+    targets: mx.array,
+    weights: Optional[mx.array] = None,
+    with_logits: bool = True,
+    reduction: Reduction = "mean",
+) -> mx.array:
+    """The cross entropy of two classes.
+
+    Args:
+        inputs: Logits, or probabilities. The logarithms of probabilities count as at least -100.
+        targets: The probabilities of the first class, of the same shape.
+        weights: What the loss of each element is multiplied by.
+        with_logits: Whether ``inputs`` are logits.
+        reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: If shapes do not fit.
+    """
+    _same_shape("Inputs", inputs, "targets", targets)
+    if with_logits:
+        loss = mx.logaddexp(0.0, inputs) - inputs * targets
+    else:
+        positive = mx.maximum(mx.log(inputs), -100)
+        negative = mx.maximum(mx.log(1 - inputs), -100)
+        loss = -(targets * positive + (1 - targets) * negative)
+    return _reduce(_weigh(loss, weights), reduction)
+
+
+def l1_loss(
+    predictions: mx.array, targets: mx.array, reduction: Reduction = "mean"
+) -> mx.array:
+    """The absolute differences.
+
+    Args:
+        predictions: The predictions.
+        targets: The targets, of the same shape.
+        reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: If the shapes differ.
+    """
+    _same_shape("Predictions", predictions, "targets", targets)
+    return _reduce(mx.abs(predictions - targets), reduction)
+
+
+def mse_loss(
+    predictions: mx.array, targets: mx.array, reduction: Reduction = "mean"
+) -> mx.array:
+    """The squared differences.
+
+    Args:
+        predictions: The predictions.
+        targets: The targets, of the same shape.
+        reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: If the shapes differ.
+    """
+    _same_shape("Predictions", predictions, "targets", targets)
+    return _reduce(mx.square(predictions - targets), reduction)
+
+
+def smooth_l1_loss(
+    predictions: mx.array, targets: mx.array, beta: float = 1.0, reduction: Reduction = "mean"
+) -> mx.array:
+    """``d²/(2·beta)`` where the absolute difference ``d`` is below ``beta``, else ``d - beta/2``.
+
+    Args:
+        predictions: The predictions.
+        targets: The targets, of the same shape.
+        beta: Where the loss turns from quadratic to linear.
+        reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: If the shapes differ.
+    """
+    _same_shape("Predictions", predictions, "targets", targets)
+    difference = mx.abs(predictions - targets)
+    quadratic = 0.5 * mx.square(difference) / beta if beta else difference
+    loss = mx.where(difference < beta, quadratic, difference - 0.5 * beta)
+    return _reduce(loss, reduction)
+
+
+def nll_loss(
+    inputs: mx.array, targets: mx.array, axis: int = -1, reduction: Reduction = "none"
+) -> mx.array:
+    """The negative of the logarithmic probabilities of the target classes.
+
+    Args:
+        inputs: Logarithms of probabilities.
+        targets: The classes, of the shape of ``inputs`` without ``axis``.
+        axis: The axis of the classes.
+        reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+    """
+    picked = mx.take_along_axis(inputs, mx.expand_dims(targets, axis), axis)
+    return _reduce(-picked.squeeze(axis), reduction)
+
+
+def gaussian_nll_loss(
+    inputs: mx.array,
+    targets: mx.array,
+    vars: mx.array,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: Reduction = "mean",
+) -> mx.array:
+    """The negative logarithmic density of ``targets`` under normal distributions.
+
+    Args:
+        inputs: The means.
+        targets: The values, of the same shape.
+        vars: The variances, of the same shape.
+        full: Whether the constant ``log(2π)/2`` is part of it.
+        eps: The smallest variance.
+        reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: If the shapes differ.
+    """
+    _same_shape("Inputs", inputs, "targets", targets)
+    _same_shape("Inputs", inputs, "vars", vars)
+    vars = mx.maximum(vars, eps)
+    loss = 0.5 * (mx.log(vars) + mx.square(targets - inputs) / vars)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return _reduce(loss, reduction)
+
+
+def kl_div_loss(
+    inputs: mx.array, targets: mx.array, axis: int = -1, reduction: Reduction = "none"
+) -> mx.array:
+    """The Kullback-Leibler divergence of ``targets`` from ``inputs``.
+
+    Args:
+        inputs: Logarithms of the predicted probabilities.
+        targets: Logarithms of the target probabilities.
+        axis: The axis of the classes.
+        reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+    """
+    return _reduce(mx.sum(mx.exp(targets) * (targets - inputs), axis=axis), reduction)
+
+
+def triplet_loss(
+    anchors: mx.array,
+    positives: mx.array,
+    negatives: mx.array,
+    axis: int = -1,
+    p: int = 2,
+    margin: float = 1.0,
+    eps: float = 1e-6,
+    reduction: Reduction = "none",
+) -> mx.array:
+    """By how much an anchor is not ``margin`` closer to its positive than to its negative.
+
+    Args:
+        anchors: The anchors.
+        positives: Their positives.
+        negatives: Their negatives.
+        axis: The axis of the features.
+        p: The distance is the p-norm of the difference.
+        margin: The margin.
+        eps: Added to the sum of powers.
+        reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+    """
+
+    def distance(x: mx.array) -> mx.array:
+        powers = mx.sum(mx.power(mx.abs(anchors - x), p), axis=axis)
+        return mx.power(powers + eps, 1 / p)
+
+    loss = mx.maximum(distance(positives) - distance(negatives) + margin, 0)
+    return _reduce(loss, reduction)
+
+
+def hinge_loss(
+    inputs: mx.array, targets: mx.array, reduction: Reduction = "none"
+) -> mx.array:
+    """``max(0, 1 - inputs · targets)``.
+
+    Args:
+        inputs: The predictions.
+        targets: The targets, -1 or 1.
+        reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+    """
+    return _reduce(mx.maximum(1 - inputs * targets, 0), reduction)
+
+
+def huber_loss(
+    inputs: mx.array, targets: mx.array, delta: float = 1.0, reduction: Reduction = "none"
+) -> mx.array:
+    """``d²/2`` where the absolute difference ``d`` is at most ``delta``, else ``delta·(d - delta/2)``.
+
+    Args:
+        inputs: The predictions.
+        targets: The targets.
+        delta: Where the loss turns from quadratic to linear.
+        reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+    """
+    difference = mx.abs(inputs - targets)
+    quadratic = mx.minimum(difference, delta)
+    loss = 0.5 * mx.square(quadratic) + delta * (difference - quadratic)
+    return _reduce(loss, reduction)
+
+
+def log_cosh_loss(
+    inputs: mx.array, targets: mx.array, reduction: Reduction = "none"
+) -> mx.array:
+    """``log(cosh(inputs - targets))``, without overflow.
+
+    Args:
+        inputs: The predictions.
+        targets: The targets.
+        reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+    """
+    difference = inputs - targets
+    return _reduce(mx.logaddexp(difference, -difference) - math.log(2), reduction)
+
+
+def cosine_similarity_loss(
+    x1: mx.array,
+    x2: mx.array,
+    axis: int = 1,
+    eps: float = 1e-8,
+    reduction: Reduction = "none",
+) -> mx.array:
+    """The cosine of the angle between vectors.
+
+    Args:
+        x1: The vectors.
+        x2: The other vectors.
+        axis: The axis of the features.
+        eps: The least product of their lengths.
+        reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+    """
+
+    def length(x: mx.array) -> mx.array:
+        return mx.sqrt(mx.sum(mx.square(x), axis=axis))
+
+    cosine = mx.sum(x1 * x2, axis=axis) / mx.maximum(length(x1) * length(x2), eps)
+    return _reduce(cosine, reduction)
+
+
+def margin_ranking_loss(
+    inputs1: mx.array,
+    inputs2: mx.array,
+    targets: mx.array,
+    margin: float = 0.0,
+    reduction: Reduction = "none",
+) -> mx.array:
+    """``max(0, -targets · (inputs1 - inputs2) + margin)``.
+
+    Args:
+        inputs1: The scores of the first of each pair.
+        inputs2: The scores of the second.
+        targets: 1 where the first ranks higher, -1 where the second does.
+        margin: The margin.
+        reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: If the shapes differ.
+    """
+    if not (inputs1.shape == inputs2.shape == targets.shape):
+        raise ValueError(
+            "The shapes of the arguments do not match. The provided shapes are "
+            f"inputs1.shape={inputs1.shape}, inputs2.shape={inputs2.shape}, and "
+            f"targets.shape={targets.shape}."
+        )
+    return _reduce(mx.maximum(0, -targets * (inputs1 - inputs2) + margin), reduction)

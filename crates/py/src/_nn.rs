@@ -1,0 +1,65 @@
+//! `cupola.core._nn`: operations that the layers of `cupola.nn` call and MLX's `core` does not have.
+
+use cupola::ops::{self, PoolOptions};
+use pyo3::prelude::*;
+
+use crate::array::PyArray;
+use crate::operand::{Arr, SizesArg, counts, give};
+
+/// Functions of an array or a number.
+macro_rules! activations {
+    ($($name:ident)*) => {$(
+        #[pyfunction]
+        pub fn $name(x: Arr) -> PyResult<PyArray> {
+            give(ops::$name(&x))
+        }
+    )*};
+}
+
+activations! { relu selu gelu gelu_approx silu softplus log_sigmoid softsign mish }
+
+/// Functions of an array or a number that have a parameter.
+macro_rules! parametric_activations {
+    ($($name:ident)*) => {$(
+        #[pyfunction]
+        pub fn $name(x: Arr, parameter: f64) -> PyResult<PyArray> {
+            give(ops::$name(&x, parameter))
+        }
+    )*};
+}
+
+parametric_activations! { elu celu hard_shrink softshrink }
+
+#[pyfunction]
+pub fn glu(x: Arr, axis: isize) -> PyResult<PyArray> {
+    give(ops::glu(&x, axis))
+}
+
+fn windows(window: SizesArg, stride: SizesArg, padding: SizesArg) -> PyResult<PoolOptions> {
+    let padding = counts(&padding, "padding")?;
+    Ok(PoolOptions {
+        window: counts(&window, "window")?,
+        stride: counts(&stride, "stride")?,
+        padding: padding.into_iter().map(|p| (p, p)).collect(),
+    })
+}
+
+#[pyfunction]
+pub fn max_pool(
+    x: Arr,
+    window: SizesArg,
+    stride: SizesArg,
+    padding: SizesArg,
+) -> PyResult<PyArray> {
+    give(ops::max_pool(&x, &windows(window, stride, padding)?))
+}
+
+#[pyfunction]
+pub fn avg_pool(
+    x: Arr,
+    window: SizesArg,
+    stride: SizesArg,
+    padding: SizesArg,
+) -> PyResult<PyArray> {
+    give(ops::avg_pool(&x, &windows(window, stride, padding)?))
+}
