@@ -1717,6 +1717,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_class::<crate::transform::custom::custom_function>()?;
             m.add_class::<crate::transform::grad::Differentiated>()?;
             m.add_class::<crate::transform::vmap::BatchedFunction>()?;
+            m.add_function(wrap_pyfunction!(crate::dtype::_dtype, m)?)?;
             m.add_function(wrap_pyfunction!(crate::array::_restore, m)?)?;
             m.add_function(wrap_pyfunction!(self::abs, m)?)?;
             m.add_function(wrap_pyfunction!(self::add, m)?)?;

@@ -8,6 +8,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 from . import _layers as _layers
+from . import _nn as _nn
 from . import cuda as cuda
 from . import distributed as distributed
 from . import fast as fast
@@ -474,6 +475,8 @@ class _Batched:
     def __call__(self, *args: Any) -> Any:
         ...
 
+def _dtype(name: str) -> Dtype:
+    """The dtype of a name: how pickles are read."""
 def _restore(bytes: bytes, dtype: Dtype, shape: Sequence[int]) -> array:
     """An array from its bytes: how pickles are read."""
 def abs(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
