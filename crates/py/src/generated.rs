@@ -1165,9 +1165,9 @@ pub fn vecdot(a: Arr, b: Arr, axis: isize, stream: Option<On>) -> PyResult<PyArr
 /// Errors:
 /// Where the bytes of the last axis do not divide into elements, or there is no axis.
 #[pyfunction(name = "view")]
-#[pyo3(signature = (a, dtype = None, *, stream = None), text_signature = "(a, dtype=float32, *, stream=None)")]
-pub fn view(a: Arr, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::view(&a, dtype.map_or(DType::F32, |d| d.0))))
+#[pyo3(signature = (a, dtype, *, stream = None), text_signature = "(a, dtype, *, stream=None)")]
+pub fn view(a: Arr, dtype: Dtype, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::view(&a, dtype.0)))
 }
 
 /// `a` where the condition is true and `b` elsewhere.
@@ -1693,6 +1693,12 @@ impl PyArray {
     pub fn swapaxes(&self, axis1: isize, axis2: isize, stream: Option<On>) -> PyResult<PyArray> {
         on(stream, || give(ops::swapaxes(&self.get(), axis1, axis2)))
     }
+
+    /// The bytes of `x`, in the machine's order, as elements of another dtype.
+    #[pyo3(signature = (dtype, *, stream = None), text_signature = "($self, dtype, *, stream=None)")]
+    pub fn view(&self, dtype: Dtype, stream: Option<On>) -> PyResult<PyArray> {
+        on(stream, || give(ops::view(&self.get(), dtype.0)))
+    }
 }
 
 /// Adds what the submodule `name` has; the module itself is the one without a name.
@@ -1815,6 +1821,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::quantize::gather_qmm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::get_active_memory, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::get_cache_memory, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::memory::get_memory_limit, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::get_peak_memory, m)?)?;
             m.add_function(wrap_pyfunction!(crate::format::get_printoptions, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::grad::grad, m)?)?;
@@ -1886,6 +1893,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::reciprocal, m)?)?;
             m.add_function(wrap_pyfunction!(self::remainder, m)?)?;
             m.add_function(wrap_pyfunction!(self::repeat, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::memory::reset_peak_memory, m)?)?;
             m.add_function(wrap_pyfunction!(self::reshape, m)?)?;
             m.add_function(wrap_pyfunction!(crate::dtype::result_type, m)?)?;
             m.add_function(wrap_pyfunction!(self::right_shift, m)?)?;
@@ -1898,8 +1906,10 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::io::savez_compressed, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::searchsorted, m)?)?;
             m.add_function(wrap_pyfunction!(self::segmented_mm, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::memory::set_cache_limit, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::set_default_device, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::set_default_stream, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::memory::set_memory_limit, m)?)?;
             m.add_function(wrap_pyfunction!(crate::format::set_printoptions, m)?)?;
             m.add_function(wrap_pyfunction!(self::sigmoid, m)?)?;
             m.add_function(wrap_pyfunction!(self::sign, m)?)?;
@@ -2014,8 +2024,12 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::_nn::softshrink, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::softsign, m)?)?;
         }
-        "cuda" => {}
-        "distributed" => {}
+        "cuda" => {
+            m.add_function(wrap_pyfunction!(crate::cuda::is_available, m)?)?;
+        }
+        "distributed" => {
+            m.add_function(wrap_pyfunction!(crate::distributed::is_available, m)?)?;
+        }
         "fast" => {
             m.add_function(wrap_pyfunction!(crate::fast::cross_entropy, m)?)?;
             m.add_function(wrap_pyfunction!(crate::fast::layer_norm, m)?)?;
@@ -2033,7 +2047,9 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::linalg::cross, m)?)?;
             m.add_function(wrap_pyfunction!(crate::linalg::norm, m)?)?;
         }
-        "metal" => {}
+        "metal" => {
+            m.add_function(wrap_pyfunction!(crate::metal::is_available, m)?)?;
+        }
         "random" => {
             m.add_class::<crate::random::RandomState>()?;
             m.add_function(wrap_pyfunction!(crate::random::bernoulli, m)?)?;
@@ -2067,24 +2083,18 @@ pub const MISSING: &[(&str, &str)] = &[
     ("", "exporter"),
     ("", "gather_qqmm"),
     ("", "get_array_buffer_size"),
-    ("", "get_memory_limit"),
     ("", "import_function"),
     ("", "matrix_norm"),
     ("", "new_thread_local_stream"),
     ("", "new_thread_unsafe_stream"),
     ("", "qqmm"),
-    ("", "reset_peak_memory"),
     ("", "save_gguf"),
-    ("", "set_cache_limit"),
-    ("", "set_memory_limit"),
     ("", "set_wired_limit"),
-    ("cuda", "is_available"),
     ("distributed", "all_gather"),
     ("distributed", "all_max"),
     ("distributed", "all_min"),
     ("distributed", "all_sum"),
     ("distributed", "init"),
-    ("distributed", "is_available"),
     ("distributed", "recv"),
     ("distributed", "recv_like"),
     ("distributed", "send"),
@@ -2129,7 +2139,6 @@ pub const MISSING: &[(&str, &str)] = &[
     ("metal", "get_active_memory"),
     ("metal", "get_cache_memory"),
     ("metal", "get_peak_memory"),
-    ("metal", "is_available"),
     ("metal", "reset_peak_memory"),
     ("metal", "set_cache_limit"),
     ("metal", "set_memory_limit"),

@@ -533,6 +533,18 @@ pub fn depends<'py>(
     tree::map(inputs, &mut |x| ops::depends(x, &refs).map_err(raise))
 }
 
+/// Convolutions are of floats, as in MLX.
+fn floats(input: &Array, weight: &Array) -> PyResult<()> {
+    match input.dtype().promote(weight.dtype()).is_inexact() {
+        true => Ok(()),
+        false => Err(wrong_value(format!(
+            "[conv] Invalid input array with type {}. Convolution currently only supports floating \
+             point types",
+            input.dtype()
+        ))),
+    }
+}
+
 struct ConvArguments {
     stride: SizesArg,
     padding: SizesArg,
@@ -567,6 +579,7 @@ macro_rules! convolutions {
             stream: Option<On>,
         ) -> PyResult<PyArray> {
             let options = ConvArguments { stride, padding, dilation, groups }.options()?;
+            floats(&input, &weight)?;
             on(stream, || give(ops::$name(&input, &weight, &options)))
         }
     )*};
@@ -594,6 +607,7 @@ macro_rules! transposed_convolutions {
         ) -> PyResult<PyArray> {
             let mut options = ConvArguments { stride, padding, dilation, groups }.options()?;
             options.output_padding = counts(&output_padding, "output_padding")?;
+            floats(&input, &weight)?;
             on(stream, || give(ops::$name(&input, &weight, &options)))
         }
     )*};
@@ -633,6 +647,7 @@ pub fn conv_general(
             }
         };
     }
+    floats(&input, &weight)?;
     on(stream, || give(ops::conv_general(&input, &weight, &options)))
 }
 

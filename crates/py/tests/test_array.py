@@ -284,3 +284,38 @@ def test_surface():
     assert set(missing) <= allowed
     missing = [n for n in dir(mlx.array) if not hasattr(cc.array, n)]
     assert set(missing) <= {"__div__", "__rdiv__", "__getstate__", "__setstate__", "view"}
+
+
+def test_memory():
+    x = cc.ones((1 << 20,)) * 2
+    cc.eval(x)
+    assert cc.get_active_memory() >= 4 << 20
+    cc.reset_peak_memory()
+    assert cc.get_peak_memory() == cc.get_active_memory()
+    former = cc.set_memory_limit(cc.get_active_memory() + 1000)
+    y = x + 1
+    with pytest.raises(MemoryError, match="limit"):
+        cc.eval(y)
+    cc.set_memory_limit(former)
+    assert cc.get_memory_limit() == former and y[0].item() == 3.0
+    former = cc.set_cache_limit(0)
+    del x, y
+    cc.clear_cache()
+    assert cc.get_cache_memory() == 0
+    assert cc.set_cache_limit(former) == 0
+
+
+def test_interrupts():
+    """Ctrl-C stops a long evaluation, and the arrays are as usable as before."""
+    import _thread
+
+    x = cc.random.normal((1500, 1500))
+    y = x
+    for _ in range(200):
+        y = cc.tanh(y @ x)
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        cc.eval(y)
+    timer.join()
+    assert cc.isfinite(x).all().item()

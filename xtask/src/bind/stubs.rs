@@ -9,20 +9,15 @@ use super::table::{ALIASES, Argument, Kind, METHODS};
 
 const HEAD: &str = "# Written by `cargo xtask gen`.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import ModuleType
-from typing import Any, NoReturn, ParamSpec, Protocol, TypeAlias, TypeVar
+from collections.abc import Sequence
+from typing import Any, NoReturn, TypeAlias, final
 
-_P = ParamSpec(\"_P\")
-_R = TypeVar(\"_R\")
+from typing_extensions import disjoint_base
 
 ";
 
-const TYPES: &str = "class ArrayLike(Protocol):
-    def __mlx_array__(self) -> array: ...
-
-scalar: TypeAlias = bool | int | float | complex
-StreamOrDevice: TypeAlias = Stream | Device | DeviceType | None
+const TYPES: &str = "_Scalar: TypeAlias = bool | int | float | complex
+_StreamOrDevice: TypeAlias = Stream | Device | DeviceType | None
 
 ";
 
@@ -45,7 +40,7 @@ fn stub(module: &str, bound: &[Bound], hand: &Source) -> (String, String) {
         out.push_str(TYPES);
         constants(&mut out);
     } else {
-        out.push_str("from . import Device, DeviceType, Dtype, Stream, StreamOrDevice, array, scalar\n\n");
+        out.push_str("from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array\n\n");
     }
     for class in hand.classes.iter().filter(|c| c.module == module) {
         write_class(&mut out, class, bound);
@@ -81,7 +76,7 @@ fn constants(out: &mut String) {
     {
         let _ = writeln!(out, "{category}: DtypeCategory");
     }
-    out.push_str("cpu: DeviceType\ngpu: DeviceType\n");
+    out.push_str("cpu: DeviceType\ngpu: DeviceType\nwgpu: DeviceType\n");
     for number in ["pi", "e", "euler_gamma", "inf", "nan"] {
         let _ = writeln!(out, "{number}: float");
     }
@@ -107,8 +102,8 @@ fn docs(out: &mut String, lines: &[String], indent: &str) {
 
 fn by_rule(argument: &Argument) -> String {
     let annotation = match argument.kind {
-        Kind::Array => "scalar | array",
-        Kind::Operand => "scalar | array | ArrayLike",
+        Kind::Array => "_Scalar | array",
+        Kind::Operand => "_Scalar | array",
         Kind::Axes => "None | int | Sequence[int]",
         Kind::Sizes | Kind::Shape => "int | Sequence[int]",
         Kind::Bool => "bool",
@@ -116,10 +111,9 @@ fn by_rule(argument: &Argument) -> String {
         Kind::Float => "float",
         Kind::DType if argument.default.is_some() => "Dtype | None",
         Kind::DType => "Dtype",
-        Kind::MaybeArray => "scalar | array | None",
+        Kind::MaybeArray => "_Scalar | array | None",
         Kind::Arrays => "Sequence[array]",
     };
-    let annotation = annotation.replace(" | ArrayLike", "");
     match &argument.default {
         Some(_) => format!("{}: {annotation} = ...", argument.name),
         None => format!("{}: {annotation}", argument.name),
@@ -141,7 +135,7 @@ fn ruled(arguments: &[Argument]) -> Vec<String> {
     if !(arguments.len() == 2 && arguments.iter().all(|a| a.kind == Kind::Operand)) {
         parameters.push("*".into());
     }
-    parameters.push("stream: StreamOrDevice = ...".into());
+    parameters.push("stream: _StreamOrDevice = ...".into());
     parameters
 }
 
@@ -213,14 +207,14 @@ fn annotated(ty: &str) -> String {
         return format!("Sequence[{}]", annotated(inner));
     }
     match ty {
-        "Arr" | "Opd" => "scalar | array",
+        "Arr" | "Opd" => "_Scalar | array",
         "Arrays" => "Sequence[array]",
         "Axis" => "None | int | Sequence[int]",
         "ShapeArg" | "SizesArg" => "int | Sequence[int]",
         "Dtype" => "Dtype",
         "Class" => "Dtype | DtypeCategory",
         "Typed" => "Dtype | array",
-        "On" => "StreamOrDevice",
+        "On" => "_StreamOrDevice",
         "DeviceArg" => "Device | DeviceType",
         "DeviceType" => "DeviceType",
         "&PyStream" => "Stream",
@@ -269,7 +263,7 @@ const HIDDEN: &[&str] =
     &["__getbuffer__", "__releasebuffer__", "__reduce__", "__richcmp__", "__new__"];
 
 fn write_class(out: &mut String, class: &Class, bound: &[Bound]) {
-    let _ = writeln!(out, "class {}:", class.name);
+    let _ = writeln!(out, "@final\n@disjoint_base\nclass {}:", class.name);
     docs(out, &class.docs, "    ");
     for variant in &class.variants {
         let _ = writeln!(out, "    {variant}: {}", class.name);
@@ -281,24 +275,33 @@ fn write_class(out: &mut String, class: &Class, bound: &[Bound]) {
         let _ = writeln!(out, "    @property\n    def {name}(self) -> {}: ...", annotated(ty));
     }
     if class.options.iter().any(|o| o == "eq") {
-        out.push_str("    def __eq__(self, other: object) -> bool: ...\n");
+        out.push_str("    def __eq__(self, other: object, /) -> bool: ...\n");
     }
     for method in &class.methods {
         write_method(out, class, method);
     }
     if class.name == "array" {
         for name in "__lt__ __le__ __gt__ __ge__".split_whitespace() {
-            let _ = writeln!(out, "    def {name}(self, other: Any) -> array: ...");
+            let _ = writeln!(out, "    def {name}(self, other: Any, /) -> array: ...");
         }
         for name in ["__eq__", "__ne__"] {
-            let _ = writeln!(out, "    def {name}(self, other: object) -> Any: ...");
+            let _ = writeln!(out, "    def {name}(self, other: object, /) -> Any: ...");
         }
         for name in METHODS.split_whitespace() {
             let target =
                 ALIASES.iter().find(|a| a.0.is_empty() && a.1 == name).map_or(name, |a| a.2);
             let found = bound.iter().find(|b| b.module.is_empty() && b.name == target);
-            if let Some((function, Some(arguments))) = found.map(|b| (b, &b.by_rule)) {
-                let mut parameters = ruled(&arguments[1..]);
+            if let Some(function) = found {
+                let mut parameters = match &function.by_rule {
+                    Some(arguments) => ruled(&arguments[1..]),
+                    // A method has no first argument, and a scan as one takes no dtype.
+                    None => handed(&function.function)
+                        .into_iter()
+                        .skip_while(|p| p != "/")
+                        .skip(1)
+                        .filter(|p| !p.starts_with("dtype"))
+                        .collect(),
+                };
                 if name == "astype" {
                     parameters.retain(|p| p != "*");
                 }
@@ -341,6 +344,13 @@ fn write_method(out: &mut String, class: &Class, method: &Function) {
     let is_special = method.name.starts_with("__");
     let mut parameters: Vec<String> = vec!["self".into()];
     parameters.extend(handed(method));
+    // The third argument of powers is for `pow` of integers, and does not come in place.
+    if let Some(at) = parameters.iter().position(|p| p.starts_with("modulo")) {
+        match method.name.as_str() {
+            "__ipow__" => drop(parameters.remove(at)),
+            _ => parameters[at] = "mod: Any = ...".into(),
+        }
+    }
     // Python gives special methods their arguments by position.
     if is_special && parameters.len() > 1 && method.signature.is_none() {
         parameters.push("/".into());

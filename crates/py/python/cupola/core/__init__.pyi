@@ -1,11 +1,9 @@
 # Written by `cargo xtask gen`.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import ModuleType
-from typing import Any, NoReturn, ParamSpec, Protocol, TypeAlias, TypeVar
+from collections.abc import Sequence
+from typing import Any, NoReturn, TypeAlias, final
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+from typing_extensions import disjoint_base
 
 from . import _layers as _layers
 from . import _nn as _nn
@@ -17,11 +15,8 @@ from . import linalg as linalg
 from . import metal as metal
 from . import random as random
 
-class ArrayLike(Protocol):
-    def __mlx_array__(self) -> array: ...
-
-scalar: TypeAlias = bool | int | float | complex
-StreamOrDevice: TypeAlias = Stream | Device | DeviceType | None
+_Scalar: TypeAlias = bool | int | float | complex
+_StreamOrDevice: TypeAlias = Stream | Device | DeviceType | None
 
 bool_: Dtype
 uint8: Dtype
@@ -47,6 +42,7 @@ number: DtypeCategory
 generic: DtypeCategory
 cpu: DeviceType
 gpu: DeviceType
+wgpu: DeviceType
 pi: float
 e: float
 euler_gamma: float
@@ -54,23 +50,27 @@ inf: float
 nan: float
 newaxis: None
 
+@final
+@disjoint_base
 class ArrayAt:
     """A part of an array, to be updated."""
     def __getitem__(self, indices: Any, /) -> ArrayAt:
         ...
-    def add(self, value: scalar | array) -> array:
+    def add(self, value: _Scalar | array) -> array:
         """The array with `value` added at the part."""
-    def subtract(self, value: scalar | array) -> array:
+    def subtract(self, value: _Scalar | array) -> array:
         """The array with `value` subtracted at the part."""
-    def multiply(self, value: scalar | array) -> array:
+    def multiply(self, value: _Scalar | array) -> array:
         """The array multiplied by `value` at the part."""
-    def divide(self, value: scalar | array) -> array:
+    def divide(self, value: _Scalar | array) -> array:
         """The array divided by `value` at the part."""
-    def maximum(self, value: scalar | array) -> array:
+    def maximum(self, value: _Scalar | array) -> array:
         """The array with the larger of itself and `value` at the part."""
-    def minimum(self, value: scalar | array) -> array:
+    def minimum(self, value: _Scalar | array) -> array:
         """The array with the smaller of itself and `value` at the part."""
 
+@final
+@disjoint_base
 class array:
     """A multi-dimensional array of one dtype, computed when it is first needed."""
     def __array__(self, dtype: Any = ..., copy: bool | None = ...) -> Any:
@@ -79,15 +79,15 @@ class array:
         ...
     def __dlpack_device__(self) -> tuple[int, int]:
         ...
-    def reshape(self, *shape: Any, stream: StreamOrDevice | None = ...) -> array:
+    def reshape(self, *shape: Any, stream: _StreamOrDevice | None = ...) -> array:
         """The array with other sizes, of which one may be −1."""
-    def transpose(self, *axes: Any, stream: StreamOrDevice | None = ...) -> array:
+    def transpose(self, *axes: Any, stream: _StreamOrDevice | None = ...) -> array:
         """The array with its axes in another order: the opposite one if none is given."""
-    def split(self, indices_or_sections: Any, axis: int = ..., *, stream: StreamOrDevice | None = ...) -> list[array]:
+    def split(self, indices_or_sections: Any, axis: int = ..., *, stream: _StreamOrDevice | None = ...) -> list[array]:
         """The array divided into parts along an axis."""
-    def var(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, correction: int | None = ..., stream: StreamOrDevice | None = ...) -> array:
+    def var(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, correction: int | None = ..., stream: _StreamOrDevice | None = ...) -> array:
         """The variance; `correction` is another name of `ddof`."""
-    def std(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, correction: int | None = ..., stream: StreamOrDevice | None = ...) -> array:
+    def std(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, correction: int | None = ..., stream: _StreamOrDevice | None = ...) -> array:
         """The standard deviation; `correction` is another name of `ddof`."""
     def __add__(self, other: Any, /) -> array:
         ...
@@ -155,11 +155,11 @@ class array:
         ...
     def __irshift__(self, other: Any, /) -> array:
         ...
-    def __pow__(self, other: Any, modulo: Any, /) -> array:
+    def __pow__(self, other: Any, mod: Any = ..., /) -> array:
         ...
-    def __rpow__(self, other: Any, modulo: Any, /) -> array:
+    def __rpow__(self, other: Any, mod: Any = ..., /) -> array:
         ...
-    def __ipow__(self, other: Any, modulo: Any, /) -> array:
+    def __ipow__(self, other: Any, /) -> array:
         ...
     def __matmul__(self, other: Any, /) -> array:
         ...
@@ -177,7 +177,7 @@ class array:
         ...
     def __getitem__(self, arg: Any, /) -> array:
         ...
-    def __setitem__(self, arg0: Any, arg1: scalar | array, /) -> None:
+    def __setitem__(self, arg0: Any, arg1: _Scalar | array, /) -> None:
         ...
     @property
     def at(self) -> ArrayAt:
@@ -247,75 +247,89 @@ class array:
         ...
     def __array_namespace__(self, api_version: str | None = ...) -> Any:
         ...
-    def __lt__(self, other: Any) -> array: ...
-    def __le__(self, other: Any) -> array: ...
-    def __gt__(self, other: Any) -> array: ...
-    def __ge__(self, other: Any) -> array: ...
-    def __eq__(self, other: object) -> Any: ...
-    def __ne__(self, other: object) -> Any: ...
-    def abs(self, *, stream: StreamOrDevice = ...) -> array:
+    def __lt__(self, other: Any, /) -> array: ...
+    def __le__(self, other: Any, /) -> array: ...
+    def __gt__(self, other: Any, /) -> array: ...
+    def __ge__(self, other: Any, /) -> array: ...
+    def __eq__(self, other: object, /) -> Any: ...
+    def __ne__(self, other: object, /) -> Any: ...
+    def abs(self, *, stream: _StreamOrDevice = ...) -> array:
         """|x|; of a complex number its modulus, as `float32`."""
-    def all(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+    def all(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
         """Whether all elements over `axes` are true; numbers are true where they are not 0."""
-    def any(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+    def any(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
         """Whether any element over `axes` is true; numbers are true where they are not 0."""
-    def argmax(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+    def argmax(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
         """The index of the first largest element along an axis, or of the flattened array for `()`."""
-    def argmin(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+    def argmin(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
         """The index of the first smallest element along an axis, or of the flattened array for `()`."""
-    def astype(self, dtype: Dtype, stream: StreamOrDevice = ...) -> array:
+    def astype(self, dtype: Dtype, stream: _StreamOrDevice = ...) -> array:
         """Converts each element to `dtype`: to bool by ≠ 0, from float to integer towards zero and"""
-    def conj(self, *, stream: StreamOrDevice = ...) -> array:
+    def conj(self, *, stream: _StreamOrDevice = ...) -> array:
         """The complex conjugate; anything else as it is."""
-    def cos(self, *, stream: StreamOrDevice = ...) -> array:
+    def cos(self, *, stream: _StreamOrDevice = ...) -> array:
         """cos x."""
-    def diag(self, k: int = ..., *, stream: StreamOrDevice = ...) -> array:
+    def cummax(self, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
+        """The largest element of an axis up to each, NaN from the first one on; `()` flattens first."""
+    def cummin(self, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
+        """The smallest element of an axis up to each, NaN from the first one on; `()` flattens first."""
+    def cumprod(self, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
+        """The products of the elements of an axis up to each; `()` flattens first."""
+    def cumsum(self, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
+        """The sums of the elements of an axis up to each; `()` flattens first."""
+    def diag(self, k: int = ..., *, stream: _StreamOrDevice = ...) -> array:
         """A matrix with a vector on its diagonal, or the diagonal of a matrix; `offset` places above the"""
-    def diagonal(self, offset: int = ..., axis1: int = ..., axis2: int = ..., *, stream: StreamOrDevice = ...) -> array:
+    def diagonal(self, offset: int = ..., axis1: int = ..., axis2: int = ..., *, stream: _StreamOrDevice = ...) -> array:
         """The diagonal of two axes, `offset` places above the main one, as the last axis."""
-    def exp(self, *, stream: StreamOrDevice = ...) -> array:
+    def exp(self, *, stream: _StreamOrDevice = ...) -> array:
         """eˣ."""
-    def flatten(self, start_axis: int = ..., end_axis: int = ..., *, stream: StreamOrDevice = ...) -> array:
+    def flatten(self, start_axis: int = ..., end_axis: int = ..., *, stream: _StreamOrDevice = ...) -> array:
         """Axes `start..=end` merged into one."""
-    def log(self, *, stream: StreamOrDevice = ...) -> array:
+    def log(self, *, stream: _StreamOrDevice = ...) -> array:
         """ln x."""
-    def log10(self, *, stream: StreamOrDevice = ...) -> array:
+    def log10(self, *, stream: _StreamOrDevice = ...) -> array:
         """log₁₀ x."""
-    def log1p(self, *, stream: StreamOrDevice = ...) -> array:
+    def log1p(self, *, stream: _StreamOrDevice = ...) -> array:
         """ln(1 + x), accurate near 0."""
-    def log2(self, *, stream: StreamOrDevice = ...) -> array:
+    def log2(self, *, stream: _StreamOrDevice = ...) -> array:
         """log₂ x."""
-    def logsumexp(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+    def logcumsumexp(self, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
+        """ln Σ eˣ of the elements of an axis up to each, without overflow; `()` flattens first."""
+    def logsumexp(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
         """ln Σ eˣ over `axes`; −∞ where every element is."""
-    def max(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+    def max(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
         """The largest element over `axes`; NaN if there is one."""
-    def mean(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+    def mean(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
         """The mean over `axes`; NaN for nothing."""
-    def min(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+    def min(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
         """The smallest element over `axes`; NaN if there is one."""
-    def moveaxis(self, source: int, destination: int, *, stream: StreamOrDevice = ...) -> array:
+    def moveaxis(self, source: int, destination: int, *, stream: _StreamOrDevice = ...) -> array:
         """One axis moved to another place; the others keep their order."""
-    def prod(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+    def prod(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
         """The product over `axes`; 1 for nothing."""
-    def reciprocal(self, *, stream: StreamOrDevice = ...) -> array:
+    def reciprocal(self, *, stream: _StreamOrDevice = ...) -> array:
         """1/x."""
-    def round(self, decimals: int = ..., *, stream: StreamOrDevice = ...) -> array:
+    def round(self, decimals: int = ..., *, stream: _StreamOrDevice = ...) -> array:
         """The nearest number of `decimals` decimals, ties to even."""
-    def rsqrt(self, *, stream: StreamOrDevice = ...) -> array:
+    def rsqrt(self, *, stream: _StreamOrDevice = ...) -> array:
         """1/√x."""
-    def sin(self, *, stream: StreamOrDevice = ...) -> array:
+    def sin(self, *, stream: _StreamOrDevice = ...) -> array:
         """sin x."""
-    def sqrt(self, *, stream: StreamOrDevice = ...) -> array:
+    def sqrt(self, *, stream: _StreamOrDevice = ...) -> array:
         """√x."""
-    def square(self, *, stream: StreamOrDevice = ...) -> array:
+    def square(self, *, stream: _StreamOrDevice = ...) -> array:
         """x·x."""
-    def squeeze(self, axis: None | int | Sequence[int] = ..., *, stream: StreamOrDevice = ...) -> array:
+    def squeeze(self, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
         """Axes of size 1 removed; `()` removes all of them."""
-    def sum(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+    def sum(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
         """The sum over `axes`; 0 for nothing."""
-    def swapaxes(self, axis1: int, axis2: int, *, stream: StreamOrDevice = ...) -> array:
+    def swapaxes(self, axis1: int, axis2: int, *, stream: _StreamOrDevice = ...) -> array:
         """Two axes exchanged."""
+    def view(self, dtype: Dtype, *, stream: _StreamOrDevice = ...) -> array:
+        """The bytes of `x`, in the machine's order, as elements of another dtype."""
 
+@final
+@disjoint_base
 class ArrayIterator:
     """The parts of an array along its first axis, one after the other."""
     def __iter__(self) -> ArrayIterator:
@@ -323,6 +337,8 @@ class ArrayIterator:
     def __next__(self) -> array:
         ...
 
+@final
+@disjoint_base
 class DeviceType:
     """A kind of device. `gpu` is the best GPU that is there, whichever kind it is of."""
     cpu: DeviceType
@@ -331,8 +347,10 @@ class DeviceType:
     cuda: DeviceType
     def __int__(self) -> int: ...
     def __hash__(self) -> int: ...
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
 
+@final
+@disjoint_base
 class Device:
     """A device: its type and its number among them."""
     def __new__(cls, type: DeviceType, index: int = ...) -> Device: ...
@@ -349,9 +367,11 @@ class Device:
     def __repr__(self) -> str:
         ...
 
+@final
+@disjoint_base
 class Stream:
     """A queue of work on a device."""
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
     @property
     def device(self) -> Device:
         """The device of the stream."""
@@ -361,23 +381,29 @@ class Stream:
     def __repr__(self) -> str:
         ...
 
+@final
+@disjoint_base
 class StreamContext:
     """A context in which operations are recorded on a stream or device."""
-    def __new__(cls, s: StreamOrDevice) -> StreamContext: ...
+    def __new__(cls, s: _StreamOrDevice) -> StreamContext: ...
     def __enter__(self) -> None:
         ...
     def __exit__(self, exc_type: Any = ..., exc_value: Any = ..., traceback: Any = ...) -> None:
         ...
 
+@final
+@disjoint_base
 class Dtype:
     """The type of an array's elements."""
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
     @property
     def size(self) -> int:
         """The size of one element in bytes."""
     def __repr__(self) -> str:
         ...
 
+@final
+@disjoint_base
 class DtypeCategory:
     """What kinds of element types there are: each is within the one that it is derived from."""
     complexfloating: DtypeCategory
@@ -390,8 +416,10 @@ class DtypeCategory:
     generic: DtypeCategory
     def __int__(self) -> int: ...
     def __hash__(self) -> int: ...
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
 
+@final
+@disjoint_base
 class finfo:
     """The limits of a floating-point dtype."""
     def __new__(cls, dtype: Dtype) -> finfo: ...
@@ -416,6 +444,8 @@ class finfo:
     def __repr__(self) -> str:
         ...
 
+@final
+@disjoint_base
 class iinfo:
     """The limits of an integer dtype."""
     def __new__(cls, dtype: Dtype) -> iinfo: ...
@@ -431,11 +461,15 @@ class iinfo:
     def __repr__(self) -> str:
         ...
 
+@final
+@disjoint_base
 class PrintOptions:
     """How arrays are printed."""
     @property
     def precision(self) -> int: ...
 
+@final
+@disjoint_base
 class _PrintOptionsContext:
     """A context in which arrays are printed in another way."""
     def __enter__(self) -> None:
@@ -443,16 +477,22 @@ class _PrintOptionsContext:
     def __exit__(self, *args: Any) -> None:
         ...
 
+@final
+@disjoint_base
 class _Compiled:
     """A function with its graphs."""
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         ...
 
+@final
+@disjoint_base
 class _Checkpointed:
     """A function that keeps nothing for its backward pass."""
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         ...
 
+@final
+@disjoint_base
 class custom_function:
     """A function whose derivatives and batching rule may be given, as decorators."""
     def __new__(cls, f: Any) -> custom_function: ...
@@ -465,11 +505,15 @@ class custom_function:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         ...
 
+@final
+@disjoint_base
 class _Differentiated:
     """A function and what its gradient is taken by."""
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         ...
 
+@final
+@disjoint_base
 class _Batched:
     """A function over a batch."""
     def __call__(self, *args: Any) -> Any:
@@ -479,9 +523,9 @@ def _dtype(name: str) -> Dtype:
     """The dtype of a name: how pickles are read."""
 def _restore(bytes: bytes, dtype: Dtype, shape: Sequence[int]) -> array:
     """An array from its bytes: how pickles are read."""
-def abs(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def abs(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """|x|; of a complex number its modulus, as `float32`."""
-def add(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def add(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """a + b.
 
     Shapes:
@@ -490,31 +534,31 @@ def add(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> a
     Dtypes:
     The operands promote; integers wrap; on bool, logical or.
     """
-def addmm(c: scalar | array, a: scalar | array, b: scalar | array, alpha: float = ..., beta: float = ..., *, stream: StreamOrDevice = ...) -> array:
+def addmm(c: _Scalar | array, a: _Scalar | array, b: _Scalar | array, alpha: float = ..., beta: float = ..., *, stream: _StreamOrDevice = ...) -> array:
     """`alpha·a@b + beta·c`."""
-def all(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+def all(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """Whether all elements over `axes` are true; numbers are true where they are not 0."""
-def allclose(a: scalar | array, b: scalar | array, /, rtol: float = ..., atol: float = ..., *, equal_nan: bool = ..., stream: StreamOrDevice | None = ...) -> array:
+def allclose(a: _Scalar | array, b: _Scalar | array, /, rtol: float = ..., atol: float = ..., *, equal_nan: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Whether all elements are equal within a tolerance, as one bool."""
-def any(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+def any(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """Whether any element over `axes` is true; numbers are true where they are not 0."""
-def arange(*args: Any, start: Any = ..., stop: Any = ..., step: Any = ..., dtype: Dtype | None = ..., stream: StreamOrDevice | None = ...) -> array:
+def arange(*args: Any, start: Any = ..., stop: Any = ..., step: Any = ..., dtype: Dtype | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Evenly spaced numbers from `start` up to but without `stop`; `arange(stop)` starts at 0."""
-def arccos(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def arccos(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """arccos x; NaN outside [−1, 1]."""
-def arccosh(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def arccosh(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """arcosh x; NaN below 1."""
-def arcsin(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def arcsin(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """arcsin x; NaN outside [−1, 1]."""
-def arcsinh(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def arcsinh(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """arsinh x."""
-def arctan(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def arctan(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """arctan x."""
-def arctan2(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def arctan2(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """The angle of the point (b, a), in (−π, π]."""
-def arctanh(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def arctanh(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """artanh x; NaN outside [−1, 1]."""
-def argmax(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+def argmax(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The index of the first largest element along an axis, or of the flattened array for `()`.
 
     Dtypes:
@@ -523,7 +567,7 @@ def argmax(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdims: 
     Errors:
     Where the axis is empty, and for complex numbers.
     """
-def argmin(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+def argmin(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The index of the first smallest element along an axis, or of the flattened array for `()`.
 
     Dtypes:
@@ -532,17 +576,17 @@ def argmin(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdims: 
     Errors:
     As `argmax`.
     """
-def argpartition(a: scalar | array, kth: int, axis: None | int | Sequence[int] = ..., *, stream: StreamOrDevice = ...) -> array:
+def argpartition(a: _Scalar | array, kth: int, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The indices, as `uint32`, that `partition` an axis.
 
     Errors:
     As `partition`.
     """
-def argsort(a: scalar | array, axis: None | int | Sequence[int] = ..., *, stream: StreamOrDevice = ...) -> array:
+def argsort(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The indices, as `uint32`, that put an axis in ascending order; equal elements keep theirs."""
-def array_equal(a: scalar | array, b: scalar | array, equal_nan: bool = ..., stream: StreamOrDevice | None = ...) -> array:
+def array_equal(a: _Scalar | array, b: _Scalar | array, equal_nan: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Whether both have one shape and equal elements, as one bool."""
-def as_strided(a: scalar | array, /, shape: int | Sequence[int] | None = ..., strides: int | Sequence[int] | None = ..., offset: int = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def as_strided(a: _Scalar | array, /, shape: int | Sequence[int] | None = ..., strides: int | Sequence[int] | None = ..., offset: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The elements, counted in row-major order, that `strides` and an offset reach: element `i, j, ..`
     is element `offset + i·strides[0] + j·strides[1] + ..` of the flattened array.
 
@@ -551,49 +595,49 @@ def as_strided(a: scalar | array, /, shape: int | Sequence[int] | None = ..., st
     """
 def asarray(a: Any, dtype: Dtype | None = ..., *, copy: bool | None = ...) -> array:
     """An array of anything that holds numbers; an array itself as it is."""
-def astype(a: scalar | array, dtype: Dtype, *, stream: StreamOrDevice = ...) -> array:
+def astype(a: _Scalar | array, dtype: Dtype, *, stream: _StreamOrDevice = ...) -> array:
     """Converts each element to `dtype`: to bool by ≠ 0, from float to integer towards zero and
     saturating (NaN gives 0), between integers by wrapping, from complex by its real part.
     """
 def async_eval(*args: Any) -> None:
     """Starts to compute all arrays in the arguments, and returns at once."""
-def atleast_1d(*arys: scalar | array, stream: StreamOrDevice | None = ...) -> Any:
+def atleast_1d(*arys: _Scalar | array, stream: _StreamOrDevice | None = ...) -> Any:
     """`x` with at least one axis."""
-def atleast_2d(*arys: scalar | array, stream: StreamOrDevice | None = ...) -> Any:
+def atleast_2d(*arys: _Scalar | array, stream: _StreamOrDevice | None = ...) -> Any:
     """`x` with at least two axes: a vector becomes a row."""
-def atleast_3d(*arys: scalar | array, stream: StreamOrDevice | None = ...) -> Any:
+def atleast_3d(*arys: _Scalar | array, stream: _StreamOrDevice | None = ...) -> Any:
     """`x` with at least three axes: a vector becomes `[1, n, 1]`, a matrix `[m, n, 1]`."""
-def bartlett(M: int, *, stream: StreamOrDevice = ...) -> array:
+def bartlett(M: int, *, stream: _StreamOrDevice = ...) -> array:
     """The Bartlett window of `size` points, a triangle: 1 − |t| for t from −1 to 1, as `float32`."""
-def bitwise_and(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def bitwise_and(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """The bits set in both; on bool, logical and.
 
     Errors:
     Where the operands do not promote to an integer type or bool.
     """
-def bitwise_invert(a: scalar | array, stream: StreamOrDevice | None = ...) -> array:
+def bitwise_invert(a: _Scalar | array, stream: _StreamOrDevice | None = ...) -> array:
     """Every bit of the integer flipped; on bool, logical not.
 
     Errors:
     For floats and complex numbers.
     """
-def bitwise_or(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def bitwise_or(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """The bits set in either; on bool, logical or.
 
     Errors:
     Where the operands do not promote to an integer type or bool.
     """
-def bitwise_xor(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def bitwise_xor(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """The bits set in one; on bool, logical exclusive or.
 
     Errors:
     Where the operands do not promote to an integer type or bool.
     """
-def blackman(M: int, *, stream: StreamOrDevice = ...) -> array:
+def blackman(M: int, *, stream: _StreamOrDevice = ...) -> array:
     """The Blackman window of `size` points: 0.42 + 0.5·cos πt + 0.08·cos 2πt for t from −1 to 1, as
     `float32`.
     """
-def block_masked_mm(a: scalar | array, b: scalar | array, /, block_size: int = ..., mask_out: scalar | array | None = ..., mask_lhs: scalar | array | None = ..., mask_rhs: scalar | array | None = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def block_masked_mm(a: _Scalar | array, b: _Scalar | array, /, block_size: int = ..., mask_out: _Scalar | array | None = ..., mask_lhs: _Scalar | array | None = ..., mask_rhs: _Scalar | array | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The matrix product of matrices whose square blocks are masked: left out where a mask is false or
     0, and multiplied by it where it is a number.
 
@@ -603,7 +647,7 @@ def block_masked_mm(a: scalar | array, b: scalar | array, /, block_size: int = .
     Errors:
     Where a mask does not fit, or the operands are not floats.
     """
-def broadcast_arrays(*arrays: scalar | array, stream: StreamOrDevice | None = ...) -> tuple[Any, ...]:
+def broadcast_arrays(*arrays: _Scalar | array, stream: _StreamOrDevice | None = ...) -> tuple[Any, ...]:
     """Arrays repeated to the shape that they broadcast to together."""
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[Any, ...]:
     """The shape that arrays of these shapes broadcast to.
@@ -611,17 +655,17 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[Any, ...]:
     Errors:
     Where they do not, or there is none.
     """
-def broadcast_to(a: scalar | array, shape: int | Sequence[int], *, stream: StreamOrDevice = ...) -> array:
+def broadcast_to(a: _Scalar | array, shape: int | Sequence[int], *, stream: _StreamOrDevice = ...) -> array:
     """Axes of size 1, and missing leading axes, repeated to `shape`."""
 def can_cast(from_: Dtype | array, to: Dtype) -> bool:
     """Whether values of one dtype become the other where the two are promoted."""
-def ceil(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def ceil(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The smallest integer not below x, in x's dtype."""
 def checkpoint(fun: Any) -> Any:
     """A function like `fun` that computes its intermediate results again in the backward pass."""
 def clear_cache() -> None:
     """Gives memory that is kept for reuse back to the system."""
-def clip(a: scalar | array, a_min: scalar | array | None, a_max: scalar | array | None, *, stream: StreamOrDevice | None = ...) -> array:
+def clip(a: _Scalar | array, a_min: _Scalar | array | None, a_max: _Scalar | array | None, *, stream: _StreamOrDevice | None = ...) -> array:
     """`x` limited to `[low, high]`; `()` is no limit.
 
     Dtypes:
@@ -632,7 +676,7 @@ def compile(fun: Any, inputs: Any = ..., outputs: Any = ..., shapeless: bool = .
     and dtype of its arguments. `inputs` and `outputs` are trees of arrays that it reads and
     changes besides its arguments and its result.
     """
-def concatenate(arrays: Sequence[array], axis: None | int | Sequence[int] = ..., *, stream: StreamOrDevice = ...) -> array:
+def concatenate(arrays: Sequence[array], axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The arrays one after the other along an axis; `()` flattens them first.
 
     Shapes:
@@ -641,17 +685,17 @@ def concatenate(arrays: Sequence[array], axis: None | int | Sequence[int] = ...,
     Dtypes:
     The arrays promote.
     """
-def conjugate(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def conjugate(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The complex conjugate; anything else as it is."""
-def contiguous(a: scalar | array, /, allow_col_major: bool = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def contiguous(a: _Scalar | array, /, allow_col_major: bool = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The array itself: it is laid out in rows when that is needed."""
-def conv1d(input: scalar | array, weight: scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def conv1d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """`conv_general` over one spatial axis."""
-def conv2d(input: scalar | array, weight: scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def conv2d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """`conv_general` over two spatial axes."""
-def conv3d(input: scalar | array, weight: scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def conv3d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """`conv_general` over three spatial axes."""
-def conv_general(input: scalar | array, weight: scalar | array, /, stride: int | Sequence[int] = ..., padding: Any = ..., kernel_dilation: int | Sequence[int] = ..., input_dilation: int | Sequence[int] = ..., groups: int = ..., flip: bool = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def conv_general(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: Any = ..., kernel_dilation: int | Sequence[int] = ..., input_dilation: int | Sequence[int] = ..., groups: int = ..., flip: bool = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The convolution of x with a kernel w, over any number of spatial axes.
 
     Shapes:
@@ -661,7 +705,7 @@ def conv_general(input: scalar | array, weight: scalar | array, /, stride: int |
     Dtypes:
     Both promote; half types accumulate in `float32`; integers and bool are taken as `float32`.
     """
-def conv_transpose1d(input: scalar | array, weight: scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., output_padding: int | Sequence[int] = ..., groups: int = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def conv_transpose1d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., output_padding: int | Sequence[int] = ..., groups: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The transposed convolution over one spatial axis: the gradient of a convolution by its input.
 
     Shapes:
@@ -671,11 +715,11 @@ def conv_transpose1d(input: scalar | array, weight: scalar | array, /, stride: i
     Errors:
     Where the output padding is not smaller than the stride.
     """
-def conv_transpose2d(input: scalar | array, weight: scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., output_padding: int | Sequence[int] = ..., groups: int = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def conv_transpose2d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., output_padding: int | Sequence[int] = ..., groups: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The transposed convolution over two spatial axes; see `conv_transpose1d`."""
-def conv_transpose3d(input: scalar | array, weight: scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., output_padding: int | Sequence[int] = ..., groups: int = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def conv_transpose3d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., output_padding: int | Sequence[int] = ..., groups: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The transposed convolution over three spatial axes; see `conv_transpose1d`."""
-def convolve(a: scalar | array, v: scalar | array, /, mode: str = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def convolve(a: _Scalar | array, v: _Scalar | array, /, mode: str = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The discrete convolution of two vectors: of which the shorter one runs backwards over the other.
 
     Shapes:
@@ -687,32 +731,32 @@ def convolve(a: scalar | array, v: scalar | array, /, mode: str = ..., *, stream
     Errors:
     Where one is empty, or is not a vector, and for complex numbers.
     """
-def cos(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def cos(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """cos x."""
-def cosh(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def cosh(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """cosh x."""
-def count_nonzero(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+def count_nonzero(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """How many elements over `axes` are not 0, as `int32`."""
-def cummax(a: scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: StreamOrDevice | None = ...) -> array:
+def cummax(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The largest element of an axis up to each, NaN from the first one on; `()` flattens first.
 
     Errors:
     For complex numbers.
     """
-def cummin(a: scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: StreamOrDevice | None = ...) -> array:
+def cummin(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The smallest element of an axis up to each, NaN from the first one on; `()` flattens first.
 
     Errors:
     For complex numbers.
     """
-def cumprod(a: scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., dtype: Dtype | None = ..., stream: StreamOrDevice | None = ...) -> array:
+def cumprod(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., dtype: Dtype | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The products of the elements of an axis up to each; `()` flattens first.
 
     Dtypes:
     Integers keep their dtype and wrap; of bools it is whether all are true; half types accumulate in
     `float32`.
     """
-def cumsum(a: scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., dtype: Dtype | None = ..., stream: StreamOrDevice | None = ...) -> array:
+def cumsum(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., dtype: Dtype | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The sums of the elements of an axis up to each; `()` flattens first.
 
     Dtypes:
@@ -722,11 +766,11 @@ def default_device() -> Device:
     """The device that operations are recorded on where nothing else is said."""
 def default_stream(device: Device | DeviceType) -> Stream:
     """The stream that a device's operations are recorded on."""
-def degrees(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def degrees(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """Radians as degrees."""
 def depends(inputs: Any, dependencies: Any) -> Any:
     """`x` itself, once `dependencies` are computed: the planner merges nothing across it."""
-def dequantize(w: scalar | array, /, scales: scalar | array, biases: scalar | array | None = ..., group_size: int | None = ..., bits: int | None = ..., mode: str = ..., global_scale: scalar | array | None = ..., dtype: Dtype | None = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def dequantize(w: _Scalar | array, /, scales: _Scalar | array, biases: _Scalar | array | None = ..., group_size: int | None = ..., bits: int | None = ..., mode: str = ..., global_scale: _Scalar | array | None = ..., dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The matrix that `quantize` made small, in the dtype of its scales.
 
     Errors:
@@ -736,13 +780,13 @@ def device_count(device_type: DeviceType) -> int:
     """How many devices of a type there are."""
 def device_info(d: Device | DeviceType | None = ...) -> dict[str, Any]:
     """What is known of a device."""
-def diag(a: scalar | array, k: int = ..., *, stream: StreamOrDevice = ...) -> array:
+def diag(a: _Scalar | array, k: int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """A matrix with a vector on its diagonal, or the diagonal of a matrix; `offset` places above the
     main one.
     """
-def diagonal(a: scalar | array, offset: int = ..., axis1: int = ..., axis2: int = ..., *, stream: StreamOrDevice = ...) -> array:
+def diagonal(a: _Scalar | array, offset: int = ..., axis1: int = ..., axis2: int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The diagonal of two axes, `offset` places above the main one, as the last axis."""
-def diff(a: scalar | array, n: int = ..., axis: int = ..., *, stream: StreamOrDevice = ...) -> array:
+def diff(a: _Scalar | array, n: int = ..., axis: int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The differences of neighbours along an axis, taken `n` times.
 
     Shapes:
@@ -753,15 +797,15 @@ def diff(a: scalar | array, n: int = ..., axis: int = ..., *, stream: StreamOrDe
     """
 def disable_compile() -> None:
     """Functions are no longer compiled: they run as they are."""
-def divide(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def divide(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """a/b.
 
     Dtypes:
     Integers and bool divide as `float32`.
     """
-def divmod(a: scalar | array, b: scalar | array, stream: StreamOrDevice | None = ...) -> list[array]:
+def divmod(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice | None = ...) -> list[array]:
     """The pair of `floor_divide` and `remainder`."""
-def einsum(subscripts: str, *operands: scalar | array, stream: StreamOrDevice | None = ...) -> array:
+def einsum(subscripts: str, *operands: _Scalar | array, stream: _StreamOrDevice | None = ...) -> array:
     """The sum of products that `subscripts` say: letters name axes, operands are parted by commas, and
     letters that are not behind `->` are summed over.
 
@@ -772,7 +816,7 @@ def einsum(subscripts: str, *operands: scalar | array, stream: StreamOrDevice | 
     Errors:
     Where the subscripts do not fit the operands.
     """
-def einsum_path(subscripts: str, *operands: scalar | array) -> Any:
+def einsum_path(subscripts: str, *operands: _Scalar | array) -> Any:
     """The order in which `einsum`(super::einsum) contracts its operands, and a report of what that
     saves.
 
@@ -783,29 +827,29 @@ def einsum_path(subscripts: str, *operands: scalar | array) -> Any:
     """
 def enable_compile() -> None:
     """Functions are compiled again after `disable_compile`."""
-def equal(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def equal(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether a = b; NaN equals nothing."""
-def erf(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def erf(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The error function, 2/√π ∫₀ˣ e^(−t²) dt."""
-def erfinv(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def erfinv(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The inverse of the error function; ±∞ at ±1 and NaN beyond."""
 def eval(*args: Any) -> None:
     """Computes all arrays in the arguments, which may be trees of lists, tuples and dicts."""
-def exp(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def exp(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """eˣ."""
-def expand_dims(a: scalar | array, axis: None | int | Sequence[int], *, stream: StreamOrDevice = ...) -> array:
+def expand_dims(a: _Scalar | array, axis: None | int | Sequence[int], *, stream: _StreamOrDevice = ...) -> array:
     """Axes of size 1 inserted, numbered as in the result."""
-def expm1(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def expm1(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """eˣ − 1, accurate near 0."""
-def eye(n: int, m: int | None = ..., k: int = ..., dtype: Dtype | None = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def eye(n: int, m: int | None = ..., k: int = ..., dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The identity matrix, of the same size both ways; `eye_at` for others."""
-def flatten(a: scalar | array, start_axis: int = ..., end_axis: int = ..., *, stream: StreamOrDevice = ...) -> array:
+def flatten(a: _Scalar | array, start_axis: int = ..., end_axis: int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """Axes `start..=end` merged into one."""
-def flip(a: scalar | array, axis: None | int | Sequence[int] = ..., *, stream: StreamOrDevice = ...) -> array:
+def flip(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The order reversed along axes; `()` for all."""
-def floor(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def floor(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The largest integer not above x, in x's dtype."""
-def floor_divide(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def floor_divide(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """⌊a/b⌋.
 
     Dtypes:
@@ -813,17 +857,17 @@ def floor_divide(a: scalar | array, b: scalar | array, stream: StreamOrDevice = 
     """
 def from_dlpack(x: Any, /, *, copy: bool | None = ...) -> array:
     """An array of another library's, by DLPack."""
-def from_fp8(x: scalar | array, dtype: Dtype | None = ..., *, stream: StreamOrDevice = ...) -> array:
+def from_fp8(x: _Scalar | array, dtype: Dtype | None = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The numbers that `to_fp8` made, as floats of `dtype`.
 
     Errors:
     Where `x` is not `uint8`, or `dtype` not a float.
     """
-def full(shape: int | Sequence[int], vals: scalar | array, dtype: Dtype | None = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def full(shape: int | Sequence[int], vals: _Scalar | array, dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """One number, repeated to a shape; an array fills by broadcasting."""
-def full_like(a: scalar | array, vals: scalar | array, dtype: Dtype | None = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def full_like(a: _Scalar | array, vals: _Scalar | array, dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """One number with `x`'s shape and dtype."""
-def gather_mm(a: scalar | array, b: scalar | array, /, lhs_indices: scalar | array | None = ..., rhs_indices: scalar | array | None = ..., *, sorted_indices: bool = ..., stream: StreamOrDevice | None = ...) -> array:
+def gather_mm(a: _Scalar | array, b: _Scalar | array, /, lhs_indices: _Scalar | array | None = ..., rhs_indices: _Scalar | array | None = ..., *, sorted_indices: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The products of the matrices of `a` and of `b` that indices choose; none stand for all, in order.
 
     Shapes:
@@ -834,7 +878,7 @@ def gather_mm(a: scalar | array, b: scalar | array, /, lhs_indices: scalar | arr
     Where indices are not integers or the operands not floats; when it runs where an index is out of
     range.
     """
-def gather_qmm(x: scalar | array, w: scalar | array, /, scales: scalar | array, biases: scalar | array | None = ..., lhs_indices: scalar | array | None = ..., rhs_indices: scalar | array | None = ..., transpose: bool = ..., group_size: int | None = ..., bits: int | None = ..., mode: str = ..., global_scale: scalar | array | None = ..., *, sorted_indices: bool = ..., stream: StreamOrDevice | None = ...) -> array:
+def gather_qmm(x: _Scalar | array, w: _Scalar | array, /, scales: _Scalar | array, biases: _Scalar | array | None = ..., lhs_indices: _Scalar | array | None = ..., rhs_indices: _Scalar | array | None = ..., transpose: bool = ..., group_size: int | None = ..., bits: int | None = ..., mode: str = ..., global_scale: _Scalar | array | None = ..., *, sorted_indices: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The products of the matrices of `x` and of the quantized ones that indices choose, as in
     `gather_mm`.
 
@@ -845,6 +889,8 @@ def get_active_memory() -> int:
     """The bytes that live arrays hold."""
 def get_cache_memory() -> int:
     """The bytes that are kept for reuse."""
+def get_memory_limit() -> int:
+    """The bound on the memory of live arrays."""
 def get_peak_memory() -> int:
     """The most bytes that live arrays held, since the last `reset_peak_memory`."""
 def get_printoptions() -> PrintOptions:
@@ -853,19 +899,19 @@ def grad(fun: Any, argnums: Any = ..., argnames: Any = ...) -> Any:
     """A function that gives the gradient of `fun` by some of its arguments: those at `argnums`, the
     first if nothing is said, and those named in `argnames`.
     """
-def greater(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def greater(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether a > b.
 
     Errors:
     For complex numbers, which have no order.
     """
-def greater_equal(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def greater_equal(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether a ≥ b.
 
     Errors:
     For complex numbers, which have no order.
     """
-def hadamard_transform(a: scalar | array, scale: float | None = ..., stream: StreamOrDevice | None = ...) -> array:
+def hadamard_transform(a: _Scalar | array, scale: float | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """`x` times a Hadamard matrix along its last axis, times `scale`, or 1/√n, which makes it
     orthonormal.
 
@@ -878,15 +924,15 @@ def hadamard_transform(a: scalar | array, scale: float | None = ..., stream: Str
     Errors:
     For other sizes, and for complex numbers.
     """
-def hamming(M: int, *, stream: StreamOrDevice = ...) -> array:
+def hamming(M: int, *, stream: _StreamOrDevice = ...) -> array:
     """The Hamming window of `size` points: 0.54 + 0.46·cos πt for t from −1 to 1, as `float32`."""
-def hanning(M: int, *, stream: StreamOrDevice = ...) -> array:
+def hanning(M: int, *, stream: _StreamOrDevice = ...) -> array:
     """The Hann window of `size` points: 0.5 + 0.5·cos πt for t from −1 to 1, as `float32`."""
-def identity(n: int, dtype: Dtype | None = ..., *, stream: StreamOrDevice = ...) -> array:
+def identity(n: int, dtype: Dtype | None = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The identity matrix."""
-def imag(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def imag(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The imaginary part: `float32` of a complex number, 0 of anything else."""
-def inner(a: scalar | array, b: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def inner(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The sums of products over the last axis of each operand.
 
     Shapes:
@@ -894,63 +940,63 @@ def inner(a: scalar | array, b: scalar | array, *, stream: StreamOrDevice = ...)
     """
 def is_available(device: Device | DeviceType) -> bool:
     """Whether a device is there."""
-def isclose(a: scalar | array, b: scalar | array, /, rtol: float = ..., atol: float = ..., *, equal_nan: bool = ..., stream: StreamOrDevice | None = ...) -> array:
+def isclose(a: _Scalar | array, b: _Scalar | array, /, rtol: float = ..., atol: float = ..., *, equal_nan: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Whether a and b are equal within a tolerance; infinities equal themselves."""
 def isdtype(dtype: Dtype, kind: Any) -> bool:
     """Whether a dtype is another dtype, or of a kind that the array API standard names."""
-def isfinite(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def isfinite(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """Whether x is neither infinite nor NaN; of a complex number, whether both parts are."""
-def isinf(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def isinf(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """Whether x is ∞ or −∞; of a complex number, whether either part is."""
-def isnan(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def isnan(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """Whether x is NaN; of a complex number, whether either part is."""
-def isneginf(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def isneginf(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """Whether x is −∞."""
-def isposinf(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def isposinf(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """Whether x is ∞."""
 def issubdtype(arg1: Dtype | DtypeCategory, arg2: Dtype | DtypeCategory) -> bool:
     """Whether the first dtype or category is, or is within, the second."""
 def jvp(fun: Any, primals: Sequence[array], tangents: Sequence[array]) -> tuple[list[array], list[array]]:
     """The outputs of `fun`, and the products of its Jacobian with `tangents`."""
-def kron(a: scalar | array, b: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def kron(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The Kronecker product: each element of `a` times all of `b`, as blocks."""
-def left_shift(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def left_shift(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """a·2ᵇ in the integer's width; 0 from the width on.
 
     Dtypes:
     Two bools shift as `uint8`; floats are an error.
     """
-def less(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def less(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether a < b.
 
     Errors:
     For complex numbers, which have no order.
     """
-def less_equal(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def less_equal(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether a ≤ b.
 
     Errors:
     For complex numbers, which have no order.
     """
-def linspace(start: Any, stop: Any, num: int | None = ..., endpoint: bool = ..., dtype: Dtype | None = ..., stream: StreamOrDevice | None = ...) -> array:
+def linspace(start: Any, stop: Any, num: int | None = ..., endpoint: bool = ..., dtype: Dtype | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """`count` numbers from `start` to `stop`, both included, evenly spaced.
 
     Errors:
     Where `dtype` is neither an integer nor a float.
     """
-def load(file: Any, /, format: str | None = ..., return_metadata: bool = ..., *, stream: StreamOrDevice | None = ...) -> Any:
+def load(file: Any, /, format: str | None = ..., return_metadata: bool = ..., *, stream: _StreamOrDevice | None = ...) -> Any:
     """Reads a file: an array, or arrays by name, and with `return_metadata` the metadata, too."""
-def log(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def log(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """ln x."""
-def log10(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def log10(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """log₁₀ x."""
-def log1p(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def log1p(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """ln(1 + x), accurate near 0."""
-def log2(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def log2(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """log₂ x."""
-def logaddexp(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def logaddexp(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """ln(eᵃ + eᵇ), without overflow."""
-def logcumsumexp(a: scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: StreamOrDevice | None = ...) -> array:
+def logcumsumexp(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """ln Σ eˣ of the elements of an axis up to each, without overflow; `()` flattens first.
 
     Dtypes:
@@ -959,15 +1005,15 @@ def logcumsumexp(a: scalar | array, /, axis: None | int | Sequence[int] = ..., *
     Errors:
     For complex numbers.
     """
-def logical_and(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def logical_and(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether both are true; numbers are true where they are not 0."""
-def logical_not(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def logical_not(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """True where x is false; numbers are true where they are not 0."""
-def logical_or(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def logical_or(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether either is true; numbers are true where they are not 0."""
-def logical_xor(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def logical_xor(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether one of them is true; numbers are true where they are not 0."""
-def logsumexp(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+def logsumexp(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """ln Σ eˣ over `axes`; −∞ where every element is.
 
     Dtypes:
@@ -976,7 +1022,7 @@ def logsumexp(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdim
     Errors:
     As `softmax`.
     """
-def matmul(a: scalar | array, b: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def matmul(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The matrix product over the last two axes.
 
     Shapes:
@@ -986,27 +1032,27 @@ def matmul(a: scalar | array, b: scalar | array, *, stream: StreamOrDevice = ...
     Dtypes:
     The operands promote; half types accumulate in `float32`; bool multiplies as `int32`.
     """
-def matrix_transpose(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def matrix_transpose(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The last two axes exchanged.
 
     Errors:
     Where there are fewer than two.
     """
-def max(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+def max(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The largest element over `axes`; NaN if there is one.
 
     Errors:
     Where an axis to fold is empty, and for complex numbers.
     """
-def maximum(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def maximum(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """The larger of a and b; NaN if either is NaN."""
-def mean(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+def mean(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The mean over `axes`; NaN for nothing.
 
     Dtypes:
     Integers and bool are taken as `float32`; half types are summed and divided in `float32`.
     """
-def median(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+def median(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The median over axes: the middle element, or the mean of the two middle ones; NaN if there is
     a NaN.
 
@@ -1016,38 +1062,38 @@ def median(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdims: 
     Errors:
     Where an axis is empty, and for complex numbers.
     """
-def meshgrid(*arrays: scalar | array, sparse: bool | None = ..., indexing: str | None = ..., stream: StreamOrDevice | None = ...) -> tuple[Any, ...]:
+def meshgrid(*arrays: _Scalar | array, sparse: bool | None = ..., indexing: str | None = ..., stream: _StreamOrDevice | None = ...) -> tuple[Any, ...]:
     """The coordinates of a grid: array `i` of the result repeats vector `i` along every other axis.
 
     Shapes:
     With `matrix_order` axis `i` belongs to vector `i` (NumPy's `ij`); without, the first two axes
     are exchanged (`xy`).
     """
-def min(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+def min(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The smallest element over `axes`; NaN if there is one.
 
     Errors:
     As `max`.
     """
-def minimum(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def minimum(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """The smaller of a and b; NaN if either is NaN."""
-def minmax(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> tuple[array, array]:
+def minmax(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> tuple[array, array]:
     """The smallest and the largest element over `axes`, as `min` and `max` give them."""
-def moveaxis(a: scalar | array, source: int, destination: int, *, stream: StreamOrDevice = ...) -> array:
+def moveaxis(a: _Scalar | array, source: int, destination: int, *, stream: _StreamOrDevice = ...) -> array:
     """One axis moved to another place; the others keep their order."""
-def multiply(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def multiply(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """a·b.
 
     Dtypes:
     The operands promote; integers wrap; on bool, logical and.
     """
-def nan_to_num(a: scalar | array, nan: float = ..., posinf: float | None = ..., neginf: float | None = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def nan_to_num(a: _Scalar | array, nan: float = ..., posinf: float | None = ..., neginf: float | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """x with numbers in place of NaN and infinities; integers as they are.
 
     Errors:
     For complex numbers.
     """
-def negative(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def negative(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """−x; integers wrap.
 
     Errors:
@@ -1055,15 +1101,15 @@ def negative(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
     """
 def new_stream(device: Device | DeviceType) -> Stream:
     """A new stream of a device."""
-def not_equal(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def not_equal(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether a ≠ b; NaN differs from everything."""
-def ones(shape: int | Sequence[int], dtype: Dtype | None = ..., *, stream: StreamOrDevice = ...) -> array:
+def ones(shape: int | Sequence[int], dtype: Dtype | None = ..., *, stream: _StreamOrDevice = ...) -> array:
     """Ones."""
-def ones_like(a: scalar | array, dtype: Dtype | None = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def ones_like(a: _Scalar | array, dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """Ones with `x`'s shape and dtype."""
-def outer(a: scalar | array, b: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def outer(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The products of each element of one flattened operand with each of the other."""
-def pad(a: scalar | array, pad_width: Any, mode: str = ..., constant_values: scalar | array | None = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def pad(a: _Scalar | array, pad_width: Any, mode: str = ..., constant_values: _Scalar | array | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """`x` with a border, of one number or of its nearest elements.
 
     Dtypes:
@@ -1072,7 +1118,7 @@ def pad(a: scalar | array, pad_width: Any, mode: str = ..., constant_values: sca
     Errors:
     Where `widths` has not one pair an axis, and for `PadMode::Edge` of an empty axis.
     """
-def partition(a: scalar | array, kth: int, axis: None | int | Sequence[int] = ..., *, stream: StreamOrDevice = ...) -> array:
+def partition(a: _Scalar | array, kth: int, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The elements of an axis with the one at `kth` where it is in their order, none larger before it
     and none smaller behind it; `()` flattens first.
 
@@ -1080,9 +1126,9 @@ def partition(a: scalar | array, kth: int, axis: None | int | Sequence[int] = ..
     Where the axis has no element `kth`, which counts from the end if it is negative, and for complex
     numbers.
     """
-def positive(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def positive(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """x as it is."""
-def power(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def power(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """aᵇ.
 
     Dtypes:
@@ -1090,13 +1136,13 @@ def power(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) ->
     """
 def printoptions(precision: int = ...) -> _PrintOptionsContext:
     """A context in which arrays are printed in another way."""
-def prod(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+def prod(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The product over `axes`; 1 for nothing.
 
     Dtypes:
     As `sum`.
     """
-def put_along_axis(a: scalar | array, /, indices: scalar | array, values: scalar | array, axis: None | int | Sequence[int] = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def put_along_axis(a: _Scalar | array, /, indices: _Scalar | array, values: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """`x` with the elements at `indices` along an axis, and at the same place along the others,
     replaced by `values`; `()` counts through the flattened array.
 
@@ -1106,7 +1152,7 @@ def put_along_axis(a: scalar | array, /, indices: scalar | array, values: scalar
     Dtypes:
     The values are taken in x's dtype.
     """
-def quantize(w: scalar | array, /, group_size: int | None = ..., bits: int | None = ..., mode: str = ..., *, global_scale: scalar | array | None = ..., stream: StreamOrDevice | None = ...) -> tuple[array, array, array]:
+def quantize(w: _Scalar | array, /, group_size: int | None = ..., bits: int | None = ..., mode: str = ..., *, global_scale: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> tuple[array, array, array]:
     """A matrix in a few bits an element: each group of neighbours in a row as whole numbers times a
     scale plus a bias, with the group's end that is farther from 0 exact, and 0.
 
@@ -1119,31 +1165,33 @@ def quantize(w: scalar | array, /, group_size: int | None = ..., bits: int | Non
     Errors:
     Where `w` is not of floats, or does not divide.
     """
-def quantized_matmul(x: scalar | array, w: scalar | array, /, scales: scalar | array, biases: scalar | array | None = ..., transpose: bool = ..., group_size: int | None = ..., bits: int | None = ..., mode: str = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def quantized_matmul(x: _Scalar | array, w: _Scalar | array, /, scales: _Scalar | array, biases: _Scalar | array | None = ..., transpose: bool = ..., group_size: int | None = ..., bits: int | None = ..., mode: str = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """`x` by a quantized matrix, or by its transpose.
 
     Errors:
     As `dequantize` and `matmul`.
     """
-def radians(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def radians(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """Degrees as radians."""
-def real(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def real(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The real part: `float32` of a complex number, anything else as it is."""
-def reciprocal(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def reciprocal(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """1/x.
 
     Dtypes:
     Integers and bool are taken as `float32`.
     """
-def remainder(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def remainder(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """a − b·⌊a/b⌋, with the sign of b.
 
     Dtypes:
     An integer modulo 0 gives 0. Does not take complex numbers.
     """
-def repeat(array: scalar | array, repeats: int, axis: None | int | Sequence[int] = ..., *, stream: StreamOrDevice = ...) -> array:
+def repeat(array: _Scalar | array, repeats: int, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """Each element repeated `repeats` times along an axis; `()` flattens first."""
-def reshape(a: scalar | array, shape: int | Sequence[int], *, stream: StreamOrDevice = ...) -> array:
+def reset_peak_memory() -> None:
+    """Counts the most memory in use anew."""
+def reshape(a: _Scalar | array, shape: int | Sequence[int], *, stream: _StreamOrDevice = ...) -> array:
     """The elements, in row-major order, under another shape; one size may be −1: what is left.
 
     Errors:
@@ -1151,28 +1199,28 @@ def reshape(a: scalar | array, shape: int | Sequence[int], *, stream: StreamOrDe
     """
 def result_type(*arrays_and_dtypes: Dtype | array) -> Dtype:
     """The dtype that an operation on all of these computes in."""
-def right_shift(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def right_shift(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """⌊a/2ᵇ⌋; from the width on 0, or −1 for negative a.
 
     Dtypes:
     Two bools shift as `uint8`; floats are an error.
     """
-def roll(a: scalar | array, shift: int | Sequence[int], axis: None | int | Sequence[int] = ..., *, stream: StreamOrDevice = ...) -> array:
+def roll(a: _Scalar | array, shift: int | Sequence[int], axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """Elements moved along axes by `shift` places, those past the end entering at the start.
 
     Shapes:
     One shift an axis, or one for all axes named; `()` rolls the flattened array.
     """
-def round(a: scalar | array, decimals: int = ..., *, stream: StreamOrDevice = ...) -> array:
+def round(a: _Scalar | array, decimals: int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The nearest number of `decimals` decimals, ties to even.
 
     Dtypes:
     Integers stay as they are where `decimals` is not negative, and round to tens, hundreds, …
     through `float32` where it is.
     """
-def rsqrt(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def rsqrt(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """1/√x."""
-def save(file: Any, arr: scalar | array) -> None:
+def save(file: Any, arr: _Scalar | array) -> None:
     """Writes one array in NumPy's format."""
 def save_safetensors(file: Any, arrays: dict[Any, Any], metadata: dict[Any, Any] | None = ...) -> None:
     """Writes arrays under their names, with metadata, as safetensors."""
@@ -1180,7 +1228,7 @@ def savez(file: Any, *args: Any, **kwargs: Any) -> None:
     """Writes arrays, by position or by name, as an archive of files in NumPy's format."""
 def savez_compressed(file: Any, *args: Any, **kwargs: Any) -> None:
     """Writes arrays, by position or by name, as a compressed archive of files in NumPy's format."""
-def searchsorted(sorted_sequence: scalar | array, values: scalar | array, /, side: str = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def searchsorted(sorted_sequence: _Scalar | array, values: _Scalar | array, /, side: str = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """For each value the index in a sorted vector before which it keeps that sorted.
 
     Shapes:
@@ -1192,7 +1240,7 @@ def searchsorted(sorted_sequence: scalar | array, values: scalar | array, /, sid
     Errors:
     Where `sorted` is not a vector, and for complex numbers.
     """
-def segmented_mm(a: scalar | array, b: scalar | array, segments: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def segmented_mm(a: _Scalar | array, b: _Scalar | array, segments: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The products of parts of two matrices: for each pair of `segments` the product over the inner
     places from its first up to but without its second number.
 
@@ -1202,27 +1250,33 @@ def segmented_mm(a: scalar | array, b: scalar | array, segments: scalar | array,
     Errors:
     Where segments are not pairs of integers, or the operands not matrices of floats.
     """
+def set_cache_limit(limit: int) -> int:
+    """Bounds the bytes that are kept for reuse; gives the former bound."""
 def set_default_device(device: Device | DeviceType) -> None:
     """Makes a device the one that operations are recorded on."""
 def set_default_stream(stream: Stream) -> None:
     """Makes a stream the default of its device."""
+def set_memory_limit(limit: int) -> int:
+    """Bounds the memory of live arrays, where an evaluation that needs more raises `MemoryError`;
+    gives the former bound.
+    """
 def set_printoptions(precision: int = ...) -> None:
     """Sets how arrays are printed."""
-def sigmoid(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def sigmoid(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """1/(1 + e⁻ˣ)."""
-def sign(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def sign(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """−1, 0 or 1 by the sign of x; NaN stays NaN; z/|z| of a complex number."""
-def sin(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def sin(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """sin x."""
-def sinh(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def sinh(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """sinh x."""
-def slice(a: scalar | array, start_indices: scalar | array, axes: None | int | Sequence[int], slice_size: int | Sequence[int], *, stream: StreamOrDevice | None = ...) -> array:
+def slice(a: _Scalar | array, start_indices: _Scalar | array, axes: None | int | Sequence[int], slice_size: int | Sequence[int], *, stream: _StreamOrDevice | None = ...) -> array:
     """The elements from `start` up to but without `stop`, `step` apart, along each axis."""
-def slice_update(a: scalar | array, update: scalar | array, start_indices: scalar | array, axes: None | int | Sequence[int], *, stream: StreamOrDevice | None = ...) -> array:
+def slice_update(a: _Scalar | array, update: _Scalar | array, start_indices: _Scalar | array, axes: None | int | Sequence[int], *, stream: _StreamOrDevice | None = ...) -> array:
     """`x` with the elements from `start` up to but without `stop`, `step` apart along each axis,
     replaced by `update`.
     """
-def softmax(a: scalar | array, /, axis: None | int | Sequence[int] = ..., *, precise: bool = ..., stream: StreamOrDevice | None = ...) -> array:
+def softmax(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, precise: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """eˣ over the sum of eˣ along `axes`.
 
     Dtypes:
@@ -1231,43 +1285,43 @@ def softmax(a: scalar | array, /, axis: None | int | Sequence[int] = ..., *, pre
     Errors:
     Where an axis is empty, and for complex numbers.
     """
-def sort(a: scalar | array, axis: None | int | Sequence[int] = ..., *, stream: StreamOrDevice = ...) -> array:
+def sort(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The elements of an axis in ascending order, NaN last; `()` flattens first.
 
     Errors:
     For complex numbers.
     """
-def split(a: scalar | array, /, indices_or_sections: Any, axis: int = ..., *, stream: StreamOrDevice | None = ...) -> list[array]:
+def split(a: _Scalar | array, /, indices_or_sections: Any, axis: int = ..., *, stream: _StreamOrDevice | None = ...) -> list[array]:
     """An axis divided into several arrays: into a count of equal parts, or before given indices.
 
     Errors:
     Where the axis does not divide into equal parts.
     """
-def sqrt(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def sqrt(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """√x."""
-def square(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def square(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """x·x."""
-def squeeze(a: scalar | array, axis: None | int | Sequence[int] = ..., *, stream: StreamOrDevice = ...) -> array:
+def squeeze(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """Axes of size 1 removed; `()` removes all of them.
 
     Errors:
     Where an axis that is named is not of size 1.
     """
-def stack(arrays: Sequence[array], axis: int | None = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def stack(arrays: Sequence[array], axis: int | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """Joins arrays along a new axis."""
-def std(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, stream: StreamOrDevice = ...) -> array:
+def std(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The standard deviation over `axes`: the root of `var`."""
-def stop_gradient(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def stop_gradient(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """`x` itself, as a constant: derivatives do not pass."""
-def stream(s: StreamOrDevice) -> StreamContext:
+def stream(s: _StreamOrDevice) -> StreamContext:
     """A context in which operations are recorded on a stream or device."""
-def subtract(a: scalar | array, b: scalar | array, stream: StreamOrDevice = ...) -> array:
+def subtract(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """a − b.
 
     Dtypes:
     The operands promote; integers wrap; on bool, logical exclusive or.
     """
-def sum(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice = ...) -> array:
+def sum(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The sum over `axes`; 0 for nothing.
 
     Shapes:
@@ -1277,11 +1331,11 @@ def sum(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdims: boo
     Bool and small integers sum as 32-bit integers; integers wrap; half types accumulate in
     `float32`.
     """
-def swapaxes(a: scalar | array, axis1: int, axis2: int, *, stream: StreamOrDevice = ...) -> array:
+def swapaxes(a: _Scalar | array, axis1: int, axis2: int, *, stream: _StreamOrDevice = ...) -> array:
     """Two axes exchanged."""
-def synchronize(stream: StreamOrDevice | None = ...) -> None:
+def synchronize(stream: _StreamOrDevice | None = ...) -> None:
     """Waits for all work that was given to a stream or device."""
-def take(a: scalar | array, indices: scalar | array, axis: None | int | Sequence[int] = ..., *, stream: StreamOrDevice = ...) -> array:
+def take(a: _Scalar | array, indices: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The slices of `x` at `indices` along an axis, or the elements of the flattened array for `()`.
 
     Shapes:
@@ -1290,52 +1344,52 @@ def take(a: scalar | array, indices: scalar | array, axis: None | int | Sequence
     Errors:
     Where the indices are not integers, and when it runs where one is out of range.
     """
-def take_along_axis(a: scalar | array, indices: scalar | array, axis: None | int | Sequence[int] = ..., *, stream: StreamOrDevice = ...) -> array:
+def take_along_axis(a: _Scalar | array, indices: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The elements of `x` at `indices` along an axis and at the same place along the others; `()`
     flattens both first.
 
     Shapes:
     The result has the shape of the indices; the other axes broadcast.
     """
-def tan(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def tan(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """tan x."""
-def tanh(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def tanh(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """tanh x."""
-def tensordot(a: scalar | array, b: scalar | array, /, axes: Any = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def tensordot(a: _Scalar | array, b: _Scalar | array, /, axes: Any = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The sums of products over pairs of axes.
 
     Shapes:
     The axes of `a` that are left, then those of `b`.
     """
-def tile(a: scalar | array, reps: int | Sequence[int], *, stream: StreamOrDevice = ...) -> array:
+def tile(a: _Scalar | array, reps: int | Sequence[int], *, stream: _StreamOrDevice = ...) -> array:
     """The array repeated whole, `reps[i]` times along axis `i`; missing counts and missing axes are 1."""
-def to_fp8(x: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def to_fp8(x: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """Floats as e4m3 numbers in `uint8`, rounded to nearest even; ±448 where they are larger, or NaN.
 
     Errors:
     Where `x` is not of floats.
     """
-def topk(a: scalar | array, k: int, axis: None | int | Sequence[int] = ..., *, stream: StreamOrDevice = ...) -> array:
+def topk(a: _Scalar | array, k: int, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The `k` largest elements of an axis, in ascending order; `()` flattens first."""
-def trace(a: scalar | array, /, offset: int = ..., axis1: int = ..., axis2: int = ..., dtype: Dtype | None = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def trace(a: _Scalar | array, /, offset: int = ..., axis1: int = ..., axis2: int = ..., dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The sum of the diagonal of two axes, `offset` places above the main one."""
-def transpose(a: scalar | array, axes: None | int | Sequence[int] = ..., *, stream: StreamOrDevice = ...) -> array:
+def transpose(a: _Scalar | array, axes: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The axes in another order: axis `i` of the result is axis `axes[i]` of `x`; `()` reverses them."""
-def tri(n: int, m: int | None = ..., k: int = ..., dtype: Dtype | None = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def tri(n: int, m: int | None = ..., k: int = ..., dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """A matrix of ones on and below the diagonal `offset` places above the main one."""
-def tril(x: scalar | array, k: int = ..., *, stream: StreamOrDevice = ...) -> array:
+def tril(x: _Scalar | array, k: int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """`x` with zeros above the diagonal `offset` places above the main one of its last two axes."""
-def triu(x: scalar | array, k: int = ..., *, stream: StreamOrDevice = ...) -> array:
+def triu(x: _Scalar | array, k: int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """`x` with zeros below the diagonal `offset` places above the main one of its last two axes."""
-def trunc(a: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def trunc(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """x without what is behind its point: the next integer towards 0, in x's dtype.
 
     Errors:
     For complex numbers.
     """
-def unflatten(a: scalar | array, axis: int, shape: int | Sequence[int], *, stream: StreamOrDevice = ...) -> array:
+def unflatten(a: _Scalar | array, axis: int, shape: int | Sequence[int], *, stream: _StreamOrDevice = ...) -> array:
     """One axis split into several; one size may be −1: what is left."""
-def unique(a: scalar | array, /, size: int, return_index: bool = ..., return_inverse: bool = ..., return_counts: bool = ..., fill_value: scalar | array | None = ..., *, stream: StreamOrDevice | None = ...) -> Any:
+def unique(a: _Scalar | array, /, size: int, return_index: bool = ..., return_inverse: bool = ..., return_counts: bool = ..., fill_value: _Scalar | array | None = ..., *, stream: _StreamOrDevice | None = ...) -> Any:
     """The different elements of an array in ascending order; each NaN is one of its own.
 
     Shapes:
@@ -1345,22 +1399,22 @@ def unique(a: scalar | array, /, size: int, return_index: bool = ..., return_inv
     Errors:
     Where an empty array is to be filled with its first element, and for complex numbers.
     """
-def unstack(x: scalar | array, /, *, axis: int = ..., stream: StreamOrDevice | None = ...) -> tuple[Any, ...]:
+def unstack(x: _Scalar | array, /, *, axis: int = ..., stream: _StreamOrDevice | None = ...) -> tuple[Any, ...]:
     """The elements along an axis as arrays of their own, without that axis."""
 def value_and_grad(fun: Any, argnums: Any = ..., argnames: Any = ...) -> Any:
     """A function that gives the value of `fun` and its gradient; see `grad`. The value may be a tuple
     whose first item is what the gradient is taken of.
     """
-def var(a: scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, stream: StreamOrDevice = ...) -> array:
+def var(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The variance over `axes`: the mean squared distance from the mean, with `ddof` taken off the
     count.
 
     Dtypes:
     As `mean`; `float32` of complex numbers.
     """
-def vecdot(a: scalar | array, b: scalar | array, axis: int = ..., *, stream: StreamOrDevice = ...) -> array:
+def vecdot(a: _Scalar | array, b: _Scalar | array, axis: int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The sum of products over one axis of both operands, the conjugate of `a` with `b`."""
-def view(a: scalar | array, dtype: Dtype | None = ..., *, stream: StreamOrDevice = ...) -> array:
+def view(a: _Scalar | array, dtype: Dtype, *, stream: _StreamOrDevice = ...) -> array:
     """The bytes of `x`, in the machine's order, as elements of another dtype.
 
     Shapes:
@@ -1376,7 +1430,7 @@ def vjp(fun: Any, primals: Sequence[array], cotangents: Sequence[array]) -> tupl
     """The outputs of `fun`, and the products of `cotangents` with its Jacobian."""
 def vmap(fun: Any, in_axes: Any = ..., out_axes: Any = ...) -> Any:
     """A function that runs `fun` over a batch, which arguments and results carry along these axes."""
-def where(condition: scalar | array, x: scalar | array, y: scalar | array, *, stream: StreamOrDevice = ...) -> array:
+def where(condition: _Scalar | array, x: _Scalar | array, y: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """`a` where the condition is true and `b` elsewhere.
 
     Shapes:
@@ -1385,9 +1439,9 @@ def where(condition: scalar | array, x: scalar | array, y: scalar | array, *, st
     Dtypes:
     A condition that is not bool is true where it is not 0; `a` and `b` promote.
     """
-def zeros(shape: int | Sequence[int], dtype: Dtype | None = ..., *, stream: StreamOrDevice = ...) -> array:
+def zeros(shape: int | Sequence[int], dtype: Dtype | None = ..., *, stream: _StreamOrDevice = ...) -> array:
     """Zeros."""
-def zeros_like(a: scalar | array, dtype: Dtype | None = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def zeros_like(a: _Scalar | array, dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """Zeros with `x`'s shape and dtype."""
 acos = arccos
 acosh = arccosh
@@ -1413,14 +1467,10 @@ def export_to_dot(*args: Any, **kwargs: Any) -> NoReturn: ...
 def exporter(*args: Any, **kwargs: Any) -> NoReturn: ...
 def gather_qqmm(*args: Any, **kwargs: Any) -> NoReturn: ...
 def get_array_buffer_size(*args: Any, **kwargs: Any) -> NoReturn: ...
-def get_memory_limit(*args: Any, **kwargs: Any) -> NoReturn: ...
 def import_function(*args: Any, **kwargs: Any) -> NoReturn: ...
 def matrix_norm(*args: Any, **kwargs: Any) -> NoReturn: ...
 def new_thread_local_stream(*args: Any, **kwargs: Any) -> NoReturn: ...
 def new_thread_unsafe_stream(*args: Any, **kwargs: Any) -> NoReturn: ...
 def qqmm(*args: Any, **kwargs: Any) -> NoReturn: ...
-def reset_peak_memory(*args: Any, **kwargs: Any) -> NoReturn: ...
 def save_gguf(*args: Any, **kwargs: Any) -> NoReturn: ...
-def set_cache_limit(*args: Any, **kwargs: Any) -> NoReturn: ...
-def set_memory_limit(*args: Any, **kwargs: Any) -> NoReturn: ...
 def set_wired_limit(*args: Any, **kwargs: Any) -> NoReturn: ...

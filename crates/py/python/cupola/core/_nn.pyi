@@ -1,44 +1,42 @@
 # Written by `cargo xtask gen`.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import ModuleType
-from typing import Any, NoReturn, ParamSpec, Protocol, TypeAlias, TypeVar
+from collections.abc import Sequence
+from typing import Any, NoReturn, TypeAlias, final
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+from typing_extensions import disjoint_base
 
-from . import Device, DeviceType, Dtype, Stream, StreamOrDevice, array, scalar
+from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 
-def avg_pool(x: scalar | array, window: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int]) -> array:
+def avg_pool(x: _Scalar | array, window: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int]) -> array:
     ...
-def celu(x: scalar | array, parameter: float) -> array:
+def celu(x: _Scalar | array, parameter: float) -> array:
     ...
-def elu(x: scalar | array, parameter: float) -> array:
+def elu(x: _Scalar | array, parameter: float) -> array:
     ...
-def gelu(x: scalar | array) -> array:
+def gelu(x: _Scalar | array) -> array:
     ...
-def gelu_approx(x: scalar | array) -> array:
+def gelu_approx(x: _Scalar | array) -> array:
     ...
-def glu(x: scalar | array, axis: int) -> array:
+def glu(x: _Scalar | array, axis: int) -> array:
     ...
-def hard_shrink(x: scalar | array, parameter: float) -> array:
+def hard_shrink(x: _Scalar | array, parameter: float) -> array:
     ...
-def log_sigmoid(x: scalar | array) -> array:
+def log_sigmoid(x: _Scalar | array) -> array:
     ...
-def max_pool(x: scalar | array, window: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int]) -> array:
+def max_pool(x: _Scalar | array, window: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int]) -> array:
     ...
-def mish(x: scalar | array) -> array:
+def mish(x: _Scalar | array) -> array:
     ...
-def relu(x: scalar | array) -> array:
+def relu(x: _Scalar | array) -> array:
     ...
-def selu(x: scalar | array) -> array:
+def selu(x: _Scalar | array) -> array:
     ...
-def silu(x: scalar | array) -> array:
+def silu(x: _Scalar | array) -> array:
     ...
-def softplus(x: scalar | array) -> array:
+def softplus(x: _Scalar | array) -> array:
     ...
-def softshrink(x: scalar | array, parameter: float) -> array:
+def softshrink(x: _Scalar | array, parameter: float) -> array:
     ...
-def softsign(x: scalar | array) -> array:
+def softsign(x: _Scalar | array) -> array:
     ...
 

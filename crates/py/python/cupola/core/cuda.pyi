@@ -1,13 +1,12 @@
 # Written by `cargo xtask gen`.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import ModuleType
-from typing import Any, NoReturn, ParamSpec, Protocol, TypeAlias, TypeVar
+from collections.abc import Sequence
+from typing import Any, NoReturn, TypeAlias, final
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+from typing_extensions import disjoint_base
 
-from . import Device, DeviceType, Dtype, Stream, StreamOrDevice, array, scalar
+from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 
+def is_available() -> bool:
+    """Whether there is an NVIDIA GPU that programs can use."""
 
-def is_available(*args: Any, **kwargs: Any) -> NoReturn: ...

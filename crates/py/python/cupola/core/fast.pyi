@@ -1,23 +1,21 @@
 # Written by `cargo xtask gen`.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import ModuleType
-from typing import Any, NoReturn, ParamSpec, Protocol, TypeAlias, TypeVar
+from collections.abc import Sequence
+from typing import Any, NoReturn, TypeAlias, final
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+from typing_extensions import disjoint_base
 
-from . import Device, DeviceType, Dtype, Stream, StreamOrDevice, array, scalar
+from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 
-def cross_entropy(logits: scalar | array, targets: scalar | array, *, stream: StreamOrDevice | None = ...) -> array:
+def cross_entropy(logits: _Scalar | array, targets: _Scalar | array, *, stream: _StreamOrDevice | None = ...) -> array:
     ...
-def layer_norm(x: scalar | array, weight: scalar | array | None, bias: scalar | array | None, eps: float, *, stream: StreamOrDevice | None = ...) -> array:
+def layer_norm(x: _Scalar | array, weight: _Scalar | array | None, bias: _Scalar | array | None, eps: float, *, stream: _StreamOrDevice | None = ...) -> array:
     ...
-def rms_norm(x: scalar | array, weight: scalar | array | None, eps: float, *, stream: StreamOrDevice | None = ...) -> array:
+def rms_norm(x: _Scalar | array, weight: _Scalar | array | None, eps: float, *, stream: _StreamOrDevice | None = ...) -> array:
     ...
-def rope(a: scalar | array, dims: int, *, traditional: bool, base: float | None, scale: float, offset: scalar | array, freqs: scalar | array | None = ..., stream: StreamOrDevice | None = ...) -> array:
+def rope(a: _Scalar | array, dims: int, *, traditional: bool, base: float | None, scale: float, offset: _Scalar | array, freqs: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     ...
-def scaled_dot_product_attention(q: scalar | array, k: scalar | array, v: scalar | array, *, scale: float, mask: Any = ..., sinks: scalar | array | None = ..., force_fused: bool = ..., stream: StreamOrDevice | None = ...) -> array:
+def scaled_dot_product_attention(q: _Scalar | array, k: _Scalar | array, v: _Scalar | array, *, scale: float, mask: Any = ..., sinks: _Scalar | array | None = ..., force_fused: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     ...
 
 def cuda_kernel(*args: Any, **kwargs: Any) -> NoReturn: ...

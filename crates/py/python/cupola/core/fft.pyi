@@ -1,26 +1,24 @@
 # Written by `cargo xtask gen`.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import ModuleType
-from typing import Any, NoReturn, ParamSpec, Protocol, TypeAlias, TypeVar
+from collections.abc import Sequence
+from typing import Any, NoReturn, TypeAlias, final
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+from typing_extensions import disjoint_base
 
-from . import Device, DeviceType, Dtype, Stream, StreamOrDevice, array, scalar
+from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 
-def fftfreq(n: int, d: float = ..., *, stream: StreamOrDevice = ...) -> array:
+def fftfreq(n: int, d: float = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The frequencies of a discrete Fourier transform of `size` points `spacing` apart, as `float32`:
     0 and up, then the negative ones.
 
     Errors:
     Where `size` is 0.
     """
-def fftshift(a: scalar | array, axis: None | int | Sequence[int] = ..., *, stream: StreamOrDevice = ...) -> array:
+def fftshift(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """Each axis rolled by half its size, so that frequency 0 comes to the middle; `()` for all axes."""
-def ifftshift(a: scalar | array, axis: None | int | Sequence[int] = ..., *, stream: StreamOrDevice = ...) -> array:
+def ifftshift(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The inverse of `fftshift`; they differ on axes of odd size."""
-def rfftfreq(n: int, d: float = ..., *, stream: StreamOrDevice = ...) -> array:
+def rfftfreq(n: int, d: float = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The frequencies, not negative, of a transform of `size` real points `spacing` apart, as `float32`.
 
     Errors:

@@ -1,15 +1,13 @@
 # Written by `cargo xtask gen`.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import ModuleType
-from typing import Any, NoReturn, ParamSpec, Protocol, TypeAlias, TypeVar
+from collections.abc import Sequence
+from typing import Any, NoReturn, TypeAlias, final
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+from typing_extensions import disjoint_base
 
-from . import Device, DeviceType, Dtype, Stream, StreamOrDevice, array, scalar
+from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 
-def cross(a: scalar | array, b: scalar | array, axis: int = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def cross(a: _Scalar | array, b: _Scalar | array, axis: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The cross products of the vectors along an axis.
 
     Shapes:
@@ -18,7 +16,7 @@ def cross(a: scalar | array, b: scalar | array, axis: int = ..., *, stream: Stre
     Errors:
     Where the axis is of another size.
     """
-def norm(a: scalar | array, /, ord: Any = ..., axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: StreamOrDevice | None = ...) -> array:
+def norm(a: _Scalar | array, /, ord: Any = ..., axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The norm of the vectors along one axis, or of the matrices in two; of everything for `()`.
 
     Shapes:

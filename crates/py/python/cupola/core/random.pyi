@@ -1,36 +1,36 @@
 # Written by `cargo xtask gen`.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import ModuleType
-from typing import Any, NoReturn, ParamSpec, Protocol, TypeAlias, TypeVar
+from collections.abc import Sequence
+from typing import Any, NoReturn, TypeAlias, final
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+from typing_extensions import disjoint_base
 
-from . import Device, DeviceType, Dtype, Stream, StreamOrDevice, array, scalar
+from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 
+@final
+@disjoint_base
 class _RandomState:
     """The state of the default generator: a sequence of one key, which changes with every draw."""
     def __len__(self) -> int:
         ...
     def __getitem__(self, index: int, /) -> array:
         ...
-    def __setitem__(self, index: int, key: scalar | array, /) -> None:
+    def __setitem__(self, index: int, key: _Scalar | array, /) -> None:
         ...
     def __iter__(self) -> Any:
         ...
 
 state: _RandomState
 
-def bernoulli(p: scalar | array | None = ..., shape: int | Sequence[int] | None = ..., key: scalar | array | None = ..., stream: StreamOrDevice | None = ...) -> array:
+def bernoulli(p: _Scalar | array | None = ..., shape: int | Sequence[int] | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """True with probability `p`.
 
     Shapes:
     `p` broadcasts to `shape`.
     """
-def bits(shape: int | Sequence[int], width: int, key: scalar | array | None = ..., *, stream: StreamOrDevice = ...) -> array:
+def bits(shape: int | Sequence[int], width: int, key: _Scalar | array | None = ..., *, stream: _StreamOrDevice = ...) -> array:
     """Random bits: unsigned integers of `width` bytes, 1, 2 or 4, over their whole range."""
-def categorical(logits: scalar | array, axis: int = ..., shape: int | Sequence[int] | None = ..., num_samples: int | None = ..., key: scalar | array | None = ..., stream: StreamOrDevice | None = ...) -> array:
+def categorical(logits: _Scalar | array, axis: int = ..., shape: int | Sequence[int] | None = ..., num_samples: int | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Indices along `axis`, each drawn with the softmax of the logits as its probability.
 
     Shapes:
@@ -39,15 +39,15 @@ def categorical(logits: scalar | array, axis: int = ..., shape: int | Sequence[i
     Dtypes:
     Gives `uint32`.
     """
-def gumbel(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: scalar | array | None = ..., stream: StreamOrDevice | None = ...) -> array:
+def gumbel(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Numbers of the standard Gumbel distribution, −ln(−ln u) with u even over [0, 1)."""
 def key(seed: int) -> array:
     """The key of a seed."""
-def laplace(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., loc: scalar | array | None = ..., scale: scalar | array | None = ..., key: scalar | array | None = ..., stream: StreamOrDevice | None = ...) -> array:
+def laplace(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., loc: _Scalar | array | None = ..., scale: _Scalar | array | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Numbers of the Laplace distribution of mean 0 and scale 1: sign(u)·ln(1 − |u|) with u even over
     (−1, 1).
     """
-def normal(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., loc: scalar | array | None = ..., scale: scalar | array | None = ..., key: scalar | array | None = ..., stream: StreamOrDevice | None = ...) -> array:
+def normal(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., loc: _Scalar | array | None = ..., scale: _Scalar | array | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Normal numbers of mean 0 and variance 1: √2·erfinv(u) with u even over (−1, 1).
 
     Multiply and add for others.
@@ -55,9 +55,9 @@ def normal(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., l
     Errors:
     Where `dtype` is not a float.
     """
-def permutation(x: Any, axis: int = ..., key: scalar | array | None = ..., stream: StreamOrDevice | None = ...) -> array:
+def permutation(x: Any, axis: int = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The integers below `count` in random order, as `uint32`."""
-def randint(low: scalar | array, high: scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: scalar | array | None = ..., stream: StreamOrDevice | None = ...) -> array:
+def randint(low: _Scalar | array, high: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Integers in [low, high).
 
     Dtypes:
@@ -68,15 +68,15 @@ def randint(low: scalar | array, high: scalar | array, shape: int | Sequence[int
     """
 def seed(seed: int) -> None:
     """Starts the default generator from a seed."""
-def split(key: scalar | array, num: int = ..., stream: StreamOrDevice | None = ...) -> array:
+def split(key: _Scalar | array, num: int = ..., stream: _StreamOrDevice | None = ...) -> array:
     """`count` keys made of one, as `uint32[count, 2]`."""
-def truncated_normal(lower: scalar | array, upper: scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: scalar | array | None = ..., stream: StreamOrDevice | None = ...) -> array:
+def truncated_normal(lower: _Scalar | array, upper: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Normal numbers of mean 0 and variance 1 that are within [lower, upper].
 
     Shapes:
     `lower` and `upper` broadcast to `shape`.
     """
-def uniform(low: scalar | array | None = ..., high: scalar | array | None = ..., shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: scalar | array | None = ..., stream: StreamOrDevice | None = ...) -> array:
+def uniform(low: _Scalar | array | None = ..., high: _Scalar | array | None = ..., shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Numbers spread evenly over [low, high).
 
     Shapes:
