@@ -1,6 +1,9 @@
 //! Written by `cargo xtask gen` from `crates/core/src/ops`: change it there, or in the tables of
 //! `xtask/src/bind`.
 
+// Arguments have MLX's names.
+#![allow(non_snake_case)]
+
 use cupola::{DType, ops};
 use pyo3::prelude::*;
 use pyo3::types::PyModule;

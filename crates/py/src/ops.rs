@@ -534,8 +534,8 @@ pub fn depends<'py>(
 }
 
 /// Convolutions are of floats, as in MLX.
-fn floats(input: &Array, weight: &Array) -> PyResult<()> {
-    match input.dtype().promote(weight.dtype()).is_inexact() {
+fn floats(input: &Array) -> PyResult<()> {
+    match input.dtype().is_inexact() {
         true => Ok(()),
         false => Err(wrong_value(format!(
             "[conv] Invalid input array with type {}. Convolution currently only supports floating \
@@ -579,7 +579,7 @@ macro_rules! convolutions {
             stream: Option<On>,
         ) -> PyResult<PyArray> {
             let options = ConvArguments { stride, padding, dilation, groups }.options()?;
-            floats(&input, &weight)?;
+            floats(&input)?;
             on(stream, || give(ops::$name(&input, &weight, &options)))
         }
     )*};
@@ -607,7 +607,7 @@ macro_rules! transposed_convolutions {
         ) -> PyResult<PyArray> {
             let mut options = ConvArguments { stride, padding, dilation, groups }.options()?;
             options.output_padding = counts(&output_padding, "output_padding")?;
-            floats(&input, &weight)?;
+            floats(&input)?;
             on(stream, || give(ops::$name(&input, &weight, &options)))
         }
     )*};
@@ -647,7 +647,7 @@ pub fn conv_general(
             }
         };
     }
-    floats(&input, &weight)?;
+    floats(&input)?;
     on(stream, || give(ops::conv_general(&input, &weight, &options)))
 }
 

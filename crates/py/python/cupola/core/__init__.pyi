@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, NoReturn, TypeAlias, final
 
-from typing_extensions import disjoint_base
-
 from . import _layers as _layers
 from . import _nn as _nn
 from . import cuda as cuda
@@ -51,7 +49,6 @@ nan: float
 newaxis: None
 
 @final
-@disjoint_base
 class ArrayAt:
     """A part of an array, to be updated."""
     def __getitem__(self, indices: Any, /) -> ArrayAt:
@@ -70,7 +67,6 @@ class ArrayAt:
         """The array with the smaller of itself and `value` at the part."""
 
 @final
-@disjoint_base
 class array:
     """A multi-dimensional array of one dtype, computed when it is first needed."""
     def __array__(self, dtype: Any = ..., copy: bool | None = ...) -> Any:
@@ -159,7 +155,7 @@ class array:
         ...
     def __rpow__(self, other: Any, mod: Any = ..., /) -> array:
         ...
-    def __ipow__(self, other: Any, /) -> array:
+    def __ipow__(self, other: Any, /) -> array:  # type: ignore[misc]
         ...
     def __matmul__(self, other: Any, /) -> array:
         ...
@@ -329,7 +325,6 @@ class array:
         """The bytes of `x`, in the machine's order, as elements of another dtype."""
 
 @final
-@disjoint_base
 class ArrayIterator:
     """The parts of an array along its first axis, one after the other."""
     def __iter__(self) -> ArrayIterator:
@@ -338,7 +333,6 @@ class ArrayIterator:
         ...
 
 @final
-@disjoint_base
 class DeviceType:
     """A kind of device. `gpu` is the best GPU that is there, whichever kind it is of."""
     cpu: DeviceType
@@ -350,7 +344,6 @@ class DeviceType:
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
-@disjoint_base
 class Device:
     """A device: its type and its number among them."""
     def __new__(cls, type: DeviceType, index: int = ...) -> Device: ...
@@ -368,7 +361,6 @@ class Device:
         ...
 
 @final
-@disjoint_base
 class Stream:
     """A queue of work on a device."""
     def __eq__(self, other: object, /) -> bool: ...
@@ -382,7 +374,6 @@ class Stream:
         ...
 
 @final
-@disjoint_base
 class StreamContext:
     """A context in which operations are recorded on a stream or device."""
     def __new__(cls, s: _StreamOrDevice) -> StreamContext: ...
@@ -392,7 +383,6 @@ class StreamContext:
         ...
 
 @final
-@disjoint_base
 class Dtype:
     """The type of an array's elements."""
     def __eq__(self, other: object, /) -> bool: ...
@@ -403,7 +393,6 @@ class Dtype:
         ...
 
 @final
-@disjoint_base
 class DtypeCategory:
     """What kinds of element types there are: each is within the one that it is derived from."""
     complexfloating: DtypeCategory
@@ -419,7 +408,6 @@ class DtypeCategory:
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
-@disjoint_base
 class finfo:
     """The limits of a floating-point dtype."""
     def __new__(cls, dtype: Dtype) -> finfo: ...
@@ -445,7 +433,6 @@ class finfo:
         ...
 
 @final
-@disjoint_base
 class iinfo:
     """The limits of an integer dtype."""
     def __new__(cls, dtype: Dtype) -> iinfo: ...
@@ -462,14 +449,12 @@ class iinfo:
         ...
 
 @final
-@disjoint_base
 class PrintOptions:
     """How arrays are printed."""
     @property
     def precision(self) -> int: ...
 
 @final
-@disjoint_base
 class _PrintOptionsContext:
     """A context in which arrays are printed in another way."""
     def __enter__(self) -> None:
@@ -478,21 +463,18 @@ class _PrintOptionsContext:
         ...
 
 @final
-@disjoint_base
 class _Compiled:
     """A function with its graphs."""
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         ...
 
 @final
-@disjoint_base
 class _Checkpointed:
     """A function that keeps nothing for its backward pass."""
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         ...
 
 @final
-@disjoint_base
 class custom_function:
     """A function whose derivatives and batching rule may be given, as decorators."""
     def __new__(cls, f: Any) -> custom_function: ...
@@ -506,14 +488,12 @@ class custom_function:
         ...
 
 @final
-@disjoint_base
 class _Differentiated:
     """A function and what its gradient is taken by."""
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         ...
 
 @final
-@disjoint_base
 class _Batched:
     """A function over a batch."""
     def __call__(self, *args: Any) -> Any:

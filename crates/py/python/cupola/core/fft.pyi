@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, NoReturn, TypeAlias, final
 
-from typing_extensions import disjoint_base
-
 from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 
 def fftfreq(n: int, d: float = ..., *, stream: _StreamOrDevice = ...) -> array:

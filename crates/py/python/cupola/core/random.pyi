@@ -3,12 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, NoReturn, TypeAlias, final
 
-from typing_extensions import disjoint_base
-
 from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 
 @final
-@disjoint_base
 class _RandomState:
     """The state of the default generator: a sequence of one key, which changes with every draw."""
     def __len__(self) -> int:
