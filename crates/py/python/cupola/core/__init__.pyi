@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, NoReturn, TypeAlias, final
 
-from . import _layers as _layers
 from . import _nn as _nn
 from . import cuda as cuda
 from . import distributed as distributed
