@@ -144,6 +144,14 @@ impl Backend for Cpu {
         memory::trim();
     }
 
+    fn reset_peak(&self) {
+        memory::reset_peak();
+    }
+
+    fn set_cache_limit(&self, bytes: Option<usize>) {
+        memory::set_cache_limit(bytes);
+    }
+
     fn synchronize(&self) -> Result<()> {
         Ok(())
     }

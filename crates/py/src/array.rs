@@ -230,7 +230,9 @@ impl PyArray {
     fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let dtype = self.get().dtype();
         if !dtype.is_integer() {
-            return Err(wrong_type(format!("an array of {dtype} is no index: it must be an integer")));
+            return Err(wrong_type(format!(
+                "an array of {dtype} is no index: it must be an integer"
+            )));
         }
         self.item_of(py)
     }
@@ -248,7 +250,11 @@ impl PyArray {
         format::text(py, &self.get())
     }
 
-    fn __format__<'py>(&self, py: Python<'py>, arg: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __format__<'py>(
+        &self,
+        py: Python<'py>,
+        arg: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let array = self.get();
         let builtins = py.import("builtins")?;
         match array.rank() {

@@ -1,13 +1,26 @@
 //! `cupola.core.fast`.
 
 use cupola::ops::{self, AttentionMask, AttentionOptions, Frequencies, Operand, RopeOptions};
+use cupola::{Array, DType};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::array::PyArray;
 use crate::device::{On, on};
-use crate::error::wrong_value;
+use crate::error::{raise, wrong_value};
 use crate::operand::{Arr, Opd, give};
+
+/// The dtype that operands of a norm promote to, which must be of floats.
+fn result(op: &str, operands: [Option<&Array>; 3]) -> PyResult<DType> {
+    let dtypes = operands.into_iter().flatten().map(Array::dtype);
+    match dtypes.reduce(DType::promote) {
+        Some(dtype) if dtype.is_float() => Ok(dtype),
+        other => {
+            let dtype = other.map(|d| d.to_string()).unwrap_or_default();
+            Err(wrong_value(format!("[{op}] Received unsupported type {dtype}.")))
+        }
+    }
+}
 
 #[pyfunction]
 #[pyo3(signature = (x, weight, bias, eps, *, stream = None))]
@@ -18,12 +31,16 @@ pub fn layer_norm(
     eps: f64,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    let dtype = result("layer_norm", [Some(&*x), weight.as_deref(), bias.as_deref()])?;
+    let x = ops::astype(&x, dtype).map_err(raise)?;
     on(stream, || give(ops::layer_norm(&x, weight.as_deref(), bias.as_deref(), eps)))
 }
 
 #[pyfunction]
 #[pyo3(signature = (x, weight, eps, *, stream = None))]
 pub fn rms_norm(x: Arr, weight: Option<Arr>, eps: f64, stream: Option<On>) -> PyResult<PyArray> {
+    let dtype = result("rms_norm", [Some(&*x), weight.as_deref(), None])?;
+    let x = ops::astype(&x, dtype).map_err(raise)?;
     on(stream, || give(ops::rms_norm(&x, weight.as_deref(), eps)))
 }
 
@@ -78,7 +95,9 @@ pub fn scaled_dot_product_attention(
         Some(mask) => match mask.cast::<PyString>() {
             Ok(name) if name.to_cow()? == "causal" => AttentionMask::Causal,
             Ok(name) if name.to_cow()?.is_empty() => AttentionMask::None,
-            Ok(name) => return Err(wrong_value(format!("attention: mask '{name}' is not 'causal'"))),
+            Ok(name) => {
+                return Err(wrong_value(format!("attention: mask '{name}' is not 'causal'")));
+            }
             Err(_) => {
                 array = mask.extract::<Arr>()?;
                 AttentionMask::Array(&array)

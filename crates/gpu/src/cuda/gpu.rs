@@ -219,6 +219,16 @@ impl Gpu {
         self.pool.stats()
     }
 
+    /// Counts the most memory in use anew.
+    pub fn reset_peak(&self) {
+        self.pool.reset_peak();
+    }
+
+    /// Bounds what is kept.
+    pub fn set_cache_limit(&self, bytes: Option<usize>) {
+        self.pool.set_limit(bytes);
+    }
+
     /// Gives kept memory back to the system.
     pub fn trim(&self) -> Result<()> {
         self.free(self.pool.drain());

@@ -250,6 +250,18 @@ impl Backend for Cuda {
         }
     }
 
+    fn reset_peak(&self) {
+        if let Some(Ok(gpu)) = self.gpu.get() {
+            gpu.reset_peak();
+        }
+    }
+
+    fn set_cache_limit(&self, bytes: Option<usize>) {
+        if let Some(Ok(gpu)) = self.gpu.get() {
+            gpu.set_cache_limit(bytes);
+        }
+    }
+
     fn synchronize(&self) -> Result<()> {
         match self.gpu.get() {
             Some(opened) => opened.as_ref().map_err(Clone::clone)?.synchronize(),

@@ -21,6 +21,17 @@ struct State {
     /// By class, with the number of the last submission that may use the buffer.
     free: HashMap<u64, Vec<(wgpu::Buffer, u64)>>,
     stats: MemoryStats,
+    /// The bound that was set on what is kept.
+    limit: Option<usize>,
+}
+
+impl State {
+    /// Whether more is kept than may be: as much as was ever in use at once, or what was set.
+    fn keeps_too_much(&self) -> bool {
+        let bound = self.stats.peak.max(64 << 20);
+        self.stats.active + self.stats.cached > bound
+            || self.limit.is_some_and(|limit| self.stats.cached > limit)
+    }
 }
 
 /// The size that is really allocated for `bytes`: a multiple of a quarter of the power of two
@@ -71,7 +82,7 @@ impl Pool {
         // What is gathered for the next submission may use it.
         state.free.entry(class).or_default().push((buffer, self.submitted() + 1));
         // What is kept may be as much as was ever in use at once, and no more.
-        while state.stats.active + state.stats.cached > state.stats.peak.max(64 << 20) {
+        while state.keeps_too_much() {
             let Some((&largest, _)) = state.free.iter().max_by_key(|(class, _)| **class) else {
                 return;
             };
@@ -84,6 +95,17 @@ impl Pool {
                 state.stats.cached -= largest as usize;
             }
         }
+    }
+
+    /// Counts the most memory in use anew.
+    pub fn reset_peak(&self) {
+        let mut state = self.lock();
+        state.stats.peak = state.stats.active;
+    }
+
+    /// Bounds what is kept, from the next block on that comes back.
+    pub fn set_limit(&self, bytes: Option<usize>) {
+        self.lock().limit = bytes;
     }
 
     /// How much is in use and kept.

@@ -167,6 +167,14 @@ impl Backend for Wgpu {
         self.queue.trim();
     }
 
+    fn reset_peak(&self) {
+        self.queue.reset_peak();
+    }
+
+    fn set_cache_limit(&self, bytes: Option<usize>) {
+        self.queue.set_cache_limit(bytes);
+    }
+
     fn synchronize(&self) -> Result<()> {
         self.queue.synchronize()
     }

@@ -508,6 +508,16 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
         self.pool.stats()
     }
 
+    /// Counts the most memory in use anew.
+    pub fn reset_peak(&self) {
+        self.pool.reset_peak();
+    }
+
+    /// Bounds what is kept.
+    pub fn set_cache_limit(&self, bytes: Option<usize>) {
+        self.pool.set_limit(bytes);
+    }
+
     /// Gives kept memory back.
     pub fn trim(&self) {
         self.pool.trim();
