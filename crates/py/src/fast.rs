@@ -1,13 +1,24 @@
 //! `cupola.core.fast`.
 
 use cupola::ops::{self, AttentionMask, AttentionOptions, Frequencies, Operand, RopeOptions};
+use cupola::{Array, DType};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::array::PyArray;
 use crate::device::{On, on};
-use crate::error::wrong_value;
+use crate::error::{raise, wrong_value};
 use crate::operand::{Arr, Opd, give};
+
+/// `x` in the dtype that it and its factors promote to, which has to be a floating one.
+fn promoted(op: &str, x: &Array, factors: &[Option<&Array>]) -> PyResult<Array> {
+    let dtypes = factors.iter().flatten().map(|f| f.dtype());
+    let dtype = dtypes.fold(x.dtype(), DType::promote);
+    if !dtype.is_float() {
+        return Err(wrong_value(format!("[{op}] Received unsupported type {dtype}.")));
+    }
+    ops::astype(x, dtype).map_err(raise)
+}
 
 #[pyfunction]
 #[pyo3(signature = (x, weight, bias, eps, *, stream = None))]
@@ -18,13 +29,21 @@ pub fn layer_norm(
     eps: f64,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    on(stream, || give(ops::layer_norm(&x, weight.as_deref(), bias.as_deref(), eps)))
+    let (weight, bias) = (weight.as_deref(), bias.as_deref());
+    on(stream, || {
+        let x = promoted("layer_norm", &x, &[weight, bias])?;
+        give(ops::layer_norm(&x, weight, bias, eps))
+    })
 }
 
 #[pyfunction]
 #[pyo3(signature = (x, weight, eps, *, stream = None))]
 pub fn rms_norm(x: Arr, weight: Option<Arr>, eps: f64, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::rms_norm(&x, weight.as_deref(), eps)))
+    let weight = weight.as_deref();
+    on(stream, || {
+        let x = promoted("rms_norm", &x, &[weight])?;
+        give(ops::rms_norm(&x, weight, eps))
+    })
 }
 
 #[pyfunction]
