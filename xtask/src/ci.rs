@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
+use crate::python;
 use crate::tools::{self, Tool};
 
 /// One thing that has to hold.
@@ -13,15 +14,18 @@ struct Step {
     tool: Option<Tool>,
     arguments: &'static [&'static str],
     environment: &'static [(&'static str, &'static str)],
+    /// What is done after cargo ran.
+    then: Option<fn(&Path) -> Result<(), String>>,
 }
 
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 8] = [
     Step {
         name: "format",
         what: "the code is formatted",
         tool: None,
         arguments: &["fmt", "--all", "--check"],
         environment: &[],
+        then: None,
     },
     Step {
         name: "clippy",
@@ -38,6 +42,7 @@ const STEPS: [Step; 6] = [
             "warnings",
         ],
         environment: &[],
+        then: None,
     },
     Step {
         name: "test",
@@ -45,6 +50,7 @@ const STEPS: [Step; 6] = [
         tool: Some(tools::NEXTEST),
         arguments: &["nextest", "run", "--workspace", "--all-features", "--locked"],
         environment: &[],
+        then: None,
     },
     Step {
         name: "doctest",
@@ -52,6 +58,7 @@ const STEPS: [Step; 6] = [
         tool: None,
         arguments: &["test", "--doc", "--workspace", "--all-features", "--locked"],
         environment: &[],
+        then: None,
     },
     Step {
         name: "docs",
@@ -59,6 +66,23 @@ const STEPS: [Step; 6] = [
         tool: None,
         arguments: &["doc", "--workspace", "--no-deps", "--all-features", "--locked"],
         environment: &[("RUSTDOCFLAGS", "-D warnings")],
+        then: None,
+    },
+    Step {
+        name: "bindings",
+        what: "the Python bindings and stubs are those of the operations",
+        tool: None,
+        arguments: &["xtask", "gen", "--check"],
+        environment: &[],
+        then: None,
+    },
+    Step {
+        name: "python",
+        what: "the Python package against MLX and NumPy, and its stubs",
+        tool: None,
+        arguments: &["build", "--package", "cupola-py", "--all-features", "--locked"],
+        environment: &[],
+        then: Some(python::run),
     },
     Step {
         name: "deny",
@@ -66,6 +90,7 @@ const STEPS: [Step; 6] = [
         tool: Some(tools::DENY),
         arguments: &["deny", "--locked", "check", "bans", "licenses", "sources"],
         environment: &[],
+        then: None,
     },
 ];
 
@@ -125,9 +150,10 @@ fn execute(step: &Step, root: &Path) -> Result<(), String> {
     }
     println!("    cargo {}", step.arguments.join(" "));
     let status = command.status().map_err(|cause| format!("cargo does not start: {cause}"))?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(status.to_string()),
+    match (status.success(), step.then) {
+        (true, Some(then)) => then(root),
+        (true, None) => Ok(()),
+        (false, _) => Err(status.to_string()),
     }
 }
 

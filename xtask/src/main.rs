@@ -2,6 +2,7 @@
 
 mod bind;
 mod ci;
+mod python;
 mod tools;
 
 use std::process::ExitCode;

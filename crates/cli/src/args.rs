@@ -183,6 +183,10 @@ pub struct SelftestArgs {
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
 
+    /// Test inputs past 2³¹ elements instead, which takes 5 GiB of the device's memory
+    #[arg(long)]
+    pub large: bool,
+
     /// Write what came out to this file as JSON; - is the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

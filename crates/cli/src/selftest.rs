@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use cupola::backend::backends;
-use cupola::{Device, cuda, suite};
+use cupola::{Device, Error, cuda, suite};
 use serde::Serialize;
 
 use crate::args::SelftestArgs;
@@ -24,7 +24,7 @@ struct Report {
 
 #[derive(Serialize)]
 struct FamilyLine {
-    family: &'static str,
+    family: String,
     samples: usize,
     passed: usize,
     failures: Vec<String>,
@@ -53,20 +53,13 @@ fn test(device: Device, args: &SelftestArgs, output: &Output) -> Outcome<Report>
     let began = Instant::now();
     let mut families: Vec<FamilyLine> = Vec::new();
     let mut missing = BTreeSet::new();
-    output.line(format!("{:<12}{:>9}{:>9}{:>9}", "family", "samples", "passed", "failed"));
+    output.line(format!("{:<18}{:>9}{:>9}{:>9}", "family", "samples", "passed", "failed"));
     let busy = spinner(&format!("testing {device}"));
-    suite::run(device, args.filter.as_deref(), &mut |report| {
-        missing.extend(report.missing);
-        let line = FamilyLine {
-            family: report.family.name(),
-            samples: report.samples,
-            passed: report.passed,
-            failures: report.failures,
-        };
+    let mut show = |line: FamilyLine| {
         busy.suspend(|| {
             let failed = line.failures.len();
             output.line(format!(
-                "{:<12}{:>9}{:>9}{failed:>9}",
+                "{:<18}{:>9}{:>9}{failed:>9}",
                 line.family, line.samples, line.passed
             ));
             for failure in &line.failures {
@@ -74,7 +67,31 @@ fn test(device: Device, args: &SelftestArgs, output: &Output) -> Outcome<Report>
             }
         });
         families.push(line);
-    });
+    };
+    let filter = args.filter.as_deref();
+    match args.large {
+        true => suite::run_large(device, filter, &mut |report| {
+            let mut line =
+                FamilyLine { family: report.name, samples: 1, passed: 0, failures: Vec::new() };
+            match report.result {
+                Ok(()) => line.passed = 1,
+                Err(Error::Unsupported { reason, .. }) => {
+                    missing.insert(reason);
+                }
+                Err(error) => line.failures.push(error.to_string()),
+            }
+            show(line);
+        }),
+        false => suite::run(device, filter, &mut |report| {
+            missing.extend(report.missing);
+            show(FamilyLine {
+                family: report.family.name().to_owned(),
+                samples: report.samples,
+                passed: report.passed,
+                failures: report.failures,
+            });
+        }),
+    }
     busy.finish_and_clear();
     if families.is_empty() {
         let filter = args.filter.as_deref().unwrap_or_default();

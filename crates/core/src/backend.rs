@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::device::{Device, DeviceKind};
@@ -51,6 +52,12 @@ pub trait Backend: Send + Sync {
 
     /// Gives memory that is kept for reuse back to the system.
     fn trim(&self);
+
+    /// Counts the most memory in use anew, from what is in use now.
+    fn reset_peak(&self);
+
+    /// Bounds the bytes that are kept for reuse; `None` leaves it to the backend.
+    fn set_cache_limit(&self, bytes: Option<usize>);
 
     /// Waits for all work that was given to the device.
     fn synchronize(&self) -> Result<()>;
@@ -262,6 +269,31 @@ pub fn backend(device: Device) -> Result<&'static Arc<dyn Backend>> {
         let there = if there.is_empty() { "none".into() } else { there.join(", ") };
         Error::Device(format!("device {device} is not here; the devices are: {there}"))
     })
+}
+
+static MEMORY_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Bounds the memory that live buffers of one device may have: an evaluation that would need more
+/// fails. `None`, the default, leaves it to the device.
+pub fn set_memory_limit(bytes: Option<usize>) {
+    MEMORY_LIMIT.store(bytes.unwrap_or(usize::MAX), Ordering::Relaxed);
+}
+
+/// The bound that was set.
+pub fn memory_limit() -> Option<usize> {
+    let limit = MEMORY_LIMIT.load(Ordering::Relaxed);
+    (limit != usize::MAX).then_some(limit)
+}
+
+/// Memory for `bytes` bytes within the bound that was set.
+pub(crate) fn alloc(on: &dyn Backend, bytes: usize) -> Result<Buffer> {
+    if let Some(limit) = memory_limit()
+        && on.memory().active.saturating_add(bytes) > limit
+    {
+        let what = format!("an evaluation, where the limit is {limit} bytes");
+        return Err(Error::OutOfMemory { device: on.device().to_string(), bytes, what });
+    }
+    on.alloc(bytes)
 }
 
 /// The best device of this machine: a GPU that is one, through CUDA before wgpu, else the CPU.

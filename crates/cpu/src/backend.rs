@@ -84,6 +84,7 @@ impl Backend for Cpu {
             | Op::Reduce(_)
             | Op::ArgReduce(_)
             | Op::Scan(_)
+            | Op::Bitcast(_)
             | Op::Gather(_)
             | Op::Scatter(_)
             | Op::GatherAxis(_)
@@ -141,6 +142,14 @@ impl Backend for Cpu {
 
     fn trim(&self) {
         memory::trim();
+    }
+
+    fn reset_peak(&self) {
+        memory::reset_peak();
+    }
+
+    fn set_cache_limit(&self, bytes: Option<usize>) {
+        memory::set_cache_limit(bytes);
     }
 
     fn synchronize(&self) -> Result<()> {

@@ -105,6 +105,11 @@ pub fn trim() {
     ALLOCATOR.release(all);
 }
 
+/// Counts the most memory in use anew.
+pub fn reset_peak() {
+    ALLOCATOR.peak.store(ALLOCATOR.active.load(Relaxed), Relaxed);
+}
+
 /// Bounds the bytes that are kept for reuse. `None`, the default, keeps active and kept memory
 /// together within one and a half times the most that was ever active.
 pub fn set_cache_limit(bytes: Option<usize>) {

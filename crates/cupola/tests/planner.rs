@@ -99,6 +99,19 @@ fn slices_of_what_is_not_computed_yet_start_where_they_should() -> Result<()> {
 }
 
 #[test]
+fn a_slice_does_not_take_over_the_memory_that_it_starts_inside_of() -> Result<()> {
+    let x = Array::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], [4])?;
+    x.eval()?;
+    let doubled = ops::multiply(&x, 2)?;
+    let moved = ops::slice(&doubled, &[1], &[4], &[1])?;
+    drop(doubled);
+    let y = ops::concatenate(&[&moved, &ops::zeros(1, DType::F32)?], 0)?;
+    drop(moved);
+    assert_eq!(y.to_vec::<f32>()?, [4.0, 6.0, 8.0, 0.0]);
+    Ok(())
+}
+
+#[test]
 fn constants_are_no_part_of_a_plan() -> Result<()> {
     let _turn = counting();
     let x = ramp(&[5]);

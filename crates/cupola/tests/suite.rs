@@ -4,54 +4,12 @@
 use cupola::backend::backends;
 use cupola::{Device, suite};
 
-/// What Metal would be given for a kernel: checked here, since no test of ours runs on a Mac.
 #[cfg(feature = "wgpu")]
-fn translate_to_metal(kernel: &cupola_gpu::ir::Kernel, text: &str) {
-    use naga::back::msl;
-    // Metal has no doubles, and a device without them gets no such kernel.
-    if text.contains(": f64") || text.contains("<f64>") {
-        return;
-    }
-    let name = &kernel.name;
-    let module = naga::front::wgsl::parse_str(text)
-        .unwrap_or_else(|e| panic!("{name}: {}\n{text}", e.emit_to_string(text)));
-    let flags = naga::valid::ValidationFlags::all();
-    let info = naga::valid::Validator::new(flags, naga::valid::Capabilities::all())
-        .validate(&module)
-        .unwrap_or_else(|e| panic!("{name}: {}\n{text}", e.emit_to_string(text)));
-    // As wgpu binds: buffers in order, their sizes behind them.
-    let mut resources = msl::EntryPointResources { sizes_buffer: Some(30), ..Default::default() };
-    for (_, variable) in module.global_variables.iter() {
-        if let Some(binding) = variable.binding {
-            let slot = binding.binding as u8;
-            let target =
-                msl::BindTarget { buffer: Some(slot), mutable: true, ..Default::default() };
-            resources.resources.insert(binding, target);
-        }
-    }
-    let options = msl::Options {
-        lang_version: (2, 4),
-        per_entry_point_map: [("main".to_owned(), resources)].into(),
-        ..Default::default()
-    };
-    let (metal, _) = msl::write_string(&module, &info, &options, &msl::PipelineOptions::default())
-        .unwrap_or_else(|e| panic!("{name} has no Metal text: {e}\n{text}"));
-    for binding in 0..kernel.bindings.len() {
-        let place = format!("[[buffer({binding})]]");
-        assert!(metal.contains(&place), "{name}: {place} is missing in\n{metal}");
-    }
-    let mut needed = vec!["kernel void main_(", "#include <metal_stdlib>"];
-    if !kernel.shared.is_empty() {
-        needed.extend(["threadgroup ", "threadgroup_barrier(metal::mem_flags::mem_threadgroup)"]);
-    }
-    for text in needed {
-        assert!(metal.contains(text), "{name}: '{text}' is missing in\n{metal}");
-    }
-}
+mod translate;
 
 fn family(family: suite::Family) {
     #[cfg(feature = "wgpu")]
-    cupola_gpu::wgpu::observe(translate_to_metal);
+    cupola_gpu::wgpu::observe(translate::translate);
     for device in backends().map(|backend| backend.device()) {
         let mut checked = 0;
         let mut failures = Vec::new();
@@ -99,6 +57,7 @@ families! {
     movement Movement;
     reduce Reduce;
     arg_reduce ArgReduce;
+    scan Scan;
     gather Gather;
     dot Dot;
     conv Conv;

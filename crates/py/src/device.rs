@@ -7,7 +7,7 @@ use cupola::backend::{backend, best_device, devices_of};
 use cupola::{Device, DeviceKind, Stream};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyModule};
 
 use crate::error::{raise, wrong_type};
 
@@ -144,6 +144,12 @@ impl PyStream {
 fn device_of(object: &Bound<'_, PyAny>) -> PyResult<PyDevice> {
     if let Ok(device) = object.cast::<PyDevice>() {
         return Ok(*device.get());
+    }
+    // `cuda` is a submodule as in MLX, and says which device is meant as the others do.
+    if let Ok(module) = object.cast::<PyModule>()
+        && module.name()? == "cupola.core.cuda"
+    {
+        return Ok(PyDevice { kind: DeviceType::cuda, index: 0 });
     }
     match object.extract::<DeviceType>() {
         Ok(kind) => Ok(PyDevice { kind, index: 0 }),

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 use crate::array::PyArray;
-use crate::error::{wrong_type, wrong_value};
+use crate::error::{raise, wrong_type, wrong_value};
 
 /// The type of an array's elements.
 #[pyclass(frozen, eq, hash, name = "Dtype", module = "cupola.core", from_py_object)]
@@ -24,10 +24,15 @@ impl Dtype {
         format!("mlx.core.{}", self.0)
     }
 
-    /// The name that it has in the module.
-    fn __reduce__(&self) -> &'static str {
-        if self.0 == DType::Bool { "bool_" } else { self.0.name() }
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&'static str,))> {
+        Ok((py.import("cupola.core")?.getattr("_dtype")?, (self.0.name(),)))
     }
+}
+
+/// The dtype of a name: how pickles are read.
+#[pyfunction]
+pub fn _dtype(name: &str) -> PyResult<Dtype> {
+    name.parse().map(Dtype).map_err(raise)
 }
 
 /// What kinds of element types there are: each is within the one that it is derived from.

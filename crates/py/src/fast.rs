@@ -10,14 +10,16 @@ use crate::device::{On, on};
 use crate::error::{raise, wrong_value};
 use crate::operand::{Arr, Opd, give};
 
-/// `x` in the dtype that it and its factors promote to, which has to be a floating one.
-fn promoted(op: &str, x: &Array, factors: &[Option<&Array>]) -> PyResult<Array> {
-    let dtypes = factors.iter().flatten().map(|f| f.dtype());
-    let dtype = dtypes.fold(x.dtype(), DType::promote);
-    if !dtype.is_float() {
-        return Err(wrong_value(format!("[{op}] Received unsupported type {dtype}.")));
+/// The dtype that operands of a norm promote to, which must be of floats.
+fn result(op: &str, operands: [Option<&Array>; 3]) -> PyResult<DType> {
+    let dtypes = operands.into_iter().flatten().map(Array::dtype);
+    match dtypes.reduce(DType::promote) {
+        Some(dtype) if dtype.is_float() => Ok(dtype),
+        other => {
+            let dtype = other.map(|d| d.to_string()).unwrap_or_default();
+            Err(wrong_value(format!("[{op}] Received unsupported type {dtype}.")))
+        }
     }
-    ops::astype(x, dtype).map_err(raise)
 }
 
 #[pyfunction]
@@ -29,21 +31,17 @@ pub fn layer_norm(
     eps: f64,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let (weight, bias) = (weight.as_deref(), bias.as_deref());
-    on(stream, || {
-        let x = promoted("layer_norm", &x, &[weight, bias])?;
-        give(ops::layer_norm(&x, weight, bias, eps))
-    })
+    let dtype = result("layer_norm", [Some(&*x), weight.as_deref(), bias.as_deref()])?;
+    let x = ops::astype(&x, dtype).map_err(raise)?;
+    on(stream, || give(ops::layer_norm(&x, weight.as_deref(), bias.as_deref(), eps)))
 }
 
 #[pyfunction]
 #[pyo3(signature = (x, weight, eps, *, stream = None))]
 pub fn rms_norm(x: Arr, weight: Option<Arr>, eps: f64, stream: Option<On>) -> PyResult<PyArray> {
-    let weight = weight.as_deref();
-    on(stream, || {
-        let x = promoted("rms_norm", &x, &[weight])?;
-        give(ops::rms_norm(&x, weight, eps))
-    })
+    let dtype = result("rms_norm", [Some(&*x), weight.as_deref(), None])?;
+    let x = ops::astype(&x, dtype).map_err(raise)?;
+    on(stream, || give(ops::rms_norm(&x, weight.as_deref(), eps)))
 }
 
 #[pyfunction]

@@ -1,6 +1,9 @@
 //! Written by `cargo xtask gen` from `crates/core/src/ops`: change it there, or in the tables of
 //! `xtask/src/bind`.
 
+// Arguments have MLX's names.
+#![allow(non_snake_case)]
+
 use cupola::{DType, ops};
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
@@ -393,6 +396,16 @@ pub fn floor(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 pub fn floor_divide(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
     let (a, b) = meet(a, b)?;
     on(stream, || give(ops::floor_divide(&a, &b)))
+}
+
+/// The numbers that `to_fp8` made, as floats of `dtype`.
+///
+/// Errors:
+/// Where `x` is not `uint8`, or `dtype` not a float.
+#[pyfunction(name = "from_fp8")]
+#[pyo3(signature = (x, dtype = None, *, stream = None), text_signature = "(x, dtype=bfloat16, *, stream=None)")]
+pub fn from_fp8(x: Arr, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::from_fp8(&x, dtype.map_or(DType::BF16, |d| d.0))))
 }
 
 /// Whether a > b.
@@ -1065,6 +1078,16 @@ pub fn tile(a: Arr, reps: SizesArg, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::tile(&a, reps)))
 }
 
+/// Floats as e4m3 numbers in `uint8`, rounded to nearest even; ±448 where they are larger, or NaN.
+///
+/// Errors:
+/// Where `x` is not of floats.
+#[pyfunction(name = "to_fp8")]
+#[pyo3(signature = (x, *, stream = None), text_signature = "(x, *, stream=None)")]
+pub fn to_fp8(x: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::to_fp8(&x)))
+}
+
 /// The `k` largest elements of an axis, in ascending order; `()` flattens first.
 #[pyfunction(name = "topk")]
 #[pyo3(signature = (a, k, axis = Axis::one(-1), *, stream = None), text_signature = "(a, k, axis=-1, *, stream=None)")]
@@ -1132,6 +1155,22 @@ pub fn var(
 #[pyo3(signature = (a, b, axis = -1, *, stream = None), text_signature = "(a, b, axis=-1, *, stream=None)")]
 pub fn vecdot(a: Arr, b: Arr, axis: isize, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::vecdot(&a, &b, axis)))
+}
+
+/// The bytes of `x`, in the machine's order, as elements of another dtype.
+///
+/// Shapes:
+/// The last axis grows or shrinks where the dtypes differ in size.
+///
+/// Dtypes:
+/// Bool is read and written as `uint8`, and true for any byte but 0.
+///
+/// Errors:
+/// Where the bytes of the last axis do not divide into elements, or there is no axis.
+#[pyfunction(name = "view")]
+#[pyo3(signature = (a, dtype, *, stream = None), text_signature = "(a, dtype, *, stream=None)")]
+pub fn view(a: Arr, dtype: Dtype, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::view(&a, dtype.0)))
 }
 
 /// `a` where the condition is true and `b` elsewhere.
@@ -1657,6 +1696,12 @@ impl PyArray {
     pub fn swapaxes(&self, axis1: isize, axis2: isize, stream: Option<On>) -> PyResult<PyArray> {
         on(stream, || give(ops::swapaxes(&self.get(), axis1, axis2)))
     }
+
+    /// The bytes of `x`, in the machine's order, as elements of another dtype.
+    #[pyo3(signature = (dtype, *, stream = None), text_signature = "($self, dtype, *, stream=None)")]
+    pub fn view(&self, dtype: Dtype, stream: Option<On>) -> PyResult<PyArray> {
+        on(stream, || give(ops::view(&self.get(), dtype.0)))
+    }
 }
 
 /// Adds what the submodule `name` has; the module itself is the one without a name.
@@ -1681,6 +1726,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_class::<crate::transform::custom::custom_function>()?;
             m.add_class::<crate::transform::grad::Differentiated>()?;
             m.add_class::<crate::transform::vmap::BatchedFunction>()?;
+            m.add_function(wrap_pyfunction!(crate::dtype::_dtype, m)?)?;
             m.add_function(wrap_pyfunction!(crate::array::_restore, m)?)?;
             m.add_function(wrap_pyfunction!(self::abs, m)?)?;
             m.add_function(wrap_pyfunction!(self::add, m)?)?;
@@ -1746,6 +1792,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::device::default_stream, m)?)?;
             m.add_function(wrap_pyfunction!(self::degrees, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::depends, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::quantize::dequantize, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::device_count, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::device_info, m)?)?;
             m.add_function(wrap_pyfunction!(self::diag, m)?)?;
@@ -1755,6 +1802,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::divide, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::divmod, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::einsum, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::einsum_path, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::compile::enable_compile, m)?)?;
             m.add_function(wrap_pyfunction!(self::equal, m)?)?;
             m.add_function(wrap_pyfunction!(self::erf, m)?)?;
@@ -1769,11 +1817,14 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::floor, m)?)?;
             m.add_function(wrap_pyfunction!(self::floor_divide, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::from_dlpack, m)?)?;
+            m.add_function(wrap_pyfunction!(self::from_fp8, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::full, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::full_like, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::gather_mm, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::quantize::gather_qmm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::get_active_memory, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::get_cache_memory, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::memory::get_memory_limit, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::get_peak_memory, m)?)?;
             m.add_function(wrap_pyfunction!(crate::format::get_printoptions, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::grad::grad, m)?)?;
@@ -1838,11 +1889,14 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::format::printoptions, m)?)?;
             m.add_function(wrap_pyfunction!(self::prod, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::put_along_axis, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::quantize::quantize, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::quantize::quantized_matmul, m)?)?;
             m.add_function(wrap_pyfunction!(self::radians, m)?)?;
             m.add_function(wrap_pyfunction!(self::real, m)?)?;
             m.add_function(wrap_pyfunction!(self::reciprocal, m)?)?;
             m.add_function(wrap_pyfunction!(self::remainder, m)?)?;
             m.add_function(wrap_pyfunction!(self::repeat, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::memory::reset_peak_memory, m)?)?;
             m.add_function(wrap_pyfunction!(self::reshape, m)?)?;
             m.add_function(wrap_pyfunction!(crate::dtype::result_type, m)?)?;
             m.add_function(wrap_pyfunction!(self::right_shift, m)?)?;
@@ -1855,8 +1909,10 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::io::savez_compressed, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::searchsorted, m)?)?;
             m.add_function(wrap_pyfunction!(self::segmented_mm, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::memory::set_cache_limit, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::set_default_device, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::set_default_stream, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::memory::set_memory_limit, m)?)?;
             m.add_function(wrap_pyfunction!(crate::format::set_printoptions, m)?)?;
             m.add_function(wrap_pyfunction!(self::sigmoid, m)?)?;
             m.add_function(wrap_pyfunction!(self::sign, m)?)?;
@@ -1884,6 +1940,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::tanh, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::tensordot, m)?)?;
             m.add_function(wrap_pyfunction!(self::tile, m)?)?;
+            m.add_function(wrap_pyfunction!(self::to_fp8, m)?)?;
             m.add_function(wrap_pyfunction!(self::topk, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::trace, m)?)?;
             m.add_function(wrap_pyfunction!(self::transpose, m)?)?;
@@ -1897,6 +1954,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::transform::grad::value_and_grad, m)?)?;
             m.add_function(wrap_pyfunction!(self::var, m)?)?;
             m.add_function(wrap_pyfunction!(self::vecdot, m)?)?;
+            m.add_function(wrap_pyfunction!(self::view, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::grad::vjp, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::vmap::vmap, m)?)?;
             m.add_function(wrap_pyfunction!(self::where_, m)?)?;
@@ -1969,8 +2027,12 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::_nn::softshrink, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::softsign, m)?)?;
         }
-        "cuda" => {}
-        "distributed" => {}
+        "cuda" => {
+            m.add_function(wrap_pyfunction!(crate::cuda::is_available, m)?)?;
+        }
+        "distributed" => {
+            m.add_function(wrap_pyfunction!(crate::distributed::is_available, m)?)?;
+        }
         "fast" => {
             m.add_function(wrap_pyfunction!(crate::fast::cross_entropy, m)?)?;
             m.add_function(wrap_pyfunction!(crate::fast::layer_norm, m)?)?;
@@ -1988,7 +2050,9 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::linalg::cross, m)?)?;
             m.add_function(wrap_pyfunction!(crate::linalg::norm, m)?)?;
         }
-        "metal" => {}
+        "metal" => {
+            m.add_function(wrap_pyfunction!(crate::metal::is_available, m)?)?;
+        }
         "random" => {
             m.add_class::<crate::random::RandomState>()?;
             m.add_function(wrap_pyfunction!(crate::random::bernoulli, m)?)?;
@@ -2017,37 +2081,23 @@ pub const MODULES: &[&str] =
 /// What MLX has and is not here: submodule and name.
 pub const MISSING: &[(&str, &str)] = &[
     ("", "clear_streams"),
-    ("", "dequantize"),
-    ("", "einsum_path"),
     ("", "export_function"),
     ("", "export_to_dot"),
     ("", "exporter"),
-    ("", "from_fp8"),
-    ("", "gather_qmm"),
     ("", "gather_qqmm"),
     ("", "get_array_buffer_size"),
-    ("", "get_memory_limit"),
     ("", "import_function"),
     ("", "matrix_norm"),
     ("", "new_thread_local_stream"),
     ("", "new_thread_unsafe_stream"),
     ("", "qqmm"),
-    ("", "quantize"),
-    ("", "quantized_matmul"),
-    ("", "reset_peak_memory"),
     ("", "save_gguf"),
-    ("", "set_cache_limit"),
-    ("", "set_memory_limit"),
     ("", "set_wired_limit"),
-    ("", "to_fp8"),
-    ("", "view"),
-    ("cuda", "is_available"),
     ("distributed", "all_gather"),
     ("distributed", "all_max"),
     ("distributed", "all_min"),
     ("distributed", "all_sum"),
     ("distributed", "init"),
-    ("distributed", "is_available"),
     ("distributed", "recv"),
     ("distributed", "recv_like"),
     ("distributed", "send"),
@@ -2092,7 +2142,6 @@ pub const MISSING: &[(&str, &str)] = &[
     ("metal", "get_active_memory"),
     ("metal", "get_cache_memory"),
     ("metal", "get_peak_memory"),
-    ("metal", "is_available"),
     ("metal", "reset_peak_memory"),
     ("metal", "set_cache_limit"),
     ("metal", "set_memory_limit"),

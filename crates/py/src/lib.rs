@@ -5,7 +5,9 @@
 
 mod _nn;
 mod array;
+mod cuda;
 mod device;
+mod distributed;
 mod dtype;
 mod error;
 mod evaluate;
@@ -16,9 +18,11 @@ mod host;
 mod io;
 mod linalg;
 mod memory;
+mod metal;
 mod missing;
 mod operand;
 mod ops;
+mod quantize;
 mod random;
 mod read;
 mod transform;
@@ -42,7 +46,6 @@ fn core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("cpu", device::DeviceType::cpu)?;
     m.add("gpu", device::DeviceType::gpu)?;
     m.add("wgpu", device::DeviceType::wgpu)?;
-    m.add("cuda", device::DeviceType::cuda)?;
     m.add("pi", std::f64::consts::PI)?;
     m.add("e", std::f64::consts::E)?;
     m.add("euler_gamma", 0.577_215_664_901_532_9)?;
@@ -57,5 +60,10 @@ fn core(m: &Bound<'_, PyModule>) -> PyResult<()> {
         m.py().import("sys")?.getattr("modules")?.set_item(full, module)?;
     }
     m.getattr("random")?.setattr("state", Bound::new(m.py(), random::RandomState)?)?;
-    missing::add(m, generated::MISSING)
+    missing::add(m, generated::MISSING)?;
+    // What begins with an underscore is private; a list of names would say otherwise.
+    for &name in generated::MODULES {
+        m.getattr(name)?.delattr("__all__")?;
+    }
+    m.delattr("__all__")
 }

@@ -1,9 +1,14 @@
 //! How much memory the default device uses.
 
-use cupola::backend::{Backend, backend};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cupola::backend::{Backend, backend, memory_limit};
 use pyo3::prelude::*;
 
 use crate::error::raise;
+
+/// The bound on what is kept that was last set; `usize::MAX` for none.
+static CACHE_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 fn default_backend() -> PyResult<&'static dyn Backend> {
     let device = cupola::device::default_stream().device;
@@ -26,6 +31,39 @@ pub fn get_peak_memory() -> PyResult<usize> {
 #[pyfunction]
 pub fn get_cache_memory() -> PyResult<usize> {
     Ok(default_backend()?.memory().cached)
+}
+
+/// Counts the most memory in use anew.
+#[pyfunction]
+pub fn reset_peak_memory() -> PyResult<()> {
+    default_backend()?.reset_peak();
+    Ok(())
+}
+
+/// Bounds the bytes that are kept for reuse; gives the former bound.
+#[pyfunction]
+pub fn set_cache_limit(limit: usize) -> PyResult<usize> {
+    let on = default_backend()?;
+    on.set_cache_limit((limit != usize::MAX).then_some(limit));
+    if on.memory().cached > limit {
+        on.trim();
+    }
+    Ok(CACHE_LIMIT.swap(limit, Ordering::Relaxed))
+}
+
+/// The bound on the memory of live arrays.
+#[pyfunction]
+pub fn get_memory_limit() -> usize {
+    memory_limit().unwrap_or(usize::MAX)
+}
+
+/// Bounds the memory of live arrays, where an evaluation that needs more raises `MemoryError`;
+/// gives the former bound.
+#[pyfunction]
+pub fn set_memory_limit(limit: usize) -> usize {
+    let former = get_memory_limit();
+    cupola::backend::set_memory_limit((limit != usize::MAX).then_some(limit));
+    former
 }
 
 /// Gives memory that is kept for reuse back to the system.

@@ -302,6 +302,19 @@ pub fn einsum(subscripts: &str, operands: Vec<Arr>, stream: Option<On>) -> PyRes
 }
 
 #[pyfunction]
+#[pyo3(signature = (subscripts, *operands))]
+pub fn einsum_path<'py>(
+    py: Python<'py>,
+    subscripts: &str,
+    operands: Vec<Arr>,
+) -> PyResult<(Vec<Bound<'py, PyTuple>>, String)> {
+    let refs: Vec<&Array> = operands.iter().map(|a| &a.0).collect();
+    let (steps, report) = ops::einsum_path(subscripts, &refs).map_err(raise)?;
+    let steps = steps.into_iter().map(|s| PyTuple::new(py, s)).collect::<PyResult<_>>()?;
+    Ok((steps, report))
+}
+
+#[pyfunction]
 #[pyo3(signature = (a, /, axis = Axis::all(), *, precise = false, stream = None))]
 pub fn softmax(a: Arr, axis: Axis, precise: bool, stream: Option<On>) -> PyResult<PyArray> {
     let dtype = a.dtype();
@@ -520,6 +533,18 @@ pub fn depends<'py>(
     tree::map(inputs, &mut |x| ops::depends(x, &refs).map_err(raise))
 }
 
+/// Convolutions are of floats, as in MLX.
+fn floats(input: &Array) -> PyResult<()> {
+    match input.dtype().is_inexact() {
+        true => Ok(()),
+        false => Err(wrong_value(format!(
+            "[conv] Invalid input array with type {}. Convolution currently only supports floating \
+             point types",
+            input.dtype()
+        ))),
+    }
+}
+
 struct ConvArguments {
     stride: SizesArg,
     padding: SizesArg,
@@ -567,6 +592,7 @@ macro_rules! convolutions {
         ) -> PyResult<PyArray> {
             check_convolved(&input)?;
             let options = ConvArguments { stride, padding, dilation, groups }.options()?;
+            floats(&input)?;
             on(stream, || give(ops::$name(&input, &weight, &options)))
         }
     )*};
@@ -595,6 +621,7 @@ macro_rules! transposed_convolutions {
             check_convolved(&input)?;
             let mut options = ConvArguments { stride, padding, dilation, groups }.options()?;
             options.output_padding = counts(&output_padding, "output_padding")?;
+            floats(&input)?;
             on(stream, || give(ops::$name(&input, &weight, &options)))
         }
     )*};
@@ -634,6 +661,7 @@ pub fn conv_general(
             }
         };
     }
+    floats(&input)?;
     on(stream, || give(ops::conv_general(&input, &weight, &options)))
 }
 

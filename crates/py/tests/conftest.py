@@ -1,4 +1,4 @@
-"""What the tests share: MLX as an oracle, next to Cupola.
+"""What the tests share: MLX as an oracle, next to Cupola on the CPU.
 
 With CUPOLA_STAND_IN set, mlx.core takes the place of cupola.core, so that the layers above it can be
 compared with MLX's own bit for bit.
@@ -7,6 +7,9 @@ compared with MLX's own bit for bit.
 import os
 import sys
 import types
+
+import numpy as np
+import pytest
 
 if os.environ.get("CUPOLA_STAND_IN"):
     import mlx.core
@@ -27,3 +30,51 @@ if os.environ.get("CUPOLA_STAND_IN"):
     import cupola
 
     cupola.core = stand_in
+
+
+import cupola.core as cc  # noqa: E402
+
+mlx = pytest.importorskip("mlx.core", reason="the tests compare with mlx[cpu]")
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu():
+    before = cc.default_device()
+    cc.set_default_device(cc.cpu)
+    mlx.set_default_device(mlx.cpu)
+    yield
+    cc.set_default_device(before)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def same(ours, theirs, rtol=1e-4, atol=1e-5):
+    """Asserts that two results are the same: structure, shape, dtype and values."""
+    if isinstance(theirs, (list, tuple)):
+        assert len(ours) == len(theirs)
+        for one, other in zip(ours, theirs):
+            same(one, other, rtol, atol)
+        return
+    if isinstance(theirs, dict):
+        assert set(ours) == set(theirs)
+        for key in theirs:
+            same(ours[key], theirs[key], rtol, atol)
+        return
+    if not isinstance(theirs, mlx.array):
+        assert ours == theirs or ours is theirs
+        return
+    assert ours.shape == theirs.shape
+    assert str(ours.dtype) == str(theirs.dtype)
+    assert values(ours).shape == values(theirs).shape
+    np.testing.assert_allclose(values(ours), values(theirs), rtol=rtol, atol=atol)
+
+
+def values(array):
+    """The elements as NumPy's, half types as float32."""
+    module = cc if isinstance(array, cc.array) else mlx
+    if array.dtype in (module.bfloat16, module.float16):
+        array = array.astype(module.float32)
+    return np.array(array)

@@ -9,6 +9,9 @@ use super::table::{ALIASES, Argument, Kind, METHODS, SURFACE};
 const HEAD: &str = "//! Written by `cargo xtask gen` from `crates/core/src/ops`: change it there, or in the tables of
 //! `xtask/src/bind`.
 
+// Arguments have MLX's names.
+#![allow(non_snake_case)]
+
 use cupola::{DType, ops};
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
@@ -73,7 +76,11 @@ fn passed(argument: &Argument) -> String {
         Kind::Array | Kind::Operand => format!("&{name}"),
         Kind::Axes | Kind::Shape => format!("{name}.0"),
         Kind::DType if argument.default.is_some() => {
-            format!("{name}.map_or(DType::F32, |d| d.0)")
+            let own = match argument.default.as_deref() {
+                Some("bfloat16") => "BF16",
+                _ => "F32",
+            };
+            format!("{name}.map_or(DType::{own}, |d| d.0)")
         }
         Kind::DType => format!("{name}.0"),
         Kind::MaybeArray => format!("{name}.as_deref()"),

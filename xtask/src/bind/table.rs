@@ -94,12 +94,13 @@ pub const ALIASES: &[(&str, &str, &str)] = &[
 /// The functions that are methods of `array`, too, where they are bound by rule.
 pub const METHODS: &str = "abs all any argmax argmin astype conj cos cummax cummin cumprod cumsum \
     diag diagonal exp flatten log log10 log1p log2 logcumsumexp logsumexp max mean min moveaxis \
-    prod reciprocal round rsqrt sin sqrt square squeeze sum swapaxes";
+    prod reciprocal round rsqrt sin sqrt square squeeze sum swapaxes view";
 
 /// Python's arguments, where the rules for names and defaults do not give them: one for each
 /// parameter of the operation, in its order.
 const ARGUMENTS: &[(&str, &str)] = &[
     ("astype", "a, dtype"),
+    ("view", "a, dtype"),
     ("expand_dims", "a, axis"),
     ("transpose", "a, axes=None"),
     ("reshape", "a, shape"),
@@ -142,6 +143,8 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("fftfreq", "n, d=1.0"),
     ("rfftfreq", "n, d=1.0"),
     ("segmented_mm", "a, b, segments"),
+    ("from_fp8", "x, dtype=bfloat16"),
+    ("to_fp8", "x"),
     ("one_hot", "a, classes, dtype=float32"),
 ];
 

@@ -286,9 +286,8 @@ fn angles(x: &Array, options: &RopeOptions<'_>) -> Result<Array> {
     let places = match options.offset {
         Operand::Scalar(offset) => add(&places, offset.to_f64())?,
         Operand::Array(offset) => {
-            let fits = offset.rank() == 0 || offset.rank() == 1 && {
-                offset.size() == 1 || offset.size() == x.shape()[0]
-            };
+            let fits = offset.rank() == 0
+                || offset.rank() == 1 && { offset.size() == 1 || offset.size() == x.shape()[0] };
             if !fits || !offset.dtype().is_integer() {
                 return Err(Error::shape(
                     op,

@@ -4,6 +4,7 @@ use super::operand::{Operand, cast, common_dtype};
 use crate::array::Array;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
+use crate::prim::Bitcast;
 
 /// Converts each element to `dtype`: to bool by ≠ 0, from float to integer towards zero and
 /// saturating (NaN gives 0), between integers by wrapping, from complex by its real part.
@@ -17,6 +18,34 @@ use crate::error::{Error, Result};
 /// ```
 pub fn astype(x: &Array, dtype: DType) -> Result<Array> {
     cast(x, dtype)
+}
+
+/// The bytes of `x`, in the machine's order, as elements of another dtype.
+///
+/// # Shapes
+/// The last axis grows or shrinks where the dtypes differ in size.
+///
+/// # Dtypes
+/// Bool is read and written as `uint8`, and true for any byte but 0.
+///
+/// # Errors
+/// Where the bytes of the last axis do not divide into elements, or there is no axis.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, DType, ops};
+/// let x = Array::from_slice(&[1.0f32, -0.0], [2])?;
+/// assert_eq!(ops::view(&x, DType::U32)?.to_vec::<u32>()?, [0x3f80_0000, 0x8000_0000]);
+/// assert_eq!(ops::view(&x, DType::F64)?.size(), 1);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn view(x: &Array, dtype: DType) -> Result<Array> {
+    let bytes = |dtype: DType| if dtype == DType::Bool { DType::U8 } else { dtype };
+    let from = cast(x, bytes(x.dtype()))?;
+    if from.dtype() == bytes(dtype) {
+        return cast(&from, dtype);
+    }
+    cast(&Array::apply(Bitcast { to: bytes(dtype) }, &[&from])?, dtype)
 }
 
 /// The dtype that operands meet in, as every function of several operands promotes them.

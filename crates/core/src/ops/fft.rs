@@ -73,12 +73,7 @@ pub fn ifftshift(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
     shifted("ifftshift", x, axes.into(), |size| size - size / 2)
 }
 
-fn shifted(
-    op: &'static str,
-    x: &Array,
-    axes: Axes,
-    by: impl Fn(usize) -> usize,
-) -> Result<Array> {
+fn shifted(op: &'static str, x: &Array, axes: Axes, by: impl Fn(usize) -> usize) -> Result<Array> {
     let axes = axes.sorted(op, x.rank())?;
     let shifts: Vec<usize> = axes.iter().map(|&a| by(x.shape()[a])).collect();
     if shifts.is_empty() {

@@ -92,9 +92,9 @@ fn factors(size: usize) -> Option<(Vec<usize>, usize)> {
     if size == 0 {
         return None;
     }
-    let odd = [1, 12, 20, 28].into_iter().find(|m| {
-        size.is_multiple_of(*m) && (size / m).is_power_of_two()
-    })?;
+    let odd = [1, 12, 20, 28]
+        .into_iter()
+        .find(|m| size.is_multiple_of(*m) && (size / m).is_power_of_two())?;
     let mut left = size / odd;
     let mut powers = Vec::new();
     while left > 1 {
@@ -117,7 +117,7 @@ fn along(x: &Array, matrix: &Array, below: usize) -> Result<Array> {
 
 /// Element i, j is −1 where i and j have an odd number of ones in common.
 fn sylvester(size: usize, dtype: DType) -> Result<Array> {
-    let sign = |i: usize, j: usize| if (i & j).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+    let sign = |i: usize, j: usize| if (i & j).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
     let data = (0..size * size).map(|at| sign(at / size, at % size)).collect();
     cast(&Array::from_vec::<f32>(data, [size, size])?, dtype)
 }

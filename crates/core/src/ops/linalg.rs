@@ -118,8 +118,8 @@ fn matrix_norm(
     };
     let (folded, kind) = match order {
         Order::Euclidean | Order::Frobenius => return super::norm(x, [row, column], keepdims),
-        Order::Power(p) if p == 1.0 => (row, ReduceKind::Max),
-        Order::Power(p) if p == -1.0 => (row, ReduceKind::Min),
+        Order::Power(1.0) => (row, ReduceKind::Max),
+        Order::Power(-1.0) => (row, ReduceKind::Min),
         Order::Power(f64::INFINITY) => (column, ReduceKind::Max),
         Order::Power(f64::NEG_INFINITY) => (column, ReduceKind::Min),
         Order::Power(p) if p.abs() == 2.0 => return Err(invalid("needs singular values")),

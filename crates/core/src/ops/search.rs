@@ -3,8 +3,7 @@
 use super::operand::{Operand, cast, common_dtype, constant_like};
 use super::{
     add, argsort, cumsum, flatten, full, iota, isnan, less, less_equal, logical_and, logical_not,
-    logical_or, minimum, narrow, not_equal, put_along_axis, reshape, subtract, take,
-    where_,
+    logical_or, minimum, narrow, not_equal, put_along_axis, reshape, subtract, take, where_,
 };
 use crate::array::Array;
 use crate::dtype::{DType, Scalar};
@@ -138,7 +137,8 @@ pub fn unique(x: &Array, size: usize, fill: Option<Operand<'_>>) -> Result<Uniqu
     let order = argsort(&flat, 0)?;
     let sorted = take(&flat, &order, 0)?;
     // The number of the element that each place of the sorted array holds.
-    let changes = not_equal(&narrow(&sorted, 0, 1, count - 1)?, &narrow(&sorted, 0, 0, count - 1)?)?;
+    let changes =
+        not_equal(&narrow(&sorted, 0, 1, count - 1)?, &narrow(&sorted, 0, 0, count - 1)?)?;
     let starts = super::pad(&cast(&changes, DType::I32)?, [(1, 0)], 0)?;
     let number = cumsum(&starts, 0, Default::default())?;
     let wanted = iota(size, 0, DType::I32)?;

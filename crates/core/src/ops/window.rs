@@ -3,7 +3,6 @@
 
 use std::f64::consts::PI;
 
-use super::operand::cast;
 use super::{abs, add, cos, divide, full, iota, multiply, ones, subtract};
 use crate::array::Array;
 use crate::dtype::DType;
@@ -21,11 +20,12 @@ fn cosines(size: usize, terms: &[f64]) -> Result<Array> {
         return ones(size, DType::F32);
     }
     let t = abs(&places(size)?)?;
-    let mut out = full(size, terms[0], DType::F32)?;
-    for (k, &term) in terms.iter().enumerate().skip(1) {
+    // The smallest term first, for less rounding.
+    let mut out = full(size, 0, DType::F32)?;
+    for (k, &term) in terms.iter().enumerate().skip(1).rev() {
         out = add(&out, &multiply(&cos(&multiply(&t, k as f64 * PI)?)?, term)?)?;
     }
-    cast(&out, DType::F32)
+    add(&out, terms[0])
 }
 
 /// The Bartlett window of `size` points, a triangle: 1 − |t| for t from −1 to 1, as `float32`.

@@ -71,6 +71,7 @@ impl BodyOp {
             | Op::Reduce(_)
             | Op::ArgReduce(_)
             | Op::Scan(_)
+            | Op::Bitcast(_)
             | Op::Gather(_)
             | Op::Scatter(_)
             | Op::GatherAxis(_)

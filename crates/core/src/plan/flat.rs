@@ -142,6 +142,7 @@ fn merges(op: &Op, source: Option<u32>) -> bool {
         | Op::Reduce(_)
         | Op::ArgReduce(_)
         | Op::Scan(_)
+        | Op::Bitcast(_)
         | Op::Gather(_)
         | Op::Scatter(_)
         | Op::GatherAxis(_)

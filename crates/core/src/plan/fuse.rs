@@ -205,6 +205,7 @@ impl<'a> Fusion<'a> {
             Op::Iota(_)
             | Op::ArgReduce(_)
             | Op::Scan(_)
+            | Op::Bitcast(_)
             | Op::Gather(_)
             | Op::Scatter(_)
             | Op::GatherAxis(_)

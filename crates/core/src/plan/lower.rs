@@ -278,7 +278,9 @@ impl Draft {
             let fits = |input: &usize| {
                 let slot = self.inputs[*input].slot;
                 let alone = self.inputs.iter().filter(|a| a.slot == slot).count() == 1;
-                let fresh = self.outputs[output].offset == Default::default();
+                // Both start at the same element only where no slice or part says otherwise.
+                let fresh = self.outputs[output].offset == Default::default()
+                    && self.inputs[*input].offset == Default::default();
                 let free = pairs.iter().all(|p| usize::from(p.1) != *input);
                 alone && free && fresh && self.segment.may_alias(output, *input)
             };

@@ -135,7 +135,7 @@ impl Memory<'_> {
         if let Some(at) = self.free.iter().rposition(fits) {
             return Ok(self.free.remove(at));
         }
-        self.own.push(on.alloc(bytes)?);
+        self.own.push(crate::backend::alloc(on, bytes)?);
         self.live.push(0);
         Ok((self.live.len() - 1) as Home)
     }

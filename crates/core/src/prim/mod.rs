@@ -8,6 +8,7 @@
 pub mod arg_reduce;
 pub(crate) mod batch;
 pub mod binary;
+pub mod bitcast;
 pub mod call;
 pub mod cast;
 pub mod compare;
@@ -39,6 +40,7 @@ use crate::shape::Aval;
 
 pub use arg_reduce::ArgReduce;
 pub use binary::Binary;
+pub use bitcast::Bitcast;
 pub use call::{Call, Custom, CustomOp};
 pub use cast::Cast;
 pub use compare::Compare;
@@ -78,6 +80,8 @@ pub enum Op {
     Select(Select),
     /// Another dtype.
     Cast(Cast),
+    /// The same bytes as another dtype.
+    Bitcast(Bitcast),
     /// The same values, with a meaning for transforms or the planner.
     Mark(Mark),
     /// The same elements, elsewhere.
@@ -223,6 +227,7 @@ macro_rules! with_payload {
             $crate::prim::Op::Compare($p) => $body,
             $crate::prim::Op::Select($p) => $body,
             $crate::prim::Op::Cast($p) => $body,
+            $crate::prim::Op::Bitcast($p) => $body,
             $crate::prim::Op::Mark($p) => $body,
             $crate::prim::Op::Movement($p) => $body,
             $crate::prim::Op::Reduce($p) => $body,
@@ -303,6 +308,7 @@ impl Op {
             Op::Compare(c) => c.name(),
             Op::Select(_) => "select",
             Op::Cast(_) => "astype",
+            Op::Bitcast(_) => "view",
             Op::Mark(m) => m.name(),
             Op::Movement(m) => m.name(),
             Op::Reduce(r) => r.kind.name(),
@@ -343,6 +349,7 @@ into_op! {
     Compare => Compare;
     Select => Select;
     Cast => Cast;
+    Bitcast => Bitcast;
     Mark => Mark;
     Movement => Movement;
     Reduce => Reduce;

@@ -1,6 +1,7 @@
 //! The primitives that are kernels of their own: neither elementwise, movement nor reduction.
 
 mod arg_reduce;
+mod bitcast;
 mod contiguous;
 mod conv;
 mod convert;
@@ -107,6 +108,7 @@ pub fn prepare(op: &Op, segment: &Segment) -> Result<Box<dyn OpKernel>> {
         Op::Scatter(scatter) => Box::new(scatter::ScatterKernel::new(scatter, inputs)?),
         Op::ScatterAxis(scatter) => Box::new(scatter::ScatterKernel::along(scatter, inputs)?),
         Op::RandomBits(bits) => Box::new(random::RandomKernel::new(bits, &inputs[0])?),
+        Op::Bitcast(_) => Box::new(bitcast::BitcastKernel::new(&inputs[0])?),
         Op::Scan(scan) => Box::new(scan::ScanKernel::new(scan, &inputs[0])?),
         Op::Sort(sort) => Box::new(sort::SortKernel::new(sort, &inputs[0])?),
         Op::Custom(custom) => Box::new(custom::CustomKernel::new(custom, inputs, outputs)?),

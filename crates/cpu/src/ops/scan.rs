@@ -114,7 +114,10 @@ impl ScanKernel {
                     let (o, at) = (block / blocks, block % blocks * LANES);
                     let row = |i: usize| (o * size + i) * inner + at;
                     let len = LANES.min(inner - at);
-                    dispatch(isa, Columns { x, out, row, size, len, reverse, exclusive, first, join });
+                    dispatch(
+                        isa,
+                        Columns { x, out, row, size, len, reverse, exclusive, first, join },
+                    );
                 }
             });
         }

@@ -75,7 +75,7 @@ impl Family {
             Op::Binary(_) => Family::Binary,
             Op::Compare(_) => Family::Compare,
             Op::Select(_) => Family::Select,
-            Op::Cast(_) => Family::Cast,
+            Op::Cast(_) | Op::Bitcast(_) => Family::Cast,
             Op::Mark(_) => Family::Mark,
             Op::Movement(_) => Family::Movement,
             Op::Reduce(_) => Family::Reduce,

@@ -8,6 +8,7 @@
 mod check;
 mod family;
 mod host;
+mod large;
 mod reference;
 mod samples;
 
@@ -17,6 +18,7 @@ use cupola_core::device::with_stream;
 use cupola_core::{DType, Device, Error, Stream, fallback};
 
 pub use family::Family;
+pub use large::{LargeReport, run_large};
 
 /// What the suite found for one family.
 #[derive(Clone, Debug)]
@@ -45,8 +47,18 @@ pub struct FamilyReport {
 /// assert!(failures.is_empty(), "{failures:?}");
 /// ```
 pub fn run(device: Device, filter: Option<&str>, report: &mut dyn FnMut(FamilyReport)) {
+    without_fallback(|| run_families(device, filter, report));
+}
+
+/// Runs `f` while nothing falls back to the CPU, in any thread.
+fn without_fallback(f: impl FnOnce()) {
     let before = fallback::policy();
     fallback::set_policy(fallback::Policy::Error);
+    f();
+    fallback::set_policy(before);
+}
+
+fn run_families(device: Device, filter: Option<&str>, report: &mut dyn FnMut(FamilyReport)) {
     for family in Family::ALL {
         let mut result = FamilyReport {
             family,
@@ -67,7 +79,6 @@ pub fn run(device: Device, filter: Option<&str>, report: &mut dyn FnMut(FamilyRe
             report(result);
         }
     }
-    fallback::set_policy(before);
 }
 
 fn run_sample(sample: &samples::Sample, name: &str, result: &mut FamilyReport) {

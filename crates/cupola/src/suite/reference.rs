@@ -4,7 +4,7 @@ use cupola_core::prim::{
     Binary, Compare, Conv, ConvRole, Gather, Movement, Op, Pool, PoolRole, RandomBits, Reduce,
     ReduceKind, Scan, ScanKind, Scatter, ScatterMode, Unary,
 };
-use cupola_core::{Aval, DType, Shape};
+use cupola_core::{Array, Aval, DType, Shape};
 use num_complex::Complex64;
 
 use super::host::{Host, flat, indices, round_to};
@@ -39,6 +39,12 @@ pub fn reference(op: &Op, inputs: &[Host], out: &Aval) -> Option<Host> {
         Op::Compare(f) => map(&|i| real(f64::from(u8::from(compare(*f, at(0, i), at(1, i)))))),
         Op::Select(_) => map(&|i| if at(0, i).re != 0.0 { at(1, i) } else { at(2, i) }),
         Op::Cast(c) => map(&|i| cast(at(0, i), inputs[0].aval.dtype, c.to)),
+        // Arrays that lie in host memory: reading and writing their bytes asks no backend.
+        Op::Bitcast(b) => {
+            let bytes = inputs[0].to_array().and_then(|x| x.to_bytes()).ok()?;
+            let same = Array::from_bytes(&bytes, b.to, out.shape.clone()).ok()?;
+            Host::of_array(&same).ok()?
+        }
         Op::Mark(_) => map(&|i| at(0, i)),
         Op::Movement(m) => movement(m, inputs, out),
         Op::Reduce(r) => reduce(r, &inputs[0], out),
@@ -397,10 +403,13 @@ fn scan(s: &Scan, lane: &[Complex64], dtype: DType) -> Vec<Complex64> {
             ScanKind::Min => real(total.re.min(lane[at].re)),
             ScanKind::LogAddExp => real((total.re.exp() + lane[at].re.exp()).ln()),
         };
-        if dtype.is_integer() {
+        // Integers wrap at once; not twice, because f64 holds the largest of 64 bits as one more.
+        let exact = !dtype.is_inexact();
+        if exact && matches!(s.kind, ScanKind::Sum | ScanKind::Prod) {
             total = round_to(dtype, total);
         }
-        out[at] = round_to(dtype, if s.exclusive { before } else { total });
+        let value = if s.exclusive { before } else { total };
+        out[at] = if exact { value } else { round_to(dtype, value) };
     }
     out
 }

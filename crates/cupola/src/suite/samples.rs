@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use cupola_core::graph::Graph;
 use cupola_core::prim::{
-    ArgReduce, Binary, Call, Cast, Compare, Constant, Conv, ConvRole, Dot, Gather, GatherAxis,
-    Iota, Mark, Movement, Op, Pool, PoolRole, RandomBits, Reduce, ReduceKind, Scan, ScanKind,
-    Scatter, ScatterAxis, ScatterMode, Select, Sort, Unary,
+    ArgReduce, Binary, Bitcast, Call, Cast, Compare, Constant, Conv, ConvRole, Dot, Gather,
+    GatherAxis, Iota, Mark, Movement, Op, Pool, PoolRole, RandomBits, Reduce, ReduceKind, Scan,
+    ScanKind, Scatter, ScatterAxis, ScatterMode, Select, Sort, Unary,
 };
 use cupola_core::{Aval, DType, Dims, Error, Scalar, Shape};
 use num_complex::Complex64;
@@ -145,6 +145,11 @@ pub fn samples(family: Family) -> Vec<Sample> {
                 );
                 if to.is_float() { sample.smooth() } else { sample }
             })
+            .chain(DType::ALL.iter().filter(|&&to| to != DType::Bool).map(|&to| {
+                let value = |i| (1 + i % 3) as f64 * 25.0 * spread(i);
+                let inputs = vec![from([3, 8], value)];
+                Sample::new(format!("view as {to}"), move |_| Bitcast { to }.into(), inputs)
+            }))
             .collect(),
         Family::Mark => vec![
             Sample::new("stop_gradient", |_| Mark::StopGradient.into(), vec![input([3])]),
@@ -373,11 +378,12 @@ fn reduce(kind: ReduceKind) -> Vec<Sample> {
 
 fn scan(kind: ScanKind) -> Vec<Sample> {
     let value = move |i: usize| match kind {
-        ScanKind::Prod => 0.9 + 0.2 * spread(i),
+        // Long products neither grow nor vanish, complex ones neither.
+        ScanKind::Prod => 0.7 + 0.1 * spread(i),
         _ => spread(i),
     };
     // Short and long lanes, side by side and one after the other.
-    let cases: [(&[usize], usize, bool, bool); 8] = [
+    let cases: [(&[usize], usize, bool, bool); 9] = [
         (&[3, 4, 5], 0, false, false),
         (&[3, 4, 5], 1, true, false),
         (&[3, 4, 5], 2, false, true),
@@ -385,6 +391,7 @@ fn scan(kind: ScanKind) -> Vec<Sample> {
         (&[2, 37], 1, true, true),
         (&[1, 301], 1, false, false),
         (&[301, 2], 0, true, true),
+        (&[9001], 0, true, true),
         (&[2, 0], 1, false, true),
     ];
     let sample = |(shape, axis, reverse, exclusive): (&[usize], usize, bool, bool)| {

@@ -305,6 +305,7 @@ pub fn each(case: &mut dyn FnMut(&str, &dyn Fn() -> Result<Array>)) -> Result<()
         ],
         [2, 128],
     )?;
+    let iu_f = Array::from_slice::<f32>(&[-2.25, -2.0, -1.75, -1.5], [2, 2])?;
     let aq = Array::from_slice::<f32>(
         &[
             1.0, 0.0, -1.0, -2.0, 2.75, 1.75, 0.75, -0.25, -1.25, -2.25, 2.5, 1.5, 0.5, -0.5, -1.5,
@@ -987,6 +988,16 @@ pub fn each(case: &mut dyn FnMut(&str, &dyn Fn() -> Result<Array>)) -> Result<()
     case(r#"einsum("ii->i",&[&index(&m,&[S::range(..),S::range(0..4)])?])"#, &|| {
         einsum("ii->i", &[&index(&m, &[S::range(..), S::range(0..4)])?])
     });
+    case(r#"einsum("ij,jk,kl->il",&[&x,&m,&transpose(&m,())?])"#, &|| {
+        einsum("ij,jk,kl->il", &[&x, &m, &transpose(&m, ())?])
+    });
+    case(r#"einsum("bij,jk,lk,bl->i",&[&t3,&m,&m,&index(&y,&[S::range(..2)])?])"#, &|| {
+        einsum("bij,jk,lk,bl->i", &[&t3, &m, &m, &index(&y, &[S::range(..2)])?])
+    });
+    case(r#"einsum("i,j,k->kji",&[&v,&v,&v])"#, &|| einsum("i,j,k->kji", &[&v, &v, &v]));
+    case(r#"einsum("...i,ij,j->...",&[&t3,&m,&index(&m,&[S::at(0)])?])"#, &|| {
+        einsum("...i,ij,j->...", &[&t3, &m, &index(&m, &[S::at(0)])?])
+    });
     case(r#"conv2d(&im,&w,&ConvOptions::new())"#, &|| conv2d(&im, &w, &ConvOptions::new()));
     case(
         r#"conv2d(&im,&w,&ConvOptions::new().stride([2,1]).padding([1,0]).dilation([1,2]))"#,
@@ -1594,6 +1605,284 @@ pub fn each(case: &mut dyn FnMut(&str, &dyn Fn() -> Result<Array>)) -> Result<()
     case(r#"cross_entropy(&x,&Array::from_slice::<i32>(&[0,3,1],[3])?)"#, &|| {
         cross_entropy(&x, &Array::from_slice::<i32>(&[0, 3, 1], [3])?)
     });
+    case(r#"view(&x,DType::I32)"#, &|| view(&x, DType::I32));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::I32)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::I32)
+    });
+    case(r#"view(&x,DType::U8)"#, &|| view(&x, DType::U8));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::U8)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::U8)
+    });
+    case(r#"view(&x,DType::I16)"#, &|| view(&x, DType::I16));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::I16)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::I16)
+    });
+    case(r#"view(&x,DType::F16)"#, &|| view(&x, DType::F16));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::F16)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::F16)
+    });
+    case(r#"view(&x,DType::U16)"#, &|| view(&x, DType::U16));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::U16)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::U16)
+    });
+    case(r#"view(&x,DType::Bool)"#, &|| view(&x, DType::Bool));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::Bool)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::Bool)
+    });
+    case(r#"view(&x,DType::F32)"#, &|| view(&x, DType::F32));
+    case(r#"view(&astype(&x,DType::BF16)?,DType::F32)"#, &|| {
+        view(&astype(&x, DType::BF16)?, DType::F32)
+    });
+    case(r#"view(&greater(&xi,0)?,DType::U32)"#, &|| view(&greater(&xi, 0)?, DType::U32));
+    case(r#"view(&transpose(&x,())?,DType::I16)"#, &|| view(&transpose(&x, ())?, DType::I16));
+    case(r#"view(&x,DType::C64)"#, &|| view(&x, DType::C64));
+    case(r#"view(&z,DType::F32)"#, &|| view(&z, DType::F32));
+    case(r#"to_fp8(&x)"#, &|| to_fp8(&x));
+    case(r#"to_fp8(&sp)"#, &|| to_fp8(&sp));
+    case(r#"to_fp8(&multiply(&t3,100)?)"#, &|| to_fp8(&multiply(&t3, 100)?));
+    case(r#"to_fp8(&divide(&t3,300)?)"#, &|| to_fp8(&divide(&t3, 300)?));
+    case(r#"from_fp8(&astype(&arange(0,256,1)?,DType::U8)?,DType::F32)"#, &|| {
+        from_fp8(&astype(&arange(0, 256, 1)?, DType::U8)?, DType::F32)
+    });
+    case(r#"to_fp8(&from_fp8(&astype(&arange(0,255,1)?,DType::U8)?,DType::BF16)?)"#, &|| {
+        to_fp8(&from_fp8(&astype(&arange(0, 255, 1)?, DType::U8)?, DType::BF16)?)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:1})?.words)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 1 })?.words)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:1})?.scales)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 1 })?.scales)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:1})?.biases)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 1 })?.biases)
+    });
+    case(
+        r#"dequantize(&quantize(&flat,Quantization{group_size:32,bits:1})?,Quantization{group_size:32,bits:1})"#,
+        &|| {
+            dequantize(
+                &quantize(&flat, Quantization { group_size: 32, bits: 1 })?,
+                Quantization { group_size: 32, bits: 1 },
+            )
+        },
+    );
+    case(
+        r#"quantized_matmul(&flat,&quantize(&flat,Quantization{group_size:32,bits:1})?,true,Quantization{group_size:32,bits:1})"#,
+        &|| {
+            quantized_matmul(
+                &flat,
+                &quantize(&flat, Quantization { group_size: 32, bits: 1 })?,
+                true,
+                Quantization { group_size: 32, bits: 1 },
+            )
+        },
+    );
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:2})?.words)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 2 })?.words)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:2})?.scales)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 2 })?.scales)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:2})?.biases)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 2 })?.biases)
+    });
+    case(
+        r#"dequantize(&quantize(&flat,Quantization{group_size:32,bits:2})?,Quantization{group_size:32,bits:2})"#,
+        &|| {
+            dequantize(
+                &quantize(&flat, Quantization { group_size: 32, bits: 2 })?,
+                Quantization { group_size: 32, bits: 2 },
+            )
+        },
+    );
+    case(
+        r#"quantized_matmul(&flat,&quantize(&flat,Quantization{group_size:32,bits:2})?,true,Quantization{group_size:32,bits:2})"#,
+        &|| {
+            quantized_matmul(
+                &flat,
+                &quantize(&flat, Quantization { group_size: 32, bits: 2 })?,
+                true,
+                Quantization { group_size: 32, bits: 2 },
+            )
+        },
+    );
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:3})?.words)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 3 })?.words)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:3})?.scales)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 3 })?.scales)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:3})?.biases)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 3 })?.biases)
+    });
+    case(
+        r#"dequantize(&quantize(&flat,Quantization{group_size:32,bits:3})?,Quantization{group_size:32,bits:3})"#,
+        &|| {
+            dequantize(
+                &quantize(&flat, Quantization { group_size: 32, bits: 3 })?,
+                Quantization { group_size: 32, bits: 3 },
+            )
+        },
+    );
+    case(
+        r#"quantized_matmul(&flat,&quantize(&flat,Quantization{group_size:32,bits:3})?,true,Quantization{group_size:32,bits:3})"#,
+        &|| {
+            quantized_matmul(
+                &flat,
+                &quantize(&flat, Quantization { group_size: 32, bits: 3 })?,
+                true,
+                Quantization { group_size: 32, bits: 3 },
+            )
+        },
+    );
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:4})?.words)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 4 })?.words)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:4})?.scales)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 4 })?.scales)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:4})?.biases)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 4 })?.biases)
+    });
+    case(
+        r#"dequantize(&quantize(&flat,Quantization{group_size:32,bits:4})?,Quantization{group_size:32,bits:4})"#,
+        &|| {
+            dequantize(
+                &quantize(&flat, Quantization { group_size: 32, bits: 4 })?,
+                Quantization { group_size: 32, bits: 4 },
+            )
+        },
+    );
+    case(
+        r#"quantized_matmul(&flat,&quantize(&flat,Quantization{group_size:32,bits:4})?,true,Quantization{group_size:32,bits:4})"#,
+        &|| {
+            quantized_matmul(
+                &flat,
+                &quantize(&flat, Quantization { group_size: 32, bits: 4 })?,
+                true,
+                Quantization { group_size: 32, bits: 4 },
+            )
+        },
+    );
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:5})?.words)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 5 })?.words)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:5})?.scales)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 5 })?.scales)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:5})?.biases)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 5 })?.biases)
+    });
+    case(
+        r#"dequantize(&quantize(&flat,Quantization{group_size:32,bits:5})?,Quantization{group_size:32,bits:5})"#,
+        &|| {
+            dequantize(
+                &quantize(&flat, Quantization { group_size: 32, bits: 5 })?,
+                Quantization { group_size: 32, bits: 5 },
+            )
+        },
+    );
+    case(
+        r#"quantized_matmul(&flat,&quantize(&flat,Quantization{group_size:32,bits:5})?,true,Quantization{group_size:32,bits:5})"#,
+        &|| {
+            quantized_matmul(
+                &flat,
+                &quantize(&flat, Quantization { group_size: 32, bits: 5 })?,
+                true,
+                Quantization { group_size: 32, bits: 5 },
+            )
+        },
+    );
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:6})?.words)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 6 })?.words)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:6})?.scales)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 6 })?.scales)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:6})?.biases)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 6 })?.biases)
+    });
+    case(
+        r#"dequantize(&quantize(&flat,Quantization{group_size:32,bits:6})?,Quantization{group_size:32,bits:6})"#,
+        &|| {
+            dequantize(
+                &quantize(&flat, Quantization { group_size: 32, bits: 6 })?,
+                Quantization { group_size: 32, bits: 6 },
+            )
+        },
+    );
+    case(
+        r#"quantized_matmul(&flat,&quantize(&flat,Quantization{group_size:32,bits:6})?,true,Quantization{group_size:32,bits:6})"#,
+        &|| {
+            quantized_matmul(
+                &flat,
+                &quantize(&flat, Quantization { group_size: 32, bits: 6 })?,
+                true,
+                Quantization { group_size: 32, bits: 6 },
+            )
+        },
+    );
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:8})?.words)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 8 })?.words)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:8})?.scales)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 8 })?.scales)
+    });
+    case(r#"Ok(quantize(&flat,Quantization{group_size:32,bits:8})?.biases)"#, &|| {
+        Ok(quantize(&flat, Quantization { group_size: 32, bits: 8 })?.biases)
+    });
+    case(
+        r#"dequantize(&quantize(&flat,Quantization{group_size:32,bits:8})?,Quantization{group_size:32,bits:8})"#,
+        &|| {
+            dequantize(
+                &quantize(&flat, Quantization { group_size: 32, bits: 8 })?,
+                Quantization { group_size: 32, bits: 8 },
+            )
+        },
+    );
+    case(
+        r#"quantized_matmul(&flat,&quantize(&flat,Quantization{group_size:32,bits:8})?,true,Quantization{group_size:32,bits:8})"#,
+        &|| {
+            quantized_matmul(
+                &flat,
+                &quantize(&flat, Quantization { group_size: 32, bits: 8 })?,
+                true,
+                Quantization { group_size: 32, bits: 8 },
+            )
+        },
+    );
+    case(
+        r#"quantized_matmul(&iu_f,&quantize(&flat,Quantization::default())?,false,Quantization::default())"#,
+        &|| {
+            quantized_matmul(
+                &iu_f,
+                &quantize(&flat, Quantization::default())?,
+                false,
+                Quantization::default(),
+            )
+        },
+    );
+    case(
+        r#"quantized_matmul(&flat,&quantize(&zeros([3,128],DType::F32)?,Quantization::default())?,true,Quantization::default())"#,
+        &|| {
+            quantized_matmul(
+                &flat,
+                &quantize(&zeros([3, 128], DType::F32)?, Quantization::default())?,
+                true,
+                Quantization::default(),
+            )
+        },
+    );
+    case(
+        r#"gather_qmm(&reshape(&flat,[4,1,64])?,&quantize(&reshape(&flat,[2,2,64])?,Quantization::default())?,QuantizedGather{left:Some(&iu),right:Some(&iu_in),..Default::default()},Quantization::default())"#,
+        &|| {
+            gather_qmm(
+                &reshape(&flat, [4, 1, 64])?,
+                &quantize(&reshape(&flat, [2, 2, 64])?, Quantization::default())?,
+                QuantizedGather { left: Some(&iu), right: Some(&iu_in), ..Default::default() },
+                Quantization::default(),
+            )
+        },
+    );
     case(r#"rope(&t3,&RopeOptions{traditional:false,..RopeOptions::new(4)})"#, &|| {
         rope(&t3, &RopeOptions { traditional: false, ..RopeOptions::new(4) })
     });

@@ -4,6 +4,7 @@
 // Generated: the numbers are as the oracle prints them.
 #[allow(clippy::excessive_precision, clippy::type_complexity)]
 mod cases;
+mod scans;
 
 use std::collections::HashMap;
 

@@ -137,6 +137,15 @@ fn reductions() -> Vec<Case> {
         cases.push(Case::new(ArgReduce { max: false, axis }, &[&x]));
         cases.push(Case::new(Sort { axis, indices: false }, &[&x]));
         cases.push(Case::new(Sort { axis, indices: true }, &[&x]));
+        for &kind in ScanKind::ALL {
+            for (reverse, exclusive) in [(false, false), (true, false), (false, true), (true, true)]
+            {
+                // An extreme of nothing is infinite, and has no difference quotients.
+                if !exclusive || matches!(kind, ScanKind::Sum | ScanKind::Prod) {
+                    cases.push(Case::new(Scan { kind, axis, reverse, exclusive }, &[&x]));
+                }
+            }
+        }
     }
     cases
 }

@@ -42,6 +42,39 @@ fn ties() -> Result<()> {
 }
 
 #[test]
+fn running_folds() -> Result<()> {
+    let scan = |kind, reverse, exclusive| Scan { kind, axis: 0, reverse, exclusive };
+    let slopes = |scan: Scan, x: &[f64], seed: &[f64]| -> Result<Vec<f64>> {
+        let f = |x: &[Array]| Ok(vec![Array::apply(scan, &[&x[0]])?]);
+        let (_, found) = vjp(f, &[f64s(x, &[x.len()])], &[f64s(seed, &[seed.len()])])?;
+        read(&found[0])
+    };
+    let weights = [1.0, 2.0, 3.0, 4.0];
+    // As in MLX the last of several equal elements is the extreme.
+    let found = slopes(scan(ScanKind::Max, false, false), &[1.0, 3.0, 3.0, 2.0], &weights)?;
+    assert_eq!(found, [1.0, 2.0, 7.0, 0.0]);
+    let found = slopes(scan(ScanKind::Max, true, false), &[1.0, 3.0, 3.0, 2.0], &weights)?;
+    assert_eq!(found, [0.0, 3.0, 3.0, 4.0]);
+    let found = slopes(scan(ScanKind::Min, false, false), &[4.0, 3.0, 3.0, 2.0], &weights)?;
+    assert_eq!(found, [1.0, 2.0, 3.0, 4.0]);
+    let found = slopes(scan(ScanKind::Max, false, true), &[1.0, 3.0, 3.0, 2.0], &weights)?;
+    assert_eq!(found, [2.0, 3.0, 4.0, 0.0]);
+    let found = slopes(scan(ScanKind::Max, false, false), &[1.0, f64::NAN, 3.0, 2.0], &weights)?;
+    assert_eq!(found, [1.0, 0.0, 0.0, 0.0]);
+    // Factors of zero: Σᵢ wᵢ·Π of the others.
+    let found = slopes(scan(ScanKind::Prod, false, false), &[4.0, 0.0, 3.0, 2.0], &weights)?;
+    assert_eq!(found, [1.0, 140.0, 0.0, 0.0]);
+    let found = slopes(scan(ScanKind::Prod, false, false), &[4.0, 0.0, 0.0, 2.0], &weights)?;
+    assert_eq!(found, [1.0, 8.0, 0.0, 0.0]);
+    // Shares in a sum of nothing but −∞ are only finite; what is joined to it takes everything.
+    let low = f64::NEG_INFINITY;
+    let found = slopes(scan(ScanKind::LogAddExp, false, false), &[low, low, 0.0, low], &weights)?;
+    assert!(found.iter().all(|slope| slope.is_finite()), "{found:?}");
+    assert_eq!(found[2..], [7.0, 0.0]);
+    Ok(())
+}
+
+#[test]
 fn kinks_and_poles_give_no_nan() -> Result<()> {
     assert_eq!(gradients(Unary::Abs, &[&f64s(&[0.0, -2.0], &[2])])?, [[0.0, -1.0]]);
 

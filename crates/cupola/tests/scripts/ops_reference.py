@@ -47,11 +47,12 @@ big = mk(40 * 36, (40, 36), 3)
 mask = np.array([[1, 0], [0, 1]], dtype=np.int32)
 weight = np.array([[0.5, 2], [0, 1.5]], dtype=np.float32)
 flat = mk(2 * 128, (2, 128), 5)
+iu_f = mk(4, (2, 2), 5)
 aq = mk(2 * 4 * 3 * 4, (2, 4, 3, 4), 3)
 ak = mk(2 * 2 * 5 * 4, (2, 2, 5, 4), 5)
 av = mk(2 * 2 * 5 * 2, (2, 2, 5, 2), 4)
 amask = mk(4 * 3 * 5, (4, 3, 5), 2)
-names = 'x y v t3 m b3 xi yi u im w wg i1 w1 i3 w3 sp idx ix2 iu sp_less iu_in big mask weight flat aq ak av amask z'.split()
+names = 'x y v t3 m b3 xi yi u im w wg i1 w1 i3 w3 sp idx ix2 iu sp_less iu_in big mask weight flat iu_f aq ak av amask z'.split()
 CASES = []
 
 def c(r, p, tol=2e-06):
@@ -229,6 +230,10 @@ for e, o in [('ij,jk->ik', 'x,m'), ('ij,jk', 'x,m'), ('bij,bjk->bik', 't3,b3'), 
     c(f'''einsum("{e}",&[{','.join(rs)}])''', f"einsum('{e}',{o})", 1e-05)
 c('einsum("iij->j",&[&reshape(&index(&t3,&[S::range(..),S::range(0..2)])?,[2,2,4])?])', "einsum('iij->j',t3[:,:2])", 1e-05)
 c('einsum("ii->i",&[&index(&m,&[S::range(..),S::range(0..4)])?])', "einsum('ii->i',m[:,:4])", 1e-05)
+c('einsum("ij,jk,kl->il",&[&x,&m,&transpose(&m,())?])', "einsum('ij,jk,kl->il',x,m,m.T)", 1e-05)
+c('einsum("bij,jk,lk,bl->i",&[&t3,&m,&m,&index(&y,&[S::range(..2)])?])', "einsum('bij,jk,lk,bl->i',t3,m,m,y[:2])", 2e-05)
+c('einsum("i,j,k->kji",&[&v,&v,&v])', "einsum('i,j,k->kji',v,v,v)", 1e-05)
+c('einsum("...i,ij,j->...",&[&t3,&m,&index(&m,&[S::at(0)])?])', "einsum('...i,ij,j->...',t3,m,m[0])", 1e-05)
 
 def einsum(e, *a):
     return mx.array(np.einsum(e, *[np.array(q) for q in a]).astype(np.float32))
@@ -377,6 +382,31 @@ for n in (1, 4, 12, 20, 28, 48, 56, 128):
     c(f'hadamard_transform(&index(&flat,&[S::range(..),S::range(..{n})])?,None)', f'mx.hadamard_transform(flat[:,:{n}])', 1e-05)
 c('hadamard_transform(&x,Some(1.0))', 'mx.hadamard_transform(x,1.0)')
 c('cross_entropy(&x,&Array::from_slice::<i32>(&[0,3,1],[3])?)', 'mx.fast.cross_entropy(x,mx.array([0,3,1]))', 4e-06)
+
+# Dtypes and bytes.
+for r, q in [('I32', 'int32'), ('U8', 'uint8'), ('I16', 'int16'), ('F16', 'float16'), ('U16', 'uint16'), ('Bool', 'bool_'), ('F32', 'float32')]:
+    c(f'view(&x,DType::{r})', f'mx.view(x,mx.{q})', 0)
+    c(f'view(&astype(&x,DType::BF16)?,DType::{r})', f'mx.view(x.astype(mx.bfloat16),mx.{q})', 0)
+c('view(&greater(&xi,0)?,DType::U32)', 'mx.view(xi>0,mx.uint32)', 0)
+c('view(&transpose(&x,())?,DType::I16)', 'mx.view(x.T,mx.int16)', 0)
+c('view(&x,DType::C64)', 'mx.view(x,mx.complex64)', 0)
+c('view(&z,DType::F32)', 'mx.view(z,mx.float32)')
+for a in ('x', 'sp', 'multiply(&t3,100)?', 'divide(&t3,300)?'):
+    c(f'to_fp8(&{a})', 'mx.to_fp8(%s)' % {'multiply(&t3,100)?': 't3*100', 'divide(&t3,300)?': 't3/300'}.get(a, a))
+c('from_fp8(&astype(&arange(0,256,1)?,DType::U8)?,DType::F32)', 'mx.from_fp8(mx.arange(256).astype(mx.uint8),mx.float32)', 0)
+c('to_fp8(&from_fp8(&astype(&arange(0,255,1)?,DType::U8)?,DType::BF16)?)', 'mx.to_fp8(mx.from_fp8(mx.arange(255).astype(mx.uint8)))')
+
+# Quantized matrices.
+for bits in (1, 2, 3, 4, 5, 6, 8):
+    how = f'Quantization{{group_size:32,bits:{bits}}}'
+    for i, part in enumerate(('words', 'scales', 'biases')):
+        c(f'Ok(quantize(&flat,{how})?.{part})', f'mx.quantize(flat,32,{bits})[{i}]', 2e-06 if i else 0)
+    c(f'dequantize(&quantize(&flat,{how})?,{how})', f'mx.dequantize(*mx.quantize(flat,32,{bits}),32,{bits})', 1e-05)
+    c(f'quantized_matmul(&flat,&quantize(&flat,{how})?,true,{how})', f'mx.quantized_matmul(flat,*mx.quantize(flat,32,{bits}),True,32,{bits})', 2e-05)
+how = 'Quantization::default()'
+c(f'quantized_matmul(&iu_f,&quantize(&flat,{how})?,false,{how})', 'mx.quantized_matmul(iu_f,*mx.quantize(flat),transpose=False)', 2e-05)
+c(f'quantized_matmul(&flat,&quantize(&zeros([3,128],DType::F32)?,{how})?,true,{how})', 'mx.quantized_matmul(flat,*mx.quantize(mx.zeros((3,128))))', 2e-05)
+c(f'gather_qmm(&reshape(&flat,[4,1,64])?,&quantize(&reshape(&flat,[2,2,64])?,{how})?,QuantizedGather{{left:Some(&iu),right:Some(&iu_in),..Default::default()}},{how})', 'mx.gather_qmm(flat.reshape(4,1,64),*mx.quantize(flat.reshape(2,2,64)),lhs_indices=iu,rhs_indices=iu_in)', 2e-05)
 
 # Attention.
 for tr in (False, True):

@@ -29,6 +29,8 @@ pub struct Facts {
     pub multiprocessors: u32,
     /// How many threads run at once on each of them.
     pub threads: u32,
+    /// How many bytes a block can share, if it asks.
+    pub shared: u32,
     /// Whether memory can be allocated in the order of a stream.
     pub has_pools: bool,
 }
@@ -200,6 +202,16 @@ impl Gpu {
         self.pool.stats()
     }
 
+    /// Counts the most memory in use anew.
+    pub fn reset_peak(&self) {
+        self.pool.reset_peak();
+    }
+
+    /// Bounds what is kept.
+    pub fn set_cache_limit(&self, bytes: Option<usize>) {
+        self.pool.set_limit(bytes);
+    }
+
     /// Gives kept memory back to the system.
     pub fn trim(&self) -> Result<()> {
         self.free(self.pool.drain());
@@ -264,12 +276,21 @@ impl Gpu {
         self.faults.check(self.own)
     }
 
-    /// Launches a kernel; the device has been entered.
+    /// Lets a kernel's blocks share so many bytes.
+    pub fn allow_shared(&self, function: CUfunction, bytes: u32) -> Result<()> {
+        let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the function is loaded for good.
+        let code = unsafe { sys::cuFuncSetAttribute(function, attribute, bytes as i32) };
+        self.check("asking for shared memory", code)
+    }
+
+    /// Launches a kernel, whose blocks have so many threads and ask for so many shared bytes; the
+    /// device has been entered.
     pub fn launch(
         &self,
         function: CUfunction,
         grid: [u32; 2],
-        block: u32,
+        [block, shared]: [u32; 2],
         parameters: &mut Parameters,
     ) -> Result<()> {
         let mut size = parameters.bytes;
@@ -291,7 +312,7 @@ impl Gpu {
                 block,
                 1,
                 1,
-                0,
+                shared,
                 self.stream,
                 std::ptr::null_mut(),
                 extra.as_mut_ptr(),

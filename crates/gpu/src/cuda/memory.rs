@@ -20,6 +20,17 @@ pub struct Pool {
 struct State {
     free: BTreeMap<usize, Vec<CUdeviceptr>>,
     stats: MemoryStats,
+    /// The bound that was set on what is kept.
+    limit: Option<usize>,
+}
+
+impl State {
+    /// Whether more is kept than may be: as much as was ever in use at once, or what was set.
+    fn keeps_too_much(&self) -> bool {
+        let bound = self.stats.peak.max(64 << 20);
+        self.stats.active + self.stats.cached > bound
+            || self.limit.is_some_and(|limit| self.stats.cached > limit)
+    }
 }
 
 impl State {
@@ -64,7 +75,7 @@ impl Pool {
         state.stats.cached += class;
         state.free.entry(class).or_default().push(block);
         let mut out = Vec::new();
-        while state.stats.active + state.stats.cached > state.stats.peak.max(64 << 20) {
+        while state.keeps_too_much() {
             let Some(mut largest) = state.free.last_entry() else { break };
             let size = *largest.key();
             let dropped = largest.get_mut().pop();
@@ -77,6 +88,17 @@ impl Pool {
             }
         }
         out
+    }
+
+    /// Counts the most memory in use anew.
+    pub fn reset_peak(&self) {
+        let mut state = self.lock();
+        state.stats.peak = state.stats.active;
+    }
+
+    /// Bounds what is kept, from the next block on that comes back.
+    pub fn set_limit(&self, bytes: Option<usize>) {
+        self.lock().limit = bytes;
     }
 
     /// How much is in use and kept.

@@ -110,6 +110,7 @@ fn facts(ordinal: u16) -> Result<Facts, String> {
         memory,
         multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         threads: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
+        shared: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
         has_pools: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0,
     })
 }
@@ -132,13 +133,16 @@ impl Cuda {
         let target = Target {
             int64: true,
             float64: true,
+            int16: true,
+            subgroup: 0,
             native_math: true,
             wide_offsets: true,
             max_blocks: 1 << 30,
-            // What a kernel gets without asking for more.
-            shared_bytes: 48 << 10,
+            shared_bytes: facts.shared,
             max_bindings: 64,
+            vector_bytes: 16,
             threads: facts.multiprocessors * facts.threads,
+            copies: facts.capability >= 80,
             matrix: facts.capability >= 80,
             tf32: true,
         };
@@ -222,6 +226,18 @@ impl Backend for Cuda {
         if let Some(Ok(gpu)) = self.gpu.get() {
             // What cannot be given back is kept.
             let _ = gpu.trim();
+        }
+    }
+
+    fn reset_peak(&self) {
+        if let Some(Ok(gpu)) = self.gpu.get() {
+            gpu.reset_peak();
+        }
+    }
+
+    fn set_cache_limit(&self, bytes: Option<usize>) {
+        if let Some(Ok(gpu)) = self.gpu.get() {
+            gpu.set_cache_limit(bytes);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Segments that are ready to run: everything that does not depend on the run is done before.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cupola_core::backend::{Args, Buffer, Executable, Kernel as Work, Segment};
 use cupola_core::prim::Op;
@@ -11,7 +11,7 @@ use super::compile::Function;
 use super::gpu::{Gpu, Parameters};
 use super::product::{self, Products};
 use super::shape::Product;
-use crate::emit::{CudaC, print};
+use crate::emit::{CudaC, dynamic_shared, print};
 use crate::ir::Target;
 use crate::kernels::{Arg, Launch, Missing, Place, map, program};
 
@@ -25,6 +25,17 @@ pub struct Prepared {
     /// Bytes of an element, of each input and each output.
     sizes: [Vec<usize>; 2],
     steps: Vec<Step>,
+    /// Regions that have to start at multiples of so many elements.
+    takes: Vec<(Place, u32)>,
+    /// What runs where one does not.
+    otherwise: Option<Box<Otherwise>>,
+}
+
+/// A segment that may have to be made ready again, without vectors.
+struct Otherwise {
+    segment: Segment,
+    target: Target,
+    made: OnceLock<Result<Prepared>>,
 }
 
 /// One thing that the device is told.
@@ -37,7 +48,8 @@ enum Step {
 struct Call {
     function: Function,
     grid: [u32; 2],
-    block: u32,
+    /// Threads in a block, and the bytes of shared memory that it asks for.
+    block: [u32; 2],
     buffers: Vec<Place>,
     args: Vec<Arg>,
     wide: bool,
@@ -57,6 +69,8 @@ impl Prepared {
                 segment.outputs.iter().map(size).collect(),
             ],
             steps: Vec::new(),
+            takes: Vec::new(),
+            otherwise: None,
         };
         let missing =
             |m: Missing| Error::Unsupported { device: gpu.device().to_string(), reason: m.0 };
@@ -64,18 +78,22 @@ impl Prepared {
             Some(step) => {
                 prepared.steps.push(step);
                 if let Some(epilogue) = &segment.epilogue {
-                    let launch = map::epilogue(epilogue, segment, target).map_err(missing)?;
-                    prepared.steps.push(Step::Launch(call(gpu, launch)?));
+                    prepared.add(map::epilogue(epilogue, segment, target).map_err(missing)?)?;
                 }
             }
             None => {
                 let program = program(segment, target).map_err(missing)?;
                 prepared.scratch = program.scratch;
                 prepared.faults = program.faults.iter().map(|error| gpu.fault(error)).collect();
-                for launch in program.launches {
-                    prepared.steps.push(Step::Launch(call(gpu, launch)?));
-                }
+                let mut launches = program.launches.into_iter();
+                launches.try_for_each(|launch| prepared.add(launch))?;
             }
+        }
+        if !prepared.takes.is_empty() {
+            let target = Target { vector_bytes: 0, ..target.clone() };
+            let made = OnceLock::new();
+            prepared.otherwise =
+                Some(Box::new(Otherwise { segment: segment.clone(), target, made }));
         }
         Ok(prepared)
     }
@@ -94,15 +112,24 @@ fn library_step(gpu: &Arc<Gpu>, segment: &Segment) -> Option<Step> {
 }
 
 fn call(gpu: &Gpu, launch: Launch) -> Result<Call> {
-    let Launch { kernel, grid, buffers, args, wide } = launch;
+    let Launch { kernel, grid, buffers, args, wide, aligned: _ } = launch;
     let function = gpu.kernels.get(gpu, &kernel.name, &print(&kernel, &CudaC))?;
-    Ok(Call { function, grid, block: kernel.block, buffers, args, wide })
+    let shared = dynamic_shared(&kernel);
+    if shared > 0 {
+        gpu.allow_shared(function.0, shared)?;
+    }
+    Ok(Call { function, grid, block: [kernel.block, shared], buffers, args, wide })
 }
 
 impl Executable for Prepared {
     fn run(&self, args: &Args<'_>) -> Result<()> {
         let gpu = &self.gpu;
         gpu.enter()?;
+        if let Some(otherwise) = self.otherwise.as_ref().filter(|_| !self.is_aligned(args)) {
+            let Otherwise { segment, target, made } = &**otherwise;
+            let made = made.get_or_init(|| Prepared::new(gpu, segment, target));
+            return made.as_ref().map_err(Clone::clone)?.run(args);
+        }
         let scratch: SmallVec<[Buffer; 4]> =
             self.scratch.iter().map(|&bytes| gpu.alloc(bytes)).collect::<Result<_>>()?;
         let mut parameters = Parameters::default();
@@ -127,6 +154,28 @@ impl Executable for Prepared {
 }
 
 impl Prepared {
+    fn add(&mut self, launch: Launch) -> Result<()> {
+        for &(place, count) in &launch.aligned {
+            if !self.takes.contains(&(place, count)) {
+                self.takes.push((place, count));
+            }
+        }
+        self.steps.push(Step::Launch(call(&self.gpu, launch)?));
+        Ok(())
+    }
+
+    /// Whether every region starts where the kernels take for granted that it does.
+    fn is_aligned(&self, args: &Args<'_>) -> bool {
+        self.takes.iter().all(|&(place, count)| {
+            let offset = match place {
+                Place::Input(i) => args.inputs[i].offset,
+                Place::Output(i) => args.outputs[i].offset,
+                Place::Scratch(_) | Place::Fault => 0,
+            };
+            offset.unsigned_abs().is_multiple_of(count as usize)
+        })
+    }
+
     /// Where the first element of a region is.
     fn region(&self, args: &Args<'_>, place: Place) -> Result<u64> {
         let (region, size) = match place {

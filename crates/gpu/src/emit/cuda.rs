@@ -8,7 +8,7 @@ use std::fmt::Write;
 use cupola_core::DType;
 
 use super::{Dialect, buffer, compare, shared, shared_ty, value, variable};
-use crate::ir::{Bin, Buf, Expr, Kernel, Lit, Math, Ty, Un, Val, Var};
+use crate::ir::{Bin, Buf, Expr, Kernel, Lit, Math, Shared, Ty, Un, Val, Var};
 
 /// The language of NVRTC.
 pub struct CudaC;
@@ -23,7 +23,8 @@ __device__ __forceinline__ u16 float_to_half(float f) {
     u16 h; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(f)); return h;
 }
 __device__ __forceinline__ float float_to_tf32(float f) {
-    u32 u; asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(u) : \"f\"(f)); return __uint_as_float(u);
+    u32 u = __float_as_uint(f);
+    return fabsf(f) < __uint_as_float(0x7f800000u) ? __uint_as_float(u + 0x1000u) : f;
 }
 __device__ __forceinline__ float bfloat_to_float(u16 b) { return __uint_as_float((u32)b << 16); }
 __device__ __forceinline__ u16 float_to_bfloat(float f) {
@@ -31,7 +32,20 @@ __device__ __forceinline__ u16 float_to_bfloat(float f) {
     if ((u & 0x7fffffffu) > 0x7f800000u) return (u16)((u >> 16) | 0x40u);
     return (u16)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
+template <class T, int N> struct __align__(sizeof(T) * N) Vector { T e[N]; };
 ";
+
+/// Bytes of a shared array, with the gap to the next one.
+fn shared_size(array: Shared) -> u32 {
+    (array.len * shared_ty(array).size() as u32).next_multiple_of(16)
+}
+
+/// How many bytes of shared memory a launch of `kernel` has to ask for: none where what a kernel
+/// gets without asking is enough.
+pub fn dynamic_shared(kernel: &Kernel) -> u32 {
+    let bytes = kernel.shared.iter().map(|&array| shared_size(array)).sum();
+    if bytes > 48 << 10 { bytes } else { 0 }
+}
 
 /// The type of an element in memory.
 fn element(dtype: DType) -> &'static str {
@@ -68,9 +82,18 @@ impl Dialect for CudaC {
             kernel.name,
             parameters.join(", ")
         );
+        let dynamic = dynamic_shared(kernel) > 0;
+        if dynamic {
+            text.push_str("    extern __shared__ __align__(16) u8 dynamic[];\n");
+        }
+        let mut start = 0;
         for array in &kernel.shared {
             let (name, ty) = (shared(*array), self.ty(shared_ty(*array)));
-            let _ = writeln!(text, "    __shared__ {ty} {name}[{}];", array.len);
+            let _ = match dynamic {
+                true => writeln!(text, "    {ty}* const {name} = ({ty}*)(dynamic + {start});"),
+                false => writeln!(text, "    __shared__ __align__(16) {ty} {name}[{}];", array.len),
+            };
+            start += shared_size(*array);
         }
         text
     }
@@ -113,18 +136,16 @@ impl Dialect for CudaC {
             }
             Expr::Load(buf, index) => {
                 let place = format!("{}[{}]", buffer(buf), value(index));
-                match kernel.bindings[buf.0 as usize].dtype {
-                    DType::Bool => format!("{place} != 0"),
-                    DType::F16 => format!("half_to_float({place})"),
-                    DType::BF16 => format!("bfloat_to_float({place})"),
-                    _ => place,
-                }
+                decoded(kernel.bindings[buf.0 as usize].dtype, place)
             }
             Expr::Thread => "threadIdx.x".into(),
             Expr::Block => "blockIdx.x".into(),
             Expr::BlockY => "blockIdx.y".into(),
             Expr::Blocks => "gridDim.x".into(),
             Expr::Arg(n) => format!("args.w[{n}]"),
+            Expr::ShuffleXor(v, distance) => {
+                format!("__shfl_xor_sync(0xffffffffu, {}, {distance})", value(v))
+            }
             Expr::Read(_) | Expr::LoadShared(..) => unreachable!("the printer does these"),
         }
     }
@@ -135,32 +156,128 @@ impl Dialect for CudaC {
     }
 
     fn store(&self, kernel: &Kernel, buf: Buf, index: Val, val: Val) -> String {
-        let dtype = kernel.bindings[buf.0 as usize].dtype;
-        let v = value(val);
-        let right = match dtype {
-            DType::F16 => format!("float_to_half({v})"),
-            DType::BF16 => format!("float_to_bfloat({v})"),
-            _ => format!("({}){v}", element(dtype)),
-        };
+        let right = encoded(kernel.bindings[buf.0 as usize].dtype, val);
         format!("{}[{}] = {right};", buffer(buf), value(index))
+    }
+
+    fn load_vector(&self, kernel: &Kernel, into: &[Val], buf: Buf, index: Val) -> String {
+        let dtype = kernel.bindings[buf.0 as usize].dtype;
+        self.load_all(into, element(dtype), &buffer(buf), index, |place| decoded(dtype, place))
+    }
+
+    fn store_vector(&self, kernel: &Kernel, buf: Buf, index: Val, values: &[Val]) -> String {
+        let dtype = kernel.bindings[buf.0 as usize].dtype;
+        store_all(element(dtype), &buffer(buf), index, values, |v| encoded(dtype, v))
+    }
+
+    fn load_shared_vector(&self, into: &[Val], array: Shared, index: Val) -> String {
+        let ty = self.ty(shared_ty(array));
+        self.load_all(into, ty, &shared(array), index, |place| place)
+    }
+
+    fn store_shared_vector(&self, array: Shared, index: Val, values: &[Val]) -> String {
+        store_all(self.ty(shared_ty(array)), &shared(array), index, values, value)
+    }
+
+    fn load_quad(&self, _: &Kernel, _: [Val; 4], _: Buf, _: Val) -> String {
+        unreachable!("no quad is printed as CUDA C: its driver asks for none")
+    }
+
+    fn store_quad(&self, _: &Kernel, _: Buf, _: Val, _: [Val; 4]) -> String {
+        unreachable!("no quad is printed as CUDA C: its driver asks for none")
     }
 
     fn barrier(&self) -> &'static str {
         "__syncthreads();"
     }
 
-    fn matrix(&self, sums: [Var; 4], a: [Val; 4], b: [Val; 2]) -> String {
+    fn copy(&self, array: Shared, to: Val, buf: Buf, from: Val) -> String {
+        let (to, from) = (value(to), value(from));
+        format!(
+            "asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\" :: \
+             \"r\"((u32)__cvta_generic_to_shared({} + {to})), \"l\"({} + {from}) : \"memory\");",
+            shared(array),
+            buffer(buf)
+        )
+    }
+
+    fn end_copies(&self) -> String {
+        "asm volatile(\"cp.async.commit_group;\" ::: \"memory\");".into()
+    }
+
+    fn await_copies(&self, batches: u32) -> String {
+        format!("asm volatile(\"cp.async.wait_group {batches};\" ::: \"memory\");")
+    }
+
+    fn matrix(&self, sums: [Var; 4], a: &[Val], b: &[Val]) -> String {
         let list = |places: &[String]| places.join(", ");
         let outputs = sums.map(|s| format!("\"+f\"({})", variable(s)));
-        let inputs: Vec<String> = (a.iter().chain(&b))
-            .map(|v| format!("\"r\"(__float_as_uint({}))", value(*v)))
-            .collect();
+        let inputs: Vec<String> =
+            (a.iter().chain(b)).map(|v| format!("\"r\"(__float_as_uint({}))", value(*v))).collect();
+        let (shape, operands) = match b.len() {
+            1 => ("m16n8k4", "{%4,%5}, {%6}"),
+            _ => ("m16n8k8", "{%4,%5,%6,%7}, {%8,%9}"),
+        };
         format!(
-            "asm volatile(\"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {{%0,%1,%2,%3}}, \
-             {{%4,%5,%6,%7}}, {{%8,%9}}, {{%0,%1,%2,%3}};\" : {} : {});",
+            "asm volatile(\"mma.sync.aligned.{shape}.row.col.f32.tf32.tf32.f32 {{%0,%1,%2,%3}}, \
+             {operands}, {{%0,%1,%2,%3}};\" : {} : {});",
             list(&outputs),
             list(&inputs)
         )
+    }
+}
+
+impl CudaC {
+    fn load_all(
+        &self,
+        into: &[Val],
+        element: &str,
+        array: &str,
+        index: Val,
+        decoded: impl Fn(String) -> String,
+    ) -> String {
+        let vector = format!("Vector<{element}, {}>", into.len());
+        let name = format!("w{}", into[0].id);
+        let at = value(index);
+        let mut text = format!("const {vector} {name} = *(const {vector}*)({array} + {at});");
+        for (i, &val) in into.iter().enumerate() {
+            let left = self.declare(val.ty, &value(val), false);
+            let _ = write!(text, " {left} = {};", decoded(format!("{name}.e[{i}]")));
+        }
+        text
+    }
+}
+
+fn store_all(
+    element: &str,
+    array: &str,
+    index: Val,
+    values: &[Val],
+    encoded: impl Fn(Val) -> String,
+) -> String {
+    let vector = format!("Vector<{element}, {}>", values.len());
+    let list: Vec<String> = values.iter().map(|&v| encoded(v)).collect();
+    let list = list.join(", ");
+    format!("*({vector}*)({array} + {}) = {vector}{{{{{list}}}}};", value(index))
+}
+
+/// What an element in memory is in its register.
+fn decoded(dtype: DType, place: String) -> String {
+    match dtype {
+        DType::Bool => format!("{place} != 0"),
+        DType::F16 => format!("half_to_float({place})"),
+        DType::BF16 => format!("bfloat_to_float({place})"),
+        _ => place,
+    }
+}
+
+/// What a value is in memory.
+fn encoded(dtype: DType, val: Val) -> String {
+    let v = value(val);
+    match dtype {
+        DType::F16 => format!("float_to_half({v})"),
+        DType::BF16 => format!("float_to_bfloat({v})"),
+        _ => format!("({}){v}", element(dtype)),
     }
 }
 

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use crate::ir::{Buf, Cmp, Expr, Kernel, Shared, Stmt, Ty, Val, Var};
 
-pub use cuda::CudaC;
+pub use cuda::{CudaC, dynamic_shared};
 pub use wgsl::Wgsl;
 
 /// A language.
@@ -22,10 +22,28 @@ pub trait Dialect {
     fn declare(&self, ty: Ty, name: &str, is_variable: bool) -> String;
     /// A store to a buffer.
     fn store(&self, kernel: &Kernel, buf: Buf, index: Val, value: Val) -> String;
+    /// Declarations of values, and their loads from neighbouring places.
+    fn load_vector(&self, kernel: &Kernel, into: &[Val], buf: Buf, index: Val) -> String;
+    /// A store to neighbouring places.
+    fn store_vector(&self, kernel: &Kernel, buf: Buf, index: Val, values: &[Val]) -> String;
+    /// Declarations of values, and their loads from neighbouring places of a shared array.
+    fn load_shared_vector(&self, into: &[Val], array: Shared, index: Val) -> String;
+    /// A store to neighbouring places of a shared array.
+    fn store_shared_vector(&self, array: Shared, index: Val, values: &[Val]) -> String;
+    /// A load of four neighbours, as statements.
+    fn load_quad(&self, kernel: &Kernel, quad: [Val; 4], buf: Buf, index: Val) -> String;
+    /// A store of four neighbours.
+    fn store_quad(&self, kernel: &Kernel, buf: Buf, index: Val, quad: [Val; 4]) -> String;
     /// A barrier.
     fn barrier(&self) -> &'static str;
+    /// A copy of 16 bytes into a shared array, meanwhile.
+    fn copy(&self, array: Shared, to: Val, buf: Buf, from: Val) -> String;
+    /// The end of a batch of copies.
+    fn end_copies(&self) -> String;
+    /// A wait for all copies but those of the last batches.
+    fn await_copies(&self, batches: u32) -> String;
     /// A product of matrices that threads hold together.
-    fn matrix(&self, sums: [Var; 4], a: [Val; 4], b: [Val; 2]) -> String;
+    fn matrix(&self, sums: [Var; 4], a: &[Val], b: &[Val]) -> String;
 }
 
 /// The text of `kernel` in the language of `dialect`.
@@ -152,9 +170,39 @@ impl Printer<'_> {
                 };
                 self.line(&format!("{}[{}] = {element};", shared(*array), value(*index)));
             }
+            Stmt::LoadVector(into, buf, index) => {
+                let line = self.dialect.load_vector(self.kernel, into, *buf, *index);
+                self.line(&line);
+            }
+            Stmt::StoreVector(buf, index, values) => {
+                let line = self.dialect.store_vector(self.kernel, *buf, *index, values);
+                self.line(&line);
+            }
+            Stmt::LoadSharedVector(into, array, index) => {
+                let line = self.dialect.load_shared_vector(into, *array, *index);
+                self.line(&line);
+            }
+            Stmt::StoreSharedVector(array, index, values) => {
+                let line = self.dialect.store_shared_vector(*array, *index, values);
+                self.line(&line);
+            }
+            Stmt::Copy(array, to, buf, from) => {
+                let line = self.dialect.copy(*array, *to, *buf, *from);
+                self.line(&line);
+            }
+            Stmt::EndCopies => self.line(&self.dialect.end_copies()),
+            Stmt::AwaitCopies(batches) => self.line(&self.dialect.await_copies(*batches)),
+            Stmt::LoadQuad(quad, buf, index) => {
+                let line = self.dialect.load_quad(self.kernel, *quad, *buf, *index);
+                self.line(&line);
+            }
+            Stmt::StoreQuad(buf, index, quad) => {
+                let line = self.dialect.store_quad(self.kernel, *buf, *index, *quad);
+                self.line(&line);
+            }
             Stmt::Barrier => self.line(self.dialect.barrier()),
             Stmt::Matrix(sums, a, b) => {
-                let line = self.dialect.matrix(*sums, *a, *b);
+                let line = self.dialect.matrix(*sums, a, b);
                 self.line(&line);
             }
         }

@@ -1,18 +1,23 @@
 //! WGSL, as naga reads it.
 //!
-//! Storage has no elements of 8 or 16 bits: they lie in words. A store to such an element clears
-//! and sets its bits with two atomics, which is right whatever other threads do to the rest of the
-//! word. NaN and infinity cannot be written as constants, so they pass through a function.
+//! Storage has no elements of 8 bits, and of 16 only where the device has such integers: else they
+//! lie in words. A store to such an element clears and sets its bits with two atomics, which is
+//! right whatever other threads do to the rest of the word. NaN and infinity cannot be written as constants, so they pass through a function.
 
 use std::fmt::Write;
 
 use cupola_core::DType;
 
 use super::{Dialect, buffer, compare, shared, shared_ty, value};
-use crate::ir::{Access, Bin, Buf, Expr, Kernel, Lit, Ty, Un, Val, Var};
+use crate::ir::{Access, Bin, Binding, Buf, Expr, Kernel, Lit, Shared, Ty, Un, Val, Var};
 
 /// The language of wgpu.
-pub struct Wgsl;
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wgsl {
+    /// Whether storage has elements of 16 bits. Halves are such integers, too, and pass through
+    /// the same conversions: those of the language may round as they like.
+    pub int16: bool,
+}
 
 /// Conversions of halves by their bits, since the built-in ones may round as they like and may
 /// lose subnormals.
@@ -52,18 +57,33 @@ fn float_to_bfloat(x: f32) -> u32 {
 }
 ";
 
-/// Bytes of an element that is smaller than a word.
-fn narrow(dtype: DType) -> Option<u32> {
-    match dtype {
-        DType::Bool | DType::U8 | DType::I8 => Some(1),
-        DType::U16 | DType::I16 | DType::F16 | DType::BF16 => Some(2),
-        DType::U32
-        | DType::I32
-        | DType::U64
-        | DType::I64
-        | DType::F32
-        | DType::F64
-        | DType::C64 => None,
+/// How an element lies in storage.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cell {
+    /// In a part of a word, of so many bytes.
+    Part(u32),
+    /// As a 16-bit integer.
+    Half,
+    /// As its register.
+    Whole,
+}
+
+impl Wgsl {
+    fn cell(&self, dtype: DType) -> Cell {
+        match dtype {
+            DType::Bool | DType::U8 | DType::I8 => Cell::Part(1),
+            DType::U16 | DType::I16 | DType::F16 | DType::BF16 => match self.int16 {
+                true => Cell::Half,
+                false => Cell::Part(2),
+            },
+            DType::U32
+            | DType::I32
+            | DType::U64
+            | DType::I64
+            | DType::F32
+            | DType::F64
+            | DType::C64 => Cell::Whole,
+        }
     }
 }
 
@@ -76,14 +96,22 @@ fn within(bytes: u32, index: Val) -> (String, String, &'static str) {
     }
 }
 
+const NO_COPIES: &str = "no copy is printed as WGSL: the target has none";
+const NO_VECTORS: &str = "no vector is printed as WGSL: the target has none";
+
 impl Dialect for Wgsl {
     fn head(&self, kernel: &Kernel) -> String {
-        let mut text = String::from(PRELUDE);
+        let half = |b: &Binding| !b.quads && self.cell(b.dtype) == Cell::Half;
+        let halves = kernel.bindings.iter().any(half);
+        let mut text = String::from(if halves { "enable wgpu_int16;\n" } else { "" });
+        text.push_str(PRELUDE);
         for (index, binding) in kernel.bindings.iter().enumerate() {
-            let element = match (narrow(binding.dtype), binding.access) {
-                (Some(_), Access::Read) => "u32",
-                (Some(_), Access::Write) => "atomic<u32>",
-                (None, _) => self.ty(Ty::of(binding.dtype)),
+            let element = match (self.cell(binding.dtype), binding.access) {
+                _ if binding.quads => quad_cell(binding.dtype),
+                (Cell::Part(_), Access::Read) => "u32",
+                (Cell::Part(_), Access::Write) => "atomic<u32>",
+                (Cell::Half, _) => "u16",
+                (Cell::Whole, _) => self.ty(Ty::of(binding.dtype)),
             };
             let _ = writeln!(
                 text,
@@ -138,12 +166,15 @@ impl Dialect for Wgsl {
             }
             Expr::Convert(x) => format!("{}({})", self.ty(to), value(x)),
             Expr::Bits(x) => format!("bitcast<{}>({})", self.ty(to), value(x)),
-            Expr::Load(buf, index) => load(kernel, buf, index),
+            Expr::Load(buf, index) => self.load(kernel, buf, index),
             Expr::Thread => "thread".into(),
             Expr::Block => "block.x".into(),
             Expr::BlockY => "block.y".into(),
             Expr::Blocks => "blocks.x".into(),
             Expr::Arg(n) => format!("args.w[{}][{}]", n / 4, n % 4),
+            Expr::ShuffleXor(v, distance) => {
+                format!("subgroupShuffleXor({}, {distance}u)", value(v))
+            }
             Expr::Read(_) | Expr::LoadShared(..) => unreachable!("the printer does these"),
         }
     }
@@ -156,50 +187,146 @@ impl Dialect for Wgsl {
     fn store(&self, kernel: &Kernel, buf: Buf, index: Val, val: Val) -> String {
         let dtype = kernel.bindings[buf.0 as usize].dtype;
         let (name, v) = (buffer(buf), value(val));
-        let Some(bytes) = narrow(dtype) else {
-            return format!("{name}[{}] = {v};", value(index));
+        let bytes = match self.cell(dtype) {
+            Cell::Whole => return format!("{name}[{}] = {v};", value(index)),
+            Cell::Half => 2,
+            Cell::Part(bytes) => bytes,
         };
         let (word, up, mask) = within(bytes, index);
-        let bits = match dtype {
-            DType::F16 => format!("float_to_half({v})"),
-            DType::BF16 => format!("float_to_bfloat({v})"),
-            DType::Bool => format!("u32({v})"),
-            DType::I8 | DType::I16 => format!("(bitcast<u32>({v}) & {mask})"),
-            _ => format!("({v} & {mask})"),
-        };
+        let bits = encoded(dtype, val);
+        if self.cell(dtype) == Cell::Half {
+            return format!("{name}[{}] = u16({bits});", value(index));
+        }
         format!(
             "atomicAnd(&{name}[{word}], ~({mask} << {up})); atomicOr(&{name}[{word}], {bits} << {up});"
         )
+    }
+
+    fn load_vector(&self, _: &Kernel, _: &[Val], _: Buf, _: Val) -> String {
+        unreachable!("{NO_VECTORS}")
+    }
+
+    fn store_vector(&self, _: &Kernel, _: Buf, _: Val, _: &[Val]) -> String {
+        unreachable!("{NO_VECTORS}")
+    }
+
+    fn load_shared_vector(&self, _: &[Val], _: Shared, _: Val) -> String {
+        unreachable!("{NO_VECTORS}")
+    }
+
+    fn store_shared_vector(&self, _: Shared, _: Val, _: &[Val]) -> String {
+        unreachable!("{NO_VECTORS}")
+    }
+
+    fn load_quad(&self, kernel: &Kernel, quad: [Val; 4], buf: Buf, index: Val) -> String {
+        let dtype = kernel.bindings[buf.0 as usize].dtype;
+        let ty = self.ty(quad[0].ty);
+        let whole = format!("q{}", quad[0].id);
+        let lanes = (0..4).map(|lane| {
+            let element = match dtype.size() {
+                1 => decoded(dtype, &format!("(({whole} >> {}u) & 0xffu)", 8 * lane)),
+                2 => {
+                    let word = ["x", "y"][lane / 2];
+                    decoded(dtype, &format!("(({whole}.{word} >> {}u) & 0xffffu)", 16 * (lane % 2)))
+                }
+                _ => format!("{whole}.{}", ["x", "y", "z", "w"][lane]),
+            };
+            format!(" let {}: {ty} = {element};", value(quad[lane]))
+        });
+        format!("let {whole} = {}[{}];{}", buffer(buf), value(index), lanes.collect::<String>())
+    }
+
+    fn store_quad(&self, kernel: &Kernel, buf: Buf, index: Val, quad: [Val; 4]) -> String {
+        let dtype = kernel.bindings[buf.0 as usize].dtype;
+        let packed = |lanes: &[Val], bits: usize| {
+            let up = lanes.iter().enumerate().map(|(lane, &v)| {
+                let own = encoded(dtype, v);
+                if lane == 0 { own } else { format!("({own} << {}u)", bits * lane) }
+            });
+            up.collect::<Vec<_>>().join(" | ")
+        };
+        let whole = match dtype.size() {
+            1 => packed(&quad, 8),
+            2 => format!("vec2<u32>({}, {})", packed(&quad[..2], 16), packed(&quad[2..], 16)),
+            _ => format!("{}({})", quad_cell(dtype), quad.map(value).join(", ")),
+        };
+        format!("{}[{}] = {whole};", buffer(buf), value(index))
     }
 
     fn barrier(&self) -> &'static str {
         "workgroupBarrier();"
     }
 
-    fn matrix(&self, _: [Var; 4], _: [Val; 4], _: [Val; 2]) -> String {
+    fn copy(&self, _: Shared, _: Val, _: Buf, _: Val) -> String {
+        unreachable!("{NO_COPIES}")
+    }
+
+    fn end_copies(&self) -> String {
+        unreachable!("{NO_COPIES}")
+    }
+
+    fn await_copies(&self, _: u32) -> String {
+        unreachable!("{NO_COPIES}")
+    }
+
+    fn matrix(&self, _: [Var; 4], _: &[Val], _: &[Val]) -> String {
         unreachable!("no matrix is printed as WGSL: the target has none")
     }
 }
 
-fn load(kernel: &Kernel, buf: Buf, index: Val) -> String {
-    let binding = kernel.bindings[buf.0 as usize];
-    let name = buffer(buf);
-    let Some(bytes) = narrow(binding.dtype) else {
-        return format!("{name}[{}]", value(index));
-    };
-    let (word, up, mask) = within(bytes, index);
-    let whole = match binding.access {
-        Access::Read => format!("{name}[{word}]"),
-        Access::Write => format!("atomicLoad(&{name}[{word}])"),
-    };
-    let bits = format!("(({whole} >> {up}) & {mask})");
-    match binding.dtype {
+impl Wgsl {
+    fn load(&self, kernel: &Kernel, buf: Buf, index: Val) -> String {
+        let binding = kernel.bindings[buf.0 as usize];
+        let (name, i) = (buffer(buf), value(index));
+        let bits = match self.cell(binding.dtype) {
+            Cell::Whole => return format!("{name}[{i}]"),
+            Cell::Half => format!("u32({name}[{i}])"),
+            Cell::Part(bytes) => {
+                let (word, up, mask) = within(bytes, index);
+                let whole = match binding.access {
+                    Access::Read => format!("{name}[{word}]"),
+                    Access::Write => format!("atomicLoad(&{name}[{word}])"),
+                };
+                format!("(({whole} >> {up}) & {mask})")
+            }
+        };
+        decoded(binding.dtype, &bits)
+    }
+}
+
+/// How four neighbours lie in storage.
+fn quad_cell(dtype: DType) -> &'static str {
+    match (dtype.size(), Ty::of(dtype)) {
+        (1, _) => "u32",
+        (2, _) => "vec2<u32>",
+        (_, Ty::F32) => "vec4<f32>",
+        (_, Ty::I32) => "vec4<i32>",
+        _ => "vec4<u32>",
+    }
+}
+
+/// The element whose bits are in a word of their own.
+fn decoded(dtype: DType, bits: &str) -> String {
+    match dtype {
         DType::F16 => format!("half_to_float({bits})"),
         DType::BF16 => format!("bfloat_to_float({bits})"),
         DType::Bool => format!("{bits} != 0u"),
         DType::I8 => format!("(bitcast<i32>({bits} << 24u) >> 24u)"),
         DType::I16 => format!("(bitcast<i32>({bits} << 16u) >> 16u)"),
-        _ => bits,
+        _ => bits.to_owned(),
+    }
+}
+
+/// The bits of an element that is smaller than a word, in a word of their own.
+fn encoded(dtype: DType, v: Val) -> String {
+    let mask = if dtype.size() == 1 { "0xffu" } else { "0xffffu" };
+    let v = value(v);
+    match dtype {
+        DType::F16 => format!("float_to_half({v})"),
+        DType::BF16 => format!("float_to_bfloat({v})"),
+        DType::Bool => format!("u32({v})"),
+        DType::I8 | DType::I16 => format!("(bitcast<u32>({v}) & {mask})"),
+        _ => format!("({v} & {mask})"),
     }
 }
 

@@ -85,7 +85,7 @@ impl<'t> Build<'t> {
 
     /// The next buffer.
     pub fn buffer(&mut self, dtype: DType, access: Access) -> Buf {
-        self.kernel.bindings.push(Binding { dtype, access });
+        self.kernel.bindings.push(Binding { dtype, access, quads: false });
         Buf(self.kernel.bindings.len() as u32 - 1)
     }
 
@@ -380,6 +380,21 @@ impl<'t> Build<'t> {
         self.push(Stmt::Store(buf, index, value));
     }
 
+    /// Four neighbours, from four times `index` on. The buffer is read by no other loads.
+    pub fn load_quad(&mut self, buf: Buf, index: Val) -> [Val; 4] {
+        self.kernel.bindings[buf.0 as usize].quads = true;
+        let ty = Ty::of(self.dtype(buf));
+        let quad = [(); 4].map(|()| Val { id: self.fresh(), ty });
+        self.push(Stmt::LoadQuad(quad, buf, index));
+        quad
+    }
+
+    /// Stores four neighbours, from four times `index` on; as [`Build::load_quad`].
+    pub fn store_quad(&mut self, buf: Buf, index: Val, quad: [Val; 4]) {
+        self.kernel.bindings[buf.0 as usize].quads = true;
+        self.push(Stmt::StoreQuad(buf, index, quad));
+    }
+
     /// An element of a shared array.
     pub fn load_shared(&mut self, shared: Shared, index: Val) -> Val {
         self.value(shared.ty, Expr::LoadShared(shared, index))
@@ -390,13 +405,87 @@ impl<'t> Build<'t> {
         self.push(Stmt::StoreShared(shared, index, value));
     }
 
+    /// Neighbouring elements of a buffer, as [`Stmt::LoadVector`] says.
+    pub fn load_vector(&mut self, buf: Buf, index: Val, count: u32) -> Vec<Val> {
+        if count == 1 {
+            return vec![self.load(buf, index)];
+        }
+        let ty = Ty::of(self.dtype(buf));
+        let into: Vec<Val> = (0..count).map(|_| Val { id: self.fresh(), ty }).collect();
+        self.push(Stmt::LoadVector(into.clone(), buf, index));
+        into
+    }
+
+    /// Stores neighbouring elements.
+    pub fn store_vector(&mut self, buf: Buf, index: Val, values: Vec<Val>) {
+        match values[..] {
+            [value] => self.store(buf, index, value),
+            _ => self.push(Stmt::StoreVector(buf, index, values)),
+        }
+    }
+
+    /// Neighbouring elements of a shared array.
+    pub fn load_shared_vector(&mut self, shared: Shared, index: Val, count: u32) -> Vec<Val> {
+        if count == 1 {
+            return vec![self.load_shared(shared, index)];
+        }
+        let into: Vec<Val> = (0..count).map(|_| Val { id: self.fresh(), ty: shared.ty }).collect();
+        self.push(Stmt::LoadSharedVector(into.clone(), shared, index));
+        into
+    }
+
+    /// Stores neighbouring elements of a shared array.
+    pub fn store_shared_vector(&mut self, shared: Shared, index: Val, values: &[Val]) {
+        // 16 bytes are as much as goes at once.
+        let most = 16 / shared.ty.size();
+        for (i, values) in values.chunks(most).enumerate() {
+            let away = self.u32((i * most) as u32);
+            let index = self.add(index, away);
+            match *values {
+                [value] => self.store_shared(shared, index, value),
+                _ => self.push(Stmt::StoreSharedVector(shared, index, values.to_vec())),
+            }
+        }
+    }
+
+    /// What the thread has whose number differs in the bit `distance`, as [`Expr::ShuffleXor`] says.
+    pub fn shuffle_xor(&mut self, value: Val, distance: u32) -> Val {
+        if value.ty != Ty::Bool {
+            return self.value(value.ty, Expr::ShuffleXor(value, distance));
+        }
+        let word = self.convert(value, Ty::U32);
+        let other = self.value(Ty::U32, Expr::ShuffleXor(word, distance));
+        let zero = self.u32(0);
+        self.ne(other, zero)
+    }
+
+    /// Whether threads this far apart can exchange values of `ty` by [`Build::shuffle_xor`].
+    pub fn can_shuffle(&self, distance: u32, ty: Ty) -> bool {
+        distance < self.target.subgroup && ty.size() == 4
+    }
+
     /// Waits for the whole block. Every thread of it has to come here.
     pub fn barrier(&mut self) {
         self.push(Stmt::Barrier);
     }
 
+    /// Copies 16 bytes meanwhile, as [`Stmt::Copy`] says.
+    pub fn copy(&mut self, shared: Shared, to: Val, buf: Buf, from: Val) {
+        self.push(Stmt::Copy(shared, to, buf, from));
+    }
+
+    /// Ends a batch of copies.
+    pub fn end_copies(&mut self) {
+        self.push(Stmt::EndCopies);
+    }
+
+    /// Waits for all copies but those of the last `batches`.
+    pub fn await_copies(&mut self, batches: u32) {
+        self.push(Stmt::AwaitCopies(batches));
+    }
+
     /// Adds a product of matrices to `sums`, as [`Stmt::Matrix`] says.
-    pub fn matrix(&mut self, sums: [Var; 4], a: [Val; 4], b: [Val; 2]) {
+    pub fn matrix(&mut self, sums: [Var; 4], a: Vec<Val>, b: Vec<Val>) {
         self.push(Stmt::Matrix(sums, a, b));
     }
 

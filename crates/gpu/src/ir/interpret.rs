@@ -53,8 +53,17 @@ fn survey(list: &[Stmt], factors: &mut HashMap<u32, (u32, u32)>, slots: &mut usi
             Stmt::Set(..)
             | Stmt::Store(..)
             | Stmt::StoreShared(..)
+            | Stmt::StoreQuad(..)
             | Stmt::Barrier
+            | Stmt::LoadVector(..)
+            | Stmt::StoreVector(..)
+            | Stmt::LoadSharedVector(..)
+            | Stmt::StoreSharedVector(..)
+            | Stmt::Copy(..)
+            | Stmt::EndCopies
+            | Stmt::AwaitCopies(_)
             | Stmt::Matrix(..) => 0,
+            Stmt::LoadQuad(quad, ..) => quad[3].id,
         };
         *slots = (*slots).max(id as usize + 1);
     }
@@ -118,9 +127,20 @@ impl Thread<'_> {
                 let (index, v) = (self.bits(*index) as usize, self.bits(*val) as u32);
                 self.buffers[buf.0 as usize][index] = f32::from_bits(v);
             }
-            Stmt::StoreShared(..) | Stmt::Barrier | Stmt::Matrix(..) => {
-                unreachable!("one thread shares nothing")
+            Stmt::LoadVector(..)
+            | Stmt::StoreVector(..)
+            | Stmt::LoadQuad(..)
+            | Stmt::StoreQuad(..) => {
+                unreachable!("the tests' target has no vectors")
             }
+            Stmt::StoreShared(..)
+            | Stmt::LoadSharedVector(..)
+            | Stmt::StoreSharedVector(..)
+            | Stmt::Barrier
+            | Stmt::Copy(..)
+            | Stmt::EndCopies
+            | Stmt::AwaitCopies(_)
+            | Stmt::Matrix(..) => unreachable!("one thread shares nothing"),
         }
     }
 
@@ -145,6 +165,7 @@ impl Thread<'_> {
             }
             Expr::Thread | Expr::Block | Expr::BlockY => 0,
             Expr::Blocks => 1,
+            Expr::ShuffleXor(..) => unreachable!("one thread has no neighbours"),
             Expr::LoadShared(..) | Expr::Arg(_) => unreachable!("neither arguments nor sharing"),
         }
     }

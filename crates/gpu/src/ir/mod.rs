@@ -116,6 +116,8 @@ pub struct Binding {
     pub dtype: DType,
     /// What the kernel does with it.
     pub access: Access,
+    /// Whether four neighbours are loaded and stored at once, and nothing else.
+    pub quads: bool,
 }
 
 /// A literal, by its bits.
@@ -151,7 +153,8 @@ pub enum Un {
     HalfToFloat,
     /// The bits of the nearest `float16`, ties to even.
     FloatToHalf,
-    /// The nearest `f32` with the 10 digits after the first that matrix units read.
+    /// An `f32` whose 10 digits after the first, all that matrix units read, are those of the
+    /// nearest number that has no more.
     Tf32,
     /// The `f32` itself, where a compiler may not see that it is: it could otherwise reassociate
     /// sums whose rounding matters.
@@ -291,6 +294,9 @@ pub enum Expr {
     Blocks,
     /// A 32-bit word of the arguments.
     Arg(u32),
+    /// What the thread has here whose number differs in this one bit, which is smaller than
+    /// [`Target::subgroup`]. Every thread of the block has to come here; no value is a bool.
+    ShuffleXor(Val, u32),
 }
 
 /// A statement.
@@ -312,14 +318,35 @@ pub enum Stmt {
     Store(Buf, Val, Val),
     /// Puts an element in its place in a shared array.
     StoreShared(Shared, Val, Val),
+    /// Gives values the neighbouring elements of a buffer from an index on, which is a multiple of
+    /// how many they are, as the buffer's own start is.
+    LoadVector(Vec<Val>, Buf, Val),
+    /// Puts encoded elements in such neighbouring places.
+    StoreVector(Buf, Val, Vec<Val>),
+    /// Gives values the neighbouring elements of a shared array, likewise.
+    LoadSharedVector(Vec<Val>, Shared, Val),
+    /// Puts elements in such places of a shared array.
+    StoreSharedVector(Shared, Val, Vec<Val>),
+    /// Gives four values the elements from four times an index on, of at most 4 bytes each.
+    LoadQuad([Val; 4], Buf, Val),
+    /// Puts four encoded elements in their places from four times an index on.
+    StoreQuad(Buf, Val, [Val; 4]),
     /// Waits for the whole block; what was shared before can be read after.
     Barrier,
+    /// Copies 16 bytes from an index of a buffer to one of a shared array of the same type, both at
+    /// multiples of 16 bytes, while the thread goes on; only where the target has `copies`.
+    Copy(Shared, Val, Buf, Val),
+    /// Ends a batch of copies, empty or not.
+    EndCopies,
+    /// Waits for the thread's copies but those of the last so many batches.
+    AwaitCopies(u32),
     /// Adds the product of a 16×8 and an 8×8 matrix to a 16×8 one, which 32 neighbouring threads
     /// hold together. With g = lane/4 and t = lane mod 4, a thread has of the first the elements
     /// (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4), of the second (t, g), (t + 4, g), and of
     /// the sums (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1): the layout of NVIDIA's
-    /// `mma.m16n8k8` (PTX ISA, section on warp-level matrix instructions).
-    Matrix([Var; 4], [Val; 4], [Val; 2]),
+    /// `mma.m16n8k8` (PTX ISA, section on warp-level matrix instructions). With half as many
+    /// elements of both there are 4 depths instead of 8: those of t alone.
+    Matrix([Var; 4], Vec<Val>, Vec<Val>),
 }
 
 /// A kernel, ready to be printed.
@@ -348,6 +375,11 @@ pub struct Target {
     pub float64: bool,
     /// Whether [`Un::Math`], [`Bin::Pow`] and [`Bin::Atan2`] exist and are accurate.
     pub native_math: bool,
+    /// Whether elements of 16 bits can be loaded and stored by themselves.
+    pub int16: bool,
+    /// How many neighbouring threads can exchange values without shared memory: a power of two,
+    /// or 0.
+    pub subgroup: u32,
     /// Whether offsets can have 64 bits.
     pub wide_offsets: bool,
     /// The most blocks along an axis of the grid.
@@ -356,8 +388,13 @@ pub struct Target {
     pub shared_bytes: u32,
     /// The most buffers that a kernel can have.
     pub max_bindings: usize,
+    /// The most bytes that a thread loads or stores at once; no more than an element where there
+    /// are no vectors.
+    pub vector_bytes: usize,
     /// Roughly how many threads fill the device.
     pub threads: u32,
+    /// Whether there is [`Stmt::Copy`].
+    pub copies: bool,
     /// Whether there is [`Stmt::Matrix`].
     pub matrix: bool,
     /// Whether products of `float32` may be taken of operands rounded to [`Un::Tf32`].

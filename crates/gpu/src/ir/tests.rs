@@ -10,12 +10,16 @@ use crate::kernels::Missing;
 const BARE: Target = Target {
     int64: false,
     float64: false,
+    int16: false,
+    subgroup: 0,
     native_math: false,
     wide_offsets: false,
     max_blocks: 65_535,
+    vector_bytes: 0,
     shared_bytes: 16_384,
     max_bindings: 8,
     threads: 1,
+    copies: false,
     matrix: false,
     tf32: false,
 };
@@ -313,7 +317,7 @@ fn functions_are_valid_wgsl() {
         y = b.atan2(x[0], y)?;
         b.fmod(x[0], y)
     });
-    let text = crate::emit::print(&kernel, &crate::emit::Wgsl);
+    let text = crate::emit::print(&kernel, &crate::emit::Wgsl::default());
     let module = match naga::front::wgsl::parse_str(&text) {
         Ok(module) => module,
         Err(error) => panic!("{}", error.emit_to_string(&text)),

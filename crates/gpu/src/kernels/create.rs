@@ -1,6 +1,7 @@
-//! Arrays from little: counters and random bits.
+//! Arrays from little, counters and random bits, and bytes read as another dtype.
 
-use cupola_core::backend::Segment;
+use cupola_core::DType;
+use cupola_core::backend::{Operand, Segment};
 use cupola_core::prim::{Iota, RandomBits};
 
 use super::{Draft, Missing, Place, Program};
@@ -9,10 +10,11 @@ use crate::ir::{Access, Build, Number, Target, Ty, Val};
 /// Threads in a block.
 const BLOCK: u32 = 256;
 
-/// Adds the launch of a counter.
+/// Adds the launch of a counter, or of the part of one that starts at `first`.
 pub fn iota(
     program: &mut Program,
     iota: &Iota,
+    first: Option<u32>,
     segment: &Segment,
     target: &Target,
 ) -> Result<(), Missing> {
@@ -20,11 +22,19 @@ pub fn iota(
     let mut draft = Draft::new("iota", BLOCK, segment, target)?;
     let to = draft.view(Place::Output(0), iota.dtype, Access::Write)?;
     let total = iota.shape.size() as u64;
+    let first = first.map(|first| draft.word(first));
     draft.each(total, |draft, at| {
         let place = draft.unflatten(at, &iota.shape);
         let end = draft.place(to.offset, &place, &out.strides);
         let b = &mut draft.build;
-        let v = b.convert(place[iota.axis], Ty::of(iota.dtype));
+        let count = match first {
+            Some(first) => {
+                let first = b.convert(first, place[iota.axis].ty);
+                b.add(place[iota.axis], first)
+            }
+            None => place[iota.axis],
+        };
+        let v = b.convert(count, Ty::of(iota.dtype));
         let v = b.wrapped(v, iota.dtype);
         let number = match iota.dtype {
             cupola_core::DType::C64 => Number::Complex(v, b.f32(0.0)),
@@ -118,6 +128,60 @@ pub fn random(
     Ok(())
 }
 
+/// Adds the launch of a part of a key's random bits, from its element `first` on: a thread an
+/// element, which finds the hash that its bits come from.
+pub fn random_part(
+    program: &mut Program,
+    bits: &RandomBits,
+    first: u32,
+    segment: &Segment,
+    target: &Target,
+) -> Result<(), Missing> {
+    let (keys, out) = (&segment.inputs[0], &segment.outputs[0]);
+    let mut draft = Draft::new("random_bits_part", BLOCK, segment, target)?;
+    let from = draft.view(Place::Input(0), keys.aval.dtype, Access::Read)?;
+    let to = draft.view(Place::Output(0), out.aval.dtype, Access::Write)?;
+    let first = draft.word(first);
+    let words = (bits.shape.size() * bits.width).div_ceil(4);
+    let hashes = words.div_ceil(2);
+    let total = out.aval.shape.size() as u64;
+    let rank = keys.strides.len();
+    draft.each(total, |draft, at| {
+        let second = draft.index(1);
+        let after = draft.place(from.offset, &[second], &keys.strides[rank - 1..]);
+        let b = &mut draft.build;
+        let key = [b.load(from.buf, from.offset), b.load(from.buf, after)];
+        let at32 = b.convert(at, Ty::U32);
+        let element = b.add(first, at32);
+        let (per, hashes_val) = (b.u32((4 / bits.width) as u32), b.u32(hashes as u32));
+        let (word, part) = (b.div(element, per), b.rem(element, per));
+        let is_first = b.lt(word, hashes_val);
+        let other = b.sub(word, hashes_val);
+        let hash = b.select(is_first, word, other);
+        // As in `random`: the middle hash of an odd count has 0 for its second counter.
+        let counter = b.add(hashes_val, hash);
+        let counter = match words % 2 {
+            0 => counter,
+            _ => {
+                let (middle, zero) = (b.u32(hashes as u32 - 1), b.u32(0));
+                let alone = b.eq(hash, middle);
+                b.select(alone, zero, counter)
+            }
+        };
+        let results = threefry(b, key, hash, counter);
+        let word = b.select(is_first, results[0], results[1]);
+        let width = b.u32(bits.width as u32 * 8);
+        let down = b.mul(part, width);
+        let own = b.shr(word, down);
+        let own = b.wrapped(own, out.aval.dtype);
+        let place = draft.unflatten(at, &out.aval.shape);
+        let end = draft.place(to.offset, &place, &out.strides);
+        draft.build.store(to.buf, end, own);
+    });
+    program.launches.push(draft.launch_over(total));
+    Ok(())
+}
+
 /// Threefry-2x32 with 20 rounds (J. K. Salmon et al., *Parallel random numbers: as easy as 1, 2,
 /// 3*, SC 2011).
 fn threefry(b: &mut Build<'_>, key: [Val; 2], x: Val, y: Val) -> [Val; 2] {
@@ -140,4 +204,37 @@ fn threefry(b: &mut Build<'_>, key: [Val; 2], x: Val, y: Val) -> [Val; 2] {
         y = b.add(y, next);
     }
     [x, y]
+}
+
+/// Adds the launch that copies bytes: a thread for each unit of the smaller dtype, or of a word.
+pub fn bitcast(program: &mut Program, segment: &Segment, target: &Target) -> Result<(), Missing> {
+    let (x, out) = (&segment.inputs[0], &segment.outputs[0]);
+    let (from, to) = (x.aval.dtype.size(), out.aval.dtype.size());
+    let unit = from.min(to).min(4);
+    let dtype = match unit {
+        1 => DType::U8,
+        2 => DType::U16,
+        _ => DType::U32,
+    };
+    let mut draft = Draft::new("view", BLOCK, segment, target)?;
+    let source = draft.view(Place::Input(0), dtype, Access::Read)?;
+    let end = draft.view(Place::Output(0), dtype, Access::Write)?;
+    let total = (x.aval.shape.size() * from / unit) as u64;
+    draft.each(total, |draft, at| {
+        // Where the unit is in an operand: which of its elements, and which unit of that.
+        let mut place = |start: Val, operand: &Operand, size: usize| {
+            let units = draft.index((size / unit) as i64);
+            let (element, part) = (draft.build.div(at, units), draft.build.rem(at, units));
+            let index = draft.unflatten(element, &operand.aval.shape);
+            let element = draft.place(start, &index, &operand.strides);
+            let first = draft.build.mul(element, units);
+            draft.build.add(first, part)
+        };
+        let read = place(source.offset, x, from);
+        let written = place(end.offset, out, to);
+        let value = draft.build.load(source.buf, read);
+        draft.build.store(end.buf, written, value);
+    });
+    program.launches.push(draft.launch_over(total));
+    Ok(())
 }

@@ -1,9 +1,10 @@
 //! Matrix products.
 
+use cupola_core::DType;
 use cupola_core::backend::{Operand, Segment};
 use cupola_core::prim::Dot;
 
-use super::gemm::{Product, Sizes, Source, product};
+use super::gemm::{Dim, Layout, Product, Sizes, Source, product};
 use super::{Draft, Missing, Program};
 use crate::ir::{Target, Val};
 
@@ -37,6 +38,29 @@ impl Source for Matrix<'_> {
         let strides = &self.operand.strides;
         strides[self.depth].abs() <= strides[self.own].abs()
     }
+
+    fn width(&self, most: u32) -> u32 {
+        side_by_side(self.operand, if self.along_depth() { self.depth } else { self.own }, most)
+    }
+}
+
+/// How many neighbours along `axis` of an operand lie side by side wherever a multiple of so many
+/// stands: at most `most`, a power of two.
+pub fn side_by_side(operand: &Operand, axis: usize, most: u32) -> u32 {
+    let dtype = operand.aval.dtype;
+    if operand.strides[axis] != 1 || dtype == DType::C64 {
+        return 1;
+    }
+    let fits = |count: usize| {
+        operand.aval.shape[axis].is_multiple_of(count)
+            && (operand.strides.iter().enumerate())
+                .all(|(a, stride)| a == axis || stride.unsigned_abs().is_multiple_of(count))
+    };
+    let mut count = most.max(1) as usize;
+    while !fits(count) {
+        count /= 2;
+    }
+    count as u32
 }
 
 /// Adds the launches of a product of matrices.
@@ -58,11 +82,13 @@ pub fn dot(
         columns: matrix[1] as u64,
         depth: a.aval.shape[rank - 1] as u64,
     };
-    let result = |draft: &mut Draft<'_>, of_batch: Val, row: Val, column: Val| {
-        let mut index = draft.unflatten(of_batch, batch);
-        index.extend([row, column]);
-        let zero = draft.index(0);
-        draft.place(zero, &index, &out.strides)
+    let axes = |range: std::ops::Range<usize>| -> Vec<Dim> {
+        range.map(|axis| Dim::whole(axis, out.aval.shape[axis])).collect()
+    };
+    let result = Layout {
+        batch: axes(0..rank - 2),
+        rows: axes(rank - 2..rank - 1),
+        columns: axes(rank - 1..rank),
     };
     let product_of = Product {
         name: "matmul",
@@ -71,7 +97,7 @@ pub fn dot(
         accumulate: dot.accumulate,
         first: &Matrix { operand: a, own: rank - 2, depth: rank - 1 },
         second: &Matrix { operand: b, own: rank - 1, depth: rank - 2 },
-        result: &result,
+        result,
     };
     product(program, &product_of, segment, target)
 }

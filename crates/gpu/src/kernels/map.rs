@@ -1,5 +1,6 @@
 //! Elementwise programs.
 
+use cupola_core::DType;
 use cupola_core::backend::{Epilogue, Segment};
 use cupola_core::plan::body::Body;
 
@@ -25,8 +26,8 @@ pub fn map(body: &Body, segment: &Segment, target: &Target) -> Result<Launch, Mi
     for (index, operand) in segment.outputs.iter().enumerate() {
         outputs.push(draft.view(Place::Output(index), operand.aval.dtype, Access::Write)?);
     }
-    elements(&mut draft, body, &axes, &views, &outputs)?;
-    Ok(draft.launch_over(axes.count()))
+    let threads = elements(&mut draft, body, &axes, &views, &outputs)?;
+    Ok(draft.launch_over(threads))
 }
 
 /// A copy of the segment's first input in its output.
@@ -37,8 +38,8 @@ pub fn copy(segment: &Segment, target: &Target) -> Result<Launch, Missing> {
     let to = draft.view(Place::Output(0), out.aval.dtype, Access::Write)?;
     let axes = Axes::joined(&out.aval.shape, &[&x.strides, &out.strides]);
     let body = Body::copy(out.aval.shape.clone(), out.aval.dtype);
-    elements(&mut draft, &body, &axes, &[from], &[to])?;
-    Ok(draft.launch_over(axes.count()))
+    let threads = elements(&mut draft, &body, &axes, &[from], &[to])?;
+    Ok(draft.launch_over(threads))
 }
 
 /// The program that continues an op, in place in its output.
@@ -58,34 +59,43 @@ pub fn epilogue(
         let at = Place::Input(epilogue.first_input + index);
         views.push(draft.view(at, operand.aval.dtype, Access::Read)?);
     }
-    elements(&mut draft, &epilogue.body, &axes, &views, &[place])?;
-    Ok(draft.launch_over(axes.count()))
+    let threads = elements(&mut draft, &epilogue.body, &axes, &views, &[place])?;
+    Ok(draft.launch_over(threads))
 }
 
-/// Runs `body` for every element.
+/// Runs `body` for every element: how many threads that takes.
 fn elements(
     draft: &mut Draft<'_>,
     body: &Body,
     axes: &Axes,
     inputs: &[View],
     outputs: &[View],
-) -> Result<(), Missing> {
+) -> Result<u64, Missing> {
     let scalars = draft.scalars(body)?;
+    let dtypes: Vec<DType> =
+        inputs.iter().chain(outputs).map(|view| draft.build.dtype(view.buf)).collect();
+    let count = axes.vector(&dtypes, draft.build.target.vector_bytes);
+    let axes = axes.in_steps(count);
     let mut failed = Ok(());
     draft.each(axes.count(), |draft, flat| {
         let index = draft.unflatten(flat, &axes.sizes);
-        let loaded: Vec<Number> = (inputs.iter().zip(&axes.strides))
-            .map(|(view, strides)| draft.load(*view, &index, strides))
+        let loaded: Vec<Vec<Number>> = (inputs.iter().zip(&axes.strides))
+            .map(|(view, strides)| draft.load_many(*view, &index, strides, count))
             .collect();
-        let registers = match draft.run(body, &loaded, &scalars) {
-            Ok(registers) => registers,
-            Err(missing) => return failed = Err(missing),
-        };
-        let places = outputs.iter().zip(&axes.strides[inputs.len()..]).zip(&body.outputs);
-        for ((view, strides), &register) in places {
-            let at = draft.place(view.offset, &index, strides);
-            draft.build.store_number(view.buf, at, registers[usize::from(register)]);
+        let mut results = vec![Vec::new(); outputs.len()];
+        for at in 0..count as usize {
+            let own: Vec<Number> = loaded.iter().map(|neighbours| neighbours[at]).collect();
+            let registers = match draft.run(body, &own, &scalars) {
+                Ok(registers) => registers,
+                Err(missing) => return failed = Err(missing),
+            };
+            let own = body.outputs.iter().map(|&register| registers[usize::from(register)]);
+            results.iter_mut().zip(own).for_each(|(list, number)| list.push(number));
+        }
+        let places = outputs.iter().zip(&axes.strides[inputs.len()..]).zip(results);
+        for ((view, strides), numbers) in places {
+            draft.store_many(*view, &index, strides, &numbers);
         }
     });
-    failed
+    failed.map(|()| axes.count())
 }

@@ -9,9 +9,11 @@ mod index;
 pub(crate) mod map;
 mod order;
 mod pool;
+pub mod quads;
 mod reduce;
 mod scan;
-mod view;
+pub mod split;
+pub(crate) mod view;
 
 use cupola_core::backend::{Kernel as Work, Segment};
 use cupola_core::prim::Op;
@@ -62,6 +64,8 @@ pub struct Launch {
     pub args: Vec<Arg>,
     /// Whether offsets take two words.
     pub wide: bool,
+    /// What it takes for granted: that these regions start at multiples of so many elements.
+    pub aligned: Vec<(Place, u32)>,
 }
 
 /// What a segment runs as.
@@ -77,6 +81,16 @@ pub struct Program {
 
 /// The program of `segment` for `target`.
 pub fn program(segment: &Segment, target: &Target) -> Result<Program, Missing> {
+    program_from(segment, None, target)
+}
+
+/// The program of a part of a counter or of random bits that starts at `first`, or of any other
+/// segment.
+pub(crate) fn program_from(
+    segment: &Segment,
+    first: Option<u32>,
+    target: &Target,
+) -> Result<Program, Missing> {
     let mut program = Program::default();
     if segment.outputs.iter().all(|o| o.aval.shape.size() == 0) {
         return Ok(program);
@@ -87,8 +101,18 @@ pub fn program(segment: &Segment, target: &Target) -> Result<Program, Missing> {
             reduce::reduce(&mut program, body, *kind, axes, segment, target)?;
         }
         Work::Op(op) => {
-            op_program(&mut program, op, segment, target)?;
-            if let Some(epilogue) = &segment.epilogue {
+            match (op, first) {
+                (Op::Iota(p), Some(first)) => {
+                    create::iota(&mut program, p, Some(first), segment, target)?;
+                }
+                (Op::RandomBits(p), Some(first)) => {
+                    create::random_part(&mut program, p, first, segment, target)?;
+                }
+                _ => op_program(&mut program, op, segment, target)?,
+            }
+            // A product goes through its epilogue before it stores.
+            let is_done = matches!(op, Op::Dot(_) | Op::Conv(_));
+            if let Some(epilogue) = segment.epilogue.as_ref().filter(|_| !is_done) {
                 program.launches.push(map::epilogue(epilogue, segment, target)?);
             }
         }
@@ -103,9 +127,10 @@ fn op_program(
     target: &Target,
 ) -> Result<(), Missing> {
     match op {
-        Op::Iota(p) => create::iota(program, p, segment, target),
+        Op::Iota(p) => create::iota(program, p, None, segment, target),
         Op::RandomBits(p) => create::random(program, p, segment, target),
         Op::ArgReduce(p) => order::arg_reduce(program, p, segment, target),
+        Op::Bitcast(_) => create::bitcast(program, segment, target),
         Op::Scan(p) => scan::scan(program, p, segment, target),
         Op::Sort(p) => order::sort(program, p, segment, target),
         Op::Gather(p) => index::gather(program, p, segment, target),
@@ -148,6 +173,7 @@ struct Draft<'t> {
     build: Build<'t>,
     buffers: Vec<Place>,
     args: Vec<Arg>,
+    aligned: Vec<(Place, u32)>,
     /// The type of offsets and indices.
     index: Ty,
 }
@@ -165,7 +191,7 @@ impl<'t> Draft<'t> {
         }
         let index = if wide { Ty::I64 } else { Ty::U32 };
         let build = Build::new(target, name, block);
-        Ok(Draft { build, buffers: Vec::new(), args: Vec::new(), index })
+        Ok(Draft { build, buffers: Vec::new(), args: Vec::new(), aligned: Vec::new(), index })
     }
 
     /// Binds a buffer.
@@ -244,6 +270,13 @@ impl<'t> Draft<'t> {
         self.build.close_while(more);
     }
 
+    /// Takes for granted that a region starts at a multiple of `count` elements.
+    fn assume(&mut self, place: Place, count: u32) {
+        if count > 1 && !self.aligned.contains(&(place, count)) {
+            self.aligned.push((place, count));
+        }
+    }
+
     /// A literal of the index type.
     fn index(&mut self, v: i64) -> Val {
         self.build.int(v, self.index)
@@ -257,14 +290,14 @@ impl<'t> Draft<'t> {
             buffers: self.buffers,
             args: self.args,
             wide: self.index == Ty::I64,
+            aligned: self.aligned,
         }
     }
 
-    /// The launch with a thread for each of `count`, or as many as fill the device several times.
+    /// The launch with a thread for each of `count`, or as many as there can be.
     fn launch_over(self, count: u64) -> Launch {
         let block = u64::from(self.build.block_size());
-        let target = self.build.target;
-        let most = u64::from(target.max_blocks).min(u64::from(target.threads) * 8 / block + 1);
+        let most = u64::from(self.build.target.max_blocks);
         let blocks = count.div_ceil(block).clamp(1, most) as u32;
         self.launch([blocks, 1])
     }

@@ -4,7 +4,6 @@ use cupola_core::DType;
 use cupola_core::backend::Segment;
 use cupola_core::prim::{ArgReduce, Sort};
 
-use super::view::View;
 use super::{Draft, Missing, Place, Program};
 use crate::ir::{Access, Build, Target, Ty, Val};
 
@@ -62,17 +61,15 @@ pub fn sort(
         let mut draft = Draft::new(sort.name(), BLOCK, segment, target)?;
         let values = draft.view(Place::Input(0), x.aval.dtype, Access::Read)?;
         let order = |draft: &mut Draft<'_>, turn: u32, access| {
-            draft.bind(Place::Scratch(scratch - 1 - (turn % 2) as usize), DType::U32, access)
+            draft.scratch(scratch - 1 - (turn % 2) as usize, DType::U32, access)
         };
         let from = match is_first {
             true => None,
-            false => Some(order(&mut draft, pass, Access::Read)?),
+            false => Some(order(&mut draft, pass, Access::Read)?.buf),
         };
         let to = match is_last {
             true => draft.view(Place::Output(0), out.aval.dtype, Access::Write)?,
-            false => {
-                View { buf: order(&mut draft, pass + 1, Access::Write)?, offset: draft.index(0) }
-            }
+            false => order(&mut draft, pass + 1, Access::Write)?,
         };
         let width = draft.word(1 << pass);
         let rank = shape.len();
@@ -235,7 +232,7 @@ pub fn arg_reduce(
             b.store_shared(places, thread, i);
             b.barrier();
             let mut half = lanes / 2;
-            while half > 0 {
+            while half > 0 && !b.can_shuffle(half, ty) {
                 let (limit, away) = (b.u32(half), b.u32(half));
                 let works = b.lt(thread, limit);
                 b.open_when();
@@ -250,8 +247,14 @@ pub fn arg_reduce(
                 b.barrier();
                 half /= 2;
             }
-            let i = b.load_shared(places, zero32);
-            b.set(at, i);
+            let (mut y, mut j) = (b.load_shared(values, thread), b.load_shared(places, thread));
+            while half > 0 {
+                let (x, i) = (b.shuffle_xor(y, half), b.shuffle_xor(j, half));
+                let takes = better(b, x, i, y, j);
+                (y, j) = (b.select(takes, x, y), b.select(takes, i, j));
+                half /= 2;
+            }
+            b.set(at, j);
         }
         let found = draft.build.get(at);
         let leads = draft.build.eq(lane, zero32);

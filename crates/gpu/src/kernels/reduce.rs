@@ -86,11 +86,7 @@ pub fn reduce(
     let out = match cut {
         true => {
             program.scratch.push((shape.outputs * shape.parts) as usize * partial.size());
-            let place = Place::Scratch(program.scratch.len() - 1);
-            super::view::View {
-                buf: draft.bind(place, partial, Access::Write)?,
-                offset: draft.index(0),
-            }
+            draft.scratch(program.scratch.len() - 1, partial, Access::Write)?
         }
         false => draft.view(Place::Output(0), dtype, Access::Write)?,
     };
@@ -216,9 +212,9 @@ impl Fold {
             true => (b.div(thread, lanes_val), b.rem(thread, lanes_val)),
             false => (b.rem(thread, each_val), b.div(thread, each_val)),
         };
-        let shared: Vec<Shared> = match lanes {
-            1 => Vec::new(),
-            _ => {
+        let shared: Vec<Shared> = match self.shares(b, lanes / 2) {
+            false => Vec::new(),
+            true => {
                 let count = if self.dtype == DType::C64 { 2 } else { 1 };
                 (0..count).map(|_| b.shared(Ty::of(self.dtype), BLOCK)).collect()
             }
@@ -340,7 +336,18 @@ impl Fold {
         }
     }
 
-    /// Folds the totals of an output's threads, which are in thread order for every lane.
+    /// Distance in threads between neighbouring lanes of one output.
+    fn step(&self) -> u32 {
+        if self.along { 1 } else { self.outputs_a_block() }
+    }
+
+    /// Whether lanes `half` apart need shared memory to exchange their totals.
+    fn shares(&self, b: &Build<'_>, half: u32) -> bool {
+        half > 0 && !b.can_shuffle(half * self.step(), Ty::of(self.dtype))
+    }
+
+    /// Folds the totals of an output's threads, which are in thread order for every lane: through
+    /// shared memory, and without it where threads are near enough. The pairs are the same.
     fn across(
         &mut self,
         b: &mut Build<'_>,
@@ -348,20 +355,45 @@ impl Fold {
         shared: &[Shared],
         thread: Val,
     ) -> Number {
-        let mine = b.get_number(total);
-        if shared.is_empty() {
-            return mine;
+        let mut mine = b.get_number(total);
+        let mut half = self.shape.lanes / 2;
+        if self.shares(b, half) {
+            (mine, half) = self.across_shared(b, mine, shared, thread);
+        } else if half > 0 {
+            // Threads come here from loops of different lengths, and exchange all together.
+            b.barrier();
         }
-        let lanes = self.shape.lanes;
-        // Distance in threads between neighbouring lanes of one output.
-        let step = if self.along { 1 } else { self.outputs_a_block() };
+        while half > 0 {
+            let distance = half * self.step();
+            let other = match mine {
+                Number::Real(v) => Number::Real(b.shuffle_xor(v, distance)),
+                Number::Complex(re, im) => {
+                    Number::Complex(b.shuffle_xor(re, distance), b.shuffle_xor(im, distance))
+                }
+            };
+            mine = self.fold(b, mine, other);
+            half /= 2;
+        }
+        mine
+    }
+
+    /// The same through shared memory, as far as it needs that: a thread's total, and how far apart
+    /// the lanes are that are left to fold.
+    fn across_shared(
+        &mut self,
+        b: &mut Build<'_>,
+        mine: Number,
+        shared: &[Shared],
+        thread: Val,
+    ) -> (Number, u32) {
+        let (lanes, step) = (self.shape.lanes, self.step());
         b.barrier();
         shared.iter().zip(mine.parts()).for_each(|(&s, v)| b.store_shared(s, thread, v));
         b.barrier();
         let (lanes_val, each) = (b.u32(lanes), b.u32(self.outputs_a_block()));
         let lane = if self.along { b.rem(thread, lanes_val) } else { b.div(thread, each) };
         let mut half = lanes / 2;
-        while half > 0 {
+        while self.shares(b, half) {
             let (limit, away) = (b.u32(half), b.u32(half * step));
             let works = b.lt(lane, limit);
             b.open_when();
@@ -381,9 +413,10 @@ impl Fold {
             half /= 2;
         }
         let re = b.load_shared(shared[0], thread);
-        match shared.get(1) {
+        let total = match shared.get(1) {
             Some(&im) => Number::Complex(re, b.load_shared(im, thread)),
             None => Number::Real(re),
-        }
+        };
+        (total, half)
     }
 }

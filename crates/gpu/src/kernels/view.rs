@@ -15,11 +15,23 @@ pub fn is_far(operand: &Operand) -> bool {
     reach.max(operand.aval.shape.size() as u128) * parts >= 1 << 31
 }
 
+/// The first and the last element of `operand`, counted from the one at index 0; none of nothing.
+pub fn span(operand: &Operand) -> Option<(isize, isize)> {
+    let mut span = (0, 0);
+    for (&size, &stride) in operand.aval.shape.iter().zip(&operand.strides) {
+        let reach = (size as isize).checked_sub(1).filter(|&r| r >= 0)? * stride;
+        span = (span.0 + reach.min(0), span.1 + reach.max(0));
+    }
+    Some(span)
+}
+
 /// An operand that a kernel has bound.
 #[derive(Clone, Copy, Debug)]
 pub struct View {
     /// The buffer.
     pub buf: Buf,
+    /// What it is bound to.
+    pub place: Place,
     /// Where its first element is.
     pub offset: Val,
 }
@@ -63,11 +75,57 @@ impl Axes {
     }
 }
 
+impl Axes {
+    /// How many neighbours along the last axis every operand can move at once: it has them side by
+    /// side, or the same for all. No more than a thread may move of `dtypes`.
+    pub fn vector(&self, dtypes: &[DType], bytes: usize) -> u32 {
+        let Some((&last, _)) = self.sizes.split_last() else { return 1 };
+        let widest = dtypes.iter().map(|d| d.size()).max().unwrap_or(1);
+        if dtypes.contains(&DType::C64) {
+            // Its parts are elements of their own.
+            return 1;
+        }
+        let fits = |count: usize| {
+            last.is_multiple_of(count)
+                && self.strides.iter().all(|strides| match strides.split_last() {
+                    Some((0, _)) => true,
+                    Some((1, outer)) => {
+                        outer.iter().all(|s| s.unsigned_abs().is_multiple_of(count))
+                    }
+                    _ => false,
+                })
+        };
+        let mut count = (bytes / widest).max(1);
+        while !fits(count) && count > 1 {
+            count /= 2;
+        }
+        count as u32
+    }
+
+    /// These axes with the last one in steps of `count`.
+    pub fn in_steps(&self, count: u32) -> Axes {
+        let mut axes = self.clone();
+        if count > 1 {
+            axes.sizes.last_mut().into_iter().for_each(|size| *size /= count as usize);
+            let lasts = axes.strides.iter_mut().filter_map(|strides| strides.last_mut());
+            lasts.for_each(|stride| *stride *= count as isize);
+        }
+        axes
+    }
+}
+
 impl Draft<'_> {
     /// Binds an operand.
     pub fn view(&mut self, place: Place, dtype: DType, access: Access) -> Result<View, Missing> {
         let buf = self.bind(place, dtype, access)?;
-        Ok(View { buf, offset: self.offset(place) })
+        Ok(View { buf, place, offset: self.offset(place) })
+    }
+
+    /// Binds scratch memory.
+    pub fn scratch(&mut self, index: usize, dtype: DType, access: Access) -> Result<View, Missing> {
+        let place = Place::Scratch(index);
+        let buf = self.bind(place, dtype, access)?;
+        Ok(View { buf, place, offset: self.index(0) })
     }
 
     /// The indices along `sizes` of element number `flat`, in row-major order.
@@ -102,6 +160,41 @@ impl Draft<'_> {
             at = self.build.add(at, step);
         }
         at
+    }
+
+    /// Loads `count` neighbours of `view` from `index` on, or the one that stands for all.
+    pub fn load_many(
+        &mut self,
+        view: View,
+        index: &[Val],
+        strides: &[isize],
+        count: u32,
+    ) -> Vec<Number> {
+        if count == 1 || strides.last() == Some(&0) {
+            return vec![self.load(view, index, strides); count as usize];
+        }
+        self.assume(view.place, count);
+        let at = self.place(view.offset, index, strides);
+        let loaded = self.build.load_vector(view.buf, at, count);
+        loaded.into_iter().map(Number::Real).collect()
+    }
+
+    /// Stores neighbours from `index` of `view` on.
+    pub fn store_many(&mut self, view: View, index: &[Val], strides: &[isize], numbers: &[Number]) {
+        let at = self.place(view.offset, index, strides);
+        self.store_at(view, at, numbers);
+    }
+
+    /// Stores neighbours from `at` on, of which several have to be at a multiple of their count.
+    pub fn store_at(&mut self, view: View, at: Val, numbers: &[Number]) {
+        match numbers {
+            [number] => self.build.store_number(view.buf, at, *number),
+            _ => {
+                self.assume(view.place, numbers.len() as u32);
+                let values = numbers.iter().map(|number| number.real()).collect();
+                self.build.store_vector(view.buf, at, values);
+            }
+        }
     }
 
     /// Loads the element of `view` at `index`.

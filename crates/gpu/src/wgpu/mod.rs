@@ -1,62 +1,50 @@
 //! Devices through wgpu: Vulkan, Metal and DirectX 12.
 
+mod adapter;
 mod memory;
 mod queue;
+mod run;
+mod transfer;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cupola_core::backend::{
-    Args, Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment, Support,
-    devices_of,
+    Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment, Support, devices_of,
 };
 use cupola_core::device::DeviceKind;
 use cupola_core::prim::Op;
 use cupola_core::{Aval, Device, Error, Result};
 
-use crate::emit::{Wgsl, print};
 use crate::ir::{Kernel, Target};
-use crate::kernels::{Arg, Missing, Place, Program, program};
-use queue::{Pipeline, Queue};
+pub use adapter::{Restrictions, restrict};
+use queue::Queue;
+pub use transfer::Transfers;
 
 inventory::submit! {
     Registration { kind: DeviceKind::Wgpu, discover }
 }
 
-/// The adapters of this machine, real ones first.
+/// The devices of the registry, and why an adapter is none.
+static FOUND: Mutex<(Vec<Arc<Wgpu>>, Vec<String>)> = Mutex::new((Vec::new(), Vec::new()));
+
 fn discover() -> Vec<Arc<dyn Backend>> {
-    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-    descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
-    descriptor.flags = wgpu::InstanceFlags::empty();
-    let instance = wgpu::Instance::new(descriptor);
-    let mut adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()));
-    adapters.sort_by_key(|adapter| match adapter.get_info().device_type {
-        wgpu::DeviceType::DiscreteGpu => 0,
-        wgpu::DeviceType::IntegratedGpu => 1,
-        wgpu::DeviceType::VirtualGpu => 2,
-        wgpu::DeviceType::Other => 3,
-        wgpu::DeviceType::Cpu => 4,
-    });
-    let mut found: Vec<Arc<dyn Backend>> = Vec::new();
-    for adapter in adapters {
-        match Wgpu::new(&adapter, found.len() as u16) {
-            Ok(gpu) => found.push(Arc::new(gpu)),
-            Err(error) => {
-                let mut refusals = REFUSALS.lock().unwrap_or_else(PoisonError::into_inner);
-                refusals.push(format!("{}: {error}", adapter.get_info().name));
-            }
+    let mut known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let restrictions = adapter::restrictions();
+    for adapter in adapter::adapters() {
+        match Wgpu::new(&adapter, known.0.len() as u16, &restrictions) {
+            Ok(gpu) => known.0.push(Arc::new(gpu)),
+            Err(error) => known.1.push(format!("{}: {error}", adapter.get_info().name)),
         }
     }
-    found
+    known.0.iter().map(|gpu| gpu.clone() as Arc<dyn Backend>).collect()
 }
-
-static REFUSALS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Why this machine has fewer devices than adapters, or none: a line each.
 pub fn absence() -> Vec<String> {
     let found = devices_of(DeviceKind::Wgpu);
-    let refusals = REFUSALS.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     let mut lines: Vec<String> =
-        refusals.iter().map(|r| format!("wgpu: not available: {r}")).collect();
+        known.1.iter().map(|r| format!("wgpu: not available: {r}")).collect();
     if found.is_empty() && lines.is_empty() {
         lines.push(
             "wgpu: not available: no driver of Vulkan, Metal or DirectX 12 has an adapter".into(),
@@ -85,47 +73,38 @@ pub struct Wgpu {
 }
 
 impl Wgpu {
-    fn new(adapter: &wgpu::Adapter, index: u16) -> Result<Self> {
-        let wanted = wgpu::Features::SHADER_INT64 | wgpu::Features::SHADER_F64;
-        let features = adapter.features() & wanted;
-        let limits = adapter.limits();
-        let descriptor = wgpu::DeviceDescriptor {
-            label: Some("cupola"),
-            required_features: features,
-            required_limits: limits.clone(),
-            ..Default::default()
-        };
-        let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
-            .map_err(|cause| Error::Device(format!("wgpu:{index}: {cause}")))?;
-        let own = Device { kind: DeviceKind::Wgpu, index };
-        let max_bindings = (limits.max_storage_buffers_per_shader_stage as usize).min(64);
-        let target = Target {
-            int64: features.contains(wgpu::Features::SHADER_INT64),
-            float64: features.contains(wgpu::Features::SHADER_F64),
-            native_math: false,
-            wide_offsets: false,
-            max_blocks: limits.max_compute_workgroups_per_dimension.min(65_535),
-            shared_bytes: limits.max_compute_workgroup_storage_size,
-            max_bindings,
-            threads: match adapter.get_info().device_type {
-                wgpu::DeviceType::Cpu => 1 << 10,
-                wgpu::DeviceType::IntegratedGpu => 1 << 14,
-                _ => 1 << 17,
-            },
-            matrix: false,
-            tf32: false,
-        };
-        Ok(Wgpu {
-            device: own,
-            info: adapter.get_info(),
-            limits: Limits { body_operands: max_bindings.min(24), body_instructions: 96 },
-            target,
-            queue: Arc::new(Queue::new(own, device, queue, &limits)?),
-        })
+    /// The registry's device of that name.
+    pub fn of(device: Device) -> Option<Arc<Wgpu>> {
+        devices_of(DeviceKind::Wgpu);
+        let known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+        known.0.iter().find(|gpu| gpu.device == device).cloned()
     }
 
-    fn missing(&self, missing: Missing) -> Error {
-        Error::Unsupported { device: self.device.to_string(), reason: missing.0 }
+    /// Another device on the adapter of `device`, beside the registry's.
+    ///
+    /// # Errors
+    /// Where there is no such adapter, or it gives no device.
+    pub fn open(device: Device, restrictions: &Restrictions) -> Result<Wgpu> {
+        let adapter = adapter::adapters().into_iter().nth(usize::from(device.index));
+        let adapter = adapter.filter(|_| device.kind == DeviceKind::Wgpu);
+        let adapter = adapter.ok_or_else(|| Error::Device(format!("{device} has no adapter")))?;
+        Self::new(&adapter, device.index, restrictions)
+    }
+
+    /// What kernels are built for.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// How often bytes went between the host and the device, and how.
+    pub fn transfers(&self) -> Transfers {
+        self.queue.transfers()
+    }
+
+    /// Loses the device, as a driver does that is reset: whatever is asked of it from now on is an
+    /// error that says so.
+    pub fn lose(&self) {
+        self.queue.lose();
     }
 }
 
@@ -165,9 +144,7 @@ impl Backend for Wgpu {
     }
 
     fn upload(&self, bytes: &[u8]) -> Result<Buffer> {
-        let buffer = self.queue.alloc(bytes.len())?;
-        self.queue.write(&buffer, 0, bytes)?;
-        Ok(buffer)
+        self.queue.upload(bytes)
     }
 
     fn write(&self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<()> {
@@ -179,18 +156,7 @@ impl Backend for Wgpu {
     }
 
     fn prepare(&self, segment: &Segment) -> Result<Arc<dyn Executable>> {
-        let program = program(segment, &self.target).map_err(|m| self.missing(m))?;
-        let pipelines = (program.launches.iter())
-            .map(|launch| {
-                let text = print(&launch.kernel, &Wgsl);
-                if let Some(observer) = OBSERVER.get() {
-                    observer(&launch.kernel, &text);
-                }
-                self.queue.pipeline(&text, &launch.kernel)
-            })
-            .collect::<Result<_>>()?;
-        let faults = program.faults.iter().map(|error| self.queue.fault(error)).collect();
-        Ok(Arc::new(Prepared { program, pipelines, faults, queue: self.queue.clone() }))
+        Ok(Arc::new(run::Prepared::new(&self.queue, segment, &self.target)?))
     }
 
     fn memory(&self) -> MemoryStats {
@@ -201,50 +167,15 @@ impl Backend for Wgpu {
         self.queue.trim();
     }
 
+    fn reset_peak(&self) {
+        self.queue.reset_peak();
+    }
+
+    fn set_cache_limit(&self, bytes: Option<usize>) {
+        self.queue.set_cache_limit(bytes);
+    }
+
     fn synchronize(&self) -> Result<()> {
         self.queue.synchronize()
-    }
-}
-
-/// A program with its pipelines.
-struct Prepared {
-    program: Program,
-    pipelines: Vec<Arc<Pipeline>>,
-    /// The numbers of its faults.
-    faults: Vec<u32>,
-    queue: Arc<Queue>,
-}
-
-impl Executable for Prepared {
-    fn run(&self, args: &Args<'_>) -> Result<()> {
-        let scratch: Vec<Buffer> =
-            self.program.scratch.iter().map(|&b| self.queue.alloc(b)).collect::<Result<_>>()?;
-        for (launch, pipeline) in self.program.launches.iter().zip(&self.pipelines) {
-            let buffers: Vec<&Buffer> = (launch.buffers.iter())
-                .map(|place| match *place {
-                    Place::Input(i) => args.inputs[i].buffer,
-                    Place::Output(i) => args.outputs[i].buffer,
-                    Place::Scratch(i) => &scratch[i],
-                    Place::Fault => self.queue.faults(),
-                })
-                .collect();
-            let mut words = Vec::with_capacity(launch.kernel.args as usize);
-            for arg in &launch.args {
-                match *arg {
-                    Arg::Offset(Place::Input(i)) => words.push(args.inputs[i].offset as u32),
-                    Arg::Offset(Place::Output(i)) => words.push(args.outputs[i].offset as u32),
-                    Arg::Offset(Place::Scratch(_) | Place::Fault) => words.push(0),
-                    Arg::Word(word) => words.push(word),
-                    Arg::Fault(i) => words.push(self.faults[i]),
-                    Arg::Scalar(i) => {
-                        let [a, b, c, d, e, f, g, h] = args.scalars[i];
-                        words.push(u32::from_le_bytes([a, b, c, d]));
-                        words.push(u32::from_le_bytes([e, f, g, h]));
-                    }
-                }
-            }
-            self.queue.launch(pipeline, launch.grid, &buffers, &words)?;
-        }
-        Ok(())
     }
 }

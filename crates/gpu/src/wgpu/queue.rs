@@ -1,15 +1,16 @@
-//! The queue of a wgpu device: pipelines, launches that are gathered into few submissions, and
-//! transfers in the order of the launches.
+//! The queue of a wgpu device: memory, pipelines, and launches that are gathered into few
+//! submissions.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cupola_core::backend::{Buffer, MemoryStats};
-use cupola_core::{Device, Error, Result};
+use cupola_core::{DType, Device, Error, Result};
 
 use super::memory::{GpuMemory, Pool, class};
-use crate::ir::Kernel;
+use super::transfer::Counts;
+use crate::ir::{Access, Binding, Kernel};
 
 /// Bytes of arguments that one submission can have.
 const ARGS: u64 = 1 << 16;
@@ -24,23 +25,48 @@ pub struct Pipeline {
     args: u64,
 }
 
+/// How a device is used.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The most bytes that a kernel may bind, where the device could bind more.
+    pub max_binding: u64,
+    /// Whether the host maps the memory that kernels use.
+    pub mapped: bool,
+}
+
+/// What a kernel is given of a buffer.
+#[derive(Clone, Copy)]
+pub struct Bound<'a> {
+    buffer: &'a wgpu::Buffer,
+    start: u64,
+    /// How many bytes from there, or all.
+    size: Option<wgpu::BufferSize>,
+}
+
 /// A device and its queue.
 pub struct Queue {
     own: Device,
-    device: wgpu::Device,
-    queue: wgpu::Queue,
+    pub(super) device: wgpu::Device,
+    pub(super) queue: wgpu::Queue,
+    pub(super) mapped: bool,
+    pub(super) counts: Counts,
+    /// The last submission that the device is done with.
+    completed: Arc<AtomicU64>,
     pool: Arc<Pool>,
     pipelines: Mutex<HashMap<String, Arc<Pipeline>>>,
-    gathered: Mutex<Gathered>,
+    pub(super) gathered: Mutex<Gathered>,
     /// Where arguments lie during a submission.
     args: wgpu::Buffer,
     args_step: u64,
     max_binding: u64,
+    max_buffer: u64,
+    /// What the start of a binding is a multiple of.
+    align: u64,
     faults: Arc<Faults>,
     /// What kernels may find wrong with values: the fault of number n is at n − 1.
-    known: Mutex<Vec<Error>>,
+    pub(super) known: Mutex<Vec<Error>>,
     /// The number of a fault that came up, or 0.
-    word: Buffer,
+    pub(super) word: Buffer,
 }
 
 /// What went wrong outside of any call.
@@ -52,7 +78,7 @@ struct Faults {
 
 /// Launches that are not submitted yet.
 #[derive(Default)]
-struct Gathered {
+pub(super) struct Gathered {
     launches: Vec<Launch>,
     args: Vec<u8>,
 }
@@ -64,8 +90,18 @@ struct Launch {
     grid: [u32; 2],
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What memory is used for.
+fn usage(mapped: bool) -> wgpu::BufferUsages {
+    let own =
+        wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+    match mapped {
+        true => own | wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::MAP_WRITE,
+        false => own,
+    }
 }
 
 impl Queue {
@@ -75,12 +111,14 @@ impl Queue {
         device: wgpu::Device,
         queue: wgpu::Queue,
         limits: &wgpu::Limits,
+        options: Options,
     ) -> Result<Self> {
         let faults = Arc::new(Faults::default());
         let (lost, other) = (faults.clone(), faults.clone());
-        device.set_device_lost_callback(move |_, message| {
+        device.set_device_lost_callback(move |reason, message| {
             lost.lost.store(true, Ordering::Release);
-            lock(&lost.first).get_or_insert(message);
+            let text = if message.is_empty() { format!("{reason:?}") } else { message };
+            lock(&lost.first).get_or_insert(text);
         });
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
             lock(&other.first).get_or_insert(error.to_string());
@@ -95,29 +133,87 @@ impl Queue {
         let word = device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("faults"),
             size: 256,
-            usage: wgpu::BufferUsages::STORAGE
-                | wgpu::BufferUsages::COPY_SRC
-                | wgpu::BufferUsages::COPY_DST,
+            usage: usage(options.mapped),
             mapped_at_creation: false,
         });
         queue.write_buffer(&word, 0, &[0; 4]);
-        let word = Buffer::new(GpuMemory::new(word, 4, 256, own, Arc::default()));
+        queue.submit([]);
+        let word = Buffer::new(GpuMemory::new((word, 0), 4, 256, own, None));
         let made = Queue {
             own,
             device,
             queue,
+            mapped: options.mapped,
+            counts: Counts::default(),
+            completed: Arc::default(),
             pool,
             pipelines: Mutex::default(),
             gathered: Mutex::default(),
             args,
             args_step: u64::from(limits.min_uniform_buffer_offset_alignment).max(16),
-            max_binding: limits.max_storage_buffer_binding_size.min(limits.max_buffer_size),
+            // Offsets from a binding's start have 32 bits.
+            max_binding: limits
+                .max_storage_buffer_binding_size
+                .min(limits.max_buffer_size)
+                .min(options.max_binding)
+                .min(u64::from(u32::MAX) / 256 * 256),
+            max_buffer: limits.max_buffer_size,
+            align: u64::from(limits.min_storage_buffer_offset_alignment).max(16),
             faults,
             known: Mutex::default(),
             word,
         };
         made.check()?;
         Ok(made)
+    }
+
+    /// Which device this is.
+    pub fn device(&self) -> Device {
+        self.own
+    }
+
+    /// The most bytes from the first to the last element of an operand, which may start anywhere.
+    pub fn max_reach(&self) -> u64 {
+        self.max_binding - self.align
+    }
+
+    /// How many neighbouring threads exchange values without shared memory: seen, since no standard
+    /// says that threads of one subgroup are neighbours. 0 where they are not. `least` is what the
+    /// device promises for every kernel, where it promises anything.
+    pub fn subgroup(&self, least: Option<u32>) -> Result<u32> {
+        const THREADS: u32 = 256;
+        const TEXT: &str = "\
+@group(0) @binding(0) var<storage, read_write> b0: array<u32>;
+@compute @workgroup_size(256)
+fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocation_id) lane: u32,
+        @builtin(subgroup_size) size: u32) {
+    b0[thread] = select(0u, size, lane == thread % size);
+}
+";
+        let kernel = Kernel {
+            name: "subgroups".into(),
+            block: THREADS,
+            bindings: vec![Binding { dtype: DType::U32, access: Access::Write, quads: false }],
+            args: 0,
+            shared: Vec::new(),
+            body: Vec::new(),
+        };
+        let seen = self.alloc(THREADS as usize * 4)?;
+        let pipeline = self.pipeline(TEXT, &kernel)?;
+        self.launch(&pipeline, [1, 1], &[self.whole(&seen)?], &[])?;
+        let mut sizes = [0; THREADS as usize * 4];
+        self.read(&seen, 0, &mut sizes)?;
+        let mut sizes = sizes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        let first = sizes.next().unwrap_or(0);
+        let even = first.is_power_of_two() && sizes.all(|size| size == first);
+        Ok(if even { least.map_or(first, |least| least.min(first)) } else { 0 })
+    }
+
+    /// Loses the device.
+    pub fn lose(&self) {
+        self.device.destroy();
+        // The loss is told by the next poll.
+        let _ = self.device.poll(wgpu::PollType::Poll);
     }
 
     /// The word that kernels store the number of a fault in.
@@ -138,7 +234,7 @@ impl Queue {
     }
 
     /// An error that came up since the last look.
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         let lost = self.faults.lost.load(Ordering::Acquire);
         let first = match lost {
             true => lock(&self.faults.first).clone(),
@@ -158,8 +254,11 @@ impl Queue {
             bytes,
             what: "an array".to_owned(),
         };
+        if self.faults.lost.load(Ordering::Acquire) {
+            self.check()?;
+        }
         let class = class(bytes);
-        if class > self.max_binding {
+        if class > self.max_buffer {
             return Err(out_of_memory());
         }
         let buffer = match self.pool.take(class) {
@@ -168,7 +267,7 @@ impl Queue {
                 self.trim();
                 self.create(class)
             }) {
-                Some(buffer) => buffer,
+                Some(buffer) => (buffer, 0),
                 None => {
                     self.pool.give_up(class);
                     self.check()?;
@@ -176,7 +275,7 @@ impl Queue {
                 }
             },
         };
-        Ok(Buffer::new(GpuMemory::new(buffer, bytes, class, self.own, self.pool.clone())))
+        Ok(Buffer::new(GpuMemory::new(buffer, bytes, class, self.own, Some(self.pool.clone()))))
     }
 
     fn create(&self, size: u64) -> Option<wgpu::Buffer> {
@@ -184,9 +283,7 @@ impl Queue {
         let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
             label: None,
             size,
-            usage: wgpu::BufferUsages::STORAGE
-                | wgpu::BufferUsages::COPY_SRC
-                | wgpu::BufferUsages::COPY_DST,
+            usage: usage(self.mapped),
             mapped_at_creation: false,
         });
         match pollster::block_on(scope.pop()) {
@@ -195,12 +292,39 @@ impl Queue {
         }
     }
 
-    fn memory_of<'b>(&self, buffer: &'b Buffer) -> Result<&'b wgpu::Buffer> {
+    pub(super) fn memory_of<'b>(&self, buffer: &'b Buffer) -> Result<&'b wgpu::Buffer> {
         buffer
             .downcast::<GpuMemory>()
             .filter(|_| buffer.device() == self.own)
             .and_then(GpuMemory::buffer)
             .ok_or_else(|| Error::Device(format!("{} cannot use {buffer:?}", self.own)))
+    }
+
+    /// All of a buffer.
+    pub fn whole<'b>(&self, buffer: &'b Buffer) -> Result<Bound<'b>> {
+        Ok(Bound { buffer: self.memory_of(buffer)?, start: 0, size: None })
+    }
+
+    /// What a kernel needs of `buffer` for the elements, of `size` bytes, from `offset` plus the
+    /// first to `offset` plus the second of `span`; and which element of that `offset` is.
+    pub fn bound<'b>(
+        &self,
+        buffer: &'b Buffer,
+        offset: isize,
+        span: Option<(isize, isize)>,
+        size: usize,
+    ) -> Result<(Bound<'b>, u32)> {
+        let whole = self.whole(buffer)?;
+        let all = whole.buffer.size();
+        if all <= self.max_binding {
+            return Ok((whole, offset as u32));
+        }
+        let (low, high) = span.map_or((0, 0), |(low, high)| (offset + low, offset + high + 1));
+        let start = low as u64 * size as u64 / self.align * self.align;
+        let end = (high as u64 * size as u64).next_multiple_of(4).max(start + 16).min(all);
+        let bytes = wgpu::BufferSize::new(end - start);
+        let first = offset - (start / size as u64) as isize;
+        Ok((Bound { size: bytes, start, ..whole }, first as u32))
     }
 
     /// The pipeline of a kernel whose text is `text`.
@@ -277,14 +401,18 @@ impl Queue {
         &self,
         pipeline: &Arc<Pipeline>,
         grid: [u32; 2],
-        buffers: &[&Buffer],
+        buffers: &[Bound<'_>],
         words: &[u32],
     ) -> Result<()> {
         let mut entries = Vec::with_capacity(buffers.len() + 1);
-        for (index, buffer) in buffers.iter().enumerate() {
+        for (index, bound) in buffers.iter().enumerate() {
             entries.push(wgpu::BindGroupEntry {
                 binding: index as u32,
-                resource: self.memory_of(buffer)?.as_entire_binding(),
+                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                    buffer: bound.buffer,
+                    offset: bound.start,
+                    size: bound.size,
+                }),
             });
         }
         if pipeline.args > 0 {
@@ -320,8 +448,27 @@ impl Queue {
         self.check()
     }
 
+    /// Submits, and counts that where mappings need to know what the device is done with.
+    pub(super) fn submit_now(&self, commands: Option<wgpu::CommandBuffer>) {
+        self.queue.submit(commands);
+        if self.mapped {
+            let (number, completed) = (self.pool.count_submission(), self.completed.clone());
+            self.queue.on_submitted_work_done(move || {
+                completed.fetch_max(number, Ordering::AcqRel);
+            });
+        }
+    }
+
+    /// Whether the device is done with submission `number`, as far as there was one, when nothing
+    /// is gathered.
+    pub(super) fn is_done(&self, number: u64) -> bool {
+        let number = number.min(self.pool.submitted());
+        let done = || self.completed.load(Ordering::Acquire) >= number;
+        done() || self.device.poll(wgpu::PollType::Poll).is_ok() && done()
+    }
+
     /// Gives the device what is gathered.
-    fn submit(&self, gathered: &mut Gathered) {
+    pub(super) fn submit(&self, gathered: &mut Gathered) {
         if gathered.launches.is_empty() {
             return;
         }
@@ -337,95 +484,12 @@ impl Queue {
                 pass.dispatch_workgroups(launch.grid[0], launch.grid[1], 1);
             }
         }
-        self.queue.submit([encoder.finish()]);
+        self.submit_now(Some(encoder.finish()));
         gathered.launches.clear();
         gathered.args.clear();
     }
 
-    /// Writes `bytes` from `offset` on, after everything that was launched.
-    pub fn write(&self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<()> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let memory = self.memory_of(buffer)?;
-        self.submit(&mut lock(&self.gathered));
-        // Whole words only: what is around the bytes is read first.
-        let (start, end) = (offset / 4 * 4, (offset + bytes.len()).div_ceil(4) * 4);
-        if start == offset && end == offset + bytes.len() {
-            self.queue.write_buffer(memory, offset as u64, bytes);
-        } else {
-            let mut whole = vec![0; end - start];
-            if start != offset || offset + bytes.len() < buffer.bytes() {
-                self.read_words(memory, start as u64, &mut whole)?;
-            }
-            whole[offset - start..][..bytes.len()].copy_from_slice(bytes);
-            self.queue.write_buffer(memory, start as u64, &whole);
-        }
-        self.check()
-    }
-
-    /// Reads from `offset` bytes on, after everything that was launched.
-    pub fn read(&self, buffer: &Buffer, offset: usize, out: &mut [u8]) -> Result<()> {
-        if offset + out.len() > buffer.bytes() {
-            return Err(Error::Device(format!(
-                "{} bytes from {offset} on are not in {buffer:?}",
-                out.len()
-            )));
-        }
-        if out.is_empty() {
-            return Ok(());
-        }
-        let memory = self.memory_of(buffer)?;
-        self.submit(&mut lock(&self.gathered));
-        let (start, end) = (offset / 4 * 4, (offset + out.len()).div_ceil(4) * 4);
-        if start == offset && end == offset + out.len() {
-            return self.read_words(memory, start as u64, out);
-        }
-        let mut whole = vec![0; end - start];
-        self.read_words(memory, start as u64, &mut whole)?;
-        out.copy_from_slice(&whole[offset - start..][..out.len()]);
-        Ok(())
-    }
-
-    /// Reads whole words through a mapped buffer.
-    fn read_words(&self, memory: &wgpu::Buffer, offset: u64, out: &mut [u8]) -> Result<()> {
-        let size = out.len() as u64;
-        let word = self.memory_of(&self.word)?;
-        let staging = self.device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("download"),
-            size: size + 4,
-            usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        });
-        let mut encoder = self.device.create_command_encoder(&Default::default());
-        encoder.copy_buffer_to_buffer(memory, offset, &staging, 0, size);
-        encoder.copy_buffer_to_buffer(word, 0, &staging, size, 4);
-        self.queue.submit([encoder.finish()]);
-        let (done, mapped) = mpsc::channel();
-        staging.slice(..).map_async(wgpu::MapMode::Read, move |result| {
-            // Where nobody waits any more nobody needs to know.
-            let _ = done.send(result);
-        });
-        self.wait()?;
-        let failed = |cause: &dyn std::fmt::Display| {
-            Error::Device(format!("{}: a download failed: {cause}", self.own))
-        };
-        mapped.recv().map_err(|cause| failed(&cause))?.map_err(|cause| failed(&cause))?;
-        let view = staging.slice(..).get_mapped_range().map_err(|cause| failed(&cause))?;
-        let (content, fault) = view.split_at(size as usize);
-        out.copy_from_slice(content);
-        let number = u32::from_le_bytes([fault[0], fault[1], fault[2], fault[3]]);
-        if number != 0 {
-            self.queue.write_buffer(word, 0, &[0; 4]);
-            let known = lock(&self.known).get(number as usize - 1).cloned();
-            return Err(
-                known.unwrap_or_else(|| Error::Device(format!("{}: fault {number}", self.own)))
-            );
-        }
-        self.check()
-    }
-
-    fn wait(&self) -> Result<()> {
+    pub(super) fn wait(&self) -> Result<()> {
         let waited = self.device.poll(wgpu::PollType::wait_indefinitely());
         self.check()?;
         waited
@@ -442,6 +506,16 @@ impl Queue {
     /// How much memory is in use and kept.
     pub fn memory(&self) -> MemoryStats {
         self.pool.stats()
+    }
+
+    /// Counts the most memory in use anew.
+    pub fn reset_peak(&self) {
+        self.pool.reset_peak();
+    }
+
+    /// Bounds what is kept.
+    pub fn set_cache_limit(&self, bytes: Option<usize>) {
+        self.pool.set_limit(bytes);
     }
 
     /// Gives kept memory back.

@@ -19,7 +19,8 @@ fn starts(op: &'static str, x: &Array, start: &Array, axes: Axes) -> Result<Vec<
         ));
     }
     let one = |(i, &axis): (usize, &usize)| {
-        let at = if start.rank() == 0 { start.clone() } else { squeeze(&narrow(start, 0, i, 1)?, 0)? };
+        let at =
+            if start.rank() == 0 { start.clone() } else { squeeze(&narrow(start, 0, i, 1)?, 0)? };
         Ok((axis, at))
     };
     axes.iter().enumerate().map(one).collect()

@@ -55,10 +55,9 @@ fn steps(scan: &Scan, x: &Array) -> Result<Vec<Step>> {
         };
         let joined = Array::apply(scan.kind.join(), &[&y, &before])?;
         let (own, other) = match scan.kind {
-            ScanKind::LogAddExp => (
-                logaddexp_weight(&y, &before, &joined)?,
-                logaddexp_weight(&before, &y, &joined)?,
-            ),
+            ScanKind::LogAddExp => {
+                (logaddexp_weight(&y, &before, &joined)?, logaddexp_weight(&before, &y, &joined)?)
+            }
             _ => (before, y),
         };
         steps.push(Step { distance, own, other });
@@ -89,8 +88,7 @@ pub(super) fn doubling_vjp(scan: &Scan, r: &Reverse<'_>) -> Result<Tangents> {
     let Some(cotangent) = &r.cotangents[0] else {
         return Ok(vec![None]);
     };
-    let mut ct =
-        if scan.exclusive { moved_back(scan, cotangent, 1)? } else { cotangent.clone() };
+    let mut ct = if scan.exclusive { moved_back(scan, cotangent, 1)? } else { cotangent.clone() };
     for Step { distance, own, other } in steps(scan, &r.inputs[0])?.iter().rev() {
         let before = moved_back(scan, &mul(other, &ct)?, *distance)?;
         ct = add(&mul(own, &ct)?, &before)?;

@@ -3,9 +3,7 @@
 mod diff;
 
 use super::batch::on_batch;
-use super::{
-    Avals, Batched, Binary, Diff, Linearity, Primitive, ReduceKind, expect_inputs, one,
-};
+use super::{Avals, Batched, Binary, Diff, Linearity, Primitive, ReduceKind, expect_inputs, one};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -28,13 +26,8 @@ pub enum ScanKind {
 
 impl ScanKind {
     /// Every kind.
-    pub const ALL: &[ScanKind] = &[
-        ScanKind::Sum,
-        ScanKind::Prod,
-        ScanKind::Max,
-        ScanKind::Min,
-        ScanKind::LogAddExp,
-    ];
+    pub const ALL: &[ScanKind] =
+        &[ScanKind::Sum, ScanKind::Prod, ScanKind::Max, ScanKind::Min, ScanKind::LogAddExp];
 
     /// The NumPy or MLX name.
     pub const fn name(self) -> &'static str {

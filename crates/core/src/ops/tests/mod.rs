@@ -1,5 +1,7 @@
 //! Result dtypes against MLX's, and what recording costs.
 
+mod errors;
+
 use super::*;
 use crate::array::Array;
 use crate::dtype::{DType, Scalar};

@@ -1,26 +1,28 @@
-//! Convolutions and their gradients, as products whose operands are read where they lie.
+//! The operands of a convolution as those of a product, read where they lie.
 
-use cupola_core::backend::{Operand, Segment};
-use cupola_core::prim::{Conv, ConvRole};
+use cupola_core::backend::Operand;
+use cupola_core::prim::Conv;
 
-use super::gemm::{Product, Sizes, Source, product};
-use super::{Draft, Missing, Program};
-use crate::ir::{Target, Ty, Val};
+use super::super::Draft;
+use super::super::dot::side_by_side;
+use super::super::gemm::Source;
+use super::super::view::Axes;
+use crate::ir::{Ty, Val};
 
 /// Which index of the convolution an operand's place follows from.
-struct Taps<'a> {
-    conv: &'a Conv,
-    operand: &'a Operand,
-    role: Tap,
+pub struct Taps<'a> {
+    pub conv: &'a Conv,
+    pub operand: &'a Operand,
+    pub role: Tap,
     /// Spatial sizes of y.
-    output: Vec<usize>,
+    pub output: Vec<usize>,
     /// Channels of x and of y in a group.
-    channels: [usize; 2],
+    pub channels: [usize; 2],
 }
 
 /// The operands of the three roles, by what their rows and their summed axis count.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Tap {
+pub enum Tap {
     /// x at rows (n, o) and depths (k, ci).
     Patches,
     /// w at columns co and depths (k, ci).
@@ -58,6 +60,53 @@ impl Taps<'_> {
         draft.unflatten(index, &sizes.concat())
     }
 
+    /// Whether a place of the operand is a sum of what its row and what its depth give: nothing has
+    /// to be divided.
+    fn is_linear(&self) -> bool {
+        let step = match self.role {
+            Tap::Patches | Tap::Windows => &self.conv.input_dilation,
+            Tap::Spread => &self.conv.stride,
+            Tap::Weights | Tap::Turned | Tap::Outputs => return true,
+        };
+        step.iter().all(|&step| step == 1)
+    }
+
+    /// Where the element is whose places along the spatial axes are these sums, and whether it is
+    /// there. What lies below the first place wraps far beyond the size.
+    fn linear(&self, draft: &mut Draft<'_>, outer: &[Val], inner: &[Val]) -> (Val, Option<Val>) {
+        let sizes = if self.role == Tap::Spread { &self.output } else { &self.conv.input[..] };
+        let mut there: Option<Val> = None;
+        for ((&a, &b), &size) in outer[1..].iter().zip(&inner[1..]).zip(sizes) {
+            let p = draft.build.add(a, b);
+            let p = draft.build.convert(p, unsigned(draft.index));
+            let reach = draft.build.int(size as i64, unsigned(draft.index));
+            let below = draft.build.lt(p, reach);
+            there = Some(match there {
+                Some(known) => draft.build.and(known, below),
+                None => below,
+            });
+        }
+        (draft.build.add(outer[0], inner[0]), there)
+    }
+
+    /// What a row or a depth needs: where it starts and its places along the spatial axes, which in
+    /// the linear form move the start, too.
+    fn needs(&self, draft: &mut Draft<'_>, start: Val, places: Vec<Val>) -> Vec<Val> {
+        let spatial = &self.operand.strides[1..=self.spatial()];
+        let start = if self.is_linear() { draft.place(start, &places, spatial) } else { start };
+        std::iter::once(start).chain(places).collect()
+    }
+
+    /// `index` minus what is padded before the first place.
+    fn without_padding(&self, draft: &mut Draft<'_>, index: Vec<Val>) -> Vec<Val> {
+        (index.into_iter().zip(&self.conv.padding))
+            .map(|(i, padding)| {
+                let low = draft.index(padding.0 as i64);
+                draft.build.sub(i, low)
+            })
+            .collect()
+    }
+
     /// From o and k to the element of x: its place along the spatial axes, and whether it is there.
     /// What belongs to o alone and to k alone has been multiplied before.
     fn input_of(
@@ -70,28 +119,19 @@ impl Taps<'_> {
         let mut at = draft.index(0);
         let mut there: Option<Val> = None;
         for axis in 0..self.spatial() {
-            // In the padded and dilated input; below the padding it wraps far beyond the size.
+            // In the dilated input; below the first place it wraps far beyond the size.
             let p = draft.build.add(o[axis], k[axis]);
-            let low = draft.index(self.conv.padding[axis].0 as i64);
-            let p = draft.build.sub(p, low);
             let p = draft.build.convert(p, unsigned(draft.index));
-            let (p, inside) = match self.conv.input_dilation[axis] {
-                1 => (p, None),
-                step => {
-                    let step = draft.build.int(step as i64, unsigned(draft.index));
-                    let zero = draft.build.int(0, unsigned(draft.index));
-                    let left = draft.build.rem(p, step);
-                    (draft.build.div(p, step), Some(draft.build.eq(left, zero)))
-                }
-            };
+            let (step, zero) = (self.conv.input_dilation[axis] as i64, 0);
+            let step = draft.build.int(step, unsigned(draft.index));
+            let zero = draft.build.int(zero, unsigned(draft.index));
+            let left = draft.build.rem(p, step);
+            let p = draft.build.div(p, step);
+            let exact = draft.build.eq(left, zero);
             // A place below zero stays far beyond the size after the division, too.
-            let size = self.conv.input[axis];
-            let reach = draft.build.int(size as i64, unsigned(draft.index));
+            let reach = draft.build.int(self.conv.input[axis] as i64, unsigned(draft.index));
             let below = draft.build.lt(p, reach);
-            let holds = match inside {
-                Some(inside) => draft.build.and(below, inside),
-                None => below,
-            };
+            let holds = draft.build.and(below, exact);
             there = Some(match there {
                 Some(known) => draft.build.and(known, holds),
                 None => holds,
@@ -115,22 +155,16 @@ impl Taps<'_> {
         let mut there: Option<Val> = None;
         for axis in 0..self.spatial() {
             // o·stride = i·input_dilation + low − k·dilation.
-            let p = draft.build.sub(i[axis], k[axis]);
+            let p = draft.build.add(i[axis], k[axis]);
             let p = draft.build.convert(p, ty);
-            let (o, exact) = match self.conv.stride[axis] {
-                1 => (p, None),
-                step => {
-                    let (step, zero) = (draft.build.int(step as i64, ty), draft.build.int(0, ty));
-                    let left = draft.build.rem(p, step);
-                    (draft.build.div(p, step), Some(draft.build.eq(left, zero)))
-                }
-            };
+            let step = draft.build.int(self.conv.stride[axis] as i64, ty);
+            let zero = draft.build.int(0, ty);
+            let left = draft.build.rem(p, step);
+            let o = draft.build.div(p, step);
+            let exact = draft.build.eq(left, zero);
             let size = draft.build.int(self.output[axis] as i64, ty);
             let below = draft.build.lt(o, size);
-            let holds = match exact {
-                Some(exact) => draft.build.and(below, exact),
-                None => below,
-            };
+            let holds = draft.build.and(below, exact);
             there = Some(match there {
                 Some(known) => draft.build.and(known, holds),
                 None => holds,
@@ -172,21 +206,22 @@ impl Source for Taps<'_> {
                 let place = Self::split(draft, index, &[&[usize::MAX], &self.output]);
                 let first = channel(draft, None, cin);
                 let start = draft.place(zero, &[place[0], first], &[strides[0], strides[s + 1]]);
-                let mut needs = vec![start];
-                needs.extend(Self::scaled(draft, &place[1..], &self.conv.stride));
-                needs
+                let scaled = Self::scaled(draft, &place[1..], &self.conv.stride);
+                let places = self.without_padding(draft, scaled);
+                self.needs(draft, start, places)
             }
             Tap::Spread => {
                 let place = Self::split(draft, index, &[&[usize::MAX], &self.conv.input]);
                 let first = channel(draft, None, cout);
                 let start = draft.place(zero, &[place[0], first], &[strides[0], strides[s + 1]]);
-                let mut needs = vec![start];
                 let scaled = Self::scaled(draft, &place[1..], &self.conv.input_dilation);
-                for (&i, padding) in scaled.iter().zip(&self.conv.padding) {
-                    let low = draft.index(padding.0 as i64);
-                    needs.push(draft.build.add(i, low));
-                }
-                needs
+                let places = (scaled.into_iter().zip(&self.conv.padding))
+                    .map(|(i, padding)| {
+                        let low = draft.index(padding.0 as i64);
+                        draft.build.add(i, low)
+                    })
+                    .collect();
+                self.needs(draft, start, places)
             }
             Tap::Weights => {
                 let co = channel(draft, Some(index), cout);
@@ -206,9 +241,9 @@ impl Source for Taps<'_> {
                 let start = draft.place(zero, &[ci], &strides[s + 1..]);
                 // The result is w's own place, so k runs as the kernel lies.
                 let k = self.turned(draft, &place[..s]);
-                let mut needs = vec![start];
-                needs.extend(Self::scaled(draft, &k, &self.conv.dilation));
-                needs
+                let scaled = Self::scaled(draft, &k, &self.conv.dilation);
+                let places = self.without_padding(draft, scaled);
+                self.needs(draft, start, places)
             }
         }
     }
@@ -224,9 +259,13 @@ impl Source for Taps<'_> {
                     if self.role == Tap::Patches { (cin, s + 1) } else { (cout, s + 1) };
                 let place = Self::split(draft, depth, &[&self.conv.kernel, &[channels]]);
                 let start = draft.place(zero, &[place[s]], &strides[axis..=axis]);
-                let mut needs = vec![start];
-                needs.extend(Self::scaled(draft, &place[..s], &self.conv.dilation));
-                needs
+                let mut places = Self::scaled(draft, &place[..s], &self.conv.dilation);
+                if self.role == Tap::Spread {
+                    // The kernel leads back from the output.
+                    let zero = draft.index(0);
+                    places = places.iter().map(|&k| draft.build.sub(zero, k)).collect();
+                }
+                self.needs(draft, start, places)
             }
             Tap::Weights => {
                 let place = Self::split(draft, depth, &[&self.conv.kernel, &[cin]]);
@@ -241,27 +280,32 @@ impl Source for Taps<'_> {
                 vec![draft.place(start, &[place[s]], &strides[..1])]
             }
             Tap::Outputs => {
-                let place = Self::split(draft, depth, &[&[usize::MAX], &self.output]);
-                vec![draft.place(zero, &place, &strides[..=s])]
+                let sizes: Vec<usize> = std::iter::once(self.operand.aval.shape[0])
+                    .chain(self.output.clone())
+                    .collect();
+                let axes = Axes::joined(&sizes, &[&strides[..=s]]);
+                let place = draft.unflatten(depth, &axes.sizes);
+                vec![draft.place(zero, &place, &axes.strides[0])]
             }
             Tap::Windows => {
                 let place = Self::split(draft, depth, &[&[usize::MAX], &self.output]);
                 let start = draft.place(zero, &place[..1], &strides[..1]);
-                let mut needs = vec![start];
-                needs.extend(Self::scaled(draft, &place[1..], &self.conv.stride));
-                needs
+                let places = Self::scaled(draft, &place[1..], &self.conv.stride);
+                self.needs(draft, start, places)
             }
         }
     }
 
     fn place(&self, draft: &mut Draft<'_>, outer: &[Val], inner: &[Val]) -> (Val, Option<Val>) {
+        if self.is_linear() {
+            return self.linear(draft, outer, inner);
+        }
         let start = draft.build.add(outer[0], inner[0]);
         let strides = &self.operand.strides[1..=self.spatial()];
         let (at, there) = match self.role {
-            Tap::Patches => self.input_of(draft, &outer[1..], &inner[1..], strides),
-            Tap::Windows => self.input_of(draft, &inner[1..], &outer[1..], strides),
             Tap::Spread => self.output_of(draft, &outer[1..], &inner[1..], strides),
-            Tap::Weights | Tap::Turned | Tap::Outputs => return (start, None),
+            // Sums do not ask which of the two is the kernel's.
+            _ => self.input_of(draft, &outer[1..], &inner[1..], strides),
         };
         (draft.build.add(start, at), there)
     }
@@ -272,83 +316,18 @@ impl Source for Taps<'_> {
             Tap::Turned | Tap::Outputs | Tap::Windows => false,
         }
     }
-}
 
-/// Adds the launches of a convolution.
-pub fn conv(
-    program: &mut Program,
-    conv: &Conv,
-    segment: &Segment,
-    target: &Target,
-) -> Result<(), Missing> {
-    let [a, b] = &segment.inputs[..2] else {
-        return Err(Missing("a convolution of other than two operands".into()));
-    };
-    let out = &segment.outputs[0];
-    let s = conv.input.len();
-    let output = conv.output().map_err(|e| Missing(e.to_string()))?.to_vec();
-    let groups = conv.groups;
-    let count = |sizes: &[usize]| sizes.iter().product::<usize>() as u64;
-    let (x_channels, y_channels, images) = match conv.role {
-        ConvRole::Forward => (a.aval.shape[s + 1], out.aval.shape[s + 1], a.aval.shape[0]),
-        ConvRole::InputGrad => (out.aval.shape[s + 1], a.aval.shape[s + 1], a.aval.shape[0]),
-        ConvRole::WeightGrad => (a.aval.shape[s + 1], b.aval.shape[s + 1], a.aval.shape[0]),
-    };
-    let channels = [x_channels / groups, y_channels / groups];
-    let (batch, taps) = (groups as u64, count(&conv.kernel));
-    let images = images as u64;
-    let [cin, cout] = channels.map(|c| c as u64);
-    // The operands in the order of the product; the weight gradient has dy first.
-    let (sizes, roles) = match conv.role {
-        ConvRole::Forward => (
-            Sizes { batch, rows: images * count(&output), columns: cout, depth: taps * cin },
-            [Tap::Patches, Tap::Weights],
-        ),
-        ConvRole::InputGrad => (
-            Sizes { batch, rows: images * count(&conv.input), columns: cin, depth: taps * cout },
-            [Tap::Spread, Tap::Turned],
-        ),
-        ConvRole::WeightGrad => (
-            Sizes { batch, rows: taps * cin, columns: cout, depth: images * count(&output) },
-            [Tap::Windows, Tap::Outputs],
-        ),
-    };
-    let source = |operand, role| Taps { conv, operand, role, output: output.clone(), channels };
-    let (first, second) = (source(a, roles[0]), source(b, roles[1]));
-    let result = |draft: &mut Draft<'_>, group: Val, row: Val, column: Val| {
-        let per = |draft: &mut Draft<'_>, own: Val, per: usize| {
-            let per = draft.index(per as i64);
-            let start = draft.build.mul(group, per);
-            draft.build.add(start, own)
+    fn width(&self, most: u32) -> u32 {
+        // Neighbours are channels in every role; those of a group stay together.
+        let [cin, cout] = self.channels;
+        let channels = match self.role {
+            Tap::Patches | Tap::Windows | Tap::Weights | Tap::Turned => cin,
+            Tap::Spread | Tap::Outputs => cout,
         };
-        let zero = draft.index(0);
-        match conv.role {
-            ConvRole::Forward | ConvRole::InputGrad => {
-                let (space, own) = match conv.role {
-                    ConvRole::Forward => (&output[..], channels[1]),
-                    _ => (&conv.input[..], channels[0]),
-                };
-                let mut index = Taps::split(draft, row, &[&[usize::MAX], space]);
-                let channel = per(draft, column, own);
-                index.push(channel);
-                draft.place(zero, &index, &out.strides)
-            }
-            ConvRole::WeightGrad => {
-                let index = Taps::split(draft, row, &[&conv.kernel, &[channels[0]]]);
-                let co = per(draft, column, channels[1]);
-                let at = draft.place(zero, &[co], &out.strides[..1]);
-                draft.place(at, &index, &out.strides[1..])
-            }
+        let mut most = most.max(1);
+        while !channels.is_multiple_of(most as usize) {
+            most /= 2;
         }
-    };
-    let product_of = Product {
-        name: conv.role.name(),
-        sizes,
-        operand: a.aval.dtype,
-        accumulate: conv.accumulate,
-        first: &first,
-        second: &second,
-        result: &result,
-    };
-    product(program, &product_of, segment, target)
+        side_by_side(self.operand, self.spatial() + 1, most)
+    }
 }

@@ -1,11 +1,16 @@
 //! Sums of products in Einstein's notation.
 
+mod path;
+
+pub use path::einsum_path;
+
 use super::dot::matmul;
 use super::movement::{permute, squeeze_axes};
 use super::{diagonal, multiply, reshape, sum};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::shape::{Dims, Shape};
+use path::Path;
 
 /// An axis' label: a letter, or a place counted from the end of an ellipsis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,59 +44,84 @@ struct Term {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn einsum(subscripts: &str, operands: &[&Array]) -> Result<Array> {
-    let bad = |detail: String| Error::argument("einsum", format!("'{subscripts}': {detail}"));
-    let compact: String = subscripts.chars().filter(|c| !c.is_whitespace()).collect();
-    let (inputs, output) = match compact.split_once("->") {
-        Some((inputs, output)) => (inputs, Some(output)),
-        None => (&compact[..], None),
-    };
-    let inputs: Vec<&str> = inputs.split(',').collect();
-    if inputs.len() != operands.len() || operands.is_empty() {
-        return Err(bad(format!("{} terms for {} operands", inputs.len(), operands.len())));
-    }
+    let bad = bad(subscripts);
+    let read = Subscripts::read(subscripts, operands)?;
     let mut terms = Vec::with_capacity(operands.len());
-    let mut listed: Vec<Vec<Label>> = Vec::new();
-    for (text, operand) in inputs.iter().zip(operands) {
-        let labels = parse(text, operand.rank())
-            .map_err(|detail| bad(format!("{detail} (operand {})", operand.aval())))?;
-        listed.push(labels.clone());
-        terms.push(take_diagonals(Term { array: (*operand).clone(), labels }, &bad)?);
-    }
-    let dots = listed.iter().flatten().filter_map(|l| match l {
-        Label::Dot(place) => Some(place + 1),
-        Label::Letter(_) => None,
-    });
-    let dots = dots.max().unwrap_or(0);
-    let output = match output {
-        Some(text) => {
-            let mut rank = text.chars().filter(|&c| c != '.').count();
-            if text.contains('.') {
-                rank += dots;
-            }
-            parse(text, rank).map_err(bad)?
-        }
-        None => implicit_output(&listed, dots),
-    };
-    let known = |label: &Label| listed.iter().any(|labels| labels.contains(label));
-    let repeats = (1..output.len()).any(|i| output[..i].contains(&output[i]));
-    if repeats || !output.iter().all(known) {
-        return Err(bad("the output repeats a letter, or has one that no operand has".into()));
+    for (labels, operand) in read.listed.iter().zip(operands) {
+        let term = Term { array: (*operand).clone(), labels: labels.clone() };
+        terms.push(take_diagonals(term, &bad)?);
     }
     check_sizes(&terms, &bad)?;
-    let mut terms = terms.into_iter();
-    let Some(mut left) = terms.next() else {
+    let output = &read.output;
+    for step in Path::greedy(&read, operands).steps {
+        let [i, j] = step[..] else { continue };
+        let (right, left) = (terms.remove(j), terms.remove(i));
+        let needed = |label: &Label| {
+            output.contains(label) || terms.iter().any(|t| t.labels.contains(label))
+        };
+        let product = contract(left, &right, needed)?;
+        terms.push(product);
+    }
+    let Some(last) = terms.pop() else {
         return Err(bad("no operands".into()));
     };
-    let rest: Vec<Term> = terms.collect();
-    for (i, right) in rest.iter().enumerate() {
-        let needed = |label: &Label| {
-            output.contains(label) || rest[i + 1..].iter().any(|t| t.labels.contains(label))
+    let last = sum_out(last, |label| output.contains(label))?;
+    let place = |label: &Label| last.labels.iter().position(|l| l == label);
+    permute(&last.array, output.iter().filter_map(place).collect())
+}
+
+/// An error about `subscripts`.
+fn bad(subscripts: &str) -> impl Fn(String) -> Error + '_ {
+    move |detail| Error::argument("einsum", format!("'{subscripts}': {detail}"))
+}
+
+/// Subscripts that fit their operands.
+struct Subscripts {
+    /// The labels of each operand.
+    listed: Vec<Vec<Label>>,
+    output: Vec<Label>,
+}
+
+impl Subscripts {
+    fn read(subscripts: &str, operands: &[&Array]) -> Result<Subscripts> {
+        let bad = bad(subscripts);
+        let compact: String = subscripts.chars().filter(|c| !c.is_whitespace()).collect();
+        let (inputs, output) = match compact.split_once("->") {
+            Some((inputs, output)) => (inputs, Some(output)),
+            None => (&compact[..], None),
         };
-        left = contract(left, right, needed)?;
+        let inputs: Vec<&str> = inputs.split(',').collect();
+        if inputs.len() != operands.len() || operands.is_empty() {
+            return Err(bad(format!("{} terms for {} operands", inputs.len(), operands.len())));
+        }
+        let mut listed: Vec<Vec<Label>> = Vec::new();
+        for (text, operand) in inputs.iter().zip(operands) {
+            let labels = parse(text, operand.rank())
+                .map_err(|detail| bad(format!("{detail} (operand {})", operand.aval())))?;
+            listed.push(labels);
+        }
+        let dots = listed.iter().flatten().filter_map(|l| match l {
+            Label::Dot(place) => Some(place + 1),
+            Label::Letter(_) => None,
+        });
+        let dots = dots.max().unwrap_or(0);
+        let output = match output {
+            Some(text) => {
+                let mut rank = text.chars().filter(|&c| c != '.').count();
+                if text.contains('.') {
+                    rank += dots;
+                }
+                parse(text, rank).map_err(&bad)?
+            }
+            None => implicit_output(&listed, dots),
+        };
+        let known = |label: &Label| listed.iter().any(|labels| labels.contains(label));
+        let repeats = (1..output.len()).any(|i| output[..i].contains(&output[i]));
+        if repeats || !output.iter().all(known) {
+            return Err(bad("the output repeats a letter, or has one that no operand has".into()));
+        }
+        Ok(Subscripts { listed, output })
     }
-    let left = sum_out(left, |label| output.contains(label))?;
-    let place = |label: &Label| left.labels.iter().position(|l| l == label);
-    permute(&left.array, output.iter().filter_map(place).collect())
 }
 
 /// The labels that `text` gives to an operand of `rank` axes.

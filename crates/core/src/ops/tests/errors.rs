@@ -1,0 +1,154 @@
+//! What functions do not take, and how they say so.
+
+use super::super::*;
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::error::Result;
+
+fn floats(shape: &[usize]) -> Array {
+    ones(shape, DType::F32).unwrap()
+}
+
+fn integers(count: usize) -> Array {
+    zeros(count, DType::I32).unwrap()
+}
+
+/// The error's text.
+fn says<T>(result: Result<T>) -> String {
+    match result {
+        Ok(_) => "nothing".into(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn errors_name_the_function_and_what_it_was_given() {
+    let (m, t) = (floats(&[3, 4]), floats(&[2, 3, 4]));
+    let complex = full(2, 1, DType::C64).unwrap();
+    let found = [
+        (says(matrix_transpose(&floats(&[3]))), "matrix_transpose: float32[3] is not a matrix"),
+        (says(broadcast_shapes(&[])), "broadcast_shapes: needs at least one shape"),
+        (
+            says(as_strided(&m, [4, 4], [4, 1], 0)),
+            "as_strided: shape [4, 4], strides [4, 1] and offset 0 reach outside of float32[3, 4]",
+        ),
+        (
+            says(as_strided(&m, [2], [-1], 0)),
+            "as_strided: shape [2], strides [-1] and offset 0 reach outside of float32[3, 4]",
+        ),
+        (
+            says(as_strided(&m, [2], [1, 1], 0)),
+            "as_strided: strides [1, 1] are not one for each axis of [2]",
+        ),
+        (
+            says(partition(&m, 4, -1)),
+            "partition: index 4 is out of range for an axis of size 4 (input float32[3, 4])",
+        ),
+        (
+            says(searchsorted(&m, &m, Side::Left)),
+            "searchsorted: takes a sorted vector, not float32[3, 4]",
+        ),
+        (
+            says(unique(&zeros(0, DType::I8).unwrap(), 2, None)),
+            "unique: int8[0] has no first element to fill 2 with",
+        ),
+        (
+            says(convolve(&m, &m, ConvolveMode::Full)),
+            "convolve: takes vectors that are not empty, not float32[3, 4] and float32[3, 4]",
+        ),
+        (says(cummax(&complex, 0, ScanOptions::default())), "cummax: does not take complex64[2]"),
+        (says(trunc(&complex)), "trunc: does not take complex64[2]"),
+        (says(fftfreq(0, 1.0)), "fftfreq: a transform of 0 points has no frequencies"),
+        (
+            says(view(&floats(&[]), DType::I8)),
+            "view: float32[] has no axis that int8 of another size could stretch",
+        ),
+        (
+            says(view(&ones(3, DType::I8).unwrap(), DType::I16)),
+            "view: the 3 bytes of the last axis of int8[3] do not divide into int16",
+        ),
+        (
+            says(slice_at(&m, &integers(1), 0, [4, 1])),
+            "slice: no slice of float32[3, 4] has shape [4, 1]",
+        ),
+        (
+            says(slice_at(&m, &integers(1), [0, 1], [1, 1])),
+            "slice: start int32[1] is not a number for each of axes [0, 1]",
+        ),
+        (
+            says(linalg::norm(&m, 3.0, (), false)),
+            "norm: Power(3.0) of matrices is not defined (input float32[3, 4])",
+        ),
+        (
+            says(linalg::norm(&t, 1.0, (), false)),
+            "norm: is of one axis or two, not of axes [0, 1, 2] of float32[2, 3, 4]",
+        ),
+        (says(linalg::cross(&m, &m, -1)), "cross: axis 1 of float32[3, 4] is not of size 2 or 3"),
+        (
+            says(segmented_mm(&m, &floats(&[4, 2]), &integers(3))),
+            "segmented_mm: segments int32[3] are not pairs",
+        ),
+        (
+            says(hadamard_transform(&floats(&[6]), None)),
+            "hadamard_transform: takes a last axis of m·2ᵏ, m of 1, 12, 20 or 28 \
+             (input float32[6])",
+        ),
+        (
+            says(cross_entropy(&m, &integers(2))),
+            "cross_entropy: targets int32[2] are not one for each row of float32[3, 4]",
+        ),
+        (
+            says(rope(&t, &RopeOptions::new(3))),
+            "rope: 3 features of float32[2, 3, 4] do not turn: three axes or more, pairs",
+        ),
+        (
+            says(scaled_dot_product_attention(&m, &m, &m, &AttentionOptions::new(1.0))),
+            "scaled_dot_product_attention: takes arrays of four axes \
+             (query float32[3, 4], keys float32[3, 4], values float32[3, 4])",
+        ),
+        (says(to_fp8(&integers(1))), "to_fp8: takes floats, not int32[1]"),
+        (says(isdtype(DType::F32, "float")), "isdtype: 'float' is not a kind of dtypes"),
+        (says(einsum_path("ij,jk", &[&m])), "einsum: 'ij,jk': 2 terms for 1 operands"),
+    ];
+    for (found, wanted) in found {
+        assert_eq!(found, wanted);
+    }
+}
+
+#[test]
+fn a_path_contracts_what_shrinks_most_first() {
+    let m = floats(&[3, 4]);
+    let n = transpose(&m, ()).unwrap();
+    // As mlx.core.einsum_path reports it.
+    let (path, text) = einsum_path("ij,jk,kl,lm->im", &[&m, &n, &m, &n]).unwrap();
+    assert_eq!(path, [[0, 1], [0, 1], [0, 1]]);
+    assert_eq!(
+        text,
+        "  Complete contraction:  ij,jk,kl,lm->im\n         Naive scaling:  5\n     \
+         Optimized scaling:  3\n      Naive FLOP count:  1728\n  Optimized FLOP count:  198\n"
+    );
+    let square = floats(&[3, 3]);
+    let four = floats(&[3, 3, 3, 3]);
+    let operands = [&square, &square, &four, &square, &square];
+    let (path, text) = einsum_path("ea,fb,abcd,gc,hd->efgh", &operands).unwrap();
+    assert_eq!(path, [[0, 2], [0, 3], [0, 2], [0, 1]]);
+    assert!(text.contains("Naive FLOP count:  32805\n  Optimized FLOP count:  1944\n"), "{text}");
+    assert_eq!(einsum_path("ij,ij", &[&m, &m]).unwrap().0, [[0, 1]]);
+    assert_eq!(einsum_path("ij->ji", &[&m]).unwrap().0, [[0]]);
+}
+
+#[test]
+fn dtypes_meet_as_in_mlx() {
+    let x = integers(1);
+    let half = full(1, 1, DType::F16).unwrap();
+    assert_eq!(result_type(&[(&x).into(), (&half).into()]).unwrap(), DType::F16);
+    assert!(result_type(&[]).is_err());
+    let kinds = ["bool", "signed integer", "unsigned integer", "real floating", "complex floating"];
+    for dtype in DType::ALL {
+        assert!(can_cast(dtype, dtype) && can_cast(DType::Bool, dtype));
+        let of = kinds.iter().filter(|kind| isdtype(dtype, kind).unwrap()).count();
+        assert_eq!(of, 1, "{dtype}");
+        assert_eq!(isdtype(dtype, "numeric").unwrap(), dtype != DType::Bool);
+    }
+    assert!(!can_cast(DType::F32, DType::I64) && can_cast(DType::U8, DType::I16));
+}

@@ -1,0 +1,313 @@
+//! Products in tiles: the one kernel behind matrix products and convolutions.
+//!
+//! A block computes a tile of the result. Its threads bring a slice of both operands into shared
+//! memory, each thread then multiplies a small square of it, and so on along the summed axis. What
+//! an element of an operand is, and where a result goes, the caller says. Where the tiles are too
+//! few to fill the device the sums are cut into parts, which a second launch adds.
+
+mod hand;
+mod loader;
+mod store;
+
+use cupola_core::DType;
+use cupola_core::backend::Segment;
+
+use super::{Draft, Missing, Place, Program};
+use crate::ir::{Access, Shared, Target, Ty, Val, Var};
+pub use hand::Hand;
+use hand::Slices;
+use loader::{Held, Lay, Loader, Slice};
+pub use store::{Dim, Layout, Store};
+
+/// Threads in a block: 16 × 16.
+const BLOCK: u32 = 256;
+const SIDE: u32 = 16;
+
+/// The sizes of a product: `batch` times `rows` × `depth` with `depth` × `columns`.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// Independent products.
+    pub batch: u64,
+    /// Rows of the result.
+    pub rows: u64,
+    /// Columns of the result.
+    pub columns: u64,
+    /// What is summed over.
+    pub depth: u64,
+}
+
+/// How an operand is read: what depends on its own index and on the summed one is computed apart,
+/// so that it is done once for many elements.
+pub trait Source {
+    /// What a row (of the second operand: a column) of a batch needs, and whether it is there.
+    fn outer(&self, draft: &mut Draft<'_>, batch: Val, index: Val) -> Vec<Val>;
+    /// What an index of the summed axis needs.
+    fn inner(&self, draft: &mut Draft<'_>, depth: Val) -> Vec<Val>;
+    /// Where the element is, and whether it is there (else it is 0).
+    fn place(&self, draft: &mut Draft<'_>, outer: &[Val], inner: &[Val]) -> (Val, Option<Val>);
+    /// Whether neighbouring threads should read along the summed axis.
+    fn along_depth(&self) -> bool;
+    /// How many neighbours along that way, or along the own index, lie side by side wherever a
+    /// multiple of so many stands: at most `most`, a power of two.
+    fn width(&self, most: u32) -> u32;
+}
+
+/// What a product reads and writes.
+pub struct Product<'a> {
+    /// Its name.
+    pub name: &'static str,
+    /// Its sizes.
+    pub sizes: Sizes,
+    /// The dtype of both operands.
+    pub operand: DType,
+    /// The dtype of the sums.
+    pub accumulate: DType,
+    /// The first operand, which is the segment's first input.
+    pub first: &'a dyn Source,
+    /// The second operand, which is its second.
+    pub second: &'a dyn Source,
+    /// Which axes of the result its batches, rows and columns are.
+    pub result: Layout,
+}
+
+/// What multiplies the shared slices.
+#[derive(Clone, Copy, Debug)]
+pub enum Unit {
+    /// Every thread has this many rows and columns, 16 apart.
+    Threads([u32; 2]),
+    /// Groups of 32 threads have matrices of 16×8: how many groups there are along the rows and
+    /// columns of the tile, and how many matrices along those of a group.
+    Matrices { groups: [u32; 2], matrices: [u32; 2] },
+}
+
+/// How a product is cut.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut {
+    unit: Unit,
+    /// How much of the summed axis is shared at a time.
+    depth: u32,
+    /// Whether the next slice is on its way while one is multiplied.
+    ahead: bool,
+    parts: u64,
+    /// Slices in a part.
+    steps: u64,
+}
+
+impl Unit {
+    /// Rows and columns of a block's tile.
+    pub fn tile(&self) -> [u32; 2] {
+        match self {
+            Unit::Threads([r, c]) => [r * SIDE, c * SIDE],
+            Unit::Matrices { groups: [gr, gc], matrices: [mr, mc] } => [gr * mr * 16, gc * mc * 8],
+        }
+    }
+
+    /// How many sums a thread has.
+    pub fn sums(&self) -> u32 {
+        match self {
+            Unit::Threads([r, c]) => r * c,
+            Unit::Matrices { matrices: [r, c], .. } => r * c * 4,
+        }
+    }
+
+    /// How many blocks work on the tiles of a product.
+    pub fn blocks(&self, sizes: &Sizes) -> u64 {
+        let [rows, columns] = self.tile().map(u64::from);
+        sizes.batch * sizes.rows.div_ceil(rows) * sizes.columns.div_ceil(columns)
+    }
+
+    /// Whether matrix units may multiply the operands: products of halves lose nothing by their
+    /// rounding.
+    pub fn rounds(p: &Product<'_>, target: &Target) -> bool {
+        let allowed = match p.operand {
+            DType::F32 => target.tf32,
+            other => matches!(other, DType::F16 | DType::BF16),
+        };
+        target.matrix && allowed && p.accumulate == DType::F32
+    }
+
+    fn of(p: &Product<'_>, target: &Target) -> Unit {
+        let sizes = &p.sizes;
+        let enough = (u64::from(target.threads / BLOCK) / 4).max(64);
+        if Unit::rounds(p, target) {
+            let unit = |groups, matrices| Unit::Matrices { groups, matrices };
+            let few = sizes.columns.div_ceil(8).max(1) as u32;
+            // The larger tile does more with what it loads, if there are enough of them.
+            let either = |large: Unit, small: Unit| {
+                if large.blocks(sizes) >= enough { large } else { small }
+            };
+            return match (sizes.rows, sizes.columns) {
+                (0..=32, 0..=32) => unit([2, 4], [1, 1]),
+                (_, 0..=32) => either(unit([8, 1], [2, few]), unit([8, 1], [1, few])),
+                (0..=64, _) => unit([2, 4], [2, 2]),
+                (_, 0..=112) => unit([4, 2], [2, few.div_ceil(2)]),
+                _ => either(unit([2, 4], [4, 4]), unit([4, 2], [2, 4])),
+            };
+        }
+        let fit = |size: u64, most: u32| {
+            let needed = size.div_ceil(u64::from(SIDE)).next_power_of_two();
+            needed.clamp(1, u64::from(most)) as u32
+        };
+        let large = Unit::Threads([fit(sizes.rows, 8), fit(sizes.columns, 8)]);
+        match large.blocks(sizes) >= enough {
+            true => large,
+            false => Unit::Threads([fit(sizes.rows, 4), fit(sizes.columns, 4)]),
+        }
+    }
+}
+
+impl Cut {
+    fn of(p: &Product<'_>, target: &Target) -> Cut {
+        let unit = Unit::of(p, target);
+        // What the next slice needs is on its way while one is multiplied, where loads take their
+        // time: on a processor it would only lengthen the way through the barriers.
+        let ahead = target.threads > 1 << 12;
+        let depth = match unit {
+            Unit::Matrices { .. } => 32,
+            // Two slices are shared at a time, and every thread has something to bring.
+            Unit::Threads([rows, columns]) if ahead && rows.min(columns) > 1 => 8,
+            Unit::Threads(_) => 16,
+        };
+        let mut cut = Cut { unit, depth, ahead, parts: 1, steps: 1 };
+        let planes = if p.accumulate == DType::C64 { 2 } else { 1 };
+        let shared: u32 = cut.lays(p).iter().map(|lay| lay.len).sum();
+        let bytes = shared * planes * Ty::of(p.accumulate).size() as u32 * 2;
+        cut.ahead &= bytes <= target.shared_bytes;
+        // Blocks with many sums fill a multiprocessor two or three at a time.
+        let full = u64::from(target.threads / BLOCK).max(1);
+        let wanted = match (unit, unit.sums()) {
+            (Unit::Matrices { .. }, 33..) => (full / 4).max(1),
+            (Unit::Matrices { .. }, 17..) => (full * 3 / 8).max(1),
+            _ => full,
+        };
+        let steps = p.sizes.depth.div_ceil(u64::from(depth)).max(1);
+        let parts = (wanted / unit.blocks(&p.sizes).max(1)).clamp(1, steps.div_ceil(8)).min(256);
+        // Every part has the same number of steps, so the last may have less to do.
+        cut.steps = steps.div_ceil(parts);
+        cut.parts = steps.div_ceil(cut.steps);
+        cut
+    }
+
+    /// How the slices of both operands are shared.
+    fn lays(&self, p: &Product<'_>) -> [Lay; 2] {
+        let [rows, columns] = self.unit.tile();
+        [
+            Lay::of(self, rows, p.first.along_depth(), true),
+            Lay::of(self, columns, p.second.along_depth(), false),
+        ]
+    }
+}
+
+/// Adds the launches of a product, and of the segment's epilogue.
+pub fn product(
+    program: &mut Program,
+    p: &Product<'_>,
+    segment: &Segment,
+    target: &Target,
+) -> Result<(), Missing> {
+    super::check_dtype(p.accumulate, target)?;
+    if p.sizes.depth == 0 {
+        // There is no element of the operands that could be read.
+        program.launches.push(store::sums_of_nothing(p, segment, target)?);
+        return Ok(());
+    }
+    let cut = Cut::of(p, target);
+    let mut draft = Draft::new(p.name, BLOCK, segment, target)?;
+    let views = [
+        draft.view(Place::Input(0), p.operand, Access::Read)?,
+        draft.view(Place::Input(1), p.operand, Access::Read)?,
+    ];
+    let Sizes { batch, rows, columns, .. } = p.sizes;
+    let store = match cut.parts {
+        1 => Store::finish(&mut draft, p, segment)?,
+        parts => {
+            let count = (batch * rows * columns * parts) as usize;
+            program.scratch.push(count * p.accumulate.size());
+            Store::part(&mut draft, p, program.scratch.len() - 1)?
+        }
+    };
+    let tile = cut.unit.tile();
+    let tiles = [rows.div_ceil(u64::from(tile[0])), columns.div_ceil(u64::from(tile[1]))];
+    let blocks = batch * cut.parts * tiles[0] * tiles[1];
+    let ty = Ty::of(p.accumulate);
+    let planes = if p.accumulate == DType::C64 { 2 } else { 1 };
+    let lay = cut.lays(p);
+    let copies = if cut.ahead { 2 } else { 1 };
+    let shared = lay.map(|lay| -> Vec<Shared> {
+        (0..planes).map(|_| draft.build.shared(ty, lay.len * copies)).collect()
+    });
+    let slices = Slices { shared: [&shared[0], &shared[1]], lay };
+    let index = draft.index;
+    let bl = &mut draft.build;
+    let (thread, block, grid) = (bl.thread(), bl.block_x(), bl.blocks());
+    let hand = Hand::new(bl, cut.unit, thread);
+    let (block, grid) = (bl.convert(block, index), bl.convert(grid, index));
+    let all = bl.int(blocks as i64, index);
+    let mut failed = Ok(());
+    draft.range(block, all, grid, |draft, at| {
+        // Neighbouring blocks share rows of the first operand.
+        let split = [batch, cut.parts, tiles[0], tiles[1]].map(|n| n as usize);
+        let place = draft.unflatten(at, &split);
+        let [of_batch, part, tile_row, tile_col] = [place[0], place[1], place[2], place[3]];
+        let (tr, tc) = (draft.index(i64::from(tile[0])), draft.index(i64::from(tile[1])));
+        let starts = [draft.build.mul(tile_row, tr), draft.build.mul(tile_col, tc)];
+        let zero = draft.build.int(0, ty);
+        let sums: Vec<Vec<Var>> = (0..cut.unit.sums())
+            .map(|_| (0..planes).map(|_| draft.build.var(zero)).collect())
+            .collect();
+        let mut load = |which: usize, source, size| {
+            let slice =
+                Slice { source, view: views[which], batch: of_batch, first: starts[which], size };
+            Loader::new(draft, slice, thread, tile[which], &cut, lay[which])
+        };
+        let loaders = [load(0, p.first, rows), load(1, p.second, columns)];
+        let steps = draft.index(cut.steps as i64);
+        let first = draft.build.mul(part, steps);
+        let last = draft.build.add(first, steps);
+        let one = draft.index(1);
+        let fetch = |draft: &mut Draft<'_>, step| {
+            [0, 1].map(|which: usize| loaders[which].fetch(draft, p, step))
+        };
+        let share = |draft: &mut Draft<'_>, held: &[Held; 2], copy: Option<Val>| {
+            for which in 0..2 {
+                let b = &mut draft.build;
+                loaders[which].share(b, p, &held[which], &shared[which], copy);
+            }
+        };
+        draft.build.barrier();
+        if cut.ahead {
+            let held = fetch(draft, first);
+            share(draft, &held, None);
+            draft.build.barrier();
+        }
+        draft.range(first, last, one, |draft, step| {
+            if cut.ahead {
+                let turn = draft.build.sub(step, first);
+                let turn = draft.build.convert(turn, Ty::U32);
+                let low = draft.build.u32(1);
+                let this = draft.build.and(turn, low);
+                let other = draft.build.xor(this, low);
+                let next = draft.build.add(step, one);
+                let held = fetch(draft, next);
+                hand.multiply(&mut draft.build, cut.depth, &slices, Some(this), &sums);
+                share(draft, &held, Some(other));
+                draft.build.barrier();
+            } else {
+                let held = fetch(draft, step);
+                share(draft, &held, None);
+                draft.build.barrier();
+                hand.multiply(&mut draft.build, cut.depth, &slices, None, &sums);
+                draft.build.barrier();
+            }
+        });
+        failed = store.write(draft, &hand, &sums, [of_batch, part], starts);
+    });
+    failed?;
+    let grid = blocks.clamp(1, u64::from(target.max_blocks)) as u32;
+    program.launches.push(draft.launch([grid, 1]));
+    if cut.parts > 1 {
+        let scratch = program.scratch.len() - 1;
+        program.launches.push(store::add_parts(p, cut.parts, scratch, segment, target)?);
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Elementwise programs four elements at a time: one load or store moves four neighbours, and what
+//! is smaller than a word is stored in whole words, without atomics.
+//!
+//! Such a kernel is there beside that of [`super::map`], for launches whose operands all start at a
+//! multiple of four elements.
+
+use cupola_core::backend::{Kernel as Work, Operand, Segment};
+use cupola_core::plan::body::Body;
+
+use super::view::{Axes, View};
+use super::{Draft, Launch, Missing, Place};
+use crate::ir::{Access, Number, Stmt, Target};
+
+/// Threads in a block.
+const BLOCK: u32 = 256;
+/// The most statements of such a kernel: the longer ones wait for arithmetic, not for memory.
+const STATEMENTS: usize = 400;
+
+/// How four neighbours of an operand are read.
+#[derive(Clone, Copy, PartialEq)]
+enum Along {
+    /// They are neighbours in memory.
+    Quads,
+    /// They are one element.
+    Same,
+    /// One by one.
+    Each,
+}
+
+/// The launch of `segment` in quads, where it is elementwise and its layout allows that.
+pub fn quads(segment: &Segment, target: &Target) -> Option<Launch> {
+    let Work::Map(body) = &segment.kernel else { return None };
+    let operands = || segment.inputs.iter().chain(&segment.outputs);
+    let strides: Vec<&[isize]> = operands().map(|o| &o.strides[..]).collect();
+    let axes = Axes::joined(&body.shape, &strides);
+    let fits = axes.sizes.last().is_some_and(|size| size.is_multiple_of(4))
+        && operands().all(|o| o.aval.dtype.size() <= 4);
+    if !fits {
+        return None;
+    }
+    let ways: Vec<Along> = axes.strides.iter().map(|strides| way(strides)).collect();
+    let (inputs, outputs) = ways.split_at(segment.inputs.len());
+    let narrow = |o: &Operand| o.aval.dtype.size() < 4;
+    let pays = inputs.iter().all(|way| *way != Along::Each) || segment.outputs.iter().any(narrow);
+    if !pays || outputs.iter().any(|way| *way != Along::Quads) {
+        return None;
+    }
+    let launch = kernel(body, segment, &axes, &ways, target).ok()?;
+    (count(&launch.kernel.body) <= STATEMENTS).then_some(launch)
+}
+
+fn way(strides: &[isize]) -> Along {
+    let Some((last, outer)) = strides.split_last() else { return Along::Same };
+    match last {
+        0 => Along::Same,
+        1 if outer.iter().all(|s| s % 4 == 0) => Along::Quads,
+        _ => Along::Each,
+    }
+}
+
+fn count(list: &[Stmt]) -> usize {
+    list.iter()
+        .map(|stmt| match stmt {
+            Stmt::If(_, then, other) | Stmt::While(then, _, other) => {
+                1 + count(then) + count(other)
+            }
+            Stmt::For(_, _, body) => 1 + count(body),
+            _ => 1,
+        })
+        .sum()
+}
+
+fn kernel(
+    body: &Body,
+    segment: &Segment,
+    axes: &Axes,
+    ways: &[Along],
+    target: &Target,
+) -> Result<Launch, Missing> {
+    let mut draft = Draft::new("map_quads", BLOCK, segment, target)?;
+    let mut views: Vec<View> = Vec::new();
+    for (index, operand) in segment.inputs.iter().enumerate() {
+        views.push(draft.view(Place::Input(index), operand.aval.dtype, Access::Read)?);
+    }
+    for (index, operand) in segment.outputs.iter().enumerate() {
+        views.push(draft.view(Place::Output(index), operand.aval.dtype, Access::Write)?);
+    }
+    let four = draft.index(4);
+    // From here on the offsets of quads count quads.
+    for (view, way) in views.iter_mut().zip(ways) {
+        if *way == Along::Quads {
+            view.offset = draft.build.div(view.offset, four);
+        }
+    }
+    let scalars = draft.scalars(body)?;
+    let inputs = segment.inputs.len();
+    let last = axes.sizes.len() - 1;
+    let mut sizes = axes.sizes.clone();
+    sizes[last] /= 4;
+    let total = axes.count() / 4;
+    let mut failed = Ok(());
+    draft.each(total, |draft, flat| {
+        let index = draft.unflatten(flat, &sizes);
+        let quad = |draft: &mut Draft<'_>, view: &View, strides: &[isize]| {
+            let outer: Vec<isize> = strides[..last].iter().map(|s| s / 4).collect();
+            let start = draft.place(view.offset, &index[..last], &outer);
+            draft.build.add(start, index[last])
+        };
+        let mut loaded: Vec<[Number; 4]> = Vec::new();
+        for ((view, way), strides) in views[..inputs].iter().zip(ways).zip(&axes.strides) {
+            loaded.push(match way {
+                Along::Quads => {
+                    let at = quad(draft, view, strides);
+                    draft.build.load_quad(view.buf, at).map(Number::Real)
+                }
+                Along::Same => {
+                    let at = draft.place(view.offset, &index[..last], &strides[..last]);
+                    [draft.build.load_number(view.buf, at); 4]
+                }
+                Along::Each => {
+                    let mut place = index.clone();
+                    place[last] = draft.build.mul(index[last], four);
+                    let mut at = draft.place(view.offset, &place, strides);
+                    [0, 1, 2, 3].map(|lane| {
+                        if lane > 0 {
+                            let one = draft.index(1);
+                            at = draft.place(at, &[one], &strides[last..]);
+                        }
+                        draft.build.load_number(view.buf, at)
+                    })
+                }
+            });
+        }
+        let mut lanes = Vec::new();
+        for lane in 0..4 {
+            let own: Vec<Number> = loaded.iter().map(|quad| quad[lane]).collect();
+            match draft.run(body, &own, &scalars) {
+                Ok(registers) => lanes.push(registers),
+                Err(missing) => return failed = Err(missing),
+            }
+        }
+        let places = views[inputs..].iter().zip(&axes.strides[inputs..]).zip(&body.outputs);
+        for ((view, strides), &register) in places {
+            let at = quad(draft, view, strides);
+            let values = [0, 1, 2, 3].map(|lane: usize| lanes[lane][usize::from(register)].real());
+            draft.build.store_quad(view.buf, at, values);
+        }
+    });
+    failed?;
+    Ok(draft.launch_over(total))
+}

@@ -1,0 +1,638 @@
+//! Segments cut into parts, for devices that bind only so much of a buffer at once.
+//!
+//! A part is a segment of its own whose operands lie in the whole's, further on. What can be cut is
+//! an axis that no element's computation crosses: all of an elementwise program's, those that a
+//! reduction keeps, rows and batches of a product. A reduction is also cut along the axes that it
+//! folds, and its parts' results are folded again. What is little but lies far apart, as a few
+//! columns of a matrix, is copied together first.
+
+use cupola_core::DType;
+use cupola_core::backend::{Kernel as Work, Operand, Segment};
+use cupola_core::plan::body::Body;
+use cupola_core::prim::{ConvRole, Op, ReduceKind};
+
+use super::view::{is_far, span};
+use super::{Missing, Place};
+use crate::ir::Ty;
+
+/// The most parts that a segment is cut into: beyond it the CPU is faster.
+const MOST_PARTS: usize = 1 << 12;
+
+/// A piece of a segment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// What it computes.
+    pub segment: Segment,
+    /// Where each input lies, and how many elements further on than the whole one.
+    pub inputs: Vec<(Place, isize)>,
+    /// Likewise each output.
+    pub outputs: Vec<(Place, isize)>,
+    /// Which number it starts with, of a cut [`Op::Iota`], or which element, of cut
+    /// [`Op::RandomBits`].
+    pub first: Option<u32>,
+}
+
+/// A segment as its parts, in the order in which they run.
+#[derive(Clone, Debug, Default)]
+pub struct Split {
+    /// The parts.
+    pub parts: Vec<Part>,
+    /// Bytes of the memory that they share.
+    pub scratch: Vec<usize>,
+    /// What of it no later part reads.
+    free: Vec<usize>,
+}
+
+/// An axis that may be cut: which axis of each input, of the outputs and of the body it is, if any.
+/// Without an output it is folded.
+struct Free {
+    size: usize,
+    inputs: Vec<Option<usize>>,
+    output: Option<usize>,
+    body: Option<usize>,
+}
+
+/// Cuts `segment` until no operand of a part reaches over more than `bytes` bytes.
+pub fn split(segment: &Segment, bytes: u64) -> Result<Split, Missing> {
+    let whole = Part {
+        segment: segment.clone(),
+        inputs: (0..segment.inputs.len()).map(|i| (Place::Input(i), 0)).collect(),
+        outputs: (0..segment.outputs.len()).map(|i| (Place::Output(i), 0)).collect(),
+        first: None,
+    };
+    let mut split = Split::default();
+    split.add(whole, bytes)?;
+    Ok(split)
+}
+
+/// The bytes that a kernel for `operand` has to bind; sorts also keep the elements' numbers.
+fn needs(segment: &Segment, operand: &Operand) -> u64 {
+    let own = span(operand).map_or(0, |(low, high)| (high - low + 1) as u64);
+    let bytes = own.saturating_mul(operand.aval.dtype.size() as u64);
+    match &segment.kernel {
+        Work::Op(Op::Sort(_)) => bytes.max(4 * operand.aval.shape.size() as u64),
+        _ => bytes,
+    }
+}
+
+impl Split {
+    fn add(&mut self, part: Part, bytes: u64) -> Result<(), Missing> {
+        let operands = || part.segment.inputs.iter().chain(&part.segment.outputs);
+        let large = |o: &&Operand| is_far(o) || needs(&part.segment, o) > bytes;
+        let Some((worst, operand)) = operands().enumerate().find(|(_, o)| large(o)) else {
+            if self.parts.len() == MOST_PARTS {
+                let reason = format!("it would run in more than {MOST_PARTS} parts");
+                return Err(Missing(reason));
+            }
+            self.parts.push(part);
+            return Ok(());
+        };
+        // Elementwise programs can be cut along every axis.
+        let gathers = !matches!(part.segment.kernel, Work::Map(_));
+        let dense = operand.aval.shape.size() as u64 * operand.aval.dtype.size() as u64;
+        if gathers && dense <= bytes && needs(&part.segment, operand) > dense {
+            return self.bring_together(&part, worst, bytes);
+        }
+        let axes = free_axes(&part.segment);
+        // How much it helps to cut an axis, and into what.
+        let candidate = |free: &Free| -> Option<(u64, usize)> {
+            let axis = if worst < part.inputs.len() { free.inputs[worst] } else { free.output };
+            let stride = operand.strides[axis?].unsigned_abs() as u64;
+            // Repeated elements are not bound, but may be too many to count.
+            if free.size == 1 || stride == 0 && !is_far(operand) {
+                return None;
+            }
+            let step = chunk(operand, free.size, stride, bytes, gathers);
+            let helps = free.output.is_some() || part.shrinks(free.size.div_ceil(step));
+            helps.then_some((stride * (free.size as u64 - 1), step))
+        };
+        let candidates = axes.iter().filter_map(|free| Some((free, candidate(free)?)));
+        // What a product sums over is cut where nothing else can be: its results are not few.
+        let is_op = matches!(part.segment.kernel, Work::Op(_));
+        let best = candidates
+            .max_by_key(|(free, (gain, _))| (!is_op || free.output.is_some(), *gain, free.size));
+        let Some((free, (_, step))) = best else {
+            return Err(Missing(format!(
+                "an operand of {} reaches over {} bytes, the device binds {bytes} at once",
+                operand.aval,
+                needs(&part.segment, operand)
+            )));
+        };
+        match free.output {
+            Some(_) => (0..free.size)
+                .step_by(step)
+                .try_for_each(|start| self.add(part.cut(free, start, step), bytes)),
+            None => self.fold(&part, free, step, bytes),
+        }
+    }
+
+    /// Memory that the parts share.
+    fn take(&mut self, bytes: usize) -> usize {
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.scratch.push(0);
+            self.scratch.len() - 1
+        });
+        self.scratch[at] = self.scratch[at].max(bytes);
+        at
+    }
+
+    /// Runs `part` on a copy without gaps of the operand `worst`, whose elements lie far apart.
+    fn bring_together(&mut self, part: &Part, worst: usize, bytes: u64) -> Result<(), Missing> {
+        let mut inner = part.clone();
+        let inputs = part.inputs.len();
+        let (own, place) = match worst.checked_sub(inputs) {
+            None => (&mut inner.segment.inputs[worst], &mut inner.inputs[worst]),
+            Some(output) => (&mut inner.segment.outputs[output], &mut inner.outputs[output]),
+        };
+        let dense = Operand::contiguous(&own.aval);
+        let spread = (std::mem::replace(own, dense.clone()), *place);
+        let scratch = self.take(dense.aval.shape.size() * dense.aval.dtype.size());
+        *place = (Place::Scratch(scratch), 0);
+        let dense = (dense, *place);
+        if worst < inputs {
+            self.add(copy(spread, dense), bytes)?;
+            self.add(inner, bytes)?;
+        } else {
+            self.add(inner, bytes)?;
+            self.add(copy(dense, spread), bytes)?;
+        }
+        self.free.push(scratch);
+        Ok(())
+    }
+
+    /// Cuts a reduction or a product along an axis that it folds.
+    fn fold(&mut self, part: &Part, free: &Free, step: usize, bytes: u64) -> Result<(), Missing> {
+        let mut aval = part.segment.outputs[0].aval.clone();
+        let (kind, dtype) = match &part.segment.kernel {
+            Work::Reduce { kind, .. } => (*kind, partial(aval.dtype)),
+            Work::Op(op) => (ReduceKind::Sum, sum_dtype(op).unwrap_or(aval.dtype)),
+            Work::Map(_) => return Ok(()),
+        };
+        aval.dtype = dtype;
+        let (kept, count) = (aval.shape.size(), free.size.div_ceil(step));
+        let scratch = self.take(count * kept * aval.dtype.size());
+        let one = Operand::contiguous(&aval);
+        for (number, start) in (0..free.size).step_by(step).enumerate() {
+            let mut piece = part.cut(free, start, step);
+            piece.drop_epilogue(dtype);
+            piece.segment.outputs = vec![one.clone()];
+            piece.outputs = vec![(Place::Scratch(scratch), (number * kept) as isize)];
+            self.add(piece, bytes)?;
+        }
+        self.add(join(kind, count, &one, scratch, part), bytes)?;
+        if let Some(epilogue) = part.epilogue() {
+            self.add(epilogue, bytes)?;
+        }
+        self.free.push(scratch);
+        Ok(())
+    }
+}
+
+/// A copy between operands of one shape.
+fn copy(from: (Operand, (Place, isize)), to: (Operand, (Place, isize))) -> Part {
+    let segment = Segment {
+        kernel: Work::Map(Body::copy(from.0.aval.shape.clone(), from.0.aval.dtype)),
+        inputs: vec![from.0],
+        outputs: vec![to.0],
+        scalars: Vec::new(),
+        epilogue: None,
+    };
+    Part { segment, inputs: vec![from.1], outputs: vec![to.1], first: None }
+}
+
+/// What the results of a reduction's parts are kept as: halves in single precision.
+fn partial(dtype: DType) -> DType {
+    if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
+}
+
+/// What a product sums in.
+fn sum_dtype(op: &Op) -> Option<DType> {
+    if let Op::Dot(dot) = op {
+        return Some(dot.accumulate);
+    }
+    if let Op::Conv(conv) = op { Some(conv.accumulate) } else { None }
+}
+
+/// Folds `count` results that lie one after another in `scratch`.
+fn join(kind: ReduceKind, count: usize, one: &Operand, scratch: usize, whole: &Part) -> Part {
+    let mut aval = one.aval.clone();
+    aval.shape = std::iter::once(count).chain(aval.shape.iter().copied()).collect();
+    let body = Body::copy(aval.shape.clone(), aval.dtype);
+    let segment = Segment {
+        kernel: Work::Reduce { body, kind, axes: [0].into_iter().collect() },
+        inputs: vec![Operand::contiguous(&aval)],
+        outputs: whole.segment.outputs.clone(),
+        scalars: Vec::new(),
+        epilogue: None,
+    };
+    let inputs = vec![(Place::Scratch(scratch), 0)];
+    Part { segment, inputs, outputs: whole.outputs.clone(), first: None }
+}
+
+/// How much of an axis of `size` a part has, so that `operand` with its `stride` along it fits, or
+/// fits when it has been brought together: at most half.
+fn chunk(operand: &Operand, size: usize, stride: u64, bytes: u64, together: bool) -> usize {
+    let reach = span(operand).map_or(0, |(low, high)| (high - low) as u64);
+    let most = (bytes / operand.aval.dtype.size() as u64).min(1 << 30);
+    let others = reach - stride * (size as u64 - 1);
+    let each = (operand.aval.shape.size() / size) as u64;
+    let fits = match stride {
+        0 => size as u64,
+        _ if others < most => (most - others - 1) / stride + 1,
+        _ if together => (most / each).max(1),
+        _ => 1,
+    };
+    let step = (fits as usize).min(size.div_ceil(2));
+    // Parts start at whole words where there is a choice.
+    if step > 64 { step / 64 * 64 } else { step }
+}
+
+impl Part {
+    /// Whether the results of `count` pieces of a reduction are much fewer than what it folds.
+    fn shrinks(&self, count: usize) -> bool {
+        match &self.segment.kernel {
+            Work::Reduce { body, .. } => {
+                2 * count * self.segment.outputs[0].aval.shape.size() <= body.shape.size()
+            }
+            Work::Map(_) | Work::Op(_) => true,
+        }
+    }
+
+    /// Makes an axis of an op's result `size` long, from `start` on.
+    fn shorten_op(&mut self, axis: usize, start: usize, size: usize) {
+        let Work::Op(op) = &mut self.segment.kernel else { return };
+        let out = &self.segment.outputs[0].aval.shape;
+        let further = |by: usize| Some(self.first.unwrap_or(0) + by as u32);
+        if let Op::Iota(iota) = op {
+            iota.shape.0[axis] = size;
+            if axis == iota.axis {
+                self.first = further(start);
+            }
+        } else if let Op::RandomBits(bits) = op {
+            if axis >= out.rank() - bits.shape.rank() {
+                self.first = further(start * out[axis + 1..].iter().product::<usize>());
+            }
+        } else if let Op::Gather(gather) = op
+            && let Some(axis) = axis.checked_sub(out.rank() - gather.sizes.len())
+        {
+            gather.sizes[axis] = size;
+        }
+    }
+
+    /// Leaves a product of `dtype` without what continues it.
+    fn drop_epilogue(&mut self, dtype: DType) {
+        if let Some(epilogue) = self.segment.epilogue.take() {
+            self.segment.inputs.truncate(epilogue.first_input);
+            self.inputs.truncate(epilogue.first_input);
+            self.segment.scalars.clear();
+        }
+        if let Work::Op(Op::Dot(dot)) = &mut self.segment.kernel {
+            dot.result = dtype;
+        }
+        if let Work::Op(Op::Conv(conv)) = &mut self.segment.kernel {
+            conv.result = dtype;
+        }
+    }
+
+    /// What continues an op, in place in its output, as a program of its own.
+    fn epilogue(&self) -> Option<Part> {
+        let epilogue = self.segment.epilogue.as_ref()?;
+        let first = epilogue.first_input;
+        let (out, place) = (&self.segment.outputs[0], self.outputs[0]);
+        let segment = Segment {
+            kernel: Work::Map(epilogue.body.clone()),
+            inputs: std::iter::once(out).chain(&self.segment.inputs[first..]).cloned().collect(),
+            outputs: vec![out.clone()],
+            scalars: self.segment.scalars.clone(),
+            epilogue: None,
+        };
+        let inputs = std::iter::once(place).chain(self.inputs[first..].iter().copied()).collect();
+        Some(Part { segment, inputs, outputs: vec![place], first: None })
+    }
+
+    /// The piece of an axis from `start` on, of `step` or what is left.
+    fn cut(&self, free: &Free, start: usize, step: usize) -> Part {
+        let size = step.min(free.size - start);
+        let mut part = self.clone();
+        let shorten = |operand: &mut Operand, place: &mut (Place, isize), axis: usize| {
+            operand.aval.shape.0[axis] = size;
+            place.1 += start as isize * operand.strides[axis];
+        };
+        let inputs = part.segment.inputs.iter_mut().zip(&mut part.inputs);
+        for ((operand, place), axis) in inputs.zip(&free.inputs) {
+            if let Some(axis) = *axis {
+                shorten(operand, place, axis);
+            }
+        }
+        if let Some(axis) = free.output {
+            let outputs = part.segment.outputs.iter_mut().zip(&mut part.outputs);
+            outputs.for_each(|(operand, place)| shorten(operand, place, axis));
+            if let Some(epilogue) = &mut part.segment.epilogue {
+                epilogue.body.shape.0[axis] = size;
+            }
+        }
+        match &mut part.segment.kernel {
+            Work::Map(body) | Work::Reduce { body, .. } => {
+                if let Some(axis) = free.body {
+                    body.shape.0[axis] = size;
+                }
+            }
+            Work::Op(_) => {
+                if let Some(axis) = free.output {
+                    part.shorten_op(axis, start, size);
+                }
+            }
+        }
+        part
+    }
+}
+
+/// The axes along which `segment` may be cut.
+fn free_axes(segment: &Segment) -> Vec<Free> {
+    let inputs = segment.inputs.len();
+    let (body, axes) = match &segment.kernel {
+        Work::Map(body) => (body, &[][..]),
+        Work::Reduce { body, axes, .. } => (body, &axes[..]),
+        Work::Op(op) => return of_op(op, segment),
+    };
+    let mut kept = 0..;
+    let each = body.shape.iter().enumerate().map(|(axis, &size)| Free {
+        size,
+        inputs: vec![Some(axis); inputs],
+        output: if axes.contains(&axis) { None } else { kept.next() },
+        body: Some(axis),
+    });
+    each.collect()
+}
+
+fn of_op(op: &Op, segment: &Segment) -> Vec<Free> {
+    let out = &segment.outputs[0].aval.shape;
+    let shape = |input: usize| &segment.inputs[input].aval.shape;
+    let own = match &segment.epilogue {
+        Some(epilogue) => epilogue.first_input,
+        None => segment.inputs.len(),
+    };
+    // Where an axis of the output is among the op's own inputs; an epilogue reads what it writes.
+    let axis = |output: usize, of: &[Option<usize>]| {
+        let rest = segment.inputs.len() - own;
+        let inputs = of.iter().copied().chain(std::iter::repeat_n(Some(output), rest)).collect();
+        Free { size: out[output], inputs, output: Some(output), body: None }
+    };
+    let same = |output: usize| axis(output, &vec![Some(output); own]);
+    // An axis of both operands that is summed over.
+    let summed = |axes: [usize; 2]| {
+        let rest = segment.inputs.len() - own;
+        let of = axes.map(Some).into_iter().chain(std::iter::repeat_n(None, rest));
+        let (from, to) = (sum_dtype(op)?, segment.outputs[0].aval.dtype);
+        let size = shape(0)[axes[0]];
+        (Ty::of(from) == Ty::of(to)).then(|| Free {
+            size,
+            inputs: of.collect(),
+            output: None,
+            body: None,
+        })
+    };
+    match op {
+        Op::Iota(_) => (0..out.rank()).map(|a| axis(a, &[])).collect(),
+        Op::RandomBits(p) => {
+            // Keys first; of one key's elements, those that are neighbours.
+            let long = |a: &usize| out[*a] > 1;
+            let lead = out.rank() - p.shape.rank();
+            let keys: Vec<Free> = (0..lead).filter(long).map(same).collect();
+            match (keys.is_empty(), u32::try_from(p.shape.size())) {
+                (true, Ok(_)) => {
+                    (lead..out.rank()).find(long).map(|a| axis(a, &[None])).into_iter().collect()
+                }
+                _ => keys,
+            }
+        }
+        Op::Scan(p) => (0..out.rank()).filter(|&a| a != p.axis).map(same).collect(),
+        // Along the last axis elements may change their number.
+        Op::Bitcast(_) => (0..out.rank().saturating_sub(1)).map(same).collect(),
+        Op::Sort(p) => (0..out.rank()).filter(|&a| a != p.axis).map(same).collect(),
+        Op::ArgReduce(p) => {
+            (0..out.rank()).map(|a| axis(a, &[Some(if a < p.axis { a } else { a + 1 })])).collect()
+        }
+        Op::Gather(p) => {
+            let lead = out.rank() - p.sizes.len();
+            let positions = (0..lead).map(|a| {
+                let indices = std::iter::repeat_n(Some(a), p.axes.len());
+                axis(a, &std::iter::once(None).chain(indices).collect::<Vec<_>>())
+            });
+            let slices = (0..p.sizes.len()).filter(|a| !p.axes.contains(a)).map(|a| {
+                let indices = std::iter::repeat_n(None, p.axes.len());
+                axis(lead + a, &std::iter::once(Some(a)).chain(indices).collect::<Vec<_>>())
+            });
+            positions.chain(slices).collect()
+        }
+        Op::GatherAxis(p) => {
+            let along = axis(p.axis, &[None, Some(p.axis)]);
+            (0..out.rank()).filter(|&a| a != p.axis).map(same).chain([along]).collect()
+        }
+        Op::Scatter(p) => {
+            let lead = shape(1).rank() - out.rank();
+            let whole = |a: &usize| !p.axes.contains(a) && shape(1)[lead + a] == out[*a];
+            let each = (0..out.rank()).filter(whole).map(|a| {
+                let indices = std::iter::repeat_n(None, p.axes.len());
+                let of = [Some(a), Some(lead + a)].into_iter().chain(indices);
+                axis(a, &of.collect::<Vec<_>>())
+            });
+            each.collect()
+        }
+        Op::ScatterAxis(p) => (0..out.rank()).filter(|&a| a != p.axis).map(same).collect(),
+        Op::Dot(_) => {
+            let (rows, columns) = (out.rank() - 2, out.rank() - 1);
+            let batch = (0..rows).map(same);
+            let summed = summed([columns, rows]);
+            batch
+                .chain([axis(rows, &[Some(rows), None]), axis(columns, &[None, Some(columns)])])
+                .chain(summed)
+                .collect()
+        }
+        Op::Conv(p) => {
+            let last = p.input.len() + 1;
+            let mut axes = match p.role {
+                ConvRole::Forward | ConvRole::InputGrad => vec![axis(0, &[Some(0), None])],
+                // The images are summed over.
+                ConvRole::WeightGrad => summed([0, 0]).into_iter().collect(),
+            };
+            if p.groups == 1 {
+                axes.extend(match p.role {
+                    ConvRole::Forward => vec![axis(last, &[None, Some(0)])],
+                    ConvRole::InputGrad => vec![axis(last, &[None, Some(last)])],
+                    ConvRole::WeightGrad => {
+                        vec![axis(0, &[None, Some(last)]), axis(last, &[Some(last), None])]
+                    }
+                });
+            }
+            axes
+        }
+        Op::Pool(_) => vec![same(0), same(out.rank() - 1)],
+        Op::Input(_)
+        | Op::Constant(_)
+        | Op::Unary(_)
+        | Op::Binary(_)
+        | Op::Compare(_)
+        | Op::Select(_)
+        | Op::Cast(_)
+        | Op::Mark(_)
+        | Op::Movement(_)
+        | Op::Reduce(_)
+        | Op::Call(_)
+        | Op::Custom(_) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cupola_core::{Aval, Shape};
+
+    use super::*;
+
+    fn aval(shape: &[usize], dtype: DType) -> Aval {
+        Aval { shape: Shape::from(shape), dtype }
+    }
+
+    fn copy(shape: &[usize], strides: &[isize]) -> Segment {
+        let aval = aval(shape, DType::F32);
+        Segment {
+            kernel: Work::Map(Body::copy(aval.shape.clone(), DType::F32)),
+            inputs: vec![Operand { aval: aval.clone(), strides: strides.to_vec() }],
+            outputs: vec![Operand::contiguous(&aval)],
+            scalars: Vec::new(),
+            epilogue: None,
+        }
+    }
+
+    /// Every place of the operands that the parts bind, once each.
+    fn outputs(split: &Split) -> Vec<isize> {
+        let mut places = Vec::new();
+        for part in &split.parts {
+            let (out, (_, start)) = (&part.segment.outputs[0], part.outputs[0]);
+            for index in 0..out.aval.shape.size() {
+                let (mut left, mut at) = (index, start);
+                for (&size, &stride) in out.aval.shape.iter().zip(&out.strides).rev() {
+                    at += (left % size) as isize * stride;
+                    left /= size;
+                }
+                places.push(at);
+            }
+        }
+        places.sort_unstable();
+        places
+    }
+
+    #[test]
+    fn what_fits_stays_whole() {
+        let whole = copy(&[10, 20], &[20, 1]);
+        let split = split(&whole, 800).unwrap();
+        assert_eq!(split.parts.len(), 1);
+        assert_eq!(split.parts[0].segment, whole);
+    }
+
+    #[test]
+    fn parts_cover_the_whole_once_and_fit() {
+        for strides in [[100, 1], [1, 100], [-100, -1], [0, 1], [1, 0]] {
+            let split = split(&copy(&[100, 100], &strides), 1024).unwrap();
+            assert_eq!(outputs(&split), (0..10_000).collect::<Vec<_>>());
+            for part in &split.parts {
+                for operand in part.segment.inputs.iter().chain(&part.segment.outputs) {
+                    assert!(needs(&part.segment, operand) <= 1024, "{operand:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_sum_of_everything_is_cut_and_joined() {
+        let x = aval(&[5000], DType::F16);
+        let whole = Segment {
+            kernel: Work::Reduce {
+                body: Body::copy(x.shape.clone(), x.dtype),
+                kind: ReduceKind::Sum,
+                axes: [0].into_iter().collect(),
+            },
+            inputs: vec![Operand::contiguous(&x)],
+            outputs: vec![Operand::contiguous(&aval(&[], DType::F16))],
+            scalars: Vec::new(),
+            epilogue: None,
+        };
+        let split = split(&whole, 1000).unwrap();
+        assert_eq!(split.parts.len(), 13);
+        assert_eq!(split.scratch, [12 * 4]);
+        let last = &split.parts[12];
+        assert_eq!(last.inputs, [(Place::Scratch(0), 0)]);
+        assert_eq!(last.segment.inputs[0].aval, aval(&[12], DType::F32));
+        assert_eq!(last.outputs, [(Place::Output(0), 0)]);
+        assert_eq!(split.parts[3].outputs, [(Place::Scratch(0), 3)]);
+        let folded: usize =
+            split.parts[..12].iter().map(|p| p.segment.inputs[0].aval.shape[0]).sum();
+        assert_eq!(folded, 5000);
+    }
+
+    /// Columns of a matrix lie far apart however few they are.
+    #[test]
+    fn a_product_is_cut_and_its_columns_are_brought_together() {
+        let f32s = |shape: &[usize]| Operand::contiguous(&aval(shape, DType::F32));
+        let dot = cupola_core::prim::Dot { accumulate: DType::F32, result: DType::F32 };
+        let whole = Segment {
+            kernel: Work::Op(Op::Dot(dot)),
+            inputs: vec![f32s(&[50, 30]), f32s(&[30, 90])],
+            outputs: vec![f32s(&[50, 90])],
+            scalars: Vec::new(),
+            epilogue: None,
+        };
+        let split = split(&whole, 4096).unwrap();
+        let products = |part: &&Part| matches!(part.segment.kernel, Work::Op(_));
+        let elements = |part: &Part| part.segment.outputs[0].aval.shape.size();
+        assert_eq!(split.parts.iter().filter(products).map(elements).sum::<usize>(), 50 * 90);
+        for part in &split.parts {
+            for operand in part.segment.inputs.iter().chain(&part.segment.outputs) {
+                assert!(needs(&part.segment, operand) <= 4096, "{operand:?}");
+            }
+        }
+        assert!(split.scratch.len() <= 3, "{:?}", split.scratch);
+        assert!(split.scratch.iter().all(|&b| b <= 4096), "{:?}", split.scratch);
+    }
+
+    /// Folding two rows leaves as much as there was.
+    #[test]
+    fn a_fold_of_few_long_rows_is_cut_along_them() {
+        let x = aval(&[2, 3000], DType::F32);
+        let whole = Segment {
+            kernel: Work::Reduce {
+                body: Body::copy(x.shape.clone(), x.dtype),
+                kind: ReduceKind::Max,
+                axes: [0].into_iter().collect(),
+            },
+            inputs: vec![Operand::contiguous(&x)],
+            outputs: vec![Operand::contiguous(&aval(&[3000], DType::F32))],
+            scalars: Vec::new(),
+            epilogue: None,
+        };
+        let split = split(&whole, 1024).unwrap();
+        let folds = |part: &&Part| matches!(part.segment.kernel, Work::Reduce { .. });
+        let elements = |part: &Part| part.segment.outputs[0].aval.shape.size();
+        assert_eq!(split.parts.iter().filter(folds).map(elements).sum::<usize>(), 3000);
+        for part in &split.parts {
+            for operand in part.segment.inputs.iter().chain(&part.segment.outputs) {
+                assert!(needs(&part.segment, operand) <= 1024, "{operand:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_cut_says_so() {
+        let x = aval(&[4000], DType::F32);
+        let sort = cupola_core::prim::Sort { axis: 0, indices: false };
+        let whole = Segment {
+            kernel: Work::Op(Op::Sort(sort)),
+            inputs: vec![Operand::contiguous(&x)],
+            outputs: vec![Operand::contiguous(&x)],
+            scalars: Vec::new(),
+            epilogue: None,
+        };
+        let Missing(reason) = split(&whole, 1000).unwrap_err();
+        assert!(reason.contains("16000 bytes, the device binds 1000 at once"), "{reason}");
+    }
+}

@@ -1,0 +1,139 @@
+//! Adapters: which there are, what of them is used, and devices on them.
+
+use std::sync::{Arc, OnceLock};
+
+use cupola_core::backend::Limits;
+use cupola_core::device::DeviceKind;
+use cupola_core::{Device, Error, Result};
+
+use super::Wgpu;
+use super::queue::{Options, Queue};
+use crate::ir::Target;
+
+/// What a device does without although its adapter has it: for tests, and against broken drivers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restrictions {
+    /// The most bytes of a buffer that a kernel may bind; at least 1024.
+    pub binding: Option<u64>,
+    /// No subgroup operations.
+    pub no_subgroups: bool,
+    /// No elements of 16 bits: they lie in words.
+    pub no_int16: bool,
+    /// No mapping of the memory that kernels use.
+    pub no_mapping: bool,
+}
+
+static RESTRICTIONS: OnceLock<Restrictions> = OnceLock::new();
+
+/// Restricts the devices of the registry. Counts where it comes before the first of them is asked
+/// for; otherwise the environment variable `CUPOLA_WGPU_WITHOUT` says what they do without:
+/// `subgroups`, `int16`, `mapping`, separated by commas.
+pub fn restrict(restrictions: Restrictions) {
+    RESTRICTIONS.get_or_init(|| restrictions);
+}
+
+/// What the devices of the registry do without.
+pub(super) fn restrictions() -> Restrictions {
+    let chosen = RESTRICTIONS.get_or_init(|| {
+        let text = std::env::var("CUPOLA_WGPU_WITHOUT").unwrap_or_default();
+        let without = |name: &str| text.split(',').any(|word| word.trim() == name);
+        Restrictions {
+            binding: None,
+            no_subgroups: without("subgroups"),
+            no_int16: without("int16"),
+            no_mapping: without("mapping"),
+        }
+    });
+    chosen.clone()
+}
+
+/// The adapters of this machine, real ones first.
+pub(super) fn adapters() -> Vec<wgpu::Adapter> {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
+    descriptor.flags = wgpu::InstanceFlags::empty();
+    let instance = wgpu::Instance::new(descriptor);
+    let mut adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()));
+    adapters.sort_by_key(|adapter| match adapter.get_info().device_type {
+        wgpu::DeviceType::DiscreteGpu => 0,
+        wgpu::DeviceType::IntegratedGpu => 1,
+        wgpu::DeviceType::VirtualGpu => 2,
+        wgpu::DeviceType::Other => 3,
+        wgpu::DeviceType::Cpu => 4,
+    });
+    adapters
+}
+
+impl Wgpu {
+    pub(super) fn new(adapter: &wgpu::Adapter, index: u16, without: &Restrictions) -> Result<Self> {
+        let info = adapter.get_info();
+        let features = adapter.features() & wanted(&info, without);
+        let limits = adapter.limits();
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("cupola"),
+            required_features: features,
+            required_limits: limits.clone(),
+            ..Default::default()
+        };
+        let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
+            .map_err(|cause| Error::Device(format!("wgpu:{index}: {cause}")))?;
+        let own = Device { kind: DeviceKind::Wgpu, index };
+        let max_bindings = (limits.max_storage_buffers_per_shader_stage as usize).min(64);
+        let options = Options {
+            max_binding: without.binding.map_or(u64::MAX, |b| b.max(1024)),
+            mapped: features.contains(wgpu::Features::MAPPABLE_PRIMARY_BUFFERS),
+        };
+        let queue = Queue::new(own, device, queue, &limits, options)?;
+        // What Metal tells is the least that WebGPU allows, not what its devices have.
+        let least = (info.backend != wgpu::Backend::Metal).then_some(info.subgroup_min_size);
+        let subgroup = match features.contains(wgpu::Features::SUBGROUP) {
+            true => queue.subgroup(least)?,
+            false => 0,
+        };
+        let target = Target {
+            int64: features.contains(wgpu::Features::SHADER_INT64),
+            float64: features.contains(wgpu::Features::SHADER_F64),
+            int16: features.contains(wgpu::Features::SHADER_I16),
+            subgroup,
+            native_math: false,
+            wide_offsets: false,
+            max_blocks: limits.max_compute_workgroups_per_dimension.min(65_535),
+            vector_bytes: 0,
+            shared_bytes: limits.max_compute_workgroup_storage_size,
+            max_bindings,
+            threads: match info.device_type {
+                wgpu::DeviceType::Cpu => 1 << 10,
+                wgpu::DeviceType::IntegratedGpu => 1 << 14,
+                _ => 1 << 17,
+            },
+            copies: false,
+            matrix: false,
+            tf32: false,
+        };
+        Ok(Wgpu {
+            device: own,
+            info,
+            limits: Limits { body_operands: max_bindings.min(24), body_instructions: 96 },
+            target,
+            queue: Arc::new(queue),
+        })
+    }
+}
+
+/// The features that are used where an adapter has them.
+fn wanted(info: &wgpu::AdapterInfo, without: &Restrictions) -> wgpu::Features {
+    let mut wanted = wgpu::Features::SHADER_INT64 | wgpu::Features::SHADER_F64;
+    if !without.no_subgroups {
+        wanted |= wgpu::Features::SUBGROUP;
+    }
+    if !without.no_int16 {
+        wanted |= wgpu::Features::SHADER_I16;
+    }
+    // Elsewhere memory that the host can map is slow for the device.
+    let unified =
+        matches!(info.device_type, wgpu::DeviceType::IntegratedGpu | wgpu::DeviceType::Cpu);
+    if unified && !without.no_mapping {
+        wanted |= wgpu::Features::MAPPABLE_PRIMARY_BUFFERS;
+    }
+    wanted
+}

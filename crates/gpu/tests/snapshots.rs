@@ -1,0 +1,157 @@
+//! The text of a few kernels in both languages, so that a change of it is seen where it is
+//! reviewed. After a change that is meant, `INSTA_UPDATE=always cargo test -p cupola-gpu --test
+//! snapshots` writes the new texts.
+
+use cupola_core::backend::{Kernel as Work, Operand, Segment};
+use cupola_core::plan::body::{Body, BodyOp, Instr};
+use cupola_core::prim::{Binary, Conv, ConvRole, Dot, Gather, Op, ReduceKind, Unary};
+use cupola_core::{Aval, DType, Shape};
+use cupola_gpu::emit::{CudaC, Dialect, Wgsl, print};
+use cupola_gpu::ir::{Build, Target};
+use cupola_gpu::kernels::quads::quads;
+use cupola_gpu::kernels::{Launch, program};
+
+/// As a GPU is through wgpu, and as an NVIDIA GPU through CUDA, with few threads so that nothing
+/// is cut into parts.
+fn targets() -> [(&'static str, Target, Box<dyn Dialect>); 2] {
+    let wgpu = Target {
+        int64: false,
+        float64: false,
+        int16: true,
+        subgroup: 32,
+        native_math: false,
+        wide_offsets: false,
+        max_blocks: 65_535,
+        vector_bytes: 0,
+        shared_bytes: 16 << 10,
+        max_bindings: 8,
+        threads: 1,
+        copies: false,
+        matrix: false,
+        tf32: false,
+    };
+    let cuda = Target {
+        int64: true,
+        float64: true,
+        subgroup: 0,
+        native_math: true,
+        wide_offsets: true,
+        max_blocks: 1 << 30,
+        vector_bytes: 16,
+        shared_bytes: 48 << 10,
+        max_bindings: 64,
+        // A product of matrix units is unrolled into a thousand lines, which nobody reviews.
+        matrix: false,
+        tf32: true,
+        ..wgpu.clone()
+    };
+    [("wgsl", wgpu, Box::new(Wgsl { int16: true })), ("cuda", cuda, Box::new(CudaC))]
+}
+
+fn operand(shape: &[usize], dtype: DType) -> Operand {
+    Operand::contiguous(&Aval { shape: Shape::from(shape), dtype })
+}
+
+fn segment(kernel: Work, inputs: Vec<Operand>, output: Operand) -> Segment {
+    Segment { kernel, inputs, outputs: vec![output], scalars: Vec::new(), epilogue: None }
+}
+
+/// Compares the texts of all launches of `segment`, without the conversions that every kernel
+/// begins with.
+fn check(name: &str, segment: &Segment) {
+    for (language, target, dialect) in targets() {
+        let launches = program(segment, &target).unwrap().launches;
+        check_launches(&format!("{name}_{language}"), &launches, &target, &*dialect);
+    }
+}
+
+fn check_launches(name: &str, launches: &[Launch], target: &Target, dialect: &dyn Dialect) {
+    let empty = print(&Build::new(target, "empty", 1).finish(), dialect);
+    let mut texts = Vec::new();
+    for launch in launches {
+        let text = print(&launch.kernel, dialect);
+        // An extension is enabled before anything else.
+        let (head, rest) = match text.strip_prefix("enable wgpu_int16;\n") {
+            Some(rest) => ("enable wgpu_int16;\n", rest),
+            None => ("", &text[..]),
+        };
+        let same = rest.lines().zip(empty.lines()).take_while(|(a, b)| a == b).count();
+        let own: Vec<&str> = rest.lines().skip(same).collect();
+        texts.push(format!("{head}grid {:?}\n{}", launch.grid, own.join("\n")));
+    }
+    insta::assert_snapshot!(name, texts.join("\n\n"));
+}
+
+#[test]
+fn what_every_kernel_begins_with() {
+    for (language, target, dialect) in targets() {
+        let text = print(&Build::new(&target, "empty", 1).finish(), &*dialect);
+        insta::assert_snapshot!(format!("empty_{language}"), text);
+    }
+}
+
+/// |x| · y of a half and a broadcast row.
+#[test]
+fn map() {
+    let shape = [6, 40];
+    let instr = |op, args: &[u16]| Instr { op, args: args.into(), dtype: DType::F16 };
+    let body = Body {
+        shape: Shape::from(&shape[..]),
+        inputs: vec![DType::F16; 2],
+        scalars: Vec::new(),
+        code: vec![
+            instr(BodyOp::Unary(Unary::Abs), &[0]),
+            instr(BodyOp::Binary(Binary::Mul), &[2, 1]),
+        ],
+        outputs: vec![3],
+    };
+    let mut row = operand(&shape, DType::F16);
+    row.strides[0] = 0;
+    let x = operand(&shape, DType::F16);
+    let segment = segment(Work::Map(body), vec![x.clone(), row], x);
+    check("map", &segment);
+    let [(_, target, dialect), _] = targets();
+    check_launches("map_quads_wgsl", &[quads(&segment, &target).unwrap()], &target, &*dialect);
+}
+
+#[test]
+fn reduce() {
+    let x = operand(&[30, 1000], DType::F32);
+    let body = Body::copy(x.aval.shape.clone(), DType::F32);
+    let kernel = Work::Reduce { body, kind: ReduceKind::Sum, axes: [1].into_iter().collect() };
+    check("reduce", &segment(kernel, vec![x], operand(&[30], DType::F32)));
+}
+
+#[test]
+fn gemm() {
+    let (a, b) = (operand(&[20, 30], DType::F32), operand(&[30, 10], DType::F32));
+    let dot = Op::Dot(Dot { accumulate: DType::F32, result: DType::F32 });
+    check("gemm", &segment(Work::Op(dot), vec![a, b], operand(&[20, 10], DType::F32)));
+}
+
+#[test]
+fn conv() {
+    let (x, w) = (operand(&[2, 6, 6, 3], DType::F32), operand(&[4, 3, 3, 3], DType::F32));
+    let conv = Op::Conv(Box::new(Conv {
+        role: ConvRole::Forward,
+        input: [6, 6].into_iter().collect(),
+        kernel: [3, 3].into_iter().collect(),
+        stride: [1, 1].into_iter().collect(),
+        padding: vec![(1, 1), (1, 1)],
+        dilation: [1, 1].into_iter().collect(),
+        input_dilation: [1, 1].into_iter().collect(),
+        groups: 1,
+        flip: false,
+        accumulate: DType::F32,
+        result: DType::F32,
+    }));
+    check("conv", &segment(Work::Op(conv), vec![x, w], operand(&[2, 6, 6, 4], DType::F32)));
+}
+
+#[test]
+fn gather() {
+    let gather =
+        Op::Gather(Gather { axes: [0].into_iter().collect(), sizes: [1, 5].into_iter().collect() });
+    let (x, at) = (operand(&[9, 5], DType::U8), operand(&[4], DType::I32));
+    check("gather", &segment(Work::Op(gather), vec![x, at], operand(&[4, 1, 5], DType::U8)));
+}

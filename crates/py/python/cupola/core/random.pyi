@@ -1,0 +1,86 @@
+# Written by `cargo xtask gen`.
+
+from collections.abc import Sequence
+from typing import Any, NoReturn, TypeAlias, final
+
+from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
+
+@final
+class _RandomState:
+    """The state of the default generator: a sequence of one key, which changes with every draw."""
+    def __len__(self) -> int:
+        ...
+    def __getitem__(self, index: int, /) -> array:
+        ...
+    def __setitem__(self, index: int, key: _Scalar | array, /) -> None:
+        ...
+    def __iter__(self) -> Any:
+        ...
+
+state: _RandomState
+
+def bernoulli(p: _Scalar | array | None = ..., shape: int | Sequence[int] | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """True with probability `p`.
+
+    Shapes:
+    `p` broadcasts to `shape`.
+    """
+def bits(shape: int | Sequence[int], width: int, key: _Scalar | array | None = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """Random bits: unsigned integers of `width` bytes, 1, 2 or 4, over their whole range."""
+def categorical(logits: _Scalar | array, axis: int = ..., shape: int | Sequence[int] | None = ..., num_samples: int | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """Indices along `axis`, each drawn with the softmax of the logits as its probability.
+
+    Shapes:
+    The logits without `axis`; with `samples`, a last axis of so many draws is added.
+
+    Dtypes:
+    Gives `uint32`.
+    """
+def gumbel(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """Numbers of the standard Gumbel distribution, −ln(−ln u) with u even over [0, 1)."""
+def key(seed: int) -> array:
+    """The key of a seed."""
+def laplace(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., loc: _Scalar | array | None = ..., scale: _Scalar | array | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """Numbers of the Laplace distribution of mean 0 and scale 1: sign(u)·ln(1 − |u|) with u even over
+    (−1, 1).
+    """
+def normal(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., loc: _Scalar | array | None = ..., scale: _Scalar | array | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """Normal numbers of mean 0 and variance 1: √2·erfinv(u) with u even over (−1, 1).
+
+    Multiply and add for others.
+
+    Errors:
+    Where `dtype` is not a float.
+    """
+def permutation(x: Any, axis: int = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """The integers below `count` in random order, as `uint32`."""
+def randint(low: _Scalar | array, high: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """Integers in [low, high).
+
+    Dtypes:
+    They are drawn as `float32`, as in MLX: of more than 2²⁴ integers not every one can come up.
+
+    Errors:
+    Where `dtype` is not an integer type, or there is nothing between `low` and `high`.
+    """
+def seed(seed: int) -> None:
+    """Starts the default generator from a seed."""
+def split(key: _Scalar | array, num: int = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """`count` keys made of one, as `uint32[count, 2]`."""
+def truncated_normal(lower: _Scalar | array, upper: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """Normal numbers of mean 0 and variance 1 that are within [lower, upper].
+
+    Shapes:
+    `lower` and `upper` broadcast to `shape`.
+    """
+def uniform(low: _Scalar | array | None = ..., high: _Scalar | array | None = ..., shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """Numbers spread evenly over [low, high).
+
+    Shapes:
+    `low` and `high` broadcast to `shape`.
+
+    Errors:
+    Where `dtype` is not a float.
+    """
+
+def multivariate_normal(*args: Any, **kwargs: Any) -> NoReturn: ...

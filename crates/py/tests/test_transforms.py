@@ -1,0 +1,208 @@
+"""Transforms of Python functions, against MLX."""
+
+import gc
+
+import numpy as np
+import pytest
+from conftest import mlx, same
+
+import cupola.core as cc
+
+A = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+
+
+def each(test):
+    """Runs a function of a package on both, and compares what they give or raise."""
+    try:
+        want = test(mlx)
+    except Exception as error:
+        with pytest.raises(type(error)):
+            test(cc)
+        return
+    same(test(cc), want)
+
+
+GRADS = [
+    lambda m: m.grad(lambda x: (x * x).sum())(m.array(A)),
+    lambda m: m.value_and_grad(lambda x: (x.sum(), 3))(m.array(A)),
+    lambda m: m.value_and_grad(lambda x: [x.sum(), 3])(m.array(A)),
+    lambda m: m.grad(lambda x, y: (x * y).sum(), argnums=[0, 1])(m.array(A), m.array(A)),
+    lambda m: m.grad(lambda x, y: (x * y).sum(), argnums=1)(m.array(A), m.array(A)),
+    lambda m: m.grad(lambda x, y: (x * y).sum(), argnames="y")(m.array(A), y=m.array(A)),
+    lambda m: m.grad(lambda x, y: (x * y).sum(), argnums=0, argnames="y")(m.array(A), y=m.array(A)),
+    lambda m: m.value_and_grad(lambda x, y: (x * y).sum(), argnames=["y"])(m.array(A), y=m.array(A)),
+    lambda m: m.grad(lambda p: (p["a"] * p["b"][0]).sum())({"a": m.array(A), "b": [m.array(A)]}),
+    lambda m: m.grad(lambda p: p["a"].sum())({"a": m.array(A), "b": 3}),
+    lambda m: m.grad(lambda x: x)(m.array(A)),
+    lambda m: m.grad(lambda x: 3.0)(m.array(A)),
+    lambda m: m.grad(lambda x: x.sum())(3.0),
+    lambda m: m.grad(lambda x: x, argnums=3)(m.array(1.0)),
+    lambda m: m.grad(lambda x: x, argnums=-1)(m.array(1.0)),
+    lambda m: m.grad(lambda x: x, argnums=(0, 0))(m.array(1.0)),
+    lambda m: m.grad(m.grad(lambda x: x**3))(m.array(2.0)),
+    lambda m: m.grad(lambda x: 1 / 0)(m.array(2.0)),
+    lambda m: m.grad(lambda x: {}["k"])(m.array(2.0)),
+    lambda m: m.vjp(lambda x: x * 2, [m.array(A)], [m.array(A)]),
+    lambda m: m.vjp(lambda x: [x, x * 3], [m.array(A)], [m.array(A), m.array(A)]),
+    lambda m: m.vjp(lambda x: x * 2, [m.array(A)], []),
+    lambda m: m.jvp(lambda x: (x * 2, x), [m.array(A)], [m.array(A)]),
+    lambda m: m.jvp(lambda x, y: x * y, [m.array(A), m.array(A)], [m.array(A), m.array(A)]),
+    lambda m: m.vmap(lambda x: x.sum())(m.array(A)),
+    lambda m: m.vmap(lambda x, y: x + y, in_axes=(0, None))(m.array(A), m.array(1.0)),
+    lambda m: m.vmap(lambda x, y: (x + y, x), in_axes=(0, 1), out_axes=(1, 0))(m.array(A), m.array(A)),
+    lambda m: m.vmap(lambda d: d["x"] * 2)({"x": m.array(A)}),
+    lambda m: m.vmap(lambda x: [x, (x, {"k": x})])(m.array(A)),
+    lambda m: m.vmap(lambda x: x, in_axes=5)(m.array(A)),
+    lambda m: m.vmap(lambda x, y: x + y, in_axes=(0, None))(m.array(A), 1.0),
+    lambda m: m.vmap(m.grad(lambda x: (x * x).sum()))(m.array(A)),
+    lambda m: m.compile(lambda x: x * 2)(m.array(A)),
+    lambda m: m.compile(lambda x, n: x * n)(m.array(A), 3),
+    lambda m: m.compile(lambda x, n=None, *, k=2.0: {"a": x * k, "b": "s"})(m.array(A), k=3.0),
+    lambda m: m.compile(lambda x: 3)(m.array(A)),
+    lambda m: m.compile(lambda x: x)(object()),
+    lambda m: m.compile(lambda x: x.item())(m.array(1.0)),
+    lambda m: m.compile(m.grad(lambda x: (x * x).sum()))(m.array(A)),
+    lambda m: m.grad(m.compile(lambda x: (x * x).sum()))(m.array(A)),
+    lambda m: m.checkpoint(lambda x, d: {"s": x * d["t"]})(m.array(A), {"t": m.array(2.0)}),
+    lambda m: m.grad(lambda x: m.checkpoint(m.sin)(x).sum())(m.array(A)),
+    lambda m: m.grad(lambda x: m.stop_gradient(x * x).sum() + x.sum())(m.array(A)),
+    lambda m: m.depends([m.array(A)], [m.array(A)]),
+    lambda m: m.depends(m.array(A), m.array(A)),
+]
+
+
+@pytest.mark.parametrize("test", GRADS, ids=range(len(GRADS)))
+def test_transforms(test):
+    each(test)
+
+
+@pytest.mark.parametrize("module", [cc, mlx], ids=["cupola", "mlx"])
+def test_compiled_state(module):
+    m = module
+    state = {"a": m.array(1.0), "deep": [{"n": m.array(0)}]}
+
+    def step(x):
+        state["a"] = state["a"] + x
+        state["deep"][0]["n"] = state["deep"][0]["n"] + 1
+        state.setdefault("new", x * 0)
+        state["new"] = state["new"] + 2 * x
+        return state["a"] * 2
+
+    compiled = m.compile(step, inputs=state, outputs=state)
+    before = state["a"]
+    got = [compiled(m.array(float(i))).item() for i in range(4)]
+    assert got == [2.0, 4.0, 8.0, 14.0]
+    assert state["deep"][0]["n"].item() == 4 and state["new"].item() == 12.0
+    assert before.item() == 1.0
+
+
+def test_compile_traces_once_for_each_kind():
+    traces = []
+
+    def f(x, flag=True):
+        traces.append(x.shape)
+        return x + 1 if flag else x - 1
+
+    compiled = cc.compile(f)
+    for _ in range(3):
+        compiled(cc.zeros(2))
+        compiled(cc.zeros(3))
+        compiled(cc.zeros(2), flag=False)
+    assert len(traces) == 3
+    cc.disable_compile()
+    compiled(cc.zeros(2))
+    assert len(traces) == 4
+    cc.enable_compile()
+
+
+def test_compiled_random_numbers_differ():
+    state = [cc.random.state]
+    draw = cc.compile(lambda: cc.random.uniform(shape=(3,)), inputs=state, outputs=state)
+    cc.random.seed(1)
+    first, second = draw(), draw()
+    assert not cc.array_equal(first, second).item()
+    cc.random.seed(1)
+    assert cc.array_equal(first, draw()).item()
+    cc.random.seed(1)
+    assert cc.array_equal(first, cc.random.uniform(shape=(3,))).item()
+
+
+@pytest.mark.parametrize("module", [cc, mlx], ids=["cupola", "mlx"])
+def test_custom_function(module):
+    m = module
+
+    @m.custom_function
+    def f(x, y):
+        return m.sin(x) * y
+
+    @f.vjp
+    def f_vjp(primals, cotangent, output):
+        x, y = primals
+        return cotangent * 10, cotangent * y
+
+    @f.jvp
+    def f_jvp(primals, tangents):
+        return tangents[0] * 3
+
+    @f.vmap
+    def f_vmap(inputs, axes):
+        return inputs[0] + inputs[1], axes[0]
+
+    a, b = m.array(1.0), m.array(2.0)
+    assert m.grad(f)(a, b).item() == 10.0
+    assert [g.item() for g in m.grad(f, (0, 1))(a, b)] == [10.0, 2.0]
+    assert m.jvp(f, [a, b], [a, a])[1][0].item() == 3.0
+    assert m.vmap(f, in_axes=(0, None))(m.ones(3), b).tolist() == [3.0, 3.0, 3.0]
+    assert abs(f(a, b).item() - 2 * np.sin(1.0)) < 1e-6
+
+
+def test_exceptions_keep_their_type():
+    class Own(Exception):
+        pass
+
+    def fail(*args):
+        raise Own("mine")
+
+    x = cc.array(1.0)
+    for call in (cc.grad(fail), cc.value_and_grad(fail), cc.compile(fail), cc.vmap(fail), cc.checkpoint(fail), cc.custom_function(fail)):
+        with pytest.raises(Own, match="mine"):
+            call(x[None])
+    with pytest.raises(Own):
+        cc.vjp(fail, [x], [x])
+
+
+def test_decorated_functions_are_functions():
+    class Model:
+        @cc.compile
+        def double(self, x=None):
+            "Twice."
+            return cc.array(2.0)
+
+    assert Model.double.__name__ == "double" and Model.double.__doc__ == "Twice."
+    assert cc.grad(lambda x: x).__class__.__name__ == "function"
+
+
+def test_training_holds_memory_flat():
+    x, y = cc.random.normal((64, 32)), cc.random.normal((64, 1))
+    state = {"w": cc.zeros((32, 1)), "m": cc.zeros((32, 1))}
+
+    def loss(w):
+        return ((x @ w - y) ** 2).mean()
+
+    def step():
+        value, grad = cc.value_and_grad(loss)(state["w"])
+        state["m"] = state["m"] * 0.9 + grad
+        state["w"] = state["w"] - 0.01 * state["m"]
+        return value
+
+    compiled = cc.compile(step, inputs=state, outputs=state)
+    losses, memory = [], []
+    for i in range(1000):
+        value = compiled()
+        cc.eval(value, state)
+        losses.append(value.item())
+        if i % 100 == 99:
+            gc.collect()
+            memory.append(cc.get_active_memory())
+    assert losses[-1] < losses[0]
+    assert memory[-1] == memory[0]

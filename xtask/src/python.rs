@@ -1,0 +1,108 @@
+//! The Python package's part of `cargo xtask ci`: an environment under the build folder, the
+//! module that cargo built for the other steps, pytest and stubtest.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::tools;
+
+/// What the tests need, each in the version that they were written for.
+const PACKAGES: &[&str] = &[
+    "ml_dtypes==0.6.0",
+    "mlx[cpu]==0.32.4",
+    "mypy==2.4.1",
+    "numpy==2.4.6",
+    "pytest==9.2.0",
+];
+
+/// Runs the tests of the package on the module that was built.
+pub fn run(root: &Path) -> Result<(), String> {
+    let target = target(root)?;
+    let python = environment(&target.join("python-env"))?;
+    // The sources with the module beside them: what a wheel holds.
+    let site = target.join("python-site");
+    let package = site.join("cupola");
+    if package.exists() {
+        std::fs::remove_dir_all(&package).map_err(|e| format!("{}: {e}", package.display()))?;
+    }
+    copy(&root.join("crates/py/python/cupola"), &package)?;
+    let built = ["libcupola_py.so", "libcupola_py.dylib", "cupola_py.dll"]
+        .map(|name| target.join("debug").join(name));
+    let Some(built) = built.iter().find(|path| path.exists()) else {
+        return Err(format!("no module of cupola-py in {}", target.join("debug").display()));
+    };
+    let name = if cfg!(windows) { "core.pyd" } else { "core.abi3.so" };
+    std::fs::copy(built, package.join(name)).map_err(|e| format!("{name}: {e}"))?;
+    let tests = root.join("crates/py/tests");
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(&python);
+        command.args(arguments).env("PYTHONPATH", &site).current_dir(root);
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        done(&mut command, arguments.join(" "))
+    };
+    run(&["-m", "pytest", "-q", "-p", "no:cacheprovider", &tests.to_string_lossy()])?;
+    let allowed = tests.join("stubtest.txt");
+    let core = "cupola.core";
+    run(&["-m", "mypy.stubtest", core, "--concise", "--allowlist", &allowed.to_string_lossy()])
+}
+
+/// The build folder.
+fn target(root: &Path) -> Result<PathBuf, String> {
+    let output = Command::new(tools::cargo())
+        .args(["metadata", "--format-version", "1", "--no-deps", "--locked"])
+        .current_dir(root)
+        .output()
+        .map_err(|e| format!("cargo does not start: {e}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let folder = text
+        .split_once("\"target_directory\":\"")
+        .and_then(|(_, rest)| rest.split_once('"'))
+        .map(|(folder, _)| PathBuf::from(folder.replace("\\\\", "\\")));
+    folder.ok_or_else(|| "cargo metadata names no target folder".to_owned())
+}
+
+/// An environment with the packages; it is made once, and again where they change.
+fn environment(folder: &Path) -> Result<PathBuf, String> {
+    let python = match cfg!(windows) {
+        true => folder.join("Scripts").join("python.exe"),
+        false => folder.join("bin").join("python"),
+    };
+    let stamp = folder.join("packages");
+    let wanted = PACKAGES.join("\n");
+    if python.exists() && std::fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) {
+        return Ok(python);
+    }
+    let system = if cfg!(windows) { "python" } else { "python3" };
+    done(Command::new(system).args(["-m", "venv"]).arg(folder), "python3 -m venv".into())?;
+    let mut install = Command::new(&python);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
+    done(&mut install, format!("pip install {}", PACKAGES.join(" ")))?;
+    std::fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))?;
+    Ok(python)
+}
+
+fn done(command: &mut Command, what: String) -> Result<(), String> {
+    println!("    {what}");
+    let status = command.status().map_err(|e| format!("{what}: {e}"))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!("{what}: {status}")),
+    }
+}
+
+/// Copies a folder, but for what was built or cached in it.
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    let failed = |e: std::io::Error| format!("{}: {e}", from.display());
+    std::fs::create_dir_all(to).map_err(failed)?;
+    for entry in std::fs::read_dir(from).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let (path, name) = (entry.path(), entry.file_name());
+        let is_built = path.extension().is_some_and(|e| e == "so" || e == "pyd");
+        if path.is_dir() && name != "__pycache__" {
+            copy(&path, &to.join(name))?;
+        } else if path.is_file() && !is_built {
+            std::fs::copy(&path, to.join(name)).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
