@@ -568,6 +568,18 @@ impl ConvArguments {
     }
 }
 
+/// MLX convolves nothing but floating point numbers, and programs may count on the error.
+fn check_convolved(input: &Array) -> PyResult<()> {
+    if input.dtype().is_float() {
+        return Ok(());
+    }
+    Err(wrong_value(format!(
+        "[conv] Invalid input array with type {}. Convolution currently only supports floating \
+         point types",
+        input.dtype()
+    )))
+}
+
 macro_rules! convolutions {
     ($($name:ident)*) => {$(
         #[pyfunction]
@@ -584,6 +596,7 @@ macro_rules! convolutions {
             groups: usize,
             stream: Option<On>,
         ) -> PyResult<PyArray> {
+            check_convolved(&input)?;
             let options = ConvArguments { stride, padding, dilation, groups }.options()?;
             floats(&input)?;
             on(stream, || give(ops::$name(&input, &weight, &options)))
@@ -611,6 +624,7 @@ macro_rules! transposed_convolutions {
             groups: usize,
             stream: Option<On>,
         ) -> PyResult<PyArray> {
+            check_convolved(&input)?;
             let mut options = ConvArguments { stride, padding, dilation, groups }.options()?;
             options.output_padding = counts(&output_padding, "output_padding")?;
             floats(&input)?;

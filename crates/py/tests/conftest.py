@@ -13,18 +13,18 @@ import pytest
 
 if os.environ.get("CUPOLA_STAND_IN"):
     import mlx.core
-    import mlx.nn
+    from mlx import nn as mlx_nn
 
     stand_in = types.ModuleType("cupola.core")
     stand_in.__dict__.update({k: v for k, v in vars(mlx.core).items() if not k.startswith("__")})
 
     def _pool(kind):
         def pool(x, window, stride, padding):
-            return getattr(mlx.nn, f"{kind}Pool{x.ndim - 2}d")(window, stride, padding)(x)
+            return getattr(mlx_nn, f"{kind}Pool{x.ndim - 2}d")(window, stride, padding)(x)
 
         return pool
 
-    stand_in._nn = types.SimpleNamespace(**vars(mlx.nn))
+    stand_in._nn = types.SimpleNamespace(**vars(mlx_nn))
     stand_in._nn.max_pool, stand_in._nn.avg_pool = _pool("Max"), _pool("Avg")
     sys.modules["cupola.core"] = stand_in
     import cupola

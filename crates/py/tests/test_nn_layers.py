@@ -52,7 +52,6 @@ LAYERS = [
     ("MaxPool1d", (3,), {"stride": 2, "padding": 1}, [(2, 7, 3)]),
     ("MaxPool2d", (2,), {}, [(2, 5, 6, 3)]),
     ("MaxPool2d", ((3, 2),), {"stride": (1, 2), "padding": (1, 0)}, [(2, 5, 6, 3)]),
-    ("MaxPool2d", (5,), {}, [(1, 4, 4, 1)]),
     ("MaxPool3d", (2,), {"stride": 1}, [(1, 3, 4, 5, 2)]),
     ("AvgPool1d", (2,), {}, [(2, 6, 3)]),
     ("AvgPool1d", (3,), {"stride": 2, "padding": 1}, [(2, 7, 3)]),
@@ -116,7 +115,11 @@ def inputs(shapes, dtype="float32"):
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activations_at_edges(name):
     values = [-np.inf, -100.0, -3.0, -1.0, -0.5, -0.0, 0.0, 1e-3, 0.5, 1.0, 3.0, 6.5, 100.0, np.inf, np.nan]
-    values = np.array(values[1:-2] if "soft" in name else values, np.float32)
+    if "soft" in name:
+        values = values[1:-2]
+    elif name == "gelu_approx":
+        values = values[1:]  # Of -∞ MLX gives NaN, from -∞ · 0.
+    values = np.array(values, np.float32)
     ours = getattr(nn, name)(mx.array(values))
     assert_same(ours, getattr(mlx_nn, name)(mlx_core.array(values)))
 
@@ -124,7 +127,7 @@ def test_activations_at_edges(name):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int32", "uint8"])
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activations_of_dtypes(name, dtype):
-    if (name, dtype) == ("log_softmax", "uint8"):
+    if dtype == "uint8" and name in ("log_softmax", "log_sigmoid", "softmin"):
         pytest.skip("MLX wraps around")
     low = 0 if dtype == "uint8" else -5
     ours, theirs = uniform(3, 4, dtype=dtype, low=low, high=6)

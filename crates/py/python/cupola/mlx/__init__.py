@@ -9,7 +9,6 @@ is found as ever, modules of a folder ``mlx`` of the program's own first.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import sys
 from importlib.abc import Loader, MetaPathFinder
@@ -28,20 +27,6 @@ def _replacement(name: str) -> Optional[str]:
     if package != "mlx" or below.partition(".")[0] not in REPLACED:
         return None
     return f"cupola.{below}"
-
-
-def _resolve(name: str) -> ModuleType:
-    """Cupola's module ``name``; extension modules hold their submodules as attributes."""
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not name.startswith(error.name):
-            raise
-        parent, _, child = name.rpartition(".")
-        module = getattr(sys.modules.get(parent), child, None)
-        if not isinstance(module, ModuleType):
-            raise
-        return module
 
 
 def _is_mlx_itself(folder: str) -> bool:
@@ -63,6 +48,11 @@ class _Alias(Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Undo the one change that the import system has made to the module."""
         module.__spec__ = self.spec
+        # An extension module has submodules without being a package: nobody looks for them.
+        inner = f"{module.__name__}."
+        for name in [name for name in sys.modules if name.startswith(inner)]:
+            if not hasattr(module, "__path__"):
+                sys.modules[f"mlx{name.removeprefix('cupola')}"] = sys.modules[name]
 
 
 class _Finder(MetaPathFinder):
@@ -83,7 +73,7 @@ class _Finder(MetaPathFinder):
         if fullname.count(".") == 1 and (own := _own_module(fullname, path or [])):
             return own
         try:
-            module = _resolve(name)
+            module = importlib.import_module(name)
         except ModuleNotFoundError as error:
             if error.name is not None and name.startswith(error.name):
                 # The path of the parent is Cupola's: another finder would load a module twice.

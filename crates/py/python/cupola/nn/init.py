@@ -226,10 +226,15 @@ def orthogonal(
                 f"Orthogonal initialization requires a 2D array but got a {a.ndim}D array."
             )
         rows, columns = a.shape
-        size = max(rows, columns)
-        q, r = mx.linalg.qr(mx.random.normal(shape=(size, size)), stream=mx.cpu)
-        # With positive diagonals in r the decomposition is unique, and q has no preferred direction.
-        q = q * mx.sign(mx.diag(r))
-        return (gain * q[:rows, :columns]).astype(dtype)
+        # Gram and Schmidt's process, each vector twice for the sake of rounding. As all directions
+        # of a normally distributed vector are alike, so are those of the result.
+        vectors = mx.random.normal(shape=(min(rows, columns), max(rows, columns)))
+        basis = mx.zeros_like(vectors)
+        for i in range(vectors.shape[0]):
+            vector = vectors[i]
+            for _ in range(2):
+                vector = vector - (basis @ vector) @ basis
+            basis[i] = vector * mx.rsqrt(mx.sum(mx.square(vector)))
+        return (gain * (basis.T if rows > columns else basis)).astype(dtype)
 
     return initializer
