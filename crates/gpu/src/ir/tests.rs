@@ -12,6 +12,7 @@ const BARE: Target = Target {
     float64: false,
     native_math: false,
     wide_offsets: false,
+    max_threads: 256,
     max_blocks: 65_535,
     vector_bytes: 0,
     shared_bytes: 16_384,

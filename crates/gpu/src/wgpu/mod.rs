@@ -104,6 +104,9 @@ impl Wgpu {
             float64: features.contains(wgpu::Features::SHADER_F64),
             native_math: false,
             wide_offsets: false,
+            max_threads: limits
+                .max_compute_invocations_per_workgroup
+                .min(limits.max_compute_workgroup_size_x),
             max_blocks: limits.max_compute_workgroups_per_dimension.min(65_535),
             vector_bytes: 0,
             shared_bytes: limits.max_compute_workgroup_storage_size,
