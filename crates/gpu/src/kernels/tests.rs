@@ -164,12 +164,14 @@ fn sums_over_the_dense_axis_and_over_the_others() {
 
 #[test]
 fn poolings_take_channels_together() {
-    let pool = |role| Pool {
-        role,
-        input: [28, 28].into_iter().collect(),
-        window: [2, 2].into_iter().collect(),
-        stride: [2, 2].into_iter().collect(),
-        padding: vec![(0, 0); 2],
+    let pool = |role| {
+        Box::new(Pool {
+            role,
+            input: [28, 28].into_iter().collect(),
+            window: [2, 2].into_iter().collect(),
+            stride: [2, 2].into_iter().collect(),
+            padding: vec![(0, 0); 2],
+        })
     };
     let (x, y) = (operand(&[512, 28, 28, 20], F32), operand(&[512, 14, 14, 20], F32));
     let forward =
