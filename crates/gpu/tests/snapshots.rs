@@ -22,6 +22,7 @@ fn targets() -> [(&'static str, Target, Box<dyn Dialect>); 2] {
         native_math: false,
         wide_offsets: false,
         max_blocks: 65_535,
+        max_threads: 256,
         vector_bytes: 0,
         shared_bytes: 16 << 10,
         max_bindings: 8,

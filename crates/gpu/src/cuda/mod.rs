@@ -144,6 +144,7 @@ impl Cuda {
             subgroup: 32,
             native_math: true,
             wide_offsets: true,
+            max_threads: 1024,
             max_blocks: 1 << 30,
             shared_bytes: facts.shared,
             max_bindings: 64,

@@ -382,6 +382,8 @@ pub struct Target {
     pub subgroup: u32,
     /// Whether offsets can have 64 bits.
     pub wide_offsets: bool,
+    /// The most threads in a block.
+    pub max_threads: u32,
     /// The most blocks along an axis of the grid.
     pub max_blocks: u32,
     /// The most bytes that a block can share.

@@ -14,6 +14,7 @@ const BARE: Target = Target {
     subgroup: 0,
     native_math: false,
     wide_offsets: false,
+    max_threads: 256,
     max_blocks: 65_535,
     vector_bytes: 0,
     shared_bytes: 16_384,

@@ -38,10 +38,9 @@ impl Shape {
         let steps = length / u64::from(count);
         // Four loads under way at once.
         let wanted = steps.div_ceil(4).next_power_of_two();
-        // Without wide blocks a device has no more than the least.
-        let wide = if target.wide_offsets { WIDE } else { BLOCK };
+        let wide = WIDE.min(target.max_threads);
         let fits = steps.div_ceil(u64::from(wide)) * u64::from(count) <= HELD;
-        let most = if fits || !target.wide_offsets { wide } else { 2 * wide };
+        let most = if fits { wide } else { target.max_threads };
         let lanes = wanted.clamp(1, u64::from(most)) as u32;
         Shape { rows, steps, count, lanes, block: lanes.max(BLOCK) }
     }
@@ -88,6 +87,7 @@ pub fn rows(
     let outer = Axes::joined(&body.shape[..last], &outer);
     let along: Vec<isize> = whole.strides.iter().map(|s| s[last]).collect();
     let scalars = draft.scalars(body)?;
+    let given = Given { body, folds, scalars, shape, views, outer, along };
     let shared: Vec<Shared> = match shape.lanes {
         1 => Vec::new(),
         _ => (folds.iter())
@@ -97,9 +97,7 @@ pub fn rows(
     let mut done = Ok(());
     let blocks = shape.rows.div_ceil(u64::from(shape.rows_a_block()));
     draft.blocks(blocks, |draft, block| {
-        let mut row = Row::new(draft, body, folds, shape, block, &views, &along, &scalars);
-        row.begin(draft, &outer);
-        done = row.run(draft, segment, &shared);
+        done = Row::new(draft, &given, block).run(draft, segment, &shared);
         if !shared.is_empty() {
             draft.build.barrier();
         }
@@ -109,21 +107,29 @@ pub fn rows(
     Ok(draft.launch([blocks.clamp(1, most) as u32, 1]))
 }
 
-/// A row that a thread has a part of.
-struct Row<'a> {
+/// What is the same for all rows.
+struct Given<'a> {
     body: &'a Body,
     folds: &'a [Fold],
+    scalars: Vec<Number>,
     shape: Shape,
-    views: &'a [View],
+    /// The inputs and then the outputs.
+    views: Vec<View>,
+    /// How rows are walked, for each operand.
+    outer: Axes,
     /// Each operand's stride along the row: 0 where it has a value a row.
-    along: &'a [isize],
+    along: Vec<isize>,
+}
+
+/// A row that a thread has a part of.
+struct Row<'a> {
+    given: &'a Given<'a>,
     /// Whether a register has a value an element.
     of_elements: Vec<bool>,
     /// The thread's number among those of its row, and in the block.
     lane: Val,
     thread: Val,
-    /// Which row, and whether there is one: else it is the last again.
-    row: Val,
+    /// Whether there is such a row; nothing where there always is. Else it is the last again.
     is_there: Option<Val>,
     /// Where each operand's row starts.
     starts: Vec<Val>,
@@ -134,17 +140,9 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    #[allow(clippy::too_many_arguments)]
-    fn new(
-        draft: &mut Draft<'_>,
-        body: &'a Body,
-        folds: &'a [Fold],
-        shape: Shape,
-        block: Val,
-        views: &'a [View],
-        along: &'a [isize],
-        scalars: &[Number],
-    ) -> Self {
+    /// The thread's row among those of `block`.
+    fn new(draft: &mut Draft<'_>, given: &'a Given<'a>, block: Val) -> Self {
+        let Given { body, shape, along, scalars, .. } = given;
         let wide = draft.index;
         let b = &mut draft.build;
         let (thread, lanes) = (b.thread(), b.u32(shape.lanes));
@@ -160,7 +158,7 @@ impl<'a> Row<'a> {
             row = b.min_int(row, last);
         }
         let registers = body.registers();
-        let inputs = body.inputs.len() - folds.len();
+        let inputs = body.inputs.len() - given.folds.len();
         let mut of_elements: Vec<bool> = along[..inputs].iter().map(|&s| s != 0).collect();
         of_elements.resize(body.inputs.len() + scalars.len(), false);
         for instr in &body.code {
@@ -171,54 +169,36 @@ impl<'a> Row<'a> {
         let known = scalars.iter().enumerate();
         known.for_each(|(i, &scalar)| once[body.inputs.len() + i] = Some(scalar));
         let each = vec![vec![None; shape.held()]; registers];
-        let starts = Vec::new();
-        Row {
-            body,
-            folds,
-            shape,
-            views,
-            along,
-            of_elements,
-            lane,
-            thread,
-            row,
-            is_there,
-            starts,
-            once,
-            each,
-        }
-    }
-
-    fn begin(&mut self, draft: &mut Draft<'_>, outer: &Axes) {
-        let index = draft.unflatten(self.row, &outer.sizes);
-        self.starts = (self.views.iter().zip(&outer.strides))
+        let index = draft.unflatten(row, &given.outer.sizes);
+        let starts = (given.views.iter().zip(&given.outer.strides))
             .map(|(view, strides)| draft.place(view.offset, &index, strides))
             .collect();
+        Row { given, of_elements, lane, thread, is_there, starts, once, each }
     }
 
     /// Where the elements of a step start along the row; steps after the last start with it.
     fn place(&self, draft: &mut Draft<'_>, step: usize) -> Val {
-        let before = draft.build.u32(step as u32 * self.shape.lanes);
+        let before = draft.build.u32(step as u32 * self.given.shape.lanes);
         let mut at = draft.build.add(self.lane, before);
         if self.may_be_out(step) {
-            let last = draft.build.u32(self.shape.steps as u32 - 1);
+            let last = draft.build.u32(self.given.shape.steps as u32 - 1);
             at = draft.build.min_int(at, last);
         }
-        let count = draft.build.u32(self.shape.count);
+        let count = draft.build.u32(self.given.shape.count);
         let first = draft.build.mul(at, count);
         draft.build.convert(first, draft.index)
     }
 
     fn may_be_out(&self, step: usize) -> bool {
-        (step as u64 + 1) * u64::from(self.shape.lanes) > self.shape.steps
+        (step as u64 + 1) * u64::from(self.given.shape.lanes) > self.given.shape.steps
     }
 
     /// Whether a step is in the row; nothing where each thread has it.
     fn is_in(&self, draft: &mut Draft<'_>, step: usize) -> Option<Val> {
         self.may_be_out(step).then(|| {
-            let before = draft.build.u32(step as u32 * self.shape.lanes);
+            let before = draft.build.u32(step as u32 * self.given.shape.lanes);
             let at = draft.build.add(self.lane, before);
-            let steps = draft.build.u32(self.shape.steps as u32);
+            let steps = draft.build.u32(self.given.shape.steps as u32);
             draft.build.lt(at, steps)
         })
     }
@@ -229,18 +209,18 @@ impl<'a> Row<'a> {
         segment: &Segment,
         shared: &[Shared],
     ) -> Result<(), Missing> {
-        for number in 0..self.folds.len() {
+        for number in 0..self.given.folds.len() {
             let value = self.folded(draft, number, shared.get(number).copied())?;
-            let register = self.body.inputs.len() - self.folds.len() + number;
+            let register = self.given.body.inputs.len() - self.given.folds.len() + number;
             self.once[register] = Some(value);
         }
         // Everything is computed before the first store, so that no load waits for one.
-        let results = self.body.outputs.clone();
+        let results = self.given.body.outputs.clone();
         let mut values = Vec::new();
-        for (&register, along) in results.iter().zip(&self.along[segment.inputs.len()..]) {
+        for (&register, along) in results.iter().zip(&self.given.along[segment.inputs.len()..]) {
             values.push(match along {
                 0 => vec![vec![self.of_row(draft, register)?]],
-                _ => (0..self.shape.held())
+                _ => (0..self.given.shape.held())
                     .map(|step| self.of_step(draft, register, step))
                     .collect::<Result<_, _>>()?,
             });
@@ -258,8 +238,8 @@ impl<'a> Row<'a> {
     }
 
     fn store(&self, draft: &mut Draft<'_>, operand: usize, steps: Vec<Vec<Number>>) {
-        let (view, start) = (self.views[operand], self.starts[operand]);
-        if self.along[operand] == 0 {
+        let (view, start) = (self.given.views[operand], self.starts[operand]);
+        if self.given.along[operand] == 0 {
             let zero = draft.build.u32(0);
             let leads = draft.build.eq(self.lane, zero);
             draft.build.open_when();
@@ -268,7 +248,7 @@ impl<'a> Row<'a> {
         }
         for (step, numbers) in steps.into_iter().enumerate() {
             let at = self.place(draft, step);
-            let at = draft.place(start, &[at], &[self.along[operand]]);
+            let at = draft.place(start, &[at], &[self.given.along[operand]]);
             let is_in = self.is_in(draft, step);
             if is_in.is_some() {
                 draft.build.open_when();
@@ -287,13 +267,13 @@ impl<'a> Row<'a> {
             return Ok(known);
         }
         let value = match self.code(at) {
-            None => draft.build.load_number(self.views[at].buf, self.starts[at]),
+            None => draft.build.load_number(self.given.views[at].buf, self.starts[at]),
             Some(code) => {
-                let instr = &self.body.code[code];
+                let instr = &self.given.body.code[code];
                 let args = (instr.args.iter())
                     .map(|&arg| self.of_row(draft, arg))
                     .collect::<Result<Vec<_>, _>>()?;
-                draft.instruction(self.body, instr, &args)?
+                draft.instruction(self.given.body, instr, &args)?
             }
         };
         self.once[at] = Some(value);
@@ -307,7 +287,7 @@ impl<'a> Row<'a> {
         register: Reg,
         step: usize,
     ) -> Result<Vec<Number>, Missing> {
-        let (at, count) = (usize::from(register), self.shape.count as usize);
+        let (at, count) = (usize::from(register), self.given.shape.count as usize);
         if !self.of_elements[at] {
             return Ok(vec![self.of_row(draft, register)?; count]);
         }
@@ -317,18 +297,18 @@ impl<'a> Row<'a> {
         let values = match self.code(at) {
             None => {
                 let place = self.place(draft, step);
-                let place = draft.place(self.starts[at], &[place], &[self.along[at]]);
-                draft.load_at(self.views[at], place, false, self.shape.count)
+                let place = draft.place(self.starts[at], &[place], &[self.given.along[at]]);
+                draft.load_at(self.given.views[at], place, false, self.given.shape.count)
             }
             Some(code) => {
-                let instr = &self.body.code[code];
+                let instr = &self.given.body.code[code];
                 let args = (instr.args.iter())
                     .map(|&arg| self.of_step(draft, arg, step))
                     .collect::<Result<Vec<_>, _>>()?;
                 (0..count)
                     .map(|lane| {
                         let own: Vec<Number> = args.iter().map(|list| list[lane]).collect();
-                        draft.instruction(self.body, instr, &own)
+                        draft.instruction(self.given.body, instr, &own)
                     })
                     .collect::<Result<_, _>>()?
             }
@@ -339,7 +319,7 @@ impl<'a> Row<'a> {
 
     /// Which instruction gives a register; none where an input does.
     fn code(&self, register: usize) -> Option<usize> {
-        register.checked_sub(self.body.inputs.len() + self.body.scalars.len())
+        register.checked_sub(self.given.body.inputs.len() + self.given.body.scalars.len())
     }
 
     /// The result of a fold, in every thread of the row.
@@ -349,12 +329,12 @@ impl<'a> Row<'a> {
         number: usize,
         shared: Option<Shared>,
     ) -> Result<Number, Missing> {
-        let Fold { kind, input } = self.folds[number];
-        let dtype = self.body.dtype_of(input);
+        let Fold { kind, input } = self.given.folds[number];
+        let dtype = self.given.body.dtype_of(input);
         let identity = draft.build.identity(kind, dtype);
         // Neighbours are folded apart, so that no sum waits for the one before.
-        let mut totals: Vec<Option<Number>> = vec![None; self.shape.count as usize];
-        let steps = (0..self.shape.held())
+        let mut totals: Vec<Option<Number>> = vec![None; self.given.shape.count as usize];
+        let steps = (0..self.given.shape.held())
             .map(|step| self.of_step(draft, input, step))
             .collect::<Result<Vec<_>, _>>()?;
         for (step, values) in steps.into_iter().enumerate() {
@@ -393,13 +373,13 @@ impl<'a> Row<'a> {
         own: Number,
         shared: Shared,
     ) -> Result<Number, Missing> {
-        let Fold { kind, input } = self.folds[number];
-        let dtype = self.body.dtype_of(input);
+        let Fold { kind, input } = self.given.folds[number];
+        let dtype = self.given.body.dtype_of(input);
         let b = &mut draft.build;
         b.store_shared(shared, self.thread, own.real());
         b.barrier();
         let first = b.sub(self.thread, self.lane);
-        let mut left = self.shape.lanes;
+        let mut left = self.given.shape.lanes;
         while left > RADIX {
             let next = left.div_ceil(RADIX);
             let limit = b.u32(next);

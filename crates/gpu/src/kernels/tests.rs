@@ -15,9 +15,13 @@ const CARD: Target = Target {
     float64: true,
     native_math: true,
     wide_offsets: true,
+    max_threads: 1024,
     max_blocks: 1 << 30,
     shared_bytes: 227 << 10,
     max_bindings: 64,
+    int16: true,
+    subgroup: 32,
+    copies: true,
     vector_bytes: 16,
     threads: 132 * 2048,
     matrix: true,
@@ -30,9 +34,13 @@ const PLAIN: Target = Target {
     float64: false,
     native_math: false,
     wide_offsets: false,
+    max_threads: 256,
     max_blocks: 65_535,
     shared_bytes: 16_384,
     max_bindings: 8,
+    int16: false,
+    subgroup: 0,
+    copies: false,
     vector_bytes: 16,
     threads: 1 << 15,
     matrix: false,
@@ -80,7 +88,7 @@ fn texts(segment: &Segment) -> Vec<String> {
     let everywhere = |o: &Operand| o.aval.dtype.size() <= 4;
     if segment.inputs.iter().chain(&segment.outputs).all(everywhere) {
         for launch in &planned(segment, &PLAIN).launches {
-            check(&print(&launch.kernel, &Wgsl));
+            check(&print(&launch.kernel, &Wgsl::default()));
         }
     }
     planned(segment, &CARD).launches.iter().map(|l| print(&l.kernel, &CudaC)).collect()
@@ -162,12 +170,14 @@ fn sums_over_the_dense_axis_and_over_the_others() {
 
 #[test]
 fn poolings_take_channels_together() {
-    let pool = |role| Pool {
-        role,
-        input: [28, 28].into_iter().collect(),
-        window: [2, 2].into_iter().collect(),
-        stride: [2, 2].into_iter().collect(),
-        padding: vec![(0, 0); 2],
+    let pool = |role| {
+        Box::new(Pool {
+            role,
+            input: [28, 28].into_iter().collect(),
+            window: [2, 2].into_iter().collect(),
+            stride: [2, 2].into_iter().collect(),
+            padding: vec![(0, 0); 2],
+        })
     };
     let (x, y) = (operand(&[512, 28, 28, 20], F32), operand(&[512, 14, 14, 20], F32));
     let forward =

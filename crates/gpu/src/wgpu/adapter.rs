@@ -98,6 +98,9 @@ impl Wgpu {
             native_math: false,
             wide_offsets: false,
             max_blocks: limits.max_compute_workgroups_per_dimension.min(65_535),
+            max_threads: limits
+                .max_compute_invocations_per_workgroup
+                .min(limits.max_compute_workgroup_size_x),
             vector_bytes: 0,
             shared_bytes: limits.max_compute_workgroup_storage_size,
             max_bindings,
