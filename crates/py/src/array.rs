@@ -279,12 +279,13 @@ impl PyArray {
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
         py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, Dtype, Bound<'py, PyTuple>))> {
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let array = slf.get().get();
         let bytes = py.detach(|| array.to_bytes()).map_err(raise)?;
         let restore = py.import("cupola.core")?.getattr("_restore")?;
         let shape = PyTuple::new(py, array.shape().iter())?;
-        Ok((restore, (PyBytes::new(py, &bytes), Dtype(array.dtype()), shape)))
+        let parts = (PyBytes::new(py, &bytes), Dtype(array.dtype()), shape);
+        Ok((restore, parts.into_pyobject(py)?))
     }
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {

@@ -1873,6 +1873,16 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add("permute_dims", m.getattr("transpose")?)?;
             m.add("pow", m.getattr("power")?)?;
         }
+        "_data" => {
+            m.add_class::<crate::_data::ImageDataset>()?;
+            m.add_class::<crate::_data::Loader>()?;
+            m.add_class::<crate::_data::Epoch>()?;
+            m.add_function(wrap_pyfunction!(crate::_data::cifar10, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_data::cifar100, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_data::digits, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_data::fashion_mnist, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_data::mnist, m)?)?;
+        }
         "_nn" => {
             m.add_function(wrap_pyfunction!(crate::_nn::avg_pool, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::celu, m)?)?;
@@ -1955,7 +1965,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// The submodules.
 pub const MODULES: &[&str] =
-    &["_nn", "cuda", "distributed", "fast", "fft", "linalg", "metal", "random"];
+    &["_data", "_nn", "cuda", "distributed", "fast", "fft", "linalg", "metal", "random"];
 
 /// What MLX has and is not here: submodule and name.
 pub const MISSING: &[(&str, &str)] = &[

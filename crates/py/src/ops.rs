@@ -679,7 +679,9 @@ pub fn convolve(a: Arr, v: Arr, mode: &str, stream: Option<On>) -> PyResult<PyAr
         "same" => ConvolveMode::Same,
         "valid" => ConvolveMode::Valid,
         other => {
-            return Err(wrong_value(format!("convolve: mode '{other}' is not full, same or valid")));
+            return Err(wrong_value(format!(
+                "convolve: mode '{other}' is not full, same or valid"
+            )));
         }
     };
     on(stream, || give(ops::convolve(&a, &v, mode)))
