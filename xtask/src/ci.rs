@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 use crate::python;
 use crate::tools::{self, Tool};
 
+/// Something that is done in the folder of the workspace.
+type Then = fn(&Path) -> Result<(), String>;
+
 /// One thing that has to hold.
 struct Step {
     name: &'static str,
@@ -15,7 +18,7 @@ struct Step {
     arguments: &'static [&'static str],
     environment: &'static [(&'static str, &'static str)],
     /// What is done after cargo ran.
-    then: Option<fn(&Path) -> Result<(), String>>,
+    then: Option<Then>,
 }
 
 const STEPS: [Step; 8] = [

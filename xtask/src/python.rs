@@ -7,13 +7,8 @@ use std::process::Command;
 use crate::tools;
 
 /// What the tests need, each in the version that they were written for.
-const PACKAGES: &[&str] = &[
-    "ml_dtypes==0.6.0",
-    "mlx[cpu]==0.32.4",
-    "mypy==2.4.1",
-    "numpy==2.4.6",
-    "pytest==9.2.0",
-];
+const PACKAGES: &[&str] =
+    &["ml_dtypes==0.6.0", "mlx[cpu]==0.32.4", "mypy==2.4.1", "numpy==2.4.6", "pytest==9.2.0"];
 
 /// Runs the tests of the package on the module that was built.
 pub fn run(root: &Path) -> Result<(), String> {

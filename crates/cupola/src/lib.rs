@@ -22,8 +22,8 @@ pub mod train;
 
 pub use cupola_core::{
     Array, Aval, DType, Device, DeviceKind, Dims, Element, Error, Kind, Layout, Result, Scalar,
-    Shape, Stream, async_eval, is_row_major, normalize_axis, synchronize, backend, device, eval, fallback, generator, graph, interrupt, ops, plan, prim,
-    transform, tree,
+    Shape, Stream, async_eval, backend, device, eval, fallback, generator, graph, interrupt,
+    is_row_major, normalize_axis, ops, plan, prim, synchronize, transform, tree,
 };
 
 // Linked for its registration: the CPU is always there.

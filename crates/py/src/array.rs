@@ -230,7 +230,9 @@ impl PyArray {
     fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let dtype = self.get().dtype();
         if !dtype.is_integer() {
-            return Err(wrong_type(format!("an array of {dtype} is no index: it must be an integer")));
+            return Err(wrong_type(format!(
+                "an array of {dtype} is no index: it must be an integer"
+            )));
         }
         self.item_of(py)
     }
@@ -248,7 +250,11 @@ impl PyArray {
         format::text(py, &self.get())
     }
 
-    fn __format__<'py>(&self, py: Python<'py>, arg: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __format__<'py>(
+        &self,
+        py: Python<'py>,
+        arg: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let array = self.get();
         let builtins = py.import("builtins")?;
         match array.rank() {
@@ -273,12 +279,13 @@ impl PyArray {
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
         py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, Dtype, Bound<'py, PyTuple>))> {
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let array = slf.get().get();
         let bytes = py.detach(|| array.to_bytes()).map_err(raise)?;
         let restore = py.import("cupola.core")?.getattr("_restore")?;
         let shape = PyTuple::new(py, array.shape().iter())?;
-        Ok((restore, (PyBytes::new(py, &bytes), Dtype(array.dtype()), shape)))
+        let parts = (PyBytes::new(py, &bytes), Dtype(array.dtype()), shape);
+        Ok((restore, parts.into_pyobject(py)?))
     }
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {

@@ -74,8 +74,9 @@ impl PyDevice {
 
     /// The device, if it is there.
     pub fn find(self) -> PyResult<Device> {
-        let absent =
-            || PyValueError::new_err(format!("there is no device {}:{}", self.kind.name(), self.index));
+        let absent = || {
+            PyValueError::new_err(format!("there is no device {}:{}", self.kind.name(), self.index))
+        };
         let kind = self.kind.kind().ok_or_else(absent)?;
         let device = Device { kind, index: self.index };
         backend(device).map_err(|_| absent())?;

@@ -134,7 +134,9 @@ impl Typed<'_> {
 pub fn result_type(arrays_and_dtypes: Vec<Typed<'_>>) -> PyResult<Dtype> {
     let all = arrays_and_dtypes.iter().map(Typed::dtype);
     let found = all.reduce(DType::promote);
-    found.map(Dtype).ok_or_else(|| wrong_value("result_type: at least one array or dtype is required"))
+    found
+        .map(Dtype)
+        .ok_or_else(|| wrong_value("result_type: at least one array or dtype is required"))
 }
 
 /// Whether values of one dtype become the other where the two are promoted.

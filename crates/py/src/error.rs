@@ -5,8 +5,7 @@ use std::sync::Arc;
 use cupola::Error;
 use pyo3::PyErr;
 use pyo3::exceptions::{
-    PyIndexError, PyKeyboardInterrupt, PyMemoryError, PyRuntimeError, PyTypeError,
-    PyValueError,
+    PyIndexError, PyKeyboardInterrupt, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError,
 };
 use pyo3::prelude::*;
 

@@ -95,7 +95,9 @@ pub fn scaled_dot_product_attention(
         Some(mask) => match mask.cast::<PyString>() {
             Ok(name) if name.to_cow()? == "causal" => AttentionMask::Causal,
             Ok(name) if name.to_cow()?.is_empty() => AttentionMask::None,
-            Ok(name) => return Err(wrong_value(format!("attention: mask '{name}' is not 'causal'"))),
+            Ok(name) => {
+                return Err(wrong_value(format!("attention: mask '{name}' is not 'causal'")));
+            }
             Err(_) => {
                 array = mask.extract::<Arr>()?;
                 AttentionMask::Array(&array)

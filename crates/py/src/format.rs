@@ -80,12 +80,12 @@ pub fn text(py: Python<'_>, array: &Array) -> PyResult<String> {
             let values = <$type>::from_bytes(&bytes);
             write(&|at, out| {
                 let $v = values[at];
-                out.push_str(&$text);
+                out.push_str($text.as_ref());
             })
         }};
     }
     Ok(match array.dtype() {
-        DType::Bool => show!(bool, |v| (if v { "True" } else { "False" }).to_owned()),
+        DType::Bool => show!(bool, |v| if v { "True" } else { "False" }),
         DType::U8 => show!(u8, |v| v.to_string()),
         DType::U16 => show!(u16, |v| v.to_string()),
         DType::U32 => show!(u32, |v| v.to_string()),

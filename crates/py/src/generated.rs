@@ -1194,53 +1194,6 @@ pub fn zeros(shape: ShapeArg, dtype: Option<Dtype>, stream: Option<On>) -> PyRes
     on(stream, || give(ops::zeros(shape.0, dtype.map_or(DType::F32, |d| d.0))))
 }
 
-/// x for positive x, alpha·(e^(x/alpha) − 1) otherwise.
-#[pyfunction(name = "celu")]
-#[pyo3(signature = (a, alpha = 1.0, *, stream = None), text_signature = "(a, alpha=1.0, *, stream=None)")]
-pub fn celu(a: Arr, alpha: f64, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::celu(&a, alpha)))
-}
-
-/// x for positive x, alpha·(eˣ − 1) otherwise.
-#[pyfunction(name = "elu")]
-#[pyo3(signature = (a, alpha = 1.0, *, stream = None), text_signature = "(a, alpha=1.0, *, stream=None)")]
-pub fn elu(a: Arr, alpha: f64, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::elu(&a, alpha)))
-}
-
-/// x·Φ(x), with the normal distribution function Φ.
-///
-/// D. Hendrycks, K. Gimpel, *Gaussian error linear units*, 2016.
-#[pyfunction(name = "gelu")]
-#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn gelu(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::gelu(&a)))
-}
-
-/// `gelu` through tanh: 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
-#[pyfunction(name = "gelu_approx")]
-#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn gelu_approx(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::gelu_approx(&a)))
-}
-
-/// The first half of an axis times the sigmoid of the second.
-///
-/// Errors:
-/// Where the axis is not of even size.
-#[pyfunction(name = "glu")]
-#[pyo3(signature = (a, axis = -1, *, stream = None), text_signature = "(a, axis=-1, *, stream=None)")]
-pub fn glu(a: Arr, axis: isize, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::glu(&a, axis)))
-}
-
-/// x where |x| is above lambda, and 0 elsewhere.
-#[pyfunction(name = "hard_shrink")]
-#[pyo3(signature = (a, lambd = 0.5, *, stream = None), text_signature = "(a, lambd=0.5, *, stream=None)")]
-pub fn hard_shrink(a: Arr, lambd: f64, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::hard_shrink(&a, lambd)))
-}
-
 /// min(max(x + 3, 0), 6)/6.
 #[pyfunction(name = "hard_sigmoid")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
@@ -1290,13 +1243,6 @@ pub fn leaky_relu(a: Arr, negative_slope: f64, stream: Option<On>) -> PyResult<P
     on(stream, || give(ops::leaky_relu(&a, negative_slope)))
 }
 
-/// ln sigmoid(x), without overflow.
-#[pyfunction(name = "log_sigmoid")]
-#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn log_sigmoid(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::log_sigmoid(&a)))
-}
-
 /// The logarithm of `softmax`, accurate where that is near 0.
 ///
 /// Dtypes:
@@ -1308,13 +1254,6 @@ pub fn log_sigmoid(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 #[pyo3(signature = (a, axis = Axis::one(-1), *, stream = None), text_signature = "(a, axis=-1, *, stream=None)")]
 pub fn log_softmax(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::log_softmax(&a, axis.0)))
-}
-
-/// x·tanh(ln(1 + eˣ)).
-#[pyfunction(name = "mish")]
-#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn mish(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::mish(&a)))
 }
 
 /// The Euclidean length over `axes`: √Σ|x|².
@@ -1356,13 +1295,6 @@ pub fn prelu(a: Arr, weight: Opd, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::prelu(&a, &weight)))
 }
 
-/// max(x, 0), with slope 0 at 0.
-#[pyfunction(name = "relu")]
-#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn relu(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::relu(&a)))
-}
-
 /// min(max(x, 0), 6).
 #[pyfunction(name = "relu6")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
@@ -1385,48 +1317,11 @@ pub fn rms_norm(a: Arr, weight: Option<Arr>, eps: f64, stream: Option<On>) -> Py
     on(stream, || give(ops::rms_norm(&a, weight.as_deref(), eps)))
 }
 
-/// The self-normalising exponential unit, 1.0507·elu(x, 1.67326).
-///
-/// G. Klambauer et al., *Self-normalizing neural networks*, NeurIPS 2017.
-#[pyfunction(name = "selu")]
-#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn selu(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::selu(&a)))
-}
-
-/// x·sigmoid(x), also called swish.
-#[pyfunction(name = "silu")]
-#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn silu(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::silu(&a)))
-}
-
 /// `softmax` of −x: the weight of small elements.
 #[pyfunction(name = "softmin")]
 #[pyo3(signature = (a, axis = -1, *, stream = None), text_signature = "(a, axis=-1, *, stream=None)")]
 pub fn softmin(a: Arr, axis: isize, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::softmin(&a, axis)))
-}
-
-/// ln(1 + eˣ), without overflow.
-#[pyfunction(name = "softplus")]
-#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn softplus(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::softplus(&a)))
-}
-
-/// x moved by lambda towards 0, and 0 where |x| is not above lambda.
-#[pyfunction(name = "softshrink")]
-#[pyo3(signature = (a, lambd = 0.5, *, stream = None), text_signature = "(a, lambd=0.5, *, stream=None)")]
-pub fn softshrink(a: Arr, lambd: f64, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::softshrink(&a, lambd)))
-}
-
-/// x/(1 + |x|).
-#[pyfunction(name = "softsign")]
-#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn softsign(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::softsign(&a)))
 }
 
 /// 1 above the threshold and 0 elsewhere.
@@ -1978,36 +1873,15 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add("permute_dims", m.getattr("transpose")?)?;
             m.add("pow", m.getattr("power")?)?;
         }
-        "_layers" => {
-            m.add_function(wrap_pyfunction!(self::celu, m)?)?;
-            m.add_function(wrap_pyfunction!(self::elu, m)?)?;
-            m.add_function(wrap_pyfunction!(self::gelu, m)?)?;
-            m.add_function(wrap_pyfunction!(self::gelu_approx, m)?)?;
-            m.add_function(wrap_pyfunction!(self::glu, m)?)?;
-            m.add_function(wrap_pyfunction!(self::hard_shrink, m)?)?;
-            m.add_function(wrap_pyfunction!(self::hard_sigmoid, m)?)?;
-            m.add_function(wrap_pyfunction!(self::hard_swish, m)?)?;
-            m.add_function(wrap_pyfunction!(self::hard_tanh, m)?)?;
-            m.add_function(wrap_pyfunction!(self::layer_norm, m)?)?;
-            m.add_function(wrap_pyfunction!(self::leaky_relu, m)?)?;
-            m.add_function(wrap_pyfunction!(self::log_sigmoid, m)?)?;
-            m.add_function(wrap_pyfunction!(self::log_softmax, m)?)?;
-            m.add_function(wrap_pyfunction!(self::mish, m)?)?;
-            m.add_function(wrap_pyfunction!(self::norm, m)?)?;
-            m.add_function(wrap_pyfunction!(self::normalize, m)?)?;
-            m.add_function(wrap_pyfunction!(self::one_hot, m)?)?;
-            m.add_function(wrap_pyfunction!(self::prelu, m)?)?;
-            m.add_function(wrap_pyfunction!(self::relu, m)?)?;
-            m.add_function(wrap_pyfunction!(self::relu6, m)?)?;
-            m.add_function(wrap_pyfunction!(self::rms_norm, m)?)?;
-            m.add_function(wrap_pyfunction!(self::selu, m)?)?;
-            m.add_function(wrap_pyfunction!(self::silu, m)?)?;
-            m.add_function(wrap_pyfunction!(self::softmin, m)?)?;
-            m.add_function(wrap_pyfunction!(self::softplus, m)?)?;
-            m.add_function(wrap_pyfunction!(self::softshrink, m)?)?;
-            m.add_function(wrap_pyfunction!(self::softsign, m)?)?;
-            m.add_function(wrap_pyfunction!(self::step, m)?)?;
-            m.add_function(wrap_pyfunction!(self::tanh_shrink, m)?)?;
+        "_data" => {
+            m.add_class::<crate::_data::ImageDataset>()?;
+            m.add_class::<crate::_data::Loader>()?;
+            m.add_class::<crate::_data::Epoch>()?;
+            m.add_function(wrap_pyfunction!(crate::_data::cifar10, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_data::cifar100, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_data::digits, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_data::fashion_mnist, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_data::mnist, m)?)?;
         }
         "_nn" => {
             m.add_function(wrap_pyfunction!(crate::_nn::avg_pool, m)?)?;
@@ -2017,15 +1891,30 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::_nn::gelu_approx, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::glu, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::hard_shrink, m)?)?;
+            m.add_function(wrap_pyfunction!(self::hard_sigmoid, m)?)?;
+            m.add_function(wrap_pyfunction!(self::hard_swish, m)?)?;
+            m.add_function(wrap_pyfunction!(self::hard_tanh, m)?)?;
+            m.add_function(wrap_pyfunction!(self::layer_norm, m)?)?;
+            m.add_function(wrap_pyfunction!(self::leaky_relu, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::log_sigmoid, m)?)?;
+            m.add_function(wrap_pyfunction!(self::log_softmax, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::max_pool, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::mish, m)?)?;
+            m.add_function(wrap_pyfunction!(self::norm, m)?)?;
+            m.add_function(wrap_pyfunction!(self::normalize, m)?)?;
+            m.add_function(wrap_pyfunction!(self::one_hot, m)?)?;
+            m.add_function(wrap_pyfunction!(self::prelu, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::relu, m)?)?;
+            m.add_function(wrap_pyfunction!(self::relu6, m)?)?;
+            m.add_function(wrap_pyfunction!(self::rms_norm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::selu, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::silu, m)?)?;
+            m.add_function(wrap_pyfunction!(self::softmin, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::softplus, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::softshrink, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::softsign, m)?)?;
+            m.add_function(wrap_pyfunction!(self::step, m)?)?;
+            m.add_function(wrap_pyfunction!(self::tanh_shrink, m)?)?;
         }
         "cuda" => {
             m.add_function(wrap_pyfunction!(crate::cuda::is_available, m)?)?;
@@ -2076,7 +1965,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// The submodules.
 pub const MODULES: &[&str] =
-    &["_layers", "_nn", "cuda", "distributed", "fast", "fft", "linalg", "metal", "random"];
+    &["_data", "_nn", "cuda", "distributed", "fast", "fft", "linalg", "metal", "random"];
 
 /// What MLX has and is not here: submodule and name.
 pub const MISSING: &[(&str, &str)] = &[

@@ -54,7 +54,9 @@ fn save_archive(
     for (index, value) in args.iter().enumerate() {
         let name = format!("arr_{index}");
         if named.iter().any(|(n, _)| *n == name) {
-            return Err(wrong_value(format!("[savez] Cannot use un-named variables and keyword {name}")));
+            return Err(wrong_value(format!(
+                "[savez] Cannot use un-named variables and keyword {name}"
+            )));
         }
         named.push((name, value.extract()?));
     }
@@ -114,13 +116,13 @@ pub fn save_safetensors(
     let metadata: BTreeMap<String, String> = match metadata {
         None => BTreeMap::new(),
         Some(metadata) => metadata.extract().map_err(|_| {
-            wrong_value("[save_safetensors] Metadata must be a dictionary with string keys and values")
+            wrong_value(
+                "[save_safetensors] Metadata must be a dictionary with string keys and values",
+            )
         })?,
     };
     match path(file, ".safetensors")? {
-        Some(path) => {
-            py.detach(|| safetensors::save(path, &tensors, &metadata)).map_err(raise)
-        }
+        Some(path) => py.detach(|| safetensors::save(path, &tensors, &metadata)).map_err(raise),
         None => {
             let mut content = Vec::new();
             py.detach(|| safetensors::write(&mut content, "file", &tensors, &metadata))
@@ -207,7 +209,8 @@ fn load_archive<'py>(
     let arrays = PyDict::new(py);
     for entry in archive.call_method0("namelist")?.try_iter()? {
         let entry: String = entry?.extract()?;
-        let content: Vec<u8> = archive.call_method1("read", (&entry,)).map_err(failed)?.extract()?;
+        let content: Vec<u8> =
+            archive.call_method1("read", (&entry,)).map_err(failed)?.extract()?;
         let array = npy::read(&content, format!("{name}/{entry}")).map_err(raise)?;
         arrays.set_item(entry.strip_suffix(".npy").unwrap_or(&entry), PyArray::new(array))?;
     }

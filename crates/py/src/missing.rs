@@ -17,7 +17,9 @@ pub fn add(core: &Bound<'_, PyModule>, names: &[(&'static str, &'static str)]) -
         }
         let full = if module.is_empty() { name.to_owned() } else { format!("{module}.{name}") };
         let raise = move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| -> PyResult<()> {
-            Err(PyNotImplementedError::new_err(format!("cupola.core.{full} is not implemented yet")))
+            Err(PyNotImplementedError::new_err(format!(
+                "cupola.core.{full} is not implemented yet"
+            )))
         };
         home.add(name, PyCFunction::new_closure(core.py(), None, None, raise)?)?;
     }

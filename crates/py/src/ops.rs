@@ -104,12 +104,7 @@ pub fn full(
 
 #[pyfunction]
 #[pyo3(signature = (a, vals, dtype = None, *, stream = None))]
-pub fn full_like(
-    a: Arr,
-    vals: Opd,
-    dtype: Option<Dtype>,
-    stream: Option<On>,
-) -> PyResult<PyArray> {
+pub fn full_like(a: Arr, vals: Opd, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
     let dtype = dtype.map_or(a.dtype(), |d| d.0);
     on(stream, || give(ops::full(a.shape().clone(), &vals, dtype)))
 }
@@ -229,7 +224,8 @@ pub fn linspace(
 ) -> PyResult<PyArray> {
     let count = usize::try_from(num.unwrap_or(50))
         .map_err(|_| wrong_value("linspace: num must not be negative"))?;
-    let (start, mut stop) = (number(start, "linspace")?.to_f64(), number(stop, "linspace")?.to_f64());
+    let (start, mut stop) =
+        (number(start, "linspace")?.to_f64(), number(stop, "linspace")?.to_f64());
     if !endpoint && count > 0 {
         stop -= (stop - start) / count as f64;
     }
@@ -250,7 +246,9 @@ pub fn meshgrid<'py>(
         "ij" => true,
         "xy" => false,
         other => {
-            return Err(wrong_value(format!("meshgrid: indexing must be 'xy' or 'ij', not '{other}'")));
+            return Err(wrong_value(format!(
+                "meshgrid: indexing must be 'xy' or 'ij', not '{other}'"
+            )));
         }
     };
     let grids = on(stream, || {
@@ -420,7 +418,9 @@ fn at_least<'py>(
     let mut all = all.into_iter();
     match (all.len(), all.next()) {
         (1, Some(one)) => Ok(Bound::new(py, one)?.into_any()),
-        (_, Some(first)) => Ok(PyList::new(py, std::iter::once(first).chain(all).collect::<Vec<_>>())?.into_any()),
+        (_, Some(first)) => {
+            Ok(PyList::new(py, std::iter::once(first).chain(all).collect::<Vec<_>>())?.into_any())
+        }
         (_, None) => Err(wrong_type("atleast: an array is needed")),
     }
 }
@@ -471,14 +471,18 @@ pub fn nan_to_num(
 fn widths(object: &Bound<'_, PyAny>) -> PyResult<PadWidths> {
     let width = |d: isize| {
         usize::try_from(d).map_err(|_| {
-            wrong_value(format!("Invalid padding size ({d}) passed to pad. Padding sizes must be non-negative"))
+            wrong_value(format!(
+                "Invalid padding size ({d}) passed to pad. Padding sizes must be non-negative"
+            ))
         })
     };
     if let Ok(all) = integers(object, "pad_width") {
         return match all[..] {
             [one] => Ok(PadWidths::from(width(one)?)),
             [low, high] => Ok(PadWidths::All(width(low)?, width(high)?)),
-            _ => Err(wrong_value("pad: pad_width must be a number, a pair, or a pair for each axis")),
+            _ => {
+                Err(wrong_value("pad: pad_width must be a number, a pair, or a pair for each axis"))
+            }
         };
     }
     let each: Vec<SizesArg> = object.extract()?;
@@ -517,7 +521,9 @@ pub fn pad(
         ("reflect" | "symmetric", _) => {
             return Err(PyNotImplementedError::new_err(format!("pad: mode '{mode}'")));
         }
-        (other, _) => return Err(wrong_value(format!("Invalid padding mode ({other}) passed to pad"))),
+        (other, _) => {
+            return Err(wrong_value(format!("Invalid padding mode ({other}) passed to pad")));
+        }
     };
     on(stream, || give(ops::pad(&a, widths, mode)))
 }
@@ -672,7 +678,11 @@ pub fn convolve(a: Arr, v: Arr, mode: &str, stream: Option<On>) -> PyResult<PyAr
         "full" => ConvolveMode::Full,
         "same" => ConvolveMode::Same,
         "valid" => ConvolveMode::Valid,
-        other => return Err(wrong_value(format!("convolve: mode '{other}' is not full, same or valid"))),
+        other => {
+            return Err(wrong_value(format!(
+                "convolve: mode '{other}' is not full, same or valid"
+            )));
+        }
     };
     on(stream, || give(ops::convolve(&a, &v, mode)))
 }
@@ -764,7 +774,9 @@ pub fn searchsorted(
     let side = match side {
         "left" => Side::Left,
         "right" => Side::Right,
-        other => return Err(wrong_value(format!("searchsorted: side '{other}' is not left or right"))),
+        other => {
+            return Err(wrong_value(format!("searchsorted: side '{other}' is not left or right")));
+        }
     };
     on(stream, || give(ops::searchsorted(&sorted_sequence, &values, side)))
 }
@@ -798,7 +810,9 @@ pub fn unique<'py>(
         Some(one) if !(return_index || return_inverse || return_counts) => {
             Ok(Bound::new(py, one)?.into_any())
         }
-        first => Ok(PyTuple::new(py, first.into_iter().chain(wanted).collect::<Vec<_>>())?.into_any()),
+        first => {
+            Ok(PyTuple::new(py, first.into_iter().chain(wanted).collect::<Vec<_>>())?.into_any())
+        }
     }
 }
 
@@ -947,4 +961,3 @@ pub fn bitwise_invert(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 pub fn stack(arrays: Arrays, axis: Option<isize>, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::stack(&arrays.refs(), axis.unwrap_or(0))))
 }
-

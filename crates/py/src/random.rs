@@ -223,10 +223,14 @@ pub fn categorical(
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     if shape.is_some() && num_samples.is_some() {
-        return Err(wrong_value("[categorical] At most one of shape or num_samples can be specified."));
+        return Err(wrong_value(
+            "[categorical] At most one of shape or num_samples can be specified.",
+        ));
     }
     let Some(ShapeArg(shape)) = shape else {
-        return on(stream, || give(random::categorical(&logits, axis, num_samples, key.as_deref())));
+        return on(stream, || {
+            give(random::categorical(&logits, axis, num_samples, key.as_deref()))
+        });
     };
     let rank = logits.rank();
     let at = cupola::normalize_axis("categorical", axis, rank).map_err(raise)?;

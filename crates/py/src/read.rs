@@ -151,7 +151,13 @@ fn buffer(object: &Bound<'_, PyAny>) -> PyResult<Array> {
         Elements::Same(dtype) => source.array(size, dtype),
         Elements::Complex128 => {
             let bytes = source.bytes(size);
-            let pair = |b: &[u8]| b.as_chunks::<8>().0.iter().map(|w| f64::from_ne_bytes(*w) as f32).collect::<Vec<_>>();
+            let pair = |b: &[u8]| {
+                b.as_chunks::<8>()
+                    .0
+                    .iter()
+                    .map(|w| f64::from_ne_bytes(*w) as f32)
+                    .collect::<Vec<_>>()
+            };
             Array::from_bytes(bytemuck::cast_slice(&pair(&bytes)), DType::C64, shape.clone())
                 .map_err(raise)
         }

@@ -53,7 +53,9 @@ fn function<'py>(fun: &Bound<'py, PyAny>, call: Bound<'py, PyAny>) -> PyResult<B
     static WRAP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = fun.py();
     let wrap = WRAP.get_or_try_init(py, || {
-        let module = PyModule::from_code(py, c"
+        let module = PyModule::from_code(
+            py,
+            c"
 import functools
 
 def wrap(fun, call):
@@ -63,7 +65,10 @@ def wrap(fun, call):
         return functools.update_wrapper(function, fun)
     except Exception:
         return function
-", c"cupola/core/wrap.py", c"cupola.core.wrap")?;
+",
+            c"cupola/core/wrap.py",
+            c"cupola.core.wrap",
+        )?;
         Ok::<_, PyErr>(module.getattr("wrap")?.unbind())
     })?;
     wrap.bind(py).call1((fun, call))

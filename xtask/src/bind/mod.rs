@@ -97,7 +97,7 @@ fn bind(ops: &[Function], hand: &Source) -> Result<Vec<Bound>, String> {
         let surface = table::is_in_mlx(&op.module, name);
         let module = match surface || !op.module.is_empty() {
             true => op.module.clone(),
-            false => "_layers".to_owned(),
+            false => "_nn".to_owned(),
         };
         let key = (module.clone(), name.to_owned());
         if let Some(own) = bound.get_mut(&key) {

@@ -242,7 +242,8 @@ fn methods(items: &[ImplItem]) -> Vec<Function> {
 }
 
 fn operators(tokens: &str) -> Vec<Function> {
-    let names = tokens.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|n| n.starts_with("__"));
+    let names =
+        tokens.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|n| n.starts_with("__"));
     let method = |name: &str| Function {
         name: name.to_owned(),
         parameters: vec![("other".into(), "&Bound<PyAny>".into())],
@@ -266,7 +267,8 @@ fn read(signature: &syn::Signature, attrs: &[Attribute]) -> Function {
     let own = options(attrs, "pyo3");
     let signature_text = own.iter().find_map(|o| o.strip_prefix("signature=").map(str::to_owned));
     Function {
-        name: value(&own, "name").unwrap_or_else(|| signature.ident.to_string().trim_start_matches("r#").to_owned()),
+        name: value(&own, "name")
+            .unwrap_or_else(|| signature.ident.to_string().trim_start_matches("r#").to_owned()),
         docs: docs(attrs),
         parameters: parameters.collect(),
         returns: match &signature.output {

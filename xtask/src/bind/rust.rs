@@ -129,7 +129,12 @@ fn signatures(arguments: &[Argument], is_method: bool) -> (String, String) {
 
 fn parameters(arguments: &[Argument]) -> String {
     let one = |a: &Argument| format!("{}: {}", a.name, rust_type(a));
-    arguments.iter().map(one).chain(["stream: Option<On>".to_owned()]).collect::<Vec<_>>().join(", ")
+    arguments
+        .iter()
+        .map(one)
+        .chain(["stream: Option<On>".to_owned()])
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn write_function(out: &mut String, function: &Bound, arguments: &[Argument]) {

@@ -38,7 +38,9 @@ fn stub(module: &str, bound: &[Bound], hand: &Source) -> (String, String) {
         out.push_str(TYPES);
         constants(&mut out);
     } else {
-        out.push_str("from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array\n\n");
+        out.push_str(
+            "from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array\n\n",
+        );
     }
     for class in hand.classes.iter().filter(|c| c.module == module) {
         write_class(&mut out, class, bound);
@@ -162,7 +164,8 @@ fn handed(function: &Function) -> Vec<String> {
             part if part.starts_with("**") => format!("{part}: Any"),
             part if part.starts_with('*') => {
                 let ty = type_of(&part[1..]);
-                let ty = ty.strip_prefix("Sequence[").and_then(|t| t.strip_suffix(']')).unwrap_or("Any");
+                let ty =
+                    ty.strip_prefix("Sequence[").and_then(|t| t.strip_suffix(']')).unwrap_or("Any");
                 format!("{part}: {ty}")
             }
             part => match part.split_once('=') {
@@ -199,7 +202,11 @@ fn split(text: &str) -> Vec<String> {
 fn annotated(ty: &str) -> String {
     if let Some(inner) = ty.strip_prefix("Option<").and_then(|t| t.strip_suffix('>')) {
         let inner = annotated(inner);
-        return if inner == "Any" || inner.ends_with("None") { inner } else { format!("{inner} | None") };
+        return if inner == "Any" || inner.ends_with("None") {
+            inner
+        } else {
+            format!("{inner} | None")
+        };
     }
     if let Some(inner) = ty.strip_prefix("Vec<").and_then(|t| t.strip_suffix('>')) {
         return format!("Sequence[{}]", annotated(inner));
@@ -244,7 +251,9 @@ fn returned(ty: &str) -> String {
         "PyDevice" => "Device",
         "PyStream" => "Stream",
         "PrintOptionsContext" => "_PrintOptionsContext",
-        "DeviceType" | "Dtype" | "StreamContext" | "PrintOptions" | "ArrayAt" | "ArrayIterator" => ty,
+        "DeviceType" | "Dtype" | "StreamContext" | "PrintOptions" | "ArrayAt" | "ArrayIterator" => {
+            ty
+        }
         "Option<PyArray>" => "array",
         "bool" => "bool",
         "usize" | "isize" | "u16" | "u32" | "u64" | "i32" | "i128" => "int",
@@ -309,7 +318,11 @@ fn write_class(out: &mut String, class: &Class, bound: &[Bound]) {
                     parameters.join(", "),
                     returned(&function.function.returns)
                 );
-                docs(out, &function.function.docs[..1.min(function.function.docs.len())], "        ");
+                docs(
+                    out,
+                    &function.function.docs[..1.min(function.function.docs.len())],
+                    "        ",
+                );
             }
         }
     }
@@ -375,7 +388,7 @@ fn write_method(out: &mut String, class: &Class, method: &Function) {
 fn is_number(name: &str) -> bool {
     let base = name.trim_matches('_');
     let operators = "add sub mul truediv floordiv mod and or xor lshift rshift pow matmul";
-    operators.split(' ').any(|o| {
-        base == o || base.strip_prefix(['r', 'i']) == Some(o) && base.len() == o.len() + 1
-    })
+    operators
+        .split(' ')
+        .any(|o| base == o || base.strip_prefix(['r', 'i']) == Some(o) && base.len() == o.len() + 1)
 }

@@ -35,9 +35,7 @@ pub fn vmap<'f>(
     out_axes: &[isize],
 ) -> impl Fn(&[Array]) -> Result<Vec<Array>> + 'f {
     let (in_axes, out_axes) = (in_axes.to_vec(), out_axes.to_vec());
-    move |inputs| {
-        vmap_traced(&in_axes, inputs, |tracers| Ok((f(tracers)?, out_axes.clone())))
-    }
+    move |inputs| vmap_traced(&in_axes, inputs, |tracers| Ok((f(tracers)?, out_axes.clone())))
 }
 
 /// [`vmap`] of a function that gives the axes of its outputs together with them, called at once.

@@ -85,9 +85,7 @@ pub fn read(content: &[u8], path: impl AsRef<Path>) -> Result<Array> {
     let rest = content.strip_prefix(MAGIC).ok_or_else(|| wrong("it starts otherwise"))?;
     let (length, rest) = match rest {
         [1, _, a, b, rest @ ..] => (usize::from(u16::from_le_bytes([*a, *b])), rest),
-        [2 | 3, _, a, b, c, d, rest @ ..] => {
-            (u32::from_le_bytes([*a, *b, *c, *d]) as usize, rest)
-        }
+        [2 | 3, _, a, b, c, d, rest @ ..] => (u32::from_le_bytes([*a, *b, *c, *d]) as usize, rest),
         _ => return Err(wrong("its version is unknown, or it ends there")),
     };
     let header = rest.get(..length).ok_or_else(|| wrong("the header is cut short"))?;

@@ -168,7 +168,11 @@ impl PyArray {
         };
         let is_equality = matches!(op, CompareOp::Eq | CompareOp::Ne);
         if is_equality && is_builtin(other) {
-            return Ok(matches!(op, CompareOp::Ne).into_pyobject(py)?.to_owned().into_any().unbind());
+            return Ok(matches!(op, CompareOp::Ne)
+                .into_pyobject(py)?
+                .to_owned()
+                .into_any()
+                .unbind());
         }
         given(py, apply(self, other, "comparison", f, false)?)
     }

@@ -38,7 +38,10 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<S> {
             if value.is_none() {
                 return Ok(None);
             }
-            value.extract().map(Some).map_err(|_| wrong_value("Slice indices must be integers or None."))
+            value
+                .extract()
+                .map(Some)
+                .map_err(|_| wrong_value("Slice indices must be integers or None."))
         };
         let (start, stop, step) = (part("start")?, part("stop")?, part("step")?);
         return Ok(S::Range { start, stop, step: step.unwrap_or(1) });

@@ -70,7 +70,8 @@ pub fn array(object: &Bound<'_, PyAny>) -> PyResult<Array> {
         arguments.set_item("dl_device", (CPU, 0))?;
         object.call_method("__dlpack__", (), Some(&arguments))?
     };
-    let capsule = capsule.cast::<PyCapsule>().map_err(|_| wrong_type("__dlpack__ gave no capsule"))?;
+    let capsule =
+        capsule.cast::<PyCapsule>().map_err(|_| wrong_type("__dlpack__ gave no capsule"))?;
     let managed: NonNull<DLManagedTensor> = capsule.pointer_checked(Some(NAME))?.cast();
     // SAFETY: a capsule of this name holds such a structure, and the capsule is alive.
     let result = copied(unsafe { managed.as_ref() });
@@ -87,11 +88,17 @@ pub fn array(object: &Bound<'_, PyAny>) -> PyResult<Array> {
 fn copied(managed: &DLManagedTensor) -> PyResult<Array> {
     let t = &managed.tensor;
     if t.device_type != CPU {
-        return Err(wrong_value(format!("from_dlpack: device type {} is not the CPU", t.device_type)));
+        return Err(wrong_value(format!(
+            "from_dlpack: device type {} is not the CPU",
+            t.device_type
+        )));
     }
     let dtype = DType::ALL.into_iter().find(|&d| code_of(d) == (t.code, t.bits));
     let Some(dtype) = dtype.filter(|_| t.lanes == 1) else {
-        return Err(wrong_type(format!("from_dlpack: type {} of {} bits has no dtype", t.code, t.bits)));
+        return Err(wrong_type(format!(
+            "from_dlpack: type {} of {} bits has no dtype",
+            t.code, t.bits
+        )));
     };
     let rank = t.ndim as usize;
     let list = |pointer: *mut i64| match pointer.is_null() || rank == 0 {
@@ -103,7 +110,9 @@ fn copied(managed: &DLManagedTensor) -> PyResult<Array> {
     let size = dtype.size();
     let strides: Vec<isize> = match list(t.strides) {
         Some(strides) => strides.iter().map(|&s| s as isize * size as isize).collect(),
-        None => cupola::Shape::from(&shape[..]).row_major().iter().map(|s| s * size as isize).collect(),
+        None => {
+            cupola::Shape::from(&shape[..]).row_major().iter().map(|s| s * size as isize).collect()
+        }
     };
     // SAFETY: the offset lies within the memory that the structure describes.
     let data = unsafe { t.data.cast::<u8>().cast_const().add(t.byte_offset as usize) };

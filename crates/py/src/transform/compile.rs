@@ -250,10 +250,7 @@ impl Compiled {
             outputs = entry.compiled.call(&mut (), &arrays).map_err(raise)?;
             places = state(py, &self.outputs)?;
         }
-        self.entries
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(key, entry.clone());
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner).insert(key, entry.clone());
         let outcome = entry.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(Outcome { returned, count }) = &*outcome else {
             return Ok(py.None().into_bound(py));
@@ -286,7 +283,11 @@ pub fn compile<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     // A graph has the shapes that it was traced with: other shapes are another graph.
     let _ = shapeless;
-    let call =
-        Compiled { fun: fun.clone().unbind(), inputs, outputs, entries: Mutex::new(HashMap::new()) };
+    let call = Compiled {
+        fun: fun.clone().unbind(),
+        inputs,
+        outputs,
+        entries: Mutex::new(HashMap::new()),
+    };
     function(&fun, Bound::new(py, call)?.into_any())
 }

@@ -252,7 +252,9 @@ fn outputs(fun: &Bound<'_, PyAny>, arguments: &[Array]) -> PyResult<Vec<Array>> 
     let template = Template::of(&result, &mut arrays)?;
     match template.has_only_arrays() {
         true => Ok(arrays),
-        false => Err(wrong_value("The function must return an array, or a list or tuple of arrays.")),
+        false => {
+            Err(wrong_value("The function must return an array, or a list or tuple of arrays."))
+        }
     }
 }
 

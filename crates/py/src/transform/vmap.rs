@@ -23,7 +23,8 @@ pub fn axes_of(
     axes: &Bound<'_, PyAny>,
     out: &mut Vec<Option<isize>>,
 ) -> PyResult<()> {
-    let unfit = || wrong_value("[tree_map] Additional input tree is not a valid prefix of the first tree.");
+    let unfit =
+        || wrong_value("[tree_map] Additional input tree is not a valid prefix of the first tree.");
     if axes.is_none() || axes.extract::<isize>().is_ok() {
         let axis: Option<isize> = axes.extract()?;
         return tree::visit(tree, &mut |leaf| {
@@ -42,7 +43,8 @@ pub fn axes_of(
         }
         return Ok(());
     }
-    let is_list = |o: &Bound<'_, PyAny>| o.is_instance_of::<PyList>() || o.is_instance_of::<PyTuple>();
+    let is_list =
+        |o: &Bound<'_, PyAny>| o.is_instance_of::<PyList>() || o.is_instance_of::<PyTuple>();
     if !is_list(tree) || !is_list(axes) || tree.len()? != axes.len()? {
         return Err(unfit());
     }
@@ -75,7 +77,11 @@ impl BatchedFunction {
                 axes_of(&result, self.out_axes.bind(py), &mut axes)?;
                 let axes = axes
                     .into_iter()
-                    .map(|a| a.ok_or_else(|| wrong_value("[vmap] An output has no axis: out_axes is None.")))
+                    .map(|a| {
+                        a.ok_or_else(|| {
+                            wrong_value("[vmap] An output has no axis: out_axes is None.")
+                        })
+                    })
                     .collect::<PyResult<Vec<isize>>>()?;
                 Ok((outputs, axes))
             })();

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NoReturn, TypeAlias, final
 
-from . import _layers as _layers
+from . import _data as _data
 from . import _nn as _nn
 from . import cuda as cuda
 from . import distributed as distributed

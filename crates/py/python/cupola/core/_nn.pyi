@@ -6,35 +6,124 @@ from typing import Any, NoReturn, TypeAlias, final
 from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 
 def avg_pool(x: _Scalar | array, window: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int]) -> array:
-    ...
+    """The mean of each window; padding counts as zeros.
+
+    Shapes:
+    As `max_pool`.
+
+    Dtypes:
+    Integers are taken as `float32`; half types are summed and divided in `float32`.
+    """
 def celu(x: _Scalar | array, parameter: float) -> array:
-    ...
+    """x for positive x, alpha·(e^(x/alpha) − 1) otherwise."""
 def elu(x: _Scalar | array, parameter: float) -> array:
-    ...
+    """x for positive x, alpha·(eˣ − 1) otherwise."""
 def gelu(x: _Scalar | array) -> array:
-    ...
+    """x·Φ(x), with the normal distribution function Φ.
+
+    D. Hendrycks, K. Gimpel, *Gaussian error linear units*, 2016.
+    """
 def gelu_approx(x: _Scalar | array) -> array:
-    ...
+    """`gelu` through tanh: 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³)))."""
 def glu(x: _Scalar | array, axis: int) -> array:
-    ...
+    """The first half of an axis times the sigmoid of the second.
+
+    Errors:
+    Where the axis is not of even size.
+    """
 def hard_shrink(x: _Scalar | array, parameter: float) -> array:
-    ...
+    """x where |x| is above lambda, and 0 elsewhere."""
+def hard_sigmoid(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+    """min(max(x + 3, 0), 6)/6."""
+def hard_swish(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+    """x·min(max(x + 3, 0), 6)/6."""
+def hard_tanh(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+    """min(max(x, −1), 1)."""
+def layer_norm(a: _Scalar | array, weight: _Scalar | array | None = ..., bias: _Scalar | array | None = ..., eps: float = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """`x` with mean 0 and variance 1 along its last axis, times `weight`, plus `bias`.
+
+    Dtypes:
+    Computed in `float32` for half types; the result has x's dtype.
+
+    Errors:
+    Where `x` has no axes, or `weight` or `bias` is not a vector of its last one.
+
+    J. L. Ba, J. R. Kiros, G. E. Hinton, *Layer normalization*, 2016.
+    """
+def leaky_relu(a: _Scalar | array, negative_slope: float = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """x for positive x, slope·x otherwise."""
 def log_sigmoid(x: _Scalar | array) -> array:
-    ...
+    """ln sigmoid(x), without overflow."""
+def log_softmax(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """The logarithm of `softmax`, accurate where that is near 0.
+
+    Dtypes:
+    As `softmax`.
+
+    Errors:
+    As `softmax`.
+    """
 def max_pool(x: _Scalar | array, window: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int]) -> array:
-    ...
+    """The largest element of each window; NaN if there is one.
+
+    Shapes:
+    `[N, input.., C]` gives `[N, output.., C]` with (input + padding − window)/stride + 1 outputs
+    along an axis. Padding is never the largest.
+    """
 def mish(x: _Scalar | array) -> array:
-    ...
+    """x·tanh(ln(1 + eˣ))."""
+def norm(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """The Euclidean length over `axes`: √Σ|x|².
+
+    Dtypes:
+    Integers and bool are taken as `float32`; half types accumulate in `float32`.
+    """
+def normalize(a: _Scalar | array, axis: None | int | Sequence[int] = ..., eps: float = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """`x` over its Euclidean length along `axes`, which is taken as at least `eps`."""
+def one_hot(a: _Scalar | array, classes: int, dtype: Dtype | None = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """Vectors that are 1 at the index and 0 elsewhere: a new last axis of `classes`.
+
+    Shapes:
+    An index outside `0..classes` gives zeros.
+    """
+def prelu(a: _Scalar | array, weight: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+    """x for positive x, weight·x otherwise; the weight broadcasts and is learned."""
 def relu(x: _Scalar | array) -> array:
-    ...
+    """max(x, 0), with slope 0 at 0."""
+def relu6(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+    """min(max(x, 0), 6)."""
+def rms_norm(a: _Scalar | array, weight: _Scalar | array | None = ..., eps: float = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """`x` over its root mean square along its last axis, times `weight`.
+
+    Dtypes:
+    As `layer_norm`.
+
+    Errors:
+    As `layer_norm`.
+
+    B. Zhang, R. Sennrich, *Root mean square layer normalization*, NeurIPS 2019.
+    """
 def selu(x: _Scalar | array) -> array:
-    ...
+    """The self-normalising exponential unit, 1.0507·elu(x, 1.67326).
+
+    G. Klambauer et al., *Self-normalizing neural networks*, NeurIPS 2017.
+    """
 def silu(x: _Scalar | array) -> array:
-    ...
+    """x·sigmoid(x), also called swish."""
+def softmin(a: _Scalar | array, axis: int = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """`softmax` of −x: the weight of small elements."""
 def softplus(x: _Scalar | array) -> array:
-    ...
+    """ln(1 + eˣ), without overflow."""
 def softshrink(x: _Scalar | array, parameter: float) -> array:
-    ...
+    """x moved by lambda towards 0, and 0 where |x| is not above lambda."""
 def softsign(x: _Scalar | array) -> array:
-    ...
+    """x/(1 + |x|)."""
+def step(a: _Scalar | array, threshold: float = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """1 above the threshold and 0 elsewhere.
+
+    Dtypes:
+    Gives `int32`, as MLX does.
+    """
+def tanh_shrink(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+    """x − tanh(x)."""
 

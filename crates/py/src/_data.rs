@@ -1,0 +1,200 @@
+//! `cupola.core._data`: the loader and the data sets of Rust, for `cupola.data`.
+
+use std::path::PathBuf;
+
+use cupola::data::{self, Dataset as _, Error};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use crate::array::PyArray;
+use crate::error::{carried, raise, wrong_value};
+
+/// The exception for an error of a data set: that of a Python data set as it was.
+fn raised(error: Error) -> PyErr {
+    match error {
+        Error::Sample { cause, .. } => raised(*cause),
+        Error::Batch { cause, .. } => raised(*cause),
+        Error::Array(cause) => raise(cause),
+        Error::Argument { .. } => wrong_value(error.to_string()),
+        other => pyo3::exceptions::PyRuntimeError::new_err(other.to_string()),
+    }
+}
+
+/// Images with labels.
+#[pyclass(frozen, name = "ImageDataset", module = "cupola.data")]
+pub struct ImageDataset(data::ImageDataset);
+
+fn sample(py: Python<'_>, image: cupola::Array, label: i32) -> PyResult<Py<PyAny>> {
+    Ok((PyArray::new(image), label).into_pyobject(py)?.into_any().unbind())
+}
+
+#[pymethods]
+impl ImageDataset {
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    fn __getitem__(&self, py: Python<'_>, index: isize) -> PyResult<Py<PyAny>> {
+        let count = self.0.len();
+        let at = if index < 0 { index + count as isize } else { index };
+        if !(0..count as isize).contains(&at) {
+            let text = format!("index {index} is out of range for {count} samples");
+            return Err(pyo3::exceptions::PyIndexError::new_err(text));
+        }
+        let (image, label) = self.0.get(at as usize).map_err(raised)?;
+        sample(py, image, label)
+    }
+
+    /// The name of the data set.
+    #[getter]
+    fn name(&self) -> String {
+        self.0.name().to_owned()
+    }
+
+    /// The names of the classes.
+    #[getter]
+    fn classes(&self) -> Vec<String> {
+        self.0.classes().to_vec()
+    }
+
+    /// All images and all labels, as two arrays.
+    fn arrays(&self, py: Python<'_>) -> PyResult<(PyArray, PyArray)> {
+        let all: Vec<usize> = (0..self.0.len()).collect();
+        let (images, labels) = py.detach(|| self.0.get_batch(&all)).map_err(raised)?;
+        Ok((PyArray::new(images), PyArray::new(labels)))
+    }
+}
+
+type Pair = (ImageDataset, ImageDataset);
+
+fn pair(
+    py: Python<'_>,
+    read: impl FnOnce() -> data::Result<(data::ImageDataset, data::ImageDataset)> + Send,
+) -> PyResult<Pair> {
+    let (train, test) = py.detach(read).map_err(raised)?;
+    Ok((ImageDataset(train), ImageDataset(test)))
+}
+
+/// MNIST from the files in a folder: the images to train on and those to test on.
+#[pyfunction]
+pub fn mnist(py: Python<'_>, folder: PathBuf) -> PyResult<Pair> {
+    pair(py, || data::mnist(folder))
+}
+
+/// Fashion-MNIST from the files in a folder.
+#[pyfunction]
+pub fn fashion_mnist(py: Python<'_>, folder: PathBuf) -> PyResult<Pair> {
+    pair(py, || data::fashion_mnist(folder))
+}
+
+/// CIFAR-10 from the files in a folder.
+#[pyfunction]
+pub fn cifar10(py: Python<'_>, folder: PathBuf) -> PyResult<Pair> {
+    pair(py, || data::cifar10(folder))
+}
+
+/// CIFAR-100 from the files in a folder.
+#[pyfunction]
+pub fn cifar100(py: Python<'_>, folder: PathBuf) -> PyResult<Pair> {
+    pair(py, || data::cifar100(folder))
+}
+
+/// Drawn digits, which need no files: so many to train on, so many to test on.
+#[pyfunction]
+#[pyo3(signature = (seed = 0, train = 6000, test = 1000))]
+pub fn digits(py: Python<'_>, seed: u64, train: usize, test: usize) -> PyResult<Pair> {
+    pair(py, || Ok(data::digits_sized(seed, train, test)))
+}
+
+/// A data set of Python's: anything with `__len__` and `__getitem__`.
+struct Foreign {
+    object: Py<PyAny>,
+    length: usize,
+}
+
+impl data::Dataset for Foreign {
+    type Sample = Py<PyAny>;
+
+    fn len(&self) -> usize {
+        self.length
+    }
+
+    fn get(&self, index: usize) -> data::Result<Py<PyAny>> {
+        Python::attach(|py| Ok(self.object.bind(py).get_item(index)?.unbind()))
+            .map_err(|error: PyErr| Error::from(carried(error)))
+    }
+}
+
+/// Batches of a data set.
+#[pyclass(frozen, name = "_Loader", module = "cupola.data")]
+pub struct Loader(data::DataLoader<Py<PyAny>>);
+
+#[pymethods]
+impl Loader {
+    #[new]
+    #[pyo3(signature = (dataset, collate, batch_size, seed, drop_last, workers, prefetch))]
+    fn new(
+        dataset: &Bound<'_, PyAny>,
+        collate: Py<PyAny>,
+        batch_size: usize,
+        seed: Option<u64>,
+        drop_last: bool,
+        workers: usize,
+        prefetch: Option<usize>,
+    ) -> PyResult<Self> {
+        let foreign = Foreign { object: dataset.clone().unbind(), length: dataset.len()? };
+        let mut builder = data::DataLoader::builder(foreign)
+            .batch_size(batch_size)
+            .drop_last(drop_last)
+            .workers(workers);
+        if let Some(seed) = seed {
+            builder = builder.shuffle(seed);
+        }
+        if let Some(prefetch) = prefetch {
+            builder = builder.prefetch(prefetch);
+        }
+        let collate = move |samples: Vec<Py<PyAny>>| {
+            Python::attach(|py| {
+                let samples = PyList::new(py, samples)?;
+                Ok(collate.bind(py).call1(PyTuple::new(py, [samples])?)?.unbind())
+            })
+            .map_err(|error: PyErr| Error::from(carried(error)))
+        };
+        builder.collate(collate).build().map(Loader).map_err(raised)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The batches of an epoch, from number `first` on.
+    fn epoch(&self, py: Python<'_>, epoch: u64, first: usize) -> Epoch {
+        Epoch(Some(py.detach(|| self.0.epoch_from(epoch, first))))
+    }
+}
+
+/// The batches of one epoch.
+#[pyclass(name = "_Epoch", module = "cupola.data")]
+pub struct Epoch(Option<data::Epoch<Py<PyAny>>>);
+
+#[pymethods]
+impl Epoch {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let Some(epoch) = &mut self.0 else { return Ok(None) };
+        // The workers need the interpreter while this waits for them.
+        py.detach(|| epoch.next()).transpose().map_err(raised)
+    }
+}
+
+/// Workers that still make batches need the interpreter to end.
+impl Drop for Epoch {
+    fn drop(&mut self) {
+        if let Some(epoch) = self.0.take() {
+            Python::attach(|py| py.detach(|| drop(epoch)));
+        }
+    }
+}
