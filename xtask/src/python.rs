@@ -36,9 +36,12 @@ pub fn run(root: &Path) -> Result<(), String> {
         done(&mut command, arguments.join(" "))
     };
     run(&["-m", "pytest", "-q", "-p", "no:cacheprovider", &tests.to_string_lossy()])?;
-    let allowed = tests.join("stubtest.txt");
-    let core = "cupola.core";
-    run(&["-m", "mypy.stubtest", core, "--concise", "--allowlist", &allowed.to_string_lossy()])
+    let allowed = tests.join("stubtest.txt").to_string_lossy().into_owned();
+    let mut stubtest = vec!["-m", "mypy.stubtest"];
+    let modules = ["core", "data", "mlx", "nn", "optimizers", "utils"].map(|m| format!("cupola.{m}"));
+    stubtest.extend(modules.iter().map(String::as_str));
+    stubtest.extend(["--concise", "--allowlist", &allowed]);
+    run(&stubtest)
 }
 
 /// The build folder.

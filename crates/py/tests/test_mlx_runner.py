@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
+from importlib.machinery import EXTENSION_SUFFIXES
 
 import pytest
 
@@ -12,7 +14,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 # A stand-in for the installed package, found behind the program's folder.
-FAKE = {"core" + __import__("importlib.machinery").machinery.EXTENSION_SUFFIXES[0]: "", "fake.py": "x = 'fake'"}
+FAKE = {"core" + EXTENSION_SUFFIXES[0]: "", "fake.py": "x = 'fake'"}
 
 
 def write(folder, files):
@@ -24,7 +26,9 @@ def write(folder, files):
 
 def python(*arguments, cwd=None, **env):
     command = [sys.executable, *map(str, arguments)]
-    environment = {**os.environ, **{k: str(v) for k, v in env.items()}}
+    # Without that folder a graphics driver may add a line to what the program prints.
+    environment = {"XDG_RUNTIME_DIR": tempfile.gettempdir(), **os.environ}
+    environment.update((k, str(v)) for k, v in env.items())
     return subprocess.run(
         command, capture_output=True, text=True, timeout=120, cwd=cwd, env=environment
     )
@@ -113,7 +117,8 @@ def test_wins_over_an_installed_mlx(tmp_path):
         print(mlx.fake.x)
     """})
     # What MLX has besides is still there.
-    assert run(tmp_path / "program.py", PYTHONPATH=f"{tmp_path / 'site'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}") == "fake\n"
+    path = os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")])
+    assert run(tmp_path / "program.py", PYTHONPATH=path) == "fake\n"
 
 
 def test_a_folder_of_the_programs_own(tmp_path):
