@@ -38,7 +38,8 @@ pub fn run(root: &Path) -> Result<(), String> {
     run(&["-m", "pytest", "-q", "-p", "no:cacheprovider", &tests.to_string_lossy()])?;
     let allowed = tests.join("stubtest.txt").to_string_lossy().into_owned();
     let mut stubtest = vec!["-m", "mypy.stubtest"];
-    let modules = ["core", "data", "mlx", "nn", "optimizers", "utils"].map(|m| format!("cupola.{m}"));
+    let modules =
+        ["core", "data", "mlx", "nn", "optimizers", "utils"].map(|m| format!("cupola.{m}"));
     stubtest.extend(modules.iter().map(String::as_str));
     stubtest.extend(["--concise", "--allowlist", &allowed]);
     run(&stubtest)

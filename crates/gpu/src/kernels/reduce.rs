@@ -511,7 +511,10 @@ impl Fold {
         &mut self,
         b: &mut Build<'_>,
         shared: &[Vec<Shared>],
-        (get, put): (&impl Fn(&mut Build<'_>, &[Shared], Val) -> Number, &impl Fn(&mut Build<'_>, &[Shared], Number)),
+        (get, put): (
+            &impl Fn(&mut Build<'_>, &[Shared], Val) -> Number,
+            &impl Fn(&mut Build<'_>, &[Shared], Number),
+        ),
         [thread, lane]: [Val; 2],
         step: u32,
     ) -> u32 {

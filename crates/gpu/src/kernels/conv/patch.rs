@@ -15,8 +15,9 @@ use super::super::view::View;
 use super::super::{Draft, Launch, Missing, Place, Program};
 use crate::ir::{Access, Build, Number, Shared, Target, Ty, Un, Val, Var};
 
-/// Bytes that a block may share so that two fit a multiprocessor, and so that three do.
-const MOST: [u32; 2] = [110 << 10, 73 << 10];
+/// Bytes that the blocks of a multiprocessor may share, and how many warps should run on it.
+const SHARED: u32 = 220 << 10;
+const WARPS: u32 = 16;
 /// Taps whose weights are shared at a time: one is read while the others come.
 const STAGES: u32 = 3;
 /// Vectors of the patch that a thread loads before it stores the first.
@@ -43,32 +44,28 @@ pub struct Patch {
     channels: u32,
     chunk: u32,
     pitch: u32,
-    /// Rows of the patch.
+    /// Rows of the patch, and how far apart they are.
     tall: u32,
+    row: u32,
     /// The strides of the input along images, rows, columns and channels, and of the weights along
     /// the kernel's rows and columns, the summed channels and the result's.
     from: [isize; 4],
     weights: [isize; 4],
     /// How many channels of the input are loaded at once.
     width: u32,
-    /// How the weights of a tap are shared.
-    slab: Slab,
-}
-
-/// The weights of a tap in shared memory.
-#[derive(Clone, Copy)]
-struct Slab {
-    /// Whether neighbours are summed channels, as they lie in memory, or the result's.
-    along: bool,
-    /// How far apart the others are.
-    apart: u32,
-    /// How many elements there are.
-    len: u32,
 }
 
 /// So many elements, or a few more, that threads reading 8 rows of 4 meet different banks.
 fn spread(len: u32) -> u32 {
     if len % 8 == 4 { len } else { len.next_multiple_of(8) + 4 }
+}
+
+/// How many blocks a multiprocessor should run at once.
+fn blocks_of(unit: Unit) -> u32 {
+    match unit {
+        Unit::Matrices { groups: [down, across], .. } => (WARPS / (down * across)).max(1),
+        Unit::Threads(_) => 1,
+    }
 }
 
 impl Patch {
@@ -142,10 +139,10 @@ impl Patch {
             chunk: channels,
             pitch: 0,
             tall: 0,
+            row: 0,
             from,
             weights,
             width: 1,
-            slab: Slab { along: is_forward, apart: 0, len: 0 },
         };
         let most = (target.vector_bytes / x.aval.dtype.size()) as u32;
         patch.width = side_by_side(x, s + 1, most);
@@ -161,16 +158,16 @@ impl Patch {
     fn choose(&mut self, p: &Product<'_>, target: &Target) -> bool {
         let few = p.sizes.columns.div_ceil(8).max(1) as u32;
         let matrices = match few {
-            0..=4 => [1, few],
+            0..=4 => [2, few],
             5..=14 => [2, few.div_ceil(2)],
             _ => [2, 4],
         };
         let across = if few <= 4 { 1 } else { 2 };
-        let at_once = u64::from(target.threads / 1024).max(1);
         let mut best = 0.0;
-        for down in [8 / across, 6 / across] {
+        for down in [4, 3] {
             let unit = Unit::Matrices { groups: [down, across], matrices };
             let Some((chunk, tall)) = self.chunk_of(unit) else { continue };
+            let at_once = u64::from(target.threads / 2048 * blocks_of(unit)).max(1);
             let waves = unit.blocks(&p.sizes).div_ceil(at_once) * at_once;
             let full = unit.blocks(&p.sizes) as f64 / waves as f64;
             // A larger tile is worth a little idleness.
@@ -184,40 +181,53 @@ impl Patch {
             }
         }
         self.pitch = spread(self.chunk);
-        self.slab = self.slab_of(self.unit, self.chunk);
+        self.row = self.row_of(self.chunk);
         best > 0.0
+    }
+
+    /// How far apart rows of the patch are: their places, and a gap that lets threads meet other
+    /// banks where the tile goes on in the next row, too.
+    fn row_of(&self, chunk: u32) -> u32 {
+        let (wide, pitch) = (self.padded()[1] as u32, spread(chunk));
+        let beyond = (wide - self.output[1] as u32) * pitch;
+        wide * pitch + (32 - beyond % 32) % 32
     }
 
     /// How many channels at a time fit, and how many rows of the padded input a tile reads.
     fn chunk_of(&self, unit: Unit) -> Option<(u32, u32)> {
-        let [tall, wide] = self.padded();
+        let tall = self.padded()[0];
         let reach = (self.kernel[0] - 1) * self.dilation[0];
         let rows = (unit.tile()[0] as usize - 1).div_ceil(self.output[1]) + 1;
         // A tile goes on in the next image, whose padding comes between.
         let images = (self.output[0] + rows - 2) / self.output[0];
         let rows = rows + reach + images * (tall - self.output[0]);
         let step = self.width.max(4);
-        let most = if unit.sums() > 16 { MOST[0] } else { MOST[1] };
+        let most = SHARED / blocks_of(unit);
         (1..=self.channels.div_ceil(8)).find_map(|parts| {
             let chunk = self.channels.div_ceil(parts).next_multiple_of(step);
-            let places = (rows * wide) as u32;
-            let slabs = STAGES * self.slab_of(unit, chunk).len;
-            let len = places.checked_mul(spread(chunk))?.checked_add(slabs)?;
+            let slabs = STAGES * chunk * unit.tile()[1];
+            let len = (rows as u32).checked_mul(self.row_of(chunk))?.checked_add(slabs)?;
             (len <= most / 4).then_some((chunk, rows as u32))
         })
     }
 
-    fn slab_of(&self, unit: Unit, chunk: u32) -> Slab {
-        let columns = unit.tile()[1];
-        let along = self.slab.along;
-        match along {
-            true => Slab { along, apart: spread(chunk), len: spread(chunk) * columns },
-            false => {
-                // Rows of 8 that start 8 banks apart.
-                let apart = (columns + 24) / 32 * 32 + 8;
-                Slab { along, apart, len: apart * chunk }
+    /// How many elements the weights of a tap are.
+    fn slab(&self) -> u32 {
+        self.chunk * self.tile[1]
+    }
+
+    /// The summed channels of a chunk as they go through matrix units: where each batch starts, and
+    /// how many times four it has.
+    fn batches(&self) -> Vec<(u32, u32)> {
+        let mut batches = Vec::new();
+        let mut start = 0;
+        for fours in [4, 2, 1] {
+            while start + fours * 4 <= self.chunk {
+                batches.push((start, fours));
+                start += fours * 4;
             }
         }
+        batches
     }
 
     /// Adds the launches.
@@ -232,7 +242,7 @@ impl Patch {
             .map(|(size, tile)| size.div_ceil(u64::from(tile)));
         let slabs =
             tiles[1] * u64::from(self.channels.div_ceil(self.chunk)) * u64::from(self.taps());
-        program.scratch.push(slabs as usize * self.slab.len as usize * Ty::F32.size());
+        program.scratch.push(slabs as usize * self.slab() as usize * Ty::F32.size());
         let scratch = program.scratch.len() - 1;
         program.launches.push(self.order_weights(p, segment, target, scratch, slabs)?);
         program.launches.push(self.launch(p, segment, target, scratch, tiles)?);
@@ -256,15 +266,13 @@ impl Patch {
         let mut draft = Draft::new("conv_weights", 256, segment, target)?;
         let w = draft.view(Place::Input(1), p.operand, Access::Read)?;
         let out = draft.scratch(scratch, DType::F32, Access::Write)?;
-        let Slab { along, apart, len } = self.slab;
         let chunks = self.channels.div_ceil(self.chunk);
+        let len = self.slab();
         let total = slabs * u64::from(len);
         draft.each(total, |draft, flat| {
-            let sizes =
-                [0, chunks as usize, self.taps() as usize, (len / apart) as usize, apart as usize];
-            let at = draft.unflatten(flat, &sizes);
-            let (slow, fast) = (at[3], at[4]);
-            let (own, column) = if along { (fast, slow) } else { (slow, fast) };
+            let at =
+                draft.unflatten(flat, &[0, chunks as usize, self.taps() as usize, len as usize]);
+            let (own, column) = self.unordered(draft, at[3]);
             let sides = [
                 (self.chunk, self.channels, at[1], own),
                 (self.tile[1], p.sizes.columns as u32, at[0], column),
@@ -300,6 +308,30 @@ impl Patch {
         Ok(draft.launch_over(total))
     }
 
+    /// The summed channel and the column at a place of a slab. For each batch of channels and each 8
+    /// columns, a thread's elements are neighbours: of column lane/4 and of every fourth channel
+    /// from lane mod 4 on.
+    fn unordered(&self, draft: &mut Draft<'_>, at: Val) -> (Val, Val) {
+        let columns = self.tile[1];
+        let (mut channel, mut column) = (draft.index(0), draft.index(0));
+        for (first, fours) in self.batches() {
+            let start = draft.index(i64::from(first * columns));
+            let own = draft.build.sub(at, start);
+            let place = draft.unflatten(own, &[0, 8, 4, fours as usize]);
+            let (four, eight) = (draft.index(4), draft.index(8));
+            let c = draft.build.mul(place[3], four);
+            let c = draft.build.add(c, place[2]);
+            let from = draft.index(i64::from(first));
+            let c = draft.build.add(c, from);
+            let n = draft.build.mul(place[0], eight);
+            let n = draft.build.add(n, place[1]);
+            let reached = draft.build.ge(at, start);
+            channel = draft.build.select(reached, c, channel);
+            column = draft.build.select(reached, n, column);
+        }
+        (channel, column)
+    }
+
     /// The launch that convolves.
     fn launch(
         &self,
@@ -314,10 +346,9 @@ impl Patch {
         let w = draft.scratch(scratch, DType::F32, Access::Read)?;
         draft.assume(x.place, self.width);
         let store = Store::finish(&mut draft, p, segment)?;
-        let places = self.tall * self.padded()[1] as u32;
         let b = &mut draft.build;
-        let patch = b.shared(Ty::F32, places * self.pitch);
-        let slab = b.shared(Ty::F32, self.slab.len * STAGES);
+        let patch = b.shared(Ty::F32, self.tall * self.row);
+        let slab = b.shared(Ty::F32, self.slab() * STAGES);
         let thread = b.thread();
         let hand = Hand::new(b, self.unit, thread);
         let blocks = tiles[0] * tiles[1];
@@ -382,7 +413,7 @@ impl<'a> Work<'a> {
         starts: [Val; 2],
     ) -> Self {
         let sizes = [usize::MAX, plan.output[0], plan.output[1]];
-        let [tall, wide] = plan.padded();
+        let tall = plan.padded()[0];
         // The row of the padded input where a place of the result starts to read.
         let row_of = |draft: &mut Draft<'_>, place: &[Val]| {
             let tall = draft.index(tall as i64);
@@ -403,13 +434,12 @@ impl<'a> Work<'a> {
                 let place = draft.unflatten(at, &sizes);
                 let row = row_of(draft, &place);
                 let row = draft.build.sub(row, first_row);
-                let wide = draft.index(wide as i64);
-                let at = draft.build.mul(row, wide);
-                let at = draft.build.add(at, place[2]);
-                let at = draft.build.convert(at, Ty::U32);
-                let pitch = draft.build.u32(plan.pitch);
-                let at = draft.build.mul(at, pitch);
-                draft.build.add(at, t)
+                let b = &mut draft.build;
+                let (row, column) = (b.convert(row, Ty::U32), b.convert(place[2], Ty::U32));
+                let (apart, pitch) = (b.u32(plan.row), b.u32(plan.pitch));
+                let (row, column) = (b.mul(row, apart), b.mul(column, pitch));
+                let at = b.add(row, column);
+                b.add(at, t)
             })
             .collect();
         Work { plan, p, views, patch, slab, thread, hand, first_row, bases, columns: tile[1] }
@@ -449,7 +479,7 @@ impl<'a> Work<'a> {
     /// Lets the slab of a tap come, if there is one.
     fn bring_slab(&self, draft: &mut Draft<'_>, chunk: Val, tap: Val) {
         let plan = self.plan;
-        let len = plan.slab.len;
+        let len = plan.slab();
         let b = &mut draft.build;
         let (taps, all) = (b.u32(plan.taps()), b.u32(plan.channels.div_ceil(plan.chunk)));
         let is_one = b.lt(tap, taps);
@@ -501,8 +531,9 @@ impl<'a> Work<'a> {
                 let (place, lane) = (draft.build.div(at, lanes), draft.build.rem(at, lanes));
                 let (row, column) = (draft.build.div(place, wide), draft.build.rem(place, wide));
                 let own = draft.build.mul(lane, width);
-                let to = draft.build.u32(plan.pitch);
-                let to = draft.build.mul(place, to);
+                let (apart, pitch) = (draft.build.u32(plan.row), draft.build.u32(plan.pitch));
+                let (down, right) = (draft.build.mul(row, apart), draft.build.mul(column, pitch));
+                let to = draft.build.add(down, right);
                 let to = draft.build.add(to, own);
                 let c = draft.build.add(channel, own);
                 let row = draft.build.convert(row, draft.index);
@@ -551,62 +582,60 @@ impl<'a> Work<'a> {
     /// Multiplies what a tap reads of the patch by its weights.
     fn multiply(&self, draft: &mut Draft<'_>, tap: Val, sums: &[Vec<Var>]) {
         let plan = self.plan;
-        let Slab { along, apart, len } = plan.slab;
+        let len = plan.slab();
         let b = &mut draft.build;
         let wide = b.u32(plan.kernel[1] as u32);
         let (ky, kx) = (b.div(tap, wide), b.rem(tap, wide));
-        let across = plan.padded()[1] as u32 * plan.dilation[0] as u32 * plan.pitch;
-        let (down, right) = (b.u32(across), b.u32(plan.dilation[1] as u32 * plan.pitch));
+        let (down, right) = (
+            b.u32(plan.dilation[0] as u32 * plan.row),
+            b.u32(plan.dilation[1] as u32 * plan.pitch),
+        );
         let (down, right) = (b.mul(ky, down), b.mul(kx, right));
         let away = b.add(down, right);
         let bases: Vec<Val> = self.bases.iter().map(|&base| b.add(base, away)).collect();
-        let (column, t) = (self.hand.first_column(b), self.hand.lane(b));
         let (len, stages) = (b.u32(len), b.u32(STAGES));
         let stage = b.rem(tap, stages);
         let start = b.mul(stage, len);
-        let apart_val = b.u32(apart);
-        let own = match along {
-            true => {
-                let row = b.mul(column, apart_val);
-                b.add(row, t)
-            }
-            false => {
-                let row = b.mul(t, apart_val);
-                b.add(row, column)
-            }
-        };
-        let weights = b.add(start, own);
+        let (column, t) = (self.hand.first_column(b), self.hand.lane(b));
+        // With the columns before the group's this is the number of the lane, counted on.
+        let four = b.u32(4);
+        let lane = b.mul(column, four);
+        let lane = b.add(lane, t);
         let Unit::Matrices { matrices, .. } = plan.unit else { return };
-        let mut load = |array: Shared, base: Val, away: u32| {
-            let away = b.u32(away);
-            let at = b.add(base, away);
-            b.load_shared(array, at)
-        };
         let mut products = Vec::new();
-        for k in (0..plan.chunk).step_by(4) {
-            // Depths go in eights, and the last four alone.
-            if k % 8 == 4 {
-                continue;
-            }
-            let depths: &[u32] = if k + 4 < plan.chunk { &[0, 4] } else { &[0] };
-            let rows: Vec<Vec<Val>> = (bases.chunks(2))
-                .map(|pair| {
-                    let of = |d: &u32| {
-                        [load(self.patch, pair[0], k + d), load(self.patch, pair[1], k + d)]
-                    };
-                    depths.iter().flat_map(of).collect()
-                })
-                .collect();
+        for (first, fours) in plan.batches() {
+            let count = b.u32(fours);
+            let own = b.mul(lane, count);
+            let own = b.add(own, start);
             let columns: Vec<Vec<Val>> = (0..matrices[1])
                 .map(|j| {
-                    let of = |d: &u32| match along {
-                        true => load(self.slab, weights, j * 8 * apart + k + d),
-                        false => load(self.slab, weights, j * 8 + (k + d) * apart),
-                    };
-                    depths.iter().map(of).collect()
+                    let away = b.u32(first * plan.tile[1] + j * 32 * fours);
+                    let at = b.add(own, away);
+                    b.load_shared_vector(self.slab, at, fours)
                 })
                 .collect();
-            products.push((rows, columns));
+            // Depths go in eights, or four alone.
+            for k in (0..fours).step_by(2) {
+                let depths = k..fours.min(k + 2);
+                let mut load = |depth: u32, base: Val| {
+                    let away = b.u32(first + depth * 4);
+                    let at = b.add(base, away);
+                    b.load_shared(self.patch, at)
+                };
+                let rows: Vec<Vec<Val>> = (bases.chunks(2))
+                    .map(|pair| {
+                        let mut list = Vec::new();
+                        for depth in depths.clone() {
+                            list.extend(pair.iter().map(|&base| load(depth, base)));
+                        }
+                        list
+                    })
+                    .collect();
+                let own = depths.start as usize..depths.end as usize;
+                let columns: Vec<Vec<Val>> =
+                    columns.iter().map(|column| column[own.clone()].to_vec()).collect();
+                products.push((rows, columns));
+            }
         }
         for (rows, columns) in products {
             for (i, row) in rows.iter().enumerate() {
