@@ -568,18 +568,6 @@ impl ConvArguments {
     }
 }
 
-/// MLX convolves nothing but floating point numbers, and programs may count on the error.
-fn check_convolved(input: &Array) -> PyResult<()> {
-    if input.dtype().is_float() {
-        return Ok(());
-    }
-    Err(wrong_value(format!(
-        "[conv] Invalid input array with type {}. Convolution currently only supports floating \
-         point types",
-        input.dtype()
-    )))
-}
-
 macro_rules! convolutions {
     ($($name:ident)*) => {$(
         #[pyfunction]
@@ -596,7 +584,6 @@ macro_rules! convolutions {
             groups: usize,
             stream: Option<On>,
         ) -> PyResult<PyArray> {
-            check_convolved(&input)?;
             let options = ConvArguments { stride, padding, dilation, groups }.options()?;
             floats(&input)?;
             on(stream, || give(ops::$name(&input, &weight, &options)))
@@ -624,7 +611,6 @@ macro_rules! transposed_convolutions {
             groups: usize,
             stream: Option<On>,
         ) -> PyResult<PyArray> {
-            check_convolved(&input)?;
             let mut options = ConvArguments { stride, padding, dilation, groups }.options()?;
             options.output_padding = counts(&output_padding, "output_padding")?;
             floats(&input)?;
