@@ -210,8 +210,8 @@ impl<'a> Store<'a> {
         index: [Val; 3],
     ) -> Result<(), Missing> {
         let mut places = self.places(draft, 0, index[0]);
-        for which in 1..3 {
-            let more = self.places(draft, which, index[which]);
+        for (which, index) in index.into_iter().enumerate().skip(1) {
+            let more = self.places(draft, which, index);
             places = places.iter().zip(more).map(|(&a, b)| draft.build.add(a, b)).collect();
         }
         let value = self.finished(draft, sum, &places[1..])?;
