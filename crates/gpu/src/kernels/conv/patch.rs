@@ -167,7 +167,13 @@ impl Patch {
         for down in [4, 3] {
             let unit = Unit::Matrices { groups: [down, across], matrices };
             let Some((chunk, tall)) = self.chunk_of(unit) else { continue };
-            let at_once = u64::from(target.threads / 2048 * blocks_of(unit)).max(1);
+            let processors = target.threads / 2048;
+            if unit.blocks(&p.sizes) < u64::from(processors / 2) {
+                // A few blocks would go through all taps while the others idle: the product cuts
+                // its sums into parts.
+                continue;
+            }
+            let at_once = u64::from(processors * blocks_of(unit)).max(1);
             let waves = unit.blocks(&p.sizes).div_ceil(at_once) * at_once;
             let full = unit.blocks(&p.sizes) as f64 / waves as f64;
             // A larger tile is worth a little idleness.
