@@ -304,7 +304,8 @@ impl Fold {
         };
         let works = b.lt(lane, lanes_val);
         let width = if along { 1 } else { count };
-        let shared: Vec<Vec<Shared>> = (0..if lanes == 1 { 0 } else { width })
+        let shares = lanes > 1 && !self.shuffles(b, lanes);
+        let shared: Vec<Vec<Shared>> = (0..if shares { width } else { 0 })
             .map(|_| {
                 let parts = if self.dtype == DType::C64 { 2 } else { 1 };
                 (0..parts).map(|_| b.shared(Ty::of(self.dtype), BLOCK)).collect()
@@ -458,11 +459,10 @@ impl Fold {
         thread: Val,
         lane: Val,
     ) -> Vec<Number> {
-        if shared.is_empty() {
+        if self.shape.lanes == 1 {
             return values;
         }
-        // Distance in threads between neighbouring lanes of one output.
-        let step = if self.shape.along { 1 } else { self.shape.columns };
+        let step = self.apart();
         let get = |b: &mut Build<'_>, parts: &[Shared], at: Val| -> Number {
             let re = b.load_shared(parts[0], at);
             match parts.get(1) {
@@ -476,7 +476,7 @@ impl Fold {
         b.barrier();
         let mut left = self.shape.lanes;
         let mut values = values;
-        if !self.shuffles(b, left, step) {
+        if !self.shuffles(b, left) {
             shared.iter().zip(values).for_each(|(parts, value)| put(b, parts, value));
             b.barrier();
             left = self.across_shared(b, shared, (&get, &put), [thread, lane], step);
@@ -499,10 +499,17 @@ impl Fold {
         values
     }
 
+    /// Distance in threads between neighbouring lanes of one output.
+    fn apart(&self) -> u32 {
+        if self.shape.along { 1 } else { self.shape.columns }
+    }
+
     /// Whether the last `left` lanes can exchange their values without shared memory.
-    fn shuffles(&self, b: &Build<'_>, left: u32, step: u32) -> bool {
-        let lies = left.is_power_of_two() && step.is_power_of_two();
-        lies && self.shape.lanes.is_multiple_of(left)
+    fn shuffles(&self, b: &Build<'_>, left: u32) -> bool {
+        let step = self.apart();
+        left.is_power_of_two()
+            && step.is_power_of_two()
+            && self.shape.lanes.is_multiple_of(left)
             && b.can_shuffle(left / 2 * step, Ty::of(self.dtype))
     }
 
@@ -519,7 +526,7 @@ impl Fold {
         step: u32,
     ) -> u32 {
         let mut left = self.shape.lanes;
-        while left > 1 && !self.shuffles(b, left, step) {
+        while left > 1 && !self.shuffles(b, left) {
             let half = left.div_ceil(2);
             let (limit, away) = (b.u32(left - half), b.u32(half * step));
             let works = b.lt(lane, limit);
