@@ -78,7 +78,7 @@ pub fn write(array: &Array) -> Result<Vec<u8>> {
 /// Where the content is damaged or holds a dtype that arrays do not have.
 ///
 /// # Example
-/// See [`write`].
+/// See [`write()`].
 pub fn read(content: &[u8], path: impl AsRef<Path>) -> Result<Array> {
     let path = path.as_ref();
     let wrong = |detail: &str| Error::io(path, format!("no array in NumPy's format: {detail}"));

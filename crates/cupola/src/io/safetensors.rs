@@ -164,7 +164,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<(BTreeMap<String, Array>, BTreeMap
 /// As [`load`].
 ///
 /// # Example
-/// See [`write`].
+/// See [`write()`].
 pub fn read(
     file: &mut impl Read,
     path: impl AsRef<Path>,
