@@ -141,6 +141,15 @@ fn arrange(pieces: &[usize]) -> (Vec<usize>, usize) {
     (starts, end)
 }
 
+/// Where a region starts in its buffer, in elements.
+fn offset(args: &Args<'_>, place: Place) -> isize {
+    match place {
+        Place::Input(i) => args.inputs[i].offset,
+        Place::Output(i) => args.outputs[i].offset,
+        Place::Scratch(_) | Place::Fault => 0,
+    }
+}
+
 fn ready(gpu: &Gpu, launch: Launch) -> Result<Ready> {
     let Launch { kernel, grid, buffers, args, wide, aligned: _ } = launch;
     let function = gpu.kernels.get(gpu, &kernel.name, &print(&kernel, &CudaC))?;
@@ -213,12 +222,7 @@ impl Prepared {
     /// Whether every region starts where the kernels take for granted that it does.
     fn is_aligned(&self, args: &Args<'_>) -> bool {
         self.takes.iter().all(|&(place, count)| {
-            let offset = match place {
-                Place::Input(i) => args.inputs[i].offset,
-                Place::Output(i) => args.outputs[i].offset,
-                Place::Scratch(_) | Place::Fault => 0,
-            };
-            offset.unsigned_abs().is_multiple_of(count as usize)
+            offset(args, place).unsigned_abs().is_multiple_of(count as usize)
         })
     }
 
@@ -261,11 +265,7 @@ impl Ready {
         for arg in &self.args {
             match *arg {
                 Arg::Offset(place) => {
-                    let offset = match place {
-                        Place::Input(i) => args.inputs[i].offset,
-                        Place::Output(i) => args.outputs[i].offset,
-                        Place::Scratch(_) | Place::Fault => 0,
-                    } as u64;
+                    let offset = offset(args, place) as u64;
                     commands.word(offset as u32);
                     if self.wide {
                         commands.word((offset >> 32) as u32);

@@ -1,10 +1,10 @@
 //! Matrix products.
 
-use cupola_core::DType;
 use cupola_core::backend::{Operand, Segment};
 use cupola_core::prim::Dot;
 
 use super::gemm::{Dim, Layout, Product, Sizes, Source, product};
+use super::view::side_by_side;
 use super::{Draft, Missing, Program};
 use crate::ir::{Target, Val};
 
@@ -42,25 +42,6 @@ impl Source for Matrix<'_> {
     fn width(&self, most: u32) -> u32 {
         side_by_side(self.operand, if self.along_depth() { self.depth } else { self.own }, most)
     }
-}
-
-/// How many neighbours along `axis` of an operand lie side by side wherever a multiple of so many
-/// stands: at most `most`, a power of two.
-pub fn side_by_side(operand: &Operand, axis: usize, most: u32) -> u32 {
-    let dtype = operand.aval.dtype;
-    if operand.strides[axis] != 1 || dtype == DType::C64 {
-        return 1;
-    }
-    let fits = |count: usize| {
-        operand.aval.shape[axis].is_multiple_of(count)
-            && (operand.strides.iter().enumerate())
-                .all(|(a, stride)| a == axis || stride.unsigned_abs().is_multiple_of(count))
-    };
-    let mut count = most.max(1) as usize;
-    while !fits(count) {
-        count /= 2;
-    }
-    count as u32
 }
 
 /// Adds the launches of a product of matrices.

@@ -28,6 +28,25 @@ pub fn span(operand: &Operand) -> Option<(isize, isize)> {
     Some(span)
 }
 
+/// How many neighbours along `axis` of an operand lie side by side wherever a multiple of so many
+/// stands: at most `most`, a power of two.
+pub fn side_by_side(operand: &Operand, axis: usize, most: u32) -> u32 {
+    let dtype = operand.aval.dtype;
+    if operand.strides[axis] != 1 || dtype == DType::C64 {
+        return 1;
+    }
+    let fits = |count: usize| {
+        operand.aval.shape[axis].is_multiple_of(count)
+            && (operand.strides.iter().enumerate())
+                .all(|(a, stride)| a == axis || stride.unsigned_abs().is_multiple_of(count))
+    };
+    let mut count = most.max(1) as usize;
+    while !fits(count) {
+        count /= 2;
+    }
+    count as u32
+}
+
 /// An operand that a kernel has bound.
 #[derive(Clone, Copy, Debug)]
 pub struct View {

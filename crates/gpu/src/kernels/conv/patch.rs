@@ -9,10 +9,10 @@ use cupola_core::DType;
 use cupola_core::backend::Segment;
 use cupola_core::prim::{Conv, ConvRole};
 
-use super::super::dot::side_by_side;
 use super::super::gemm::{Hand, Product, Store, Unit};
-use super::super::view::View;
+use super::super::view::{View, side_by_side};
 use super::super::{Draft, Launch, Missing, Place, Program};
+use super::taps::unsigned;
 use crate::ir::{Access, Build, Number, Shared, Target, Ty, Un, Val, Var};
 
 /// Bytes that the blocks of a multiprocessor may share, and how many warps should run on it.
@@ -553,7 +553,7 @@ impl<'a> Work<'a> {
                     let low = draft.index(plan.low[axis]);
                     let at = draft.build.sub(at, low);
                     // Below the first place it wraps far beyond the size.
-                    let ty = if draft.index == Ty::I64 { Ty::U64 } else { Ty::U32 };
+                    let ty = unsigned(draft.index);
                     let reach = draft.build.convert(at, ty);
                     let size = draft.build.int(plan.input[axis] as i64, ty);
                     let holds = draft.build.lt(reach, size);

@@ -4,9 +4,8 @@ use cupola_core::backend::Operand;
 use cupola_core::prim::Conv;
 
 use super::super::Draft;
-use super::super::dot::side_by_side;
 use super::super::gemm::Source;
-use super::super::view::Axes;
+use super::super::view::{Axes, side_by_side};
 use crate::ir::{Ty, Val};
 
 /// Which index of the convolution an operand's place follows from.
@@ -60,23 +59,27 @@ impl Taps<'_> {
         draft.unflatten(index, &sizes.concat())
     }
 
+    /// How far apart the operand's places stand along the spatial axes, and how many there are.
+    fn grid(&self) -> (&[usize], &[usize]) {
+        match self.role {
+            Tap::Patches | Tap::Windows => (&self.conv.input_dilation, &self.conv.input),
+            Tap::Spread => (&self.conv.stride, &self.output),
+            // Every place is there.
+            Tap::Weights | Tap::Turned | Tap::Outputs => (&[], &[]),
+        }
+    }
+
     /// Whether a place of the operand is a sum of what its row and what its depth give: nothing has
     /// to be divided.
     fn is_linear(&self) -> bool {
-        let step = match self.role {
-            Tap::Patches | Tap::Windows => &self.conv.input_dilation,
-            Tap::Spread => &self.conv.stride,
-            Tap::Weights | Tap::Turned | Tap::Outputs => return true,
-        };
-        step.iter().all(|&step| step == 1)
+        self.grid().0.iter().all(|&step| step == 1)
     }
 
     /// Where the element is whose places along the spatial axes are these sums, and whether it is
     /// there. What lies below the first place wraps far beyond the size.
     fn linear(&self, draft: &mut Draft<'_>, outer: &[Val], inner: &[Val]) -> (Val, Option<Val>) {
-        let sizes = if self.role == Tap::Spread { &self.output } else { &self.conv.input[..] };
         let mut there: Option<Val> = None;
-        for ((&a, &b), &size) in outer[1..].iter().zip(&inner[1..]).zip(sizes) {
+        for ((&a, &b), &size) in outer[1..].iter().zip(&inner[1..]).zip(self.grid().1) {
             let p = draft.build.add(a, b);
             let p = draft.build.convert(p, unsigned(draft.index));
             let reach = draft.build.int(size as i64, unsigned(draft.index));
@@ -107,29 +110,23 @@ impl Taps<'_> {
             .collect()
     }
 
-    /// From o and k to the element of x: its place along the spatial axes, and whether it is there.
-    /// What belongs to o alone and to k alone has been multiplied before.
-    fn input_of(
-        &self,
-        draft: &mut Draft<'_>,
-        o: &[Val],
-        k: &[Val],
-        strides: &[isize],
-    ) -> (Val, Option<Val>) {
-        let mut at = draft.index(0);
+    /// The same where places stand apart: of x in its dilated input, and of y, since
+    /// o·stride = i·input_dilation + low − k·dilation. Nothing is there between them.
+    fn divided(&self, draft: &mut Draft<'_>, outer: &[Val], inner: &[Val]) -> (Val, Option<Val>) {
+        let ty = unsigned(draft.index);
+        let (steps, sizes) = self.grid();
+        let mut at = draft.build.add(outer[0], inner[0]);
         let mut there: Option<Val> = None;
         for axis in 0..self.spatial() {
-            // In the dilated input; below the first place it wraps far beyond the size.
-            let p = draft.build.add(o[axis], k[axis]);
-            let p = draft.build.convert(p, unsigned(draft.index));
-            let (step, zero) = (self.conv.input_dilation[axis] as i64, 0);
-            let step = draft.build.int(step, unsigned(draft.index));
-            let zero = draft.build.int(zero, unsigned(draft.index));
+            let p = draft.build.add(outer[axis + 1], inner[axis + 1]);
+            let p = draft.build.convert(p, ty);
+            let step = draft.build.int(steps[axis] as i64, ty);
+            let zero = draft.build.int(0, ty);
             let left = draft.build.rem(p, step);
             let p = draft.build.div(p, step);
             let exact = draft.build.eq(left, zero);
             // A place below zero stays far beyond the size after the division, too.
-            let reach = draft.build.int(self.conv.input[axis] as i64, unsigned(draft.index));
+            let reach = draft.build.int(sizes[axis] as i64, ty);
             let below = draft.build.lt(p, reach);
             let holds = draft.build.and(below, exact);
             there = Some(match there {
@@ -137,40 +134,7 @@ impl Taps<'_> {
                 None => holds,
             });
             let p = draft.build.convert(p, draft.index);
-            at = draft.place(at, &[p], &strides[axis..=axis]);
-        }
-        (at, there)
-    }
-
-    /// From i and k to the element of y.
-    fn output_of(
-        &self,
-        draft: &mut Draft<'_>,
-        i: &[Val],
-        k: &[Val],
-        strides: &[isize],
-    ) -> (Val, Option<Val>) {
-        let ty = unsigned(draft.index);
-        let mut at = draft.index(0);
-        let mut there: Option<Val> = None;
-        for axis in 0..self.spatial() {
-            // o·stride = i·input_dilation + low − k·dilation.
-            let p = draft.build.add(i[axis], k[axis]);
-            let p = draft.build.convert(p, ty);
-            let step = draft.build.int(self.conv.stride[axis] as i64, ty);
-            let zero = draft.build.int(0, ty);
-            let left = draft.build.rem(p, step);
-            let o = draft.build.div(p, step);
-            let exact = draft.build.eq(left, zero);
-            let size = draft.build.int(self.output[axis] as i64, ty);
-            let below = draft.build.lt(o, size);
-            let holds = draft.build.and(below, exact);
-            there = Some(match there {
-                Some(known) => draft.build.and(known, holds),
-                None => holds,
-            });
-            let o = draft.build.convert(o, draft.index);
-            at = draft.place(at, &[o], &strides[axis..=axis]);
+            at = draft.place(at, &[p], &self.operand.strides[axis + 1..=axis + 1]);
         }
         (at, there)
     }
@@ -186,7 +150,7 @@ impl Taps<'_> {
 }
 
 /// The unsigned type of an index: what is below zero is then beyond every size.
-fn unsigned(index: Ty) -> Ty {
+pub fn unsigned(index: Ty) -> Ty {
     if index == Ty::I64 { Ty::U64 } else { Ty::U32 }
 }
 
@@ -297,17 +261,10 @@ impl Source for Taps<'_> {
     }
 
     fn place(&self, draft: &mut Draft<'_>, outer: &[Val], inner: &[Val]) -> (Val, Option<Val>) {
-        if self.is_linear() {
-            return self.linear(draft, outer, inner);
+        match self.is_linear() {
+            true => self.linear(draft, outer, inner),
+            false => self.divided(draft, outer, inner),
         }
-        let start = draft.build.add(outer[0], inner[0]);
-        let strides = &self.operand.strides[1..=self.spatial()];
-        let (at, there) = match self.role {
-            Tap::Spread => self.output_of(draft, &outer[1..], &inner[1..], strides),
-            // Sums do not ask which of the two is the kernel's.
-            _ => self.input_of(draft, &outer[1..], &inner[1..], strides),
-        };
-        (draft.build.add(start, at), there)
     }
 
     fn along_depth(&self) -> bool {
