@@ -246,13 +246,17 @@ impl Patch {
     ) -> Result<(), Missing> {
         let tiles = [(p.sizes.rows, self.tile[0]), (p.sizes.columns, self.tile[1])]
             .map(|(size, tile)| size.div_ceil(u64::from(tile)));
-        let slabs =
-            tiles[1] * u64::from(self.channels.div_ceil(self.chunk)) * u64::from(self.taps());
+        let slabs = tiles[1] * u64::from(self.chunks()) * u64::from(self.taps());
         program.scratch.push(slabs as usize * self.slab() as usize * Ty::F32.size());
         let scratch = program.scratch.len() - 1;
         program.launches.push(self.order_weights(p, segment, target, scratch, slabs)?);
         program.launches.push(self.launch(p, segment, target, scratch, tiles)?);
         Ok(())
+    }
+
+    /// How many chunks the summed channels are.
+    fn chunks(&self) -> u32 {
+        self.channels.div_ceil(self.chunk)
     }
 
     fn taps(&self) -> u32 {
@@ -272,12 +276,11 @@ impl Patch {
         let mut draft = Draft::new("conv_weights", 256, segment, target)?;
         let w = draft.view(Place::Input(1), p.operand, Access::Read)?;
         let out = draft.scratch(scratch, DType::F32, Access::Write)?;
-        let chunks = self.channels.div_ceil(self.chunk);
         let len = self.slab();
         let total = slabs * u64::from(len);
         draft.each(total, |draft, flat| {
-            let at =
-                draft.unflatten(flat, &[0, chunks as usize, self.taps() as usize, len as usize]);
+            let at = draft
+                .unflatten(flat, &[0, self.chunks() as usize, self.taps() as usize, len as usize]);
             let (own, column) = self.unordered(draft, at[3]);
             let sides = [
                 (self.chunk, self.channels, at[1], own),
@@ -289,9 +292,8 @@ impl Patch {
                 let (size, all) = (draft.index(i64::from(size)), draft.index(i64::from(all)));
                 let first = draft.build.mul(part, size);
                 let index = draft.build.add(first, own);
-                let (within, known) = (draft.build.lt(own, size), draft.build.lt(index, all));
-                let both = draft.build.and(within, known);
-                there = draft.build.and(there, both);
+                let known = draft.build.lt(index, all);
+                there = draft.build.and(there, known);
                 place.push(index);
             }
             let tap = match self.is_turned {
@@ -459,7 +461,7 @@ impl<'a> Work<'a> {
     /// Adds up all taps of all channels.
     fn run(&self, draft: &mut Draft<'_>, sums: &[Vec<Var>]) {
         let plan = self.plan;
-        let chunks = draft.build.u32(plan.channels.div_ceil(plan.chunk));
+        let chunks = draft.build.u32(plan.chunks());
         let (zero, one) = (draft.build.u32(0), draft.build.u32(1));
         draft.range(zero, chunks, one, |draft, chunk| {
             draft.build.barrier();
@@ -487,7 +489,7 @@ impl<'a> Work<'a> {
         let plan = self.plan;
         let len = plan.slab();
         let b = &mut draft.build;
-        let (taps, all) = (b.u32(plan.taps()), b.u32(plan.channels.div_ceil(plan.chunk)));
+        let (taps, all) = (b.u32(plan.taps()), b.u32(plan.chunks()));
         let is_one = b.lt(tap, taps);
         let stages = b.u32(STAGES);
         let stage = b.rem(tap, stages);
