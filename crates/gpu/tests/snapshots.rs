@@ -29,6 +29,7 @@ fn targets() -> [(&'static str, Target, Box<dyn Dialect>); 2] {
         threads: 1,
         copies: false,
         matrix: false,
+        wide: false,
         tf32: false,
     };
     let cuda = Target {
@@ -43,6 +44,7 @@ fn targets() -> [(&'static str, Target, Box<dyn Dialect>); 2] {
         max_bindings: 64,
         // A product of matrix units is unrolled into a thousand lines, which nobody reviews.
         matrix: false,
+        wide: false,
         tf32: true,
         ..wgpu.clone()
     };

@@ -509,13 +509,13 @@ fn conv(c: &Conv, a: &Host, b: &Host, out: &Aval) -> Host {
             if !inside {
                 continue;
             }
+            at_x[last] = at_y[last] / outs_per_group * per_group;
+            let at_w: Vec<_> =
+                std::iter::once(at_y[last]).chain(at_k.iter().copied()).chain([0]).collect();
+            // Channels are neighbours in both.
+            let (x, w, y) = (flat(x, &at_x), flat(w, &at_w), flat(y, &at_y));
             for channel in 0..per_group {
-                at_x[last] = at_y[last] / outs_per_group * per_group + channel;
-                let at_w: Vec<_> = std::iter::once(at_y[last])
-                    .chain(at_k.iter().copied())
-                    .chain([channel])
-                    .collect();
-                let (x, w, y) = (flat(x, &at_x), flat(w, &at_w), flat(y, &at_y));
+                let (x, w) = (x + channel, w + channel);
                 match c.role {
                     ConvRole::Forward => data[y] += a.data[x] * b.data[w],
                     ConvRole::InputGrad => data[x] += a.data[y] * b.data[w],

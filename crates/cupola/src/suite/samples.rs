@@ -476,6 +476,8 @@ struct ConvCase {
     dilation: usize,
     input_dilation: usize,
     flip: bool,
+    /// What the inputs are multiplied by: sums of many stay about as large.
+    scale: f64,
 }
 
 const CONV: ConvCase = ConvCase {
@@ -490,6 +492,7 @@ const CONV: ConvCase = ConvCase {
     dilation: 1,
     input_dilation: 1,
     flip: false,
+    scale: 1.0,
 };
 
 fn conv() -> Vec<Sample> {
@@ -513,6 +516,28 @@ fn conv() -> Vec<Sample> {
             ..CONV
         },
         ConvCase { name: "one image, 20 channels", batch: 1, channels: (20, 33), ..CONV },
+        // As many as it takes for a GPU to share patches.
+        ConvCase {
+            name: "many places",
+            batch: 70,
+            channels: (3, 5),
+            input: &[9, 7],
+            kernel: &[2, 3],
+            scale: 0.125,
+            ..CONV
+        },
+        ConvCase {
+            name: "many places, 1d",
+            batch: 50,
+            channels: (9, 12),
+            input: &[90],
+            kernel: &[3],
+            padding: (2, 1),
+            dilation: 2,
+            flip: true,
+            scale: 0.125,
+            ..CONV
+        },
     ];
     let mut all = Vec::new();
     for case in cases {
@@ -545,7 +570,9 @@ fn conv() -> Vec<Sample> {
         ];
         for (role, a, b) in roles {
             let name = format!("{} {}", role.name(), case.name);
-            let inputs = vec![input(a), from(b, |i| spread(i + 23))];
+            let scale = case.scale;
+            let inputs =
+                vec![from(a, move |i| spread(i) * scale), from(b, move |i| spread(i + 23) * scale)];
             all.push(Sample::new(name, move |d| payload(role, d).into(), inputs).smooth());
         }
     }

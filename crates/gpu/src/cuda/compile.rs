@@ -130,6 +130,8 @@ impl Kernels {
         let source = CString::new(text).map_err(|cause| failed(cause.to_string()))?;
         let program = Source::new(&source).map_err(failed)?;
         let target = match self.output {
+            // Wide matrices are in that device's own instructions alone.
+            Output::Native(90) => "--gpu-architecture=sm_90a".to_owned(),
             Output::Native(target) => format!("--gpu-architecture=sm_{target}"),
             Output::Portable(target) => format!("--gpu-architecture=compute_{target}"),
         };

@@ -152,6 +152,7 @@ impl Cuda {
             threads: facts.multiprocessors * facts.threads,
             copies: facts.capability >= 80,
             matrix: facts.capability >= 80,
+            wide: facts.capability == 90,
             tf32: true,
         };
         Ok(Cuda {

@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use cupola_core::DType;
 
-use super::{Dialect, Vectors, buffer, compare, shared, shared_ty, value, variable};
-use crate::ir::{Bin, Buf, Expr, Kernel, Lit, Math, Shared, Ty, Un, Val, Var};
+use super::{Dialect, Vectors, WideProducts, buffer, compare, shared, shared_ty, value, variable};
+use crate::ir::{Bin, Buf, Expr, Kernel, Lit, Math, Shared, Ty, Un, Val, Var, Wide};
 
 /// The language of NVRTC.
 pub struct CudaC;
@@ -31,6 +31,10 @@ __device__ __forceinline__ u16 float_to_bfloat(float f) {
     u32 u = __float_as_uint(f);
     if ((u & 0x7fffffffu) > 0x7f800000u) return (u16)((u >> 16) | 0x40u);
     return (u16)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
+__device__ __forceinline__ u64 wide_columns(const float* start, u32 columns) {
+    u32 at = (u32)__cvta_generic_to_shared(start);
+    return (u64)((at & 0x3ffffu) >> 4) | (u64)columns << 16 | (u64)8u << 32;
 }
 template <class T, int N> struct __align__(sizeof(T) * N) Vector { T e[N]; };
 ";
@@ -196,7 +200,7 @@ impl Dialect for CudaC {
 
     fn matrix(&self, sums: [Var; 4], a: &[Val], b: &[Val]) -> String {
         let list = |places: &[String]| places.join(", ");
-        let outputs = sums.map(|s| format!("\"+f\"({})", variable(s)));
+        let outputs = changed(&sums);
         let inputs: Vec<String> =
             (a.iter().chain(b)).map(|v| format!("\"r\"(__float_as_uint({}))", value(*v))).collect();
         let (shape, operands) = match b.len() {
@@ -210,6 +214,66 @@ impl Dialect for CudaC {
             list(&inputs)
         )
     }
+
+    fn wide(&self) -> Option<&dyn WideProducts> {
+        Some(self)
+    }
+}
+
+impl WideProducts for CudaC {
+    /// One statement, so that no compiler moves anything between the fence and the products.
+    fn start(&self, array: Shared, columns: u32, products: &[Wide]) -> Vec<String> {
+        let mut sums: Vec<Var> = Vec::new();
+        for product in products {
+            let fresh = product.sums.iter().filter(|sum| !sums.contains(sum));
+            sums.extend(fresh.copied().collect::<Vec<_>>());
+        }
+        let mut inputs = Vec::new();
+        let mut lines = vec![
+            "asm volatile(\"{ .reg .pred p; setp.eq.u32 p, 0, 0; wgmma.fence.sync.aligned;\""
+                .into(),
+        ];
+        for product in products {
+            let first = sums.len() + inputs.len();
+            let places = product.sums.iter().filter_map(|sum| sums.iter().position(|s| s == sum));
+            let places: Vec<String> = places.map(|at| format!("%{at}")).collect();
+            inputs.extend(product.rows.map(|v| format!("\"r\"(__float_as_uint({}))", value(v))));
+            inputs.push(format!(
+                "\"l\"(wide_columns({} + {}, {columns}u))",
+                shared(array),
+                value(product.columns)
+            ));
+            lines.push(format!(
+                "    \" wgmma.mma_async.sync.aligned.m64n{}k8.f32.tf32.tf32 {{{}}}, \
+                 {{%{},%{},%{},%{}}}, %{}, p, 1, 1;\"",
+                product.sums.len() * 2,
+                places.join(","),
+                first,
+                first + 1,
+                first + 2,
+                first + 3,
+                first + 4
+            ));
+        }
+        lines.push("    \" wgmma.commit_group.sync.aligned; }\"".into());
+        let [outputs, inputs] = [changed(&sums), inputs].map(|list| list.join(", "));
+        lines.push(format!("    : {outputs} : {inputs} : \"memory\");"));
+        lines
+    }
+
+    fn wait(&self, sums: &[Var]) -> String {
+        let sums = changed(sums).join(", ");
+        format!("asm volatile(\"wgmma.wait_group.sync.aligned 0;\" : {sums} :: \"memory\");")
+    }
+
+    fn fence(&self) -> String {
+        "asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");".into()
+    }
+}
+
+/// Variables that a statement in PTX reads and changes.
+fn changed(variables: &[Var]) -> Vec<String> {
+    variables.iter().map(|v| format!("\"+f\"({})", variable(*v))).collect()
 }
 
 impl Vectors for CudaC {

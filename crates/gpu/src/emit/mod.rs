@@ -5,7 +5,7 @@ mod wgsl;
 
 use std::fmt::Write;
 
-use crate::ir::{Bin, Buf, Cmp, Expr, Kernel, Lit, Shared, Stmt, Ty, Val, Var};
+use crate::ir::{Bin, Buf, Cmp, Expr, Kernel, Lit, Shared, Stmt, Ty, Val, Var, Wide};
 
 pub use cuda::{CudaC, dynamic_shared};
 pub use wgsl::Wgsl;
@@ -40,6 +40,20 @@ pub trait Dialect {
     fn await_copies(&self, batches: u32) -> String;
     /// A product of matrices that threads hold together.
     fn matrix(&self, sums: [Var; 4], a: &[Val], b: &[Val]) -> String;
+    /// How products of wide matrices are started; none where there are no such.
+    fn wide(&self) -> Option<&dyn WideProducts> {
+        None
+    }
+}
+
+/// Products of wide matrices, in a language that has them.
+pub trait WideProducts {
+    /// Starts some.
+    fn start(&self, array: Shared, columns: u32, products: &[Wide]) -> Vec<String>;
+    /// Waits for those with these sums.
+    fn wait(&self, sums: &[Var]) -> String;
+    /// Lets them see what was stored.
+    fn fence(&self) -> String;
 }
 
 /// Loads and stores of several neighbours at once, in a language that has them.
@@ -204,8 +218,23 @@ impl Printer<'_> {
                 let line = self.dialect.matrix(*sums, a, b);
                 self.line(&line);
             }
+            Stmt::Wide(..) | Stmt::AwaitWide(_) | Stmt::FenceWide => self.wide(stmt),
         }
     }
+
+    fn wide(&mut self, stmt: &Stmt) {
+        let Some(wide) = self.dialect.wide() else {
+            unreachable!("no wide matrix is printed: the target has none")
+        };
+        match stmt {
+            Stmt::Wide(array, columns, products) => {
+                wide.start(*array, *columns, products).iter().for_each(|line| self.line(line));
+            }
+            Stmt::AwaitWide(sums) => self.line(&wide.wait(sums)),
+            _ => self.line(&wide.fence()),
+        }
+    }
+
     /// Neighbours at once, or one by one where the language has no vectors.
     fn vector(&mut self, stmt: &Stmt) {
         let Some(vectors) = self.dialect.vectors() else { return self.scalars(stmt) };

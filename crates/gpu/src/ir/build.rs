@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use cupola_core::DType;
 
 use super::{
-    Access, Bin, Binding, Buf, Cmp, Expr, Kernel, Lit, Shared, Stmt, Target, Ty, Un, Val, Var,
+    Access, Bin, Binding, Buf, Cmp, Expr, Kernel, Lit, Shared, Stmt, Target, Ty, Un, Val, Var, Wide,
 };
 
 /// A kernel that is being written.
@@ -487,6 +487,42 @@ impl<'t> Build<'t> {
     /// Adds a product of matrices to `sums`, as [`Stmt::Matrix`] says.
     pub fn matrix(&mut self, sums: [Var; 4], a: Vec<Val>, b: Vec<Val>) {
         self.push(Stmt::Matrix(sums, a, b));
+    }
+
+    /// Starts products of wide matrices, as [`Stmt::Wide`] says; where the target has none they are
+    /// made of others, and done at once.
+    pub fn wide(&mut self, shared: Shared, columns: u32, products: Vec<Wide>) {
+        if self.target.wide {
+            return self.push(Stmt::Wide(shared, columns, products));
+        }
+        let (thread, lanes) = (self.thread(), self.u32(32));
+        let lane = self.rem(thread, lanes);
+        for product in products {
+            let at = self.add(product.columns, lane);
+            for (j, sums) in product.sums.chunks_exact(4).enumerate() {
+                let own = [0, 1].map(|half| {
+                    let away = self.u32(j as u32 * 32 + half * columns * 4);
+                    let at = self.add(at, away);
+                    self.load_shared(shared, at)
+                });
+                let sums = [sums[0], sums[1], sums[2], sums[3]];
+                self.matrix(sums, product.rows.to_vec(), own.to_vec());
+            }
+        }
+    }
+
+    /// Waits for the products with these sums.
+    pub fn await_wide(&mut self, sums: Vec<Var>) {
+        if self.target.wide {
+            self.push(Stmt::AwaitWide(sums));
+        }
+    }
+
+    /// Lets them see what was stored, as [`Stmt::FenceWide`] says.
+    pub fn fence_wide(&mut self) {
+        if self.target.wide {
+            self.push(Stmt::FenceWide);
+        }
     }
 
     /// The number of the thread in its block.

@@ -62,7 +62,10 @@ fn survey(list: &[Stmt], factors: &mut HashMap<u32, (u32, u32)>, slots: &mut usi
             | Stmt::Copy(..)
             | Stmt::EndCopies
             | Stmt::AwaitCopies(_)
-            | Stmt::Matrix(..) => 0,
+            | Stmt::Matrix(..)
+            | Stmt::Wide(..)
+            | Stmt::AwaitWide(_)
+            | Stmt::FenceWide => 0,
             Stmt::LoadQuad(quad, ..) => quad[3].id,
         };
         *slots = (*slots).max(id as usize + 1);
@@ -140,7 +143,10 @@ impl Thread<'_> {
             | Stmt::Copy(..)
             | Stmt::EndCopies
             | Stmt::AwaitCopies(_)
-            | Stmt::Matrix(..) => unreachable!("one thread shares nothing"),
+            | Stmt::Matrix(..)
+            | Stmt::Wide(..)
+            | Stmt::AwaitWide(_)
+            | Stmt::FenceWide => unreachable!("one thread shares nothing"),
         }
     }
 

@@ -347,6 +347,30 @@ pub enum Stmt {
     /// `mma.m16n8k8` (PTX ISA, section on warp-level matrix instructions). With half as many
     /// elements of both there are 4 depths instead of 8: those of t alone.
     Matrix([Var; 4], Vec<Val>, Vec<Val>),
+    /// Starts adding products of wide matrices, one after the other, whose second ones lie in a
+    /// shared array with so many columns; only where the target has `wide`. All threads of a group
+    /// of 128 come here together, and touch neither the sums nor the array until they have waited.
+    Wide(Shared, u32, Vec<Wide>),
+    /// Waits until the products with these sums are done.
+    AwaitWide(Vec<Var>),
+    /// Lets products of wide matrices see, after the next barrier, what the thread has stored in
+    /// shared arrays.
+    FenceWide,
+}
+
+/// The product of a 64×8 matrix, of which each 32 of 128 neighbouring threads hold 16 rows as in
+/// [`Stmt::Matrix`], and one of 8 rows in shared memory, added to sums that the threads hold as
+/// those of such matrices side by side. In shared memory 4 rows of a column are neighbours, then
+/// come the columns, then the other 4 rows: the layout of NVIDIA's `wgmma` without a swizzle (PTX
+/// ISA, section on asynchronous warpgroup-level matrix instructions).
+#[derive(Clone, PartialEq, Debug)]
+pub struct Wide {
+    /// The sums: 4 for every 8 columns.
+    pub sums: Vec<Var>,
+    /// The thread's elements of the first matrix.
+    pub rows: [Val; 4],
+    /// Where the second starts: at a multiple of 4 elements.
+    pub columns: Val,
 }
 
 /// A kernel, ready to be printed.
@@ -399,6 +423,8 @@ pub struct Target {
     pub copies: bool,
     /// Whether there is [`Stmt::Matrix`].
     pub matrix: bool,
+    /// Whether there is [`Stmt::Wide`].
+    pub wide: bool,
     /// Whether products of `float32` may be taken of operands rounded to [`Un::Tf32`].
     pub tf32: bool,
 }

@@ -22,6 +22,7 @@ const BARE: Target = Target {
     threads: 1,
     copies: false,
     matrix: false,
+    wide: false,
     tf32: false,
 };
 

@@ -2,7 +2,7 @@
 
 use cupola_core::backend::{Fold, Kernel as Work, Operand, Segment};
 use cupola_core::plan::body::{Body, BodyOp, Instr};
-use cupola_core::prim::{Binary, Op, Pool, PoolRole, ReduceKind, Select, Unary};
+use cupola_core::prim::{Binary, Conv, ConvRole, Op, Pool, PoolRole, ReduceKind, Select, Unary};
 use cupola_core::{Aval, DType, Shape};
 
 use super::{Program, program};
@@ -25,6 +25,7 @@ const CARD: Target = Target {
     vector_bytes: 16,
     threads: 132 * 2048,
     matrix: true,
+    wide: true,
     tf32: true,
 };
 
@@ -44,6 +45,7 @@ const PLAIN: Target = Target {
     vector_bytes: 16,
     threads: 1 << 15,
     matrix: false,
+    wide: false,
     tf32: false,
 };
 
@@ -220,4 +222,64 @@ fn a_row_is_read_once() {
     }
     let text = &texts(&softmax(512, 1023))[0];
     assert!(!text.contains("Vector<float, "), "{text}");
+}
+
+/// A convolution with a 5×5 kernel, padded to the same size, or a gradient of it.
+fn convolution(role: ConvRole, images: usize, side: usize, channels: [usize; 2]) -> Segment {
+    let [cin, cout] = channels;
+    let x = operand(&[images, side, side, cin], F32);
+    let y = operand(&[images, side, side, cout], F32);
+    let w = operand(&[cout, 5, 5, cin], F32);
+    let conv = Op::Conv(Box::new(Conv {
+        role,
+        input: [side, side].into_iter().collect(),
+        kernel: [5, 5].into_iter().collect(),
+        stride: [1, 1].into_iter().collect(),
+        padding: vec![(2, 2), (2, 2)],
+        dilation: [1, 1].into_iter().collect(),
+        input_dilation: [1, 1].into_iter().collect(),
+        groups: 1,
+        flip: false,
+        accumulate: F32,
+        result: F32,
+    }));
+    let (inputs, output) = match role {
+        ConvRole::Forward => (vec![x, w], y),
+        ConvRole::InputGrad => (vec![y, w], x),
+        ConvRole::WeightGrad => (vec![x, y], w),
+    };
+    segment(Work::Op(conv), inputs, vec![output])
+}
+
+#[test]
+fn convolutions_that_fill_the_device_share_patches() {
+    let network = [(28, [1, 20]), (14, [20, 50]), (7, [50, 100])];
+    for role in [ConvRole::Forward, ConvRole::InputGrad, ConvRole::WeightGrad] {
+        for (side, channels) in network {
+            let segment = convolution(role, 512, side, channels);
+            let program = planned(&segment, &CARD);
+            let texts: Vec<String> =
+                program.launches.iter().map(|l| print(&l.kernel, &CudaC)).collect();
+            let wide = texts.iter().filter(|text| text.contains("wgmma.mma_async")).count();
+            assert_eq!(wide, 1, "{role:?} {channels:?}");
+            let narrow = planned(&segment, &Target { wide: false, ..CARD });
+            let patches = (narrow.launches.iter().map(|l| print(&l.kernel, &CudaC)))
+                .filter(|text| text.contains("_patch(") && text.contains("mma.sync"));
+            assert_eq!(patches.count(), 1, "{role:?} {channels:?}");
+            if let Ok(folder) = std::env::var("DUMP") {
+                for (l, text) in program.launches.iter().zip(&texts) {
+                    let sh: u32 = l.kernel.shared.iter().map(|s| s.len * 4).sum();
+                    println!(
+                        "{role:?}_{side} {} grid {:?} block {} shared {}",
+                        l.kernel.name, l.grid, l.kernel.block, sh
+                    );
+                    std::fs::write(format!("{folder}/{role:?}_{side}_{}.cu", l.kernel.name), text)
+                        .unwrap();
+                }
+            }
+        }
+    }
+    // One image has too few places.
+    let program = planned(&convolution(ConvRole::Forward, 1, 14, [20, 50]), &CARD);
+    assert!(program.launches.iter().all(|l| !l.kernel.name.contains("patch")));
 }

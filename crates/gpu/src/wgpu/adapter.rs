@@ -111,6 +111,7 @@ impl Wgpu {
             },
             copies: false,
             matrix: false,
+            wide: false,
             tf32: false,
         };
         Ok(Wgpu {

@@ -3,8 +3,11 @@
 //! They are products whose operands are read where they lie; where neighbouring places read much of
 //! the same and matrix units do the rest, a block shares a patch of its input instead.
 
+mod gather;
 mod patch;
+mod places;
 mod taps;
+mod weights;
 
 use cupola_core::backend::Segment;
 use cupola_core::prim::{Conv, ConvRole};
@@ -12,7 +15,9 @@ use cupola_core::prim::{Conv, ConvRole};
 use super::gemm::{Dim, Layout, Product, Sizes, product};
 use super::{Missing, Program};
 use crate::ir::Target;
+use places::Places;
 use taps::{Tap, Taps};
+use weights::Weights;
 
 /// Adds the launches of a convolution.
 pub fn conv(
@@ -85,8 +90,11 @@ pub fn conv(
         second: &second,
         result,
     };
-    match patch::Patch::of(conv, &output, &product_of, segment, target) {
-        Some(patch) => patch.launches(program, &product_of, segment, target),
-        None => product(program, &product_of, segment, target),
+    if let Some(cut) = Places::of(conv, &output, &product_of, segment, target) {
+        return cut.launches(program, &product_of, segment, target);
     }
+    if let Some(cut) = Weights::of(conv, &output, &product_of, segment, target) {
+        return cut.launches(program, &product_of, segment, target);
+    }
+    product(program, &product_of, segment, target)
 }

@@ -148,14 +148,6 @@ impl Hand {
         }
     }
 
-    /// The column of the tile that the thread reads of its group's first matrix.
-    pub fn first_column(&self, b: &mut Build<'_>) -> Val {
-        match self {
-            Hand::Threads(_, at) => at[1],
-            Hand::Matrices { start, g, .. } => b.add(start[1], *g),
-        }
-    }
-
     /// The columns likewise. Of matrices two at a time are neighbours.
     pub fn columns(&self, b: &mut Build<'_>) -> Vec<Val> {
         let (first, away): (Val, Vec<u32>) = match self {

@@ -17,7 +17,7 @@ use crate::ir::{Access, Shared, Target, Ty, Val, Var};
 pub use hand::Hand;
 use hand::Slices;
 use loader::{Held, Lay, Loader, Slice};
-pub use store::{Dim, Layout, Store};
+pub use store::{Dim, Layout, Store, add_parts};
 
 /// Threads in a block: 16 × 16.
 const BLOCK: u32 = 256;
@@ -307,7 +307,7 @@ pub fn product(
     program.launches.push(draft.launch([grid, 1]));
     if cut.parts > 1 {
         let scratch = program.scratch.len() - 1;
-        program.launches.push(store::add_parts(p, cut.parts, scratch, segment, target)?);
+        program.launches.push(add_parts(p, cut.parts, scratch, segment, target)?);
     }
     Ok(())
 }

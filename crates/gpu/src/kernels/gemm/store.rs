@@ -6,7 +6,7 @@ use super::super::view::{Axes, View};
 use super::super::{Draft, Launch, Missing, Place};
 use super::hand::Hand;
 use super::{BLOCK, Product, Sizes};
-use crate::ir::{Access, Number, Target, Val, Var};
+use crate::ir::{Access, Number, Shared, Target, Val, Var};
 
 /// Which axes of the result batches, rows and columns are, outermost first.
 pub struct Layout {
@@ -246,7 +246,7 @@ pub fn sums_of_nothing(
     Ok(draft.launch_over(total))
 }
 
-/// The launch that adds the parts of every sum.
+/// The launch that adds the parts of every sum: of many parts several threads add some each.
 pub fn add_parts(
     p: &Product<'_>,
     parts: u64,
@@ -254,31 +254,78 @@ pub fn add_parts(
     segment: &Segment,
     target: &Target,
 ) -> Result<Launch, Missing> {
+    let lanes = match parts {
+        64.. => 16,
+        16.. => 4,
+        _ => 1,
+    };
     let mut draft = Draft::new("add_parts", BLOCK, segment, target)?;
     let sums = draft.bind(Place::Scratch(scratch), p.accumulate, Access::Read)?;
     let store = Store::finish(&mut draft, p, segment)?;
     let total = p.sizes.batch * p.sizes.rows * p.sizes.columns;
+    let each = BLOCK / lanes;
+    let shared: Vec<Shared> = match lanes {
+        1 => Vec::new(),
+        _ => {
+            let zero = draft.build.number(0, p.accumulate);
+            zero.parts().map(|v| draft.build.shared(v.ty, BLOCK)).collect()
+        }
+    };
+    let groups = total.div_ceil(u64::from(each));
     let mut failed = Ok(());
-    draft.each(total, |draft, at| {
+    draft.blocks(groups, |draft, group| {
+        let (thread, each_val) = (draft.build.thread(), draft.build.u32(each));
+        let (own, lane) = (draft.build.rem(thread, each_val), draft.build.div(thread, each_val));
+        let (own, first) =
+            (draft.build.convert(own, draft.index), draft.build.convert(lane, draft.index));
+        let start = draft.index(i64::from(each));
+        let start = draft.build.mul(group, start);
+        let at = draft.build.add(start, own);
+        let all = draft.index(total as i64);
+        let there = draft.build.lt(at, all);
         let zero = draft.build.number(0, p.accumulate);
         let sum: Vec<Var> = zero.parts().map(|v| draft.build.var(v)).collect();
-        let (from, to, step) = (draft.index(0), draft.index(parts as i64), draft.index(1));
-        draft.range(from, to, step, |draft, part| {
-            let all = draft.index(total as i64);
-            let b = &mut draft.build;
-            let place = b.mul(part, all);
-            let place = b.add(place, at);
-            let more = b.load_number(sums, place);
-            for (&var, v) in sum.iter().zip(more.parts()) {
-                let old = b.get(var);
-                let new = b.add(old, v);
-                b.set(var, new);
+        let add = |draft: &mut Draft<'_>, more: Vec<Val>| {
+            for (&var, v) in sum.iter().zip(more) {
+                let old = draft.build.get(var);
+                let new = draft.build.add(old, v);
+                draft.build.set(var, new);
             }
+        };
+        let (parts, step) = (draft.index(parts as i64), draft.index(i64::from(lanes)));
+        draft.build.open_when();
+        draft.range(first, parts, step, |draft, part| {
+            let place = draft.build.mul(part, all);
+            let place = draft.build.add(place, at);
+            let more = draft.build.load_number(sums, place);
+            add(draft, more.parts().collect());
         });
+        draft.build.close_when(there);
+        let mut ends = there;
+        if lanes > 1 {
+            let b = &mut draft.build;
+            b.barrier();
+            for (&shared, &var) in shared.iter().zip(&sum) {
+                let value = b.get(var);
+                b.store_shared(shared, thread, value);
+            }
+            b.barrier();
+            ends = b.lt(thread, each_val);
+            ends = b.and(ends, there);
+        }
+        draft.build.open_when();
+        for lane in 1..lanes {
+            let away = draft.build.u32(lane * each);
+            let from = draft.build.add(thread, away);
+            let more = shared.iter().map(|&s| draft.build.load_shared(s, from)).collect();
+            add(draft, more);
+        }
         let sum = draft.build.get_number(&sum);
         let index = split(draft, at, p.sizes);
         failed = store.write_one(draft, sum, index);
+        draft.build.close_when(ends);
     });
     failed?;
-    Ok(draft.launch_over(total))
+    let grid = groups.clamp(1, u64::from(target.max_blocks)) as u32;
+    Ok(draft.launch([grid, 1]))
 }

@@ -1,0 +1,228 @@
+//! Products whose first operand is gathered from a patch, and whose second lies in shared slabs.
+//!
+//! Element (m, k) of the first is in the patch at the sum of what row m and what depth k add: the
+//! rows' are in registers, the depths' in a shared table. The second is in slabs of a few depths
+//! as wide matrices read it: four depths of a column are neighbours, then come the columns.
+
+use super::super::Draft;
+use super::super::gemm::{Hand, Unit};
+use crate::ir::{Shared, Ty, Val, Var, Wide};
+
+/// Depths of one product of matrices, and how many such products are started together.
+pub const STEP: u32 = 8;
+const TOGETHER: u32 = 4;
+/// Products of matrices that are written out one after the other.
+const RUN_STEPS: u32 = 2 * TOGETHER;
+/// Depths of such a run.
+pub const RUN_DEPTHS: u32 = RUN_STEPS * STEP;
+
+/// The most columns of a tile.
+const COLUMNS: u64 = 128;
+/// Sums that a thread can have beside what it needs for the rest.
+const SUMS: u32 = 112;
+/// Bytes that the blocks of a multiprocessor share, and its registers.
+pub const SHARED: u32 = 220 << 10;
+const REGISTERS: u32 = 64 << 10;
+/// Cycles until what a thread loads is there, that an unrolled run of products takes beside what it
+/// multiplies, and that a block needs to begin and end.
+const LOAD: f64 = 800.0;
+const RUN: f64 = 250.0;
+const START: f64 = 2000.0;
+
+/// How much of a product a block does: `down` groups of 128 threads, each with `tall` times 64 rows
+/// and all columns of the tile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tile {
+    pub down: u32,
+    pub tall: u32,
+    pub columns: u32,
+}
+
+impl Tile {
+    /// All that may do for so many columns.
+    pub fn all(columns: u64) -> Vec<Tile> {
+        let parts = columns.div_ceil(COLUMNS).max(1);
+        let columns = columns.div_ceil(parts).next_multiple_of(8) as u32;
+        let mut tiles = Vec::new();
+        for tall in [1, 2] {
+            let fits = tall * columns / 2 <= SUMS;
+            tiles.extend((1..=4).filter(|_| fits).map(|down| Tile { down, tall, columns }));
+        }
+        tiles
+    }
+
+    pub fn rows(&self) -> u32 {
+        64 * self.down * self.tall
+    }
+
+    pub fn threads(&self) -> u32 {
+        128 * self.down
+    }
+
+    pub fn unit(&self) -> Unit {
+        Unit::Matrices { groups: [4 * self.down, 1], matrices: [self.tall, self.columns / 8] }
+    }
+
+    /// Blocks that a multiprocessor has registers for.
+    pub fn at_once(&self) -> u32 {
+        let registers = self.tall * (self.columns / 2 + 4 * TOGETHER + 8) + 32;
+        let registers = registers.next_multiple_of(8);
+        (REGISTERS / (registers * self.threads())).min(2048 / self.threads())
+    }
+
+    /// Roughly the cycles that a multiprocessor takes for `at_once` blocks that multiply so many
+    /// steps each, after they have brought what takes so many instructions and waits.
+    pub fn cycles(&self, steps: u64, [instructions, waits]: [f64; 2], at_once: u64) -> f64 {
+        // Matrix units multiply 1024 pairs in a cycle, shared memory gives 32 words.
+        let multiplied = f64::from(self.columns) / 2.0;
+        let read = 18.0 + f64::from(self.columns) / 4.0;
+        let busy = steps as f64 * f64::from(self.down * self.tall) * multiplied.max(read);
+        let brought = instructions / 128.0;
+        let alone = busy + brought + waits * LOAD + steps as f64 / f64::from(RUN_STEPS) * RUN;
+        ((busy + brought) * at_once as f64).max(alone) + START
+    }
+
+    /// Elements of a slab of so many depths.
+    pub fn slab(&self, depths: u32) -> u32 {
+        depths.next_multiple_of(STEP) * self.columns
+    }
+}
+
+/// What a thread multiplies.
+pub struct Gather<'a> {
+    pub tile: Tile,
+    pub patch: Shared,
+    /// What every depth adds to a place of the patch.
+    pub table: Shared,
+    pub slab: Shared,
+    pub hand: &'a Hand,
+    /// What the thread's rows add.
+    pub rows: Vec<Val>,
+    pub sums: &'a [Vec<Var>],
+}
+
+impl Gather<'_> {
+    /// Multiplies a few depths, written out.
+    fn run(&self, draft: &mut Draft<'_>, first: Val, slab: Val, depths: u32) {
+        let steps = depths.div_ceil(STEP);
+        let t = self.hand.lane(&mut draft.build);
+        let own = draft.build.add(first, t);
+        for start in (0..steps).step_by(TOGETHER as usize) {
+            let mut products = Vec::new();
+            for step in start..steps.min(start + TOGETHER) {
+                let away = draft.build.u32(step * self.tile.slab(STEP));
+                let columns = draft.build.add(slab, away);
+                let left = depths - step * STEP;
+                let offsets = [0, 4].map(|half| {
+                    let away = draft.build.u32(step * STEP + half);
+                    let at = draft.build.add(own, away);
+                    draft.build.load_shared(self.table, at)
+                });
+                for (i, pair) in self.rows.chunks(2).enumerate() {
+                    let mut rows = Vec::new();
+                    for (half, &offset) in offsets.iter().enumerate() {
+                        for &row in pair {
+                            let at = draft.build.add(row, offset);
+                            let element = draft.build.load_shared(self.patch, at);
+                            let known = left.saturating_sub(half as u32 * 4);
+                            rows.push(self.within(draft, element, t, known));
+                        }
+                    }
+                    let count = self.tile.columns as usize / 2;
+                    let sums = self.sums[i * count..(i + 1) * count].iter().map(|sum| sum[0]);
+                    let sums = sums.collect();
+                    products.push(Wide {
+                        sums,
+                        rows: [rows[0], rows[1], rows[2], rows[3]],
+                        columns,
+                    });
+                }
+            }
+            draft.build.wide(self.slab, self.tile.columns, products);
+        }
+        let sums = self.sums.iter().map(|sum| sum[0]).collect();
+        draft.build.await_wide(sums);
+    }
+
+    /// An element where so many depths are left, and 0 beyond: what lies there may be infinite.
+    fn within(&self, draft: &mut Draft<'_>, element: Val, t: Val, left: u32) -> Val {
+        if left >= 4 {
+            return element;
+        }
+        let (left, zero) = (draft.build.u32(left), draft.build.f32(0.0));
+        let there = draft.build.lt(t, left);
+        draft.build.select(there, element, zero)
+    }
+
+    /// Multiplies a known number of depths from `first` on, by the slab that starts at `slab`.
+    pub fn multiply(&self, draft: &mut Draft<'_>, first: Val, slab: Val, depths: u32) {
+        let runs = depths / RUN_DEPTHS;
+        let (zero, one) = (draft.build.u32(0), draft.build.u32(1));
+        let size = draft.build.u32(RUN_DEPTHS);
+        let len = draft.build.u32(self.tile.slab(RUN_DEPTHS));
+        let all = draft.build.u32(runs);
+        let part = |draft: &mut Draft<'_>, number: Val, depths: u32| {
+            let (away, before) = (draft.build.mul(number, size), draft.build.mul(number, len));
+            let (first, slab) = (draft.build.add(first, away), draft.build.add(slab, before));
+            self.run(draft, first, slab, depths);
+        };
+        match runs {
+            1 => part(draft, zero, RUN_DEPTHS),
+            _ => draft.range(zero, all, one, |draft, number| part(draft, number, RUN_DEPTHS)),
+        }
+        if depths > runs * RUN_DEPTHS {
+            part(draft, all, depths - runs * RUN_DEPTHS);
+        }
+    }
+
+    /// Multiplies `depths` depths, in slabs of `size` that `turn` makes ready: it is given the
+    /// number of a slab and says where it starts.
+    pub fn in_turn(
+        &self,
+        draft: &mut Draft<'_>,
+        depths: u32,
+        size: u32,
+        mut turn: impl FnMut(&mut Draft<'_>, Val) -> Val,
+    ) {
+        let whole = depths / size;
+        let (zero, one) = (draft.build.u32(0), draft.build.u32(1));
+        let all = draft.build.u32(whole);
+        draft.range(zero, all, one, |draft, number| {
+            let slab = turn(draft, number);
+            let size_val = draft.build.u32(size);
+            let first = draft.build.mul(number, size_val);
+            self.multiply(draft, first, slab, size);
+        });
+        if depths > whole * size {
+            let slab = turn(draft, all);
+            let first = draft.build.u32(whole * size);
+            self.multiply(draft, first, slab, depths - whole * size);
+        }
+    }
+}
+
+/// A thread's sums, of nothing yet.
+pub fn sums(draft: &mut Draft<'_>, tile: Tile) -> Vec<Vec<Var>> {
+    let zero = draft.build.f32(0.0);
+    (0..tile.unit().sums()).map(|_| vec![draft.build.var(zero)]).collect()
+}
+
+/// The table of what so many depths add.
+pub fn table(
+    draft: &mut Draft<'_>,
+    depths: u32,
+    of: impl FnOnce(&mut Draft<'_>, Val) -> Val,
+) -> Shared {
+    let table = draft.build.shared(Ty::U32, depths.next_multiple_of(STEP));
+    let (thread, threads) = (draft.build.thread(), draft.build.block_size());
+    let (all, step) = (draft.build.u32(table.len), draft.build.u32(threads));
+    draft.range(thread, all, step, |draft, at| {
+        // Beyond the last one the patch may end.
+        let last = draft.build.u32(depths - 1);
+        let depth = draft.build.min_int(at, last);
+        let depth = draft.build.convert(depth, draft.index);
+        let offset = of(draft, depth);
+        draft.build.store_shared(table, at, offset);
+    });
+    table
+}

@@ -1,0 +1,301 @@
+//! Convolutions over a shared patch: each block computes the columns of some neighbouring places.
+//!
+//! The weights have been put into slabs by a launch before; those of the next depths are on their
+//! way while some are multiplied. An input's gradient is such a convolution, too: of dy with the
+//! kernel turned round.
+
+use cupola_core::DType;
+use cupola_core::backend::Segment;
+use cupola_core::prim::{Conv, ConvRole};
+
+use super::super::gemm::{Hand, Product, Store, Unit};
+use super::super::view::View;
+use super::super::{Draft, Launch, Missing, Place, Program};
+use super::gather::{self, Gather, RUN_DEPTHS, STEP, Tile};
+use super::patch::{Patch, Rows, four, prepared};
+use crate::ir::{Access, Shared, Target, Ty, Val};
+
+/// Slabs that are shared at a time: one is read while the others come.
+const STAGES: u32 = 3;
+
+/// How a convolution is cut.
+pub struct Places {
+    patch: Patch,
+    tile: Tile,
+    /// Depths of a slab.
+    size: u32,
+    /// Whether taps run backwards through the kernel as it lies.
+    is_turned: bool,
+    /// The strides of the weights along the kernel's rows and columns, the summed channels and the
+    /// result's.
+    weights: [isize; 4],
+}
+
+impl Places {
+    /// The cut that takes the least time, where there is one that fills the device.
+    pub fn of(
+        conv: &Conv,
+        output: &[usize],
+        p: &Product<'_>,
+        segment: &Segment,
+        target: &Target,
+    ) -> Option<Places> {
+        let is_forward = match conv.role {
+            ConvRole::Forward => true,
+            ConvRole::InputGrad => false,
+            ConvRole::WeightGrad => return None,
+        };
+        if !Unit::rounds(p, target) {
+            return None;
+        }
+        let patch = Patch::of(conv, output, segment, target)?;
+        let [co, ky, kx, ci] = four(&segment.inputs[1].strides);
+        let weights = if is_forward { [ky, kx, ci, co] } else { [ky, kx, co, ci] };
+        let processors = (target.threads / 2048).max(1);
+        let mut best: Option<(f64, Places)> = None;
+        for tile in Tile::all(p.sizes.columns) {
+            let blocks = tile.unit().blocks(&p.sizes);
+            if blocks < u64::from(processors / 2) {
+                // A few blocks would do everything while others idle: the product cuts its sums
+                // into parts.
+                continue;
+            }
+            for at_once in 1..=tile.at_once() {
+                for size in [1, 2, 4].map(|runs| runs * RUN_DEPTHS) {
+                    let is_turned = conv.flip == is_forward;
+                    let own = Places { patch: patch.clone(), tile, size, is_turned, weights };
+                    let Some(own) = own.fitted(at_once) else { continue };
+                    let cycles = own.cycles(blocks, processors, at_once);
+                    if best.as_ref().is_none_or(|(least, _)| cycles < *least) {
+                        best = Some((cycles, own));
+                    }
+                }
+            }
+        }
+        best.map(|(_, places)| places)
+    }
+
+    /// The same with as many channels at a time as there is memory for.
+    fn fitted(mut self, at_once: u32) -> Option<Places> {
+        let tall = self.patch.tall_of(self.tile.rows());
+        self.patch = (1..=self.patch.channels.div_ceil(STEP)).find_map(|parts| {
+            let patch = self.patch.cut(tall, parts, Rows::Places);
+            let depths = patch.taps().checked_mul(patch.chunk)?;
+            let slabs = STAGES * self.tile.slab(self.size);
+            let len = patch.len().checked_add(slabs)?.checked_add(depths.next_multiple_of(STEP))?;
+            (len <= gather::SHARED / at_once / 4).then_some(patch)
+        })?;
+        Some(self)
+    }
+
+    /// Roughly how long it takes.
+    fn cycles(&self, blocks: u64, processors: u32, at_once: u32) -> f64 {
+        let processors = u64::from(processors);
+        let steps = u64::from(self.depths().div_ceil(STEP)) * u64::from(self.patch.chunks());
+        let meetings = self.depths().div_ceil(self.size);
+        let chunks = f64::from(self.patch.chunks());
+        let [instructions, waits] = self.patch.cost(self.tile.threads());
+        let cost = [instructions * chunks, (waits + 0.2 * f64::from(meetings) + 1.0) * chunks];
+        let at_once = u64::from(at_once).min(blocks.div_ceil(processors));
+        let waves = blocks.div_ceil(processors * at_once);
+        waves as f64 * self.tile.cycles(steps, cost, at_once)
+    }
+
+    /// Summed elements of a chunk.
+    fn depths(&self) -> u32 {
+        self.patch.taps() * self.patch.chunk
+    }
+
+    /// Adds the launches.
+    pub fn launches(
+        &self,
+        program: &mut Program,
+        p: &Product<'_>,
+        segment: &Segment,
+        target: &Target,
+    ) -> Result<(), Missing> {
+        let tiles = [(p.sizes.rows, self.tile.rows()), (p.sizes.columns, self.tile.columns)]
+            .map(|(size, tile)| size.div_ceil(u64::from(tile)));
+        let slabs = tiles[1] * u64::from(self.patch.chunks());
+        let len = self.tile.slab(self.depths()) as usize;
+        program.scratch.push(slabs as usize * len * Ty::F32.size());
+        let scratch = program.scratch.len() - 1;
+        program.launches.push(self.order_weights(p, segment, target, scratch, slabs)?);
+        program.launches.push(self.launch(p, segment, target, scratch, tiles)?);
+        Ok(())
+    }
+
+    /// The launch that puts the weights into slabs: for each tile of columns and chunk of channels
+    /// one after the other.
+    fn order_weights(
+        &self,
+        p: &Product<'_>,
+        segment: &Segment,
+        target: &Target,
+        scratch: usize,
+        slabs: u64,
+    ) -> Result<Launch, Missing> {
+        let mut draft = Draft::new("conv_weights", 256, segment, target)?;
+        let w = draft.view(Place::Input(1), p.operand, Access::Read)?;
+        let out = draft.scratch(scratch, DType::F32, Access::Write)?;
+        let depths = self.depths().next_multiple_of(STEP);
+        let columns = self.tile.columns as usize;
+        let total = slabs * u64::from(self.tile.slab(depths));
+        draft.each(total, |draft, flat| {
+            let sizes = [0, self.patch.chunks() as usize, depths as usize / 4, columns, 4];
+            let at = draft.unflatten(flat, &sizes);
+            let four = draft.index(4);
+            let depth = draft.build.mul(at[2], four);
+            let depth = draft.build.add(depth, at[4]);
+            let known = draft.index(i64::from(self.depths()));
+            let mut there = draft.build.lt(depth, known);
+            let own = draft.unflatten(depth, &[0, self.patch.chunk as usize]);
+            let sides = [
+                (self.patch.chunk, self.patch.channels, at[1], own[1]),
+                (self.tile.columns, p.sizes.columns as u32, at[0], at[3]),
+            ];
+            let mut place = Vec::new();
+            for (size, all, part, own) in sides {
+                let (size, all) = (draft.index(i64::from(size)), draft.index(i64::from(all)));
+                let first = draft.build.mul(part, size);
+                let index = draft.build.add(first, own);
+                let known = draft.build.lt(index, all);
+                there = draft.build.and(there, known);
+                place.push(index);
+            }
+            let tap = if self.is_turned { self.patch.turned(draft, own[0]) } else { own[0] };
+            let mut index = draft.unflatten(tap, &self.patch.kernel);
+            index.extend(place);
+            let zero = draft.index(0);
+            let from = draft.place(zero, &index, &self.weights);
+            let from = draft.build.select(there, from, zero);
+            let from = draft.build.add(w.offset, from);
+            let value = draft.build.load(w.buf, from);
+            let value = prepared(&mut draft.build, p.operand, value, there);
+            draft.build.store(out.buf, flat, value);
+        });
+        Ok(draft.launch_over(total))
+    }
+
+    /// The launch that convolves.
+    fn launch(
+        &self,
+        p: &Product<'_>,
+        segment: &Segment,
+        target: &Target,
+        scratch: usize,
+        tiles: [u64; 2],
+    ) -> Result<Launch, Missing> {
+        let name = format!("{}_patch", p.name);
+        let mut draft = Draft::new(&name, self.tile.threads(), segment, target)?;
+        let x = draft.view(Place::Input(0), p.operand, Access::Read)?;
+        let w = draft.scratch(scratch, DType::F32, Access::Read)?;
+        self.patch.assume(&mut draft, x);
+        let store = Store::finish(&mut draft, p, segment)?;
+        let slab = draft.build.shared(Ty::F32, self.tile.slab(self.size) * STAGES);
+        let patch = draft.build.shared(Ty::F32, self.patch.len());
+        let table = gather::table(&mut draft, self.depths(), |draft, depth| {
+            self.patch.of_tap(draft, depth, false)
+        });
+        let thread = draft.build.thread();
+        let hand = Hand::new(&mut draft.build, self.tile.unit(), thread);
+        self.patch.clear(&mut draft, patch);
+        let mut failed = Ok(());
+        draft.blocks(tiles[0] * tiles[1], |draft, at| {
+            let tile = draft.unflatten(at, &tiles.map(|n| n as usize));
+            let size = [self.tile.rows(), self.tile.columns];
+            let starts = [0, 1].map(|which: usize| {
+                let size = draft.index(i64::from(size[which]));
+                draft.build.mul(tile[which], size)
+            });
+            let [first_row, _] = self.patch.start(draft, starts[0]);
+            let rows = self.rows(draft, &hand, p, starts[0], first_row);
+            let sums = gather::sums(draft, self.tile);
+            let own =
+                Gather { tile: self.tile, patch, table, slab, hand: &hand, rows, sums: &sums };
+            let chunks = draft.build.u32(self.patch.chunks());
+            let (zero, one) = (draft.build.u32(0), draft.build.u32(1));
+            draft.range(zero, chunks, one, |draft, chunk| {
+                let number = draft.build.convert(tile[1], Ty::U32);
+                let number = draft.build.mul(number, chunks);
+                let number = draft.build.add(number, chunk);
+                // Nobody reads the chunk before any more.
+                draft.build.barrier();
+                for stage in 0..STAGES - 1 {
+                    let stage = draft.build.u32(stage);
+                    self.bring(draft, w, slab, number, stage);
+                }
+                self.patch.share(draft, x, patch, first_row, chunk);
+                own.in_turn(draft, self.depths(), self.size, |draft, stage| {
+                    draft.build.await_copies(STAGES - 2);
+                    draft.build.fence_wide();
+                    // Everybody's copies are there, and nobody reads the slab that comes next.
+                    draft.build.barrier();
+                    let more = draft.build.u32(STAGES - 1);
+                    let next = draft.build.add(stage, more);
+                    self.bring(draft, w, slab, number, next);
+                    self.slab_of(draft, stage)
+                });
+                draft.build.await_copies(0);
+            });
+            let zero = draft.index(0);
+            failed = store.write(draft, &hand, &sums, [zero, zero], starts);
+        });
+        failed?;
+        let blocks = (tiles[0] * tiles[1]).clamp(1, u64::from(target.max_blocks));
+        Ok(draft.launch([blocks as u32, 1]))
+    }
+
+    /// Where each of the thread's rows reads its first tap.
+    fn rows(
+        &self,
+        draft: &mut Draft<'_>,
+        hand: &Hand,
+        p: &Product<'_>,
+        start: Val,
+        first_row: Val,
+    ) -> Vec<Val> {
+        let own = hand.rows(&mut draft.build);
+        let limit = draft.index(p.sizes.rows as i64);
+        (own.into_iter())
+            .map(|own| {
+                let own = draft.build.convert(own, draft.index);
+                let at = draft.build.add(start, own);
+                let valid = draft.build.lt(at, limit);
+                let at = draft.build.select(valid, at, start);
+                self.patch.of_place(draft, at, first_row)
+            })
+            .collect()
+    }
+
+    /// Where a stage's slab is.
+    fn slab_of(&self, draft: &mut Draft<'_>, stage: Val) -> Val {
+        let (stages, len) = (draft.build.u32(STAGES), draft.build.u32(self.tile.slab(self.size)));
+        let turn = draft.build.rem(stage, stages);
+        draft.build.mul(turn, len)
+    }
+
+    /// Lets the slab of a stage come, if there is one.
+    fn bring(&self, draft: &mut Draft<'_>, w: View, slab: Shared, number: Val, stage: Val) {
+        let len = self.tile.slab(self.size);
+        let to = self.slab_of(draft, stage);
+        let all = draft.build.u32(self.tile.slab(self.depths()));
+        let b = &mut draft.build;
+        let (len_val, four, thread) = (b.u32(len), b.u32(4), b.thread());
+        let start = b.mul(stage, len_val);
+        let (number, wide) = (b.convert(number, draft.index), b.convert(all, draft.index));
+        let from = b.mul(number, wide);
+        let own = b.mul(thread, four);
+        for i in 0..len.div_ceil(self.tile.threads() * 4) {
+            let away = b.u32(i * self.tile.threads() * 4);
+            let own = b.add(own, away);
+            let at = b.add(start, own);
+            let (within, known) = (b.lt(own, len_val), b.lt(at, all));
+            let within = b.and(within, known);
+            let wide = b.convert(at, draft.index);
+            let (to, from) = (b.add(to, own), b.add(from, wide));
+            b.when(within, |b| b.copy(slab, to, w.buf, from));
+        }
+        b.end_copies();
+    }
+}
