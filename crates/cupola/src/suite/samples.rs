@@ -529,10 +529,10 @@ fn conv() -> Vec<Sample> {
         ConvCase {
             name: "many places, 1d",
             batch: 50,
-            channels: (9, 12),
+            channels: (24, 9),
             input: &[90],
-            kernel: &[3],
-            padding: (2, 1),
+            kernel: &[9],
+            padding: (8, 7),
             dilation: 2,
             flip: true,
             scale: 0.125,

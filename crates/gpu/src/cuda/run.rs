@@ -14,6 +14,7 @@ use super::product::{self, Products};
 use super::shape::Product;
 use crate::emit::{CudaC, dynamic_shared, print};
 use crate::ir::Target;
+use crate::kernels::dot::is_quick;
 use crate::kernels::{Arg, Launch, Missing, Place, map, program};
 
 /// A segment that is ready to run.
@@ -107,7 +108,7 @@ impl Prepared {
 /// What a library does instead of a kernel, and what it takes for granted of its regions.
 fn library_step(gpu: &Arc<Gpu>, segment: &Segment, target: &Target) -> Option<(Step, Vec<Taken>)> {
     match &segment.kernel {
-        Kernel::Op(Op::Dot(dot)) => {
+        Kernel::Op(Op::Dot(dot)) if !is_quick(dot, segment, target) => {
             let product = Product::of(dot, segment)?;
             Products::on(gpu)?;
             let made = product::Prepared::new(gpu, product).ok()?;

@@ -79,10 +79,13 @@ impl Dialect for CudaC {
         if kernel.args > 0 {
             parameters.push("const __grid_constant__ Args args".into());
         }
+        let bounds = match kernel.at_once {
+            1 => kernel.block.to_string(),
+            blocks => format!("{}, {blocks}", kernel.block),
+        };
         let _ = writeln!(
             text,
-            "extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{",
-            kernel.block,
+            "extern \"C\" __global__ void __launch_bounds__({bounds}) {}({}) {{",
             kernel.name,
             parameters.join(", ")
         );

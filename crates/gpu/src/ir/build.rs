@@ -47,6 +47,7 @@ impl<'t> Build<'t> {
         let kernel = Kernel {
             name: name.to_owned(),
             block,
+            at_once: 1,
             bindings: Vec::new(),
             args: 0,
             shared: Vec::new(),
@@ -59,6 +60,11 @@ impl<'t> Build<'t> {
     pub fn finish(mut self) -> Kernel {
         self.kernel.body = self.open.pop().unwrap_or_default();
         self.kernel
+    }
+
+    /// Asks that so many blocks have registers on a multiprocessor at once.
+    pub fn at_once(&mut self, blocks: u32) {
+        self.kernel.at_once = blocks;
     }
 
     /// Threads in a block.

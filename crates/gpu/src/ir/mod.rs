@@ -380,6 +380,8 @@ pub struct Kernel {
     pub name: String,
     /// Threads in a block.
     pub block: u32,
+    /// How many blocks a multiprocessor should have registers for at once.
+    pub at_once: u32,
     /// Its buffers, in order.
     pub bindings: Vec<Binding>,
     /// Words of arguments.

@@ -3,7 +3,7 @@
 use cupola_core::backend::{Operand, Segment};
 use cupola_core::prim::Dot;
 
-use super::gemm::{Dim, Layout, Product, Sizes, Source, product};
+use super::gemm::{Dim, Layout, Product, Sizes, Source, Unit, product};
 use super::view::side_by_side;
 use super::{Draft, Missing, Program};
 use crate::ir::{Target, Val};
@@ -42,6 +42,17 @@ impl Source for Matrix<'_> {
     fn width(&self, most: u32) -> u32 {
         side_by_side(self.operand, if self.along_depth() { self.depth } else { self.own }, most)
     }
+}
+
+/// Multiplications below which a product takes no longer than it takes to begin.
+const QUICK: u64 = 1 << 20;
+
+/// Whether a library is not worth its launches: it leaves the epilogue to another one.
+pub fn is_quick(dot: &Dot, segment: &Segment, target: &Target) -> bool {
+    let a = &segment.inputs[0];
+    let depth = a.aval.shape.last().copied().unwrap_or(0);
+    let count = (segment.outputs[0].aval.shape.size() as u64).saturating_mul(depth as u64);
+    Unit::rounds(a.aval.dtype, dot.accumulate, target) && count < QUICK
 }
 
 /// Adds the launches of a product of matrices.

@@ -3,7 +3,7 @@
 mod body;
 mod conv;
 mod create;
-mod dot;
+pub(crate) mod dot;
 mod gemm;
 mod index;
 pub(crate) mod map;

@@ -266,17 +266,6 @@ fn convolutions_that_fill_the_device_share_patches() {
             let patches = (narrow.launches.iter().map(|l| print(&l.kernel, &CudaC)))
                 .filter(|text| text.contains("_patch(") && text.contains("mma.sync"));
             assert_eq!(patches.count(), 1, "{role:?} {channels:?}");
-            if let Ok(folder) = std::env::var("DUMP") {
-                for (l, text) in program.launches.iter().zip(&texts) {
-                    let sh: u32 = l.kernel.shared.iter().map(|s| s.len * 4).sum();
-                    println!(
-                        "{role:?}_{side} {} grid {:?} block {} shared {}",
-                        l.kernel.name, l.grid, l.kernel.block, sh
-                    );
-                    std::fs::write(format!("{folder}/{role:?}_{side}_{}.cu", l.kernel.name), text)
-                        .unwrap();
-                }
-            }
         }
     }
     // One image has too few places.

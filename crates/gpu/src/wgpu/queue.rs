@@ -193,6 +193,7 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
         let kernel = Kernel {
             name: "subgroups".into(),
             block: THREADS,
+            at_once: 1,
             bindings: vec![Binding { dtype: DType::U32, access: Access::Write, quads: false }],
             args: 0,
             shared: Vec::new(),

@@ -26,8 +26,21 @@ const REGISTERS: u32 = 64 << 10;
 /// Cycles until what a thread loads is there, that an unrolled run of products takes beside what it
 /// multiplies, and that a block needs to begin and end.
 const LOAD: f64 = 800.0;
-const RUN: f64 = 250.0;
+const RUN: f64 = 150.0;
 const START: f64 = 2000.0;
+/// Bytes that a multiprocessor is brought in a cycle while all are.
+const BROUGHT: f64 = 25.0;
+
+/// What a block does beside its products.
+#[derive(Clone, Copy, Debug)]
+pub struct Work {
+    /// Instructions of all threads together.
+    pub instructions: f64,
+    /// How often a thread waits for what it has asked for.
+    pub waits: f64,
+    /// Bytes that go through the cache.
+    pub bytes: f64,
+}
 
 /// How much of a product a block does: `down` groups of 128 threads, each with `tall` times 64 rows
 /// and all columns of the tile.
@@ -63,23 +76,30 @@ impl Tile {
         Unit::Matrices { groups: [4 * self.down, 1], matrices: [self.tall, self.columns / 8] }
     }
 
-    /// Blocks that a multiprocessor has registers for.
+    /// Blocks that a multiprocessor has registers for: those of the sums, of the rows of as many
+    /// products as are started together, and some more.
     pub fn at_once(&self) -> u32 {
-        let registers = self.tall * (self.columns / 2 + 4 * TOGETHER + 8) + 32;
+        let registers = self.tall * (self.columns / 2 + 4 * TOGETHER + 6) + 36;
         let registers = registers.next_multiple_of(8);
         (REGISTERS / (registers * self.threads())).min(2048 / self.threads())
     }
 
-    /// Roughly the cycles that a multiprocessor takes for `at_once` blocks that multiply so many
-    /// steps each, after they have brought what takes so many instructions and waits.
-    pub fn cycles(&self, steps: u64, [instructions, waits]: [f64; 2], at_once: u64) -> f64 {
-        // Matrix units multiply 1024 pairs in a cycle, shared memory gives 32 words.
-        let multiplied = f64::from(self.columns) / 2.0;
-        let read = 18.0 + f64::from(self.columns) / 4.0;
-        let busy = steps as f64 * f64::from(self.down * self.tall) * multiplied.max(read);
-        let brought = instructions / 128.0;
-        let alone = busy + brought + waits * LOAD + steps as f64 / f64::from(RUN_STEPS) * RUN;
-        ((busy + brought) * at_once as f64).max(alone) + START
+    /// Roughly the cycles that a multiprocessor takes for `at_once` blocks with so many steps of
+    /// products and this work: what it is busiest with, or what one block waits for.
+    pub fn cycles(&self, steps: u64, work: Work, at_once: u64) -> f64 {
+        let [down, tall, columns, steps] =
+            [self.down, self.tall, self.columns, steps as u32].map(f64::from);
+        // Matrix units multiply 1024 pairs in a cycle, shared memory gives 32 words, and 4 times 32
+        // threads begin an instruction.
+        let multiplied = steps * down * tall * columns / 2.0;
+        let read = steps * down * (8.0 + tall * (16.0 + columns / 4.0));
+        let begun = steps * down * (10.0 * tall + 6.0) + work.instructions / 128.0;
+        let brought = work.bytes / BROUGHT;
+        let busy = multiplied.max(read).max(begun / 0.8).max(brought);
+        let runs = steps / f64::from(RUN_STEPS);
+        let chain = steps * tall * (columns / 2.0).max(24.0);
+        let alone = chain + runs * RUN + work.instructions / 128.0 + work.waits * LOAD;
+        (busy * at_once as f64).max(alone) + START
     }
 
     /// Elements of a slab of so many depths.

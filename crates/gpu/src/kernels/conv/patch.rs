@@ -11,6 +11,7 @@ use cupola_core::prim::{Conv, ConvRole};
 
 use super::super::Draft;
 use super::super::view::{View, side_by_side};
+use super::gather::Work;
 use super::taps::unsigned;
 use crate::ir::{Build, Number, Shared, Target, Ty, Un, Val};
 
@@ -236,21 +237,25 @@ impl Patch {
         [first, own, there].map(|v| v as u32)
     }
 
-    /// Vectors of a row, and rows that a group of 32 threads loads before it stores the first.
-    fn vectors(&self) -> [u32; 2] {
+    /// Vectors of a row, and rows that each 32 of the threads load before they store the first.
+    fn vectors(&self, threads: u32) -> [u32; 2] {
         let vectors = self.columns()[2] * (self.chunk / self.width);
-        [vectors, (TOGETHER / vectors.div_ceil(LANES).max(1)).max(1)]
+        let own = self.tall.div_ceil(threads / LANES).max(1);
+        [vectors, (TOGETHER / vectors.div_ceil(LANES).max(1)).clamp(1, own)]
     }
 
-    /// What it takes to share a chunk: instructions of all threads together, and how often a thread
-    /// waits.
-    pub fn cost(&self, threads: u32) -> [f64; 2] {
-        let [vectors, together] = self.vectors();
+    /// What it takes to share a chunk.
+    pub fn work(&self, threads: u32) -> Work {
+        let [vectors, together] = self.vectors(threads);
         let turns = f64::from(self.tall.div_ceil(threads / LANES * together));
         let each = f64::from(vectors.div_ceil(LANES));
-        let instructions =
-            f64::from(self.tall * LANES) * (each * f64::from(12 + 5 * self.width) + 30.0);
-        [instructions, turns * (each / f64::from(TOGETHER)).ceil()]
+        let rows = f64::from(self.tall);
+        let bytes = f64::from(vectors * self.width) * self.dtype.size() as f64;
+        Work {
+            instructions: rows * f64::from(LANES) * (each * f64::from(12 + 5 * self.width) + 30.0),
+            waits: turns * (each / f64::from(TOGETHER)).ceil(),
+            bytes: rows * bytes,
+        }
     }
 
     /// Clears the patch: what lies beside the input's columns is not written again.
@@ -263,18 +268,17 @@ impl Patch {
 
     /// Brings a chunk of channels of the rows from `first_row` on into a patch that was cleared.
     pub fn share(&self, draft: &mut Draft<'_>, x: View, to: Shared, first_row: Val, chunk: Val) {
-        let [vectors, together] = self.vectors();
         let threads = draft.build.block_size();
+        let [vectors, together] = self.vectors(threads);
         let (thread, lanes) = (draft.build.thread(), draft.build.u32(LANES));
         let (warp, lane) = (draft.build.div(thread, lanes), draft.build.rem(thread, lanes));
-        let together_val = draft.build.u32(together);
-        let first = draft.build.mul(warp, together_val);
-        let (all, step) = (draft.build.u32(self.tall), draft.build.u32(threads / LANES * together));
+        let warps = threads / LANES;
+        let (all, step) = (draft.build.u32(self.tall), draft.build.u32(warps * together));
         let turns: Vec<u32> = (0..vectors.div_ceil(LANES)).collect();
-        draft.range(first, all, step, |draft, first| {
+        draft.range(warp, all, step, |draft, first| {
             let rows: Vec<Row> = (0..together)
                 .map(|i| {
-                    let away = draft.build.u32(i);
+                    let away = draft.build.u32(i * warps);
                     let row = draft.build.add(first, away);
                     self.find_row(draft, x, first_row, row, chunk)
                 })

@@ -11,7 +11,7 @@ use cupola_core::prim::{Conv, ConvRole};
 use super::super::gemm::{Hand, Product, Store, Unit};
 use super::super::view::View;
 use super::super::{Draft, Launch, Missing, Place, Program};
-use super::gather::{self, Gather, RUN_DEPTHS, STEP, Tile};
+use super::gather::{self, Gather, RUN_DEPTHS, STEP, Tile, Work};
 use super::patch::{Patch, Rows, four, prepared};
 use crate::ir::{Access, Shared, Target, Ty, Val};
 
@@ -24,6 +24,11 @@ pub struct Places {
     tile: Tile,
     /// Depths of a slab.
     size: u32,
+    /// How many blocks run at once on a multiprocessor, and on all; each goes on with the next tile.
+    at_once: u32,
+    blocks: u32,
+    /// Whether all weights are shared at once and stay.
+    stays: bool,
     /// Whether taps run backwards through the kernel as it lies.
     is_turned: bool,
     /// The strides of the weights along the kernel's rows and columns, the summed channels and the
@@ -45,7 +50,7 @@ impl Places {
             ConvRole::InputGrad => false,
             ConvRole::WeightGrad => return None,
         };
-        if !Unit::rounds(p, target) {
+        if !Unit::rounds(p.operand, p.accumulate, target) {
             return None;
         }
         let patch = Patch::of(conv, output, segment, target)?;
@@ -54,8 +59,8 @@ impl Places {
         let processors = (target.threads / 2048).max(1);
         let mut best: Option<(f64, Places)> = None;
         for tile in Tile::all(p.sizes.columns) {
-            let blocks = tile.unit().blocks(&p.sizes);
-            if blocks < u64::from(processors / 2) {
+            let tiles = tile.unit().blocks(&p.sizes);
+            if tiles < u64::from(processors / 2) {
                 // A few blocks would do everything while others idle: the product cuts its sums
                 // into parts.
                 continue;
@@ -63,9 +68,13 @@ impl Places {
             for at_once in 1..=tile.at_once() {
                 for size in [1, 2, 4].map(|runs| runs * RUN_DEPTHS) {
                     let is_turned = conv.flip == is_forward;
-                    let own = Places { patch: patch.clone(), tile, size, is_turned, weights };
-                    let Some(own) = own.fitted(at_once) else { continue };
-                    let cycles = own.cycles(blocks, processors, at_once);
+                    let blocks = processors * at_once;
+                    let patch = patch.clone();
+                    let stays = false;
+                    let own =
+                        Places { patch, tile, size, at_once, blocks, stays, is_turned, weights };
+                    let Some(own) = own.fitted(p.sizes.columns, at_once) else { continue };
+                    let cycles = own.cycles(p, tiles, processors);
                     if best.as_ref().is_none_or(|(least, _)| cycles < *least) {
                         best = Some((cycles, own));
                     }
@@ -76,29 +85,47 @@ impl Places {
     }
 
     /// The same with as many channels at a time as there is memory for.
-    fn fitted(mut self, at_once: u32) -> Option<Places> {
+    fn fitted(mut self, columns: u64, at_once: u32) -> Option<Places> {
         let tall = self.patch.tall_of(self.tile.rows());
-        self.patch = (1..=self.patch.channels.div_ceil(STEP)).find_map(|parts| {
-            let patch = self.patch.cut(tall, parts, Rows::Places);
-            let depths = patch.taps().checked_mul(patch.chunk)?;
-            let slabs = STAGES * self.tile.slab(self.size);
-            let len = patch.len().checked_add(slabs)?.checked_add(depths.next_multiple_of(STEP))?;
-            (len <= gather::SHARED / at_once / 4).then_some(patch)
+        let whole = u64::from(self.tile.columns) >= columns;
+        (1..=self.patch.channels.div_ceil(STEP)).find_map(|parts| {
+            self.patch = self.patch.cut(tall, parts, Rows::Places);
+            let depths = self.patch.taps().checked_mul(self.patch.chunk)?;
+            self.stays = whole && parts == 1 && depths <= self.size * STAGES;
+            let len = self.patch.len().checked_add(depths.next_multiple_of(STEP))?;
+            let len = len.checked_add(self.slabs())?;
+            let result = if self.stays { self.tile.rows() * columns as u32 } else { 0 };
+            (len + result <= gather::SHARED / at_once / 4).then_some(())
         })?;
         Some(self)
     }
 
+    /// Elements of all shared slabs.
+    fn slabs(&self) -> u32 {
+        match self.stays {
+            true => self.tile.slab(self.depths()),
+            false => STAGES * self.tile.slab(self.size),
+        }
+    }
+
     /// Roughly how long it takes.
-    fn cycles(&self, blocks: u64, processors: u32, at_once: u32) -> f64 {
+    fn cycles(&self, p: &Product<'_>, tiles: u64, processors: u32) -> f64 {
         let processors = u64::from(processors);
-        let steps = u64::from(self.depths().div_ceil(STEP)) * u64::from(self.patch.chunks());
-        let meetings = self.depths().div_ceil(self.size);
         let chunks = f64::from(self.patch.chunks());
-        let [instructions, waits] = self.patch.cost(self.tile.threads());
-        let cost = [instructions * chunks, (waits + 0.2 * f64::from(meetings) + 1.0) * chunks];
-        let at_once = u64::from(at_once).min(blocks.div_ceil(processors));
-        let waves = blocks.div_ceil(processors * at_once);
-        waves as f64 * self.tile.cycles(steps, cost, at_once)
+        let steps = u64::from(self.depths().div_ceil(STEP)) * u64::from(self.patch.chunks());
+        let share = self.patch.work(self.tile.threads());
+        // The weights come 16 bytes at a time, in so many pieces that are met for.
+        let weights = if self.stays { 0.0 } else { f64::from(self.tile.slab(self.depths()) * 4) };
+        let meetings = if self.stays { 0 } else { self.depths().div_ceil(self.size) };
+        let results = f64::from(self.tile.rows()) * p.sizes.columns.min(128) as f64;
+        let work = Work {
+            instructions: (share.instructions + weights / 2.0) * chunks + results * 12.0,
+            waits: (share.waits + 0.2 * f64::from(meetings) + 1.0) * chunks,
+            bytes: (share.bytes + weights) * chunks + results * 5.0,
+        };
+        let at_once = u64::from(self.at_once).min(tiles.div_ceil(processors));
+        let waves = tiles.div_ceil(processors * at_once);
+        waves as f64 * self.tile.cycles(steps, work, at_once)
     }
 
     /// Summed elements of a chunk.
@@ -188,18 +215,35 @@ impl Places {
     ) -> Result<Launch, Missing> {
         let name = format!("{}_patch", p.name);
         let mut draft = Draft::new(&name, self.tile.threads(), segment, target)?;
+        draft.build.at_once(self.at_once);
         let x = draft.view(Place::Input(0), p.operand, Access::Read)?;
         let w = draft.scratch(scratch, DType::F32, Access::Read)?;
         self.patch.assume(&mut draft, x);
         let store = Store::finish(&mut draft, p, segment)?;
-        let slab = draft.build.shared(Ty::F32, self.tile.slab(self.size) * STAGES);
+        let slab = draft.build.shared(Ty::F32, self.slabs());
         let patch = draft.build.shared(Ty::F32, self.patch.len());
+        // Dense rows are put together before they are written, where the slabs were.
+        let len = self.tile.rows() * p.sizes.columns as u32;
+        let room = match (store.is_dense(&draft) && tiles[1] == 1, self.stays) {
+            (false, _) => None,
+            (true, true) => Some(draft.build.shared(Ty::F32, len)),
+            (true, false) => Some(slab).filter(|slab| slab.len >= len),
+        };
         let table = gather::table(&mut draft, self.depths(), |draft, depth| {
             self.patch.of_tap(draft, depth, false)
         });
         let thread = draft.build.thread();
         let hand = Hand::new(&mut draft.build, self.tile.unit(), thread);
         self.patch.clear(&mut draft, patch);
+        if self.stays {
+            let zero = draft.build.u32(0);
+            for stage in 0..STAGES {
+                let stage = draft.build.u32(stage);
+                self.bring(&mut draft, w, slab, zero, stage);
+            }
+            draft.build.await_copies(0);
+            draft.build.fence_wide();
+        }
         let mut failed = Ok(());
         draft.blocks(tiles[0] * tiles[1], |draft, at| {
             let tile = draft.unflatten(at, &tiles.map(|n| n as usize));
@@ -221,11 +265,16 @@ impl Places {
                 let number = draft.build.add(number, chunk);
                 // Nobody reads the chunk before any more.
                 draft.build.barrier();
-                for stage in 0..STAGES - 1 {
+                for stage in (0..STAGES - 1).filter(|_| !self.stays) {
                     let stage = draft.build.u32(stage);
                     self.bring(draft, w, slab, number, stage);
                 }
                 self.patch.share(draft, x, patch, first_row, chunk);
+                if self.stays {
+                    draft.build.barrier();
+                    let zero = draft.build.u32(0);
+                    return own.multiply(draft, zero, zero, self.depths());
+                }
                 own.in_turn(draft, self.depths(), self.size, |draft, stage| {
                     draft.build.await_copies(STAGES - 2);
                     draft.build.fence_wide();
@@ -239,10 +288,16 @@ impl Places {
                 draft.build.await_copies(0);
             });
             let zero = draft.index(0);
-            failed = store.write(draft, &hand, &sums, [zero, zero], starts);
+            failed = match room {
+                Some(room) => {
+                    let room = (room, self.tile.rows());
+                    store.write_dense(draft, &hand, &sums, starts[0], room)
+                }
+                None => store.write(draft, &hand, &sums, [zero, zero], starts),
+            };
         });
         failed?;
-        let blocks = (tiles[0] * tiles[1]).clamp(1, u64::from(target.max_blocks));
+        let blocks = (tiles[0] * tiles[1]).clamp(1, u64::from(self.blocks));
         Ok(draft.launch([blocks as u32, 1]))
     }
 

@@ -10,7 +10,7 @@ use cupola_core::prim::{Conv, ConvRole};
 use super::super::gemm::{Hand, Product, Store, Unit, add_parts};
 use super::super::view::{Axes, View, side_by_side};
 use super::super::{Draft, Missing, Place, Program};
-use super::gather::{self, Gather, STEP, Tile};
+use super::gather::{self, Gather, STEP, Tile, Work};
 use super::patch::{Patch, Rows, four, prepared};
 use crate::ir::{Access, Shared, Target, Ty, Val};
 
@@ -26,6 +26,8 @@ pub struct Weights {
     group: Group,
     /// Groups that a block takes one after the other.
     each: u64,
+    /// How many blocks run at once on a multiprocessor.
+    at_once: u32,
     is_turned: bool,
     /// The axes of dy that its places count, how far apart its channels are, and how many of them
     /// are loaded at once.
@@ -72,7 +74,7 @@ impl Weights {
         segment: &Segment,
         target: &Target,
     ) -> Option<Weights> {
-        if conv.role != ConvRole::WeightGrad || !Unit::rounds(p, target) {
+        if conv.role != ConvRole::WeightGrad || !Unit::rounds(p.operand, p.accumulate, target) {
             return None;
         }
         let patch = Patch::of(conv, output, segment, target)?;
@@ -98,12 +100,13 @@ impl Weights {
                         tile,
                         group,
                         each: group.count.div_ceil(wanted),
+                        at_once,
                         is_turned: conv.flip,
                         along: along.clone(),
                         channels,
                         width,
                     };
-                    let cycles = own.cycles(p, tiles, processors, at_once);
+                    let cycles = own.cycles(p, tiles, processors);
                     if best.as_ref().is_none_or(|(least, _)| cycles < *least) {
                         best = Some((cycles, own));
                     }
@@ -122,21 +125,27 @@ impl Weights {
     }
 
     /// Roughly how long it takes.
-    fn cycles(&self, p: &Product<'_>, tiles: u64, processors: u64, at_once: u32) -> f64 {
+    fn cycles(&self, p: &Product<'_>, tiles: u64, processors: u64) -> f64 {
         let threads = self.tile.threads();
-        let [instructions, waits] = self.patch.cost(threads);
+        let share = self.patch.work(threads);
         let fours = self.tile.slab(self.group.places) / 4;
-        let own = f64::from(fours) * (20.0 + 40.0 / f64::from(self.width));
         let turns = fours.div_ceil(self.width * threads * AHEAD);
-        let cost = [instructions + own, waits + f64::from(turns) + 0.5];
-        let cost = cost.map(|each| each * self.each as f64);
+        let each = self.each as f64;
+        let sums = f64::from(self.tile.rows()) * p.sizes.columns.min(128) as f64;
+        let work = Work {
+            instructions: (share.instructions
+                + f64::from(fours) * (20.0 + 40.0 / f64::from(self.width)))
+                * each
+                + sums * 6.0,
+            waits: (share.waits + f64::from(turns) + 0.5) * each,
+            // What is added up later is written and read again.
+            bytes: (share.bytes + f64::from(fours) * 16.0) * each + sums * 10.0,
+        };
         let steps = u64::from(self.group.places.div_ceil(STEP)) * self.each;
         let blocks = tiles * self.parts();
-        let at_once = u64::from(at_once).min(blocks.div_ceil(processors));
+        let at_once = u64::from(self.at_once).min(blocks.div_ceil(processors));
         let waves = blocks.div_ceil(processors * at_once);
-        // What is added up goes through memory twice, some 20 bytes in a cycle.
-        let sums = (p.sizes.rows * p.sizes.columns * self.parts()) as f64;
-        waves as f64 * self.tile.cycles(steps, cost, at_once) + sums * 0.4 / processors as f64
+        waves as f64 * self.tile.cycles(steps, work, at_once)
     }
 
     /// Adds the launches.
@@ -149,6 +158,7 @@ impl Weights {
     ) -> Result<(), Missing> {
         let name = format!("{}_patch", p.name);
         let mut draft = Draft::new(&name, self.tile.threads(), segment, target)?;
+        draft.build.at_once(self.at_once);
         let x = draft.view(Place::Input(0), p.operand, Access::Read)?;
         let dy = draft.view(Place::Input(1), p.operand, Access::Read)?;
         self.patch.assume(&mut draft, x);

@@ -23,6 +23,9 @@ pub use store::{Dim, Layout, Store, add_parts};
 const BLOCK: u32 = 256;
 const SIDE: u32 = 16;
 
+/// Elements of a result whose sums are cut finely.
+const SMALL: u64 = 1 << 14;
+
 /// The sizes of a product: `batch` times `rows` × `depth` with `depth` × `columns`.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
@@ -118,18 +121,18 @@ impl Unit {
 
     /// Whether matrix units may multiply the operands: products of halves lose nothing by their
     /// rounding.
-    pub fn rounds(p: &Product<'_>, target: &Target) -> bool {
-        let allowed = match p.operand {
+    pub fn rounds(operand: DType, accumulate: DType, target: &Target) -> bool {
+        let allowed = match operand {
             DType::F32 => target.tf32,
             other => matches!(other, DType::F16 | DType::BF16),
         };
-        target.matrix && allowed && p.accumulate == DType::F32
+        target.matrix && allowed && accumulate == DType::F32
     }
 
     fn of(p: &Product<'_>, target: &Target) -> Unit {
         let sizes = &p.sizes;
         let enough = (u64::from(target.threads / BLOCK) / 4).max(64);
-        if Unit::rounds(p, target) {
+        if Unit::rounds(p.operand, p.accumulate, target) {
             let unit = |groups, matrices| Unit::Matrices { groups, matrices };
             let few = sizes.columns.div_ceil(8).max(1) as u32;
             // The larger tile does more with what it loads, if there are enough of them.
@@ -181,7 +184,11 @@ impl Cut {
             _ => full,
         };
         let steps = p.sizes.depth.div_ceil(u64::from(depth)).max(1);
-        let parts = (wanted / unit.blocks(&p.sizes).max(1)).clamp(1, steps.div_ceil(8)).min(256);
+        // The parts of a small result are soon added.
+        let results = p.sizes.batch * p.sizes.rows * p.sizes.columns;
+        let least = if results <= SMALL { 2 } else { 8 };
+        let parts =
+            (wanted / unit.blocks(&p.sizes).max(1)).clamp(1, steps.div_ceil(least)).min(256);
         // Every part has the same number of steps, so the last may have less to do.
         cut.steps = steps.div_ceil(parts);
         cut.parts = steps.div_ceil(cut.steps);

@@ -1,12 +1,13 @@
 //! From sums to the result, with the epilogue that continues it.
 
+use cupola_core::DType;
 use cupola_core::backend::{Epilogue, Operand, Segment};
 
 use super::super::view::{Axes, View};
 use super::super::{Draft, Launch, Missing, Place};
 use super::hand::Hand;
 use super::{BLOCK, Product, Sizes};
-use crate::ir::{Access, Number, Shared, Target, Val, Var};
+use crate::ir::{Access, Number, Shared, Target, Ty, Val, Var};
 
 /// Which axes of the result batches, rows and columns are, outermost first.
 pub struct Layout {
@@ -104,9 +105,20 @@ impl<'a> Store<'a> {
         let axes = [of(p.sizes.batch, rows * columns), of(rows, columns), of(columns, 1)];
         let even = columns.is_multiple_of(2) && p.accumulate.size() <= 8;
         let vectors = draft.build.target.vector_bytes >= 2 * p.accumulate.size();
-        let real = p.accumulate != cupola_core::DType::C64;
+        let real = p.accumulate != DType::C64;
         let together = if even && vectors && real { 2 } else { 1 };
         Ok(Store { p, out, axes, epilogue: None, is_part: true, together })
+    }
+
+    /// Whether rows of the result, of floats, follow each other with nothing between.
+    pub fn is_dense(&self, draft: &Draft<'_>) -> bool {
+        let [_, rows, columns] = &self.axes;
+        let count = self.p.sizes.columns as isize;
+        Ty::of(draft.build.dtype(self.out.buf)) == Ty::F32
+            && draft.build.dtype(self.out.buf) != DType::C64
+            && self.p.sizes.batch == 1
+            && matches!(rows.strides[0][..], [apart] if apart == count)
+            && matches!(columns.strides[0][..], [1])
     }
 
     /// Writes a thread's sums.
@@ -115,8 +127,73 @@ impl<'a> Store<'a> {
         draft: &mut Draft<'_>,
         hand: &Hand,
         sums: &[Vec<Var>],
+        of: [Val; 2],
+        starts: [Val; 2],
+    ) -> Result<(), Missing> {
+        let out = |draft: &mut Draft<'_>, _: [Val; 2], place: Val, numbers: &[Number]| {
+            let to = draft.build.add(self.out.offset, place);
+            draft.store_at(self.out, to, numbers);
+        };
+        self.finish_all(draft, hand, sums, of, starts, out)
+    }
+
+    /// Writes a block's sums, all columns of its `tall` rows from `start` on, where the result is
+    /// dense: they are put together in `room` first, since threads have them far apart.
+    pub fn write_dense(
+        &self,
+        draft: &mut Draft<'_>,
+        hand: &Hand,
+        sums: &[Vec<Var>],
+        start: Val,
+        (room, tall): (Shared, u32),
+    ) -> Result<(), Missing> {
+        let Sizes { rows, columns, .. } = self.p.sizes;
+        let apart = draft.build.u32(columns as u32);
+        // Nobody reads what the room was for any more.
+        draft.build.barrier();
+        let put = |draft: &mut Draft<'_>, [row, column]: [Val; 2], _: Val, numbers: &[Number]| {
+            let to = draft.build.mul(row, apart);
+            let to = draft.build.add(to, column);
+            let values: Vec<Val> = numbers.iter().map(|number| number.real()).collect();
+            draft.build.store_shared_vector(room, to, &values);
+        };
+        let zero = draft.index(0);
+        self.finish_all(draft, hand, sums, [zero, zero], [start, zero], put)?;
+        draft.build.barrier();
+        let dtype = draft.build.dtype(self.out.buf);
+        let most = (draft.build.target.vector_bytes / dtype.size()).min(4) as u64;
+        let width = if (rows * columns).is_multiple_of(most) { most as u32 } else { 1 };
+        let limit = draft.index(rows as i64);
+        let left = draft.build.sub(limit, start);
+        let left = draft.build.convert(left, Ty::U32);
+        let tall = draft.build.u32(tall);
+        let left = draft.build.min_int(left, tall);
+        let count = draft.build.mul(left, apart);
+        let (thread, threads) = (draft.build.thread(), draft.build.block_size());
+        let (width_val, step) = (draft.build.u32(width), draft.build.u32(threads * width));
+        let wide = draft.build.convert(apart, draft.index);
+        let first = draft.build.mul(start, wide);
+        let first = draft.build.add(self.out.offset, first);
+        let own = draft.build.mul(thread, width_val);
+        draft.range(own, count, step, |draft, at| {
+            let values = draft.build.load_shared_vector(room, at, width);
+            let numbers: Vec<Number> = values.into_iter().map(Number::Real).collect();
+            let at = draft.build.convert(at, draft.index);
+            let to = draft.build.add(first, at);
+            draft.store_at(self.out, to, &numbers);
+        });
+        Ok(())
+    }
+
+    /// Gives a thread's finished sums to `put`, with where they are in the tile and in the result.
+    fn finish_all(
+        &self,
+        draft: &mut Draft<'_>,
+        hand: &Hand,
+        sums: &[Vec<Var>],
         [batch, part]: [Val; 2],
         starts: [Val; 2],
+        put: impl Fn(&mut Draft<'_>, [Val; 2], Val, &[Number]),
     ) -> Result<(), Missing> {
         let mut first = self.places(draft, 0, batch);
         if self.is_part {
@@ -128,7 +205,8 @@ impl<'a> Store<'a> {
         let together = self.together.min(hand.neighbours()) as usize;
         let own = [hand.rows(&mut draft.build), hand.columns(&mut draft.build)];
         let limits = [self.p.sizes.rows, self.p.sizes.columns];
-        // Where every row and column is, and whether it is there.
+        // Where every row and column is, and whether it is there. The others stand in the first
+        // one's place, so that nothing has to be asked before something is loaded.
         let [rows, columns] = [0, 1].map(|which: usize| -> Vec<(Vec<Val>, Val)> {
             (own[which].iter())
                 .map(|&own| {
@@ -136,16 +214,15 @@ impl<'a> Store<'a> {
                     let at = draft.build.add(starts[which], wide);
                     let limit = draft.index(limits[which] as i64);
                     let valid = draft.build.lt(at, limit);
+                    let at = draft.build.select(valid, at, starts[which]);
                     (self.places(draft, which + 1, at), valid)
                 })
                 .collect()
         });
-        for (i, (row, there)) in rows.iter().enumerate() {
+        for (i, (row, row_there)) in rows.iter().enumerate() {
             let row: Vec<Val> =
                 row.iter().zip(&first).map(|(&a, &b)| draft.build.add(a, b)).collect();
-            draft.build.open_when();
             for (j, neighbours) in columns.chunks(together).enumerate() {
-                draft.build.open_when();
                 let mut numbers = Vec::new();
                 let mut to = None;
                 for (n, (column, _)) in neighbours.iter().enumerate() {
@@ -156,13 +233,13 @@ impl<'a> Store<'a> {
                     numbers.push(self.finished(draft, sum, &places[1..])?);
                     to.get_or_insert(places[0]);
                 }
+                let there = draft.build.and(*row_there, neighbours[0].1);
+                draft.build.open_when();
                 if let Some(to) = to {
-                    let to = draft.build.add(self.out.offset, to);
-                    draft.store_at(self.out, to, &numbers);
+                    put(draft, [own[0][i], own[1][j * together]], to, &numbers);
                 }
-                draft.build.close_when(neighbours[0].1);
+                draft.build.close_when(there);
             }
-            draft.build.close_when(*there);
         }
         Ok(())
     }
