@@ -6,7 +6,7 @@ evaluated; so there is nothing to be won by compiling each of them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable, ClassVar
 
 import cupola.core as mx
 from cupola.nn.layers.base import Module
@@ -164,132 +164,110 @@ def glu(x: mx.array, axis: int = -1) -> mx.array:
     return mx._nn.glu(x, axis)
 
 
-class ReLU(Module):
+class _Activation(Module):
+    """A module that applies a function without parameters."""
+
+    _function: ClassVar[Callable[[mx.array], mx.array]]
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """Apply the function."""
+        return type(self)._function(x)
+
+
+class ReLU(_Activation):
     """Applies :func:`relu`."""
 
-    def __call__(self, x: mx.array) -> mx.array:
-        """Apply :func:`relu`."""
-        return relu(x)
+    _function = staticmethod(relu)
 
 
-class ReLU2(Module):
+class ReLU2(_Activation):
     """Applies :func:`relu2`."""
 
-    def __call__(self, x: mx.array) -> mx.array:
-        """Apply :func:`relu2`."""
-        return relu2(x)
+    _function = staticmethod(relu2)
 
 
-class ReLU6(Module):
+class ReLU6(_Activation):
     """Applies :func:`relu6`."""
 
-    def __call__(self, x: mx.array) -> mx.array:
-        """Apply :func:`relu6`."""
-        return relu6(x)
+    _function = staticmethod(relu6)
 
 
-class SELU(Module):
+class SELU(_Activation):
     """Applies :func:`selu`."""
 
-    def __call__(self, x: mx.array) -> mx.array:
-        """Apply :func:`selu`."""
-        return selu(x)
+    _function = staticmethod(selu)
 
 
-class Sigmoid(Module):
+class Sigmoid(_Activation):
     """Applies :func:`sigmoid`."""
 
-    def __call__(self, x: mx.array) -> mx.array:
-        """Apply :func:`sigmoid`."""
-        return sigmoid(x)
+    _function = staticmethod(sigmoid)
 
 
-class SiLU(Module):
+class SiLU(_Activation):
     """Applies :func:`silu`."""
 
-    def __call__(self, x: mx.array) -> mx.array:
-        """Apply :func:`silu`."""
-        return silu(x)
+    _function = staticmethod(silu)
 
 
-class LogSigmoid(Module):
+class LogSigmoid(_Activation):
     """Applies :func:`log_sigmoid`."""
 
-    def __call__(self, x: mx.array) -> mx.array:
-        """Apply :func:`log_sigmoid`."""
-        return log_sigmoid(x)
+    _function = staticmethod(log_sigmoid)
 
 
-class Softplus(Module):
+class Softplus(_Activation):
     """Applies :func:`softplus`."""
 
-    def __call__(self, x: mx.array) -> mx.array:
-        """Apply :func:`softplus`."""
-        return softplus(x)
+    _function = staticmethod(softplus)
 
 
-class Softsign(Module):
+class Softsign(_Activation):
     """Applies :func:`softsign`."""
 
-    def __call__(self, x: mx.array) -> mx.array:
-        """Apply :func:`softsign`."""
-        return softsign(x)
+    _function = staticmethod(softsign)
 
 
-class Mish(Module):
+class Mish(_Activation):
     """Applies :func:`mish`."""
 
-    def __call__(self, x: mx.array) -> mx.array:
-        """Apply :func:`mish`."""
-        return mish(x)
+    _function = staticmethod(mish)
 
 
-class Tanh(Module):
+class Tanh(_Activation):
     """Applies :func:`tanh`."""
 
-    def __call__(self, x: mx.array) -> mx.array:
-        """Apply :func:`tanh`."""
-        return tanh(x)
+    _function = staticmethod(tanh)
 
 
-class Hardswish(Module):
+class Hardswish(_Activation):
     """Applies :func:`hardswish`."""
 
-    def __call__(self, x: mx.array) -> mx.array:
-        """Apply :func:`hardswish`."""
-        return hardswish(x)
+    _function = staticmethod(hardswish)
 
 
-class HardTanh(Module):
+class HardTanh(_Activation):
     """Applies :func:`hard_tanh`."""
 
-    def __call__(self, x: mx.array) -> mx.array:
-        """Apply :func:`hard_tanh`."""
-        return hard_tanh(x)
+    _function = staticmethod(hard_tanh)
 
 
-class Softmax(Module):
+class Softmax(_Activation):
     """Applies :func:`softmax`."""
 
-    def __call__(self, x: mx.array) -> mx.array:
-        """Apply :func:`softmax`."""
-        return softmax(x)
+    _function = staticmethod(softmax)
 
 
-class Softmin(Module):
+class Softmin(_Activation):
     """Applies :func:`softmin`."""
 
-    def __call__(self, x: mx.array) -> mx.array:
-        """Apply :func:`softmin`."""
-        return softmin(x)
+    _function = staticmethod(softmin)
 
 
-class LogSoftmax(Module):
+class LogSoftmax(_Activation):
     """Applies :func:`log_softmax`."""
 
-    def __call__(self, x: mx.array) -> mx.array:
-        """Apply :func:`log_softmax`."""
-        return log_softmax(x)
+    _function = staticmethod(log_softmax)
 
 
 class LeakyReLU(Module):

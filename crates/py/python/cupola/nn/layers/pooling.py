@@ -14,12 +14,12 @@ class _Pool(Module):
     """What the pooling modules have in common."""
 
     _spatial: ClassVar[int]
+    _pool: ClassVar[Callable]
 
     def __init__(
-        self, pool: Callable, kernel_size: _Size, stride: Optional[_Size], padding: Optional[_Size]
+        self, kernel_size: _Size, stride: Optional[_Size] = None, padding: Optional[_Size] = 0
     ) -> None:
         super().__init__()
-        self._pool = pool
         self._kernel_size = self._sizes("kernel_size", kernel_size)
         self._stride = self._kernel_size if stride is None else self._sizes("stride", stride)
         self._padding = self._sizes("padding", padding)
@@ -65,14 +65,7 @@ class MaxPool1d(_Pool):
     """
 
     _spatial = 1
-
-    def __init__(
-        self,
-        kernel_size: Union[int, Tuple[int]],
-        stride: Optional[Union[int, Tuple[int]]] = None,
-        padding: Optional[Union[int, Tuple[int]]] = 0,
-    ) -> None:
-        super().__init__(mx._nn.max_pool, kernel_size, stride, padding)
+    _pool = staticmethod(mx._nn.max_pool)
 
 
 class MaxPool2d(_Pool):
@@ -88,14 +81,7 @@ class MaxPool2d(_Pool):
     """
 
     _spatial = 2
-
-    def __init__(
-        self,
-        kernel_size: Union[int, Tuple[int, int]],
-        stride: Optional[Union[int, Tuple[int, int]]] = None,
-        padding: Optional[Union[int, Tuple[int, int]]] = 0,
-    ) -> None:
-        super().__init__(mx._nn.max_pool, kernel_size, stride, padding)
+    _pool = staticmethod(mx._nn.max_pool)
 
 
 class MaxPool3d(_Pool):
@@ -111,14 +97,7 @@ class MaxPool3d(_Pool):
     """
 
     _spatial = 3
-
-    def __init__(
-        self,
-        kernel_size: Union[int, Tuple[int, int, int]],
-        stride: Optional[Union[int, Tuple[int, int, int]]] = None,
-        padding: Optional[Union[int, Tuple[int, int, int]]] = 0,
-    ) -> None:
-        super().__init__(mx._nn.max_pool, kernel_size, stride, padding)
+    _pool = staticmethod(mx._nn.max_pool)
 
 
 class AvgPool1d(_Pool):
@@ -134,14 +113,7 @@ class AvgPool1d(_Pool):
     """
 
     _spatial = 1
-
-    def __init__(
-        self,
-        kernel_size: Union[int, Tuple[int]],
-        stride: Optional[Union[int, Tuple[int]]] = None,
-        padding: Optional[Union[int, Tuple[int]]] = 0,
-    ) -> None:
-        super().__init__(mx._nn.avg_pool, kernel_size, stride, padding)
+    _pool = staticmethod(mx._nn.avg_pool)
 
 
 class AvgPool2d(_Pool):
@@ -157,14 +129,7 @@ class AvgPool2d(_Pool):
     """
 
     _spatial = 2
-
-    def __init__(
-        self,
-        kernel_size: Union[int, Tuple[int, int]],
-        stride: Optional[Union[int, Tuple[int, int]]] = None,
-        padding: Optional[Union[int, Tuple[int, int]]] = 0,
-    ) -> None:
-        super().__init__(mx._nn.avg_pool, kernel_size, stride, padding)
+    _pool = staticmethod(mx._nn.avg_pool)
 
 
 class AvgPool3d(_Pool):
@@ -180,11 +145,4 @@ class AvgPool3d(_Pool):
     """
 
     _spatial = 3
-
-    def __init__(
-        self,
-        kernel_size: Union[int, Tuple[int, int, int]],
-        stride: Optional[Union[int, Tuple[int, int, int]]] = None,
-        padding: Optional[Union[int, Tuple[int, int, int]]] = 0,
-    ) -> None:
-        super().__init__(mx._nn.avg_pool, kernel_size, stride, padding)
+    _pool = staticmethod(mx._nn.avg_pool)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Optional
+from typing import Any, Callable, ClassVar, Optional
 
 import cupola.core as mx
 from cupola.nn.layers.activations import relu
@@ -139,19 +139,10 @@ class TransformerEncoderLayer(Module):
         return self.ln2(x + self._perceptron(x))
 
 
-class TransformerEncoder(Module):
-    """Encoder layers one after another, and a normalisation.
+class _Stack(Module):
+    """What encoder and decoder have in common: layers one after another, and a normalisation."""
 
-    Args:
-        num_layers: The number of layers.
-        dims: The number of features.
-        num_heads: The number of heads.
-        mlp_dims: The number of hidden features of the perceptrons; ``4 · dims`` by default.
-        dropout: The probability of dropping an element.
-        activation: The perceptrons' activation.
-        norm_first: Whether inputs are normalised before they are used; otherwise sums are.
-        checkpoint: Whether a layer's inner results are computed again for its gradient.
-    """
+    _layer: ClassVar[Callable[..., Module]]
 
     def __init__(
         self,
@@ -166,17 +157,37 @@ class TransformerEncoder(Module):
     ) -> None:
         super().__init__()
         self.layers = [
-            TransformerEncoderLayer(dims, num_heads, mlp_dims, dropout, activation, norm_first)
+            type(self)._layer(dims, num_heads, mlp_dims, dropout, activation, norm_first)
             for _ in range(num_layers)
         ]
         self.ln = LayerNorm(dims)
         self.checkpoint = checkpoint
 
+    def _through(self, x: mx.array, *rest: Any) -> mx.array:
+        for layer in self.layers:
+            x = (checkpointed(layer) if self.checkpoint else layer)(x, *rest)
+        return self.ln(x)
+
+
+class TransformerEncoder(_Stack):
+    """Encoder layers one after another, and a normalisation.
+
+    Args:
+        num_layers: The number of layers.
+        dims: The number of features.
+        num_heads: The number of heads.
+        mlp_dims: The number of hidden features of the perceptrons; ``4 · dims`` by default.
+        dropout: The probability of dropping an element.
+        activation: The perceptrons' activation.
+        norm_first: Whether inputs are normalised before they are used; otherwise sums are.
+        checkpoint: Whether a layer's inner results are computed again for its gradient.
+    """
+
+    _layer = TransformerEncoderLayer
+
     def __call__(self, x: mx.array, mask: Any) -> mx.array:
         """Encode ``x`` of shape ``[N, L, dims]``."""
-        for layer in self.layers:
-            x = (checkpointed(layer) if self.checkpoint else layer)(x, mask)
-        return self.ln(x)
+        return self._through(x, mask)
 
 
 class TransformerDecoderLayer(Module):
@@ -232,7 +243,7 @@ class TransformerDecoderLayer(Module):
         return self.ln3(x + self._perceptron(x))
 
 
-class TransformerDecoder(Module):
+class TransformerDecoder(_Stack):
     """Decoder layers one after another, and a normalisation.
 
     Args:
@@ -246,32 +257,11 @@ class TransformerDecoder(Module):
         checkpoint: Whether a layer's inner results are computed again for its gradient.
     """
 
-    def __init__(
-        self,
-        num_layers: int,
-        dims: int,
-        num_heads: int,
-        mlp_dims: Optional[int] = None,
-        dropout: float = 0.0,
-        activation: Callable[[Any], Any] = relu,
-        norm_first: bool = True,
-        checkpoint: bool = False,
-    ) -> None:
-        super().__init__()
-        self.layers = [
-            TransformerDecoderLayer(dims, num_heads, mlp_dims, dropout, activation, norm_first)
-            for _ in range(num_layers)
-        ]
-        self.ln = LayerNorm(dims)
-        self.checkpoint = checkpoint
+    _layer = TransformerDecoderLayer
 
     def __call__(self, x: mx.array, memory: mx.array, x_mask: Any, memory_mask: Any) -> mx.array:
         """Decode ``x`` of shape ``[N, L, dims]`` with a memory."""
-        for layer in self.layers:
-            x = (checkpointed(layer) if self.checkpoint else layer)(
-                x, memory, x_mask, memory_mask
-            )
-        return self.ln(x)
+        return self._through(x, memory, x_mask, memory_mask)
 
 
 class Transformer(Module):
