@@ -74,11 +74,20 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    pub fn wait(&self) {
+    /// Waits for the end, or until the host stops the waiting: the work goes on then.
+    pub fn wait(&self) -> Result<()> {
         let mut done = lock(&self.done);
         while !*done {
-            done = self.signal.wait(done).unwrap_or_else(PoisonError::into_inner);
+            let patience = crate::interrupt::PATIENCE;
+            let waited = self.signal.wait_timeout(done, patience);
+            done = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if !*done {
+                drop(done);
+                crate::interrupt::check()?;
+                done = lock(&self.done);
+            }
         }
+        Ok(())
     }
 
     pub fn set(&self) {
@@ -320,7 +329,7 @@ impl Array {
                 Progress::Pending(event) => {
                     let event = event.clone();
                     drop(state);
-                    event.wait();
+                    event.wait()?;
                 }
                 Progress::Lazy => {
                     return Err(Error::Traced("the array was not evaluated".into()));
