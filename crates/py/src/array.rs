@@ -18,10 +18,12 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_type};
+use crate::generated::docs;
 use crate::operand::give;
 use crate::{format, read};
 
 /// A multi-dimensional array of one dtype, computed when it is first needed.
+#[doc = docs!(array)]
 #[pyclass(frozen, weakref, name = "array", module = "cupola.core")]
 pub struct PyArray {
     /// Assignment to parts and augmented assignment put another array in its place.
@@ -306,12 +308,14 @@ impl PyArray {
 }
 
 /// An array from its bytes: how pickles are read.
+#[doc = docs!(_restore)]
 #[pyfunction]
 pub fn _restore(bytes: &[u8], dtype: Dtype, shape: Vec<usize>) -> PyResult<PyArray> {
     give(Array::from_bytes(bytes, dtype.0, shape))
 }
 
 /// The parts of an array along its first axis, one after the other.
+#[doc = docs!(ArrayIterator)]
 #[pyclass(name = "ArrayIterator", module = "cupola.core")]
 pub struct ArrayIterator {
     array: Array,

@@ -6,8 +6,10 @@ use pyo3::types::{PyString, PyTuple};
 
 use crate::array::PyArray;
 use crate::error::{raise, wrong_type, wrong_value};
+use crate::generated::docs;
 
 /// The type of an array's elements.
+#[doc = docs!(Dtype)]
 #[pyclass(frozen, eq, hash, name = "Dtype", module = "cupola.core", from_py_object)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dtype(pub DType);
@@ -30,12 +32,14 @@ impl Dtype {
 }
 
 /// The dtype of a name: how pickles are read.
+#[doc = docs!(_dtype)]
 #[pyfunction]
 pub fn _dtype(name: &str) -> PyResult<Dtype> {
     name.parse().map(Dtype).map_err(raise)
 }
 
 /// What kinds of element types there are: each is within the one that it is derived from.
+#[doc = docs!(DtypeCategory)]
 #[pyclass(frozen, eq, eq_int, hash, name = "DtypeCategory", module = "cupola.core", from_py_object)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(non_camel_case_types, missing_docs)]
@@ -100,6 +104,7 @@ pub enum Class {
 }
 
 /// Whether the first dtype or category is, or is within, the second.
+#[doc = docs!(issubdtype)]
 #[pyfunction]
 pub fn issubdtype(arg1: Class, arg2: Class) -> bool {
     match (arg1, arg2) {
@@ -129,6 +134,7 @@ impl Typed<'_> {
 }
 
 /// The dtype that an operation on all of these computes in.
+#[doc = docs!(result_type)]
 #[pyfunction]
 #[pyo3(signature = (*arrays_and_dtypes))]
 pub fn result_type(arrays_and_dtypes: Vec<Typed<'_>>) -> PyResult<Dtype> {
@@ -140,12 +146,14 @@ pub fn result_type(arrays_and_dtypes: Vec<Typed<'_>>) -> PyResult<Dtype> {
 }
 
 /// Whether values of one dtype become the other where the two are promoted.
+#[doc = docs!(can_cast)]
 #[pyfunction]
 pub fn can_cast(from_: Typed<'_>, to: Dtype) -> bool {
     from_.dtype().promote(to.0) == to.0
 }
 
 /// Whether a dtype is another dtype, or of a kind that the array API standard names.
+#[doc = docs!(isdtype)]
 #[pyfunction]
 pub fn isdtype(dtype: Dtype, kind: &Bound<'_, PyAny>) -> PyResult<bool> {
     if let Ok(other) = kind.extract::<Dtype>() {
@@ -176,6 +184,7 @@ pub fn isdtype(dtype: Dtype, kind: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// The limits of a floating-point dtype.
+#[doc = docs!(finfo)]
 #[pyclass(frozen, name = "finfo", module = "cupola.core")]
 #[allow(non_camel_case_types)]
 pub struct finfo(DType, [f64; 4], u32);
@@ -245,6 +254,7 @@ impl finfo {
 }
 
 /// The limits of an integer dtype.
+#[doc = docs!(iinfo)]
 #[pyclass(frozen, name = "iinfo", module = "cupola.core")]
 #[allow(non_camel_case_types)]
 pub struct iinfo(DType, i128, i128);

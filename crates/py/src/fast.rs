@@ -8,6 +8,7 @@ use pyo3::types::PyString;
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::{raise, wrong_value};
+use crate::generated::docs;
 use crate::operand::{Arr, Opd, give};
 
 /// The dtype that operands of a norm promote to, which must be of floats.
@@ -22,6 +23,7 @@ fn result(op: &str, operands: [Option<&Array>; 3]) -> PyResult<DType> {
     }
 }
 
+#[doc = docs!(fast::layer_norm)]
 #[pyfunction]
 #[pyo3(signature = (x, weight, bias, eps, *, stream = None))]
 pub fn layer_norm(
@@ -36,6 +38,7 @@ pub fn layer_norm(
     on(stream, || give(ops::layer_norm(&x, weight.as_deref(), bias.as_deref(), eps)))
 }
 
+#[doc = docs!(fast::rms_norm)]
 #[pyfunction]
 #[pyo3(signature = (x, weight, eps, *, stream = None))]
 pub fn rms_norm(x: Arr, weight: Option<Arr>, eps: f64, stream: Option<On>) -> PyResult<PyArray> {
@@ -44,12 +47,14 @@ pub fn rms_norm(x: Arr, weight: Option<Arr>, eps: f64, stream: Option<On>) -> Py
     on(stream, || give(ops::rms_norm(&x, weight.as_deref(), eps)))
 }
 
+#[doc = docs!(fast::cross_entropy)]
 #[pyfunction]
 #[pyo3(signature = (logits, targets, *, stream = None))]
 pub fn cross_entropy(logits: Arr, targets: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::cross_entropy(&logits, &targets)))
 }
 
+#[doc = docs!(fast::rope)]
 #[pyfunction]
 #[pyo3(signature = (
     a, dims, *, traditional, base, scale, offset, freqs = None, stream = None
@@ -74,6 +79,7 @@ pub fn rope(
     on(stream, || give(ops::rope(&a, &options)))
 }
 
+#[doc = docs!(fast::scaled_dot_product_attention)]
 #[pyfunction]
 #[pyo3(signature = (
     q, k, v, *, scale, mask = None, sinks = None, force_fused = false, stream = None

@@ -64,6 +64,19 @@ pub fn meet(a: Opd, b: Opd) -> PyResult<(Opd, Opd)> {
     Ok((a, b))
 }
 
+/// A number of things, which is not negative.
+pub struct Count(pub usize);
+
+impl<'py> FromPyObject<'_, 'py> for Count {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let count: i64 = object.extract()?;
+        let whole = usize::try_from(count);
+        whole.map(Count).map_err(|_| wrong_value(format!("{count} must not be negative")))
+    }
+}
+
 /// A number as an array: of `dtype`, or of the dtype that such a number has by itself.
 pub fn scalar_array(value: Scalar, dtype: Option<DType>) -> PyResult<Array> {
     let dtype = dtype.unwrap_or(match value {

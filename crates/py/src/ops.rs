@@ -5,7 +5,6 @@ use cupola::ops::{
     Replacements, ScanOptions, Sections, Side, Sizes, Tolerance,
 };
 use cupola::{Array, DType, Scalar, Shape};
-use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyTuple};
 
@@ -13,6 +12,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_type, wrong_value};
+use crate::generated::docs;
 use crate::operand::{Arr, Arrays, Axis, Opd, ShapeArg, SizesArg, counts, give, integers, meet};
 use crate::{read, tree};
 
@@ -30,6 +30,7 @@ fn cast(array: &Array, dtype: Option<Dtype>) -> PyResult<Array> {
     }
 }
 
+#[doc = docs!(clip)]
 #[pyfunction]
 #[pyo3(signature = (a, a_min, a_max, *, stream = None))]
 pub fn clip(
@@ -51,6 +52,7 @@ pub fn clip(
     on(stream, || give(ops::clip(&x, limit(&low), limit(&high))))
 }
 
+#[doc = docs!(isclose)]
 #[pyfunction]
 #[pyo3(signature = (a, b, /, rtol = 1e-5, atol = 1e-8, *, equal_nan = false, stream = None))]
 pub fn isclose(
@@ -65,6 +67,7 @@ pub fn isclose(
     on(stream, || give(ops::isclose(&a, &b, tolerance)))
 }
 
+#[doc = docs!(allclose)]
 #[pyfunction]
 #[pyo3(signature = (a, b, /, rtol = 1e-5, atol = 1e-8, *, equal_nan = false, stream = None))]
 pub fn allclose(
@@ -79,12 +82,14 @@ pub fn allclose(
     on(stream, || give(ops::allclose(&a, &b, tolerance)))
 }
 
+#[doc = docs!(array_equal)]
 #[pyfunction]
 #[pyo3(signature = (a, b, equal_nan = false, stream = None))]
 pub fn array_equal(a: Arr, b: Arr, equal_nan: bool, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::array_equal(&a, &b, equal_nan)))
 }
 
+#[doc = docs!(full)]
 #[pyfunction]
 #[pyo3(signature = (shape, vals, dtype = None, *, stream = None))]
 pub fn full(
@@ -102,6 +107,7 @@ pub fn full(
     })
 }
 
+#[doc = docs!(full_like)]
 #[pyfunction]
 #[pyo3(signature = (a, vals, dtype = None, *, stream = None))]
 pub fn full_like(a: Arr, vals: Opd, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
@@ -109,6 +115,7 @@ pub fn full_like(a: Arr, vals: Opd, dtype: Option<Dtype>, stream: Option<On>) ->
     on(stream, || give(ops::full(a.shape().clone(), &vals, dtype)))
 }
 
+#[doc = docs!(zeros_like)]
 #[pyfunction]
 #[pyo3(signature = (a, dtype = None, *, stream = None))]
 pub fn zeros_like(a: Arr, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
@@ -116,6 +123,7 @@ pub fn zeros_like(a: Arr, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<
     on(stream, || give(ops::zeros(a.shape().clone(), dtype)))
 }
 
+#[doc = docs!(ones_like)]
 #[pyfunction]
 #[pyo3(signature = (a, dtype = None, *, stream = None))]
 pub fn ones_like(a: Arr, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
@@ -123,6 +131,7 @@ pub fn ones_like(a: Arr, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<P
     on(stream, || give(ops::ones(a.shape().clone(), dtype)))
 }
 
+#[doc = docs!(eye)]
 #[pyfunction]
 #[pyo3(signature = (n, m = None, k = 0, dtype = None, *, stream = None))]
 pub fn eye(
@@ -136,6 +145,7 @@ pub fn eye(
     on(stream, || give(ops::eye_at(n, m.unwrap_or(n), k, dtype)))
 }
 
+#[doc = docs!(tri)]
 #[pyfunction]
 #[pyo3(signature = (n, m = None, k = 0, dtype = None, *, stream = None))]
 pub fn tri(
@@ -168,6 +178,7 @@ fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Scalar> {
 }
 
 /// Evenly spaced numbers from `start` up to but without `stop`; `arange(stop)` starts at 0.
+#[doc = docs!(arange)]
 #[pyfunction]
 #[pyo3(signature = (*args, start = None, stop = None, step = None, dtype = None, stream = None))]
 pub fn arange(
@@ -212,6 +223,7 @@ pub fn arange(
     })
 }
 
+#[doc = docs!(linspace)]
 #[pyfunction]
 #[pyo3(signature = (start, stop, num = 50, endpoint = true, dtype = None, stream = None))]
 pub fn linspace(
@@ -233,6 +245,7 @@ pub fn linspace(
     on(stream, || give(ops::linspace(start, stop, count, dtype)))
 }
 
+#[doc = docs!(meshgrid)]
 #[pyfunction]
 #[pyo3(signature = (*arrays, sparse = false, indexing = "xy", stream = None))]
 pub fn meshgrid<'py>(
@@ -268,6 +281,7 @@ pub fn meshgrid<'py>(
     PyTuple::new(py, grids.into_iter().map(PyArray::new))
 }
 
+#[doc = docs!(tensordot)]
 #[pyfunction]
 #[pyo3(signature = (a, b, /, axes = None, *, stream = None))]
 pub fn tensordot(
@@ -292,6 +306,7 @@ pub fn tensordot(
     on(stream, || give(ops::tensordot(&a, &b, axes)))
 }
 
+#[doc = docs!(einsum)]
 #[pyfunction]
 #[pyo3(signature = (subscripts, *operands, stream = None))]
 pub fn einsum(subscripts: &str, operands: Vec<Arr>, stream: Option<On>) -> PyResult<PyArray> {
@@ -299,6 +314,7 @@ pub fn einsum(subscripts: &str, operands: Vec<Arr>, stream: Option<On>) -> PyRes
     on(stream, || give(ops::einsum(subscripts, &refs)))
 }
 
+#[doc = docs!(einsum_path)]
 #[pyfunction]
 #[pyo3(signature = (subscripts, *operands))]
 pub fn einsum_path<'py>(
@@ -312,6 +328,7 @@ pub fn einsum_path<'py>(
     Ok((steps, report))
 }
 
+#[doc = docs!(softmax)]
 #[pyfunction]
 #[pyo3(signature = (a, /, axis = Axis::all(), *, precise = false, stream = None))]
 pub fn softmax(a: Arr, axis: Axis, precise: bool, stream: Option<On>) -> PyResult<PyArray> {
@@ -326,6 +343,7 @@ pub fn softmax(a: Arr, axis: Axis, precise: bool, stream: Option<On>) -> PyResul
     })
 }
 
+#[doc = docs!(trace)]
 #[pyfunction]
 #[pyo3(signature = (a, /, offset = 0, axis1 = 0, axis2 = 1, dtype = None, *, stream = None))]
 pub fn trace(
@@ -361,6 +379,7 @@ pub fn size_of(a: &Array, axis: isize) -> usize {
     usize::try_from(axis).ok().and_then(|axis| a.shape().get(axis).copied()).unwrap_or(0)
 }
 
+#[doc = docs!(split)]
 #[pyfunction]
 #[pyo3(signature = (a, /, indices_or_sections, axis = 0, *, stream = None))]
 pub fn split(
@@ -373,6 +392,7 @@ pub fn split(
     on(stream, || give(ops::split(&a, sections, axis)))
 }
 
+#[doc = docs!(unstack)]
 #[pyfunction]
 #[pyo3(signature = (x, /, *, axis = 0, stream = None))]
 pub fn unstack<'py>(
@@ -385,6 +405,7 @@ pub fn unstack<'py>(
     PyTuple::new(py, parts.into_iter().map(PyArray::new))
 }
 
+#[doc = docs!(broadcast_arrays)]
 #[pyfunction]
 #[pyo3(signature = (*arrays, stream = None))]
 pub fn broadcast_arrays<'py>(
@@ -397,6 +418,7 @@ pub fn broadcast_arrays<'py>(
     PyTuple::new(py, all.into_iter().map(PyArray::new))
 }
 
+#[doc = docs!(broadcast_shapes)]
 #[pyfunction]
 #[pyo3(signature = (*shapes))]
 pub fn broadcast_shapes<'py>(
@@ -425,6 +447,7 @@ fn at_least<'py>(
     }
 }
 
+#[doc = docs!(atleast_1d)]
 #[pyfunction]
 #[pyo3(signature = (*arys, stream = None))]
 pub fn atleast_1d<'py>(
@@ -435,6 +458,7 @@ pub fn atleast_1d<'py>(
     at_least(py, arys, stream, ops::atleast_1d)
 }
 
+#[doc = docs!(atleast_2d)]
 #[pyfunction]
 #[pyo3(signature = (*arys, stream = None))]
 pub fn atleast_2d<'py>(
@@ -445,6 +469,7 @@ pub fn atleast_2d<'py>(
     at_least(py, arys, stream, ops::atleast_2d)
 }
 
+#[doc = docs!(atleast_3d)]
 #[pyfunction]
 #[pyo3(signature = (*arys, stream = None))]
 pub fn atleast_3d<'py>(
@@ -455,6 +480,7 @@ pub fn atleast_3d<'py>(
     at_least(py, arys, stream, ops::atleast_3d)
 }
 
+#[doc = docs!(nan_to_num)]
 #[pyfunction]
 #[pyo3(signature = (a, nan = 0.0, posinf = None, neginf = None, *, stream = None))]
 pub fn nan_to_num(
@@ -500,6 +526,7 @@ fn widths(object: &Bound<'_, PyAny>) -> PyResult<PadWidths> {
     }
 }
 
+#[doc = docs!(pad)]
 #[pyfunction]
 #[pyo3(signature = (a, pad_width, mode = "constant", constant_values = None, *, stream = None))]
 pub fn pad(
@@ -518,9 +545,8 @@ pub fn pad(
             PadMode::Constant(Scalar::Float(value.map_err(raise)?.into()))
         }
         ("edge", _) => PadMode::Edge,
-        ("reflect" | "symmetric", _) => {
-            return Err(PyNotImplementedError::new_err(format!("pad: mode '{mode}'")));
-        }
+        ("reflect", _) => PadMode::Reflect,
+        ("symmetric", _) => PadMode::Symmetric,
         (other, _) => {
             return Err(wrong_value(format!("Invalid padding mode ({other}) passed to pad")));
         }
@@ -528,6 +554,7 @@ pub fn pad(
     on(stream, || give(ops::pad(&a, widths, mode)))
 }
 
+#[doc = docs!(depends)]
 #[pyfunction]
 #[pyo3(signature = (inputs, dependencies))]
 pub fn depends<'py>(
@@ -570,6 +597,7 @@ impl ConvArguments {
 
 macro_rules! convolutions {
     ($($name:ident)*) => {$(
+        #[doc = docs!($name)]
         #[pyfunction]
         #[pyo3(signature = (
             input, weight, /, stride = SizesArg::one(1), padding = SizesArg::one(0),
@@ -595,6 +623,7 @@ convolutions! { conv1d conv2d conv3d }
 
 macro_rules! transposed_convolutions {
     ($($name:ident)*) => {$(
+        #[doc = docs!($name)]
         #[pyfunction]
         #[pyo3(signature = (
             input, weight, /, stride = SizesArg::one(1), padding = SizesArg::one(0),
@@ -621,6 +650,7 @@ macro_rules! transposed_convolutions {
 
 transposed_convolutions! { conv_transpose1d conv_transpose2d conv_transpose3d }
 
+#[doc = docs!(conv_general)]
 #[pyfunction]
 #[pyo3(signature = (
     input, weight, /, stride = SizesArg::one(1), padding = None,
@@ -657,6 +687,7 @@ pub fn conv_general(
     on(stream, || give(ops::conv_general(&input, &weight, &options)))
 }
 
+#[doc = docs!(convolve)]
 #[pyfunction]
 #[pyo3(signature = (a, v, /, mode = "full", *, stream = None))]
 pub fn convolve(a: Arr, v: Arr, mode: &str, stream: Option<On>) -> PyResult<PyArray> {
@@ -675,6 +706,7 @@ pub fn convolve(a: Arr, v: Arr, mode: &str, stream: Option<On>) -> PyResult<PyAr
 
 macro_rules! scans {
     ($($name:ident)*) => {$(
+        #[doc = docs!($name)]
         #[pyfunction]
         #[pyo3(signature = (
             a, /, axis = Axis::all(), *, reverse = false, inclusive = true, stream = None
@@ -692,6 +724,7 @@ macro_rules! scans {
 
         #[pymethods]
         impl PyArray {
+            #[doc = docs!(array::$name)]
             #[pyo3(signature = (
                 axis = Axis::all(), *, reverse = false, inclusive = true, stream = None
             ))]
@@ -712,6 +745,7 @@ scans! { cummax cummin logcumsumexp }
 
 macro_rules! summing_scans {
     ($($name:ident)*) => {$(
+        #[doc = docs!($name)]
         #[pyfunction]
         #[pyo3(signature = (
             a, /, axis = Axis::all(), *, reverse = false, inclusive = true, dtype = None,
@@ -731,6 +765,7 @@ macro_rules! summing_scans {
 
         #[pymethods]
         impl PyArray {
+            #[doc = docs!(array::$name)]
             #[pyo3(signature = (
                 axis = Axis::all(), *, reverse = false, inclusive = true, stream = None
             ))]
@@ -749,6 +784,7 @@ macro_rules! summing_scans {
 
 summing_scans! { cumsum cumprod }
 
+#[doc = docs!(searchsorted)]
 #[pyfunction]
 #[pyo3(signature = (sorted_sequence, values, /, side = "left", *, stream = None))]
 pub fn searchsorted(
@@ -767,6 +803,7 @@ pub fn searchsorted(
     on(stream, || give(ops::searchsorted(&sorted_sequence, &values, side)))
 }
 
+#[doc = docs!(unique)]
 #[pyfunction]
 #[pyo3(signature = (
     a, /, size, return_index = false, return_inverse = false, return_counts = false,
@@ -802,6 +839,7 @@ pub fn unique<'py>(
     }
 }
 
+#[doc = docs!(slice)]
 #[pyfunction]
 #[pyo3(signature = (a, start_indices, axes, slice_size, *, stream = None))]
 pub fn slice(
@@ -814,6 +852,7 @@ pub fn slice(
     on(stream, || give(ops::slice_at(&a, &start_indices, axes.0, slice_size.0)))
 }
 
+#[doc = docs!(slice_update)]
 #[pyfunction]
 #[pyo3(signature = (a, update, start_indices, axes, *, stream = None))]
 pub fn slice_update(
@@ -826,6 +865,7 @@ pub fn slice_update(
     on(stream, || give(ops::slice_update_at(&a, &update, &start_indices, axes.0)))
 }
 
+#[doc = docs!(as_strided)]
 #[pyfunction]
 #[pyo3(signature = (a, /, shape = None, strides = None, offset = 0, *, stream = None))]
 pub fn as_strided(
@@ -843,6 +883,7 @@ pub fn as_strided(
     on(stream, || give(ops::as_strided(&a, shape, strides, offset)))
 }
 
+#[doc = docs!(gather_mm)]
 #[pyfunction]
 #[pyo3(signature = (
     a, b, /, lhs_indices = None, rhs_indices = None, *, sorted_indices = false, stream = None
@@ -860,6 +901,7 @@ pub fn gather_mm(
     on(stream, || give(ops::gather_mm(&a, &b, left, right)))
 }
 
+#[doc = docs!(block_masked_mm)]
 #[pyfunction]
 #[pyo3(signature = (
     a, b, /, block_size = 64, mask_out = None, mask_lhs = None, mask_rhs = None, *, stream = None
@@ -881,6 +923,7 @@ pub fn block_masked_mm(
     on(stream, || give(ops::block_masked_mm(&a, &b, block_size, masks)))
 }
 
+#[doc = docs!(hadamard_transform)]
 #[pyfunction]
 #[pyo3(signature = (a, scale = None, stream = None))]
 pub fn hadamard_transform(a: Arr, scale: Option<f64>, stream: Option<On>) -> PyResult<PyArray> {
@@ -888,6 +931,7 @@ pub fn hadamard_transform(a: Arr, scale: Option<f64>, stream: Option<On>) -> PyR
 }
 
 /// The array itself: it is laid out in rows when that is needed.
+#[doc = docs!(contiguous)]
 #[pyfunction]
 #[pyo3(signature = (a, /, allow_col_major = false, *, stream = None))]
 pub fn contiguous(a: Arr, allow_col_major: bool, stream: Option<On>) -> PyArray {
@@ -896,6 +940,7 @@ pub fn contiguous(a: Arr, allow_col_major: bool, stream: Option<On>) -> PyArray 
 }
 
 /// An array of anything that holds numbers; an array itself as it is.
+#[doc = docs!(asarray)]
 #[pyfunction]
 #[pyo3(signature = (a, dtype = None, *, copy = None))]
 pub fn asarray(
@@ -908,6 +953,7 @@ pub fn asarray(
 }
 
 /// An array of another library's, by DLPack.
+#[doc = docs!(from_dlpack)]
 #[pyfunction]
 #[pyo3(signature = (x, /, *, copy = None))]
 pub fn from_dlpack(x: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<PyArray> {
@@ -915,6 +961,7 @@ pub fn from_dlpack(x: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<PyArray
     read::from_dlpack(x).map(PyArray::new)
 }
 
+#[doc = docs!(divmod)]
 #[pyfunction]
 #[pyo3(signature = (a, b, stream = None))]
 pub fn divmod(a: Opd, b: Opd, stream: Option<On>) -> PyResult<Vec<PyArray>> {
@@ -923,6 +970,7 @@ pub fn divmod(a: Opd, b: Opd, stream: Option<On>) -> PyResult<Vec<PyArray>> {
     Ok(vec![PyArray::new(quotient), PyArray::new(rest)])
 }
 
+#[doc = docs!(put_along_axis)]
 #[pyfunction]
 #[pyo3(signature = (a, /, indices, values, axis = Axis::all(), *, stream = None))]
 pub fn put_along_axis(
@@ -935,6 +983,7 @@ pub fn put_along_axis(
     on(stream, || give(ops::put_along_axis(&a, &indices, &values, axis.0)))
 }
 
+#[doc = docs!(bitwise_invert)]
 #[pyfunction]
 #[pyo3(signature = (a, stream = None))]
 pub fn bitwise_invert(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -942,6 +991,7 @@ pub fn bitwise_invert(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// Joins arrays along a new axis.
+#[doc = docs!(stack)]
 #[pyfunction]
 #[pyo3(signature = (arrays, axis = 0, *, stream = None))]
 pub fn stack(arrays: Arrays, axis: Option<isize>, stream: Option<On>) -> PyResult<PyArray> {

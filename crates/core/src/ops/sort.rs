@@ -87,7 +87,12 @@ fn partitioned(
     indices: bool,
 ) -> Result<Array> {
     let size = axis.single(op, x.rank())?.map_or(x.size(), |axis| x.shape()[axis]);
-    super::gather::normalize_index(op, kth, size, x)?;
+    if kth >= size as isize || kth < -(size as isize) {
+        return Err(Error::argument(
+            op,
+            format!("kth {kth} is outside of {size} elements of {}", x.aval()),
+        ));
+    }
     sorted(x, axis, indices)
 }
 

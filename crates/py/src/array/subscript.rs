@@ -7,6 +7,7 @@ use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
 use super::PyArray;
 use crate::error::{raise, wrong_value};
+use crate::generated::docs;
 use crate::operand::{Opd, give};
 use crate::read;
 
@@ -189,6 +190,7 @@ impl PyArray {
 }
 
 /// A part of an array, to be updated.
+#[doc = docs!(ArrayAt)]
 #[pyclass(frozen, name = "ArrayAt", module = "cupola.core")]
 pub struct ArrayAt {
     array: Array,

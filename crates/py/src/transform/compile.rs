@@ -11,18 +11,21 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use super::{Arguments, function};
 use crate::array::PyArray;
 use crate::error::{carried, raise, wrong_value};
+use crate::generated::docs;
 use crate::random::RandomState;
 use crate::tree::Template;
 
 static ENABLED: AtomicBool = AtomicBool::new(true);
 
 /// Functions are no longer compiled: they run as they are.
+#[doc = docs!(disable_compile)]
 #[pyfunction]
 pub fn disable_compile() {
     ENABLED.store(false, Ordering::Relaxed);
 }
 
 /// Functions are compiled again after `disable_compile`.
+#[doc = docs!(enable_compile)]
 #[pyfunction]
 pub fn enable_compile() {
     ENABLED.store(true, Ordering::Relaxed);
@@ -272,6 +275,7 @@ impl Entry {
 /// A function that does what `fun` does as one graph: it is traced once for each structure, shape
 /// and dtype of its arguments. `inputs` and `outputs` are trees of arrays that it reads and
 /// changes besides its arguments and its result.
+#[doc = docs!(compile)]
 #[pyfunction]
 #[pyo3(signature = (fun, inputs = None, outputs = None, shapeless = false))]
 pub fn compile<'py>(

@@ -18,6 +18,9 @@ use crate::shape::{Dims, normalize_axis};
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn diagonal(x: &Array, offset: isize, axis1: isize, axis2: isize) -> Result<Array> {
+    if x.rank() < 2 {
+        return Err(Error::shape("diagonal", format!("needs two axes, not {}", x.aval())));
+    }
     let a = normalize_axis("diagonal", axis1, x.rank())?;
     let b = normalize_axis("diagonal", axis2, x.rank())?;
     if a == b {

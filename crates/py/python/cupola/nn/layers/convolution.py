@@ -61,7 +61,8 @@ class Convolution(Module):
 
     def _extra_repr(self) -> str:
         outputs, *size, inputs = self.weight.shape
-        own = {name: getattr(self, name) for name in ("groups", "output_padding") if hasattr(self, name)}
+        names = ("groups", "output_padding")
+        own = {name: getattr(self, name) for name in names if hasattr(self, name)}
         settings = {
             "kernel_size": size[0] if self._spatial == 1 else tuple(size),
             "stride": self.stride,
@@ -92,6 +93,10 @@ class Conv1d(Convolution):
         dilation: Steps between elements of a kernel.
         groups: Into how many independent groups the channels are split.
         bias: Whether there is a bias.
+
+    Example:
+        >>> nn.Conv1d(3, 8, kernel_size=3)(mx.ones((1, 10, 3))).shape
+        (1, 8, 8)
     """
 
     _spatial = 1
@@ -132,6 +137,10 @@ class Conv2d(Convolution):
         dilation: Steps between elements of a kernel, likewise.
         groups: Into how many independent groups the channels are split.
         bias: Whether there is a bias.
+
+    Example:
+        >>> nn.Conv2d(3, 8, kernel_size=3, padding=1)(mx.ones((1, 5, 5, 3))).shape
+        (1, 5, 5, 8)
     """
 
     _spatial = 2
@@ -171,6 +180,10 @@ class Conv3d(Convolution):
         padding: Zeros on either side of the input, likewise.
         dilation: Steps between elements of a kernel, likewise.
         bias: Whether there is a bias.
+
+    Example:
+        >>> nn.Conv3d(3, 8, kernel_size=2)(mx.ones((1, 4, 4, 4, 3))).shape
+        (1, 3, 3, 3, 8)
     """
 
     _spatial = 3

@@ -56,6 +56,10 @@ class ConvTranspose1d(_Transposed):
         dilation: Steps between elements of a kernel.
         output_padding: How much longer the output is on one side.
         bias: Whether there is a bias.
+
+    Example:
+        >>> nn.ConvTranspose1d(3, 8, 3)(mx.ones((1, 10, 3))).shape
+        (1, 12, 8)
     """
 
     _spatial = 1
@@ -77,6 +81,10 @@ class ConvTranspose2d(_Transposed):
         dilation: Steps between elements of a kernel, likewise.
         output_padding: How much longer the output is on one side, likewise.
         bias: Whether there is a bias.
+
+    Example:
+        >>> nn.ConvTranspose2d(3, 8, 2, stride=2)(mx.ones((1, 5, 5, 3))).shape
+        (1, 10, 10, 8)
     """
 
     _spatial = 2
@@ -98,6 +106,10 @@ class ConvTranspose3d(_Transposed):
         dilation: Steps between elements of a kernel, likewise.
         output_padding: How much longer the output is on one side, likewise.
         bias: Whether there is a bias.
+
+    Example:
+        >>> nn.ConvTranspose3d(3, 8, 2)(mx.ones((1, 4, 4, 4, 3))).shape
+        (1, 5, 5, 5, 8)
     """
 
     _spatial = 3

@@ -62,6 +62,10 @@ class MaxPool1d(_Pool):
 
     Raises:
         ValueError: If one of them, or the input, has another number of axes.
+
+    Example:
+        >>> nn.MaxPool1d(2)(mx.array([1, 5, 2, 3]).reshape(1, 4, 1)).flatten()
+        array([5, 3], dtype=int32)
     """
 
     _spatial = 1
@@ -78,6 +82,10 @@ class MaxPool2d(_Pool):
 
     Raises:
         ValueError: If one of them, or the input, has another number of axes.
+
+    Example:
+        >>> nn.MaxPool2d(2)(mx.ones((1, 4, 6, 3))).shape
+        (1, 2, 3, 3)
     """
 
     _spatial = 2
@@ -94,6 +102,10 @@ class MaxPool3d(_Pool):
 
     Raises:
         ValueError: If one of them, or the input, has another number of axes.
+
+    Example:
+        >>> nn.MaxPool3d(2, stride=1)(mx.ones((1, 3, 3, 3, 2))).shape
+        (1, 2, 2, 2, 2)
     """
 
     _spatial = 3
@@ -110,6 +122,10 @@ class AvgPool1d(_Pool):
 
     Raises:
         ValueError: If one of them, or the input, has another number of axes.
+
+    Example:
+        >>> nn.AvgPool1d(2)(mx.array([1.0, 5.0, 2.0, 3.0]).reshape(1, 4, 1)).flatten()
+        array([3, 2.5], dtype=float32)
     """
 
     _spatial = 1
@@ -126,6 +142,10 @@ class AvgPool2d(_Pool):
 
     Raises:
         ValueError: If one of them, or the input, has another number of axes.
+
+    Example:
+        >>> nn.AvgPool2d(2)(mx.ones((1, 4, 6, 3))).shape
+        (1, 2, 3, 3)
     """
 
     _spatial = 2
@@ -142,6 +162,10 @@ class AvgPool3d(_Pool):
 
     Raises:
         ValueError: If one of them, or the input, has another number of axes.
+
+    Example:
+        >>> nn.AvgPool3d(2, stride=1)(mx.ones((1, 3, 3, 3, 2))).shape
+        (1, 2, 2, 2, 2)
     """
 
     _spatial = 3

@@ -29,6 +29,11 @@ class MultiHeadAttention(Module):
 
     Raises:
         ValueError: If ``dims`` is no multiple of ``num_heads``.
+
+    Example:
+        >>> x = mx.ones((1, 5, 8))
+        >>> nn.MultiHeadAttention(8, 2)(x, x, x).shape
+        (1, 5, 8)
     """
 
     def __init__(
@@ -103,6 +108,10 @@ class TransformerEncoderLayer(Module):
         dropout: The probability of dropping an element.
         activation: The perceptron's activation.
         norm_first: Whether inputs are normalised before they are used; otherwise sums are.
+
+    Example:
+        >>> nn.TransformerEncoderLayer(8, 2)(mx.ones((1, 5, 8)), mask=None).shape
+        (1, 5, 8)
     """
 
     def __init__(
@@ -142,7 +151,7 @@ class TransformerEncoderLayer(Module):
 class _Stack(Module):
     """What encoder and decoder have in common: layers one after another, and a normalisation."""
 
-    _layer: ClassVar[Callable[..., Module]]
+    _layer: ClassVar[Any]
 
     def __init__(
         self,
@@ -165,7 +174,8 @@ class _Stack(Module):
 
     def _through(self, x: mx.array, *rest: Any) -> mx.array:
         for layer in self.layers:
-            x = (checkpointed(layer) if self.checkpoint else layer)(x, *rest)
+            call: Callable = checkpointed(layer) if self.checkpoint else layer
+            x = call(x, *rest)
         return self.ln(x)
 
 
@@ -181,6 +191,10 @@ class TransformerEncoder(_Stack):
         activation: The perceptrons' activation.
         norm_first: Whether inputs are normalised before they are used; otherwise sums are.
         checkpoint: Whether a layer's inner results are computed again for its gradient.
+
+    Example:
+        >>> nn.TransformerEncoder(2, 8, 2)(mx.ones((1, 5, 8)), mask=None).shape
+        (1, 5, 8)
     """
 
     _layer = TransformerEncoderLayer
@@ -200,6 +214,11 @@ class TransformerDecoderLayer(Module):
         dropout: The probability of dropping an element.
         activation: The perceptron's activation.
         norm_first: Whether inputs are normalised before they are used; otherwise sums are.
+
+    Example:
+        >>> x, memory = mx.ones((1, 5, 8)), mx.ones((1, 3, 8))
+        >>> nn.TransformerDecoderLayer(8, 2)(x, memory, None, None).shape
+        (1, 5, 8)
     """
 
     def __init__(
@@ -255,6 +274,11 @@ class TransformerDecoder(_Stack):
         activation: The perceptrons' activation.
         norm_first: Whether inputs are normalised before they are used; otherwise sums are.
         checkpoint: Whether a layer's inner results are computed again for its gradient.
+
+    Example:
+        >>> x, memory = mx.ones((1, 5, 8)), mx.ones((1, 3, 8))
+        >>> nn.TransformerDecoder(2, 8, 2)(x, memory, None, None).shape
+        (1, 5, 8)
     """
 
     _layer = TransformerDecoderLayer
@@ -279,6 +303,11 @@ class Transformer(Module):
         custom_decoder: Another decoder.
         norm_first: Whether inputs are normalised before they are used; otherwise sums are.
         checkpoint: Whether a layer's inner results are computed again for its gradient.
+
+    Example:
+        >>> model = nn.Transformer(8, 2, 1, 1)
+        >>> model(mx.ones((1, 3, 8)), mx.ones((1, 5, 8)), None, None, None).shape
+        (1, 5, 8)
     """
 
     def __init__(
