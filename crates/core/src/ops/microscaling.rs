@@ -293,7 +293,7 @@ impl QuantizedFactors<'_> {
 /// let (x, w) = (ops::ones([2, 32], DType::F32)?, ops::ones([3, 32], DType::F32)?);
 /// let factors =
 ///     QuantizedFactors { x: &x, w: &w, scales: None, global_x: None, global_w: None };
-/// assert_eq!(ops::qqmm(factors, Microscaling::Nvfp4)?.to_vec::<f32>()?, [32.0; 6]);
+/// assert_eq!(ops::qqmm(factors, Microscaling::Mxfp8)?.to_vec::<f32>()?, [32.0; 6]);
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn qqmm(factors: QuantizedFactors<'_>, format: Microscaling) -> Result<Array> {
