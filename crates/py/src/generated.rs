@@ -1616,6 +1616,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_class::<crate::dtype::iinfo>()?;
             m.add_class::<crate::format::PrintOptions>()?;
             m.add_class::<crate::format::PrintOptionsContext>()?;
+            m.add_class::<crate::read::lend::Loan>()?;
             m.add_class::<crate::transform::compile::Compiled>()?;
             m.add_class::<crate::transform::custom::Checkpointed>()?;
             m.add_class::<crate::transform::custom::custom_function>()?;

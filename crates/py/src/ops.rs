@@ -895,7 +895,10 @@ pub fn contiguous(a: Arr, allow_col_major: bool, stream: Option<On>) -> PyArray 
     PyArray::new(a.0)
 }
 
-/// An array of anything that holds numbers; an array itself as it is.
+/// An array of anything that holds numbers; an array itself as it is. It lies in the memory of
+/// another library's array where that is possible: nothing is copied, and what is written there
+/// later shows in it. `copy=True` always copies, `copy=False` raises `ValueError` instead of
+/// copying.
 #[pyfunction]
 #[pyo3(signature = (a, dtype = None, *, copy = None))]
 pub fn asarray(
@@ -903,16 +906,14 @@ pub fn asarray(
     dtype: Option<Dtype>,
     copy: Option<bool>,
 ) -> PyResult<PyArray> {
-    let _ = copy;
-    read::array(a, dtype.map(|d| d.0)).map(PyArray::new)
+    read::converted(a, dtype.map(|d| d.0), copy.into()).map(PyArray::new)
 }
 
-/// An array of another library's, by DLPack.
+/// An array of another library's, by DLPack; `copy` as in `asarray`.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, copy = None))]
 pub fn from_dlpack(x: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<PyArray> {
-    let _ = copy;
-    read::from_dlpack(x).map(PyArray::new)
+    read::from_dlpack(x, copy.into()).map(PyArray::new)
 }
 
 #[pyfunction]

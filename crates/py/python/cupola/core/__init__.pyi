@@ -463,6 +463,12 @@ class _PrintOptionsContext:
         ...
 
 @final
+class _Loan:
+    """Keeps another library's memory. It is a Python object because its owner has to be let go by a
+    thread that runs Python, and arrays are dropped by any thread: Python's counts wait for one.
+    """
+
+@final
 class _Compiled:
     """A function with its graphs."""
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -574,7 +580,11 @@ def as_strided(a: _Scalar | array, /, shape: int | Sequence[int] | None = ..., s
     Where there is not one stride an axis, or where an element is not in the array.
     """
 def asarray(a: Any, dtype: Dtype | None = ..., *, copy: bool | None = ...) -> array:
-    """An array of anything that holds numbers; an array itself as it is."""
+    """An array of anything that holds numbers; an array itself as it is. It lies in the memory of
+    another library's array where that is possible: nothing is copied, and what is written there
+    later shows in it. `copy=True` always copies, `copy=False` raises `ValueError` instead of
+    copying.
+    """
 def astype(a: _Scalar | array, dtype: Dtype, *, stream: _StreamOrDevice = ...) -> array:
     """Converts each element to `dtype`: to bool by ≠ 0, from float to integer towards zero and
     saturating (NaN gives 0), between integers by wrapping, from complex by its real part.
@@ -836,7 +846,7 @@ def floor_divide(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice
     An integer divided by 0 gives 0. Does not take complex numbers.
     """
 def from_dlpack(x: Any, /, *, copy: bool | None = ...) -> array:
-    """An array of another library's, by DLPack."""
+    """An array of another library's, by DLPack; `copy` as in `asarray`."""
 def from_fp8(x: _Scalar | array, dtype: Dtype | None = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The numbers that `to_fp8` made, as floats of `dtype`.
 
