@@ -322,6 +322,9 @@ impl std::fmt::Debug for Buffer {
 pub struct Registration {
     /// Which kind of devices.
     pub kind: DeviceKind,
+    /// Whether the machine may have hardware of the kind. Asked before devices are looked for that
+    /// nobody named, so it must take no time and be quiet.
+    pub has_hardware: fn() -> bool,
     /// Finds them. Called once, when the first device of the kind is asked for: looking for a GPU
     /// takes time that a program on the CPU does not spend.
     pub discover: fn() -> Vec<Arc<dyn Backend>>,
@@ -380,9 +383,17 @@ pub(crate) fn alloc(on: &dyn Backend, bytes: usize) -> Result<Buffer> {
     on.alloc(bytes)
 }
 
+/// Whether the machine may have hardware of a kind.
+fn has_hardware(kind: DeviceKind) -> bool {
+    inventory::iter::<Registration>().any(|r| r.kind == kind && (r.has_hardware)())
+}
+
 /// The best device of this machine: a GPU that is one, through CUDA before wgpu, else the CPU.
 pub fn best_device() -> Device {
-    let real = |kind| devices_of(kind).iter().find(|b| b.is_real());
+    let real = |kind| match has_hardware(kind) {
+        true => devices_of(kind).iter().find(|b| b.is_real()),
+        false => None,
+    };
     let gpu = real(DeviceKind::Cuda).or_else(|| real(DeviceKind::Wgpu));
     gpu.map_or(Device::CPU, |b| b.device())
 }
