@@ -76,6 +76,66 @@ def test_transforms(test):
     each(test)
 
 
+I = np.array([1, 2], np.int32)
+
+INTEGERS = [
+    lambda m: m.grad(lambda x: (x * x).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: (x * 2.5).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: m.sin(x).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: (x**3).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: (1 / x).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: (x // 2 + x % 2).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: m.maximum(x, 1).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: m.abs(-x).sum() - m.square(x).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: x.prod())(m.array(I)),
+    lambda m: m.grad(lambda x: (m.sort(x) * m.array([1, 3])).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: m.cumsum(x).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: x[1] * x[0])(m.array(I)),
+    lambda m: m.grad(lambda x: (x @ m.array([1.5, 2.5])))(m.array(I)),
+    lambda m: m.grad(lambda x: ((x > 1) * 2.5).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: (x & 3).sum() + (x << 1).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: m.where(x > 1, x, 0).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: (x[None] * m.ones((3, 1))).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: m.take(x, m.array([0, 0, 1])).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: x.mean())(m.array(I)),
+    lambda m: m.grad(lambda x: m.ones(2).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: x.astype(m.int64).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: (x * x).sum())(m.array(I).astype(m.int64)),
+    lambda m: m.grad(lambda x: (x * 2.0).sum())(m.array(I).astype(m.uint8)),
+    lambda m: m.grad(m.grad(lambda x: x**3))(m.array(3)),
+    lambda m: m.value_and_grad(lambda x: (x * x).sum())(m.array(I)),
+    lambda m: m.grad(lambda p: (p["f"] * p["i"]).sum())({"f": m.array([1.5, 2.5]), "i": m.array(I)}),
+    lambda m: m.grad(lambda x: m.compile(lambda y: (y * y).sum())(x))(m.array(I)),
+    lambda m: m.grad(lambda x: m.checkpoint(lambda y: (y * y).sum())(x))(m.array(I)),
+    lambda m: m.grad(lambda x: (x > 1).sum())(m.array([1.0, 2.0])),
+    lambda m: m.grad(lambda x: m.argmax(x) * 1.5)(m.array([1.0, 2.0])),
+    lambda m: m.grad(lambda x: m.array(3))(m.array([1.0, 2.0])),
+    lambda m: m.jvp(lambda x: x * x, [m.array(I)], [m.array([1, 1])]),
+    lambda m: m.jvp(lambda x: x * x, [m.array([1.5, 2.0])], [m.array([1, 1])]),
+    lambda m: m.vjp(lambda x: x * x, [m.array(I)], [m.array([1, 1])]),
+    lambda m: m.vjp(lambda x: x * 2.0, [m.array(I)], [m.array([1.0, 1.0])]),
+    lambda m: m.vjp(lambda x: x * x, [m.array([1.5, 2.0])], [m.array([1, 1])]),
+    lambda m: m.jvp(lambda x: x, [m.array([1.0])], [m.array([1.0, 2.0])]),
+    lambda m: m.vjp(lambda x: x, [m.array([1.0])], [m.array([1.0, 2.0])]),
+]
+
+
+@pytest.mark.parametrize("test", INTEGERS, ids=range(len(INTEGERS)))
+def test_derivatives_by_integers(test):
+    each(test)
+
+
+def test_steps_have_no_slope():
+    x = cc.array([1.5, 2.5])
+    for step in (
+        lambda x: x.astype(cc.int32).astype(cc.float32).sum(),
+        lambda x: x.astype(cc.bool_).astype(cc.float32).sum(),
+        lambda x: x.astype(cc.int32).sum(),
+    ):
+        assert cc.grad(step)(x).tolist() == [0, 0]
+    assert cc.grad(lambda x: (x * 2.0).sum())(cc.array([True, False])).tolist() == [False, False]
+
+
 @pytest.mark.parametrize("module", [cc, mlx], ids=["cupola", "mlx"])
 def test_compiled_state(module):
     m = module
