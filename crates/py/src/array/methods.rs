@@ -36,7 +36,7 @@ impl PyArray {
         axis: isize,
         stream: Option<On>,
     ) -> PyResult<Vec<PyArray>> {
-        crate::ops::split(Arr(self.get()), indices_or_sections, axis, stream)
+        crate::ops::shape::split(Arr(self.get()), indices_or_sections, axis, stream)
     }
 
     /// The variance; `correction` is another name of `ddof`.
