@@ -218,6 +218,15 @@ impl PyArray {
         Ok(ArrayIterator { array, next: 0 })
     }
 
+    fn __reversed__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let array = self.get();
+        if array.rank() == 0 {
+            return Err(PyTypeError::new_err("reversed() 0-dimensional array."));
+        }
+        let parts = ops::unstack(&ops::flip(&array, 0).map_err(raise)?, 0);
+        PyList::new(py, give(parts)?)?.call_method0("__iter__")
+    }
+
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
         self.item_of(py)?.is_truthy()
     }
@@ -228,11 +237,10 @@ impl PyArray {
     }
 
     fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let dtype = self.get().dtype();
-        if !dtype.is_integer() {
-            return Err(wrong_type(format!(
-                "an array of {dtype} is no index: it must be an integer"
-            )));
+        let array = self.get();
+        if array.rank() > 0 || !array.dtype().is_integer() {
+            let aval = array.aval();
+            return Err(wrong_type(format!("{aval} is no index: it must be one integer")));
         }
         self.item_of(py)
     }
@@ -256,11 +264,13 @@ impl PyArray {
         arg: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let array = self.get();
-        let builtins = py.import("builtins")?;
-        match array.rank() {
-            0 => builtins.getattr("format")?.call1((self.item_of(py)?, arg)),
-            _ => builtins.getattr("format")?.call1((format::text(py, &array)?, arg)),
+        if array.rank() > 0 {
+            return match arg.is_truthy()? {
+                true => Err(wrong_type(format!("{} takes no format", array.aval()))),
+                false => Ok(format::text(py, &array)?.into_pyobject(py)?.into_any()),
+            };
         }
+        py.import("builtins")?.getattr("format")?.call1((self.item_of(py)?, arg))
     }
 
     fn __hash__(slf: &Bound<'_, Self>) -> isize {

@@ -18,6 +18,9 @@ pub fn raise(error: Error) -> PyErr {
             None => PyRuntimeError::new_err(text),
         },
         Error::Index { .. } => PyIndexError::new_err(text),
+        Error::DType { op, .. } if op.starts_with("bitwise_") || op.ends_with("_shift") => {
+            PyRuntimeError::new_err(text)
+        }
         Error::Shape { .. }
         | Error::DType { .. }
         | Error::Argument { .. }

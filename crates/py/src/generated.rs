@@ -11,7 +11,7 @@ use pyo3::types::PyModule;
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
-use crate::operand::{Arr, Arrays, Axis, Opd, ShapeArg, SizesArg, give, meet};
+use crate::operand::{Arr, Arrays, Axis, Count, Opd, ShapeArg, SizesArg, give, meet};
 
 /// |x|; of a complex number its modulus, as `float32`.
 #[pyfunction(name = "abs")]
@@ -166,8 +166,8 @@ pub fn astype(a: Arr, dtype: Dtype, stream: Option<On>) -> PyResult<PyArray> {
 /// The Bartlett window of `size` points, a triangle: 1 − |t| for t from −1 to 1, as `float32`.
 #[pyfunction(name = "bartlett")]
 #[pyo3(signature = (M, *, stream = None), text_signature = "(M, *, stream=None)")]
-pub fn bartlett(M: usize, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::bartlett(M)))
+pub fn bartlett(M: Count, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::bartlett(M.0)))
 }
 
 /// The bits set in both; on bool, logical and.
@@ -207,8 +207,8 @@ pub fn bitwise_xor(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 /// `float32`.
 #[pyfunction(name = "blackman")]
 #[pyo3(signature = (M, *, stream = None), text_signature = "(M, *, stream=None)")]
-pub fn blackman(M: usize, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::blackman(M)))
+pub fn blackman(M: Count, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::blackman(M.0)))
 }
 
 /// Axes of size 1, and missing leading axes, repeated to `shape`.
@@ -282,8 +282,11 @@ pub fn diag(a: Arr, k: isize, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// The diagonal of two axes, `offset` places above the main one, as the last axis.
+///
+/// Errors:
+/// Where there are no two such axes.
 #[pyfunction(name = "diagonal")]
-#[pyo3(signature = (a, offset = 0, axis1 = 0, axis2 = 1, *, stream = None), text_signature = "(a, offset=0, axis1=0, axis2=1, *, stream=None)")]
+#[pyo3(signature = (a, offset = 0, axis1 = 0, axis2 = 1, stream = None), text_signature = "(a, offset=0, axis1=0, axis2=1, stream=None)")]
 pub fn diagonal(
     a: Arr,
     offset: isize,
@@ -302,9 +305,9 @@ pub fn diagonal(
 /// Dtypes:
 /// Integers wrap; of bools it is whether they differ.
 #[pyfunction(name = "diff")]
-#[pyo3(signature = (a, n = 1, axis = -1, *, stream = None), text_signature = "(a, n=1, axis=-1, *, stream=None)")]
-pub fn diff(a: Arr, n: usize, axis: isize, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::diff(&a, n, axis)))
+#[pyo3(signature = (a, n = Count(1), axis = -1, *, stream = None), text_signature = "(a, n=1, axis=-1, *, stream=None)")]
+pub fn diff(a: Arr, n: Count, axis: isize, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::diff(&a, n.0, axis)))
 }
 
 /// a/b.
@@ -361,7 +364,10 @@ pub fn expm1(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::expm1(&a)))
 }
 
-/// Axes `start..=end` merged into one.
+/// Axes `start..=end` merged into one. Axes past either end mean that end.
+///
+/// Errors:
+/// Where `end` comes before `start`.
 #[pyfunction(name = "flatten")]
 #[pyo3(signature = (a, start_axis = 0, end_axis = -1, *, stream = None), text_signature = "(a, start_axis=0, end_axis=-1, *, stream=None)")]
 pub fn flatten(
@@ -403,7 +409,7 @@ pub fn floor_divide(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 /// Errors:
 /// Where `x` is not `uint8`, or `dtype` not a float.
 #[pyfunction(name = "from_fp8")]
-#[pyo3(signature = (x, dtype = None, *, stream = None), text_signature = "(x, dtype=bfloat16, *, stream=None)")]
+#[pyo3(signature = (x, dtype = None, *, stream = None), text_signature = "(x, dtype=None, *, stream=None)")]
 pub fn from_fp8(x: Arr, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::from_fp8(&x, dtype.map_or(DType::BF16, |d| d.0))))
 }
@@ -433,22 +439,22 @@ pub fn greater_equal(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 /// The Hamming window of `size` points: 0.54 + 0.46·cos πt for t from −1 to 1, as `float32`.
 #[pyfunction(name = "hamming")]
 #[pyo3(signature = (M, *, stream = None), text_signature = "(M, *, stream=None)")]
-pub fn hamming(M: usize, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::hamming(M)))
+pub fn hamming(M: Count, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::hamming(M.0)))
 }
 
 /// The Hann window of `size` points: 0.5 + 0.5·cos πt for t from −1 to 1, as `float32`.
 #[pyfunction(name = "hanning")]
 #[pyo3(signature = (M, *, stream = None), text_signature = "(M, *, stream=None)")]
-pub fn hanning(M: usize, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::hanning(M)))
+pub fn hanning(M: Count, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::hanning(M.0)))
 }
 
 /// The identity matrix.
 #[pyfunction(name = "identity")]
-#[pyo3(signature = (n, dtype = None, *, stream = None), text_signature = "(n, dtype=float32, *, stream=None)")]
-pub fn identity(n: usize, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::identity(n, dtype.map_or(DType::F32, |d| d.0))))
+#[pyo3(signature = (n, dtype = None, *, stream = None), text_signature = "(n, dtype=None, *, stream=None)")]
+pub fn identity(n: Count, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::identity(n.0, dtype.map_or(DType::F32, |d| d.0))))
 }
 
 /// The imaginary part: `float32` of a complex number, 0 of anything else.
@@ -470,35 +476,35 @@ pub fn inner(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
 
 /// Whether x is neither infinite nor NaN; of a complex number, whether both parts are.
 #[pyfunction(name = "isfinite")]
-#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+#[pyo3(signature = (a, stream = None), text_signature = "(a, stream=None)")]
 pub fn isfinite(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::isfinite(&a)))
 }
 
 /// Whether x is ∞ or −∞; of a complex number, whether either part is.
 #[pyfunction(name = "isinf")]
-#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+#[pyo3(signature = (a, stream = None), text_signature = "(a, stream=None)")]
 pub fn isinf(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::isinf(&a)))
 }
 
 /// Whether x is NaN; of a complex number, whether either part is.
 #[pyfunction(name = "isnan")]
-#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+#[pyo3(signature = (a, stream = None), text_signature = "(a, stream=None)")]
 pub fn isnan(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::isnan(&a)))
 }
 
 /// Whether x is −∞.
 #[pyfunction(name = "isneginf")]
-#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+#[pyo3(signature = (a, stream = None), text_signature = "(a, stream=None)")]
 pub fn isneginf(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::isneginf(&a)))
 }
 
 /// Whether x is ∞.
 #[pyfunction(name = "isposinf")]
-#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+#[pyo3(signature = (a, stream = None), text_signature = "(a, stream=None)")]
 pub fn isposinf(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::isposinf(&a)))
 }
@@ -616,7 +622,7 @@ pub fn logical_xor(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 /// As `softmax`.
 ///
 /// Errors:
-/// As `softmax`.
+/// Where an axis is empty, and for complex numbers.
 #[pyfunction(name = "logsumexp")]
 #[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
 pub fn logsumexp(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
@@ -762,7 +768,7 @@ pub fn not_equal(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 
 /// Ones.
 #[pyfunction(name = "ones")]
-#[pyo3(signature = (shape, dtype = None, *, stream = None), text_signature = "(shape, dtype=float32, *, stream=None)")]
+#[pyo3(signature = (shape, dtype = None, *, stream = None), text_signature = "(shape, dtype=None, *, stream=None)")]
 pub fn ones(shape: ShapeArg, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::ones(shape.0, dtype.map_or(DType::F32, |d| d.0))))
 }
@@ -852,8 +858,8 @@ pub fn remainder(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 /// Each element repeated `repeats` times along an axis; `()` flattens first.
 #[pyfunction(name = "repeat")]
 #[pyo3(signature = (array, repeats, axis = Axis::all(), *, stream = None), text_signature = "(array, repeats, axis=None, *, stream=None)")]
-pub fn repeat(array: Arr, repeats: usize, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::repeat(&array, repeats, axis.0)))
+pub fn repeat(array: Arr, repeats: Count, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::repeat(&array, repeats.0, axis.0)))
 }
 
 /// The elements, in row-major order, under another shape; one size may be −1: what is left.
@@ -880,7 +886,8 @@ pub fn right_shift(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 /// Elements moved along axes by `shift` places, those past the end entering at the start.
 ///
 /// Shapes:
-/// One shift an axis, or one for all axes named; `()` rolls the flattened array.
+/// One shift an axis, or one for all axes named; further shifts are ignored. `()` rolls the flattened
+/// array.
 #[pyfunction(name = "roll")]
 #[pyo3(signature = (a, shift, axis = Axis::all(), *, stream = None), text_signature = "(a, shift, axis=None, *, stream=None)")]
 pub fn roll(a: Arr, shift: SizesArg, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
@@ -893,7 +900,7 @@ pub fn roll(a: Arr, shift: SizesArg, axis: Axis, stream: Option<On>) -> PyResult
 /// Integers stay as they are where `decimals` is not negative, and round to tens, hundreds, …
 /// through `float32` where it is.
 #[pyfunction(name = "round")]
-#[pyo3(signature = (a, decimals = 0, *, stream = None), text_signature = "(a, decimals=0, *, stream=None)")]
+#[pyo3(signature = (a, decimals = 0, stream = None), text_signature = "(a, decimals=0, stream=None)")]
 pub fn round(a: Arr, decimals: i32, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::round(&a, decimals)))
 }
@@ -979,19 +986,6 @@ pub fn square(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 #[pyo3(signature = (a, axis = Axis::all(), *, stream = None), text_signature = "(a, axis=None, *, stream=None)")]
 pub fn squeeze(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::squeeze(&a, axis.0)))
-}
-
-/// The standard deviation over `axes`: the root of `var`.
-#[pyfunction(name = "std")]
-#[pyo3(signature = (a, axis = Axis::all(), keepdims = false, ddof = 0, *, stream = None), text_signature = "(a, axis=None, keepdims=False, ddof=0, *, stream=None)")]
-pub fn std(
-    a: Arr,
-    axis: Axis,
-    keepdims: bool,
-    ddof: usize,
-    stream: Option<On>,
-) -> PyResult<PyArray> {
-    on(stream, || give(ops::std(&a, axis.0, keepdims, ddof)))
 }
 
 /// `x` itself, as a constant: derivatives do not pass.
@@ -1091,8 +1085,8 @@ pub fn to_fp8(x: Arr, stream: Option<On>) -> PyResult<PyArray> {
 /// The `k` largest elements of an axis, in ascending order; `()` flattens first.
 #[pyfunction(name = "topk")]
 #[pyo3(signature = (a, k, axis = Axis::one(-1), *, stream = None), text_signature = "(a, k, axis=-1, *, stream=None)")]
-pub fn topk(a: Arr, k: usize, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::topk(&a, k, axis.0)))
+pub fn topk(a: Arr, k: Count, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::topk(&a, k.0, axis.0)))
 }
 
 /// The axes in another order: axis `i` of the result is axis `axes[i]` of `x`; `()` reverses them.
@@ -1133,23 +1127,6 @@ pub fn unflatten(a: Arr, axis: isize, shape: SizesArg, stream: Option<On>) -> Py
     on(stream, || give(ops::unflatten(&a, axis, shape)))
 }
 
-/// The variance over `axes`: the mean squared distance from the mean, with `ddof` taken off the
-/// count.
-///
-/// Dtypes:
-/// As `mean`; `float32` of complex numbers.
-#[pyfunction(name = "var")]
-#[pyo3(signature = (a, axis = Axis::all(), keepdims = false, ddof = 0, *, stream = None), text_signature = "(a, axis=None, keepdims=False, ddof=0, *, stream=None)")]
-pub fn var(
-    a: Arr,
-    axis: Axis,
-    keepdims: bool,
-    ddof: usize,
-    stream: Option<On>,
-) -> PyResult<PyArray> {
-    on(stream, || give(ops::var(&a, axis.0, keepdims, ddof)))
-}
-
 /// The sum of products over one axis of both operands, the conjugate of `a` with `b`.
 #[pyfunction(name = "vecdot")]
 #[pyo3(signature = (a, b, axis = -1, *, stream = None), text_signature = "(a, b, axis=-1, *, stream=None)")]
@@ -1168,7 +1145,7 @@ pub fn vecdot(a: Arr, b: Arr, axis: isize, stream: Option<On>) -> PyResult<PyArr
 /// Errors:
 /// Where the bytes of the last axis do not divide into elements, or there is no axis.
 #[pyfunction(name = "view")]
-#[pyo3(signature = (a, dtype, *, stream = None), text_signature = "(a, dtype, *, stream=None)")]
+#[pyo3(signature = (a, dtype, stream = None), text_signature = "(a, dtype, stream=None)")]
 pub fn view(a: Arr, dtype: Dtype, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::view(&a, dtype.0)))
 }
@@ -1189,7 +1166,7 @@ pub fn where_(condition: Opd, x: Opd, y: Opd, stream: Option<On>) -> PyResult<Py
 
 /// Zeros.
 #[pyfunction(name = "zeros")]
-#[pyo3(signature = (shape, dtype = None, *, stream = None), text_signature = "(shape, dtype=float32, *, stream=None)")]
+#[pyo3(signature = (shape, dtype = None, *, stream = None), text_signature = "(shape, dtype=None, *, stream=None)")]
 pub fn zeros(shape: ShapeArg, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::zeros(shape.0, dtype.map_or(DType::F32, |d| d.0))))
 }
@@ -1278,14 +1255,14 @@ pub fn normalize(a: Arr, axis: Axis, eps: f64, stream: Option<On>) -> PyResult<P
 /// Shapes:
 /// An index outside `0..classes` gives zeros.
 #[pyfunction(name = "one_hot")]
-#[pyo3(signature = (a, classes, dtype = None, *, stream = None), text_signature = "(a, classes, dtype=float32, *, stream=None)")]
+#[pyo3(signature = (a, classes, dtype = None, *, stream = None), text_signature = "(a, classes, dtype=None, *, stream=None)")]
 pub fn one_hot(
     a: Arr,
-    classes: usize,
+    classes: Count,
     dtype: Option<Dtype>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    on(stream, || give(ops::one_hot(&a, classes, dtype.map_or(DType::F32, |d| d.0))))
+    on(stream, || give(ops::one_hot(&a, classes.0, dtype.map_or(DType::F32, |d| d.0))))
 }
 
 /// x for positive x, weight·x otherwise; the weight broadcasts and is learned.
@@ -1347,21 +1324,21 @@ pub fn tanh_shrink(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 /// Errors:
 /// Where `size` is 0.
 #[pyfunction(name = "fftfreq")]
-#[pyo3(signature = (n, d = 1.0, *, stream = None), text_signature = "(n, d=1.0, *, stream=None)")]
-pub fn fft_fftfreq(n: usize, d: f64, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::fftfreq(n, d)))
+#[pyo3(signature = (n, d = 1.0, stream = None), text_signature = "(n, d=1.0, stream=None)")]
+pub fn fft_fftfreq(n: Count, d: f64, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::fftfreq(n.0, d)))
 }
 
 /// Each axis rolled by half its size, so that frequency 0 comes to the middle; `()` for all axes.
 #[pyfunction(name = "fftshift")]
-#[pyo3(signature = (a, axis = Axis::all(), *, stream = None), text_signature = "(a, axis=None, *, stream=None)")]
+#[pyo3(signature = (a, axis = Axis::all(), stream = None), text_signature = "(a, axis=None, stream=None)")]
 pub fn fft_fftshift(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::fftshift(&a, axis.0)))
 }
 
 /// The inverse of `fftshift`; they differ on axes of odd size.
 #[pyfunction(name = "ifftshift")]
-#[pyo3(signature = (a, axis = Axis::all(), *, stream = None), text_signature = "(a, axis=None, *, stream=None)")]
+#[pyo3(signature = (a, axis = Axis::all(), stream = None), text_signature = "(a, axis=None, stream=None)")]
 pub fn fft_ifftshift(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::ifftshift(&a, axis.0)))
 }
@@ -1371,9 +1348,9 @@ pub fn fft_ifftshift(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray
 /// Errors:
 /// Where `size` is 0.
 #[pyfunction(name = "rfftfreq")]
-#[pyo3(signature = (n, d = 1.0, *, stream = None), text_signature = "(n, d=1.0, *, stream=None)")]
-pub fn fft_rfftfreq(n: usize, d: f64, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::rfftfreq(n, d)))
+#[pyo3(signature = (n, d = 1.0, stream = None), text_signature = "(n, d=1.0, stream=None)")]
+pub fn fft_rfftfreq(n: Count, d: f64, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::rfftfreq(n.0, d)))
 }
 
 /// Random bits: unsigned integers of `width` bytes, 1, 2 or 4, over their whole range.
@@ -1381,11 +1358,11 @@ pub fn fft_rfftfreq(n: usize, d: f64, stream: Option<On>) -> PyResult<PyArray> {
 #[pyo3(signature = (shape, width, key = None, *, stream = None), text_signature = "(shape, width, key=None, *, stream=None)")]
 pub fn random_bits(
     shape: ShapeArg,
-    width: usize,
+    width: Count,
     key: Option<Arr>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    on(stream, || give(ops::random::bits(shape.0, width, key.as_deref())))
+    on(stream, || give(ops::random::bits(shape.0, width.0, key.as_deref())))
 }
 
 #[pymethods]
@@ -1445,7 +1422,7 @@ impl PyArray {
     }
 
     /// The diagonal of two axes, `offset` places above the main one, as the last axis.
-    #[pyo3(signature = (offset = 0, axis1 = 0, axis2 = 1, *, stream = None), text_signature = "($self, offset=0, axis1=0, axis2=1, *, stream=None)")]
+    #[pyo3(signature = (offset = 0, axis1 = 0, axis2 = 1, stream = None), text_signature = "($self, offset=0, axis1=0, axis2=1, stream=None)")]
     pub fn diagonal(
         &self,
         offset: isize,
@@ -1462,7 +1439,7 @@ impl PyArray {
         on(stream, || give(ops::exp(&self.get())))
     }
 
-    /// Axes `start..=end` merged into one.
+    /// Axes `start..=end` merged into one. Axes past either end mean that end.
     #[pyo3(signature = (start_axis = 0, end_axis = -1, *, stream = None), text_signature = "($self, start_axis=0, end_axis=-1, *, stream=None)")]
     pub fn flatten(
         &self,
@@ -1545,7 +1522,7 @@ impl PyArray {
     }
 
     /// The nearest number of `decimals` decimals, ties to even.
-    #[pyo3(signature = (decimals = 0, *, stream = None), text_signature = "($self, decimals=0, *, stream=None)")]
+    #[pyo3(signature = (decimals = 0, stream = None), text_signature = "($self, decimals=0, stream=None)")]
     pub fn round(&self, decimals: i32, stream: Option<On>) -> PyResult<PyArray> {
         on(stream, || give(ops::round(&self.get(), decimals)))
     }
@@ -1593,7 +1570,7 @@ impl PyArray {
     }
 
     /// The bytes of `x`, in the machine's order, as elements of another dtype.
-    #[pyo3(signature = (dtype, *, stream = None), text_signature = "($self, dtype, *, stream=None)")]
+    #[pyo3(signature = (dtype, stream = None), text_signature = "($self, dtype, stream=None)")]
     pub fn view(&self, dtype: Dtype, stream: Option<On>) -> PyResult<PyArray> {
         on(stream, || give(ops::view(&self.get(), dtype.0)))
     }
@@ -1823,7 +1800,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::square, m)?)?;
             m.add_function(wrap_pyfunction!(self::squeeze, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::shape::stack, m)?)?;
-            m.add_function(wrap_pyfunction!(self::std, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::spread::std, m)?)?;
             m.add_function(wrap_pyfunction!(self::stop_gradient, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::stream, m)?)?;
             m.add_function(wrap_pyfunction!(self::subtract, m)?)?;
@@ -1848,7 +1825,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::ops::search::unique, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::shape::unstack, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::grad::value_and_grad, m)?)?;
-            m.add_function(wrap_pyfunction!(self::var, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::spread::var, m)?)?;
             m.add_function(wrap_pyfunction!(self::vecdot, m)?)?;
             m.add_function(wrap_pyfunction!(self::view, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::grad::vjp, m)?)?;

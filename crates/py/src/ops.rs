@@ -7,6 +7,7 @@ pub mod product;
 pub mod scan;
 pub mod search;
 pub mod shape;
+pub mod spread;
 
 use cupola::{Array, ops};
 use pyo3::prelude::*;

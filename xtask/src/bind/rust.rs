@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::Bound;
 use super::parse::Source;
-use super::table::{ALIASES, Argument, Kind, METHODS, SURFACE};
+use super::table::{self, ALIASES, Argument, Kind, METHODS, SURFACE};
 
 const HEAD: &str = "//! Written by `cargo xtask gen` from `crates/core/src/ops`: change it there, or in the tables of
 //! `xtask/src/bind`.
@@ -19,7 +19,7 @@ use pyo3::types::PyModule;
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
-use crate::operand::{Arr, Arrays, Axis, Opd, ShapeArg, SizesArg, give, meet};
+use crate::operand::{Arr, Arrays, Axis, Count, Opd, ShapeArg, SizesArg, give, meet};
 
 ";
 
@@ -60,6 +60,7 @@ fn rust_type(argument: &Argument) -> &'static str {
         Kind::Sizes => "SizesArg",
         Kind::Shape => "ShapeArg",
         Kind::Bool => "bool",
+        Kind::Int("usize") => "Count",
         Kind::Int(ty) => ty,
         Kind::Float => "f64",
         Kind::DType if argument.default.is_some() => "Option<Dtype>",
@@ -74,7 +75,7 @@ fn passed(argument: &Argument) -> String {
     let name = &argument.name;
     match argument.kind {
         Kind::Array | Kind::Operand => format!("&{name}"),
-        Kind::Axes | Kind::Shape => format!("{name}.0"),
+        Kind::Axes | Kind::Shape | Kind::Int("usize") => format!("{name}.0"),
         Kind::DType if argument.default.is_some() => {
             let own = match argument.default.as_deref() {
                 Some("bfloat16") => "BF16",
@@ -95,6 +96,7 @@ fn default(argument: &Argument, text: &str) -> String {
         (Kind::Axes, "None") => "Axis::all()".into(),
         (Kind::Axes, axis) => format!("Axis::one({axis})"),
         (Kind::DType, _) => "None".into(),
+        (Kind::Int("usize"), number) => format!("Count({number})"),
         (_, "False") => "false".into(),
         (_, "True") => "true".into(),
         (_, other) => other.to_owned(),
@@ -102,13 +104,15 @@ fn default(argument: &Argument, text: &str) -> String {
 }
 
 /// The signature for PyO3, and the one that Python shows.
-fn signatures(arguments: &[Argument], is_method: bool) -> (String, String) {
+fn signatures(name: &str, arguments: &[Argument], is_method: bool) -> (String, String) {
     let mut rust = Vec::new();
     let mut shown: Vec<String> = is_method.then(|| "$self".to_owned()).into_iter().collect();
     for argument in arguments {
         match &argument.default {
             Some(text) => {
                 rust.push(format!("{} = {}", argument.name, default(argument, text)));
+                // Python reads the text as literals: a dtype by its name is none.
+                let text = if argument.kind == Kind::DType { "None" } else { text };
                 shown.push(format!("{}={text}", argument.name));
             }
             None => {
@@ -117,8 +121,7 @@ fn signatures(arguments: &[Argument], is_method: bool) -> (String, String) {
             }
         }
     }
-    // MLX takes the stream by position where both arguments may be numbers.
-    if !(arguments.len() == 2 && arguments.iter().all(|a| a.kind == Kind::Operand)) {
+    if !table::takes_stream_by_position(name, arguments) {
         rust.push("*".into());
         shown.push("*".into());
     }
@@ -139,7 +142,7 @@ fn parameters(arguments: &[Argument]) -> String {
 
 fn write_function(out: &mut String, function: &Bound, arguments: &[Argument]) {
     docs(out, &function.function.docs);
-    let (rust, shown) = signatures(arguments, false);
+    let (rust, shown) = signatures(&function.name, arguments, false);
     let name = &function.name;
     let fallible = function.function.returns.starts_with("Result");
     let operands = arguments.iter().filter(|a| a.kind == Kind::Operand).collect::<Vec<_>>();
@@ -167,7 +170,7 @@ fn write_methods(out: &mut String, bound: &[Bound]) {
         let target = ALIASES.iter().find(|a| a.0.is_empty() && a.1 == name).map_or(name, |a| a.2);
         let found = bound.iter().find(|b| b.module.is_empty() && b.name == target);
         let Some((function, Some(arguments))) = found.map(|b| (b, &b.by_rule)) else { continue };
-        let (rust, shown) = signatures(&arguments[1..], true);
+        let (rust, shown) = signatures(&function.name, &arguments[1..], true);
         let first = function.function.docs.first().cloned().unwrap_or_default();
         let _ = writeln!(out, "/// {first}");
         let call = std::iter::once("&self.get()".to_owned())

@@ -169,6 +169,15 @@ pub fn is_skipped(module: &str, op: &str) -> bool {
     SKIPPED.split_whitespace().any(|s| s == full)
 }
 
+/// The functions that take the stream by position, besides those of two operands.
+const STREAM_BY_POSITION: &str = "diagonal isfinite isinf isnan isneginf isposinf round view fftfreq rfftfreq fftshift ifftshift";
+
+/// Whether MLX takes the stream by position: where both arguments may be numbers, and in some more.
+pub fn takes_stream_by_position(name: &str, arguments: &[Argument]) -> bool {
+    let operands = arguments.len() == 2 && arguments.iter().all(|a| a.kind == Kind::Operand);
+    operands || STREAM_BY_POSITION.split(' ').any(|n| n == name)
+}
+
 /// How a parameter of an operation comes from Python.
 #[derive(Clone, Debug)]
 pub struct Argument {

@@ -87,7 +87,10 @@ fn partitioned(
     indices: bool,
 ) -> Result<Array> {
     let size = axis.single(op, x.rank())?.map_or(x.size(), |axis| x.shape()[axis]);
-    super::gather::normalize_index(op, kth, size, x)?;
+    if !(-(size as isize)..size as isize).contains(&kth) {
+        let detail = format!("no element {kth} in an axis of size {size} (input {})", x.aval());
+        return Err(Error::argument(op, detail));
+    }
     sorted(x, axis, indices)
 }
 

@@ -6,7 +6,8 @@ use pyo3::types::PyTuple;
 
 use super::PyArray;
 use crate::device::{On, on};
-use crate::operand::{Arr, Axis, give, spread};
+use crate::operand::{Arr, Axis, Count, give, spread};
+use crate::ops::spread::{std, var};
 
 #[pymethods]
 impl PyArray {
@@ -40,28 +41,28 @@ impl PyArray {
     }
 
     /// The variance; `correction` is another name of `ddof`.
-    #[pyo3(signature = (axis = Axis::all(), keepdims = false, ddof = 0, *, correction = None, stream = None))]
+    #[pyo3(signature = (axis = Axis::all(), keepdims = false, ddof = Count(0), *, correction = None, stream = None))]
     fn var(
         &self,
         axis: Axis,
         keepdims: bool,
-        ddof: usize,
-        correction: Option<usize>,
+        ddof: Count,
+        correction: Option<Count>,
         stream: Option<On>,
     ) -> PyResult<PyArray> {
-        on(stream, || give(ops::var(&self.get(), axis.0, keepdims, correction.unwrap_or(ddof))))
+        var(Arr(self.get()), axis, keepdims, ddof, correction, stream)
     }
 
     /// The standard deviation; `correction` is another name of `ddof`.
-    #[pyo3(signature = (axis = Axis::all(), keepdims = false, ddof = 0, *, correction = None, stream = None))]
+    #[pyo3(signature = (axis = Axis::all(), keepdims = false, ddof = Count(0), *, correction = None, stream = None))]
     fn std(
         &self,
         axis: Axis,
         keepdims: bool,
-        ddof: usize,
-        correction: Option<usize>,
+        ddof: Count,
+        correction: Option<Count>,
         stream: Option<On>,
     ) -> PyResult<PyArray> {
-        on(stream, || give(ops::std(&self.get(), axis.0, keepdims, correction.unwrap_or(ddof))))
+        std(Arr(self.get()), axis, keepdims, ddof, correction, stream)
     }
 }

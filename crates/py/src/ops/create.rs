@@ -9,7 +9,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_type, wrong_value};
-use crate::operand::{Arr, Opd, ShapeArg, give};
+use crate::operand::{Arr, Count, Opd, ShapeArg, give};
 use crate::read;
 
 #[pyfunction]
@@ -53,27 +53,27 @@ pub fn ones_like(a: Arr, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<P
 #[pyfunction]
 #[pyo3(signature = (n, m = None, k = 0, dtype = None, *, stream = None))]
 pub fn eye(
-    n: usize,
-    m: Option<usize>,
+    n: Count,
+    m: Option<Count>,
     k: isize,
     dtype: Option<Dtype>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let dtype = dtype.map_or(DType::F32, |d| d.0);
-    on(stream, || give(ops::eye_at(n, m.unwrap_or(n), k, dtype)))
+    on(stream, || give(ops::eye_at(n.0, m.unwrap_or(n).0, k, dtype)))
 }
 
 #[pyfunction]
 #[pyo3(signature = (n, m = None, k = 0, dtype = None, *, stream = None))]
 pub fn tri(
-    n: usize,
-    m: Option<usize>,
+    n: Count,
+    m: Option<Count>,
     k: isize,
     dtype: Option<Dtype>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let dtype = dtype.map_or(DType::F32, |d| d.0);
-    on(stream, || give(ops::tri(n, m.unwrap_or(n), k, dtype)))
+    on(stream, || give(ops::tri(n.0, m.unwrap_or(n).0, k, dtype)))
 }
 
 fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Scalar> {

@@ -10,7 +10,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_value};
-use crate::operand::{Arr, SizesArg, give};
+use crate::operand::{Arr, Count, SizesArg, give};
 
 #[pyfunction]
 #[pyo3(signature = (a, b, /, axes = None, *, stream = None))]
@@ -22,8 +22,8 @@ pub fn tensordot(
 ) -> PyResult<PyArray> {
     let axes = match axes {
         None => Contraction::Count(2),
-        Some(axes) => match axes.extract::<usize>() {
-            Ok(count) => Contraction::Count(count),
+        Some(axes) => match axes.extract::<isize>() {
+            Ok(_) => Contraction::Count(axes.extract::<Count>()?.0),
             Err(_) => {
                 let pair: Vec<SizesArg> = axes.extract()?;
                 let [left, right]: [SizesArg; 2] = pair

@@ -7,7 +7,7 @@ use pyo3::types::PyTuple;
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::{raise, wrong_value};
-use crate::operand::{Arr, Opd, give};
+use crate::operand::{Arr, Count, Opd, give};
 
 #[pyfunction]
 #[pyo3(signature = (sorted_sequence, values, /, side = "left", *, stream = None))]
@@ -35,7 +35,7 @@ pub fn searchsorted(
 pub fn unique<'py>(
     py: Python<'py>,
     a: Arr,
-    size: usize,
+    size: Count,
     return_index: bool,
     return_inverse: bool,
     return_counts: bool,
@@ -43,7 +43,7 @@ pub fn unique<'py>(
     stream: Option<On>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let found = on(stream, || {
-        ops::unique(&a, size, fill_value.as_ref().map(Operand::from)).map_err(raise)
+        ops::unique(&a, size.0, fill_value.as_ref().map(Operand::from)).map_err(raise)
     })?;
     let parts = [
         (true, found.values),

@@ -103,12 +103,6 @@ class array:
         ...
     def __imul__(self, other: Any, /) -> array:
         ...
-    def __truediv__(self, other: Any, /) -> array:
-        ...
-    def __rtruediv__(self, other: Any, /) -> array:
-        ...
-    def __itruediv__(self, other: Any, /) -> array:
-        ...
     def __floordiv__(self, other: Any, /) -> array:
         ...
     def __rfloordiv__(self, other: Any, /) -> array:
@@ -156,6 +150,12 @@ class array:
     def __rpow__(self, other: Any, mod: Any = ..., /) -> array:
         ...
     def __ipow__(self, other: Any, /) -> array:  # type: ignore[misc]
+        ...
+    def __truediv__(self, other: Any, /) -> array:
+        ...
+    def __rtruediv__(self, other: Any, /) -> array:
+        ...
+    def __itruediv__(self, other: Any, /) -> array:
         ...
     def __matmul__(self, other: Any, /) -> array:
         ...
@@ -219,6 +219,8 @@ class array:
         ...
     def __iter__(self) -> ArrayIterator:
         ...
+    def __reversed__(self) -> Any:
+        ...
     def __bool__(self) -> bool:
         ...
     def __int__(self) -> int:
@@ -280,7 +282,7 @@ class array:
     def exp(self, *, stream: _StreamOrDevice = ...) -> array:
         """eˣ."""
     def flatten(self, start_axis: int = ..., end_axis: int = ..., *, stream: _StreamOrDevice = ...) -> array:
-        """Axes `start..=end` merged into one."""
+        """Axes `start..=end` merged into one. Axes past either end mean that end."""
     def log(self, *, stream: _StreamOrDevice = ...) -> array:
         """ln x."""
     def log10(self, *, stream: _StreamOrDevice = ...) -> array:
@@ -775,7 +777,11 @@ def diag(a: _Scalar | array, k: int = ..., *, stream: _StreamOrDevice = ...) -> 
     main one.
     """
 def diagonal(a: _Scalar | array, offset: int = ..., axis1: int = ..., axis2: int = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The diagonal of two axes, `offset` places above the main one, as the last axis."""
+    """The diagonal of two axes, `offset` places above the main one, as the last axis.
+
+    Errors:
+    Where there are no two such axes.
+    """
 def diff(a: _Scalar | array, n: int = ..., axis: int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The differences of neighbours along an axis, taken `n` times.
 
@@ -834,7 +840,11 @@ def expm1(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
 def eye(n: int, m: int | None = ..., k: int = ..., dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The identity matrix, of the same size both ways; `eye_at` for others."""
 def flatten(a: _Scalar | array, start_axis: int = ..., end_axis: int = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """Axes `start..=end` merged into one."""
+    """Axes `start..=end` merged into one. Axes past either end mean that end.
+
+    Errors:
+    Where `end` comes before `start`.
+    """
 def flip(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The order reversed along axes; `()` for all."""
 def floor(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
@@ -1010,7 +1020,7 @@ def logsumexp(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdi
     As `softmax`.
 
     Errors:
-    As `softmax`.
+    Where an axis is empty, and for complex numbers.
     """
 def matmul(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The matrix product over the last two axes.
@@ -1199,7 +1209,8 @@ def roll(a: _Scalar | array, shift: int | Sequence[int], axis: None | int | Sequ
     """Elements moved along axes by `shift` places, those past the end entering at the start.
 
     Shapes:
-    One shift an axis, or one for all axes named; `()` rolls the flattened array.
+    One shift an axis, or one for all axes named; further shifts are ignored. `()` rolls the flattened
+    array.
     """
 def round(a: _Scalar | array, decimals: int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The nearest number of `decimals` decimals, ties to even.
@@ -1273,7 +1284,7 @@ def softmax(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, pr
     Integers and bool are taken as `float32`; half types are computed in `float32`.
 
     Errors:
-    Where an axis is empty, and for complex numbers.
+    For complex numbers.
     """
 def sort(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The elements of an axis in ascending order, NaN last; `()` flattens first.
@@ -1299,8 +1310,8 @@ def squeeze(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, strea
     """
 def stack(arrays: Sequence[array], axis: int | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """Joins arrays along a new axis."""
-def std(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The standard deviation over `axes`: the root of `var`."""
+def std(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, correction: int | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """The standard deviation; `correction` is another name of `ddof`."""
 def stop_gradient(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """`x` itself, as a constant: derivatives do not pass."""
 def stream(s: _StreamOrDevice) -> StreamContext:
@@ -1395,13 +1406,8 @@ def value_and_grad(fun: Any, argnums: Any = ..., argnames: Any = ...) -> Any:
     """A function that gives the value of `fun` and its gradient; see `grad`. The value may be a tuple
     whose first item is what the gradient is taken of.
     """
-def var(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The variance over `axes`: the mean squared distance from the mean, with `ddof` taken off the
-    count.
-
-    Dtypes:
-    As `mean`; `float32` of complex numbers.
-    """
+def var(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, correction: int | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """The variance; `correction` is another name of `ddof`."""
 def vecdot(a: _Scalar | array, b: _Scalar | array, axis: int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The sum of products over one axis of both operands, the conjugate of `a` with `b`."""
 def view(a: _Scalar | array, dtype: Dtype, *, stream: _StreamOrDevice = ...) -> array:
