@@ -886,8 +886,8 @@ pub fn right_shift(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 /// Elements moved along axes by `shift` places, those past the end entering at the start.
 ///
 /// Shapes:
-/// One shift an axis, or one for all axes named; further shifts are ignored. `()` rolls the flattened
-/// array.
+/// One shift an axis, one for all axes named, or several for one axis, which add up. `()` rolls the
+/// flattened array.
 #[pyfunction(name = "roll")]
 #[pyo3(signature = (a, shift, axis = Axis::all(), *, stream = None), text_signature = "(a, shift, axis=None, *, stream=None)")]
 pub fn roll(a: Arr, shift: SizesArg, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {

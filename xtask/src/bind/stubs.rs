@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::Bound;
 use super::parse::{Class, Function, Source};
 use super::rust::{missing, modules};
-use super::table::{ALIASES, Argument, Kind, METHODS};
+use super::table::{self, ALIASES, Argument, Kind, METHODS};
 
 const HEAD: &str = "# Written by `cargo xtask gen`.
 
@@ -122,7 +122,7 @@ fn by_rule(argument: &Argument) -> String {
 
 fn write_function(out: &mut String, function: &Bound) {
     let parameters = match &function.by_rule {
-        Some(arguments) => ruled(arguments),
+        Some(arguments) => ruled(&function.name, arguments),
         None => handed(&function.function),
     };
     let returns = returned(&function.function.returns);
@@ -130,9 +130,9 @@ fn write_function(out: &mut String, function: &Bound) {
     docs(out, &function.function.docs, "    ");
 }
 
-fn ruled(arguments: &[Argument]) -> Vec<String> {
+fn ruled(name: &str, arguments: &[Argument]) -> Vec<String> {
     let mut parameters: Vec<String> = arguments.iter().map(by_rule).collect();
-    if !(arguments.len() == 2 && arguments.iter().all(|a| a.kind == Kind::Operand)) {
+    if !table::takes_stream_by_position(name, arguments) {
         parameters.push("*".into());
     }
     parameters.push("stream: _StreamOrDevice = ...".into());
@@ -300,7 +300,7 @@ fn write_class(out: &mut String, class: &Class, bound: &[Bound]) {
             let found = bound.iter().find(|b| b.module.is_empty() && b.name == target);
             if let Some(function) = found {
                 let mut parameters = match &function.by_rule {
-                    Some(arguments) => ruled(&arguments[1..]),
+                    Some(arguments) => ruled(&function.name, &arguments[1..]),
                     // A method has no first argument, and a scan as one takes no dtype.
                     None => handed(&function.function)
                         .into_iter()

@@ -88,8 +88,10 @@ fn partitioned(
 ) -> Result<Array> {
     let size = axis.single(op, x.rank())?.map_or(x.size(), |axis| x.shape()[axis]);
     if !(-(size as isize)..size as isize).contains(&kth) {
-        let detail = format!("no element {kth} in an axis of size {size} (input {})", x.aval());
-        return Err(Error::argument(op, detail));
+        return Err(Error::argument(
+            op,
+            format!("index {kth} is out of range for an axis of size {size} (input {})", x.aval()),
+        ));
     }
     sorted(x, axis, indices)
 }

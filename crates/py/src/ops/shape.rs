@@ -8,7 +8,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::array::PyArray;
 use crate::device::{On, on};
-use crate::error::{raise, wrong_type, wrong_value};
+use crate::error::{raise, wrong_value};
 use crate::operand::{Arr, Arrays, Axis, Opd, ShapeArg, SizesArg, give, integers};
 
 pub fn sections(object: &Bound<'_, PyAny>, size: usize) -> PyResult<Sections> {
@@ -55,14 +55,9 @@ pub fn unstack<'py>(
 
 #[pyfunction]
 #[pyo3(signature = (*arrays, stream = None))]
-pub fn broadcast_arrays<'py>(
-    py: Python<'py>,
-    arrays: Vec<Arr>,
-    stream: Option<On>,
-) -> PyResult<Bound<'py, PyTuple>> {
+pub fn broadcast_arrays(arrays: Vec<Arr>, stream: Option<On>) -> PyResult<Vec<PyArray>> {
     let refs: Vec<&Array> = arrays.iter().map(|a| &a.0).collect();
-    let all = on(stream, || ops::broadcast_arrays(&refs).map_err(raise))?;
-    PyTuple::new(py, all.into_iter().map(PyArray::new))
+    on(stream, || give(ops::broadcast_arrays(&refs)))
 }
 
 #[pyfunction]
@@ -86,10 +81,9 @@ fn at_least<'py>(
     let mut all = all.into_iter();
     match (all.len(), all.next()) {
         (1, Some(one)) => Ok(Bound::new(py, one)?.into_any()),
-        (_, Some(first)) => {
-            Ok(PyList::new(py, std::iter::once(first).chain(all).collect::<Vec<_>>())?.into_any())
+        (_, first) => {
+            Ok(PyList::new(py, first.into_iter().chain(all).collect::<Vec<_>>())?.into_any())
         }
-        (_, None) => Err(wrong_type("atleast: an array is needed")),
     }
 }
 

@@ -198,8 +198,8 @@ pub fn repeat(x: &Array, repeats: usize, axis: impl Into<Axes>) -> Result<Array>
 /// Elements moved along axes by `shift` places, those past the end entering at the start.
 ///
 /// # Shapes
-/// One shift an axis, or one for all axes named; further shifts are ignored. `()` rolls the flattened
-/// array.
+/// One shift an axis, one for all axes named, or several for one axis, which add up. `()` rolls the
+/// flattened array.
 ///
 /// # Example
 /// ```
@@ -214,7 +214,10 @@ pub fn roll(x: &Array, shift: impl Into<Sizes>, axes: impl Into<Axes>) -> Result
         let flat = flatten(x, 0, -1)?;
         return super::reshape(&roll_axis(&flat, shifts.iter().sum(), 0)?, x.shape());
     };
-    if shifts.len() != 1 && shifts.len() < axes.len() {
+    if let [axis] = axes[..] {
+        return roll_axis(x, shifts.iter().sum(), axis);
+    }
+    if shifts.len() != 1 && shifts.len() != axes.len() {
         return Err(Error::argument(
             "roll",
             format!("{} shifts for {} axes", shifts.len(), axes.len()),

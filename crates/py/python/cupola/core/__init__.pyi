@@ -277,7 +277,7 @@ class array:
         """The sums of the elements of an axis up to each; `()` flattens first."""
     def diag(self, k: int = ..., *, stream: _StreamOrDevice = ...) -> array:
         """A matrix with a vector on its diagonal, or the diagonal of a matrix; `offset` places above the"""
-    def diagonal(self, offset: int = ..., axis1: int = ..., axis2: int = ..., *, stream: _StreamOrDevice = ...) -> array:
+    def diagonal(self, offset: int = ..., axis1: int = ..., axis2: int = ..., stream: _StreamOrDevice = ...) -> array:
         """The diagonal of two axes, `offset` places above the main one, as the last axis."""
     def exp(self, *, stream: _StreamOrDevice = ...) -> array:
         """eˣ."""
@@ -307,7 +307,7 @@ class array:
         """The product over `axes`; 1 for nothing."""
     def reciprocal(self, *, stream: _StreamOrDevice = ...) -> array:
         """1/x."""
-    def round(self, decimals: int = ..., *, stream: _StreamOrDevice = ...) -> array:
+    def round(self, decimals: int = ..., stream: _StreamOrDevice = ...) -> array:
         """The nearest number of `decimals` decimals, ties to even."""
     def rsqrt(self, *, stream: _StreamOrDevice = ...) -> array:
         """1/√x."""
@@ -323,7 +323,7 @@ class array:
         """The sum over `axes`; 0 for nothing."""
     def swapaxes(self, axis1: int, axis2: int, *, stream: _StreamOrDevice = ...) -> array:
         """Two axes exchanged."""
-    def view(self, dtype: Dtype, *, stream: _StreamOrDevice = ...) -> array:
+    def view(self, dtype: Dtype, stream: _StreamOrDevice = ...) -> array:
         """The bytes of `x`, in the machine's order, as elements of another dtype."""
 
 @final
@@ -430,7 +430,7 @@ class finfo:
         """How many bits a real number takes."""
     @property
     def dtype(self) -> Dtype:
-        """The dtype."""
+        """The dtype; of complex numbers that of their parts."""
     def __repr__(self) -> str:
         ...
 
@@ -639,7 +639,7 @@ def block_masked_mm(a: _Scalar | array, b: _Scalar | array, /, block_size: int =
     Errors:
     Where a mask does not fit, or the operands are not floats.
     """
-def broadcast_arrays(*arrays: _Scalar | array, stream: _StreamOrDevice | None = ...) -> tuple[Any, ...]:
+def broadcast_arrays(*arrays: _Scalar | array, stream: _StreamOrDevice | None = ...) -> list[array]:
     """Arrays repeated to the shape that they broadcast to together."""
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[Any, ...]:
     """The shape that arrays of these shapes broadcast to.
@@ -776,7 +776,7 @@ def diag(a: _Scalar | array, k: int = ..., *, stream: _StreamOrDevice = ...) -> 
     """A matrix with a vector on its diagonal, or the diagonal of a matrix; `offset` places above the
     main one.
     """
-def diagonal(a: _Scalar | array, offset: int = ..., axis1: int = ..., axis2: int = ..., *, stream: _StreamOrDevice = ...) -> array:
+def diagonal(a: _Scalar | array, offset: int = ..., axis1: int = ..., axis2: int = ..., stream: _StreamOrDevice = ...) -> array:
     """The diagonal of two axes, `offset` places above the main one, as the last axis.
 
     Errors:
@@ -944,15 +944,15 @@ def isclose(a: _Scalar | array, b: _Scalar | array, /, rtol: float = ..., atol: 
     """Whether a and b are equal within a tolerance; infinities equal themselves."""
 def isdtype(dtype: Dtype, kind: Any) -> bool:
     """Whether a dtype is another dtype, or of a kind that the array API standard names."""
-def isfinite(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+def isfinite(a: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether x is neither infinite nor NaN; of a complex number, whether both parts are."""
-def isinf(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+def isinf(a: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether x is ∞ or −∞; of a complex number, whether either part is."""
-def isnan(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+def isnan(a: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether x is NaN; of a complex number, whether either part is."""
-def isneginf(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+def isneginf(a: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether x is −∞."""
-def isposinf(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+def isposinf(a: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether x is ∞."""
 def issubdtype(arg1: Dtype | DtypeCategory, arg2: Dtype | DtypeCategory) -> bool:
     """Whether the first dtype or category is, or is within, the second."""
@@ -1209,10 +1209,10 @@ def roll(a: _Scalar | array, shift: int | Sequence[int], axis: None | int | Sequ
     """Elements moved along axes by `shift` places, those past the end entering at the start.
 
     Shapes:
-    One shift an axis, or one for all axes named; further shifts are ignored. `()` rolls the flattened
-    array.
+    One shift an axis, one for all axes named, or several for one axis, which add up. `()` rolls the
+    flattened array.
     """
-def round(a: _Scalar | array, decimals: int = ..., *, stream: _StreamOrDevice = ...) -> array:
+def round(a: _Scalar | array, decimals: int = ..., stream: _StreamOrDevice = ...) -> array:
     """The nearest number of `decimals` decimals, ties to even.
 
     Dtypes:
@@ -1410,7 +1410,7 @@ def var(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., keepdims:
     """The variance; `correction` is another name of `ddof`."""
 def vecdot(a: _Scalar | array, b: _Scalar | array, axis: int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The sum of products over one axis of both operands, the conjugate of `a` with `b`."""
-def view(a: _Scalar | array, dtype: Dtype, *, stream: _StreamOrDevice = ...) -> array:
+def view(a: _Scalar | array, dtype: Dtype, stream: _StreamOrDevice = ...) -> array:
     """The bytes of `x`, in the machine's order, as elements of another dtype.
 
     Shapes:

@@ -5,18 +5,18 @@ from typing import Any, NoReturn, TypeAlias, final
 
 from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 
-def fftfreq(n: int, d: float = ..., *, stream: _StreamOrDevice = ...) -> array:
+def fftfreq(n: int, d: float = ..., stream: _StreamOrDevice = ...) -> array:
     """The frequencies of a discrete Fourier transform of `size` points `spacing` apart, as `float32`:
     0 and up, then the negative ones.
 
     Errors:
     Where `size` is 0.
     """
-def fftshift(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
+def fftshift(a: _Scalar | array, axis: None | int | Sequence[int] = ..., stream: _StreamOrDevice = ...) -> array:
     """Each axis rolled by half its size, so that frequency 0 comes to the middle; `()` for all axes."""
-def ifftshift(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
+def ifftshift(a: _Scalar | array, axis: None | int | Sequence[int] = ..., stream: _StreamOrDevice = ...) -> array:
     """The inverse of `fftshift`; they differ on axes of odd size."""
-def rfftfreq(n: int, d: float = ..., *, stream: _StreamOrDevice = ...) -> array:
+def rfftfreq(n: int, d: float = ..., stream: _StreamOrDevice = ...) -> array:
     """The frequencies, not negative, of a transform of `size` real points `spacing` apart, as `float32`.
 
     Errors:
