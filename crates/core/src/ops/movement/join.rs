@@ -143,6 +143,7 @@ pub fn split(x: &Array, sections: impl Into<Sections>, axis: isize) -> Result<Ve
 /// `count` elements of `axis` from `start`; records nothing where that is all of it.
 pub(crate) fn narrow(x: &Array, axis: usize, start: usize, count: usize) -> Result<Array> {
     if start == 0 && count == x.shape()[axis] {
+        crate::transform::note_sizes();
         return Ok(x.clone());
     }
     let mut starts = Dims::from_elem(0, x.rank());
@@ -237,6 +238,7 @@ fn roll_axis(x: &Array, shift: isize, axis: usize) -> Result<Array> {
     }
     let cut = (-shift).rem_euclid(size as isize) as usize;
     if cut == 0 {
+        crate::transform::note_sizes();
         return Ok(x.clone());
     }
     let (head, tail) = (narrow(x, axis, 0, cut)?, narrow(x, axis, cut, size - cut)?);

@@ -15,6 +15,7 @@ use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::prim::Movement;
 use crate::shape::{Dims, Shape, normalize_axis};
+use crate::transform::note_sizes;
 
 /// The elements, in row-major order, under another shape; one size may be −1: what is left.
 ///
@@ -31,6 +32,7 @@ use crate::shape::{Dims, Shape, normalize_axis};
 pub fn reshape(x: &Array, sizes: impl Into<Sizes>) -> Result<Array> {
     let shape = sizes.into().resolve("reshape", x.size())?;
     if shape == *x.shape() {
+        note_sizes();
         return Ok(x.clone());
     }
     Array::apply(Movement::Reshape(shape), &[x])
@@ -233,6 +235,7 @@ pub fn moveaxis(x: &Array, source: isize, destination: isize) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn broadcast_to(x: &Array, shape: impl Into<Shape>) -> Result<Array> {
+    note_sizes();
     broadcast(x, &shape.into())
 }
 

@@ -666,7 +666,8 @@ def clip(a: _Scalar | array, a_min: _Scalar | array | None, a_max: _Scalar | arr
 def compile(fun: Any, inputs: Any = ..., outputs: Any = ..., shapeless: bool = ...) -> Any:
     """A function that does what `fun` does as one graph: it is traced once for each structure, shape
     and dtype of its arguments. `inputs` and `outputs` are trees of arrays that it reads and
-    changes besides its arguments and its result.
+    changes besides its arguments and its result. With `shapeless` it is not traced again for other
+    sizes where nothing that it did depends on them but the shapes of its results.
     """
 def concatenate(arrays: Sequence[array], axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The arrays one after the other along an axis; `()` flattens them first.
