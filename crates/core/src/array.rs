@@ -351,7 +351,8 @@ impl Array {
     /// An array over memory that is there.
     ///
     /// # Errors
-    /// Where the layout reaches outside the buffer.
+    /// Where the layout reaches outside the buffer, or elements in memory of the host are not
+    /// aligned to their size.
     pub fn from_storage(aval: Aval, buffer: Buffer, layout: Layout) -> Result<Array> {
         let reach = layout.reach(&aval.shape);
         let size = aval.dtype.size();
@@ -363,6 +364,14 @@ impl Array {
             return Err(Error::argument(
                 "array",
                 format!("elements {reach:?} of {aval} do not lie in {bytes} bytes"),
+            ));
+        }
+        if let Some(bytes) = buffer.host()
+            && !bytes.as_ptr().addr().is_multiple_of(size)
+        {
+            return Err(Error::argument(
+                "array",
+                format!("elements of {aval} are not aligned to {size} bytes"),
             ));
         }
         Ok(Self::from_value(aval, Value { buffer, layout }))

@@ -23,6 +23,14 @@ fn result(op: &str, operands: [Option<&Array>; 3]) -> PyResult<DType> {
     }
 }
 
+/// Norms are over the last axis.
+fn has_rows(op: &str, x: &Array) -> PyResult<()> {
+    match x.rank() {
+        0 => Err(wrong_value(format!("[{op}] Input must have at least 1 dimension."))),
+        _ => Ok(()),
+    }
+}
+
 #[doc = docs!(fast::layer_norm)]
 #[pyfunction]
 #[pyo3(signature = (x, weight, bias, eps, *, stream = None))]
@@ -33,6 +41,7 @@ pub fn layer_norm(
     eps: f64,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    has_rows("layer_norm", &x)?;
     let dtype = result("layer_norm", [Some(&*x), weight.as_deref(), bias.as_deref()])?;
     let x = ops::astype(&x, dtype).map_err(raise)?;
     on(stream, || give(ops::layer_norm(&x, weight.as_deref(), bias.as_deref(), eps)))
@@ -42,6 +51,7 @@ pub fn layer_norm(
 #[pyfunction]
 #[pyo3(signature = (x, weight, eps, *, stream = None))]
 pub fn rms_norm(x: Arr, weight: Option<Arr>, eps: f64, stream: Option<On>) -> PyResult<PyArray> {
+    has_rows("rms_norm", &x)?;
     let dtype = result("rms_norm", [Some(&*x), weight.as_deref(), None])?;
     let x = ops::astype(&x, dtype).map_err(raise)?;
     on(stream, || give(ops::rms_norm(&x, weight.as_deref(), eps)))

@@ -409,6 +409,9 @@ pub fn diag(a: Arr, k: isize, stream: Option<On>) -> PyResult<PyArray> {
 
 /// The diagonal of two axes, `offset` places above the main one, as the last axis.
 ///
+/// Errors:
+/// Where there are no two such axes.
+///
 /// Example:
 ///     >>> mx.diagonal(mx.arange(6).reshape(2, 3), offset=1)
 ///     array([1, 5], dtype=int32)
@@ -523,7 +526,10 @@ pub fn expm1(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::expm1(&a)))
 }
 
-/// Axes `start..=end` merged into one.
+/// Axes `start..=end` merged into one. Axes past either end mean that end.
+///
+/// Errors:
+/// Where `end` comes before `start`.
 ///
 /// Example:
 ///     >>> mx.flatten(mx.ones((2, 3, 4)), 1, 2).shape
@@ -585,7 +591,7 @@ pub fn floor_divide(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 ///     >>> mx.from_fp8(mx.array([56, 64], dtype=mx.uint8), mx.float32)
 ///     array([1, 2], dtype=float32)
 #[pyfunction(name = "from_fp8")]
-#[pyo3(signature = (x, dtype = None, *, stream = None), text_signature = "(x, dtype=bfloat16, *, stream=None)")]
+#[pyo3(signature = (x, dtype = None, *, stream = None), text_signature = "(x, dtype=None, *, stream=None)")]
 pub fn from_fp8(x: Arr, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::from_fp8(&x, dtype.map_or(DType::BF16, |d| d.0))))
 }
@@ -649,7 +655,7 @@ pub fn hanning(M: Count, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([[1, 0],
 ///            [0, 1]], dtype=float32)
 #[pyfunction(name = "identity")]
-#[pyo3(signature = (n, dtype = None, *, stream = None), text_signature = "(n, dtype=float32, *, stream=None)")]
+#[pyo3(signature = (n, dtype = None, *, stream = None), text_signature = "(n, dtype=None, *, stream=None)")]
 pub fn identity(n: Count, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::identity(n.0, dtype.map_or(DType::F32, |d| d.0))))
 }
@@ -899,7 +905,7 @@ pub fn logical_xor(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 /// As `softmax`.
 ///
 /// Errors:
-/// As `softmax`.
+/// Where an axis is empty, and for complex numbers.
 ///
 /// Example:
 ///     >>> mx.logsumexp(mx.zeros((2, 4)), axis=1)
@@ -1108,7 +1114,7 @@ pub fn not_equal(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([[1, 1],
 ///            [1, 1]], dtype=float32)
 #[pyfunction(name = "ones")]
-#[pyo3(signature = (shape, dtype = None, *, stream = None), text_signature = "(shape, dtype=float32, *, stream=None)")]
+#[pyo3(signature = (shape, dtype = None, *, stream = None), text_signature = "(shape, dtype=None, *, stream=None)")]
 pub fn ones(shape: ShapeArg, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::ones(shape.0, dtype.map_or(DType::F32, |d| d.0))))
 }
@@ -1276,7 +1282,8 @@ pub fn right_shift(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 /// Elements moved along axes by `shift` places, those past the end entering at the start.
 ///
 /// Shapes:
-/// One shift an axis, or one for all axes named; `()` rolls the flattened array.
+/// One shift an axis, one for all axes named, or several for one axis, which add up. `()` rolls the
+/// flattened array.
 ///
 /// Example:
 ///     >>> mx.roll(mx.array([1, 2, 3]), 1)
@@ -1423,23 +1430,6 @@ pub fn square(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 #[pyo3(signature = (a, axis = Axis::all(), *, stream = None), text_signature = "(a, axis=None, *, stream=None)")]
 pub fn squeeze(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::squeeze(&a, axis.0)))
-}
-
-/// The standard deviation over `axes`: the root of `var`.
-///
-/// Example:
-///     >>> mx.std(mx.array([1.0, 3.0]))
-///     array(1, dtype=float32)
-#[pyfunction(name = "std")]
-#[pyo3(signature = (a, axis = Axis::all(), keepdims = false, ddof = Count(0), *, stream = None), text_signature = "(a, axis=None, keepdims=False, ddof=0, *, stream=None)")]
-pub fn std(
-    a: Arr,
-    axis: Axis,
-    keepdims: bool,
-    ddof: Count,
-    stream: Option<On>,
-) -> PyResult<PyArray> {
-    on(stream, || give(ops::std(&a, axis.0, keepdims, ddof.0)))
 }
 
 /// `x` itself, as a constant: derivatives do not pass.
@@ -1648,27 +1638,6 @@ pub fn unflatten(a: Arr, axis: isize, shape: SizesArg, stream: Option<On>) -> Py
     on(stream, || give(ops::unflatten(&a, axis, shape)))
 }
 
-/// The variance over `axes`: the mean squared distance from the mean, with `ddof` taken off the
-/// count.
-///
-/// Dtypes:
-/// As `mean`; `float32` of complex numbers.
-///
-/// Example:
-///     >>> mx.var(mx.array([1.0, 3.0]))
-///     array(1, dtype=float32)
-#[pyfunction(name = "var")]
-#[pyo3(signature = (a, axis = Axis::all(), keepdims = false, ddof = Count(0), *, stream = None), text_signature = "(a, axis=None, keepdims=False, ddof=0, *, stream=None)")]
-pub fn var(
-    a: Arr,
-    axis: Axis,
-    keepdims: bool,
-    ddof: Count,
-    stream: Option<On>,
-) -> PyResult<PyArray> {
-    on(stream, || give(ops::var(&a, axis.0, keepdims, ddof.0)))
-}
-
 /// The sum of products over one axis of both operands, the conjugate of `a` with `b`.
 ///
 /// Example:
@@ -1725,7 +1694,7 @@ pub fn where_(condition: Opd, x: Opd, y: Opd, stream: Option<On>) -> PyResult<Py
 ///     array([[0, 0],
 ///            [0, 0]], dtype=float32)
 #[pyfunction(name = "zeros")]
-#[pyo3(signature = (shape, dtype = None, *, stream = None), text_signature = "(shape, dtype=float32, *, stream=None)")]
+#[pyo3(signature = (shape, dtype = None, *, stream = None), text_signature = "(shape, dtype=None, *, stream=None)")]
 pub fn zeros(shape: ShapeArg, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::zeros(shape.0, dtype.map_or(DType::F32, |d| d.0))))
 }
@@ -1814,7 +1783,7 @@ pub fn normalize(a: Arr, axis: Axis, eps: f64, stream: Option<On>) -> PyResult<P
 /// Shapes:
 /// An index outside `0..classes` gives zeros.
 #[pyfunction(name = "one_hot")]
-#[pyo3(signature = (a, classes, dtype = None, *, stream = None), text_signature = "(a, classes, dtype=float32, *, stream=None)")]
+#[pyo3(signature = (a, classes, dtype = None, *, stream = None), text_signature = "(a, classes, dtype=None, *, stream=None)")]
 pub fn one_hot(
     a: Arr,
     classes: Count,
@@ -2018,7 +1987,7 @@ impl PyArray {
         on(stream, || give(ops::exp(&self.get())))
     }
 
-    /// Axes `start..=end` merged into one.
+    /// Axes `start..=end` merged into one. Axes past either end mean that end.
     #[pyo3(signature = (start_axis = 0, end_axis = -1, *, stream = None), text_signature = "($self, start_axis=0, end_axis=-1, *, stream=None)")]
     pub fn flatten(
         &self,
@@ -2249,9 +2218,10 @@ macro_rules! docs {
 (set_printoptions) => { "\nExample:\n    >>> mx.set_printoptions(precision=2)\n    >>> mx.array(1.23456)\n    array(1.23, dtype=float32)\n    >>> mx.set_printoptions(precision=-1)" };
 (slice) => { "The elements from `start` up to but without `stop`, `step` apart, along each axis.\n\nExample:\n    >>> mx.slice(mx.arange(6), mx.array([2]), axes=[0], slice_size=(3,))\n    array([2, 3, 4], dtype=int32)" };
 (slice_update) => { "`x` with the elements from `start` up to but without `stop`, `step` apart along each axis,\nreplaced by `update`.\n\nExample:\n    >>> mx.slice_update(mx.zeros(4), mx.ones(2), mx.array([1]), axes=[0])\n    array([0, 1, 1, 0], dtype=float32)" };
-(softmax) => { "eˣ over the sum of eˣ along `axes`.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nErrors:\nWhere an axis is empty, and for complex numbers.\n\nExample:\n    >>> mx.softmax(mx.array([0.0, 0.0]))\n    array([0.5, 0.5], dtype=float32)" };
+(softmax) => { "eˣ over the sum of eˣ along `axes`.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.softmax(mx.array([0.0, 0.0]))\n    array([0.5, 0.5], dtype=float32)" };
 (split) => { "An axis divided into several arrays: into a count of equal parts, or before given indices.\n\nErrors:\nWhere the axis does not divide into equal parts.\n\nExample:\n    >>> mx.split(mx.arange(4), 2)\n    [array([0, 1], dtype=int32), array([2, 3], dtype=int32)]" };
 (stack) => { "\nExample:\n    >>> mx.stack([mx.array([1, 2]), mx.array([3, 4])], axis=1)\n    array([[1, 3],\n           [2, 4]], dtype=int32)" };
+(std) => { "\nExample:\n    >>> mx.std(mx.array([1.0, 3.0]))\n    array(1, dtype=float32)" };
 (stream) => { "\nExample:\n    >>> with mx.stream(mx.cpu):\n    ...     x = mx.ones(2)\n    >>> x\n    array([1, 1], dtype=float32)" };
 (synchronize) => { "\nExample:\n    >>> mx.synchronize()" };
 (tensordot) => { "The sums of products over pairs of axes.\n\nShapes:\nThe axes of `a` that are left, then those of `b`.\n\nExample:\n    >>> mx.tensordot(mx.ones((2, 3)), mx.ones((3, 4)), axes=1).shape\n    (2, 4)" };
@@ -2260,6 +2230,7 @@ macro_rules! docs {
 (unique) => { "The different elements of an array in ascending order; each NaN is one of its own.\n\nShapes:\nNo shape depends on values, so `size` says how many there are to be: the smallest of them where\nthere are more, and `fill` behind them, or else the first, where there are fewer.\n\nErrors:\nWhere an empty array is to be filled with its first element, and for complex numbers.\n\nExample:\n    >>> mx.unique(mx.array([3, 1, 3, 2]), size=3)\n    array([1, 2, 3], dtype=int32)" };
 (unstack) => { "The elements along an axis as arrays of their own, without that axis.\n\nExample:\n    >>> mx.unstack(mx.array([[1, 2], [3, 4]]))\n    (array([1, 2], dtype=int32), array([3, 4], dtype=int32))" };
 (value_and_grad) => { "\nExample:\n    >>> value, gradient = mx.value_and_grad(lambda x: x**2)(mx.array(3.0))\n    >>> value.item(), gradient.item()\n    (9.0, 6.0)" };
+(var) => { "\nExample:\n    >>> mx.var(mx.array([1.0, 3.0]))\n    array(1, dtype=float32)" };
 (vjp) => { "\nExample:\n    >>> values, cotangents = mx.vjp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])\n    >>> cotangents\n    [array(6, dtype=float32)]" };
 (vmap) => { "\nExample:\n    >>> mx.vmap(lambda x: mx.sum(x))(mx.array([[1, 2], [3, 4]]))\n    array([3, 7], dtype=int32)" };
 (zeros_like) => { "Zeros with `x`'s shape and dtype.\n\nExample:\n    >>> mx.zeros_like(mx.array([1, 2]))\n    array([0, 0], dtype=int32)" };
@@ -2308,7 +2279,7 @@ macro_rules! docs {
 (random::gumbel) => { "Numbers of the standard Gumbel distribution, −ln(−ln u) with u even over [0, 1).\n\nExample:\n    >>> mx.random.gumbel((2, 3)).shape\n    (2, 3)" };
 (random::key) => { "\nExample:\n    >>> mx.random.key(0)\n    array([0, 0], dtype=uint32)" };
 (random::laplace) => { "Numbers of the Laplace distribution of mean 0 and scale 1: sign(u)·ln(1 − |u|) with u even over\n(−1, 1).\n\nExample:\n    >>> mx.random.laplace((2, 3)).shape\n    (2, 3)" };
-(random::normal) => { "Normal numbers of mean 0 and variance 1: √2·erfinv(u) with u even over (−1, 1).\n\nMultiply and add for others.\n\nErrors:\nWhere `dtype` is not a float.\n\nExample:\n    >>> mx.random.normal((2, 3), loc=1.0, scale=0.5).shape\n    (2, 3)" };
+(random::normal) => { "Normal numbers of mean 0 and variance 1: √2·erfinv(u) with u even over (−1, 1).\n\nMultiply and add for others. Of complex numbers the parts have variance ½.\n\nErrors:\nWhere `dtype` is neither float nor complex.\n\nExample:\n    >>> mx.random.normal((2, 3), loc=1.0, scale=0.5).shape\n    (2, 3)" };
 (random::permutation) => { "The integers below `count` in random order, as `uint32`.\n\nExample:\n    >>> mx.sort(mx.random.permutation(4))\n    array([0, 1, 2, 3], dtype=uint32)" };
 (random::randint) => { "Integers in [low, high).\n\nDtypes:\nThey are drawn as `float32`, as in MLX: of more than 2²⁴ integers not every one can come up.\n\nErrors:\nWhere `dtype` is not an integer type, or there is nothing between `low` and `high`.\n\nExample:\n    >>> x = mx.random.randint(0, 10, (100,))\n    >>> x.dtype, (x >= 0).all().item(), (x < 10).all().item()\n    (mlx.core.int32, True, True)" };
 (random::seed) => { "\nExample:\n    >>> mx.random.seed(7)\n    >>> first = mx.random.uniform()\n    >>> mx.random.seed(7)\n    >>> mx.array_equal(first, mx.random.uniform())\n    array(True, dtype=bool)" };
@@ -2333,6 +2304,7 @@ macro_rules! docs {
 (PrintOptions) => { "\nExample:\n    >>> mx.get_printoptions().precision\n    -1" };
 (_PrintOptionsContext) => { "" };
 (random::_RandomState) => { "" };
+(_Loan) => { "" };
 (_Compiled) => { "" };
 (_Checkpointed) => { "" };
 (custom_function) => { "\nExample:\n    >>> @mx.custom_function\n    ... def f(x):\n    ...     return x * 100\n    ...\n    >>> @f.vjp\n    ... def f_vjp(primals, cotangents, outputs):\n    ...     return cotangents\n    ...\n    >>> mx.grad(f)(mx.array(2.0)).item()\n    1.0" };
@@ -2363,6 +2335,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_class::<crate::dtype::iinfo>()?;
             m.add_class::<crate::format::PrintOptions>()?;
             m.add_class::<crate::format::PrintOptionsContext>()?;
+            m.add_class::<crate::read::lend::Loan>()?;
             m.add_class::<crate::transform::compile::Compiled>()?;
             m.add_class::<crate::transform::custom::Checkpointed>()?;
             m.add_class::<crate::transform::custom::custom_function>()?;
@@ -2374,9 +2347,9 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::add, m)?)?;
             m.add_function(wrap_pyfunction!(self::addmm, m)?)?;
             m.add_function(wrap_pyfunction!(self::all, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::allclose, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::allclose, m)?)?;
             m.add_function(wrap_pyfunction!(self::any, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::arange, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::arange, m)?)?;
             m.add_function(wrap_pyfunction!(self::arccos, m)?)?;
             m.add_function(wrap_pyfunction!(self::arccosh, m)?)?;
             m.add_function(wrap_pyfunction!(self::arcsin, m)?)?;
@@ -2388,52 +2361,52 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::argmin, m)?)?;
             m.add_function(wrap_pyfunction!(self::argpartition, m)?)?;
             m.add_function(wrap_pyfunction!(self::argsort, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::array_equal, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::as_strided, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::asarray, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::array_equal, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::as_strided, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::asarray, m)?)?;
             m.add_function(wrap_pyfunction!(self::astype, m)?)?;
             m.add_function(wrap_pyfunction!(crate::evaluate::async_eval, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::atleast_1d, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::atleast_2d, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::atleast_3d, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::atleast_1d, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::atleast_2d, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::atleast_3d, m)?)?;
             m.add_function(wrap_pyfunction!(self::bartlett, m)?)?;
             m.add_function(wrap_pyfunction!(self::bitwise_and, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::bitwise_invert, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::bitwise_invert, m)?)?;
             m.add_function(wrap_pyfunction!(self::bitwise_or, m)?)?;
             m.add_function(wrap_pyfunction!(self::bitwise_xor, m)?)?;
             m.add_function(wrap_pyfunction!(self::blackman, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::block_masked_mm, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::broadcast_arrays, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::broadcast_shapes, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::product::block_masked_mm, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::broadcast_arrays, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::broadcast_shapes, m)?)?;
             m.add_function(wrap_pyfunction!(self::broadcast_to, m)?)?;
             m.add_function(wrap_pyfunction!(crate::dtype::can_cast, m)?)?;
             m.add_function(wrap_pyfunction!(self::ceil, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::custom::checkpoint, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::clear_cache, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::clip, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::clip, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::compile::compile, m)?)?;
             m.add_function(wrap_pyfunction!(self::concatenate, m)?)?;
             m.add_function(wrap_pyfunction!(self::conjugate, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::contiguous, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::conv1d, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::conv2d, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::conv3d, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::conv_general, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::conv_transpose1d, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::conv_transpose2d, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::conv_transpose3d, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::convolve, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::contiguous, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::conv::conv1d, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::conv::conv2d, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::conv::conv3d, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::conv::conv_general, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::conv::conv_transpose1d, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::conv::conv_transpose2d, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::conv::conv_transpose3d, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::conv::convolve, m)?)?;
             m.add_function(wrap_pyfunction!(self::cos, m)?)?;
             m.add_function(wrap_pyfunction!(self::cosh, m)?)?;
             m.add_function(wrap_pyfunction!(self::count_nonzero, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::cummax, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::cummin, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::cumprod, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::cumsum, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::scan::cummax, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::scan::cummin, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::scan::cumprod, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::scan::cumsum, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::default_device, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::default_stream, m)?)?;
             m.add_function(wrap_pyfunction!(self::degrees, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::depends, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::depends, m)?)?;
             m.add_function(wrap_pyfunction!(crate::quantize::dequantize, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::device_count, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::device_info, m)?)?;
@@ -2442,9 +2415,9 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::diff, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::compile::disable_compile, m)?)?;
             m.add_function(wrap_pyfunction!(self::divide, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::divmod, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::einsum, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::einsum_path, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::divmod, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::product::einsum, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::product::einsum_path, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::compile::enable_compile, m)?)?;
             m.add_function(wrap_pyfunction!(self::equal, m)?)?;
             m.add_function(wrap_pyfunction!(self::erf, m)?)?;
@@ -2453,16 +2426,16 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::exp, m)?)?;
             m.add_function(wrap_pyfunction!(self::expand_dims, m)?)?;
             m.add_function(wrap_pyfunction!(self::expm1, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::eye, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::eye, m)?)?;
             m.add_function(wrap_pyfunction!(self::flatten, m)?)?;
             m.add_function(wrap_pyfunction!(self::flip, m)?)?;
             m.add_function(wrap_pyfunction!(self::floor, m)?)?;
             m.add_function(wrap_pyfunction!(self::floor_divide, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::from_dlpack, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::from_dlpack, m)?)?;
             m.add_function(wrap_pyfunction!(self::from_fp8, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::full, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::full_like, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::gather_mm, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::full, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::full_like, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::product::gather_mm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::quantize::gather_qmm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::quantize::gather_qqmm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::get_active_memory, m)?)?;
@@ -2473,14 +2446,14 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::transform::grad::grad, m)?)?;
             m.add_function(wrap_pyfunction!(self::greater, m)?)?;
             m.add_function(wrap_pyfunction!(self::greater_equal, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::hadamard_transform, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::product::hadamard_transform, m)?)?;
             m.add_function(wrap_pyfunction!(self::hamming, m)?)?;
             m.add_function(wrap_pyfunction!(self::hanning, m)?)?;
             m.add_function(wrap_pyfunction!(self::identity, m)?)?;
             m.add_function(wrap_pyfunction!(self::imag, m)?)?;
             m.add_function(wrap_pyfunction!(self::inner, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::is_available, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::isclose, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::isclose, m)?)?;
             m.add_function(wrap_pyfunction!(crate::dtype::isdtype, m)?)?;
             m.add_function(wrap_pyfunction!(self::isfinite, m)?)?;
             m.add_function(wrap_pyfunction!(self::isinf, m)?)?;
@@ -2493,14 +2466,14 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::left_shift, m)?)?;
             m.add_function(wrap_pyfunction!(self::less, m)?)?;
             m.add_function(wrap_pyfunction!(self::less_equal, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::linspace, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::linspace, m)?)?;
             m.add_function(wrap_pyfunction!(crate::io::load, m)?)?;
             m.add_function(wrap_pyfunction!(self::log, m)?)?;
             m.add_function(wrap_pyfunction!(self::log10, m)?)?;
             m.add_function(wrap_pyfunction!(self::log1p, m)?)?;
             m.add_function(wrap_pyfunction!(self::log2, m)?)?;
             m.add_function(wrap_pyfunction!(self::logaddexp, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::logcumsumexp, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::scan::logcumsumexp, m)?)?;
             m.add_function(wrap_pyfunction!(self::logical_and, m)?)?;
             m.add_function(wrap_pyfunction!(self::logical_not, m)?)?;
             m.add_function(wrap_pyfunction!(self::logical_or, m)?)?;
@@ -2512,26 +2485,26 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::maximum, m)?)?;
             m.add_function(wrap_pyfunction!(self::mean, m)?)?;
             m.add_function(wrap_pyfunction!(self::median, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::meshgrid, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::meshgrid, m)?)?;
             m.add_function(wrap_pyfunction!(self::min, m)?)?;
             m.add_function(wrap_pyfunction!(self::minimum, m)?)?;
             m.add_function(wrap_pyfunction!(self::minmax, m)?)?;
             m.add_function(wrap_pyfunction!(self::moveaxis, m)?)?;
             m.add_function(wrap_pyfunction!(self::multiply, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::nan_to_num, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::nan_to_num, m)?)?;
             m.add_function(wrap_pyfunction!(self::negative, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::new_stream, m)?)?;
             m.add_function(wrap_pyfunction!(self::not_equal, m)?)?;
             m.add_function(wrap_pyfunction!(self::ones, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::ones_like, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::ones_like, m)?)?;
             m.add_function(wrap_pyfunction!(self::outer, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::pad, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::pad, m)?)?;
             m.add_function(wrap_pyfunction!(self::partition, m)?)?;
             m.add_function(wrap_pyfunction!(self::positive, m)?)?;
             m.add_function(wrap_pyfunction!(self::power, m)?)?;
             m.add_function(wrap_pyfunction!(crate::format::printoptions, m)?)?;
             m.add_function(wrap_pyfunction!(self::prod, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::put_along_axis, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::put_along_axis, m)?)?;
             m.add_function(wrap_pyfunction!(crate::quantize::qqmm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::quantize::quantize, m)?)?;
             m.add_function(wrap_pyfunction!(crate::quantize::quantized_matmul, m)?)?;
@@ -2551,7 +2524,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::io::save_safetensors, m)?)?;
             m.add_function(wrap_pyfunction!(crate::io::savez, m)?)?;
             m.add_function(wrap_pyfunction!(crate::io::savez_compressed, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::searchsorted, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::search::searchsorted, m)?)?;
             m.add_function(wrap_pyfunction!(self::segmented_mm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::set_cache_limit, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::set_default_device, m)?)?;
@@ -2562,16 +2535,16 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::sign, m)?)?;
             m.add_function(wrap_pyfunction!(self::sin, m)?)?;
             m.add_function(wrap_pyfunction!(self::sinh, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::slice, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::slice_update, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::softmax, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::slice, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::slice_update, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::softmax, m)?)?;
             m.add_function(wrap_pyfunction!(self::sort, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::split, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::split, m)?)?;
             m.add_function(wrap_pyfunction!(self::sqrt, m)?)?;
             m.add_function(wrap_pyfunction!(self::square, m)?)?;
             m.add_function(wrap_pyfunction!(self::squeeze, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::stack, m)?)?;
-            m.add_function(wrap_pyfunction!(self::std, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::stack, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::spread::std, m)?)?;
             m.add_function(wrap_pyfunction!(self::stop_gradient, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::stream, m)?)?;
             m.add_function(wrap_pyfunction!(self::subtract, m)?)?;
@@ -2582,28 +2555,28 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::take_along_axis, m)?)?;
             m.add_function(wrap_pyfunction!(self::tan, m)?)?;
             m.add_function(wrap_pyfunction!(self::tanh, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::tensordot, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::product::tensordot, m)?)?;
             m.add_function(wrap_pyfunction!(self::tile, m)?)?;
             m.add_function(wrap_pyfunction!(self::to_fp8, m)?)?;
             m.add_function(wrap_pyfunction!(self::topk, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::trace, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::product::trace, m)?)?;
             m.add_function(wrap_pyfunction!(self::transpose, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::tri, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::tri, m)?)?;
             m.add_function(wrap_pyfunction!(self::tril, m)?)?;
             m.add_function(wrap_pyfunction!(self::triu, m)?)?;
             m.add_function(wrap_pyfunction!(self::trunc, m)?)?;
             m.add_function(wrap_pyfunction!(self::unflatten, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::unique, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::unstack, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::search::unique, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::unstack, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::grad::value_and_grad, m)?)?;
-            m.add_function(wrap_pyfunction!(self::var, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::spread::var, m)?)?;
             m.add_function(wrap_pyfunction!(self::vecdot, m)?)?;
             m.add_function(wrap_pyfunction!(self::view, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::grad::vjp, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::vmap::vmap, m)?)?;
             m.add_function(wrap_pyfunction!(self::where_, m)?)?;
             m.add_function(wrap_pyfunction!(self::zeros, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::zeros_like, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::zeros_like, m)?)?;
             m.add("acos", m.getattr("arccos")?)?;
             m.add("acosh", m.getattr("arccosh")?)?;
             m.add("asin", m.getattr("arcsin")?)?;

@@ -10,7 +10,7 @@ use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, Opd, ShapeArg, give};
+use crate::operand::{Arr, Count, Opd, ShapeArg, give};
 
 fn or_f32(dtype: Option<Dtype>) -> DType {
     dtype.map_or(DType::F32, |d| d.0)
@@ -270,6 +270,6 @@ pub fn permutation(
         let array = array.get().get();
         return on(stream, || give(random::shuffle(&array, axis, key.as_deref())));
     }
-    let count: usize = x.extract()?;
+    let Count(count) = x.extract()?;
     on(stream, || give(random::permutation(count, key.as_deref())))
 }

@@ -112,6 +112,8 @@ fn signatures(name: &str, arguments: &[Argument], is_method: bool) -> (String, S
         match &argument.default {
             Some(text) => {
                 rust.push(format!("{} = {}", argument.name, default(argument, text)));
+                // Python reads the text as literals: a dtype by its name is none.
+                let text = if argument.kind == Kind::DType { "None" } else { text };
                 shown.push(format!("{}={text}", argument.name));
             }
             None => {

@@ -226,7 +226,7 @@ fn annotated(ty: &str) -> String {
         "&PyStream" => "Stream",
         "&Group" => "Group",
         "bool" => "bool",
-        "usize" | "isize" | "i64" | "u64" | "i32" | "u16" | "u32" | "i128" => "int",
+        "Count" | "usize" | "isize" | "i64" | "u64" | "i32" | "u16" | "u32" | "i128" => "int",
         "f64" => "float",
         "&str" | "String" => "str",
         "&[u8]" => "bytes",

@@ -87,10 +87,10 @@ fn partitioned(
     indices: bool,
 ) -> Result<Array> {
     let size = axis.single(op, x.rank())?.map_or(x.size(), |axis| x.shape()[axis]);
-    if kth >= size as isize || kth < -(size as isize) {
+    if !(-(size as isize)..size as isize).contains(&kth) {
         return Err(Error::argument(
             op,
-            format!("kth {kth} is outside of {size} elements of {}", x.aval()),
+            format!("index {kth} is out of range for an axis of size {size} (input {})", x.aval()),
         ));
     }
     sorted(x, axis, indices)

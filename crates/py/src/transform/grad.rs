@@ -147,9 +147,9 @@ impl Differentiated {
             };
             named.push(only_arrays(&value, &mut arrays)?);
         }
-        // Derivatives are of floating-point numbers; by anything else they are zero.
+        // Truth values have no derivatives.
         let smooth: Vec<usize> =
-            (0..arrays.len()).filter(|&i| arrays[i].dtype().is_inexact()).collect();
+            (0..arrays.len()).filter(|&i| arrays[i].dtype().is_differentiable()).collect();
         let mut value = None;
         let call = |tracers: &[Array]| {
             let result = (|| -> PyResult<Vec<Array>> {

@@ -40,7 +40,10 @@ fn errors_name_the_function_and_what_it_was_given() {
             says(as_strided(&m, [2], [1, 1], 0)),
             "as_strided: strides [1, 1] are not one for each axis of [2]",
         ),
-        (says(partition(&m, 4, -1)), "partition: kth 4 is outside of 4 elements of float32[3, 4]"),
+        (
+            says(partition(&m, 4, -1)),
+            "partition: index 4 is out of range for an axis of size 4 (input float32[3, 4])",
+        ),
         (
             says(searchsorted(&m, &m, Side::Left)),
             "searchsorted: takes a sorted vector, not float32[3, 4]",

@@ -119,12 +119,6 @@ class array:
         ...
     def __imul__(self, other: Any, /) -> array:
         ...
-    def __truediv__(self, other: Any, /) -> array:
-        ...
-    def __rtruediv__(self, other: Any, /) -> array:
-        ...
-    def __itruediv__(self, other: Any, /) -> array:
-        ...
     def __floordiv__(self, other: Any, /) -> array:
         ...
     def __rfloordiv__(self, other: Any, /) -> array:
@@ -172,6 +166,12 @@ class array:
     def __rpow__(self, other: Any, mod: Any = ..., /) -> array:
         ...
     def __ipow__(self, other: Any, /) -> array:  # type: ignore[misc]
+        ...
+    def __truediv__(self, other: Any, /) -> array:
+        ...
+    def __rtruediv__(self, other: Any, /) -> array:
+        ...
+    def __itruediv__(self, other: Any, /) -> array:
         ...
     def __matmul__(self, other: Any, /) -> array:
         ...
@@ -235,6 +235,8 @@ class array:
         ...
     def __iter__(self) -> ArrayIterator:
         ...
+    def __reversed__(self) -> Any:
+        ...
     def __bool__(self) -> bool:
         ...
     def __int__(self) -> int:
@@ -296,7 +298,7 @@ class array:
     def exp(self, *, stream: _StreamOrDevice = ...) -> array:
         """eˣ."""
     def flatten(self, start_axis: int = ..., end_axis: int = ..., *, stream: _StreamOrDevice = ...) -> array:
-        """Axes `start..=end` merged into one."""
+        """Axes `start..=end` merged into one. Axes past either end mean that end."""
     def log(self, *, stream: _StreamOrDevice = ...) -> array:
         """ln x."""
     def log10(self, *, stream: _StreamOrDevice = ...) -> array:
@@ -486,7 +488,7 @@ class finfo:
         """How many bits a real number takes."""
     @property
     def dtype(self) -> Dtype:
-        """The dtype."""
+        """The dtype; of complex numbers that of their parts."""
     def __repr__(self) -> str:
         ...
 
@@ -530,6 +532,12 @@ class _PrintOptionsContext:
         ...
     def __exit__(self, *args: Any) -> None:
         ...
+
+@final
+class _Loan:
+    """Keeps another library's memory. It is a Python object because its owner has to be let go by a
+    thread that runs Python, and arrays are dropped by any thread: Python's counts wait for one.
+    """
 
 @final
 class _Compiled:
@@ -755,7 +763,10 @@ def as_strided(a: _Scalar | array, /, shape: int | Sequence[int] | None = ..., s
                [2, 3]], dtype=int32)
     """
 def asarray(a: Any, dtype: Dtype | None = ..., *, copy: bool | None = ...) -> array:
-    """An array of anything that holds numbers; an array itself as it is.
+    """An array of anything that holds numbers; an array itself as it is. It lies in the memory of
+    another library's array where that is possible: nothing is copied, and what is written there
+    later shows in it. `copy=True` always copies, `copy=False` raises `ValueError` instead of
+    copying.
 
     Example:
         >>> mx.asarray([1, 2])
@@ -870,7 +881,7 @@ def block_masked_mm(a: _Scalar | array, b: _Scalar | array, /, block_size: int =
         >>> y[0, 31].item(), y[0, 32].item()
         (32.0, 0.0)
     """
-def broadcast_arrays(*arrays: _Scalar | array, stream: _StreamOrDevice | None = ...) -> tuple[Any, ...]:
+def broadcast_arrays(*arrays: _Scalar | array, stream: _StreamOrDevice | None = ...) -> list[array]:
     """Arrays repeated to the shape that they broadcast to together.
 
     Example:
@@ -936,7 +947,8 @@ def clip(a: _Scalar | array, a_min: _Scalar | array | None, a_max: _Scalar | arr
 def compile(fun: Any, inputs: Any = ..., outputs: Any = ..., shapeless: bool = ...) -> Any:
     """A function that does what `fun` does as one graph: it is traced once for each structure, shape
     and dtype of its arguments. `inputs` and `outputs` are trees of arrays that it reads and
-    changes besides its arguments and its result.
+    changes besides its arguments and its result. With `shapeless` it is not traced again for other
+    sizes where nothing that it did depends on them but the shapes of its results.
 
     Example:
         >>> f = mx.compile(lambda x: x * x + 1)
@@ -1179,6 +1191,9 @@ def diag(a: _Scalar | array, k: int = ..., *, stream: _StreamOrDevice = ...) -> 
 def diagonal(a: _Scalar | array, offset: int = ..., axis1: int = ..., axis2: int = ..., stream: _StreamOrDevice = ...) -> array:
     """The diagonal of two axes, `offset` places above the main one, as the last axis.
 
+    Errors:
+    Where there are no two such axes.
+
     Example:
         >>> mx.diagonal(mx.arange(6).reshape(2, 3), offset=1)
         array([1, 5], dtype=int32)
@@ -1315,7 +1330,10 @@ def eye(n: int, m: int | None = ..., k: int = ..., dtype: Dtype | None = ..., *,
                [0, 1]], dtype=float32)
     """
 def flatten(a: _Scalar | array, start_axis: int = ..., end_axis: int = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """Axes `start..=end` merged into one.
+    """Axes `start..=end` merged into one. Axes past either end mean that end.
+
+    Errors:
+    Where `end` comes before `start`.
 
     Example:
         >>> mx.flatten(mx.ones((2, 3, 4)), 1, 2).shape
@@ -1346,7 +1364,7 @@ def floor_divide(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice
         array([3, -4], dtype=int32)
     """
 def from_dlpack(x: Any, /, *, copy: bool | None = ...) -> array:
-    """An array of another library's, by DLPack.
+    """An array of another library's, by DLPack; `copy` as in `asarray`.
 
     Example:
         >>> import numpy as np
@@ -1752,7 +1770,7 @@ def logsumexp(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdi
     As `softmax`.
 
     Errors:
-    As `softmax`.
+    Where an axis is empty, and for complex numbers.
 
     Example:
         >>> mx.logsumexp(mx.zeros((2, 4)), axis=1)
@@ -2133,7 +2151,8 @@ def roll(a: _Scalar | array, shift: int | Sequence[int], axis: None | int | Sequ
     """Elements moved along axes by `shift` places, those past the end entering at the start.
 
     Shapes:
-    One shift an axis, or one for all axes named; `()` rolls the flattened array.
+    One shift an axis, one for all axes named, or several for one axis, which add up. `()` rolls the
+    flattened array.
 
     Example:
         >>> mx.roll(mx.array([1, 2, 3]), 1)
@@ -2325,7 +2344,7 @@ def softmax(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, pr
     Integers and bool are taken as `float32`; half types are computed in `float32`.
 
     Errors:
-    Where an axis is empty, and for complex numbers.
+    For complex numbers.
 
     Example:
         >>> mx.softmax(mx.array([0.0, 0.0]))
@@ -2383,8 +2402,8 @@ def stack(arrays: Sequence[array], axis: int | None = ..., *, stream: _StreamOrD
         array([[1, 3],
                [2, 4]], dtype=int32)
     """
-def std(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The standard deviation over `axes`: the root of `var`.
+def std(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, correction: int | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """The standard deviation; `correction` is another name of `ddof`.
 
     Example:
         >>> mx.std(mx.array([1.0, 3.0]))
@@ -2601,12 +2620,8 @@ def value_and_grad(fun: Any, argnums: Any = ..., argnames: Any = ...) -> Any:
         >>> value.item(), gradient.item()
         (9.0, 6.0)
     """
-def var(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The variance over `axes`: the mean squared distance from the mean, with `ddof` taken off the
-    count.
-
-    Dtypes:
-    As `mean`; `float32` of complex numbers.
+def var(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, correction: int | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """The variance; `correction` is another name of `ddof`.
 
     Example:
         >>> mx.var(mx.array([1.0, 3.0]))

@@ -76,10 +76,10 @@ def laplace(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., 
 def normal(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., loc: _Scalar | array | None = ..., scale: _Scalar | array | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Normal numbers of mean 0 and variance 1: √2·erfinv(u) with u even over (−1, 1).
 
-    Multiply and add for others.
+    Multiply and add for others. Of complex numbers the parts have variance ½.
 
     Errors:
-    Where `dtype` is not a float.
+    Where `dtype` is neither float nor complex.
 
     Example:
         >>> mx.random.normal((2, 3), loc=1.0, scale=0.5).shape
