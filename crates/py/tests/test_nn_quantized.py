@@ -1,5 +1,7 @@
 """Quantised layers, and layers over groups of processes, against MLX's."""
 
+import copy
+
 import numpy as np
 import pytest
 from oracle import (
@@ -265,6 +267,26 @@ def test_layer_errors(number):
             lambda: mlx_core.eval(call(mlx_nn, mlx_core)),
         )
     )
+
+
+def test_layers_in_transforms():
+    """Batched, compiled and copied layers give what the layers give."""
+    x = mx.random.normal((3, 5, 64))
+    for layer in (nn.QQLinear(64, 8), nn.QuantizedLinear(64, 8, mode="mxfp4"), nn.QuantizedLinear(64, 8)):
+        expected = np.array(layer(x))
+        for other in (mx.vmap(layer), mx.compile(layer), copy.deepcopy(layer)):
+            np.testing.assert_allclose(np.array(other(x)), expected, rtol=1e-5, atol=1e-6)
+        tangent = mx.jvp(lambda x: layer(x).sum(), [x], [mx.ones_like(x)])[1][0]
+        gradient = mx.grad(lambda x: layer(x).sum())(x)
+        np.testing.assert_allclose(tangent.item(), gradient.sum().item(), rtol=1e-3)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_other_sizes_in_one_compiled_function(mode):
+    compiled = mx.compile(lambda x: mx.quantize(x, mode=mode)[0], shapeless=True)
+    for size in (64, 128, 192):
+        x = mx.random.normal((3, size))
+        assert mx.array_equal(compiled(x), mx.quantize(x, mode=mode)[0]).item()
 
 
 # Groups
