@@ -228,10 +228,10 @@ fn lent_memory_is_read_in_place_and_never_written() -> Result<()> {
     // A vector of bytes may lie anywhere: the elements start where they are aligned.
     let mut bytes = vec![0; 4 + 64 * 4];
     let skip = bytes.as_ptr().addr().wrapping_neg() % 4;
-    bytes[skip..skip + 256].copy_from_slice(&f32::to_bytes(&values));
+    bytes[skip..skip + 256].copy_from_slice(f32::to_bytes(&values));
     let bytes = Arc::new(bytes);
     let lend = |skip| {
-        let aval = Aval::new(&[64], DType::F32);
+        let aval = Aval::new([64], DType::F32);
         let layout = Layout::contiguous(&aval.shape);
         let buffer = Buffer::lent(Shared(bytes.clone(), skip));
         assert!(buffer.is_lent() && !buffer.is_unique());

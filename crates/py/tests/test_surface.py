@@ -269,6 +269,13 @@ def test_draws(name):
         check(lambda m, *args: getattr(m.random, name)(*args, key=m.random.key(3)), *args)
 
 
+@pytest.mark.parametrize("name", "bitwise_and bitwise_or bitwise_xor left_shift right_shift bitwise_invert".split())
+def test_bits_of_floats(name):
+    operands = (MATRIX,) if name == "bitwise_invert" else (MATRIX, MATRIX)
+    check(name, *operands)
+    check(name, *(I(2) for _ in operands))
+
+
 OPERATORS = "add sub mul truediv floordiv mod pow and_ or_ xor lshift rshift matmul eq ne lt le gt ge".split()
 PAIRS = [
     (MATRIX, MATRIX), (MATRIX, 2), (2, MATRIX), (MATRIX, 2.5), (2.5, MATRIX), (I(3, 4), 2), (2, I(3, 4)), (I(3, 4), 2.5),
