@@ -74,11 +74,20 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    pub fn wait(&self) {
+    /// Waits for the end, or until the host stops the waiting: the work goes on then.
+    pub fn wait(&self) -> Result<()> {
         let mut done = lock(&self.done);
         while !*done {
-            done = self.signal.wait(done).unwrap_or_else(PoisonError::into_inner);
+            let patience = crate::interrupt::PATIENCE;
+            let waited = self.signal.wait_timeout(done, patience);
+            done = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if !*done {
+                drop(done);
+                crate::interrupt::check()?;
+                done = lock(&self.done);
+            }
         }
+        Ok(())
     }
 
     pub fn set(&self) {
@@ -320,7 +329,7 @@ impl Array {
                 Progress::Pending(event) => {
                     let event = event.clone();
                     drop(state);
-                    event.wait();
+                    event.wait()?;
                 }
                 Progress::Lazy => {
                     return Err(Error::Traced("the array was not evaluated".into()));
@@ -342,7 +351,8 @@ impl Array {
     /// An array over memory that is there.
     ///
     /// # Errors
-    /// Where the layout reaches outside the buffer.
+    /// Where the layout reaches outside the buffer, or elements in memory of the host are not
+    /// aligned to their size.
     pub fn from_storage(aval: Aval, buffer: Buffer, layout: Layout) -> Result<Array> {
         let reach = layout.reach(&aval.shape);
         let size = aval.dtype.size();
@@ -354,6 +364,14 @@ impl Array {
             return Err(Error::argument(
                 "array",
                 format!("elements {reach:?} of {aval} do not lie in {bytes} bytes"),
+            ));
+        }
+        if let Some(bytes) = buffer.host()
+            && !bytes.as_ptr().addr().is_multiple_of(size)
+        {
+            return Err(Error::argument(
+                "array",
+                format!("elements of {aval} are not aligned to {size} bytes"),
             ));
         }
         Ok(Self::from_value(aval, Value { buffer, layout }))

@@ -229,6 +229,10 @@ pub trait Memory: Any + Send + Sync {
     fn device(&self) -> Device;
     /// The content, where the host can read it in place.
     fn host(&self) -> Option<&[u8]>;
+    /// Whether it is somebody else's: then it is read, and never written.
+    fn is_lent(&self) -> bool {
+        false
+    }
     /// For the backend to find its own type again.
     fn as_any(&self) -> &dyn Any;
 }
@@ -237,6 +241,19 @@ impl Buffer {
     /// Wraps a backend's memory.
     pub fn new(memory: impl Memory) -> Self {
         Buffer(Arc::new(memory))
+    }
+
+    /// The host's memory that `owner` keeps, for arrays to lie in without a copy: what another
+    /// library computed, or a file that is mapped. It is read and never written; the owner is
+    /// dropped with the last array. Until then its bytes must stay where they are, and an array
+    /// shows what they are when it is read.
+    pub fn lent(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
+        Buffer::new(Lent(owner))
+    }
+
+    /// Whether the memory is somebody else's.
+    pub fn is_lent(&self) -> bool {
+        self.0.is_lent()
     }
 
     /// The size in bytes.
@@ -259,14 +276,39 @@ impl Buffer {
         self.0.as_any().downcast_ref()
     }
 
-    /// Whether no other clone exists: then it may be overwritten.
+    /// Whether it may be overwritten: no other clone exists, and the memory is not lent.
     pub fn is_unique(&self) -> bool {
-        Arc::strong_count(&self.0) == 1
+        Arc::strong_count(&self.0) == 1 && !self.is_lent()
     }
 
     /// Whether both share one memory.
     pub fn same(&self, other: &Buffer) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// Memory of [`Buffer::lent`].
+struct Lent<O>(O);
+
+impl<O: AsRef<[u8]> + Send + Sync + 'static> Memory for Lent<O> {
+    fn bytes(&self) -> usize {
+        self.0.as_ref().len()
+    }
+
+    fn device(&self) -> Device {
+        Device::CPU
+    }
+
+    fn host(&self) -> Option<&[u8]> {
+        Some(self.0.as_ref())
+    }
+
+    fn is_lent(&self) -> bool {
+        true
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 
@@ -280,6 +322,9 @@ impl std::fmt::Debug for Buffer {
 pub struct Registration {
     /// Which kind of devices.
     pub kind: DeviceKind,
+    /// Whether the machine may have hardware of the kind. Asked before devices are looked for that
+    /// nobody named, so it must take no time and be quiet.
+    pub has_hardware: fn() -> bool,
     /// Finds them. Called once, when the first device of the kind is asked for: looking for a GPU
     /// takes time that a program on the CPU does not spend.
     pub discover: fn() -> Vec<Arc<dyn Backend>>,
@@ -338,9 +383,17 @@ pub(crate) fn alloc(on: &dyn Backend, bytes: usize) -> Result<Buffer> {
     on.alloc(bytes)
 }
 
+/// Whether the machine may have hardware of a kind.
+fn has_hardware(kind: DeviceKind) -> bool {
+    inventory::iter::<Registration>().any(|r| r.kind == kind && (r.has_hardware)())
+}
+
 /// The best device of this machine: a GPU that is one, through CUDA before wgpu, else the CPU.
 pub fn best_device() -> Device {
-    let real = |kind| devices_of(kind).iter().find(|b| b.is_real());
+    let real = |kind| match has_hardware(kind) {
+        true => devices_of(kind).iter().find(|b| b.is_real()),
+        false => None,
+    };
     let gpu = real(DeviceKind::Cuda).or_else(|| real(DeviceKind::Wgpu));
     gpu.map_or(Device::CPU, |b| b.device())
 }

@@ -99,9 +99,15 @@ impl DType {
         matches!(self.kind(), Kind::Float)
     }
 
-    /// Whether this is a real or complex floating-point type: what derivatives are taken of.
+    /// Whether this is a real or complex floating-point type.
     pub const fn is_inexact(self) -> bool {
         matches!(self.kind(), Kind::Float | Kind::Complex)
+    }
+
+    /// Whether derivatives are taken of it: numbers, not truth values. Those by integers are what
+    /// the rules give, in the integers' own arithmetic.
+    pub const fn is_differentiable(self) -> bool {
+        !matches!(self.kind(), Kind::Bool)
     }
 
     /// Whether this is an integer type (not bool).

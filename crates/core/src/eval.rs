@@ -88,7 +88,7 @@ pub fn synchronize(stream: Stream) -> Result<()> {
     let event = Arc::new(Event::default());
     let signal = event.clone();
     on_stream(stream, Box::new(move || signal.set()))?;
-    event.wait();
+    event.wait()?;
     backend(stream.device)?.synchronize()
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn plan_of(arrays: &[Array]) -> Result<Arc<Plan>> {
         let walked = Walk::over(&roots, None, &mut lock(&WALK))?;
         match walked {
             Walked::Done(walk) => break walk,
-            Walked::Wait(event) => event.wait(),
+            Walked::Wait(event) => event.wait()?,
             Walked::Elsewhere(array) => array.eval()?,
         }
     };
@@ -123,7 +123,7 @@ fn unfinished(arrays: &[Array]) -> Result<Vec<Array>> {
                 Progress::Pending(event) => {
                     let event = event.clone();
                     drop(state);
-                    event.wait();
+                    event.wait()?;
                 }
             }
         }
@@ -405,7 +405,7 @@ impl Job {
                 Walked::Done(walk) => walk,
                 Walked::Wait(event) => {
                     drop(guard);
-                    event.wait();
+                    event.wait()?;
                     continue;
                 }
                 Walked::Elsewhere(array) => {

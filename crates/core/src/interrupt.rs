@@ -1,4 +1,5 @@
-//! How a host stops a long evaluation: a question that is asked between the steps of a plan.
+//! How a host stops a long evaluation: a question that is asked between the steps of a plan, and
+//! while one waits for another thread's.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::error::Result;
 
 /// How long an evaluation goes on between two questions.
-const PATIENCE: Duration = Duration::from_millis(20);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(20);
 
 static QUESTION: OnceLock<fn() -> Result<()>> = OnceLock::new();
 

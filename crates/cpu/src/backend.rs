@@ -16,7 +16,11 @@ use crate::simd::{Isa, Level};
 use crate::threads::num_threads;
 
 inventory::submit! {
-    Registration { kind: DeviceKind::Cpu, discover: || vec![Arc::new(Cpu::new())] }
+    Registration {
+        kind: DeviceKind::Cpu,
+        has_hardware: || true,
+        discover: || vec![Arc::new(Cpu::new())],
+    }
 }
 
 /// The processor.

@@ -92,10 +92,11 @@ impl Executable for Prepared {
         }
         let mut io = Io::default();
         for (extent, region) in self.inputs.iter().zip(args.inputs) {
-            io.inputs.push(extent.resolve(region)?);
+            io.inputs.push(readable(region)?.wrapping_offset(extent.start(region)?));
         }
         for (extent, region) in self.outputs.iter().zip(args.outputs) {
-            io.outputs.push(extent.resolve(region)?);
+            let memory = region.buffer.downcast::<HostMemory>().ok_or_else(|| foreign(region))?;
+            io.outputs.push(memory.as_ptr().wrapping_offset(extent.start(region)?));
         }
         let raw = RawArgs { inputs: &io.inputs, outputs: &io.outputs, scalars: args.scalars };
         match &self.work {
@@ -157,11 +158,9 @@ impl Extent {
         Extent { before: before.saturating_mul(width), after: after.saturating_mul(width), width }
     }
 
-    /// The address of the element at index 0, if all of the operand is inside the region's buffer.
-    fn resolve(&self, region: &Region<'_>) -> Result<*mut u8> {
-        let memory = region.buffer.downcast::<HostMemory>().ok_or_else(|| {
-            Error::Device(format!("a segment of the CPU was given a {:?}", region.buffer))
-        })?;
+    /// The byte at which the element at index 0 is, if all of the operand is inside the region's
+    /// buffer.
+    fn start(&self, region: &Region<'_>) -> Result<isize> {
         let start = region.offset as i128 * self.width as i128;
         let (low, high) = (start - self.before as i128, start + self.after as i128);
         if self.after > 0 && (low < 0 || high > region.buffer.bytes() as i128) {
@@ -170,6 +169,19 @@ impl Extent {
                 region.buffer
             )));
         }
-        Ok(memory.as_ptr().wrapping_offset(start as isize))
+        Ok(start as isize)
     }
+}
+
+/// The first byte of memory of ours, or of memory that is lent.
+fn readable(region: &Region<'_>) -> Result<*const u8> {
+    match region.buffer.downcast::<HostMemory>() {
+        Some(memory) => Ok(memory.as_ptr()),
+        None => region.buffer.host().map(<[u8]>::as_ptr).ok_or_else(|| foreign(region)),
+    }
+}
+
+/// An operand lies where this device cannot use it.
+fn foreign(region: &Region<'_>) -> Error {
+    Error::Device(format!("a segment of the CPU was given a {:?}", region.buffer))
 }

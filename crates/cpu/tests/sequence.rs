@@ -21,6 +21,7 @@ const DEVICE: Device = Device { kind: DeviceKind::Cuda, index: 77 };
 inventory::submit! {
     Registration {
         kind: DeviceKind::Cuda,
+        has_hardware: || false,
         discover: || vec![Arc::new(Together(Cpu::new()))],
     }
 }

@@ -1,12 +1,14 @@
 //! What the planner promises: results do not change by fusing, plans are found again, memory is
 //! reused, and what is evaluated twice is computed once.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use cupola::backend::backend;
+use cupola::backend::{Buffer, backend};
 use cupola::plan::{cache, explain};
 use cupola::transform::{checkpoint, compile, grad, value_and_grad, vmap};
-use cupola::{Array, DType, Device, Error, Result, async_eval, eval, generator, ops};
+use cupola::{
+    Array, Aval, DType, Device, Element, Error, Layout, Result, async_eval, eval, generator, ops,
+};
 
 /// The plan cache and the memory counters are the process's: tests that count take turns.
 static COUNTING: Mutex<()> = Mutex::new(());
@@ -208,6 +210,49 @@ fn a_donated_leaf_is_not_one_that_somebody_reads() -> Result<()> {
     drop(whole);
     z.eval()?;
     assert_eq!(view.to_vec::<f32>()?, want);
+    Ok(())
+}
+
+/// Bytes from some place on that others see while an array lies in them.
+struct Shared(Arc<Vec<u8>>, usize);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        &self.0[self.1..]
+    }
+}
+
+#[test]
+fn lent_memory_is_read_in_place_and_never_written() -> Result<()> {
+    let values: Vec<f32> = (0..64).map(|v| v as f32).collect();
+    // A vector of bytes may lie anywhere: the elements start where they are aligned.
+    let mut bytes = vec![0; 4 + 64 * 4];
+    let skip = bytes.as_ptr().addr().wrapping_neg() % 4;
+    bytes[skip..skip + 256].copy_from_slice(f32::to_bytes(&values));
+    let bytes = Arc::new(bytes);
+    let lend = |skip| {
+        let aval = Aval::new([64], DType::F32);
+        let layout = Layout::contiguous(&aval.shape);
+        let buffer = Buffer::lent(Shared(bytes.clone(), skip));
+        assert!(buffer.is_lent() && !buffer.is_unique());
+        Array::from_storage(aval, buffer, layout)
+    };
+    assert!(lend(skip + 1).is_err(), "elements that are not aligned");
+    let x = lend(skip)?;
+    let (buffer, _) = x.storage()?;
+    assert_eq!(buffer.host().map(<[u8]>::as_ptr), Some(bytes[skip..].as_ptr()));
+    drop(buffer);
+    // Nobody but the walked graph refers to it: memory of our own would be taken over here.
+    let y = ops::exp(&(&x * 2.0))?;
+    let back = ops::flip(&x, ())?;
+    drop(x);
+    eval(&[y.clone()])?;
+    assert_eq!(y.to_vec::<f32>()?[1], 2f32.exp());
+    assert_eq!(back.to_vec::<f32>()?[0], 63.0);
+    assert_eq!(bytes[skip..skip + 256], *f32::to_bytes(&values));
+    assert_eq!(Arc::strong_count(&bytes), 2, "the flipped view holds the owner, nothing else");
+    drop(back);
+    assert_eq!(Arc::strong_count(&bytes), 1);
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::array::PyArray;
 use crate::error::{carried, raise, wrong_value};
+use crate::generated::docs;
 
 /// The exception for an error of a data set: that of a Python data set as it was.
 fn raised(error: Error) -> PyErr {
@@ -21,6 +22,7 @@ fn raised(error: Error) -> PyErr {
 }
 
 /// Images with labels.
+#[doc = docs!(_data::ImageDataset)]
 #[pyclass(frozen, name = "ImageDataset", module = "cupola.data")]
 pub struct ImageDataset(data::ImageDataset);
 
@@ -76,30 +78,35 @@ fn pair(
 }
 
 /// MNIST from the files in a folder: the images to train on and those to test on.
+#[doc = docs!(_data::mnist)]
 #[pyfunction]
 pub fn mnist(py: Python<'_>, folder: PathBuf) -> PyResult<Pair> {
     pair(py, || data::mnist(folder))
 }
 
 /// Fashion-MNIST from the files in a folder.
+#[doc = docs!(_data::fashion_mnist)]
 #[pyfunction]
 pub fn fashion_mnist(py: Python<'_>, folder: PathBuf) -> PyResult<Pair> {
     pair(py, || data::fashion_mnist(folder))
 }
 
 /// CIFAR-10 from the files in a folder.
+#[doc = docs!(_data::cifar10)]
 #[pyfunction]
 pub fn cifar10(py: Python<'_>, folder: PathBuf) -> PyResult<Pair> {
     pair(py, || data::cifar10(folder))
 }
 
 /// CIFAR-100 from the files in a folder.
+#[doc = docs!(_data::cifar100)]
 #[pyfunction]
 pub fn cifar100(py: Python<'_>, folder: PathBuf) -> PyResult<Pair> {
     pair(py, || data::cifar100(folder))
 }
 
 /// Drawn digits, which need no files: so many to train on, so many to test on.
+#[doc = docs!(_data::digits)]
 #[pyfunction]
 #[pyo3(signature = (seed = 0, train = 6000, test = 1000))]
 pub fn digits(py: Python<'_>, seed: u64, train: usize, test: usize) -> PyResult<Pair> {

@@ -4,11 +4,13 @@ use cupola::ops::{self, PoolOptions};
 use pyo3::prelude::*;
 
 use crate::array::PyArray;
+use crate::generated::docs;
 use crate::operand::{Arr, SizesArg, counts, give};
 
 /// Functions of an array or a number.
 macro_rules! activations {
     ($($name:ident)*) => {$(
+        #[doc = docs!(_nn::$name)]
         #[pyfunction]
         pub fn $name(x: Arr) -> PyResult<PyArray> {
             give(ops::$name(&x))
@@ -21,6 +23,7 @@ activations! { relu selu gelu gelu_approx silu softplus log_sigmoid softsign mis
 /// Functions of an array or a number that have a parameter.
 macro_rules! parametric_activations {
     ($($name:ident)*) => {$(
+        #[doc = docs!(_nn::$name)]
         #[pyfunction]
         pub fn $name(x: Arr, parameter: f64) -> PyResult<PyArray> {
             give(ops::$name(&x, parameter))
@@ -30,6 +33,7 @@ macro_rules! parametric_activations {
 
 parametric_activations! { elu celu hard_shrink softshrink }
 
+#[doc = docs!(_nn::glu)]
 #[pyfunction]
 pub fn glu(x: Arr, axis: isize) -> PyResult<PyArray> {
     give(ops::glu(&x, axis))
@@ -44,6 +48,7 @@ fn windows(window: SizesArg, stride: SizesArg, padding: SizesArg) -> PyResult<Po
     })
 }
 
+#[doc = docs!(_nn::max_pool)]
 #[pyfunction]
 pub fn max_pool(
     x: Arr,
@@ -54,6 +59,7 @@ pub fn max_pool(
     give(ops::max_pool(&x, &windows(window, stride, padding)?))
 }
 
+#[doc = docs!(_nn::avg_pool)]
 #[pyfunction]
 pub fn avg_pool(
     x: Arr,

@@ -9,6 +9,7 @@ pub(crate) mod subscript;
 
 use std::sync::{Mutex, PoisonError};
 
+use cupola::transform::note_sizes;
 use cupola::{Array, DType, Element, Scalar, ops};
 use half::{bf16, f16};
 use num_complex::Complex32;
@@ -18,10 +19,12 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_type};
+use crate::generated::docs;
 use crate::operand::give;
 use crate::{format, read};
 
 /// A multi-dimensional array of one dtype, computed when it is first needed.
+#[doc = docs!(array)]
 #[pyclass(frozen, weakref, name = "array", module = "cupola.core")]
 pub struct PyArray {
     /// Assignment to parts and augmented assignment put another array in its place.
@@ -126,6 +129,7 @@ impl PyArray {
     /// The sizes along the axes.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        note_sizes();
         PyTuple::new(py, self.get().shape().iter())
     }
 
@@ -138,6 +142,7 @@ impl PyArray {
     /// How many elements there are.
     #[getter]
     fn size(&self) -> usize {
+        note_sizes();
         self.get().size()
     }
 
@@ -150,6 +155,7 @@ impl PyArray {
     /// The size of all elements in bytes.
     #[getter]
     fn nbytes(&self) -> usize {
+        note_sizes();
         let array = self.get();
         array.size() * array.dtype().size()
     }
@@ -206,6 +212,7 @@ impl PyArray {
 
     fn __len__(&self) -> PyResult<usize> {
         let array = self.get();
+        note_sizes();
         let first = array.shape().first().copied();
         first.ok_or_else(|| PyTypeError::new_err("len() 0-dimensional array."))
     }
@@ -215,7 +222,18 @@ impl PyArray {
         if array.rank() == 0 {
             return Err(PyTypeError::new_err("iter() 0-dimensional array."));
         }
+        note_sizes();
         Ok(ArrayIterator { array, next: 0 })
+    }
+
+    fn __reversed__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let array = self.get();
+        if array.rank() == 0 {
+            return Err(PyTypeError::new_err("reversed() 0-dimensional array."));
+        }
+        note_sizes();
+        let parts = ops::unstack(&ops::flip(&array, 0).map_err(raise)?, 0);
+        PyList::new(py, give(parts)?)?.call_method0("__iter__")
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
@@ -228,11 +246,10 @@ impl PyArray {
     }
 
     fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let dtype = self.get().dtype();
-        if !dtype.is_integer() {
-            return Err(wrong_type(format!(
-                "an array of {dtype} is no index: it must be an integer"
-            )));
+        let array = self.get();
+        if array.rank() > 0 || !array.dtype().is_integer() {
+            let aval = array.aval();
+            return Err(wrong_type(format!("{aval} is no index: it must be one integer")));
         }
         self.item_of(py)
     }
@@ -256,11 +273,13 @@ impl PyArray {
         arg: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let array = self.get();
-        let builtins = py.import("builtins")?;
-        match array.rank() {
-            0 => builtins.getattr("format")?.call1((self.item_of(py)?, arg)),
-            _ => builtins.getattr("format")?.call1((format::text(py, &array)?, arg)),
+        if array.rank() > 0 {
+            return match arg.is_truthy()? {
+                true => Err(wrong_type(format!("{} takes no format", array.aval()))),
+                false => Ok(format::text(py, &array)?.into_pyobject(py)?.into_any()),
+            };
         }
+        py.import("builtins")?.getattr("format")?.call1((self.item_of(py)?, arg))
     }
 
     fn __hash__(slf: &Bound<'_, Self>) -> isize {
@@ -306,12 +325,14 @@ impl PyArray {
 }
 
 /// An array from its bytes: how pickles are read.
+#[doc = docs!(_restore)]
 #[pyfunction]
 pub fn _restore(bytes: &[u8], dtype: Dtype, shape: Vec<usize>) -> PyResult<PyArray> {
     give(Array::from_bytes(bytes, dtype.0, shape))
 }
 
 /// The parts of an array along its first axis, one after the other.
+#[doc = docs!(ArrayIterator)]
 #[pyclass(name = "ArrayIterator", module = "cupola.core")]
 pub struct ArrayIterator {
     array: Array,

@@ -10,8 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule};
 
 use crate::error::{raise, wrong_type};
+use crate::generated::docs;
 
 /// A kind of device. `gpu` is the best GPU that is there, whichever kind it is of.
+#[doc = docs!(DeviceType)]
 #[pyclass(frozen, eq, eq_int, hash, name = "DeviceType", module = "cupola.core", from_py_object)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(non_camel_case_types, missing_docs)]
@@ -53,6 +55,7 @@ impl DeviceType {
 }
 
 /// A device: its type and its number among them.
+#[doc = docs!(Device)]
 #[pyclass(frozen, name = "Device", module = "cupola.core", skip_from_py_object)]
 #[derive(Clone, Copy)]
 pub struct PyDevice {
@@ -119,6 +122,7 @@ impl PyDevice {
 }
 
 /// A queue of work on a device.
+#[doc = docs!(Stream)]
 #[pyclass(frozen, eq, hash, name = "Stream", module = "cupola.core", skip_from_py_object)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PyStream(pub Stream);
@@ -213,12 +217,14 @@ fn default_of(device: Device) -> Stream {
 }
 
 /// The device that operations are recorded on where nothing else is said.
+#[doc = docs!(default_device)]
 #[pyfunction]
 pub fn default_device() -> PyDevice {
     PyDevice::of(cupola::device::default_stream().device)
 }
 
 /// Makes a device the one that operations are recorded on.
+#[doc = docs!(set_default_device)]
 #[pyfunction]
 pub fn set_default_device(device: DeviceArg) -> PyResult<()> {
     cupola::device::set_default_stream(default_of(device.0.find()?));
@@ -226,12 +232,14 @@ pub fn set_default_device(device: DeviceArg) -> PyResult<()> {
 }
 
 /// The stream that a device's operations are recorded on.
+#[doc = docs!(default_stream)]
 #[pyfunction]
 pub fn default_stream(device: DeviceArg) -> PyResult<PyStream> {
     Ok(PyStream(default_of(device.0.find()?)))
 }
 
 /// Makes a stream the default of its device.
+#[doc = docs!(set_default_stream)]
 #[pyfunction]
 pub fn set_default_stream(stream: &PyStream) {
     let stream = stream.0;
@@ -246,6 +254,7 @@ pub fn set_default_stream(stream: &PyStream) {
 }
 
 /// A new stream of a device.
+#[doc = docs!(new_stream)]
 #[pyfunction]
 pub fn new_stream(device: DeviceArg) -> PyResult<PyStream> {
     let device = device.0.find()?;
@@ -256,6 +265,7 @@ pub fn new_stream(device: DeviceArg) -> PyResult<PyStream> {
 }
 
 /// A context in which operations are recorded on a stream or device.
+#[doc = docs!(StreamContext)]
 #[pyclass(name = "StreamContext", module = "cupola.core")]
 pub struct StreamContext {
     stream: On,
@@ -290,12 +300,14 @@ impl StreamContext {
 }
 
 /// A context in which operations are recorded on a stream or device.
+#[doc = docs!(stream)]
 #[pyfunction]
 pub fn stream(s: On) -> StreamContext {
     StreamContext::new(s)
 }
 
 /// Waits for all work that was given to a stream or device.
+#[doc = docs!(synchronize)]
 #[pyfunction]
 #[pyo3(signature = (stream = None))]
 pub fn synchronize(py: Python<'_>, stream: Option<On>) -> PyResult<()> {
@@ -307,18 +319,21 @@ pub fn synchronize(py: Python<'_>, stream: Option<On>) -> PyResult<()> {
 }
 
 /// Whether a device is there.
+#[doc = docs!(is_available)]
 #[pyfunction]
 pub fn is_available(device: DeviceArg) -> bool {
     device.0.find().is_ok()
 }
 
 /// How many devices of a type there are.
+#[doc = docs!(device_count)]
 #[pyfunction]
 pub fn device_count(device_type: DeviceType) -> usize {
     device_type.count()
 }
 
 /// What is known of a device.
+#[doc = docs!(device_info)]
 #[pyfunction]
 #[pyo3(signature = (d = None))]
 pub fn device_info<'py>(py: Python<'py>, d: Option<DeviceArg>) -> PyResult<Bound<'py, PyDict>> {

@@ -6,8 +6,10 @@ use pyo3::types::{PyString, PyTuple};
 
 use crate::array::PyArray;
 use crate::error::{raise, wrong_type, wrong_value};
+use crate::generated::docs;
 
 /// The type of an array's elements.
+#[doc = docs!(Dtype)]
 #[pyclass(frozen, eq, hash, name = "Dtype", module = "cupola.core", from_py_object)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dtype(pub DType);
@@ -30,12 +32,14 @@ impl Dtype {
 }
 
 /// The dtype of a name: how pickles are read.
+#[doc = docs!(_dtype)]
 #[pyfunction]
 pub fn _dtype(name: &str) -> PyResult<Dtype> {
     name.parse().map(Dtype).map_err(raise)
 }
 
 /// What kinds of element types there are: each is within the one that it is derived from.
+#[doc = docs!(DtypeCategory)]
 #[pyclass(frozen, eq, eq_int, hash, name = "DtypeCategory", module = "cupola.core", from_py_object)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(non_camel_case_types, missing_docs)]
@@ -91,15 +95,25 @@ impl DtypeCategory {
 }
 
 /// A `Dtype` or a `DtypeCategory`.
-#[derive(FromPyObject)]
 pub enum Class {
-    #[pyo3(transparent)]
     Dtype(Dtype),
-    #[pyo3(transparent)]
     Category(DtypeCategory),
 }
 
+impl<'py> FromPyObject<'_, 'py> for Class {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(dtype) = object.extract() {
+            return Ok(Class::Dtype(dtype));
+        }
+        let category = object.extract().map(Class::Category);
+        category.map_err(|_| wrong_value(format!("{object:?} is neither a dtype nor a category")))
+    }
+}
+
 /// Whether the first dtype or category is, or is within, the second.
+#[doc = docs!(issubdtype)]
 #[pyfunction]
 pub fn issubdtype(arg1: Class, arg2: Class) -> bool {
     match (arg1, arg2) {
@@ -110,29 +124,27 @@ pub fn issubdtype(arg1: Class, arg2: Class) -> bool {
     }
 }
 
-/// An array or a dtype, of which the dtype counts.
-#[derive(FromPyObject)]
-pub enum Typed<'py> {
-    #[pyo3(transparent)]
-    Dtype(Dtype),
-    #[pyo3(transparent)]
-    Array(PyRef<'py, PyArray>),
-}
+/// The dtype of an array, or a dtype.
+pub struct Typed(DType);
 
-impl Typed<'_> {
-    fn dtype(&self) -> DType {
-        match self {
-            Typed::Dtype(d) => d.0,
-            Typed::Array(a) => a.get().dtype(),
+impl<'py> FromPyObject<'_, 'py> for Typed {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(dtype) = object.extract::<Dtype>() {
+            return Ok(Typed(dtype.0));
         }
+        let array = object.cast::<PyArray>().map(|a| Typed(a.get().get().dtype()));
+        array.map_err(|_| wrong_value(format!("{object:?} is neither an array nor a dtype")))
     }
 }
 
 /// The dtype that an operation on all of these computes in.
+#[doc = docs!(result_type)]
 #[pyfunction]
 #[pyo3(signature = (*arrays_and_dtypes))]
-pub fn result_type(arrays_and_dtypes: Vec<Typed<'_>>) -> PyResult<Dtype> {
-    let all = arrays_and_dtypes.iter().map(Typed::dtype);
+pub fn result_type(arrays_and_dtypes: Vec<Typed>) -> PyResult<Dtype> {
+    let all = arrays_and_dtypes.iter().map(|t| t.0);
     let found = all.reduce(DType::promote);
     found
         .map(Dtype)
@@ -140,12 +152,14 @@ pub fn result_type(arrays_and_dtypes: Vec<Typed<'_>>) -> PyResult<Dtype> {
 }
 
 /// Whether values of one dtype become the other where the two are promoted.
+#[doc = docs!(can_cast)]
 #[pyfunction]
-pub fn can_cast(from_: Typed<'_>, to: Dtype) -> bool {
-    from_.dtype().promote(to.0) == to.0
+pub fn can_cast(from_: Typed, to: Dtype) -> bool {
+    from_.0.promote(to.0) == to.0
 }
 
 /// Whether a dtype is another dtype, or of a kind that the array API standard names.
+#[doc = docs!(isdtype)]
 #[pyfunction]
 pub fn isdtype(dtype: Dtype, kind: &Bound<'_, PyAny>) -> PyResult<bool> {
     if let Ok(other) = kind.extract::<Dtype>() {
@@ -176,6 +190,7 @@ pub fn isdtype(dtype: Dtype, kind: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// The limits of a floating-point dtype.
+#[doc = docs!(finfo)]
 #[pyclass(frozen, name = "finfo", module = "cupola.core")]
 #[allow(non_camel_case_types)]
 pub struct finfo(DType, [f64; 4], u32);
@@ -199,7 +214,7 @@ impl finfo {
             DType::F64 => ([f64::MIN, f64::MAX, f64::EPSILON, f64::MIN_POSITIVE], 64),
             _ => return Err(wrong_value(format!("finfo: {dtype} is not a floating-point dtype"))),
         };
-        Ok(finfo(dtype, limits, bits))
+        Ok(finfo(real, limits, bits))
     }
 
     /// The smallest number.
@@ -232,7 +247,7 @@ impl finfo {
         self.2
     }
 
-    /// The dtype.
+    /// The dtype; of complex numbers that of their parts.
     #[getter]
     fn dtype(&self) -> Dtype {
         Dtype(self.0)
@@ -245,6 +260,7 @@ impl finfo {
 }
 
 /// The limits of an integer dtype.
+#[doc = docs!(iinfo)]
 #[pyclass(frozen, name = "iinfo", module = "cupola.core")]
 #[allow(non_camel_case_types)]
 pub struct iinfo(DType, i128, i128);

@@ -18,6 +18,12 @@ pub fn raise(error: Error) -> PyErr {
             None => PyRuntimeError::new_err(text),
         },
         Error::Index { .. } => PyIndexError::new_err(text),
+        // MLX refuses floats to functions of the bits of two numbers so, but not to that of one.
+        Error::DType { op, .. }
+            if op.starts_with("bitwise_") && op != "bitwise_invert" || op.ends_with("_shift") =>
+        {
+            PyRuntimeError::new_err(text)
+        }
         Error::Shape { .. }
         | Error::DType { .. }
         | Error::Argument { .. }

@@ -4,9 +4,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::error::raise;
+use crate::generated::docs;
 use crate::tree;
 
 /// Computes all arrays in the arguments, which may be trees of lists, tuples and dicts.
+#[doc = docs!(eval)]
 #[pyfunction]
 #[pyo3(signature = (*args))]
 pub fn eval(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
@@ -15,6 +17,7 @@ pub fn eval(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
 }
 
 /// Starts to compute all arrays in the arguments, and returns at once.
+#[doc = docs!(async_eval)]
 #[pyfunction]
 #[pyo3(signature = (*args))]
 pub fn async_eval(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<()> {

@@ -8,6 +8,7 @@ use pyo3::types::PyString;
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::{raise, wrong_value};
+use crate::generated::docs;
 use crate::operand::{Arr, Opd, give};
 
 /// The dtype that operands of a norm promote to, which must be of floats.
@@ -22,6 +23,15 @@ fn result(op: &str, operands: [Option<&Array>; 3]) -> PyResult<DType> {
     }
 }
 
+/// Norms are over the last axis.
+fn has_rows(op: &str, x: &Array) -> PyResult<()> {
+    match x.rank() {
+        0 => Err(wrong_value(format!("[{op}] Input must have at least 1 dimension."))),
+        _ => Ok(()),
+    }
+}
+
+#[doc = docs!(fast::layer_norm)]
 #[pyfunction]
 #[pyo3(signature = (x, weight, bias, eps, *, stream = None))]
 pub fn layer_norm(
@@ -31,25 +41,30 @@ pub fn layer_norm(
     eps: f64,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    has_rows("layer_norm", &x)?;
     let dtype = result("layer_norm", [Some(&*x), weight.as_deref(), bias.as_deref()])?;
     let x = ops::astype(&x, dtype).map_err(raise)?;
     on(stream, || give(ops::layer_norm(&x, weight.as_deref(), bias.as_deref(), eps)))
 }
 
+#[doc = docs!(fast::rms_norm)]
 #[pyfunction]
 #[pyo3(signature = (x, weight, eps, *, stream = None))]
 pub fn rms_norm(x: Arr, weight: Option<Arr>, eps: f64, stream: Option<On>) -> PyResult<PyArray> {
+    has_rows("rms_norm", &x)?;
     let dtype = result("rms_norm", [Some(&*x), weight.as_deref(), None])?;
     let x = ops::astype(&x, dtype).map_err(raise)?;
     on(stream, || give(ops::rms_norm(&x, weight.as_deref(), eps)))
 }
 
+#[doc = docs!(fast::cross_entropy)]
 #[pyfunction]
 #[pyo3(signature = (logits, targets, *, stream = None))]
 pub fn cross_entropy(logits: Arr, targets: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::cross_entropy(&logits, &targets)))
 }
 
+#[doc = docs!(fast::rope)]
 #[pyfunction]
 #[pyo3(signature = (
     a, dims, *, traditional, base, scale, offset, freqs = None, stream = None
@@ -74,6 +89,7 @@ pub fn rope(
     on(stream, || give(ops::rope(&a, &options)))
 }
 
+#[doc = docs!(fast::scaled_dot_product_attention)]
 #[pyfunction]
 #[pyo3(signature = (
     q, k, v, *, scale, mask = None, sinks = None, force_fused = false, stream = None

@@ -9,6 +9,7 @@ use num_complex::Complex32;
 use pyo3::prelude::*;
 
 use crate::error::raise;
+use crate::generated::docs;
 
 /// How many elements an axis shows at either end, where it is longer than twice that.
 const EDGE: usize = 3;
@@ -17,6 +18,7 @@ const EDGE: usize = 3;
 static PRECISION: AtomicI32 = AtomicI32::new(-1);
 
 /// How arrays are printed.
+#[doc = docs!(PrintOptions)]
 #[pyclass(frozen, name = "PrintOptions", module = "cupola.core")]
 pub struct PrintOptions {
     /// Digits after the point; −1 for six significant digits.
@@ -25,12 +27,14 @@ pub struct PrintOptions {
 }
 
 /// How arrays are printed now.
+#[doc = docs!(get_printoptions)]
 #[pyfunction]
 pub fn get_printoptions() -> PrintOptions {
     PrintOptions { precision: PRECISION.load(Ordering::Relaxed) }
 }
 
 /// Sets how arrays are printed.
+#[doc = docs!(set_printoptions)]
 #[pyfunction]
 #[pyo3(signature = (precision = -1))]
 pub fn set_printoptions(precision: i32) {
@@ -58,6 +62,7 @@ impl PrintOptionsContext {
 }
 
 /// A context in which arrays are printed in another way.
+#[doc = docs!(printoptions)]
 #[pyfunction]
 #[pyo3(signature = (precision = -1))]
 pub fn printoptions(precision: i32) -> PrintOptionsContext {

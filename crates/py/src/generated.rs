@@ -11,9 +11,13 @@ use pyo3::types::PyModule;
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
-use crate::operand::{Arr, Arrays, Axis, Opd, ShapeArg, SizesArg, give, meet};
+use crate::operand::{Arr, Arrays, Axis, Count, Opd, ShapeArg, SizesArg, give, meet};
 
 /// |x|; of a complex number its modulus, as `float32`.
+///
+/// Example:
+///     >>> mx.abs(mx.array([-1, 2]))
+///     array([1, 2], dtype=int32)
 #[pyfunction(name = "abs")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn abs(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -27,6 +31,10 @@ pub fn abs(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Dtypes:
 /// The operands promote; integers wrap; on bool, logical or.
+///
+/// Example:
+///     >>> mx.add(mx.array([1, 2]), 3)
+///     array([4, 5], dtype=int32)
 #[pyfunction(name = "add")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn add(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -35,6 +43,10 @@ pub fn add(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// `alpha·a@b + beta·c`.
+///
+/// Example:
+///     >>> mx.addmm(mx.ones(2), mx.ones((1, 3)), mx.ones((3, 2)), beta=0.5)
+///     array([[3.5, 3.5]], dtype=float32)
 #[pyfunction(name = "addmm")]
 #[pyo3(signature = (c, a, b, alpha = 1.0, beta = 1.0, *, stream = None), text_signature = "(c, a, b, alpha=1.0, beta=1.0, *, stream=None)")]
 pub fn addmm(
@@ -49,6 +61,10 @@ pub fn addmm(
 }
 
 /// Whether all elements over `axes` are true; numbers are true where they are not 0.
+///
+/// Example:
+///     >>> mx.all(mx.array([[1, 0], [1, 1]]), axis=1)
+///     array([False, True], dtype=bool)
 #[pyfunction(name = "all")]
 #[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
 pub fn all(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
@@ -56,6 +72,10 @@ pub fn all(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<P
 }
 
 /// Whether any element over `axes` is true; numbers are true where they are not 0.
+///
+/// Example:
+///     >>> mx.any(mx.array([[0, 0], [1, 0]]), axis=1)
+///     array([False, True], dtype=bool)
 #[pyfunction(name = "any")]
 #[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
 pub fn any(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
@@ -63,6 +83,10 @@ pub fn any(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<P
 }
 
 /// arccos x; NaN outside [−1, 1].
+///
+/// Example:
+///     >>> mx.arccos(mx.array([1.0, 0.0]))
+///     array([0, 1.5708], dtype=float32)
 #[pyfunction(name = "arccos")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn arccos(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -70,6 +94,10 @@ pub fn arccos(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// arcosh x; NaN below 1.
+///
+/// Example:
+///     >>> mx.arccosh(mx.array([1.0, 2.0]))
+///     array([0, 1.31696], dtype=float32)
 #[pyfunction(name = "arccosh")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn arccosh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -77,6 +105,10 @@ pub fn arccosh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// arcsin x; NaN outside [−1, 1].
+///
+/// Example:
+///     >>> mx.arcsin(mx.array([0.0, 1.0]))
+///     array([0, 1.5708], dtype=float32)
 #[pyfunction(name = "arcsin")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn arcsin(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -84,6 +116,10 @@ pub fn arcsin(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// arsinh x.
+///
+/// Example:
+///     >>> mx.arcsinh(mx.array([0.0, 1.0]))
+///     array([0, 0.881374], dtype=float32)
 #[pyfunction(name = "arcsinh")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn arcsinh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -91,6 +127,10 @@ pub fn arcsinh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// arctan x.
+///
+/// Example:
+///     >>> mx.arctan(mx.array([0.0, 1.0]))
+///     array([0, 0.785398], dtype=float32)
 #[pyfunction(name = "arctan")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn arctan(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -98,6 +138,10 @@ pub fn arctan(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// The angle of the point (b, a), in (−π, π].
+///
+/// Example:
+///     >>> mx.arctan2(mx.array([1.0, -1.0]), mx.array([1.0, 0.0]))
+///     array([0.785398, -1.5708], dtype=float32)
 #[pyfunction(name = "arctan2")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn arctan2(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -106,6 +150,10 @@ pub fn arctan2(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// artanh x; NaN outside [−1, 1].
+///
+/// Example:
+///     >>> mx.arctanh(mx.array([0.0, 0.5]))
+///     array([0, 0.549306], dtype=float32)
 #[pyfunction(name = "arctanh")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn arctanh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -119,6 +167,10 @@ pub fn arctanh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Errors:
 /// Where the axis is empty, and for complex numbers.
+///
+/// Example:
+///     >>> mx.argmax(mx.array([[1, 3, 2], [9, 7, 8]]), axis=1)
+///     array([1, 0], dtype=uint32)
 #[pyfunction(name = "argmax")]
 #[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
 pub fn argmax(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
@@ -132,6 +184,10 @@ pub fn argmax(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResul
 ///
 /// Errors:
 /// As `argmax`.
+///
+/// Example:
+///     >>> mx.argmin(mx.array([[1, 3, 2], [9, 7, 8]]), axis=1)
+///     array([0, 1], dtype=uint32)
 #[pyfunction(name = "argmin")]
 #[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
 pub fn argmin(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
@@ -142,6 +198,10 @@ pub fn argmin(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResul
 ///
 /// Errors:
 /// As `partition`.
+///
+/// Example:
+///     >>> mx.argpartition(mx.array([3, 1, 2]), kth=0)[0]
+///     array(1, dtype=uint32)
 #[pyfunction(name = "argpartition")]
 #[pyo3(signature = (a, kth, axis = Axis::one(-1), *, stream = None), text_signature = "(a, kth, axis=-1, *, stream=None)")]
 pub fn argpartition(a: Arr, kth: isize, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
@@ -149,6 +209,10 @@ pub fn argpartition(a: Arr, kth: isize, axis: Axis, stream: Option<On>) -> PyRes
 }
 
 /// The indices, as `uint32`, that put an axis in ascending order; equal elements keep theirs.
+///
+/// Example:
+///     >>> mx.argsort(mx.array([3, 1, 2]))
+///     array([1, 2, 0], dtype=uint32)
 #[pyfunction(name = "argsort")]
 #[pyo3(signature = (a, axis = Axis::one(-1), *, stream = None), text_signature = "(a, axis=-1, *, stream=None)")]
 pub fn argsort(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
@@ -157,6 +221,10 @@ pub fn argsort(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
 
 /// Converts each element to `dtype`: to bool by ≠ 0, from float to integer towards zero and
 /// saturating (NaN gives 0), between integers by wrapping, from complex by its real part.
+///
+/// Example:
+///     >>> mx.astype(mx.array([1.5, 2.5]), mx.int32)
+///     array([1, 2], dtype=int32)
 #[pyfunction(name = "astype")]
 #[pyo3(signature = (a, dtype, *, stream = None), text_signature = "(a, dtype, *, stream=None)")]
 pub fn astype(a: Arr, dtype: Dtype, stream: Option<On>) -> PyResult<PyArray> {
@@ -164,16 +232,24 @@ pub fn astype(a: Arr, dtype: Dtype, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// The Bartlett window of `size` points, a triangle: 1 − |t| for t from −1 to 1, as `float32`.
+///
+/// Example:
+///     >>> mx.bartlett(5)
+///     array([0, 0.5, 1, 0.5, 0], dtype=float32)
 #[pyfunction(name = "bartlett")]
 #[pyo3(signature = (M, *, stream = None), text_signature = "(M, *, stream=None)")]
-pub fn bartlett(M: usize, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::bartlett(M)))
+pub fn bartlett(M: Count, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::bartlett(M.0)))
 }
 
 /// The bits set in both; on bool, logical and.
 ///
 /// Errors:
 /// Where the operands do not promote to an integer type or bool.
+///
+/// Example:
+///     >>> mx.bitwise_and(mx.array([6, 7]), 3)
+///     array([2, 3], dtype=int32)
 #[pyfunction(name = "bitwise_and")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn bitwise_and(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -185,6 +261,10 @@ pub fn bitwise_and(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Errors:
 /// Where the operands do not promote to an integer type or bool.
+///
+/// Example:
+///     >>> mx.bitwise_or(mx.array([4, 5]), 3)
+///     array([7, 7], dtype=int32)
 #[pyfunction(name = "bitwise_or")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn bitwise_or(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -196,6 +276,10 @@ pub fn bitwise_or(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Errors:
 /// Where the operands do not promote to an integer type or bool.
+///
+/// Example:
+///     >>> mx.bitwise_xor(mx.array([4, 5]), 1)
+///     array([5, 4], dtype=int32)
 #[pyfunction(name = "bitwise_xor")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn bitwise_xor(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -205,13 +289,22 @@ pub fn bitwise_xor(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 
 /// The Blackman window of `size` points: 0.42 + 0.5·cos πt + 0.08·cos 2πt for t from −1 to 1, as
 /// `float32`.
+///
+/// Example:
+///     >>> mx.blackman(3)[1]
+///     array(1, dtype=float32)
 #[pyfunction(name = "blackman")]
 #[pyo3(signature = (M, *, stream = None), text_signature = "(M, *, stream=None)")]
-pub fn blackman(M: usize, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::blackman(M)))
+pub fn blackman(M: Count, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::blackman(M.0)))
 }
 
 /// Axes of size 1, and missing leading axes, repeated to `shape`.
+///
+/// Example:
+///     >>> mx.broadcast_to(mx.array([1, 2]), (2, 2))
+///     array([[1, 2],
+///            [1, 2]], dtype=int32)
 #[pyfunction(name = "broadcast_to")]
 #[pyo3(signature = (a, shape, *, stream = None), text_signature = "(a, shape, *, stream=None)")]
 pub fn broadcast_to(a: Arr, shape: ShapeArg, stream: Option<On>) -> PyResult<PyArray> {
@@ -219,6 +312,10 @@ pub fn broadcast_to(a: Arr, shape: ShapeArg, stream: Option<On>) -> PyResult<PyA
 }
 
 /// The smallest integer not below x, in x's dtype.
+///
+/// Example:
+///     >>> mx.ceil(mx.array([1.2, -1.2]))
+///     array([2, -1], dtype=float32)
 #[pyfunction(name = "ceil")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn ceil(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -232,6 +329,10 @@ pub fn ceil(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Dtypes:
 /// The arrays promote.
+///
+/// Example:
+///     >>> mx.concatenate([mx.array([1, 2]), mx.array([3])])
+///     array([1, 2, 3], dtype=int32)
 #[pyfunction(name = "concatenate")]
 #[pyo3(signature = (arrays, axis = Axis::one(0), *, stream = None), text_signature = "(arrays, axis=0, *, stream=None)")]
 pub fn concatenate(arrays: Arrays, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
@@ -239,6 +340,10 @@ pub fn concatenate(arrays: Arrays, axis: Axis, stream: Option<On>) -> PyResult<P
 }
 
 /// The complex conjugate; anything else as it is.
+///
+/// Example:
+///     >>> mx.conjugate(mx.array([1 + 2j]))
+///     array([1-2j], dtype=complex64)
 #[pyfunction(name = "conjugate")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn conjugate(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -246,6 +351,10 @@ pub fn conjugate(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// cos x.
+///
+/// Example:
+///     >>> mx.cos(mx.array([0.0, 1.0]))
+///     array([1, 0.540302], dtype=float32)
 #[pyfunction(name = "cos")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn cos(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -253,6 +362,10 @@ pub fn cos(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// cosh x.
+///
+/// Example:
+///     >>> mx.cosh(mx.array([0.0, 1.0]))
+///     array([1, 1.54308], dtype=float32)
 #[pyfunction(name = "cosh")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn cosh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -260,6 +373,10 @@ pub fn cosh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// How many elements over `axes` are not 0, as `int32`.
+///
+/// Example:
+///     >>> mx.count_nonzero(mx.array([0, 1, 2]))
+///     array(2, dtype=int32)
 #[pyfunction(name = "count_nonzero")]
 #[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
 pub fn count_nonzero(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
@@ -267,6 +384,10 @@ pub fn count_nonzero(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> 
 }
 
 /// Radians as degrees.
+///
+/// Example:
+///     >>> mx.degrees(mx.array(mx.pi))
+///     array(180, dtype=float32)
 #[pyfunction(name = "degrees")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn degrees(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -275,6 +396,11 @@ pub fn degrees(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 
 /// A matrix with a vector on its diagonal, or the diagonal of a matrix; `offset` places above the
 /// main one.
+///
+/// Example:
+///     >>> mx.diag(mx.array([1, 2]))
+///     array([[1, 0],
+///            [0, 2]], dtype=int32)
 #[pyfunction(name = "diag")]
 #[pyo3(signature = (a, k = 0, *, stream = None), text_signature = "(a, k=0, *, stream=None)")]
 pub fn diag(a: Arr, k: isize, stream: Option<On>) -> PyResult<PyArray> {
@@ -282,8 +408,15 @@ pub fn diag(a: Arr, k: isize, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// The diagonal of two axes, `offset` places above the main one, as the last axis.
+///
+/// Errors:
+/// Where there are no two such axes.
+///
+/// Example:
+///     >>> mx.diagonal(mx.arange(6).reshape(2, 3), offset=1)
+///     array([1, 5], dtype=int32)
 #[pyfunction(name = "diagonal")]
-#[pyo3(signature = (a, offset = 0, axis1 = 0, axis2 = 1, *, stream = None), text_signature = "(a, offset=0, axis1=0, axis2=1, *, stream=None)")]
+#[pyo3(signature = (a, offset = 0, axis1 = 0, axis2 = 1, stream = None), text_signature = "(a, offset=0, axis1=0, axis2=1, stream=None)")]
 pub fn diagonal(
     a: Arr,
     offset: isize,
@@ -301,16 +434,24 @@ pub fn diagonal(
 ///
 /// Dtypes:
 /// Integers wrap; of bools it is whether they differ.
+///
+/// Example:
+///     >>> mx.diff(mx.array([1, 4, 9]))
+///     array([3, 5], dtype=int32)
 #[pyfunction(name = "diff")]
-#[pyo3(signature = (a, n = 1, axis = -1, *, stream = None), text_signature = "(a, n=1, axis=-1, *, stream=None)")]
-pub fn diff(a: Arr, n: usize, axis: isize, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::diff(&a, n, axis)))
+#[pyo3(signature = (a, n = Count(1), axis = -1, *, stream = None), text_signature = "(a, n=1, axis=-1, *, stream=None)")]
+pub fn diff(a: Arr, n: Count, axis: isize, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::diff(&a, n.0, axis)))
 }
 
 /// a/b.
 ///
 /// Dtypes:
 /// Integers and bool divide as `float32`.
+///
+/// Example:
+///     >>> mx.divide(mx.array([1, 2]), 4)
+///     array([0.25, 0.5], dtype=float32)
 #[pyfunction(name = "divide")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn divide(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -319,6 +460,10 @@ pub fn divide(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// Whether a = b; NaN equals nothing.
+///
+/// Example:
+///     >>> mx.equal(mx.array([1, 2]), mx.array([1, 3]))
+///     array([True, False], dtype=bool)
 #[pyfunction(name = "equal")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn equal(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -327,6 +472,10 @@ pub fn equal(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// The error function, 2/√π ∫₀ˣ e^(−t²) dt.
+///
+/// Example:
+///     >>> mx.erf(mx.array([0.0, 1.0]))
+///     array([0, 0.842701], dtype=float32)
 #[pyfunction(name = "erf")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn erf(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -334,6 +483,10 @@ pub fn erf(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// The inverse of the error function; ±∞ at ±1 and NaN beyond.
+///
+/// Example:
+///     >>> mx.erfinv(mx.array([0.0, 0.5]))
+///     array([0, 0.476936], dtype=float32)
 #[pyfunction(name = "erfinv")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn erfinv(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -341,6 +494,10 @@ pub fn erfinv(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// eˣ.
+///
+/// Example:
+///     >>> mx.exp(mx.array([0.0, 1.0]))
+///     array([1, 2.71828], dtype=float32)
 #[pyfunction(name = "exp")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn exp(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -348,6 +505,10 @@ pub fn exp(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// Axes of size 1 inserted, numbered as in the result.
+///
+/// Example:
+///     >>> mx.expand_dims(mx.array([1, 2]), axis=0).shape
+///     (1, 2)
 #[pyfunction(name = "expand_dims")]
 #[pyo3(signature = (a, axis, *, stream = None), text_signature = "(a, axis, *, stream=None)")]
 pub fn expand_dims(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
@@ -355,13 +516,24 @@ pub fn expand_dims(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> 
 }
 
 /// eˣ − 1, accurate near 0.
+///
+/// Example:
+///     >>> mx.expm1(mx.array([0.0, 1e-6]))
+///     array([0, 1e-06], dtype=float32)
 #[pyfunction(name = "expm1")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn expm1(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::expm1(&a)))
 }
 
-/// Axes `start..=end` merged into one.
+/// Axes `start..=end` merged into one. Axes past either end mean that end.
+///
+/// Errors:
+/// Where `end` comes before `start`.
+///
+/// Example:
+///     >>> mx.flatten(mx.ones((2, 3, 4)), 1, 2).shape
+///     (2, 12)
 #[pyfunction(name = "flatten")]
 #[pyo3(signature = (a, start_axis = 0, end_axis = -1, *, stream = None), text_signature = "(a, start_axis=0, end_axis=-1, *, stream=None)")]
 pub fn flatten(
@@ -374,6 +546,10 @@ pub fn flatten(
 }
 
 /// The order reversed along axes; `()` for all.
+///
+/// Example:
+///     >>> mx.flip(mx.array([1, 2, 3]))
+///     array([3, 2, 1], dtype=int32)
 #[pyfunction(name = "flip")]
 #[pyo3(signature = (a, axis = Axis::all(), *, stream = None), text_signature = "(a, axis=None, *, stream=None)")]
 pub fn flip(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
@@ -381,6 +557,10 @@ pub fn flip(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// The largest integer not above x, in x's dtype.
+///
+/// Example:
+///     >>> mx.floor(mx.array([1.8, -1.2]))
+///     array([1, -2], dtype=float32)
 #[pyfunction(name = "floor")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn floor(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -391,6 +571,10 @@ pub fn floor(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Dtypes:
 /// An integer divided by 0 gives 0. Does not take complex numbers.
+///
+/// Example:
+///     >>> mx.floor_divide(mx.array([7, -7]), 2)
+///     array([3, -4], dtype=int32)
 #[pyfunction(name = "floor_divide")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn floor_divide(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -402,8 +586,12 @@ pub fn floor_divide(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Errors:
 /// Where `x` is not `uint8`, or `dtype` not a float.
+///
+/// Example:
+///     >>> mx.from_fp8(mx.array([56, 64], dtype=mx.uint8), mx.float32)
+///     array([1, 2], dtype=float32)
 #[pyfunction(name = "from_fp8")]
-#[pyo3(signature = (x, dtype = None, *, stream = None), text_signature = "(x, dtype=bfloat16, *, stream=None)")]
+#[pyo3(signature = (x, dtype = None, *, stream = None), text_signature = "(x, dtype=None, *, stream=None)")]
 pub fn from_fp8(x: Arr, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::from_fp8(&x, dtype.map_or(DType::BF16, |d| d.0))))
 }
@@ -412,6 +600,10 @@ pub fn from_fp8(x: Arr, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<Py
 ///
 /// Errors:
 /// For complex numbers, which have no order.
+///
+/// Example:
+///     >>> mx.greater(mx.array([1, 2]), 1)
+///     array([False, True], dtype=bool)
 #[pyfunction(name = "greater")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn greater(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -423,6 +615,10 @@ pub fn greater(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Errors:
 /// For complex numbers, which have no order.
+///
+/// Example:
+///     >>> mx.greater_equal(mx.array([1, 2]), 2)
+///     array([False, True], dtype=bool)
 #[pyfunction(name = "greater_equal")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn greater_equal(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -431,27 +627,44 @@ pub fn greater_equal(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// The Hamming window of `size` points: 0.54 + 0.46·cos πt for t from −1 to 1, as `float32`.
+///
+/// Example:
+///     >>> mx.hamming(3)
+///     array([0.08, 1, 0.08], dtype=float32)
 #[pyfunction(name = "hamming")]
 #[pyo3(signature = (M, *, stream = None), text_signature = "(M, *, stream=None)")]
-pub fn hamming(M: usize, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::hamming(M)))
+pub fn hamming(M: Count, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::hamming(M.0)))
 }
 
 /// The Hann window of `size` points: 0.5 + 0.5·cos πt for t from −1 to 1, as `float32`.
+///
+/// Example:
+///     >>> mx.hanning(3)
+///     array([0, 1, 0], dtype=float32)
 #[pyfunction(name = "hanning")]
 #[pyo3(signature = (M, *, stream = None), text_signature = "(M, *, stream=None)")]
-pub fn hanning(M: usize, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::hanning(M)))
+pub fn hanning(M: Count, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::hanning(M.0)))
 }
 
 /// The identity matrix.
+///
+/// Example:
+///     >>> mx.identity(2)
+///     array([[1, 0],
+///            [0, 1]], dtype=float32)
 #[pyfunction(name = "identity")]
-#[pyo3(signature = (n, dtype = None, *, stream = None), text_signature = "(n, dtype=float32, *, stream=None)")]
-pub fn identity(n: usize, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::identity(n, dtype.map_or(DType::F32, |d| d.0))))
+#[pyo3(signature = (n, dtype = None, *, stream = None), text_signature = "(n, dtype=None, *, stream=None)")]
+pub fn identity(n: Count, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::identity(n.0, dtype.map_or(DType::F32, |d| d.0))))
 }
 
 /// The imaginary part: `float32` of a complex number, 0 of anything else.
+///
+/// Example:
+///     >>> mx.imag(mx.array([1 + 2j]))
+///     array([2], dtype=float32)
 #[pyfunction(name = "imag")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn imag(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -462,6 +675,10 @@ pub fn imag(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Shapes:
 /// `[a.., k]` and `[b.., k]` give `[a.., b..]`.
+///
+/// Example:
+///     >>> mx.inner(mx.array([1, 2]), mx.array([3, 4]))
+///     array(11, dtype=int32)
 #[pyfunction(name = "inner")]
 #[pyo3(signature = (a, b, *, stream = None), text_signature = "(a, b, *, stream=None)")]
 pub fn inner(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -469,41 +686,65 @@ pub fn inner(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// Whether x is neither infinite nor NaN; of a complex number, whether both parts are.
+///
+/// Example:
+///     >>> mx.isfinite(mx.array([1.0, mx.inf, mx.nan]))
+///     array([True, False, False], dtype=bool)
 #[pyfunction(name = "isfinite")]
-#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+#[pyo3(signature = (a, stream = None), text_signature = "(a, stream=None)")]
 pub fn isfinite(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::isfinite(&a)))
 }
 
 /// Whether x is ∞ or −∞; of a complex number, whether either part is.
+///
+/// Example:
+///     >>> mx.isinf(mx.array([1.0, -mx.inf, mx.nan]))
+///     array([False, True, False], dtype=bool)
 #[pyfunction(name = "isinf")]
-#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+#[pyo3(signature = (a, stream = None), text_signature = "(a, stream=None)")]
 pub fn isinf(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::isinf(&a)))
 }
 
 /// Whether x is NaN; of a complex number, whether either part is.
+///
+/// Example:
+///     >>> mx.isnan(mx.array([1.0, mx.inf, mx.nan]))
+///     array([False, False, True], dtype=bool)
 #[pyfunction(name = "isnan")]
-#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+#[pyo3(signature = (a, stream = None), text_signature = "(a, stream=None)")]
 pub fn isnan(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::isnan(&a)))
 }
 
 /// Whether x is −∞.
+///
+/// Example:
+///     >>> mx.isneginf(mx.array([mx.inf, -mx.inf]))
+///     array([False, True], dtype=bool)
 #[pyfunction(name = "isneginf")]
-#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+#[pyo3(signature = (a, stream = None), text_signature = "(a, stream=None)")]
 pub fn isneginf(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::isneginf(&a)))
 }
 
 /// Whether x is ∞.
+///
+/// Example:
+///     >>> mx.isposinf(mx.array([mx.inf, -mx.inf]))
+///     array([True, False], dtype=bool)
 #[pyfunction(name = "isposinf")]
-#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+#[pyo3(signature = (a, stream = None), text_signature = "(a, stream=None)")]
 pub fn isposinf(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::isposinf(&a)))
 }
 
 /// The Kronecker product: each element of `a` times all of `b`, as blocks.
+///
+/// Example:
+///     >>> mx.kron(mx.array([1, 2]), mx.array([1, 10]))
+///     array([1, 10, 2, 20], dtype=int32)
 #[pyfunction(name = "kron")]
 #[pyo3(signature = (a, b, *, stream = None), text_signature = "(a, b, *, stream=None)")]
 pub fn kron(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -514,6 +755,10 @@ pub fn kron(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Dtypes:
 /// Two bools shift as `uint8`; floats are an error.
+///
+/// Example:
+///     >>> mx.left_shift(mx.array([1, 2]), 3)
+///     array([8, 16], dtype=int32)
 #[pyfunction(name = "left_shift")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn left_shift(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -525,6 +770,10 @@ pub fn left_shift(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Errors:
 /// For complex numbers, which have no order.
+///
+/// Example:
+///     >>> mx.less(mx.array([1, 2]), 2)
+///     array([True, False], dtype=bool)
 #[pyfunction(name = "less")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn less(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -536,6 +785,10 @@ pub fn less(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Errors:
 /// For complex numbers, which have no order.
+///
+/// Example:
+///     >>> mx.less_equal(mx.array([1, 2, 3]), 2)
+///     array([True, True, False], dtype=bool)
 #[pyfunction(name = "less_equal")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn less_equal(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -544,6 +797,10 @@ pub fn less_equal(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// ln x.
+///
+/// Example:
+///     >>> mx.log(mx.array([1.0, mx.e]))
+///     array([0, 1], dtype=float32)
 #[pyfunction(name = "log")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn log(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -551,6 +808,10 @@ pub fn log(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// log₁₀ x.
+///
+/// Example:
+///     >>> mx.log10(mx.array([1.0, 100.0]))
+///     array([0, 2], dtype=float32)
 #[pyfunction(name = "log10")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn log10(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -558,6 +819,10 @@ pub fn log10(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// ln(1 + x), accurate near 0.
+///
+/// Example:
+///     >>> mx.log1p(mx.array([0.0, 1e-6]))
+///     array([0, 1e-06], dtype=float32)
 #[pyfunction(name = "log1p")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn log1p(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -565,6 +830,10 @@ pub fn log1p(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// log₂ x.
+///
+/// Example:
+///     >>> mx.log2(mx.array([1.0, 8.0]))
+///     array([0, 3], dtype=float32)
 #[pyfunction(name = "log2")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn log2(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -572,6 +841,10 @@ pub fn log2(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// ln(eᵃ + eᵇ), without overflow.
+///
+/// Example:
+///     >>> mx.logaddexp(mx.array([0.0]), mx.array([0.0]))
+///     array([0.693147], dtype=float32)
 #[pyfunction(name = "logaddexp")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn logaddexp(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -580,6 +853,10 @@ pub fn logaddexp(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// Whether both are true; numbers are true where they are not 0.
+///
+/// Example:
+///     >>> mx.logical_and(mx.array([True, False]), True)
+///     array([True, False], dtype=bool)
 #[pyfunction(name = "logical_and")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn logical_and(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -588,6 +865,10 @@ pub fn logical_and(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// True where x is false; numbers are true where they are not 0.
+///
+/// Example:
+///     >>> mx.logical_not(mx.array([True, False]))
+///     array([False, True], dtype=bool)
 #[pyfunction(name = "logical_not")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn logical_not(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -595,6 +876,10 @@ pub fn logical_not(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// Whether either is true; numbers are true where they are not 0.
+///
+/// Example:
+///     >>> mx.logical_or(mx.array([True, False]), False)
+///     array([True, False], dtype=bool)
 #[pyfunction(name = "logical_or")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn logical_or(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -603,6 +888,10 @@ pub fn logical_or(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// Whether one of them is true; numbers are true where they are not 0.
+///
+/// Example:
+///     >>> mx.logical_xor(mx.array([True, False]), True)
+///     array([False, True], dtype=bool)
 #[pyfunction(name = "logical_xor")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn logical_xor(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -616,7 +905,11 @@ pub fn logical_xor(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 /// As `softmax`.
 ///
 /// Errors:
-/// As `softmax`.
+/// Where an axis is empty, and for complex numbers.
+///
+/// Example:
+///     >>> mx.logsumexp(mx.zeros((2, 4)), axis=1)
+///     array([1.38629, 1.38629], dtype=float32)
 #[pyfunction(name = "logsumexp")]
 #[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
 pub fn logsumexp(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
@@ -631,6 +924,11 @@ pub fn logsumexp(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyRe
 ///
 /// Dtypes:
 /// The operands promote; half types accumulate in `float32`; bool multiplies as `int32`.
+///
+/// Example:
+///     >>> mx.matmul(mx.ones((2, 3)), mx.ones((3, 2)))
+///     array([[3, 3],
+///            [3, 3]], dtype=float32)
 #[pyfunction(name = "matmul")]
 #[pyo3(signature = (a, b, *, stream = None), text_signature = "(a, b, *, stream=None)")]
 pub fn matmul(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -641,6 +939,11 @@ pub fn matmul(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Errors:
 /// Where there are fewer than two.
+///
+/// Example:
+///     >>> mx.matrix_transpose(mx.array([[1, 2], [3, 4]]))
+///     array([[1, 3],
+///            [2, 4]], dtype=int32)
 #[pyfunction(name = "matrix_transpose")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn matrix_transpose(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -651,6 +954,10 @@ pub fn matrix_transpose(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Errors:
 /// Where an axis to fold is empty, and for complex numbers.
+///
+/// Example:
+///     >>> mx.max(mx.array([[1, 5], [3, 2]]), axis=1)
+///     array([5, 3], dtype=int32)
 #[pyfunction(name = "max")]
 #[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
 pub fn max(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
@@ -658,6 +965,10 @@ pub fn max(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<P
 }
 
 /// The larger of a and b; NaN if either is NaN.
+///
+/// Example:
+///     >>> mx.maximum(mx.array([1, 5]), 3)
+///     array([3, 5], dtype=int32)
 #[pyfunction(name = "maximum")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn maximum(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -669,6 +980,10 @@ pub fn maximum(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Dtypes:
 /// Integers and bool are taken as `float32`; half types are summed and divided in `float32`.
+///
+/// Example:
+///     >>> mx.mean(mx.array([[1.0, 2.0], [3.0, 5.0]]), axis=0)
+///     array([2, 3.5], dtype=float32)
 #[pyfunction(name = "mean")]
 #[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
 pub fn mean(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
@@ -683,6 +998,10 @@ pub fn mean(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<
 ///
 /// Errors:
 /// Where an axis is empty, and for complex numbers.
+///
+/// Example:
+///     >>> mx.median(mx.array([1, 9, 2]))
+///     array(2, dtype=float32)
 #[pyfunction(name = "median")]
 #[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
 pub fn median(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
@@ -693,6 +1012,10 @@ pub fn median(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResul
 ///
 /// Errors:
 /// As `max`.
+///
+/// Example:
+///     >>> mx.min(mx.array([[1, 5], [3, 2]]), axis=1)
+///     array([1, 2], dtype=int32)
 #[pyfunction(name = "min")]
 #[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
 pub fn min(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
@@ -700,6 +1023,10 @@ pub fn min(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<P
 }
 
 /// The smaller of a and b; NaN if either is NaN.
+///
+/// Example:
+///     >>> mx.minimum(mx.array([1, 5]), 3)
+///     array([1, 3], dtype=int32)
 #[pyfunction(name = "minimum")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn minimum(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -708,6 +1035,10 @@ pub fn minimum(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// The smallest and the largest element over `axes`, as `min` and `max` give them.
+///
+/// Example:
+///     >>> mx.minmax(mx.array([3, 1, 2]))
+///     (array(1, dtype=int32), array(3, dtype=int32))
 #[pyfunction(name = "minmax")]
 #[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
 pub fn minmax(
@@ -720,6 +1051,10 @@ pub fn minmax(
 }
 
 /// One axis moved to another place; the others keep their order.
+///
+/// Example:
+///     >>> mx.moveaxis(mx.ones((2, 3, 4)), 0, 2).shape
+///     (3, 4, 2)
 #[pyfunction(name = "moveaxis")]
 #[pyo3(signature = (a, source, destination, *, stream = None), text_signature = "(a, source, destination, *, stream=None)")]
 pub fn moveaxis(
@@ -735,6 +1070,10 @@ pub fn moveaxis(
 ///
 /// Dtypes:
 /// The operands promote; integers wrap; on bool, logical and.
+///
+/// Example:
+///     >>> mx.multiply(mx.array([1, 2]), 3)
+///     array([3, 6], dtype=int32)
 #[pyfunction(name = "multiply")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn multiply(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -746,6 +1085,10 @@ pub fn multiply(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Errors:
 /// For bool: use `logical_not`.
+///
+/// Example:
+///     >>> mx.negative(mx.array([1, -2]))
+///     array([-1, 2], dtype=int32)
 #[pyfunction(name = "negative")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn negative(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -753,6 +1096,10 @@ pub fn negative(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// Whether a ≠ b; NaN differs from everything.
+///
+/// Example:
+///     >>> mx.not_equal(mx.array([1, 2]), 2)
+///     array([True, False], dtype=bool)
 #[pyfunction(name = "not_equal")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn not_equal(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -761,13 +1108,23 @@ pub fn not_equal(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// Ones.
+///
+/// Example:
+///     >>> mx.ones((2, 2))
+///     array([[1, 1],
+///            [1, 1]], dtype=float32)
 #[pyfunction(name = "ones")]
-#[pyo3(signature = (shape, dtype = None, *, stream = None), text_signature = "(shape, dtype=float32, *, stream=None)")]
+#[pyo3(signature = (shape, dtype = None, *, stream = None), text_signature = "(shape, dtype=None, *, stream=None)")]
 pub fn ones(shape: ShapeArg, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::ones(shape.0, dtype.map_or(DType::F32, |d| d.0))))
 }
 
 /// The products of each element of one flattened operand with each of the other.
+///
+/// Example:
+///     >>> mx.outer(mx.array([1, 2]), mx.array([3, 4]))
+///     array([[3, 4],
+///            [6, 8]], dtype=int32)
 #[pyfunction(name = "outer")]
 #[pyo3(signature = (a, b, *, stream = None), text_signature = "(a, b, *, stream=None)")]
 pub fn outer(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -780,6 +1137,10 @@ pub fn outer(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
 /// Errors:
 /// Where the axis has no element `kth`, which counts from the end if it is negative, and for complex
 /// numbers.
+///
+/// Example:
+///     >>> mx.partition(mx.array([3, 1, 2]), kth=0)[0]
+///     array(1, dtype=int32)
 #[pyfunction(name = "partition")]
 #[pyo3(signature = (a, kth, axis = Axis::one(-1), *, stream = None), text_signature = "(a, kth, axis=-1, *, stream=None)")]
 pub fn partition(a: Arr, kth: isize, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
@@ -787,6 +1148,10 @@ pub fn partition(a: Arr, kth: isize, axis: Axis, stream: Option<On>) -> PyResult
 }
 
 /// x as it is.
+///
+/// Example:
+///     >>> mx.positive(mx.array([1, -2]))
+///     array([1, -2], dtype=int32)
 #[pyfunction(name = "positive")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn positive(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -797,6 +1162,10 @@ pub fn positive(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Dtypes:
 /// The operands promote. A negative exponent of an integer gives 0, or ±1 for bases ±1.
+///
+/// Example:
+///     >>> mx.power(mx.array([2, 3]), 2)
+///     array([4, 9], dtype=int32)
 #[pyfunction(name = "power")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn power(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -808,6 +1177,10 @@ pub fn power(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Dtypes:
 /// As `sum`.
+///
+/// Example:
+///     >>> mx.prod(mx.array([2, 3, 4]))
+///     array(24, dtype=int32)
 #[pyfunction(name = "prod")]
 #[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
 pub fn prod(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
@@ -815,6 +1188,10 @@ pub fn prod(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<
 }
 
 /// Degrees as radians.
+///
+/// Example:
+///     >>> mx.radians(mx.array([0.0, 180.0]))
+///     array([0, 3.14159], dtype=float32)
 #[pyfunction(name = "radians")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn radians(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -822,6 +1199,10 @@ pub fn radians(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// The real part: `float32` of a complex number, anything else as it is.
+///
+/// Example:
+///     >>> mx.real(mx.array([1 + 2j]))
+///     array([1], dtype=float32)
 #[pyfunction(name = "real")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn real(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -832,6 +1213,10 @@ pub fn real(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Dtypes:
 /// Integers and bool are taken as `float32`.
+///
+/// Example:
+///     >>> mx.reciprocal(mx.array([2.0, 4.0]))
+///     array([0.5, 0.25], dtype=float32)
 #[pyfunction(name = "reciprocal")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn reciprocal(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -842,6 +1227,10 @@ pub fn reciprocal(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Dtypes:
 /// An integer modulo 0 gives 0. Does not take complex numbers.
+///
+/// Example:
+///     >>> mx.remainder(mx.array([7, -7]), 3)
+///     array([1, 2], dtype=int32)
 #[pyfunction(name = "remainder")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn remainder(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -850,16 +1239,25 @@ pub fn remainder(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// Each element repeated `repeats` times along an axis; `()` flattens first.
+///
+/// Example:
+///     >>> mx.repeat(mx.array([1, 2]), 2)
+///     array([1, 1, 2, 2], dtype=int32)
 #[pyfunction(name = "repeat")]
 #[pyo3(signature = (array, repeats, axis = Axis::all(), *, stream = None), text_signature = "(array, repeats, axis=None, *, stream=None)")]
-pub fn repeat(array: Arr, repeats: usize, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::repeat(&array, repeats, axis.0)))
+pub fn repeat(array: Arr, repeats: Count, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::repeat(&array, repeats.0, axis.0)))
 }
 
 /// The elements, in row-major order, under another shape; one size may be −1: what is left.
 ///
 /// Errors:
 /// Where the count of elements changes.
+///
+/// Example:
+///     >>> mx.reshape(mx.arange(6), (2, -1))
+///     array([[0, 1, 2],
+///            [3, 4, 5]], dtype=int32)
 #[pyfunction(name = "reshape")]
 #[pyo3(signature = (a, shape, *, stream = None), text_signature = "(a, shape, *, stream=None)")]
 pub fn reshape(a: Arr, shape: SizesArg, stream: Option<On>) -> PyResult<PyArray> {
@@ -870,6 +1268,10 @@ pub fn reshape(a: Arr, shape: SizesArg, stream: Option<On>) -> PyResult<PyArray>
 ///
 /// Dtypes:
 /// Two bools shift as `uint8`; floats are an error.
+///
+/// Example:
+///     >>> mx.right_shift(mx.array([8, 16]), 3)
+///     array([1, 2], dtype=int32)
 #[pyfunction(name = "right_shift")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn right_shift(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -880,7 +1282,12 @@ pub fn right_shift(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 /// Elements moved along axes by `shift` places, those past the end entering at the start.
 ///
 /// Shapes:
-/// One shift an axis, or one for all axes named; `()` rolls the flattened array.
+/// One shift an axis, one for all axes named, or several for one axis, which add up. `()` rolls the
+/// flattened array.
+///
+/// Example:
+///     >>> mx.roll(mx.array([1, 2, 3]), 1)
+///     array([3, 1, 2], dtype=int32)
 #[pyfunction(name = "roll")]
 #[pyo3(signature = (a, shift, axis = Axis::all(), *, stream = None), text_signature = "(a, shift, axis=None, *, stream=None)")]
 pub fn roll(a: Arr, shift: SizesArg, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
@@ -892,13 +1299,21 @@ pub fn roll(a: Arr, shift: SizesArg, axis: Axis, stream: Option<On>) -> PyResult
 /// Dtypes:
 /// Integers stay as they are where `decimals` is not negative, and round to tens, hundreds, …
 /// through `float32` where it is.
+///
+/// Example:
+///     >>> mx.round(mx.array([1.26, 2.5]), decimals=1)
+///     array([1.3, 2.5], dtype=float32)
 #[pyfunction(name = "round")]
-#[pyo3(signature = (a, decimals = 0, *, stream = None), text_signature = "(a, decimals=0, *, stream=None)")]
+#[pyo3(signature = (a, decimals = 0, stream = None), text_signature = "(a, decimals=0, stream=None)")]
 pub fn round(a: Arr, decimals: i32, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::round(&a, decimals)))
 }
 
 /// 1/√x.
+///
+/// Example:
+///     >>> mx.rsqrt(mx.array([4.0, 16.0]))
+///     array([0.5, 0.25], dtype=float32)
 #[pyfunction(name = "rsqrt")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn rsqrt(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -913,6 +1328,10 @@ pub fn rsqrt(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Errors:
 /// Where segments are not pairs of integers, or the operands not matrices of floats.
+///
+/// Example:
+///     >>> mx.segmented_mm(mx.ones((1, 4)), mx.ones((4, 1)), mx.array([[0, 1], [1, 4]])).flatten()
+///     array([1, 3], dtype=float32)
 #[pyfunction(name = "segmented_mm")]
 #[pyo3(signature = (a, b, segments, *, stream = None), text_signature = "(a, b, segments, *, stream=None)")]
 pub fn segmented_mm(a: Arr, b: Arr, segments: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -920,6 +1339,10 @@ pub fn segmented_mm(a: Arr, b: Arr, segments: Arr, stream: Option<On>) -> PyResu
 }
 
 /// 1/(1 + e⁻ˣ).
+///
+/// Example:
+///     >>> mx.sigmoid(mx.array([0.0, 2.0]))
+///     array([0.5, 0.880797], dtype=float32)
 #[pyfunction(name = "sigmoid")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn sigmoid(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -927,6 +1350,10 @@ pub fn sigmoid(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// −1, 0 or 1 by the sign of x; NaN stays NaN; z/|z| of a complex number.
+///
+/// Example:
+///     >>> mx.sign(mx.array([-3, 0, 3]))
+///     array([-1, 0, 1], dtype=int32)
 #[pyfunction(name = "sign")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn sign(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -934,6 +1361,10 @@ pub fn sign(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// sin x.
+///
+/// Example:
+///     >>> mx.sin(mx.array([0.0, 1.0]))
+///     array([0, 0.841471], dtype=float32)
 #[pyfunction(name = "sin")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn sin(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -941,6 +1372,10 @@ pub fn sin(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// sinh x.
+///
+/// Example:
+///     >>> mx.sinh(mx.array([0.0, 1.0]))
+///     array([0, 1.1752], dtype=float32)
 #[pyfunction(name = "sinh")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn sinh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -951,6 +1386,10 @@ pub fn sinh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Errors:
 /// For complex numbers.
+///
+/// Example:
+///     >>> mx.sort(mx.array([3, 1, 2]))
+///     array([1, 2, 3], dtype=int32)
 #[pyfunction(name = "sort")]
 #[pyo3(signature = (a, axis = Axis::one(-1), *, stream = None), text_signature = "(a, axis=-1, *, stream=None)")]
 pub fn sort(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
@@ -958,6 +1397,10 @@ pub fn sort(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// √x.
+///
+/// Example:
+///     >>> mx.sqrt(mx.array([4.0, 9.0]))
+///     array([2, 3], dtype=float32)
 #[pyfunction(name = "sqrt")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn sqrt(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -965,6 +1408,10 @@ pub fn sqrt(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// x·x.
+///
+/// Example:
+///     >>> mx.square(mx.array([2, 3]))
+///     array([4, 9], dtype=int32)
 #[pyfunction(name = "square")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn square(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -975,26 +1422,21 @@ pub fn square(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Errors:
 /// Where an axis that is named is not of size 1.
+///
+/// Example:
+///     >>> mx.squeeze(mx.ones((1, 2, 1))).shape
+///     (2,)
 #[pyfunction(name = "squeeze")]
 #[pyo3(signature = (a, axis = Axis::all(), *, stream = None), text_signature = "(a, axis=None, *, stream=None)")]
 pub fn squeeze(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::squeeze(&a, axis.0)))
 }
 
-/// The standard deviation over `axes`: the root of `var`.
-#[pyfunction(name = "std")]
-#[pyo3(signature = (a, axis = Axis::all(), keepdims = false, ddof = 0, *, stream = None), text_signature = "(a, axis=None, keepdims=False, ddof=0, *, stream=None)")]
-pub fn std(
-    a: Arr,
-    axis: Axis,
-    keepdims: bool,
-    ddof: usize,
-    stream: Option<On>,
-) -> PyResult<PyArray> {
-    on(stream, || give(ops::std(&a, axis.0, keepdims, ddof)))
-}
-
 /// `x` itself, as a constant: derivatives do not pass.
+///
+/// Example:
+///     >>> mx.grad(lambda x: x * mx.stop_gradient(x))(mx.array(3.0)).item()
+///     3.0
 #[pyfunction(name = "stop_gradient")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn stop_gradient(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -1005,6 +1447,10 @@ pub fn stop_gradient(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Dtypes:
 /// The operands promote; integers wrap; on bool, logical exclusive or.
+///
+/// Example:
+///     >>> mx.subtract(mx.array([3, 4]), 1)
+///     array([2, 3], dtype=int32)
 #[pyfunction(name = "subtract")]
 #[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
 pub fn subtract(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -1020,6 +1466,10 @@ pub fn subtract(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 /// Dtypes:
 /// Bool and small integers sum as 32-bit integers; integers wrap; half types accumulate in
 /// `float32`.
+///
+/// Example:
+///     >>> mx.sum(mx.array([[1, 2], [3, 4]]), axis=0)
+///     array([4, 6], dtype=int32)
 #[pyfunction(name = "sum")]
 #[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
 pub fn sum(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
@@ -1027,6 +1477,10 @@ pub fn sum(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<P
 }
 
 /// Two axes exchanged.
+///
+/// Example:
+///     >>> mx.swapaxes(mx.ones((2, 3, 4)), 0, 2).shape
+///     (4, 3, 2)
 #[pyfunction(name = "swapaxes")]
 #[pyo3(signature = (a, axis1, axis2, *, stream = None), text_signature = "(a, axis1, axis2, *, stream=None)")]
 pub fn swapaxes(a: Arr, axis1: isize, axis2: isize, stream: Option<On>) -> PyResult<PyArray> {
@@ -1040,6 +1494,10 @@ pub fn swapaxes(a: Arr, axis1: isize, axis2: isize, stream: Option<On>) -> PyRes
 ///
 /// Errors:
 /// Where the indices are not integers, and when it runs where one is out of range.
+///
+/// Example:
+///     >>> mx.take(mx.array([10, 20, 30]), mx.array([2, 0]))
+///     array([30, 10], dtype=int32)
 #[pyfunction(name = "take")]
 #[pyo3(signature = (a, indices, axis = Axis::all(), *, stream = None), text_signature = "(a, indices, axis=None, *, stream=None)")]
 pub fn take(a: Arr, indices: Opd, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
@@ -1051,6 +1509,11 @@ pub fn take(a: Arr, indices: Opd, axis: Axis, stream: Option<On>) -> PyResult<Py
 ///
 /// Shapes:
 /// The result has the shape of the indices; the other axes broadcast.
+///
+/// Example:
+///     >>> mx.take_along_axis(mx.array([[1, 2], [3, 4]]), mx.array([[1], [0]]), axis=1)
+///     array([[2],
+///            [3]], dtype=int32)
 #[pyfunction(name = "take_along_axis")]
 #[pyo3(signature = (a, indices, axis = Axis::one(-1), *, stream = None), text_signature = "(a, indices, axis=-1, *, stream=None)")]
 pub fn take_along_axis(a: Arr, indices: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
@@ -1058,6 +1521,10 @@ pub fn take_along_axis(a: Arr, indices: Arr, axis: Axis, stream: Option<On>) -> 
 }
 
 /// tan x.
+///
+/// Example:
+///     >>> mx.tan(mx.array([0.0, 1.0]))
+///     array([0, 1.55741], dtype=float32)
 #[pyfunction(name = "tan")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn tan(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -1065,6 +1532,10 @@ pub fn tan(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// tanh x.
+///
+/// Example:
+///     >>> mx.tanh(mx.array([0.0, 1.0]))
+///     array([0, 0.761594], dtype=float32)
 #[pyfunction(name = "tanh")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn tanh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -1072,6 +1543,10 @@ pub fn tanh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// The array repeated whole, `reps[i]` times along axis `i`; missing counts and missing axes are 1.
+///
+/// Example:
+///     >>> mx.tile(mx.array([1, 2]), 2)
+///     array([1, 2, 1, 2], dtype=int32)
 #[pyfunction(name = "tile")]
 #[pyo3(signature = (a, reps, *, stream = None), text_signature = "(a, reps, *, stream=None)")]
 pub fn tile(a: Arr, reps: SizesArg, stream: Option<On>) -> PyResult<PyArray> {
@@ -1082,6 +1557,10 @@ pub fn tile(a: Arr, reps: SizesArg, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Errors:
 /// Where `x` is not of floats.
+///
+/// Example:
+///     >>> mx.to_fp8(mx.array([1.0, -448.0]))
+///     array([56, 254], dtype=uint8)
 #[pyfunction(name = "to_fp8")]
 #[pyo3(signature = (x, *, stream = None), text_signature = "(x, *, stream=None)")]
 pub fn to_fp8(x: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -1089,13 +1568,21 @@ pub fn to_fp8(x: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// The `k` largest elements of an axis, in ascending order; `()` flattens first.
+///
+/// Example:
+///     >>> mx.sort(mx.topk(mx.array([3, 1, 2]), k=2))
+///     array([2, 3], dtype=int32)
 #[pyfunction(name = "topk")]
 #[pyo3(signature = (a, k, axis = Axis::one(-1), *, stream = None), text_signature = "(a, k, axis=-1, *, stream=None)")]
-pub fn topk(a: Arr, k: usize, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::topk(&a, k, axis.0)))
+pub fn topk(a: Arr, k: Count, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::topk(&a, k.0, axis.0)))
 }
 
 /// The axes in another order: axis `i` of the result is axis `axes[i]` of `x`; `()` reverses them.
+///
+/// Example:
+///     >>> mx.transpose(mx.ones((2, 3, 4)), (1, 0, 2)).shape
+///     (3, 2, 4)
 #[pyfunction(name = "transpose")]
 #[pyo3(signature = (a, axes = Axis::all(), *, stream = None), text_signature = "(a, axes=None, *, stream=None)")]
 pub fn transpose(a: Arr, axes: Axis, stream: Option<On>) -> PyResult<PyArray> {
@@ -1103,6 +1590,11 @@ pub fn transpose(a: Arr, axes: Axis, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// `x` with zeros above the diagonal `offset` places above the main one of its last two axes.
+///
+/// Example:
+///     >>> mx.tril(mx.ones((2, 2)))
+///     array([[1, 0],
+///            [1, 1]], dtype=float32)
 #[pyfunction(name = "tril")]
 #[pyo3(signature = (x, k = 0, *, stream = None), text_signature = "(x, k=0, *, stream=None)")]
 pub fn tril(x: Arr, k: isize, stream: Option<On>) -> PyResult<PyArray> {
@@ -1110,6 +1602,11 @@ pub fn tril(x: Arr, k: isize, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// `x` with zeros below the diagonal `offset` places above the main one of its last two axes.
+///
+/// Example:
+///     >>> mx.triu(mx.ones((2, 2)))
+///     array([[1, 1],
+///            [0, 1]], dtype=float32)
 #[pyfunction(name = "triu")]
 #[pyo3(signature = (x, k = 0, *, stream = None), text_signature = "(x, k=0, *, stream=None)")]
 pub fn triu(x: Arr, k: isize, stream: Option<On>) -> PyResult<PyArray> {
@@ -1120,6 +1617,10 @@ pub fn triu(x: Arr, k: isize, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Errors:
 /// For complex numbers.
+///
+/// Example:
+///     >>> mx.trunc(mx.array([1.8, -1.8]))
+///     array([1, -1], dtype=float32)
 #[pyfunction(name = "trunc")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn trunc(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
@@ -1127,30 +1628,21 @@ pub fn trunc(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// One axis split into several; one size may be −1: what is left.
+///
+/// Example:
+///     >>> mx.unflatten(mx.ones((2, 12)), 1, (3, 4)).shape
+///     (2, 3, 4)
 #[pyfunction(name = "unflatten")]
 #[pyo3(signature = (a, axis, shape, *, stream = None), text_signature = "(a, axis, shape, *, stream=None)")]
 pub fn unflatten(a: Arr, axis: isize, shape: SizesArg, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::unflatten(&a, axis, shape)))
 }
 
-/// The variance over `axes`: the mean squared distance from the mean, with `ddof` taken off the
-/// count.
-///
-/// Dtypes:
-/// As `mean`; `float32` of complex numbers.
-#[pyfunction(name = "var")]
-#[pyo3(signature = (a, axis = Axis::all(), keepdims = false, ddof = 0, *, stream = None), text_signature = "(a, axis=None, keepdims=False, ddof=0, *, stream=None)")]
-pub fn var(
-    a: Arr,
-    axis: Axis,
-    keepdims: bool,
-    ddof: usize,
-    stream: Option<On>,
-) -> PyResult<PyArray> {
-    on(stream, || give(ops::var(&a, axis.0, keepdims, ddof)))
-}
-
 /// The sum of products over one axis of both operands, the conjugate of `a` with `b`.
+///
+/// Example:
+///     >>> mx.vecdot(mx.array([[1, 2], [3, 4]]), mx.array([[1, 1], [1, 1]]))
+///     array([3, 7], dtype=int32)
 #[pyfunction(name = "vecdot")]
 #[pyo3(signature = (a, b, axis = -1, *, stream = None), text_signature = "(a, b, axis=-1, *, stream=None)")]
 pub fn vecdot(a: Arr, b: Arr, axis: isize, stream: Option<On>) -> PyResult<PyArray> {
@@ -1167,8 +1659,12 @@ pub fn vecdot(a: Arr, b: Arr, axis: isize, stream: Option<On>) -> PyResult<PyArr
 ///
 /// Errors:
 /// Where the bytes of the last axis do not divide into elements, or there is no axis.
+///
+/// Example:
+///     >>> mx.view(mx.array([1.0]), mx.uint32)
+///     array([1065353216], dtype=uint32)
 #[pyfunction(name = "view")]
-#[pyo3(signature = (a, dtype, *, stream = None), text_signature = "(a, dtype, *, stream=None)")]
+#[pyo3(signature = (a, dtype, stream = None), text_signature = "(a, dtype, stream=None)")]
 pub fn view(a: Arr, dtype: Dtype, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::view(&a, dtype.0)))
 }
@@ -1180,6 +1676,10 @@ pub fn view(a: Arr, dtype: Dtype, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Dtypes:
 /// A condition that is not bool is true where it is not 0; `a` and `b` promote.
+///
+/// Example:
+///     >>> mx.where(mx.array([True, False]), 1, mx.array([2, 3]))
+///     array([1, 3], dtype=int32)
 #[pyfunction(name = "where")]
 #[pyo3(signature = (condition, x, y, *, stream = None), text_signature = "(condition, x, y, *, stream=None)")]
 pub fn where_(condition: Opd, x: Opd, y: Opd, stream: Option<On>) -> PyResult<PyArray> {
@@ -1188,8 +1688,13 @@ pub fn where_(condition: Opd, x: Opd, y: Opd, stream: Option<On>) -> PyResult<Py
 }
 
 /// Zeros.
+///
+/// Example:
+///     >>> mx.zeros((2, 2))
+///     array([[0, 0],
+///            [0, 0]], dtype=float32)
 #[pyfunction(name = "zeros")]
-#[pyo3(signature = (shape, dtype = None, *, stream = None), text_signature = "(shape, dtype=float32, *, stream=None)")]
+#[pyo3(signature = (shape, dtype = None, *, stream = None), text_signature = "(shape, dtype=None, *, stream=None)")]
 pub fn zeros(shape: ShapeArg, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::zeros(shape.0, dtype.map_or(DType::F32, |d| d.0))))
 }
@@ -1278,14 +1783,14 @@ pub fn normalize(a: Arr, axis: Axis, eps: f64, stream: Option<On>) -> PyResult<P
 /// Shapes:
 /// An index outside `0..classes` gives zeros.
 #[pyfunction(name = "one_hot")]
-#[pyo3(signature = (a, classes, dtype = None, *, stream = None), text_signature = "(a, classes, dtype=float32, *, stream=None)")]
+#[pyo3(signature = (a, classes, dtype = None, *, stream = None), text_signature = "(a, classes, dtype=None, *, stream=None)")]
 pub fn one_hot(
     a: Arr,
-    classes: usize,
+    classes: Count,
     dtype: Option<Dtype>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    on(stream, || give(ops::one_hot(&a, classes, dtype.map_or(DType::F32, |d| d.0))))
+    on(stream, || give(ops::one_hot(&a, classes.0, dtype.map_or(DType::F32, |d| d.0))))
 }
 
 /// x for positive x, weight·x otherwise; the weight broadcasts and is learned.
@@ -1346,46 +1851,66 @@ pub fn tanh_shrink(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///
 /// Errors:
 /// Where `size` is 0.
+///
+/// Example:
+///     >>> mx.fft.fftfreq(4)
+///     array([0, 0.25, -0.5, -0.25], dtype=float32)
 #[pyfunction(name = "fftfreq")]
-#[pyo3(signature = (n, d = 1.0, *, stream = None), text_signature = "(n, d=1.0, *, stream=None)")]
-pub fn fft_fftfreq(n: usize, d: f64, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::fftfreq(n, d)))
+#[pyo3(signature = (n, d = 1.0, stream = None), text_signature = "(n, d=1.0, stream=None)")]
+pub fn fft_fftfreq(n: Count, d: f64, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::fftfreq(n.0, d)))
 }
 
 /// Each axis rolled by half its size, so that frequency 0 comes to the middle; `()` for all axes.
+///
+/// Example:
+///     >>> mx.fft.fftshift(mx.array([0, 1, 2, 3]))
+///     array([2, 3, 0, 1], dtype=int32)
 #[pyfunction(name = "fftshift")]
-#[pyo3(signature = (a, axis = Axis::all(), *, stream = None), text_signature = "(a, axis=None, *, stream=None)")]
-pub fn fft_fftshift(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::fftshift(&a, axis.0)))
+#[pyo3(signature = (a, axes = Axis::all(), stream = None), text_signature = "(a, axes=None, stream=None)")]
+pub fn fft_fftshift(a: Arr, axes: Axis, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::fftshift(&a, axes.0)))
 }
 
 /// The inverse of `fftshift`; they differ on axes of odd size.
+///
+/// Example:
+///     >>> mx.fft.ifftshift(mx.array([2, 3, 0, 1]))
+///     array([0, 1, 2, 3], dtype=int32)
 #[pyfunction(name = "ifftshift")]
-#[pyo3(signature = (a, axis = Axis::all(), *, stream = None), text_signature = "(a, axis=None, *, stream=None)")]
-pub fn fft_ifftshift(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::ifftshift(&a, axis.0)))
+#[pyo3(signature = (a, axes = Axis::all(), stream = None), text_signature = "(a, axes=None, stream=None)")]
+pub fn fft_ifftshift(a: Arr, axes: Axis, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::ifftshift(&a, axes.0)))
 }
 
 /// The frequencies, not negative, of a transform of `size` real points `spacing` apart, as `float32`.
 ///
 /// Errors:
 /// Where `size` is 0.
+///
+/// Example:
+///     >>> mx.fft.rfftfreq(4)
+///     array([0, 0.25, 0.5], dtype=float32)
 #[pyfunction(name = "rfftfreq")]
-#[pyo3(signature = (n, d = 1.0, *, stream = None), text_signature = "(n, d=1.0, *, stream=None)")]
-pub fn fft_rfftfreq(n: usize, d: f64, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::rfftfreq(n, d)))
+#[pyo3(signature = (n, d = 1.0, stream = None), text_signature = "(n, d=1.0, stream=None)")]
+pub fn fft_rfftfreq(n: Count, d: f64, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::rfftfreq(n.0, d)))
 }
 
 /// Random bits: unsigned integers of `width` bytes, 1, 2 or 4, over their whole range.
+///
+/// Example:
+///     >>> mx.random.bits((3,), 4).dtype
+///     mlx.core.uint32
 #[pyfunction(name = "bits")]
 #[pyo3(signature = (shape, width, key = None, *, stream = None), text_signature = "(shape, width, key=None, *, stream=None)")]
 pub fn random_bits(
     shape: ShapeArg,
-    width: usize,
+    width: Count,
     key: Option<Arr>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    on(stream, || give(ops::random::bits(shape.0, width, key.as_deref())))
+    on(stream, || give(ops::random::bits(shape.0, width.0, key.as_deref())))
 }
 
 #[pymethods]
@@ -1445,7 +1970,7 @@ impl PyArray {
     }
 
     /// The diagonal of two axes, `offset` places above the main one, as the last axis.
-    #[pyo3(signature = (offset = 0, axis1 = 0, axis2 = 1, *, stream = None), text_signature = "($self, offset=0, axis1=0, axis2=1, *, stream=None)")]
+    #[pyo3(signature = (offset = 0, axis1 = 0, axis2 = 1, stream = None), text_signature = "($self, offset=0, axis1=0, axis2=1, stream=None)")]
     pub fn diagonal(
         &self,
         offset: isize,
@@ -1462,7 +1987,7 @@ impl PyArray {
         on(stream, || give(ops::exp(&self.get())))
     }
 
-    /// Axes `start..=end` merged into one.
+    /// Axes `start..=end` merged into one. Axes past either end mean that end.
     #[pyo3(signature = (start_axis = 0, end_axis = -1, *, stream = None), text_signature = "($self, start_axis=0, end_axis=-1, *, stream=None)")]
     pub fn flatten(
         &self,
@@ -1599,6 +2124,200 @@ impl PyArray {
     }
 }
 
+/// What `crates/py/docs.txt` and the operation of that name add to the documentation of a
+/// function or class written by hand.
+macro_rules! docs {
+(_dtype) => { "" };
+(_restore) => { "" };
+(allclose) => { "Whether all elements are equal within a tolerance, as one bool.\n\nExample:\n    >>> mx.allclose(mx.array([1.0]), mx.array([1.000001]))\n    array(True, dtype=bool)" };
+(arange) => { "\nExample:\n    >>> mx.arange(4)\n    array([0, 1, 2, 3], dtype=int32)\n    >>> mx.arange(0, 1, 0.25)\n    array([0, 0.25, 0.5, 0.75], dtype=float32)" };
+(array_equal) => { "Whether both have one shape and equal elements, as one bool.\n\nExample:\n    >>> mx.array_equal(mx.array([1, 2]), mx.array([1.0, 2.0]))\n    array(True, dtype=bool)" };
+(as_strided) => { "The elements, counted in row-major order, that `strides` and an offset reach: element `i, j, ..`\nis element `offset + i·strides[0] + j·strides[1] + ..` of the flattened array.\n\nErrors:\nWhere there is not one stride an axis, or where an element is not in the array.\n\nExample:\n    >>> mx.as_strided(mx.arange(4), shape=(3, 2), strides=(1, 1))\n    array([[0, 1],\n           [1, 2],\n           [2, 3]], dtype=int32)" };
+(asarray) => { "\nExample:\n    >>> mx.asarray([1, 2])\n    array([1, 2], dtype=int32)" };
+(async_eval) => { "\nExample:\n    >>> x = mx.ones(2) + 1\n    >>> mx.async_eval(x)\n    >>> x\n    array([2, 2], dtype=float32)" };
+(atleast_1d) => { "`x` with at least one axis.\n\nExample:\n    >>> mx.atleast_1d(mx.array(3)).shape\n    (1,)" };
+(atleast_2d) => { "`x` with at least two axes: a vector becomes a row.\n\nExample:\n    >>> mx.atleast_2d(mx.array([1, 2])).shape\n    (1, 2)" };
+(atleast_3d) => { "`x` with at least three axes: a vector becomes `[1, n, 1]`, a matrix `[m, n, 1]`.\n\nExample:\n    >>> mx.atleast_3d(mx.array([1, 2])).shape\n    (1, 2, 1)" };
+(bitwise_invert) => { "Every bit of the integer flipped; on bool, logical not.\n\nErrors:\nFor floats and complex numbers.\n\nExample:\n    >>> mx.bitwise_invert(mx.array([0, 5]))\n    array([-1, -6], dtype=int32)" };
+(block_masked_mm) => { "The matrix product of matrices whose square blocks are masked: left out where a mask is false or\n0, and multiplied by it where it is a number.\n\nShapes:\nAs `matmul`; a mask has an element for each block of `size` by `size`, the last ones cut off.\n\nErrors:\nWhere a mask does not fit, or the operands are not floats.\n\nExample:\n    >>> mask = mx.array([[True, False]])\n    >>> y = mx.block_masked_mm(mx.ones((32, 32)), mx.ones((32, 64)), 32, mask_out=mask)\n    >>> y[0, 31].item(), y[0, 32].item()\n    (32.0, 0.0)" };
+(broadcast_arrays) => { "Arrays repeated to the shape that they broadcast to together.\n\nExample:\n    >>> [x.shape for x in mx.broadcast_arrays(mx.ones((2, 1)), mx.ones(3))]\n    [(2, 3), (2, 3)]" };
+(broadcast_shapes) => { "The shape that arrays of these shapes broadcast to.\n\nErrors:\nWhere they do not, or there is none.\n\nExample:\n    >>> mx.broadcast_shapes((2, 1), (3,))\n    (2, 3)" };
+(can_cast) => { "\nExample:\n    >>> mx.can_cast(mx.int8, mx.int32), mx.can_cast(mx.float32, mx.int32)\n    (True, False)" };
+(checkpoint) => { "\nExample:\n    >>> f = mx.checkpoint(lambda x: mx.exp(mx.sin(x)))\n    >>> mx.grad(f)(mx.array(0.0)).item()\n    1.0" };
+(clear_cache) => { "\nExample:\n    >>> mx.clear_cache()" };
+(clip) => { "`x` limited to `[low, high]`; `()` is no limit.\n\nDtypes:\nAll three promote.\n\nExample:\n    >>> mx.clip(mx.array([1, 5, 9]), 2, 6)\n    array([2, 5, 6], dtype=int32)" };
+(compile) => { "\nExample:\n    >>> f = mx.compile(lambda x: x * x + 1)\n    >>> f(mx.array([1.0, 2.0]))\n    array([2, 5], dtype=float32)" };
+(contiguous) => { "\nExample:\n    >>> mx.contiguous(mx.arange(4).reshape(2, 2).T)\n    array([[0, 2],\n           [1, 3]], dtype=int32)" };
+(conv1d) => { "`conv_general` over one spatial axis.\n\nExample:\n    >>> mx.conv1d(mx.ones((1, 4, 1)), mx.ones((1, 3, 1))).flatten()\n    array([3, 3], dtype=float32)" };
+(conv2d) => { "`conv_general` over two spatial axes.\n\nExample:\n    >>> mx.conv2d(mx.ones((1, 3, 3, 1)), mx.ones((2, 3, 3, 1)), padding=1).shape\n    (1, 3, 3, 2)" };
+(conv3d) => { "`conv_general` over three spatial axes.\n\nExample:\n    >>> mx.conv3d(mx.ones((1, 3, 3, 3, 1)), mx.ones((2, 2, 2, 2, 1))).shape\n    (1, 2, 2, 2, 2)" };
+(conv_general) => { "The convolution of x with a kernel w, over any number of spatial axes.\n\nShapes:\nx `[N, input.., C]` and w `[O, kernel.., C/groups]` give `[N, output.., O]`. As in every\nframework the kernel does not run backwards, unless `flip` says so.\n\nDtypes:\nBoth promote; half types accumulate in `float32`; integers and bool are taken as `float32`.\n\nExample:\n    >>> mx.conv_general(mx.ones((1, 4, 1)), mx.ones((1, 2, 1)), padding=([1], [0])).flatten()\n    array([1, 2, 2, 2], dtype=float32)" };
+(conv_transpose1d) => { "The transposed convolution over one spatial axis: the gradient of a convolution by its input.\n\nShapes:\nx `[N, input.., C]` and w `[O, kernel.., C/groups]`, as in MLX, give `[N, output.., O]` with\n(input − 1)·stride + (kernel − 1)·dilation + 1 + output padding − padding outputs along an axis.\n\nErrors:\nWhere the output padding is not smaller than the stride.\n\nExample:\n    >>> mx.conv_transpose1d(mx.ones((1, 2, 1)), mx.ones((1, 3, 1))).flatten()\n    array([1, 2, 2, 1], dtype=float32)" };
+(conv_transpose2d) => { "The transposed convolution over two spatial axes; see `conv_transpose1d`.\n\nExample:\n    >>> mx.conv_transpose2d(mx.ones((1, 2, 2, 1)), mx.ones((3, 2, 2, 1)), stride=2).shape\n    (1, 4, 4, 3)" };
+(conv_transpose3d) => { "The transposed convolution over three spatial axes; see `conv_transpose1d`.\n\nExample:\n    >>> mx.conv_transpose3d(mx.ones((1, 2, 2, 2, 1)), mx.ones((3, 2, 2, 2, 1))).shape\n    (1, 3, 3, 3, 3)" };
+(convolve) => { "The discrete convolution of two vectors: of which the shorter one runs backwards over the other.\n\nShapes:\nOf n and m elements, n ≥ m: n + m − 1 in full, n of the same, n − m + 1 valid.\n\nDtypes:\nBoth promote; integers and bool are taken as `float32`.\n\nErrors:\nWhere one is empty, or is not a vector, and for complex numbers.\n\nExample:\n    >>> mx.convolve(mx.array([1.0, 2.0, 3.0]), mx.array([0.0, 1.0]))\n    array([0, 1, 2, 3], dtype=float32)" };
+(cummax) => { "The largest element of an axis up to each, NaN from the first one on; `()` flattens first.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.cummax(mx.array([1, 3, 2]))\n    array([1, 3, 3], dtype=int32)" };
+(cummin) => { "The smallest element of an axis up to each, NaN from the first one on; `()` flattens first.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.cummin(mx.array([3, 1, 2]))\n    array([3, 1, 1], dtype=int32)" };
+(cumprod) => { "The products of the elements of an axis up to each; `()` flattens first.\n\nDtypes:\nIntegers keep their dtype and wrap; of bools it is whether all are true; half types accumulate in\n`float32`.\n\nExample:\n    >>> mx.cumprod(mx.array([1, 2, 3]))\n    array([1, 2, 6], dtype=int32)" };
+(cumsum) => { "The sums of the elements of an axis up to each; `()` flattens first.\n\nDtypes:\nIntegers keep their dtype and wrap; bool counts in `int32`; half types accumulate in `float32`.\n\nExample:\n    >>> mx.cumsum(mx.array([1, 2, 3]), reverse=True)\n    array([6, 5, 3], dtype=int32)" };
+(default_device) => { "\nExample:\n    >>> with mx.stream(mx.cpu):\n    ...     print(mx.default_device())\n    Device(cpu, 0)" };
+(default_stream) => { "\nExample:\n    >>> mx.default_stream(mx.cpu).device == mx.Device(mx.cpu)\n    True" };
+(depends) => { "`x` itself, once `dependencies` are computed: the planner merges nothing across it.\n\nExample:\n    >>> x, y = mx.array(1), mx.array(2)\n    >>> mx.depends(x, y)\n    array(1, dtype=int32)" };
+(dequantize) => { "The matrix that `quantize` made small, in the dtype of its scales.\n\nErrors:\nWhere words, scales and biases do not fit each other.\n\nExample:\n    >>> w = mx.ones((2, 64))\n    >>> mx.dequantize(*mx.quantize(w)).shape\n    (2, 64)" };
+(device_count) => { "\nExample:\n    >>> mx.device_count(mx.cpu)\n    1" };
+(device_info) => { "\nExample:\n    >>> \"device_name\" in mx.device_info(mx.cpu)\n    True" };
+(disable_compile) => { "\nExample:\n    >>> mx.disable_compile()\n    >>> mx.enable_compile()" };
+(divmod) => { "The pair of `floor_divide` and `remainder`.\n\nExample:\n    >>> mx.divmod(mx.array([7, -7]), 3)\n    [array([2, -3], dtype=int32), array([1, 2], dtype=int32)]" };
+(einsum) => { "The sum of products that `subscripts` say: letters name axes, operands are parted by commas, and\nletters that are not behind `->` are summed over.\n\nShapes:\nWithout `->` the result has the letters that come up once, in alphabetical order. A letter twice\nin one operand takes the diagonal. `...` stands for axes that broadcast.\n\nErrors:\nWhere the subscripts do not fit the operands.\n\nExample:\n    >>> mx.einsum(\"ij,j->i\", mx.ones((2, 3)), mx.array([1.0, 2.0, 3.0]))\n    array([6, 6], dtype=float32)" };
+(einsum_path) => { "The order in which `einsum`(super::einsum) contracts its operands, and a report of what that\nsaves.\n\nEach step lists the operands that it takes out of the list; their product goes to the end.\n\nErrors:\nWhere the subscripts do not fit the operands.\n\nExample:\n    >>> path, report = mx.einsum_path(\"ij,jk->ik\", mx.ones((2, 3)), mx.ones((3, 4)))\n    >>> path\n    [(0, 1)]" };
+(enable_compile) => { "\nExample:\n    >>> mx.enable_compile()" };
+(eval) => { "\nExample:\n    >>> x = mx.ones(2) * 3\n    >>> mx.eval(x)\n    >>> x\n    array([3, 3], dtype=float32)" };
+(eye) => { "The identity matrix, of the same size both ways; `eye_at` for others.\n\nExample:\n    >>> mx.eye(2)\n    array([[1, 0],\n           [0, 1]], dtype=float32)" };
+(from_dlpack) => { "\nExample:\n    >>> import numpy as np\n    >>> mx.from_dlpack(np.arange(3, dtype=np.int32))\n    array([0, 1, 2], dtype=int32)" };
+(full) => { "One number, repeated to a shape; an array fills by broadcasting.\n\nExample:\n    >>> mx.full((2, 2), 7)\n    array([[7, 7],\n           [7, 7]], dtype=int32)" };
+(full_like) => { "One number with `x`'s shape and dtype.\n\nExample:\n    >>> mx.full_like(mx.array([1, 2]), 7)\n    array([7, 7], dtype=int32)" };
+(gather_mm) => { "The products of the matrices of `a` and of `b` that indices choose; none stand for all, in order.\n\nShapes:\nIndices count the matrices of an operand through, over all axes but the last two. The shapes of\nthe indices broadcast, and the last two axes multiply, as in `matmul`.\n\nErrors:\nWhere indices are not integers or the operands not floats; when it runs where an index is out of\nrange.\n\nExample:\n    >>> a, b = mx.ones((2, 1, 3)), mx.stack([mx.zeros((3, 1)), mx.ones((3, 1))])\n    >>> mx.gather_mm(a, b, rhs_indices=mx.array([1, 0])).flatten()\n    array([3, 0], dtype=float32)" };
+(gather_qmm) => { "The products of the matrices of `x` and of the quantized ones that indices choose, as in\n`gather_mm`.\n\nErrors:\nAs `dequantize` and `gather_mm`.\n\nExample:\n    >>> w = mx.quantize(mx.ones((3, 8, 64)))\n    >>> mx.gather_qmm(mx.ones((1, 64)), *w, rhs_indices=mx.array([2, 0])).shape\n    (2, 1, 8)" };
+(gather_qqmm) => { "`qqmm` of the matrices that indices choose, as in `gather_mm`.\n\nErrors:\nAs `qqmm` and `gather_mm`.\n\nExample:\n    >>> w = mx.ones((3, 8, 64))\n    >>> mx.gather_qqmm(mx.ones((1, 64)), w, rhs_indices=mx.array([2, 0])).shape\n    (2, 1, 8)" };
+(get_active_memory) => { "\nExample:\n    >>> before = mx.get_active_memory()\n    >>> x = mx.zeros(1024) + 1\n    >>> mx.eval(x)\n    >>> mx.get_active_memory() >= before + x.nbytes\n    True" };
+(get_cache_memory) => { "\nExample:\n    >>> mx.get_cache_memory() >= 0\n    True" };
+(get_memory_limit) => { "\nExample:\n    >>> mx.get_memory_limit() > 0\n    True" };
+(get_peak_memory) => { "\nExample:\n    >>> mx.get_peak_memory() >= 0\n    True" };
+(get_printoptions) => { "\nExample:\n    >>> mx.get_printoptions().precision\n    -1" };
+(grad) => { "\nExample:\n    >>> df = mx.grad(lambda x: mx.sum(x * x))\n    >>> df(mx.array([1.0, 2.0]))\n    array([2, 4], dtype=float32)" };
+(hadamard_transform) => { "`x` times a Hadamard matrix along its last axis, times `scale`, or 1/√n, which makes it\northonormal.\n\nShapes:\nThe last axis is of size m·2ᵏ with m of 1, 12, 20 or 28.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nErrors:\nFor other sizes, and for complex numbers.\n\nExample:\n    >>> mx.hadamard_transform(mx.array([1.0, 0.0]), scale=1.0)\n    array([1, 1], dtype=float32)" };
+(is_available) => { "\nExample:\n    >>> mx.is_available(mx.cpu)\n    True" };
+(isclose) => { "Whether a and b are equal within a tolerance; infinities equal themselves.\n\nExample:\n    >>> mx.isclose(mx.array([1.0, 2.0]), mx.array([1.0, 2.1]))\n    array([True, False], dtype=bool)" };
+(isdtype) => { "\nExample:\n    >>> mx.isdtype(mx.float32, \"real floating\"), mx.isdtype(mx.int8, mx.int8)\n    (True, True)" };
+(issubdtype) => { "\nExample:\n    >>> mx.issubdtype(mx.float16, mx.floating)\n    True" };
+(jvp) => { "\nExample:\n    >>> values, tangents = mx.jvp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])\n    >>> tangents\n    [array(6, dtype=float32)]" };
+(linspace) => { "`count` numbers from `start` to `stop`, both included, evenly spaced.\n\nErrors:\nWhere `dtype` is neither an integer nor a float.\n\nExample:\n    >>> mx.linspace(0, 1, 5)\n    array([0, 0.25, 0.5, 0.75, 1], dtype=float32)" };
+(load) => { "\nExample:\n    >>> import io\n    >>> file = io.BytesIO()\n    >>> mx.save(file, mx.array([1, 2]))\n    >>> _ = file.seek(0)\n    >>> mx.load(file, format=\"npy\")\n    array([1, 2], dtype=int32)" };
+(logcumsumexp) => { "ln Σ eˣ of the elements of an axis up to each, without overflow; `()` flattens first.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types accumulate in `float32`.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.logcumsumexp(mx.array([0.0, 0.0]))\n    array([0, 0.693147], dtype=float32)" };
+(meshgrid) => { "The coordinates of a grid: array `i` of the result repeats vector `i` along every other axis.\n\nShapes:\nWith `matrix_order` axis `i` belongs to vector `i` (NumPy's `ij`); without, the first two axes\nare exchanged (`xy`).\n\nExample:\n    >>> x, y = mx.meshgrid(mx.array([1, 2]), mx.array([3, 4, 5]))\n    >>> x.shape, y.shape\n    ((3, 2), (3, 2))" };
+(nan_to_num) => { "x with numbers in place of NaN and infinities; integers as they are.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.nan_to_num(mx.array([mx.nan, 1.0]), nan=0.5)\n    array([0.5, 1], dtype=float32)" };
+(new_stream) => { "\nExample:\n    >>> stream = mx.new_stream(mx.cpu)\n    >>> mx.add(mx.array([1]), 1, stream=stream)\n    array([2], dtype=int32)" };
+(ones_like) => { "Ones with `x`'s shape and dtype.\n\nExample:\n    >>> mx.ones_like(mx.array([1, 2]))\n    array([1, 1], dtype=int32)" };
+(pad) => { "`x` with a border, of one number or of its own elements.\n\nDtypes:\nA number is taken in x's dtype.\n\nErrors:\nWhere `widths` has not one pair an axis, and where an empty axis has no element for the border.\n\nExample:\n    >>> mx.pad(mx.array([1, 2, 3]), 1)\n    array([0, 1, 2, 3, 0], dtype=int32)\n    >>> mx.pad(mx.array([1, 2, 3]), (0, 2), mode=\"reflect\")\n    array([1, 2, 3, 2, 1], dtype=int32)" };
+(printoptions) => { "\nExample:\n    >>> with mx.printoptions(precision=2):\n    ...     print(mx.array(1.23456))\n    array(1.23, dtype=float32)" };
+(put_along_axis) => { "`x` with the elements at `indices` along an axis, and at the same place along the others,\nreplaced by `values`; `()` counts through the flattened array.\n\nShapes:\n`values` broadcast to the indices, and the indices' other axes to those of `x`.\n\nDtypes:\nThe values are taken in x's dtype.\n\nExample:\n    >>> mx.put_along_axis(mx.zeros((2, 2)), mx.array([[0], [1]]), 1.0, axis=1)\n    array([[1, 0],\n           [0, 1]], dtype=float32)" };
+(qqmm) => { "The product of two matrices that are both rounded to a format, the right one transposed.\nGradients are those of the product of the rounded matrices.\n\nErrors:\nAs `quantize_microscaling`, `dequantize_microscaling` and `matmul`.\n\nExample:\n    >>> mx.qqmm(mx.ones((1, 32)), mx.ones((2, 32)), mode=\"mxfp8\")\n    array([[32, 32]], dtype=float32)" };
+(quantize) => { "A matrix in a few bits an element: each group of neighbours in a row as whole numbers times a\nscale plus a bias, with the group's end that is farther from 0 exact, and 0.\n\nShapes:\nThe last of at least two axes divides into groups.\n\nDtypes:\nScales and biases have w's dtype.\n\nErrors:\nWhere `w` is not of floats, or does not divide.\n\nExample:\n    >>> words, scales, biases = mx.quantize(mx.ones((2, 64)), bits=4)\n    >>> words.shape, scales.shape\n    ((2, 8), (2, 1))" };
+(quantized_matmul) => { "`x` by a quantized matrix, or by its transpose.\n\nErrors:\nAs `dequantize` and `matmul`.\n\nExample:\n    >>> mx.quantized_matmul(mx.ones((1, 64)), *mx.quantize(mx.ones((2, 64))))\n    array([[64, 64]], dtype=float32)" };
+(reset_peak_memory) => { "\nExample:\n    >>> mx.reset_peak_memory()\n    >>> mx.get_peak_memory() == mx.get_active_memory()\n    True" };
+(result_type) => { "\nExample:\n    >>> mx.result_type(mx.int32, mx.float16)\n    mlx.core.float16" };
+(save) => { "\nExample:\n    >>> import io\n    >>> file = io.BytesIO()\n    >>> mx.save(file, mx.array([1, 2]))\n    >>> file.getvalue()[1:6]\n    b'NUMPY'" };
+(save_safetensors) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"weights.safetensors\")\n    ...     mx.save_safetensors(path, {\"w\": mx.array([1, 2])})\n    ...     weights = mx.load(path)\n    >>> weights\n    {'w': array([1, 2], dtype=int32)}" };
+(savez) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez(path, a=mx.array([1]), b=mx.array([2]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    ['a', 'b']" };
+(savez_compressed) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez_compressed(path, a=mx.array([1]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    ['a']" };
+(searchsorted) => { "For each value the index in a sorted vector before which it keeps that sorted.\n\nShapes:\nThe result has the shape of `values`.\n\nDtypes:\nGives `uint32`. Vector and values promote; NaN comes last.\n\nErrors:\nWhere `sorted` is not a vector, and for complex numbers.\n\nExample:\n    >>> mx.searchsorted(mx.array([1, 3, 5]), mx.array([0, 3, 9]))\n    array([0, 1, 3], dtype=uint32)" };
+(set_cache_limit) => { "\nExample:\n    >>> former = mx.set_cache_limit(1 << 30)\n    >>> mx.set_cache_limit(former) == 1 << 30\n    True" };
+(set_default_device) => { "\nExample:\n    >>> former = mx.default_device()\n    >>> mx.set_default_device(mx.cpu)\n    >>> mx.set_default_device(former)" };
+(set_default_stream) => { "\nExample:\n    >>> former = mx.default_stream(mx.cpu)\n    >>> mx.set_default_stream(mx.new_stream(mx.cpu))\n    >>> mx.set_default_stream(former)" };
+(set_memory_limit) => { "\nExample:\n    >>> former = mx.set_memory_limit(1 << 40)\n    >>> mx.set_memory_limit(former) == 1 << 40\n    True" };
+(set_printoptions) => { "\nExample:\n    >>> mx.set_printoptions(precision=2)\n    >>> mx.array(1.23456)\n    array(1.23, dtype=float32)\n    >>> mx.set_printoptions(precision=-1)" };
+(slice) => { "The elements from `start` up to but without `stop`, `step` apart, along each axis.\n\nExample:\n    >>> mx.slice(mx.arange(6), mx.array([2]), axes=[0], slice_size=(3,))\n    array([2, 3, 4], dtype=int32)" };
+(slice_update) => { "`x` with the elements from `start` up to but without `stop`, `step` apart along each axis,\nreplaced by `update`.\n\nExample:\n    >>> mx.slice_update(mx.zeros(4), mx.ones(2), mx.array([1]), axes=[0])\n    array([0, 1, 1, 0], dtype=float32)" };
+(softmax) => { "eˣ over the sum of eˣ along `axes`.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.softmax(mx.array([0.0, 0.0]))\n    array([0.5, 0.5], dtype=float32)" };
+(split) => { "An axis divided into several arrays: into a count of equal parts, or before given indices.\n\nErrors:\nWhere the axis does not divide into equal parts.\n\nExample:\n    >>> mx.split(mx.arange(4), 2)\n    [array([0, 1], dtype=int32), array([2, 3], dtype=int32)]" };
+(stack) => { "\nExample:\n    >>> mx.stack([mx.array([1, 2]), mx.array([3, 4])], axis=1)\n    array([[1, 3],\n           [2, 4]], dtype=int32)" };
+(std) => { "\nExample:\n    >>> mx.std(mx.array([1.0, 3.0]))\n    array(1, dtype=float32)" };
+(stream) => { "\nExample:\n    >>> with mx.stream(mx.cpu):\n    ...     x = mx.ones(2)\n    >>> x\n    array([1, 1], dtype=float32)" };
+(synchronize) => { "\nExample:\n    >>> mx.synchronize()" };
+(tensordot) => { "The sums of products over pairs of axes.\n\nShapes:\nThe axes of `a` that are left, then those of `b`.\n\nExample:\n    >>> mx.tensordot(mx.ones((2, 3)), mx.ones((3, 4)), axes=1).shape\n    (2, 4)" };
+(trace) => { "The sum of the diagonal of two axes, `offset` places above the main one.\n\nExample:\n    >>> mx.trace(mx.array([[1, 2], [3, 4]]))\n    array(5, dtype=int32)" };
+(tri) => { "A matrix of ones on and below the diagonal `offset` places above the main one.\n\nExample:\n    >>> mx.tri(2, 3)\n    array([[1, 0, 0],\n           [1, 1, 0]], dtype=float32)" };
+(unique) => { "The different elements of an array in ascending order; each NaN is one of its own.\n\nShapes:\nNo shape depends on values, so `size` says how many there are to be: the smallest of them where\nthere are more, and `fill` behind them, or else the first, where there are fewer.\n\nErrors:\nWhere an empty array is to be filled with its first element, and for complex numbers.\n\nExample:\n    >>> mx.unique(mx.array([3, 1, 3, 2]), size=3)\n    array([1, 2, 3], dtype=int32)" };
+(unstack) => { "The elements along an axis as arrays of their own, without that axis.\n\nExample:\n    >>> mx.unstack(mx.array([[1, 2], [3, 4]]))\n    (array([1, 2], dtype=int32), array([3, 4], dtype=int32))" };
+(value_and_grad) => { "\nExample:\n    >>> value, gradient = mx.value_and_grad(lambda x: x**2)(mx.array(3.0))\n    >>> value.item(), gradient.item()\n    (9.0, 6.0)" };
+(var) => { "\nExample:\n    >>> mx.var(mx.array([1.0, 3.0]))\n    array(1, dtype=float32)" };
+(vjp) => { "\nExample:\n    >>> values, cotangents = mx.vjp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])\n    >>> cotangents\n    [array(6, dtype=float32)]" };
+(vmap) => { "\nExample:\n    >>> mx.vmap(lambda x: mx.sum(x))(mx.array([[1, 2], [3, 4]]))\n    array([3, 7], dtype=int32)" };
+(zeros_like) => { "Zeros with `x`'s shape and dtype.\n\nExample:\n    >>> mx.zeros_like(mx.array([1, 2]))\n    array([0, 0], dtype=int32)" };
+(_data::cifar10) => { "" };
+(_data::cifar100) => { "" };
+(_data::digits) => { "\nExample:\n    >>> train, test = data.digits(train=4, test=2)\n    >>> images, labels = train.arrays()\n    >>> images.shape, labels.shape\n    ((4, 28, 28, 1), (4,))" };
+(_data::fashion_mnist) => { "" };
+(_data::mnist) => { "" };
+(_nn::avg_pool) => { "The mean of each window; padding counts as zeros.\n\nShapes:\nAs `max_pool`.\n\nDtypes:\nIntegers are taken as `float32`; half types are summed and divided in `float32`." };
+(_nn::celu) => { "x for positive x, alpha·(e^(x/alpha) − 1) otherwise." };
+(_nn::elu) => { "x for positive x, alpha·(eˣ − 1) otherwise." };
+(_nn::gelu) => { "x·Φ(x), with the normal distribution function Φ.\n\nD. Hendrycks, K. Gimpel, *Gaussian error linear units*, 2016." };
+(_nn::gelu_approx) => { "`gelu` through tanh: 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³)))." };
+(_nn::glu) => { "The first half of an axis times the sigmoid of the second.\n\nErrors:\nWhere the axis is not of even size." };
+(_nn::hard_shrink) => { "x where |x| is above lambda, and 0 elsewhere." };
+(_nn::log_sigmoid) => { "ln sigmoid(x), without overflow." };
+(_nn::max_pool) => { "The largest element of each window; NaN if there is one.\n\nShapes:\n`[N, input.., C]` gives `[N, output.., C]` with (input + padding − window)/stride + 1 outputs\nalong an axis. Padding is never the largest." };
+(_nn::mish) => { "x·tanh(ln(1 + eˣ))." };
+(_nn::relu) => { "max(x, 0), with slope 0 at 0." };
+(_nn::selu) => { "The self-normalising exponential unit, 1.0507·elu(x, 1.67326).\n\nG. Klambauer et al., *Self-normalizing neural networks*, NeurIPS 2017." };
+(_nn::silu) => { "x·sigmoid(x), also called swish." };
+(_nn::softplus) => { "ln(1 + eˣ), without overflow." };
+(_nn::softshrink) => { "x moved by lambda towards 0, and 0 where |x| is not above lambda." };
+(_nn::softsign) => { "x/(1 + |x|)." };
+(cuda::is_available) => { "\nExample:\n    >>> mx.cuda.is_available() in (True, False)\n    True" };
+(distributed::all_gather) => { "The arrays of all processes, one after the other along the first axis.\n\nExample:\n    >>> mx.distributed.all_gather(mx.array([1, 2]))\n    array([1, 2], dtype=int32)" };
+(distributed::all_max) => { "The largest of each element of the arrays of all processes.\n\nExample:\n    >>> mx.distributed.all_max(mx.array([1, 2]))\n    array([1, 2], dtype=int32)" };
+(distributed::all_min) => { "The smallest of each element of the arrays of all processes.\n\nExample:\n    >>> mx.distributed.all_min(mx.array([1, 2]))\n    array([1, 2], dtype=int32)" };
+(distributed::all_sum) => { "The sum of the arrays of all processes.\n\nExample:\n    >>> mx.distributed.all_sum(mx.array([1, 2]))\n    array([1, 2], dtype=int32)" };
+(distributed::init) => { "\nExample:\n    >>> mx.distributed.init().size()\n    1" };
+(distributed::is_available) => { "\nExample:\n    >>> mx.distributed.is_available()\n    False" };
+(distributed::recv) => { "\nExample:\n    >>> mx.distributed.recv((2,), mx.float32, 1)\n    Traceback (most recent call last):\n        ...\n    ValueError: recv: the group of one process has no other (src 1)" };
+(distributed::recv_like) => { "\nExample:\n    >>> mx.distributed.recv_like(mx.array([1, 2]), 1)\n    Traceback (most recent call last):\n        ...\n    ValueError: recv_like: the group of one process has no other (src 1)" };
+(distributed::send) => { "\nExample:\n    >>> mx.distributed.send(mx.array([1, 2]), 1)\n    Traceback (most recent call last):\n        ...\n    ValueError: send: the group of one process has no other (dst 1)" };
+(distributed::sum_scatter) => { "This process's part, along the first axis, of the sum of the arrays of all processes.\n\nExample:\n    >>> mx.distributed.sum_scatter(mx.array([1, 2]))\n    array([1, 2], dtype=int32)" };
+(fast::cross_entropy) => { "For each row of logits, over the last axis, the negative logarithm of the softmax at its target.\n\nShapes:\n`targets` have the shape of the logits without the last axis, and so has the result.\n\nDtypes:\nGives `float32`, or `float64` for such logits; half types are computed in `float32`.\n\nErrors:\nWhere the logits are not floats, the targets not integers or of another shape; when it runs where\na target is out of range.\n\nExample:\n    >>> mx.fast.cross_entropy(mx.zeros((1, 4)), mx.array([2]))\n    array([1.38629], dtype=float32)" };
+(fast::layer_norm) => { "`x` with mean 0 and variance 1 along its last axis, times `weight`, plus `bias`.\n\nDtypes:\nComputed in `float32` for half types; the result has x's dtype.\n\nErrors:\nWhere `x` has no axes, or `weight` or `bias` is not a vector of its last one.\n\nJ. L. Ba, J. R. Kiros, G. E. Hinton, *Layer normalization*, 2016.\n\nExample:\n    >>> mx.fast.layer_norm(mx.array([[1.0, 3.0]]), None, None, 1e-5)\n    array([[-0.999995, 0.999995]], dtype=float32)" };
+(fast::rms_norm) => { "`x` over its root mean square along its last axis, times `weight`.\n\nDtypes:\nAs `layer_norm`.\n\nErrors:\nAs `layer_norm`.\n\nB. Zhang, R. Sennrich, *Root mean square layer normalization*, NeurIPS 2019.\n\nExample:\n    >>> mx.fast.rms_norm(mx.array([[3.0, 4.0]]), None, 1e-5)\n    array([[0.848528, 1.13137]], dtype=float32)" };
+(fast::rope) => { "Pairs of features turned by an angle that grows with their place in the sequence.\n\nShapes:\n`[batch, .., places, features]` stays.\n\nDtypes:\nHalf types are turned in `float32`.\n\nErrors:\nWhere there are fewer than three axes, `dims` is odd, 0 or larger than the last axis, frequencies\nor offsets do not fit, or the input is not of floats.\n\nJ. Su and others, *RoFormer: enhanced transformer with rotary position embedding*, 2021.\n\nExample:\n    >>> mx.fast.rope(mx.ones((1, 2, 4)), 4, traditional=False, base=10000.0, scale=1.0, offset=0).shape\n    (1, 2, 4)" };
+(fast::scaled_dot_product_attention) => { "Values weighted by the softmax of how well queries and keys agree: softmax(scale·q·kᵀ)·v.\n\nShapes:\nq `[batch, heads, queries, d]`, k `[batch, groups, keys, d]` and v `[batch, groups, keys, e]` give\n`[batch, heads, queries, e]`; each group of keys serves heads/groups heads that follow each other.\n\nDtypes:\nThe three promote; the softmax is taken in `float32` for half types.\n\nErrors:\nWhere the shapes do not fit, or a float mask is wider than the result.\n\nA. Vaswani and others, *Attention is all you need*, NeurIPS 2017; groups: J. Ainslie and others,\n*GQA*, EMNLP 2023; sinks: G. Xiao and others, *Efficient streaming language models with attention\nsinks*, ICLR 2024.\n\nExample:\n    >>> q = k = v = mx.ones((1, 2, 3, 8))\n    >>> mx.fast.scaled_dot_product_attention(q, k, v, scale=8**-0.5).shape\n    (1, 2, 3, 8)" };
+(linalg::cross) => { "The cross products of the vectors along an axis.\n\nShapes:\nThe axis is of size 3, or 2, to which a 0 is added; the other axes broadcast.\n\nErrors:\nWhere the axis is of another size.\n\nExample:\n    >>> mx.linalg.cross(mx.array([1, 0, 0]), mx.array([0, 1, 0]))\n    array([0, 0, 1], dtype=int32)" };
+(linalg::norm) => { "The norm of the vectors along one axis, or of the matrices in two; of everything for `()`.\n\nShapes:\nThe axes go, or stay with size 1 where `keepdims` is true.\n\nDtypes:\nIntegers and bool are taken as `float32`; the norm of complex numbers is real.\n\nErrors:\nFor more than two axes, for an order that is not one of a vector's or of a matrix', and for the\norders that need singular values (±2 and nuclear of a matrix).\n\nExample:\n    >>> mx.linalg.norm(mx.array([3.0, 4.0]))\n    array(5, dtype=float32)" };
+(metal::is_available) => { "\nExample:\n    >>> mx.metal.is_available() in (True, False)\n    True" };
+(random::bernoulli) => { "True with probability `p`.\n\nShapes:\n`p` broadcasts to `shape`.\n\nExample:\n    >>> mx.random.bernoulli(0.5, (4,)).dtype\n    mlx.core.bool" };
+(random::categorical) => { "Indices along `axis`, each drawn with the softmax of the logits as its probability.\n\nShapes:\nThe logits without `axis`; with `samples`, a last axis of so many draws is added.\n\nDtypes:\nGives `uint32`.\n\nExample:\n    >>> mx.random.categorical(mx.array([-mx.inf, 0.0, -mx.inf]))\n    array(1, dtype=uint32)" };
+(random::gumbel) => { "Numbers of the standard Gumbel distribution, −ln(−ln u) with u even over [0, 1).\n\nExample:\n    >>> mx.random.gumbel((2, 3)).shape\n    (2, 3)" };
+(random::key) => { "\nExample:\n    >>> mx.random.key(0)\n    array([0, 0], dtype=uint32)" };
+(random::laplace) => { "Numbers of the Laplace distribution of mean 0 and scale 1: sign(u)·ln(1 − |u|) with u even over\n(−1, 1).\n\nExample:\n    >>> mx.random.laplace((2, 3)).shape\n    (2, 3)" };
+(random::normal) => { "Normal numbers of mean 0 and variance 1: √2·erfinv(u) with u even over (−1, 1).\n\nMultiply and add for others. Of complex numbers the parts have variance ½.\n\nErrors:\nWhere `dtype` is neither float nor complex.\n\nExample:\n    >>> mx.random.normal((2, 3), loc=1.0, scale=0.5).shape\n    (2, 3)" };
+(random::permutation) => { "The integers below `count` in random order, as `uint32`.\n\nExample:\n    >>> mx.sort(mx.random.permutation(4))\n    array([0, 1, 2, 3], dtype=uint32)" };
+(random::randint) => { "Integers in [low, high).\n\nDtypes:\nThey are drawn as `float32`, as in MLX: of more than 2²⁴ integers not every one can come up.\n\nErrors:\nWhere `dtype` is not an integer type, or there is nothing between `low` and `high`.\n\nExample:\n    >>> x = mx.random.randint(0, 10, (100,))\n    >>> x.dtype, (x >= 0).all().item(), (x < 10).all().item()\n    (mlx.core.int32, True, True)" };
+(random::seed) => { "\nExample:\n    >>> mx.random.seed(7)\n    >>> first = mx.random.uniform()\n    >>> mx.random.seed(7)\n    >>> mx.array_equal(first, mx.random.uniform())\n    array(True, dtype=bool)" };
+(random::split) => { "`count` keys made of one, as `uint32[count, 2]`.\n\nExample:\n    >>> one, other = mx.random.split(mx.random.key(0))\n    >>> one.shape\n    (2,)" };
+(random::truncated_normal) => { "Normal numbers of mean 0 and variance 1 that are within [lower, upper].\n\nShapes:\n`lower` and `upper` broadcast to `shape`.\n\nExample:\n    >>> x = mx.random.truncated_normal(-1.0, 1.0, (100,))\n    >>> (mx.abs(x) <= 1).all().item()\n    True" };
+(random::uniform) => { "Numbers spread evenly over [low, high).\n\nShapes:\n`low` and `high` broadcast to `shape`.\n\nErrors:\nWhere `dtype` is not a float.\n\nExample:\n    >>> x = mx.random.uniform(2.0, 3.0, (100,))\n    >>> (x >= 2).all().item(), (x < 3).all().item()\n    (True, True)" };
+(_data::ImageDataset) => { "\nExample:\n    >>> train, test = data.digits(train=4, test=2)\n    >>> len(train), len(test), len(train.classes)\n    (4, 2, 10)" };
+(_data::_Loader) => { "" };
+(_data::_Epoch) => { "" };
+(ArrayAt) => { "\nExample:\n    >>> mx.zeros(3).at[mx.array([0, 0, 2])].add(1.0)\n    array([2, 0, 1], dtype=float32)" };
+(array) => { "\nExample:\n    >>> x = mx.array([[1, 2], [3, 4]])\n    >>> x[0] + x.T\n    array([[2, 5],\n           [3, 6]], dtype=int32)\n    >>> x.dtype, x.shape\n    (mlx.core.int32, (2, 2))" };
+(ArrayIterator) => { "\nExample:\n    >>> [row.tolist() for row in mx.array([[1, 2], [3, 4]])]\n    [[1, 2], [3, 4]]" };
+(DeviceType) => { "\nExample:\n    >>> mx.cpu\n    DeviceType.cpu" };
+(Device) => { "\nExample:\n    >>> mx.Device(mx.cpu)\n    Device(cpu, 0)" };
+(Stream) => { "\nExample:\n    >>> mx.default_stream(mx.cpu).device == mx.Device(mx.cpu)\n    True" };
+(StreamContext) => { "\nExample:\n    >>> with mx.StreamContext(mx.cpu):\n    ...     x = mx.ones(2)\n    >>> x\n    array([1, 1], dtype=float32)" };
+(distributed::Group) => { "\nExample:\n    >>> mx.distributed.init().rank()\n    0" };
+(Dtype) => { "\nExample:\n    >>> mx.float16.size, mx.array([1.0]).dtype == mx.float32\n    (2, True)" };
+(DtypeCategory) => { "\nExample:\n    >>> mx.issubdtype(mx.int8, mx.integer)\n    True" };
+(finfo) => { "\nExample:\n    >>> mx.finfo(mx.float16).max\n    65504.0" };
+(iinfo) => { "\nExample:\n    >>> mx.iinfo(mx.int8).max\n    127" };
+(PrintOptions) => { "\nExample:\n    >>> mx.get_printoptions().precision\n    -1" };
+(_PrintOptionsContext) => { "" };
+(random::_RandomState) => { "" };
+(_Loan) => { "" };
+(_Compiled) => { "" };
+(_Checkpointed) => { "" };
+(custom_function) => { "\nExample:\n    >>> @mx.custom_function\n    ... def f(x):\n    ...     return x * 100\n    ...\n    >>> @f.vjp\n    ... def f_vjp(primals, cotangents, outputs):\n    ...     return cotangents\n    ...\n    >>> mx.grad(f)(mx.array(2.0)).item()\n    1.0" };
+(_Differentiated) => { "" };
+(_Batched) => { "" };
+(array::cummax) => { "The largest element of an axis up to each, NaN from the first one on; `()` flattens first." };
+(array::cummin) => { "The smallest element of an axis up to each, NaN from the first one on; `()` flattens first." };
+(array::cumprod) => { "The products of the elements of an axis up to each; `()` flattens first." };
+(array::cumsum) => { "The sums of the elements of an axis up to each; `()` flattens first." };
+(array::logcumsumexp) => { "ln Σ eˣ of the elements of an axis up to each, without overflow; `()` flattens first." };
+}
+pub(crate) use docs;
+
 /// Adds what the submodule `name` has; the module itself is the one without a name.
 pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
     match name {
@@ -1616,6 +2335,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_class::<crate::dtype::iinfo>()?;
             m.add_class::<crate::format::PrintOptions>()?;
             m.add_class::<crate::format::PrintOptionsContext>()?;
+            m.add_class::<crate::read::lend::Loan>()?;
             m.add_class::<crate::transform::compile::Compiled>()?;
             m.add_class::<crate::transform::custom::Checkpointed>()?;
             m.add_class::<crate::transform::custom::custom_function>()?;
@@ -1627,9 +2347,9 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::add, m)?)?;
             m.add_function(wrap_pyfunction!(self::addmm, m)?)?;
             m.add_function(wrap_pyfunction!(self::all, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::allclose, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::allclose, m)?)?;
             m.add_function(wrap_pyfunction!(self::any, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::arange, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::arange, m)?)?;
             m.add_function(wrap_pyfunction!(self::arccos, m)?)?;
             m.add_function(wrap_pyfunction!(self::arccosh, m)?)?;
             m.add_function(wrap_pyfunction!(self::arcsin, m)?)?;
@@ -1641,52 +2361,52 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::argmin, m)?)?;
             m.add_function(wrap_pyfunction!(self::argpartition, m)?)?;
             m.add_function(wrap_pyfunction!(self::argsort, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::array_equal, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::as_strided, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::asarray, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::array_equal, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::as_strided, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::asarray, m)?)?;
             m.add_function(wrap_pyfunction!(self::astype, m)?)?;
             m.add_function(wrap_pyfunction!(crate::evaluate::async_eval, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::atleast_1d, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::atleast_2d, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::atleast_3d, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::atleast_1d, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::atleast_2d, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::atleast_3d, m)?)?;
             m.add_function(wrap_pyfunction!(self::bartlett, m)?)?;
             m.add_function(wrap_pyfunction!(self::bitwise_and, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::bitwise_invert, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::bitwise_invert, m)?)?;
             m.add_function(wrap_pyfunction!(self::bitwise_or, m)?)?;
             m.add_function(wrap_pyfunction!(self::bitwise_xor, m)?)?;
             m.add_function(wrap_pyfunction!(self::blackman, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::block_masked_mm, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::broadcast_arrays, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::broadcast_shapes, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::product::block_masked_mm, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::broadcast_arrays, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::broadcast_shapes, m)?)?;
             m.add_function(wrap_pyfunction!(self::broadcast_to, m)?)?;
             m.add_function(wrap_pyfunction!(crate::dtype::can_cast, m)?)?;
             m.add_function(wrap_pyfunction!(self::ceil, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::custom::checkpoint, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::clear_cache, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::clip, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::clip, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::compile::compile, m)?)?;
             m.add_function(wrap_pyfunction!(self::concatenate, m)?)?;
             m.add_function(wrap_pyfunction!(self::conjugate, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::contiguous, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::conv1d, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::conv2d, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::conv3d, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::conv_general, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::conv_transpose1d, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::conv_transpose2d, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::conv_transpose3d, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::convolve, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::contiguous, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::conv::conv1d, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::conv::conv2d, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::conv::conv3d, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::conv::conv_general, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::conv::conv_transpose1d, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::conv::conv_transpose2d, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::conv::conv_transpose3d, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::conv::convolve, m)?)?;
             m.add_function(wrap_pyfunction!(self::cos, m)?)?;
             m.add_function(wrap_pyfunction!(self::cosh, m)?)?;
             m.add_function(wrap_pyfunction!(self::count_nonzero, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::cummax, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::cummin, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::cumprod, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::cumsum, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::scan::cummax, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::scan::cummin, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::scan::cumprod, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::scan::cumsum, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::default_device, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::default_stream, m)?)?;
             m.add_function(wrap_pyfunction!(self::degrees, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::depends, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::depends, m)?)?;
             m.add_function(wrap_pyfunction!(crate::quantize::dequantize, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::device_count, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::device_info, m)?)?;
@@ -1695,9 +2415,9 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::diff, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::compile::disable_compile, m)?)?;
             m.add_function(wrap_pyfunction!(self::divide, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::divmod, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::einsum, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::einsum_path, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::divmod, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::product::einsum, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::product::einsum_path, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::compile::enable_compile, m)?)?;
             m.add_function(wrap_pyfunction!(self::equal, m)?)?;
             m.add_function(wrap_pyfunction!(self::erf, m)?)?;
@@ -1706,17 +2426,18 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::exp, m)?)?;
             m.add_function(wrap_pyfunction!(self::expand_dims, m)?)?;
             m.add_function(wrap_pyfunction!(self::expm1, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::eye, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::eye, m)?)?;
             m.add_function(wrap_pyfunction!(self::flatten, m)?)?;
             m.add_function(wrap_pyfunction!(self::flip, m)?)?;
             m.add_function(wrap_pyfunction!(self::floor, m)?)?;
             m.add_function(wrap_pyfunction!(self::floor_divide, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::from_dlpack, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::from_dlpack, m)?)?;
             m.add_function(wrap_pyfunction!(self::from_fp8, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::full, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::full_like, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::gather_mm, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::full, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::full_like, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::product::gather_mm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::quantize::gather_qmm, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::quantize::gather_qqmm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::get_active_memory, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::get_cache_memory, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::get_memory_limit, m)?)?;
@@ -1725,14 +2446,14 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::transform::grad::grad, m)?)?;
             m.add_function(wrap_pyfunction!(self::greater, m)?)?;
             m.add_function(wrap_pyfunction!(self::greater_equal, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::hadamard_transform, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::product::hadamard_transform, m)?)?;
             m.add_function(wrap_pyfunction!(self::hamming, m)?)?;
             m.add_function(wrap_pyfunction!(self::hanning, m)?)?;
             m.add_function(wrap_pyfunction!(self::identity, m)?)?;
             m.add_function(wrap_pyfunction!(self::imag, m)?)?;
             m.add_function(wrap_pyfunction!(self::inner, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::is_available, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::isclose, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::isclose, m)?)?;
             m.add_function(wrap_pyfunction!(crate::dtype::isdtype, m)?)?;
             m.add_function(wrap_pyfunction!(self::isfinite, m)?)?;
             m.add_function(wrap_pyfunction!(self::isinf, m)?)?;
@@ -1745,14 +2466,14 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::left_shift, m)?)?;
             m.add_function(wrap_pyfunction!(self::less, m)?)?;
             m.add_function(wrap_pyfunction!(self::less_equal, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::linspace, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::linspace, m)?)?;
             m.add_function(wrap_pyfunction!(crate::io::load, m)?)?;
             m.add_function(wrap_pyfunction!(self::log, m)?)?;
             m.add_function(wrap_pyfunction!(self::log10, m)?)?;
             m.add_function(wrap_pyfunction!(self::log1p, m)?)?;
             m.add_function(wrap_pyfunction!(self::log2, m)?)?;
             m.add_function(wrap_pyfunction!(self::logaddexp, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::logcumsumexp, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::scan::logcumsumexp, m)?)?;
             m.add_function(wrap_pyfunction!(self::logical_and, m)?)?;
             m.add_function(wrap_pyfunction!(self::logical_not, m)?)?;
             m.add_function(wrap_pyfunction!(self::logical_or, m)?)?;
@@ -1764,26 +2485,27 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::maximum, m)?)?;
             m.add_function(wrap_pyfunction!(self::mean, m)?)?;
             m.add_function(wrap_pyfunction!(self::median, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::meshgrid, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::meshgrid, m)?)?;
             m.add_function(wrap_pyfunction!(self::min, m)?)?;
             m.add_function(wrap_pyfunction!(self::minimum, m)?)?;
             m.add_function(wrap_pyfunction!(self::minmax, m)?)?;
             m.add_function(wrap_pyfunction!(self::moveaxis, m)?)?;
             m.add_function(wrap_pyfunction!(self::multiply, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::nan_to_num, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::nan_to_num, m)?)?;
             m.add_function(wrap_pyfunction!(self::negative, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::new_stream, m)?)?;
             m.add_function(wrap_pyfunction!(self::not_equal, m)?)?;
             m.add_function(wrap_pyfunction!(self::ones, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::ones_like, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::ones_like, m)?)?;
             m.add_function(wrap_pyfunction!(self::outer, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::pad, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::pad, m)?)?;
             m.add_function(wrap_pyfunction!(self::partition, m)?)?;
             m.add_function(wrap_pyfunction!(self::positive, m)?)?;
             m.add_function(wrap_pyfunction!(self::power, m)?)?;
             m.add_function(wrap_pyfunction!(crate::format::printoptions, m)?)?;
             m.add_function(wrap_pyfunction!(self::prod, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::put_along_axis, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::put_along_axis, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::quantize::qqmm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::quantize::quantize, m)?)?;
             m.add_function(wrap_pyfunction!(crate::quantize::quantized_matmul, m)?)?;
             m.add_function(wrap_pyfunction!(self::radians, m)?)?;
@@ -1802,7 +2524,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::io::save_safetensors, m)?)?;
             m.add_function(wrap_pyfunction!(crate::io::savez, m)?)?;
             m.add_function(wrap_pyfunction!(crate::io::savez_compressed, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::searchsorted, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::search::searchsorted, m)?)?;
             m.add_function(wrap_pyfunction!(self::segmented_mm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::set_cache_limit, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::set_default_device, m)?)?;
@@ -1813,16 +2535,16 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::sign, m)?)?;
             m.add_function(wrap_pyfunction!(self::sin, m)?)?;
             m.add_function(wrap_pyfunction!(self::sinh, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::slice, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::slice_update, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::softmax, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::slice, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::slice_update, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::softmax, m)?)?;
             m.add_function(wrap_pyfunction!(self::sort, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::split, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::split, m)?)?;
             m.add_function(wrap_pyfunction!(self::sqrt, m)?)?;
             m.add_function(wrap_pyfunction!(self::square, m)?)?;
             m.add_function(wrap_pyfunction!(self::squeeze, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::stack, m)?)?;
-            m.add_function(wrap_pyfunction!(self::std, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::stack, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::spread::std, m)?)?;
             m.add_function(wrap_pyfunction!(self::stop_gradient, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::stream, m)?)?;
             m.add_function(wrap_pyfunction!(self::subtract, m)?)?;
@@ -1833,28 +2555,28 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::take_along_axis, m)?)?;
             m.add_function(wrap_pyfunction!(self::tan, m)?)?;
             m.add_function(wrap_pyfunction!(self::tanh, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::tensordot, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::product::tensordot, m)?)?;
             m.add_function(wrap_pyfunction!(self::tile, m)?)?;
             m.add_function(wrap_pyfunction!(self::to_fp8, m)?)?;
             m.add_function(wrap_pyfunction!(self::topk, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::trace, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::product::trace, m)?)?;
             m.add_function(wrap_pyfunction!(self::transpose, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::tri, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::tri, m)?)?;
             m.add_function(wrap_pyfunction!(self::tril, m)?)?;
             m.add_function(wrap_pyfunction!(self::triu, m)?)?;
             m.add_function(wrap_pyfunction!(self::trunc, m)?)?;
             m.add_function(wrap_pyfunction!(self::unflatten, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::unique, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::unstack, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::search::unique, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::shape::unstack, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::grad::value_and_grad, m)?)?;
-            m.add_function(wrap_pyfunction!(self::var, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::spread::var, m)?)?;
             m.add_function(wrap_pyfunction!(self::vecdot, m)?)?;
             m.add_function(wrap_pyfunction!(self::view, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::grad::vjp, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::vmap::vmap, m)?)?;
             m.add_function(wrap_pyfunction!(self::where_, m)?)?;
             m.add_function(wrap_pyfunction!(self::zeros, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::ops::zeros_like, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::zeros_like, m)?)?;
             m.add("acos", m.getattr("arccos")?)?;
             m.add("acosh", m.getattr("arccosh")?)?;
             m.add("asin", m.getattr("arcsin")?)?;
@@ -1920,7 +2642,17 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::cuda::is_available, m)?)?;
         }
         "distributed" => {
+            m.add_class::<crate::distributed::Group>()?;
+            m.add_function(wrap_pyfunction!(crate::distributed::all_gather, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::distributed::all_max, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::distributed::all_min, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::distributed::all_sum, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::distributed::init, m)?)?;
             m.add_function(wrap_pyfunction!(crate::distributed::is_available, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::distributed::recv, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::distributed::recv_like, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::distributed::send, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::distributed::sum_scatter, m)?)?;
         }
         "fast" => {
             m.add_function(wrap_pyfunction!(crate::fast::cross_entropy, m)?)?;
@@ -1963,9 +2695,21 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// The submodules.
-pub const MODULES: &[&str] =
-    &["_data", "_nn", "cuda", "distributed", "fast", "fft", "linalg", "metal", "random"];
+/// The submodules, with what they are.
+pub const MODULES: &[(&str, &str)] = &[
+    ("_data", "What `cupola.data` is made of."),
+    ("_nn", "What `cupola.nn` calls and MLX's `core` does not have."),
+    ("cuda", "GPUs through CUDA."),
+    ("distributed", "Groups of processes: this one alone."),
+    ("fast", "Layers' arithmetic, each as one function."),
+    ("fft", "Fourier transforms."),
+    ("linalg", "Linear algebra."),
+    ("metal", "GPUs through Metal."),
+    ("random", "Random numbers, from splittable keys."),
+];
+
+/// What the module itself is.
+pub const DOC: &str = "Arrays, and the functions of them.";
 
 /// What MLX has and is not here: submodule and name.
 pub const MISSING: &[(&str, &str)] = &[
@@ -1973,24 +2717,13 @@ pub const MISSING: &[(&str, &str)] = &[
     ("", "export_function"),
     ("", "export_to_dot"),
     ("", "exporter"),
-    ("", "gather_qqmm"),
     ("", "get_array_buffer_size"),
     ("", "import_function"),
     ("", "matrix_norm"),
     ("", "new_thread_local_stream"),
     ("", "new_thread_unsafe_stream"),
-    ("", "qqmm"),
     ("", "save_gguf"),
     ("", "set_wired_limit"),
-    ("distributed", "all_gather"),
-    ("distributed", "all_max"),
-    ("distributed", "all_min"),
-    ("distributed", "all_sum"),
-    ("distributed", "init"),
-    ("distributed", "recv"),
-    ("distributed", "recv_like"),
-    ("distributed", "send"),
-    ("distributed", "sum_scatter"),
     ("fast", "cuda_kernel"),
     ("fast", "gated_delta_update"),
     ("fast", "metal_kernel"),

@@ -24,10 +24,20 @@ pub struct Host {
 impl Host {
     /// Computes `array`.
     pub fn of(py: Python<'_>, array: &Array) -> PyResult<Host> {
+        Self::new(py, array, true)
+    }
+
+    /// Like [`Host::of`], and a copy of memory that is lent.
+    pub fn own(py: Python<'_>, array: &Array) -> PyResult<Host> {
+        Self::new(py, array, false)
+    }
+
+    fn new(py: Python<'_>, array: &Array, may_be_lent: bool) -> PyResult<Host> {
         py.detach(|| {
             let (buffer, layout) = array.storage()?;
             let (dtype, shape) = (array.dtype(), array.shape().to_vec());
-            if buffer.host().is_some() && array.size() > 0 {
+            let in_place = buffer.host().is_some() && (may_be_lent || !buffer.is_lent());
+            if in_place && array.size() > 0 {
                 let held = Held::Buffer(buffer, layout.offset as usize * dtype.size());
                 return Ok(Host { held, dtype, shape, strides: layout.strides.to_vec() });
             }
@@ -35,6 +45,11 @@ impl Host {
             Ok(Host { held: Held::Copy(array.to_bytes()?), dtype, shape, strides })
         })
         .map_err(raise)
+    }
+
+    /// Whether the memory is another library's, which only that one may write to.
+    pub fn is_lent(&self) -> bool {
+        matches!(&self.held, Held::Buffer(buffer, _) if buffer.is_lent())
     }
 
     /// The first element.

@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::{raise, wrong_value};
+use crate::generated::docs;
 use crate::operand::Arr;
 
 /// A path as text, with `extension` at its end; `None` for a file object.
@@ -34,6 +35,7 @@ fn put(file: &Bound<'_, PyAny>, path: Option<String>, content: &[u8]) -> PyResul
 }
 
 /// Writes one array in NumPy's format.
+#[doc = docs!(save)]
 #[pyfunction]
 pub fn save(py: Python<'_>, file: &Bound<'_, PyAny>, arr: Arr) -> PyResult<()> {
     let content = py.detach(|| npy::write(&arr)).map_err(raise)?;
@@ -79,6 +81,7 @@ fn save_archive(
 }
 
 /// Writes arrays, by position or by name, as an archive of files in NumPy's format.
+#[doc = docs!(savez)]
 #[pyfunction]
 #[pyo3(signature = (file, *args, **kwargs))]
 pub fn savez(
@@ -90,6 +93,7 @@ pub fn savez(
 }
 
 /// Writes arrays, by position or by name, as a compressed archive of files in NumPy's format.
+#[doc = docs!(savez_compressed)]
 #[pyfunction]
 #[pyo3(signature = (file, *args, **kwargs))]
 pub fn savez_compressed(
@@ -101,6 +105,7 @@ pub fn savez_compressed(
 }
 
 /// Writes arrays under their names, with metadata, as safetensors.
+#[doc = docs!(save_safetensors)]
 #[pyfunction]
 #[pyo3(signature = (file, arrays, metadata = None))]
 pub fn save_safetensors(
@@ -133,6 +138,7 @@ pub fn save_safetensors(
 }
 
 /// Reads a file: an array, or arrays by name, and with `return_metadata` the metadata, too.
+#[doc = docs!(load)]
 #[pyfunction]
 #[pyo3(signature = (file, /, format = None, return_metadata = false, *, stream = None))]
 pub fn load<'py>(

@@ -36,6 +36,7 @@ use pyo3::types::PyModule;
 fn core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     error::watch_signals();
     cupola::device::set_default_best();
+    m.setattr("__doc__", generated::DOC)?;
     generated::register("", m)?;
     for dtype in cupola::DType::ALL {
         let name = if dtype == cupola::DType::Bool { "bool_" } else { dtype.name() };
@@ -53,9 +54,10 @@ fn core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("inf", f64::INFINITY)?;
     m.add("nan", f64::NAN)?;
     m.add("newaxis", m.py().None())?;
-    for &name in generated::MODULES {
+    for &(name, doc) in generated::MODULES {
         let full = format!("cupola.core.{name}");
         let module = PyModule::new(m.py(), &full)?;
+        module.setattr("__doc__", doc)?;
         generated::register(name, &module)?;
         m.add(name, &module)?;
         m.py().import("sys")?.getattr("modules")?.set_item(full, module)?;
@@ -63,7 +65,7 @@ fn core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.getattr("random")?.setattr("state", Bound::new(m.py(), random::RandomState)?)?;
     missing::add(m, generated::MISSING)?;
     // What begins with an underscore is private; a list of names would say otherwise.
-    for &name in generated::MODULES {
+    for &(name, _) in generated::MODULES {
         m.getattr(name)?.delattr("__all__")?;
     }
     m.delattr("__all__")

@@ -7,8 +7,10 @@ use pyo3::types::PyString;
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::wrong_value;
+use crate::generated::docs;
 use crate::operand::{Arr, Axis, give};
 
+#[doc = docs!(linalg::norm)]
 #[pyfunction]
 #[pyo3(signature = (a, /, ord = None, axis = Axis::all(), keepdims = false, *, stream = None))]
 pub fn norm(
@@ -32,6 +34,7 @@ pub fn norm(
     on(stream, || give(linalg::norm(&a, order, axis.0, keepdims)))
 }
 
+#[doc = docs!(linalg::cross)]
 #[pyfunction]
 #[pyo3(signature = (a, b, axis = -1, *, stream = None))]
 pub fn cross(a: Arr, b: Arr, axis: isize, stream: Option<On>) -> PyResult<PyArray> {

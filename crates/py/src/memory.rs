@@ -6,6 +6,7 @@ use cupola::backend::{Backend, backend, memory_limit};
 use pyo3::prelude::*;
 
 use crate::error::raise;
+use crate::generated::docs;
 
 /// The bound on what is kept that was last set; `usize::MAX` for none.
 static CACHE_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -16,24 +17,28 @@ fn default_backend() -> PyResult<&'static dyn Backend> {
 }
 
 /// The bytes that live arrays hold.
+#[doc = docs!(get_active_memory)]
 #[pyfunction]
 pub fn get_active_memory() -> PyResult<usize> {
     Ok(default_backend()?.memory().active)
 }
 
 /// The most bytes that live arrays held, since the last `reset_peak_memory`.
+#[doc = docs!(get_peak_memory)]
 #[pyfunction]
 pub fn get_peak_memory() -> PyResult<usize> {
     Ok(default_backend()?.memory().peak)
 }
 
 /// The bytes that are kept for reuse.
+#[doc = docs!(get_cache_memory)]
 #[pyfunction]
 pub fn get_cache_memory() -> PyResult<usize> {
     Ok(default_backend()?.memory().cached)
 }
 
 /// Counts the most memory in use anew.
+#[doc = docs!(reset_peak_memory)]
 #[pyfunction]
 pub fn reset_peak_memory() -> PyResult<()> {
     default_backend()?.reset_peak();
@@ -41,6 +46,7 @@ pub fn reset_peak_memory() -> PyResult<()> {
 }
 
 /// Bounds the bytes that are kept for reuse; gives the former bound.
+#[doc = docs!(set_cache_limit)]
 #[pyfunction]
 pub fn set_cache_limit(limit: usize) -> PyResult<usize> {
     let on = default_backend()?;
@@ -52,6 +58,7 @@ pub fn set_cache_limit(limit: usize) -> PyResult<usize> {
 }
 
 /// The bound on the memory of live arrays.
+#[doc = docs!(get_memory_limit)]
 #[pyfunction]
 pub fn get_memory_limit() -> usize {
     memory_limit().unwrap_or(usize::MAX)
@@ -59,6 +66,7 @@ pub fn get_memory_limit() -> usize {
 
 /// Bounds the memory of live arrays, where an evaluation that needs more raises `MemoryError`;
 /// gives the former bound.
+#[doc = docs!(set_memory_limit)]
 #[pyfunction]
 pub fn set_memory_limit(limit: usize) -> usize {
     let former = get_memory_limit();
@@ -67,6 +75,7 @@ pub fn set_memory_limit(limit: usize) -> usize {
 }
 
 /// Gives memory that is kept for reuse back to the system.
+#[doc = docs!(clear_cache)]
 #[pyfunction]
 pub fn clear_cache() -> PyResult<()> {
     default_backend()?.trim();

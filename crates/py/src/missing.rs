@@ -21,7 +21,8 @@ pub fn add(core: &Bound<'_, PyModule>, names: &[(&'static str, &'static str)]) -
                 "cupola.core.{full} is not implemented yet"
             )))
         };
-        home.add(name, PyCFunction::new_closure(core.py(), None, None, raise)?)?;
+        let doc = c"Not there yet: raises `NotImplementedError`.";
+        home.add(name, PyCFunction::new_closure(core.py(), None, Some(doc), raise)?)?;
     }
     Ok(())
 }

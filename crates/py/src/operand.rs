@@ -44,13 +44,28 @@ impl Opd {
                 Ok(Opd::Array(cupola::ops::astype(&array, other.dtype()).map_err(raise)?))
             }
             (Opd::Scalar(Scalar::Int(value)), Opd::Array(other))
-                if other.dtype() == DType::I32 && i32::try_from(value).is_err() =>
+                if !holds(other.dtype(), value) =>
             {
-                Err(wrong_value(format!("Converting {value} to int32 would result in overflow.")))
+                let dtype = other.dtype();
+                Err(wrong_value(format!("Converting {value} to {dtype} would result in overflow.")))
             }
             (own, _) => Ok(own),
         }
     }
+}
+
+/// Whether a dtype of at most 32 bits that counts holds a number; of the others MLX does not ask.
+fn holds(dtype: DType, value: i64) -> bool {
+    let (low, high) = match dtype {
+        DType::U8 => (0, u8::MAX.into()),
+        DType::U16 => (0, u16::MAX.into()),
+        DType::U32 => (0, u32::MAX.into()),
+        DType::I8 => (i8::MIN.into(), i8::MAX.into()),
+        DType::I16 => (i16::MIN.into(), i16::MAX.into()),
+        DType::I32 => (i32::MIN.into(), i32::MAX.into()),
+        _ => return true,
+    };
+    (low..=high).contains(&value)
 }
 
 /// Two operands that meet.
@@ -252,6 +267,20 @@ impl<'py> FromPyObject<'_, 'py> for SizesArg {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         integers(&object, "the argument").map(SizesArg)
+    }
+}
+
+/// A number that is not negative.
+#[derive(Clone, Copy)]
+pub struct Count(pub usize);
+
+impl<'py> FromPyObject<'_, 'py> for Count {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let value = object.extract::<isize>()?;
+        let negative = |_| wrong_value(format!("{value} must not be negative"));
+        usize::try_from(value).map(Count).map_err(negative)
     }
 }
 

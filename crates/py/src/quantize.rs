@@ -1,57 +1,120 @@
-//! Quantized matrices. The affine mode is there; the others raise `NotImplementedError`.
+//! Quantized matrices: the affine mode, and the microscaling ones.
 
-use cupola::ops::{self, Quantization, Quantized, QuantizedGather};
-use pyo3::exceptions::PyNotImplementedError;
+use cupola::ops::{self, Microscaling, Quantization, Quantized, QuantizedFactors, QuantizedGather};
+use cupola::{Array, DType};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_value};
+use crate::generated::docs;
 use crate::operand::{Arr, give};
 
-fn how(
-    group_size: Option<usize>,
-    bits: Option<usize>,
-    mode: &str,
-    global_scale: Option<Arr>,
-) -> PyResult<Quantization> {
-    match mode {
-        "affine" if global_scale.is_none() => {
-            Ok(Quantization { group_size: group_size.unwrap_or(64), bits: bits.unwrap_or(4) })
+#[derive(Clone, Copy)]
+enum Mode {
+    Affine(Quantization),
+    Micro(Microscaling),
+}
+
+impl Mode {
+    fn of(op: &str, mode: &str, group_size: Option<usize>, bits: Option<usize>) -> PyResult<Mode> {
+        let format = match mode {
+            "affine" => {
+                let (group_size, bits) = (group_size.unwrap_or(64), bits.unwrap_or(4));
+                return Ok(Mode::Affine(Quantization { group_size, bits }));
+            }
+            "mxfp4" => Microscaling::Mxfp4,
+            "mxfp8" => Microscaling::Mxfp8,
+            "nvfp4" => Microscaling::Nvfp4,
+            other => return Err(wrong_value(format!("{op}: mode '{other}' is not known"))),
+        };
+        for (name, own, given) in
+            [("group_size", format.group_size(), group_size), ("bits", format.bits(), bits)]
+        {
+            if let Some(given) = given.filter(|&given| given != own) {
+                return Err(wrong_value(format!("{op}: {name} of {mode} is {own}, not {given}")));
+            }
         }
-        "affine" => Err(wrong_value("quantize: global_scale belongs to mode nvfp4")),
-        "mxfp4" | "mxfp8" | "nvfp4" => {
-            Err(PyNotImplementedError::new_err(format!("quantize: mode '{mode}'")))
+        Ok(Mode::Micro(format))
+    }
+
+    /// The format of products that round both factors.
+    fn micro(self, op: &str) -> PyResult<Microscaling> {
+        match self {
+            Mode::Micro(format) => Ok(format),
+            Mode::Affine(_) => {
+                Err(wrong_value(format!("{op}: mode 'affine' is not one of floats")))
+            }
         }
-        other => Err(wrong_value(format!("quantize: mode '{other}' is not known"))),
     }
 }
 
-fn quantized(w: Arr, scales: Arr, biases: Option<Arr>) -> PyResult<Quantized> {
-    let Some(biases) = biases else {
-        return Err(wrong_value("biases must be given for mode affine"));
-    };
-    Ok(Quantized { words: w.0, scales: scales.0, biases: biases.0 })
+fn no_global(op: &str, global_scale: &Option<Arr>) -> PyResult<()> {
+    match global_scale {
+        Some(_) => Err(wrong_value(format!("{op}: global_scale belongs to mode nvfp4"))),
+        None => Ok(()),
+    }
 }
 
+fn affine(op: &str, w: Arr, scales: Arr, biases: Option<Arr>) -> PyResult<Quantized> {
+    match biases {
+        Some(biases) => Ok(Quantized { words: w.0, scales: scales.0, biases: biases.0 }),
+        None => Err(wrong_value(format!("{op}: mode affine needs biases"))),
+    }
+}
+
+/// The matrix of a microscaling mode, in `dtype`.
+fn micro(
+    op: &str,
+    (w, scales, biases): (&Array, &Array, Option<Arr>),
+    format: Microscaling,
+    global_scale: Option<Arr>,
+    dtype: DType,
+) -> PyResult<Array> {
+    if biases.is_some() {
+        return Err(wrong_value(format!("{op}: {format:?} has no biases")));
+    }
+    ops::dequantize_microscaling(w, scales, format, global_scale.as_deref(), dtype).map_err(raise)
+}
+
+/// The dtype of a product with x.
+fn floats_of(x: &Array) -> DType {
+    if x.dtype().is_float() { x.dtype() } else { DType::F32 }
+}
+
+#[doc = docs!(quantize)]
 #[pyfunction]
 #[pyo3(signature = (
     w, /, group_size = None, bits = None, mode = "affine", *, global_scale = None, stream = None
 ))]
-pub fn quantize(
+pub fn quantize<'py>(
+    py: Python<'py>,
     w: Arr,
     group_size: Option<usize>,
     bits: Option<usize>,
     mode: &str,
     global_scale: Option<Arr>,
     stream: Option<On>,
-) -> PyResult<(PyArray, PyArray, PyArray)> {
-    let how = how(group_size, bits, mode, global_scale)?;
-    let q = on(stream, || ops::quantize(&w, how).map_err(raise))?;
-    Ok((PyArray::new(q.words), PyArray::new(q.scales), PyArray::new(q.biases)))
+) -> PyResult<Bound<'py, PyTuple>> {
+    let parts = match Mode::of("quantize", mode, group_size, bits)? {
+        Mode::Affine(how) => {
+            no_global("quantize", &global_scale)?;
+            let q = on(stream, || ops::quantize(&w, how).map_err(raise))?;
+            vec![q.words, q.scales, q.biases]
+        }
+        Mode::Micro(format) => {
+            let global = global_scale.as_deref();
+            let (words, scales) =
+                on(stream, || ops::quantize_microscaling(&w, format, global).map_err(raise))?;
+            vec![words, scales]
+        }
+    };
+    PyTuple::new(py, parts.into_iter().map(PyArray::new))
 }
 
+#[doc = docs!(dequantize)]
 #[pyfunction]
 #[pyo3(signature = (
     w, /, scales, biases = None, group_size = None, bits = None, mode = "affine",
@@ -68,12 +131,23 @@ pub fn dequantize(
     dtype: Option<Dtype>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let how = how(group_size, bits, mode, global_scale)?;
-    let w = quantized(w, scales, biases)?;
-    let dtype = dtype.map_or(w.scales.dtype(), |d| d.0);
-    on(stream, || give(ops::dequantize(&w, how).and_then(|a| ops::astype(&a, dtype))))
+    let op = "dequantize";
+    match Mode::of(op, mode, group_size, bits)? {
+        Mode::Affine(how) => {
+            no_global(op, &global_scale)?;
+            let w = affine(op, w, scales, biases)?;
+            let dtype = dtype.map_or(w.scales.dtype(), |d| d.0);
+            on(stream, || give(ops::dequantize(&w, how).and_then(|a| ops::astype(&a, dtype))))
+        }
+        Mode::Micro(format) => {
+            let dtype = dtype.map_or(DType::BF16, |d| d.0);
+            on(stream, || micro(op, (&w, &scales, biases), format, global_scale, dtype))
+                .map(PyArray::new)
+        }
+    }
 }
 
+#[doc = docs!(quantized_matmul)]
 #[pyfunction]
 #[pyo3(signature = (
     x, w, /, scales, biases = None, transpose = true, group_size = None, bits = None,
@@ -90,11 +164,24 @@ pub fn quantized_matmul(
     mode: &str,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let how = how(group_size, bits, mode, None)?;
-    let w = quantized(w, scales, biases)?;
-    on(stream, || give(ops::quantized_matmul(&x, &w, transpose, how)))
+    let op = "quantized_matmul";
+    match Mode::of(op, mode, group_size, bits)? {
+        Mode::Affine(how) => {
+            let w = affine(op, w, scales, biases)?;
+            on(stream, || give(ops::quantized_matmul(&x, &w, transpose, how)))
+        }
+        Mode::Micro(format) => on(stream, || {
+            let w = micro(op, (&w, &scales, biases), format, None, floats_of(&x))?;
+            give(transposed(w, transpose).and_then(|w| ops::matmul(&x, &w)))
+        }),
+    }
 }
 
+fn transposed(w: Array, transpose: bool) -> cupola::Result<Array> {
+    if transpose { ops::matrix_transpose(&w) } else { Ok(w) }
+}
+
+#[doc = docs!(gather_qmm)]
 #[pyfunction]
 #[pyo3(signature = (
     x, w, /, scales, biases = None, lhs_indices = None, rhs_indices = None, transpose = true,
@@ -117,9 +204,80 @@ pub fn gather_qmm(
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let _ = sorted_indices;
-    let how = how(group_size, bits, mode, global_scale)?;
-    let w = quantized(w, scales, biases)?;
+    let op = "gather_qmm";
     let (left, right) = (lhs_indices.as_deref(), rhs_indices.as_deref());
-    let options = QuantizedGather { left, right, transpose };
-    on(stream, || give(ops::gather_qmm(&x, &w, options, how)))
+    match Mode::of(op, mode, group_size, bits)? {
+        Mode::Affine(how) => {
+            no_global(op, &global_scale)?;
+            let w = affine(op, w, scales, biases)?;
+            let options = QuantizedGather { left, right, transpose };
+            on(stream, || give(ops::gather_qmm(&x, &w, options, how)))
+        }
+        Mode::Micro(format) => on(stream, || {
+            let w = micro(op, (&w, &scales, biases), format, global_scale, floats_of(&x))?;
+            give(transposed(w, transpose).and_then(|w| ops::gather_mm(&x, &w, left, right)))
+        }),
+    }
+}
+
+#[doc = docs!(qqmm)]
+#[pyfunction]
+#[pyo3(signature = (
+    x, w, scales = None, group_size = None, bits = None, mode = "nvfp4", global_scale_x = None,
+    global_scale_w = None, *, stream = None
+))]
+pub fn qqmm(
+    x: Arr,
+    w: Arr,
+    scales: Option<Arr>,
+    group_size: Option<usize>,
+    bits: Option<usize>,
+    mode: &str,
+    global_scale_x: Option<Arr>,
+    global_scale_w: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let format = Mode::of("qqmm", mode, group_size, bits)?.micro("qqmm")?;
+    let factors = QuantizedFactors {
+        x: &x,
+        w: &w,
+        scales: scales.as_deref(),
+        global_x: global_scale_x.as_deref(),
+        global_w: global_scale_w.as_deref(),
+    };
+    on(stream, || give(ops::qqmm(factors, format)))
+}
+
+#[doc = docs!(gather_qqmm)]
+#[pyfunction]
+#[pyo3(signature = (
+    x, w, /, scales = None, lhs_indices = None, rhs_indices = None, group_size = None, bits = None,
+    mode = "nvfp4", global_scale_x = None, global_scale_w = None, *, sorted_indices = false,
+    stream = None
+))]
+pub fn gather_qqmm(
+    x: Arr,
+    w: Arr,
+    scales: Option<Arr>,
+    lhs_indices: Option<Arr>,
+    rhs_indices: Option<Arr>,
+    group_size: Option<usize>,
+    bits: Option<usize>,
+    mode: &str,
+    global_scale_x: Option<Arr>,
+    global_scale_w: Option<Arr>,
+    sorted_indices: bool,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let _ = sorted_indices;
+    let format = Mode::of("gather_qqmm", mode, group_size, bits)?.micro("gather_qqmm")?;
+    let factors = QuantizedFactors {
+        x: &x,
+        w: &w,
+        scales: scales.as_deref(),
+        global_x: global_scale_x.as_deref(),
+        global_w: global_scale_w.as_deref(),
+    };
+    let (left, right) = (lhs_indices.as_deref(), rhs_indices.as_deref());
+    on(stream, || give(ops::gather_qqmm(factors, left, right, format)))
 }

@@ -9,7 +9,8 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_value};
-use crate::operand::{Arr, Opd, ShapeArg, give};
+use crate::generated::docs;
+use crate::operand::{Arr, Count, Opd, ShapeArg, give};
 
 fn or_f32(dtype: Option<Dtype>) -> DType {
     dtype.map_or(DType::F32, |d| d.0)
@@ -53,17 +54,20 @@ impl RandomState {
 }
 
 /// Starts the default generator from a seed.
+#[doc = docs!(random::seed)]
 #[pyfunction]
 pub fn seed(seed: u64) {
     random::seed(seed);
 }
 
 /// The key of a seed.
+#[doc = docs!(random::key)]
 #[pyfunction]
 pub fn key(seed: u64) -> PyArray {
     PyArray::new(random::key(seed))
 }
 
+#[doc = docs!(random::split)]
 #[pyfunction]
 #[pyo3(signature = (key, num = 2, stream = None))]
 pub fn split(key: Arr, num: usize, stream: Option<On>) -> PyResult<PyArray> {
@@ -82,6 +86,7 @@ fn shape_of(shape: Option<ShapeArg>, operands: [&Opd; 2]) -> PyResult<Shape> {
     own(operands[0]).broadcast(&own(operands[1]), "random").map_err(raise)
 }
 
+#[doc = docs!(random::uniform)]
 #[pyfunction]
 #[pyo3(signature = (low = None, high = None, shape = None, dtype = None, key = None, stream = None))]
 pub fn uniform(
@@ -111,6 +116,7 @@ fn moved(x: Array, loc: Option<Opd>, scale: Option<Opd>) -> PyResult<Array> {
     ops::astype(&out, dtype).map_err(raise)
 }
 
+#[doc = docs!(random::normal)]
 #[pyfunction]
 #[pyo3(signature = (
     shape = None, dtype = None, loc = None, scale = None, key = None, stream = None
@@ -129,6 +135,7 @@ pub fn normal(
     })
 }
 
+#[doc = docs!(random::laplace)]
 #[pyfunction]
 #[pyo3(signature = (
     shape = None, dtype = None, loc = None, scale = None, key = None, stream = None
@@ -147,6 +154,7 @@ pub fn laplace(
     })
 }
 
+#[doc = docs!(random::gumbel)]
 #[pyfunction]
 #[pyo3(signature = (shape = None, dtype = None, key = None, stream = None))]
 pub fn gumbel(
@@ -158,6 +166,7 @@ pub fn gumbel(
     on(stream, || give(random::gumbel(or_scalar(shape), or_f32(dtype), key.as_deref())))
 }
 
+#[doc = docs!(random::bernoulli)]
 #[pyfunction]
 #[pyo3(signature = (p = None, shape = None, key = None, stream = None))]
 pub fn bernoulli(
@@ -171,6 +180,7 @@ pub fn bernoulli(
     on(stream, || give(random::bernoulli(&p, shape, key.as_deref())))
 }
 
+#[doc = docs!(random::randint)]
 #[pyfunction]
 #[pyo3(signature = (low, high, shape = None, dtype = None, key = None, stream = None))]
 pub fn randint(
@@ -194,6 +204,7 @@ pub fn randint(
     })
 }
 
+#[doc = docs!(random::truncated_normal)]
 #[pyfunction]
 #[pyo3(signature = (lower, upper, shape = None, dtype = None, key = None, stream = None))]
 pub fn truncated_normal(
@@ -210,6 +221,7 @@ pub fn truncated_normal(
     })
 }
 
+#[doc = docs!(random::categorical)]
 #[pyfunction]
 #[pyo3(signature = (
     logits, axis = -1, shape = None, num_samples = None, key = None, stream = None
@@ -245,6 +257,7 @@ pub fn categorical(
     })
 }
 
+#[doc = docs!(random::permutation)]
 #[pyfunction]
 #[pyo3(signature = (x, axis = 0, key = None, stream = None))]
 pub fn permutation(
@@ -257,6 +270,6 @@ pub fn permutation(
         let array = array.get().get();
         return on(stream, || give(random::shuffle(&array, axis, key.as_deref())));
     }
-    let count: usize = x.extract()?;
+    let Count(count) = x.extract()?;
     on(stream, || give(random::permutation(count, key.as_deref())))
 }

@@ -1,6 +1,7 @@
 //! Arrays from what Python has: numbers, nested lists, and other libraries' arrays.
 
 mod dlpack;
+pub mod lend;
 mod list;
 
 use std::ffi::CStr;
@@ -13,17 +14,36 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple};
 use crate::array::PyArray;
 use crate::error::{raise, wrong_type, wrong_value};
 use crate::operand::{scalar, scalar_array};
+use lend::Loan;
+pub use lend::Sharing;
 
-/// An array of anything that holds numbers.
+/// An array of anything that holds numbers, with elements of its own.
 pub fn array(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Array> {
+    converted(object, dtype, Sharing::Never)
+}
+
+/// An array of anything that holds numbers, which may lie in the memory that they are in.
+pub fn converted(
+    object: &Bound<'_, PyAny>,
+    dtype: Option<DType>,
+    sharing: Sharing,
+) -> PyResult<Array> {
     let array = if let Ok(array) = object.cast::<PyArray>() {
         array.get().get()
     } else if let Some(value) = scalar(object)? {
+        sharing.copies("numbers have no memory that an array could lie in")?;
         return scalar_array(value, dtype);
     } else if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        sharing.copies("a list has no memory that an array could lie in")?;
         list::array(object, dtype)?
-    } else if let Some((array, _)) = array_like(object)? {
-        array
+    } else if let Some((array, _)) = of_library(object, sharing)? {
+        match dtype {
+            // What is cast later would show what is written to the memory until then.
+            Some(dtype) if dtype != array.dtype() && sharing == Sharing::Possible => {
+                return converted(object, Some(dtype), Sharing::Never);
+            }
+            _ => array,
+        }
     } else if object.is_none() {
         return Err(wrong_type("array: a number, a list or an array is expected, not None"));
     } else {
@@ -31,14 +51,22 @@ pub fn array(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Array>
         return Err(wrong_value(format!("Invalid type {name} received in array initialization.")));
     };
     match dtype {
-        Some(dtype) => ops::astype(&array, dtype).map_err(raise),
-        None => Ok(array),
+        Some(dtype) if dtype != array.dtype() => {
+            sharing.copies(format!("{} is to become {dtype}", array.dtype()))?;
+            ops::astype(&array, dtype).map_err(raise)
+        }
+        _ => Ok(array),
     }
 }
 
-/// Another library's array, and whether its dtype counts as an array's of our own does; `None`
-/// where it is none.
+/// A copy of another library's array, and whether its dtype counts as an array's of our own does;
+/// `None` where it is none.
 pub fn array_like(object: &Bound<'_, PyAny>) -> PyResult<Option<(Array, bool)>> {
+    of_library(object, Sharing::Never)
+}
+
+/// Like [`array_like`], in the library's memory where that is wanted and possible.
+fn of_library(object: &Bound<'_, PyAny>, sharing: Sharing) -> PyResult<Option<(Array, bool)>> {
     if object.is_none()
         || object.is_instance_of::<PyString>()
         || object.is_instance_of::<PyBytes>()
@@ -51,30 +79,30 @@ pub fn array_like(object: &Bound<'_, PyAny>) -> PyResult<Option<(Array, bool)>> 
         let array = own.call0()?;
         return Ok(Some((array.cast::<PyArray>()?.get().get(), true)));
     }
+    let foreign = |array: Array| Some((array, false));
     if object.hasattr(pyo3::intern!(py, "__array_interface__"))? {
         // A buffer without axes says nothing of its shape.
         if object.getattr(pyo3::intern!(py, "ndim"))?.eq(0)? {
-            let one = array_like(&object.call_method1("reshape", (1,))?)?;
+            let one = of_library(&object.call_method1("reshape", (1,))?, sharing)?;
             let first = |(a, own): (Array, bool)| Ok((ops::reshape(&a, ()).map_err(raise)?, own));
             return one.map(first).transpose();
         }
         if let Some(bits) = bfloat16_bits(object)? {
-            let words = buffer(&bits)?;
-            return ops_view(words).map(|a| Some((a, false)));
+            return buffer(&bits, sharing, Some(DType::BF16)).map(foreign);
         }
-        if let Ok(array) = buffer(object) {
-            return Ok(Some((array, false)));
+        if PyUntypedBuffer::get(object).is_ok_and(|view| elements(&view).is_ok()) {
+            return buffer(object, sharing, None).map(foreign);
         }
     }
     if object.hasattr(pyo3::intern!(py, "__dlpack__"))? {
-        return dlpack::array(object).map(|a| Some((a, false)));
+        return dlpack::array(object, sharing).map(foreign);
     }
     if PyUntypedBuffer::get(object).is_ok() {
-        return buffer(object).map(|a| Some((a, false)));
+        return buffer(object, sharing, None).map(foreign);
     }
     if object.hasattr(pyo3::intern!(py, "__array__"))? {
         let array = object.call_method0("__array__")?;
-        return buffer(&array).map(|a| Some((a, false)));
+        return buffer(&array, sharing, None).map(foreign);
     }
     Ok(None)
 }
@@ -87,12 +115,6 @@ fn bfloat16_bits<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, 
         Ok(name) if name.eq("bfloat16")? => Ok(Some(object.call_method1("view", ("uint16",))?)),
         _ => Ok(None),
     }
-}
-
-/// The bits of an array of `uint16` as `bfloat16`.
-fn ops_view(words: Array) -> PyResult<Array> {
-    let bytes = words.to_bytes().map_err(raise)?;
-    Array::from_bytes(&bytes, DType::BF16, words.shape().clone()).map_err(raise)
 }
 
 /// What elements a buffer holds, and what they become.
@@ -135,8 +157,9 @@ fn unknown(format: &CStr) -> PyErr {
     wrong_type(format!("array: elements of format '{}' have no dtype", format.to_string_lossy()))
 }
 
-/// An array of what a buffer holds. `float64` becomes `float32`, as in MLX.
-fn buffer(object: &Bound<'_, PyAny>) -> PyResult<Array> {
+/// An array of what a buffer holds, which counts as `bits` where that is said. `float64` becomes
+/// `float32`, as in MLX.
+fn buffer(object: &Bound<'_, PyAny>, sharing: Sharing, bits: Option<DType>) -> PyResult<Array> {
     let view = PyUntypedBuffer::get(object)?;
     let elements = elements(&view)?;
     let shape: Shape = view.shape().iter().copied().collect();
@@ -144,12 +167,11 @@ fn buffer(object: &Bound<'_, PyAny>) -> PyResult<Array> {
     let source = Strided { data: view.buf_ptr().cast(), shape: &shape, strides: &strides };
     let size = view.item_size();
     match elements {
-        Elements::Same(DType::F64) => {
-            let array = source.array(size, DType::F64)?;
-            ops::astype(&array, DType::F32).map_err(raise)
+        Elements::Same(dtype) => {
+            source.imported(bits.unwrap_or(dtype), sharing, || Loan::of_buffer(object))
         }
-        Elements::Same(dtype) => source.array(size, dtype),
         Elements::Complex128 => {
+            sharing.copies("complex128 becomes complex64")?;
             let bytes = source.bytes(size);
             let pair = |b: &[u8]| {
                 b.as_chunks::<8>()
@@ -172,11 +194,36 @@ pub(crate) struct Strided<'a> {
 }
 
 impl Strided<'_> {
+    /// The elements as an array, in place where that is wanted and possible. `float64` becomes
+    /// `float32`, as in MLX.
+    fn imported(
+        &self,
+        dtype: DType,
+        sharing: Sharing,
+        loan: impl FnOnce() -> PyResult<Py<Loan>>,
+    ) -> PyResult<Array> {
+        if dtype == DType::F64 {
+            sharing.copies("float64 becomes float32")?;
+            return ops::astype(&self.copied(dtype)?, DType::F32).map_err(raise);
+        }
+        if sharing == Sharing::Never || self.shape.contains(&0) {
+            return self.copied(dtype);
+        }
+        match self.place(dtype.size()) {
+            Some(place) => place.array(dtype, Shape::from(self.shape), loan()?),
+            None => {
+                sharing.copies("its elements are not aligned")?;
+                self.copied(dtype)
+            }
+        }
+    }
+
     /// A copy of the elements as an array.
-    pub fn array(&self, size: usize, dtype: DType) -> PyResult<Array> {
-        let shape = Shape::from(self.shape);
+    fn copied(&self, dtype: DType) -> PyResult<Array> {
+        let (shape, size) = (Shape::from(self.shape), dtype.size());
         let count = shape.size();
-        if count > 0 && cupola::is_row_major(self.shape, &self.elements(size)) {
+        let strides = self.elements(size);
+        if count > 0 && strides.is_some_and(|s| cupola::is_row_major(self.shape, &s)) {
             // SAFETY: the owner says that so many elements lie there, one after the other, and
             // it is kept alive by the caller.
             let bytes = unsafe { std::slice::from_raw_parts(self.data, count * size) };
@@ -185,8 +232,11 @@ impl Strided<'_> {
         Array::from_bytes(&self.bytes(size), dtype, shape).map_err(raise)
     }
 
-    fn elements(&self, size: usize) -> Vec<isize> {
-        self.strides.iter().map(|s| s / size as isize).collect()
+    /// The strides in elements; `None` where they are no whole numbers of them.
+    fn elements(&self, size: usize) -> Option<Vec<isize>> {
+        let size = size as isize;
+        let stride = |(&d, &s): (&usize, &isize)| (d <= 1 || s % size == 0).then_some(s / size);
+        self.shape.iter().zip(self.strides).map(stride).collect()
     }
 
     /// The elements' bytes in row-major order.
@@ -214,11 +264,11 @@ impl Strided<'_> {
 }
 
 /// An array from anything with `__dlpack__`.
-pub fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<Array> {
+pub fn from_dlpack(object: &Bound<'_, PyAny>, sharing: Sharing) -> PyResult<Array> {
     if let Ok(array) = object.cast::<PyArray>() {
         return Ok(array.get().get());
     }
-    dlpack::array(object)
+    dlpack::array(object, sharing)
 }
 
 pub use dlpack::capsule;

@@ -44,6 +44,7 @@ def on_the_cpu():
     mlx.set_default_device(mlx.cpu)
     yield
     cc.set_default_device(before)
+    assert sys.modules["mlx.core"] is mlx, "a test has put something else in the oracle's place"
 
 
 @pytest.fixture

@@ -434,27 +434,6 @@ def test_errors(number):
     assert str(error)
 
 
-def test_missing_layers_say_so():
-    for name in ("QuantizedLinear", "QuantizedEmbedding", "QQLinear", "ShardedToAllLinear"):
-        with pytest.raises(NotImplementedError, match=name):
-            getattr(nn, name)(64, 64)
-        assert not isinstance(nn.Linear(1, 1), getattr(nn, name))
-    with pytest.raises(NotImplementedError, match="nn.quantize"):
-        nn.quantize(nn.Linear(64, 64))
-    for layer in (nn.Linear(64, 64), nn.Embedding(64, 64)):
-        with pytest.raises(NotImplementedError, match="to_quantized"):
-            layer.to_quantized()
-
-
-def test_one_process_is_a_group():
-    gradients = {"a": mx.ones(3)}
-    layer = nn.Linear(1, 1)
-    assert nn.average_gradients(gradients) is gradients
-    assert nn.fully_shard(layer) is layer
-    clipped, norm = nn.utils.clip_grad_norm_sharded(gradients, 1.0)
-    np.testing.assert_allclose(to_numpy(clipped["a"]), 3**-0.5, rtol=1e-5)
-
-
 def test_surface():
     for ours, theirs in ((nn, mlx_nn), (nn.losses, mlx_nn.losses), (nn.init, mlx_nn.init)):
         public = {name for name in dir(theirs) if not name.startswith("_")}

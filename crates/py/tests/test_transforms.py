@@ -1,6 +1,7 @@
 """Transforms of Python functions, against MLX."""
 
 import gc
+import random
 
 import numpy as np
 import pytest
@@ -76,6 +77,66 @@ def test_transforms(test):
     each(test)
 
 
+I = np.array([1, 2], np.int32)
+
+INTEGERS = [
+    lambda m: m.grad(lambda x: (x * x).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: (x * 2.5).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: m.sin(x).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: (x**3).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: (1 / x).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: (x // 2 + x % 2).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: m.maximum(x, 1).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: m.abs(-x).sum() - m.square(x).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: x.prod())(m.array(I)),
+    lambda m: m.grad(lambda x: (m.sort(x) * m.array([1, 3])).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: m.cumsum(x).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: x[1] * x[0])(m.array(I)),
+    lambda m: m.grad(lambda x: (x @ m.array([1.5, 2.5])))(m.array(I)),
+    lambda m: m.grad(lambda x: ((x > 1) * 2.5).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: (x & 3).sum() + (x << 1).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: m.where(x > 1, x, 0).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: (x[None] * m.ones((3, 1))).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: m.take(x, m.array([0, 0, 1])).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: x.mean())(m.array(I)),
+    lambda m: m.grad(lambda x: m.ones(2).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: x.astype(m.int64).sum())(m.array(I)),
+    lambda m: m.grad(lambda x: (x * x).sum())(m.array(I).astype(m.int64)),
+    lambda m: m.grad(lambda x: (x * 2.0).sum())(m.array(I).astype(m.uint8)),
+    lambda m: m.grad(m.grad(lambda x: x**3))(m.array(3)),
+    lambda m: m.value_and_grad(lambda x: (x * x).sum())(m.array(I)),
+    lambda m: m.grad(lambda p: (p["f"] * p["i"]).sum())({"f": m.array([1.5, 2.5]), "i": m.array(I)}),
+    lambda m: m.grad(lambda x: m.compile(lambda y: (y * y).sum())(x))(m.array(I)),
+    lambda m: m.grad(lambda x: m.checkpoint(lambda y: (y * y).sum())(x))(m.array(I)),
+    lambda m: m.grad(lambda x: (x > 1).sum())(m.array([1.0, 2.0])),
+    lambda m: m.grad(lambda x: m.argmax(x) * 1.5)(m.array([1.0, 2.0])),
+    lambda m: m.grad(lambda x: m.array(3))(m.array([1.0, 2.0])),
+    lambda m: m.jvp(lambda x: x * x, [m.array(I)], [m.array([1, 1])]),
+    lambda m: m.jvp(lambda x: x * x, [m.array([1.5, 2.0])], [m.array([1, 1])]),
+    lambda m: m.vjp(lambda x: x * x, [m.array(I)], [m.array([1, 1])]),
+    lambda m: m.vjp(lambda x: x * 2.0, [m.array(I)], [m.array([1.0, 1.0])]),
+    lambda m: m.vjp(lambda x: x * x, [m.array([1.5, 2.0])], [m.array([1, 1])]),
+    lambda m: m.jvp(lambda x: x, [m.array([1.0])], [m.array([1.0, 2.0])]),
+    lambda m: m.vjp(lambda x: x, [m.array([1.0])], [m.array([1.0, 2.0])]),
+]
+
+
+@pytest.mark.parametrize("test", INTEGERS, ids=range(len(INTEGERS)))
+def test_derivatives_by_integers(test):
+    each(test)
+
+
+def test_steps_have_no_slope():
+    x = cc.array([1.5, 2.5])
+    for step in (
+        lambda x: x.astype(cc.int32).astype(cc.float32).sum(),
+        lambda x: x.astype(cc.bool_).astype(cc.float32).sum(),
+        lambda x: x.astype(cc.int32).sum(),
+    ):
+        assert cc.grad(step)(x).tolist() == [0, 0]
+    assert cc.grad(lambda x: (x * 2.0).sum())(cc.array([True, False])).tolist() == [False, False]
+
+
 @pytest.mark.parametrize("module", [cc, mlx], ids=["cupola", "mlx"])
 def test_compiled_state(module):
     m = module
@@ -94,6 +155,114 @@ def test_compiled_state(module):
     assert got == [2.0, 4.0, 8.0, 14.0]
     assert state["deep"][0]["n"].item() == 4 and state["new"].item() == 12.0
     assert before.item() == 1.0
+
+
+GENERAL = [
+    lambda x: x * 2 + 1,
+    lambda x: x.sum(),
+    lambda x: x.sum(0),
+    lambda x: x * x.sum(-1, keepdims=True),
+    lambda x: cc.softmax(x, -1),
+    lambda x: cc.logsumexp(x, 0),
+    lambda x: x.T @ x,
+    lambda x: x[:, None] + x[None],
+    lambda x: cc.flatten(x)[None],
+    lambda x: cc.concatenate([x, -x], axis=1),
+    lambda x: cc.stack([x, x]),
+    lambda x: cc.cumsum(cc.sort(x, -1), 0),
+    lambda x: cc.argmax(x, -1),
+    lambda x: cc.where(x > 1, x, 0),
+    lambda x: cc.grad(lambda y: (y * y).sum())(x),
+    lambda x: cc.grad(lambda y: (cc.softmax(y, -1) * y).sum())(x),
+    lambda x: cc.vmap(lambda row: row * 2)(x),
+    lambda x: x[::-1].swapaxes(0, 1),
+]
+PARTICULAR = [
+    lambda x: x / x.shape[0],
+    lambda x: x * len(x),
+    lambda x: x.mean(),
+    lambda x: x.var(1),
+    lambda x: x.reshape(-1),
+    lambda x: x.reshape(x.shape[1], -1),
+    lambda x: x.reshape(2, 3) if x.size == 6 else x,
+    lambda x: x[:2],
+    lambda x: x[1],
+    lambda x: cc.roll(x, 2, 0),
+    lambda x: cc.tril(x),
+    lambda x: cc.topk(x, 2),
+    lambda x: cc.zeros((x.shape[0], 1)) + x,
+    lambda x: cc.ones_like(x) * 3,
+    lambda x: cc.array(np.ones(x.shape, np.float32)),
+    lambda x: cc.pad(x, 1),
+    lambda x: cc.random.uniform(shape=x.shape) * 0 + x,
+    lambda x: cc.broadcast_to(x, (2, *x.shape)),
+    lambda x: cc.checkpoint(lambda y: y * 2)(x),
+    lambda x: [row * 2 for row in x],
+]
+SIZES = [(2, 3), (4, 5), (3, 3), (6, 2), (2, 3), (1, 7), (5, 1)]
+
+
+@pytest.mark.parametrize("f", GENERAL + PARTICULAR, ids=range(len(GENERAL) + len(PARTICULAR)))
+def test_compile_without_shapes(f):
+    traces = []
+
+    def counted(x):
+        traces.append(x.ndim)
+        return f(x)
+
+    compiled = cc.compile(counted, shapeless=True)
+    for index, size in enumerate(SIZES):
+        x = cc.array(np.arange(np.prod(size), dtype=np.float32).reshape(size) - 2)
+        try:
+            want = f(x)
+        except (IndexError, ValueError):
+            continue
+        same_values(compiled(x), want)
+        if index == 4:
+            assert len(traces) == (1 if f in GENERAL else 4)
+
+
+def same_values(got, want):
+    for one, other in zip(got, want) if isinstance(want, list) else [(got, want)]:
+        assert one.shape == other.shape and one.dtype == other.dtype
+        np.testing.assert_allclose(np.array(one), np.array(other), rtol=1e-4, atol=1e-5)
+
+
+def test_compile_without_shapes_keeps_what_it_closed_over():
+    y = 1
+    compiled = cc.compile(lambda x: x + y, shapeless=True)
+    assert compiled(cc.array([1, 2])).tolist() == [2, 3]
+    y = 2
+    assert compiled(cc.array([1, 2, 3])).tolist() == [2, 3, 4]
+    assert compiled(cc.array([1.0, 2.0])).tolist() == [3, 4]  # Another dtype,
+    assert compiled(cc.array([[1, 2]])).tolist() == [[3, 4]]  # another rank.
+
+
+def test_programs_compiled_without_shapes():
+    """Random programs give for other sizes what they give as they are."""
+    choose = random.Random(5)
+    steps = GENERAL[:1] + [f for f in GENERAL + PARTICULAR if f not in (GENERAL[7], PARTICULAR[-1], PARTICULAR[2])]
+    for _ in range(150):
+        program = [choose.choice(steps) for _ in range(choose.randint(1, 4))]
+
+        def run(x):
+            for step in program:
+                x = step(x)
+            return x
+
+        compiled = cc.compile(run, shapeless=True)
+        for size in SIZES:
+            x = cc.array(np.arange(np.prod(size), dtype=np.float32).reshape(size) / 4 - 1)
+            try:
+                want = run(x)
+                cc.eval(want)
+            except (ValueError, IndexError, TypeError) as error:
+                with pytest.raises(type(error)):
+                    cc.eval(compiled(x))
+                continue
+            got = compiled(x)
+            assert got.shape == want.shape
+            np.testing.assert_allclose(np.array(got), np.array(want), rtol=1e-3, atol=1e-4)
 
 
 def test_compile_traces_once_for_each_kind():

@@ -3,8 +3,9 @@
 //! The functions of `crates/core/src/ops` are read with their documentation. What can be bound by
 //! rule becomes a function, and a method of `array` where MLX has one; what MLX gives other forms
 //! is written by hand in `crates/py/src` and found there. From both come the registration of the
-//! module, the list of what is missing, and the stubs.
+//! module, the list of what is missing, and the stubs. Examples come from `crates/py/docs.txt`.
 
+mod docs;
 mod parse;
 mod rust;
 mod stubs;
@@ -57,15 +58,19 @@ pub(crate) struct Bound {
     pub name: String,
     /// Where Rust has the `pyfunction`.
     pub path: String,
+    /// With the whole documentation.
     pub function: Function,
+    /// The lines of it that are not in Rust beside the function.
+    pub added: Vec<String>,
     /// The operation's parameters with their Python side, where it is bound by rule.
     pub by_rule: Option<Vec<table::Argument>>,
 }
 
 fn outputs(root: &Path) -> Result<Vec<Output>, String> {
     let ops = parse::operations(&root.join("crates/core/src/ops"))?;
-    let hand = parse::hand_written(&root.join("crates/py/src"))?;
-    let bound = bind(&ops, &hand)?;
+    let mut hand = parse::hand_written(&root.join("crates/py/src"))?;
+    let mut bound = bind(&ops, &hand)?;
+    document(&mut bound, &mut hand, docs::read(&root.join("crates/py/docs.txt"))?)?;
     let rust = rust::write(&bound, &hand);
     let rust_path = PathBuf::from("crates/py/src/generated.rs");
     let mut outputs = vec![Output { path: rust_path, text: formatted(root, &rust)? }];
@@ -88,12 +93,17 @@ fn bind(ops: &[Function], hand: &Source) -> Result<Vec<Bound>, String> {
                 name: function.name.clone(),
                 path: format!("crate::{}", function.path),
                 function: function.clone(),
+                added: Vec::new(),
                 by_rule: None,
             },
         );
     }
     for op in ops {
         let name = table::python_name(&op.name);
+        // What another submodule has under that name is the same operation.
+        for own in bound.values_mut().filter(|b| b.name == name && b.added.is_empty()) {
+            own.added = op.docs.clone();
+        }
         let surface = table::is_in_mlx(&op.module, name);
         let module = match surface || !op.module.is_empty() {
             true => op.module.clone(),
@@ -101,9 +111,7 @@ fn bind(ops: &[Function], hand: &Source) -> Result<Vec<Bound>, String> {
         };
         let key = (module.clone(), name.to_owned());
         if let Some(own) = bound.get_mut(&key) {
-            if own.function.docs.is_empty() {
-                own.function.docs = op.docs.clone();
-            }
+            own.added = op.docs.clone();
             continue;
         }
         if table::is_skipped(&op.module, &op.name) {
@@ -121,11 +129,41 @@ fn bind(ops: &[Function], hand: &Source) -> Result<Vec<Bound>, String> {
                 name: name.to_owned(),
                 path,
                 function: op.clone(),
+                added: Vec::new(),
                 by_rule: Some(arguments),
             },
         );
     }
     Ok(bound.into_values().collect())
+}
+
+/// Puts together the documentation of functions and classes.
+fn document(
+    bound: &mut [Bound],
+    hand: &mut Source,
+    mut entries: docs::Entries,
+) -> Result<(), String> {
+    for one in bound {
+        let name = full(&one.module, &one.name);
+        let entry = entries.remove(&name).unwrap_or_default();
+        one.added = entry.added(&name, &one.function.docs, &one.added)?;
+        one.function.docs.extend(one.added.iter().cloned());
+    }
+    for class in &mut hand.classes {
+        let name = full(&class.module, &class.name);
+        let entry = entries.remove(&name).unwrap_or_default();
+        class.added = entry.added(&name, &class.docs, &[])?;
+        class.docs.extend(class.added.iter().cloned());
+    }
+    match entries.keys().next() {
+        Some(name) => Err(format!("crates/py/docs.txt: there is no {name}")),
+        None => Ok(()),
+    }
+}
+
+/// A name with its submodule.
+fn full(module: &str, name: &str) -> String {
+    if module.is_empty() { name.to_owned() } else { format!("{module}.{name}") }
 }
 
 fn formatted(root: &Path, text: &str) -> Result<String, String> {

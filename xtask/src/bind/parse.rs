@@ -32,13 +32,16 @@ pub struct Function {
 pub struct Class {
     pub name: String,
     pub path: String,
+    /// With the whole documentation.
     pub docs: Vec<String>,
+    /// The lines of it that are not in Rust beside the class.
+    pub added: Vec<String>,
     pub rust: String,
     pub methods: Vec<Function>,
     /// The variants of an enum.
     pub variants: Vec<String>,
-    /// The fields that are read from Python, with their types.
-    pub fields: Vec<(String, String)>,
+    /// The fields that are read from Python, with their types and documentation.
+    pub fields: Vec<(String, String, Vec<String>)>,
     /// The arguments of `#[pyclass(…)]`.
     pub options: Vec<String>,
     pub module: String,
@@ -130,7 +133,11 @@ pub fn hand_written(folder: &Path) -> Result<Source, String> {
                         if let Some(name) = &field.ident
                             && options(&field.attrs, "pyo3").iter().any(|o| o == "get")
                         {
-                            class.fields.push((name.to_string(), tokens(&field.ty)));
+                            class.fields.push((
+                                name.to_string(),
+                                tokens(&field.ty),
+                                docs(&field.attrs),
+                            ));
                         }
                     }
                     source.classes.push(class);

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::Bound;
 use super::parse::Source;
-use super::table::{ALIASES, Argument, Kind, METHODS, SURFACE};
+use super::table::{ALIASES, Argument, Kind, METHODS, SURFACE, module_docs, stream_by_position};
 
 const HEAD: &str = "//! Written by `cargo xtask gen` from `crates/core/src/ops`: change it there, or in the tables of
 //! `xtask/src/bind`.
@@ -19,7 +19,7 @@ use pyo3::types::PyModule;
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
-use crate::operand::{Arr, Arrays, Axis, Opd, ShapeArg, SizesArg, give, meet};
+use crate::operand::{Arr, Arrays, Axis, Count, Opd, ShapeArg, SizesArg, give, meet};
 
 ";
 
@@ -32,6 +32,7 @@ pub fn write(bound: &[Bound], hand: &Source) -> String {
         }
     }
     write_methods(&mut out, bound);
+    write_docs(&mut out, bound, hand);
     write_registration(&mut out, bound, hand);
     out
 }
@@ -60,6 +61,7 @@ fn rust_type(argument: &Argument) -> &'static str {
         Kind::Sizes => "SizesArg",
         Kind::Shape => "ShapeArg",
         Kind::Bool => "bool",
+        Kind::Int("usize") => "Count",
         Kind::Int(ty) => ty,
         Kind::Float => "f64",
         Kind::DType if argument.default.is_some() => "Option<Dtype>",
@@ -74,7 +76,7 @@ fn passed(argument: &Argument) -> String {
     let name = &argument.name;
     match argument.kind {
         Kind::Array | Kind::Operand => format!("&{name}"),
-        Kind::Axes | Kind::Shape => format!("{name}.0"),
+        Kind::Axes | Kind::Shape | Kind::Int("usize") => format!("{name}.0"),
         Kind::DType if argument.default.is_some() => {
             let own = match argument.default.as_deref() {
                 Some("bfloat16") => "BF16",
@@ -95,6 +97,7 @@ fn default(argument: &Argument, text: &str) -> String {
         (Kind::Axes, "None") => "Axis::all()".into(),
         (Kind::Axes, axis) => format!("Axis::one({axis})"),
         (Kind::DType, _) => "None".into(),
+        (Kind::Int("usize"), count) => format!("Count({count})"),
         (_, "False") => "false".into(),
         (_, "True") => "true".into(),
         (_, other) => other.to_owned(),
@@ -102,13 +105,15 @@ fn default(argument: &Argument, text: &str) -> String {
 }
 
 /// The signature for PyO3, and the one that Python shows.
-fn signatures(arguments: &[Argument], is_method: bool) -> (String, String) {
+fn signatures(name: &str, arguments: &[Argument], is_method: bool) -> (String, String) {
     let mut rust = Vec::new();
     let mut shown: Vec<String> = is_method.then(|| "$self".to_owned()).into_iter().collect();
     for argument in arguments {
         match &argument.default {
             Some(text) => {
                 rust.push(format!("{} = {}", argument.name, default(argument, text)));
+                // Python reads the text as literals: a dtype by its name is none.
+                let text = if argument.kind == Kind::DType { "None" } else { text };
                 shown.push(format!("{}={text}", argument.name));
             }
             None => {
@@ -117,8 +122,7 @@ fn signatures(arguments: &[Argument], is_method: bool) -> (String, String) {
             }
         }
     }
-    // MLX takes the stream by position where both arguments may be numbers.
-    if !(arguments.len() == 2 && arguments.iter().all(|a| a.kind == Kind::Operand)) {
+    if !stream_by_position(name, arguments, is_method) {
         rust.push("*".into());
         shown.push("*".into());
     }
@@ -139,8 +143,8 @@ fn parameters(arguments: &[Argument]) -> String {
 
 fn write_function(out: &mut String, function: &Bound, arguments: &[Argument]) {
     docs(out, &function.function.docs);
-    let (rust, shown) = signatures(arguments, false);
     let name = &function.name;
+    let (rust, shown) = signatures(name, arguments, false);
     let fallible = function.function.returns.starts_with("Result");
     let operands = arguments.iter().filter(|a| a.kind == Kind::Operand).collect::<Vec<_>>();
     let meeting = match operands[..] {
@@ -167,16 +171,13 @@ fn write_methods(out: &mut String, bound: &[Bound]) {
         let target = ALIASES.iter().find(|a| a.0.is_empty() && a.1 == name).map_or(name, |a| a.2);
         let found = bound.iter().find(|b| b.module.is_empty() && b.name == target);
         let Some((function, Some(arguments))) = found.map(|b| (b, &b.by_rule)) else { continue };
-        let (rust, shown) = signatures(&arguments[1..], true);
+        let (rust, shown) = signatures(name, &arguments[1..], true);
         let first = function.function.docs.first().cloned().unwrap_or_default();
         let _ = writeln!(out, "/// {first}");
         let call = std::iter::once("&self.get()".to_owned())
             .chain(arguments[1..].iter().map(passed))
             .collect::<Vec<_>>()
             .join(", ");
-        // By position, as MLX takes it.
-        let rust = if name == "astype" { rust.replace("*, ", "") } else { rust };
-        let shown = if name == "astype" { shown.replace("*, ", "") } else { shown };
         let _ = writeln!(
             out,
             "#[pyo3(signature = ({rust}), text_signature = \"({shown})\")]
@@ -189,6 +190,36 @@ fn write_methods(out: &mut String, bound: &[Bound]) {
         );
     }
     let _ = writeln!(out, "}}\n");
+}
+
+/// The documentation that is not in Rust beside functions and classes written by hand.
+fn write_docs(out: &mut String, bound: &[Bound], hand: &Source) {
+    let by_hand = bound.iter().filter(|b| b.by_rule.is_none());
+    let functions = by_hand.map(|b| (&b.module, &b.name, &b.function.docs, &b.added));
+    let classes = hand.classes.iter().map(|c| (&c.module, &c.name, &c.docs, &c.added));
+    let _ = writeln!(
+        out,
+        "/// What `crates/py/docs.txt` and the operation of that name add to the documentation of a
+         /// function or class written by hand.
+         macro_rules! docs {{"
+    );
+    for (module, name, docs, added) in functions.chain(classes) {
+        let path = if module.is_empty() { name.clone() } else { format!("{module}::{name}") };
+        // The lines before these may have none of their own to end with.
+        let text = added.join("\n");
+        debug_assert!(docs.ends_with(added));
+        let _ = writeln!(out, "({path}) => {{ {text:?} }};");
+    }
+    // Methods have the first line of the function's.
+    for name in METHODS.split_whitespace() {
+        let own = bound.iter().find(|b| b.module.is_empty() && b.name == name);
+        if let Some(function) = own.filter(|b| b.by_rule.is_none())
+            && let Some(first) = function.function.docs.first()
+        {
+            let _ = writeln!(out, "(array::{name}) => {{ {first:?} }};");
+        }
+    }
+    let _ = writeln!(out, "}}\npub(crate) use docs;\n");
 }
 
 fn write_registration(out: &mut String, bound: &[Bound], hand: &Source) {
@@ -222,12 +253,16 @@ fn write_registration(out: &mut String, bound: &[Bound], hand: &Source) {
     let _ = writeln!(out, "_ => {{}} }} Ok(()) }}\n");
     let _ = writeln!(
         out,
-        "/// The submodules.
-         pub const MODULES: &[&str] = &{:?};
+        "/// The submodules, with what they are.
+         pub const MODULES: &[(&str, &str)] = &{:?};
+
+         /// What the module itself is.
+         pub const DOC: &str = {:?};
 
          /// What MLX has and is not here: submodule and name.
          pub const MISSING: &[(&str, &str)] = &{:?};",
-        modules.iter().filter(|m| !m.is_empty()).collect::<Vec<_>>(),
+        modules.iter().filter(|m| !m.is_empty()).map(|m| (m, module_docs(m))).collect::<Vec<_>>(),
+        module_docs(""),
         missing(bound),
     );
 }

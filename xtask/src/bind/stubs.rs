@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::Bound;
 use super::parse::{Class, Function, Source};
 use super::rust::{missing, modules};
-use super::table::{ALIASES, Argument, Kind, METHODS};
+use super::table::{ALIASES, Argument, Kind, METHODS, module_docs, stream_by_position};
 
 const HEAD: &str = "# Written by `cargo xtask gen`.
 
@@ -25,7 +25,7 @@ pub fn write(bound: &[Bound], hand: &Source) -> Vec<(String, String)> {
 }
 
 fn stub(module: &str, bound: &[Bound], hand: &Source) -> (String, String) {
-    let mut out = String::from(HEAD);
+    let mut out = HEAD.replacen("\n\n", &format!("\n\n\"\"\"{}\"\"\"\n\n", module_docs(module)), 1);
     let file = match module {
         "" => "__init__.pyi".to_owned(),
         module => format!("{module}.pyi"),
@@ -58,7 +58,8 @@ fn stub(module: &str, bound: &[Bound], hand: &Source) -> (String, String) {
     }
     out.push('\n');
     for (_, name) in missing(bound).iter().filter(|(m, _)| *m == module) {
-        let _ = writeln!(out, "def {name}(*args: Any, **kwargs: Any) -> NoReturn: ...");
+        let _ = writeln!(out, "def {name}(*args: Any, **kwargs: Any) -> NoReturn:");
+        let _ = writeln!(out, "    \"\"\"Not there yet: raises `NotImplementedError`.\"\"\"");
     }
     (file, out)
 }
@@ -122,7 +123,7 @@ fn by_rule(argument: &Argument) -> String {
 
 fn write_function(out: &mut String, function: &Bound) {
     let parameters = match &function.by_rule {
-        Some(arguments) => ruled(arguments),
+        Some(arguments) => ruled(&function.name, arguments, false),
         None => handed(&function.function),
     };
     let returns = returned(&function.function.returns);
@@ -130,9 +131,9 @@ fn write_function(out: &mut String, function: &Bound) {
     docs(out, &function.function.docs, "    ");
 }
 
-fn ruled(arguments: &[Argument]) -> Vec<String> {
+fn ruled(name: &str, arguments: &[Argument], is_method: bool) -> Vec<String> {
     let mut parameters: Vec<String> = arguments.iter().map(by_rule).collect();
-    if !(arguments.len() == 2 && arguments.iter().all(|a| a.kind == Kind::Operand)) {
+    if !stream_by_position(name, arguments, is_method) {
         parameters.push("*".into());
     }
     parameters.push("stream: _StreamOrDevice = ...".into());
@@ -223,8 +224,9 @@ fn annotated(ty: &str) -> String {
         "DeviceArg" => "Device | DeviceType",
         "DeviceType" => "DeviceType",
         "&PyStream" => "Stream",
+        "&Group" => "Group",
         "bool" => "bool",
-        "usize" | "isize" | "i64" | "u64" | "i32" | "u16" | "u32" | "i128" => "int",
+        "Count" | "usize" | "isize" | "i64" | "u64" | "i32" | "u16" | "u32" | "i128" => "int",
         "f64" => "float",
         "&str" | "String" => "str",
         "&[u8]" => "bytes",
@@ -251,9 +253,8 @@ fn returned(ty: &str) -> String {
         "PyDevice" => "Device",
         "PyStream" => "Stream",
         "PrintOptionsContext" => "_PrintOptionsContext",
-        "DeviceType" | "Dtype" | "StreamContext" | "PrintOptions" | "ArrayAt" | "ArrayIterator" => {
-            ty
-        }
+        "DeviceType" | "Dtype" | "Group" | "StreamContext" | "PrintOptions" | "ArrayAt"
+        | "ArrayIterator" => ty,
         "Option<PyArray>" => "array",
         "bool" => "bool",
         "usize" | "isize" | "u16" | "u32" | "u64" | "i32" | "i128" => "int",
@@ -278,8 +279,9 @@ fn write_class(out: &mut String, class: &Class, bound: &[Bound]) {
     if !class.variants.is_empty() {
         out.push_str("    def __int__(self) -> int: ...\n    def __hash__(self) -> int: ...\n");
     }
-    for (name, ty) in &class.fields {
-        let _ = writeln!(out, "    @property\n    def {name}(self) -> {}: ...", annotated(ty));
+    for (name, ty, lines) in &class.fields {
+        let _ = writeln!(out, "    @property\n    def {name}(self) -> {}:", annotated(ty));
+        docs(out, lines, "        ");
     }
     if class.options.iter().any(|o| o == "eq") {
         out.push_str("    def __eq__(self, other: object, /) -> bool: ...\n");
@@ -299,8 +301,8 @@ fn write_class(out: &mut String, class: &Class, bound: &[Bound]) {
                 ALIASES.iter().find(|a| a.0.is_empty() && a.1 == name).map_or(name, |a| a.2);
             let found = bound.iter().find(|b| b.module.is_empty() && b.name == target);
             if let Some(function) = found {
-                let mut parameters = match &function.by_rule {
-                    Some(arguments) => ruled(&arguments[1..]),
+                let parameters: Vec<String> = match &function.by_rule {
+                    Some(arguments) => ruled(name, &arguments[1..], true),
                     // A method has no first argument, and a scan as one takes no dtype.
                     None => handed(&function.function)
                         .into_iter()
@@ -309,9 +311,6 @@ fn write_class(out: &mut String, class: &Class, bound: &[Bound]) {
                         .filter(|p| !p.starts_with("dtype"))
                         .collect(),
                 };
-                if name == "astype" {
-                    parameters.retain(|p| p != "*");
-                }
                 let _ = writeln!(
                     out,
                     "    def {name}(self, {}) -> {}:",

@@ -142,16 +142,49 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("blackman", "M"),
     ("fftfreq", "n, d=1.0"),
     ("rfftfreq", "n, d=1.0"),
+    ("fftshift", "a, axes=None"),
+    ("ifftshift", "a, axes=None"),
     ("segmented_mm", "a, b, segments"),
     ("from_fp8", "x, dtype=bfloat16"),
     ("to_fp8", "x"),
     ("one_hot", "a, classes, dtype=float32"),
 ];
 
+/// The functions that take the stream by position, beside those of two operands.
+const STREAM_BY_POSITION: &str = "diagonal fftfreq fftshift ifftshift isfinite isinf isnan isneginf isposinf rfftfreq round view";
+
+/// The methods of `array` that do.
+const METHOD_STREAM_BY_POSITION: &str = "astype diagonal";
+
+/// Whether MLX takes the stream of a function by position.
+pub fn stream_by_position(name: &str, arguments: &[Argument], is_method: bool) -> bool {
+    let own = if is_method { METHOD_STREAM_BY_POSITION } else { STREAM_BY_POSITION };
+    let operands = arguments.len() == 2 && arguments.iter().all(|a| a.kind == Kind::Operand);
+    operands || own.split_whitespace().any(|n| n == name)
+}
+
+/// What a submodule is.
+pub fn module_docs(module: &str) -> &'static str {
+    match module {
+        "" => "Arrays, and the functions of them.",
+        "_data" => "What `cupola.data` is made of.",
+        "_nn" => "What `cupola.nn` calls and MLX's `core` does not have.",
+        "cuda" => "GPUs through CUDA.",
+        "distributed" => "Groups of processes: this one alone.",
+        "fast" => "Layers' arithmetic, each as one function.",
+        "fft" => "Fourier transforms.",
+        "linalg" => "Linear algebra.",
+        "metal" => "GPUs through Metal.",
+        "random" => "Random numbers, from splittable keys.",
+        _ => "",
+    }
+}
+
 /// Operations that Python reaches in other ways: subscripts, and functions written by hand under
 /// another name.
 const SKIPPED: &str = "index at_set at_add at_multiply at_max at_min gather scatter \
     scatter_along_axis select eye_at slice_at slice_update_at result_type can_cast isdtype slice slice_update max_pool avg_pool scaled_dot_product_attention rope cross_entropy \
+    quantize_microscaling dequantize_microscaling round_microscaling \
     random::state random::set_state random::shuffle random::permutation";
 
 /// What Python calls an operation.

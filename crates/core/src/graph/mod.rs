@@ -1,5 +1,6 @@
 //! The immutable graph of primitives that everything becomes.
 
+mod sizes;
 mod text;
 pub(crate) mod trace;
 

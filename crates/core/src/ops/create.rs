@@ -22,6 +22,9 @@ pub fn full<'a>(
     dtype: DType,
 ) -> Result<Array> {
     let shape = shape.into();
+    if shape.rank() > 0 {
+        crate::transform::note_sizes();
+    }
     match value.into() {
         Operand::Scalar(value) => {
             Array::apply(Constant { value, aval: Aval { shape, dtype } }, &[])

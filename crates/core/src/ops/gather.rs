@@ -63,6 +63,10 @@ pub fn take<'a>(
         }
     };
     expect_integers("take", indices)?;
+    if indices.size() == 0 {
+        let (before, behind) = (&x.shape()[..axis], &x.shape()[axis + 1..]);
+        return super::zeros([before, indices.shape(), behind].concat(), x.dtype());
+    }
     let sizes = x.shape().with(axis, 1).0;
     let gather = Gather { axes: Dims::from_slice(&[axis]), sizes };
     let out = Array::apply(gather, &[&x, &wrap(indices, x.shape()[axis])?])?;

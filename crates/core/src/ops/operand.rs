@@ -167,7 +167,7 @@ pub(crate) fn constant_like(x: &Array, value: impl Into<Scalar>) -> Array {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Axes(Option<SmallVec<[isize; 4]>>);
+pub struct Axes(pub(crate) Option<SmallVec<[isize; 4]>>);
 
 impl Axes {
     /// All axes.

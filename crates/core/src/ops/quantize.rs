@@ -54,7 +54,7 @@ impl Quantization {
     }
 
     /// Numbers `uint32[.., n]` as words.
-    fn packed(self, numbers: &Array) -> Result<Array> {
+    pub(super) fn packed(self, numbers: &Array) -> Result<Array> {
         let blocks = unflatten(numbers, -1, [-1, 32])?;
         let (word, bit) = self.places()?;
         let low = left_shift(&blocks, &bit)?;
@@ -70,7 +70,7 @@ impl Quantization {
     }
 
     /// Words as numbers `uint32[.., n]`.
-    fn unpacked(self, words: &Array) -> Result<Array> {
+    pub(super) fn unpacked(self, words: &Array) -> Result<Array> {
         let mask = (1u32 << self.bits) - 1;
         if self.bits.is_power_of_two() {
             let bit = multiply(&iota(32 / self.bits, 0, DType::U32)?, self.bits)?;

@@ -14,12 +14,13 @@
 //! # Ok::<(), cupola::Error>(())
 //! ```
 
-use std::f64::consts::SQRT_2;
+use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 
 use super::operand::{Operand, cast};
 use super::{
     abs, add, argmax, argsort, astype, divide, erf, erfinv, expand_axes, floor, left_shift, less,
-    log, log1p, maximum, minimum, multiply, negative, right_shift, sign, subtract, take,
+    log, log1p, maximum, minimum, multiply, negative, right_shift, sign, squeeze, subtract, take,
+    view,
 };
 use crate::array::Array;
 use crate::dtype::DType;
@@ -165,10 +166,10 @@ fn symmetric(op: &'static str, shape: Shape, dtype: DType, key: Option<&Array>) 
 
 /// Normal numbers of mean 0 and variance 1: √2·erfinv(u) with u even over (−1, 1).
 ///
-/// Multiply and add for others.
+/// Multiply and add for others. Of complex numbers the parts have variance ½.
 ///
 /// # Errors
-/// Where `dtype` is not a float.
+/// Where `dtype` is neither float nor complex.
 ///
 /// # Example
 /// ```
@@ -178,7 +179,13 @@ fn symmetric(op: &'static str, shape: Shape, dtype: DType, key: Option<&Array>) 
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn normal(shape: impl Into<Shape>, dtype: DType, key: Option<&Array>) -> Result<Array> {
-    let u = symmetric("normal", shape.into(), dtype, key)?;
+    let mut shape = shape.into();
+    if dtype == DType::C64 {
+        shape.0.push(2);
+        let parts = multiply(&normal(shape, DType::F32, key)?, FRAC_1_SQRT_2)?;
+        return squeeze(&view(&parts, dtype)?, -1);
+    }
+    let u = symmetric("normal", shape, dtype, key)?;
     cast(&multiply(&hold(&erfinv(&u)?, dtype)?, rounded(SQRT_2, dtype))?, dtype)
 }
 

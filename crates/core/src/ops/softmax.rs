@@ -31,7 +31,7 @@ fn wide(x: &Array) -> Result<Array> {
 /// Integers and bool are taken as `float32`; half types are computed in `float32`.
 ///
 /// # Errors
-/// Where an axis is empty, and for complex numbers.
+/// For complex numbers.
 ///
 /// # Example
 /// ```
@@ -42,6 +42,9 @@ fn wide(x: &Array) -> Result<Array> {
 /// ```
 pub fn softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
     let axes = axes.into().sorted("softmax", x.rank())?;
+    if x.size() == 0 {
+        return inexact(x);
+    }
     let wide = wide(x)?;
     let weights = exp(&subtract(&wide, &largest("softmax", &wide, &axes)?)?)?;
     let total = reduce(ReduceKind::Sum, &weights, axes, true)?;
@@ -65,6 +68,9 @@ pub fn softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
 /// ```
 pub fn log_softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
     let axes = axes.into().sorted("log_softmax", x.rank())?;
+    if x.size() == 0 {
+        return inexact(x);
+    }
     let wide = wide(x)?;
     let shifted = subtract(&wide, &largest("log_softmax", &wide, &axes)?)?;
     let total = reduce(ReduceKind::Sum, &exp(&shifted)?, axes, true)?;
@@ -77,7 +83,7 @@ pub fn log_softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
 /// As [`softmax`].
 ///
 /// # Errors
-/// As [`softmax`].
+/// Where an axis is empty, and for complex numbers.
 ///
 /// # Example
 /// ```

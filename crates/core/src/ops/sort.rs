@@ -87,7 +87,12 @@ fn partitioned(
     indices: bool,
 ) -> Result<Array> {
     let size = axis.single(op, x.rank())?.map_or(x.size(), |axis| x.shape()[axis]);
-    super::gather::normalize_index(op, kth, size, x)?;
+    if !(-(size as isize)..size as isize).contains(&kth) {
+        return Err(Error::argument(
+            op,
+            format!("index {kth} is out of range for an axis of size {size} (input {})", x.aval()),
+        ));
+    }
     sorted(x, axis, indices)
 }
 

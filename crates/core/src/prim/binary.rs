@@ -1,7 +1,7 @@
 //! Elementwise functions of two operands of one shape and dtype.
 
 use super::batch::on_batch;
-use super::record::{add, compare, div, is_zero, like, mul, neg, select, shift, sub, zeros};
+use super::record::{add, cast, compare, div, is_zero, like, mul, neg, select, shift, sub, zeros};
 use super::{
     Avals, Batched, Compare, Diff, Partial, Primitive, Unary, expect_inputs, one, same_dtypes,
     same_shapes,
@@ -154,8 +154,14 @@ fn power_by_base(a: &Array, b: &Array) -> Result<Array> {
 }
 
 /// aᵇ·ln a, and 0 where the base is not positive: there the power is defined at most for isolated
-/// exponents.
+/// exponents. Of integers it is rounded after the multiplication.
 fn power_by_exponent(a: &Array, y: &Array) -> Result<Array> {
+    let (own, wide) = (a.dtype(), a.dtype().to_inexact());
+    let slope = power_slope(&cast(a, wide)?, &cast(y, wide)?)?;
+    cast(&slope, own)
+}
+
+fn power_slope(a: &Array, y: &Array) -> Result<Array> {
     let outside = compare(Compare::Le, a, &zeros(a.aval()))?;
     let base = select(&outside, &like(a, 1.0), a)?;
     let slope = mul(y, &Array::apply(Unary::Log, &[&base])?)?;

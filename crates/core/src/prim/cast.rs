@@ -1,7 +1,8 @@
 //! Another dtype for the same values.
 
 use super::batch::on_batch;
-use super::{Avals, Batched, Diff, Linearity, Primitive, expect_inputs, one, record};
+use super::{Avals, Batched, Diff, Primitive, Reverse, Tangents, expect_inputs, one, record};
+use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::Aval;
@@ -21,17 +22,28 @@ impl Primitive for Cast {
     }
 
     fn diff(&self) -> Diff<Self> {
-        if !self.to.is_inexact() {
-            return Diff::Zero;
-        }
-        Diff::Linear {
-            linearity: Linearity::Joint,
-            operand: |_, _| true,
-            transpose: |_, inputs, _, ct| Ok(Some(record::cast(ct, inputs[0].dtype())?)),
-        }
+        Diff::Custom { jvp, vjp }
     }
 
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         on_batch(*self, inputs, size)
     }
+}
+
+impl Cast {
+    /// Whether it has a slope: rounding and comparing with 0 are steps.
+    fn is_smooth(&self, from: DType) -> bool {
+        self.to.is_inexact() || self.to.is_integer() && !from.is_inexact()
+    }
+}
+
+fn jvp(cast: &Cast, inputs: &[Array], _: &[Array], tangents: &[Option<Array>]) -> Result<Tangents> {
+    let tangent = tangents[0].as_ref().filter(|_| cast.is_smooth(inputs[0].dtype()));
+    Ok(vec![tangent.map(|t| record::cast(t, cast.to)).transpose()?])
+}
+
+fn vjp(cast: &Cast, r: &Reverse<'_>) -> Result<Tangents> {
+    let from = r.inputs[0].dtype();
+    let cotangent = r.cotangents[0].as_ref().filter(|_| cast.is_smooth(from));
+    Ok(vec![cotangent.map(|c| record::cast(c, from)).transpose()?])
 }

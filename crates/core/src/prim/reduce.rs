@@ -5,7 +5,8 @@ mod product;
 use super::batch::{behind, on_batch};
 use super::record::{broadcast_back, cast, compare, div, masked, sum};
 use super::{
-    Avals, Batched, Compare, Diff, Linearity, Primitive, Reverse, Tangents, expect_inputs, one,
+    Avals, Batched, Binary, Compare, Diff, Linearity, Primitive, Reverse, Tangents, expect_inputs,
+    one,
 };
 use crate::array::Array;
 use crate::dtype::DType;
@@ -119,6 +120,9 @@ fn extremes(reduce: &Reduce, x: &Array, y: &Array) -> Result<(Array, Array)> {
 
 /// `value` over `count`, in the dtype of `value`.
 fn shared(value: &Array, count: &Array) -> Result<Array> {
+    if value.dtype().is_integer() {
+        return Array::apply(Binary::FloorDivide, &[value, count]);
+    }
     cast(&div(&cast(value, count.dtype())?, count)?, value.dtype())
 }
 

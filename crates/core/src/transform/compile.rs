@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::trace::Scope;
+use super::trace::{Scope, noting_sizes};
 use crate::array::{Array, lock};
 use crate::error::{Error, Result};
 use crate::generator;
@@ -23,12 +23,16 @@ struct Trace {
     state: Vec<(String, Aval)>,
     settings: Vec<u64>,
     /// Inputs: arguments, state leaves, random state, captures. Outputs: results, state leaves,
-    /// random state.
+    /// random state where it changes.
     call: Arc<Graph>,
     captures: Vec<Array>,
     results: usize,
     /// How many leaves the state had after the trace.
     leaves: usize,
+    /// Whether the function drew random numbers: only then is the generator's state an output.
+    draws: bool,
+    /// Whether the graph alone says how it depends on sizes.
+    is_general: bool,
 }
 
 /// Compiles `f`: it is traced at the first call, and again where the avals of its arguments or of
@@ -59,6 +63,32 @@ impl<F> Compiled<F> {
     /// How many traces are kept.
     pub fn traces(&self) -> usize {
         lock(&self.traces).len()
+    }
+
+    /// Makes the graph for `inputs` of other sizes from that of a trace, where that alone says what
+    /// depends on sizes; whether it could, so that [`Compiled::call`] does not trace again.
+    ///
+    /// # Example
+    /// ```
+    /// use cupola::{DType, ops, transform::compile};
+    /// let rows = compile(|_: &mut (), x: &[cupola::Array]| Ok(vec![ops::softmax(&x[0], -1)?]));
+    /// rows.call(&mut (), &[ops::ones([2, 3], DType::F32)?])?;
+    /// let other = [ops::ones([4, 5], DType::F32)?];
+    /// assert!(rows.fit(&mut (), &other));
+    /// assert_eq!(rows.call(&mut (), &other)?[0].to_vec::<f32>()?, [0.2; 20]);
+    /// # Ok::<(), cupola::Error>(())
+    /// ```
+    pub fn fit<S: Tree>(&self, state: &mut S, inputs: &[Array]) -> bool {
+        let (leaves, settings) = (distinct_leaves(state), settings(state));
+        let mut traces = lock(&self.traces);
+        if traces.iter().any(|t| t.fits(inputs, &leaves, &settings)) {
+            return true;
+        }
+        let alike = |t: &&Arc<Trace>| t.settings == settings;
+        let found = traces.iter().filter(alike).find_map(|t| t.with_sizes(inputs, &leaves));
+        let is_found = found.is_some();
+        traces.extend(found.map(Arc::new));
+        is_found
     }
 
     /// Runs the function on `state`, which it may change, and `inputs`.
@@ -104,7 +134,7 @@ impl<F> Compiled<F> {
                 return Err(error);
             }
         };
-        if let Some(random) = outputs.pop() {
+        if let Some(random) = outputs.pop_if(|_| trace.draws) {
             generator::set_state(random);
         }
         let mut after = outputs.split_off(trace.results).into_iter();
@@ -137,7 +167,8 @@ impl<F> Compiled<F> {
                 *leaf = tracer.clone();
             }
         });
-        let (results, random) = generator::with_state(key.clone(), || (self.f)(state, &arguments));
+        let ((results, random), noted) =
+            noting_sizes(|| generator::with_state(key.clone(), || (self.f)(state, &arguments)));
         let results = match results {
             Ok(results) => results,
             Err(error) => {
@@ -154,8 +185,10 @@ impl<F> Compiled<F> {
             ));
         }
         let (count, leaf_count) = (results.len(), after.len());
+        let random = Some(random).filter(|random| !random.same(&key));
+        let draws = random.is_some();
         let outputs: Vec<Array> =
-            results.into_iter().chain(after.into_iter().map(|(_, a)| a)).chain([random]).collect();
+            results.into_iter().chain(after.into_iter().map(|(_, a)| a)).chain(random).collect();
         let placeholders: Vec<Array> = arguments.into_iter().chain(held).chain([key]).collect();
         let (graph, captures) = Graph::from_trace(&placeholders, &outputs, &scope.0)?;
         Ok(Trace {
@@ -163,14 +196,41 @@ impl<F> Compiled<F> {
             state: leaves.iter().map(|(p, a)| (p.clone(), a.aval().clone())).collect(),
             settings,
             call: Arc::new(graph),
-            captures,
             results: count,
             leaves: leaf_count,
+            draws,
+            // What was recorded of nothing traced, and is not computed, may have been made for this.
+            is_general: !noted && captures.iter().all(Array::is_ready),
+            captures,
         })
     }
 }
 
 impl Trace {
+    /// This trace for arguments, and state, of other sizes.
+    fn with_sizes(&self, inputs: &[Array], leaves: &[(String, Array)]) -> Option<Trace> {
+        let known = self.inputs.len() == inputs.len()
+            && self.state.len() == leaves.len()
+            && self.state.iter().zip(leaves).all(|((p, _), (q, _))| p == q);
+        if !self.is_general || !known {
+            return None;
+        }
+        let given = inputs.iter().chain(leaves.iter().map(|(_, a)| a)).map(Array::aval);
+        let rest: Vec<&Aval> = self.call.input_avals().skip(inputs.len() + leaves.len()).collect();
+        let avals: Vec<&Aval> = given.chain(rest).collect();
+        Some(Trace {
+            inputs: inputs.iter().map(|a| a.aval().clone()).collect(),
+            state: leaves.iter().map(|(p, a)| (p.clone(), a.aval().clone())).collect(),
+            settings: self.settings.clone(),
+            call: Arc::new(self.call.with_sizes(&avals)?),
+            captures: self.captures.clone(),
+            results: self.results,
+            leaves: self.leaves,
+            draws: self.draws,
+            is_general: true,
+        })
+    }
+
     fn fits(&self, inputs: &[Array], leaves: &[(String, Array)], settings: &[u64]) -> bool {
         self.inputs.len() == inputs.len()
             && self.settings == settings

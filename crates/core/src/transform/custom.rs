@@ -220,7 +220,7 @@ impl CallRules for Recompute {
             Array::apply(Mark::Depends, &operands)
         };
         let inputs: Vec<Array> = inputs.iter().map(again).collect::<Result<_>>()?;
-        let wanted: Vec<bool> = inputs.iter().map(|i| i.dtype().is_inexact()).collect();
+        let wanted: Vec<bool> = inputs.iter().map(|i| i.dtype().is_differentiable()).collect();
         rules::vjp_body(&self.body, &inputs, cotangents, &wanted).map(Some)
     }
 }

@@ -7,9 +7,11 @@ use smallvec::SmallVec;
 use super::rules;
 use super::trace::{Marks, Scope, ScopeGuard};
 use crate::array::{Array, Progress};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::trace::{Handle, handle, tape};
 use crate::ops;
+use crate::prim::record;
 
 /// The values of `f` at `primals` and the products of `cotangents`, one an output, with its
 /// Jacobian: one cotangent a primal.
@@ -34,30 +36,26 @@ pub fn vjp(
     cotangents: &[Array],
 ) -> Result<(Vec<Array>, Vec<Array>)> {
     let all: Vec<usize> = (0..primals.len()).collect();
-    reverse("vjp", f, primals, &all, |outputs| {
-        check_like("vjp", "cotangents", cotangents, outputs)?;
-        Ok(cotangents.to_vec())
-    })
+    reverse("vjp", f, primals, &all, |outputs| fitted("vjp", "cotangents", cotangents, outputs))
 }
 
 /// The values of `f` at `primals` and the products of its Jacobian with `tangents`, one a primal:
 /// one tangent an output.
 ///
 /// # Errors
-/// Where `f` fails, the tangents do not have the primals' shapes and dtypes, or an op on the way has no
+/// Where `f` fails, the tangents do not have the primals' shapes, or an op on the way has no
 /// derivative.
 pub fn jvp(
     f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
     primals: &[Array],
     tangents: &[Array],
 ) -> Result<(Vec<Array>, Vec<Array>)> {
-    check_like("jvp", "tangents", tangents, primals)?;
+    let tangents = fitted("jvp", "tangents", tangents, primals)?;
     let scope = Scope::enter("jvp");
     let tracers = trace_inputs(primals, &scope)?;
     let outputs = f(&tracers)?;
     let nodes = tape(&outputs, &scope.0);
-    let mut known: HashMap<Handle, Array> =
-        tracers.iter().map(handle).zip(tangents.iter().cloned()).collect();
+    let mut known: HashMap<Handle, Array> = tracers.iter().map(handle).zip(tangents).collect();
     for (array, inputs) in &nodes {
         let tangents: Vec<Option<Array>> =
             inputs.iter().map(|i| known.get(&handle(i)).cloned()).collect();
@@ -84,8 +82,8 @@ pub fn jvp(
 /// `argnums`, in their order.
 ///
 /// # Errors
-/// The returned function fails where `f` does, where the first output is not one real number, or
-/// an argument of `argnums` is not of a floating-point dtype.
+/// The returned function fails where `f` does, where the first output is not one real number.
+/// Gradients by integers are integers: what the rules give, rounded towards zero.
 ///
 /// # Example
 /// ```
@@ -117,7 +115,7 @@ pub fn value_and_grad_once(
         let Some(loss) = outputs.first() else {
             return Err(Error::argument("value_and_grad", "the function returned nothing"));
         };
-        if loss.size() != 1 || !loss.dtype().is_float() {
+        if loss.size() != 1 || loss.dtype() == DType::C64 {
             return Err(Error::shape(
                 "value_and_grad",
                 format!("the first output must be one real number, it is {}", loss.aval()),
@@ -163,12 +161,6 @@ fn reverse(
                 format!("argument {index} of {} is not there", primals.len()),
             ));
         };
-        if !primal.dtype().is_inexact() {
-            return Err(Error::dtype(
-                op,
-                format!("argument {index} is {}: derivatives need floating point", primal.aval()),
-            ));
-        }
         wanted.push(primal.clone());
     }
     let scope = Scope::enter(op);
@@ -183,7 +175,7 @@ fn reverse(
     let nodes = tape(&outputs, &scope.0);
     let mut known: HashMap<Handle, Array> = HashMap::new();
     for (output, seed) in outputs.iter().zip(seeds) {
-        if output.dtype().is_inexact() {
+        if output.dtype().is_differentiable() {
             add_to(&mut known, output, seed)?;
         }
     }
@@ -199,7 +191,7 @@ fn reverse(
         }
         let on_tape = |a: &Array| a.node.marks.as_ref().is_some_and(|m| m.contains(&scope.0));
         let needed: Vec<bool> =
-            inputs.iter().map(|i| i.dtype().is_inexact() && on_tape(i)).collect();
+            inputs.iter().map(|i| i.dtype().is_differentiable() && on_tape(i)).collect();
         // A tracer's own input lies outside: its cotangent stays with the tracer.
         if tracers.iter().any(|t| t.same(&outs[0])) {
             if let Some(cotangent) = cotangents.into_iter().next().flatten() {
@@ -260,11 +252,12 @@ fn or_zeros(tangent: Option<Array>, like: &Array) -> Result<Array> {
     Ok(tangent.unwrap_or_else(|| Array::constant(0.0, like.aval().clone())))
 }
 
-fn check_like(op: &'static str, what: &str, given: &[Array], like: &[Array]) -> Result<()> {
+/// Tangents or cotangents of `like`, in its dtypes.
+fn fitted(op: &'static str, what: &str, given: &[Array], like: &[Array]) -> Result<Vec<Array>> {
     let fits =
-        given.len() == like.len() && given.iter().zip(like).all(|(g, l)| g.aval() == l.aval());
+        given.len() == like.len() && given.iter().zip(like).all(|(g, l)| g.shape() == l.shape());
     if fits {
-        return Ok(());
+        return given.iter().zip(like).map(|(g, l)| record::cast(g, l.dtype())).collect();
     }
     let avals = |arrays: &[Array]| arrays.iter().map(|a| a.aval().to_string()).collect::<Vec<_>>();
     Err(Error::shape(

@@ -8,14 +8,14 @@ use smallvec::SmallVec;
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Ref};
-use crate::prim::record::{add, div, masked, mul, neg, or_zeros, sum_of};
+use crate::prim::record::{add, cast, div, masked, mul, neg, or_zeros, sum_of};
 use crate::prim::{Batched, Diff, Linearity, Op, Partial, Primitive, Reverse, Tangents};
 use crate::with_payload;
 
 /// Cotangents of `op`'s inputs from cotangents of its outputs; `None` is a symbolic zero.
 ///
-/// Only inputs that are `wanted` and of an inexact dtype get one. Cotangents pair with tangents as
-/// Re(Σ c·t), without conjugation.
+/// Only inputs that are `wanted` and of a differentiable dtype get one. Cotangents pair with
+/// tangents as Re(Σ c·t), without conjugation.
 pub(crate) fn vjp(
     op: &Op,
     inputs: &[Array],
@@ -24,20 +24,14 @@ pub(crate) fn vjp(
     wanted: &[bool],
 ) -> Result<Tangents> {
     let wanted: SmallVec<[bool; 4]> =
-        inputs.iter().zip(wanted).map(|(x, &w)| w && x.dtype().is_inexact()).collect();
+        inputs.iter().zip(wanted).map(|(x, &w)| w && x.dtype().is_differentiable()).collect();
     let nothing = cotangents.iter().all(Option::is_none) || !wanted.contains(&true);
     if nothing {
         return Ok(vec![None; inputs.len()]);
     }
     let reverse = Reverse { inputs, outputs, cotangents, wanted: &wanted };
-    let mut found = with_payload!(op, payload => pull(payload, &reverse))?;
-    check(op, "vjp", &found, inputs)?;
-    for (cotangent, wanted) in found.iter_mut().zip(wanted) {
-        if !wanted {
-            *cotangent = None;
-        }
-    }
-    Ok(found)
+    let found = with_payload!(op, payload => pull(payload, &reverse))?;
+    checked(op, "vjp", found, inputs, |index| wanted[index])
 }
 
 /// Tangents of `op`'s outputs from tangents of its inputs; `None` is a symbolic zero.
@@ -50,41 +44,44 @@ pub(crate) fn jvp(
     let tangents: SmallVec<[Option<Array>; 4]> = inputs
         .iter()
         .zip(tangents)
-        .map(|(x, t)| t.clone().filter(|_| x.dtype().is_inexact()))
+        .map(|(x, t)| t.clone().filter(|_| x.dtype().is_differentiable()))
         .collect();
     if tangents.iter().all(Option::is_none) {
         return Ok(vec![None; outputs.len()]);
     }
-    let mut found = with_payload!(op, payload => push(payload, op, inputs, outputs, &tangents))?;
-    check(op, "jvp", &found, outputs)?;
-    for (tangent, output) in found.iter_mut().zip(outputs) {
-        if !output.dtype().is_inexact() {
-            *tangent = None;
-        }
-    }
-    Ok(found)
+    let found = with_payload!(op, payload => push(payload, op, inputs, outputs, &tangents))?;
+    checked(op, "jvp", found, outputs, |index| outputs[index].dtype().is_differentiable())
 }
 
-/// Checks what a rule gave against the arrays that it is about: users write rules too.
-fn check(op: &Op, rule: &str, found: &[Option<Array>], of: &[Array]) -> Result<()> {
+/// What a rule gave, checked against the arrays that it is about: users write rules too. What is
+/// not wanted goes; integers have derivatives that are integers.
+fn checked(
+    op: &Op,
+    rule: &str,
+    found: Tangents,
+    of: &[Array],
+    wanted: impl Fn(usize) -> bool,
+) -> Result<Tangents> {
     if found.len() != of.len() {
         return Err(Error::argument(
             op.name(),
             format!("its {rule} gave {} arrays for {}", found.len(), of.len()),
         ));
     }
-    for (index, (have, want)) in found.iter().zip(of).enumerate() {
-        if let Some(have) = have
-            && want.dtype().is_inexact()
-            && have.aval() != want.aval()
-        {
+    let one = |(index, (have, want)): (usize, (Option<Array>, &Array))| {
+        let Some(have) = have.filter(|_| wanted(index)) else {
+            return Ok(None);
+        };
+        let rounds = want.dtype().is_integer() && have.shape() == want.shape();
+        if have.aval() != want.aval() && !rounds {
             return Err(Error::shape(
                 op.name(),
                 format!("its {rule} gave {} for {} (number {index})", have.aval(), want.aval()),
             ));
         }
-    }
-    Ok(())
+        cast(&have, want.dtype()).map(Some)
+    };
+    found.into_iter().zip(of).enumerate().map(one).collect()
 }
 
 /// Reverse mode of one primitive.

@@ -1,5 +1,6 @@
 //! Which transforms an array is being traced by: a mark on nodes, not a flag of the thread.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -78,4 +79,24 @@ impl Marks {
             }
         }
     }
+}
+
+thread_local! {
+    static SIZES_NOTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says that what is recorded depends on the sizes of its operands in a way that the graph does not
+/// show: one became a number, or decided that nothing was recorded. A graph without such is right
+/// for other sizes, too.
+pub fn note_sizes() {
+    SIZES_NOTED.set(true);
+}
+
+/// Whether `f` noted sizes; what was noted before stays so.
+pub(crate) fn noting_sizes<R>(f: impl FnOnce() -> R) -> (R, bool) {
+    let before = SIZES_NOTED.replace(false);
+    let result = f();
+    let noted = SIZES_NOTED.get();
+    SIZES_NOTED.set(before || noted);
+    (result, noted)
 }

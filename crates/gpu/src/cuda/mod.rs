@@ -41,6 +41,7 @@ pub use product::{MatmulPrecision, matmul_precision, set_matmul_precision};
 inventory::submit! {
     Registration {
         kind: DeviceKind::Cuda,
+        has_hardware: || true,
         discover: || found().iter().flatten().map(|gpu| gpu.clone() as Arc<dyn Backend>).collect(),
     }
 }

@@ -47,6 +47,25 @@ pub(super) fn restrictions() -> Restrictions {
     chosen.clone()
 }
 
+/// Whether the system shows a GPU. To look for adapters loads every driver that is installed, which
+/// takes a while, and where there is no display some of them say so on standard error.
+#[cfg(target_os = "linux")]
+pub(super) fn has_hardware() -> bool {
+    let renders = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|e| e.file_name().as_encoded_bytes().starts_with(b"renderD"))
+    };
+    std::fs::read_dir("/dev/dri").is_ok_and(|mut entries| entries.any(renders))
+        || ["/dev/nvidiactl", "/dev/dxg", "/dev/kgsl-3d0", "/dev/mali0"]
+            .iter()
+            .any(|node| std::path::Path::new(node).exists())
+}
+
+/// Whether the system shows a GPU: the others are asked by looking for adapters.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn has_hardware() -> bool {
+    true
+}
+
 /// The adapters of this machine, real ones first.
 pub(super) fn adapters() -> Vec<wgpu::Adapter> {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();

@@ -21,7 +21,7 @@ use queue::Queue;
 pub use transfer::Transfers;
 
 inventory::submit! {
-    Registration { kind: DeviceKind::Wgpu, discover }
+    Registration { kind: DeviceKind::Wgpu, has_hardware: adapter::has_hardware, discover }
 }
 
 /// The devices of the registry, and why an adapter is none.

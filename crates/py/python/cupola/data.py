@@ -33,7 +33,18 @@ __all__ = [
 
 
 class Dataset:
-    """Samples by index. A subclass says how many there are and what each is."""
+    """Samples by index. A subclass says how many there are and what each is.
+
+    Example:
+        >>> class Squares(data.Dataset):
+        ...     def __len__(self):
+        ...         return 4
+        ...     def __getitem__(self, index):
+        ...         return mx.array(index**2)
+        ...
+        >>> Squares()[3].item()
+        9
+    """
 
     def __len__(self) -> int:
         raise NotImplementedError(f"{type(self).__name__} has no __len__")
@@ -43,7 +54,13 @@ class Dataset:
 
 
 class ArrayDataset(Dataset):
-    """Arrays of one length, of which a sample has one row each."""
+    """Arrays of one length, of which a sample has one row each.
+
+    Example:
+        >>> pairs = data.ArrayDataset(mx.arange(6).reshape(3, 2), mx.array([0, 1, 2]))
+        >>> len(pairs), pairs[1][1].item()
+        (3, 1)
+    """
 
     def __init__(self, *arrays: _core.array) -> None:
         if not arrays:
@@ -63,7 +80,13 @@ class ArrayDataset(Dataset):
 
 def collate(samples: Sequence[Any]) -> Any:
     """One batch of samples: arrays are stacked, numbers become an array, containers of these are
-    batches of their parts, and anything else becomes a list."""
+    batches of their parts, and anything else becomes a list.
+
+    Example:
+        >>> images, labels = data.collate([(mx.zeros(2), mx.array(1)), (mx.ones(2), mx.array(2))])
+        >>> images.shape, labels
+        ((2, 2), array([1, 2], dtype=int32))
+    """
     first = samples[0]
     if isinstance(first, _core.array):
         return _core.stack(list(samples))
@@ -82,6 +105,11 @@ class DataLoader:
 
     With ``shuffle`` each epoch has an order of its own, drawn from ``seed`` and its number. With
     ``workers`` so many threads make batches ahead, at most ``prefetch`` of them.
+
+    Example:
+        >>> pairs = data.ArrayDataset(mx.arange(6).reshape(3, 2), mx.array([0, 1, 2]))
+        >>> [labels.shape for _, labels in data.DataLoader(pairs, batch_size=2)]
+        [(2,), (1,)]
     """
 
     def __init__(

@@ -56,6 +56,9 @@ impl PyArray {
         if flags & ffi::PyBUF_STRIDES != ffi::PyBUF_STRIDES && !host.is_row_major() {
             return Err(PyBufferError::new_err("the array is not contiguous"));
         }
+        if flags & ffi::PyBUF_WRITABLE != 0 && host.is_lent() {
+            return Err(PyBufferError::new_err("the memory of the array is another library's"));
+        }
         let size = host.dtype.size() as isize;
         let mut own = Box::new(View {
             shape: host.shape.iter().map(|&d| d as isize).collect(),
@@ -70,7 +73,7 @@ impl PyArray {
             (*view).buf = own.host.data().cast_mut().cast::<c_void>();
             (*view).len = count as isize * size;
             (*view).itemsize = size;
-            (*view).readonly = 0;
+            (*view).readonly = c_int::from(own.host.is_lent());
             (*view).ndim = own.shape.len() as c_int;
             (*view).format = own.format.as_ptr().cast_mut();
             (*view).shape = own.shape.as_mut_ptr();

@@ -6,7 +6,8 @@ use pyo3::types::PyTuple;
 
 use super::PyArray;
 use crate::device::{On, on};
-use crate::operand::{Arr, Axis, give, spread};
+use crate::operand::{Arr, Axis, Count, give, spread};
+use crate::ops::spread::{std, var};
 
 #[pymethods]
 impl PyArray {
@@ -36,32 +37,32 @@ impl PyArray {
         axis: isize,
         stream: Option<On>,
     ) -> PyResult<Vec<PyArray>> {
-        crate::ops::split(Arr(self.get()), indices_or_sections, axis, stream)
+        crate::ops::shape::split(Arr(self.get()), indices_or_sections, axis, stream)
     }
 
     /// The variance; `correction` is another name of `ddof`.
-    #[pyo3(signature = (axis = Axis::all(), keepdims = false, ddof = 0, *, correction = None, stream = None))]
+    #[pyo3(signature = (axis = Axis::all(), keepdims = false, ddof = Count(0), *, correction = None, stream = None))]
     fn var(
         &self,
         axis: Axis,
         keepdims: bool,
-        ddof: usize,
-        correction: Option<usize>,
+        ddof: Count,
+        correction: Option<Count>,
         stream: Option<On>,
     ) -> PyResult<PyArray> {
-        on(stream, || give(ops::var(&self.get(), axis.0, keepdims, correction.unwrap_or(ddof))))
+        var(Arr(self.get()), axis, keepdims, ddof, correction, stream)
     }
 
     /// The standard deviation; `correction` is another name of `ddof`.
-    #[pyo3(signature = (axis = Axis::all(), keepdims = false, ddof = 0, *, correction = None, stream = None))]
+    #[pyo3(signature = (axis = Axis::all(), keepdims = false, ddof = Count(0), *, correction = None, stream = None))]
     fn std(
         &self,
         axis: Axis,
         keepdims: bool,
-        ddof: usize,
-        correction: Option<usize>,
+        ddof: Count,
+        correction: Option<Count>,
         stream: Option<On>,
     ) -> PyResult<PyArray> {
-        on(stream, || give(ops::std(&self.get(), axis.0, keepdims, correction.unwrap_or(ddof))))
+        std(Arr(self.get()), axis, keepdims, ddof, correction, stream)
     }
 }

@@ -1,7 +1,7 @@
 //! The operators of arrays.
 
 use cupola::ops::{self, Operand};
-use cupola::{Array, Result};
+use cupola::{Array, Error, Result};
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySet, PyString, PyTuple};
@@ -26,7 +26,15 @@ fn apply(
     let (own, other) = meet(own, other)?;
     let (own, other) = (Operand::from(&own), Operand::from(&other));
     let result = if is_swapped { f(other, own) } else { f(own, other) };
-    result.map(Some).map_err(raise)
+    result.map(Some).map_err(refused)
+}
+
+/// Operators raise `ValueError` for the dtypes that they do not take, the bitwise ones, too.
+fn refused(error: Error) -> PyErr {
+    match error {
+        Error::DType { .. } => wrong_value(error.to_string()),
+        error => raise(error),
+    }
 }
 
 #[inline]
@@ -90,7 +98,6 @@ operators! {
     "addition" add __add__ __radd__ __iadd__;
     "subtraction" subtract __sub__ __rsub__ __isub__;
     "multiplication" multiply __mul__ __rmul__ __imul__;
-    "division" divide __truediv__ __rtruediv__ __itruediv__;
     "floor division" floor_divide __floordiv__ __rfloordiv__ __ifloordiv__;
     "modulus" remainder __mod__ __rmod__ __imod__;
     "bitwise and" bitwise_and __and__ __rand__ __iand__;
@@ -132,6 +139,21 @@ impl PyArray {
     fn __ipow__(&self, other: &Bound<'_, PyAny>, modulo: &Bound<'_, PyAny>) -> PyResult<()> {
         let _ = modulo;
         replace(self, apply(self, other, "power", |a, b| ops::power(a, b), false)?, "power")
+    }
+
+    fn __truediv__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        given(py, apply(self, other, "division", |a, b| ops::divide(a, b), false)?)
+    }
+
+    fn __rtruediv__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        given(py, apply(self, other, "division", |a, b| ops::divide(a, b), true)?)
+    }
+
+    fn __itruediv__(&self, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        if !self.get().dtype().is_inexact() {
+            return Err(wrong_value("In place division cannot cast to non-floating point type."));
+        }
+        replace(self, apply(self, other, "division", |a, b| ops::divide(a, b), false)?, "division")
     }
 
     fn __matmul__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -190,6 +212,6 @@ impl PyArray {
     }
 
     fn __invert__(&self) -> PyResult<PyArray> {
-        crate::operand::give(ops::bitwise_invert(&self.get()))
+        ops::bitwise_invert(&self.get()).map(PyArray::new).map_err(refused)
     }
 }

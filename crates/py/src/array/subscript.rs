@@ -1,12 +1,13 @@
 //! Reading and changing parts of arrays.
 
-use cupola::ops::{self, Operand, S};
+use cupola::ops::{self, Operand, S, ScanOptions};
 use cupola::{Array, DType, Result, Scalar};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
 use super::PyArray;
 use crate::error::{raise, wrong_value};
+use crate::generated::docs;
 use crate::operand::{Opd, give};
 use crate::read;
 
@@ -78,7 +79,7 @@ fn mask(index: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
     }
     let array = match index.cast::<PyArray>() {
         Ok(array) => Some(array.get().get()),
-        Err(_) if index.is_instance_of::<PyList>() => None,
+        Err(_) if index.is_instance_of::<PyList>() => Some(read::array(index, None)?),
         Err(_) => match index.hasattr("__array_interface__")? {
             true => read::array_like(index)?.map(|(array, _)| array),
             false => None,
@@ -94,7 +95,7 @@ fn masked(x: &Array, mask: &Array, values: Operand<'_>) -> Result<Array> {
         Operand::Array(v) if v.rank() > 0 && v.shape()[0] != 1 => {
             // The n-th true place takes the n-th row of the values.
             let flat = ops::astype(&ops::flatten(mask, 0, -1)?, DType::I32)?;
-            let places = ops::subtract(&running_sum(&flat)?, 1)?;
+            let places = ops::subtract(&ops::cumsum(&flat, 0, ScanOptions::default())?, 1)?;
             let places = ops::maximum(&places, 0)?;
             let inner = &x.shape()[rank..];
             let rows: Vec<usize> = v.shape()[..1].iter().chain(inner).copied().collect();
@@ -118,20 +119,6 @@ fn widened(mask: &Array, x: &Array) -> Result<Array> {
         ));
     }
     (rank..x.rank()).try_fold(mask.clone(), |m, axis| ops::expand_dims(&m, axis as isize))
-}
-
-/// Sums up to each element of a vector, by doubling distances.
-fn running_sum(x: &Array) -> Result<Array> {
-    let count = x.size() as isize;
-    let mut sum = x.clone();
-    let mut distance = 1;
-    while distance < count {
-        let shifted = ops::slice(&sum, &[0], &[count - distance], &[1])?;
-        let zeros = ops::zeros([distance as usize], x.dtype())?;
-        sum = ops::add(&sum, &ops::concatenate(&[&zeros, &shifted], 0)?)?;
-        distance *= 2;
-    }
-    Ok(sum)
 }
 
 /// The values of an assignment: they take the array's dtype, and their leading axes of size 1 go.
@@ -189,6 +176,7 @@ impl PyArray {
 }
 
 /// A part of an array, to be updated.
+#[doc = docs!(ArrayAt)]
 #[pyclass(frozen, name = "ArrayAt", module = "cupola.core")]
 pub struct ArrayAt {
     array: Array,

@@ -3,22 +3,25 @@
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 
-use cupola::{Array, DType, ops};
+use cupola::{Array, DType};
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use super::Strided;
+use super::{Loan, Sharing, Strided};
 use crate::array::PyArray;
-use crate::error::{raise, wrong_type, wrong_value};
+use crate::error::{wrong_type, wrong_value};
 use crate::host::Host;
 
 const CPU: i32 = 1;
 const NAME: &CStr = c"dltensor";
 const USED: &CStr = c"used_dltensor";
+const VERSIONED: &CStr = c"dltensor_versioned";
+const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
 
 #[repr(C)]
-struct DLTensor {
+pub struct DLTensor {
     data: *mut c_void,
     device_type: i32,
     device_id: i32,
@@ -32,10 +35,85 @@ struct DLTensor {
 }
 
 #[repr(C)]
-struct DLManagedTensor {
+pub struct DLManagedTensor {
     tensor: DLTensor,
     manager: *mut c_void,
     deleter: Option<unsafe extern "C" fn(*mut DLManagedTensor)>,
+}
+
+#[repr(C)]
+pub struct DLManagedTensorVersioned {
+    major: u32,
+    minor: u32,
+    manager: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut DLManagedTensorVersioned)>,
+    flags: u64,
+    tensor: DLTensor,
+}
+
+/// A tensor that was taken out of its capsule, and goes back to its library on drop.
+pub enum Tensor {
+    Plain(NonNull<DLManagedTensor>),
+    Versioned(NonNull<DLManagedTensorVersioned>),
+}
+
+// SAFETY: the structure belongs to no thread; its library is called under Python's lock, which
+// whoever drops a `Loan` has.
+unsafe impl Send for Tensor {}
+// SAFETY: it is only read.
+unsafe impl Sync for Tensor {}
+
+impl Tensor {
+    /// Takes the tensor out of a capsule that was not used before.
+    fn take(capsule: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+        let capsule =
+            capsule.cast::<PyCapsule>().map_err(|_| wrong_type("__dlpack__ gave no capsule"))?;
+        let (tensor, used) = match capsule.pointer_checked(Some(VERSIONED)) {
+            Ok(managed) => (Tensor::Versioned(managed.cast()), USED_VERSIONED),
+            Err(_) => (Tensor::Plain(capsule.pointer_checked(Some(NAME))?.cast()), USED),
+        };
+        // SAFETY: it is a capsule, and the name lives as long as the program.
+        if unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()) } != 0 {
+            return Err(PyErr::fetch(capsule.py()));
+        }
+        match tensor {
+            // SAFETY: a capsule of this name holds such a structure.
+            Tensor::Versioned(managed) if unsafe { managed.as_ref().major } != 1 => {
+                Err(wrong_value("from_dlpack: only version 1 of DLPack is understood"))
+            }
+            tensor => Ok(tensor),
+        }
+    }
+
+    fn get(&self) -> &DLTensor {
+        // SAFETY: the structure lives until its deleter is called.
+        unsafe {
+            match self {
+                Tensor::Plain(managed) => &managed.as_ref().tensor,
+                Tensor::Versioned(managed) => &managed.as_ref().tensor,
+            }
+        }
+    }
+}
+
+impl Drop for Tensor {
+    fn drop(&mut self) {
+        // SAFETY: the tensor was taken out of its capsule, so this is who calls the deleter, once.
+        unsafe {
+            match self {
+                Tensor::Plain(managed) => {
+                    if let Some(deleter) = managed.as_ref().deleter {
+                        deleter(managed.as_ptr());
+                    }
+                }
+                Tensor::Versioned(managed) => {
+                    if let Some(deleter) = managed.as_ref().deleter {
+                        deleter(managed.as_ptr());
+                    }
+                }
+            }
+        }
+    }
 }
 
 fn code_of(dtype: DType) -> (u8, u8) {
@@ -51,8 +129,8 @@ fn code_of(dtype: DType) -> (u8, u8) {
     }
 }
 
-/// An array of what `object.__dlpack__` gives. `float64` becomes `float32`, as in MLX.
-pub fn array(object: &Bound<'_, PyAny>) -> PyResult<Array> {
+/// An array of what `object.__dlpack__` gives.
+pub fn array(object: &Bound<'_, PyAny>, sharing: Sharing) -> PyResult<Array> {
     let py = object.py();
     let device: (i32, i32) = match object.call_method0("__dlpack_device__") {
         Ok(device) => device.call_method0("__iter__").and_then(|i| {
@@ -62,31 +140,23 @@ pub fn array(object: &Bound<'_, PyAny>) -> PyResult<Array> {
         })?,
         Err(_) => (CPU, 0),
     };
-    let capsule = if device.0 == CPU {
-        object.call_method0("__dlpack__")?
-    } else {
+    let arguments = PyDict::new(py);
+    if device.0 != CPU {
+        sharing.copies("it is not in the memory of the host")?;
         // The other library brings it to the host.
-        let arguments = PyDict::new(py);
         arguments.set_item("dl_device", (CPU, 0))?;
-        object.call_method("__dlpack__", (), Some(&arguments))?
-    };
-    let capsule =
-        capsule.cast::<PyCapsule>().map_err(|_| wrong_type("__dlpack__ gave no capsule"))?;
-    let managed: NonNull<DLManagedTensor> = capsule.pointer_checked(Some(NAME))?.cast();
-    // SAFETY: a capsule of this name holds such a structure, and the capsule is alive.
-    let result = copied(unsafe { managed.as_ref() });
-    // SAFETY: as above; the capsule was not used before, which its name says, and is not again.
-    unsafe {
-        ffi::PyCapsule_SetName(capsule.as_ptr(), USED.as_ptr());
-        if let Some(deleter) = managed.as_ref().deleter {
-            deleter(managed.as_ptr());
-        }
     }
-    result
-}
-
-fn copied(managed: &DLManagedTensor) -> PyResult<Array> {
-    let t = &managed.tensor;
+    let plain = arguments.copy()?;
+    // What is read only, only the version that can say so lets go.
+    arguments.set_item("max_version", (1, 0))?;
+    let capsule = match object.call_method("__dlpack__", (), Some(&arguments)) {
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            object.call_method("__dlpack__", (), Some(&plain))?
+        }
+        capsule => capsule?,
+    };
+    let tensor = Tensor::take(&capsule)?;
+    let t = tensor.get();
     if t.device_type != CPU {
         return Err(wrong_value(format!(
             "from_dlpack: device type {} is not the CPU",
@@ -116,11 +186,8 @@ fn copied(managed: &DLManagedTensor) -> PyResult<Array> {
     };
     // SAFETY: the offset lies within the memory that the structure describes.
     let data = unsafe { t.data.cast::<u8>().cast_const().add(t.byte_offset as usize) };
-    let array = Strided { data, shape: &shape, strides: &strides }.array(size, dtype)?;
-    match dtype {
-        DType::F64 => ops::astype(&array, DType::F32).map_err(raise),
-        _ => Ok(array),
-    }
+    let source = Strided { data, shape: &shape, strides: &strides };
+    source.imported(dtype, sharing, || Loan::of_tensor(py, tensor))
 }
 
 /// What a capsule of ours keeps alive.
@@ -148,7 +215,8 @@ unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
 
 /// A capsule over an array's memory on the host.
 pub fn capsule<'py>(py: Python<'py>, array: &PyArray) -> PyResult<Bound<'py, PyAny>> {
-    let host = Host::of(py, &array.get())?;
+    // Who takes a capsule may write to the memory, so what is lent to us is not passed on.
+    let host = Host::own(py, &array.get())?;
     let (code, bits) = code_of(host.dtype);
     let mut export = Box::new(Export {
         shape: host.shape.iter().map(|&d| d as i64).collect(),

@@ -11,18 +11,21 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use super::{Arguments, function};
 use crate::array::PyArray;
 use crate::error::{carried, raise, wrong_value};
+use crate::generated::docs;
 use crate::random::RandomState;
 use crate::tree::Template;
 
 static ENABLED: AtomicBool = AtomicBool::new(true);
 
 /// Functions are no longer compiled: they run as they are.
+#[doc = docs!(disable_compile)]
 #[pyfunction]
 pub fn disable_compile() {
     ENABLED.store(false, Ordering::Relaxed);
 }
 
 /// Functions are compiled again after `disable_compile`.
+#[doc = docs!(enable_compile)]
 #[pyfunction]
 pub fn enable_compile() {
     ENABLED.store(true, Ordering::Relaxed);
@@ -45,6 +48,18 @@ enum Part {
     Text(String),
     /// Something of the state that is no array, and does not matter.
     Ignored,
+}
+
+impl Part {
+    /// Whether both are the same but for the sizes of an array.
+    fn is_alike(&self, other: &Part) -> bool {
+        match (self, other) {
+            (Part::Array(a), Part::Array(b)) => {
+                a.dtype == b.dtype && a.shape.rank() == b.shape.rank()
+            }
+            (a, b) => a == b,
+        }
+    }
 }
 
 /// Writes down what `tree` is; whether of the state, which may have anything in it.
@@ -160,6 +175,8 @@ pub struct Compiled {
     inputs: Option<Py<PyAny>>,
     outputs: Option<Py<PyAny>>,
     entries: Mutex<HashMap<Vec<Part>, Arc<Entry>>>,
+    /// Whether a graph may be used for other sizes where it alone says what depends on them.
+    shapeless: bool,
 }
 
 fn state<'py>(
@@ -170,6 +187,19 @@ fn state<'py>(
 }
 
 impl Compiled {
+    /// The graph that was traced for such calls: for these sizes, or, where it may be, for others.
+    fn known(&self, key: &[Part], arrays: &[Array]) -> Option<Arc<Entry>> {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = entries.get(key) {
+            return Some(entry.clone());
+        }
+        let is_alike = |other: &[Part]| {
+            other.len() == key.len() && other.iter().zip(key).all(|(a, b)| a.is_alike(b))
+        };
+        let mut alike = entries.iter().filter(|(k, _)| self.shapeless && is_alike(k));
+        alike.find(|(_, entry)| entry.compiled.fit(&mut (), arrays)).map(|(_, e)| e.clone())
+    }
+
     /// A graph for calls such as this one.
     fn entry(&self, py: Python<'_>, arguments: Arguments, own: usize) -> Entry {
         let clone = |object: &Option<Py<PyAny>>| object.as_ref().map(|o| o.clone_ref(py));
@@ -238,7 +268,7 @@ impl Compiled {
         let arguments = Arguments::split(args, kwargs, &mut arrays)?;
         let own = arrays.len();
         arrays.extend(state(py, &self.inputs)?.iter().map(|(_, array)| array.get().get()));
-        let known = self.entries.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let known = self.known(&key, &arrays);
         let mut entry = known.clone().unwrap_or_else(|| Arc::new(self.entry(py, arguments, own)));
         let mut outputs = entry.compiled.call(&mut (), &arrays).map_err(raise)?;
         let mut places = state(py, &self.outputs)?;
@@ -271,7 +301,9 @@ impl Entry {
 
 /// A function that does what `fun` does as one graph: it is traced once for each structure, shape
 /// and dtype of its arguments. `inputs` and `outputs` are trees of arrays that it reads and
-/// changes besides its arguments and its result.
+/// changes besides its arguments and its result. With `shapeless` it is not traced again for other
+/// sizes where nothing that it did depends on them but the shapes of its results.
+#[doc = docs!(compile)]
 #[pyfunction]
 #[pyo3(signature = (fun, inputs = None, outputs = None, shapeless = false))]
 pub fn compile<'py>(
@@ -281,13 +313,12 @@ pub fn compile<'py>(
     outputs: Option<Py<PyAny>>,
     shapeless: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    // A graph has the shapes that it was traced with: other shapes are another graph.
-    let _ = shapeless;
     let call = Compiled {
         fun: fun.clone().unbind(),
         inputs,
         outputs,
         entries: Mutex::new(HashMap::new()),
+        shapeless,
     };
     function(&fun, Bound::new(py, call)?.into_any())
 }

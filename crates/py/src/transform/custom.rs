@@ -11,6 +11,7 @@ use super::vmap::axes_of;
 use super::{Arguments, function};
 use crate::array::PyArray;
 use crate::error::{carried, raise, wrong_value};
+use crate::generated::docs;
 use crate::tree::{self, Template};
 
 /// What a function returned, with its arrays taken out: known once it was traced.
@@ -68,6 +69,7 @@ impl Checkpointed {
 }
 
 /// A function like `fun` that computes its intermediate results again in the backward pass.
+#[doc = docs!(checkpoint)]
 #[pyfunction]
 pub fn checkpoint<'py>(py: Python<'py>, fun: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let call = Checkpointed { fun: fun.clone().unbind() };
@@ -75,6 +77,7 @@ pub fn checkpoint<'py>(py: Python<'py>, fun: Bound<'py, PyAny>) -> PyResult<Boun
 }
 
 /// A function whose derivatives and batching rule may be given, as decorators.
+#[doc = docs!(custom_function)]
 #[pyclass(frozen, name = "custom_function", module = "cupola.core")]
 #[allow(non_camel_case_types)]
 pub struct custom_function {

@@ -7,6 +7,7 @@ use pyo3::types::{PyDict, PyInt, PyString, PyTuple};
 use super::{function, only_arrays};
 use crate::array::PyArray;
 use crate::error::{carried, raise, wrong_value};
+use crate::generated::docs;
 use crate::operand::{Arrays, give, integers};
 use crate::tree::{self, Template};
 
@@ -146,9 +147,9 @@ impl Differentiated {
             };
             named.push(only_arrays(&value, &mut arrays)?);
         }
-        // Derivatives are of floating-point numbers; by anything else they are zero.
+        // Truth values have no derivatives.
         let smooth: Vec<usize> =
-            (0..arrays.len()).filter(|&i| arrays[i].dtype().is_inexact()).collect();
+            (0..arrays.len()).filter(|&i| arrays[i].dtype().is_differentiable()).collect();
         let mut value = None;
         let call = |tracers: &[Array]| {
             let result = (|| -> PyResult<Vec<Array>> {
@@ -216,6 +217,7 @@ impl Differentiated {
 
 /// A function that gives the gradient of `fun` by some of its arguments: those at `argnums`, the
 /// first if nothing is said, and those named in `argnames`.
+#[doc = docs!(grad)]
 #[pyfunction]
 #[pyo3(signature = (fun, argnums = None, argnames = None))]
 pub fn grad<'py>(
@@ -231,6 +233,7 @@ pub fn grad<'py>(
 
 /// A function that gives the value of `fun` and its gradient; see `grad`. The value may be a tuple
 /// whose first item is what the gradient is taken of.
+#[doc = docs!(value_and_grad)]
 #[pyfunction]
 #[pyo3(signature = (fun, argnums = None, argnames = None))]
 pub fn value_and_grad<'py>(
@@ -259,6 +262,7 @@ fn outputs(fun: &Bound<'_, PyAny>, arguments: &[Array]) -> PyResult<Vec<Array>> 
 }
 
 /// The outputs of `fun`, and the products of `cotangents` with its Jacobian.
+#[doc = docs!(vjp)]
 #[pyfunction]
 #[pyo3(signature = (fun, primals, cotangents))]
 pub fn vjp(
@@ -272,6 +276,7 @@ pub fn vjp(
 }
 
 /// The outputs of `fun`, and the products of its Jacobian with `tangents`.
+#[doc = docs!(jvp)]
 #[pyfunction]
 #[pyo3(signature = (fun, primals, tangents))]
 pub fn jvp(

@@ -7,6 +7,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use super::{function, only_arrays};
 use crate::array::PyArray;
 use crate::error::{carried, raise, wrong_value};
+use crate::generated::docs;
 use crate::tree::{self, Leaf, Template};
 
 /// A function over a batch.
@@ -96,6 +97,7 @@ impl BatchedFunction {
 }
 
 /// A function that runs `fun` over a batch, which arguments and results carry along these axes.
+#[doc = docs!(vmap)]
 #[pyfunction]
 #[pyo3(signature = (fun, in_axes = None, out_axes = None))]
 pub fn vmap<'py>(

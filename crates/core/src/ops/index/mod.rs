@@ -124,6 +124,11 @@ impl From<&Array> for S {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn index(x: &Array, items: &[S]) -> Result<Array> {
+    let bounded = |item: &S| matches!(item, S::Range { start, stop, .. } if start.is_some() || stop.is_some());
+    if items.iter().any(bounded) {
+        // Where a range reaches all of an axis, nothing is recorded.
+        crate::transform::note_sizes();
+    }
     let plan = Plan::of("index", x, items)?;
     let part = plan.slice(x)?;
     if plan.arrays.is_empty() {

@@ -10,6 +10,9 @@ use crate::shape::{Dims, normalize_axis};
 
 /// The diagonal of two axes, `offset` places above the main one, as the last axis.
 ///
+/// # Errors
+/// Where there are no two such axes.
+///
 /// # Example
 /// ```
 /// use cupola::{Array, ops};
@@ -18,6 +21,9 @@ use crate::shape::{Dims, normalize_axis};
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn diagonal(x: &Array, offset: isize, axis1: isize, axis2: isize) -> Result<Array> {
+    if x.rank() < 2 {
+        return Err(Error::shape("diagonal", format!("{} has less than two axes", x.aval())));
+    }
     let a = normalize_axis("diagonal", axis1, x.rank())?;
     let b = normalize_axis("diagonal", axis2, x.rank())?;
     if a == b {

@@ -143,6 +143,7 @@ pub fn split(x: &Array, sections: impl Into<Sections>, axis: isize) -> Result<Ve
 /// `count` elements of `axis` from `start`; records nothing where that is all of it.
 pub(crate) fn narrow(x: &Array, axis: usize, start: usize, count: usize) -> Result<Array> {
     if start == 0 && count == x.shape()[axis] {
+        crate::transform::note_sizes();
         return Ok(x.clone());
     }
     let mut starts = Dims::from_elem(0, x.rank());
@@ -198,7 +199,8 @@ pub fn repeat(x: &Array, repeats: usize, axis: impl Into<Axes>) -> Result<Array>
 /// Elements moved along axes by `shift` places, those past the end entering at the start.
 ///
 /// # Shapes
-/// One shift an axis, or one for all axes named; `()` rolls the flattened array.
+/// One shift an axis, one for all axes named, or several for one axis, which add up. `()` rolls the
+/// flattened array.
 ///
 /// # Example
 /// ```
@@ -213,6 +215,9 @@ pub fn roll(x: &Array, shift: impl Into<Sizes>, axes: impl Into<Axes>) -> Result
         let flat = flatten(x, 0, -1)?;
         return super::reshape(&roll_axis(&flat, shifts.iter().sum(), 0)?, x.shape());
     };
+    if let [axis] = axes[..] {
+        return roll_axis(x, shifts.iter().sum(), axis);
+    }
     if shifts.len() != 1 && shifts.len() != axes.len() {
         return Err(Error::argument(
             "roll",
@@ -233,6 +238,7 @@ fn roll_axis(x: &Array, shift: isize, axis: usize) -> Result<Array> {
     }
     let cut = (-shift).rem_euclid(size as isize) as usize;
     if cut == 0 {
+        crate::transform::note_sizes();
         return Ok(x.clone());
     }
     let (head, tail) = (narrow(x, axis, 0, cut)?, narrow(x, axis, cut, size - cut)?);

@@ -15,6 +15,7 @@ use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::prim::Movement;
 use crate::shape::{Dims, Shape, normalize_axis};
+use crate::transform::note_sizes;
 
 /// The elements, in row-major order, under another shape; one size may be −1: what is left.
 ///
@@ -31,12 +32,16 @@ use crate::shape::{Dims, Shape, normalize_axis};
 pub fn reshape(x: &Array, sizes: impl Into<Sizes>) -> Result<Array> {
     let shape = sizes.into().resolve("reshape", x.size())?;
     if shape == *x.shape() {
+        note_sizes();
         return Ok(x.clone());
     }
     Array::apply(Movement::Reshape(shape), &[x])
 }
 
-/// Axes `start..=end` merged into one.
+/// Axes `start..=end` merged into one. Axes past either end mean that end.
+///
+/// # Errors
+/// Where `end` comes before `start`.
 ///
 /// # Example
 /// ```
@@ -49,8 +54,16 @@ pub fn flatten(x: &Array, start: isize, end: isize) -> Result<Array> {
     if x.rank() == 0 {
         return reshape(x, 1);
     }
-    let start = normalize_axis("flatten", start, x.rank())?;
-    let end = normalize_axis("flatten", end, x.rank())?;
+    let rank = x.rank() as isize;
+    let place = |axis: isize| if axis < 0 { axis + rank } else { axis };
+    let (start, end) = (place(start).max(0), place(end).min(rank - 1));
+    if start > end {
+        return Err(Error::argument(
+            "flatten",
+            format!("axis {end} comes before axis {start} (input {})", x.aval()),
+        ));
+    }
+    let (start, end) = (start as usize, end as usize);
     if start == end {
         return Ok(x.clone());
     }
@@ -140,7 +153,12 @@ pub(crate) fn expand_axes(x: &Array, axes: Dims) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn transpose(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
-    match axes.into().listed("transpose", x.rank())? {
+    let axes = axes.into();
+    if let Some(axes) = axes.0.as_ref().filter(|a| a.len() != x.rank()) {
+        let detail = format!("{} axes {axes:?} for {}", axes.len(), x.aval());
+        return Err(Error::shape("transpose", detail));
+    }
+    match axes.listed("transpose", x.rank())? {
         Some(axes) => permute(x, axes),
         None => permute(x, (0..x.rank()).rev().collect()),
     }
@@ -217,6 +235,7 @@ pub fn moveaxis(x: &Array, source: isize, destination: isize) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn broadcast_to(x: &Array, shape: impl Into<Shape>) -> Result<Array> {
+    note_sizes();
     broadcast(x, &shape.into())
 }
 

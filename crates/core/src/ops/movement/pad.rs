@@ -5,6 +5,7 @@ use crate::array::Array;
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::ops::operand::broadcast;
+use crate::ops::take;
 use crate::prim::Movement;
 use crate::shape::{Aval, Dims, Shape};
 
@@ -15,6 +16,10 @@ pub enum PadMode {
     Constant(Scalar),
     /// The nearest element.
     Edge,
+    /// The elements in opposite order, the outermost once.
+    Reflect,
+    /// The elements in opposite order, the outermost twice.
+    Symmetric,
 }
 
 impl<T: Into<Scalar>> From<T> for PadMode {
@@ -56,13 +61,13 @@ impl<const N: usize> From<[(usize, usize); N]> for PadWidths {
     }
 }
 
-/// `x` with a border, of one number or of its nearest elements.
+/// `x` with a border, of one number or of its own elements.
 ///
 /// # Dtypes
 /// A number is taken in x's dtype.
 ///
 /// # Errors
-/// Where `widths` has not one pair an axis, and for [`PadMode::Edge`] of an empty axis.
+/// Where `widths` has not one pair an axis, and where an empty axis has no element for the border.
 ///
 /// # Example
 /// ```
@@ -70,6 +75,7 @@ impl<const N: usize> From<[(usize, usize); N]> for PadWidths {
 /// let x = Array::from_slice(&[1, 2], [2])?;
 /// assert_eq!(ops::pad(&x, (1, 2), 0)?.to_vec::<i32>()?, [0, 1, 2, 0, 0]);
 /// assert_eq!(ops::pad(&x, 1, ops::PadMode::Edge)?.to_vec::<i32>()?, [1, 1, 2, 2]);
+/// assert_eq!(ops::pad(&x, 2, ops::PadMode::Reflect)?.to_vec::<i32>()?, [1, 2, 1, 2, 1, 2]);
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn pad(x: &Array, widths: impl Into<PadWidths>, mode: impl Into<PadMode>) -> Result<Array> {
@@ -89,6 +95,8 @@ pub fn pad(x: &Array, widths: impl Into<PadWidths>, mode: impl Into<PadMode>) ->
     match mode.into() {
         PadMode::Constant(value) => pad_constant(x, low, high, Dims::from_elem(0, x.rank()), value),
         PadMode::Edge => pad_edge(x, &low, &high),
+        PadMode::Reflect => pad_mirrored(x, &low, &high, 1),
+        PadMode::Symmetric => pad_mirrored(x, &low, &high, 0),
     }
 }
 
@@ -110,14 +118,44 @@ fn pad_edge(x: &Array, low: &[usize], high: &[usize]) -> Result<Array> {
         if low[axis] + high[axis] == 0 {
             continue;
         }
-        let size = out.shape()[axis];
-        if size == 0 {
-            return Err(Error::shape("pad", format!("axis {axis} of {} has no edge", x.aval())));
-        }
+        let size = nonempty(x, axis)?;
         let first = broadcast(&narrow(&out, axis, 0, 1)?, &out.shape().with(axis, low[axis]))?;
         let last =
             broadcast(&narrow(&out, axis, size - 1, 1)?, &out.shape().with(axis, high[axis]))?;
         out = concatenate(&[&first, &out, &last], axis)?;
+    }
+    Ok(out)
+}
+
+/// The size of an axis that gives elements for its border.
+fn nonempty(x: &Array, axis: usize) -> Result<usize> {
+    match x.shape()[axis] {
+        0 => Err(Error::shape("pad", format!("axis {axis} of {} has no edge", x.aval()))),
+        size => Ok(size),
+    }
+}
+
+/// `x` continued forth and back along each axis; `shared` of two runs' outermost elements are one.
+fn pad_mirrored(x: &Array, low: &[usize], high: &[usize], shared: usize) -> Result<Array> {
+    let mut out = x.clone();
+    for axis in 0..x.rank() {
+        let (low, high) = (low[axis], high[axis]);
+        if low + high == 0 {
+            continue;
+        }
+        let size = nonempty(x, axis)?;
+        // The indices below are numbers of this size.
+        crate::transform::note_sizes();
+        let period = (2 * (size - shared)).max(1);
+        // Counted from a whole number of periods before the first element.
+        let start = low.next_multiple_of(period) - low;
+        let mirrored = |at: usize| {
+            let at = at % period;
+            (if at < size { at } else { period - at - (1 - shared) }) as i32
+        };
+        let indices: Vec<i32> = (start..start + low + size + high).map(mirrored).collect();
+        let indices = Array::from_slice(&indices, [indices.len()])?;
+        out = take(&out, &indices, axis)?;
     }
     Ok(out)
 }

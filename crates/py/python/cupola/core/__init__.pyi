@@ -1,5 +1,7 @@
 # Written by `cargo xtask gen`.
 
+"""Arrays, and the functions of them."""
+
 from collections.abc import Sequence
 from typing import Any, NoReturn, TypeAlias, final
 
@@ -50,7 +52,12 @@ newaxis: None
 
 @final
 class ArrayAt:
-    """A part of an array, to be updated."""
+    """A part of an array, to be updated.
+
+    Example:
+        >>> mx.zeros(3).at[mx.array([0, 0, 2])].add(1.0)
+        array([2, 0, 1], dtype=float32)
+    """
     def __getitem__(self, indices: Any, /) -> ArrayAt:
         ...
     def add(self, value: _Scalar | array) -> array:
@@ -68,7 +75,16 @@ class ArrayAt:
 
 @final
 class array:
-    """A multi-dimensional array of one dtype, computed when it is first needed."""
+    """A multi-dimensional array of one dtype, computed when it is first needed.
+
+    Example:
+        >>> x = mx.array([[1, 2], [3, 4]])
+        >>> x[0] + x.T
+        array([[2, 5],
+               [3, 6]], dtype=int32)
+        >>> x.dtype, x.shape
+        (mlx.core.int32, (2, 2))
+    """
     def __array__(self, dtype: Any = ..., copy: bool | None = ...) -> Any:
         ...
     def __dlpack__(self, *, stream: Any = ..., max_version: Any = ..., dl_device: tuple[int, int] | None = ..., copy: bool | None = ...) -> Any:
@@ -102,12 +118,6 @@ class array:
     def __rmul__(self, other: Any, /) -> array:
         ...
     def __imul__(self, other: Any, /) -> array:
-        ...
-    def __truediv__(self, other: Any, /) -> array:
-        ...
-    def __rtruediv__(self, other: Any, /) -> array:
-        ...
-    def __itruediv__(self, other: Any, /) -> array:
         ...
     def __floordiv__(self, other: Any, /) -> array:
         ...
@@ -156,6 +166,12 @@ class array:
     def __rpow__(self, other: Any, mod: Any = ..., /) -> array:
         ...
     def __ipow__(self, other: Any, /) -> array:  # type: ignore[misc]
+        ...
+    def __truediv__(self, other: Any, /) -> array:
+        ...
+    def __rtruediv__(self, other: Any, /) -> array:
+        ...
+    def __itruediv__(self, other: Any, /) -> array:
         ...
     def __matmul__(self, other: Any, /) -> array:
         ...
@@ -219,6 +235,8 @@ class array:
         ...
     def __iter__(self) -> ArrayIterator:
         ...
+    def __reversed__(self) -> Any:
+        ...
     def __bool__(self) -> bool:
         ...
     def __int__(self) -> int:
@@ -275,12 +293,12 @@ class array:
         """The sums of the elements of an axis up to each; `()` flattens first."""
     def diag(self, k: int = ..., *, stream: _StreamOrDevice = ...) -> array:
         """A matrix with a vector on its diagonal, or the diagonal of a matrix; `offset` places above the"""
-    def diagonal(self, offset: int = ..., axis1: int = ..., axis2: int = ..., *, stream: _StreamOrDevice = ...) -> array:
+    def diagonal(self, offset: int = ..., axis1: int = ..., axis2: int = ..., stream: _StreamOrDevice = ...) -> array:
         """The diagonal of two axes, `offset` places above the main one, as the last axis."""
     def exp(self, *, stream: _StreamOrDevice = ...) -> array:
         """eˣ."""
     def flatten(self, start_axis: int = ..., end_axis: int = ..., *, stream: _StreamOrDevice = ...) -> array:
-        """Axes `start..=end` merged into one."""
+        """Axes `start..=end` merged into one. Axes past either end mean that end."""
     def log(self, *, stream: _StreamOrDevice = ...) -> array:
         """ln x."""
     def log10(self, *, stream: _StreamOrDevice = ...) -> array:
@@ -326,7 +344,12 @@ class array:
 
 @final
 class ArrayIterator:
-    """The parts of an array along its first axis, one after the other."""
+    """The parts of an array along its first axis, one after the other.
+
+    Example:
+        >>> [row.tolist() for row in mx.array([[1, 2], [3, 4]])]
+        [[1, 2], [3, 4]]
+    """
     def __iter__(self) -> ArrayIterator:
         ...
     def __next__(self) -> array:
@@ -334,7 +357,12 @@ class ArrayIterator:
 
 @final
 class DeviceType:
-    """A kind of device. `gpu` is the best GPU that is there, whichever kind it is of."""
+    """A kind of device. `gpu` is the best GPU that is there, whichever kind it is of.
+
+    Example:
+        >>> mx.cpu
+        DeviceType.cpu
+    """
     cpu: DeviceType
     gpu: DeviceType
     wgpu: DeviceType
@@ -345,7 +373,12 @@ class DeviceType:
 
 @final
 class Device:
-    """A device: its type and its number among them."""
+    """A device: its type and its number among them.
+
+    Example:
+        >>> mx.Device(mx.cpu)
+        Device(cpu, 0)
+    """
     def __new__(cls, type: DeviceType, index: int = ...) -> Device: ...
     @property
     def type(self) -> DeviceType:
@@ -362,7 +395,12 @@ class Device:
 
 @final
 class Stream:
-    """A queue of work on a device."""
+    """A queue of work on a device.
+
+    Example:
+        >>> mx.default_stream(mx.cpu).device == mx.Device(mx.cpu)
+        True
+    """
     def __eq__(self, other: object, /) -> bool: ...
     @property
     def device(self) -> Device:
@@ -375,7 +413,14 @@ class Stream:
 
 @final
 class StreamContext:
-    """A context in which operations are recorded on a stream or device."""
+    """A context in which operations are recorded on a stream or device.
+
+    Example:
+        >>> with mx.StreamContext(mx.cpu):
+        ...     x = mx.ones(2)
+        >>> x
+        array([1, 1], dtype=float32)
+    """
     def __new__(cls, s: _StreamOrDevice) -> StreamContext: ...
     def __enter__(self) -> None:
         ...
@@ -384,7 +429,12 @@ class StreamContext:
 
 @final
 class Dtype:
-    """The type of an array's elements."""
+    """The type of an array's elements.
+
+    Example:
+        >>> mx.float16.size, mx.array([1.0]).dtype == mx.float32
+        (2, True)
+    """
     def __eq__(self, other: object, /) -> bool: ...
     @property
     def size(self) -> int:
@@ -394,7 +444,12 @@ class Dtype:
 
 @final
 class DtypeCategory:
-    """What kinds of element types there are: each is within the one that it is derived from."""
+    """What kinds of element types there are: each is within the one that it is derived from.
+
+    Example:
+        >>> mx.issubdtype(mx.int8, mx.integer)
+        True
+    """
     complexfloating: DtypeCategory
     floating: DtypeCategory
     inexact: DtypeCategory
@@ -409,7 +464,12 @@ class DtypeCategory:
 
 @final
 class finfo:
-    """The limits of a floating-point dtype."""
+    """The limits of a floating-point dtype.
+
+    Example:
+        >>> mx.finfo(mx.float16).max
+        65504.0
+    """
     def __new__(cls, dtype: Dtype) -> finfo: ...
     @property
     def min(self) -> float:
@@ -428,13 +488,18 @@ class finfo:
         """How many bits a real number takes."""
     @property
     def dtype(self) -> Dtype:
-        """The dtype."""
+        """The dtype; of complex numbers that of their parts."""
     def __repr__(self) -> str:
         ...
 
 @final
 class iinfo:
-    """The limits of an integer dtype."""
+    """The limits of an integer dtype.
+
+    Example:
+        >>> mx.iinfo(mx.int8).max
+        127
+    """
     def __new__(cls, dtype: Dtype) -> iinfo: ...
     @property
     def min(self) -> int:
@@ -450,9 +515,15 @@ class iinfo:
 
 @final
 class PrintOptions:
-    """How arrays are printed."""
+    """How arrays are printed.
+
+    Example:
+        >>> mx.get_printoptions().precision
+        -1
+    """
     @property
-    def precision(self) -> int: ...
+    def precision(self) -> int:
+        """Digits after the point; −1 for six significant digits."""
 
 @final
 class _PrintOptionsContext:
@@ -461,6 +532,12 @@ class _PrintOptionsContext:
         ...
     def __exit__(self, *args: Any) -> None:
         ...
+
+@final
+class _Loan:
+    """Keeps another library's memory. It is a Python object because its owner has to be let go by a
+    thread that runs Python, and arrays are dropped by any thread: Python's counts wait for one.
+    """
 
 @final
 class _Compiled:
@@ -476,7 +553,20 @@ class _Checkpointed:
 
 @final
 class custom_function:
-    """A function whose derivatives and batching rule may be given, as decorators."""
+    """A function whose derivatives and batching rule may be given, as decorators.
+
+    Example:
+        >>> @mx.custom_function
+        ... def f(x):
+        ...     return x * 100
+        ...
+        >>> @f.vjp
+        ... def f_vjp(primals, cotangents, outputs):
+        ...     return cotangents
+        ...
+        >>> mx.grad(f)(mx.array(2.0)).item()
+        1.0
+    """
     def __new__(cls, f: Any) -> custom_function: ...
     def vjp(self, f: Any) -> custom_function:
         """Gives the function's vector-Jacobian product: `f(primals, cotangents, outputs)`."""
@@ -504,7 +594,12 @@ def _dtype(name: str) -> Dtype:
 def _restore(bytes: bytes, dtype: Dtype, shape: Sequence[int]) -> array:
     """An array from its bytes: how pickles are read."""
 def abs(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """|x|; of a complex number its modulus, as `float32`."""
+    """|x|; of a complex number its modulus, as `float32`.
+
+    Example:
+        >>> mx.abs(mx.array([-1, 2]))
+        array([1, 2], dtype=int32)
+    """
 def add(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """a + b.
 
@@ -513,31 +608,97 @@ def add(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -
 
     Dtypes:
     The operands promote; integers wrap; on bool, logical or.
+
+    Example:
+        >>> mx.add(mx.array([1, 2]), 3)
+        array([4, 5], dtype=int32)
     """
 def addmm(c: _Scalar | array, a: _Scalar | array, b: _Scalar | array, alpha: float = ..., beta: float = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """`alpha·a@b + beta·c`."""
+    """`alpha·a@b + beta·c`.
+
+    Example:
+        >>> mx.addmm(mx.ones(2), mx.ones((1, 3)), mx.ones((3, 2)), beta=0.5)
+        array([[3.5, 3.5]], dtype=float32)
+    """
 def all(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """Whether all elements over `axes` are true; numbers are true where they are not 0."""
+    """Whether all elements over `axes` are true; numbers are true where they are not 0.
+
+    Example:
+        >>> mx.all(mx.array([[1, 0], [1, 1]]), axis=1)
+        array([False, True], dtype=bool)
+    """
 def allclose(a: _Scalar | array, b: _Scalar | array, /, rtol: float = ..., atol: float = ..., *, equal_nan: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
-    """Whether all elements are equal within a tolerance, as one bool."""
+    """Whether all elements are equal within a tolerance, as one bool.
+
+    Example:
+        >>> mx.allclose(mx.array([1.0]), mx.array([1.000001]))
+        array(True, dtype=bool)
+    """
 def any(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """Whether any element over `axes` is true; numbers are true where they are not 0."""
+    """Whether any element over `axes` is true; numbers are true where they are not 0.
+
+    Example:
+        >>> mx.any(mx.array([[0, 0], [1, 0]]), axis=1)
+        array([False, True], dtype=bool)
+    """
 def arange(*args: Any, start: Any = ..., stop: Any = ..., step: Any = ..., dtype: Dtype | None = ..., stream: _StreamOrDevice | None = ...) -> array:
-    """Evenly spaced numbers from `start` up to but without `stop`; `arange(stop)` starts at 0."""
+    """Evenly spaced numbers from `start` up to but without `stop`; `arange(stop)` starts at 0.
+
+    Example:
+        >>> mx.arange(4)
+        array([0, 1, 2, 3], dtype=int32)
+        >>> mx.arange(0, 1, 0.25)
+        array([0, 0.25, 0.5, 0.75], dtype=float32)
+    """
 def arccos(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """arccos x; NaN outside [−1, 1]."""
+    """arccos x; NaN outside [−1, 1].
+
+    Example:
+        >>> mx.arccos(mx.array([1.0, 0.0]))
+        array([0, 1.5708], dtype=float32)
+    """
 def arccosh(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """arcosh x; NaN below 1."""
+    """arcosh x; NaN below 1.
+
+    Example:
+        >>> mx.arccosh(mx.array([1.0, 2.0]))
+        array([0, 1.31696], dtype=float32)
+    """
 def arcsin(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """arcsin x; NaN outside [−1, 1]."""
+    """arcsin x; NaN outside [−1, 1].
+
+    Example:
+        >>> mx.arcsin(mx.array([0.0, 1.0]))
+        array([0, 1.5708], dtype=float32)
+    """
 def arcsinh(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """arsinh x."""
+    """arsinh x.
+
+    Example:
+        >>> mx.arcsinh(mx.array([0.0, 1.0]))
+        array([0, 0.881374], dtype=float32)
+    """
 def arctan(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """arctan x."""
+    """arctan x.
+
+    Example:
+        >>> mx.arctan(mx.array([0.0, 1.0]))
+        array([0, 0.785398], dtype=float32)
+    """
 def arctan2(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
-    """The angle of the point (b, a), in (−π, π]."""
+    """The angle of the point (b, a), in (−π, π].
+
+    Example:
+        >>> mx.arctan2(mx.array([1.0, -1.0]), mx.array([1.0, 0.0]))
+        array([0.785398, -1.5708], dtype=float32)
+    """
 def arctanh(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """artanh x; NaN outside [−1, 1]."""
+    """artanh x; NaN outside [−1, 1].
+
+    Example:
+        >>> mx.arctanh(mx.array([0.0, 0.5]))
+        array([0, 0.549306], dtype=float32)
+    """
 def argmax(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The index of the first largest element along an axis, or of the flattened array for `()`.
 
@@ -546,6 +707,10 @@ def argmax(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims:
 
     Errors:
     Where the axis is empty, and for complex numbers.
+
+    Example:
+        >>> mx.argmax(mx.array([[1, 3, 2], [9, 7, 8]]), axis=1)
+        array([1, 0], dtype=uint32)
     """
 def argmin(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The index of the first smallest element along an axis, or of the flattened array for `()`.
@@ -555,67 +720,150 @@ def argmin(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims:
 
     Errors:
     As `argmax`.
+
+    Example:
+        >>> mx.argmin(mx.array([[1, 3, 2], [9, 7, 8]]), axis=1)
+        array([0, 1], dtype=uint32)
     """
 def argpartition(a: _Scalar | array, kth: int, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The indices, as `uint32`, that `partition` an axis.
 
     Errors:
     As `partition`.
+
+    Example:
+        >>> mx.argpartition(mx.array([3, 1, 2]), kth=0)[0]
+        array(1, dtype=uint32)
     """
 def argsort(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The indices, as `uint32`, that put an axis in ascending order; equal elements keep theirs."""
+    """The indices, as `uint32`, that put an axis in ascending order; equal elements keep theirs.
+
+    Example:
+        >>> mx.argsort(mx.array([3, 1, 2]))
+        array([1, 2, 0], dtype=uint32)
+    """
 def array_equal(a: _Scalar | array, b: _Scalar | array, equal_nan: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
-    """Whether both have one shape and equal elements, as one bool."""
+    """Whether both have one shape and equal elements, as one bool.
+
+    Example:
+        >>> mx.array_equal(mx.array([1, 2]), mx.array([1.0, 2.0]))
+        array(True, dtype=bool)
+    """
 def as_strided(a: _Scalar | array, /, shape: int | Sequence[int] | None = ..., strides: int | Sequence[int] | None = ..., offset: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The elements, counted in row-major order, that `strides` and an offset reach: element `i, j, ..`
     is element `offset + i·strides[0] + j·strides[1] + ..` of the flattened array.
 
     Errors:
     Where there is not one stride an axis, or where an element is not in the array.
+
+    Example:
+        >>> mx.as_strided(mx.arange(4), shape=(3, 2), strides=(1, 1))
+        array([[0, 1],
+               [1, 2],
+               [2, 3]], dtype=int32)
     """
 def asarray(a: Any, dtype: Dtype | None = ..., *, copy: bool | None = ...) -> array:
-    """An array of anything that holds numbers; an array itself as it is."""
+    """An array of anything that holds numbers; an array itself as it is. It lies in the memory of
+    another library's array where that is possible: nothing is copied, and what is written there
+    later shows in it. `copy=True` always copies, `copy=False` raises `ValueError` instead of
+    copying.
+
+    Example:
+        >>> mx.asarray([1, 2])
+        array([1, 2], dtype=int32)
+    """
 def astype(a: _Scalar | array, dtype: Dtype, *, stream: _StreamOrDevice = ...) -> array:
     """Converts each element to `dtype`: to bool by ≠ 0, from float to integer towards zero and
     saturating (NaN gives 0), between integers by wrapping, from complex by its real part.
+
+    Example:
+        >>> mx.astype(mx.array([1.5, 2.5]), mx.int32)
+        array([1, 2], dtype=int32)
     """
 def async_eval(*args: Any) -> None:
-    """Starts to compute all arrays in the arguments, and returns at once."""
+    """Starts to compute all arrays in the arguments, and returns at once.
+
+    Example:
+        >>> x = mx.ones(2) + 1
+        >>> mx.async_eval(x)
+        >>> x
+        array([2, 2], dtype=float32)
+    """
 def atleast_1d(*arys: _Scalar | array, stream: _StreamOrDevice | None = ...) -> Any:
-    """`x` with at least one axis."""
+    """`x` with at least one axis.
+
+    Example:
+        >>> mx.atleast_1d(mx.array(3)).shape
+        (1,)
+    """
 def atleast_2d(*arys: _Scalar | array, stream: _StreamOrDevice | None = ...) -> Any:
-    """`x` with at least two axes: a vector becomes a row."""
+    """`x` with at least two axes: a vector becomes a row.
+
+    Example:
+        >>> mx.atleast_2d(mx.array([1, 2])).shape
+        (1, 2)
+    """
 def atleast_3d(*arys: _Scalar | array, stream: _StreamOrDevice | None = ...) -> Any:
-    """`x` with at least three axes: a vector becomes `[1, n, 1]`, a matrix `[m, n, 1]`."""
+    """`x` with at least three axes: a vector becomes `[1, n, 1]`, a matrix `[m, n, 1]`.
+
+    Example:
+        >>> mx.atleast_3d(mx.array([1, 2])).shape
+        (1, 2, 1)
+    """
 def bartlett(M: int, *, stream: _StreamOrDevice = ...) -> array:
-    """The Bartlett window of `size` points, a triangle: 1 − |t| for t from −1 to 1, as `float32`."""
+    """The Bartlett window of `size` points, a triangle: 1 − |t| for t from −1 to 1, as `float32`.
+
+    Example:
+        >>> mx.bartlett(5)
+        array([0, 0.5, 1, 0.5, 0], dtype=float32)
+    """
 def bitwise_and(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """The bits set in both; on bool, logical and.
 
     Errors:
     Where the operands do not promote to an integer type or bool.
+
+    Example:
+        >>> mx.bitwise_and(mx.array([6, 7]), 3)
+        array([2, 3], dtype=int32)
     """
 def bitwise_invert(a: _Scalar | array, stream: _StreamOrDevice | None = ...) -> array:
     """Every bit of the integer flipped; on bool, logical not.
 
     Errors:
     For floats and complex numbers.
+
+    Example:
+        >>> mx.bitwise_invert(mx.array([0, 5]))
+        array([-1, -6], dtype=int32)
     """
 def bitwise_or(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """The bits set in either; on bool, logical or.
 
     Errors:
     Where the operands do not promote to an integer type or bool.
+
+    Example:
+        >>> mx.bitwise_or(mx.array([4, 5]), 3)
+        array([7, 7], dtype=int32)
     """
 def bitwise_xor(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """The bits set in one; on bool, logical exclusive or.
 
     Errors:
     Where the operands do not promote to an integer type or bool.
+
+    Example:
+        >>> mx.bitwise_xor(mx.array([4, 5]), 1)
+        array([5, 4], dtype=int32)
     """
 def blackman(M: int, *, stream: _StreamOrDevice = ...) -> array:
     """The Blackman window of `size` points: 0.42 + 0.5·cos πt + 0.08·cos 2πt for t from −1 to 1, as
     `float32`.
+
+    Example:
+        >>> mx.blackman(3)[1]
+        array(1, dtype=float32)
     """
 def block_masked_mm(a: _Scalar | array, b: _Scalar | array, /, block_size: int = ..., mask_out: _Scalar | array | None = ..., mask_lhs: _Scalar | array | None = ..., mask_rhs: _Scalar | array | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The matrix product of matrices whose square blocks are masked: left out where a mask is false or
@@ -626,35 +874,86 @@ def block_masked_mm(a: _Scalar | array, b: _Scalar | array, /, block_size: int =
 
     Errors:
     Where a mask does not fit, or the operands are not floats.
+
+    Example:
+        >>> mask = mx.array([[True, False]])
+        >>> y = mx.block_masked_mm(mx.ones((32, 32)), mx.ones((32, 64)), 32, mask_out=mask)
+        >>> y[0, 31].item(), y[0, 32].item()
+        (32.0, 0.0)
     """
-def broadcast_arrays(*arrays: _Scalar | array, stream: _StreamOrDevice | None = ...) -> tuple[Any, ...]:
-    """Arrays repeated to the shape that they broadcast to together."""
+def broadcast_arrays(*arrays: _Scalar | array, stream: _StreamOrDevice | None = ...) -> list[array]:
+    """Arrays repeated to the shape that they broadcast to together.
+
+    Example:
+        >>> [x.shape for x in mx.broadcast_arrays(mx.ones((2, 1)), mx.ones(3))]
+        [(2, 3), (2, 3)]
+    """
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[Any, ...]:
     """The shape that arrays of these shapes broadcast to.
 
     Errors:
     Where they do not, or there is none.
+
+    Example:
+        >>> mx.broadcast_shapes((2, 1), (3,))
+        (2, 3)
     """
 def broadcast_to(a: _Scalar | array, shape: int | Sequence[int], *, stream: _StreamOrDevice = ...) -> array:
-    """Axes of size 1, and missing leading axes, repeated to `shape`."""
+    """Axes of size 1, and missing leading axes, repeated to `shape`.
+
+    Example:
+        >>> mx.broadcast_to(mx.array([1, 2]), (2, 2))
+        array([[1, 2],
+               [1, 2]], dtype=int32)
+    """
 def can_cast(from_: Dtype | array, to: Dtype) -> bool:
-    """Whether values of one dtype become the other where the two are promoted."""
+    """Whether values of one dtype become the other where the two are promoted.
+
+    Example:
+        >>> mx.can_cast(mx.int8, mx.int32), mx.can_cast(mx.float32, mx.int32)
+        (True, False)
+    """
 def ceil(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """The smallest integer not below x, in x's dtype."""
+    """The smallest integer not below x, in x's dtype.
+
+    Example:
+        >>> mx.ceil(mx.array([1.2, -1.2]))
+        array([2, -1], dtype=float32)
+    """
 def checkpoint(fun: Any) -> Any:
-    """A function like `fun` that computes its intermediate results again in the backward pass."""
+    """A function like `fun` that computes its intermediate results again in the backward pass.
+
+    Example:
+        >>> f = mx.checkpoint(lambda x: mx.exp(mx.sin(x)))
+        >>> mx.grad(f)(mx.array(0.0)).item()
+        1.0
+    """
 def clear_cache() -> None:
-    """Gives memory that is kept for reuse back to the system."""
+    """Gives memory that is kept for reuse back to the system.
+
+    Example:
+        >>> mx.clear_cache()
+    """
 def clip(a: _Scalar | array, a_min: _Scalar | array | None, a_max: _Scalar | array | None, *, stream: _StreamOrDevice | None = ...) -> array:
     """`x` limited to `[low, high]`; `()` is no limit.
 
     Dtypes:
     All three promote.
+
+    Example:
+        >>> mx.clip(mx.array([1, 5, 9]), 2, 6)
+        array([2, 5, 6], dtype=int32)
     """
 def compile(fun: Any, inputs: Any = ..., outputs: Any = ..., shapeless: bool = ...) -> Any:
     """A function that does what `fun` does as one graph: it is traced once for each structure, shape
     and dtype of its arguments. `inputs` and `outputs` are trees of arrays that it reads and
-    changes besides its arguments and its result.
+    changes besides its arguments and its result. With `shapeless` it is not traced again for other
+    sizes where nothing that it did depends on them but the shapes of its results.
+
+    Example:
+        >>> f = mx.compile(lambda x: x * x + 1)
+        >>> f(mx.array([1.0, 2.0]))
+        array([2, 5], dtype=float32)
     """
 def concatenate(arrays: Sequence[array], axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The arrays one after the other along an axis; `()` flattens them first.
@@ -664,17 +963,47 @@ def concatenate(arrays: Sequence[array], axis: None | int | Sequence[int] = ...,
 
     Dtypes:
     The arrays promote.
+
+    Example:
+        >>> mx.concatenate([mx.array([1, 2]), mx.array([3])])
+        array([1, 2, 3], dtype=int32)
     """
 def conjugate(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """The complex conjugate; anything else as it is."""
+    """The complex conjugate; anything else as it is.
+
+    Example:
+        >>> mx.conjugate(mx.array([1 + 2j]))
+        array([1-2j], dtype=complex64)
+    """
 def contiguous(a: _Scalar | array, /, allow_col_major: bool = ..., *, stream: _StreamOrDevice | None = ...) -> array:
-    """The array itself: it is laid out in rows when that is needed."""
+    """The array itself: it is laid out in rows when that is needed.
+
+    Example:
+        >>> mx.contiguous(mx.arange(4).reshape(2, 2).T)
+        array([[0, 2],
+               [1, 3]], dtype=int32)
+    """
 def conv1d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
-    """`conv_general` over one spatial axis."""
+    """`conv_general` over one spatial axis.
+
+    Example:
+        >>> mx.conv1d(mx.ones((1, 4, 1)), mx.ones((1, 3, 1))).flatten()
+        array([3, 3], dtype=float32)
+    """
 def conv2d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
-    """`conv_general` over two spatial axes."""
+    """`conv_general` over two spatial axes.
+
+    Example:
+        >>> mx.conv2d(mx.ones((1, 3, 3, 1)), mx.ones((2, 3, 3, 1)), padding=1).shape
+        (1, 3, 3, 2)
+    """
 def conv3d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
-    """`conv_general` over three spatial axes."""
+    """`conv_general` over three spatial axes.
+
+    Example:
+        >>> mx.conv3d(mx.ones((1, 3, 3, 3, 1)), mx.ones((2, 2, 2, 2, 1))).shape
+        (1, 2, 2, 2, 2)
+    """
 def conv_general(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: Any = ..., kernel_dilation: int | Sequence[int] = ..., input_dilation: int | Sequence[int] = ..., groups: int = ..., flip: bool = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The convolution of x with a kernel w, over any number of spatial axes.
 
@@ -684,6 +1013,10 @@ def conv_general(input: _Scalar | array, weight: _Scalar | array, /, stride: int
 
     Dtypes:
     Both promote; half types accumulate in `float32`; integers and bool are taken as `float32`.
+
+    Example:
+        >>> mx.conv_general(mx.ones((1, 4, 1)), mx.ones((1, 2, 1)), padding=([1], [0])).flatten()
+        array([1, 2, 2, 2], dtype=float32)
     """
 def conv_transpose1d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., output_padding: int | Sequence[int] = ..., groups: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The transposed convolution over one spatial axis: the gradient of a convolution by its input.
@@ -694,11 +1027,25 @@ def conv_transpose1d(input: _Scalar | array, weight: _Scalar | array, /, stride:
 
     Errors:
     Where the output padding is not smaller than the stride.
+
+    Example:
+        >>> mx.conv_transpose1d(mx.ones((1, 2, 1)), mx.ones((1, 3, 1))).flatten()
+        array([1, 2, 2, 1], dtype=float32)
     """
 def conv_transpose2d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., output_padding: int | Sequence[int] = ..., groups: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
-    """The transposed convolution over two spatial axes; see `conv_transpose1d`."""
+    """The transposed convolution over two spatial axes; see `conv_transpose1d`.
+
+    Example:
+        >>> mx.conv_transpose2d(mx.ones((1, 2, 2, 1)), mx.ones((3, 2, 2, 1)), stride=2).shape
+        (1, 4, 4, 3)
+    """
 def conv_transpose3d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., output_padding: int | Sequence[int] = ..., groups: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
-    """The transposed convolution over three spatial axes; see `conv_transpose1d`."""
+    """The transposed convolution over three spatial axes; see `conv_transpose1d`.
+
+    Example:
+        >>> mx.conv_transpose3d(mx.ones((1, 2, 2, 2, 1)), mx.ones((3, 2, 2, 2, 1))).shape
+        (1, 3, 3, 3, 3)
+    """
 def convolve(a: _Scalar | array, v: _Scalar | array, /, mode: str = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The discrete convolution of two vectors: of which the shorter one runs backwards over the other.
 
@@ -710,24 +1057,51 @@ def convolve(a: _Scalar | array, v: _Scalar | array, /, mode: str = ..., *, stre
 
     Errors:
     Where one is empty, or is not a vector, and for complex numbers.
+
+    Example:
+        >>> mx.convolve(mx.array([1.0, 2.0, 3.0]), mx.array([0.0, 1.0]))
+        array([0, 1, 2, 3], dtype=float32)
     """
 def cos(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """cos x."""
+    """cos x.
+
+    Example:
+        >>> mx.cos(mx.array([0.0, 1.0]))
+        array([1, 0.540302], dtype=float32)
+    """
 def cosh(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """cosh x."""
+    """cosh x.
+
+    Example:
+        >>> mx.cosh(mx.array([0.0, 1.0]))
+        array([1, 1.54308], dtype=float32)
+    """
 def count_nonzero(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """How many elements over `axes` are not 0, as `int32`."""
+    """How many elements over `axes` are not 0, as `int32`.
+
+    Example:
+        >>> mx.count_nonzero(mx.array([0, 1, 2]))
+        array(2, dtype=int32)
+    """
 def cummax(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The largest element of an axis up to each, NaN from the first one on; `()` flattens first.
 
     Errors:
     For complex numbers.
+
+    Example:
+        >>> mx.cummax(mx.array([1, 3, 2]))
+        array([1, 3, 3], dtype=int32)
     """
 def cummin(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The smallest element of an axis up to each, NaN from the first one on; `()` flattens first.
 
     Errors:
     For complex numbers.
+
+    Example:
+        >>> mx.cummin(mx.array([3, 1, 2]))
+        array([3, 1, 1], dtype=int32)
     """
 def cumprod(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., dtype: Dtype | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The products of the elements of an axis up to each; `()` flattens first.
@@ -735,37 +1109,95 @@ def cumprod(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, re
     Dtypes:
     Integers keep their dtype and wrap; of bools it is whether all are true; half types accumulate in
     `float32`.
+
+    Example:
+        >>> mx.cumprod(mx.array([1, 2, 3]))
+        array([1, 2, 6], dtype=int32)
     """
 def cumsum(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., dtype: Dtype | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The sums of the elements of an axis up to each; `()` flattens first.
 
     Dtypes:
     Integers keep their dtype and wrap; bool counts in `int32`; half types accumulate in `float32`.
+
+    Example:
+        >>> mx.cumsum(mx.array([1, 2, 3]), reverse=True)
+        array([6, 5, 3], dtype=int32)
     """
 def default_device() -> Device:
-    """The device that operations are recorded on where nothing else is said."""
+    """The device that operations are recorded on where nothing else is said.
+
+    Example:
+        >>> with mx.stream(mx.cpu):
+        ...     print(mx.default_device())
+        Device(cpu, 0)
+    """
 def default_stream(device: Device | DeviceType) -> Stream:
-    """The stream that a device's operations are recorded on."""
+    """The stream that a device's operations are recorded on.
+
+    Example:
+        >>> mx.default_stream(mx.cpu).device == mx.Device(mx.cpu)
+        True
+    """
 def degrees(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """Radians as degrees."""
+    """Radians as degrees.
+
+    Example:
+        >>> mx.degrees(mx.array(mx.pi))
+        array(180, dtype=float32)
+    """
 def depends(inputs: Any, dependencies: Any) -> Any:
-    """`x` itself, once `dependencies` are computed: the planner merges nothing across it."""
+    """`x` itself, once `dependencies` are computed: the planner merges nothing across it.
+
+    Example:
+        >>> x, y = mx.array(1), mx.array(2)
+        >>> mx.depends(x, y)
+        array(1, dtype=int32)
+    """
 def dequantize(w: _Scalar | array, /, scales: _Scalar | array, biases: _Scalar | array | None = ..., group_size: int | None = ..., bits: int | None = ..., mode: str = ..., global_scale: _Scalar | array | None = ..., dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The matrix that `quantize` made small, in the dtype of its scales.
 
     Errors:
     Where words, scales and biases do not fit each other.
+
+    Example:
+        >>> w = mx.ones((2, 64))
+        >>> mx.dequantize(*mx.quantize(w)).shape
+        (2, 64)
     """
 def device_count(device_type: DeviceType) -> int:
-    """How many devices of a type there are."""
+    """How many devices of a type there are.
+
+    Example:
+        >>> mx.device_count(mx.cpu)
+        1
+    """
 def device_info(d: Device | DeviceType | None = ...) -> dict[str, Any]:
-    """What is known of a device."""
+    """What is known of a device.
+
+    Example:
+        >>> "device_name" in mx.device_info(mx.cpu)
+        True
+    """
 def diag(a: _Scalar | array, k: int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """A matrix with a vector on its diagonal, or the diagonal of a matrix; `offset` places above the
     main one.
+
+    Example:
+        >>> mx.diag(mx.array([1, 2]))
+        array([[1, 0],
+               [0, 2]], dtype=int32)
     """
-def diagonal(a: _Scalar | array, offset: int = ..., axis1: int = ..., axis2: int = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The diagonal of two axes, `offset` places above the main one, as the last axis."""
+def diagonal(a: _Scalar | array, offset: int = ..., axis1: int = ..., axis2: int = ..., stream: _StreamOrDevice = ...) -> array:
+    """The diagonal of two axes, `offset` places above the main one, as the last axis.
+
+    Errors:
+    Where there are no two such axes.
+
+    Example:
+        >>> mx.diagonal(mx.arange(6).reshape(2, 3), offset=1)
+        array([1, 5], dtype=int32)
+    """
 def diff(a: _Scalar | array, n: int = ..., axis: int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The differences of neighbours along an axis, taken `n` times.
 
@@ -774,17 +1206,35 @@ def diff(a: _Scalar | array, n: int = ..., axis: int = ..., *, stream: _StreamOr
 
     Dtypes:
     Integers wrap; of bools it is whether they differ.
+
+    Example:
+        >>> mx.diff(mx.array([1, 4, 9]))
+        array([3, 5], dtype=int32)
     """
 def disable_compile() -> None:
-    """Functions are no longer compiled: they run as they are."""
+    """Functions are no longer compiled: they run as they are.
+
+    Example:
+        >>> mx.disable_compile()
+        >>> mx.enable_compile()
+    """
 def divide(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """a/b.
 
     Dtypes:
     Integers and bool divide as `float32`.
+
+    Example:
+        >>> mx.divide(mx.array([1, 2]), 4)
+        array([0.25, 0.5], dtype=float32)
     """
 def divmod(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice | None = ...) -> list[array]:
-    """The pair of `floor_divide` and `remainder`."""
+    """The pair of `floor_divide` and `remainder`.
+
+    Example:
+        >>> mx.divmod(mx.array([7, -7]), 3)
+        [array([2, -3], dtype=int32), array([1, 2], dtype=int32)]
+    """
 def einsum(subscripts: str, *operands: _Scalar | array, stream: _StreamOrDevice | None = ...) -> array:
     """The sum of products that `subscripts` say: letters name axes, operands are parted by commas, and
     letters that are not behind `->` are summed over.
@@ -795,6 +1245,10 @@ def einsum(subscripts: str, *operands: _Scalar | array, stream: _StreamOrDevice 
 
     Errors:
     Where the subscripts do not fit the operands.
+
+    Example:
+        >>> mx.einsum("ij,j->i", mx.ones((2, 3)), mx.array([1.0, 2.0, 3.0]))
+        array([6, 6], dtype=float32)
     """
 def einsum_path(subscripts: str, *operands: _Scalar | array) -> Any:
     """The order in which `einsum`(super::einsum) contracts its operands, and a report of what that
@@ -804,49 +1258,144 @@ def einsum_path(subscripts: str, *operands: _Scalar | array) -> Any:
 
     Errors:
     Where the subscripts do not fit the operands.
+
+    Example:
+        >>> path, report = mx.einsum_path("ij,jk->ik", mx.ones((2, 3)), mx.ones((3, 4)))
+        >>> path
+        [(0, 1)]
     """
 def enable_compile() -> None:
-    """Functions are compiled again after `disable_compile`."""
+    """Functions are compiled again after `disable_compile`.
+
+    Example:
+        >>> mx.enable_compile()
+    """
 def equal(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
-    """Whether a = b; NaN equals nothing."""
+    """Whether a = b; NaN equals nothing.
+
+    Example:
+        >>> mx.equal(mx.array([1, 2]), mx.array([1, 3]))
+        array([True, False], dtype=bool)
+    """
 def erf(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """The error function, 2/√π ∫₀ˣ e^(−t²) dt."""
+    """The error function, 2/√π ∫₀ˣ e^(−t²) dt.
+
+    Example:
+        >>> mx.erf(mx.array([0.0, 1.0]))
+        array([0, 0.842701], dtype=float32)
+    """
 def erfinv(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """The inverse of the error function; ±∞ at ±1 and NaN beyond."""
+    """The inverse of the error function; ±∞ at ±1 and NaN beyond.
+
+    Example:
+        >>> mx.erfinv(mx.array([0.0, 0.5]))
+        array([0, 0.476936], dtype=float32)
+    """
 def eval(*args: Any) -> None:
-    """Computes all arrays in the arguments, which may be trees of lists, tuples and dicts."""
+    """Computes all arrays in the arguments, which may be trees of lists, tuples and dicts.
+
+    Example:
+        >>> x = mx.ones(2) * 3
+        >>> mx.eval(x)
+        >>> x
+        array([3, 3], dtype=float32)
+    """
 def exp(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """eˣ."""
+    """eˣ.
+
+    Example:
+        >>> mx.exp(mx.array([0.0, 1.0]))
+        array([1, 2.71828], dtype=float32)
+    """
 def expand_dims(a: _Scalar | array, axis: None | int | Sequence[int], *, stream: _StreamOrDevice = ...) -> array:
-    """Axes of size 1 inserted, numbered as in the result."""
+    """Axes of size 1 inserted, numbered as in the result.
+
+    Example:
+        >>> mx.expand_dims(mx.array([1, 2]), axis=0).shape
+        (1, 2)
+    """
 def expm1(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """eˣ − 1, accurate near 0."""
+    """eˣ − 1, accurate near 0.
+
+    Example:
+        >>> mx.expm1(mx.array([0.0, 1e-6]))
+        array([0, 1e-06], dtype=float32)
+    """
 def eye(n: int, m: int | None = ..., k: int = ..., dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
-    """The identity matrix, of the same size both ways; `eye_at` for others."""
+    """The identity matrix, of the same size both ways; `eye_at` for others.
+
+    Example:
+        >>> mx.eye(2)
+        array([[1, 0],
+               [0, 1]], dtype=float32)
+    """
 def flatten(a: _Scalar | array, start_axis: int = ..., end_axis: int = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """Axes `start..=end` merged into one."""
+    """Axes `start..=end` merged into one. Axes past either end mean that end.
+
+    Errors:
+    Where `end` comes before `start`.
+
+    Example:
+        >>> mx.flatten(mx.ones((2, 3, 4)), 1, 2).shape
+        (2, 12)
+    """
 def flip(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The order reversed along axes; `()` for all."""
+    """The order reversed along axes; `()` for all.
+
+    Example:
+        >>> mx.flip(mx.array([1, 2, 3]))
+        array([3, 2, 1], dtype=int32)
+    """
 def floor(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """The largest integer not above x, in x's dtype."""
+    """The largest integer not above x, in x's dtype.
+
+    Example:
+        >>> mx.floor(mx.array([1.8, -1.2]))
+        array([1, -2], dtype=float32)
+    """
 def floor_divide(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """⌊a/b⌋.
 
     Dtypes:
     An integer divided by 0 gives 0. Does not take complex numbers.
+
+    Example:
+        >>> mx.floor_divide(mx.array([7, -7]), 2)
+        array([3, -4], dtype=int32)
     """
 def from_dlpack(x: Any, /, *, copy: bool | None = ...) -> array:
-    """An array of another library's, by DLPack."""
+    """An array of another library's, by DLPack; `copy` as in `asarray`.
+
+    Example:
+        >>> import numpy as np
+        >>> mx.from_dlpack(np.arange(3, dtype=np.int32))
+        array([0, 1, 2], dtype=int32)
+    """
 def from_fp8(x: _Scalar | array, dtype: Dtype | None = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The numbers that `to_fp8` made, as floats of `dtype`.
 
     Errors:
     Where `x` is not `uint8`, or `dtype` not a float.
+
+    Example:
+        >>> mx.from_fp8(mx.array([56, 64], dtype=mx.uint8), mx.float32)
+        array([1, 2], dtype=float32)
     """
 def full(shape: int | Sequence[int], vals: _Scalar | array, dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
-    """One number, repeated to a shape; an array fills by broadcasting."""
+    """One number, repeated to a shape; an array fills by broadcasting.
+
+    Example:
+        >>> mx.full((2, 2), 7)
+        array([[7, 7],
+               [7, 7]], dtype=int32)
+    """
 def full_like(a: _Scalar | array, vals: _Scalar | array, dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
-    """One number with `x`'s shape and dtype."""
+    """One number with `x`'s shape and dtype.
+
+    Example:
+        >>> mx.full_like(mx.array([1, 2]), 7)
+        array([7, 7], dtype=int32)
+    """
 def gather_mm(a: _Scalar | array, b: _Scalar | array, /, lhs_indices: _Scalar | array | None = ..., rhs_indices: _Scalar | array | None = ..., *, sorted_indices: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The products of the matrices of `a` and of `b` that indices choose; none stand for all, in order.
 
@@ -857,6 +1406,11 @@ def gather_mm(a: _Scalar | array, b: _Scalar | array, /, lhs_indices: _Scalar | 
     Errors:
     Where indices are not integers or the operands not floats; when it runs where an index is out of
     range.
+
+    Example:
+        >>> a, b = mx.ones((2, 1, 3)), mx.stack([mx.zeros((3, 1)), mx.ones((3, 1))])
+        >>> mx.gather_mm(a, b, rhs_indices=mx.array([1, 0])).flatten()
+        array([3, 0], dtype=float32)
     """
 def gather_qmm(x: _Scalar | array, w: _Scalar | array, /, scales: _Scalar | array, biases: _Scalar | array | None = ..., lhs_indices: _Scalar | array | None = ..., rhs_indices: _Scalar | array | None = ..., transpose: bool = ..., group_size: int | None = ..., bits: int | None = ..., mode: str = ..., global_scale: _Scalar | array | None = ..., *, sorted_indices: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The products of the matrices of `x` and of the quantized ones that indices choose, as in
@@ -864,32 +1418,89 @@ def gather_qmm(x: _Scalar | array, w: _Scalar | array, /, scales: _Scalar | arra
 
     Errors:
     As `dequantize` and `gather_mm`.
+
+    Example:
+        >>> w = mx.quantize(mx.ones((3, 8, 64)))
+        >>> mx.gather_qmm(mx.ones((1, 64)), *w, rhs_indices=mx.array([2, 0])).shape
+        (2, 1, 8)
+    """
+def gather_qqmm(x: _Scalar | array, w: _Scalar | array, /, scales: _Scalar | array | None = ..., lhs_indices: _Scalar | array | None = ..., rhs_indices: _Scalar | array | None = ..., group_size: int | None = ..., bits: int | None = ..., mode: str = ..., global_scale_x: _Scalar | array | None = ..., global_scale_w: _Scalar | array | None = ..., *, sorted_indices: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """`qqmm` of the matrices that indices choose, as in `gather_mm`.
+
+    Errors:
+    As `qqmm` and `gather_mm`.
+
+    Example:
+        >>> w = mx.ones((3, 8, 64))
+        >>> mx.gather_qqmm(mx.ones((1, 64)), w, rhs_indices=mx.array([2, 0])).shape
+        (2, 1, 8)
     """
 def get_active_memory() -> int:
-    """The bytes that live arrays hold."""
+    """The bytes that live arrays hold.
+
+    Example:
+        >>> before = mx.get_active_memory()
+        >>> x = mx.zeros(1024) + 1
+        >>> mx.eval(x)
+        >>> mx.get_active_memory() >= before + x.nbytes
+        True
+    """
 def get_cache_memory() -> int:
-    """The bytes that are kept for reuse."""
+    """The bytes that are kept for reuse.
+
+    Example:
+        >>> mx.get_cache_memory() >= 0
+        True
+    """
 def get_memory_limit() -> int:
-    """The bound on the memory of live arrays."""
+    """The bound on the memory of live arrays.
+
+    Example:
+        >>> mx.get_memory_limit() > 0
+        True
+    """
 def get_peak_memory() -> int:
-    """The most bytes that live arrays held, since the last `reset_peak_memory`."""
+    """The most bytes that live arrays held, since the last `reset_peak_memory`.
+
+    Example:
+        >>> mx.get_peak_memory() >= 0
+        True
+    """
 def get_printoptions() -> PrintOptions:
-    """How arrays are printed now."""
+    """How arrays are printed now.
+
+    Example:
+        >>> mx.get_printoptions().precision
+        -1
+    """
 def grad(fun: Any, argnums: Any = ..., argnames: Any = ...) -> Any:
     """A function that gives the gradient of `fun` by some of its arguments: those at `argnums`, the
     first if nothing is said, and those named in `argnames`.
+
+    Example:
+        >>> df = mx.grad(lambda x: mx.sum(x * x))
+        >>> df(mx.array([1.0, 2.0]))
+        array([2, 4], dtype=float32)
     """
 def greater(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether a > b.
 
     Errors:
     For complex numbers, which have no order.
+
+    Example:
+        >>> mx.greater(mx.array([1, 2]), 1)
+        array([False, True], dtype=bool)
     """
 def greater_equal(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether a ≥ b.
 
     Errors:
     For complex numbers, which have no order.
+
+    Example:
+        >>> mx.greater_equal(mx.array([1, 2]), 2)
+        array([False, True], dtype=bool)
     """
 def hadamard_transform(a: _Scalar | array, scale: float | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """`x` times a Hadamard matrix along its last axis, times `scale`, or 1/√n, which makes it
@@ -903,79 +1514,214 @@ def hadamard_transform(a: _Scalar | array, scale: float | None = ..., stream: _S
 
     Errors:
     For other sizes, and for complex numbers.
+
+    Example:
+        >>> mx.hadamard_transform(mx.array([1.0, 0.0]), scale=1.0)
+        array([1, 1], dtype=float32)
     """
 def hamming(M: int, *, stream: _StreamOrDevice = ...) -> array:
-    """The Hamming window of `size` points: 0.54 + 0.46·cos πt for t from −1 to 1, as `float32`."""
+    """The Hamming window of `size` points: 0.54 + 0.46·cos πt for t from −1 to 1, as `float32`.
+
+    Example:
+        >>> mx.hamming(3)
+        array([0.08, 1, 0.08], dtype=float32)
+    """
 def hanning(M: int, *, stream: _StreamOrDevice = ...) -> array:
-    """The Hann window of `size` points: 0.5 + 0.5·cos πt for t from −1 to 1, as `float32`."""
+    """The Hann window of `size` points: 0.5 + 0.5·cos πt for t from −1 to 1, as `float32`.
+
+    Example:
+        >>> mx.hanning(3)
+        array([0, 1, 0], dtype=float32)
+    """
 def identity(n: int, dtype: Dtype | None = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The identity matrix."""
+    """The identity matrix.
+
+    Example:
+        >>> mx.identity(2)
+        array([[1, 0],
+               [0, 1]], dtype=float32)
+    """
 def imag(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """The imaginary part: `float32` of a complex number, 0 of anything else."""
+    """The imaginary part: `float32` of a complex number, 0 of anything else.
+
+    Example:
+        >>> mx.imag(mx.array([1 + 2j]))
+        array([2], dtype=float32)
+    """
 def inner(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The sums of products over the last axis of each operand.
 
     Shapes:
     `[a.., k]` and `[b.., k]` give `[a.., b..]`.
+
+    Example:
+        >>> mx.inner(mx.array([1, 2]), mx.array([3, 4]))
+        array(11, dtype=int32)
     """
 def is_available(device: Device | DeviceType) -> bool:
-    """Whether a device is there."""
+    """Whether a device is there.
+
+    Example:
+        >>> mx.is_available(mx.cpu)
+        True
+    """
 def isclose(a: _Scalar | array, b: _Scalar | array, /, rtol: float = ..., atol: float = ..., *, equal_nan: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
-    """Whether a and b are equal within a tolerance; infinities equal themselves."""
+    """Whether a and b are equal within a tolerance; infinities equal themselves.
+
+    Example:
+        >>> mx.isclose(mx.array([1.0, 2.0]), mx.array([1.0, 2.1]))
+        array([True, False], dtype=bool)
+    """
 def isdtype(dtype: Dtype, kind: Any) -> bool:
-    """Whether a dtype is another dtype, or of a kind that the array API standard names."""
-def isfinite(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """Whether x is neither infinite nor NaN; of a complex number, whether both parts are."""
-def isinf(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """Whether x is ∞ or −∞; of a complex number, whether either part is."""
-def isnan(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """Whether x is NaN; of a complex number, whether either part is."""
-def isneginf(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """Whether x is −∞."""
-def isposinf(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """Whether x is ∞."""
+    """Whether a dtype is another dtype, or of a kind that the array API standard names.
+
+    Example:
+        >>> mx.isdtype(mx.float32, "real floating"), mx.isdtype(mx.int8, mx.int8)
+        (True, True)
+    """
+def isfinite(a: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
+    """Whether x is neither infinite nor NaN; of a complex number, whether both parts are.
+
+    Example:
+        >>> mx.isfinite(mx.array([1.0, mx.inf, mx.nan]))
+        array([True, False, False], dtype=bool)
+    """
+def isinf(a: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
+    """Whether x is ∞ or −∞; of a complex number, whether either part is.
+
+    Example:
+        >>> mx.isinf(mx.array([1.0, -mx.inf, mx.nan]))
+        array([False, True, False], dtype=bool)
+    """
+def isnan(a: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
+    """Whether x is NaN; of a complex number, whether either part is.
+
+    Example:
+        >>> mx.isnan(mx.array([1.0, mx.inf, mx.nan]))
+        array([False, False, True], dtype=bool)
+    """
+def isneginf(a: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
+    """Whether x is −∞.
+
+    Example:
+        >>> mx.isneginf(mx.array([mx.inf, -mx.inf]))
+        array([False, True], dtype=bool)
+    """
+def isposinf(a: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
+    """Whether x is ∞.
+
+    Example:
+        >>> mx.isposinf(mx.array([mx.inf, -mx.inf]))
+        array([True, False], dtype=bool)
+    """
 def issubdtype(arg1: Dtype | DtypeCategory, arg2: Dtype | DtypeCategory) -> bool:
-    """Whether the first dtype or category is, or is within, the second."""
+    """Whether the first dtype or category is, or is within, the second.
+
+    Example:
+        >>> mx.issubdtype(mx.float16, mx.floating)
+        True
+    """
 def jvp(fun: Any, primals: Sequence[array], tangents: Sequence[array]) -> tuple[list[array], list[array]]:
-    """The outputs of `fun`, and the products of its Jacobian with `tangents`."""
+    """The outputs of `fun`, and the products of its Jacobian with `tangents`.
+
+    Example:
+        >>> values, tangents = mx.jvp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])
+        >>> tangents
+        [array(6, dtype=float32)]
+    """
 def kron(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """The Kronecker product: each element of `a` times all of `b`, as blocks."""
+    """The Kronecker product: each element of `a` times all of `b`, as blocks.
+
+    Example:
+        >>> mx.kron(mx.array([1, 2]), mx.array([1, 10]))
+        array([1, 10, 2, 20], dtype=int32)
+    """
 def left_shift(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """a·2ᵇ in the integer's width; 0 from the width on.
 
     Dtypes:
     Two bools shift as `uint8`; floats are an error.
+
+    Example:
+        >>> mx.left_shift(mx.array([1, 2]), 3)
+        array([8, 16], dtype=int32)
     """
 def less(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether a < b.
 
     Errors:
     For complex numbers, which have no order.
+
+    Example:
+        >>> mx.less(mx.array([1, 2]), 2)
+        array([True, False], dtype=bool)
     """
 def less_equal(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether a ≤ b.
 
     Errors:
     For complex numbers, which have no order.
+
+    Example:
+        >>> mx.less_equal(mx.array([1, 2, 3]), 2)
+        array([True, True, False], dtype=bool)
     """
 def linspace(start: Any, stop: Any, num: int | None = ..., endpoint: bool = ..., dtype: Dtype | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """`count` numbers from `start` to `stop`, both included, evenly spaced.
 
     Errors:
     Where `dtype` is neither an integer nor a float.
+
+    Example:
+        >>> mx.linspace(0, 1, 5)
+        array([0, 0.25, 0.5, 0.75, 1], dtype=float32)
     """
 def load(file: Any, /, format: str | None = ..., return_metadata: bool = ..., *, stream: _StreamOrDevice | None = ...) -> Any:
-    """Reads a file: an array, or arrays by name, and with `return_metadata` the metadata, too."""
+    """Reads a file: an array, or arrays by name, and with `return_metadata` the metadata, too.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> mx.save(file, mx.array([1, 2]))
+        >>> _ = file.seek(0)
+        >>> mx.load(file, format="npy")
+        array([1, 2], dtype=int32)
+    """
 def log(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """ln x."""
+    """ln x.
+
+    Example:
+        >>> mx.log(mx.array([1.0, mx.e]))
+        array([0, 1], dtype=float32)
+    """
 def log10(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """log₁₀ x."""
+    """log₁₀ x.
+
+    Example:
+        >>> mx.log10(mx.array([1.0, 100.0]))
+        array([0, 2], dtype=float32)
+    """
 def log1p(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """ln(1 + x), accurate near 0."""
+    """ln(1 + x), accurate near 0.
+
+    Example:
+        >>> mx.log1p(mx.array([0.0, 1e-6]))
+        array([0, 1e-06], dtype=float32)
+    """
 def log2(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """log₂ x."""
+    """log₂ x.
+
+    Example:
+        >>> mx.log2(mx.array([1.0, 8.0]))
+        array([0, 3], dtype=float32)
+    """
 def logaddexp(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
-    """ln(eᵃ + eᵇ), without overflow."""
+    """ln(eᵃ + eᵇ), without overflow.
+
+    Example:
+        >>> mx.logaddexp(mx.array([0.0]), mx.array([0.0]))
+        array([0.693147], dtype=float32)
+    """
 def logcumsumexp(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """ln Σ eˣ of the elements of an axis up to each, without overflow; `()` flattens first.
 
@@ -984,15 +1730,39 @@ def logcumsumexp(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., 
 
     Errors:
     For complex numbers.
+
+    Example:
+        >>> mx.logcumsumexp(mx.array([0.0, 0.0]))
+        array([0, 0.693147], dtype=float32)
     """
 def logical_and(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
-    """Whether both are true; numbers are true where they are not 0."""
+    """Whether both are true; numbers are true where they are not 0.
+
+    Example:
+        >>> mx.logical_and(mx.array([True, False]), True)
+        array([True, False], dtype=bool)
+    """
 def logical_not(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """True where x is false; numbers are true where they are not 0."""
+    """True where x is false; numbers are true where they are not 0.
+
+    Example:
+        >>> mx.logical_not(mx.array([True, False]))
+        array([False, True], dtype=bool)
+    """
 def logical_or(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
-    """Whether either is true; numbers are true where they are not 0."""
+    """Whether either is true; numbers are true where they are not 0.
+
+    Example:
+        >>> mx.logical_or(mx.array([True, False]), False)
+        array([True, False], dtype=bool)
+    """
 def logical_xor(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
-    """Whether one of them is true; numbers are true where they are not 0."""
+    """Whether one of them is true; numbers are true where they are not 0.
+
+    Example:
+        >>> mx.logical_xor(mx.array([True, False]), True)
+        array([False, True], dtype=bool)
+    """
 def logsumexp(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """ln Σ eˣ over `axes`; −∞ where every element is.
 
@@ -1000,7 +1770,11 @@ def logsumexp(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdi
     As `softmax`.
 
     Errors:
-    As `softmax`.
+    Where an axis is empty, and for complex numbers.
+
+    Example:
+        >>> mx.logsumexp(mx.zeros((2, 4)), axis=1)
+        array([1.38629, 1.38629], dtype=float32)
     """
 def matmul(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The matrix product over the last two axes.
@@ -1011,26 +1785,49 @@ def matmul(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = 
 
     Dtypes:
     The operands promote; half types accumulate in `float32`; bool multiplies as `int32`.
+
+    Example:
+        >>> mx.matmul(mx.ones((2, 3)), mx.ones((3, 2)))
+        array([[3, 3],
+               [3, 3]], dtype=float32)
     """
 def matrix_transpose(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The last two axes exchanged.
 
     Errors:
     Where there are fewer than two.
+
+    Example:
+        >>> mx.matrix_transpose(mx.array([[1, 2], [3, 4]]))
+        array([[1, 3],
+               [2, 4]], dtype=int32)
     """
 def max(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The largest element over `axes`; NaN if there is one.
 
     Errors:
     Where an axis to fold is empty, and for complex numbers.
+
+    Example:
+        >>> mx.max(mx.array([[1, 5], [3, 2]]), axis=1)
+        array([5, 3], dtype=int32)
     """
 def maximum(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
-    """The larger of a and b; NaN if either is NaN."""
+    """The larger of a and b; NaN if either is NaN.
+
+    Example:
+        >>> mx.maximum(mx.array([1, 5]), 3)
+        array([3, 5], dtype=int32)
+    """
 def mean(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The mean over `axes`; NaN for nothing.
 
     Dtypes:
     Integers and bool are taken as `float32`; half types are summed and divided in `float32`.
+
+    Example:
+        >>> mx.mean(mx.array([[1.0, 2.0], [3.0, 5.0]]), axis=0)
+        array([2, 3.5], dtype=float32)
     """
 def median(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The median over axes: the middle element, or the mean of the two middle ones; NaN if there is
@@ -1041,6 +1838,10 @@ def median(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims:
 
     Errors:
     Where an axis is empty, and for complex numbers.
+
+    Example:
+        >>> mx.median(mx.array([1, 9, 2]))
+        array(2, dtype=float32)
     """
 def meshgrid(*arrays: _Scalar | array, sparse: bool | None = ..., indexing: str | None = ..., stream: _StreamOrDevice | None = ...) -> tuple[Any, ...]:
     """The coordinates of a grid: array `i` of the result repeats vector `i` along every other axis.
@@ -1048,55 +1849,125 @@ def meshgrid(*arrays: _Scalar | array, sparse: bool | None = ..., indexing: str 
     Shapes:
     With `matrix_order` axis `i` belongs to vector `i` (NumPy's `ij`); without, the first two axes
     are exchanged (`xy`).
+
+    Example:
+        >>> x, y = mx.meshgrid(mx.array([1, 2]), mx.array([3, 4, 5]))
+        >>> x.shape, y.shape
+        ((3, 2), (3, 2))
     """
 def min(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The smallest element over `axes`; NaN if there is one.
 
     Errors:
     As `max`.
+
+    Example:
+        >>> mx.min(mx.array([[1, 5], [3, 2]]), axis=1)
+        array([1, 2], dtype=int32)
     """
 def minimum(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
-    """The smaller of a and b; NaN if either is NaN."""
+    """The smaller of a and b; NaN if either is NaN.
+
+    Example:
+        >>> mx.minimum(mx.array([1, 5]), 3)
+        array([1, 3], dtype=int32)
+    """
 def minmax(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> tuple[array, array]:
-    """The smallest and the largest element over `axes`, as `min` and `max` give them."""
+    """The smallest and the largest element over `axes`, as `min` and `max` give them.
+
+    Example:
+        >>> mx.minmax(mx.array([3, 1, 2]))
+        (array(1, dtype=int32), array(3, dtype=int32))
+    """
 def moveaxis(a: _Scalar | array, source: int, destination: int, *, stream: _StreamOrDevice = ...) -> array:
-    """One axis moved to another place; the others keep their order."""
+    """One axis moved to another place; the others keep their order.
+
+    Example:
+        >>> mx.moveaxis(mx.ones((2, 3, 4)), 0, 2).shape
+        (3, 4, 2)
+    """
 def multiply(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """a·b.
 
     Dtypes:
     The operands promote; integers wrap; on bool, logical and.
+
+    Example:
+        >>> mx.multiply(mx.array([1, 2]), 3)
+        array([3, 6], dtype=int32)
     """
 def nan_to_num(a: _Scalar | array, nan: float = ..., posinf: float | None = ..., neginf: float | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """x with numbers in place of NaN and infinities; integers as they are.
 
     Errors:
     For complex numbers.
+
+    Example:
+        >>> mx.nan_to_num(mx.array([mx.nan, 1.0]), nan=0.5)
+        array([0.5, 1], dtype=float32)
     """
 def negative(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """−x; integers wrap.
 
     Errors:
     For bool: use `logical_not`.
+
+    Example:
+        >>> mx.negative(mx.array([1, -2]))
+        array([-1, 2], dtype=int32)
     """
 def new_stream(device: Device | DeviceType) -> Stream:
-    """A new stream of a device."""
+    """A new stream of a device.
+
+    Example:
+        >>> stream = mx.new_stream(mx.cpu)
+        >>> mx.add(mx.array([1]), 1, stream=stream)
+        array([2], dtype=int32)
+    """
 def not_equal(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
-    """Whether a ≠ b; NaN differs from everything."""
+    """Whether a ≠ b; NaN differs from everything.
+
+    Example:
+        >>> mx.not_equal(mx.array([1, 2]), 2)
+        array([True, False], dtype=bool)
+    """
 def ones(shape: int | Sequence[int], dtype: Dtype | None = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """Ones."""
+    """Ones.
+
+    Example:
+        >>> mx.ones((2, 2))
+        array([[1, 1],
+               [1, 1]], dtype=float32)
+    """
 def ones_like(a: _Scalar | array, dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
-    """Ones with `x`'s shape and dtype."""
+    """Ones with `x`'s shape and dtype.
+
+    Example:
+        >>> mx.ones_like(mx.array([1, 2]))
+        array([1, 1], dtype=int32)
+    """
 def outer(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """The products of each element of one flattened operand with each of the other."""
+    """The products of each element of one flattened operand with each of the other.
+
+    Example:
+        >>> mx.outer(mx.array([1, 2]), mx.array([3, 4]))
+        array([[3, 4],
+               [6, 8]], dtype=int32)
+    """
 def pad(a: _Scalar | array, pad_width: Any, mode: str = ..., constant_values: _Scalar | array | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
-    """`x` with a border, of one number or of its nearest elements.
+    """`x` with a border, of one number or of its own elements.
 
     Dtypes:
     A number is taken in x's dtype.
 
     Errors:
-    Where `widths` has not one pair an axis, and for `PadMode::Edge` of an empty axis.
+    Where `widths` has not one pair an axis, and where an empty axis has no element for the border.
+
+    Example:
+        >>> mx.pad(mx.array([1, 2, 3]), 1)
+        array([0, 1, 2, 3, 0], dtype=int32)
+        >>> mx.pad(mx.array([1, 2, 3]), (0, 2), mode="reflect")
+        array([1, 2, 3, 2, 1], dtype=int32)
     """
 def partition(a: _Scalar | array, kth: int, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The elements of an axis with the one at `kth` where it is in their order, none larger before it
@@ -1105,22 +1976,45 @@ def partition(a: _Scalar | array, kth: int, axis: None | int | Sequence[int] = .
     Errors:
     Where the axis has no element `kth`, which counts from the end if it is negative, and for complex
     numbers.
+
+    Example:
+        >>> mx.partition(mx.array([3, 1, 2]), kth=0)[0]
+        array(1, dtype=int32)
     """
 def positive(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """x as it is."""
+    """x as it is.
+
+    Example:
+        >>> mx.positive(mx.array([1, -2]))
+        array([1, -2], dtype=int32)
+    """
 def power(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """aᵇ.
 
     Dtypes:
     The operands promote. A negative exponent of an integer gives 0, or ±1 for bases ±1.
+
+    Example:
+        >>> mx.power(mx.array([2, 3]), 2)
+        array([4, 9], dtype=int32)
     """
 def printoptions(precision: int = ...) -> _PrintOptionsContext:
-    """A context in which arrays are printed in another way."""
+    """A context in which arrays are printed in another way.
+
+    Example:
+        >>> with mx.printoptions(precision=2):
+        ...     print(mx.array(1.23456))
+        array(1.23, dtype=float32)
+    """
 def prod(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The product over `axes`; 1 for nothing.
 
     Dtypes:
     As `sum`.
+
+    Example:
+        >>> mx.prod(mx.array([2, 3, 4]))
+        array(24, dtype=int32)
     """
 def put_along_axis(a: _Scalar | array, /, indices: _Scalar | array, values: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """`x` with the elements at `indices` along an axis, and at the same place along the others,
@@ -1131,8 +2025,24 @@ def put_along_axis(a: _Scalar | array, /, indices: _Scalar | array, values: _Sca
 
     Dtypes:
     The values are taken in x's dtype.
+
+    Example:
+        >>> mx.put_along_axis(mx.zeros((2, 2)), mx.array([[0], [1]]), 1.0, axis=1)
+        array([[1, 0],
+               [0, 1]], dtype=float32)
     """
-def quantize(w: _Scalar | array, /, group_size: int | None = ..., bits: int | None = ..., mode: str = ..., *, global_scale: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> tuple[array, array, array]:
+def qqmm(x: _Scalar | array, w: _Scalar | array, scales: _Scalar | array | None = ..., group_size: int | None = ..., bits: int | None = ..., mode: str = ..., global_scale_x: _Scalar | array | None = ..., global_scale_w: _Scalar | array | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+    """The product of two matrices that are both rounded to a format, the right one transposed.
+    Gradients are those of the product of the rounded matrices.
+
+    Errors:
+    As `quantize_microscaling`, `dequantize_microscaling` and `matmul`.
+
+    Example:
+        >>> mx.qqmm(mx.ones((1, 32)), mx.ones((2, 32)), mode="mxfp8")
+        array([[32, 32]], dtype=float32)
+    """
+def quantize(w: _Scalar | array, /, group_size: int | None = ..., bits: int | None = ..., mode: str = ..., *, global_scale: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> tuple[Any, ...]:
     """A matrix in a few bits an element: each group of neighbours in a row as whole numbers times a
     scale plus a bias, with the group's end that is farther from 0 exact, and 0.
 
@@ -1144,70 +2054,174 @@ def quantize(w: _Scalar | array, /, group_size: int | None = ..., bits: int | No
 
     Errors:
     Where `w` is not of floats, or does not divide.
+
+    Example:
+        >>> words, scales, biases = mx.quantize(mx.ones((2, 64)), bits=4)
+        >>> words.shape, scales.shape
+        ((2, 8), (2, 1))
     """
 def quantized_matmul(x: _Scalar | array, w: _Scalar | array, /, scales: _Scalar | array, biases: _Scalar | array | None = ..., transpose: bool = ..., group_size: int | None = ..., bits: int | None = ..., mode: str = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """`x` by a quantized matrix, or by its transpose.
 
     Errors:
     As `dequantize` and `matmul`.
+
+    Example:
+        >>> mx.quantized_matmul(mx.ones((1, 64)), *mx.quantize(mx.ones((2, 64))))
+        array([[64, 64]], dtype=float32)
     """
 def radians(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """Degrees as radians."""
+    """Degrees as radians.
+
+    Example:
+        >>> mx.radians(mx.array([0.0, 180.0]))
+        array([0, 3.14159], dtype=float32)
+    """
 def real(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """The real part: `float32` of a complex number, anything else as it is."""
+    """The real part: `float32` of a complex number, anything else as it is.
+
+    Example:
+        >>> mx.real(mx.array([1 + 2j]))
+        array([1], dtype=float32)
+    """
 def reciprocal(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """1/x.
 
     Dtypes:
     Integers and bool are taken as `float32`.
+
+    Example:
+        >>> mx.reciprocal(mx.array([2.0, 4.0]))
+        array([0.5, 0.25], dtype=float32)
     """
 def remainder(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """a − b·⌊a/b⌋, with the sign of b.
 
     Dtypes:
     An integer modulo 0 gives 0. Does not take complex numbers.
+
+    Example:
+        >>> mx.remainder(mx.array([7, -7]), 3)
+        array([1, 2], dtype=int32)
     """
 def repeat(array: _Scalar | array, repeats: int, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """Each element repeated `repeats` times along an axis; `()` flattens first."""
+    """Each element repeated `repeats` times along an axis; `()` flattens first.
+
+    Example:
+        >>> mx.repeat(mx.array([1, 2]), 2)
+        array([1, 1, 2, 2], dtype=int32)
+    """
 def reset_peak_memory() -> None:
-    """Counts the most memory in use anew."""
+    """Counts the most memory in use anew.
+
+    Example:
+        >>> mx.reset_peak_memory()
+        >>> mx.get_peak_memory() == mx.get_active_memory()
+        True
+    """
 def reshape(a: _Scalar | array, shape: int | Sequence[int], *, stream: _StreamOrDevice = ...) -> array:
     """The elements, in row-major order, under another shape; one size may be −1: what is left.
 
     Errors:
     Where the count of elements changes.
+
+    Example:
+        >>> mx.reshape(mx.arange(6), (2, -1))
+        array([[0, 1, 2],
+               [3, 4, 5]], dtype=int32)
     """
 def result_type(*arrays_and_dtypes: Dtype | array) -> Dtype:
-    """The dtype that an operation on all of these computes in."""
+    """The dtype that an operation on all of these computes in.
+
+    Example:
+        >>> mx.result_type(mx.int32, mx.float16)
+        mlx.core.float16
+    """
 def right_shift(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """⌊a/2ᵇ⌋; from the width on 0, or −1 for negative a.
 
     Dtypes:
     Two bools shift as `uint8`; floats are an error.
+
+    Example:
+        >>> mx.right_shift(mx.array([8, 16]), 3)
+        array([1, 2], dtype=int32)
     """
 def roll(a: _Scalar | array, shift: int | Sequence[int], axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """Elements moved along axes by `shift` places, those past the end entering at the start.
 
     Shapes:
-    One shift an axis, or one for all axes named; `()` rolls the flattened array.
+    One shift an axis, one for all axes named, or several for one axis, which add up. `()` rolls the
+    flattened array.
+
+    Example:
+        >>> mx.roll(mx.array([1, 2, 3]), 1)
+        array([3, 1, 2], dtype=int32)
     """
-def round(a: _Scalar | array, decimals: int = ..., *, stream: _StreamOrDevice = ...) -> array:
+def round(a: _Scalar | array, decimals: int = ..., stream: _StreamOrDevice = ...) -> array:
     """The nearest number of `decimals` decimals, ties to even.
 
     Dtypes:
     Integers stay as they are where `decimals` is not negative, and round to tens, hundreds, …
     through `float32` where it is.
+
+    Example:
+        >>> mx.round(mx.array([1.26, 2.5]), decimals=1)
+        array([1.3, 2.5], dtype=float32)
     """
 def rsqrt(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """1/√x."""
+    """1/√x.
+
+    Example:
+        >>> mx.rsqrt(mx.array([4.0, 16.0]))
+        array([0.5, 0.25], dtype=float32)
+    """
 def save(file: Any, arr: _Scalar | array) -> None:
-    """Writes one array in NumPy's format."""
+    """Writes one array in NumPy's format.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> mx.save(file, mx.array([1, 2]))
+        >>> file.getvalue()[1:6]
+        b'NUMPY'
+    """
 def save_safetensors(file: Any, arrays: dict[Any, Any], metadata: dict[Any, Any] | None = ...) -> None:
-    """Writes arrays under their names, with metadata, as safetensors."""
+    """Writes arrays under their names, with metadata, as safetensors.
+
+    Example:
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "weights.safetensors")
+        ...     mx.save_safetensors(path, {"w": mx.array([1, 2])})
+        ...     weights = mx.load(path)
+        >>> weights
+        {'w': array([1, 2], dtype=int32)}
+    """
 def savez(file: Any, *args: Any, **kwargs: Any) -> None:
-    """Writes arrays, by position or by name, as an archive of files in NumPy's format."""
+    """Writes arrays, by position or by name, as an archive of files in NumPy's format.
+
+    Example:
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "arrays.npz")
+        ...     mx.savez(path, a=mx.array([1]), b=mx.array([2]))
+        ...     arrays = mx.load(path)
+        >>> sorted(arrays)
+        ['a', 'b']
+    """
 def savez_compressed(file: Any, *args: Any, **kwargs: Any) -> None:
-    """Writes arrays, by position or by name, as a compressed archive of files in NumPy's format."""
+    """Writes arrays, by position or by name, as a compressed archive of files in NumPy's format.
+
+    Example:
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "arrays.npz")
+        ...     mx.savez_compressed(path, a=mx.array([1]))
+        ...     arrays = mx.load(path)
+        >>> sorted(arrays)
+        ['a']
+    """
 def searchsorted(sorted_sequence: _Scalar | array, values: _Scalar | array, /, side: str = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """For each value the index in a sorted vector before which it keeps that sorted.
 
@@ -1219,6 +2233,10 @@ def searchsorted(sorted_sequence: _Scalar | array, values: _Scalar | array, /, s
 
     Errors:
     Where `sorted` is not a vector, and for complex numbers.
+
+    Example:
+        >>> mx.searchsorted(mx.array([1, 3, 5]), mx.array([0, 3, 9]))
+        array([0, 1, 3], dtype=uint32)
     """
 def segmented_mm(a: _Scalar | array, b: _Scalar | array, segments: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The products of parts of two matrices: for each pair of `segments` the product over the inner
@@ -1229,32 +2247,95 @@ def segmented_mm(a: _Scalar | array, b: _Scalar | array, segments: _Scalar | arr
 
     Errors:
     Where segments are not pairs of integers, or the operands not matrices of floats.
+
+    Example:
+        >>> mx.segmented_mm(mx.ones((1, 4)), mx.ones((4, 1)), mx.array([[0, 1], [1, 4]])).flatten()
+        array([1, 3], dtype=float32)
     """
 def set_cache_limit(limit: int) -> int:
-    """Bounds the bytes that are kept for reuse; gives the former bound."""
+    """Bounds the bytes that are kept for reuse; gives the former bound.
+
+    Example:
+        >>> former = mx.set_cache_limit(1 << 30)
+        >>> mx.set_cache_limit(former) == 1 << 30
+        True
+    """
 def set_default_device(device: Device | DeviceType) -> None:
-    """Makes a device the one that operations are recorded on."""
+    """Makes a device the one that operations are recorded on.
+
+    Example:
+        >>> former = mx.default_device()
+        >>> mx.set_default_device(mx.cpu)
+        >>> mx.set_default_device(former)
+    """
 def set_default_stream(stream: Stream) -> None:
-    """Makes a stream the default of its device."""
+    """Makes a stream the default of its device.
+
+    Example:
+        >>> former = mx.default_stream(mx.cpu)
+        >>> mx.set_default_stream(mx.new_stream(mx.cpu))
+        >>> mx.set_default_stream(former)
+    """
 def set_memory_limit(limit: int) -> int:
     """Bounds the memory of live arrays, where an evaluation that needs more raises `MemoryError`;
     gives the former bound.
+
+    Example:
+        >>> former = mx.set_memory_limit(1 << 40)
+        >>> mx.set_memory_limit(former) == 1 << 40
+        True
     """
 def set_printoptions(precision: int = ...) -> None:
-    """Sets how arrays are printed."""
+    """Sets how arrays are printed.
+
+    Example:
+        >>> mx.set_printoptions(precision=2)
+        >>> mx.array(1.23456)
+        array(1.23, dtype=float32)
+        >>> mx.set_printoptions(precision=-1)
+    """
 def sigmoid(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """1/(1 + e⁻ˣ)."""
+    """1/(1 + e⁻ˣ).
+
+    Example:
+        >>> mx.sigmoid(mx.array([0.0, 2.0]))
+        array([0.5, 0.880797], dtype=float32)
+    """
 def sign(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """−1, 0 or 1 by the sign of x; NaN stays NaN; z/|z| of a complex number."""
+    """−1, 0 or 1 by the sign of x; NaN stays NaN; z/|z| of a complex number.
+
+    Example:
+        >>> mx.sign(mx.array([-3, 0, 3]))
+        array([-1, 0, 1], dtype=int32)
+    """
 def sin(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """sin x."""
+    """sin x.
+
+    Example:
+        >>> mx.sin(mx.array([0.0, 1.0]))
+        array([0, 0.841471], dtype=float32)
+    """
 def sinh(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """sinh x."""
+    """sinh x.
+
+    Example:
+        >>> mx.sinh(mx.array([0.0, 1.0]))
+        array([0, 1.1752], dtype=float32)
+    """
 def slice(a: _Scalar | array, start_indices: _Scalar | array, axes: None | int | Sequence[int], slice_size: int | Sequence[int], *, stream: _StreamOrDevice | None = ...) -> array:
-    """The elements from `start` up to but without `stop`, `step` apart, along each axis."""
+    """The elements from `start` up to but without `stop`, `step` apart, along each axis.
+
+    Example:
+        >>> mx.slice(mx.arange(6), mx.array([2]), axes=[0], slice_size=(3,))
+        array([2, 3, 4], dtype=int32)
+    """
 def slice_update(a: _Scalar | array, update: _Scalar | array, start_indices: _Scalar | array, axes: None | int | Sequence[int], *, stream: _StreamOrDevice | None = ...) -> array:
     """`x` with the elements from `start` up to but without `stop`, `step` apart along each axis,
     replaced by `update`.
+
+    Example:
+        >>> mx.slice_update(mx.zeros(4), mx.ones(2), mx.array([1]), axes=[0])
+        array([0, 1, 1, 0], dtype=float32)
     """
 def softmax(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, precise: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """eˣ over the sum of eˣ along `axes`.
@@ -1263,43 +2344,96 @@ def softmax(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, pr
     Integers and bool are taken as `float32`; half types are computed in `float32`.
 
     Errors:
-    Where an axis is empty, and for complex numbers.
+    For complex numbers.
+
+    Example:
+        >>> mx.softmax(mx.array([0.0, 0.0]))
+        array([0.5, 0.5], dtype=float32)
     """
 def sort(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The elements of an axis in ascending order, NaN last; `()` flattens first.
 
     Errors:
     For complex numbers.
+
+    Example:
+        >>> mx.sort(mx.array([3, 1, 2]))
+        array([1, 2, 3], dtype=int32)
     """
 def split(a: _Scalar | array, /, indices_or_sections: Any, axis: int = ..., *, stream: _StreamOrDevice | None = ...) -> list[array]:
     """An axis divided into several arrays: into a count of equal parts, or before given indices.
 
     Errors:
     Where the axis does not divide into equal parts.
+
+    Example:
+        >>> mx.split(mx.arange(4), 2)
+        [array([0, 1], dtype=int32), array([2, 3], dtype=int32)]
     """
 def sqrt(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """√x."""
+    """√x.
+
+    Example:
+        >>> mx.sqrt(mx.array([4.0, 9.0]))
+        array([2, 3], dtype=float32)
+    """
 def square(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """x·x."""
+    """x·x.
+
+    Example:
+        >>> mx.square(mx.array([2, 3]))
+        array([4, 9], dtype=int32)
+    """
 def squeeze(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """Axes of size 1 removed; `()` removes all of them.
 
     Errors:
     Where an axis that is named is not of size 1.
+
+    Example:
+        >>> mx.squeeze(mx.ones((1, 2, 1))).shape
+        (2,)
     """
 def stack(arrays: Sequence[array], axis: int | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
-    """Joins arrays along a new axis."""
-def std(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The standard deviation over `axes`: the root of `var`."""
+    """Joins arrays along a new axis.
+
+    Example:
+        >>> mx.stack([mx.array([1, 2]), mx.array([3, 4])], axis=1)
+        array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
+def std(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, correction: int | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """The standard deviation; `correction` is another name of `ddof`.
+
+    Example:
+        >>> mx.std(mx.array([1.0, 3.0]))
+        array(1, dtype=float32)
+    """
 def stop_gradient(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """`x` itself, as a constant: derivatives do not pass."""
+    """`x` itself, as a constant: derivatives do not pass.
+
+    Example:
+        >>> mx.grad(lambda x: x * mx.stop_gradient(x))(mx.array(3.0)).item()
+        3.0
+    """
 def stream(s: _StreamOrDevice) -> StreamContext:
-    """A context in which operations are recorded on a stream or device."""
+    """A context in which operations are recorded on a stream or device.
+
+    Example:
+        >>> with mx.stream(mx.cpu):
+        ...     x = mx.ones(2)
+        >>> x
+        array([1, 1], dtype=float32)
+    """
 def subtract(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """a − b.
 
     Dtypes:
     The operands promote; integers wrap; on bool, logical exclusive or.
+
+    Example:
+        >>> mx.subtract(mx.array([3, 4]), 1)
+        array([2, 3], dtype=int32)
     """
 def sum(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The sum over `axes`; 0 for nothing.
@@ -1310,11 +2444,24 @@ def sum(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bo
     Dtypes:
     Bool and small integers sum as 32-bit integers; integers wrap; half types accumulate in
     `float32`.
+
+    Example:
+        >>> mx.sum(mx.array([[1, 2], [3, 4]]), axis=0)
+        array([4, 6], dtype=int32)
     """
 def swapaxes(a: _Scalar | array, axis1: int, axis2: int, *, stream: _StreamOrDevice = ...) -> array:
-    """Two axes exchanged."""
+    """Two axes exchanged.
+
+    Example:
+        >>> mx.swapaxes(mx.ones((2, 3, 4)), 0, 2).shape
+        (4, 3, 2)
+    """
 def synchronize(stream: _StreamOrDevice | None = ...) -> None:
-    """Waits for all work that was given to a stream or device."""
+    """Waits for all work that was given to a stream or device.
+
+    Example:
+        >>> mx.synchronize()
+    """
 def take(a: _Scalar | array, indices: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The slices of `x` at `indices` along an axis, or the elements of the flattened array for `()`.
 
@@ -1323,6 +2470,10 @@ def take(a: _Scalar | array, indices: _Scalar | array, axis: None | int | Sequen
 
     Errors:
     Where the indices are not integers, and when it runs where one is out of range.
+
+    Example:
+        >>> mx.take(mx.array([10, 20, 30]), mx.array([2, 0]))
+        array([30, 10], dtype=int32)
     """
 def take_along_axis(a: _Scalar | array, indices: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The elements of `x` at `indices` along an axis and at the same place along the others; `()`
@@ -1330,45 +2481,115 @@ def take_along_axis(a: _Scalar | array, indices: _Scalar | array, axis: None | i
 
     Shapes:
     The result has the shape of the indices; the other axes broadcast.
+
+    Example:
+        >>> mx.take_along_axis(mx.array([[1, 2], [3, 4]]), mx.array([[1], [0]]), axis=1)
+        array([[2],
+               [3]], dtype=int32)
     """
 def tan(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """tan x."""
+    """tan x.
+
+    Example:
+        >>> mx.tan(mx.array([0.0, 1.0]))
+        array([0, 1.55741], dtype=float32)
+    """
 def tanh(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """tanh x."""
+    """tanh x.
+
+    Example:
+        >>> mx.tanh(mx.array([0.0, 1.0]))
+        array([0, 0.761594], dtype=float32)
+    """
 def tensordot(a: _Scalar | array, b: _Scalar | array, /, axes: Any = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The sums of products over pairs of axes.
 
     Shapes:
     The axes of `a` that are left, then those of `b`.
+
+    Example:
+        >>> mx.tensordot(mx.ones((2, 3)), mx.ones((3, 4)), axes=1).shape
+        (2, 4)
     """
 def tile(a: _Scalar | array, reps: int | Sequence[int], *, stream: _StreamOrDevice = ...) -> array:
-    """The array repeated whole, `reps[i]` times along axis `i`; missing counts and missing axes are 1."""
+    """The array repeated whole, `reps[i]` times along axis `i`; missing counts and missing axes are 1.
+
+    Example:
+        >>> mx.tile(mx.array([1, 2]), 2)
+        array([1, 2, 1, 2], dtype=int32)
+    """
 def to_fp8(x: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """Floats as e4m3 numbers in `uint8`, rounded to nearest even; ±448 where they are larger, or NaN.
 
     Errors:
     Where `x` is not of floats.
+
+    Example:
+        >>> mx.to_fp8(mx.array([1.0, -448.0]))
+        array([56, 254], dtype=uint8)
     """
 def topk(a: _Scalar | array, k: int, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The `k` largest elements of an axis, in ascending order; `()` flattens first."""
+    """The `k` largest elements of an axis, in ascending order; `()` flattens first.
+
+    Example:
+        >>> mx.sort(mx.topk(mx.array([3, 1, 2]), k=2))
+        array([2, 3], dtype=int32)
+    """
 def trace(a: _Scalar | array, /, offset: int = ..., axis1: int = ..., axis2: int = ..., dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
-    """The sum of the diagonal of two axes, `offset` places above the main one."""
+    """The sum of the diagonal of two axes, `offset` places above the main one.
+
+    Example:
+        >>> mx.trace(mx.array([[1, 2], [3, 4]]))
+        array(5, dtype=int32)
+    """
 def transpose(a: _Scalar | array, axes: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The axes in another order: axis `i` of the result is axis `axes[i]` of `x`; `()` reverses them."""
+    """The axes in another order: axis `i` of the result is axis `axes[i]` of `x`; `()` reverses them.
+
+    Example:
+        >>> mx.transpose(mx.ones((2, 3, 4)), (1, 0, 2)).shape
+        (3, 2, 4)
+    """
 def tri(n: int, m: int | None = ..., k: int = ..., dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
-    """A matrix of ones on and below the diagonal `offset` places above the main one."""
+    """A matrix of ones on and below the diagonal `offset` places above the main one.
+
+    Example:
+        >>> mx.tri(2, 3)
+        array([[1, 0, 0],
+               [1, 1, 0]], dtype=float32)
+    """
 def tril(x: _Scalar | array, k: int = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """`x` with zeros above the diagonal `offset` places above the main one of its last two axes."""
+    """`x` with zeros above the diagonal `offset` places above the main one of its last two axes.
+
+    Example:
+        >>> mx.tril(mx.ones((2, 2)))
+        array([[1, 0],
+               [1, 1]], dtype=float32)
+    """
 def triu(x: _Scalar | array, k: int = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """`x` with zeros below the diagonal `offset` places above the main one of its last two axes."""
+    """`x` with zeros below the diagonal `offset` places above the main one of its last two axes.
+
+    Example:
+        >>> mx.triu(mx.ones((2, 2)))
+        array([[1, 1],
+               [0, 1]], dtype=float32)
+    """
 def trunc(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """x without what is behind its point: the next integer towards 0, in x's dtype.
 
     Errors:
     For complex numbers.
+
+    Example:
+        >>> mx.trunc(mx.array([1.8, -1.8]))
+        array([1, -1], dtype=float32)
     """
 def unflatten(a: _Scalar | array, axis: int, shape: int | Sequence[int], *, stream: _StreamOrDevice = ...) -> array:
-    """One axis split into several; one size may be −1: what is left."""
+    """One axis split into several; one size may be −1: what is left.
+
+    Example:
+        >>> mx.unflatten(mx.ones((2, 12)), 1, (3, 4)).shape
+        (2, 3, 4)
+    """
 def unique(a: _Scalar | array, /, size: int, return_index: bool = ..., return_inverse: bool = ..., return_counts: bool = ..., fill_value: _Scalar | array | None = ..., *, stream: _StreamOrDevice | None = ...) -> Any:
     """The different elements of an array in ascending order; each NaN is one of its own.
 
@@ -1378,23 +2599,42 @@ def unique(a: _Scalar | array, /, size: int, return_index: bool = ..., return_in
 
     Errors:
     Where an empty array is to be filled with its first element, and for complex numbers.
+
+    Example:
+        >>> mx.unique(mx.array([3, 1, 3, 2]), size=3)
+        array([1, 2, 3], dtype=int32)
     """
 def unstack(x: _Scalar | array, /, *, axis: int = ..., stream: _StreamOrDevice | None = ...) -> tuple[Any, ...]:
-    """The elements along an axis as arrays of their own, without that axis."""
+    """The elements along an axis as arrays of their own, without that axis.
+
+    Example:
+        >>> mx.unstack(mx.array([[1, 2], [3, 4]]))
+        (array([1, 2], dtype=int32), array([3, 4], dtype=int32))
+    """
 def value_and_grad(fun: Any, argnums: Any = ..., argnames: Any = ...) -> Any:
     """A function that gives the value of `fun` and its gradient; see `grad`. The value may be a tuple
     whose first item is what the gradient is taken of.
-    """
-def var(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The variance over `axes`: the mean squared distance from the mean, with `ddof` taken off the
-    count.
 
-    Dtypes:
-    As `mean`; `float32` of complex numbers.
+    Example:
+        >>> value, gradient = mx.value_and_grad(lambda x: x**2)(mx.array(3.0))
+        >>> value.item(), gradient.item()
+        (9.0, 6.0)
+    """
+def var(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, correction: int | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """The variance; `correction` is another name of `ddof`.
+
+    Example:
+        >>> mx.var(mx.array([1.0, 3.0]))
+        array(1, dtype=float32)
     """
 def vecdot(a: _Scalar | array, b: _Scalar | array, axis: int = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The sum of products over one axis of both operands, the conjugate of `a` with `b`."""
-def view(a: _Scalar | array, dtype: Dtype, *, stream: _StreamOrDevice = ...) -> array:
+    """The sum of products over one axis of both operands, the conjugate of `a` with `b`.
+
+    Example:
+        >>> mx.vecdot(mx.array([[1, 2], [3, 4]]), mx.array([[1, 1], [1, 1]]))
+        array([3, 7], dtype=int32)
+    """
+def view(a: _Scalar | array, dtype: Dtype, stream: _StreamOrDevice = ...) -> array:
     """The bytes of `x`, in the machine's order, as elements of another dtype.
 
     Shapes:
@@ -1405,11 +2645,26 @@ def view(a: _Scalar | array, dtype: Dtype, *, stream: _StreamOrDevice = ...) -> 
 
     Errors:
     Where the bytes of the last axis do not divide into elements, or there is no axis.
+
+    Example:
+        >>> mx.view(mx.array([1.0]), mx.uint32)
+        array([1065353216], dtype=uint32)
     """
 def vjp(fun: Any, primals: Sequence[array], cotangents: Sequence[array]) -> tuple[list[array], list[array]]:
-    """The outputs of `fun`, and the products of `cotangents` with its Jacobian."""
+    """The outputs of `fun`, and the products of `cotangents` with its Jacobian.
+
+    Example:
+        >>> values, cotangents = mx.vjp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])
+        >>> cotangents
+        [array(6, dtype=float32)]
+    """
 def vmap(fun: Any, in_axes: Any = ..., out_axes: Any = ...) -> Any:
-    """A function that runs `fun` over a batch, which arguments and results carry along these axes."""
+    """A function that runs `fun` over a batch, which arguments and results carry along these axes.
+
+    Example:
+        >>> mx.vmap(lambda x: mx.sum(x))(mx.array([[1, 2], [3, 4]]))
+        array([3, 7], dtype=int32)
+    """
 def where(condition: _Scalar | array, x: _Scalar | array, y: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """`a` where the condition is true and `b` elsewhere.
 
@@ -1418,11 +2673,26 @@ def where(condition: _Scalar | array, x: _Scalar | array, y: _Scalar | array, *,
 
     Dtypes:
     A condition that is not bool is true where it is not 0; `a` and `b` promote.
+
+    Example:
+        >>> mx.where(mx.array([True, False]), 1, mx.array([2, 3]))
+        array([1, 3], dtype=int32)
     """
 def zeros(shape: int | Sequence[int], dtype: Dtype | None = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """Zeros."""
+    """Zeros.
+
+    Example:
+        >>> mx.zeros((2, 2))
+        array([[0, 0],
+               [0, 0]], dtype=float32)
+    """
 def zeros_like(a: _Scalar | array, dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
-    """Zeros with `x`'s shape and dtype."""
+    """Zeros with `x`'s shape and dtype.
+
+    Example:
+        >>> mx.zeros_like(mx.array([1, 2]))
+        array([0, 0], dtype=int32)
+    """
 acos = arccos
 acosh = arccosh
 asin = arcsin
@@ -1441,16 +2711,25 @@ empty_like = zeros_like
 permute_dims = transpose
 pow = power
 
-def clear_streams(*args: Any, **kwargs: Any) -> NoReturn: ...
-def export_function(*args: Any, **kwargs: Any) -> NoReturn: ...
-def export_to_dot(*args: Any, **kwargs: Any) -> NoReturn: ...
-def exporter(*args: Any, **kwargs: Any) -> NoReturn: ...
-def gather_qqmm(*args: Any, **kwargs: Any) -> NoReturn: ...
-def get_array_buffer_size(*args: Any, **kwargs: Any) -> NoReturn: ...
-def import_function(*args: Any, **kwargs: Any) -> NoReturn: ...
-def matrix_norm(*args: Any, **kwargs: Any) -> NoReturn: ...
-def new_thread_local_stream(*args: Any, **kwargs: Any) -> NoReturn: ...
-def new_thread_unsafe_stream(*args: Any, **kwargs: Any) -> NoReturn: ...
-def qqmm(*args: Any, **kwargs: Any) -> NoReturn: ...
-def save_gguf(*args: Any, **kwargs: Any) -> NoReturn: ...
-def set_wired_limit(*args: Any, **kwargs: Any) -> NoReturn: ...
+def clear_streams(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not there yet: raises `NotImplementedError`."""
+def export_function(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not there yet: raises `NotImplementedError`."""
+def export_to_dot(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not there yet: raises `NotImplementedError`."""
+def exporter(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not there yet: raises `NotImplementedError`."""
+def get_array_buffer_size(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not there yet: raises `NotImplementedError`."""
+def import_function(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not there yet: raises `NotImplementedError`."""
+def matrix_norm(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not there yet: raises `NotImplementedError`."""
+def new_thread_local_stream(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not there yet: raises `NotImplementedError`."""
+def new_thread_unsafe_stream(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not there yet: raises `NotImplementedError`."""
+def save_gguf(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not there yet: raises `NotImplementedError`."""
+def set_wired_limit(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not there yet: raises `NotImplementedError`."""

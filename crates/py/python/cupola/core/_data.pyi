@@ -1,5 +1,7 @@
 # Written by `cargo xtask gen`.
 
+"""What `cupola.data` is made of."""
+
 from collections.abc import Sequence
 from typing import Any, NoReturn, TypeAlias, final
 
@@ -7,7 +9,13 @@ from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 
 @final
 class ImageDataset:
-    """Images with labels."""
+    """Images with labels.
+
+    Example:
+        >>> train, test = data.digits(train=4, test=2)
+        >>> len(train), len(test), len(train.classes)
+        (4, 2, 10)
+    """
     def __len__(self) -> int:
         ...
     def __getitem__(self, index: int, /) -> Any:
@@ -43,7 +51,14 @@ def cifar10(folder: Any) -> Any:
 def cifar100(folder: Any) -> Any:
     """CIFAR-100 from the files in a folder."""
 def digits(seed: int = ..., train: int = ..., test: int = ...) -> Any:
-    """Drawn digits, which need no files: so many to train on, so many to test on."""
+    """Drawn digits, which need no files: so many to train on, so many to test on.
+
+    Example:
+        >>> train, test = data.digits(train=4, test=2)
+        >>> images, labels = train.arrays()
+        >>> images.shape, labels.shape
+        ((4, 28, 28, 1), (4,))
+    """
 def fashion_mnist(folder: Any) -> Any:
     """Fashion-MNIST from the files in a folder."""
 def mnist(folder: Any) -> Any:

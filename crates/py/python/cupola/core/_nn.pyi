@@ -1,5 +1,7 @@
 # Written by `cargo xtask gen`.
 
+"""What `cupola.nn` calls and MLX's `core` does not have."""
+
 from collections.abc import Sequence
 from typing import Any, NoReturn, TypeAlias, final
 

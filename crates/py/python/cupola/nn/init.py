@@ -16,7 +16,6 @@ def constant(value: float, dtype: mx.Dtype = mx.float32) -> Callable[[mx.array],
         dtype: The dtype of the arrays.
 
     Example:
-        >>> import cupola.core as mx
         >>> constant(0.5)(mx.zeros((2, 2)))
         array([[0.5, 0.5],
                [0.5, 0.5]], dtype=float32)
@@ -37,6 +36,10 @@ def normal(
         mean: The mean.
         std: The standard deviation.
         dtype: The dtype of the arrays.
+
+    Example:
+        >>> nn.init.normal(std=0.1)(mx.zeros((2, 3))).shape
+        (2, 3)
     """
 
     def initializer(a: mx.array) -> mx.array:
@@ -54,6 +57,10 @@ def uniform(
         low: The lower bound.
         high: The upper bound.
         dtype: The dtype of the arrays.
+
+    Example:
+        >>> nn.init.uniform(-1, 1)(mx.zeros((2, 3))).shape
+        (2, 3)
     """
 
     def initializer(a: mx.array) -> mx.array:
@@ -67,6 +74,11 @@ def identity(dtype: mx.Dtype = mx.float32) -> Callable[[mx.array], mx.array]:
 
     Args:
         dtype: The dtype of the arrays.
+
+    Example:
+        >>> nn.init.identity()(mx.zeros((2, 2)))
+        array([[1, 0],
+               [0, 1]], dtype=float32)
     """
 
     def initializer(a: mx.array) -> mx.array:
@@ -107,6 +119,10 @@ def glorot_normal(
 
     Args:
         dtype: The dtype of the arrays.
+
+    Example:
+        >>> nn.init.glorot_normal()(mx.zeros((2, 3))).shape
+        (2, 3)
     """
 
     def initializer(a: mx.array, gain: float = 1.0) -> mx.array:
@@ -127,6 +143,10 @@ def glorot_uniform(
 
     Args:
         dtype: The dtype of the arrays.
+
+    Example:
+        >>> nn.init.glorot_uniform()(mx.zeros((2, 3))).shape
+        (2, 3)
     """
 
     def initializer(a: mx.array, gain: float = 1.0) -> mx.array:
@@ -147,6 +167,10 @@ def he_normal(
 
     Args:
         dtype: The dtype of the arrays.
+
+    Example:
+        >>> nn.init.he_normal()(mx.zeros((2, 3))).shape
+        (2, 3)
     """
 
     def initializer(
@@ -168,6 +192,10 @@ def he_uniform(
 
     Args:
         dtype: The dtype of the arrays.
+
+    Example:
+        >>> nn.init.he_uniform()(mx.zeros((2, 3))).shape
+        (2, 3)
     """
 
     def initializer(
@@ -192,6 +220,10 @@ def sparse(
         mean: The mean of the others.
         std: Their standard deviation.
         dtype: The dtype of the arrays.
+
+    Example:
+        >>> nn.init.sparse(0.5)(mx.zeros((2, 4))).shape
+        (2, 4)
     """
 
     def initializer(a: mx.array) -> mx.array:
@@ -218,6 +250,10 @@ def orthogonal(
     Args:
         gain: The factor.
         dtype: The dtype of the arrays.
+
+    Example:
+        >>> nn.init.orthogonal()(mx.zeros((2, 3))).shape
+        (2, 3)
     """
 
     def initializer(a: mx.array) -> mx.array:

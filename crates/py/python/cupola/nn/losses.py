@@ -61,7 +61,6 @@ def cross_entropy(
         ValueError: If shapes do not fit, or ``label_smoothing`` is not in [0, 1).
 
     Example:
-        >>> import cupola.core as mx
         >>> logits = mx.array([[2.0, -1.0], [-1.0, 2.0]])
         >>> cross_entropy(logits, mx.array([0, 1]))
         array([0.0485873, 0.0485873], dtype=float32)
@@ -110,6 +109,10 @@ def binary_cross_entropy(
 
     Raises:
         ValueError: If shapes do not fit.
+
+    Example:
+        >>> nn.losses.binary_cross_entropy(mx.array([0.0]), mx.array([1.0]))
+        array(0.693147, dtype=float32)
     """
     _same_shape("Inputs", inputs, "targets", targets)
     if with_logits:
@@ -133,6 +136,10 @@ def l1_loss(
 
     Raises:
         ValueError: If the shapes differ.
+
+    Example:
+        >>> nn.losses.l1_loss(mx.array([1.0, 2.0]), mx.array([1.0, 4.0]))
+        array(1, dtype=float32)
     """
     _same_shape("Predictions", predictions, "targets", targets)
     return _reduce(mx.abs(predictions - targets), reduction)
@@ -150,6 +157,10 @@ def mse_loss(
 
     Raises:
         ValueError: If the shapes differ.
+
+    Example:
+        >>> nn.losses.mse_loss(mx.array([1.0, 2.0]), mx.array([1.0, 4.0]))
+        array(2, dtype=float32)
     """
     _same_shape("Predictions", predictions, "targets", targets)
     return _reduce(mx.square(predictions - targets), reduction)
@@ -168,6 +179,10 @@ def smooth_l1_loss(
 
     Raises:
         ValueError: If the shapes differ.
+
+    Example:
+        >>> nn.losses.smooth_l1_loss(mx.array([1.0, 2.0]), mx.array([1.0, 4.0]))
+        array(0.75, dtype=float32)
     """
     _same_shape("Predictions", predictions, "targets", targets)
     difference = mx.abs(predictions - targets)
@@ -186,6 +201,10 @@ def nll_loss(
         targets: The classes, of the shape of ``inputs`` without ``axis``.
         axis: The axis of the classes.
         reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+
+    Example:
+        >>> nn.losses.nll_loss(mx.array([[-0.5, -2.0]]), mx.array([1]))
+        array([2], dtype=float32)
     """
     picked = mx.take_along_axis(inputs, mx.expand_dims(targets, axis), axis)
     return _reduce(-picked.squeeze(axis), reduction)
@@ -211,6 +230,10 @@ def gaussian_nll_loss(
 
     Raises:
         ValueError: If the shapes differ.
+
+    Example:
+        >>> nn.losses.gaussian_nll_loss(mx.array([1.0]), mx.array([2.0]), mx.array([1.0]))
+        array(0.5, dtype=float32)
     """
     _same_shape("Inputs", inputs, "targets", targets)
     _same_shape("Inputs", inputs, "vars", vars)
@@ -231,6 +254,11 @@ def kl_div_loss(
         targets: Logarithms of the target probabilities.
         axis: The axis of the classes.
         reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+
+    Example:
+        >>> p = mx.log(mx.array([[0.5, 0.5]]))
+        >>> nn.losses.kl_div_loss(p, p)
+        array([0], dtype=float32)
     """
     return _reduce(mx.sum(mx.exp(targets) * (targets - inputs), axis=axis), reduction)
 
@@ -256,6 +284,11 @@ def triplet_loss(
         margin: The margin.
         eps: Added to the sum of powers.
         reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+
+    Example:
+        >>> anchor, other = mx.zeros((1, 2)), mx.full((1, 2), 3.0)
+        >>> nn.losses.triplet_loss(anchor, anchor, other).round(3)
+        array([0], dtype=float32)
     """
 
     def distance(x: mx.array) -> mx.array:
@@ -275,6 +308,10 @@ def hinge_loss(
         inputs: The predictions.
         targets: The targets, -1 or 1.
         reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+
+    Example:
+        >>> nn.losses.hinge_loss(mx.array([0.5]), mx.array([1.0]))
+        array([0.5], dtype=float32)
     """
     return _reduce(mx.maximum(1 - inputs * targets, 0), reduction)
 
@@ -289,6 +326,10 @@ def huber_loss(
         targets: The targets.
         delta: Where the loss turns from quadratic to linear.
         reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+
+    Example:
+        >>> nn.losses.huber_loss(mx.array([0.0]), mx.array([2.0]))
+        array([1.5], dtype=float32)
     """
     difference = mx.abs(inputs - targets)
     quadratic = mx.minimum(difference, delta)
@@ -305,6 +346,10 @@ def log_cosh_loss(
         inputs: The predictions.
         targets: The targets.
         reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+
+    Example:
+        >>> nn.losses.log_cosh_loss(mx.array([1.0]), mx.array([1.0]))
+        array([0], dtype=float32)
     """
     difference = inputs - targets
     return _reduce(mx.logaddexp(difference, -difference) - math.log(2), reduction)
@@ -325,6 +370,10 @@ def cosine_similarity_loss(
         axis: The axis of the features.
         eps: The least product of their lengths.
         reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+
+    Example:
+        >>> nn.losses.cosine_similarity_loss(mx.array([[1.0, 0.0]]), mx.array([[1.0, 0.0]]))
+        array([1], dtype=float32)
     """
 
     def length(x: mx.array) -> mx.array:
@@ -352,6 +401,10 @@ def margin_ranking_loss(
 
     Raises:
         ValueError: If the shapes differ.
+
+    Example:
+        >>> nn.losses.margin_ranking_loss(mx.array([1.0]), mx.array([2.0]), mx.array([1.0]))
+        array([1], dtype=float32)
     """
     if not (inputs1.shape == inputs2.shape == targets.shape):
         raise ValueError(

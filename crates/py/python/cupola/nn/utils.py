@@ -7,8 +7,6 @@ from typing import Any, Callable, Optional, Tuple
 
 import cupola.core as mx
 from cupola.nn.layers.base import Module
-from cupola.nn.layers.distributed import is_alone
-from cupola.nn.missing import missing
 from cupola.utils import tree_map
 
 
@@ -57,8 +55,6 @@ def value_and_grad(model: Module, fn: Callable) -> Callable:
         of gradients.
 
     Example:
-        >>> import cupola.core as mx
-        >>> import cupola.nn as nn
         >>> model = nn.Linear(2, 1)
         >>> step = nn.value_and_grad(model, lambda x: mx.sum(model(x)))
         >>> value, gradients = step(mx.ones((3, 2)))
@@ -79,6 +75,11 @@ def checkpoint(module: Module, fn: Optional[Callable] = None) -> Callable:
     Args:
         module: The module whose trainable parameters it uses.
         fn: The function; the module itself by default.
+
+    Example:
+        >>> layer = nn.Linear(4, 2)
+        >>> nn.utils.checkpoint(layer)(mx.ones((3, 4))).shape
+        (3, 2)
     """
     function: Callable = module if fn is None else fn  # type: ignore[assignment]
 
@@ -102,10 +103,21 @@ def average_gradients(
         group: The group; by default this process alone.
         all_reduce_size: How many bytes are exchanged together.
         communication_stream: The stream that exchanges them.
+
+    Example:
+        >>> nn.average_gradients({"w": mx.ones(2)})
+        {'w': array([1, 1], dtype=float32)}
     """
-    if not is_alone(group):
-        raise missing("average_gradients")
-    return gradients
+    group = group or mx.distributed.init()
+    count = group.size()
+    if count == 1:
+        return gradients
+
+    def mean(gradient: mx.array) -> mx.array:
+        total = mx.distributed.all_sum(gradient, group=group, stream=communication_stream)
+        return total / count
+
+    return tree_map(mean, gradients)
 
 
 def clip_grad_norm_sharded(
@@ -120,9 +132,13 @@ def clip_grad_norm_sharded(
 
     Returns:
         The gradients, and the norm that they had.
-    """
-    if not is_alone(group):
-        raise missing("clip_grad_norm_sharded")
-    from cupola.optimizers import clip_grad_norm
 
-    return clip_grad_norm(gradients, max_norm)
+    Example:
+        >>> gradients, norm = nn.utils.clip_grad_norm_sharded({"w": mx.array([3.0, 4.0])}, 1.0)
+        >>> norm.item()
+        5.0
+    """
+    from cupola.optimizers.optimizers import _clipped
+
+    group = group or mx.distributed.init()
+    return _clipped(gradients, max_norm, lambda own: mx.distributed.all_sum(own, group=group))

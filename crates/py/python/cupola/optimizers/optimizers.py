@@ -45,6 +45,10 @@ class Optimizer:
 
     Args:
         schedulers: Functions from the step to the value of the state of their name.
+
+    Example:
+        >>> optim.SGD(0.1).learning_rate.item() == mx.array(0.1).item()
+        True
     """
 
     def __init__(self, schedulers: Optional[Dict[str, Callable]] = None) -> None:
@@ -70,7 +74,6 @@ class Optimizer:
             parameters: The tree.
 
         Example:
-            >>> import cupola.nn as nn
             >>> optimizer = SGD(learning_rate=0.1, momentum=0.9)
             >>> optimizer.init(nn.Linear(2, 2).trainable_parameters())
             >>> optimizer.state.keys()
@@ -168,6 +171,12 @@ class MultiOptimizer(Optimizer):
 
     Raises:
         ValueError: If there is not one filter fewer than there are optimisers.
+
+    Example:
+        >>> is_bias = lambda name, weight: "bias" in name
+        >>> both = optim.MultiOptimizer([optim.Adam(1e-3), optim.SGD(0.1)], [is_bias])
+        >>> model = nn.Linear(4, 2)
+        >>> both.update(model, model.parameters())
     """
 
     def __init__(self, optimizers: List[Optimizer], filters: list = []) -> None:
@@ -242,6 +251,11 @@ class SGD(Optimizer):
 
     Raises:
         ValueError: If ``nesterov`` comes without a momentum or with a dampening.
+
+    Example:
+        >>> optimizer = optim.SGD(0.5, momentum=0.9)
+        >>> optimizer.apply_gradients({"w": mx.array([1.0])}, {"w": mx.array([3.0])})
+        {'w': array([2.5], dtype=float32)}
     """
 
     def __init__(
@@ -291,6 +305,11 @@ class RMSprop(Optimizer):
 
     Raises:
         ValueError: If ``alpha`` or ``eps`` is negative.
+
+    Example:
+        >>> optimizer = optim.RMSprop(0.1)
+        >>> model = nn.Linear(4, 2)
+        >>> optimizer.update(model, model.parameters())
     """
 
     def __init__(
@@ -326,6 +345,11 @@ class Adagrad(Optimizer):
 
     Raises:
         ValueError: If ``eps`` is negative.
+
+    Example:
+        >>> optimizer = optim.Adagrad(0.1)
+        >>> optimizer.apply_gradients({"w": mx.array([2.0])}, {"w": mx.array([3.0])})
+        {'w': array([2.9], dtype=float32)}
     """
 
     def __init__(self, learning_rate: _Scheduled, eps: float = 1e-8) -> None:
@@ -360,6 +384,11 @@ class AdaDelta(Optimizer):
 
     Raises:
         ValueError: If ``rho`` or ``eps`` is negative.
+
+    Example:
+        >>> optimizer = optim.AdaDelta(0.1)
+        >>> model = nn.Linear(4, 2)
+        >>> optimizer.update(model, model.parameters())
     """
 
     def __init__(self, learning_rate: _Scheduled, rho: float = 0.9, eps: float = 1e-6) -> None:
@@ -397,6 +426,13 @@ class Adam(Optimizer):
         betas: The weights β1 and β2 of the past.
         eps: Added to the denominator.
         bias_correction: Whether ``m`` and ``v`` are divided by ``1 - β1^step`` and ``1 - β2^step``.
+
+    Example:
+        >>> optimizer = optim.Adam(1e-3)
+        >>> model = nn.Linear(4, 2)
+        >>> optimizer.update(model, model.parameters())
+        >>> optimizer.step.item()
+        1
     """
 
     def __init__(
@@ -446,6 +482,11 @@ class AdamW(Adam):
         eps: Added to the denominator.
         weight_decay: The weight decay.
         bias_correction: Whether ``m`` and ``v`` are divided by ``1 - β1^step`` and ``1 - β2^step``.
+
+    Example:
+        >>> optimizer = optim.AdamW(1e-3, weight_decay=0.1)
+        >>> model = nn.Linear(4, 2)
+        >>> optimizer.update(model, model.parameters())
     """
 
     def __init__(
@@ -476,6 +517,11 @@ class Adamax(Adam):
         learning_rate: The learning rate, or a schedule of it.
         betas: The weights β1 and β2 of the past.
         eps: Added to the denominator.
+
+    Example:
+        >>> optimizer = optim.Adamax(1e-3)
+        >>> model = nn.Linear(4, 2)
+        >>> optimizer.update(model, model.parameters())
     """
 
     def __init__(
@@ -506,6 +552,11 @@ class Lion(Optimizer):
         learning_rate: The learning rate, or a schedule of it.
         betas: The weights β1 and β2 of the past.
         weight_decay: The weight decay.
+
+    Example:
+        >>> optimizer = optim.Lion(0.5)
+        >>> optimizer.apply_gradients({"w": mx.array([7.0])}, {"w": mx.array([3.0])})
+        {'w': array([2.5], dtype=float32)}
     """
 
     def __init__(
@@ -551,6 +602,11 @@ class Adafactor(Optimizer):
         relative_step: Whether the learning rate is ``1/√step``, at most 0.01, and
             ``learning_rate`` is not looked at.
         warmup_init: Whether it then is at most ``1e-6 · step``.
+
+    Example:
+        >>> optimizer = optim.Adafactor()
+        >>> model = nn.Linear(4, 2)
+        >>> optimizer.update(model, model.parameters())
     """
 
     def __init__(
@@ -644,6 +700,11 @@ class Muon(Optimizer):
         weight_decay: How much of the parameter is added to its gradient.
         nesterov: Whether the step looks ahead, as Nesterov's does.
         ns_steps: The number of iterations.
+
+    Example:
+        >>> optimizer = optim.Muon(0.1)
+        >>> model = nn.Linear(4, 2)
+        >>> optimizer.update(model, model.parameters())
     """
 
     # The coefficients of the article's quintic iteration.
@@ -704,14 +765,24 @@ def clip_grad_norm(grads: Any, max_norm: float) -> Tuple[Any, mx.array]:
 
     Returns:
         The gradients, and the norm that they had.
+
+    Example:
+        >>> gradients, norm = optim.clip_grad_norm({"w": mx.array([3.0, 4.0])}, 10.0)
+        >>> norm.item()
+        5.0
     """
+    return _clipped(grads, max_norm, lambda squares: squares)
+
+
+def _clipped(grads: Any, max_norm: float, total: Callable) -> Tuple[Any, mx.array]:
+    """Clip by the norm whose square is the ``total`` of the sum of squares."""
 
     def squares(gradient: mx.array) -> mx.array:
         # float16 ends at 65504; bfloat16 reaches as far as float32.
         wide = gradient.astype(mx.float32) if gradient.dtype == mx.float16 else gradient
         return mx.sum(mx.square(wide))
 
-    norm = mx.sqrt(tree_reduce(lambda total, g: total + squares(g), grads, 0.0))
+    norm = mx.sqrt(total(tree_reduce(lambda total, g: total + squares(g), grads, 0.0)))
     scale = mx.minimum(max_norm / (norm + 1e-6), 1.0)
 
     def scaled(gradient: mx.array) -> mx.array:

@@ -64,6 +64,11 @@ def cosine_decay(init: float, decay_steps: int, end: float = 0.0) -> Callable:
 
     Raises:
         ValueError: If ``decay_steps`` is not positive.
+
+    Example:
+        >>> schedule = optim.cosine_decay(1.0, 10)
+        >>> [round(schedule(mx.array(step)).item(), 3) for step in (0, 5, 10)]
+        [1.0, 0.5, 0.0]
     """
     _positive("decay_steps", decay_steps)
 
@@ -85,6 +90,11 @@ def linear_schedule(init: float, end: float, steps: int) -> Callable:
 
     Raises:
         ValueError: If ``steps`` is not positive.
+
+    Example:
+        >>> schedule = optim.linear_schedule(0, 1, 10)
+        >>> [schedule(mx.array(step)).item() for step in (0, 5, 20)]
+        [0.0, 0.5, 1.0]
     """
     _positive("steps", steps)
 
@@ -103,6 +113,12 @@ def join_schedules(schedules: List[Callable], boundaries: List[int]) -> Callable
 
     Raises:
         ValueError: If there is no schedule, or not one boundary fewer than there are schedules.
+
+    Example:
+        >>> warmup, decay = optim.linear_schedule(0, 1, 10), optim.step_decay(1.0, 0.5, 10)
+        >>> schedule = optim.join_schedules([warmup, decay], [10])
+        >>> schedule(mx.array(5)).item()
+        0.5
     """
     if len(schedules) == 0:
         raise ValueError("Must provide at least 1 schedule to join.")

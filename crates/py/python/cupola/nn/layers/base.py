@@ -38,8 +38,6 @@ class Module(dict):
     underscore, which are no parameters.
 
     Example:
-        >>> import cupola.core as mx
-        >>> import cupola.nn as nn
         >>> class Perceptron(nn.Module):
         ...     def __init__(self, inputs, outputs):
         ...         super().__init__()

@@ -14,8 +14,6 @@ class Sequential(Module):
         modules: What to call, in order; parameters of modules are the container's.
 
     Example:
-        >>> import cupola.core as mx
-        >>> import cupola.nn as nn
         >>> nn.Sequential(nn.Linear(2, 8), nn.relu, nn.Linear(8, 1))(mx.ones((4, 2))).shape
         (4, 1)
     """

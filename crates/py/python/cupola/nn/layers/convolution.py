@@ -3,34 +3,82 @@
 from __future__ import annotations
 
 import math
-from typing import Tuple, Union
+from typing import Any, ClassVar, Optional, Tuple, Union
 
 import cupola.core as mx
 from cupola.nn.layers.base import Module
 
+_Size = Union[int, Tuple[int, ...]]
 
-def per_axis(value: Union[int, Tuple[int, ...]], axes: int) -> Tuple[int, ...]:
+
+def _per_axis(value: _Size, axes: int) -> Tuple[int, ...]:
     """One number for each spatial axis, from a number or a sequence."""
     return (value,) * axes if isinstance(value, int) else tuple(value)[:axes]
 
 
-def kernels(out_channels: int, size: Tuple[int, ...], in_channels: int) -> mx.array:
-    """Initial kernels, uniformly distributed within ``±1/√(inputs of a kernel)``."""
-    bound = math.sqrt(1 / (in_channels * math.prod(size)))
-    return mx.random.uniform(low=-bound, high=bound, shape=(out_channels, *size, in_channels))
+class Convolution(Module):
+    """What convolutions have in common: kernels, a bias, and how kernels are laid.
+
+    ``groups`` and ``output_padding`` are attributes of those that have them.
+    """
+
+    _spatial: ClassVar[int]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: _Size,
+        stride: _Size,
+        padding: _Size,
+        dilation: _Size,
+        bias: bool,
+        groups: Optional[int] = None,
+        output_padding: Optional[_Size] = None,
+    ) -> None:
+        super().__init__()
+        if in_channels % (groups or 1) != 0:
+            raise ValueError(
+                f"The number of input channels ({in_channels}) must be divisible by the number of "
+                f"groups ({groups})"
+            )
+        size = (*_per_axis(kernel_size, self._spatial), in_channels // (groups or 1))
+        bound = math.sqrt(1 / math.prod(size))
+        self.weight = mx.random.uniform(-bound, bound, (out_channels, *size))
+        if bias:
+            self.bias = mx.zeros((out_channels,))
+        self.padding = self._kept(padding)
+        self.stride = self._kept(stride)
+        self.dilation = dilation
+        if groups is not None:
+            self.groups = groups
+        if output_padding is not None:
+            self.output_padding = self._kept(output_padding)
+
+    def _kept(self, value: _Size) -> Any:
+        """One number of one axis, and one for each of several."""
+        return value if self._spatial == 1 else _per_axis(value, self._spatial)
+
+    def _extra_repr(self) -> str:
+        outputs, *size, inputs = self.weight.shape
+        names = ("groups", "output_padding")
+        own = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        settings = {
+            "kernel_size": size[0] if self._spatial == 1 else tuple(size),
+            "stride": self.stride,
+            "padding": self.padding,
+            "dilation": self.dilation,
+            **own,
+            "bias": "bias" in self,
+        }
+        listed = ", ".join(f"{name}={value}" for name, value in settings.items())
+        return f"{inputs * own.get('groups', 1)}, {outputs}, {listed}"
+
+    def _biased(self, y: mx.array) -> mx.array:
+        return y + self.bias if "bias" in self else y
 
 
-def _grouped(in_channels: int, groups: int) -> int:
-    """The input channels of each group."""
-    if in_channels % groups != 0:
-        raise ValueError(
-            f"The number of input channels ({in_channels}) must be divisible by the number of "
-            f"groups ({groups})"
-        )
-    return in_channels // groups
-
-
-class Conv1d(Module):
+class Conv1d(Convolution):
     """Convolution of ``NLC`` input.
 
     ``weight`` is of shape ``[out_channels, kernel_size, in_channels / groups]`` and begins uniformly
@@ -45,7 +93,13 @@ class Conv1d(Module):
         dilation: Steps between elements of a kernel.
         groups: Into how many independent groups the channels are split.
         bias: Whether there is a bias.
+
+    Example:
+        >>> nn.Conv1d(3, 8, kernel_size=3)(mx.ones((1, 10, 3))).shape
+        (1, 8, 8)
     """
+
+    _spatial = 1
 
     def __init__(
         self,
@@ -58,30 +112,17 @@ class Conv1d(Module):
         groups: int = 1,
         bias: bool = True,
     ) -> None:
-        super().__init__()
-        self.weight = kernels(out_channels, (kernel_size,), _grouped(in_channels, groups))
-        if bias:
-            self.bias = mx.zeros((out_channels,))
-        self.padding = padding
-        self.dilation = dilation
-        self.stride = stride
-        self.groups = groups
-
-    def _extra_repr(self) -> str:
-        return (
-            f"{self.weight.shape[-1] * self.groups}, {self.weight.shape[0]}, "
-            f"kernel_size={self.weight.shape[1]}, stride={self.stride}, "
-            f"padding={self.padding}, dilation={self.dilation}, "
-            f"groups={self.groups}, bias={'bias' in self}"
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, bias, groups
         )
 
     def __call__(self, x: mx.array) -> mx.array:
         """Convolve ``x``."""
         y = mx.conv1d(x, self.weight, self.stride, self.padding, self.dilation, self.groups)
-        return y + self.bias if "bias" in self else y
+        return self._biased(y)
 
 
-class Conv2d(Module):
+class Conv2d(Convolution):
     """Convolution of ``NHWC`` input.
 
     ``weight`` is of shape ``[out_channels, *kernel_size, in_channels / groups]`` and begins uniformly
@@ -96,7 +137,13 @@ class Conv2d(Module):
         dilation: Steps between elements of a kernel, likewise.
         groups: Into how many independent groups the channels are split.
         bias: Whether there is a bias.
+
+    Example:
+        >>> nn.Conv2d(3, 8, kernel_size=3, padding=1)(mx.ones((1, 5, 5, 3))).shape
+        (1, 5, 5, 8)
     """
+
+    _spatial = 2
 
     def __init__(
         self,
@@ -109,31 +156,17 @@ class Conv2d(Module):
         groups: int = 1,
         bias: bool = True,
     ) -> None:
-        super().__init__()
-        size = per_axis(kernel_size, 2)
-        self.weight = kernels(out_channels, size, _grouped(in_channels, groups))
-        if bias:
-            self.bias = mx.zeros((out_channels,))
-        self.padding = per_axis(padding, 2)
-        self.stride = per_axis(stride, 2)
-        self.dilation = dilation
-        self.groups = groups
-
-    def _extra_repr(self) -> str:
-        return (
-            f"{self.weight.shape[-1] * self.groups}, {self.weight.shape[0]}, "
-            f"kernel_size={self.weight.shape[1:-1]}, stride={self.stride}, "
-            f"padding={self.padding}, dilation={self.dilation}, "
-            f"groups={self.groups}, bias={'bias' in self}"
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, bias, groups
         )
 
     def __call__(self, x: mx.array) -> mx.array:
         """Convolve ``x``."""
         y = mx.conv2d(x, self.weight, self.stride, self.padding, self.dilation, self.groups)
-        return y + self.bias if "bias" in self else y
+        return self._biased(y)
 
 
-class Conv3d(Module):
+class Conv3d(Convolution):
     """Convolution of ``NDHWC`` input.
 
     ``weight`` is of shape ``[out_channels, *kernel_size, in_channels]`` and begins uniformly
@@ -147,7 +180,13 @@ class Conv3d(Module):
         padding: Zeros on either side of the input, likewise.
         dilation: Steps between elements of a kernel, likewise.
         bias: Whether there is a bias.
+
+    Example:
+        >>> nn.Conv3d(3, 8, kernel_size=2)(mx.ones((1, 4, 4, 4, 3))).shape
+        (1, 3, 3, 3, 8)
     """
+
+    _spatial = 3
 
     def __init__(
         self,
@@ -159,22 +198,8 @@ class Conv3d(Module):
         dilation: Union[int, tuple] = 1,
         bias: bool = True,
     ) -> None:
-        super().__init__()
-        self.weight = kernels(out_channels, per_axis(kernel_size, 3), in_channels)
-        if bias:
-            self.bias = mx.zeros((out_channels,))
-        self.padding = per_axis(padding, 3)
-        self.stride = per_axis(stride, 3)
-        self.dilation = dilation
-
-    def _extra_repr(self) -> str:
-        return (
-            f"{self.weight.shape[-1]}, {self.weight.shape[0]}, "
-            f"kernel_size={self.weight.shape[1:-1]}, stride={self.stride}, "
-            f"padding={self.padding}, dilation={self.dilation}, bias={'bias' in self}"
-        )
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, bias)
 
     def __call__(self, x: mx.array) -> mx.array:
         """Convolve ``x``."""
-        y = mx.conv3d(x, self.weight, self.stride, self.padding, self.dilation)
-        return y + self.bias if "bias" in self else y
+        return self._biased(mx.conv3d(x, self.weight, self.stride, self.padding, self.dilation))

@@ -2,14 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Union
+from typing import ClassVar, Union
 
 import cupola.core as mx
-from cupola.nn.layers.base import Module
-from cupola.nn.layers.convolution import kernels, per_axis
+from cupola.nn.layers.convolution import Convolution
 
 
-class ConvTranspose1d(Module):
+class _Transposed(Convolution):
+    """What transposed convolutions have in common: everything but their number of axes."""
+
+    _function: ClassVar[str]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Union[int, tuple],
+        stride: Union[int, tuple] = 1,
+        padding: Union[int, tuple] = 0,
+        dilation: Union[int, tuple] = 1,
+        output_padding: Union[int, tuple] = 0,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            bias,
+            output_padding=output_padding,
+        )
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """Convolve ``x``, transposed."""
+        how = (self.stride, self.padding, self.dilation, self.output_padding)
+        return self._biased(getattr(mx, self._function)(x, self.weight, *how))
+
+
+class ConvTranspose1d(_Transposed):
     """Transposed convolution of ``NLC`` input.
 
     ``weight`` is of shape ``[out_channels, kernel_size, in_channels]`` and begins uniformly
@@ -24,45 +56,17 @@ class ConvTranspose1d(Module):
         dilation: Steps between elements of a kernel.
         output_padding: How much longer the output is on one side.
         bias: Whether there is a bias.
+
+    Example:
+        >>> nn.ConvTranspose1d(3, 8, 3)(mx.ones((1, 10, 3))).shape
+        (1, 12, 8)
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int,
-        stride: int = 1,
-        padding: int = 0,
-        dilation: int = 1,
-        output_padding: int = 0,
-        bias: bool = True,
-    ) -> None:
-        super().__init__()
-        self.weight = kernels(out_channels, (kernel_size,), in_channels)
-        if bias:
-            self.bias = mx.zeros((out_channels,))
-        self.padding = padding
-        self.stride = stride
-        self.dilation = dilation
-        self.output_padding = output_padding
-
-    def _extra_repr(self) -> str:
-        return (
-            f"{self.weight.shape[-1]}, {self.weight.shape[0]}, "
-            f"kernel_size={self.weight.shape[1]}, stride={self.stride}, "
-            f"padding={self.padding}, dilation={self.dilation}, "
-            f"output_padding={self.output_padding}, bias={'bias' in self}"
-        )
-
-    def __call__(self, x: mx.array) -> mx.array:
-        """Convolve ``x``, transposed."""
-        y = mx.conv_transpose1d(
-            x, self.weight, self.stride, self.padding, self.dilation, self.output_padding
-        )
-        return y + self.bias if "bias" in self else y
+    _spatial = 1
+    _function = "conv_transpose1d"
 
 
-class ConvTranspose2d(Module):
+class ConvTranspose2d(_Transposed):
     """Transposed convolution of ``NHWC`` input.
 
     ``weight`` is of shape ``[out_channels, *kernel_size, in_channels]`` and begins uniformly
@@ -77,45 +81,17 @@ class ConvTranspose2d(Module):
         dilation: Steps between elements of a kernel, likewise.
         output_padding: How much longer the output is on one side, likewise.
         bias: Whether there is a bias.
+
+    Example:
+        >>> nn.ConvTranspose2d(3, 8, 2, stride=2)(mx.ones((1, 5, 5, 3))).shape
+        (1, 10, 10, 8)
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Union[int, tuple],
-        stride: Union[int, tuple] = 1,
-        padding: Union[int, tuple] = 0,
-        dilation: Union[int, tuple] = 1,
-        output_padding: Union[int, tuple] = 0,
-        bias: bool = True,
-    ) -> None:
-        super().__init__()
-        self.weight = kernels(out_channels, per_axis(kernel_size, 2), in_channels)
-        if bias:
-            self.bias = mx.zeros((out_channels,))
-        self.padding = per_axis(padding, 2)
-        self.stride = per_axis(stride, 2)
-        self.dilation = dilation
-        self.output_padding = per_axis(output_padding, 2)
-
-    def _extra_repr(self) -> str:
-        return (
-            f"{self.weight.shape[-1]}, {self.weight.shape[0]}, "
-            f"kernel_size={self.weight.shape[1:-1]}, stride={self.stride}, "
-            f"padding={self.padding}, dilation={self.dilation}, "
-            f"output_padding={self.output_padding}, bias={'bias' in self}"
-        )
-
-    def __call__(self, x: mx.array) -> mx.array:
-        """Convolve ``x``, transposed."""
-        y = mx.conv_transpose2d(
-            x, self.weight, self.stride, self.padding, self.dilation, self.output_padding
-        )
-        return y + self.bias if "bias" in self else y
+    _spatial = 2
+    _function = "conv_transpose2d"
 
 
-class ConvTranspose3d(Module):
+class ConvTranspose3d(_Transposed):
     """Transposed convolution of ``NDHWC`` input.
 
     ``weight`` is of shape ``[out_channels, *kernel_size, in_channels]`` and begins uniformly
@@ -130,39 +106,11 @@ class ConvTranspose3d(Module):
         dilation: Steps between elements of a kernel, likewise.
         output_padding: How much longer the output is on one side, likewise.
         bias: Whether there is a bias.
+
+    Example:
+        >>> nn.ConvTranspose3d(3, 8, 2)(mx.ones((1, 4, 4, 4, 3))).shape
+        (1, 5, 5, 5, 8)
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Union[int, tuple],
-        stride: Union[int, tuple] = 1,
-        padding: Union[int, tuple] = 0,
-        dilation: Union[int, tuple] = 1,
-        output_padding: Union[int, tuple] = 0,
-        bias: bool = True,
-    ) -> None:
-        super().__init__()
-        self.weight = kernels(out_channels, per_axis(kernel_size, 3), in_channels)
-        if bias:
-            self.bias = mx.zeros((out_channels,))
-        self.padding = per_axis(padding, 3)
-        self.stride = per_axis(stride, 3)
-        self.dilation = dilation
-        self.output_padding = per_axis(output_padding, 3)
-
-    def _extra_repr(self) -> str:
-        return (
-            f"{self.weight.shape[-1]}, {self.weight.shape[0]}, "
-            f"kernel_size={self.weight.shape[1:-1]}, stride={self.stride}, "
-            f"padding={self.padding}, dilation={self.dilation}, "
-            f"output_padding={self.output_padding}, bias={'bias' in self}"
-        )
-
-    def __call__(self, x: mx.array) -> mx.array:
-        """Convolve ``x``, transposed."""
-        y = mx.conv_transpose3d(
-            x, self.weight, self.stride, self.padding, self.dilation, self.output_padding
-        )
-        return y + self.bias if "bias" in self else y
+    _spatial = 3
+    _function = "conv_transpose3d"

@@ -16,6 +16,11 @@ class Dropout(Module):
 
     Raises:
         ValueError: If ``p`` is not in [0, 1).
+
+    Example:
+        >>> layer = nn.Dropout(0.5)
+        >>> layer.eval()(mx.ones(3))
+        array([1, 1, 1], dtype=float32)
     """
 
     # How many spatial axes a channel has; elements are dropped one by one where it is None.
@@ -60,6 +65,10 @@ class Dropout2d(Dropout):
 
     Raises:
         ValueError: If ``p`` is not in [0, 1), or the input has another number of axes.
+
+    Example:
+        >>> nn.Dropout2d(0.5)(mx.ones((1, 4, 4, 3))).shape
+        (1, 4, 4, 3)
     """
 
     _spatial = 2
@@ -75,6 +84,10 @@ class Dropout3d(Dropout):
 
     Raises:
         ValueError: If ``p`` is not in [0, 1), or the input has another number of axes.
+
+    Example:
+        >>> nn.Dropout3d(0.5)(mx.ones((1, 2, 4, 4, 3))).shape
+        (1, 2, 4, 4, 3)
     """
 
     _spatial = 3

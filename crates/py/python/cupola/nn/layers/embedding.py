@@ -7,7 +7,6 @@ from typing import Any, Optional
 
 import cupola.core as mx
 from cupola.nn.layers.base import Module
-from cupola.nn.missing import missing
 
 
 class Embedding(Module):
@@ -19,6 +18,10 @@ class Embedding(Module):
     Args:
         num_embeddings: The number of vectors.
         dims: Their length.
+
+    Example:
+        >>> nn.Embedding(10, 4)(mx.array([1, 3])).shape
+        (2, 4)
     """
 
     def __init__(self, num_embeddings: int, dims: int) -> None:
@@ -43,5 +46,16 @@ class Embedding(Module):
         mode: str = "affine",
         quantize_input: bool = False,
     ) -> Module:
-        """Not there yet."""
-        raise missing("Embedding.to_quantized")
+        """The same layer with quantised vectors.
+
+        Args:
+            group_size: How many neighbours share a scale.
+            bits: Bits of an element.
+            mode: ``affine``, ``mxfp4``, ``mxfp8`` or ``nvfp4``.
+            quantize_input: Has to be false: the input is of integers.
+        """
+        from cupola.nn.layers.quantized import QuantizedEmbedding
+
+        if quantize_input:
+            raise ValueError("the input of an embedding is not quantised")
+        return QuantizedEmbedding.from_embedding(self, group_size, bits, mode)

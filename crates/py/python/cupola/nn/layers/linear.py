@@ -7,7 +7,6 @@ from typing import Any, Optional
 
 import cupola.core as mx
 from cupola.nn.layers.base import Module
-from cupola.nn.missing import missing
 
 
 class Identity(Module):
@@ -16,6 +15,10 @@ class Identity(Module):
     Args:
         args: Anything.
         kwargs: Anything.
+
+    Example:
+        >>> nn.Identity()(mx.array([1, 2]))
+        array([1, 2], dtype=int32)
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -36,6 +39,13 @@ class Linear(Module):
         input_dims: The number of input features.
         output_dims: The number of output features.
         bias: Whether there is a bias.
+
+    Example:
+        >>> layer = nn.Linear(4, 2)
+        >>> layer(mx.ones((3, 4))).shape
+        (3, 2)
+        >>> layer
+        Linear(input_dims=4, output_dims=2, bias=True)
     """
 
     def __init__(self, input_dims: int, output_dims: int, bias: bool = True) -> None:
@@ -62,8 +72,21 @@ class Linear(Module):
         mode: str = "affine",
         quantize_input: bool = False,
     ) -> Module:
-        """Not there yet."""
-        raise missing("Linear.to_quantized")
+        """The same layer with a quantised weight.
+
+        Args:
+            group_size: How many neighbours share a scale.
+            bits: Bits of an element.
+            mode: ``affine``, ``mxfp4``, ``mxfp8`` or ``nvfp4``.
+            quantize_input: Whether it quantises its input, too, in modes ``mxfp8`` and ``nvfp4``.
+        """
+        from cupola.nn.layers.quantized import QQLinear, QuantizedLinear
+
+        if not quantize_input:
+            return QuantizedLinear.from_linear(self, group_size, bits, mode)
+        if mode not in ("mxfp8", "nvfp4"):
+            raise ValueError(f"inputs are quantised in modes 'nvfp4' and 'mxfp8', not '{mode}'")
+        return QQLinear.from_linear(self, group_size, bits, mode)
 
 
 class Bilinear(Module):
@@ -77,6 +100,10 @@ class Bilinear(Module):
         input2_dims: The number of features of the second input.
         output_dims: The number of output features.
         bias: Whether there is a bias.
+
+    Example:
+        >>> nn.Bilinear(4, 3, 2)(mx.ones((5, 4)), mx.ones((5, 3))).shape
+        (5, 2)
     """
 
     def __init__(

@@ -21,6 +21,10 @@ class InstanceNorm(Module):
 
     Raises:
         ValueError: If the input has fewer than 3 axes.
+
+    Example:
+        >>> nn.InstanceNorm(3)(mx.ones((2, 5, 3))).shape
+        (2, 5, 3)
     """
 
     def __init__(self, dims: int, eps: float = 1e-5, affine: bool = False) -> None:
@@ -59,6 +63,10 @@ class LayerNorm(Module):
         eps: Added to the variance.
         affine: Whether a scale is learned.
         bias: Whether an offset is learned, too.
+
+    Example:
+        >>> nn.LayerNorm(2)(mx.array([[1.0, 3.0]])).round(3)
+        array([[-1, 1]], dtype=float32)
     """
 
     def __init__(
@@ -89,6 +97,10 @@ class RMSNorm(Module):
     Args:
         dims: The number of features.
         eps: Added to the mean square.
+
+    Example:
+        >>> nn.RMSNorm(2)(mx.array([[3.0, 3.0]])).round(3)
+        array([[1, 1]], dtype=float32)
     """
 
     def __init__(self, dims: int, eps: float = 1e-5) -> None:
@@ -117,6 +129,10 @@ class GroupNorm(Module):
         affine: Whether a scale and an offset are learned.
         pytorch_compatible: Whether a group is a run of neighbouring features, as in PyTorch;
             otherwise it is every ``num_groups``-th feature.
+
+    Example:
+        >>> nn.GroupNorm(2, 6)(mx.ones((2, 5, 6))).shape
+        (2, 5, 6)
     """
 
     def __init__(
@@ -183,6 +199,13 @@ class BatchNorm(Module):
     Raises:
         ValueError: If the input has fewer than 2 or more than 4 axes, or is one value a feature
             in training.
+
+    Example:
+        >>> layer = nn.BatchNorm(3)
+        >>> layer(mx.ones((5, 3))).shape
+        (5, 3)
+        >>> layer.running_mean.round(3)
+        array([0.1, 0.1, 0.1], dtype=float32)
     """
 
     def __init__(

@@ -14,12 +14,12 @@ class _Pool(Module):
     """What the pooling modules have in common."""
 
     _spatial: ClassVar[int]
+    _pool: ClassVar[Callable]
 
     def __init__(
-        self, pool: Callable, kernel_size: _Size, stride: Optional[_Size], padding: Optional[_Size]
+        self, kernel_size: _Size, stride: Optional[_Size] = None, padding: Optional[_Size] = 0
     ) -> None:
         super().__init__()
-        self._pool = pool
         self._kernel_size = self._sizes("kernel_size", kernel_size)
         self._stride = self._kernel_size if stride is None else self._sizes("stride", stride)
         self._padding = self._sizes("padding", padding)
@@ -62,17 +62,14 @@ class MaxPool1d(_Pool):
 
     Raises:
         ValueError: If one of them, or the input, has another number of axes.
+
+    Example:
+        >>> nn.MaxPool1d(2)(mx.array([1, 5, 2, 3]).reshape(1, 4, 1)).flatten()
+        array([5, 3], dtype=int32)
     """
 
     _spatial = 1
-
-    def __init__(
-        self,
-        kernel_size: Union[int, Tuple[int]],
-        stride: Optional[Union[int, Tuple[int]]] = None,
-        padding: Optional[Union[int, Tuple[int]]] = 0,
-    ) -> None:
-        super().__init__(mx._nn.max_pool, kernel_size, stride, padding)
+    _pool = staticmethod(mx._nn.max_pool)
 
 
 class MaxPool2d(_Pool):
@@ -85,17 +82,14 @@ class MaxPool2d(_Pool):
 
     Raises:
         ValueError: If one of them, or the input, has another number of axes.
+
+    Example:
+        >>> nn.MaxPool2d(2)(mx.ones((1, 4, 6, 3))).shape
+        (1, 2, 3, 3)
     """
 
     _spatial = 2
-
-    def __init__(
-        self,
-        kernel_size: Union[int, Tuple[int, int]],
-        stride: Optional[Union[int, Tuple[int, int]]] = None,
-        padding: Optional[Union[int, Tuple[int, int]]] = 0,
-    ) -> None:
-        super().__init__(mx._nn.max_pool, kernel_size, stride, padding)
+    _pool = staticmethod(mx._nn.max_pool)
 
 
 class MaxPool3d(_Pool):
@@ -108,17 +102,14 @@ class MaxPool3d(_Pool):
 
     Raises:
         ValueError: If one of them, or the input, has another number of axes.
+
+    Example:
+        >>> nn.MaxPool3d(2, stride=1)(mx.ones((1, 3, 3, 3, 2))).shape
+        (1, 2, 2, 2, 2)
     """
 
     _spatial = 3
-
-    def __init__(
-        self,
-        kernel_size: Union[int, Tuple[int, int, int]],
-        stride: Optional[Union[int, Tuple[int, int, int]]] = None,
-        padding: Optional[Union[int, Tuple[int, int, int]]] = 0,
-    ) -> None:
-        super().__init__(mx._nn.max_pool, kernel_size, stride, padding)
+    _pool = staticmethod(mx._nn.max_pool)
 
 
 class AvgPool1d(_Pool):
@@ -131,17 +122,14 @@ class AvgPool1d(_Pool):
 
     Raises:
         ValueError: If one of them, or the input, has another number of axes.
+
+    Example:
+        >>> nn.AvgPool1d(2)(mx.array([1.0, 5.0, 2.0, 3.0]).reshape(1, 4, 1)).flatten()
+        array([3, 2.5], dtype=float32)
     """
 
     _spatial = 1
-
-    def __init__(
-        self,
-        kernel_size: Union[int, Tuple[int]],
-        stride: Optional[Union[int, Tuple[int]]] = None,
-        padding: Optional[Union[int, Tuple[int]]] = 0,
-    ) -> None:
-        super().__init__(mx._nn.avg_pool, kernel_size, stride, padding)
+    _pool = staticmethod(mx._nn.avg_pool)
 
 
 class AvgPool2d(_Pool):
@@ -154,17 +142,14 @@ class AvgPool2d(_Pool):
 
     Raises:
         ValueError: If one of them, or the input, has another number of axes.
+
+    Example:
+        >>> nn.AvgPool2d(2)(mx.ones((1, 4, 6, 3))).shape
+        (1, 2, 3, 3)
     """
 
     _spatial = 2
-
-    def __init__(
-        self,
-        kernel_size: Union[int, Tuple[int, int]],
-        stride: Optional[Union[int, Tuple[int, int]]] = None,
-        padding: Optional[Union[int, Tuple[int, int]]] = 0,
-    ) -> None:
-        super().__init__(mx._nn.avg_pool, kernel_size, stride, padding)
+    _pool = staticmethod(mx._nn.avg_pool)
 
 
 class AvgPool3d(_Pool):
@@ -177,14 +162,11 @@ class AvgPool3d(_Pool):
 
     Raises:
         ValueError: If one of them, or the input, has another number of axes.
+
+    Example:
+        >>> nn.AvgPool3d(2, stride=1)(mx.ones((1, 3, 3, 3, 2))).shape
+        (1, 2, 2, 2, 2)
     """
 
     _spatial = 3
-
-    def __init__(
-        self,
-        kernel_size: Union[int, Tuple[int, int, int]],
-        stride: Optional[Union[int, Tuple[int, int, int]]] = None,
-        padding: Optional[Union[int, Tuple[int, int, int]]] = 0,
-    ) -> None:
-        super().__init__(mx._nn.avg_pool, kernel_size, stride, padding)
+    _pool = staticmethod(mx._nn.avg_pool)

@@ -20,6 +20,10 @@ class RoPE(Module):
             apart.
         base: The angle of pair ``i`` at a position is ``position · base^(-2i/dims)``.
         scale: What positions are multiplied by.
+
+    Example:
+        >>> nn.RoPE(8)(mx.ones((1, 2, 5, 8))).shape
+        (1, 2, 5, 8)
     """
 
     def __init__(
@@ -58,6 +62,10 @@ class SinusoidalPositionalEncoding(Module):
         scale: What the result is multiplied by; ``√(2/dims)`` by default.
         cos_first: Whether cosines come before sines.
         full_turns: Whether frequencies are multiplied by 2π.
+
+    Example:
+        >>> nn.SinusoidalPositionalEncoding(8)(mx.arange(5)).shape
+        (5, 8)
     """
 
     def __init__(
@@ -92,6 +100,10 @@ class ALiBi(Module):
     """Lowers attention scores in proportion to the distance of query and key.
 
     From Press et al., *Train Short, Test Long* (2021).
+
+    Example:
+        >>> nn.ALiBi()(mx.zeros((1, 4, 5, 5))).shape
+        (1, 4, 5, 5)
     """
 
     @staticmethod

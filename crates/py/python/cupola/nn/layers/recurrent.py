@@ -33,6 +33,10 @@ class RNN(Module):
 
     Raises:
         ValueError: If ``nonlinearity`` cannot be called.
+
+    Example:
+        >>> nn.RNN(3, 4)(mx.ones((2, 5, 3))).shape
+        (2, 5, 4)
     """
 
     def __init__(
@@ -87,6 +91,10 @@ class GRU(Module):
         input_size: The number of input features.
         hidden_size: The number of features of the hidden state.
         bias: Whether there are biases.
+
+    Example:
+        >>> nn.GRU(3, 4)(mx.ones((2, 5, 3))).shape
+        (2, 5, 4)
     """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
@@ -145,6 +153,11 @@ class LSTM(Module):
         input_size: The number of input features.
         hidden_size: The number of features of the hidden state.
         bias: Whether there is a bias.
+
+    Example:
+        >>> hidden, cell = nn.LSTM(3, 4)(mx.ones((2, 5, 3)))
+        >>> hidden.shape, cell.shape
+        ((2, 5, 4), (2, 5, 4))
     """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Optional
+from typing import Any, Callable, ClassVar, Optional
 
 import cupola.core as mx
 from cupola.nn.layers.activations import relu
@@ -29,6 +29,11 @@ class MultiHeadAttention(Module):
 
     Raises:
         ValueError: If ``dims`` is no multiple of ``num_heads``.
+
+    Example:
+        >>> x = mx.ones((1, 5, 8))
+        >>> nn.MultiHeadAttention(8, 2)(x, x, x).shape
+        (1, 5, 8)
     """
 
     def __init__(
@@ -103,6 +108,10 @@ class TransformerEncoderLayer(Module):
         dropout: The probability of dropping an element.
         activation: The perceptron's activation.
         norm_first: Whether inputs are normalised before they are used; otherwise sums are.
+
+    Example:
+        >>> nn.TransformerEncoderLayer(8, 2)(mx.ones((1, 5, 8)), mask=None).shape
+        (1, 5, 8)
     """
 
     def __init__(
@@ -139,19 +148,10 @@ class TransformerEncoderLayer(Module):
         return self.ln2(x + self._perceptron(x))
 
 
-class TransformerEncoder(Module):
-    """Encoder layers one after another, and a normalisation.
+class _Stack(Module):
+    """What encoder and decoder have in common: layers one after another, and a normalisation."""
 
-    Args:
-        num_layers: The number of layers.
-        dims: The number of features.
-        num_heads: The number of heads.
-        mlp_dims: The number of hidden features of the perceptrons; ``4 · dims`` by default.
-        dropout: The probability of dropping an element.
-        activation: The perceptrons' activation.
-        norm_first: Whether inputs are normalised before they are used; otherwise sums are.
-        checkpoint: Whether a layer's inner results are computed again for its gradient.
-    """
+    _layer: ClassVar[Any]
 
     def __init__(
         self,
@@ -166,17 +166,42 @@ class TransformerEncoder(Module):
     ) -> None:
         super().__init__()
         self.layers = [
-            TransformerEncoderLayer(dims, num_heads, mlp_dims, dropout, activation, norm_first)
+            type(self)._layer(dims, num_heads, mlp_dims, dropout, activation, norm_first)
             for _ in range(num_layers)
         ]
         self.ln = LayerNorm(dims)
         self.checkpoint = checkpoint
 
+    def _through(self, x: mx.array, *rest: Any) -> mx.array:
+        for layer in self.layers:
+            call: Callable = checkpointed(layer) if self.checkpoint else layer
+            x = call(x, *rest)
+        return self.ln(x)
+
+
+class TransformerEncoder(_Stack):
+    """Encoder layers one after another, and a normalisation.
+
+    Args:
+        num_layers: The number of layers.
+        dims: The number of features.
+        num_heads: The number of heads.
+        mlp_dims: The number of hidden features of the perceptrons; ``4 · dims`` by default.
+        dropout: The probability of dropping an element.
+        activation: The perceptrons' activation.
+        norm_first: Whether inputs are normalised before they are used; otherwise sums are.
+        checkpoint: Whether a layer's inner results are computed again for its gradient.
+
+    Example:
+        >>> nn.TransformerEncoder(2, 8, 2)(mx.ones((1, 5, 8)), mask=None).shape
+        (1, 5, 8)
+    """
+
+    _layer = TransformerEncoderLayer
+
     def __call__(self, x: mx.array, mask: Any) -> mx.array:
         """Encode ``x`` of shape ``[N, L, dims]``."""
-        for layer in self.layers:
-            x = (checkpointed(layer) if self.checkpoint else layer)(x, mask)
-        return self.ln(x)
+        return self._through(x, mask)
 
 
 class TransformerDecoderLayer(Module):
@@ -189,6 +214,11 @@ class TransformerDecoderLayer(Module):
         dropout: The probability of dropping an element.
         activation: The perceptron's activation.
         norm_first: Whether inputs are normalised before they are used; otherwise sums are.
+
+    Example:
+        >>> x, memory = mx.ones((1, 5, 8)), mx.ones((1, 3, 8))
+        >>> nn.TransformerDecoderLayer(8, 2)(x, memory, None, None).shape
+        (1, 5, 8)
     """
 
     def __init__(
@@ -232,7 +262,7 @@ class TransformerDecoderLayer(Module):
         return self.ln3(x + self._perceptron(x))
 
 
-class TransformerDecoder(Module):
+class TransformerDecoder(_Stack):
     """Decoder layers one after another, and a normalisation.
 
     Args:
@@ -244,34 +274,18 @@ class TransformerDecoder(Module):
         activation: The perceptrons' activation.
         norm_first: Whether inputs are normalised before they are used; otherwise sums are.
         checkpoint: Whether a layer's inner results are computed again for its gradient.
+
+    Example:
+        >>> x, memory = mx.ones((1, 5, 8)), mx.ones((1, 3, 8))
+        >>> nn.TransformerDecoder(2, 8, 2)(x, memory, None, None).shape
+        (1, 5, 8)
     """
 
-    def __init__(
-        self,
-        num_layers: int,
-        dims: int,
-        num_heads: int,
-        mlp_dims: Optional[int] = None,
-        dropout: float = 0.0,
-        activation: Callable[[Any], Any] = relu,
-        norm_first: bool = True,
-        checkpoint: bool = False,
-    ) -> None:
-        super().__init__()
-        self.layers = [
-            TransformerDecoderLayer(dims, num_heads, mlp_dims, dropout, activation, norm_first)
-            for _ in range(num_layers)
-        ]
-        self.ln = LayerNorm(dims)
-        self.checkpoint = checkpoint
+    _layer = TransformerDecoderLayer
 
     def __call__(self, x: mx.array, memory: mx.array, x_mask: Any, memory_mask: Any) -> mx.array:
         """Decode ``x`` of shape ``[N, L, dims]`` with a memory."""
-        for layer in self.layers:
-            x = (checkpointed(layer) if self.checkpoint else layer)(
-                x, memory, x_mask, memory_mask
-            )
-        return self.ln(x)
+        return self._through(x, memory, x_mask, memory_mask)
 
 
 class Transformer(Module):
@@ -289,6 +303,11 @@ class Transformer(Module):
         custom_decoder: Another decoder.
         norm_first: Whether inputs are normalised before they are used; otherwise sums are.
         checkpoint: Whether a layer's inner results are computed again for its gradient.
+
+    Example:
+        >>> model = nn.Transformer(8, 2, 1, 1)
+        >>> model(mx.ones((1, 3, 8)), mx.ones((1, 5, 8)), None, None, None).shape
+        (1, 5, 8)
     """
 
     def __init__(

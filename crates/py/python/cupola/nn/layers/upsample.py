@@ -151,6 +151,10 @@ class Upsample(Module):
     Raises:
         ValueError: If the mode is unknown, ``antialias`` is combined with ``"nearest"`` or with
             ``align_corners``, or the input does not have as many spatial axes as there are scales.
+
+    Example:
+        >>> nn.Upsample(2)(mx.ones((1, 3, 3, 2))).shape
+        (1, 6, 6, 2)
     """
 
     def __init__(

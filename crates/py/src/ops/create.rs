@@ -1,0 +1,229 @@
+//! Arrays from numbers, ranges and other libraries.
+
+use cupola::{Array, DType, Scalar, ops};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyTuple};
+
+use super::cast;
+use crate::array::PyArray;
+use crate::device::{On, on};
+use crate::dtype::Dtype;
+use crate::error::{raise, wrong_type, wrong_value};
+use crate::generated::docs;
+use crate::operand::{Arr, Count, Opd, ShapeArg, give};
+use crate::read;
+
+#[doc = docs!(full)]
+#[pyfunction]
+#[pyo3(signature = (shape, vals, dtype = None, *, stream = None))]
+pub fn full(
+    shape: ShapeArg,
+    vals: Opd,
+    dtype: Option<Dtype>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    on(stream, || {
+        let dtype = match dtype {
+            Some(dtype) => dtype.0,
+            None => vals.clone().into_array()?.dtype(),
+        };
+        give(ops::full(shape.0, &vals, dtype))
+    })
+}
+
+#[doc = docs!(full_like)]
+#[pyfunction]
+#[pyo3(signature = (a, vals, dtype = None, *, stream = None))]
+pub fn full_like(a: Arr, vals: Opd, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
+    let dtype = dtype.map_or(a.dtype(), |d| d.0);
+    on(stream, || give(ops::full(a.shape().clone(), &vals, dtype)))
+}
+
+#[doc = docs!(zeros_like)]
+#[pyfunction]
+#[pyo3(signature = (a, dtype = None, *, stream = None))]
+pub fn zeros_like(a: Arr, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
+    let dtype = dtype.map_or(a.dtype(), |d| d.0);
+    on(stream, || give(ops::zeros(a.shape().clone(), dtype)))
+}
+
+#[doc = docs!(ones_like)]
+#[pyfunction]
+#[pyo3(signature = (a, dtype = None, *, stream = None))]
+pub fn ones_like(a: Arr, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
+    let dtype = dtype.map_or(a.dtype(), |d| d.0);
+    on(stream, || give(ops::ones(a.shape().clone(), dtype)))
+}
+
+#[doc = docs!(eye)]
+#[pyfunction]
+#[pyo3(signature = (n, m = None, k = 0, dtype = None, *, stream = None))]
+pub fn eye(
+    n: Count,
+    m: Option<Count>,
+    k: isize,
+    dtype: Option<Dtype>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let dtype = dtype.map_or(DType::F32, |d| d.0);
+    on(stream, || give(ops::eye_at(n.0, m.unwrap_or(n).0, k, dtype)))
+}
+
+#[doc = docs!(tri)]
+#[pyfunction]
+#[pyo3(signature = (n, m = None, k = 0, dtype = None, *, stream = None))]
+pub fn tri(
+    n: Count,
+    m: Option<Count>,
+    k: isize,
+    dtype: Option<Dtype>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let dtype = dtype.map_or(DType::F32, |d| d.0);
+    on(stream, || give(ops::tri(n.0, m.unwrap_or(n).0, k, dtype)))
+}
+
+fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Scalar> {
+    if value.is_instance_of::<PyBool>() {
+        return Err(wrong_value(format!("bool not supported for {what}.")));
+    }
+    match crate::operand::operand(value)? {
+        Some(Opd::Scalar(value)) => Ok(value),
+        Some(Opd::Array(array) | Opd::Foreign(array)) if array.size() == 1 => {
+            if array.dtype().is_integer() {
+                let wide = ops::astype(&array, DType::I64).and_then(|a| a.item::<i64>());
+                return wide.map(Scalar::Int).map_err(raise);
+            }
+            let wide = ops::astype(&array, DType::F32).and_then(|a| a.item::<f32>());
+            wide.map(|v| Scalar::Float(v.into())).map_err(raise)
+        }
+        _ => Err(wrong_type(format!("{what}: a number is expected, not {value}"))),
+    }
+}
+
+/// Evenly spaced numbers from `start` up to but without `stop`; `arange(stop)` starts at 0.
+#[doc = docs!(arange)]
+#[pyfunction]
+#[pyo3(signature = (*args, start = None, stop = None, step = None, dtype = None, stream = None))]
+pub fn arange(
+    args: &Bound<'_, PyTuple>,
+    start: Option<Bound<'_, PyAny>>,
+    stop: Option<Bound<'_, PyAny>>,
+    step: Option<Bound<'_, PyAny>>,
+    dtype: Option<Dtype>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let mut dtype = dtype;
+    let mut given: Vec<Bound<'_, PyAny>> = args.iter().collect();
+    // The dtype may come last by position.
+    if let Some(last) = given.last()
+        && let Ok(own) = last.extract::<Dtype>()
+    {
+        dtype = Some(own);
+        given.pop();
+    }
+    let given: Vec<Option<Bound<'_, PyAny>>> =
+        given.into_iter().map(|v| (!v.is_none()).then_some(v)).collect();
+    let at = |index: usize| given.get(index).cloned().flatten();
+    // One number, or a number and nothing, is the stop.
+    let only_stop = start.is_none() && stop.is_none() && at(1).is_none();
+    let (start, stop, step) = match (only_stop, stop) {
+        (true, _) => (None, at(0), at(2).or(step)),
+        (false, Some(stop)) => (start.or(at(0)), Some(stop), at(1).or(step)),
+        (false, None) if start.is_some() => (start, at(0), at(1).or(step)),
+        (false, None) => (at(0), at(1), at(2).or(step)),
+    };
+    let Some(stop) = stop else {
+        return Err(wrong_type("arange: stop is needed"));
+    };
+    let read = |value: Option<Bound<'_, PyAny>>, default: i64| match value {
+        Some(value) => number(&value, "arange"),
+        None => Ok(Scalar::Int(default)),
+    };
+    let (start, stop, step) = (read(start, 0)?, read(Some(stop), 0)?, read(step, 1)?);
+    on(stream, || {
+        let array = ops::arange(start, stop, step).map_err(raise)?;
+        cast(&array, dtype).map(PyArray::new)
+    })
+}
+
+#[doc = docs!(linspace)]
+#[pyfunction]
+#[pyo3(signature = (start, stop, num = 50, endpoint = true, dtype = None, stream = None))]
+pub fn linspace(
+    start: &Bound<'_, PyAny>,
+    stop: &Bound<'_, PyAny>,
+    num: Option<i64>,
+    endpoint: bool,
+    dtype: Option<Dtype>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let count = usize::try_from(num.unwrap_or(50))
+        .map_err(|_| wrong_value("linspace: num must not be negative"))?;
+    let (start, mut stop) =
+        (number(start, "linspace")?.to_f64(), number(stop, "linspace")?.to_f64());
+    if !endpoint && count > 0 {
+        stop -= (stop - start) / count as f64;
+    }
+    let dtype = dtype.map_or(DType::F32, |d| d.0);
+    on(stream, || give(ops::linspace(start, stop, count, dtype)))
+}
+
+#[doc = docs!(meshgrid)]
+#[pyfunction]
+#[pyo3(signature = (*arrays, sparse = false, indexing = "xy", stream = None))]
+pub fn meshgrid<'py>(
+    py: Python<'py>,
+    arrays: Vec<Arr>,
+    sparse: Option<bool>,
+    indexing: Option<&str>,
+    stream: Option<On>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let matrix_order = match indexing.unwrap_or("xy") {
+        "ij" => true,
+        "xy" => false,
+        other => {
+            return Err(wrong_value(format!(
+                "meshgrid: indexing must be 'xy' or 'ij', not '{other}'"
+            )));
+        }
+    };
+    let grids = on(stream, || {
+        let refs: Vec<&Array> = arrays.iter().map(|a| &a.0).collect();
+        if sparse != Some(true) {
+            return ops::meshgrid(&refs, matrix_order).map_err(raise);
+        }
+        let rank = refs.len();
+        let along = |(at, x): (usize, &&Array)| {
+            let axis = if !matrix_order && rank > 1 && at < 2 { 1 - at } else { at };
+            let mut sizes = vec![1isize; rank];
+            sizes[axis] = -1;
+            ops::reshape(x, sizes).map_err(raise)
+        };
+        refs.iter().enumerate().map(along).collect()
+    })?;
+    PyTuple::new(py, grids.into_iter().map(PyArray::new))
+}
+
+/// An array of anything that holds numbers; an array itself as it is. It lies in the memory of
+/// another library's array where that is possible: nothing is copied, and what is written there
+/// later shows in it. `copy=True` always copies, `copy=False` raises `ValueError` instead of
+/// copying.
+#[doc = docs!(asarray)]
+#[pyfunction]
+#[pyo3(signature = (a, dtype = None, *, copy = None))]
+pub fn asarray(
+    a: &Bound<'_, PyAny>,
+    dtype: Option<Dtype>,
+    copy: Option<bool>,
+) -> PyResult<PyArray> {
+    read::converted(a, dtype.map(|d| d.0), copy.into()).map(PyArray::new)
+}
+
+/// An array of another library's, by DLPack; `copy` as in `asarray`.
+#[doc = docs!(from_dlpack)]
+#[pyfunction]
+#[pyo3(signature = (x, /, *, copy = None))]
+pub fn from_dlpack(x: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<PyArray> {
+    read::from_dlpack(x, copy.into()).map(PyArray::new)
+}

@@ -1,0 +1,134 @@
+//! Functions of the elements, and comparisons of arrays.
+
+use cupola::ops::{self, Limit, Operand, Replacements, Tolerance};
+use cupola::{Array, DType};
+use pyo3::prelude::*;
+
+use crate::array::PyArray;
+use crate::device::{On, on};
+use crate::error::{raise, wrong_value};
+use crate::generated::docs;
+use crate::operand::{Arr, Axis, Opd, give, meet};
+use crate::tree;
+
+fn limit(side: &Option<Opd>) -> Limit<'_> {
+    match side {
+        Some(limit) => Limit::from(Operand::from(limit)),
+        None => Limit::from(()),
+    }
+}
+
+#[doc = docs!(clip)]
+#[pyfunction]
+#[pyo3(signature = (a, a_min, a_max, *, stream = None))]
+pub fn clip(
+    a: Arr,
+    a_min: Option<Opd>,
+    a_max: Option<Opd>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let a = Opd::Array(a.0);
+    let meeting = |limit: Option<Opd>| match limit {
+        Some(limit) => meet(a.clone(), limit).map(|(_, limit)| Some(limit)),
+        None => Ok(None),
+    };
+    let (low, high) = (meeting(a_min)?, meeting(a_max)?);
+    if low.is_none() && high.is_none() {
+        return Err(wrong_value("At most one of a_min and a_max may be None"));
+    }
+    let x = a.into_array()?;
+    on(stream, || give(ops::clip(&x, limit(&low), limit(&high))))
+}
+
+#[doc = docs!(isclose)]
+#[pyfunction]
+#[pyo3(signature = (a, b, /, rtol = 1e-5, atol = 1e-8, *, equal_nan = false, stream = None))]
+pub fn isclose(
+    a: Opd,
+    b: Opd,
+    rtol: f64,
+    atol: f64,
+    equal_nan: bool,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let tolerance = Tolerance { relative: rtol, absolute: atol, equal_nan };
+    on(stream, || give(ops::isclose(&a, &b, tolerance)))
+}
+
+#[doc = docs!(allclose)]
+#[pyfunction]
+#[pyo3(signature = (a, b, /, rtol = 1e-5, atol = 1e-8, *, equal_nan = false, stream = None))]
+pub fn allclose(
+    a: Opd,
+    b: Opd,
+    rtol: f64,
+    atol: f64,
+    equal_nan: bool,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let tolerance = Tolerance { relative: rtol, absolute: atol, equal_nan };
+    on(stream, || give(ops::allclose(&a, &b, tolerance)))
+}
+
+#[doc = docs!(array_equal)]
+#[pyfunction]
+#[pyo3(signature = (a, b, equal_nan = false, stream = None))]
+pub fn array_equal(a: Arr, b: Arr, equal_nan: bool, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::array_equal(&a, &b, equal_nan)))
+}
+
+#[doc = docs!(softmax)]
+#[pyfunction]
+#[pyo3(signature = (a, /, axis = Axis::all(), *, precise = false, stream = None))]
+pub fn softmax(a: Arr, axis: Axis, precise: bool, stream: Option<On>) -> PyResult<PyArray> {
+    let dtype = a.dtype();
+    on(stream, || match precise && dtype.size() == 2 && dtype.is_float() {
+        true => give(
+            ops::astype(&a, DType::F32)
+                .and_then(|wide| ops::softmax(&wide, axis.0))
+                .and_then(|out| ops::astype(&out, dtype)),
+        ),
+        false => give(ops::softmax(&a, axis.0)),
+    })
+}
+
+#[doc = docs!(nan_to_num)]
+#[pyfunction]
+#[pyo3(signature = (a, nan = 0.0, posinf = None, neginf = None, *, stream = None))]
+pub fn nan_to_num(
+    a: Arr,
+    nan: f64,
+    posinf: Option<f64>,
+    neginf: Option<f64>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    on(stream, || give(ops::nan_to_num(&a, Replacements { nan, posinf, neginf })))
+}
+
+#[doc = docs!(depends)]
+#[pyfunction]
+#[pyo3(signature = (inputs, dependencies))]
+pub fn depends<'py>(
+    inputs: &Bound<'py, PyAny>,
+    dependencies: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let on_what = tree::arrays(dependencies)?;
+    let refs: Vec<&Array> = on_what.iter().collect();
+    tree::map(inputs, &mut |x| ops::depends(x, &refs).map_err(raise))
+}
+
+#[doc = docs!(divmod)]
+#[pyfunction]
+#[pyo3(signature = (a, b, stream = None))]
+pub fn divmod(a: Opd, b: Opd, stream: Option<On>) -> PyResult<Vec<PyArray>> {
+    let (a, b) = meet(a, b)?;
+    let (quotient, rest) = on(stream, || ops::divmod(&a, &b).map_err(raise))?;
+    Ok(vec![PyArray::new(quotient), PyArray::new(rest)])
+}
+
+#[doc = docs!(bitwise_invert)]
+#[pyfunction]
+#[pyo3(signature = (a, stream = None))]
+pub fn bitwise_invert(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::bitwise_invert(&a)))
+}

@@ -1,0 +1,66 @@
+//! Places and different values in what is sorted.
+
+use cupola::ops::{self, Operand, Side};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::array::PyArray;
+use crate::device::{On, on};
+use crate::error::{raise, wrong_value};
+use crate::generated::docs;
+use crate::operand::{Arr, Count, Opd, give};
+
+#[doc = docs!(searchsorted)]
+#[pyfunction]
+#[pyo3(signature = (sorted_sequence, values, /, side = "left", *, stream = None))]
+pub fn searchsorted(
+    sorted_sequence: Arr,
+    values: Arr,
+    side: &str,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let side = match side {
+        "left" => Side::Left,
+        "right" => Side::Right,
+        other => {
+            return Err(wrong_value(format!("searchsorted: side '{other}' is not left or right")));
+        }
+    };
+    on(stream, || give(ops::searchsorted(&sorted_sequence, &values, side)))
+}
+
+#[doc = docs!(unique)]
+#[pyfunction]
+#[pyo3(signature = (
+    a, /, size, return_index = false, return_inverse = false, return_counts = false,
+    fill_value = None, *, stream = None
+))]
+pub fn unique<'py>(
+    py: Python<'py>,
+    a: Arr,
+    size: Count,
+    return_index: bool,
+    return_inverse: bool,
+    return_counts: bool,
+    fill_value: Option<Opd>,
+    stream: Option<On>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let found = on(stream, || {
+        ops::unique(&a, size.0, fill_value.as_ref().map(Operand::from)).map_err(raise)
+    })?;
+    let parts = [
+        (true, found.values),
+        (return_index, found.index),
+        (return_inverse, found.inverse),
+        (return_counts, found.counts),
+    ];
+    let mut wanted = parts.into_iter().filter(|(wanted, _)| *wanted).map(|(_, a)| PyArray::new(a));
+    match wanted.next() {
+        Some(one) if !(return_index || return_inverse || return_counts) => {
+            Ok(Bound::new(py, one)?.into_any())
+        }
+        first => {
+            Ok(PyTuple::new(py, first.into_iter().chain(wanted).collect::<Vec<_>>())?.into_any())
+        }
+    }
+}

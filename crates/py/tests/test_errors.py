@@ -1,0 +1,166 @@
+"""Wrong calls: each raises the type of exception that MLX raises, with a text that names what is wrong."""
+
+import pytest
+from conftest import mlx
+
+import cupola.core as cc
+
+# What is wrong, and the function or argument that the text names.
+CALLS = [
+    ("reshape", lambda m: m.reshape(m.ones(6), (4, 2))),
+    ("reshape", lambda m: m.reshape(m.ones(6), (-1, -1))),
+    ("broadcast", lambda m: m.broadcast_to(m.ones((2, 3)), (2, 4))),
+    ("broadcast", lambda m: m.ones((2, 3)) + m.ones((2, 4))),
+    ("matmul", lambda m: m.ones((2, 3)) @ m.ones((2, 3))),
+    ("matmul", lambda m: m.matmul(m.array(1.0), m.ones(2))),
+    ("addmm", lambda m: m.addmm(m.ones(2), m.ones((2, 3)), m.ones((2, 3)))),
+    ("concatenate", lambda m: m.concatenate([m.ones((2, 3)), m.ones((3, 2))])),
+    ("concatenate", lambda m: m.concatenate([m.ones(2)], axis=3)),
+    ("concatenate", lambda m: m.concatenate([])),
+    ("stack", lambda m: m.stack([m.ones(2), m.ones(3)])),
+    ("split", lambda m: m.split(m.ones(5), 2)),
+    ("split", lambda m: m.split(m.ones(5), 5, axis=2)),
+    ("transpose", lambda m: m.transpose(m.ones((2, 3)), (0, 0))),
+    ("transpose", lambda m: m.transpose(m.ones((2, 3)), (0,))),
+    ("swapaxes", lambda m: m.swapaxes(m.ones((2, 3)), 0, 2)),
+    ("moveaxis", lambda m: m.moveaxis(m.ones((2, 3)), 0, 2)),
+    ("squeeze", lambda m: m.squeeze(m.ones((2, 1)), 0)),
+    ("expand_dims", lambda m: m.expand_dims(m.ones(2), 5)),
+    ("flatten", lambda m: m.flatten(m.ones((2, 3)), 1, 0)),
+    ("unflatten", lambda m: m.unflatten(m.ones(6), 0, (4, 2))),
+    ("take", lambda m: m.take(m.ones(3), m.array([0.5]))),
+    ("take", lambda m: m.take(m.ones(3), m.array([0]), axis=1)),
+    ("take_along_axis", lambda m: m.take_along_axis(m.ones((2, 3)), m.array([0]), axis=0)),
+    ("sum", lambda m: m.sum(m.ones((2, 3)), axis=2)),
+    ("sum", lambda m: m.sum(m.ones((2, 3)), axis=(0, 0))),
+    ("max", lambda m: m.max(m.ones((2, 0)), axis=1)),
+    ("argmax", lambda m: m.argmax(m.ones((2, 3)), axis=2)),
+    ("argmax", lambda m: m.argmax(m.ones((0,)))),
+    ("cumsum", lambda m: m.cumsum(m.ones(3), axis=1)),
+    ("softmax", lambda m: m.softmax(m.ones(3), axis=1)),
+    ("sort", lambda m: m.sort(m.ones(3), axis=1)),
+    ("topk", lambda m: m.topk(m.ones(3), 5)),
+    ("partition", lambda m: m.partition(m.ones(3), 5)),
+    ("pad", lambda m: m.pad(m.ones(3), -1)),
+    ("pad", lambda m: m.pad(m.ones(3), 1, mode="other")),
+    ("pad", lambda m: m.pad(m.zeros((0,)), 1, mode="reflect")),
+    ("pad", lambda m: m.pad(m.ones(3), [(1, 1), (1, 1)])),
+    ("tile", lambda m: m.tile(m.ones(3), (-1,))),
+    ("repeat", lambda m: m.repeat(m.ones(3), -1)),
+    ("diag", lambda m: m.diag(m.ones((2, 2, 2)))),
+    ("diagonal", lambda m: m.diagonal(m.ones(2))),
+    ("trace", lambda m: m.trace(m.ones(2))),
+    ("einsum", lambda m: m.einsum("ij,jk->ik", m.ones((2, 3)), m.ones((2, 3)))),
+    ("einsum", lambda m: m.einsum("ij->ij", m.ones(2))),
+    ("tensordot", lambda m: m.tensordot(m.ones((2, 3)), m.ones((2, 3)), axes=1)),
+    ("inner", lambda m: m.inner(m.ones(2), m.ones(3))),
+    ("conv", lambda m: m.conv1d(m.ones((1, 4, 2)), m.ones((1, 3, 3)))),
+    ("conv", lambda m: m.conv2d(m.ones((1, 4, 2)), m.ones((1, 3, 3)))),
+    ("conv", lambda m: m.conv1d(m.ones((1, 4, 2), dtype=m.int32), m.ones((1, 3, 2), dtype=m.int32))),
+    ("conv", lambda m: m.conv1d(m.ones((1, 2, 1)), m.ones((1, 5, 1)))),
+    ("linspace", lambda m: m.linspace(0, 1, -1)),
+    ("arange", lambda m: m.arange(0, 1, float("nan"))),
+    ("zeros", lambda m: m.zeros((-1,))),
+    ("full", lambda m: m.full((2,), m.ones(3))),
+    ("view", lambda m: m.ones(3, dtype=m.int8).view(m.int32)),
+    ("bitwise_invert", lambda m: m.bitwise_invert(m.ones(2))),
+    ("floor", lambda m: m.floor(m.array([1j]))),
+    ("einsum", lambda m: m.einsum("i->j", m.ones(2))),
+    ("slice", lambda m: m.slice(m.ones(3), m.array([0]), (0,), (5,))),
+    ("grad", lambda m: m.grad(lambda x: x * 2)(m.ones(3))),
+    ("grad", lambda m: m.grad(lambda x: x.sum(), argnums=1)(m.ones(3))),
+    ("grad", lambda m: m.grad(lambda x: x.sum(), argnums=-2)),
+    ("grad", lambda m: m.grad(lambda x: 3)(m.ones(3))),
+    ("grad", lambda m: m.grad(lambda x: x.sum())("x")),
+    ("vjp", lambda m: m.vjp(lambda x: x, [m.ones(3)], [m.ones(2)])),
+    ("jvp", lambda m: m.jvp(lambda x: x, [m.ones(3)], [])),
+    ("vmap", lambda m: m.vmap(lambda x, y: x + y)(m.ones((2, 3)), m.ones((3, 3)))),
+    ("vmap", lambda m: m.vmap(lambda x: x, in_axes=2)(m.ones((2, 3)))),
+    ("item", lambda m: m.ones(3).item()),
+    ("load", lambda m: m.load("nothing.npy")),
+    ("load", lambda m: m.load("nothing.xyz")),
+    ("random", lambda m: m.random.uniform(shape=(2,), dtype=m.int32)),
+    ("random", lambda m: m.random.split(m.ones(3))),
+    ("categorical", lambda m: m.random.categorical(m.ones((2, 3)), axis=3)),
+    ("key", lambda m: m.random.normal((2,), key=m.array([1]))),
+    ("rope", lambda m: m.fast.rope(m.ones(4), 4, traditional=False, base=1.0, scale=1.0, offset=0)),
+    ("layer_norm", lambda m: m.fast.layer_norm(m.ones((2, 3)), m.ones(2), None, 1e-5)),
+    ("rms_norm", lambda m: m.fast.rms_norm(m.ones((2, 3)), m.ones(2), 1e-5)),
+    ("attention", lambda m: m.fast.scaled_dot_product_attention(m.ones((2, 3)), m.ones((2, 3)), m.ones((2, 3)), scale=1.0)),
+    ("norm", lambda m: m.linalg.norm(m.ones((2, 2)), ord="other")),
+    ("meshgrid", lambda m: m.meshgrid(m.ones(2), indexing="other")),
+    ("isclose", lambda m: m.isclose(m.ones(2), m.ones(3))),
+    ("where", lambda m: m.where(m.ones(2), m.ones(3), m.ones(3))),
+    ("put_along_axis", lambda m: m.put_along_axis(m.ones((2, 3)), m.array([0]), m.array([1.0]), axis=0)),
+    ("hadamard", lambda m: m.hadamard_transform(m.ones(17))),
+]  # fmt: skip
+
+# Wrong types: arguments that are missing, too many, or of no use.
+MISUSES = [
+    lambda m: m.abs(),
+    lambda m: m.abs(m.ones(2), 3),
+    lambda m: m.abs("x"),
+    lambda m: m.add(m.ones(2)),
+    lambda m: m.add(m.ones(2), None),
+    lambda m: m.sum(m.ones(2), axis="x"),
+    lambda m: m.sum(m.ones(2), nothing=1),
+    lambda m: m.zeros((2,), dtype="float32"),
+    lambda m: m.reshape(m.ones(2), "x"),
+    lambda m: m.ones(2).astype("float32"),
+    lambda m: m.concatenate(3),
+    lambda m: m.stack(None),
+    lambda m: m.random.uniform(shape="x"),
+    lambda m: m.Device("cpu"),
+    lambda m: m.set_default_device("cpu"),
+    lambda m: m.vmap(3)(m.ones(2)),
+    lambda m: m.array(),
+    lambda m: m.array([1], "x"),
+    lambda m: m.ones(2)["x"],
+    lambda m: setattr(m.ones(2), "shape", (1, 2)),
+    lambda m: m.ones(2).nothing,
+    lambda m: m.array(1.5)[0],
+    lambda m: m.nothing,
+]
+
+
+def raised(call, module):
+    try:
+        result = call(module)
+        if isinstance(result, (module.array, list, tuple)):
+            module.eval(result)
+    except Exception as error:  # noqa: BLE001
+        return error
+    return None
+
+
+@pytest.mark.parametrize("number", range(len(CALLS)))
+def test_wrong_values(number):
+    name, call = CALLS[number]
+    ours, theirs = raised(call, cc), raised(call, mlx)
+    if theirs is None:
+        # MLX computes something where there is nothing to compute: an error is as good.
+        assert ours is None or isinstance(ours, (ValueError, IndexError)), ours
+        return
+    assert type(ours) is type(theirs), f"{name}: {ours!r}, {theirs!r}"
+    assert len(str(ours)) > 8, ours
+
+
+@pytest.mark.parametrize("number", range(len(MISUSES)))
+def test_wrong_types(number):
+    ours, theirs = raised(MISUSES[number], cc), raised(MISUSES[number], mlx)
+    assert type(ours) is type(theirs), f"{ours!r}, {theirs!r}"
+
+
+@pytest.mark.parametrize("number", range(len(CALLS)))
+def test_the_library_works_after_an_error(number):
+    raised(CALLS[number][1], cc)
+    assert (cc.ones(3) + 1).tolist() == [2, 2, 2]
+
+
+def test_texts_name_operation_shapes_and_dtypes():
+    with pytest.raises(ValueError, match=r"(?s)matmul.*2.*3"):
+        cc.ones((2, 3)) @ cc.ones((2, 3))
+    with pytest.raises(ValueError, match=r"concatenate.*\b3\b"):
+        cc.concatenate([cc.ones((2, 3)), cc.ones((3, 2))])
+    with pytest.raises(ValueError, match="float32"):
+        cc.bitwise_invert(cc.ones(2))

@@ -1,0 +1,245 @@
+"""Arrays that share memory with other libraries: what is seen, how long it lives, who writes to it."""
+
+import gc
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import cupola.core as cc
+
+COUNT = 1 << 12
+
+
+class Lender(np.ndarray):
+    """Memory that can be watched."""
+
+
+def lent(dtype=np.float32):
+    return np.arange(COUNT).astype(dtype).view(Lender)
+
+
+def offset_by_a_byte():
+    return np.zeros(COUNT * 4 + 1, np.uint8)[1:].view(np.float32)
+
+
+def read_only():
+    values = np.arange(COUNT, dtype=np.float32)
+    values.flags.writeable = False
+    return values
+
+
+IMPORTS = [cc.asarray, cc.from_dlpack]
+SHARED = {
+    "contiguous": lambda: np.arange(COUNT, dtype=np.float32),
+    "strided": lambda: np.arange(COUNT, dtype=np.float32)[1::3],
+    "reversed": lambda: np.arange(COUNT, dtype=np.float32)[::-1],
+    "transposed": lambda: np.arange(COUNT, dtype=np.int64).reshape(64, 64).T[3:, ::-2],
+    "half": lambda: np.arange(COUNT).astype(np.float16).reshape(-1, 2),
+    "complex": lambda: np.arange(COUNT).astype(np.complex64),
+    "bool": lambda: np.arange(COUNT) % 2 == 0,
+    "one": lambda: np.array(3, np.float32),
+}
+
+
+@pytest.mark.parametrize("take", IMPORTS)
+@pytest.mark.parametrize("name", SHARED)
+def test_memory_is_shared(take, name):
+    source = SHARED[name]()
+    x = take(source, copy=False)
+    assert x.shape == source.shape and np.array_equal(np.array(x), source)
+    place = (0,) * source.ndim
+    source[place] = not source[place]
+    assert np.array_equal(np.array(x), source), "what is written shows"
+    assert np.array_equal(np.array((x + x) if name != "bool" else cc.logical_not(x)),
+                          source + source if name != "bool" else ~source)
+    y = take(source)
+    z = take(source, copy=True)
+    before = source.copy()
+    source[place] = not source[place]
+    assert np.array_equal(np.array(y), source) and np.array_equal(np.array(z), before)
+
+
+@pytest.mark.parametrize("take", IMPORTS)
+@pytest.mark.parametrize(
+    "make", [offset_by_a_byte, lambda: np.arange(8.0), lambda: np.zeros((3, 5), np.float32)[:0]]
+)
+def test_what_cannot_be_shared_is_copied(take, make):
+    source = make()
+    assert np.array_equal(np.array(take(source)), source)
+    if source.size:
+        with pytest.raises(ValueError, match="Unable to avoid copy"):
+            take(source, copy=False)
+        x = take(source)
+        source[0] = 7
+        assert x[0].item() == 0.0
+    else:
+        assert take(source, copy=False).shape == source.shape
+
+
+def test_elements_of_records_are_copied():
+    records = np.zeros(4, [("a", "f4"), ("b", "i1")])
+    records["a"] = np.arange(4)
+    assert cc.array(records["a"]).tolist() == cc.asarray(records["a"]).tolist() == [0, 1, 2, 3]
+
+
+def test_constructors_copy():
+    source = np.arange(COUNT, dtype=np.float32)
+    for make in (cc.array, lambda a: cc.asarray(a, cc.float16), lambda a: cc.asarray(a, copy=True)):
+        x = make(source)
+        source[1] += 1
+        assert x[1].item() == source[1] - 1
+
+
+@pytest.mark.parametrize("value", [1, 2.5, [1, 2], (1.0,)])
+def test_what_has_no_memory(value):
+    assert cc.asarray(value).tolist() == cc.array(value).tolist()
+    with pytest.raises(ValueError, match="Unable to avoid copy"):
+        cc.asarray(value, copy=False)
+
+
+def test_dtypes_that_change_are_copied():
+    source = np.arange(4, dtype=np.float32)
+    assert cc.asarray(source, cc.int32).dtype == cc.int32
+    with pytest.raises(ValueError, match="float32 is to become int32"):
+        cc.asarray(source, cc.int32, copy=False)
+    own = cc.ones(3)
+    assert cc.asarray(own, copy=False).tolist() == [1, 1, 1]
+    assert cc.asarray(own, cc.int32).dtype == cc.int32
+
+
+@pytest.mark.parametrize("take", IMPORTS)
+def test_the_lender_lives_as_long_as_an_array(take):
+    source = lent()
+    watch = weakref.ref(source)
+    x = take(source, copy=False)
+    del source
+    gc.collect()
+    assert watch() is not None
+    view = x[1:]
+    y = x * 2
+    del x
+    assert watch() is not None and view[0].item() == 1
+    cc.eval(y)
+    assert y[3].item() == 6
+    del view
+    gc.collect()
+    assert watch() is None
+
+
+def test_the_lender_goes_where_another_thread_drops_the_array():
+    source = lent()
+    watch = weakref.ref(source)
+    box = [cc.asarray(source, copy=False)]
+    del source
+
+    def work():
+        y = box.pop() + 1
+        cc.async_eval(y)
+        del y
+        cc.synchronize()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    for _ in range(100):
+        cc.eval(cc.ones(3) + 1)  # What other threads let go of goes when one runs Python again.
+        if watch() is None:
+            break
+    assert watch() is None
+
+
+@pytest.mark.parametrize("take", IMPORTS)
+def test_lent_memory_is_never_written(take):
+    source = np.arange(COUNT, dtype=np.float32)
+    before = source.copy()
+    for _ in range(3):
+        x = take(source, copy=False)
+        y = cc.exp(-x) * 3 + 1  # Nothing else holds x: memory of our own would be taken over.
+        del x
+        cc.eval(y)
+        x = take(source, copy=False)
+        x[3] = 100.0
+        x += 1
+        x[::2] = 0
+        cc.eval(x)
+        step = cc.compile(lambda a: a * 2 + 1)
+        cc.eval(step(take(source, copy=False)))
+        assert np.array_equal(source, before)
+
+
+def test_read_only_memory_stays_so():
+    source = read_only()
+    for x in (cc.asarray(source, copy=False), cc.from_dlpack(source, copy=False)):
+        assert x[5].item() == 5
+        out = np.asarray(x)
+        assert not out.flags.writeable and np.shares_memory(out, source)
+        assert np.array(x).flags.writeable
+        taken = np.from_dlpack(x)
+        assert not np.shares_memory(taken, source) and np.array_equal(taken, source)
+        with pytest.raises((BufferError, TypeError)):
+            memoryview(x)[0] = 1.0
+    words = cc.asarray(memoryview(b"\x01\x00\x00\x00"))
+    assert words.tolist() == [1, 0, 0, 0]
+
+
+def test_own_memory_is_exported_for_writing():
+    x = cc.arange(4.0)
+    view = np.asarray(x)
+    view[0] = 5
+    assert x[0].item() == 5
+
+
+def test_tensors():
+    torch = pytest.importorskip("torch")
+    for take in IMPORTS:
+        source = torch.arange(12, dtype=torch.float32).reshape(3, 4)
+        x = take(source.T, copy=False)
+        source[0, 1] = 50
+        assert x[1, 0].item() == 50 and x.shape == (4, 3)
+        half = take(torch.ones(3, dtype=torch.bfloat16), copy=False)
+        assert half.dtype == cc.bfloat16 and half.tolist() == [1, 1, 1]
+    watch = weakref.ref(source)
+    del source
+    gc.collect()
+    assert x[1, 0].item() == 50
+    del x
+    gc.collect()
+    assert watch() is None
+
+
+def test_bfloat16():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    source = np.arange(8).astype(ml_dtypes.bfloat16)
+    x = cc.asarray(source, copy=False)
+    assert x.dtype == cc.bfloat16
+    source[2] = 30
+    assert x.tolist() == [0, 1, 30, 3, 4, 5, 6, 7]
+    assert cc.array(source[::-1]).tolist() == [7, 6, 5, 4, 3, 30, 1, 0]
+
+
+class Produced:
+    """What gives capsules only in the old way, as libraries from before DLPack 1.0."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __dlpack__(self, stream=None):
+        return self.values.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
+
+
+def test_old_capsules():
+    source = np.arange(4, dtype=np.float32)
+    x = cc.from_dlpack(Produced(source), copy=False)
+    source[1] = 9
+    assert x.tolist() == [0, 9, 2, 3]
+    count = sys.getrefcount(source)
+    y = cc.from_dlpack(Produced(source))
+    assert sys.getrefcount(source) == count + 1
+    del y
+    assert sys.getrefcount(source) == count
