@@ -6,7 +6,7 @@
 use cupola::backend::{Args, Backend, Buffer, Kernel, Operand, Region, Segment, devices_of};
 use cupola::device::{DeviceKind, Stream, with_stream};
 use cupola::plan::body::{Body, BodyOp, Instr};
-use cupola::prim::{ArgReduce, Binary, Compare, Op, ReduceKind};
+use cupola::prim::{ArgReduce, Binary, Compare, Dot, Op, ReduceKind};
 use cupola::{Array, Aval, DType, Device, Error, Result, Shape, ops};
 use cupola_gpu::wgpu::{Restrictions, Transfers, Wgpu};
 
@@ -108,6 +108,72 @@ fn subgroups_and_halves_change_no_bit() -> Result<()> {
                 let segment = segment(Kernel::Op(op), input.clone(), operand(&rest, DType::U32));
                 let [with, without] = [&gpus[0], &gpus[1]].map(|gpu| run(gpu, &segment, &bytes));
                 assert_eq!(with?, without?, "argmax of {dtype} {shape:?} along {axes:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Products whose operands are loaded in vectors, against those that start elsewhere.
+#[test]
+fn products_in_vectors_are_what_they_are_one_by_one() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    // Rows, depth and columns; whether the operands are transposed; whether rows lie apart.
+    let cases: [([usize; 3], [bool; 2], usize); 7] = [
+        ([16, 32, 16], [false; 2], 0),
+        ([40, 24, 72], [false; 2], 0),
+        ([70, 36, 68], [true, false], 0),
+        ([70, 36, 68], [false, true], 4),
+        ([13, 22, 30], [false; 2], 2),
+        ([33, 17, 19], [true; 2], 0),
+        ([40, 800, 36], [true, false], 8),
+    ];
+    let dtypes = [DType::F32, DType::F16, DType::BF16, DType::U8, DType::I16, DType::I32];
+    for gpu in both(device)? {
+        for dtype in dtypes {
+            let bytes = numbers(80_000, dtype)?;
+            for (sizes, turned, apart) in cases {
+                let [rows, depth, columns] = sizes;
+                let matrix = |rows: usize, columns: usize, turned: bool| {
+                    let mut operand = operand(&[2, rows, columns], dtype);
+                    let last = if turned { rows } else { columns } + apart;
+                    let other = if turned { columns } else { rows };
+                    let [row, column] = if turned { [1, last] } else { [last, 1] };
+                    let strides = [other * last, row, column];
+                    operand.strides = strides.iter().map(|&s| s as isize).collect();
+                    operand
+                };
+                let segment = Segment {
+                    kernel: Kernel::Op(Op::Dot(Dot::of(dtype))),
+                    inputs: vec![matrix(rows, depth, turned[0]), matrix(depth, columns, turned[1])],
+                    outputs: vec![operand(&[2, rows, columns], dtype)],
+                    scalars: Vec::new(),
+                    epilogue: None,
+                };
+                let executable = gpu.prepare(&segment)?;
+                let at = |offsets: [usize; 2]| -> Result<Vec<u8>> {
+                    let [a, b] = offsets.map(|offset| {
+                        let mut moved = vec![0x7f; offset * dtype.size()];
+                        moved.extend(&bytes);
+                        gpu.upload(&moved)
+                    });
+                    let (a, b) = (a?, b?);
+                    let mut out = vec![0; 2 * rows * columns * dtype.size()];
+                    let result = gpu.upload(&out)?;
+                    let region = |buffer, offset: usize| Region { buffer, offset: offset as isize };
+                    executable.run(&Args {
+                        inputs: &[region(&a, offsets[0]), region(&b, offsets[1])],
+                        outputs: &[region(&result, 0)],
+                        scalars: &[],
+                    })?;
+                    gpu.download(&result, 0, &mut out)?;
+                    Ok(out)
+                };
+                let aligned = at([0, 16])?;
+                for offsets in [[0, 1], [3, 0], [2, 2], [4, 7], [8, 4]] {
+                    let same = at(offsets)? == aligned;
+                    assert!(same, "{dtype} {sizes:?} {turned:?} {apart} at {offsets:?}");
+                }
             }
         }
     }

@@ -8,8 +8,7 @@ use cupola_core::prim::{Binary, Conv, ConvRole, Dot, Gather, Op, ReduceKind, Una
 use cupola_core::{Aval, DType, Shape};
 use cupola_gpu::emit::{CudaC, Dialect, Wgsl, print};
 use cupola_gpu::ir::{Build, Target};
-use cupola_gpu::kernels::quads::quads;
-use cupola_gpu::kernels::{Launch, program};
+use cupola_gpu::kernels::{Launch, in_vectors, program};
 
 /// As a GPU is through wgpu, and as an NVIDIA GPU through CUDA, with few threads so that nothing
 /// is cut into parts.
@@ -68,6 +67,13 @@ fn check(name: &str, segment: &Segment) {
     }
 }
 
+/// Compares the texts of what wgpu runs where regions are aligned.
+fn check_in_vectors(name: &str, segment: &Segment) {
+    let [(language, target, dialect), _] = targets();
+    let launches = in_vectors(segment, &target).unwrap().launches;
+    check_launches(&format!("{name}_{language}"), &launches, &target, &*dialect);
+}
+
 fn check_launches(name: &str, launches: &[Launch], target: &Target, dialect: &dyn Dialect) {
     let empty = print(&Build::new(target, "empty", 1).finish(), dialect);
     let mut texts = Vec::new();
@@ -113,8 +119,7 @@ fn map() {
     let x = operand(&shape, DType::F16);
     let segment = segment(Work::Map(body), vec![x.clone(), row], x);
     check("map", &segment);
-    let [(_, target, dialect), _] = targets();
-    check_launches("map_quads_wgsl", &[quads(&segment, &target).unwrap()], &target, &*dialect);
+    check_in_vectors("map_quads", &segment);
 }
 
 #[test]
@@ -130,6 +135,15 @@ fn gemm() {
     let (a, b) = (operand(&[20, 30], DType::F32), operand(&[30, 10], DType::F32));
     let dot = Op::Dot(Dot { accumulate: DType::F32, result: DType::F32 });
     check("gemm", &segment(Work::Op(dot), vec![a, b], operand(&[20, 10], DType::F32)));
+}
+
+/// Both operands of halves in vectors: the first along the summed axis, the second along its own.
+#[test]
+fn gemm_in_vectors() {
+    let (a, b) = (operand(&[80, 32], DType::F16), operand(&[32, 72], DType::F16));
+    let dot = Op::Dot(Dot { accumulate: DType::F32, result: DType::F16 });
+    let segment = segment(Work::Op(dot), vec![a, b], operand(&[80, 72], DType::F16));
+    check_in_vectors("gemm_vectors", &segment);
 }
 
 #[test]

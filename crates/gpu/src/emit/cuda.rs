@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use cupola_core::DType;
 
-use super::{Dialect, Vectors, WideProducts, buffer, compare, shared, shared_ty, value, variable};
-use crate::ir::{Bin, Buf, Expr, Kernel, Lit, Math, Shared, Ty, Un, Val, Var, Wide};
+use super::{Dialect, WideProducts, buffer, compare, shared, shared_ty, value, variable};
+use crate::ir::{Bin, Buf, Expr, Kernel, Lit, Math, Shared, Stmt, Ty, Un, Val, Var, Wide};
 
 /// The language of NVRTC.
 pub struct CudaC;
@@ -167,16 +167,27 @@ impl Dialect for CudaC {
         format!("{}[{}] = {right};", buffer(buf), value(index))
     }
 
-    fn vectors(&self) -> Option<&dyn Vectors> {
-        Some(self)
-    }
-
-    fn load_quad(&self, _: &Kernel, _: [Val; 4], _: Buf, _: Val) -> String {
-        unreachable!("no quad is printed as CUDA C: its driver asks for none")
-    }
-
-    fn store_quad(&self, _: &Kernel, _: Buf, _: Val, _: [Val; 4]) -> String {
-        unreachable!("no quad is printed as CUDA C: its driver asks for none")
+    fn vector(&self, kernel: &Kernel, stmt: &Stmt) -> Option<String> {
+        let dtype = |buf: &Buf| kernel.bindings[buf.0 as usize].dtype;
+        Some(match stmt {
+            Stmt::LoadVector(into, buf, index) => {
+                let dtype = dtype(buf);
+                let decode = |place| decoded(dtype, place);
+                self.load_all(into, element(dtype), &buffer(*buf), *index, decode)
+            }
+            Stmt::StoreVector(buf, index, values) => {
+                let dtype = dtype(buf);
+                store_all(element(dtype), &buffer(*buf), *index, values, |v| encoded(dtype, v))
+            }
+            Stmt::LoadSharedVector(into, array, index) => {
+                let ty = self.ty(shared_ty(*array));
+                self.load_all(into, ty, &shared(*array), *index, |place| place)
+            }
+            Stmt::StoreSharedVector(array, index, values) => {
+                store_all(self.ty(shared_ty(*array)), &shared(*array), *index, values, value)
+            }
+            _ => return None,
+        })
     }
 
     fn barrier(&self) -> &'static str {
@@ -277,27 +288,6 @@ impl WideProducts for CudaC {
 /// Variables that a statement in PTX reads and changes.
 fn changed(variables: &[Var]) -> Vec<String> {
     variables.iter().map(|v| format!("\"+f\"({})", variable(*v))).collect()
-}
-
-impl Vectors for CudaC {
-    fn load_vector(&self, kernel: &Kernel, into: &[Val], buf: Buf, index: Val) -> String {
-        let dtype = kernel.bindings[buf.0 as usize].dtype;
-        self.load_all(into, element(dtype), &buffer(buf), index, |place| decoded(dtype, place))
-    }
-
-    fn store_vector(&self, kernel: &Kernel, buf: Buf, index: Val, values: &[Val]) -> String {
-        let dtype = kernel.bindings[buf.0 as usize].dtype;
-        store_all(element(dtype), &buffer(buf), index, values, |v| encoded(dtype, v))
-    }
-
-    fn load_shared_vector(&self, into: &[Val], array: Shared, index: Val) -> String {
-        let ty = self.ty(shared_ty(array));
-        self.load_all(into, ty, &shared(array), index, |place| place)
-    }
-
-    fn store_shared_vector(&self, array: Shared, index: Val, values: &[Val]) -> String {
-        store_all(self.ty(shared_ty(array)), &shared(array), index, values, value)
-    }
 }
 
 impl CudaC {

@@ -22,16 +22,10 @@ pub trait Dialect {
     fn declare(&self, ty: Ty, name: &str, is_variable: bool) -> String;
     /// A store to a buffer.
     fn store(&self, kernel: &Kernel, buf: Buf, index: Val, value: Val) -> String;
-    /// How neighbours are moved at once; none where they go one by one.
-    fn vectors(&self) -> Option<&dyn Vectors> {
-        None
-    }
+    /// A load or store of neighbours at once; none where they go one by one.
+    fn vector(&self, kernel: &Kernel, stmt: &Stmt) -> Option<String>;
     /// A barrier.
     fn barrier(&self) -> &'static str;
-    /// A load of four neighbours, as statements.
-    fn load_quad(&self, kernel: &Kernel, quad: [Val; 4], buf: Buf, index: Val) -> String;
-    /// A store of four neighbours.
-    fn store_quad(&self, kernel: &Kernel, buf: Buf, index: Val, quad: [Val; 4]) -> String;
     /// A copy of 16 bytes into a shared array, meanwhile.
     fn copy(&self, array: Shared, to: Val, buf: Buf, from: Val) -> String;
     /// The end of a batch of copies.
@@ -54,18 +48,6 @@ pub trait WideProducts {
     fn wait(&self, sums: &[Var]) -> String;
     /// Lets them see what was stored.
     fn fence(&self) -> String;
-}
-
-/// Loads and stores of several neighbours at once, in a language that has them.
-pub trait Vectors {
-    /// Declarations of values, and their loads from neighbouring places.
-    fn load_vector(&self, kernel: &Kernel, into: &[Val], buf: Buf, index: Val) -> String;
-    /// A store to neighbouring places.
-    fn store_vector(&self, kernel: &Kernel, buf: Buf, index: Val, values: &[Val]) -> String;
-    /// Declarations of values, and their loads from neighbouring places of a shared array.
-    fn load_shared_vector(&self, into: &[Val], array: Shared, index: Val) -> String;
-    /// A store to neighbouring places of a shared array.
-    fn store_shared_vector(&self, array: Shared, index: Val, values: &[Val]) -> String;
 }
 
 /// The text of `kernel` in the language of `dialect`.
@@ -205,14 +187,6 @@ impl Printer<'_> {
             }
             Stmt::EndCopies => self.line(&self.dialect.end_copies()),
             Stmt::AwaitCopies(batches) => self.line(&self.dialect.await_copies(*batches)),
-            Stmt::LoadQuad(quad, buf, index) => {
-                let line = self.dialect.load_quad(self.kernel, *quad, *buf, *index);
-                self.line(&line);
-            }
-            Stmt::StoreQuad(buf, index, quad) => {
-                let line = self.dialect.store_quad(self.kernel, *buf, *index, *quad);
-                self.line(&line);
-            }
             Stmt::Barrier => self.line(self.dialect.barrier()),
             Stmt::Matrix(sums, a, b) => {
                 let line = self.dialect.matrix(*sums, a, b);
@@ -235,25 +209,12 @@ impl Printer<'_> {
         }
     }
 
-    /// Neighbours at once, or one by one where the language has no vectors.
+    /// Neighbours at once, or one by one.
     fn vector(&mut self, stmt: &Stmt) {
-        let Some(vectors) = self.dialect.vectors() else { return self.scalars(stmt) };
-        let line = match stmt {
-            Stmt::LoadVector(into, buf, index) => {
-                vectors.load_vector(self.kernel, into, *buf, *index)
-            }
-            Stmt::StoreVector(buf, index, values) => {
-                vectors.store_vector(self.kernel, *buf, *index, values)
-            }
-            Stmt::LoadSharedVector(into, array, index) => {
-                vectors.load_shared_vector(into, *array, *index)
-            }
-            Stmt::StoreSharedVector(array, index, values) => {
-                vectors.store_shared_vector(*array, *index, values)
-            }
-            other => return self.stmt(other),
-        };
-        self.line(&line);
+        match self.dialect.vector(self.kernel, stmt) {
+            Some(line) => self.line(&line),
+            None => self.scalars(stmt),
+        }
     }
 
     fn scalars(&mut self, stmt: &Stmt) {

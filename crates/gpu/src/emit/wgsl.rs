@@ -2,14 +2,16 @@
 //!
 //! Storage has no elements of 8 bits, and of 16 only where the device has such integers: else they
 //! lie in words. A store to such an element clears and sets its bits with two atomics, which is
-//! right whatever other threads do to the rest of the word. NaN and infinity cannot be written as constants, so they pass through a function.
+//! right whatever other threads do to the rest of the word. A buffer of which every load and store moves
+//! as many neighbours is one of vectors, and such a store writes whole words. NaN and infinity cannot
+//! be written as constants, so they pass through a function.
 
 use std::fmt::Write;
 
 use cupola_core::DType;
 
 use super::{Dialect, buffer, compare, shared, shared_ty, value};
-use crate::ir::{Access, Bin, Binding, Buf, Expr, Kernel, Lit, Shared, Ty, Un, Val, Var};
+use crate::ir::{Access, Bin, Binding, Buf, Expr, Kernel, Lit, Shared, Stmt, Ty, Un, Val, Var};
 
 /// The language of wgpu.
 #[derive(Clone, Copy, Debug, Default)]
@@ -100,18 +102,18 @@ const NO_COPIES: &str = "no copy is printed as WGSL: the target has none";
 
 impl Dialect for Wgsl {
     fn head(&self, kernel: &Kernel) -> String {
-        let half = |b: &Binding| !b.quads && self.cell(b.dtype) == Cell::Half;
+        let half = |b: &Binding| Vector::of(b).is_none() && self.cell(b.dtype) == Cell::Half;
         let halves = kernel.bindings.iter().any(half);
         let mut text = String::from(if halves { "enable wgpu_int16;\n" } else { "" });
         text.push_str(PRELUDE);
         for (index, binding) in kernel.bindings.iter().enumerate() {
-            let element = match (self.cell(binding.dtype), binding.access) {
-                _ if binding.quads => quad_cell(binding.dtype),
+            let whole = match (self.cell(binding.dtype), binding.access) {
                 (Cell::Part(_), Access::Read) => "u32",
                 (Cell::Part(_), Access::Write) => "atomic<u32>",
                 (Cell::Half, _) => "u16",
                 (Cell::Whole, _) => self.ty(Ty::of(binding.dtype)),
             };
+            let element = Vector::of(binding).map_or(whole, Vector::cell);
             let _ = writeln!(
                 text,
                 "@group(0) @binding({index}) var<storage, read_write> b{index}: array<{element}>;"
@@ -201,39 +203,18 @@ impl Dialect for Wgsl {
         )
     }
 
-    fn load_quad(&self, kernel: &Kernel, quad: [Val; 4], buf: Buf, index: Val) -> String {
-        let dtype = kernel.bindings[buf.0 as usize].dtype;
-        let ty = self.ty(quad[0].ty);
-        let whole = format!("q{}", quad[0].id);
-        let lanes = (0..4).map(|lane| {
-            let element = match dtype.size() {
-                1 => decoded(dtype, &format!("(({whole} >> {}u) & 0xffu)", 8 * lane)),
-                2 => {
-                    let word = ["x", "y"][lane / 2];
-                    decoded(dtype, &format!("(({whole}.{word} >> {}u) & 0xffffu)", 16 * (lane % 2)))
-                }
-                _ => format!("{whole}.{}", ["x", "y", "z", "w"][lane]),
-            };
-            format!(" let {}: {ty} = {element};", value(quad[lane]))
-        });
-        format!("let {whole} = {}[{}];{}", buffer(buf), value(index), lanes.collect::<String>())
-    }
-
-    fn store_quad(&self, kernel: &Kernel, buf: Buf, index: Val, quad: [Val; 4]) -> String {
-        let dtype = kernel.bindings[buf.0 as usize].dtype;
-        let packed = |lanes: &[Val], bits: usize| {
-            let up = lanes.iter().enumerate().map(|(lane, &v)| {
-                let own = encoded(dtype, v);
-                if lane == 0 { own } else { format!("({own} << {}u)", bits * lane) }
-            });
-            up.collect::<Vec<_>>().join(" | ")
-        };
-        let whole = match dtype.size() {
-            1 => packed(&quad, 8),
-            2 => format!("vec2<u32>({}, {})", packed(&quad[..2], 16), packed(&quad[2..], 16)),
-            _ => format!("{}({})", quad_cell(dtype), quad.map(value).join(", ")),
-        };
-        format!("{}[{}] = {whole};", buffer(buf), value(index))
+    fn vector(&self, kernel: &Kernel, stmt: &Stmt) -> Option<String> {
+        match stmt {
+            Stmt::LoadVector(into, buf, index) => {
+                let cell = Vector::of(&kernel.bindings[buf.0 as usize])?;
+                Some(self.load_vector(cell, into, *buf, *index))
+            }
+            Stmt::StoreVector(buf, index, values) => {
+                let cell = Vector::of(&kernel.bindings[buf.0 as usize])?;
+                Some(format!("{} = {};", cell.place(*buf, *index), cell.packed(values)))
+            }
+            _ => None,
+        }
     }
 
     fn barrier(&self) -> &'static str {
@@ -258,6 +239,16 @@ impl Dialect for Wgsl {
 }
 
 impl Wgsl {
+    fn load_vector(&self, vector: Vector, into: &[Val], buf: Buf, index: Val) -> String {
+        let whole = format!("q{}", into[0].id);
+        let mut text = format!("let {whole} = {};", vector.place(buf, index));
+        for (lane, &v) in into.iter().enumerate() {
+            let left = self.declare(v.ty, &value(v), false);
+            let _ = write!(text, " {left} = {};", vector.lane(&whole, lane));
+        }
+        text
+    }
+
     fn load(&self, kernel: &Kernel, buf: Buf, index: Val) -> String {
         let binding = kernel.bindings[buf.0 as usize];
         let (name, i) = (buffer(buf), value(index));
@@ -277,14 +268,72 @@ impl Wgsl {
     }
 }
 
-/// How four neighbours lie in storage.
-fn quad_cell(dtype: DType) -> &'static str {
-    match (dtype.size(), Ty::of(dtype)) {
-        (1, _) => "u32",
-        (2, _) => "vec2<u32>",
-        (_, Ty::F32) => "vec4<f32>",
-        (_, Ty::I32) => "vec4<i32>",
-        _ => "vec4<u32>",
+/// How neighbours lie in storage that are always moved at once: in one, two or four words.
+#[derive(Clone, Copy)]
+struct Vector {
+    dtype: DType,
+    /// How many there are: a power of two.
+    count: u32,
+}
+
+impl Vector {
+    /// Of what is bound here, where its elements go together and fill such words.
+    fn of(binding: &Binding) -> Option<Vector> {
+        let (dtype, count) = (binding.dtype, binding.together);
+        let fits =
+            count > 1 && dtype.size() <= 4 && matches!(dtype.size() as u32 * count, 4 | 8 | 16);
+        fits.then_some(Vector { dtype, count })
+    }
+
+    /// The type of the words.
+    fn cell(self) -> &'static str {
+        let word = if self.dtype.size() == 4 { Ty::of(self.dtype) } else { Ty::U32 };
+        match (self.dtype.size() as u32 * self.count, word) {
+            (4, _) => "u32",
+            (8, Ty::F32) => "vec2<f32>",
+            (8, Ty::I32) => "vec2<i32>",
+            (8, _) => "vec2<u32>",
+            (_, Ty::F32) => "vec4<f32>",
+            (_, Ty::I32) => "vec4<i32>",
+            _ => "vec4<u32>",
+        }
+    }
+
+    /// The words that begin with the element at an index, which is a multiple of the count.
+    fn place(self, buf: Buf, index: Val) -> String {
+        format!("{}[{} >> {}u]", buffer(buf), value(index), self.count.trailing_zeros())
+    }
+
+    /// The element at `lane` of the words called `whole`.
+    fn lane(self, whole: &str, lane: usize) -> String {
+        let (size, each) = (self.dtype.size(), 4 / self.dtype.size());
+        let word = match self.cell() {
+            "u32" => whole.to_owned(),
+            _ => format!("{whole}.{}", ["x", "y", "z", "w"][lane / each]),
+        };
+        match size {
+            1 => decoded(self.dtype, &format!("(({word} >> {}u) & 0xffu)", 8 * (lane % each))),
+            2 => decoded(self.dtype, &format!("(({word} >> {}u) & 0xffffu)", 16 * (lane % each))),
+            _ => word,
+        }
+    }
+
+    /// The words of `values`.
+    fn packed(self, values: &[Val]) -> String {
+        let size = self.dtype.size();
+        let element = |(lane, &v): (usize, &Val)| match (size, lane) {
+            (4, _) => value(v),
+            (_, 0) => encoded(self.dtype, v),
+            _ => format!("({} << {}u)", encoded(self.dtype, v), 8 * size * lane),
+        };
+        let word = |own: &[Val]| -> String {
+            own.iter().enumerate().map(element).collect::<Vec<_>>().join(" | ")
+        };
+        let words: Vec<String> = values.chunks(4 / size).map(word).collect();
+        match &words[..] {
+            [word] => word.clone(),
+            words => format!("{}({})", self.cell(), words.join(", ")),
+        }
     }
 }
 

@@ -91,8 +91,14 @@ impl<'t> Build<'t> {
 
     /// The next buffer.
     pub fn buffer(&mut self, dtype: DType, access: Access) -> Buf {
-        self.kernel.bindings.push(Binding { dtype, access, quads: false });
+        self.kernel.bindings.push(Binding { dtype, access, together: 0 });
         Buf(self.kernel.bindings.len() as u32 - 1)
+    }
+
+    /// Notes that a load or a store moves `count` neighbours.
+    fn moves(&mut self, buf: Buf, count: u32) {
+        let together = &mut self.kernel.bindings[buf.0 as usize].together;
+        *together = if [0, count].contains(together) { count } else { 1 };
     }
 
     /// The dtype of a buffer's elements.
@@ -377,28 +383,15 @@ impl<'t> Build<'t> {
 
     /// An element of a buffer, decoded into its register.
     pub fn load(&mut self, buf: Buf, index: Val) -> Val {
+        self.moves(buf, 1);
         let ty = Ty::of(self.dtype(buf));
         self.value(ty, Expr::Load(buf, index))
     }
 
     /// Stores an element, encoded for its buffer.
     pub fn store(&mut self, buf: Buf, index: Val, value: Val) {
+        self.moves(buf, 1);
         self.push(Stmt::Store(buf, index, value));
-    }
-
-    /// Four neighbours, from four times `index` on. The buffer is read by no other loads.
-    pub fn load_quad(&mut self, buf: Buf, index: Val) -> [Val; 4] {
-        self.kernel.bindings[buf.0 as usize].quads = true;
-        let ty = Ty::of(self.dtype(buf));
-        let quad = [(); 4].map(|()| Val { id: self.fresh(), ty });
-        self.push(Stmt::LoadQuad(quad, buf, index));
-        quad
-    }
-
-    /// Stores four neighbours, from four times `index` on; as [`Build::load_quad`].
-    pub fn store_quad(&mut self, buf: Buf, index: Val, quad: [Val; 4]) {
-        self.kernel.bindings[buf.0 as usize].quads = true;
-        self.push(Stmt::StoreQuad(buf, index, quad));
     }
 
     /// An element of a shared array.
@@ -416,6 +409,7 @@ impl<'t> Build<'t> {
         if count == 1 {
             return vec![self.load(buf, index)];
         }
+        self.moves(buf, count);
         let ty = Ty::of(self.dtype(buf));
         let into: Vec<Val> = (0..count).map(|_| Val { id: self.fresh(), ty }).collect();
         self.push(Stmt::LoadVector(into.clone(), buf, index));
@@ -426,7 +420,10 @@ impl<'t> Build<'t> {
     pub fn store_vector(&mut self, buf: Buf, index: Val, values: Vec<Val>) {
         match values[..] {
             [value] => self.store(buf, index, value),
-            _ => self.push(Stmt::StoreVector(buf, index, values)),
+            _ => {
+                self.moves(buf, values.len() as u32);
+                self.push(Stmt::StoreVector(buf, index, values));
+            }
         }
     }
 

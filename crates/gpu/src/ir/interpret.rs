@@ -53,7 +53,6 @@ fn survey(list: &[Stmt], factors: &mut HashMap<u32, (u32, u32)>, slots: &mut usi
             Stmt::Set(..)
             | Stmt::Store(..)
             | Stmt::StoreShared(..)
-            | Stmt::StoreQuad(..)
             | Stmt::Barrier
             | Stmt::LoadVector(..)
             | Stmt::StoreVector(..)
@@ -66,7 +65,6 @@ fn survey(list: &[Stmt], factors: &mut HashMap<u32, (u32, u32)>, slots: &mut usi
             | Stmt::Wide(..)
             | Stmt::AwaitWide(_)
             | Stmt::FenceWide => 0,
-            Stmt::LoadQuad(quad, ..) => quad[3].id,
         };
         *slots = (*slots).max(id as usize + 1);
     }
@@ -130,10 +128,7 @@ impl Thread<'_> {
                 let (index, v) = (self.bits(*index) as usize, self.bits(*val) as u32);
                 self.buffers[buf.0 as usize][index] = f32::from_bits(v);
             }
-            Stmt::LoadVector(..)
-            | Stmt::StoreVector(..)
-            | Stmt::LoadQuad(..)
-            | Stmt::StoreQuad(..) => {
+            Stmt::LoadVector(..) | Stmt::StoreVector(..) => {
                 unreachable!("the tests' target has no vectors")
             }
             Stmt::StoreShared(..)

@@ -116,8 +116,9 @@ pub struct Binding {
     pub dtype: DType,
     /// What the kernel does with it.
     pub access: Access,
-    /// Whether four neighbours are loaded and stored at once, and nothing else.
-    pub quads: bool,
+    /// How many neighbours every load and every store moves at once: 1 where not all move as many,
+    /// 0 where there are none.
+    pub together: u32,
 }
 
 /// A literal, by its bits.
@@ -327,10 +328,6 @@ pub enum Stmt {
     LoadSharedVector(Vec<Val>, Shared, Val),
     /// Puts elements in such places of a shared array.
     StoreSharedVector(Shared, Val, Vec<Val>),
-    /// Gives four values the elements from four times an index on, of at most 4 bytes each.
-    LoadQuad([Val; 4], Buf, Val),
-    /// Puts four encoded elements in their places from four times an index on.
-    StoreQuad(Buf, Val, [Val; 4]),
     /// Waits for the whole block; what was shared before can be read after.
     Barrier,
     /// Copies 16 bytes from an index of a buffer to one of a shared array of the same type, both at

@@ -9,7 +9,7 @@ mod index;
 pub(crate) mod map;
 mod order;
 mod pool;
-pub mod quads;
+mod quads;
 mod reduce;
 mod rows;
 mod scan;
@@ -86,6 +86,29 @@ pub struct Program {
 /// The program of `segment` for `target`.
 pub fn program(segment: &Segment, target: &Target) -> Result<Program, Missing> {
     program_from(segment, None, target)
+}
+
+/// The most bytes that a thread of [`in_vectors`] loads or stores at once: what a vector of a
+/// shading language has.
+const VECTOR_BYTES: usize = 16;
+
+/// A program of `segment` that moves neighbours at once, on a target whose other programs do not:
+/// for launches whose regions start where [`Launch::aligned`] says.
+pub fn in_vectors(segment: &Segment, target: &Target) -> Option<Program> {
+    let program = match &segment.kernel {
+        Work::Map(_) => {
+            Program { launches: vec![quads::quads(segment, target)?], ..Program::default() }
+        }
+        // Wider elements go one by one.
+        Work::Op(Op::Dot(_) | Op::Conv(_))
+            if segment.inputs.iter().take(2).all(|o| o.aval.dtype.size() <= 4) =>
+        {
+            let target = Target { vector_bytes: VECTOR_BYTES, ..target.clone() };
+            program(segment, &target).ok()?
+        }
+        _ => return None,
+    };
+    program.launches.iter().any(|launch| !launch.aligned.is_empty()).then_some(program)
 }
 
 /// The program of a part of a counter or of random bits that starts at `first`, or of any other

@@ -28,7 +28,7 @@ enum Along {
 }
 
 /// The launch of `segment` in quads, where it is elementwise and its layout allows that.
-pub fn quads(segment: &Segment, target: &Target) -> Option<Launch> {
+pub(super) fn quads(segment: &Segment, target: &Target) -> Option<Launch> {
     let Work::Map(body) = &segment.kernel else { return None };
     let operands = || segment.inputs.iter().chain(&segment.outputs);
     let strides: Vec<&[isize]> = operands().map(|o| &o.strides[..]).collect();
@@ -86,12 +86,6 @@ fn kernel(
         views.push(draft.view(Place::Output(index), operand.aval.dtype, Access::Write)?);
     }
     let four = draft.index(4);
-    // From here on the offsets of quads count quads.
-    for (view, way) in views.iter_mut().zip(ways) {
-        if *way == Along::Quads {
-            view.offset = draft.build.div(view.offset, four);
-        }
-    }
     let scalars = draft.scalars(body)?;
     let inputs = segment.inputs.len();
     let last = axes.sizes.len() - 1;
@@ -100,34 +94,22 @@ fn kernel(
     let total = axes.count() / 4;
     let mut failed = Ok(());
     draft.each(total, |draft, flat| {
-        let index = draft.unflatten(flat, &sizes);
-        let quad = |draft: &mut Draft<'_>, view: &View, strides: &[isize]| {
-            let outer: Vec<isize> = strides[..last].iter().map(|s| s / 4).collect();
-            let start = draft.place(view.offset, &index[..last], &outer);
-            draft.build.add(start, index[last])
-        };
-        let mut loaded: Vec<[Number; 4]> = Vec::new();
+        let mut index = draft.unflatten(flat, &sizes);
+        index[last] = draft.build.mul(index[last], four);
+        let mut loaded: Vec<Vec<Number>> = Vec::new();
         for ((view, way), strides) in views[..inputs].iter().zip(ways).zip(&axes.strides) {
             loaded.push(match way {
-                Along::Quads => {
-                    let at = quad(draft, view, strides);
-                    draft.build.load_quad(view.buf, at).map(Number::Real)
-                }
-                Along::Same => {
-                    let at = draft.place(view.offset, &index[..last], &strides[..last]);
-                    [draft.build.load_number(view.buf, at); 4]
-                }
+                Along::Quads | Along::Same => draft.load_many(*view, &index, strides, 4),
                 Along::Each => {
-                    let mut place = index.clone();
-                    place[last] = draft.build.mul(index[last], four);
-                    let mut at = draft.place(view.offset, &place, strides);
-                    [0, 1, 2, 3].map(|lane| {
+                    let mut at = draft.place(view.offset, &index, strides);
+                    let each = (0..4).map(|lane| {
                         if lane > 0 {
                             let one = draft.index(1);
                             at = draft.place(at, &[one], &strides[last..]);
                         }
                         draft.build.load_number(view.buf, at)
-                    })
+                    });
+                    each.collect()
                 }
             });
         }
@@ -141,9 +123,9 @@ fn kernel(
         }
         let places = views[inputs..].iter().zip(&axes.strides[inputs..]).zip(&body.outputs);
         for ((view, strides), &register) in places {
-            let at = quad(draft, view, strides);
-            let values = [0, 1, 2, 3].map(|lane: usize| lanes[lane][usize::from(register)].real());
-            draft.build.store_quad(view.buf, at, values);
+            let numbers: Vec<Number> =
+                lanes.iter().map(|registers| registers[usize::from(register)]).collect();
+            draft.store_many(*view, &index, strides, &numbers);
         }
     });
     failed?;

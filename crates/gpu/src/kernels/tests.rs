@@ -1,11 +1,14 @@
-//! Kernels as CUDA, where they move vectors, and as WGSL, where those go one by one: what is printed.
+//! Kernels as CUDA, where they move vectors, and as WGSL, where they do so in buffers that all loads and
+//! stores move alike: what is printed.
 
 use cupola_core::backend::{Fold, Kernel as Work, Operand, Segment};
 use cupola_core::plan::body::{Body, BodyOp, Instr};
-use cupola_core::prim::{Binary, Conv, ConvRole, Op, Pool, PoolRole, ReduceKind, Select, Unary};
+use cupola_core::prim::{
+    Binary, Conv, ConvRole, Dot, Op, Pool, PoolRole, ReduceKind, Select, Unary,
+};
 use cupola_core::{Aval, DType, Shape};
 
-use super::{Program, program};
+use super::{Launch, Place, Program, in_vectors, program};
 use crate::emit::{CudaC, Wgsl, print};
 use crate::ir::Target;
 
@@ -29,7 +32,7 @@ const CARD: Target = Target {
     tf32: true,
 };
 
-/// A device that has little, but takes neighbours together: its language moves them one by one.
+/// A device that has little, but takes neighbours together.
 const PLAIN: Target = Target {
     int64: false,
     float64: false,
@@ -84,8 +87,8 @@ fn planned(segment: &Segment, target: &Target) -> Program {
     }
 }
 
-/// The texts of a segment's kernels. Where the elements have 32 bits they are also written for a
-/// language without vectors, and checked.
+/// The texts of a segment's kernels. Where the elements have at most 32 bits they are also written
+/// as WGSL, and checked.
 fn texts(segment: &Segment) -> Vec<String> {
     let everywhere = |o: &Operand| o.aval.dtype.size() <= 4;
     if segment.inputs.iter().chain(&segment.outputs).all(everywhere) {
@@ -271,4 +274,68 @@ fn convolutions_that_fill_the_device_share_patches() {
     // One image has too few places.
     let program = planned(&convolution(ConvRole::Forward, 1, 14, [20, 50]), &CARD);
     assert!(program.launches.iter().all(|l| !l.kernel.name.contains("patch")));
+}
+
+/// A device of wgpu with few threads.
+const SMALL: Target = Target { vector_bytes: 0, threads: 1 << 10, ..PLAIN };
+
+/// A product as wgpu runs it where regions are aligned, if it has vectors then.
+fn product_in_vectors(a: Operand, b: Operand) -> Option<(Launch, String)> {
+    let rank = a.aval.shape.rank();
+    let mut sizes = a.aval.shape.to_vec();
+    sizes[rank - 1] = b.aval.shape[rank - 1];
+    let dot = Op::Dot(Dot { accumulate: F32, result: F32 });
+    let one = segment(Work::Op(dot), vec![a, b], vec![operand(&sizes, F32)]);
+    let program = in_vectors(&one, &SMALL)?;
+    let launch = program.launches[0].clone();
+    let text = print(&launch.kernel, &Wgsl::default());
+    check(&text);
+    Some((launch, text))
+}
+
+#[test]
+fn operands_of_products_are_loaded_in_vectors() {
+    let matrix = |rows, columns, dtype| operand(&[3, rows, columns], dtype);
+    for (dtype, cell, count) in [
+        (F32, "vec4<f32>", 4),
+        (DType::F16, "vec2<u32>", 4),
+        (DType::I32, "vec4<i32>", 4),
+        (DType::U8, "u32", 4),
+    ] {
+        let (launch, text) =
+            product_in_vectors(matrix(64, 16, dtype), matrix(16, 64, dtype)).unwrap();
+        for buffer in ["b0", "b1"] {
+            assert!(text.contains(&format!("{buffer}: array<{cell}>;")), "{text}");
+        }
+        // It takes for granted that both start at such a multiple, and nothing of the result.
+        assert_eq!(launch.aligned, [(Place::Input(0), count), (Place::Input(1), count)]);
+    }
+    // A transposed operand is loaded along its rows, one whose rows are even in pairs.
+    let turned = strided(&[64, 16], &[1, 64], F32);
+    let (_, text) = product_in_vectors(turned, operand(&[16, 62], F32)).unwrap();
+    assert!(text.contains("b0: array<vec4<f32>>;"), "{text}");
+    assert!(text.contains("b1: array<vec2<f32>>;"), "{text}");
+    // One that has no neighbours side by side goes on one by one.
+    let (launch, text) =
+        product_in_vectors(operand(&[64, 15], F32), operand(&[15, 64], F32)).unwrap();
+    assert!(text.contains("b0: array<f32>;") && text.contains("b1: array<vec4<f32>>;"), "{text}");
+    assert_eq!(launch.aligned, [(Place::Input(1), 4)]);
+    let apart = strided(&[64, 16], &[32, 2], F32);
+    assert!(product_in_vectors(apart, operand(&[16, 63], F32)).is_none());
+    let wide = matrix(64, 64, DType::C64);
+    assert!(product_in_vectors(wide.clone(), wide).is_none());
+}
+
+#[test]
+fn operands_of_convolutions_are_loaded_in_vectors() {
+    for role in [ConvRole::Forward, ConvRole::InputGrad, ConvRole::WeightGrad] {
+        let of = |channels| in_vectors(&convolution(role, 8, 14, channels), &SMALL);
+        let program = of([40, 36]).unwrap();
+        let text = print(&program.launches[0].kernel, &Wgsl::default());
+        check(&text);
+        for buffer in ["b0", "b1"] {
+            assert!(text.contains(&format!("{buffer}: array<vec4<f32>>;")), "{text}");
+        }
+        assert!(of([3, 5]).is_none());
+    }
 }

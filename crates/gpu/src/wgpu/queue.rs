@@ -194,7 +194,7 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
             name: "subgroups".into(),
             block: THREADS,
             at_once: 1,
-            bindings: vec![Binding { dtype: DType::U32, access: Access::Write, quads: false }],
+            bindings: vec![Binding { dtype: DType::U32, access: Access::Write, together: 1 }],
             args: 0,
             shared: Vec::new(),
             body: Vec::new(),

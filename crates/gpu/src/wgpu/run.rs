@@ -11,10 +11,9 @@ use super::OBSERVER;
 use super::queue::{Bound, Pipeline, Queue};
 use crate::emit::{Wgsl, print};
 use crate::ir::Target;
-use crate::kernels::quads::quads;
 use crate::kernels::split::{Part, split};
 use crate::kernels::view::span;
-use crate::kernels::{Arg, Launch, Missing, Place, Program, program_from};
+use crate::kernels::{Arg, Launch, Missing, Place, Program, in_vectors, program_from};
 
 /// A segment that is ready to run.
 pub struct Prepared {
@@ -26,16 +25,20 @@ pub struct Prepared {
 
 /// A part that is ready to run.
 struct Ready {
-    steps: Vec<Step>,
-    /// What runs instead of the one step where all that it reads and writes in fours starts at a
-    /// multiple of four elements.
-    quads: Option<Step>,
-    /// Bytes of memory that it needs while it runs.
-    scratch: Vec<usize>,
+    plain: Steps,
+    /// What runs instead where every region starts as its launches take for granted.
+    vectors: Option<Steps>,
     /// The numbers of its faults.
     faults: Vec<u32>,
     inputs: Vec<Reach>,
     outputs: Vec<Reach>,
+}
+
+/// The launches of a part.
+struct Steps {
+    list: Vec<Step>,
+    /// Bytes of memory that they need while they run.
+    scratch: Vec<usize>,
 }
 
 /// A launch with its pipeline, which is made when it is needed.
@@ -65,14 +68,16 @@ impl Prepared {
         };
         let split = split(segment, queue.max_reach()).map_err(missing)?;
         let parts = split.parts.iter().map(|part| {
-            let program = program_from(&part.segment, part.first, target).map_err(missing)?;
-            if let Some(bytes) = program.scratch.iter().find(|b| **b as u64 > queue.max_reach()) {
+            let plain = program_from(&part.segment, part.first, target).map_err(missing)?;
+            let vectors = in_vectors(&part.segment, target);
+            let mut scratch = plain.scratch.iter().chain(vectors.iter().flat_map(|v| &v.scratch));
+            if let Some(bytes) = scratch.find(|b| **b as u64 > queue.max_reach()) {
                 let most = queue.max_reach();
                 return Err(missing(Missing(format!(
                     "it needs {bytes} bytes beside its operands, the device binds {most} at once"
                 ))));
             }
-            Ready::new(queue, part, program, target)
+            Ready::new(queue, part, plain, vectors, Wgsl { int16: target.int16 })
         });
         let parts = parts.collect::<Result<_>>()?;
         Ok(Prepared { parts, shared: split.scratch, queue: queue.clone() })
@@ -97,9 +102,27 @@ impl Step {
     }
 }
 
+impl Steps {
+    fn new(program: Program, dialect: Wgsl) -> Self {
+        let list = program.launches.into_iter().map(|launch| Step::new(launch, dialect)).collect();
+        Steps { list, scratch: program.scratch }
+    }
+
+    /// Whether regions start where the launches take it for granted.
+    fn fit(&self, start: impl Fn(Place) -> u32) -> bool {
+        let mut aligned = self.list.iter().flat_map(|step| &step.launch.aligned);
+        aligned.all(|(place, count)| start(*place).is_multiple_of(*count))
+    }
+}
+
 impl Ready {
-    fn new(queue: &Queue, part: &Part, program: Program, target: &Target) -> Result<Self> {
-        let dialect = Wgsl { int16: target.int16 };
+    fn new(
+        queue: &Queue,
+        part: &Part,
+        plain: Program,
+        vectors: Option<Program>,
+        dialect: Wgsl,
+    ) -> Result<Self> {
         let reach = |(operand, place): (&Operand, &(Place, isize))| Reach {
             place: place.0,
             shift: place.1,
@@ -107,23 +130,19 @@ impl Ready {
             size: operand.aval.dtype.size(),
         };
         let ready = Ready {
-            faults: program.faults.iter().map(|error| queue.fault(error)).collect(),
+            faults: plain.faults.iter().map(|error| queue.fault(error)).collect(),
             inputs: part.segment.inputs.iter().zip(&part.inputs).map(reach).collect(),
             outputs: part.segment.outputs.iter().zip(&part.outputs).map(reach).collect(),
-            scratch: program.scratch,
-            steps: program.launches.into_iter().map(|launch| Step::new(launch, dialect)).collect(),
-            quads: quads(&part.segment, target).map(|launch| Step::new(launch, dialect)),
+            plain: Steps::new(plain, dialect),
+            vectors: vectors.map(|program| Steps::new(program, dialect)),
         };
         // What will most likely run is compiled now.
-        match &ready.quads {
-            Some(step) => step.pipeline(queue).map(|_| ())?,
-            None => ready.steps.iter().try_for_each(|step| step.pipeline(queue).map(|_| ()))?,
-        }
+        let likely = ready.vectors.as_ref().unwrap_or(&ready.plain);
+        likely.list.iter().try_for_each(|step| step.pipeline(queue).map(|_| ()))?;
         Ok(ready)
     }
 
     fn run(&self, queue: &Queue, args: &Args<'_>, shared: &[Buffer]) -> Result<()> {
-        let scratch = buffers(queue, &self.scratch)?;
         // What is bound of each operand, and which element of that its first is.
         let bind = |reach: &Reach| {
             let (buffer, offset) = match reach.place {
@@ -143,18 +162,11 @@ impl Ready {
             Place::Output(i) => outputs[i].1,
             Place::Scratch(_) | Place::Fault => 0,
         };
-        let fits = |step: &&Step| {
-            let launch = &step.launch;
-            let mut bound = launch.kernel.bindings.iter().zip(&launch.buffers);
-            bound.all(|(binding, place)| !binding.quads || start(*place).is_multiple_of(4))
-        };
-        let steps = match self.quads.as_ref().filter(fits) {
-            Some(step) => std::slice::from_ref(step),
-            None => &self.steps,
-        };
+        let steps = self.vectors.as_ref().filter(|steps| steps.fit(start)).unwrap_or(&self.plain);
+        let scratch = buffers(queue, &steps.scratch)?;
         let mut bound: SmallVec<[Bound<'_>; 8]> = SmallVec::new();
         let mut words: SmallVec<[u32; 16]> = SmallVec::new();
-        for step in steps {
+        for step in &steps.list {
             bound.clear();
             for place in &step.launch.buffers {
                 bound.push(match *place {
