@@ -34,6 +34,13 @@ struct Ready {
     outputs: Vec<Reach>,
 }
 
+/// What a part can run as.
+struct Programs {
+    plain: Program,
+    /// For regions that are aligned.
+    vectors: Option<Program>,
+}
+
 /// The launches of a part.
 struct Steps {
     list: Vec<Step>,
@@ -68,19 +75,35 @@ impl Prepared {
         };
         let split = split(segment, queue.max_reach()).map_err(missing)?;
         let parts = split.parts.iter().map(|part| {
-            let plain = program_from(&part.segment, part.first, target).map_err(missing)?;
-            let vectors = in_vectors(&part.segment, target);
-            let mut scratch = plain.scratch.iter().chain(vectors.iter().flat_map(|v| &v.scratch));
-            if let Some(bytes) = scratch.find(|b| **b as u64 > queue.max_reach()) {
-                let most = queue.max_reach();
+            let programs_for = |target: &Target| Programs::of(part, target).map_err(missing);
+            let mut programs = programs_for(target)?;
+            if programs.scratch() > queue.max_reach() {
+                // For few threads sums are not cut into parts, which lie beside the operands.
+                programs = programs_for(&Target { threads: 1, ..target.clone() })?;
+            }
+            let (bytes, most) = (programs.scratch(), queue.max_reach());
+            if bytes > most {
                 return Err(missing(Missing(format!(
                     "it needs {bytes} bytes beside its operands, the device binds {most} at once"
                 ))));
             }
-            Ready::new(queue, part, plain, vectors, Wgsl { int16: target.int16 })
+            Ready::new(queue, part, programs, Wgsl { int16: target.int16 })
         });
         let parts = parts.collect::<Result<_>>()?;
         Ok(Prepared { parts, shared: split.scratch, queue: queue.clone() })
+    }
+}
+
+impl Programs {
+    fn of(part: &Part, target: &Target) -> std::result::Result<Self, Missing> {
+        let plain = program_from(&part.segment, part.first, target)?;
+        Ok(Programs { plain, vectors: in_vectors(&part.segment, target) })
+    }
+
+    /// The most bytes of a piece of memory beside the operands.
+    fn scratch(&self) -> u64 {
+        let all = [Some(&self.plain), self.vectors.as_ref()].into_iter().flatten();
+        all.flat_map(|program| &program.scratch).max().map_or(0, |&bytes| bytes as u64)
     }
 }
 
@@ -119,8 +142,7 @@ impl Ready {
     fn new(
         queue: &Queue,
         part: &Part,
-        plain: Program,
-        vectors: Option<Program>,
+        Programs { plain, vectors }: Programs,
         dialect: Wgsl,
     ) -> Result<Self> {
         let reach = |(operand, place): (&Operand, &(Place, isize))| Reach {
