@@ -122,6 +122,18 @@ impl Kernels {
         Ok(function)
     }
 
+    /// What was kept of something else that was found out about the device.
+    pub fn remembered(&self, question: &str) -> Option<Vec<u8>> {
+        self.store.as_ref()?.get(question)
+    }
+
+    /// Keeps it for the next process.
+    pub fn remember(&self, question: &str, answer: &[u8]) {
+        if let Some(store) = &self.store {
+            store.put(question, answer);
+        }
+    }
+
     fn compile(&self, gpu: &Gpu, name: &str, text: &str) -> Result<Vec<u8>> {
         let failed = |detail: String| {
             let device = gpu.device();

@@ -153,7 +153,7 @@ impl Cuda {
             threads: facts.multiprocessors * facts.threads,
             copies: facts.capability >= 80,
             matrix: facts.capability >= 80,
-            wide: facts.capability == 90,
+            wide: facts.capability == 90 && std::env::var("CUPOLA_WGMMA").as_deref() != Ok("0"),
             tf32: true,
         };
         Ok(Cuda {

@@ -3,9 +3,10 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use cudarc::cublaslt::sys::{self, cublasComputeType_t as Compute, cudaDataType as Data};
-use cudarc::driver::sys::CUstream;
+use cudarc::driver::sys::{CUstream, cuStreamSynchronize};
 use cupola_core::backend::Buffer;
 use cupola_core::{DType, Error, Result};
 
@@ -18,6 +19,12 @@ use super::shape::{Matrix, Product};
 const WORKSPACE: usize = 32 << 20;
 /// The alignments that products are prepared for: less than what is asked for is always true.
 const ALIGNMENTS: [u32; 5] = [256, 16, 8, 4, 2];
+/// How many ways are tried of a product that is worth it, and how many multiplications that takes.
+const TRIED: usize = 8;
+const WORTHWHILE: u64 = 1 << 32;
+/// How long a way is tried, and all of them, after the first.
+const TRIAL: Duration = Duration::from_millis(2);
+const TRIALS: Duration = Duration::from_millis(300);
 
 /// How `float32` products are computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,7 +114,12 @@ pub struct Prepared {
 struct Choice {
     operation: Descriptor,
     layouts: [Layout; 3],
-    algorithm: sys::cublasLtMatmulAlgo_t,
+    /// The ways that the library knows, those first that it holds to be fast.
+    algorithms: Vec<sys::cublasLtMatmulAlgo_t>,
+    /// The one that was the fastest.
+    fastest: OnceLock<usize>,
+    /// Which product this is, for the next process: the same way gives the same bits.
+    name: String,
 }
 
 // SAFETY: once made, descriptors are only read.
@@ -174,8 +186,76 @@ impl Library for Prepared {
             return Err(gpu.error("a product has two factors and a result"));
         };
         let places = [first, second, result];
-        let products = self.products(gpu)?;
         let choice = self.choice(gpu, self.product.alignment(places))?;
+        // What is being recorded for later cannot be timed.
+        if stream == gpu.stream() && choice.fastest.get().is_none() {
+            let fastest = self.fastest(gpu, choice, places)?;
+            let _ = choice.fastest.set(fastest);
+        }
+        let which = choice.fastest.get().copied().unwrap_or(0);
+        self.run(gpu, stream, choice, which, places)
+    }
+}
+
+impl Prepared {
+    /// Multiplications of the whole product.
+    fn multiplications(&self) -> u64 {
+        let [left, _, out] = &self.product.matrices;
+        let depth = if left.is_transposed { left.rows } else { left.columns };
+        let sizes = [out.rows, out.columns, depth, self.product.count, self.product.starts.len()];
+        sizes.iter().fold(1, |all: u64, &size| all.saturating_mul(size as u64))
+    }
+
+    /// Tries some of the ways on the operands themselves: each writes the same result.
+    fn fastest(&self, gpu: &Arc<Gpu>, choice: &Choice, places: [u64; 3]) -> Result<usize> {
+        let count = if self.multiplications() < WORTHWHILE { 1 } else { tries() };
+        let count = count.min(choice.algorithms.len());
+        if count < 2 {
+            return Ok(0);
+        }
+        let known = gpu.kernels.remembered(&choice.name);
+        if let Some(&[which]) = known.as_deref()
+            && usize::from(which) < count
+        {
+            return Ok(usize::from(which));
+        }
+        let time = |which: usize, runs: u32| -> Result<Duration> {
+            let start = Instant::now();
+            (0..runs).try_for_each(|_| self.run(gpu, gpu.stream(), choice, which, places))?;
+            // SAFETY: the stream is the device's own.
+            gpu.check("a matrix product", unsafe { cuStreamSynchronize(gpu.stream()) })?;
+            Ok(start.elapsed() / runs)
+        };
+        // The first run also waits for what is before it.
+        time(0, 1)?;
+        let start = Instant::now();
+        let mut best = (0, Duration::MAX);
+        for which in 0..count {
+            // A way that does not do is no reason to fail.
+            let Ok(once) = time(which, 1) else { continue };
+            let runs = (TRIAL.as_nanos() / once.as_nanos().max(1)).clamp(1, 20) as u32;
+            let Ok(each) = time(which, runs) else { continue };
+            if each < best.1 {
+                best = (which, each);
+            }
+            if start.elapsed() > TRIALS {
+                break;
+            }
+        }
+        gpu.kernels.remember(&choice.name, &[best.0 as u8]);
+        Ok(best.0)
+    }
+
+    /// Computes the product in one of the ways.
+    fn run(
+        &self,
+        gpu: &Arc<Gpu>,
+        stream: CUstream,
+        choice: &Choice,
+        which: usize,
+        places: [u64; 3],
+    ) -> Result<()> {
+        let products = self.products(gpu)?;
         let Product { from, to, matrices, .. } = &self.product;
         let (one, zero) = (Factor::one(*from), Factor::ZERO);
         for start in &self.product.starts {
@@ -200,7 +280,7 @@ impl Library for Prepared {
                     choice.layouts[2].0,
                     out as *mut c_void,
                     choice.layouts[2].0,
-                    &choice.algorithm,
+                    &choice.algorithms[which],
                     products.workspace as *mut c_void,
                     WORKSPACE,
                     stream.cast(),
@@ -210,6 +290,15 @@ impl Library for Prepared {
         }
         Ok(())
     }
+}
+
+/// How many ways are tried: `CUPOLA_CUBLAS_TRIES`, 1 for the library's own first choice.
+fn tries() -> usize {
+    static TRIES: OnceLock<usize> = OnceLock::new();
+    *TRIES.get_or_init(|| {
+        let wanted = std::env::var("CUPOLA_CUBLAS_TRIES").ok();
+        wanted.and_then(|text| text.parse().ok()).unwrap_or(TRIED).clamp(1, TRIED)
+    })
 }
 
 /// A factor of the product or of what was there, as the library reads it.
@@ -279,8 +368,11 @@ impl Choice {
             layout(gpu, right, product.from, product.count)?,
             layout(gpu, out, product.to, product.count)?,
         ];
-        let algorithm = search(gpu, products, &operation, &layouts, alignment)?;
-        Ok(Choice { operation, layouts, algorithm })
+        let algorithms = search(gpu, products, &operation, &layouts, alignment)?;
+        // SAFETY: the library is loaded; the call has no conditions.
+        let version = unsafe { sys::cublasLtGetVersion() };
+        let name = format!("cuBLASLt {version} {product:?} {alignment} {fast} of {}", tries());
+        Ok(Choice { operation, layouts, algorithms, fastest: OnceLock::new(), name })
     }
 }
 
@@ -312,14 +404,14 @@ fn layout(gpu: &Gpu, matrix: &Matrix, dtype: DType, count: usize) -> Result<Layo
     Ok(layout)
 }
 
-/// The algorithm that the library holds to be the fastest.
+/// The algorithms that the library holds to be fast, in its order.
 fn search(
     gpu: &Gpu,
     products: &Products,
     operation: &Descriptor,
     layouts: &[Layout; 3],
     alignment: u32,
-) -> Result<sys::cublasLtMatmulAlgo_t> {
+) -> Result<Vec<sys::cublasLtMatmulAlgo_t>> {
     let mut preference = std::ptr::null_mut();
     // SAFETY: the place is there.
     explain(gpu, unsafe { sys::cublasLtMatmulPreferenceCreate(&mut preference) })?;
@@ -337,9 +429,10 @@ fn search(
             sys::cublasLtMatmulPreferenceSetAttribute(preference.0, attribute, place, size)
         })?;
     }
-    let mut found = std::mem::MaybeUninit::<sys::cublasLtMatmulHeuristicResult_t>::zeroed();
+    type Found = sys::cublasLtMatmulHeuristicResult_t;
+    let mut found = [const { std::mem::MaybeUninit::<Found>::zeroed() }; TRIED];
     let mut count = 0;
-    // SAFETY: everything was just made, and there is a place for one answer.
+    // SAFETY: everything was just made, and there are places for so many answers.
     explain(gpu, unsafe {
         sys::cublasLtMatmulAlgoGetHeuristic(
             products.handle,
@@ -349,17 +442,18 @@ fn search(
             layouts[2].0,
             layouts[2].0,
             preference.0,
-            1,
-            found.as_mut_ptr(),
+            TRIED as i32,
+            found.as_mut_ptr().cast(),
             &mut count,
         )
     })?;
-    if count == 0 {
-        return explain(gpu, sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED)
-            .map(|()| sys::cublasLtMatmulAlgo_t { data: [0; 8] });
+    // SAFETY: zeros are a valid answer, and the library wrote some over them.
+    let found = found.map(|found| unsafe { found.assume_init() });
+    let found = &found[..usize::try_from(count).unwrap_or(0).min(TRIED)];
+    let works = |found: &&Found| found.state == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS;
+    let algorithms: Vec<_> = found.iter().filter(works).map(|found| found.algo).collect();
+    match algorithms.is_empty() {
+        true => explain(gpu, sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED).map(|()| algorithms),
+        false => Ok(algorithms),
     }
-    // SAFETY: zeros are a valid answer, and the library wrote one over them.
-    let found = unsafe { found.assume_init() };
-    explain(gpu, found.state)?;
-    Ok(found.algo)
 }
