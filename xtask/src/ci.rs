@@ -83,7 +83,16 @@ const STEPS: [Step; 8] = [
         name: "python",
         what: "the Python package against MLX and NumPy, and its stubs",
         tool: None,
-        arguments: &["build", "--package", "cupola-py", "--all-features", "--locked"],
+        // With the tests, so that what was built for them is not built again with fewer features.
+        arguments: &[
+            "build",
+            "--workspace",
+            "--lib",
+            "--bins",
+            "--tests",
+            "--all-features",
+            "--locked",
+        ],
         environment: &[],
         then: Some(python::run),
     },
