@@ -43,7 +43,7 @@ pub fn conv(
     let (batch, taps) = (groups as u64, count(&conv.kernel));
     let images = images as u64;
     let [cin, cout] = channels.map(|c| c as u64);
-    // The operands in the order of the product; the weight gradient has dy first.
+    // The operands in the order of the product.
     let (sizes, roles) = match conv.role {
         ConvRole::Forward => (
             Sizes { batch, rows: images * count(&output), columns: cout, depth: taps * cin },
