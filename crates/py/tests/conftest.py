@@ -5,11 +5,15 @@ compared with MLX's own bit for bit.
 """
 
 import os
+import signal
 import sys
 import types
 
 import numpy as np
 import pytest
+
+# A process that was started in the background may ignore Ctrl-C, which some tests send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if os.environ.get("CUPOLA_STAND_IN"):
     import mlx.core
