@@ -5,8 +5,8 @@
 //! as wide matrices read it: four depths of a column are neighbours, then come the columns.
 
 use super::super::Draft;
-use super::super::gemm::{Hand, Unit};
-use crate::ir::{Shared, Ty, Val, Var, Wide};
+use super::super::gemm::{Hand, Sizes, Unit};
+use crate::ir::{Shared, Target, Ty, Val, Var, Wide};
 
 /// Depths of one product of matrices, and how many such products are started together.
 pub const STEP: u32 = 8;
@@ -20,9 +20,10 @@ pub const RUN_DEPTHS: u32 = RUN_STEPS * STEP;
 const COLUMNS: u64 = 128;
 /// Sums that a thread can have beside what it needs for the rest.
 const SUMS: u32 = 112;
-/// Bytes that the blocks of a multiprocessor share, and its registers.
-pub const SHARED: u32 = 220 << 10;
+/// Bytes that the blocks of a multiprocessor share, its registers, and its threads.
+const SHARED: u32 = 220 << 10;
 const REGISTERS: u32 = 64 << 10;
+const THREADS: u32 = 2048;
 /// Cycles until what a thread loads is there, that an unrolled run of products takes beside what it
 /// multiplies, and that a block needs to begin and end.
 const LOAD: f64 = 800.0;
@@ -30,6 +31,21 @@ const RUN: f64 = 150.0;
 const START: f64 = 2000.0;
 /// Bytes that a multiprocessor is brought in a cycle while all are.
 const BROUGHT: f64 = 25.0;
+
+/// Elements that each of so many blocks of a multiprocessor can share.
+pub fn room(at_once: u32) -> u32 {
+    SHARED / at_once / Ty::F32.size() as u32
+}
+
+/// How many multiprocessors a device has.
+pub fn processors(target: &Target) -> u64 {
+    u64::from(target.threads / THREADS).max(1)
+}
+
+/// The candidate that takes the fewest cycles; the first of those.
+pub fn quickest<C>(candidates: impl Iterator<Item = (f64, C)>) -> Option<C> {
+    candidates.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, candidate)| candidate)
+}
 
 /// What a block does beside its products.
 #[derive(Clone, Copy, Debug)]
@@ -81,12 +97,35 @@ impl Tile {
     pub fn at_once(&self) -> u32 {
         let registers = self.tall * (self.columns / 2 + 4 * TOGETHER + 6) + 36;
         let registers = registers.next_multiple_of(8);
-        (REGISTERS / (registers * self.threads())).min(2048 / self.threads())
+        (REGISTERS / (registers * self.threads())).min(THREADS / self.threads())
     }
 
-    /// Roughly the cycles that a multiprocessor takes for `at_once` blocks with so many steps of
-    /// products and this work: what it is busiest with, or what one block waits for.
-    pub fn cycles(&self, steps: u64, work: Work, at_once: u64) -> f64 {
+    /// Tiles of a product's rows and columns.
+    pub fn counts(&self, sizes: &Sizes) -> [u64; 2] {
+        [(sizes.rows, self.rows()), (sizes.columns, self.columns)]
+            .map(|(size, tile)| size.div_ceil(u64::from(tile)))
+    }
+
+    /// The first row and column of a tile, whose place among the others is given.
+    pub fn starts(&self, draft: &mut Draft<'_>, place: [Val; 2]) -> [Val; 2] {
+        let size = [self.rows(), self.columns];
+        [0, 1].map(|which| {
+            let size = draft.index(i64::from(size[which]));
+            draft.build.mul(place[which], size)
+        })
+    }
+
+    /// Roughly the cycles that a device of so many multiprocessors takes for blocks with so many
+    /// steps of products and this work each, `at_once` of them on a multiprocessor.
+    pub fn time(&self, processors: u64, blocks: u64, at_once: u32, steps: u64, work: Work) -> f64 {
+        let at_once = u64::from(at_once).min(blocks.div_ceil(processors));
+        let waves = blocks.div_ceil(processors * at_once);
+        waves as f64 * self.cycles(steps, work, at_once)
+    }
+
+    /// Roughly the cycles that a multiprocessor takes for `at_once` blocks: what it is busiest
+    /// with, or what one block waits for.
+    fn cycles(&self, steps: u64, work: Work, at_once: u64) -> f64 {
         let [down, tall, columns, steps] =
             [self.down, self.tall, self.columns, steps as u32].map(f64::from);
         // Matrix units multiply 1024 pairs in a cycle, shared memory gives 32 words, and 4 times 32
@@ -245,4 +284,25 @@ pub fn table(
         draft.build.store_shared(table, at, offset);
     });
     table
+}
+
+/// What each of a thread's rows adds to a place of the patch: what `of` says of a row's number.
+pub fn rows(
+    draft: &mut Draft<'_>,
+    hand: &Hand,
+    limit: u64,
+    start: Val,
+    of: impl Fn(&mut Draft<'_>, Val) -> Val,
+) -> Vec<Val> {
+    let own = hand.rows(&mut draft.build);
+    let limit = draft.index(limit as i64);
+    (own.into_iter())
+        .map(|own| {
+            let own = draft.build.convert(own, draft.index);
+            let at = draft.build.add(start, own);
+            let valid = draft.build.lt(at, limit);
+            let at = draft.build.select(valid, at, start);
+            of(draft, at)
+        })
+        .collect()
 }

@@ -56,36 +56,26 @@ impl Places {
         let patch = Patch::of(conv, output, segment, target)?;
         let [co, ky, kx, ci] = four(&segment.inputs[1].strides);
         let weights = if is_forward { [ky, kx, ci, co] } else { [ky, kx, co, ci] };
-        let processors = (target.threads / 2048).max(1);
-        let mut best: Option<(f64, Places)> = None;
-        for tile in Tile::all(p.sizes.columns) {
-            let tiles = tile.unit().blocks(&p.sizes);
-            if tiles < u64::from(processors / 2) {
-                // A few blocks would do everything while others idle: the product cuts its sums
-                // into parts.
-                continue;
-            }
-            for at_once in 1..=tile.at_once() {
-                for size in [1, 2, 4].map(|runs| runs * RUN_DEPTHS) {
-                    let is_turned = conv.flip == is_forward;
-                    let blocks = processors * at_once;
-                    let patch = patch.clone();
-                    let stays = false;
-                    let own =
-                        Places { patch, tile, size, at_once, blocks, stays, is_turned, weights };
-                    let Some(own) = own.fitted(p.sizes.columns, at_once) else { continue };
-                    let cycles = own.cycles(p, tiles, processors);
-                    if best.as_ref().is_none_or(|(least, _)| cycles < *least) {
-                        best = Some((cycles, own));
-                    }
-                }
-            }
-        }
-        best.map(|(_, places)| places)
+        let is_turned = conv.flip == is_forward;
+        let processors = gather::processors(target);
+        // With fewer blocks a few would do everything while others idle: the product cuts its sums
+        // into parts.
+        let fills = |tile: &Tile| tile.unit().blocks(&p.sizes) >= processors / 2;
+        let cuts = (Tile::all(p.sizes.columns).into_iter().filter(fills))
+            .flat_map(|tile| (1..=tile.at_once()).map(move |at_once| (tile, at_once)))
+            .flat_map(|cut| [1, 2, 4].map(|runs| (cut, runs * RUN_DEPTHS)));
+        gather::quickest(cuts.filter_map(|((tile, at_once), size)| {
+            let blocks = processors as u32 * at_once;
+            let patch = patch.clone();
+            let stays = false;
+            let own = Places { patch, tile, size, at_once, blocks, stays, is_turned, weights };
+            let own = own.fitted(p.sizes.columns)?;
+            Some((own.cycles(p, processors), own))
+        }))
     }
 
     /// The same with as many channels at a time as there is memory for.
-    fn fitted(mut self, columns: u64, at_once: u32) -> Option<Places> {
+    fn fitted(mut self, columns: u64) -> Option<Places> {
         let tall = self.patch.tall_of(self.tile.rows());
         let whole = u64::from(self.tile.columns) >= columns;
         (1..=self.patch.channels.div_ceil(STEP)).find_map(|parts| {
@@ -95,7 +85,7 @@ impl Places {
             let len = self.patch.len().checked_add(depths.next_multiple_of(STEP))?;
             let len = len.checked_add(self.slabs())?;
             let result = if self.stays { self.tile.rows() * columns as u32 } else { 0 };
-            (len + result <= gather::SHARED / at_once / 4).then_some(())
+            (len + result <= gather::room(self.at_once)).then_some(())
         })?;
         Some(self)
     }
@@ -109,8 +99,7 @@ impl Places {
     }
 
     /// Roughly how long it takes.
-    fn cycles(&self, p: &Product<'_>, tiles: u64, processors: u32) -> f64 {
-        let processors = u64::from(processors);
+    fn cycles(&self, p: &Product<'_>, processors: u64) -> f64 {
         let chunks = f64::from(self.patch.chunks());
         let steps = u64::from(self.depths().div_ceil(STEP)) * u64::from(self.patch.chunks());
         let share = self.patch.work(self.tile.threads());
@@ -123,9 +112,8 @@ impl Places {
             waits: (share.waits + 0.2 * f64::from(meetings) + 1.0) * chunks,
             bytes: (share.bytes + weights) * chunks + results * 5.0,
         };
-        let at_once = u64::from(self.at_once).min(tiles.div_ceil(processors));
-        let waves = tiles.div_ceil(processors * at_once);
-        waves as f64 * self.tile.cycles(steps, work, at_once)
+        let blocks = self.tile.unit().blocks(&p.sizes);
+        self.tile.time(processors, blocks, self.at_once, steps, work)
     }
 
     /// Summed elements of a chunk.
@@ -141,8 +129,7 @@ impl Places {
         segment: &Segment,
         target: &Target,
     ) -> Result<(), Missing> {
-        let tiles = [(p.sizes.rows, self.tile.rows()), (p.sizes.columns, self.tile.columns)]
-            .map(|(size, tile)| size.div_ceil(u64::from(tile)));
+        let tiles = self.tile.counts(&p.sizes);
         let slabs = tiles[1] * u64::from(self.patch.chunks());
         let len = self.tile.slab(self.depths()) as usize;
         program.scratch.push(slabs as usize * len * Ty::F32.size());
@@ -247,46 +234,15 @@ impl Places {
         let mut failed = Ok(());
         draft.blocks(tiles[0] * tiles[1], |draft, at| {
             let tile = draft.unflatten(at, &tiles.map(|n| n as usize));
-            let size = [self.tile.rows(), self.tile.columns];
-            let starts = [0, 1].map(|which: usize| {
-                let size = draft.index(i64::from(size[which]));
-                draft.build.mul(tile[which], size)
-            });
+            let starts = self.tile.starts(draft, [tile[0], tile[1]]);
             let [first_row, _] = self.patch.start(draft, starts[0]);
-            let rows = self.rows(draft, &hand, p, starts[0], first_row);
+            let rows = gather::rows(draft, &hand, p.sizes.rows, starts[0], |draft, at| {
+                self.patch.of_place(draft, at, first_row)
+            });
             let sums = gather::sums(draft, self.tile);
             let own =
                 Gather { tile: self.tile, patch, table, slab, hand: &hand, rows, sums: &sums };
-            let chunks = draft.build.u32(self.patch.chunks());
-            let (zero, one) = (draft.build.u32(0), draft.build.u32(1));
-            draft.range(zero, chunks, one, |draft, chunk| {
-                let number = draft.build.convert(tile[1], Ty::U32);
-                let number = draft.build.mul(number, chunks);
-                let number = draft.build.add(number, chunk);
-                // Nobody reads the chunk before any more.
-                draft.build.barrier();
-                for stage in (0..STAGES - 1).filter(|_| !self.stays) {
-                    let stage = draft.build.u32(stage);
-                    self.bring(draft, w, slab, number, stage);
-                }
-                self.patch.share(draft, x, patch, first_row, chunk);
-                if self.stays {
-                    draft.build.barrier();
-                    let zero = draft.build.u32(0);
-                    return own.multiply(draft, zero, zero, self.depths());
-                }
-                own.in_turn(draft, self.depths(), self.size, |draft, stage| {
-                    draft.build.await_copies(STAGES - 2);
-                    draft.build.fence_wide();
-                    // Everybody's copies are there, and nobody reads the slab that comes next.
-                    draft.build.barrier();
-                    let more = draft.build.u32(STAGES - 1);
-                    let next = draft.build.add(stage, more);
-                    self.bring(draft, w, slab, number, next);
-                    self.slab_of(draft, stage)
-                });
-                draft.build.await_copies(0);
-            });
+            self.accumulate(draft, &own, x, w, first_row, tile[1]);
             let zero = draft.index(0);
             failed = match room {
                 Some(room) => {
@@ -301,26 +257,46 @@ impl Places {
         Ok(draft.launch([blocks as u32, 1]))
     }
 
-    /// Where each of the thread's rows reads its first tap.
-    fn rows(
+    /// Adds up a tile in the patch from `first_row` on, one chunk of channels after the other.
+    fn accumulate(
         &self,
         draft: &mut Draft<'_>,
-        hand: &Hand,
-        p: &Product<'_>,
-        start: Val,
+        own: &Gather<'_>,
+        x: View,
+        w: View,
         first_row: Val,
-    ) -> Vec<Val> {
-        let own = hand.rows(&mut draft.build);
-        let limit = draft.index(p.sizes.rows as i64);
-        (own.into_iter())
-            .map(|own| {
-                let own = draft.build.convert(own, draft.index);
-                let at = draft.build.add(start, own);
-                let valid = draft.build.lt(at, limit);
-                let at = draft.build.select(valid, at, start);
-                self.patch.of_place(draft, at, first_row)
-            })
-            .collect()
+        column: Val,
+    ) {
+        let chunks = draft.build.u32(self.patch.chunks());
+        let (zero, one) = (draft.build.u32(0), draft.build.u32(1));
+        draft.range(zero, chunks, one, |draft, chunk| {
+            let number = draft.build.convert(column, Ty::U32);
+            let number = draft.build.mul(number, chunks);
+            let number = draft.build.add(number, chunk);
+            // Nobody reads the chunk before any more.
+            draft.build.barrier();
+            for stage in (0..STAGES - 1).filter(|_| !self.stays) {
+                let stage = draft.build.u32(stage);
+                self.bring(draft, w, own.slab, number, stage);
+            }
+            self.patch.share(draft, x, own.patch, first_row, chunk);
+            if self.stays {
+                draft.build.barrier();
+                let zero = draft.build.u32(0);
+                return own.multiply(draft, zero, zero, self.depths());
+            }
+            own.in_turn(draft, self.depths(), self.size, |draft, stage| {
+                draft.build.await_copies(STAGES - 2);
+                draft.build.fence_wide();
+                // Everybody's copies are there, and nobody reads the slab that comes next.
+                draft.build.barrier();
+                let more = draft.build.u32(STAGES - 1);
+                let next = draft.build.add(stage, more);
+                self.bring(draft, w, own.slab, number, next);
+                self.slab_of(draft, stage)
+            });
+            draft.build.await_copies(0);
+        });
     }
 
     /// Where a stage's slab is.

@@ -78,45 +78,32 @@ impl Weights {
             return None;
         }
         let patch = Patch::of(conv, output, segment, target)?;
-        let processors = u64::from(target.threads / 2048).max(1);
+        let processors = gather::processors(target);
         let [image, y, x, channels] = four(&segment.inputs[1].strides);
         let sizes = [patch.images, patch.output[0], patch.output[1]];
         let along = Axes::joined(&sizes, &[&[image, y, x]]);
         let dy = &segment.inputs[1];
         let width = side_by_side(dy, dy.aval.shape.rank() - 1, 4);
-        let mut best: Option<(f64, Weights)> = None;
-        for tile in Tile::all(p.sizes.columns) {
-            let tiles = tile.unit().blocks(&p.sizes);
-            for group in Group::all(&patch) {
-                let patch = patch.cut(group.tall, 1, Rows::Channels);
-                let len = patch.len() + tile.slab(group.places) + group.places + STEP;
-                for at_once in 1..=tile.at_once() {
-                    if len > gather::SHARED / at_once / 4 {
-                        break;
-                    }
-                    let wanted = (processors * u64::from(at_once)).div_ceil(tiles);
-                    let own = Weights {
-                        patch: patch.clone(),
-                        tile,
-                        group,
-                        each: group.count.div_ceil(wanted),
-                        at_once,
-                        is_turned: conv.flip,
-                        along: along.clone(),
-                        channels,
-                        width,
-                    };
-                    let cycles = own.cycles(p, tiles, processors);
-                    if best.as_ref().is_none_or(|(least, _)| cycles < *least) {
-                        best = Some((cycles, own));
-                    }
-                }
+        let groups: Vec<(Group, Patch)> = (Group::all(&patch).into_iter())
+            .map(|group| (group, patch.cut(group.tall, 1, Rows::Channels)))
+            .collect();
+        let cuts = (Tile::all(p.sizes.columns).into_iter())
+            .flat_map(|tile| groups.iter().map(move |(group, patch)| (tile, *group, patch)))
+            .flat_map(|cut| (1..=cut.0.at_once()).map(move |at_once| (cut, at_once)));
+        let best = gather::quickest(cuts.filter_map(|((tile, group, patch), at_once)| {
+            let len = patch.len() + tile.slab(group.places) + group.places + STEP;
+            if len > gather::room(at_once) {
+                return None;
             }
-        }
+            let wanted = (processors * u64::from(at_once)).div_ceil(tile.unit().blocks(&p.sizes));
+            let (patch, along) = (patch.clone(), along.clone());
+            let (each, is_turned) = (group.count.div_ceil(wanted), conv.flip);
+            let own =
+                Weights { patch, tile, group, each, at_once, is_turned, along, channels, width };
+            Some((own.cycles(p, processors), own))
+        }));
         // Where few blocks have something to do, the product cuts its sums more finely.
-        let fills =
-            |own: &Weights| own.tile.unit().blocks(&p.sizes) * own.parts() >= processors / 2;
-        best.map(|(_, own)| own).filter(fills)
+        best.filter(|own| own.blocks(p) >= processors / 2)
     }
 
     /// How many blocks share the groups.
@@ -124,8 +111,13 @@ impl Weights {
         self.group.count.div_ceil(self.each)
     }
 
+    /// How many blocks there are.
+    fn blocks(&self, p: &Product<'_>) -> u64 {
+        self.tile.unit().blocks(&p.sizes) * self.parts()
+    }
+
     /// Roughly how long it takes.
-    fn cycles(&self, p: &Product<'_>, tiles: u64, processors: u64) -> f64 {
+    fn cycles(&self, p: &Product<'_>, processors: u64) -> f64 {
         let threads = self.tile.threads();
         let share = self.patch.work(threads);
         let fours = self.tile.slab(self.group.places) / 4;
@@ -142,10 +134,7 @@ impl Weights {
             bytes: (share.bytes + f64::from(fours) * 16.0) * each + sums * 10.0,
         };
         let steps = u64::from(self.group.places.div_ceil(STEP)) * self.each;
-        let blocks = tiles * self.parts();
-        let at_once = u64::from(self.at_once).min(blocks.div_ceil(processors));
-        let waves = blocks.div_ceil(processors * at_once);
-        waves as f64 * self.tile.cycles(steps, work, at_once)
+        self.tile.time(processors, self.blocks(p), self.at_once, steps, work)
     }
 
     /// Adds the launches.
@@ -175,20 +164,18 @@ impl Weights {
         });
         let thread = draft.build.thread();
         let hand = Hand::new(&mut draft.build, self.tile.unit(), thread);
-        let size = [self.tile.rows(), self.tile.columns].map(u64::from);
-        let tiles = [p.sizes.rows.div_ceil(size[0]), p.sizes.columns.div_ceil(size[1])];
-        let blocks = self.parts() * tiles[0] * tiles[1];
+        let tiles = self.tile.counts(&p.sizes);
+        let blocks = self.blocks(p);
         self.patch.clear(&mut draft, patch);
         let mut failed = Ok(());
         draft.blocks(blocks, |draft, at| {
             // Neighbouring blocks read the same places.
             let split = [self.parts(), tiles[0], tiles[1]].map(|n| n as usize);
             let place = draft.unflatten(at, &split);
-            let starts = [0, 1].map(|which: usize| {
-                let size = draft.index(size[which] as i64);
-                draft.build.mul(place[which + 1], size)
+            let starts = self.tile.starts(draft, [place[1], place[2]]);
+            let rows = gather::rows(draft, &hand, p.sizes.rows, starts[0], |draft, at| {
+                self.patch.of_tap(draft, at, self.is_turned)
             });
-            let rows = self.rows(draft, &hand, p, starts[0]);
             let sums = gather::sums(draft, self.tile);
             let own =
                 Gather { tile: self.tile, patch, table, slab, hand: &hand, rows, sums: &sums };
@@ -219,21 +206,6 @@ impl Weights {
         program.launches.push(draft.launch([grid, 1]));
         program.launches.push(add_parts(p, self.parts(), scratch, segment, target)?);
         Ok(())
-    }
-
-    /// Where each of the thread's rows, a tap and channel, is from the first place.
-    fn rows(&self, draft: &mut Draft<'_>, hand: &Hand, p: &Product<'_>, start: Val) -> Vec<Val> {
-        let own = hand.rows(&mut draft.build);
-        let limit = draft.index(p.sizes.rows as i64);
-        (own.into_iter())
-            .map(|own| {
-                let own = draft.build.convert(own, draft.index);
-                let at = draft.build.add(start, own);
-                let valid = draft.build.lt(at, limit);
-                let at = draft.build.select(valid, at, start);
-                self.patch.of_tap(draft, at, self.is_turned)
-            })
-            .collect()
     }
 
     /// Brings dy at the places from `start` on and the columns from `first` on.
@@ -272,8 +244,13 @@ impl Weights {
                 let limit = draft.index(p.sizes.columns as i64);
                 let known = draft.build.lt(column, limit);
                 let known = draft.build.and(known, within);
-                let square: Vec<(Vec<Val>, Val)> =
-                    (0..4).map(|i| self.find(draft, dy, start, depth, i, column, known)).collect();
+                let square: Vec<(Vec<Val>, Val)> = (0..4)
+                    .map(|i| {
+                        let away = draft.build.u32(i);
+                        let depth = draft.build.add(depth, away);
+                        self.find(draft, dy, start, depth, column, known)
+                    })
+                    .collect();
                 held.push((square, to, within));
             }
             for (square, to_place, within) in held {
@@ -291,26 +268,21 @@ impl Weights {
         });
     }
 
-    /// Some channels of dy, and whether they are there: `away` places after `depth`, counted from
-    /// `start`.
-    #[allow(clippy::too_many_arguments)]
+    /// Some channels of dy, and whether they are there, at place `depth` counted from `start`.
     fn find(
         &self,
         draft: &mut Draft<'_>,
         dy: View,
         start: Val,
         depth: Val,
-        away: u32,
         column: Val,
         known: Val,
     ) -> (Vec<Val>, Val) {
-        let away = draft.build.u32(away);
-        let own = draft.build.add(depth, away);
         let limit = draft.build.u32(self.group.places);
-        let within = draft.build.lt(own, limit);
+        let within = draft.build.lt(depth, limit);
         let there = draft.build.and(known, within);
-        let own = draft.build.convert(own, draft.index);
-        let place = draft.build.add(start, own);
+        let depth = draft.build.convert(depth, draft.index);
+        let place = draft.build.add(start, depth);
         let limit = draft.index(self.along.count() as i64);
         let within = draft.build.lt(place, limit);
         let there = draft.build.and(there, within);
