@@ -29,13 +29,18 @@ pub fn run(root: &Path) -> Result<(), String> {
     let name = if cfg!(windows) { "core.pyd" } else { "core.abi3.so" };
     std::fs::copy(built, package.join(name)).map_err(|e| format!("{name}: {e}"))?;
     let tests = root.join("crates/py/tests");
-    let run = |arguments: &[&str]| {
+    let run_on = |device: &str, arguments: &[&str]| {
         let mut command = Command::new(&python);
         command.args(arguments).env("PYTHONPATH", &site).current_dir(root);
-        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        command.env("PYTHONDONTWRITEBYTECODE", "1").env("CUPOLA_TEST_DEVICE", device);
         done(&mut command, arguments.join(" "))
     };
-    run(&["-m", "pytest", "-q", "-p", "no:cacheprovider", &tests.to_string_lossy()])?;
+    let run = |arguments: &[&str]| run_on("cpu", arguments);
+    let pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider"];
+    run(&[&pytest[..], &[&tests.to_string_lossy()]].concat())?;
+    // Every function once more on a GPU, if only one in software.
+    let every = tests.join("test_differential.py").to_string_lossy().into_owned();
+    run_on("wgpu", &[&pytest[..], &[&every]].concat())?;
     let allowed = tests.join("stubtest.txt").to_string_lossy().into_owned();
     let mut stubtest = vec!["-m", "mypy.stubtest"];
     let modules =

@@ -24,20 +24,24 @@ pub struct Host {
 impl Host {
     /// Computes `array`.
     pub fn of(py: Python<'_>, array: &Array) -> PyResult<Host> {
-        Self::new(py, array, true)
+        Self::new(py, array, |_| true)
     }
 
     /// Like [`Host::of`], and a copy of memory that is lent.
     pub fn own(py: Python<'_>, array: &Array) -> PyResult<Host> {
-        Self::new(py, array, false)
+        Self::new(py, array, |buffer| !buffer.is_lent())
     }
 
-    fn new(py: Python<'_>, array: &Array, may_be_lent: bool) -> PyResult<Host> {
+    /// Computes `array` and copies it.
+    pub fn copy(py: Python<'_>, array: &Array) -> PyResult<Host> {
+        Self::new(py, array, |_| false)
+    }
+
+    fn new(py: Python<'_>, array: &Array, in_place: fn(&Buffer) -> bool) -> PyResult<Host> {
         py.detach(|| {
             let (buffer, layout) = array.storage()?;
             let (dtype, shape) = (array.dtype(), array.shape().to_vec());
-            let in_place = buffer.host().is_some() && (may_be_lent || !buffer.is_lent());
-            if in_place && array.size() > 0 {
+            if buffer.host().is_some() && in_place(&buffer) && array.size() > 0 {
                 let held = Held::Buffer(buffer, layout.offset as usize * dtype.size());
                 return Ok(Host { held, dtype, shape, strides: layout.strides.to_vec() });
             }
@@ -47,9 +51,22 @@ impl Host {
         .map_err(raise)
     }
 
-    /// Whether the memory is another library's, which only that one may write to.
-    pub fn is_lent(&self) -> bool {
-        matches!(&self.held, Held::Buffer(buffer, _) if buffer.is_lent())
+    /// Whether the memory is not the array's, but for arrays of nothing.
+    pub fn is_copy(&self) -> bool {
+        matches!(&self.held, Held::Copy(bytes) if !bytes.is_empty())
+    }
+
+    /// Why what is written to the memory would be lost or wrong, if so.
+    pub fn read_only(&self) -> Option<&'static str> {
+        match &self.held {
+            Held::Buffer(buffer, _) if buffer.is_lent() => {
+                Some("the memory of the array is another library's")
+            }
+            _ if self.is_copy() => {
+                Some("the array lies on a device: what is written to its copy would be lost")
+            }
+            _ => None,
+        }
     }
 
     /// The first element.

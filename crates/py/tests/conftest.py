@@ -1,7 +1,8 @@
 """What the tests share: MLX as an oracle, next to Cupola on the CPU.
 
-With CUPOLA_STAND_IN set, mlx.core takes the place of cupola.core, so that the layers above it can be
-compared with MLX's own bit for bit.
+CUPOLA_TEST_DEVICE=cuda, wgpu or gpu puts Cupola on another device. With CUPOLA_STAND_IN set,
+mlx.core takes the place of cupola.core, so that the layers above it can be compared with MLX's own
+bit for bit.
 """
 
 import os
@@ -11,6 +12,9 @@ import types
 
 import numpy as np
 import pytest
+
+# The oracle has the precision of the dtype, which TF32 has not.
+os.environ.setdefault("CUPOLA_TF32", "0")
 
 # A process that was started in the background may ignore Ctrl-C, which some tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -40,11 +44,20 @@ import cupola.core as cc  # noqa: E402
 
 mlx = pytest.importorskip("mlx.core", reason="the tests compare with mlx[cpu]")
 
+DEVICE = getattr(cc, os.environ.get("CUPOLA_TEST_DEVICE", "cpu"))
+
+
+def pytest_collection_modifyitems(items):
+    if not cc.is_available(DEVICE):
+        missing = pytest.mark.skip(reason=f"there is no {os.environ['CUPOLA_TEST_DEVICE']}")
+        for item in items:
+            item.add_marker(missing)
+
 
 @pytest.fixture(autouse=True)
-def on_the_cpu():
+def on_one_device():
     before = cc.default_device()
-    cc.set_default_device(cc.cpu)
+    cc.set_default_device(DEVICE)
     mlx.set_default_device(mlx.cpu)
     yield
     cc.set_default_device(before)

@@ -7,6 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
+from conftest import DEVICE
 
 import cupola.core as cc
 
@@ -188,8 +189,24 @@ def test_read_only_memory_stays_so():
 def test_own_memory_is_exported_for_writing():
     x = cc.arange(4.0)
     view = np.asarray(x)
-    view[0] = 5
-    assert x[0].item() == 5
+    if view.flags.writeable:
+        view[0] = 5
+        assert x[0].item() == 5
+    else:
+        assert DEVICE != cc.cpu and np.array(x).flags.writeable
+
+
+def test_dlpack_copies_as_asked():
+    x = cc.arange(4.0)
+    mine = np.from_dlpack(x, copy=True)
+    assert mine.tolist() == [0, 1, 2, 3] and not np.shares_memory(mine, np.asarray(x))
+    if DEVICE == cc.cpu:
+        assert np.shares_memory(np.from_dlpack(x, copy=False), np.asarray(x))
+    lent = cc.asarray(np.arange(COUNT, dtype=np.float32), copy=False)
+    with pytest.raises(BufferError, match="Unable to avoid copy"):
+        lent.__dlpack__(copy=False)
+    with pytest.raises(BufferError, match="host"):
+        x.__dlpack__(dl_device=(2, 0))
 
 
 def test_tensors():

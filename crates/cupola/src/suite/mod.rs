@@ -6,6 +6,7 @@
 //! finite differences and the vjp against the jvp.
 
 mod check;
+mod edges;
 mod family;
 mod host;
 mod large;

@@ -36,9 +36,14 @@ pub fn reference(op: &Op, inputs: &[Host], out: &Aval) -> Option<Host> {
         }
         Op::Unary(f) => map(&|i| unary(*f, at(0, i), inputs[0].aval.dtype)),
         Op::Binary(f) => map(&|i| binary(*f, at(0, i), at(1, i), dtype)),
-        Op::Compare(f) => map(&|i| real(f64::from(u8::from(compare(*f, at(0, i), at(1, i)))))),
+        Op::Compare(f) => map(&|i| truth(compare(*f, at(0, i), at(1, i)))),
         Op::Select(_) => map(&|i| if at(0, i).re != 0.0 { at(1, i) } else { at(2, i) }),
-        Op::Cast(c) => map(&|i| cast(at(0, i), inputs[0].aval.dtype, c.to)),
+        // Not rounded again where it saturates: f64 holds 2⁶³ − 1 as one more, which would wrap.
+        Op::Cast(c) if inputs[0].aval.dtype.is_inexact() && c.to.is_integer() => {
+            let data = inputs[0].data.iter().map(|v| cast(*v, c.to)).collect();
+            Host { aval: out.clone(), data }
+        }
+        Op::Cast(_) => map(&|i| at(0, i)),
         // Arrays that lie in host memory: reading and writing their bytes asks no backend.
         Op::Bitcast(b) => {
             let bytes = inputs[0].to_array().and_then(|x| x.to_bytes()).ok()?;
@@ -143,7 +148,7 @@ fn unary(f: Unary, x: Complex64, dtype: DType) -> Complex64 {
         Unary::Sigmoid => 1.0 / (1.0 + (-v).exp()),
         Unary::Erf => libm::erf(v),
         Unary::ErfInv => erf_inverse(v),
-        Unary::Not => f64::from(u8::from(v == 0.0)),
+        Unary::Not => truth(v == 0.0).re,
         Unary::Invert if dtype.is_signed() => -v - 1.0,
         Unary::Invert => 2f64.powi(8 * dtype.size() as i32) - 1.0 - v,
         Unary::Conj | Unary::Real | Unary::Imag => v,
@@ -152,6 +157,9 @@ fn unary(f: Unary, x: Complex64, dtype: DType) -> Complex64 {
 
 /// By bisection: slow and sure.
 fn erf_inverse(y: f64) -> f64 {
+    if y.abs() >= 1.0 || y.is_nan() {
+        return if y.abs() == 1.0 { y * f64::INFINITY } else { f64::NAN };
+    }
     let (mut low, mut high) = (-7.0f64, 7.0f64);
     for _ in 0..200 {
         let middle = 0.5 * (low + high);
@@ -178,7 +186,10 @@ fn binary(f: Binary, x: Complex64, y: Complex64, dtype: DType) -> Complex64 {
         Binary::FloorDivide | Binary::Remainder if integer && j == 0 => 0.0,
         Binary::FloorDivide if integer => (i as f64 / j as f64).floor(),
         Binary::FloorDivide => (a / b).floor(),
-        Binary::Remainder => a - b * (a / b).floor(),
+        Binary::Remainder => {
+            let rest = a % b;
+            if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
+        }
         Binary::Power if integer => wrapping_power(i, j) as f64,
         Binary::Power => a.powf(b),
         Binary::Maximum => {
@@ -196,6 +207,8 @@ fn binary(f: Binary, x: Complex64, y: Complex64, dtype: DType) -> Complex64 {
             }
         }
         Binary::Atan2 => a.atan2(b),
+        Binary::LogAddExp if a == b => a + std::f64::consts::LN_2,
+        Binary::LogAddExp if a.is_nan() || b.is_nan() => f64::NAN,
         Binary::LogAddExp => a.max(b) + (-(a - b).abs()).exp().ln_1p(),
         Binary::BitAnd => (i & j) as f64,
         Binary::BitOr => (i | j) as f64,
@@ -241,11 +254,8 @@ fn compare(f: Compare, x: Complex64, y: Complex64) -> bool {
     }
 }
 
-fn cast(v: Complex64, from: DType, to: DType) -> Complex64 {
-    if !from.is_inexact() || !to.is_integer() {
-        return v;
-    }
-    // From float to integer: towards zero, and saturating.
+/// A float as an integer: towards zero, and saturating.
+fn cast(v: Complex64, to: DType) -> Complex64 {
     let (low, high) = match to.is_signed() {
         true => (-2f64.powi(8 * to.size() as i32 - 1), 2f64.powi(8 * to.size() as i32 - 1) - 1.0),
         false => (0.0, 2f64.powi(8 * to.size() as i32) - 1.0),
@@ -319,6 +329,10 @@ fn movement(m: &Movement, inputs: &[Host], out: &Aval) -> Host {
     }
 }
 
+fn truth(v: bool) -> Complex64 {
+    real(f64::from(u8::from(v)))
+}
+
 fn reduce(r: &Reduce, x: &Host, out: &Aval) -> Host {
     let empty = match r.kind {
         ReduceKind::Sum | ReduceKind::Any => 0.0,
@@ -347,8 +361,8 @@ fn reduce(r: &Reduce, x: &Host, out: &Aval) -> Host {
             ReduceKind::Prod => *place * v,
             ReduceKind::Max => binary(Binary::Maximum, *place, v, DType::F64),
             ReduceKind::Min => binary(Binary::Minimum, *place, v, DType::F64),
-            ReduceKind::All => real(place.re.min(v.re)),
-            ReduceKind::Any => real(place.re.max(v.re)),
+            ReduceKind::All => truth(*place != real(0.0) && v != real(0.0)),
+            ReduceKind::Any => truth(*place != real(0.0) || v != real(0.0)),
         };
     }
     Host::from_fn(out.clone(), |i| data[i])
@@ -397,6 +411,8 @@ fn scan(s: &Scan, lane: &[Complex64], dtype: DType) -> Vec<Complex64> {
         let before = total;
         total = match s.kind {
             ScanKind::Sum => total + lane[at],
+            // With an imaginary part of 0 an infinity would become NaN.
+            ScanKind::Prod if dtype != DType::C64 => real(total.re * lane[at].re),
             ScanKind::Prod => total * lane[at],
             _ if total.re.is_nan() || lane[at].re.is_nan() => real(f64::NAN),
             ScanKind::Max => real(total.re.max(lane[at].re)),

@@ -11,6 +11,7 @@ use cupola_core::prim::{
 use cupola_core::{Aval, DType, Dims, Error, Scalar, Shape};
 use num_complex::Complex64;
 
+use super::edges::edges;
 use super::family::Family;
 use super::host::Host;
 
@@ -30,17 +31,18 @@ pub struct Sample {
     inputs: Vec<Input>,
     /// Whether the op is differentiable at these inputs, with room for finite differences.
     pub smooth: bool,
-    /// Runs only in this dtype, because the output's dtype is a parameter.
-    only: Option<DType>,
+    /// The dtypes that it runs in, of those that the op takes.
+    takes: Box<dyn Fn(DType) -> bool>,
 }
 
 impl Sample {
-    fn new(
+    pub fn new(
         name: impl Into<String>,
         op: impl Fn(DType) -> Op + 'static,
         inputs: Vec<Input>,
     ) -> Self {
-        Sample { name: name.into(), op: Box::new(op), inputs, smooth: false, only: None }
+        let takes = Box::new(|_| true);
+        Sample { name: name.into(), op: Box::new(op), inputs, smooth: false, takes }
     }
 
     fn smooth(mut self) -> Self {
@@ -48,14 +50,15 @@ impl Sample {
         self
     }
 
-    fn only(mut self, dtype: DType) -> Self {
-        self.only = Some(dtype);
+    /// The same, in some of the dtypes.
+    pub fn only(mut self, takes: impl Fn(DType) -> bool + 'static) -> Self {
+        self.takes = Box::new(takes);
         self
     }
 
     /// The op and its inputs in `dtype`; `None` where the op does not take it.
     pub fn in_dtype(&self, dtype: DType) -> Option<(Op, Vec<Host>)> {
-        if self.only.is_some_and(|only| only != dtype) {
+        if !(self.takes)(dtype) {
             return None;
         }
         let op = (self.op)(dtype);
@@ -104,20 +107,30 @@ fn input(shape: impl Into<Shape>) -> Input {
     Input { shape: shape.into(), fixed: None, value: Box::new(spread) }
 }
 
-fn from(shape: impl Into<Shape>, value: impl Fn(usize) -> f64 + 'static) -> Input {
+pub fn from(shape: impl Into<Shape>, value: impl Fn(usize) -> f64 + 'static) -> Input {
     Input { shape: shape.into(), fixed: None, value: Box::new(value) }
 }
 
-fn fixed(shape: impl Into<Shape>, dtype: DType, value: impl Fn(usize) -> f64 + 'static) -> Input {
+pub fn fixed(
+    shape: impl Into<Shape>,
+    dtype: DType,
+    value: impl Fn(usize) -> f64 + 'static,
+) -> Input {
     Input { shape: shape.into(), fixed: Some(dtype), value: Box::new(value) }
 }
 
-fn dims(values: &[usize]) -> Dims {
+pub fn dims(values: &[usize]) -> Dims {
     Dims::from_slice(values)
 }
 
 /// The samples of `family`.
 pub fn samples(family: Family) -> Vec<Sample> {
+    let mut all = ordinary(family);
+    all.extend(edges(family));
+    all
+}
+
+fn ordinary(family: Family) -> Vec<Sample> {
     match family {
         Family::Create => create(),
         Family::Unary => Unary::ALL.iter().flat_map(|&f| unary(f)).collect(),
@@ -200,7 +213,8 @@ pub fn samples(family: Family) -> Vec<Sample> {
                     move |_| op.clone().into(),
                     vec![keys],
                 )
-                .only(DType::U32)
+                // The dtype of what comes out is a parameter.
+                .only(|dtype| dtype == DType::U32)
             })
             .collect(),
         Family::Sort => [0, 1, 2]

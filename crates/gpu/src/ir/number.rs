@@ -95,16 +95,28 @@ impl Build<'_> {
 
     /// Whether a float is NaN, by its bits: a device may assume that there is none.
     pub fn is_nan(&mut self, x: Val) -> Val {
-        match x.ty {
-            Ty::F32 => {
-                let bits = self.bits(x, Ty::U32);
-                let mask = self.u32(0x7fff_ffff);
-                let (rest, infinity) = (self.and(bits, mask), self.u32(0x7f80_0000));
-                self.gt(rest, infinity)
-            }
-            Ty::F64 => self.ne(x, x),
-            Ty::Bool | Ty::I32 | Ty::U32 | Ty::I64 | Ty::U64 => self.bool(false),
+        match self.unsigned_bits(x) {
+            Some((bits, infinity)) => self.gt(bits, infinity),
+            None => self.bool(false),
         }
+    }
+
+    /// Whether a number is another than 0; NaN is.
+    pub fn is_nonzero(&mut self, x: Val) -> Val {
+        let bits = self.unsigned_bits(x).map_or(x, |(bits, _)| bits);
+        let zero = self.int(0, bits.ty);
+        self.ne(bits, zero)
+    }
+
+    /// The bits of a float without its sign, and those of infinity.
+    fn unsigned_bits(&mut self, x: Val) -> Option<(Val, Val)> {
+        let (ty, mask, infinity) = match x.ty {
+            Ty::F32 => (Ty::U32, u64::from(u32::MAX >> 1), u64::from(f32::INFINITY.to_bits())),
+            Ty::F64 => (Ty::U64, u64::MAX >> 1, f64::INFINITY.to_bits()),
+            Ty::Bool | Ty::I32 | Ty::U32 | Ty::I64 | Ty::U64 => return None,
+        };
+        let (bits, mask) = (self.bits(x, ty), self.lit(mask, ty));
+        Some((self.and(bits, mask), self.lit(infinity, ty)))
     }
 
     /// `x` as an element of `dtype` in its register: integers wrapped to their width.

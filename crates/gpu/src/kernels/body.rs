@@ -398,11 +398,13 @@ impl Build<'_> {
             Binary::BitOr => self.or(a, b),
             Binary::BitXor => self.xor(a, b),
             Binary::ShiftLeft | Binary::ShiftRight => {
-                let width = self.int(dtype.size() as i64 * 8, a.ty);
-                let (from, to) = (self.ge(b, zero), self.lt(b, width));
-                let fits = self.and(from, to);
-                let by = self.select(fits, b, zero);
-                let by = self.convert(by, Ty::U32);
+                let bits = dtype.size() as u32 * 8;
+                // A negative number is beyond the width, too.
+                let unsigned = if a.ty.size() == 8 { Ty::U64 } else { Ty::U32 };
+                let (count, width) = (self.convert(b, unsigned), self.int(bits.into(), unsigned));
+                let fits = self.lt(count, width);
+                let (by, most) = (self.convert(b, Ty::U32), self.u32(bits - 1));
+                let by = self.and(by, most);
                 let (shifted, beyond) = match op {
                     Binary::ShiftLeft => (self.shl(a, by), zero),
                     _ => {
@@ -473,26 +475,27 @@ impl Build<'_> {
         };
         match (a, b) {
             (Complex(ar, ai), Complex(br, bi)) => {
-                let (re, im) = (self.cmp(cmp, ar, br), self.cmp(cmp, ai, bi));
+                let (re, im) = (self.compare_real(cmp, ar, br), self.compare_real(cmp, ai, bi));
                 if cmp == Cmp::Eq { self.and(re, im) } else { self.or(re, im) }
             }
-            _ => {
-                let (a, b) = (a.real(), b.real());
-                if a.ty == Ty::Bool {
-                    let (a, b) = (self.convert(a, Ty::U32), self.convert(b, Ty::U32));
-                    return self.cmp(cmp, a, b);
-                }
-                let result = self.cmp(cmp, a, b);
-                if !a.ty.is_float() {
-                    return result;
-                }
-                // A device may compare as if there were no NaN.
-                let (na, nb) = (self.is_nan(a), self.is_nan(b));
-                let unordered = self.or(na, nb);
-                let wrong = self.bool(cmp == Cmp::Ne);
-                self.select(unordered, wrong, result)
-            }
+            _ => self.compare_real(cmp, a.real(), b.real()),
         }
+    }
+
+    fn compare_real(&mut self, cmp: Cmp, a: Val, b: Val) -> Val {
+        if a.ty == Ty::Bool {
+            let (a, b) = (self.convert(a, Ty::U32), self.convert(b, Ty::U32));
+            return self.cmp(cmp, a, b);
+        }
+        let result = self.cmp(cmp, a, b);
+        if !a.ty.is_float() {
+            return result;
+        }
+        // A device may compare as if there were no NaN.
+        let (na, nb) = (self.is_nan(a), self.is_nan(b));
+        let unordered = self.or(na, nb);
+        let wrong = self.bool(cmp == Cmp::Ne);
+        self.select(unordered, wrong, result)
     }
 
     /// An element of `from` as one of `to`.
@@ -502,8 +505,7 @@ impl Build<'_> {
         }
         match (x, to) {
             (Complex(re, im), DType::Bool) => {
-                let zero = self.f32(0.0);
-                let (a, b) = (self.ne(re, zero), self.ne(im, zero));
+                let (a, b) = (self.is_nonzero(re), self.is_nonzero(im));
                 Real(self.or(a, b))
             }
             (x, DType::C64) => Complex(self.convert(x.real(), Ty::F32), self.f32(0.0)),
@@ -514,13 +516,8 @@ impl Build<'_> {
     fn cast_real(&mut self, x: Val, to: DType) -> Val {
         let ty = Ty::of(to);
         match (x.ty.is_float(), to) {
-            (_, DType::Bool) => {
-                if x.ty == Ty::Bool {
-                    return x;
-                }
-                let zero = self.int(0, x.ty);
-                self.ne(x, zero)
-            }
+            (_, DType::Bool) if x.ty == Ty::Bool => x,
+            (_, DType::Bool) => self.is_nonzero(x),
             (_, DType::F16 | DType::BF16) => {
                 let single = self.convert(x, Ty::F32);
                 self.rounded(single, to)

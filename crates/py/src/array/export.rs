@@ -56,8 +56,8 @@ impl PyArray {
         if flags & ffi::PyBUF_STRIDES != ffi::PyBUF_STRIDES && !host.is_row_major() {
             return Err(PyBufferError::new_err("the array is not contiguous"));
         }
-        if flags & ffi::PyBUF_WRITABLE != 0 && host.is_lent() {
-            return Err(PyBufferError::new_err("the memory of the array is another library's"));
+        if let Some(why) = host.read_only().filter(|_| flags & ffi::PyBUF_WRITABLE != 0) {
+            return Err(PyBufferError::new_err(why));
         }
         let size = host.dtype.size() as isize;
         let mut own = Box::new(View {
@@ -73,7 +73,7 @@ impl PyArray {
             (*view).buf = own.host.data().cast_mut().cast::<c_void>();
             (*view).len = count as isize * size;
             (*view).itemsize = size;
-            (*view).readonly = c_int::from(own.host.is_lent());
+            (*view).readonly = c_int::from(own.host.read_only().is_some());
             (*view).ndim = own.shape.len() as c_int;
             (*view).format = own.format.as_ptr().cast_mut();
             (*view).shape = own.shape.as_mut_ptr();
@@ -133,8 +133,12 @@ impl PyArray {
         dl_device: Option<(i32, i32)>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let _ = (stream, max_version, dl_device, copy);
-        read::capsule(py, self)
+        // It is computed and read on the host before it is given, in the oldest form.
+        let _ = (stream, max_version);
+        if dl_device.is_some_and(|device| device != self.__dlpack_device__()) {
+            return Err(PyBufferError::new_err("arrays are given in the memory of the host only"));
+        }
+        read::capsule(py, self, copy)
     }
 
     fn __dlpack_device__(&self) -> (i32, i32) {

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 
 use cupola::{Array, DType};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
@@ -213,10 +213,24 @@ unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// A capsule over an array's memory on the host.
-pub fn capsule<'py>(py: Python<'py>, array: &PyArray) -> PyResult<Bound<'py, PyAny>> {
-    // Who takes a capsule may write to the memory, so what is lent to us is not passed on.
-    let host = Host::own(py, &array.get())?;
+/// A capsule over an array's memory on the host; a copy of it if `copy` says so, or if it has to be
+/// one and `copy` does not forbid it.
+pub fn capsule<'py>(
+    py: Python<'py>,
+    array: &PyArray,
+    copy: Option<bool>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let array = array.get();
+    let host = match copy {
+        Some(true) => Host::copy(py, &array)?,
+        // Who takes a capsule may write to the memory, so what is lent to us is not passed on.
+        _ => Host::own(py, &array)?,
+    };
+    if copy == Some(false) && host.is_copy() {
+        return Err(PyBufferError::new_err(
+            "Unable to avoid copy: the array lies on a device or in another library's memory",
+        ));
+    }
     let (code, bits) = code_of(host.dtype);
     let mut export = Box::new(Export {
         shape: host.shape.iter().map(|&d| d as i64).collect(),
