@@ -22,7 +22,8 @@ use crate::plan::key::KeyWriter;
 use crate::plan::{Failure, Parameters, Plan};
 use crate::prim::{Input, Movement, Op};
 
-/// Computes `arrays`, all together, and waits for them.
+/// Computes `arrays`, all together. The CPU is done with them on return; a GPU has the work in its
+/// queue, and [`wait`] or reading an array waits for it.
 ///
 /// # Errors
 /// Where a computation fails, or an array is traced by `vmap` or `compile` and so has no values.
@@ -35,6 +36,31 @@ pub fn eval(arrays: &[Array]) -> Result<()> {
             roots.into_iter().partition(|r| r.node.stream.device == device);
         Job::prepare(&here, None)?.run()?;
         roots = unfinished(&elsewhere)?;
+    }
+    Ok(())
+}
+
+/// Computes `arrays`, all together, and waits until every device is done with them.
+///
+/// # Errors
+/// As [`eval`], and where a GPU finds something wrong with values: an index outside its axis.
+///
+/// # Example
+/// ```
+/// use cupola_core::{Array, wait};
+/// let x = Array::from_vec(vec![1.0f32, 2.0], [2])?;
+/// wait(&[x])?;
+/// # Ok::<(), cupola_core::Error>(())
+/// ```
+pub fn wait(arrays: &[Array]) -> Result<()> {
+    eval(arrays)?;
+    let mut waited = vec![Device::CPU];
+    for array in arrays {
+        let device = array.node.stream.device;
+        if !waited.contains(&device) {
+            backend(device)?.synchronize()?;
+            waited.push(device);
+        }
     }
     Ok(())
 }

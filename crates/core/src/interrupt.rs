@@ -22,11 +22,11 @@ pub fn ask(question: fn() -> Result<()>) {
     let _ = QUESTION.set(question);
 }
 
-/// Asks, if it was not asked lately.
+/// Asks, if it was not asked lately: for who waits for a device.
 ///
 /// # Errors
 /// What the question says; [`crate::Error::Interrupted`] is meant for it.
-pub(crate) fn check() -> Result<()> {
+pub fn check() -> Result<()> {
     let Some(question) = QUESTION.get() else { return Ok(()) };
     let now = Instant::now();
     let due = |then: Instant| now.duration_since(then) >= PATIENCE;

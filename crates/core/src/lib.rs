@@ -26,7 +26,7 @@ pub use array::Array;
 pub use device::{Device, DeviceKind, Stream};
 pub use dtype::{DType, Element, Kind, Scalar};
 pub use error::{Error, Result};
-pub use eval::{async_eval, eval, synchronize};
+pub use eval::{async_eval, eval, synchronize, wait};
 pub use shape::{
     Aval, Dims, Layout, Shape, is_row_major, normalize_axes, normalize_axis, reshape_strides,
 };

@@ -23,7 +23,7 @@ pub mod train;
 pub use cupola_core::{
     Array, Aval, DType, Device, DeviceKind, Dims, Element, Error, Kind, Layout, Result, Scalar,
     Shape, Stream, async_eval, backend, device, eval, fallback, generator, graph, interrupt,
-    is_row_major, normalize_axis, ops, plan, prim, synchronize, transform, tree,
+    is_row_major, normalize_axis, ops, plan, prim, synchronize, transform, tree, wait,
 };
 
 // Linked for its registration: the CPU is always there.

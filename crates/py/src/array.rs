@@ -20,6 +20,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_type};
 use crate::generated::docs;
+use crate::host::bytes;
 use crate::operand::give;
 use crate::{format, read};
 
@@ -61,7 +62,7 @@ impl PyArray {
                 "[convert] Only length-1 arrays can be converted to Python scalars.",
             ));
         }
-        let bytes = py.detach(|| array.to_bytes()).map_err(raise)?;
+        let bytes = bytes(py, &array)?;
         element(py, array.dtype(), &bytes, 0)
     }
 }
@@ -206,7 +207,7 @@ impl PyArray {
     /// The elements as nested lists of Python numbers.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let array = self.get();
-        let bytes = py.detach(|| array.to_bytes()).map_err(raise)?;
+        let bytes = bytes(py, &array)?;
         nested(py, array.dtype(), &bytes, array.shape(), 0)
     }
 
@@ -300,7 +301,7 @@ impl PyArray {
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let array = slf.get().get();
-        let bytes = py.detach(|| array.to_bytes()).map_err(raise)?;
+        let bytes = bytes(py, &array)?;
         let restore = py.import("cupola.core")?.getattr("_restore")?;
         let shape = PyTuple::new(py, array.shape().iter())?;
         let parts = (PyBytes::new(py, &bytes), Dtype(array.dtype()), shape);
@@ -309,7 +310,7 @@ impl PyArray {
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let array = self.get();
-        let bytes = py.detach(|| array.to_bytes()).map_err(raise)?;
+        let bytes = bytes(py, &array)?;
         Ok(PyBytes::new(py, &bytes))
     }
 

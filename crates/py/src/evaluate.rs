@@ -13,7 +13,7 @@ use crate::tree;
 #[pyo3(signature = (*args))]
 pub fn eval(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
     let arrays = tree::arrays(args.as_any())?;
-    py.detach(|| cupola::eval(&arrays)).map_err(raise)
+    py.detach(|| cupola::wait(&arrays)).map_err(raise)
 }
 
 /// Starts to compute all arrays in the arguments, and returns at once.

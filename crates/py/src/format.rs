@@ -8,8 +8,8 @@ use half::{bf16, f16};
 use num_complex::Complex32;
 use pyo3::prelude::*;
 
-use crate::error::raise;
 use crate::generated::docs;
+use crate::host::bytes;
 
 /// How many elements an axis shows at either end, where it is longer than twice that.
 const EDGE: usize = 3;
@@ -71,7 +71,7 @@ pub fn printoptions(precision: i32) -> PrintOptionsContext {
 
 /// The text of an array, which it computes.
 pub fn text(py: Python<'_>, array: &Array) -> PyResult<String> {
-    let bytes = py.detach(|| array.to_bytes()).map_err(raise)?;
+    let bytes = bytes(py, array)?;
     let precision = PRECISION.load(Ordering::Relaxed);
     let real = |v: f64| real(v, precision);
     let write = |show: &dyn Fn(usize, &mut String)| {

@@ -6,6 +6,12 @@ use pyo3::prelude::*;
 
 use crate::error::raise;
 
+/// Computes `array` and copies its elements; a GPU is waited for as `eval` waits.
+pub fn bytes(py: Python<'_>, array: &Array) -> PyResult<Vec<u8>> {
+    py.detach(|| cupola::wait(std::slice::from_ref(array)).and_then(|()| array.to_bytes()))
+        .map_err(raise)
+}
+
 /// Memory that stays where it is as long as this lives.
 enum Held {
     Buffer(Buffer, usize),
@@ -39,6 +45,7 @@ impl Host {
 
     fn new(py: Python<'_>, array: &Array, in_place: fn(&Buffer) -> bool) -> PyResult<Host> {
         py.detach(|| {
+            cupola::wait(std::slice::from_ref(array))?;
             let (buffer, layout) = array.storage()?;
             let (dtype, shape) = (array.dtype(), array.shape().to_vec());
             if buffer.host().is_some() && in_place(&buffer) && array.size() > 0 {

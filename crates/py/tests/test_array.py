@@ -4,6 +4,7 @@ import copy
 import itertools
 import pickle
 import threading
+import time
 import weakref
 
 import numpy as np
@@ -313,9 +314,19 @@ def test_interrupts():
     import _thread
 
     x = cc.random.normal((1500, 1500))
-    y = x
-    for _ in range(200):
-        y = cc.tanh(y @ x)
+
+    def chain(count):
+        y = x
+        for _ in range(count):
+            y = cc.tanh(y @ x)
+        return y
+
+    count, took = 20, 0.0
+    while took < 1:
+        count, start = 3 * count, time.perf_counter()
+        cc.eval(chain(count))
+        took = time.perf_counter() - start
+    y = chain(count)
     timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
     with pytest.raises(KeyboardInterrupt):

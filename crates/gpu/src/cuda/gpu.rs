@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::{self, CUcontext, CUdeviceptr, CUfunction, CUmemoryPool, CUstream};
 use cupola_core::backend::{Buffer, MemoryStats};
-use cupola_core::{Device, Error, Result};
+use cupola_core::{Device, Error, Result, interrupt};
 
 use super::answer::{self, Answers};
 use super::commands::Shape;
@@ -17,6 +19,9 @@ use super::faults::Faults;
 use super::memory::{CudaMemory, Pool, class};
 use super::product::Products;
 use super::staging::{Down, Up};
+
+/// How long a thread asks without pause whether a device is done.
+const EAGER: Duration = Duration::from_millis(1);
 
 /// What a device is, as far as it can be asked without using it.
 #[derive(Clone, Debug)]
@@ -246,10 +251,27 @@ impl Gpu {
         self.check("the device", unsafe { sys::cuStreamSynchronize(self.stream) })
     }
 
-    /// Waits for everything that was launched.
+    /// Waits for everything that was launched, or until the host stops the waiting.
     pub fn synchronize(&self) -> Result<()> {
-        self.wait()?;
-        self.faults.check(self.own)
+        self.enter()?;
+        let start = Instant::now();
+        // The driver's own wait cannot be stopped.
+        loop {
+            // SAFETY: the stream lives as long as the program.
+            match unsafe { sys::cuStreamQuery(self.stream) } {
+                sys::CUresult::CUDA_ERROR_NOT_READY => {}
+                code => {
+                    self.check("the device", code)?;
+                    return self.faults.check(self.own);
+                }
+            }
+            if start.elapsed() > EAGER {
+                interrupt::check()?;
+                thread::sleep(EAGER / 20);
+            } else {
+                std::hint::spin_loop();
+            }
+        }
     }
 
     /// The number of something that a kernel may find wrong with values.

@@ -95,6 +95,9 @@ const VECTOR_BYTES: usize = 16;
 /// A program of `segment` that moves neighbours at once, on a target whose other programs do not:
 /// for launches whose regions start where [`Launch::aligned`] says.
 pub fn in_vectors(segment: &Segment, target: &Target) -> Option<Program> {
+    if gives_nothing(segment) {
+        return None;
+    }
     let program = match &segment.kernel {
         Work::Map(_) => {
             Program { launches: vec![quads::quads(segment, target)?], ..Program::default() }
@@ -111,6 +114,10 @@ pub fn in_vectors(segment: &Segment, target: &Target) -> Option<Program> {
     program.launches.iter().any(|launch| !launch.aligned.is_empty()).then_some(program)
 }
 
+fn gives_nothing(segment: &Segment) -> bool {
+    segment.outputs.iter().all(|o| o.aval.shape.size() == 0)
+}
+
 /// The program of a part of a counter or of random bits that starts at `first`, or of any other
 /// segment.
 pub(crate) fn program_from(
@@ -119,7 +126,7 @@ pub(crate) fn program_from(
     target: &Target,
 ) -> Result<Program, Missing> {
     let mut program = Program::default();
-    if segment.outputs.iter().all(|o| o.aval.shape.size() == 0) {
+    if gives_nothing(segment) {
         return Ok(program);
     }
     match &segment.kernel {

@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use cupola_core::backend::{Buffer, MemoryStats};
-use cupola_core::{DType, Device, Error, Result};
+use cupola_core::{DType, Device, Error, Result, interrupt};
 
 use super::memory::{GpuMemory, Pool, class};
 use super::transfer::Counts;
@@ -498,9 +499,14 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
             .map_err(|cause| Error::Device(format!("{}: waiting failed: {cause}", self.own)))
     }
 
-    /// Waits for everything that was launched.
+    /// Waits for everything that was launched, or until the host stops the waiting.
     pub fn synchronize(&self) -> Result<()> {
         self.submit(&mut lock(&self.gathered));
+        let patience = Some(Duration::from_millis(20));
+        let wait = || wgpu::PollType::Wait { submission_index: None, timeout: patience };
+        while let Err(wgpu::PollError::Timeout) = self.device.poll(wait()) {
+            interrupt::check()?;
+        }
         self.wait()
     }
 
