@@ -1,12 +1,13 @@
 //! Commands that the driver knows by heart: a graph of launches, in a chain.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys::{self, CUgraph, CUgraphExec, CUgraphNode, CUstream};
 use cupola_core::Result;
 
 use super::commands::{Commands, Shape, Work};
 use super::gpu::{Gpu, Packed};
+use super::library;
 
 /// Commands as one launch.
 pub struct Graph {
@@ -39,9 +40,19 @@ impl Graph {
         gpu.check("making a graph", unsafe { sys::cuGraphCreate(&mut plan, 0) })?;
         let plan = Plan(plan);
         let mut nodes: Vec<CUgraphNode> = Vec::with_capacity(commands.len());
+        let overlaps = may_overlap(gpu);
         for index in 0..commands.len() {
+            let command = commands.get(index);
             let before = nodes.last().copied();
-            nodes.push(add(gpu, &plan, before, commands.get(index))?);
+            let is_launch = |work: &Work| matches!(work, Work::Launch(_));
+            match before.filter(|_| overlaps) {
+                Some(before) if is_launch(command.0) && is_launch(commands.get(index - 1).0) => {
+                    let node = add(gpu, &plan, None, command)?;
+                    overlap(gpu, &plan, before, node)?;
+                    nodes.push(node);
+                }
+                _ => nodes.push(add(gpu, &plan, before, command)?),
+            }
         }
         let mut ready = std::ptr::null_mut();
         // SAFETY: the graph is alive, and so is the place.
@@ -98,6 +109,31 @@ impl Drop for Graph {
         // SAFETY: it is destroyed once, and runs no more; nothing hangs on the answer.
         let _ = unsafe { sys::cuGraphExecDestroy(self.ready) };
     }
+}
+
+/// Whether a kernel may take its place while the one before ends: kernels wait for that themselves
+/// on devices that can.
+fn may_overlap(gpu: &Gpu) -> bool {
+    static WANTED: OnceLock<bool> = OnceLock::new();
+    let wanted = WANTED.get_or_init(|| {
+        std::env::var("CUPOLA_CUDA_OVERLAP").as_deref() != Ok("0")
+            && library::OVERLAP.load().is_ok()
+    });
+    *wanted && gpu.capability() >= 90
+}
+
+/// Lets a kernel follow another one, and take its place while that one ends.
+fn overlap(gpu: &Gpu, plan: &Plan, before: CUgraphNode, after: CUgraphNode) -> Result<()> {
+    let programmatic = sys::CUgraphDependencyType::CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+    let edge = sys::CUgraphEdgeData {
+        from_port: sys::CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC as u8,
+        to_port: 0,
+        type_: programmatic as u8,
+        reserved: [0; 5],
+    };
+    // SAFETY: the graph and its nodes are alive; the driver copies what it is shown.
+    let code = unsafe { sys::cuGraphAddDependencies_v2(plan.0, &before, &after, &edge, 1) };
+    gpu.check("ordering a graph", code)
 }
 
 /// Adds a command after another one.

@@ -53,6 +53,7 @@ pub static DRIVER: Wanted = Wanted {
         "cuModuleGetFunction",
         "cuModuleLoadData",
         "cuStreamCreate",
+        "cuStreamQuery",
         "cuStreamSynchronize",
     ],
     companions: "",
@@ -75,6 +76,15 @@ pub static GRAPHS: Wanted = Wanted {
         "cuStreamBeginCapture_v2",
         "cuStreamEndCapture",
     ],
+    companions: "",
+    found: OnceLock::new(),
+};
+
+/// What of the driver lets a kernel of a graph take its place while the one before ends: of 12.3 and
+/// later.
+pub static OVERLAP: Wanted = Wanted {
+    name: if cfg!(windows) { "nvcuda" } else { "cuda" },
+    symbols: &["cuGraphAddDependencies_v2"],
     companions: "",
     found: OnceLock::new(),
 };

@@ -36,6 +36,14 @@ __device__ __forceinline__ u64 wide_columns(const float* start, u32 columns) {
     u32 at = (u32)__cvta_generic_to_shared(start);
     return (u64)((at & 0x3ffffu) >> 4) | (u64)columns << 16 | (u64)8u << 32;
 }
+// What was launched before is done from here on, and what comes next may take its place: its blocks
+// wait here.
+__device__ __forceinline__ void wait_for_before() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");
+    asm volatile(\"griddepcontrol.launch_dependents;\" ::: \"memory\");
+#endif
+}
 template <class T, int N> struct __align__(sizeof(T) * N) Vector { T e[N]; };
 ";
 
@@ -102,6 +110,7 @@ impl Dialect for CudaC {
             };
             start += shared_size(*array);
         }
+        text.push_str("    wait_for_before();\n");
         text
     }
 
