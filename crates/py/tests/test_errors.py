@@ -164,3 +164,11 @@ def test_texts_name_operation_shapes_and_dtypes():
         cc.concatenate([cc.ones((2, 3)), cc.ones((3, 2))])
     with pytest.raises(ValueError, match="float32"):
         cc.bitwise_invert(cc.ones(2))
+
+
+def test_eval_finds_indices_outside_their_axis():
+    for index in (4, -5):
+        taken = cc.take(cc.arange(4), cc.array([1, index]))
+        with pytest.raises(IndexError, match="outside axis 0 of size 4"):
+            cc.eval(taken)
+    assert cc.take(cc.arange(4), cc.array([1, -4])).tolist() == [1, 0]

@@ -133,7 +133,7 @@ impl Indices {
         let Target { axis, size, span, .. } = array.target;
         let of = if span == 1 { String::new() } else { format!(", in slices of {span}") };
         let which = format!("index {index} at position {position:?}");
-        Error::argument(self.op, format!("{which} is outside axis {axis} of size {size}{of}"))
+        Error::index(self.op, format!("{which} is outside axis {axis} of size {size}{of}"))
     }
 }
 

@@ -100,6 +100,13 @@ impl Kernels {
         Ok(Kernels { output, loaded: Mutex::default(), store })
     }
 
+    /// The compute capability that kernels are compiled for: the device's, or one before it.
+    pub fn target(&self) -> u32 {
+        match self.output {
+            Output::Native(target) | Output::Portable(target) => target,
+        }
+    }
+
     /// The kernel `name` in `text`; the device has been entered.
     pub fn get(&self, gpu: &Gpu, name: &str, text: &str) -> Result<Function> {
         if let Some(known) = lock(&self.loaded).get(text) {

@@ -150,11 +150,6 @@ impl Gpu {
         check(self.own, "using the device", unsafe { sys::cuCtxSetCurrent(self.context) })
     }
 
-    /// The device's compute capability: 90 is 9.0.
-    pub fn capability(&self) -> u32 {
-        self.facts.capability
-    }
-
     /// Turns a driver's answer into a result.
     pub fn check(&self, what: &str, code: sys::CUresult) -> Result<()> {
         check(self.own, what, code)

@@ -111,15 +111,15 @@ impl Drop for Graph {
     }
 }
 
-/// Whether a kernel may take its place while the one before ends: kernels wait for that themselves
-/// on devices that can.
+/// Whether a kernel may take its place while the one before ends: kernels that are compiled for
+/// devices that can wait for that themselves.
 fn may_overlap(gpu: &Gpu) -> bool {
     static WANTED: OnceLock<bool> = OnceLock::new();
     let wanted = WANTED.get_or_init(|| {
         std::env::var("CUPOLA_CUDA_OVERLAP").as_deref() != Ok("0")
             && library::OVERLAP.load().is_ok()
     });
-    *wanted && gpu.capability() >= 90
+    *wanted && gpu.kernels.target() >= 90
 }
 
 /// Lets a kernel follow another one, and take its place while that one ends.

@@ -279,9 +279,9 @@ impl<'t> Draft<'t> {
         self.bind(Place::Fault, DType::U32, Access::Write)
     }
 
-    /// The number of a fault.
+    /// The number of the fault that an index is outside its axis.
     fn fault(&mut self, program: &mut Program, op: &'static str, detail: String) -> Val {
-        program.faults.push(Error::argument(op, detail));
+        program.faults.push(Error::index(op, detail));
         self.args.push(Arg::Fault(program.faults.len() - 1));
         self.build.arg()
     }

@@ -231,7 +231,12 @@ impl Queue {
     }
 
     /// Reads whole words through a copy.
-    fn read_words(&self, memory: &wgpu::Buffer, offset: u64, out: &mut [u8]) -> Result<()> {
+    pub(super) fn read_words(
+        &self,
+        memory: &wgpu::Buffer,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<()> {
         let size = out.len() as u64;
         let word = self.memory_of(&self.word)?;
         let staging = self.device.create_buffer(&wgpu::BufferDescriptor {
