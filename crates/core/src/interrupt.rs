@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::error::Result;
 
 /// How long an evaluation goes on between two questions.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(20);
+pub const PATIENCE: Duration = Duration::from_millis(20);
 
 static QUESTION: OnceLock<fn() -> Result<()>> = OnceLock::new();
 

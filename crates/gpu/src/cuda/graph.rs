@@ -41,18 +41,16 @@ impl Graph {
         let plan = Plan(plan);
         let mut nodes: Vec<CUgraphNode> = Vec::with_capacity(commands.len());
         let overlaps = may_overlap(gpu);
+        let is_kernel = |index: usize| matches!(commands.get(index).0, Work::Launch(_));
         for index in 0..commands.len() {
-            let command = commands.get(index);
             let before = nodes.last().copied();
-            let is_launch = |work: &Work| matches!(work, Work::Launch(_));
-            match before.filter(|_| overlaps) {
-                Some(before) if is_launch(command.0) && is_launch(commands.get(index - 1).0) => {
-                    let node = add(gpu, &plan, None, command)?;
-                    overlap(gpu, &plan, before, node)?;
-                    nodes.push(node);
-                }
-                _ => nodes.push(add(gpu, &plan, before, command)?),
+            let early = before.filter(|_| overlaps && is_kernel(index) && is_kernel(index - 1));
+            let after = if early.is_some() { None } else { before };
+            let node = add(gpu, &plan, after, commands.get(index))?;
+            if let Some(before) = early {
+                overlap(gpu, &plan, before, node)?;
             }
+            nodes.push(node);
         }
         let mut ready = std::ptr::null_mut();
         // SAFETY: the graph is alive, and so is the place.

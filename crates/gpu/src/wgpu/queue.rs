@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use cupola_core::backend::{Buffer, MemoryStats};
 use cupola_core::{DType, Device, Error, Result, interrupt};
@@ -502,8 +501,8 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
     /// Waits for everything that was launched, or until the host stops the waiting.
     pub fn synchronize(&self) -> Result<()> {
         self.submit(&mut lock(&self.gathered));
-        let patience = Some(Duration::from_millis(20));
-        let wait = || wgpu::PollType::Wait { submission_index: None, timeout: patience };
+        let timeout = Some(interrupt::PATIENCE);
+        let wait = || wgpu::PollType::Wait { submission_index: None, timeout };
         while let Err(wgpu::PollError::Timeout) = self.device.poll(wait()) {
             interrupt::check()?;
         }
