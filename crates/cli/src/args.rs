@@ -102,8 +102,8 @@ pub struct TrainArgs {
     #[arg(long, value_name = "SEED", allow_negative_numbers = true)]
     pub seed: Option<u64>,
 
-    /// The device to train on: cpu, gpu, wgpu, wgpu:N, cuda or cuda:N
     #[arg(long, value_name = "DEVICE", default_value = "best", value_parser = device)]
+    #[arg(help = format!("The device to train on: gpu, {}", Device::forms()))]
     pub device: Device,
 
     /// The run's folder [default: runs/<dataset>, with a number where that is taken]
@@ -141,8 +141,8 @@ pub struct ClassifyArgs {
     #[arg(long, conflicts_with = "dataset")]
     pub resize: bool,
 
-    /// The device to classify on: cpu, gpu, wgpu, wgpu:N, cuda or cuda:N
     #[arg(long, value_name = "DEVICE", default_value = "best", value_parser = device)]
+    #[arg(help = format!("The device to classify on: gpu, {}", Device::forms()))]
     pub device: Device,
 
     /// Write what came out to this file as JSON; - is the standard output

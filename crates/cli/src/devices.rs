@@ -1,6 +1,6 @@
 //! `cupola devices`.
 
-use cupola::backend::backends;
+use cupola::backend::{absences, backends};
 use serde::Serialize;
 
 use crate::args::DevicesArgs;
@@ -37,7 +37,7 @@ pub fn run(args: &DevicesArgs) -> Outcome {
         table.row([device.device.clone(), in_use, device.description.clone()]);
     }
     output.line(table);
-    for line in cupola::absent_devices() {
+    for line in absences() {
         output.line(line);
     }
     output.json(&devices)

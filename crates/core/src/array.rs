@@ -13,7 +13,7 @@ use crate::dtype::{DType, Element, Scalar};
 use crate::error::{Error, Result};
 use crate::prim::{Avals, Constant, Input, Op};
 use crate::shape::{Aval, Layout, Shape};
-use crate::transform::trace::{Marks, Scope};
+use crate::transform::trace::{Scope, Scopes, note_sizes};
 
 /// A multi-dimensional array of one dtype, computed when it is first needed.
 ///
@@ -34,7 +34,7 @@ pub(crate) struct Node {
     pub avals: Avals,
     pub stream: Stream,
     /// The transforms that trace this node.
-    pub marks: Option<Arc<Marks>>,
+    pub scopes: Option<Arc<Scopes>>,
     /// Scratch of whoever walks the graph, under the walk lock: the walk and the place in it.
     pub visit: AtomicU64,
     state: Mutex<State>,
@@ -103,10 +103,10 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Node {
-    pub fn new(op: Op, avals: Avals, marks: Option<Arc<Marks>>, state: State) -> Arc<Node> {
+    pub fn new(op: Op, avals: Avals, scopes: Option<Arc<Scopes>>, state: State) -> Arc<Node> {
         let stream = default_stream();
         let state = Mutex::new(state);
-        Arc::new(Node { op, avals, stream, marks, visit: AtomicU64::new(0), state })
+        Arc::new(Node { op, avals, stream, scopes, visit: AtomicU64::new(0), state })
     }
 
     pub fn state(&self) -> MutexGuard<'_, State> {
@@ -115,7 +115,7 @@ impl Node {
 
     /// Whether a transform that is still running may walk over this node.
     pub fn is_traced(&self) -> bool {
-        self.marks.as_ref().is_some_and(|m| m.is_active())
+        self.scopes.as_ref().is_some_and(|m| m.is_active())
     }
 }
 
@@ -166,20 +166,20 @@ impl Array {
     }
 
     fn record(op: Op, avals: Avals, inputs: Inputs) -> Arc<Node> {
-        let marks = inputs.iter().fold(None, |m, a| Marks::union(m, &a.node.marks));
-        Node::new(op, avals, marks, State { inputs, progress: Progress::Lazy })
+        let scopes = inputs.iter().fold(None, |m, a| Scopes::union(m, &a.node.scopes));
+        Node::new(op, avals, scopes, State { inputs, progress: Progress::Lazy })
     }
 
     /// An input of a trace: it has an aval and no value.
     pub(crate) fn placeholder(aval: Aval, scope: &Arc<Scope>) -> Array {
         let avals = SmallVec::from_buf([aval.clone()]);
         let state = State { inputs: Inputs::new(), progress: Progress::Lazy };
-        let node = Node::new(Op::Input(Input { aval }), avals, Some(Marks::of(scope)), state);
+        let node = Node::new(Op::Input(Input { aval }), avals, Some(Scopes::of(scope)), state);
         Array { node, output: 0 }
     }
 
-    /// An array that stands for `primal` under a trace: it has the same value, and marks.
-    pub(crate) fn tracer(primal: &Array, marks: &Arc<Marks>) -> Result<Array> {
+    /// An array that stands for `primal` under a trace: it has the same value, and a scope.
+    pub(crate) fn tracer(primal: &Array, scopes: &Arc<Scopes>) -> Result<Array> {
         let is_ready = primal.is_ready() && !primal.node.is_traced();
         if is_ready {
             let value = primal.value()?;
@@ -187,10 +187,10 @@ impl Array {
             let avals = SmallVec::from_buf([aval.clone()]);
             let progress = Progress::Ready(SmallVec::from_buf([value]));
             let state = State { inputs: Inputs::new(), progress };
-            let node = Node::new(Op::Input(Input { aval }), avals, Some(marks.clone()), state);
+            let node = Node::new(Op::Input(Input { aval }), avals, Some(scopes.clone()), state);
             return Ok(Array { node, output: 0 });
         }
-        let all = Marks::union(Some(marks.clone()), &primal.node.marks);
+        let all = Scopes::union(Some(scopes.clone()), &primal.node.scopes);
         let avals = SmallVec::from_buf([primal.aval().clone()]);
         let inputs = SmallVec::from_iter([primal.clone()]);
         let state = State { inputs, progress: Progress::Lazy };
@@ -274,8 +274,10 @@ impl Array {
         &self.node.avals[self.output as usize]
     }
 
-    /// The size along each axis.
+    /// The size along each axis. What a function under [`compile`](crate::transform::compile) does
+    /// may depend on it, so a trace that reads it is right for these sizes alone.
     pub fn shape(&self) -> &Shape {
+        note_sizes();
         &self.aval().shape
     }
 
@@ -286,12 +288,17 @@ impl Array {
 
     /// How many axes there are.
     pub fn rank(&self) -> usize {
-        self.shape().rank()
+        self.aval().shape.rank()
     }
 
-    /// How many elements there are.
+    /// How many elements there are; as [`Array::shape`], it ties a trace to its sizes.
     pub fn size(&self) -> usize {
         self.shape().size()
+    }
+
+    /// Whether there are no elements: a trace for full arrays is not used for empty ones.
+    pub fn is_empty(&self) -> bool {
+        self.aval().shape.size() == 0
     }
 
     /// The device that the array is, or will be, computed on.

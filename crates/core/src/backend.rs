@@ -9,7 +9,7 @@ use crate::device::{Device, DeviceKind};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::plan::body::{Body, Reg};
-use crate::prim::{Op, ReduceKind};
+use crate::prim::{Call, Custom, KernelOp, ReduceKind};
 use crate::shape::{Aval, Dims};
 
 /// A device that runs plans.
@@ -28,8 +28,10 @@ pub trait Backend: Send + Sync {
     /// What the planner must keep to.
     fn limits(&self) -> &Limits;
 
-    /// Whether the device can run `op` on these inputs.
-    fn support(&self, op: &Op, inputs: &[Aval]) -> Support;
+    /// Whether the device has a kernel for the whole of a call; else its body takes its place.
+    fn claims(&self, _call: &Call) -> bool {
+        false
+    }
 
     /// Memory for `bytes` bytes, of undefined content.
     fn alloc(&self, bytes: usize) -> Result<Buffer>;
@@ -151,8 +153,12 @@ pub enum Kernel {
         /// What is folded. None needs a later one.
         folds: Vec<Fold>,
     },
-    /// A primitive that is neither elementwise, movement, reduction nor call.
-    Op(Op),
+    /// A primitive with a kernel of its own.
+    Op(KernelOp),
+    /// A call that the device claims.
+    Call(Arc<Call>),
+    /// A user's operator.
+    Custom(Custom),
 }
 
 /// A value of a row, from those of its elements.
@@ -193,17 +199,6 @@ pub struct Limits {
     pub body_instructions: usize,
     /// The longest row that it holds while it works on it; 0 for none.
     pub row: usize,
-}
-
-/// Whether a device runs an op.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Support {
-    /// It has a kernel.
-    Native,
-    /// A call that it runs as the primitives of its body.
-    Inline,
-    /// It cannot, and why.
-    Missing(String),
 }
 
 /// How much memory a device uses, in bytes.
@@ -325,6 +320,8 @@ pub struct Registration {
     /// Whether the machine may have hardware of the kind. Asked before devices are looked for that
     /// nobody named, so it must take no time and be quiet.
     pub has_hardware: fn() -> bool,
+    /// Why devices of the kind are not among those of this machine: a line each.
+    pub absence: fn() -> Vec<String>,
     /// Finds them. Called once, when the first device of the kind is asked for: looking for a GPU
     /// takes time that a program on the CPU does not spend.
     pub discover: fn() -> Vec<Arc<dyn Backend>>,
@@ -335,7 +332,8 @@ inventory::collect!(Registration);
 /// The devices of a kind that this program can use, by their number.
 pub fn devices_of(kind: DeviceKind) -> &'static [Arc<dyn Backend>] {
     type Found = OnceLock<Vec<Arc<dyn Backend>>>;
-    static FOUND: [Found; 3] = [Found::new(), Found::new(), Found::new()];
+    const KINDS: usize = DeviceKind::ALL.len();
+    static FOUND: [Found; KINDS] = [const { Found::new() }; KINDS];
     FOUND[kind as usize].get_or_init(|| {
         let of_kind = inventory::iter::<Registration>().filter(|r| r.kind == kind);
         let mut found: Vec<_> = of_kind.flat_map(|r| (r.discover)()).collect();
@@ -346,7 +344,13 @@ pub fn devices_of(kind: DeviceKind) -> &'static [Arc<dyn Backend>] {
 
 /// Every device that this program can use.
 pub fn backends() -> impl Iterator<Item = &'static Arc<dyn Backend>> {
-    DeviceKind::ALL.into_iter().flat_map(devices_of)
+    DeviceKind::ALL.iter().flat_map(|&kind| devices_of(kind))
+}
+
+/// Why kinds of devices, or some devices, are not among those of this machine: a line each.
+pub fn absences() -> Vec<String> {
+    let of = |&kind: &DeviceKind| inventory::iter::<Registration>().filter(move |r| r.kind == kind);
+    DeviceKind::ALL.iter().flat_map(of).flat_map(|r| (r.absence)()).collect()
 }
 
 /// The backend of `device`, or an error that lists the devices there are.
@@ -388,14 +392,11 @@ fn has_hardware(kind: DeviceKind) -> bool {
     inventory::iter::<Registration>().any(|r| r.kind == kind && (r.has_hardware)())
 }
 
-/// The best device of this machine: a GPU that is one, through CUDA before wgpu, else the CPU.
+/// The best device of this machine: the first of the best kind that is hardware of its own.
 pub fn best_device() -> Device {
-    let real = |kind| match has_hardware(kind) {
-        true => devices_of(kind).iter().find(|b| b.is_real()),
-        false => None,
-    };
-    let gpu = real(DeviceKind::Cuda).or_else(|| real(DeviceKind::Wgpu));
-    gpu.map_or(Device::CPU, |b| b.device())
+    let mut kinds = DeviceKind::ALL.iter().rev().filter(|&&kind| has_hardware(kind));
+    let best = kinds.find_map(|&kind| devices_of(kind).iter().find(|b| b.is_real()));
+    best.map_or(Device::CPU, |b| b.device())
 }
 
 /// A copy on `device` of the bytes `range` of `buffer`.
@@ -428,7 +429,7 @@ impl Segment {
                     && o.strides == i.strides
                     && crate::shape::is_row_major(&o.aval.shape, &o.strides)
             }
-            Kernel::Reduce { .. } | Kernel::Op(_) => false,
+            Kernel::Reduce { .. } | Kernel::Op(_) | Kernel::Call(_) | Kernel::Custom(_) => false,
         }
     }
 }

@@ -7,20 +7,43 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
-/// A kind of device.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum DeviceKind {
-    /// The processor.
-    Cpu,
-    /// A GPU through wgpu: Metal, Vulkan or DirectX 12.
-    Wgpu,
-    /// An NVIDIA GPU through CUDA.
-    Cuda,
+/// The kinds of devices, of which later ones are preferred. `numbered` says whether there may be
+/// several of a kind.
+macro_rules! kinds {
+    ($($(#[$doc:meta])+ $kind:ident { name: $name:literal, numbered: $numbered:literal })+) => {
+        /// A kind of device.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum DeviceKind {
+            $($(#[$doc])+ $kind,)+
+        }
+
+        impl DeviceKind {
+            /// Every kind, the best last.
+            pub const ALL: &'static [DeviceKind] = &[$(DeviceKind::$kind),+];
+
+            /// What people and Python call it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(DeviceKind::$kind => $name,)+
+                }
+            }
+
+            const fn is_numbered(self) -> bool {
+                match self {
+                    $(DeviceKind::$kind => $numbered,)+
+                }
+            }
+        }
+    };
 }
 
-impl DeviceKind {
-    /// Every kind.
-    pub const ALL: [DeviceKind; 3] = [DeviceKind::Cpu, DeviceKind::Wgpu, DeviceKind::Cuda];
+kinds! {
+    /// The processor.
+    Cpu { name: "cpu", numbered: false }
+    /// A GPU through wgpu: Metal, Vulkan or DirectX 12.
+    Wgpu { name: "wgpu", numbered: true }
+    /// An NVIDIA GPU through CUDA.
+    Cuda { name: "cuda", numbered: true }
 }
 
 /// One device: a kind and a number.
@@ -35,14 +58,22 @@ pub struct Device {
 impl Device {
     /// The processor.
     pub const CPU: Device = Device { kind: DeviceKind::Cpu, index: 0 };
+
+    /// How devices are named, for people: `cpu, wgpu, wgpu:N`.
+    pub fn forms() -> String {
+        let forms = DeviceKind::ALL.iter().map(|kind| match kind.is_numbered() {
+            false => kind.name().to_owned(),
+            true => format!("{0}, {0}:N", kind.name()),
+        });
+        forms.collect::<Vec<_>>().join(", ")
+    }
 }
 
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind {
-            DeviceKind::Cpu => f.pad("cpu"),
-            DeviceKind::Wgpu => f.pad(&format!("wgpu:{}", self.index)),
-            DeviceKind::Cuda => f.pad(&format!("cuda:{}", self.index)),
+        match self.kind.is_numbered() {
+            false => f.pad(self.kind.name()),
+            true => f.pad(&format!("{}:{}", self.kind.name(), self.index)),
         }
     }
 }
@@ -51,21 +82,14 @@ impl FromStr for Device {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let unknown = || {
-            Error::Device(format!(
-                "'{text}' names no device: use cpu, wgpu, wgpu:N, cuda or cuda:N"
-            ))
-        };
-        let (kind, index) = match text.split_once(':') {
-            Some((kind, index)) => (kind, index.parse().map_err(|_| unknown())?),
+        let unknown =
+            || Error::Device(format!("'{text}' names no device; devices are: {}", Device::forms()));
+        let (name, index) = match text.split_once(':') {
+            Some((name, index)) => (name, index.parse().map_err(|_| unknown())?),
             None => (text, 0),
         };
-        let kind = match kind {
-            "cpu" if index == 0 => DeviceKind::Cpu,
-            "wgpu" => DeviceKind::Wgpu,
-            "cuda" => DeviceKind::Cuda,
-            _ => return Err(unknown()),
-        };
+        let fits = |kind: &&DeviceKind| kind.name() == name && (index == 0 || kind.is_numbered());
+        let kind = *DeviceKind::ALL.iter().find(fits).ok_or_else(unknown)?;
         Ok(Device { kind, index })
     }
 }

@@ -4,6 +4,8 @@
 //! still holds a handle on is computed too, so that nothing is computed twice; what only the
 //! walked graph itself refers to is not kept. No lock is held while a plan is made or runs.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::Ordering;
@@ -15,12 +17,11 @@ use smallvec::SmallVec;
 use crate::array::{Array, Event, Inputs, Node, Progress, Value, lock};
 use crate::backend::{Buffer, backend, moved};
 use crate::device::{Device, Stream};
-use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::graph::{self, Graph};
-use crate::plan::key::KeyWriter;
+use crate::plan::key::Key;
 use crate::plan::{Failure, Parameters, Plan};
-use crate::prim::{Input, Movement, Op};
+use crate::prim::Argument;
 
 /// Computes `arrays`, all together. The CPU is done with them on return; a GPU has the work in its
 /// queue, and [`wait`] or reading an array waits for it.
@@ -212,7 +213,7 @@ struct Walk {
     nodes: Vec<Interior>,
     /// The nodes, by index, whose outputs are wanted.
     outputs: Vec<u32>,
-    key: Vec<u64>,
+    key: Key,
 }
 
 enum Walked {
@@ -238,10 +239,10 @@ impl Walk {
             leaf_count: 0,
             nodes: Vec::new(),
             outputs: Vec::new(),
-            key: Vec::new(),
+            key: Key::default(),
         };
         let device = roots.first().map_or(Device::CPU, |r| r.node.stream.device);
-        let mut key = KeyWriter::default();
+        let mut key = Key::default();
         let mut stack: Vec<(Arc<Node>, bool)> =
             roots.iter().rev().map(|r| (r.node.clone(), false)).collect();
         while let Some((node, entered)) = stack.pop() {
@@ -251,7 +252,7 @@ impl Walk {
             let state = node.state();
             if entered {
                 let mut inputs = SmallVec::with_capacity(state.inputs.len());
-                node.op.hash(&mut key);
+                node.op.write_key(&mut key);
                 for input in &state.inputs {
                     let at = visited(&input.node).unwrap_or(0);
                     let leaf = at & LEAF != 0;
@@ -290,7 +291,7 @@ impl Walk {
                     return Ok(Walked::Wait(event.clone()));
                 }
                 Progress::Lazy | Progress::Pending(_) => {
-                    if matches!(node.op, Op::Input(_)) {
+                    if node.op.is_input() {
                         return Err(traced(&node));
                     }
                     if node.stream.device != device {
@@ -333,13 +334,13 @@ impl Walk {
         }
         key.words.extend(walk.outputs.iter().map(|&o| u64::from(o)));
         key.words.push(walk.outputs.len() as u64);
-        walk.key = key.words;
+        walk.key = key;
         Ok(Walked::Done(walk))
     }
 
     fn plan(&self, device: Device) -> Result<Arc<Plan>> {
         let mut key = self.key.clone();
-        key.push((device.kind as u64) << 16 | u64::from(device.index));
+        key.words.push((device.kind as u64) << 16 | u64::from(device.index));
         Plan::cached(&key, || {
             let backend = backend(device)?;
             let strides: Vec<_> =
@@ -377,29 +378,17 @@ impl Walk {
 }
 
 impl Parameters for Walk {
-    fn constant(&self, node: u32) -> Scalar {
-        match &self.nodes[(node - self.leaf_count) as usize].node.op {
-            Op::Constant(c) => c.value,
-            other => unreachable!("{} is no constant", other.name()),
-        }
-    }
-
-    fn starts(&self, node: u32) -> &[usize] {
-        match &self.nodes[(node - self.leaf_count) as usize].node.op {
-            Op::Movement(Movement::Slice { start, .. } | Movement::SliceUpdate { start, .. }) => {
-                start
-            }
-            other => unreachable!("{} has no start", other.name()),
-        }
+    fn argument(&self, node: u32) -> Argument<'_> {
+        self.nodes[(node - self.leaf_count) as usize].node.op.facts().argument
     }
 }
 
 /// The error of reading an array that has no values.
 fn traced(node: &Node) -> Error {
-    let transform = node.marks.as_ref().and_then(|m| m.active_transform());
-    let aval = match &node.op {
-        Op::Input(Input { aval }) => aval.to_string(),
-        other => other.name().to_owned(),
+    let transform = node.scopes.as_ref().and_then(|m| m.active_transform());
+    let aval = match node.op.is_input() {
+        true => node.avals[0].to_string(),
+        false => node.op.name().to_owned(),
     };
     Error::Traced(match transform {
         Some(name) => format!(

@@ -17,6 +17,7 @@ pub mod graph;
 pub mod interrupt;
 pub mod ops;
 pub mod plan;
+pub mod precision;
 pub mod prim;
 mod shape;
 pub mod transform;
@@ -28,5 +29,6 @@ pub use dtype::{DType, Element, Kind, Scalar};
 pub use error::{Error, Result};
 pub use eval::{async_eval, eval, synchronize, wait};
 pub use shape::{
-    Aval, Dims, Layout, Shape, is_row_major, normalize_axes, normalize_axis, reshape_strides,
+    Aval, Dims, Layout, MergedAxes, Shape, is_row_major, merge_axes, normalize_axes,
+    normalize_axis, reshape_strides,
 };

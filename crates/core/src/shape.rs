@@ -276,6 +276,46 @@ pub fn is_row_major(shape: &[usize], strides: &[isize]) -> bool {
     true
 }
 
+/// Neighbouring axes that are one axis.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MergedAxes {
+    /// How many elements they have.
+    pub size: usize,
+    /// The innermost of them: its strides are those of the whole.
+    pub last: usize,
+}
+
+/// The axes of `shape`, as few as they can be for operands with these strides to be walked in
+/// row-major order: neighbours that are one axis for every operand are merged, but none over the
+/// start of an axis that is a `border`. Axes of size 1 are gone.
+pub fn merge_axes<S: AsRef<[isize]>>(
+    shape: &[usize],
+    strides: &[S],
+    border: impl Fn(usize) -> bool,
+) -> SmallVec<[MergedAxes; 4]> {
+    let mut merged: SmallVec<[MergedAxes; 4]> = SmallVec::new();
+    let mut is_cut = true;
+    for (axis, &size) in shape.iter().enumerate() {
+        is_cut |= border(axis);
+        if size == 1 {
+            continue;
+        }
+        let continues = |outer: &MergedAxes| {
+            strides.iter().map(S::as_ref).all(|s| {
+                s[axis].checked_mul(size as isize).is_some_and(|whole| whole == s[outer.last])
+            })
+        };
+        match merged.last_mut() {
+            Some(outer) if !is_cut && continues(outer) => {
+                *outer = MergedAxes { size: outer.size * size, last: axis };
+            }
+            _ => merged.push(MergedAxes { size, last: axis }),
+        }
+        is_cut = false;
+    }
+    merged
+}
+
 /// The strides under which a view of `from` with `strides` reads as shape `to`, if there are any:
 /// the reshape of a view without a copy.
 pub fn reshape_strides(
@@ -286,20 +326,8 @@ pub fn reshape_strides(
     if from.contains(&0) || to.contains(&0) {
         return Some(Shape::from(to).row_major());
     }
-    // Merge what is already gapless into runs, then hand the runs out to the new axes.
-    let mut runs: SmallVec<[(usize, isize); 4]> = SmallVec::new();
-    for (&d, &s) in from.iter().zip(strides) {
-        if d == 1 {
-            continue;
-        }
-        match runs.last_mut() {
-            Some((size, step)) if *step == s * d as isize => {
-                *size *= d;
-                *step = s;
-            }
-            _ => runs.push((d, s)),
-        }
-    }
+    // Runs that are already gapless are handed out to the new axes.
+    let runs = merge_axes(from, &[strides], |_| false);
     let mut out: SmallVec<[isize; 4]> = SmallVec::from_elem(0, to.len());
     let mut run = runs.len();
     let mut left = 1usize;
@@ -311,7 +339,7 @@ pub fn reshape_strides(
         }
         if left == 1 {
             run = run.checked_sub(1)?;
-            (left, step) = runs[run];
+            (left, step) = (runs[run].size, strides[runs[run].last]);
         }
         if !left.is_multiple_of(to[axis]) {
             return None;

@@ -6,17 +6,17 @@
 use std::time::Instant;
 
 use cupola_core::backend::{Args, Backend, Buffer, Kernel, Operand, Region, Segment};
-use cupola_core::plan::body::{Body, BodyOp, Instr};
-use cupola_core::prim::{Binary, ReduceKind, Unary};
+use cupola_core::plan::body::{Body, Instr};
+use cupola_core::prim::{Binary, Elementwise, ReduceKind, Unary};
 use cupola_core::{Aval, DType, Dims, Shape};
 use cupola_cpu::Cpu;
 use cupola_cpu::threads::{num_threads, with_threads};
 
-const ADD: BodyOp = BodyOp::Binary(Binary::Add);
-const SUB: BodyOp = BodyOp::Binary(Binary::Sub);
-const MUL: BodyOp = BodyOp::Binary(Binary::Mul);
-const DIV: BodyOp = BodyOp::Binary(Binary::Div);
-const MAX: BodyOp = BodyOp::Binary(Binary::Maximum);
+const ADD: Elementwise = Elementwise::Binary(Binary::Add);
+const SUB: Elementwise = Elementwise::Binary(Binary::Sub);
+const MUL: Elementwise = Elementwise::Binary(Binary::Mul);
+const DIV: Elementwise = Elementwise::Binary(Binary::Div);
+const MAX: Elementwise = Elementwise::Binary(Binary::Maximum);
 
 /// A segment, its memory and how to report it.
 struct Case {
@@ -29,7 +29,7 @@ struct Case {
 }
 
 /// A program of `f32` instructions over `shape`.
-fn body(shape: &[usize], inputs: usize, scalars: usize, code: &[(BodyOp, &[u16])]) -> Body {
+fn body(shape: &[usize], inputs: usize, scalars: usize, code: &[(Elementwise, &[u16])]) -> Body {
     let code: Vec<Instr> = code
         .iter()
         .map(|&(op, args)| Instr { op, args: args.iter().copied().collect(), dtype: DType::F32 })
@@ -65,7 +65,7 @@ impl Case {
             Kernel::Map(body) | Kernel::Reduce { body, .. } | Kernel::Rows { body, .. } => {
                 body.scalars.clone()
             }
-            Kernel::Op(_) => vec![],
+            Kernel::Op(_) | Kernel::Call(_) | Kernel::Custom(_) => vec![],
         };
         let values = [0.044715f32, 0.797_884_6, 1.0, 0.5, 0.9, 0.1, 1e-8];
         let element = |v: f32| {
@@ -132,8 +132,8 @@ impl Case {
 }
 
 fn gelu(n: usize) -> Body {
-    let tanh = BodyOp::Unary(Unary::Tanh);
-    let code: [(BodyOp, &[u16]); 9] = [
+    let tanh = Elementwise::Unary(Unary::Tanh);
+    let code: [(Elementwise, &[u16]); 9] = [
         (MUL, &[0, 0]),
         (MUL, &[5, 0]),
         (MUL, &[6, 1]),
@@ -149,7 +149,7 @@ fn gelu(n: usize) -> Body {
 
 /// A step of Adam in place: parameter, gradient and both moments.
 fn adam(n: usize) -> Case {
-    let code: [(BodyOp, &[u16]); 13] = [
+    let code: [(Elementwise, &[u16]); 13] = [
         (MUL, &[2, 4]),
         (MUL, &[1, 5]),
         (ADD, &[11, 12]),
@@ -158,7 +158,7 @@ fn adam(n: usize) -> Case {
         (MUL, &[15, 7]),
         (ADD, &[14, 16]),
         (MUL, &[17, 10]),
-        (BodyOp::Unary(Unary::Sqrt), &[18]),
+        (Elementwise::Unary(Unary::Sqrt), &[18]),
         (ADD, &[19, 9]),
         (DIV, &[13, 20]),
         (MUL, &[21, 8]),
@@ -212,7 +212,7 @@ fn cases() -> Vec<Case> {
         ),
     ];
     for op in [Unary::Exp, Unary::Log, Unary::Tanh, Unary::Sigmoid, Unary::Erf, Unary::Sin] {
-        let code: [(BodyOp, &[u16]); 1] = [(BodyOp::Unary(op), &[0])];
+        let code: [(Elementwise, &[u16]); 1] = [(Elementwise::Unary(op), &[0])];
         let name = format!("{} 4K", op.name());
         cases.push(Case::map(&name, body(&[4096], 1, 0, &code), vec![dense(&[4096])]));
     }

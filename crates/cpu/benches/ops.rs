@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use cupola_core::backend::{Args, Backend, Buffer, Kernel, Operand, Region, Segment};
 use cupola_core::prim::{
-    ArgReduce, Gather, GatherAxis, Iota, Op, RandomBits, Scatter, ScatterMode, Sort,
+    ArgReduce, Gather, GatherAxis, Iota, KernelOp, Op, RandomBits, Scatter, ScatterMode, Sort,
 };
 use cupola_core::{Aval, DType};
 use cupola_cpu::Cpu;
@@ -42,10 +42,10 @@ fn upload<T: bytemuck::Pod>(values: &[T]) -> Buffer {
 }
 
 /// Seconds that `op` takes on contiguous inputs.
-fn run(op: impl Into<Op>, inputs: &[(Aval, &Buffer)]) -> f64 {
+fn run(op: impl Into<KernelOp>, inputs: &[(Aval, &Buffer)]) -> f64 {
     let op = op.into();
     let avals: Vec<&Aval> = inputs.iter().map(|(aval, _)| aval).collect();
-    let outputs = op.infer(&avals).expect("inputs that fit");
+    let outputs = Op::from(op.clone()).infer(&avals).expect("inputs that fit");
     let cpu = Cpu::new();
     let segment = Segment {
         kernel: Kernel::Op(op),

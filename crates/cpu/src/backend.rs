@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use cupola_core::backend::{
-    Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment, Support,
+    Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment,
 };
 use cupola_core::device::DeviceKind;
-use cupola_core::prim::Op;
-use cupola_core::{Aval, Device, Error, Result};
+use cupola_core::{Device, Error, Result};
 
+use crate::contiguous::copy_bytes;
 use crate::memory::{self, HostMemory};
-use crate::op::Prepared;
-use crate::ops::copy_bytes;
+use crate::run::Prepared;
 use crate::simd::{Isa, Level};
 use crate::threads::num_threads;
 
@@ -19,6 +18,7 @@ inventory::submit! {
     Registration {
         kind: DeviceKind::Cpu,
         has_hardware: || true,
+        absence: Vec::new,
         discover: || vec![Arc::new(Cpu::new())],
     }
 }
@@ -63,43 +63,6 @@ impl Backend for Cpu {
         &self.limits
     }
 
-    fn support(&self, op: &Op, inputs: &[Aval]) -> Support {
-        let fits = |ok: bool, what: &str| match ok {
-            true => Support::Native,
-            false => Support::Missing(format!("{}: {what} of {inputs:?}", op.name())),
-        };
-        match op {
-            Op::Call(_) => Support::Inline,
-            Op::Dot(dot) => fits(dot.accumulate != cupola_core::DType::Bool, "sums in bool"),
-            Op::Conv(conv) => fits(
-                conv.accumulate.is_float() && conv.result.is_float(),
-                "sums that are no floats",
-            ),
-            Op::Input(_)
-            | Op::Constant(_)
-            | Op::Iota(_)
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::Compare(_)
-            | Op::Select(_)
-            | Op::Cast(_)
-            | Op::Mark(_)
-            | Op::Movement(_)
-            | Op::Reduce(_)
-            | Op::ArgReduce(_)
-            | Op::Scan(_)
-            | Op::Bitcast(_)
-            | Op::Gather(_)
-            | Op::Scatter(_)
-            | Op::GatherAxis(_)
-            | Op::ScatterAxis(_)
-            | Op::Pool(_)
-            | Op::RandomBits(_)
-            | Op::Sort(_)
-            | Op::Custom(_) => Support::Native,
-        }
-    }
-
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
         Ok(Buffer::new(HostMemory::new(bytes, "an array")?))
     }
@@ -125,6 +88,10 @@ impl Backend for Cpu {
     }
 
     fn download(&self, buffer: &Buffer, offset: usize, out: &mut [u8]) -> Result<()> {
+        // An empty view may start past the end of its buffer.
+        if out.is_empty() {
+            return Ok(());
+        }
         let host = buffer
             .host()
             .ok_or_else(|| Error::Device(format!("the CPU cannot read {buffer:?}")))?;

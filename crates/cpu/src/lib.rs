@@ -1,16 +1,28 @@
 //! Every primitive on the CPU.
 
+mod arg_reduce;
 mod backend;
+mod bitcast;
+mod contiguous;
 pub mod conv;
+mod convert;
+mod create;
+mod custom;
 pub mod dot;
+mod gather;
 mod map;
 mod math;
 pub mod memory;
 mod op;
-mod ops;
 pub mod pool;
+mod random;
 mod reduce;
+mod rows;
+mod run;
+mod scan;
 pub mod simd;
+mod sort;
 pub mod threads;
+mod walk;
 
 pub use backend::Cpu;

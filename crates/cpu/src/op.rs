@@ -1,187 +1,120 @@
-//! Segments that are ready to run: operands checked and resolved, then one kernel.
+//! The primitives that are kernels of their own: neither elementwise, movement nor reduction.
 
 use std::ops::Range;
 
-use cupola_core::backend::{Args, Epilogue, Executable, Kernel, Operand, Region, Segment};
-use cupola_core::{Device, Error, Result, Shape, is_row_major};
+use cupola_core::Result;
+use cupola_core::backend::Segment;
+use cupola_core::prim::{Custom, KernelOp};
+use smallvec::SmallVec;
 
-use crate::map::{EpilogueKernel, MapKernel, RawArgs};
-use crate::memory::HostMemory;
-use crate::ops::{self, Finish, Io, OpKernel};
-use crate::reduce::ReduceKernel;
+use crate::arg_reduce::ArgReduceKernel;
+use crate::bitcast::BitcastKernel;
+use crate::conv::ConvKernel;
+use crate::convert::summed_in;
+use crate::create::IotaKernel;
+use crate::custom::CustomKernel;
+use crate::dot::DotKernel;
+use crate::gather::{GatherAxisKernel, GatherKernel, ScatterKernel};
+use crate::pool::PoolKernel;
+use crate::random::RandomKernel;
+use crate::scan::ScanKernel;
+use crate::sort::SortKernel;
+use crate::threads::parallel_for;
 
-/// A segment that is ready to run on the CPU.
-pub struct Prepared {
-    inputs: Vec<Extent>,
-    outputs: Vec<Extent>,
-    scalars: usize,
-    work: Work,
-}
-
-/// What a segment runs.
-enum Work {
-    /// An elementwise program.
-    Map(MapKernel),
-    /// An elementwise program and a fold of what it gives.
-    Reduce(ReduceKernel),
-    /// A primitive.
-    Op { op: Box<dyn OpKernel>, epilogue: Option<Continuation>, size: usize },
-}
-
-/// An elementwise program that continues a primitive.
-struct Continuation {
-    kernel: EpilogueKernel,
-    /// Its first input among the segment's, after the primitive's own.
-    first_input: usize,
-}
-
-impl Prepared {
-    /// Prepares a segment.
-    pub fn new(segment: &Segment) -> Result<Self> {
-        let work = match &segment.kernel {
-            Kernel::Map(body) => {
-                Work::Map(MapKernel::new(body, &segment.inputs, &segment.outputs)?)
+/// Runs `$e` with `$T` as the unsigned type of `$width` bytes: for elements that only move.
+macro_rules! by_size {
+    ($width:expr, $T:ident => $e:expr) => {
+        match $width {
+            1 => {
+                type $T = u8;
+                $e
             }
-            Kernel::Reduce { body, kind, axes } => {
-                let output = &segment.outputs[0];
-                Work::Reduce(ReduceKernel::new(body, *kind, axes, &segment.inputs, output)?)
+            2 => {
+                type $T = u16;
+                $e
             }
-            Kernel::Rows { .. } => {
-                return Err(Error::Unsupported {
-                    device: Device::CPU.to_string(),
-                    reason: "programs over rows are for devices that hold a row".into(),
-                });
+            4 => {
+                type $T = u32;
+                $e
             }
-            Kernel::Op(op) => {
-                let gaps = |o: &&Operand| !is_row_major(&o.aval.shape, &o.strides);
-                if let Some(output) = segment.outputs.iter().find(gaps) {
-                    return Err(Error::Device(format!(
-                        "{}: the output {} has gaps: strides {:?}",
-                        op.name(),
-                        output.aval,
-                        output.strides
-                    )));
-                }
-                let size = segment.outputs.first().map_or(0, |o| o.aval.shape.size());
-                let continuation = |e: &Epilogue| {
-                    Ok(Continuation {
-                        kernel: EpilogueKernel::new(&e.body, &segment.inputs[e.first_input..])?,
-                        first_input: e.first_input,
-                    })
-                };
-                let epilogue = segment.epilogue.as_ref().map(continuation).transpose()?;
-                Work::Op { op: ops::prepare(op, segment)?, epilogue, size }
-            }
-        };
-        Ok(Prepared {
-            inputs: (segment.inputs.iter().enumerate())
-                .map(|(i, operand)| Extent::new(walked(segment, i), operand))
-                .collect(),
-            outputs: segment.outputs.iter().map(|o| Extent::new(&o.aval.shape, o)).collect(),
-            scalars: segment.scalars.len(),
-            work,
-        })
-    }
-}
-
-impl Executable for Prepared {
-    fn run(&self, args: &Args<'_>) -> Result<()> {
-        let lengths = [args.inputs.len(), args.outputs.len(), args.scalars.len()];
-        if lengths != [self.inputs.len(), self.outputs.len(), self.scalars] {
-            return Err(Error::Device(format!("a segment was run with {lengths:?} operands")));
-        }
-        let mut io = Io::default();
-        for (extent, region) in self.inputs.iter().zip(args.inputs) {
-            io.inputs.push(readable(region)?.wrapping_offset(extent.start(region)?));
-        }
-        for (extent, region) in self.outputs.iter().zip(args.outputs) {
-            let memory = region.buffer.downcast::<HostMemory>().ok_or_else(|| foreign(region))?;
-            io.outputs.push(memory.as_ptr().wrapping_offset(extent.start(region)?));
-        }
-        let raw = RawArgs { inputs: &io.inputs, outputs: &io.outputs, scalars: args.scalars };
-        match &self.work {
-            // SAFETY: every operand is inside its buffer, and the planner lets outputs overlap
-            // nothing but what `Segment::may_alias` allows.
-            Work::Map(kernel) => unsafe { kernel.run(&raw) },
-            // SAFETY: as above.
-            Work::Reduce(kernel) => unsafe { kernel.run(&raw) },
-            Work::Op { op, epilogue, size } => {
-                let first = epilogue.as_ref().map_or(0, |e| e.first_input);
-                let rest = RawArgs { inputs: &raw.inputs[first..], ..raw };
-                let run = |range: Range<usize>| {
-                    if let Some(Continuation { kernel, .. }) = epilogue {
-                        // SAFETY: as above; the op is done with the range.
-                        unsafe { kernel.run(rest.outputs[0], &rest, range) };
-                    }
-                };
-                let epilogue = epilogue.as_ref().map(|_| &run as &(dyn Fn(Range<usize>) + Sync));
-                // SAFETY: as above.
-                unsafe { op.run(&io, Finish { epilogue, size: *size })? };
+            _ => {
+                type $T = u64;
+                $e
             }
         }
-        Ok(())
-    }
+    };
+}
+pub(crate) use by_size;
+
+/// Where a segment's operands are: pointers to the element at index 0 along every axis.
+#[derive(Default)]
+pub struct Io {
+    /// One an input.
+    pub inputs: SmallVec<[*const u8; 8]>,
+    /// One an output.
+    pub outputs: SmallVec<[*mut u8; 2]>,
 }
 
-/// The shape that an input's strides are along.
-fn walked(segment: &Segment, input: usize) -> &Shape {
-    match (&segment.kernel, &segment.epilogue) {
-        (Kernel::Map(body) | Kernel::Reduce { body, .. } | Kernel::Rows { body, .. }, _) => {
-            &body.shape
+// SAFETY: pointers are only addresses; who follows them says why that is sound.
+unsafe impl Sync for Io {}
+
+/// A primitive that is ready to run.
+pub trait OpKernel: Send + Sync {
+    /// Computes the outputs, and calls `finish` for each part that is final.
+    ///
+    /// # Safety
+    /// The operands that it was prepared for can be read and written, and no output overlaps
+    /// another operand.
+    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()>;
+}
+
+/// What is to run on each part of an op's output when the part is final.
+#[derive(Clone, Copy)]
+pub struct Finish<'a> {
+    /// The program, if there is one.
+    pub epilogue: Option<&'a (dyn Fn(Range<usize>) + Sync)>,
+    /// Elements of the output.
+    pub size: usize,
+}
+
+impl Finish<'_> {
+    /// Runs the program on the whole output.
+    pub fn all(self) {
+        const CHUNK: usize = 1 << 14;
+        if let Some(epilogue) = self.epilogue {
+            parallel_for(self.size.div_ceil(CHUNK), |chunk| {
+                epilogue(chunk * CHUNK..((chunk + 1) * CHUNK).min(self.size));
+            });
         }
-        (Kernel::Op(_), Some(epilogue)) if input >= epilogue.first_input => &epilogue.body.shape,
-        (Kernel::Op(_), _) => &segment.inputs[input].aval.shape,
     }
 }
 
-/// How far an operand reaches around its element at index 0.
-struct Extent {
-    /// Bytes before it, and from it on.
-    before: usize,
-    after: usize,
-    /// Bytes of an element.
-    width: usize,
-}
-
-impl Extent {
-    fn new(shape: &Shape, operand: &Operand) -> Self {
-        let width = operand.aval.dtype.size();
-        if shape.contains(&0) {
-            return Extent { before: 0, after: 0, width };
+/// Prepares `op` for the operands of `segment`.
+pub fn prepare(op: &KernelOp, segment: &Segment) -> Result<Box<dyn OpKernel>> {
+    let inputs = &segment.inputs[..];
+    Ok(match op {
+        KernelOp::Iota(iota) => Box::new(IotaKernel::new(iota)),
+        KernelOp::ArgReduce(reduce) => Box::new(ArgReduceKernel::new(reduce, &inputs[0])?),
+        KernelOp::Gather(gather) => Box::new(GatherKernel::new(gather, inputs)),
+        KernelOp::GatherAxis(gather) => Box::new(GatherAxisKernel::new(gather, inputs)),
+        KernelOp::Scatter(scatter) => Box::new(ScatterKernel::new(scatter, inputs)?),
+        KernelOp::ScatterAxis(scatter) => Box::new(ScatterKernel::along(scatter, inputs)?),
+        KernelOp::RandomBits(bits) => Box::new(RandomKernel::new(bits, &inputs[0])?),
+        KernelOp::Bitcast(_) => Box::new(BitcastKernel::new(&inputs[0])?),
+        KernelOp::Scan(scan) => Box::new(ScanKernel::new(scan, &inputs[0])?),
+        KernelOp::Sort(sort) => Box::new(SortKernel::new(sort, &inputs[0])?),
+        KernelOp::Dot(dot) => {
+            summed_in(dot.accumulate, segment, |segment| Ok(Box::new(DotKernel::new(segment)?)))?
         }
-        let (mut before, mut after) = (0usize, 1usize);
-        for (&size, &stride) in shape.iter().zip(&operand.strides) {
-            let reach = (size - 1).saturating_mul(stride.unsigned_abs());
-            let side = if stride < 0 { &mut before } else { &mut after };
-            *side = side.saturating_add(reach);
-        }
-        Extent { before: before.saturating_mul(width), after: after.saturating_mul(width), width }
-    }
-
-    /// The byte at which the element at index 0 is, if all of the operand is inside the region's
-    /// buffer.
-    fn start(&self, region: &Region<'_>) -> Result<isize> {
-        let start = region.offset as i128 * self.width as i128;
-        let (low, high) = (start - self.before as i128, start + self.after as i128);
-        if self.after > 0 && (low < 0 || high > region.buffer.bytes() as i128) {
-            return Err(Error::Device(format!(
-                "an operand reaches from byte {low} to {high} of {:?}",
-                region.buffer
-            )));
-        }
-        Ok(start as isize)
-    }
+        KernelOp::Conv(conv) => summed_in(conv.accumulate, segment, |segment| {
+            Ok(Box::new(ConvKernel::new(conv, segment)?))
+        })?,
+        KernelOp::Pool(pool) => Box::new(PoolKernel::new(pool, segment)?),
+    })
 }
 
-/// The first byte of memory of ours, or of memory that is lent.
-fn readable(region: &Region<'_>) -> Result<*const u8> {
-    match region.buffer.downcast::<HostMemory>() {
-        Some(memory) => Ok(memory.as_ptr()),
-        None => region.buffer.host().map(<[u8]>::as_ptr).ok_or_else(|| foreign(region)),
-    }
-}
-
-/// An operand lies where this device cannot use it.
-fn foreign(region: &Region<'_>) -> Error {
-    Error::Device(format!("a segment of the CPU was given a {:?}", region.buffer))
+/// Prepares a user's operator for the operands of `segment`.
+pub fn prepare_custom(custom: &Custom, segment: &Segment) -> Result<Box<dyn OpKernel>> {
+    let (inputs, outputs) = (&segment.inputs[..], &segment.outputs[..]);
+    Ok(Box::new(CustomKernel::new(custom, inputs, outputs)?))
 }

@@ -6,11 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cupola_core::backend::{
     Args, Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment, Sequence,
-    Stopped, Support,
+    Stopped,
 };
 use cupola_core::device::{DeviceKind, with_stream};
-use cupola_core::prim::Op;
-use cupola_core::{Array, Aval, Device, Error, Result, Stream, eval, ops};
+use cupola_core::{Array, Device, Error, Result, Stream, eval, ops};
 use cupola_cpu::Cpu;
 
 /// The CPU under another name, which takes the steps of its plans together.
@@ -22,6 +21,7 @@ inventory::submit! {
     Registration {
         kind: DeviceKind::Cuda,
         has_hardware: || false,
+        absence: Vec::new,
         discover: || vec![Arc::new(Together(Cpu::new()))],
     }
 }
@@ -61,9 +61,6 @@ impl Backend for Together {
     }
     fn limits(&self) -> &Limits {
         self.0.limits()
-    }
-    fn support(&self, op: &Op, inputs: &[Aval]) -> Support {
-        self.0.support(op, inputs)
     }
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
         self.0.alloc(bytes)

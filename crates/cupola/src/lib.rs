@@ -17,14 +17,14 @@ pub mod data;
 pub mod io;
 pub mod nn;
 pub mod optim;
-pub mod suite;
 pub mod train;
 
 pub use cupola_core::{
     Array, Aval, DType, Device, DeviceKind, Dims, Element, Error, Kind, Layout, Result, Scalar,
     Shape, Stream, async_eval, backend, device, eval, fallback, generator, graph, interrupt,
-    is_row_major, normalize_axis, ops, plan, prim, synchronize, transform, tree, wait,
+    is_row_major, normalize_axis, ops, plan, precision, prim, synchronize, transform, tree, wait,
 };
+pub use cupola_suite as suite;
 
 // Linked for its registration: the CPU is always there.
 use cupola_cpu as _;
@@ -32,16 +32,6 @@ use cupola_cpu as _;
 pub use cupola_gpu::cuda;
 #[cfg(feature = "wgpu")]
 pub use cupola_gpu::wgpu;
-
-/// Why kinds of devices, or some adapters, are not among the devices of this machine: a line each.
-pub fn absent_devices() -> Vec<String> {
-    let mut lines = Vec::new();
-    #[cfg(feature = "wgpu")]
-    lines.extend(wgpu::absence());
-    #[cfg(feature = "cuda")]
-    lines.extend(cuda::absence().map(|reason| format!("cuda: not available: {reason}")));
-    lines
-}
 
 // The example of the README is a doctest, too.
 #[cfg(doctest)]

@@ -5,8 +5,8 @@
 
 use cupola::backend::{Args, Backend, Buffer, Kernel, Operand, Region, Segment, devices_of};
 use cupola::device::{DeviceKind, Stream, with_stream};
-use cupola::plan::body::{Body, BodyOp, Instr};
-use cupola::prim::{ArgReduce, Binary, Compare, Dot, Op, ReduceKind};
+use cupola::plan::body::{Body, Instr};
+use cupola::prim::{ArgReduce, Binary, Compare, Dot, Elementwise, KernelOp, ReduceKind};
 use cupola::{Array, Aval, DType, Device, Error, Result, Shape, ops};
 use cupola_gpu::wgpu::{Restrictions, Transfers, Wgpu};
 
@@ -104,7 +104,7 @@ fn subgroups_and_halves_change_no_bit() -> Result<()> {
                 assert_eq!(with?, without?, "{} of {dtype} {shape:?} along {axes:?}", kind.name());
             }
             if dtype != DType::C64 {
-                let op = Op::ArgReduce(ArgReduce { max: true, axis: axes[0] });
+                let op = KernelOp::ArgReduce(ArgReduce { max: true, axis: axes[0] });
                 let segment = segment(Kernel::Op(op), input.clone(), operand(&rest, DType::U32));
                 let [with, without] = [&gpus[0], &gpus[1]].map(|gpu| run(gpu, &segment, &bytes));
                 assert_eq!(with?, without?, "argmax of {dtype} {shape:?} along {axes:?}");
@@ -144,7 +144,7 @@ fn products_in_vectors_are_what_they_are_one_by_one() -> Result<()> {
                     operand
                 };
                 let segment = Segment {
-                    kernel: Kernel::Op(Op::Dot(Dot::of(dtype))),
+                    kernel: Kernel::Op(KernelOp::Dot(Dot::of(dtype))),
                     inputs: vec![matrix(rows, depth, turned[0]), matrix(depth, columns, turned[1])],
                     outputs: vec![operand(&[2, rows, columns], dtype)],
                     scalars: Vec::new(),
@@ -197,8 +197,8 @@ fn fours_are_what_ones_are() -> Result<()> {
                 inputs: vec![dtype; 2],
                 scalars: Vec::new(),
                 code: vec![
-                    instr(BodyOp::Binary(Binary::Add), &[0, 1], dtype),
-                    instr(BodyOp::Compare(Compare::Gt), &[2, 1], DType::Bool),
+                    instr(Elementwise::Binary(Binary::Add), &[0, 1], dtype),
+                    instr(Elementwise::Compare(Compare::Gt), &[2, 1], DType::Bool),
                 ],
                 outputs: vec![2, 3],
             };

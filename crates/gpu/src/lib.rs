@@ -7,7 +7,11 @@
 #[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod emit;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod faults;
 pub mod ir;
 pub mod kernels;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod pool;
 #[cfg(feature = "wgpu")]
 pub mod wgpu;

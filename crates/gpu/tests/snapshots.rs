@@ -3,8 +3,11 @@
 //! snapshots` writes the new texts.
 
 use cupola_core::backend::{Kernel as Work, Operand, Segment};
-use cupola_core::plan::body::{Body, BodyOp, Instr};
-use cupola_core::prim::{Binary, Conv, ConvRole, Dot, Gather, Op, ReduceKind, Unary};
+use cupola_core::plan::body::{Body, Instr};
+use cupola_core::precision::MatmulPrecision;
+use cupola_core::prim::{
+    Binary, Conv, ConvRole, Dot, Elementwise, Gather, KernelOp, ReduceKind, Unary,
+};
 use cupola_core::{Aval, DType, Shape};
 use cupola_gpu::emit::{CudaC, Dialect, Wgsl, print};
 use cupola_gpu::ir::{Build, Target};
@@ -75,7 +78,7 @@ fn check_in_vectors(name: &str, segment: &Segment) {
 }
 
 fn check_launches(name: &str, launches: &[Launch], target: &Target, dialect: &dyn Dialect) {
-    let empty = print(&Build::new(target, "empty", 1).finish(), dialect);
+    let empty = print(&Build::new(target, "empty", 1).finish().unwrap(), dialect);
     let mut texts = Vec::new();
     for launch in launches {
         let text = print(&launch.kernel, dialect);
@@ -94,7 +97,7 @@ fn check_launches(name: &str, launches: &[Launch], target: &Target, dialect: &dy
 #[test]
 fn what_every_kernel_begins_with() {
     for (language, target, dialect) in targets() {
-        let text = print(&Build::new(&target, "empty", 1).finish(), &*dialect);
+        let text = print(&Build::new(&target, "empty", 1).finish().unwrap(), &*dialect);
         insta::assert_snapshot!(format!("empty_{language}"), text);
     }
 }
@@ -109,8 +112,8 @@ fn map() {
         inputs: vec![DType::F16; 2],
         scalars: Vec::new(),
         code: vec![
-            instr(BodyOp::Unary(Unary::Abs), &[0]),
-            instr(BodyOp::Binary(Binary::Mul), &[2, 1]),
+            instr(Elementwise::Unary(Unary::Abs), &[0]),
+            instr(Elementwise::Binary(Binary::Mul), &[2, 1]),
         ],
         outputs: vec![3],
     };
@@ -133,7 +136,7 @@ fn reduce() {
 #[test]
 fn gemm() {
     let (a, b) = (operand(&[20, 30], DType::F32), operand(&[30, 10], DType::F32));
-    let dot = Op::Dot(Dot { accumulate: DType::F32, result: DType::F32 });
+    let dot = KernelOp::Dot(Dot::of(DType::F32));
     check("gemm", &segment(Work::Op(dot), vec![a, b], operand(&[20, 10], DType::F32)));
 }
 
@@ -141,7 +144,7 @@ fn gemm() {
 #[test]
 fn gemm_in_vectors() {
     let (a, b) = (operand(&[80, 32], DType::F16), operand(&[32, 72], DType::F16));
-    let dot = Op::Dot(Dot { accumulate: DType::F32, result: DType::F16 });
+    let dot = KernelOp::Dot(Dot { result: DType::F16, ..Dot::of(DType::F32) });
     let segment = segment(Work::Op(dot), vec![a, b], operand(&[80, 72], DType::F16));
     check_in_vectors("gemm_vectors", &segment);
 }
@@ -149,7 +152,7 @@ fn gemm_in_vectors() {
 #[test]
 fn conv() {
     let (x, w) = (operand(&[2, 6, 6, 3], DType::F32), operand(&[4, 3, 3, 3], DType::F32));
-    let conv = Op::Conv(Box::new(Conv {
+    let conv = KernelOp::Conv(Box::new(Conv {
         role: ConvRole::Forward,
         input: [6, 6].into_iter().collect(),
         kernel: [3, 3].into_iter().collect(),
@@ -160,6 +163,7 @@ fn conv() {
         groups: 1,
         flip: false,
         accumulate: DType::F32,
+        precision: MatmulPrecision::Full,
         result: DType::F32,
     }));
     check("conv", &segment(Work::Op(conv), vec![x, w], operand(&[2, 6, 6, 4], DType::F32)));
@@ -167,8 +171,10 @@ fn conv() {
 
 #[test]
 fn gather() {
-    let gather =
-        Op::Gather(Gather { axes: [0].into_iter().collect(), sizes: [1, 5].into_iter().collect() });
+    let gather = KernelOp::Gather(Gather {
+        axes: [0].into_iter().collect(),
+        sizes: [1, 5].into_iter().collect(),
+    });
     let (x, at) = (operand(&[9, 5], DType::U8), operand(&[4], DType::I32));
     check("gather", &segment(Work::Op(gather), vec![x, at], operand(&[4, 1, 5], DType::U8)));
 }

@@ -14,43 +14,47 @@ use crate::generated::docs;
 
 /// A kind of device. `gpu` is the best GPU that is there, whichever kind it is of.
 #[doc = docs!(DeviceType)]
-#[pyclass(frozen, eq, eq_int, hash, name = "DeviceType", module = "cupola.core", from_py_object)]
+#[pyclass(frozen, eq, hash, name = "DeviceType", module = "cupola.core", from_py_object)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(non_camel_case_types, missing_docs)]
-pub enum DeviceType {
-    cpu,
-    gpu,
-    wgpu,
-    cuda,
-}
+pub struct DeviceType(Option<DeviceKind>);
 
 impl DeviceType {
-    fn name(self) -> &'static str {
-        match self {
-            DeviceType::cpu => "cpu",
-            DeviceType::gpu => "gpu",
-            DeviceType::wgpu => "wgpu",
-            DeviceType::cuda => "cuda",
+    const GPU: DeviceType = DeviceType(None);
+
+    /// Adds every type to the module and to its class.
+    pub fn add_to(m: &Bound<'_, PyModule>) -> PyResult<()> {
+        let class = m.py().get_type::<DeviceType>();
+        let kinds = DeviceKind::ALL.iter().map(|&kind| DeviceType(Some(kind)));
+        for kind in kinds.chain([DeviceType::GPU]) {
+            class.setattr(kind.name(), kind)?;
+            m.add(kind.name(), kind)?;
         }
+        Ok(())
+    }
+
+    fn name(self) -> &'static str {
+        self.0.map_or("gpu", DeviceKind::name)
     }
 
     /// The kind that is meant; `None` for `gpu` where there is none.
     fn kind(self) -> Option<DeviceKind> {
-        match self {
-            DeviceType::cpu => Some(DeviceKind::Cpu),
-            DeviceType::wgpu => Some(DeviceKind::Wgpu),
-            DeviceType::cuda => Some(DeviceKind::Cuda),
-            DeviceType::gpu => match best_device().kind {
-                DeviceKind::Cpu => [DeviceKind::Cuda, DeviceKind::Wgpu]
-                    .into_iter()
-                    .find(|&kind| !devices_of(kind).is_empty()),
-                kind => Some(kind),
-            },
-        }
+        let is_gpu = |kind: &DeviceKind| *kind != Device::CPU.kind;
+        let any = || {
+            let mut gpus = DeviceKind::ALL.iter().rev().copied().filter(is_gpu);
+            gpus.find(|&kind| !devices_of(kind).is_empty())
+        };
+        self.0.or_else(|| Some(best_device().kind).filter(is_gpu)).or_else(any)
     }
 
     fn count(self) -> usize {
         self.kind().map_or(0, |kind| devices_of(kind).len())
+    }
+}
+
+#[pymethods]
+impl DeviceType {
+    fn __repr__(&self) -> String {
+        format!("DeviceType.{}", self.name())
     }
 }
 
@@ -66,13 +70,9 @@ pub struct PyDevice {
 impl PyDevice {
     /// How Python names a device: the best GPU is `gpu`.
     pub fn of(device: Device) -> Self {
-        let kind = match device.kind {
-            DeviceKind::Cpu => DeviceType::cpu,
-            kind if best_device().kind == kind => DeviceType::gpu,
-            DeviceKind::Wgpu => DeviceType::wgpu,
-            DeviceKind::Cuda => DeviceType::cuda,
-        };
-        PyDevice { kind, index: device.index }
+        let is_best_gpu = device != Device::CPU && best_device().kind == device.kind;
+        let kind = Some(device.kind).filter(|_| !is_best_gpu);
+        PyDevice { kind: DeviceType(kind), index: device.index }
     }
 
     /// The device, if it is there.
@@ -152,9 +152,10 @@ fn device_of(object: &Bound<'_, PyAny>) -> PyResult<PyDevice> {
     }
     // `cuda` is a submodule as in MLX, and says which device is meant as the others do.
     if let Ok(module) = object.cast::<PyModule>()
-        && module.name()? == "cupola.core.cuda"
+        && let Some(name) = module.name()?.to_str()?.strip_prefix("cupola.core.")
+        && let Some(&kind) = DeviceKind::ALL.iter().find(|kind| kind.name() == name)
     {
-        return Ok(PyDevice { kind: DeviceType::cuda, index: 0 });
+        return Ok(PyDevice { kind: DeviceType(Some(kind)), index: 0 });
     }
     match object.extract::<DeviceType>() {
         Ok(kind) => Ok(PyDevice { kind, index: 0 }),

@@ -45,9 +45,7 @@ fn core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     for (name, category) in dtype::DtypeCategory::ALL {
         m.add(name, category)?;
     }
-    m.add("cpu", device::DeviceType::cpu)?;
-    m.add("gpu", device::DeviceType::gpu)?;
-    m.add("wgpu", device::DeviceType::wgpu)?;
+    device::DeviceType::add_to(m)?;
     m.add("pi", std::f64::consts::PI)?;
     m.add("e", std::f64::consts::E)?;
     m.add("euler_gamma", 0.577_215_664_901_532_9)?;

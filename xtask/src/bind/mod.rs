@@ -69,6 +69,10 @@ pub(crate) struct Bound {
 fn outputs(root: &Path) -> Result<Vec<Output>, String> {
     let ops = parse::operations(&root.join("crates/core/src/ops"))?;
     let mut hand = parse::hand_written(&root.join("crates/py/src"))?;
+    if let Some(class) = hand.classes.iter_mut().find(|c| c.name == "DeviceType") {
+        class.variants = parse::device_kinds(&root.join("crates/core/src/device.rs"))?;
+        class.variants.push("gpu".to_owned());
+    }
     let mut bound = bind(&ops, &hand)?;
     document(&mut bound, &mut hand, docs::read(&root.join("crates/py/docs.txt"))?)?;
     let rust = rust::write(&bound, &hand);
@@ -104,7 +108,7 @@ fn bind(ops: &[Function], hand: &Source) -> Result<Vec<Bound>, String> {
         for own in bound.values_mut().filter(|b| b.name == name && b.added.is_empty()) {
             own.added = op.docs.clone();
         }
-        let surface = table::is_in_mlx(&op.module, name);
+        let surface = table::is_public(&op.module, name);
         let module = match surface || !op.module.is_empty() {
             true => op.module.clone(),
             false => "_nn".to_owned(),

@@ -7,7 +7,7 @@ use quote::ToTokens;
 use syn::{Attribute, Expr, FnArg, ImplItem, Item, Lit, Meta, Pat, ReturnType};
 
 /// The files whose functions are in a submodule of that name.
-const SUBMODULES: &[&str] =
+pub const SUBMODULES: &[&str] =
     &["random", "fast", "linalg", "fft", "metal", "cuda", "distributed", "_data", "_nn"];
 
 /// A function with its documentation.
@@ -38,7 +38,7 @@ pub struct Class {
     pub added: Vec<String>,
     pub rust: String,
     pub methods: Vec<Function>,
-    /// The variants of an enum.
+    /// The variants of an enum, or the kinds of devices.
     pub variants: Vec<String>,
     /// The fields that are read from Python, with their types and documentation.
     pub fields: Vec<(String, String, Vec<String>)>,
@@ -177,6 +177,18 @@ pub fn hand_written(folder: &Path) -> Result<Source, String> {
         }
     }
     Ok(source)
+}
+
+/// The names of the kinds of devices: in the rows of the macro `kinds`.
+pub fn device_kinds(path: &Path) -> Result<Vec<String>, String> {
+    let file = parsed(path)?;
+    let table = file.items.iter().find_map(|item| match item {
+        Item::Macro(m) if m.mac.path.is_ident("kinds") => Some(m.mac.tokens.to_string()),
+        _ => None,
+    });
+    let table = table.ok_or_else(|| format!("{}: there are no kinds", path.display()))?;
+    let names = table.split("name :").skip(1).filter_map(|row| row.split('"').nth(1));
+    Ok(names.map(str::to_owned).collect())
 }
 
 /// The macros of a file that define one function: the macro's name and the function.

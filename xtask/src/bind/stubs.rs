@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::Bound;
-use super::parse::{Class, Function, Source};
+use super::parse::{Class, Function, SUBMODULES, Source};
 use super::rust::{missing, modules};
 use super::table::{ALIASES, Argument, Kind, METHODS, module_docs, stream_by_position};
 
@@ -36,7 +36,8 @@ fn stub(module: &str, bound: &[Bound], hand: &Source) -> (String, String) {
         }
         out.push('\n');
         out.push_str(TYPES);
-        constants(&mut out);
+        let kinds = hand.classes.iter().find(|c| c.name == "DeviceType").map(|c| &c.variants[..]);
+        constants(&mut out, kinds.unwrap_or_default());
     } else {
         out.push_str(
             "from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array\n\n",
@@ -64,7 +65,7 @@ fn stub(module: &str, bound: &[Bound], hand: &Source) -> (String, String) {
     (file, out)
 }
 
-fn constants(out: &mut String) {
+fn constants(out: &mut String, kinds: &[String]) {
     for dtype in "bool_ uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 \
                   float64 complex64"
         .split_whitespace()
@@ -77,7 +78,10 @@ fn constants(out: &mut String) {
     {
         let _ = writeln!(out, "{category}: DtypeCategory");
     }
-    out.push_str("cpu: DeviceType\ngpu: DeviceType\nwgpu: DeviceType\n");
+    // What has the name of a submodule is that.
+    for kind in kinds.iter().filter(|kind| !SUBMODULES.contains(&kind.as_str())) {
+        let _ = writeln!(out, "{kind}: DeviceType");
+    }
     for number in ["pi", "e", "euler_gamma", "inf", "nan"] {
         let _ = writeln!(out, "{number}: float");
     }
@@ -276,8 +280,11 @@ fn write_class(out: &mut String, class: &Class, bound: &[Bound]) {
     for variant in &class.variants {
         let _ = writeln!(out, "    {variant}: {}", class.name);
     }
-    if !class.variants.is_empty() {
-        out.push_str("    def __int__(self) -> int: ...\n    def __hash__(self) -> int: ...\n");
+    if class.options.iter().any(|o| o == "eq_int") {
+        out.push_str("    def __int__(self) -> int: ...\n");
+    }
+    if class.options.iter().any(|o| o == "hash") {
+        out.push_str("    def __hash__(self) -> int: ...\n");
     }
     for (name, ty, lines) in &class.fields {
         let _ = writeln!(out, "    @property\n    def {name}(self) -> {}:", annotated(ty));

@@ -192,9 +192,14 @@ pub fn python_name(op: &str) -> &str {
     if op == "where_" { "where" } else { op }
 }
 
-pub fn is_in_mlx(module: &str, name: &str) -> bool {
-    let own = SURFACE.iter().find(|(m, _)| *m == module);
-    own.is_some_and(|(_, names)| names.split_whitespace().any(|n| n == name))
+/// What `cupola.core` has beside the names of MLX.
+const BEYOND: &str = "";
+
+/// Whether a function has its name in a public module.
+pub fn is_public(module: &str, name: &str) -> bool {
+    let own = SURFACE.iter().filter(|(m, _)| *m == module).map(|(_, names)| *names);
+    let beyond = module.is_empty().then_some(BEYOND);
+    own.chain(beyond).any(|names| names.split_whitespace().any(|n| n == name))
 }
 
 pub fn is_skipped(module: &str, op: &str) -> bool {
@@ -287,7 +292,7 @@ fn derived(name: &str, kind: Kind, at: usize) -> (String, Option<String>) {
         (_, Kind::Axes) | (_, Kind::MaybeArray) => Some("None"),
         (_, Kind::Bool) => Some("False"),
         (_, Kind::DType) if name == "dtype" && at > 0 => Some("float32"),
-        ("ddof" | "k", Kind::Int(_)) => Some("0"),
+        ("ddof" | "k" | "minlength", Kind::Int(_)) => Some("0"),
         _ => None,
     };
     (name.to_owned(), default.map(str::to_owned))

@@ -154,10 +154,10 @@ fn row(
     scale: Option<f64>,
     outputs: &mut Outputs,
 ) -> Outcome<Row> {
-    let first = scale.unwrap_or(match device.device().kind {
-        DeviceKind::Cpu => 1.0 / 8.0,
-        _ if !device.is_real() => 1.0 / 4096.0,
-        DeviceKind::Wgpu | DeviceKind::Cuda => 1.0,
+    let first = scale.unwrap_or(match device.is_real() {
+        _ if device.device() == Device::CPU => 1.0 / 8.0,
+        false => 1.0 / 4096.0,
+        true => 1.0,
     });
     let attempts = if scale.is_some() { 1 } else { ATTEMPTS };
     let mut row = None;

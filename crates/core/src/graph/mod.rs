@@ -1,10 +1,10 @@
 //! The immutable graph of primitives that everything becomes.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 mod sizes;
 mod text;
 pub(crate) mod trace;
-
-use std::hash::{Hash, Hasher};
 
 use smallvec::SmallVec;
 
@@ -35,7 +35,7 @@ pub struct Node {
 /// A graph of primitives in an order in which each follows its inputs.
 ///
 /// Two graphs are equal when they compute the same: constants and slice starts count.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Graph {
     /// The nodes; inputs first come as [`Op::Input`].
     pub nodes: Vec<Node>,
@@ -43,26 +43,6 @@ pub struct Graph {
     pub inputs: Vec<u32>,
     /// What the graph gives.
     pub outputs: Vec<Ref>,
-}
-
-impl Hash for Graph {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.nodes.hash(state);
-        self.inputs.hash(state);
-        self.outputs.hash(state);
-        // Inside a body constants and starts are fixed, and primitives leave them out of their
-        // hash, so they are added here.
-        for node in &self.nodes {
-            match &node.op {
-                Op::Constant(c) => c.value.hash(state),
-                Op::Movement(
-                    crate::prim::Movement::Slice { start, .. }
-                    | crate::prim::Movement::SliceUpdate { start, .. },
-                ) => start.hash(state),
-                _ => {}
-            }
-        }
-    }
 }
 
 impl Graph {
@@ -103,36 +83,45 @@ impl Graph {
 
     /// Checks that every node follows its inputs and that its avals are what its op infers.
     pub fn verify(&self) -> Result<()> {
-        let bad = |node: usize, detail: String| {
-            Err(Error::argument("graph", format!("node {node}: {detail}")))
-        };
+        let nodes = self.nodes.iter().map(|n| (&n.op, &n.inputs[..], &n.outputs[..]));
+        verify(nodes, &self.outputs)?;
         for (index, node) in self.nodes.iter().enumerate() {
-            for r in &node.inputs {
-                let there = (r.node as usize) < index
-                    && (r.output as usize) < self.nodes[r.node as usize].outputs.len();
-                if !there {
-                    return bad(index, format!("input {r:?} does not come before it"));
-                }
-            }
-            let avals: Vec<&Aval> = node.inputs.iter().map(|r| self.aval(*r)).collect();
-            let inferred = node.op.infer(&avals)?;
-            if inferred != node.outputs {
-                return bad(index, format!("has {:?}, infers {inferred:?}", node.outputs));
-            }
-            let is_input = matches!(node.op, Op::Input(_));
+            let is_input = node.op.is_input();
             if is_input != self.inputs.contains(&(index as u32)) {
                 return bad(index, "is an input that is not listed, or listed and none".into());
             }
         }
-        for r in &self.outputs {
-            let there = self
-                .nodes
-                .get(r.node as usize)
-                .is_some_and(|n| (r.output as usize) < n.outputs.len());
-            if !there {
-                return bad(r.node as usize, format!("output {r:?} is not there"));
-            }
-        }
         Ok(())
     }
+}
+
+/// Checks that every node follows its inputs, that its avals are what its op infers, and that the
+/// outputs are there.
+pub(crate) fn verify<'a>(
+    nodes: impl Iterator<Item = (&'a Op, &'a [Ref], &'a [Aval])>,
+    outputs: &[Ref],
+) -> Result<()> {
+    let mut known: Vec<&[Aval]> = Vec::new();
+    for (index, (op, inputs, own)) in nodes.enumerate() {
+        let aval = |r: &Ref| known.get(r.node as usize).and_then(|all| all.get(r.output as usize));
+        if let Some(r) = inputs.iter().find(|r| aval(r).is_none()) {
+            return bad(index, format!("input {r:?} does not come before it"));
+        }
+        let avals: SmallVec<[&Aval; 4]> = inputs.iter().filter_map(aval).collect();
+        let inferred = op.infer(&avals)?;
+        if inferred[..] != *own {
+            return bad(index, format!("has {own:?}, infers {inferred:?}"));
+        }
+        known.push(own);
+    }
+    let is_there =
+        |r: &&Ref| known.get(r.node as usize).is_some_and(|all| (r.output as usize) < all.len());
+    match outputs.iter().find(|r| !is_there(r)) {
+        Some(r) => bad(r.node as usize, format!("output {r:?} is not there")),
+        None => Ok(()),
+    }
+}
+
+fn bad(node: usize, detail: String) -> Result<()> {
+    Err(Error::argument("graph", format!("node {node}: {detail}")))
 }

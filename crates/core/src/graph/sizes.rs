@@ -2,9 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::{Graph, Ref};
+use super::{Graph, Node, Ref};
 use crate::dtype::{DType, Scalar};
-use crate::prim::{Constant, Movement, Op};
+use crate::prim::{Argument, Constant, Movement, Op, Sizes};
 use crate::shape::{Aval, Shape};
 
 /// What a node of the first graph is in the second.
@@ -23,8 +23,9 @@ impl Graph {
     /// This graph on inputs of other sizes; `None` where a node was recorded with sizes that cannot
     /// be told from those of its inputs.
     ///
-    /// An axis of size 1 broadcasts, so it stays one, and no other becomes one. The caller knows
-    /// that nothing else of the graph depends on sizes: see [`crate::transform::note_sizes`].
+    /// An axis of size 1 broadcasts and one of size 0 holds nothing, so they stay so, and no other
+    /// becomes one. The caller knows that nothing else of the graph depends on sizes: see
+    /// [`crate::transform::note_sizes`].
     pub(crate) fn with_sizes(&self, inputs: &[&Aval]) -> Option<Graph> {
         let fits = self.inputs.len() == inputs.len()
             && self.input_avals().zip(inputs).all(|(have, want)| is_alike(have, want));
@@ -38,26 +39,26 @@ impl Graph {
         for node in &self.nodes {
             let operands: SmallVec<[&Value; 4]> =
                 node.inputs.iter().map(|r| &values[r.node as usize]).collect();
-            let value = match (&node.op, &operands[..]) {
-                (Op::Input(_), _) => Value::Same(out.input((*inputs.next()?).clone())),
-                (Op::Constant(c), _) => Value::Number(c.value, c.aval.dtype),
-                (Op::Movement(Movement::Broadcast(_)), [value]) => match value {
+            let value = match node.op.facts().sizes {
+                Sizes::Given => Value::Same(out.input((*inputs.next()?).clone())),
+                Sizes::Number => number_of(node)?,
+                Sizes::Repeated => match operands[0] {
                     Value::Same(r) => Value::Repeated(*r, self.aval(node.inputs[0]).shape.clone()),
-                    other => (*other).clone(),
+                    known @ (Value::Repeated(..) | Value::Number(..)) => (*known).clone(),
                 },
-                (op, _) if op.is_elementwise() => {
-                    elementwise(&mut out, op, &operands, &node.outputs[0].shape)?
+                Sizes::Elementwise => {
+                    elementwise(&mut out, &node.op, &operands, &node.outputs[0].shape)?
                 }
-                (op, _) if has_no_sizes(op) => {
+                Sizes::Inferred => {
                     let same = |value: &&Value| match value {
                         Value::Same(r) => Some(*r),
                         Value::Repeated(..) | Value::Number(..) => None,
                     };
                     let refs: SmallVec<[Ref; 4]> =
                         operands.iter().map(same).collect::<Option<_>>()?;
-                    Value::Same(Ref { node: out.push(op.clone(), &refs).ok()?, output: 0 })
+                    Value::Same(Ref { node: out.push(node.op.clone(), &refs).ok()?, output: 0 })
                 }
-                _ => return None,
+                Sizes::Fixed => return None,
             };
             drop(operands);
             values.push(value);
@@ -80,52 +81,14 @@ impl Graph {
 fn is_alike(have: &Aval, want: &Aval) -> bool {
     have.dtype == want.dtype
         && have.shape.rank() == want.shape.rank()
-        && have.shape.iter().zip(want.shape.iter()).all(|(a, b)| (*a == 1) == (*b == 1))
+        && have.shape.iter().zip(want.shape.iter()).all(|(&a, &b)| a.min(2) == b.min(2))
 }
 
-/// Whether nothing of an operation's parameters is a size, and it has one output.
-fn has_no_sizes(op: &Op) -> bool {
-    match op {
-        Op::Mark(_)
-        | Op::Reduce(_)
-        | Op::ArgReduce(_)
-        | Op::Scan(_)
-        | Op::Sort(_)
-        | Op::Dot(_)
-        | Op::Movement(
-            Movement::Flatten { .. }
-            | Movement::Squeeze(_)
-            | Movement::ExpandDims(_)
-            | Movement::Transpose(_)
-            | Movement::Flip(_)
-            | Movement::Concatenate { .. },
-        ) => true,
-        Op::Movement(
-            Movement::Reshape(_)
-            | Movement::Unflatten { .. }
-            | Movement::Broadcast(_)
-            | Movement::Slice { .. }
-            | Movement::SliceUpdate { .. }
-            | Movement::Pad { .. },
-        )
-        | Op::Input(_)
-        | Op::Constant(_)
-        | Op::Iota(_)
-        | Op::Unary(_)
-        | Op::Binary(_)
-        | Op::Compare(_)
-        | Op::Select(_)
-        | Op::Cast(_)
-        | Op::Bitcast(_)
-        | Op::Gather(_)
-        | Op::Scatter(_)
-        | Op::GatherAxis(_)
-        | Op::ScatterAxis(_)
-        | Op::Conv(_)
-        | Op::Pool(_)
-        | Op::RandomBits(_)
-        | Op::Call(_)
-        | Op::Custom(_) => false,
+/// The number that a node repeats.
+fn number_of(node: &Node) -> Option<Value> {
+    match node.op.facts().argument {
+        Argument::Number(value) => Some(Value::Number(value, node.outputs[0].dtype)),
+        Argument::None | Argument::Starts(_) => None,
     }
 }
 

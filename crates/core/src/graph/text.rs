@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Graph, Ref};
-use crate::prim::Op;
+use crate::prim::{Elementwise, Op};
 
 impl fmt::Display for Ref {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -28,9 +28,14 @@ impl fmt::Display for Graph {
             }
             match &node.op {
                 Op::Constant(c) => write!(f, " {}", c.value)?,
-                Op::Input(_) | Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Select(_) => {}
-                Op::Cast(c) => write!(f, " {}", c.to)?,
-                other => write!(f, " {other:?}")?,
+                Op::Elementwise(Elementwise::Cast(c)) => write!(f, " {}", c.to)?,
+                Op::Input(_) | Op::Elementwise(_) => {}
+                Op::Movement(p) => write!(f, " {p:?}")?,
+                Op::Mark(p) => write!(f, " {p:?}")?,
+                Op::Reduce(p) => write!(f, " {p:?}")?,
+                Op::Kernel(p) => write!(f, " {p:?}")?,
+                Op::Call(p) => write!(f, " {p:?}")?,
+                Op::Custom(p) => write!(f, " {p:?}")?,
             }
             writeln!(f)?;
         }

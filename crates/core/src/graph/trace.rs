@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::{Graph, Node, Ref};
 use crate::array::{Array, Inputs};
 use crate::error::{Error, Result};
-use crate::prim::Op;
+use crate::prim::{KernelOp, Op};
 use crate::shape::Aval;
 use crate::transform::trace::Scope;
 
@@ -23,7 +23,7 @@ pub(crate) fn handle(array: &Array) -> Handle {
 /// The nodes between `outputs` and the inputs of `scope`, each after its inputs, with their inputs
 /// at this moment.
 pub(crate) fn tape(outputs: &[Array], scope: &Scope) -> Vec<(Array, Inputs)> {
-    let on_tape = |a: &Array| a.node.marks.as_ref().is_some_and(|m| m.contains(scope));
+    let on_tape = |a: &Array| a.node.scopes.as_ref().is_some_and(|m| m.contains(scope));
     let mut done: HashMap<usize, ()> = HashMap::new();
     let mut tape = Vec::new();
     let mut stack: Vec<(Array, Option<Inputs>)> =
@@ -100,7 +100,7 @@ impl Graph {
         let mut given = inputs.iter();
         let mut values: Vec<Vec<Array>> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
-            if let Op::Input(_) = node.op {
+            if node.op.is_input() {
                 values.push(given.next().cloned().into_iter().collect());
                 continue;
             }
@@ -138,13 +138,20 @@ fn place(
     }
     let at = match &array.node.op {
         // Made from nothing: part of the graph, not of its inputs.
-        op @ (Op::Constant(_) | Op::Iota(_)) => {
+        op @ (Op::Constant(_) | Op::Kernel(KernelOp::Iota(_))) => {
             let node = graph.nodes.len() as u32;
             let outputs = array.node.avals.clone();
             graph.nodes.push(Node { op: op.clone(), inputs: SmallVec::new(), outputs });
             Ref { node, output: 0 }
         }
-        _ => {
+        Op::Input(_)
+        | Op::Movement(_)
+        | Op::Mark(_)
+        | Op::Elementwise(_)
+        | Op::Reduce(_)
+        | Op::Kernel(_)
+        | Op::Call(_)
+        | Op::Custom(_) => {
             captures.push(array.clone());
             graph.input(array.aval().clone())
         }

@@ -2,7 +2,7 @@
 //!
 //! Integers and bool are taken as `float32`, but by [`relu`] and its like, which keep integers.
 
-use super::operand::{Operand, inexact};
+use super::operand::{Operand, inexact, widened};
 use super::{
     abs, add, clip, divide, erf, expm1, greater, logaddexp, maximum, minimum, multiply, negative,
     sigmoid, softmax, split, square, subtract, tanh, where_,
@@ -92,12 +92,13 @@ pub fn celu(x: &Array, alpha: f64) -> Result<Array> {
 /// The exponential sees no positive x: what the branch that is not taken gives must not overflow,
 /// because its derivative would be 0·∞.
 fn celu_of(x: &Array, alpha: f64, scale: f64) -> Result<Array> {
-    let x = &inexact(x)?;
-    let below = minimum(x, 0)?;
-    let below = if scale == 1.0 { below } else { divide(&below, scale)? };
-    let curve = expm1(&below)?;
-    let curve = if alpha == 1.0 { curve } else { multiply(&curve, alpha)? };
-    where_(&greater(x, 0)?, x, &curve)
+    widened(x, |x| {
+        let below = minimum(x, 0)?;
+        let below = if scale == 1.0 { below } else { divide(&below, scale)? };
+        let curve = expm1(&below)?;
+        let curve = if alpha == 1.0 { curve } else { multiply(&curve, alpha)? };
+        where_(&greater(x, 0)?, x, &curve)
+    })
 }
 
 /// The self-normalising exponential unit, 1.0507·elu(x, 1.67326).
@@ -112,7 +113,7 @@ fn celu_of(x: &Array, alpha: f64, scale: f64) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn selu(x: &Array) -> Result<Array> {
-    multiply(&elu(x, 1.673_263_242_354_377_2)?, 1.050_700_987_355_480_5)
+    widened(x, |x| multiply(&elu(x, 1.673_263_242_354_377_2)?, 1.050_700_987_355_480_5))
 }
 
 /// x·Φ(x), with the normal distribution function Φ.
@@ -127,9 +128,10 @@ pub fn selu(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn gelu(x: &Array) -> Result<Array> {
-    let x = &inexact(x)?;
-    let phi = add(&erf(&divide(x, std::f64::consts::SQRT_2)?)?, 1)?;
-    multiply(&multiply(x, &phi)?, 0.5)
+    widened(x, |x| {
+        let phi = add(&erf(&divide(x, std::f64::consts::SQRT_2)?)?, 1)?;
+        multiply(&multiply(x, &phi)?, 0.5)
+    })
 }
 
 /// [`gelu`] through tanh: 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
@@ -142,10 +144,11 @@ pub fn gelu(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn gelu_approx(x: &Array) -> Result<Array> {
-    let x = &inexact(x)?;
-    let inner = multiply(x, &add(&multiply(&square(x)?, 0.044715)?, 1)?)?;
-    let curve = add(&tanh(&multiply(&inner, (2.0 / std::f64::consts::PI).sqrt())?)?, 1)?;
-    multiply(&multiply(x, 0.5)?, &curve)
+    widened(x, |x| {
+        let inner = multiply(x, &add(&multiply(&square(x)?, 0.044715)?, 1)?)?;
+        let curve = add(&tanh(&multiply(&inner, (2.0 / std::f64::consts::PI).sqrt())?)?, 1)?;
+        multiply(&multiply(x, 0.5)?, &curve)
+    })
 }
 
 /// x·sigmoid(x), also called swish.
@@ -158,7 +161,7 @@ pub fn gelu_approx(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn silu(x: &Array) -> Result<Array> {
-    multiply(x, &sigmoid(x)?)
+    widened(x, |x| multiply(x, &sigmoid(x)?))
 }
 
 /// ln(1 + eˣ), without overflow.
@@ -182,7 +185,7 @@ pub fn softplus(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn log_sigmoid(x: &Array) -> Result<Array> {
-    negative(&softplus(&negative(&inexact(x)?)?)?)
+    widened(x, |x| negative(&softplus(&negative(x)?)?))
 }
 
 /// x/(1 + |x|).
@@ -194,7 +197,7 @@ pub fn log_sigmoid(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn softsign(x: &Array) -> Result<Array> {
-    divide(x, &add(&abs(x)?, 1)?)
+    widened(x, |x| divide(x, &add(&abs(x)?, 1)?))
 }
 
 /// x·min(max(x + 3, 0), 6)/6.
@@ -206,7 +209,7 @@ pub fn softsign(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn hard_swish(x: &Array) -> Result<Array> {
-    divide(&multiply(x, &relu6(&add(x, 3)?)?)?, 6)
+    widened(x, |x| divide(&multiply(x, &relu6(&add(x, 3)?)?)?, 6))
 }
 
 /// min(max(x + 3, 0), 6)/6.
@@ -218,7 +221,7 @@ pub fn hard_swish(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn hard_sigmoid(x: &Array) -> Result<Array> {
-    divide(&relu6(&add(x, 3)?)?, 6)
+    widened(x, |x| divide(&relu6(&add(x, 3)?)?, 6))
 }
 
 /// x·tanh(ln(1 + eˣ)).
@@ -231,7 +234,7 @@ pub fn hard_sigmoid(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn mish(x: &Array) -> Result<Array> {
-    multiply(x, &tanh(&softplus(x)?)?)
+    widened(x, |x| multiply(x, &tanh(&softplus(x)?)?))
 }
 
 /// The first half of an axis times the sigmoid of the second.
@@ -290,7 +293,7 @@ pub fn hard_tanh(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn tanh_shrink(x: &Array) -> Result<Array> {
-    subtract(x, &tanh(x)?)
+    widened(x, |x| subtract(x, &tanh(x)?))
 }
 
 /// x where |x| is above lambda, and 0 elsewhere.

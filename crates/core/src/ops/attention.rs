@@ -3,12 +3,13 @@
 use super::operand::{Operand, cast};
 use super::{
     add, concatenate, cos, divide, exp, expand_dims, full, greater_equal, iota, matmul, max,
-    maximum, multiply, narrow, power, reshape, sin, softmax, stack, stop_gradient, subtract, sum,
-    swapaxes, where_,
+    maximum, multiply, power, reshape, sin, softmax, stack, stop_gradient, subtract, sum, swapaxes,
+    where_,
 };
 use crate::array::Array;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
+use crate::prim::record::slice_axis;
 use crate::shape::Shape;
 
 /// Which keys a query sees.
@@ -244,13 +245,13 @@ pub fn rope(x: &Array, options: &RopeOptions<'_>) -> Result<Array> {
     let (cosine, sine) = (cos(&angles)?, sin(&angles)?);
     let wide = cast(x, x.dtype().accumulator())?;
     let (last, half) = (rank - 1, dims / 2);
-    let turning = narrow(&wide, last, 0, dims)?;
+    let turning = slice_axis(&wide, last, 0, dims)?;
     let (a, b) = if options.traditional {
         let pairs = super::unflatten(&turning, -1, [half, 2])?;
-        let part = |i| super::squeeze(&narrow(&pairs, rank, i, 1)?, -1);
+        let part = |i| super::squeeze(&slice_axis(&pairs, rank, i, 1)?, -1);
         (part(0)?, part(1)?)
     } else {
-        (narrow(&turning, last, 0, half)?, narrow(&turning, last, half, half)?)
+        (slice_axis(&turning, last, 0, half)?, slice_axis(&turning, last, half, half)?)
     };
     let left = subtract(&multiply(&a, &cosine)?, &multiply(&b, &sine)?)?;
     let right = add(&multiply(&a, &sine)?, &multiply(&b, &cosine)?)?;
@@ -258,7 +259,7 @@ pub fn rope(x: &Array, options: &RopeOptions<'_>) -> Result<Array> {
         true => super::flatten(&stack(&[&left, &right], -1)?, -2, -1)?,
         false => concatenate(&[&left, &right], last)?,
     };
-    let rest = narrow(&wide, last, dims, x.shape()[last] - dims)?;
+    let rest = slice_axis(&wide, last, dims, x.shape()[last] - dims)?;
     let whole = if rest.size() == 0 { turned } else { concatenate(&[&turned, &rest], last)? };
     cast(&whole, x.dtype())
 }

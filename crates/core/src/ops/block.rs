@@ -3,12 +3,13 @@
 use super::gather::expect_integers;
 use super::operand::cast;
 use super::{
-    equal, expand_dims, greater_equal, iota, less, logical_and, matmul, multiply, narrow, repeat,
-    reshape, take, where_,
+    equal, expand_dims, greater_equal, iota, less, logical_and, matmul, multiply, repeat, reshape,
+    take, where_,
 };
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::prim::record::slice_axis;
 use crate::shape::Shape;
 
 /// The dtype that two operands multiply in.
@@ -101,7 +102,7 @@ pub fn segmented_mm(a: &Array, b: &Array, segments: &Array) -> Result<Array> {
     expect_integers(op, segments)?;
     let segments = expand_dims(&cast(segments, DType::I32)?, [-1, -2])?;
     let axis = segments.rank() - 3;
-    let bound = |i| super::squeeze(&narrow(&segments, axis, i, 1)?, axis);
+    let bound = |i| super::squeeze(&slice_axis(&segments, axis, i, 1)?, axis);
     let place = iota(a.shape()[1], 0, DType::I32)?;
     let inside = logical_and(&greater_equal(&place, &bound(0)?)?, &less(&place, &bound(1)?)?)?;
     matmul(&where_(&inside, &cast(a, dtype)?, 0)?, &cast(b, dtype)?)
@@ -169,8 +170,8 @@ fn masked(x: &Array, mask: Option<&Array>, size: usize) -> Result<Array> {
         ));
     }
     let (row, column) = (mask.rank() - 2, mask.rank() - 1);
-    let wide = narrow(&repeat(mask, size, row)?, row, 0, m)?;
-    let wide = narrow(&repeat(&wide, size, column)?, column, 0, n)?;
+    let wide = slice_axis(&repeat(mask, size, row)?, row, 0, m)?;
+    let wide = slice_axis(&repeat(&wide, size, column)?, column, 0, n)?;
     if mask.dtype() == DType::Bool {
         return where_(&wide, x, 0);
     }

@@ -5,6 +5,7 @@ use super::permute;
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::precision::matmul_precision;
 use crate::prim::{Conv, ConvRole};
 use crate::shape::Dims;
 
@@ -216,6 +217,7 @@ fn forward(
         flip: options.flip,
         accumulate: dtype.accumulator(),
         result: dtype,
+        precision: matmul_precision(),
     };
     Array::apply(conv, &[&x, &w])
 }
@@ -392,6 +394,7 @@ fn transposed(
         flip: options.flip,
         accumulate: dtype.accumulator(),
         result: dtype,
+        precision: matmul_precision(),
     };
     Array::apply(conv, &[&x, &exchange_channels(&w, groups)?])
 }

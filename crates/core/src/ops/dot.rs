@@ -38,19 +38,19 @@ pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
     let left = if row { expand_axes(a, Dims::from_slice(&[0]))? } else { a.clone() };
     let right = if column { expand_axes(b, Dims::from_slice(&[1]))? } else { b.clone() };
     let (left, right) = (cast(&left, dtype)?, cast(&right, dtype)?);
-    let (m, k) = (left.shape()[left.rank() - 2], left.shape()[left.rank() - 1]);
-    let (inner, n) = (right.shape()[right.rank() - 2], right.shape()[right.rank() - 1]);
+    let (m, k) = (left.aval().shape[left.rank() - 2], left.aval().shape[left.rank() - 1]);
+    let (inner, n) = (right.aval().shape[right.rank() - 2], right.aval().shape[right.rank() - 1]);
     if k != inner {
         return Err(misfit());
     }
     let out = if right.rank() == 2 && left.rank() > 2 {
         // One matrix for the whole batch: the batch is only more rows.
-        let lead = Shape::from(&left.shape()[..left.rank() - 1]);
+        let lead = Shape::from(&left.aval().shape[..left.rank() - 1]);
         let rows = flatten(&left, 0, -2)?;
         let product = Array::apply(Dot::of(dtype), &[&rows, &right])?;
         super::unflatten(&product, 0, lead)?
     } else {
-        let lead = |x: &Array| Shape::from(&x.shape()[..x.rank() - 2]);
+        let lead = |x: &Array| Shape::from(&x.aval().shape[..x.rank() - 2]);
         let batch = lead(&left).broadcast(&lead(&right), "matmul").map_err(|_| misfit())?;
         let shape = |rows: usize, columns: usize| -> Shape {
             batch.iter().copied().chain([rows, columns]).collect()

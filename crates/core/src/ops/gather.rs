@@ -4,10 +4,11 @@
 //! primitive, so unsigned ones cost nothing.
 
 use super::operand::{Axes, Operand, broadcast, cast};
-use super::{add, flatten, less, narrow, permute, squeeze_axes, where_};
+use super::{add, flatten, less, permute, squeeze_axes, where_};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::prim::record::slice_axis;
 use crate::prim::{Gather, GatherAxis, Scatter, ScatterAxis, ScatterMode};
 use crate::shape::{Dims, Shape, normalize_axis};
 
@@ -59,11 +60,11 @@ pub fn take<'a>(
         Operand::Array(indices) => indices,
         Operand::Scalar(index) => {
             let at = normalize_index("take", index.to_i64() as isize, x.shape()[axis], &x)?;
-            return squeeze_axes(&narrow(&x, axis, at, 1)?, Dims::from_slice(&[axis]));
+            return squeeze_axes(&slice_axis(&x, axis, at, 1)?, Dims::from_slice(&[axis]));
         }
     };
     expect_integers("take", indices)?;
-    if indices.size() == 0 {
+    if indices.is_empty() {
         let (before, behind) = (&x.shape()[..axis], &x.shape()[axis + 1..]);
         return super::zeros([before, indices.shape(), behind].concat(), x.dtype());
     }

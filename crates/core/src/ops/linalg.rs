@@ -3,12 +3,13 @@
 use super::operand::{Axes, Operand, broadcast, cast, common_dtype, inexact};
 use super::reduce::reduce;
 use super::{
-    abs, concatenate, multiply, narrow, not_equal, pad, permute, power, squeeze_axes, subtract, sum,
+    abs, concatenate, multiply, not_equal, pad, permute, power, squeeze_axes, subtract, sum,
 };
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::prim::ReduceKind;
+use crate::prim::record::slice_axis;
 use crate::shape::{Dims, normalize_axis};
 
 /// Which norm [`norm`] takes.
@@ -175,7 +176,7 @@ pub fn cross(a: &Array, b: &Array, axis: isize) -> Result<Array> {
     let shape = a.shape().broadcast(b.shape(), "cross")?;
     let (a, b) = (broadcast(&a, &shape)?, broadcast(&b, &shape)?);
     let last = shape.rank() - 1;
-    let part = |x: &Array, i: usize| narrow(x, last, i % 3, 1);
+    let part = |x: &Array, i: usize| slice_axis(x, last, i % 3, 1);
     let component = |i: usize| {
         let there = multiply(&part(&a, i + 1)?, &part(&b, i + 2)?)?;
         subtract(&there, &multiply(&part(&a, i + 2)?, &part(&b, i + 1)?)?)

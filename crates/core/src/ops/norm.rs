@@ -30,7 +30,7 @@ fn expect_fit(op: &'static str, what: &str, x: &Array, vector: Option<&Array>) -
     let Some(vector) = vector else {
         return Ok(());
     };
-    if vector.rank() == 1 && vector.shape().last() == x.shape().last() {
+    if vector.rank() == 1 && vector.aval().shape.last() == x.aval().shape.last() {
         return Ok(());
     }
     Err(Error::shape(

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use crate::array::Array;
 use crate::dtype::{DType, Kind, Scalar};
 use crate::error::{Error, Result};
-use crate::prim::{Cast, Movement};
+pub(crate) use crate::prim::record::{broadcast, cast};
 use crate::shape::{Aval, Dims, Shape, normalize_axes, normalize_axis};
 
 /// An array, or a plain number that takes the dtype of the arrays it meets.
@@ -124,28 +124,22 @@ pub(crate) fn common_shape(op: &'static str, operands: &[Operand<'_>]) -> Result
     let mut shape = Shape::scalar();
     for operand in operands {
         if let Operand::Array(array) = operand {
-            shape = shape.broadcast(array.shape(), op)?;
+            shape = shape.broadcast(&array.aval().shape, op)?;
         }
     }
     Ok(shape)
 }
 
-/// `x` as `dtype`; records nothing where it is that already.
-pub(crate) fn cast(x: &Array, dtype: DType) -> Result<Array> {
-    if x.dtype() == dtype { Ok(x.clone()) } else { Array::apply(Cast { to: dtype }, &[x]) }
-}
-
-/// `x` repeated to `shape`; records nothing where it has it already.
-pub(crate) fn broadcast(x: &Array, shape: &Shape) -> Result<Array> {
-    if x.shape() == shape {
-        return Ok(x.clone());
-    }
-    Array::apply(Movement::Broadcast(shape.clone()), &[x])
-}
-
 /// `x` in a dtype that functions such as `exp` take: integers and bool as `float32`.
 pub(crate) fn inexact(x: &Array) -> Result<Array> {
     cast(x, x.dtype().to_inexact())
+}
+
+/// `f` of `x` in the dtype to accumulate in, rounded once in the end: what peers compute in one kernel.
+/// Integers and bool are taken as `float32`.
+pub(crate) fn widened(x: &Array, f: impl FnOnce(&Array) -> Result<Array>) -> Result<Array> {
+    let x = inexact(x)?;
+    cast(&f(&cast(&x, x.dtype().accumulator())?)?, x.dtype())
 }
 
 /// One number with `x`'s dtype and shape.

@@ -3,11 +3,12 @@
 use super::operand::{Operand, cast, common_dtype, constant_like};
 use super::{
     add, argsort, cumsum, flatten, full, iota, isnan, less, less_equal, logical_and, logical_not,
-    logical_or, minimum, narrow, not_equal, put_along_axis, reshape, subtract, take, where_,
+    logical_or, minimum, not_equal, put_along_axis, reshape, subtract, take, where_,
 };
 use crate::array::Array;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
+use crate::prim::record::slice_axis;
 use crate::shape::{Aval, Shape};
 
 /// Which of the places that keep a vector sorted [`searchsorted`] gives, where there are several.
@@ -138,7 +139,7 @@ pub fn unique(x: &Array, size: usize, fill: Option<Operand<'_>>) -> Result<Uniqu
     let sorted = take(&flat, &order, 0)?;
     // The number of the element that each place of the sorted array holds.
     let changes =
-        not_equal(&narrow(&sorted, 0, 1, count - 1)?, &narrow(&sorted, 0, 0, count - 1)?)?;
+        not_equal(&slice_axis(&sorted, 0, 1, count - 1)?, &slice_axis(&sorted, 0, 0, count - 1)?)?;
     let starts = super::pad(&cast(&changes, DType::I32)?, [(1, 0)], 0)?;
     let number = cumsum(&starts, 0, Default::default())?;
     let wanted = iota(size, 0, DType::I32)?;

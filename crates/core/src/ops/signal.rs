@@ -1,10 +1,11 @@
 //! Differences and convolutions of sequences.
 
 use super::operand::inexact;
-use super::{ConvOptions, conv1d, narrow, not_equal, reshape, subtract};
+use super::{ConvOptions, conv1d, not_equal, reshape, subtract};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::prim::record::slice_axis;
 use crate::shape::normalize_axis;
 
 /// The differences of neighbours along an axis, taken `n` times.
@@ -28,7 +29,7 @@ pub fn diff(x: &Array, n: usize, axis: isize) -> Result<Array> {
     let mut out = x.clone();
     for _ in 0..n.min(x.shape()[axis]) {
         let count = out.shape()[axis] - 1;
-        let (low, high) = (narrow(&out, axis, 0, count)?, narrow(&out, axis, 1, count)?);
+        let (low, high) = (slice_axis(&out, axis, 0, count)?, slice_axis(&out, axis, 1, count)?);
         out = match x.dtype() {
             DType::Bool => not_equal(&high, &low)?,
             _ => subtract(&high, &low)?,

@@ -13,7 +13,7 @@ use crate::shape::Dims;
 
 /// The largest element over axes, with the axes kept; an error for nothing.
 fn largest(op: &'static str, x: &Array, axes: &Dims) -> Result<Array> {
-    if axes.iter().any(|&a| x.shape()[a] == 0) {
+    if axes.iter().any(|&a| x.aval().shape[a] == 0) {
         return Err(Error::shape(op, format!("has no value for the empty axes of {}", x.aval())));
     }
     stop_gradient(&reduce(ReduceKind::Max, x, axes.clone(), true)?)
@@ -42,7 +42,7 @@ fn wide(x: &Array) -> Result<Array> {
 /// ```
 pub fn softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
     let axes = axes.into().sorted("softmax", x.rank())?;
-    if x.size() == 0 {
+    if x.is_empty() {
         return inexact(x);
     }
     let wide = wide(x)?;
@@ -68,7 +68,7 @@ pub fn softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
 /// ```
 pub fn log_softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
     let axes = axes.into().sorted("log_softmax", x.rank())?;
-    if x.size() == 0 {
+    if x.is_empty() {
         return inexact(x);
     }
     let wide = wide(x)?;
@@ -130,8 +130,8 @@ pub fn cross_entropy(logits: &Array, targets: &Array) -> Result<Array> {
         return Err(Error::dtype(op, format!("logits are floats, not {}", logits.aval())));
     }
     super::gather::expect_integers(op, targets)?;
-    let rows = logits.rank().checked_sub(1).map(|last| &logits.shape()[..last]);
-    if rows != Some(&targets.shape()[..]) {
+    let rows = logits.rank().checked_sub(1).map(|last| &logits.aval().shape[..last]);
+    if rows != Some(&targets.aval().shape[..]) {
         return Err(Error::shape(
             op,
             format!("targets {} are not one for each row of {}", targets.aval(), logits.aval()),

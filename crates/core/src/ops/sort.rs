@@ -1,10 +1,11 @@
 //! The elements of an axis in order.
 
 use super::operand::{Axes, cast, inexact};
-use super::{divide, flatten, narrow, permute, squeeze_axes, where_};
+use super::{divide, flatten, permute, squeeze_axes, where_};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::prim::Sort;
+use crate::prim::record::slice_axis;
 use crate::shape::Dims;
 
 fn sorted(x: &Array, axis: Axes, indices: bool) -> Result<Array> {
@@ -116,7 +117,7 @@ pub fn topk(x: &Array, k: usize, axis: impl Into<Axes>) -> Result<Array> {
             format!("{k} elements of axis {axis} were asked for (input {})", x.aval()),
         ));
     }
-    narrow(&sort(x, axis)?, axis, size - k, k)
+    slice_axis(&sort(x, axis)?, axis, size - k, k)
 }
 
 /// The median over axes: the middle element, or the mean of the two middle ones; NaN if there is
@@ -153,7 +154,7 @@ pub fn median(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array>
     last = flatten(&last, (x.rank() - axes.len()) as isize, -1)?;
     let axis = last.rank() - 1;
     let ordered = sort(&last, axis)?;
-    let at = |i: usize| squeeze_axes(&narrow(&ordered, axis, i, 1)?, Dims::from_slice(&[axis]));
+    let at = |i: usize| squeeze_axes(&slice_axis(&ordered, axis, i, 1)?, Dims::from_slice(&[axis]));
     let mut out = at(size / 2)?;
     if size.is_multiple_of(2) {
         let wide = out.dtype().accumulator();

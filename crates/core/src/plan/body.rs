@@ -6,7 +6,7 @@
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
-use crate::prim::{Binary, Cast, Compare, Op, Select, Unary};
+use crate::prim::Elementwise;
 use crate::shape::Shape;
 
 /// The number of a register.
@@ -31,59 +31,18 @@ pub struct Body {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Instr {
     /// What to compute.
-    pub op: BodyOp,
+    pub op: Elementwise,
     /// The registers it reads.
     pub args: SmallVec<[Reg; 3]>,
-    /// The dtype of the result. `float16` and `bfloat16` are held in `float32` and rounded only
-    /// where they are stored or where a cast says so.
+    /// The dtype of the result, which is a value of it: what is computed in a wider type is rounded
+    /// before anything reads it.
     pub dtype: DType,
 }
 
-/// The primitives that can be in a program.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum BodyOp {
-    /// One operand.
-    Unary(Unary),
-    /// Two operands.
-    Binary(Binary),
-    /// Two operands, to bool.
-    Compare(Compare),
-    /// Condition, a, b.
-    Select(Select),
-    /// Another dtype; rounds where that is narrower.
-    Cast(Cast),
-}
-
-impl BodyOp {
-    /// The elementwise part of `op`, if it is elementwise.
-    pub fn of(op: &Op) -> Option<BodyOp> {
-        match op {
-            Op::Unary(u) => Some(BodyOp::Unary(*u)),
-            Op::Binary(b) => Some(BodyOp::Binary(*b)),
-            Op::Compare(c) => Some(BodyOp::Compare(*c)),
-            Op::Select(s) => Some(BodyOp::Select(*s)),
-            Op::Cast(c) => Some(BodyOp::Cast(*c)),
-            Op::Input(_)
-            | Op::Constant(_)
-            | Op::Iota(_)
-            | Op::Mark(_)
-            | Op::Movement(_)
-            | Op::Reduce(_)
-            | Op::ArgReduce(_)
-            | Op::Scan(_)
-            | Op::Bitcast(_)
-            | Op::Gather(_)
-            | Op::Scatter(_)
-            | Op::GatherAxis(_)
-            | Op::ScatterAxis(_)
-            | Op::Dot(_)
-            | Op::Conv(_)
-            | Op::Pool(_)
-            | Op::RandomBits(_)
-            | Op::Sort(_)
-            | Op::Call(_)
-            | Op::Custom(_) => None,
-        }
+impl Instr {
+    /// Whether what was computed in a wider type has to be rounded.
+    pub fn rounds(&self) -> bool {
+        self.op.rounds(self.dtype)
     }
 }
 

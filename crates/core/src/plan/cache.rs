@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::Plan;
-use super::key::hash_words;
+use super::key::{Key, hash_words};
 use crate::array::lock;
 
 /// How many plans are kept unless [`set_capacity`] says otherwise.
@@ -24,7 +24,7 @@ pub struct CacheStats {
 }
 
 struct Entry {
-    key: Box<[u64]>,
+    key: Key,
     plan: Arc<Plan>,
     used: u64,
 }
@@ -71,14 +71,14 @@ pub fn clear() {
     drop(all);
 }
 
-pub(super) fn find(key: &[u64]) -> Option<Arc<Plan>> {
+pub(super) fn find(key: &Key) -> Option<Arc<Plan>> {
     let mut guard = lock(cache());
     let cache = &mut *guard;
     cache.clock += 1;
     let found = cache
         .entries
-        .get_mut(&hash_words(key))
-        .and_then(|bucket| bucket.iter_mut().find(|e| *e.key == *key));
+        .get_mut(&hash_words(&key.words))
+        .and_then(|bucket| bucket.iter_mut().find(|e| e.key == *key));
     match found {
         Some(entry) => {
             entry.used = cache.clock;
@@ -92,14 +92,14 @@ pub(super) fn find(key: &[u64]) -> Option<Arc<Plan>> {
     }
 }
 
-pub(super) fn insert(key: &[u64], plan: Arc<Plan>) {
+pub(super) fn insert(key: &Key, plan: Arc<Plan>) {
     let mut guard = lock(cache());
     let cache = &mut *guard;
-    let bucket = cache.entries.entry(hash_words(key)).or_default();
-    if bucket.iter().any(|e| *e.key == *key) {
+    let bucket = cache.entries.entry(hash_words(&key.words)).or_default();
+    if bucket.iter().any(|e| e.key == *key) {
         return;
     }
-    bucket.push(Entry { key: key.into(), plan, used: cache.clock });
+    bucket.push(Entry { key: key.clone(), plan, used: cache.clock });
     cache.stats.plans += 1;
     let evicted = cache.shrink();
     drop(guard);

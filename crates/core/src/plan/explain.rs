@@ -6,6 +6,7 @@ use super::Plan;
 use crate::array::Array;
 use crate::backend::Kernel;
 use crate::error::Result;
+use crate::prim::Elementwise;
 
 /// The plan that evaluating `arrays` would run, a line a step.
 ///
@@ -35,6 +36,8 @@ impl fmt::Display for Plan {
                     write!(f, "rows of {} with {kinds} and {}", body.shape, listing(body))?;
                 }
                 Kernel::Op(op) => write!(f, "{}", op.name())?,
+                Kernel::Call(call) => write!(f, "{}", call.name)?,
+                Kernel::Custom(custom) => write!(f, "{}", custom.0.name())?,
             }
             if let Some(epilogue) = &step.segment.epilogue {
                 write!(f, " then {}", listing(&epilogue.body))?;
@@ -50,13 +53,12 @@ impl fmt::Display for Plan {
 }
 
 fn listing(body: &super::body::Body) -> String {
-    use super::body::BodyOp;
-    let name = |op: &BodyOp| match op {
-        BodyOp::Unary(u) => u.name().to_owned(),
-        BodyOp::Binary(b) => b.name().to_owned(),
-        BodyOp::Compare(c) => c.name().to_owned(),
-        BodyOp::Select(_) => "select".to_owned(),
-        BodyOp::Cast(c) => format!("astype {}", c.to),
+    let name = |op: &Elementwise| match op {
+        Elementwise::Cast(cast) => format!("{} {}", op.name(), cast.to),
+        Elementwise::Unary(_)
+        | Elementwise::Binary(_)
+        | Elementwise::Compare(_)
+        | Elementwise::Select(_) => op.name().to_owned(),
     };
     body.code.iter().map(|i| name(&i.op)).collect::<Vec<_>>().join(", ")
 }

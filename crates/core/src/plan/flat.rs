@@ -4,18 +4,18 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
-use crate::backend::{Backend, Support};
+use crate::backend::Backend;
 use crate::error::Result;
 use crate::graph::{Graph, Ref};
-use crate::prim::{Avals, Mark, Movement, Op};
+use crate::prim::{Argument, Avals, Op};
 
 /// A node of the flat graph.
 pub(super) struct Flat {
     pub op: Op,
     pub inputs: SmallVec<[Ref; 3]>,
     pub avals: Avals,
-    /// Where the run-time parameters (a constant's value, a slice's start) come from: the node of
-    /// the evaluated graph, or none where they are fixed in a call's body.
+    /// The node of the evaluated graph whose argument every run reads, or none where the argument is
+    /// fixed in a call's body.
     pub source: Option<u32>,
 }
 
@@ -46,7 +46,7 @@ impl FlatGraph {
             live[r.node as usize] = true;
         }
         for index in (0..self.nodes.len()).rev() {
-            live[index] |= matches!(self.nodes[index].op, Op::Input(_));
+            live[index] |= self.nodes[index].op.is_input();
             if live[index] {
                 for r in &self.nodes[index].inputs {
                     live[r.node as usize] = true;
@@ -88,12 +88,11 @@ impl Builder<'_> {
             }
             let inputs: SmallVec<[Ref; 3]> =
                 node.inputs.iter().map(|r| places[r.node as usize][r.output as usize]).collect();
-            if let Op::Call(call) = &node.op {
-                let avals: Vec<_> = node.inputs.iter().map(|r| graph.aval(*r).clone()).collect();
-                if self.backend.support(&node.op, &avals) != Support::Native {
-                    places.push(self.append(&call.body, Some(&inputs))?.into());
-                    continue;
-                }
+            if let Op::Call(call) = &node.op
+                && !self.backend.claims(call)
+            {
+                places.push(self.append(&call.body, Some(&inputs))?.into());
+                continue;
             }
             let source = arguments.is_none().then_some(index as u32);
             let at = self.push(&node.op, inputs, &node.outputs, source);
@@ -123,35 +122,9 @@ impl Builder<'_> {
     }
 }
 
-/// Whether two nodes of this op on the same inputs are one: not where a run-time parameter may
-/// differ at the next evaluation, and not behind a mark that keeps them apart.
+/// Whether two nodes of this op on the same inputs are one: not where an argument may differ at the
+/// next evaluation.
 fn merges(op: &Op, source: Option<u32>) -> bool {
-    match op {
-        Op::Constant(_) | Op::Movement(Movement::Slice { .. } | Movement::SliceUpdate { .. }) => {
-            source.is_none()
-        }
-        Op::Input(_) | Op::Mark(Mark::Depends) | Op::Custom(_) => false,
-        Op::Mark(Mark::StopGradient)
-        | Op::Movement(_)
-        | Op::Iota(_)
-        | Op::Unary(_)
-        | Op::Binary(_)
-        | Op::Compare(_)
-        | Op::Select(_)
-        | Op::Cast(_)
-        | Op::Reduce(_)
-        | Op::ArgReduce(_)
-        | Op::Scan(_)
-        | Op::Bitcast(_)
-        | Op::Gather(_)
-        | Op::Scatter(_)
-        | Op::GatherAxis(_)
-        | Op::ScatterAxis(_)
-        | Op::Dot(_)
-        | Op::Conv(_)
-        | Op::Pool(_)
-        | Op::RandomBits(_)
-        | Op::Sort(_)
-        | Op::Call(_) => true,
-    }
+    let facts = op.facts();
+    facts.merges && (source.is_none() || facts.argument == Argument::None)
 }

@@ -7,14 +7,13 @@
 
 use smallvec::SmallVec;
 
-use super::body::BodyOp;
 use super::flat::{Flat, FlatGraph};
 use super::view::view_layout;
-use crate::backend::Limits;
+use crate::backend::{Kernel, Limits};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::graph::Ref;
-use crate::prim::{Movement, Op};
+use crate::prim::{Elementwise, Movement, Op};
 use crate::shape::{Aval, Layout, Shape, is_row_major};
 
 /// Memory that one leaf or one group output lives in.
@@ -63,11 +62,18 @@ pub(super) enum ValKind {
 /// One elementwise instruction of a group, or a copy.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
-    /// `None` copies its argument.
-    pub op: Option<BodyOp>,
+    pub work: Work,
     pub args: SmallVec<[Val; 3]>,
     pub slot: Slot,
     pub dtype: DType,
+}
+
+/// What a member does with its arguments.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Work {
+    /// Its result is its one argument, elsewhere.
+    Copy,
+    Compute(Elementwise),
 }
 
 #[derive(Clone, Debug)]
@@ -78,8 +84,8 @@ pub(super) enum GroupKind {
     Reduce { op: crate::prim::Reduce, input: Val, slot: Slot },
     /// Groups that walk the rows of one shape, whose members have values a row or an element.
     Rows { folds: Vec<RowFold> },
-    /// An op; the members follow it, in place in its output.
-    Op { op: Op, inputs: Vec<View>, slots: Vec<Slot> },
+    /// A kernel of its own; the members follow it, in place in its output.
+    Own { kernel: Kernel, inputs: Vec<View>, slots: Vec<Slot> },
 }
 
 /// A value of each row, folded from those of its elements.
@@ -195,10 +201,7 @@ impl<'a> Fusion<'a> {
                 let source = node.source.map_or(ScalarSource::Fixed(c.value), ScalarSource::Node);
                 Val { kind: ValKind::Constant(source, aval.clone()), after: 0 }
             }
-            Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Select(_) | Op::Cast(_) => {
-                let op = BodyOp::of(&node.op);
-                self.elementwise(op, inputs, aval)
-            }
+            Op::Elementwise(op) => self.elementwise(*op, inputs, aval),
             // An identity to whoever runs it; only the order that it asks for is kept.
             Op::Mark(_) => {
                 let after = inputs.iter().map(|v| v.after).max().unwrap_or(0);
@@ -216,36 +219,31 @@ impl<'a> Fusion<'a> {
                 }
                 self.array(slot, group)
             }
-            Op::Iota(_)
-            | Op::ArgReduce(_)
-            | Op::Scan(_)
-            | Op::Bitcast(_)
-            | Op::Gather(_)
-            | Op::Scatter(_)
-            | Op::GatherAxis(_)
-            | Op::ScatterAxis(_)
-            | Op::Dot(_)
-            | Op::Conv(_)
-            | Op::Pool(_)
-            | Op::RandomBits(_)
-            | Op::Sort(_)
-            | Op::Call(_)
-            | Op::Custom(_) => {
-                let views: Vec<View> = inputs.into_iter().map(|v| self.materialize(v).0).collect();
-                let kind = GroupKind::Map;
-                let group = self.push_group(kind, aval.shape.clone());
-                for view in &views {
-                    self.slots[view.slot as usize].uses.push(Use::Indirect(group));
-                }
-                let slots: Vec<Slot> = node.avals.iter().map(|a| self.slot(a, group)).collect();
-                if let Some(g) = &mut self.groups[group] {
-                    let (op, slots) = (node.op.clone(), slots.clone());
-                    g.kind = GroupKind::Op { op, inputs: views, slots };
-                }
-                return Ok(slots.into_iter().map(|s| self.array(s, group)).collect());
-            }
+            Op::Kernel(op) => return Ok(self.own(Kernel::Op(op.clone()), inputs, &node.avals)),
+            Op::Call(call) => return Ok(self.own(Kernel::Call(call.clone()), inputs, &node.avals)),
+            Op::Custom(op) => return Ok(self.own(Kernel::Custom(op.clone()), inputs, &node.avals)),
         };
         Ok(SmallVec::from_buf([val]))
+    }
+
+    /// A group that is a kernel of its own.
+    fn own(
+        &mut self,
+        kernel: Kernel,
+        inputs: SmallVec<[Val; 3]>,
+        outputs: &[Aval],
+    ) -> SmallVec<[Val; 1]> {
+        let inputs: Vec<View> = inputs.into_iter().map(|v| self.materialize(v).0).collect();
+        let group = self.push_group(GroupKind::Map, outputs[0].shape.clone());
+        for view in &inputs {
+            self.slots[view.slot as usize].uses.push(Use::Indirect(group));
+        }
+        let slots: Vec<Slot> = outputs.iter().map(|aval| self.slot(aval, group)).collect();
+        let vals = slots.iter().map(|&slot| self.array(slot, group)).collect();
+        if let Some(g) = &mut self.groups[group] {
+            g.kind = GroupKind::Own { kernel, inputs, slots };
+        }
+        vals
     }
 
     /// A slot that a group makes, read as it lies.
@@ -278,7 +276,7 @@ impl<'a> Fusion<'a> {
         self.slots[view.slot as usize].uses.push(entry);
     }
 
-    fn elementwise(&mut self, op: Option<BodyOp>, args: SmallVec<[Val; 3]>, aval: &Aval) -> Val {
+    fn elementwise(&mut self, op: Elementwise, args: SmallVec<[Val; 3]>, aval: &Aval) -> Val {
         let last = args.iter().map(|v| v.after).max().unwrap_or(0);
         let group = if self.can_join(last, &args, aval) {
             last
@@ -290,7 +288,7 @@ impl<'a> Fusion<'a> {
             self.note_use(arg, group, true);
         }
         if let Some(g) = &mut self.groups[group] {
-            g.members.push(Member { op, args, slot, dtype: aval.dtype });
+            g.members.push(Member { work: Work::Compute(op), args, slot, dtype: aval.dtype });
         }
         self.array(slot, group)
     }
@@ -309,8 +307,8 @@ impl<'a> Fusion<'a> {
         match &group.kind {
             GroupKind::Map => self.fits(group, args),
             GroupKind::Reduce { .. } | GroupKind::Rows { .. } => false,
-            GroupKind::Op { op, slots, .. } => {
-                if !takes_epilogue(op) || slots.len() != 1 {
+            GroupKind::Own { kernel, slots, .. } => {
+                if !takes_epilogue(kernel) || slots.len() != 1 {
                     return false;
                 }
                 let result = group.members.last().map_or(slots[0], |m| m.slot);
@@ -391,7 +389,7 @@ impl<'a> Fusion<'a> {
         self.note_use(&val, group, true);
         if let Some(g) = &mut self.groups[group] {
             let args = SmallVec::from_iter([val]);
-            g.members.push(Member { op: None, args, slot, dtype: aval.dtype });
+            g.members.push(Member { work: Work::Copy, args, slot, dtype: aval.dtype });
         }
         self.array(slot, group)
     }
@@ -406,7 +404,7 @@ impl<'a> Fusion<'a> {
         self.slots[slot as usize].group = group;
         if let Some(g) = &mut self.groups[group] {
             let args = SmallVec::from_iter([val]);
-            g.members.push(Member { op: None, args, slot, dtype: aval.dtype });
+            g.members.push(Member { work: Work::Copy, args, slot, dtype: aval.dtype });
             g.dest = Some(dest);
         }
     }
@@ -586,7 +584,14 @@ fn add_start(offset: &mut Offset, source: Option<u32>, start: &[usize], strides:
     }
 }
 
-/// Whether elementwise work on an op's result can run inside its kernel.
-fn takes_epilogue(op: &Op) -> bool {
-    matches!(op, Op::Dot(_) | Op::Conv(_) | Op::Pool(_))
+/// Whether elementwise work on a kernel's result can run inside it.
+fn takes_epilogue(kernel: &Kernel) -> bool {
+    match kernel {
+        Kernel::Op(op) => op.facts().takes_epilogue,
+        Kernel::Map(_)
+        | Kernel::Reduce { .. }
+        | Kernel::Rows { .. }
+        | Kernel::Call(_)
+        | Kernel::Custom(_) => false,
+    }
 }

@@ -4,14 +4,14 @@ use smallvec::SmallVec;
 
 use super::body::{Body, Instr, Reg};
 use super::fuse::{
-    Fusion, Group, GroupKind, Member, RowFold, ScalarSource, Slot, Use, Val, ValKind, View,
+    Fusion, Group, GroupKind, Member, RowFold, ScalarSource, Slot, Use, Val, ValKind, View, Work,
 };
-use super::{Access, OutputSpec, Plan, SlotSpec, Step};
+use super::{Access, OutputSpec, Parameters, Plan, SlotSpec, Step};
 use crate::backend::{Backend, Epilogue, Fold, Kernel, Operand, Segment};
-use crate::dtype::{DType, Scalar};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::fallback;
-use crate::prim::ReduceKind;
+use crate::prim::{Argument, Elementwise, ReduceKind};
 use crate::shape::Shape;
 
 /// Turns the groups into a plan for `backend`.
@@ -93,7 +93,7 @@ struct BodyDraft<'a> {
     /// The values of rows that are folded, and their dtypes.
     folds: Vec<(ReduceKind, Arg, DType)>,
     scalars: Vec<(ScalarSource, DType)>,
-    code: Vec<(&'a Member, SmallVec<[Arg; 3]>)>,
+    code: Vec<(Elementwise, &'a Member, SmallVec<[Arg; 3]>)>,
     /// The slots that instructions make.
     made: Vec<(Slot, Arg)>,
 }
@@ -125,11 +125,12 @@ impl<'a> BodyDraft<'a> {
     fn members(&mut self, members: &'a [Member]) {
         for member in members {
             let args: SmallVec<[Arg; 3]> = member.args.iter().map(|a| self.arg(a)).collect();
-            if member.op.is_none() {
-                self.made.push((member.slot, args[0]));
-            } else {
-                self.made.push((member.slot, Arg::Code(self.code.len())));
-                self.code.push((member, args));
+            match member.work {
+                Work::Copy => self.made.push((member.slot, args[0])),
+                Work::Compute(op) => {
+                    self.made.push((member.slot, Arg::Code(self.code.len())));
+                    self.code.push((op, member, args));
+                }
             }
         }
     }
@@ -154,9 +155,9 @@ impl<'a> BodyDraft<'a> {
         let folds = self.folds.iter().map(|f| f.2);
         let inputs = lead.iter().copied().chain(views).chain(folds).collect();
         let number = |arg: &Arg| self.number(lead.len(), arg);
-        let code = self.code.iter().filter_map(|(member, args)| {
+        let code = self.code.iter().map(|(op, member, args)| {
             let args = args.iter().map(number).collect();
-            member.op.map(|op| Instr { op, args, dtype: member.dtype })
+            Instr { op: *op, args, dtype: member.dtype }
         });
         Body {
             shape: group.shape.clone(),
@@ -196,7 +197,7 @@ impl Draft {
                 Self::assemble(kernel, &body, &[], vec![Operand::contiguous(out)], vec![*slot])
             }
             GroupKind::Rows { folds } => Self::rows(fusion, index, group, folds),
-            GroupKind::Op { op, inputs, slots } => {
+            GroupKind::Own { kernel, inputs, slots } => {
                 let mut body = new_body();
                 body.made.push((slots[0], Arg::Input(RESULT)));
                 body.members(&group.members);
@@ -205,21 +206,16 @@ impl Draft {
                     .iter()
                     .map(|s| Operand::contiguous(&fusion.slots[*s as usize].aval))
                     .collect();
-                let Some((last, _)) = body.code.last().cloned() else {
-                    return Self::assemble(
-                        Kernel::Op(op.clone()),
-                        &body,
-                        inputs,
-                        outputs,
-                        slots.clone(),
-                    );
+                let Some(&(_, last, _)) = body.code.last() else {
+                    let kernel = kernel.clone();
+                    return Self::assemble(kernel, &body, inputs, outputs, slots.clone());
                 };
                 let lead = [fusion.slots[result].aval.dtype];
                 let register = Arg::Code(body.code.len() - 1);
                 let program = body.body(group, &lead, &[register]);
                 let first_input = inputs.len();
                 let mut draft =
-                    Self::assemble(Kernel::Op(op.clone()), &body, inputs, outputs, vec![last.slot]);
+                    Self::assemble(kernel.clone(), &body, inputs, outputs, vec![last.slot]);
                 draft.segment.epilogue = Some(Epilogue { body: program, first_input });
                 draft
             }
@@ -367,12 +363,17 @@ fn sized(aval: &crate::shape::Aval, group: &Group) -> crate::shape::Aval {
 }
 
 impl ScalarSource {
-    /// The value as the element of `dtype`, where `node` gives the constant of a node.
-    pub(super) fn element(self, dtype: DType, node: impl Fn(u32) -> Scalar) -> [u8; 8] {
-        match self {
-            ScalarSource::Node(index) => node(index),
+    /// The value as the element of `dtype`.
+    pub(super) fn element(self, dtype: DType, parameters: &dyn Parameters) -> [u8; 8] {
+        let value = match self {
             ScalarSource::Fixed(value) => value,
-        }
-        .to_element(dtype)
+            ScalarSource::Node(node) => match parameters.argument(node) {
+                Argument::Number(value) => value,
+                other @ (Argument::None | Argument::Starts(_)) => {
+                    unreachable!("node {node} is a constant, its argument is {other:?}")
+                }
+            },
+        };
+        value.to_element(dtype)
     }
 }

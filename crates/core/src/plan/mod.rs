@@ -3,15 +3,18 @@
 //! A `Plan` holds everything that does not change between runs of one structure. What does
 //! change (the leaves' memory, constants, slice starts) is given to `Plan::run`.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 pub mod body;
 pub mod cache;
 mod explain;
 mod flat;
 mod fuse;
-pub(crate) mod key;
+pub mod key;
 mod lower;
 mod rows;
 mod run;
+mod verify;
 pub(crate) mod view;
 
 use std::sync::Arc;
@@ -23,6 +26,8 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::Graph;
+
+use self::key::Key;
 
 pub use cache::CacheStats;
 pub use explain::explain;
@@ -82,12 +87,22 @@ impl Plan {
         backend: &dyn Backend,
     ) -> Result<Plan> {
         let flat = flat::FlatGraph::new(graph, backend)?;
+        if cfg!(debug_assertions) {
+            flat.verify(|call| backend.claims(call))?;
+        }
         let fusion = fuse::Fusion::new(&flat, leaves, backend.limits())?;
-        lower::lower(fusion, leaves.len(), backend)
+        if cfg!(debug_assertions) {
+            fusion.verify()?;
+        }
+        let plan = lower::lower(fusion, leaves.len(), backend)?;
+        if cfg!(debug_assertions) {
+            plan.verify()?;
+        }
+        Ok(plan)
     }
 
     /// The plan under `key`, made by `build` if it is not there yet.
-    pub fn cached(key: &[u64], build: impl FnOnce() -> Result<Plan>) -> Result<Arc<Plan>> {
+    pub fn cached(key: &Key, build: impl FnOnce() -> Result<Plan>) -> Result<Arc<Plan>> {
         if let Some(plan) = cache::find(key) {
             return Ok(plan);
         }

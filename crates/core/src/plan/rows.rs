@@ -227,7 +227,7 @@ fn part(group: &Group, shape: &Shape) -> Option<Part> {
         }
         GroupKind::Map if group.shape == *shape => Some(Part::Elements),
         GroupKind::Map if is_rows(&group.shape, shape) => Some(Part::Row),
-        GroupKind::Map | GroupKind::Op { .. } | GroupKind::Rows { .. } => None,
+        GroupKind::Map | GroupKind::Own { .. } | GroupKind::Rows { .. } => None,
     }
 }
 
@@ -235,7 +235,10 @@ fn part(group: &Group, shape: &Shape) -> Option<Part> {
 fn makes(group: &Group, slot: Slot, shape: &Shape) -> Option<Part> {
     match group.kind {
         GroupKind::Reduce { slot: folded, .. } if folded == slot => Some(Part::Row),
-        _ => part(group, shape),
+        GroupKind::Map
+        | GroupKind::Reduce { .. }
+        | GroupKind::Rows { .. }
+        | GroupKind::Own { .. } => part(group, shape),
     }
 }
 
@@ -265,7 +268,7 @@ fn array(val: &Val) -> Option<&View> {
 fn values(group: &Group) -> impl Iterator<Item = &Val> {
     let folded = match &group.kind {
         GroupKind::Reduce { input, .. } => Some(input),
-        GroupKind::Map | GroupKind::Op { .. } | GroupKind::Rows { .. } => None,
+        GroupKind::Map | GroupKind::Own { .. } | GroupKind::Rows { .. } => None,
     };
     group.members.iter().flat_map(|m| &m.args).chain(folded)
 }
@@ -274,7 +277,7 @@ fn values(group: &Group) -> impl Iterator<Item = &Val> {
 fn made(group: &Group) -> impl Iterator<Item = Slot> {
     let folded = match &group.kind {
         GroupKind::Reduce { slot, .. } => Some(*slot),
-        GroupKind::Map | GroupKind::Op { .. } | GroupKind::Rows { .. } => None,
+        GroupKind::Map | GroupKind::Own { .. } | GroupKind::Rows { .. } => None,
     };
     let slots: SmallVec<[Slot; 8]> = group.members.iter().map(|m| m.slot).chain(folded).collect();
     slots.into_iter()

@@ -8,16 +8,15 @@ use super::fuse::ScalarSource;
 use super::{Access, Plan, Step};
 use crate::array::Value;
 use crate::backend::{Args, Backend, Buffer, Region, Sequence, Stopped, backend};
-use crate::dtype::{DType, Scalar};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::prim::Argument;
 use crate::shape::Layout;
 
 /// What may differ from run to run: constants and slice starts, by node of the evaluated graph.
 pub(crate) trait Parameters {
-    /// The value of the constant at `node`.
-    fn constant(&self, node: u32) -> Scalar;
-    /// The starts of the slice at `node`.
-    fn starts(&self, node: u32) -> &[usize];
+    /// The argument of a node of the evaluated graph.
+    fn argument(&self, node: u32) -> Argument<'_>;
 }
 
 /// Why a run failed.
@@ -77,8 +76,9 @@ impl Memory<'_> {
     fn resolve(&self, access: &Access, parameters: &dyn Parameters) -> isize {
         let mut offset = self.base(access.slot) + access.offset.fixed;
         for (node, strides) in &access.offset.starts {
-            let starts = parameters.starts(*node);
-            offset += starts.iter().zip(strides).map(|(&s, &t)| s as isize * t).sum::<isize>();
+            if let Argument::Starts(starts) = parameters.argument(*node) {
+                offset += starts.iter().zip(strides).map(|(&s, &t)| s as isize * t).sum::<isize>();
+            }
         }
         offset
     }
@@ -270,9 +270,7 @@ impl Step {
         &'a self,
         parameters: &'a dyn Parameters,
     ) -> impl Iterator<Item = [u8; 8]> + 'a {
-        let element = |(source, dtype): &(ScalarSource, DType)| {
-            source.element(*dtype, |node| parameters.constant(node))
-        };
+        let element = |(source, dtype): &(ScalarSource, DType)| source.element(*dtype, parameters);
         self.scalars.iter().map(element)
     }
 }

@@ -1,7 +1,9 @@
 //! Where an axis has its extreme value.
 
 use super::batch::on_batch;
-use super::{Avals, Batched, Diff, Primitive, expect_inputs, one};
+use super::{
+    Accumulates, Argument, Avals, Batched, Diff, Facts, Primitive, Sizes, expect_inputs, one,
+};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Aval;
@@ -24,6 +26,10 @@ impl ArgReduce {
 }
 
 impl Primitive for ArgReduce {
+    fn name(&self) -> &'static str {
+        ArgReduce::name(self)
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs(self.name(), inputs, 1)?;
         let x = inputs[0];
@@ -49,5 +55,15 @@ impl Primitive for ArgReduce {
 
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         on_batch(ArgReduce { axis: self.axis + 1, ..*self }, inputs, size)
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: Argument::None,
+            merges: true,
+            takes_epilogue: false,
+            accumulates: Accumulates::Nothing,
+            sizes: Sizes::Inferred,
+        }
     }
 }

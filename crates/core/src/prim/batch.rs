@@ -23,12 +23,12 @@ impl Batched {
         if self.batched {
             return Ok(self.array.clone());
         }
-        record::broadcast(&self.array, prepend(size, self.array.shape()))
+        record::broadcast(&self.array, &prepend(size, &self.array.aval().shape))
     }
 
     /// The shape of one element of the batch.
     pub fn shape(&self) -> &[usize] {
-        &self.array.shape()[usize::from(self.batched)..]
+        &self.array.aval().shape[usize::from(self.batched)..]
     }
 }
 

@@ -3,8 +3,8 @@
 use super::batch::on_batch;
 use super::record::{add, cast, compare, div, is_zero, like, mul, neg, select, shift, sub, zeros};
 use super::{
-    Avals, Batched, Compare, Diff, Partial, Primitive, Unary, expect_inputs, one, same_dtypes,
-    same_shapes,
+    Avals, Batched, Compare, Diff, Facts, Partial, Primitive, Unary, expect_inputs, one,
+    same_dtypes, same_shapes,
 };
 use crate::array::Array;
 use crate::dtype::DType;
@@ -71,7 +71,35 @@ impl Binary {
     }
 }
 
+impl Binary {
+    /// Whether a result for operands of a half type may be no value of that type.
+    pub(super) const fn rounds(self) -> bool {
+        match self {
+            Binary::Maximum
+            | Binary::Minimum
+            | Binary::BitAnd
+            | Binary::BitOr
+            | Binary::BitXor
+            | Binary::ShiftLeft
+            | Binary::ShiftRight => false,
+            Binary::Add
+            | Binary::Sub
+            | Binary::Mul
+            | Binary::Div
+            | Binary::FloorDivide
+            | Binary::Remainder
+            | Binary::Power
+            | Binary::Atan2
+            | Binary::LogAddExp => true,
+        }
+    }
+}
+
 impl Primitive for Binary {
+    fn name(&self) -> &'static str {
+        Binary::name(*self)
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs(self.name(), inputs, 2)?;
         same_shapes(self.name(), inputs)?;
@@ -107,6 +135,10 @@ impl Primitive for Binary {
 
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         on_batch(*self, inputs, size)
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts::ELEMENTWISE
     }
 }
 

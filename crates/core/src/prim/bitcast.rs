@@ -1,7 +1,9 @@
 //! The same bytes as elements of another dtype.
 
 use super::batch::on_batch;
-use super::{Avals, Batched, Diff, Primitive, expect_inputs, one};
+use super::{
+    Accumulates, Argument, Avals, Batched, Diff, Facts, Primitive, Sizes, expect_inputs, one,
+};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Aval;
@@ -15,6 +17,10 @@ pub struct Bitcast {
 }
 
 impl Primitive for Bitcast {
+    fn name(&self) -> &'static str {
+        "view"
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = "view";
         expect_inputs(op, inputs, 1)?;
@@ -48,5 +54,15 @@ impl Primitive for Bitcast {
 
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         on_batch(*self, inputs, size)
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: Argument::None,
+            merges: true,
+            takes_epilogue: false,
+            accumulates: Accumulates::Nothing,
+            sizes: Sizes::Fixed,
+        }
     }
 }

@@ -4,11 +4,14 @@ mod batch;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
-use super::{Avals, Batched, Diff, Primitive, Reverse, Tangents, expect_inputs};
+use super::{
+    Accumulates, Argument, Avals, Batched, Diff, Facts, Primitive, Reverse, Sizes, Tangents,
+    expect_inputs,
+};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
@@ -25,6 +28,28 @@ pub struct Call {
     pub body: Arc<Graph>,
     /// Derivatives that replace those of the body.
     pub rules: Option<Arc<dyn CallRules>>,
+    /// The hash of the body, once it was asked for.
+    fingerprint: OnceLock<u64>,
+}
+
+impl Call {
+    /// A composite of this name and body.
+    pub fn new(
+        name: &'static str,
+        body: Arc<Graph>,
+        rules: Option<Arc<dyn CallRules>>,
+    ) -> Arc<Call> {
+        Arc::new(Call { name, body, rules, fingerprint: OnceLock::new() })
+    }
+
+    /// A hash of name and body.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        *self.fingerprint.get_or_init(|| {
+            let mut hasher = std::hash::DefaultHasher::new();
+            (self.name, &self.body).hash(&mut hasher);
+            hasher.finish()
+        })
+    }
 }
 
 /// Derivatives, and a batching rule, that replace those of a [`Call`]'s body.
@@ -66,8 +91,7 @@ impl Eq for Call {}
 
 impl Hash for Call {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-        self.body.hash(state);
+        self.fingerprint().hash(state);
     }
 }
 
@@ -78,6 +102,10 @@ impl fmt::Debug for Call {
 }
 
 impl Primitive for Call {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs(self.name, inputs, self.body.inputs.len())?;
         for (have, want) in inputs.iter().zip(self.body.input_avals()) {
@@ -102,6 +130,16 @@ impl Primitive for Call {
             return Ok(found);
         }
         batch::vmap(self, inputs, size)
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: Argument::None,
+            merges: true,
+            takes_epilogue: false,
+            accumulates: Accumulates::Nothing,
+            sizes: Sizes::Fixed,
+        }
     }
 }
 
@@ -198,6 +236,10 @@ impl fmt::Debug for Custom {
 }
 
 impl Primitive for Custom {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         Ok(SmallVec::from_vec(self.0.infer(inputs)?))
     }
@@ -211,5 +253,15 @@ impl Primitive for Custom {
 
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         self.0.vmap(inputs, size)
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: Argument::None,
+            merges: false,
+            takes_epilogue: false,
+            accumulates: Accumulates::Nothing,
+            sizes: Sizes::Fixed,
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! Another dtype for the same values.
 
 use super::batch::on_batch;
-use super::{Avals, Batched, Diff, Primitive, Reverse, Tangents, expect_inputs, one, record};
+use super::{
+    Avals, Batched, Diff, Facts, Primitive, Reverse, Tangents, expect_inputs, one, record,
+};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -16,6 +18,10 @@ pub struct Cast {
 }
 
 impl Primitive for Cast {
+    fn name(&self) -> &'static str {
+        "astype"
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs("astype", inputs, 1)?;
         one(Aval { shape: inputs[0].shape.clone(), dtype: self.to })
@@ -27,6 +33,10 @@ impl Primitive for Cast {
 
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         on_batch(*self, inputs, size)
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts::ELEMENTWISE
     }
 }
 

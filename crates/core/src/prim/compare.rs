@@ -1,7 +1,7 @@
 //! Elementwise comparisons: two operands of one shape and dtype, to bool.
 
 use super::batch::on_batch;
-use super::{Avals, Batched, Diff, Primitive, expect_inputs, one, same_dtypes, same_shapes};
+use super::{Avals, Batched, Diff, Facts, Primitive, expect_inputs, one, same_dtypes, same_shapes};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Aval;
@@ -47,6 +47,10 @@ impl Compare {
 }
 
 impl Primitive for Compare {
+    fn name(&self) -> &'static str {
+        Compare::name(*self)
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs(self.name(), inputs, 2)?;
         same_shapes(self.name(), inputs)?;
@@ -63,5 +67,9 @@ impl Primitive for Compare {
 
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         on_batch(*self, inputs, size)
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts::ELEMENTWISE
     }
 }

@@ -6,10 +6,14 @@
 mod batch;
 
 use super::record::cast;
-use super::{Avals, Batched, Diff, Linearity, Primitive, expect_inputs, one, same_dtypes};
+use super::{
+    Accumulates, Argument, Avals, Batched, Diff, Facts, Linearity, Primitive, Sizes, expect_inputs,
+    one, same_dtypes,
+};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::precision::MatmulPrecision;
 use crate::shape::{Aval, Dims, Shape};
 
 /// Which of its three operands a convolution computes from the other two.
@@ -64,6 +68,8 @@ pub struct Conv {
     pub accumulate: DType,
     /// The dtype of the output.
     pub result: DType,
+    /// How factors of `float32` may be rounded.
+    pub precision: MatmulPrecision,
 }
 
 impl Conv {
@@ -131,6 +137,10 @@ impl Conv {
 }
 
 impl Primitive for Conv {
+    fn name(&self) -> &'static str {
+        self.role.name()
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = self.role.name();
         expect_inputs(op, inputs, 2)?;
@@ -213,6 +223,16 @@ impl Primitive for Conv {
 
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         batch::vmap(self, inputs, size)
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: Argument::None,
+            merges: true,
+            takes_epilogue: true,
+            accumulates: Accumulates::In(self.accumulate),
+            sizes: Sizes::Fixed,
+        }
     }
 }
 

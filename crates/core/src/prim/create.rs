@@ -1,10 +1,14 @@
 //! Arrays from nothing: graph inputs, constants, counters.
 
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 
-use super::{Avals, Batched, Diff, Primitive, expect_inputs, one, record};
+use super::{
+    Accumulates, Argument, Avals, Batched, Diff, Facts, Primitive, Sizes, expect_inputs, one,
+    record,
+};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::plan::key::Key;
 use crate::shape::{Aval, Shape};
 
 /// The input of a graph, or of a function under trace: it has an aval and no value.
@@ -16,20 +20,13 @@ pub struct Input {
 
 /// One number, repeated to a shape.
 ///
-/// The value is a run-time argument of a plan, so it is no part of the hash, and two constants
-/// of equal aval share a plan.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// The value is an argument of a plan: two constants of equal aval share one.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Constant {
     /// The number.
     pub value: Scalar,
     /// The shape and dtype of the result.
     pub aval: Aval,
-}
-
-impl Hash for Constant {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.aval.hash(state);
-    }
 }
 
 /// 0, 1, 2, … along `axis`, the same along every other axis.
@@ -44,6 +41,10 @@ pub struct Iota {
 }
 
 impl Primitive for Input {
+    fn name(&self) -> &'static str {
+        "input"
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs("input", inputs, 0)?;
         one(self.aval.clone())
@@ -56,9 +57,23 @@ impl Primitive for Input {
     fn vmap(&self, _: &[Batched], _: usize) -> Result<Vec<Batched>> {
         alone(self.clone())
     }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: Argument::None,
+            merges: false,
+            takes_epilogue: false,
+            accumulates: Accumulates::Nothing,
+            sizes: Sizes::Given,
+        }
+    }
 }
 
 impl Primitive for Constant {
+    fn name(&self) -> &'static str {
+        "constant"
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs("constant", inputs, 0)?;
         self.aval.shape.checked_size("full", self.aval.dtype)?;
@@ -72,9 +87,27 @@ impl Primitive for Constant {
     fn vmap(&self, _: &[Batched], _: usize) -> Result<Vec<Batched>> {
         alone(self.clone())
     }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: Argument::Number(self.value),
+            merges: true,
+            takes_epilogue: false,
+            accumulates: Accumulates::Nothing,
+            sizes: Sizes::Number,
+        }
+    }
+
+    fn write_key(&self, key: &mut Key) {
+        self.aval.hash(key);
+    }
 }
 
 impl Primitive for Iota {
+    fn name(&self) -> &'static str {
+        "iota"
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs("iota", inputs, 0)?;
         self.shape.checked_size("iota", self.dtype)?;
@@ -91,6 +124,16 @@ impl Primitive for Iota {
 
     fn vmap(&self, _: &[Batched], _: usize) -> Result<Vec<Batched>> {
         alone(self.clone())
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: Argument::None,
+            merges: true,
+            takes_epilogue: false,
+            accumulates: Accumulates::Nothing,
+            sizes: Sizes::Fixed,
+        }
     }
 }
 

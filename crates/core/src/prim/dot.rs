@@ -2,10 +2,14 @@
 
 use super::batch::on_batch;
 use super::record::{cast, flatten, move_axis, unflatten};
-use super::{Avals, Batched, Diff, Linearity, Primitive, expect_inputs, one};
+use super::{
+    Accumulates, Argument, Avals, Batched, Diff, Facts, Linearity, Primitive, Sizes, expect_inputs,
+    one,
+};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::precision::{MatmulPrecision, matmul_precision};
 use crate::shape::{Aval, Shape};
 
 /// Inputs: a `[B.., M, K]` and b `[B.., K, N]` of one dtype. Output: `[B.., M, N]` of `result`,
@@ -16,16 +20,22 @@ pub struct Dot {
     pub accumulate: DType,
     /// The dtype of the output.
     pub result: DType,
+    /// How factors of `float32` may be rounded.
+    pub precision: MatmulPrecision,
 }
 
 impl Dot {
     /// A product of `dtype` that accumulates as is usual for it: half types in `float32`.
     pub fn of(dtype: DType) -> Self {
-        Dot { accumulate: dtype.accumulator(), result: dtype }
+        Dot { accumulate: dtype.accumulator(), result: dtype, precision: matmul_precision() }
     }
 }
 
 impl Primitive for Dot {
+    fn name(&self) -> &'static str {
+        "matmul"
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = "matmul";
         expect_inputs(op, inputs, 2)?;
@@ -65,6 +75,16 @@ impl Primitive for Dot {
         }
         on_batch(*self, inputs, size)
     }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: Argument::None,
+            merges: true,
+            takes_epilogue: true,
+            accumulates: Accumulates::In(self.accumulate),
+            sizes: Sizes::Inferred,
+        }
+    }
 }
 
 /// The cotangent of a is ct·bᵀ, that of b is aᵀ·ct. Where the result is wider than the operands,
@@ -73,9 +93,9 @@ fn transpose(dot: &Dot, inputs: &[Array], operand: usize, ct: &Array) -> Result<
     let narrow = inputs[0].dtype();
     let wide = narrow.promote(ct.dtype());
     let product = if wide == narrow {
-        Dot { accumulate: dot.accumulate, result: narrow }
+        Dot { result: narrow, ..*dot }
     } else {
-        Dot::of(wide)
+        Dot { accumulate: wide.accumulator(), result: wide, ..*dot }
     };
     let swapped = |x: &Array| move_axis(x, x.rank() - 1, x.rank() - 2);
     let ct = cast(ct, wide)?;

@@ -1,7 +1,7 @@
 //! The same values, with a meaning for transforms or the planner.
 
 use super::batch::on_batch;
-use super::{Avals, Batched, Diff, Primitive, one};
+use super::{Accumulates, Argument, Avals, Batched, Diff, Facts, Primitive, Sizes, one};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::shape::Aval;
@@ -27,6 +27,10 @@ impl Mark {
 }
 
 impl Primitive for Mark {
+    fn name(&self) -> &'static str {
+        Mark::name(*self)
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let fits = match self {
             Mark::StopGradient => inputs.len() == 1,
@@ -62,6 +66,16 @@ impl Primitive for Mark {
                 let array = Array::apply(*self, &arrays)?;
                 Ok(vec![Batched { array, batched: inputs[0].batched }])
             }
+        }
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: Argument::None,
+            merges: *self != Mark::Depends,
+            takes_epilogue: false,
+            accumulates: Accumulates::Nothing,
+            sizes: Sizes::Inferred,
         }
     }
 }

@@ -1,9 +1,13 @@
 //! The closed set of primitives: what every array, gradient and imported model is made of.
 //!
 //! One file per family. A family's payload holds the parameters; its [`Primitive`] implementation
-//! says what comes out ([`Primitive::infer`]), how it differentiates ([`Primitive::diff`]) and how
-//! it runs over a batch ([`Primitive::vmap`]). Nothing matches over [`Op`] with a wildcard, so a
-//! new primitive does not compile until every rule and every backend has met it.
+//! says what comes out ([`Primitive::infer`]), how it differentiates ([`Primitive::diff`]), how
+//! it runs over a batch ([`Primitive::vmap`]), and what the planner and the transforms must know
+//! of it besides ([`Primitive::facts`]).
+//!
+//! [`Op`] sorts primitives by how they run: [`Elementwise`] ones are the instructions of programs
+//! that are fused, a [`KernelOp`] has a kernel of its own. Nothing matches over them with a
+//! wildcard, so a new primitive does not compile until every rule and every backend has met it.
 
 pub mod arg_reduce;
 pub(crate) mod batch;
@@ -15,7 +19,10 @@ pub mod compare;
 pub mod conv;
 pub mod create;
 pub mod dot;
+pub mod elementwise;
+pub mod facts;
 pub mod gather;
+pub mod kernel;
 pub mod mark;
 pub mod movement;
 pub mod pool;
@@ -36,6 +43,7 @@ use smallvec::SmallVec;
 use crate::array::Array;
 use crate::error::Result;
 use crate::ops;
+use crate::plan::key::Key;
 use crate::shape::Aval;
 
 pub use arg_reduce::ArgReduce;
@@ -47,7 +55,10 @@ pub use compare::Compare;
 pub use conv::{Conv, ConvRole};
 pub use create::{Constant, Input, Iota};
 pub use dot::Dot;
+pub use elementwise::Elementwise;
+pub use facts::{Accumulates, Argument, Facts, Sizes};
 pub use gather::{Gather, GatherAxis, Scatter, ScatterAxis, ScatterMode};
+pub use kernel::KernelOp;
 pub use mark::Mark;
 pub use movement::Movement;
 pub use pool::{Pool, PoolRole};
@@ -68,48 +79,16 @@ pub enum Op {
     Input(Input),
     /// One number, repeated to a shape.
     Constant(Constant),
-    /// 0, 1, 2, … along an axis.
-    Iota(Iota),
-    /// One operand, element by element.
-    Unary(Unary),
-    /// Two operands, element by element.
-    Binary(Binary),
-    /// Two operands, element by element, to bool.
-    Compare(Compare),
-    /// One of two operands, by a third.
-    Select(Select),
-    /// Another dtype.
-    Cast(Cast),
-    /// The same bytes as another dtype.
-    Bitcast(Bitcast),
-    /// The same values, with a meaning for transforms or the planner.
-    Mark(Mark),
     /// The same elements, elsewhere.
     Movement(Movement),
+    /// The same values, with a meaning for transforms or the planner.
+    Mark(Mark),
+    /// Each element from the elements at its place: an instruction of a program.
+    Elementwise(Elementwise),
     /// Axes folded to one value.
     Reduce(Reduce),
-    /// Where an axis has its extreme value.
-    ArgReduce(ArgReduce),
-    /// An axis folded up to each of its elements.
-    Scan(Scan),
-    /// Slices at computed places.
-    Gather(Gather),
-    /// Slices put at computed places.
-    Scatter(Scatter),
-    /// Elements along one axis at computed places.
-    GatherAxis(GatherAxis),
-    /// Elements put along one axis at computed places.
-    ScatterAxis(ScatterAxis),
-    /// A batched matrix product.
-    Dot(Dot),
-    /// A convolution or one of its gradients.
-    Conv(Box<Conv>),
-    /// A pooling or one of its gradients.
-    Pool(Box<Pool>),
-    /// Random bits from a key.
-    RandomBits(RandomBits),
-    /// Elements of an axis in order.
-    Sort(Sort),
+    /// What has a kernel of its own.
+    Kernel(KernelOp),
     /// A composite with a body of primitives.
     Call(Arc<Call>),
     /// A user's operator.
@@ -118,6 +97,9 @@ pub enum Op {
 
 /// What a primitive's payload knows about itself.
 pub trait Primitive: Clone + Eq + Hash + Debug {
+    /// The name in errors, graphs and profiles.
+    fn name(&self) -> &'static str;
+
     /// The outputs' shapes and dtypes, or an error that names the op and the inputs.
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals>;
 
@@ -127,6 +109,15 @@ pub trait Primitive: Clone + Eq + Hash + Debug {
     /// The same operation on inputs of which some carry a batch of `size` along axis 0.
     /// At least one does.
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>>;
+
+    /// What the planner and the transforms must know besides.
+    fn facts(&self) -> Facts<'_>;
+
+    /// Writes down what tells a plan with this primitive from others: all of it but its
+    /// [`Facts::argument`].
+    fn write_key(&self, key: &mut Key) {
+        self.hash(key);
+    }
 }
 
 /// An input or output under `vmap`.
@@ -221,33 +212,17 @@ macro_rules! with_payload {
         match $op {
             $crate::prim::Op::Input($p) => $body,
             $crate::prim::Op::Constant($p) => $body,
-            $crate::prim::Op::Iota($p) => $body,
-            $crate::prim::Op::Unary($p) => $body,
-            $crate::prim::Op::Binary($p) => $body,
-            $crate::prim::Op::Compare($p) => $body,
-            $crate::prim::Op::Select($p) => $body,
-            $crate::prim::Op::Cast($p) => $body,
-            $crate::prim::Op::Bitcast($p) => $body,
-            $crate::prim::Op::Mark($p) => $body,
             $crate::prim::Op::Movement($p) => $body,
+            $crate::prim::Op::Mark($p) => $body,
+            $crate::prim::Op::Elementwise(op) => match op {
+                $crate::prim::Elementwise::Unary($p) => $body,
+                $crate::prim::Elementwise::Binary($p) => $body,
+                $crate::prim::Elementwise::Compare($p) => $body,
+                $crate::prim::Elementwise::Select($p) => $body,
+                $crate::prim::Elementwise::Cast($p) => $body,
+            },
             $crate::prim::Op::Reduce($p) => $body,
-            $crate::prim::Op::ArgReduce($p) => $body,
-            $crate::prim::Op::Scan($p) => $body,
-            $crate::prim::Op::Gather($p) => $body,
-            $crate::prim::Op::Scatter($p) => $body,
-            $crate::prim::Op::GatherAxis($p) => $body,
-            $crate::prim::Op::ScatterAxis($p) => $body,
-            $crate::prim::Op::Dot($p) => $body,
-            $crate::prim::Op::Conv($p) => {
-                let $p = &**$p;
-                $body
-            }
-            $crate::prim::Op::Pool($p) => {
-                let $p = &**$p;
-                $body
-            }
-            $crate::prim::Op::RandomBits($p) => $body,
-            $crate::prim::Op::Sort($p) => $body,
+            $crate::prim::Op::Kernel(op) => $crate::with_kernel_payload!(op, $p => $body),
             $crate::prim::Op::Call($p) => {
                 let $p = &**$p;
                 $body
@@ -292,79 +267,64 @@ impl Op {
         self.infer(&examples)?.into_iter().map(empty).collect()
     }
 
-    /// Whether the op computes each output element from the input elements at the same place.
-    pub fn is_elementwise(&self) -> bool {
-        matches!(self, Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Select(_) | Op::Cast(_))
+    /// Whether it is a graph's input.
+    pub fn is_input(&self) -> bool {
+        matches!(self, Op::Input(_))
     }
 
     /// The name in errors, graphs and profiles.
     pub fn name(&self) -> &'static str {
+        with_payload!(self, p => Primitive::name(p))
+    }
+
+    /// What the planner and the transforms must know of the op.
+    pub fn facts(&self) -> Facts<'_> {
+        with_payload!(self, p => p.facts())
+    }
+
+    /// Writes down what tells a plan with this op from others.
+    pub(crate) fn write_key(&self, key: &mut Key) {
+        std::mem::discriminant(self).hash(key);
         match self {
-            Op::Input(_) => "input",
-            Op::Constant(_) => "constant",
-            Op::Iota(_) => "iota",
-            Op::Unary(u) => u.name(),
-            Op::Binary(b) => b.name(),
-            Op::Compare(c) => c.name(),
-            Op::Select(_) => "select",
-            Op::Cast(_) => "astype",
-            Op::Bitcast(_) => "view",
-            Op::Mark(m) => m.name(),
-            Op::Movement(m) => m.name(),
-            Op::Reduce(r) => r.kind.name(),
-            Op::ArgReduce(a) => a.name(),
-            Op::Scan(s) => s.kind.name(),
-            Op::Gather(_) => "gather",
-            Op::Scatter(_) => "scatter",
-            Op::GatherAxis(_) => "take_along_axis",
-            Op::ScatterAxis(_) => "put_along_axis",
-            Op::Dot(_) => "matmul",
-            Op::Conv(c) => c.role.name(),
-            Op::Pool(p) => p.role.name(),
-            Op::RandomBits(_) => "random_bits",
-            Op::Sort(s) => s.name(),
-            Op::Call(c) => c.name,
-            Op::Custom(c) => c.0.name(),
+            Op::Elementwise(op) => std::mem::discriminant(op).hash(key),
+            Op::Kernel(op) => std::mem::discriminant(op).hash(key),
+            Op::Call(call) => return key.body(call),
+            Op::Input(_)
+            | Op::Constant(_)
+            | Op::Movement(_)
+            | Op::Mark(_)
+            | Op::Reduce(_)
+            | Op::Custom(_) => {}
         }
+        with_payload!(self, p => p.write_key(key));
     }
 }
 
 /// Wraps a payload as an [`Op`].
 macro_rules! into_op {
-    ($($type:ty => $variant:ident $(, $wrap:path)?;)*) => {$(
+    ($($type:ty => $variant:ident;)*) => {$(
         impl From<$type> for Op {
             fn from(payload: $type) -> Op {
-                Op::$variant($($wrap)?(payload))
+                Op::$variant(payload)
             }
         }
     )*};
 }
 
+impl From<Arc<Call>> for Op {
+    fn from(call: Arc<Call>) -> Op {
+        Op::Call(call)
+    }
+}
+
 into_op! {
     Input => Input;
     Constant => Constant;
-    Iota => Iota;
-    Unary => Unary;
-    Binary => Binary;
-    Compare => Compare;
-    Select => Select;
-    Cast => Cast;
-    Bitcast => Bitcast;
-    Mark => Mark;
     Movement => Movement;
+    Mark => Mark;
+    Elementwise => Elementwise;
     Reduce => Reduce;
-    ArgReduce => ArgReduce;
-    Scan => Scan;
-    Gather => Gather;
-    Scatter => Scatter;
-    GatherAxis => GatherAxis;
-    ScatterAxis => ScatterAxis;
-    Dot => Dot;
-    Conv => Conv, Box::new;
-    Pool => Pool, Box::new;
-    RandomBits => RandomBits;
-    Sort => Sort;
-    Call => Call, Arc::new;
+    KernelOp => Kernel;
     Custom => Custom;
 }
 

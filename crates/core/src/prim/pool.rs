@@ -1,7 +1,10 @@
 //! Pooling over windows of spatial axes, and its gradients.
 
 use super::batch::on_merged;
-use super::{Avals, Batched, Diff, Linearity, Primitive, expect_inputs, one, same_dtypes};
+use super::{
+    Accumulates, Argument, Avals, Batched, Diff, Facts, Linearity, Primitive, Sizes, expect_inputs,
+    one, same_dtypes,
+};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -92,6 +95,10 @@ impl Pool {
 }
 
 impl Primitive for Pool {
+    fn name(&self) -> &'static str {
+        self.role.name()
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = self.role.name();
         let count = match self.role {
@@ -169,6 +176,16 @@ impl Primitive for Pool {
 
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         on_merged(self.clone(), inputs, size)
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: Argument::None,
+            merges: true,
+            takes_epilogue: true,
+            accumulates: Accumulates::Wide,
+            sizes: Sizes::Fixed,
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Random bits from a key.
 
 use super::batch::on_batch;
-use super::{Avals, Batched, Diff, Primitive, expect_inputs, one};
+use super::{
+    Accumulates, Argument, Avals, Batched, Diff, Facts, Primitive, Sizes, expect_inputs, one,
+};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::{Aval, Shape};
@@ -20,6 +22,10 @@ pub struct RandomBits {
 }
 
 impl Primitive for RandomBits {
+    fn name(&self) -> &'static str {
+        "random_bits"
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = "random_bits";
         expect_inputs(op, inputs, 1)?;
@@ -46,5 +52,15 @@ impl Primitive for RandomBits {
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         // The result follows the keys' leading axes, of which the batch is one more.
         on_batch(self.clone(), inputs, size)
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: Argument::None,
+            merges: true,
+            takes_epilogue: false,
+            accumulates: Accumulates::Nothing,
+            sizes: Sizes::Fixed,
+        }
     }
 }

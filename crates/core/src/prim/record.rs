@@ -4,8 +4,8 @@
 //! change nothing is not recorded.
 
 use super::{
-    Binary, Cast, Compare, Iota, Movement, Op, Reduce, ReduceKind, ScatterAxis, ScatterMode,
-    Select, Unary,
+    Binary, Cast, Compare, Iota, Movement, Op, Primitive, Reduce, ReduceKind, ScatterAxis,
+    ScatterMode, Select, Unary,
 };
 use crate::array::Array;
 use crate::dtype::{DType, Scalar};
@@ -125,7 +125,6 @@ pub(crate) fn sum_all(x: &Array) -> Result<Array> {
 
 pub(crate) fn reshape(x: &Array, shape: Shape) -> Result<Array> {
     if *x.shape() == shape {
-        crate::transform::note_sizes();
         return Ok(x.clone());
     }
     Array::apply(Movement::Reshape(shape), &[x])
@@ -165,28 +164,32 @@ pub(crate) fn move_axis(x: &Array, from: usize, to: usize) -> Result<Array> {
 }
 
 /// `x` repeated to `shape`; a constant becomes a larger constant.
-pub(crate) fn broadcast(x: &Array, shape: Shape) -> Result<Array> {
-    if *x.shape() == shape {
+pub(crate) fn broadcast(x: &Array, shape: &Shape) -> Result<Array> {
+    if x.aval().shape == *shape {
         return Ok(x.clone());
     }
     if let Op::Constant(constant) = &x.node.op {
-        return Ok(Array::constant(constant.value, Aval { shape, dtype: x.dtype() }));
+        Movement::Broadcast(shape.clone()).infer(&[x.aval()])?;
+        let aval = Aval { shape: shape.clone(), dtype: x.dtype() };
+        return Ok(Array::constant(constant.value, aval));
     }
-    Array::apply(Movement::Broadcast(shape), &[x])
+    Array::apply(Movement::Broadcast(shape.clone()), &[x])
 }
 
 /// A reduction's result over `axes` of `shape`, repeated back to `shape`.
 pub(crate) fn broadcast_back(x: &Array, axes: &[usize], shape: &Shape) -> Result<Array> {
-    if axes.is_empty() || matches!(x.node.op, Op::Constant(_)) {
-        return broadcast(x, shape.clone());
+    match &x.node.op {
+        // Every element is alike: no axis is missed.
+        Op::Constant(constant) => {
+            Ok(Array::constant(constant.value, Aval { shape: shape.clone(), dtype: x.dtype() }))
+        }
+        _ => broadcast(&expand_dims(x, axes)?, shape),
     }
-    broadcast(&expand_dims(x, axes)?, shape.clone())
 }
 
 /// `count` elements from `start` along one axis.
 pub(crate) fn slice_axis(x: &Array, axis: usize, start: usize, count: usize) -> Result<Array> {
     if start == 0 && count == x.shape()[axis] {
-        crate::transform::note_sizes();
         return Ok(x.clone());
     }
     let mut starts = Dims::from_elem(0, x.rank());

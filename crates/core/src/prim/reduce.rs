@@ -5,8 +5,8 @@ mod product;
 use super::batch::{behind, on_batch};
 use super::record::{broadcast_back, cast, compare, div, masked, sum};
 use super::{
-    Avals, Batched, Binary, Compare, Diff, Linearity, Primitive, Reverse, Tangents, expect_inputs,
-    one,
+    Accumulates, Argument, Avals, Batched, Binary, Compare, Diff, Facts, Linearity, Primitive,
+    Reverse, Sizes, Tangents, expect_inputs, one,
 };
 use crate::array::Array;
 use crate::dtype::DType;
@@ -73,6 +73,10 @@ pub struct Reduce {
 }
 
 impl Primitive for Reduce {
+    fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = self.kind.name();
         expect_inputs(op, inputs, 1)?;
@@ -97,7 +101,7 @@ impl Primitive for Reduce {
                 linearity: Linearity::Joint,
                 operand: |_, _| true,
                 transpose: |reduce, inputs, _, ct| {
-                    Ok(Some(broadcast_back(ct, &reduce.axes, inputs[0].shape())?))
+                    Ok(Some(broadcast_back(ct, &reduce.axes, &inputs[0].aval().shape)?))
                 },
             },
             ReduceKind::Prod => Diff::Custom { jvp: product::jvp, vjp: product::vjp },
@@ -109,11 +113,21 @@ impl Primitive for Reduce {
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         on_batch(Reduce { kind: self.kind, axes: behind(&self.axes) }, inputs, size)
     }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: Argument::None,
+            merges: true,
+            takes_epilogue: false,
+            accumulates: Accumulates::Wide,
+            sizes: Sizes::Inferred,
+        }
+    }
 }
 
 /// Where x has its extreme value, and how often along `axes`, in a dtype that can count.
 fn extremes(reduce: &Reduce, x: &Array, y: &Array) -> Result<(Array, Array)> {
-    let there = compare(Compare::Eq, x, &broadcast_back(y, &reduce.axes, x.shape())?)?;
+    let there = compare(Compare::Eq, x, &broadcast_back(y, &reduce.axes, &x.aval().shape)?)?;
     let count = sum(&cast(&there, x.dtype().accumulator())?, &reduce.axes)?;
     Ok((there, count))
 }
@@ -137,7 +151,7 @@ fn jvp(
     };
     let (there, count) = extremes(reduce, &inputs[0], &outputs[0])?;
     // Shares are made before the sum: a NaN extreme is nowhere, and 0/0 must not be selected.
-    let count = broadcast_back(&count, &reduce.axes, inputs[0].shape())?;
+    let count = broadcast_back(&count, &reduce.axes, &inputs[0].aval().shape)?;
     let share = masked(&there, &shared(tangent, &count)?)?;
     Ok(vec![Some(sum(&share, &reduce.axes)?)])
 }
@@ -149,6 +163,6 @@ fn vjp(reduce: &Reduce, r: &Reverse<'_>) -> Result<Tangents> {
     };
     let x = &r.inputs[0];
     let (there, count) = extremes(reduce, x, &r.outputs[0])?;
-    let share = broadcast_back(&shared(cotangent, &count)?, &reduce.axes, x.shape())?;
+    let share = broadcast_back(&shared(cotangent, &count)?, &reduce.axes, &x.aval().shape)?;
     Ok(vec![Some(masked(&there, &share)?)])
 }

@@ -3,7 +3,7 @@
 use super::batch::on_batch;
 use super::record::{masked, select, zeros};
 use super::{
-    Avals, Batched, Diff, Linearity, Primitive, expect_inputs, one, same_dtypes, same_shapes,
+    Avals, Batched, Diff, Facts, Linearity, Primitive, expect_inputs, one, same_dtypes, same_shapes,
 };
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -15,6 +15,10 @@ use crate::shape::Aval;
 pub struct Select;
 
 impl Primitive for Select {
+    fn name(&self) -> &'static str {
+        "select"
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs("select", inputs, 3)?;
         same_shapes("select", inputs)?;
@@ -41,5 +45,9 @@ impl Primitive for Select {
 
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         on_batch(*self, inputs, size)
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts::ELEMENTWISE
     }
 }

@@ -2,7 +2,8 @@
 
 use super::batch::on_batch;
 use super::{
-    Avals, Batched, Diff, GatherAxis, Primitive, Reverse, Tangents, expect_inputs, one, record,
+    Accumulates, Argument, Avals, Batched, Diff, Facts, GatherAxis, Primitive, Reverse, Sizes,
+    Tangents, expect_inputs, one, record,
 };
 use crate::array::Array;
 use crate::dtype::DType;
@@ -26,6 +27,10 @@ impl Sort {
 }
 
 impl Primitive for Sort {
+    fn name(&self) -> &'static str {
+        Sort::name(self)
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs(self.name(), inputs, 1)?;
         let x = inputs[0];
@@ -45,6 +50,16 @@ impl Primitive for Sort {
 
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         on_batch(Sort { axis: self.axis + 1, ..*self }, inputs, size)
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: Argument::None,
+            merges: true,
+            takes_epilogue: false,
+            accumulates: Accumulates::Nothing,
+            sizes: Sizes::Inferred,
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use super::record::{
     add, cast, div, is_zero, like, mul, neg, one_minus_square, scale, select, shift, sub,
 };
 use super::{
-    Avals, Batched, Diff, Linearity, Partial, Primitive, Reverse, Tangents, expect_inputs, one,
+    Avals, Batched, Diff, Facts, Linearity, Partial, Primitive, Reverse, Tangents, expect_inputs,
+    one,
 };
 use crate::array::Array;
 use crate::dtype::{DType, Kind, Scalar};
@@ -112,6 +113,47 @@ impl Unary {
         }
     }
 
+    /// Whether a result for an operand of a half type may be no value of that type.
+    pub(super) const fn rounds(self) -> bool {
+        match self {
+            Unary::Neg
+            | Unary::Abs
+            | Unary::Sign
+            | Unary::Floor
+            | Unary::Ceil
+            | Unary::Round
+            | Unary::Not
+            | Unary::Invert
+            | Unary::Conj
+            | Unary::Real
+            | Unary::Imag => false,
+            Unary::Square
+            | Unary::Sqrt
+            | Unary::Rsqrt
+            | Unary::Exp
+            | Unary::Expm1
+            | Unary::Log
+            | Unary::Log2
+            | Unary::Log10
+            | Unary::Log1p
+            | Unary::Sin
+            | Unary::Cos
+            | Unary::Tan
+            | Unary::Asin
+            | Unary::Acos
+            | Unary::Atan
+            | Unary::Sinh
+            | Unary::Cosh
+            | Unary::Tanh
+            | Unary::Asinh
+            | Unary::Acosh
+            | Unary::Atanh
+            | Unary::Sigmoid
+            | Unary::Erf
+            | Unary::ErfInv => true,
+        }
+    }
+
     /// The dtype of the result for an operand of `dtype`.
     pub fn result(self, dtype: DType) -> DType {
         match self {
@@ -122,6 +164,10 @@ impl Unary {
 }
 
 impl Primitive for Unary {
+    fn name(&self) -> &'static str {
+        Unary::name(*self)
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs(self.name(), inputs, 1)?;
         let x = inputs[0];
@@ -174,6 +220,10 @@ impl Primitive for Unary {
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         on_batch(*self, inputs, size)
     }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts::ELEMENTWISE
+    }
 }
 
 /// The derivative of a holomorphic or real function.
@@ -204,10 +254,7 @@ fn partial(f: Unary, x: &Array, y: &Array) -> Result<Option<Partial>> {
         Unary::Acosh => Times(apply(Unary::Rsqrt, &mul(&shift(x, -1.0)?, &shift(x, 1.0)?)?)?),
         Unary::Atanh => Over(one_minus_square(x)?),
         Unary::Sigmoid => Times(mul(y, &sub(&like(y, 1.0), y)?)?),
-        Unary::Erf => {
-            let gauss = apply(Unary::Exp, &neg(&apply(Unary::Square, x)?)?)?;
-            Times(scale(&gauss, FRAC_2_SQRT_PI)?)
-        }
+        Unary::Erf => Times(gauss(x, FRAC_2_SQRT_PI)?),
         Unary::ErfInv => {
             let gauss = apply(Unary::Exp, &apply(Unary::Square, y)?)?;
             Times(scale(&gauss, PI.sqrt() / 2.0)?)
@@ -224,6 +271,12 @@ fn partial(f: Unary, x: &Array, y: &Array) -> Result<Option<Partial>> {
         | Unary::Real
         | Unary::Imag => return Ok(None),
     }))
+}
+
+/// `by`·exp(−x²): the slope of the error function.
+fn gauss(x: &Array, by: f64) -> Result<Array> {
+    let square = Array::apply(Unary::Square, &[x])?;
+    scale(&Array::apply(Unary::Exp, &[&neg(&square)?])?, by)
 }
 
 /// The factor of |x|: sign x, and for a complex x its conjugate over its modulus; 0 at 0.

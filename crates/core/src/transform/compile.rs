@@ -7,6 +7,7 @@ use crate::array::{Array, lock};
 use crate::error::{Error, Result};
 use crate::generator;
 use crate::graph::Graph;
+use crate::precision::matmul_precision;
 use crate::prim::Call;
 use crate::shape::Aval;
 use crate::tree::{Path, Tree};
@@ -24,7 +25,7 @@ struct Trace {
     settings: Vec<u64>,
     /// Inputs: arguments, state leaves, random state, captures. Outputs: results, state leaves,
     /// random state where it changes.
-    call: Arc<Graph>,
+    call: Arc<Call>,
     captures: Vec<Array>,
     results: usize,
     /// How many leaves the state had after the trace.
@@ -122,8 +123,7 @@ impl<F> Compiled<F> {
             .chain([&random])
             .chain(&trace.captures)
             .collect();
-        let call = Call { name: "compiled", body: trace.call.clone(), rules: None };
-        let recorded = Array::apply_multi(call, &arguments);
+        let recorded = Array::apply_multi(trace.call.clone(), &arguments);
         drop(arguments);
         let mut outputs = match recorded {
             Ok(outputs) => outputs,
@@ -195,7 +195,7 @@ impl<F> Compiled<F> {
             inputs: inputs.iter().map(|a| a.aval().clone()).collect(),
             state: leaves.iter().map(|(p, a)| (p.clone(), a.aval().clone())).collect(),
             settings,
-            call: Arc::new(graph),
+            call: Call::new("compiled", Arc::new(graph), None),
             results: count,
             leaves: leaf_count,
             draws,
@@ -216,13 +216,14 @@ impl Trace {
             return None;
         }
         let given = inputs.iter().chain(leaves.iter().map(|(_, a)| a)).map(Array::aval);
-        let rest: Vec<&Aval> = self.call.input_avals().skip(inputs.len() + leaves.len()).collect();
+        let rest: Vec<&Aval> =
+            self.call.body.input_avals().skip(inputs.len() + leaves.len()).collect();
         let avals: Vec<&Aval> = given.chain(rest).collect();
         Some(Trace {
             inputs: inputs.iter().map(|a| a.aval().clone()).collect(),
             state: leaves.iter().map(|(p, a)| (p.clone(), a.aval().clone())).collect(),
             settings: self.settings.clone(),
-            call: Arc::new(self.call.with_sizes(&avals)?),
+            call: Call::new("compiled", Arc::new(self.call.body.with_sizes(&avals)?), None),
             captures: self.captures.clone(),
             results: self.results,
             leaves: self.leaves,
@@ -265,7 +266,7 @@ fn each_distinct(state: &mut impl Tree, f: &mut dyn FnMut(&str, &mut Array)) {
 }
 
 fn settings(state: &impl Tree) -> Vec<u64> {
-    let mut settings = Vec::new();
+    let mut settings = vec![matmul_precision() as u64];
     state.visit_settings(&mut |setting| settings.push(setting));
     settings
 }

@@ -1,16 +1,16 @@
 //! Derivatives of functions: reverse mode and forward mode.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::rules;
-use super::trace::{Marks, Scope, ScopeGuard};
+use super::trace::{Scope, ScopeGuard, Scopes};
 use crate::array::{Array, Progress};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::trace::{Handle, handle, tape};
-use crate::ops;
 use crate::prim::record;
 
 /// The values of `f` at `primals` and the products of `cotangents`, one an output, with its
@@ -115,7 +115,7 @@ pub fn value_and_grad_once(
         let Some(loss) = outputs.first() else {
             return Err(Error::argument("value_and_grad", "the function returned nothing"));
         };
-        if loss.size() != 1 || loss.dtype() == DType::C64 {
+        if loss.aval().shape.size() != 1 || loss.dtype() == DType::C64 {
             return Err(Error::shape(
                 "value_and_grad",
                 format!("the first output must be one real number, it is {}", loss.aval()),
@@ -176,36 +176,24 @@ fn reverse(
     let mut known: HashMap<Handle, Array> = HashMap::new();
     for (output, seed) in outputs.iter().zip(seeds) {
         if output.dtype().is_differentiable() {
-            add_to(&mut known, output, seed)?;
+            rules::accumulate(&mut known, handle(output), seed)?;
         }
     }
-    for (array, inputs) in nodes.iter().rev() {
-        if inputs.is_empty() {
-            continue;
-        }
-        let outs = outputs_of(array);
-        let cotangents: Vec<Option<Array>> =
-            outs.iter().map(|o| known.remove(&handle(o))).collect();
-        if cotangents.iter().all(Option::is_none) {
-            continue;
-        }
-        let on_tape = |a: &Array| a.node.marks.as_ref().is_some_and(|m| m.contains(&scope.0));
-        let needed: Vec<bool> =
-            inputs.iter().map(|i| i.dtype().is_differentiable() && on_tape(i)).collect();
-        // A tracer's own input lies outside: its cotangent stays with the tracer.
-        if tracers.iter().any(|t| t.same(&outs[0])) {
-            if let Some(cotangent) = cotangents.into_iter().next().flatten() {
-                known.insert(handle(&outs[0]), cotangent);
-            }
-            continue;
-        }
-        let gradients = rules::vjp(&array.node.op, inputs, &outs, &cotangents, &needed)?;
-        for ((input, gradient), needed) in inputs.iter().zip(gradients).zip(needed) {
-            if let Some(gradient) = gradient.filter(|_| needed) {
-                add_to(&mut known, input, gradient)?;
-            }
-        }
-    }
+    let on_tape = |a: &Array| a.node.scopes.as_ref().is_some_and(|m| m.contains(&scope.0));
+    let wanted = |a: &Array| a.dtype().is_differentiable() && on_tape(a);
+    let keyed = |a: &Array| (handle(a), a.clone());
+    // A tracer's own input lies outside: its cotangent stays with the tracer.
+    let is_tracer = |a: &Array| tracers.iter().any(|t| Arc::ptr_eq(&t.node, &a.node));
+    let steps =
+        nodes.iter().rev().filter(|(array, inputs)| !inputs.is_empty() && !is_tracer(array)).map(
+            |(array, inputs)| rules::Step {
+                op: &array.node.op,
+                inputs: inputs.iter().map(keyed).collect(),
+                outputs: outputs_of(array).iter().map(keyed).collect(),
+                wanted: inputs.iter().map(wanted).collect(),
+            },
+        );
+    rules::reverse(steps, &mut known)?;
     let gradients =
         tracers.iter().map(|t| or_zeros(known.remove(&handle(t)), t)).collect::<Result<_>>()?;
     finish(scope, nodes);
@@ -230,22 +218,13 @@ fn finish(scope: ScopeGuard, nodes: Vec<(Array, crate::array::Inputs)>) {
 
 /// Arrays that stand for `primals` inside the traced function, and can be read.
 fn trace_inputs(primals: &[Array], scope: &ScopeGuard) -> Result<Vec<Array>> {
-    let marks = Marks::of(&scope.0);
-    primals.iter().map(|p| Array::tracer(p, &marks)).collect()
+    let scopes = Scopes::of(&scope.0);
+    primals.iter().map(|p| Array::tracer(p, &scopes)).collect()
 }
 
 fn outputs_of(array: &Array) -> SmallVec<[Array; 1]> {
     let count = array.node.avals.len() as u32;
     (0..count).map(|output| Array { node: array.node.clone(), output }).collect()
-}
-
-fn add_to(known: &mut HashMap<Handle, Array>, to: &Array, gradient: Array) -> Result<()> {
-    let sum = match known.get(&handle(to)) {
-        Some(there) => ops::add(there, &gradient)?,
-        None => gradient,
-    };
-    known.insert(handle(to), sum);
-    Ok(())
 }
 
 fn or_zeros(tangent: Option<Array>, like: &Array) -> Result<Array> {
@@ -254,8 +233,8 @@ fn or_zeros(tangent: Option<Array>, like: &Array) -> Result<Array> {
 
 /// Tangents or cotangents of `like`, in its dtypes.
 fn fitted(op: &'static str, what: &str, given: &[Array], like: &[Array]) -> Result<Vec<Array>> {
-    let fits =
-        given.len() == like.len() && given.iter().zip(like).all(|(g, l)| g.shape() == l.shape());
+    let fits = given.len() == like.len()
+        && given.iter().zip(like).all(|(g, l)| g.aval().shape == l.aval().shape);
     if fits {
         return given.iter().zip(like).map(|(g, l)| record::cast(g, l.dtype())).collect();
     }

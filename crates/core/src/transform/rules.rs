@@ -3,6 +3,9 @@
 //! A primitive states its derivative once, as a [`Diff`]; here both directions are made of it.
 //! Everything that is computed is recorded as primitives again, so derivatives have derivatives.
 
+use std::collections::HashMap;
+use std::hash::Hash;
+
 use smallvec::SmallVec;
 
 use crate::array::Array;
@@ -72,7 +75,7 @@ fn checked(
         let Some(have) = have.filter(|_| wanted(index)) else {
             return Ok(None);
         };
-        let rounds = want.dtype().is_integer() && have.shape() == want.shape();
+        let rounds = want.dtype().is_integer() && have.aval().shape == want.aval().shape;
         if have.aval() != want.aval() && !rounds {
             return Err(Error::shape(
                 op.name(),
@@ -221,6 +224,53 @@ fn input_numbers(body: &Graph) -> Vec<Option<usize>> {
     numbers
 }
 
+/// A recorded primitive, as reverse mode meets it. `K` tells arrays apart.
+pub(crate) struct Step<'a, K> {
+    pub op: &'a Op,
+    pub inputs: SmallVec<[(K, Array); 4]>,
+    pub outputs: SmallVec<[(K, Array); 1]>,
+    /// The inputs whose cotangents somebody will read.
+    pub wanted: SmallVec<[bool; 4]>,
+}
+
+/// Takes cotangents back through `steps`, from the last to the first: `known` has those of the
+/// results, and in the end those of what no step made.
+pub(crate) fn reverse<'a, K: Copy + Eq + Hash>(
+    steps: impl Iterator<Item = Step<'a, K>>,
+    known: &mut HashMap<K, Array>,
+) -> Result<()> {
+    for Step { op, inputs, outputs, wanted } in steps {
+        let cotangents: SmallVec<[Option<Array>; 1]> =
+            outputs.iter().map(|(key, _)| known.remove(key)).collect();
+        if cotangents.iter().all(Option::is_none) {
+            continue;
+        }
+        let (keys, inputs): (SmallVec<[K; 4]>, SmallVec<[Array; 4]>) = inputs.into_iter().unzip();
+        let outputs: SmallVec<[Array; 1]> = outputs.into_iter().map(|(_, array)| array).collect();
+        let given = vjp(op, &inputs, &outputs, &cotangents, &wanted)?;
+        for (key, cotangent) in keys.into_iter().zip(given) {
+            if let Some(cotangent) = cotangent {
+                accumulate(known, key, cotangent)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds a cotangent to what has come to an array so far.
+pub(crate) fn accumulate<K: Copy + Eq + Hash>(
+    known: &mut HashMap<K, Array>,
+    key: K,
+    more: Array,
+) -> Result<()> {
+    let sum = match known.remove(&key) {
+        Some(there) => add(&there, &more)?,
+        None => more,
+    };
+    known.insert(key, sum);
+    Ok(())
+}
+
 /// Cotangents of a body's inputs from cotangents of its outputs.
 pub(crate) fn vjp_body(
     body: &Graph,
@@ -230,33 +280,25 @@ pub(crate) fn vjp_body(
 ) -> Result<Tangents> {
     let values = body.replay_all(inputs)?;
     let needed = depends_on(body, wanted);
-    let mut found: Values<Option<Array>> =
-        values.iter().map(|outputs| vec![None; outputs.len()]).collect();
+    let mut known: HashMap<Ref, Array> = HashMap::new();
     for (&r, cotangent) in body.outputs.iter().zip(cotangents) {
-        accumulate(&mut found, r, cotangent.clone())?;
-    }
-    for (index, node) in body.nodes.iter().enumerate().rev() {
-        let idle = !needed[index] || found[index].iter().all(Option::is_none);
-        if idle || matches!(node.op, Op::Input(_)) {
-            continue;
-        }
-        let wanted: SmallVec<[bool; 4]> =
-            node.inputs.iter().map(|r| needed[r.node as usize]).collect();
-        let operands = gathered(&values, &node.inputs);
-        let cotangents = std::mem::take(&mut found[index]);
-        let given = vjp(&node.op, &operands, &values[index], &cotangents, &wanted)?;
-        for (&r, cotangent) in node.inputs.iter().zip(given) {
-            accumulate(&mut found, r, cotangent)?;
+        if let Some(cotangent) = cotangent.clone().filter(|_| needed[r.node as usize]) {
+            accumulate(&mut known, r, cotangent)?;
         }
     }
-    Ok(body.inputs.iter().map(|&node| found[node as usize][0].take()).collect())
-}
-
-/// Adds a cotangent to what has come to an output so far.
-fn accumulate(found: &mut Values<Option<Array>>, r: Ref, more: Option<Array>) -> Result<()> {
-    let slot = &mut found[r.node as usize][r.output as usize];
-    *slot = sum_of([slot.take(), more])?;
-    Ok(())
+    let nodes = body.nodes.iter().enumerate().rev();
+    let steps = nodes.filter(|(_, node)| !node.op.is_input()).map(|(index, node)| {
+        let outputs = values[index].iter().zip(0..);
+        let place = |output| Ref { node: index as u32, output };
+        Step {
+            op: &node.op,
+            inputs: node.inputs.iter().map(|&r| (r, at(&values, r).clone())).collect(),
+            outputs: outputs.map(|(array, output)| (place(output), array.clone())).collect(),
+            wanted: node.inputs.iter().map(|r| needed[r.node as usize]).collect(),
+        }
+    });
+    reverse(steps, &mut known)?;
+    Ok(body.inputs.iter().map(|&node| known.remove(&Ref { node, output: 0 })).collect())
 }
 
 /// Which nodes depend on a wanted input.

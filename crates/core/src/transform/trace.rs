@@ -1,4 +1,4 @@
-//! Which transforms an array is being traced by: a mark on nodes, not a flag of the thread.
+//! Which transforms an array is being traced by: scopes of nodes, not a flag of the thread.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -39,11 +39,11 @@ impl Drop for ScopeGuard {
 
 /// The scopes whose inputs a node depends on.
 #[derive(Debug)]
-pub(crate) struct Marks(SmallVec<[Arc<Scope>; 2]>);
+pub(crate) struct Scopes(SmallVec<[Arc<Scope>; 2]>);
 
-impl Marks {
-    pub fn of(scope: &Arc<Scope>) -> Arc<Marks> {
-        Arc::new(Marks(SmallVec::from_buf_and_len([scope.clone(), scope.clone()], 1)))
+impl Scopes {
+    pub fn of(scope: &Arc<Scope>) -> Arc<Scopes> {
+        Arc::new(Scopes(SmallVec::from_buf_and_len([scope.clone(), scope.clone()], 1)))
     }
 
     pub fn contains(&self, scope: &Scope) -> bool {
@@ -59,8 +59,8 @@ impl Marks {
         self.0.iter().rev().find(|s| s.is_active()).map(|s| s.transform)
     }
 
-    /// The marks of a node whose inputs have `a` and `b`.
-    pub fn union(a: Option<Arc<Marks>>, b: &Option<Arc<Marks>>) -> Option<Arc<Marks>> {
+    /// The scopes of a node whose inputs have `a` and `b`.
+    pub fn union(a: Option<Arc<Scopes>>, b: &Option<Arc<Scopes>>) -> Option<Arc<Scopes>> {
         let b = b.as_ref().filter(|b| b.is_active());
         match (a, b) {
             (None, None) => None,
@@ -75,7 +75,7 @@ impl Marks {
                 }
                 let mut all = a.0.clone();
                 all.extend(new.into_iter().cloned());
-                Some(Arc::new(Marks(all)))
+                Some(Arc::new(Scopes(all)))
             }
         }
     }

@@ -61,7 +61,7 @@ pub fn vmap_traced(
             continue;
         };
         let axis = normalize_axis("vmap", *axis, input.rank())?;
-        let length = input.shape()[axis];
+        let length = input.aval().shape[axis];
         if *size.get_or_insert(length) != length {
             return Err(Error::shape(
                 "vmap",
@@ -79,7 +79,7 @@ pub fn vmap_traced(
         .iter()
         .map(|a| match a.batched {
             true => {
-                let shape = &a.array.shape()[1..];
+                let shape = &a.array.aval().shape[1..];
                 Array::placeholder(Aval::new(shape, a.array.dtype()), &scope.0)
             }
             false => a.array.clone(),
@@ -131,6 +131,7 @@ pub fn vmap_traced(
 
 /// An output that is the same for every example.
 fn repeat(array: &Array, size: usize) -> Result<Array> {
-    let shape: Vec<usize> = std::iter::once(size).chain(array.shape().iter().copied()).collect();
+    let shape: Vec<usize> =
+        std::iter::once(size).chain(array.aval().shape.iter().copied()).collect();
     ops::broadcast_to(array, shape)
 }

@@ -7,6 +7,7 @@ mod channels;
 mod depthwise;
 mod dy;
 mod images;
+mod op;
 mod pad;
 mod runs;
 mod shape;
@@ -22,6 +23,7 @@ use crate::simd::{Element, Isa, Out, Tiled};
 use channels::Channels;
 use depthwise::Depthwise;
 use images::Images;
+pub(crate) use op::ConvKernel;
 use shape::{Axis, Shape};
 use weights::Weights;
 

@@ -6,6 +6,7 @@
 
 mod element;
 mod matrix;
+mod op;
 #[cfg(test)]
 mod tests;
 mod vector;
@@ -16,6 +17,7 @@ use crate::simd::{Isa, Out};
 use crate::threads::parallel_for;
 
 pub use element::DotElement;
+pub(crate) use op::DotKernel;
 
 /// Sizes of a batched product of `[m, k]` and `[k, n]` matrices; the result is contiguous.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

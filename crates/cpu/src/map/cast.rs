@@ -78,6 +78,11 @@ fn from_complex(to: DType, isa: Upto256) -> TileFn {
     }
 }
 
+/// The loop that rounds what was computed in `f32` to the half type `dtype`, and holds it in `f32`.
+pub(crate) fn round(dtype: DType, isa: Isa) -> TileFn {
+    to_half(DType::F32, dtype, Upto256(isa))
+}
+
 /// Rounds to a half type once, and holds the result in `f32`.
 fn to_half(from: DType, to: DType, isa: Upto256) -> TileFn {
     macro_rules! round {

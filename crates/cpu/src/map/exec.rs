@@ -7,7 +7,7 @@ use super::RawArgs;
 use super::copy::{
     Axis, between, copy, end_of_streams, into_tile, move_bytes, out_of_tile, prefetch,
 };
-use super::program::{Fill, Load, LoadKind, Program, Store, StoreKind};
+use super::program::{Ahead, Fill, Load, LoadKind, Program, Store, StoreKind};
 
 /// A program with the memory to run it on.
 pub(crate) struct Runner<'a> {
@@ -59,6 +59,21 @@ impl<'a> Runner<'a> {
         runner
     }
 
+    /// Fills the places of inputs from `first` on that are the same for every tile, once more.
+    ///
+    /// # Safety
+    /// As [`Runner::new`].
+    pub unsafe fn refill(&self, first: usize, cuts: [usize; 2], limit: usize) {
+        for fill in &self.program.fills {
+            if let Fill::Input(load) = fill
+                && load.input >= first
+            {
+                // SAFETY: the caller vouches for the arguments.
+                unsafe { self.load(load, 0, cuts, limit.min(self.program.tile)) };
+            }
+        }
+    }
+
     /// # Safety
     /// `place` is one of the program's.
     unsafe fn set(&self, place: u16, at: *const u8) {
@@ -97,8 +112,9 @@ impl<'a> Runner<'a> {
             }
             let share = n.div_ceil(program.steps.len().max(1));
             for (i, step) in program.steps.iter().enumerate() {
-                if program.ahead {
-                    self.prefetch(n + i * share..n + (i + 1) * share);
+                if let Some(ahead) = program.ahead {
+                    let first = ahead.by.unwrap_or(n);
+                    self.prefetch(ahead, first + i * share..first + (i + 1) * share);
                 }
                 let [a, b, c] = step.from.map(|p| self.get(p));
                 (step.run)(self.get(step.to).cast_mut(), a, b, c, n);
@@ -120,18 +136,19 @@ impl<'a> Runner<'a> {
     ///
     /// # Safety
     /// The places of this tile are set.
-    unsafe fn prefetch(&self, elements: std::ops::Range<usize>) {
+    unsafe fn prefetch(&self, ahead: Ahead, elements: std::ops::Range<usize>) {
         let lines = |at: *const u8, bytes: usize| {
             (elements.start * bytes..elements.end * bytes).step_by(64).for_each(|i| {
                 prefetch(at.wrapping_add(i));
             });
         };
         let program = self.program;
-        for load in program.loads.iter().filter(|l| matches!(l.kind, LoadKind::Direct)) {
+        let direct = |l: &&Load| l.input < ahead.inputs && matches!(l.kind, LoadKind::Direct);
+        for load in program.loads.iter().filter(direct) {
             // SAFETY: the caller vouches for the place.
             lines(unsafe { self.get(load.place) }, load.bytes);
         }
-        for store in program.stores.iter().filter(|_| !program.stream) {
+        for store in program.stores.iter().filter(|_| ahead.outputs && !program.stream) {
             let inputs = self.args.inputs;
             if let StoreKind::Direct { place, .. } = store.kind
                 && !self.is_indirect(store.output)

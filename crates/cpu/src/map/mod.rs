@@ -6,20 +6,16 @@ mod copy;
 mod epilogue;
 mod exec;
 mod lanes;
-#[cfg(test)]
-pub(crate) mod naive;
-#[cfg(test)]
-mod op_tests;
 mod program;
 mod scratch;
 mod space;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 mod unary;
 
 use cupola_core::backend::Operand;
-use cupola_core::plan::body::{Body, BodyOp};
-use cupola_core::prim::{Binary, Unary};
+use cupola_core::plan::body::Body;
+use cupola_core::prim::{Binary, Elementwise, Unary};
 use cupola_core::{Error, Result};
 
 pub(crate) use cast::{held, narrow};
@@ -27,7 +23,7 @@ pub(crate) use copy::{Axis, CopyAxes, copy, out_of_tile, prefetch};
 pub(crate) use epilogue::EpilogueKernel;
 pub(crate) use exec::Runner;
 pub(crate) use lanes::{Portable, TileFn};
-pub(crate) use program::{Program, Sink, tile_size};
+pub(crate) use program::{Ahead, Program, Sink, tile_size};
 pub(crate) use scratch::with_scratch;
 pub(crate) use space::{Axes, Group, Space, Tiling, Walk, groups};
 
@@ -122,12 +118,16 @@ impl MapKernel {
 
 /// About how many simple instructions an element costs.
 pub(crate) fn work(body: &Body) -> usize {
-    let cost = |op: &BodyOp| match op {
-        BodyOp::Unary(
+    let cost = |op: &Elementwise| match op {
+        Elementwise::Unary(
             Unary::Neg | Unary::Abs | Unary::Sign | Unary::Square | Unary::Not | Unary::Invert,
         ) => 1,
-        BodyOp::Unary(_) | BodyOp::Binary(Binary::Power | Binary::Atan2 | Binary::Remainder) => 10,
-        BodyOp::Binary(_) | BodyOp::Compare(_) | BodyOp::Select(_) | BodyOp::Cast(_) => 1,
+        Elementwise::Unary(_)
+        | Elementwise::Binary(Binary::Power | Binary::Atan2 | Binary::Remainder) => 10,
+        Elementwise::Binary(_)
+        | Elementwise::Compare(_)
+        | Elementwise::Select(_)
+        | Elementwise::Cast(_) => 1,
     };
     1 + body.inputs.len() + body.code.iter().map(|i| cost(&i.op)).sum::<usize>()
 }

@@ -3,12 +3,13 @@
 //! A register lives at a place: a tile in scratch memory, which is reused when its value is dead,
 //! or directly in an operand's memory where that lies as the tile does.
 
-use cupola_core::plan::body::{Body, BodyOp, Reg};
+use cupola_core::plan::body::{Body, Reg};
+use cupola_core::prim::Elementwise;
 use cupola_core::{DType, Error, Result};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::binary::{binary, compare, select};
-use super::cast::{cast, held, narrow, widen};
+use super::cast::{cast, held, narrow, round, widen};
 use super::lanes::TileFn;
 use super::space::{Group, Space, Tiling, groups};
 use super::unary::unary;
@@ -33,14 +34,25 @@ pub(crate) struct Program {
     pub staging: usize,
     /// How many elements a whole tile has.
     pub tile: usize,
-    /// Whether to ask for the next tile's memory while this one's is worked on: where operands are
-    /// larger than a cache, and there is work to hide it behind.
-    pub ahead: bool,
+    /// What to ask for while a tile is worked on: where operands are larger than a cache, and there
+    /// is work to hide it behind.
+    pub ahead: Option<Ahead>,
     /// Whether to write outputs past the caches: where they are so large that nobody finds them
     /// there.
     pub stream: bool,
-    /// Where the output is that stays in its place.
-    pub result: Place,
+    /// Where the outputs are that stay in their places.
+    pub results: SmallVec<[Place; 2]>,
+}
+
+/// Memory that is needed after a tile.
+#[derive(Clone, Copy)]
+pub(crate) struct Ahead {
+    /// How many elements further the tile is whose memory it is; that of the next for none.
+    pub by: Option<usize>,
+    /// Of how many inputs.
+    pub inputs: usize,
+    /// Whether of outputs, too.
+    pub outputs: bool,
 }
 
 /// One loop over a tile.
@@ -93,8 +105,9 @@ pub(crate) enum StoreKind {
 pub(crate) enum Sink {
     /// They are stored to operands, whose strides follow those of the inputs in the space.
     Operands,
-    /// The one output stays in its place, for a reduction.
-    Place,
+    /// So many outputs, the last, stay in their places, to be folded; the others are stored to
+    /// operands that are read again soon.
+    Places(usize),
 }
 
 /// How many elements a tile should have, so that what is alive in it fits in half of the first
@@ -150,8 +163,11 @@ struct Build<'a> {
     sink: Sink,
     isa: Isa,
     steps: Vec<RegStep>,
-    /// The register whose value each register has: another one where a cast changes nothing.
+    /// The register whose value each register has: another one where a cast changes nothing, or
+    /// where what was computed in a wider type is rounded.
     root: Vec<usize>,
+    /// The dtypes of the registers: those of the body, and then those that rounding adds.
+    dtypes: Vec<DType>,
     /// The last step that reads a register; beyond the steps if it is stored, `None` if dead.
     last: Vec<Option<usize>>,
     place: Vec<Option<Place>>,
@@ -176,6 +192,7 @@ impl<'a> Build<'a> {
     ) -> Result<Self> {
         let registers = body.registers();
         let mut root: Vec<usize> = (0..registers).collect();
+        let mut dtypes: Vec<DType> = (0..registers).map(|r| body.dtype_of(r as Reg)).collect();
         let mut steps = Vec::with_capacity(body.code.len());
         for (i, instr) in body.code.iter().enumerate() {
             let to = registers - body.code.len() + i;
@@ -183,11 +200,11 @@ impl<'a> Build<'a> {
                 instr.args.iter().map(|&r| root[usize::from(r)]).collect();
             let dtype = |i: usize| body.dtype_of(instr.args[i]);
             let run = match instr.op {
-                BodyOp::Unary(op) => unary(op, dtype(0), isa),
-                BodyOp::Binary(op) => binary(op, dtype(0), isa),
-                BodyOp::Compare(op) => compare(op, dtype(0), isa),
-                BodyOp::Select(_) => Some(select(held(dtype(1)).size(), isa)),
-                BodyOp::Cast(op) => match cast(dtype(0), op.to, isa) {
+                Elementwise::Unary(op) => unary(op, dtype(0), isa),
+                Elementwise::Binary(op) => binary(op, dtype(0), isa),
+                Elementwise::Compare(op) => compare(op, dtype(0), isa),
+                Elementwise::Select(_) => Some(select(held(dtype(1)).size(), isa)),
+                Elementwise::Cast(op) => match cast(dtype(0), op.to, isa) {
                     None => {
                         root[to] = from[0];
                         continue;
@@ -200,7 +217,20 @@ impl<'a> Build<'a> {
                 detail: format!("the CPU has no {:?} of {}", instr.op, dtype(0)),
             })?;
             steps.push(RegStep { run, to, from });
+            // A store rounds, too.
+            let read =
+                sink != Sink::Operands || body.code.iter().any(|i| i.args.contains(&(to as Reg)));
+            if instr.rounds() && read {
+                root[to] = dtypes.len();
+                dtypes.push(instr.dtype);
+                steps.push(RegStep {
+                    run: round(instr.dtype, isa),
+                    to: root[to],
+                    from: smallvec![to],
+                });
+            }
         }
+        let registers = dtypes.len();
         let mut build = Build {
             body,
             space,
@@ -208,6 +238,7 @@ impl<'a> Build<'a> {
             sink,
             isa,
             root,
+            dtypes,
             last: vec![None; registers],
             place: vec![None; registers],
             free: Default::default(),
@@ -222,9 +253,9 @@ impl<'a> Build<'a> {
                 bytes: 0,
                 staging: 0,
                 tile: tiling.size(),
-                ahead: false,
-                stream: space.size() >= 1 << 23,
-                result: 0,
+                ahead: None,
+                stream: sink == Sink::Operands && space.size() >= 1 << 23,
+                results: SmallVec::new(),
             },
             steps,
         };
@@ -263,11 +294,20 @@ impl<'a> Build<'a> {
     fn through(&self, o: usize) -> Option<usize> {
         let reg = self.body.outputs[o];
         let root = self.root[usize::from(reg)];
-        let copies = self.sink == Sink::Operands
+        let copies = self.stored() == 1
+            && self.body.outputs.len() == 1
             && self.body.outputs.len() == 1
             && root < self.body.inputs.len()
             && self.body.inputs[root] == self.body.dtype_of(reg);
         copies.then_some(root)
+    }
+
+    /// How many outputs are stored.
+    fn stored(&self) -> usize {
+        match self.sink {
+            Sink::Operands => self.body.outputs.len(),
+            Sink::Places(kept) => self.body.outputs.len() - kept,
+        }
     }
 
     fn new_place(&mut self) -> Place {
@@ -293,7 +333,7 @@ impl<'a> Build<'a> {
     }
 
     fn held_size(&self, reg: usize) -> usize {
-        held(self.body.dtype_of(reg as Reg)).size()
+        held(self.dtypes[reg]).size()
     }
 
     fn place_inputs(&mut self) {
@@ -305,7 +345,7 @@ impl<'a> Build<'a> {
             let groups = groups(self.space, self.tiling, strides, strides);
             let dense = is_dense(&groups);
             let half = held(dtype) != dtype;
-            let keep = last == end && self.body.outputs.len() > 1;
+            let keep = last == end && self.sink == Sink::Operands && self.body.outputs.len() > 1;
             if dense && !half && !keep && !self.is_invariant(input) {
                 let place = self.new_place();
                 self.place[input] = Some(place);
@@ -384,10 +424,8 @@ impl<'a> Build<'a> {
 
     /// The output that register `reg` can be computed into.
     fn direct_output(&self, reg: usize) -> Option<usize> {
-        if self.sink != Sink::Operands {
-            return None;
-        }
-        let output = self.body.outputs.iter().position(|&o| self.root[usize::from(o)] == reg)?;
+        let stored = &self.body.outputs[..self.stored()];
+        let output = stored.iter().position(|&o| self.root[usize::from(o)] == reg)?;
         let dtype = self.body.dtype_of(self.body.outputs[output]);
         let strides = &self.space.strides[self.body.inputs.len() + output];
         let dense = is_dense(&groups(self.space, self.tiling, strides, strides));
@@ -408,8 +446,8 @@ impl<'a> Build<'a> {
             let reg = self.body.outputs[output];
             let dtype = self.body.dtype_of(reg);
             let root = self.root[usize::from(reg)];
-            if self.sink == Sink::Place {
-                self.out.result = self.place[root].unwrap_or(0);
+            if output >= self.stored() {
+                self.out.results.push(self.place[root].unwrap_or(0));
                 continue;
             }
             let strides = &self.space.strides[self.body.inputs.len() + output];
@@ -447,7 +485,9 @@ impl<'a> Build<'a> {
         }
         self.out.bytes = self.bytes + table;
         let large = self.space.size() >= 1 << 18;
-        self.out.ahead = large && (self.out.steps.len() >= 4 || self.out.stream);
+        let works = self.out.steps.len() >= 4 || self.out.stream;
+        let all = Ahead { by: None, inputs: self.body.inputs.len(), outputs: true };
+        self.out.ahead = (large && works).then_some(all);
         self.out
     }
 }

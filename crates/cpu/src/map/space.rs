@@ -3,6 +3,7 @@
 //! A tile is a box of the space; its elements are taken in row-major order. At most two axes are
 //! cut by the division, so that a tile at the edge is shorter along them.
 
+use cupola_core::merge_axes;
 use smallvec::SmallVec;
 
 /// One number for each axis.
@@ -66,20 +67,13 @@ impl Space {
     /// Merges neighbouring axes that are one for every operand; never over the borders that
     /// `borders` names, which are moved along.
     pub fn merge(&mut self, borders: &mut [usize]) {
-        let mut axis = 1;
-        while axis < self.dims.len() {
-            let size = self.dims[axis] as isize;
-            let one = self.strides.iter().all(|s| s[axis - 1] == s[axis] * size);
-            if !one || borders.contains(&axis) {
-                axis += 1;
-                continue;
-            }
-            self.dims[axis] *= self.dims[axis - 1];
-            self.dims.remove(axis - 1);
-            for s in &mut self.strides {
-                s.remove(axis - 1);
-            }
-            borders.iter_mut().filter(|b| **b > axis).for_each(|b| *b -= 1);
+        let merged = merge_axes(&self.dims, &self.strides, |axis| borders.contains(&axis));
+        for border in borders {
+            *border = merged.iter().filter(|axis| axis.last < *border).count();
+        }
+        self.dims = merged.iter().map(|axis| axis.size).collect();
+        for s in &mut self.strides {
+            *s = merged.iter().map(|axis| s[axis.last]).collect();
         }
     }
 }

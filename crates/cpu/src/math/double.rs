@@ -26,6 +26,11 @@ pub(crate) fn erf_f64(x: f64) -> f64 {
     libm::erf(x)
 }
 
+/// What the error function lacks to 1.
+pub(crate) fn erfc_f64(x: f64) -> f64 {
+    libm::erfc(x)
+}
+
 /// The inverse of the error function: Wichura's algorithm AS 241 (PPND16, Applied Statistics 37,
 /// 1988) for the normal quantile, then one Newton step on erf or erfc.
 // The coefficients as published.

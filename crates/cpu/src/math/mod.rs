@@ -15,8 +15,8 @@ mod power;
 mod tests;
 mod trig;
 
-pub(crate) use double::{acosh_f64, erf_f64, erfinv_f64, logaddexp_f64, sigmoid_f64};
-pub(crate) use error_function::{erf, erfinv};
+pub(crate) use double::{acosh_f64, erf_f64, erfc_f64, erfinv_f64, logaddexp_f64, sigmoid_f64};
+pub(crate) use error_function::{erf, erfc, erfinv};
 pub(crate) use exp::{exp, expm1, sigmoid, tanh};
 pub(crate) use hyperbolic::{acosh, asinh, atanh, cosh, sinh};
 pub(crate) use log::{log, log1p, log2, log10, logaddexp};

@@ -1,9 +1,8 @@
 //! Every `f32` function against `f64`, over a sample of all `f32`.
 
 use super::*;
-use crate::map::naive::real;
-use cupola_core::DType;
 use cupola_core::prim::Unary;
+use cupola_suite::real;
 
 struct Fused;
 impl Arch for Fused {
@@ -37,7 +36,7 @@ macro_rules! functions {
     ($($test:ident $op:ident $name:ident $limit:expr;)*) => {$(
         #[test]
         fn $test() {
-            let reference = |x| real(Unary::$op, x, DType::F32);
+            let reference = |x| real(Unary::$op, x);
             let slow = needs_slow_reduction;
             let circular = matches!(Unary::$op, Unary::Sin | Unary::Cos | Unary::Tan);
             let pass = |y: f32, x: f32| if circular && slow(x) { reference(f64::from(x)) as f32 } else { y };

@@ -2,12 +2,14 @@
 //!
 //! Every loop runs over a block of channels, which lie next to each other, so it vectorises.
 
+mod op;
 mod windows;
 
 use half::{bf16, f16};
 
 use crate::simd::{Element, Isa, Kernel, Out, dispatch};
 use crate::threads::parallel_for;
+pub(crate) use op::PoolKernel;
 use windows::{Table, Windows};
 
 /// Sizes of a pooling: x is `[batch, input.., channels]`, y is `[batch, output.., channels]`.

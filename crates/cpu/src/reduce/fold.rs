@@ -7,19 +7,25 @@ use num_complex::Complex32;
 use crate::map::prefetch;
 use crate::simd::{Isa, Level};
 
-/// Accumulators of a row; a tile's element `i` goes to number `i` modulo this.
-const LANES: usize = 64;
+/// Accumulators of a row, whose element `i` goes to number `i` modulo this.
+pub(super) const LANES: usize = 64;
 
 /// How far ahead, in bytes, memory is asked for.
 const AHEAD: usize = 4096;
 
 /// The loops of one reduction.
 #[derive(Clone, Copy)]
-pub(super) struct Folds {
+pub(crate) struct Folds {
     /// `rows(out, x, k, r)` folds `k` rows of `r` elements each to `k` elements.
     pub rows: unsafe fn(*mut u8, *const u8, usize, usize),
+    /// `lanes(acc, x, n)` folds `n` elements into [`LANES`] accumulators, the first into the first.
+    pub lanes: unsafe fn(*mut u8, *const u8, usize),
+    /// `halve(acc)` folds [`LANES`] accumulators into the first of them.
+    pub halve: unsafe fn(*mut u8),
     /// `columns(acc, x, r, w)` folds `r` rows of `w` elements each into `w` elements.
     pub columns: unsafe fn(*mut u8, *const u8, usize, usize),
+    /// Bytes of an accumulator.
+    pub size: usize,
     /// What folding with changes nothing, as an element.
     pub identity: [u8; 8],
 }
@@ -50,9 +56,9 @@ unsafe fn rows<F: Fold>(out: *mut u8, x: *const u8, k: usize, r: usize) {
     for (out, row) in out.iter_mut().zip(x.chunks_exact(r)) {
         *out = if r < 2 * LANES {
             ask_ahead(row);
-            lanes::<F, 16>(row)
+            self::row::<F, 16>(row)
         } else {
-            lanes::<F, LANES>(row)
+            self::row::<F, LANES>(row)
         };
     }
 }
@@ -65,10 +71,16 @@ fn ask_ahead<T>(x: &[T]) {
     }
 }
 
-/// Folds a row with `N` accumulators, which are then folded by halves.
+/// Folds a row with `N` accumulators.
 #[inline(always)]
-fn lanes<F: Fold, const N: usize>(row: &[F::T]) -> F::T {
+fn row<F: Fold, const N: usize>(row: &[F::T]) -> F::T {
     let mut acc = [F::IDENTITY; N];
+    add_to::<F, N>(&mut acc, row);
+    halved::<F, N>(acc)
+}
+
+#[inline(always)]
+fn add_to<F: Fold, const N: usize>(acc: &mut [F::T; N], row: &[F::T]) {
     let mut blocks = row.chunks_exact(N);
     for block in &mut blocks {
         if N == LANES {
@@ -81,6 +93,10 @@ fn lanes<F: Fold, const N: usize>(row: &[F::T]) -> F::T {
     for (a, &b) in acc.iter_mut().zip(blocks.remainder()) {
         *a = F::fold(*a, b);
     }
+}
+
+#[inline(always)]
+fn halved<F: Fold, const N: usize>(mut acc: [F::T; N]) -> F::T {
     let mut width = N;
     while width > 1 {
         width /= 2;
@@ -89,6 +105,29 @@ fn lanes<F: Fold, const N: usize>(row: &[F::T]) -> F::T {
         }
     }
     acc[0]
+}
+
+/// # Safety
+/// `x` is valid for `n` elements, `acc` for [`LANES`]; they do not overlap.
+#[inline(always)]
+unsafe fn lanes<F: Fold>(acc: *mut u8, x: *const u8, n: usize) {
+    // SAFETY: the caller vouches for the elements.
+    let (acc, x) = unsafe {
+        let acc = &mut *acc.cast::<[F::T; LANES]>();
+        (acc, std::slice::from_raw_parts(x.cast::<F::T>(), n))
+    };
+    let mut sums = *acc;
+    add_to::<F, LANES>(&mut sums, x);
+    *acc = sums;
+}
+
+/// # Safety
+/// `acc` is valid for [`LANES`] elements.
+#[inline(always)]
+unsafe fn halve<F: Fold>(acc: *mut u8) {
+    // SAFETY: the caller vouches for the elements.
+    let acc = unsafe { &mut *acc.cast::<[F::T; LANES]>() };
+    acc[0] = halved::<F, LANES>(*acc);
 }
 
 /// # Safety
@@ -131,6 +170,22 @@ macro_rules! version {
             }
 
             /// # Safety
+            /// As [`super::lanes`], on a machine with the features.
+            $(#[$feature])?
+            pub unsafe fn lanes<F: Fold>(acc: *mut u8, x: *const u8, n: usize) {
+                // SAFETY: the same contract.
+                unsafe { super::lanes::<F>(acc, x, n) }
+            }
+
+            /// # Safety
+            /// As [`super::halve`], on a machine with the features.
+            $(#[$feature])?
+            pub unsafe fn halve<F: Fold>(acc: *mut u8) {
+                // SAFETY: the same contract.
+                unsafe { super::halve::<F>(acc) }
+            }
+
+            /// # Safety
             /// As [`super::columns`], on a machine with the features.
             $(#[$feature])?
             pub unsafe fn columns<F: Fold>(acc: *mut u8, x: *const u8, r: usize, w: usize) {
@@ -154,13 +209,24 @@ fn bytes<T: bytemuck::NoUninit>(value: T) -> [u8; 8] {
 }
 
 fn pick<F: Fold<T: bytemuck::NoUninit>>(isa: Isa) -> Folds {
-    let identity = bytes(F::IDENTITY);
+    macro_rules! from {
+        ($version:ident) => {
+            Folds {
+                rows: $version::rows::<F>,
+                lanes: $version::lanes::<F>,
+                halve: $version::halve::<F>,
+                columns: $version::columns::<F>,
+                size: size_of::<F::T>(),
+                identity: bytes(F::IDENTITY),
+            }
+        };
+    }
     match isa.level() {
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => Folds { rows: avx512::rows::<F>, columns: avx512::columns::<F>, identity },
+        Level::Avx512 => from!(avx512),
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => Folds { rows: avx2::rows::<F>, columns: avx2::columns::<F>, identity },
-        _ => Folds { rows: portable::rows::<F>, columns: portable::columns::<F>, identity },
+        Level::Avx2 => from!(avx2),
+        _ => from!(portable),
     }
 }
 
@@ -180,7 +246,7 @@ macro_rules! folds {
 }
 
 /// The loops for elements held as `dtype`; `None` where the reduction does not take them.
-pub(super) fn folds(kind: ReduceKind, dtype: DType, isa: Isa) -> Option<Folds> {
+pub(crate) fn folds(kind: ReduceKind, dtype: DType, isa: Isa) -> Option<Folds> {
     macro_rules! integer {
         ($t:ty) => {
             match kind {

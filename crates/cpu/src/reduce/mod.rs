@@ -4,9 +4,11 @@
 //! which the inputs run fastest, if any). Where what makes one run of outputs fits a tile, a tile
 //! makes many outputs ([`Plan::Whole`]); elsewhere each run of outputs is a unit, whose tiles are
 //! folded into one row of accumulators ([`Plan::Split`]). Partial results are always combined in
-//! pairs, in an order that follows from the sizes alone.
+//! pairs, in an order that follows from the sizes alone. That of the elements of a row along the
+//! last axis follows from its length: [`Row`] has it, too, where a row is kept.
 
 mod fold;
+mod row;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -17,14 +19,19 @@ use cupola_core::prim::ReduceKind;
 use cupola_core::{DType, Error, Result};
 use smallvec::SmallVec;
 
-use self::fold::{Folds, folds};
+pub(crate) use self::fold::{Folds, folds};
+pub(crate) use self::row::Row;
 use self::split::Split;
 use crate::map::{
     Axes, Axis, CHUNK_WORK, CHUNKS, CopyAxes, Group, Program, RawArgs, Runner, Sink, Space, TileFn,
-    Tiling, Walk, check, copy, groups, held, narrow, out_of_tile, tile_size, with_scratch, work,
+    Tiling, Walk, check, copy, groups, held, narrow, out_of_tile, with_scratch, work,
 };
 use crate::simd::Isa;
 use crate::threads::parallel_for;
+
+/// Elements of a tile, whatever the program: in which order elements are folded does not depend on
+/// what was fused. Short tiles keep the runs of additions that are not in pairs short.
+const TILE: usize = 2048;
 
 /// A reduction, ready to run.
 pub(crate) struct ReduceKernel {
@@ -84,14 +91,16 @@ impl ReduceKernel {
         let (space, borders) = arrange(body, axes, inputs, output);
         let reduced: usize = space.dims[borders[0]..borders[1]].iter().product();
         let inner: usize = space.dims[borders[1]..].iter().product();
-        // Short tiles keep the runs of additions that are not in pairs short.
-        let tile = tile_size(body).min(4096);
+        let tile = TILE;
         let fits = inner == 1 && reduced <= tile || reduced <= 64 && reduced * inner <= tile;
+        // Rows in pieces, which one thread folds unless they are very long.
+        let in_pieces = inner == 1 && !fits && borders[1] - borders[0] == 1;
         let tiling = match fits {
             true => Tiling::blocks(&space, 0, tile),
+            false if in_pieces => Tiling::rows(&space, Row::piece(tile)),
             false => Tiling::new(&space, borders[0], tile),
         };
-        let program = Program::new(body, &space, &tiling, Sink::Place, isa)?;
+        let program = Program::new(body, &space, &tiling, Sink::Places(1), isa)?;
         let store = Store::new(&space, &tiling, borders, inputs.len(), dtype, isa);
         let size = held(dtype).size();
         let core =
@@ -103,7 +112,7 @@ impl ReduceKernel {
             let chunk = CHUNK_WORK.div_ceil(core.tiling.size() * (work(body) + 1));
             Plan::Whole { reduced, inner, tiles, chunk: chunk.max(tiles.div_ceil(CHUNKS)) }
         } else {
-            Plan::Split(Split::new(&core, work(body) + 1))
+            Plan::Split(Split::new(&core, in_pieces))
         };
         Ok(ReduceKernel { core, plan })
     }
@@ -273,7 +282,7 @@ impl Core {
                     let cuts = walk.cuts();
                     let n = tiling.elements(cuts);
                     runner.tile(&walk.offsets, cuts, n);
-                    let x = runner.get(program.result);
+                    let x = runner.get(program.results[0]);
                     let outer = n / (reduced * inner);
                     if inner == 1 {
                         (self.folds.rows)(acc, x, outer, reduced);

@@ -1,11 +1,17 @@
 //! Reductions whose tiles hold only a part of what makes one run of outputs.
 
-use super::{CHUNK_WORK, CHUNKS, Core, RawArgs, Runner, Walk, parallel_for, with_scratch};
+use super::{CHUNK_WORK, CHUNKS, Core, RawArgs, Row, Runner, Walk, parallel_for, with_scratch};
 
 /// Rows that are folded one after the other before their sum is combined in pairs.
 const BLOCK_ROWS: usize = 64;
+/// The least elements of a row that is folded in parts.
+const PART: usize = 1 << 16;
 /// How wide a row of accumulators should at least be.
 const WIDTH: usize = 256;
+
+/// About how many simple instructions an element costs, whatever the program: where a unit is cut
+/// decides in which order it is folded.
+const WORK: usize = 4;
 
 /// How the tiles are shared out.
 pub(super) struct Split {
@@ -19,20 +25,25 @@ pub(super) struct Split {
     chunk: usize,
     /// Outputs of a whole unit.
     width: usize,
+    /// Whether a tile is a piece of a [`Row`].
+    in_pieces: bool,
 }
 
 impl Split {
-    pub fn new(core: &Core, work: usize) -> Self {
+    pub fn new(core: &Core, in_pieces: bool) -> Self {
         let (space, tiling, [first, last]) = (&core.space, &core.tiling, core.borders);
         let rank = space.dims.len();
         let units = tiling.total(space, 0..first) * tiling.total(space, last..rank);
         let tiles = tiling.total(space, first..last);
-        let unit_work = tiles * tiling.size() * work;
-        let most = (unit_work / CHUNK_WORK).clamp(1, tiles.max(1));
+        let unit_work = tiles * tiling.size() * WORK;
+        let mut most = (unit_work / CHUNK_WORK).clamp(1, tiles.max(1));
+        if in_pieces {
+            most = most.min(tiles * tiling.size() / PART).max(1);
+        }
         let parts = if units >= CHUNKS / 4 { 1 } else { most.min(CHUNKS / units.max(1)) };
         let chunk = CHUNK_WORK.div_ceil(unit_work.max(1)).max(units.div_ceil(CHUNKS));
         let width = tiling.extents[last..].iter().product();
-        Split { units, tiles, parts, chunk, width }
+        Split { units, tiles, parts, chunk, width, in_pieces }
     }
 
     /// # Safety
@@ -146,6 +157,10 @@ impl Split {
         range: std::ops::Range<usize>,
         done: impl FnOnce(*const u8, *mut u8),
     ) {
+        if self.in_pieces {
+            // SAFETY: the same contract.
+            return unsafe { self.fold_pieces(core, args, unit, range, done) };
+        }
         let (tiling, program) = (&core.tiling, &core.program);
         let mut walk = self.walk(core, unit, range.start);
         let width = self.width_of(core, walk.cuts());
@@ -166,7 +181,7 @@ impl Split {
                     let cuts = walk.cuts();
                     let n = tiling.elements(cuts);
                     runner.tile(&walk.offsets, cuts, n);
-                    let x = runner.get(program.result);
+                    let x = runner.get(program.results[0]);
                     if width == 1 {
                         (core.folds.rows)(stack.row(height), x, 1, n);
                         rows = BLOCK_ROWS;
@@ -194,6 +209,40 @@ impl Split {
                     stack.combine(height);
                 }
                 done(stack.row(0), scratch.add(program.staging));
+            }
+        });
+    }
+}
+
+impl Split {
+    /// # Safety
+    /// As [`Split::fold`], for tiles that are pieces of a row.
+    unsafe fn fold_pieces(
+        &self,
+        core: &Core,
+        args: &RawArgs<'_>,
+        unit: usize,
+        range: std::ops::Range<usize>,
+        done: impl FnOnce(*const u8, *mut u8),
+    ) {
+        let (tiling, program) = (&core.tiling, &core.program);
+        let mut walk = self.walk(core, unit, range.start);
+        let bytes = Row::bytes(&core.folds, range.len() * tiling.size());
+        with_scratch(program.bytes + bytes, |scratch| {
+            // SAFETY: the caller vouches for the operands; the scratch memory has room for the
+            // program and, behind it, the row.
+            unsafe {
+                let full = tiling.full_cuts();
+                let runner = Runner::new(program, args, scratch, full, tiling.size());
+                let mut row = Row::new(&core.folds, scratch.add(program.bytes));
+                for _ in range {
+                    let cuts = walk.cuts();
+                    let n = tiling.elements(cuts);
+                    runner.tile(&walk.offsets, cuts, n);
+                    row.add(runner.get(program.results[0]), n);
+                    walk.next();
+                }
+                done(row.finish(), scratch.add(program.staging));
             }
         });
     }

@@ -131,14 +131,14 @@ impl Descriptor {
 }
 
 /// A convolution that is ready to run.
-pub struct Prepared {
+pub struct PreparedConvolution {
     order: [usize; 3],
     plan: Descriptor,
     /// What the plan was made of.
     _parts: Vec<Descriptor>,
 }
 
-impl Prepared {
+impl PreparedConvolution {
     /// Prepares a convolution; the device has been entered. Fails where the library has no way to
     /// compute it.
     pub fn new(gpu: &Arc<Gpu>, geometry: &Geometry) -> Result<Self> {
@@ -156,7 +156,11 @@ impl Prepared {
             for config in engines(gpu, &graph, mode).unwrap_or_default() {
                 if let Ok(plan) = plan(gpu, &handle, &config) {
                     parts.extend([graph, config]);
-                    return Ok(Prepared { order: geometry.order(), plan, _parts: parts });
+                    return Ok(PreparedConvolution {
+                        order: geometry.order(),
+                        plan,
+                        _parts: parts,
+                    });
                 }
             }
         }
@@ -164,7 +168,7 @@ impl Prepared {
     }
 }
 
-impl Library for Prepared {
+impl Library for PreparedConvolution {
     fn enqueue(&self, gpu: &Arc<Gpu>, stream: CUstream, places: &[u64]) -> Result<()> {
         let library = Convolutions::on(gpu).ok_or_else(|| gpu.error("cuDNN is not there"))?;
         let names = self.order.map(|tensor| tensor as i64 + 1);

@@ -1,24 +1,23 @@
-//! What kernels find wrong with values, such as an index that is out of range.
+//! The word that kernels leave the number of a fault in.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cudarc::driver::sys::{self, CUdeviceptr};
 use cupola_core::{Device, Error, Result};
 
-use super::gpu::{check, lock};
+use super::gpu::check;
+use crate::faults::Faults;
 
 /// A word of the host's memory that kernels store a fault's number in, and what the numbers mean.
-pub struct Faults {
+pub struct FaultWord {
     /// 0 while nothing is wrong. It stays for the rest of the program.
     word: &'static AtomicU32,
     /// The same word as the device sees it.
     place: CUdeviceptr,
-    /// The fault of number n is at n − 1.
-    known: Mutex<Vec<Error>>,
+    faults: Faults,
 }
 
-impl Faults {
+impl FaultWord {
     /// Makes the word; the device has been entered.
     pub fn new(own: Device) -> Result<Self> {
         let mut memory = std::ptr::null_mut();
@@ -35,19 +34,12 @@ impl Faults {
             memory.cast::<AtomicU32>().write(AtomicU32::new(0));
             &*memory.cast::<AtomicU32>()
         };
-        Ok(Faults { word, place, known: Mutex::default() })
+        Ok(FaultWord { word, place, faults: Faults::default() })
     }
 
     /// The number of a fault.
     pub fn number(&self, error: &Error) -> u32 {
-        let mut known = lock(&self.known);
-        let text = error.to_string();
-        let found = known.iter().position(|e| e.to_string() == text);
-        let at = found.unwrap_or_else(|| {
-            known.push(error.clone());
-            known.len() - 1
-        });
-        at as u32 + 1
+        self.faults.number(error)
     }
 
     /// Where kernels store the number.
@@ -60,12 +52,6 @@ impl Faults {
         if self.word.load(Ordering::Acquire) == 0 {
             return Ok(());
         }
-        match self.word.swap(0, Ordering::AcqRel) {
-            0 => Ok(()),
-            number => {
-                let known = lock(&self.known).get(number as usize - 1).cloned();
-                Err(known.unwrap_or_else(|| Error::Device(format!("{own}: fault {number}"))))
-            }
-        }
+        self.faults.check(own, self.word.swap(0, Ordering::AcqRel))
     }
 }

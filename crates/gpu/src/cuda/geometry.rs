@@ -105,7 +105,8 @@ fn tensor(operand: &Operand) -> Option<Tensor> {
 #[cfg(test)]
 mod tests {
     use cupola_core::backend::{Kernel, Operand, Segment};
-    use cupola_core::prim::{Conv, ConvRole, Op};
+    use cupola_core::precision::MatmulPrecision;
+    use cupola_core::prim::{Conv, ConvRole, KernelOp};
     use cupola_core::{Aval, DType};
     use smallvec::smallvec;
 
@@ -123,6 +124,7 @@ mod tests {
             groups: 1,
             flip: false,
             accumulate: DType::F32,
+            precision: MatmulPrecision::Full,
             result: dtype,
         }
     }
@@ -130,7 +132,7 @@ mod tests {
     fn segment(conv: &Conv, shapes: [[usize; 4]; 3], dtype: DType) -> Segment {
         let dense = |shape: &[usize; 4]| Operand::contiguous(&Aval::new(&shape[..], dtype));
         Segment {
-            kernel: Kernel::Op(Op::Conv(Box::new(conv.clone()))),
+            kernel: Kernel::Op(KernelOp::Conv(Box::new(conv.clone()))),
             inputs: shapes[..2].iter().map(dense).collect(),
             outputs: vec![dense(&shapes[2])],
             scalars: Vec::new(),

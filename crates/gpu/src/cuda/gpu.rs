@@ -15,10 +15,11 @@ use super::answer::{self, Answers};
 use super::commands::Shape;
 use super::compile::Kernels;
 use super::convolution::Convolutions;
-use super::faults::Faults;
-use super::memory::{CudaMemory, Pool, class};
+use super::faults::FaultWord;
+use super::memory::{CLASSES, CudaMemory};
 use super::product::Products;
 use super::staging::{Down, Up};
+use crate::pool::Pool;
 
 /// How long a thread asks without pause whether a device is done.
 const EAGER: Duration = Duration::from_millis(1);
@@ -53,8 +54,10 @@ pub struct Gpu {
     capture: Mutex<Stream>,
     /// The driver's own pool, where there is one.
     source: Option<CUmemoryPool>,
-    pool: Pool,
-    faults: Faults,
+    /// The lowest block goes first, so that the same work finds the same memory again, in whatever
+    /// order it was given back.
+    pool: Pool<CUdeviceptr, ()>,
+    faults: FaultWord,
     up: Mutex<Up>,
     down: Mutex<Down>,
     /// None where they cannot be.
@@ -124,7 +127,7 @@ impl Gpu {
             capture: Mutex::new(Stream(std::ptr::null_mut())),
             source,
             pool: Pool::default(),
-            faults: Faults::new(own)?,
+            faults: FaultWord::new(own)?,
             up: Mutex::default(),
             down: Mutex::default(),
             answers: OnceLock::new(),
@@ -165,8 +168,8 @@ impl Gpu {
         if bytes > self.facts.memory {
             return Err(out_of_memory());
         }
-        let class = class(bytes);
-        if let Some(block) = self.pool.take(class) {
+        let class = CLASSES.of(bytes);
+        if let Some((block, ())) = self.pool.take(class) {
             return Ok(Buffer::new(CudaMemory::new(block, bytes, class, self.clone())));
         }
         let made = self.enter().and_then(|()| {
@@ -198,11 +201,11 @@ impl Gpu {
         }
     }
 
-    fn free(&self, blocks: Vec<CUdeviceptr>) {
+    fn free(&self, blocks: Vec<(CUdeviceptr, ())>) {
         if blocks.is_empty() || self.enter().is_err() {
             return;
         }
-        for block in blocks {
+        for (block, ()) in blocks {
             // SAFETY: the block is from `create` and out of the pool. What fails here is a broken
             // device, which the next call reports, or the end of the program.
             let _ = unsafe {
@@ -216,7 +219,7 @@ impl Gpu {
 
     /// Takes a block back that no buffer has any more.
     pub fn release(&self, class: usize, block: CUdeviceptr) {
-        self.free(self.pool.give(class, block));
+        self.free(self.pool.give(class, block, ()));
     }
 
     /// How much memory is in use and kept.

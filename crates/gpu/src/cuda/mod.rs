@@ -27,28 +27,30 @@ use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use cupola_core::backend::{
-    self, Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment, Support,
+    self, Backend, Buffer, Executable, Kernel, Limits, MemoryStats, Registration, Segment,
 };
 use cupola_core::device::DeviceKind;
-use cupola_core::prim::Op;
-use cupola_core::{Aval, Device, Result};
+use cupola_core::prim::KernelOp;
+use cupola_core::{Device, Result};
 
 use crate::ir::Target;
 use compile::{Compiler, Kernels};
+pub use cupola_core::precision::{MatmulPrecision, matmul_precision, set_matmul_precision};
 use gpu::{Facts, Gpu, describe};
-pub use product::{MatmulPrecision, matmul_precision, set_matmul_precision};
 
 inventory::submit! {
     Registration {
         kind: DeviceKind::Cuda,
         has_hardware: || true,
+        absence,
         discover: || found().iter().flatten().map(|gpu| gpu.clone() as Arc<dyn Backend>).collect(),
     }
 }
 
 /// Why there is no CUDA device; nothing where there is one.
-pub fn absence() -> Option<String> {
-    found().as_ref().err().cloned()
+pub fn absence() -> Vec<String> {
+    let reason = found().as_ref().err();
+    reason.map(|reason| format!("cuda: not available: {reason}")).into_iter().collect()
 }
 
 /// The devices, which are looked for once.
@@ -198,13 +200,6 @@ impl Backend for Cuda {
         &self.limits
     }
 
-    fn support(&self, op: &Op, _: &[Aval]) -> Support {
-        match op {
-            Op::Call(_) => Support::Inline,
-            _ => Support::Native,
-        }
-    }
-
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
         self.gpu()?.alloc(bytes)
     }
@@ -225,7 +220,17 @@ impl Backend for Cuda {
     }
 
     fn prepare(&self, segment: &Segment) -> Result<Arc<dyn Executable>> {
-        let tf32 = matmul_precision() == MatmulPrecision::Tf32;
+        let precision = match &segment.kernel {
+            Kernel::Op(KernelOp::Dot(dot)) => dot.precision,
+            Kernel::Op(KernelOp::Conv(conv)) => conv.precision,
+            Kernel::Op(_)
+            | Kernel::Map(_)
+            | Kernel::Reduce { .. }
+            | Kernel::Rows { .. }
+            | Kernel::Call(_)
+            | Kernel::Custom(_) => MatmulPrecision::Full,
+        };
+        let tf32 = precision == MatmulPrecision::Tf32;
         let target = Target { tf32, ..self.target.clone() };
         Ok(Arc::new(run::Prepared::new(self.gpu()?, segment, &target)?))
     }

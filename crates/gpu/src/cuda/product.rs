@@ -1,7 +1,6 @@
 //! Matrix products through cuBLASLt.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -25,46 +24,6 @@ const WORTHWHILE: u64 = 1 << 32;
 /// How long a way is tried, and all of them, after the first.
 const TRIAL: Duration = Duration::from_millis(2);
 const TRIALS: Duration = Duration::from_millis(300);
-
-/// How `float32` products are computed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MatmulPrecision {
-    /// On the matrix units, which round factors to TF32: ten bits behind the point, and sums in
-    /// `float32`.
-    Tf32,
-    /// In `float32`.
-    Full,
-}
-
-/// 0 while nothing was set.
-static PRECISION: AtomicU8 = AtomicU8::new(0);
-
-/// Sets how `float32` products are computed from now on, in this process. At first it is
-/// [`MatmulPrecision::Tf32`], or [`MatmulPrecision::Full`] where the environment has
-/// `CUPOLA_TF32=0`.
-pub fn set_matmul_precision(precision: MatmulPrecision) {
-    let before = PRECISION.swap(precision as u8 + 1, Ordering::Relaxed);
-    if before != 0 && before != precision as u8 + 1 {
-        // Plans hold kernels that were chosen for the former precision.
-        cupola_core::plan::cache::clear();
-    }
-}
-
-/// How `float32` products are computed.
-pub fn matmul_precision() -> MatmulPrecision {
-    match PRECISION.load(Ordering::Relaxed) {
-        1 => MatmulPrecision::Tf32,
-        2 => MatmulPrecision::Full,
-        _ => {
-            let precision = match std::env::var("CUPOLA_TF32").as_deref() {
-                Ok("0") => MatmulPrecision::Full,
-                _ => MatmulPrecision::Tf32,
-            };
-            set_matmul_precision(precision);
-            precision
-        }
-    }
-}
 
 /// The library on a device.
 pub struct Products {
@@ -104,10 +63,10 @@ fn explain(gpu: &Gpu, code: sys::cublasStatus_t) -> Result<()> {
 }
 
 /// A product that is ready to run.
-pub struct Prepared {
+pub struct PreparedProduct {
     product: Product,
-    /// For full precision and for TF32, by alignment.
-    choices: [[OnceLock<Result<Choice>>; ALIGNMENTS.len()]; 2],
+    /// By alignment.
+    choices: [OnceLock<Result<Choice>>; ALIGNMENTS.len()],
 }
 
 /// What the library needs to be told.
@@ -152,11 +111,11 @@ impl Drop for Preference {
     }
 }
 
-impl Prepared {
+impl PreparedProduct {
     /// Prepares a product; the device has been entered. Fails where the library has no way to
     /// compute it.
     pub fn new(gpu: &Arc<Gpu>, product: Product) -> Result<Self> {
-        let prepared = Prepared { product, choices: Default::default() };
+        let prepared = PreparedProduct { product, choices: Default::default() };
         let aligned = prepared.product.alignment([0; 3]);
         prepared.choice(gpu, aligned)?;
         Ok(prepared)
@@ -170,17 +129,16 @@ impl Prepared {
     }
 
     fn choice(&self, gpu: &Arc<Gpu>, alignment: u32) -> Result<&Choice> {
-        let fast = self.product.from == DType::F32 && matmul_precision() == MatmulPrecision::Tf32;
         let class = ALIGNMENTS.iter().position(|&a| a <= alignment).unwrap_or(ALIGNMENTS.len() - 1);
-        let made = self.choices[usize::from(fast)][class].get_or_init(|| {
+        let made = self.choices[class].get_or_init(|| {
             let products = self.products(gpu)?;
-            Choice::new(gpu, products, &self.product, ALIGNMENTS[class], fast)
+            Choice::new(gpu, products, &self.product, ALIGNMENTS[class])
         });
         made.as_ref().map_err(Error::clone)
     }
 }
 
-impl Library for Prepared {
+impl Library for PreparedProduct {
     fn enqueue(&self, gpu: &Arc<Gpu>, stream: CUstream, places: &[u64]) -> Result<()> {
         let &[first, second, result] = places else {
             return Err(gpu.error("a product has two factors and a result"));
@@ -197,7 +155,7 @@ impl Library for Prepared {
     }
 }
 
-impl Prepared {
+impl PreparedProduct {
     /// Multiplications of the whole product.
     fn multiplications(&self) -> u64 {
         let [left, _, out] = &self.product.matrices;
@@ -333,17 +291,11 @@ fn data(dtype: DType) -> Data {
 }
 
 impl Choice {
-    fn new(
-        gpu: &Gpu,
-        products: &Products,
-        product: &Product,
-        alignment: u32,
-        fast: bool,
-    ) -> Result<Self> {
+    fn new(gpu: &Gpu, products: &Products, product: &Product, alignment: u32) -> Result<Self> {
         let [left, right, out] = &product.matrices;
         let (compute, scale) = match product.from {
             DType::F64 => (Compute::CUBLAS_COMPUTE_64F, Data::CUDA_R_64F),
-            _ if fast => (Compute::CUBLAS_COMPUTE_32F_FAST_TF32, Data::CUDA_R_32F),
+            _ if product.tf32 => (Compute::CUBLAS_COMPUTE_32F_FAST_TF32, Data::CUDA_R_32F),
             _ => (Compute::CUBLAS_COMPUTE_32F, Data::CUDA_R_32F),
         };
         let mut operation = std::ptr::null_mut();
@@ -371,7 +323,7 @@ impl Choice {
         let algorithms = search(gpu, products, &operation, &layouts, alignment)?;
         // SAFETY: the library is loaded; the call has no conditions.
         let version = unsafe { sys::cublasLtGetVersion() };
-        let name = format!("cuBLASLt {version} {product:?} {alignment} {fast} of {}", tries());
+        let name = format!("cuBLASLt {version} {product:?} {alignment} of {}", tries());
         Ok(Choice { operation, layouts, algorithms, fastest: OnceLock::new(), name })
     }
 }

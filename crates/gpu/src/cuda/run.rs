@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use cupola_core::backend::{Args, Executable, Kernel, Segment};
-use cupola_core::prim::Op;
+use cupola_core::prim::KernelOp;
 use cupola_core::{Error, Result};
 
 use super::commands::{Commands, Library, Shape, Work};
@@ -108,17 +108,17 @@ impl Prepared {
 /// What a library does instead of a kernel, and what it takes for granted of its regions.
 fn library_step(gpu: &Arc<Gpu>, segment: &Segment, target: &Target) -> Option<(Step, Vec<Taken>)> {
     match &segment.kernel {
-        Kernel::Op(Op::Dot(dot)) if !is_quick(dot, segment, target) => {
+        Kernel::Op(KernelOp::Dot(dot)) if !is_quick(dot, segment, target) => {
             let product = Product::of(dot, segment)?;
             Products::on(gpu)?;
-            let made = product::Prepared::new(gpu, product).ok()?;
+            let made = product::PreparedProduct::new(gpu, product).ok()?;
             Some((Step::Call(Arc::new(made), REGIONS.to_vec()), Vec::new()))
         }
         // Without vectors, regions start anywhere.
-        Kernel::Op(Op::Conv(conv)) if target.vector_bytes > 0 => {
+        Kernel::Op(KernelOp::Conv(conv)) if target.vector_bytes > 0 => {
             let geometry = Geometry::of(conv, segment, target.tf32)?;
             Convolutions::on(gpu)?;
-            let made = convolution::Prepared::new(gpu, &geometry);
+            let made = convolution::PreparedConvolution::new(gpu, &geometry);
             let made = made.map_err(|error| slower("a convolution", &error)).ok()?;
             let count = (ALIGNMENT / geometry.dtype.size()) as u32;
             let takes = REGIONS.iter().map(|&place| (place, count)).collect();

@@ -2,6 +2,7 @@
 
 use cupola_core::DType;
 use cupola_core::backend::Segment;
+use cupola_core::precision::MatmulPrecision;
 use cupola_core::prim::Dot;
 
 /// How often a product may be asked for where one batch axis is not enough.
@@ -31,6 +32,8 @@ pub struct Product {
     pub from: DType,
     /// The dtype of the result.
     pub to: DType,
+    /// Whether factors may be rounded to TF32.
+    pub tf32: bool,
     /// The factors and the result, which is never transposed.
     pub matrices: [Matrix; 3],
     /// How many matrices are in a batch.
@@ -117,7 +120,8 @@ impl Product {
             true => [matrix(1, true), matrix(0, true), matrix(2, true)],
             false => [matrix(0, false), matrix(1, false), matrix(2, false)],
         };
-        Some(Product { from, to: dot.result, matrices, count, starts })
+        let tf32 = from == DType::F32 && dot.precision == MatmulPrecision::Tf32;
+        Some(Product { from, to: dot.result, tf32, matrices, count, starts })
     }
 
     /// The largest power of two, up to 256, that divides the places of all matrices in bytes,
@@ -193,7 +197,7 @@ fn batches(mut axes: Vec<Axis>) -> Option<Batches> {
 #[cfg(test)]
 mod tests {
     use cupola_core::backend::{Kernel, Operand, Segment};
-    use cupola_core::prim::{Dot, Op};
+    use cupola_core::prim::{Dot, KernelOp};
     use cupola_core::{Aval, DType};
 
     use super::{Matrix, Product};
@@ -210,7 +214,7 @@ mod tests {
 
     fn segment(a: Operand, b: Operand, out: Operand) -> Segment {
         Segment {
-            kernel: Kernel::Op(Op::Dot(Dot::of(DType::F32))),
+            kernel: Kernel::Op(KernelOp::Dot(Dot::of(DType::F32))),
             inputs: vec![a, b],
             outputs: vec![out],
             scalars: Vec::new(),

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use cupola_core::DType;
 
 use super::{Dialect, WideProducts, buffer, compare, shared, shared_ty, value, variable};
-use crate::ir::{Bin, Buf, Expr, Kernel, Lit, Math, Shared, Stmt, Ty, Un, Val, Var, Wide};
+use crate::ir::{Bin, Buf, Expr, Kernel, Lit, Math, Reg, Shared, Slot, Stmt, Ty, Un, Wide};
 
 /// The language of NVRTC.
 pub struct CudaC;
@@ -152,7 +152,7 @@ impl Dialect for CudaC {
             }
             Expr::Load(buf, index) => {
                 let place = format!("{}[{}]", buffer(buf), value(index));
-                decoded(kernel.bindings[buf.0 as usize].dtype, place)
+                decoded(kernel.bindings[buf.id as usize].dtype, place)
             }
             Expr::Thread => "threadIdx.x".into(),
             Expr::Block => "blockIdx.x".into(),
@@ -171,13 +171,13 @@ impl Dialect for CudaC {
         format!("{word}{} {name}", self.ty(ty))
     }
 
-    fn store(&self, kernel: &Kernel, buf: Buf, index: Val, val: Val) -> String {
-        let right = encoded(kernel.bindings[buf.0 as usize].dtype, val);
+    fn store(&self, kernel: &Kernel, buf: Buf, index: Reg, val: Reg) -> String {
+        let right = encoded(kernel.bindings[buf.id as usize].dtype, val);
         format!("{}[{}] = {right};", buffer(buf), value(index))
     }
 
     fn vector(&self, kernel: &Kernel, stmt: &Stmt) -> Option<String> {
-        let dtype = |buf: &Buf| kernel.bindings[buf.0 as usize].dtype;
+        let dtype = |buf: &Buf| kernel.bindings[buf.id as usize].dtype;
         Some(match stmt {
             Stmt::LoadVector(into, buf, index) => {
                 let dtype = dtype(buf);
@@ -203,7 +203,7 @@ impl Dialect for CudaC {
         "__syncthreads();"
     }
 
-    fn copy(&self, array: Shared, to: Val, buf: Buf, from: Val) -> String {
+    fn copy(&self, array: Shared, to: Reg, buf: Buf, from: Reg) -> String {
         let (to, from) = (value(to), value(from));
         format!(
             "asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\" :: \
@@ -221,7 +221,7 @@ impl Dialect for CudaC {
         format!("asm volatile(\"cp.async.wait_group {batches};\" ::: \"memory\");")
     }
 
-    fn matrix(&self, sums: [Var; 4], a: &[Val], b: &[Val]) -> String {
+    fn matrix(&self, sums: [Slot; 4], a: &[Reg], b: &[Reg]) -> String {
         let list = |places: &[String]| places.join(", ");
         let outputs = changed(&sums);
         let inputs: Vec<String> =
@@ -246,7 +246,7 @@ impl Dialect for CudaC {
 impl WideProducts for CudaC {
     /// One statement, so that no compiler moves anything between the fence and the products.
     fn start(&self, array: Shared, columns: u32, products: &[Wide]) -> Vec<String> {
-        let mut sums: Vec<Var> = Vec::new();
+        let mut sums: Vec<Slot> = Vec::new();
         for product in products {
             let fresh = product.sums.iter().filter(|sum| !sums.contains(sum));
             sums.extend(fresh.copied().collect::<Vec<_>>());
@@ -284,7 +284,7 @@ impl WideProducts for CudaC {
         lines
     }
 
-    fn wait(&self, sums: &[Var]) -> String {
+    fn wait(&self, sums: &[Slot]) -> String {
         let sums = changed(sums).join(", ");
         format!("asm volatile(\"wgmma.wait_group.sync.aligned 0;\" : {sums} :: \"memory\");")
     }
@@ -295,17 +295,17 @@ impl WideProducts for CudaC {
 }
 
 /// Variables that a statement in PTX reads and changes.
-fn changed(variables: &[Var]) -> Vec<String> {
+fn changed(variables: &[Slot]) -> Vec<String> {
     variables.iter().map(|v| format!("\"+f\"({})", variable(*v))).collect()
 }
 
 impl CudaC {
     fn load_all(
         &self,
-        into: &[Val],
+        into: &[Reg],
         element: &str,
         array: &str,
-        index: Val,
+        index: Reg,
         decoded: impl Fn(String) -> String,
     ) -> String {
         let vector = format!("Vector<{element}, {}>", into.len());
@@ -323,9 +323,9 @@ impl CudaC {
 fn store_all(
     element: &str,
     array: &str,
-    index: Val,
-    values: &[Val],
-    encoded: impl Fn(Val) -> String,
+    index: Reg,
+    values: &[Reg],
+    encoded: impl Fn(Reg) -> String,
 ) -> String {
     let vector = format!("Vector<{element}, {}>", values.len());
     let list: Vec<String> = values.iter().map(|&v| encoded(v)).collect();
@@ -344,7 +344,7 @@ fn decoded(dtype: DType, place: String) -> String {
 }
 
 /// What a value is in memory.
-fn encoded(dtype: DType, val: Val) -> String {
+fn encoded(dtype: DType, val: Reg) -> String {
     let v = value(val);
     match dtype {
         DType::F16 => format!("float_to_half({v})"),
@@ -365,7 +365,7 @@ fn literal(lit: Lit) -> String {
     }
 }
 
-fn unary(op: Un, x: Val) -> String {
+fn unary(op: Un, x: Reg) -> String {
     let v = value(x);
     let float = |name: &str| match x.ty {
         Ty::F64 => format!("{name}({v})"),
@@ -410,12 +410,13 @@ fn unary(op: Un, x: Val) -> String {
             Math::Acosh => "acosh",
             Math::Atanh => "atanh",
             Math::Erf => "erf",
+            Math::Erfc => "erfc",
             Math::ErfInv => "erfinv",
         }),
     }
 }
 
-fn binary(op: Bin, a: Val, b: Val) -> String {
+fn binary(op: Bin, a: Reg, b: Reg) -> String {
     let (x, y) = (value(a), value(b));
     let suffix = if a.ty == Ty::F64 { "" } else { "f" };
     let sign = match op {

@@ -5,7 +5,7 @@ mod wgsl;
 
 use std::fmt::Write;
 
-use crate::ir::{Bin, Buf, Cmp, Expr, Kernel, Lit, Shared, Stmt, Ty, Val, Var, Wide};
+use crate::ir::{Bin, Buf, Cmp, Expr, Kernel, Lit, Reg, Shared, Slot, Stmt, Ty, Wide};
 
 pub use cuda::{CudaC, dynamic_shared};
 pub use wgsl::Wgsl;
@@ -21,19 +21,19 @@ pub trait Dialect {
     /// A declaration of a value, or of a variable.
     fn declare(&self, ty: Ty, name: &str, is_variable: bool) -> String;
     /// A store to a buffer.
-    fn store(&self, kernel: &Kernel, buf: Buf, index: Val, value: Val) -> String;
+    fn store(&self, kernel: &Kernel, buf: Buf, index: Reg, value: Reg) -> String;
     /// A load or store of neighbours at once; none where they go one by one.
     fn vector(&self, kernel: &Kernel, stmt: &Stmt) -> Option<String>;
     /// A barrier.
     fn barrier(&self) -> &'static str;
     /// A copy of 16 bytes into a shared array, meanwhile.
-    fn copy(&self, array: Shared, to: Val, buf: Buf, from: Val) -> String;
+    fn copy(&self, array: Shared, to: Reg, buf: Buf, from: Reg) -> String;
     /// The end of a batch of copies.
     fn end_copies(&self) -> String;
     /// A wait for all copies but those of the last batches.
     fn await_copies(&self, batches: u32) -> String;
     /// A product of matrices that threads hold together.
-    fn matrix(&self, sums: [Var; 4], a: &[Val], b: &[Val]) -> String;
+    fn matrix(&self, sums: [Slot; 4], a: &[Reg], b: &[Reg]) -> String;
     /// How products of wide matrices are started; none where there are no such.
     fn wide(&self) -> Option<&dyn WideProducts> {
         None
@@ -45,7 +45,7 @@ pub trait WideProducts {
     /// Starts some.
     fn start(&self, array: Shared, columns: u32, products: &[Wide]) -> Vec<String>;
     /// Waits for those with these sums.
-    fn wait(&self, sums: &[Var]) -> String;
+    fn wait(&self, sums: &[Slot]) -> String;
     /// Lets them see what was stored.
     fn fence(&self) -> String;
 }
@@ -60,16 +60,16 @@ pub fn print(kernel: &Kernel, dialect: &dyn Dialect) -> String {
 }
 
 /// What values, variables, buffers and shared arrays are called.
-pub(crate) fn value(v: Val) -> String {
+pub(crate) fn value(v: Reg) -> String {
     format!("v{}", v.id)
 }
 
-pub(crate) fn variable(v: Var) -> String {
+pub(crate) fn variable(v: Slot) -> String {
     format!("x{}", v.id)
 }
 
 pub(crate) fn buffer(b: Buf) -> String {
-    format!("b{}", b.0)
+    format!("b{}", b.id)
 }
 
 pub(crate) fn shared(s: Shared) -> String {
@@ -248,14 +248,14 @@ impl Printer<'_> {
     }
 
     /// The place `step` after `index`.
-    fn neighbour(&mut self, index: Val, step: usize) -> Val {
+    fn neighbour(&mut self, index: Reg, step: usize) -> Reg {
         if step == 0 {
             return index;
         }
         let bits = step as u64;
         let [away, at] = [0, 1].map(|_| {
             self.spare -= 1;
-            Val { id: self.spare, ty: index.ty }
+            Reg { id: self.spare, ty: index.ty }
         });
         self.stmt(&Stmt::Let(away, Expr::Lit(Lit { bits, ty: index.ty })));
         self.stmt(&Stmt::Let(at, Expr::Bin(Bin::Add, index, away)));

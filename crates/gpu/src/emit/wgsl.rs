@@ -11,7 +11,7 @@ use std::fmt::Write;
 use cupola_core::DType;
 
 use super::{Dialect, buffer, compare, shared, shared_ty, value};
-use crate::ir::{Access, Bin, Binding, Buf, Expr, Kernel, Lit, Shared, Stmt, Ty, Un, Val, Var};
+use crate::ir::{Access, Bin, Binding, Buf, Expr, Kernel, Lit, Reg, Shared, Slot, Stmt, Ty, Un};
 
 /// The language of wgpu.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,7 +90,7 @@ impl Wgsl {
 }
 
 /// The word that has an element, how far its bits are up in it, and its mask.
-fn within(bytes: u32, index: Val) -> (String, String, &'static str) {
+fn within(bytes: u32, index: Reg) -> (String, String, &'static str) {
     let i = value(index);
     match bytes {
         1 => (format!("{i} >> 2u"), format!("(({i} & 3u) * 8u)"), "0xffu"),
@@ -185,8 +185,8 @@ impl Dialect for Wgsl {
         format!("{word} {name}: {}", self.ty(ty))
     }
 
-    fn store(&self, kernel: &Kernel, buf: Buf, index: Val, val: Val) -> String {
-        let dtype = kernel.bindings[buf.0 as usize].dtype;
+    fn store(&self, kernel: &Kernel, buf: Buf, index: Reg, val: Reg) -> String {
+        let dtype = kernel.bindings[buf.id as usize].dtype;
         let (name, v) = (buffer(buf), value(val));
         let bytes = match self.cell(dtype) {
             Cell::Whole => return format!("{name}[{}] = {v};", value(index)),
@@ -206,11 +206,11 @@ impl Dialect for Wgsl {
     fn vector(&self, kernel: &Kernel, stmt: &Stmt) -> Option<String> {
         match stmt {
             Stmt::LoadVector(into, buf, index) => {
-                let cell = Vector::of(&kernel.bindings[buf.0 as usize])?;
+                let cell = Vector::of(&kernel.bindings[buf.id as usize])?;
                 Some(self.load_vector(cell, into, *buf, *index))
             }
             Stmt::StoreVector(buf, index, values) => {
-                let cell = Vector::of(&kernel.bindings[buf.0 as usize])?;
+                let cell = Vector::of(&kernel.bindings[buf.id as usize])?;
                 Some(format!("{} = {};", cell.place(*buf, *index), cell.packed(values)))
             }
             _ => None,
@@ -221,7 +221,7 @@ impl Dialect for Wgsl {
         "workgroupBarrier();"
     }
 
-    fn copy(&self, _: Shared, _: Val, _: Buf, _: Val) -> String {
+    fn copy(&self, _: Shared, _: Reg, _: Buf, _: Reg) -> String {
         unreachable!("{NO_COPIES}")
     }
 
@@ -233,13 +233,13 @@ impl Dialect for Wgsl {
         unreachable!("{NO_COPIES}")
     }
 
-    fn matrix(&self, _: [Var; 4], _: &[Val], _: &[Val]) -> String {
+    fn matrix(&self, _: [Slot; 4], _: &[Reg], _: &[Reg]) -> String {
         unreachable!("no matrix is printed as WGSL: the target has none")
     }
 }
 
 impl Wgsl {
-    fn load_vector(&self, vector: Vector, into: &[Val], buf: Buf, index: Val) -> String {
+    fn load_vector(&self, vector: Vector, into: &[Reg], buf: Buf, index: Reg) -> String {
         let whole = format!("q{}", into[0].id);
         let mut text = format!("let {whole} = {};", vector.place(buf, index));
         for (lane, &v) in into.iter().enumerate() {
@@ -249,8 +249,8 @@ impl Wgsl {
         text
     }
 
-    fn load(&self, kernel: &Kernel, buf: Buf, index: Val) -> String {
-        let binding = kernel.bindings[buf.0 as usize];
+    fn load(&self, kernel: &Kernel, buf: Buf, index: Reg) -> String {
+        let binding = kernel.bindings[buf.id as usize];
         let (name, i) = (buffer(buf), value(index));
         let bits = match self.cell(binding.dtype) {
             Cell::Whole => return format!("{name}[{i}]"),
@@ -300,7 +300,7 @@ impl Vector {
     }
 
     /// The words that begin with the element at an index, which is a multiple of the count.
-    fn place(self, buf: Buf, index: Val) -> String {
+    fn place(self, buf: Buf, index: Reg) -> String {
         format!("{}[{} >> {}u]", buffer(buf), value(index), self.count.trailing_zeros())
     }
 
@@ -319,14 +319,14 @@ impl Vector {
     }
 
     /// The words of `values`.
-    fn packed(self, values: &[Val]) -> String {
+    fn packed(self, values: &[Reg]) -> String {
         let size = self.dtype.size();
-        let element = |(lane, &v): (usize, &Val)| match (size, lane) {
+        let element = |(lane, &v): (usize, &Reg)| match (size, lane) {
             (4, _) => value(v),
             (_, 0) => encoded(self.dtype, v),
             _ => format!("({} << {}u)", encoded(self.dtype, v), 8 * size * lane),
         };
-        let word = |own: &[Val]| -> String {
+        let word = |own: &[Reg]| -> String {
             own.iter().enumerate().map(element).collect::<Vec<_>>().join(" | ")
         };
         let words: Vec<String> = values.chunks(4 / size).map(word).collect();
@@ -350,7 +350,7 @@ fn decoded(dtype: DType, bits: &str) -> String {
 }
 
 /// The bits of an element that is smaller than a word, in a word of their own.
-fn encoded(dtype: DType, v: Val) -> String {
+fn encoded(dtype: DType, v: Reg) -> String {
     let mask = if dtype.size() == 1 { "0xffu" } else { "0xffffu" };
     let v = value(v);
     match dtype {
@@ -388,7 +388,7 @@ fn literal(lit: Lit) -> String {
     }
 }
 
-fn unary(op: Un, x: Val) -> String {
+fn unary(op: Un, x: Reg) -> String {
     let v = value(x);
     match op {
         Un::Neg => format!("-{v}"),
@@ -409,7 +409,7 @@ fn unary(op: Un, x: Val) -> String {
     }
 }
 
-fn binary(op: Bin, a: Val, b: Val) -> String {
+fn binary(op: Bin, a: Reg, b: Reg) -> String {
     let (x, y) = (value(a), value(b));
     let sign = match op {
         Bin::Add => "+",

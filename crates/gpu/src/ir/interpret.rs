@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Bin, Cmp, Expr, Kernel, Stmt, Ty, Un, Val};
+use super::{Bin, Cmp, Expr, Kernel, Reg, Stmt, Ty, Un};
 
 /// How a device uses the freedoms that kernels leave it.
 #[derive(Clone, Copy, Default, Debug)]
@@ -80,11 +80,11 @@ struct Thread<'a> {
 }
 
 impl Thread<'_> {
-    fn bits(&self, v: Val) -> u64 {
+    fn bits(&self, v: Reg) -> u64 {
         self.slots[v.id as usize]
     }
 
-    fn float(&self, v: Val) -> f32 {
+    fn float(&self, v: Reg) -> f32 {
         self.float_at(v.id)
     }
 
@@ -126,7 +126,7 @@ impl Thread<'_> {
             },
             Stmt::Store(buf, index, val) => {
                 let (index, v) = (self.bits(*index) as usize, self.bits(*val) as u32);
-                self.buffers[buf.0 as usize][index] = f32::from_bits(v);
+                self.buffers[buf.id as usize][index] = f32::from_bits(v);
             }
             Stmt::LoadVector(..) | Stmt::StoreVector(..) => {
                 unreachable!("the tests' target has no vectors")
@@ -162,7 +162,7 @@ impl Thread<'_> {
             Expr::Bits(x) => self.bits(x),
             Expr::Read(var) => self.slots[var.id as usize],
             Expr::Load(buf, index) => {
-                u64::from(self.buffers[buf.0 as usize][self.bits(index) as usize].to_bits())
+                u64::from(self.buffers[buf.id as usize][self.bits(index) as usize].to_bits())
             }
             Expr::Thread | Expr::Block | Expr::BlockY => 0,
             Expr::Blocks => 1,
@@ -185,7 +185,7 @@ impl Thread<'_> {
         self.result(f32::from_bits(if up { bits + 2 } else { bits - 2 }))
     }
 
-    fn unary(&self, op: Un, x: Val) -> u64 {
+    fn unary(&self, op: Un, x: Reg) -> u64 {
         let bits = self.bits(x);
         match (op, x.ty) {
             (Un::Not, Ty::Bool) => bits ^ 1,
@@ -205,9 +205,9 @@ impl Thread<'_> {
         }
     }
 
-    fn float_binary(&self, op: Bin, a: Val, b: Val) -> u64 {
+    fn float_binary(&self, op: Bin, a: Reg, b: Reg) -> u64 {
         let (x, y) = (self.float(a), self.float(b));
-        let product = |v: Val| self.products[v.id as usize];
+        let product = |v: Reg| self.products[v.id as usize];
         let factors = |(a, b): (u32, u32)| (self.float_at(a), self.float_at(b));
         self.result(match op {
             Bin::Add | Bin::Sub => {
@@ -226,7 +226,7 @@ impl Thread<'_> {
         })
     }
 
-    fn integer_binary(&self, op: Bin, a: Val, b: Val) -> u64 {
+    fn integer_binary(&self, op: Bin, a: Reg, b: Reg) -> u64 {
         if a.ty == Ty::U64 {
             let (x, y) = (self.bits(a), self.bits(b));
             return match op {
@@ -263,7 +263,7 @@ impl Thread<'_> {
         })
     }
 
-    fn compare(&self, op: Cmp, a: Val, b: Val) -> bool {
+    fn compare(&self, op: Cmp, a: Reg, b: Reg) -> bool {
         use std::cmp::Ordering;
         let order = match a.ty {
             Ty::F32 => self.float(a).partial_cmp(&self.float(b)),
@@ -281,7 +281,7 @@ impl Thread<'_> {
         }
     }
 
-    fn convert(&self, x: Val, to: Ty) -> u64 {
+    fn convert(&self, x: Reg, to: Ty) -> u64 {
         let bits = self.bits(x);
         match (x.ty, to) {
             (Ty::I32, Ty::F32) => self.result(bits as i32 as f32),

@@ -1,22 +1,30 @@
 //! The kernel language: what every kernel is written in once, and printed for each device.
 //!
-//! A [`Kernel`] is a block of threads' program: a list of statements over scalar values in
-//! single-assignment form, mutable variables, memory shared by the block, and bound buffers.
-//! Everything that differs between devices (how elements lie in memory, which functions exist) is
-//! settled by the [`Target`] while the kernel is built, or by the printer in `emit`.
+//! A [`Kernel`] is the program of a block of threads: a list of statements over scalar registers
+//! in single-assignment form, mutable variables, shared memory and bound buffers. It is written
+//! with a [`Build`]: `a * b + 1` on its values, `k.when(x.lt(y), || …)`, `k.range(…)`. What
+//! differs between devices (how elements lie in memory, which functions exist) is settled by the
+//! [`Target`] while the kernel is built, or by the printer in `emit`.
 
 mod build;
 #[cfg(test)]
 mod interpret;
 mod math;
+mod memory;
 mod number;
 #[cfg(test)]
 mod tests;
+mod value;
 
 use cupola_core::DType;
 
 pub use build::Build;
-pub use number::Number;
+pub use number::{Number, NumberVar, SharedNumber};
+pub use value::{Operand, Val, Var};
+
+/// What a device cannot run, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing(pub String);
 
 /// The type of a value in a register.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -70,23 +78,23 @@ impl Ty {
     }
 }
 
-/// A value: assigned once.
+/// A register of one thread: assigned once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Val {
+pub struct Reg {
     pub(crate) id: u32,
     /// Its type.
     pub ty: Ty,
 }
 
-/// A variable of one thread.
+/// A variable of one thread, as statements name it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Var {
+pub struct Slot {
     pub(crate) id: u32,
     /// Its type.
     pub ty: Ty,
 }
 
-/// An array that the threads of a block share.
+/// An array in shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shared {
     pub(crate) id: u32,
@@ -98,7 +106,11 @@ pub struct Shared {
 
 /// A bound buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Buf(pub(crate) u32);
+pub struct Buf {
+    pub(crate) id: u32,
+    /// The dtype of its elements.
+    pub dtype: DType,
+}
 
 /// How a kernel uses a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -205,6 +217,8 @@ pub enum Math {
     Atanh,
     /// The error function.
     Erf,
+    /// What it lacks to 1.
+    Erfc,
     /// Its inverse.
     ErfInv,
 }
@@ -265,26 +279,26 @@ pub enum Expr {
     /// A literal.
     Lit(Lit),
     /// A function of one value.
-    Un(Un, Val),
+    Un(Un, Reg),
     /// A function of two values.
-    Bin(Bin, Val, Val),
+    Bin(Bin, Reg, Reg),
     /// a·b + c, rounded once where the device can.
-    Fma(Val, Val, Val),
+    Fma(Reg, Reg, Reg),
     /// A comparison.
-    Cmp(Cmp, Val, Val),
+    Cmp(Cmp, Reg, Reg),
     /// The second where the first is true, else the third.
-    Select(Val, Val, Val),
+    Select(Reg, Reg, Reg),
     /// A number as another type: integers wrap; a float to an integer is in range.
-    Convert(Val),
+    Convert(Reg),
     /// The same bits as another type of the same size.
-    Bits(Val),
+    Bits(Reg),
     /// A variable.
-    Read(Var),
+    Read(Slot),
     /// An element of a buffer, decoded into its register. Of a complex element index 2i is the
     /// real and 2i + 1 the imaginary part.
-    Load(Buf, Val),
+    Load(Buf, Reg),
     /// An element of a shared array.
-    LoadShared(Shared, Val),
+    LoadShared(Shared, Reg),
     /// The number of the thread in its block.
     Thread,
     /// The number of the block along the first axis of the grid.
@@ -297,42 +311,42 @@ pub enum Expr {
     Arg(u32),
     /// What the thread has here whose number differs in this one bit, which is smaller than
     /// [`Target::subgroup`]. Every thread of the block has to come here; no value is a bool.
-    ShuffleXor(Val, u32),
+    ShuffleXor(Reg, u32),
 }
 
 /// A statement.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Stmt {
     /// Gives a value its one value.
-    Let(Val, Expr),
+    Let(Reg, Expr),
     /// Makes a variable.
-    Var(Var, Val),
+    Var(Slot, Reg),
     /// Changes a variable.
-    Set(Var, Val),
+    Set(Slot, Reg),
     /// Either, or.
-    If(Val, Vec<Stmt>, Vec<Stmt>),
+    If(Reg, Vec<Stmt>, Vec<Stmt>),
     /// Counts a fresh value from the first to below the second in steps of the third.
-    For(Val, [Val; 3], Vec<Stmt>),
+    For(Reg, [Reg; 3], Vec<Stmt>),
     /// Runs the first list, and while its value holds the second, and again.
-    While(Vec<Stmt>, Val, Vec<Stmt>),
+    While(Vec<Stmt>, Reg, Vec<Stmt>),
     /// Puts an encoded element in its place.
-    Store(Buf, Val, Val),
+    Store(Buf, Reg, Reg),
     /// Puts an element in its place in a shared array.
-    StoreShared(Shared, Val, Val),
+    StoreShared(Shared, Reg, Reg),
     /// Gives values the neighbouring elements of a buffer from an index on, which is a multiple of
     /// how many they are, as the buffer's own start is.
-    LoadVector(Vec<Val>, Buf, Val),
+    LoadVector(Vec<Reg>, Buf, Reg),
     /// Puts encoded elements in such neighbouring places.
-    StoreVector(Buf, Val, Vec<Val>),
+    StoreVector(Buf, Reg, Vec<Reg>),
     /// Gives values the neighbouring elements of a shared array, likewise.
-    LoadSharedVector(Vec<Val>, Shared, Val),
+    LoadSharedVector(Vec<Reg>, Shared, Reg),
     /// Puts elements in such places of a shared array.
-    StoreSharedVector(Shared, Val, Vec<Val>),
+    StoreSharedVector(Shared, Reg, Vec<Reg>),
     /// Waits for the whole block; what was shared before can be read after.
     Barrier,
     /// Copies 16 bytes from an index of a buffer to one of a shared array of the same type, both at
     /// multiples of 16 bytes, while the thread goes on; only where the target has `copies`.
-    Copy(Shared, Val, Buf, Val),
+    Copy(Shared, Reg, Buf, Reg),
     /// Ends a batch of copies, empty or not.
     EndCopies,
     /// Waits for the thread's copies but those of the last so many batches.
@@ -343,13 +357,13 @@ pub enum Stmt {
     /// the sums (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1): the layout of NVIDIA's
     /// `mma.m16n8k8` (PTX ISA, section on warp-level matrix instructions). With half as many
     /// elements of both there are 4 depths instead of 8: those of t alone.
-    Matrix([Var; 4], Vec<Val>, Vec<Val>),
+    Matrix([Slot; 4], Vec<Reg>, Vec<Reg>),
     /// Starts adding products of wide matrices, one after the other, whose second ones lie in a
     /// shared array with so many columns; only where the target has `wide`. All threads of a group
     /// of 128 come here together, and touch neither the sums nor the array until they have waited.
     Wide(Shared, u32, Vec<Wide>),
     /// Waits until the products with these sums are done.
-    AwaitWide(Vec<Var>),
+    AwaitWide(Vec<Slot>),
     /// Lets products of wide matrices see, after the next barrier, what the thread has stored in
     /// shared arrays.
     FenceWide,
@@ -363,11 +377,11 @@ pub enum Stmt {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Wide {
     /// The sums: 4 for every 8 columns.
-    pub sums: Vec<Var>,
+    pub sums: Vec<Slot>,
     /// The thread's elements of the first matrix.
-    pub rows: [Val; 4],
+    pub rows: [Reg; 4],
     /// Where the second starts: at a multiple of 4 elements.
-    pub columns: Val,
+    pub columns: Reg,
 }
 
 /// A kernel, ready to be printed.

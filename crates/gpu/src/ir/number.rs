@@ -2,66 +2,143 @@
 
 use cupola_core::DType;
 
-use super::{Buf, Build, Ty, Un, Val, Var};
+use super::{Buf, Build, Shared, Ty, Un, Val, Var};
 
 /// An element in registers.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Number {
+#[derive(Clone, Copy, Debug)]
+pub enum Number<'k> {
     /// Of any dtype but `complex64`.
-    Real(Val),
+    Real(Val<'k>),
     /// The real and the imaginary part.
-    Complex(Val, Val),
+    Complex(Val<'k>, Val<'k>),
 }
 
-impl Number {
+impl<'k> Number<'k> {
     /// The value, or the real part.
-    pub fn real(self) -> Val {
+    pub fn real(self) -> Val<'k> {
         match self {
             Number::Real(v) | Number::Complex(v, _) => v,
         }
     }
 
     /// The values.
-    pub fn parts(self) -> impl Iterator<Item = Val> {
+    pub fn parts(self) -> impl Iterator<Item = Val<'k>> {
         let (re, im) = match self {
             Number::Real(v) => (v, None),
             Number::Complex(re, im) => (re, Some(im)),
         };
         std::iter::once(re).chain(im)
     }
+
+    /// `f` of every part.
+    pub fn map(self, mut f: impl FnMut(Val<'k>) -> Val<'k>) -> Number<'k> {
+        match self {
+            Number::Real(v) => Number::Real(f(v)),
+            Number::Complex(re, im) => Number::Complex(f(re), f(im)),
+        }
+    }
+
+    /// An element of `dtype` in its registers: integers wrapped to their width.
+    pub fn wrapped(self, dtype: DType) -> Number<'k> {
+        match self {
+            Number::Real(v) => Number::Real(v.wrapped(dtype)),
+            complex => complex,
+        }
+    }
+
+    /// What was computed in the type that holds `dtype`, as a value of `dtype`.
+    pub fn rounded(self, dtype: DType) -> Number<'k> {
+        match self {
+            Number::Real(v) => Number::Real(v.rounded(dtype)),
+            complex => complex,
+        }
+    }
 }
 
-impl Build<'_> {
-    /// Loads an element of any dtype.
-    pub fn load_number(&mut self, buf: Buf, index: Val) -> Number {
-        if self.dtype(buf) != DType::C64 {
-            return Number::Real(self.load(buf, index));
+/// An element in variables.
+#[derive(Clone, Copy)]
+pub struct NumberVar<'k> {
+    /// The value, or the real part.
+    pub re: Var<'k>,
+    /// The imaginary part of a complex element.
+    pub im: Option<Var<'k>>,
+}
+
+impl<'k> NumberVar<'k> {
+    /// The variables.
+    pub fn parts(self) -> impl Iterator<Item = Var<'k>> {
+        std::iter::once(self.re).chain(self.im)
+    }
+
+    /// What it holds.
+    pub fn get(self) -> Number<'k> {
+        let re = self.re.get();
+        match self.im {
+            Some(im) => Number::Complex(re, im.get()),
+            None => Number::Real(re),
         }
-        let (re, im) = self.places(index);
-        Number::Complex(self.load(buf, re), self.load(buf, im))
+    }
+
+    /// Changes it.
+    pub fn set(self, number: Number<'k>) {
+        self.parts().zip(number.parts()).for_each(|(var, v)| var.set(v));
+    }
+}
+
+/// Elements in shared memory, complex ones in two arrays.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedNumber {
+    /// The values, or the real parts.
+    pub re: Shared,
+    /// The imaginary parts of complex elements.
+    pub im: Option<Shared>,
+}
+
+impl SharedNumber {
+    /// An element.
+    pub fn load<'k>(self, index: Val<'k>) -> Number<'k> {
+        let re = self.re.load(index);
+        match self.im {
+            Some(im) => Number::Complex(re, im.load(index)),
+            None => Number::Real(re),
+        }
+    }
+
+    /// Stores an element.
+    pub fn store<'k>(self, index: Val<'k>, number: Number<'k>) {
+        let arrays = std::iter::once(self.re).chain(self.im);
+        arrays.zip(number.parts()).for_each(|(array, v)| array.store(index, v));
+    }
+}
+
+impl Buf {
+    /// Loads an element of any dtype.
+    pub fn load_number<'k>(self, index: Val<'k>) -> Number<'k> {
+        if self.dtype != DType::C64 {
+            return Number::Real(self.load(index));
+        }
+        let re = index * 2;
+        let im = re + 1;
+        Number::Complex(self.load(re), self.load(im))
     }
 
     /// Stores an element of any dtype.
-    pub fn store_number(&mut self, buf: Buf, index: Val, number: Number) {
+    pub fn store_number<'k>(self, index: Val<'k>, number: Number<'k>) {
         match number {
-            Number::Real(v) => self.store(buf, index, v),
+            Number::Real(v) => self.store(index, v),
             Number::Complex(x, y) => {
-                let (re, im) = self.places(index);
-                self.store(buf, re, x);
-                self.store(buf, im, y);
+                let re = index * 2;
+                let im = re + 1;
+                self.store(re, x);
+                self.store(im, y);
             }
         }
     }
+}
 
-    /// Where the parts of a complex element are.
-    fn places(&mut self, index: Val) -> (Val, Val) {
-        let (one, two) = (self.int(1, index.ty), self.int(2, index.ty));
-        let re = self.mul(index, two);
-        (re, self.add(re, one))
-    }
-
+impl Build {
     /// An element of `dtype` from a small integer.
-    pub fn number(&mut self, v: i64, dtype: DType) -> Number {
+    pub fn number(&self, v: i64, dtype: DType) -> Number<'_> {
         let re = self.int(v, Ty::of(dtype));
         match dtype {
             DType::C64 => Number::Complex(re, self.f32(0.0)),
@@ -69,17 +146,22 @@ impl Build<'_> {
         }
     }
 
-    /// The element whose parts are in variables.
-    pub fn get_number(&mut self, parts: &[Var]) -> Number {
-        let re = self.get(parts[0]);
-        match parts.get(1) {
-            Some(&im) => Number::Complex(re, self.get(im)),
-            None => Number::Real(re),
+    /// Variables for an element, with its first value.
+    pub fn number_var<'k>(&'k self, first: Number<'k>) -> NumberVar<'k> {
+        match first {
+            Number::Real(v) => NumberVar { re: self.var(v), im: None },
+            Number::Complex(re, im) => NumberVar { re: self.var(re), im: Some(self.var(im)) },
         }
     }
 
+    /// Room for `len` elements of `dtype` in shared memory.
+    pub fn shared_number(&self, dtype: DType, len: u32) -> SharedNumber {
+        let array = || self.shared(Ty::of(dtype), len);
+        SharedNumber { re: array(), im: (dtype == DType::C64).then(array) }
+    }
+
     /// The largest or the least value of a real `dtype`, infinite where it has infinities.
-    pub fn extreme(&mut self, largest: bool, dtype: DType) -> Val {
+    pub fn extreme(&self, largest: bool, dtype: DType) -> Val<'_> {
         let (ty, bits) = (Ty::of(dtype), dtype.size() as u32 * 8);
         match ty {
             Ty::Bool => self.bool(largest),
@@ -92,68 +174,57 @@ impl Build<'_> {
             Ty::I32 | Ty::I64 => self.lit(u64::MAX << (bits - 1), ty),
         }
     }
+}
 
+impl<'k> Val<'k> {
     /// Whether a float is NaN, by its bits: a device may assume that there is none.
-    pub fn is_nan(&mut self, x: Val) -> Val {
-        match self.unsigned_bits(x) {
-            Some((bits, infinity)) => self.gt(bits, infinity),
-            None => self.bool(false),
+    pub fn is_nan(self) -> Val<'k> {
+        match self.unsigned_bits() {
+            Some((bits, infinity)) => bits.gt(infinity),
+            None => self.k.bool(false),
         }
     }
 
     /// Whether a number is another than 0; NaN is.
-    pub fn is_nonzero(&mut self, x: Val) -> Val {
-        let bits = self.unsigned_bits(x).map_or(x, |(bits, _)| bits);
-        let zero = self.int(0, bits.ty);
-        self.ne(bits, zero)
+    pub fn is_nonzero(self) -> Val<'k> {
+        self.unsigned_bits().map_or(self, |(bits, _)| bits).ne(0)
     }
 
     /// The bits of a float without its sign, and those of infinity.
-    fn unsigned_bits(&mut self, x: Val) -> Option<(Val, Val)> {
-        let (ty, mask, infinity) = match x.ty {
+    fn unsigned_bits(self) -> Option<(Val<'k>, Val<'k>)> {
+        let (ty, mask, infinity) = match self.ty {
             Ty::F32 => (Ty::U32, u64::from(u32::MAX >> 1), u64::from(f32::INFINITY.to_bits())),
             Ty::F64 => (Ty::U64, u64::MAX >> 1, f64::INFINITY.to_bits()),
             Ty::Bool | Ty::I32 | Ty::U32 | Ty::I64 | Ty::U64 => return None,
         };
-        let (bits, mask) = (self.bits(x, ty), self.lit(mask, ty));
-        Some((self.and(bits, mask), self.lit(infinity, ty)))
+        Some((self.bits(ty) & self.k.lit(mask, ty), self.k.lit(infinity, ty)))
     }
 
-    /// `x` as an element of `dtype` in its register: integers wrapped to their width.
-    pub fn wrapped(&mut self, x: Val, dtype: DType) -> Val {
-        let up = match dtype {
-            DType::U8 | DType::I8 => 24,
-            DType::U16 | DType::I16 => 16,
-            _ => return x,
-        };
-        let up = self.u32(up);
-        let high = self.shl(x, up);
-        self.shr(high, up)
+    /// An element of `dtype` in its register: integers wrapped to their width.
+    pub fn wrapped(self, dtype: DType) -> Val<'k> {
+        match dtype {
+            DType::U8 | DType::I8 => (self << 24) >> 24,
+            DType::U16 | DType::I16 => (self << 16) >> 16,
+            _ => self,
+        }
+    }
+
+    /// The `float32` of the `float16` with these bits.
+    pub fn half_to_float(self) -> Val<'k> {
+        self.un(Un::HalfToFloat)
     }
 
     /// A float rounded to `dtype`.
-    pub fn rounded(&mut self, x: Val, dtype: DType) -> Val {
+    pub fn rounded(self, dtype: DType) -> Val<'k> {
         match dtype {
-            DType::F16 => {
-                let half = self.un(Un::FloatToHalf, x);
-                self.un(Un::HalfToFloat, half)
-            }
+            DType::F16 => self.un(Un::FloatToHalf).half_to_float(),
             DType::BF16 => {
-                let bits = self.bits(x, Ty::U32);
-                let nan = self.is_nan(x);
-                let (sixteen, one) = (self.u32(16), self.u32(1));
-                let last = self.shr(bits, sixteen);
-                let last = self.and(last, one);
-                let (most, low) = (self.u32(0x7fff), self.u32(0xffff_0000));
-                let carried = self.add(bits, most);
-                let carried = self.add(carried, last);
-                let cut = self.and(carried, low);
-                let quiet = self.u32(0x40_0000);
-                let as_nan = self.or(bits, quiet);
-                let result = self.select(nan, as_nan, cut);
-                self.bits(result, Ty::F32)
+                let (bits, nan) = (self.bits(Ty::U32), self.is_nan());
+                let last = (bits >> 16) & 1;
+                let nearest = (bits + 0x7fff + last) & 0xffff_0000u32;
+                nan.select(bits | 0x40_0000, nearest).bits(Ty::F32)
             }
-            _ => x,
+            _ => self,
         }
     }
 }

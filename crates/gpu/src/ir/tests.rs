@@ -4,7 +4,6 @@ use cupola_core::DType;
 
 use super::interpret::{Device, run};
 use super::*;
-use crate::kernels::Missing;
 
 /// A device without functions of its own.
 const BARE: Target = Target {
@@ -69,22 +68,15 @@ const SPECIAL: [f32; 31] = [
 ];
 
 /// Builds a kernel that applies `f` to every row of the first buffers, for the last.
-fn kernel(
-    count: usize,
-    operands: usize,
-    f: impl FnOnce(&mut Build, &[Val]) -> Result<Val, Missing>,
-) -> Kernel {
-    let mut b = Build::new(&BARE, "functions", 1);
-    let sources: Vec<Buf> = (0..operands).map(|_| b.buffer(DType::F32, Access::Read)).collect();
-    let target = b.buffer(DType::F32, Access::Write);
-    b.count(count as u32, |b, index| {
-        let operands: Vec<Val> = sources.iter().map(|s| b.load(*s, index)).collect();
-        match f(b, &operands) {
-            Ok(y) => b.store(target, index, y),
-            Err(missing) => panic!("{missing:?}"),
-        }
+fn kernel(count: usize, operands: usize, f: impl for<'k> FnOnce(&[Val<'k>]) -> Val<'k>) -> Kernel {
+    let k = Build::new(&BARE, "functions", 1);
+    let sources: Vec<Buf> = (0..operands).map(|_| k.buffer(DType::F32, Access::Read)).collect();
+    let target = k.buffer(DType::F32, Access::Write);
+    k.count(k.u32(count as u32), |index| {
+        let operands: Vec<Val<'_>> = sources.iter().map(|source| source.load(index)).collect();
+        target.store(index, f(&operands));
     });
-    b.finish()
+    k.finish().unwrap()
 }
 
 /// The error of `got` in units in the last place; of a right special value 0.
@@ -119,7 +111,7 @@ fn worst(f: Math, reference: fn(f64) -> f64, device: Device, step: usize) -> (f6
     if device.flush && !matches!(f, Math::Log | Math::Log2 | Math::Log10) {
         inputs.retain(|x| !x.is_subnormal());
     }
-    let kernel = kernel(inputs.len(), 1, |b, x| b.math(f, x[0]));
+    let kernel = kernel(inputs.len(), 1, |x| x[0].math(f));
     let count = inputs.len();
     let mut buffers = [inputs, vec![0.0; count]];
     run(&kernel, &mut buffers, device);
@@ -191,6 +183,7 @@ functions! {
     acosh_is_close Acosh acosh, 2.0;
     atanh_is_close Atanh libm::atanh, 2.5;
     erf_is_close Erf libm::erf, 1.5;
+    erfc_is_close Erfc libm::erfc, 4.5;
     erfinv_is_close ErfInv erfinv, 3.5;
 }
 
@@ -198,9 +191,9 @@ functions! {
 fn pairs(
     inputs: &[(f32, f32)],
     device: Device,
-    f: impl FnOnce(&mut Build, Val, Val) -> Result<Val, Missing>,
+    f: impl for<'k> FnOnce(Val<'k>, Val<'k>) -> Val<'k>,
 ) -> Vec<f32> {
-    let kernel = kernel(inputs.len(), 2, |b, x| f(b, x[0], x[1]));
+    let kernel = kernel(inputs.len(), 2, |x| f(x[0], x[1]));
     let (left, right) = inputs.iter().copied().unzip();
     let mut buffers = [left, right, vec![0.0; inputs.len()]];
     run(&kernel, &mut buffers, device);
@@ -252,7 +245,7 @@ fn pow_is_close() {
         let mut inputs = inputs.clone();
         // A subnormal exponent is as good as 0.
         inputs.retain(|(_, y)| !device.flush || !y.is_subnormal());
-        let results = pairs(&inputs, device, |b, x, y| b.pow(x, y));
+        let results = pairs(&inputs, device, |x, y| x.pow(y));
         assert_close("Pow", &inputs, 1.5, device, &results, f64::powf);
     }
 }
@@ -267,7 +260,7 @@ fn atan2_is_close() {
     for device in DEVICES {
         let mut inputs = inputs.clone();
         inputs.retain(|(x, y)| !device.flush || !x.is_subnormal() && !y.is_subnormal());
-        let results = pairs(&inputs, device, |b, y, x| b.atan2(y, x));
+        let results = pairs(&inputs, device, |y, x| y.atan2(x));
         assert_close("Atan2", &inputs, 3.0, device, &results, f64::atan2);
     }
 }
@@ -276,7 +269,7 @@ fn atan2_is_close() {
 fn fmod_is_exact() {
     let inputs = samples(100_000, |u, v| (f32::from_bits(u), f32::from_bits(v)));
     for device in DEVICES {
-        let results = pairs(&inputs, device, |b, x, y| b.fmod(x, y));
+        let results = pairs(&inputs, device, |x, y| x.fmod(y));
         for ((x, y), z) in inputs.iter().zip(results) {
             let want = x % y;
             let same = z.to_bits() == want.to_bits() || z.is_nan() && want.is_nan();
@@ -285,7 +278,7 @@ fn fmod_is_exact() {
     }
 }
 
-const ALL: [Math; 20] = [
+const ALL: [Math; 21] = [
     Math::Exp,
     Math::Expm1,
     Math::Log,
@@ -305,19 +298,17 @@ const ALL: [Math; 20] = [
     Math::Acosh,
     Math::Atanh,
     Math::Erf,
+    Math::Erfc,
     Math::ErfInv,
 ];
 
 #[test]
 fn functions_are_valid_wgsl() {
-    let kernel = kernel(1, 2, |b, x| {
-        let mut y = x[1];
-        for f in ALL {
-            y = b.math(f, y)?;
-        }
-        y = b.pow(x[0], y)?;
-        y = b.atan2(x[0], y)?;
-        b.fmod(x[0], y)
+    let kernel = kernel(1, 2, |x| {
+        let y = ALL.iter().fold(x[1], |y, &f| y.math(f));
+        let y = x[0].pow(y);
+        let y = x[0].atan2(y);
+        x[0].fmod(y)
     });
     let text = crate::emit::print(&kernel, &crate::emit::Wgsl::default());
     let module = match naga::front::wgsl::parse_str(&text) {
@@ -332,13 +323,14 @@ fn functions_are_valid_wgsl() {
 
 #[test]
 fn a_device_uses_its_own_functions_or_says_what_is_missing() {
+    let functions: [fn(Val<'_>) -> Val<'_>; 4] =
+        [|x| x.math(Math::Sin), |x| x.pow(x), |x| x.atan2(x), |x| x.fmod(x)];
     let native = Target { native_math: true, float64: true, ..BARE };
-    let mut b = Build::new(&native, "native", 1);
-    let x = b.float(1.0, Ty::F64);
-    assert!(b.math(Math::Sin, x).is_ok() && b.pow(x, x).is_ok());
-    assert!(b.atan2(x, x).is_ok() && b.fmod(x, x).is_ok());
-    let mut b = Build::new(&BARE, "bare", 1);
-    let x = b.float(1.0, Ty::F64);
-    assert!(b.math(Math::Sin, x).is_err() && b.pow(x, x).is_err());
-    assert!(b.atan2(x, x).is_err() && b.fmod(x, x).is_err());
+    for f in functions {
+        for (target, has) in [(&native, true), (&BARE, false)] {
+            let k = Build::new(target, "functions", 1);
+            f(k.float(1.0, Ty::F64));
+            assert_eq!(k.finish().is_ok(), has);
+        }
+    }
 }

@@ -1,470 +1,273 @@
 //! The instructions of an elementwise program.
 
 use cupola_core::DType;
-use cupola_core::plan::body::{Body, BodyOp, Instr};
-use cupola_core::prim::{Binary, Compare, Unary};
+use cupola_core::plan::body::{Body, Instr};
+use cupola_core::prim::{Binary, Compare, Elementwise, Unary};
 
-use super::{Arg, Draft, Missing};
-use crate::ir::{Build, Cmp, Math, Number, Ty, Un, Val};
+use super::{Arg, Draft, Missing, check_dtype, join};
+use crate::ir::{Cmp, Math, Number, Ty, Val};
 
 use Number::{Complex, Real};
 
-impl Draft<'_> {
+impl Draft {
     /// The run-time scalars of `body`, which are the segment's.
-    pub fn scalars(&mut self, body: &Body) -> Result<Vec<Number>, Missing> {
+    pub fn scalars(&self, body: &Body) -> Vec<Number<'_>> {
         (body.scalars.iter().enumerate())
             .map(|(index, &dtype)| {
-                super::check_dtype(dtype, self.build.target)?;
-                self.args.push(Arg::Scalar(index));
-                let (low, high) = (self.build.arg(), self.build.arg());
-                Ok(self.decoded(low, high, dtype))
+                self.require(dtype);
+                let low = self.arg_of(Arg::Scalar(index));
+                decoded(low, self.arg(), dtype)
             })
             .collect()
     }
 
-    /// The element of `dtype` whose bytes are in two words.
-    fn decoded(&mut self, low: Val, high: Val, dtype: DType) -> Number {
-        let b = &mut self.build;
-        Real(match dtype {
-            DType::Bool => {
-                let zero = b.u32(0);
-                b.ne(low, zero)
-            }
-            DType::U8 | DType::U16 => b.wrapped(low, dtype),
-            DType::U32 => low,
-            DType::I8 | DType::I16 | DType::I32 => {
-                let signed = b.bits(low, Ty::I32);
-                b.wrapped(signed, dtype)
-            }
-            DType::F32 => b.bits(low, Ty::F32),
-            DType::F16 => {
-                let mask = b.u32(0xffff);
-                let half = b.and(low, mask);
-                b.un(Un::HalfToFloat, half)
-            }
-            DType::BF16 => {
-                let up = b.u32(16);
-                let bits = b.shl(low, up);
-                b.bits(bits, Ty::F32)
-            }
-            DType::C64 => return Complex(b.bits(low, Ty::F32), b.bits(high, Ty::F32)),
-            DType::U64 | DType::I64 | DType::F64 => {
-                return Real(self.join(low, high, Ty::of(dtype)));
-            }
-        })
+    /// Notes where the device cannot hold elements of `dtype`.
+    fn require(&self, dtype: DType) {
+        if let Err(missing) = check_dtype(dtype, &self.target) {
+            self.fail(missing);
+        }
     }
 
     /// Every register of `body` for one element.
-    pub fn run(
-        &mut self,
+    pub fn run<'k>(
+        &'k self,
         body: &Body,
-        inputs: &[Number],
-        scalars: &[Number],
-    ) -> Result<Vec<Number>, Missing> {
+        inputs: &[Number<'k>],
+        scalars: &[Number<'k>],
+    ) -> Vec<Number<'k>> {
         let mut registers = [inputs, scalars].concat();
         for instr in &body.code {
-            let args: Vec<Number> = instr.args.iter().map(|&r| registers[usize::from(r)]).collect();
-            registers.push(self.instruction(body, instr, &args)?);
+            let args: Vec<Number<'k>> =
+                instr.args.iter().map(|&r| registers[usize::from(r)]).collect();
+            registers.push(self.instruction(body, instr, &args));
         }
-        Ok(registers)
+        registers
     }
 
     /// What one instruction of `body` gives.
-    pub fn instruction(
-        &mut self,
+    pub fn instruction<'k>(
+        &'k self,
         body: &Body,
         instr: &Instr,
-        args: &[Number],
-    ) -> Result<Number, Missing> {
-        super::check_dtype(instr.dtype, self.build.target)?;
+        args: &[Number<'k>],
+    ) -> Number<'k> {
+        self.require(instr.dtype);
         let from = body.dtype_of(instr.args[0]);
-        let b = &mut self.build;
         let result = match instr.op {
-            BodyOp::Unary(op) => b.unary(op, args[0])?,
-            BodyOp::Binary(op) => b.binary(op, args[0], args[1], from)?,
-            BodyOp::Compare(op) => Real(b.compare(op, args[0], args[1])),
-            BodyOp::Select(_) => b.choose(args[0].real(), args[1], args[2]),
-            BodyOp::Cast(_) => b.cast(args[0], from, instr.dtype),
+            Elementwise::Unary(op) => args[0].unary(op),
+            Elementwise::Binary(op) => args[0].binary(op, args[1], from),
+            Elementwise::Compare(op) => Real(args[0].compare(op, args[1])),
+            Elementwise::Select(_) => args[0].real().choose(args[1], args[2]),
+            Elementwise::Cast(_) => args[0].cast(from, instr.dtype),
         };
-        Ok(match result {
-            Real(v) => Real(b.wrapped(v, instr.dtype)),
-            complex => complex,
-        })
+        match instr.rounds() {
+            true => result.rounded(instr.dtype),
+            false => result.wrapped(instr.dtype),
+        }
     }
 }
 
-impl Build<'_> {
-    /// `a` where `condition`, else `b`, of numbers.
-    pub fn choose(&mut self, condition: Val, a: Number, b: Number) -> Number {
-        match (a, b) {
-            (Complex(ar, ai), Complex(br, bi)) => {
-                Complex(self.select(condition, ar, br), self.select(condition, ai, bi))
-            }
-            _ => Real(self.select(condition, a.real(), b.real())),
-        }
+/// The element of `dtype` whose bytes are in two words.
+fn decoded<'k>(low: Val<'k>, high: Val<'k>, dtype: DType) -> Number<'k> {
+    Real(match dtype {
+        DType::Bool => low.ne(0),
+        DType::U8 | DType::U16 => low.wrapped(dtype),
+        DType::U32 => low,
+        DType::I8 | DType::I16 | DType::I32 => low.bits(Ty::I32).wrapped(dtype),
+        DType::F32 => low.bits(Ty::F32),
+        DType::F16 => (low & 0xffff).half_to_float(),
+        DType::BF16 => (low << 16).bits(Ty::F32),
+        DType::C64 => return Complex(low.bits(Ty::F32), high.bits(Ty::F32)),
+        DType::U64 | DType::I64 | DType::F64 => join(low, high, Ty::of(dtype)),
+    })
+}
+
+impl<'k> Number<'k> {
+    /// Notes that there is no such function; what it gives does not matter.
+    fn no_kernel(self, reason: String) -> Number<'k> {
+        self.real().k().fail(Missing(reason));
+        self
     }
 
-    fn unary(&mut self, op: Unary, x: Number) -> Result<Number, Missing> {
-        match x {
+    fn unary(self, op: Unary) -> Number<'k> {
+        match self {
             Complex(re, im) => self.unary_complex(op, re, im),
-            Real(x) if x.ty.is_float() => self.unary_float(op, x).map(Real),
-            Real(x) => Ok(Real(self.unary_int(op, x))),
+            Real(x) if x.ty.is_float() => self.unary_float(op, x),
+            Real(x) => Real(unary_int(op, x)),
         }
     }
 
-    fn unary_int(&mut self, op: Unary, x: Val) -> Val {
-        match op {
-            Unary::Neg => {
-                let zero = self.int(0, x.ty);
-                self.sub(zero, x)
-            }
-            Unary::Abs if x.ty.is_signed() => {
-                let zero = self.int(0, x.ty);
-                let (negative, opposite) = (self.lt(x, zero), self.sub(zero, x));
-                self.select(negative, opposite, x)
-            }
-            Unary::Sign if x.ty.is_signed() => {
-                let (zero, one, less) = (self.int(0, x.ty), self.int(1, x.ty), self.int(-1, x.ty));
-                let (above, below) = (self.gt(x, zero), self.lt(x, zero));
-                let rest = self.select(below, less, zero);
-                self.select(above, one, rest)
-            }
+    fn unary_float(self, op: Unary, x: Val<'k>) -> Number<'k> {
+        Real(match op {
+            Unary::Neg => -x,
+            Unary::Abs => x.abs(),
             Unary::Sign => {
-                let one = self.int(1, x.ty);
-                self.min_int(x, one)
+                // 0 and NaN stay as they are; −0 becomes 0.
+                let (above, below) = (x.gt(0.0), x.lt(0.0));
+                let rest = below.select(-1.0, x + 0.0);
+                above.select(1.0, rest)
             }
-            Unary::Square => self.mul(x, x),
-            Unary::Not | Unary::Invert => self.not(x),
-            // The others leave integers alone, or do not take them.
-            _ => x,
-        }
-    }
-
-    fn unary_float(&mut self, op: Unary, x: Val) -> Result<Val, Missing> {
-        Ok(match op {
-            Unary::Neg => self.neg(x),
-            Unary::Abs => self.abs(x),
-            Unary::Sign => {
-                let (zero, one, less) =
-                    (self.float(0.0, x.ty), self.float(1.0, x.ty), self.float(-1.0, x.ty));
-                let (above, below) = (self.gt(x, zero), self.lt(x, zero));
-                let rest = self.add(x, zero);
-                let rest = self.select(below, less, rest);
-                self.select(above, one, rest)
-            }
-            Unary::Square => self.mul(x, x),
-            Unary::Floor => self.un(Un::Floor, x),
-            Unary::Ceil => self.un(Un::Ceil, x),
-            Unary::Round => self.un(Un::Round, x),
-            Unary::Sqrt => self.un(Un::Sqrt, x),
-            Unary::Rsqrt => {
-                let (one, root) = (self.float(1.0, x.ty), self.un(Un::Sqrt, x));
-                self.div(one, root)
-            }
-            Unary::Exp => self.math(Math::Exp, x)?,
-            Unary::Expm1 => self.math(Math::Expm1, x)?,
-            Unary::Log => self.math(Math::Log, x)?,
-            Unary::Log2 => self.math(Math::Log2, x)?,
-            Unary::Log10 => self.math(Math::Log10, x)?,
-            Unary::Log1p => self.math(Math::Log1p, x)?,
-            Unary::Sin => self.math(Math::Sin, x)?,
-            Unary::Cos => self.math(Math::Cos, x)?,
-            Unary::Tan => self.math(Math::Tan, x)?,
-            Unary::Asin => self.math(Math::Asin, x)?,
-            Unary::Acos => self.math(Math::Acos, x)?,
-            Unary::Atan => self.math(Math::Atan, x)?,
-            Unary::Sinh => self.math(Math::Sinh, x)?,
-            Unary::Cosh => self.math(Math::Cosh, x)?,
-            Unary::Tanh => self.math(Math::Tanh, x)?,
-            Unary::Asinh => self.math(Math::Asinh, x)?,
-            Unary::Acosh => self.math(Math::Acosh, x)?,
-            Unary::Atanh => self.math(Math::Atanh, x)?,
-            Unary::Erf => self.math(Math::Erf, x)?,
-            Unary::ErfInv => self.math(Math::ErfInv, x)?,
+            Unary::Square => x * x,
+            Unary::Floor => x.floor(),
+            Unary::Ceil => x.ceil(),
+            Unary::Round => x.round(),
+            Unary::Sqrt => x.sqrt(),
+            Unary::Rsqrt => 1.0 / x.sqrt(),
+            Unary::Exp => x.math(Math::Exp),
+            Unary::Expm1 => x.math(Math::Expm1),
+            Unary::Log => x.math(Math::Log),
+            Unary::Log2 => x.math(Math::Log2),
+            Unary::Log10 => x.math(Math::Log10),
+            Unary::Log1p => x.math(Math::Log1p),
+            Unary::Sin => x.math(Math::Sin),
+            Unary::Cos => x.math(Math::Cos),
+            Unary::Tan => x.math(Math::Tan),
+            Unary::Asin => x.math(Math::Asin),
+            Unary::Acos => x.math(Math::Acos),
+            Unary::Atan => x.math(Math::Atan),
+            Unary::Sinh => x.math(Math::Sinh),
+            Unary::Cosh => x.math(Math::Cosh),
+            Unary::Tanh => x.math(Math::Tanh),
+            Unary::Asinh => x.math(Math::Asinh),
+            Unary::Acosh => x.math(Math::Acosh),
+            Unary::Atanh => x.math(Math::Atanh),
+            Unary::Erf => x.math(Math::Erf),
+            Unary::ErfInv => x.math(Math::ErfInv),
             Unary::Sigmoid => {
                 // Only powers of at most 1, so that nothing overflows.
-                let size = self.abs(x);
-                let less = self.neg(size);
-                let e = self.math(Math::Exp, less)?;
-                let (zero, one) = (self.float(0.0, x.ty), self.float(1.0, x.ty));
-                let below = self.lt(x, zero);
-                let top = self.select(below, e, one);
-                let bottom = self.add(one, e);
-                self.div(top, bottom)
+                let e = (-x.abs()).math(Math::Exp);
+                x.lt(0.0).select(e, 1.0) / (e.like(1.0) + e)
             }
             Unary::Not | Unary::Invert | Unary::Conj | Unary::Real | Unary::Imag => {
-                return Err(Missing(format!("{} of a float", op.name())));
+                return self.no_kernel(format!("{} of a float", op.name()));
             }
         })
     }
 
-    fn unary_complex(&mut self, op: Unary, re: Val, im: Val) -> Result<Number, Missing> {
-        Ok(match op {
-            Unary::Neg => Complex(self.neg(re), self.neg(im)),
-            Unary::Conj => Complex(re, self.neg(im)),
+    fn unary_complex(self, op: Unary, re: Val<'k>, im: Val<'k>) -> Number<'k> {
+        match op {
+            Unary::Neg => Complex(-re, -im),
+            Unary::Conj => Complex(re, -im),
             Unary::Real => Real(re),
             Unary::Imag => Real(im),
-            Unary::Abs => Real(self.modulus(re, im)),
+            Unary::Abs => Real(modulus(re, im)),
             Unary::Square => {
-                let (xx, yy, xy) = (self.mul(re, re), self.mul(im, im), self.mul(re, im));
-                Complex(self.sub(xx, yy), self.add(xy, xy))
+                let (xx, yy, xy) = (re * re, im * im, re * im);
+                Complex(xx - yy, xy + xy)
             }
             Unary::Exp => {
-                let e = self.math(Math::Exp, re)?;
-                let (c, s) = (self.math(Math::Cos, im)?, self.math(Math::Sin, im)?);
-                Complex(self.mul(e, c), self.mul(e, s))
+                let e = re.math(Math::Exp);
+                let (c, s) = (im.math(Math::Cos), im.math(Math::Sin));
+                Complex(e * c, e * s)
             }
-            other => return Err(Missing(format!("{} of a complex number", other.name()))),
-        })
+            other => self.no_kernel(format!("{} of a complex number", other.name())),
+        }
     }
 
-    /// √(x² + y²), without overflow on the way.
-    fn modulus(&mut self, x: Val, y: Val) -> Val {
-        let (x, y) = (self.abs(x), self.abs(y));
-        let more = self.gt(x, y);
-        let (large, small) = (self.select(more, x, y), self.select(more, y, x));
-        let (zero, one) = (self.f32(0.0), self.f32(1.0));
-        let none = self.eq(large, zero);
-        let divisor = self.select(none, one, large);
-        let ratio = self.div(small, divisor);
-        let square = self.mul(ratio, ratio);
-        let sum = self.add(one, square);
-        let root = self.un(Un::Sqrt, sum);
-        let length = self.mul(large, root);
-        let infinity = self.f32(f32::INFINITY);
-        let endless = self.eq(large, infinity);
-        let length = self.select(endless, infinity, length);
-        // NaN in either part, unless the other is infinite.
-        let (nx, ny) = (self.is_nan(x), self.is_nan(y));
-        let (ix, iy) = (self.eq(x, infinity), self.eq(y, infinity));
-        let bad_x = self.select(nx, x, length);
-        let bad = self.select(ny, y, bad_x);
-        let either = self.or(ix, iy);
-        self.select(either, infinity, bad)
-    }
-
-    /// Joins two elements of `dtype`.
-    pub fn binary(
-        &mut self,
-        op: Binary,
-        x: Number,
-        y: Number,
-        dtype: DType,
-    ) -> Result<Number, Missing> {
-        Ok(match (x, y) {
+    /// It joined with another element of `dtype`.
+    pub fn binary(self, op: Binary, other: Number<'k>, dtype: DType) -> Number<'k> {
+        match (self, other) {
             (Complex(ar, ai), Complex(br, bi)) => match op {
-                Binary::Add => Complex(self.add(ar, br), self.add(ai, bi)),
-                Binary::Sub => Complex(self.sub(ar, br), self.sub(ai, bi)),
-                Binary::Mul => self.complex_product((ar, ai), (br, bi)),
-                Binary::Div => self.ratio((ar, ai), (br, bi)),
-                other => return Err(Missing(format!("{} of complex numbers", other.name()))),
+                Binary::Add => Complex(ar + br, ai + bi),
+                Binary::Sub => Complex(ar - br, ai - bi),
+                Binary::Mul => {
+                    let (rr, ii) = (ar * br, ai * bi);
+                    let (ri, ir) = (ar * bi, ai * br);
+                    Complex(rr - ii, ri + ir)
+                }
+                Binary::Div => ratio((ar, ai), (br, bi)),
+                other => self.no_kernel(format!("{} of complex numbers", other.name())),
             },
-            _ => {
-                let (x, y) = (x.real(), y.real());
-                Real(match x.ty.is_float() {
-                    true => self.binary_float(op, x, y)?,
-                    false => self.binary_int(op, x, y, dtype)?,
-                })
-            }
-        })
+            _ if self.real().ty.is_float() => self.binary_float(op, self.real(), other.real()),
+            _ => self.binary_int(op, self.real(), other.real(), dtype),
+        }
     }
 
-    fn complex_product(&mut self, a: (Val, Val), b: (Val, Val)) -> Number {
-        let (rr, ii) = (self.mul(a.0, b.0), self.mul(a.1, b.1));
-        let (ri, ir) = (self.mul(a.0, b.1), self.mul(a.1, b.0));
-        Complex(self.sub(rr, ii), self.add(ri, ir))
-    }
-
-    /// The quotient, by Smith's way: the divisor's smaller part is taken relative to its larger
-    /// one, so that no square overflows. (R. L. Smith, Algorithm 116, CACM 1962.)
-    fn ratio(&mut self, a: (Val, Val), b: (Val, Val)) -> Number {
-        let (size_r, size_i) = (self.abs(b.0), self.abs(b.1));
-        let more = self.ge(size_r, size_i);
-        let (large, small) = (self.select(more, b.0, b.1), self.select(more, b.1, b.0));
-        let r = self.div(small, large);
-        let step = self.mul(small, r);
-        let whole = self.add(large, step);
-        // With |re| ≥ |im|: (a + b·r, b − a·r)/d; else (a·r + b, b·r − a)/d.
-        let (ar, br) = (self.mul(a.0, r), self.mul(a.1, r));
-        let (re_first, re_other) = (self.add(a.0, br), self.add(ar, a.1));
-        let (im_first, im_other) = (self.sub(a.1, ar), self.sub(br, a.0));
-        let re = self.select(more, re_first, re_other);
-        let im = self.select(more, im_first, im_other);
-        Complex(self.div(re, whole), self.div(im, whole))
-    }
-
-    fn binary_float(&mut self, op: Binary, a: Val, b: Val) -> Result<Val, Missing> {
-        Ok(match op {
-            Binary::Add => self.add(a, b),
-            Binary::Sub => self.sub(a, b),
-            Binary::Mul => self.mul(a, b),
-            Binary::Div => self.div(a, b),
-            Binary::FloorDivide => {
-                let quotient = self.div(a, b);
-                self.un(Un::Floor, quotient)
-            }
+    fn binary_float(self, op: Binary, a: Val<'k>, b: Val<'k>) -> Number<'k> {
+        Real(match op {
+            Binary::Add => a + b,
+            Binary::Sub => a - b,
+            Binary::Mul => a * b,
+            Binary::Div => a / b,
+            Binary::FloorDivide => (a / b).floor(),
             Binary::Remainder => {
-                let r = self.fmod(a, b)?;
-                let zero = self.float(0.0, a.ty);
-                let (below, wants) = (self.lt(r, zero), self.lt(b, zero));
-                let (differ, some) = (self.xor(below, wants), self.ne(r, zero));
-                let moves = self.and(differ, some);
-                let moved = self.add(r, b);
-                let r = self.select(moves, moved, r);
-                let nothing = self.eq(r, zero);
-                let signed = self.with_sign(zero, b);
-                self.select(nothing, signed, r)
+                let r = a.fmod(b);
+                let zero = a.like(0.0);
+                // The remainder has the sign of a, the result that of b.
+                let moves = (r.lt(zero) ^ b.lt(zero)) & r.ne(zero);
+                let r = moves.select(r + b, r);
+                r.eq(zero).select(with_sign(zero, b), r)
             }
-            Binary::Power => self.pow(a, b)?,
-            Binary::Atan2 => self.atan2(a, b)?,
+            Binary::Power => a.pow(b),
+            Binary::Atan2 => a.atan2(b),
             Binary::Maximum | Binary::Minimum => {
-                let wins = match op {
-                    Binary::Maximum => self.gt(a, b),
-                    _ => self.lt(a, b),
-                };
-                let best = self.select(wins, a, b);
-                let (na, nb) = (self.is_nan(a), self.is_nan(b));
-                let best = self.select(nb, b, best);
-                self.select(na, a, best)
+                let wins = if op == Binary::Maximum { a.gt(b) } else { a.lt(b) };
+                either_nan(a, b, wins.select(a, b))
             }
             Binary::LogAddExp => {
-                let difference = self.sub(a, b);
-                let distance = self.abs(difference);
-                let less = self.neg(distance);
-                let e = self.math(Math::Exp, less)?;
-                let rest = self.math(Math::Log1p, e)?;
-                let more = self.gt(a, b);
-                let larger = self.select(more, a, b);
-                let sum = self.add(larger, rest);
+                let e = (-(a - b).abs()).math(Math::Exp);
+                let rest = e.math(Math::Log1p);
+                let sum = a.gt(b).select(a, b) + rest;
                 // Equal infinities differ by NaN.
-                let (same, ln2) = (self.eq(a, b), self.float(std::f64::consts::LN_2, a.ty));
-                let twice = self.add(a, ln2);
-                let sum = self.select(same, twice, sum);
-                let (na, nb) = (self.is_nan(a), self.is_nan(b));
-                let sum = self.select(nb, b, sum);
-                self.select(na, a, sum)
+                let ln2 = a.k().float(std::f64::consts::LN_2, a.ty);
+                let sum = a.eq(b).select(a + ln2, sum);
+                either_nan(a, b, sum)
             }
             Binary::BitAnd
             | Binary::BitOr
             | Binary::BitXor
             | Binary::ShiftLeft
-            | Binary::ShiftRight => return Err(Missing(format!("{} of floats", op.name()))),
+            | Binary::ShiftRight => return self.no_kernel(format!("{} of floats", op.name())),
         })
     }
 
-    /// `size` with the sign of `like`.
-    fn with_sign(&mut self, size: Val, like: Val) -> Val {
-        let bits = if size.ty == Ty::F64 { Ty::U64 } else { Ty::U32 };
-        let (sign, rest) = match bits {
-            Ty::U64 => (self.lit(1 << 63, bits), self.lit(u64::MAX >> 1, bits)),
-            _ => (self.u32(1 << 31), self.u32(u32::MAX >> 1)),
-        };
-        let (s, l) = (self.bits(size, bits), self.bits(like, bits));
-        let (s, l) = (self.and(s, rest), self.and(l, sign));
-        let both = self.or(s, l);
-        self.bits(both, size.ty)
-    }
-
-    fn binary_int(&mut self, op: Binary, a: Val, b: Val, dtype: DType) -> Result<Val, Missing> {
-        let zero = self.int(0, a.ty);
-        Ok(match op {
-            Binary::Add => self.add(a, b),
-            Binary::Sub => self.sub(a, b),
-            Binary::Mul => self.mul(a, b),
+    fn binary_int(self, op: Binary, a: Val<'k>, b: Val<'k>, dtype: DType) -> Number<'k> {
+        Real(match op {
+            Binary::Add => a + b,
+            Binary::Sub => a - b,
+            Binary::Mul => a * b,
             Binary::FloorDivide | Binary::Remainder => {
-                let (nothing, one) = (self.eq(b, zero), self.int(1, a.ty));
-                let divisor = self.select(nothing, one, b);
-                let (mut q, mut r) = (self.div(a, divisor), self.rem(a, divisor));
+                let nothing = b.eq(0);
+                let divisor = nothing.select(1, b);
+                let (mut q, mut r) = (a / divisor, a % divisor);
                 if a.ty.is_signed() {
-                    let (below, wants, some) =
-                        (self.lt(r, zero), self.lt(b, zero), self.ne(r, zero));
-                    let differ = self.xor(below, wants);
-                    let moves = self.and(differ, some);
-                    let (down, moved) = (self.sub(q, one), self.add(r, divisor));
-                    q = self.select(moves, down, q);
-                    r = self.select(moves, moved, r);
+                    // Division goes towards zero, the result down.
+                    let moves = (r.lt(0) ^ b.lt(0)) & r.ne(0);
+                    (q, r) = (moves.select(q - 1, q), moves.select(r + divisor, r));
                 }
-                let result = if op == Binary::FloorDivide { q } else { r };
-                self.select(nothing, zero, result)
+                nothing.select(0, if op == Binary::FloorDivide { q } else { r })
             }
-            Binary::Power => self.int_power(a, b),
-            Binary::Maximum | Binary::Minimum if a.ty == Ty::Bool => match op {
-                Binary::Maximum => self.or(a, b),
-                _ => self.and(a, b),
-            },
-            Binary::Maximum => self.max_int(a, b),
-            Binary::Minimum => self.min_int(a, b),
-            Binary::BitAnd => self.and(a, b),
-            Binary::BitOr => self.or(a, b),
-            Binary::BitXor => self.xor(a, b),
+            Binary::Power => int_power(a, b),
+            Binary::Maximum if a.ty == Ty::Bool => a | b,
+            Binary::Minimum if a.ty == Ty::Bool => a & b,
+            Binary::Maximum => a.max(b),
+            Binary::Minimum => a.min(b),
+            Binary::BitAnd => a & b,
+            Binary::BitOr => a | b,
+            Binary::BitXor => a ^ b,
             Binary::ShiftLeft | Binary::ShiftRight => {
                 let bits = dtype.size() as u32 * 8;
                 // A negative number is beyond the width, too.
                 let unsigned = if a.ty.size() == 8 { Ty::U64 } else { Ty::U32 };
-                let (count, width) = (self.convert(b, unsigned), self.int(bits.into(), unsigned));
-                let fits = self.lt(count, width);
-                let (by, most) = (self.convert(b, Ty::U32), self.u32(bits - 1));
-                let by = self.and(by, most);
-                let (shifted, beyond) = match op {
-                    Binary::ShiftLeft => (self.shl(a, by), zero),
-                    _ => {
-                        let (below, less) = (self.lt(a, zero), self.int(-1, a.ty));
-                        let rest = match a.ty.is_signed() {
-                            true => self.select(below, less, zero),
-                            false => zero,
-                        };
-                        (self.shr(a, by), rest)
+                let fits = b.convert(unsigned).lt(bits);
+                let by = b.convert(Ty::U32) & (bits - 1);
+                match op {
+                    Binary::ShiftLeft => fits.select(a << by, 0),
+                    _ if a.ty.is_signed() => {
+                        let beyond = a.lt(0).select(a.like(-1), 0);
+                        fits.select(a >> by, beyond)
                     }
-                };
-                self.select(fits, shifted, beyond)
+                    _ => fits.select(a >> by, 0),
+                }
             }
             Binary::Div | Binary::Atan2 | Binary::LogAddExp => {
-                return Err(Missing(format!("{} of integers", op.name())));
+                return self.no_kernel(format!("{} of integers", op.name()));
             }
         })
     }
 
-    /// aᵇ by squaring; a negative exponent gives what is left of 1/aᵇ.
-    fn int_power(&mut self, a: Val, b: Val) -> Val {
-        let (zero, one) = (self.int(0, a.ty), self.int(1, a.ty));
-        let shift = self.u32(1);
-        let negative = self.lt(b, zero);
-        let first = self.select(negative, zero, b);
-        let (base, left, product) = (self.var(a), self.var(first), self.var(one));
-        self.repeat(
-            |k| {
-                let left = k.get(left);
-                k.gt(left, zero)
-            },
-            |k| {
-                let (l, x, p) = (k.get(left), k.get(base), k.get(product));
-                let last = k.and(l, one);
-                let odd = k.ne(last, zero);
-                let more = k.mul(p, x);
-                let next = k.select(odd, more, p);
-                k.set(product, next);
-                let square = k.mul(x, x);
-                k.set(base, square);
-                let rest = k.shr(l, shift);
-                k.set(left, rest);
-            },
-        );
-        let result = self.get(product);
-        if !a.ty.is_signed() {
-            return result;
-        }
-        let less = self.int(-1, a.ty);
-        let last = self.and(b, one);
-        let odd = self.ne(last, zero);
-        let of_less = self.select(odd, less, one);
-        let (is_one, is_less) = (self.eq(a, one), self.eq(a, less));
-        let inverse = self.select(is_less, of_less, zero);
-        let inverse = self.select(is_one, one, inverse);
-        self.select(negative, inverse, result)
-    }
-
-    /// A comparison of elements of one dtype.
-    pub fn compare(&mut self, op: Compare, a: Number, b: Number) -> Val {
+    /// A comparison with an element of the same dtype.
+    pub fn compare(self, op: Compare, other: Number<'k>) -> Val<'k> {
         let cmp = match op {
             Compare::Eq => Cmp::Eq,
             Compare::Ne => Cmp::Ne,
@@ -473,88 +276,170 @@ impl Build<'_> {
             Compare::Gt => Cmp::Gt,
             Compare::Ge => Cmp::Ge,
         };
-        match (a, b) {
+        match (self, other) {
             (Complex(ar, ai), Complex(br, bi)) => {
-                let (re, im) = (self.compare_real(cmp, ar, br), self.compare_real(cmp, ai, bi));
-                if cmp == Cmp::Eq { self.and(re, im) } else { self.or(re, im) }
+                let (re, im) = (compare_real(cmp, ar, br), compare_real(cmp, ai, bi));
+                if cmp == Cmp::Eq { re & im } else { re | im }
             }
-            _ => self.compare_real(cmp, a.real(), b.real()),
+            _ => compare_real(cmp, self.real(), other.real()),
         }
-    }
-
-    fn compare_real(&mut self, cmp: Cmp, a: Val, b: Val) -> Val {
-        if a.ty == Ty::Bool {
-            let (a, b) = (self.convert(a, Ty::U32), self.convert(b, Ty::U32));
-            return self.cmp(cmp, a, b);
-        }
-        let result = self.cmp(cmp, a, b);
-        if !a.ty.is_float() {
-            return result;
-        }
-        // A device may compare as if there were no NaN.
-        let (na, nb) = (self.is_nan(a), self.is_nan(b));
-        let unordered = self.or(na, nb);
-        let wrong = self.bool(cmp == Cmp::Ne);
-        self.select(unordered, wrong, result)
     }
 
     /// An element of `from` as one of `to`.
-    pub fn cast(&mut self, x: Number, from: DType, to: DType) -> Number {
+    pub fn cast(self, from: DType, to: DType) -> Number<'k> {
         if from == to {
-            return x;
+            return self;
         }
-        match (x, to) {
-            (Complex(re, im), DType::Bool) => {
-                let (a, b) = (self.is_nonzero(re), self.is_nonzero(im));
-                Real(self.or(a, b))
+        match (self, to) {
+            (Complex(re, im), DType::Bool) => Real(re.is_nonzero() | im.is_nonzero()),
+            (x, DType::C64) => {
+                let re = x.real().convert(Ty::F32);
+                Complex(re, re.like(0.0))
             }
-            (x, DType::C64) => Complex(self.convert(x.real(), Ty::F32), self.f32(0.0)),
-            (x, to) => Real(self.cast_real(x.real(), to)),
+            (x, to) => Real(cast_real(x.real(), to)),
         }
     }
+}
 
-    fn cast_real(&mut self, x: Val, to: DType) -> Val {
-        let ty = Ty::of(to);
-        match (x.ty.is_float(), to) {
-            (_, DType::Bool) if x.ty == Ty::Bool => x,
-            (_, DType::Bool) => self.is_nonzero(x),
-            (_, DType::F16 | DType::BF16) => {
-                let single = self.convert(x, Ty::F32);
-                self.rounded(single, to)
-            }
-            (true, _) if !ty.is_float() => self.saturated(x, to),
-            _ => {
-                let v = self.convert(x, ty);
-                self.wrapped(v, to)
-            }
+impl<'k> Val<'k> {
+    /// `a` where it is true, else `b`, of numbers.
+    pub fn choose(self, a: Number<'k>, b: Number<'k>) -> Number<'k> {
+        match (a, b) {
+            (Complex(ar, ai), Complex(br, bi)) => Complex(self.select(ar, br), self.select(ai, bi)),
+            _ => Real(self.select(a.real(), b.real())),
         }
     }
+}
 
-    /// A float as the nearest integer of `to` towards zero; NaN is 0.
-    fn saturated(&mut self, x: Val, to: DType) -> Val {
-        let ty = Ty::of(to);
-        let bits = to.size() as i32 * 8;
-        let (low, above) = match to.is_signed() {
-            true => (-2f64.powi(bits - 1), 2f64.powi(bits - 1)),
-            false => (0.0, 2f64.powi(bits)),
-        };
-        let (most, least) = match to.is_signed() {
-            true => (u64::MAX >> (65 - bits), (u64::MAX << (bits - 1))),
-            false => (u64::MAX >> (64 - bits), 0),
-        };
-        let (low, above) = (self.float(low, x.ty), self.float(above, x.ty));
-        let (too_low, too_high) = (self.le(x, low), self.ge(x, above));
-        let nan = self.is_nan(x);
-        let out = self.or(too_low, too_high);
-        let out = self.or(out, nan);
-        let zero = self.float(0.0, x.ty);
-        let safe = self.select(out, zero, x);
-        let whole = self.un(Un::Trunc, safe);
-        let v = self.convert(whole, ty);
-        let (most, least) = (self.lit(most, ty), self.lit(least, ty));
-        let v = self.select(too_high, most, v);
-        let v = self.select(too_low, least, v);
-        let nothing = self.int(0, ty);
-        self.select(nan, nothing, v)
+fn unary_int(op: Unary, x: Val<'_>) -> Val<'_> {
+    match op {
+        Unary::Neg => x.like(0) - x,
+        Unary::Abs if x.ty.is_signed() => x.lt(0).select(x.like(0) - x, x),
+        Unary::Sign if x.ty.is_signed() => {
+            let rest = x.lt(0).select(x.like(-1), 0);
+            x.gt(0).select(1, rest)
+        }
+        Unary::Sign => x.min(1),
+        Unary::Square => x * x,
+        Unary::Not | Unary::Invert => !x,
+        // The others leave integers alone, or do not take them.
+        _ => x,
     }
+}
+
+/// √(x² + y²), without overflow on the way.
+fn modulus<'k>(x: Val<'k>, y: Val<'k>) -> Val<'k> {
+    let (x, y) = (x.abs(), y.abs());
+    let more = x.gt(y);
+    let (large, small) = (more.select(x, y), more.select(y, x));
+    let divisor = large.eq(0.0).select(1.0, large);
+    let ratio = small / divisor;
+    let length = large * (x.like(1.0) + ratio * ratio).sqrt();
+    let length = large.eq(f32::INFINITY).select(f32::INFINITY, length);
+    // NaN in either part, unless the other is infinite.
+    let either = x.eq(f32::INFINITY) | y.eq(f32::INFINITY);
+    let bad = x.is_nan().select(x, length);
+    let bad = y.is_nan().select(y, bad);
+    either.select(f32::INFINITY, bad)
+}
+
+/// The quotient, by Smith's way: the divisor's smaller part is taken relative to its larger one, so
+/// that no square overflows. (R. L. Smith, Algorithm 116, CACM 1962.)
+fn ratio<'k>(a: (Val<'k>, Val<'k>), b: (Val<'k>, Val<'k>)) -> Number<'k> {
+    let more = b.0.abs().ge(b.1.abs());
+    let (large, small) = (more.select(b.0, b.1), more.select(b.1, b.0));
+    let r = small / large;
+    let whole = large + small * r;
+    // With |re| ≥ |im|: (a + b·r, b − a·r)/d; else (a·r + b, b·r − a)/d.
+    let (ar, br) = (a.0 * r, a.1 * r);
+    let re = more.select(a.0 + br, ar + a.1);
+    let im = more.select(a.1 - ar, br - a.0);
+    Complex(re / whole, im / whole)
+}
+
+/// `result`, but a NaN among `a` and `b` where there is one.
+fn either_nan<'k>(a: Val<'k>, b: Val<'k>, result: Val<'k>) -> Val<'k> {
+    let (a_nan, b_nan) = (a.is_nan(), b.is_nan());
+    let result = b_nan.select(b, result);
+    a_nan.select(a, result)
+}
+
+/// `size` with the sign of `like`.
+fn with_sign<'k>(size: Val<'k>, like: Val<'k>) -> Val<'k> {
+    let (ty, sign) = if size.ty == Ty::F64 { (Ty::U64, 1u64 << 63) } else { (Ty::U32, 1 << 31) };
+    let k = size.k();
+    let (rest, sign) = (k.lit(sign - 1, ty), k.lit(sign, ty));
+    ((size.bits(ty) & rest) | (like.bits(ty) & sign)).bits(size.ty)
+}
+
+/// aᵇ by squaring; a negative exponent gives what is left of 1/aᵇ.
+fn int_power<'k>(a: Val<'k>, b: Val<'k>) -> Val<'k> {
+    let k = a.k();
+    let negative = b.lt(0);
+    let (base, left) = (k.var(a), k.var(negative.select(0, b)));
+    let product = k.var(a.like(1));
+    k.repeat(
+        || left.get().gt(0),
+        || {
+            let (l, x, p) = (left.get(), base.get(), product.get());
+            let odd = (l & 1).ne(0);
+            product.set(odd.select(p * x, p));
+            base.set(x * x);
+            left.set(l >> 1);
+        },
+    );
+    let result = product.get();
+    if !a.ty.is_signed() {
+        return result;
+    }
+    let odd = (b & 1).ne(0);
+    let of_less = odd.select(a.like(-1), 1);
+    let inverse = a.eq(-1).select(of_less, 0);
+    let inverse = a.eq(1).select(1, inverse);
+    negative.select(inverse, result)
+}
+
+fn compare_real<'k>(cmp: Cmp, a: Val<'k>, b: Val<'k>) -> Val<'k> {
+    if a.ty == Ty::Bool {
+        return a.convert(Ty::U32).compare(cmp, b.convert(Ty::U32));
+    }
+    let result = a.compare(cmp, b);
+    if !a.ty.is_float() {
+        return result;
+    }
+    // A device may compare as if there were no NaN.
+    let unordered = a.is_nan() | b.is_nan();
+    unordered.select(a.k().bool(cmp == Cmp::Ne), result)
+}
+
+fn cast_real(x: Val<'_>, to: DType) -> Val<'_> {
+    let ty = Ty::of(to);
+    match (x.ty.is_float(), to) {
+        (_, DType::Bool) if x.ty == Ty::Bool => x,
+        (_, DType::Bool) => x.is_nonzero(),
+        (_, DType::F16 | DType::BF16) => x.convert(Ty::F32).rounded(to),
+        (true, _) if !ty.is_float() => saturated(x, to),
+        _ => x.convert(ty).wrapped(to),
+    }
+}
+
+/// A float as the nearest integer of `to` towards zero; NaN is 0.
+fn saturated(x: Val<'_>, to: DType) -> Val<'_> {
+    let (k, ty) = (x.k(), Ty::of(to));
+    let bits = to.size() as i32 * 8;
+    let (low, above) = match to.is_signed() {
+        true => (-2f64.powi(bits - 1), 2f64.powi(bits - 1)),
+        false => (0.0, 2f64.powi(bits)),
+    };
+    let (most, least) = match to.is_signed() {
+        true => (u64::MAX >> (65 - bits), (u64::MAX << (bits - 1))),
+        false => (u64::MAX >> (64 - bits), 0),
+    };
+    let (too_low, too_high) = (x.le(k.float(low, x.ty)), x.ge(k.float(above, x.ty)));
+    let nan = x.is_nan();
+    let out = too_low | too_high | nan;
+    let v = out.select(0.0, x).trunc().convert(ty);
+    let v = too_high.select(k.lit(most, ty), v);
+    let v = too_low.select(k.lit(least, ty), v);
+    nan.select(0, v)
 }

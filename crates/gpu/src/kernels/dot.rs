@@ -4,7 +4,7 @@ use cupola_core::backend::{Operand, Segment};
 use cupola_core::prim::Dot;
 
 use super::gemm::{Dim, Layout, Product, Sizes, Source, Unit, product};
-use super::view::side_by_side;
+use super::view::{place, side_by_side, unflatten};
 use super::{Draft, Missing, Program};
 use crate::ir::{Target, Val};
 
@@ -17,21 +17,25 @@ struct Matrix<'a> {
 }
 
 impl Source for Matrix<'_> {
-    fn outer(&self, draft: &mut Draft<'_>, batch: Val, index: Val) -> Vec<Val> {
-        let rank = self.operand.strides.len();
-        let lead = draft.unflatten(batch, &self.operand.aval.shape[..rank - 2]);
-        let zero = draft.index(0);
-        let start = draft.place(zero, &lead, &self.operand.strides[..rank - 2]);
-        vec![draft.place(start, &[index], &self.operand.strides[self.own..=self.own])]
+    fn outer<'k>(&self, _: &'k Draft, batch: Val<'k>, index: Val<'k>) -> Vec<Val<'k>> {
+        let strides = &self.operand.strides;
+        let lead = strides.len() - 2;
+        let batch = unflatten(batch, &self.operand.aval.shape[..lead]);
+        let start = place(index.like(0), &batch, &strides[..lead]);
+        vec![place(start, &[index], &strides[self.own..=self.own])]
     }
 
-    fn inner(&self, draft: &mut Draft<'_>, depth: Val) -> Vec<Val> {
-        let zero = draft.index(0);
-        vec![draft.place(zero, &[depth], &self.operand.strides[self.depth..=self.depth])]
+    fn inner<'k>(&self, _: &'k Draft, depth: Val<'k>) -> Vec<Val<'k>> {
+        vec![place(depth.like(0), &[depth], &self.operand.strides[self.depth..=self.depth])]
     }
 
-    fn place(&self, draft: &mut Draft<'_>, outer: &[Val], inner: &[Val]) -> (Val, Option<Val>) {
-        (draft.build.add(outer[0], inner[0]), None)
+    fn place<'k>(
+        &self,
+        _: &'k Draft,
+        outer: &[Val<'k>],
+        inner: &[Val<'k>],
+    ) -> (Val<'k>, Option<Val<'k>>) {
+        (outer[0] + inner[0], None)
     }
 
     fn along_depth(&self) -> bool {

@@ -5,9 +5,9 @@ use cupola_core::backend::{Epilogue, Segment};
 use cupola_core::plan::body::Body;
 
 use super::turn::Turn;
-use super::view::{Axes, View};
-use super::{Draft, Launch, Missing, Place};
-use crate::ir::{Access, Number, Target, Val};
+use super::view::{Axes, View, unflatten};
+use super::{Draft, Launch, Missing};
+use crate::ir::{Number, Target, Val};
 
 /// Threads in a block.
 pub(super) const BLOCK: u32 = 256;
@@ -15,32 +15,24 @@ pub(super) const BLOCK: u32 = 256;
 /// A segment's elementwise program.
 pub fn map(body: &Body, segment: &Segment, target: &Target) -> Result<Launch, Missing> {
     let name = if body.code.is_empty() { "copy" } else { "map" };
-    let mut draft = Draft::new(name, BLOCK, segment, target)?;
+    let k = Draft::new(name, BLOCK, segment, target)?;
     let strides: Vec<&[isize]> =
         segment.inputs.iter().chain(&segment.outputs).map(|o| &o.strides[..]).collect();
     let axes = Axes::joined(&body.shape, &strides);
-    let mut views = Vec::new();
-    for (index, operand) in segment.inputs.iter().enumerate() {
-        views.push(draft.view(Place::Input(index), operand.aval.dtype, Access::Read)?);
-    }
-    let mut outputs = Vec::new();
-    for (index, operand) in segment.outputs.iter().enumerate() {
-        outputs.push(draft.view(Place::Output(index), operand.aval.dtype, Access::Write)?);
-    }
-    let threads = elements(&mut draft, body, &axes, &views, &outputs)?;
-    Ok(draft.launch_over(threads))
+    let (inputs, outputs) = (k.inputs(segment, 0), k.outputs(segment));
+    let threads = elements(&k, body, &axes, &inputs, &outputs);
+    k.launch_over(threads)
 }
 
 /// A copy of the segment's first input in its output.
 pub fn copy(segment: &Segment, target: &Target) -> Result<Launch, Missing> {
-    let mut draft = Draft::new("copy", BLOCK, segment, target)?;
+    let k = Draft::new("copy", BLOCK, segment, target)?;
     let (x, out) = (&segment.inputs[0], &segment.outputs[0]);
-    let from = draft.view(Place::Input(0), x.aval.dtype, Access::Read)?;
-    let to = draft.view(Place::Output(0), out.aval.dtype, Access::Write)?;
+    let (from, to) = (k.input(segment, 0), k.output(segment, 0));
     let axes = Axes::joined(&out.aval.shape, &[&x.strides, &out.strides]);
     let body = Body::copy(out.aval.shape.clone(), out.aval.dtype);
-    let threads = elements(&mut draft, &body, &axes, &[from], &[to])?;
-    Ok(draft.launch_over(threads))
+    let threads = elements(&k, &body, &axes, &[from], &[to]);
+    k.launch_over(threads)
 }
 
 /// The program that continues an op, in place in its output.
@@ -49,122 +41,96 @@ pub fn epilogue(
     segment: &Segment,
     target: &Target,
 ) -> Result<Launch, Missing> {
-    let mut draft = Draft::new("epilogue", BLOCK, segment, target)?;
+    let k = Draft::new("epilogue", BLOCK, segment, target)?;
     let (more, out) = (&segment.inputs[epilogue.first_input..], &segment.outputs[0]);
     let strides: Vec<&[isize]> =
         std::iter::once(out).chain(more).chain([out]).map(|o| &o.strides[..]).collect();
     let axes = Axes::joined(&epilogue.body.shape, &strides);
-    let place = draft.view(Place::Output(0), out.aval.dtype, Access::Write)?;
-    let mut views = vec![place];
-    for (index, operand) in more.iter().enumerate() {
-        let at = Place::Input(epilogue.first_input + index);
-        views.push(draft.view(at, operand.aval.dtype, Access::Read)?);
-    }
-    let threads = elements(&mut draft, &epilogue.body, &axes, &views, &[place])?;
-    Ok(draft.launch_over(threads))
+    let place = k.output(segment, 0);
+    let views = [vec![place], k.inputs(segment, epilogue.first_input)].concat();
+    let threads = elements(&k, &epilogue.body, &axes, &views, &[place]);
+    k.launch_over(threads)
 }
 
 /// Runs `body` for every element: how many threads that takes.
-fn elements(
-    draft: &mut Draft<'_>,
+fn elements<'k>(
+    k: &'k Draft,
     body: &Body,
     axes: &Axes,
-    inputs: &[View],
-    outputs: &[View],
-) -> Result<u64, Missing> {
-    let scalars = draft.scalars(body)?;
-    let program = Program { body, scalars, inputs, outputs };
-    if let Some(turn) = Turn::of(draft, axes, inputs, outputs) {
-        return turn.elements(draft, &program, axes);
+    inputs: &[View<'k>],
+    outputs: &[View<'k>],
+) -> u64 {
+    let scalars = k.scalars(body);
+    let program = Program { k, body, scalars, inputs, outputs };
+    if let Some(turn) = Turn::of(k, axes, inputs, outputs) {
+        return turn.elements(&program, axes);
     }
-    let dtypes = program.dtypes(draft);
-    let (count, rest) = axes.vector_and_rest(&dtypes, draft.build.target.vector_bytes);
+    let (count, rest) = axes.vector_and_rest(&program.dtypes(), k.target.vector_bytes);
     let steps = axes.in_steps(count);
     let total = steps.count();
     // A thread that has two steps under way waits half as often.
     let twice = count > 1 && total.is_multiple_of(2) && total >= TWICE && inputs.len() <= 4;
     let threads = if twice { total / 2 } else { total };
-    let mut done = Ok(());
-    draft.each(threads, |draft, flat| {
+    k.each(threads, |flat| {
         let mut flats = vec![flat];
         if twice {
-            let half = draft.index(threads as i64);
-            flats.push(draft.build.add(flat, half));
+            flats.push(flat + threads);
         }
-        let places: Vec<Vec<Val>> =
-            flats.into_iter().map(|flat| draft.unflatten(flat, &steps.sizes)).collect();
-        done = program.run(draft, &steps, &places, count);
+        let places: Vec<Vec<Val<'_>>> =
+            flats.into_iter().map(|flat| unflatten(flat, &steps.sizes)).collect();
+        program.run(&steps, &places, count);
     });
     if rest > 0 {
-        done?;
-        done = Ok(());
-        draft.each(rest, |draft, at| {
-            let before = draft.index((axes.count() - rest) as i64);
-            let at = draft.build.add(at, before);
-            done = program.run(draft, axes, &[vec![at]], 1);
-        });
+        let before = axes.count() - rest;
+        k.each(rest, |at| program.run(axes, &[vec![at + before]], 1));
     }
-    done.map(|()| threads)
+    threads
 }
 
 /// From how many steps on a thread takes two.
 const TWICE: u64 = 1 << 18;
 
 /// A body with where it reads and writes.
-pub(super) struct Program<'a> {
+pub(super) struct Program<'k, 'a> {
+    pub k: &'k Draft,
     pub body: &'a Body,
-    pub scalars: Vec<Number>,
-    pub inputs: &'a [View],
-    pub outputs: &'a [View],
+    pub scalars: Vec<Number<'k>>,
+    pub inputs: &'a [View<'k>],
+    pub outputs: &'a [View<'k>],
 }
 
-impl Program<'_> {
+impl<'k> Program<'k, '_> {
     /// The dtypes of what it reads and writes.
-    fn dtypes(&self, draft: &Draft<'_>) -> Vec<DType> {
-        self.inputs.iter().chain(self.outputs).map(|view| draft.build.dtype(view.buf)).collect()
+    fn dtypes(&self) -> Vec<DType> {
+        self.inputs.iter().chain(self.outputs).map(|view| view.buf.dtype).collect()
     }
 
     /// Runs it for `count` neighbours from each of `places` on: everything is read first.
-    fn run(
-        &self,
-        draft: &mut Draft<'_>,
-        axes: &Axes,
-        places: &[Vec<Val>],
-        count: u32,
-    ) -> Result<(), Missing> {
-        let loaded: Vec<Vec<Vec<Number>>> = (places.iter())
+    fn run(&self, axes: &Axes, places: &[Vec<Val<'k>>], count: u32) {
+        let loaded: Vec<Vec<Vec<Number<'k>>>> = (places.iter())
             .map(|index| {
                 (self.inputs.iter().zip(&axes.strides))
-                    .map(|(view, strides)| draft.load_many(*view, index, strides, count))
+                    .map(|(view, strides)| view.load_many(index, strides, count))
                     .collect()
             })
             .collect();
         for (index, inputs) in places.iter().zip(loaded) {
-            self.finish(draft, axes, index, &inputs, count)?;
+            self.finish(axes, index, &inputs, count);
         }
-        Ok(())
     }
 
     /// From what was read, `count` neighbours for each input, to what is written from `index` on.
-    pub fn finish(
-        &self,
-        draft: &mut Draft<'_>,
-        axes: &Axes,
-        index: &[Val],
-        inputs: &[Vec<Number>],
-        count: u32,
-    ) -> Result<(), Missing> {
+    pub fn finish(&self, axes: &Axes, index: &[Val<'k>], inputs: &[Vec<Number<'k>>], count: u32) {
         let mut results = vec![Vec::new(); self.outputs.len()];
         for at in 0..count as usize {
-            let own: Vec<Number> = inputs.iter().map(|neighbours| neighbours[at]).collect();
-            let registers = draft.run(self.body, &own, &self.scalars)?;
+            let own: Vec<Number<'k>> = inputs.iter().map(|neighbours| neighbours[at]).collect();
+            let registers = self.k.run(self.body, &own, &self.scalars);
             let own = self.body.outputs.iter().map(|&register| registers[usize::from(register)]);
             results.iter_mut().zip(own).for_each(|(list, number)| list.push(number));
         }
         let places = self.outputs.iter().zip(&axes.strides[self.inputs.len()..]).zip(results);
         for ((view, strides), numbers) in places {
-            draft.store_many(*view, index, strides, &numbers);
+            view.store_many(index, strides, &numbers);
         }
-        Ok(())
     }
 }

@@ -1,33 +1,37 @@
 //! Programs for the planner's segments: which kernels run, over which grids, on which buffers.
 
+mod arg_reduce;
+mod bitcast;
 mod body;
 mod conv;
 mod create;
 pub(crate) mod dot;
+mod gather;
 mod gemm;
-mod index;
 pub(crate) mod map;
-mod order;
 mod pool;
 mod quads;
+mod random;
 mod reduce;
 mod rows;
 mod scan;
+mod scatter;
+mod sort;
 pub mod split;
 #[cfg(test)]
 mod tests;
 mod turn;
 pub(crate) mod view;
 
+use std::cell::RefCell;
+use std::ops::Deref;
+
 use cupola_core::backend::{Kernel as Work, Segment};
-use cupola_core::prim::Op;
+use cupola_core::prim::KernelOp;
 use cupola_core::{DType, Error};
 
+pub use crate::ir::Missing;
 use crate::ir::{Access, Buf, Build, Kernel, Target, Ty, Val, Var};
-
-/// What a device cannot run, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing(pub String);
 
 /// Where a launch finds a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -103,13 +107,15 @@ pub fn in_vectors(segment: &Segment, target: &Target) -> Option<Program> {
             Program { launches: vec![quads::quads(segment, target)?], ..Program::default() }
         }
         // Wider elements go one by one.
-        Work::Op(Op::Dot(_) | Op::Conv(_))
+        Work::Op(KernelOp::Dot(_) | KernelOp::Conv(_))
             if segment.inputs.iter().take(2).all(|o| o.aval.dtype.size() <= 4) =>
         {
             let target = Target { vector_bytes: VECTOR_BYTES, ..target.clone() };
             program(segment, &target).ok()?
         }
-        _ => return None,
+        Work::Reduce { .. } | Work::Rows { .. } | Work::Op(_) | Work::Call(_) | Work::Custom(_) => {
+            return None;
+        }
     };
     program.launches.iter().any(|launch| !launch.aligned.is_empty()).then_some(program)
 }
@@ -139,19 +145,25 @@ pub(crate) fn program_from(
         }
         Work::Op(op) => {
             match (op, first) {
-                (Op::Iota(p), Some(first)) => {
+                (KernelOp::Iota(p), Some(first)) => {
                     create::iota(&mut program, p, Some(first), segment, target)?;
                 }
-                (Op::RandomBits(p), Some(first)) => {
-                    create::random_part(&mut program, p, first, segment, target)?;
+                (KernelOp::RandomBits(p), Some(first)) => {
+                    random::random_part(&mut program, p, first, segment, target)?;
                 }
                 _ => op_program(&mut program, op, segment, target)?,
             }
             // These go through their epilogue before they store.
-            let is_done = matches!(op, Op::Dot(_) | Op::Conv(_) | Op::Pool(_));
+            let is_done = op.facts().takes_epilogue;
             if let Some(epilogue) = segment.epilogue.as_ref().filter(|_| !is_done) {
                 program.launches.push(map::epilogue(epilogue, segment, target)?);
             }
+        }
+        Work::Call(call) => {
+            return Err(Missing(format!("no call of {} is claimed", call.name)));
+        }
+        Work::Custom(_) => {
+            return Err(Missing("a custom operator has its own kernel, for the CPU".into()));
         }
     }
     Ok(program)
@@ -159,36 +171,24 @@ pub(crate) fn program_from(
 
 fn op_program(
     program: &mut Program,
-    op: &Op,
+    op: &KernelOp,
     segment: &Segment,
     target: &Target,
 ) -> Result<(), Missing> {
     match op {
-        Op::Iota(p) => create::iota(program, p, None, segment, target),
-        Op::RandomBits(p) => create::random(program, p, segment, target),
-        Op::ArgReduce(p) => order::arg_reduce(program, p, segment, target),
-        Op::Bitcast(_) => create::bitcast(program, segment, target),
-        Op::Scan(p) => scan::scan(program, p, segment, target),
-        Op::Sort(p) => order::sort(program, p, segment, target),
-        Op::Gather(p) => index::gather(program, p, segment, target),
-        Op::GatherAxis(p) => index::gather_axis(program, p, segment, target),
-        Op::Scatter(p) => index::scatter(program, p, segment, target),
-        Op::ScatterAxis(p) => index::scatter_axis(program, p, segment, target),
-        Op::Dot(p) => dot::dot(program, p, segment, target),
-        Op::Conv(p) => conv::conv(program, p, segment, target),
-        Op::Pool(p) => pool::pool(program, p, segment, target),
-        Op::Custom(_) => Err(Missing("a custom operator has its own kernel, for the CPU".into())),
-        Op::Input(_)
-        | Op::Constant(_)
-        | Op::Unary(_)
-        | Op::Binary(_)
-        | Op::Compare(_)
-        | Op::Select(_)
-        | Op::Cast(_)
-        | Op::Mark(_)
-        | Op::Movement(_)
-        | Op::Reduce(_)
-        | Op::Call(_) => Err(Missing(format!("{} is no segment of its own", op.name()))),
+        KernelOp::Iota(p) => create::iota(program, p, None, segment, target),
+        KernelOp::RandomBits(p) => random::random(program, p, segment, target),
+        KernelOp::ArgReduce(p) => arg_reduce::arg_reduce(program, p, segment, target),
+        KernelOp::Bitcast(_) => bitcast::bitcast(program, segment, target),
+        KernelOp::Scan(p) => scan::scan(program, p, segment, target),
+        KernelOp::Sort(p) => sort::sort(program, p, segment, target),
+        KernelOp::Gather(p) => gather::gather(program, p, segment, target),
+        KernelOp::GatherAxis(p) => gather::gather_axis(program, p, segment, target),
+        KernelOp::Scatter(p) => scatter::scatter(program, p, segment, target),
+        KernelOp::ScatterAxis(p) => scatter::scatter_axis(program, p, segment, target),
+        KernelOp::Dot(p) => dot::dot(program, p, segment, target),
+        KernelOp::Conv(p) => conv::conv(program, p, segment, target),
+        KernelOp::Pool(p) => pool::pool(program, p, segment, target),
     }
 }
 
@@ -205,19 +205,32 @@ fn check_dtype(dtype: DType, target: &Target) -> Result<(), Missing> {
     }
 }
 
-/// A launch that is being written.
-struct Draft<'t> {
-    build: Build<'t>,
+/// A launch that is being written: a kernel, and where its buffers and arguments come from.
+struct Draft {
+    build: Build,
+    /// The type of offsets and indices.
+    index: Ty,
+    bound: RefCell<Bound>,
+}
+
+#[derive(Default)]
+struct Bound {
     buffers: Vec<Place>,
     args: Vec<Arg>,
     aligned: Vec<(Place, u32)>,
-    /// The type of offsets and indices.
-    index: Ty,
 }
 
-impl<'t> Draft<'t> {
+impl Deref for Draft {
+    type Target = Build;
+
+    fn deref(&self) -> &Build {
+        &self.build
+    }
+}
+
+impl Draft {
     /// A kernel for `segment`: its offsets are wide where an operand reaches far.
-    fn new(name: &str, block: u32, segment: &Segment, target: &'t Target) -> Result<Self, Missing> {
+    fn new(name: &str, block: u32, segment: &Segment, target: &Target) -> Result<Self, Missing> {
         let operands = || segment.inputs.iter().chain(&segment.outputs);
         for operand in operands() {
             check_dtype(operand.aval.dtype, target)?;
@@ -227,146 +240,127 @@ impl<'t> Draft<'t> {
             return Err(Missing("an operand reaches past 2³¹ elements".into()));
         }
         let index = if wide { Ty::I64 } else { Ty::U32 };
-        let build = Build::new(target, name, block);
-        Ok(Draft { build, buffers: Vec::new(), args: Vec::new(), aligned: Vec::new(), index })
+        Ok(Draft { build: Build::new(target, name, block), index, bound: RefCell::default() })
     }
 
     /// Binds a buffer.
-    fn bind(&mut self, place: Place, dtype: DType, access: Access) -> Result<Buf, Missing> {
-        if self.buffers.len() == self.build.target.max_bindings {
-            let most = self.build.target.max_bindings;
-            return Err(Missing(format!("a kernel has at most {most} buffers")));
+    fn bind(&self, place: Place, dtype: DType, access: Access) -> Buf {
+        let buffers = &mut self.bound.borrow_mut().buffers;
+        let most = self.target.max_bindings;
+        if buffers.len() == most {
+            self.fail(Missing(format!("a kernel has at most {most} buffers")));
         }
-        self.buffers.push(place);
-        Ok(self.build.buffer(dtype, access))
+        buffers.push(place);
+        self.buffer(dtype, access)
+    }
+
+    /// The first word of the next argument.
+    fn arg_of(&self, arg: Arg) -> Val<'_> {
+        self.bound.borrow_mut().args.push(arg);
+        self.arg()
     }
 
     /// Where a region starts.
-    fn offset(&mut self, place: Place) -> Val {
-        self.args.push(Arg::Offset(place));
-        let low = self.build.arg();
+    fn offset(&self, place: Place) -> Val<'_> {
+        let low = self.arg_of(Arg::Offset(place));
         match self.index {
-            Ty::I64 => {
-                let high = self.build.arg();
-                self.join(low, high, Ty::I64)
-            }
+            Ty::I64 => join(low, self.arg(), Ty::I64),
             _ => low,
         }
     }
 
-    /// Two words as one value.
-    fn join(&mut self, low: Val, high: Val, ty: Ty) -> Val {
-        let b = &mut self.build;
-        let (low, high) = (b.convert(low, Ty::U64), b.convert(high, Ty::U64));
-        let up = b.u32(32);
-        let high = b.shl(high, up);
-        let whole = b.or(low, high);
-        match ty {
-            Ty::U64 => whole,
-            Ty::I64 => b.convert(whole, ty),
-            _ => b.bits(whole, ty),
-        }
-    }
-
     /// A word that differs between launches of one kernel.
-    fn word(&mut self, word: u32) -> Val {
-        self.args.push(Arg::Word(word));
-        self.build.arg()
+    fn word(&self, word: u32) -> Val<'_> {
+        self.arg_of(Arg::Word(word))
     }
 
     /// The device's word for faults.
-    fn faults(&mut self) -> Result<Buf, Missing> {
+    fn faults(&self) -> Buf {
         self.bind(Place::Fault, DType::U32, Access::Write)
     }
 
     /// The number of the fault that an index is outside its axis.
-    fn fault(&mut self, program: &mut Program, op: &'static str, detail: String) -> Val {
+    fn fault(&self, program: &mut Program, op: &'static str, detail: String) -> Val<'_> {
         program.faults.push(Error::index(op, detail));
-        self.args.push(Arg::Fault(program.faults.len() - 1));
-        self.build.arg()
+        self.arg_of(Arg::Fault(program.faults.len() - 1))
     }
 
     /// Moves `low` and `high` together to the first place where `before` no longer holds.
-    fn search(&mut self, low: Var, high: Var, before: impl FnOnce(&mut Self, Val) -> Val) {
-        let two = self.index(2);
-        let one = self.index(1);
-        self.build.open_while();
-        let (l, h) = (self.build.get(low), self.build.get(high));
-        let more = self.build.lt(l, h);
-        self.build.middle_while();
-        let (l, h) = (self.build.get(low), self.build.get(high));
-        let distance = self.build.sub(h, l);
-        let half = self.build.div(distance, two);
-        let middle = self.build.add(l, half);
-        let is_before = before(self, middle);
-        let after = self.build.add(middle, one);
-        let (l, h) =
-            (self.build.select(is_before, after, l), self.build.select(is_before, h, middle));
-        self.build.set(low, l);
-        self.build.set(high, h);
-        self.build.close_while(more);
+    fn search<'k>(&'k self, low: Var<'k>, high: Var<'k>, before: impl FnOnce(Val<'k>) -> Val<'k>) {
+        self.repeat(
+            || low.get().lt(high.get()),
+            || {
+                let (l, h) = (low.get(), high.get());
+                let middle = l + (h - l) / 2;
+                let is_before = before(middle);
+                let (l, h) = (is_before.select(middle + 1, l), is_before.select(h, middle));
+                low.set(l);
+                high.set(h);
+            },
+        );
     }
 
     /// Takes for granted that a region starts at a multiple of `count` elements.
-    fn assume(&mut self, place: Place, count: u32) {
-        if count > 1 && !self.aligned.contains(&(place, count)) {
-            self.aligned.push((place, count));
+    fn assume(&self, place: Place, count: u32) {
+        let aligned = &mut self.bound.borrow_mut().aligned;
+        if count > 1 && !aligned.contains(&(place, count)) {
+            aligned.push((place, count));
         }
     }
 
     /// A literal of the index type.
-    fn index(&mut self, v: i64) -> Val {
-        self.build.int(v, self.index)
+    fn index(&self, v: i64) -> Val<'_> {
+        self.int(v, self.index)
+    }
+
+    /// A number as an index.
+    fn as_index<'k>(&'k self, v: Val<'k>) -> Val<'k> {
+        v.convert(self.index)
     }
 
     /// The launch over a grid.
-    fn launch(self, grid: [u32; 2]) -> Launch {
-        Launch {
-            kernel: self.build.finish(),
-            grid,
-            buffers: self.buffers,
-            args: self.args,
-            wide: self.index == Ty::I64,
-            aligned: self.aligned,
-        }
+    fn launch(self, grid: [u32; 2]) -> Result<Launch, Missing> {
+        let Bound { buffers, args, aligned } = self.bound.into_inner();
+        let kernel = self.build.finish()?;
+        Ok(Launch { kernel, grid, buffers, args, wide: self.index == Ty::I64, aligned })
     }
 
     /// The launch with a thread for each of `count`, or as many as there can be.
-    fn launch_over(self, count: u64) -> Launch {
-        let block = u64::from(self.build.block_size());
-        let most = u64::from(self.build.target.max_blocks);
-        let blocks = count.div_ceil(block).clamp(1, most) as u32;
-        self.launch([blocks, 1])
+    fn launch_over(self, count: u64) -> Result<Launch, Missing> {
+        let block = u64::from(self.block_size());
+        self.launch_blocks(count.div_ceil(block))
+    }
+
+    /// The launch with so many blocks, or as many as there can be.
+    fn launch_blocks(self, count: u64) -> Result<Launch, Missing> {
+        let most = u64::from(self.target.max_blocks);
+        self.launch([count.clamp(1, most) as u32, 1])
     }
 
     /// Runs `each` for every index below `count`, each by a whole block.
-    fn blocks(&mut self, count: u64, each: impl FnOnce(&mut Self, Val)) {
-        let index = self.index;
-        let (block, blocks) = (self.build.block_x(), self.build.blocks());
-        let (block, blocks) = (self.build.convert(block, index), self.build.convert(blocks, index));
-        let count = self.index(count as i64);
+    fn blocks<'k>(&'k self, count: u64, each: impl FnOnce(Val<'k>)) {
+        let (block, blocks) = (self.block_x(), self.build.blocks());
+        let (block, blocks) = (self.as_index(block), self.as_index(blocks));
         self.range(block, count, blocks, each);
     }
 
     /// Runs `each` for every index below `count`, spread over all threads of the grid.
-    fn each(&mut self, count: u64, each: impl FnOnce(&mut Self, Val)) {
-        let index = self.index;
-        let b = &mut self.build;
-        let (thread, block, blocks) = (b.thread(), b.block_x(), b.blocks());
-        let size = b.u32(b.block_size());
-        let (block, blocks) = (b.convert(block, index), b.convert(blocks, index));
-        let (thread, size) = (b.convert(thread, index), b.convert(size, index));
-        let first = b.mul(block, size);
-        let first = b.add(first, thread);
-        let stride = b.mul(blocks, size);
-        let count = b.int(count as i64, index);
-        self.range(first, count, stride, each);
+    fn each<'k>(&'k self, count: u64, each: impl FnOnce(Val<'k>)) {
+        let (thread, block, blocks) = (self.thread(), self.block_x(), self.build.blocks());
+        let size = self.u32(self.block_size());
+        let (block, blocks) = (self.as_index(block), self.as_index(blocks));
+        let (thread, size) = (self.as_index(thread), self.as_index(size));
+        self.range(block * size + thread, count, blocks * size, each);
     }
+}
 
-    /// A loop whose body may bind and read arguments.
-    fn range(&mut self, from: Val, to: Val, step: Val, each: impl FnOnce(&mut Self, Val)) {
-        let counter = self.build.open_range(from);
-        each(self, counter);
-        self.build.close_range(counter, from, to, step);
+/// Two words as one value.
+fn join<'k>(low: Val<'k>, high: Val<'k>, ty: Ty) -> Val<'k> {
+    let (low, high) = (low.convert(Ty::U64), high.convert(Ty::U64));
+    let whole = low | (high << 32);
+    match ty {
+        Ty::U64 => whole,
+        Ty::I64 => whole.convert(ty),
+        _ => whole.bits(ty),
     }
 }

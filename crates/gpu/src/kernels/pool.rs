@@ -5,9 +5,9 @@ use cupola_core::DType;
 use cupola_core::backend::{Epilogue, Operand, Segment};
 use cupola_core::prim::{Pool, PoolRole};
 
-use super::view::{Axes, View};
-use super::{Draft, Missing, Place, Program};
-use crate::ir::{Access, Number, Target, Ty, Val};
+use super::view::{Axes, View, unflatten};
+use super::{Draft, Missing, Program};
+use crate::ir::{Number, Target, Ty, Val, Var};
 
 /// Threads in a block.
 const BLOCK: u32 = 256;
@@ -16,15 +16,20 @@ const UNROLLED: usize = 16;
 
 /// An operand of a pooling.
 #[derive(Clone, Copy)]
-struct Bound<'a> {
-    view: View,
-    operand: &'a Operand,
+struct Bound<'k> {
+    view: View<'k>,
+    operand: &'k Operand,
 }
 
-impl Bound<'_> {
+impl<'k> Bound<'k> {
+    /// Binds an input of `segment`.
+    fn input(k: &'k Draft, segment: &'k Segment, index: usize) -> Self {
+        Bound { view: k.input(segment, index), operand: &segment.inputs[index] }
+    }
+
     /// The neighbouring channels from `index` on.
-    fn load(self, draft: &mut Draft<'_>, index: &[Val], count: u32) -> Vec<Val> {
-        let loaded = draft.load_many(self.view, index, &self.operand.strides, count);
+    fn load(self, index: &[Val<'k>], count: u32) -> Vec<Val<'k>> {
+        let loaded = self.view.load_many(index, &self.operand.strides, count);
         loaded.into_iter().map(Number::real).collect()
     }
 }
@@ -36,23 +41,19 @@ pub fn pool(
     segment: &Segment,
     target: &Target,
 ) -> Result<(), Missing> {
-    let mut draft = Draft::new(pool.role.name(), BLOCK, segment, target)?;
+    let k = Draft::new(pool.role.name(), BLOCK, segment, target)?;
     let output = pool.output().map_err(|e| Missing(e.to_string()))?.to_vec();
-    let mut inputs = Vec::new();
-    for (i, operand) in segment.inputs.iter().enumerate().take(operands(pool.role)) {
-        let view = draft.view(Place::Input(i), operand.aval.dtype, Access::Read)?;
-        inputs.push(Bound { view, operand });
-    }
-    let result = Finish::new(&mut draft, segment)?;
+    let own = segment.inputs.len().min(operands(pool.role));
+    let inputs: Vec<Bound<'_>> = (0..own).map(|i| Bound::input(&k, segment, i)).collect();
+    let result = Finish::new(&k, segment);
     let count = channels_at_once(segment, target);
-    let windows = Windows { pool, output: &output, count };
+    let windows = Windows { k: &k, pool, output: &output, count };
     let is_cells = pool.role == PoolRole::MaxScatter && windows.are_apart();
-    let (threads, done) = match is_cells {
-        true => windows.scatter(&mut draft, inputs[0], inputs[1], &result),
-        false => windows.elements(&mut draft, &inputs, &result),
+    let threads = match is_cells {
+        true => windows.scatter(inputs[0], inputs[1], &result),
+        false => windows.elements(&inputs, &result),
     };
-    done?;
-    program.launches.push(draft.launch_over(threads));
+    program.launches.push(k.launch_over(threads)?);
     Ok(())
 }
 
@@ -75,127 +76,106 @@ fn channels_at_once(segment: &Segment, target: &Target) -> u32 {
 }
 
 /// Where results go, through the epilogue that continues the pooling.
-struct Finish<'a> {
-    out: Bound<'a>,
-    epilogue: Option<(&'a Epilogue, Vec<Bound<'a>>, Vec<Number>)>,
+struct Finish<'k> {
+    k: &'k Draft,
+    out: Bound<'k>,
+    epilogue: Option<(&'k Epilogue, Vec<Bound<'k>>, Vec<Number<'k>>)>,
 }
 
-impl<'a> Finish<'a> {
-    fn new(draft: &mut Draft<'_>, segment: &'a Segment) -> Result<Self, Missing> {
-        let operand = &segment.outputs[0];
-        let view = draft.view(Place::Output(0), operand.aval.dtype, Access::Write)?;
-        let mut epilogue = None;
-        if let Some(more) = &segment.epilogue {
-            let mut inputs = Vec::new();
-            for (index, operand) in segment.inputs.iter().enumerate().skip(more.first_input) {
-                let view = draft.view(Place::Input(index), operand.aval.dtype, Access::Read)?;
-                inputs.push(Bound { view, operand });
-            }
-            epilogue = Some((more, inputs, draft.scalars(&more.body)?));
-        }
-        Ok(Finish { out: Bound { view, operand }, epilogue })
+impl<'k> Finish<'k> {
+    fn new(k: &'k Draft, segment: &'k Segment) -> Self {
+        let out = Bound { view: k.output(segment, 0), operand: &segment.outputs[0] };
+        let epilogue = segment.epilogue.as_ref().map(|more| {
+            let inputs = more.first_input..segment.inputs.len();
+            let inputs = inputs.map(|i| Bound::input(k, segment, i)).collect();
+            (more, inputs, k.scalars(&more.body))
+        });
+        Finish { k, out, epilogue }
     }
 
     /// Stores neighbouring channels from `index` on.
-    fn store(&self, draft: &mut Draft<'_>, index: &[Val], sums: Vec<Val>) -> Result<(), Missing> {
+    fn store(&self, index: &[Val<'k>], sums: Vec<Val<'k>>) {
         let (dtype, count) = (self.out.operand.aval.dtype, sums.len() as u32);
-        let wrapped = sums.into_iter().map(|v| Number::Real(draft.build.wrapped(v, dtype)));
-        let mut numbers: Vec<Number> = wrapped.collect();
+        let mut numbers: Vec<Number<'k>> =
+            sums.into_iter().map(|v| Number::Real(v.wrapped(dtype))).collect();
         if let Some((epilogue, inputs, scalars)) = &self.epilogue {
-            let more: Vec<Vec<Number>> = (inputs.iter())
-                .map(|x| draft.load_many(x.view, index, &x.operand.strides, count))
+            let more: Vec<Vec<Number<'k>>> = (inputs.iter())
+                .map(|x| x.view.load_many(index, &x.operand.strides, count))
                 .collect();
             for (at, number) in numbers.iter_mut().enumerate() {
-                let own = std::iter::once(*number).chain(more.iter().map(|list| list[at]));
-                let own: Vec<Number> = own.collect();
-                let registers = draft.run(&epilogue.body, &own, scalars)?;
+                let own =
+                    std::iter::once(number.rounded(dtype)).chain(more.iter().map(|list| list[at]));
+                let own: Vec<Number<'k>> = own.collect();
+                let registers = self.k.run(&epilogue.body, &own, scalars);
                 *number = registers[usize::from(epilogue.body.outputs[0])];
             }
         }
-        draft.store_many(self.out.view, index, &self.out.operand.strides, &numbers);
-        Ok(())
+        self.out.view.store_many(index, &self.out.operand.strides, &numbers);
     }
 }
 
-struct Windows<'a> {
+struct Windows<'k, 'a> {
+    k: &'k Draft,
     pool: &'a Pool,
     output: &'a [usize],
     /// Channels that a thread takes.
     count: u32,
 }
 
-impl Windows<'_> {
+impl<'k> Windows<'k, '_> {
     /// A thread for every few elements of the result: how many threads.
-    fn elements(
-        &self,
-        draft: &mut Draft<'_>,
-        inputs: &[Bound<'_>],
-        result: &Finish<'_>,
-    ) -> (u64, Result<(), Missing>) {
+    fn elements(&self, inputs: &[Bound<'k>], result: &Finish<'k>) -> u64 {
+        let k = self.k;
         let out = result.out.operand;
-        let ty = Ty::of(out.aval.dtype);
         let threads = out.aval.shape.size() as u64 / u64::from(self.count);
-        let mut done = Ok(());
-        draft.each(threads, |draft, at| {
-            let place = self.index(draft, at, &out.aval.shape);
-            let zero = draft.build.int(0, ty);
-            let sums: Vec<_> = (0..self.count).map(|_| draft.build.var(zero)).collect();
-            let add = |draft: &mut Draft<'_>, lane: usize, v: Val| {
-                let old = draft.build.get(sums[lane]);
-                let new = draft.build.add(old, v);
-                draft.build.set(sums[lane], new);
+        k.each(threads, |at| {
+            let place = self.index(at, &out.aval.shape);
+            let zero = k.int(0, Ty::of(out.aval.dtype));
+            let sums: Vec<Var<'k>> = (0..self.count).map(|_| k.var(zero)).collect();
+            let add = |values: Vec<Val<'k>>| {
+                sums.iter().zip(values).for_each(|(sum, v)| sum.set(sum.get() + v));
             };
             match self.pool.role {
                 PoolRole::Max => {
-                    let best = self.largest(draft, inputs[0], &place);
-                    best.iter().zip(&sums).for_each(|(v, &var)| draft.build.set(var, v.0));
+                    let best = self.largest(inputs[0], &place);
+                    best.iter().zip(&sums).for_each(|(v, var)| var.set(v.0));
                 }
                 PoolRole::MaxGather => {
-                    let best = self.largest(draft, inputs[0], &place);
-                    for (&(_, number), &var) in best.iter().zip(&sums) {
+                    let best = self.largest(inputs[0], &place);
+                    for (&(_, number), var) in best.iter().zip(&sums) {
                         // The place of the largest, as its number among x's elements.
-                        let index = draft.unflatten(number, &inputs[0].operand.aval.shape);
-                        let value = inputs[1].load(draft, &index, 1)[0];
-                        draft.build.set(var, value);
+                        let index = unflatten(number, &inputs[0].operand.aval.shape);
+                        var.set(inputs[1].load(&index, 1)[0]);
                     }
                 }
-                PoolRole::Sum => self.each(draft, &place, &mut |draft, index, _| {
-                    let loaded = inputs[0].load(draft, index, self.count);
-                    loaded.into_iter().enumerate().for_each(|(lane, v)| add(draft, lane, v));
-                }),
-                PoolRole::SumTranspose => self.over(draft, &place, |draft, window| {
-                    let loaded = inputs[0].load(draft, window, self.count);
-                    loaded.into_iter().enumerate().for_each(|(lane, v)| add(draft, lane, v));
-                }),
-                PoolRole::MaxScatter => self.over(draft, &place, |draft, window| {
-                    let loaded = inputs[1].load(draft, window, self.count);
-                    let best = self.largest(draft, inputs[0], window);
-                    let count = draft.index(i64::from(self.count));
-                    let first = draft.build.mul(at, count);
+                PoolRole::Sum => {
+                    self.each(&place, &mut |index, _| add(inputs[0].load(index, self.count)));
+                }
+                PoolRole::SumTranspose => {
+                    self.over(&place, |window| add(inputs[0].load(window, self.count)));
+                }
+                PoolRole::MaxScatter => self.over(&place, |window| {
+                    let loaded = inputs[1].load(window, self.count);
+                    let best = self.largest(inputs[0], window);
+                    let first = at * self.count;
                     for (lane, (v, (_, number))) in loaded.into_iter().zip(best).enumerate() {
-                        let step = draft.index(lane as i64);
-                        let own = draft.build.add(first, step);
-                        let mine = draft.build.eq(number, own);
-                        draft.build.open_when();
-                        add(draft, lane, v);
-                        draft.build.close_when(mine);
+                        let sum = sums[lane];
+                        k.when(number.eq(first + lane), || sum.set(sum.get() + v));
                     }
                 }),
             }
-            let values = sums.iter().map(|&var| draft.build.get(var)).collect();
-            done = result.store(draft, &place, values);
+            result.store(&place, sums.iter().map(|var| var.get()).collect());
         });
-        (threads, done)
+        threads
     }
 
     /// The index of the first of the channels that thread `at` has, of `shape`.
-    fn index(&self, draft: &mut Draft<'_>, at: Val, shape: &[usize]) -> Vec<Val> {
+    fn index(&self, at: Val<'k>, shape: &[usize]) -> Vec<Val<'k>> {
         let mut steps = shape.to_vec();
         let last = steps.len() - 1;
         steps[last] /= self.count as usize;
-        let mut index = draft.unflatten(at, &steps);
-        let count = draft.index(i64::from(self.count));
-        index[last] = draft.build.mul(index[last], count);
+        let mut index = unflatten(at, &steps);
+        index[last] = index[last] * self.count;
         index
     }
 
@@ -208,75 +188,54 @@ impl Windows<'_> {
     }
 
     /// The scatter for windows that are apart, with a thread for every window: how many threads.
-    fn scatter(
-        &self,
-        draft: &mut Draft<'_>,
-        x: Bound<'_>,
-        dy: Bound<'_>,
-        result: &Finish<'_>,
-    ) -> (u64, Result<(), Missing>) {
+    fn scatter(&self, x: Bound<'k>, dy: Bound<'k>, result: &Finish<'k>) -> u64 {
+        let k = self.k;
         let (input, stride) = (&self.pool.input, &self.pool.stride);
         let mut cells = x.operand.aval.shape.to_vec();
         for axis in 0..input.len() {
             cells[axis + 1] = input[axis].div_ceil(stride[axis]);
         }
         let threads = cells.iter().map(|&n| n as u64).product::<u64>() / u64::from(self.count);
-        let mut done = Ok(());
-        draft.each(threads, |draft, at| {
-            let cell = self.index(draft, at, &cells);
-            let (window, has) = self.window(draft, &cell, &cells);
-            let loaded = dy.load(draft, &window, self.count);
-            let ty = loaded[0].ty;
-            let zero = draft.build.int(0, ty);
-            let given: Vec<Val> =
-                loaded.into_iter().map(|v| draft.build.select(has, v, zero)).collect();
-            let places = self.places(draft, &cell, &cells);
-            let mut best = Largest::none(draft, self.count, x.operand.aval.dtype);
+        k.each(threads, |at| {
+            let cell = self.index(at, &cells);
+            let (window, has) = self.window(&cell, &cells);
+            let loaded = dy.load(&window, self.count);
+            let given: Vec<Val<'k>> = loaded.into_iter().map(|v| has.select(v, 0)).collect();
+            let places = self.places(&cell, &cells);
+            let mut best = Largest::none(k, self.count, x.operand.aval.dtype);
             for place in places.iter().filter(|place| place.in_window) {
-                let values = x.load(draft, &place.index, self.count);
-                best.meet(draft, &values, place.number, place.inside);
+                best.meet(&x.load(&place.index, self.count), place.number, place.inside);
             }
             for place in &places {
-                let mine = |draft: &mut Draft<'_>, lane: usize| {
-                    let owns = draft.build.eq(best.lanes[lane].1, place.number);
-                    draft.build.select(owns, given[lane], zero)
+                let mine = |(&(_, number, _), &given): (&Lane<'k>, &Val<'k>)| match place.in_window
+                {
+                    true => number.eq(place.number).select(given, 0),
+                    false => given.like(0),
                 };
-                let values: Vec<Val> = (0..self.count as usize)
-                    .map(|lane| if place.in_window { mine(draft, lane) } else { zero })
-                    .collect();
-                if place.inside.is_some() {
-                    draft.build.open_when();
-                }
-                let stored = result.store(draft, &place.index, values);
-                if let Some(inside) = place.inside {
-                    draft.build.close_when(inside);
-                }
-                if stored.is_err() {
-                    done = stored;
-                }
+                let values = best.lanes.iter().zip(&given).map(mine).collect();
+                k.when_any(place.inside, || result.store(&place.index, values));
             }
         });
-        (threads, done)
+        threads
     }
 
     /// The window of a cell as an index of y, and whether there is one: cells at the end of an
     /// axis may have none, and get the last.
-    fn window(&self, draft: &mut Draft<'_>, cell: &[Val], cells: &[usize]) -> (Vec<Val>, Val) {
+    fn window(&self, cell: &[Val<'k>], cells: &[usize]) -> (Vec<Val<'k>>, Val<'k>) {
         let mut window = cell.to_vec();
-        let mut has = draft.build.bool(true);
+        let mut has = self.k.bool(true);
         for axis in 0..self.output.len() {
             if cells[axis + 1] > self.output[axis] {
-                let last = draft.index(self.output[axis] as i64 - 1);
-                let there = draft.build.le(cell[axis + 1], last);
-                has = draft.build.and(has, there);
-                window[axis + 1] = draft.build.min_int(cell[axis + 1], last);
+                let last = self.output[axis] as i64 - 1;
+                has = has & cell[axis + 1].le(last);
+                window[axis + 1] = cell[axis + 1].min(last);
             }
         }
         (window, has)
     }
 
     /// The places of x in a cell.
-    fn places(&self, draft: &mut Draft<'_>, cell: &[Val], cells: &[usize]) -> Vec<CellPlace> {
+    fn places(&self, cell: &[Val<'k>], cells: &[usize]) -> Vec<CellPlace<'k>> {
         let Pool { window, stride, input, .. } = self.pool;
         let count: usize = stride.iter().product();
         (0..count)
@@ -288,207 +247,146 @@ impl Windows<'_> {
                     let own = left % stride[axis];
                     left /= stride[axis];
                     in_window &= own < window[axis];
-                    let (step, own_val) =
-                        (draft.index(stride[axis] as i64), draft.index(own as i64));
-                    let first = draft.build.mul(cell[axis + 1], step);
-                    index[axis + 1] = draft.build.add(first, own_val);
+                    let at = cell[axis + 1] * stride[axis] + own;
+                    index[axis + 1] = at;
                     if (cells[axis + 1] - 1) * stride[axis] + own >= input[axis] {
-                        let last = draft.index(input[axis] as i64 - 1);
-                        let here = draft.build.le(index[axis + 1], last);
-                        index[axis + 1] = draft.build.min_int(index[axis + 1], last);
-                        inside = Some(match inside {
-                            Some(known) => draft.build.and(known, here),
-                            None => here,
-                        });
+                        let here = at.le(input[axis] - 1);
+                        index[axis + 1] = at.min(input[axis] - 1);
+                        inside = both(inside, here);
                     }
                 }
-                let number = draft.index(number as i64);
-                CellPlace { index, number, in_window, inside }
+                CellPlace { index, number: self.k.index(number as i64), in_window, inside }
             })
             .collect()
     }
 
     /// Runs `each` for the places of x in the window of y's element `at`, in order; it also gets
     /// the place's number among the places of an image.
-    fn each(
-        &self,
-        draft: &mut Draft<'_>,
-        at: &[Val],
-        each: &mut dyn FnMut(&mut Draft<'_>, &[Val], Val),
-    ) {
+    fn each(&self, at: &[Val<'k>], each: &mut dyn FnMut(&[Val<'k>], Val<'k>)) {
+        let k = self.k;
         let count: usize = self.pool.window.iter().product();
         if count <= UNROLLED {
-            for k in 0..count {
-                let k = draft.index(k as i64);
-                self.at(draft, at, k, each);
-            }
-            return;
+            return (0..count).for_each(|place| self.at(at, k.index(place as i64), each));
         }
-        let (zero, one, count) = (draft.index(0), draft.index(1), draft.index(count as i64));
-        draft.range(zero, count, one, |draft, k| self.at(draft, at, k, each));
+        k.count(k.index(count as i64), |place| self.at(at, place, each));
     }
 
-    /// Runs `each` for place `k` of a window, if it is not in the padding.
-    fn at(
-        &self,
-        draft: &mut Draft<'_>,
-        at: &[Val],
-        k: Val,
-        each: &mut dyn FnMut(&mut Draft<'_>, &[Val], Val),
-    ) {
+    /// Runs `each` for a place of a window, if it is not in the padding.
+    fn at(&self, at: &[Val<'k>], place: Val<'k>, each: &mut dyn FnMut(&[Val<'k>], Val<'k>)) {
         let pool = self.pool;
-        let k = draft.unflatten(k, &pool.window);
+        let place = unflatten(place, &pool.window);
         let mut index = at.to_vec();
         let mut inside = None;
         for axis in 0..pool.input.len() {
-            let stride = draft.index(pool.stride[axis] as i64);
-            let first = draft.build.mul(at[axis + 1], stride);
-            let padded = draft.build.add(first, k[axis]);
+            let padded = at[axis + 1] * pool.stride[axis] + place[axis];
             let (before, after) = pool.padding[axis];
-            let low = draft.index(before as i64);
-            index[axis + 1] = draft.build.sub(padded, low);
+            index[axis + 1] = padded - before;
             if before + after > 0 {
-                let high = draft.index((before + pool.input[axis]) as i64);
-                let b = &mut draft.build;
-                let (from, to) = (b.ge(padded, low), b.lt(padded, high));
-                let holds = b.and(from, to);
-                inside = Some(match inside {
-                    Some(known) => b.and(known, holds),
-                    None => holds,
-                });
+                let here = padded.ge(before) & padded.lt(before + pool.input[axis]);
+                inside = both(inside, here);
             }
         }
-        if inside.is_some() {
-            draft.build.open_when();
-        }
-        let mut number = index[0];
-        for (&i, &size) in index[1..].iter().zip(&pool.input) {
-            let size = draft.index(size as i64);
-            let row = draft.build.mul(number, size);
-            number = draft.build.add(row, i);
-        }
-        each(draft, &index, number);
-        if let Some(inside) = inside {
-            draft.build.close_when(inside);
-        }
+        self.k.when_any(inside, || {
+            let walked = index[1..].iter().zip(&pool.input);
+            let number = walked.fold(index[0], |number, (&i, &size)| number * size + i);
+            each(&index, number);
+        });
     }
 
     /// The largest values of a window, a channel each, and the numbers of the first elements of x
     /// that have them. A NaN is the largest.
-    fn largest(&self, draft: &mut Draft<'_>, x: Bound<'_>, at: &[Val]) -> Vec<(Val, Val)> {
+    fn largest(&self, x: Bound<'k>, at: &[Val<'k>]) -> Vec<(Val<'k>, Val<'k>)> {
+        let k = self.k;
         let shape = &x.operand.aval.shape;
         let channels = shape[shape.rank() - 1];
-        let best = Largest::none(draft, self.count, x.operand.aval.dtype);
-        let best: Vec<_> = (best.lanes.iter())
-            .map(|lane| [lane.0, lane.1, lane.2].map(|v| draft.build.var(v)))
-            .collect();
+        let best = Largest::none(k, self.count, x.operand.aval.dtype);
+        let best: Vec<[Var<'k>; 3]> =
+            best.lanes.iter().map(|lane| [lane.0, lane.1, lane.2].map(|v| k.var(v))).collect();
         let channel = at[at.len() - 1];
-        self.each(draft, at, &mut |draft, index, number| {
-            let values = x.load(draft, index, self.count);
-            let size = draft.index(channels as i64);
-            let number = draft.build.mul(number, size);
-            let number = draft.build.add(number, channel);
+        self.each(at, &mut |index, number| {
+            let values = x.load(index, self.count);
+            let number = number * channels + channel;
             for (lane, (value, vars)) in values.into_iter().zip(&best).enumerate() {
-                let step = draft.index(lane as i64);
-                let own = draft.build.add(number, step);
-                let known = vars.map(|var| draft.build.get(var));
+                let own = number + lane;
+                let known = vars.map(|var| var.get());
                 let mut one = Largest { lanes: vec![known.into()] };
-                one.meet(draft, &[value], own, None);
+                one.meet(&[value], own, None);
                 let (v, at, found) = one.lanes[0];
-                vars.iter().zip([v, at, found]).for_each(|(&var, v)| draft.build.set(var, v));
+                vars.iter().zip([v, at, found]).for_each(|(var, v)| var.set(v));
             }
         });
-        let lanes = best.iter().map(|[v, at, _]| (draft.build.get(*v), draft.build.get(*at)));
-        lanes.collect()
+        best.iter().map(|[v, at, _]| (v.get(), at.get())).collect()
     }
 
     /// Runs `each` for every window, as an index of y, that has x's element `at`.
-    fn over(&self, draft: &mut Draft<'_>, at: &[Val], each: impl FnOnce(&mut Draft<'_>, &[Val])) {
-        self.over_axis(draft, at, 0, at.to_vec(), each);
+    fn over(&self, at: &[Val<'k>], each: impl FnOnce(&[Val<'k>])) {
+        self.over_axis(at, 0, at.to_vec(), each);
     }
 
     fn over_axis(
         &self,
-        draft: &mut Draft<'_>,
-        at: &[Val],
+        at: &[Val<'k>],
         axis: usize,
-        mut window: Vec<Val>,
-        each: impl FnOnce(&mut Draft<'_>, &[Val]),
+        mut window: Vec<Val<'k>>,
+        each: impl FnOnce(&[Val<'k>]),
     ) {
         if axis == self.pool.input.len() {
-            return each(draft, &window);
+            return each(&window);
         }
         // From ⌈(p + low − size + 1)/stride⌉ up to ⌊(p + low)/stride⌋.
-        let (size, stride) = (self.pool.window[axis] as i64, self.pool.stride[axis] as i64);
-        let low = draft.index(self.pool.padding[axis].0 as i64);
-        let (size, step) = (draft.index(size), draft.index(stride));
-        let (zero, one) = (draft.index(0), draft.index(1));
-        let count = draft.index(self.output[axis] as i64);
-        let b = &mut draft.build;
-        let padded = b.add(at[axis + 1], low);
-        let last = b.div(padded, step);
-        let last = b.add(last, one);
-        let last = b.min_int(last, count);
-        let reaches = b.ge(padded, size);
-        let over = b.sub(padded, size);
-        let over = b.select(reaches, over, zero);
-        let first = b.div(over, step);
-        let first = b.add(first, one);
-        let first = b.select(reaches, first, zero);
-        let mut each = Some(each);
-        draft.range(first, last, one, |draft, o| {
+        let (size, stride) = (self.pool.window[axis], self.pool.stride[axis]);
+        let padded = at[axis + 1] + self.pool.padding[axis].0;
+        let last = (padded / stride + 1).min(self.output[axis]);
+        let reaches = padded.ge(size);
+        let over = reaches.select(padded - size, 0);
+        let first = reaches.select(over / stride + 1, 0);
+        self.k.range(first, last, 1, |o| {
             window[axis + 1] = o;
-            if let Some(each) = each.take() {
-                self.over_axis(draft, at, axis + 1, window, each);
-            }
+            self.over_axis(at, axis + 1, window, each);
         });
     }
 }
 
+fn both<'k>(known: Option<Val<'k>>, more: Val<'k>) -> Option<Val<'k>> {
+    Some(known.map_or(more, |known| known & more))
+}
+
 /// A place of x in a cell: a window and what is before the next one.
-struct CellPlace {
-    index: Vec<Val>,
+struct CellPlace<'k> {
+    index: Vec<Val<'k>>,
     /// Its number in the cell.
-    number: Val,
+    number: Val<'k>,
     in_window: bool,
     /// Where it may be outside of x, whether it is inside. The index always is.
-    inside: Option<Val>,
+    inside: Option<Val<'k>>,
 }
 
-/// The largest values so far, a channel each: the value, its place, and whether there is one.
-struct Largest {
-    lanes: Vec<(Val, Val, Val)>,
+/// The largest value so far, its place, and whether there is one.
+type Lane<'k> = (Val<'k>, Val<'k>, Val<'k>);
+
+/// The largest values so far, a channel each.
+struct Largest<'k> {
+    lanes: Vec<Lane<'k>>,
 }
 
-impl Largest {
-    fn none(draft: &mut Draft<'_>, count: u32, dtype: DType) -> Largest {
-        let least = draft.build.extreme(false, dtype);
-        let (nowhere, no) = (draft.index(0), draft.build.bool(false));
-        Largest { lanes: vec![(least, nowhere, no); count as usize] }
+impl<'k> Largest<'k> {
+    fn none(k: &'k Draft, count: u32, dtype: DType) -> Self {
+        let least = k.extreme(false, dtype);
+        Largest { lanes: vec![(least, k.index(0), k.bool(false)); count as usize] }
     }
 
     /// Goes on with the values at a place, if it is `inside`.
-    fn meet(&mut self, draft: &mut Draft<'_>, values: &[Val], place: Val, inside: Option<Val>) {
-        let b = &mut draft.build;
+    fn meet(&mut self, values: &[Val<'k>], place: Val<'k>, inside: Option<Val<'k>>) {
         for ((best, at, found), &v) in self.lanes.iter_mut().zip(values) {
-            let more = b.gt(v, *best);
+            let more = v.gt(*best);
             let takes = match v.ty.is_float() {
-                true => {
-                    let (nan, old_nan) = (b.is_nan(v), b.is_nan(*best));
-                    let kept = b.not(old_nan);
-                    let either = b.or(more, nan);
-                    b.and(either, kept)
-                }
+                true => (more | v.is_nan()) & !best.is_nan(),
                 false => more,
             };
-            let new = b.not(*found);
-            let takes = b.or(takes, new);
-            let takes = match inside {
-                Some(inside) => b.and(inside, takes),
-                None => takes,
-            };
-            (*best, *at) = (b.select(takes, v, *best), b.select(takes, place, *at));
-            *found = b.or(*found, takes);
+            let takes = takes | !*found;
+            let takes = inside.map_or(takes, |inside| inside & takes);
+            (*best, *at) = (takes.select(v, *best), takes.select(place, *at));
+            *found = *found | takes;
         }
     }
 }

@@ -7,9 +7,9 @@
 use cupola_core::backend::{Kernel as Work, Operand, Segment};
 use cupola_core::plan::body::Body;
 
-use super::view::{Axes, View};
-use super::{Draft, Launch, Missing, Place};
-use crate::ir::{Access, Number, Stmt, Target};
+use super::view::{Axes, place, unflatten};
+use super::{Draft, Launch, Missing};
+use crate::ir::{Number, Stmt, Target};
 
 /// Threads in a block.
 const BLOCK: u32 = 256;
@@ -77,57 +77,44 @@ fn kernel(
     ways: &[Along],
     target: &Target,
 ) -> Result<Launch, Missing> {
-    let mut draft = Draft::new("map_quads", BLOCK, segment, target)?;
-    let mut views: Vec<View> = Vec::new();
-    for (index, operand) in segment.inputs.iter().enumerate() {
-        views.push(draft.view(Place::Input(index), operand.aval.dtype, Access::Read)?);
-    }
-    for (index, operand) in segment.outputs.iter().enumerate() {
-        views.push(draft.view(Place::Output(index), operand.aval.dtype, Access::Write)?);
-    }
-    let four = draft.index(4);
-    let scalars = draft.scalars(body)?;
-    let inputs = segment.inputs.len();
+    let k = Draft::new("map_quads", BLOCK, segment, target)?;
+    let (inputs, outputs) = (k.inputs(segment, 0), k.outputs(segment));
+    let scalars = k.scalars(body);
     let last = axes.sizes.len() - 1;
     let mut sizes = axes.sizes.clone();
     sizes[last] /= 4;
     let total = axes.count() / 4;
-    let mut failed = Ok(());
-    draft.each(total, |draft, flat| {
-        let mut index = draft.unflatten(flat, &sizes);
-        index[last] = draft.build.mul(index[last], four);
-        let mut loaded: Vec<Vec<Number>> = Vec::new();
-        for ((view, way), strides) in views[..inputs].iter().zip(ways).zip(&axes.strides) {
+    k.each(total, |flat| {
+        let mut index = unflatten(flat, &sizes);
+        index[last] = index[last] * 4;
+        let mut loaded: Vec<Vec<Number<'_>>> = Vec::new();
+        for ((view, way), strides) in inputs.iter().zip(ways).zip(&axes.strides) {
             loaded.push(match way {
-                Along::Quads | Along::Same => draft.load_many(*view, &index, strides, 4),
+                Along::Quads | Along::Same => view.load_many(&index, strides, 4),
                 Along::Each => {
-                    let mut at = draft.place(view.offset, &index, strides);
+                    let mut at = view.at(&index, strides);
                     let each = (0..4).map(|lane| {
                         if lane > 0 {
-                            let one = draft.index(1);
-                            at = draft.place(at, &[one], &strides[last..]);
+                            at = place(at, &[k.index(1)], &strides[last..]);
                         }
-                        draft.build.load_number(view.buf, at)
+                        view.buf.load_number(at)
                     });
                     each.collect()
                 }
             });
         }
-        let mut lanes = Vec::new();
-        for lane in 0..4 {
-            let own: Vec<Number> = loaded.iter().map(|quad| quad[lane]).collect();
-            match draft.run(body, &own, &scalars) {
-                Ok(registers) => lanes.push(registers),
-                Err(missing) => return failed = Err(missing),
-            }
-        }
-        let places = views[inputs..].iter().zip(&axes.strides[inputs..]).zip(&body.outputs);
+        let lanes: Vec<Vec<Number<'_>>> = (0..4)
+            .map(|lane| {
+                let own: Vec<Number<'_>> = loaded.iter().map(|quad| quad[lane]).collect();
+                k.run(body, &own, &scalars)
+            })
+            .collect();
+        let places = outputs.iter().zip(&axes.strides[inputs.len()..]).zip(&body.outputs);
         for ((view, strides), &register) in places {
-            let numbers: Vec<Number> =
+            let numbers: Vec<Number<'_>> =
                 lanes.iter().map(|registers| registers[usize::from(register)]).collect();
-            draft.store_many(*view, &index, strides, &numbers);
+            view.store_many(&index, strides, &numbers);
         }
     });
-    failed?;
-    Ok(draft.launch_over(total))
+    k.launch_over(total)
 }

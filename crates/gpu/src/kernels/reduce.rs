@@ -2,8 +2,8 @@
 //!
 //! A block has `lanes` threads an output: many where the folded axes are long, few where there are
 //! many outputs. Where even that leaves the device idle, the folded elements are cut into parts,
-//! whose results a second launch folds. A thread loads neighbours at once: of one output where the
-//! folded axis is the dense one, of as many outputs elsewhere. The order of the sums is fixed by
+//! whose results a second launch folds. A thread loads vectors: of one output where the folded axis
+//! is the dense one, of as many outputs elsewhere. The order of the sums is fixed by
 //! the shapes alone, so results repeat.
 
 use cupola_core::DType;
@@ -11,9 +11,9 @@ use cupola_core::backend::Segment;
 use cupola_core::plan::body::Body;
 use cupola_core::prim::{Binary, ReduceKind};
 
-use super::view::{Axes, View};
+use super::view::{Axes, View, place, unflatten};
 use super::{Draft, Launch, Missing, Place, Program};
-use crate::ir::{Access, Build, Number, Shared, Target, Ty, Val, Var};
+use crate::ir::{Access, Build, Number, NumberVar, SharedNumber, Target, Ty, Val};
 
 /// Threads in a block.
 const BLOCK: u32 = 256;
@@ -26,7 +26,7 @@ struct Shape {
     /// Whether neighbouring threads fold neighbouring elements of one output; else they have
     /// neighbouring outputs.
     along: bool,
-    /// How many neighbours a thread loads at once: folded elements, or else outputs.
+    /// The vector width: folded elements, or else outputs.
     count: u32,
     /// The outputs, in steps of what a thread has.
     outputs: u64,
@@ -68,10 +68,11 @@ impl Shape {
 }
 
 /// The elements of a reduction, and where they go.
-struct Elements<'a> {
+struct Elements<'k, 'a> {
+    k: &'k Draft,
     body: &'a Body,
-    scalars: Vec<Number>,
-    views: Vec<View>,
+    scalars: Vec<Number<'k>>,
+    views: Vec<View<'k>>,
     /// The kept axes, for every input and the output.
     outer: Axes,
     /// The folded axes, for every input.
@@ -90,11 +91,8 @@ pub fn reduce(
 ) -> Result<(), Missing> {
     let (outer, inner, shape) = arranged(body, axes, segment, target);
     let dtype = segment.outputs[0].aval.dtype;
-    let mut draft = Draft::new("reduce", BLOCK, segment, target)?;
-    let mut views = Vec::new();
-    for (index, operand) in segment.inputs.iter().enumerate() {
-        views.push(draft.view(Place::Input(index), operand.aval.dtype, Access::Read)?);
-    }
+    let k = Draft::new("reduce", BLOCK, segment, target)?;
+    let views = k.inputs(segment, 0);
     // Parts are kept as registers hold them: halves in single precision.
     let partial = if dtype.is_float() && dtype != DType::F64 { DType::F32 } else { dtype };
     let cut = shape.parts > 1;
@@ -103,40 +101,33 @@ pub fn reduce(
         true => {
             let places = shape.outputs * width * shape.parts;
             program.scratch.push(places as usize * partial.size());
-            draft.scratch(program.scratch.len() - 1, partial, Access::Write)?
+            k.scratch(program.scratch.len() - 1, partial, Access::Write)
         }
-        false => draft.view(Place::Output(0), dtype, Access::Write)?,
+        false => k.output(segment, 0),
     };
-    let scalars = draft.scalars(body)?;
-    let elements = Elements { body, scalars, views, outer, inner, shape };
+    let scalars = k.scalars(body);
+    let elements = Elements { k: &k, body, scalars, views, outer, inner, shape };
     // A thread that has several loads under way waits less often.
     let per_thread = shape.folded / shape.stride();
     let short = body.code.len() <= 32 && segment.inputs.len() <= 4;
     let at_once = if short && per_thread >= 4 { (16 / shape.count).clamp(2, 4) } else { 1 };
-    let mut fold = Fold { kind, dtype, shape, at_once, failed: Ok(()) };
+    let fold = Fold { k: &k, kind, dtype, shape, at_once };
     fold.run(
-        &mut draft,
-        |draft, output, ats| elements.load(draft, output, ats),
-        |draft, output, part, values| {
+        |output, ats| elements.load(output, ats),
+        |output, part, values| {
             if !cut {
-                let places = draft.unflatten(output, &elements.outer.sizes);
+                let index = unflatten(output, &elements.outer.sizes);
                 let strides = &elements.outer.strides[segment.inputs.len()];
-                return draft.store_many(out, &places, strides, &values);
+                return out.store_many(&index, strides, &values);
             }
             for (i, value) in values.into_iter().enumerate() {
-                let (width, own) = (draft.index(width as i64), draft.index(i as i64));
-                let parts = draft.index(shape.parts as i64);
-                let b = &mut draft.build;
-                let first = b.mul(output, width);
-                let row = b.add(first, own);
-                let row = b.mul(row, parts);
-                let at = b.add(row, part);
-                b.store_number(out.buf, at, value);
+                let row = (output * width + i) * shape.parts;
+                out.buf.store_number(row + part, value);
             }
         },
     );
-    std::mem::replace(&mut fold.failed, Ok(()))?;
-    program.launches.push(fold.launch(draft, target));
+    let blocks = fold.blocks();
+    program.launches.push(k.launch_blocks(blocks)?);
     if cut {
         let outputs = shape.outputs * width;
         let scratch = program.scratch.len() - 1;
@@ -190,42 +181,33 @@ fn arranged(
     (outer, inner, shape)
 }
 
-impl Elements<'_> {
+impl<'k> Elements<'k, '_> {
     /// The neighbours at each of `ats`: everything is read before it is computed with.
-    fn load(
-        &self,
-        draft: &mut Draft<'_>,
-        output: Val,
-        ats: &[Val],
-    ) -> Result<Vec<Vec<Number>>, Missing> {
+    fn load(&self, output: Val<'k>, ats: &[Val<'k>]) -> Vec<Vec<Number<'k>>> {
         let Elements { outer, inner, shape, .. } = self;
-        let own = draft.unflatten(output, &outer.sizes);
+        let own = unflatten(output, &outer.sizes);
         let mut loaded = Vec::new();
         for &at in ats {
-            let folded = draft.unflatten(at, &inner.sizes);
-            let inputs: Vec<Vec<Number>> = (self.views.iter().enumerate())
-                .map(|(i, &view)| {
-                    let start = draft.place(view.offset, &own, &outer.strides[i]);
-                    let at = draft.place(start, &folded, &inner.strides[i]);
+            let folded = unflatten(at, &inner.sizes);
+            let inputs: Vec<Vec<Number<'k>>> = (self.views.iter().enumerate())
+                .map(|(i, view)| {
+                    let start = view.at(&own, &outer.strides[i]);
+                    let at = place(start, &folded, &inner.strides[i]);
                     let dense = if shape.along { &inner.strides[i] } else { &outer.strides[i] };
-                    draft.load_at(view, at, dense.last() == Some(&0), shape.count)
+                    view.load_at(at, dense.last() == Some(&0), shape.count)
                 })
                 .collect();
             loaded.push(inputs);
         }
-        loaded.into_iter().map(|inputs| self.computed(draft, &inputs)).collect()
+        loaded.into_iter().map(|inputs| self.computed(&inputs)).collect()
     }
 
-    fn computed(
-        &self,
-        draft: &mut Draft<'_>,
-        inputs: &[Vec<Number>],
-    ) -> Result<Vec<Number>, Missing> {
+    fn computed(&self, inputs: &[Vec<Number<'k>>]) -> Vec<Number<'k>> {
         (0..self.shape.count as usize)
             .map(|at| {
-                let own: Vec<Number> = inputs.iter().map(|neighbours| neighbours[at]).collect();
-                let registers = draft.run(self.body, &own, &self.scalars)?;
-                Ok(registers[usize::from(self.body.outputs[0])])
+                let own: Vec<Number<'k>> = inputs.iter().map(|neighbours| neighbours[at]).collect();
+                let registers = self.k.run(self.body, &own, &self.scalars);
+                registers[usize::from(self.body.outputs[0])]
             })
             .collect()
     }
@@ -240,261 +222,197 @@ fn join_parts(
     target: &Target,
     scratch: usize,
 ) -> Result<Launch, Missing> {
-    let mut draft = Draft::new("reduce_parts", BLOCK, segment, target)?;
-    let from = draft.bind(Place::Scratch(scratch), partial, Access::Read)?;
+    let k = Draft::new("reduce_parts", BLOCK, segment, target)?;
+    let from = k.bind(Place::Scratch(scratch), partial, Access::Read);
     let operand = &segment.outputs[0];
-    let out = draft.view(Place::Output(0), operand.aval.dtype, Access::Write)?;
+    let out = k.output(segment, 0);
     let shape = Shape { parts: 1, ..Shape::of(true, 1, outputs, parts, 1, target) };
     let axes = Axes::joined(&operand.aval.shape, &[&operand.strides[..]]);
     let at_once = if parts / shape.stride() >= 4 { 4 } else { 1 };
-    let mut fold = Fold { kind, dtype: operand.aval.dtype, shape, at_once, failed: Ok(()) };
+    let fold = Fold { k: &k, kind, dtype: operand.aval.dtype, shape, at_once };
     fold.run(
-        &mut draft,
-        |draft, output, ats| {
-            let row = draft.index(shape.folded as i64);
-            let row = draft.build.mul(output, row);
-            let places: Vec<Val> = ats.iter().map(|&at| draft.build.add(row, at)).collect();
-            Ok(places.into_iter().map(|at| vec![draft.build.load_number(from, at)]).collect())
+        |output, ats| {
+            let row = output * shape.folded;
+            let places: Vec<Val<'_>> = ats.iter().map(|&at| row + at).collect();
+            places.into_iter().map(|at| vec![from.load_number(at)]).collect()
         },
-        |draft, output, _, values| {
-            let places = draft.unflatten(output, &axes.sizes);
-            draft.store_many(out, &places, &axes.strides[0], &values);
+        |output, _, values| {
+            out.store_many(&unflatten(output, &axes.sizes), &axes.strides[0], &values);
         },
     );
-    std::mem::replace(&mut fold.failed, Ok(()))?;
-    Ok(fold.launch(draft, target))
+    let blocks = fold.blocks();
+    k.launch_blocks(blocks)
 }
 
 /// A fold that is being written.
-struct Fold {
+struct Fold<'k> {
+    k: &'k Draft,
     kind: ReduceKind,
     dtype: DType,
     shape: Shape,
     /// How many steps a thread loads before it folds them.
     at_once: u32,
-    failed: Result<(), Missing>,
 }
 
-/// An element that is being folded: its parts.
-type Total = Vec<Var>;
-
-impl Fold {
+impl<'k> Fold<'k> {
     /// A block for every few outputs of every part.
-    fn launch(&self, draft: Draft<'_>, target: &Target) -> Launch {
+    fn blocks(&self) -> u64 {
         let Shape { outputs, columns, parts, .. } = self.shape;
-        let blocks = outputs.div_ceil(u64::from(columns)) * parts;
-        draft.launch([blocks.clamp(1, u64::from(target.max_blocks)) as u32, 1])
+        outputs.div_ceil(u64::from(columns)) * parts
     }
 
+    /// Folds what `load` gives for an output and some of its elements, and gives the result to
+    /// `store` with the output and the part.
     fn run(
-        &mut self,
-        draft: &mut Draft<'_>,
-        load: impl Fn(&mut Draft<'_>, Val, &[Val]) -> Result<Vec<Vec<Number>>, Missing>,
-        store: impl Fn(&mut Draft<'_>, Val, Val, Vec<Number>),
+        &self,
+        load: impl Fn(Val<'k>, &[Val<'k>]) -> Vec<Vec<Number<'k>>>,
+        store: impl Fn(Val<'k>, Val<'k>, Vec<Number<'k>>),
     ) {
+        let k = self.k;
         let Shape { along, outputs, folded, columns, lanes, parts, count } = self.shape;
-        let wide = draft.index;
-        let b = &mut draft.build;
-        let thread = b.thread();
-        let (lanes_val, columns_val) = (b.u32(lanes), b.u32(columns));
+        let thread = k.thread();
         // Which output of the block, and which of its threads.
         let (own, lane) = match along {
-            true => (b.div(thread, lanes_val), b.rem(thread, lanes_val)),
-            false => (b.rem(thread, columns_val), b.div(thread, columns_val)),
+            true => (thread / lanes, thread % lanes),
+            false => (thread % columns, thread / columns),
         };
-        let works = b.lt(lane, lanes_val);
+        let works = lane.lt(lanes);
         let width = if along { 1 } else { count };
-        let shares = lanes > 1 && !self.shuffles(b, lanes);
-        let shared: Vec<Vec<Shared>> = (0..if shares { width } else { 0 })
-            .map(|_| {
-                let parts = if self.dtype == DType::C64 { 2 } else { 1 };
-                (0..parts).map(|_| b.shared(Ty::of(self.dtype), BLOCK)).collect()
-            })
+        let shares = lanes > 1 && !self.shuffles(lanes);
+        let shared: Vec<SharedNumber> = (0..if shares { width } else { 0 })
+            .map(|_| k.shared_number(self.dtype, BLOCK))
             .collect();
         let rows = outputs.div_ceil(u64::from(columns));
-        let (own, lane_wide) = (b.convert(own, wide), b.convert(lane, wide));
-        draft.blocks(rows * parts, |draft, at| {
-            let rows = draft.index(rows as i64);
-            let (row, part) = (draft.build.rem(at, rows), draft.build.div(at, rows));
-            let columns = draft.index(i64::from(columns));
-            let first = draft.build.mul(row, columns);
-            let output = draft.build.add(first, own);
-            let limit = draft.index(outputs as i64);
-            let valid = draft.build.lt(output, limit);
-            let valid = draft.build.and(valid, works);
-            let totals = self.totals(&mut draft.build);
+        let (own, lane_wide) = (k.as_index(own), k.as_index(lane));
+        k.blocks(rows * parts, |at| {
+            let (row, part) = (at % rows, at / rows);
+            let output = row * columns + own;
+            let valid = output.lt(outputs) & works;
+            let totals = self.totals();
             // The elements from lane + part·lanes on, in steps of all lanes.
-            let lanes_wide = draft.index(i64::from(lanes));
-            let skip = draft.build.mul(part, lanes_wide);
-            let from = draft.build.add(lane_wide, skip);
-            let end = draft.index(folded as i64);
-            draft.build.open_when();
-            self.elements(draft, &totals, output, [from, end], &load);
-            draft.build.close_when(valid);
-            let mut values: Vec<Number> =
-                totals.iter().map(|total| draft.build.get_number(total)).collect();
+            let from = lane_wide + part * lanes;
+            let end = k.index(folded as i64);
+            k.when(valid, || self.elements(&totals, output, [from, end], &load));
+            let mut values: Vec<Number<'k>> = totals.iter().map(|total| total.get()).collect();
             while along && values.len() > 1 {
                 let others = values.split_off(values.len() / 2);
-                let pairs = values.into_iter().zip(others);
-                values = pairs.map(|(x, y)| self.fold(&mut draft.build, x, y)).collect();
+                values = values.into_iter().zip(others).map(|(x, y)| self.fold(x, y)).collect();
             }
-            let values = self.across(&mut draft.build, values, &shared, thread, lane);
-            let zero = draft.build.u32(0);
-            let leads = draft.build.eq(lane, zero);
-            let writes = draft.build.and(leads, valid);
-            draft.build.open_when();
-            store(draft, output, part, values);
-            draft.build.close_when(writes);
+            let values = self.across(values, &shared, thread, lane);
+            k.when(lane.eq(0) & valid, || store(output, part, values));
         });
     }
 
     /// Variables for the neighbours of a thread, with nothing folded yet.
-    fn totals(&self, b: &mut Build<'_>) -> Vec<Total> {
-        let start = b.identity(self.kind, self.dtype);
-        (0..self.shape.count).map(|_| start.parts().map(|v| b.var(v)).collect()).collect()
+    fn totals(&self) -> Vec<NumberVar<'k>> {
+        let start = self.k.identity(self.kind, self.dtype);
+        (0..self.shape.count).map(|_| self.k.number_var(start)).collect()
     }
 
     /// Folds the elements of one thread: in runs, whose results are folded.
     fn elements(
-        &mut self,
-        draft: &mut Draft<'_>,
-        totals: &[Total],
-        output: Val,
-        [from, end]: [Val; 2],
-        load: &impl Fn(&mut Draft<'_>, Val, &[Val]) -> Result<Vec<Vec<Number>>, Missing>,
+        &self,
+        totals: &[NumberVar<'k>],
+        output: Val<'k>,
+        [from, end]: [Val<'k>; 2],
+        load: &impl Fn(Val<'k>, &[Val<'k>]) -> Vec<Vec<Number<'k>>>,
     ) {
         let per_thread = self.shape.folded / self.shape.stride();
         let sums = self.kind == ReduceKind::Sum && self.dtype.is_inexact();
         if !sums || per_thread <= RUN {
-            return self.walk(draft, totals, output, [from, end], load);
+            return self.walk(totals, output, [from, end], load);
         }
-        let run = draft.index((RUN * self.shape.stride()) as i64);
-        draft.range(from, end, run, |draft, first| {
-            let some = self.totals(&mut draft.build);
-            let last = draft.build.add(first, run);
-            let last = draft.build.min_int(last, end);
-            self.walk(draft, &some, output, [first, last], load);
+        let run = self.k.index((RUN * self.shape.stride()) as i64);
+        self.k.range(from, end, run, |first| {
+            let some = self.totals();
+            let last = (first + run).min(end);
+            self.walk(&some, output, [first, last], load);
             for (total, some) in totals.iter().zip(&some) {
-                let value = draft.build.get_number(some);
-                self.join(&mut draft.build, total, value);
+                let value = some.get();
+                self.join(*total, value);
             }
         });
     }
 
     /// Folds the elements from `from` to before `end` one after the other.
     fn walk(
-        &mut self,
-        draft: &mut Draft<'_>,
-        totals: &[Total],
-        output: Val,
-        [from, end]: [Val; 2],
-        load: &impl Fn(&mut Draft<'_>, Val, &[Val]) -> Result<Vec<Vec<Number>>, Missing>,
+        &self,
+        totals: &[NumberVar<'k>],
+        output: Val<'k>,
+        [from, end]: [Val<'k>; 2],
+        load: &impl Fn(Val<'k>, &[Val<'k>]) -> Vec<Vec<Number<'k>>>,
     ) {
-        let stride = self.shape.stride() as i64;
+        let (k, stride) = (self.k, self.shape.stride());
+        let step = |ats: &[Val<'k>]| {
+            for values in load(output, ats) {
+                totals.iter().zip(values).for_each(|(&total, value)| self.join(total, value));
+            }
+        };
         let mut rest = from;
         if self.at_once > 1 {
             // As long as the last of those that are loaded together is there.
-            let away = stride * i64::from(self.at_once - 1);
-            let (away, steps) = (draft.index(away), draft.index(away + stride));
-            let to = draft.build.max_int(end, away);
-            let to = draft.build.sub(to, away);
-            let next = draft.build.var(from);
-            draft.range(from, to, steps, |draft, first| {
-                let ats: Vec<Val> = (0..i64::from(self.at_once))
-                    .map(|i| {
-                        let step = draft.index(i * stride);
-                        draft.build.add(first, step)
-                    })
-                    .collect();
-                self.step(draft, totals, output, &ats, load);
-                let after = draft.build.add(first, steps);
-                draft.build.set(next, after);
+            let away = stride * u64::from(self.at_once - 1);
+            let (before, steps) = (k.index(away as i64), k.index((away + stride) as i64));
+            let to = end.max(before) - before;
+            let next = k.var(from);
+            k.range(from, to, steps, |first| {
+                let ats: Vec<Val<'k>> =
+                    (0..u64::from(self.at_once)).map(|i| first + i * stride).collect();
+                step(&ats);
+                next.set(first + steps);
             });
-            rest = draft.build.get(next);
+            rest = next.get();
         }
-        let stride = draft.index(stride);
-        draft.range(rest, end, stride, |draft, at| self.step(draft, totals, output, &[at], load));
-    }
-
-    fn step(
-        &mut self,
-        draft: &mut Draft<'_>,
-        totals: &[Total],
-        output: Val,
-        ats: &[Val],
-        load: &impl Fn(&mut Draft<'_>, Val, &[Val]) -> Result<Vec<Vec<Number>>, Missing>,
-    ) {
-        match load(draft, output, ats) {
-            Ok(loaded) => {
-                for values in loaded {
-                    for (total, value) in totals.iter().zip(values) {
-                        self.join(&mut draft.build, total, value);
-                    }
-                }
-            }
-            Err(missing) => self.failed = Err(missing),
-        }
+        k.range(rest, end, stride, |at| step(&[at]));
     }
 
     /// Folds `value` into `total`.
-    fn join(&mut self, b: &mut Build<'_>, total: &[Var], value: Number) {
-        let known = b.get_number(total);
-        let next = self.fold(b, known, value);
-        total.iter().zip(next.parts()).for_each(|(&var, v)| b.set(var, v));
+    fn join(&self, total: NumberVar<'k>, value: Number<'k>) {
+        total.set(self.fold(total.get(), value));
     }
 
-    fn fold(&mut self, b: &mut Build<'_>, x: Number, y: Number) -> Number {
-        b.fold(self.kind, self.dtype, x, y).unwrap_or_else(|missing| {
-            self.failed = Err(missing);
-            x
-        })
+    fn fold(&self, x: Number<'k>, y: Number<'k>) -> Number<'k> {
+        x.fold(self.kind, self.dtype, y)
     }
 
     /// Folds the values of an output's threads, which are in thread order for every lane.
     fn across(
-        &mut self,
-        b: &mut Build<'_>,
-        values: Vec<Number>,
-        shared: &[Vec<Shared>],
-        thread: Val,
-        lane: Val,
-    ) -> Vec<Number> {
-        if self.shape.lanes == 1 {
+        &self,
+        mut values: Vec<Number<'k>>,
+        shared: &[SharedNumber],
+        thread: Val<'k>,
+        lane: Val<'k>,
+    ) -> Vec<Number<'k>> {
+        let (k, step) = (self.k, self.apart());
+        let mut left = self.shape.lanes;
+        if left == 1 {
             return values;
         }
-        let step = self.apart();
-        let get = |b: &mut Build<'_>, parts: &[Shared], at: Val| -> Number {
-            let re = b.load_shared(parts[0], at);
-            match parts.get(1) {
-                Some(&im) => Number::Complex(re, b.load_shared(im, at)),
-                None => Number::Real(re),
+        k.barrier();
+        if !self.shuffles(left) {
+            shared.iter().zip(values).for_each(|(array, value)| array.store(thread, value));
+            k.barrier();
+            // A tree in shared memory: the lower half of the lanes takes from the upper half.
+            while left > 1 && !self.shuffles(left) {
+                let half = left.div_ceil(2);
+                k.when(lane.lt(left - half), || {
+                    let other = thread + half * step;
+                    for array in shared {
+                        let both = self.fold(array.load(thread), array.load(other));
+                        array.store(thread, both);
+                    }
+                });
+                k.barrier();
+                left = half;
             }
-        };
-        let put = |b: &mut Build<'_>, parts: &[Shared], value: Number| {
-            parts.iter().zip(value.parts()).for_each(|(&s, v)| b.store_shared(s, thread, v));
-        };
-        b.barrier();
-        let mut left = self.shape.lanes;
-        let mut values = values;
-        if !self.shuffles(b, left) {
-            shared.iter().zip(values).for_each(|(parts, value)| put(b, parts, value));
-            b.barrier();
-            left = self.across_shared(b, shared, (&get, &put), [thread, lane], step);
-            values = shared.iter().map(|parts| get(b, parts, thread)).collect();
+            values = shared.iter().map(|array| array.load(thread)).collect();
         }
+        // The lanes of a warp exchange theirs by shuffles.
         while left > 1 {
             left /= 2;
             let away = left * step;
-            let pairs = values.into_iter().map(|mine| {
-                let other = match mine {
-                    Number::Real(v) => Number::Real(b.shuffle_xor(v, away)),
-                    Number::Complex(re, im) => {
-                        Number::Complex(b.shuffle_xor(re, away), b.shuffle_xor(im, away))
-                    }
-                };
-                self.fold(b, mine, other)
-            });
-            values = pairs.collect();
+            let pairs = values.into_iter();
+            values = pairs.map(|own| self.fold(own, own.map(|v| v.shuffle_xor(away)))).collect();
         }
         values
     }
@@ -505,55 +423,18 @@ impl Fold {
     }
 
     /// Whether the last `left` lanes can exchange their values without shared memory.
-    fn shuffles(&self, b: &Build<'_>, left: u32) -> bool {
+    fn shuffles(&self, left: u32) -> bool {
         let step = self.apart();
         left.is_power_of_two()
             && step.is_power_of_two()
             && self.shape.lanes.is_multiple_of(left)
-            && b.can_shuffle(left / 2 * step, Ty::of(self.dtype))
-    }
-
-    /// Folds lanes through shared memory until the rest can do without: how many are left.
-    fn across_shared(
-        &mut self,
-        b: &mut Build<'_>,
-        shared: &[Vec<Shared>],
-        (get, put): (
-            &impl Fn(&mut Build<'_>, &[Shared], Val) -> Number,
-            &impl Fn(&mut Build<'_>, &[Shared], Number),
-        ),
-        [thread, lane]: [Val; 2],
-        step: u32,
-    ) -> u32 {
-        let mut left = self.shape.lanes;
-        while left > 1 && !self.shuffles(b, left) {
-            let half = left.div_ceil(2);
-            let (limit, away) = (b.u32(left - half), b.u32(half * step));
-            let works = b.lt(lane, limit);
-            b.open_when();
-            let other = b.add(thread, away);
-            for parts in shared {
-                let (x, y) = (get(b, parts, thread), get(b, parts, other));
-                let both = self.fold(b, x, y);
-                put(b, parts, both);
-            }
-            b.close_when(works);
-            b.barrier();
-            left = half;
-        }
-        left
+            && self.k.can_shuffle(left / 2 * step, Ty::of(self.dtype))
     }
 }
 
-impl Build<'_> {
-    /// `x` and `y` folded.
-    pub fn fold(
-        &mut self,
-        kind: ReduceKind,
-        dtype: DType,
-        x: Number,
-        y: Number,
-    ) -> Result<Number, Missing> {
+impl<'k> Number<'k> {
+    /// It and `other` folded.
+    pub fn fold(self, kind: ReduceKind, dtype: DType, other: Number<'k>) -> Number<'k> {
         let op = match kind {
             ReduceKind::Sum => Binary::Add,
             ReduceKind::Prod => Binary::Mul,
@@ -562,14 +443,13 @@ impl Build<'_> {
             ReduceKind::All => Binary::BitAnd,
             ReduceKind::Any => Binary::BitOr,
         };
-        Ok(match self.binary(op, x, y, dtype)? {
-            Number::Real(v) => Number::Real(self.wrapped(v, dtype)),
-            complex => complex,
-        })
+        self.binary(op, other, dtype).wrapped(dtype)
     }
+}
 
+impl Build {
     /// What a fold leaves every element as it is with.
-    pub fn identity(&mut self, kind: ReduceKind, dtype: DType) -> Number {
+    pub fn identity(&self, kind: ReduceKind, dtype: DType) -> Number<'_> {
         match kind {
             ReduceKind::Sum | ReduceKind::Any => self.number(0, dtype),
             ReduceKind::Prod | ReduceKind::All => self.number(1, dtype),

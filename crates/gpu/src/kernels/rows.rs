@@ -7,9 +7,9 @@ use cupola_core::DType;
 use cupola_core::backend::{Fold, Segment};
 use cupola_core::plan::body::{Body, Reg};
 
-use super::view::{Axes, View};
-use super::{Draft, Launch, Missing, Place};
-use crate::ir::{Access, Number, Shared, Target, Ty, Val};
+use super::view::{Axes, View, place, unflatten};
+use super::{Draft, Launch, Missing};
+use crate::ir::{Number, Shared, Target, Ty, Val};
 
 /// The least threads in a block.
 const BLOCK: u32 = 256;
@@ -75,87 +75,76 @@ pub fn rows(
     let rows = body.shape.size() / length;
     let shape = Shape::of(rows as u64, length as u64, count, target);
 
-    let mut draft = Draft::new("rows", shape.block, segment, target)?;
-    let mut views = Vec::new();
-    for (index, operand) in segment.inputs.iter().enumerate() {
-        views.push(draft.view(Place::Input(index), operand.aval.dtype, Access::Read)?);
-    }
-    for (index, operand) in segment.outputs.iter().enumerate() {
-        views.push(draft.view(Place::Output(index), operand.aval.dtype, Access::Write)?);
-    }
+    let k = Draft::new("rows", shape.block, segment, target)?;
+    let views = [k.inputs(segment, 0), k.outputs(segment)].concat();
     let outer: Vec<&[isize]> = whole.strides.iter().map(|s| &s[..last]).collect();
     let outer = Axes::joined(&body.shape[..last], &outer);
     let along: Vec<isize> = whole.strides.iter().map(|s| s[last]).collect();
-    let scalars = draft.scalars(body)?;
-    let given = Given { body, folds, scalars, shape, views, outer, along };
+    let scalars = k.scalars(body);
     let shared: Vec<Shared> = match shape.lanes {
         1 => Vec::new(),
         _ => (folds.iter())
-            .map(|fold| draft.build.shared(Ty::of(body.dtype_of(fold.input)), shape.block))
+            .map(|fold| k.shared(Ty::of(body.dtype_of(fold.input)), shape.block))
             .collect(),
     };
-    let mut done = Ok(());
+    let given = Given { k: &k, body, folds, scalars, shape, views, outer, along, shared };
     let blocks = shape.rows.div_ceil(u64::from(shape.rows_a_block()));
-    draft.blocks(blocks, |draft, block| {
-        done = Row::new(draft, &given, block).run(draft, segment, &shared);
-        if !shared.is_empty() {
-            draft.build.barrier();
+    k.blocks(blocks, |block| {
+        Row::new(&given, block).run(segment.inputs.len());
+        if !given.shared.is_empty() {
+            k.barrier();
         }
     });
-    done?;
-    let most = u64::from(target.max_blocks);
-    Ok(draft.launch([blocks.clamp(1, most) as u32, 1]))
+    k.launch_blocks(blocks)
 }
 
 /// What is the same for all rows.
-struct Given<'a> {
+struct Given<'k, 'a> {
+    k: &'k Draft,
     body: &'a Body,
     folds: &'a [Fold],
-    scalars: Vec<Number>,
+    scalars: Vec<Number<'k>>,
     shape: Shape,
     /// The inputs and then the outputs.
-    views: Vec<View>,
+    views: Vec<View<'k>>,
     /// How rows are walked, for each operand.
     outer: Axes,
     /// Each operand's stride along the row: 0 where it has a value a row.
     along: Vec<isize>,
+    /// Shared memory of each fold, where a row has several threads.
+    shared: Vec<Shared>,
 }
 
 /// A row that a thread has a part of.
-struct Row<'a> {
-    given: &'a Given<'a>,
+struct Row<'k, 'a> {
+    given: &'a Given<'k, 'a>,
     /// Whether a register has a value an element.
     of_elements: Vec<bool>,
     /// The thread's number among those of its row, and in the block.
-    lane: Val,
-    thread: Val,
+    lane: Val<'k>,
+    thread: Val<'k>,
     /// Whether there is such a row; nothing where there always is. Else it is the last again.
-    is_there: Option<Val>,
+    is_there: Option<Val<'k>>,
     /// Where each operand's row starts.
-    starts: Vec<Val>,
+    starts: Vec<Val<'k>>,
     /// What is known of the row, by register.
-    once: Vec<Option<Number>>,
+    once: Vec<Option<Number<'k>>>,
     /// What is known of each step's elements, by register.
-    each: Vec<Vec<Option<Vec<Number>>>>,
+    each: Vec<Vec<Option<Vec<Number<'k>>>>>,
 }
 
-impl<'a> Row<'a> {
+impl<'k, 'a> Row<'k, 'a> {
     /// The thread's row among those of `block`.
-    fn new(draft: &mut Draft<'_>, given: &'a Given<'a>, block: Val) -> Self {
-        let Given { body, shape, along, scalars, .. } = given;
-        let wide = draft.index;
-        let b = &mut draft.build;
-        let (thread, lanes) = (b.thread(), b.u32(shape.lanes));
-        let (own, lane) = (b.div(thread, lanes), b.rem(thread, lanes));
-        let own = b.convert(own, wide);
-        let a_block = b.int(i64::from(shape.rows_a_block()), wide);
-        let first = b.mul(block, a_block);
-        let mut row = b.add(first, own);
+    fn new(given: &'a Given<'k, 'a>, block: Val<'k>) -> Self {
+        let Given { k, body, shape, along, scalars, .. } = given;
+        let thread = k.thread();
+        let (own, lane) = (thread / shape.lanes, thread % shape.lanes);
+        let mut row = block * shape.rows_a_block() + k.as_index(own);
         let mut is_there = None;
         if !shape.rows.is_multiple_of(u64::from(shape.rows_a_block())) {
-            let last = b.int(shape.rows as i64 - 1, wide);
-            is_there = Some(b.le(row, last));
-            row = b.min_int(row, last);
+            let last = k.index(shape.rows as i64 - 1);
+            is_there = Some(row.le(last));
+            row = row.min(last);
         }
         let registers = body.registers();
         let inputs = body.inputs.len() - given.folds.len();
@@ -169,24 +158,21 @@ impl<'a> Row<'a> {
         let known = scalars.iter().enumerate();
         known.for_each(|(i, &scalar)| once[body.inputs.len() + i] = Some(scalar));
         let each = vec![vec![None; shape.held()]; registers];
-        let index = draft.unflatten(row, &given.outer.sizes);
+        let index = unflatten(row, &given.outer.sizes);
         let starts = (given.views.iter().zip(&given.outer.strides))
-            .map(|(view, strides)| draft.place(view.offset, &index, strides))
+            .map(|(view, strides)| view.at(&index, strides))
             .collect();
         Row { given, of_elements, lane, thread, is_there, starts, once, each }
     }
 
     /// Where the elements of a step start along the row; steps after the last start with it.
-    fn place(&self, draft: &mut Draft<'_>, step: usize) -> Val {
-        let before = draft.build.u32(step as u32 * self.given.shape.lanes);
-        let mut at = draft.build.add(self.lane, before);
+    fn place(&self, step: usize) -> Val<'k> {
+        let shape = &self.given.shape;
+        let mut at = self.lane + step as u32 * shape.lanes;
         if self.may_be_out(step) {
-            let last = draft.build.u32(self.given.shape.steps as u32 - 1);
-            at = draft.build.min_int(at, last);
+            at = at.min(shape.steps - 1);
         }
-        let count = draft.build.u32(self.given.shape.count);
-        let first = draft.build.mul(at, count);
-        draft.build.convert(first, draft.index)
+        self.given.k.as_index(at * shape.count)
     }
 
     fn may_be_out(&self, step: usize) -> bool {
@@ -194,127 +180,96 @@ impl<'a> Row<'a> {
     }
 
     /// Whether a step is in the row; nothing where each thread has it.
-    fn is_in(&self, draft: &mut Draft<'_>, step: usize) -> Option<Val> {
-        self.may_be_out(step).then(|| {
-            let before = draft.build.u32(step as u32 * self.given.shape.lanes);
-            let at = draft.build.add(self.lane, before);
-            let steps = draft.build.u32(self.given.shape.steps as u32);
-            draft.build.lt(at, steps)
-        })
+    fn is_in(&self, step: usize) -> Option<Val<'k>> {
+        let shape = &self.given.shape;
+        self.may_be_out(step).then(|| (self.lane + step as u32 * shape.lanes).lt(shape.steps))
     }
 
-    fn run(
-        &mut self,
-        draft: &mut Draft<'_>,
-        segment: &Segment,
-        shared: &[Shared],
-    ) -> Result<(), Missing> {
+    /// Computes the row, whose outputs come after so many inputs.
+    fn run(&mut self, inputs: usize) {
         for number in 0..self.given.folds.len() {
-            let value = self.folded(draft, number, shared.get(number).copied())?;
+            let value = self.folded(number);
             let register = self.given.body.inputs.len() - self.given.folds.len() + number;
-            self.once[register] = Some(value);
+            let dtype = self.given.body.inputs[register];
+            self.once[register] = Some(value.rounded(dtype));
         }
         // Everything is computed before the first store, so that no load waits for one.
-        let results = self.given.body.outputs.clone();
         let mut values = Vec::new();
-        for (&register, along) in results.iter().zip(&self.given.along[segment.inputs.len()..]) {
+        for (&register, along) in self.given.body.outputs.iter().zip(&self.given.along[inputs..]) {
             values.push(match along {
-                0 => vec![vec![self.of_row(draft, register)?]],
-                _ => (0..self.given.shape.held())
-                    .map(|step| self.of_step(draft, register, step))
-                    .collect::<Result<_, _>>()?,
+                0 => vec![vec![self.of_row(register)]],
+                _ => {
+                    (0..self.given.shape.held()).map(|step| self.of_step(register, step)).collect()
+                }
             });
         }
-        if self.is_there.is_some() {
-            draft.build.open_when();
-        }
-        for (i, steps) in values.into_iter().enumerate() {
-            self.store(draft, segment.inputs.len() + i, steps);
-        }
-        if let Some(is_there) = self.is_there {
-            draft.build.close_when(is_there);
-        }
-        Ok(())
+        self.given.k.when_any(self.is_there, || {
+            for (i, steps) in values.into_iter().enumerate() {
+                self.store(inputs + i, steps);
+            }
+        });
     }
 
-    fn store(&self, draft: &mut Draft<'_>, operand: usize, steps: Vec<Vec<Number>>) {
-        let (view, start) = (self.given.views[operand], self.starts[operand]);
-        if self.given.along[operand] == 0 {
-            let zero = draft.build.u32(0);
-            let leads = draft.build.eq(self.lane, zero);
-            draft.build.open_when();
-            draft.store_at(view, start, &steps[0]);
-            return draft.build.close_when(leads);
+    fn store(&self, operand: usize, steps: Vec<Vec<Number<'k>>>) {
+        let (k, view, start) = (self.given.k, self.given.views[operand], self.starts[operand]);
+        let along = self.given.along[operand];
+        if along == 0 {
+            return k.when(self.lane.eq(0), || view.store_at(start, &steps[0]));
         }
         for (step, numbers) in steps.into_iter().enumerate() {
-            let at = self.place(draft, step);
-            let at = draft.place(start, &[at], &[self.given.along[operand]]);
-            let is_in = self.is_in(draft, step);
-            if is_in.is_some() {
-                draft.build.open_when();
-            }
-            draft.store_at(view, at, &numbers);
-            if let Some(is_in) = is_in {
-                draft.build.close_when(is_in);
-            }
+            let at = place(start, &[self.place(step)], &[along]);
+            k.when_any(self.is_in(step), || view.store_at(at, &numbers));
         }
     }
 
     /// A register that has one value a row.
-    fn of_row(&mut self, draft: &mut Draft<'_>, register: Reg) -> Result<Number, Missing> {
+    fn of_row(&mut self, register: Reg) -> Number<'k> {
         let at = usize::from(register);
         if let Some(known) = self.once[at] {
-            return Ok(known);
+            return known;
         }
         let value = match self.code(at) {
-            None => draft.build.load_number(self.given.views[at].buf, self.starts[at]),
+            None => self.given.views[at].buf.load_number(self.starts[at]),
             Some(code) => {
                 let instr = &self.given.body.code[code];
-                let args = (instr.args.iter())
-                    .map(|&arg| self.of_row(draft, arg))
-                    .collect::<Result<Vec<_>, _>>()?;
-                draft.instruction(self.given.body, instr, &args)?
+                let args: Vec<Number<'k>> =
+                    instr.args.iter().map(|&arg| self.of_row(arg)).collect();
+                self.given.k.instruction(self.given.body, instr, &args)
             }
         };
         self.once[at] = Some(value);
-        Ok(value)
+        value
     }
 
     /// A register's values for the elements of a step.
-    fn of_step(
-        &mut self,
-        draft: &mut Draft<'_>,
-        register: Reg,
-        step: usize,
-    ) -> Result<Vec<Number>, Missing> {
-        let (at, count) = (usize::from(register), self.given.shape.count as usize);
+    fn of_step(&mut self, register: Reg, step: usize) -> Vec<Number<'k>> {
+        let (at, count) = (usize::from(register), self.given.shape.count);
         if !self.of_elements[at] {
-            return Ok(vec![self.of_row(draft, register)?; count]);
+            return vec![self.of_row(register); count as usize];
         }
         if let Some(known) = &self.each[at][step] {
-            return Ok(known.clone());
+            return known.clone();
         }
-        let values = match self.code(at) {
+        let values: Vec<Number<'k>> = match self.code(at) {
             None => {
-                let place = self.place(draft, step);
-                let place = draft.place(self.starts[at], &[place], &[self.given.along[at]]);
-                draft.load_at(self.given.views[at], place, false, self.given.shape.count)
+                let along = [self.given.along[at]];
+                let start = place(self.starts[at], &[self.place(step)], &along);
+                self.given.views[at].load_at(start, false, count)
             }
             Some(code) => {
                 let instr = &self.given.body.code[code];
-                let args = (instr.args.iter())
-                    .map(|&arg| self.of_step(draft, arg, step))
-                    .collect::<Result<Vec<_>, _>>()?;
-                (0..count)
+                let args: Vec<Vec<Number<'k>>> =
+                    instr.args.iter().map(|&arg| self.of_step(arg, step)).collect();
+                (0..count as usize)
                     .map(|lane| {
-                        let own: Vec<Number> = args.iter().map(|list| list[lane]).collect();
-                        draft.instruction(self.given.body, instr, &own)
+                        let own: Vec<Number<'k>> = args.iter().map(|list| list[lane]).collect();
+                        self.given.k.instruction(self.given.body, instr, &own)
                     })
-                    .collect::<Result<_, _>>()?
+                    .collect()
             }
         };
         self.each[at][step] = Some(values.clone());
-        Ok(values)
+        values
     }
 
     /// Which instruction gives a register; none where an input does.
@@ -323,95 +278,57 @@ impl<'a> Row<'a> {
     }
 
     /// The result of a fold, in every thread of the row.
-    fn folded(
-        &mut self,
-        draft: &mut Draft<'_>,
-        number: usize,
-        shared: Option<Shared>,
-    ) -> Result<Number, Missing> {
+    fn folded(&mut self, number: usize) -> Number<'k> {
         let Fold { kind, input } = self.given.folds[number];
         let dtype = self.given.body.dtype_of(input);
-        let identity = draft.build.identity(kind, dtype);
+        let identity = self.given.k.identity(kind, dtype);
         // Neighbours are folded apart, so that no sum waits for the one before.
-        let mut totals: Vec<Option<Number>> = vec![None; self.given.shape.count as usize];
-        let steps = (0..self.given.shape.held())
-            .map(|step| self.of_step(draft, input, step))
-            .collect::<Result<Vec<_>, _>>()?;
+        let mut totals: Vec<Option<Number<'k>>> = vec![None; self.given.shape.count as usize];
+        let steps: Vec<Vec<Number<'k>>> =
+            (0..self.given.shape.held()).map(|step| self.of_step(input, step)).collect();
         for (step, values) in steps.into_iter().enumerate() {
-            let is_in = self.is_in(draft, step);
+            let is_in = self.is_in(step);
             for (total, value) in totals.iter_mut().zip(values) {
-                let value = match is_in {
-                    Some(is_in) => draft.build.choose(is_in, value, identity),
-                    None => value,
-                };
-                *total = Some(match *total {
-                    Some(known) => draft.build.fold(kind, dtype, known, value)?,
-                    None => value,
-                });
+                let value = is_in.map_or(value, |is_in| is_in.choose(value, identity));
+                *total = Some(total.map_or(value, |known| known.fold(kind, dtype, value)));
             }
         }
-        let mut totals: Vec<Number> = totals.into_iter().flatten().collect();
+        let mut totals: Vec<Number<'k>> = totals.into_iter().flatten().collect();
         while totals.len() > 1 {
             let others = totals.split_off(totals.len() / 2);
             let pairs = totals.into_iter().zip(others);
-            totals = pairs
-                .map(|(x, y)| draft.build.fold(kind, dtype, x, y))
-                .collect::<Result<_, _>>()?;
+            totals = pairs.map(|(x, y)| x.fold(kind, dtype, y)).collect();
         }
         let own = totals.first().copied().unwrap_or(identity);
-        match shared {
-            Some(shared) => self.across(draft, number, own, shared),
-            None => Ok(own),
+        match self.given.shared.get(number) {
+            Some(&shared) => self.across(number, own, shared),
+            None => own,
         }
     }
 
     /// Folds the values of the row's threads.
-    fn across(
-        &self,
-        draft: &mut Draft<'_>,
-        number: usize,
-        own: Number,
-        shared: Shared,
-    ) -> Result<Number, Missing> {
+    fn across(&self, number: usize, own: Number<'k>, shared: Shared) -> Number<'k> {
+        let (k, thread) = (self.given.k, self.thread);
         let Fold { kind, input } = self.given.folds[number];
         let dtype = self.given.body.dtype_of(input);
-        let b = &mut draft.build;
-        b.store_shared(shared, self.thread, own.real());
-        b.barrier();
-        let first = b.sub(self.thread, self.lane);
+        // Some values, so far apart, of which there is one at least.
+        let folded = |first: Val<'k>, count: u32, apart: u32| -> Number<'k> {
+            let load = |i| Number::Real(shared.load(first + i * apart));
+            (1..count).fold(load(0), |total, i| total.fold(kind, dtype, load(i)))
+        };
+        shared.store(thread, own.real());
+        k.barrier();
+        let first = thread - self.lane;
         let mut left = self.given.shape.lanes;
         while left > RADIX {
             let next = left.div_ceil(RADIX);
-            let limit = b.u32(next);
-            let works = b.lt(self.lane, limit);
-            b.open_when();
-            let mut total = None;
-            for i in 0..left / next {
-                let away = b.u32(i * next);
-                let at = b.add(self.thread, away);
-                let value = Number::Real(b.load_shared(shared, at));
-                total = Some(match total {
-                    Some(known) => b.fold(kind, dtype, known, value)?,
-                    None => value,
-                });
-            }
-            if let Some(total) = total {
-                b.store_shared(shared, self.thread, total.real());
-            }
-            b.close_when(works);
-            b.barrier();
+            k.when(self.lane.lt(next), || {
+                let total = folded(thread, left / next, next);
+                shared.store(thread, total.real());
+            });
+            k.barrier();
             left = next;
         }
-        let mut total = None;
-        for i in 0..left {
-            let away = b.u32(i);
-            let at = b.add(first, away);
-            let value = Number::Real(b.load_shared(shared, at));
-            total = Some(match total {
-                Some(known) => b.fold(kind, dtype, known, value)?,
-                None => value,
-            });
-        }
-        Ok(total.unwrap_or(own))
+        folded(first, left, 1)
     }
 }

@@ -10,9 +10,9 @@ use cupola_core::DType;
 use cupola_core::backend::Segment;
 use cupola_core::prim::{Scan, ScanKind};
 
-use super::view::Axes;
+use super::view::{Axes, place, unflatten};
 use super::{Draft, Launch, Missing, Place, Program};
-use crate::ir::{Access, Buf, Build, Number, Shared, Target, Ty, Val, Var};
+use crate::ir::{Access, Number, NumberVar, SharedNumber, Target, Ty, Val};
 
 /// Threads in a block, and elements of a tile.
 const BLOCK: u32 = 256;
@@ -88,86 +88,60 @@ struct Lanes {
     lanes: u64,
 }
 
-/// Joins numbers, and keeps the first failure.
+/// How elements are joined.
+#[derive(Clone, Copy)]
 struct Fold {
     kind: ScanKind,
     dtype: DType,
-    failed: Result<(), Missing>,
 }
 
 impl Fold {
-    fn join(&mut self, b: &mut Build<'_>, x: Number, y: Number) -> Number {
-        let result = b.binary(self.kind.join(), x, y, self.dtype).unwrap_or_else(|missing| {
-            self.failed = Err(missing);
-            x
-        });
-        match result {
-            Number::Real(v) => Number::Real(b.wrapped(v, self.dtype)),
-            complex => complex,
-        }
+    fn join<'k>(self, x: Number<'k>, y: Number<'k>) -> Number<'k> {
+        x.binary(self.kind.join(), y, self.dtype).wrapped(self.dtype)
     }
 
     /// What leaves every element as it is.
-    fn first(&self, b: &mut Build<'_>) -> Number {
+    fn first(self, k: &Draft) -> Number<'_> {
         match self.kind {
-            ScanKind::Sum => b.number(0, self.dtype),
-            ScanKind::Prod => b.number(1, self.dtype),
-            ScanKind::Max | ScanKind::LogAddExp => Number::Real(b.extreme(false, self.dtype)),
-            ScanKind::Min => Number::Real(b.extreme(true, self.dtype)),
+            ScanKind::Sum => k.number(0, self.dtype),
+            ScanKind::Prod => k.number(1, self.dtype),
+            ScanKind::Max | ScanKind::LogAddExp => Number::Real(k.extreme(false, self.dtype)),
+            ScanKind::Min => Number::Real(k.extreme(true, self.dtype)),
         }
     }
-}
-
-fn variables(b: &mut Build<'_>, number: Number) -> Vec<Var> {
-    number.parts().map(|v| b.var(v)).collect()
-}
-
-fn set(b: &mut Build<'_>, variables: &[Var], number: Number) {
-    variables.iter().zip(number.parts()).for_each(|(&var, v)| b.set(var, v));
 }
 
 impl Lanes {
     fn fold(&self) -> Fold {
-        Fold { kind: self.op.kind, dtype: self.dtype, failed: Ok(()) }
+        Fold { kind: self.op.kind, dtype: self.dtype }
     }
 
     /// Where the element at a place of the walk is in its lane.
-    fn position(&self, draft: &mut Draft<'_>, at: Val) -> Val {
-        if !self.op.reverse {
-            return at;
-        }
-        let last = draft.index(self.size as i64 - 1);
-        draft.build.sub(last, at)
+    fn position<'k>(&self, at: Val<'k>) -> Val<'k> {
+        if self.op.reverse { at.like(self.size - 1) - at } else { at }
     }
 
     /// A thread a lane.
     fn by_threads(&self, segment: &Segment, target: &Target) -> Result<Launch, Missing> {
-        let mut draft = Draft::new(self.op.kind.name(), BLOCK, segment, target)?;
-        let from = draft.view(Place::Input(0), self.dtype, Access::Read)?;
-        let to = draft.view(Place::Output(0), self.dtype, Access::Write)?;
-        let mut fold = self.fold();
-        draft.each(self.lanes, |draft, lane| {
-            let place = draft.unflatten(lane, &self.outer.sizes);
-            let source = draft.place(from.offset, &place, &self.outer.strides[0]);
-            let end = draft.place(to.offset, &place, &self.outer.strides[1]);
-            let first = fold.first(&mut draft.build);
-            let total = variables(&mut draft.build, first);
-            let (zero, one) = (draft.index(0), draft.index(1));
-            let size = draft.index(self.size as i64);
-            draft.range(zero, size, one, |draft, at| {
-                let at = self.position(draft, at);
-                let source = draft.place(source, &[at], &self.along[..1]);
-                let x = draft.build.load_number(from.buf, source);
-                let before = draft.build.get_number(&total);
-                let joined = fold.join(&mut draft.build, before, x);
-                let end = draft.place(end, &[at], &self.along[1..]);
+        let k = Draft::new(self.op.kind.name(), BLOCK, segment, target)?;
+        let (from, to) = (k.input(segment, 0), k.output(segment, 0));
+        let fold = self.fold();
+        k.each(self.lanes, |lane| {
+            let index = unflatten(lane, &self.outer.sizes);
+            let source = from.at(&index, &self.outer.strides[0]);
+            let end = to.at(&index, &self.outer.strides[1]);
+            let total = k.number_var(fold.first(&k));
+            k.count(k.index(self.size as i64), |at| {
+                let at = self.position(at);
+                let x = from.buf.load_number(place(source, &[at], &self.along[..1]));
+                let before = total.get();
+                let joined = fold.join(before, x);
                 let result = if self.op.exclusive { before } else { joined };
-                draft.build.store_number(to.buf, end, result);
-                set(&mut draft.build, &total, joined);
+                to.buf.store_number(place(end, &[at], &self.along[1..]), result);
+                total.set(joined);
             });
         });
-        fold.failed?;
-        Ok(draft.launch_over(self.lanes))
+        k.launch_over(self.lanes)
     }
 
     /// A block a part of a lane.
@@ -178,62 +152,45 @@ impl Lanes {
         part: usize,
         work: Work,
     ) -> Result<Launch, Missing> {
-        let mut draft = Draft::new(self.op.kind.name(), BLOCK, segment, target)?;
-        let from = draft.view(Place::Input(0), self.dtype, Access::Read)?;
+        let k = Draft::new(self.op.kind.name(), BLOCK, segment, target)?;
+        let from = k.input(segment, 0);
         let to = match work {
             Work::Totals(_) => None,
-            _ => Some(draft.view(Place::Output(0), self.dtype, Access::Write)?),
+            _ => Some(k.output(segment, 0)),
         };
         let totals = match work {
             Work::Whole => None,
-            Work::Totals(place) => Some(draft.bind(place, held(self.dtype), Access::Write)?),
-            Work::From(place) => Some(draft.bind(place, held(self.dtype), Access::Read)?),
+            Work::Totals(place) => Some(k.bind(place, held(self.dtype), Access::Write)),
+            Work::From(place) => Some(k.bind(place, held(self.dtype), Access::Read)),
         };
         let parts = self.size.div_ceil(part) as u64;
-        let mut tile = Tile::new(&mut draft, self.fold());
+        let tile = Tile::new(&k, self.fold());
         let blocks = self.lanes * parts;
-        tile.each_block(&mut draft, blocks, |draft, tile, block| {
-            let count = draft.index(parts as i64);
-            let (lane, number) = (draft.build.div(block, count), draft.build.rem(block, count));
-            let place = draft.unflatten(lane, &self.outer.sizes);
-            let source = draft.place(from.offset, &place, &self.outer.strides[0]);
-            let end = to.map(|to| draft.place(to.offset, &place, &self.outer.strides[1]));
-            let carry = match (work, totals) {
-                (Work::From(_), Some(totals)) => draft.build.load_number(totals, block),
-                _ => tile.fold.first(&mut draft.build),
-            };
-            let carry = variables(&mut draft.build, carry);
-            let length = draft.index(part as i64);
-            let start = draft.build.mul(number, length);
-            let stop = draft.build.add(start, length);
-            let size = draft.index(self.size as i64);
-            let stop = draft.build.min_int(stop, size);
-            let load = |draft: &mut Draft<'_>, at: Val| {
-                let at = self.position(draft, at);
-                let source = draft.place(source, &[at], &self.along[..1]);
-                draft.build.load_number(from.buf, source)
-            };
-            let store = |draft: &mut Draft<'_>, at: Val, value: Number| {
+        k.blocks(blocks, |block| {
+            let (lane, number) = (block / parts, block % parts);
+            let index = unflatten(lane, &self.outer.sizes);
+            let source = from.at(&index, &self.outer.strides[0]);
+            let end = to.map(|to| to.at(&index, &self.outer.strides[1]));
+            let carry = k.number_var(match (work, totals) {
+                (Work::From(_), Some(totals)) => totals.load_number(block),
+                _ => tile.fold.first(&k),
+            });
+            let start = number * part;
+            let stop = (start + part).min(self.size);
+            let load =
+                |at| from.buf.load_number(place(source, &[self.position(at)], &self.along[..1]));
+            let store = |at, value| {
                 if let (Some(to), Some(end)) = (to, end) {
-                    let at = self.position(draft, at);
-                    let end = draft.place(end, &[at], &self.along[1..]);
-                    draft.build.store_number(to.buf, end, value);
+                    let at = self.position(at);
+                    to.buf.store_number(place(end, &[at], &self.along[1..]), value);
                 }
             };
-            tile.walk(draft, [start, stop], &carry, self.op.exclusive, load, store);
+            tile.walk([start, stop], carry, self.op.exclusive, load, store);
             if let (Work::Totals(_), Some(totals)) = (work, totals) {
-                let zero = draft.build.u32(0);
-                let thread = draft.build.thread();
-                let leads = draft.build.eq(thread, zero);
-                draft.build.open_when();
-                let total = draft.build.get_number(&carry);
-                draft.build.store_number(totals, block, total);
-                draft.build.close_when(leads);
+                k.when(k.thread().eq(0), || totals.store_number(block, carry.get()));
             }
         });
-        tile.fold.failed?;
-        let grid = blocks.clamp(1, u64::from(target.max_blocks)) as u32;
-        Ok(draft.launch([grid, 1]))
+        k.launch_blocks(blocks)
     }
 
     /// The scan of the parts' totals, each without its own: a block a lane.
@@ -245,154 +202,92 @@ impl Lanes {
         totals: Place,
         carries: Place,
     ) -> Result<Launch, Missing> {
-        let mut draft = Draft::new(self.op.kind.name(), BLOCK, segment, target)?;
-        let totals = draft.bind(totals, held(self.dtype), Access::Read)?;
-        let carries: Buf = draft.bind(carries, held(self.dtype), Access::Write)?;
-        let mut tile = Tile::new(&mut draft, self.fold());
-        tile.each_block(&mut draft, self.lanes, |draft, tile, lane| {
-            let first = tile.fold.first(&mut draft.build);
-            let carry = variables(&mut draft.build, first);
-            let count = draft.index(parts as i64);
-            let row = draft.build.mul(lane, count);
-            let zero = draft.index(0);
-            let load = |draft: &mut Draft<'_>, at: Val| {
-                let at = draft.build.add(row, at);
-                draft.build.load_number(totals, at)
-            };
-            let store = |draft: &mut Draft<'_>, at: Val, value: Number| {
-                let at = draft.build.add(row, at);
-                draft.build.store_number(carries, at, value);
-            };
-            tile.walk(draft, [zero, count], &carry, true, load, store);
+        let k = Draft::new(self.op.kind.name(), BLOCK, segment, target)?;
+        let totals = k.bind(totals, held(self.dtype), Access::Read);
+        let carries = k.bind(carries, held(self.dtype), Access::Write);
+        let tile = Tile::new(&k, self.fold());
+        k.blocks(self.lanes, |lane| {
+            let carry = k.number_var(tile.fold.first(&k));
+            let row = lane * parts;
+            let ends = [k.index(0), k.index(parts as i64)];
+            let load = |at| totals.load_number(row + at);
+            let store = |at, value| carries.store_number(row + at, value);
+            tile.walk(ends, carry, true, load, store);
         });
-        tile.fold.failed?;
-        let grid = self.lanes.clamp(1, u64::from(target.max_blocks)) as u32;
-        Ok(draft.launch([grid, 1]))
+        k.launch_blocks(self.lanes)
     }
 }
 
 /// The shared memory of a block that scans.
-struct Tile {
+struct Tile<'k> {
+    k: &'k Draft,
     fold: Fold,
-    shared: Vec<Shared>,
+    shared: SharedNumber,
 }
 
-impl Tile {
-    fn new(draft: &mut Draft<'_>, fold: Fold) -> Tile {
-        let ty = Ty::of(fold.dtype);
-        let count = if fold.dtype == DType::C64 { 2 } else { 1 };
-        // A shared bool is a word of its own.
-        let ty = if ty == Ty::Bool { Ty::U32 } else { ty };
-        let shared = (0..count).map(|_| draft.build.shared(ty, BLOCK)).collect();
-        Tile { fold, shared }
+impl<'k> Tile<'k> {
+    fn new(k: &'k Draft, fold: Fold) -> Tile<'k> {
+        // Bools are shared as numbers.
+        let dtype = if fold.dtype == DType::Bool { DType::U32 } else { fold.dtype };
+        Tile { k, fold, shared: k.shared_number(dtype, BLOCK) }
     }
 
-    /// Runs `each` for every number below `count`, spread over the blocks.
-    fn each_block(
-        &mut self,
-        draft: &mut Draft<'_>,
-        count: u64,
-        each: impl FnOnce(&mut Draft<'_>, &mut Tile, Val),
-    ) {
-        let index = draft.index;
-        let (block, blocks) = (draft.build.block_x(), draft.build.blocks());
-        let (block, blocks) =
-            (draft.build.convert(block, index), draft.build.convert(blocks, index));
-        let all = draft.index(count as i64);
-        draft.range(block, all, blocks, |draft, block| each(draft, self, block));
+    fn put(&self, at: Val<'k>, number: Number<'k>) {
+        let is_bool = self.fold.dtype == DType::Bool;
+        self.shared.store(at, number.map(|v| if is_bool { v.convert(Ty::U32) } else { v }));
     }
 
-    fn put(&self, b: &mut Build<'_>, at: Val, number: Number) {
-        for (&shared, v) in self.shared.iter().zip(number.parts()) {
-            let v = if v.ty == Ty::Bool { b.convert(v, Ty::U32) } else { v };
-            b.store_shared(shared, at, v);
-        }
-    }
-
-    fn take(&self, b: &mut Build<'_>, at: Val) -> Number {
-        let re = b.load_shared(self.shared[0], at);
-        if self.fold.dtype == DType::Bool {
-            let zero = b.u32(0);
-            return Number::Real(b.ne(re, zero));
-        }
-        match self.shared.get(1) {
-            Some(&im) => Number::Complex(re, b.load_shared(im, at)),
-            None => Number::Real(re),
-        }
+    fn take(&self, at: Val<'k>) -> Number<'k> {
+        let is_bool = self.fold.dtype == DType::Bool;
+        self.shared.load(at).map(|v| if is_bool { v.ne(0) } else { v })
     }
 
     /// Folds the places from start to stop onto `carry`, tile by tile.
     fn walk(
-        &mut self,
-        draft: &mut Draft<'_>,
-        [start, stop]: [Val; 2],
-        carry: &[Var],
+        &self,
+        [start, stop]: [Val<'k>; 2],
+        carry: NumberVar<'k>,
         exclusive: bool,
-        load: impl Fn(&mut Draft<'_>, Val) -> Number,
-        store: impl Fn(&mut Draft<'_>, Val, Number),
+        load: impl Fn(Val<'k>) -> Number<'k>,
+        store: impl Fn(Val<'k>, Number<'k>),
     ) {
-        let thread = draft.build.thread();
-        let wide = draft.build.convert(thread, draft.index);
-        let step = draft.index(i64::from(BLOCK));
-        draft.range(start, stop, step, |draft, tile| {
-            let at = draft.build.add(tile, wide);
-            let inside = draft.build.lt(at, stop);
-            let first = self.fold.first(&mut draft.build);
-            let own = variables(&mut draft.build, first);
-            draft.build.open_when();
-            let x = load(draft, at);
-            set(&mut draft.build, &own, x);
-            draft.build.close_when(inside);
-            let b = &mut draft.build;
-            let mine = b.get_number(&own);
-            b.barrier();
-            self.put(b, thread, mine);
-            b.barrier();
+        let (k, fold) = (self.k, self.fold);
+        let thread = k.thread();
+        let wide = k.as_index(thread);
+        k.range(start, stop, BLOCK, |tile| {
+            let at = tile + wide;
+            let inside = at.lt(stop);
+            let own = k.number_var(fold.first(k));
+            k.when(inside, || own.set(load(at)));
+            let mine = own.get();
+            k.barrier();
+            self.put(thread, mine);
+            k.barrier();
             let mut distance = 1;
             while distance < BLOCK {
                 // All read before any writes.
-                let away = b.u32(distance);
-                let below = b.lt(thread, away);
-                let reaches = b.not(below);
-                b.open_when();
-                let other = b.sub(thread, away);
-                let before = self.take(b, other);
-                let known = b.get_number(&own);
-                let joined = self.fold.join(b, before, known);
-                set(b, &own, joined);
-                b.close_when(reaches);
-                b.barrier();
-                let mine = b.get_number(&own);
-                self.put(b, thread, mine);
-                b.barrier();
+                k.when(!thread.lt(distance), || {
+                    let before = self.take(thread - distance);
+                    own.set(fold.join(before, own.get()));
+                });
+                k.barrier();
+                self.put(thread, own.get());
+                k.barrier();
                 distance *= 2;
             }
-            let before = b.get_number(carry);
+            let before = carry.get();
             let result = match exclusive {
-                false => {
-                    let known = b.get_number(&own);
-                    self.fold.join(b, before, known)
-                }
+                false => fold.join(before, own.get()),
                 true => {
-                    let one = b.u32(1);
-                    let zero = b.u32(0);
-                    let is_first = b.eq(thread, zero);
-                    let previous = b.sub(thread, one);
-                    let previous = b.select(is_first, zero, previous);
-                    let previous = self.take(b, previous);
-                    let joined = self.fold.join(b, before, previous);
-                    b.choose(is_first, before, joined)
+                    let is_first = thread.eq(0);
+                    let previous = self.take(is_first.select(0, thread - 1));
+                    is_first.choose(before, fold.join(before, previous))
                 }
             };
-            draft.build.open_when();
-            store(draft, at, result);
-            draft.build.close_when(inside);
-            let b = &mut draft.build;
-            let last = b.u32(BLOCK - 1);
-            let total = self.take(b, last);
-            let total = self.fold.join(b, before, total);
-            set(b, carry, total);
-            b.barrier();
+            k.when(inside, || store(at, result));
+            let total = self.take(k.u32(BLOCK - 1));
+            carry.set(fold.join(before, total));
+            k.barrier();
         });
     }
 }

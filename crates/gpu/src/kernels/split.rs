@@ -12,7 +12,7 @@ mod tests;
 use cupola_core::DType;
 use cupola_core::backend::{Kernel as Work, Operand, Segment};
 use cupola_core::plan::body::Body;
-use cupola_core::prim::{ConvRole, Op, ReduceKind};
+use cupola_core::prim::{Accumulates, ConvRole, KernelOp, ReduceKind};
 
 use super::view::{is_far, span};
 use super::{Missing, Place};
@@ -30,8 +30,8 @@ pub struct Part {
     pub inputs: Vec<(Place, isize)>,
     /// Likewise each output.
     pub outputs: Vec<(Place, isize)>,
-    /// Which number it starts with, of a cut [`Op::Iota`], or which element, of cut
-    /// [`Op::RandomBits`].
+    /// Which number it starts with, of a cut [`KernelOp::Iota`], or which element, of cut
+    /// [`KernelOp::RandomBits`].
     pub first: Option<u32>,
 }
 
@@ -73,8 +73,13 @@ fn needs(segment: &Segment, operand: &Operand) -> u64 {
     let own = span(operand).map_or(0, |(low, high)| (high - low + 1) as u64);
     let bytes = own.saturating_mul(operand.aval.dtype.size() as u64);
     match &segment.kernel {
-        Work::Op(Op::Sort(_)) => bytes.max(4 * operand.aval.shape.size() as u64),
-        _ => bytes,
+        Work::Op(KernelOp::Sort(_)) => bytes.max(4 * operand.aval.shape.size() as u64),
+        Work::Map(_)
+        | Work::Reduce { .. }
+        | Work::Rows { .. }
+        | Work::Op(_)
+        | Work::Call(_)
+        | Work::Custom(_) => bytes,
     }
 }
 
@@ -169,7 +174,7 @@ impl Split {
         let (kind, dtype) = match &part.segment.kernel {
             Work::Reduce { kind, .. } => (*kind, partial(aval.dtype)),
             Work::Op(op) => (ReduceKind::Sum, sum_dtype(op).unwrap_or(aval.dtype)),
-            Work::Map(_) | Work::Rows { .. } => return Ok(()),
+            Work::Map(_) | Work::Rows { .. } | Work::Call(_) | Work::Custom(_) => return Ok(()),
         };
         aval.dtype = dtype;
         let (kept, count) = (aval.shape.size(), free.size.div_ceil(step));
@@ -209,11 +214,11 @@ fn partial(dtype: DType) -> DType {
 }
 
 /// What a product sums in.
-fn sum_dtype(op: &Op) -> Option<DType> {
-    if let Op::Dot(dot) = op {
-        return Some(dot.accumulate);
+fn sum_dtype(op: &KernelOp) -> Option<DType> {
+    match op.facts().accumulates {
+        Accumulates::In(dtype) => Some(dtype),
+        Accumulates::Nothing | Accumulates::Wide => None,
     }
-    if let Op::Conv(conv) = op { Some(conv.accumulate) } else { None }
 }
 
 /// Folds `count` results that lie one after another in `scratch`.
@@ -257,7 +262,9 @@ impl Part {
             Work::Reduce { body, .. } => {
                 2 * count * self.segment.outputs[0].aval.shape.size() <= body.shape.size()
             }
-            Work::Map(_) | Work::Rows { .. } | Work::Op(_) => true,
+            Work::Map(_) | Work::Rows { .. } | Work::Op(_) | Work::Call(_) | Work::Custom(_) => {
+                true
+            }
         }
     }
 
@@ -266,16 +273,16 @@ impl Part {
         let Work::Op(op) = &mut self.segment.kernel else { return };
         let out = &self.segment.outputs[0].aval.shape;
         let further = |by: usize| Some(self.first.unwrap_or(0) + by as u32);
-        if let Op::Iota(iota) = op {
+        if let KernelOp::Iota(iota) = op {
             iota.shape.0[axis] = size;
             if axis == iota.axis {
                 self.first = further(start);
             }
-        } else if let Op::RandomBits(bits) = op {
+        } else if let KernelOp::RandomBits(bits) = op {
             if axis >= out.rank() - bits.shape.rank() {
                 self.first = further(start * out[axis + 1..].iter().product::<usize>());
             }
-        } else if let Op::Gather(gather) = op
+        } else if let KernelOp::Gather(gather) = op
             && let Some(axis) = axis.checked_sub(out.rank() - gather.sizes.len())
         {
             gather.sizes[axis] = size;
@@ -289,10 +296,10 @@ impl Part {
             self.inputs.truncate(epilogue.first_input);
             self.segment.scalars.clear();
         }
-        if let Work::Op(Op::Dot(dot)) = &mut self.segment.kernel {
+        if let Work::Op(KernelOp::Dot(dot)) = &mut self.segment.kernel {
             dot.result = dtype;
         }
-        if let Work::Op(Op::Conv(conv)) = &mut self.segment.kernel {
+        if let Work::Op(KernelOp::Conv(conv)) = &mut self.segment.kernel {
             conv.result = dtype;
         }
     }
@@ -345,6 +352,7 @@ impl Part {
                     part.shorten_op(axis, start, size);
                 }
             }
+            Work::Call(_) | Work::Custom(_) => {}
         }
         part
     }
@@ -368,6 +376,7 @@ fn free_axes(segment: &Segment) -> Vec<Free> {
             return (0..rows).map(each).collect();
         }
         Work::Op(op) => return of_op(op, segment),
+        Work::Call(_) | Work::Custom(_) => return Vec::new(),
     };
     let mut kept = 0..;
     let each = body.shape.iter().enumerate().map(|(axis, &size)| Free {
@@ -379,7 +388,7 @@ fn free_axes(segment: &Segment) -> Vec<Free> {
     each.collect()
 }
 
-fn of_op(op: &Op, segment: &Segment) -> Vec<Free> {
+fn of_op(op: &KernelOp, segment: &Segment) -> Vec<Free> {
     let out = &segment.outputs[0].aval.shape;
     let shape = |input: usize| &segment.inputs[input].aval.shape;
     let own = match &segment.epilogue {
@@ -407,8 +416,8 @@ fn of_op(op: &Op, segment: &Segment) -> Vec<Free> {
         })
     };
     match op {
-        Op::Iota(_) => (0..out.rank()).map(|a| axis(a, &[])).collect(),
-        Op::RandomBits(p) => {
+        KernelOp::Iota(_) => (0..out.rank()).map(|a| axis(a, &[])).collect(),
+        KernelOp::RandomBits(p) => {
             // Keys first; of one key's elements, those that are neighbours.
             let long = |a: &usize| out[*a] > 1;
             let lead = out.rank() - p.shape.rank();
@@ -420,14 +429,14 @@ fn of_op(op: &Op, segment: &Segment) -> Vec<Free> {
                 _ => keys,
             }
         }
-        Op::Scan(p) => (0..out.rank()).filter(|&a| a != p.axis).map(same).collect(),
+        KernelOp::Scan(p) => (0..out.rank()).filter(|&a| a != p.axis).map(same).collect(),
         // Along the last axis elements may change their number.
-        Op::Bitcast(_) => (0..out.rank().saturating_sub(1)).map(same).collect(),
-        Op::Sort(p) => (0..out.rank()).filter(|&a| a != p.axis).map(same).collect(),
-        Op::ArgReduce(p) => {
+        KernelOp::Bitcast(_) => (0..out.rank().saturating_sub(1)).map(same).collect(),
+        KernelOp::Sort(p) => (0..out.rank()).filter(|&a| a != p.axis).map(same).collect(),
+        KernelOp::ArgReduce(p) => {
             (0..out.rank()).map(|a| axis(a, &[Some(if a < p.axis { a } else { a + 1 })])).collect()
         }
-        Op::Gather(p) => {
+        KernelOp::Gather(p) => {
             let lead = out.rank() - p.sizes.len();
             let positions = (0..lead).map(|a| {
                 let indices = std::iter::repeat_n(Some(a), p.axes.len());
@@ -439,11 +448,11 @@ fn of_op(op: &Op, segment: &Segment) -> Vec<Free> {
             });
             positions.chain(slices).collect()
         }
-        Op::GatherAxis(p) => {
+        KernelOp::GatherAxis(p) => {
             let along = axis(p.axis, &[None, Some(p.axis)]);
             (0..out.rank()).filter(|&a| a != p.axis).map(same).chain([along]).collect()
         }
-        Op::Scatter(p) => {
+        KernelOp::Scatter(p) => {
             let lead = shape(1).rank() - out.rank();
             let whole = |a: &usize| !p.axes.contains(a) && shape(1)[lead + a] == out[*a];
             let each = (0..out.rank()).filter(whole).map(|a| {
@@ -453,8 +462,8 @@ fn of_op(op: &Op, segment: &Segment) -> Vec<Free> {
             });
             each.collect()
         }
-        Op::ScatterAxis(p) => (0..out.rank()).filter(|&a| a != p.axis).map(same).collect(),
-        Op::Dot(_) => {
+        KernelOp::ScatterAxis(p) => (0..out.rank()).filter(|&a| a != p.axis).map(same).collect(),
+        KernelOp::Dot(_) => {
             let (rows, columns) = (out.rank() - 2, out.rank() - 1);
             let batch = (0..rows).map(same);
             let summed = summed([columns, rows]);
@@ -463,7 +472,7 @@ fn of_op(op: &Op, segment: &Segment) -> Vec<Free> {
                 .chain(summed)
                 .collect()
         }
-        Op::Conv(p) => {
+        KernelOp::Conv(p) => {
             let last = p.input.len() + 1;
             let mut axes = match p.role {
                 ConvRole::Forward | ConvRole::InputGrad => vec![axis(0, &[Some(0), None])],
@@ -481,18 +490,6 @@ fn of_op(op: &Op, segment: &Segment) -> Vec<Free> {
             }
             axes
         }
-        Op::Pool(_) => vec![same(0), same(out.rank() - 1)],
-        Op::Input(_)
-        | Op::Constant(_)
-        | Op::Unary(_)
-        | Op::Binary(_)
-        | Op::Compare(_)
-        | Op::Select(_)
-        | Op::Cast(_)
-        | Op::Mark(_)
-        | Op::Movement(_)
-        | Op::Reduce(_)
-        | Op::Call(_)
-        | Op::Custom(_) => Vec::new(),
+        KernelOp::Pool(_) => vec![same(0), same(out.rank() - 1)],
     }
 }

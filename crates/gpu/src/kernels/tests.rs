@@ -2,9 +2,10 @@
 //! stores move alike: what is printed.
 
 use cupola_core::backend::{Fold, Kernel as Work, Operand, Segment};
-use cupola_core::plan::body::{Body, BodyOp, Instr};
+use cupola_core::plan::body::{Body, Instr};
+use cupola_core::precision::MatmulPrecision;
 use cupola_core::prim::{
-    Binary, Conv, ConvRole, Dot, Op, Pool, PoolRole, ReduceKind, Select, Unary,
+    Binary, Conv, ConvRole, Dot, Elementwise, KernelOp, Pool, PoolRole, ReduceKind, Select, Unary,
 };
 use cupola_core::{Aval, DType, Shape};
 
@@ -65,7 +66,12 @@ fn segment(kernel: Work, inputs: Vec<Operand>, outputs: Vec<Operand>) -> Segment
 }
 
 /// A body over `shape` with inputs of `inputs` and these instructions.
-fn body(shape: &[usize], inputs: &[DType], code: &[(BodyOp, &[u16])], outputs: &[u16]) -> Body {
+fn body(
+    shape: &[usize],
+    inputs: &[DType],
+    code: &[(Elementwise, &[u16])],
+    outputs: &[u16],
+) -> Body {
     let code = code.iter().map(|(op, args)| Instr {
         op: *op,
         args: args.iter().copied().collect(),
@@ -118,7 +124,7 @@ const F32: DType = DType::F32;
 #[test]
 fn a_length_that_vectors_do_not_divide() {
     let shape = [1_000_003];
-    let work = body(&shape, &[F32], &[(BodyOp::Unary(Unary::Exp), &[0])], &[1]);
+    let work = body(&shape, &[F32], &[(Elementwise::Unary(Unary::Exp), &[0])], &[1]);
     let x = operand(&shape, F32);
     let one = segment(Work::Map(work), vec![x.clone()], vec![x]);
     let text = &texts(&one)[0];
@@ -131,7 +137,7 @@ fn a_length_that_vectors_do_not_divide() {
 #[test]
 fn a_mask_of_bytes_beside_floats() {
     let shape = [512, 28, 28, 20];
-    let choose = BodyOp::Select(Select);
+    let choose = Elementwise::Select(Select);
     let work = body(&shape, &[DType::Bool, F32, F32], &[(choose, &[0, 1, 2])], &[3]);
     let (mask, x) = (operand(&shape, DType::Bool), operand(&shape, F32));
     let one = segment(Work::Map(work), vec![mask, x.clone(), x.clone()], vec![x]);
@@ -186,10 +192,10 @@ fn poolings_take_channels_together() {
     };
     let (x, y) = (operand(&[512, 28, 28, 20], F32), operand(&[512, 14, 14, 20], F32));
     let forward =
-        segment(Work::Op(Op::Pool(pool(PoolRole::Max))), vec![x.clone()], vec![y.clone()]);
+        segment(Work::Op(KernelOp::Pool(pool(PoolRole::Max))), vec![x.clone()], vec![y.clone()]);
     let text = &texts(&forward)[0];
     assert_eq!(count(text, "= *(const Vector<float, 4>*)"), 4, "{text}");
-    let scatter = Work::Op(Op::Pool(pool(PoolRole::MaxScatter)));
+    let scatter = Work::Op(KernelOp::Pool(pool(PoolRole::MaxScatter)));
     let text = &texts(&segment(scatter, vec![x.clone(), y], vec![x]))[0];
     // Each window of x and its cotangent are read once, and each place is written once.
     assert_eq!(count(text, "= *(const Vector<float, 4>*)"), 5, "{text}");
@@ -198,13 +204,13 @@ fn poolings_take_channels_together() {
 
 /// A softmax over the last axis.
 pub(super) fn softmax(rows: usize, length: usize) -> Segment {
-    let binary = |op| BodyOp::Binary(op);
+    let binary = |op| Elementwise::Binary(op);
     let work = body(
         &[rows, length],
         &[F32, F32, F32],
         &[
             (binary(Binary::Sub), &[0, 1]),
-            (BodyOp::Unary(Unary::Exp), &[3]),
+            (Elementwise::Unary(Unary::Exp), &[3]),
             (binary(Binary::Div), &[4, 2]),
         ],
         &[5],
@@ -233,7 +239,7 @@ fn convolution(role: ConvRole, images: usize, side: usize, channels: [usize; 2])
     let x = operand(&[images, side, side, cin], F32);
     let y = operand(&[images, side, side, cout], F32);
     let w = operand(&[cout, 5, 5, cin], F32);
-    let conv = Op::Conv(Box::new(Conv {
+    let conv = KernelOp::Conv(Box::new(Conv {
         role,
         input: [side, side].into_iter().collect(),
         kernel: [5, 5].into_iter().collect(),
@@ -244,6 +250,7 @@ fn convolution(role: ConvRole, images: usize, side: usize, channels: [usize; 2])
         groups: 1,
         flip: false,
         accumulate: F32,
+        precision: MatmulPrecision::Full,
         result: F32,
     }));
     let (inputs, output) = match role {
@@ -284,7 +291,7 @@ fn product_in_vectors(a: Operand, b: Operand) -> Option<(Launch, String)> {
     let rank = a.aval.shape.rank();
     let mut sizes = a.aval.shape.to_vec();
     sizes[rank - 1] = b.aval.shape[rank - 1];
-    let dot = Op::Dot(Dot { accumulate: F32, result: F32 });
+    let dot = KernelOp::Dot(Dot::of(F32));
     let one = segment(Work::Op(dot), vec![a, b], vec![operand(&sizes, F32)]);
     let program = in_vectors(&one, &SMALL)?;
     let launch = program.launches[0].clone();

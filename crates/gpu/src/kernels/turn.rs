@@ -6,10 +6,10 @@
 
 use cupola_core::DType;
 
+use super::Draft;
 use super::map::{BLOCK, Program};
-use super::view::{Axes, View};
-use super::{Draft, Missing};
-use crate::ir::{Number, Shared, Ty, Val};
+use super::view::{Axes, View, unflatten};
+use crate::ir::{SharedNumber, Val};
 
 /// The axes that are turned are at least this long: of shorter ones caches hold all of a row.
 const SHORTEST: usize = 16;
@@ -27,11 +27,11 @@ pub struct Turn {
 }
 
 /// A square's threads: each takes `count` neighbours of a row, and then a row further on.
-struct Hand {
+struct Hand<'k> {
     /// The first of the neighbours.
-    first: Val,
+    first: Val<'k>,
     /// The first row.
-    row: Val,
+    row: Val<'k>,
     /// From a row to the next one.
     apart: u32,
     /// How many rows.
@@ -42,13 +42,13 @@ struct Hand {
 
 impl Turn {
     /// What is worth turning of `axes`, whose operands are `inputs` and then `outputs`.
-    pub fn of(draft: &Draft<'_>, axes: &Axes, inputs: &[View], outputs: &[View]) -> Option<Turn> {
+    pub fn of(k: &Draft, axes: &Axes, inputs: &[View<'_>], outputs: &[View<'_>]) -> Option<Turn> {
         let last = axes.sizes.len().checked_sub(1)?;
         let dense = axes.strides[inputs.len()..].iter().all(|strides| strides[last] == 1);
         if !dense || outputs.is_empty() || axes.sizes[last] < SHORTEST {
             return None;
         }
-        let size = |i: usize| draft.build.dtype(inputs[i].buf).size();
+        let size = |i: usize| inputs[i].buf.dtype.size();
         let across = |axis: usize| -> Vec<usize> {
             (0..inputs.len())
                 .filter(|&i| axes.strides[i][axis] == 1 && !matches!(axes.strides[i][last], 0 | 1))
@@ -59,10 +59,10 @@ impl Turn {
             .map(|axis| (axis, across(axis)))
             .max_by_key(|(_, inputs)| inputs.iter().map(|&i| size(i)).sum::<usize>())
             .filter(|(_, inputs)| !inputs.is_empty())?;
-        let most = SHARED.min(draft.build.target.shared_bytes as usize);
+        let most = SHARED.min(k.target.shared_bytes as usize);
         let room = |side: u32| most / (side * (side + 1)) as usize;
         let cells: usize = inputs.iter().map(|&i| size(i).max(4)).sum();
-        let wide = draft.build.target.vector_bytes > 0 && cells <= room(64);
+        let wide = k.target.vector_bytes > 0 && cells <= room(64);
         let side = if wide { 64 } else { 32 };
         // What finds no room is read as it lies.
         let mut room = room(side);
@@ -75,40 +75,30 @@ impl Turn {
     }
 
     /// Runs `program` for every element: how many threads that takes.
-    pub fn elements(
-        &self,
-        draft: &mut Draft<'_>,
-        program: &Program<'_>,
-        axes: &Axes,
-    ) -> Result<u64, Missing> {
+    pub fn elements(&self, program: &Program<'_, '_>, axes: &Axes) -> u64 {
+        let k = program.k;
         let last = axes.sizes.len() - 1;
         let mut squares = axes.sizes.clone();
         squares[self.axis] = squares[self.axis].div_ceil(self.side as usize);
         squares[last] = squares[last].div_ceil(self.side as usize);
         let total: u64 = squares.iter().map(|&n| n as u64).product();
-        let tiles: Vec<Vec<Shared>> = (self.inputs.iter())
-            .map(|&i| {
-                let dtype = draft.build.dtype(program.inputs[i].buf);
-                let parts = if dtype == DType::C64 { 2 } else { 1 };
-                let cells = self.side * (self.side + 1);
-                (0..parts).map(|_| draft.build.shared(Ty::of(dtype), cells)).collect()
-            })
+        let cells = self.side * (self.side + 1);
+        let tiles: Vec<SharedNumber> = (self.inputs.iter())
+            .map(|&i| k.shared_number(program.inputs[i].buf.dtype, cells))
             .collect();
-        let mut done = Ok(());
-        draft.blocks(total, |draft, square| {
-            let mut corner = draft.unflatten(square, &squares);
-            let side = draft.index(i64::from(self.side));
+        k.blocks(total, |square| {
+            let mut corner = unflatten(square, &squares);
             for axis in [self.axis, last] {
-                corner[axis] = draft.build.mul(corner[axis], side);
+                corner[axis] = corner[axis] * self.side;
             }
             for (&i, tile) in self.inputs.iter().zip(&tiles) {
-                self.load(draft, program.inputs[i], axes, i, &corner, tile);
+                self.load(k, program.inputs[i], axes, i, &corner, *tile);
             }
-            draft.build.barrier();
-            done = self.store(draft, program, axes, &corner, &tiles);
-            draft.build.barrier();
+            k.barrier();
+            self.store(program, axes, &corner, &tiles);
+            k.barrier();
         });
-        done.map(|()| total * u64::from(BLOCK))
+        total * u64::from(BLOCK)
     }
 
     /// No more than `count` neighbours, so that no thread of a block is left over.
@@ -116,145 +106,109 @@ impl Turn {
         count.min(self.side * self.side / BLOCK)
     }
 
-    fn hand(&self, draft: &mut Draft<'_>, count: u32) -> Hand {
-        let b = &mut draft.build;
-        let (thread, a_row, count_val) = (b.thread(), b.u32(self.side / count), b.u32(count));
-        let place = b.rem(thread, a_row);
-        let (first, row) = (b.mul(place, count_val), b.div(thread, a_row));
+    fn hand<'k>(&self, k: &'k Draft, count: u32) -> Hand<'k> {
+        let (thread, a_row) = (k.thread(), self.side / count);
+        let (first, row) = (thread % a_row * count, thread / a_row);
         let apart = BLOCK * count / self.side;
         Hand { first, row, apart, rows: self.side / apart, count }
     }
 
     /// Copies a square of an input, whose rows are along its dense axis.
-    fn load(
+    fn load<'k>(
         &self,
-        draft: &mut Draft<'_>,
-        view: View,
+        k: &'k Draft,
+        view: View<'k>,
         axes: &Axes,
         input: usize,
-        corner: &[Val],
-        tile: &[Shared],
+        corner: &[Val<'k>],
+        tile: SharedNumber,
     ) {
         let last = axes.sizes.len() - 1;
-        let dtype = draft.build.dtype(view.buf);
         let own = axes.of([input]).ending_with(self.axis);
-        let count = self.most(own.vector(&[dtype], draft.build.target.vector_bytes));
-        let hand = self.hand(draft, count);
+        let count = self.most(own.vector(&[view.buf.dtype], k.target.vector_bytes));
+        let hand = self.hand(k, count);
         let mut index = corner.to_vec();
         index[self.axis] =
-            self.inside(draft, corner[self.axis], hand.first, axes.sizes[self.axis], count);
+            self.inside(k, corner[self.axis], hand.first, axes.sizes[self.axis], count);
         // All loads are under way before the first is waited for: what is outside reads the last
         // row again.
         let mut loaded = Vec::new();
         for step in 0..hand.rows {
-            let row = draft.build.u32(step * hand.apart);
-            let row = draft.build.add(hand.row, row);
-            index[last] = self.inside(draft, corner[last], row, axes.sizes[last], 1);
-            let strides = &axes.strides[input];
-            let at = draft.place(view.offset, &index, strides);
-            let numbers = draft.load_at(view, at, false, count);
-            loaded.push((row, numbers));
+            let row = hand.row + step * hand.apart;
+            index[last] = self.inside(k, corner[last], row, axes.sizes[last], 1);
+            let at = view.at(&index, &axes.strides[input]);
+            loaded.push((row, view.load_at(at, false, count)));
         }
         for (row, numbers) in loaded {
-            let start = self.cell(draft, row, hand.first);
+            let start = self.cell(row, hand.first);
             for (i, number) in numbers.into_iter().enumerate() {
-                let step = draft.build.u32(i as u32);
-                let at = draft.build.add(start, step);
-                let parts = tile.iter().zip(number.parts());
-                parts.for_each(|(&tile, v)| draft.build.store_shared(tile, at, v));
+                tile.store(start + i, number);
             }
         }
     }
 
     /// `corner + own`, or where the last `count` elements of `size` start.
-    fn inside(&self, draft: &mut Draft<'_>, corner: Val, own: Val, size: usize, count: u32) -> Val {
-        let own = draft.build.convert(own, draft.index);
-        let at = draft.build.add(corner, own);
-        if size.is_multiple_of(self.side as usize) {
-            return at;
+    fn inside<'k>(
+        &self,
+        k: &'k Draft,
+        corner: Val<'k>,
+        own: Val<'k>,
+        size: usize,
+        count: u32,
+    ) -> Val<'k> {
+        let at = corner + k.as_index(own);
+        match size.is_multiple_of(self.side as usize) {
+            true => at,
+            false => at.min(size as i64 - i64::from(count)),
         }
-        let most = draft.index(size as i64 - i64::from(count));
-        draft.build.min_int(at, most)
     }
 
-    /// Where an element of a square is; a gap after each row keeps columns in different banks.
-    fn cell(&self, draft: &mut Draft<'_>, row: Val, place: Val) -> Val {
-        let pitch = draft.build.u32(self.side + 1);
-        let row = draft.build.mul(row, pitch);
-        draft.build.add(row, place)
+    /// Where an element of a square is; the padding after each row keeps columns in different
+    /// banks.
+    fn cell<'k>(&self, row: Val<'k>, place: Val<'k>) -> Val<'k> {
+        row * (self.side + 1) + place
     }
 
     /// Runs the program for a square, whose rows are along the outputs' dense axis now.
-    fn store(
+    fn store<'k>(
         &self,
-        draft: &mut Draft<'_>,
-        program: &Program<'_>,
+        program: &Program<'k, '_>,
         axes: &Axes,
-        corner: &[Val],
-        tiles: &[Vec<Shared>],
-    ) -> Result<(), Missing> {
+        corner: &[Val<'k>],
+        tiles: &[SharedNumber],
+    ) {
+        let k = program.k;
         let last = axes.sizes.len() - 1;
         let direct: Vec<usize> =
             (0..axes.strides.len()).filter(|i| !self.inputs.contains(i)).collect();
-        let views: Vec<View> = program.inputs.iter().chain(program.outputs).copied().collect();
-        let dtypes: Vec<DType> = direct.iter().map(|&i| draft.build.dtype(views[i].buf)).collect();
-        let any_complex = views.iter().any(|v| draft.build.dtype(v.buf) == DType::C64);
-        let count = match any_complex {
+        let views: Vec<View<'k>> = program.inputs.iter().chain(program.outputs).copied().collect();
+        let dtypes: Vec<DType> = direct.iter().map(|&i| views[i].buf.dtype).collect();
+        let count = match views.iter().any(|view| view.buf.dtype == DType::C64) {
             true => 1,
-            false => self.most(axes.of(direct).vector(&dtypes, draft.build.target.vector_bytes)),
+            false => self.most(axes.of(direct).vector(&dtypes, k.target.vector_bytes)),
         };
-        let hand = self.hand(draft, count);
-        let (zero, rows, one) =
-            (draft.build.u32(0), draft.build.u32(hand.rows), draft.build.u32(1));
-        let mut done = Ok(());
-        draft.range(zero, rows, one, |draft, step| {
-            let apart = draft.build.u32(hand.apart);
-            let row = draft.build.mul(step, apart);
-            let row = draft.build.add(hand.row, row);
+        let hand = self.hand(k, count);
+        k.count(k.u32(hand.rows), |step| {
+            let row = hand.row + step * hand.apart;
             let mut index = corner.to_vec();
-            let mut valid = draft.build.bool(true);
+            let mut valid = k.bool(true);
             for (axis, own) in [(self.axis, row), (last, hand.first)] {
-                let own = draft.build.convert(own, draft.index);
-                index[axis] = draft.build.add(corner[axis], own);
-                let size = draft.index(axes.sizes[axis] as i64);
-                let below = draft.build.lt(index[axis], size);
-                valid = draft.build.and(valid, below);
+                index[axis] = corner[axis] + k.as_index(own);
+                valid = valid & index[axis].lt(axes.sizes[axis]);
             }
-            draft.build.open_when();
-            let mut inputs = Vec::new();
-            for (i, &view) in program.inputs.iter().enumerate() {
-                inputs.push(match self.inputs.iter().position(|&turned| turned == i) {
-                    Some(at) => self.column(draft, &tiles[at], hand.first, row, hand.count),
-                    None => draft.load_many(view, &index, &axes.strides[i], count),
-                });
-            }
-            done = program.finish(draft, axes, &index, &inputs, count);
-            draft.build.close_when(valid);
-        });
-        done
-    }
-
-    /// Neighbours of a square's column.
-    fn column(
-        &self,
-        draft: &mut Draft<'_>,
-        tile: &[Shared],
-        first: Val,
-        column: Val,
-        count: u32,
-    ) -> Vec<Number> {
-        (0..count)
-            .map(|i| {
-                let step = draft.build.u32(i);
-                let row = draft.build.add(first, step);
-                let at = self.cell(draft, row, column);
-                let parts: Vec<Val> =
-                    tile.iter().map(|&tile| draft.build.load_shared(tile, at)).collect();
-                match parts[..] {
-                    [re, im] => Number::Complex(re, im),
-                    _ => Number::Real(parts[0]),
+            k.when(valid, || {
+                let mut inputs = Vec::new();
+                for (i, view) in program.inputs.iter().enumerate() {
+                    inputs.push(match self.inputs.iter().position(|&turned| turned == i) {
+                        // Neighbours of the square's column.
+                        Some(at) => (0..hand.count)
+                            .map(|i| tiles[at].load(self.cell(hand.first + i, row)))
+                            .collect(),
+                        None => view.load_many(&index, &axes.strides[i], count),
+                    });
                 }
-            })
-            .collect()
+                program.finish(axes, &index, &inputs, count);
+            });
+        });
     }
 }

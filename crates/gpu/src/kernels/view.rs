@@ -1,10 +1,10 @@
 //! Operands with strides: which axes a kernel has to tell apart, and where an element is.
 
 use cupola_core::DType;
-use cupola_core::backend::Operand;
+use cupola_core::backend::{Operand, Segment};
 
-use super::{Draft, Missing, Place};
-use crate::ir::{Access, Buf, Number, Ty, Val};
+use super::{Draft, Place};
+use crate::ir::{Access, Buf, Number, Val};
 
 /// The most elements that a thread takes at once: narrower ones would only need more registers.
 const MOST_NEIGHBOURS: usize = 8;
@@ -48,14 +48,15 @@ pub fn side_by_side(operand: &Operand, axis: usize, most: u32) -> u32 {
 }
 
 /// An operand that a kernel has bound.
-#[derive(Clone, Copy, Debug)]
-pub struct View {
+#[derive(Clone, Copy)]
+pub struct View<'k> {
+    k: &'k Draft,
     /// The buffer.
     pub buf: Buf,
     /// What it is bound to.
     pub place: Place,
     /// Where its first element is.
-    pub offset: Val,
+    pub offset: Val<'k>,
 }
 
 /// Axes that are walked together: sizes, and for each operand its strides along them.
@@ -174,97 +175,108 @@ fn most_neighbours(dtypes: &[DType], bytes: usize) -> usize {
     (bytes / widest).clamp(1, MOST_NEIGHBOURS)
 }
 
-impl Draft<'_> {
+impl Draft {
     /// Binds an operand.
-    pub fn view(&mut self, place: Place, dtype: DType, access: Access) -> Result<View, Missing> {
-        let buf = self.bind(place, dtype, access)?;
-        Ok(View { buf, place, offset: self.offset(place) })
+    pub fn view(&self, place: Place, dtype: DType, access: Access) -> View<'_> {
+        let buf = self.bind(place, dtype, access);
+        View { k: self, buf, place, offset: self.offset(place) }
+    }
+
+    /// Binds an input of `segment`.
+    pub fn input(&self, segment: &Segment, index: usize) -> View<'_> {
+        self.view(Place::Input(index), segment.inputs[index].aval.dtype, Access::Read)
+    }
+
+    /// Binds the inputs of `segment` from `first` on.
+    pub fn inputs(&self, segment: &Segment, first: usize) -> Vec<View<'_>> {
+        (first..segment.inputs.len()).map(|index| self.input(segment, index)).collect()
+    }
+
+    /// Binds an output of `segment`.
+    pub fn output(&self, segment: &Segment, index: usize) -> View<'_> {
+        self.view(Place::Output(index), segment.outputs[index].aval.dtype, Access::Write)
+    }
+
+    /// Binds the outputs of `segment`.
+    pub fn outputs(&self, segment: &Segment) -> Vec<View<'_>> {
+        (0..segment.outputs.len()).map(|index| self.output(segment, index)).collect()
     }
 
     /// Binds scratch memory.
-    pub fn scratch(&mut self, index: usize, dtype: DType, access: Access) -> Result<View, Missing> {
+    pub fn scratch(&self, index: usize, dtype: DType, access: Access) -> View<'_> {
         let place = Place::Scratch(index);
-        let buf = self.bind(place, dtype, access)?;
-        Ok(View { buf, place, offset: self.index(0) })
+        let buf = self.bind(place, dtype, access);
+        View { k: self, buf, place, offset: self.index(0) }
+    }
+}
+
+/// The indices along `sizes` of element number `flat`, in row-major order.
+pub fn unflatten<'k>(flat: Val<'k>, sizes: &[usize]) -> Vec<Val<'k>> {
+    let mut index = vec![flat; sizes.len()];
+    let mut left = flat;
+    for axis in (1..sizes.len()).rev() {
+        // Division by a known number, which compilers turn into a product.
+        let size = flat.like(sizes[axis]);
+        index[axis] = left % size;
+        left = left / size;
+    }
+    if let Some(first) = index.first_mut() {
+        *first = left;
+    }
+    index
+}
+
+/// Where the element at `index` is, from `start`.
+pub fn place<'k>(start: Val<'k>, index: &[Val<'k>], strides: &[isize]) -> Val<'k> {
+    let walked = index.iter().zip(strides).filter(|(_, stride)| **stride != 0);
+    // Negative strides wrap, as do the sums.
+    walked.fold(start, |at, (&i, &stride)| at + i * stride)
+}
+
+impl<'k> View<'k> {
+    /// Where the element at `index` is.
+    pub fn at(&self, index: &[Val<'k>], strides: &[isize]) -> Val<'k> {
+        place(self.offset, index, strides)
     }
 
-    /// The indices along `sizes` of element number `flat`, in row-major order.
-    pub fn unflatten(&mut self, flat: Val, sizes: &[usize]) -> Vec<Val> {
-        let mut index = vec![flat; sizes.len()];
-        let mut left = flat;
-        for axis in (1..sizes.len()).rev() {
-            let size = self.index(sizes[axis] as i64);
-            // Division by a known number, which compilers turn into a product.
-            index[axis] = self.build.rem(left, size);
-            left = self.build.div(left, size);
-        }
-        if let Some(first) = index.first_mut() {
-            *first = left;
-        }
-        index
+    /// Loads the element at `index`.
+    pub fn load(&self, index: &[Val<'k>], strides: &[isize]) -> Number<'k> {
+        self.buf.load_number(self.at(index, strides))
     }
 
-    /// Where the element at `index` is, from `start`.
-    pub fn place(&mut self, start: Val, index: &[Val], strides: &[isize]) -> Val {
-        let mut at = start;
-        for (&i, &stride) in index.iter().zip(strides) {
-            if stride == 0 {
-                continue;
-            }
-            // Negative strides wrap, as do the sums.
-            let stride = match self.index {
-                Ty::U32 => self.build.u32(stride as u32),
-                _ => self.build.int(stride as i64, Ty::I64),
-            };
-            let step = self.build.mul(i, stride);
-            at = self.build.add(at, step);
-        }
-        at
+    /// Stores the element at `index`.
+    pub fn store(&self, index: &[Val<'k>], strides: &[isize], number: Number<'k>) {
+        self.buf.store_number(self.at(index, strides), number);
     }
 
-    /// Loads `count` neighbours of `view` from `index` on, or the one that stands for all.
-    pub fn load_many(
-        &mut self,
-        view: View,
-        index: &[Val],
-        strides: &[isize],
-        count: u32,
-    ) -> Vec<Number> {
-        let at = self.place(view.offset, index, strides);
-        self.load_at(view, at, strides.last() == Some(&0), count)
+    /// Loads `count` neighbours from `index` on, or the one that stands for all.
+    pub fn load_many(&self, index: &[Val<'k>], strides: &[isize], count: u32) -> Vec<Number<'k>> {
+        self.load_at(self.at(index, strides), strides.last() == Some(&0), count)
     }
 
     /// Loads `count` neighbours from `at` on, or the one that stands for all.
-    pub fn load_at(&mut self, view: View, at: Val, one_for_all: bool, count: u32) -> Vec<Number> {
+    pub fn load_at(&self, at: Val<'k>, one_for_all: bool, count: u32) -> Vec<Number<'k>> {
         if count == 1 || one_for_all {
-            return vec![self.build.load_number(view.buf, at); count as usize];
+            return vec![self.buf.load_number(at); count as usize];
         }
-        self.assume(view.place, count);
-        let loaded = self.build.load_vector(view.buf, at, count);
-        loaded.into_iter().map(Number::Real).collect()
+        self.k.assume(self.place, count);
+        self.buf.load_vector(at, count).into_iter().map(Number::Real).collect()
     }
 
-    /// Stores neighbours from `index` of `view` on.
-    pub fn store_many(&mut self, view: View, index: &[Val], strides: &[isize], numbers: &[Number]) {
-        let at = self.place(view.offset, index, strides);
-        self.store_at(view, at, numbers);
+    /// Stores neighbours from `index` on.
+    pub fn store_many(&self, index: &[Val<'k>], strides: &[isize], numbers: &[Number<'k>]) {
+        self.store_at(self.at(index, strides), numbers);
     }
 
     /// Stores neighbours from `at` on, of which several have to be at a multiple of their count.
-    pub fn store_at(&mut self, view: View, at: Val, numbers: &[Number]) {
+    pub fn store_at(&self, at: Val<'k>, numbers: &[Number<'k>]) {
         match numbers {
-            [number] => self.build.store_number(view.buf, at, *number),
+            [number] => self.buf.store_number(at, *number),
             _ => {
-                self.assume(view.place, numbers.len() as u32);
-                let values = numbers.iter().map(|number| number.real()).collect();
-                self.build.store_vector(view.buf, at, values);
+                self.k.assume(self.place, numbers.len() as u32);
+                let values: Vec<Val<'k>> = numbers.iter().map(|number| number.real()).collect();
+                self.buf.store_vector(at, &values);
             }
         }
-    }
-
-    /// Loads the element of `view` at `index`.
-    pub fn load(&mut self, view: View, index: &[Val], strides: &[isize]) -> Number {
-        let at = self.place(view.offset, index, strides);
-        self.build.load_number(view.buf, at)
     }
 }

@@ -1,52 +1,31 @@
-//! Memory of a wgpu device: buffers that are kept for reuse by their size.
+//! Memory of a wgpu device.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cupola_core::Device;
-use cupola_core::backend::{Memory, MemoryStats};
+use cupola_core::backend::Memory;
 
-/// Freed buffers and counts.
+use crate::pool::{Classes, Pool};
+
+/// The sizes of buffers.
+pub const CLASSES: Classes = Classes { least: 256, step: usize::MAX };
+
+/// A buffer, with the last submission that may use it.
+type Block = (wgpu::Buffer, u64);
+
+/// Freed buffers, the last freed first, and how many submissions there were.
 #[derive(Default)]
-pub struct Pool {
-    state: Mutex<State>,
-    /// How many submissions there were.
+pub struct Buffers {
+    pool: Pool<Reverse<u64>, Block>,
+    /// How many buffers were freed.
+    freed: AtomicU64,
     submitted: AtomicU64,
 }
 
-#[derive(Default)]
-struct State {
-    /// By class, with the number of the last submission that may use the buffer.
-    free: HashMap<u64, Vec<(wgpu::Buffer, u64)>>,
-    stats: MemoryStats,
-    /// The bound that was set on what is kept.
-    limit: Option<usize>,
-}
-
-impl State {
-    /// Whether more is kept than may be: as much as was ever in use at once, or what was set.
-    fn keeps_too_much(&self) -> bool {
-        let bound = self.stats.peak.max(64 << 20);
-        self.stats.active + self.stats.cached > bound
-            || self.limit.is_some_and(|limit| self.stats.cached > limit)
-    }
-}
-
-/// The size that is really allocated for `bytes`: a multiple of a quarter of the power of two
-/// below, so that at most a fifth is lost and sizes meet again.
-pub fn class(bytes: usize) -> u64 {
-    let bytes = (bytes as u64).clamp(256, 1 << 62);
-    let step = (bytes.next_power_of_two() / 8).max(256);
-    bytes.div_ceil(step) * step
-}
-
-impl Pool {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
+impl Buffers {
     /// How many submissions there were.
     pub fn submitted(&self) -> u64 {
         self.submitted.load(Ordering::Acquire)
@@ -57,67 +36,20 @@ impl Pool {
         self.submitted.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// A freed buffer of a class with the last submission that may use it, or none; it counts as
-    /// active either way.
-    pub fn take(&self, class: u64) -> Option<(wgpu::Buffer, u64)> {
-        let mut state = self.lock();
-        let found = state.free.get_mut(&class).and_then(Vec::pop);
-        if found.is_some() {
-            state.stats.cached -= class as usize;
-        }
-        state.stats.active += class as usize;
-        state.stats.peak = state.stats.peak.max(state.stats.active);
-        found
+    /// A freed buffer of a class with the last submission that may use it, if there is one.
+    pub fn take(&self, class: usize) -> Option<Block> {
+        self.pool.take(class).map(|(_, block)| block)
     }
 
-    /// Notes that an allocation came to nothing.
-    pub fn give_up(&self, class: u64) {
-        self.lock().stats.active -= class as usize;
-    }
-
-    fn give(&self, class: u64, buffer: wgpu::Buffer) {
-        let mut state = self.lock();
-        state.stats.active -= class as usize;
-        state.stats.cached += class as usize;
+    fn give(&self, class: usize, buffer: wgpu::Buffer) {
+        let order = Reverse(self.freed.fetch_add(1, Ordering::Relaxed));
         // What is gathered for the next submission may use it.
-        state.free.entry(class).or_default().push((buffer, self.submitted() + 1));
-        // What is kept may be as much as was ever in use at once, and no more.
-        while state.keeps_too_much() {
-            let Some((&largest, _)) = state.free.iter().max_by_key(|(class, _)| **class) else {
-                return;
-            };
-            let list = state.free.get_mut(&largest);
-            let dropped = list.and_then(Vec::pop);
-            if state.free.get(&largest).is_some_and(Vec::is_empty) {
-                state.free.remove(&largest);
-            }
-            if dropped.is_some() {
-                state.stats.cached -= largest as usize;
-            }
-        }
+        drop(self.pool.give(class, order, (buffer, self.submitted() + 1)));
     }
 
-    /// Counts the most memory in use anew.
-    pub fn reset_peak(&self) {
-        let mut state = self.lock();
-        state.stats.peak = state.stats.active;
-    }
-
-    /// Bounds what is kept, from the next block on that comes back.
-    pub fn set_limit(&self, bytes: Option<usize>) {
-        self.lock().limit = bytes;
-    }
-
-    /// How much is in use and kept.
-    pub fn stats(&self) -> MemoryStats {
-        self.lock().stats
-    }
-
-    /// Drops what is kept.
-    pub fn trim(&self) {
-        let mut state = self.lock();
-        state.free.clear();
-        state.stats.cached = 0;
+    /// The counts, and what is kept.
+    pub fn pool(&self) -> &Pool<Reverse<u64>, Block> {
+        &self.pool
     }
 }
 
@@ -125,12 +57,12 @@ impl Pool {
 pub struct GpuMemory {
     buffer: Option<wgpu::Buffer>,
     bytes: usize,
-    class: u64,
+    class: usize,
     /// The last submission that may use what was here before.
     used: u64,
     device: Device,
     /// Where the buffer goes in the end, if it came from there.
-    pool: Option<Arc<Pool>>,
+    buffers: Option<Arc<Buffers>>,
 }
 
 impl GpuMemory {
@@ -138,11 +70,11 @@ impl GpuMemory {
     pub fn new(
         (buffer, used): (wgpu::Buffer, u64),
         bytes: usize,
-        class: u64,
+        class: usize,
         device: Device,
-        pool: Option<Arc<Pool>>,
+        buffers: Option<Arc<Buffers>>,
     ) -> Self {
-        GpuMemory { buffer: Some(buffer), bytes, class, used, device, pool }
+        GpuMemory { buffer: Some(buffer), bytes, class, used, device, buffers }
     }
 
     /// The last submission that may use what was here before.
@@ -159,8 +91,8 @@ impl GpuMemory {
 impl Drop for GpuMemory {
     // Work on one queue runs in order, so what is launched later may use the memory at once.
     fn drop(&mut self) {
-        if let (Some(buffer), Some(pool)) = (self.buffer.take(), &self.pool) {
-            pool.give(self.class, buffer);
+        if let (Some(buffer), Some(buffers)) = (self.buffer.take(), &self.buffers) {
+            buffers.give(self.class, buffer);
         }
     }
 }

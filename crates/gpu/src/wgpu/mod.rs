@@ -9,11 +9,10 @@ mod transfer;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cupola_core::backend::{
-    Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment, Support, devices_of,
+    Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment, devices_of,
 };
 use cupola_core::device::DeviceKind;
-use cupola_core::prim::Op;
-use cupola_core::{Aval, Device, Error, Result};
+use cupola_core::{Device, Error, Result};
 
 use crate::ir::{Kernel, Target};
 pub use adapter::{Restrictions, restrict};
@@ -21,7 +20,7 @@ use queue::Queue;
 pub use transfer::Transfers;
 
 inventory::submit! {
-    Registration { kind: DeviceKind::Wgpu, has_hardware: adapter::has_hardware, discover }
+    Registration { kind: DeviceKind::Wgpu, has_hardware: adapter::has_hardware, absence, discover }
 }
 
 /// The devices of the registry, and why an adapter is none.
@@ -130,13 +129,6 @@ impl Backend for Wgpu {
 
     fn limits(&self) -> &Limits {
         &self.limits
-    }
-
-    fn support(&self, op: &Op, _: &[Aval]) -> Support {
-        match op {
-            Op::Call(_) => Support::Inline,
-            _ => Support::Native,
-        }
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer> {

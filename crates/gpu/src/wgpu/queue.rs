@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cupola_core::backend::{Buffer, MemoryStats};
 use cupola_core::{DType, Device, Error, Result, interrupt};
 
-use super::memory::{GpuMemory, Pool, class};
+use super::memory::{Buffers, CLASSES, GpuMemory};
 use super::transfer::Counts;
+use crate::faults::Faults;
 use crate::ir::{Access, Binding, Kernel};
 
 /// Bytes of arguments that one submission can have.
@@ -52,7 +53,7 @@ pub struct Queue {
     pub(super) counts: Counts,
     /// The last submission that the device is done with.
     completed: Arc<AtomicU64>,
-    pool: Arc<Pool>,
+    buffers: Arc<Buffers>,
     pipelines: Mutex<HashMap<String, Arc<Pipeline>>>,
     pub(super) gathered: Mutex<Gathered>,
     /// Where arguments lie during a submission.
@@ -62,16 +63,15 @@ pub struct Queue {
     max_buffer: u64,
     /// What the start of a binding is a multiple of.
     align: u64,
-    faults: Arc<Faults>,
-    /// What kernels may find wrong with values: the fault of number n is at n − 1.
-    pub(super) known: Mutex<Vec<Error>>,
+    mishaps: Arc<Mishaps>,
+    pub(super) faults: Faults,
     /// The number of a fault that came up, or 0.
     pub(super) word: Buffer,
 }
 
 /// What went wrong outside of any call.
 #[derive(Default)]
-struct Faults {
+struct Mishaps {
     lost: AtomicBool,
     first: Mutex<Option<String>>,
 }
@@ -113,8 +113,8 @@ impl Queue {
         limits: &wgpu::Limits,
         options: Options,
     ) -> Result<Self> {
-        let faults = Arc::new(Faults::default());
-        let (lost, other) = (faults.clone(), faults.clone());
+        let mishaps = Arc::new(Mishaps::default());
+        let (lost, other) = (mishaps.clone(), mishaps.clone());
         device.set_device_lost_callback(move |reason, message| {
             lost.lost.store(true, Ordering::Release);
             let text = if message.is_empty() { format!("{reason:?}") } else { message };
@@ -129,7 +129,6 @@ impl Queue {
             usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
-        let pool = Arc::<Pool>::default();
         let word = device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("faults"),
             size: 256,
@@ -146,7 +145,7 @@ impl Queue {
             mapped: options.mapped,
             counts: Counts::default(),
             completed: Arc::default(),
-            pool,
+            buffers: Arc::default(),
             pipelines: Mutex::default(),
             gathered: Mutex::default(),
             args,
@@ -159,8 +158,8 @@ impl Queue {
                 .min(u64::from(u32::MAX) / 256 * 256),
             max_buffer: limits.max_buffer_size,
             align: u64::from(limits.min_storage_buffer_offset_alignment).max(16),
-            faults,
-            known: Mutex::default(),
+            mishaps,
+            faults: Faults::default(),
             word,
         };
         made.check()?;
@@ -218,28 +217,21 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
     }
 
     /// The word that kernels store the number of a fault in.
-    pub fn faults(&self) -> &Buffer {
+    pub fn fault_word(&self) -> &Buffer {
         &self.word
     }
 
     /// The number of a fault.
     pub fn fault(&self, error: &Error) -> u32 {
-        let mut known = lock(&self.known);
-        let text = error.to_string();
-        let found = known.iter().position(|e| e.to_string() == text);
-        let at = found.unwrap_or_else(|| {
-            known.push(error.clone());
-            known.len() - 1
-        });
-        at as u32 + 1
+        self.faults.number(error)
     }
 
     /// An error that came up since the last look.
     pub(super) fn check(&self) -> Result<()> {
-        let lost = self.faults.lost.load(Ordering::Acquire);
+        let lost = self.mishaps.lost.load(Ordering::Acquire);
         let first = match lost {
-            true => lock(&self.faults.first).clone(),
-            false => lock(&self.faults.first).take(),
+            true => lock(&self.mishaps.first).clone(),
+            false => lock(&self.mishaps.first).take(),
         };
         match first {
             Some(message) if lost => Err(Error::Device(format!("{} is lost: {message}", self.own))),
@@ -255,28 +247,27 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
             bytes,
             what: "an array".to_owned(),
         };
-        if self.faults.lost.load(Ordering::Acquire) {
+        if self.mishaps.lost.load(Ordering::Acquire) {
             self.check()?;
         }
-        let class = class(bytes);
-        if class > self.max_buffer {
+        let class = CLASSES.of(bytes);
+        if class as u64 > self.max_buffer {
             return Err(out_of_memory());
         }
-        let buffer = match self.pool.take(class) {
-            Some(buffer) => buffer,
-            None => match self.create(class).or_else(|| {
+        let known = self.buffers.take(class);
+        let made = || {
+            let buffer = self.create(class as u64).or_else(|| {
                 self.trim();
-                self.create(class)
-            }) {
-                Some(buffer) => (buffer, 0),
-                None => {
-                    self.pool.give_up(class);
-                    self.check()?;
-                    return Err(out_of_memory());
-                }
-            },
+                self.create(class as u64)
+            })?;
+            self.buffers.pool().add(class);
+            Some((buffer, 0))
         };
-        Ok(Buffer::new(GpuMemory::new(buffer, bytes, class, self.own, Some(self.pool.clone()))))
+        let Some(buffer) = known.or_else(made) else {
+            self.check()?;
+            return Err(out_of_memory());
+        };
+        Ok(Buffer::new(GpuMemory::new(buffer, bytes, class, self.own, Some(self.buffers.clone()))))
     }
 
     fn create(&self, size: u64) -> Option<wgpu::Buffer> {
@@ -453,7 +444,7 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
     pub(super) fn submit_now(&self, commands: Option<wgpu::CommandBuffer>) {
         self.queue.submit(commands);
         if self.mapped {
-            let (number, completed) = (self.pool.count_submission(), self.completed.clone());
+            let (number, completed) = (self.buffers.count_submission(), self.completed.clone());
             self.queue.on_submitted_work_done(move || {
                 completed.fetch_max(number, Ordering::AcqRel);
             });
@@ -463,7 +454,7 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
     /// Whether the device is done with submission `number`, as far as there was one, when nothing
     /// is gathered.
     pub(super) fn is_done(&self, number: u64) -> bool {
-        let number = number.min(self.pool.submitted());
+        let number = number.min(self.buffers.submitted());
         let done = || self.completed.load(Ordering::Acquire) >= number;
         done() || self.device.poll(wgpu::PollType::Poll).is_ok() && done()
     }
@@ -507,7 +498,7 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
             interrupt::check()?;
         }
         self.wait()?;
-        if lock(&self.known).is_empty() {
+        if self.faults.is_empty() {
             return Ok(());
         }
         // A read is where a fault comes up.
@@ -516,21 +507,21 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
 
     /// How much memory is in use and kept.
     pub fn memory(&self) -> MemoryStats {
-        self.pool.stats()
+        self.buffers.pool().stats()
     }
 
     /// Counts the most memory in use anew.
     pub fn reset_peak(&self) {
-        self.pool.reset_peak();
+        self.buffers.pool().reset_peak();
     }
 
     /// Bounds what is kept.
     pub fn set_cache_limit(&self, bytes: Option<usize>) {
-        self.pool.set_limit(bytes);
+        self.buffers.pool().set_limit(bytes);
     }
 
     /// Gives kept memory back.
     pub fn trim(&self) {
-        self.pool.trim();
+        drop(self.buffers.pool().drain());
     }
 }

@@ -171,7 +171,7 @@ impl Ready {
                 Place::Input(i) => (args.inputs[i].buffer, args.inputs[i].offset),
                 Place::Output(i) => (args.outputs[i].buffer, args.outputs[i].offset),
                 Place::Scratch(i) => (&shared[i], 0),
-                Place::Fault => (queue.faults(), 0),
+                Place::Fault => (queue.fault_word(), 0),
             };
             queue.bound(buffer, offset + reach.shift, reach.span, reach.size)
         };
@@ -195,7 +195,7 @@ impl Ready {
                     Place::Input(i) => inputs[i].0,
                     Place::Output(i) => outputs[i].0,
                     Place::Scratch(i) => queue.whole(&scratch[i])?,
-                    Place::Fault => queue.whole(queue.faults())?,
+                    Place::Fault => queue.whole(queue.fault_word())?,
                 });
             }
             words.clear();

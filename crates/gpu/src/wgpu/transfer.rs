@@ -268,9 +268,7 @@ impl Queue {
             let word = self.memory_of(&self.word)?;
             self.queue.write_buffer(word, 0, &[0; 4]);
             self.flush(false);
-            let known = lock(&self.known).get(number as usize - 1).cloned();
-            let unknown = || Error::Device(format!("{}: fault {number}", self.device()));
-            return Err(known.unwrap_or_else(unknown));
+            return self.faults.check(self.device(), number);
         }
         self.check()
     }

@@ -3,9 +3,9 @@
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::ops::gather::{expect_integers, gather, scatter};
-use crate::ops::movement::narrow;
 use crate::ops::operand::{Axes, broadcast};
 use crate::ops::{ScatterMode, squeeze};
+use crate::prim::record::slice_axis;
 use crate::shape::{Dims, Shape};
 
 /// The start along each of `axes`, as arrays without axes.
@@ -19,8 +19,11 @@ fn starts(op: &'static str, x: &Array, start: &Array, axes: Axes) -> Result<Vec<
         ));
     }
     let one = |(i, &axis): (usize, &usize)| {
-        let at =
-            if start.rank() == 0 { start.clone() } else { squeeze(&narrow(start, 0, i, 1)?, 0)? };
+        let at = if start.rank() == 0 {
+            start.clone()
+        } else {
+            squeeze(&slice_axis(start, 0, i, 1)?, 0)?
+        };
         Ok((axis, at))
     };
     axes.iter().enumerate().map(one).collect()

@@ -51,7 +51,7 @@ impl Plan {
             full.extend((named..x.rank()).map(|_| WHOLE));
         }
         let new = |&i: &usize| matches!(full[i], S::NewAxis);
-        let mut old = x.shape().iter();
+        let mut old = x.aval().shape.iter();
         let sizes = full.iter().filter_map(|i| match i {
             S::NewAxis => Some(1),
             S::At(_) | S::Range { .. } | S::Ellipsis | S::Array(_) => old.next().copied(),
@@ -99,7 +99,7 @@ impl Plan {
         }
         let mut shape = Shape::scalar();
         for (_, array) in &self.arrays {
-            shape = shape.broadcast(array.shape(), op)?;
+            shape = shape.broadcast(&array.aval().shape, op)?;
         }
         for (_, array) in &mut self.arrays {
             *array = broadcast(array, &shape)?;
@@ -168,7 +168,7 @@ impl Plan {
     }
 
     pub(super) fn is_whole(&self, x: &Array) -> bool {
-        x.shape()[..] == self.sizes[..] && self.strides.iter().all(|&s| s == 1)
+        x.aval().shape[..] == self.sizes[..] && self.strides.iter().all(|&s| s == 1)
     }
 
     /// For each axis of the result the axis of what a gather gives without the indexed axes: the

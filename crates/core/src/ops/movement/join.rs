@@ -5,6 +5,7 @@ use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::ops::operand::{Axes, Operand, Sizes, broadcast, cast, common_dtype};
 use crate::prim::Movement;
+use crate::prim::record::slice_axis;
 use crate::shape::{Dims, Shape, normalize_axis};
 
 /// Arrays in the dtype that they promote to.
@@ -63,7 +64,7 @@ pub fn stack(arrays: &[&Array], axis: isize) -> Result<Array> {
         return Err(Error::argument("stack", "needs at least one array"));
     };
     let at = normalize_axis("stack", axis, first.rank() + 1)?;
-    if let Some(other) = arrays.iter().find(|a| a.shape() != first.shape()) {
+    if let Some(other) = arrays.iter().find(|a| a.aval().shape != first.aval().shape) {
         return Err(Error::shape(
             "stack",
             format!("{} and {} differ in shape", first.aval(), other.aval()),
@@ -137,20 +138,7 @@ pub fn split(x: &Array, sections: impl Into<Sections>, axis: isize) -> Result<Ve
         Sections::At(indices) => cuts.extend(indices.into_iter().map(|i| i.min(size))),
     }
     cuts.push(size);
-    cuts.windows(2).map(|w| narrow(x, axis, w[0], w[1].saturating_sub(w[0]))).collect()
-}
-
-/// `count` elements of `axis` from `start`; records nothing where that is all of it.
-pub(crate) fn narrow(x: &Array, axis: usize, start: usize, count: usize) -> Result<Array> {
-    if start == 0 && count == x.shape()[axis] {
-        crate::transform::note_sizes();
-        return Ok(x.clone());
-    }
-    let mut starts = Dims::from_elem(0, x.rank());
-    starts[axis] = start;
-    let sizes = x.shape().with(axis, count).0;
-    let strides = Dims::from_elem(1, x.rank());
-    Array::apply(Movement::Slice { start: starts, sizes, strides }, &[x])
+    cuts.windows(2).map(|w| slice_axis(x, axis, w[0], w[1].saturating_sub(w[0]))).collect()
 }
 
 /// The array repeated whole, `reps[i]` times along axis `i`; missing counts and missing axes are 1.
@@ -238,10 +226,9 @@ fn roll_axis(x: &Array, shift: isize, axis: usize) -> Result<Array> {
     }
     let cut = (-shift).rem_euclid(size as isize) as usize;
     if cut == 0 {
-        crate::transform::note_sizes();
         return Ok(x.clone());
     }
-    let (head, tail) = (narrow(x, axis, 0, cut)?, narrow(x, axis, cut, size - cut)?);
+    let (head, tail) = (slice_axis(x, axis, 0, cut)?, slice_axis(x, axis, cut, size - cut)?);
     concatenate(&[&tail, &head], axis)
 }
 
@@ -257,6 +244,6 @@ fn roll_axis(x: &Array, shift: isize, axis: usize) -> Result<Array> {
 pub fn unstack(x: &Array, axis: isize) -> Result<Vec<Array>> {
     let axis = normalize_axis("unstack", axis, x.rank())?;
     (0..x.shape()[axis])
-        .map(|i| squeeze_axes(&narrow(x, axis, i, 1)?, Dims::from_slice(&[axis])))
+        .map(|i| squeeze_axes(&slice_axis(x, axis, i, 1)?, Dims::from_slice(&[axis])))
         .collect()
 }

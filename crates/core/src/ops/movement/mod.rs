@@ -30,9 +30,8 @@ use crate::transform::note_sizes;
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn reshape(x: &Array, sizes: impl Into<Sizes>) -> Result<Array> {
-    let shape = sizes.into().resolve("reshape", x.size())?;
+    let shape = sizes.into().resolve("reshape", x.aval().shape.size())?;
     if shape == *x.shape() {
-        note_sizes();
         return Ok(x.clone());
     }
     Array::apply(Movement::Reshape(shape), &[x])
@@ -101,7 +100,7 @@ pub fn unflatten(x: &Array, axis: isize, sizes: impl Into<Sizes>) -> Result<Arra
 pub fn squeeze(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
     let axes = axes.into();
     let axes = if axes == Axes::ALL {
-        (0..x.rank()).filter(|&i| x.shape()[i] == 1).collect()
+        (0..x.rank()).filter(|&i| x.aval().shape[i] == 1).collect()
     } else {
         axes.sorted("squeeze", x.rank())?
     };
@@ -270,7 +269,7 @@ pub fn broadcast_shapes(shapes: &[Shape]) -> Result<Shape> {
 pub fn broadcast_arrays(arrays: &[&Array]) -> Result<Vec<Array>> {
     let mut shape = Shape::scalar();
     for array in arrays {
-        shape = shape.broadcast(array.shape(), "broadcast_arrays")?;
+        shape = shape.broadcast(&array.aval().shape, "broadcast_arrays")?;
     }
     arrays.iter().map(|x| broadcast(x, &shape)).collect()
 }

@@ -1,12 +1,13 @@
 //! Arrays with a border.
 
-use super::{concatenate, narrow};
+use super::concatenate;
 use crate::array::Array;
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::ops::operand::broadcast;
 use crate::ops::take;
 use crate::prim::Movement;
+use crate::prim::record::slice_axis;
 use crate::shape::{Aval, Dims, Shape};
 
 /// What [`pad`] puts around an array.
@@ -119,9 +120,9 @@ fn pad_edge(x: &Array, low: &[usize], high: &[usize]) -> Result<Array> {
             continue;
         }
         let size = nonempty(x, axis)?;
-        let first = broadcast(&narrow(&out, axis, 0, 1)?, &out.shape().with(axis, low[axis]))?;
+        let first = broadcast(&slice_axis(&out, axis, 0, 1)?, &out.shape().with(axis, low[axis]))?;
         let last =
-            broadcast(&narrow(&out, axis, size - 1, 1)?, &out.shape().with(axis, high[axis]))?;
+            broadcast(&slice_axis(&out, axis, size - 1, 1)?, &out.shape().with(axis, high[axis]))?;
         out = concatenate(&[&first, &out, &last], axis)?;
     }
     Ok(out)

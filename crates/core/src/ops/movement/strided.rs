@@ -1,11 +1,12 @@
 //! Elements by strides of one's own.
 
-use super::{flatten, narrow, reshape};
+use super::{flatten, reshape};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::operand::Sizes;
 use crate::ops::{add, iota, multiply, take};
+use crate::prim::record::slice_axis;
 use crate::shape::{Shape, is_row_major};
 
 /// The elements, counted in row-major order, that `strides` and an offset reach: element `i, j, ..`
@@ -58,7 +59,7 @@ pub fn as_strided(
     let flat = flatten(x, 0, -1)?;
     if is_row_major(&shape, &strides) {
         let start = if shape.size() == 0 { 0 } else { offset };
-        return reshape(&narrow(&flat, 0, start, shape.size())?, shape);
+        return reshape(&slice_axis(&flat, 0, start, shape.size())?, shape);
     }
     let dtype = if x.size() <= i32::MAX as usize { DType::U32 } else { DType::I64 };
     let mut places = crate::ops::full(shape.clone(), offset, dtype)?;

@@ -12,7 +12,7 @@ use crate::shape::Aval;
 
 /// A bool of `x`'s shape.
 fn all_of(x: &Array, value: bool) -> Array {
-    Array::constant(value, Aval { shape: x.shape().clone(), dtype: DType::Bool })
+    Array::constant(value, Aval { shape: x.aval().shape.clone(), dtype: DType::Bool })
 }
 
 /// Whether x is NaN; of a complex number, whether either part is.

@@ -35,7 +35,7 @@ pub(super) fn vmap(call: &Call, inputs: &[Batched], size: usize) -> Result<Vec<B
     let (body, captures) = Graph::from_trace(&placeholders, &outputs, &scope.0)?;
     let batched = inputs.iter().map(|i| i.batched).collect();
     let rules = BatchedRules { single: single.clone(), batched, size };
-    let whole = Call { name: call.name, body: Arc::new(body), rules: Some(Arc::new(rules)) };
+    let whole = Call::new(call.name, Arc::new(body), Some(Arc::new(rules)));
     let arguments: Vec<&Array> = inputs.iter().map(|i| &i.array).chain(&captures).collect();
     let outputs = Array::apply_multi(whole, &arguments)?;
     Ok(outputs.into_iter().map(Batched::each).collect())

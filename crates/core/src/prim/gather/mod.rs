@@ -7,7 +7,10 @@ mod batch;
 mod diff;
 
 use super::batch::on_batch;
-use super::{Avals, Batched, Diff, Linearity, Primitive, expect_inputs, one, same_dtypes};
+use super::{
+    Accumulates, Argument, Avals, Batched, Diff, Facts, Linearity, Primitive, Sizes, expect_inputs,
+    one, same_dtypes,
+};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::{Aval, Dims, Shape};
@@ -100,6 +103,10 @@ impl ScatterMode {
 }
 
 impl Primitive for Gather {
+    fn name(&self) -> &'static str {
+        "gather"
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = "gather";
         let Some((x, indices)) = inputs.split_first() else {
@@ -131,9 +138,23 @@ impl Primitive for Gather {
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         batch::gather(self, inputs, size)
     }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: Argument::None,
+            merges: true,
+            takes_epilogue: false,
+            accumulates: Accumulates::Nothing,
+            sizes: Sizes::Fixed,
+        }
+    }
 }
 
 impl Primitive for Scatter {
+    fn name(&self) -> &'static str {
+        "scatter"
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = "scatter";
         if inputs.len() < 2 {
@@ -166,6 +187,16 @@ impl Primitive for Scatter {
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         batch::scatter(self, inputs, size)
     }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: Argument::None,
+            merges: true,
+            takes_epilogue: false,
+            accumulates: Accumulates::Nothing,
+            sizes: Sizes::Inferred,
+        }
+    }
 }
 
 /// Checks x against indices along one axis.
@@ -184,6 +215,10 @@ fn check_along(op: &'static str, axis: usize, x: &Aval, indices: &Aval) -> Resul
 }
 
 impl Primitive for GatherAxis {
+    fn name(&self) -> &'static str {
+        "take_along_axis"
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = "take_along_axis";
         expect_inputs(op, inputs, 2)?;
@@ -205,9 +240,23 @@ impl Primitive for GatherAxis {
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         on_batch(GatherAxis { axis: self.axis + 1 }, inputs, size)
     }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: Argument::None,
+            merges: true,
+            takes_epilogue: false,
+            accumulates: Accumulates::Nothing,
+            sizes: Sizes::Inferred,
+        }
+    }
 }
 
 impl Primitive for ScatterAxis {
+    fn name(&self) -> &'static str {
+        "put_along_axis"
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = "put_along_axis";
         expect_inputs(op, inputs, 3)?;
@@ -231,5 +280,15 @@ impl Primitive for ScatterAxis {
 
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         on_batch(ScatterAxis { mode: self.mode, axis: self.axis + 1 }, inputs, size)
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: Argument::None,
+            merges: true,
+            takes_epilogue: false,
+            accumulates: Accumulates::Nothing,
+            sizes: Sizes::Inferred,
+        }
     }
 }

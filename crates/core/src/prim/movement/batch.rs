@@ -23,7 +23,7 @@ pub(super) fn vmap(movement: &Movement, inputs: &[Batched], size: usize) -> Resu
             // New axes come in front of the input's own, which is behind the batch.
             let new: Dims = (1..=shape.rank() - rank).collect();
             let lined_up = expand_dims(&inputs[0].array, &new)?;
-            return Ok(vec![Batched::each(broadcast(&lined_up, prepend(size, shape))?)]);
+            return Ok(vec![Batched::each(broadcast(&lined_up, &prepend(size, shape))?)]);
         }
         Movement::Flip(axes) => Movement::Flip(behind(axes)),
         Movement::Slice { start, sizes, strides } => Movement::Slice {
@@ -64,7 +64,7 @@ fn pad_batch(
     let shape = padded.shape();
     let inside = mask(single, x.shape(), shape)?;
     let axes: Dims = (1..shape.rank()).collect();
-    let value = broadcast(&expand_dims(&value.array, &axes)?, shape.clone())?;
+    let value = broadcast(&expand_dims(&value.array, &axes)?, shape)?;
     Ok(vec![Batched::each(select(&inside, &padded, &value)?)])
 }
 
@@ -73,5 +73,5 @@ fn mask(single: &Movement, shape: &[usize], padded: &Shape) -> Result<Array> {
     let aval = |shape: Shape| Aval { shape, dtype: crate::dtype::DType::Bool };
     let own = like(&zeros(&aval(Shape::from(shape))), 1.0);
     let inside = Array::apply(single.clone(), &[&own, &zeros(&aval(Shape::scalar()))])?;
-    broadcast(&inside, padded.clone())
+    broadcast(&inside, padded)
 }

@@ -3,17 +3,21 @@
 mod batch;
 mod transpose;
 
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 
-use super::{Avals, Batched, Diff, Linearity, Primitive, expect_inputs, one, same_dtypes};
+use super::{
+    Accumulates, Argument, Avals, Batched, Diff, Facts, Linearity, Primitive, Sizes, expect_inputs,
+    one, same_dtypes,
+};
 use crate::error::{Error, Result};
+use crate::plan::key::Key;
 use crate::shape::{Aval, Dims, Shape};
 
 /// An operation that moves elements and computes nothing.
 ///
-/// The starts of `Slice` and `SliceUpdate` are run-time arguments of a plan and no part of the
-/// hash: slices that differ only in where they start share a plan.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// The starts of `Slice` and `SliceUpdate` are arguments of a plan: slices that differ only in where
+/// they start share one.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Movement {
     /// The elements, in row-major order, under another shape.
     Reshape(Shape),
@@ -75,25 +79,6 @@ pub enum Movement {
     },
 }
 
-impl Hash for Movement {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        std::mem::discriminant(self).hash(state);
-        match self {
-            Movement::Reshape(shape) | Movement::Broadcast(shape) => shape.hash(state),
-            Movement::Flatten { start, end } => (start, end).hash(state),
-            Movement::Unflatten { axis, sizes } => (axis, sizes).hash(state),
-            Movement::Squeeze(axes)
-            | Movement::ExpandDims(axes)
-            | Movement::Transpose(axes)
-            | Movement::Flip(axes) => axes.hash(state),
-            Movement::Slice { start: _, sizes, strides } => (sizes, strides).hash(state),
-            Movement::SliceUpdate { start: _, strides } => strides.hash(state),
-            Movement::Pad { low, high, interior } => (low, high, interior).hash(state),
-            Movement::Concatenate { axis } => axis.hash(state),
-        }
-    }
-}
-
 impl Movement {
     /// The name in errors and graphs.
     pub const fn name(&self) -> &'static str {
@@ -115,6 +100,10 @@ impl Movement {
 }
 
 impl Primitive for Movement {
+    fn name(&self) -> &'static str {
+        Movement::name(self)
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = self.name();
         match self {
@@ -150,6 +139,60 @@ impl Primitive for Movement {
 
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         batch::vmap(self, inputs, size)
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: match self {
+                Movement::Slice { start, .. } | Movement::SliceUpdate { start, .. } => {
+                    Argument::Starts(start)
+                }
+                Movement::Reshape(_)
+                | Movement::Flatten { .. }
+                | Movement::Unflatten { .. }
+                | Movement::Squeeze(_)
+                | Movement::ExpandDims(_)
+                | Movement::Transpose(_)
+                | Movement::Broadcast(_)
+                | Movement::Flip(_)
+                | Movement::Pad { .. }
+                | Movement::Concatenate { .. } => Argument::None,
+            },
+            merges: true,
+            takes_epilogue: false,
+            accumulates: Accumulates::Nothing,
+            sizes: match self {
+                Movement::Flatten { .. }
+                | Movement::Squeeze(_)
+                | Movement::ExpandDims(_)
+                | Movement::Transpose(_)
+                | Movement::Flip(_)
+                | Movement::Concatenate { .. } => Sizes::Inferred,
+                Movement::Broadcast(_) => Sizes::Repeated,
+                Movement::Reshape(_)
+                | Movement::Unflatten { .. }
+                | Movement::Slice { .. }
+                | Movement::SliceUpdate { .. }
+                | Movement::Pad { .. } => Sizes::Fixed,
+            },
+        }
+    }
+
+    fn write_key(&self, key: &mut Key) {
+        std::mem::discriminant(self).hash(key);
+        match self {
+            Movement::Reshape(shape) | Movement::Broadcast(shape) => shape.hash(key),
+            Movement::Flatten { start, end } => (start, end).hash(key),
+            Movement::Unflatten { axis, sizes } => (axis, sizes).hash(key),
+            Movement::Squeeze(axes)
+            | Movement::ExpandDims(axes)
+            | Movement::Transpose(axes)
+            | Movement::Flip(axes) => axes.hash(key),
+            Movement::Slice { start: _, sizes, strides } => (sizes, strides).hash(key),
+            Movement::SliceUpdate { start: _, strides } => strides.hash(key),
+            Movement::Pad { low, high, interior } => (low, high, interior).hash(key),
+            Movement::Concatenate { axis } => axis.hash(key),
+        }
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) fn transpose(
     ct: &Array,
 ) -> Result<Option<Array>> {
     let input = &inputs[operand];
-    let shape = input.shape();
+    let shape = &input.aval().shape;
     let apply = |movement: Movement, inputs: &[&Array]| Array::apply(movement, inputs);
     Ok(Some(match movement {
         Movement::Reshape(_) => reshape(ct, shape.clone())?,
@@ -70,7 +70,7 @@ pub(super) fn transpose(
 fn unbroadcast(ct: &Array, shape: &Shape) -> Result<Array> {
     let lead = ct.rank() - shape.rank();
     let repeated = |axis: &usize| {
-        axis.checked_sub(lead).is_none_or(|own| shape[own] == 1 && ct.shape()[*axis] != 1)
+        axis.checked_sub(lead).is_none_or(|own| shape[own] == 1 && ct.aval().shape[*axis] != 1)
     };
     let axes: Dims = (0..ct.rank()).filter(repeated).collect();
     let kept: Dims = axes.iter().filter_map(|a| a.checked_sub(lead)).collect();

@@ -3,7 +3,10 @@
 mod diff;
 
 use super::batch::on_batch;
-use super::{Avals, Batched, Binary, Diff, Linearity, Primitive, ReduceKind, expect_inputs, one};
+use super::{
+    Accumulates, Argument, Avals, Batched, Binary, Diff, Facts, Linearity, Primitive, ReduceKind,
+    Sizes, expect_inputs, one,
+};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -78,6 +81,10 @@ pub struct Scan {
 }
 
 impl Primitive for Scan {
+    fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = self.kind.name();
         expect_inputs(op, inputs, 1)?;
@@ -112,5 +119,15 @@ impl Primitive for Scan {
 
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         on_batch(Scan { axis: self.axis + 1, ..*self }, inputs, size)
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            argument: Argument::None,
+            merges: true,
+            takes_epilogue: false,
+            accumulates: Accumulates::Wide,
+            sizes: Sizes::Inferred,
+        }
     }
 }

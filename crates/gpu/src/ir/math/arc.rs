@@ -2,143 +2,103 @@
 
 use std::f32::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 
-use super::{INFINITY, ONE};
-use crate::ir::{Build, Val};
+use super::{INFINITY, ONE, quotient, root};
+use crate::ir::{Ty, Val};
 
 /// What π/2 is more than its `f32`.
 pub(super) const FRAC_PI_2_LO: f32 = -4.371_139e-8;
 
 /// For x in [−1, 1]: whether |x| > ½, and arcsin of |x|, or of √(½(1 − |x|)) where that is so.
-fn arc_sine(b: &mut Build, x: Val) -> (Val, Val) {
-    let a = b.abs(x);
-    let large = b.above(a, 0.5);
-    let rest = b.minus_from(1.0, a);
-    let (half, square) = (b.times(rest, 0.5), b.mul(a, a));
-    let root = b.root(half);
-    let z = b.select(large, half, square);
-    let t = b.select(large, root, a);
+fn arc_sine(x: Val<'_>) -> (Val<'_>, Val<'_>) {
+    let a = x.abs();
+    let large = a.gt(0.5);
+    let half = (1.0 - a) * 0.5;
+    let square = a * a;
+    let root = root(half);
+    let z = large.select(half, square);
+    let t = large.select(root, a);
     let p = [4.216_32e-2, 2.418_131e-2, 4.547_002_6e-2, 7.495_300_3e-2, 0.166_667_52];
-    let p = b.poly(z, &p);
-    let p = b.mul(p, z);
-    (large, b.fma(p, t, t))
+    let p = z.poly(&p) * z;
+    (large, p.fma(t, t))
 }
 
 /// `y`, but NaN where |x| > 1.
-fn inside(b: &mut Build, x: Val, y: Val) -> Val {
-    let (size, one) = (b.magnitude(x), b.u32(ONE));
-    let outside = b.gt(size, one);
-    b.put(outside, f32::NAN, y)
+fn inside<'k>(x: Val<'k>, y: Val<'k>) -> Val<'k> {
+    x.magnitude().gt(ONE).select(f32::NAN, y)
 }
 
 /// arcsin x; 2.5 ulp.
-pub(super) fn asin(b: &mut Build, x: Val) -> Val {
-    let (large, t) = arc_sine(b, x);
-    let twice = b.add(t, t);
-    let twice = b.plus(twice, -FRAC_PI_2_LO);
-    let rest = b.minus_from(FRAC_PI_2, twice);
-    let y = b.select(large, rest, t);
-    let sign = b.sign(x);
-    let y = b.flip(y, sign);
-    inside(b, x, y)
+pub(super) fn asin(x: Val<'_>) -> Val<'_> {
+    let (large, t) = arc_sine(x);
+    let rest = FRAC_PI_2 - (t + t + -FRAC_PI_2_LO);
+    let y = large.select(rest, t);
+    inside(x, y.flip(x.sign()))
 }
 
 /// arccos x; 1.5 ulp.
-pub(super) fn acos(b: &mut Build, x: Val) -> Val {
-    let (large, t) = arc_sine(b, x);
+pub(super) fn acos(x: Val<'_>) -> Val<'_> {
+    let (large, t) = arc_sine(x);
     // 2t, π − 2t, π/2 − t or π/2 + t.
-    let twice = b.add(t, t);
-    let t = b.select(large, twice, t);
-    let (quarter, zero) = (b.f32(FRAC_PI_2), b.f32(0.0));
-    let negative = b.below(x, 0.0);
-    let from_one = b.put(negative, PI, zero);
-    let base = b.select(large, from_one, quarter);
-    let plus = b.ne(large, negative);
-    let minus_t = b.neg(t);
-    let t = b.select(plus, t, minus_t);
-    let y = b.add(base, t);
-    inside(b, x, y)
+    let t = large.select(t + t, t);
+    let negative = x.lt(0.0);
+    let from_one = negative.select(x.like(PI), 0.0);
+    let base = large.select(from_one, FRAC_PI_2);
+    let t = large.ne(negative).select(t, -t);
+    inside(x, base + t)
 }
 
 /// arctan n/d for 0 ≤ n ≤ d, where d is far from overflow, given how to divide.
-fn arc_tangent(
-    b: &mut Build,
-    n: Val,
-    d: Val,
-    divide: impl FnOnce(&mut Build, Val, Val) -> Val,
-) -> Val {
-    let bound = b.times(d, 0.414_213_57);
-    let shifted = b.gt(n, bound);
-    let (less, more) = (b.sub(n, d), b.add(n, d));
-    let (n, d) = (b.select(shifted, less, n), b.select(shifted, more, d));
-    let t = divide(b, n, d);
-    let z = b.mul(t, t);
-    let p = b.poly(z, &[8.053_745e-2, -0.138_776_86, 0.199_777_11, -0.333_329_5]);
-    let p = b.mul(p, z);
-    let (none, base, rest) = (b.f32(0.0), b.f32(FRAC_PI_4), b.f32(0.5 * FRAC_PI_2_LO));
-    let (base, rest) = (b.select(shifted, base, none), b.select(shifted, rest, none));
-    let rest = b.fma(p, t, rest);
-    let y = b.add(t, rest);
-    b.add(base, y)
+fn arc_tangent<'k>(
+    n: Val<'k>,
+    d: Val<'k>,
+    divide: impl FnOnce(Val<'k>, Val<'k>) -> Val<'k>,
+) -> Val<'k> {
+    let shifted = n.gt(d * 0.414_213_57);
+    let (n, d) = (shifted.select(n - d, n), shifted.select(n + d, d));
+    let t = divide(n, d);
+    let z = t * t;
+    let p = z.poly(&[8.053_745e-2, -0.138_776_86, 0.199_777_11, -0.333_329_5]) * z;
+    let base = shifted.select(t.like(FRAC_PI_4), 0.0);
+    let rest = shifted.select(t.like(0.5 * FRAC_PI_2_LO), 0.0);
+    base + (t + p.fma(t, rest))
 }
 
 /// arctan x; 3.5 ulp.
-pub(super) fn atan(b: &mut Build, x: Val) -> Val {
-    let (size, sign) = (b.magnitude(x), b.sign(x));
+pub(super) fn atan(x: Val<'_>) -> Val<'_> {
+    let sign = x.sign();
     // Far beyond, the result rounds to π/2.
-    let most = b.u32(0x5000_0000);
-    let size = b.min_int(size, most);
-    let (a, one) = (b.float_of(size), b.f32(1.0));
-    let steep = b.gt(a, one);
-    let (n, d) = (b.select(steep, one, a), b.select(steep, a, one));
+    let a = x.magnitude().min(0x5000_0000).bits(Ty::F32);
+    let one = a.like(1.0);
+    let steep = a.gt(one);
+    let (n, d) = (steep.select(one, a), steep.select(a, one));
     // A rough quotient is good enough for what is added to π/4 or π/2.
-    let t = arc_tangent(b, n, d, |b, n, d| {
-        let (whole, t) = (b.eq(d, one), b.div(n, d));
-        b.select(whole, n, t)
-    });
-    let rest = b.minus_from(FRAC_PI_2, t);
-    let y = b.select(steep, rest, t);
-    let y = b.flip(y, sign);
-    b.keep_nan(x, y)
+    let t = arc_tangent(n, d, |n, d| d.eq(one).select(n, n / d));
+    let y = steep.select(FRAC_PI_2 - t, t);
+    y.flip(sign).nan_of(x)
 }
 
 /// The angle of the point (x, y); 3 ulp. A device that loses subnormals takes subnormal coordinates
 /// for 0.
-pub(super) fn atan2(b: &mut Build, y: Val, x: Val) -> Val {
-    let (ys, xs) = (b.magnitude(y), b.magnitude(x));
-    let steep = b.gt(ys, xs);
-    let (n_size, d_size) = (b.min_int(ys, xs), b.max_int(ys, xs));
+pub(super) fn atan2<'k>(y: Val<'k>, x: Val<'k>) -> Val<'k> {
+    let (ys, xs) = (y.magnitude(), x.magnitude());
+    let steep = ys.gt(xs);
+    let (n_size, d_size) = (ys.min(xs), ys.max(xs));
     // Two zeros make 0, two infinities π/4, one infinity 0.
-    let (zero, infinity) = (b.u32(0), b.u32(INFINITY));
-    let (n_infinite, d_infinite) = (b.eq(n_size, infinity), b.eq(d_size, infinity));
-    let d_zero = b.eq(d_size, zero);
-    let (n, d) = (b.float_of(n_size), b.float_of(d_size));
-    let n = b.put(d_infinite, 0.0, n);
-    let n = b.put(n_infinite, 1.0, n);
-    let unit = b.or(d_infinite, d_zero);
-    let d = b.put(unit, 1.0, d);
+    let (n_infinite, d_infinite) = (n_size.eq(INFINITY), d_size.eq(INFINITY));
+    let d_zero = d_size.eq(0);
+    let (n, d) = (n_size.bits(Ty::F32), d_size.bits(Ty::F32));
+    let n = d_infinite.select(0.0, n);
+    let n = n_infinite.select(1.0, n);
+    let d = (d_infinite | d_zero).select(1.0, d);
     // d becomes about 2⁶⁴, or where it is so small that this is too far, at least 2⁻²². So sums do
     // not overflow, and n is large enough to be divided precisely.
-    let (field, sum, most) = (b.down(d_size, 23), b.u32(318), b.u32(254));
-    let scale = b.sub(sum, field);
-    let scale = b.min_int(scale, most);
-    let scale = b.up(scale, 23);
-    let scale = b.float_of(scale);
-    let (n, d) = (b.mul(n, scale), b.mul(d, scale));
-    let r = arc_tangent(b, n, d, |b, n, d| {
-        let (rough, better) = (b.div(n, d), b.quotient(n, d));
+    let scale = ((318 - (d_size >> 23)).min(254) << 23).bits(Ty::F32);
+    let r = arc_tangent(n * scale, d * scale, |n, d| {
+        let (rough, better) = (n / d, quotient(n, d));
         // What would make a tiny quotient better is lost where subnormals are.
-        let size = b.abs(n);
-        let tiny = b.below(size, 1e-11);
-        b.select(tiny, rough, better)
+        n.abs().lt(1e-11).select(rough, better)
     });
-    let rest = b.minus_from(FRAC_PI_2, r);
-    let r = b.select(steep, rest, r);
-    let rest = b.minus_from(PI, r);
-    let x_sign = b.sign(x);
-    let left = b.ne(x_sign, zero);
-    let r = b.select(left, rest, r);
-    let y_sign = b.sign(y);
-    let r = b.flip(r, y_sign);
-    let r = b.keep_nan(x, r);
-    b.keep_nan(y, r)
+    let r = steep.select(FRAC_PI_2 - r, r);
+    let r = x.sign().ne(0).select(PI - r, r);
+    r.flip(y.sign()).nan_of(x).nan_of(y)
 }

@@ -16,8 +16,7 @@ mod power;
 mod remainder;
 mod trig;
 
-use super::{Bin, Build, Math, Ty, Un, Val};
-use crate::kernels::Missing;
+use super::{Bin, Math, Missing, Ty, Un, Val};
 
 /// Adding this leaves the nearest integer in the low bits of the sum.
 const ROUND: f32 = 12_582_912.0;
@@ -28,204 +27,121 @@ const ONE: u32 = 0x3f80_0000;
 /// What is left of an `f32` with 12 bits, so that a product of two is exact.
 const HALF: u32 = 0xffff_f000;
 
-impl Build<'_> {
+impl<'k> Val<'k> {
     /// A function of a float: the device's own, or the same from arithmetic.
-    pub fn math(&mut self, f: Math, x: Val) -> Result<Val, Missing> {
-        if self.target.native_math {
-            return Ok(self.un(Un::Math(f), x));
+    pub fn math(self, f: Math) -> Val<'k> {
+        if self.k.target.native_math {
+            return self.un(Un::Math(f));
         }
-        only_single(x, &format!("{f:?}"))?;
-        Ok(match f {
-            Math::Exp => exp::exp(self, x),
-            Math::Expm1 => exp::expm1(self, x),
-            Math::Log => log::log(self, x),
-            Math::Log2 => log::log2(self, x),
-            Math::Log10 => log::log10(self, x),
-            Math::Log1p => log::log1p(self, x),
-            Math::Sin => trig::sin(self, x),
-            Math::Cos => trig::cos(self, x),
-            Math::Tan => trig::tan(self, x),
-            Math::Asin => arc::asin(self, x),
-            Math::Acos => arc::acos(self, x),
-            Math::Atan => arc::atan(self, x),
-            Math::Sinh => exp::sinh(self, x),
-            Math::Cosh => exp::cosh(self, x),
-            Math::Tanh => exp::tanh(self, x),
-            Math::Asinh => log::asinh(self, x),
-            Math::Acosh => log::acosh(self, x),
-            Math::Atanh => log::atanh(self, x),
-            Math::Erf => error_function::erf(self, x),
-            Math::ErfInv => error_function::erfinv(self, x),
-        })
+        if !self.is_single(&format!("{f:?}")) {
+            return self;
+        }
+        match f {
+            Math::Exp => exp::exp(self),
+            Math::Expm1 => exp::expm1(self),
+            Math::Log => log::log(self),
+            Math::Log2 => log::log2(self),
+            Math::Log10 => log::log10(self),
+            Math::Log1p => log::log1p(self),
+            Math::Sin => trig::sin(self),
+            Math::Cos => trig::cos(self),
+            Math::Tan => trig::tan(self),
+            Math::Asin => arc::asin(self),
+            Math::Acos => arc::acos(self),
+            Math::Atan => arc::atan(self),
+            Math::Sinh => exp::sinh(self),
+            Math::Cosh => exp::cosh(self),
+            Math::Tanh => exp::tanh(self),
+            Math::Asinh => log::asinh(self),
+            Math::Acosh => log::acosh(self),
+            Math::Atanh => log::atanh(self),
+            Math::Erf => error_function::erf(self),
+            Math::Erfc => error_function::erfc(self),
+            Math::ErfInv => error_function::erfinv(self),
+        }
     }
 
     /// xʸ of floats, with the special cases of IEEE 754 `pow`.
-    pub fn pow(&mut self, x: Val, y: Val) -> Result<Val, Missing> {
-        if self.target.native_math {
-            return Ok(self.bin(Bin::Pow, x, y));
+    pub fn pow(self, y: Val<'k>) -> Val<'k> {
+        if self.k.target.native_math {
+            return self.k.bin(Bin::Pow, self, y);
         }
-        only_single(x, "Pow")?;
-        Ok(power::pow(self, x, y))
+        if self.is_single("Pow") { power::pow(self, y) } else { self }
     }
 
-    /// The angle of the point (x, y).
-    pub fn atan2(&mut self, y: Val, x: Val) -> Result<Val, Missing> {
-        if self.target.native_math {
-            return Ok(self.bin(Bin::Atan2, y, x));
+    /// The angle of the point (x, y), of y.
+    pub fn atan2(self, x: Val<'k>) -> Val<'k> {
+        if self.k.target.native_math {
+            return self.k.bin(Bin::Atan2, self, x);
         }
-        only_single(y, "Atan2")?;
-        Ok(arc::atan2(self, y, x))
+        if self.is_single("Atan2") { arc::atan2(self, x) } else { self }
     }
 
     /// The remainder of x/y of floats, exactly, with the sign of x.
-    pub fn fmod(&mut self, x: Val, y: Val) -> Result<Val, Missing> {
-        if self.target.native_math {
-            return Ok(self.bin(Bin::Rem, x, y));
+    pub fn fmod(self, y: Val<'k>) -> Val<'k> {
+        if self.k.target.native_math {
+            return self % y;
         }
-        only_single(x, "Rem")?;
-        Ok(remainder::fmod(self, x, y))
+        if self.is_single("Rem") { remainder::fmod(self, y) } else { self }
     }
 
-    /// x + c.
-    fn plus(&mut self, x: Val, c: f32) -> Val {
-        let c = self.f32(c);
-        self.add(x, c)
-    }
-
-    /// c − x.
-    fn minus_from(&mut self, c: f32, x: Val) -> Val {
-        let c = self.f32(c);
-        self.sub(c, x)
-    }
-
-    /// c·x.
-    fn times(&mut self, x: Val, c: f32) -> Val {
-        let c = self.f32(c);
-        self.mul(x, c)
-    }
-
-    /// a·c + b.
-    fn fma_with(&mut self, a: Val, c: f32, b: Val) -> Val {
-        let c = self.f32(c);
-        self.fma(a, c, b)
+    /// Whether there is arithmetic for it; else notes that it is missing.
+    fn is_single(self, name: &str) -> bool {
+        if self.ty == Ty::F64 {
+            let reason = format!("{name} of float64 has no kernel on this device");
+            self.k.fail(Missing(reason));
+        }
+        self.ty != Ty::F64
     }
 
     /// The polynomial with these coefficients, highest power first.
-    fn poly(&mut self, x: Val, coefficients: &[f32]) -> Val {
-        let mut sum = self.f32(coefficients[0]);
-        for c in &coefficients[1..] {
-            let c = self.f32(*c);
-            sum = self.fma(sum, x, c);
-        }
-        sum
-    }
-
-    /// Whether `x` < c.
-    fn below(&mut self, x: Val, c: f32) -> Val {
-        let c = self.f32(c);
-        self.lt(x, c)
-    }
-
-    /// Whether `x` > c.
-    fn above(&mut self, x: Val, c: f32) -> Val {
-        let c = self.f32(c);
-        self.gt(x, c)
-    }
-
-    /// The number c where `condition`, else `x`.
-    fn put(&mut self, condition: Val, c: f32, x: Val) -> Val {
-        let c = self.f32(c);
-        self.select(condition, c, x)
-    }
-
-    /// A bitwise and with a literal.
-    fn and_bits(&mut self, bits: Val, mask: u32) -> Val {
-        let mask = self.u32(mask);
-        self.and(bits, mask)
-    }
-
-    /// a·2ᶜ of an integer.
-    fn up(&mut self, x: Val, c: u32) -> Val {
-        let c = self.u32(c);
-        self.shl(x, c)
-    }
-
-    /// a/2ᶜ of an integer.
-    fn down(&mut self, x: Val, c: u32) -> Val {
-        let c = self.u32(c);
-        self.shr(x, c)
-    }
-
-    /// The float with these bits.
-    fn float_of(&mut self, bits: Val) -> Val {
-        self.bits(bits, Ty::F32)
+    fn poly(self, coefficients: &[f32]) -> Val<'k> {
+        let first = self.like(coefficients[0]);
+        coefficients[1..].iter().fold(first, |sum, &c| sum.fma(self, c))
     }
 
     /// The bits of |x|. As integers they are ordered as the numbers, and NaN is above them.
-    fn magnitude(&mut self, x: Val) -> Val {
-        let bits = self.bits(x, Ty::U32);
-        self.and_bits(bits, 0x7fff_ffff)
+    fn magnitude(self) -> Val<'k> {
+        self.bits(Ty::U32) & 0x7fff_ffff
     }
 
-    /// The sign of `x`, as the highest bit.
-    fn sign(&mut self, x: Val) -> Val {
-        let bits = self.bits(x, Ty::U32);
-        self.and_bits(bits, 0x8000_0000)
+    /// The sign of x, as the highest bit.
+    fn sign(self) -> Val<'k> {
+        self.bits(Ty::U32) & 0x8000_0000u32
     }
 
     /// −x where the highest bit of `sign` is set.
-    fn flip(&mut self, x: Val, sign: Val) -> Val {
-        let bits = self.bits(x, Ty::U32);
-        let bits = self.xor(bits, sign);
-        self.float_of(bits)
+    fn flip(self, sign: Val<'k>) -> Val<'k> {
+        (self.bits(Ty::U32) ^ sign).bits(Ty::F32)
     }
 
     /// The leading bits of a float.
-    fn high(&mut self, x: Val, mask: u32) -> Val {
-        let bits = self.bits(x, Ty::U32);
-        let bits = self.and_bits(bits, mask);
-        self.float_of(bits)
+    fn high(self) -> Val<'k> {
+        (self.bits(Ty::U32) & HALF).bits(Ty::F32)
     }
 
-    /// What is left of n after r·d, where r is n/d or nearly so.
-    fn residual(&mut self, n: Val, r: Val, d: Val) -> Val {
-        let (r_hi, d_hi) = (self.high(r, HALF), self.high(d, HALF));
-        let (r_lo, d_lo) = (self.sub(r, r_hi), self.sub(d, d_hi));
-        let (exact, left, right) = (self.mul(r_hi, d_hi), self.mul(r_hi, d_lo), self.mul(r_lo, d));
-        let rest = self.sub(n, exact);
-        let rest = self.sub(rest, left);
-        self.sub(rest, right)
-    }
-
-    /// n/d to 1 ulp, however roughly the device divides; neither may be very large or small.
-    fn quotient(&mut self, n: Val, d: Val) -> Val {
-        let r = self.div(n, d);
-        let rest = self.residual(n, r, d);
-        let more = self.div(rest, d);
-        self.add(r, more)
-    }
-
-    /// √x to 1 ulp, likewise; of 0 it is 0.
-    fn root(&mut self, x: Val) -> Val {
-        let r = self.un(Un::Sqrt, x);
-        let (rest, twice) = (self.residual(x, r, r), self.add(r, r));
-        // Only 0 is changed by so little.
-        let twice = self.plus(twice, 1e-37);
-        let more = self.div(rest, twice);
-        self.add(r, more)
-    }
-
-    /// `y`, but NaN where `x` is.
-    fn keep_nan(&mut self, x: Val, y: Val) -> Val {
-        let nan = self.is_nan(x);
-        self.select(nan, x, y)
+    /// x, but NaN where `of` is.
+    fn nan_of(self, of: Val<'k>) -> Val<'k> {
+        of.is_nan().select(of, self)
     }
 }
 
-/// An error where there is no arithmetic for the type of `x`.
-fn only_single(x: Val, name: &str) -> Result<(), Missing> {
-    match x.ty {
-        Ty::F64 => Err(Missing(format!("{name} of float64 has no kernel on this device"))),
-        _ => Ok(()),
-    }
+/// What is left of n after r·d, where r is n/d or nearly so.
+fn residual<'k>(n: Val<'k>, r: Val<'k>, d: Val<'k>) -> Val<'k> {
+    let (r_hi, d_hi) = (r.high(), d.high());
+    let (r_lo, d_lo) = (r - r_hi, d - d_hi);
+    n - r_hi * d_hi - r_hi * d_lo - r_lo * d
+}
+
+/// n/d to 1 ulp, however roughly the device divides; neither may be very large or small.
+fn quotient<'k>(n: Val<'k>, d: Val<'k>) -> Val<'k> {
+    let r = n / d;
+    r + residual(n, r, d) / d
+}
+
+/// √x to 1 ulp, likewise; of 0 it is 0.
+fn root(x: Val<'_>) -> Val<'_> {
+    let r = x.sqrt();
+    // Only 0 is changed by so little.
+    r + residual(x, r, r) / (r + r + 1e-37)
 }

@@ -6,7 +6,7 @@
 
 use super::super::Draft;
 use super::super::gemm::{Hand, Sizes, Unit};
-use crate::ir::{Shared, Target, Ty, Val, Var, Wide};
+use crate::ir::{Number, NumberVar, Shared, Target, Ty, Val, Wide};
 
 /// Depths of one product of matrices, and how many such products are started together.
 pub const STEP: u32 = 8;
@@ -18,9 +18,9 @@ pub const RUN_DEPTHS: u32 = RUN_STEPS * STEP;
 
 /// The most columns of a tile.
 const COLUMNS: u64 = 128;
-/// Sums that a thread can have beside what it needs for the rest.
+/// Accumulators that a thread has registers for.
 const SUMS: u32 = 112;
-/// Bytes that the blocks of a multiprocessor share, its registers, and its threads.
+/// Shared memory of a multiprocessor in bytes, its registers, and its threads.
 const SHARED: u32 = 220 << 10;
 const REGISTERS: u32 = 64 << 10;
 const THREADS: u32 = 2048;
@@ -92,8 +92,8 @@ impl Tile {
         Unit::Matrices { groups: [4 * self.down, 1], matrices: [self.tall, self.columns / 8] }
     }
 
-    /// Blocks that a multiprocessor has registers for: those of the sums, of the rows of as many
-    /// products as are started together, and some more.
+    /// Occupancy by registers: those of the sums, of the rows of as many products as are started
+    /// together, and some more.
     pub fn at_once(&self) -> u32 {
         let registers = self.tall * (self.columns / 2 + 4 * TOGETHER + 6) + 36;
         let registers = registers.next_multiple_of(8);
@@ -107,12 +107,8 @@ impl Tile {
     }
 
     /// The first row and column of a tile, whose place among the others is given.
-    pub fn starts(&self, draft: &mut Draft<'_>, place: [Val; 2]) -> [Val; 2] {
-        let size = [self.rows(), self.columns];
-        [0, 1].map(|which| {
-            let size = draft.index(i64::from(size[which]));
-            draft.build.mul(place[which], size)
-        })
+    pub fn starts<'k>(&self, [row, column]: [Val<'k>; 2]) -> [Val<'k>; 2] {
+        [row * self.rows(), column * self.columns]
     }
 
     /// Roughly the cycles that a device of so many multiprocessors takes for blocks with so many
@@ -148,161 +144,118 @@ impl Tile {
 }
 
 /// What a thread multiplies.
-pub struct Gather<'a> {
+pub struct Gather<'k> {
+    pub k: &'k Draft,
     pub tile: Tile,
     pub patch: Shared,
     /// What every depth adds to a place of the patch.
     pub table: Shared,
     pub slab: Shared,
-    pub hand: &'a Hand,
+    pub hand: &'k Hand<'k>,
     /// What the thread's rows add.
-    pub rows: Vec<Val>,
-    pub sums: &'a [Vec<Var>],
+    pub rows: Vec<Val<'k>>,
+    pub sums: Vec<NumberVar<'k>>,
 }
 
-impl Gather<'_> {
+impl<'k> Gather<'k> {
     /// Multiplies a few depths, written out.
-    fn run(&self, draft: &mut Draft<'_>, first: Val, slab: Val, depths: u32) {
+    fn run(&self, first: Val<'k>, slab: Val<'k>, depths: u32) {
+        let k = self.k;
         let steps = depths.div_ceil(STEP);
-        let t = self.hand.lane(&mut draft.build);
-        let own = draft.build.add(first, t);
+        let t = self.hand.lane();
+        let own = first + t;
         for start in (0..steps).step_by(TOGETHER as usize) {
             let mut products = Vec::new();
             for step in start..steps.min(start + TOGETHER) {
-                let away = draft.build.u32(step * self.tile.slab(STEP));
-                let columns = draft.build.add(slab, away);
+                let columns = slab + step * self.tile.slab(STEP);
                 let left = depths - step * STEP;
-                let offsets = [0, 4].map(|half| {
-                    let away = draft.build.u32(step * STEP + half);
-                    let at = draft.build.add(own, away);
-                    draft.build.load_shared(self.table, at)
-                });
+                let offsets = [0, 4].map(|half| self.table.load(own + (step * STEP + half)));
                 for (i, pair) in self.rows.chunks(2).enumerate() {
                     let mut rows = Vec::new();
                     for (half, &offset) in offsets.iter().enumerate() {
                         for &row in pair {
-                            let at = draft.build.add(row, offset);
-                            let element = draft.build.load_shared(self.patch, at);
-                            let known = left.saturating_sub(half as u32 * 4);
-                            rows.push(self.within(draft, element, t, known));
+                            let element = self.patch.load(row + offset);
+                            rows.push(within(element, t, left.saturating_sub(half as u32 * 4)));
                         }
                     }
                     let count = self.tile.columns as usize / 2;
-                    let sums = self.sums[i * count..(i + 1) * count].iter().map(|sum| sum[0]);
-                    let sums = sums.collect();
-                    products.push(Wide {
-                        sums,
-                        rows: [rows[0], rows[1], rows[2], rows[3]],
-                        columns,
-                    });
+                    let sums = self.sums[i * count..(i + 1) * count].iter().map(|sum| sum.re);
+                    products.push(Wide::new(sums, [rows[0], rows[1], rows[2], rows[3]], columns));
                 }
             }
-            draft.build.wide(self.slab, self.tile.columns, products);
+            k.wide(self.slab, self.tile.columns, products);
         }
-        let sums = self.sums.iter().map(|sum| sum[0]).collect();
-        draft.build.await_wide(sums);
-    }
-
-    /// An element where so many depths are left, and 0 beyond: what lies there may be infinite.
-    fn within(&self, draft: &mut Draft<'_>, element: Val, t: Val, left: u32) -> Val {
-        if left >= 4 {
-            return element;
-        }
-        let (left, zero) = (draft.build.u32(left), draft.build.f32(0.0));
-        let there = draft.build.lt(t, left);
-        draft.build.select(there, element, zero)
+        k.await_wide(self.sums.iter().map(|sum| sum.re));
     }
 
     /// Multiplies a known number of depths from `first` on, by the slab that starts at `slab`.
-    pub fn multiply(&self, draft: &mut Draft<'_>, first: Val, slab: Val, depths: u32) {
+    pub fn multiply(&self, first: Val<'k>, slab: Val<'k>, depths: u32) {
         let runs = depths / RUN_DEPTHS;
-        let (zero, one) = (draft.build.u32(0), draft.build.u32(1));
-        let size = draft.build.u32(RUN_DEPTHS);
-        let len = draft.build.u32(self.tile.slab(RUN_DEPTHS));
-        let all = draft.build.u32(runs);
-        let part = |draft: &mut Draft<'_>, number: Val, depths: u32| {
-            let (away, before) = (draft.build.mul(number, size), draft.build.mul(number, len));
-            let (first, slab) = (draft.build.add(first, away), draft.build.add(slab, before));
-            self.run(draft, first, slab, depths);
+        let all = self.k.u32(runs);
+        let part = |number: Val<'k>, depths: u32| {
+            let (first, slab) =
+                (first + number * RUN_DEPTHS, slab + number * self.tile.slab(RUN_DEPTHS));
+            self.run(first, slab, depths);
         };
         match runs {
-            1 => part(draft, zero, RUN_DEPTHS),
-            _ => draft.range(zero, all, one, |draft, number| part(draft, number, RUN_DEPTHS)),
+            1 => part(self.k.u32(0), RUN_DEPTHS),
+            _ => self.k.count(all, |number| part(number, RUN_DEPTHS)),
         }
         if depths > runs * RUN_DEPTHS {
-            part(draft, all, depths - runs * RUN_DEPTHS);
+            part(all, depths - runs * RUN_DEPTHS);
         }
     }
 
     /// Multiplies `depths` depths, in slabs of `size` that `turn` makes ready: it is given the
     /// number of a slab and says where it starts.
-    pub fn in_turn(
-        &self,
-        draft: &mut Draft<'_>,
-        depths: u32,
-        size: u32,
-        mut turn: impl FnMut(&mut Draft<'_>, Val) -> Val,
-    ) {
+    pub fn in_turn(&self, depths: u32, size: u32, turn: impl Fn(Val<'k>) -> Val<'k>) {
         let whole = depths / size;
-        let (zero, one) = (draft.build.u32(0), draft.build.u32(1));
-        let all = draft.build.u32(whole);
-        draft.range(zero, all, one, |draft, number| {
-            let slab = turn(draft, number);
-            let size_val = draft.build.u32(size);
-            let first = draft.build.mul(number, size_val);
-            self.multiply(draft, first, slab, size);
+        let all = self.k.u32(whole);
+        self.k.count(all, |number| {
+            let slab = turn(number);
+            self.multiply(number * size, slab, size);
         });
         if depths > whole * size {
-            let slab = turn(draft, all);
-            let first = draft.build.u32(whole * size);
-            self.multiply(draft, first, slab, depths - whole * size);
+            let slab = turn(all);
+            self.multiply(self.k.u32(whole * size), slab, depths - whole * size);
         }
     }
 }
 
+/// An element where so many depths are left, and 0 beyond: what lies there may be infinite.
+fn within<'k>(element: Val<'k>, t: Val<'k>, left: u32) -> Val<'k> {
+    if left >= 4 { element } else { t.lt(left).select(element, 0.0) }
+}
+
 /// A thread's sums, of nothing yet.
-pub fn sums(draft: &mut Draft<'_>, tile: Tile) -> Vec<Vec<Var>> {
-    let zero = draft.build.f32(0.0);
-    (0..tile.unit().sums()).map(|_| vec![draft.build.var(zero)]).collect()
+pub fn sums(k: &Draft, tile: Tile) -> Vec<NumberVar<'_>> {
+    let zero = Number::Real(k.f32(0.0));
+    (0..tile.unit().sums()).map(|_| k.number_var(zero)).collect()
 }
 
 /// The table of what so many depths add.
-pub fn table(
-    draft: &mut Draft<'_>,
-    depths: u32,
-    of: impl FnOnce(&mut Draft<'_>, Val) -> Val,
-) -> Shared {
-    let table = draft.build.shared(Ty::U32, depths.next_multiple_of(STEP));
-    let (thread, threads) = (draft.build.thread(), draft.build.block_size());
-    let (all, step) = (draft.build.u32(table.len), draft.build.u32(threads));
-    draft.range(thread, all, step, |draft, at| {
+pub fn table<'k>(k: &'k Draft, depths: u32, of: impl FnOnce(Val<'k>) -> Val<'k>) -> Shared {
+    let table = k.shared(Ty::U32, depths.next_multiple_of(STEP));
+    k.range(k.thread(), table.len, k.block_size(), |at| {
         // Beyond the last one the patch may end.
-        let last = draft.build.u32(depths - 1);
-        let depth = draft.build.min_int(at, last);
-        let depth = draft.build.convert(depth, draft.index);
-        let offset = of(draft, depth);
-        draft.build.store_shared(table, at, offset);
+        let depth = at.min(depths - 1);
+        table.store(at, of(k.as_index(depth)));
     });
     table
 }
 
 /// What each of a thread's rows adds to a place of the patch: what `of` says of a row's number.
-pub fn rows(
-    draft: &mut Draft<'_>,
-    hand: &Hand,
+pub fn rows<'k>(
+    k: &'k Draft,
+    hand: &Hand<'k>,
     limit: u64,
-    start: Val,
-    of: impl Fn(&mut Draft<'_>, Val) -> Val,
-) -> Vec<Val> {
-    let own = hand.rows(&mut draft.build);
-    let limit = draft.index(limit as i64);
-    (own.into_iter())
+    start: Val<'k>,
+    of: impl Fn(Val<'k>) -> Val<'k>,
+) -> Vec<Val<'k>> {
+    (hand.rows().into_iter())
         .map(|own| {
-            let own = draft.build.convert(own, draft.index);
-            let at = draft.build.add(start, own);
-            let valid = draft.build.lt(at, limit);
-            let at = draft.build.select(valid, at, start);
-            of(draft, at)
+            let at = start + k.as_index(own);
+            of(at.lt(limit).select(at, start))
         })
         .collect()
 }

@@ -1,5 +1,5 @@
-//! The part of a convolution's input that a block shares: what some neighbouring places of the
-//! output read, with the padding around it.
+//! The part of a convolution's input that a block has in shared memory: what some neighbouring
+//! places of the output read, with the padding around it.
 //!
 //! Every element that a place reads through a tap lies there as far from the place's first one as
 //! for all other places. So a product takes its rows from the patch as they are: an element is at
@@ -10,10 +10,10 @@ use cupola_core::backend::Segment;
 use cupola_core::prim::{Conv, ConvRole};
 
 use super::super::Draft;
-use super::super::view::{View, side_by_side};
+use super::super::view::{View, place, side_by_side, unflatten};
 use super::gather::Work;
 use super::taps::unsigned;
-use crate::ir::{Build, Number, Shared, Target, Ty, Un, Val};
+use crate::ir::{Number, Shared, Target, Ty, Val};
 
 /// Vectors that a thread loads before it stores the first.
 const TOGETHER: u32 = 8;
@@ -35,24 +35,32 @@ pub struct Patch {
     /// Channels, and how many of them are shared at a time.
     pub channels: u32,
     pub chunk: u32,
-    /// How far apart places are.
+    /// Elements from a place to the next one.
     pitch: u32,
     /// Rows.
     tall: u32,
     /// The strides of the input along images, rows, columns and channels.
     from: [isize; 4],
-    /// How many channels are loaded at once, and what they are.
+    /// The vector width of loads, and their dtype.
     width: u32,
     dtype: DType,
 }
 
 /// A row of the patch: where the input has its first column, where that goes, whether the input has
 /// it, and whether the patch does.
-struct Row {
-    from: Val,
-    to: Val,
-    there: Val,
-    within: Val,
+struct Row<'k> {
+    from: Val<'k>,
+    to: Val<'k>,
+    there: Val<'k>,
+    within: Val<'k>,
+}
+
+/// A vector that was loaded: its values, whether they are there, where they go and whether they do.
+struct Vector<'k> {
+    values: Vec<Val<'k>>,
+    there: Val<'k>,
+    to: Val<'k>,
+    within: Val<'k>,
 }
 
 /// Which offset of the patch the threads of a matrix unit read next to each other.
@@ -80,12 +88,10 @@ pub fn four(strides: &[isize]) -> [isize; 4] {
     }
 }
 
-/// An element as it is multiplied, and 0 for what is not there.
-pub fn prepared(b: &mut Build<'_>, dtype: DType, v: Val, there: Val) -> Val {
-    let v = b.cast(Number::Real(v), dtype, DType::F32).real();
-    let v = if dtype == DType::F32 { b.un(Un::Tf32, v) } else { v };
-    let zero = b.f32(0.0);
-    b.select(there, v, zero)
+/// An element of `dtype` as it is multiplied, and 0 for what is not there.
+pub fn prepared<'k>(v: Val<'k>, dtype: DType, there: Val<'k>) -> Val<'k> {
+    let v = Number::Real(v).cast(dtype, DType::F32).real();
+    there.select(if dtype == DType::F32 { v.tf32() } else { v }, 0.0)
 }
 
 impl Patch {
@@ -163,8 +169,8 @@ impl Patch {
         [0, 1].map(|a: usize| self.output[a] + (self.kernel[a] - 1) * self.dilation[a])
     }
 
-    /// How far apart rows are: their places, and a gap that lets threads meet other banks where
-    /// they go on in the next row, too.
+    /// The pitch of rows: their places, and padding against bank conflicts of threads that go on in
+    /// the next row.
     fn row(&self) -> u32 {
         let wide = self.padded()[1] as u32;
         let beyond = (wide - self.output[1] as u32) * self.pitch;
@@ -187,45 +193,31 @@ impl Patch {
 
     /// The row of the padded input, counted over all images, where a place reads first, and the
     /// place's column.
-    pub fn start(&self, draft: &mut Draft<'_>, place: Val) -> [Val; 2] {
-        let place = draft.unflatten(place, &[usize::MAX, self.output[0], self.output[1]]);
-        let tall = draft.index(self.padded()[0] as i64);
-        let row = draft.build.mul(place[0], tall);
-        [draft.build.add(row, place[1]), place[2]]
+    pub fn start<'k>(&self, place: Val<'k>) -> [Val<'k>; 2] {
+        let place = unflatten(place, &[usize::MAX, self.output[0], self.output[1]]);
+        [place[0] * self.padded()[0] + place[1], place[2]]
     }
 
     /// Where a place reads first in the patch that starts at `first_row`.
-    pub fn of_place(&self, draft: &mut Draft<'_>, place: Val, first_row: Val) -> Val {
-        let [row, column] = self.start(draft, place);
-        let row = draft.build.sub(row, first_row);
-        let b = &mut draft.build;
-        let (row, column) = (b.convert(row, Ty::U32), b.convert(column, Ty::U32));
-        let (apart, pitch) = (b.u32(self.row()), b.u32(self.pitch));
-        let (row, column) = (b.mul(row, apart), b.mul(column, pitch));
-        b.add(row, column)
+    pub fn of_place<'k>(&self, place: Val<'k>, first_row: Val<'k>) -> Val<'k> {
+        let [row, column] = self.start(place);
+        let row = row - first_row;
+        row.convert(Ty::U32) * self.row() + column.convert(Ty::U32) * self.pitch
     }
 
     /// How far from there a tap and channel are, counted together.
-    pub fn of_tap(&self, draft: &mut Draft<'_>, index: Val, is_turned: bool) -> Val {
-        let sizes = [self.taps() as usize, self.chunk as usize];
-        let at = draft.unflatten(index, &sizes);
-        let tap = if is_turned { self.turned(draft, at[0]) } else { at[0] };
-        let tap = draft.unflatten(tap, &self.kernel);
+    pub fn of_tap<'k>(&self, index: Val<'k>, is_turned: bool) -> Val<'k> {
+        let at = unflatten(index, &[self.taps() as usize, self.chunk as usize]);
+        let tap = if is_turned { self.turned(at[0]) } else { at[0] };
+        let tap = unflatten(tap, &self.kernel);
         let apart = [self.dilation[0] as u32 * self.row(), self.dilation[1] as u32 * self.pitch];
-        let mut place = draft.build.convert(at[1], Ty::U32);
-        for (k, apart) in tap.into_iter().zip(apart) {
-            let k = draft.build.convert(k, Ty::U32);
-            let apart = draft.build.u32(apart);
-            let away = draft.build.mul(k, apart);
-            place = draft.build.add(place, away);
-        }
-        place
+        let taps = tap.into_iter().zip(apart);
+        taps.fold(at[1].convert(Ty::U32), |at, (tap, apart)| at + tap.convert(Ty::U32) * apart)
     }
 
     /// A tap of the kernel turned round.
-    pub fn turned(&self, draft: &mut Draft<'_>, tap: Val) -> Val {
-        let last = draft.build.int(i64::from(self.taps()) - 1, tap.ty);
-        draft.build.sub(last, tap)
+    pub fn turned<'k>(&self, tap: Val<'k>) -> Val<'k> {
+        tap.like(i64::from(self.taps()) - 1) - tap
     }
 
     /// The columns that the input has: where they start in the padded row, the input's own column
@@ -259,139 +251,99 @@ impl Patch {
     }
 
     /// Clears the patch: what lies beside the input's columns is not written again.
-    pub fn clear(&self, draft: &mut Draft<'_>, to: Shared) {
-        let (thread, threads) = (draft.build.thread(), draft.build.block_size());
-        let (all, step, zero) =
-            (draft.build.u32(to.len), draft.build.u32(threads), draft.build.f32(0.0));
-        draft.range(thread, all, step, |draft, at| draft.build.store_shared(to, at, zero));
+    pub fn clear(&self, k: &Draft, to: Shared) {
+        let zero = k.f32(0.0);
+        k.range(k.thread(), to.len, k.block_size(), |at| to.store(at, zero));
     }
 
     /// Brings a chunk of channels of the rows from `first_row` on into a patch that was cleared.
-    pub fn share(&self, draft: &mut Draft<'_>, x: View, to: Shared, first_row: Val, chunk: Val) {
-        let threads = draft.build.block_size();
+    pub fn share<'k>(
+        &self,
+        k: &'k Draft,
+        x: View<'k>,
+        to: Shared,
+        first_row: Val<'k>,
+        chunk: Val<'k>,
+    ) {
+        let threads = k.block_size();
         let [vectors, together] = self.vectors(threads);
-        let (thread, lanes) = (draft.build.thread(), draft.build.u32(LANES));
-        let (warp, lane) = (draft.build.div(thread, lanes), draft.build.rem(thread, lanes));
+        let thread = k.thread();
+        let (warp, lane) = (thread / LANES, thread % LANES);
         let warps = threads / LANES;
-        let (all, step) = (draft.build.u32(self.tall), draft.build.u32(warps * together));
         let turns: Vec<u32> = (0..vectors.div_ceil(LANES)).collect();
-        draft.range(warp, all, step, |draft, first| {
-            let rows: Vec<Row> = (0..together)
-                .map(|i| {
-                    let away = draft.build.u32(i * warps);
-                    let row = draft.build.add(first, away);
-                    self.find_row(draft, x, first_row, row, chunk)
-                })
+        k.range(warp, self.tall, warps * together, |first| {
+            let rows: Vec<Row<'k>> = (0..together)
+                .map(|i| self.find_row(k, x, first_row, first + i * warps, chunk))
                 .collect();
             for turns in turns.chunks(TOGETHER as usize) {
+                // All loads are under way before the first is waited for.
                 let mut held = Vec::new();
                 for row in &rows {
                     for turn in turns {
-                        let away = draft.build.u32(turn * LANES);
-                        let vector = draft.build.add(lane, away);
-                        held.push(self.load(draft, x, row, vector, chunk, vectors));
+                        held.push(self.load(k, x, row, lane + turn * LANES, chunk));
                     }
                 }
-                for (values, there, place, within) in held {
-                    self.store(draft, to, &values, there, place, within);
+                for Vector { values, there, to: at, within } in held {
+                    k.when(within, || {
+                        let values: Vec<Val<'k>> =
+                            values.iter().map(|&v| prepared(v, self.dtype, there)).collect();
+                        to.store_vector(at, &values);
+                    });
                 }
             }
         });
     }
 
     /// A row of the patch, counted from `first_row` of the padded input.
-    fn find_row(
+    fn find_row<'k>(
         &self,
-        draft: &mut Draft<'_>,
-        x: View,
-        first_row: Val,
-        row: Val,
-        chunk: Val,
-    ) -> Row {
+        k: &'k Draft,
+        x: View<'k>,
+        first_row: Val<'k>,
+        row: Val<'k>,
+        chunk: Val<'k>,
+    ) -> Row<'k> {
         let [first, own, _] = self.columns();
-        let limit = draft.build.u32(self.tall);
-        let within = draft.build.lt(row, limit);
-        let (apart, before) = (draft.build.u32(self.row()), draft.build.u32(first * self.pitch));
-        let to = draft.build.mul(row, apart);
-        let to = draft.build.add(to, before);
-        let row = draft.build.convert(row, draft.index);
-        let row = draft.build.add(first_row, row);
-        let tall = draft.index(self.padded()[0] as i64);
-        let (image, y) = (draft.build.div(row, tall), draft.build.rem(row, tall));
-        let low = draft.index(self.low[0]);
-        let y = draft.build.sub(y, low);
+        let within = row.lt(self.tall);
+        let to = row * self.row() + first * self.pitch;
+        let row = first_row + k.as_index(row);
+        let tall = self.padded()[0];
+        let (image, y) = (row / tall, row % tall - self.low[0]);
         // Below the first place it wraps far beyond the size.
-        let ty = unsigned(draft.index);
-        let reach = draft.build.convert(y, ty);
-        let size = draft.build.int(self.input[0] as i64, ty);
-        let holds = draft.build.lt(reach, size);
-        let images = draft.index(self.images as i64);
-        let known = draft.build.lt(image, images);
-        let there = draft.build.and(within, holds);
-        let there = draft.build.and(there, known);
-        let size = draft.build.u32(self.chunk);
-        let channel = draft.build.mul(chunk, size);
-        let channel = draft.build.convert(channel, draft.index);
-        let column = draft.index(i64::from(own));
-        let from = draft.place(x.offset, &[image, y, column, channel], &self.from);
+        let holds = y.convert(unsigned(k.index)).lt(self.input[0]);
+        let there = within & holds & image.lt(self.images);
+        let channel = k.as_index(chunk * self.chunk);
+        let column = k.index(i64::from(own));
+        let from = x.at(&[image, y, column, channel], &self.from);
         Row { from, to, there, within }
     }
 
-    /// A vector of a row: its values, whether they are there, where they go and whether they do.
-    fn load(
+    /// A vector of a row.
+    fn load<'k>(
         &self,
-        draft: &mut Draft<'_>,
-        x: View,
-        row: &Row,
-        vector: Val,
-        chunk: Val,
-        vectors: u32,
-    ) -> (Vec<Val>, Val, Val, Val) {
-        let limit = draft.build.u32(vectors);
-        let known = draft.build.lt(vector, limit);
-        let within = draft.build.and(row.within, known);
-        let mut there = draft.build.and(row.there, known);
-        let (lanes, width) =
-            (draft.build.u32(self.chunk / self.width), draft.build.u32(self.width));
-        let (column, lane) = (draft.build.div(vector, lanes), draft.build.rem(vector, lanes));
-        let own = draft.build.mul(lane, width);
+        k: &'k Draft,
+        x: View<'k>,
+        row: &Row<'k>,
+        vector: Val<'k>,
+        chunk: Val<'k>,
+    ) -> Vector<'k> {
+        let lanes = self.chunk / self.width;
+        let known = vector.lt(self.columns()[2] * lanes);
+        let within = row.within & known;
+        let mut there = row.there & known;
+        let (column, lane) = (vector / lanes, vector % lanes);
+        let own = lane * self.width;
         if self.chunks() * self.chunk > self.channels {
-            let size = draft.build.u32(self.chunk);
-            let channel = draft.build.mul(chunk, size);
-            let channel = draft.build.add(channel, own);
-            let channels = draft.build.u32(self.channels);
-            let holds = draft.build.lt(channel, channels);
-            there = draft.build.and(there, holds);
+            there = there & (chunk * self.chunk + own).lt(self.channels);
         }
-        let pitch = draft.build.u32(self.pitch);
-        let right = draft.build.mul(column, pitch);
-        let to = draft.build.add(row.to, right);
-        let to = draft.build.add(to, own);
-        let place =
-            [draft.build.convert(column, draft.index), draft.build.convert(own, draft.index)];
-        let at = draft.place(row.from, &place, &self.from[2..]);
-        let at = draft.build.select(there, at, x.offset);
-        (draft.build.load_vector(x.buf, at, self.width), there, to, within)
-    }
-
-    fn store(
-        &self,
-        draft: &mut Draft<'_>,
-        to: Shared,
-        values: &[Val],
-        there: Val,
-        place: Val,
-        within: Val,
-    ) {
-        draft.build.open_when();
-        let values: Vec<Val> =
-            values.iter().map(|&v| prepared(&mut draft.build, self.dtype, v, there)).collect();
-        draft.build.store_shared_vector(to, place, &values);
-        draft.build.close_when(within);
+        let to = row.to + column * self.pitch + own;
+        let at = place(row.from, &[k.as_index(column), k.as_index(own)], &self.from[2..]);
+        let at = there.select(at, x.offset);
+        Vector { values: x.buf.load_vector(at, self.width), there, to, within }
     }
 
     /// What a kernel that shares the patch takes for granted of its input.
-    pub fn assume(&self, draft: &mut Draft<'_>, x: View) {
-        draft.assume(x.place, self.width);
+    pub fn assume(&self, k: &Draft, x: View<'_>) {
+        k.assume(x.place, self.width);
     }
 }

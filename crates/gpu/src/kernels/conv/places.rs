@@ -1,21 +1,20 @@
 //! Convolutions over a shared patch: each block computes the columns of some neighbouring places.
 //!
-//! The weights have been put into slabs by a launch before; those of the next depths are on their
-//! way while some are multiplied. An input's gradient is such a convolution, too: of dy with the
-//! kernel turned round.
+//! A launch before puts the weights into slabs. Slabs are prefetched while others are multiplied.
+//! An input's gradient is such a convolution, too: of dy with the kernel turned round.
 
 use cupola_core::DType;
 use cupola_core::backend::Segment;
 use cupola_core::prim::{Conv, ConvRole};
 
 use super::super::gemm::{Hand, Product, Store, Unit};
-use super::super::view::View;
+use super::super::view::{View, place, unflatten};
 use super::super::{Draft, Launch, Missing, Place, Program};
 use super::gather::{self, Gather, RUN_DEPTHS, STEP, Tile, Work};
 use super::patch::{Patch, Rows, four, prepared};
 use crate::ir::{Access, Shared, Target, Ty, Val};
 
-/// Slabs that are shared at a time: one is read while the others come.
+/// Slabs in shared memory: one is multiplied while the others are prefetched.
 const STAGES: u32 = 3;
 
 /// How a convolution is cut.
@@ -24,10 +23,11 @@ pub struct Places {
     tile: Tile,
     /// Depths of a slab.
     size: u32,
-    /// How many blocks run at once on a multiprocessor, and on all; each goes on with the next tile.
+    /// Occupancy: how many blocks run at once on a multiprocessor, and on all. Each goes on with the
+    /// next tile.
     at_once: u32,
     blocks: u32,
-    /// Whether all weights are shared at once and stay.
+    /// Whether all weights fit into shared memory and stay there.
     stays: bool,
     /// Whether taps run backwards through the kernel as it lies.
     is_turned: bool,
@@ -149,46 +149,35 @@ impl Places {
         scratch: usize,
         slabs: u64,
     ) -> Result<Launch, Missing> {
-        let mut draft = Draft::new("conv_weights", 256, segment, target)?;
-        let w = draft.view(Place::Input(1), p.operand, Access::Read)?;
-        let out = draft.scratch(scratch, DType::F32, Access::Write)?;
+        let k = Draft::new("conv_weights", 256, segment, target)?;
+        let w = k.view(Place::Input(1), p.operand, Access::Read);
+        let out = k.scratch(scratch, DType::F32, Access::Write);
         let depths = self.depths().next_multiple_of(STEP);
         let columns = self.tile.columns as usize;
         let total = slabs * u64::from(self.tile.slab(depths));
-        draft.each(total, |draft, flat| {
+        k.each(total, |flat| {
             let sizes = [0, self.patch.chunks() as usize, depths as usize / 4, columns, 4];
-            let at = draft.unflatten(flat, &sizes);
-            let four = draft.index(4);
-            let depth = draft.build.mul(at[2], four);
-            let depth = draft.build.add(depth, at[4]);
-            let known = draft.index(i64::from(self.depths()));
-            let mut there = draft.build.lt(depth, known);
-            let own = draft.unflatten(depth, &[0, self.patch.chunk as usize]);
+            let at = unflatten(flat, &sizes);
+            let depth = at[2] * 4 + at[4];
+            let mut there = depth.lt(self.depths());
+            let own = unflatten(depth, &[0, self.patch.chunk as usize]);
             let sides = [
                 (self.patch.chunk, self.patch.channels, at[1], own[1]),
                 (self.tile.columns, p.sizes.columns as u32, at[0], at[3]),
             ];
-            let mut place = Vec::new();
-            for (size, all, part, own) in sides {
-                let (size, all) = (draft.index(i64::from(size)), draft.index(i64::from(all)));
-                let first = draft.build.mul(part, size);
-                let index = draft.build.add(first, own);
-                let known = draft.build.lt(index, all);
-                there = draft.build.and(there, known);
-                place.push(index);
-            }
-            let tap = if self.is_turned { self.patch.turned(draft, own[0]) } else { own[0] };
-            let mut index = draft.unflatten(tap, &self.patch.kernel);
-            index.extend(place);
-            let zero = draft.index(0);
-            let from = draft.place(zero, &index, &self.weights);
-            let from = draft.build.select(there, from, zero);
-            let from = draft.build.add(w.offset, from);
-            let value = draft.build.load(w.buf, from);
-            let value = prepared(&mut draft.build, p.operand, value, there);
-            draft.build.store(out.buf, flat, value);
+            let channels = sides.map(|(size, all, part, own)| {
+                let index = part * size + own;
+                there = there & index.lt(all);
+                index
+            });
+            let tap = if self.is_turned { self.patch.turned(own[0]) } else { own[0] };
+            let mut index = unflatten(tap, &self.patch.kernel);
+            index.extend(channels);
+            let from = place(k.index(0), &index, &self.weights);
+            let value = w.buf.load(w.offset + there.select(from, 0));
+            out.buf.store(flat, prepared(value, p.operand, there));
         });
-        Ok(draft.launch_over(total))
+        k.launch_over(total)
     }
 
     /// The launch that convolves.
@@ -201,132 +190,106 @@ impl Places {
         tiles: [u64; 2],
     ) -> Result<Launch, Missing> {
         let name = format!("{}_patch", p.name);
-        let mut draft = Draft::new(&name, self.tile.threads(), segment, target)?;
-        draft.build.at_once(self.at_once);
-        let x = draft.view(Place::Input(0), p.operand, Access::Read)?;
-        let w = draft.scratch(scratch, DType::F32, Access::Read)?;
-        self.patch.assume(&mut draft, x);
-        let store = Store::finish(&mut draft, p, segment)?;
-        let slab = draft.build.shared(Ty::F32, self.slabs());
-        let patch = draft.build.shared(Ty::F32, self.patch.len());
+        let k = Draft::new(&name, self.tile.threads(), segment, target)?;
+        k.at_once(self.at_once);
+        let x = k.view(Place::Input(0), p.operand, Access::Read);
+        let w = k.scratch(scratch, DType::F32, Access::Read);
+        self.patch.assume(&k, x);
+        let store = Store::finish(&k, p, segment);
+        let slab = k.shared(Ty::F32, self.slabs());
+        let patch = k.shared(Ty::F32, self.patch.len());
         // Dense rows are put together before they are written, where the slabs were.
         let len = self.tile.rows() * p.sizes.columns as u32;
-        let room = match (store.is_dense(&draft) && tiles[1] == 1, self.stays) {
+        let room = match (store.is_dense() && tiles[1] == 1, self.stays) {
             (false, _) => None,
-            (true, true) => Some(draft.build.shared(Ty::F32, len)),
+            (true, true) => Some(k.shared(Ty::F32, len)),
             (true, false) => Some(slab).filter(|slab| slab.len >= len),
         };
-        let table = gather::table(&mut draft, self.depths(), |draft, depth| {
-            self.patch.of_tap(draft, depth, false)
-        });
-        let thread = draft.build.thread();
-        let hand = Hand::new(&mut draft.build, self.tile.unit(), thread);
-        self.patch.clear(&mut draft, patch);
+        let table = gather::table(&k, self.depths(), |depth| self.patch.of_tap(depth, false));
+        let hand = Hand::new(self.tile.unit(), k.thread());
+        self.patch.clear(&k, patch);
         if self.stays {
-            let zero = draft.build.u32(0);
             for stage in 0..STAGES {
-                let stage = draft.build.u32(stage);
-                self.bring(&mut draft, w, slab, zero, stage);
+                self.bring(&k, w, slab, k.u32(0), k.u32(stage));
             }
-            draft.build.await_copies(0);
-            draft.build.fence_wide();
+            k.await_copies(0);
+            k.fence_wide();
         }
-        let mut failed = Ok(());
-        draft.blocks(tiles[0] * tiles[1], |draft, at| {
-            let tile = draft.unflatten(at, &tiles.map(|n| n as usize));
-            let starts = self.tile.starts(draft, [tile[0], tile[1]]);
-            let [first_row, _] = self.patch.start(draft, starts[0]);
-            let rows = gather::rows(draft, &hand, p.sizes.rows, starts[0], |draft, at| {
-                self.patch.of_place(draft, at, first_row)
+        k.blocks(tiles[0] * tiles[1], |at| {
+            let tile = unflatten(at, &tiles.map(|n| n as usize));
+            let starts = self.tile.starts([tile[0], tile[1]]);
+            let [first_row, _] = self.patch.start(starts[0]);
+            let rows = gather::rows(&k, &hand, p.sizes.rows, starts[0], |at| {
+                self.patch.of_place(at, first_row)
             });
-            let sums = gather::sums(draft, self.tile);
+            let sums = gather::sums(&k, self.tile);
             let own =
-                Gather { tile: self.tile, patch, table, slab, hand: &hand, rows, sums: &sums };
-            self.accumulate(draft, &own, x, w, first_row, tile[1]);
-            let zero = draft.index(0);
-            failed = match room {
+                Gather { k: &k, tile: self.tile, patch, table, slab, hand: &hand, rows, sums };
+            self.accumulate(&own, x, w, first_row, tile[1]);
+            match room {
                 Some(room) => {
-                    let room = (room, self.tile.rows());
-                    store.write_dense(draft, &hand, &sums, starts[0], room)
+                    store.write_dense(&hand, &own.sums, starts[0], (room, self.tile.rows()));
                 }
-                None => store.write(draft, &hand, &sums, [zero, zero], starts),
-            };
+                None => store.write(&hand, &own.sums, [k.index(0); 2], starts),
+            }
         });
-        failed?;
-        let blocks = (tiles[0] * tiles[1]).clamp(1, u64::from(self.blocks));
-        Ok(draft.launch([blocks as u32, 1]))
+        k.launch_blocks((tiles[0] * tiles[1]).min(u64::from(self.blocks)))
     }
 
     /// Adds up a tile in the patch from `first_row` on, one chunk of channels after the other.
-    fn accumulate(
+    fn accumulate<'k>(
         &self,
-        draft: &mut Draft<'_>,
-        own: &Gather<'_>,
-        x: View,
-        w: View,
-        first_row: Val,
-        column: Val,
+        own: &Gather<'k>,
+        x: View<'k>,
+        w: View<'k>,
+        first_row: Val<'k>,
+        column: Val<'k>,
     ) {
-        let chunks = draft.build.u32(self.patch.chunks());
-        let (zero, one) = (draft.build.u32(0), draft.build.u32(1));
-        draft.range(zero, chunks, one, |draft, chunk| {
-            let number = draft.build.convert(column, Ty::U32);
-            let number = draft.build.mul(number, chunks);
-            let number = draft.build.add(number, chunk);
+        let k = own.k;
+        let chunks = k.u32(self.patch.chunks());
+        k.count(chunks, |chunk| {
+            let number = column.convert(Ty::U32) * chunks + chunk;
             // Nobody reads the chunk before any more.
-            draft.build.barrier();
+            k.barrier();
             for stage in (0..STAGES - 1).filter(|_| !self.stays) {
-                let stage = draft.build.u32(stage);
-                self.bring(draft, w, own.slab, number, stage);
+                self.bring(k, w, own.slab, number, k.u32(stage));
             }
-            self.patch.share(draft, x, own.patch, first_row, chunk);
+            self.patch.share(k, x, own.patch, first_row, chunk);
             if self.stays {
-                draft.build.barrier();
-                let zero = draft.build.u32(0);
-                return own.multiply(draft, zero, zero, self.depths());
+                k.barrier();
+                return own.multiply(k.u32(0), k.u32(0), self.depths());
             }
-            own.in_turn(draft, self.depths(), self.size, |draft, stage| {
-                draft.build.await_copies(STAGES - 2);
-                draft.build.fence_wide();
+            own.in_turn(self.depths(), self.size, |stage| {
+                k.await_copies(STAGES - 2);
+                k.fence_wide();
                 // Everybody's copies are there, and nobody reads the slab that comes next.
-                draft.build.barrier();
-                let more = draft.build.u32(STAGES - 1);
-                let next = draft.build.add(stage, more);
-                self.bring(draft, w, own.slab, number, next);
-                self.slab_of(draft, stage)
+                k.barrier();
+                self.bring(k, w, own.slab, number, stage + (STAGES - 1));
+                self.slab_of(stage)
             });
-            draft.build.await_copies(0);
+            k.await_copies(0);
         });
     }
 
     /// Where a stage's slab is.
-    fn slab_of(&self, draft: &mut Draft<'_>, stage: Val) -> Val {
-        let (stages, len) = (draft.build.u32(STAGES), draft.build.u32(self.tile.slab(self.size)));
-        let turn = draft.build.rem(stage, stages);
-        draft.build.mul(turn, len)
+    fn slab_of<'k>(&self, stage: Val<'k>) -> Val<'k> {
+        stage % STAGES * self.tile.slab(self.size)
     }
 
-    /// Lets the slab of a stage come, if there is one.
-    fn bring(&self, draft: &mut Draft<'_>, w: View, slab: Shared, number: Val, stage: Val) {
-        let len = self.tile.slab(self.size);
-        let to = self.slab_of(draft, stage);
-        let all = draft.build.u32(self.tile.slab(self.depths()));
-        let b = &mut draft.build;
-        let (len_val, four, thread) = (b.u32(len), b.u32(4), b.thread());
-        let start = b.mul(stage, len_val);
-        let (number, wide) = (b.convert(number, draft.index), b.convert(all, draft.index));
-        let from = b.mul(number, wide);
-        let own = b.mul(thread, four);
+    /// Prefetches the slab of a stage, if there is one.
+    fn bring<'k>(&self, k: &'k Draft, w: View<'k>, slab: Shared, number: Val<'k>, stage: Val<'k>) {
+        let (len, all) = (self.tile.slab(self.size), self.tile.slab(self.depths()));
+        let to = self.slab_of(stage);
+        let start = stage * len;
+        let from = k.as_index(number) * all;
+        let own = k.thread() * 4;
         for i in 0..len.div_ceil(self.tile.threads() * 4) {
-            let away = b.u32(i * self.tile.threads() * 4);
-            let own = b.add(own, away);
-            let at = b.add(start, own);
-            let (within, known) = (b.lt(own, len_val), b.lt(at, all));
-            let within = b.and(within, known);
-            let wide = b.convert(at, draft.index);
-            let (to, from) = (b.add(to, own), b.add(from, wide));
-            b.when(within, |b| b.copy(slab, to, w.buf, from));
+            let own = own + i * self.tile.threads() * 4;
+            let at = start + own;
+            let within = own.lt(len) & at.lt(all);
+            let (to, from) = (to + own, from + k.as_index(at));
+            k.when(within, || k.copy(slab, to, w.buf, from));
         }
-        b.end_copies();
+        k.end_copies();
     }
 }

@@ -1,11 +1,11 @@
-//! The operands of a convolution as those of a product, read where they lie.
+//! The operands of a convolution as those of a product, read where they lie (implicit GEMM).
 
 use cupola_core::backend::Operand;
 use cupola_core::prim::Conv;
 
 use super::super::Draft;
 use super::super::gemm::Source;
-use super::super::view::{Axes, side_by_side};
+use super::super::view::{Axes, place, side_by_side, unflatten};
 use crate::ir::{Ty, Val};
 
 /// Which index of the convolution an operand's place follows from.
@@ -41,22 +41,15 @@ impl Taps<'_> {
         self.conv.input.len()
     }
 
-    /// The kernel's place k as it stands in memory.
-    fn turned(&self, draft: &mut Draft<'_>, k: &[Val]) -> Vec<Val> {
+    /// The kernel's place as it stands in memory.
+    fn turned<'k>(&self, tap: &[Val<'k>]) -> Vec<Val<'k>> {
         if !self.conv.flip {
-            return k.to_vec();
+            return tap.to_vec();
         }
-        (k.iter().zip(&self.conv.kernel))
-            .map(|(&k, &size)| {
-                let last = draft.index(size as i64 - 1);
-                draft.build.sub(last, k)
-            })
+        tap.iter()
+            .zip(&self.conv.kernel)
+            .map(|(&tap, &size)| tap.like(size as i64 - 1) - tap)
             .collect()
-    }
-
-    /// Splits an index into (lead.., spatial.., trail..) by these sizes.
-    fn split(draft: &mut Draft<'_>, index: Val, sizes: &[&[usize]]) -> Vec<Val> {
-        draft.unflatten(index, &sizes.concat())
     }
 
     /// How far apart the operand's places stand along the spatial axes, and how many there are.
@@ -77,76 +70,57 @@ impl Taps<'_> {
 
     /// Where the element is whose places along the spatial axes are these sums, and whether it is
     /// there. What lies below the first place wraps far beyond the size.
-    fn linear(&self, draft: &mut Draft<'_>, outer: &[Val], inner: &[Val]) -> (Val, Option<Val>) {
-        let mut there: Option<Val> = None;
-        for ((&a, &b), &size) in outer[1..].iter().zip(&inner[1..]).zip(self.grid().1) {
-            let p = draft.build.add(a, b);
-            let p = draft.build.convert(p, unsigned(draft.index));
-            let reach = draft.build.int(size as i64, unsigned(draft.index));
-            let below = draft.build.lt(p, reach);
-            there = Some(match there {
-                Some(known) => draft.build.and(known, below),
-                None => below,
-            });
-        }
-        (draft.build.add(outer[0], inner[0]), there)
+    fn linear<'k>(
+        &self,
+        k: &'k Draft,
+        outer: &[Val<'k>],
+        inner: &[Val<'k>],
+    ) -> (Val<'k>, Option<Val<'k>>) {
+        let below = outer[1..].iter().zip(&inner[1..]).zip(self.grid().1);
+        let below = below.map(|((&a, &b), &size)| (a + b).convert(unsigned(k.index)).lt(size));
+        let there = below.reduce(|known, below| known & below);
+        (outer[0] + inner[0], there)
     }
 
     /// What a row or a depth needs: where it starts and its places along the spatial axes, which in
     /// the linear form move the start, too.
-    fn needs(&self, draft: &mut Draft<'_>, start: Val, places: Vec<Val>) -> Vec<Val> {
+    fn needs<'k>(&self, start: Val<'k>, places: Vec<Val<'k>>) -> Vec<Val<'k>> {
         let spatial = &self.operand.strides[1..=self.spatial()];
-        let start = if self.is_linear() { draft.place(start, &places, spatial) } else { start };
+        let start = if self.is_linear() { place(start, &places, spatial) } else { start };
         std::iter::once(start).chain(places).collect()
     }
 
     /// `index` minus what is padded before the first place.
-    fn without_padding(&self, draft: &mut Draft<'_>, index: Vec<Val>) -> Vec<Val> {
-        (index.into_iter().zip(&self.conv.padding))
-            .map(|(i, padding)| {
-                let low = draft.index(padding.0 as i64);
-                draft.build.sub(i, low)
-            })
-            .collect()
+    fn without_padding<'k>(&self, index: Vec<Val<'k>>) -> Vec<Val<'k>> {
+        index.into_iter().zip(&self.conv.padding).map(|(i, padding)| i - padding.0).collect()
     }
 
     /// The same where places stand apart: of x in its dilated input, and of y, since
-    /// o·stride = i·input_dilation + low − k·dilation. Nothing is there between them.
-    fn divided(&self, draft: &mut Draft<'_>, outer: &[Val], inner: &[Val]) -> (Val, Option<Val>) {
-        let ty = unsigned(draft.index);
+    /// o·stride = i·input_dilation + low − tap·dilation. Nothing is there between them.
+    fn divided<'k>(
+        &self,
+        k: &'k Draft,
+        outer: &[Val<'k>],
+        inner: &[Val<'k>],
+    ) -> (Val<'k>, Option<Val<'k>>) {
         let (steps, sizes) = self.grid();
-        let mut at = draft.build.add(outer[0], inner[0]);
-        let mut there: Option<Val> = None;
+        let mut at = outer[0] + inner[0];
+        let mut there: Option<Val<'k>> = None;
         for axis in 0..self.spatial() {
-            let p = draft.build.add(outer[axis + 1], inner[axis + 1]);
-            let p = draft.build.convert(p, ty);
-            let step = draft.build.int(steps[axis] as i64, ty);
-            let zero = draft.build.int(0, ty);
-            let left = draft.build.rem(p, step);
-            let p = draft.build.div(p, step);
-            let exact = draft.build.eq(left, zero);
+            let p = (outer[axis + 1] + inner[axis + 1]).convert(unsigned(k.index));
+            let exact = (p % steps[axis]).eq(0);
+            let p = p / steps[axis];
             // A place below zero stays far beyond the size after the division, too.
-            let reach = draft.build.int(sizes[axis] as i64, ty);
-            let below = draft.build.lt(p, reach);
-            let holds = draft.build.and(below, exact);
-            there = Some(match there {
-                Some(known) => draft.build.and(known, holds),
-                None => holds,
-            });
-            let p = draft.build.convert(p, draft.index);
-            at = draft.place(at, &[p], &self.operand.strides[axis + 1..=axis + 1]);
+            let holds = p.lt(sizes[axis]) & exact;
+            there = Some(there.map_or(holds, |known| known & holds));
+            at = place(at, &[k.as_index(p)], &self.operand.strides[axis + 1..=axis + 1]);
         }
         (at, there)
     }
+}
 
-    fn scaled(draft: &mut Draft<'_>, index: &[Val], by: &[usize]) -> Vec<Val> {
-        (index.iter().zip(by))
-            .map(|(&i, &by)| {
-                let by = draft.index(by as i64);
-                draft.build.mul(i, by)
-            })
-            .collect()
-    }
+fn scaled<'k>(index: &[Val<'k>], by: &[usize]) -> Vec<Val<'k>> {
+    index.iter().zip(by).map(|(&i, &by)| i * by).collect()
 }
 
 /// The unsigned type of an index: what is below zero is then beyond every size.
@@ -155,115 +129,89 @@ pub fn unsigned(index: Ty) -> Ty {
 }
 
 impl Source for Taps<'_> {
-    fn outer(&self, draft: &mut Draft<'_>, group: Val, index: Val) -> Vec<Val> {
+    fn outer<'k>(&self, _: &'k Draft, group: Val<'k>, index: Val<'k>) -> Vec<Val<'k>> {
         let s = self.spatial();
         let strides = &self.operand.strides;
         let [cin, cout] = self.channels;
-        let zero = draft.index(0);
-        let channel = |draft: &mut Draft<'_>, own: Option<Val>, per: usize| {
-            let per = draft.index(per as i64);
-            let first = draft.build.mul(group, per);
-            own.map_or(first, |own| draft.build.add(first, own))
-        };
+        let zero = index.like(0);
         match self.role {
             Tap::Patches => {
-                let place = Self::split(draft, index, &[&[usize::MAX], &self.output]);
-                let first = channel(draft, None, cin);
-                let start = draft.place(zero, &[place[0], first], &[strides[0], strides[s + 1]]);
-                let scaled = Self::scaled(draft, &place[1..], &self.conv.stride);
-                let places = self.without_padding(draft, scaled);
-                self.needs(draft, start, places)
+                let at = unflatten(index, &[&[usize::MAX], &self.output[..]].concat());
+                let start = place(zero, &[at[0], group * cin], &[strides[0], strides[s + 1]]);
+                self.needs(start, self.without_padding(scaled(&at[1..], &self.conv.stride)))
             }
             Tap::Spread => {
-                let place = Self::split(draft, index, &[&[usize::MAX], &self.conv.input]);
-                let first = channel(draft, None, cout);
-                let start = draft.place(zero, &[place[0], first], &[strides[0], strides[s + 1]]);
-                let scaled = Self::scaled(draft, &place[1..], &self.conv.input_dilation);
-                let places = (scaled.into_iter().zip(&self.conv.padding))
-                    .map(|(i, padding)| {
-                        let low = draft.index(padding.0 as i64);
-                        draft.build.add(i, low)
-                    })
-                    .collect();
-                self.needs(draft, start, places)
+                let at = unflatten(index, &[&[usize::MAX], &self.conv.input[..]].concat());
+                let start = place(zero, &[at[0], group * cout], &[strides[0], strides[s + 1]]);
+                let places = scaled(&at[1..], &self.conv.input_dilation);
+                let places = places.into_iter().zip(&self.conv.padding);
+                self.needs(start, places.map(|(i, padding)| i + padding.0).collect())
             }
-            Tap::Weights => {
-                let co = channel(draft, Some(index), cout);
-                vec![draft.place(zero, &[co], &strides[..1])]
-            }
+            Tap::Weights => vec![place(zero, &[group * cout + index], &strides[..1])],
             Tap::Turned => {
-                let first = channel(draft, None, cout);
-                vec![draft.place(zero, &[first, index], &[strides[0], strides[s + 1]])]
+                vec![place(zero, &[group * cout, index], &[strides[0], strides[s + 1]])]
             }
-            Tap::Outputs => {
-                let co = channel(draft, Some(index), cout);
-                vec![draft.place(zero, &[co], &strides[s + 1..])]
-            }
+            Tap::Outputs => vec![place(zero, &[group * cout + index], &strides[s + 1..])],
             Tap::Windows => {
-                let place = Self::split(draft, index, &[&self.conv.kernel, &[cin]]);
-                let ci = channel(draft, Some(place[s]), cin);
-                let start = draft.place(zero, &[ci], &strides[s + 1..]);
-                // The result is w's own place, so k runs as the kernel lies.
-                let k = self.turned(draft, &place[..s]);
-                let scaled = Self::scaled(draft, &k, &self.conv.dilation);
-                let places = self.without_padding(draft, scaled);
-                self.needs(draft, start, places)
+                let at = unflatten(index, &[&self.conv.kernel[..], &[cin]].concat());
+                let start = place(zero, &[group * cin + at[s]], &strides[s + 1..]);
+                // The result is w's own place, so taps run as the kernel lies.
+                let taps = scaled(&self.turned(&at[..s]), &self.conv.dilation);
+                self.needs(start, self.without_padding(taps))
             }
         }
     }
 
-    fn inner(&self, draft: &mut Draft<'_>, depth: Val) -> Vec<Val> {
+    fn inner<'k>(&self, _: &'k Draft, depth: Val<'k>) -> Vec<Val<'k>> {
         let s = self.spatial();
         let strides = &self.operand.strides;
         let [cin, cout] = self.channels;
-        let zero = draft.index(0);
+        let zero = depth.like(0);
+        // A depth as the tap and channel that it is.
+        let tap = |channels| unflatten(depth, &[&self.conv.kernel[..], &[channels]].concat());
         match self.role {
             Tap::Patches | Tap::Spread => {
-                let (channels, axis) =
-                    if self.role == Tap::Patches { (cin, s + 1) } else { (cout, s + 1) };
-                let place = Self::split(draft, depth, &[&self.conv.kernel, &[channels]]);
-                let start = draft.place(zero, &[place[s]], &strides[axis..=axis]);
-                let mut places = Self::scaled(draft, &place[..s], &self.conv.dilation);
+                let at = tap(if self.role == Tap::Patches { cin } else { cout });
+                let start = place(zero, &at[s..], &strides[s + 1..]);
+                let mut places = scaled(&at[..s], &self.conv.dilation);
                 if self.role == Tap::Spread {
                     // The kernel leads back from the output.
-                    let zero = draft.index(0);
-                    places = places.iter().map(|&k| draft.build.sub(zero, k)).collect();
+                    places = places.iter().map(|&tap| zero - tap).collect();
                 }
-                self.needs(draft, start, places)
+                self.needs(start, places)
             }
             Tap::Weights => {
-                let place = Self::split(draft, depth, &[&self.conv.kernel, &[cin]]);
-                let k = self.turned(draft, &place[..s]);
-                let start = draft.place(zero, &k, &strides[1..=s]);
-                vec![draft.place(start, &[place[s]], &strides[s + 1..])]
+                let at = tap(cin);
+                let start = place(zero, &self.turned(&at[..s]), &strides[1..=s]);
+                vec![place(start, &at[s..], &strides[s + 1..])]
             }
             Tap::Turned => {
-                let place = Self::split(draft, depth, &[&self.conv.kernel, &[cout]]);
-                let k = self.turned(draft, &place[..s]);
-                let start = draft.place(zero, &k, &strides[1..=s]);
-                vec![draft.place(start, &[place[s]], &strides[..1])]
+                let at = tap(cout);
+                let start = place(zero, &self.turned(&at[..s]), &strides[1..=s]);
+                vec![place(start, &at[s..], &strides[..1])]
             }
             Tap::Outputs => {
-                let sizes: Vec<usize> = std::iter::once(self.operand.aval.shape[0])
-                    .chain(self.output.clone())
-                    .collect();
+                let sizes = [&[self.operand.aval.shape[0]], &self.output[..]].concat();
                 let axes = Axes::joined(&sizes, &[&strides[..=s]]);
-                let place = draft.unflatten(depth, &axes.sizes);
-                vec![draft.place(zero, &place, &axes.strides[0])]
+                vec![place(zero, &unflatten(depth, &axes.sizes), &axes.strides[0])]
             }
             Tap::Windows => {
-                let place = Self::split(draft, depth, &[&[usize::MAX], &self.output]);
-                let start = draft.place(zero, &place[..1], &strides[..1]);
-                let places = Self::scaled(draft, &place[1..], &self.conv.stride);
-                self.needs(draft, start, places)
+                let at = unflatten(depth, &[&[usize::MAX], &self.output[..]].concat());
+                let start = place(zero, &at[..1], &strides[..1]);
+                self.needs(start, scaled(&at[1..], &self.conv.stride))
             }
         }
     }
 
-    fn place(&self, draft: &mut Draft<'_>, outer: &[Val], inner: &[Val]) -> (Val, Option<Val>) {
+    fn place<'k>(
+        &self,
+        k: &'k Draft,
+        outer: &[Val<'k>],
+        inner: &[Val<'k>],
+    ) -> (Val<'k>, Option<Val<'k>>) {
         match self.is_linear() {
-            true => self.linear(draft, outer, inner),
-            false => self.divided(draft, outer, inner),
+            true => self.linear(k, outer, inner),
+            false => self.divided(k, outer, inner),
         }
     }
 

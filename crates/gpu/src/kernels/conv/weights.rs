@@ -1,20 +1,21 @@
 //! Gradients of a kernel over a shared patch: each block computes some taps and channels of x, for
 //! some channels of dy, over a part of all places.
 //!
-//! It shares the places a few rows or images at a time: the patch that they read, and dy in a slab.
-//! A second launch adds the parts.
+//! It brings the places into shared memory a few rows or images at a time: the patch that they
+//! read, and dy in a slab. The sum over places is split among blocks (split-K); a second launch adds
+//! the parts.
 
 use cupola_core::backend::Segment;
 use cupola_core::prim::{Conv, ConvRole};
 
 use super::super::gemm::{Hand, Product, Store, Unit, add_parts};
-use super::super::view::{Axes, View, side_by_side};
+use super::super::view::{Axes, View, side_by_side, unflatten};
 use super::super::{Draft, Missing, Place, Program};
 use super::gather::{self, Gather, STEP, Tile, Work};
 use super::patch::{Patch, Rows, four, prepared};
 use crate::ir::{Access, Shared, Target, Ty, Val};
 
-/// Squares of dy, some channels of four places, that a thread loads before it stores the first.
+/// Squares of dy, some channels of four places, whose loads a thread has under way at once.
 const AHEAD: u32 = 2;
 /// The most places that are shared at a time.
 const MOST_PLACES: u32 = 1024;
@@ -146,151 +147,112 @@ impl Weights {
         target: &Target,
     ) -> Result<(), Missing> {
         let name = format!("{}_patch", p.name);
-        let mut draft = Draft::new(&name, self.tile.threads(), segment, target)?;
-        draft.build.at_once(self.at_once);
-        let x = draft.view(Place::Input(0), p.operand, Access::Read)?;
-        let dy = draft.view(Place::Input(1), p.operand, Access::Read)?;
-        self.patch.assume(&mut draft, x);
-        draft.assume(dy.place, self.width);
+        let k = Draft::new(&name, self.tile.threads(), segment, target)?;
+        k.at_once(self.at_once);
+        let [x, dy] = [0, 1].map(|which| k.view(Place::Input(which), p.operand, Access::Read));
+        self.patch.assume(&k, x);
+        k.assume(dy.place, self.width);
         let count = p.sizes.rows * p.sizes.columns * self.parts();
         program.scratch.push(count as usize * p.accumulate.size());
         let scratch = program.scratch.len() - 1;
-        let store = Store::part(&mut draft, p, scratch)?;
-        let slab = draft.build.shared(Ty::F32, self.tile.slab(self.group.places));
-        let patch = draft.build.shared(Ty::F32, self.patch.len());
-        let table = gather::table(&mut draft, self.group.places, |draft, place| {
-            let first = draft.index(0);
-            self.patch.of_place(draft, place, first)
-        });
-        let thread = draft.build.thread();
-        let hand = Hand::new(&mut draft.build, self.tile.unit(), thread);
+        let store = Store::part(&k, p, scratch);
+        let slab = k.shared(Ty::F32, self.tile.slab(self.group.places));
+        let patch = k.shared(Ty::F32, self.patch.len());
+        let table =
+            gather::table(&k, self.group.places, |place| self.patch.of_place(place, k.index(0)));
+        let hand = Hand::new(self.tile.unit(), k.thread());
         let tiles = self.tile.counts(&p.sizes);
         let blocks = self.blocks(p);
-        self.patch.clear(&mut draft, patch);
-        let mut failed = Ok(());
-        draft.blocks(blocks, |draft, at| {
+        self.patch.clear(&k, patch);
+        k.blocks(blocks, |at| {
             // Neighbouring blocks read the same places.
             let split = [self.parts(), tiles[0], tiles[1]].map(|n| n as usize);
-            let place = draft.unflatten(at, &split);
-            let starts = self.tile.starts(draft, [place[1], place[2]]);
-            let rows = gather::rows(draft, &hand, p.sizes.rows, starts[0], |draft, at| {
-                self.patch.of_tap(draft, at, self.is_turned)
+            let place = unflatten(at, &split);
+            let starts = self.tile.starts([place[1], place[2]]);
+            let rows = gather::rows(&k, &hand, p.sizes.rows, starts[0], |at| {
+                self.patch.of_tap(at, self.is_turned)
             });
-            let sums = gather::sums(draft, self.tile);
+            let sums = gather::sums(&k, self.tile);
             let own =
-                Gather { tile: self.tile, patch, table, slab, hand: &hand, rows, sums: &sums };
-            let (each, count) =
-                (draft.index(self.each as i64), draft.index(self.group.count as i64));
-            let one = draft.index(1);
-            let first = draft.build.mul(place[0], each);
-            let last = draft.build.add(first, each);
-            let last = draft.build.min_int(last, count);
-            draft.range(first, last, one, |draft, group| {
-                let places = draft.index(i64::from(self.group.places));
-                let start = draft.build.mul(group, places);
-                let [first_row, _] = self.patch.start(draft, start);
+                Gather { k: &k, tile: self.tile, patch, table, slab, hand: &hand, rows, sums };
+            let first = place[0] * self.each;
+            let last = (first + self.each).min(self.group.count);
+            k.range(first, last, 1, |group| {
+                let start = group * self.group.places;
+                let [first_row, _] = self.patch.start(start);
                 // Nobody reads the group before any more.
-                draft.build.barrier();
-                let zero = draft.build.u32(0);
-                self.patch.share(draft, x, patch, first_row, zero);
-                self.share(draft, dy, slab, start, starts[1], p);
-                draft.build.fence_wide();
-                draft.build.barrier();
-                own.multiply(draft, zero, zero, self.group.places);
+                k.barrier();
+                let zero = k.u32(0);
+                self.patch.share(&k, x, patch, first_row, zero);
+                self.share(&k, dy, slab, start, starts[1], p.sizes.columns);
+                k.fence_wide();
+                k.barrier();
+                own.multiply(zero, zero, self.group.places);
             });
-            let zero = draft.index(0);
-            failed = store.write(draft, &hand, &sums, [zero, place[0]], starts);
+            store.write(&hand, &own.sums, [k.index(0), place[0]], starts);
         });
-        failed?;
-        let grid = blocks.clamp(1, u64::from(target.max_blocks)) as u32;
-        program.launches.push(draft.launch([grid, 1]));
+        program.launches.push(k.launch_blocks(blocks)?);
         program.launches.push(add_parts(p, self.parts(), scratch, segment, target)?);
         Ok(())
     }
 
-    /// Brings dy at the places from `start` on and the columns from `first` on.
-    fn share(
+    /// Brings dy at the places from `start` on and those of all its `columns` from `first` on.
+    fn share<'k>(
         &self,
-        draft: &mut Draft<'_>,
-        dy: View,
+        k: &'k Draft,
+        dy: View<'k>,
         to: Shared,
-        start: Val,
-        first: Val,
-        p: &Product<'_>,
+        start: Val<'k>,
+        first: Val<'k>,
+        columns: u64,
     ) {
-        let dtype = draft.build.dtype(dy.buf);
-        let columns = self.tile.columns;
         let threads = self.tile.threads();
-        let squares = columns / self.width;
-        let count = draft.build.u32(self.tile.slab(self.group.places) / 4 / self.width);
-        let step = draft.build.u32(threads * AHEAD);
-        let thread = draft.build.thread();
-        draft.range(thread, count, step, |draft, own| {
+        let squares = self.tile.columns / self.width;
+        let count = self.tile.slab(self.group.places) / 4 / self.width;
+        k.range(k.thread(), count, threads * AHEAD, |own| {
             let mut held = Vec::new();
             for i in 0..AHEAD {
-                let away = draft.build.u32(i * threads);
-                let at = draft.build.add(own, away);
-                let within = draft.build.lt(at, count);
-                let (squares, width) = (draft.build.u32(squares), draft.build.u32(self.width));
-                let (plane, column) = (draft.build.div(at, squares), draft.build.rem(at, squares));
-                let column = draft.build.mul(column, width);
-                let (four, all) = (draft.build.u32(4), draft.build.u32(columns));
-                let depth = draft.build.mul(plane, four);
-                let to = draft.build.mul(plane, all);
-                let to = draft.build.add(to, column);
-                let to = draft.build.mul(to, four);
-                let column = draft.build.convert(column, draft.index);
-                let column = draft.build.add(first, column);
-                let limit = draft.index(p.sizes.columns as i64);
-                let known = draft.build.lt(column, limit);
-                let known = draft.build.and(known, within);
-                let square: Vec<(Vec<Val>, Val)> = (0..4)
-                    .map(|i| {
-                        let away = draft.build.u32(i);
-                        let depth = draft.build.add(depth, away);
-                        self.find(draft, dy, start, depth, column, known)
-                    })
-                    .collect();
-                held.push((square, to, within));
+                let at = own + i * threads;
+                let within = at.lt(count);
+                let (plane, column) = (at / squares, at % squares * self.width);
+                let depth = plane * 4;
+                let place = (plane * self.tile.columns + column) * 4;
+                let column = first + k.as_index(column);
+                let known = column.lt(columns) & within;
+                let square: Vec<(Vec<Val<'k>>, Val<'k>)> =
+                    (0..4).map(|i| self.find(k, dy, start, depth + i, column, known)).collect();
+                held.push((square, place, within));
             }
-            for (square, to_place, within) in held {
-                draft.build.open_when();
-                for i in 0..self.width {
-                    let four: Vec<Val> = (square.iter())
-                        .map(|(v, there)| prepared(&mut draft.build, dtype, v[i as usize], *there))
-                        .collect();
-                    let away = draft.build.u32(i * 4);
-                    let at = draft.build.add(to_place, away);
-                    draft.build.store_shared_vector(to, at, &four);
-                }
-                draft.build.close_when(within);
+            for (square, place, within) in held {
+                k.when(within, || {
+                    for i in 0..self.width {
+                        let four: Vec<Val<'k>> = (square.iter())
+                            .map(|(v, there)| prepared(v[i as usize], dy.buf.dtype, *there))
+                            .collect();
+                        to.store_vector(place + i * 4, &four);
+                    }
+                });
             }
         });
     }
 
     /// Some channels of dy, and whether they are there, at place `depth` counted from `start`.
-    fn find(
+    fn find<'k>(
         &self,
-        draft: &mut Draft<'_>,
-        dy: View,
-        start: Val,
-        depth: Val,
-        column: Val,
-        known: Val,
-    ) -> (Vec<Val>, Val) {
-        let limit = draft.build.u32(self.group.places);
-        let within = draft.build.lt(depth, limit);
-        let there = draft.build.and(known, within);
-        let depth = draft.build.convert(depth, draft.index);
-        let place = draft.build.add(start, depth);
-        let limit = draft.index(self.along.count() as i64);
-        let within = draft.build.lt(place, limit);
-        let there = draft.build.and(there, within);
-        let mut index = draft.unflatten(place, &self.along.sizes);
+        k: &'k Draft,
+        dy: View<'k>,
+        start: Val<'k>,
+        depth: Val<'k>,
+        column: Val<'k>,
+        known: Val<'k>,
+    ) -> (Vec<Val<'k>>, Val<'k>) {
+        let there = known & depth.lt(self.group.places);
+        let place = start + k.as_index(depth);
+        let there = there & place.lt(self.along.count());
+        let mut index = unflatten(place, &self.along.sizes);
         index.push(column);
         let strides = [&self.along.strides[0][..], &[self.channels]].concat();
-        let at = draft.place(dy.offset, &index, &strides);
-        let at = draft.build.select(there, at, dy.offset);
-        (draft.build.load_vector(dy.buf, at, self.width), there)
+        let at = there.select(dy.at(&index, &strides), dy.offset);
+        (dy.buf.load_vector(at, self.width), there)
     }
 }

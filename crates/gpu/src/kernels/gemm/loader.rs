@@ -1,11 +1,11 @@
-//! From memory into the shared slices.
+//! From global memory into the slices in shared memory.
 
 use cupola_core::DType;
 
 use super::super::Draft;
 use super::super::view::View;
 use super::{BLOCK, Cut, Product, Source, Unit};
-use crate::ir::{Build, Number, Shared, Ty, Un, Val};
+use crate::ir::{Build, Number, Shared, Ty, Val};
 
 /// How a slice of an operand lies in shared memory.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub struct Lay {
     pub len: u32,
 }
 
-/// The gaps let threads that read together meet different banks.
+/// Rows or depths are padded, so that threads that read together hit different banks.
 #[derive(Clone, Copy, Debug)]
 pub enum Order {
     /// So far apart are rows, and depths.
@@ -54,14 +54,15 @@ impl Lay {
 
 /// What a thread brings into shared memory: vectors at a fixed few rows (or columns), or at a fixed
 /// few depths.
-pub struct Loader<'a> {
+pub struct Loader<'k, 'a> {
+    k: &'k Draft,
     source: &'a dyn Source,
-    view: View,
+    view: View<'k>,
     /// Where each of the thread's rows stands in the slice, what it needs, and whether it is there.
-    outer: Vec<(Val, Vec<Val>, Val)>,
+    outer: Vec<(Val<'k>, Vec<Val<'k>>, Val<'k>)>,
     /// The thread's depths.
-    inner: Vec<Val>,
-    /// How many neighbours a vector has, along the depth or along the rows.
+    inner: Vec<Val<'k>>,
+    /// The vector width, along the depth or along the rows.
     width: u32,
     unit: Unit,
     depth: u32,
@@ -69,24 +70,24 @@ pub struct Loader<'a> {
 }
 
 /// What was loaded for each depth and row: the elements, and whether they are there.
-pub type Held = Vec<(Vec<Number>, Val)>;
+pub type Held<'k> = Vec<(Vec<Number<'k>>, Val<'k>)>;
 
 /// Which rows of which operand.
-pub struct Slice<'a> {
+pub struct Slice<'k, 'a> {
     pub source: &'a dyn Source,
-    pub view: View,
-    pub batch: Val,
+    pub view: View<'k>,
+    pub batch: Val<'k>,
     /// The first row.
-    pub first: Val,
+    pub first: Val<'k>,
     /// How many rows there are in all.
     pub size: u64,
 }
 
-impl<'a> Loader<'a> {
+impl<'k, 'a> Loader<'k, 'a> {
     pub fn new(
-        draft: &mut Draft<'_>,
-        slice: Slice<'a>,
-        thread: Val,
+        k: &'k Draft,
+        slice: Slice<'k, 'a>,
+        thread: Val<'k>,
         side: u32,
         cut: &Cut,
         lay: Lay,
@@ -97,31 +98,20 @@ impl<'a> Loader<'a> {
         let pairs = matches!(lay.order, Order::Pairs(_));
         // A thread has one vector at least, or two where rows go in pairs.
         let most = lay.rows * depth / BLOCK / if pairs { 2 } else { 1 };
-        let size_of = draft.build.dtype(view.buf).size();
-        let width = source.width(most.min((draft.build.target.vector_bytes / size_of) as u32));
-        draft.assume(view.place, width);
+        let most = most.min((k.target.vector_bytes / view.buf.dtype.size()) as u32);
+        let width = source.width(most);
+        k.assume(view.place, width);
         // Neighbouring threads have neighbouring vectors.
         let lanes = if along { depth } else { lay.rows } / width;
-        let b = &mut draft.build;
-        let (lanes_val, width_val) = (b.u32(lanes), b.u32(width));
-        let (slow, fast) = (b.div(thread, lanes_val), b.rem(thread, lanes_val));
-        let fast = b.mul(fast, width_val);
+        let (slow, fast) = (thread / lanes, thread % lanes * width);
         let apart = BLOCK / lanes;
         let count = if along { lay.rows } else { depth } / apart;
-        let slow: Vec<Val> = (0..count)
+        let slow: Vec<Val<'k>> = (0..count)
             .map(|i| match pairs {
-                false => {
-                    let away = b.u32(i * apart);
-                    b.add(slow, away)
-                }
+                false => slow + i * apart,
                 true => {
-                    let (away, eight) = (b.u32(i / 2 * apart), b.u32(8));
-                    let pair = b.add(slow, away);
-                    let (sixteen, half) = (b.u32(16), b.u32(i % 2 * 8));
-                    let (group, own) = (b.div(pair, eight), b.rem(pair, eight));
-                    let row = b.mul(group, sixteen);
-                    let row = b.add(row, own);
-                    b.add(row, half)
+                    let pair = slow + i / 2 * apart;
+                    pair / 8 * 16 + pair % 8 + i % 2 * 8
                 }
             })
             .collect();
@@ -129,51 +119,36 @@ impl<'a> Loader<'a> {
         let outer = rows
             .into_iter()
             .map(|row| {
-                let wide = draft.build.convert(row, draft.index);
-                let at = draft.build.add(first, wide);
-                let limit = draft.index(size as i64);
-                let mut valid = draft.build.lt(at, limit);
+                let at = first + k.as_index(row);
+                let mut valid = at.lt(size);
                 if lay.rows > side {
                     // Beyond the tile, where nobody reads.
-                    let side = draft.build.u32(side);
-                    let within = draft.build.lt(row, side);
-                    valid = draft.build.and(valid, within);
+                    valid = valid & row.lt(side);
                 }
-                let zero = draft.index(0);
-                let safe = draft.build.select(valid, at, zero);
-                (row, source.outer(draft, batch, safe), valid)
+                (row, source.outer(k, batch, valid.select(at, 0)), valid)
             })
             .collect();
-        Loader { source, view, outer, inner, width, unit, depth, lay }
+        Loader { k, source, view, outer, inner, width, unit, depth, lay }
     }
 
     /// Loads the elements of a step. Nothing here branches or waits for a load, so that all are
     /// under way at once: what is not there is read at the operand's first element.
-    pub fn fetch(&self, draft: &mut Draft<'_>, p: &Product<'_>, step: Val) -> Held {
-        let depth = draft.index(i64::from(self.depth));
-        let start = draft.build.mul(step, depth);
+    pub fn fetch(&self, p: &Product<'_>, step: Val<'k>) -> Held<'k> {
+        let start = step * self.depth;
         let mut held = Held::new();
         for &depth in &self.inner {
-            let wide = draft.build.convert(depth, draft.index);
-            let at = draft.build.add(start, wide);
-            let limit = draft.index(p.sizes.depth as i64);
-            let within = draft.build.lt(at, limit);
-            let zero = draft.index(0);
-            let safe = draft.build.select(within, at, zero);
-            let inner = self.source.inner(draft, safe);
+            let at = start + self.k.as_index(depth);
+            let within = at.lt(p.sizes.depth);
+            let inner = self.source.inner(self.k, within.select(at, 0));
             for (_, outer, valid) in &self.outer {
-                let (place, there) = self.source.place(draft, outer, &inner);
-                let b = &mut draft.build;
-                let mut holds = b.and(within, *valid);
-                if let Some(there) = there {
-                    holds = b.and(holds, there);
-                }
-                let place = b.select(holds, place, zero);
-                let offset = b.add(self.view.offset, place);
+                let (place, there) = self.source.place(self.k, outer, &inner);
+                let holds = within & *valid;
+                let holds = there.map_or(holds, |there| holds & there);
+                let at = self.view.offset + holds.select(place, 0);
                 let numbers = match self.width {
-                    1 => vec![b.load_number(self.view.buf, offset)],
+                    1 => vec![self.view.buf.load_number(at)],
                     width => {
-                        let values = b.load_vector(self.view.buf, offset, width);
+                        let values = self.view.buf.load_vector(at, width);
                         values.into_iter().map(Number::Real).collect()
                     }
                 };
@@ -186,27 +161,23 @@ impl<'a> Loader<'a> {
     /// Puts what was loaded into one of the copies of shared memory, and 0 for what is not there.
     pub fn share(
         &self,
-        b: &mut Build<'_>,
         p: &Product<'_>,
-        held: &Held,
+        held: &Held<'k>,
         shared: &[Shared],
-        copy: Option<Val>,
+        copy: Option<Val<'k>>,
     ) {
-        let start = self.lay.start(b, copy);
+        let start = self.lay.start(self.k, copy);
         let mut held = held.iter();
         for &depth in &self.inner {
             let together = if matches!(self.lay.order, Order::Pairs(_)) { 2 } else { 1 };
             for rows in self.outer.chunks(together) {
-                let vectors: Vec<Vec<Number>> = held
-                    .by_ref()
-                    .take(rows.len())
-                    .map(|vector| self.prepared(b, p, vector))
-                    .collect();
+                let vectors: Vec<Vec<Number<'k>>> =
+                    held.by_ref().take(rows.len()).map(|vector| self.prepared(p, vector)).collect();
                 for (plane, &array) in shared.iter().enumerate() {
-                    let values: Vec<Vec<Val>> = (vectors.iter())
+                    let values: Vec<Vec<Val<'k>>> = (vectors.iter())
                         .map(|v| v.iter().filter_map(|n| n.parts().nth(plane)).collect())
                         .collect();
-                    self.store(b, array, start, rows[0].0, depth, values);
+                    self.store(array, start, rows[0].0, depth, &values);
                 }
             }
         }
@@ -215,67 +186,47 @@ impl<'a> Loader<'a> {
     /// Elements as they are multiplied.
     fn prepared(
         &self,
-        b: &mut Build<'_>,
         p: &Product<'_>,
-        (numbers, holds): &(Vec<Number>, Val),
-    ) -> Vec<Number> {
-        let nothing = b.int(0, Ty::of(p.accumulate));
+        (numbers, holds): &(Vec<Number<'k>>, Val<'k>),
+    ) -> Vec<Number<'k>> {
+        let nothing = self.k.int(0, Ty::of(p.accumulate));
+        let cuts = matches!((self.unit, p.operand), (Unit::Matrices { .. }, DType::F32));
         (numbers.iter())
-            .map(|&number| {
-                let number = b.cast(number, p.operand, p.accumulate);
-                let number = match (self.unit, p.operand) {
-                    (Unit::Matrices { .. }, DType::F32) => {
-                        Number::Real(b.un(Un::Tf32, number.real()))
-                    }
-                    _ => number,
-                };
-                match number {
-                    Number::Real(v) => Number::Real(b.select(*holds, v, nothing)),
-                    Number::Complex(re, im) => Number::Complex(
-                        b.select(*holds, re, nothing),
-                        b.select(*holds, im, nothing),
-                    ),
-                }
+            .map(|number| {
+                let number = number.cast(p.operand, p.accumulate);
+                let number = if cuts { number.map(|v| v.tf32()) } else { number };
+                number.map(|v| holds.select(v, nothing))
             })
             .collect()
     }
 
     fn store(
         &self,
-        b: &mut Build<'_>,
         array: Shared,
-        start: Val,
-        row: Val,
-        depth: Val,
-        values: Vec<Vec<Val>>,
+        start: Val<'k>,
+        row: Val<'k>,
+        depth: Val<'k>,
+        values: &[Vec<Val<'k>>],
     ) {
         match self.lay.order {
             Order::Pairs(apart) => {
                 let (upper, lower) = (&values[0], &values[1]);
-                let mixed: Vec<Val> = upper.iter().zip(lower).flat_map(|(&u, &l)| [u, l]).collect();
-                let at = pair_at(b, row, apart);
-                let two = b.u32(2);
-                let depth = b.mul(depth, two);
-                let at = b.add(at, depth);
-                let at = b.add(at, start);
+                let mixed: Vec<Val<'k>> =
+                    upper.iter().zip(lower).flat_map(|(&u, &l)| [u, l]).collect();
+                let at = pair_at(row, apart) + depth * 2 + start;
                 for (i, four) in mixed.chunks(4).enumerate() {
-                    let away = b.u32(i as u32 * 4);
-                    let at = b.add(at, away);
-                    b.store_shared_vector(array, at, four);
+                    array.store_vector(at + i * 4, four);
                 }
             }
             Order::Plain { row: row_apart, depth: depth_apart } => {
-                let [values] = &values[..] else { return };
-                let at = plain_at(b, row, depth, [row_apart, depth_apart]);
-                let at = b.add(at, start);
+                let [values] = values else { return };
+                let at = plain_at(row, depth, [row_apart, depth_apart]) + start;
                 let apart = if self.source.along_depth() { depth_apart } else { row_apart };
                 if apart == 1 && matches!(self.unit, Unit::Matrices { .. }) {
-                    return b.store_shared_vector(array, at, values);
+                    return array.store_vector(at, values);
                 }
                 for (i, &v) in values.iter().enumerate() {
-                    let away = b.u32(i as u32 * apart);
-                    let to = b.add(at, away);
-                    b.store_shared(array, to, v);
+                    array.store(at + i as u32 * apart, v);
                 }
             }
         }
@@ -284,28 +235,18 @@ impl<'a> Loader<'a> {
 
 impl Lay {
     /// Where a copy starts.
-    pub fn start(&self, b: &mut Build<'_>, copy: Option<Val>) -> Val {
-        let Some(copy) = copy else { return b.u32(0) };
-        let len = b.u32(self.len);
-        b.mul(copy, len)
+    pub fn start<'k>(&self, k: &'k Build, copy: Option<Val<'k>>) -> Val<'k> {
+        copy.map_or_else(|| k.u32(0), |copy| copy * self.len)
     }
 }
 
 /// Where the pair of a row is.
-pub fn pair_at(b: &mut Build<'_>, row: Val, apart: u32) -> Val {
+pub fn pair_at(row: Val<'_>, apart: u32) -> Val<'_> {
     // Of each 16 rows the pairs are named by the first 8.
-    let (sixteen, eight, apart) = (b.u32(16), b.u32(8), b.u32(apart));
-    let (group, own) = (b.div(row, sixteen), b.rem(row, eight));
-    let group = b.mul(group, eight);
-    let pair = b.add(group, own);
-    b.mul(pair, apart)
+    (row / 16 * 8 + row % 8) * apart
 }
 
 /// Where an element is of rows and depths so far apart.
-pub fn plain_at(b: &mut Build<'_>, row: Val, depth: Val, apart: [u32; 2]) -> Val {
-    let [row, depth] = [(row, apart[0]), (depth, apart[1])].map(|(index, apart)| {
-        let apart = b.u32(apart);
-        b.mul(index, apart)
-    });
-    b.add(row, depth)
+pub fn plain_at<'k>(row: Val<'k>, depth: Val<'k>, apart: [u32; 2]) -> Val<'k> {
+    row * apart[0] + depth * apart[1]
 }

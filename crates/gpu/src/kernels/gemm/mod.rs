@@ -3,7 +3,7 @@
 //! A block computes a tile of the result. Its threads bring a slice of both operands into shared
 //! memory, each thread then multiplies a small square of it, and so on along the summed axis. What
 //! an element of an operand is, and where a result goes, the caller says. Where the tiles are too
-//! few to fill the device the sums are cut into parts, which a second launch adds.
+//! few to fill the device the sums are split (split-K), and a second launch adds the parts.
 
 mod hand;
 mod loader;
@@ -12,11 +12,12 @@ mod store;
 use cupola_core::DType;
 use cupola_core::backend::Segment;
 
+use super::view::unflatten;
 use super::{Draft, Missing, Place, Program};
-use crate::ir::{Access, Shared, Target, Ty, Val, Var};
+use crate::ir::{Access, Number, NumberVar, Shared, Target, Ty, Val};
 pub use hand::Hand;
 use hand::Slices;
-use loader::{Held, Lay, Loader, Slice};
+use loader::{Lay, Loader, Slice};
 pub use store::{Dim, Layout, Store, add_parts};
 
 /// Threads in a block: 16 × 16.
@@ -43,11 +44,16 @@ pub struct Sizes {
 /// so that it is done once for many elements.
 pub trait Source {
     /// What a row (of the second operand: a column) of a batch needs, and whether it is there.
-    fn outer(&self, draft: &mut Draft<'_>, batch: Val, index: Val) -> Vec<Val>;
+    fn outer<'k>(&self, k: &'k Draft, batch: Val<'k>, index: Val<'k>) -> Vec<Val<'k>>;
     /// What an index of the summed axis needs.
-    fn inner(&self, draft: &mut Draft<'_>, depth: Val) -> Vec<Val>;
+    fn inner<'k>(&self, k: &'k Draft, depth: Val<'k>) -> Vec<Val<'k>>;
     /// Where the element is, and whether it is there (else it is 0).
-    fn place(&self, draft: &mut Draft<'_>, outer: &[Val], inner: &[Val]) -> (Val, Option<Val>);
+    fn place<'k>(
+        &self,
+        k: &'k Draft,
+        outer: &[Val<'k>],
+        inner: &[Val<'k>],
+    ) -> (Val<'k>, Option<Val<'k>>);
     /// Whether neighbouring threads should read along the summed axis.
     fn along_depth(&self) -> bool;
     /// How many neighbours along that way, or along the own index, lie side by side wherever a
@@ -78,8 +84,8 @@ pub struct Product<'a> {
 pub enum Unit {
     /// Every thread has this many rows and columns, 16 apart.
     Threads([u32; 2]),
-    /// Groups of 32 threads have matrices of 16×8: how many groups there are along the rows and
-    /// columns of the tile, and how many matrices along those of a group.
+    /// Warps have matrices of 16×8: how many warps there are along the rows and columns of the tile,
+    /// and how many matrices along those of a warp.
     Matrices { groups: [u32; 2], matrices: [u32; 2] },
 }
 
@@ -87,10 +93,11 @@ pub enum Unit {
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
     unit: Unit,
-    /// How much of the summed axis is shared at a time.
+    /// The depth of a slice: how much of the summed axis is in shared memory at a time.
     depth: u32,
-    /// Whether the next slice is on its way while one is multiplied.
+    /// Whether the next slice is prefetched while one is multiplied (double buffering).
     ahead: bool,
+    /// Parts of the summed axis (split-K).
     parts: u64,
     /// Slices in a part.
     steps: u64,
@@ -219,18 +226,15 @@ pub fn product(
         return Ok(());
     }
     let cut = Cut::of(p, target);
-    let mut draft = Draft::new(p.name, BLOCK, segment, target)?;
-    let views = [
-        draft.view(Place::Input(0), p.operand, Access::Read)?,
-        draft.view(Place::Input(1), p.operand, Access::Read)?,
-    ];
+    let k = Draft::new(p.name, BLOCK, segment, target)?;
+    let views = [0, 1].map(|which| k.view(Place::Input(which), p.operand, Access::Read));
     let Sizes { batch, rows, columns, .. } = p.sizes;
     let store = match cut.parts {
-        1 => Store::finish(&mut draft, p, segment)?,
+        1 => Store::finish(&k, p, segment),
         parts => {
             let count = (batch * rows * columns * parts) as usize;
             program.scratch.push(count * p.accumulate.size());
-            Store::part(&mut draft, p, program.scratch.len() - 1)?
+            Store::part(&k, p, program.scratch.len() - 1)
         }
     };
     let tile = cut.unit.tile();
@@ -240,78 +244,57 @@ pub fn product(
     let planes = if p.accumulate == DType::C64 { 2 } else { 1 };
     let lay = cut.lays(p);
     let copies = if cut.ahead { 2 } else { 1 };
-    let shared = lay.map(|lay| -> Vec<Shared> {
-        (0..planes).map(|_| draft.build.shared(ty, lay.len * copies)).collect()
-    });
+    let shared =
+        lay.map(|lay| (0..planes).map(|_| k.shared(ty, lay.len * copies)).collect::<Vec<Shared>>());
     let slices = Slices { shared: [&shared[0], &shared[1]], lay };
-    let index = draft.index;
-    let bl = &mut draft.build;
-    let (thread, block, grid) = (bl.thread(), bl.block_x(), bl.blocks());
-    let hand = Hand::new(bl, cut.unit, thread);
-    let (block, grid) = (bl.convert(block, index), bl.convert(grid, index));
-    let all = bl.int(blocks as i64, index);
-    let mut failed = Ok(());
-    draft.range(block, all, grid, |draft, at| {
+    let thread = k.thread();
+    let hand = Hand::new(cut.unit, thread);
+    k.blocks(blocks, |at| {
         // Neighbouring blocks share rows of the first operand.
         let split = [batch, cut.parts, tiles[0], tiles[1]].map(|n| n as usize);
-        let place = draft.unflatten(at, &split);
-        let [of_batch, part, tile_row, tile_col] = [place[0], place[1], place[2], place[3]];
-        let (tr, tc) = (draft.index(i64::from(tile[0])), draft.index(i64::from(tile[1])));
-        let starts = [draft.build.mul(tile_row, tr), draft.build.mul(tile_col, tc)];
-        let zero = draft.build.int(0, ty);
-        let sums: Vec<Vec<Var>> = (0..cut.unit.sums())
-            .map(|_| (0..planes).map(|_| draft.build.var(zero)).collect())
-            .collect();
-        let mut load = |which: usize, source, size| {
+        let place = unflatten(at, &split);
+        let [of_batch, part] = [place[0], place[1]];
+        let starts = [place[2] * tile[0], place[3] * tile[1]];
+        let zero = k.int(0, ty);
+        let zero = if planes == 2 { Number::Complex(zero, zero) } else { Number::Real(zero) };
+        let sums: Vec<NumberVar<'_>> = (0..cut.unit.sums()).map(|_| k.number_var(zero)).collect();
+        let load = |which: usize, source, size| {
             let slice =
                 Slice { source, view: views[which], batch: of_batch, first: starts[which], size };
-            Loader::new(draft, slice, thread, tile[which], &cut, lay[which])
+            Loader::new(&k, slice, thread, tile[which], &cut, lay[which])
         };
         let loaders = [load(0, p.first, rows), load(1, p.second, columns)];
-        let steps = draft.index(cut.steps as i64);
-        let first = draft.build.mul(part, steps);
-        let last = draft.build.add(first, steps);
-        let one = draft.index(1);
-        let fetch = |draft: &mut Draft<'_>, step| {
-            [0, 1].map(|which: usize| loaders[which].fetch(draft, p, step))
-        };
-        let share = |draft: &mut Draft<'_>, held: &[Held; 2], copy: Option<Val>| {
+        let fetch = |step| [0, 1].map(|which: usize| loaders[which].fetch(p, step));
+        let share = |held: [_; 2], copy| {
             for which in 0..2 {
-                let b = &mut draft.build;
-                loaders[which].share(b, p, &held[which], &shared[which], copy);
+                loaders[which].share(p, &held[which], &shared[which], copy);
             }
         };
-        draft.build.barrier();
+        let first = part * cut.steps;
+        let last = first + cut.steps;
+        k.barrier();
         if cut.ahead {
-            let held = fetch(draft, first);
-            share(draft, &held, None);
-            draft.build.barrier();
+            share(fetch(first), None);
+            k.barrier();
         }
-        draft.range(first, last, one, |draft, step| {
+        k.range(first, last, 1, |step| {
             if cut.ahead {
-                let turn = draft.build.sub(step, first);
-                let turn = draft.build.convert(turn, Ty::U32);
-                let low = draft.build.u32(1);
-                let this = draft.build.and(turn, low);
-                let other = draft.build.xor(this, low);
-                let next = draft.build.add(step, one);
-                let held = fetch(draft, next);
-                hand.multiply(&mut draft.build, cut.depth, &slices, Some(this), &sums);
-                share(draft, &held, Some(other));
-                draft.build.barrier();
+                // One copy is multiplied while the other is prefetched.
+                let this = (step - first).convert(Ty::U32) & 1;
+                let other = this ^ 1;
+                let held = fetch(step + 1);
+                hand.multiply(&k, cut.depth, &slices, Some(this), &sums);
+                share(held, Some(other));
             } else {
-                let held = fetch(draft, step);
-                share(draft, &held, None);
-                draft.build.barrier();
-                hand.multiply(&mut draft.build, cut.depth, &slices, None, &sums);
-                draft.build.barrier();
+                share(fetch(step), None);
+                k.barrier();
+                hand.multiply(&k, cut.depth, &slices, None, &sums);
             }
+            k.barrier();
         });
-        failed = store.write(draft, &hand, &sums, [of_batch, part], starts);
+        store.write(&hand, &sums, [of_batch, part], starts);
     });
-    failed?;
-    let grid = blocks.clamp(1, u64::from(target.max_blocks)) as u32;
-    program.launches.push(draft.launch([grid, 1]));
+    program.launches.push(k.launch_blocks(blocks)?);
     if cut.parts > 1 {
         let scratch = program.scratch.len() - 1;
         program.launches.push(add_parts(p, cut.parts, scratch, segment, target)?);

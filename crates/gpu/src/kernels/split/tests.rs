@@ -88,9 +88,9 @@ fn a_sum_of_everything_is_cut_and_joined() {
 #[test]
 fn a_product_is_cut_and_its_columns_are_brought_together() {
     let f32s = |shape: &[usize]| Operand::contiguous(&aval(shape, DType::F32));
-    let dot = cupola_core::prim::Dot { accumulate: DType::F32, result: DType::F32 };
+    let dot = cupola_core::prim::Dot::of(DType::F32);
     let whole = Segment {
-        kernel: Work::Op(Op::Dot(dot)),
+        kernel: Work::Op(KernelOp::Dot(dot)),
         inputs: vec![f32s(&[50, 30]), f32s(&[30, 90])],
         outputs: vec![f32s(&[50, 90])],
         scalars: Vec::new(),
@@ -140,7 +140,7 @@ fn what_cannot_be_cut_says_so() {
     let x = aval(&[4000], DType::F32);
     let sort = cupola_core::prim::Sort { axis: 0, indices: false };
     let whole = Segment {
-        kernel: Work::Op(Op::Sort(sort)),
+        kernel: Work::Op(KernelOp::Sort(sort)),
         inputs: vec![Operand::contiguous(&x)],
         outputs: vec![Operand::contiguous(&x)],
         scalars: Vec::new(),

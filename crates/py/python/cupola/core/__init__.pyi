@@ -41,8 +41,8 @@ integer: DtypeCategory
 number: DtypeCategory
 generic: DtypeCategory
 cpu: DeviceType
-gpu: DeviceType
 wgpu: DeviceType
+gpu: DeviceType
 pi: float
 e: float
 euler_gamma: float
@@ -364,12 +364,13 @@ class DeviceType:
         DeviceType.cpu
     """
     cpu: DeviceType
-    gpu: DeviceType
     wgpu: DeviceType
     cuda: DeviceType
-    def __int__(self) -> int: ...
+    gpu: DeviceType
     def __hash__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
+    def __repr__(self) -> str:
+        ...
 
 @final
 class Device:
@@ -401,6 +402,7 @@ class Stream:
         >>> mx.default_stream(mx.cpu).device == mx.Device(mx.cpu)
         True
     """
+    def __hash__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     @property
     def device(self) -> Device:
@@ -435,6 +437,7 @@ class Dtype:
         >>> mx.float16.size, mx.array([1.0]).dtype == mx.float32
         (2, True)
     """
+    def __hash__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     @property
     def size(self) -> int:

@@ -1,0 +1,111 @@
+//! Primitives that run as kernels of their own.
+
+use super::{
+    ArgReduce, Bitcast, Conv, Dot, Facts, Gather, GatherAxis, Iota, Op, Pool, Primitive,
+    RandomBits, Scan, Scatter, ScatterAxis, Sort,
+};
+
+/// A primitive that a backend has a kernel for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum KernelOp {
+    /// 0, 1, 2, … along an axis.
+    Iota(Iota),
+    /// The same bytes as another dtype.
+    Bitcast(Bitcast),
+    /// Where an axis has its extreme value.
+    ArgReduce(ArgReduce),
+    /// An axis folded up to each of its elements.
+    Scan(Scan),
+    /// Slices at computed places.
+    Gather(Gather),
+    /// Slices put at computed places.
+    Scatter(Scatter),
+    /// Elements along one axis at computed places.
+    GatherAxis(GatherAxis),
+    /// Elements put along one axis at computed places.
+    ScatterAxis(ScatterAxis),
+    /// A batched matrix product.
+    Dot(Dot),
+    /// A convolution or one of its gradients.
+    Conv(Box<Conv>),
+    /// A pooling or one of its gradients.
+    Pool(Box<Pool>),
+    /// Random bits from a key.
+    RandomBits(RandomBits),
+    /// Elements of an axis in order.
+    Sort(Sort),
+}
+
+/// Runs `$body` with `$p` bound to the payload of the [`KernelOp`] `$op`.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! with_kernel_payload {
+    ($op:expr, $p:ident => $body:expr) => {
+        match $op {
+            $crate::prim::KernelOp::Iota($p) => $body,
+            $crate::prim::KernelOp::Bitcast($p) => $body,
+            $crate::prim::KernelOp::ArgReduce($p) => $body,
+            $crate::prim::KernelOp::Scan($p) => $body,
+            $crate::prim::KernelOp::Gather($p) => $body,
+            $crate::prim::KernelOp::Scatter($p) => $body,
+            $crate::prim::KernelOp::GatherAxis($p) => $body,
+            $crate::prim::KernelOp::ScatterAxis($p) => $body,
+            $crate::prim::KernelOp::Dot($p) => $body,
+            $crate::prim::KernelOp::Conv($p) => {
+                let $p = &**$p;
+                $body
+            }
+            $crate::prim::KernelOp::Pool($p) => {
+                let $p = &**$p;
+                $body
+            }
+            $crate::prim::KernelOp::RandomBits($p) => $body,
+            $crate::prim::KernelOp::Sort($p) => $body,
+        }
+    };
+}
+
+impl KernelOp {
+    /// The name in errors and plans.
+    pub fn name(&self) -> &'static str {
+        with_kernel_payload!(self, p => Primitive::name(p))
+    }
+
+    /// What the planner and the transforms must know of the primitive.
+    pub fn facts(&self) -> Facts<'_> {
+        with_kernel_payload!(self, p => p.facts())
+    }
+}
+
+/// Wraps a payload as a [`KernelOp`] and as an [`Op`].
+macro_rules! into_kernel {
+    ($($type:ident $(in $wrap:path)?;)*) => {$(
+        impl From<$type> for KernelOp {
+            fn from(payload: $type) -> KernelOp {
+                KernelOp::$type($($wrap)?(payload))
+            }
+        }
+
+        impl From<$type> for Op {
+            fn from(payload: $type) -> Op {
+                Op::Kernel(payload.into())
+            }
+        }
+    )*};
+}
+
+into_kernel! {
+    Iota;
+    Bitcast;
+    ArgReduce;
+    Scan;
+    Gather;
+    Scatter;
+    GatherAxis;
+    ScatterAxis;
+    Dot;
+    Conv in Box::new;
+    Pool in Box::new;
+    RandomBits;
+    Sort;
+}

@@ -1,0 +1,107 @@
+//! Convolutions: operands laid out for the kernels of [`crate::conv`].
+
+use cupola_core::backend::Segment;
+use cupola_core::prim::{Conv, ConvRole};
+use cupola_core::{DType, Error, Result};
+use half::{bf16, f16};
+
+use super::{ConvProblem, Role, conv};
+use crate::contiguous::{Contiguous, Dense};
+use crate::op::{Finish, Io, OpKernel};
+use crate::simd::{Element, Out};
+
+/// A [`Conv`] whose operands and result have one dtype.
+pub struct ConvKernel {
+    problem: ConvProblem,
+    role: Role,
+    a: Contiguous,
+    b: Contiguous,
+    product: Product,
+}
+
+/// # Safety
+/// The operands have the elements that the problem says.
+type Product = unsafe fn(&ConvKernel, &Dense, &Dense, *mut u8, Finish<'_>);
+
+impl ConvKernel {
+    /// Prepares for these operands.
+    pub fn new(op: &Conv, segment: &Segment) -> Result<Self> {
+        let (a, b) = (&segment.inputs[0], &segment.inputs[1]);
+        let last = op.input.len() + 1;
+        let (first_a, last_a) = (a.aval.shape[0], a.aval.shape[last]);
+        let (first_b, last_b) = (b.aval.shape[0], b.aval.shape[last]);
+        let (role, in_channels, out_channels) = match op.role {
+            ConvRole::Forward => (Role::Forward, last_a, first_b),
+            ConvRole::InputGrad => (Role::InputGrad, last_b * op.groups, first_b),
+            ConvRole::WeightGrad => (Role::WeightGrad, last_a, last_b),
+        };
+        let problem = ConvProblem {
+            batch: first_a,
+            groups: op.groups,
+            in_channels,
+            out_channels,
+            input: op.input.to_vec(),
+            kernel: op.kernel.to_vec(),
+            output: op.output()?.to_vec(),
+            stride: op.stride.to_vec(),
+            padding: op.padding.clone(),
+            dilation: op.dilation.to_vec(),
+            input_dilation: op.input_dilation.to_vec(),
+            flip: op.flip,
+        };
+        let product: Product = match a.aval.dtype {
+            DType::F16 => product::<f16>,
+            DType::BF16 => product::<bf16>,
+            DType::F32 => product::<f32>,
+            DType::F64 => product::<f64>,
+            DType::Bool
+            | DType::U8
+            | DType::U16
+            | DType::U32
+            | DType::U64
+            | DType::I8
+            | DType::I16
+            | DType::I32
+            | DType::I64
+            | DType::C64 => {
+                return Err(Error::dtype(op.role.name(), format!("does not take {}", a.aval)));
+            }
+        };
+        let (a, b) = (Contiguous::new(a)?, Contiguous::new(b)?);
+        Ok(ConvKernel { problem, role, a, b, product })
+    }
+}
+
+impl OpKernel for ConvKernel {
+    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
+        // SAFETY: the caller vouches for the operands.
+        unsafe {
+            let (a, b) = (self.a.dense(io.inputs[0])?, self.b.dense(io.inputs[1])?);
+            (self.product)(self, &a, &b, io.outputs[0], finish);
+        }
+        Ok(())
+    }
+}
+
+/// # Safety
+/// As for [`Product`]; the elements are `T`.
+unsafe fn product<T: Element>(
+    kernel: &ConvKernel,
+    a: &Dense,
+    b: &Dense,
+    out: *mut u8,
+    finish: Finish<'_>,
+) {
+    let p = &kernel.problem;
+    let (x, w, y) = (p.input_len(), p.weight_len(), p.output_len());
+    let [a_len, b_len, out_len] = match kernel.role {
+        Role::Forward => [x, w, y],
+        Role::InputGrad => [y, w, x],
+        Role::WeightGrad => [x, y, w],
+    };
+    // SAFETY: the caller vouches for the operands.
+    unsafe {
+        let out = Out::from_raw(out.cast::<T>(), out_len);
+        conv(p, kernel.role, a.slice(a_len), b.slice(b_len), out, finish.epilogue);
+    }
+}

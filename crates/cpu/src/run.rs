@@ -1,0 +1,208 @@
+//! Segments that are ready to run: operands checked and resolved, then one kernel.
+
+#![deny(clippy::wildcard_enum_match_arm)]
+
+use std::ops::Range;
+
+use cupola_core::backend::{Args, Epilogue, Executable, Kernel, Operand, Region, Segment};
+use cupola_core::{Device, Error, Result, Shape, is_row_major};
+
+use crate::map::{EpilogueKernel, MapKernel, RawArgs};
+use crate::memory::HostMemory;
+use crate::op::{self, Finish, Io, OpKernel};
+use crate::reduce::ReduceKernel;
+use crate::rows::RowsKernel;
+
+/// A segment that is ready to run on the CPU.
+pub struct Prepared {
+    inputs: Vec<Extent>,
+    outputs: Vec<Extent>,
+    scalars: usize,
+    work: Work,
+}
+
+/// What a segment runs.
+enum Work {
+    /// An elementwise program.
+    Map(MapKernel),
+    /// An elementwise program and a fold of what it gives.
+    Reduce(ReduceKernel),
+    /// A program over rows.
+    Rows(RowsKernel),
+    /// A primitive.
+    Op { op: Box<dyn OpKernel>, epilogue: Option<Continuation>, size: usize },
+}
+
+impl Work {
+    /// A kernel of `name` with what continues it.
+    fn own(op: Box<dyn OpKernel>, name: &str, segment: &Segment) -> Result<Work> {
+        let gaps = |o: &&Operand| !is_row_major(&o.aval.shape, &o.strides);
+        if let Some(output) = segment.outputs.iter().find(gaps) {
+            let (aval, strides) = (&output.aval, &output.strides);
+            let detail = format!("{name}: the output {aval} has gaps: strides {strides:?}");
+            return Err(Error::Device(detail));
+        }
+        let size = segment.outputs.first().map_or(0, |o| o.aval.shape.size());
+        let continuation = |e: &Epilogue| {
+            Ok(Continuation {
+                kernel: EpilogueKernel::new(&e.body, &segment.inputs[e.first_input..])?,
+                first_input: e.first_input,
+            })
+        };
+        let epilogue = segment.epilogue.as_ref().map(continuation).transpose()?;
+        Ok(Work::Op { op, epilogue, size })
+    }
+}
+
+/// An elementwise program that continues a primitive.
+struct Continuation {
+    kernel: EpilogueKernel,
+    /// Its first input among the segment's, after the primitive's own.
+    first_input: usize,
+}
+
+impl Prepared {
+    /// Prepares a segment.
+    pub fn new(segment: &Segment) -> Result<Self> {
+        let work = match &segment.kernel {
+            Kernel::Map(body) => {
+                Work::Map(MapKernel::new(body, &segment.inputs, &segment.outputs)?)
+            }
+            Kernel::Reduce { body, kind, axes } => {
+                let output = &segment.outputs[0];
+                Work::Reduce(ReduceKernel::new(body, *kind, axes, &segment.inputs, output)?)
+            }
+            Kernel::Rows { body, folds } => {
+                Work::Rows(RowsKernel::new(body, folds, &segment.inputs, &segment.outputs)?)
+            }
+            Kernel::Op(op) => Work::own(op::prepare(op, segment)?, op.name(), segment)?,
+            Kernel::Custom(op) => {
+                Work::own(op::prepare_custom(op, segment)?, op.0.name(), segment)?
+            }
+            Kernel::Call(call) => {
+                return Err(Error::Unsupported {
+                    device: Device::CPU.to_string(),
+                    reason: format!("the CPU claims no call of {}", call.name),
+                });
+            }
+        };
+        Ok(Prepared {
+            inputs: (segment.inputs.iter().enumerate())
+                .map(|(i, operand)| Extent::new(walked(segment, i), operand))
+                .collect(),
+            outputs: segment.outputs.iter().map(|o| Extent::new(&o.aval.shape, o)).collect(),
+            scalars: segment.scalars.len(),
+            work,
+        })
+    }
+}
+
+impl Executable for Prepared {
+    fn run(&self, args: &Args<'_>) -> Result<()> {
+        let lengths = [args.inputs.len(), args.outputs.len(), args.scalars.len()];
+        if lengths != [self.inputs.len(), self.outputs.len(), self.scalars] {
+            return Err(Error::Device(format!("a segment was run with {lengths:?} operands")));
+        }
+        let mut io = Io::default();
+        for (extent, region) in self.inputs.iter().zip(args.inputs) {
+            io.inputs.push(readable(region)?.wrapping_offset(extent.start(region)?));
+        }
+        for (extent, region) in self.outputs.iter().zip(args.outputs) {
+            let memory = region.buffer.downcast::<HostMemory>().ok_or_else(|| foreign(region))?;
+            io.outputs.push(memory.as_ptr().wrapping_offset(extent.start(region)?));
+        }
+        let raw = RawArgs { inputs: &io.inputs, outputs: &io.outputs, scalars: args.scalars };
+        match &self.work {
+            // SAFETY: every operand is inside its buffer, and the planner lets outputs overlap
+            // nothing but what `Segment::may_alias` allows.
+            Work::Map(kernel) => unsafe { kernel.run(&raw) },
+            // SAFETY: as above.
+            Work::Reduce(kernel) => unsafe { kernel.run(&raw) },
+            // SAFETY: as above.
+            Work::Rows(kernel) => unsafe { kernel.run(&raw) },
+            Work::Op { op, epilogue, size } => {
+                let first = epilogue.as_ref().map_or(0, |e| e.first_input);
+                let rest = RawArgs { inputs: &raw.inputs[first..], ..raw };
+                let run = |range: Range<usize>| {
+                    if let Some(Continuation { kernel, .. }) = epilogue {
+                        // SAFETY: as above; the op is done with the range.
+                        unsafe { kernel.run(rest.outputs[0], &rest, range) };
+                    }
+                };
+                let epilogue = epilogue.as_ref().map(|_| &run as &(dyn Fn(Range<usize>) + Sync));
+                // SAFETY: as above.
+                unsafe { op.run(&io, Finish { epilogue, size: *size })? };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The shape that an input's strides are along.
+fn walked(segment: &Segment, input: usize) -> &Shape {
+    match (&segment.kernel, &segment.epilogue) {
+        (Kernel::Map(body) | Kernel::Reduce { body, .. } | Kernel::Rows { body, .. }, _) => {
+            &body.shape
+        }
+        (Kernel::Op(_) | Kernel::Call(_) | Kernel::Custom(_), Some(epilogue))
+            if input >= epilogue.first_input =>
+        {
+            &epilogue.body.shape
+        }
+        (Kernel::Op(_) | Kernel::Call(_) | Kernel::Custom(_), _) => {
+            &segment.inputs[input].aval.shape
+        }
+    }
+}
+
+/// How far an operand reaches around its element at index 0.
+struct Extent {
+    /// Bytes before it, and from it on.
+    before: usize,
+    after: usize,
+    /// Bytes of an element.
+    width: usize,
+}
+
+impl Extent {
+    fn new(shape: &Shape, operand: &Operand) -> Self {
+        let width = operand.aval.dtype.size();
+        if shape.contains(&0) {
+            return Extent { before: 0, after: 0, width };
+        }
+        let (mut before, mut after) = (0usize, 1usize);
+        for (&size, &stride) in shape.iter().zip(&operand.strides) {
+            let reach = (size - 1).saturating_mul(stride.unsigned_abs());
+            let side = if stride < 0 { &mut before } else { &mut after };
+            *side = side.saturating_add(reach);
+        }
+        Extent { before: before.saturating_mul(width), after: after.saturating_mul(width), width }
+    }
+
+    /// The byte at which the element at index 0 is, if all of the operand is inside the region's
+    /// buffer.
+    fn start(&self, region: &Region<'_>) -> Result<isize> {
+        let start = region.offset as i128 * self.width as i128;
+        let (low, high) = (start - self.before as i128, start + self.after as i128);
+        if self.after > 0 && (low < 0 || high > region.buffer.bytes() as i128) {
+            return Err(Error::Device(format!(
+                "an operand reaches from byte {low} to {high} of {:?}",
+                region.buffer
+            )));
+        }
+        Ok(start as isize)
+    }
+}
+
+/// The first byte of memory of ours, or of memory that is lent.
+fn readable(region: &Region<'_>) -> Result<*const u8> {
+    match region.buffer.downcast::<HostMemory>() {
+        Some(memory) => Ok(memory.as_ptr()),
+        None => region.buffer.host().map(<[u8]>::as_ptr).ok_or_else(|| foreign(region)),
+    }
+}
+
+/// An operand lies where this device cannot use it.
+fn foreign(region: &Region<'_>) -> Error {
+    Error::Device(format!("a segment of the CPU was given a {:?}", region.buffer))
+}

@@ -1,0 +1,141 @@
+//! Derivatives of functions of several primitives, of composites and of given derivatives. Those of the
+//! primitives are in the suite.
+
+use cupola::prim::*;
+use cupola::transform::{checkpoint, custom_function, grad, jvp, vjp, vmap};
+use cupola::{Array, DType, Dims, Result};
+
+fn f64s(data: &[f64], shape: &[usize]) -> Array {
+    Array::from_slice(data, shape).unwrap()
+}
+
+/// As many of one number as `like` has.
+fn filled(value: f64, like: &Array) -> Array {
+    f64s(&vec![value; like.size()], like.shape())
+}
+
+fn read(x: &Array) -> Result<Vec<f64>> {
+    x.astype(DType::F64)?.to_vec()
+}
+
+/// Numbers between −1 and 1 without an order.
+fn numbers(seed: usize, shape: &[usize]) -> Array {
+    let size: usize = shape.iter().product();
+    let data = (0..size).map(|i| ((i + seed) * 37 % 23) as f64 / 11.5 - 1.0);
+    f64s(&data.collect::<Vec<_>>(), shape)
+}
+
+fn close(what: &str, have: &[f64], want: &[f64]) {
+    let apart = have.iter().zip(want).any(|(h, w)| (h - w).abs() > 1e-12);
+    assert!(have.len() == want.len() && !apart, "{what}: {have:?}, should be {want:?}");
+}
+
+#[test]
+fn a_masked_infinity_stays_out() -> Result<()> {
+    // The branch that is not taken has an infinite slope at 0: 0·∞ must not come back.
+    let x = f64s(&[0.0, 4.0], &[2]);
+    let flags = Array::from_slice(&[false, true], [2])?;
+    let f = |x: &[Array]| {
+        let one = filled(1.0, &x[0]);
+        let safe = Array::apply(Select, &[&flags, &x[0], &one])?;
+        Ok(vec![Array::apply(Unary::Sqrt, &[&safe])?])
+    };
+    let (_, given) = vjp(f, std::slice::from_ref(&x), &[filled(1.0, &x)])?;
+    assert_eq!(read(&given[0])?, [0.0, 0.25]);
+    Ok(())
+}
+
+#[test]
+fn narrow_operands_of_a_wide_product_get_narrow_cotangents() -> Result<()> {
+    let narrow = |x: &Array| Array::apply(Cast { to: DType::BF16 }, &[x]);
+    let a = narrow(&numbers(5, &[2, 3]))?;
+    let b = narrow(&numbers(10, &[3, 2]))?;
+    let dot = Dot::of(DType::F32);
+    let f = |x: &[Array]| Ok(vec![Array::apply(dot, &[&x[0], &x[1]])?]);
+    let seed = Array::from_slice(&[1f32, 2.0, 3.0, 4.0], [2, 2])?;
+    let (y, given) = vjp(f, &[a.clone(), b.clone()], &[seed])?;
+    assert_eq!(y[0].dtype(), DType::F32);
+    assert_eq!((given[0].aval(), given[1].aval()), (a.aval(), b.aval()));
+    // ct·bᵀ in float32, rounded once.
+    let wide = read(&Array::apply(Cast { to: DType::F32 }, &[&b])?)?;
+    let first = wide[0] + 2.0 * wide[1];
+    let found = read(&Array::apply(Cast { to: DType::F32 }, &[&given[0]])?)?[0];
+    assert!((found - first).abs() <= first.abs() / 256.0, "{found}, should be {first}");
+    Ok(())
+}
+
+#[test]
+fn powers_differentiate_at_zero_until_nothing_is_left() -> Result<()> {
+    let cube = |x: &[Array]| {
+        let three = filled(3.0, &x[0]);
+        Ok(vec![Array::apply(Binary::Power, &[&x[0], &three])?])
+    };
+    let x = f64s(&[0.0], &[1]);
+    let first = grad(cube, &[0]);
+    let second = grad(&first, &[0]);
+    let third = grad(&second, &[0]);
+    let fourth = grad(&third, &[0]);
+    let at = |f: &dyn Fn(&[Array]) -> Result<Vec<Array>>| read(&f(std::slice::from_ref(&x))?[0]);
+    assert_eq!(at(&first)?, [0.0]);
+    assert_eq!(at(&second)?, [0.0]);
+    assert_eq!(at(&third)?, [6.0]);
+    assert_eq!(at(&fourth)?, [0.0]);
+    Ok(())
+}
+
+fn swish(x: &[Array]) -> Result<Vec<Array>> {
+    let gate = Array::apply(Unary::Sigmoid, &[&x[0]])?;
+    let y = Array::apply(Binary::Mul, &[&x[0], &gate])?;
+    Ok(vec![Array::apply(Binary::Mul, &[&y, &x[1]])?])
+}
+
+#[test]
+fn composites_differentiate_and_batch_as_their_bodies() -> Result<()> {
+    let inputs = [numbers(15, &[4]), numbers(20, &[4])];
+    let directions = [numbers(25, &[4]), numbers(30, &[4])];
+    let call = |x: &[Array]| custom_function(swish).call(x);
+    let kept = checkpoint(swish);
+    let want = vjp(swish, &inputs, &directions[..1])?.1;
+    let pushed = jvp(swish, &inputs, &directions)?.1;
+    for (name, found) in [
+        ("call", vjp(call, &inputs, &directions[..1])?.1),
+        ("checkpoint", vjp(&kept, &inputs, &directions[..1])?.1),
+    ] {
+        for (have, want) in found.iter().zip(&want) {
+            close(name, &read(have)?, &read(want)?);
+        }
+    }
+    let found = jvp(call, &inputs, &directions)?.1;
+    close("jvp", &read(&found[0])?, &read(&pushed[0])?);
+
+    let rows = numbers(35, &[3, 4]);
+    let arguments = [rows, inputs[1].clone()];
+    let want = vmap(swish, &[Some(0), None], &[0])(&arguments)?;
+    let found = vmap(call, &[Some(0), None], &[0])(&arguments)?;
+    close("vmap", &read(&found[0])?, &read(&want[0])?);
+    Ok(())
+}
+
+#[test]
+fn a_given_derivative_holds_over_a_batch_too() -> Result<()> {
+    let tripled = |x: &[Array]| {
+        custom_function(|x: &[Array]| Ok(vec![Array::apply(Binary::Mul, &[&x[0], &x[1]])?]))
+            .with_vjp(|x, _, ct| {
+                let three = filled(3.0, &x[0]);
+                let left = Array::apply(Binary::Mul, &[&ct[0], &three])?;
+                Ok(vec![left, ct[0].clone()])
+            })
+            .call(x)
+    };
+    let x = f64s(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[3, 2]);
+    let shared = f64s(&[5.0, 7.0], &[2]);
+    let loss = |x: &[Array]| {
+        let y = vmap(tripled, &[Some(0), None], &[0])(x)?;
+        let all = Reduce { kind: ReduceKind::Sum, axes: Dims::from_slice(&[0, 1]) };
+        Ok(vec![Array::apply(all, &[&y[0]])?])
+    };
+    let given = grad(loss, &[0, 1])(&[x, shared])?;
+    assert_eq!(read(&given[0])?, [3.0; 6]);
+    assert_eq!(read(&given[1])?, [3.0, 3.0]);
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! Memory: buffers, shared arrays, exchange between threads, and products of matrices.
+
+use super::{Buf, Build, Expr, Operand, Reg, Shared, Stmt, Ty, Val, Var, Wide};
+
+impl Buf {
+    /// An element, decoded into its register.
+    pub fn load<'k>(self, index: Val<'k>) -> Val<'k> {
+        index.k.moves(self, 1);
+        index.k.value(Ty::of(self.dtype), Expr::Load(self, index.reg()))
+    }
+
+    /// Stores an element, encoded for its buffer.
+    pub fn store<'k>(self, index: Val<'k>, value: Val<'k>) {
+        index.k.moves(self, 1);
+        index.k.push(Stmt::Store(self, index.reg(), value.reg()));
+    }
+
+    /// Neighbouring elements, as [`Stmt::LoadVector`] says.
+    pub fn load_vector<'k>(self, index: Val<'k>, count: u32) -> Vec<Val<'k>> {
+        if count == 1 {
+            return vec![self.load(index)];
+        }
+        index.k.moves(self, count);
+        let into = registers(index.k, Ty::of(self.dtype), count);
+        index.k.push(Stmt::LoadVector(regs(&into), self, index.reg()));
+        into
+    }
+
+    /// Stores neighbouring elements.
+    pub fn store_vector<'k>(self, index: Val<'k>, values: &[Val<'k>]) {
+        match *values {
+            [value] => self.store(index, value),
+            _ => {
+                index.k.moves(self, values.len() as u32);
+                index.k.push(Stmt::StoreVector(self, index.reg(), regs(values)));
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// An element.
+    pub fn load<'k>(self, index: Val<'k>) -> Val<'k> {
+        index.k.value(self.ty, Expr::LoadShared(self, index.reg()))
+    }
+
+    /// Stores an element.
+    pub fn store<'k>(self, index: Val<'k>, value: impl Operand<'k>) {
+        let value = value.value(index.k, self.ty);
+        index.k.push(Stmt::StoreShared(self, index.reg(), value.reg()));
+    }
+
+    /// Neighbouring elements.
+    pub fn load_vector<'k>(self, index: Val<'k>, count: u32) -> Vec<Val<'k>> {
+        if count == 1 {
+            return vec![self.load(index)];
+        }
+        let into = registers(index.k, self.ty, count);
+        index.k.push(Stmt::LoadSharedVector(regs(&into), self, index.reg()));
+        into
+    }
+
+    /// Stores neighbouring elements.
+    pub fn store_vector<'k>(self, index: Val<'k>, values: &[Val<'k>]) {
+        // 16 bytes are as much as goes at once.
+        let most = 16 / self.ty.size();
+        for (i, values) in values.chunks(most).enumerate() {
+            let index = index + i * most;
+            match *values {
+                [value] => self.store(index, value),
+                _ => index.k.push(Stmt::StoreSharedVector(self, index.reg(), regs(values))),
+            }
+        }
+    }
+}
+
+fn registers(k: &Build, ty: Ty, count: u32) -> Vec<Val<'_>> {
+    (0..count).map(|_| k.fresh(ty)).collect()
+}
+
+fn regs(values: &[Val<'_>]) -> Vec<Reg> {
+    values.iter().map(|v| v.reg()).collect()
+}
+
+impl<'k> Val<'k> {
+    /// What the thread has whose number differs in the bit `distance`, as [`Expr::ShuffleXor`]
+    /// says.
+    pub fn shuffle_xor(self, distance: u32) -> Val<'k> {
+        if self.ty != Ty::Bool {
+            return self.k.value(self.ty, Expr::ShuffleXor(self.reg(), distance));
+        }
+        self.convert(Ty::U32).shuffle_xor(distance).ne(0)
+    }
+}
+
+impl Wide {
+    /// The product of a thread's elements `rows` and what lies from `columns` on, added to `sums`.
+    pub fn new<'k>(
+        sums: impl IntoIterator<Item = Var<'k>>,
+        rows: [Val<'k>; 4],
+        columns: Val<'k>,
+    ) -> Wide {
+        let sums = sums.into_iter().map(|sum| sum.slot).collect();
+        Wide { sums, rows: rows.map(Val::reg), columns: columns.reg() }
+    }
+}
+
+impl Build {
+    /// Whether threads this far apart can exchange values of `ty` by [`Val::shuffle_xor`].
+    pub fn can_shuffle(&self, distance: u32, ty: Ty) -> bool {
+        distance < self.target.subgroup && ty.size() == 4
+    }
+
+    /// Waits for the whole block. Every thread of it has to come here.
+    pub fn barrier(&self) {
+        self.push(Stmt::Barrier);
+    }
+
+    /// Prefetches 16 bytes into shared memory, as [`Stmt::Copy`] says.
+    pub fn copy<'k>(&'k self, shared: Shared, to: Val<'k>, buf: Buf, from: Val<'k>) {
+        self.push(Stmt::Copy(shared, to.reg(), buf, from.reg()));
+    }
+
+    /// Ends a batch of copies.
+    pub fn end_copies(&self) {
+        self.push(Stmt::EndCopies);
+    }
+
+    /// Waits for all copies but those of the last `batches`.
+    pub fn await_copies(&self, batches: u32) {
+        self.push(Stmt::AwaitCopies(batches));
+    }
+
+    /// Adds a product of matrices to `sums`, as [`Stmt::Matrix`] says.
+    pub fn matrix<'k>(&'k self, sums: [Var<'k>; 4], a: &[Val<'k>], b: &[Val<'k>]) {
+        self.push(Stmt::Matrix(sums.map(|sum| sum.slot), regs(a), regs(b)));
+    }
+
+    /// Starts products of wide matrices, as [`Stmt::Wide`] says; where the target has none they are
+    /// made of others, and done at once.
+    pub fn wide(&self, shared: Shared, columns: u32, products: Vec<Wide>) {
+        if self.target.wide {
+            return self.push(Stmt::Wide(shared, columns, products));
+        }
+        let lane = self.thread() % 32;
+        for product in products {
+            let at = Val::of(self, product.columns) + lane;
+            for (j, sums) in product.sums.chunks_exact(4).enumerate() {
+                let own =
+                    [0, 1].map(|half| shared.load(at + (j as u32 * 32 + half * columns * 4)).reg());
+                let sums = [sums[0], sums[1], sums[2], sums[3]];
+                self.push(Stmt::Matrix(sums, product.rows.to_vec(), own.to_vec()));
+            }
+        }
+    }
+
+    /// Waits for the products with these sums.
+    pub fn await_wide<'k>(&'k self, sums: impl IntoIterator<Item = Var<'k>>) {
+        if self.target.wide {
+            self.push(Stmt::AwaitWide(sums.into_iter().map(|sum| sum.slot).collect()));
+        }
+    }
+
+    /// Lets them see what was stored, as [`Stmt::FenceWide`] says.
+    pub fn fence_wide(&self) {
+        if self.target.wide {
+            self.push(Stmt::FenceWide);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Gathers: elements and slices read at indices.
+//!
+//! An index outside its axis is read as 0 and noted as a fault, which the driver reports at the
+//! next read.
+
+use cupola_core::backend::{Operand, Segment};
+use cupola_core::prim::{Gather, GatherAxis};
+
+use super::view::{View, place, unflatten};
+use super::{Draft, Missing, Program};
+use crate::ir::{Buf, Target, Ty, Val};
+
+/// Threads in a block.
+const BLOCK: u32 = 256;
+
+/// An array of indices along an axis.
+pub(super) struct Indices<'k> {
+    k: &'k Draft,
+    view: View<'k>,
+    operand: &'k Operand,
+    /// How many places there are to name.
+    places: usize,
+    /// Where faults are noted, and the number of this one, an argument.
+    faults: Buf,
+    fault: Val<'k>,
+}
+
+impl<'k> Indices<'k> {
+    /// Binds the index arrays: the inputs from `first` on, one for each axis with its size and the
+    /// length of a slice along it.
+    pub fn bind(
+        k: &'k Draft,
+        program: &mut Program,
+        segment: &'k Segment,
+        first: usize,
+        op: &'static str,
+        axes: &[(usize, usize, usize)],
+    ) -> Vec<Indices<'k>> {
+        let faults = k.faults();
+        let one = |(i, &(axis, size, span)): (usize, &(usize, usize, usize))| {
+            let view = k.input(segment, first + i);
+            let of = if span == 1 { String::new() } else { format!(", in slices of {span}") };
+            let detail = format!("an index is outside axis {axis} of size {size}{of}");
+            let fault = k.fault(program, op, detail);
+            let (operand, places) = (&segment.inputs[first + i], (size + 1).saturating_sub(span));
+            Indices { k, view, operand, places, faults, fault }
+        };
+        axes.iter().enumerate().map(one).collect()
+    }
+
+    /// The index at a position, made safe.
+    pub fn at(&self, position: &[Val<'k>]) -> Val<'k> {
+        let k = self.k;
+        let raw = self.view.load(position, &self.operand.strides).real();
+        let mut valid = raw.ge(0);
+        let most = match raw.ty {
+            Ty::I32 => i32::MAX as usize,
+            Ty::U32 => u32::MAX as usize,
+            _ => usize::MAX,
+        };
+        if self.places <= most {
+            valid = valid & raw.lt(self.places);
+        }
+        k.when(!valid, || self.faults.store(k.u32(0), self.fault));
+        k.as_index(valid.select(raw, 0))
+    }
+}
+
+/// Adds the launch of a gather.
+pub fn gather(
+    program: &mut Program,
+    gather: &Gather,
+    segment: &Segment,
+    target: &Target,
+) -> Result<(), Missing> {
+    let k = Draft::new("gather", BLOCK, segment, target)?;
+    let (x, out) = (&segment.inputs[0], &segment.outputs[0]);
+    let (from, to) = (k.input(segment, 0), k.output(segment, 0));
+    let axes: Vec<_> = gather.axes.iter().map(|&a| (a, x.aval.shape[a], gather.sizes[a])).collect();
+    let indices = Indices::bind(&k, program, segment, 1, "gather", &axes);
+    let lead = out.aval.shape.rank() - gather.sizes.len();
+    let total = out.aval.shape.size() as u64;
+    k.each(total, |at| {
+        let index = unflatten(at, &out.aval.shape);
+        let (position, within) = index.split_at(lead);
+        let mut start = from.at(within, &x.strides);
+        for (array, &axis) in indices.iter().zip(&gather.axes) {
+            start = place(start, &[array.at(position)], &x.strides[axis..=axis]);
+        }
+        to.store(&index, &out.strides, from.buf.load_number(start));
+    });
+    program.launches.push(k.launch_over(total)?);
+    Ok(())
+}
+
+/// Adds the launch of a gather along an axis.
+pub fn gather_axis(
+    program: &mut Program,
+    gather: &GatherAxis,
+    segment: &Segment,
+    target: &Target,
+) -> Result<(), Missing> {
+    let k = Draft::new("take_along_axis", BLOCK, segment, target)?;
+    let (x, out) = (&segment.inputs[0], &segment.outputs[0]);
+    let (from, to) = (k.input(segment, 0), k.output(segment, 0));
+    let axis = gather.axis;
+    let axes = [(axis, x.aval.shape[axis], 1)];
+    let indices = Indices::bind(&k, program, segment, 1, "take_along_axis", &axes);
+    let total = out.aval.shape.size() as u64;
+    k.each(total, |at| {
+        let index = unflatten(at, &out.aval.shape);
+        let mut source = index.clone();
+        source[axis] = indices[0].at(&index);
+        to.store(&index, &out.strides, from.load(&source, &x.strides));
+    });
+    program.launches.push(k.launch_over(total)?);
+    Ok(())
+}

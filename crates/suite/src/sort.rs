@@ -1,0 +1,86 @@
+//! Elements of an axis in order.
+
+use std::cmp::Ordering;
+
+use cupola_core::prim::Sort;
+use cupola_core::{Aval, DType};
+
+use crate::edges::{of_op, rows};
+use crate::host::{Host, lanes};
+use crate::number::Number::{self, Int};
+use crate::sample::{Accuracy, Sample, input, whole};
+
+pub fn samples() -> Vec<Sample> {
+    let mut all = Vec::new();
+    for axis in [0, 1, 2] {
+        for indices in [false, true] {
+            let op = Sort { axis, indices };
+            let name = format!("{} axis {axis}", op.name());
+            let sample = Sample::new(name, move |_| op.into(), vec![input([3, 4, 5])]);
+            all.push(if indices { sample } else { sample.smooth() });
+        }
+    }
+    for (axis, indices) in [(0, false), (1, true)] {
+        all.push(of_op(Sort { axis, indices }, "of edges", rows(), DType::is_float));
+    }
+    for (shape, axis) in LANES {
+        for indices in [false, true] {
+            let op = Sort { axis, indices };
+            let name = format!("{} of {shape:?} along {axis}", op.name());
+            let sample =
+                Sample::of(name, move |_| op.into(), move |dtype| ordered(shape, dtype, 3));
+            let sample = sample.within(Accuracy::Exact);
+            let long = shape.iter().product::<usize>() > 100;
+            all.push(if long { sample.where_kernels_are_cheap() } else { sample });
+        }
+    }
+    all
+}
+
+/// Shapes and axes whose lanes are ordered in different ways.
+pub const LANES: [(&[usize], usize); 11] = [
+    (&[7], 0),
+    (&[1], 0),
+    (&[3, 4, 5], 0),
+    (&[3, 4, 5], 1),
+    (&[3, 4, 5], 2),
+    (&[2, 700], 1),
+    (&[700, 70], 0),
+    (&[3, 1500], 1),
+    (&[0, 3], 1),
+    (&[3, 0], 0),
+    (&[140_000], 0),
+];
+
+/// Numbers with repeats; of floats also zeros of both signs, infinities and NaN.
+pub fn ordered(shape: &[usize], dtype: DType, seed: usize) -> Vec<Host> {
+    const SPECIAL: [f64; 6] = [f64::NAN, -0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY, -1e-7];
+    let value = |i: usize| {
+        let (v, special) = (whole(i, 50, seed), whole(i, 12, seed + 1) as usize);
+        let v = if dtype.is_float() || dtype.is_signed() { v - 25.0 } else { v };
+        match SPECIAL.get(special) {
+            Some(&special) if dtype.is_float() => special,
+            _ => v,
+        }
+    };
+    vec![Host::from_fn(Aval::new(shape, dtype), |i| Number::of(dtype, value(i), 0.0))]
+}
+
+/// NaN is last, and what is equal stays in order.
+pub fn reference(s: &Sort, x: &Host, out: &Aval) -> Host {
+    lanes(x, s.axis, out, |lane| {
+        let mut order: Vec<usize> = (0..lane.len()).collect();
+        order.sort_by(|&i, &j| compare(lane[i], lane[j]));
+        order.into_iter().map(|i| if s.indices { Number::count(i) } else { lane[i] }).collect()
+    })
+}
+
+fn compare(a: Number, b: Number) -> Ordering {
+    match (a, b) {
+        (Int(a), Int(b)) => a.cmp(&b),
+        (a, b) => {
+            let order = a.float().partial_cmp(&b.float());
+            order.unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+        }
+    }
+}
