@@ -52,7 +52,8 @@ fn ordinary(f: Unary) -> Vec<Sample> {
         | Unary::Tanh
         | Unary::Asinh
         | Unary::Sigmoid
-        | Unary::Erf => vec![main(|v| v).smooth()],
+        | Unary::Erf
+        | Unary::Erfc => vec![main(|v| v).smooth()],
         Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Round => vec![main(|v| v * 5.0).smooth()],
         Unary::Not | Unary::Invert => vec![main(|v| v * 9.0)],
         Unary::Conj | Unary::Real | Unary::Imag => vec![main(|v| v).smooth()],
@@ -128,6 +129,7 @@ pub fn of_float(f: Unary, v: f64) -> f64 {
         Unary::Sigmoid if v < 0.0 => v.exp() / (1.0 + v.exp()),
         Unary::Sigmoid => 1.0 / (1.0 + (-v).exp()),
         Unary::Erf => libm::erf(v),
+        Unary::Erfc => libm::erfc(v),
         Unary::ErfInv => erf_inverse(v),
         Unary::Not => f64::from(u8::from(v == 0.0)),
         Unary::Invert | Unary::Conj | Unary::Real | Unary::Imag => v,

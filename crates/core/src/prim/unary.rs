@@ -67,6 +67,7 @@ unary! {
     Atanh "arctanh" "artanh x.";
     Sigmoid "sigmoid" "1/(1 + e⁻ˣ).";
     Erf "erf" "The error function.";
+    Erfc "erfc" "1 − erf x, accurate also where that is near 0.";
     ErfInv "erfinv" "The inverse of the error function.";
     Not "logical_not" "True where the bool is false.";
     Invert "bitwise_invert" "Every bit of the integer flipped.";
@@ -109,6 +110,7 @@ impl Unary {
             | Unary::Atanh
             | Unary::Sigmoid
             | Unary::Erf
+            | Unary::Erfc
             | Unary::ErfInv => dtype.is_float(),
         }
     }
@@ -150,6 +152,7 @@ impl Unary {
             | Unary::Atanh
             | Unary::Sigmoid
             | Unary::Erf
+            | Unary::Erfc
             | Unary::ErfInv => true,
         }
     }
@@ -213,6 +216,7 @@ impl Primitive for Unary {
             | Unary::Atanh
             | Unary::Sigmoid
             | Unary::Erf
+            | Unary::Erfc
             | Unary::ErfInv => Diff::Partials(|f, inputs, y, _| partial(*f, &inputs[0], y)),
         }
     }
@@ -255,6 +259,7 @@ fn partial(f: Unary, x: &Array, y: &Array) -> Result<Option<Partial>> {
         Unary::Atanh => Over(one_minus_square(x)?),
         Unary::Sigmoid => Times(mul(y, &sub(&like(y, 1.0), y)?)?),
         Unary::Erf => Times(gauss(x, FRAC_2_SQRT_PI)?),
+        Unary::Erfc => Times(gauss(x, -FRAC_2_SQRT_PI)?),
         Unary::ErfInv => {
             let gauss = apply(Unary::Exp, &apply(Unary::Square, y)?)?;
             Times(scale(&gauss, PI.sqrt() / 2.0)?)

@@ -105,6 +105,7 @@ fn single(op: Unary, isa: Isa) -> Option<TileFn> {
         Unary::Atanh => f!(atanh),
         Unary::Sigmoid => f!(sigmoid),
         Unary::Erf => f!(erf),
+        Unary::Erfc => f!(erfc),
         Unary::ErfInv => f!(erfinv),
         Unary::Not | Unary::Invert | Unary::Conj | Unary::Real | Unary::Imag => return None,
     })
@@ -155,6 +156,7 @@ fn double(op: Unary, isa: Upto256) -> Option<TileFn> {
         Unary::Atanh => call!(libm::atanh),
         Unary::Sigmoid => call!(math::sigmoid_f64),
         Unary::Erf => call!(math::erf_f64),
+        Unary::Erfc => call!(math::erfc_f64),
         Unary::ErfInv => call!(math::erfinv_f64),
         Unary::Not | Unary::Invert | Unary::Conj | Unary::Real | Unary::Imag => return None,
     })

@@ -71,6 +71,7 @@ functions! {
     atanh_is_close Atanh atanh 1.0;
     sigmoid_is_close Sigmoid sigmoid 3.0;
     erf_is_close Erf erf 2.0;
+    erfc_is_close Erfc erfc 4.0;
     erfinv_is_close ErfInv erfinv 4.0;
 }
 

@@ -132,6 +132,7 @@ impl<'k> Number<'k> {
             Unary::Acosh => x.math(Math::Acosh),
             Unary::Atanh => x.math(Math::Atanh),
             Unary::Erf => x.math(Math::Erf),
+            Unary::Erfc => x.math(Math::Erfc),
             Unary::ErfInv => x.math(Math::ErfInv),
             Unary::Sigmoid => {
                 // Only powers of at most 1, so that nothing overflows.

@@ -137,6 +137,19 @@ pub fn erf(x: &Array) -> Result<Array> {
     float(Unary::Erf, x)
 }
 
+/// What the error function lacks to 1, 2/√π ∫ₓ^∞ e^(−t²) dt: accurate also where `1 − erf(x)` is not.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let y = ops::erfc(&Array::scalar(5.0f32))?.item::<f32>()?;
+/// assert!((y / 1.5374597e-12 - 1.0).abs() < 1e-6);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn erfc(x: &Array) -> Result<Array> {
+    float(Unary::Erfc, x)
+}
+
 /// The inverse of the error function; ±∞ at ±1 and NaN beyond.
 ///
 /// # Example
