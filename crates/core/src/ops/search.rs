@@ -1,14 +1,14 @@
-//! Where values belong in a sorted vector, and which of them differ.
+//! Where values belong in a sorted vector, which of them differ, and how often each is there.
 
-use super::operand::{Operand, cast, common_dtype, constant_like};
+use super::operand::{Operand, cast, common_dtype, constant_like, inexact};
 use super::{
     add, argsort, cumsum, flatten, full, iota, isnan, less, less_equal, logical_and, logical_not,
-    logical_or, minimum, not_equal, put_along_axis, reshape, subtract, take, where_,
+    logical_or, max, minimum, minmax, not_equal, put_along_axis, reshape, subtract, take, where_,
 };
 use crate::array::Array;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
-use crate::prim::record::slice_axis;
+use crate::prim::record::{add_along, slice_axis};
 use crate::shape::{Aval, Shape};
 
 /// Which of the places that keep a vector sorted [`searchsorted`] gives, where there are several.
@@ -160,4 +160,62 @@ pub fn unique(x: &Array, size: usize, fill: Option<Operand<'_>>) -> Result<Uniqu
         inverse: reshape(&inverse, x.shape())?,
         counts: cast(&counts, DType::I32)?,
     })
+}
+
+/// How often each of 0, 1, 2, … is in an array, or the sum of the weights at its places. How many there
+/// are depends on the values, so the array is evaluated.
+///
+/// # Shapes
+/// x `[n]` gives one more element than its largest, and at least `minlength`; weights have x's shape.
+///
+/// # Dtypes
+/// x is of integers or bool. Counts are `int32`; sums have the dtype of the weights, integers and bool being
+/// taken as `float32`; half types accumulate in `float32`.
+///
+/// # Errors
+/// For an array of another rank or dtype, for negative elements, and under `compile` and `vmap`, where there
+/// are no values.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[0, 3, 1, 3], [4])?;
+/// assert_eq!(ops::bincount(&x, None, 0)?.to_vec::<i32>()?, [1, 1, 0, 2]);
+/// let weights = Array::from_slice(&[0.5f32, 1.0, 2.0, 0.25], [4])?;
+/// assert_eq!(ops::bincount(&x, Some(&weights), 5)?.to_vec::<f32>()?, [0.5, 2.0, 0.0, 1.25, 0.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn bincount(x: &Array, weights: Option<&Array>, minlength: usize) -> Result<Array> {
+    let op = "bincount";
+    if x.rank() != 1 {
+        return Err(Error::shape(op, format!("takes one axis, not {}", x.aval())));
+    }
+    if !x.dtype().is_integer() && x.dtype() != DType::Bool {
+        return Err(Error::dtype(op, format!("counts integers, not {}", x.aval())));
+    }
+    let weights = match weights {
+        Some(weights) if weights.aval().shape != x.aval().shape => {
+            let detail = format!("weights {} for {}", weights.aval(), x.aval());
+            return Err(Error::shape(op, detail));
+        }
+        Some(weights) => inexact(weights)?,
+        None => full(x.shape(), 1, DType::I32)?,
+    };
+    let mut length = minlength;
+    if !x.is_empty() {
+        let most = if x.dtype() == DType::U64 {
+            max(x, (), false)?.item::<u64>()?
+        } else {
+            let (least, most) = minmax(&cast(x, DType::I64)?, (), false)?;
+            let (least, most) = (least.item::<i64>()?, most.item::<i64>()?);
+            if least < 0 {
+                return Err(Error::argument(op, format!("{least} is negative")));
+            }
+            most.unsigned_abs()
+        };
+        length = length.max(usize::try_from(most).unwrap_or(usize::MAX).saturating_add(1));
+    }
+    let sums = Aval::new([length], weights.dtype().accumulator());
+    let places = if x.dtype() == DType::Bool { cast(x, DType::U8)? } else { x.clone() };
+    cast(&add_along(&sums, &cast(&weights, sums.dtype)?, &places, 0)?, weights.dtype())
 }
