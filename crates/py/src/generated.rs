@@ -242,6 +242,34 @@ pub fn bartlett(M: Count, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::bartlett(M.0)))
 }
 
+/// How often each of 0, 1, 2, … is in an array, or the sum of the weights at its places. How many there
+/// are depends on the values, so the array is evaluated.
+///
+/// Shapes:
+/// x `[n]` gives one more element than its largest, and at least `minlength`; weights have x's shape.
+///
+/// Dtypes:
+/// x is of integers or bool. Counts are `int32`; sums have the dtype of the weights, integers and bool being
+/// taken as `float32`; half types accumulate in `float32`.
+///
+/// Errors:
+/// For an array of another rank or dtype, for negative elements, and under `compile` and `vmap`, where there
+/// are no values.
+///
+/// Example:
+///     >>> mx.bincount(mx.array([0, 3, 1, 3]))
+///     array([1, 1, 0, 2], dtype=int32)
+#[pyfunction(name = "bincount")]
+#[pyo3(signature = (a, weights = None, minlength = Count(0), *, stream = None), text_signature = "(a, weights=None, minlength=0, *, stream=None)")]
+pub fn bincount(
+    a: Arr,
+    weights: Option<Arr>,
+    minlength: Count,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    on(stream, || give(ops::bincount(&a, weights.as_deref(), minlength.0)))
+}
+
 /// The bits set in both; on bool, logical and.
 ///
 /// Errors:
@@ -480,6 +508,17 @@ pub fn equal(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn erf(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::erf(&a)))
+}
+
+/// What the error function lacks to 1, 2/√π ∫ₓ^∞ e^(−t²) dt: accurate also where `1 − erf(x)` is not.
+///
+/// Example:
+///     >>> mx.erfc(mx.array([0.0, 5.0]))
+///     array([1, 1.53746e-12], dtype=float32)
+#[pyfunction(name = "erfc")]
+#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+pub fn erfc(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::erfc(&a)))
 }
 
 /// The inverse of the error function; ±∞ at ±1 and NaN beyond.
@@ -2370,6 +2409,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::ops::shape::atleast_2d, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::shape::atleast_3d, m)?)?;
             m.add_function(wrap_pyfunction!(self::bartlett, m)?)?;
+            m.add_function(wrap_pyfunction!(self::bincount, m)?)?;
             m.add_function(wrap_pyfunction!(self::bitwise_and, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::elementwise::bitwise_invert, m)?)?;
             m.add_function(wrap_pyfunction!(self::bitwise_or, m)?)?;
@@ -2421,6 +2461,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::transform::compile::enable_compile, m)?)?;
             m.add_function(wrap_pyfunction!(self::equal, m)?)?;
             m.add_function(wrap_pyfunction!(self::erf, m)?)?;
+            m.add_function(wrap_pyfunction!(self::erfc, m)?)?;
             m.add_function(wrap_pyfunction!(self::erfinv, m)?)?;
             m.add_function(wrap_pyfunction!(crate::evaluate::eval, m)?)?;
             m.add_function(wrap_pyfunction!(self::exp, m)?)?;

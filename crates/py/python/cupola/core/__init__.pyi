@@ -820,6 +820,25 @@ def bartlett(M: int, *, stream: _StreamOrDevice = ...) -> array:
         >>> mx.bartlett(5)
         array([0, 0.5, 1, 0.5, 0], dtype=float32)
     """
+def bincount(a: _Scalar | array, weights: _Scalar | array | None = ..., minlength: int = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """How often each of 0, 1, 2, … is in an array, or the sum of the weights at its places. How many there
+    are depends on the values, so the array is evaluated.
+
+    Shapes:
+    x `[n]` gives one more element than its largest, and at least `minlength`; weights have x's shape.
+
+    Dtypes:
+    x is of integers or bool. Counts are `int32`; sums have the dtype of the weights, integers and bool being
+    taken as `float32`; half types accumulate in `float32`.
+
+    Errors:
+    For an array of another rank or dtype, for negative elements, and under `compile` and `vmap`, where there
+    are no values.
+
+    Example:
+        >>> mx.bincount(mx.array([0, 3, 1, 3]))
+        array([1, 1, 0, 2], dtype=int32)
+    """
 def bitwise_and(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """The bits set in both; on bool, logical and.
 
@@ -1286,6 +1305,13 @@ def erf(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     Example:
         >>> mx.erf(mx.array([0.0, 1.0]))
         array([0, 0.842701], dtype=float32)
+    """
+def erfc(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+    """What the error function lacks to 1, 2/√π ∫ₓ^∞ e^(−t²) dt: accurate also where `1 − erf(x)` is not.
+
+    Example:
+        >>> mx.erfc(mx.array([0.0, 5.0]))
+        array([1, 1.53746e-12], dtype=float32)
     """
 def erfinv(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The inverse of the error function; ±∞ at ±1 and NaN beyond.
