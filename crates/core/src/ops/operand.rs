@@ -135,11 +135,15 @@ pub(crate) fn inexact(x: &Array) -> Result<Array> {
     cast(x, x.dtype().to_inexact())
 }
 
+/// `x` in the dtype to accumulate in: `float32` for half types, integers and bool.
+pub(crate) fn wide(x: &Array) -> Result<Array> {
+    cast(x, x.dtype().to_inexact().accumulator())
+}
+
 /// `f` of `x` in the dtype to accumulate in, rounded once in the end: what peers compute in one kernel.
 /// Integers and bool are taken as `float32`.
 pub(crate) fn widened(x: &Array, f: impl FnOnce(&Array) -> Result<Array>) -> Result<Array> {
-    let x = inexact(x)?;
-    cast(&f(&cast(&x, x.dtype().accumulator())?)?, x.dtype())
+    cast(&f(&wide(x)?)?, x.dtype().to_inexact())
 }
 
 /// One number with `x`'s dtype and shape.

@@ -3,7 +3,7 @@
 //! The largest element is taken off first. It is a constant to derivatives: the result does not
 //! depend on it.
 
-use super::operand::{Axes, cast, inexact};
+use super::operand::{Axes, inexact, wide, widened};
 use super::reduce::reduce;
 use super::{add, divide, exp, isfinite, log, stop_gradient, subtract, where_};
 use crate::array::Array;
@@ -17,12 +17,6 @@ fn largest(op: &'static str, x: &Array, axes: &Dims) -> Result<Array> {
         return Err(Error::shape(op, format!("has no value for the empty axes of {}", x.aval())));
     }
     stop_gradient(&reduce(ReduceKind::Max, x, axes.clone(), true)?)
-}
-
-/// `x` in the dtype to compute in: `float32` for half types, integers and bool.
-fn wide(x: &Array) -> Result<Array> {
-    let x = inexact(x)?;
-    cast(&x, x.dtype().accumulator())
 }
 
 /// eˣ over the sum of eˣ along `axes`.
@@ -45,10 +39,10 @@ pub fn softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
     if x.is_empty() {
         return inexact(x);
     }
-    let wide = wide(x)?;
-    let weights = exp(&subtract(&wide, &largest("softmax", &wide, &axes)?)?)?;
-    let total = reduce(ReduceKind::Sum, &weights, axes, true)?;
-    cast(&divide(&weights, &total)?, x.dtype().to_inexact())
+    widened(x, |x| {
+        let weights = exp(&subtract(x, &largest("softmax", x, &axes)?)?)?;
+        divide(&weights, &reduce(ReduceKind::Sum, &weights, axes, true)?)
+    })
 }
 
 /// The logarithm of [`softmax`], accurate where that is near 0.
@@ -71,10 +65,10 @@ pub fn log_softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
     if x.is_empty() {
         return inexact(x);
     }
-    let wide = wide(x)?;
-    let shifted = subtract(&wide, &largest("log_softmax", &wide, &axes)?)?;
-    let total = reduce(ReduceKind::Sum, &exp(&shifted)?, axes, true)?;
-    cast(&subtract(&shifted, &log(&total)?)?, x.dtype().to_inexact())
+    widened(x, |x| {
+        let shifted = subtract(x, &largest("log_softmax", x, &axes)?)?;
+        subtract(&shifted, &log(&reduce(ReduceKind::Sum, &exp(&shifted)?, axes, true)?)?)
+    })
 }
 
 /// ln Σ eˣ over `axes`; −∞ where every element is.
@@ -94,12 +88,13 @@ pub fn log_softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
 /// ```
 pub fn logsumexp(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
     let axes = axes.into().sorted("logsumexp", x.rank())?;
-    let wide = wide(x)?;
-    let largest = largest("logsumexp", &wide, &axes)?;
-    // −∞ − −∞ is NaN: nothing is taken off a row of −∞, or of one that holds ∞.
-    let shift = where_(&isfinite(&largest)?, &largest, 0)?;
-    let total = reduce(ReduceKind::Sum, &exp(&subtract(&wide, &shift)?)?, axes.clone(), true)?;
-    let out = cast(&add(&log(&total)?, &shift)?, x.dtype().to_inexact())?;
+    let out = widened(x, |x| {
+        let largest = largest("logsumexp", x, &axes)?;
+        // −∞ − −∞ is NaN: nothing is taken off a row of −∞, or of one that holds ∞.
+        let shift = where_(&isfinite(&largest)?, &largest, 0)?;
+        let total = reduce(ReduceKind::Sum, &exp(&subtract(x, &shift)?)?, axes.clone(), true)?;
+        add(&log(&total)?, &shift)
+    })?;
     if keepdims { Ok(out) } else { super::squeeze_axes(&out, axes) }
 }
 

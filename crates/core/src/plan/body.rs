@@ -65,6 +65,12 @@ impl Body {
         }
     }
 
+    /// Whether an instruction reads a register: one that is only stored need not be rounded to its
+    /// dtype, which storing does.
+    pub fn reads(&self, reg: Reg) -> bool {
+        self.code.iter().any(|instr| instr.args.contains(&reg))
+    }
+
     /// How many registers there are.
     pub fn registers(&self) -> usize {
         self.inputs.len() + self.scalars.len() + self.code.len()

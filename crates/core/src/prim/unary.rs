@@ -15,8 +15,10 @@ use crate::dtype::{DType, Kind, Scalar};
 use crate::error::{Error, Result};
 use crate::shape::Aval;
 
+/// A row a function: variant, NumPy name, the dtypes that it takes, whether a result for an operand
+/// of a half type may be no value of that type, its derivative, what it is.
 macro_rules! unary {
-    ($($variant:ident $name:literal $doc:literal;)*) => {
+    ($($variant:ident $name:literal $takes:ident $rounds:ident $slope:ident $doc:literal;)*) => {
         /// An elementwise function of one operand.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub enum Unary {
@@ -33,130 +35,117 @@ macro_rules! unary {
                     $(Unary::$variant => $name,)*
                 }
             }
+
+            /// Whether the function takes elements of `dtype`.
+            pub fn takes(self, dtype: DType) -> bool {
+                match self {
+                    $(Unary::$variant => $takes(dtype),)*
+                }
+            }
+
+            /// Whether a result for an operand of a half type may be no value of that type.
+            pub(super) const fn rounds(self) -> bool {
+                match self {
+                    $(Unary::$variant => $rounds,)*
+                }
+            }
+
+            fn derivative(self) -> Diff<Unary> {
+                match self {
+                    $(Unary::$variant => $slope(),)*
+                }
+            }
         }
     };
 }
 
 unary! {
-    Neg "negative" "−x; integers wrap.";
-    Abs "abs" "|x|; of a complex number its modulus, as `float32`.";
-    Sign "sign" "−1, 0 or 1; NaN stays NaN.";
-    Square "square" "x·x.";
-    Floor "floor" "The largest integer not above x.";
-    Ceil "ceil" "The smallest integer not below x.";
-    Round "round" "The nearest integer, ties to even.";
-    Sqrt "sqrt" "√x.";
-    Rsqrt "rsqrt" "1/√x.";
-    Exp "exp" "eˣ.";
-    Expm1 "expm1" "eˣ − 1, accurate near 0.";
-    Log "log" "ln x.";
-    Log2 "log2" "log₂ x.";
-    Log10 "log10" "log₁₀ x.";
-    Log1p "log1p" "ln(1 + x), accurate near 0.";
-    Sin "sin" "sin x.";
-    Cos "cos" "cos x.";
-    Tan "tan" "tan x.";
-    Asin "arcsin" "arcsin x.";
-    Acos "arccos" "arccos x.";
-    Atan "arctan" "arctan x.";
-    Sinh "sinh" "sinh x.";
-    Cosh "cosh" "cosh x.";
-    Tanh "tanh" "tanh x.";
-    Asinh "arcsinh" "arsinh x.";
-    Acosh "arccosh" "arcosh x.";
-    Atanh "arctanh" "artanh x.";
-    Sigmoid "sigmoid" "1/(1 + e⁻ˣ).";
-    Erf "erf" "The error function.";
-    Erfc "erfc" "1 − erf x, accurate also where that is near 0.";
-    ErfInv "erfinv" "The inverse of the error function.";
-    Not "logical_not" "True where the bool is false.";
-    Invert "bitwise_invert" "Every bit of the integer flipped.";
-    Conj "conjugate" "The complex conjugate.";
-    Real "real" "The real part, as `float32`.";
-    Imag "imag" "The imaginary part, as `float32`.";
+    Neg "negative" numbers EXACT partials "−x; integers wrap.";
+    Abs "abs" numbers EXACT modulus "|x|; of a complex number its modulus, as `float32`.";
+    Sign "sign" reals EXACT zero "−1, 0 or 1; NaN stays NaN.";
+    Square "square" numbers ROUNDS partials "x·x.";
+    Floor "floor" reals EXACT zero "The largest integer not above x.";
+    Ceil "ceil" reals EXACT zero "The smallest integer not below x.";
+    Round "round" reals EXACT zero "The nearest integer, ties to even.";
+    Sqrt "sqrt" floats ROUNDS partials "√x.";
+    Rsqrt "rsqrt" floats ROUNDS partials "1/√x.";
+    Exp "exp" inexact ROUNDS partials "eˣ.";
+    Expm1 "expm1" floats ROUNDS partials "eˣ − 1, accurate near 0.";
+    Log "log" floats ROUNDS partials "ln x.";
+    Log2 "log2" floats ROUNDS partials "log₂ x.";
+    Log10 "log10" floats ROUNDS partials "log₁₀ x.";
+    Log1p "log1p" floats ROUNDS partials "ln(1 + x), accurate near 0.";
+    Sin "sin" floats ROUNDS partials "sin x.";
+    Cos "cos" floats ROUNDS partials "cos x.";
+    Tan "tan" floats ROUNDS partials "tan x.";
+    Asin "arcsin" floats ROUNDS partials "arcsin x.";
+    Acos "arccos" floats ROUNDS partials "arccos x.";
+    Atan "arctan" floats ROUNDS partials "arctan x.";
+    Sinh "sinh" floats ROUNDS partials "sinh x.";
+    Cosh "cosh" floats ROUNDS partials "cosh x.";
+    Tanh "tanh" floats ROUNDS partials "tanh x.";
+    Asinh "arcsinh" floats ROUNDS partials "arsinh x.";
+    Acosh "arccosh" floats ROUNDS partials "arcosh x.";
+    Atanh "arctanh" floats ROUNDS partials "artanh x.";
+    Sigmoid "sigmoid" floats ROUNDS partials "1/(1 + e⁻ˣ).";
+    Erf "erf" floats ROUNDS partials "The error function.";
+    Erfc "erfc" floats ROUNDS partials "1 − erf x, accurate also where that is near 0.";
+    ErfInv "erfinv" floats ROUNDS partials "The inverse of the error function.";
+    Not "logical_not" bools EXACT zero "True where the bool is false.";
+    Invert "bitwise_invert" integers EXACT zero "Every bit of the integer flipped.";
+    Conj "conjugate" complex EXACT linear "The complex conjugate.";
+    Real "real" complex EXACT linear "The real part, as `float32`.";
+    Imag "imag" complex EXACT linear "The imaginary part, as `float32`.";
+}
+
+const EXACT: bool = false;
+const ROUNDS: bool = true;
+
+fn numbers(dtype: DType) -> bool {
+    dtype != DType::Bool
+}
+
+fn reals(dtype: DType) -> bool {
+    dtype.is_float() || dtype.is_integer()
+}
+
+fn floats(dtype: DType) -> bool {
+    dtype.is_float()
+}
+
+fn inexact(dtype: DType) -> bool {
+    dtype.is_inexact()
+}
+
+fn integers(dtype: DType) -> bool {
+    dtype.is_integer()
+}
+
+fn bools(dtype: DType) -> bool {
+    dtype == DType::Bool
+}
+
+fn complex(dtype: DType) -> bool {
+    dtype == DType::C64
+}
+
+fn zero() -> Diff<Unary> {
+    Diff::Zero
+}
+
+fn linear() -> Diff<Unary> {
+    Diff::Linear { linearity: Linearity::Joint, operand: |_, _| true, transpose }
+}
+
+fn modulus() -> Diff<Unary> {
+    Diff::Custom { jvp: abs_jvp, vjp: abs_vjp }
+}
+
+fn partials() -> Diff<Unary> {
+    Diff::Partials(|f, inputs, y, _| partial(*f, &inputs[0], y))
 }
 
 impl Unary {
-    /// Whether the function takes elements of `dtype`.
-    pub fn takes(self, dtype: DType) -> bool {
-        match self {
-            Unary::Neg | Unary::Square => dtype != DType::Bool,
-            Unary::Abs | Unary::Sign => {
-                dtype != DType::Bool && (self == Unary::Abs || dtype != DType::C64)
-            }
-            Unary::Floor | Unary::Ceil | Unary::Round => dtype.is_float() || dtype.is_integer(),
-            Unary::Not => dtype == DType::Bool,
-            Unary::Invert => dtype.is_integer(),
-            Unary::Conj | Unary::Real | Unary::Imag => dtype == DType::C64,
-            Unary::Exp => dtype.is_inexact(),
-            Unary::Sqrt
-            | Unary::Rsqrt
-            | Unary::Expm1
-            | Unary::Log
-            | Unary::Log2
-            | Unary::Log10
-            | Unary::Log1p
-            | Unary::Sin
-            | Unary::Cos
-            | Unary::Tan
-            | Unary::Asin
-            | Unary::Acos
-            | Unary::Atan
-            | Unary::Sinh
-            | Unary::Cosh
-            | Unary::Tanh
-            | Unary::Asinh
-            | Unary::Acosh
-            | Unary::Atanh
-            | Unary::Sigmoid
-            | Unary::Erf
-            | Unary::Erfc
-            | Unary::ErfInv => dtype.is_float(),
-        }
-    }
-
-    /// Whether a result for an operand of a half type may be no value of that type.
-    pub(super) const fn rounds(self) -> bool {
-        match self {
-            Unary::Neg
-            | Unary::Abs
-            | Unary::Sign
-            | Unary::Floor
-            | Unary::Ceil
-            | Unary::Round
-            | Unary::Not
-            | Unary::Invert
-            | Unary::Conj
-            | Unary::Real
-            | Unary::Imag => false,
-            Unary::Square
-            | Unary::Sqrt
-            | Unary::Rsqrt
-            | Unary::Exp
-            | Unary::Expm1
-            | Unary::Log
-            | Unary::Log2
-            | Unary::Log10
-            | Unary::Log1p
-            | Unary::Sin
-            | Unary::Cos
-            | Unary::Tan
-            | Unary::Asin
-            | Unary::Acos
-            | Unary::Atan
-            | Unary::Sinh
-            | Unary::Cosh
-            | Unary::Tanh
-            | Unary::Asinh
-            | Unary::Acosh
-            | Unary::Atanh
-            | Unary::Sigmoid
-            | Unary::Erf
-            | Unary::Erfc
-            | Unary::ErfInv => true,
-        }
-    }
-
     /// The dtype of the result for an operand of `dtype`.
     pub fn result(self, dtype: DType) -> DType {
         match self {
@@ -181,44 +170,7 @@ impl Primitive for Unary {
     }
 
     fn diff(&self) -> Diff<Self> {
-        match self {
-            Unary::Sign
-            | Unary::Floor
-            | Unary::Ceil
-            | Unary::Round
-            | Unary::Not
-            | Unary::Invert => Diff::Zero,
-            Unary::Abs => Diff::Custom { jvp: abs_jvp, vjp: abs_vjp },
-            Unary::Conj | Unary::Real | Unary::Imag => {
-                Diff::Linear { linearity: Linearity::Joint, operand: |_, _| true, transpose }
-            }
-            Unary::Neg
-            | Unary::Square
-            | Unary::Sqrt
-            | Unary::Rsqrt
-            | Unary::Exp
-            | Unary::Expm1
-            | Unary::Log
-            | Unary::Log2
-            | Unary::Log10
-            | Unary::Log1p
-            | Unary::Sin
-            | Unary::Cos
-            | Unary::Tan
-            | Unary::Asin
-            | Unary::Acos
-            | Unary::Atan
-            | Unary::Sinh
-            | Unary::Cosh
-            | Unary::Tanh
-            | Unary::Asinh
-            | Unary::Acosh
-            | Unary::Atanh
-            | Unary::Sigmoid
-            | Unary::Erf
-            | Unary::Erfc
-            | Unary::ErfInv => Diff::Partials(|f, inputs, y, _| partial(*f, &inputs[0], y)),
-        }
+        self.derivative()
     }
 
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
@@ -264,7 +216,7 @@ fn partial(f: Unary, x: &Array, y: &Array) -> Result<Option<Partial>> {
             let gauss = apply(Unary::Exp, &apply(Unary::Square, y)?)?;
             Times(scale(&gauss, PI.sqrt() / 2.0)?)
         }
-        // `diff` states these otherwise.
+        // Their rows say how else.
         Unary::Abs
         | Unary::Sign
         | Unary::Floor

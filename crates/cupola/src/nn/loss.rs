@@ -1,4 +1,6 @@
 //! Losses: how far predictions are from targets.
+//!
+//! Half types are computed in `float32`, the reduction included, and rounded once in the end.
 
 use cupola_core::{Array, Error, Result, ops};
 
@@ -22,6 +24,21 @@ impl Reduction {
             Reduction::Mean => ops::mean(losses, (), false),
         }
     }
+}
+
+/// `f` of arrays of floats in the dtype to accumulate in, rounded once to their common dtype.
+fn widened<const N: usize>(
+    floats: [&Array; N],
+    f: impl FnOnce([Array; N]) -> Result<Array>,
+) -> Result<Array> {
+    let dtypes = floats.map(Array::dtype);
+    let mut wide = floats.map(Array::clone);
+    for x in &mut wide {
+        *x = ops::astype(x, x.dtype().accumulator())?;
+    }
+    let common = dtypes.into_iter().reduce(|a, b| a.promote(b));
+    let out = f(wide)?;
+    ops::astype(&out, common.unwrap_or(out.dtype()))
 }
 
 /// Checks that a prediction is of floats.
@@ -169,7 +186,14 @@ pub fn cross_entropy(
             format!("weights {} are not one for each of {classes} classes", weights.aval());
         return Err(Error::shape(OP, detail));
     }
-    let log_probs = ops::log_softmax(logits, -1)?;
+    let dtype = [Some(logits), class_weights.as_ref(), (!are_indices).then_some(targets)]
+        .into_iter()
+        .flatten()
+        .fold(logits.dtype(), |dtype, x| dtype.promote(x.dtype()));
+    let wide = |x: &Array| ops::astype(x, x.dtype().accumulator());
+    let class_weights = class_weights.as_ref().map(wide).transpose()?;
+    let targets = &if are_indices { targets.clone() } else { wide(targets)? };
+    let log_probs = ops::log_softmax(&wide(logits)?, -1)?;
     // The weight of a row's own class, and what every class adds to the loss.
     let (own, each) = match &class_weights {
         Some(weights) => {
@@ -191,12 +215,13 @@ pub fn cross_entropy(
         let even = ops::multiply(&ops::mean(&each, -1, false)?, -label_smoothing)?;
         ops::add(&ops::multiply(&losses, 1.0 - label_smoothing)?, &even)?
     };
-    match (reduction, own) {
+    let loss = match (reduction, own) {
         (Reduction::Mean, Some(own)) => {
             ops::divide(&ops::sum(&losses, (), false)?, &ops::sum(&own, (), false)?)
         }
         _ => reduction.apply(&losses),
-    }
+    }?;
+    ops::astype(&loss, dtype)
 }
 
 /// The squared distances (prediction − target)².
@@ -213,7 +238,9 @@ pub fn cross_entropy(
 /// ```
 pub fn mse_loss(predictions: &Array, targets: &Array, reduction: Reduction) -> Result<Array> {
     expect_same("mse_loss", predictions, targets)?;
-    reduction.apply(&ops::square(&ops::subtract(predictions, targets)?)?)
+    widened([predictions, targets], |[predictions, targets]| {
+        reduction.apply(&ops::square(&ops::subtract(&predictions, &targets)?)?)
+    })
 }
 
 /// The distances |prediction − target|.
@@ -230,7 +257,9 @@ pub fn mse_loss(predictions: &Array, targets: &Array, reduction: Reduction) -> R
 /// ```
 pub fn l1_loss(predictions: &Array, targets: &Array, reduction: Reduction) -> Result<Array> {
     expect_same("l1_loss", predictions, targets)?;
-    reduction.apply(&ops::abs(&ops::subtract(predictions, targets)?)?)
+    widened([predictions, targets], |[predictions, targets]| {
+        reduction.apply(&ops::abs(&ops::subtract(&predictions, &targets)?)?)
+    })
 }
 
 /// Squared for distances d below `delta`, d²/2, and linear beyond, delta·(d − delta/2).
@@ -255,7 +284,9 @@ pub fn huber_loss(
 ) -> Result<Array> {
     expect_same("huber_loss", predictions, targets)?;
     expect_positive("huber_loss", "delta", delta)?;
-    reduction.apply(&huber(predictions, targets, delta)?)
+    widened([predictions, targets], |[predictions, targets]| {
+        reduction.apply(&huber(&predictions, &targets, delta)?)
+    })
 }
 
 /// [`huber_loss`] over `beta`: d²/(2·beta) for distances d below `beta`, and d − beta/2 beyond.
@@ -278,7 +309,9 @@ pub fn smooth_l1_loss(
 ) -> Result<Array> {
     expect_same("smooth_l1_loss", predictions, targets)?;
     expect_positive("smooth_l1_loss", "beta", beta)?;
-    reduction.apply(&ops::divide(&huber(predictions, targets, beta)?, beta)?)
+    widened([predictions, targets], |[predictions, targets]| {
+        reduction.apply(&ops::divide(&huber(&predictions, &targets, beta)?, beta)?)
+    })
 }
 
 fn expect_positive(op: &'static str, what: &str, value: f64) -> Result<()> {
@@ -317,18 +350,15 @@ pub fn binary_cross_entropy(
 ) -> Result<Array> {
     expect_same("binary_cross_entropy", probabilities, targets)?;
     let targets = ops::astype(targets, probabilities.dtype())?;
-    let yes = at_least_minus_100(probabilities, &ops::equal(probabilities, 0)?, ops::log, 1)?;
-    let no = at_least_minus_100(
-        &ops::negative(probabilities)?,
-        &ops::equal(probabilities, 1)?,
-        ops::log1p,
-        0,
-    )?;
-    let sum = ops::add(
-        &ops::multiply(&targets, &yes)?,
-        &ops::multiply(&ops::subtract(1, &targets)?, &no)?,
-    )?;
-    reduction.apply(&ops::negative(&sum)?)
+    widened([probabilities, &targets], |[p, targets]| {
+        let yes = at_least_minus_100(&p, &ops::equal(&p, 0)?, ops::log, 1)?;
+        let no = at_least_minus_100(&ops::negative(&p)?, &ops::equal(&p, 1)?, ops::log1p, 0)?;
+        let sum = ops::add(
+            &ops::multiply(&targets, &yes)?,
+            &ops::multiply(&ops::subtract(1, &targets)?, &no)?,
+        )?;
+        reduction.apply(&ops::negative(&sum)?)
+    })
 }
 
 /// A logarithm, and −100 where it is less or `is_zero` says that it is −∞. There it sees `safe`
@@ -363,8 +393,10 @@ pub fn binary_cross_entropy_with_logits(
 ) -> Result<Array> {
     expect_same("binary_cross_entropy_with_logits", logits, targets)?;
     let targets = ops::astype(targets, logits.dtype())?;
-    let losses = ops::subtract(&ops::softplus(logits)?, &ops::multiply(&targets, logits)?)?;
-    reduction.apply(&losses)
+    widened([logits, &targets], |[logits, targets]| {
+        let certain = ops::multiply(&targets, &logits)?;
+        reduction.apply(&ops::subtract(&ops::softplus(&logits)?, &certain)?)
+    })
 }
 
 /// The divergence of Kullback and Leibler between distributions along the last axis, both given as
@@ -387,9 +419,11 @@ pub fn binary_cross_entropy_with_logits(
 pub fn kl_div_loss(log_probs: &Array, targets: &Array, reduction: Reduction) -> Result<Array> {
     expect_same("kl_div_loss", log_probs, targets)?;
     expect_float("kl_div_loss", "targets", targets)?;
-    let weights = ops::exp(targets)?;
-    // What has no weight adds nothing: 0·∞ is NaN.
-    let gaps = ops::where_(&ops::equal(&weights, 0)?, 0, &ops::subtract(targets, log_probs)?)?;
-    let terms = ops::multiply(&weights, &gaps)?;
-    reduction.apply(&ops::sum(&terms, -1, false)?)
+    widened([log_probs, targets], |[log_probs, targets]| {
+        let weights = ops::exp(&targets)?;
+        // What has no weight adds nothing: 0·∞ is NaN.
+        let gaps =
+            ops::where_(&ops::equal(&weights, 0)?, 0, &ops::subtract(&targets, &log_probs)?)?;
+        reduction.apply(&ops::sum(&ops::multiply(&weights, &gaps)?, -1, false)?)
+    })
 }
