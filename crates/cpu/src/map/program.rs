@@ -218,9 +218,7 @@ impl<'a> Build<'a> {
             })?;
             steps.push(RegStep { run, to, from });
             // A store rounds, too.
-            let read =
-                sink != Sink::Operands || body.code.iter().any(|i| i.args.contains(&(to as Reg)));
-            if instr.rounds() && read {
+            if instr.rounds() && (sink != Sink::Operands || body.reads(to as Reg)) {
                 root[to] = dtypes.len();
                 dtypes.push(instr.dtype);
                 steps.push(RegStep {

@@ -28,9 +28,13 @@ __device__ __forceinline__ float float_to_tf32(float f) {
 }
 __device__ __forceinline__ float bfloat_to_float(u16 b) { return __uint_as_float((u32)b << 16); }
 __device__ __forceinline__ u16 float_to_bfloat(float f) {
+#if __CUDA_ARCH__ >= 800
+    u16 b; asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(b) : \"f\"(f)); return b;
+#else
     u32 u = __float_as_uint(f);
     if ((u & 0x7fffffffu) > 0x7f800000u) return (u16)((u >> 16) | 0x40u);
     return (u16)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+#endif
 }
 __device__ __forceinline__ u64 wide_columns(const float* start, u32 columns) {
     u32 at = (u32)__cvta_generic_to_shared(start);
@@ -387,6 +391,8 @@ fn unary(op: Un, x: Reg) -> String {
         Un::Round => float("rint"),
         Un::HalfToFloat => format!("half_to_float((u16){v})"),
         Un::FloatToHalf => format!("(u32)float_to_half({v})"),
+        Un::BfloatToFloat => format!("bfloat_to_float((u16){v})"),
+        Un::FloatToBfloat => format!("(u32)float_to_bfloat({v})"),
         Un::Tf32 => format!("float_to_tf32({v})"),
         // NVRTC reassociates nothing.
         Un::Opaque => v,

@@ -402,6 +402,8 @@ fn unary(op: Un, x: Reg) -> String {
         Un::Round => format!("round({v})"),
         Un::HalfToFloat => format!("half_to_float({v})"),
         Un::FloatToHalf => format!("float_to_half({v})"),
+        Un::BfloatToFloat => format!("bfloat_to_float({v})"),
+        Un::FloatToBfloat => format!("float_to_bfloat({v})"),
         // A grid has one layer, which a compiler cannot know.
         Un::Opaque => format!("bitcast<f32>(bitcast<u32>({v}) ^ (blocks.z - 1u))"),
         Un::Tf32 => unreachable!("nothing is rounded for matrix units: the target has none"),

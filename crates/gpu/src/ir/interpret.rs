@@ -199,9 +199,15 @@ impl Thread<'_> {
             (Un::Ceil, _) => self.result(self.float(x).ceil()),
             (Un::Trunc, _) => self.result(self.float(x).trunc()),
             (Un::Round, _) => self.result(self.float(x).round_ties_even()),
-            (Un::HalfToFloat | Un::FloatToHalf | Un::Tf32 | Un::Math(_), _) => {
-                unreachable!("{op:?} is a device's own")
-            }
+            (
+                Un::HalfToFloat
+                | Un::FloatToHalf
+                | Un::BfloatToFloat
+                | Un::FloatToBfloat
+                | Un::Tf32
+                | Un::Math(_),
+                _,
+            ) => unreachable!("{op:?} is a device's own"),
         }
     }
 

@@ -166,6 +166,10 @@ pub enum Un {
     HalfToFloat,
     /// The bits of the nearest `float16`, ties to even.
     FloatToHalf,
+    /// The `float32` of the `bfloat16` whose bits are in a `u32`.
+    BfloatToFloat,
+    /// The bits of the nearest `bfloat16`, ties to even.
+    FloatToBfloat,
     /// An `f32` whose 10 digits after the first, all that matrix units read, are those of the
     /// nearest number that has no more.
     Tf32,

@@ -218,12 +218,7 @@ impl<'k> Val<'k> {
     pub fn rounded(self, dtype: DType) -> Val<'k> {
         match dtype {
             DType::F16 => self.un(Un::FloatToHalf).half_to_float(),
-            DType::BF16 => {
-                let (bits, nan) = (self.bits(Ty::U32), self.is_nan());
-                let last = (bits >> 16) & 1;
-                let nearest = (bits + 0x7fff + last) & 0xffff_0000u32;
-                nan.select(bits | 0x40_0000, nearest).bits(Ty::F32)
-            }
+            DType::BF16 => self.un(Un::FloatToBfloat).un(Un::BfloatToFloat),
             _ => self,
         }
     }

@@ -231,8 +231,8 @@ impl<'k> Val<'k> {
 
     pub(super) fn un(self, op: Un) -> Val<'k> {
         let ty = match op {
-            Un::HalfToFloat => Ty::F32,
-            Un::FloatToHalf => Ty::U32,
+            Un::HalfToFloat | Un::BfloatToFloat => Ty::F32,
+            Un::FloatToHalf | Un::FloatToBfloat => Ty::U32,
             _ => self.ty,
         };
         self.k.value(ty, Expr::Un(op, self.reg()))

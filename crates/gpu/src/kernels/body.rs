@@ -1,13 +1,22 @@
 //! The instructions of an elementwise program.
 
 use cupola_core::DType;
-use cupola_core::plan::body::{Body, Instr};
+use cupola_core::plan::body::{Body, Instr, Reg};
 use cupola_core::prim::{Binary, Compare, Elementwise, Unary};
 
 use super::{Arg, Draft, Missing, check_dtype, join};
 use crate::ir::{Cmp, Math, Number, Ty, Val};
 
 use Number::{Complex, Real};
+
+/// What becomes of an instruction's result.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Then {
+    /// It is read as a value of its dtype.
+    Read,
+    /// It is stored and nothing else: the store rounds it.
+    Stored,
+}
 
 impl Draft {
     /// The run-time scalars of `body`, which are the segment's.
@@ -28,20 +37,44 @@ impl Draft {
         }
     }
 
-    /// Every register of `body` for one element.
+    /// The outputs of `body` for one element, where they are stored.
     pub fn run<'k>(
         &'k self,
         body: &Body,
         inputs: &[Number<'k>],
         scalars: &[Number<'k>],
     ) -> Vec<Number<'k>> {
+        self.results(body, inputs, scalars, |register| match body.reads(register) {
+            true => Then::Read,
+            false => Then::Stored,
+        })
+    }
+
+    /// The one output of `body` for one element, where a fold reads it.
+    pub fn value<'k>(
+        &'k self,
+        body: &Body,
+        inputs: &[Number<'k>],
+        scalars: &[Number<'k>],
+    ) -> Number<'k> {
+        self.results(body, inputs, scalars, |_| Then::Read)[0]
+    }
+
+    fn results<'k>(
+        &'k self,
+        body: &Body,
+        inputs: &[Number<'k>],
+        scalars: &[Number<'k>],
+        then: impl Fn(Reg) -> Then,
+    ) -> Vec<Number<'k>> {
         let mut registers = [inputs, scalars].concat();
         for instr in &body.code {
             let args: Vec<Number<'k>> =
                 instr.args.iter().map(|&r| registers[usize::from(r)]).collect();
-            registers.push(self.instruction(body, instr, &args));
+            let then = then(registers.len() as Reg);
+            registers.push(self.instruction(body, instr, &args, then));
         }
-        registers
+        body.outputs.iter().map(|&register| registers[usize::from(register)]).collect()
     }
 
     /// What one instruction of `body` gives.
@@ -50,6 +83,7 @@ impl Draft {
         body: &Body,
         instr: &Instr,
         args: &[Number<'k>],
+        then: Then,
     ) -> Number<'k> {
         self.require(instr.dtype);
         let from = body.dtype_of(instr.args[0]);
@@ -58,13 +92,20 @@ impl Draft {
             Elementwise::Binary(op) => args[0].binary(op, args[1], from),
             Elementwise::Compare(op) => Real(args[0].compare(op, args[1])),
             Elementwise::Select(_) => args[0].real().choose(args[1], args[2]),
+            Elementwise::Cast(_) if then == Then::Stored && is_half(instr.dtype) => {
+                Real(args[0].real().convert(Ty::F32))
+            }
             Elementwise::Cast(_) => args[0].cast(from, instr.dtype),
         };
-        match instr.rounds() {
+        match instr.rounds() && then == Then::Read {
             true => result.rounded(instr.dtype),
             false => result.wrapped(instr.dtype),
         }
     }
+}
+
+fn is_half(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16)
 }
 
 /// The element of `dtype` whose bytes are in two words.

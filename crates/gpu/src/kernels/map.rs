@@ -124,8 +124,7 @@ impl<'k> Program<'k, '_> {
         let mut results = vec![Vec::new(); self.outputs.len()];
         for at in 0..count as usize {
             let own: Vec<Number<'k>> = inputs.iter().map(|neighbours| neighbours[at]).collect();
-            let registers = self.k.run(self.body, &own, &self.scalars);
-            let own = self.body.outputs.iter().map(|&register| registers[usize::from(register)]);
+            let own = self.k.run(self.body, &own, &self.scalars);
             results.iter_mut().zip(own).for_each(|(list, number)| list.push(number));
         }
         let places = self.outputs.iter().zip(&axes.strides[self.inputs.len()..]).zip(results);

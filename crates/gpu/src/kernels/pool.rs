@@ -106,8 +106,7 @@ impl<'k> Finish<'k> {
                 let own =
                     std::iter::once(number.rounded(dtype)).chain(more.iter().map(|list| list[at]));
                 let own: Vec<Number<'k>> = own.collect();
-                let registers = self.k.run(&epilogue.body, &own, scalars);
-                *number = registers[usize::from(epilogue.body.outputs[0])];
+                *number = self.k.run(&epilogue.body, &own, scalars)[0];
             }
         }
         self.out.view.store_many(index, &self.out.operand.strides, &numbers);

@@ -109,10 +109,9 @@ fn kernel(
                 k.run(body, &own, &scalars)
             })
             .collect();
-        let places = outputs.iter().zip(&axes.strides[inputs.len()..]).zip(&body.outputs);
-        for ((view, strides), &register) in places {
-            let numbers: Vec<Number<'_>> =
-                lanes.iter().map(|registers| registers[usize::from(register)]).collect();
+        let places = outputs.iter().zip(&axes.strides[inputs.len()..]).enumerate();
+        for (output, (view, strides)) in places {
+            let numbers: Vec<Number<'_>> = lanes.iter().map(|results| results[output]).collect();
             view.store_many(&index, strides, &numbers);
         }
     });

@@ -206,8 +206,7 @@ impl<'k> Elements<'k, '_> {
         (0..self.shape.count as usize)
             .map(|at| {
                 let own: Vec<Number<'k>> = inputs.iter().map(|neighbours| neighbours[at]).collect();
-                let registers = self.k.run(self.body, &own, &self.scalars);
-                registers[usize::from(self.body.outputs[0])]
+                self.k.value(self.body, &own, &self.scalars)
             })
             .collect()
     }

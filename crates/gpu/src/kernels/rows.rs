@@ -7,6 +7,7 @@ use cupola_core::DType;
 use cupola_core::backend::{Fold, Segment};
 use cupola_core::plan::body::{Body, Reg};
 
+use super::body::Then;
 use super::view::{Axes, View, place, unflatten};
 use super::{Draft, Launch, Missing};
 use crate::ir::{Number, Shared, Target, Ty, Val};
@@ -234,7 +235,7 @@ impl<'k, 'a> Row<'k, 'a> {
                 let instr = &self.given.body.code[code];
                 let args: Vec<Number<'k>> =
                     instr.args.iter().map(|&arg| self.of_row(arg)).collect();
-                self.given.k.instruction(self.given.body, instr, &args)
+                self.given.k.instruction(self.given.body, instr, &args, self.then(register))
             }
         };
         self.once[at] = Some(value);
@@ -258,18 +259,27 @@ impl<'k, 'a> Row<'k, 'a> {
             }
             Some(code) => {
                 let instr = &self.given.body.code[code];
+                let then = self.then(register);
                 let args: Vec<Vec<Number<'k>>> =
                     instr.args.iter().map(|&arg| self.of_step(arg, step)).collect();
                 (0..count as usize)
                     .map(|lane| {
                         let own: Vec<Number<'k>> = args.iter().map(|list| list[lane]).collect();
-                        self.given.k.instruction(self.given.body, instr, &own)
+                        self.given.k.instruction(self.given.body, instr, &own, then)
                     })
                     .collect()
             }
         };
         self.each[at][step] = Some(values.clone());
         values
+    }
+
+    fn then(&self, register: Reg) -> Then {
+        let folded = self.given.folds.iter().any(|fold| fold.input == register);
+        match folded || self.given.body.reads(register) {
+            true => Then::Read,
+            false => Then::Stored,
+        }
     }
 
     /// Which instruction gives a register; none where an input does.

@@ -223,8 +223,7 @@ impl<'k> Store<'k> {
         for (view, &place) in views.iter().zip(places) {
             inputs.push(view.buf.load_number(view.offset + place));
         }
-        let registers = self.k.run(&epilogue.body, &inputs, scalars);
-        registers[usize::from(epilogue.body.outputs[0])]
+        self.k.run(&epilogue.body, &inputs, scalars)[0]
     }
 
     /// Writes element `at` of the result, whose sum a thread of another launch has finished.
