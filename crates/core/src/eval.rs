@@ -6,6 +6,8 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
+mod host;
+
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::Ordering;
@@ -19,9 +21,9 @@ use crate::backend::{Buffer, backend, moved};
 use crate::device::{Device, Stream};
 use crate::error::{Error, Result};
 use crate::graph::{self, Graph};
-use crate::plan::key::Key;
 use crate::plan::{Failure, Parameters, Plan};
 use crate::prim::Argument;
+use crate::prim::key::Key;
 
 /// Computes `arrays`, all together. The CPU is done with them on return; a GPU has the work in its
 /// queue, and [`wait`] or reading an array waits for it.

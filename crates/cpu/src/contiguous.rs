@@ -1,7 +1,7 @@
 //! Operands without gaps, for kernels that take no strides.
 
+use cupola_core::backend::Body;
 use cupola_core::backend::Operand;
-use cupola_core::plan::body::Body;
 use cupola_core::{Result, is_row_major};
 
 use crate::map::{MapKernel, RawArgs};

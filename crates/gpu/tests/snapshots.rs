@@ -2,8 +2,8 @@
 //! reviewed. After a change that is meant, `INSTA_UPDATE=always cargo test -p cupola-gpu --test
 //! snapshots` writes the new texts.
 
+use cupola_core::backend::{Body, Instr};
 use cupola_core::backend::{Kernel as Work, Operand, Segment};
-use cupola_core::plan::body::{Body, Instr};
 use cupola_core::precision::MatmulPrecision;
 use cupola_core::prim::{
     Binary, Conv, ConvRole, Dot, Elementwise, Gather, KernelOp, ReduceKind, Unary,

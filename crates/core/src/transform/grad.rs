@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::rules;
-use super::trace::{Scope, ScopeGuard, Scopes};
+use crate::array::scope::{Scope, ScopeGuard, Scopes};
 use crate::array::{Array, Progress};
 use crate::dtype::DType;
 use crate::error::{Error, Result};

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use cupola_core::Result;
+use cupola_core::backend::Body;
 use cupola_core::backend::Operand;
-use cupola_core::plan::body::Body;
 use smallvec::SmallVec;
 
 use super::{Program, RawArgs, Runner, Sink, Space, Tiling, check, tile_size, with_scratch};

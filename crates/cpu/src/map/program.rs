@@ -3,7 +3,7 @@
 //! A register lives at a place: a tile in scratch memory, which is reused when its value is dead,
 //! or directly in an operand's memory where that lies as the tile does.
 
-use cupola_core::plan::body::{Body, Reg};
+use cupola_core::backend::{Body, Reg};
 use cupola_core::prim::Elementwise;
 use cupola_core::{DType, Error, Result};
 use smallvec::{SmallVec, smallvec};

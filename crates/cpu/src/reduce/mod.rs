@@ -13,8 +13,8 @@ mod split;
 #[cfg(test)]
 mod tests;
 
+use cupola_core::backend::Body;
 use cupola_core::backend::Operand;
-use cupola_core::plan::body::Body;
 use cupola_core::prim::ReduceKind;
 use cupola_core::{DType, Error, Result};
 use smallvec::SmallVec;

@@ -6,8 +6,8 @@
 
 mod stages;
 
+use cupola_core::backend::Body;
 use cupola_core::backend::{Fold, Operand};
-use cupola_core::plan::body::Body;
 use cupola_core::{Error, Result};
 use smallvec::SmallVec;
 

@@ -4,8 +4,8 @@
 //! Such a kernel is there beside that of `map`, for launches whose operands all start at a
 //! multiple of four elements.
 
+use cupola_core::backend::Body;
 use cupola_core::backend::{Kernel as Work, Operand, Segment};
-use cupola_core::plan::body::Body;
 
 use super::view::{Axes, place, unflatten};
 use super::{Draft, Launch, Missing};

@@ -7,8 +7,8 @@
 //! the shapes alone, so results repeat.
 
 use cupola_core::DType;
+use cupola_core::backend::Body;
 use cupola_core::backend::Segment;
-use cupola_core::plan::body::Body;
 use cupola_core::prim::{Binary, ReduceKind};
 
 use super::view::{Axes, View, place, unflatten};

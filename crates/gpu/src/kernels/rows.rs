@@ -4,8 +4,8 @@
 //! a thread's own elements first, and then through shared memory. The order is fixed by the shape.
 
 use cupola_core::DType;
+use cupola_core::backend::{Body, Reg};
 use cupola_core::backend::{Fold, Segment};
-use cupola_core::plan::body::{Body, Reg};
 
 use super::view::{Axes, View, place, unflatten};
 use super::{Draft, Launch, Missing};

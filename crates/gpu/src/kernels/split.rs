@@ -10,8 +10,8 @@
 mod tests;
 
 use cupola_core::DType;
+use cupola_core::backend::Body;
 use cupola_core::backend::{Kernel as Work, Operand, Segment};
-use cupola_core::plan::body::Body;
 use cupola_core::prim::{Accumulates, ConvRole, KernelOp, ReduceKind};
 
 use super::view::{is_far, span};

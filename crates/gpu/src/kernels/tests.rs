@@ -1,8 +1,8 @@
 //! Kernels as CUDA, where they move vectors, and as WGSL, where they do so in buffers that all loads and
 //! stores move alike: what is printed.
 
+use cupola_core::backend::{Body, Instr};
 use cupola_core::backend::{Fold, Kernel as Work, Operand, Segment};
-use cupola_core::plan::body::{Body, Instr};
 use cupola_core::precision::MatmulPrecision;
 use cupola_core::prim::{
     Binary, Conv, ConvRole, Dot, Elementwise, KernelOp, Pool, PoolRole, ReduceKind, Select, Unary,

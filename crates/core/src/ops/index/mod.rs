@@ -127,7 +127,7 @@ pub fn index(x: &Array, items: &[S]) -> Result<Array> {
     let bounded = |item: &S| matches!(item, S::Range { start, stop, .. } if start.is_some() || stop.is_some());
     if items.iter().any(bounded) {
         // Where a range reaches all of an axis, nothing is recorded.
-        crate::transform::note_sizes();
+        crate::array::note_sizes();
     }
     let plan = Plan::of("index", x, items)?;
     let part = plan.slice(x)?;

@@ -6,7 +6,7 @@
 use std::hash::Hasher;
 use std::sync::Arc;
 
-use crate::prim::Call;
+use super::Call;
 
 /// The key of a plan, and the hasher that writes it.
 #[derive(Clone, PartialEq, Eq, Default)]
