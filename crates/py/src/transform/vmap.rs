@@ -1,6 +1,6 @@
 //! `vmap`.
 
-use cupola::{Array, transform};
+use cupola::Array;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
