@@ -11,7 +11,7 @@ use crate::tools::{self, Tool};
 type Then = fn(&Path) -> Result<(), String>;
 
 /// One thing that has to hold.
-struct Step {
+struct Check {
     name: &'static str,
     what: &'static str,
     tool: Option<Tool>,
@@ -21,8 +21,8 @@ struct Step {
     then: Option<Then>,
 }
 
-const STEPS: [Step; 8] = [
-    Step {
+const CHECKS: [Check; 8] = [
+    Check {
         name: "format",
         what: "the code is formatted",
         tool: None,
@@ -30,7 +30,7 @@ const STEPS: [Step; 8] = [
         environment: &[],
         then: None,
     },
-    Step {
+    Check {
         name: "clippy",
         what: "no lint has anything to say",
         tool: None,
@@ -47,7 +47,7 @@ const STEPS: [Step; 8] = [
         environment: &[],
         then: None,
     },
-    Step {
+    Check {
         name: "test",
         what: "the tests of the whole workspace",
         tool: Some(tools::NEXTEST),
@@ -55,7 +55,7 @@ const STEPS: [Step; 8] = [
         environment: &[],
         then: None,
     },
-    Step {
+    Check {
         name: "doctest",
         what: "the examples in the documentation",
         tool: None,
@@ -63,7 +63,7 @@ const STEPS: [Step; 8] = [
         environment: &[],
         then: None,
     },
-    Step {
+    Check {
         name: "docs",
         what: "the documentation builds and its links lead somewhere",
         tool: None,
@@ -71,7 +71,7 @@ const STEPS: [Step; 8] = [
         environment: &[("RUSTDOCFLAGS", "-D warnings")],
         then: None,
     },
-    Step {
+    Check {
         name: "bindings",
         what: "the Python bindings and stubs are those of the operations",
         tool: None,
@@ -79,7 +79,7 @@ const STEPS: [Step; 8] = [
         environment: &[],
         then: None,
     },
-    Step {
+    Check {
         name: "python",
         what: "the Python package against MLX and NumPy, and its stubs",
         tool: None,
@@ -96,7 +96,7 @@ const STEPS: [Step; 8] = [
         environment: &[],
         then: Some(python::run),
     },
-    Step {
+    Check {
         name: "deny",
         what: "dependencies: bans, licences, sources",
         tool: Some(tools::DENY),
@@ -106,39 +106,39 @@ const STEPS: [Step; 8] = [
     },
 ];
 
-/// The steps, a line each.
+/// The checks, a line each.
 pub fn list() -> String {
-    STEPS.iter().map(|step| format!("  {:<8}  {}\n", step.name, step.what)).collect()
+    CHECKS.iter().map(|check| format!("  {:<8}  {}\n", check.name, check.what)).collect()
 }
 
-/// Runs the steps named, all of them if none is.
+/// Runs the checks named, all of them if none is.
 pub fn run(names: &[String]) -> ExitCode {
-    let unknown = names.iter().find(|name| STEPS.iter().all(|step| step.name != name.as_str()));
+    let unknown = names.iter().find(|name| CHECKS.iter().all(|check| check.name != name.as_str()));
     if let Some(name) = unknown {
         eprintln!("error: '{name}' is no step; the steps are:\n{}", list());
         return ExitCode::from(2);
     }
-    let wanted = |step: &&Step| names.is_empty() || names.iter().any(|name| name == step.name);
-    let steps: Vec<&Step> = STEPS.iter().filter(wanted).collect();
+    let wanted = |check: &&Check| names.is_empty() || names.iter().any(|name| name == check.name);
+    let checks: Vec<&Check> = CHECKS.iter().filter(wanted).collect();
     let root = root();
     let start = Instant::now();
-    let mut results: Vec<(&Step, Outcome)> = Vec::new();
-    for (index, step) in steps.iter().enumerate() {
-        println!("\n==> {}/{} {}: {}", index + 1, steps.len(), step.name, step.what);
+    let mut results: Vec<(&Check, Outcome)> = Vec::new();
+    for (index, check) in checks.iter().enumerate() {
+        println!("\n==> {}/{} {}: {}", index + 1, checks.len(), check.name, check.what);
         let began = Instant::now();
-        let failure = execute(step, &root).err();
+        let failure = execute(check, &root).err();
         let time = began.elapsed();
         let failed = failure.is_some();
         match &failure {
-            None => println!("==> {}: passed in {}", step.name, seconds(time)),
-            Some(reason) => println!("==> {}: FAILED in {}: {reason}", step.name, seconds(time)),
+            None => println!("==> {}: passed in {}", check.name, seconds(time)),
+            Some(reason) => println!("==> {}: FAILED in {}: {reason}", check.name, seconds(time)),
         }
-        results.push((step, Outcome { time, failed }));
+        results.push((check, Outcome { time, failed }));
         if failed {
             break;
         }
     }
-    summarise(&steps, &results, start.elapsed());
+    summarise(&checks, &results, start.elapsed());
     match results.iter().any(|(_, outcome)| outcome.failed) {
         true => ExitCode::FAILURE,
         false => ExitCode::SUCCESS,
@@ -150,34 +150,34 @@ struct Outcome {
     failed: bool,
 }
 
-fn execute(step: &Step, root: &Path) -> Result<(), String> {
-    let path = match step.tool {
+fn execute(check: &Check, root: &Path) -> Result<(), String> {
+    let path = match check.tool {
         Some(tool) => tools::ensure(tool)?,
         None => None,
     };
     let mut command = Command::new(tools::cargo());
-    command.args(step.arguments).envs(step.environment.iter().copied()).current_dir(root);
+    command.args(check.arguments).envs(check.environment.iter().copied()).current_dir(root);
     if let Some(path) = path {
         command.env("PATH", path);
     }
-    println!("    cargo {}", step.arguments.join(" "));
+    println!("    cargo {}", check.arguments.join(" "));
     let status = command.status().map_err(|cause| format!("cargo does not start: {cause}"))?;
-    match (status.success(), step.then) {
+    match (status.success(), check.then) {
         (true, Some(then)) => then(root),
         (true, None) => Ok(()),
         (false, _) => Err(status.to_string()),
     }
 }
 
-fn summarise(steps: &[&Step], results: &[(&Step, Outcome)], total: Duration) {
+fn summarise(checks: &[&Check], results: &[(&Check, Outcome)], total: Duration) {
     println!("\n{:<10}{:<10}{:>10}", "step", "result", "time");
-    for (index, step) in steps.iter().enumerate() {
+    for (index, check) in checks.iter().enumerate() {
         let (result, time) = match results.get(index) {
             Some((_, outcome)) if outcome.failed => ("FAILED", seconds(outcome.time)),
             Some((_, outcome)) => ("passed", seconds(outcome.time)),
             None => ("not run", "-".to_owned()),
         };
-        println!("{:<10}{:<10}{:>10}", step.name, result, time);
+        println!("{:<10}{:<10}{:>10}", check.name, result, time);
     }
     println!("{:<20}{:>10}", "total", seconds(total));
 }

@@ -1,8 +1,8 @@
 //! `cupola train`.
 
 mod folder;
-mod plan;
 mod progress;
+mod recipe;
 
 use cupola::data::Dataset;
 use cupola::device::{Stream, with_stream};
@@ -17,8 +17,8 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{Output, bar};
 use crate::{data, figures, interrupt};
 use folder::RunFolder;
-use plan::Plan;
 use progress::Progress;
+use recipe::Recipe;
 
 /// What `--json` gets.
 #[derive(Serialize)]
@@ -36,14 +36,14 @@ pub fn run(args: &TrainArgs) -> Outcome {
 }
 
 fn train(args: &TrainArgs) -> Outcome {
-    let plan = Plan::new(args)?;
+    let recipe = Recipe::new(args)?;
     let output = Output::new(args.json.as_deref())?;
-    let folder = RunFolder::open(args, plan.dataset.name())?;
+    let folder = RunFolder::open(args, recipe.dataset.name())?;
     let stop = interrupt::flag();
-    let (images, test) = data::load(plan.dataset, args.data_dir.as_deref())?;
+    let (images, test) = data::load(recipe.dataset, args.data_dir.as_deref())?;
     let [height, width, channels] = images.shape();
-    let dataset = plan.dataset.name();
-    let mut trainer = plan.trainer(&images)?;
+    let dataset = recipe.dataset.name();
+    let mut trainer = recipe.trainer(&images)?;
     let parameters = trainer.model().network.num_parameters();
     let settings = trainer.settings().clone();
     output.line(format!(

@@ -4,39 +4,39 @@ mod common;
 
 use std::fs;
 
-use common::{Place, Ran, TESTS, cut};
+use common::{Ran, Sandbox, TESTS, cut};
 use image::{GrayImage, RgbaImage};
 
-fn trained() -> Place {
-    let place = Place::new();
-    place.train("--steps 1 --out run").good();
-    GrayImage::from_pixel(28, 28, image::Luma([90])).save(place.path("grey.png")).unwrap();
+fn trained() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.train("--steps 1 --out run").good();
+    GrayImage::from_pixel(28, 28, image::Luma([90])).save(sandbox.path("grey.png")).unwrap();
     RgbaImage::from_pixel(28, 28, image::Rgba([200, 10, 90, 128]))
-        .save(place.path("colour.png"))
+        .save(sandbox.path("colour.png"))
         .unwrap();
-    GrayImage::from_pixel(40, 30, image::Luma([90])).save(place.path("large.jpg")).unwrap();
-    place
+    GrayImage::from_pixel(40, 30, image::Luma([90])).save(sandbox.path("large.jpg")).unwrap();
+    sandbox
 }
 
 #[test]
 fn images_get_a_label_and_a_probability() {
-    let place = trained();
-    let ran = place.run("classify run grey.png colour.png --json out.json").good();
+    let sandbox = trained();
+    let ran = sandbox.run("classify run grey.png colour.png --json out.json").good();
     assert!(ran.out.contains("grey.png") && ran.out.contains('%'), "{}", ran.out);
-    let found: serde_json::Value = serde_json::from_slice(&place.read("out.json")).unwrap();
+    let found: serde_json::Value = serde_json::from_slice(&sandbox.read("out.json")).unwrap();
     assert_eq!(found.as_array().unwrap().len(), 2);
     assert_eq!(found[0]["image"], "grey.png");
     let probability = found[0]["probability"].as_f64().unwrap();
     assert!((0.1..=1.0).contains(&probability), "the likeliest of ten: {probability}");
 
-    place.run("classify run large.jpg").bad(1, &["large.jpg", "40×30", "28×28", "--resize"]);
-    place.run("classify run large.jpg --resize").good();
+    sandbox.run("classify run large.jpg").bad(1, &["large.jpg", "40×30", "28×28", "--resize"]);
+    sandbox.run("classify run large.jpg --resize").good();
 }
 
 #[test]
 fn a_data_set_gets_an_accuracy_and_a_confusion_matrix() {
-    let place = trained();
-    let ran = place.run("classify run --dataset mnist --data-dir data --json -").good();
+    let sandbox = trained();
+    let ran = sandbox.run("classify run --dataset mnist --data-dir data --json -").good();
     let found: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert!(ran.err.contains("accuracy"), "{}", ran.err);
     assert_eq!(found["images"], TESTS);
@@ -54,28 +54,28 @@ fn a_data_set_gets_an_accuracy_and_a_confusion_matrix() {
 
 #[test]
 fn what_cannot_be_classified() {
-    let place = trained();
-    place.run("classify nothing grey.png").bad(1, &["nothing", "model.safetensors"]);
-    place.run("classify run nowhere.png").bad(1, &["nowhere.png"]);
-    fs::write(place.path("text.png"), "no picture").unwrap();
-    place.run("classify run text.png").bad(1, &["text.png", "neither PNG nor JPEG"]);
-    let whole = fs::read(place.path("grey.png")).unwrap();
-    fs::write(place.path("short.png"), &whole[..whole.len() / 2]).unwrap();
-    place.run("classify run short.png").bad(1, &["short.png", "damaged"]);
-    place.run("classify run grey.png --dataset mnist").bad(2, &["--dataset"]);
-    place.run("classify run grey.png --data-dir data").bad(2, &["--dataset"]);
-    let model = place.path("run/model.safetensors");
+    let sandbox = trained();
+    sandbox.run("classify nothing grey.png").bad(1, &["nothing", "model.safetensors"]);
+    sandbox.run("classify run nowhere.png").bad(1, &["nowhere.png"]);
+    fs::write(sandbox.path("text.png"), "no picture").unwrap();
+    sandbox.run("classify run text.png").bad(1, &["text.png", "neither PNG nor JPEG"]);
+    let whole = fs::read(sandbox.path("grey.png")).unwrap();
+    fs::write(sandbox.path("short.png"), &whole[..whole.len() / 2]).unwrap();
+    sandbox.run("classify run short.png").bad(1, &["short.png", "damaged"]);
+    sandbox.run("classify run grey.png --dataset mnist").bad(2, &["--dataset"]);
+    sandbox.run("classify run grey.png --data-dir data").bad(2, &["--dataset"]);
+    let model = sandbox.path("run/model.safetensors");
     cut(&model, 5000);
-    place.run("classify run grey.png").bad(1, &["model.safetensors"]);
+    sandbox.run("classify run grey.png").bad(1, &["model.safetensors"]);
 }
 
 #[test]
 fn devices_are_listed() {
-    let place = Place::new();
-    let mut command = place.command();
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.command();
     command.args(["devices", "--json", "devices.json"]);
     let ran = Ran::of(command).good();
     assert!(ran.out.contains("cpu"), "{}", ran.out);
-    let found: serde_json::Value = serde_json::from_slice(&place.read("devices.json")).unwrap();
+    let found: serde_json::Value = serde_json::from_slice(&sandbox.read("devices.json")).unwrap();
     assert_eq!(found[0]["device"], "cpu");
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Place, TESTS};
+use common::{Sandbox, TESTS};
 use cupola::io::safetensors;
 use serde_json::Value;
 
@@ -12,15 +12,15 @@ fn json(bytes: &[u8]) -> Value {
 
 #[test]
 fn the_network_is_measured() {
-    let place = Place::new();
-    let ran = place
+    let sandbox = Sandbox::new();
+    let ran = sandbox
         .run(
             "bench --dataset mnist --data-dir data --device cpu --steps 1 --json bench.json \
              --out charts --outputs outputs.safetensors",
         )
         .good();
     assert!(ran.out.contains("epoch, ms") && ran.out.contains("cpu"), "{}", ran.out);
-    let found = json(&place.read("bench.json"));
+    let found = json(&sandbox.read("bench.json"));
     assert_eq!(found.as_array().unwrap().len(), 1);
     assert_eq!(found[0]["device"], "cpu");
     assert_eq!(found[0]["data"], "device");
@@ -34,9 +34,9 @@ fn the_network_is_measured() {
     ] {
         assert!(time.as_f64().unwrap() > 0.0, "{found}");
     }
-    assert!(place.path("charts/epoch.svg").is_file());
+    assert!(sandbox.path("charts/epoch.svg").is_file());
 
-    let (outputs, metadata) = safetensors::load(place.path("outputs.safetensors")).unwrap();
+    let (outputs, metadata) = safetensors::load(sandbox.path("outputs.safetensors")).unwrap();
     assert_eq!(outputs["test.pixels"].shape()[..], [TESTS, 28, 28, 1]);
     assert_eq!(outputs["cpu/conv2.weight"].shape()[..], [50, 5, 5, 20]);
     assert!(metadata.contains_key("mean") && metadata.contains_key("std"));
@@ -55,29 +55,29 @@ fn the_network_is_measured() {
 
 #[test]
 fn images_may_come_from_the_host() {
-    let place = Place::new();
-    place
+    let sandbox = Sandbox::new();
+    sandbox
         .run(
             "bench --dataset mnist --data-dir data --device cpu --steps 1 --from-host \
              --json bench.json",
         )
         .good();
-    assert_eq!(json(&place.read("bench.json"))[0]["data"], "host");
+    assert_eq!(json(&sandbox.read("bench.json"))[0]["data"], "host");
 }
 
 #[test]
 fn kernels_are_measured() {
-    let place = Place::new();
-    let ran = place
+    let sandbox = Sandbox::new();
+    let ran = sandbox
         .run(
             "bench --kernels --device cpu --scale 1e-6 --json kernels.json \
              --outputs outputs.safetensors",
         )
         .good();
-    let found = json(&place.read("kernels.json"));
+    let found = json(&sandbox.read("kernels.json"));
     let rows = found[0]["kernels"].as_array().unwrap();
     assert!(rows.len() >= 14, "{}", ran.out);
-    let (outputs, _) = safetensors::load(place.path("outputs.safetensors")).unwrap();
+    let (outputs, _) = safetensors::load(sandbox.path("outputs.safetensors")).unwrap();
     for row in rows {
         assert!(row["rate"].as_f64().is_some_and(|rate| rate > 0.0), "{row}");
         let (work, precision) = (row["work"].as_str().unwrap(), row["precision"].as_str().unwrap());
@@ -95,9 +95,11 @@ fn kernels_are_measured() {
 
 #[test]
 fn kernels_by_name() {
-    let place = Place::new();
-    place.run("bench --kernels --device cpu --scale 1e-6 --only sum,conv5 --json out.json").good();
-    let found = json(&place.read("out.json"));
+    let sandbox = Sandbox::new();
+    sandbox
+        .run("bench --kernels --device cpu --scale 1e-6 --only sum,conv5 --json out.json")
+        .good();
+    let found = json(&sandbox.read("out.json"));
     let rows = found[0]["kernels"].as_array().unwrap();
     let mut works: Vec<&str> = rows.iter().map(|row| row["work"].as_str().unwrap()).collect();
     works.dedup();
@@ -106,14 +108,14 @@ fn kernels_by_name() {
 
 #[test]
 fn what_cannot_be_measured() {
-    let place = Place::new();
-    place.run("bench --kernels --device cpu --only fft").bad(2, &["--only", "fft", "matmul"]);
-    place.run("bench --kernels --scale 0").bad(2, &["--scale"]);
-    place.run("bench --kernels --scale 1.5").bad(2, &["--scale"]);
-    place.run("bench --kernels --dataset mnist").bad(2, &["--dataset", "--kernels"]);
-    place.run("bench --only sum").bad(2, &["--kernels"]);
-    place.run("bench --steps 0").bad(2, &["--steps"]);
-    place
+    let sandbox = Sandbox::new();
+    sandbox.run("bench --kernels --device cpu --only fft").bad(2, &["--only", "fft", "matmul"]);
+    sandbox.run("bench --kernels --scale 0").bad(2, &["--scale"]);
+    sandbox.run("bench --kernels --scale 1.5").bad(2, &["--scale"]);
+    sandbox.run("bench --kernels --dataset mnist").bad(2, &["--dataset", "--kernels"]);
+    sandbox.run("bench --only sum").bad(2, &["--kernels"]);
+    sandbox.run("bench --steps 0").bad(2, &["--steps"]);
+    sandbox
         .run("bench --kernels --device cpu --outputs nowhere/a.safetensors")
         .bad(1, &["--outputs", "nowhere"]);
 }

@@ -1,19 +1,24 @@
 //! Lazy arrays: handles on nodes of a graph that grows as operations are recorded.
 
 mod format;
+pub(crate) mod scope;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 
-use crate::backend::{Buffer, backend};
 use crate::device::{Device, Stream, default_stream};
 use crate::dtype::{DType, Element, Scalar};
 use crate::error::{Error, Result};
-use crate::prim::{Avals, Constant, Input, Op};
+use crate::memory::Buffer;
+use crate::prim::movement::view_layout;
+use crate::prim::{Avals, Constant, Input, Movement, Op};
 use crate::shape::{Aval, Layout, Shape};
-use crate::transform::trace::{Scope, Scopes, note_sizes};
+
+use self::scope::{Scope, Scopes};
+
+pub(crate) use self::scope::note_sizes;
 
 /// A multi-dimensional array of one dtype, computed when it is first needed.
 ///
@@ -146,7 +151,7 @@ impl Array {
         let avals: SmallVec<[&Aval; 4]> = inputs.iter().map(|a| a.aval()).collect();
         let outputs = op.infer(&avals)?;
         if let (Op::Movement(movement), [input]) = (&op, inputs)
-            && let Some(view) = crate::plan::view::ready_view(movement, input, &outputs[0])
+            && let Some(view) = input.view(movement, &outputs[0])
         {
             return Ok(view);
         }
@@ -180,9 +185,7 @@ impl Array {
 
     /// An array that stands for `primal` under a trace: it has the same value, and a scope.
     pub(crate) fn tracer(primal: &Array, scopes: &Arc<Scopes>) -> Result<Array> {
-        let is_ready = primal.is_ready() && !primal.node.is_traced();
-        if is_ready {
-            let value = primal.value()?;
+        if let Some(value) = primal.ready().filter(|_| !primal.node.is_traced()) {
             let aval = primal.aval().clone();
             let avals = SmallVec::from_buf([aval.clone()]);
             let progress = Progress::Ready(SmallVec::from_buf([value]));
@@ -205,49 +208,6 @@ impl Array {
         let state = State { inputs: Inputs::new(), progress };
         let node = Node::new(Op::Input(Input { aval }), avals, None, state);
         Array { node, output: 0 }
-    }
-
-    /// An array of `shape` with the elements of `data` in row-major order, on the default device.
-    ///
-    /// # Errors
-    /// Where the count of elements is not the shape's size, or the device has no memory left.
-    ///
-    /// # Example
-    /// ```
-    /// use cupola::Array;
-    /// let x = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
-    /// assert_eq!(x.shape()[..], [2, 2]);
-    /// # Ok::<(), cupola::Error>(())
-    /// ```
-    pub fn from_slice<T: Element>(data: &[T], shape: impl Into<Shape>) -> Result<Array> {
-        Self::from_bytes(T::to_bytes(data), T::DTYPE, shape)
-    }
-
-    /// Like [`Array::from_slice`], from a vector.
-    pub fn from_vec<T: Element>(data: Vec<T>, shape: impl Into<Shape>) -> Result<Array> {
-        Self::from_slice(&data, shape)
-    }
-
-    /// An array of `shape` and `dtype` from its elements' bytes in row-major order and the
-    /// machine's byte order, on the default device.
-    ///
-    /// # Errors
-    /// Where the count of bytes does not fit, or the device has no memory left.
-    pub fn from_bytes(bytes: &[u8], dtype: DType, shape: impl Into<Shape>) -> Result<Array> {
-        let shape = shape.into();
-        let want = shape.checked_size("array", dtype)? * dtype.size();
-        if bytes.len() != want {
-            return Err(Error::shape(
-                "array",
-                format!(
-                    "{} elements of {dtype} do not fill shape {shape}",
-                    bytes.len() / dtype.size()
-                ),
-            ));
-        }
-        let buffer = backend(default_stream().device)?.upload(bytes)?;
-        let layout = Layout::contiguous(&shape);
-        Ok(Self::from_value(Aval { shape, dtype }, Value { buffer, layout }))
     }
 
     /// An array without axes that holds one number.
@@ -316,161 +276,22 @@ impl Array {
         matches!(self.node.state().progress, Progress::Ready(_))
     }
 
-    /// Computes the array, and waits for it.
-    ///
-    /// # Errors
-    /// Where the computation fails, or the array is traced by `vmap` or `compile` and so has no
-    /// values.
-    pub fn eval(&self) -> Result<()> {
-        crate::eval::eval(std::slice::from_ref(self))
-    }
-
-    /// The computed value.
-    pub(crate) fn value(&self) -> Result<Value> {
-        self.eval()?;
-        loop {
-            let state = self.node.state();
-            match &state.progress {
-                Progress::Ready(values) => return Ok(values[self.output as usize].clone()),
-                Progress::Failed(error) => return Err(Error::Failed(error.clone())),
-                Progress::Pending(event) => {
-                    let event = event.clone();
-                    drop(state);
-                    event.wait()?;
-                }
-                Progress::Lazy => {
-                    return Err(Error::Traced("the array was not evaluated".into()));
-                }
-            }
+    /// The value, if it is there.
+    fn ready(&self) -> Option<Value> {
+        match &self.node.state().progress {
+            Progress::Ready(values) => Some(values[self.output as usize].clone()),
+            Progress::Lazy | Progress::Pending(_) | Progress::Failed(_) => None,
         }
     }
 
-    /// The memory of the computed array, and where in it the elements lie. Nothing is written
-    /// there as long as the buffer is held.
-    ///
-    /// # Errors
-    /// As [`Array::eval`].
-    pub fn storage(&self) -> Result<(Buffer, Layout)> {
-        let Value { buffer, layout } = self.value()?;
-        Ok((buffer, layout))
-    }
-
-    /// An array over memory that is there.
-    ///
-    /// # Errors
-    /// Where the layout reaches outside the buffer, or elements in memory of the host are not
-    /// aligned to their size.
-    pub fn from_storage(aval: Aval, buffer: Buffer, layout: Layout) -> Result<Array> {
-        let reach = layout.reach(&aval.shape);
-        let size = aval.dtype.size();
-        let fits = layout.strides.len() == aval.shape.rank()
-            && reach.start >= 0
-            && reach.end as usize * size <= buffer.bytes();
-        if !fits {
-            let bytes = buffer.bytes();
-            return Err(Error::argument(
-                "array",
-                format!("elements {reach:?} of {aval} do not lie in {bytes} bytes"),
-            ));
+    /// The result of `movement` right away, where the array is there, no transform needs to see the
+    /// step, and no copy is needed.
+    fn view(&self, movement: &Movement, output: &Aval) -> Option<Array> {
+        if self.node.is_traced() {
+            return None;
         }
-        if let Some(bytes) = buffer.host()
-            && !bytes.as_ptr().addr().is_multiple_of(size)
-        {
-            return Err(Error::argument(
-                "array",
-                format!("elements of {aval} are not aligned to {size} bytes"),
-            ));
-        }
-        Ok(Self::from_value(aval, Value { buffer, layout }))
-    }
-
-    /// The elements' bytes in row-major order.
-    ///
-    /// # Errors
-    /// As [`Array::eval`].
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let value = self.value()?;
-        let size = self.dtype().size();
-        let shape = self.shape();
-        if shape.size() == 0 {
-            return Ok(Vec::new());
-        }
-        let reach = value.layout.reach(shape);
-        let low = reach.start;
-        let (from, to) = (low as usize * size, reach.end as usize * size);
-        let staging;
-        let bytes = match value.buffer.host() {
-            Some(bytes) => &bytes[from..to],
-            None => {
-                let mut copy = vec![0; to - from];
-                backend(value.buffer.device())?.download(&value.buffer, from, &mut copy)?;
-                staging = copy;
-                &staging[..]
-            }
-        };
-        if value.layout.is_contiguous(shape) {
-            return Ok(bytes.to_vec());
-        }
-        let mut out = Vec::with_capacity(shape.size() * size);
-        let strides = &value.layout.strides;
-        let (inner, step) = match shape.last() {
-            Some(&d) => (d, strides[shape.rank() - 1]),
-            None => (1, 0),
-        };
-        let mut index: SmallVec<[usize; 4]> =
-            SmallVec::from_elem(0, shape.rank().saturating_sub(1));
-        let mut at = value.layout.offset - low;
-        for _ in 0..shape.size() / inner {
-            for i in 0..inner as isize {
-                let start = (at + i * step) as usize * size;
-                out.extend_from_slice(&bytes[start..start + size]);
-            }
-            for axis in (0..index.len()).rev() {
-                index[axis] += 1;
-                at += strides[axis];
-                if index[axis] < shape[axis] {
-                    break;
-                }
-                at -= strides[axis] * shape[axis] as isize;
-                index[axis] = 0;
-            }
-        }
-        Ok(out)
-    }
-
-    /// The elements in row-major order.
-    ///
-    /// # Errors
-    /// Where `T` does not hold the array's dtype, and as [`Array::eval`].
-    ///
-    /// # Example
-    /// ```
-    /// use cupola::Array;
-    /// let x = Array::from_slice(&[1i32, 2, 3], [3])?;
-    /// assert_eq!((&x + &x).to_vec::<i32>()?, [2, 4, 6]);
-    /// # Ok::<(), cupola::Error>(())
-    /// ```
-    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        if T::DTYPE != self.dtype() {
-            return Err(Error::dtype(
-                "to_vec",
-                format!("the array is {}, {} was asked for", self.aval(), T::DTYPE),
-            ));
-        }
-        Ok(T::from_bytes(&self.to_bytes()?))
-    }
-
-    /// The only element.
-    ///
-    /// # Errors
-    /// Where there is not exactly one element, and as [`Array::to_vec`].
-    pub fn item<T: Element>(&self) -> Result<T> {
-        if self.size() != 1 {
-            return Err(Error::shape(
-                "item",
-                format!("{} has {} elements, not one", self.aval(), self.size()),
-            ));
-        }
-        Ok(self.to_vec::<T>()?[0])
+        let Value { buffer, layout } = self.ready()?;
+        let layout = view_layout(movement, self.aval(), &layout, output)?;
+        Some(Array::from_value(output.clone(), Value { buffer, layout }))
     }
 }

@@ -1,5 +1,7 @@
 //! The contract between the planner and a device, and the registry of devices.
 
+mod body;
+
 use std::any::Any;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,9 +10,11 @@ use std::sync::{Arc, OnceLock};
 use crate::device::{Device, DeviceKind};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::plan::body::{Body, Reg};
 use crate::prim::{Call, Custom, KernelOp, ReduceKind};
 use crate::shape::{Aval, Dims};
+
+pub use self::body::{Body, Instr, Reg};
+pub use crate::memory::{Buffer, Memory};
 
 /// A device that runs plans.
 pub trait Backend: Send + Sync {
@@ -212,107 +216,6 @@ pub struct MemoryStats {
     pub cached: usize,
 }
 
-/// Memory of a device. A clone shares it; it goes back to the device when the last clone drops.
-#[derive(Clone)]
-pub struct Buffer(Arc<dyn Memory>);
-
-/// What a backend keeps behind a [`Buffer`].
-pub trait Memory: Any + Send + Sync {
-    /// The size in bytes.
-    fn bytes(&self) -> usize;
-    /// The device that it belongs to.
-    fn device(&self) -> Device;
-    /// The content, where the host can read it in place.
-    fn host(&self) -> Option<&[u8]>;
-    /// Whether it is somebody else's: then it is read, and never written.
-    fn is_lent(&self) -> bool {
-        false
-    }
-    /// For the backend to find its own type again.
-    fn as_any(&self) -> &dyn Any;
-}
-
-impl Buffer {
-    /// Wraps a backend's memory.
-    pub fn new(memory: impl Memory) -> Self {
-        Buffer(Arc::new(memory))
-    }
-
-    /// The host's memory that `owner` keeps, for arrays to lie in without a copy: what another
-    /// library computed, or a file that is mapped. It is read and never written; the owner is
-    /// dropped with the last array. Until then its bytes must stay where they are, and an array
-    /// shows what they are when it is read.
-    pub fn lent(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
-        Buffer::new(Lent(owner))
-    }
-
-    /// Whether the memory is somebody else's.
-    pub fn is_lent(&self) -> bool {
-        self.0.is_lent()
-    }
-
-    /// The size in bytes.
-    pub fn bytes(&self) -> usize {
-        self.0.bytes()
-    }
-
-    /// The device that it belongs to.
-    pub fn device(&self) -> Device {
-        self.0.device()
-    }
-
-    /// The content, where the host can read it in place.
-    pub fn host(&self) -> Option<&[u8]> {
-        self.0.host()
-    }
-
-    /// The backend's own type.
-    pub fn downcast<M: Memory>(&self) -> Option<&M> {
-        self.0.as_any().downcast_ref()
-    }
-
-    /// Whether it may be overwritten: no other clone exists, and the memory is not lent.
-    pub fn is_unique(&self) -> bool {
-        Arc::strong_count(&self.0) == 1 && !self.is_lent()
-    }
-
-    /// Whether both share one memory.
-    pub fn same(&self, other: &Buffer) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-/// Memory of [`Buffer::lent`].
-struct Lent<O>(O);
-
-impl<O: AsRef<[u8]> + Send + Sync + 'static> Memory for Lent<O> {
-    fn bytes(&self) -> usize {
-        self.0.as_ref().len()
-    }
-
-    fn device(&self) -> Device {
-        Device::CPU
-    }
-
-    fn host(&self) -> Option<&[u8]> {
-        Some(self.0.as_ref())
-    }
-
-    fn is_lent(&self) -> bool {
-        true
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
-
-impl std::fmt::Debug for Buffer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Buffer({} bytes on {})", self.bytes(), self.device())
-    }
-}
-
 /// How a backend crate makes its devices known: `inventory::submit!` one of these.
 pub struct Registration {
     /// Which kind of devices.
@@ -397,6 +300,12 @@ pub fn best_device() -> Device {
     let mut kinds = DeviceKind::ALL.iter().rev().filter(|&&kind| has_hardware(kind));
     let best = kinds.find_map(|&kind| devices_of(kind).iter().find(|b| b.is_real()));
     best.map_or(Device::CPU, |b| b.device())
+}
+
+/// Makes the best device the default of every thread, as [`crate::device::set_default_stream`]; it
+/// is looked for at the first use.
+pub fn set_default_best() {
+    crate::device::set_default_by(best_device);
 }
 
 /// A copy on `device` of the bytes `range` of `buffer`.

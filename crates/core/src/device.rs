@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
@@ -115,11 +116,13 @@ thread_local! {
     static OWN: Cell<Option<Stream>> = const { Cell::new(None) };
 }
 
-/// The default of every other thread, packed; [`UNDECIDED`] for the best device.
+/// The default of every other thread, packed; [`UNDECIDED`] for what [`FIND`] finds.
 static COMMON: AtomicU64 = AtomicU64::new(Stream::of(Device::CPU).packed());
 
-/// The best device is looked for when it is first needed.
+/// A device is looked for when it is first needed.
 const UNDECIDED: u64 = u64::MAX;
+
+static FIND: OnceLock<fn() -> Device> = OnceLock::new();
 
 impl Stream {
     const fn packed(self) -> u64 {
@@ -140,9 +143,9 @@ pub fn default_stream() -> Stream {
 fn common() -> Stream {
     match COMMON.load(Ordering::Relaxed) {
         UNDECIDED => {
-            let best = Stream::of(crate::backend::best_device());
-            COMMON.store(best.packed(), Ordering::Relaxed);
-            best
+            let found = FIND.get().map_or(Device::CPU, |find| find());
+            set_default_stream(Stream::of(found));
+            Stream::of(found)
         }
         word => Stream::unpacked(word),
     }
@@ -154,14 +157,15 @@ pub fn set_default_stream(stream: Stream) {
     COMMON.store(stream.packed(), Ordering::Relaxed);
 }
 
-/// Makes the best device the default, as [`set_default_stream`]; it is looked for at the first use.
-pub fn set_default_best() {
+/// Makes the device that `find` finds the default, as [`set_default_stream`]; it is called at the
+/// first use.
+pub(crate) fn set_default_by(find: fn() -> Device) {
+    FIND.get_or_init(|| find);
     COMMON.store(UNDECIDED, Ordering::Relaxed);
 }
 
-/// Makes `stream` this thread's default, or the common one for `None`; gives what was there. For
-/// scopes that a closure cannot say: [`with_stream`] is the safer form.
-pub fn replace_thread_stream(stream: Option<Stream>) -> Option<Stream> {
+/// [`crate::binding::replace_thread_stream`].
+pub(crate) fn replace_own(stream: Option<Stream>) -> Option<Stream> {
     OWN.replace(stream)
 }
 

@@ -6,6 +6,8 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
+mod host;
+
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::Ordering;
@@ -19,9 +21,9 @@ use crate::backend::{Buffer, backend, moved};
 use crate::device::{Device, Stream};
 use crate::error::{Error, Result};
 use crate::graph::{self, Graph};
-use crate::plan::key::Key;
 use crate::plan::{Failure, Parameters, Plan};
 use crate::prim::Argument;
+use crate::prim::key::Key;
 
 /// Computes `arrays`, all together. The CPU is done with them on return; a GPU has the work in its
 /// queue, and [`wait`] or reading an array waits for it.
@@ -92,7 +94,7 @@ pub fn async_eval(arrays: &[Array]) -> Result<()> {
     let Some(first) = roots.first() else { return Ok(()) };
     let stream = first.node.stream;
     let nodes: Vec<Arc<Node>> = roots.iter().map(|r| r.node.clone()).collect();
-    let work = move || {
+    let task = move || {
         // What failed is lazy again, and gives its error when it is read.
         if Job::prepare(&roots, Some(&event)).and_then(Job::run).is_err() {
             for node in &nodes {
@@ -104,7 +106,7 @@ pub fn async_eval(arrays: &[Array]) -> Result<()> {
         }
         event.set();
     };
-    on_stream(stream, Box::new(work))
+    on_stream(stream, Box::new(task))
 }
 
 /// Waits for all work that was given to `stream`.
@@ -158,37 +160,38 @@ fn unfinished(arrays: &[Array]) -> Result<Vec<Array>> {
     Ok(roots)
 }
 
-type Work = Box<dyn FnOnce() + Send>;
+/// What a stream's thread is given to do.
+type Task = Box<dyn FnOnce() + Send>;
 
-/// Hands `work` to the thread of `stream`, which does its work in order.
-fn on_stream(stream: Stream, work: Work) -> Result<()> {
-    static STREAMS: OnceLock<Mutex<HashMap<Stream, Sender<Work>>>> = OnceLock::new();
+/// Hands `task` to the thread of `stream`, which runs its tasks in order.
+fn on_stream(stream: Stream, task: Task) -> Result<()> {
+    static STREAMS: OnceLock<Mutex<HashMap<Stream, Sender<Task>>>> = OnceLock::new();
     let mut streams = lock(STREAMS.get_or_init(Default::default));
     let sender = streams.entry(stream).or_insert_with(|| {
-        let (sender, receiver) = channel::<Work>();
-        std::thread::spawn(move || receiver.into_iter().for_each(|work| work()));
+        let (sender, receiver) = channel::<Task>();
+        std::thread::spawn(move || receiver.into_iter().for_each(|task| task()));
         sender
     });
-    sender.send(work).map_err(|_| Error::Device(format!("the stream of {} ended", stream.device)))
+    sender.send(task).map_err(|_| Error::Device(format!("the stream of {} ended", stream.device)))
 }
 
 /// Held while a graph is walked or results are put in place. Holds the number of the last walk.
 static WALK: Mutex<u32> = Mutex::new(0);
 
-/// In a node's place within a walk: it is a leaf.
+/// In a node's number within a walk: it is a leaf.
 const LEAF: u64 = 1 << 31;
 
 /// A node that is to be computed.
 struct Interior {
     node: Arc<Node>,
-    inputs: SmallVec<[Place; 2]>,
+    inputs: SmallVec<[Source; 2]>,
     /// How many inputs of walked nodes are this node.
     edges: usize,
 }
 
 /// Where an input comes from: the index of a leaf or of an interior node, and which output.
 #[derive(Clone, Copy)]
-struct Place {
+struct Source {
     leaf: bool,
     index: u32,
     output: u32,
@@ -257,20 +260,20 @@ impl Walk {
                     let at = visited(&input.node).unwrap_or(0);
                     let leaf = at & LEAF != 0;
                     let index = (at & !LEAF) as u32;
-                    let place = if leaf {
+                    let source = if leaf {
                         let leaf_node = &mut walk.leaves[index as usize];
                         leaf_node.edges += 1;
-                        Place { leaf, index: leaf_node.first + input.output, output: 0 }
+                        Source { leaf, index: leaf_node.first + input.output, output: 0 }
                     } else {
                         walk.nodes[index as usize].edges += 1;
-                        Place { leaf, index, output: input.output }
+                        Source { leaf, index, output: input.output }
                     };
                     key.words.push(
-                        u64::from(place.index) << 32
-                            | u64::from(place.output) << 1
+                        u64::from(source.index) << 32
+                            | u64::from(source.output) << 1
                             | u64::from(leaf),
                     );
-                    inputs.push(place);
+                    inputs.push(source);
                 }
                 node.visit.store(epoch | walk.nodes.len() as u64, Ordering::Relaxed);
                 drop(state);
@@ -357,14 +360,14 @@ impl Walk {
                 graph.input(aval.clone());
             }
         }
-        let place = |p: &Place| match p.leaf {
-            true => graph::Ref { node: p.index, output: 0 },
-            false => graph::Ref { node: self.leaf_count + p.index, output: p.output },
+        let source = |s: &Source| match s.leaf {
+            true => graph::Ref { node: s.index, output: 0 },
+            false => graph::Ref { node: self.leaf_count + s.index, output: s.output },
         };
         for interior in &self.nodes {
             graph.nodes.push(graph::Node {
                 op: interior.node.op.clone(),
-                inputs: interior.inputs.iter().map(place).collect(),
+                inputs: interior.inputs.iter().map(source).collect(),
                 outputs: interior.node.avals.clone(),
             });
         }

@@ -7,6 +7,8 @@
 
 mod array;
 pub mod backend;
+#[doc(hidden)]
+pub mod binding;
 pub mod device;
 mod dtype;
 mod error;
@@ -15,6 +17,7 @@ pub mod fallback;
 pub mod generator;
 pub mod graph;
 pub mod interrupt;
+mod memory;
 pub mod ops;
 pub mod plan;
 pub mod precision;

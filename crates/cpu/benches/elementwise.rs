@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use cupola_core::backend::{Args, Backend, Buffer, Kernel, Operand, Region, Segment};
-use cupola_core::plan::body::{Body, Instr};
+use cupola_core::backend::{Body, Instr};
 use cupola_core::prim::{Binary, Elementwise, ReduceKind, Unary};
 use cupola_core::{Aval, DType, Dims, Shape};
 use cupola_cpu::Cpu;

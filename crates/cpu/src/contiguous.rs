@@ -1,7 +1,7 @@
 //! Operands without gaps, for kernels that take no strides.
 
+use cupola_core::backend::Body;
 use cupola_core::backend::Operand;
-use cupola_core::plan::body::Body;
 use cupola_core::{Result, is_row_major};
 
 use crate::map::{MapKernel, RawArgs};
@@ -42,7 +42,7 @@ impl Dense {
 }
 
 impl Contiguous {
-    /// Plans for an operand of these strides.
+    /// Prepares for an operand of these strides.
     pub fn new(operand: &Operand) -> Result<Self> {
         let Operand { aval, strides } = operand;
         let bytes = aval.bytes();
@@ -55,7 +55,7 @@ impl Contiguous {
         Ok(Contiguous { copy: Some(copy), bytes })
     }
 
-    /// Plans for an operand that the kernel takes with its strides.
+    /// Prepares for an operand that the kernel takes with its strides.
     pub fn as_is() -> Self {
         Contiguous { copy: None, bytes: 0 }
     }

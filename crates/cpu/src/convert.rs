@@ -2,8 +2,8 @@
 
 use std::slice::from_ref;
 
+use cupola_core::backend::{Body, Instr};
 use cupola_core::backend::{Operand, Segment};
-use cupola_core::plan::body::{Body, Instr};
 use cupola_core::prim::{Cast, Elementwise};
 use cupola_core::{Aval, DType, Result};
 use smallvec::smallvec;

@@ -18,11 +18,11 @@ pub struct Prepared {
     inputs: Vec<Extent>,
     outputs: Vec<Extent>,
     scalars: usize,
-    work: Work,
+    kernel: CpuKernel,
 }
 
 /// What a segment runs.
-enum Work {
+enum CpuKernel {
     /// An elementwise program.
     Map(MapKernel),
     /// An elementwise program and a fold of what it gives.
@@ -33,9 +33,9 @@ enum Work {
     Op { op: Box<dyn OpKernel>, epilogue: Option<Continuation>, size: usize },
 }
 
-impl Work {
+impl CpuKernel {
     /// A kernel of `name` with what continues it.
-    fn own(op: Box<dyn OpKernel>, name: &str, segment: &Segment) -> Result<Work> {
+    fn own(op: Box<dyn OpKernel>, name: &str, segment: &Segment) -> Result<CpuKernel> {
         let gaps = |o: &&Operand| !is_row_major(&o.aval.shape, &o.strides);
         if let Some(output) = segment.outputs.iter().find(gaps) {
             let (aval, strides) = (&output.aval, &output.strides);
@@ -50,7 +50,7 @@ impl Work {
             })
         };
         let epilogue = segment.epilogue.as_ref().map(continuation).transpose()?;
-        Ok(Work::Op { op, epilogue, size })
+        Ok(CpuKernel::Op { op, epilogue, size })
     }
 }
 
@@ -64,20 +64,20 @@ struct Continuation {
 impl Prepared {
     /// Prepares a segment.
     pub fn new(segment: &Segment) -> Result<Self> {
-        let work = match &segment.kernel {
+        let kernel = match &segment.kernel {
             Kernel::Map(body) => {
-                Work::Map(MapKernel::new(body, &segment.inputs, &segment.outputs)?)
+                CpuKernel::Map(MapKernel::new(body, &segment.inputs, &segment.outputs)?)
             }
             Kernel::Reduce { body, kind, axes } => {
                 let output = &segment.outputs[0];
-                Work::Reduce(ReduceKernel::new(body, *kind, axes, &segment.inputs, output)?)
+                CpuKernel::Reduce(ReduceKernel::new(body, *kind, axes, &segment.inputs, output)?)
             }
             Kernel::Rows { body, folds } => {
-                Work::Rows(RowsKernel::new(body, folds, &segment.inputs, &segment.outputs)?)
+                CpuKernel::Rows(RowsKernel::new(body, folds, &segment.inputs, &segment.outputs)?)
             }
-            Kernel::Op(op) => Work::own(op::prepare(op, segment)?, op.name(), segment)?,
+            Kernel::Op(op) => CpuKernel::own(op::prepare(op, segment)?, op.name(), segment)?,
             Kernel::Custom(op) => {
-                Work::own(op::prepare_custom(op, segment)?, op.0.name(), segment)?
+                CpuKernel::own(op::prepare_custom(op, segment)?, op.0.name(), segment)?
             }
             Kernel::Call(call) => {
                 return Err(Error::Unsupported {
@@ -92,7 +92,7 @@ impl Prepared {
                 .collect(),
             outputs: segment.outputs.iter().map(|o| Extent::new(&o.aval.shape, o)).collect(),
             scalars: segment.scalars.len(),
-            work,
+            kernel,
         })
     }
 }
@@ -112,15 +112,15 @@ impl Executable for Prepared {
             io.outputs.push(memory.as_ptr().wrapping_offset(extent.start(region)?));
         }
         let raw = RawArgs { inputs: &io.inputs, outputs: &io.outputs, scalars: args.scalars };
-        match &self.work {
+        match &self.kernel {
             // SAFETY: every operand is inside its buffer, and the planner lets outputs overlap
             // nothing but what `Segment::may_alias` allows.
-            Work::Map(kernel) => unsafe { kernel.run(&raw) },
+            CpuKernel::Map(kernel) => unsafe { kernel.run(&raw) },
             // SAFETY: as above.
-            Work::Reduce(kernel) => unsafe { kernel.run(&raw) },
+            CpuKernel::Reduce(kernel) => unsafe { kernel.run(&raw) },
             // SAFETY: as above.
-            Work::Rows(kernel) => unsafe { kernel.run(&raw) },
-            Work::Op { op, epilogue, size } => {
+            CpuKernel::Rows(kernel) => unsafe { kernel.run(&raw) },
+            CpuKernel::Op { op, epilogue, size } => {
                 let first = epilogue.as_ref().map_or(0, |e| e.first_input);
                 let rest = RawArgs { inputs: &raw.inputs[first..], ..raw };
                 let run = |range: Range<usize>| {

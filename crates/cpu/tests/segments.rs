@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use cupola_core::backend::{Args, Backend, Kernel, Operand, Region, Segment};
-use cupola_core::plan::body::{Body, Instr};
+use cupola_core::backend::{Body, Instr};
 use cupola_core::prim::call::HostInput;
 use cupola_core::prim::{
     Binary, Custom, CustomOp, Elementwise, Gather, GatherAxis, Op, Scatter, ScatterAxis,

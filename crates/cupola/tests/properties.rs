@@ -46,9 +46,9 @@ fn indices(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> {
     })
 }
 
-/// What one step of a chain of views does, chosen by numbers that fit any rank.
+/// One operation of a chain of views, chosen by numbers that fit any rank.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum Operation {
     Transpose(usize),
     Swap(usize, usize),
     Flip(usize),
@@ -61,30 +61,32 @@ enum Step {
     Eval,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
     let n = 0usize..8;
-    let step = prop_oneof![
-        n.clone().prop_map(Step::Transpose),
-        (n.clone(), n.clone()).prop_map(|(a, b)| Step::Swap(a, b)),
-        n.clone().prop_map(Step::Flip),
+    let operation = prop_oneof![
+        n.clone().prop_map(Operation::Transpose),
+        (n.clone(), n.clone()).prop_map(|(a, b)| Operation::Swap(a, b)),
+        n.clone().prop_map(Operation::Flip),
         (n.clone(), n.clone(), n.clone(), 1usize..4)
-            .prop_map(|(a, b, c, d)| Step::Slice(a, b, c, d)),
-        Just(Step::Flatten),
-        n.clone().prop_map(Step::Expand),
-        (1usize..4).prop_map(Step::Broadcast),
-        (n.clone(), n).prop_map(|(a, b)| Step::Pick(a, b)),
-        Just(Step::Eval),
+            .prop_map(|(a, b, c, d)| Operation::Slice(a, b, c, d)),
+        Just(Operation::Flatten),
+        n.clone().prop_map(Operation::Expand),
+        (1usize..4).prop_map(Operation::Broadcast),
+        (n.clone(), n).prop_map(|(a, b)| Operation::Pick(a, b)),
+        Just(Operation::Eval),
     ];
-    prop::collection::vec(step, 0..7)
+    prop::collection::vec(operation, 0..7)
 }
 
-fn apply(step: Step, x: &Array, m: &Model) -> Result<(Array, Model)> {
+fn apply(operation: Operation, x: &Array, m: &Model) -> Result<(Array, Model)> {
     let rank = m.shape.len();
-    if rank == 0 && !matches!(step, Step::Expand(_) | Step::Broadcast(_) | Step::Eval) {
+    if rank == 0
+        && !matches!(operation, Operation::Expand(_) | Operation::Broadcast(_) | Operation::Eval)
+    {
         return Ok((x.clone(), m.clone()));
     }
-    Ok(match step {
-        Step::Transpose(by) => {
+    Ok(match operation {
+        Operation::Transpose(by) => {
             let axes: Vec<isize> = (0..rank).map(|i| ((i + by) % rank) as isize).collect();
             let shape = axes.iter().map(|&a| m.shape[a as usize]).collect();
             let model = m.read(shape, |index| {
@@ -94,7 +96,7 @@ fn apply(step: Step, x: &Array, m: &Model) -> Result<(Array, Model)> {
             });
             (ops::transpose(x, &axes[..])?, model)
         }
-        Step::Swap(a, b) => {
+        Operation::Swap(a, b) => {
             let (a, b) = (a % rank, b % rank);
             let mut shape = m.shape.clone();
             shape.swap(a, b);
@@ -105,7 +107,7 @@ fn apply(step: Step, x: &Array, m: &Model) -> Result<(Array, Model)> {
             });
             (ops::swapaxes(x, a as isize, b as isize)?, model)
         }
-        Step::Flip(axis) => {
+        Operation::Flip(axis) => {
             let axis = axis % rank;
             let model = m.read(m.shape.clone(), |index| {
                 let mut from = index.to_vec();
@@ -114,7 +116,7 @@ fn apply(step: Step, x: &Array, m: &Model) -> Result<(Array, Model)> {
             });
             (ops::flip(x, axis as isize)?, model)
         }
-        Step::Slice(axis, start, length, step) => {
+        Operation::Slice(axis, start, length, step) => {
             let axis = axis % rank;
             let start = start.min(m.shape[axis]);
             let stop = (start + length).min(m.shape[axis]);
@@ -132,22 +134,22 @@ fn apply(step: Step, x: &Array, m: &Model) -> Result<(Array, Model)> {
                 (start as isize, stop as isize, step as isize);
             (ops::slice(x, &starts, &stops, &every)?, model)
         }
-        Step::Flatten => {
+        Operation::Flatten => {
             let model = Model { shape: vec![m.data.len()], data: m.data.clone() };
             (ops::reshape(x, -1isize)?, model)
         }
-        Step::Expand(axis) => {
+        Operation::Expand(axis) => {
             let axis = axis % (rank + 1);
             let mut shape = m.shape.clone();
             shape.insert(axis, 1);
             (ops::expand_dims(x, axis as isize)?, Model { shape, data: m.data.clone() })
         }
-        Step::Broadcast(count) => {
+        Operation::Broadcast(count) => {
             let shape: Vec<usize> = [&[count], &m.shape[..]].concat();
             let model = m.read(shape.clone(), |index| index[1..].to_vec());
             (ops::broadcast_to(x, shape)?, model)
         }
-        Step::Pick(axis, at) => {
+        Operation::Pick(axis, at) => {
             let axis = axis % rank;
             if m.shape[axis] == 0 {
                 return Ok((x.clone(), m.clone()));
@@ -164,7 +166,7 @@ fn apply(step: Step, x: &Array, m: &Model) -> Result<(Array, Model)> {
             items.push(S::at(at as isize));
             (ops::index(x, &items)?, model)
         }
-        Step::Eval => {
+        Operation::Eval => {
             x.eval()?;
             (x.clone(), m.clone())
         }
@@ -201,15 +203,15 @@ proptest! {
     #[test]
     fn chains_of_views_read_what_loops_read(
         shape in prop::collection::vec(0usize..5, 0..4),
-        steps in steps(),
+        operations in operations(),
     ) {
         let mut model = Model::new(&shape);
         let mut x = model.array();
-        for step in steps {
+        for operation in operations {
             if model.data.len() > 4000 {
                 break;
             }
-            (x, model) = apply(step, &x, &model).unwrap();
+            (x, model) = apply(operation, &x, &model).unwrap();
         }
         prop_assert_eq!(&x.shape()[..], &model.shape[..]);
         // As a view, and as what a computation reads.

@@ -4,8 +4,8 @@
 #![cfg(feature = "wgpu")]
 
 use cupola::backend::{Args, Backend, Buffer, Kernel, Operand, Region, Segment, devices_of};
+use cupola::backend::{Body, Instr};
 use cupola::device::{DeviceKind, Stream, with_stream};
-use cupola::plan::body::{Body, Instr};
 use cupola::prim::{ArgReduce, Binary, Compare, Dot, Elementwise, KernelOp, ReduceKind};
 use cupola::{Array, Aval, DType, Device, Error, Result, Shape, ops};
 use cupola_gpu::wgpu::{Restrictions, Transfers, Wgpu};

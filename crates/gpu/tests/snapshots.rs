@@ -2,8 +2,8 @@
 //! reviewed. After a change that is meant, `INSTA_UPDATE=always cargo test -p cupola-gpu --test
 //! snapshots` writes the new texts.
 
-use cupola_core::backend::{Kernel as Work, Operand, Segment};
-use cupola_core::plan::body::{Body, Instr};
+use cupola_core::backend::{Body, Instr};
+use cupola_core::backend::{Kernel, Operand, Segment};
 use cupola_core::precision::MatmulPrecision;
 use cupola_core::prim::{
     Binary, Conv, ConvRole, Dot, Elementwise, Gather, KernelOp, ReduceKind, Unary,
@@ -57,7 +57,7 @@ fn operand(shape: &[usize], dtype: DType) -> Operand {
     Operand::contiguous(&Aval { shape: Shape::from(shape), dtype })
 }
 
-fn segment(kernel: Work, inputs: Vec<Operand>, output: Operand) -> Segment {
+fn segment(kernel: Kernel, inputs: Vec<Operand>, output: Operand) -> Segment {
     Segment { kernel, inputs, outputs: vec![output], scalars: Vec::new(), epilogue: None }
 }
 
@@ -120,7 +120,7 @@ fn map() {
     let mut row = operand(&shape, DType::F16);
     row.strides[0] = 0;
     let x = operand(&shape, DType::F16);
-    let segment = segment(Work::Map(body), vec![x.clone(), row], x);
+    let segment = segment(Kernel::Map(body), vec![x.clone(), row], x);
     check("map", &segment);
     check_in_vectors("map_quads", &segment);
 }
@@ -129,7 +129,7 @@ fn map() {
 fn reduce() {
     let x = operand(&[30, 1000], DType::F32);
     let body = Body::copy(x.aval.shape.clone(), DType::F32);
-    let kernel = Work::Reduce { body, kind: ReduceKind::Sum, axes: [1].into_iter().collect() };
+    let kernel = Kernel::Reduce { body, kind: ReduceKind::Sum, axes: [1].into_iter().collect() };
     check("reduce", &segment(kernel, vec![x], operand(&[30], DType::F32)));
 }
 
@@ -137,7 +137,7 @@ fn reduce() {
 fn gemm() {
     let (a, b) = (operand(&[20, 30], DType::F32), operand(&[30, 10], DType::F32));
     let dot = KernelOp::Dot(Dot::of(DType::F32));
-    check("gemm", &segment(Work::Op(dot), vec![a, b], operand(&[20, 10], DType::F32)));
+    check("gemm", &segment(Kernel::Op(dot), vec![a, b], operand(&[20, 10], DType::F32)));
 }
 
 /// Both operands of halves in vectors: the first along the summed axis, the second along its own.
@@ -145,7 +145,7 @@ fn gemm() {
 fn gemm_in_vectors() {
     let (a, b) = (operand(&[80, 32], DType::F16), operand(&[32, 72], DType::F16));
     let dot = KernelOp::Dot(Dot { result: DType::F16, ..Dot::of(DType::F32) });
-    let segment = segment(Work::Op(dot), vec![a, b], operand(&[80, 72], DType::F16));
+    let segment = segment(Kernel::Op(dot), vec![a, b], operand(&[80, 72], DType::F16));
     check_in_vectors("gemm_vectors", &segment);
 }
 
@@ -166,7 +166,7 @@ fn conv() {
         precision: MatmulPrecision::Full,
         result: DType::F32,
     }));
-    check("conv", &segment(Work::Op(conv), vec![x, w], operand(&[2, 6, 6, 4], DType::F32)));
+    check("conv", &segment(Kernel::Op(conv), vec![x, w], operand(&[2, 6, 6, 4], DType::F32)));
 }
 
 #[test]
@@ -176,5 +176,5 @@ fn gather() {
         sizes: [1, 5].into_iter().collect(),
     });
     let (x, at) = (operand(&[9, 5], DType::U8), operand(&[4], DType::I32));
-    check("gather", &segment(Work::Op(gather), vec![x, at], operand(&[4, 1, 5], DType::U8)));
+    check("gather", &segment(Kernel::Op(gather), vec![x, at], operand(&[4, 1, 5], DType::U8)));
 }

@@ -9,7 +9,6 @@ pub(crate) mod subscript;
 
 use std::sync::{Mutex, PoisonError};
 
-use cupola::transform::note_sizes;
 use cupola::{Array, DType, Element, Scalar, ops};
 use half::{bf16, f16};
 use num_complex::Complex32;
@@ -130,7 +129,6 @@ impl PyArray {
     /// The sizes along the axes.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        note_sizes();
         PyTuple::new(py, self.get().shape().iter())
     }
 
@@ -143,7 +141,6 @@ impl PyArray {
     /// How many elements there are.
     #[getter]
     fn size(&self) -> usize {
-        note_sizes();
         self.get().size()
     }
 
@@ -156,7 +153,6 @@ impl PyArray {
     /// The size of all elements in bytes.
     #[getter]
     fn nbytes(&self) -> usize {
-        note_sizes();
         let array = self.get();
         array.size() * array.dtype().size()
     }
@@ -213,7 +209,6 @@ impl PyArray {
 
     fn __len__(&self) -> PyResult<usize> {
         let array = self.get();
-        note_sizes();
         let first = array.shape().first().copied();
         first.ok_or_else(|| PyTypeError::new_err("len() 0-dimensional array."))
     }
@@ -223,7 +218,6 @@ impl PyArray {
         if array.rank() == 0 {
             return Err(PyTypeError::new_err("iter() 0-dimensional array."));
         }
-        note_sizes();
         Ok(ArrayIterator { array, next: 0 })
     }
 
@@ -232,7 +226,6 @@ impl PyArray {
         if array.rank() == 0 {
             return Err(PyTypeError::new_err("reversed() 0-dimensional array."));
         }
-        note_sizes();
         let parts = ops::unstack(&ops::flip(&array, 0).map_err(raise)?, 0);
         PyList::new(py, give(parts)?)?.call_method0("__iter__")
     }

@@ -282,7 +282,7 @@ impl StreamContext {
 
     fn __enter__(&mut self) {
         if let On(Some(stream)) = self.stream {
-            self.former = Some(cupola::device::replace_thread_stream(Some(stream)));
+            self.former = Some(cupola_core::binding::replace_thread_stream(Some(stream)));
         }
     }
 
@@ -295,7 +295,7 @@ impl StreamContext {
     ) {
         let _ = (exc_type, exc_value, traceback);
         if let Some(former) = self.former.take() {
-            cupola::device::replace_thread_stream(former);
+            cupola_core::binding::replace_thread_stream(former);
         }
     }
 }

@@ -115,7 +115,7 @@ pub fn assert_family(device: Device, family: Family, may_lack: impl Fn(&str) -> 
 }
 
 /// Which dtypes of which sample run.
-type Part<'p> = dyn Fn(usize, DType) -> bool + 'p;
+type Selection<'s> = dyn Fn(usize, DType) -> bool + 's;
 
 /// Runs `f` while nothing falls back to the CPU, in any thread.
 fn without_fallback(f: impl FnOnce()) {
@@ -128,7 +128,7 @@ fn without_fallback(f: impl FnOnce()) {
 fn run_families(
     device: Device,
     filter: Option<&str>,
-    part: &Part<'_>,
+    selection: &Selection<'_>,
     report: &mut dyn FnMut(FamilyReport),
 ) {
     for &family in Family::ALL {
@@ -146,7 +146,7 @@ fn run_families(
                 continue;
             }
             result.samples += 1;
-            let dtypes = |dtype| part(number, dtype);
+            let dtypes = |dtype| selection(number, dtype);
             with_stream(Stream::of(device), || run_sample(sample, &name, &dtypes, &mut result));
         }
         if result.samples > 0 {

@@ -25,7 +25,7 @@ const SAMPLE: usize = 4096;
 const ATTEMPTS: i32 = 4;
 
 #[derive(Clone, Copy)]
-enum Work {
+enum Workload {
     Matmul,
     /// Images, their side, channels in and out, the filter's side.
     Conv(usize, usize, usize, usize, usize),
@@ -37,17 +37,17 @@ enum Work {
     Launch,
 }
 
-const WORKS: [Work; 10] = [
-    Work::Matmul,
-    Work::Conv(256, 56, 64, 64, 3),
-    Work::Conv(512, 14, 20, 50, 5),
-    Work::Conv(512, 7, 50, 100, 5),
-    Work::Gelu,
-    Work::Sum,
-    Work::Softmax,
-    Work::LayerNorm,
-    Work::Transpose,
-    Work::Launch,
+const WORKLOADS: [Workload; 10] = [
+    Workload::Matmul,
+    Workload::Conv(256, 56, 64, 64, 3),
+    Workload::Conv(512, 14, 20, 50, 5),
+    Workload::Conv(512, 7, 50, 100, 5),
+    Workload::Gelu,
+    Workload::Sum,
+    Workload::Softmax,
+    Workload::LayerNorm,
+    Workload::Transpose,
+    Workload::Launch,
 ];
 
 #[derive(Clone, Copy, PartialEq, Serialize)]
@@ -99,7 +99,7 @@ struct Measured {
 
 pub fn run(args: &BenchArgs, devices: &[Device], output: &Output) -> Outcome {
     let mut outputs = Outputs::new(args.outputs.as_deref())?;
-    let names: Vec<String> = WORKS.iter().map(|work| work.name()).collect();
+    let names: Vec<String> = WORKLOADS.iter().map(|workload| workload.name()).collect();
     if let Some(only) =
         args.only.iter().find(|only| !names.iter().any(|name| name.starts_with(*only)))
     {
@@ -130,14 +130,14 @@ fn measure(device: Device, args: &BenchArgs, outputs: &mut Outputs) -> Outcome<V
     };
     let mut rows = Vec::new();
     let before = cuda::matmul_precision();
-    for work in WORKS.into_iter().filter(|work| wanted(&work.name())) {
-        for &precision in work.precisions(device) {
-            let busy = spinner(&format!("{device}: {} in {}", work.name(), precision.name()));
+    for workload in WORKLOADS.into_iter().filter(|workload| wanted(&workload.name())) {
+        for &precision in workload.precisions(device) {
+            let busy = spinner(&format!("{device}: {} in {}", workload.name(), precision.name()));
             cuda::set_matmul_precision(match precision {
                 Precision::Tf32 => MatmulPrecision::Tf32,
                 Precision::Bf16 | Precision::F32 => MatmulPrecision::Full,
             });
-            let row = row(backend, work, precision, args.scale, outputs);
+            let row = row(backend, workload, precision, args.scale, outputs);
             cuda::set_matmul_precision(before);
             busy.finish_and_clear();
             rows.push(row?);
@@ -149,7 +149,7 @@ fn measure(device: Device, args: &BenchArgs, outputs: &mut Outputs) -> Outcome<V
 /// One kernel: of the size asked for, or else of one that the device can hold.
 fn row(
     device: &dyn Backend,
-    work: Work,
+    workload: Workload,
     precision: Precision,
     scale: Option<f64>,
     outputs: &mut Outputs,
@@ -162,14 +162,14 @@ fn row(
     let attempts = if scale.is_some() { 1 } else { ATTEMPTS };
     let mut row = None;
     for attempt in 0..attempts {
-        let sizes = work.sizes(first / 4_f64.powi(attempt));
-        let (result, is_over) = match timed(device, work, precision, &sizes, outputs) {
+        let sizes = workload.sizes(first / 4_f64.powi(attempt));
+        let (result, is_over) = match timed(device, workload, precision, &sizes, outputs) {
             Ok(measured) => (Measurement::Done(measured), true),
             Err(failure) if failure.is_interruption() => return Err(failure),
             Err(failure) => (Measurement::Failed { error: failure.to_string() }, false),
         };
         device.trim();
-        row = Some(Row { work: work.name(), precision, sizes, unit: work.unit(), result });
+        row = Some(Row { work: workload.name(), precision, sizes, unit: workload.unit(), result });
         if is_over {
             break;
         }
@@ -179,19 +179,19 @@ fn row(
 
 fn timed(
     device: &dyn Backend,
-    work: Work,
+    workload: Workload,
     precision: Precision,
     sizes: &[usize],
     outputs: &mut Outputs,
 ) -> Outcome<Measured> {
-    let inputs = work.inputs(sizes, precision.dtype())?;
+    let inputs = workload.inputs(sizes, precision.dtype())?;
     cupola::eval(&inputs)?;
-    let kernel = work.kernel(sizes, inputs);
+    let kernel = workload.kernel(sizes, inputs);
     let result = kernel()?;
     let segments = plan::explain(&[result.clone()])?.lines().count().saturating_sub(1);
     let sample_step = sample_step(result.size());
     if outputs.are_wanted() {
-        let name = format!("{}.{}", work.name(), precision.name());
+        let name = format!("{}.{}", workload.name(), precision.name());
         outputs.keep(key(device.device(), &name), &sample(&result)?)?;
     }
     drop(result);
@@ -199,7 +199,7 @@ fn timed(
     let seconds = time.time.as_secs_f64();
     Ok(Measured {
         us: us(time.time),
-        rate: work.rate(sizes, seconds),
+        rate: workload.rate(sizes, seconds),
         runs: time.runs,
         segments,
         sample_step,
@@ -239,7 +239,7 @@ fn uniform(shape: &[usize], seed: u32, low: f64) -> Result<Array> {
 
 type Kernel = Box<dyn Fn() -> Result<Array>>;
 
-impl Work {
+impl Workload {
     fn name(self) -> String {
         match self {
             Self::Matmul => "matmul".to_owned(),
@@ -266,7 +266,7 @@ impl Work {
         }
     }
 
-    /// The sizes of that part of the whole work.
+    /// The sizes of that part of the whole workload.
     fn sizes(self, part: f64) -> Vec<usize> {
         let some = |count: usize, part: f64, unit: usize| {
             ((count as f64 * part / unit as f64) as usize).max(1) * unit
@@ -436,11 +436,11 @@ mod tests {
 
     #[test]
     fn the_chain_of_launches_is_not_fused() {
-        let sizes = Work::Launch.sizes(1.0);
-        let inputs = Work::Launch.inputs(&sizes, DType::F32).unwrap();
+        let sizes = Workload::Launch.sizes(1.0);
+        let inputs = Workload::Launch.inputs(&sizes, DType::F32).unwrap();
         cupola::eval(&inputs).unwrap();
         let (x, one) = (inputs[0].to_vec::<f32>().unwrap(), inputs[1].to_vec::<f32>().unwrap());
-        let result = Work::Launch.kernel(&sizes, inputs)().unwrap();
+        let result = Workload::Launch.kernel(&sizes, inputs)().unwrap();
         let plan = plan::explain(&[result.clone()]).unwrap();
         assert!(plan.lines().filter(|line| line.contains("map")).count() >= sizes[0], "{plan}");
         // An even count of turns is none: half of the additions are of the transposed.
@@ -453,10 +453,10 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_the_work_are_whole_tiles() {
-        assert_eq!(Work::Matmul.sizes(1.0), [4096, 4096, 4096]);
-        assert_eq!(Work::Matmul.sizes(0.125), [2048, 2048, 2048]);
-        assert_eq!(Work::Softmax.sizes(1e-9), [16, 16]);
-        assert_eq!(Work::Conv(256, 56, 64, 64, 3).sizes(1e-9), [1, 56, 56, 64, 64, 3]);
+    fn parts_of_a_workload_are_whole_tiles() {
+        assert_eq!(Workload::Matmul.sizes(1.0), [4096, 4096, 4096]);
+        assert_eq!(Workload::Matmul.sizes(0.125), [2048, 2048, 2048]);
+        assert_eq!(Workload::Softmax.sizes(1e-9), [16, 16]);
+        assert_eq!(Workload::Conv(256, 56, 64, 64, 3).sizes(1e-9), [1, 56, 56, 64, 64, 3]);
     }
 }

@@ -39,7 +39,7 @@ const WARM_SINGLES: usize = 20;
 #[derive(Serialize)]
 struct Measured {
     device: String,
-    data: Place,
+    data: Placement,
     epoch: EpochTime,
     train_step_ms: StepTimes,
     classify_10k_batch512_ms: f64,
@@ -50,7 +50,7 @@ struct Measured {
 /// Where the images lie before they are timed.
 #[derive(Serialize, Clone, Copy, PartialEq)]
 #[serde(rename_all = "lowercase")]
-enum Place {
+enum Placement {
     /// All of them on the device, of which batches are slices.
     Device,
     /// In memory of the host, from which a loader makes batches.
@@ -106,10 +106,10 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn place(&self) -> Place {
+    fn placement(&self) -> Placement {
         match self {
-            Self::Resident { .. } => Place::Device,
-            Self::Loaded(_) => Place::Host,
+            Self::Resident { .. } => Placement::Device,
+            Self::Loaded(_) => Placement::Host,
         }
     }
 
@@ -219,7 +219,7 @@ impl Sets {
         }
         Ok(Measured {
             device: device.to_string(),
-            data: training.place(),
+            data: training.placement(),
             epoch: EpochTime {
                 steps: self.steps,
                 ms: ms(quantile(&epochs, 0.5)),
@@ -412,8 +412,8 @@ fn table(results: &[Measured]) -> Table {
         table.row([
             result.device.clone(),
             match result.data {
-                Place::Device => "device".to_owned(),
-                Place::Host => "host".to_owned(),
+                Placement::Device => "device".to_owned(),
+                Placement::Host => "host".to_owned(),
             },
             format!("{:.1}", result.epoch.ms),
             result.epoch.steps.to_string(),

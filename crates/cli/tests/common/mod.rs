@@ -17,17 +17,17 @@ pub const IMAGES: usize = 40;
 pub const TESTS: usize = 12;
 
 /// A folder with a small set in the format of MNIST, and room for runs.
-pub struct Place {
+pub struct Sandbox {
     folder: TempDir,
 }
 
-impl Place {
+impl Sandbox {
     pub fn new() -> Self {
-        let place = Self { folder: tempfile::tempdir().unwrap() };
-        fs::create_dir(place.data()).unwrap();
-        place.write_set("train", IMAGES, 1);
-        place.write_set("t10k", TESTS, 2);
-        place
+        let sandbox = Self { folder: tempfile::tempdir().unwrap() };
+        fs::create_dir(sandbox.data()).unwrap();
+        sandbox.write_set("train", IMAGES, 1);
+        sandbox.write_set("t10k", TESTS, 2);
+        sandbox
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

@@ -25,7 +25,7 @@ impl Graph {
     ///
     /// An axis of size 1 broadcasts and one of size 0 holds nothing, so they stay so, and no other
     /// becomes one. The caller knows that nothing else of the graph depends on sizes: see
-    /// [`crate::transform::note_sizes`].
+    /// [`crate::array::note_sizes`].
     pub(crate) fn with_sizes(&self, inputs: &[&Aval]) -> Option<Graph> {
         let fits = self.inputs.len() == inputs.len()
             && self.input_avals().zip(inputs).all(|(have, want)| is_alike(have, want));

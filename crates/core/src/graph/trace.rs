@@ -6,11 +6,11 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{Graph, Node, Ref};
+use crate::array::scope::Scope;
 use crate::array::{Array, Inputs};
 use crate::error::{Error, Result};
 use crate::prim::{KernelOp, Op};
 use crate::shape::Aval;
-use crate::transform::trace::Scope;
 
 /// A handle's identity.
 pub(crate) type Handle = (usize, u32);

@@ -23,7 +23,7 @@ pub fn full<'a>(
 ) -> Result<Array> {
     let shape = shape.into();
     if shape.rank() > 0 {
-        crate::transform::note_sizes();
+        crate::array::note_sizes();
     }
     match value.into() {
         Operand::Scalar(value) => {

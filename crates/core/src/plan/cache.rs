@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::Plan;
-use super::key::{Key, hash_words};
 use crate::array::lock;
+use crate::prim::key::{Key, hash_words};
 
 /// How many plans are kept unless [`set_capacity`] says otherwise.
 const CAPACITY: usize = 512;

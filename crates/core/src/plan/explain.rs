@@ -52,7 +52,7 @@ impl fmt::Display for Plan {
     }
 }
 
-fn listing(body: &super::body::Body) -> String {
+fn listing(body: &crate::backend::Body) -> String {
     let name = |op: &Elementwise| match op {
         Elementwise::Cast(cast) => format!("{} {}", op.name(), cast.to),
         Elementwise::Unary(_)

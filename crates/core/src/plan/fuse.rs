@@ -8,11 +8,11 @@
 use smallvec::SmallVec;
 
 use super::flat::{Flat, FlatGraph};
-use super::view::view_layout;
 use crate::backend::{Kernel, Limits};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::graph::Ref;
+use crate::prim::movement::view_layout;
 use crate::prim::{Elementwise, Movement, Op};
 use crate::shape::{Aval, Layout, Shape, is_row_major};
 

@@ -2,12 +2,12 @@
 
 use smallvec::SmallVec;
 
-use super::body::{Body, Instr, Reg};
 use super::fuse::{
     Fusion, Group, GroupKind, Member, RowFold, ScalarSource, Slot, Use, Val, ValKind, View, Work,
 };
 use super::{Access, OutputSpec, Parameters, Plan, SlotSpec, Step};
 use crate::backend::{Backend, Epilogue, Fold, Kernel, Operand, Segment};
+use crate::backend::{Body, Instr, Reg};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::fallback;

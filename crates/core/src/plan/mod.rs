@@ -5,17 +5,14 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
-pub mod body;
 pub mod cache;
 mod explain;
 mod flat;
 mod fuse;
-pub mod key;
 mod lower;
 mod rows;
 mod run;
 mod verify;
-pub(crate) mod view;
 
 use std::sync::Arc;
 
@@ -26,8 +23,7 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::Graph;
-
-use self::key::Key;
+use crate::prim::key::Key;
 
 pub use cache::CacheStats;
 pub use explain::explain;

@@ -11,9 +11,9 @@ use crate::shape::{Shape, is_row_major};
 /// Bytes of the widest elements: every device that holds rows has these.
 const WIDEST: usize = 4;
 
-/// What a group does with the rows of a shape.
+/// At which grain a group works on the rows of a shape.
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum Grain {
     /// Something with each element; a fold gives one value a row in the end.
     Elements,
     /// Something with one value a row.
@@ -93,8 +93,8 @@ impl Fusion<'_> {
         let mut slots: Vec<Slot> = Vec::new();
         for &index in &cluster.groups {
             let Some(group) = &self.groups[index] else { return false };
-            let Some(part) = part(group, &cluster.shape) else { return false };
-            let fits = values(group).all(|val| self.is_at_its_place(val, part, cluster));
+            let Some(grain) = grain(group, &cluster.shape) else { return false };
+            let fits = values(group).all(|val| self.is_at_its_place(val, grain, cluster));
             let before = |slot: Slot| {
                 self.readers(slot).all(|reader| reader >= last || cluster.groups.contains(&reader))
             };
@@ -123,9 +123,9 @@ impl Fusion<'_> {
         })
     }
 
-    /// Whether what a part reads is of the same row, and of the same element in what the cluster
-    /// makes; of other arrays their dense axis, of a type that every device has.
-    fn is_at_its_place(&self, val: &Val, part: Part, cluster: &Cluster) -> bool {
+    /// Whether what is read at a grain is of the same row, and of the same element in what the
+    /// cluster makes; of other arrays their dense axis, of a type that every device has.
+    fn is_at_its_place(&self, val: &Val, grain: Grain, cluster: &Cluster) -> bool {
         let Some(view) = array(val) else { return true };
         let shape = &cluster.shape;
         let (rows, last) = (&shape[..shape.rank() - 1], shape.rank() - 1);
@@ -137,24 +137,24 @@ impl Fusion<'_> {
             let reach: usize = (view.aval.shape.iter().zip(&view.strides))
                 .map(|(&d, &s)| d.saturating_sub(1).saturating_mul(s.unsigned_abs()))
                 .fold(shape.size(), usize::saturating_add);
-            let dense = part == Part::Row || matches!(view.strides[last], 0 | 1);
+            let dense = grain == Grain::Row || matches!(view.strides[last], 0 | 1);
             return dense && reach < 1 << 31;
         }
         let maker = self.groups[self.maker(view)].as_ref();
         let made_by = maker.and_then(|group| makes(group, view.slot, shape));
         let Some(made_by) = made_by else { return false };
         view.offset == Offset::default()
-            && match (made_by, part) {
-                (Part::Elements, Part::Elements) => {
+            && match (made_by, grain) {
+                (Grain::Elements, Grain::Elements) => {
                     view.aval.shape == *shape && is_row_major(shape, &view.strides)
                 }
-                (Part::Elements, Part::Row) => false,
-                (Part::Row, Part::Elements) => {
+                (Grain::Elements, Grain::Row) => false,
+                (Grain::Row, Grain::Elements) => {
                     view.aval.shape == *shape
                         && view.strides[last] == 0
                         && is_row_major(&Shape::from(rows), &view.strides[..last])
                 }
-                (Part::Row, Part::Row) => is_row_major(&view.aval.shape, &view.strides),
+                (Grain::Row, Grain::Row) => is_row_major(&view.aval.shape, &view.strides),
             }
     }
 
@@ -163,7 +163,7 @@ impl Fusion<'_> {
         let mut seen: Vec<Slot> = Vec::new();
         cluster.groups.iter().any(|&index| {
             let Some(group) = &self.groups[index] else { return false };
-            if part(group, &cluster.shape) != Some(Part::Elements) {
+            if grain(group, &cluster.shape) != Some(Grain::Elements) {
                 return false;
             }
             let mut own: Vec<Slot> = values(group)
@@ -189,7 +189,7 @@ impl Fusion<'_> {
         let mut folds = Vec::new();
         for &index in &cluster.groups {
             let Some(mut group) = self.groups[index].take() else { continue };
-            if part(&group, &cluster.shape) == Some(Part::Row) {
+            if grain(&group, &cluster.shape) == Some(Grain::Row) {
                 let args = group.members.iter_mut().flat_map(|m| &mut m.args);
                 args.for_each(|val| spread(val, &cluster.shape));
             }
@@ -217,28 +217,28 @@ impl Fusion<'_> {
     }
 }
 
-/// What a group is to the rows of `shape`, if it walks them.
-fn part(group: &Group, shape: &Shape) -> Option<Part> {
+/// The grain of a group to the rows of `shape`, if it walks them.
+fn grain(group: &Group, shape: &Shape) -> Option<Grain> {
     let rank = shape.rank();
     match &group.kind {
         _ if group.dest.is_some() => None,
         GroupKind::Reduce { op, .. } => {
-            (group.shape == *shape && op.axes[..] == [rank - 1]).then_some(Part::Elements)
+            (group.shape == *shape && op.axes[..] == [rank - 1]).then_some(Grain::Elements)
         }
-        GroupKind::Map if group.shape == *shape => Some(Part::Elements),
-        GroupKind::Map if is_rows(&group.shape, shape) => Some(Part::Row),
+        GroupKind::Map if group.shape == *shape => Some(Grain::Elements),
+        GroupKind::Map if is_rows(&group.shape, shape) => Some(Grain::Row),
         GroupKind::Map | GroupKind::Own { .. } | GroupKind::Rows { .. } => None,
     }
 }
 
-/// What a group that walks the rows of `shape` has in `slot`.
-fn makes(group: &Group, slot: Slot, shape: &Shape) -> Option<Part> {
+/// The grain of what a group that walks the rows of `shape` has in `slot`.
+fn makes(group: &Group, slot: Slot, shape: &Shape) -> Option<Grain> {
     match group.kind {
-        GroupKind::Reduce { slot: folded, .. } if folded == slot => Some(Part::Row),
+        GroupKind::Reduce { slot: folded, .. } if folded == slot => Some(Grain::Row),
         GroupKind::Map
         | GroupKind::Reduce { .. }
         | GroupKind::Rows { .. }
-        | GroupKind::Own { .. } => part(group, shape),
+        | GroupKind::Own { .. } => grain(group, shape),
     }
 }
 

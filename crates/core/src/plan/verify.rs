@@ -3,10 +3,10 @@
 use super::Plan;
 use super::flat::FlatGraph;
 use super::fuse::{Fusion, GroupKind, Slot, ValKind, View};
+use crate::backend::Body;
 use crate::backend::{Kernel, Segment};
 use crate::error::{Error, Result};
 use crate::graph;
-use crate::plan::body::Body;
 use crate::prim::Op;
 
 impl FlatGraph {

@@ -2,13 +2,13 @@
 
 use std::hash::Hash;
 
+use super::key::Key;
 use super::{
     Accumulates, Argument, Avals, Batched, Diff, Facts, Primitive, Sizes, expect_inputs, one,
     record,
 };
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::plan::key::Key;
 use crate::shape::{Aval, Shape};
 
 /// The input of a graph, or of a function under trace: it has an aval and no value.

@@ -23,6 +23,7 @@ pub mod elementwise;
 pub mod facts;
 pub mod gather;
 pub mod kernel;
+pub mod key;
 pub mod mark;
 pub mod movement;
 pub mod pool;
@@ -40,10 +41,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use self::key::Key;
 use crate::array::Array;
 use crate::error::Result;
-use crate::ops;
-use crate::plan::key::Key;
 use crate::shape::Aval;
 
 pub use arg_reduce::ArgReduce;
@@ -261,8 +261,8 @@ impl Op {
         let examples: SmallVec<[Aval; 4]> = inputs.iter().map(example).collect();
         let examples: SmallVec<[&Aval; 4]> = examples.iter().collect();
         let empty = |aval: Aval| {
-            let shape: Vec<usize> = std::iter::once(0).chain(aval.shape.iter().copied()).collect();
-            Ok(Batched { array: ops::zeros(shape, aval.dtype)?, batched: true })
+            let none = Aval { shape: batch::prepend(0, &aval.shape), dtype: aval.dtype };
+            Ok(Batched { array: record::zeros(&none), batched: true })
         };
         self.infer(&examples)?.into_iter().map(empty).collect()
     }

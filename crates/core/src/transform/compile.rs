@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::trace::{Scope, noting_sizes};
+use crate::array::scope::{Scope, noting_sizes};
 use crate::array::{Array, lock};
 use crate::error::{Error, Result};
 use crate::generator;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::rules;
-use super::trace::Scope;
 use crate::array::Array;
+use crate::array::scope::Scope;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::prim::call::CallRules;

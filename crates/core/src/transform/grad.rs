@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::rules;
-use super::trace::{Scope, ScopeGuard, Scopes};
+use crate::array::scope::{Scope, ScopeGuard, Scopes};
 use crate::array::{Array, Progress};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -184,16 +184,16 @@ fn reverse(
     let keyed = |a: &Array| (handle(a), a.clone());
     // A tracer's own input lies outside: its cotangent stays with the tracer.
     let is_tracer = |a: &Array| tracers.iter().any(|t| Arc::ptr_eq(&t.node, &a.node));
-    let steps =
+    let entries =
         nodes.iter().rev().filter(|(array, inputs)| !inputs.is_empty() && !is_tracer(array)).map(
-            |(array, inputs)| rules::Step {
+            |(array, inputs)| rules::TapeEntry {
                 op: &array.node.op,
                 inputs: inputs.iter().map(keyed).collect(),
                 outputs: outputs_of(array).iter().map(keyed).collect(),
                 wanted: inputs.iter().map(wanted).collect(),
             },
         );
-    rules::reverse(steps, &mut known)?;
+    rules::reverse(entries, &mut known)?;
     let gradients =
         tracers.iter().map(|t| or_zeros(known.remove(&handle(t)), t)).collect::<Result<_>>()?;
     finish(scope, nodes);

@@ -4,13 +4,11 @@
 
 mod compile;
 mod custom_function;
-mod grad;
+pub(crate) mod grad;
 pub(crate) mod rules;
-pub(crate) mod trace;
-mod vmap;
+pub(crate) mod vmap;
 
 pub use compile::{Compiled, compile};
 pub use custom_function::{CustomFunction, checkpoint, custom_function};
-pub use grad::{grad, jvp, value_and_grad, value_and_grad_once, vjp};
-pub use trace::note_sizes;
-pub use vmap::{vmap, vmap_traced};
+pub use grad::{grad, jvp, value_and_grad, vjp};
+pub use vmap::vmap;

@@ -225,7 +225,7 @@ fn input_numbers(body: &Graph) -> Vec<Option<usize>> {
 }
 
 /// A recorded primitive, as reverse mode meets it. `K` tells arrays apart.
-pub(crate) struct Step<'a, K> {
+pub(crate) struct TapeEntry<'a, K> {
     pub op: &'a Op,
     pub inputs: SmallVec<[(K, Array); 4]>,
     pub outputs: SmallVec<[(K, Array); 1]>,
@@ -233,13 +233,13 @@ pub(crate) struct Step<'a, K> {
     pub wanted: SmallVec<[bool; 4]>,
 }
 
-/// Takes cotangents back through `steps`, from the last to the first: `known` has those of the
-/// results, and in the end those of what no step made.
+/// Takes cotangents back along `tape`, from its last entry to the first: `known` has those of the
+/// results, and in the end those of what no entry made.
 pub(crate) fn reverse<'a, K: Copy + Eq + Hash>(
-    steps: impl Iterator<Item = Step<'a, K>>,
+    tape: impl Iterator<Item = TapeEntry<'a, K>>,
     known: &mut HashMap<K, Array>,
 ) -> Result<()> {
-    for Step { op, inputs, outputs, wanted } in steps {
+    for TapeEntry { op, inputs, outputs, wanted } in tape {
         let cotangents: SmallVec<[Option<Array>; 1]> =
             outputs.iter().map(|(key, _)| known.remove(key)).collect();
         if cotangents.iter().all(Option::is_none) {
@@ -287,17 +287,17 @@ pub(crate) fn vjp_body(
         }
     }
     let nodes = body.nodes.iter().enumerate().rev();
-    let steps = nodes.filter(|(_, node)| !node.op.is_input()).map(|(index, node)| {
+    let tape = nodes.filter(|(_, node)| !node.op.is_input()).map(|(index, node)| {
         let outputs = values[index].iter().zip(0..);
         let place = |output| Ref { node: index as u32, output };
-        Step {
+        TapeEntry {
             op: &node.op,
             inputs: node.inputs.iter().map(|&r| (r, at(&values, r).clone())).collect(),
             outputs: outputs.map(|(array, output)| (place(output), array.clone())).collect(),
             wanted: node.inputs.iter().map(|r| needed[r.node as usize]).collect(),
         }
     });
-    reverse(steps, &mut known)?;
+    reverse(tape, &mut known)?;
     Ok(body.inputs.iter().map(|&node| known.remove(&Ref { node, output: 0 })).collect())
 }
 

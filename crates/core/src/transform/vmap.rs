@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::trace::Scope;
 use crate::array::Array;
+use crate::array::scope::Scope;
 use crate::error::{Error, Result};
 use crate::graph::trace::{Handle, handle, tape};
 use crate::ops;

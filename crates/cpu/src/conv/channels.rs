@@ -5,10 +5,10 @@
 
 use std::ops::Range;
 
+use super::geometry::Taps;
 use super::pad::{Padded, pitches};
-use super::shape::Taps;
 use super::weights::Weights;
-use super::{Epilogue, Shape};
+use super::{Epilogue, Geometry};
 use crate::simd::{Element, Isa, MAX_VECTORS, Out, Run, Scratch, Split, Tile, Tiled, even_parts};
 use crate::threads::parallel_for;
 
@@ -17,7 +17,7 @@ const TASK: f64 = 20_000.0;
 /// Bytes of an image's part that a task copies.
 const INPUT_BYTES: usize = 512 << 10;
 
-/// A plan for one shape.
+/// How convolutions of one geometry run.
 pub(super) struct Channels {
     isa: Isa,
     lanes: usize,
@@ -33,18 +33,19 @@ pub(super) struct Channels {
 }
 
 impl Channels {
-    pub fn new<T: Tiled>(s: &Shape, isa: Isa) -> Channels {
+    pub fn new<T: Tiled>(geo: &Geometry, isa: Isa) -> Channels {
         let set = T::tiles(isa);
-        let last = s.axes.len() - 1;
-        let (inner, rows) = (&s.axes[last], s.axes[0].output);
-        let tables = s.tables();
-        let split = set.split(inner.output, s.c_out.div_ceil(set.lanes));
+        let last = geo.axes.len() - 1;
+        let (inner, rows) = (&geo.axes[last], geo.axes[0].output);
+        let tables = geo.tables();
+        let split = set.split(inner.output, geo.c_out.div_ceil(set.lanes));
         let taps = |table: &Vec<Taps>| table.iter().map(|t| t.count as f64).sum::<f64>();
         let outer: f64 = tables[..last].iter().map(taps).product();
-        let depth = (inner.taps * s.c_in * s.groups) as f64;
-        let outer_rows: usize = s.axes[..last].iter().map(|a| a.output).product();
-        let calls = (outer_rows * s.groups * split.rows.len() * split.vectors.len()) as f64 * 40.0;
-        let padded = Padded::new(s, 0..rows).len();
+        let depth = (inner.taps * geo.c_in * geo.groups) as f64;
+        let outer_rows: usize = geo.axes[..last].iter().map(|a| a.output).product();
+        let calls =
+            (outer_rows * geo.groups * split.rows.len() * split.vectors.len()) as f64 * 40.0;
+        let padded = Padded::new(geo, 0..rows).len();
         let image = outer * depth * split.cost + calls + padded as f64 * 0.15;
         let by_work = (rows as f64 * TASK / image).ceil().min(rows as f64) as usize;
         let by_cache = INPUT_BYTES * rows / (padded * size_of::<T>()).max(1);
@@ -54,12 +55,12 @@ impl Channels {
         Channels {
             isa,
             lanes: set.lanes,
-            direct: tables.iter().zip(&s.axes).all(inside),
+            direct: tables.iter().zip(&geo.axes).all(inside),
             tables,
             slab: by_work.clamp(1, by_cache.max(1)),
             split,
-            merge: s.groups == 1 && inner.dilation == 1,
-            cost: image * s.batch as f64,
+            merge: geo.groups == 1 && inner.dilation == 1,
+            cost: image * geo.batch as f64,
         }
     }
 
@@ -69,21 +70,21 @@ impl Channels {
 
     pub fn run<T: Element>(
         &self,
-        s: &Shape,
+        geo: &Geometry,
         x: &[T],
         w: &Weights<T::Acc>,
         out: Out<'_, T>,
         epilogue: Epilogue<'_>,
     ) {
-        let rows = s.axes[0].output;
+        let rows = geo.axes[0].output;
         let slabs = rows.div_ceil(self.slab);
-        let image = s.inputs() * s.groups * s.c_in;
-        let position = s.groups * s.c_out;
-        let row = s.outputs() / rows * position;
-        parallel_for(s.batch * slabs, |task| {
+        let image = geo.inputs() * geo.groups * geo.c_in;
+        let position = geo.groups * geo.c_out;
+        let row = geo.outputs() / rows * position;
+        parallel_for(geo.batch * slabs, |task| {
             let (n, start) = (task / slabs, task % slabs * self.slab);
             let rows = start..(start + self.slab).min(rows);
-            let at = n * s.outputs() * position;
+            let at = n * geo.outputs() * position;
             let range = at + rows.start * row..at + rows.end * row;
             // SAFETY: tasks have disjoint rows.
             let y = unsafe { out.slice(range.clone()) };
@@ -98,24 +99,24 @@ impl Channels {
             let copy;
             let (base, steps) = match T::as_acc(x) {
                 Some(x) if self.direct => {
-                    let sizes: Vec<usize> = s.axes.iter().map(|a| a.input).collect();
-                    let steps = pitches(&sizes, s.groups * s.c_in);
+                    let sizes: Vec<usize> = geo.axes.iter().map(|a| a.input).collect();
+                    let steps = pitches(&sizes, geo.groups * geo.c_in);
                     // Where nothing falls outside, padding is zero or negative.
-                    let mut from = rows.start * s.axes[0].stride as usize * steps[0];
-                    for (axis, step) in s.axes.iter().zip(&steps) {
+                    let mut from = rows.start * geo.axes[0].stride as usize * steps[0];
+                    for (axis, step) in geo.axes.iter().zip(&steps) {
                         from += axis.pad.unsigned_abs() * step;
                     }
                     (x[from.min(x.len())..].as_ptr(), steps)
                 }
                 _ => {
-                    let padded = Padded::new(s, rows.clone());
+                    let padded = Padded::new(geo, rows.clone());
                     let mut to = Scratch::new(padded.len());
-                    padded.fill(s, x, &mut to);
+                    padded.fill(geo, x, &mut to);
                     copy = to;
                     (copy.as_ptr(), padded.pitches)
                 }
             };
-            self.rows(s, w, &rows, base, &steps, sums);
+            self.rows(geo, w, &rows, base, &steps, sums);
             if size_of::<T>() != size_of::<T::Acc>() {
                 // SAFETY: `sums` is the buffer of that length.
                 T::narrow(unsafe { std::slice::from_raw_parts(sums, y.len()) }, y);
@@ -129,15 +130,15 @@ impl Channels {
     /// Computes output rows of one image; `base` is where the first one's window starts.
     fn rows<T: Tiled>(
         &self,
-        s: &Shape,
+        geo: &Geometry,
         w: &Weights<T>,
         rows: &Range<usize>,
         base: *const T,
         steps: &[usize],
         sums: *mut T,
     ) {
-        let last = s.axes.len() - 1;
-        let inner = &s.axes[last];
+        let last = geo.axes.len() - 1;
+        let inner = &geo.axes[last];
         // With one axis its rows are the positions; otherwise they are an axis of their own.
         let whole;
         let (middle, columns, tiles) = if last == 0 {
@@ -145,7 +146,7 @@ impl Channels {
             whole = even_parts(rows.len(), T::tiles(self.isa).rows[widest - 1]);
             (1, rows.len(), &whole)
         } else {
-            let middle: usize = s.axes[1..last].iter().map(|a| a.output).product();
+            let middle: usize = geo.axes[1..last].iter().map(|a| a.output).product();
             (rows.len() * middle, inner.output, &self.split.rows)
         };
         let position = steps[last];
@@ -154,19 +155,20 @@ impl Channels {
             .collect();
         let mut lanes = [0; MAX_VECTORS];
         lanes.iter_mut().enumerate().for_each(|(v, l)| *l = v * self.lanes);
-        let channels = s.groups * s.c_out;
+        let channels = geo.groups * geo.c_out;
         let mut runs = Vec::new();
         for outer in 0..middle {
             let row = if last == 0 { 0 } else { outer + rows.start * (middle / rows.len()) };
-            let start = self.runs(s, row, rows.start, steps, &mut runs);
-            for g in 0..s.groups {
+            let start = self.runs(geo, row, rows.start, steps, &mut runs);
+            for g in 0..geo.groups {
                 for tile in &w.tiles {
                     let vectors = tile.width / self.lanes;
-                    let valid = s.c_out - tile.channel - (vectors - 1) * self.lanes;
+                    let valid = geo.c_out - tile.channel - (vectors - 1) * self.lanes;
                     let mut column = 0;
                     for &m in tiles {
-                        let a = start + column * inner.stride as usize * position + g * s.c_in;
-                        let c = (outer * columns + column) * channels + g * s.c_out + tile.channel;
+                        let a = start + column * inner.stride as usize * position + g * geo.c_in;
+                        let c =
+                            (outer * columns + column) * channels + g * geo.c_out + tile.channel;
                         let tile = Tile {
                             a: base.wrapping_add(a),
                             a_unit: 1,
@@ -195,7 +197,7 @@ impl Channels {
     /// What the positions of an output row read, relative to the returned start.
     fn runs(
         &self,
-        s: &Shape,
+        geo: &Geometry,
         mut row: usize,
         first: usize,
         steps: &[usize],
@@ -203,9 +205,9 @@ impl Channels {
     ) -> usize {
         runs.clear();
         runs.push(Run { a: 0, b: 0, len: 0 });
-        let last = s.axes.len() - 1;
-        let (mut start, mut below) = (0, s.axes[last].taps);
-        for (d, axis) in s.axes.iter().enumerate().rev().skip(1) {
+        let last = geo.axes.len() - 1;
+        let (mut start, mut below) = (0, geo.axes[last].taps);
+        for (d, axis) in geo.axes.iter().enumerate().rev().skip(1) {
             let o = row % axis.output;
             row /= axis.output;
             start += (o - if d == 0 { first } else { 0 }) * axis.stride as usize * steps[d];
@@ -221,10 +223,10 @@ impl Channels {
             runs.drain(..inner);
             below *= axis.taps;
         }
-        let inner = &s.axes[last];
+        let inner = &geo.axes[last];
         if self.merge {
             for run in runs.iter_mut() {
-                *run = Run { a: run.a, b: run.b * s.c_in, len: inner.taps * s.c_in };
+                *run = Run { a: run.a, b: run.b * geo.c_in, len: inner.taps * geo.c_in };
             }
             return start;
         }
@@ -232,7 +234,7 @@ impl Channels {
             let Run { a, b, .. } = runs[k];
             for t in 0..inner.taps {
                 let a = a + t * inner.dilation as usize * steps[last];
-                runs.push(Run { a, b: (b + t) * s.c_in, len: s.c_in });
+                runs.push(Run { a, b: (b + t) * geo.c_in, len: geo.c_in });
             }
         }
         runs.drain(..runs.len() / (inner.taps + 1));

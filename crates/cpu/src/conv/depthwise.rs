@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
+use super::geometry::Taps;
 use super::runs::Runs;
-use super::shape::Taps;
 use super::weights::Weights;
-use super::{Epilogue, Shape};
+use super::{Epilogue, Geometry};
 use crate::simd::{Element, Isa, Kernel, Out, Real, Run, Scratch, dispatch};
 use crate::threads::parallel_for;
 
@@ -19,7 +19,7 @@ const PIECE: usize = 1 << 13;
 const GROUPS: usize = 16;
 const GROUP: usize = 1024;
 
-/// A plan for one shape.
+/// How convolutions of one geometry run.
 pub(super) struct Depthwise {
     isa: Isa,
     tables: Vec<Vec<Taps>>,
@@ -28,26 +28,26 @@ pub(super) struct Depthwise {
 }
 
 impl Depthwise {
-    /// A plan, if there are enough channels and each is a group.
-    pub fn new(s: &Shape, isa: Isa) -> Option<Depthwise> {
-        if s.c_in != 1 || s.c_out != 1 || s.groups < LANES / 2 {
+    /// The way to run them, if there are enough channels and each is a group.
+    pub fn new(geo: &Geometry, isa: Isa) -> Option<Depthwise> {
+        if geo.c_in != 1 || geo.c_out != 1 || geo.groups < LANES / 2 {
             return None;
         }
-        let inner = &s.axes[s.axes.len() - 1];
+        let inner = &geo.axes[geo.axes.len() - 1];
         let merge = inner.tap_step() == 1 && inner.input_step() == 1;
-        Some(Depthwise { isa, tables: s.tables(), merge })
+        Some(Depthwise { isa, tables: geo.tables(), merge })
     }
 
     pub fn run<T: Element>(
         &self,
-        s: &Shape,
+        geo: &Geometry,
         x: &[T],
         w: &Weights<T::Acc>,
         out: Out<'_, T>,
         epilogue: Epilogue<'_>,
     ) {
-        let (channels, inputs, outputs) = (s.groups, s.inputs(), s.outputs());
-        let mut by_tap = Scratch::<T::Acc>::new(s.taps() * channels);
+        let (channels, inputs, outputs) = (geo.groups, geo.inputs(), geo.outputs());
+        let mut by_tap = Scratch::<T::Acc>::new(geo.taps() * channels);
         for g in 0..channels {
             for (t, &w) in w.group(g).iter().enumerate() {
                 by_tap[t * channels + g] = w;
@@ -57,7 +57,7 @@ impl Depthwise {
         // Images that are widened are not cut, so that each is widened once.
         let most = if own { (PIECE / channels).clamp(1, outputs) } else { outputs };
         let pieces = outputs.div_ceil(most);
-        parallel_for(s.batch * pieces, |task| {
+        parallel_for(geo.batch * pieces, |task| {
             let (n, start) = (task / pieces, task % pieces * most);
             let positions = start..(start + most).min(outputs);
             let range = (n * outputs + start) * channels..(n * outputs + positions.end) * channels;
@@ -67,7 +67,7 @@ impl Depthwise {
             let (wide, image) = widen(image);
             let x = image.unwrap_or(&wide);
             let mut sums = Scratch::<T::Acc>::new(y.len());
-            let runs = self.runs(s, positions);
+            let runs = self.runs(geo, positions);
             dispatch(self.isa, Forward { x, w: &by_tap, y: &mut sums, runs: &runs, channels });
             T::narrow(&sums, y);
             if let Some(f) = epilogue {
@@ -78,22 +78,22 @@ impl Depthwise {
 
     pub fn weight_grad<T: Element>(
         &self,
-        s: &Shape,
+        geo: &Geometry,
         x: &[T],
         dy: &[T],
         out: Out<'_, T>,
         epilogue: Epilogue<'_>,
     ) {
-        let (channels, inputs, outputs) = (s.groups, s.inputs(), s.outputs());
-        let len = s.taps() * channels;
-        let groups = (s.batch * outputs).div_ceil(GROUP).min(GROUPS).min(s.batch);
+        let (channels, inputs, outputs) = (geo.groups, geo.inputs(), geo.outputs());
+        let len = geo.taps() * channels;
+        let groups = (geo.batch * outputs).div_ceil(GROUP).min(GROUPS).min(geo.batch);
         let mut sums = Scratch::<T::Acc>::new(groups * len);
         sums.fill(T::Acc::default());
         let parts = Out::new(&mut sums);
         parallel_for(groups, |group| {
             // SAFETY: groups have sums of their own.
             let dw = unsafe { parts.slice(group * len..(group + 1) * len) };
-            for n in group * s.batch / groups..(group + 1) * s.batch / groups {
+            for n in group * geo.batch / groups..(group + 1) * geo.batch / groups {
                 let (wide_x, image) = widen(&x[n * inputs * channels..][..inputs * channels]);
                 let x = image.unwrap_or(&wide_x);
                 let (wide_dy, image) = widen(&dy[n * outputs * channels..][..outputs * channels]);
@@ -102,16 +102,16 @@ impl Depthwise {
                 for start in (0..outputs).step_by(most) {
                     let positions = start..(start + most).min(outputs);
                     let dy = &dy[start * channels..positions.end * channels];
-                    let runs = self.runs(s, positions);
+                    let runs = self.runs(geo, positions);
                     dispatch(self.isa, Backward { x, dy, dw: &mut *dw, runs: &runs, channels });
                 }
             }
         });
         for g in 0..channels {
-            for t in 0..s.taps() {
+            for t in 0..geo.taps() {
                 let mut sum = T::Acc::default();
                 (0..groups).for_each(|i| sum += sums[i * len + t * channels + g]);
-                let at = s.weight_at(g, 0, s.stored_tap(t), 0);
+                let at = geo.weight_at(g, 0, geo.stored_tap(t), 0);
                 // SAFETY: this is the only use of the output.
                 T::narrow(&[sum], unsafe { out.slice(at..at + 1) });
             }
@@ -121,9 +121,9 @@ impl Depthwise {
         }
     }
 
-    fn runs(&self, s: &Shape, positions: Range<usize>) -> Runs {
+    fn runs(&self, geo: &Geometry, positions: Range<usize>) -> Runs {
         let mut runs = Runs::default();
-        runs.build(s, &self.tables, self.merge, positions, 0);
+        runs.build(geo, &self.tables, self.merge, positions, 0);
         runs
     }
 }

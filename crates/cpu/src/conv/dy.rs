@@ -1,6 +1,6 @@
 //! The output's gradient in the order in which the tiles of a weight gradient read it.
 
-use super::Shape;
+use super::Geometry;
 use crate::simd::{Split, Tiled};
 
 /// Channels of dy that lie together in the buffer of a pass: those of a tile.
@@ -13,10 +13,15 @@ pub(super) struct DyTile {
 }
 
 /// How the channels of dy are cut in the buffer of a pass.
-pub(super) fn dy_tiles(s: &Shape, split: &Split, lanes: usize, patch_lanes: bool) -> Vec<DyTile> {
+pub(super) fn dy_tiles(
+    geo: &Geometry,
+    split: &Split,
+    lanes: usize,
+    patch_lanes: bool,
+) -> Vec<DyTile> {
     let (mut tiles, mut start) = (Vec::new(), 0);
-    for group in 0..s.groups {
-        let mut channel = group * s.c_out;
+    for group in 0..geo.groups {
+        let mut channel = group * geo.c_out;
         for &size in if patch_lanes { &split.rows } else { &split.vectors } {
             let width = if patch_lanes { size } else { size * lanes };
             tiles.push(DyTile { channel, width, start });

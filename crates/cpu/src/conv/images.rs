@@ -6,10 +6,10 @@
 
 use std::ops::Range;
 
+use super::geometry::Taps;
 use super::runs::Runs;
-use super::shape::Taps;
 use super::weights::Weights;
-use super::{Epilogue, Shape};
+use super::{Epilogue, Geometry};
 use crate::simd::{
     Element, Isa, MAX_VECTORS, Out, Scratch, Tile, TileFn, Tiled, Transpose, even_parts,
 };
@@ -22,7 +22,7 @@ const OUTPUT_BYTES: usize = 192 << 10;
 /// Columns that are widened at a time.
 const WIDEN: usize = 512;
 
-/// A plan for one shape.
+/// How convolutions of one geometry run.
 pub(super) struct Images {
     isa: Isa,
     lanes: usize,
@@ -35,27 +35,27 @@ pub(super) struct Images {
 }
 
 impl Images {
-    pub fn new<T: Tiled>(s: &Shape, isa: Isa) -> Images {
+    pub fn new<T: Tiled>(geo: &Geometry, isa: Isa) -> Images {
         let set = T::tiles(isa);
-        let vectors = if s.batch > set.lanes { 2 } else { 1 };
+        let vectors = if geo.batch > set.lanes { 2 } else { 1 };
         let block = vectors * set.lanes;
-        let tiles = even_parts(s.c_out, set.rows[vectors - 1]);
-        let tables = s.tables();
+        let tiles = even_parts(geo.c_out, set.rows[vectors - 1]);
+        let tables = geo.tables();
         let taps = |table: &Vec<Taps>| table.iter().map(|t| t.count as f64).sum::<f64>();
-        let products = tables.iter().map(taps).product::<f64>() * (s.groups * s.c_in) as f64;
-        let elements = s.inputs() * s.c_in + s.outputs() * s.c_out;
-        let moves = (elements * s.groups * block) as f64 * 0.4;
-        let calls = (s.outputs() * s.groups * tiles.len()) as f64 * 40.0;
+        let products = tables.iter().map(taps).product::<f64>() * (geo.groups * geo.c_in) as f64;
+        let elements = geo.inputs() * geo.c_in + geo.outputs() * geo.c_out;
+        let moves = (elements * geo.groups * block) as f64 * 0.4;
+        let calls = (geo.outputs() * geo.groups * tiles.len()) as f64 * 40.0;
         let step: f64 = tiles.iter().map(|&m| set.cost(m, vectors)).sum();
-        let inner = &s.axes[s.axes.len() - 1];
+        let inner = &geo.axes[geo.axes.len() - 1];
         Images {
             isa,
             lanes: set.lanes,
             vectors,
             tiles,
             tables,
-            merge: s.groups == 1 && inner.tap_step() == 1 && inner.input_step() == 1,
-            cost: s.batch.div_ceil(block) as f64 * (products * step + moves + calls),
+            merge: geo.groups == 1 && inner.tap_step() == 1 && inner.input_step() == 1,
+            cost: geo.batch.div_ceil(block) as f64 * (products * step + moves + calls),
         }
     }
 
@@ -65,26 +65,26 @@ impl Images {
 
     pub fn run<T: Element>(
         &self,
-        s: &Shape,
+        geo: &Geometry,
         x: &[T],
         w: &Weights<T::Acc>,
         out: Out<'_, T>,
         epilogue: Epilogue<'_>,
     ) {
-        let rows = s.axes[0].output;
-        let slab = self.slab_rows::<T::Acc>(s);
+        let rows = geo.axes[0].output;
+        let slab = self.slab_rows::<T::Acc>(geo);
         let slabs = rows.div_ceil(slab);
         let kernels: Vec<TileFn<T::Acc>> = (w.tiles.iter())
             .map(|t| T::Acc::kernel(self.isa, t.width, self.vectors, true))
             .collect();
         let block = self.lanes * self.vectors;
-        parallel_for(s.batch.div_ceil(block) * slabs, |task| {
+        parallel_for(geo.batch.div_ceil(block) * slabs, |task| {
             let first = task / slabs * block;
             let start = task % slabs * slab;
             let task = Task {
-                plan: self,
-                s,
-                images: first..(first + block).min(s.batch),
+                path: self,
+                geo,
+                images: first..(first + block).min(geo.batch),
                 rows: start..(start + slab).min(rows),
                 kernels: &kernels,
             };
@@ -93,9 +93,9 @@ impl Images {
     }
 
     /// Rows of the first axis whose input fits the cache.
-    fn slab_rows<T>(&self, s: &Shape) -> usize {
-        let axis = &s.axes[0];
-        let row = s.inputs() / axis.input.max(1) * s.groups * s.c_in;
+    fn slab_rows<T>(&self, geo: &Geometry) -> usize {
+        let axis = &geo.axes[0];
+        let row = geo.inputs() / axis.input.max(1) * geo.groups * geo.c_in;
         let fits = INPUT_BYTES / (row * self.lanes * self.vectors * size_of::<T>()).max(1);
         if fits >= axis.input {
             return axis.output;
@@ -109,8 +109,8 @@ impl Images {
 
 /// Some output rows of a block of images.
 struct Task<'t, A: Tiled> {
-    plan: &'t Images,
-    s: &'t Shape,
+    path: &'t Images,
+    geo: &'t Geometry,
     images: Range<usize>,
     rows: Range<usize>,
     kernels: &'t [TileFn<A>],
@@ -124,16 +124,16 @@ impl<A: Tiled> Task<'_, A> {
         out: Out<'_, T>,
         epilogue: Epilogue<'_>,
     ) {
-        let (s, block) = (self.s, self.plan.lanes * self.plan.vectors);
+        let (geo, block) = (self.geo, self.path.lanes * self.path.vectors);
         let inputs = self.input_rows();
-        let input_row = s.inputs() / s.axes[0].input.max(1);
+        let input_row = geo.inputs() / geo.axes[0].input.max(1);
         let origin = inputs.start * input_row;
-        let lines = inputs.len() * input_row * s.groups * s.c_in;
+        let lines = inputs.len() * input_row * geo.groups * geo.c_in;
         let mut lanes = Scratch::<A>::new(lines * block);
-        self.load(x, origin * s.groups * s.c_in, lines, &mut lanes);
+        self.load(x, origin * geo.groups * geo.c_in, lines, &mut lanes);
 
-        let channels = s.groups * s.c_out;
-        let output_row = s.outputs() / s.axes[0].output;
+        let channels = geo.groups * geo.c_out;
+        let output_row = geo.outputs() / geo.axes[0].output;
         let (start, end) = (self.rows.start * output_row, self.rows.end * output_row);
         let most = (OUTPUT_BYTES / (channels * block * size_of::<A>())).clamp(1, end - start);
         let mut sums = Scratch::<A>::new(most * channels * block);
@@ -142,7 +142,7 @@ impl<A: Tiled> Task<'_, A> {
         for piece in even_parts(end - start, most) {
             let positions = at..at + piece;
             at += piece;
-            runs.build(s, &self.plan.tables, self.plan.merge, positions.clone(), origin);
+            runs.build(geo, &self.path.tables, self.path.merge, positions.clone(), origin);
             self.multiply(w, &lanes, &runs, &mut sums);
             self.store(&sums, positions, out, epilogue);
         }
@@ -150,16 +150,16 @@ impl<A: Tiled> Task<'_, A> {
 
     /// The input rows that the output rows meet.
     fn input_rows(&self) -> Range<usize> {
-        let step = self.s.axes[0].input_step();
-        let taps = self.plan.tables[0][self.rows.clone()].iter().filter(|t| t.count > 0);
+        let step = self.geo.axes[0].input_step();
+        let taps = self.path.tables[0][self.rows.clone()].iter().filter(|t| t.count > 0);
         let first = taps.clone().map(|t| t.first_input).min().unwrap_or(0);
         first..taps.map(|t| t.first_input + (t.count - 1) * step + 1).max().unwrap_or(0)
     }
 
     /// Transposes the task's images, from element `from` of each.
     fn load<T: Element<Acc = A>>(&self, x: &[T], from: usize, lines: usize, lanes: &mut [A]) {
-        let block = self.plan.lanes * self.plan.vectors;
-        let image = self.s.inputs() * self.s.groups * self.s.c_in;
+        let block = self.path.lanes * self.path.vectors;
+        let image = self.geo.inputs() * self.geo.groups * self.geo.c_in;
         if self.images.len() < block {
             lanes.fill(A::default());
         }
@@ -177,7 +177,7 @@ impl<A: Tiled> Task<'_, A> {
         if let Some(x) = T::as_acc(x) {
             t.src = x[self.images.start * image + from..].as_ptr();
             // SAFETY: every image has `lines` elements from `from`, `lanes` a row for each.
-            unsafe { A::transpose(self.plan.isa, t) };
+            unsafe { A::transpose(self.path.isa, t) };
             return;
         }
         let mut wide = Scratch::<A>::new(WIDEN * block);
@@ -189,18 +189,18 @@ impl<A: Tiled> Task<'_, A> {
             t = Transpose { src: wide.as_ptr(), src_step: WIDEN, columns, ..t };
             t.dst = lanes[start * block..].as_mut_ptr();
             // SAFETY: as above, for `columns` elements from `start`.
-            unsafe { A::transpose(self.plan.isa, t) };
+            unsafe { A::transpose(self.path.isa, t) };
         }
     }
 
     fn multiply(&self, w: &Weights<A>, lanes: &[A], runs: &Runs, sums: &mut [A]) {
-        let (s, block) = (self.s, self.plan.lanes * self.plan.vectors);
-        let channels = s.groups * s.c_out;
+        let (geo, block) = (self.geo, self.path.lanes * self.path.vectors);
+        let channels = geo.groups * geo.c_out;
         let mut columns = [0; MAX_VECTORS];
-        columns.iter_mut().enumerate().for_each(|(v, c)| *c = v * self.plan.lanes);
-        for g in 0..s.groups {
+        columns.iter_mut().enumerate().for_each(|(v, c)| *c = v * self.path.lanes);
+        for g in 0..geo.groups {
             for (tile, kernel) in w.tiles.iter().zip(self.kernels) {
-                let first = g * s.c_out + tile.channel;
+                let first = g * geo.c_out + tile.channel;
                 for (position, runs) in runs.each().enumerate() {
                     let sums = &mut sums[(position * channels + first) * block..];
                     let tile = Tile {
@@ -208,14 +208,14 @@ impl<A: Tiled> Task<'_, A> {
                         a_unit: tile.width,
                         a_step: tile.width,
                         rows: None,
-                        b: lanes.as_ptr().wrapping_add(g * s.c_in * block),
+                        b: lanes.as_ptr().wrapping_add(g * geo.c_in * block),
                         b_unit: block,
                         b_step: block,
                         columns,
                         runs,
                         c: sums[..tile.width * block].as_mut_ptr(),
                         c_step: block,
-                        last: self.plan.lanes,
+                        last: self.path.lanes,
                         add: false,
                     };
                     // SAFETY: runs stay inside the weights' tile and the rows that were loaded.
@@ -233,10 +233,10 @@ impl<A: Tiled> Task<'_, A> {
         out: Out<'_, T>,
         epilogue: Epilogue<'_>,
     ) {
-        let (s, block) = (self.s, self.plan.lanes * self.plan.vectors);
-        let channels = s.groups * s.c_out;
+        let (geo, block) = (self.geo, self.path.lanes * self.path.vectors);
+        let channels = geo.groups * geo.c_out;
         let range = |n: usize| {
-            let at = (n * s.outputs() + positions.start) * channels;
+            let at = (n * geo.outputs() + positions.start) * channels;
             at..at + positions.len() * channels
         };
         let mut t = Transpose {
@@ -245,14 +245,14 @@ impl<A: Tiled> Task<'_, A> {
             rows: positions.len() * channels,
             columns: self.images.len(),
             dst: std::ptr::null_mut(),
-            dst_step: s.outputs() * channels,
+            dst_step: geo.outputs() * channels,
         };
         let first = range(self.images.start);
         if size_of::<T>() == size_of::<A>() {
             t.dst = out.as_ptr().wrapping_add(first.start).cast();
             assert!(range(self.images.end - 1).end <= out.len());
             // SAFETY: tasks have disjoint images and positions; `T` is its own `Acc`.
-            unsafe { A::transpose(self.plan.isa, t) };
+            unsafe { A::transpose(self.path.isa, t) };
         } else {
             let mut wide = Scratch::<A>::new(WIDEN * block);
             for start in (0..t.rows).step_by(WIDEN) {
@@ -265,7 +265,7 @@ impl<A: Tiled> Task<'_, A> {
                     ..t
                 };
                 // SAFETY: `wide` has a row of `WIDEN` for each image.
-                unsafe { A::transpose(self.plan.isa, part) };
+                unsafe { A::transpose(self.path.isa, part) };
                 for (wide, n) in wide.chunks(WIDEN).zip(self.images.clone()) {
                     let at = range(n).start + start;
                     // SAFETY: tasks have disjoint images and positions.

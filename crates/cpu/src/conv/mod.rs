@@ -6,11 +6,11 @@
 mod channels;
 mod depthwise;
 mod dy;
+mod geometry;
 mod images;
 mod op;
 mod pad;
 mod runs;
-mod shape;
 #[cfg(test)]
 mod tests;
 mod weight_grad;
@@ -22,9 +22,9 @@ use crate::simd::{Element, Isa, Out, Tiled};
 
 use channels::Channels;
 use depthwise::Depthwise;
+use geometry::{Axis, Geometry};
 use images::Images;
 pub(crate) use op::ConvKernel;
-use shape::{Axis, Shape};
 use weights::Weights;
 
 /// Sizes and parameters of a convolution.
@@ -112,10 +112,10 @@ pub fn conv<T: Element>(
     }
     match role {
         Role::WeightGrad => {
-            let s = Shape::forward(p);
-            match Depthwise::new(&s, Isa::best()) {
-                Some(plan) => plan.weight_grad(&s, a, b, out, epilogue),
-                None => weight_grad::weight_grad(&s, a, b, out, epilogue),
+            let geo = Geometry::forward(p);
+            match Depthwise::new(&geo, Isa::best()) {
+                Some(depthwise) => depthwise.weight_grad(&geo, a, b, out, epilogue),
+                None => weight_grad::weight_grad(&geo, a, b, out, epilogue),
             }
         }
         _ => PackedConv::new(p, role, b).run(a, out, epilogue),
@@ -125,7 +125,7 @@ pub fn conv<T: Element>(
 /// A forward convolution or input gradient with its weights packed: worth keeping as long as the
 /// weights stay the same, above all for small batches.
 pub struct PackedConv<T: Element> {
-    shape: Shape,
+    geometry: Geometry,
     path: Path,
     weights: Weights<T::Acc>,
     lens: [usize; 2],
@@ -140,23 +140,23 @@ enum Path {
 }
 
 impl<T: Element> PackedConv<T> {
-    /// Plans a convolution and packs its weights. The role is not `WeightGrad`.
+    /// Prepares a convolution and packs its weights. The role is not `WeightGrad`.
     pub fn new(p: &ConvProblem, role: Role, w: &[T]) -> Self {
         assert_eq!(w.len(), p.weight_len(), "conv {role:?}: length of the weights of {p:?}");
-        let (shape, lens) = match role {
-            Role::Forward => (Shape::forward(p), [p.input_len(), p.output_len()]),
-            Role::InputGrad => (Shape::input_grad(p), [p.output_len(), p.input_len()]),
+        let (geometry, lens) = match role {
+            Role::Forward => (Geometry::forward(p), [p.input_len(), p.output_len()]),
+            Role::InputGrad => (Geometry::input_grad(p), [p.output_len(), p.input_len()]),
             Role::WeightGrad => panic!("conv: a weight gradient has no weights to pack"),
         };
         let isa = Isa::best();
-        let path = Path::new::<T::Acc>(&shape, isa);
+        let path = Path::new::<T::Acc>(&geometry, isa);
         let widths = match &path {
-            Path::Images(plan) => plan.widths(),
-            Path::Channels(plan) => plan.widths(),
+            Path::Images(images) => images.widths(),
+            Path::Channels(channels) => channels.widths(),
             Path::Depthwise(_) => vec![1],
         };
-        let weights = Weights::pack(&shape, isa, &widths, w);
-        PackedConv { shape, path, weights, lens }
+        let weights = Weights::pack(&geometry, isa, &widths, w);
+        PackedConv { geometry, path, weights, lens }
     }
 
     /// Computes the convolution of `x`, overwriting `out`.
@@ -166,19 +166,23 @@ impl<T: Element> PackedConv<T> {
             return;
         }
         match &self.path {
-            Path::Images(plan) => plan.run(&self.shape, x, &self.weights, out, epilogue),
-            Path::Channels(plan) => plan.run(&self.shape, x, &self.weights, out, epilogue),
-            Path::Depthwise(plan) => plan.run(&self.shape, x, &self.weights, out, epilogue),
+            Path::Images(images) => images.run(&self.geometry, x, &self.weights, out, epilogue),
+            Path::Channels(channels) => {
+                channels.run(&self.geometry, x, &self.weights, out, epilogue)
+            }
+            Path::Depthwise(depthwise) => {
+                depthwise.run(&self.geometry, x, &self.weights, out, epilogue)
+            }
         }
     }
 }
 
 impl Path {
-    fn new<A: Tiled>(s: &Shape, isa: Isa) -> Path {
-        if let Some(plan) = Depthwise::new(s, isa) {
-            return Path::Depthwise(plan);
+    fn new<A: Tiled>(geo: &Geometry, isa: Isa) -> Path {
+        if let Some(depthwise) = Depthwise::new(geo, isa) {
+            return Path::Depthwise(depthwise);
         }
-        let (images, channels) = (Images::new::<A>(s, isa), Channels::new::<A>(s, isa));
+        let (images, channels) = (Images::new::<A>(geo, isa), Channels::new::<A>(geo, isa));
         #[cfg(test)]
         match tests::FORCED.get() {
             Some(true) => return Path::Images(images),

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Shape;
+use super::Geometry;
 use crate::simd::Element;
 
 /// What the output rows `rows` of the first axis read of an image, zeros included.
@@ -17,9 +17,9 @@ pub(super) struct Padded {
 }
 
 impl Padded {
-    pub fn new(s: &Shape, rows: Range<usize>) -> Padded {
+    pub fn new(geo: &Geometry, rows: Range<usize>) -> Padded {
         let mut padded = Padded { extents: vec![], pitches: vec![], origins: vec![] };
-        for (d, axis) in s.axes.iter().enumerate() {
+        for (d, axis) in geo.axes.iter().enumerate() {
             let outputs = if d == 0 { rows.clone() } else { 0..axis.output };
             let reach = (outputs.len() as isize - 1).max(0) * axis.stride
                 + (axis.taps as isize - 1).max(0) * axis.dilation
@@ -27,7 +27,7 @@ impl Padded {
             padded.extents.push(reach as usize);
             padded.origins.push(outputs.start as isize * axis.stride - axis.pad);
         }
-        padded.pitches = pitches(&padded.extents, s.groups * s.c_in);
+        padded.pitches = pitches(&padded.extents, geo.groups * geo.c_in);
         padded
     }
 
@@ -36,31 +36,31 @@ impl Padded {
     }
 
     /// Fills `to` from an image.
-    pub fn fill<T: Element>(&self, s: &Shape, image: &[T], to: &mut [T::Acc]) {
+    pub fn fill<T: Element>(&self, geo: &Geometry, image: &[T], to: &mut [T::Acc]) {
         to.fill(T::Acc::default());
-        let sizes: Vec<usize> = s.axes.iter().map(|a| a.input).collect();
-        let from = pitches(&sizes, s.groups * s.c_in);
-        self.fill_axis(s, 0, &from, image, to);
+        let sizes: Vec<usize> = geo.axes.iter().map(|a| a.input).collect();
+        let from = pitches(&sizes, geo.groups * geo.c_in);
+        self.fill_axis(geo, 0, &from, image, to);
     }
 
     fn fill_axis<T: Element>(
         &self,
-        s: &Shape,
+        geo: &Geometry,
         d: usize,
         from: &[usize],
         image: &[T],
         to: &mut [T::Acc],
     ) {
-        let axis = &s.axes[d];
+        let axis = &geo.axes[d];
         let (origin, step) = (self.origins[d], axis.input_dilation);
         let first = origin.max(0).div_euclid(step) + isize::from(origin.max(0) % step != 0);
         let end = (origin + self.extents[d] as isize - 1).div_euclid(step) + 1;
         let inputs = first as usize..end.clamp(first, (axis.input as isize).max(first)) as usize;
         let at = |i: usize| (i as isize * step - origin) as usize * self.pitches[d];
-        if d + 1 < s.axes.len() {
+        if d + 1 < geo.axes.len() {
             for i in inputs {
                 let to = &mut to[at(i)..][..self.pitches[d]];
-                self.fill_axis(s, d + 1, from, &image[i * from[d]..][..from[d]], to);
+                self.fill_axis(geo, d + 1, from, &image[i * from[d]..][..from[d]], to);
             }
         } else if step == 1 && !inputs.is_empty() {
             let part = &image[inputs.start * from[d]..inputs.end * from[d]];

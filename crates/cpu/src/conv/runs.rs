@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::Shape;
-use super::shape::Taps;
+use super::Geometry;
+use super::geometry::Taps;
 use crate::simd::Run;
 
 /// What every position of a piece reads: `Run::a` counts taps × input channels of a group, and
@@ -21,7 +21,7 @@ impl Runs {
     /// that follow each other are one run.
     pub fn build(
         &mut self,
-        s: &Shape,
+        geo: &Geometry,
         tables: &[Vec<Taps>],
         merge: bool,
         positions: Range<usize>,
@@ -29,13 +29,13 @@ impl Runs {
     ) {
         self.runs.clear();
         self.ends.clear();
-        let last = s.axes.len() - 1;
-        let inner = &s.axes[last];
-        let channels = s.groups * s.c_in;
+        let last = geo.axes.len() - 1;
+        let inner = &geo.axes[last];
+        let channels = geo.groups * geo.c_in;
         for position in positions.clone() {
             let column = position % inner.output;
             if column == 0 || position == positions.start {
-                self.outer(s, tables, position / inner.output);
+                self.outer(geo, tables, position / inner.output);
             }
             let taps = tables[last][column];
             if taps.count > 0 {
@@ -43,14 +43,14 @@ impl Runs {
                     let tap = tap * inner.taps + taps.first_tap;
                     let input = input * inner.input + taps.first_input - origin;
                     if merge {
-                        let len = taps.count * s.c_in;
-                        self.runs.push(Run { a: tap * s.c_in, b: input * channels, len });
+                        let len = taps.count * geo.c_in;
+                        self.runs.push(Run { a: tap * geo.c_in, b: input * channels, len });
                         continue;
                     }
                     for i in 0..taps.count {
-                        let a = (tap + i * inner.tap_step()) * s.c_in;
+                        let a = (tap + i * inner.tap_step()) * geo.c_in;
                         let b = (input + i * inner.input_step()) * channels;
-                        self.runs.push(Run { a, b, len: s.c_in });
+                        self.runs.push(Run { a, b, len: geo.c_in });
                     }
                 }
             }
@@ -58,11 +58,11 @@ impl Runs {
         }
     }
 
-    fn outer(&mut self, s: &Shape, tables: &[Vec<Taps>], mut row: usize) {
+    fn outer(&mut self, geo: &Geometry, tables: &[Vec<Taps>], mut row: usize) {
         self.outer.clear();
         self.outer.push((0, 0));
         let (mut taps_below, mut inputs_below) = (1, 1);
-        for (d, axis) in s.axes.iter().enumerate().rev().skip(1) {
+        for (d, axis) in geo.axes.iter().enumerate().rev().skip(1) {
             let taps = tables[d][row % axis.output];
             row /= axis.output;
             let inner = self.outer.len();

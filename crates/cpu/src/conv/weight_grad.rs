@@ -9,9 +9,9 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::dy::{COPY, DyTile, copy_tile, dy_tiles};
+use super::geometry::Taps;
 use super::pad::Padded;
-use super::shape::Taps;
-use super::{Epilogue, Shape};
+use super::{Epilogue, Geometry};
 use crate::simd::{Element, Isa, MAX_VECTORS, Out, Run, Scratch, Split, Tile, Tiled};
 use crate::threads::parallel_for;
 
@@ -55,7 +55,7 @@ struct Block {
 }
 
 struct WeightGrad<'s, A> {
-    s: &'s Shape,
+    geo: &'s Geometry,
     isa: Isa,
     lanes: usize,
     /// Whether lanes are elements of patches; otherwise they are output channels.
@@ -84,101 +84,101 @@ struct Unit {
 }
 
 pub(super) fn weight_grad<T: Element>(
-    s: &Shape,
+    geo: &Geometry,
     x: &[T],
     dy: &[T],
     out: Out<'_, T>,
     epilogue: Epilogue<'_>,
 ) {
-    let plan = WeightGrad::<T::Acc>::new(s, Isa::best());
-    let worth = (s.batch * s.outputs()).div_ceil(GROUP).min(s.batch);
-    let groups = (SUMS / plan.sums.max(1)).clamp(1, GROUPS).min(worth);
-    let slices = TASKS.div_ceil(groups.max(1)).min(s.taps() * s.c_in / SLICE).max(1);
-    let slices = slices.min(plan.blocks.len());
-    let mut sums = Scratch::<T::Acc>::new(groups * plan.sums);
+    let gradient = WeightGrad::<T::Acc>::new(geo, Isa::best());
+    let worth = (geo.batch * geo.outputs()).div_ceil(GROUP).min(geo.batch);
+    let groups = (SUMS / gradient.sums.max(1)).clamp(1, GROUPS).min(worth);
+    let slices = TASKS.div_ceil(groups.max(1)).min(geo.taps() * geo.c_in / SLICE).max(1);
+    let slices = slices.min(gradient.blocks.len());
+    let mut sums = Scratch::<T::Acc>::new(groups * gradient.sums);
     let parts = Out::new(&mut sums);
     parallel_for(groups * slices, |task| {
         let (group, slice) = (task / slices, task % slices);
         let part = |n: usize, of: usize, i: usize| n * i / of..n * (i + 1) / of;
-        let images = part(s.batch, groups, group);
-        let blocks = &plan.blocks[part(plan.blocks.len(), slices, slice)];
-        let end = |b: &Block| b.start + b.rows.len() * b.vectors.len() * plan.lanes;
+        let images = part(geo.batch, groups, group);
+        let blocks = &gradient.blocks[part(gradient.blocks.len(), slices, slice)];
+        let end = |b: &Block| b.start + b.rows.len() * b.vectors.len() * gradient.lanes;
         let range = blocks[0].start..blocks.last().map_or(0, end);
-        let at = group * plan.sums;
+        let at = group * gradient.sums;
         // SAFETY: tasks have disjoint groups or blocks.
         let sums = unsafe { parts.slice(at + range.start..at + range.end) };
-        plan.group(blocks, images, x, dy, sums);
+        gradient.group(blocks, images, x, dy, sums);
     });
-    plan.finish(&sums, groups, out);
+    gradient.finish(&sums, groups, out);
     if let Some(f) = epilogue {
-        let row = s.taps() * s.c_in;
-        parallel_for(s.groups * s.c_out, |c| f(c * row..(c + 1) * row));
+        let row = geo.taps() * geo.c_in;
+        parallel_for(geo.groups * geo.c_out, |c| f(c * row..(c + 1) * row));
     }
 }
 
 impl<'s, A: Tiled> WeightGrad<'s, A> {
-    fn new(s: &'s Shape, isa: Isa) -> Self {
+    fn new(geo: &'s Geometry, isa: Isa) -> Self {
         let set = A::tiles(isa);
-        let last = s.axes.len() - 1;
-        let inner = &s.axes[last];
+        let last = geo.axes.len() - 1;
+        let inner = &geo.axes[last];
         // Lanes along patches: stretches of taps of the last axis where these lie side by side.
-        let merge = s.groups == 1 && inner.dilation == 1;
-        let stretch = if merge { inner.taps * s.c_in } else { s.c_in };
+        let merge = geo.groups == 1 && inner.dilation == 1;
+        let stretch = if merge { inner.taps * geo.c_in } else { geo.c_in };
         let cut = |step: usize| -> Vec<Patch> {
-            (0..s.taps() * s.c_in)
+            (0..geo.taps() * geo.c_in)
                 .step_by(stretch.max(1))
                 .flat_map(|at| {
                     (0..stretch).step_by(step).map(move |i| Patch {
-                        tap: (at + i) / s.c_in,
-                        channel: (at + i) % s.c_in,
+                        tap: (at + i) / geo.c_in,
+                        channel: (at + i) % geo.c_in,
                         len: step.min(stretch - i),
                     })
                 })
                 .collect()
         };
         let (as_lanes, as_rows) = (cut(set.lanes), cut(1));
-        let by_patch = set.split(s.c_out, as_lanes.len());
-        let by_channel = set.split(as_rows.len(), s.c_out.div_ceil(set.lanes));
+        let by_patch = set.split(geo.c_out, as_lanes.len());
+        let by_channel = set.split(as_rows.len(), geo.c_out.div_ceil(set.lanes));
         let patch_lanes = by_patch.cost <= by_channel.cost;
         let (patches, split) =
             if patch_lanes { (as_lanes, by_patch) } else { (as_rows, by_channel) };
-        let (blocks, sums) = blocks(s.groups, &split, set.lanes, patch_lanes);
-        let x_step = inner.stride as usize * s.groups * s.c_in;
+        let (blocks, sums) = blocks(geo.groups, &split, set.lanes, patch_lanes);
+        let x_step = inner.stride as usize * geo.groups * geo.c_in;
         let vectors = split.vectors.first().map_or(1, |v| v * set.lanes);
         let touched = if patch_lanes { vectors.min(x_step) } else { vectors + x_step };
-        let (slab, images) = pass(s, PASS_BYTES / (touched * size_of::<A>()).max(1));
-        let row = s.outputs() / s.axes[0].output.max(1);
-        let padded = Padded::new(s, 0..slab);
-        let mut plan = WeightGrad {
-            s,
+        let (slab, images) = pass(geo, PASS_BYTES / (touched * size_of::<A>()).max(1));
+        let row = geo.outputs() / geo.axes[0].output.max(1);
+        let padded = Padded::new(geo, 0..slab);
+        let mut gradient = WeightGrad {
+            geo,
             isa,
             lanes: set.lanes,
             patch_lanes,
             patches,
             blocks: vec![],
             outer_taps: vec![],
-            tables: s.tables(),
+            tables: geo.tables(),
             sums,
             slab,
             images,
             // Vectors may be read past the end of their unit.
             unit: Unit { x: padded.len() + set.lanes, positions: slab * row, padded },
-            dy_tiles: dy_tiles(s, &split, set.lanes, patch_lanes),
+            dy_tiles: dy_tiles(geo, &split, set.lanes, patch_lanes),
             kind: PhantomData,
         };
         for mut block in blocks {
             let used = if patch_lanes { block.vectors.clone() } else { block.rows.clone() };
-            let patches = &plan.patches[used];
-            block.offsets = patches.iter().map(|&p| plan.offset(p)).collect();
+            let patches = &gradient.patches[used];
+            block.offsets = patches.iter().map(|&p| gradient.offset(p)).collect();
             let mut taps: Vec<usize> = patches.iter().map(|p| p.tap / inner.taps).collect();
             taps.dedup();
-            block.taps = plan.outer_taps.iter().position(|t| *t == taps).unwrap_or_else(|| {
-                plan.outer_taps.push(taps);
-                plan.outer_taps.len() - 1
+            block.taps = gradient.outer_taps.iter().position(|t| *t == taps).unwrap_or_else(|| {
+                gradient.outer_taps.push(taps);
+                gradient.outer_taps.len() - 1
             });
-            plan.blocks.push(block);
+            gradient.blocks.push(block);
         }
-        plan
+        gradient
     }
 
     /// Computes some blocks' sums over some images.
@@ -190,14 +190,14 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
         dy: &[T],
         sums: &mut [A],
     ) {
-        let s = self.s;
-        if images.is_empty() || s.outputs() == 0 {
+        let geo = self.geo;
+        if images.is_empty() || geo.outputs() == 0 {
             sums.fill(A::default());
             return;
         }
-        let (image, outputs) = (s.inputs() * s.groups * s.c_in, s.outputs());
-        let (rows, row) = (s.axes[0].output, outputs / s.axes[0].output);
-        let channels = s.groups * s.c_out;
+        let (image, outputs) = (geo.inputs() * geo.groups * geo.c_in, geo.outputs());
+        let (rows, row) = (geo.axes[0].output, outputs / geo.axes[0].output);
+        let channels = geo.groups * geo.c_out;
         let mut xs = Scratch::<A>::new(self.images * self.unit.x);
         let positions = self.images * self.unit.positions;
         let width = self.dy_tiles.last().map_or(0, |t| t.start + t.width);
@@ -208,10 +208,10 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
             let images = first..(first + self.images).min(images.end);
             for start in (0..rows).step_by(self.slab) {
                 let rows = start..(start + self.slab).min(rows);
-                let padded = Padded::new(s, rows.clone());
+                let padded = Padded::new(geo, rows.clone());
                 for (i, n) in images.clone().enumerate() {
                     let to = &mut xs[i * self.unit.x..][..padded.len()];
-                    padded.fill(s, &x[n * image..][..image], to);
+                    padded.fill(geo, &x[n * image..][..image], to);
                 }
                 let unit = |n: usize| {
                     let at = (n * outputs + rows.start * row) * channels;
@@ -250,15 +250,15 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
     /// patches are lanes `Run::a` is a position of dy and `Run::b` a start in x, otherwise they are
     /// swapped.
     fn runs(&self, taps: &[usize], images: usize, rows: Range<usize>, runs: &mut Vec<Run>) {
-        let s = self.s;
-        let last = s.axes.len() - 1;
+        let geo = self.geo;
+        let last = geo.axes.len() - 1;
         let pitches = &self.unit.padded.pitches;
         runs.clear();
         let (outer, len) = if last == 0 {
             (0..1, rows.len())
         } else {
-            let middle: usize = s.axes[1..last].iter().map(|a| a.output).product();
-            (rows.start * middle..rows.end * middle, s.axes[last].output)
+            let middle: usize = geo.axes[1..last].iter().map(|a| a.output).product();
+            (rows.start * middle..rows.end * middle, geo.axes[last].output)
         };
         for i in 0..images {
             for row in outer.clone() {
@@ -267,9 +267,9 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
                 }
                 let (mut x, mut rest) = (i * self.unit.x, row);
                 for d in (0..last).rev() {
-                    let o = rest % s.axes[d].output - if d == 0 { rows.start } else { 0 };
-                    rest /= s.axes[d].output;
-                    x += o * s.axes[d].stride as usize * pitches[d];
+                    let o = rest % geo.axes[d].output - if d == 0 { rows.start } else { 0 };
+                    rest /= geo.axes[d].output;
+                    x += o * geo.axes[d].stride as usize * pitches[d];
                 }
                 let dy = i * self.unit.positions + (row - outer.start) * len;
                 let (a, b) = if self.patch_lanes { (dy, x) } else { (x, dy) };
@@ -280,8 +280,8 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
 
     /// Whether a tap meets an input at a row of outputs, both given over all axes but the last.
     fn meets(&self, mut row: usize, mut tap: usize) -> bool {
-        (0..self.s.axes.len() - 1).rev().all(|d| {
-            let axis = &self.s.axes[d];
+        (0..self.geo.axes.len() - 1).rev().all(|d| {
+            let axis = &self.geo.axes[d];
             let taps = self.tables[d][row % axis.output];
             let i = (tap % axis.taps).checked_sub(taps.first_tap);
             row /= axis.output;
@@ -291,11 +291,11 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
     }
 
     fn multiply(&self, block: &Block, x: &[A], dy: &[A], runs: &[Run], sums: &mut [A], add: bool) {
-        let s = self.s;
+        let geo = self.geo;
         let (m, v) = (block.rows.len(), block.vectors.len());
-        let stride = s.axes[s.axes.len() - 1].stride as usize;
-        let x_step = stride * s.groups * s.c_in;
-        let x = x[block.group * s.c_in..].as_ptr();
+        let stride = geo.axes[geo.axes.len() - 1].stride as usize;
+        let x_step = stride * geo.groups * geo.c_in;
+        let x = x[block.group * geo.c_in..].as_ptr();
         let dy_tile = &self.dy_tiles[block.dy];
         let dy = dy[dy_tile.start * self.images * self.unit.positions..].as_ptr();
         let mut columns = [0; MAX_VECTORS];
@@ -345,7 +345,7 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
     /// Where a patch lies from the start of its position's window.
     fn offset(&self, patch: Patch) -> usize {
         let (mut at, mut tap) = (patch.channel, patch.tap);
-        for (d, axis) in self.s.axes.iter().enumerate().rev() {
+        for (d, axis) in self.geo.axes.iter().enumerate().rev() {
             at += tap % axis.taps * axis.dilation as usize * self.unit.padded.pitches[d];
             tap /= axis.taps;
         }
@@ -354,7 +354,7 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
 
     /// Adds the groups' sums and writes the weights.
     fn finish<T: Element<Acc = A>>(&self, sums: &[A], groups: usize, out: Out<'_, T>) {
-        let s = self.s;
+        let geo = self.geo;
         parallel_for(self.blocks.len(), |i| {
             let block = &self.blocks[i];
             let width = block.vectors.len() * self.lanes;
@@ -375,7 +375,7 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
                     } else {
                         let first = vector * self.lanes;
                         for (lane, sum) in
-                            sums[..self.lanes.min(s.c_out - first)].iter().enumerate()
+                            sums[..self.lanes.min(geo.c_out - first)].iter().enumerate()
                         {
                             let sum = std::slice::from_ref(sum);
                             self.write(block.group, first + lane, self.patches[row], sum, out);
@@ -395,10 +395,10 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
         mut sums: &[A],
         out: Out<'_, T>,
     ) {
-        let (s, Patch { mut tap, channel: mut ci, .. }) = (self.s, patch);
+        let (geo, Patch { mut tap, channel: mut ci, .. }) = (self.geo, patch);
         while !sums.is_empty() {
-            let (part, rest) = sums.split_at(sums.len().min(s.c_in - ci));
-            let at = s.weight_at(group, channel, s.stored_tap(tap), ci);
+            let (part, rest) = sums.split_at(sums.len().min(geo.c_in - ci));
+            let at = geo.weight_at(group, channel, geo.stored_tap(tap), ci);
             // SAFETY: nobody else writes this block's weights.
             T::narrow(part, unsafe { out.slice(at..at + part.len()) });
             (sums, tap, ci) = (rest, tap + 1, 0);
@@ -434,8 +434,8 @@ fn blocks(groups: usize, split: &Split, lanes: usize, patch_lanes: bool) -> (Vec
 }
 
 /// Rows of the first axis, and images, that a pass of about `positions` takes.
-fn pass(s: &Shape, positions: usize) -> (usize, usize) {
-    let (outputs, rows) = (s.outputs().max(1), s.axes[0].output.max(1));
+fn pass(geo: &Geometry, positions: usize) -> (usize, usize) {
+    let (outputs, rows) = (geo.outputs().max(1), geo.axes[0].output.max(1));
     let positions = positions.clamp(64, 512);
     if positions >= outputs {
         return (rows, positions / outputs);

@@ -1,6 +1,6 @@
 //! Weights in the order in which kernels read them.
 
-use super::Shape;
+use super::Geometry;
 use crate::simd::{Element, Isa, Out, Scratch, Tiled, Transpose};
 use crate::threads::parallel_for;
 
@@ -24,15 +24,15 @@ pub(super) struct WeightTile {
 const PARALLEL: usize = 1 << 15;
 
 impl<A: Tiled> Weights<A> {
-    pub fn pack<T: Element<Acc = A>>(s: &Shape, isa: Isa, widths: &[usize], w: &[T]) -> Self {
-        let depth = s.taps() * s.c_in;
+    pub fn pack<T: Element<Acc = A>>(geo: &Geometry, isa: Isa, widths: &[usize], w: &[T]) -> Self {
+        let depth = geo.taps() * geo.c_in;
         let (mut tiles, mut channel) = (Vec::new(), 0);
         for &width in widths {
             tiles.push(WeightTile { width, channel, start: channel * depth });
             channel += width;
         }
         let group = channel * depth;
-        let mut data = Scratch::new(group * s.groups);
+        let mut data = Scratch::new(group * geo.groups);
         let wide;
         let w = match T::as_acc(w) {
             Some(w) => w,
@@ -49,10 +49,10 @@ impl<A: Tiled> Weights<A> {
             let start = g * group + tile.start;
             // SAFETY: each tile has its own part.
             let out = unsafe { out.slice(start..start + tile.width * depth) };
-            pack_tile(s, isa, g, tile, w, out);
+            pack_tile(geo, isa, g, tile, w, out);
         };
-        let count = s.groups * tiles.len();
-        if group * s.groups < PARALLEL {
+        let count = geo.groups * tiles.len();
+        if group * geo.groups < PARALLEL {
             (0..count).for_each(one)
         } else {
             parallel_for(count, one)
@@ -71,32 +71,39 @@ impl<A: Tiled> Weights<A> {
     }
 }
 
-fn pack_tile<T: Tiled>(s: &Shape, isa: Isa, g: usize, tile: WeightTile, w: &[T], out: &mut [T]) {
-    let (taps, width) = (s.taps(), tile.width);
-    let channels = width.min(s.c_out - tile.channel);
+fn pack_tile<T: Tiled>(
+    geo: &Geometry,
+    isa: Isa,
+    g: usize,
+    tile: WeightTile,
+    w: &[T],
+    out: &mut [T],
+) {
+    let (taps, width) = (geo.taps(), tile.width);
+    let channels = width.min(geo.c_out - tile.channel);
     if channels < width {
         out.fill(T::default());
     }
     if out.is_empty() {
         return;
     }
-    if s.transposed {
+    if geo.transposed {
         for (i, out) in out.chunks_exact_mut(width).enumerate() {
-            let (t, ci) = (i / s.c_in, i % s.c_in);
-            let at = s.weight_at(g, tile.channel, s.stored_tap(t), ci);
+            let (t, ci) = (i / geo.c_in, i % geo.c_in);
+            let at = geo.weight_at(g, tile.channel, geo.stored_tap(t), ci);
             out[..channels].copy_from_slice(&w[at..at + channels]);
         }
         return;
     }
     // Without a flip all taps are one block of columns.
-    let whole = (0..taps).all(|t| s.stored_tap(t) == t);
-    let (blocks, columns) = if whole { (1, taps * s.c_in) } else { (taps, s.c_in) };
+    let whole = (0..taps).all(|t| geo.stored_tap(t) == t);
+    let (blocks, columns) = if whole { (1, taps * geo.c_in) } else { (taps, geo.c_in) };
     for block in 0..blocks {
-        let src = &w[s.weight_at(g, tile.channel, s.stored_tap(block), 0)..];
+        let src = &w[geo.weight_at(g, tile.channel, geo.stored_tap(block), 0)..];
         let dst = &mut out[block * columns * width..][..columns * width];
         let t = Transpose {
             src: src.as_ptr(),
-            src_step: taps * s.c_in,
+            src_step: taps * geo.c_in,
             rows: channels,
             columns,
             dst: dst.as_mut_ptr(),

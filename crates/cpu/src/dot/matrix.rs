@@ -33,9 +33,9 @@ pub(super) unsafe fn product<T: Element>(
     epilogue: Epilogue<'_>,
 ) {
     let set = T::Acc::tiles(isa);
-    let plan = Plan { isa, p, set, split: set.split(p.m, p.n.div_ceil(set.lanes)) };
+    let blocking = Blocking { isa, p, set, split: set.split(p.m, p.n.div_ceil(set.lanes)) };
     let (a, b) = (Shared(a), Shared(b));
-    let packed = p.k * plan.width();
+    let packed = p.k * blocking.width();
     let matrix = p.m * p.k * p.n;
     if p.batch > 1 && packed * size_of::<T::Acc>() <= OWN_BYTES && matrix <= WORK * TASKS {
         let matrices = (WORK / matrix.max(1)).clamp(1, p.batch);
@@ -44,11 +44,15 @@ pub(super) unsafe fn product<T: Element>(
             for batch in chunk * matrices..((chunk + 1) * matrices).min(p.batch) {
                 // SAFETY: the caller vouches for the operands.
                 unsafe {
-                    plan.pack(b.at(batch as isize * p.b_strides[0]), &mut right, 0..plan.pieces())
+                    blocking.pack(
+                        b.at(batch as isize * p.b_strides[0]),
+                        &mut right,
+                        0..blocking.pieces(),
+                    )
                 };
-                let whole = (0..plan.split.rows.len(), 0..plan.split.vectors.len());
+                let whole = (0..blocking.split.rows.len(), 0..blocking.split.vectors.len());
                 // SAFETY: as above; chunks have matrices of their own.
-                unsafe { plan.task(&a, batch, &right, whole, out, epilogue) };
+                unsafe { blocking.task(&a, batch, &right, whole, out, epilogue) };
             }
         });
         return;
@@ -56,23 +60,23 @@ pub(super) unsafe fn product<T: Element>(
     let mut right = Scratch::<T::Acc>::new(packed);
     for batch in 0..p.batch {
         if batch == 0 || p.b_strides[0] != 0 {
-            let (to, pieces) = (Out::new(&mut right), plan.pieces());
+            let (to, pieces) = (Out::new(&mut right), blocking.pieces());
             let shares = (packed / (WORK / 16)).clamp(1, pieces.max(1));
             parallel_for(shares, |i| {
                 let pieces = i * pieces / shares..(i + 1) * pieces / shares;
                 let from = b.at(batch as isize * p.b_strides[0]);
                 // SAFETY: pieces are disjoint, and inside the operand.
-                unsafe { plan.pack(from, to.slice(0..to.len()), pieces) };
+                unsafe { blocking.pack(from, to.slice(0..to.len()), pieces) };
             });
         }
-        let rows = cut(&plan.split.rows, ROWS);
+        let rows = cut(&blocking.split.rows, ROWS);
         let wanted = TASKS.min(matrix / WORK).div_ceil(rows.len()).max(1);
-        let columns = cut_parts(plan.split.vectors.len(), wanted);
+        let columns = cut_parts(blocking.split.vectors.len(), wanted);
         parallel_for(rows.len() * columns.len(), |task| {
             let (rows, columns) = (&rows[task / columns.len()], &columns[task % columns.len()]);
             let part = (rows.clone(), columns.clone());
             // SAFETY: tasks have disjoint parts of the result.
-            unsafe { plan.task(&a, batch, &right, part, out, epilogue) };
+            unsafe { blocking.task(&a, batch, &right, part, out, epilogue) };
         });
     }
 }
@@ -88,14 +92,14 @@ fn cut_parts(n: usize, parts: usize) -> Vec<Range<usize>> {
     (0..parts).map(|i| i * n / parts..(i + 1) * n / parts).collect()
 }
 
-struct Plan<'p> {
+struct Blocking<'p> {
     isa: Isa,
     p: &'p DotProblem,
     set: TileSet,
     split: Split,
 }
 
-impl Plan<'_> {
+impl Blocking<'_> {
     /// Columns with those that fill up the last vector.
     fn width(&self) -> usize {
         self.split.vectors.iter().sum::<usize>() * self.set.lanes

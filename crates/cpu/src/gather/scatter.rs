@@ -20,7 +20,7 @@ use crate::walk::Walk;
 /// Positions that one chunk looks up.
 const POSITIONS: usize = 1 << 14;
 /// Elements that are worth a thread of their own.
-const PART: usize = 1 << 14;
+const SHARD: usize = 1 << 14;
 
 /// A [`Scatter`] or [`ScatterAxis`] that is ready to run.
 ///
@@ -42,8 +42,8 @@ pub struct ScatterKernel {
     join: Join,
 }
 
-/// Joins the updates' elements that fall into a part of the target.
-type Join = Box<dyn Fn(&Part<'_>) + Send + Sync>;
+/// Joins the updates' elements that fall into a shard of the target.
+type Join = Box<dyn Fn(&Shard<'_>) + Send + Sync>;
 
 impl ScatterKernel {
     /// Prepares a [`Scatter`] for these inputs.
@@ -131,17 +131,17 @@ impl OpKernel for ScatterKernel {
         if count > 0 && slice > 0 && self.size > 0 {
             // Scanning the places costs each thread the same, which long slices make up for.
             let most = if slice < 16 { num_threads() } else { num_threads() * 4 };
-            let parts = (count * slice / PART).clamp(1, most);
+            let shards = (count * slice / SHARD).clamp(1, most);
             let (updates, out) = (Source(updates.ptr::<u8>()), Source(io.outputs[0].cast_const()));
-            parallel_for(parts, |part| {
-                let bound = |i: usize| (self.size as u128 * i as u128 / parts as u128) as usize;
-                (self.join)(&Part {
+            parallel_for(shards, |shard| {
+                let bound = |i: usize| (self.size as u128 * i as u128 / shards as u128) as usize;
+                (self.join)(&Shard {
                     places,
                     slice: &self.slice,
                     reach: self.reach,
                     updates: updates.get(),
                     out: out.get().cast_mut(),
-                    range: bound(part)..bound(part + 1),
+                    range: bound(shard)..bound(shard + 1),
                 });
             });
         }
@@ -151,7 +151,7 @@ impl OpKernel for ScatterKernel {
 }
 
 /// The updates, and the part of the target that one thread owns.
-struct Part<'a> {
+struct Shard<'a> {
     places: &'a [isize],
     slice: &'a Walk<1>,
     /// How far a slice reaches from its first element on.
@@ -161,7 +161,7 @@ struct Part<'a> {
     range: Range<usize>,
 }
 
-impl Part<'_> {
+impl Shard<'_> {
     /// Joins each element of the updates that falls into the range, in order.
     #[inline(always)]
     fn join<T: Copy>(&self, f: impl Fn(T, T) -> T) {
@@ -226,7 +226,7 @@ impl Part<'_> {
 fn join(mode: ScatterMode, dtype: DType) -> Join {
     match mode {
         ScatterMode::Set => {
-            by_size!(dtype.size(), T => Box::new(|p: &Part<'_>| p.join::<T>(|_, new| new)))
+            by_size!(dtype.size(), T => Box::new(|p: &Shard<'_>| p.join::<T>(|_, new| new)))
         }
         ScatterMode::Add => arithmetic(dtype, true),
         ScatterMode::Prod => arithmetic(dtype, false),

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use cupola_core::Result;
+use cupola_core::backend::Body;
 use cupola_core::backend::Operand;
-use cupola_core::plan::body::Body;
 use smallvec::SmallVec;
 
 use super::{Program, RawArgs, Runner, Sink, Space, Tiling, check, tile_size, with_scratch};
@@ -14,12 +14,13 @@ use crate::simd::Isa;
 pub(crate) struct EpilogueKernel {
     space: Space,
     /// For runs of whole blocks: the axes inside of the cut.
-    blocks: Part,
+    blocks: TiledProgram,
     /// For parts of a row, where a block is more than an element.
-    rows: Option<Part>,
+    rows: Option<TiledProgram>,
 }
 
-struct Part {
+/// The program for runs of one kind of block.
+struct TiledProgram {
     tiling: Tiling,
     program: Program,
     /// Elements in one step along the cut axis.
@@ -41,10 +42,10 @@ impl EpilogueKernel {
         let mut space = Space::new(&body.shape, operands);
         space.merge(&mut []);
         let tile = tile_size(body);
-        let blocks = Part::new(body, &space, Tiling::blocks(&space, 0, tile))?;
+        let blocks = TiledProgram::new(body, &space, Tiling::blocks(&space, 0, tile))?;
         let rows = match blocks.block {
             1 => None,
-            _ => Some(Part::new(body, &space, Tiling::rows(&space, tile))?),
+            _ => Some(TiledProgram::new(body, &space, Tiling::rows(&space, tile))?),
         };
         Ok(EpilogueKernel { space, blocks, rows })
     }
@@ -80,11 +81,11 @@ impl EpilogueKernel {
     }
 }
 
-impl Part {
+impl TiledProgram {
     fn new(body: &Body, space: &Space, tiling: Tiling) -> Result<Self> {
         let program = Program::new(body, space, &tiling, Sink::Operands, Isa::best())?;
         let block = space.dims.iter().skip(tiling.cuts[0] + 1).product();
-        Ok(Part { tiling, program, block })
+        Ok(TiledProgram { tiling, program, block })
     }
 
     /// # Safety

@@ -43,14 +43,14 @@ impl<'a> Runner<'a> {
         let runner = Runner { program, args, scratch, indirect };
         // SAFETY: the caller vouches for the scratch memory and the arguments.
         unsafe {
-            for &(place, at) in &program.tiles {
-                runner.set(place, scratch.add(at));
+            for &(location, at) in &program.tiles {
+                runner.set(location, scratch.add(at));
             }
             for fill in &program.fills {
                 match fill {
                     Fill::Input(load) => runner.load(load, 0, cuts, limit.min(program.tile)),
-                    Fill::Scalar { scalar, place, dtype } => {
-                        let to = runner.get(*place).cast_mut();
+                    Fill::Scalar { scalar, location, dtype } => {
+                        let to = runner.get(*location).cast_mut();
                         splat(*dtype, args.scalars[*scalar], to, limit.min(program.tile));
                     }
                 }
@@ -59,7 +59,7 @@ impl<'a> Runner<'a> {
         runner
     }
 
-    /// Fills the places of inputs from `first` on that are the same for every tile, once more.
+    /// Fills the locations of inputs from `first` on that are the same for every tile, once more.
     ///
     /// # Safety
     /// As [`Runner::new`].
@@ -75,19 +75,19 @@ impl<'a> Runner<'a> {
     }
 
     /// # Safety
-    /// `place` is one of the program's.
-    unsafe fn set(&self, place: u16, at: *const u8) {
-        // SAFETY: the table of places starts the scratch memory.
-        unsafe { *self.scratch.cast::<*const u8>().add(usize::from(place)) = at }
+    /// `location` is one of the program's.
+    unsafe fn set(&self, location: u16, at: *const u8) {
+        // SAFETY: the table of locations starts the scratch memory.
+        unsafe { *self.scratch.cast::<*const u8>().add(usize::from(location)) = at }
     }
 
-    /// The address of a place.
+    /// The address of a location.
     ///
     /// # Safety
-    /// `place` is one of the program's, and was set.
-    pub unsafe fn get(&self, place: u16) -> *const u8 {
+    /// `location` is one of the program's, and was set.
+    pub unsafe fn get(&self, location: u16) -> *const u8 {
         // SAFETY: as above.
-        unsafe { *self.scratch.cast::<*const u8>().add(usize::from(place)) }
+        unsafe { *self.scratch.cast::<*const u8>().add(usize::from(location)) }
     }
 
     /// Runs a tile of `n` elements, which starts at these offsets of the operands.
@@ -96,28 +96,28 @@ impl<'a> Runner<'a> {
     /// The tile lies within the space that the program was made for.
     pub unsafe fn tile(&self, offsets: &[isize], cuts: [usize; 2], n: usize) {
         let program = self.program;
-        // SAFETY: places hold a tile's elements, or point to as many of an operand.
+        // SAFETY: locations hold a tile's elements, or point to as many of an operand.
         unsafe {
             for load in &program.loads {
                 self.load(load, offsets[load.input], cuts, n);
             }
             for store in &program.stores {
-                if let StoreKind::Direct { place, tile, .. } = &store.kind {
+                if let StoreKind::Direct { location, tile, .. } = &store.kind {
                     let at = match self.is_indirect(store.output) {
                         true => self.scratch.add(*tile),
                         false => self.output(store, offsets),
                     };
-                    self.set(*place, at);
+                    self.set(*location, at);
                 }
             }
-            let share = n.div_ceil(program.steps.len().max(1));
-            for (i, step) in program.steps.iter().enumerate() {
+            let share = n.div_ceil(program.loops.len().max(1));
+            for (i, each) in program.loops.iter().enumerate() {
                 if let Some(ahead) = program.ahead {
                     let first = ahead.by.unwrap_or(n);
                     self.prefetch(ahead, first + i * share..first + (i + 1) * share);
                 }
-                let [a, b, c] = step.from.map(|p| self.get(p));
-                (step.run)(self.get(step.to).cast_mut(), a, b, c, n);
+                let [a, b, c] = each.from.map(|p| self.get(p));
+                (each.run)(self.get(each.to).cast_mut(), a, b, c, n);
             }
             for store in &program.stores {
                 self.store(store, offsets, cuts, n);
@@ -135,7 +135,7 @@ impl<'a> Runner<'a> {
     /// Asks for elements of the operands that lie in place, counted from the tile's start.
     ///
     /// # Safety
-    /// The places of this tile are set.
+    /// The locations of this tile are set.
     unsafe fn prefetch(&self, ahead: Ahead, elements: std::ops::Range<usize>) {
         let lines = |at: *const u8, bytes: usize| {
             (elements.start * bytes..elements.end * bytes).step_by(64).for_each(|i| {
@@ -145,17 +145,17 @@ impl<'a> Runner<'a> {
         let program = self.program;
         let direct = |l: &&Load| l.input < ahead.inputs && matches!(l.kind, LoadKind::Direct);
         for load in program.loads.iter().filter(direct) {
-            // SAFETY: the caller vouches for the place.
-            lines(unsafe { self.get(load.place) }, load.bytes);
+            // SAFETY: the caller vouches for the location.
+            lines(unsafe { self.get(load.location) }, load.bytes);
         }
         for store in program.stores.iter().filter(|_| ahead.outputs && !program.stream) {
             let inputs = self.args.inputs;
-            if let StoreKind::Direct { place, .. } = store.kind
+            if let StoreKind::Direct { location, .. } = store.kind
                 && !self.is_indirect(store.output)
                 && !inputs.contains(&self.args.outputs[store.output].cast_const())
             {
                 // SAFETY: as above.
-                lines(unsafe { self.get(place) }, store.bytes);
+                lines(unsafe { self.get(location) }, store.bytes);
             }
         }
     }
@@ -175,13 +175,13 @@ impl<'a> Runner<'a> {
     /// # Safety
     /// As [`Runner::tile`].
     unsafe fn load(&self, load: &Load, offset: isize, cuts: [usize; 2], n: usize) {
-        // SAFETY: the caller vouches for the tile; its place holds `n` elements.
+        // SAFETY: the caller vouches for the tile; its location holds `n` elements.
         unsafe {
             let from = self.args.inputs[load.input].offset(offset * load.bytes as isize);
             match &load.kind {
-                LoadKind::Direct => self.set(load.place, from),
+                LoadKind::Direct => self.set(load.location, from),
                 LoadKind::Gather { groups, widen, dense } => {
-                    let to = self.get(load.place).cast_mut();
+                    let to = self.get(load.location).cast_mut();
                     match widen {
                         None => copy(load.bytes, from, to, &into_tile(groups, cuts)),
                         Some(widen) => {
@@ -206,9 +206,9 @@ impl<'a> Runner<'a> {
         unsafe {
             let to = self.output(store, offsets);
             match &store.kind {
-                StoreKind::Direct { place, .. } => {
+                StoreKind::Direct { location, .. } => {
                     if self.is_indirect(store.output) {
-                        let from = self.get(*place);
+                        let from = self.get(*location);
                         move_bytes(from, to, n * store.bytes, self.program.stream);
                     }
                 }
@@ -222,8 +222,8 @@ impl<'a> Runner<'a> {
                         axes => copy(store.bytes, from, to, axes),
                     }
                 }
-                StoreKind::Scatter { place, groups, narrow, dense } => {
-                    let mut from = self.get(*place);
+                StoreKind::Scatter { location, groups, narrow, dense } => {
+                    let mut from = self.get(*location);
                     if let Some(narrow) = narrow {
                         if *dense {
                             return narrow(to, from, from, from, n);

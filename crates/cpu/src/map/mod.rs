@@ -13,8 +13,8 @@ mod space;
 mod tests;
 mod unary;
 
+use cupola_core::backend::Body;
 use cupola_core::backend::Operand;
-use cupola_core::plan::body::Body;
 use cupola_core::prim::{Binary, Elementwise, Unary};
 use cupola_core::{Error, Result};
 

@@ -1,9 +1,9 @@
 //! A body made ready to run tile by tile: loops chosen, registers placed.
 //!
-//! A register lives at a place: a tile in scratch memory, which is reused when its value is dead,
-//! or directly in an operand's memory where that lies as the tile does.
+//! A register lives at a location: a tile in scratch memory, which is reused when its value is
+//! dead, or directly in an operand's memory where that lies as the tile does.
 
-use cupola_core::plan::body::{Body, Reg};
+use cupola_core::backend::{Body, Reg};
 use cupola_core::prim::Elementwise;
 use cupola_core::{DType, Error, Result};
 use smallvec::{SmallVec, smallvec};
@@ -15,20 +15,20 @@ use super::space::{Group, Space, Tiling, groups};
 use super::unary::unary;
 use crate::simd::Isa;
 
-/// The number of a place.
-pub(crate) type Place = u16;
+/// The number of a location.
+pub(crate) type Location = u16;
 
 /// A body for tiles of one space and tiling.
 pub(crate) struct Program {
-    pub steps: Vec<Step>,
+    pub loops: Vec<TileLoop>,
     pub loads: Vec<Load>,
     pub fills: Vec<Fill>,
     pub stores: Vec<Store>,
-    /// Where the places that are tiles lie in scratch memory.
-    pub tiles: Vec<(Place, usize)>,
-    /// How many places there are.
-    pub places: usize,
-    /// The scratch memory that the program needs, with the table of places at its start.
+    /// Where the locations that are tiles lie in scratch memory.
+    pub tiles: Vec<(Location, usize)>,
+    /// How many locations there are.
+    pub locations: usize,
+    /// The scratch memory that the program needs, with the table of locations at its start.
     pub bytes: usize,
     /// A tile for elements of half types on their way from or to memory.
     pub staging: usize,
@@ -40,8 +40,8 @@ pub(crate) struct Program {
     /// Whether to write outputs past the caches: where they are so large that nobody finds them
     /// there.
     pub stream: bool,
-    /// Where the outputs are that stay in their places.
-    pub results: SmallVec<[Place; 2]>,
+    /// Where the outputs are that stay in their locations.
+    pub results: SmallVec<[Location; 2]>,
 }
 
 /// Memory that is needed after a tile.
@@ -56,31 +56,31 @@ pub(crate) struct Ahead {
 }
 
 /// One loop over a tile.
-pub(crate) struct Step {
+pub(crate) struct TileLoop {
     pub run: TileFn,
-    pub to: Place,
-    pub from: [Place; 3],
+    pub to: Location,
+    pub from: [Location; 3],
 }
 
-/// How an input reaches its place for each tile.
+/// How an input reaches its location for each tile.
 pub(crate) struct Load {
     pub input: usize,
-    pub place: Place,
+    pub location: Location,
     pub bytes: usize,
     pub kind: LoadKind,
 }
 
 pub(crate) enum LoadKind {
-    /// The place is the operand's memory.
+    /// The location is the operand's memory.
     Direct,
     /// Elements are gathered and, for a half type, widened.
     Gather { groups: SmallVec<[Group; 4]>, widen: Option<TileFn>, dense: bool },
 }
 
-/// A place that holds the same elements for every tile.
+/// A location that holds the same elements for every tile.
 pub(crate) enum Fill {
     Input(Load),
-    Scalar { scalar: usize, place: Place, dtype: DType },
+    Scalar { scalar: usize, location: Location, dtype: DType },
 }
 
 /// How an output leaves.
@@ -91,11 +91,16 @@ pub(crate) struct Store {
 }
 
 pub(crate) enum StoreKind {
-    /// Nothing to do: a step writes to `place`, which is the output's memory, or `tile` where an
+    /// Nothing to do: a loop writes to `location`, which is the output's memory, or `tile` where an
     /// input of `conflicts`, still needed by then, lies in that memory.
-    Direct { place: Place, tile: usize, conflicts: SmallVec<[usize; 4]> },
-    /// From a place; narrowed first for a half type.
-    Scatter { place: Place, groups: SmallVec<[Group; 4]>, narrow: Option<TileFn>, dense: bool },
+    Direct { location: Location, tile: usize, conflicts: SmallVec<[usize; 4]> },
+    /// From a location; narrowed first for a half type.
+    Scatter {
+        location: Location,
+        groups: SmallVec<[Group; 4]>,
+        narrow: Option<TileFn>,
+        dense: bool,
+    },
     /// From an input's memory.
     Through { input: usize, groups: SmallVec<[Group; 4]> },
 }
@@ -105,9 +110,9 @@ pub(crate) enum StoreKind {
 pub(crate) enum Sink {
     /// They are stored to operands, whose strides follow those of the inputs in the space.
     Operands,
-    /// So many outputs, the last, stay in their places, to be folded; the others are stored to
-    /// operands that are read again soon.
-    Places(usize),
+    /// So many outputs, the last, stay where their registers are, to be folded; the others are
+    /// stored to operands that are read again soon.
+    Registers(usize),
 }
 
 /// How many elements a tile should have, so that what is alive in it fits in half of the first
@@ -141,16 +146,16 @@ impl Program {
         let mut build = Build::new(body, space, tiling, sink, isa)?;
         build.place_inputs();
         build.place_scalars();
-        for index in 0..build.steps.len() {
-            build.place_step(index);
+        for index in 0..build.loops.len() {
+            build.place_loop(index);
         }
         build.place_outputs();
         Ok(build.finish())
     }
 }
 
-/// A step before its operands have places: registers stand for themselves.
-struct RegStep {
+/// A loop before its operands have locations: registers stand for themselves.
+struct RegLoop {
     run: TileFn,
     to: usize,
     from: SmallVec<[usize; 3]>,
@@ -162,17 +167,17 @@ struct Build<'a> {
     tiling: &'a Tiling,
     sink: Sink,
     isa: Isa,
-    steps: Vec<RegStep>,
+    loops: Vec<RegLoop>,
     /// The register whose value each register has: another one where a cast changes nothing, or
     /// where what was computed in a wider type is rounded.
     root: Vec<usize>,
     /// The dtypes of the registers: those of the body, and then those that rounding adds.
     dtypes: Vec<DType>,
-    /// The last step that reads a register; beyond the steps if it is stored, `None` if dead.
+    /// The last loop that reads a register; beyond the loops if it is stored, `None` if dead.
     last: Vec<Option<usize>>,
-    place: Vec<Option<Place>>,
-    /// Free tiles by element size: their places.
-    free: [Vec<Place>; 4],
+    location: Vec<Option<Location>>,
+    /// Free tiles by element size: their locations.
+    free: [Vec<Location>; 4],
     out: Program,
     bytes: usize,
 }
@@ -193,7 +198,7 @@ impl<'a> Build<'a> {
         let registers = body.registers();
         let mut root: Vec<usize> = (0..registers).collect();
         let mut dtypes: Vec<DType> = (0..registers).map(|r| body.dtype_of(r as Reg)).collect();
-        let mut steps = Vec::with_capacity(body.code.len());
+        let mut loops = Vec::with_capacity(body.code.len());
         for (i, instr) in body.code.iter().enumerate() {
             let to = registers - body.code.len() + i;
             let from: SmallVec<[usize; 3]> =
@@ -216,12 +221,12 @@ impl<'a> Build<'a> {
                 op: "map",
                 detail: format!("the CPU has no {:?} of {}", instr.op, dtype(0)),
             })?;
-            steps.push(RegStep { run, to, from });
+            loops.push(RegLoop { run, to, from });
             // A store rounds, too.
             if instr.rounds() && (sink != Sink::Operands || body.reads(to as Reg)) {
                 root[to] = dtypes.len();
                 dtypes.push(instr.dtype);
-                steps.push(RegStep {
+                loops.push(RegLoop {
                     run: round(instr.dtype, isa),
                     to: root[to],
                     from: smallvec![to],
@@ -238,16 +243,16 @@ impl<'a> Build<'a> {
             root,
             dtypes,
             last: vec![None; registers],
-            place: vec![None; registers],
+            location: vec![None; registers],
             free: Default::default(),
             bytes: 0,
             out: Program {
-                steps: Vec::new(),
+                loops: Vec::new(),
                 loads: Vec::new(),
                 fills: Vec::new(),
                 stores: Vec::new(),
                 tiles: Vec::new(),
-                places: 0,
+                locations: 0,
                 bytes: 0,
                 staging: 0,
                 tile: tiling.size(),
@@ -255,25 +260,25 @@ impl<'a> Build<'a> {
                 stream: sink == Sink::Operands && space.size() >= 1 << 23,
                 results: SmallVec::new(),
             },
-            steps,
+            loops,
         };
         build.find_last_uses();
         Ok(build)
     }
 
     fn find_last_uses(&mut self) {
-        let end = self.steps.len();
+        let end = self.loops.len();
         for (o, &reg) in self.body.outputs.iter().enumerate() {
             if self.through(o).is_none() {
                 self.last[self.root[usize::from(reg)]] = Some(end);
             }
         }
-        // Backwards, so that what only dead steps read is dead.
+        // Backwards, so that what only dead loops read is dead.
         let mut kept = Vec::with_capacity(end);
-        for (i, step) in self.steps.iter().enumerate().rev() {
-            let alive = self.last[step.to].is_some();
+        for (i, each) in self.loops.iter().enumerate().rev() {
+            let alive = self.last[each.to].is_some();
             kept.push(alive);
-            for &r in step.from.iter().filter(|_| alive) {
+            for &r in each.from.iter().filter(|_| alive) {
                 self.last[r] = self.last[r].max(Some(i));
             }
         }
@@ -284,7 +289,7 @@ impl<'a> Build<'a> {
         }
         self.last.iter_mut().flatten().for_each(|l| *l = renumber[*l]);
         let mut keep = kept.iter();
-        self.steps.retain(|_| keep.next() == Some(&true));
+        self.loops.retain(|_| keep.next() == Some(&true));
     }
 
     /// The input that output `o` copies unchanged. With several outputs the order of reads and
@@ -304,13 +309,13 @@ impl<'a> Build<'a> {
     fn stored(&self) -> usize {
         match self.sink {
             Sink::Operands => self.body.outputs.len(),
-            Sink::Places(kept) => self.body.outputs.len() - kept,
+            Sink::Registers(kept) => self.body.outputs.len() - kept,
         }
     }
 
-    fn new_place(&mut self) -> Place {
-        self.out.places += 1;
-        (self.out.places - 1) as Place
+    fn new_location(&mut self) -> Location {
+        self.out.locations += 1;
+        (self.out.locations - 1) as Location
     }
 
     fn reserve(&mut self, bytes: usize) -> usize {
@@ -320,14 +325,14 @@ impl<'a> Build<'a> {
     }
 
     /// A tile for elements of `bytes` bytes.
-    fn tile(&mut self, bytes: usize) -> Place {
-        if let Some(place) = self.free[class(bytes)].pop() {
-            return place;
+    fn tile(&mut self, bytes: usize) -> Location {
+        if let Some(location) = self.free[class(bytes)].pop() {
+            return location;
         }
         let at = self.reserve(bytes);
-        let place = self.new_place();
-        self.out.tiles.push((place, at));
-        place
+        let location = self.new_location();
+        self.out.tiles.push((location, at));
+        location
     }
 
     fn held_size(&self, reg: usize) -> usize {
@@ -335,7 +340,7 @@ impl<'a> Build<'a> {
     }
 
     fn place_inputs(&mut self) {
-        let end = self.steps.len();
+        let end = self.loops.len();
         for input in 0..self.body.inputs.len() {
             let Some(last) = self.last[input] else { continue };
             let dtype = self.body.inputs[input];
@@ -345,17 +350,17 @@ impl<'a> Build<'a> {
             let half = held(dtype) != dtype;
             let keep = last == end && self.sink == Sink::Operands && self.body.outputs.len() > 1;
             if dense && !half && !keep && !self.is_invariant(input) {
-                let place = self.new_place();
-                self.place[input] = Some(place);
+                let location = self.new_location();
+                self.location[input] = Some(location);
                 let kind = LoadKind::Direct;
-                self.out.loads.push(Load { input, place, bytes: dtype.size(), kind });
+                self.out.loads.push(Load { input, location, bytes: dtype.size(), kind });
                 continue;
             }
-            let place = self.tile(held(dtype).size());
-            self.place[input] = Some(place);
+            let location = self.tile(held(dtype).size());
+            self.location[input] = Some(location);
             let widen = half.then(|| widen(dtype, self.isa));
             let kind = LoadKind::Gather { groups, widen, dense };
-            let load = Load { input, place, bytes: dtype.size(), kind };
+            let load = Load { input, location, bytes: dtype.size(), kind };
             if self.is_invariant(input) {
                 self.out.fills.push(Fill::Input(load));
             } else {
@@ -378,38 +383,38 @@ impl<'a> Build<'a> {
         for scalar in 0..self.body.scalars.len() {
             if self.last[first + scalar].is_some() {
                 let dtype = self.body.scalars[scalar];
-                let place = self.tile(held(dtype).size());
-                self.place[first + scalar] = Some(place);
-                self.out.fills.push(Fill::Scalar { scalar, place, dtype });
+                let location = self.tile(held(dtype).size());
+                self.location[first + scalar] = Some(location);
+                self.out.fills.push(Fill::Scalar { scalar, location, dtype });
             }
         }
     }
 
-    fn place_step(&mut self, index: usize) {
-        let (to, from) = (self.steps[index].to, self.steps[index].from.clone());
-        let place = match self.direct_output(to) {
+    fn place_loop(&mut self, index: usize) {
+        let (to, from) = (self.loops[index].to, self.loops[index].from.clone());
+        let location = match self.direct_output(to) {
             Some(output) => {
-                let place = self.new_place();
+                let location = self.new_location();
                 let tile = self.reserve(self.held_size(to));
-                let kind = StoreKind::Direct { place, tile, conflicts: self.conflicts(index) };
+                let kind = StoreKind::Direct { location, tile, conflicts: self.conflicts(index) };
                 self.out.stores.push(Store { output, bytes: self.held_size(to), kind });
-                place
+                location
             }
             None => self.tile(self.held_size(to)),
         };
-        self.place[to] = Some(place);
-        let mut places = [0; 3];
-        for (slot, &r) in places.iter_mut().zip(&from) {
-            *slot = self.place[r].unwrap_or(0);
+        self.location[to] = Some(location);
+        let mut locations = [0; 3];
+        for (slot, &r) in locations.iter_mut().zip(&from) {
+            *slot = self.location[r].unwrap_or(0);
         }
-        self.out.steps.push(Step { run: self.steps[index].run, to: place, from: places });
+        self.out.loops.push(TileLoop { run: self.loops[index].run, to: location, from: locations });
         for (i, &r) in from.iter().enumerate() {
             let varies = r >= self.body.inputs.len() + self.body.scalars.len()
                 || r < self.body.inputs.len() && self.is_gathered(r);
             let first_mention = !from[..i].contains(&r);
             if self.last[r] == Some(index) && varies && first_mention {
                 let size = self.held_size(r);
-                self.free[class(size)].extend(self.place[r]);
+                self.free[class(size)].extend(self.location[r]);
             }
         }
     }
@@ -430,7 +435,7 @@ impl<'a> Build<'a> {
         (dense && dtype.size() == self.held_size(reg)).then_some(output)
     }
 
-    /// The inputs read in place by step `index` or later.
+    /// The inputs read in place by loop `index` or later.
     fn conflicts(&self, index: usize) -> SmallVec<[usize; 4]> {
         let direct = self.out.loads.iter().filter(|l| matches!(l.kind, LoadKind::Direct));
         direct.map(|l| l.input).filter(|&i| self.last[i] >= Some(index)).collect()
@@ -445,7 +450,7 @@ impl<'a> Build<'a> {
             let dtype = self.body.dtype_of(reg);
             let root = self.root[usize::from(reg)];
             if output >= self.stored() {
-                self.out.results.push(self.place[root].unwrap_or(0));
+                self.out.results.push(self.location[root].unwrap_or(0));
                 continue;
             }
             let strides = &self.space.strides[self.body.inputs.len() + output];
@@ -462,8 +467,8 @@ impl<'a> Build<'a> {
                     let dense = is_dense(&groups);
                     let half = held(dtype) != dtype;
                     let narrow = half.then(|| narrow(dtype, self.isa));
-                    let place = self.place[root].unwrap_or(0);
-                    StoreKind::Scatter { place, groups, narrow, dense }
+                    let location = self.location[root].unwrap_or(0);
+                    StoreKind::Scatter { location, groups, narrow, dense }
                 }
             };
             self.out.stores.push(Store { output, bytes: dtype.size(), kind });
@@ -472,8 +477,8 @@ impl<'a> Build<'a> {
 
     fn finish(mut self) -> Program {
         self.out.staging = self.reserve(2);
-        // The table of places comes first; everything else moves behind it.
-        let table = (self.out.places * size_of::<*const u8>()).next_multiple_of(64);
+        // The table of locations comes first; everything else moves behind it.
+        let table = (self.out.locations * size_of::<*const u8>()).next_multiple_of(64);
         self.out.tiles.iter_mut().for_each(|(_, at)| *at += table);
         self.out.staging += table;
         for store in &mut self.out.stores {
@@ -483,7 +488,7 @@ impl<'a> Build<'a> {
         }
         self.out.bytes = self.bytes + table;
         let large = self.space.size() >= 1 << 18;
-        let works = self.out.steps.len() >= 4 || self.out.stream;
+        let works = self.out.loops.len() >= 4 || self.out.stream;
         let all = Ahead { by: None, inputs: self.body.inputs.len(), outputs: true };
         self.out.ahead = (large && works).then_some(all);
         self.out

@@ -2,7 +2,7 @@
 //! epilogues, threads.
 
 use cupola_core::backend::Operand;
-use cupola_core::plan::body::{Body, Instr};
+use cupola_core::backend::{Body, Instr};
 use cupola_core::prim::{Binary, Elementwise, Unary};
 use cupola_core::{Aval, DType, Shape};
 use smallvec::SmallVec;

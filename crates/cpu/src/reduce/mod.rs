@@ -2,10 +2,10 @@
 //!
 //! The axes are put in the order: kept outer axes, reduced axes, kept inner axes (those along
 //! which the inputs run fastest, if any). Where what makes one run of outputs fits a tile, a tile
-//! makes many outputs ([`Plan::Whole`]); elsewhere each run of outputs is a unit, whose tiles are
-//! folded into one row of accumulators ([`Plan::Split`]). Partial results are always combined in
-//! pairs, in an order that follows from the sizes alone. That of the elements of a row along the
-//! last axis follows from its length: [`Row`] has it, too, where a row is kept.
+//! makes many outputs ([`Strategy::Whole`]); elsewhere each run of outputs is a unit, whose tiles
+//! are folded into one row of accumulators ([`Strategy::Split`]). Partial results are always
+//! combined in pairs, in an order that follows from the sizes alone. That of the elements of a row
+//! along the last axis follows from its length: [`Row`] has it, too, where a row is kept.
 
 mod fold;
 mod row;
@@ -13,8 +13,8 @@ mod split;
 #[cfg(test)]
 mod tests;
 
+use cupola_core::backend::Body;
 use cupola_core::backend::Operand;
-use cupola_core::plan::body::Body;
 use cupola_core::prim::ReduceKind;
 use cupola_core::{DType, Error, Result};
 use smallvec::SmallVec;
@@ -36,7 +36,7 @@ const TILE: usize = 2048;
 /// A reduction, ready to run.
 pub(crate) struct ReduceKernel {
     core: Core,
-    plan: Plan,
+    strategy: Strategy,
 }
 
 /// What both ways to reduce need.
@@ -62,7 +62,8 @@ struct Store {
     size: usize,
 }
 
-enum Plan {
+/// How a reduction is run.
+enum Strategy {
     /// Nothing is folded: the output is all identity.
     Empty(CopyAxes),
     /// A tile holds `reduced × inner` elements for each of some outer indices.
@@ -100,21 +101,21 @@ impl ReduceKernel {
             false if in_pieces => Tiling::rows(&space, Row::piece(tile)),
             false => Tiling::new(&space, borders[0], tile),
         };
-        let program = Program::new(body, &space, &tiling, Sink::Places(1), isa)?;
+        let program = Program::new(body, &space, &tiling, Sink::Registers(1), isa)?;
         let store = Store::new(&space, &tiling, borders, inputs.len(), dtype, isa);
         let size = held(dtype).size();
         let core =
             Core { space, tiling, program, folds, size, borders, output: inputs.len(), store };
-        let plan = if reduced == 0 {
-            Plan::Empty(core.all_outputs())
+        let strategy = if reduced == 0 {
+            Strategy::Empty(core.all_outputs())
         } else if fits {
             let tiles = core.tiling.total(&core.space, 0..core.space.dims.len());
             let chunk = CHUNK_WORK.div_ceil(core.tiling.size() * (work(body) + 1));
-            Plan::Whole { reduced, inner, tiles, chunk: chunk.max(tiles.div_ceil(CHUNKS)) }
+            Strategy::Whole { reduced, inner, tiles, chunk: chunk.max(tiles.div_ceil(CHUNKS)) }
         } else {
-            Plan::Split(Split::new(&core, in_pieces))
+            Strategy::Split(Split::new(&core, in_pieces))
         };
-        Ok(ReduceKernel { core, plan })
+        Ok(ReduceKernel { core, strategy })
     }
 
     /// Runs the reduction.
@@ -125,16 +126,16 @@ impl ReduceKernel {
     pub unsafe fn run(&self, args: &RawArgs<'_>) {
         // SAFETY: the caller vouches for the operands.
         unsafe {
-            match &self.plan {
-                Plan::Empty(axes) => self.core.run_empty(args, axes),
-                Plan::Whole { reduced, inner, tiles, chunk } => {
+            match &self.strategy {
+                Strategy::Empty(axes) => self.core.run_empty(args, axes),
+                Strategy::Whole { reduced, inner, tiles, chunk } => {
                     parallel_for(tiles.div_ceil(*chunk), |i| {
                         let first = i * chunk;
                         let count = (*chunk).min(tiles - first);
                         self.core.run_whole(args, *reduced, *inner, first, count);
                     });
                 }
-                Plan::Split(split) => split.run(&self.core, args),
+                Strategy::Split(split) => split.run(&self.core, args),
             }
         }
     }

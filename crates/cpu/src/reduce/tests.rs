@@ -1,7 +1,7 @@
 //! How close long sums come, and that they do not depend on threads.
 
+use cupola_core::backend::Body;
 use cupola_core::backend::Operand;
-use cupola_core::plan::body::Body;
 use cupola_core::prim::ReduceKind;
 use cupola_core::{Aval, DType, Shape};
 

@@ -1,13 +1,13 @@
 //! Programs over rows: a thread takes some rows at a time and keeps what it needs of them in the
 //! caches, from the first fold to the last map.
 //!
-//! Short rows go together: a box of the space is a tile of every stage ([`Shape::Boxes`]). Of a
-//! longer row a tile is a piece. Each row is folded as a reduction of its length folds it.
+//! Short rows go together: a box of the space is a tile of every stage. Of a longer row a
+//! tile is a piece. Each row is folded as a reduction of its length folds it.
 
 mod stages;
 
+use cupola_core::backend::Body;
 use cupola_core::backend::{Fold, Operand};
-use cupola_core::plan::body::Body;
 use cupola_core::{Error, Result};
 use smallvec::SmallVec;
 
@@ -26,7 +26,7 @@ pub(crate) struct RowsKernel {
     space: Space,
     /// The rows that a thread takes at a time.
     boxes: Tiling,
-    steps: Vec<Step>,
+    stages: Vec<StageKernel>,
     arrays: Vec<Array>,
     /// Scratch memory of a thread.
     bytes: usize,
@@ -44,10 +44,10 @@ struct Array {
 }
 
 /// A stage that is ready to run.
-struct Step {
+struct StageKernel {
     program: Program,
     tiling: Tiling,
-    operands: Vec<Place>,
+    operands: Vec<StageOperand>,
     /// How many of the operands are inputs.
     inputs: usize,
     /// The first input that has a value a row and was kept.
@@ -58,9 +58,9 @@ struct Step {
     at: usize,
 }
 
-/// Where an operand of a stage is.
+/// An operand of a stage, by where it is.
 #[derive(Clone, Copy)]
-enum Place {
+enum StageOperand {
     /// That operand of the segment, inputs before outputs.
     Operand(usize),
     /// That array.
@@ -132,37 +132,37 @@ impl RowsKernel {
         // SAFETY: the caller vouches for the operands, `Build` for the places in scratch memory.
         unsafe {
             let array = |index: usize| scratch.add(self.arrays[index].at);
-            let read = |place: &Place| match *place {
-                Place::Operand(o) => args.inputs[o],
-                Place::Array(index) => array(index).cast_const(),
+            let read = |operand: &StageOperand| match *operand {
+                StageOperand::Operand(o) => args.inputs[o],
+                StageOperand::Array(index) => array(index).cast_const(),
             };
-            let write = |place: &Place| match *place {
-                Place::Operand(o) => args.outputs[o - args.inputs.len()],
-                Place::Array(index) => array(index),
+            let write = |operand: &StageOperand| match *operand {
+                StageOperand::Operand(o) => args.outputs[o - args.inputs.len()],
+                StageOperand::Array(index) => array(index),
             };
             type Pointers<P> = SmallVec<[P; 8]>;
-            let pointers: SmallVec<[(Pointers<*const u8>, Pointers<*mut u8>); 4]> = (self.steps)
+            let pointers: SmallVec<[(Pointers<*const u8>, Pointers<*mut u8>); 4]> = (self.stages)
                 .iter()
-                .map(|step| {
-                    let (inputs, outputs) = step.operands.split_at(step.inputs);
+                .map(|stage| {
+                    let (inputs, outputs) = stage.operands.split_at(stage.inputs);
                     (inputs.iter().map(read).collect(), outputs.iter().map(write).collect())
                 })
                 .collect();
             let raw: SmallVec<[RawArgs<'_>; 4]> = (pointers.iter())
                 .map(|(inputs, outputs)| RawArgs { inputs, outputs, scalars: args.scalars })
                 .collect();
-            let runners: SmallVec<[Runner<'_>; 4]> = (self.steps.iter().zip(&raw))
-                .map(|(step, raw)| {
-                    let (cuts, most) = (step.tiling.full_cuts(), step.tiling.size());
-                    Runner::new(&step.program, raw, scratch.add(step.at), cuts, most)
+            let runners: SmallVec<[Runner<'_>; 4]> = (self.stages.iter().zip(&raw))
+                .map(|(stage, raw)| {
+                    let (cuts, most) = (stage.tiling.full_cuts(), stage.tiling.size());
+                    Runner::new(&stage.program, raw, scratch.add(stage.at), cuts, most)
                 })
                 .collect();
             let mut walk = Walk::new(&self.space, &self.boxes, 0..self.space.dims.len(), first);
             for i in 0..count {
-                for (step, runner) in self.steps.iter().zip(&runners) {
-                    match self.in_pieces && !step.is_row {
-                        true => self.run_pieces(step, runner, &walk, scratch),
-                        false => self.run_box(step, runner, &walk, scratch),
+                for (stage, runner) in self.stages.iter().zip(&runners) {
+                    match self.in_pieces && !stage.is_row {
+                        true => self.run_pieces(stage, runner, &walk, scratch),
+                        false => self.run_box(stage, runner, &walk, scratch),
                     }
                 }
                 if i + 1 < count {
@@ -173,31 +173,39 @@ impl RowsKernel {
         }
     }
 
-    /// Where a step's operands are, `shift` elements after the box's first along the row.
-    fn offsets(&self, step: &Step, walk: &Walk<'_>, shift: usize) -> SmallVec<[isize; 16]> {
+    /// Where a stage's operands are, `shift` elements after the box's first along the row.
+    fn offsets(&self, stage: &StageKernel, walk: &Walk<'_>, shift: usize) -> SmallVec<[isize; 16]> {
         let last = self.space.dims.len() - 1;
-        let offset = |place: &Place| match *place {
-            Place::Operand(o) => walk.offsets[o] + shift as isize * self.space.strides[o][last],
-            Place::Array(index) if self.arrays[index].is_row => 0,
-            Place::Array(_) => shift as isize,
+        let offset = |operand: &StageOperand| match *operand {
+            StageOperand::Operand(o) => {
+                walk.offsets[o] + shift as isize * self.space.strides[o][last]
+            }
+            StageOperand::Array(index) if self.arrays[index].is_row => 0,
+            StageOperand::Array(_) => shift as isize,
         };
-        step.operands.iter().map(offset).collect()
+        stage.operands.iter().map(offset).collect()
     }
 
     /// # Safety
     /// As [`RowsKernel::run_boxes`], for a stage whose tile is the box.
-    unsafe fn run_box(&self, step: &Step, runner: &Runner<'_>, walk: &Walk<'_>, scratch: *mut u8) {
+    unsafe fn run_box(
+        &self,
+        stage: &StageKernel,
+        runner: &Runner<'_>,
+        walk: &Walk<'_>,
+        scratch: *mut u8,
+    ) {
         let cuts = walk.cuts();
         let length = self.space.dims[self.space.dims.len() - 1];
         let rows = self.boxes.elements(cuts) / length;
-        let n = if step.is_row { rows } else { rows * length };
+        let n = if stage.is_row { rows } else { rows * length };
         // SAFETY: the caller vouches for the memory.
         unsafe {
-            runner.tile(&self.offsets(step, walk, 0), cuts, n);
-            for (fold, &place) in step.folds.iter().zip(&step.program.results) {
+            runner.tile(&self.offsets(stage, walk, 0), cuts, n);
+            for (fold, &result) in stage.folds.iter().zip(&stage.program.results) {
                 let to = scratch.add(self.arrays[fold.to].at);
                 let acc = if fold.narrow.is_some() { scratch.add(fold.at) } else { to };
-                (fold.folds.rows)(acc, runner.get(place), rows, length);
+                (fold.folds.rows)(acc, runner.get(result), rows, length);
                 if let Some(narrow) = fold.narrow {
                     narrow(to, acc, acc, acc, rows);
                 }
@@ -209,26 +217,29 @@ impl RowsKernel {
     /// As [`RowsKernel::run_boxes`], for a stage whose tile is a piece of the box's one row.
     unsafe fn run_pieces(
         &self,
-        step: &Step,
+        stage: &StageKernel,
         runner: &Runner<'_>,
         walk: &Walk<'_>,
         scratch: *mut u8,
     ) {
         let length = self.space.dims[self.space.dims.len() - 1];
-        let piece = step.tiling.size();
+        let piece = stage.tiling.size();
         // SAFETY: the caller vouches for the memory.
         unsafe {
-            runner.refill(step.first_row, [piece; 2], piece);
-            let mut rows: SmallVec<[Row<'_>; 2]> =
-                step.folds.iter().map(|fold| Row::new(&fold.folds, scratch.add(fold.at))).collect();
+            runner.refill(stage.first_row, [piece; 2], piece);
+            let mut rows: SmallVec<[Row<'_>; 2]> = stage
+                .folds
+                .iter()
+                .map(|fold| Row::new(&fold.folds, scratch.add(fold.at)))
+                .collect();
             for start in (0..length).step_by(piece) {
                 let n = piece.min(length - start);
-                runner.tile(&self.offsets(step, walk, start), [n; 2], n);
-                for (row, &place) in rows.iter_mut().zip(&step.program.results) {
-                    row.add(runner.get(place), n);
+                runner.tile(&self.offsets(stage, walk, start), [n; 2], n);
+                for (row, &result) in rows.iter_mut().zip(&stage.program.results) {
+                    row.add(runner.get(result), n);
                 }
             }
-            for (fold, row) in step.folds.iter().zip(rows) {
+            for (fold, row) in stage.folds.iter().zip(rows) {
                 let (to, acc) = (scratch.add(self.arrays[fold.to].at), row.finish());
                 match fold.narrow {
                     Some(narrow) => narrow(to, acc, acc, acc, 1),
@@ -319,14 +330,14 @@ impl Build {
 
     fn finish(mut self, work: usize) -> Result<RowsKernel> {
         let stages = std::mem::take(&mut self.stages);
-        let steps = stages.iter().map(|stage| self.step(stage)).collect::<Result<Vec<_>>>()?;
+        let stages = stages.iter().map(|stage| self.kernel(stage)).collect::<Result<Vec<_>>>()?;
         let boxes = self.boxes.total(&self.space, 0..self.space.dims.len());
         let box_work = (self.boxes.size() * (work + 1)).max(1);
         Ok(RowsKernel {
             chunk: CHUNK_WORK.div_ceil(box_work).max(boxes.div_ceil(CHUNKS)),
             space: self.space,
             boxes: self.boxes,
-            steps,
+            stages,
             arrays: self.arrays,
             bytes: self.bytes,
             in_pieces: self.in_pieces,
@@ -342,26 +353,26 @@ impl Build {
         (0..=last).map(|axis| if axis < end { step(axis) } else { 0 }).collect()
     }
 
-    fn step(&mut self, stage: &Stage) -> Result<Step> {
+    fn kernel(&mut self, stage: &Stage) -> Result<StageKernel> {
         let isa = Isa::best();
         let last = self.space.dims.len() - 1;
         let source = |source: &Source| match *source {
-            Source::Input(i) => Place::Operand(i),
-            Source::Kept(k) => Place::Array(k),
+            Source::Input(i) => StageOperand::Operand(i),
+            Source::Kept(k) => StageOperand::Array(k),
         };
         let target = |target: &Target| match *target {
-            Target::Output(o) => Place::Operand(self.inputs + o),
-            Target::Kept(k) => Place::Array(k),
+            Target::Output(o) => StageOperand::Operand(self.inputs + o),
+            Target::Kept(k) => StageOperand::Array(k),
         };
-        let operands: Vec<Place> =
+        let operands: Vec<StageOperand> =
             (stage.sources.iter().map(source)).chain(stage.targets.iter().map(target)).collect();
-        let strides = |place: &Place| match *place {
-            Place::Operand(o) => self.space.strides[o].clone(),
+        let strides = |operand: &StageOperand| match *operand {
+            StageOperand::Operand(o) => self.space.strides[o].clone(),
             // Of one row, all tiles have the same value.
-            Place::Array(k) if self.arrays[k].is_row && self.in_pieces && !stage.is_row => {
+            StageOperand::Array(k) if self.arrays[k].is_row && self.in_pieces && !stage.is_row => {
                 SmallVec::from_elem(0, last + 1)
             }
-            Place::Array(k) => self.strides(self.arrays[k].is_row),
+            StageOperand::Array(k) => self.strides(self.arrays[k].is_row),
         };
         let mut space = Space {
             dims: self.space.dims.clone(),
@@ -374,7 +385,7 @@ impl Build {
             tiling.extents.truncate(last);
         }
         let is_final = !stage.is_row && stage.folds.is_empty();
-        let sink = if is_final { Sink::Operands } else { Sink::Places(stage.folds.len()) };
+        let sink = if is_final { Sink::Operands } else { Sink::Registers(stage.folds.len()) };
         let mut program = Program::new(&stage.body, &space, &tiling, sink, isa)?;
         // What comes first in a row is there when the row before is done.
         let is_input = |source: &&Source| matches!(source, Source::Input(_));
@@ -389,7 +400,7 @@ impl Build {
             Source::Kept(k) => self.arrays[k].is_row,
         };
         let first_row = stage.sources.iter().position(is_row).unwrap_or(stage.sources.len());
-        Ok(Step {
+        Ok(StageKernel {
             program,
             tiling,
             operands,

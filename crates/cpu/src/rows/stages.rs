@@ -5,7 +5,7 @@
 
 use cupola_core::DType;
 use cupola_core::backend::Fold;
-use cupola_core::plan::body::{Body, Reg};
+use cupola_core::backend::{Body, Reg};
 use cupola_core::prim::ReduceKind;
 
 /// What an input of a stage's program is.

@@ -8,8 +8,8 @@ pub(crate) mod rank;
 
 use std::ops::Range;
 
+use cupola_core::backend::Body;
 use cupola_core::backend::Operand;
-use cupola_core::plan::body::Body;
 use cupola_core::prim::Sort;
 use cupola_core::{Aval, DType, Error, Result, is_row_major};
 use smallvec::SmallVec;

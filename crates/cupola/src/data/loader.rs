@@ -91,7 +91,7 @@ impl<B: Send + 'static> DataLoader<B> {
     /// The batches of `epoch` from number `first` on, to go on where a checkpoint was taken.
     pub fn epoch_from(&self, epoch: u64, first: usize) -> Epoch<B> {
         let batches = self.len();
-        let plan = Plan {
+        let sampler = BatchSampler {
             order: self.order(epoch),
             samples: self.samples,
             batch_size: self.options.batch_size,
@@ -99,13 +99,13 @@ impl<B: Send + 'static> DataLoader<B> {
         let ahead = first.min(batches)..batches;
         let workers = self.options.workers.min(ahead.len());
         let source = if workers == 0 {
-            Source::Here { fetch: self.fetch.clone(), plan }
+            Source::Here { fetch: self.fetch.clone(), sampler }
         } else {
             let prefetch = self.options.prefetch.unwrap_or(2 * workers);
             let fetch = self.fetch.clone();
             // Arrays go where they would have gone from the caller's thread.
             let stream = default_stream();
-            let make = move |batch| with_stream(stream, || plan.make(&fetch, batch));
+            let make = move |batch| with_stream(stream, || sampler.make(&fetch, batch));
             Source::Workers(Workers::start(Arc::new(make), ahead.clone(), workers, prefetch))
         };
         Epoch { source, ahead }
@@ -128,13 +128,13 @@ impl<B> std::fmt::Debug for DataLoader<B> {
 }
 
 /// Which samples make which batch.
-struct Plan {
+struct BatchSampler {
     order: Option<Vec<usize>>,
     samples: usize,
     batch_size: usize,
 }
 
-impl Plan {
+impl BatchSampler {
     fn make<B>(&self, fetch: &Fetch<B>, batch: usize) -> Result<B> {
         let start = batch * self.batch_size;
         let range = start..(start + self.batch_size).min(self.samples);
@@ -163,7 +163,7 @@ pub struct Epoch<B: Send + 'static> {
 }
 
 enum Source<B: Send + 'static> {
-    Here { fetch: Fetch<B>, plan: Plan },
+    Here { fetch: Fetch<B>, sampler: BatchSampler },
     Workers(Workers<B>),
 }
 
@@ -173,7 +173,7 @@ impl<B: Send + 'static> Iterator for Epoch<B> {
     fn next(&mut self) -> Option<Result<B>> {
         let batch = self.ahead.next()?;
         Some(match &mut self.source {
-            Source::Here { fetch, plan } => plan.make(fetch, batch),
+            Source::Here { fetch, sampler } => sampler.make(fetch, batch),
             Source::Workers(workers) => workers.take(batch),
         })
     }

@@ -60,7 +60,7 @@ impl Optimizer for Adagrad {
         self.state.update(
             model,
             gradients,
-            |step| Ok(step.rate.clone()),
+            |update| Ok(update.rate.clone()),
             |rate, moments, p, g| {
                 let g = super::decayed(g, p, weight_decay)?;
                 let mut v = ops::square(&g)?;

@@ -2,7 +2,7 @@
 
 use cupola_core::{Array, Result, ops};
 
-use super::state::Step;
+use super::state::Update;
 use super::{LearningRate, Optimizer, State, decay, not_negative, optimizer_state, optimizer_tree};
 use crate::nn::{Gradients, Parts};
 
@@ -122,7 +122,7 @@ struct Rule {
     bias_correction: bool,
 }
 
-/// The factors of one step, which all parameters share.
+/// The factors of one update, which all parameters share.
 struct Factors {
     /// rate/(1 − β₁ᵗ).
     change: Array,
@@ -134,7 +134,7 @@ struct Factors {
 
 impl Rule {
     fn update(self, state: &mut State, model: &dyn Parts, gradients: &Gradients) -> Result<()> {
-        let prepare = |step: &Step| self.factors(step);
+        let prepare = |update: &Update| self.factors(update);
         state.update(model, gradients, prepare, |factors, moments, p, g| {
             let g = match self.decoupled {
                 true => g.clone(),
@@ -156,8 +156,8 @@ impl Rule {
         })
     }
 
-    fn factors(&self, step: &Step) -> Result<Factors> {
-        let rate = step.rate.clone();
+    fn factors(&self, update: &Update) -> Result<Factors> {
+        let rate = update.rate.clone();
         let kept = match self.decoupled && self.weight_decay != 0.0 {
             true => Some(ops::subtract(1, &ops::multiply(&rate, self.weight_decay)?)?),
             false => None,
@@ -167,7 +167,7 @@ impl Rule {
         }
         // 1 − βᵗ from its logarithm: the power itself is too close to 1 in float32.
         let lack =
-            |beta: f64| ops::negative(&ops::expm1(&ops::multiply(&step.number, beta.ln())?)?);
+            |beta: f64| ops::negative(&ops::expm1(&ops::multiply(&update.number, beta.ln())?)?);
         let change = ops::divide(&rate, &lack(self.betas.0)?)?;
         let spread = Some(ops::rsqrt(&lack(self.betas.1)?)?);
         Ok(Factors { change, spread, kept })

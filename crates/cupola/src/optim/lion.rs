@@ -63,7 +63,7 @@ impl Optimizer for Lion {
         self.state.update(
             model,
             gradients,
-            |step| Ok(step.rate.clone()),
+            |update| Ok(update.rate.clone()),
             |rate, moments, p, g| {
                 let mut direction = ops::multiply(g, 1.0 - first)?;
                 if let Some(m) = moments.get("m")? {

@@ -82,7 +82,7 @@ impl Optimizer for RmsProp {
         self.state.update(
             model,
             gradients,
-            |step| Ok(step.rate.clone()),
+            |update| Ok(update.rate.clone()),
             |rate, moments, p, g| {
                 let g = super::decayed(g, p, weight_decay)?;
                 let v = moments.follow("v", alpha, &ops::square(&g)?)?;

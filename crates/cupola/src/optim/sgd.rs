@@ -88,7 +88,7 @@ impl Optimizer for Sgd {
         self.state.update(
             model,
             gradients,
-            |step| Ok(step.rate.clone()),
+            |update| Ok(update.rate.clone()),
             |rate, moments, p, g| {
                 let g = super::decayed(g, p, weight_decay)?;
                 if momentum == 0.0 {

@@ -28,8 +28,8 @@ impl std::fmt::Debug for State {
     }
 }
 
-/// The step that an update makes.
-pub(super) struct Step {
+/// One update of the parameters.
+pub(super) struct Update {
     /// Its number, from 1, as `float32`.
     pub number: Array,
     /// Its learning rate, as `float32`.
@@ -88,7 +88,7 @@ impl State {
         &mut self,
         model: &dyn Parts,
         gradients: &Gradients,
-        prepare: impl FnOnce(&Step) -> Result<C>,
+        prepare: impl FnOnce(&Update) -> Result<C>,
         change: impl Fn(&C, &mut Moments<'_>, &Array, &Array) -> Result<Array>,
     ) -> Result<()> {
         let targets = matched(model, gradients)?;
@@ -97,8 +97,8 @@ impl State {
             None => self.rate.clone(),
         };
         let count = ops::add(&self.step, 1)?;
-        let step = Step { number: ops::astype(&count, rate.dtype())?, rate };
-        let context = prepare(&step)?;
+        let update = Update { number: ops::astype(&count, rate.dtype())?, rate };
+        let context = prepare(&update)?;
         let mut changed = Vec::with_capacity(targets.len());
         for (path, param, gradient) in targets {
             let value = param.get();
@@ -117,7 +117,7 @@ impl State {
             param.set(value);
             self.moments.extend(moments);
         }
-        (self.step, self.rate) = (count, step.rate);
+        (self.step, self.rate) = (count, update.rate);
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use cudarc::driver::sys::{self, CUdeviceptr};
 use cupola_core::Result;
 
-use super::commands::Shape;
+use super::commands::LaunchConfig;
 use super::compile::Function;
 use super::gpu::Gpu;
 
@@ -75,8 +75,9 @@ impl Answers {
         self.number = self.number.wrapping_add(1);
         let content = self.place + HEAD as CUdeviceptr;
         let words = length as u64 | u64::from(self.number) << 32;
-        let shape = Shape { function: self.function, grid: [1, 1], threads: 128, shared: 0 };
-        gpu.launch(&shape, &[from, content, self.place, words], 32)?;
+        let config =
+            LaunchConfig { function: self.function, grid: [1, 1], threads: 128, shared: 0 };
+        gpu.launch(&config, &[from, content, self.place, words], 32)?;
         self.wait(gpu)?;
         // SAFETY: the device has written as much, and nobody else has the memory.
         unsafe { out.as_mut_ptr().copy_from_nonoverlapping(self.content, length) };

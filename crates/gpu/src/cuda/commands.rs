@@ -20,7 +20,7 @@ pub trait Library: Send + Sync {
 
 /// A kernel, its grid, and how many threads and shared bytes its blocks have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shape {
+pub struct LaunchConfig {
     /// The kernel.
     pub function: Function,
     /// Blocks.
@@ -33,18 +33,18 @@ pub struct Shape {
 
 /// What a command does.
 #[derive(Clone)]
-pub enum Work {
+pub enum Command {
     /// Launches a kernel; the parameters are laid out as C lays out the kernel's.
-    Launch(Shape),
+    Launch(LaunchConfig),
     /// Calls a library; the parameters are the places.
     Call(Arc<dyn Library>),
 }
 
-impl PartialEq for Work {
+impl PartialEq for Command {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Work::Launch(a), Work::Launch(b)) => a == b,
-            (Work::Call(a), Work::Call(b)) => Arc::ptr_eq(a, b),
+            (Command::Launch(a), Command::Launch(b)) => a == b,
+            (Command::Call(a), Command::Call(b)) => Arc::ptr_eq(a, b),
             _ => false,
         }
     }
@@ -52,8 +52,8 @@ impl PartialEq for Work {
 
 /// A command, and which of the parameters are its own.
 #[derive(Clone, PartialEq)]
-struct Command {
-    work: Work,
+struct Entry {
+    command: Command,
     /// Its first 64-bit word.
     first: usize,
     bytes: usize,
@@ -62,15 +62,15 @@ struct Command {
 /// Commands in order.
 #[derive(Clone, Default)]
 pub struct Commands {
-    list: Vec<Command>,
+    list: Vec<Entry>,
     /// The parameters of all commands: pointers, and then words. Each command begins a new one.
     words: Vec<u64>,
 }
 
 impl Commands {
     /// Begins a command; its parameters follow.
-    pub fn begin(&mut self, work: Work) {
-        self.list.push(Command { work, first: self.words.len(), bytes: 0 });
+    pub fn begin(&mut self, command: Command) {
+        self.list.push(Entry { command, first: self.words.len(), bytes: 0 });
     }
 
     /// Adds 64 bits to the last command; before any word.
@@ -106,9 +106,9 @@ impl Commands {
     }
 
     /// What a command does, its parameters, and how many bytes they have.
-    pub fn get(&self, index: usize) -> (&Work, &[u64], usize) {
-        let Command { work, first, bytes } = &self.list[index];
-        (work, &self.words[*first..first + bytes.div_ceil(8)], *bytes)
+    pub fn get(&self, index: usize) -> (&Command, &[u64], usize) {
+        let Entry { command, first, bytes } = &self.list[index];
+        (command, &self.words[*first..first + bytes.div_ceil(8)], *bytes)
     }
 
     /// Whether `other` does the same but for the values of parameters.
@@ -130,10 +130,10 @@ impl Commands {
     /// back, too.
     pub fn submit(&self, gpu: &Arc<Gpu>) -> std::result::Result<(), (usize, cupola_core::Error)> {
         (0..self.len()).try_for_each(|index| {
-            let (work, parameters, bytes) = self.get(index);
-            match work {
-                Work::Launch(shape) => gpu.launch(shape, parameters, bytes),
-                Work::Call(library) => library.enqueue(gpu, gpu.stream(), parameters),
+            let (command, parameters, bytes) = self.get(index);
+            match command {
+                Command::Launch(config) => gpu.launch(config, parameters, bytes),
+                Command::Call(library) => library.enqueue(gpu, gpu.stream(), parameters),
             }
             .map_err(|error| (index, error))
         })
@@ -144,14 +144,14 @@ impl Commands {
 pub mod tests {
     use std::sync::Arc;
 
-    use super::{Commands, Library, Shape, Work};
+    use super::{Command, Commands, LaunchConfig, Library};
     use crate::cuda::compile::Function;
     use crate::cuda::gpu::Gpu;
 
     /// A launch of some kernel.
-    pub fn launch(function: usize, blocks: u32) -> Work {
+    pub fn launch(function: usize, blocks: u32) -> Command {
         let function = Function(std::ptr::without_provenance_mut(function));
-        Work::Launch(Shape { function, grid: [blocks, 1], threads: 128, shared: 0 })
+        Command::Launch(LaunchConfig { function, grid: [blocks, 1], threads: 128, shared: 0 })
     }
 
     /// Launches with a parameter each, which are of the same kernel.
@@ -194,7 +194,7 @@ pub mod tests {
     fn calls_of_other_libraries_are_others() {
         let call = |library: &Arc<dyn Library>| {
             let mut commands = Commands::default();
-            commands.begin(Work::Call(library.clone()));
+            commands.begin(Command::Call(library.clone()));
             commands.pointer(8);
             commands
         };

@@ -12,7 +12,7 @@ use cupola_core::backend::{Buffer, MemoryStats};
 use cupola_core::{Device, Error, Result, interrupt};
 
 use super::answer::{self, Answers};
-use super::commands::Shape;
+use super::commands::LaunchConfig;
 use super::compile::Kernels;
 use super::convolution::Convolutions;
 use super::faults::FaultWord;
@@ -338,8 +338,8 @@ impl Gpu {
 
     /// Launches a kernel on parameters that are laid out as C lays out the kernel's; the device has
     /// been entered.
-    pub fn launch(&self, shape: &Shape, parameters: &[u64], bytes: usize) -> Result<()> {
-        let Shape { function, grid, threads, shared } = *shape;
+    pub fn launch(&self, config: &LaunchConfig, parameters: &[u64], bytes: usize) -> Result<()> {
+        let LaunchConfig { function, grid, threads, shared } = *config;
         let mut packed = Packed::new(parameters, bytes);
         // SAFETY: the function is loaded for good, and the parameters are as it wants them; the
         // driver copies them before it returns.

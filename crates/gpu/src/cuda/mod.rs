@@ -13,11 +13,11 @@ mod geometry;
 mod gpu;
 mod graph;
 mod library;
+mod matrices;
 mod memory;
 mod product;
 mod run;
 mod sequence;
-mod shape;
 mod staging;
 mod store;
 

@@ -12,7 +12,7 @@ use cupola_core::{DType, Error, Result};
 use super::commands::Library;
 use super::gpu::Gpu;
 use super::library;
-use super::shape::{Matrix, Product};
+use super::matrices::{Matrix, Product};
 
 /// Bytes that a product may use beside its operands.
 const WORKSPACE: usize = 32 << 20;

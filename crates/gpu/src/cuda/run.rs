@@ -6,16 +6,16 @@ use cupola_core::backend::{Args, Executable, Kernel, Segment};
 use cupola_core::prim::KernelOp;
 use cupola_core::{Error, Result};
 
-use super::commands::{Commands, Library, Shape, Work};
+use super::commands::{Command, Commands, LaunchConfig, Library};
 use super::convolution::{self, Convolutions};
 use super::geometry::{ALIGNMENT, Geometry};
 use super::gpu::{Gpu, slower};
+use super::matrices::Product;
 use super::product::{self, Products};
-use super::shape::Product;
 use crate::emit::{CudaC, dynamic_shared, print};
 use crate::ir::Target;
 use crate::kernels::dot::is_quick;
-use crate::kernels::{Arg, Launch, Missing, Place, map, program};
+use crate::kernels::{Arg, BufferRef, Launch, Missing, map, program};
 
 /// A segment that is ready to run.
 pub struct Prepared {
@@ -27,7 +27,7 @@ pub struct Prepared {
     faults: Vec<u32>,
     /// Bytes of an element, of each input and each output.
     sizes: [Vec<usize>; 2],
-    steps: Vec<Step>,
+    dispatches: Vec<Dispatch>,
     /// Regions that have to start at multiples of so many elements.
     takes: Vec<Taken>,
     /// What runs where one does not.
@@ -35,7 +35,7 @@ pub struct Prepared {
 }
 
 /// A region, and how many elements its start has to be a multiple of.
-type Taken = (Place, u32);
+type Taken = (BufferRef, u32);
 
 /// A segment that may have to be made ready again, without vectors.
 struct Otherwise {
@@ -45,16 +45,16 @@ struct Otherwise {
 }
 
 /// One thing that the device is told.
-enum Step {
+enum Dispatch {
     Launch(Ready),
     /// A library works on these regions.
-    Call(Arc<dyn Library>, Vec<Place>),
+    Call(Arc<dyn Library>, Vec<BufferRef>),
 }
 
 /// A launch whose kernel is loaded.
 struct Ready {
-    shape: Shape,
-    buffers: Vec<Place>,
+    config: LaunchConfig,
+    buffers: Vec<BufferRef>,
     args: Vec<Arg>,
     wide: bool,
 }
@@ -73,15 +73,15 @@ impl Prepared {
                 segment.inputs.iter().map(size).collect(),
                 segment.outputs.iter().map(size).collect(),
             ],
-            steps: Vec::new(),
+            dispatches: Vec::new(),
             takes: Vec::new(),
             otherwise: None,
         };
         let missing =
             |m: Missing| Error::Unsupported { device: gpu.device().to_string(), reason: m.0 };
-        match library_step(gpu, segment, target) {
-            Some((step, takes)) => {
-                prepared.steps.push(step);
+        match library_call(gpu, segment, target) {
+            Some((call, takes)) => {
+                prepared.dispatches.push(call);
                 prepared.takes = takes;
                 if let Some(epilogue) = &segment.epilogue {
                     prepared.add(map::epilogue(epilogue, segment, target).map_err(missing)?)?;
@@ -106,13 +106,17 @@ impl Prepared {
 }
 
 /// What a library does instead of a kernel, and what it takes for granted of its regions.
-fn library_step(gpu: &Arc<Gpu>, segment: &Segment, target: &Target) -> Option<(Step, Vec<Taken>)> {
+fn library_call(
+    gpu: &Arc<Gpu>,
+    segment: &Segment,
+    target: &Target,
+) -> Option<(Dispatch, Vec<Taken>)> {
     match &segment.kernel {
         Kernel::Op(KernelOp::Dot(dot)) if !is_quick(dot, segment, target) => {
             let product = Product::of(dot, segment)?;
             Products::on(gpu)?;
             let made = product::PreparedProduct::new(gpu, product).ok()?;
-            Some((Step::Call(Arc::new(made), REGIONS.to_vec()), Vec::new()))
+            Some((Dispatch::Call(Arc::new(made), REGIONS.to_vec()), Vec::new()))
         }
         // Without vectors, regions start anywhere.
         Kernel::Op(KernelOp::Conv(conv)) if target.vector_bytes > 0 => {
@@ -121,15 +125,15 @@ fn library_step(gpu: &Arc<Gpu>, segment: &Segment, target: &Target) -> Option<(S
             let made = convolution::PreparedConvolution::new(gpu, &geometry);
             let made = made.map_err(|error| slower("a convolution", &error)).ok()?;
             let count = (ALIGNMENT / geometry.dtype.size()) as u32;
-            let takes = REGIONS.iter().map(|&place| (place, count)).collect();
-            Some((Step::Call(Arc::new(made), REGIONS.to_vec()), takes))
+            let takes = REGIONS.iter().map(|&buffer| (buffer, count)).collect();
+            Some((Dispatch::Call(Arc::new(made), REGIONS.to_vec()), takes))
         }
         _ => None,
     }
 }
 
 /// What libraries work on.
-const REGIONS: [Place; 3] = [Place::Input(0), Place::Input(1), Place::Output(0)];
+const REGIONS: [BufferRef; 3] = [BufferRef::Input(0), BufferRef::Input(1), BufferRef::Output(0)];
 
 /// Where pieces of so many bytes start, one after another, and how much they take.
 fn arrange(pieces: &[usize]) -> (Vec<usize>, usize) {
@@ -143,11 +147,11 @@ fn arrange(pieces: &[usize]) -> (Vec<usize>, usize) {
 }
 
 /// Where a region starts in its buffer, in elements.
-fn offset(args: &Args<'_>, place: Place) -> isize {
-    match place {
-        Place::Input(i) => args.inputs[i].offset,
-        Place::Output(i) => args.outputs[i].offset,
-        Place::Scratch(_) | Place::Fault => 0,
+fn offset(args: &Args<'_>, buffer: BufferRef) -> isize {
+    match buffer {
+        BufferRef::Input(i) => args.inputs[i].offset,
+        BufferRef::Output(i) => args.outputs[i].offset,
+        BufferRef::Scratch(_) | BufferRef::Fault => 0,
     }
 }
 
@@ -158,8 +162,8 @@ fn ready(gpu: &Gpu, launch: Launch) -> Result<Ready> {
     if shared > 0 {
         gpu.allow_shared(function.0, shared)?;
     }
-    let shape = Shape { function, grid, threads: kernel.block, shared };
-    Ok(Ready { shape, buffers, args, wide })
+    let config = LaunchConfig { function, grid, threads: kernel.block, shared };
+    Ok(Ready { config, buffers, args, wide })
 }
 
 impl Executable for Prepared {
@@ -193,16 +197,16 @@ impl Prepared {
 
     /// Writes down what is to be done, where that memory starts at `scratch`.
     pub fn tell(&self, args: &Args<'_>, scratch: u64, commands: &mut Commands) -> Result<()> {
-        for step in &self.steps {
-            match step {
-                Step::Launch(ready) => {
-                    commands.begin(Work::Launch(ready.shape));
+        for dispatch in &self.dispatches {
+            match dispatch {
+                Dispatch::Launch(ready) => {
+                    commands.begin(Command::Launch(ready.config));
                     ready.fill(commands, self, args, scratch)?;
                 }
-                Step::Call(library, places) => {
-                    commands.begin(Work::Call(library.clone()));
-                    for &place in places {
-                        commands.pointer(self.region(args, place)?);
+                Dispatch::Call(library, buffers) => {
+                    commands.begin(Command::Call(library.clone()));
+                    for &buffer in buffers {
+                        commands.pointer(self.region(args, buffer)?);
                     }
                 }
             }
@@ -211,28 +215,28 @@ impl Prepared {
     }
 
     fn add(&mut self, launch: Launch) -> Result<()> {
-        for &(place, count) in &launch.aligned {
-            if !self.takes.contains(&(place, count)) {
-                self.takes.push((place, count));
+        for &(buffer, count) in &launch.aligned {
+            if !self.takes.contains(&(buffer, count)) {
+                self.takes.push((buffer, count));
             }
         }
-        self.steps.push(Step::Launch(ready(&self.gpu, launch)?));
+        self.dispatches.push(Dispatch::Launch(ready(&self.gpu, launch)?));
         Ok(())
     }
 
     /// Whether every region starts where the kernels take for granted that it does.
     fn is_aligned(&self, args: &Args<'_>) -> bool {
-        self.takes.iter().all(|&(place, count)| {
-            offset(args, place).unsigned_abs().is_multiple_of(count as usize)
+        self.takes.iter().all(|&(buffer, count)| {
+            offset(args, buffer).unsigned_abs().is_multiple_of(count as usize)
         })
     }
 
     /// Where the first element of a region is.
-    fn region(&self, args: &Args<'_>, place: Place) -> Result<u64> {
-        let (region, size) = match place {
-            Place::Input(i) => (&args.inputs[i], self.sizes[0][i]),
-            Place::Output(i) => (&args.outputs[i], self.sizes[1][i]),
-            Place::Scratch(_) | Place::Fault => return Ok(0),
+    fn region(&self, args: &Args<'_>, buffer: BufferRef) -> Result<u64> {
+        let (region, size) = match buffer {
+            BufferRef::Input(i) => (&args.inputs[i], self.sizes[0][i]),
+            BufferRef::Output(i) => (&args.outputs[i], self.sizes[1][i]),
+            BufferRef::Scratch(_) | BufferRef::Fault => return Ok(0),
         };
         let start = self.gpu.start(region.buffer)?;
         Ok(start.wrapping_add_signed(region.offset as i64 * size as i64))
@@ -248,15 +252,15 @@ impl Ready {
         scratch: u64,
     ) -> Result<()> {
         let gpu = &prepared.gpu;
-        for place in &self.buffers {
-            let buffer = match *place {
-                Place::Input(i) => args.inputs[i].buffer,
-                Place::Output(i) => args.outputs[i].buffer,
-                Place::Scratch(i) => {
+        for buffer in &self.buffers {
+            let buffer = match *buffer {
+                BufferRef::Input(i) => args.inputs[i].buffer,
+                BufferRef::Output(i) => args.outputs[i].buffer,
+                BufferRef::Scratch(i) => {
                     commands.pointer(scratch + prepared.scratch[i] as u64);
                     continue;
                 }
-                Place::Fault => {
+                BufferRef::Fault => {
                     commands.pointer(gpu.fault_word());
                     continue;
                 }
@@ -265,8 +269,8 @@ impl Ready {
         }
         for arg in &self.args {
             match *arg {
-                Arg::Offset(place) => {
-                    let offset = offset(args, place) as u64;
+                Arg::Offset(buffer) => {
+                    let offset = offset(args, buffer) as u64;
                     commands.word(offset as u32);
                     if self.wide {
                         commands.word((offset >> 32) as u32);

@@ -4,7 +4,7 @@ use cupola_core::DType;
 use cupola_core::backend::{Operand, Segment};
 
 use super::view::{View, unflatten};
-use super::{Draft, Missing, Place, Program};
+use super::{BufferRef, Draft, Missing, Program};
 use crate::ir::{Access, Target, Val};
 
 /// Threads in a block.
@@ -21,8 +21,8 @@ pub fn bitcast(program: &mut Program, segment: &Segment, target: &Target) -> Res
         _ => DType::U32,
     };
     let k = Draft::new("view", BLOCK, segment, target)?;
-    let source = k.view(Place::Input(0), dtype, Access::Read);
-    let end = k.view(Place::Output(0), dtype, Access::Write);
+    let source = k.view(BufferRef::Input(0), dtype, Access::Read);
+    let end = k.view(BufferRef::Output(0), dtype, Access::Write);
     let total = (x.aval.shape.size() * from / unit) as u64;
     k.each(total, |at| {
         let read = unit_at(source, x, at, from / unit);

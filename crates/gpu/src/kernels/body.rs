@@ -1,7 +1,7 @@
 //! The instructions of an elementwise program.
 
 use cupola_core::DType;
-use cupola_core::plan::body::{Body, Instr, Reg};
+use cupola_core::backend::{Body, Instr, Reg};
 use cupola_core::prim::{Binary, Compare, Elementwise, Unary};
 
 use super::{Arg, Draft, Missing, check_dtype, join};

@@ -3,7 +3,7 @@
 use cupola_core::backend::{Operand, Segment};
 use cupola_core::prim::Dot;
 
-use super::gemm::{Dim, Layout, Product, Sizes, Source, Unit, product};
+use super::gemm::{Dim, Product, ResultAxes, Sizes, Source, Unit, product};
 use super::view::{place, side_by_side, unflatten};
 use super::{Draft, Missing, Program};
 use crate::ir::{Target, Val};
@@ -81,7 +81,7 @@ pub fn dot(
     let axes = |range: std::ops::Range<usize>| -> Vec<Dim> {
         range.map(|axis| Dim::whole(axis, out.aval.shape[axis])).collect()
     };
-    let result = Layout {
+    let result = ResultAxes {
         batch: axes(0..rank - 2),
         rows: axes(rank - 2..rank - 1),
         columns: axes(rank - 1..rank),

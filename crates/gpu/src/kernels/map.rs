@@ -1,8 +1,8 @@
 //! Elementwise programs.
 
 use cupola_core::DType;
+use cupola_core::backend::Body;
 use cupola_core::backend::{Epilogue, Segment};
-use cupola_core::plan::body::Body;
 
 use super::turn::Turn;
 use super::view::{Axes, View, unflatten};

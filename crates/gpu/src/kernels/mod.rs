@@ -26,7 +26,7 @@ pub(crate) mod view;
 use std::cell::RefCell;
 use std::ops::Deref;
 
-use cupola_core::backend::{Kernel as Work, Segment};
+use cupola_core::backend::{Kernel as SegmentKernel, Segment};
 use cupola_core::prim::KernelOp;
 use cupola_core::{DType, Error};
 
@@ -35,7 +35,7 @@ use crate::ir::{Access, Buf, Build, Kernel, Target, Ty, Val, Var};
 
 /// Where a launch finds a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Place {
+pub enum BufferRef {
     /// An input of the segment.
     Input(usize),
     /// An output of the segment.
@@ -50,7 +50,7 @@ pub enum Place {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Arg {
     /// Where a region starts in its buffer, in elements: one word, or two where offsets are wide.
-    Offset(Place),
+    Offset(BufferRef),
     /// A run-time scalar: two words.
     Scalar(usize),
     /// This word.
@@ -67,13 +67,13 @@ pub struct Launch {
     /// How many blocks along each axis.
     pub grid: [u32; 2],
     /// The buffers, in the order of the kernel's bindings.
-    pub buffers: Vec<Place>,
+    pub buffers: Vec<BufferRef>,
     /// The arguments, in the order of the kernel's words.
     pub args: Vec<Arg>,
     /// Whether offsets take two words.
     pub wide: bool,
     /// What it takes for granted: that these regions start at multiples of so many elements.
-    pub aligned: Vec<(Place, u32)>,
+    pub aligned: Vec<(BufferRef, u32)>,
 }
 
 /// What a segment runs as.
@@ -103,17 +103,21 @@ pub fn in_vectors(segment: &Segment, target: &Target) -> Option<Program> {
         return None;
     }
     let program = match &segment.kernel {
-        Work::Map(_) => {
+        SegmentKernel::Map(_) => {
             Program { launches: vec![quads::quads(segment, target)?], ..Program::default() }
         }
         // Wider elements go one by one.
-        Work::Op(KernelOp::Dot(_) | KernelOp::Conv(_))
+        SegmentKernel::Op(KernelOp::Dot(_) | KernelOp::Conv(_))
             if segment.inputs.iter().take(2).all(|o| o.aval.dtype.size() <= 4) =>
         {
             let target = Target { vector_bytes: VECTOR_BYTES, ..target.clone() };
             program(segment, &target).ok()?
         }
-        Work::Reduce { .. } | Work::Rows { .. } | Work::Op(_) | Work::Call(_) | Work::Custom(_) => {
+        SegmentKernel::Reduce { .. }
+        | SegmentKernel::Rows { .. }
+        | SegmentKernel::Op(_)
+        | SegmentKernel::Call(_)
+        | SegmentKernel::Custom(_) => {
             return None;
         }
     };
@@ -136,14 +140,14 @@ pub(crate) fn program_from(
         return Ok(program);
     }
     match &segment.kernel {
-        Work::Map(body) => program.launches.push(map::map(body, segment, target)?),
-        Work::Reduce { body, kind, axes } => {
+        SegmentKernel::Map(body) => program.launches.push(map::map(body, segment, target)?),
+        SegmentKernel::Reduce { body, kind, axes } => {
             reduce::reduce(&mut program, body, *kind, axes, segment, target)?;
         }
-        Work::Rows { body, folds } => {
+        SegmentKernel::Rows { body, folds } => {
             program.launches.push(rows::rows(body, folds, segment, target)?);
         }
-        Work::Op(op) => {
+        SegmentKernel::Op(op) => {
             match (op, first) {
                 (KernelOp::Iota(p), Some(first)) => {
                     create::iota(&mut program, p, Some(first), segment, target)?;
@@ -159,10 +163,10 @@ pub(crate) fn program_from(
                 program.launches.push(map::epilogue(epilogue, segment, target)?);
             }
         }
-        Work::Call(call) => {
+        SegmentKernel::Call(call) => {
             return Err(Missing(format!("no call of {} is claimed", call.name)));
         }
-        Work::Custom(_) => {
+        SegmentKernel::Custom(_) => {
             return Err(Missing("a custom operator has its own kernel, for the CPU".into()));
         }
     }
@@ -215,9 +219,9 @@ struct Draft {
 
 #[derive(Default)]
 struct Bound {
-    buffers: Vec<Place>,
+    buffers: Vec<BufferRef>,
     args: Vec<Arg>,
-    aligned: Vec<(Place, u32)>,
+    aligned: Vec<(BufferRef, u32)>,
 }
 
 impl Deref for Draft {
@@ -244,13 +248,13 @@ impl Draft {
     }
 
     /// Binds a buffer.
-    fn bind(&self, place: Place, dtype: DType, access: Access) -> Buf {
+    fn bind(&self, buffer: BufferRef, dtype: DType, access: Access) -> Buf {
         let buffers = &mut self.bound.borrow_mut().buffers;
         let most = self.target.max_bindings;
         if buffers.len() == most {
             self.fail(Missing(format!("a kernel has at most {most} buffers")));
         }
-        buffers.push(place);
+        buffers.push(buffer);
         self.buffer(dtype, access)
     }
 
@@ -261,8 +265,8 @@ impl Draft {
     }
 
     /// Where a region starts.
-    fn offset(&self, place: Place) -> Val<'_> {
-        let low = self.arg_of(Arg::Offset(place));
+    fn offset(&self, buffer: BufferRef) -> Val<'_> {
+        let low = self.arg_of(Arg::Offset(buffer));
         match self.index {
             Ty::I64 => join(low, self.arg(), Ty::I64),
             _ => low,
@@ -276,7 +280,7 @@ impl Draft {
 
     /// The device's word for faults.
     fn faults(&self) -> Buf {
-        self.bind(Place::Fault, DType::U32, Access::Write)
+        self.bind(BufferRef::Fault, DType::U32, Access::Write)
     }
 
     /// The number of the fault that an index is outside its axis.
@@ -301,10 +305,10 @@ impl Draft {
     }
 
     /// Takes for granted that a region starts at a multiple of `count` elements.
-    fn assume(&self, place: Place, count: u32) {
+    fn assume(&self, buffer: BufferRef, count: u32) {
         let aligned = &mut self.bound.borrow_mut().aligned;
-        if count > 1 && !aligned.contains(&(place, count)) {
-            aligned.push((place, count));
+        if count > 1 && !aligned.contains(&(buffer, count)) {
+            aligned.push((buffer, count));
         }
     }
 

@@ -4,8 +4,8 @@
 //! Such a kernel is there beside that of `map`, for launches whose operands all start at a
 //! multiple of four elements.
 
-use cupola_core::backend::{Kernel as Work, Operand, Segment};
-use cupola_core::plan::body::Body;
+use cupola_core::backend::Body;
+use cupola_core::backend::{Kernel, Operand, Segment};
 
 use super::view::{Axes, place, unflatten};
 use super::{Draft, Launch, Missing};
@@ -29,7 +29,7 @@ enum Along {
 
 /// The launch of `segment` in quads, where it is elementwise and its layout allows that.
 pub(super) fn quads(segment: &Segment, target: &Target) -> Option<Launch> {
-    let Work::Map(body) = &segment.kernel else { return None };
+    let Kernel::Map(body) = &segment.kernel else { return None };
     let operands = || segment.inputs.iter().chain(&segment.outputs);
     let strides: Vec<&[isize]> = operands().map(|o| &o.strides[..]).collect();
     let axes = Axes::joined(&body.shape, &strides);

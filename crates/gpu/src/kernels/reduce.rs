@@ -7,12 +7,12 @@
 //! the shapes alone, so results repeat.
 
 use cupola_core::DType;
+use cupola_core::backend::Body;
 use cupola_core::backend::Segment;
-use cupola_core::plan::body::Body;
 use cupola_core::prim::{Binary, ReduceKind};
 
 use super::view::{Axes, View, place, unflatten};
-use super::{Draft, Launch, Missing, Place, Program};
+use super::{BufferRef, Draft, Launch, Missing, Program};
 use crate::ir::{Access, Build, Number, NumberVar, SharedNumber, Target, Ty, Val};
 
 /// Threads in a block.
@@ -22,7 +22,7 @@ const RUN: u64 = 64;
 
 /// How a fold is spread over threads.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct Spread {
     /// Whether neighbouring threads fold neighbouring elements of one output; else they have
     /// neighbouring outputs.
     along: bool,
@@ -40,9 +40,9 @@ struct Shape {
     parts: u64,
 }
 
-impl Shape {
+impl Spread {
     /// A fold of `outputs` and `folded` elements, both in steps, where `row` outputs are dense.
-    fn of(along: bool, count: u32, outputs: u64, folded: u64, row: u64, target: &Target) -> Shape {
+    fn of(along: bool, count: u32, outputs: u64, folded: u64, row: u64, target: &Target) -> Spread {
         let (columns, lanes) = if along {
             let wanted = folded.div_ceil(if count > 1 { 4 } else { 8 });
             let lanes = wanted.next_power_of_two().clamp(1, u64::from(BLOCK)) as u32;
@@ -58,7 +58,7 @@ impl Shape {
         // Half of what the device holds: each thread has several loads under way.
         let idle = u64::from(target.threads / 2) / threads.max(1);
         let parts = idle.min(folded / (u64::from(lanes) * 8)).max(1);
-        Shape { along, count, outputs, folded, columns, lanes, parts }
+        Spread { along, count, outputs, folded, columns, lanes, parts }
     }
 
     /// Steps between the elements of a thread.
@@ -77,7 +77,7 @@ struct Elements<'k, 'a> {
     outer: Axes,
     /// The folded axes, for every input.
     inner: Axes,
-    shape: Shape,
+    spread: Spread,
 }
 
 /// Adds the launches of a reduction.
@@ -89,29 +89,29 @@ pub fn reduce(
     segment: &Segment,
     target: &Target,
 ) -> Result<(), Missing> {
-    let (outer, inner, shape) = arranged(body, axes, segment, target);
+    let (outer, inner, spread) = arranged(body, axes, segment, target);
     let dtype = segment.outputs[0].aval.dtype;
     let k = Draft::new("reduce", BLOCK, segment, target)?;
     let views = k.inputs(segment, 0);
     // Parts are kept as registers hold them: halves in single precision.
     let partial = if dtype.is_float() && dtype != DType::F64 { DType::F32 } else { dtype };
-    let cut = shape.parts > 1;
-    let width = if shape.along { 1 } else { u64::from(shape.count) };
+    let cut = spread.parts > 1;
+    let width = if spread.along { 1 } else { u64::from(spread.count) };
     let out = match cut {
         true => {
-            let places = shape.outputs * width * shape.parts;
+            let places = spread.outputs * width * spread.parts;
             program.scratch.push(places as usize * partial.size());
             k.scratch(program.scratch.len() - 1, partial, Access::Write)
         }
         false => k.output(segment, 0),
     };
     let scalars = k.scalars(body);
-    let elements = Elements { k: &k, body, scalars, views, outer, inner, shape };
+    let elements = Elements { k: &k, body, scalars, views, outer, inner, spread };
     // A thread that has several loads under way waits less often.
-    let per_thread = shape.folded / shape.stride();
+    let per_thread = spread.folded / spread.stride();
     let short = body.code.len() <= 32 && segment.inputs.len() <= 4;
-    let at_once = if short && per_thread >= 4 { (16 / shape.count).clamp(2, 4) } else { 1 };
-    let fold = Fold { k: &k, kind, dtype, shape, at_once };
+    let at_once = if short && per_thread >= 4 { (16 / spread.count).clamp(2, 4) } else { 1 };
+    let fold = Fold { k: &k, kind, dtype, spread, at_once };
     fold.run(
         |output, ats| elements.load(output, ats),
         |output, part, values| {
@@ -121,7 +121,7 @@ pub fn reduce(
                 return out.store_many(&index, strides, &values);
             }
             for (i, value) in values.into_iter().enumerate() {
-                let row = (output * width + i) * shape.parts;
+                let row = (output * width + i) * spread.parts;
                 out.buf.store_number(row + part, value);
             }
         },
@@ -129,9 +129,9 @@ pub fn reduce(
     let blocks = fold.blocks();
     program.launches.push(k.launch_blocks(blocks)?);
     if cut {
-        let outputs = shape.outputs * width;
+        let outputs = spread.outputs * width;
         let scratch = program.scratch.len() - 1;
-        let join = join_parts(kind, partial, [outputs, shape.parts], segment, target, scratch)?;
+        let join = join_parts(kind, partial, [outputs, spread.parts], segment, target, scratch)?;
         program.launches.push(join);
     }
     Ok(())
@@ -144,7 +144,7 @@ fn arranged(
     axes: &[usize],
     segment: &Segment,
     target: &Target,
-) -> (Axes, Axes, Shape) {
+) -> (Axes, Axes, Spread) {
     let kept: Vec<usize> = (0..body.shape.rank()).filter(|a| !axes.contains(a)).collect();
     let out = &segment.outputs[0];
     let pick = |of: &[usize], own: Option<&[isize]>| -> Axes {
@@ -177,14 +177,14 @@ fn arranged(
         false => (outer.in_steps(count), inner),
     };
     let row = outer.sizes.last().copied().unwrap_or(1) as u64;
-    let shape = Shape::of(along, count, outer.count(), inner.count(), row, target);
-    (outer, inner, shape)
+    let spread = Spread::of(along, count, outer.count(), inner.count(), row, target);
+    (outer, inner, spread)
 }
 
 impl<'k> Elements<'k, '_> {
     /// The neighbours at each of `ats`: everything is read before it is computed with.
     fn load(&self, output: Val<'k>, ats: &[Val<'k>]) -> Vec<Vec<Number<'k>>> {
-        let Elements { outer, inner, shape, .. } = self;
+        let Elements { outer, inner, spread, .. } = self;
         let own = unflatten(output, &outer.sizes);
         let mut loaded = Vec::new();
         for &at in ats {
@@ -193,8 +193,8 @@ impl<'k> Elements<'k, '_> {
                 .map(|(i, view)| {
                     let start = view.at(&own, &outer.strides[i]);
                     let at = place(start, &folded, &inner.strides[i]);
-                    let dense = if shape.along { &inner.strides[i] } else { &outer.strides[i] };
-                    view.load_at(at, dense.last() == Some(&0), shape.count)
+                    let dense = if spread.along { &inner.strides[i] } else { &outer.strides[i] };
+                    view.load_at(at, dense.last() == Some(&0), spread.count)
                 })
                 .collect();
             loaded.push(inputs);
@@ -203,7 +203,7 @@ impl<'k> Elements<'k, '_> {
     }
 
     fn computed(&self, inputs: &[Vec<Number<'k>>]) -> Vec<Number<'k>> {
-        (0..self.shape.count as usize)
+        (0..self.spread.count as usize)
             .map(|at| {
                 let own: Vec<Number<'k>> = inputs.iter().map(|neighbours| neighbours[at]).collect();
                 self.k.value(self.body, &own, &self.scalars)
@@ -222,16 +222,16 @@ fn join_parts(
     scratch: usize,
 ) -> Result<Launch, Missing> {
     let k = Draft::new("reduce_parts", BLOCK, segment, target)?;
-    let from = k.bind(Place::Scratch(scratch), partial, Access::Read);
+    let from = k.bind(BufferRef::Scratch(scratch), partial, Access::Read);
     let operand = &segment.outputs[0];
     let out = k.output(segment, 0);
-    let shape = Shape { parts: 1, ..Shape::of(true, 1, outputs, parts, 1, target) };
+    let spread = Spread { parts: 1, ..Spread::of(true, 1, outputs, parts, 1, target) };
     let axes = Axes::joined(&operand.aval.shape, &[&operand.strides[..]]);
-    let at_once = if parts / shape.stride() >= 4 { 4 } else { 1 };
-    let fold = Fold { k: &k, kind, dtype: operand.aval.dtype, shape, at_once };
+    let at_once = if parts / spread.stride() >= 4 { 4 } else { 1 };
+    let fold = Fold { k: &k, kind, dtype: operand.aval.dtype, spread, at_once };
     fold.run(
         |output, ats| {
-            let row = output * shape.folded;
+            let row = output * spread.folded;
             let places: Vec<Val<'_>> = ats.iter().map(|&at| row + at).collect();
             places.into_iter().map(|at| vec![from.load_number(at)]).collect()
         },
@@ -248,7 +248,7 @@ struct Fold<'k> {
     k: &'k Draft,
     kind: ReduceKind,
     dtype: DType,
-    shape: Shape,
+    spread: Spread,
     /// How many steps a thread loads before it folds them.
     at_once: u32,
 }
@@ -256,7 +256,7 @@ struct Fold<'k> {
 impl<'k> Fold<'k> {
     /// A block for every few outputs of every part.
     fn blocks(&self) -> u64 {
-        let Shape { outputs, columns, parts, .. } = self.shape;
+        let Spread { outputs, columns, parts, .. } = self.spread;
         outputs.div_ceil(u64::from(columns)) * parts
     }
 
@@ -268,7 +268,7 @@ impl<'k> Fold<'k> {
         store: impl Fn(Val<'k>, Val<'k>, Vec<Number<'k>>),
     ) {
         let k = self.k;
-        let Shape { along, outputs, folded, columns, lanes, parts, count } = self.shape;
+        let Spread { along, outputs, folded, columns, lanes, parts, count } = self.spread;
         let thread = k.thread();
         // Which output of the block, and which of its threads.
         let (own, lane) = match along {
@@ -305,7 +305,7 @@ impl<'k> Fold<'k> {
     /// Variables for the neighbours of a thread, with nothing folded yet.
     fn totals(&self) -> Vec<NumberVar<'k>> {
         let start = self.k.identity(self.kind, self.dtype);
-        (0..self.shape.count).map(|_| self.k.number_var(start)).collect()
+        (0..self.spread.count).map(|_| self.k.number_var(start)).collect()
     }
 
     /// Folds the elements of one thread: in runs, whose results are folded.
@@ -316,12 +316,12 @@ impl<'k> Fold<'k> {
         [from, end]: [Val<'k>; 2],
         load: &impl Fn(Val<'k>, &[Val<'k>]) -> Vec<Vec<Number<'k>>>,
     ) {
-        let per_thread = self.shape.folded / self.shape.stride();
+        let per_thread = self.spread.folded / self.spread.stride();
         let sums = self.kind == ReduceKind::Sum && self.dtype.is_inexact();
         if !sums || per_thread <= RUN {
             return self.walk(totals, output, [from, end], load);
         }
-        let run = self.k.index((RUN * self.shape.stride()) as i64);
+        let run = self.k.index((RUN * self.spread.stride()) as i64);
         self.k.range(from, end, run, |first| {
             let some = self.totals();
             let last = (first + run).min(end);
@@ -341,7 +341,7 @@ impl<'k> Fold<'k> {
         [from, end]: [Val<'k>; 2],
         load: &impl Fn(Val<'k>, &[Val<'k>]) -> Vec<Vec<Number<'k>>>,
     ) {
-        let (k, stride) = (self.k, self.shape.stride());
+        let (k, stride) = (self.k, self.spread.stride());
         let step = |ats: &[Val<'k>]| {
             for values in load(output, ats) {
                 totals.iter().zip(values).for_each(|(&total, value)| self.join(total, value));
@@ -383,7 +383,7 @@ impl<'k> Fold<'k> {
         lane: Val<'k>,
     ) -> Vec<Number<'k>> {
         let (k, step) = (self.k, self.apart());
-        let mut left = self.shape.lanes;
+        let mut left = self.spread.lanes;
         if left == 1 {
             return values;
         }
@@ -418,7 +418,7 @@ impl<'k> Fold<'k> {
 
     /// Distance in threads between neighbouring lanes of one output.
     fn apart(&self) -> u32 {
-        if self.shape.along { 1 } else { self.shape.columns }
+        if self.spread.along { 1 } else { self.spread.columns }
     }
 
     /// Whether the last `left` lanes can exchange their values without shared memory.
@@ -426,7 +426,7 @@ impl<'k> Fold<'k> {
         let step = self.apart();
         left.is_power_of_two()
             && step.is_power_of_two()
-            && self.shape.lanes.is_multiple_of(left)
+            && self.spread.lanes.is_multiple_of(left)
             && self.k.can_shuffle(left / 2 * step, Ty::of(self.dtype))
     }
 }

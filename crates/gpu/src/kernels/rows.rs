@@ -4,8 +4,8 @@
 //! a thread's own elements first, and then through shared memory. The order is fixed by the shape.
 
 use cupola_core::DType;
+use cupola_core::backend::{Body, Reg};
 use cupola_core::backend::{Fold, Segment};
-use cupola_core::plan::body::{Body, Reg};
 
 use super::body::Then;
 use super::view::{Axes, View, place, unflatten};
@@ -24,7 +24,7 @@ const RADIX: u32 = 8;
 
 /// How rows are spread over threads.
 #[derive(Clone, Copy)]
-struct Shape {
+struct Spread {
     rows: u64,
     /// Elements of a row, in steps of `count` neighbours.
     steps: u64,
@@ -34,8 +34,8 @@ struct Shape {
     block: u32,
 }
 
-impl Shape {
-    fn of(rows: u64, length: u64, count: u32, target: &Target) -> Shape {
+impl Spread {
+    fn of(rows: u64, length: u64, count: u32, target: &Target) -> Spread {
         let steps = length / u64::from(count);
         // Four loads under way at once.
         let wanted = steps.div_ceil(4).next_power_of_two();
@@ -43,7 +43,7 @@ impl Shape {
         let fits = steps.div_ceil(u64::from(wide)) * u64::from(count) <= HELD;
         let most = if fits { wide } else { target.max_threads };
         let lanes = wanted.clamp(1, u64::from(most)) as u32;
-        Shape { rows, steps, count, lanes, block: lanes.max(BLOCK) }
+        Spread { rows, steps, count, lanes, block: lanes.max(BLOCK) }
     }
 
     fn rows_a_block(&self) -> u32 {
@@ -74,22 +74,22 @@ pub fn rows(
     let count = whole.of(of_elements).vector(&own, target.vector_bytes);
     let length = body.shape[last];
     let rows = body.shape.size() / length;
-    let shape = Shape::of(rows as u64, length as u64, count, target);
+    let spread = Spread::of(rows as u64, length as u64, count, target);
 
-    let k = Draft::new("rows", shape.block, segment, target)?;
+    let k = Draft::new("rows", spread.block, segment, target)?;
     let views = [k.inputs(segment, 0), k.outputs(segment)].concat();
     let outer: Vec<&[isize]> = whole.strides.iter().map(|s| &s[..last]).collect();
     let outer = Axes::joined(&body.shape[..last], &outer);
     let along: Vec<isize> = whole.strides.iter().map(|s| s[last]).collect();
     let scalars = k.scalars(body);
-    let shared: Vec<Shared> = match shape.lanes {
+    let shared: Vec<Shared> = match spread.lanes {
         1 => Vec::new(),
         _ => (folds.iter())
-            .map(|fold| k.shared(Ty::of(body.dtype_of(fold.input)), shape.block))
+            .map(|fold| k.shared(Ty::of(body.dtype_of(fold.input)), spread.block))
             .collect(),
     };
-    let given = Given { k: &k, body, folds, scalars, shape, views, outer, along, shared };
-    let blocks = shape.rows.div_ceil(u64::from(shape.rows_a_block()));
+    let given = Given { k: &k, body, folds, scalars, spread, views, outer, along, shared };
+    let blocks = spread.rows.div_ceil(u64::from(spread.rows_a_block()));
     k.blocks(blocks, |block| {
         Row::new(&given, block).run(segment.inputs.len());
         if !given.shared.is_empty() {
@@ -105,7 +105,7 @@ struct Given<'k, 'a> {
     body: &'a Body,
     folds: &'a [Fold],
     scalars: Vec<Number<'k>>,
-    shape: Shape,
+    spread: Spread,
     /// The inputs and then the outputs.
     views: Vec<View<'k>>,
     /// How rows are walked, for each operand.
@@ -137,13 +137,13 @@ struct Row<'k, 'a> {
 impl<'k, 'a> Row<'k, 'a> {
     /// The thread's row among those of `block`.
     fn new(given: &'a Given<'k, 'a>, block: Val<'k>) -> Self {
-        let Given { k, body, shape, along, scalars, .. } = given;
+        let Given { k, body, spread, along, scalars, .. } = given;
         let thread = k.thread();
-        let (own, lane) = (thread / shape.lanes, thread % shape.lanes);
-        let mut row = block * shape.rows_a_block() + k.as_index(own);
+        let (own, lane) = (thread / spread.lanes, thread % spread.lanes);
+        let mut row = block * spread.rows_a_block() + k.as_index(own);
         let mut is_there = None;
-        if !shape.rows.is_multiple_of(u64::from(shape.rows_a_block())) {
-            let last = k.index(shape.rows as i64 - 1);
+        if !spread.rows.is_multiple_of(u64::from(spread.rows_a_block())) {
+            let last = k.index(spread.rows as i64 - 1);
             is_there = Some(row.le(last));
             row = row.min(last);
         }
@@ -158,7 +158,7 @@ impl<'k, 'a> Row<'k, 'a> {
         let mut once = vec![None; registers];
         let known = scalars.iter().enumerate();
         known.for_each(|(i, &scalar)| once[body.inputs.len() + i] = Some(scalar));
-        let each = vec![vec![None; shape.held()]; registers];
+        let each = vec![vec![None; spread.held()]; registers];
         let index = unflatten(row, &given.outer.sizes);
         let starts = (given.views.iter().zip(&given.outer.strides))
             .map(|(view, strides)| view.at(&index, strides))
@@ -168,22 +168,22 @@ impl<'k, 'a> Row<'k, 'a> {
 
     /// Where the elements of a step start along the row; steps after the last start with it.
     fn place(&self, step: usize) -> Val<'k> {
-        let shape = &self.given.shape;
-        let mut at = self.lane + step as u32 * shape.lanes;
+        let spread = &self.given.spread;
+        let mut at = self.lane + step as u32 * spread.lanes;
         if self.may_be_out(step) {
-            at = at.min(shape.steps - 1);
+            at = at.min(spread.steps - 1);
         }
-        self.given.k.as_index(at * shape.count)
+        self.given.k.as_index(at * spread.count)
     }
 
     fn may_be_out(&self, step: usize) -> bool {
-        (step as u64 + 1) * u64::from(self.given.shape.lanes) > self.given.shape.steps
+        (step as u64 + 1) * u64::from(self.given.spread.lanes) > self.given.spread.steps
     }
 
     /// Whether a step is in the row; nothing where each thread has it.
     fn is_in(&self, step: usize) -> Option<Val<'k>> {
-        let shape = &self.given.shape;
-        self.may_be_out(step).then(|| (self.lane + step as u32 * shape.lanes).lt(shape.steps))
+        let spread = &self.given.spread;
+        self.may_be_out(step).then(|| (self.lane + step as u32 * spread.lanes).lt(spread.steps))
     }
 
     /// Computes the row, whose outputs come after so many inputs.
@@ -200,7 +200,7 @@ impl<'k, 'a> Row<'k, 'a> {
             values.push(match along {
                 0 => vec![vec![self.of_row(register)]],
                 _ => {
-                    (0..self.given.shape.held()).map(|step| self.of_step(register, step)).collect()
+                    (0..self.given.spread.held()).map(|step| self.of_step(register, step)).collect()
                 }
             });
         }
@@ -244,7 +244,7 @@ impl<'k, 'a> Row<'k, 'a> {
 
     /// A register's values for the elements of a step.
     fn of_step(&mut self, register: Reg, step: usize) -> Vec<Number<'k>> {
-        let (at, count) = (usize::from(register), self.given.shape.count);
+        let (at, count) = (usize::from(register), self.given.spread.count);
         if !self.of_elements[at] {
             return vec![self.of_row(register); count as usize];
         }
@@ -293,9 +293,9 @@ impl<'k, 'a> Row<'k, 'a> {
         let dtype = self.given.body.dtype_of(input);
         let identity = self.given.k.identity(kind, dtype);
         // Neighbours are folded apart, so that no sum waits for the one before.
-        let mut totals: Vec<Option<Number<'k>>> = vec![None; self.given.shape.count as usize];
+        let mut totals: Vec<Option<Number<'k>>> = vec![None; self.given.spread.count as usize];
         let steps: Vec<Vec<Number<'k>>> =
-            (0..self.given.shape.held()).map(|step| self.of_step(input, step)).collect();
+            (0..self.given.spread.held()).map(|step| self.of_step(input, step)).collect();
         for (step, values) in steps.into_iter().enumerate() {
             let is_in = self.is_in(step);
             for (total, value) in totals.iter_mut().zip(values) {
@@ -329,7 +329,7 @@ impl<'k, 'a> Row<'k, 'a> {
         shared.store(thread, own.real());
         k.barrier();
         let first = thread - self.lane;
-        let mut left = self.given.shape.lanes;
+        let mut left = self.given.spread.lanes;
         while left > RADIX {
             let next = left.div_ceil(RADIX);
             k.when(self.lane.lt(next), || {

@@ -11,7 +11,7 @@ use cupola_core::backend::Segment;
 use cupola_core::prim::{Scan, ScanKind};
 
 use super::view::{Axes, place, unflatten};
-use super::{Draft, Launch, Missing, Place, Program};
+use super::{BufferRef, Draft, Launch, Missing, Program};
 use crate::ir::{Access, Number, NumberVar, SharedNumber, Target, Ty, Val};
 
 /// Threads in a block, and elements of a tile.
@@ -45,7 +45,7 @@ pub fn scan(
     }
     let parts = size.div_ceil(PART);
     if parts == 1 || lanes * u64::from(BLOCK) >= u64::from(target.threads) {
-        program.launches.push(scan.by_blocks(segment, target, size, Work::Whole)?);
+        program.launches.push(scan.by_blocks(segment, target, size, Pass::Whole)?);
         return Ok(());
     }
     // Totals are kept as registers hold them: halves in single precision.
@@ -53,10 +53,10 @@ pub fn scan(
     let bytes = lanes as usize * parts * held.size();
     let first = program.scratch.len();
     program.scratch.extend([bytes, bytes]);
-    let (totals, carries) = (Place::Scratch(first), Place::Scratch(first + 1));
-    program.launches.push(scan.by_blocks(segment, target, PART, Work::Totals(totals))?);
+    let (totals, carries) = (BufferRef::Scratch(first), BufferRef::Scratch(first + 1));
+    program.launches.push(scan.by_blocks(segment, target, PART, Pass::Totals(totals))?);
     program.launches.push(scan.joined(segment, target, parts, totals, carries)?);
-    program.launches.push(scan.by_blocks(segment, target, PART, Work::From(carries))?);
+    program.launches.push(scan.by_blocks(segment, target, PART, Pass::From(carries))?);
     Ok(())
 }
 
@@ -65,15 +65,15 @@ fn held(dtype: DType) -> DType {
     if dtype.is_float() && dtype != DType::F64 { DType::F32 } else { dtype }
 }
 
-/// What blocks do with their part of a lane.
+/// What blocks do with their part of a lane in one pass over it.
 #[derive(Clone, Copy)]
-enum Work {
+enum Pass {
     /// The part is the lane.
     Whole,
     /// Only the part's total is stored.
-    Totals(Place),
+    Totals(BufferRef),
     /// The part goes on from a number.
-    From(Place),
+    From(BufferRef),
 }
 
 /// The lanes of a scan.
@@ -150,18 +150,18 @@ impl Lanes {
         segment: &Segment,
         target: &Target,
         part: usize,
-        work: Work,
+        pass: Pass,
     ) -> Result<Launch, Missing> {
         let k = Draft::new(self.op.kind.name(), BLOCK, segment, target)?;
         let from = k.input(segment, 0);
-        let to = match work {
-            Work::Totals(_) => None,
+        let to = match pass {
+            Pass::Totals(_) => None,
             _ => Some(k.output(segment, 0)),
         };
-        let totals = match work {
-            Work::Whole => None,
-            Work::Totals(place) => Some(k.bind(place, held(self.dtype), Access::Write)),
-            Work::From(place) => Some(k.bind(place, held(self.dtype), Access::Read)),
+        let totals = match pass {
+            Pass::Whole => None,
+            Pass::Totals(buffer) => Some(k.bind(buffer, held(self.dtype), Access::Write)),
+            Pass::From(buffer) => Some(k.bind(buffer, held(self.dtype), Access::Read)),
         };
         let parts = self.size.div_ceil(part) as u64;
         let tile = Tile::new(&k, self.fold());
@@ -171,8 +171,8 @@ impl Lanes {
             let index = unflatten(lane, &self.outer.sizes);
             let source = from.at(&index, &self.outer.strides[0]);
             let end = to.map(|to| to.at(&index, &self.outer.strides[1]));
-            let carry = k.number_var(match (work, totals) {
-                (Work::From(_), Some(totals)) => totals.load_number(block),
+            let carry = k.number_var(match (pass, totals) {
+                (Pass::From(_), Some(totals)) => totals.load_number(block),
                 _ => tile.fold.first(&k),
             });
             let start = number * part;
@@ -186,7 +186,7 @@ impl Lanes {
                 }
             };
             tile.walk([start, stop], carry, self.op.exclusive, load, store);
-            if let (Work::Totals(_), Some(totals)) = (work, totals) {
+            if let (Pass::Totals(_), Some(totals)) = (pass, totals) {
                 k.when(k.thread().eq(0), || totals.store_number(block, carry.get()));
             }
         });
@@ -199,8 +199,8 @@ impl Lanes {
         segment: &Segment,
         target: &Target,
         parts: usize,
-        totals: Place,
-        carries: Place,
+        totals: BufferRef,
+        carries: BufferRef,
     ) -> Result<Launch, Missing> {
         let k = Draft::new(self.op.kind.name(), BLOCK, segment, target)?;
         let totals = k.bind(totals, held(self.dtype), Access::Read);

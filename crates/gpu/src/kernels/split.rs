@@ -1,48 +1,48 @@
-//! Segments cut into parts, for devices that bind only so much of a buffer at once.
+//! Segments cut into pieces, for devices that bind only so much of a buffer at once.
 //!
-//! A part is a segment of its own whose operands lie in the whole's, further on. What can be cut is
-//! an axis that no element's computation crosses: all of an elementwise program's, those that a
+//! A piece is a segment of its own whose operands lie in the whole's, further on. What can be cut
+//! is an axis that no element's computation crosses: all of an elementwise program's, those that a
 //! reduction keeps, rows and batches of a product. A reduction is also cut along the axes that it
-//! folds, and its parts' results are folded again. What is little but lies far apart, as a few
+//! folds, and its pieces' results are folded again. What is little but lies far apart, as a few
 //! columns of a matrix, is copied together first.
 
 #[cfg(test)]
 mod tests;
 
 use cupola_core::DType;
-use cupola_core::backend::{Kernel as Work, Operand, Segment};
-use cupola_core::plan::body::Body;
+use cupola_core::backend::Body;
+use cupola_core::backend::{Kernel, Operand, Segment};
 use cupola_core::prim::{Accumulates, ConvRole, KernelOp, ReduceKind};
 
 use super::view::{is_far, span};
-use super::{Missing, Place};
+use super::{BufferRef, Missing};
 use crate::ir::Ty;
 
-/// The most parts that a segment is cut into: beyond it the CPU is faster.
-const MOST_PARTS: usize = 1 << 12;
+/// The most pieces that a segment is cut into: beyond it the CPU is faster.
+const MOST_PIECES: usize = 1 << 12;
 
 /// A piece of a segment.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct Piece {
     /// What it computes.
     pub segment: Segment,
     /// Where each input lies, and how many elements further on than the whole one.
-    pub inputs: Vec<(Place, isize)>,
+    pub inputs: Vec<(BufferRef, isize)>,
     /// Likewise each output.
-    pub outputs: Vec<(Place, isize)>,
+    pub outputs: Vec<(BufferRef, isize)>,
     /// Which number it starts with, of a cut [`KernelOp::Iota`], or which element, of cut
     /// [`KernelOp::RandomBits`].
     pub first: Option<u32>,
 }
 
-/// A segment as its parts, in the order in which they run.
+/// A segment as its pieces, in the order in which they run.
 #[derive(Clone, Debug, Default)]
 pub struct Split {
-    /// The parts.
-    pub parts: Vec<Part>,
+    /// The pieces.
+    pub pieces: Vec<Piece>,
     /// Bytes of the memory that they share.
     pub scratch: Vec<usize>,
-    /// What of it no later part reads.
+    /// What of it no later piece reads.
     free: Vec<usize>,
 }
 
@@ -55,12 +55,12 @@ struct Free {
     body: Option<usize>,
 }
 
-/// Cuts `segment` until no operand of a part reaches over more than `bytes` bytes.
+/// Cuts `segment` until no operand of a piece reaches over more than `bytes` bytes.
 pub fn split(segment: &Segment, bytes: u64) -> Result<Split, Missing> {
-    let whole = Part {
+    let whole = Piece {
         segment: segment.clone(),
-        inputs: (0..segment.inputs.len()).map(|i| (Place::Input(i), 0)).collect(),
-        outputs: (0..segment.outputs.len()).map(|i| (Place::Output(i), 0)).collect(),
+        inputs: (0..segment.inputs.len()).map(|i| (BufferRef::Input(i), 0)).collect(),
+        outputs: (0..segment.outputs.len()).map(|i| (BufferRef::Output(i), 0)).collect(),
         first: None,
     };
     let mut split = Split::default();
@@ -73,68 +73,68 @@ fn needs(segment: &Segment, operand: &Operand) -> u64 {
     let own = span(operand).map_or(0, |(low, high)| (high - low + 1) as u64);
     let bytes = own.saturating_mul(operand.aval.dtype.size() as u64);
     match &segment.kernel {
-        Work::Op(KernelOp::Sort(_)) => bytes.max(4 * operand.aval.shape.size() as u64),
-        Work::Map(_)
-        | Work::Reduce { .. }
-        | Work::Rows { .. }
-        | Work::Op(_)
-        | Work::Call(_)
-        | Work::Custom(_) => bytes,
+        Kernel::Op(KernelOp::Sort(_)) => bytes.max(4 * operand.aval.shape.size() as u64),
+        Kernel::Map(_)
+        | Kernel::Reduce { .. }
+        | Kernel::Rows { .. }
+        | Kernel::Op(_)
+        | Kernel::Call(_)
+        | Kernel::Custom(_) => bytes,
     }
 }
 
 impl Split {
-    fn add(&mut self, part: Part, bytes: u64) -> Result<(), Missing> {
-        let operands = || part.segment.inputs.iter().chain(&part.segment.outputs);
-        let large = |o: &&Operand| is_far(o) || needs(&part.segment, o) > bytes;
+    fn add(&mut self, piece: Piece, bytes: u64) -> Result<(), Missing> {
+        let operands = || piece.segment.inputs.iter().chain(&piece.segment.outputs);
+        let large = |o: &&Operand| is_far(o) || needs(&piece.segment, o) > bytes;
         let Some((worst, operand)) = operands().enumerate().find(|(_, o)| large(o)) else {
-            if self.parts.len() == MOST_PARTS {
-                let reason = format!("it would run in more than {MOST_PARTS} parts");
+            if self.pieces.len() == MOST_PIECES {
+                let reason = format!("it would run in more than {MOST_PIECES} parts");
                 return Err(Missing(reason));
             }
-            self.parts.push(part);
+            self.pieces.push(piece);
             return Ok(());
         };
         // Elementwise programs can be cut along every axis.
-        let gathers = !matches!(part.segment.kernel, Work::Map(_));
+        let gathers = !matches!(piece.segment.kernel, Kernel::Map(_));
         let dense = operand.aval.shape.size() as u64 * operand.aval.dtype.size() as u64;
-        if gathers && dense <= bytes && needs(&part.segment, operand) > dense {
-            return self.bring_together(&part, worst, bytes);
+        if gathers && dense <= bytes && needs(&piece.segment, operand) > dense {
+            return self.bring_together(&piece, worst, bytes);
         }
-        let axes = free_axes(&part.segment);
+        let axes = free_axes(&piece.segment);
         // How much it helps to cut an axis, and into what.
         let candidate = |free: &Free| -> Option<(u64, usize)> {
-            let axis = if worst < part.inputs.len() { free.inputs[worst] } else { free.output };
+            let axis = if worst < piece.inputs.len() { free.inputs[worst] } else { free.output };
             let stride = operand.strides[axis?].unsigned_abs() as u64;
             // Repeated elements are not bound, but may be too many to count.
             if free.size == 1 || stride == 0 && !is_far(operand) {
                 return None;
             }
             let step = chunk(operand, free.size, stride, bytes, gathers);
-            let helps = free.output.is_some() || part.shrinks(free.size.div_ceil(step));
+            let helps = free.output.is_some() || piece.shrinks(free.size.div_ceil(step));
             helps.then_some((stride * (free.size as u64 - 1), step))
         };
         let candidates = axes.iter().filter_map(|free| Some((free, candidate(free)?)));
         // What a product sums over is cut where nothing else can be: its results are not few.
-        let is_op = matches!(part.segment.kernel, Work::Op(_));
+        let is_op = matches!(piece.segment.kernel, Kernel::Op(_));
         let best = candidates
             .max_by_key(|(free, (gain, _))| (!is_op || free.output.is_some(), *gain, free.size));
         let Some((free, (_, step))) = best else {
             return Err(Missing(format!(
                 "an operand of {} reaches over {} bytes, the device binds {bytes} at once",
                 operand.aval,
-                needs(&part.segment, operand)
+                needs(&piece.segment, operand)
             )));
         };
         match free.output {
             Some(_) => (0..free.size)
                 .step_by(step)
-                .try_for_each(|start| self.add(part.cut(free, start, step), bytes)),
-            None => self.fold(&part, free, step, bytes),
+                .try_for_each(|start| self.add(piece.cut(free, start, step), bytes)),
+            None => self.fold(&piece, free, step, bytes),
         }
     }
 
-    /// Memory that the parts share.
+    /// Memory that the pieces share.
     fn take(&mut self, bytes: usize) -> usize {
         let at = self.free.pop().unwrap_or_else(|| {
             self.scratch.push(0);
@@ -144,19 +144,19 @@ impl Split {
         at
     }
 
-    /// Runs `part` on a copy without gaps of the operand `worst`, whose elements lie far apart.
-    fn bring_together(&mut self, part: &Part, worst: usize, bytes: u64) -> Result<(), Missing> {
-        let mut inner = part.clone();
-        let inputs = part.inputs.len();
-        let (own, place) = match worst.checked_sub(inputs) {
+    /// Runs `piece` on a copy without gaps of the operand `worst`, whose elements lie far apart.
+    fn bring_together(&mut self, piece: &Piece, worst: usize, bytes: u64) -> Result<(), Missing> {
+        let mut inner = piece.clone();
+        let inputs = piece.inputs.len();
+        let (own, at) = match worst.checked_sub(inputs) {
             None => (&mut inner.segment.inputs[worst], &mut inner.inputs[worst]),
             Some(output) => (&mut inner.segment.outputs[output], &mut inner.outputs[output]),
         };
         let dense = Operand::contiguous(&own.aval);
-        let spread = (std::mem::replace(own, dense.clone()), *place);
+        let spread = (std::mem::replace(own, dense.clone()), *at);
         let scratch = self.take(dense.aval.shape.size() * dense.aval.dtype.size());
-        *place = (Place::Scratch(scratch), 0);
-        let dense = (dense, *place);
+        *at = (BufferRef::Scratch(scratch), 0);
+        let dense = (dense, *at);
         if worst < inputs {
             self.add(copy(spread, dense), bytes)?;
             self.add(inner, bytes)?;
@@ -169,26 +169,28 @@ impl Split {
     }
 
     /// Cuts a reduction or a product along an axis that it folds.
-    fn fold(&mut self, part: &Part, free: &Free, step: usize, bytes: u64) -> Result<(), Missing> {
-        let mut aval = part.segment.outputs[0].aval.clone();
-        let (kind, dtype) = match &part.segment.kernel {
-            Work::Reduce { kind, .. } => (*kind, partial(aval.dtype)),
-            Work::Op(op) => (ReduceKind::Sum, sum_dtype(op).unwrap_or(aval.dtype)),
-            Work::Map(_) | Work::Rows { .. } | Work::Call(_) | Work::Custom(_) => return Ok(()),
+    fn fold(&mut self, piece: &Piece, free: &Free, step: usize, bytes: u64) -> Result<(), Missing> {
+        let mut aval = piece.segment.outputs[0].aval.clone();
+        let (kind, dtype) = match &piece.segment.kernel {
+            Kernel::Reduce { kind, .. } => (*kind, partial(aval.dtype)),
+            Kernel::Op(op) => (ReduceKind::Sum, sum_dtype(op).unwrap_or(aval.dtype)),
+            Kernel::Map(_) | Kernel::Rows { .. } | Kernel::Call(_) | Kernel::Custom(_) => {
+                return Ok(());
+            }
         };
         aval.dtype = dtype;
         let (kept, count) = (aval.shape.size(), free.size.div_ceil(step));
         let scratch = self.take(count * kept * aval.dtype.size());
         let one = Operand::contiguous(&aval);
         for (number, start) in (0..free.size).step_by(step).enumerate() {
-            let mut piece = part.cut(free, start, step);
-            piece.drop_epilogue(dtype);
-            piece.segment.outputs = vec![one.clone()];
-            piece.outputs = vec![(Place::Scratch(scratch), (number * kept) as isize)];
-            self.add(piece, bytes)?;
+            let mut cut = piece.cut(free, start, step);
+            cut.drop_epilogue(dtype);
+            cut.segment.outputs = vec![one.clone()];
+            cut.outputs = vec![(BufferRef::Scratch(scratch), (number * kept) as isize)];
+            self.add(cut, bytes)?;
         }
-        self.add(join(kind, count, &one, scratch, part), bytes)?;
-        if let Some(epilogue) = part.epilogue() {
+        self.add(join(kind, count, &one, scratch, piece), bytes)?;
+        if let Some(epilogue) = piece.epilogue() {
             self.add(epilogue, bytes)?;
         }
         self.free.push(scratch);
@@ -197,18 +199,18 @@ impl Split {
 }
 
 /// A copy between operands of one shape.
-fn copy(from: (Operand, (Place, isize)), to: (Operand, (Place, isize))) -> Part {
+fn copy(from: (Operand, (BufferRef, isize)), to: (Operand, (BufferRef, isize))) -> Piece {
     let segment = Segment {
-        kernel: Work::Map(Body::copy(from.0.aval.shape.clone(), from.0.aval.dtype)),
+        kernel: Kernel::Map(Body::copy(from.0.aval.shape.clone(), from.0.aval.dtype)),
         inputs: vec![from.0],
         outputs: vec![to.0],
         scalars: Vec::new(),
         epilogue: None,
     };
-    Part { segment, inputs: vec![from.1], outputs: vec![to.1], first: None }
+    Piece { segment, inputs: vec![from.1], outputs: vec![to.1], first: None }
 }
 
-/// What the results of a reduction's parts are kept as: halves in single precision.
+/// What the results of a reduction's pieces are kept as: halves in single precision.
 fn partial(dtype: DType) -> DType {
     if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
 }
@@ -222,22 +224,22 @@ fn sum_dtype(op: &KernelOp) -> Option<DType> {
 }
 
 /// Folds `count` results that lie one after another in `scratch`.
-fn join(kind: ReduceKind, count: usize, one: &Operand, scratch: usize, whole: &Part) -> Part {
+fn join(kind: ReduceKind, count: usize, one: &Operand, scratch: usize, whole: &Piece) -> Piece {
     let mut aval = one.aval.clone();
     aval.shape = std::iter::once(count).chain(aval.shape.iter().copied()).collect();
     let body = Body::copy(aval.shape.clone(), aval.dtype);
     let segment = Segment {
-        kernel: Work::Reduce { body, kind, axes: [0].into_iter().collect() },
+        kernel: Kernel::Reduce { body, kind, axes: [0].into_iter().collect() },
         inputs: vec![Operand::contiguous(&aval)],
         outputs: whole.segment.outputs.clone(),
         scalars: Vec::new(),
         epilogue: None,
     };
-    let inputs = vec![(Place::Scratch(scratch), 0)];
-    Part { segment, inputs, outputs: whole.outputs.clone(), first: None }
+    let inputs = vec![(BufferRef::Scratch(scratch), 0)];
+    Piece { segment, inputs, outputs: whole.outputs.clone(), first: None }
 }
 
-/// How much of an axis of `size` a part has, so that `operand` with its `stride` along it fits, or
+/// How much of an axis of `size` a piece has, so that `operand` with its `stride` along it fits, or
 /// fits when it has been brought together: at most half.
 fn chunk(operand: &Operand, size: usize, stride: u64, bytes: u64, together: bool) -> usize {
     let reach = span(operand).map_or(0, |(low, high)| (high - low) as u64);
@@ -251,26 +253,28 @@ fn chunk(operand: &Operand, size: usize, stride: u64, bytes: u64, together: bool
         _ => 1,
     };
     let step = (fits as usize).min(size.div_ceil(2));
-    // Parts start at whole words where there is a choice.
+    // Pieces start at whole words where there is a choice.
     if step > 64 { step / 64 * 64 } else { step }
 }
 
-impl Part {
+impl Piece {
     /// Whether the results of `count` pieces of a reduction are much fewer than what it folds.
     fn shrinks(&self, count: usize) -> bool {
         match &self.segment.kernel {
-            Work::Reduce { body, .. } => {
+            Kernel::Reduce { body, .. } => {
                 2 * count * self.segment.outputs[0].aval.shape.size() <= body.shape.size()
             }
-            Work::Map(_) | Work::Rows { .. } | Work::Op(_) | Work::Call(_) | Work::Custom(_) => {
-                true
-            }
+            Kernel::Map(_)
+            | Kernel::Rows { .. }
+            | Kernel::Op(_)
+            | Kernel::Call(_)
+            | Kernel::Custom(_) => true,
         }
     }
 
     /// Makes an axis of an op's result `size` long, from `start` on.
     fn shorten_op(&mut self, axis: usize, start: usize, size: usize) {
-        let Work::Op(op) = &mut self.segment.kernel else { return };
+        let Kernel::Op(op) = &mut self.segment.kernel else { return };
         let out = &self.segment.outputs[0].aval.shape;
         let further = |by: usize| Some(self.first.unwrap_or(0) + by as u32);
         if let KernelOp::Iota(iota) = op {
@@ -296,65 +300,65 @@ impl Part {
             self.inputs.truncate(epilogue.first_input);
             self.segment.scalars.clear();
         }
-        if let Work::Op(KernelOp::Dot(dot)) = &mut self.segment.kernel {
+        if let Kernel::Op(KernelOp::Dot(dot)) = &mut self.segment.kernel {
             dot.result = dtype;
         }
-        if let Work::Op(KernelOp::Conv(conv)) = &mut self.segment.kernel {
+        if let Kernel::Op(KernelOp::Conv(conv)) = &mut self.segment.kernel {
             conv.result = dtype;
         }
     }
 
     /// What continues an op, in place in its output, as a program of its own.
-    fn epilogue(&self) -> Option<Part> {
+    fn epilogue(&self) -> Option<Piece> {
         let epilogue = self.segment.epilogue.as_ref()?;
         let first = epilogue.first_input;
-        let (out, place) = (&self.segment.outputs[0], self.outputs[0]);
+        let (out, at) = (&self.segment.outputs[0], self.outputs[0]);
         let segment = Segment {
-            kernel: Work::Map(epilogue.body.clone()),
+            kernel: Kernel::Map(epilogue.body.clone()),
             inputs: std::iter::once(out).chain(&self.segment.inputs[first..]).cloned().collect(),
             outputs: vec![out.clone()],
             scalars: self.segment.scalars.clone(),
             epilogue: None,
         };
-        let inputs = std::iter::once(place).chain(self.inputs[first..].iter().copied()).collect();
-        Some(Part { segment, inputs, outputs: vec![place], first: None })
+        let inputs = std::iter::once(at).chain(self.inputs[first..].iter().copied()).collect();
+        Some(Piece { segment, inputs, outputs: vec![at], first: None })
     }
 
     /// The piece of an axis from `start` on, of `step` or what is left.
-    fn cut(&self, free: &Free, start: usize, step: usize) -> Part {
+    fn cut(&self, free: &Free, start: usize, step: usize) -> Piece {
         let size = step.min(free.size - start);
-        let mut part = self.clone();
-        let shorten = |operand: &mut Operand, place: &mut (Place, isize), axis: usize| {
+        let mut piece = self.clone();
+        let shorten = |operand: &mut Operand, at: &mut (BufferRef, isize), axis: usize| {
             operand.aval.shape.0[axis] = size;
-            place.1 += start as isize * operand.strides[axis];
+            at.1 += start as isize * operand.strides[axis];
         };
-        let inputs = part.segment.inputs.iter_mut().zip(&mut part.inputs);
-        for ((operand, place), axis) in inputs.zip(&free.inputs) {
+        let inputs = piece.segment.inputs.iter_mut().zip(&mut piece.inputs);
+        for ((operand, at), axis) in inputs.zip(&free.inputs) {
             if let Some(axis) = *axis {
-                shorten(operand, place, axis);
+                shorten(operand, at, axis);
             }
         }
         if let Some(axis) = free.output {
-            let outputs = part.segment.outputs.iter_mut().zip(&mut part.outputs);
-            outputs.for_each(|(operand, place)| shorten(operand, place, axis));
-            if let Some(epilogue) = &mut part.segment.epilogue {
+            let outputs = piece.segment.outputs.iter_mut().zip(&mut piece.outputs);
+            outputs.for_each(|(operand, at)| shorten(operand, at, axis));
+            if let Some(epilogue) = &mut piece.segment.epilogue {
                 epilogue.body.shape.0[axis] = size;
             }
         }
-        match &mut part.segment.kernel {
-            Work::Map(body) | Work::Reduce { body, .. } | Work::Rows { body, .. } => {
+        match &mut piece.segment.kernel {
+            Kernel::Map(body) | Kernel::Reduce { body, .. } | Kernel::Rows { body, .. } => {
                 if let Some(axis) = free.body {
                     body.shape.0[axis] = size;
                 }
             }
-            Work::Op(_) => {
+            Kernel::Op(_) => {
                 if let Some(axis) = free.output {
-                    part.shorten_op(axis, start, size);
+                    piece.shorten_op(axis, start, size);
                 }
             }
-            Work::Call(_) | Work::Custom(_) => {}
+            Kernel::Call(_) | Kernel::Custom(_) => {}
         }
-        part
+        piece
     }
 }
 
@@ -362,9 +366,9 @@ impl Part {
 fn free_axes(segment: &Segment) -> Vec<Free> {
     let inputs = segment.inputs.len();
     let (body, axes) = match &segment.kernel {
-        Work::Map(body) => (body, &[][..]),
-        Work::Reduce { body, axes, .. } => (body, &axes[..]),
-        Work::Rows { body, .. } => {
+        Kernel::Map(body) => (body, &[][..]),
+        Kernel::Reduce { body, axes, .. } => (body, &axes[..]),
+        Kernel::Rows { body, .. } => {
             // Rows stay whole.
             let rows = body.shape.rank().saturating_sub(1);
             let each = |axis: usize| Free {
@@ -375,8 +379,8 @@ fn free_axes(segment: &Segment) -> Vec<Free> {
             };
             return (0..rows).map(each).collect();
         }
-        Work::Op(op) => return of_op(op, segment),
-        Work::Call(_) | Work::Custom(_) => return Vec::new(),
+        Kernel::Op(op) => return of_op(op, segment),
+        Kernel::Call(_) | Kernel::Custom(_) => return Vec::new(),
     };
     let mut kept = 0..;
     let each = body.shape.iter().enumerate().map(|(axis, &size)| Free {

@@ -1,15 +1,15 @@
 //! Kernels as CUDA, where they move vectors, and as WGSL, where they do so in buffers that all loads and
 //! stores move alike: what is printed.
 
-use cupola_core::backend::{Fold, Kernel as Work, Operand, Segment};
-use cupola_core::plan::body::{Body, Instr};
+use cupola_core::backend::{Body, Instr};
+use cupola_core::backend::{Fold, Kernel, Operand, Segment};
 use cupola_core::precision::MatmulPrecision;
 use cupola_core::prim::{
     Binary, Conv, ConvRole, Dot, Elementwise, KernelOp, Pool, PoolRole, ReduceKind, Select, Unary,
 };
 use cupola_core::{Aval, DType, Shape};
 
-use super::{Launch, Place, Program, in_vectors, program};
+use super::{BufferRef, Launch, Program, in_vectors, program};
 use crate::emit::{CudaC, Wgsl, print};
 use crate::ir::Target;
 
@@ -61,7 +61,7 @@ fn strided(shape: &[usize], strides: &[isize], dtype: DType) -> Operand {
     Operand { aval: Aval::new(Shape::from(shape), dtype), strides: strides.to_vec() }
 }
 
-fn segment(kernel: Work, inputs: Vec<Operand>, outputs: Vec<Operand>) -> Segment {
+fn segment(kernel: Kernel, inputs: Vec<Operand>, outputs: Vec<Operand>) -> Segment {
     Segment { kernel, inputs, outputs, scalars: Vec::new(), epilogue: None }
 }
 
@@ -126,7 +126,7 @@ fn a_length_that_vectors_do_not_divide() {
     let shape = [1_000_003];
     let work = body(&shape, &[F32], &[(Elementwise::Unary(Unary::Exp), &[0])], &[1]);
     let x = operand(&shape, F32);
-    let one = segment(Work::Map(work), vec![x.clone()], vec![x]);
+    let one = segment(Kernel::Map(work), vec![x.clone()], vec![x]);
     let text = &texts(&one)[0];
     // Vectors, and elements one by one for the three that are left.
     assert_eq!(count(text, "= *(const Vector<float, 4>*)"), 1, "{text}");
@@ -140,7 +140,7 @@ fn a_mask_of_bytes_beside_floats() {
     let choose = Elementwise::Select(Select);
     let work = body(&shape, &[DType::Bool, F32, F32], &[(choose, &[0, 1, 2])], &[3]);
     let (mask, x) = (operand(&shape, DType::Bool), operand(&shape, F32));
-    let one = segment(Work::Map(work), vec![mask, x.clone(), x.clone()], vec![x]);
+    let one = segment(Kernel::Map(work), vec![mask, x.clone(), x.clone()], vec![x]);
     let text = &texts(&one)[0];
     assert!(text.contains("const Vector<u8, 4>*"), "{text}");
     assert!(text.contains("*(Vector<float, 4>*)"), "{text}");
@@ -151,7 +151,7 @@ fn a_transpose_is_turned_in_shared_memory() {
     for (dtype, name) in [(F32, "float, 4"), (DType::F16, "u16, 8"), (DType::F64, "double, 2")] {
         let from = strided(&[1024, 512], &[1, 1024], dtype);
         let work = Body::copy(Shape::from([1024, 512]), dtype);
-        let one = segment(Work::Map(work), vec![from], vec![operand(&[1024, 512], dtype)]);
+        let one = segment(Kernel::Map(work), vec![from], vec![operand(&[1024, 512], dtype)]);
         let text = &texts(&one)[0];
         assert!(text.contains("__shared__"), "{text}");
         assert!(text.contains(&format!("const Vector<{name}>*")), "{text}");
@@ -164,7 +164,7 @@ fn sums_over_the_dense_axis_and_over_the_others() {
     let (shape, work) = ([512, 28, 28, 20], body(&[512, 28, 28, 20], &[F32], &[], &[0]));
     let over = |axes: &[usize], outputs: &[usize]| {
         let axes = axes.iter().copied().collect();
-        let kernel = Work::Reduce { body: work.clone(), kind: ReduceKind::Sum, axes };
+        let kernel = Kernel::Reduce { body: work.clone(), kind: ReduceKind::Sum, axes };
         segment(kernel, vec![operand(&shape, F32)], vec![operand(outputs, F32)])
     };
     let along = planned(&over(&[3], &[512, 28, 28]), &CARD);
@@ -192,10 +192,10 @@ fn poolings_take_channels_together() {
     };
     let (x, y) = (operand(&[512, 28, 28, 20], F32), operand(&[512, 14, 14, 20], F32));
     let forward =
-        segment(Work::Op(KernelOp::Pool(pool(PoolRole::Max))), vec![x.clone()], vec![y.clone()]);
+        segment(Kernel::Op(KernelOp::Pool(pool(PoolRole::Max))), vec![x.clone()], vec![y.clone()]);
     let text = &texts(&forward)[0];
     assert_eq!(count(text, "= *(const Vector<float, 4>*)"), 4, "{text}");
-    let scatter = Work::Op(KernelOp::Pool(pool(PoolRole::MaxScatter)));
+    let scatter = Kernel::Op(KernelOp::Pool(pool(PoolRole::MaxScatter)));
     let text = &texts(&segment(scatter, vec![x.clone(), y], vec![x]))[0];
     // Each window of x and its cotangent are read once, and each place is written once.
     assert_eq!(count(text, "= *(const Vector<float, 4>*)"), 5, "{text}");
@@ -218,7 +218,7 @@ pub(super) fn softmax(rows: usize, length: usize) -> Segment {
     let folds =
         vec![Fold { kind: ReduceKind::Max, input: 0 }, Fold { kind: ReduceKind::Sum, input: 4 }];
     let x = operand(&[rows, length], F32);
-    segment(Work::Rows { body: work, folds }, vec![x.clone()], vec![x])
+    segment(Kernel::Rows { body: work, folds }, vec![x.clone()], vec![x])
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn convolution(role: ConvRole, images: usize, side: usize, channels: [usize; 2])
         ConvRole::InputGrad => (vec![y, w], x),
         ConvRole::WeightGrad => (vec![x, y], w),
     };
-    segment(Work::Op(conv), inputs, vec![output])
+    segment(Kernel::Op(conv), inputs, vec![output])
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn product_in_vectors(a: Operand, b: Operand) -> Option<(Launch, String)> {
     let mut sizes = a.aval.shape.to_vec();
     sizes[rank - 1] = b.aval.shape[rank - 1];
     let dot = KernelOp::Dot(Dot::of(F32));
-    let one = segment(Work::Op(dot), vec![a, b], vec![operand(&sizes, F32)]);
+    let one = segment(Kernel::Op(dot), vec![a, b], vec![operand(&sizes, F32)]);
     let program = in_vectors(&one, &SMALL)?;
     let launch = program.launches[0].clone();
     let text = print(&launch.kernel, &Wgsl::default());
@@ -315,7 +315,7 @@ fn operands_of_products_are_loaded_in_vectors() {
             assert!(text.contains(&format!("{buffer}: array<{cell}>;")), "{text}");
         }
         // It takes for granted that both start at such a multiple, and nothing of the result.
-        assert_eq!(launch.aligned, [(Place::Input(0), count), (Place::Input(1), count)]);
+        assert_eq!(launch.aligned, [(BufferRef::Input(0), count), (BufferRef::Input(1), count)]);
     }
     // A transposed operand is loaded along its rows, one whose rows are even in pairs.
     let turned = strided(&[64, 16], &[1, 64], F32);
@@ -326,7 +326,7 @@ fn operands_of_products_are_loaded_in_vectors() {
     let (launch, text) =
         product_in_vectors(operand(&[64, 15], F32), operand(&[15, 64], F32)).unwrap();
     assert!(text.contains("b0: array<f32>;") && text.contains("b1: array<vec4<f32>>;"), "{text}");
-    assert_eq!(launch.aligned, [(Place::Input(1), 4)]);
+    assert_eq!(launch.aligned, [(BufferRef::Input(1), 4)]);
     let apart = strided(&[64, 16], &[32, 2], F32);
     assert!(product_in_vectors(apart, operand(&[16, 63], F32)).is_none());
     let wide = matrix(64, 64, DType::C64);

@@ -3,7 +3,7 @@
 use cupola_core::DType;
 use cupola_core::backend::{Operand, Segment};
 
-use super::{Draft, Place};
+use super::{BufferRef, Draft};
 use crate::ir::{Access, Buf, Number, Val};
 
 /// The most elements that a thread takes at once: narrower ones would only need more registers.
@@ -54,7 +54,7 @@ pub struct View<'k> {
     /// The buffer.
     pub buf: Buf,
     /// What it is bound to.
-    pub place: Place,
+    pub bound: BufferRef,
     /// Where its first element is.
     pub offset: Val<'k>,
 }
@@ -177,14 +177,14 @@ fn most_neighbours(dtypes: &[DType], bytes: usize) -> usize {
 
 impl Draft {
     /// Binds an operand.
-    pub fn view(&self, place: Place, dtype: DType, access: Access) -> View<'_> {
-        let buf = self.bind(place, dtype, access);
-        View { k: self, buf, place, offset: self.offset(place) }
+    pub fn view(&self, buffer: BufferRef, dtype: DType, access: Access) -> View<'_> {
+        let buf = self.bind(buffer, dtype, access);
+        View { k: self, buf, bound: buffer, offset: self.offset(buffer) }
     }
 
     /// Binds an input of `segment`.
     pub fn input(&self, segment: &Segment, index: usize) -> View<'_> {
-        self.view(Place::Input(index), segment.inputs[index].aval.dtype, Access::Read)
+        self.view(BufferRef::Input(index), segment.inputs[index].aval.dtype, Access::Read)
     }
 
     /// Binds the inputs of `segment` from `first` on.
@@ -194,7 +194,7 @@ impl Draft {
 
     /// Binds an output of `segment`.
     pub fn output(&self, segment: &Segment, index: usize) -> View<'_> {
-        self.view(Place::Output(index), segment.outputs[index].aval.dtype, Access::Write)
+        self.view(BufferRef::Output(index), segment.outputs[index].aval.dtype, Access::Write)
     }
 
     /// Binds the outputs of `segment`.
@@ -204,9 +204,9 @@ impl Draft {
 
     /// Binds scratch memory.
     pub fn scratch(&self, index: usize, dtype: DType, access: Access) -> View<'_> {
-        let place = Place::Scratch(index);
-        let buf = self.bind(place, dtype, access);
-        View { k: self, buf, place, offset: self.index(0) }
+        let buffer = BufferRef::Scratch(index);
+        let buf = self.bind(buffer, dtype, access);
+        View { k: self, buf, bound: buffer, offset: self.index(0) }
     }
 }
 
@@ -259,7 +259,7 @@ impl<'k> View<'k> {
         if count == 1 || one_for_all {
             return vec![self.buf.load_number(at); count as usize];
         }
-        self.k.assume(self.place, count);
+        self.k.assume(self.bound, count);
         self.buf.load_vector(at, count).into_iter().map(Number::Real).collect()
     }
 
@@ -273,7 +273,7 @@ impl<'k> View<'k> {
         match numbers {
             [number] => self.buf.store_number(at, *number),
             _ => {
-                self.k.assume(self.place, numbers.len() as u32);
+                self.k.assume(self.bound, numbers.len() as u32);
                 let values: Vec<Val<'k>> = numbers.iter().map(|number| number.real()).collect();
                 self.buf.store_vector(at, &values);
             }

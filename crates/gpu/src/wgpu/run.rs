@@ -1,4 +1,4 @@
-//! Segments that are ready to run: parts that bind no more than the device can, with their
+//! Segments that are ready to run: pieces that bind no more than the device can, with their
 //! pipelines.
 
 use std::sync::{Arc, OnceLock};
@@ -11,53 +11,53 @@ use super::OBSERVER;
 use super::queue::{Bound, Pipeline, Queue};
 use crate::emit::{Wgsl, print};
 use crate::ir::Target;
-use crate::kernels::split::{Part, split};
+use crate::kernels::split::{Piece, split};
 use crate::kernels::view::span;
-use crate::kernels::{Arg, Launch, Missing, Place, Program, in_vectors, program_from};
+use crate::kernels::{Arg, BufferRef, Launch, Missing, Program, in_vectors, program_from};
 
 /// A segment that is ready to run.
 pub struct Prepared {
-    parts: Vec<Ready>,
-    /// Bytes of the memory that the parts share.
+    pieces: Vec<Ready>,
+    /// Bytes of the memory that the pieces share.
     shared: Vec<usize>,
     queue: Arc<Queue>,
 }
 
-/// A part that is ready to run.
+/// A piece that is ready to run.
 struct Ready {
-    plain: Steps,
+    plain: Dispatches,
     /// What runs instead where every region starts as its launches take for granted.
-    vectors: Option<Steps>,
+    vectors: Option<Dispatches>,
     /// The numbers of its faults.
     faults: Vec<u32>,
     inputs: Vec<Reach>,
     outputs: Vec<Reach>,
 }
 
-/// What a part can run as.
+/// What a piece can run as.
 struct Programs {
     plain: Program,
     /// For regions that are aligned.
     vectors: Option<Program>,
 }
 
-/// The launches of a part.
-struct Steps {
-    list: Vec<Step>,
+/// The launches of a piece.
+struct Dispatches {
+    list: Vec<Dispatch>,
     /// Bytes of memory that they need while they run.
     scratch: Vec<usize>,
 }
 
 /// A launch with its pipeline, which is made when it is needed.
-struct Step {
+struct Dispatch {
     launch: Launch,
     pipeline: OnceLock<Arc<Pipeline>>,
     dialect: Wgsl,
 }
 
-/// Where an operand of a part lies.
+/// Where an operand of a piece lies.
 struct Reach {
-    place: Place,
+    buffer: BufferRef,
     /// How many elements after the whole operand it starts.
     shift: isize,
     /// Its first and last element from there, if it has any.
@@ -74,8 +74,8 @@ impl Prepared {
             reason,
         };
         let split = split(segment, queue.max_reach()).map_err(missing)?;
-        let parts = split.parts.iter().map(|part| {
-            let programs_for = |target: &Target| Programs::of(part, target).map_err(missing);
+        let pieces = split.pieces.iter().map(|piece| {
+            let programs_for = |target: &Target| Programs::of(piece, target).map_err(missing);
             let mut programs = programs_for(target)?;
             if programs.scratch() > queue.max_reach() {
                 // For few threads sums are not cut into parts, which lie beside the operands.
@@ -87,17 +87,17 @@ impl Prepared {
                     "it needs {bytes} bytes beside its operands, the device binds {most} at once"
                 ))));
             }
-            Ready::new(queue, part, programs, Wgsl { int16: target.int16 })
+            Ready::new(queue, piece, programs, Wgsl { int16: target.int16 })
         });
-        let parts = parts.collect::<Result<_>>()?;
-        Ok(Prepared { parts, shared: split.scratch, queue: queue.clone() })
+        let pieces = pieces.collect::<Result<_>>()?;
+        Ok(Prepared { pieces, shared: split.scratch, queue: queue.clone() })
     }
 }
 
 impl Programs {
-    fn of(part: &Part, target: &Target) -> std::result::Result<Self, Missing> {
-        let plain = program_from(&part.segment, part.first, target)?;
-        Ok(Programs { plain, vectors: in_vectors(&part.segment, target) })
+    fn of(piece: &Piece, target: &Target) -> std::result::Result<Self, Missing> {
+        let plain = program_from(&piece.segment, piece.first, target)?;
+        Ok(Programs { plain, vectors: in_vectors(&piece.segment, target) })
     }
 
     /// The most bytes of a piece of memory beside the operands.
@@ -107,9 +107,9 @@ impl Programs {
     }
 }
 
-impl Step {
+impl Dispatch {
     fn new(launch: Launch, dialect: Wgsl) -> Self {
-        Step { launch, pipeline: OnceLock::new(), dialect }
+        Dispatch { launch, pipeline: OnceLock::new(), dialect }
     }
 
     fn pipeline(&self, queue: &Queue) -> Result<&Arc<Pipeline>> {
@@ -125,53 +125,54 @@ impl Step {
     }
 }
 
-impl Steps {
+impl Dispatches {
     fn new(program: Program, dialect: Wgsl) -> Self {
-        let list = program.launches.into_iter().map(|launch| Step::new(launch, dialect)).collect();
-        Steps { list, scratch: program.scratch }
+        let list =
+            program.launches.into_iter().map(|launch| Dispatch::new(launch, dialect)).collect();
+        Dispatches { list, scratch: program.scratch }
     }
 
     /// Whether regions start where the launches take it for granted.
-    fn fit(&self, start: impl Fn(Place) -> u32) -> bool {
-        let mut aligned = self.list.iter().flat_map(|step| &step.launch.aligned);
-        aligned.all(|(place, count)| start(*place).is_multiple_of(*count))
+    fn fit(&self, start: impl Fn(BufferRef) -> u32) -> bool {
+        let mut aligned = self.list.iter().flat_map(|dispatch| &dispatch.launch.aligned);
+        aligned.all(|(buffer, count)| start(*buffer).is_multiple_of(*count))
     }
 }
 
 impl Ready {
     fn new(
         queue: &Queue,
-        part: &Part,
+        piece: &Piece,
         Programs { plain, vectors }: Programs,
         dialect: Wgsl,
     ) -> Result<Self> {
-        let reach = |(operand, place): (&Operand, &(Place, isize))| Reach {
-            place: place.0,
-            shift: place.1,
+        let reach = |(operand, at): (&Operand, &(BufferRef, isize))| Reach {
+            buffer: at.0,
+            shift: at.1,
             span: span(operand),
             size: operand.aval.dtype.size(),
         };
         let ready = Ready {
             faults: plain.faults.iter().map(|error| queue.fault(error)).collect(),
-            inputs: part.segment.inputs.iter().zip(&part.inputs).map(reach).collect(),
-            outputs: part.segment.outputs.iter().zip(&part.outputs).map(reach).collect(),
-            plain: Steps::new(plain, dialect),
-            vectors: vectors.map(|program| Steps::new(program, dialect)),
+            inputs: piece.segment.inputs.iter().zip(&piece.inputs).map(reach).collect(),
+            outputs: piece.segment.outputs.iter().zip(&piece.outputs).map(reach).collect(),
+            plain: Dispatches::new(plain, dialect),
+            vectors: vectors.map(|program| Dispatches::new(program, dialect)),
         };
         // What will most likely run is compiled now.
         let likely = ready.vectors.as_ref().unwrap_or(&ready.plain);
-        likely.list.iter().try_for_each(|step| step.pipeline(queue).map(|_| ()))?;
+        likely.list.iter().try_for_each(|dispatch| dispatch.pipeline(queue).map(|_| ()))?;
         Ok(ready)
     }
 
     fn run(&self, queue: &Queue, args: &Args<'_>, shared: &[Buffer]) -> Result<()> {
         // What is bound of each operand, and which element of that its first is.
         let bind = |reach: &Reach| {
-            let (buffer, offset) = match reach.place {
-                Place::Input(i) => (args.inputs[i].buffer, args.inputs[i].offset),
-                Place::Output(i) => (args.outputs[i].buffer, args.outputs[i].offset),
-                Place::Scratch(i) => (&shared[i], 0),
-                Place::Fault => (queue.fault_word(), 0),
+            let (buffer, offset) = match reach.buffer {
+                BufferRef::Input(i) => (args.inputs[i].buffer, args.inputs[i].offset),
+                BufferRef::Output(i) => (args.outputs[i].buffer, args.outputs[i].offset),
+                BufferRef::Scratch(i) => (&shared[i], 0),
+                BufferRef::Fault => (queue.fault_word(), 0),
             };
             queue.bound(buffer, offset + reach.shift, reach.span, reach.size)
         };
@@ -179,29 +180,30 @@ impl Ready {
             self.inputs.iter().map(bind).collect::<Result<_>>()?;
         let outputs: SmallVec<[(Bound<'_>, u32); 4]> =
             self.outputs.iter().map(bind).collect::<Result<_>>()?;
-        let start = |place: Place| match place {
-            Place::Input(i) => inputs[i].1,
-            Place::Output(i) => outputs[i].1,
-            Place::Scratch(_) | Place::Fault => 0,
+        let start = |buffer: BufferRef| match buffer {
+            BufferRef::Input(i) => inputs[i].1,
+            BufferRef::Output(i) => outputs[i].1,
+            BufferRef::Scratch(_) | BufferRef::Fault => 0,
         };
-        let steps = self.vectors.as_ref().filter(|steps| steps.fit(start)).unwrap_or(&self.plain);
-        let scratch = buffers(queue, &steps.scratch)?;
+        let dispatches =
+            self.vectors.as_ref().filter(|dispatches| dispatches.fit(start)).unwrap_or(&self.plain);
+        let scratch = buffers(queue, &dispatches.scratch)?;
         let mut bound: SmallVec<[Bound<'_>; 8]> = SmallVec::new();
         let mut words: SmallVec<[u32; 16]> = SmallVec::new();
-        for step in &steps.list {
+        for dispatch in &dispatches.list {
             bound.clear();
-            for place in &step.launch.buffers {
-                bound.push(match *place {
-                    Place::Input(i) => inputs[i].0,
-                    Place::Output(i) => outputs[i].0,
-                    Place::Scratch(i) => queue.whole(&scratch[i])?,
-                    Place::Fault => queue.whole(queue.fault_word())?,
+            for buffer in &dispatch.launch.buffers {
+                bound.push(match *buffer {
+                    BufferRef::Input(i) => inputs[i].0,
+                    BufferRef::Output(i) => outputs[i].0,
+                    BufferRef::Scratch(i) => queue.whole(&scratch[i])?,
+                    BufferRef::Fault => queue.whole(queue.fault_word())?,
                 });
             }
             words.clear();
-            for arg in &step.launch.args {
+            for arg in &dispatch.launch.args {
                 match *arg {
-                    Arg::Offset(place) => words.push(start(place)),
+                    Arg::Offset(buffer) => words.push(start(buffer)),
                     Arg::Word(word) => words.push(word),
                     Arg::Fault(i) => words.push(self.faults[i]),
                     Arg::Scalar(i) => {
@@ -211,7 +213,7 @@ impl Ready {
                     }
                 }
             }
-            queue.launch(step.pipeline(queue)?, step.launch.grid, &bound, &words)?;
+            queue.launch(dispatch.pipeline(queue)?, dispatch.launch.grid, &bound, &words)?;
         }
         Ok(())
     }
@@ -224,6 +226,6 @@ fn buffers(queue: &Queue, sizes: &[usize]) -> Result<SmallVec<[Buffer; 4]>> {
 impl Executable for Prepared {
     fn run(&self, args: &Args<'_>) -> Result<()> {
         let shared = buffers(&self.queue, &self.shared)?;
-        self.parts.iter().try_for_each(|part| part.run(&self.queue, args, &shared))
+        self.pieces.iter().try_for_each(|piece| piece.run(&self.queue, args, &shared))
     }
 }

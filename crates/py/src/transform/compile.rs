@@ -31,10 +31,10 @@ pub fn enable_compile() {
     ENABLED.store(true, Ordering::Relaxed);
 }
 
-/// What tells calls apart that need graphs of their own: one entry for each thing on the way
+/// What tells calls apart that need graphs of their own: one token for each thing on the way
 /// through the arguments and the state.
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Part {
+enum Token {
     List(usize),
     Tuple(usize),
     Dict(usize),
@@ -50,11 +50,11 @@ enum Part {
     Ignored,
 }
 
-impl Part {
+impl Token {
     /// Whether both are the same but for the sizes of an array.
-    fn is_alike(&self, other: &Part) -> bool {
+    fn is_alike(&self, other: &Token) -> bool {
         match (self, other) {
-            (Part::Array(a), Part::Array(b)) => {
+            (Token::Array(a), Token::Array(b)) => {
                 a.dtype == b.dtype && a.shape.rank() == b.shape.rank()
             }
             (a, b) => a == b,
@@ -63,35 +63,35 @@ impl Part {
 }
 
 /// Writes down what `tree` is; whether of the state, which may have anything in it.
-fn describe(tree: &Bound<'_, PyAny>, key: &mut Vec<Part>, is_state: bool) -> PyResult<()> {
+fn describe(tree: &Bound<'_, PyAny>, key: &mut Vec<Token>, is_state: bool) -> PyResult<()> {
     if let Ok(array) = tree.cast::<PyArray>() {
-        key.push(Part::Array(array.get().get().aval().clone()));
+        key.push(Token::Array(array.get().get().aval().clone()));
     } else if let Ok(dict) = tree.cast::<PyDict>() {
-        key.push(Part::Dict(dict.len()));
+        key.push(Token::Dict(dict.len()));
         for (name, value) in dict.iter() {
-            key.push(Part::Name(name.str()?.to_cow()?.into_owned()));
+            key.push(Token::Name(name.str()?.to_cow()?.into_owned()));
             describe(&value, key, is_state)?;
         }
     } else if let Ok(list) = tree.cast::<PyList>() {
-        key.push(Part::List(list.len()));
+        key.push(Token::List(list.len()));
         list.iter().try_for_each(|t| describe(&t, key, is_state))?;
     } else if let Ok(tuple) = tree.cast::<PyTuple>() {
-        key.push(Part::Tuple(tuple.len()));
+        key.push(Token::Tuple(tuple.len()));
         tuple.iter().try_for_each(|t| describe(&t, key, is_state))?;
     } else if tree.is_none() {
-        key.push(Part::None);
+        key.push(Token::None);
     } else if tree.is_instance_of::<RandomState>() {
-        key.push(Part::Random);
+        key.push(Token::Random);
     } else if let Ok(value) = tree.cast::<PyBool>() {
-        key.push(Part::Bool(value.is_true()));
+        key.push(Token::Bool(value.is_true()));
     } else if tree.is_instance_of::<PyInt>() {
-        key.push(Part::Int(tree.str()?.to_cow()?.into_owned()));
+        key.push(Token::Int(tree.str()?.to_cow()?.into_owned()));
     } else if tree.is_instance_of::<PyFloat>() {
-        key.push(Part::Float(tree.extract::<f64>()?.to_bits()));
+        key.push(Token::Float(tree.extract::<f64>()?.to_bits()));
     } else if let Ok(text) = tree.cast::<PyString>() {
-        key.push(Part::Text(text.to_cow()?.into_owned()));
+        key.push(Token::Text(text.to_cow()?.into_owned()));
     } else if is_state {
-        key.push(Part::Ignored);
+        key.push(Token::Ignored);
     } else {
         return Err(wrong_value(format!(
             "[compile] Function arguments must be trees of arrays or constants (floats, ints, \
@@ -102,20 +102,20 @@ fn describe(tree: &Bound<'_, PyAny>, key: &mut Vec<Part>, is_state: bool) -> PyR
     Ok(())
 }
 
-/// A place that an array of the state lies in.
-enum Place {
+/// What holds an array of the state.
+enum Holder {
     Item(Py<PyList>, usize),
     Value(Py<PyDict>, Py<PyAny>),
     /// An array that stands alone, or in a tuple: it changes itself.
     Itself(Py<PyArray>),
 }
 
-impl Place {
+impl Holder {
     fn put(&self, py: Python<'_>, array: &Bound<'_, PyArray>) -> PyResult<()> {
         match self {
-            Place::Item(list, at) => list.bind(py).set_item(*at, array),
-            Place::Value(dict, key) => dict.bind(py).set_item(key, array),
-            Place::Itself(own) => {
+            Holder::Item(list, at) => list.bind(py).set_item(*at, array),
+            Holder::Value(dict, key) => dict.bind(py).set_item(key, array),
+            Holder::Itself(own) => {
                 own.get().set(array.get().get());
                 Ok(())
             }
@@ -123,19 +123,19 @@ impl Place {
     }
 }
 
-/// The arrays of a state, each with its place.
-fn places<'py>(tree: &Bound<'py, PyAny>) -> PyResult<Vec<(Place, Bound<'py, PyArray>)>> {
+/// The arrays of a state, each with what holds it.
+fn holders<'py>(tree: &Bound<'py, PyAny>) -> PyResult<Vec<(Holder, Bound<'py, PyArray>)>> {
     fn walk<'py>(
         tree: &Bound<'py, PyAny>,
-        place: &mut dyn FnMut() -> Option<Place>,
-        out: &mut Vec<(Place, Bound<'py, PyArray>)>,
+        holder: &mut dyn FnMut() -> Option<Holder>,
+        out: &mut Vec<(Holder, Bound<'py, PyArray>)>,
     ) -> PyResult<()> {
         if let Ok(array) = tree.cast::<PyArray>() {
-            let at = place().unwrap_or_else(|| Place::Itself(array.clone().unbind()));
+            let at = holder().unwrap_or_else(|| Holder::Itself(array.clone().unbind()));
             out.push((at, array.clone()));
         } else if let Ok(list) = tree.cast::<PyList>() {
             for (at, item) in list.iter().enumerate() {
-                walk(&item, &mut || Some(Place::Item(list.clone().unbind(), at)), out)?;
+                walk(&item, &mut || Some(Holder::Item(list.clone().unbind(), at)), out)?;
             }
         } else if let Ok(tuple) = tree.cast::<PyTuple>() {
             for item in tuple.iter() {
@@ -143,8 +143,8 @@ fn places<'py>(tree: &Bound<'py, PyAny>) -> PyResult<Vec<(Place, Bound<'py, PyAr
             }
         } else if let Ok(dict) = tree.cast::<PyDict>() {
             for (key, value) in dict.iter() {
-                let place = || Place::Value(dict.clone().unbind(), key.clone().unbind());
-                walk(&value, &mut || Some(place()), out)?;
+                let holder = || Holder::Value(dict.clone().unbind(), key.clone().unbind());
+                walk(&value, &mut || Some(holder()), out)?;
             }
         }
         Ok(())
@@ -174,7 +174,7 @@ pub struct Compiled {
     fun: Py<PyAny>,
     inputs: Option<Py<PyAny>>,
     outputs: Option<Py<PyAny>>,
-    entries: Mutex<HashMap<Vec<Part>, Arc<Entry>>>,
+    entries: Mutex<HashMap<Vec<Token>, Arc<Entry>>>,
     /// Whether a graph may be used for other sizes where it alone says what depends on them.
     shapeless: bool,
 }
@@ -182,18 +182,18 @@ pub struct Compiled {
 fn state<'py>(
     py: Python<'py>,
     tree: &Option<Py<PyAny>>,
-) -> PyResult<Vec<(Place, Bound<'py, PyArray>)>> {
-    tree.as_ref().map_or(Ok(Vec::new()), |tree| places(tree.bind(py)))
+) -> PyResult<Vec<(Holder, Bound<'py, PyArray>)>> {
+    tree.as_ref().map_or(Ok(Vec::new()), |tree| holders(tree.bind(py)))
 }
 
 impl Compiled {
     /// The graph that was traced for such calls: for these sizes, or, where it may be, for others.
-    fn known(&self, key: &[Part], arrays: &[Array]) -> Option<Arc<Entry>> {
+    fn known(&self, key: &[Token], arrays: &[Array]) -> Option<Arc<Entry>> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = entries.get(key) {
             return Some(entry.clone());
         }
-        let is_alike = |other: &[Part]| {
+        let is_alike = |other: &[Token]| {
             other.len() == key.len() && other.iter().zip(key).all(|(a, b)| a.is_alike(b))
         };
         let mut alike = entries.iter().filter(|(k, _)| self.shapeless && is_alike(k));
@@ -211,13 +211,13 @@ impl Compiled {
             Python::attach(|py| {
                 let (own, held) = tracers.split_at(own);
                 let before = state(py, &inputs)?;
-                for ((place, _), tracer) in before.iter().zip(held) {
-                    place.put(py, &Bound::new(py, PyArray::new(tracer.clone()))?)?;
+                for ((holder, _), tracer) in before.iter().zip(held) {
+                    holder.put(py, &Bound::new(py, PyArray::new(tracer.clone()))?)?;
                 }
                 let result = traced(&fun, &arguments, own, &outputs, &slot, py);
                 // The state is as it was before, and gets its new arrays when the graph ran.
-                for (place, array) in &before {
-                    place.put(py, array)?;
+                for (holder, array) in &before {
+                    holder.put(py, array)?;
                 }
                 result
             })
@@ -271,22 +271,22 @@ impl Compiled {
         let known = self.known(&key, &arrays);
         let mut entry = known.clone().unwrap_or_else(|| Arc::new(self.entry(py, arguments, own)));
         let mut outputs = entry.compiled.call(&mut (), &arrays).map_err(raise)?;
-        let mut places = state(py, &self.outputs)?;
-        if known.is_some() && outputs.len() != entry.count() + places.len() {
-            // The state that is written has other places than when this was traced.
+        let mut holders = state(py, &self.outputs)?;
+        if known.is_some() && outputs.len() != entry.count() + holders.len() {
+            // The state that is written has other holders than when this was traced.
             let mut again = Vec::new();
             let arguments = Arguments::split(args, kwargs, &mut again)?;
             entry = Arc::new(self.entry(py, arguments, own));
             outputs = entry.compiled.call(&mut (), &arrays).map_err(raise)?;
-            places = state(py, &self.outputs)?;
+            holders = state(py, &self.outputs)?;
         }
         self.entries.lock().unwrap_or_else(PoisonError::into_inner).insert(key, entry.clone());
         let outcome = entry.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(Outcome { returned, count }) = &*outcome else {
             return Ok(py.None().into_bound(py));
         };
-        for ((place, _), array) in places.iter().zip(&outputs[*count..]) {
-            place.put(py, &Bound::new(py, PyArray::new(array.clone()))?)?;
+        for ((holder, _), array) in holders.iter().zip(&outputs[*count..]) {
+            holder.put(py, &Bound::new(py, PyArray::new(array.clone()))?)?;
         }
         returned.fill(py, &mut outputs[..*count].iter())
     }

@@ -179,7 +179,8 @@ impl Differentiated {
             })();
             result.map_err(carried)
         };
-        let (_, found) = transform::value_and_grad_once(call, &arrays, &smooth).map_err(raise)?;
+        let (_, found) =
+            cupola_core::binding::value_and_grad_once(call, &arrays, &smooth).map_err(raise)?;
         let mut found = found.into_iter();
         let mut grads = Vec::with_capacity(arrays.len());
         for (index, array) in arrays.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! `vmap`.
 
-use cupola::{Array, transform};
+use cupola::Array;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -88,7 +88,7 @@ impl BatchedFunction {
             })();
             result.map_err(carried)
         };
-        let outputs = transform::vmap_traced(&in_axes, &arrays, call).map_err(raise)?;
+        let outputs = cupola_core::binding::vmap_traced(&in_axes, &arrays, call).map_err(raise)?;
         match template {
             Some(template) => template.fill(py, &mut outputs.iter()),
             None => Ok(py.None().into_bound(py)),

@@ -9,8 +9,8 @@ use crate::number::Number;
 use super::{Case, agree, hosts, kernels_are_cheap, slack};
 
 /// How the inputs lie in memory: the second input's way is chosen by the first's, and so on.
-const MIXES: [[Layout; 3]; 8] = {
-    use Layout::{Dense, Strided, Turned};
+const MIXES: [[Arrangement; 3]; 8] = {
+    use Arrangement::{Dense, Strided, Turned};
     [
         [Strided, Strided, Strided],
         [Turned, Turned, Turned],
@@ -24,7 +24,7 @@ const MIXES: [[Layout; 3]; 8] = {
 };
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Layout {
+enum Arrangement {
     Dense,
     /// Every second element, backwards, of a larger array.
     Strided,
@@ -50,11 +50,11 @@ pub fn views(case: &Case<'_>) -> Result<()> {
     Ok(())
 }
 
-fn laid(host: &Host, layout: Layout) -> Result<Array> {
-    match layout {
-        Layout::Dense => host.to_array(),
-        Layout::Strided => strided(host),
-        Layout::Turned => turned(host),
+fn laid(host: &Host, arrangement: Arrangement) -> Result<Array> {
+    match arrangement {
+        Arrangement::Dense => host.to_array(),
+        Arrangement::Strided => strided(host),
+        Arrangement::Turned => turned(host),
     }
 }
 

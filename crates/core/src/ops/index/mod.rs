@@ -1,7 +1,7 @@
 //! Indexing: numbers, ranges, new axes and index arrays, as NumPy reads them.
 
 mod dynamic;
-mod plan;
+mod lookup;
 mod update;
 
 pub use dynamic::*;
@@ -13,7 +13,7 @@ use super::movement::{permute, squeeze_axes};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::prim::Gather;
-use plan::Plan;
+use lookup::Lookup;
 
 /// One item of an index.
 ///
@@ -127,21 +127,21 @@ pub fn index(x: &Array, items: &[S]) -> Result<Array> {
     let bounded = |item: &S| matches!(item, S::Range { start, stop, .. } if start.is_some() || stop.is_some());
     if items.iter().any(bounded) {
         // Where a range reaches all of an axis, nothing is recorded.
-        crate::transform::note_sizes();
+        crate::array::note_sizes();
     }
-    let plan = Plan::of("index", x, items)?;
-    let part = plan.slice(x)?;
-    if plan.arrays.is_empty() {
-        return squeeze_axes(&part, plan.squeezed);
+    let lookup = Lookup::of("index", x, items)?;
+    let part = lookup.slice(x)?;
+    if lookup.arrays.is_empty() {
+        return squeeze_axes(&part, lookup.squeezed);
     }
-    let axes = plan.axes();
+    let axes = lookup.axes();
     let mut sizes = part.shape().0.clone();
     axes.iter().for_each(|&axis| sizes[axis] = 1);
     let mut inputs = vec![&part];
-    inputs.extend(plan.arrays.iter().map(|(_, array)| array));
+    inputs.extend(lookup.arrays.iter().map(|(_, array)| array));
     let out = Array::apply(Gather { axes: axes.clone(), sizes }, &inputs)?;
-    let out = squeeze_axes(&out, axes.iter().map(|axis| plan.lead() + axis).collect())?;
-    let order = plan.order(out.rank());
+    let out = squeeze_axes(&out, axes.iter().map(|axis| lookup.lead() + axis).collect())?;
+    let order = lookup.order(out.rank());
     permute(&out, order)
 }
 

@@ -1,6 +1,6 @@
 //! Parts of an array written.
 
-use super::plan::Plan;
+use super::lookup::Lookup;
 use super::{S, ranges};
 use crate::array::Array;
 use crate::error::{Error, Result};
@@ -18,11 +18,11 @@ fn update<'a>(
     values: impl Into<Operand<'a>>,
     mode: ScatterMode,
 ) -> Result<Array> {
-    let (plan, values) = (Plan::of(op, x, items)?, values.into());
-    let part = plan.slice(x)?;
-    let joined = if plan.arrays.is_empty() {
-        let kept = part.shape().without(&plan.squeezed);
-        let values = expand_axes(&fill(op, x, values, &kept)?, plan.squeezed.clone())?;
+    let (lookup, values) = (Lookup::of(op, x, items)?, values.into());
+    let part = lookup.slice(x)?;
+    let joined = if lookup.arrays.is_empty() {
+        let kept = part.shape().without(&lookup.squeezed);
+        let values = expand_axes(&fill(op, x, values, &kept)?, lookup.squeezed.clone())?;
         match mode {
             ScatterMode::Set => values,
             ScatterMode::Add => add(&part, &values)?,
@@ -31,17 +31,17 @@ fn update<'a>(
             ScatterMode::Min => minimum(&part, &values)?,
         }
     } else {
-        scatter_into(op, &plan, &part, values, mode)?
+        scatter_into(op, &lookup, &part, values, mode)?
     };
-    let joined = flip(&joined, &plan.flipped)?;
-    let whole = expand_axes(x, plan.inserted.clone())?;
-    let out = if plan.is_whole(&whole) {
+    let joined = flip(&joined, &lookup.flipped)?;
+    let whole = expand_axes(x, lookup.inserted.clone())?;
+    let out = if lookup.is_whole(&whole) {
         joined
     } else {
-        let update = Movement::SliceUpdate { start: plan.start, strides: plan.strides };
+        let update = Movement::SliceUpdate { start: lookup.start, strides: lookup.strides };
         Array::apply(update, &[&whole, &joined])?
     };
-    squeeze_axes(&out, plan.inserted)
+    squeeze_axes(&out, lookup.inserted)
 }
 
 /// `values` in x's dtype, broadcast to `shape`.
@@ -57,19 +57,19 @@ fn fill(op: &'static str, x: &Array, values: Operand<'_>, shape: &Shape) -> Resu
     values.to(x.dtype(), shape)
 }
 
-/// `part` with `values` joined in at the plan's index arrays.
+/// `part` with `values` joined in at the lookup's index arrays.
 fn scatter_into(
     op: &'static str,
-    plan: &Plan,
+    lookup: &Lookup,
     part: &Array,
     values: Operand<'_>,
     mode: ScatterMode,
 ) -> Result<Array> {
-    let axes = plan.axes();
-    let lead = plan.arrays[0].1.shape();
+    let axes = lookup.axes();
+    let lead = lookup.arrays[0].1.shape();
     let kept = part.shape().without(&axes);
     let gathered: Shape = lead.iter().chain(kept.iter()).copied().collect();
-    let order = plan.order(gathered.rank());
+    let order = lookup.order(gathered.rank());
     let shape: Shape = order.iter().map(|&a| gathered[a]).collect();
     let values = fill(op, part, values, &shape)?;
     let mut back = order.clone();
@@ -77,7 +77,7 @@ fn scatter_into(
     let updates = permute(&values, back)?;
     let updates = expand_axes(&updates, axes.iter().map(|axis| lead.rank() + axis).collect())?;
     let mut inputs = vec![part, &updates];
-    inputs.extend(plan.arrays.iter().map(|(_, array)| array));
+    inputs.extend(lookup.arrays.iter().map(|(_, array)| array));
     Array::apply(Scatter { mode, axes }, &inputs)
 }
 

@@ -12,10 +12,10 @@ pub use strided::*;
 
 use super::operand::{Axes, Sizes, broadcast};
 use crate::array::Array;
+use crate::array::note_sizes;
 use crate::error::{Error, Result};
 use crate::prim::Movement;
 use crate::shape::{Dims, Shape, normalize_axis};
-use crate::transform::note_sizes;
 
 /// The elements, in row-major order, under another shape; one size may be −1: what is left.
 ///

@@ -146,7 +146,7 @@ fn pad_mirrored(x: &Array, low: &[usize], high: &[usize], shared: usize) -> Resu
         }
         let size = nonempty(x, axis)?;
         // The indices below are numbers of this size.
-        crate::transform::note_sizes();
+        crate::array::note_sizes();
         let period = (2 * (size - shared)).max(1);
         // Counted from a whole number of periods before the first element.
         let start = low.next_multiple_of(period) - low;

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use super::{Call, CallRules};
 use crate::array::Array;
+use crate::array::scope::Scope;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::prim::{Batched, Tangents, record};
 use crate::shape::Aval;
 use crate::transform::rules::vmap_body;
-use crate::transform::trace::Scope;
 
 pub(super) fn vmap(call: &Call, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
     let Some(single) = &call.rules else {

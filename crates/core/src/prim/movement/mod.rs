@@ -2,16 +2,19 @@
 
 mod batch;
 mod transpose;
+mod view;
 
 use std::hash::Hash;
 
+use super::key::Key;
 use super::{
     Accumulates, Argument, Avals, Batched, Diff, Facts, Linearity, Primitive, Sizes, expect_inputs,
     one, same_dtypes,
 };
 use crate::error::{Error, Result};
-use crate::plan::key::Key;
 use crate::shape::{Aval, Dims, Shape};
+
+pub(crate) use self::view::view_layout;
 
 /// An operation that moves elements and computes nothing.
 ///

@@ -37,17 +37,18 @@ fn moved_back(scan: &Scan, ct: &Array, distance: usize) -> Result<Array> {
     moved(&Scan { reverse: !scan.reverse, ..*scan }, ct, distance, 0.0)
 }
 
-/// One step: how the joined values change with each element, and with the one before it.
-struct Step {
+/// One step of the doubling: how the joined values change with each element, and with the one
+/// before it.
+struct Doubling {
     distance: usize,
     own: Array,
     other: Array,
 }
 
 /// The steps of a scan that does not leave out the element itself.
-fn steps(scan: &Scan, x: &Array) -> Result<Vec<Step>> {
+fn doublings(scan: &Scan, x: &Array) -> Result<Vec<Doubling>> {
     let (mut y, size) = (x.clone(), x.shape()[scan.axis]);
-    let (mut steps, mut distance) = (Vec::new(), 1);
+    let (mut doublings, mut distance) = (Vec::new(), 1);
     while distance < size {
         let before = match scan.kind {
             ScanKind::LogAddExp => moved(scan, &y, distance, f64::NEG_INFINITY)?,
@@ -60,11 +61,11 @@ fn steps(scan: &Scan, x: &Array) -> Result<Vec<Step>> {
             }
             _ => (before, y),
         };
-        steps.push(Step { distance, own, other });
+        doublings.push(Doubling { distance, own, other });
         y = joined;
         distance *= 2;
     }
-    Ok(steps)
+    Ok(doublings)
 }
 
 pub(super) fn doubling_jvp(
@@ -77,7 +78,7 @@ pub(super) fn doubling_jvp(
         return Ok(vec![None]);
     };
     let mut t = tangent.clone();
-    for Step { distance, own, other } in steps(scan, &inputs[0])? {
+    for Doubling { distance, own, other } in doublings(scan, &inputs[0])? {
         let before = moved(scan, &t, distance, 0.0)?;
         t = add(&mul(&own, &t)?, &mul(&other, &before)?)?;
     }
@@ -89,7 +90,7 @@ pub(super) fn doubling_vjp(scan: &Scan, r: &Reverse<'_>) -> Result<Tangents> {
         return Ok(vec![None]);
     };
     let mut ct = if scan.exclusive { moved_back(scan, cotangent, 1)? } else { cotangent.clone() };
-    for Step { distance, own, other } in steps(scan, &r.inputs[0])?.iter().rev() {
+    for Doubling { distance, own, other } in doublings(scan, &r.inputs[0])?.iter().rev() {
         let before = moved_back(scan, &mul(other, &ct)?, *distance)?;
         ct = add(&mul(own, &ct)?, &before)?;
     }

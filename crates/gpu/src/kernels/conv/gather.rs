@@ -49,7 +49,7 @@ pub fn quickest<C>(candidates: impl Iterator<Item = (f64, C)>) -> Option<C> {
 
 /// What a block does beside its products.
 #[derive(Clone, Copy, Debug)]
-pub struct Work {
+pub struct Overhead {
     /// Instructions of all threads together.
     pub instructions: f64,
     /// How often a thread waits for what it has asked for.
@@ -112,28 +112,35 @@ impl Tile {
     }
 
     /// Roughly the cycles that a device of so many multiprocessors takes for blocks with so many
-    /// steps of products and this work each, `at_once` of them on a multiprocessor.
-    pub fn time(&self, processors: u64, blocks: u64, at_once: u32, steps: u64, work: Work) -> f64 {
+    /// steps of products and this overhead each, `at_once` of them on a multiprocessor.
+    pub fn time(
+        &self,
+        processors: u64,
+        blocks: u64,
+        at_once: u32,
+        steps: u64,
+        overhead: Overhead,
+    ) -> f64 {
         let at_once = u64::from(at_once).min(blocks.div_ceil(processors));
         let waves = blocks.div_ceil(processors * at_once);
-        waves as f64 * self.cycles(steps, work, at_once)
+        waves as f64 * self.cycles(steps, overhead, at_once)
     }
 
     /// Roughly the cycles that a multiprocessor takes for `at_once` blocks: what it is busiest
     /// with, or what one block waits for.
-    fn cycles(&self, steps: u64, work: Work, at_once: u64) -> f64 {
+    fn cycles(&self, steps: u64, overhead: Overhead, at_once: u64) -> f64 {
         let [down, tall, columns, steps] =
             [self.down, self.tall, self.columns, steps as u32].map(f64::from);
         // Matrix units multiply 1024 pairs in a cycle, shared memory gives 32 words, and 4 times 32
         // threads begin an instruction.
         let multiplied = steps * down * tall * columns / 2.0;
         let read = steps * down * (8.0 + tall * (16.0 + columns / 4.0));
-        let begun = steps * down * (10.0 * tall + 6.0) + work.instructions / 128.0;
-        let brought = work.bytes / BROUGHT;
+        let begun = steps * down * (10.0 * tall + 6.0) + overhead.instructions / 128.0;
+        let brought = overhead.bytes / BROUGHT;
         let busy = multiplied.max(read).max(begun / 0.8).max(brought);
         let runs = steps / f64::from(RUN_STEPS);
         let chain = steps * tall * (columns / 2.0).max(24.0);
-        let alone = chain + runs * RUN + work.instructions / 128.0 + work.waits * LOAD;
+        let alone = chain + runs * RUN + overhead.instructions / 128.0 + overhead.waits * LOAD;
         (busy * at_once as f64).max(alone) + START
     }
 

@@ -12,7 +12,7 @@ mod weights;
 use cupola_core::backend::Segment;
 use cupola_core::prim::{Conv, ConvRole};
 
-use super::gemm::{Dim, Layout, Product, Sizes, product};
+use super::gemm::{Dim, Product, ResultAxes, Sizes, product};
 use super::{Missing, Program};
 use crate::ir::Target;
 use places::Places;
@@ -69,13 +69,13 @@ pub fn conv(
     let result = match conv.role {
         ConvRole::Forward | ConvRole::InputGrad => {
             let own = channels[usize::from(conv.role == ConvRole::Forward)];
-            Layout {
+            ResultAxes {
                 batch: group(s + 1, own),
                 rows: [axes(0, &[images as usize]), axes(1, space)].concat(),
                 columns: vec![Dim::whole(s + 1, own)],
             }
         }
-        ConvRole::WeightGrad => Layout {
+        ConvRole::WeightGrad => ResultAxes {
             batch: group(0, channels[1]),
             rows: [axes(1, &conv.kernel), axes(s + 1, &channels[..1])].concat(),
             columns: vec![Dim::whole(0, channels[1])],

@@ -11,7 +11,7 @@ use cupola_core::prim::{Conv, ConvRole};
 
 use super::super::Draft;
 use super::super::view::{View, place, side_by_side, unflatten};
-use super::gather::Work;
+use super::gather::Overhead;
 use super::taps::unsigned;
 use crate::ir::{Number, Shared, Target, Ty, Val};
 
@@ -237,13 +237,13 @@ impl Patch {
     }
 
     /// What it takes to share a chunk.
-    pub fn work(&self, threads: u32) -> Work {
+    pub fn overhead(&self, threads: u32) -> Overhead {
         let [vectors, together] = self.vectors(threads);
         let turns = f64::from(self.tall.div_ceil(threads / LANES * together));
         let each = f64::from(vectors.div_ceil(LANES));
         let rows = f64::from(self.tall);
         let bytes = f64::from(vectors * self.width) * self.dtype.size() as f64;
-        Work {
+        Overhead {
             instructions: rows * f64::from(LANES) * (each * f64::from(12 + 5 * self.width) + 30.0),
             waits: turns * (each / f64::from(TOGETHER)).ceil(),
             bytes: rows * bytes,
@@ -344,6 +344,6 @@ impl Patch {
 
     /// What a kernel that shares the patch takes for granted of its input.
     pub fn assume(&self, k: &Draft, x: View<'_>) {
-        k.assume(x.place, self.width);
+        k.assume(x.bound, self.width);
     }
 }

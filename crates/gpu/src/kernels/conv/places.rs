@@ -9,8 +9,8 @@ use cupola_core::prim::{Conv, ConvRole};
 
 use super::super::gemm::{Hand, Product, Store, Unit};
 use super::super::view::{View, place, unflatten};
-use super::super::{Draft, Launch, Missing, Place, Program};
-use super::gather::{self, Gather, RUN_DEPTHS, STEP, Tile, Work};
+use super::super::{BufferRef, Draft, Launch, Missing, Program};
+use super::gather::{self, Gather, Overhead, RUN_DEPTHS, STEP, Tile};
 use super::patch::{Patch, Rows, four, prepared};
 use crate::ir::{Access, Shared, Target, Ty, Val};
 
@@ -102,18 +102,18 @@ impl Places {
     fn cycles(&self, p: &Product<'_>, processors: u64) -> f64 {
         let chunks = f64::from(self.patch.chunks());
         let steps = u64::from(self.depths().div_ceil(STEP)) * u64::from(self.patch.chunks());
-        let share = self.patch.work(self.tile.threads());
+        let share = self.patch.overhead(self.tile.threads());
         // The weights come 16 bytes at a time, in so many pieces that are met for.
         let weights = if self.stays { 0.0 } else { f64::from(self.tile.slab(self.depths()) * 4) };
         let meetings = if self.stays { 0 } else { self.depths().div_ceil(self.size) };
         let results = f64::from(self.tile.rows()) * p.sizes.columns.min(128) as f64;
-        let work = Work {
+        let overhead = Overhead {
             instructions: (share.instructions + weights / 2.0) * chunks + results * 12.0,
             waits: (share.waits + 0.2 * f64::from(meetings) + 1.0) * chunks,
             bytes: (share.bytes + weights) * chunks + results * 5.0,
         };
         let blocks = self.tile.unit().blocks(&p.sizes);
-        self.tile.time(processors, blocks, self.at_once, steps, work)
+        self.tile.time(processors, blocks, self.at_once, steps, overhead)
     }
 
     /// Summed elements of a chunk.
@@ -150,7 +150,7 @@ impl Places {
         slabs: u64,
     ) -> Result<Launch, Missing> {
         let k = Draft::new("conv_weights", 256, segment, target)?;
-        let w = k.view(Place::Input(1), p.operand, Access::Read);
+        let w = k.view(BufferRef::Input(1), p.operand, Access::Read);
         let out = k.scratch(scratch, DType::F32, Access::Write);
         let depths = self.depths().next_multiple_of(STEP);
         let columns = self.tile.columns as usize;
@@ -192,7 +192,7 @@ impl Places {
         let name = format!("{}_patch", p.name);
         let k = Draft::new(&name, self.tile.threads(), segment, target)?;
         k.at_once(self.at_once);
-        let x = k.view(Place::Input(0), p.operand, Access::Read);
+        let x = k.view(BufferRef::Input(0), p.operand, Access::Read);
         let w = k.scratch(scratch, DType::F32, Access::Read);
         self.patch.assume(&k, x);
         let store = Store::finish(&k, p, segment);

@@ -10,8 +10,8 @@ use cupola_core::prim::{Conv, ConvRole};
 
 use super::super::gemm::{Hand, Product, Store, Unit, add_parts};
 use super::super::view::{Axes, View, side_by_side, unflatten};
-use super::super::{Draft, Missing, Place, Program};
-use super::gather::{self, Gather, STEP, Tile, Work};
+use super::super::{BufferRef, Draft, Missing, Program};
+use super::gather::{self, Gather, Overhead, STEP, Tile};
 use super::patch::{Patch, Rows, four, prepared};
 use crate::ir::{Access, Shared, Target, Ty, Val};
 
@@ -120,12 +120,12 @@ impl Weights {
     /// Roughly how long it takes.
     fn cycles(&self, p: &Product<'_>, processors: u64) -> f64 {
         let threads = self.tile.threads();
-        let share = self.patch.work(threads);
+        let share = self.patch.overhead(threads);
         let fours = self.tile.slab(self.group.places) / 4;
         let turns = fours.div_ceil(self.width * threads * AHEAD);
         let each = self.each as f64;
         let sums = f64::from(self.tile.rows()) * p.sizes.columns.min(128) as f64;
-        let work = Work {
+        let overhead = Overhead {
             instructions: (share.instructions
                 + f64::from(fours) * (20.0 + 40.0 / f64::from(self.width)))
                 * each
@@ -135,7 +135,7 @@ impl Weights {
             bytes: (share.bytes + f64::from(fours) * 16.0) * each + sums * 10.0,
         };
         let steps = u64::from(self.group.places.div_ceil(STEP)) * self.each;
-        self.tile.time(processors, self.blocks(p), self.at_once, steps, work)
+        self.tile.time(processors, self.blocks(p), self.at_once, steps, overhead)
     }
 
     /// Adds the launches.
@@ -149,9 +149,9 @@ impl Weights {
         let name = format!("{}_patch", p.name);
         let k = Draft::new(&name, self.tile.threads(), segment, target)?;
         k.at_once(self.at_once);
-        let [x, dy] = [0, 1].map(|which| k.view(Place::Input(which), p.operand, Access::Read));
+        let [x, dy] = [0, 1].map(|which| k.view(BufferRef::Input(which), p.operand, Access::Read));
         self.patch.assume(&k, x);
-        k.assume(dy.place, self.width);
+        k.assume(dy.bound, self.width);
         let count = p.sizes.rows * p.sizes.columns * self.parts();
         program.scratch.push(count as usize * p.accumulate.size());
         let scratch = program.scratch.len() - 1;

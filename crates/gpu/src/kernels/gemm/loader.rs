@@ -100,7 +100,7 @@ impl<'k, 'a> Loader<'k, 'a> {
         let most = lay.rows * depth / BLOCK / if pairs { 2 } else { 1 };
         let most = most.min((k.target.vector_bytes / view.buf.dtype.size()) as u32);
         let width = source.width(most);
-        k.assume(view.place, width);
+        k.assume(view.bound, width);
         // Neighbouring threads have neighbouring vectors.
         let lanes = if along { depth } else { lay.rows } / width;
         let (slow, fast) = (thread / lanes, thread % lanes * width);

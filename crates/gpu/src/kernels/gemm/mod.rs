@@ -13,12 +13,12 @@ use cupola_core::DType;
 use cupola_core::backend::Segment;
 
 use super::view::unflatten;
-use super::{Draft, Missing, Place, Program};
+use super::{BufferRef, Draft, Missing, Program};
 use crate::ir::{Access, Number, NumberVar, Shared, Target, Ty, Val};
 pub use hand::Hand;
 use hand::Slices;
 use loader::{Lay, Loader, Slice};
-pub use store::{Dim, Layout, Store, add_parts};
+pub use store::{Dim, ResultAxes, Store, add_parts};
 
 /// Threads in a block: 16 × 16.
 const BLOCK: u32 = 256;
@@ -76,7 +76,7 @@ pub struct Product<'a> {
     /// The second operand, which is its second.
     pub second: &'a dyn Source,
     /// Which axes of the result its batches, rows and columns are.
-    pub result: Layout,
+    pub result: ResultAxes,
 }
 
 /// What multiplies the shared slices.
@@ -227,7 +227,7 @@ pub fn product(
     }
     let cut = Cut::of(p, target);
     let k = Draft::new(p.name, BLOCK, segment, target)?;
-    let views = [0, 1].map(|which| k.view(Place::Input(which), p.operand, Access::Read));
+    let views = [0, 1].map(|which| k.view(BufferRef::Input(which), p.operand, Access::Read));
     let Sizes { batch, rows, columns, .. } = p.sizes;
     let store = match cut.parts {
         1 => Store::finish(&k, p, segment),

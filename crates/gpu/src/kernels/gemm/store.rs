@@ -4,13 +4,13 @@ use cupola_core::DType;
 use cupola_core::backend::{Epilogue, Operand, Segment};
 
 use super::super::view::{Axes, View, place, unflatten};
-use super::super::{Draft, Launch, Missing, Place};
+use super::super::{BufferRef, Draft, Launch, Missing};
 use super::hand::Hand;
 use super::{BLOCK, Product, Sizes};
 use crate::ir::{Access, Number, NumberVar, Shared, Target, Ty, Val};
 
 /// Which axes of the result batches, rows and columns are, outermost first.
-pub struct Layout {
+pub struct ResultAxes {
     /// What a batch is.
     pub batch: Vec<Dim>,
     /// What a row is.
@@ -271,7 +271,7 @@ pub fn add_parts(
         _ => 1,
     };
     let k = Draft::new("add_parts", BLOCK, segment, target)?;
-    let sums = k.bind(Place::Scratch(scratch), p.accumulate, Access::Read);
+    let sums = k.bind(BufferRef::Scratch(scratch), p.accumulate, Access::Read);
     let store = Store::finish(&k, p, segment);
     let total = p.sizes.batch * p.sizes.rows * p.sizes.columns;
     let each = BLOCK / lanes;

@@ -11,7 +11,7 @@ fn aval(shape: &[usize], dtype: DType) -> Aval {
 fn copy(shape: &[usize], strides: &[isize]) -> Segment {
     let aval = aval(shape, DType::F32);
     Segment {
-        kernel: Work::Map(Body::copy(aval.shape.clone(), DType::F32)),
+        kernel: Kernel::Map(Body::copy(aval.shape.clone(), DType::F32)),
         inputs: vec![Operand { aval: aval.clone(), strides: strides.to_vec() }],
         outputs: vec![Operand::contiguous(&aval)],
         scalars: Vec::new(),
@@ -19,11 +19,11 @@ fn copy(shape: &[usize], strides: &[isize]) -> Segment {
     }
 }
 
-/// Every place of the operands that the parts bind, once each.
+/// Every place of the operands that the pieces bind, once each.
 fn outputs(split: &Split) -> Vec<isize> {
     let mut places = Vec::new();
-    for part in &split.parts {
-        let (out, (_, start)) = (&part.segment.outputs[0], part.outputs[0]);
+    for piece in &split.pieces {
+        let (out, (_, start)) = (&piece.segment.outputs[0], piece.outputs[0]);
         for index in 0..out.aval.shape.size() {
             let (mut left, mut at) = (index, start);
             for (&size, &stride) in out.aval.shape.iter().zip(&out.strides).rev() {
@@ -41,18 +41,18 @@ fn outputs(split: &Split) -> Vec<isize> {
 fn what_fits_stays_whole() {
     let whole = copy(&[10, 20], &[20, 1]);
     let split = split(&whole, 800).unwrap();
-    assert_eq!(split.parts.len(), 1);
-    assert_eq!(split.parts[0].segment, whole);
+    assert_eq!(split.pieces.len(), 1);
+    assert_eq!(split.pieces[0].segment, whole);
 }
 
 #[test]
-fn parts_cover_the_whole_once_and_fit() {
+fn pieces_cover_the_whole_once_and_fit() {
     for strides in [[100, 1], [1, 100], [-100, -1], [0, 1], [1, 0]] {
         let split = split(&copy(&[100, 100], &strides), 1024).unwrap();
         assert_eq!(outputs(&split), (0..10_000).collect::<Vec<_>>());
-        for part in &split.parts {
-            for operand in part.segment.inputs.iter().chain(&part.segment.outputs) {
-                assert!(needs(&part.segment, operand) <= 1024, "{operand:?}");
+        for piece in &split.pieces {
+            for operand in piece.segment.inputs.iter().chain(&piece.segment.outputs) {
+                assert!(needs(&piece.segment, operand) <= 1024, "{operand:?}");
             }
         }
     }
@@ -62,7 +62,7 @@ fn parts_cover_the_whole_once_and_fit() {
 fn a_sum_of_everything_is_cut_and_joined() {
     let x = aval(&[5000], DType::F16);
     let whole = Segment {
-        kernel: Work::Reduce {
+        kernel: Kernel::Reduce {
             body: Body::copy(x.shape.clone(), x.dtype),
             kind: ReduceKind::Sum,
             axes: [0].into_iter().collect(),
@@ -73,14 +73,14 @@ fn a_sum_of_everything_is_cut_and_joined() {
         epilogue: None,
     };
     let split = split(&whole, 1000).unwrap();
-    assert_eq!(split.parts.len(), 13);
+    assert_eq!(split.pieces.len(), 13);
     assert_eq!(split.scratch, [12 * 4]);
-    let last = &split.parts[12];
-    assert_eq!(last.inputs, [(Place::Scratch(0), 0)]);
+    let last = &split.pieces[12];
+    assert_eq!(last.inputs, [(BufferRef::Scratch(0), 0)]);
     assert_eq!(last.segment.inputs[0].aval, aval(&[12], DType::F32));
-    assert_eq!(last.outputs, [(Place::Output(0), 0)]);
-    assert_eq!(split.parts[3].outputs, [(Place::Scratch(0), 3)]);
-    let folded: usize = split.parts[..12].iter().map(|p| p.segment.inputs[0].aval.shape[0]).sum();
+    assert_eq!(last.outputs, [(BufferRef::Output(0), 0)]);
+    assert_eq!(split.pieces[3].outputs, [(BufferRef::Scratch(0), 3)]);
+    let folded: usize = split.pieces[..12].iter().map(|p| p.segment.inputs[0].aval.shape[0]).sum();
     assert_eq!(folded, 5000);
 }
 
@@ -90,19 +90,19 @@ fn a_product_is_cut_and_its_columns_are_brought_together() {
     let f32s = |shape: &[usize]| Operand::contiguous(&aval(shape, DType::F32));
     let dot = cupola_core::prim::Dot::of(DType::F32);
     let whole = Segment {
-        kernel: Work::Op(KernelOp::Dot(dot)),
+        kernel: Kernel::Op(KernelOp::Dot(dot)),
         inputs: vec![f32s(&[50, 30]), f32s(&[30, 90])],
         outputs: vec![f32s(&[50, 90])],
         scalars: Vec::new(),
         epilogue: None,
     };
     let split = split(&whole, 4096).unwrap();
-    let products = |part: &&Part| matches!(part.segment.kernel, Work::Op(_));
-    let elements = |part: &Part| part.segment.outputs[0].aval.shape.size();
-    assert_eq!(split.parts.iter().filter(products).map(elements).sum::<usize>(), 50 * 90);
-    for part in &split.parts {
-        for operand in part.segment.inputs.iter().chain(&part.segment.outputs) {
-            assert!(needs(&part.segment, operand) <= 4096, "{operand:?}");
+    let products = |piece: &&Piece| matches!(piece.segment.kernel, Kernel::Op(_));
+    let elements = |piece: &Piece| piece.segment.outputs[0].aval.shape.size();
+    assert_eq!(split.pieces.iter().filter(products).map(elements).sum::<usize>(), 50 * 90);
+    for piece in &split.pieces {
+        for operand in piece.segment.inputs.iter().chain(&piece.segment.outputs) {
+            assert!(needs(&piece.segment, operand) <= 4096, "{operand:?}");
         }
     }
     assert!(split.scratch.len() <= 3, "{:?}", split.scratch);
@@ -114,7 +114,7 @@ fn a_product_is_cut_and_its_columns_are_brought_together() {
 fn a_fold_of_few_long_rows_is_cut_along_them() {
     let x = aval(&[2, 3000], DType::F32);
     let whole = Segment {
-        kernel: Work::Reduce {
+        kernel: Kernel::Reduce {
             body: Body::copy(x.shape.clone(), x.dtype),
             kind: ReduceKind::Max,
             axes: [0].into_iter().collect(),
@@ -125,12 +125,12 @@ fn a_fold_of_few_long_rows_is_cut_along_them() {
         epilogue: None,
     };
     let split = split(&whole, 1024).unwrap();
-    let folds = |part: &&Part| matches!(part.segment.kernel, Work::Reduce { .. });
-    let elements = |part: &Part| part.segment.outputs[0].aval.shape.size();
-    assert_eq!(split.parts.iter().filter(folds).map(elements).sum::<usize>(), 3000);
-    for part in &split.parts {
-        for operand in part.segment.inputs.iter().chain(&part.segment.outputs) {
-            assert!(needs(&part.segment, operand) <= 1024, "{operand:?}");
+    let folds = |piece: &&Piece| matches!(piece.segment.kernel, Kernel::Reduce { .. });
+    let elements = |piece: &Piece| piece.segment.outputs[0].aval.shape.size();
+    assert_eq!(split.pieces.iter().filter(folds).map(elements).sum::<usize>(), 3000);
+    for piece in &split.pieces {
+        for operand in piece.segment.inputs.iter().chain(&piece.segment.outputs) {
+            assert!(needs(&piece.segment, operand) <= 1024, "{operand:?}");
         }
     }
 }
@@ -140,7 +140,7 @@ fn what_cannot_be_cut_says_so() {
     let x = aval(&[4000], DType::F32);
     let sort = cupola_core::prim::Sort { axis: 0, indices: false };
     let whole = Segment {
-        kernel: Work::Op(KernelOp::Sort(sort)),
+        kernel: Kernel::Op(KernelOp::Sort(sort)),
         inputs: vec![Operand::contiguous(&x)],
         outputs: vec![Operand::contiguous(&x)],
         scalars: Vec::new(),

@@ -12,7 +12,7 @@ use crate::prim::Movement;
 use crate::shape::{Aval, Dims, Shape};
 
 /// An index taken apart: a slice of every axis, then index arrays into what is left.
-pub(super) struct Plan {
+pub(super) struct Lookup {
     /// The axes that the index inserts first, sorted; below they are axes as any other.
     pub(super) inserted: Dims,
     /// The first element, count and distance of each axis, ascending.
@@ -29,8 +29,8 @@ pub(super) struct Plan {
     pub(super) at: usize,
 }
 
-impl Plan {
-    pub(super) fn of(op: &'static str, x: &Array, items: &[S]) -> Result<Plan> {
+impl Lookup {
+    pub(super) fn of(op: &'static str, x: &Array, items: &[S]) -> Result<Lookup> {
         let named = items.iter().filter(|i| !matches!(i, S::NewAxis | S::Ellipsis)).count();
         let dots = items.iter().filter(|i| matches!(i, S::Ellipsis)).count();
         if named > x.rank() || dots > 1 {
@@ -56,7 +56,7 @@ impl Plan {
             S::NewAxis => Some(1),
             S::At(_) | S::Range { .. } | S::Ellipsis | S::Array(_) => old.next().copied(),
         });
-        let mut plan = Plan {
+        let mut lookup = Lookup {
             inserted: (0..full.len()).filter(new).collect(),
             start: Dims::from_elem(0, full.len()),
             sizes: sizes.collect(),
@@ -66,8 +66,8 @@ impl Plan {
             arrays: Vec::new(),
             at: 0,
         };
-        plan.read(op, x, &full)?;
-        Ok(plan)
+        lookup.read(op, x, &full)?;
+        Ok(lookup)
     }
 
     /// Reads the items, one an axis.

@@ -7,13 +7,13 @@ use crate::args::{DatasetName, TrainArgs};
 use crate::failure::{Failure, Outcome};
 
 /// A training that the flags ask for.
-pub struct Plan {
+pub struct Recipe {
     pub dataset: DatasetName,
     settings: Settings,
     checkpoint: Option<Checkpoint>,
 }
 
-impl Plan {
+impl Recipe {
     pub fn new(args: &TrainArgs) -> Outcome<Self> {
         match &args.resume {
             None => Ok(Self {

@@ -88,7 +88,7 @@ thread_local! {
 /// Says that what is recorded depends on the sizes of its operands in a way that the graph does not
 /// show: one became a number, or decided that nothing was recorded. A graph without such is right
 /// for other sizes, too.
-pub fn note_sizes() {
+pub(crate) fn note_sizes() {
     SIZES_NOTED.set(true);
 }
 

@@ -6,21 +6,21 @@
 use std::hash::Hasher;
 use std::sync::Arc;
 
-use crate::prim::Call;
+use super::Call;
 
 /// The key of a plan, and the hasher that writes it.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Key {
     pub(crate) words: Vec<u64>,
     /// The bodies of calls, in the order in which they come.
-    bodies: Vec<Body>,
+    bodies: Vec<CallBody>,
 }
 
 /// A call whose body is part of a key.
 #[derive(Clone)]
-struct Body(Arc<Call>);
+struct CallBody(Arc<Call>);
 
-impl PartialEq for Body {
+impl PartialEq for CallBody {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
             || Arc::ptr_eq(&self.0.body, &other.0.body)
@@ -28,13 +28,13 @@ impl PartialEq for Body {
     }
 }
 
-impl Eq for Body {}
+impl Eq for CallBody {}
 
 impl Key {
     /// Adds the whole of a call's body.
     pub(crate) fn body(&mut self, call: &Arc<Call>) {
         self.words.push(call.fingerprint());
-        self.bodies.push(Body(call.clone()));
+        self.bodies.push(CallBody(call.clone()));
     }
 }
 

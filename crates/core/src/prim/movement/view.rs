@@ -1,7 +1,6 @@
 //! Movement that needs no copy.
 
-use crate::array::{Array, Progress, Value};
-use crate::prim::Movement;
+use super::Movement;
 use crate::shape::{Aval, Layout, reshape_strides};
 
 /// The layout of `movement`'s result over the buffer of its input, if no copy is needed.
@@ -50,21 +49,4 @@ pub(crate) fn view_layout(
         }
     };
     Some(Layout { strides, offset })
-}
-
-/// The result of `movement` right away, where the input is there, no transform needs to see the
-/// step, and no copy is needed.
-pub(crate) fn ready_view(movement: &Movement, input: &Array, output: &Aval) -> Option<Array> {
-    if input.node.is_traced() {
-        return None;
-    }
-    let state = input.node.state();
-    let Progress::Ready(values) = &state.progress else {
-        return None;
-    };
-    let value = &values[input.output as usize];
-    let layout = view_layout(movement, input.aval(), &value.layout, output)?;
-    let buffer = value.buffer.clone();
-    drop(state);
-    Some(Array::from_value(output.clone(), Value { buffer, layout }))
 }

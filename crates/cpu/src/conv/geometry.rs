@@ -66,7 +66,7 @@ impl Axis {
 
 /// A convolution as a forward one.
 #[derive(Clone, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct Geometry {
     pub batch: usize,
     pub groups: usize,
     /// Channels of the operand that is read, in one group and in all.
@@ -77,8 +77,8 @@ pub(crate) struct Shape {
     pub transposed: bool,
 }
 
-impl Shape {
-    pub fn forward(p: &ConvProblem) -> Shape {
+impl Geometry {
+    pub fn forward(p: &ConvProblem) -> Geometry {
         let axes = (0..p.input.len()).map(|d| Axis {
             input: p.input[d],
             taps: p.kernel[d],
@@ -89,7 +89,7 @@ impl Shape {
             pad: p.padding[d].0 as isize,
             flip: p.flip,
         });
-        Shape {
+        Geometry {
             batch: p.batch,
             groups: p.groups,
             c_in: p.in_channels / p.groups,
@@ -100,7 +100,7 @@ impl Shape {
     }
 
     /// The input gradient reads dy with strides and input dilations exchanged, taps reversed.
-    pub fn input_grad(p: &ConvProblem) -> Shape {
+    pub fn input_grad(p: &ConvProblem) -> Geometry {
         let axes = (0..p.input.len()).map(|d| {
             let (dilation, taps) = (p.dilation[d] as isize, p.kernel[d] as isize);
             Axis {
@@ -114,7 +114,7 @@ impl Shape {
                 flip: !p.flip,
             }
         });
-        Shape {
+        Geometry {
             batch: p.batch,
             groups: p.groups,
             c_in: p.out_channels / p.groups,

@@ -1,0 +1,107 @@
+//! Memory of devices, as arrays hold it.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::device::Device;
+
+/// Memory of a device. A clone shares it; it goes back to the device when the last clone drops.
+#[derive(Clone)]
+pub struct Buffer(Arc<dyn Memory>);
+
+/// What a backend keeps behind a [`Buffer`].
+pub trait Memory: Any + Send + Sync {
+    /// The size in bytes.
+    fn bytes(&self) -> usize;
+    /// The device that it belongs to.
+    fn device(&self) -> Device;
+    /// The content, where the host can read it in place.
+    fn host(&self) -> Option<&[u8]>;
+    /// Whether it is somebody else's: then it is read, and never written.
+    fn is_lent(&self) -> bool {
+        false
+    }
+    /// For the backend to find its own type again.
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl Buffer {
+    /// Wraps a backend's memory.
+    pub fn new(memory: impl Memory) -> Self {
+        Buffer(Arc::new(memory))
+    }
+
+    /// The host's memory that `owner` keeps, for arrays to lie in without a copy: what another
+    /// library computed, or a file that is mapped. It is read and never written; the owner is
+    /// dropped with the last array. Until then its bytes must stay where they are, and an array
+    /// shows what they are when it is read.
+    pub fn lent(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
+        Buffer::new(Lent(owner))
+    }
+
+    /// Whether the memory is somebody else's.
+    pub fn is_lent(&self) -> bool {
+        self.0.is_lent()
+    }
+
+    /// The size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    /// The device that it belongs to.
+    pub fn device(&self) -> Device {
+        self.0.device()
+    }
+
+    /// The content, where the host can read it in place.
+    pub fn host(&self) -> Option<&[u8]> {
+        self.0.host()
+    }
+
+    /// The backend's own type.
+    pub fn downcast<M: Memory>(&self) -> Option<&M> {
+        self.0.as_any().downcast_ref()
+    }
+
+    /// Whether it may be overwritten: no other clone exists, and the memory is not lent.
+    pub fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.0) == 1 && !self.is_lent()
+    }
+
+    /// Whether both share one memory.
+    pub fn same(&self, other: &Buffer) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// Memory of [`Buffer::lent`].
+struct Lent<O>(O);
+
+impl<O: AsRef<[u8]> + Send + Sync + 'static> Memory for Lent<O> {
+    fn bytes(&self) -> usize {
+        self.0.as_ref().len()
+    }
+
+    fn device(&self) -> Device {
+        Device::CPU
+    }
+
+    fn host(&self) -> Option<&[u8]> {
+        Some(self.0.as_ref())
+    }
+
+    fn is_lent(&self) -> bool {
+        true
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl std::fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Buffer({} bytes on {})", self.bytes(), self.device())
+    }
+}
