@@ -75,8 +75,25 @@ pub trait Backend: Send + Sync {
     fn synchronize(&self) -> Result<()>;
 }
 
+/// Where a run of an executable can fail on account of what it is given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fails {
+    /// Nowhere.
+    Never,
+    /// Before it writes anything.
+    Early,
+    /// Anywhere: outputs may be half written.
+    Anywhere,
+}
+
 /// A segment that is ready to run.
 pub trait Executable: Any + Send + Sync {
+    /// Where a run can fail. A plan overwrites no array that somebody gave it before the last step
+    /// that can.
+    fn fails(&self) -> Fails {
+        Fails::Anywhere
+    }
+
     /// Runs on these buffers. The planner guarantees that outputs overlap no input, but for the
     /// in-place pairs that [`Segment::may_alias`] allows.
     fn run(&self, args: &Args<'_>) -> Result<()>;

@@ -1,6 +1,6 @@
 //! A user's operator, on contiguous bytes.
 
-use cupola_core::backend::Operand;
+use cupola_core::backend::{Fails, Operand};
 use cupola_core::prim::Custom;
 use cupola_core::prim::call::HostInput;
 use cupola_core::{Aval, Result};
@@ -29,6 +29,10 @@ impl CustomKernel {
 }
 
 impl OpKernel for CustomKernel {
+    fn fails(&self) -> Fails {
+        Fails::Anywhere
+    }
+
     unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
         let dense = |((_, input), &ptr): (&(Aval, Contiguous), &*const u8)| {
             // SAFETY: the caller vouches for the input.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use cupola_core::Result;
-use cupola_core::backend::Segment;
+use cupola_core::backend::{Fails, Segment};
 use cupola_core::prim::{Custom, KernelOp};
 use smallvec::SmallVec;
 
@@ -60,6 +60,11 @@ unsafe impl Sync for Io {}
 
 /// A primitive that is ready to run.
 pub trait OpKernel: Send + Sync {
+    /// Where a run can fail on account of values.
+    fn fails(&self) -> Fails {
+        Fails::Never
+    }
+
     /// Computes the outputs, and calls `finish` for each part that is final.
     ///
     /// # Safety

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use cupola_core::backend::{Args, Epilogue, Executable, Kernel, Operand, Region, Segment};
+use cupola_core::backend::{Args, Epilogue, Executable, Fails, Kernel, Operand, Region, Segment};
 use cupola_core::{Device, Error, Result, Shape, is_row_major};
 
 use crate::map::{EpilogueKernel, MapKernel, RawArgs};
@@ -98,6 +98,13 @@ impl Prepared {
 }
 
 impl Executable for Prepared {
+    fn fails(&self) -> Fails {
+        match &self.kernel {
+            CpuKernel::Map(_) | CpuKernel::Reduce(_) | CpuKernel::Rows(_) => Fails::Never,
+            CpuKernel::Op { op, .. } => op.fails(),
+        }
+    }
+
     fn run(&self, args: &Args<'_>) -> Result<()> {
         let lengths = [args.inputs.len(), args.outputs.len(), args.scalars.len()];
         if lengths != [self.inputs.len(), self.outputs.len(), self.scalars] {

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use cupola_core::backend::{
-    Args, Backend, Buffer, Executable, Kernel, Limits, MemoryStats, Operand, Region, Registration,
-    Segment,
+    Args, Backend, Buffer, Executable, Fails, Kernel, Limits, MemoryStats, Operand, Region,
+    Registration, Segment,
 };
 use cupola_core::device::DeviceKind;
 use cupola_core::prim::KernelOp;
@@ -38,6 +38,10 @@ struct Twice {
 }
 
 impl Executable for Twice {
+    fn fails(&self) -> Fails {
+        self.kernel.fails()
+    }
+
     fn run(&self, args: &Args<'_>) -> Result<()> {
         let dense = self.outputs.iter().all(|o| *o == Operand::contiguous(&o.aval));
         let in_place =

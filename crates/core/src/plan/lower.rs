@@ -6,13 +6,13 @@ use super::fuse::{
     Fusion, Group, GroupKind, Member, RowFold, ScalarSource, Slot, Use, Val, ValKind, View, Work,
 };
 use super::{Access, OutputSpec, Parameters, Plan, SlotSpec, Step};
-use crate::backend::{Backend, Epilogue, Fold, Kernel, Operand, Segment};
+use crate::backend::{Backend, Epilogue, Fails, Fold, Kernel, Operand, Segment};
 use crate::backend::{Body, Instr, Reg};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::fallback;
 use crate::prim::{Argument, Elementwise, ReduceKind};
-use crate::shape::Shape;
+use crate::shape::{Aval, Shape};
 
 /// Turns the groups into a plan for `backend`.
 pub(super) fn lower(fusion: Fusion<'_>, leaves: usize, backend: &dyn Backend) -> Result<Plan> {
@@ -47,7 +47,46 @@ pub(super) fn lower(fusion: Fusion<'_>, leaves: usize, backend: &dyn Backend) ->
     }
     let executables: Vec<_> = steps.iter().map(|step: &Step| step.executable.clone()).collect();
     let sequence = backend.sequence(&executables);
-    Ok(Plan { steps, sequence, outputs, slots, leaves, device: backend.device() })
+    let point_of_no_return = point_of_no_return(&steps);
+    let device = backend.device();
+    Ok(Plan { steps, sequence, outputs, slots, leaves, point_of_no_return, device })
+}
+
+/// The first step that may overwrite a leaf: every step that can fail is done by then, or is that
+/// step and fails before it writes. Indices that a former step looked at are known to be good.
+fn point_of_no_return(steps: &[Step]) -> usize {
+    let mut checked: Vec<(&Access, &Operand, usize)> = Vec::new();
+    let mut point = 0;
+    for (index, step) in steps.iter().enumerate() {
+        let bounds = match &step.segment.kernel {
+            Kernel::Op(op) => {
+                let inputs: SmallVec<[&Aval; 4]> =
+                    step.segment.inputs.iter().map(|input| &input.aval).collect();
+                op.index_bounds(&inputs)
+            }
+            Kernel::Map(_)
+            | Kernel::Reduce { .. }
+            | Kernel::Rows { .. }
+            | Kernel::Call(_)
+            | Kernel::Custom(_) => SmallVec::new(),
+        };
+        let is_known = |&(input, bound): &(usize, usize)| {
+            let (access, operand) = (&step.inputs[input], &step.segment.inputs[input]);
+            checked.iter().any(|known| known.0 == access && known.1 == operand && known.2 <= bound)
+        };
+        if !bounds.is_empty() && bounds.iter().all(is_known) {
+            continue;
+        }
+        match step.executable.fails() {
+            Fails::Never => {}
+            Fails::Early => point = index,
+            Fails::Anywhere => point = index + 1,
+        }
+        for (input, bound) in bounds {
+            checked.push((&step.inputs[input], &step.segment.inputs[input], bound));
+        }
+    }
+    point
 }
 
 fn access(view: &View) -> Access {
@@ -350,7 +389,7 @@ fn new_body<'a>() -> BodyDraft<'a> {
 }
 
 /// A value for every row of a group's shape, as an operand over the shape.
-fn once_a_row(aval: &crate::shape::Aval, group: &Group) -> Operand {
+fn once_a_row(aval: &Aval, group: &Group) -> Operand {
     let rows = Shape::from(&group.shape[..group.shape.rank() - 1]);
     let strides = rows.row_major().iter().copied().chain([0]).collect();
     Operand { aval: sized(aval, group), strides }
@@ -358,8 +397,8 @@ fn once_a_row(aval: &crate::shape::Aval, group: &Group) -> Operand {
 
 /// The aval of a group's output as the group walks it: a copy that feeds a reshape makes the same
 /// elements in the shape that it reads.
-fn sized(aval: &crate::shape::Aval, group: &Group) -> crate::shape::Aval {
-    crate::shape::Aval { shape: group.shape.clone(), dtype: aval.dtype }
+fn sized(aval: &Aval, group: &Group) -> Aval {
+    Aval { shape: group.shape.clone(), dtype: aval.dtype }
 }
 
 impl ScalarSource {

@@ -37,6 +37,8 @@ pub(crate) struct Plan {
     outputs: Vec<OutputSpec>,
     slots: Vec<SlotSpec>,
     leaves: usize,
+    /// The first step that may overwrite a leaf: none after it can fail.
+    point_of_no_return: usize,
     device: Device,
 }
 
@@ -56,7 +58,7 @@ struct Step {
 }
 
 /// A slot and where in it.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 struct Access {
     slot: fuse::Slot,
     offset: fuse::Offset,

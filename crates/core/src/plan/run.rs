@@ -1,6 +1,8 @@
 //! Running a plan: first all of its memory is found, then the steps run.
 //!
-//! So what fails for want of memory has overwritten nothing, and can be tried again.
+//! A leaf that nobody else holds gives its memory to what comes after it, but not before the plan's
+//! point of no return: until then a run may fail or be interrupted, has overwritten nothing, and can
+//! be tried again. After it nothing fails, and nobody is asked whether to stop.
 
 use smallvec::SmallVec;
 
@@ -51,6 +53,8 @@ struct Memory<'a> {
     homes: Vec<Home>,
     /// The steps that have nothing left to do: copies onto themselves.
     skipped: Vec<u32>,
+    /// The homes of leaves that are free, but not to be overwritten yet.
+    kept: Vec<Home>,
     /// The first step that overwrites a leaf.
     overwrites: usize,
 }
@@ -85,6 +89,10 @@ impl Memory<'_> {
 
     /// Finds a home for every output of `step`, and notes which homes are free after it.
     fn place(&mut self, index: usize, step: &Step, plan: &Plan, on: &dyn Backend) -> Result<()> {
+        let may_overwrite = index >= plan.point_of_no_return;
+        if may_overwrite {
+            self.free.append(&mut self.kept);
+        }
         for (at, output) in step.outputs.iter().enumerate() {
             let slot = output.slot as usize;
             if self.homes[slot] != NOWHERE {
@@ -96,7 +104,8 @@ impl Memory<'_> {
             let donor = donor.map(|pair| step.inputs[usize::from(pair.1)].slot).filter(|&donor| {
                 let home = self.homes[donor as usize];
                 let has = self.at(home).bytes();
-                step.frees.contains(&donor)
+                (may_overwrite || home as usize >= self.leaves.len())
+                    && step.frees.contains(&donor)
                     && self.base(donor) == 0
                     && self.live[home as usize] == 1
                     && plan.slots[donor as usize].bytes == bytes
@@ -122,7 +131,8 @@ impl Memory<'_> {
             let live = &mut self.live[home as usize];
             *live -= 1;
             if *live == 0 {
-                self.free.push(home);
+                let is_kept = (home as usize) < self.leaves.len() && !may_overwrite;
+                if is_kept { self.kept.push(home) } else { self.free.push(home) }
             }
         }
         Ok(())
@@ -180,9 +190,10 @@ impl Plan {
             if skipped.next_if(|&&s| s as usize == index).is_some() {
                 continue;
             }
-            crate::interrupt::check()
-                .and_then(|()| step.run(memory, parameters))
-                .map_err(|error| Stopped { error, begun: index + 1 })?;
+            if index <= memory.overwrites {
+                crate::interrupt::check().map_err(|error| Stopped { error, begun: index })?;
+            }
+            step.run(memory, parameters).map_err(|error| Stopped { error, begun: index + 1 })?;
         }
         Ok(())
     }
@@ -227,6 +238,7 @@ impl Plan {
             own: Vec::new(),
             live: leaves.iter().map(|leaf| 1 + borrowed(leaf)).collect(),
             free: Vec::new(),
+            kept: Vec::new(),
             homes,
             skipped: Vec::new(),
             overwrites: usize::MAX,

@@ -1,9 +1,12 @@
 //! Primitives that run as kernels of their own.
 
+use smallvec::{SmallVec, smallvec};
+
 use super::{
     ArgReduce, Bitcast, Conv, Dot, Facts, Gather, GatherAxis, Iota, Op, Pool, Primitive,
     RandomBits, Scan, Scatter, ScatterAxis, Sort,
 };
+use crate::shape::Aval;
 
 /// A primitive that a backend has a kernel for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -69,6 +72,26 @@ impl KernelOp {
     /// The name in errors and plans.
     pub fn name(&self) -> &'static str {
         with_kernel_payload!(self, p => Primitive::name(p))
+    }
+
+    /// The inputs that are checked when it runs, because they are indices: which, and below what each
+    /// element has to be.
+    pub(crate) fn index_bounds(&self, inputs: &[&Aval]) -> SmallVec<[(usize, usize); 2]> {
+        match self {
+            KernelOp::Gather(gather) => gather.index_bounds(inputs),
+            KernelOp::Scatter(scatter) => scatter.index_bounds(inputs),
+            KernelOp::GatherAxis(gather) => smallvec![(1, inputs[0].shape[gather.axis])],
+            KernelOp::ScatterAxis(scatter) => smallvec![(2, inputs[0].shape[scatter.axis])],
+            KernelOp::Iota(_)
+            | KernelOp::Bitcast(_)
+            | KernelOp::ArgReduce(_)
+            | KernelOp::Scan(_)
+            | KernelOp::Dot(_)
+            | KernelOp::Conv(_)
+            | KernelOp::Pool(_)
+            | KernelOp::RandomBits(_)
+            | KernelOp::Sort(_) => SmallVec::new(),
+        }
     }
 
     /// What the planner and the transforms must know of the primitive.

@@ -4,7 +4,7 @@ mod index;
 mod scatter;
 
 use cupola_core::Result;
-use cupola_core::backend::Operand;
+use cupola_core::backend::{Fails, Operand};
 use cupola_core::prim::{Gather, GatherAxis};
 
 use self::index::{FirstError, Indices, Target};
@@ -91,6 +91,10 @@ impl GatherKernel {
 }
 
 impl OpKernel for GatherKernel {
+    fn fails(&self) -> Fails {
+        Fails::Anywhere
+    }
+
     unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
         // SAFETY: the caller vouches for the operands.
         by_size!(self.width, T => unsafe { self.gather::<T>(io) })?;
@@ -173,6 +177,10 @@ impl GatherAxisKernel {
 }
 
 impl OpKernel for GatherAxisKernel {
+    fn fails(&self) -> Fails {
+        Fails::Anywhere
+    }
+
     unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
         // SAFETY: the caller vouches for the operands.
         by_size!(self.width, T => unsafe { self.gather::<T>(io) })?;

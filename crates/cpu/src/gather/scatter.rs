@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use cupola_core::backend::Operand;
+use cupola_core::backend::{Fails, Operand};
 use cupola_core::prim::{Scatter, ScatterAxis, ScatterMode};
 use cupola_core::{DType, Result, Shape};
 use half::{bf16, f16};
@@ -120,6 +120,10 @@ impl ScatterKernel {
 }
 
 impl OpKernel for ScatterKernel {
+    fn fails(&self) -> Fails {
+        Fails::Early
+    }
+
     unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
         // SAFETY: the caller vouches for the operands.
         let (places, updates) = unsafe { (self.places(io)?, self.updates.dense(io.inputs[1])?) };

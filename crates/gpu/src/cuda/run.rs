@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cupola_core::backend::{Args, Executable, Kernel, Segment};
+use cupola_core::backend::{Args, Executable, Fails, Kernel, Segment};
 use cupola_core::prim::KernelOp;
 use cupola_core::{Error, Result};
 
@@ -167,6 +167,11 @@ fn ready(gpu: &Gpu, launch: Launch) -> Result<Ready> {
 }
 
 impl Executable for Prepared {
+    /// Indices are looked at on the device: an error is known when somebody waits for it.
+    fn fails(&self) -> Fails {
+        Fails::Never
+    }
+
     fn run(&self, args: &Args<'_>) -> Result<()> {
         let gpu = &self.gpu;
         gpu.enter()?;

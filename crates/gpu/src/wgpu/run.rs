@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cupola_core::backend::{Args, Buffer, Executable, Operand, Segment};
+use cupola_core::backend::{Args, Buffer, Executable, Fails, Operand, Segment};
 use cupola_core::{Error, Result};
 use smallvec::SmallVec;
 
@@ -224,6 +224,11 @@ fn buffers(queue: &Queue, sizes: &[usize]) -> Result<SmallVec<[Buffer; 4]>> {
 }
 
 impl Executable for Prepared {
+    /// Indices are looked at on the device: an error is known when somebody waits for it.
+    fn fails(&self) -> Fails {
+        Fails::Never
+    }
+
     fn run(&self, args: &Args<'_>) -> Result<()> {
         let shared = buffers(&self.queue, &self.shared)?;
         self.pieces.iter().try_for_each(|piece| piece.run(&self.queue, args, &shared))

@@ -11,6 +11,8 @@ use super::{
     Accumulates, Argument, Avals, Batched, Diff, Facts, Linearity, Primitive, Sizes, expect_inputs,
     one, same_dtypes,
 };
+use smallvec::SmallVec;
+
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::{Aval, Dims, Shape};
@@ -99,6 +101,34 @@ impl ScatterMode {
             ScatterMode::Add | ScatterMode::Prod => dtype != DType::Bool,
             ScatterMode::Max | ScatterMode::Min => dtype != DType::C64,
         }
+    }
+}
+
+/// Of each index array, from input `first` on: below what its elements have to be for slices of
+/// `sizes` to lie in `x`.
+fn bounds(
+    x: &Aval,
+    axes: &[usize],
+    sizes: &[usize],
+    first: usize,
+) -> SmallVec<[(usize, usize); 2]> {
+    let bound = |&axis: &usize| (x.shape[axis] + 1).saturating_sub(sizes[axis]);
+    axes.iter().map(bound).enumerate().map(|(i, bound)| (first + i, bound)).collect()
+}
+
+impl Gather {
+    /// [`super::KernelOp::index_bounds`].
+    pub(super) fn index_bounds(&self, inputs: &[&Aval]) -> SmallVec<[(usize, usize); 2]> {
+        bounds(inputs[0], &self.axes, &self.sizes, 1)
+    }
+}
+
+impl Scatter {
+    /// [`super::KernelOp::index_bounds`].
+    pub(super) fn index_bounds(&self, inputs: &[&Aval]) -> SmallVec<[(usize, usize); 2]> {
+        let (x, updates) = (inputs[0], inputs[1]);
+        let lead = updates.shape.rank() - x.shape.rank();
+        bounds(x, &self.axes, &updates.shape[lead..], 2)
     }
 }
 
