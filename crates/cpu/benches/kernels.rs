@@ -5,7 +5,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use cupola_cpu::conv::{ConvProblem, PackedConv, Role, conv};
+use cupola_core::prim::ConvRole;
+use cupola_cpu::conv::{ConvProblem, PackedConv, conv};
 use cupola_cpu::dot::{DotProblem, dot};
 use cupola_cpu::pool::{self, PoolProblem};
 use cupola_cpu::simd::{Isa, Out, Run, Tile, Tiled};
@@ -115,11 +116,11 @@ impl Bench {
         let dy = random(p.output_len());
         let flops = 2.0 * (p.output_len() * p.weight_len() / p.out_channels) as f64;
         for (role, a, b, len) in [
-            (Role::Forward, &x, &w, dy.len()),
-            (Role::InputGrad, &dy, &w, x.len()),
-            (Role::WeightGrad, &x, &dy, w.len()),
+            (ConvRole::Forward, &x, &w, dy.len()),
+            (ConvRole::InputGrad, &dy, &w, x.len()),
+            (ConvRole::WeightGrad, &x, &dy, w.len()),
         ] {
-            if p.batch == 1 && role != Role::Forward {
+            if p.batch == 1 && role != ConvRole::Forward {
                 continue;
             }
             let mut out = vec![0.0f32; len];
@@ -129,7 +130,7 @@ impl Bench {
         }
         if p.batch == 1 {
             let mut out = vec![0.0f32; dy.len()];
-            let packed = PackedConv::new(p, Role::Forward, &w);
+            let packed = PackedConv::new(p, ConvRole::Forward, &w);
             self.row(&format!("{name} Forward packed"), flops, || {
                 packed.run(&x, Out::new(&mut out), None);
             });

@@ -36,6 +36,17 @@ impl ConvRole {
             ConvRole::WeightGrad => "conv_weight_grad",
         }
     }
+
+    /// The two inputs and the result of this role as x, w and y; or x, w and y as inputs and result,
+    /// since each role exchanges two of them at most.
+    pub fn arranged<T>(self, operands: [T; 3]) -> [T; 3] {
+        let [a, b, c] = operands;
+        match self {
+            ConvRole::Forward => [a, b, c],
+            ConvRole::InputGrad => [c, b, a],
+            ConvRole::WeightGrad => [a, c, b],
+        }
+    }
 }
 
 /// A convolution of x `[N, input.., C]` with w `[O, kernel.., C/groups]` to y `[N, output.., O]`:
@@ -241,16 +252,11 @@ impl Primitive for Conv {
 fn transpose(conv: &Conv, inputs: &[Array], operand: usize, ct: &Array) -> Result<Option<Array>> {
     let narrow = inputs[0].dtype();
     let wide = narrow.promote(ct.dtype());
-    let other = &inputs[1 - operand];
-    // Of the trilinear form's x, w and dy, which role gives the operand, and from what in order.
-    let (role, first, second) = match (conv.role, operand) {
-        (ConvRole::Forward, 0) => (ConvRole::InputGrad, ct, other),
-        (ConvRole::Forward, _) => (ConvRole::WeightGrad, other, ct),
-        (ConvRole::InputGrad, 0) => (ConvRole::Forward, ct, other),
-        (ConvRole::InputGrad, _) => (ConvRole::WeightGrad, ct, other),
-        (ConvRole::WeightGrad, 0) => (ConvRole::InputGrad, other, ct),
-        (ConvRole::WeightGrad, _) => (ConvRole::Forward, other, ct),
-    };
+    // The roles that give x, w and y.
+    let roles = [ConvRole::InputGrad, ConvRole::WeightGrad, ConvRole::Forward];
+    let role = conv.role.arranged(roles)[operand];
+    let named = conv.role.arranged([&inputs[0], &inputs[1], ct]);
+    let [first, second, _] = role.arranged(named);
     let mut product = conv.with_role(role);
     product.result = wide;
     if wide != narrow {

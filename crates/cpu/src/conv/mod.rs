@@ -18,6 +18,8 @@ mod weights;
 
 use std::ops::Range;
 
+use cupola_core::prim::ConvRole;
+
 use crate::simd::{Element, Isa, Out, Tiled};
 
 use channels::Channels;
@@ -59,17 +61,6 @@ pub struct ConvProblem {
     pub flip: bool,
 }
 
-/// Which of the three products of a convolution to compute.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Role {
-    /// `(x, w) -> y`
-    Forward,
-    /// `(dy, w) -> dx`
-    InputGrad,
-    /// `(x, dy) -> dw`
-    WeightGrad,
-}
-
 /// Called once for each part of the output, when the part is final and still in cache.
 pub type Epilogue<'a> = Option<&'a (dyn Fn(Range<usize>) + Sync)>;
 
@@ -89,29 +80,28 @@ impl ConvProblem {
     pub fn output_len(&self) -> usize {
         self.batch * self.output.iter().product::<usize>() * self.out_channels
     }
+
+    /// Elements of the two inputs and the result of a role.
+    pub fn lens(&self, role: ConvRole) -> [usize; 3] {
+        role.arranged([self.input_len(), self.weight_len(), self.output_len()])
+    }
 }
 
 /// Computes one role of a convolution, overwriting `out`.
 pub fn conv<T: Element>(
     p: &ConvProblem,
-    role: Role,
+    role: ConvRole,
     a: &[T],
     b: &[T],
     out: Out<'_, T>,
     epilogue: Epilogue<'_>,
 ) {
-    let (x, w, y) = (p.input_len(), p.weight_len(), p.output_len());
-    let lens = match role {
-        Role::Forward => [x, w, y],
-        Role::InputGrad => [y, w, x],
-        Role::WeightGrad => [x, y, w],
-    };
-    assert_eq!([a.len(), b.len(), out.len()], lens, "conv {role:?}: lengths of {p:?}");
+    assert_eq!([a.len(), b.len(), out.len()], p.lens(role), "conv {role:?}: lengths of {p:?}");
     if out.len() == 0 {
         return;
     }
     match role {
-        Role::WeightGrad => {
+        ConvRole::WeightGrad => {
             let geo = Geometry::forward(p);
             match Depthwise::new(&geo, Isa::best()) {
                 Some(depthwise) => depthwise.weight_grad(&geo, a, b, out, epilogue),
@@ -141,12 +131,12 @@ enum Path {
 
 impl<T: Element> PackedConv<T> {
     /// Prepares a convolution and packs its weights. The role is not `WeightGrad`.
-    pub fn new(p: &ConvProblem, role: Role, w: &[T]) -> Self {
+    pub fn new(p: &ConvProblem, role: ConvRole, w: &[T]) -> Self {
         assert_eq!(w.len(), p.weight_len(), "conv {role:?}: length of the weights of {p:?}");
         let (geometry, lens) = match role {
-            Role::Forward => (Geometry::forward(p), [p.input_len(), p.output_len()]),
-            Role::InputGrad => (Geometry::input_grad(p), [p.output_len(), p.input_len()]),
-            Role::WeightGrad => panic!("conv: a weight gradient has no weights to pack"),
+            ConvRole::Forward => (Geometry::forward(p), [p.input_len(), p.output_len()]),
+            ConvRole::InputGrad => (Geometry::input_grad(p), [p.output_len(), p.input_len()]),
+            ConvRole::WeightGrad => panic!("conv: a weight gradient has no weights to pack"),
         };
         let isa = Isa::best();
         let path = Path::new::<T::Acc>(&geometry, isa);

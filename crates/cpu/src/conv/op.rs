@@ -5,7 +5,7 @@ use cupola_core::prim::{Conv, ConvRole};
 use cupola_core::{DType, Error, Result};
 use half::{bf16, f16};
 
-use super::{ConvProblem, Role, conv};
+use super::{ConvProblem, conv};
 use crate::contiguous::{Contiguous, Dense};
 use crate::op::{Finish, Io, OpKernel};
 use crate::simd::{Element, Out};
@@ -13,7 +13,7 @@ use crate::simd::{Element, Out};
 /// A [`Conv`] whose operands and result have one dtype.
 pub struct ConvKernel {
     problem: ConvProblem,
-    role: Role,
+    role: ConvRole,
     a: Contiguous,
     b: Contiguous,
     product: Product,
@@ -28,18 +28,12 @@ impl ConvKernel {
     pub fn new(op: &Conv, segment: &Segment) -> Result<Self> {
         let (a, b) = (&segment.inputs[0], &segment.inputs[1]);
         let last = op.input.len() + 1;
-        let (first_a, last_a) = (a.aval.shape[0], a.aval.shape[last]);
-        let (first_b, last_b) = (b.aval.shape[0], b.aval.shape[last]);
-        let (role, in_channels, out_channels) = match op.role {
-            ConvRole::Forward => (Role::Forward, last_a, first_b),
-            ConvRole::InputGrad => (Role::InputGrad, last_b * op.groups, first_b),
-            ConvRole::WeightGrad => (Role::WeightGrad, last_a, last_b),
-        };
+        let [x, _, y] = op.role.arranged([a, b, &segment.outputs[0]]);
         let problem = ConvProblem {
-            batch: first_a,
+            batch: x.aval.shape[0],
             groups: op.groups,
-            in_channels,
-            out_channels,
+            in_channels: x.aval.shape[last],
+            out_channels: y.aval.shape[last],
             input: op.input.to_vec(),
             kernel: op.kernel.to_vec(),
             output: op.output()?.to_vec(),
@@ -68,7 +62,7 @@ impl ConvKernel {
             }
         };
         let (a, b) = (Contiguous::new(a)?, Contiguous::new(b)?);
-        Ok(ConvKernel { problem, role, a, b, product })
+        Ok(ConvKernel { problem, role: op.role, a, b, product })
     }
 }
 
@@ -93,12 +87,7 @@ unsafe fn product<T: Element>(
     finish: Finish<'_>,
 ) {
     let p = &kernel.problem;
-    let (x, w, y) = (p.input_len(), p.weight_len(), p.output_len());
-    let [a_len, b_len, out_len] = match kernel.role {
-        Role::Forward => [x, w, y],
-        Role::InputGrad => [y, w, x],
-        Role::WeightGrad => [x, y, w],
-    };
+    let [a_len, b_len, out_len] = p.lens(kernel.role);
     // SAFETY: the caller vouches for the operands.
     unsafe {
         let out = Out::from_raw(out.cast::<T>(), out_len);

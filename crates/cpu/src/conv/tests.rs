@@ -95,7 +95,7 @@ fn case(p: ConvProblem, rng: &mut Rng) -> Case {
 }
 
 /// Runs one role, checks that the epilogue covers the output once, and returns the output.
-fn run<T: Element>(p: &ConvProblem, role: Role, a: &[T], b: &[T], len: usize) -> Vec<T> {
+fn run<T: Element>(p: &ConvProblem, role: ConvRole, a: &[T], b: &[T], len: usize) -> Vec<T> {
     let mut out = vec![T::default(); len];
     let seen = Mutex::new(vec![0u8; len]);
     let mark = |r: Range<usize>| seen.lock().unwrap()[r].iter_mut().for_each(|s| *s += 1);
@@ -107,7 +107,11 @@ fn run<T: Element>(p: &ConvProblem, role: Role, a: &[T], b: &[T], len: usize) ->
 fn check<T: Element + PartialEq>(c: &Case, tolerance: f64, from: fn(f64) -> T, to: fn(T) -> f64) {
     let cast = |v: &[f64]| v.iter().map(|&v| from(v)).collect::<Vec<T>>();
     let (x, w, dy) = (cast(&c.x), cast(&c.w), cast(&c.dy));
-    let roles = [(Role::Forward, &x, &w), (Role::InputGrad, &dy, &w), (Role::WeightGrad, &x, &dy)];
+    let roles = [
+        (ConvRole::Forward, &x, &w),
+        (ConvRole::InputGrad, &dy, &w),
+        (ConvRole::WeightGrad, &x, &dy),
+    ];
     for (i, (role, a, b)) in roles.into_iter().enumerate() {
         let want = &c.want[i];
         let one = with_threads(1, || run(&c.p, role, a, b, want.len()));

@@ -52,11 +52,7 @@ impl Geometry {
             && conv.accumulate == DType::F32
             && conv.result == dtype;
         let (a, b, out) = (segment.inputs.first()?, segment.inputs.get(1)?, &segment.outputs[0]);
-        let [x, w, y] = match conv.role {
-            ConvRole::Forward => [a, b, out],
-            ConvRole::InputGrad => [out, b, a],
-            ConvRole::WeightGrad => [a, out, b],
-        };
+        let [x, w, y] = conv.role.arranged([a, b, out]);
         let tensors = [tensor(x)?, tensor(w)?, tensor(y)?];
         let fits = |channels: i64| {
             let channels = channels as usize;
@@ -76,11 +72,7 @@ impl Geometry {
 
     /// Which of x, w and y the two inputs and the output are.
     pub fn order(&self) -> [usize; 3] {
-        match self.role {
-            ConvRole::Forward => [0, 1, 2],
-            ConvRole::InputGrad => [2, 1, 0],
-            ConvRole::WeightGrad => [0, 2, 1],
-        }
+        self.role.arranged([0, 1, 2])
     }
 }
 

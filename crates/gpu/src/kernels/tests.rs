@@ -253,12 +253,8 @@ fn convolution(role: ConvRole, images: usize, side: usize, channels: [usize; 2])
         precision: MatmulPrecision::Full,
         result: F32,
     }));
-    let (inputs, output) = match role {
-        ConvRole::Forward => (vec![x, w], y),
-        ConvRole::InputGrad => (vec![y, w], x),
-        ConvRole::WeightGrad => (vec![x, y], w),
-    };
-    segment(Kernel::Op(conv), inputs, vec![output])
+    let [a, b, output] = role.arranged([x, w, y]);
+    segment(Kernel::Op(conv), vec![a, b], vec![output])
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Operands with strides: which axes a kernel has to tell apart, and where an element is.
 
-use cupola_core::DType;
 use cupola_core::backend::{Operand, Segment};
+use cupola_core::{DType, merge_axes};
 
 use super::{BufferRef, Draft};
 use crate::ir::{Access, Buf, Number, Val};
@@ -72,24 +72,12 @@ impl Axes {
     /// Axes of `sizes`: those of size 1 left out, and neighbours joined that every operand walks
     /// as one.
     pub fn joined(sizes: &[usize], operands: &[&[isize]]) -> Axes {
-        let mut axes = Axes { sizes: Vec::new(), strides: vec![Vec::new(); operands.len()] };
-        for (axis, &size) in sizes.iter().enumerate().filter(|(_, size)| **size != 1) {
-            let joins = !axes.sizes.is_empty()
-                && operands.iter().zip(&axes.strides).all(|(own, known)| {
-                    known.last().is_some_and(|&outer| outer == own[axis] * size as isize)
-                });
-            match axes.sizes.last_mut().filter(|_| joins) {
-                Some(last) => *last *= size,
-                None => axes.sizes.push(size),
-            }
-            for (own, known) in operands.iter().zip(&mut axes.strides) {
-                match known.last_mut().filter(|_| joins) {
-                    Some(last) => *last = own[axis],
-                    None => known.push(own[axis]),
-                }
-            }
+        let merged = merge_axes(sizes, operands, |_| false);
+        let along = |own: &&[isize]| merged.iter().map(|axis| own[axis.last]).collect();
+        Axes {
+            sizes: merged.iter().map(|axis| axis.size).collect(),
+            strides: operands.iter().map(along).collect(),
         }
-        axes
     }
 
     /// How many elements there are.

@@ -34,12 +34,8 @@ pub fn conv(
     let output = conv.output().map_err(|e| Missing(e.to_string()))?.to_vec();
     let groups = conv.groups;
     let count = |sizes: &[usize]| sizes.iter().product::<usize>() as u64;
-    let (x_channels, y_channels, images) = match conv.role {
-        ConvRole::Forward => (a.aval.shape[s + 1], out.aval.shape[s + 1], a.aval.shape[0]),
-        ConvRole::InputGrad => (out.aval.shape[s + 1], a.aval.shape[s + 1], a.aval.shape[0]),
-        ConvRole::WeightGrad => (a.aval.shape[s + 1], b.aval.shape[s + 1], a.aval.shape[0]),
-    };
-    let channels = [x_channels / groups, y_channels / groups];
+    let [x, _, y] = conv.role.arranged([a, b, out]);
+    let (images, channels) = (x.aval.shape[0], [x, y].map(|o| o.aval.shape[s + 1] / groups));
     let (batch, taps) = (groups as u64, count(&conv.kernel));
     let images = images as u64;
     let [cin, cout] = channels.map(|c| c as u64);
