@@ -2294,6 +2294,7 @@ macro_rules! docs {
 (_nn::softplus) => { "ln(1 + eˣ), without overflow." };
 (_nn::softshrink) => { "x moved by lambda towards 0, and 0 where |x| is not above lambda." };
 (_nn::softsign) => { "x/(1 + |x|)." };
+(_suite::samples) => { "" };
 (cuda::is_available) => { "\nExample:\n    >>> mx.cuda.is_available() in (True, False)\n    True" };
 (distributed::all_gather) => { "The arrays of all processes, one after the other along the first axis.\n\nExample:\n    >>> mx.distributed.all_gather(mx.array([1, 2]))\n    array([1, 2], dtype=int32)" };
 (distributed::all_max) => { "The largest of each element of the arrays of all processes.\n\nExample:\n    >>> mx.distributed.all_max(mx.array([1, 2]))\n    array([1, 2], dtype=int32)" };
@@ -2679,6 +2680,9 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::step, m)?)?;
             m.add_function(wrap_pyfunction!(self::tanh_shrink, m)?)?;
         }
+        "_suite" => {
+            m.add_function(wrap_pyfunction!(crate::_suite::samples, m)?)?;
+        }
         "cuda" => {
             m.add_function(wrap_pyfunction!(crate::cuda::is_available, m)?)?;
         }
@@ -2740,6 +2744,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
 pub const MODULES: &[(&str, &str)] = &[
     ("_data", "What `cupola.data` is made of."),
     ("_nn", "What `cupola.nn` calls and MLX's `core` does not have."),
+    ("_suite", "The samples of the op suite, for comparisons with other packages."),
     ("cuda", "GPUs through CUDA."),
     ("distributed", "Groups of processes: this one alone."),
     ("fast", "Layers' arithmetic, each as one function."),

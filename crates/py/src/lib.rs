@@ -5,6 +5,7 @@
 
 mod _data;
 mod _nn;
+mod _suite;
 mod array;
 mod cuda;
 mod device;

@@ -26,7 +26,7 @@ macro_rules! families {
             }
 
             /// Its samples: those of the file of its name.
-            pub(crate) fn samples(self) -> Vec<Sample> {
+            pub fn samples(self) -> Vec<Sample> {
                 match self {
                     $(Family::$variant => crate::$name::samples(),)*
                 }

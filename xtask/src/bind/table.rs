@@ -168,6 +168,7 @@ pub fn module_docs(module: &str) -> &'static str {
     match module {
         "" => "Arrays, and the functions of them.",
         "_data" => "What `cupola.data` is made of.",
+        "_suite" => "The samples of the op suite, for comparisons with other packages.",
         "_nn" => "What `cupola.nn` calls and MLX's `core` does not have.",
         "cuda" => "GPUs through CUDA.",
         "distributed" => "Groups of processes: this one alone.",
