@@ -43,6 +43,9 @@ pub fn run(args: &ClassifyArgs) -> Outcome {
         return Err(Failure::usage(format!("--data-dir {folder}: is of no use without --dataset")));
     }
     let output = Output::new(args.json.as_deref())?;
+    output.spares("the model", [args.run.join(MODEL_FILE)])?;
+    output.spares("an image that is to be classified", args.images.iter().cloned())?;
+    output.spares("a file of the data", data::files(args.data_dir.as_deref()))?;
     with_stream(Stream::of(args.device), || {
         let model = Model::load(args.run.join(MODEL_FILE))?;
         match args.dataset {
@@ -166,7 +169,13 @@ fn predict(model: &Model, images: &ImageDataset, each: impl Fn(u64)) -> Outcome<
         cupola::eval(&[classes.clone(), likely.clone()])?;
         let classes = classes.to_vec::<u32>()?.into_iter().map(|class| class as usize);
         let before = found.len();
-        found.extend(classes.zip(likely.to_vec::<f32>()?));
+        let likely = likely.to_vec::<f32>()?;
+        if likely.iter().any(|probability| probability.is_nan()) {
+            return Err(Failure::new(
+                "the model gives no numbers (NaN): its training diverged, or its file is damaged",
+            ));
+        }
+        found.extend(classes.zip(likely));
         each((found.len() - before) as u64);
         if stop.load(Ordering::Relaxed) {
             return Err(Failure::interrupted("interrupted"));

@@ -14,6 +14,18 @@ const DEFAULT_FOLDER: &str = "data";
 /// The digits are the same for every run: the seed of a training draws its weights, not its data.
 const DIGITS_SEED: u64 = 0;
 
+/// The files of the folder that a set is read from, and of the folders in it.
+pub fn files(folder: Option<&Path>) -> Vec<PathBuf> {
+    let below = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect()
+    };
+    let own = below(folder.unwrap_or(Path::new(DEFAULT_FOLDER)));
+    let inner: Vec<PathBuf> =
+        own.iter().filter(|path| path.is_dir()).flat_map(|path| below(path)).collect();
+    own.into_iter().chain(inner).collect()
+}
+
 /// The training and the test images of a set.
 pub fn load(dataset: DatasetName, folder: Option<&Path>) -> Outcome<(ImageDataset, ImageDataset)> {
     let Some(published) = dataset.published() else {

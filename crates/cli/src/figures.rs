@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::path::Path;
 
-use cupola::train::{EpochMetrics, write_whole};
+use cupola::io::write_whole;
+use cupola::train::EpochMetrics;
 use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;

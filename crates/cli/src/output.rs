@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cupola::train::write_whole;
+use cupola::io::{Replacement, write_whole};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
@@ -20,18 +20,26 @@ impl Output {
     /// An output that can write JSON to `json`: whether it can is seen before any work is done.
     pub fn new(json: Option<&Path>) -> Outcome<Self> {
         if let Some(path) = json.filter(|path| !is_stdout(path)) {
-            if path.is_dir() {
-                return Err(Failure::new(format!("--json: {}: is a folder", path.display())));
+            // A pipe is opened once, when there is something to write.
+            let is_file = path.metadata().is_ok_and(|known| known.is_file() || known.is_dir());
+            if is_file || !path.exists() {
+                Replacement::new(path).map_err(|error| Failure::new(format!("--json: {error}")))?;
             }
-            let folder = match path.parent() {
-                Some(folder) if !folder.as_os_str().is_empty() => folder,
-                _ => Path::new("."),
-            };
-            probe(folder).map_err(|cause| {
-                Failure::new(format!("--json: {}: cannot be written: {cause}", path.display()))
-            })?;
         }
         Ok(Self { json: json.map(Path::to_owned) })
+    }
+
+    /// Sees to it that the JSON does not take the place of a file that the program itself reads or
+    /// writes, called `what`.
+    pub fn spares(&self, what: &str, files: impl IntoIterator<Item = PathBuf>) -> Outcome {
+        let Some(path) = self.json.as_deref().filter(|path| !is_stdout(path)) else {
+            return Ok(());
+        };
+        let own = place(path);
+        match files.into_iter().any(|file| place(&file) == own) {
+            true => Err(Failure::usage(format!("--json: {}: is {what}", path.display()))),
+            false => Ok(()),
+        }
     }
 
     /// A line for people: on the standard output, unless JSON goes there.
@@ -52,8 +60,20 @@ impl Output {
             return writeln!(std::io::stdout(), "{text}")
                 .map_err(|cause| Failure::new(format!("--json: standard output: {cause}")));
         }
-        Ok(write_whole(path, &format!("{text}\n"))?)
+        Ok(write_whole(path, format!("{text}\n"))?)
     }
+}
+
+/// Where a file is, or would be, without links.
+fn place(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize();
+        match (folder, path.file_name()) {
+            (Ok(folder), Some(name)) => folder.join(name),
+            _ => path.to_owned(),
+        }
+    })
 }
 
 fn is_stdout(path: &Path) -> bool {

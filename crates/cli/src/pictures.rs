@@ -6,23 +6,43 @@ use std::path::Path;
 use cupola::data::ImageDataset;
 use cupola::train::Description;
 use image::imageops::FilterType;
-use image::{DynamicImage, ImageFormat, ImageReader};
+use image::{DynamicImage, ImageError, ImageFormat, ImageReader};
 
 use crate::failure::{Failure, Outcome};
+
+/// The longest file that is read, in bytes.
+const LARGEST: u64 = 1 << 30;
 
 /// The image at `path`, grey or in colour as the model takes it; of another size an error, unless
 /// it may be scaled.
 pub fn read(path: &Path, model: &Description, resize: bool) -> Outcome<Vec<u8>> {
     let failed = |detail: String| Failure::new(format!("{}: {detail}", path.display()));
-    let bytes = std::fs::read(path).map_err(|cause| failed(format!("cannot be read: {cause}")))?;
+    let unread = |cause: std::io::Error| failed(format!("cannot be read: {cause}"));
+    // A pipe that nobody writes to has no end, and neither has a device.
+    let known = std::fs::metadata(path).map_err(unread)?;
+    if !known.is_file() {
+        return Err(failed("is no file".to_owned()));
+    }
+    if known.len() > LARGEST {
+        let (size, most) = (known.len() >> 20, LARGEST >> 20);
+        return Err(failed(format!("is too large: {size} MiB, at most {most} are read")));
+    }
+    let bytes = std::fs::read(path).map_err(unread)?;
     // What the file holds counts, not what it is called.
     let format = image::guess_format(&bytes).ok();
     let Some(format @ (ImageFormat::Png | ImageFormat::Jpeg)) = format else {
         return Err(failed("is neither PNG nor JPEG".to_owned()));
     };
-    let picture = ImageReader::with_format(Cursor::new(bytes), format)
-        .decode()
-        .map_err(|cause| failed(format!("is damaged: {cause}")))?;
+    if format == ImageFormat::Jpeg && !is_whole_jpeg(&bytes) {
+        return Err(failed("is damaged: it ends before the image does".to_owned()));
+    }
+    let decoded = ImageReader::with_format(Cursor::new(bytes), format).decode();
+    let picture = decoded.map_err(|cause| {
+        failed(match cause {
+            ImageError::Limits(cause) => format!("is too large: {cause}"),
+            cause => format!("is damaged: {cause}"),
+        })
+    })?;
     let side = u32::try_from(model.side).map_err(|cause| failed(cause.to_string()))?;
     let (width, height) = (picture.width(), picture.height());
     let picture = match (width, height) == (side, side) {
@@ -40,6 +60,13 @@ pub fn read(path: &Path, model: &Description, resize: bool) -> Outcome<Vec<u8>> 
         3 => Ok(picture.to_rgb8().into_raw()),
         channels => Err(failed(format!("the model takes {channels} channels, not 1 or 3"))),
     }
+}
+
+/// Whether the end of the image follows the last of its data: the decoder fills what is missing with
+/// grey. Inside of data no byte 0xFF stands before 0xDA or 0xD9.
+fn is_whole_jpeg(bytes: &[u8]) -> bool {
+    let last = |marker: u8| bytes.windows(2).rposition(|pair| pair == [0xff, marker]);
+    last(0xd9) > last(0xda)
 }
 
 /// What is transparent shows black, the ground of the sets of digits.

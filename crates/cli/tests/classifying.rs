@@ -5,6 +5,8 @@ mod common;
 use std::fs;
 
 use common::{Ran, Sandbox, TESTS, cut};
+use cupola::io::safetensors;
+use cupola::ops;
 use image::{GrayImage, RgbaImage};
 
 fn trained() -> Sandbox {
@@ -62,9 +64,24 @@ fn what_cannot_be_classified() {
     let whole = fs::read(sandbox.path("grey.png")).unwrap();
     fs::write(sandbox.path("short.png"), &whole[..whole.len() / 2]).unwrap();
     sandbox.run("classify run short.png").bad(1, &["short.png", "damaged"]);
+    // A JPEG that ends early shows grey where the rest would be: it is not classified.
+    let whole = fs::read(sandbox.path("large.jpg")).unwrap();
+    for length in [whole.len() - 2, whole.len() - 40, whole.len() / 2] {
+        fs::write(sandbox.path("short.jpg"), &whole[..length]).unwrap();
+        sandbox.run("classify run short.jpg --resize").bad(1, &["short.jpg", "damaged"]);
+    }
+    #[cfg(unix)]
+    sandbox.run("classify run /dev/zero").bad(1, &["/dev/zero", "is no file"]);
     sandbox.run("classify run grey.png --dataset mnist").bad(2, &["--dataset"]);
     sandbox.run("classify run grey.png --data-dir data").bad(2, &["--dataset"]);
     let model = sandbox.path("run/model.safetensors");
+    let (mut tensors, metadata) = safetensors::load(&model).unwrap();
+    for tensor in tensors.values_mut() {
+        *tensor = ops::full_like(tensor, f64::NAN).unwrap();
+    }
+    safetensors::save(&model, &tensors, &metadata).unwrap();
+    sandbox.run("classify run grey.png").bad(1, &["NaN"]);
+    sandbox.run("classify run --dataset mnist --data-dir data").bad(1, &["NaN"]);
     cut(&model, 5000);
     sandbox.run("classify run grey.png").bad(1, &["model.safetensors"]);
 }

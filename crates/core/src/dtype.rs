@@ -254,6 +254,16 @@ impl Scalar {
         }
     }
 
+    /// The value of an integer or a boolean, exactly.
+    pub(crate) fn to_i128(self) -> Option<i128> {
+        match self {
+            Scalar::Bool(v) => Some(v.into()),
+            Scalar::Int(v) => Some(v.into()),
+            Scalar::Uint(v) => Some(v.into()),
+            Scalar::Float(_) | Scalar::Complex(..) => None,
+        }
+    }
+
     /// The value as a real number; the real part of a complex one.
     pub fn to_f64(self) -> f64 {
         match self {

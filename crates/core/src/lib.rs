@@ -32,6 +32,6 @@ pub use dtype::{DType, Element, Kind, Scalar};
 pub use error::{Error, Result};
 pub use eval::{async_eval, eval, synchronize, wait};
 pub use shape::{
-    Aval, Dims, Layout, MergedAxes, Shape, is_row_major, merge_axes, normalize_axes,
+    Aval, Dims, Layout, MAX_RANK, MergedAxes, Shape, is_row_major, merge_axes, normalize_axes,
     normalize_axis, reshape_strides,
 };

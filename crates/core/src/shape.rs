@@ -11,6 +11,9 @@ use crate::error::{Error, Result};
 /// A short list of sizes or axes that lives on the stack for the usual ranks.
 pub type Dims = SmallVec<[usize; 4]>;
 
+/// The most axes that an array has.
+pub const MAX_RANK: usize = 128;
+
 /// The size of an array along each axis.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Shape(pub Dims);
@@ -31,8 +34,18 @@ impl Shape {
         self.0.len()
     }
 
-    /// The element count, or an error where the bytes of `dtype` would not fit an address space.
+    /// An error where there are more axes than an array may have, [`MAX_RANK`].
+    pub fn check_rank(&self, op: &'static str) -> Result<()> {
+        match self.rank() {
+            0..=MAX_RANK => Ok(()),
+            rank => Err(Error::shape(op, format!("{rank} axes, where {MAX_RANK} are the most"))),
+        }
+    }
+
+    /// The element count, or an error where there are too many axes or the bytes of `dtype` would not
+    /// fit an address space.
     pub fn checked_size(&self, op: &'static str, dtype: DType) -> Result<usize> {
+        self.check_rank(op)?;
         self.0
             .iter()
             .try_fold(1usize, |n, &d| n.checked_mul(d))

@@ -20,9 +20,10 @@ pub mod optim;
 pub mod train;
 
 pub use cupola_core::{
-    Array, Aval, DType, Device, DeviceKind, Dims, Element, Error, Kind, Layout, Result, Scalar,
-    Shape, Stream, async_eval, backend, device, eval, fallback, generator, graph, interrupt,
-    is_row_major, normalize_axis, ops, plan, precision, prim, synchronize, transform, tree, wait,
+    Array, Aval, DType, Device, DeviceKind, Dims, Element, Error, Kind, Layout, MAX_RANK, Result,
+    Scalar, Shape, Stream, async_eval, backend, device, eval, fallback, generator, graph,
+    interrupt, is_row_major, normalize_axis, ops, plan, precision, prim, synchronize, transform,
+    tree, wait,
 };
 pub use cupola_suite as suite;
 

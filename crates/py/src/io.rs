@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cupola::Array;
-use cupola::io::{npy, safetensors};
+use cupola::io::{Replacement, npy, safetensors, write_whole};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
@@ -30,8 +30,7 @@ fn put(file: &Bound<'_, PyAny>, path: Option<String>, content: &[u8]) -> PyResul
         file.call_method1("write", (PyBytes::new(file.py(), content),))?;
         return Ok(());
     };
-    let failed = |cause| raise(cupola::Error::io(&path, format!("cannot be written: {cause}")));
-    file.py().detach(|| std::fs::write(&path, content)).map_err(failed)
+    file.py().detach(|| write_whole(&path, content)).map_err(raise)
 }
 
 /// Writes one array in NumPy's format.
@@ -66,8 +65,9 @@ fn save_archive(
     let options = PyDict::new(py);
     options.set_item("mode", "w")?;
     options.set_item("compression", zipfile.getattr(compression)?)?;
-    let target = match path(file, ".npz")? {
-        Some(path) => path.into_pyobject(py)?.into_any(),
+    let new = path(file, ".npz")?.map(Replacement::new).transpose().map_err(raise)?;
+    let target = match &new {
+        Some(new) => new.path().into_pyobject(py)?.into_any(),
         None => file.clone(),
     };
     let archive = zipfile.getattr("ZipFile")?.call((target,), Some(&options))?;
@@ -76,8 +76,10 @@ fn save_archive(
         let content = PyBytes::new(py, &content);
         archive.call_method1("writestr", (format!("{name}.npy"), content)).map(drop)
     });
-    archive.call_method0("close")?;
-    written
+    let closed = archive.call_method0("close");
+    written?;
+    closed?;
+    new.map_or(Ok(()), |new| py.detach(|| new.keep())).map_err(raise)
 }
 
 /// Writes arrays, by position or by name, as an archive of files in NumPy's format.

@@ -6,7 +6,8 @@ mod list;
 
 use std::ffi::CStr;
 
-use cupola::{Array, DType, Shape, ops};
+use cupola::device::with_stream;
+use cupola::{Array, DType, Device, Shape, Stream, ops};
 use pyo3::buffer::{ElementType, PyUntypedBuffer};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple};
@@ -36,7 +37,7 @@ pub fn converted(
     } else if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
         sharing.copies("a list has no memory that an array could lie in")?;
         list::array(object, dtype)?
-    } else if let Some((array, _)) = of_library(object, sharing)? {
+    } else if let Some((array, _)) = of_library(object, sharing, dtype)? {
         match dtype {
             // What is cast later would show what is written to the memory until then.
             Some(dtype) if dtype != array.dtype() && sharing == Sharing::Possible => {
@@ -62,11 +63,16 @@ pub fn converted(
 /// A copy of another library's array, and whether its dtype counts as an array's of our own does;
 /// `None` where it is none.
 pub fn array_like(object: &Bound<'_, PyAny>) -> PyResult<Option<(Array, bool)>> {
-    of_library(object, Sharing::Never)
+    of_library(object, Sharing::Never, None)
 }
 
-/// Like [`array_like`], in the library's memory where that is wanted and possible.
-fn of_library(object: &Bound<'_, PyAny>, sharing: Sharing) -> PyResult<Option<(Array, bool)>> {
+/// Like [`array_like`], in the library's memory where that is wanted and possible. What becomes a
+/// `wanted` dtype in the end is not rounded to another one before.
+fn of_library(
+    object: &Bound<'_, PyAny>,
+    sharing: Sharing,
+    wanted: Option<DType>,
+) -> PyResult<Option<(Array, bool)>> {
     if object.is_none()
         || object.is_instance_of::<PyString>()
         || object.is_instance_of::<PyBytes>()
@@ -83,28 +89,45 @@ fn of_library(object: &Bound<'_, PyAny>, sharing: Sharing) -> PyResult<Option<(A
     if object.hasattr(pyo3::intern!(py, "__array_interface__"))? {
         // A buffer without axes says nothing of its shape.
         if object.getattr(pyo3::intern!(py, "ndim"))?.eq(0)? {
-            let one = of_library(&object.call_method1("reshape", (1,))?, sharing)?;
+            let one = of_library(&object.call_method1("reshape", (1,))?, sharing, wanted)?;
             let first = |(a, own): (Array, bool)| Ok((ops::reshape(&a, ()).map_err(raise)?, own));
             return one.map(first).transpose();
         }
+        if let Some(native) = in_native_order(object)? {
+            sharing.copies("its bytes are in the other order")?;
+            return of_library(&native, sharing, wanted);
+        }
         if let Some(bits) = bfloat16_bits(object)? {
-            return buffer(&bits, sharing, Some(DType::BF16)).map(foreign);
+            return buffer(&bits, sharing, Some(DType::BF16), wanted).map(foreign);
         }
         if PyUntypedBuffer::get(object).is_ok_and(|view| elements(&view).is_ok()) {
-            return buffer(object, sharing, None).map(foreign);
+            return buffer(object, sharing, None, wanted).map(foreign);
         }
     }
     if object.hasattr(pyo3::intern!(py, "__dlpack__"))? {
-        return dlpack::array(object, sharing).map(foreign);
+        return dlpack::array(object, sharing, wanted).map(foreign);
     }
     if PyUntypedBuffer::get(object).is_ok() {
-        return buffer(object, sharing, None).map(foreign);
+        return buffer(object, sharing, None, wanted).map(foreign);
     }
     if object.hasattr(pyo3::intern!(py, "__array__"))? {
         let array = object.call_method0("__array__")?;
-        return buffer(&array, sharing, None).map(foreign);
+        return buffer(&array, sharing, None, wanted).map(foreign);
     }
     Ok(None)
+}
+
+/// A NumPy array whose bytes are in the other order than the machine's, in that of the machine.
+fn in_native_order<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = object.py();
+    let Ok(dtype) = object.getattr(pyo3::intern!(py, "dtype")) else { return Ok(None) };
+    match dtype.getattr(pyo3::intern!(py, "isnative")) {
+        Ok(is_native) if !is_native.is_truthy()? => {
+            let native = dtype.call_method1("newbyteorder", ("=",))?;
+            object.call_method1("astype", (native,)).map(Some)
+        }
+        _ => Ok(None),
+    }
 }
 
 /// A NumPy array of `ml_dtypes.bfloat16` as one of `uint16`.
@@ -158,8 +181,13 @@ fn unknown(format: &CStr) -> PyErr {
 }
 
 /// An array of what a buffer holds, which counts as `bits` where that is said. `float64` becomes
-/// `float32`, as in MLX.
-fn buffer(object: &Bound<'_, PyAny>, sharing: Sharing, bits: Option<DType>) -> PyResult<Array> {
+/// `float32`, as in MLX, where nothing else is `wanted`.
+fn buffer(
+    object: &Bound<'_, PyAny>,
+    sharing: Sharing,
+    bits: Option<DType>,
+    wanted: Option<DType>,
+) -> PyResult<Array> {
     let view = PyUntypedBuffer::get(object)?;
     let elements = elements(&view)?;
     let shape: Shape = view.shape().iter().copied().collect();
@@ -168,7 +196,8 @@ fn buffer(object: &Bound<'_, PyAny>, sharing: Sharing, bits: Option<DType>) -> P
     let size = view.item_size();
     match elements {
         Elements::Same(dtype) => {
-            source.imported(bits.unwrap_or(dtype), sharing, || Loan::of_buffer(object))
+            let dtype = bits.unwrap_or(dtype);
+            source.imported(dtype, sharing, wanted, || Loan::of_buffer(object))
         }
         Elements::Complex128 => {
             sharing.copies("complex128 becomes complex64")?;
@@ -195,16 +224,23 @@ pub(crate) struct Strided<'a> {
 
 impl Strided<'_> {
     /// The elements as an array, in place where that is wanted and possible. `float64` becomes
-    /// `float32`, as in MLX.
+    /// `float32`, as in MLX, where no other dtype is `wanted`.
     fn imported(
         &self,
         dtype: DType,
         sharing: Sharing,
+        wanted: Option<DType>,
         loan: impl FnOnce() -> PyResult<Py<Loan>>,
     ) -> PyResult<Array> {
-        if dtype == DType::F64 {
-            sharing.copies("float64 becomes float32")?;
-            return ops::astype(&self.copied(dtype)?, DType::F32).map_err(raise);
+        let wanted = wanted.unwrap_or(DType::F32);
+        if dtype == DType::F64 && wanted != DType::F64 {
+            sharing.copies(format!("float64 becomes {wanted}"))?;
+            // On the CPU: GPUs may have no float64.
+            return with_stream(Stream::of(Device::CPU), || {
+                let array = ops::astype(&self.copied(dtype)?, wanted).map_err(raise)?;
+                array.eval().map_err(raise)?;
+                Ok(array)
+            });
         }
         if sharing == Sharing::Never || self.shape.contains(&0) {
             return self.copied(dtype);
@@ -268,7 +304,7 @@ pub fn from_dlpack(object: &Bound<'_, PyAny>, sharing: Sharing) -> PyResult<Arra
     if let Ok(array) = object.cast::<PyArray>() {
         return Ok(array.get().get());
     }
-    dlpack::array(object, sharing)
+    dlpack::array(object, sharing, None)
 }
 
 pub use dlpack::capsule;

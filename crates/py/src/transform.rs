@@ -5,6 +5,8 @@ pub mod custom;
 pub mod grad;
 pub mod vmap;
 
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyModule, PyTuple};
@@ -31,6 +33,12 @@ impl Arguments {
             None => Template::none(args.py()),
         };
         Ok(Arguments { positional, keywords })
+    }
+
+    /// Shows Python's garbage collector what they hold.
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.positional.traverse(visit)?;
+        self.keywords.traverse(visit)
     }
 
     /// Calls `fun` with the arguments, and these arrays in the places of the former ones.

@@ -1,11 +1,45 @@
 //! Trees of lists, tuples and dicts, whose leaves are arrays and anything else.
 
+use std::cell::Cell;
+
 use cupola::Array;
+use pyo3::PyTraverseError;
+use pyo3::exceptions::PyRecursionError;
+use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::array::PyArray;
 use crate::random::RandomState;
+
+/// The deepest tree: one that holds itself has no end.
+const DEEPEST: usize = 1000;
+
+/// One more level of a tree, as long as it is walked.
+pub struct Level;
+
+thread_local! {
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+impl Level {
+    /// A level further down, or Python's `RecursionError`.
+    pub fn enter() -> PyResult<Level> {
+        let depth = DEPTH.get() + 1;
+        if depth > DEEPEST {
+            let text = format!("a tree is nested deeper than {DEEPEST}, or holds itself");
+            return Err(PyRecursionError::new_err(text));
+        }
+        DEPTH.set(depth);
+        Ok(Level)
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
 
 /// A leaf of a tree.
 pub enum Leaf<'a, 'py> {
@@ -23,6 +57,7 @@ pub fn visit<'py>(
     if let Ok(array) = tree.cast::<PyArray>() {
         return f(Leaf::Array(array));
     }
+    let _level = Level::enter()?;
     if let Ok(list) = tree.cast::<PyList>() {
         return list.iter().try_for_each(|t| visit(&t, f));
     }
@@ -62,6 +97,7 @@ pub fn map<'py>(
         let changed = f(&array.get().get())?;
         return Ok(Bound::new(py, PyArray::new(changed))?.into_any());
     }
+    let _level = Level::enter()?;
     if let Ok(list) = tree.cast::<PyList>() {
         let items = list.iter().map(|t| map(&t, f)).collect::<PyResult<Vec<_>>>()?;
         return Ok(PyList::new(py, items)?.into_any());
@@ -102,6 +138,7 @@ impl Template {
             arrays.push(array.get().get());
             return Ok(Template::Array);
         }
+        let _level = Level::enter()?;
         if let Ok(list) = tree.cast::<PyList>() {
             let items = list.iter().map(|t| Template::of(&t, arrays)).collect::<PyResult<_>>()?;
             return Ok(Template::List(items));
@@ -119,6 +156,23 @@ impl Template {
             return Ok(Template::Dict(dict.iter().map(item).collect::<PyResult<_>>()?));
         }
         Ok(Template::Other(tree.clone().unbind()))
+    }
+
+    /// Shows Python's garbage collector what the tree holds.
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Template::Array => Ok(()),
+            Template::List(items) => items.iter().try_for_each(|item| item.traverse(visit)),
+            Template::Tuple(items, own) => {
+                visit.call(own)?;
+                items.iter().try_for_each(|item| item.traverse(visit))
+            }
+            Template::Dict(items) => items.iter().try_for_each(|(key, item)| {
+                visit.call(key)?;
+                item.traverse(visit)
+            }),
+            Template::Other(object) => visit.call(object),
+        }
     }
 
     /// The tree that is nothing.

@@ -260,3 +260,26 @@ def test_old_capsules():
     assert sys.getrefcount(source) == count + 1
     del y
     assert sys.getrefcount(source) == count
+
+
+def test_doubles_are_rounded_once():
+    big = np.array([1e300, -1e-300, 2.0**25 + 1, 0.1])
+    assert np.array(cc.array(big, dtype=cc.float64)).tolist() == big.tolist()
+    assert cc.array(big[2:3], dtype=cc.int32).item() == 2**25 + 1
+    assert cc.array(np.array([2.0**53 - 1]), dtype=cc.int64).item() == 2**53 - 1
+    assert cc.array(np.float64(2.0**40 + 1).reshape(()), dtype=cc.int64).item() == 2**40 + 1
+    assert cc.array(big).dtype == cc.float32
+    # 1 + 2⁻¹¹ + 2⁻³⁰ lies above the middle of two halves; its float32 is the middle.
+    odd = np.array([1 + 2.0**-11 + 2.0**-30])
+    assert cc.array(odd, dtype=cc.float16).item() == 1 + 2.0**-10
+
+
+@pytest.mark.parametrize("kind", "i2 i4 i8 u2 u4 u8 f2 f4 f8 c8".split())
+def test_bytes_in_the_other_order(kind):
+    values = np.array([[1, 2, 300 % 127], [4, 5, 6]]).astype(kind)
+    for order in "<>":
+        other = values.astype(values.dtype.newbyteorder(order))
+        for view in (other, other.T, other[:, ::-1], other[0, 0:1]):
+            np.testing.assert_array_equal(np.array(cc.array(view)), view)
+    with pytest.raises(ValueError, match="order"):
+        cc.asarray(values.astype(values.dtype.newbyteorder(">")), copy=False)

@@ -2,6 +2,8 @@
 
 import io
 import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -75,3 +77,56 @@ def test_errors(tmp_path):
         cc.load(tmp_path / "a.npy", return_metadata=True)
     with pytest.raises(ValueError):
         cc.save_safetensors(tmp_path / "s", {"a": cc.ones(1)}, {"k": 1})
+
+
+# A limit on the size of files stands in for a full disk.
+FULL = """
+import resource, signal, sys
+import cupola.core as cc
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+path, big = sys.argv[1], cc.random.uniform(shape=(5000,))
+calls = {
+    "npy": lambda: cc.save(path, big),
+    "npz": lambda: cc.savez(path, big),
+    "compressed.npz": lambda: cc.savez_compressed(path, big),
+    "safetensors": lambda: cc.save_safetensors(path, {"x": big}),
+}
+try:
+    calls[path.split("/")[-1].split(".", 1)[1]]()
+except Exception as error:
+    print(type(error).__name__, error)
+else:
+    print("nothing was raised")
+"""
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.compressed.npz", "a.safetensors"])
+def test_a_full_disk_leaves_the_old_file(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(b"what was there")
+    command = [sys.executable, "-c", FULL, str(path)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "File too large" in said, said
+    assert path.read_bytes() == b"what was there"
+    assert [entry.name for entry in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.safetensors"])
+def test_links_and_permissions_stay(tmp_path, name):
+    write = {
+        "a.npy": lambda path: cc.save(path, cc.ones(3)),
+        "a.npz": lambda path: cc.savez(path, x=cc.ones(3)),
+        "a.safetensors": lambda path: cc.save_safetensors(path, {"x": cc.ones(3)}),
+    }[name]
+    file, link = tmp_path / "file", tmp_path / name
+    file.write_bytes(b"old")
+    file.chmod(0o640)
+    link.symlink_to("file")
+    write(str(link))
+    assert link.is_symlink() and file.stat().st_mode & 0o777 == 0o640
+    read = cc.load(str(link))
+    assert values(read["x"] if isinstance(read, dict) else read).tolist() == [1, 1, 1]
+    file.chmod(0o440)
+    with pytest.raises(Exception, match="read-only"):
+        write(str(link))

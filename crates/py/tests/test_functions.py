@@ -325,3 +325,22 @@ def test_function(ours, theirs, tolerance):
 
 def test_no_case_is_lost():
     assert len(CASES) == 752
+
+
+def test_ranges_are_exact():
+    assert cc.arange(2**60, 2**60 + 5).tolist() == [2**60 + k for k in range(5)]
+    assert cc.arange(2**60 + 4, 2**60, -2).tolist() == [2**60 + 4, 2**60 + 2]
+    assert cc.arange(5, 0, -2).tolist() == [5, 3, 1]
+    assert cc.arange(0, 5, -1).tolist() == cc.arange(5, 5).tolist() == []
+    with cc.stream(cc.cpu):
+        fine = cc.arange(0.0, 1.0, 0.1, dtype=cc.float64)
+        np.testing.assert_allclose(np.array(fine), np.arange(10) * 0.1, rtol=1e-15)
+
+
+def test_pads_are_exact_and_have_derivatives():
+    big = 2**53 + 1
+    x = cc.array([1], dtype=cc.int64)
+    assert cc.pad(x, 1, constant_values=cc.array(big, dtype=cc.int64)).tolist() == [big, 1, big]
+    assert cc.pad(x, 1, constant_values=big).tolist() == [big, 1, big]
+    slope = cc.grad(lambda v: cc.pad(cc.ones(3), 2, constant_values=v).sum())(cc.array(0.5))
+    assert slope.item() == 4

@@ -375,3 +375,46 @@ def test_training_holds_memory_flat():
             memory.append(cc.get_active_memory())
     assert losses[-1] < losses[0]
     assert memory[-1] == memory[0]
+
+
+class Owner:
+    """An object that a transform of its own method holds, and the other way round."""
+
+    def __init__(self, transform):
+        self.weight = cc.ones(3)
+        self.step = transform(self.forward)
+
+    def forward(self, x):
+        return (self.weight * x).sum()
+
+
+def custom(fun):
+    made = cc.custom_function(fun)
+    made.vjp(lambda primals, cotangent, output: [cotangent * primals[0]])
+    return made
+
+
+OWNING = {
+    "compile": cc.compile,
+    "shapeless": lambda fun: cc.compile(fun, shapeless=True),
+    "grad": cc.grad,
+    "value_and_grad": cc.value_and_grad,
+    "vmap": cc.vmap,
+    "checkpoint": cc.checkpoint,
+    "custom_function": custom,
+}
+
+
+@pytest.mark.parametrize("name", OWNING)
+def test_transforms_leak_no_owners(name):
+    import gc
+    import weakref
+
+    watched = []
+    for _ in range(3):
+        owner = Owner(OWNING[name])
+        owner.step(cc.ones((2, 3)) if name == "vmap" else cc.ones(3))
+        watched.append(weakref.ref(owner))
+        del owner
+    gc.collect()
+    assert [one() for one in watched] == [None] * 3

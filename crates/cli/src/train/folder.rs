@@ -4,10 +4,11 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use cupola::train::{MODEL_FILE, STATE_FILE};
+use cupola::train::{METRICS_FILE, MODEL_FILE, RunLock, STATE_FILE};
 
 use crate::args::TrainArgs;
 use crate::failure::{Failure, Outcome};
+use crate::figures;
 use crate::output::writable_folder;
 
 /// Where runs go that are given no folder.
@@ -17,6 +18,8 @@ const RUNS: &str = "runs";
 pub struct RunFolder {
     path: PathBuf,
     made: bool,
+    /// Dropped before the folder is removed: the lock is a file in it.
+    lock: Option<RunLock>,
 }
 
 impl RunFolder {
@@ -25,22 +28,29 @@ impl RunFolder {
             (None, None) => Self::free(dataset),
             (None, Some(resume)) => {
                 writable_folder("--resume", resume)?;
-                Ok(Self { path: resume.clone(), made: false })
+                Self { path: resume.clone(), made: false, lock: None }.locked("--resume")
             }
             (Some(out), resume) => {
                 let made = !out.exists();
-                let folder = Self { path: out.clone(), made };
+                let folder = Self { path: out.clone(), made, lock: None };
                 writable_folder("--out", out)?;
-                let same = resume.as_ref().is_some_and(|resume| is_same(resume, out));
-                if holds_run(out) && !same {
-                    return Err(Failure::new(format!(
-                        "--out: {} holds a run already; go on with it by --resume {}, or name \
-                         another folder",
-                        out.display(),
-                        out.display()
-                    )));
+                let folder = folder.locked("--out")?;
+                if resume.as_ref().is_some_and(|resume| is_same(resume, out)) {
+                    return Ok(folder);
                 }
-                Ok(folder)
+                let there = |file: &&str| out.join(file).symlink_metadata().is_ok();
+                let out = out.display();
+                match files().find(there) {
+                    None => Ok(folder),
+                    Some(MODEL_FILE | STATE_FILE) => Err(Failure::new(format!(
+                        "--out: {out} holds a run already; go on with it by --resume {out}, or \
+                         name another folder"
+                    ))),
+                    Some(file) => Err(Failure::new(format!(
+                        "--out: {out} holds a file {file}, which the run would replace; name \
+                         another folder"
+                    ))),
+                }
             }
         }
     }
@@ -55,7 +65,7 @@ impl RunFolder {
                 number => runs.join(format!("{dataset}-{number}")),
             };
             match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self { path, made: true }),
+                Ok(()) => return Self { path, made: true, lock: None }.locked("--out"),
                 Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {}
                 Err(cause) => {
                     return Err(Failure::new(format!(
@@ -68,22 +78,36 @@ impl RunFolder {
         Err(Failure::new(format!("--out: every name in {RUNS} is taken")))
     }
 
+    /// The folder, for this process alone.
+    fn locked(mut self, argument: &str) -> Outcome<Self> {
+        let lock = RunLock::take(&self.path);
+        self.lock = Some(lock.map_err(|error| Failure::new(format!("{argument}: {error}")))?);
+        Ok(self)
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// The paths of the files that the run writes.
+    pub fn files(&self) -> impl Iterator<Item = PathBuf> {
+        files().map(|file| self.path.join(file))
+    }
+}
+
+/// The names of the files that a run writes.
+fn files() -> impl Iterator<Item = &'static str> {
+    [STATE_FILE, MODEL_FILE, METRICS_FILE].into_iter().chain(figures::OF_A_RUN)
 }
 
 impl Drop for RunFolder {
     fn drop(&mut self) {
+        self.lock = None;
         if self.made {
             // Fails where the run left something, which is then kept.
             let _ = fs::remove_dir(&self.path);
         }
     }
-}
-
-fn holds_run(folder: &Path) -> bool {
-    [MODEL_FILE, STATE_FILE].iter().any(|file| folder.join(file).exists())
 }
 
 fn is_same(a: &Path, b: &Path) -> bool {

@@ -122,29 +122,62 @@ pub fn arange(
     stop: impl Into<Scalar>,
     step: impl Into<Scalar>,
 ) -> Result<Array> {
+    arange_in(start, stop, step, None)
+}
+
+/// [`arange`] in a dtype: numbers of `float64` are computed in it, integers exactly.
+///
+/// # Errors
+/// As [`arange`].
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// let x = ops::arange_in(1i64 << 60, (1i64 << 60) + 2, 1, DType::I64)?;
+/// assert_eq!(x.to_vec::<i64>()?, [1 << 60, (1 << 60) + 1]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn arange_in(
+    start: impl Into<Scalar>,
+    stop: impl Into<Scalar>,
+    step: impl Into<Scalar>,
+    dtype: impl Into<Option<DType>>,
+) -> Result<Array> {
     let (start, stop, step) = (start.into(), stop.into(), step.into());
+    let wanted = dtype.into();
     let kind = start.kind().max(stop.kind()).max(step.kind());
     if kind == Kind::Complex {
         return Err(Error::dtype("arange", "does not take complex numbers"));
     }
     let (from, to, by) = (start.to_f64(), stop.to_f64(), step.to_f64());
     let dtype = match kind {
+        _ if wanted == Some(DType::F64) => DType::F64,
         Kind::Float => DType::F32,
         _ if from.abs().max(to.abs()) > f64::from(i32::MAX) => DType::I64,
         _ => DType::I32,
     };
-    let count = ((to - from) / by).ceil();
-    if by == 0.0 || !count.is_finite() {
+    let count = match (start.to_i128(), stop.to_i128(), step.to_i128()) {
+        (Some(from), Some(to), Some(by)) if by != 0 => {
+            // Rounded up, by a division that rounds down.
+            let count = -((from - to) * by.signum()).div_euclid(by.abs());
+            Some(usize::try_from(count.max(0)).ok())
+        }
+        _ => {
+            let count = ((to - from) / by).ceil();
+            (by != 0.0 && count.is_finite()).then_some(Some(count.max(0.0) as usize))
+        }
+    };
+    let Some(count) = count else {
         return Err(Error::argument("arange", format!("no range is {start} to {stop} by {step}")));
-    }
-    let mut out = iota(count.max(0.0) as usize, 0, dtype)?;
+    };
+    let mut out = iota(count.unwrap_or(usize::MAX), 0, dtype)?;
     if by != 1.0 {
         out = multiply(&out, step)?;
     }
     if from != 0.0 {
         out = add(&out, start)?;
     }
-    Ok(out)
+    cast(&out, wanted.unwrap_or(dtype))
 }
 
 /// `count` numbers from `start` to `stop`, both included, evenly spaced.

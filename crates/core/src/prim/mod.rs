@@ -235,7 +235,9 @@ macro_rules! with_payload {
 impl Op {
     /// The outputs' shapes and dtypes, or an error that names the op and the inputs.
     pub fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
-        with_payload!(self, p => p.infer(inputs))
+        let outputs = with_payload!(self, p => p.infer(inputs))?;
+        outputs.iter().try_for_each(|aval| aval.shape.check_rank(self.name()))?;
+        Ok(outputs)
     }
 
     /// The op on inputs of which some carry a batch of `size` along axis 0.

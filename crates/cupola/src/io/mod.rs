@@ -2,3 +2,7 @@
 
 pub mod npy;
 pub mod safetensors;
+mod whole;
+
+pub(crate) use whole::PREFIX;
+pub use whole::{Replacement, write_whole};

@@ -84,34 +84,18 @@ pub fn read(content: &[u8], path: impl AsRef<Path>) -> Result<Array> {
     let wrong = |detail: &str| Error::io(path, format!("no array in NumPy's format: {detail}"));
     let rest = content.strip_prefix(MAGIC).ok_or_else(|| wrong("it starts otherwise"))?;
     let (length, rest) = match rest {
-        [1, _, a, b, rest @ ..] => (usize::from(u16::from_le_bytes([*a, *b])), rest),
-        [2 | 3, _, a, b, c, d, rest @ ..] => (u32::from_le_bytes([*a, *b, *c, *d]) as usize, rest),
+        [1, 0, a, b, rest @ ..] => (usize::from(u16::from_le_bytes([*a, *b])), rest),
+        [2 | 3, 0, a, b, c, d, rest @ ..] => (u32::from_le_bytes([*a, *b, *c, *d]) as usize, rest),
         _ => return Err(wrong("its version is unknown, or it ends there")),
     };
     let header = rest.get(..length).ok_or_else(|| wrong("the header is cut short"))?;
     let header = std::str::from_utf8(header).map_err(|_| wrong("the header is no text"))?;
-    let field = |name: &str| {
-        let (_, value) = header.split_once(&format!("'{name}':"))?;
-        Some(value.trim_start())
-    };
-    let descr = field("descr")
-        .and_then(|v| v.strip_prefix('\''))
-        .and_then(|v| v.split_once('\''))
-        .ok_or_else(|| wrong("the header has no dtype"))?
-        .0;
+    let Header { descr, is_fortran, mut sizes } =
+        Header::parse(header).map_err(|detail| wrong(&format!("the header {detail}")))?;
     let (order, name) = descr.split_at_checked(1).ok_or_else(|| wrong("the dtype is empty"))?;
     let dtype = DType::ALL.into_iter().find(|d| code(*d) == name);
+    let dtype = dtype.filter(|_| matches!(order, "<" | ">" | "|" | "="));
     let dtype = dtype.ok_or_else(|| wrong(&format!("dtype '{descr}' is none of an array's")))?;
-    let is_fortran = field("fortran_order").is_some_and(|v| v.starts_with("True"));
-    let shape = field("shape")
-        .and_then(|v| v.strip_prefix('('))
-        .and_then(|v| v.split_once(')'))
-        .ok_or_else(|| wrong("the header has no shape"))?
-        .0;
-    let mut sizes = Vec::new();
-    for size in shape.split(',').map(str::trim).filter(|s| !s.is_empty()) {
-        sizes.push(size.parse::<usize>().map_err(|_| wrong("the shape has other than numbers"))?);
-    }
     let count = sizes.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d));
     let data = &rest[length..];
     let Some(data) = count.and_then(|count| data.get(..count)) else {
@@ -137,4 +121,163 @@ pub fn read(content: &[u8], path: impl AsRef<Path>) -> Result<Array> {
         return ops::transpose(&Array::from_bytes(data, dtype, &sizes[..])?, ());
     }
     Array::from_bytes(data, dtype, &sizes[..])
+}
+
+/// What stands before the elements: a dict of Python with three entries.
+struct Header<'a> {
+    descr: &'a str,
+    is_fortran: bool,
+    sizes: Vec<usize>,
+}
+
+impl<'a> Header<'a> {
+    /// Reads the whole of `text`, or says what is wrong with it.
+    fn parse(text: &'a str) -> Result<Header<'a>, String> {
+        let mut rest = Rest(text);
+        let (mut descr, mut is_fortran, mut sizes) = (None, None, None);
+        rest.expect('{')?;
+        while !rest.takes('}') {
+            let key = rest.quoted()?;
+            rest.expect(':')?;
+            let is_new = match key {
+                "descr" => descr.replace(rest.quoted()?).is_none(),
+                "fortran_order" => is_fortran.replace(rest.truth()?).is_none(),
+                "shape" => sizes.replace(rest.sizes()?).is_none(),
+                other => return Err(format!("has an entry '{other}'")),
+            };
+            if !is_new {
+                return Err(format!("has '{key}' twice"));
+            }
+            if !rest.takes(',') {
+                rest.expect('}')?;
+                break;
+            }
+        }
+        if !rest.0.trim().is_empty() {
+            return Err(format!("goes on with '{}'", rest.0.trim()));
+        }
+        let missing = |name: &str| format!("has no '{name}'");
+        Ok(Header {
+            descr: descr.ok_or_else(|| missing("descr"))?,
+            is_fortran: is_fortran.ok_or_else(|| missing("fortran_order"))?,
+            sizes: sizes.ok_or_else(|| missing("shape"))?,
+        })
+    }
+}
+
+/// What is left to read of a header.
+struct Rest<'a>(&'a str);
+
+impl<'a> Rest<'a> {
+    fn takes(&mut self, c: char) -> bool {
+        let rest = self.0.trim_start().strip_prefix(c);
+        self.0 = rest.unwrap_or(self.0);
+        rest.is_some()
+    }
+
+    fn expect(&mut self, c: char) -> Result<(), String> {
+        match self.takes(c) {
+            true => Ok(()),
+            false => Err(format!("lacks a '{c}' before '{}'", self.0.trim())),
+        }
+    }
+
+    fn quoted(&mut self) -> Result<&'a str, String> {
+        let quote = if self.takes('"') { '"' } else { '\'' };
+        if quote == '\'' {
+            self.expect(quote)?;
+        }
+        let (text, rest) = self.0.split_once(quote).ok_or("ends inside of quotes")?;
+        self.0 = rest;
+        Ok(text)
+    }
+
+    /// Letters and digits up to something else.
+    fn word(&mut self) -> &'a str {
+        let text = self.0.trim_start();
+        let end = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        self.0 = rest;
+        word
+    }
+
+    fn truth(&mut self) -> Result<bool, String> {
+        match self.word() {
+            "True" => Ok(true),
+            "False" => Ok(false),
+            other => Err(format!("says '{other}' for True or False")),
+        }
+    }
+
+    fn sizes(&mut self) -> Result<Vec<usize>, String> {
+        self.expect('(')?;
+        let mut sizes = Vec::new();
+        while !self.takes(')') {
+            let word = self.word();
+            sizes.push(word.parse().map_err(|_| format!("says '{word}' for a size"))?);
+            if !self.takes(',') {
+                self.expect(')')?;
+                // One number in brackets is no tuple.
+                return if sizes.len() > 1 { Ok(sizes) } else { Err("has no shape".to_owned()) };
+            }
+        }
+        Ok(sizes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(header: &str) -> Result<Array> {
+        let mut file = MAGIC.to_vec();
+        file.extend([1, 0]);
+        file.extend((header.len() as u16).to_le_bytes());
+        file.extend(header.as_bytes());
+        file.extend([0; 64]);
+        read(&file, "memory")
+    }
+
+    #[test]
+    fn headers_are_read_whole_or_not_at_all() {
+        for good in [
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n",
+            "{\"shape\":(2,3),'descr':'<f4','fortran_order':True}",
+        ] {
+            assert_eq!(with(good).unwrap().shape()[..], [2, 3], "{good}");
+        }
+        let shape = |text: &str| {
+            with(&format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {text}}}"))
+        };
+        assert_eq!(shape("()").unwrap().rank(), 0);
+        assert_eq!(shape("(5,)").unwrap().shape()[..], [5]);
+        for (bad, word) in [
+            ("(), 5)", "lacks"),
+            ("(5)", "no shape"),
+            ("(5 5)", "lacks"),
+            ("(-1,)", "size"),
+            ("(2,,3)", "size"),
+            ("(2,), 'shape': (2,)", "twice"),
+            ("(2,), 'order': 3", "entry"),
+            ("(99999999999999999999,)", "size"),
+            ("(4, 4, 4)", "fill"),
+        ] {
+            let error = shape(bad).unwrap_err().to_string();
+            assert!(error.contains(word), "{bad}: {error}");
+        }
+        for bad in [
+            "",
+            "{",
+            "{}",
+            "{'descr': '<f4', 'fortran_ordr': False, 'shape': (2,)}",
+            "{'descr': '<f4', 'shape': (2,)}",
+            "{'descr': '<f4', 'fortran_order': Falsch, 'shape': (2,)}",
+            "{'descr': 'f4', 'fortran_order': False, 'shape': (2,)}",
+            "{'descr': '<f4, 'fortran_order': False, 'shape': (2,)}",
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)} 7",
+            "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,)}",
+        ] {
+            assert!(with(bad).is_err(), "{bad}");
+        }
+    }
 }

@@ -10,7 +10,6 @@ use std::path::Path;
 
 use cupola_core::{Array, DType, Error, Result};
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
-use tempfile::NamedTempFile;
 
 /// What stands in front of the header: its length.
 const PREFIX: u64 = 8;
@@ -23,8 +22,7 @@ const METADATA: &str = "__metadata__";
 
 /// Writes `tensors` and `metadata` to a file.
 ///
-/// They go to another file in the same folder first, which then takes the name, so that a file that
-/// was there is whole at any time.
+/// A file that was there is whole at any time: it is a [`Replacement`](super::Replacement).
 ///
 /// # Errors
 /// Where an array cannot be computed or the file cannot be written; a file that was there is then
@@ -48,16 +46,9 @@ pub fn save(
     metadata: &BTreeMap<String, String>,
 ) -> Result<()> {
     let path = path.as_ref();
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let failed = |cause: std::io::Error| Error::io(path, format!("cannot be written: {cause}"));
-    let mut file = temporary(folder).map_err(failed)?;
-    write(&mut file, path, tensors, metadata)?;
-    file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
+    let mut new = super::Replacement::new(path)?;
+    write(new.file(), path, tensors, metadata)?;
+    new.keep()
 }
 
 /// Writes `tensors` and `metadata` as the content of a file, which errors call `path`.
@@ -95,18 +86,6 @@ pub fn write(
         writer.write_all(&little_endian(array.to_bytes()?, array.dtype())).map_err(failed)?;
     }
     Ok(())
-}
-
-/// A file in `folder` that goes when it is dropped, and that others may read once it is kept.
-fn temporary(folder: &Path) -> std::io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".safetensors-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(folder)
 }
 
 /// The header, padded to whole words. The crate's own writer keeps metadata in a hash map, whose

@@ -40,6 +40,9 @@ pub(super) struct Record {
     pub description: Description,
     /// How many training images there are; with their mean and deviation, what tells other data.
     pub images: usize,
+    /// What tells images that have changed; checkpoints of earlier versions have none.
+    #[serde(default)]
+    pub digest: Option<u64>,
     pub position: Position,
     pub history: Vec<EpochMetrics>,
 }

@@ -22,7 +22,7 @@
 //! ```
 
 mod checkpoint;
-mod file;
+mod lock;
 mod metrics;
 mod model;
 mod network;
@@ -31,7 +31,7 @@ mod settings;
 mod trainer;
 
 pub use checkpoint::Checkpoint;
-pub use file::write_whole;
+pub use lock::RunLock;
 pub use metrics::{EpochMetrics, Tally, evaluate};
 pub use model::{Description, Model};
 pub use network::ConvNet;

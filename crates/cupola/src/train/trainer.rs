@@ -10,9 +10,10 @@ use super::checkpoint::{Position, Record};
 use super::metrics::count_correct;
 use super::{
     Checkpoint, Description, EpochMetrics, Event, METRICS_FILE, MODEL_FILE, Model, STATE_FILE,
-    Settings, Stop, Tally, Until, evaluate, write_whole,
+    Settings, Stop, Tally, Until, evaluate,
 };
 use crate::data::{DataLoader, Dataset, ImageDataset};
+use crate::io::write_whole;
 use crate::nn::{self, Layer, Module, Reduction};
 use crate::optim::{Adagrad, Adam, AdamW, Lion, Optimizer, RmsProp, Sgd};
 
@@ -48,6 +49,7 @@ impl Trainer {
             settings,
             description,
             images: images.len(),
+            digest: Some(digest(images)),
             position: Position::default(),
             history: Vec::new(),
         };
@@ -70,6 +72,12 @@ impl Trainer {
                 record.images,
                 record.description.dataset,
                 images.len(),
+                images.name()
+            )));
+        }
+        if record.digest.is_some_and(|known| known != digest(images)) {
+            return Err(wrong(format!(
+                "was trained on other images: those of {} have changed, or their labels",
                 images.name()
             )));
         }
@@ -316,6 +324,20 @@ impl Trainer {
         }
         write_whole(&path, &text)
     }
+}
+
+/// A number that tells a set of images from one that has changed: FNV-1a of 64 bits (G. Fowler,
+/// L. Noll, P. Vo, <http://www.isthe.com/chongo/tech/comp/fnv>) over words of eight bytes.
+fn digest(images: &ImageDataset) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut add = |word: u64| hash = (hash ^ word).wrapping_mul(0x0100_0000_01b3);
+    for bytes in images.pixels().chunks(8) {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        add(u64::from_le_bytes(word));
+    }
+    images.labels().iter().for_each(|&label| add(label as u64));
+    hash
 }
 
 /// A line of the metrics' file.

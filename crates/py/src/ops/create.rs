@@ -4,7 +4,6 @@ use cupola::{Array, DType, Scalar, ops};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 
-use super::cast;
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
@@ -94,6 +93,9 @@ fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Scalar> {
                 let wide = ops::astype(&array, DType::I64).and_then(|a| a.item::<i64>());
                 return wide.map(Scalar::Int).map_err(raise);
             }
+            if array.dtype() == DType::F64 {
+                return array.item::<f64>().map(Scalar::Float).map_err(raise);
+            }
             let wide = ops::astype(&array, DType::F32).and_then(|a| a.item::<f32>());
             wide.map(|v| Scalar::Float(v.into())).map_err(raise)
         }
@@ -141,10 +143,7 @@ pub fn arange(
         None => Ok(Scalar::Int(default)),
     };
     let (start, stop, step) = (read(start, 0)?, read(Some(stop), 0)?, read(step, 1)?);
-    on(stream, || {
-        let array = ops::arange(start, stop, step).map_err(raise)?;
-        cast(&array, dtype).map(PyArray::new)
-    })
+    on(stream, || give(ops::arange_in(start, stop, step, dtype.map(|d| d.0))))
 }
 
 #[doc = docs!(linspace)]

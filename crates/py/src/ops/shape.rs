@@ -1,7 +1,7 @@
 //! Parts, joins and other shapes.
 
 use cupola::ops::{self, PadMode, PadWidths, Sections, Sizes};
-use cupola::{Array, DType, Scalar, Shape};
+use cupola::{Array, Scalar, Shape};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
@@ -171,10 +171,7 @@ pub fn pad(
     let mode = match (mode, constant_values) {
         ("constant", None) => PadMode::Constant(Scalar::Int(0)),
         ("constant", Some(Opd::Scalar(value))) => PadMode::Constant(value),
-        ("constant", Some(Opd::Array(array) | Opd::Foreign(array))) => {
-            let value = ops::astype(&array, DType::F32).and_then(|v| v.item::<f32>());
-            PadMode::Constant(Scalar::Float(value.map_err(raise)?.into()))
-        }
+        ("constant", Some(Opd::Array(array) | Opd::Foreign(array))) => PadMode::Filled(array),
         ("edge", _) => PadMode::Edge,
         ("reflect", _) => PadMode::Reflect,
         ("symmetric", _) => PadMode::Symmetric,

@@ -130,7 +130,11 @@ fn code_of(dtype: DType) -> (u8, u8) {
 }
 
 /// An array of what `object.__dlpack__` gives.
-pub fn array(object: &Bound<'_, PyAny>, sharing: Sharing) -> PyResult<Array> {
+pub fn array(
+    object: &Bound<'_, PyAny>,
+    sharing: Sharing,
+    wanted: Option<DType>,
+) -> PyResult<Array> {
     let py = object.py();
     let device: (i32, i32) = match object.call_method0("__dlpack_device__") {
         Ok(device) => device.call_method0("__iter__").and_then(|i| {
@@ -187,7 +191,7 @@ pub fn array(object: &Bound<'_, PyAny>, sharing: Sharing) -> PyResult<Array> {
     // SAFETY: the offset lies within the memory that the structure describes.
     let data = unsafe { t.data.cast::<u8>().cast_const().add(t.byte_offset as usize) };
     let source = Strided { data, shape: &shape, strides: &strides };
-    source.imported(dtype, sharing, || Loan::of_tensor(py, tensor))
+    source.imported(dtype, sharing, wanted, || Loan::of_tensor(py, tensor))
 }
 
 /// What a capsule of ours keeps alive.

@@ -4,7 +4,7 @@
 //! one vector. No number is boxed or copied in between, so that tens of millions of them take
 //! seconds.
 
-use cupola::{Array, DType, Kind, Scalar, Shape, ops};
+use cupola::{Array, DType, Kind, MAX_RANK, Scalar, Shape, ops};
 use num_complex::Complex32;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -13,9 +13,11 @@ use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple};
 use crate::array::element_bytes;
 use crate::error::{raise, wrong_value};
 use crate::operand;
+use crate::tree::Level;
 
 /// An array of the numbers and arrays in `object`, a list or tuple.
 pub fn array(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Array> {
+    let _level = Level::enter()?;
     let mut shape = Vec::new();
     first_path(object, &mut shape)?;
     let mut found = Found { kind: None, is_wide: false, is_huge: false, has_arrays: false };
@@ -148,6 +150,11 @@ fn first_path(object: &Bound<'_, PyAny>, shape: &mut Vec<usize>) -> PyResult<()>
     }
     let length = object.len()?;
     shape.push(length);
+    if shape.len() > MAX_RANK {
+        return Err(wrong_value(format!(
+            "array: lists are nested deeper than the {MAX_RANK} axes that an array may have"
+        )));
+    }
     if length > 0 { first_path(&object.get_item(0)?, shape) } else { Ok(()) }
 }
 

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cupola::{Array, Aval, transform};
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
@@ -13,7 +15,7 @@ use crate::array::PyArray;
 use crate::error::{carried, raise, wrong_value};
 use crate::generated::docs;
 use crate::random::RandomState;
-use crate::tree::Template;
+use crate::tree::{Level, Template};
 
 static ENABLED: AtomicBool = AtomicBool::new(true);
 
@@ -67,15 +69,18 @@ fn describe(tree: &Bound<'_, PyAny>, key: &mut Vec<Token>, is_state: bool) -> Py
     if let Ok(array) = tree.cast::<PyArray>() {
         key.push(Token::Array(array.get().get().aval().clone()));
     } else if let Ok(dict) = tree.cast::<PyDict>() {
+        let _level = Level::enter()?;
         key.push(Token::Dict(dict.len()));
         for (name, value) in dict.iter() {
             key.push(Token::Name(name.str()?.to_cow()?.into_owned()));
             describe(&value, key, is_state)?;
         }
     } else if let Ok(list) = tree.cast::<PyList>() {
+        let _level = Level::enter()?;
         key.push(Token::List(list.len()));
         list.iter().try_for_each(|t| describe(&t, key, is_state))?;
     } else if let Ok(tuple) = tree.cast::<PyTuple>() {
+        let _level = Level::enter()?;
         key.push(Token::Tuple(tuple.len()));
         tuple.iter().try_for_each(|t| describe(&t, key, is_state))?;
     } else if tree.is_none() {
@@ -130,6 +135,7 @@ fn holders<'py>(tree: &Bound<'py, PyAny>) -> PyResult<Vec<(Holder, Bound<'py, Py
         holder: &mut dyn FnMut() -> Option<Holder>,
         out: &mut Vec<(Holder, Bound<'py, PyArray>)>,
     ) -> PyResult<()> {
+        let _level = Level::enter()?;
         if let Ok(array) = tree.cast::<PyArray>() {
             let at = holder().unwrap_or_else(|| Holder::Itself(array.clone().unbind()));
             out.push((at, array.clone()));
@@ -159,6 +165,7 @@ type Traced = dyn Fn(&mut (), &[Array]) -> cupola::Result<Vec<Array>> + Send + S
 /// One graph: what runs, and what the function returned when it was traced.
 struct Entry {
     compiled: transform::Compiled<Box<Traced>>,
+    arguments: Arc<Arguments>,
     outcome: Arc<Mutex<Option<Outcome>>>,
 }
 
@@ -168,12 +175,18 @@ struct Outcome {
     count: usize,
 }
 
-/// A function with its graphs.
-#[pyclass(frozen, name = "_Compiled", module = "cupola.core")]
-pub struct Compiled {
+/// A function, and what it reads and writes besides. Its graphs share it, so that the garbage
+/// collector sees every reference that there is.
+struct Source {
     fun: Py<PyAny>,
     inputs: Option<Py<PyAny>>,
     outputs: Option<Py<PyAny>>,
+}
+
+/// A function with its graphs.
+#[pyclass(frozen, name = "_Compiled", module = "cupola.core")]
+pub struct Compiled {
+    source: Arc<Source>,
     entries: Mutex<HashMap<Vec<Token>, Arc<Entry>>>,
     /// Whether a graph may be used for other sizes where it alone says what depends on them.
     shapeless: bool,
@@ -201,20 +214,19 @@ impl Compiled {
     }
 
     /// A graph for calls such as this one.
-    fn entry(&self, py: Python<'_>, arguments: Arguments, own: usize) -> Entry {
-        let clone = |object: &Option<Py<PyAny>>| object.as_ref().map(|o| o.clone_ref(py));
-        let (inputs, outputs) = (clone(&self.inputs), clone(&self.outputs));
-        let fun = self.fun.clone_ref(py);
+    fn entry(&self, arguments: Arguments, own: usize) -> Entry {
+        let source = self.source.clone();
+        let arguments = Arc::new(arguments);
         let outcome = Arc::new(Mutex::new(None));
-        let slot = outcome.clone();
+        let (given, slot) = (arguments.clone(), outcome.clone());
         let run = move |_: &mut (), tracers: &[Array]| {
             Python::attach(|py| {
                 let (own, held) = tracers.split_at(own);
-                let before = state(py, &inputs)?;
+                let before = state(py, &source.inputs)?;
                 for ((holder, _), tracer) in before.iter().zip(held) {
                     holder.put(py, &Bound::new(py, PyArray::new(tracer.clone()))?)?;
                 }
-                let result = traced(&fun, &arguments, own, &outputs, &slot, py);
+                let result = traced(&source, &given, own, &slot, py);
                 // The state is as it was before, and gets its new arrays when the graph ran.
                 for (holder, array) in &before {
                     holder.put(py, array)?;
@@ -223,29 +235,48 @@ impl Compiled {
             })
             .map_err(carried)
         };
-        Entry { compiled: transform::compile(Box::new(run) as Box<Traced>), outcome }
+        let compiled = transform::compile(Box::new(run) as Box<Traced>);
+        Entry { compiled, arguments, outcome }
     }
 }
 
 fn traced(
-    fun: &Py<PyAny>,
+    source: &Source,
     arguments: &Arguments,
     tracers: &[Array],
-    outputs: &Option<Py<PyAny>>,
     slot: &Mutex<Option<Outcome>>,
     py: Python<'_>,
 ) -> PyResult<Vec<Array>> {
-    let result = arguments.call(fun.bind(py), tracers)?;
+    let result = arguments.call(source.fun.bind(py), tracers)?;
     let mut arrays = Vec::new();
     let returned = Template::of(&result, &mut arrays)?;
     let outcome = Outcome { returned, count: arrays.len() };
     *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
-    arrays.extend(state(py, outputs)?.iter().map(|(_, array)| array.get().get()));
+    arrays.extend(state(py, &source.outputs)?.iter().map(|(_, array)| array.get().get()));
     Ok(arrays)
 }
 
 #[pymethods]
 impl Compiled {
+    // Nothing is cleared: the functions and containers on the way of a cycle are, and what is locked
+    // is in use.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Source { fun, inputs, outputs } = &*self.source;
+        visit.call(fun)?;
+        visit.call(inputs)?;
+        visit.call(outputs)?;
+        let Ok(entries) = self.entries.try_lock() else { return Ok(()) };
+        for entry in entries.values() {
+            entry.arguments.traverse(&visit)?;
+            if let Ok(outcome) = entry.outcome.try_lock()
+                && let Some(outcome) = &*outcome
+            {
+                outcome.returned.traverse(&visit)?;
+            }
+        }
+        Ok(())
+    }
+
     #[pyo3(signature = (*args, **kwargs))]
     fn __call__<'py>(
         &self,
@@ -254,31 +285,31 @@ impl Compiled {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if !ENABLED.load(Ordering::Relaxed) {
-            return self.fun.bind(py).call(args, kwargs);
+            return self.source.fun.bind(py).call(args, kwargs);
         }
         let mut key = Vec::new();
         describe(args.as_any(), &mut key, false)?;
         if let Some(kwargs) = kwargs {
             describe(kwargs.as_any(), &mut key, false)?;
         }
-        if let Some(inputs) = &self.inputs {
+        if let Some(inputs) = &self.source.inputs {
             describe(inputs.bind(py), &mut key, true)?;
         }
         let mut arrays = Vec::new();
         let arguments = Arguments::split(args, kwargs, &mut arrays)?;
         let own = arrays.len();
-        arrays.extend(state(py, &self.inputs)?.iter().map(|(_, array)| array.get().get()));
+        arrays.extend(state(py, &self.source.inputs)?.iter().map(|(_, array)| array.get().get()));
         let known = self.known(&key, &arrays);
-        let mut entry = known.clone().unwrap_or_else(|| Arc::new(self.entry(py, arguments, own)));
+        let mut entry = known.clone().unwrap_or_else(|| Arc::new(self.entry(arguments, own)));
         let mut outputs = entry.compiled.call(&mut (), &arrays).map_err(raise)?;
-        let mut holders = state(py, &self.outputs)?;
+        let mut holders = state(py, &self.source.outputs)?;
         if known.is_some() && outputs.len() != entry.count() + holders.len() {
             // The state that is written has other holders than when this was traced.
             let mut again = Vec::new();
             let arguments = Arguments::split(args, kwargs, &mut again)?;
-            entry = Arc::new(self.entry(py, arguments, own));
+            entry = Arc::new(self.entry(arguments, own));
             outputs = entry.compiled.call(&mut (), &arrays).map_err(raise)?;
-            holders = state(py, &self.outputs)?;
+            holders = state(py, &self.source.outputs)?;
         }
         self.entries.lock().unwrap_or_else(PoisonError::into_inner).insert(key, entry.clone());
         let outcome = entry.outcome.lock().unwrap_or_else(PoisonError::into_inner);
@@ -313,12 +344,7 @@ pub fn compile<'py>(
     outputs: Option<Py<PyAny>>,
     shapeless: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let call = Compiled {
-        fun: fun.clone().unbind(),
-        inputs,
-        outputs,
-        entries: Mutex::new(HashMap::new()),
-        shapeless,
-    };
+    let source = Arc::new(Source { fun: fun.clone().unbind(), inputs, outputs });
+    let call = Compiled { source, entries: Mutex::new(HashMap::new()), shapeless };
     function(&fun, Bound::new(py, call)?.into_any())
 }

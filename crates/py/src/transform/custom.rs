@@ -4,6 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cupola::prim::Batched;
 use cupola::{Array, ops, transform};
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -52,6 +54,11 @@ pub struct Checkpointed {
 
 #[pymethods]
 impl Checkpointed {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.fun)?;
+        Ok(())
+    }
+
     #[pyo3(signature = (*args, **kwargs))]
     fn __call__<'py>(
         &self,
@@ -135,6 +142,16 @@ fn given(result: &Bound<'_, PyAny>, like: &[Array], what: &str) -> PyResult<Vec<
 
 #[pymethods]
 impl custom_function {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.fun)?;
+        if let Ok(rules) = self.rules.try_lock() {
+            visit.call(&rules.vjp)?;
+            visit.call(&rules.jvp)?;
+            visit.call(&rules.vmap)?;
+        }
+        Ok(())
+    }
+
     #[new]
     fn new(f: Py<PyAny>) -> Self {
         custom_function { fun: f, rules: Mutex::new(Rules::default()) }

@@ -1,6 +1,8 @@
 //! `grad`, `value_and_grad`, `vjp` and `jvp`.
 
 use cupola::{Array, ops, transform};
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyString, PyTuple};
 
@@ -117,6 +119,11 @@ impl Differentiated {
 
 #[pymethods]
 impl Differentiated {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.fun)?;
+        Ok(())
+    }
+
     #[pyo3(signature = (*args, **kwargs))]
     fn __call__<'py>(
         &self,

@@ -1,6 +1,8 @@
 //! `vmap`.
 
 use cupola::Array;
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -8,7 +10,7 @@ use super::{function, only_arrays};
 use crate::array::PyArray;
 use crate::error::{carried, raise, wrong_value};
 use crate::generated::docs;
-use crate::tree::{self, Leaf, Template};
+use crate::tree::{self, Leaf, Level, Template};
 
 /// A function over a batch.
 #[pyclass(frozen, name = "_Batched", module = "cupola.core")]
@@ -38,6 +40,7 @@ pub fn axes_of(
     if tree.is_instance_of::<PyArray>() {
         return Err(unfit());
     }
+    let _level = Level::enter()?;
     if let (Ok(tree), Ok(axes)) = (tree.cast::<PyDict>(), axes.cast::<PyDict>()) {
         for (key, value) in tree.iter() {
             axes_of(&value, &axes.get_item(key)?.ok_or_else(unfit)?, out)?;
@@ -57,6 +60,13 @@ pub fn axes_of(
 
 #[pymethods]
 impl BatchedFunction {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.fun)?;
+        visit.call(&self.in_axes)?;
+        visit.call(&self.out_axes)?;
+        Ok(())
+    }
+
     #[pyo3(signature = (*args))]
     fn __call__<'py>(
         &self,

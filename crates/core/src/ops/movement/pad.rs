@@ -7,14 +7,16 @@ use crate::error::{Error, Result};
 use crate::ops::operand::broadcast;
 use crate::ops::take;
 use crate::prim::Movement;
-use crate::prim::record::slice_axis;
+use crate::prim::record::{cast, reshape, slice_axis};
 use crate::shape::{Aval, Dims, Shape};
 
 /// What [`pad`] puts around an array.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub enum PadMode {
     /// One number.
     Constant(Scalar),
+    /// One number, that of an array with one element.
+    Filled(Array),
     /// The nearest element.
     Edge,
     /// The elements in opposite order, the outermost once.
@@ -95,6 +97,11 @@ pub fn pad(x: &Array, widths: impl Into<PadWidths>, mode: impl Into<PadMode>) ->
     }
     match mode.into() {
         PadMode::Constant(value) => pad_constant(x, low, high, Dims::from_elem(0, x.rank()), value),
+        PadMode::Filled(value) => {
+            let value = cast(&reshape(&value, Shape::scalar())?, x.dtype())?;
+            let interior = Dims::from_elem(0, x.rank());
+            Array::apply(Movement::Pad { low, high, interior }, &[x, &value])
+        }
         PadMode::Edge => pad_edge(x, &low, &high),
         PadMode::Reflect => pad_mirrored(x, &low, &high, 1),
         PadMode::Symmetric => pad_mirrored(x, &low, &high, 0),

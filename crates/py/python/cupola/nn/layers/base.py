@@ -274,13 +274,17 @@ class Module(dict):
     def named_modules(self) -> List[Tuple[str, Module]]:
         """This module, as ``""``, and all modules in it with their dotted names."""
         found: List[Tuple[str, Module]] = []
-        stack: List[Tuple[str, Module]] = [("", self)]
+        # Each with the modules that it is in: one of them again would have no end.
+        stack: List[Tuple[str, Module, Tuple[int, ...]]] = [("", self, ())]
         while stack:
-            name, module = stack.pop()
+            name, module, around = stack.pop()
+            if id(module) in around:
+                raise RecursionError(f"{type(module).__name__} holds itself, as '{name}'")
             found.append((name, module))
             prefix = f".{name}" if name else ""
             below: Any = tree_flatten(module.children(), prefix=prefix, is_leaf=self.is_module)
-            stack.extend(below)
+            around = (*around, id(module))
+            stack.extend((*child, around) for child in below)
         return found
 
     def apply_to_modules(self, apply_fn: Callable[[str, Module], Any]) -> Module:

@@ -1,0 +1,106 @@
+//! What was there stays there: folders of runs, files of others, and what is only written to.
+
+mod common;
+
+use std::fs;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use common::Sandbox;
+
+/// Ends with the test, also where it fails.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_there() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what} never came");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn one_training_a_folder() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.train_command("--epochs 100000 --out run");
+    let first = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    wait_for("a checkpoint", || sandbox.path("run/state.safetensors").exists());
+    let owner = format!("process {} is training here", first.0.id());
+    sandbox.train("--out run").bad(1, &["--out", "run", &owner]);
+    sandbox.train("--resume run --epochs 100000").bad(1, &["--resume", "run", &owner]);
+    // Killed, it leaves its lock, which nobody holds, and perhaps a file in the making.
+    drop(first);
+    fs::write(sandbox.path("run/.cupola-Left1"), "half").unwrap();
+    sandbox.train("--resume run --epochs 100000 --steps 1").good();
+    let names = fs::read_dir(sandbox.path("run")).unwrap().flatten().map(|entry| entry.file_name());
+    let hidden: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with('.')).collect();
+    assert!(hidden.is_empty(), "{hidden:?}");
+}
+
+#[test]
+fn files_of_others_are_not_replaced() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("mine")).unwrap();
+    fs::write(sandbox.path("mine/curves.svg"), "a drawing").unwrap();
+    sandbox.train("--epochs 1 --out mine").bad(1, &["--out", "mine", "curves.svg"]);
+    assert_eq!(sandbox.read("mine/curves.svg"), b"a drawing");
+    // Other files are in nobody's way.
+    fs::rename(sandbox.path("mine/curves.svg"), sandbox.path("mine/other.svg")).unwrap();
+    sandbox.train("--epochs 1 --out mine").good();
+    assert_eq!(sandbox.read("mine/other.svg"), b"a drawing");
+}
+
+#[test]
+fn json_spares_what_the_run_reads_and_writes() {
+    let sandbox = Sandbox::new();
+    let labels = sandbox.file("train", "labels", 1);
+    let before = fs::read(&labels).unwrap();
+    let json = |path: &str| sandbox.train(&format!("--epochs 1 --out run --json {path}"));
+    json("run/../run/model.safetensors").bad(1, &["--json"]);
+    fs::create_dir(sandbox.path("run")).unwrap();
+    json("run/../run/model.safetensors").bad(2, &["--json", "a file of the run itself"]);
+    json(&labels.display().to_string()).bad(2, &["--json", "a file of the data"]);
+    assert_eq!(fs::read(&labels).unwrap(), before);
+    json("run/report.json").good();
+    sandbox
+        .run("classify run --dataset mnist --data-dir data --json run/model.safetensors")
+        .bad(2, &["--json", "the model"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn json_goes_through_links_and_devices() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let sandbox = Sandbox::new();
+    sandbox.run("devices --json /dev/null").good();
+    assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    sandbox.run("devices --json /dev/full").bad(1, &["/dev/full"]);
+    fs::write(sandbox.path("report"), "old").unwrap();
+    fs::set_permissions(sandbox.path("report"), fs::Permissions::from_mode(0o600)).unwrap();
+    symlink("report", sandbox.path("link")).unwrap();
+    sandbox.run("devices --json link").good();
+    assert!(fs::symlink_metadata(sandbox.path("link")).unwrap().is_symlink());
+    assert!(sandbox.read("report").starts_with(b"["));
+    let mode = fs::metadata(sandbox.path("report")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_resumed_run_notices_changed_labels() {
+    let sandbox = Sandbox::new();
+    sandbox.train("--epochs 1 --out run").good();
+    let labels = sandbox.file("train", "labels", 1);
+    let mut bytes = fs::read(&labels).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] = (bytes[last] + 1) % 10;
+    fs::write(&labels, &bytes).unwrap();
+    let words = ["state.safetensors", "have changed, or their labels"];
+    sandbox.train("--resume run --epochs 2").bad(1, &words);
+}

@@ -1,0 +1,211 @@
+//! Files that are whole at any time: what is written takes its name when all of it is there.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use cupola_core::{Error, Result};
+use tempfile::NamedTempFile;
+
+/// How the names of files in the making begin.
+pub(crate) const PREFIX: &str = ".cupola-";
+
+/// How many symbolic links lead to a file at most, as on Linux.
+const MOST_LINKS: usize = 40;
+
+/// The new content of a file: written to another one in the same folder, which takes the name in the
+/// end ([`Replacement::keep`]). Dropped before, it leaves nothing behind, and a file that was there as
+/// it was.
+///
+/// The file keeps its permissions, and a symbolic link stays one: what it leads to is replaced. What
+/// is no regular file (a pipe, a device) is written in place.
+pub struct Replacement {
+    /// As the caller calls it.
+    name: PathBuf,
+    /// Where the links lead.
+    path: PathBuf,
+    content: Content,
+}
+
+enum Content {
+    New(NamedTempFile),
+    Through(File),
+}
+
+impl Replacement {
+    /// For the file `path`, which may be there or not.
+    ///
+    /// # Errors
+    /// Where it is a folder or read-only, or no file can be made beside it.
+    pub fn new(path: impl AsRef<Path>) -> Result<Replacement> {
+        let name = path.as_ref();
+        let make = || {
+            let path = followed(name)?;
+            let content = match there(&path)? {
+                Some(known) if !known.is_file() && !known.is_dir() => {
+                    Content::Through(OpenOptions::new().write(true).open(&path)?)
+                }
+                known => Content::New(beside(&path, known.as_ref())?),
+            };
+            Ok(Replacement { name: name.to_owned(), path, content })
+        };
+        make().map_err(|cause| failed(name, &cause))
+    }
+
+    /// What is written to.
+    pub fn file(&mut self) -> &mut File {
+        match &mut self.content {
+            Content::New(file) => file.as_file_mut(),
+            Content::Through(file) => file,
+        }
+    }
+
+    /// The same, for who opens it by name.
+    pub fn path(&self) -> &Path {
+        match &self.content {
+            Content::New(file) => file.path(),
+            Content::Through(_) => &self.path,
+        }
+    }
+
+    /// Gives the new content its name.
+    ///
+    /// # Errors
+    /// Where the device does not take all of it; a file that was there is then as before.
+    pub fn keep(self) -> Result<()> {
+        let Replacement { name, path, content } = self;
+        let Content::New(file) = content else { return Ok(()) };
+        let kept = file.as_file().sync_all().and_then(|()| {
+            file.persist(&path).map_err(|error| error.error)?;
+            // The name, too, is to outlast a loss of power. Not every file system syncs folders.
+            let _ = File::open(folder(&path)).and_then(|folder| folder.sync_all());
+            Ok(())
+        });
+        kept.map_err(|cause| failed(&name, &cause))
+    }
+}
+
+/// Writes `content` as the [`Replacement`] of a file: all of it, or nothing.
+///
+/// # Errors
+/// Where the file cannot be written; one that was there is then as before.
+///
+/// # Example
+/// ```
+/// use cupola::io::write_whole;
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("notes.txt");
+/// write_whole(&path, "first")?;
+/// assert_eq!(std::fs::read_to_string(&path)?, "first");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn write_whole(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<()> {
+    let mut new = Replacement::new(&path)?;
+    new.file().write_all(content.as_ref()).map_err(|cause| failed(path.as_ref(), &cause))?;
+    new.keep()
+}
+
+fn failed(path: &Path, cause: &std::io::Error) -> Error {
+    Error::io(path, format!("cannot be written: {cause}"))
+}
+
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn there(path: &Path) -> std::io::Result<Option<Metadata>> {
+    match std::fs::metadata(path) {
+        Ok(known) => Ok(Some(known)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Where the symbolic links at `path` lead, if there are any, also where nothing is yet.
+fn followed(path: &Path) -> std::io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match std::fs::symlink_metadata(&path) {
+            Ok(known) if known.is_symlink() => {
+                path = folder(&path).join(std::fs::read_link(&path)?);
+            }
+            _ => return Ok(path),
+        }
+    }
+    Err(std::io::Error::other("too many symbolic links"))
+}
+
+/// A file in the folder of `path` that goes when it is dropped, with the permissions that the file
+/// `path` has, or that a new file gets.
+fn beside(path: &Path, known: Option<&Metadata>) -> std::io::Result<NamedTempFile> {
+    if let Some(known) = known {
+        if known.is_dir() {
+            return Err(ErrorKind::IsADirectory.into());
+        }
+        if known.permissions().readonly() {
+            return Err(std::io::Error::new(ErrorKind::PermissionDenied, "the file is read-only"));
+        }
+    }
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(PREFIX);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // What the process masks is taken off.
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let file = builder.tempfile_in(folder(path))?;
+    if let Some(known) = known {
+        file.as_file().set_permissions(known.permissions())?;
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_of_what_failed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        write_whole(&path, "first").unwrap();
+        let mut new = Replacement::new(&path).unwrap();
+        new.file().write_all(&[b'x'; 100_000]).unwrap();
+        drop(new);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "first");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        let error = write_whole(folder.path(), "x").unwrap_err().to_string();
+        assert!(error.contains("cannot be written"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_permissions_and_pipes_stay_what_they_are() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link, ahead] = ["file", "link", "ahead"].map(|name| folder.path().join(name));
+        std::fs::write(&file, "old").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+        symlink("file", &link).unwrap();
+        symlink("not-yet", &ahead).unwrap();
+        write_whole(&link, "new").unwrap();
+        write_whole(&ahead, "there").unwrap();
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        assert_eq!((read(&file), read(&ahead)), ("new".into(), "there".into()));
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert!(std::fs::symlink_metadata(&ahead).unwrap().is_symlink());
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o440)).unwrap();
+        assert!(write_whole(&file, "newer").unwrap_err().to_string().contains("read-only"));
+        write_whole(Path::new("/dev/null"), "gone").unwrap();
+        assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+        assert!(write_whole(Path::new("/dev/full"), "too much").is_err());
+        let around = folder.path().join("around");
+        symlink("around", &around).unwrap();
+        assert!(write_whole(&around, "never").unwrap_err().to_string().contains("symbolic links"));
+    }
+}
