@@ -1,5 +1,7 @@
 //! The contract between the planner and a device, and the registry of devices.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 mod body;
 
 use std::any::Any;

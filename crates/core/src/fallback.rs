@@ -1,5 +1,7 @@
 //! What a device has no kernel for runs on the CPU, and is written down: never in silence.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 

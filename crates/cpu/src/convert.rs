@@ -1,5 +1,7 @@
 //! Products that are summed, or come out, in another dtype than that of their operands.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::slice::from_ref;
 
 use cupola_core::backend::{Body, Instr};

@@ -1,5 +1,7 @@
 //! The primitives that are kernels of their own: neither elementwise, movement nor reduction.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::ops::Range;
 
 use cupola_core::Result;

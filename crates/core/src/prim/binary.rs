@@ -1,5 +1,7 @@
 //! Elementwise functions of two operands of one shape and dtype.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use super::batch::on_batch;
 use super::record::{add, cast, compare, div, is_zero, like, mul, neg, select, shift, sub, zeros};
 use super::{

@@ -1,5 +1,7 @@
 //! Primitives that compute each element from the elements at its place.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use super::{Binary, Cast, Compare, Op, Select, Unary};
 use crate::dtype::DType;
 

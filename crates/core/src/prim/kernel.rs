@@ -1,5 +1,7 @@
 //! Primitives that run as kernels of their own.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use smallvec::{SmallVec, smallvec};
 
 use super::{

@@ -9,6 +9,8 @@
 //! that are fused, a [`KernelOp`] has a kernel of its own. Nothing matches over them with a
 //! wildcard, so a new primitive does not compile until every rule and every backend has met it.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 pub mod arg_reduce;
 pub(crate) mod batch;
 pub mod binary;

@@ -153,10 +153,8 @@ impl Primitive for Pool {
                 linearity: Linearity::Joint,
                 operand: |_, operand| operand == 1,
                 transpose: |pool, inputs, _, ct| {
-                    let role = match pool.role {
-                        PoolRole::MaxGather => PoolRole::MaxScatter,
-                        _ => PoolRole::MaxGather,
-                    };
+                    let gathers = pool.role == PoolRole::MaxGather;
+                    let role = if gathers { PoolRole::MaxScatter } else { PoolRole::MaxGather };
                     Ok(Some(pool.at_maxima(role, &inputs[0], ct)?))
                 },
             },
@@ -164,10 +162,8 @@ impl Primitive for Pool {
                 linearity: Linearity::Joint,
                 operand: |_, _| true,
                 transpose: |pool, _, _, ct| {
-                    let role = match pool.role {
-                        PoolRole::Sum => PoolRole::SumTranspose,
-                        _ => PoolRole::Sum,
-                    };
+                    let sums = pool.role == PoolRole::Sum;
+                    let role = if sums { PoolRole::SumTranspose } else { PoolRole::Sum };
                     Ok(Some(Array::apply(pool.with_role(role), &[ct])?))
                 },
             },

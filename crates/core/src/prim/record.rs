@@ -3,6 +3,8 @@
 //! A rule knows that its shapes and dtypes fit, so nothing here broadcasts or promotes; what would
 //! change nothing is not recorded.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use super::{
     Binary, Cast, Compare, Iota, Movement, Op, Primitive, Reduce, ReduceKind, ScatterAxis,
     ScatterMode, Select, Unary,
@@ -178,13 +180,12 @@ pub(crate) fn broadcast(x: &Array, shape: &Shape) -> Result<Array> {
 
 /// A reduction's result over `axes` of `shape`, repeated back to `shape`.
 pub(crate) fn broadcast_back(x: &Array, axes: &[usize], shape: &Shape) -> Result<Array> {
-    match &x.node.op {
+    if let Op::Constant(constant) = &x.node.op {
         // Every element is alike: no axis is missed.
-        Op::Constant(constant) => {
-            Ok(Array::constant(constant.value, Aval { shape: shape.clone(), dtype: x.dtype() }))
-        }
-        _ => broadcast(&expand_dims(x, axes)?, shape),
+        let aval = Aval { shape: shape.clone(), dtype: x.dtype() };
+        return Ok(Array::constant(constant.value, aval));
     }
+    broadcast(&expand_dims(x, axes)?, shape)
 }
 
 /// `count` elements from `start` along one axis.

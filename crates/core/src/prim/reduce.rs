@@ -1,5 +1,7 @@
 //! Axes folded to one value.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 mod product;
 
 use super::batch::{behind, on_batch};

@@ -1,5 +1,7 @@
 //! Elementwise functions of one operand.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, PI};
 
 use super::batch::on_batch;
@@ -150,7 +152,42 @@ impl Unary {
     pub fn result(self, dtype: DType) -> DType {
         match self {
             Unary::Abs | Unary::Real | Unary::Imag if dtype.kind() == Kind::Complex => DType::F32,
-            _ => dtype,
+            Unary::Abs
+            | Unary::Real
+            | Unary::Imag
+            | Unary::Neg
+            | Unary::Sign
+            | Unary::Square
+            | Unary::Floor
+            | Unary::Ceil
+            | Unary::Round
+            | Unary::Sqrt
+            | Unary::Rsqrt
+            | Unary::Exp
+            | Unary::Expm1
+            | Unary::Log
+            | Unary::Log2
+            | Unary::Log10
+            | Unary::Log1p
+            | Unary::Sin
+            | Unary::Cos
+            | Unary::Tan
+            | Unary::Asin
+            | Unary::Acos
+            | Unary::Atan
+            | Unary::Sinh
+            | Unary::Cosh
+            | Unary::Tanh
+            | Unary::Asinh
+            | Unary::Acosh
+            | Unary::Atanh
+            | Unary::Sigmoid
+            | Unary::Erf
+            | Unary::Erfc
+            | Unary::ErfInv
+            | Unary::Not
+            | Unary::Invert
+            | Unary::Conj => dtype,
         }
     }
 }
@@ -255,10 +292,8 @@ fn abs_jvp(
         return Ok(vec![None]);
     };
     let product = mul(tangent, &abs_factor(&inputs[0], &outputs[0])?)?;
-    Ok(vec![Some(match product.dtype() {
-        DType::C64 => Array::apply(Unary::Real, &[&product])?,
-        _ => product,
-    })])
+    let is_complex = product.dtype() == DType::C64;
+    Ok(vec![Some(if is_complex { Array::apply(Unary::Real, &[&product])? } else { product })])
 }
 
 fn abs_vjp(_: &Unary, r: &Reverse<'_>) -> Result<Tangents> {
@@ -280,6 +315,39 @@ fn transpose(f: &Unary, inputs: &[Array], _: usize, ct: &Array) -> Result<Option
             let minus_i = Array::constant(Scalar::Complex(0.0, -1.0), whole.aval().clone());
             mul(&whole, &minus_i)?
         }
-        _ => whole,
+        Unary::Neg
+        | Unary::Abs
+        | Unary::Sign
+        | Unary::Square
+        | Unary::Floor
+        | Unary::Ceil
+        | Unary::Round
+        | Unary::Sqrt
+        | Unary::Rsqrt
+        | Unary::Exp
+        | Unary::Expm1
+        | Unary::Log
+        | Unary::Log2
+        | Unary::Log10
+        | Unary::Log1p
+        | Unary::Sin
+        | Unary::Cos
+        | Unary::Tan
+        | Unary::Asin
+        | Unary::Acos
+        | Unary::Atan
+        | Unary::Sinh
+        | Unary::Cosh
+        | Unary::Tanh
+        | Unary::Asinh
+        | Unary::Acosh
+        | Unary::Atanh
+        | Unary::Sigmoid
+        | Unary::Erf
+        | Unary::Erfc
+        | Unary::ErfInv
+        | Unary::Not
+        | Unary::Invert
+        | Unary::Real => whole,
     }))
 }

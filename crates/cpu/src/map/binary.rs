@@ -1,5 +1,7 @@
 //! The loops of the binary functions, comparisons and the choice.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use cupola_core::DType;
 use cupola_core::prim::{Binary, Compare};
 use num_complex::Complex32;
@@ -32,7 +34,17 @@ fn boolean(op: Binary, isa: Upto256) -> Option<TileFn> {
         Binary::BitAnd | Binary::Minimum => lane2!(isa, u8 => u8, |a, b| a & b),
         Binary::BitOr | Binary::Maximum => lane2!(isa, u8 => u8, |a, b| a | b),
         Binary::BitXor => lane2!(isa, u8 => u8, |a, b| a ^ b),
-        _ => return None,
+        Binary::Add
+        | Binary::Sub
+        | Binary::Mul
+        | Binary::Div
+        | Binary::FloorDivide
+        | Binary::Remainder
+        | Binary::Power
+        | Binary::Atan2
+        | Binary::LogAddExp
+        | Binary::ShiftLeft
+        | Binary::ShiftRight => return None,
     })
 }
 
@@ -189,7 +201,18 @@ fn complex(op: Binary, isa: Upto256) -> Option<TileFn> {
             C::new(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re)
         }),
         Binary::Div => lane2!(isa, C => C, |a, b| divide(a, b)),
-        _ => return None,
+        Binary::FloorDivide
+        | Binary::Remainder
+        | Binary::Power
+        | Binary::Maximum
+        | Binary::Minimum
+        | Binary::Atan2
+        | Binary::LogAddExp
+        | Binary::BitAnd
+        | Binary::BitOr
+        | Binary::BitXor
+        | Binary::ShiftLeft
+        | Binary::ShiftRight => return None,
     })
 }
 

@@ -3,6 +3,8 @@
 //! A register lives at a location: a tile in scratch memory, which is reused when its value is
 //! dead, or directly in an operand's memory where that lies as the tile does.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use cupola_core::backend::{Body, Reg};
 use cupola_core::prim::Elementwise;
 use cupola_core::{DType, Error, Result};

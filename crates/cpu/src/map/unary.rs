@@ -1,5 +1,7 @@
 //! The loops of the unary functions.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use cupola_core::DType;
 use cupola_core::prim::Unary;
 use num_complex::Complex32;
@@ -173,7 +175,35 @@ fn complex(op: Unary, isa: Upto256) -> Option<TileFn> {
         Unary::Conj => lane1!(isa, Complex32 => Complex32, |x| x.conj()),
         Unary::Real => lane1!(isa, Complex32 => f32, |x| x.re),
         Unary::Imag => lane1!(isa, Complex32 => f32, |x| x.im),
-        _ => return None,
+        Unary::Sign
+        | Unary::Floor
+        | Unary::Ceil
+        | Unary::Round
+        | Unary::Sqrt
+        | Unary::Rsqrt
+        | Unary::Expm1
+        | Unary::Log
+        | Unary::Log2
+        | Unary::Log10
+        | Unary::Log1p
+        | Unary::Sin
+        | Unary::Cos
+        | Unary::Tan
+        | Unary::Asin
+        | Unary::Acos
+        | Unary::Atan
+        | Unary::Sinh
+        | Unary::Cosh
+        | Unary::Tanh
+        | Unary::Asinh
+        | Unary::Acosh
+        | Unary::Atanh
+        | Unary::Sigmoid
+        | Unary::Erf
+        | Unary::Erfc
+        | Unary::ErfInv
+        | Unary::Not
+        | Unary::Invert => return None,
     })
 }
 

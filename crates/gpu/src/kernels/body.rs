@@ -1,5 +1,7 @@
 //! The instructions of an elementwise program.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use cupola_core::DType;
 use cupola_core::backend::{Body, Instr, Reg};
 use cupola_core::prim::{Binary, Compare, Elementwise, Unary};
@@ -202,7 +204,35 @@ impl<'k> Number<'k> {
                 let (c, s) = (im.math(Math::Cos), im.math(Math::Sin));
                 Complex(e * c, e * s)
             }
-            other => self.no_kernel(format!("{} of a complex number", other.name())),
+            Unary::Sign
+            | Unary::Floor
+            | Unary::Ceil
+            | Unary::Round
+            | Unary::Sqrt
+            | Unary::Rsqrt
+            | Unary::Expm1
+            | Unary::Log
+            | Unary::Log2
+            | Unary::Log10
+            | Unary::Log1p
+            | Unary::Sin
+            | Unary::Cos
+            | Unary::Tan
+            | Unary::Asin
+            | Unary::Acos
+            | Unary::Atan
+            | Unary::Sinh
+            | Unary::Cosh
+            | Unary::Tanh
+            | Unary::Asinh
+            | Unary::Acosh
+            | Unary::Atanh
+            | Unary::Sigmoid
+            | Unary::Erf
+            | Unary::Erfc
+            | Unary::ErfInv
+            | Unary::Not
+            | Unary::Invert => self.no_kernel(format!("{} of a complex number", op.name())),
         }
     }
 
@@ -218,7 +248,18 @@ impl<'k> Number<'k> {
                     Complex(rr - ii, ri + ir)
                 }
                 Binary::Div => ratio((ar, ai), (br, bi)),
-                other => self.no_kernel(format!("{} of complex numbers", other.name())),
+                Binary::FloorDivide
+                | Binary::Remainder
+                | Binary::Power
+                | Binary::Maximum
+                | Binary::Minimum
+                | Binary::Atan2
+                | Binary::LogAddExp
+                | Binary::BitAnd
+                | Binary::BitOr
+                | Binary::BitXor
+                | Binary::ShiftLeft
+                | Binary::ShiftRight => self.no_kernel(format!("{} of complex numbers", op.name())),
             },
             _ if self.real().ty.is_float() => self.binary_float(op, self.real(), other.real()),
             _ => self.binary_int(op, self.real(), other.real(), dtype),
@@ -287,19 +328,19 @@ impl<'k> Number<'k> {
             Binary::BitAnd => a & b,
             Binary::BitOr => a | b,
             Binary::BitXor => a ^ b,
-            Binary::ShiftLeft | Binary::ShiftRight => {
+            shift @ (Binary::ShiftLeft | Binary::ShiftRight) => {
                 let bits = dtype.size() as u32 * 8;
                 // A negative number is beyond the width, too.
                 let unsigned = if a.ty.size() == 8 { Ty::U64 } else { Ty::U32 };
                 let fits = b.convert(unsigned).lt(bits);
                 let by = b.convert(Ty::U32) & (bits - 1);
-                match op {
-                    Binary::ShiftLeft => fits.select(a << by, 0),
-                    _ if a.ty.is_signed() => {
-                        let beyond = a.lt(0).select(a.like(-1), 0);
-                        fits.select(a >> by, beyond)
-                    }
-                    _ => fits.select(a >> by, 0),
+                if shift == Binary::ShiftLeft {
+                    fits.select(a << by, 0)
+                } else if a.ty.is_signed() {
+                    let beyond = a.lt(0).select(a.like(-1), 0);
+                    fits.select(a >> by, beyond)
+                } else {
+                    fits.select(a >> by, 0)
                 }
             }
             Binary::Div | Binary::Atan2 | Binary::LogAddExp => {
@@ -364,8 +405,36 @@ fn unary_int(op: Unary, x: Val<'_>) -> Val<'_> {
         Unary::Sign => x.min(1),
         Unary::Square => x * x,
         Unary::Not | Unary::Invert => !x,
-        // The others leave integers alone, or do not take them.
-        _ => x,
+        // What is unsigned has no sign to lose.
+        Unary::Abs | Unary::Floor | Unary::Ceil | Unary::Round => x,
+        // They take no integers.
+        Unary::Sqrt
+        | Unary::Rsqrt
+        | Unary::Exp
+        | Unary::Expm1
+        | Unary::Log
+        | Unary::Log2
+        | Unary::Log10
+        | Unary::Log1p
+        | Unary::Sin
+        | Unary::Cos
+        | Unary::Tan
+        | Unary::Asin
+        | Unary::Acos
+        | Unary::Atan
+        | Unary::Sinh
+        | Unary::Cosh
+        | Unary::Tanh
+        | Unary::Asinh
+        | Unary::Acosh
+        | Unary::Atanh
+        | Unary::Sigmoid
+        | Unary::Erf
+        | Unary::Erfc
+        | Unary::ErfInv
+        | Unary::Conj
+        | Unary::Real
+        | Unary::Imag => x,
     }
 }
 

@@ -6,6 +6,8 @@
 //! folds, and its pieces' results are folded again. What is little but lies far apart, as a few
 //! columns of a matrix, is copied together first.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 #[cfg(test)]
 mod tests;
 

@@ -50,16 +50,13 @@ fn doublings(scan: &Scan, x: &Array) -> Result<Vec<Doubling>> {
     let (mut y, size) = (x.clone(), x.shape()[scan.axis]);
     let (mut doublings, mut distance) = (Vec::new(), 1);
     while distance < size {
-        let before = match scan.kind {
-            ScanKind::LogAddExp => moved(scan, &y, distance, f64::NEG_INFINITY)?,
-            _ => moved(scan, &y, distance, 1.0)?,
-        };
+        let is_log = scan.kind == ScanKind::LogAddExp;
+        let before = moved(scan, &y, distance, if is_log { f64::NEG_INFINITY } else { 1.0 })?;
         let joined = Array::apply(scan.kind.join(), &[&y, &before])?;
-        let (own, other) = match scan.kind {
-            ScanKind::LogAddExp => {
-                (logaddexp_weight(&y, &before, &joined)?, logaddexp_weight(&before, &y, &joined)?)
-            }
-            _ => (before, y),
+        let (own, other) = if is_log {
+            (logaddexp_weight(&y, &before, &joined)?, logaddexp_weight(&before, &y, &joined)?)
+        } else {
+            (before, y)
         };
         doublings.push(Doubling { distance, own, other });
         y = joined;
