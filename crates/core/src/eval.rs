@@ -337,14 +337,13 @@ impl Walk {
         }
         key.words.extend(walk.outputs.iter().map(|&o| u64::from(o)));
         key.words.push(walk.outputs.len() as u64);
+        key.words.push((device.kind as u64) << 16 | u64::from(device.index));
         walk.key = key;
         Ok(Walked::Done(walk))
     }
 
     fn plan(&self, device: Device) -> Result<Arc<Plan>> {
-        let mut key = self.key.clone();
-        key.words.push((device.kind as u64) << 16 | u64::from(device.index));
-        Plan::cached(&key, || {
+        Plan::cached(&self.key, || {
             let backend = backend(device)?;
             let strides: Vec<_> =
                 self.leaves.iter().flat_map(|l| l.strides.iter().cloned()).collect();
