@@ -192,6 +192,18 @@ impl Template {
         }
     }
 
+    /// How many arrays it has.
+    pub fn count(&self) -> usize {
+        match self {
+            Template::Array => 1,
+            Template::List(items) | Template::Tuple(items, _) => {
+                items.iter().map(Template::count).sum()
+            }
+            Template::Dict(items) => items.iter().map(|(_, item)| item.count()).sum(),
+            Template::Other(_) => 0,
+        }
+    }
+
     /// The tree with these arrays.
     pub fn fill<'py>(
         &self,

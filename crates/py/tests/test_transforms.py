@@ -418,3 +418,18 @@ def test_transforms_leak_no_owners(name):
         del owner
     gc.collect()
     assert [one() for one in watched] == [None] * 3
+
+
+@pytest.mark.parametrize("gives", ["x", None, 1.0, [], {}, "one", "three", "string"])
+def test_custom_rules_give_arrays(gives):
+    given = {"one": lambda c: (c,), "three": lambda c: (c, c, c), "string": lambda c: (c, "x")}.get(
+        gives, lambda c: gives
+    )
+    function = cc.custom_function(lambda x, y: x * y)
+    function.vjp(lambda primals, cotangent, output: given(cotangent))
+    function.jvp(lambda primals, tangents: given(tangents[0])[1:] if gives == "one" else given(tangents[0]))
+    x, y = cc.array([1.0, 2.0]), cc.array([3.0, 4.0])
+    with pytest.raises((TypeError, ValueError), match="custom_function"):
+        cc.grad(lambda x, y: function(x, y).sum(), argnums=(0, 1))(x, y)
+    with pytest.raises((TypeError, ValueError), match="custom_function"):
+        cc.jvp(lambda x, y: function(x, y), [x, y], [x, y])

@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyTuple};
 use super::vmap::axes_of;
 use super::{Arguments, function};
 use crate::array::PyArray;
-use crate::error::{carried, raise, wrong_value};
+use crate::error::{carried, raise, wrong_type, wrong_value};
 use crate::generated::docs;
 use crate::tree::{self, Template};
 
@@ -121,17 +121,30 @@ fn primals<'py>(
     Ok((positional, keywords))
 }
 
-/// The arrays that a rule gave, one for each that was expected; `None` stands for zeros.
-fn given(result: &Bound<'_, PyAny>, like: &[Array], what: &str) -> PyResult<Vec<Array>> {
-    if let ([_], Ok(array)) = (like, result.cast::<PyArray>()) {
-        return Ok(vec![array.get().get()]);
+/// The arrays that a rule gave, one for each of `like`; those of keywords may be left out.
+fn given(
+    result: &Bound<'_, PyAny>,
+    like: &[Array],
+    positional: usize,
+    what: &str,
+) -> PyResult<Vec<Array>> {
+    let mut found = Vec::new();
+    let template = Template::of(result, &mut found)?;
+    let expected = match like.len() {
+        1 => "one array is".to_owned(),
+        count => format!("{count} arrays are"),
+    };
+    if !template.has_only_arrays() {
+        let name = result.get_type().name()?;
+        return Err(wrong_type(format!(
+            "[custom_function] {what} gave something that is no array (in a {name}); {expected} \
+             expected"
+        )));
     }
-    let mut found = tree::arrays(result)?;
-    if found.len() > like.len() {
+    if found.len() > like.len() || found.len() < positional {
         return Err(wrong_value(format!(
-            "[custom_function] {what} gave {} arrays, {} are expected",
-            found.len(),
-            like.len()
+            "[custom_function] {what} gave {} arrays, {expected} expected",
+            found.len()
         )));
     }
     for missing in &like[found.len()..] {
@@ -197,11 +210,12 @@ impl custom_function {
             custom = custom.with_vjp(move |inputs, outputs, cotangents| {
                 Python::attach(|py| {
                     let (positional, keywords) = primals(py, &arguments, inputs)?;
+                    let count = arguments.positional.count();
                     let cotangents = rebuilt(py, &returned, cotangents)?;
                     let outputs = rebuilt(py, &returned, outputs)?;
                     let arguments = PyTuple::new(py, [positional, cotangents, outputs])?;
                     let result = rule.bind(py).call(arguments, keywords.as_ref())?;
-                    given(&result, inputs, "vjp")
+                    given(&result, inputs, count, "vjp")
                 })
                 .map_err(carried)
             });
@@ -214,7 +228,7 @@ impl custom_function {
                     let (tangents, _) = primals(py, &arguments, tangents)?;
                     let arguments = PyTuple::new(py, [positional, tangents])?;
                     let result = rule.bind(py).call(arguments, keywords.as_ref())?;
-                    given(&result, outputs, "jvp")
+                    given(&result, outputs, outputs.len(), "jvp")
                 })
                 .map_err(carried)
             });
