@@ -7,7 +7,7 @@ use cupola::Device;
 use cupola::data::Published;
 use cupola::train::OPTIMIZERS;
 
-/// Trains and runs neural networks on the CPU.
+/// Trains and runs neural networks on the CPU and on GPUs.
 #[derive(Parser, Debug)]
 #[command(name = "cupola", version, propagate_version = true, disable_help_subcommand = true)]
 pub struct Cli {
@@ -169,11 +169,11 @@ pub struct BenchArgs {
     pub kernels: bool,
 
     /// Measure only the kernels whose name starts so; may be given more than once
-    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "kernels")]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "kernels", conflicts_with_all = ["dataset", "data_dir", "steps", "from_host", "out"])]
     pub only: Vec<String>,
 
     /// Do that part of the kernels' work, above 0 and up to 1 [default: 1 on a GPU, 1/8 on the CPU]
-    #[arg(long, value_name = "PART", value_parser = part, allow_negative_numbers = true, requires = "kernels")]
+    #[arg(long, value_name = "PART", value_parser = part, allow_negative_numbers = true, requires = "kernels", conflicts_with_all = ["dataset", "data_dir", "steps", "from_host", "out"])]
     pub scale: Option<f64>,
 
     /// How many training steps an epoch has

@@ -60,8 +60,18 @@ impl fmt::Display for Failure {
     }
 }
 
+/// One line, without what a terminal would obey: names of files may hold anything.
 fn one_line(text: &str) -> String {
-    text.split('\n').map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+    let lines = text.split('\n').map(str::trim).filter(|line| !line.is_empty());
+    let line = lines.collect::<Vec<_>>().join(" ");
+    let mut shown = String::with_capacity(line.len());
+    for c in line.chars() {
+        match c.is_control() {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    shown
 }
 
 impl From<cupola::Error> for Failure {

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         }
         Err(error) => return Failure::from(error).report(),
     };
-    match run(cli.command) {
+    match run(cli.command).and_then(|()| output::check_stdout()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

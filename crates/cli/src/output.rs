@@ -1,8 +1,9 @@
 //! Where results go: lines for people, JSON for programs, bars while it takes time.
 
 use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use cupola::io::{Replacement, write_whole};
@@ -44,11 +45,18 @@ impl Output {
 
     /// A line for people: on the standard output, unless JSON goes there.
     pub fn line(&self, text: impl Display) {
-        // Whoever reads may have gone; the work goes on.
-        let _ = match self.json.as_deref().is_some_and(is_stdout) {
-            true => writeln!(std::io::stderr(), "{text}"),
-            false => writeln!(std::io::stdout(), "{text}"),
-        };
+        match self.json.as_deref().is_some_and(is_stdout) {
+            // There is nowhere to say that this failed.
+            true => drop(writeln!(std::io::stderr(), "{text}")),
+            false => {
+                if let Err(cause) = writeln!(std::io::stdout(), "{text}") {
+                    // Whoever reads may have gone; the work goes on.
+                    if cause.kind() != ErrorKind::BrokenPipe {
+                        LOST.get_or_init(|| cause.to_string());
+                    }
+                }
+            }
+        }
     }
 
     /// The same as JSON, where it was asked for.
@@ -74,6 +82,19 @@ fn place(path: &Path) -> PathBuf {
             _ => path.to_owned(),
         }
     })
+}
+
+/// Why lines did not reach the standard output, where some did not.
+static LOST: OnceLock<String> = OnceLock::new();
+
+/// An error where the standard output did not take all that was said.
+pub fn check_stdout() -> Outcome {
+    let flushed = std::io::stdout().flush();
+    let flushed = flushed.err().filter(|cause| cause.kind() != ErrorKind::BrokenPipe);
+    match LOST.get().cloned().or(flushed.map(|cause| cause.to_string())) {
+        Some(cause) => Err(Failure::new(format!("standard output: cannot be written: {cause}"))),
+        None => Ok(()),
+    }
 }
 
 fn is_stdout(path: &Path) -> bool {

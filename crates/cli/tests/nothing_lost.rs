@@ -104,3 +104,37 @@ fn a_resumed_run_notices_changed_labels() {
     let words = ["state.safetensors", "have changed, or their labels"];
     sandbox.train("--resume run --epochs 2").bad(1, &words);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_could_not_be_said_is_an_error() {
+    let sandbox = Sandbox::new();
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for arguments in ["devices", "selftest --device cpu --filter select"] {
+        let mut command = sandbox.command();
+        command.args(arguments.split_whitespace()).stdout(full()).stderr(Stdio::piped());
+        let output = command.spawn().unwrap().wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{arguments}: {said}");
+        assert!(said.contains("standard output"), "{said}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn names_of_files_do_not_reach_the_terminal_raw() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.command();
+    command.args(["classify", "run\u{1b}[2Jgone\u{7}", "x.png"]);
+    let output = command.output().unwrap();
+    assert!(!output.stderr.contains(&0x1b) && !output.stderr.contains(&7));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("\\u{1b}[2Jgone"));
+}
+
+#[test]
+fn options_that_would_count_for_nothing_are_errors() {
+    let sandbox = Sandbox::new();
+    sandbox.run("bench --only softmax --dataset digits").bad(2, &["--only"]);
+    sandbox.run("bench --scale 0.5 --steps 3").bad(2, &["--scale"]);
+    sandbox.run("bench --only softmax").bad(2, &["--kernels"]);
+}

@@ -11,7 +11,6 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::vmap::axes_of;
 use super::{Arguments, function};
-use crate::array::PyArray;
 use crate::error::{carried, raise, wrong_type, wrong_value};
 use crate::generated::docs;
 use crate::tree::{self, Template};
