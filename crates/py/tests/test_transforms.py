@@ -420,16 +420,29 @@ def test_transforms_leak_no_owners(name):
     assert [one() for one in watched] == [None] * 3
 
 
-@pytest.mark.parametrize("gives", ["x", None, 1.0, [], {}, "one", "three", "string"])
-def test_custom_rules_give_arrays(gives):
-    given = {"one": lambda c: (c,), "three": lambda c: (c, c, c), "string": lambda c: (c, "x")}.get(
-        gives, lambda c: gives
-    )
+BAD_RULES = {
+    "a string": lambda c: "x",
+    "nothing": lambda c: None,
+    "a number": lambda c: 1.0,
+    "no array in a list": lambda c: [],
+    "no array in a dict": lambda c: {},
+    "too many": lambda c: (c, c, c),
+    "an array and a string": lambda c: (c, "x"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_RULES)
+def test_custom_rules_give_arrays(name):
+    given = BAD_RULES[name]
     function = cc.custom_function(lambda x, y: x * y)
     function.vjp(lambda primals, cotangent, output: given(cotangent))
-    function.jvp(lambda primals, tangents: given(tangents[0])[1:] if gives == "one" else given(tangents[0]))
+    function.jvp(lambda primals, tangents: given(tangents[0]))
     x, y = cc.array([1.0, 2.0]), cc.array([3.0, 4.0])
     with pytest.raises((TypeError, ValueError), match="custom_function"):
         cc.grad(lambda x, y: function(x, y).sum(), argnums=(0, 1))(x, y)
     with pytest.raises((TypeError, ValueError), match="custom_function"):
         cc.jvp(lambda x, y: function(x, y), [x, y], [x, y])
+    # One array for two arguments.
+    function.vjp(lambda primals, cotangent, output: (cotangent,))
+    with pytest.raises(ValueError, match="1 arrays, 2 arrays are expected"):
+        cc.grad(lambda x, y: function(x, y).sum())(x, y)
