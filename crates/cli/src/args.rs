@@ -150,6 +150,9 @@ pub struct ClassifyArgs {
     pub json: Option<PathBuf>,
 }
 
+/// The options of `bench` that say how the network is measured.
+const OF_THE_NETWORK: [&str; 5] = ["dataset", "data_dir", "steps", "from_host", "out"];
+
 #[derive(Args, Debug)]
 pub struct BenchArgs {
     /// The images to measure with
@@ -165,15 +168,15 @@ pub struct BenchArgs {
     pub device: Vec<Device>,
 
     /// Measure products, convolutions and other kernels instead of the network
-    #[arg(long, conflicts_with_all = ["dataset", "data_dir", "steps", "from_host", "out"])]
+    #[arg(long, conflicts_with_all = OF_THE_NETWORK)]
     pub kernels: bool,
 
     /// Measure only the kernels whose name starts so; may be given more than once
-    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "kernels", conflicts_with_all = ["dataset", "data_dir", "steps", "from_host", "out"])]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "kernels", conflicts_with_all = OF_THE_NETWORK)]
     pub only: Vec<String>,
 
     /// Do that part of the kernels' work, above 0 and up to 1 [default: 1 on a GPU, 1/8 on the CPU]
-    #[arg(long, value_name = "PART", value_parser = part, allow_negative_numbers = true, requires = "kernels", conflicts_with_all = ["dataset", "data_dir", "steps", "from_host", "out"])]
+    #[arg(long, value_name = "PART", value_parser = part, allow_negative_numbers = true, requires = "kernels", conflicts_with_all = OF_THE_NETWORK)]
     pub scale: Option<f64>,
 
     /// How many training steps an epoch has

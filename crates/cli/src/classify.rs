@@ -43,9 +43,9 @@ pub fn run(args: &ClassifyArgs) -> Outcome {
         return Err(Failure::usage(format!("--data-dir {folder}: is of no use without --dataset")));
     }
     let output = Output::new(args.json.as_deref())?;
-    output.spares("the model", [args.run.join(MODEL_FILE)])?;
-    output.spares("an image that is to be classified", args.images.iter().cloned())?;
-    output.spares("a file of the data", data::files(args.data_dir.as_deref()))?;
+    output.spares("the model", || [args.run.join(MODEL_FILE)])?;
+    output.spares("an image that is to be classified", || args.images.iter().cloned())?;
+    output.spares("a file of the data", || data::files(args.data_dir.as_deref()))?;
     with_stream(Stream::of(args.device), || {
         let model = Model::load(args.run.join(MODEL_FILE))?;
         match args.dataset {

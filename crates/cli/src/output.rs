@@ -32,12 +32,15 @@ impl Output {
 
     /// Sees to it that the JSON does not take the place of a file that the program itself reads or
     /// writes, called `what`.
-    pub fn spares(&self, what: &str, files: impl IntoIterator<Item = PathBuf>) -> Outcome {
+    pub fn spares<I>(&self, what: &str, files: impl FnOnce() -> I) -> Outcome
+    where
+        I: IntoIterator<Item = PathBuf>,
+    {
         let Some(path) = self.json.as_deref().filter(|path| !is_stdout(path)) else {
             return Ok(());
         };
         let own = place(path);
-        match files.into_iter().any(|file| place(&file) == own) {
+        match files().into_iter().any(|file| place(&file) == own) {
             true => Err(Failure::usage(format!("--json: {}: is {what}", path.display()))),
             false => Ok(()),
         }

@@ -39,8 +39,8 @@ fn train(args: &TrainArgs) -> Outcome {
     let recipe = Recipe::new(args)?;
     let output = Output::new(args.json.as_deref())?;
     let folder = RunFolder::open(args, recipe.dataset.name())?;
-    output.spares("a file of the run itself", folder.files())?;
-    output.spares("a file of the data", data::files(args.data_dir.as_deref()))?;
+    output.spares("a file of the run itself", || folder.files())?;
+    output.spares("a file of the data", || data::files(args.data_dir.as_deref()))?;
     let stop = interrupt::flag();
     let (images, test) = data::load(recipe.dataset, args.data_dir.as_deref())?;
     let [height, width, channels] = images.shape();

@@ -9,8 +9,8 @@ use super::record::{
     add, cast, div, is_zero, like, mul, neg, one_minus_square, scale, select, shift, sub,
 };
 use super::{
-    Avals, Batched, Diff, Facts, Linearity, Partial, Primitive, Reverse, Tangents, expect_inputs,
-    one,
+    Avals, Batched, Diff, Facts, Linearity, Partial, Primitive, Reverse, Tangents, TransposeRule,
+    expect_inputs, one,
 };
 use crate::array::Array;
 use crate::dtype::{DType, Kind, Scalar};
@@ -95,9 +95,9 @@ unary! {
     ErfInv "erfinv" floats ROUNDS partials "The inverse of the error function.";
     Not "logical_not" bools EXACT zero "True where the bool is false.";
     Invert "bitwise_invert" integers EXACT zero "Every bit of the integer flipped.";
-    Conj "conjugate" complex EXACT linear "The complex conjugate.";
-    Real "real" complex EXACT linear "The real part, as `float32`.";
-    Imag "imag" complex EXACT linear "The imaginary part, as `float32`.";
+    Conj "conjugate" complex EXACT conjugate "The complex conjugate.";
+    Real "real" complex EXACT real_part "The real part, as `float32`.";
+    Imag "imag" complex EXACT imaginary_part "The imaginary part, as `float32`.";
 }
 
 const EXACT: bool = false;
@@ -135,7 +135,29 @@ fn zero() -> Diff<Unary> {
     Diff::Zero
 }
 
-fn linear() -> Diff<Unary> {
+/// Cotangents pair with tangents as Re(c·t), without conjugation, as in JAX: that fixes what the
+/// maps between complex and real transpose to.
+fn conjugate() -> Diff<Unary> {
+    linear(|_, inputs, _, ct| Ok(Some(Array::apply(Unary::Conj, &[&whole(inputs, ct)?])?)))
+}
+
+fn real_part() -> Diff<Unary> {
+    linear(|_, inputs, _, ct| Ok(Some(whole(inputs, ct)?)))
+}
+
+fn imaginary_part() -> Diff<Unary> {
+    linear(|_, inputs, _, ct| {
+        let whole = whole(inputs, ct)?;
+        let minus_i = Array::constant(Scalar::Complex(0.0, -1.0), whole.aval().clone());
+        Ok(Some(mul(&whole, &minus_i)?))
+    })
+}
+
+fn whole(inputs: &[Array], ct: &Array) -> Result<Array> {
+    cast(ct, inputs[0].dtype())
+}
+
+fn linear(transpose: TransposeRule<Unary>) -> Diff<Unary> {
     Diff::Linear { linearity: Linearity::Joint, operand: |_, _| true, transpose }
 }
 
@@ -150,45 +172,8 @@ fn partials() -> Diff<Unary> {
 impl Unary {
     /// The dtype of the result for an operand of `dtype`.
     pub fn result(self, dtype: DType) -> DType {
-        match self {
-            Unary::Abs | Unary::Real | Unary::Imag if dtype.kind() == Kind::Complex => DType::F32,
-            Unary::Abs
-            | Unary::Real
-            | Unary::Imag
-            | Unary::Neg
-            | Unary::Sign
-            | Unary::Square
-            | Unary::Floor
-            | Unary::Ceil
-            | Unary::Round
-            | Unary::Sqrt
-            | Unary::Rsqrt
-            | Unary::Exp
-            | Unary::Expm1
-            | Unary::Log
-            | Unary::Log2
-            | Unary::Log10
-            | Unary::Log1p
-            | Unary::Sin
-            | Unary::Cos
-            | Unary::Tan
-            | Unary::Asin
-            | Unary::Acos
-            | Unary::Atan
-            | Unary::Sinh
-            | Unary::Cosh
-            | Unary::Tanh
-            | Unary::Asinh
-            | Unary::Acosh
-            | Unary::Atanh
-            | Unary::Sigmoid
-            | Unary::Erf
-            | Unary::Erfc
-            | Unary::ErfInv
-            | Unary::Not
-            | Unary::Invert
-            | Unary::Conj => dtype,
-        }
+        let gives_reals = [Unary::Abs, Unary::Real, Unary::Imag].contains(&self);
+        if gives_reals && dtype.kind() == Kind::Complex { DType::F32 } else { dtype }
     }
 }
 
@@ -303,51 +288,4 @@ fn abs_vjp(_: &Unary, r: &Reverse<'_>) -> Result<Tangents> {
     let x = &r.inputs[0];
     let factor = abs_factor(x, &r.outputs[0])?;
     Ok(vec![Some(mul(&cast(cotangent, x.dtype())?, &factor)?)])
-}
-
-/// Cotangents pair with tangents as Re(c·t), without conjugation, as in JAX: that fixes what the
-/// maps between complex and real transpose to.
-fn transpose(f: &Unary, inputs: &[Array], _: usize, ct: &Array) -> Result<Option<Array>> {
-    let whole = cast(ct, inputs[0].dtype())?;
-    Ok(Some(match f {
-        Unary::Conj => Array::apply(Unary::Conj, &[&whole])?,
-        Unary::Imag => {
-            let minus_i = Array::constant(Scalar::Complex(0.0, -1.0), whole.aval().clone());
-            mul(&whole, &minus_i)?
-        }
-        Unary::Neg
-        | Unary::Abs
-        | Unary::Sign
-        | Unary::Square
-        | Unary::Floor
-        | Unary::Ceil
-        | Unary::Round
-        | Unary::Sqrt
-        | Unary::Rsqrt
-        | Unary::Exp
-        | Unary::Expm1
-        | Unary::Log
-        | Unary::Log2
-        | Unary::Log10
-        | Unary::Log1p
-        | Unary::Sin
-        | Unary::Cos
-        | Unary::Tan
-        | Unary::Asin
-        | Unary::Acos
-        | Unary::Atan
-        | Unary::Sinh
-        | Unary::Cosh
-        | Unary::Tanh
-        | Unary::Asinh
-        | Unary::Acosh
-        | Unary::Atanh
-        | Unary::Sigmoid
-        | Unary::Erf
-        | Unary::Erfc
-        | Unary::ErfInv
-        | Unary::Not
-        | Unary::Invert
-        | Unary::Real => whole,
-    }))
 }
