@@ -39,8 +39,10 @@ pub fn run(root: &Path) -> Result<(), String> {
     let pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider"];
     run(&[&pytest[..], &[&tests.to_string_lossy()]].concat())?;
     // Every function once more on a GPU, if only one in software.
-    let every = tests.join("test_differential.py").to_string_lossy().into_owned();
-    run_on("wgpu", &[&pytest[..], &[&every]].concat())?;
+    let every = ["test_accuracy.py", "test_differential.py"].map(|name| tests.join(name));
+    let every = every.each_ref().map(|path| path.to_string_lossy());
+    let every: Vec<&str> = every.iter().map(|path| path.as_ref()).collect();
+    run_on("wgpu", &[&pytest[..], &every].concat())?;
     let allowed = tests.join("stubtest.txt").to_string_lossy().into_owned();
     let mut stubtest = vec!["-m", "mypy.stubtest"];
     let modules =

@@ -68,27 +68,27 @@ unary! {
     Square "square" numbers ROUNDS partials "x·x.";
     Floor "floor" reals EXACT zero "The largest integer not above x.";
     Ceil "ceil" reals EXACT zero "The smallest integer not below x.";
-    Round "round" reals EXACT zero "The nearest integer, ties to even.";
-    Sqrt "sqrt" floats ROUNDS partials "√x.";
-    Rsqrt "rsqrt" floats ROUNDS partials "1/√x.";
+    Round "round" numbers EXACT zero "The nearest integer, ties to even; of both parts of a complex number.";
+    Sqrt "sqrt" inexact ROUNDS partials "√x.";
+    Rsqrt "rsqrt" inexact ROUNDS partials "1/√x.";
     Exp "exp" inexact ROUNDS partials "eˣ.";
-    Expm1 "expm1" floats ROUNDS partials "eˣ − 1, accurate near 0.";
-    Log "log" floats ROUNDS partials "ln x.";
-    Log2 "log2" floats ROUNDS partials "log₂ x.";
-    Log10 "log10" floats ROUNDS partials "log₁₀ x.";
-    Log1p "log1p" floats ROUNDS partials "ln(1 + x), accurate near 0.";
-    Sin "sin" floats ROUNDS partials "sin x.";
-    Cos "cos" floats ROUNDS partials "cos x.";
-    Tan "tan" floats ROUNDS partials "tan x.";
-    Asin "arcsin" floats ROUNDS partials "arcsin x.";
-    Acos "arccos" floats ROUNDS partials "arccos x.";
-    Atan "arctan" floats ROUNDS partials "arctan x.";
-    Sinh "sinh" floats ROUNDS partials "sinh x.";
-    Cosh "cosh" floats ROUNDS partials "cosh x.";
-    Tanh "tanh" floats ROUNDS partials "tanh x.";
-    Asinh "arcsinh" floats ROUNDS partials "arsinh x.";
-    Acosh "arccosh" floats ROUNDS partials "arcosh x.";
-    Atanh "arctanh" floats ROUNDS partials "artanh x.";
+    Expm1 "expm1" inexact ROUNDS partials "eˣ − 1, accurate near 0.";
+    Log "log" inexact ROUNDS partials "ln x.";
+    Log2 "log2" inexact ROUNDS partials "log₂ x.";
+    Log10 "log10" inexact ROUNDS partials "log₁₀ x.";
+    Log1p "log1p" inexact ROUNDS partials "ln(1 + x), accurate near 0.";
+    Sin "sin" inexact ROUNDS partials "sin x.";
+    Cos "cos" inexact ROUNDS partials "cos x.";
+    Tan "tan" inexact ROUNDS partials "tan x.";
+    Asin "arcsin" inexact ROUNDS partials "arcsin x.";
+    Acos "arccos" inexact ROUNDS partials "arccos x.";
+    Atan "arctan" inexact ROUNDS partials "arctan x.";
+    Sinh "sinh" inexact ROUNDS partials "sinh x.";
+    Cosh "cosh" inexact ROUNDS partials "cosh x.";
+    Tanh "tanh" inexact ROUNDS partials "tanh x.";
+    Asinh "arcsinh" inexact ROUNDS partials "arsinh x.";
+    Acosh "arccosh" inexact ROUNDS partials "arcosh x.";
+    Atanh "arctanh" inexact ROUNDS partials "artanh x.";
     Sigmoid "sigmoid" floats ROUNDS partials "1/(1 + e⁻ˣ).";
     Erf "erf" floats ROUNDS partials "The error function.";
     Erfc "erfc" floats ROUNDS partials "1 − erf x, accurate also where that is near 0.";
@@ -229,6 +229,11 @@ fn partial(f: Unary, x: &Array, y: &Array) -> Result<Option<Partial>> {
         Unary::Cosh => Times(apply(Unary::Sinh, x)?),
         Unary::Tanh => Times(one_minus_square(y)?),
         Unary::Asinh => Times(apply(Unary::Rsqrt, &shift(&apply(Unary::Square, x)?, 1.0)?)?),
+        // Two roots: the branch cut of the product's would be another.
+        Unary::Acosh if x.dtype() == DType::C64 => {
+            let (below, above) = (shift(x, -1.0)?, shift(x, 1.0)?);
+            Times(mul(&apply(Unary::Rsqrt, &below)?, &apply(Unary::Rsqrt, &above)?)?)
+        }
         Unary::Acosh => Times(apply(Unary::Rsqrt, &mul(&shift(x, -1.0)?, &shift(x, 1.0)?)?)?),
         Unary::Atanh => Over(one_minus_square(x)?),
         Unary::Sigmoid => Times(mul(y, &sub(&like(y, 1.0), y)?)?),

@@ -165,39 +165,46 @@ fn double(op: Unary, isa: Upto256) -> Option<TileFn> {
 }
 
 fn complex(op: Unary, isa: Upto256) -> Option<TileFn> {
+    macro_rules! call {
+        ($name:ident) => {
+            lane1!(Scalar, Complex32 => Complex32, |z| math::complex::$name(z))
+        };
+    }
     Some(match op {
-        Unary::Neg => lane1!(isa, Complex32 => Complex32, |x| -x),
-        Unary::Abs => lane1!(isa, Complex32 => f32, |x| modulus(x)),
-        Unary::Square => lane1!(isa, Complex32 => Complex32, |x| {
-            Complex32::new(x.re * x.re - x.im * x.im, 2.0 * x.re * x.im)
+        Unary::Neg => lane1!(isa, Complex32 => Complex32, |z| -z),
+        Unary::Abs => lane1!(isa, Complex32 => f32, |z| math::complex::abs(z)),
+        Unary::Square => lane1!(isa, Complex32 => Complex32, |z| {
+            Complex32::new(z.re * z.re - z.im * z.im, 2.0 * z.re * z.im)
         }),
-        Unary::Exp => lane1!(Scalar, Complex32 => Complex32, |x| exp(x)),
-        Unary::Conj => lane1!(isa, Complex32 => Complex32, |x| x.conj()),
-        Unary::Real => lane1!(isa, Complex32 => f32, |x| x.re),
-        Unary::Imag => lane1!(isa, Complex32 => f32, |x| x.im),
+        Unary::Round => lane1!(isa, Complex32 => Complex32, |z| {
+            Complex32::new(z.re.round_ties_even(), z.im.round_ties_even())
+        }),
+        Unary::Conj => lane1!(isa, Complex32 => Complex32, |z| z.conj()),
+        Unary::Real => lane1!(isa, Complex32 => f32, |z| z.re),
+        Unary::Imag => lane1!(isa, Complex32 => f32, |z| z.im),
+        Unary::Sqrt => call!(sqrt),
+        Unary::Rsqrt => call!(rsqrt),
+        Unary::Exp => call!(exp),
+        Unary::Expm1 => call!(expm1),
+        Unary::Log => call!(log),
+        Unary::Log2 => call!(log2),
+        Unary::Log10 => call!(log10),
+        Unary::Log1p => call!(log1p),
+        Unary::Sin => call!(sin),
+        Unary::Cos => call!(cos),
+        Unary::Tan => call!(tan),
+        Unary::Asin => call!(asin),
+        Unary::Acos => call!(acos),
+        Unary::Atan => call!(atan),
+        Unary::Sinh => call!(sinh),
+        Unary::Cosh => call!(cosh),
+        Unary::Tanh => call!(tanh),
+        Unary::Asinh => call!(asinh),
+        Unary::Acosh => call!(acosh),
+        Unary::Atanh => call!(atanh),
         Unary::Sign
         | Unary::Floor
         | Unary::Ceil
-        | Unary::Round
-        | Unary::Sqrt
-        | Unary::Rsqrt
-        | Unary::Expm1
-        | Unary::Log
-        | Unary::Log2
-        | Unary::Log10
-        | Unary::Log1p
-        | Unary::Sin
-        | Unary::Cos
-        | Unary::Tan
-        | Unary::Asin
-        | Unary::Acos
-        | Unary::Atan
-        | Unary::Sinh
-        | Unary::Cosh
-        | Unary::Tanh
-        | Unary::Asinh
-        | Unary::Acosh
-        | Unary::Atanh
         | Unary::Sigmoid
         | Unary::Erf
         | Unary::Erfc
@@ -205,24 +212,4 @@ fn complex(op: Unary, isa: Upto256) -> Option<TileFn> {
         | Unary::Not
         | Unary::Invert => return None,
     })
-}
-
-/// |x| without overflow on the way; infinite if either part is.
-#[inline(always)]
-fn modulus(x: Complex32) -> f32 {
-    let (re, im) = (f64::from(x.re), f64::from(x.im));
-    let y = (re * re + im * im).sqrt() as f32;
-    if x.re.abs() == f32::INFINITY || x.im.abs() == f32::INFINITY { f32::INFINITY } else { y }
-}
-
-fn exp(x: Complex32) -> Complex32 {
-    let size = f64::from(x.re).exp();
-    if x.im == 0.0 {
-        return Complex32::new(size as f32, x.im);
-    }
-    if size == 0.0 && !x.im.is_finite() {
-        return Complex32::new(0.0, 0.0);
-    }
-    let (sin, cos) = f64::from(x.im).sin_cos();
-    Complex32::new((size * cos) as f32, (size * sin) as f32)
 }

@@ -19,6 +19,7 @@ mod value;
 use cupola_core::DType;
 
 pub use build::Build;
+pub use math::complex;
 pub use number::{Number, NumberVar, SharedNumber};
 pub use value::{Operand, Val, Var};
 

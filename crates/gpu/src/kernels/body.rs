@@ -7,7 +7,7 @@ use cupola_core::backend::{Body, Instr, Reg};
 use cupola_core::prim::{Binary, Compare, Elementwise, Unary};
 
 use super::{Arg, Draft, Missing, check_dtype, join};
-use crate::ir::{Cmp, Math, Number, Ty, Val};
+use crate::ir::{Cmp, Math, Number, Ty, Val, complex};
 
 use Number::{Complex, Real};
 
@@ -189,51 +189,51 @@ impl<'k> Number<'k> {
     }
 
     fn unary_complex(self, op: Unary, re: Val<'k>, im: Val<'k>) -> Number<'k> {
-        match op {
-            Unary::Neg => Complex(-re, -im),
-            Unary::Conj => Complex(re, -im),
-            Unary::Real => Real(re),
-            Unary::Imag => Real(im),
-            Unary::Abs => Real(modulus(re, im)),
+        let z = (re, im);
+        let (re, im) = match op {
+            Unary::Real => return Real(re),
+            Unary::Imag => return Real(im),
+            Unary::Abs => return Real(complex::abs(z)),
+            Unary::Neg => (-re, -im),
+            Unary::Conj => (re, -im),
             Unary::Square => {
                 let (xx, yy, xy) = (re * re, im * im, re * im);
-                Complex(xx - yy, xy + xy)
+                (xx - yy, xy + xy)
             }
-            Unary::Exp => {
-                let e = re.math(Math::Exp);
-                let (c, s) = (im.math(Math::Cos), im.math(Math::Sin));
-                Complex(e * c, e * s)
-            }
+            Unary::Round => (re.round(), im.round()),
+            Unary::Sqrt => complex::sqrt(z),
+            Unary::Rsqrt => complex::rsqrt(z),
+            Unary::Exp => complex::exp(z),
+            Unary::Expm1 => complex::expm1(z),
+            Unary::Log => complex::log(z),
+            Unary::Log2 => complex::log2(z),
+            Unary::Log10 => complex::log10(z),
+            Unary::Log1p => complex::log1p(z),
+            Unary::Sin => complex::sin(z),
+            Unary::Cos => complex::cos(z),
+            Unary::Tan => complex::tan(z),
+            Unary::Asin => complex::asin(z),
+            Unary::Acos => complex::acos(z),
+            Unary::Atan => complex::atan(z),
+            Unary::Sinh => complex::sinh(z),
+            Unary::Cosh => complex::cosh(z),
+            Unary::Tanh => complex::tanh(z),
+            Unary::Asinh => complex::asinh(z),
+            Unary::Acosh => complex::acosh(z),
+            Unary::Atanh => complex::atanh(z),
             Unary::Sign
             | Unary::Floor
             | Unary::Ceil
-            | Unary::Round
-            | Unary::Sqrt
-            | Unary::Rsqrt
-            | Unary::Expm1
-            | Unary::Log
-            | Unary::Log2
-            | Unary::Log10
-            | Unary::Log1p
-            | Unary::Sin
-            | Unary::Cos
-            | Unary::Tan
-            | Unary::Asin
-            | Unary::Acos
-            | Unary::Atan
-            | Unary::Sinh
-            | Unary::Cosh
-            | Unary::Tanh
-            | Unary::Asinh
-            | Unary::Acosh
-            | Unary::Atanh
             | Unary::Sigmoid
             | Unary::Erf
             | Unary::Erfc
             | Unary::ErfInv
             | Unary::Not
-            | Unary::Invert => self.no_kernel(format!("{} of a complex number", op.name())),
-        }
+            | Unary::Invert => {
+                return self.no_kernel(format!("{} of a complex number", op.name()));
+            }
+        };
+        Complex(re, im)
     }
 
     /// It joined with another element of `dtype`.
@@ -438,22 +438,6 @@ fn unary_int(op: Unary, x: Val<'_>) -> Val<'_> {
     }
 }
 
-/// √(x² + y²), without overflow on the way.
-fn modulus<'k>(x: Val<'k>, y: Val<'k>) -> Val<'k> {
-    let (x, y) = (x.abs(), y.abs());
-    let more = x.gt(y);
-    let (large, small) = (more.select(x, y), more.select(y, x));
-    let divisor = large.eq(0.0).select(1.0, large);
-    let ratio = small / divisor;
-    let length = large * (x.like(1.0) + ratio * ratio).sqrt();
-    let length = large.eq(f32::INFINITY).select(f32::INFINITY, length);
-    // NaN in either part, unless the other is infinite.
-    let either = x.eq(f32::INFINITY) | y.eq(f32::INFINITY);
-    let bad = x.is_nan().select(x, length);
-    let bad = y.is_nan().select(y, bad);
-    either.select(f32::INFINITY, bad)
-}
-
 /// The quotient, by Smith's way: the divisor's smaller part is taken relative to its larger one, so
 /// that no square overflows. (R. L. Smith, Algorithm 116, CACM 1962.)
 fn ratio<'k>(a: (Val<'k>, Val<'k>), b: (Val<'k>, Val<'k>)) -> Number<'k> {
@@ -534,8 +518,20 @@ fn cast_real(x: Val<'_>, to: DType) -> Val<'_> {
     }
 }
 
-/// A float as the nearest integer of `to` towards zero; NaN is 0.
+/// A float as the nearest integer of `to` towards zero; NaN is 0. What is negative becomes an unsigned
+/// integer by way of the signed one, which wraps.
 fn saturated(x: Val<'_>, to: DType) -> Val<'_> {
+    let inside = clamped(x, to);
+    if to.is_signed() {
+        return inside;
+    }
+    let by = if to == DType::U64 { DType::I64 } else { DType::I32 };
+    let below = clamped(x, by).convert(Ty::of(to)).wrapped(to);
+    x.lt(0.0).select(below, inside)
+}
+
+/// A float as the nearest integer of `to` towards zero; NaN is 0.
+fn clamped(x: Val<'_>, to: DType) -> Val<'_> {
     let (k, ty) = (x.k(), Ty::of(to));
     let bits = to.size() as i32 * 8;
     let (low, above) = match to.is_signed() {

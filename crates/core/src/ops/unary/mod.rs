@@ -19,9 +19,6 @@ use crate::prim::Unary;
 /// Records `op` on `x` as a float: integers and bool as `float32`.
 #[inline]
 fn float(op: Unary, x: &Array) -> Result<Array> {
-    if x.dtype() == DType::C64 && !op.takes(DType::C64) {
-        return complex::unary(op, x);
-    }
     Array::apply(op, &[&inexact(x)?])
 }
 
@@ -66,7 +63,7 @@ pub fn negative(x: &Array) -> Result<Array> {
 pub fn sign(x: &Array) -> Result<Array> {
     match x.dtype() {
         DType::Bool => Ok(x.clone()),
-        DType::C64 => complex::unary(Unary::Sign, x),
+        DType::C64 => complex::sign(x),
         _ => Array::apply(Unary::Sign, &[x]),
     }
 }
@@ -171,13 +168,10 @@ pub fn round(x: &Array, decimals: i32) -> Result<Array> {
     if decimals >= 0 && !x.dtype().is_inexact() {
         return Ok(x.clone());
     }
-    if x.dtype() == DType::C64 && decimals == 0 {
-        return complex::unary(Unary::Round, x);
-    }
     if decimals == 0 {
         return Array::apply(Unary::Round, &[x]);
     }
-    let scale = 10f64.powi(decimals.abs());
+    let scale = 10f64.powi(decimals.saturating_abs());
     let float = inexact(x)?;
     let rounded = if decimals > 0 {
         divide(&round(&multiply(&float, scale)?, 0)?, scale)?

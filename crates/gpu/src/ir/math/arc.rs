@@ -93,7 +93,8 @@ pub(super) fn atan2<'k>(y: Val<'k>, x: Val<'k>) -> Val<'k> {
     // d becomes about 2⁶⁴, or where it is so small that this is too far, at least 2⁻²². So sums do
     // not overflow, and n is large enough to be divided precisely.
     let scale = ((318 - (d_size >> 23)).min(254) << 23).bits(Ty::F32);
-    let r = arc_tangent(n * scale, d * scale, |n, d| {
+    let (n, d) = ((n * scale).opaque(), (d * scale).opaque());
+    let r = arc_tangent(n, d, |n, d| {
         let (rough, better) = (n / d, quotient(n, d));
         // What would make a tiny quotient better is lost where subnormals are.
         n.abs().lt(1e-11).select(rough, better)

@@ -19,7 +19,7 @@ pub(super) fn nearest(x: Val<'_>) -> (Val<'_>, Val<'_>) {
 /// `x = k·ln 2 + r` with `|r| ≤ ½·ln 2`, as `(r, k)`.
 fn reduce(x: Val<'_>) -> (Val<'_>, Val<'_>) {
     let (k, integer) = nearest(x * LOG2_E);
-    let r = k.fma(-LN2_HI, x);
+    let r = k.fma(-LN2_HI, x).opaque();
     (k.fma(-LN2_LO, r), integer)
 }
 

@@ -1,14 +1,16 @@
 //! Functions of floats, for devices without an accurate library of their own.
 //!
 //! Everything is arithmetic on `f32`, `u32` and `i32`. A device is trusted to round +, − and ·
-//! correctly and to keep their order, and with no more: it may fuse a product with a sum or not,
-//! lose subnormals, be off by 2.5 ulp in a quotient or a root, and assume that there is no NaN. So
-//! products that have to be exact are of factors with few bits, and special cases are told by the
-//! bits of the argument and selected at the end. The largest errors, in units in the last place of
+//! correctly and to keep their order, and with no more: it may fuse a product with a sum or not, take
+//! a common factor out of a sum of products, lose subnormals, be off by 2.5 ulp in a quotient or a
+//! root, and assume that there is no NaN. So products that have to be exact are of factors with few
+//! bits, sums whose products share a factor are `opaque` where that would hurt, and special cases are
+//! told by the bits of the argument and selected at the end. The largest errors, in units in the last place of
 //! `f32`, stand at each function: the tests measure them on devices that use none and all of these
 //! freedoms.
 
 mod arc;
+pub mod complex;
 mod error_function;
 mod exp;
 mod log;

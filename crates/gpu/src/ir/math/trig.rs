@@ -30,7 +30,7 @@ fn reduce(x: Val<'_>) -> Reduced<'_> {
     let a = x.abs();
     let (multiple, q) = nearest(a * FRAC_2_PI);
     let [parts @ .., rest] = PARTS.map(|bits| -f32::from_bits(bits));
-    let high = parts.iter().fold(a, |r, &part| multiple.fma(part, r));
+    let high = parts.iter().fold(a, |r, &part| multiple.fma(part, r).opaque());
     let r = multiple.fma(rest, high).opaque();
     let lost = multiple.fma(rest, high - r);
     let (r, lost, q) = (k.var(r), k.var(lost), k.var(q.bits(Ty::U32)));
