@@ -306,14 +306,14 @@ impl Scalar {
                 Scalar::Complex(re, im) => re != 0.0 || im != 0.0,
                 other => other.to_f64() != 0.0,
             })]),
-            DType::U8 => put(&(self.to_integer() as u8).to_ne_bytes()),
-            DType::U16 => put(&(self.to_integer() as u16).to_ne_bytes()),
-            DType::U32 => put(&(self.to_integer() as u32).to_ne_bytes()),
-            DType::U64 => put(&(self.to_integer() as u64).to_ne_bytes()),
-            DType::I8 => put(&(self.to_integer() as i8).to_ne_bytes()),
-            DType::I16 => put(&(self.to_integer() as i16).to_ne_bytes()),
-            DType::I32 => put(&(self.to_integer() as i32).to_ne_bytes()),
-            DType::I64 => put(&(self.to_integer() as i64).to_ne_bytes()),
+            DType::U8 => put(&(self.to_integer(dtype) as u8).to_ne_bytes()),
+            DType::U16 => put(&(self.to_integer(dtype) as u16).to_ne_bytes()),
+            DType::U32 => put(&(self.to_integer(dtype) as u32).to_ne_bytes()),
+            DType::U64 => put(&(self.to_integer(dtype) as u64).to_ne_bytes()),
+            DType::I8 => put(&(self.to_integer(dtype) as i8).to_ne_bytes()),
+            DType::I16 => put(&(self.to_integer(dtype) as i16).to_ne_bytes()),
+            DType::I32 => put(&(self.to_integer(dtype) as i32).to_ne_bytes()),
+            DType::I64 => put(&(self.to_integer(dtype) as i64).to_ne_bytes()),
             DType::F16 => put(&f16::from_f64(self.to_f64()).to_ne_bytes()),
             DType::BF16 => put(&bf16::from_f64(self.to_f64()).to_ne_bytes()),
             DType::F32 => put(&(self.to_f64() as f32).to_ne_bytes()),
@@ -329,12 +329,23 @@ impl Scalar {
         out
     }
 
-    /// The integer before it wraps to its width.
-    fn to_integer(self) -> i128 {
-        match self {
-            Scalar::Uint(v) => i128::from(v),
-            Scalar::Float(v) => v as i128,
-            other => i128::from(other.to_i64()),
+    /// The integer of `dtype`, before it wraps to its width; of a float as `astype` has it.
+    fn to_integer(self, dtype: DType) -> i128 {
+        let float = match self {
+            Scalar::Uint(v) => return i128::from(v),
+            Scalar::Float(v) => v,
+            Scalar::Complex(re, _) => re.into(),
+            other => return i128::from(other.to_i64()),
+        };
+        let wide = dtype.size() == 8;
+        match (dtype.is_signed(), wide) {
+            (false, true) if float < 0.0 => i128::from(float as i64),
+            (false, false) if float < 0.0 => i128::from(float as i32),
+            (false, _) => (float as i128).min(!(-1 << (8 * dtype.size()))),
+            (true, _) => {
+                let most = 1i128 << (8 * dtype.size() - 1);
+                (float as i128).clamp(-most, most - 1)
+            }
         }
     }
 }

@@ -33,12 +33,16 @@ pub fn samples() -> Vec<Sample> {
     convert.into_iter().chain(view).chain(edges).chain(numbers).collect()
 }
 
-/// A float as an integer: towards zero, and saturating.
+/// A float as an integer: towards zero and saturating, below zero in the signed dtype.
 pub fn reference(c: &Cast, x: &Host, out: &Aval) -> Host {
     let saturates = x.aval.dtype.is_inexact() && c.to.is_integer();
-    let (least, largest) = range(c.to);
+    let signed = if c.to == DType::U64 { DType::I64 } else { DType::I32 };
     Host::from_fn(out.clone(), |i| match x.data[i] {
-        v if saturates => Number::Int(v.int().clamp(least, largest)),
+        v if saturates => {
+            let v = v.int();
+            let (least, largest) = range(if v < 0 && !c.to.is_signed() { signed } else { c.to });
+            Number::Int(v.clamp(least, largest))
+        }
         v => v,
     })
 }

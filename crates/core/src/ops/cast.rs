@@ -6,14 +6,17 @@ use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::prim::Bitcast;
 
-/// Converts each element to `dtype`: to bool by ≠ 0, from float to integer towards zero and
-/// saturating (NaN gives 0), between integers by wrapping, from complex by its real part.
+/// Converts each element to `dtype`: to bool by ≠ 0, between integers by wrapping, from float to
+/// integer towards zero and saturating (NaN gives 0), from complex by its real part.
+///
+/// A negative float becomes an unsigned integer by way of the signed one, which wraps, as in MLX and
+/// NumPy on most machines: −1.0 is the largest one.
 ///
 /// # Example
 /// ```
 /// use cupola::{Array, DType, ops};
-/// let x = Array::from_slice(&[-1.5f32, 0.0, 300.0], [3])?;
-/// assert_eq!(ops::astype(&x, DType::U8)?.to_vec::<u8>()?, [0, 0, 255]);
+/// let x = Array::from_slice(&[-1.5f32, 0.5, 300.0], [3])?;
+/// assert_eq!(ops::astype(&x, DType::U8)?.to_vec::<u8>()?, [255, 0, 255]);
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn astype(x: &Array, dtype: DType) -> Result<Array> {

@@ -9,8 +9,9 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::Aval;
 
-/// Converts each element to `to`: to bool by ≠ 0, from float to integer towards zero and
-/// saturating (NaN gives 0), between integers by wrapping, from complex by its real part.
+/// Converts each element to `to`: to bool by ≠ 0, between integers by wrapping, from float to integer
+/// towards zero and saturating (NaN gives 0), from complex by its real part. A negative float becomes
+/// an unsigned integer by way of `int32`, or `int64` for `uint64`, which wraps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Cast {
     /// The dtype of the result.

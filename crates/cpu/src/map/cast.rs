@@ -6,6 +6,24 @@ use num_complex::Complex32;
 use super::lanes::{TileFn, Upto256, lane1};
 use crate::simd::Isa;
 
+macro_rules! wrapped {
+    ($x:expr, $t:ty) => {
+        $x as $t
+    };
+}
+
+macro_rules! by_int32 {
+    ($x:expr, $t:ty) => {
+        if $x < 0.0 { ($x as i32) as $t } else { $x as $t }
+    };
+}
+
+macro_rules! by_int64 {
+    ($x:expr, $t:ty) => {
+        if $x < 0.0 { ($x as i64) as $t } else { $x as $t }
+    };
+}
+
 /// The loop that converts elements held as `from` to elements held as `to`; `None` where the held
 /// values are the same.
 ///
@@ -17,14 +35,15 @@ pub(crate) fn cast(from: DType, to: DType, isa: Isa) -> Option<TileFn> {
         _ => {}
     }
     let isa = Upto256(isa);
+    // To an unsigned integer: what is below zero goes by way of the signed one.
     macro_rules! from_number {
-        ($t:ty, |$x:ident| $is_zero:expr) => {
+        ($t:ty, |$x:ident| $is_zero:expr, $narrow:ident $wide:ident) => {
             match held(to) {
                 DType::Bool => lane1!(isa, $t => u8, |$x| u8::from(!$is_zero)),
-                DType::U8 => lane1!(isa, $t => u8, |x| x as u8),
-                DType::U16 => lane1!(isa, $t => u16, |x| x as u16),
-                DType::U32 => lane1!(isa, $t => u32, |x| x as u32),
-                DType::U64 => lane1!(isa, $t => u64, |x| x as u64),
+                DType::U8 => lane1!(isa, $t => u8, |x| $narrow!(x, u8)),
+                DType::U16 => lane1!(isa, $t => u16, |x| $narrow!(x, u16)),
+                DType::U32 => lane1!(isa, $t => u32, |x| $narrow!(x, u32)),
+                DType::U64 => lane1!(isa, $t => u64, |x| $wide!(x, u64)),
                 DType::I8 => lane1!(isa, $t => i8, |x| x as i8),
                 DType::I16 => lane1!(isa, $t => i16, |x| x as i16),
                 DType::I32 => lane1!(isa, $t => i32, |x| x as i32),
@@ -38,16 +57,18 @@ pub(crate) fn cast(from: DType, to: DType, isa: Isa) -> Option<TileFn> {
         };
     }
     Some(match held(from) {
-        DType::Bool | DType::U8 => from_number!(u8, |x| (x == 0)),
-        DType::U16 => from_number!(u16, |x| (x == 0)),
-        DType::U32 => from_number!(u32, |x| (x == 0)),
-        DType::U64 => from_number!(u64, |x| (x == 0)),
-        DType::I8 => from_number!(i8, |x| (x == 0)),
-        DType::I16 => from_number!(i16, |x| (x == 0)),
-        DType::I32 => from_number!(i32, |x| (x == 0)),
-        DType::I64 => from_number!(i64, |x| (x == 0)),
-        DType::F32 | DType::F16 | DType::BF16 => from_number!(f32, |x| (x == 0.0)),
-        DType::F64 => from_number!(f64, |x| (x == 0.0)),
+        DType::Bool | DType::U8 => from_number!(u8, |x| (x == 0), wrapped wrapped),
+        DType::U16 => from_number!(u16, |x| (x == 0), wrapped wrapped),
+        DType::U32 => from_number!(u32, |x| (x == 0), wrapped wrapped),
+        DType::U64 => from_number!(u64, |x| (x == 0), wrapped wrapped),
+        DType::I8 => from_number!(i8, |x| (x == 0), wrapped wrapped),
+        DType::I16 => from_number!(i16, |x| (x == 0), wrapped wrapped),
+        DType::I32 => from_number!(i32, |x| (x == 0), wrapped wrapped),
+        DType::I64 => from_number!(i64, |x| (x == 0), wrapped wrapped),
+        DType::F32 | DType::F16 | DType::BF16 => {
+            from_number!(f32, |x| (x == 0.0), by_int32 by_int64)
+        }
+        DType::F64 => from_number!(f64, |x| (x == 0.0), by_int32 by_int64),
         DType::C64 => from_complex(to, isa),
     })
 }
@@ -65,10 +86,10 @@ fn from_complex(to: DType, isa: Upto256) -> TileFn {
     }
     match to {
         DType::Bool => lane1!(isa, Complex32 => u8, |x| u8::from(x.re != 0.0 || x.im != 0.0)),
-        DType::U8 => real!(u8),
-        DType::U16 => real!(u16),
-        DType::U32 => real!(u32),
-        DType::U64 => real!(u64),
+        DType::U8 => lane1!(isa, Complex32 => u8, |x| by_int32!(x.re, u8)),
+        DType::U16 => lane1!(isa, Complex32 => u16, |x| by_int32!(x.re, u16)),
+        DType::U32 => lane1!(isa, Complex32 => u32, |x| by_int32!(x.re, u32)),
+        DType::U64 => lane1!(isa, Complex32 => u64, |x| by_int64!(x.re, u64)),
         DType::I8 => real!(i8),
         DType::I16 => real!(i16),
         DType::I32 => real!(i32),

@@ -165,6 +165,9 @@ impl Dialect for Wgsl {
             Expr::Convert(x) if x.ty == Ty::I32 && to == Ty::U64 => {
                 format!("u64(i64({}))", value(x))
             }
+            Expr::Convert(x) if x.ty == Ty::U32 && to == Ty::I64 => {
+                format!("i64(u64({}))", value(x))
+            }
             Expr::Convert(x) => format!("{}({})", self.ty(to), value(x)),
             Expr::Bits(x) => format!("bitcast<{}>({})", self.ty(to), value(x)),
             Expr::Load(buf, index) => self.load(kernel, buf, index),

@@ -291,7 +291,10 @@ impl<'k> Fold<'k> {
             // The elements from lane + part·lanes on, in steps of all lanes.
             let from = lane_wide + part * lanes;
             let end = k.index(folded as i64);
-            k.when(valid, || self.elements(&totals, output, [from, end], &load));
+            // Of nothing there is no element to find.
+            if folded > 0 {
+                k.when(valid, || self.elements(&totals, output, [from, end], &load));
+            }
             let mut values: Vec<Number<'k>> = totals.iter().map(|total| total.get()).collect();
             while along && values.len() > 1 {
                 let others = values.split_off(values.len() / 2);
