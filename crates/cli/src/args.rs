@@ -180,7 +180,7 @@ pub struct BenchArgs {
     pub scale: Option<f64>,
 
     /// How many training steps an epoch has
-    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true, default_value = "106")]
+    #[arg(long, value_name = "N", value_parser = timed_steps, allow_negative_numbers = true, default_value = "106")]
     pub steps: usize,
 
     /// Send each batch from the host's memory [default: the images lie on the device where they fit]
@@ -242,6 +242,16 @@ fn count(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("not a whole number from 1".to_owned()),
         Ok(number) => Ok(number),
+    }
+}
+
+/// The most steps that are timed: each one's time is kept.
+const MAX_TIMED_STEPS: usize = 1_000_000;
+
+fn timed_steps(text: &str) -> Result<usize, String> {
+    match count(text) {
+        Ok(number) if number <= MAX_TIMED_STEPS => Ok(number),
+        _ => Err(format!("not a whole number from 1 to {MAX_TIMED_STEPS}")),
     }
 }
 

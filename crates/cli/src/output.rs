@@ -108,7 +108,11 @@ fn is_stdout(path: &Path) -> bool {
 pub fn probe(folder: &Path) -> std::io::Result<()> {
     let path = folder.join(format!(".cupola-probe-{}", std::process::id()));
     std::fs::OpenOptions::new().write(true).create_new(true).open(&path)?;
-    std::fs::remove_file(&path)
+    match std::fs::remove_file(&path) {
+        // Another process that takes the folder for its own sweeps it.
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
 
 /// Makes `folder`, and looks whether files can be made in it.

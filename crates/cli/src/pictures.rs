@@ -36,24 +36,27 @@ pub fn read(path: &Path, model: &Description, resize: bool) -> Outcome<Vec<u8>> 
     if format == ImageFormat::Jpeg && !is_whole_jpeg(&bytes) {
         return Err(failed("is damaged: it ends before the image does".to_owned()));
     }
-    let decoded = ImageReader::with_format(Cursor::new(bytes), format).decode();
-    let picture = decoded.map_err(|cause| {
+    let undecoded = |cause| {
         failed(match cause {
             ImageError::Limits(cause) => format!("is too large: {cause}"),
             cause => format!("is damaged: {cause}"),
         })
-    })?;
-    let side = u32::try_from(model.side).map_err(|cause| failed(cause.to_string()))?;
-    let (width, height) = (picture.width(), picture.height());
-    let picture = match (width, height) == (side, side) {
-        true => picture,
-        false if resize => picture.resize_exact(side, side, FilterType::Triangle),
-        false => {
-            return Err(failed(format!(
-                "is {width}×{height}, the model takes {side}×{side}; --resize scales it"
-            )));
-        }
     };
+    let side = u32::try_from(model.side).map_err(|cause| failed(cause.to_string()))?;
+    // The size first: an image of another one need not be unpacked.
+    let size = ImageReader::with_format(Cursor::new(&bytes), format).into_dimensions();
+    let (width, height) = size.map_err(undecoded)?;
+    let fits = (width, height) == (side, side);
+    if !fits && !resize {
+        return Err(failed(format!(
+            "is {width}×{height}, the model takes {side}×{side}; --resize scales it"
+        )));
+    }
+    let picture = ImageReader::with_format(Cursor::new(bytes), format).decode();
+    let mut picture = picture.map_err(undecoded)?;
+    if !fits {
+        picture = picture.resize_exact(side, side, FilterType::Triangle);
+    }
     let picture = on_black(picture);
     match model.channels {
         1 => Ok(picture.to_luma8().into_raw()),

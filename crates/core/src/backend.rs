@@ -16,7 +16,7 @@ use crate::prim::{Call, Custom, KernelOp, ReduceKind};
 use crate::shape::{Aval, Dims};
 
 pub use self::body::{Body, Instr, Reg};
-pub use crate::memory::{Buffer, Memory};
+pub use crate::memory::{Buffer, Memory, reserve, system_memory};
 
 /// A device that runs plans.
 pub trait Backend: Send + Sync {

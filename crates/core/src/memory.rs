@@ -1,9 +1,51 @@
 //! Memory of devices, as arrays hold it.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::device::Device;
+use crate::error::{Error, Result};
+
+/// The bytes that this process may use: the machine's memory, or its control group's. Linux
+/// promises more than there is and ends a process that believes it.
+pub fn system_memory() -> usize {
+    static BYTES: OnceLock<usize> = OnceLock::new();
+    *BYTES.get_or_init(|| {
+        let read = |path: &str| std::fs::read_to_string(path).ok();
+        let machine = read("/proc/meminfo").and_then(|text| {
+            let line = text.lines().find_map(|l| l.strip_prefix("MemTotal:"))?;
+            let kib: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+            kib.checked_mul(1024)
+        });
+        let group = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
+            .into_iter()
+            .find_map(|path| read(path)?.trim().parse().ok());
+        machine.unwrap_or(usize::MAX).min(group.unwrap_or(usize::MAX))
+    })
+}
+
+/// An empty vector with room for `count` elements in the host's memory, for `what`: where the size of
+/// what is read or given decides, too much is an error, not the end of the process.
+///
+/// # Errors
+/// Where the machine has not so much memory.
+///
+/// # Example
+/// ```
+/// use cupola::backend::reserve;
+/// let mut squares = reserve(10, "squares")?;
+/// squares.extend((0..10u64).map(|i| i * i));
+/// assert!(reserve::<u64>(usize::MAX, "more than there is").is_err());
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn reserve<T>(count: usize, what: &str) -> Result<Vec<T>> {
+    let bytes = count.saturating_mul(size_of::<T>());
+    let mut out = Vec::new();
+    if bytes > system_memory() || out.try_reserve_exact(count).is_err() {
+        return Err(Error::OutOfMemory { device: "the host".into(), bytes, what: what.into() });
+    }
+    Ok(out)
+}
 
 /// Memory of a device. A clone shares it; it goes back to the device when the last clone drops.
 #[derive(Clone)]

@@ -24,9 +24,13 @@ impl Shape {
         Self::default()
     }
 
-    /// How many elements there are: the product of the sizes, 1 for a scalar.
+    /// How many elements there are: the product of the sizes, 1 for a scalar. Of what is no array
+    /// because it has too many, the largest number.
     pub fn size(&self) -> usize {
-        self.0.iter().product()
+        if self.0.contains(&0) {
+            return 0;
+        }
+        self.0.iter().fold(1, |n, &d| n.saturating_mul(d))
     }
 
     /// How many axes there are.
@@ -43,16 +47,17 @@ impl Shape {
     }
 
     /// The element count, or an error where there are too many axes or the bytes of `dtype` would not
-    /// fit an address space.
+    /// fit an address space. An axis of size 0 counts as 1: strides have to be numbers, too.
     pub fn checked_size(&self, op: &'static str, dtype: DType) -> Result<usize> {
         self.check_rank(op)?;
-        self.0
-            .iter()
-            .try_fold(1usize, |n, &d| n.checked_mul(d))
-            .filter(|n| n.checked_mul(dtype.size()).is_some_and(|b| b <= isize::MAX as usize))
-            .ok_or_else(|| {
-                Error::shape(op, format!("{self:?} {dtype} is larger than an address space"))
-            })
+        let bytes = self.0.iter().fold(dtype.size(), |n, &d| n.saturating_mul(d.max(1)));
+        if bytes > isize::MAX as usize {
+            return Err(Error::shape(
+                op,
+                format!("{dtype}{self:?} is larger than an address space"),
+            ));
+        }
+        Ok(self.size())
     }
 
     /// The strides, in elements, of a row-major array of this shape.
@@ -121,6 +126,16 @@ pub fn normalize_axes(op: &'static str, axes: &[isize], rank: usize) -> Result<D
         return Err(Error::argument(op, format!("axes {axes:?} repeat an axis")));
     }
     Ok(out)
+}
+
+/// The places from the first to the last of `size`, `dilation` apart, and the padding; `None` where
+/// they are beyond an address space.
+pub(crate) fn extent(size: usize, dilation: usize, padding: (usize, usize)) -> Option<usize> {
+    let own = match size {
+        0 => 0,
+        n => (n - 1).checked_mul(dilation)?.checked_add(1)?,
+    };
+    own.checked_add(padding.0)?.checked_add(padding.1).filter(|&n| n <= isize::MAX as usize)
 }
 
 impl Deref for Shape {
@@ -220,7 +235,7 @@ impl Aval {
 
     /// The size in bytes when stored without gaps.
     pub fn bytes(&self) -> usize {
-        self.shape.size() * self.dtype.size()
+        self.shape.size().saturating_mul(self.dtype.size())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cupola_core::backend::{
-    Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment,
+    Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment, system_memory,
 };
 use cupola_core::device::DeviceKind;
 use cupola_core::{Device, Error, Result};
@@ -54,7 +54,7 @@ impl Backend for Cpu {
             Level::Portable if cfg!(target_arch = "aarch64") => "NEON",
             Level::Portable => "portable code",
         };
-        let gib = memory::system_memory() as f64 / (1u64 << 30) as f64;
+        let gib = system_memory() as f64 / (1u64 << 30) as f64;
         let model = model().unwrap_or_else(|| std::env::consts::ARCH.into());
         format!("{model}, {isa}, {} threads, {gib:.1} GiB", num_threads())
     }

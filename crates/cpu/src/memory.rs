@@ -12,10 +12,9 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cupola_core::backend::{Memory, MemoryStats};
+use cupola_core::backend::{Memory, MemoryStats, system_memory};
 use cupola_core::{Device, Error, Result};
 
-pub use block::system_memory;
 use block::{Block, Class};
 use pool::{Pool, ThreadPool};
 
@@ -196,7 +195,7 @@ impl Allocator {
     fn fresh(&self, class: Class) -> Option<Block> {
         let bytes = class.bytes();
         self.shrink(bytes);
-        let fits = || self.held.load(Relaxed).saturating_add(bytes) <= block::system_memory();
+        let fits = || self.held.load(Relaxed).saturating_add(bytes) <= system_memory();
         if !fits() {
             trim();
         }

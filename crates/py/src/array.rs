@@ -9,17 +9,18 @@ pub(crate) mod subscript;
 
 use std::sync::{Mutex, PoisonError};
 
+use cupola::backend::system_memory;
 use cupola::{Array, DType, Element, Scalar, ops};
 use half::{bf16, f16};
 use num_complex::Complex32;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_type};
 use crate::generated::docs;
-use crate::host::bytes;
+use crate::host::{bytes, python_bytes};
 use crate::operand::give;
 use crate::{format, read};
 
@@ -203,6 +204,12 @@ impl PyArray {
     /// The elements as nested lists of Python numbers.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let array = self.get();
+        // A place in a list, and for most elements an object of their own.
+        let object = if array.dtype() == DType::Bool { 8 } else { 40 };
+        if array.size().saturating_mul(object) > system_memory() {
+            let text = format!("a list of {} elements does not fit the memory", array.size());
+            return Err(PyMemoryError::new_err(text));
+        }
         let bytes = bytes(py, &array)?;
         nested(py, array.dtype(), &bytes, array.shape(), 0)
     }
@@ -297,14 +304,14 @@ impl PyArray {
         let bytes = bytes(py, &array)?;
         let restore = py.import("cupola.core")?.getattr("_restore")?;
         let shape = PyTuple::new(py, array.shape().iter())?;
-        let parts = (PyBytes::new(py, &bytes), Dtype(array.dtype()), shape);
+        let parts = (python_bytes(py, &bytes)?, Dtype(array.dtype()), shape);
         Ok((restore, parts.into_pyobject(py)?))
     }
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let array = self.get();
         let bytes = bytes(py, &array)?;
-        Ok(PyBytes::new(py, &bytes))
+        python_bytes(py, &bytes)
     }
 
     #[pyo3(signature = (api_version = None))]

@@ -9,7 +9,7 @@ use num_complex::Complex32;
 use pyo3::prelude::*;
 
 use crate::generated::docs;
-use crate::host::bytes;
+use crate::host::Host;
 
 /// How many elements an axis shows at either end, where it is longer than twice that.
 const EDGE: usize = 3;
@@ -71,7 +71,7 @@ pub fn printoptions(precision: i32) -> PrintOptionsContext {
 
 /// The text of an array, which it computes.
 pub fn text(py: Python<'_>, array: &Array) -> PyResult<String> {
-    let bytes = bytes(py, array)?;
+    let host = Host::of(py, array)?;
     let precision = PRECISION.load(Ordering::Relaxed);
     let real = |v: f64| real(v, precision);
     let write = |show: &dyn Fn(usize, &mut String)| {
@@ -81,13 +81,12 @@ pub fn text(py: Python<'_>, array: &Array) -> PyResult<String> {
         out
     };
     macro_rules! show {
-        ($type:ty, |$v:ident| $text:expr) => {{
-            let values = <$type>::from_bytes(&bytes);
+        ($type:ty, |$v:ident| $text:expr) => {
             write(&|at, out| {
-                let $v = values[at];
+                let $v = <$type>::from_bytes(host.element(at))[0];
                 out.push_str($text.as_ref());
             })
-        }};
+        };
     }
     Ok(match array.dtype() {
         DType::Bool => show!(bool, |v| if v { "True" } else { "False" }),

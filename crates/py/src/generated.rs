@@ -219,8 +219,11 @@ pub fn argsort(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::argsort(&a, axis.0)))
 }
 
-/// Converts each element to `dtype`: to bool by ≠ 0, from float to integer towards zero and
-/// saturating (NaN gives 0), between integers by wrapping, from complex by its real part.
+/// Converts each element to `dtype`: to bool by ≠ 0, between integers by wrapping, from float to
+/// integer towards zero and saturating (NaN gives 0), from complex by its real part.
+///
+/// A negative float becomes an unsigned integer by way of the signed one, which wraps, as in MLX and
+/// NumPy on most machines: −1.0 is the largest one.
 ///
 /// Example:
 ///     >>> mx.astype(mx.array([1.5, 2.5]), mx.int32)
@@ -1984,7 +1987,7 @@ impl PyArray {
         on(stream, || give(ops::argmin(&self.get(), axis.0, keepdims)))
     }
 
-    /// Converts each element to `dtype`: to bool by ≠ 0, from float to integer towards zero and
+    /// Converts each element to `dtype`: to bool by ≠ 0, between integers by wrapping, from float to
     #[pyo3(signature = (dtype, stream = None), text_signature = "($self, dtype, stream=None)")]
     pub fn astype(&self, dtype: Dtype, stream: Option<On>) -> PyResult<PyArray> {
         on(stream, || give(ops::astype(&self.get(), dtype.0)))
@@ -2233,7 +2236,7 @@ macro_rules! docs {
 (linspace) => { "`count` numbers from `start` to `stop`, both included, evenly spaced.\n\nErrors:\nWhere `dtype` is neither an integer nor a float.\n\nExample:\n    >>> mx.linspace(0, 1, 5)\n    array([0, 0.25, 0.5, 0.75, 1], dtype=float32)" };
 (load) => { "\nExample:\n    >>> import io\n    >>> file = io.BytesIO()\n    >>> mx.save(file, mx.array([1, 2]))\n    >>> _ = file.seek(0)\n    >>> mx.load(file, format=\"npy\")\n    array([1, 2], dtype=int32)" };
 (logcumsumexp) => { "ln Σ eˣ of the elements of an axis up to each, without overflow; `()` flattens first.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types accumulate in `float32`.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.logcumsumexp(mx.array([0.0, 0.0]))\n    array([0, 0.693147], dtype=float32)" };
-(meshgrid) => { "The coordinates of a grid: array `i` of the result repeats vector `i` along every other axis.\n\nShapes:\nWith `matrix_order` axis `i` belongs to vector `i` (NumPy's `ij`); without, the first two axes\nare exchanged (`xy`).\n\nExample:\n    >>> x, y = mx.meshgrid(mx.array([1, 2]), mx.array([3, 4, 5]))\n    >>> x.shape, y.shape\n    ((3, 2), (3, 2))" };
+(meshgrid) => { "The coordinates of a grid: array `i` of the result repeats vector `i` along every other axis. Other\narrays are flattened.\n\nShapes:\nWith `matrix_order` axis `i` belongs to vector `i` (NumPy's `ij`); without, the first two axes\nare exchanged (`xy`).\n\nExample:\n    >>> x, y = mx.meshgrid(mx.array([1, 2]), mx.array([3, 4, 5]))\n    >>> x.shape, y.shape\n    ((3, 2), (3, 2))" };
 (nan_to_num) => { "x with numbers in place of NaN and infinities; integers as they are.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.nan_to_num(mx.array([mx.nan, 1.0]), nan=0.5)\n    array([0.5, 1], dtype=float32)" };
 (new_stream) => { "\nExample:\n    >>> stream = mx.new_stream(mx.cpu)\n    >>> mx.add(mx.array([1]), 1, stream=stream)\n    array([2], dtype=int32)" };
 (ones_like) => { "Ones with `x`'s shape and dtype.\n\nExample:\n    >>> mx.ones_like(mx.array([1, 2]))\n    array([1, 1], dtype=int32)" };
@@ -2258,7 +2261,7 @@ macro_rules! docs {
 (slice) => { "The elements from `start` up to but without `stop`, `step` apart, along each axis.\n\nExample:\n    >>> mx.slice(mx.arange(6), mx.array([2]), axes=[0], slice_size=(3,))\n    array([2, 3, 4], dtype=int32)" };
 (slice_update) => { "`x` with the elements from `start` up to but without `stop`, `step` apart along each axis,\nreplaced by `update`.\n\nExample:\n    >>> mx.slice_update(mx.zeros(4), mx.ones(2), mx.array([1]), axes=[0])\n    array([0, 1, 1, 0], dtype=float32)" };
 (softmax) => { "eˣ over the sum of eˣ along `axes`.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.softmax(mx.array([0.0, 0.0]))\n    array([0.5, 0.5], dtype=float32)" };
-(split) => { "An axis divided into several arrays: into a count of equal parts, or before given indices.\n\nErrors:\nWhere the axis does not divide into equal parts.\n\nExample:\n    >>> mx.split(mx.arange(4), 2)\n    [array([0, 1], dtype=int32), array([2, 3], dtype=int32)]" };
+(split) => { "An axis divided into several arrays: into a count of equal parts, or before given indices.\n\nErrors:\nWhere the axis does not divide into equal parts, or into more than 2²⁰.\n\nExample:\n    >>> mx.split(mx.arange(4), 2)\n    [array([0, 1], dtype=int32), array([2, 3], dtype=int32)]" };
 (stack) => { "\nExample:\n    >>> mx.stack([mx.array([1, 2]), mx.array([3, 4])], axis=1)\n    array([[1, 3],\n           [2, 4]], dtype=int32)" };
 (std) => { "\nExample:\n    >>> mx.std(mx.array([1.0, 3.0]))\n    array(1, dtype=float32)" };
 (stream) => { "\nExample:\n    >>> with mx.stream(mx.cpu):\n    ...     x = mx.ones(2)\n    >>> x\n    array([1, 1], dtype=float32)" };

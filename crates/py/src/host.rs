@@ -3,6 +3,7 @@
 use cupola::backend::Buffer;
 use cupola::{Array, DType};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::error::raise;
 
@@ -10,6 +11,14 @@ use crate::error::raise;
 pub fn bytes(py: Python<'_>, array: &Array) -> PyResult<Vec<u8>> {
     py.detach(|| cupola::wait(std::slice::from_ref(array)).and_then(|()| array.to_bytes()))
         .map_err(raise)
+}
+
+/// Bytes as Python holds them; an error where there is no memory for them.
+pub fn python_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, bytes.len(), |own| {
+        own.copy_from_slice(bytes);
+        Ok(())
+    })
 }
 
 /// Memory that stays where it is as long as this lives.
@@ -85,6 +94,22 @@ impl Host {
             },
             Held::Copy(bytes) => bytes.as_ptr(),
         }
+    }
+
+    /// The bytes of the element at `index`, counted in row-major order.
+    pub fn element(&self, mut index: usize) -> &[u8] {
+        let mut at = 0;
+        for (&size, &stride) in self.shape.iter().zip(&self.strides).rev() {
+            at += (index % size) as isize * stride;
+            index /= size;
+        }
+        let size = self.dtype.size();
+        let (bytes, first) = match &self.held {
+            Held::Buffer(buffer, offset) => (buffer.host().unwrap_or_default(), *offset),
+            Held::Copy(bytes) => (&bytes[..], 0),
+        };
+        let start = first.wrapping_add_signed(at * size as isize);
+        &bytes[start..start + size]
     }
 
     /// Whether the elements lie in row-major order without gaps.

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 
 use cupola::Array;
+use cupola::backend::reserve;
 use cupola::io::{Replacement, npy, safetensors, write_whole};
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
+use crate::host::python_bytes;
 use crate::operand::Arr;
 
 /// A path as text, with `extension` at its end; `None` for a file object.
@@ -27,7 +30,7 @@ fn path(file: &Bound<'_, PyAny>, extension: &str) -> PyResult<Option<String>> {
 
 fn put(file: &Bound<'_, PyAny>, path: Option<String>, content: &[u8]) -> PyResult<()> {
     let Some(path) = path else {
-        file.call_method1("write", (PyBytes::new(file.py(), content),))?;
+        file.call_method1("write", (python_bytes(file.py(), content)?,))?;
         return Ok(());
     };
     file.py().detach(|| write_whole(&path, content)).map_err(raise)
@@ -70,13 +73,21 @@ fn save_archive(
         Some(new) => new.path().into_pyobject(py)?.into_any(),
         None => file.clone(),
     };
-    let archive = zipfile.getattr("ZipFile")?.call((target,), Some(&options))?;
+    // What a file object of the caller raises is the caller's.
+    let failed = |error: PyErr| match &new {
+        Some(new) if error.is_instance_of::<PyOSError>(py) => {
+            raise(cupola::Error::io(new.name(), format!("cannot be written: {error}")))
+        }
+        _ => error,
+    };
+    let archive = zipfile.getattr("ZipFile")?.call((target,), Some(&options)).map_err(failed)?;
     let written = named.iter().try_for_each(|(name, array)| {
         let content = py.detach(|| npy::write(array)).map_err(raise)?;
-        let content = PyBytes::new(py, &content);
-        archive.call_method1("writestr", (format!("{name}.npy"), content)).map(drop)
+        let content = python_bytes(py, &content)?;
+        let entry = (format!("{name}.npy"), content);
+        archive.call_method1("writestr", entry).map(drop).map_err(failed)
     });
-    let closed = archive.call_method0("close");
+    let closed = archive.call_method0("close").map_err(failed);
     written?;
     closed?;
     new.map_or(Ok(()), |new| py.detach(|| new.keep())).map_err(raise)
@@ -217,11 +228,15 @@ fn load_archive<'py>(
     let arrays = PyDict::new(py);
     for entry in archive.call_method0("namelist")?.try_iter()? {
         let entry: String = entry?.extract()?;
+        // What it says that it unpacks to.
+        let size: usize =
+            archive.call_method1("getinfo", (&entry,))?.getattr("file_size")?.extract()?;
+        reserve::<u8>(size, &entry).map_err(raise)?;
         let content: Vec<u8> =
             archive.call_method1("read", (&entry,)).map_err(failed)?.extract()?;
         let array = npy::read(&content, format!("{name}/{entry}")).map_err(raise)?;
         arrays.set_item(entry.strip_suffix(".npy").unwrap_or(&entry), PyArray::new(array))?;
     }
-    archive.call_method0("close")?;
+    archive.call_method0("close").map_err(failed)?;
     Ok(arrays.into_any())
 }

@@ -37,18 +37,23 @@ impl Opd {
         }
     }
 
+    /// An error where it is an integer that `dtype` does not hold.
+    pub fn check_fits(&self, dtype: DType) -> PyResult<()> {
+        match self {
+            Opd::Scalar(Scalar::Int(value)) if !holds(dtype, *value) => {
+                Err(wrong_value(format!("Converting {value} to {dtype} would result in overflow.")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The operand, in the dtype of `other` where it is another library's array and that is one.
     fn meeting(self, other: &Opd) -> PyResult<Opd> {
         match (self, other) {
             (Opd::Foreign(array), Opd::Array(other)) => {
                 Ok(Opd::Array(cupola::ops::astype(&array, other.dtype()).map_err(raise)?))
             }
-            (Opd::Scalar(Scalar::Int(value)), Opd::Array(other))
-                if !holds(other.dtype(), value) =>
-            {
-                let dtype = other.dtype();
-                Err(wrong_value(format!("Converting {value} to {dtype} would result in overflow.")))
-            }
+            (own, Opd::Array(other)) => own.check_fits(other.dtype()).map(|()| own),
             (own, _) => Ok(own),
         }
     }

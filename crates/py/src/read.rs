@@ -6,6 +6,7 @@ mod list;
 
 use std::ffi::CStr;
 
+use cupola::backend::reserve;
 use cupola::device::with_stream;
 use cupola::{Array, DType, Device, Shape, Stream, ops};
 use pyo3::buffer::{ElementType, PyUntypedBuffer};
@@ -201,7 +202,7 @@ fn buffer(
         }
         Elements::Complex128 => {
             sharing.copies("complex128 becomes complex64")?;
-            let bytes = source.bytes(size);
+            let bytes = source.bytes(size).map_err(raise)?;
             let pair = |b: &[u8]| {
                 b.as_chunks::<8>()
                     .0
@@ -265,7 +266,8 @@ impl Strided<'_> {
             let bytes = unsafe { std::slice::from_raw_parts(self.data, count * size) };
             return Array::from_bytes(bytes, dtype, shape).map_err(raise);
         }
-        Array::from_bytes(&self.bytes(size), dtype, shape).map_err(raise)
+        let bytes = self.bytes(size).map_err(raise)?;
+        Array::from_bytes(&bytes, dtype, shape).map_err(raise)
     }
 
     /// The strides in elements; `None` where they are no whole numbers of them.
@@ -276,9 +278,9 @@ impl Strided<'_> {
     }
 
     /// The elements' bytes in row-major order.
-    pub fn bytes(&self, size: usize) -> Vec<u8> {
-        let count: usize = self.shape.iter().product();
-        let mut out = Vec::with_capacity(count * size);
+    pub fn bytes(&self, size: usize) -> cupola::Result<Vec<u8>> {
+        let count = self.shape.iter().fold(1, |n: usize, &d| n.saturating_mul(d));
+        let mut out = reserve(count.saturating_mul(size), "the elements of an array")?;
         let mut index = vec![0usize; self.shape.len()];
         let mut at = 0isize;
         for _ in 0..count {
@@ -295,7 +297,7 @@ impl Strided<'_> {
                 index[axis] = 0;
             }
         }
-        out
+        Ok(out)
     }
 }
 

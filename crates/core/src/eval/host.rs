@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::array::{Array, Progress, Value};
-use crate::backend::{Buffer, backend};
+use crate::backend::{Buffer, backend, reserve};
 use crate::device::default_stream;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
@@ -124,7 +124,7 @@ impl Array {
     /// The elements' bytes in row-major order.
     ///
     /// # Errors
-    /// As [`Array::eval`].
+    /// As [`Array::eval`], and where the host has no memory for them.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let value = self.value()?;
         let size = self.dtype().size();
@@ -139,16 +139,19 @@ impl Array {
         let bytes = match value.buffer.host() {
             Some(bytes) => &bytes[from..to],
             None => {
-                let mut copy = vec![0; to - from];
+                let mut copy = reserve(to - from, "elements that are read")?;
+                copy.resize(to - from, 0);
                 backend(value.buffer.device())?.download(&value.buffer, from, &mut copy)?;
                 staging = copy;
                 &staging[..]
             }
         };
         if value.layout.is_contiguous(shape) {
-            return Ok(bytes.to_vec());
+            let mut out = reserve(bytes.len(), "elements that are read")?;
+            out.extend_from_slice(bytes);
+            return Ok(out);
         }
-        let mut out = Vec::with_capacity(shape.size() * size);
+        let mut out = reserve(self.aval().bytes(), "elements that are read")?;
         let strides = &value.layout.strides;
         let (inner, step) = match shape.last() {
             Some(&d) => (d, strides[shape.rank() - 1]),
@@ -194,7 +197,12 @@ impl Array {
                 format!("the array is {}, {} was asked for", self.aval(), T::DTYPE),
             ));
         }
-        Ok(T::from_bytes(&self.to_bytes()?))
+        let bytes = self.to_bytes()?;
+        let mut out = reserve(self.size(), "elements that are read")?;
+        for some in bytes.chunks(T::DTYPE.size() << 16) {
+            out.extend(T::from_bytes(some));
+        }
+        Ok(out)
     }
 
     /// The only element.

@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::precision::matmul_precision;
 use crate::prim::{Conv, ConvRole};
-use crate::shape::Dims;
+use crate::shape::{Dims, extent};
 
 /// The parameters of a convolution. A list of one entry stands for every spatial axis.
 ///
@@ -187,7 +187,7 @@ fn forward(
     spatial: Option<usize>,
 ) -> Result<Array> {
     let axes = check_ranks(op, x, w, spatial)?;
-    let channels = w.shape()[axes + 1] * options.groups;
+    let channels = w.shape()[axes + 1].saturating_mul(options.groups);
     if x.shape()[axes + 1] != channels || !w.shape()[0].is_multiple_of(options.groups.max(1)) {
         return Err(Error::shape(
             op,
@@ -344,7 +344,7 @@ fn transposed(
 ) -> Result<Array> {
     let axes = check_ranks(op, x, w, Some(spatial))?;
     let groups = options.groups;
-    let channels = w.shape()[axes + 1] * groups;
+    let channels = w.shape()[axes + 1].saturating_mul(groups);
     if groups == 0 || x.shape()[axes + 1] != channels || !w.shape()[0].is_multiple_of(groups) {
         return Err(Error::shape(
             op,
@@ -369,13 +369,15 @@ fn transposed(
     }
     let size = |i: usize| {
         let (n, k) = (x.shape()[i + 1], w.shape()[i + 1]);
-        let full =
-            n.saturating_sub(1) * stride[i] + k.saturating_sub(1) * dilation[i] + 1 + extra[i];
-        full.checked_sub(padding[i].0 + padding[i].1).filter(|&size| size > 0).ok_or_else(|| {
+        let reach = extent(k.max(1), dilation[i], (0, extra[i]));
+        let full = reach.and_then(|reach| extent(n.max(1), stride[i], (0, reach - 1)));
+        let size = full.and_then(|full| full.checked_sub(padding[i].0)?.checked_sub(padding[i].1));
+        size.filter(|&size| size > 0).ok_or_else(|| {
             Error::shape(
                 op,
                 format!(
-                    "padding {padding:?} leaves nothing (input {}, weight {})",
+                    "stride {stride:?}, dilation {dilation:?} and padding {padding:?} leave nothing, \
+                     or more than an address space (input {}, weight {})",
                     x.shape(),
                     w.shape()
                 ),

@@ -205,7 +205,8 @@ pub fn linspace(start: f64, stop: f64, count: usize, dtype: DType) -> Result<Arr
     cast(&add(&low, &multiply(&at, stop)?)?, dtype)
 }
 
-/// The coordinates of a grid: array `i` of the result repeats vector `i` along every other axis.
+/// The coordinates of a grid: array `i` of the result repeats vector `i` along every other axis. Other
+/// arrays are flattened.
 ///
 /// # Shapes
 /// With `matrix_order` axis `i` belongs to vector `i` (NumPy's `ij`); without, the first two axes
@@ -224,9 +225,6 @@ pub fn meshgrid(vectors: &[&Array], matrix_order: bool) -> Result<Vec<Array>> {
     let place = |i: usize| if !matrix_order && rank > 1 && i < 2 { 1 - i } else { i };
     let mut shape = Shape::from(vec![1; rank]);
     for (i, v) in vectors.iter().enumerate() {
-        if v.rank() > 1 {
-            return Err(Error::shape("meshgrid", format!("takes vectors, not {}", v.aval())));
-        }
         shape.0[place(i)] = v.size();
     }
     let grid = |(i, v): (usize, &&Array)| {
@@ -275,10 +273,18 @@ pub fn eye_at(rows: usize, columns: usize, offset: isize, dtype: DType) -> Resul
 
 /// The row of each element, moved by `offset`, and its column.
 fn places(shape: &[usize], offset: isize) -> Result<(Array, Array)> {
+    let [.., rows, columns] = *shape else {
+        return Err(Error::shape("iota", format!("{shape:?} is not a matrix's shape")));
+    };
     let rank = shape.len();
-    let row = iota(shape, rank - 2, DType::I32)?;
+    // Beyond all rows and columns it does not matter how far.
+    let reach = rows.max(columns).min(isize::MAX as usize) as isize;
+    let offset = offset.clamp(-reach, reach);
+    let narrow = rows.saturating_add(columns) <= i32::MAX as usize / 2;
+    let dtype = if narrow { DType::I32 } else { DType::I64 };
+    let row = iota(shape, rank - 2, dtype)?;
     let row = if offset == 0 { row } else { add(&row, offset as i64)? };
-    Ok((row, iota(shape, rank - 1, DType::I32)?))
+    Ok((row, iota(shape, rank - 1, dtype)?))
 }
 
 /// A matrix of ones on and below the diagonal `offset` places above the main one.
@@ -317,7 +323,7 @@ pub fn tril(x: &Array, offset: isize) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn triu(x: &Array, offset: isize) -> Result<Array> {
-    where_(&lower("triu", x, offset - 1)?, Scalar::Bool(false), x)
+    where_(&lower("triu", x, offset.saturating_sub(1))?, Scalar::Bool(false), x)
 }
 
 /// Whether elements are on or below a diagonal.

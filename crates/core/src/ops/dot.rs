@@ -1,6 +1,6 @@
 //! Products of matrices and vectors.
 
-use super::operand::{Sizes, broadcast, cast, inexact};
+use super::operand::{Sizes, broadcast, cast};
 use super::{add, expand_axes, flatten, multiply, permute, reshape, squeeze_axes, sum};
 use crate::array::Array;
 use crate::dtype::DType;
@@ -25,16 +25,21 @@ use crate::shape::{Dims, Shape, normalize_axis};
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
+    let dtype = match a.dtype().promote(b.dtype()) {
+        DType::Bool => DType::I32,
+        other => other,
+    };
+    product(a, b, Dot::of(dtype), dtype)
+}
+
+/// `dot` of matrices of `dtype`.
+fn product(a: &Array, b: &Array, dot: Dot, dtype: DType) -> Result<Array> {
     let misfit =
         || Error::shape("matmul", format!("{} and {} do not multiply", a.aval(), b.aval()));
     if a.rank() == 0 || b.rank() == 0 {
         return Err(misfit());
     }
     let (row, column) = (a.rank() == 1, b.rank() == 1);
-    let mut dtype = a.dtype().promote(b.dtype());
-    if dtype == DType::Bool {
-        dtype = DType::I32;
-    }
     let left = if row { expand_axes(a, Dims::from_slice(&[0]))? } else { a.clone() };
     let right = if column { expand_axes(b, Dims::from_slice(&[1]))? } else { b.clone() };
     let (left, right) = (cast(&left, dtype)?, cast(&right, dtype)?);
@@ -47,7 +52,7 @@ pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
         // One matrix for the whole batch: the batch is only more rows.
         let lead = Shape::from(&left.aval().shape[..left.rank() - 1]);
         let rows = flatten(&left, 0, -2)?;
-        let product = Array::apply(Dot::of(dtype), &[&rows, &right])?;
+        let product = Array::apply(dot, &[&rows, &right])?;
         super::unflatten(&product, 0, lead)?
     } else {
         let lead = |x: &Array| Shape::from(&x.aval().shape[..x.rank() - 2]);
@@ -56,7 +61,7 @@ pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
             batch.iter().copied().chain([rows, columns]).collect()
         };
         let (left, right) = (broadcast(&left, &shape(m, k))?, broadcast(&right, &shape(k, n))?);
-        Array::apply(Dot::of(dtype), &[&left, &right])?
+        Array::apply(dot, &[&left, &right])?
     };
     let rank = out.rank();
     let mut gone = Dims::new();
@@ -79,10 +84,13 @@ pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<Array> {
-    let product = inexact(&matmul(a, b)?)?;
-    let product = if alpha == 1.0 { product } else { multiply(&product, alpha)? };
-    let bias = if beta == 1.0 { c.clone() } else { multiply(c, beta)? };
-    add(&product, &bias)
+    let dtype = a.dtype().promote(b.dtype()).promote(c.dtype()).to_inexact();
+    // Rounded to a half type at the end alone.
+    let wide = if (alpha, beta) == (1.0, 1.0) { dtype } else { dtype.accumulator() };
+    let scaled = |x: &Array, by: f64| if by == 1.0 { Ok(x.clone()) } else { multiply(x, by) };
+    let product = product(a, b, Dot { result: wide, ..Dot::of(dtype) }, dtype)?;
+    let sum = add(&scaled(&product, alpha)?, &scaled(&cast(c, wide)?, beta)?)?;
+    cast(&sum, dtype)
 }
 
 /// The sums of products over the last axis of each operand.

@@ -227,7 +227,8 @@ impl Sizes {
                 format!("sizes {:?} are not at least 0, or −1 once", &self.0[..]),
             ));
         }
-        let known: usize = self.0.iter().filter(|&&d| d != -1).map(|&d| d as usize).product();
+        let known: Shape = self.0.iter().filter(|&&d| d != -1).map(|&d| d as usize).collect();
+        let known = known.size();
         if unknown == 1 && (known == 0 || !count.is_multiple_of(known)) {
             return Err(Error::shape(
                 op,

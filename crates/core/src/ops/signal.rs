@@ -1,6 +1,6 @@
 //! Differences and convolutions of sequences.
 
-use super::operand::inexact;
+use super::operand::cast;
 use super::{ConvOptions, conv1d, not_equal, reshape, subtract};
 use crate::array::Array;
 use crate::dtype::DType;
@@ -86,6 +86,7 @@ pub fn convolve(a: &Array, v: &Array, mode: ConvolveMode) -> Result<Array> {
     };
     let mut options = ConvOptions::new().flip(true);
     options.padding = vec![(low, high)];
-    let column = |x: &Array| reshape(&inexact(x)?, [1, -1, 1]);
+    let dtype = long.dtype().promote(short.dtype()).to_inexact();
+    let column = |x: &Array| reshape(&cast(x, dtype)?, [1, -1, 1]);
     reshape(&conv1d(&column(long)?, &column(short)?, &options)?, -1)
 }

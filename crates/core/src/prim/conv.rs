@@ -14,7 +14,7 @@ use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::precision::MatmulPrecision;
-use crate::shape::{Aval, Dims, Shape};
+use crate::shape::{Aval, Dims, Shape, extent};
 
 /// Which of its three operands a convolution computes from the other two.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -120,16 +120,24 @@ impl Conv {
         }
         (0..rank)
             .map(|i| {
-                let dilated = match self.input[i] {
-                    0 => 0,
-                    n => (n - 1) * self.input_dilation[i] + 1,
-                };
-                let padded = dilated + self.padding[i].0 + self.padding[i].1;
-                let reach = match self.kernel[i] {
-                    0 => {
-                        return Err(Error::shape(op, format!("kernel {:?} is empty", self.kernel)));
-                    }
-                    k => (k - 1) * self.dilation[i] + 1,
+                if self.kernel[i] == 0 {
+                    return Err(Error::shape(op, format!("kernel {:?} is empty", self.kernel)));
+                }
+                let input = extent(self.input[i], self.input_dilation[i], self.padding[i]);
+                let reach = extent(self.kernel[i], self.dilation[i], (0, 0));
+                let (Some(padded), Some(reach)) = (input, reach) else {
+                    return Err(Error::shape(
+                        op,
+                        format!(
+                            "input {:?} with padding {:?} and dilation {:?}, or kernel {:?} with \
+                             dilation {:?}, is larger than an address space",
+                            self.input,
+                            self.padding,
+                            self.input_dilation,
+                            self.kernel,
+                            self.dilation
+                        ),
+                    ));
                 };
                 if reach > padded {
                     return Err(Error::shape(
@@ -192,13 +200,13 @@ impl Primitive for Conv {
                     return Err(mismatch());
                 }
                 let (o, per_group) = (first(b), last(b));
-                if last(a) != per_group * groups || o % groups != 0 {
+                if last(a) != per_group.saturating_mul(groups) || o % groups != 0 {
                     return Err(Error::shape(
                         op,
                         format!(
                             "weight expects {} input channels in {groups} groups, input has {} \
                              (input {a}, weight {b})",
-                            per_group * groups,
+                            per_group.saturating_mul(groups),
                             last(a)
                         ),
                     ));
@@ -224,7 +232,6 @@ impl Primitive for Conv {
                 build(last(b), &self.kernel, last(a) / groups)
             }
         };
-        shape.checked_size(op, self.result)?;
         one(Aval { shape, dtype: self.result })
     }
 

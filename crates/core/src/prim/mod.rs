@@ -238,7 +238,9 @@ impl Op {
     /// The outputs' shapes and dtypes, or an error that names the op and the inputs.
     pub fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let outputs = with_payload!(self, p => p.infer(inputs))?;
-        outputs.iter().try_for_each(|aval| aval.shape.check_rank(self.name()))?;
+        for aval in &outputs {
+            aval.shape.checked_size(self.name(), aval.dtype)?;
+        }
         Ok(outputs)
     }
 

@@ -8,7 +8,7 @@ use super::{
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::shape::{Aval, Dims, Shape};
+use crate::shape::{Aval, Dims, Shape, extent};
 
 /// What a pooling computes. x is `[N, input.., C]`, y is `[N, output.., C]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -72,7 +72,15 @@ impl Pool {
         }
         (0..rank)
             .map(|i| {
-                let padded = self.input[i] + self.padding[i].0 + self.padding[i].1;
+                let Some(padded) = extent(self.input[i], 1, self.padding[i]) else {
+                    return Err(Error::shape(
+                        op,
+                        format!(
+                            "input {:?} with padding {:?} is larger than an address space",
+                            self.input, self.padding
+                        ),
+                    ));
+                };
                 if self.stride[i] == 0 || self.window[i] == 0 {
                     return Err(Error::argument(
                         op,
@@ -133,7 +141,6 @@ impl Primitive for Pool {
         if inputs.iter().zip(wants).any(|(have, want)| have.shape != **want) {
             return Err(Error::shape(op, format!("inputs {inputs:?} are not of shapes {wants:?}")));
         }
-        gives.checked_size(op, first.dtype)?;
         one(Aval { shape: gives.clone(), dtype: first.dtype })
     }
 

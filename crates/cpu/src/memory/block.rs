@@ -2,7 +2,6 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
-use std::sync::OnceLock;
 
 /// The alignment of every block: a cache line and an AVX-512 register.
 pub const ALIGN: usize = 64;
@@ -160,24 +159,6 @@ fn advise(data: NonNull<u8>, bytes: usize) {
 #[cfg(not(target_os = "linux"))]
 fn advise(_: NonNull<u8>, _: usize) {}
 
-/// The bytes that this process may use: the machine's memory, or its control group's. Linux
-/// promises more than there is and ends a process that believes it.
-pub fn system_memory() -> usize {
-    static BYTES: OnceLock<usize> = OnceLock::new();
-    *BYTES.get_or_init(|| {
-        let read = |path: &str| std::fs::read_to_string(path).ok();
-        let machine = read("/proc/meminfo").and_then(|text| {
-            let line = text.lines().find_map(|l| l.strip_prefix("MemTotal:"))?;
-            let kib: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-            kib.checked_mul(1024)
-        });
-        let group = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
-            .into_iter()
-            .find_map(|path| read(path)?.trim().parse().ok());
-        machine.unwrap_or(usize::MAX).min(group.unwrap_or(usize::MAX))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,6 +194,5 @@ mod tests {
             assert!(content.iter().all(|&b| b == 0));
         }
         assert_eq!(Block::empty().data() as usize % ALIGN, 0);
-        assert!(system_memory() > 1 << 24);
     }
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use cupola_core::backend::system_memory;
 use flate2::read::MultiGzDecoder;
 
 use super::{Error, Result};
@@ -15,7 +16,12 @@ pub(super) struct Stream {
     path: PathBuf,
     reader: Box<dyn Read>,
     offset: u64,
+    /// More than it can hold.
+    most: u64,
 }
+
+/// Deflate's longest match of 258 bytes takes at least 2 bits.
+const MOST_COMPRESSED: u64 = 1032;
 
 impl Stream {
     /// Opens `path`; whether it is gzip is decided by its first two bytes, not by its name.
@@ -25,10 +31,15 @@ impl Stream {
         let mut start = Vec::new();
         file.by_ref().take(2).read_to_end(&mut start).map_err(io)?;
         let compressed = start == [0x1F, 0x8B];
+        let most = match (compressed, file.metadata().map_err(io)?) {
+            (_, of) if !of.is_file() => u64::MAX,
+            (true, of) => of.len().saturating_mul(MOST_COMPRESSED),
+            (false, of) => of.len(),
+        };
         let whole = Cursor::new(start).chain(BufReader::with_capacity(1 << 16, file));
         let reader: Box<dyn Read> =
             if compressed { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) };
-        Ok(Self { path: path.to_owned(), reader, offset: 0 })
+        Ok(Self { path: path.to_owned(), reader, offset: 0, most })
     }
 
     /// The error of a file whose bytes at `offset` are not what they should be.
@@ -49,9 +60,16 @@ impl Stream {
         }
     }
 
-    /// The next `count` bytes, which are `what`.
+    /// The next `count` bytes, which are `what`. Where the file or the machine's memory is too small
+    /// for them, nothing is read.
     pub(super) fn exactly(&mut self, count: usize, what: &str) -> Result<Vec<u8>> {
         let start = self.offset;
+        let claimed = count as u64;
+        if count > TRUST && claimed > self.most.min(system_memory() as u64) {
+            let detail =
+                format!("{what} takes {count} bytes, more than the file or the memory holds");
+            return Err(self.wrong(start, detail));
+        }
         let bytes = self.up_to(count)?;
         if bytes.len() < count {
             let detail = format!(

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use cupola_core::backend::reserve;
 use cupola_core::{Array, DType, Error, Result, ops};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -63,7 +64,7 @@ pub fn write(array: &Array) -> Result<Vec<u8>> {
     header.extend(std::iter::repeat_n(' ', length - header.len() - 1));
     header.push('\n');
     let bytes = array.to_bytes()?;
-    let mut out = Vec::with_capacity(start + length + bytes.len());
+    let mut out = reserve(start + length + bytes.len(), "a file's content")?;
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&[1, 0]);
     out.extend_from_slice(&(length as u16).to_le_bytes());

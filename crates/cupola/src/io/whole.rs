@@ -20,7 +20,6 @@ const MOST_LINKS: usize = 40;
 /// The file keeps its permissions, and a symbolic link stays one: what it leads to is replaced. What
 /// is no regular file (a pipe, a device) is written in place.
 pub struct Replacement {
-    /// As the caller calls it.
     name: PathBuf,
     /// Where the links lead.
     path: PathBuf,
@@ -50,6 +49,11 @@ impl Replacement {
             Ok(Replacement { name: name.to_owned(), path, content })
         };
         make().map_err(|cause| failed(name, &cause))
+    }
+
+    /// The file's name, as the caller gave it.
+    pub fn name(&self) -> &Path {
+        &self.name
     }
 
     /// What is written to.

@@ -138,15 +138,22 @@ impl Checkpoint {
 impl Record {
     /// Looks whether the parts fit each other.
     fn check(&self) -> Result<(), String> {
-        let Position { epoch, batch, .. } = self.position;
-        let batches = super::trainer::training_images(self.images)
-            .unwrap_or(0)
-            .div_ceil(self.settings.batch_size);
+        let Position { epoch, batch, step, ref tally, .. } = self.position;
+        let images = super::trainer::training_images(self.images).unwrap_or(0);
+        let batches = images.div_ceil(self.settings.batch_size);
         if self.history.len() != epoch || batch > batches {
             return Err(format!(
                 "its record is damaged: batch {batch} of {batches} after {epoch} epochs, with \
                  metrics of {}",
                 self.history.len()
+            ));
+        }
+        let seen = batch.saturating_mul(self.settings.batch_size).min(images) as u64;
+        let most = (epoch as u64).saturating_add(1).saturating_mul(batches as u64);
+        if tally.images != seen || tally.correct > seen || step > most {
+            return Err(format!(
+                "its record is damaged: step {step}, {} of {} images right after {batch} batches",
+                tally.correct, tally.images
             ));
         }
         Ok(())

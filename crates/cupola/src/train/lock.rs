@@ -55,17 +55,23 @@ impl RunLock {
                     };
                     return Err(Error::io(folder, format!("{owner} is training here")));
                 }
-                Err(TryLockError::Error(cause)) => return Err(failed(cause)),
+                Err(TryLockError::Error(cause)) => {
+                    // Where nobody can lock, a file without an owner's number is of no use.
+                    if file.metadata().is_ok_and(|file| file.len() == 0) {
+                        let _ = std::fs::remove_file(&path);
+                    }
+                    return Err(failed(cause));
+                }
             }
             // Who had it before may have removed the file between the two steps.
             if !is_at(&file, &path) {
                 continue;
             }
-            file.set_len(0)
-                .and_then(|()| writeln!(file, "{}", std::process::id()))
-                .map_err(failed)?;
+            let mut lock = RunLock { path: path.clone(), file };
+            let written = lock.file.set_len(0);
+            written.and_then(|()| writeln!(lock.file, "{}", std::process::id())).map_err(failed)?;
             sweep(folder);
-            return Ok(RunLock { path, file });
+            return Ok(lock);
         }
     }
 }

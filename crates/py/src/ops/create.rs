@@ -26,6 +26,7 @@ pub fn full(
             Some(dtype) => dtype.0,
             None => vals.clone().into_array()?.dtype(),
         };
+        vals.check_fits(dtype)?;
         give(ops::full(shape.0, &vals, dtype))
     })
 }
@@ -35,6 +36,7 @@ pub fn full(
 #[pyo3(signature = (a, vals, dtype = None, *, stream = None))]
 pub fn full_like(a: Arr, vals: Opd, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
     let dtype = dtype.map_or(a.dtype(), |d| d.0);
+    vals.check_fits(dtype)?;
     on(stream, || give(ops::full(a.shape().clone(), &vals, dtype)))
 }
 

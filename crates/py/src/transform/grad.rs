@@ -4,7 +4,7 @@ use cupola::{Array, ops, transform};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::{function, only_arrays};
 use crate::array::PyArray;
@@ -17,8 +17,6 @@ use crate::tree::{self, Template};
 struct By {
     positions: Vec<usize>,
     names: Vec<String>,
-    /// Whether one position was given as a number, so that its gradient stands alone.
-    is_single: bool,
 }
 
 impl By {
@@ -34,12 +32,10 @@ impl By {
                 Err(_) => names.extract()?,
             },
         };
-        let (given, is_single) = match argnums {
-            None if names.is_empty() => (vec![0], true),
-            None => (Vec::new(), false),
-            Some(numbers) => {
-                (integers(numbers, "argnums")?.to_vec(), numbers.is_instance_of::<PyInt>())
-            }
+        let given = match argnums {
+            None if names.is_empty() => vec![0],
+            None => Vec::new(),
+            Some(numbers) => integers(numbers, "argnums")?.to_vec(),
         };
         let mut positions = Vec::new();
         for number in given {
@@ -64,7 +60,7 @@ impl By {
                 names[twice]
             )));
         }
-        Ok(By { positions, names, is_single })
+        Ok(By { positions, names })
     }
 }
 
@@ -201,10 +197,9 @@ impl Differentiated {
             .iter()
             .map(|template| template.fill(py, &mut grads))
             .collect::<PyResult<_>>()?;
-        let first = match (self.by.is_single, &first[..]) {
-            (true, [one]) => one.clone(),
-            (_, []) => py.None().into_bound(py),
-            (_, [one]) if !self.by.names.is_empty() => one.clone(),
+        let first = match &first[..] {
+            [] => py.None().into_bound(py),
+            [one] => one.clone(),
             _ => PyTuple::new(py, first)?.into_any(),
         };
         let grads = if self.by.names.is_empty() {

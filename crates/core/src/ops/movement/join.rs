@@ -108,10 +108,21 @@ impl<const N: usize> From<[usize; N]> for Sections {
     }
 }
 
+/// The most arrays that an axis is divided into.
+const MAX_PARTS: usize = 1 << 20;
+
+fn check_parts(op: &'static str, x: &Array, axis: usize, parts: usize) -> Result<()> {
+    if parts <= MAX_PARTS {
+        return Ok(());
+    }
+    let wanted = format!("axis {axis} of {} into {parts} arrays", x.aval());
+    Err(Error::argument(op, format!("{wanted}, where {MAX_PARTS} are the most")))
+}
+
 /// An axis divided into several arrays: into a count of equal parts, or before given indices.
 ///
 /// # Errors
-/// Where the axis does not divide into equal parts.
+/// Where the axis does not divide into equal parts, or into more than 2²⁰.
 ///
 /// # Example
 /// ```
@@ -133,6 +144,7 @@ pub fn split(x: &Array, sections: impl Into<Sections>, axis: isize) -> Result<Ve
                     format!("axis {axis} of {} does not divide into {count} parts", x.aval()),
                 ));
             }
+            check_parts("split", x, axis, count)?;
             cuts.extend((1..count).map(|i| i * (size / count)));
         }
         Sections::At(indices) => cuts.extend(indices.into_iter().map(|i| i.min(size))),
@@ -199,12 +211,15 @@ pub fn repeat(x: &Array, repeats: usize, axis: impl Into<Axes>) -> Result<Array>
 /// ```
 pub fn roll(x: &Array, shift: impl Into<Sizes>, axes: impl Into<Axes>) -> Result<Array> {
     let shifts = shift.into().0;
-    let Some(axes) = axes.into().listed("roll", x.rank())? else {
+    // An axis that is named twice moves twice.
+    let axis = |&axis: &isize| normalize_axis("roll", axis, x.rank());
+    let axes: Option<Result<Dims>> = axes.into().0.map(|axes| axes.iter().map(axis).collect());
+    let Some(axes) = axes.transpose()? else {
         let flat = flatten(x, 0, -1)?;
-        return super::reshape(&roll_axis(&flat, shifts.iter().sum(), 0)?, x.shape());
+        return super::reshape(&roll_axis(&flat, &shifts, 0)?, x.shape());
     };
     if let [axis] = axes[..] {
-        return roll_axis(x, shifts.iter().sum(), axis);
+        return roll_axis(x, &shifts, axis);
     }
     if shifts.len() != 1 && shifts.len() != axes.len() {
         return Err(Error::argument(
@@ -214,17 +229,19 @@ pub fn roll(x: &Array, shift: impl Into<Sizes>, axes: impl Into<Axes>) -> Result
     }
     let mut out = x.clone();
     for (i, &axis) in axes.iter().enumerate() {
-        out = roll_axis(&out, shifts[i.min(shifts.len() - 1)], axis)?;
+        out = roll_axis(&out, &[shifts[i.min(shifts.len() - 1)]], axis)?;
     }
     Ok(out)
 }
 
-fn roll_axis(x: &Array, shift: isize, axis: usize) -> Result<Array> {
+/// Moved by the sum of `shifts`.
+fn roll_axis(x: &Array, shifts: &[isize], axis: usize) -> Result<Array> {
     let size = x.shape()[axis];
     if size == 0 {
         return Ok(x.clone());
     }
-    let cut = (-shift).rem_euclid(size as isize) as usize;
+    let shift: i128 = shifts.iter().map(|&shift| shift as i128).sum();
+    let cut = (-shift).rem_euclid(size as i128) as usize;
     if cut == 0 {
         return Ok(x.clone());
     }
@@ -243,6 +260,7 @@ fn roll_axis(x: &Array, shift: isize, axis: usize) -> Result<Array> {
 /// ```
 pub fn unstack(x: &Array, axis: isize) -> Result<Vec<Array>> {
     let axis = normalize_axis("unstack", axis, x.rank())?;
+    check_parts("unstack", x, axis, x.shape()[axis])?;
     (0..x.shape()[axis])
         .map(|i| squeeze_axes(&slice_axis(x, axis, i, 1)?, Dims::from_slice(&[axis])))
         .collect()

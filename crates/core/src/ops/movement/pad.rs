@@ -123,7 +123,7 @@ pub(crate) fn pad_constant(
 fn pad_edge(x: &Array, low: &[usize], high: &[usize]) -> Result<Array> {
     let mut out = x.clone();
     for axis in 0..x.rank() {
-        if low[axis] + high[axis] == 0 {
+        if low[axis] == 0 && high[axis] == 0 {
             continue;
         }
         let size = nonempty(x, axis)?;
@@ -148,12 +148,14 @@ fn pad_mirrored(x: &Array, low: &[usize], high: &[usize], shared: usize) -> Resu
     let mut out = x.clone();
     for axis in 0..x.rank() {
         let (low, high) = (low[axis], high[axis]);
-        if low + high == 0 {
+        if low == 0 && high == 0 {
             continue;
         }
         let size = nonempty(x, axis)?;
         // The indices below are numbers of this size.
         crate::array::note_sizes();
+        let longer = size.saturating_add(low).saturating_add(high);
+        out.shape().with(axis, longer).checked_size("pad", x.dtype())?;
         let period = (2 * (size - shared)).max(1);
         // Counted from a whole number of periods before the first element.
         let start = low.next_multiple_of(period) - low;

@@ -105,7 +105,7 @@ fn a_header_cannot_make_a_reader_reserve_or_unpack_more() {
     let text = complaint(read_idx(&idx_file(&[1 << 30], &[0; 10])));
     assert_eq!(
         text,
-        "byte 18: the file ends: [1073741824] takes 1073741824 bytes from byte 8, 10 are there"
+        "byte 8: [1073741824] takes 1073741824 bytes, more than the file or the memory holds"
     );
     // Ten bytes are announced, and the gzip data would unpack to many.
     let text = complaint(read_idx(&gzip(&idx_file(&[10], &vec![0; 1 << 24]))));

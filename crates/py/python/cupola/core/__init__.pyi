@@ -279,7 +279,7 @@ class array:
     def argmin(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
         """The index of the first smallest element along an axis, or of the flattened array for `()`."""
     def astype(self, dtype: Dtype, stream: _StreamOrDevice = ...) -> array:
-        """Converts each element to `dtype`: to bool by ≠ 0, from float to integer towards zero and"""
+        """Converts each element to `dtype`: to bool by ≠ 0, between integers by wrapping, from float to"""
     def conj(self, *, stream: _StreamOrDevice = ...) -> array:
         """The complex conjugate; anything else as it is."""
     def cos(self, *, stream: _StreamOrDevice = ...) -> array:
@@ -777,8 +777,11 @@ def asarray(a: Any, dtype: Dtype | None = ..., *, copy: bool | None = ...) -> ar
         array([1, 2], dtype=int32)
     """
 def astype(a: _Scalar | array, dtype: Dtype, *, stream: _StreamOrDevice = ...) -> array:
-    """Converts each element to `dtype`: to bool by ≠ 0, from float to integer towards zero and
-    saturating (NaN gives 0), between integers by wrapping, from complex by its real part.
+    """Converts each element to `dtype`: to bool by ≠ 0, between integers by wrapping, from float to
+    integer towards zero and saturating (NaN gives 0), from complex by its real part.
+
+    A negative float becomes an unsigned integer by way of the signed one, which wraps, as in MLX and
+    NumPy on most machines: −1.0 is the largest one.
 
     Example:
         >>> mx.astype(mx.array([1.5, 2.5]), mx.int32)
@@ -1874,7 +1877,8 @@ def median(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims:
         array(2, dtype=float32)
     """
 def meshgrid(*arrays: _Scalar | array, sparse: bool | None = ..., indexing: str | None = ..., stream: _StreamOrDevice | None = ...) -> tuple[Any, ...]:
-    """The coordinates of a grid: array `i` of the result repeats vector `i` along every other axis.
+    """The coordinates of a grid: array `i` of the result repeats vector `i` along every other axis. Other
+    arrays are flattened.
 
     Shapes:
     With `matrix_order` axis `i` belongs to vector `i` (NumPy's `ij`); without, the first two axes
@@ -2394,7 +2398,7 @@ def split(a: _Scalar | array, /, indices_or_sections: Any, axis: int = ..., *, s
     """An axis divided into several arrays: into a count of equal parts, or before given indices.
 
     Errors:
-    Where the axis does not divide into equal parts.
+    Where the axis does not divide into equal parts, or into more than 2²⁰.
 
     Example:
         >>> mx.split(mx.arange(4), 2)
