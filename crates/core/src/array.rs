@@ -3,7 +3,7 @@
 mod format;
 pub(crate) mod scope;
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use crate::device::{Device, Stream, default_stream};
 use crate::dtype::{DType, Element, Scalar};
 use crate::error::{Error, Result};
+use crate::fork;
 use crate::memory::Buffer;
 use crate::prim::movement::view_layout;
 use crate::prim::{Avals, Constant, Input, Movement, Op};
@@ -72,15 +73,41 @@ pub(crate) struct Value {
 }
 
 /// The end of some work on a stream.
-#[derive(Default)]
 pub(crate) struct Event {
     done: Mutex<bool>,
     signal: Condvar,
+    /// Of the process whose thread is at work.
+    generation: u32,
+    /// Whether what is computed has given its leaves away.
+    begun: AtomicBool,
+}
+
+impl Default for Event {
+    fn default() -> Self {
+        let generation = fork::generation();
+        let (done, signal, begun) = Default::default();
+        Event { done, signal, generation, begun }
+    }
 }
 
 impl Event {
+    /// Notes that the work cannot be left to somebody else any more.
+    pub fn begin(&self) {
+        self.begun.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was a thread's work that the process that forked has, and not begun: then it is
+    /// as if nobody had asked for it.
+    pub fn is_left_behind(&self) -> bool {
+        self.generation != fork::generation() && !self.begun.load(Ordering::Relaxed)
+    }
+
     /// Waits for the end, or until the host stops the waiting: the work goes on then.
     pub fn wait(&self) -> Result<()> {
+        if let Err(left_behind) = fork::check(self.generation, "what another thread computed") {
+            let is_done = self.done.try_lock().is_ok_and(|done| *done);
+            return if is_done { Ok(()) } else { Err(left_behind) };
+        }
         let mut done = lock(&self.done);
         while !*done {
             let patience = crate::interrupt::PATIENCE;
@@ -96,7 +123,7 @@ impl Event {
     }
 
     pub fn set(&self) {
-        *lock(&self.done) = true;
+        *fork::lock(&self.done) = true;
         self.signal.notify_all();
     }
 }

@@ -253,14 +253,23 @@ inventory::collect!(Registration);
 
 /// The devices of a kind that this program can use, by their number.
 pub fn devices_of(kind: DeviceKind) -> &'static [Arc<dyn Backend>] {
-    type Found = OnceLock<Vec<Arc<dyn Backend>>>;
+    &found(kind).devices
+}
+
+/// What was found of a kind of devices, and in which process.
+struct Found {
+    devices: Vec<Arc<dyn Backend>>,
+    generation: u32,
+}
+
+fn found(kind: DeviceKind) -> &'static Found {
     const KINDS: usize = DeviceKind::ALL.len();
-    static FOUND: [Found; KINDS] = [const { Found::new() }; KINDS];
+    static FOUND: [OnceLock<Found>; KINDS] = [const { OnceLock::new() }; KINDS];
     FOUND[kind as usize].get_or_init(|| {
         let of_kind = inventory::iter::<Registration>().filter(|r| r.kind == kind);
-        let mut found: Vec<_> = of_kind.flat_map(|r| (r.discover)()).collect();
-        found.sort_by_key(|b| b.device());
-        found
+        let mut devices: Vec<_> = of_kind.flat_map(|r| (r.discover)()).collect();
+        devices.sort_by_key(|b| b.device());
+        Found { devices, generation: crate::fork::generation() }
     })
 }
 
@@ -276,8 +285,16 @@ pub fn absences() -> Vec<String> {
 }
 
 /// The backend of `device`, or an error that lists the devices there are.
+///
+/// # Errors
+/// Also in a process that was forked after a device other than the CPU was found: what its driver
+/// keeps is not copied.
 pub fn backend(device: Device) -> Result<&'static Arc<dyn Backend>> {
-    devices_of(device.kind).iter().find(|b| b.device() == device).ok_or_else(|| {
+    let found = found(device.kind);
+    if device.kind != DeviceKind::Cpu {
+        crate::fork::check(found.generation, &device.to_string())?;
+    }
+    found.devices.iter().find(|b| b.device() == device).ok_or_else(|| {
         let there: Vec<_> = backends().map(|b| b.device().to_string()).collect();
         let there = if there.is_empty() { "none".into() } else { there.join(", ") };
         Error::Device(format!("device {device} is not here; the devices are: {there}"))

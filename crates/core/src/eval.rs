@@ -12,14 +12,15 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use smallvec::SmallVec;
 
-use crate::array::{Array, Event, Inputs, Node, Progress, Value, lock};
+use crate::array::{Array, Event, Inputs, Node, Progress, Value};
 use crate::backend::{Buffer, backend, moved};
 use crate::device::{Device, Stream};
 use crate::error::{Error, Result};
+use crate::fork;
 use crate::graph::{self, Graph};
 use crate::plan::{Failure, Parameters, Plan};
 use crate::prim::Argument;
@@ -77,11 +78,16 @@ pub fn async_eval(arrays: &[Array]) -> Result<()> {
     let event = Arc::new(Event::default());
     let mut roots = Vec::new();
     {
-        let _walk = lock(&WALK);
+        let _walk = fork::lock(&WALK);
         for array in arrays {
             let mut state = array.node.state();
             match &state.progress {
                 Progress::Lazy => {
+                    state.progress = Progress::Pending(event.clone());
+                    drop(state);
+                    roots.push(array.clone());
+                }
+                Progress::Pending(own) if own.is_left_behind() => {
                     state.progress = Progress::Pending(event.clone());
                     drop(state);
                     roots.push(array.clone());
@@ -97,6 +103,7 @@ pub fn async_eval(arrays: &[Array]) -> Result<()> {
     let task = move || {
         // What failed is lazy again, and gives its error when it is read.
         if Job::prepare(&roots, Some(&event)).and_then(Job::run).is_err() {
+            let _inside = fork::inside();
             for node in &nodes {
                 let mut state = node.state();
                 if matches!(&state.progress, Progress::Pending(own) if Arc::ptr_eq(own, &event)) {
@@ -125,7 +132,7 @@ pub fn synchronize(stream: Stream) -> Result<()> {
 pub(crate) fn plan_of(arrays: &[Array]) -> Result<Arc<Plan>> {
     let roots = unfinished(arrays)?;
     let walk = loop {
-        let walked = Walk::over(&roots, None, &mut lock(&WALK))?;
+        let walked = Walk::over(&roots, None, &mut fork::lock(&WALK))?;
         match walked {
             Walked::Done(walk) => break walk,
             Walked::Wait(event) => event.wait()?,
@@ -141,6 +148,7 @@ fn unfinished(arrays: &[Array]) -> Result<Vec<Array>> {
     let mut roots = Vec::new();
     for array in arrays {
         loop {
+            let inside = fork::inside();
             let state = array.node.state();
             match &state.progress {
                 Progress::Ready(_) => break,
@@ -149,9 +157,13 @@ fn unfinished(arrays: &[Array]) -> Result<Vec<Array>> {
                     roots.push(array.clone());
                     break;
                 }
+                Progress::Pending(event) if event.is_left_behind() => {
+                    roots.push(array.clone());
+                    break;
+                }
                 Progress::Pending(event) => {
                     let event = event.clone();
-                    drop(state);
+                    drop((state, inside));
                     event.wait()?;
                 }
             }
@@ -165,9 +177,16 @@ type Task = Box<dyn FnOnce() + Send>;
 
 /// Hands `task` to the thread of `stream`, which runs its tasks in order.
 fn on_stream(stream: Stream, task: Task) -> Result<()> {
-    static STREAMS: OnceLock<Mutex<HashMap<Stream, Sender<Task>>>> = OnceLock::new();
-    let mut streams = lock(STREAMS.get_or_init(Default::default));
-    let sender = streams.entry(stream).or_insert_with(|| {
+    type Streams = HashMap<Stream, Sender<Task>>;
+    static STREAMS: Mutex<(u32, Option<Streams>)> = Mutex::new((0, None));
+    let mut guard = fork::lock(&STREAMS);
+    let (generation, streams) = &mut *guard;
+    if *generation != fork::generation() {
+        // Their threads were not copied; what belongs to these is left as it is.
+        *generation = fork::generation();
+        std::mem::forget(streams.take());
+    }
+    let sender = streams.get_or_insert_default().entry(stream).or_insert_with(|| {
         let (sender, receiver) = channel::<Task>();
         std::thread::spawn(move || receiver.into_iter().for_each(|task| task()));
         sender
@@ -290,7 +309,9 @@ impl Walk {
                     walk.leaves.push(Leaf { node, first, values, strides, edges: 0 });
                 }
                 Progress::Failed(error) => return Err(Error::Failed(error.clone())),
-                Progress::Pending(event) if mine.is_none_or(|m| !Arc::ptr_eq(m, event)) => {
+                Progress::Pending(event)
+                    if !event.is_left_behind() && mine.is_none_or(|m| !Arc::ptr_eq(m, event)) =>
+                {
                     return Ok(Walked::Wait(event.clone()));
                 }
                 Progress::Lazy | Progress::Pending(_) => {
@@ -410,6 +431,7 @@ struct Job {
     device: Device,
     leaves: Vec<Value>,
     event: Arc<Event>,
+    _inside: fork::Inside,
 }
 
 impl Job {
@@ -417,16 +439,17 @@ impl Job {
     fn prepare(roots: &[Array], mine: Option<&Arc<Event>>) -> Result<Job> {
         let device = roots[0].node.stream.device;
         loop {
-            let mut guard = lock(&WALK);
+            let inside = fork::inside();
+            let mut guard = fork::lock(&WALK);
             let mut walk = match Walk::over(roots, mine, &mut guard)? {
                 Walked::Done(walk) => walk,
                 Walked::Wait(event) => {
-                    drop(guard);
+                    drop((guard, inside));
                     event.wait()?;
                     continue;
                 }
                 Walked::Elsewhere(array) => {
-                    drop(guard);
+                    drop((guard, inside));
                     array.eval()?;
                     continue;
                 }
@@ -437,7 +460,8 @@ impl Job {
                     Progress::Pending(event.clone());
             }
             let leaves = walk.take_leaves();
-            return Ok(Job { walk, device, leaves, event });
+            event.begin();
+            return Ok(Job { walk, device, leaves, event, _inside: inside });
         }
     }
 
@@ -448,7 +472,7 @@ impl Job {
         let result = self.compute();
         let mut dropped: Vec<Inputs> = Vec::with_capacity(self.walk.outputs.len());
         let outcome = {
-            let _guard = lock(&WALK);
+            let _guard = fork::lock(&WALK);
             let outputs = self.walk.outputs.iter().map(|&o| &self.walk.nodes[o as usize].node);
             match result {
                 Ok(values) => {

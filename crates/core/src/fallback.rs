@@ -3,11 +3,12 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::backend::{Args, Backend, Buffer, Executable, Kernel, Region, Segment, backend, moved};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::fork;
 
 /// What happens where a device has no kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,7 +67,7 @@ pub fn set_policy(policy: Policy) {
 
 /// Everything that ran on the CPU for another device since the process began.
 pub fn records() -> Vec<Record> {
-    RECORDS.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fork::lock(&RECORDS).clone()
 }
 
 /// `segment`, prepared by `device`, or by the CPU where the device has no kernel for it.
@@ -96,7 +97,7 @@ pub(crate) fn prepare(segment: &Segment, device: &dyn Backend) -> Result<Arc<dyn
 
 /// The number of the record; a new one is announced.
 fn note(device: Device, op: String, reason: String, policy: Policy) -> usize {
-    let mut records = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut records = fork::lock(&RECORDS);
     let same = |r: &Record| r.device == device && r.op == op && r.reason == reason;
     if let Some(known) = records.iter().position(same) {
         return known;
@@ -139,7 +140,7 @@ impl Executable for OnHost {
             device.write(region.buffer, 0, &content)?;
             bytes += content.len();
         }
-        let mut records = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut records = fork::lock(&RECORDS);
         if let Some(record) = records.get_mut(self.number) {
             record.runs += 1;
             record.bytes += bytes as u64;

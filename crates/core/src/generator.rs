@@ -7,9 +7,10 @@ use std::cell::RefCell;
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::array::{Array, lock};
+use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::fork;
 use crate::prim::{Movement, RandomBits};
 use crate::shape::{Aval, Dims, Shape};
 
@@ -41,7 +42,7 @@ pub fn state() -> Array {
     if let Some(traced) = TRACED.with_borrow(Clone::clone) {
         return traced;
     }
-    lock(&STATE).get_or_insert_with(|| key(clock())).clone()
+    fork::lock(&STATE).get_or_insert_with(|| key(clock())).clone()
 }
 
 /// Puts the default generator into `state`, a key.
@@ -54,7 +55,7 @@ pub fn set_state(state: Array) {
         None => false,
     });
     if !hidden {
-        *lock(&STATE) = Some(state);
+        *fork::lock(&STATE) = Some(state);
     }
 }
 
@@ -99,7 +100,7 @@ pub fn next_key() -> Result<Array> {
         return Ok(key);
     }
     // One lock over reading and writing: two threads never draw the same key.
-    let mut guard = lock(&STATE);
+    let mut guard = fork::lock(&STATE);
     let (next, key) = split(guard.get_or_insert_with(|| self::key(clock())))?;
     *guard = Some(next);
     Ok(key)

@@ -17,7 +17,8 @@ thread_local! {
 }
 
 /// Lets `question` stop evaluations: it is asked now and then between the steps of a plan, on the
-/// thread that evaluates, and its error is that of the evaluation. The first question stays.
+/// thread that evaluates, and its error is that of the evaluation. What it waits for it waits for
+/// [`crate::fork::outside`] of the gate. The first question stays.
 pub fn ask(question: fn() -> Result<()>) {
     let _ = QUESTION.set(question);
 }

@@ -14,6 +14,7 @@ mod dtype;
 mod error;
 mod eval;
 pub mod fallback;
+pub mod fork;
 pub mod generator;
 pub mod graph;
 pub mod interrupt;

@@ -12,14 +12,17 @@ use crate::contiguous::copy_bytes;
 use crate::memory::{self, HostMemory};
 use crate::run::Prepared;
 use crate::simd::{Isa, Level};
-use crate::threads::num_threads;
+use crate::threads::{num_threads, watch_forks};
 
 inventory::submit! {
     Registration {
         kind: DeviceKind::Cpu,
         has_hardware: || true,
         absence: Vec::new,
-        discover: || vec![Arc::new(Cpu::new())],
+        discover: || {
+            watch_forks();
+            vec![Arc::new(Cpu::new())]
+        },
     }
 }
 

@@ -9,10 +9,11 @@ mod pool;
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cupola_core::backend::{Memory, MemoryStats, system_memory};
+use cupola_core::fork::{self, Locked};
 use cupola_core::{Device, Error, Result};
 
 use block::{Block, Class};
@@ -142,8 +143,8 @@ impl Allocator {
         }
     }
 
-    fn pool(&self) -> MutexGuard<'_, Pool> {
-        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pool(&self) -> Locked<'_, Pool> {
+        fork::lock(&self.pool)
     }
 
     /// A block of `class`; `None` where the system has no memory.

@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use cupola_core::fork;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 thread_local! {
@@ -66,6 +67,7 @@ pub fn parallel_for(chunks: usize, f: impl Fn(usize) + Sync) {
     for _ in 1..threads {
         let job = Arc::clone(&job);
         pool.spawn(move || {
+            let _joined = fork::joined();
             if job.enter() {
                 job.work();
                 job.leave();
@@ -151,16 +153,51 @@ fn pool_threads() -> usize {
 /// The helpers: one thread fewer than `num_threads`, since the caller works too. `None` where no
 /// thread can be started; work then runs inline.
 fn pool() -> Option<&'static ThreadPool> {
-    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
-    POOL.get_or_init(|| {
-        ThreadPoolBuilder::new()
-            .num_threads(pool_threads() - 1)
-            .thread_name(|i| format!("cupola-{i}"))
-            .build()
-            .ok()
-    })
-    .as_ref()
+    static FIRST: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    if fork::generation() == 0 {
+        return FIRST.get_or_init(helpers).as_ref();
+    }
+    // A process that was forked has none of its parent's threads, and makes its own. The parent's
+    // pool stays as it is: whoever dropped it would wait for them.
+    static LATER: Mutex<Option<(u32, Option<&'static ThreadPool>)>> = Mutex::new(None);
+    let mut later = fork::lock(&LATER);
+    let known = later.filter(|(generation, _)| *generation == fork::generation());
+    let make = || (fork::generation(), helpers().map(|pool| &*Box::leak(Box::new(pool))));
+    let (_, pool) = *later.insert(known.unwrap_or_else(make));
+    pool
 }
+
+fn helpers() -> Option<ThreadPool> {
+    ThreadPoolBuilder::new()
+        .num_threads(pool_threads() - 1)
+        .thread_name(|i| format!("cupola-{i}"))
+        .build()
+        .ok()
+}
+
+/// Has evaluation told before and after this process forks.
+#[cfg(unix)]
+pub fn watch_forks() {
+    extern "C" fn before() {
+        fork::before();
+    }
+    extern "C" fn in_parent() {
+        fork::after_in_parent();
+    }
+    extern "C" fn in_child() {
+        fork::after_in_child();
+    }
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    // SAFETY: the functions live as long as the process, and do not unwind: they take a lock whose
+    // poison is ignored, and count.
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child));
+    });
+}
+
+/// Processes do not fork here.
+#[cfg(not(unix))]
+pub fn watch_forks() {}
 
 #[cfg(test)]
 mod tests {

@@ -21,7 +21,7 @@ pub mod train;
 
 pub use cupola_core::{
     Array, Aval, DType, Device, DeviceKind, Dims, Element, Error, Kind, Layout, MAX_RANK, Result,
-    Scalar, Shape, Stream, async_eval, backend, device, eval, fallback, generator, graph,
+    Scalar, Shape, Stream, async_eval, backend, device, eval, fallback, fork, generator, graph,
     interrupt, is_row_major, normalize_axis, ops, plan, precision, prim, synchronize, transform,
     tree, wait,
 };

@@ -1,8 +1,10 @@
 //! Errors on their way between Rust and Python.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::thread::ThreadId;
 
 use cupola::Error;
+use cupola::fork::outside;
 use pyo3::PyErr;
 use pyo3::exceptions::{
     PyIndexError, PyKeyboardInterrupt, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError,
@@ -57,6 +59,18 @@ pub fn wrong_value(text: impl Into<String>) -> PyErr {
 }
 
 /// Lets Ctrl-C stop an evaluation.
-pub fn watch_signals() {
-    cupola::interrupt::ask(|| Python::attach(|py| py.check_signals()).map_err(carried));
+///
+/// Python hears them on its main thread alone: another one does not wait for the interpreter.
+pub fn watch_signals(py: Python<'_>) -> PyResult<()> {
+    static MAIN: OnceLock<ThreadId> = OnceLock::new();
+    let threading = py.import("threading")?;
+    let (main, own) = (threading.getattr("main_thread")?, threading.getattr("current_thread")?);
+    if main.call0()?.is(&own.call0()?) {
+        let _ = MAIN.set(std::thread::current().id());
+    }
+    cupola::interrupt::ask(|| match MAIN.get() {
+        Some(main) if *main != std::thread::current().id() => Ok(()),
+        _ => outside(|| Python::attach(|py| py.check_signals())).map_err(carried),
+    });
+    Ok(())
 }

@@ -35,7 +35,7 @@ use pyo3::types::PyModule;
 
 #[pymodule(name = "core")]
 fn core(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    error::watch_signals();
+    error::watch_signals(m.py())?;
     cupola::backend::set_default_best();
     m.setattr("__doc__", generated::DOC)?;
     generated::register("", m)?;

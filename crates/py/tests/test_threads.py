@@ -1,5 +1,6 @@
 """Arrays in several threads, evaluations that other threads and Ctrl-C see, and memory over time."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -181,3 +182,52 @@ def test_a_thousand_steps_hold_memory_flat():
     unit = 1 if sys.platform == "darwin" else 1024
     assert (peaks[-1] - peaks[0]) * unit < 8 << 20, peaks
     assert np.mean(losses[-50:]) < np.mean(losses[:50])
+
+
+FORKS = """
+import os, sys, threading, time
+import cupola.core as mx
+
+def small(x): return x * 2 + 1
+def big(x): return mx.random.normal((700, 700)) @ mx.ones((700, 700))
+
+def work(stop, make):
+    x = mx.ones((64, 64))
+    while not stop.is_set():
+        y = make(x)
+        if make is small:
+            mx.async_eval(y)
+        mx.eval(y)
+
+def child():
+    a = mx.random.normal((300, 300))
+    mx.eval((a @ a).sum())
+    y = mx.ones(3) + 1
+    mx.async_eval(y)
+    os._exit(0 if y.tolist() == [2, 2, 2] else 3)
+
+mx.synchronize()
+stop = threading.Event()
+threads = [threading.Thread(target=work, args=(stop, make), daemon=True) for make in (small, big)]
+[thread.start() for thread in threads]
+time.sleep(0.1)
+for _ in range(20):
+    pid = os.fork()
+    if pid == 0:
+        child()
+    until = time.time() + 30
+    while (ended := os.waitpid(pid, os.WNOHANG))[0] == 0 and time.time() < until:
+        time.sleep(0.01)
+    if ended[0] == 0:
+        os.kill(pid, 9)
+    assert ended == (pid, 0), ended
+stop.set()
+[thread.join() for thread in threads]
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
+def test_a_child_of_a_fork_computes():
+    """Other threads of the parent evaluate, draw random numbers and have work on streams meanwhile."""
+    run = [sys.executable, "-W", "ignore", "-c", FORKS]
+    subprocess.run(run, check=True, timeout=300)

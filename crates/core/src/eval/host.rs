@@ -7,6 +7,7 @@ use crate::backend::{Buffer, backend, reserve};
 use crate::device::default_stream;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
+use crate::fork;
 use crate::shape::{Aval, Layout, Shape};
 
 impl Array {
@@ -66,13 +67,14 @@ impl Array {
     pub(crate) fn value(&self) -> Result<Value> {
         self.eval()?;
         loop {
+            let inside = fork::inside();
             let state = self.node.state();
             match &state.progress {
                 Progress::Ready(values) => return Ok(values[self.output as usize].clone()),
                 Progress::Failed(error) => return Err(Error::Failed(error.clone())),
                 Progress::Pending(event) => {
                     let event = event.clone();
-                    drop(state);
+                    drop((state, inside));
                     event.wait()?;
                 }
                 Progress::Lazy => {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::Plan;
-use crate::array::lock;
+use crate::fork::lock;
 use crate::prim::key::{Key, hash_words};
 
 /// How many plans are kept unless [`set_capacity`] says otherwise.

@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use cupola_core::fork;
+
 use super::{Error, Result};
 
 /// Makes a batch of the samples at some indices.
@@ -17,6 +19,8 @@ type Make<B> = Arc<dyn Fn(usize) -> Result<B> + Send + Sync>;
 pub(super) struct Workers<B: Send + 'static> {
     shared: Arc<Shared<B>>,
     threads: Vec<JoinHandle<()>>,
+    /// Of the process that has the threads.
+    generation: u32,
 }
 
 struct Shared<B> {
@@ -65,7 +69,7 @@ impl<B: Send + 'static> Workers<B> {
         };
         // A system that is short of threads gives fewer; with none, `take` says so.
         let threads = (0..threads).map_while(|number| spawn(number).ok()).collect();
-        Self { shared, threads }
+        Self { shared, threads, generation: fork::generation() }
     }
 
     /// The batch of that number; numbers are asked for in order.
@@ -73,6 +77,7 @@ impl<B: Send + 'static> Workers<B> {
         if self.threads.is_empty() {
             return Err(Error::user("the system starts no thread for a data worker"));
         }
+        fork::check(self.generation, "a loader with workers")?;
         let mut state = self.shared.lock();
         loop {
             if let Some(result) = state.ready.remove(&batch) {
@@ -87,6 +92,11 @@ impl<B: Send + 'static> Workers<B> {
 
 impl<B: Send + 'static> Drop for Workers<B> {
     fn drop(&mut self) {
+        if fork::check(self.generation, "").is_err() {
+            // There are none to stop, and the lock may be theirs.
+            std::mem::forget(std::mem::take(&mut self.threads));
+            return;
+        }
         self.shared.lock().stop = true;
         self.shared.room.notify_all();
         for thread in self.threads.drain(..) {

@@ -165,6 +165,12 @@ impl Dialect for Wgsl {
             Expr::Convert(x) if x.ty == Ty::I32 && to == Ty::U64 => {
                 format!("u64(i64({}))", value(x))
             }
+            // Of a number that it saw extended, Mesa gets comparisons with constants wrong. So it is put
+            // together from its words.
+            Expr::Convert(x) if x.ty == Ty::I32 && to == Ty::I64 => {
+                let (low, x) = (format!("u64(bitcast<u32>({}))", value(x)), value(x));
+                format!("i64({low} | (u64(bitcast<u32>({x} >> 31u)) << 32u))")
+            }
             Expr::Convert(x) if x.ty == Ty::U32 && to == Ty::I64 => {
                 format!("i64(u64({}))", value(x))
             }

@@ -92,7 +92,8 @@ pub fn reduce(
     let (outer, inner, spread) = arranged(body, axes, segment, target);
     let dtype = segment.outputs[0].aval.dtype;
     let k = Draft::new("reduce", BLOCK, segment, target)?;
-    let views = k.inputs(segment, 0);
+    // Of nothing there is no element to find.
+    let views = if spread.folded > 0 { k.inputs(segment, 0) } else { Vec::new() };
     // Parts are kept as registers hold them: halves in single precision.
     let partial = if dtype.is_float() && dtype != DType::F64 { DType::F32 } else { dtype };
     let cut = spread.parts > 1;
@@ -291,7 +292,6 @@ impl<'k> Fold<'k> {
             // The elements from lane + part·lanes on, in steps of all lanes.
             let from = lane_wide + part * lanes;
             let end = k.index(folded as i64);
-            // Of nothing there is no element to find.
             if folded > 0 {
                 k.when(valid, || self.elements(&totals, output, [from, end], &load));
             }

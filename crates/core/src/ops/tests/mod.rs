@@ -172,7 +172,9 @@ fn ours(name: &str, dtype: DType) -> Option<&'static str> {
     if dtype == DType::C64 || scalar == "i" {
         // Complex numbers have no order, no floor, and none of what subtracts a largest element.
         let none = ORDERED.contains(&function) || matches!(function, "floor_divide" | "softmax");
-        return none.then_some("-");
+        let all = none.then_some("-");
+        // MLX has no eᶻ − 1.
+        return if (function, dtype) == ("expm1", DType::C64) { Some("c") } else { all };
     }
     match (function, dtype.is_inexact()) {
         // Products of integers are products, not errors.
