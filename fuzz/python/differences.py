@@ -1,0 +1,244 @@
+"""What is known to differ from MLX or NumPy, each with its reason: none of it is a finding."""
+
+import re
+
+
+class Difference:
+    """Names and kinds as regular expressions; `when` looks at the case and the answers."""
+
+    def __init__(self, names, kinds, why, when=None):
+        self.names, self.kinds = re.compile(names), re.compile(kinds)
+        self.reason, self.when = why, when
+
+    def holds(self, case, kind, what, ours, theirs):
+        if not self.names.fullmatch(case["name"]) or not self.kinds.match(kind):
+            return False
+        return self.when is None or self.when(case, what, ours, theirs)
+
+
+# Functions of complex numbers that are what NumPy says, on either side of their branch cuts.
+EVERYWHERE = set("""add subtract multiply divide sin cos tan sinh cosh tanh exp expm1 log log1p
+log2 log10 sqrt rsqrt
+square sign negative reciprocal abs arctan arcsin arccos arctanh arcsinh arccosh acos acosh asin
+asinh atan
+atanh real imag conjugate conj sum mean cumsum prod matmul equal not_equal where""".split())
+
+
+def _complex(case, what, ours, theirs):
+    return "complex64" in case["kinds"].values() or "1j" in case["body"] or "2j" in case["body"]
+
+
+def _ordered(case, what, ours, theirs):
+    refused = ours[0] == "error" and "complex" in ours[2]
+    return refused or _complex(case, what, ours, theirs) and case["name"] not in EVERYWHERE
+
+
+def _softmax_of_integers(case, what, ours, theirs):
+    return case["wrong"] and "soft" in case["name"] or "sigmoid" in case["name"]
+
+
+def _outside(case, what, ours, theirs):
+    return "outside" in what
+
+
+def _whole(case, what, ours, theirs):
+    return "[...]" in case["body"] or "[:]" in case["body"] or "[None]" in case["body"]
+
+
+def _to_integers(case, what, ours, theirs):
+    return "int" in case["body"] or "int" in str(ours[1])[:20]
+
+
+def _no_axes(case, what, ours, theirs):
+    return "axis=()" in case["body"] or () in case["shapes"].values() or "axis=[]" in case["body"]
+
+
+def _bindings(case, what, ours, theirs):
+    return case["wrong"] and ours[1] in ("TypeError", "ValueError", "IndexError")
+
+
+def _infinite(case, what, ours, theirs):
+    return any(part[4] in ("special", "wide") for part in case["parts"].values())
+
+
+def _halves(case, what, ours, theirs):
+    return {"float16", "bfloat16"} & set(case["kinds"].values())
+
+
+def _numbers(case, what, ours, theirs):
+    return "-" in case["body"]
+
+
+def _floats(case, what, ours, theirs):
+    return any("float" in kind for kind in case["kinds"].values())
+
+
+def _wrong(case, what, ours, theirs):
+    return case["wrong"]
+
+
+TABLE = [
+    Difference(
+        ".*",
+        "refuses|differs|another type",
+        "complex numbers have no order, and not all functions",
+        _ordered,
+    ),
+    Difference(
+        "nn.*|softmax",
+        "dtype|differs",
+        "MLX gives the softmax of integers as integers",
+        _softmax_of_integers,
+    ),
+    Difference(
+        "conv.*",
+        "refuses",
+        "MLX gives results of kernels that do not fit, and of output padding above the stride",
+        lambda case, what, *_: "larger than the padded" in what or "output padding" in what,
+    ),
+    Difference(
+        "conv_transpose.*",
+        "shape",
+        "MLX cuts off too much where the padding is wider than the kernel",
+    ),
+    Difference(
+        "as_strided|take|getitem|slice",
+        "refuses",
+        "MLX reads what lies behind the array",
+        _outside,
+    ),
+    Difference(
+        "convolve",
+        "differs",
+        "the ends are padded with zeros, which NaN and infinity multiply",
+    ),
+    Difference(
+        "at|setitem",
+        "dtype|differs",
+        "MLX lets the value choose the dtype of a whole array",
+        _whole,
+    ),
+    Difference(
+        "method",
+        "dtype",
+        "MLX pickles float64 as float32",
+        lambda case, *_: "pickle" in case["body"],
+    ),
+    Difference("nn.celu|nn.elu", "differs", "MLX multiplies where it should select", _wrong),
+    Difference(
+        "remainder|divmod|floor_divide|at|power|.*shift",
+        "differs from MLX",
+        "integers by zero, and shifts by negative numbers: as NumPy",
+        lambda case, *_: case["wrong"] or any(("int" in k for k in case["kinds"].values())),
+    ),
+    Difference(
+        "quantized_matmul|gather_qmm|.*cross_entropy|nn.gelu.*|fast.scaled.*",
+        "differs from MLX",
+        "MLX sums half types in half types",
+        _halves,
+    ),
+    Difference(
+        "greater|less|equal|not_equal|.*_equal",
+        "differs from NumPy, as MLX",
+        "a negative number beside unsigned integers wraps, as in MLX",
+        _numbers,
+    ),
+    Difference(
+        "argmax|argmin|max|min|minmax",
+        "accepts",
+        "nothing is asked of axes of size 0 where the result is empty, too",
+    ),
+    Difference(
+        ".*",
+        "refuses",
+        "an array is no shape and no axis, and bytes are no array",
+        lambda case, what, *_: "must be an integer or a sequence" in what or "type bytes" in what,
+    ),
+    Difference(
+        "method",
+        "refuses",
+        "the buffer protocol has no bfloat16",
+        lambda case, what, *_: "BufferError" in what,
+    ),
+    Difference(
+        "at",
+        "differs from NumPy, as MLX",
+        "a number is cast to the array's dtype first, as in MLX",
+    ),
+    Difference(
+        "nn.elu|nn.celu|nn.leaky_relu|nn.hard_shrink|nn.softshrink",
+        "dtype|type|refuses",
+        "parameters are numbers, not arrays",
+        _wrong,
+    ),
+    Difference("fast.rope", "differs from MLX", "MLX wraps offsets at 32 bits", _wrong),
+    Difference(
+        "nn.log_softmax",
+        "differs from NumPy",
+        "of a row with infinity the others are -inf",
+        _infinite,
+    ),
+    Difference("sign", "differs", "that of NaN is NaN"),
+    Difference(
+        "linalg.norm|random.randint",
+        "differs from MLX",
+        "wrong orders and bounds give nothing to compare",
+        _wrong,
+    ),
+    Difference(
+        "full|full_like",
+        "dtype|differs",
+        "MLX lets the value choose the dtype over the dtype asked for",
+    ),
+    Difference(
+        "astype|method|full|full_like|view|arange|linspace|array",
+        "differs",
+        "a float outside the integers has no value there",
+        _to_integers,
+    ),
+    Difference(
+        "sum|prod|cumsum|cumprod|mean|var|std|any|all|max|min|logsumexp|median",
+        "dtype",
+        "over no axis MLX gives what it was given",
+        _no_axes,
+    ),
+    Difference(
+        "power|pow",
+        "differs from MLX",
+        "negative powers of integers: NumPy raises, and MLX does not come to an end",
+    ),
+    Difference("bincount|random.bits|erfc", "another type|refuses", "MLX has no such function"),
+    Difference(
+        ".*",
+        "another type",
+        "a wrong type of argument: MLX's bindings sort by type, Cupola by value",
+        _bindings,
+    ),
+    Difference("nn.prelu", "shape", "MLX gives an element of nothing"),
+    Difference(
+        "to_fp8",
+        "differs",
+        "MLX reads the bits of float64",
+        lambda case, *_: "float64" in str(case),
+    ),
+    Difference(
+        "divmod|floor_divide|remainder",
+        "differs from NumPy",
+        "the floor of the quotient, which may be infinite",
+        _floats,
+    ),
+    Difference("round", "differs", "integers are rounded to tens through float32", _to_integers),
+    Difference(
+        "clip|full|full_like|array",
+        "differs from NumPy, as MLX",
+        "a number that an int32 does not hold wraps, as in MLX",
+        _wrong,
+    ),
+]
+
+
+def reason(case, kind, what, ours, theirs):
+    for row in TABLE:
+        if row.holds(case, kind, what, ours, theirs):
+            return row.reason
+    return None

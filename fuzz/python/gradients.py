@@ -1,0 +1,374 @@
+"""Derivatives of random compositions: against central differences in float64, against MLX, against
+each other (products with both sides of the Jacobian), and through every transform.
+
+A composition is a text of Python's with a line for each function. Where differences with two steps
+do not agree there is a kink, and the case is passed over.
+"""
+
+import random
+
+import numpy as np
+
+import report
+from call import Child
+
+def _several(text):
+    return [t for t in text.replace("\n", "|").split("|") if t]
+
+
+UNARY = _several("""
+sin({x})|cos({x})|tanh({x})|sigmoid({x})|arctan({x})|erf({x})|erfc({x})|negative({x})|abs({x})
+square(mx.tanh({x}))|exp(mx.sin({x}))|log(mx.square({x}) + 1.0)|log1p(mx.square({x}))
+log2(mx.abs({x}) + 0.5)|log10(mx.abs({x}) + 0.5)|sqrt(mx.square({x}) + 0.5)
+rsqrt(mx.square({x}) + 0.5)|reciprocal(mx.square({x}) + 0.5)|expm1(mx.tanh({x}))
+sinh(mx.tanh({x}))|cosh(mx.tanh({x}))|tan(mx.tanh({x}))|arcsinh({x})|arccosh(mx.square({x}) + 1.5)
+arcsin(mx.tanh({x}) * 0.9)|arccos(mx.tanh({x}) * 0.9)|arctanh(mx.tanh({x}) * 0.9)
+erfinv(mx.tanh({x}) * 0.9)|degrees(mx.tanh({x}) * 0.01)|radians({x})|clip({x}, -0.7, 0.9)
+real({x})|power(mx.square({x}) + 0.5, 1.5)|power({x}, 2)|power({x}, 3)|nan_to_num({x})
+positive({x})|floor({x}) * 0.1 + {x}|stop_gradient({x}) * 0.0 + {x}
+where({x} > 0.1, {x}, mx.square({x}))|round({x}) + {x}|sign({x}) * {x}|logaddexp({x}, 0.0)
+divide(1.0, {x} * {x} + 1.0)|remainder({x}, 2.5)|maximum({x}, 0.2)|minimum({x}, 0.3)
+square(mx.abs({x} - 0.3))|astype({x}, {x}.dtype)|contiguous({x})|trunc({x}) + {x}
+""")
+
+BINARY = _several("""
+add({x}, {y})|subtract({x}, {y})|multiply(mx.tanh({x}), {y})|divide({x}, mx.square({y}) + 0.5)
+maximum({x}, {y})|minimum({x}, {y})|logaddexp({x}, {y})|arctan2({x}, mx.square({y}) + 0.5)
+power(mx.square({x}) + 0.5, mx.tanh({y}))|where({x} > {y}, {x}, mx.sin({y}))
+multiply({x}, {x}) * mx.tanh({y})|inner({x}, {y})|outer({x}, {y})|kron({x}, {y})|matmul({x}, {y})
+matmul({x}, mx.swapaxes({y}, -1, -2))|tensordot({x}, {y}, axes=1)
+tensordot({x}, {y}, axes=[[0], [0]])|vecdot({x}, {y})|addmm({x}, {x}, {y}, 0.5, 2.0)
+einsum('ij,jk->ik', {x}, {y})|einsum('ij,kj->ki', {x}, {y})|einsum('ij,ij->i', {x}, {y})
+einsum('i,j->ji', {x}, {y})|convolve({x}, {y})|convolve({x}, {y}, mode='same')
+linalg.cross({x}, {y})|einsum('bij,bjk->bik', {x}, {y})|concatenate([{x}, {y}], axis={axis})
+stack([{x}, {y}], axis={axis})|broadcast_arrays({x}, {y})[0] * 2.0|conv1d({x}, {y}, padding=1)
+conv1d({x}, {y}, stride=2, padding=2)|conv2d({x}, {y}, padding=(1, 2), dilation=(1, 2))
+conv2d({x}, {y}, stride=2, padding=1)|conv_transpose1d({x}, {y}, stride=2)
+conv_transpose2d({x}, {y}, padding=1)
+conv_general({x}, {y}, padding=2, input_dilation=2, flip=True)|conv3d({x}, {y}, padding=1)
+slice_update({x}, {y}, mx.array([0]), ({pos},))
+put_along_axis({x}, mx.argmax({x}, {axis}, keepdims=True), {y}, axis={axis})
+fast.layer_norm({x}, {y}, {y}, 1e-3)|fast.rms_norm({x}, {y}, 1e-3)
+take({x}, mx.argsort({y}), axis=-1)
+take_along_axis({x}, mx.argsort({y}, axis={axis}), axis={axis})|meshgrid({x}, {y})[0]
+fast.scaled_dot_product_attention({x}, {y}, mx.sin({y}), scale=0.5)
+fast.scaled_dot_product_attention({x}, {y}, {y}, scale=0.5, mask='causal')
+""")
+
+ONE = _several("""
+transpose({x})|swapaxes({x}, {axis}, {other})|moveaxis({x}, {axis}, {other})|reshape({x}, (-1,))
+reshape({x}, (2, -1))|flatten({x})|flip({x}, {axis})|roll({x}, 2, {axis})|expand_dims({x}, {axis})
+squeeze({x})|tile({x}, 2)|repeat({x}, 2, {axis})|pad({x}, 1)|pad({x}, [(1, 2)])
+pad({x}, 1, mode='edge')|broadcast_to({x}, (2, *{x}.shape))|tril({x})|triu({x}, 1)|diag({x})
+diagonal({x})|trace({x})|diff({x}, axis={axis})|atleast_2d({x})|split({x}, 2, {axis})[1]
+unstack({x}, axis={axis})[0]|unflatten({x}, {axis}, (1, -1))|as_strided({x}, (2, 2), (1, 1))
+concatenate([{x}, mx.cos({x})], {axis})|stack([{x}, {x}], {axis})|sum({x}, axis={axis})
+sum({x}, axis={axis}, keepdims=True)|mean({x}, axis={axis}, keepdims=True)|mean({x})
+prod(mx.tanh({x}), axis={axis})|prod({x})|max({x}, axis={axis})
+min({x}, axis={axis}, keepdims=True)|max({x})|var({x}, axis={axis})
+std({x}, axis={axis}, keepdims=True)|var({x}, axis={axis}, ddof=1)|logsumexp({x}, axis={axis})
+logsumexp({x})|median({x}, axis={axis})|minmax({x}, {axis})[1]|linalg.norm({x}, axis={axis})
+linalg.norm({x}, 1, {axis})|linalg.norm({x}, 3.0, {axis})|linalg.norm({x})|linalg.norm({x}, 'fro')
+softmax({x}, axis={axis})|softmax({x})|softmax({x}, axis={axis}, precise=True)
+sort({x}, axis={axis})|topk({x}, 2, axis={axis}).sum({axis})|cumsum({x}, axis={axis})
+cumsum({x}, axis={axis}, reverse=True, inclusive=False)|cumprod({x}, axis={axis})
+cumprod({x}, axis={axis}, reverse=True)|cumprod({x}, axis={axis}, inclusive=False)
+cummax({x}, axis={axis})|cummin({x}, axis={axis}, reverse=True)|logcumsumexp({x}, axis={axis})
+logcumsumexp({x}, axis={axis}, reverse=True)|take({x}, mx.array([0, 0, -1]), axis={axis})
+take({x}, mx.array([[-1, 0], [0, 0]]), axis={axis})|take({x}, 0, axis={axis})
+take_along_axis({x}, mx.argmin({x}, {axis}, keepdims=True), axis={axis})
+slice({x}, mx.array([0]), ({pos},), {x}.shape)|hadamard_transform({x})
+fast.rope({x}, 2, traditional=True, base=100.0, scale=1.0, offset=1)
+fast.rope({x}, 2, traditional=False, base=100.0, scale=0.5, offset=0)|einsum('ii->i', {x})
+einsum('ij->ji', {x})|fast.layer_norm({x}, None, None, 1e-3)
+partition({x}, 1, axis={axis}).sum({axis})|matrix_transpose({x})
+fast.cross_entropy({x}, mx.argmax({x}, -1))|random.normal({x}.shape, key=mx.random.key(3)) * {x}
+fft.fftshift({x})|addmm({x}, {x}, {x})|matmul({x}, {x})|inner({x}, {x})|convolve({x}, {x})
+""")
+
+METHODS = _several("""
+{x}[0]|{x}[::-1]|{x}[..., ::2]|{x}[:, 1:]|{x}[mx.array([0, 0, -1])]|{x}[..., None]
+{x}[-1:, ..., ::-2]|{x}.at[0].add({x}[-1])|{x}.at[mx.array([0, 0])].add(mx.cos({x}[-1]))
+{x}.at[0].multiply({x}[-1])|{x}.at[mx.array([0, -1])].multiply(mx.sin({x}[:2]))
+{x}.at[0].maximum({x}[-1])|{x}.at[0].minimum({x}[-1])|{x}.at[0].divide(mx.square({x}[-1]) + 0.5)
+{x}.at[::2].subtract({x}[0] * 0.5)|put({x}, 0, mx.sin({x}[-1]))
+put({x}, slice(None, None, 2), mx.tanh({x}[0]))|put({x}, mx.array([0, -1]), mx.cos({x}[:1]))|{x}.T
+{x} / 3.0|-{x}|{x} ** 2|2.0 - {x}|nn.gelu({x})|nn.gelu_approx({x})|nn.silu({x})|nn.mish({x})
+nn.elu({x})|nn.selu({x})|nn.celu({x})|nn.softplus({x})|nn.relu({x})|nn.relu6({x})
+nn.leaky_relu({x})|nn.log_softmax({x})|nn.log_sigmoid({x})|nn.hardswish({x})|nn.softsign({x})
+nn.hard_tanh({x})|nn.glu({x})|nn.softmin({x})|nn.softshrink({x})|nn.relu2({x})|nn.hard_shrink({x})
+nn.gelu_fast_approx({x})|nn.losses.mse_loss({x}, mx.sin({x}))|nn.losses.huber_loss({x}, {x} * 0.5)
+nn.losses.log_cosh_loss({x}, mx.sin({x}))|nn.losses.smooth_l1_loss({x}, {x} * 0.5)
+nn.MaxPool1d(2)({x})|nn.AvgPool1d(2, stride=1, padding=1)({x})|nn.MaxPool2d(2, stride=1)({x})
+nn.AvgPool2d(2)({x})|nn.Upsample(2)({x})|nn.losses.cross_entropy({x}, mx.argmax({x}, -1))
+nn.losses.kl_div_loss({x}, nn.log_softmax({x} * 2.0))
+nn.losses.cosine_similarity_loss({x}, mx.cos({x}))
+nn.losses.gaussian_nll_loss({x}, mx.sin({x}), mx.square({x}) + 0.5)
+nn.losses.triplet_loss({x}, mx.sin({x}), mx.cos({x}))|nn.InstanceNorm(3)({x})
+nn.Upsample(2, mode='linear')({x})
+""")
+
+TEMPLATES = ["mx." + t for t in UNARY + BINARY * 2 + ONE * 2] + METHODS * 2
+
+SHAPES = [(), (1,), (2,), (3,), (4,), (8,), (2, 3), (3, 2), (3, 3), (1, 4), (4, 4), (2, 2, 3),
+          (3, 1, 2), (2, 4, 3), (2, 5, 2, 3), (1, 2, 3, 4), (1, 3, 3, 2), (2, 3, 3, 1, 2), (17,),
+          (33, 2), (2, 0), (16, 16),
+          (2, 9, 4), (4, 3, 3), (2, 7, 6, 2), (2, 2, 9, 4), (5, 3, 3, 2), (3, 2, 3)]  # fmt: skip
+
+CHECKS = """
+def h(*x):
+    return tuple(mx.array(t) if not isinstance(t, mx.array) else t for t in [f(*x)])
+
+def loss(*x):
+    return mx.sum(f(*x) * weight)
+
+def dot(xs, ys):
+    return sum(mx.sum(x * y) for x, y in zip(xs, ys))
+
+def along(g, step):
+    up = g(*[x + step * v for x, v in zip(xs, vs)])
+    down = g(*[x - step * v for x, v in zip(xs, vs)])
+    return (up - down) / (2 * step)
+
+xs, vs = [{xs}], [{vs}]
+weight = array({shape}, D, {salt}, "normal")
+numbers = tuple(range(len(xs)))
+out = {{}}
+value, grads = mx.value_and_grad(loss, numbers)(*xs)
+grads = [grads] if isinstance(grads, mx.array) else list(grads)
+out["value"], out["grads"] = value, grads
+"""
+
+MORE = """
+out["along"] = dot(grads, vs)
+out["differences"] = [along(loss, step) for step in (1e-4, 1e-5)]
+out["grad"] = list(mx.grad(loss, numbers)(*xs))
+_, moved = mx.jvp(lambda *x: f(*x), xs, vs)
+_, pulled = mx.vjp(lambda *x: f(*x), xs, [weight])
+out["vjp"] = pulled
+out["jvp"] = mx.sum(moved[0] * weight)
+out["compiled"] = list(mx.compile(mx.grad(loss, numbers))(*xs))
+out["checkpoint"] = list(mx.grad(mx.checkpoint(loss), numbers)(*xs))
+slope = lambda *x: dot(mx.grad(loss, numbers)(*x), vs)
+out["second"] = dot(mx.grad(slope, numbers)(*xs), vs)
+out["second differences"] = [along(slope, step) for step in (1e-4, 1e-5)]
+_, forward = mx.jvp(lambda *x: mx.grad(loss, numbers)(*x), xs, vs)
+out["second forward"] = dot(forward, vs)
+"""
+
+BATCH = """
+stacks = [mx.stack([x, x + v * 0.3, x * 0.7]) for x, v in zip(xs, vs)]
+out["vmap"] = list(mx.vmap(mx.grad(loss, numbers))(*stacks))
+loops = [mx.grad(loss, numbers)(*[s[k] for s in stacks]) for k in range(3)]
+out["loop"] = [mx.stack(parts) for parts in zip(*loops)]
+"""
+
+HELPERS = """
+def put(x, where, value):
+    x = mx.array(x)
+    x[where] = value
+    return x
+"""
+
+
+class Composition:
+    """A composition that grows by one line at a time; its shapes are those that Cupola records."""
+
+    def __init__(self, rng, core, nn):
+        self.rng, self.names = rng, {"mx": core, "nn": nn}
+        exec(HELPERS, self.names)
+        self.inputs, self.lines = {}, []
+        for k in range(rng.randint(1, 3)):
+            shape = rng.choice(SHAPES)
+            self.inputs["abc"[k]] = shape
+            self.names["abc"[k]] = core.zeros(shape)
+        self.values = list(self.inputs)
+        for _ in range(rng.randint(1, 8)):
+            self.grow()
+        if not self.lines:
+            self.note("mx.sin(a)", self.eval("mx.sin(a)"))
+
+    def eval(self, text):
+        return eval(text, self.names)
+
+    def note(self, text, x):
+        name = f"t{len(self.lines)}"
+        self.lines.append((name, text))
+        self.names[name] = x
+        self.values.append(name)
+
+    def grow(self):
+        """One more line, of a function that takes what there is."""
+        for _ in range(12):
+            x = self.values[-1] if self.rng.random() < 0.6 else self.rng.choice(self.values)
+            y = self.rng.choice(self.values)
+            rank = max(1, self.names[x].ndim)
+            pos, other = self.rng.randrange(rank), self.rng.randrange(rank)
+            text = self.rng.choice(TEMPLATES)
+            axis = pos - rank * (self.rng.random() < 0.5)
+            text = text.format(x=x, y=y, axis=axis, other=other, pos=pos)
+            try:
+                made = self.eval(text)
+            except Exception:
+                continue
+            if made.size <= 600 and made.ndim < 6 and "float" in str(made.dtype):
+                return self.note(text, made)
+
+    def function(self):
+        lines = [HELPERS, f"def f({', '.join(self.inputs)}):"]
+        lines += [f"    {name} = {text}" for name, text in self.lines]
+        return "\n".join([*lines, f"    return {self.lines[-1][0]}"])
+
+
+class Checker:
+    def __init__(self, options, out):
+        import cupola.core as core
+        import cupola.nn as nn
+
+        self.core, self.nn, self.out, self.seed = core, nn, out, options.seed
+        self.fine = options.device == "cpu"
+        self.ours, self.theirs = Child("cupola", options.device), Child("mlx")
+        core.set_default_device(core.cpu)
+
+    def close(self):
+        self.ours.stop()
+        self.theirs.stop()
+
+    def program(self, index, dtype, more):
+        rng = random.Random(f"{self.seed}:{index}")
+        made = Composition(rng, self.core, self.nn)
+        salt = rng.randrange(10**6)
+        sizes = list(enumerate(made.inputs.values(), salt))
+        xs = [f"array({s}, D, {k}, 'normal')" for k, s in sizes]
+        vs = [f"array({s}, D, {k + 10}, 'normal')" for k, s in sizes]
+        shape = tuple(made.names[made.lines[-1][0]].shape)
+        checks = CHECKS.format(xs=", ".join(xs), vs=", ".join(vs), shape=shape, salt=salt + 20)
+        return "\n".join([f'D = "{dtype}"', made.function(), checks, *more])
+
+    def case(self, index):
+        text = self.program(index, "float32", [] if self.fine else [MORE, BATCH])
+        theirs = self.theirs.ask({"operands": {}, "body": text}, 3)
+        ours = self.ours.ask({"operands": {}, "body": text}, 20 if self.fine else 120)
+        self.out.counts[f"in float32: {ours[0]}"] += 1
+        self.out.counts[f"MLX in float32: {theirs[0]}"] += 1
+        if ours[0] != "value":
+            return self.failed(index, text, ours, theirs)
+        exact = self.numbers(index) if self.fine else None
+        if theirs[0] == "value":
+            self.compare(index, text, ours[1], theirs[1], exact)
+
+    def failed(self, index, text, ours, theirs):
+        """Where MLX has a derivative, an error is a finding; crashes always are."""
+        if ours[0] == "error" and ours[3] and theirs[0] != "value":
+            self.out.counts["no derivative in either"] += 1
+            return
+        kind = ours[0]
+        if kind == "error":
+            kind = f"{ours[1]}: {ours[2][:60].splitlines()[0] if ours[2] else ''}"
+        self.out.finding(index, kind, f"{text}\n{ours[1:3]}\nMLX: {theirs[0]}")
+
+    def numbers(self, index):
+        """The checks in float64; gives the gradients, or None where there is a kink."""
+        text = self.program(index, "float64", [MORE])
+        answer = self.ours.ask({"operands": {}, "body": text}, 20)
+        self.out.counts[f"in float64: {answer[0]}"] += 1
+        if answer[0] != "value":
+            self.failed(index, text, answer, ("value",))
+            return None
+        out = {k: _arrays(v) for k, v in answer[1].items()}
+        smooth = self.judge(index, text, out)
+        batch = self.ours.ask({"operands": {}, "body": self.program(index, "float64", [BATCH])}, 20)
+        if batch[0] != "value":
+            self.failed(index, self.program(index, "float64", [BATCH]), batch, ("value",))
+        else:
+            rows, loop = (_arrays(batch[1][k]) for k in ("vmap", "loop"))
+            self.equal(index, text + BATCH, "vmap of grad", rows, loop)
+        return out["grads"] if smooth else None
+
+    def judge(self, index, text, out):
+        grads = out["grads"]
+        for name in ("grad", "vjp", "compiled", "checkpoint"):
+            self.equal(index, text, name, out[name], grads)
+        if np.isfinite(out["value"][0]):
+            self.equal(index, text, "jvp", out["jvp"], out["along"])
+            second = out["second forward"], out["second"]
+            self.equal(index, text, "forward over reverse", *second, 1e-8)
+        smooth = self.agree(index, text, "grad", out["along"], out["differences"], grads)
+        differences = out["second differences"]
+        self.agree(index, text, "second derivative", out["second"], differences, grads)
+        return smooth
+
+    def equal(self, index, text, name, have, want, relative=1e-9):
+        """Both are the same but for the order of sums."""
+        if _roots(text) and not all(np.isfinite(x).all() for x in (*have, *want)):
+            self.out.counts["passed over: the root of 0 has no derivative"] += 1
+            return
+        self.out.counts[f"compared: {name}"] += 1
+        scale = max([1.0, *(_size(w) for w in want)])
+        for one, other in zip(have, want):
+            if not _close(one, other, relative, scale):
+                self.out.finding(index, name, f"{text}\n{name}: {one!r}, expected {other!r}")
+                return
+
+    def agree(self, index, text, name, have, differences, grads):
+        """The derivative is what differences say, where they agree with each other."""
+        coarse, fine, have = (float(x) for x in (*differences, have[0]))
+        size = max([abs(fine), *(_size(g) for g in grads)])
+        if _roots(text) and not np.isfinite(have):
+            self.out.counts["passed over: the root of 0 has no derivative"] += 1
+            return False
+        if not np.isfinite([coarse, fine]).all() or abs(coarse - fine) > 1e-5 * size or size > 1e5:
+            self.out.counts[f"passed over: a kink, or no number ({name})"] += 1
+            return False
+        self.out.counts[f"compared with differences: {name}"] += 1
+        if not abs(have - fine) <= 1e-4 * size:
+            what = f"{text}\n{name}: {have}, expected {fine}"
+            self.out.finding(index, f"{name} is not what differences say", what)
+        return True
+
+    def compare(self, index, text, ours, theirs, exact):
+        """float32 beside MLX; where they differ, float64 decides, if it is known."""
+        ours, theirs = _arrays(ours["grads"]), _arrays(theirs["grads"])
+        self.out.counts["compared with MLX"] += 1
+        for k, (have, want) in enumerate(zip(ours, theirs)):
+            scale = _size(want)
+            if _close(have, want, 2e-3, scale):
+                continue
+            if exact is not None and _close(have, exact[k], 2e-3, scale):
+                self.out.counts["MLX is not what float64 says"] += 1
+                continue
+            if self.fine and exact is None:
+                self.out.counts["passed over: not MLX's, but there is a kink"] += 1
+                return
+            what = f"{text}\n{have!r}, expected {want!r}"
+            self.out.finding(index, "gradient in float32: not MLX's", what)
+            return
+
+
+def _size(x):
+    """The largest number in it, at least 1."""
+    return float(np.max(np.abs(x[np.isfinite(x)]), initial=1.0))
+
+
+def _close(have, want, relative, scale):
+    same = have.shape == want.shape
+    return same and np.allclose(have, want, relative, relative * scale, equal_nan=True)
+
+
+def _roots(text):
+    """Whether there are lengths and deviations in it, which may be those of equal elements."""
+    return "norm(" in text or "std(" in text or "var(" in text
+
+
+def _arrays(x):
+    parts = x if isinstance(x, list) else [x]
+    return [np.asarray(p[3] if isinstance(p, tuple) else p, np.float64) for p in parts]
+
+
+def prepare(options, out):
+    checker = Checker(options, out)
+    return checker.case, checker.close
+
+
+if __name__ == "__main__":
+    report.exit_with(report.main("gradients", __doc__, prepare))
