@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use crate::python;
 use crate::tools::{self, Tool};
+use crate::{fuzz, python};
 
 /// Something that is done in the folder of the workspace.
 type Then = fn(&Path) -> Result<(), String>;
@@ -21,7 +21,7 @@ struct Check {
     then: Option<Then>,
 }
 
-const CHECKS: [Check; 8] = [
+const CHECKS: [Check; 9] = [
     Check {
         name: "format",
         what: "the code is formatted",
@@ -83,18 +83,17 @@ const CHECKS: [Check; 8] = [
         name: "python",
         what: "the Python package against MLX and NumPy, and its stubs",
         tool: None,
-        // With the tests, so that what was built for them is not built again with fewer features.
-        arguments: &[
-            "build",
-            "--workspace",
-            "--lib",
-            "--bins",
-            "--tests",
-            "--all-features",
-            "--locked",
-        ],
+        arguments: &python::BUILD,
         environment: &[],
         then: Some(python::run),
+    },
+    Check {
+        name: "fuzz",
+        what: "two minutes of drawn cases find nothing",
+        tool: None,
+        arguments: &python::BUILD,
+        environment: &[],
+        then: Some(fuzz::check),
     },
     Check {
         name: "deny",

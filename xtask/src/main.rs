@@ -1,23 +1,28 @@
-//! The project's own chores: `cargo xtask ci` is what continuous integration runs.
+//! The project's own chores: `cargo xtask ci` is what continuous integration runs, `cargo xtask fuzz`
+//! looks further.
 
 mod bind;
 mod ci;
+mod fuzz;
 mod python;
 mod tools;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask ci [STEP...]
+       cargo xtask fuzz [OPTIONS]
        cargo xtask gen [--check]
 
-`gen` writes the Python package's bindings and stubs, or checks that they are up to date. `ci`
-runs every step, or those named, in this order, and stops at the first that fails:
+`fuzz` looks for what no test thought of; `fuzz --help` lists its options. `gen` writes the Python
+package's bindings and stubs, or checks that they are up to date. `ci` runs every step, or those
+named, in this order, and stops at the first that fails:
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.split_first() {
         Some((command, steps)) if command == "ci" => ci::run(steps),
+        Some((command, rest)) if command == "fuzz" => fuzz::run(rest),
         Some((command, rest)) if command == "gen" => {
             bind::run(&ci::root(), rest.iter().any(|argument| argument == "--check"))
         }

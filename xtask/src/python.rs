@@ -1,5 +1,5 @@
-//! The Python package's part of `cargo xtask ci`: an environment under the build folder, the
-//! module that cargo built for the other steps, pytest and stubtest.
+//! The Python package in an environment under the build folder, with the module that cargo built for
+//! the other steps; and its part of `cargo xtask ci`, pytest and stubtest.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,11 +10,21 @@ use crate::tools;
 const PACKAGES: &[&str] =
     &["ml_dtypes==0.6.0", "mlx[cpu]==0.32.4", "mypy==2.4.1", "numpy==2.4.6", "pytest==9.2.0"];
 
-/// Runs the tests of the package on the module that was built.
-pub fn run(root: &Path) -> Result<(), String> {
-    let target = target(root)?;
-    let python = environment(&target.join("python-env"))?;
-    // The sources with the module beside them: what a wheel holds.
+/// What cargo is to build first: with the tests, so that what was built for them is not built again
+/// with fewer features.
+pub const BUILD: [&str; 7] =
+    ["build", "--workspace", "--lib", "--bins", "--tests", "--all-features", "--locked"];
+
+/// Builds the program and the module.
+pub fn build(root: &Path) -> Result<(), String> {
+    let mut command = Command::new(tools::cargo());
+    done(command.args(BUILD).current_dir(root), format!("cargo {}", BUILD.join(" ")))
+}
+
+/// An interpreter with what the tests need, and the folder that it imports the package from: the
+/// sources with the module beside them, as in a wheel.
+pub fn installed(root: &Path, target: &Path) -> Result<(PathBuf, PathBuf), String> {
+    let python = environment(target)?;
     let site = target.join("python-site");
     let package = site.join("cupola");
     if package.exists() {
@@ -28,6 +38,12 @@ pub fn run(root: &Path) -> Result<(), String> {
     };
     let name = if cfg!(windows) { "core.pyd" } else { "core.abi3.so" };
     std::fs::copy(built, package.join(name)).map_err(|e| format!("{name}: {e}"))?;
+    Ok((python, site))
+}
+
+/// Runs the tests of the package on the module that was built.
+pub fn run(root: &Path) -> Result<(), String> {
+    let (python, site) = installed(root, &target(root)?)?;
     let tests = root.join("crates/py/tests");
     let run_on = |device: &str, arguments: &[&str]| {
         let mut command = Command::new(&python);
@@ -53,7 +69,7 @@ pub fn run(root: &Path) -> Result<(), String> {
 }
 
 /// The build folder.
-fn target(root: &Path) -> Result<PathBuf, String> {
+pub fn target(root: &Path) -> Result<PathBuf, String> {
     let output = Command::new(tools::cargo())
         .args(["metadata", "--format-version", "1", "--no-deps", "--locked"])
         .current_dir(root)
@@ -67,8 +83,9 @@ fn target(root: &Path) -> Result<PathBuf, String> {
     folder.ok_or_else(|| "cargo metadata names no target folder".to_owned())
 }
 
-/// An environment with the packages; it is made once, and again where they change.
-fn environment(folder: &Path) -> Result<PathBuf, String> {
+/// The interpreter of an environment with the packages; it is made once, and again where they change.
+pub fn environment(target: &Path) -> Result<PathBuf, String> {
+    let folder = target.join("python-env");
     let python = match cfg!(windows) {
         true => folder.join("Scripts").join("python.exe"),
         false => folder.join("bin").join("python"),
@@ -79,7 +96,7 @@ fn environment(folder: &Path) -> Result<PathBuf, String> {
         return Ok(python);
     }
     let system = if cfg!(windows) { "python" } else { "python3" };
-    done(Command::new(system).args(["-m", "venv"]).arg(folder), "python3 -m venv".into())?;
+    done(Command::new(system).args(["-m", "venv"]).arg(&folder), "python3 -m venv".into())?;
     let mut install = Command::new(&python);
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
     done(&mut install, format!("pip install {}", PACKAGES.join(" ")))?;

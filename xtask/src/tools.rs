@@ -20,6 +20,7 @@ pub struct Tool {
 
 pub const NEXTEST: Tool =
     Tool { package: "cargo-nextest", subcommand: "nextest", version: "0.9.151" };
+pub const FUZZ: Tool = Tool { package: "cargo-fuzz", subcommand: "fuzz", version: "0.13.2" };
 pub const DENY: Tool = Tool { package: "cargo-deny", subcommand: "deny", version: "0.20.2" };
 
 /// The cargo that runs this, so that every step uses the same one.
