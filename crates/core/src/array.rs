@@ -70,6 +70,9 @@ pub(crate) enum Progress {
 pub(crate) struct Value {
     pub buffer: Buffer,
     pub layout: Layout,
+    /// The least and the largest of integers that the host gave: then indices need not be looked at
+    /// again by a device that would tell late.
+    pub range: Option<(i64, i64)>,
 }
 
 /// The end of some work on a stream.
@@ -317,8 +320,8 @@ impl Array {
         if self.node.is_traced() {
             return None;
         }
-        let Value { buffer, layout } = self.ready()?;
+        let Value { buffer, layout, range } = self.ready()?;
         let layout = view_layout(movement, self.aval(), &layout, output)?;
-        Some(Array::from_value(output.clone(), Value { buffer, layout }))
+        Some(Array::from_value(output.clone(), Value { buffer, layout, range }))
     }
 }

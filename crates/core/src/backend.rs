@@ -86,6 +86,8 @@ pub enum Fails {
     Early,
     /// Anywhere: outputs may be half written.
     Anywhere,
+    /// On the device, which tells it to who waits ([`Backend::synchronize`]); the run itself does not.
+    Late,
 }
 
 /// A segment that is ready to run.
@@ -265,6 +267,10 @@ struct Found {
 fn found(kind: DeviceKind) -> &'static Found {
     const KINDS: usize = DeviceKind::ALL.len();
     static FOUND: [OnceLock<Found>; KINDS] = [const { OnceLock::new() }; KINDS];
+    if kind != DeviceKind::Cpu {
+        // The host's backend also watches for forks.
+        found(DeviceKind::Cpu);
+    }
     FOUND[kind as usize].get_or_init(|| {
         let of_kind = inventory::iter::<Registration>().filter(|r| r.kind == kind);
         let mut devices: Vec<_> = of_kind.flat_map(|r| (r.discover)()).collect();

@@ -51,7 +51,8 @@ impl Array {
         }
         let buffer = backend(default_stream().device)?.upload(bytes)?;
         let layout = Layout::contiguous(&shape);
-        Ok(Self::from_value(Aval { shape, dtype }, Value { buffer, layout }))
+        let value = Value { buffer, layout, range: range(bytes, dtype) };
+        Ok(Self::from_value(Aval { shape, dtype }, value))
     }
 
     /// Computes the array, and waits for it.
@@ -90,7 +91,7 @@ impl Array {
     /// # Errors
     /// As [`Array::eval`].
     pub fn storage(&self) -> Result<(Buffer, Layout)> {
-        let Value { buffer, layout } = self.value()?;
+        let Value { buffer, layout, .. } = self.value()?;
         Ok((buffer, layout))
     }
 
@@ -120,7 +121,7 @@ impl Array {
                 format!("elements of {aval} are not aligned to {size} bytes"),
             ));
         }
-        Ok(Self::from_value(aval, Value { buffer, layout }))
+        Ok(Self::from_value(aval, Value { buffer, layout, range: None }))
     }
 
     /// The elements' bytes in row-major order.
@@ -219,5 +220,30 @@ impl Array {
             ));
         }
         Ok(self.to_vec::<T>()?[0])
+    }
+}
+
+/// The least and the largest element of integers; `None` of nothing, and of other dtypes.
+fn range(bytes: &[u8], dtype: DType) -> Option<(i64, i64)> {
+    macro_rules! of {
+        ($t:ty) => {{
+            let all = bytes.chunks_exact(size_of::<$t>());
+            let all = all.map(|b| <$t>::from_ne_bytes(b.try_into().unwrap_or_default()));
+            let (least, most) =
+                all.fold((<$t>::MAX, <$t>::MIN), |(least, most), v| (least.min(v), most.max(v)));
+            let wide = |v: $t| i64::try_from(v).unwrap_or(i64::MAX);
+            (least <= most).then(|| (wide(least), wide(most)))
+        }};
+    }
+    match dtype {
+        DType::U8 => of!(u8),
+        DType::U16 => of!(u16),
+        DType::U32 => of!(u32),
+        DType::U64 => of!(u64),
+        DType::I8 => of!(i8),
+        DType::I16 => of!(i16),
+        DType::I32 => of!(i32),
+        DType::I64 => of!(i64),
+        DType::Bool | DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::C64 => None,
     }
 }

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::fuse::{
     Fusion, Group, GroupKind, Member, RowFold, ScalarSource, Slot, Use, Val, ValKind, View, Work,
 };
-use super::{Access, OutputSpec, Parameters, Plan, SlotSpec, Step};
+use super::{Access, LateCheck, OutputSpec, Parameters, Plan, SlotSpec, Step};
 use crate::backend::{Backend, Epilogue, Fails, Fold, Kernel, Operand, Segment};
 use crate::backend::{Body, Instr, Reg};
 use crate::dtype::DType;
@@ -47,14 +47,16 @@ pub(super) fn lower(fusion: Fusion<'_>, leaves: usize, backend: &dyn Backend) ->
     }
     let executables: Vec<_> = steps.iter().map(|step: &Step| step.executable.clone()).collect();
     let sequence = backend.sequence(&executables);
-    let point_of_no_return = point_of_no_return(&steps);
+    let (point_of_no_return, late) = point_of_no_return(&steps);
     let device = backend.device();
-    Ok(Plan { steps, sequence, outputs, slots, leaves, point_of_no_return, device })
+    Ok(Plan { steps, sequence, outputs, slots, leaves, point_of_no_return, late, device })
 }
 
 /// The first step that may overwrite a leaf: every step that can fail is done by then, or is that
-/// step and fails before it writes. Indices that a former step looked at are known to be good.
-fn point_of_no_return(steps: &[Step]) -> usize {
+/// step and fails before it writes. Indices that a former step looked at are known to be good. And what
+/// the device tells late.
+fn point_of_no_return(steps: &[Step]) -> (usize, Vec<LateCheck>) {
+    let mut late = Vec::new();
     let mut checked: Vec<(&Access, &Operand, usize)> = Vec::new();
     let mut point = 0;
     for (index, step) in steps.iter().enumerate() {
@@ -81,12 +83,20 @@ fn point_of_no_return(steps: &[Step]) -> usize {
             Fails::Never => {}
             Fails::Early => point = index,
             Fails::Anywhere => point = index + 1,
+            Fails::Late => {
+                point = index + 1;
+                let of = |&(input, bound): &(usize, usize)| LateCheck {
+                    slot: step.inputs[input].slot,
+                    bound,
+                };
+                late.extend(bounds.iter().map(of));
+            }
         }
         for (input, bound) in bounds {
             checked.push((&step.inputs[input], &step.segment.inputs[input], bound));
         }
     }
-    point
+    (point, late)
 }
 
 fn access(view: &View) -> Access {

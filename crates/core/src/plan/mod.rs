@@ -10,6 +10,7 @@ mod explain;
 mod flat;
 mod fuse;
 mod lower;
+mod range;
 mod rows;
 mod run;
 mod verify;
@@ -39,7 +40,16 @@ pub(crate) struct Plan {
     leaves: usize,
     /// The first step that may overwrite a leaf: none after it can fail.
     point_of_no_return: usize,
+    /// Indices that the device looks at, and tells late if they are wrong.
+    late: Vec<LateCheck>,
     device: Device,
+}
+
+/// Indices that a step looks at where they are used.
+struct LateCheck {
+    slot: fuse::Slot,
+    /// What each has to be below.
+    bound: usize,
 }
 
 /// One segment, with where its operands lie.

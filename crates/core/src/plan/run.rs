@@ -2,7 +2,9 @@
 //!
 //! A leaf that nobody else holds gives its memory to what comes after it, but not before the plan's
 //! point of no return: until then a run may fail or be interrupted, has overwritten nothing, and can
-//! be tried again. After it nothing fails, and nobody is asked whether to stop.
+//! be tried again. After it nothing fails, and nobody is asked whether to stop. A device that looks at
+//! indices where it uses them is waited for before that point; not where the host knows that they are
+//! good.
 
 use smallvec::SmallVec;
 
@@ -162,9 +164,15 @@ impl Plan {
         debug_assert_eq!(leaves.len(), self.leaves);
         let backend = &**backend(self.device)?;
         let memory = self.place(leaves, backend)?;
+        // Where the device may find a wrong index, it is waited for before anything is overwritten.
+        let is_known = self.indices_are_known(leaves, parameters);
+        let waits = (!is_known).then(|| memory.overwrites.min(self.steps.len()));
         let ran = match &self.sequence {
-            Some(sequence) => self.run_as_one(&**sequence, &memory, parameters),
-            None => self.run_in_turn(&memory, parameters),
+            Some(sequence) if waits.is_none_or(|at| at == self.steps.len()) => {
+                let ran = self.run_as_one(&**sequence, &memory, parameters);
+                ran.and_then(|()| waits.map_or(Ok(()), |at| waited(backend, at)))
+            }
+            _ => self.run_in_turn(&memory, parameters, backend, waits),
         };
         ran.map_err(|Stopped { error, begun }| Failure {
             error,
@@ -176,6 +184,7 @@ impl Plan {
                 strides: spec.strides.clone(),
                 offset: memory.resolve(&spec.access, parameters),
             },
+            range: leaves.get(spec.access.slot as usize).and_then(|leaf| leaf.range),
         };
         Ok(self.outputs.iter().map(value).collect())
     }
@@ -184,9 +193,14 @@ impl Plan {
         &self,
         memory: &Memory<'_>,
         parameters: &dyn Parameters,
+        on: &dyn Backend,
+        waits: Option<usize>,
     ) -> std::result::Result<(), Stopped> {
         let mut skipped = memory.skipped.iter().peekable();
         for (index, step) in self.steps.iter().enumerate() {
+            if waits == Some(index) {
+                waited(on, index)?;
+            }
             if skipped.next_if(|&&s| s as usize == index).is_some() {
                 continue;
             }
@@ -195,7 +209,10 @@ impl Plan {
             }
             step.run(memory, parameters).map_err(|error| Stopped { error, begun: index + 1 })?;
         }
-        Ok(())
+        match waits {
+            Some(at) if at == self.steps.len() => waited(on, at),
+            _ => Ok(()),
+        }
     }
 
     fn run_as_one(
@@ -248,6 +265,11 @@ impl Plan {
         }
         Ok(memory)
     }
+}
+
+/// Waits for the device before step `index`: what it finds wrong until then is this run's error.
+fn waited(on: &dyn Backend, index: usize) -> std::result::Result<(), Stopped> {
+    on.synchronize().map_err(|error| Stopped { error, begun: index })
 }
 
 /// Takes the first `count` of `all`.

@@ -167,9 +167,9 @@ fn ready(gpu: &Gpu, launch: Launch) -> Result<Ready> {
 }
 
 impl Executable for Prepared {
-    /// Indices are looked at on the device: an error is known when somebody waits for it.
+    /// Indices are looked at on the device.
     fn fails(&self) -> Fails {
-        Fails::Never
+        if self.faults.is_empty() { Fails::Never } else { Fails::Late }
     }
 
     fn run(&self, args: &Args<'_>) -> Result<()> {

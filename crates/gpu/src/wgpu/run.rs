@@ -224,9 +224,10 @@ fn buffers(queue: &Queue, sizes: &[usize]) -> Result<SmallVec<[Buffer; 4]>> {
 }
 
 impl Executable for Prepared {
-    /// Indices are looked at on the device: an error is known when somebody waits for it.
+    /// Indices are looked at on the device.
     fn fails(&self) -> Fails {
-        Fails::Never
+        let looks = self.pieces.iter().any(|piece| !piece.faults.is_empty());
+        if looks { Fails::Late } else { Fails::Never }
     }
 
     fn run(&self, args: &Args<'_>) -> Result<()> {

@@ -1,0 +1,148 @@
+//! What the host knows of integers before a plan runs: the least and the largest of what it gave, and
+//! of what a plan makes of that on its way to an index. So a device that would tell late of an index
+//! outside its axis need not be waited for.
+
+use super::{LateCheck, Parameters, Plan, Step};
+use crate::array::Value;
+use crate::backend::{Kernel, Reg};
+use crate::dtype::DType;
+use crate::prim::{Binary, Compare, Elementwise, KernelOp};
+
+/// The least and the largest that a number may be.
+type Range = (i64, i64);
+
+/// How many steps lie between what the host gave and an index, at most.
+const DEPTH: usize = 8;
+
+impl Plan {
+    /// Whether no index can be outside its axis.
+    pub(super) fn indices_are_known(&self, leaves: &[Value], parameters: &dyn Parameters) -> bool {
+        let known = Known { plan: self, leaves, parameters };
+        self.late.iter().all(|LateCheck { slot, bound }| {
+            known.slot(*slot, DEPTH).is_some_and(|(least, most)| {
+                least >= 0 && usize::try_from(most).is_ok_and(|most| most < *bound)
+            })
+        })
+    }
+}
+
+struct Known<'a> {
+    plan: &'a Plan,
+    leaves: &'a [Value],
+    parameters: &'a dyn Parameters,
+}
+
+impl Known<'_> {
+    /// The range of all that lies in a slot.
+    fn slot(&self, slot: u32, depth: usize) -> Option<Range> {
+        if let Some(leaf) = self.leaves.get(slot as usize) {
+            return leaf.range;
+        }
+        let makes = |step: &&Step| step.outputs.iter().any(|out| out.slot == slot);
+        let mut makers = self.plan.steps.iter().filter(makes);
+        let (step, depth) = (makers.next()?, depth.checked_sub(1)?);
+        // What is written in parts is put together from several.
+        if makers.next().is_some() {
+            return None;
+        }
+        match &step.segment.kernel {
+            Kernel::Map(body) => {
+                let at = step.outputs.iter().position(|out| out.slot == slot)?;
+                self.register(step, body.outputs[at], depth)
+            }
+            Kernel::Op(KernelOp::ArgReduce(reduce)) if step.segment.epilogue.is_none() => {
+                let size = step.segment.inputs[0].aval.shape[reduce.axis];
+                Some((0, i64::try_from(size).ok()?.saturating_sub(1).max(0)))
+            }
+            // They hand on what they read.
+            Kernel::Op(KernelOp::Gather(_) | KernelOp::GatherAxis(_))
+                if step.segment.epilogue.is_none() =>
+            {
+                self.slot(step.inputs[0].slot, depth)
+            }
+            Kernel::Op(_)
+            | Kernel::Reduce { .. }
+            | Kernel::Rows { .. }
+            | Kernel::Call(_)
+            | Kernel::Custom(_) => None,
+        }
+    }
+
+    /// The range of a register of a step's elementwise program.
+    fn register(&self, step: &Step, register: Reg, depth: usize) -> Option<Range> {
+        let Kernel::Map(body) = &step.segment.kernel else { return None };
+        let at = usize::from(register);
+        let (inputs, scalars) = (body.inputs.len(), body.scalars.len());
+        if at < inputs {
+            return self.slot(step.inputs[at].slot, depth);
+        }
+        if at < inputs + scalars {
+            let (source, dtype) = step.scalars[at - inputs];
+            return integer(source.element(dtype, self.parameters), dtype);
+        }
+        let instr = &body.code[at - inputs - scalars];
+        let arg = |i: usize| self.register(step, instr.args[i], depth);
+        let range = match instr.op {
+            Elementwise::Cast(_) if body.dtype_of(instr.args[0]).is_integer() => arg(0)?,
+            Elementwise::Binary(Binary::Add) => {
+                let ((a, b), (c, d)) = (arg(0)?, arg(1)?);
+                (a.checked_add(c)?, b.checked_add(d)?)
+            }
+            Elementwise::Compare(Compare::Lt) => {
+                let ((a, b), (c, d)) = (arg(0)?, arg(1)?);
+                (i64::from(b < c), i64::from(a < d))
+            }
+            Elementwise::Select(_) => match arg(0)? {
+                (1, 1) => arg(1)?,
+                (0, 0) => arg(2)?,
+                _ => {
+                    let ((a, b), (c, d)) = (arg(1)?, arg(2)?);
+                    (a.min(c), b.max(d))
+                }
+            },
+            Elementwise::Unary(_)
+            | Elementwise::Binary(_)
+            | Elementwise::Compare(_)
+            | Elementwise::Cast(_) => return None,
+        };
+        fits(range, instr.dtype).then_some(range)
+    }
+}
+
+/// The integer with these bytes.
+fn integer(bytes: [u8; 8], dtype: DType) -> Option<Range> {
+    if cfg!(target_endian = "big") {
+        return None;
+    }
+    let wide = i64::from_le_bytes(bytes);
+    let value = match dtype {
+        DType::U8 => wide & 0xff,
+        DType::U16 => wide & 0xffff,
+        DType::U32 => wide & 0xffff_ffff,
+        DType::I8 => i64::from(wide as i8),
+        DType::I16 => i64::from(wide as i16),
+        DType::I32 => i64::from(wide as i32),
+        DType::I64 => wide,
+        DType::Bool
+        | DType::U64
+        | DType::F16
+        | DType::BF16
+        | DType::F32
+        | DType::F64
+        | DType::C64 => return None,
+    };
+    Some((value, value))
+}
+
+/// Whether `dtype` holds these numbers, so that none has wrapped.
+fn fits((least, most): Range, dtype: DType) -> bool {
+    let bits = 8 * dtype.size() as u32;
+    match dtype {
+        DType::Bool => least >= 0 && most <= 1,
+        DType::U64 => least >= 0,
+        DType::I64 => true,
+        DType::U8 | DType::U16 | DType::U32 => least >= 0 && most < 1 << bits,
+        DType::I8 | DType::I16 | DType::I32 => least >= -1 << (bits - 1) && most < 1 << (bits - 1),
+        DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::C64 => false,
+    }
+}
