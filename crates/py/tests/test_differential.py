@@ -65,7 +65,7 @@ def tolerance(want):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name, dtype):
-    if dtype == "complex64" and name in ("arctan", "sign", "floor", "ceil", "erf", "degrees", "radians", "log1p"):
+    if dtype == "complex64" and name in ("arctan", "sign", "floor", "ceil", "erf", "degrees", "radians", "log1p", "expm1"):
         pytest.skip("MLX has no such function of complex numbers, or another one")
     if dtype.startswith("uint") and name == "negative":
         pytest.skip("wraps in both, and NumPy's cast of it differs")

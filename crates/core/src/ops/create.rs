@@ -25,6 +25,7 @@ pub fn full<'a>(
     if shape.rank() > 0 {
         crate::array::note_sizes();
     }
+    shape.checked_size("full", dtype)?;
     match value.into() {
         Operand::Scalar(value) => {
             Array::apply(Constant { value, aval: Aval { shape, dtype } }, &[])

@@ -147,11 +147,10 @@ pub fn quantize_microscaling(
         return Err(Error::dtype(op, format!("takes floats, not {}", w.aval())));
     }
     let groups = format.group_size();
-    // Words hold 32 numbers' bits at a time.
-    if w.rank() < 2 || !w.shape()[w.rank() - 1].is_multiple_of(groups.max(32)) {
+    if w.rank() < 2 || !w.shape()[w.rank() - 1].is_multiple_of(groups) {
         return Err(Error::shape(
             op,
-            format!("the rows of {} do not divide into groups of {}", w.aval(), groups.max(32)),
+            format!("the rows of {} do not divide into groups of {groups}", w.aval()),
         ));
     }
     let grouped = unflatten(w, -1, [-1, groups as isize])?;

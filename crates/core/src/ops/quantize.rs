@@ -55,6 +55,11 @@ impl Quantization {
 
     /// Numbers `uint32[.., n]` as words.
     pub(super) fn packed(self, numbers: &Array) -> Result<Array> {
+        if self.bits.is_power_of_two() {
+            let words = unflatten(numbers, -1, [-1, 32 / self.bits as isize])?;
+            let bit = multiply(&iota(32 / self.bits, 0, DType::U32)?, self.bits)?;
+            return sum(&left_shift(&words, &bit)?, -1, false);
+        }
         let blocks = unflatten(numbers, -1, [-1, 32])?;
         let (word, bit) = self.places()?;
         let low = left_shift(&blocks, &bit)?;

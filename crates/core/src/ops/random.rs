@@ -18,14 +18,15 @@ use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 
 use super::operand::{Operand, cast};
 use super::{
-    abs, add, argmax, argsort, astype, divide, erf, erfinv, expand_axes, floor, left_shift, less,
-    log, log1p, maximum, minimum, multiply, negative, right_shift, sign, squeeze, subtract, take,
-    view,
+    ScanOptions, abs, add, argmax, argsort, astype, cumsum, divide, erf, erfinv, expand_axes,
+    floor, greater_equal, left_shift, less, log, log1p, maximum, minimum, multiply, negative,
+    right_shift, sign, softmax, squeeze, subtract, sum, take, view,
 };
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::prim::RandomBits;
+use crate::prim::record::slice_axis;
 use crate::shape::{Dims, Shape, normalize_axis};
 
 pub use crate::generator::{key, seed, set_state, state};
@@ -328,6 +329,9 @@ pub fn categorical(
 ) -> Result<Array> {
     let axis = normalize_axis("categorical", axis, logits.rank())?;
     let logits = super::operand::inexact(logits)?;
+    if let Some(count) = samples.filter(|_| is_row(&logits, axis)) {
+        return drawn(&logits, axis, count, key);
+    }
     let (logits, shape) = match samples {
         None => (logits.clone(), logits.shape().clone()),
         Some(count) => {
@@ -336,6 +340,24 @@ pub fn categorical(
         }
     };
     argmax(&add(&logits, &gumbel(shape, logits.dtype(), key)?)?, axis, false)
+}
+
+/// Whether all there is lies along `axis`.
+fn is_row(x: &Array, axis: usize) -> bool {
+    !x.is_empty() && x.size() == x.shape()[axis]
+}
+
+/// `count` places in the one row of `logits`: how many of the sums of probabilities up to a place a
+/// number from 0 to 1 reaches. One random number a sample, where [`gumbel`] takes a row of them.
+fn drawn(logits: &Array, axis: usize, count: usize, key: Option<&Array>) -> Result<Array> {
+    let row = cast(&super::reshape(logits, -1)?, DType::F32)?;
+    let reached = cumsum(&softmax(&row, -1)?, 0, ScanOptions::default())?;
+    // The last sum is 1, but for rounding.
+    let reached = slice_axis(&reached, 0, 0, row.size().saturating_sub(1))?;
+    let numbers = uniform(0.0, 1.0, [count, 1], DType::F32, key)?;
+    let place = sum(&cast(&greater_equal(&numbers, &reached)?, DType::U32)?, -1, false)?;
+    let lead = (0..logits.rank()).filter(|&a| a != axis).map(|_| 1);
+    super::reshape(&place, lead.chain([count as isize]).collect::<Vec<isize>>())
 }
 
 /// The integers below `count` in random order, as `uint32`.

@@ -69,7 +69,8 @@ pub fn slice_at(
 /// at 0 along the others.
 ///
 /// # Shapes
-/// Leading axes that `update` lacks are of size 1.
+/// Along leading axes that it lacks, `update` is repeated: over one place where the axis is in `axes`,
+/// over all of them else.
 ///
 /// # Dtypes
 /// The update is taken in x's dtype.
@@ -92,11 +93,14 @@ pub fn slice_update_at(
     axes: impl Into<Axes>,
 ) -> Result<Array> {
     let op = "slice_update";
-    let missing = x.rank().saturating_sub(update.rank());
-    let sizes: Dims =
-        std::iter::repeat_n(1, missing).chain(update.shape().iter().copied()).collect();
-    expect_inside(op, x, &sizes)?;
     let starts = starts(op, x, start, axes.into())?;
+    let missing = x.rank().saturating_sub(update.rank());
+    let whole = |axis: usize| match starts.iter().any(|(a, _)| *a == axis) {
+        true => 1,
+        false => x.shape()[axis],
+    };
+    let sizes: Dims = (0..missing).map(whole).chain(update.shape().iter().copied()).collect();
+    expect_inside(op, x, &sizes)?;
     let places: Vec<(usize, &Array)> = starts.iter().map(|(axis, at)| (*axis, at)).collect();
     scatter(x, &places, &broadcast(update, &Shape(sizes))?, ScatterMode::Set)
 }

@@ -173,7 +173,7 @@ pub fn tile(x: &Array, reps: impl Into<Sizes>) -> Result<Array> {
     // Each axis as a pair (count, size): broadcast over the counts, then merge the pairs.
     let pairs: Shape = (0..rank).flat_map(|i| [1, size(i)]).collect();
     let repeated: Shape = (0..rank).flat_map(|i| [rep(i), size(i)]).collect();
-    let merged: Shape = (0..rank).map(|i| rep(i) * size(i)).collect();
+    let merged: Shape = (0..rank).map(|i| rep(i).saturating_mul(size(i))).collect();
     super::reshape(&broadcast(&super::reshape(x, pairs)?, &repeated)?, merged)
 }
 

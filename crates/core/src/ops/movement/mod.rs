@@ -235,7 +235,10 @@ pub fn moveaxis(x: &Array, source: isize, destination: isize) -> Result<Array> {
 /// ```
 pub fn broadcast_to(x: &Array, shape: impl Into<Shape>) -> Result<Array> {
     note_sizes();
-    broadcast(x, &shape.into())
+    let shape = shape.into();
+    // A constant is recorded anew, and nothing infers its shape.
+    shape.checked_size("broadcast_to", x.dtype())?;
+    broadcast(x, &shape)
 }
 
 /// The shape that arrays of these shapes broadcast to.
