@@ -24,7 +24,7 @@ impl Output {
             // A pipe is opened once, when there is something to write.
             let is_file = path.metadata().is_ok_and(|known| known.is_file() || known.is_dir());
             if is_file || !path.exists() {
-                Replacement::new(path).map_err(|error| Failure::new(format!("--json: {error}")))?;
+                replaceable("--json", path)?;
             }
         }
         Ok(Self { json: json.map(Path::to_owned) })
@@ -104,8 +104,14 @@ fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
+/// Looks whether the file at `path` can be written, or one be made there.
+pub fn replaceable(argument: &str, path: &Path) -> Outcome {
+    let new = Replacement::new(path);
+    new.map(drop).map_err(|error| Failure::new(format!("{argument}: {error}")))
+}
+
 /// Looks whether files can be made in `folder`, by making one.
-pub fn probe(folder: &Path) -> std::io::Result<()> {
+fn probe(folder: &Path) -> std::io::Result<()> {
     let path = folder.join(format!(".cupola-probe-{}", std::process::id()));
     std::fs::OpenOptions::new().write(true).create_new(true).open(&path)?;
     match std::fs::remove_file(&path) {

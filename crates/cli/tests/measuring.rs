@@ -114,7 +114,12 @@ fn what_cannot_be_measured() {
     sandbox.run("bench --kernels --scale 1.5").bad(2, &["--scale"]);
     sandbox.run("bench --kernels --dataset mnist").bad(2, &["--dataset", "--kernels"]);
     sandbox.run("bench --only sum").bad(2, &["--kernels"]);
-    sandbox.run("bench --steps 0").bad(2, &["--steps"]);
+    for steps in ["0", "1000001", "1000000000", "9223372036854775808", "18446744073709551616"] {
+        sandbox.run(&format!("bench --steps {steps}")).bad(2, &["--steps"]);
+    }
+    std::fs::create_dir_all(sandbox.path("charts/train_step.svg")).unwrap();
+    let text = "bench --device cpu --data-dir data --dataset mnist --out charts";
+    sandbox.run(text).bad(1, &["--out", "train_step.svg"]);
     sandbox
         .run("bench --kernels --device cpu --outputs nowhere/a.safetensors")
         .bad(1, &["--outputs", "nowhere"]);

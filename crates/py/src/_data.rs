@@ -1,8 +1,10 @@
 //! `cupola.core._data`: the loader and the data sets of Rust, for `cupola.data`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use cupola::data::{self, Dataset as _, Error};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
@@ -113,9 +115,17 @@ pub fn digits(py: Python<'_>, seed: u64, train: usize, test: usize) -> PyResult<
     pair(py, || Ok(data::digits_sized(seed, train, test)))
 }
 
-/// A data set of Python's: anything with `__len__` and `__getitem__`.
+/// What a loader holds of Python's.
+struct Held {
+    /// Anything with `__len__` and `__getitem__`.
+    dataset: Py<PyAny>,
+    /// Makes a batch of a list of samples.
+    collate: Py<PyAny>,
+}
+
+/// A data set of Python's.
 struct Foreign {
-    object: Py<PyAny>,
+    held: Arc<Held>,
     length: usize,
 }
 
@@ -127,14 +137,17 @@ impl data::Dataset for Foreign {
     }
 
     fn get(&self, index: usize) -> data::Result<Py<PyAny>> {
-        Python::attach(|py| Ok(self.object.bind(py).get_item(index)?.unbind()))
+        Python::attach(|py| Ok(self.held.dataset.bind(py).get_item(index)?.unbind()))
             .map_err(|error: PyErr| Error::from(carried(error)))
     }
 }
 
 /// Batches of a data set.
 #[pyclass(frozen, name = "_Loader", module = "cupola.data")]
-pub struct Loader(data::DataLoader<Py<PyAny>>);
+pub struct Loader {
+    loader: data::DataLoader<Py<PyAny>>,
+    held: Arc<Held>,
+}
 
 #[pymethods]
 impl Loader {
@@ -149,7 +162,8 @@ impl Loader {
         workers: usize,
         prefetch: Option<usize>,
     ) -> PyResult<Self> {
-        let foreign = Foreign { object: dataset.clone().unbind(), length: dataset.len()? };
+        let held = Arc::new(Held { dataset: dataset.clone().unbind(), collate });
+        let foreign = Foreign { held: held.clone(), length: dataset.len()? };
         let mut builder = data::DataLoader::builder(foreign)
             .batch_size(batch_size)
             .drop_last(drop_last)
@@ -160,29 +174,45 @@ impl Loader {
         if let Some(prefetch) = prefetch {
             builder = builder.prefetch(prefetch);
         }
+        let own = held.clone();
         let collate = move |samples: Vec<Py<PyAny>>| {
             Python::attach(|py| {
                 let samples = PyList::new(py, samples)?;
-                Ok(collate.bind(py).call1(PyTuple::new(py, [samples])?)?.unbind())
+                Ok(own.collate.bind(py).call1(PyTuple::new(py, [samples])?)?.unbind())
             })
             .map_err(|error: PyErr| Error::from(carried(error)))
         };
-        builder.collate(collate).build().map(Loader).map_err(raised)
+        let loader = builder.collate(collate).build().map_err(raised)?;
+        Ok(Loader { loader, held })
+    }
+
+    // Nothing is cleared: the data set and the function on the way of a cycle are.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // This, the data set and the function; an epoch that is read holds them, too.
+        if Arc::strong_count(&self.held) == 3 {
+            visit.call(&self.held.dataset)?;
+            visit.call(&self.held.collate)?;
+        }
+        Ok(())
     }
 
     fn __len__(&self) -> usize {
-        self.0.len()
+        self.loader.len()
     }
 
     /// The batches of an epoch, from number `first` on.
     fn epoch(&self, py: Python<'_>, epoch: u64, first: usize) -> Epoch {
-        Epoch(Some(py.detach(|| self.0.epoch_from(epoch, first))))
+        let epoch = Some(py.detach(|| self.loader.epoch_from(epoch, first)));
+        Epoch { epoch, _held: self.held.clone() }
     }
 }
 
 /// The batches of one epoch.
 #[pyclass(name = "_Epoch", module = "cupola.data")]
-pub struct Epoch(Option<data::Epoch<Py<PyAny>>>);
+pub struct Epoch {
+    epoch: Option<data::Epoch<Py<PyAny>>>,
+    _held: Arc<Held>,
+}
 
 #[pymethods]
 impl Epoch {
@@ -191,7 +221,7 @@ impl Epoch {
     }
 
     fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let Some(epoch) = &mut self.0 else { return Ok(None) };
+        let Some(epoch) = &mut self.epoch else { return Ok(None) };
         // The workers need the interpreter while this waits for them.
         py.detach(|| epoch.next()).transpose().map_err(raised)
     }
@@ -200,7 +230,7 @@ impl Epoch {
 /// Workers that still make batches need the interpreter to end.
 impl Drop for Epoch {
     fn drop(&mut self) {
-        if let Some(epoch) = self.0.take() {
+        if let Some(epoch) = self.epoch.take() {
             Python::attach(|py| py.detach(|| drop(epoch)));
         }
     }

@@ -1,5 +1,8 @@
 """`cupola.data`: data sets, orders, workers, errors."""
 
+import gc
+import weakref
+
 import pytest
 
 import cupola.core as cc
@@ -64,3 +67,16 @@ def test_sets():
         train[50]
     rows = ArrayDataset(cc.arange(6).reshape(3, 2), cc.arange(3))
     assert collate([rows[0], rows[2]])[0].tolist() == [[0, 1], [4, 5]]
+
+
+def test_a_set_that_holds_its_loader_is_collected():
+    watched = []
+    for _ in range(3):
+        owner = Squares()
+        owner.loader = DataLoader(owner, 4)
+        owner.part = cc.ones(3).at[[owner]]
+        next(iter(owner.loader))
+        watched.append(weakref.ref(owner))
+        del owner
+    gc.collect()
+    assert [one() for one in watched] == [None] * 3

@@ -1,7 +1,12 @@
-"""What is nested without end, and what has more axes than there are: errors, not the end of the process."""
+"""What is nested without end, has more axes or elements than there are, or more than memory holds: errors,
+not the end of the process."""
 
+import copy
+import pickle
+
+import numpy as np
 import pytest
-from conftest import cc
+from conftest import DEVICE, cc
 
 import cupola.nn as nn
 
@@ -74,3 +79,83 @@ def test_modules_that_hold_themselves():
     shared = nn.Linear(2, 2)
     both = nn.Sequential(shared, shared)
     assert len(both.train().modules()) == 3
+
+
+HUGE = 2**63 - 1
+TOO_LARGE = {
+    "a shape": lambda: cc.zeros((2**40, 2**40)),
+    "a shape with no elements": lambda: cc.zeros((0, 2**40, 2**40)),
+    "reshape": lambda: cc.reshape(cc.ones(5), (2**40, 2**40)),
+    "unflatten": lambda: cc.unflatten(cc.ones(5), 0, (2**40, 2**40)),
+    "pad": lambda: cc.pad(cc.ones(3), HUGE),
+    "pad with edges": lambda: cc.pad(cc.ones(3), HUGE, mode="edge"),
+    "concatenate": lambda: cc.concatenate([cc.zeros((0, 2**62))] * 8, 1),
+    "tile": lambda: cc.tile(cc.ones(3), HUGE),
+    "padding": lambda: cc.conv1d(cc.ones((1, 3, 1)), cc.ones((1, 1, 1)), padding=HUGE),
+    "stride": lambda: cc.conv_transpose1d(cc.ones((1, 3, 1)), cc.ones((1, 2, 1)), stride=HUGE),
+    "dilation": lambda: cc.conv_general(
+        cc.ones((1, 3, 1)), cc.ones((1, 2, 1)), kernel_dilation=HUGE, padding=2**62
+    ),
+    "pooling": lambda: nn.AvgPool1d(2, padding=HUGE)(cc.ones((1, 4, 1))),
+    "split": lambda: cc.split(cc.ones(0), 2**40),
+    "unstack": lambda: cc.unstack(cc.zeros((2**40,))),
+    "full": lambda: cc.full((2,), 2**40, dtype=cc.uint16),
+}
+
+
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_sizes_beyond_an_address_space_are_errors(name):
+    with pytest.raises(ValueError, match="."):
+        TOO_LARGE[name]()
+
+
+def wide():
+    """A number that stands for 2³⁵."""
+    return cc.broadcast_to(cc.array([1.5]), (2**35,))
+
+
+TOO_MUCH = {
+    "tolist": lambda folder: wide().tolist(),
+    "pickle": lambda folder: pickle.dumps(wide()),
+    "bytes": lambda folder: bytes(wide()),
+    "save": lambda folder: cc.save(folder / "x.npy", wide()),
+    "savez": lambda folder: cc.savez(folder / "x.npz", wide()),
+    "save_safetensors": lambda folder: cc.save_safetensors(folder / "x", {"x": wide()}),
+}
+
+
+@pytest.mark.skipif(DEVICE != cc.cpu, reason="the host's memory is meant")
+@pytest.mark.parametrize("name", TOO_MUCH)
+def test_what_the_host_cannot_hold_is_an_error(name, tmp_path):
+    with pytest.raises(MemoryError, match="memory"):
+        TOO_MUCH[name](tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_copy_shares_what_nobody_changes():
+    x = wide()
+    assert copy.deepcopy(x).shape == copy.copy(x).shape == (2**35,)
+    x = cc.array([1.0, 2.0])
+    both = copy.deepcopy([x, x])
+    x[0] = 5.0
+    assert both[0] is both[1] and both[0].tolist() == [1.0, 2.0] and copy.copy(x).tolist() == [5.0, 2.0]
+
+
+def test_an_array_prints_from_what_it_shows():
+    assert repr(wide()) == "array([1.5, 1.5, 1.5, ..., 1.5, 1.5, 1.5], dtype=float32)"
+    x = cc.arange(40).reshape(4, 10)[::-1, ::2].T
+    assert str(x).startswith("array([[30, 20, 10, 0],")
+
+
+def test_diagonals_beyond_32_bits():
+    for k, all_below in ((2**32, True), (2**63 - 1, True), (-(2**32), False), (-(2**63), False)):
+        assert cc.tri(2, k=k).tolist() == [[float(all_below)] * 2] * 2
+        assert cc.eye(2, k=k).tolist() == [[0.0] * 2] * 2
+        assert cc.tril(cc.ones((2, 2)), k).tolist() == [[float(all_below)] * 2] * 2
+        assert cc.triu(cc.ones((2, 2)), k).tolist() == [[float(not all_below)] * 2] * 2
+
+
+def test_a_shift_may_be_any_number():
+    x = np.arange(12).reshape(3, 4)
+    for shift, axis in ((-(2**63), 0), ((1, 1), (0, 0)), ((2**63 - 1, 2**63 - 1), (0, 1))):
+        assert cc.roll(cc.array(x), shift, axis).tolist() == np.roll(x, shift, axis).tolist()

@@ -18,7 +18,7 @@ use super::timing::{Effort, ms, once, quantile, repeated, us};
 use super::{interrupted, key};
 use crate::args::BenchArgs;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, bar, writable_folder};
+use crate::output::{Output, bar, replaceable, writable_folder};
 use crate::table::Table;
 use crate::{data, figures};
 
@@ -159,6 +159,9 @@ fn image_range(images: &Array, start: usize, stop: usize) -> cupola::Result<Arra
 
 pub fn run(args: &BenchArgs, devices: &[Device], output: &Output) -> Outcome {
     writable_folder("--out", &args.out)?;
+    for (file, ..) in CHARTS {
+        replaceable("--out", &args.out.join(file))?;
+    }
     let mut outputs = Outputs::new(args.outputs.as_deref())?;
     let (images, test) = data::load(args.dataset, args.data_dir.as_deref())?;
     let description = Description::of(&images)?;
@@ -428,15 +431,18 @@ fn table(results: &[Measured]) -> Table {
     table
 }
 
+/// A chart's file, its title, and what of a device it shows.
+type Chart = (&'static str, &'static str, fn(&Measured) -> f64);
+
+const CHARTS: [Chart; 4] = [
+    ("epoch.svg", "Training, s an epoch", |m| m.epoch.ms / 1e3),
+    ("train_step.svg", "Training, ms a step", |m| m.train_step_ms.median),
+    ("classify_10k.svg", "10,000 images in batches, ms", |m| m.classify_10k_batch512_ms),
+    ("classify_one.svg", "One image, µs", |m| m.classify_one_us.median),
+];
+
 fn draw(args: &BenchArgs, results: &[Measured]) -> Outcome {
-    type Value = fn(&Measured) -> f64;
-    let charts: [(&str, &str, Value); 4] = [
-        ("epoch.svg", "Training, s an epoch", |m| m.epoch.ms / 1e3),
-        ("train_step.svg", "Training, ms a step", |m| m.train_step_ms.median),
-        ("classify_10k.svg", "10,000 images in batches, ms", |m| m.classify_10k_batch512_ms),
-        ("classify_one.svg", "One image, µs", |m| m.classify_one_us.median),
-    ];
-    for (file, title, value) in charts {
+    for (file, title, value) in CHARTS {
         let bars: Vec<(String, f64)> =
             results.iter().map(|result| (result.device.clone(), value(result))).collect();
         figures::draw_bars(&args.out.join(file), title, &bars)?;

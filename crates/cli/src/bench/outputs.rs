@@ -7,8 +7,8 @@ use cupola::device::{Stream, with_stream};
 use cupola::io::safetensors;
 use cupola::{Array, Device};
 
-use crate::failure::{Failure, Outcome};
-use crate::output::probe;
+use crate::failure::Outcome;
+use crate::output::replaceable;
 
 /// Arrays under names, on their way to the file of `--outputs`, where one was asked for.
 pub struct Outputs {
@@ -20,14 +20,7 @@ impl Outputs {
     /// Looks whether the file can be written before any work is done.
     pub fn new(path: Option<&Path>) -> Outcome<Self> {
         if let Some(path) = path {
-            let folder = match path.parent() {
-                Some(folder) if !folder.as_os_str().is_empty() => folder,
-                _ => Path::new("."),
-            };
-            probe(folder).map_err(|cause| {
-                let path = path.display();
-                Failure::new(format!("--outputs: {path}: cannot be written: {cause}"))
-            })?;
+            replaceable("--outputs", path)?;
         }
         Ok(Self { path: path.map(Path::to_owned), arrays: BTreeMap::new() })
     }

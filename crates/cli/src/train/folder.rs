@@ -9,7 +9,7 @@ use cupola::train::{METRICS_FILE, MODEL_FILE, RunLock, STATE_FILE};
 use crate::args::TrainArgs;
 use crate::failure::{Failure, Outcome};
 use crate::figures;
-use crate::output::writable_folder;
+use crate::output::{replaceable, writable_folder};
 
 /// Where runs go that are given no folder.
 const RUNS: &str = "runs";
@@ -28,6 +28,9 @@ impl RunFolder {
             (None, None) => Self::free(dataset),
             (None, Some(resume)) => {
                 writable_folder("--resume", resume)?;
+                for file in files() {
+                    replaceable("--resume", &resume.join(file))?;
+                }
                 Self { path: resume.clone(), made: false, lock: None }.locked("--resume")
             }
             (Some(out), resume) => {

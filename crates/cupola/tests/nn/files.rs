@@ -118,6 +118,20 @@ fn damaged_files_are_errors_that_say_where() -> Result<()> {
         fs::write(&path, bytes).unwrap();
         assert!(message(safetensors::load(&path)).contains("byte 0"));
     }
+    // What a file claims is not asked of the machine, and a long header not read.
+    let hole = |header: &str, length: u64| {
+        write(&path, header, 0);
+        let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(8 + header.len() as u64 + length).unwrap();
+        message(safetensors::load(&path))
+    };
+    let tera = 8u64 << 40;
+    let text = hole(&one(entry("U8", &format!("[{tera}]"), 0, tera)), tera);
+    assert!(text.contains("out of memory") && text.contains("x"), "{text}");
+    fs::write(&path, 99_000_000u64.to_le_bytes()).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(100_000_000).unwrap();
+    assert!(message(safetensors::load(&path)).contains("longer than the limit"));
     // Cut anywhere, a good file is an error, not a panic.
     safetensors::save(&path, &every_dtype()?, &BTreeMap::new())?;
     let whole = fs::read(&path).unwrap();

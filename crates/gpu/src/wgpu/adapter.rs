@@ -66,12 +66,45 @@ pub(super) fn has_hardware() -> bool {
     true
 }
 
-/// The adapters of this machine, real ones first.
-pub(super) fn adapters() -> Vec<wgpu::Adapter> {
+/// Vulkan without anything for windows: with it a layer of Mesa looks for a display, and complains on
+/// standard error where there is none.
+#[cfg(target_os = "linux")]
+fn instance() -> Option<wgpu::Instance> {
+    use wgpu::hal::{InstanceDescriptor, api, vulkan};
+    let descriptor = InstanceDescriptor {
+        name: "cupola",
+        flags: wgpu::InstanceFlags::empty(),
+        memory_budget_thresholds: wgpu::MemoryBudgetThresholds::default(),
+        backend_options: wgpu::BackendOptions::default(),
+        telemetry: None,
+        display: None,
+    };
+    let headless = |args: vulkan::CreateInstanceCallbackArgs<'_, '_, '_>| {
+        let is_for_windows = |name: &std::ffi::CStr| {
+            let name = name.to_string_lossy();
+            ["surface", "swapchain", "display"].iter().any(|word| name.contains(word))
+        };
+        args.extensions.retain(|name| !is_for_windows(name));
+    };
+    // SAFETY: what goes are the extensions for surfaces, which nobody makes here; before it uses one
+    // the backend looks whether it is there. Features stay as they are.
+    let raw =
+        unsafe { vulkan::Instance::init_with_callback(&descriptor, Some(Box::new(headless))) };
+    // SAFETY: the instance was just made, and belongs to nobody else.
+    raw.ok().map(|raw| unsafe { wgpu::Instance::from_hal::<api::Vulkan>(raw) })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn instance() -> Option<wgpu::Instance> {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
     descriptor.flags = wgpu::InstanceFlags::empty();
-    let instance = wgpu::Instance::new(descriptor);
+    Some(wgpu::Instance::new(descriptor))
+}
+
+/// The adapters of this machine, real ones first.
+pub(super) fn adapters() -> Vec<wgpu::Adapter> {
+    let Some(instance) = instance() else { return Vec::new() };
     let mut adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()));
     adapters.sort_by_key(|adapter| match adapter.get_info().device_type {
         wgpu::DeviceType::DiscreteGpu => 0,

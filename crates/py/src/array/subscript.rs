@@ -2,6 +2,7 @@
 
 use cupola::ops::{self, Operand, S, ScanOptions};
 use cupola::{Array, DType, Result, Scalar};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
@@ -207,6 +208,10 @@ impl ArrayAt {
 
 #[pymethods]
 impl ArrayAt {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.index)
+    }
+
     fn __getitem__(&self, indices: Py<PyAny>) -> ArrayAt {
         ArrayAt { array: self.array.clone(), index: Some(indices) }
     }
