@@ -438,7 +438,9 @@ def short(answer):
 
 def prepare(options, out):
     warnings.simplefilter("ignore")
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    if options.device == "cpu":
+        # Drivers of GPUs take more addresses than memory.
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     checker = Checker(options, out)
     return checker.case, checker.close
 

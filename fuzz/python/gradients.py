@@ -125,6 +125,10 @@ def loss(*x):
 def dot(xs, ys):
     return sum(mx.sum(x * y) for x, y in zip(xs, ys))
 
+# The gradient by one argument stands alone, as in MLX.
+def each(grads):
+    return [grads] if isinstance(grads, mx.array) else list(grads)
+
 def along(g, step):
     up = g(*[x + step * v for x, v in zip(xs, vs)])
     down = g(*[x - step * v for x, v in zip(xs, vs)])
@@ -135,31 +139,31 @@ weight = array({shape}, D, {salt}, "normal")
 numbers = tuple(range(len(xs)))
 out = {{}}
 value, grads = mx.value_and_grad(loss, numbers)(*xs)
-grads = [grads] if isinstance(grads, mx.array) else list(grads)
+grads = each(grads)
 out["value"], out["grads"] = value, grads
 """
 
 MORE = """
 out["along"] = dot(grads, vs)
 out["differences"] = [along(loss, step) for step in (1e-4, 1e-5)]
-out["grad"] = list(mx.grad(loss, numbers)(*xs))
+out["grad"] = each(mx.grad(loss, numbers)(*xs))
 _, moved = mx.jvp(lambda *x: f(*x), xs, vs)
 _, pulled = mx.vjp(lambda *x: f(*x), xs, [weight])
 out["vjp"] = pulled
 out["jvp"] = mx.sum(moved[0] * weight)
-out["compiled"] = list(mx.compile(mx.grad(loss, numbers))(*xs))
-out["checkpoint"] = list(mx.grad(mx.checkpoint(loss), numbers)(*xs))
-slope = lambda *x: dot(mx.grad(loss, numbers)(*x), vs)
-out["second"] = dot(mx.grad(slope, numbers)(*xs), vs)
+out["compiled"] = each(mx.compile(mx.grad(loss, numbers))(*xs))
+out["checkpoint"] = each(mx.grad(mx.checkpoint(loss), numbers)(*xs))
+slope = lambda *x: dot(each(mx.grad(loss, numbers)(*x)), vs)
+out["second"] = dot(each(mx.grad(slope, numbers)(*xs)), vs)
 out["second differences"] = [along(slope, step) for step in (1e-4, 1e-5)]
-_, forward = mx.jvp(lambda *x: mx.grad(loss, numbers)(*x), xs, vs)
+_, forward = mx.jvp(lambda *x: each(mx.grad(loss, numbers)(*x)), xs, vs)
 out["second forward"] = dot(forward, vs)
 """
 
 BATCH = """
 stacks = [mx.stack([x, x + v * 0.3, x * 0.7]) for x, v in zip(xs, vs)]
-out["vmap"] = list(mx.vmap(mx.grad(loss, numbers))(*stacks))
-loops = [mx.grad(loss, numbers)(*[s[k] for s in stacks]) for k in range(3)]
+out["vmap"] = each(mx.vmap(mx.grad(loss, numbers))(*stacks))
+loops = [each(mx.grad(loss, numbers)(*[s[k] for s in stacks])) for k in range(3)]
 out["loop"] = [mx.stack(parts) for parts in zip(*loops)]
 """
 
