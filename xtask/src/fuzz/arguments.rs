@@ -27,6 +27,8 @@ pub struct Arguments {
     /// The names of kinds; none is all.
     pub only: Vec<String>,
     pub case: Option<u64>,
+    /// The most cases of a script, however fast the machine is.
+    pub most: Option<u64>,
     pub json: Option<PathBuf>,
     pub program: Option<PathBuf>,
     pub site: Option<PathBuf>,
@@ -39,6 +41,7 @@ impl Default for Arguments {
             seed: 0,
             only: Vec::new(),
             case: None,
+            most: None,
             json: None,
             program: None,
             site: None,

@@ -84,6 +84,8 @@ struct Job<'a> {
     time: Duration,
     /// The one case that is to run.
     case: Option<u64>,
+    /// The most cases of a script.
+    most: Option<u64>,
     built: &'a Built,
     progress: &'a Progress,
 }
@@ -132,6 +134,8 @@ pub fn check(root: &Path) -> Result<(), String> {
     let arguments = Arguments {
         time: Duration::from_secs(120),
         seed: 1,
+        // A fast machine is to see what a slow one sees.
+        most: Some(5000),
         only: kinds.map(str::to_owned).collect(),
         ..Arguments::default()
     };
@@ -159,8 +163,9 @@ fn look(root: &Path, arguments: &Arguments) -> Result<usize, String> {
         let left = arguments.time.saturating_sub(began.elapsed());
         let time = left / (kinds.len() - index) as u32;
         let progress = Progress::new(kind.name, time);
-        let Arguments { seed, case, .. } = *arguments;
-        let job = Job { kind: kind.name, seed, time, case, built: &built, progress: &progress };
+        let Arguments { seed, case, most, .. } = *arguments;
+        let job =
+            Job { kind: kind.name, seed, time, case, most, built: &built, progress: &progress };
         // A kind that cannot begin keeps no other from its work.
         let report = (kind.run)(&job).unwrap_or_else(|error| job.failed(error));
         progress.clear();

@@ -32,6 +32,7 @@ pub fn script_run(
     let (seed, seconds) = (job.seed.to_string(), time.as_secs().max(1).to_string());
     let mut command = Command::new(&job.built.python);
     command.arg(job.built.root.join(script)).args(["--seed", &seed, "--seconds", &seconds]);
+    command.args(job.most.iter().flat_map(|most| ["--cases".to_owned(), most.to_string()]));
     command.arg("--json").arg(&json).current_dir(&job.built.root);
     command.env("PYTHONPATH", &job.built.site).env("PYTHONDONTWRITEBYTECODE", "1");
     let mut running = Running::start(&mut command)?;
