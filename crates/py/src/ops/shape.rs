@@ -168,6 +168,9 @@ pub fn pad(
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let widths = widths(pad_width)?;
+    if let Some(value) = &constant_values {
+        value.check_fits(a.dtype())?;
+    }
     let mode = match (mode, constant_values) {
         ("constant", None) => PadMode::Constant(Scalar::Int(0)),
         ("constant", Some(Opd::Scalar(value))) => PadMode::Constant(value),
