@@ -53,12 +53,16 @@ impl Quantization {
         Ok((right_shift(&start, 5)?, bitwise_and(&start, 31)?))
     }
 
+    /// Where each number of a word starts, where words hold whole ones.
+    fn bits_in_word(self) -> Result<Array> {
+        multiply(&iota(32 / self.bits, 0, DType::U32)?, self.bits)
+    }
+
     /// Numbers `uint32[.., n]` as words.
     pub(super) fn packed(self, numbers: &Array) -> Result<Array> {
         if self.bits.is_power_of_two() {
             let words = unflatten(numbers, -1, [-1, 32 / self.bits as isize])?;
-            let bit = multiply(&iota(32 / self.bits, 0, DType::U32)?, self.bits)?;
-            return sum(&left_shift(&words, &bit)?, -1, false);
+            return sum(&left_shift(&words, &self.bits_in_word()?)?, -1, false);
         }
         let blocks = unflatten(numbers, -1, [-1, 32])?;
         let (word, bit) = self.places()?;
@@ -78,7 +82,7 @@ impl Quantization {
     pub(super) fn unpacked(self, words: &Array) -> Result<Array> {
         let mask = (1u32 << self.bits) - 1;
         if self.bits.is_power_of_two() {
-            let bit = multiply(&iota(32 / self.bits, 0, DType::U32)?, self.bits)?;
+            let bit = self.bits_in_word()?;
             let numbers = bitwise_and(&right_shift(&expand_dims(words, -1)?, &bit)?, mask)?;
             return flatten(&numbers, -2, -1);
         }

@@ -48,8 +48,9 @@ pub(super) fn lower(fusion: Fusion<'_>, leaves: usize, backend: &dyn Backend) ->
     let executables: Vec<_> = steps.iter().map(|step: &Step| step.executable.clone()).collect();
     let sequence = backend.sequence(&executables);
     let (point_of_no_return, late) = point_of_no_return(&steps);
+    let makers = if late.is_empty() { Vec::new() } else { makers(&steps, slots.len()) };
     let device = backend.device();
-    Ok(Plan { steps, sequence, outputs, slots, leaves, point_of_no_return, late, device })
+    Ok(Plan { steps, sequence, outputs, slots, leaves, point_of_no_return, late, makers, device })
 }
 
 /// The first step that may overwrite a leaf: every step that can fail is done by then, or is that
@@ -97,6 +98,21 @@ fn point_of_no_return(steps: &[Step]) -> (usize, Vec<LateCheck>) {
         }
     }
     (point, late)
+}
+
+/// The step that writes to each slot; none where several write parts of it.
+fn makers(steps: &[Step], slots: usize) -> Vec<Option<u32>> {
+    let mut count = vec![0; slots];
+    let mut makers = vec![None; slots];
+    for (index, step) in steps.iter().enumerate() {
+        let mut own: SmallVec<[Slot; 4]> = step.outputs.iter().map(|out| out.slot).collect();
+        own.dedup();
+        for slot in own {
+            count[slot as usize] += 1;
+            makers[slot as usize] = (count[slot as usize] == 1).then_some(index as u32);
+        }
+    }
+    makers
 }
 
 fn access(view: &View) -> Access {

@@ -42,6 +42,8 @@ pub(crate) struct Plan {
     point_of_no_return: usize,
     /// Indices that the device looks at, and tells late if they are wrong.
     late: Vec<LateCheck>,
+    /// The one step that writes to each slot; empty where nothing is looked at late.
+    makers: Vec<Option<u32>>,
     device: Device,
 }
 

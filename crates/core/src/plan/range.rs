@@ -38,13 +38,8 @@ impl Known<'_> {
         if let Some(leaf) = self.leaves.get(slot as usize) {
             return leaf.range;
         }
-        let makes = |step: &&Step| step.outputs.iter().any(|out| out.slot == slot);
-        let mut makers = self.plan.steps.iter().filter(makes);
-        let (step, depth) = (makers.next()?, depth.checked_sub(1)?);
-        // What is written in parts is put together from several.
-        if makers.next().is_some() {
-            return None;
-        }
+        let maker = self.plan.makers[slot as usize]?;
+        let (step, depth) = (&self.plan.steps[maker as usize], depth.checked_sub(1)?);
         match &step.segment.kernel {
             Kernel::Map(body) => {
                 let at = step.outputs.iter().position(|out| out.slot == slot)?;
