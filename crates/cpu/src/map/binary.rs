@@ -222,7 +222,31 @@ fn divide(a: Complex32, b: Complex32) -> Complex32 {
     let (ar, ai) = (f64::from(a.re), f64::from(a.im));
     let (br, bi) = (f64::from(b.re), f64::from(b.im));
     let d = br * br + bi * bi;
-    Complex32::new(((ar * br + ai * bi) / d) as f32, ((ai * br - ar * bi) / d) as f32)
+    let (re, im) = ((ar * br + ai * bi) / d, (ai * br - ar * bi) / d);
+    let (re, im) = if re.is_nan() && im.is_nan() { at_limit([ar, ai], [br, bi]) } else { (re, im) };
+    Complex32::new(re as f32, im as f32)
+}
+
+/// a/b where the formula gives NaN: of 0 and infinite numbers what C99 says in its Annex G.5.1.
+#[cold]
+fn at_limit(a: [f64; 2], b: [f64; 2]) -> (f64, f64) {
+    let is_infinite = |z: [f64; 2]| z[0].is_infinite() || z[1].is_infinite();
+    let is_finite = |z: [f64; 2]| z[0].is_finite() && z[1].is_finite();
+    // The direction of an infinite number.
+    let unit = |z: [f64; 2]| z.map(|part| f64::from(u8::from(part.is_infinite())).copysign(part));
+    let times = |size: f64, a: [f64; 2], b: [f64; 2]| {
+        (size * (a[0] * b[0] + a[1] * b[1]), size * (a[1] * b[0] - a[0] * b[1]))
+    };
+    if b == [0.0; 2] {
+        let size = f64::INFINITY.copysign(b[0]);
+        (size * a[0], size * a[1])
+    } else if is_infinite(a) && is_finite(b) {
+        times(f64::INFINITY, unit(a), b)
+    } else if is_infinite(b) && is_finite(a) {
+        times(0.0, a, unit(b))
+    } else {
+        (f64::NAN, f64::NAN)
+    }
 }
 
 /// The loop of `op` on operands that are held as `dtype`; `None` where it takes no such operands.

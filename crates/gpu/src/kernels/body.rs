@@ -449,7 +449,38 @@ fn ratio<'k>(a: (Val<'k>, Val<'k>), b: (Val<'k>, Val<'k>)) -> Number<'k> {
     let (ar, br) = (a.0 * r, a.1 * r);
     let re = more.select(a.0 + br, ar + a.1);
     let im = more.select(a.1 - ar, br - a.0);
-    Complex(re / whole, im / whole)
+    let (re, im) = (re / whole, im / whole);
+    let (far_re, far_im) = at_limit(a, b);
+    let is_nan = re.is_nan() & im.is_nan();
+    Complex(is_nan.select(far_re, re), is_nan.select(far_im, im))
+}
+
+/// The quotient where the formula gives NaN: of 0 and infinite numbers what C99 says in its Annex G.5.1.
+fn at_limit<'k>(a: (Val<'k>, Val<'k>), b: (Val<'k>, Val<'k>)) -> (Val<'k>, Val<'k>) {
+    let infinite = |v: Val<'k>| {
+        v.bits(Ty::U32).eq(f32::INFINITY.to_bits())
+            | v.bits(Ty::U32).eq(f32::NEG_INFINITY.to_bits())
+    };
+    let any = |z: (Val<'k>, Val<'k>)| infinite(z.0) | infinite(z.1);
+    let finite = |z: (Val<'k>, Val<'k>)| !any(z) & !z.0.is_nan() & !z.1.is_nan();
+    let unit = |z: (Val<'k>, Val<'k>)| {
+        let of = |v: Val<'k>| with_sign(infinite(v).select(v.like(1), 0.0), v);
+        (of(z.0), of(z.1))
+    };
+    let times = |size: f32, a: (Val<'k>, Val<'k>), b: (Val<'k>, Val<'k>)| {
+        let re = a.0 * b.0 + a.1 * b.1;
+        let im = a.1 * b.0 - a.0 * b.1;
+        (re * size, im * size)
+    };
+    let nan = a.0.like(f32::NAN);
+    let by_zero = b.0.eq(0) & b.1.eq(0);
+    let size = with_sign(a.0.like(f32::INFINITY), b.0);
+    let (far, near) = (times(f32::INFINITY, unit(a), b), times(0.0, a, unit(b)));
+    let (is_far, is_near) = (any(a) & finite(b), any(b) & finite(a));
+    let of = |zero: Val<'k>, far: Val<'k>, near: Val<'k>| {
+        by_zero.select(zero, is_far.select(far, is_near.select(near, nan)))
+    };
+    (of(size * a.0, far.0, near.0), of(size * a.1, far.1, near.1))
 }
 
 /// `result`, but a NaN among `a` and `b` where there is one.
