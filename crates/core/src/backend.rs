@@ -55,6 +55,11 @@ pub trait Backend: Send + Sync {
     /// is [`Error::Unsupported`]: then the planner takes the CPU, as [`crate::fallback`] allows.
     fn prepare(&self, segment: &Segment) -> Result<Arc<dyn Executable>>;
 
+    /// Makes the segments of a plan ready, in order. Where that takes a compiler, on all cores.
+    fn prepare_all(&self, segments: &[&Segment]) -> Vec<Result<Arc<dyn Executable>>> {
+        segments.iter().map(|segment| self.prepare(segment)).collect()
+    }
+
     /// The steps of a plan as one, where the device has a cheaper way to run them than one by one.
     /// Asked once for each plan.
     fn sequence(&self, _steps: &[Arc<dyn Executable>]) -> Option<Box<dyn Sequence>> {

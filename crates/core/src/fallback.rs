@@ -70,9 +70,22 @@ pub fn records() -> Vec<Record> {
     fork::lock(&RECORDS).clone()
 }
 
-/// `segment`, prepared by `device`, or by the CPU where the device has no kernel for it.
-pub(crate) fn prepare(segment: &Segment, device: &dyn Backend) -> Result<Arc<dyn Executable>> {
-    match device.prepare(segment) {
+/// The segments of a plan, prepared by `device`, or by the CPU where the device has no kernel.
+pub(crate) fn prepare(
+    segments: &[&Segment],
+    device: &dyn Backend,
+) -> Result<Vec<Arc<dyn Executable>>> {
+    let prepared = device.prepare_all(segments).into_iter().zip(segments);
+    prepared.map(|(prepared, segment)| or_on_host(prepared, segment, device)).collect()
+}
+
+/// What a device made of `segment`, or what the CPU makes of it where it has no kernel for it.
+fn or_on_host(
+    prepared: Result<Arc<dyn Executable>>,
+    segment: &Segment,
+    device: &dyn Backend,
+) -> Result<Arc<dyn Executable>> {
+    match prepared {
         Err(Error::Unsupported { device: name, reason }) => {
             let op = match &segment.kernel {
                 Kernel::Map(_) => "an elementwise program".to_owned(),

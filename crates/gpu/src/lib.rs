@@ -13,5 +13,9 @@ pub mod ir;
 pub mod kernels;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod pool;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod prepared;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod store;
 #[cfg(feature = "wgpu")]
 pub mod wgpu;

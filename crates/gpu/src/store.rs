@@ -9,18 +9,35 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
-use super::compile::cache_folder;
-
 /// What a file begins with.
-const MAGIC: &[u8; 8] = b"cupola\x01\n";
+const MAGIC: &[u8; 8] = b"cupola\x02\n";
 /// How many files there may be: each has some ten thousand bytes.
 const MOST: usize = 16_384;
+
+/// Where hashes start.
+const FIRST: u64 = 0xcbf2_9ce4_8422_2325;
+const SECOND: u64 = 0x6a09_e667_f3bc_c908;
+
+/// FNV-1a, which stays the same from one build of the program to the next.
+fn hash(start: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(start, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3))
+}
 
 /// Kernels that one compiler made for one kind of device.
 pub struct Store {
     folder: PathBuf,
     /// Which compiler, which flags, which device.
     origin: String,
+}
+
+/// The folder of this user for what can be made again.
+fn cache_folder() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let folder = match std::env::consts::OS {
+        "windows" => set("LOCALAPPDATA"),
+        _ => set("XDG_CACHE_HOME").or_else(|| Some(std::env::home_dir()?.join(".cache"))),
+    };
+    Some(folder?.join("cupola").join("kernels"))
 }
 
 impl Store {
@@ -35,12 +52,8 @@ impl Store {
     }
 
     fn path(&self, text: &str) -> PathBuf {
-        // FNV-1a, which stays the same from one build of the program to the next.
-        let hash = |seed: u64| {
-            let bytes = self.origin.bytes().chain([0]).chain(text.bytes());
-            bytes.fold(seed, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3))
-        };
-        let (first, second) = (hash(0xcbf2_9ce4_8422_2325), hash(0x6a09_e667_f3bc_c908));
+        let both = [self.origin.as_bytes(), &[0], text.as_bytes()].concat();
+        let (first, second) = (hash(FIRST, &both), hash(SECOND, &both));
         self.folder.join(format!("{first:016x}{second:016x}.kernel"))
     }
 
@@ -57,13 +70,15 @@ impl Store {
         };
         let same = next()? == self.origin.as_bytes() && next()? == text.as_bytes();
         let image = next()?;
-        same.then(|| image.to_vec())
+        let whole = next()? == hash(FIRST, image).to_le_bytes();
+        (same && whole).then(|| image.to_vec())
     }
 
     /// Keeps what was made from `text`.
     pub fn put(&self, text: &str, image: &[u8]) {
         let mut bytes = MAGIC.to_vec();
-        for part in [self.origin.as_bytes(), text.as_bytes(), image] {
+        let check = hash(FIRST, image).to_le_bytes();
+        for part in [self.origin.as_bytes(), text.as_bytes(), image, &check] {
             bytes.extend((part.len() as u64).to_le_bytes());
             bytes.extend(part);
         }
@@ -113,6 +128,11 @@ mod tests {
         let path = store.path("text");
         let bytes = fs::read(&path).expect("the file");
         fs::write(&path, &bytes[..bytes.len() - 1]).expect("the file");
+        assert_eq!(store.get("text"), None);
+        let image = bytes.windows(5).position(|window| window == b"image").expect("the image");
+        let mut changed = bytes.clone();
+        changed[image] ^= 1;
+        fs::write(&path, &changed).expect("the file");
         assert_eq!(store.get("text"), None);
         fs::remove_dir_all(folder).expect("the folder");
     }

@@ -33,6 +33,7 @@ fn targets() -> [(&'static str, Target, Box<dyn Dialect>); 2] {
         matrix: false,
         wide: false,
         tf32: false,
+        mul_high: false,
     };
     let cuda = Target {
         int64: true,
@@ -48,6 +49,7 @@ fn targets() -> [(&'static str, Target, Box<dyn Dialect>); 2] {
         matrix: false,
         wide: false,
         tf32: true,
+        mul_high: true,
         ..wgpu.clone()
     };
     [("wgsl", wgpu, Box::new(Wgsl { int16: true })), ("cuda", cuda, Box::new(CudaC))]

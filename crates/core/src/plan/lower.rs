@@ -16,24 +16,22 @@ use crate::shape::{Aval, Shape};
 
 /// Turns the groups into a plan for `backend`.
 pub(super) fn lower(fusion: Fusion<'_>, leaves: usize, backend: &dyn Backend) -> Result<Plan> {
-    let mut steps = Vec::new();
-    for (index, group) in fusion.groups.iter().enumerate() {
-        if let Some(group) = group {
-            let draft = Draft::of(&fusion, index, group);
-            let executable = fallback::prepare(&draft.segment, backend)?;
-            let aliases = draft.aliases();
-            steps.push(Step {
-                executable,
-                is_copy: matches!(&draft.segment.kernel, Kernel::Map(b) if b.code.is_empty()),
-                segment: draft.segment,
-                inputs: draft.inputs,
-                outputs: draft.outputs,
-                scalars: draft.scalars,
-                aliases,
-                frees: SmallVec::new(),
-            });
-        }
-    }
+    let groups = fusion.groups.iter().enumerate();
+    let drafts: Vec<Draft> =
+        groups.filter_map(|(at, group)| Some(Draft::of(&fusion, at, group.as_ref()?))).collect();
+    let segments: Vec<&Segment> = drafts.iter().map(|draft| &draft.segment).collect();
+    let prepared = fallback::prepare(&segments, backend)?;
+    let step = |(draft, executable): (Draft, _)| Step {
+        executable,
+        is_copy: matches!(&draft.segment.kernel, Kernel::Map(b) if b.code.is_empty()),
+        aliases: draft.aliases(),
+        segment: draft.segment,
+        inputs: draft.inputs,
+        outputs: draft.outputs,
+        scalars: draft.scalars,
+        frees: SmallVec::new(),
+    };
+    let mut steps: Vec<Step> = drafts.into_iter().zip(prepared).map(step).collect();
     let outputs: Vec<OutputSpec> = fusion
         .outputs
         .iter()

@@ -49,7 +49,7 @@ unsafe impl Send for Answers {}
 impl Answers {
     /// Makes the memory and the kernel; the device has been entered.
     pub fn new(gpu: &Gpu) -> Result<Answers> {
-        let function = gpu.kernels.get(gpu, NAME, TEXT)?;
+        let function = gpu.kernels.of_text(gpu, NAME, TEXT)?;
         let mut memory = std::ptr::null_mut();
         let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
         // SAFETY: a context is current; the memory is kept for the rest of the program.

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Mutex;
 
 use cudarc::driver::sys::{self as driver, CUfunction};
@@ -11,7 +10,9 @@ use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use cupola_core::{Error, Result};
 
 use super::gpu::{Gpu, lock};
-use super::store::Store;
+use crate::emit::{CudaC, print};
+use crate::ir::Kernel;
+use crate::store::Store;
 
 /// The compiler: its version, and what it compiles for.
 #[derive(Clone, Debug)]
@@ -33,7 +34,7 @@ enum Output {
 /// The kernels of a device.
 pub struct Kernels {
     output: Output,
-    loaded: Mutex<HashMap<String, Function>>,
+    loaded: Mutex<HashMap<Kernel, Function>>,
     store: Option<Store>,
 }
 
@@ -107,25 +108,28 @@ impl Kernels {
         }
     }
 
-    /// The kernel `name` in `text`; the device has been entered.
-    pub fn get(&self, gpu: &Gpu, name: &str, text: &str) -> Result<Function> {
-        if let Some(known) = lock(&self.loaded).get(text) {
+    /// `kernel`, loaded; the device has been entered.
+    pub fn get(&self, gpu: &Gpu, kernel: &Kernel) -> Result<Function> {
+        if let Some(known) = lock(&self.loaded).get(kernel) {
             return Ok(*known);
         }
+        let function = self.of_text(gpu, &kernel.name, &print(kernel, &CudaC))?;
+        lock(&self.loaded).insert(kernel.clone(), function);
+        Ok(function)
+    }
+
+    /// The kernel `name` in `text`, loaded anew; the device has been entered.
+    pub fn of_text(&self, gpu: &Gpu, name: &str, text: &str) -> Result<Function> {
         let stored = self.store.as_ref().and_then(|store| store.get(text));
         // What a damaged file holds does not load, and is made anew.
-        let function = match stored.and_then(|image| load(gpu, name, &image).ok()) {
-            Some(function) => function,
-            None => {
-                let image = self.compile(gpu, name, text)?;
-                let function = load(gpu, name, &image)?;
-                if let Some(store) = &self.store {
-                    store.put(text, &image);
-                }
-                function
-            }
-        };
-        lock(&self.loaded).insert(text.to_owned(), function);
+        if let Some(function) = stored.and_then(|image| load(gpu, name, &image).ok()) {
+            return Ok(function);
+        }
+        let image = self.compile(gpu, name, text)?;
+        let function = load(gpu, name, &image)?;
+        if let Some(store) = &self.store {
+            store.put(text, &image);
+        }
         Ok(function)
     }
 
@@ -248,16 +252,6 @@ fn load(gpu: &Gpu, name: &str, image: &[u8]) -> Result<Function> {
     let code = unsafe { driver::cuModuleGetFunction(&mut function, module, symbol.as_ptr()) };
     gpu.check("loading a kernel", code)?;
     Ok(Function(function))
-}
-
-/// The folder of this user for what can be made again.
-pub fn cache_folder() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let folder = match std::env::consts::OS {
-        "windows" => set("LOCALAPPDATA"),
-        _ => set("XDG_CACHE_HOME").or_else(|| Some(std::env::home_dir()?.join(".cache"))),
-    };
-    Some(folder?.join("cupola").join("kernels"))
 }
 
 #[cfg(test)]

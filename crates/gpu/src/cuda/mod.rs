@@ -19,7 +19,6 @@ mod product;
 mod run;
 mod sequence;
 mod staging;
-mod store;
 
 use std::any::Any;
 use std::ffi::{CStr, c_char};
@@ -34,6 +33,7 @@ use cupola_core::prim::KernelOp;
 use cupola_core::{Device, Result};
 
 use crate::ir::Target;
+use crate::prepared::{Shared, prepare_all};
 use compile::{Compiler, Kernels};
 pub use cupola_core::precision::{MatmulPrecision, matmul_precision, set_matmul_precision};
 use gpu::{Facts, Gpu, describe};
@@ -134,6 +134,7 @@ pub struct Cuda {
     limits: Limits,
     target: Target,
     gpu: OnceLock<Result<Arc<Gpu>>>,
+    prepared: Shared<run::Prepared>,
 }
 
 impl Cuda {
@@ -157,6 +158,7 @@ impl Cuda {
             matrix: facts.capability >= 80,
             wide: facts.capability == 90 && std::env::var("CUPOLA_WGMMA").as_deref() != Ok("0"),
             tf32: true,
+            mul_high: true,
         };
         Ok(Cuda {
             device: Device { kind: DeviceKind::Cuda, index },
@@ -165,6 +167,7 @@ impl Cuda {
             limits: Limits { body_operands: 48, body_instructions: 256, row: 1 << 15 },
             target,
             gpu: OnceLock::new(),
+            prepared: Shared::default(),
         })
     }
 
@@ -231,8 +234,16 @@ impl Backend for Cuda {
             | Kernel::Custom(_) => MatmulPrecision::Full,
         };
         let tf32 = precision == MatmulPrecision::Tf32;
-        let target = Target { tf32, ..self.target.clone() };
-        Ok(Arc::new(run::Prepared::new(self.gpu()?, segment, &target)?))
+        let gpu = self.gpu()?;
+        let prepared = self.prepared.get(segment, || {
+            let target = Target { tf32, ..self.target.clone() };
+            run::Prepared::new(gpu, segment, &target)
+        });
+        Ok(prepared?)
+    }
+
+    fn prepare_all(&self, segments: &[&Segment]) -> Vec<Result<Arc<dyn Executable>>> {
+        prepare_all(segments, |segment| self.prepare(segment))
     }
 
     fn sequence(&self, steps: &[Arc<dyn Executable>]) -> Option<Box<dyn backend::Sequence>> {

@@ -12,9 +12,9 @@ use super::geometry::{ALIGNMENT, Geometry};
 use super::gpu::{Gpu, slower};
 use super::matrices::Product;
 use super::product::{self, Products};
-use crate::emit::{CudaC, dynamic_shared, print};
+use crate::emit::dynamic_shared;
 use crate::ir::Target;
-use crate::kernels::dot::is_quick;
+use crate::kernels::dot::{is_quick, is_vector};
 use crate::kernels::{Arg, BufferRef, Launch, Missing, map, program};
 
 /// A segment that is ready to run.
@@ -56,6 +56,7 @@ struct Ready {
     config: LaunchConfig,
     buffers: Vec<BufferRef>,
     args: Vec<Arg>,
+    sizes: Vec<u32>,
     wide: bool,
 }
 
@@ -112,7 +113,9 @@ fn library_call(
     target: &Target,
 ) -> Option<(Dispatch, Vec<Taken>)> {
     match &segment.kernel {
-        Kernel::Op(KernelOp::Dot(dot)) if !is_quick(dot, segment, target) => {
+        Kernel::Op(KernelOp::Dot(dot))
+            if !is_quick(dot, segment, target) && !is_vector(dot, segment) =>
+        {
             let product = Product::of(dot, segment)?;
             Products::on(gpu)?;
             let made = product::PreparedProduct::new(gpu, product).ok()?;
@@ -156,14 +159,14 @@ fn offset(args: &Args<'_>, buffer: BufferRef) -> isize {
 }
 
 fn ready(gpu: &Gpu, launch: Launch) -> Result<Ready> {
-    let Launch { kernel, grid, buffers, args, wide, aligned: _ } = launch;
-    let function = gpu.kernels.get(gpu, &kernel.name, &print(&kernel, &CudaC))?;
+    let Launch { kernel, grid, buffers, args, sizes, wide, aligned: _ } = launch;
+    let function = gpu.kernels.get(gpu, &kernel)?;
     let shared = dynamic_shared(&kernel);
     if shared > 0 {
         gpu.allow_shared(function.0, shared)?;
     }
     let config = LaunchConfig { function, grid, threads: kernel.block, shared };
-    Ok(Ready { config, buffers, args, wide })
+    Ok(Ready { config, buffers, args, sizes, wide })
 }
 
 impl Executable for Prepared {
@@ -290,6 +293,7 @@ impl Ready {
                 }
             }
         }
+        self.sizes.iter().for_each(|&word| commands.word(word));
         Ok(())
     }
 }

@@ -82,13 +82,13 @@ fn element(dtype: DType) -> &'static str {
 impl Dialect for CudaC {
     fn head(&self, kernel: &Kernel) -> String {
         let mut text = String::from(PRELUDE);
-        if kernel.args > 0 {
-            let _ = writeln!(text, "struct Args {{ u32 w[{}]; }};", kernel.args);
+        if kernel.words() > 0 {
+            let _ = writeln!(text, "struct Args {{ u32 w[{}]; }};", kernel.words());
         }
         let mut parameters: Vec<String> = (kernel.bindings.iter().enumerate())
             .map(|(index, binding)| format!("{}* b{index}", element(binding.dtype)))
             .collect();
-        if kernel.args > 0 {
+        if kernel.words() > 0 {
             parameters.push("const __grid_constant__ Args args".into());
         }
         let bounds = match kernel.at_once {
@@ -163,6 +163,7 @@ impl Dialect for CudaC {
             Expr::BlockY => "blockIdx.y".into(),
             Expr::Blocks => "gridDim.x".into(),
             Expr::Arg(n) => format!("args.w[{n}]"),
+            Expr::Size(n) => format!("args.w[{}]", kernel.args + n),
             Expr::ShuffleXor(v, distance) => {
                 format!("__shfl_xor_sync(0xffffffffu, {}, {distance})", value(v))
             }
@@ -439,6 +440,7 @@ fn binary(op: Bin, a: Reg, b: Reg) -> String {
         Bin::Shr => ">>",
         Bin::Max => return format!("({x} > {y} ? {x} : {y})"),
         Bin::Min => return format!("({x} < {y} ? {x} : {y})"),
+        Bin::MulHigh => return format!("__umulhi({x}, {y})"),
         Bin::Pow => return format!("pow{suffix}({x}, {y})"),
         Bin::Atan2 => return format!("atan2{suffix}({x}, {y})"),
     };

@@ -98,6 +98,11 @@ fn within(bytes: u32, index: Reg) -> (String, String, &'static str) {
     }
 }
 
+/// A word of the arguments, or of the sizes behind them.
+fn word(n: u32) -> String {
+    format!("args.w[{}][{}]", n / 4, n % 4)
+}
+
 const NO_COPIES: &str = "no copy is printed as WGSL: the target has none";
 
 impl Dialect for Wgsl {
@@ -119,8 +124,8 @@ impl Dialect for Wgsl {
                 "@group(0) @binding({index}) var<storage, read_write> b{index}: array<{element}>;"
             );
         }
-        if kernel.args > 0 {
-            let (words, index) = (kernel.args.div_ceil(4), kernel.bindings.len());
+        if kernel.words() > 0 {
+            let (words, index) = (kernel.words().div_ceil(4), kernel.bindings.len());
             let _ = writeln!(text, "struct Args {{ w: array<vec4<u32>, {words}> }}");
             let _ = writeln!(text, "@group(0) @binding({index}) var<uniform> args: Args;");
         }
@@ -181,7 +186,8 @@ impl Dialect for Wgsl {
             Expr::Block => "block.x".into(),
             Expr::BlockY => "block.y".into(),
             Expr::Blocks => "blocks.x".into(),
-            Expr::Arg(n) => format!("args.w[{}][{}]", n / 4, n % 4),
+            Expr::Arg(n) => word(n),
+            Expr::Size(n) => word(kernel.args + n),
             Expr::ShuffleXor(v, distance) => {
                 format!("subgroupShuffleXor({}, {distance}u)", value(v))
             }
@@ -436,7 +442,7 @@ fn binary(op: Bin, a: Reg, b: Reg) -> String {
         Bin::Shr => ">>",
         Bin::Max => return format!("max({x}, {y})"),
         Bin::Min => return format!("min({x}, {y})"),
-        Bin::Pow | Bin::Atan2 => {
+        Bin::MulHigh | Bin::Pow | Bin::Atan2 => {
             unreachable!("{op:?} is not printed as WGSL: the target has no native_math")
         }
     };

@@ -30,6 +30,8 @@ struct State {
     next: u32,
     /// Registers that are known.
     known: HashMap<u32, Lit>,
+    /// The words of the sizes.
+    sizes: Vec<u32>,
     missing: Option<Missing>,
 }
 
@@ -55,11 +57,18 @@ impl Build {
             at_once: 1,
             bindings: Vec::new(),
             args: 0,
+            sizes: 0,
             shared: Vec::new(),
             body: Vec::new(),
         };
-        let state =
-            State { kernel, open: vec![Vec::new()], next: 0, known: HashMap::new(), missing: None };
+        let state = State {
+            kernel,
+            open: vec![Vec::new()],
+            next: 0,
+            known: HashMap::new(),
+            sizes: Vec::new(),
+            missing: None,
+        };
         Build { target: target.clone(), block, state: RefCell::new(state) }
     }
 
@@ -188,7 +197,42 @@ impl Build {
         }
     }
 
-    fn known(&self, v: Val<'_>) -> Option<Lit> {
+    /// A number that follows from the sizes of a segment. Its value is no part of the kernel: a kernel
+    /// runs for all sizes for which it is written alike.
+    pub fn size(&self, v: i64, ty: Ty) -> Val<'_> {
+        match ty {
+            Ty::Bool | Ty::F32 | Ty::F64 => self.int(v, ty),
+            Ty::U32 | Ty::I32 => self.size_word(v as u32).convert(ty),
+            Ty::I64 | Ty::U64 => {
+                let [low, high] = [v as u32, (v >> 32) as u32].map(|word| self.size_word(word));
+                (low.convert(Ty::U64) | (high.convert(Ty::U64) << 32)).convert(ty)
+            }
+        }
+    }
+
+    /// Such a number by which indices are multiplied, as strides are. 0 and 1 are literals: what
+    /// repeats or is dense is walked in other ways.
+    pub fn step(&self, v: i64, ty: Ty) -> Val<'_> {
+        if matches!(v, 0 | 1) { self.int(v, ty) } else { self.size(v, ty) }
+    }
+
+    /// A word behind the arguments.
+    pub(super) fn size_word(&self, word: u32) -> Val<'_> {
+        let index = {
+            let mut state = self.state();
+            state.sizes.push(word);
+            state.kernel.sizes += 1;
+            state.kernel.sizes - 1
+        };
+        self.value(Ty::U32, Expr::Size(index))
+    }
+
+    /// The words of the sizes so far.
+    pub fn sizes(&self) -> Vec<u32> {
+        self.state().sizes.clone()
+    }
+
+    pub(super) fn known(&self, v: Val<'_>) -> Option<Lit> {
         self.state.borrow().known.get(&v.id).copied()
     }
 

@@ -18,7 +18,7 @@ pub(super) struct Device {
 
 /// Runs `kernel` in a grid of one thread.
 pub(super) fn run(kernel: &Kernel, buffers: &mut [Vec<f32>], device: Device) {
-    assert!(kernel.block == 1 && kernel.args == 0 && kernel.shared.is_empty());
+    assert!(kernel.block == 1 && kernel.args == 0 && kernel.sizes == 0 && kernel.shared.is_empty());
     let mut factors = HashMap::new();
     let mut slots = 0;
     survey(&kernel.body, &mut factors, &mut slots);
@@ -167,7 +167,9 @@ impl Thread<'_> {
             Expr::Thread | Expr::Block | Expr::BlockY => 0,
             Expr::Blocks => 1,
             Expr::ShuffleXor(..) => unreachable!("one thread has no neighbours"),
-            Expr::LoadShared(..) | Expr::Arg(_) => unreachable!("neither arguments nor sharing"),
+            Expr::LoadShared(..) | Expr::Arg(_) | Expr::Size(_) => {
+                unreachable!("neither arguments nor sharing")
+            }
         }
     }
 
@@ -265,6 +267,7 @@ impl Thread<'_> {
             Bin::Max => x.max(y),
             Bin::Min if signed => i.min(j) as u32,
             Bin::Min => x.min(y),
+            Bin::MulHigh => ((u64::from(x) * u64::from(y)) >> 32) as u32,
             Bin::Pow | Bin::Atan2 => unreachable!("{op:?} is a device's own"),
         })
     }

@@ -7,6 +7,7 @@
 //! [`Target`] while the kernel is built, or by the printer in `emit`.
 
 mod build;
+mod divisor;
 #[cfg(test)]
 mod interpret;
 mod math;
@@ -19,6 +20,7 @@ mod value;
 use cupola_core::DType;
 
 pub use build::Build;
+pub use divisor::Divisor;
 pub use math::complex;
 pub use number::{Number, NumberVar, SharedNumber};
 pub use value::{Operand, Val, Var};
@@ -80,7 +82,7 @@ impl Ty {
 }
 
 /// A register of one thread: assigned once.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Reg {
     pub(crate) id: u32,
     /// Its type.
@@ -88,7 +90,7 @@ pub struct Reg {
 }
 
 /// A variable of one thread, as statements name it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Slot {
     pub(crate) id: u32,
     /// Its type.
@@ -96,7 +98,7 @@ pub struct Slot {
 }
 
 /// An array in shared memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Shared {
     pub(crate) id: u32,
     /// The type of its elements.
@@ -106,7 +108,7 @@ pub struct Shared {
 }
 
 /// A bound buffer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Buf {
     pub(crate) id: u32,
     /// The dtype of its elements.
@@ -255,6 +257,8 @@ pub enum Bin {
     Max,
     /// The smaller of two integers.
     Min,
+    /// The upper word of a·b of two `u32`; only where the target has `mul_high`.
+    MulHigh,
     /// aᵇ of floats, of the device's own library.
     Pow,
     /// The angle of the point (b, a), of the device's own library.
@@ -279,7 +283,7 @@ pub enum Cmp {
 }
 
 /// What gives a value.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Expr {
     /// A literal.
     Lit(Lit),
@@ -314,13 +318,15 @@ pub enum Expr {
     Blocks,
     /// A 32-bit word of the arguments.
     Arg(u32),
+    /// A word of the sizes, which come behind the arguments.
+    Size(u32),
     /// What the thread has here whose number differs in this one bit, which is smaller than
     /// [`Target::subgroup`]. Every thread of the block has to come here; no value is a bool.
     ShuffleXor(Reg, u32),
 }
 
 /// A statement.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Stmt {
     /// Gives a value its one value.
     Let(Reg, Expr),
@@ -379,7 +385,7 @@ pub enum Stmt {
 /// those of such matrices side by side. In shared memory 4 rows of a column are neighbours, then
 /// come the columns, then the other 4 rows: the layout of NVIDIA's `wgmma` without a swizzle (PTX
 /// ISA, section on asynchronous warpgroup-level matrix instructions).
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Wide {
     /// The sums: 4 for every 8 columns.
     pub sums: Vec<Slot>,
@@ -390,7 +396,7 @@ pub struct Wide {
 }
 
 /// A kernel, ready to be printed.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Kernel {
     /// What it does, in letters, digits and underscores.
     pub name: String,
@@ -402,10 +408,19 @@ pub struct Kernel {
     pub bindings: Vec<Binding>,
     /// Words of arguments.
     pub args: u32,
+    /// Words of sizes, which come behind them: see [`Build::size`].
+    pub sizes: u32,
     /// Its shared arrays.
     pub shared: Vec<Shared>,
     /// What each thread runs.
     pub body: Vec<Stmt>,
+}
+
+impl Kernel {
+    /// Words that it is given: its arguments, and then its sizes.
+    pub fn words(&self) -> u32 {
+        self.args + self.sizes
+    }
 }
 
 /// What a device can do, as far as kernels are built differently for it.
@@ -445,4 +460,6 @@ pub struct Target {
     pub wide: bool,
     /// Whether products of `float32` may be taken of operands rounded to [`Un::Tf32`].
     pub tf32: bool,
+    /// Whether there is [`Bin::MulHigh`].
+    pub mul_high: bool,
 }

@@ -23,6 +23,7 @@ const BARE: Target = Target {
     matrix: false,
     wide: false,
     tf32: false,
+    mul_high: false,
 };
 
 /// A device that is IEEE's, one that fuses its products, and one that takes every freedom.

@@ -40,7 +40,8 @@ impl<'k> Var<'k> {
     }
 }
 
-/// What can stand beside a value: another one, or a number, which takes the value's type.
+/// What can stand beside a value: another one, or a number, which takes the value's type. Numbers of the
+/// types that count elements are sizes ([`Build::size`]), the others are literals.
 pub trait Operand<'k>: Copy {
     /// The type that it has by itself.
     fn ty(self) -> Option<Ty>;
@@ -77,9 +78,9 @@ literals! {
     i32, k, v, ty => k.int(v.into(), ty);
     u32, k, v, ty => k.int(v.into(), ty);
     i64, k, v, ty => k.int(v, ty);
-    u64, k, v, ty => k.int(v as i64, ty);
-    usize, k, v, ty => k.int(v as i64, ty);
-    isize, k, v, ty => k.int(v as i64, ty);
+    u64, k, v, ty => k.size(v as i64, ty);
+    usize, k, v, ty => k.size(v as i64, ty);
+    isize, k, v, ty => k.step(v as i64, ty);
     f32, k, v, ty => k.float(v.into(), ty);
 }
 
@@ -236,6 +237,11 @@ impl<'k> Val<'k> {
             _ => self.ty,
         };
         self.k.value(ty, Expr::Un(op, self.reg()))
+    }
+
+    /// Whether it is a literal 0.
+    pub fn is_literal_zero(self) -> bool {
+        self.k.known(self).is_some_and(|lit| lit.bits == 0)
     }
 
     /// A literal of its type.

@@ -44,13 +44,14 @@ pub fn arg_reduce(
     target: &Target,
 ) -> Result<(), Missing> {
     let (x, out) = (&segment.inputs[0], &segment.outputs[0]);
-    let length = x.aval.shape[op.axis] as u32;
     let outputs = out.aval.shape.size() as u64;
-    let lanes: u32 = if length >= 512 { BLOCK } else { 1 };
+    let lanes: u32 = if x.aval.shape[op.axis] >= 512 { BLOCK } else { 1 };
     let k = Draft::new(op.name(), BLOCK, segment, target)?;
     let (from, to) = (k.input(segment, 0), k.output(segment, 0));
-    let mut outer = x.strides.clone();
-    let along = outer.remove(op.axis);
+    let mut outer = k.strides(&x.strides);
+    let along = [outer.remove(op.axis)];
+    let (sizes, strides) = k.walk_of(out);
+    let length = k.size(x.aval.shape[op.axis] as i64, Ty::U32);
     let ty = match Ty::of(x.aval.dtype) {
         Ty::Bool => Ty::U32,
         other => other,
@@ -59,9 +60,9 @@ pub fn arg_reduce(
     let thread = k.thread();
     let lane = if lanes > 1 { thread } else { k.u32(0) };
     let one_output = |output| {
-        let index = unflatten(output, &out.aval.shape);
+        let index = unflatten(output, &sizes);
         let row = from.at(&index, &outer);
-        let value_at = |i| comparable(from.buf.load(place(row, &[k.as_index(i)], &[along])));
+        let value_at = |i| comparable(from.buf.load(place(row, &[k.as_index(i)], &along)));
         // A lane goes through every `lanes`th element; one beyond the end begins at the last.
         let start = lane.min(length - 1);
         let (best, at) = (k.var(value_at(start)), k.var(start));
@@ -97,7 +98,7 @@ pub fn arg_reduce(
             at.set(own.1);
         }
         let found = at.get();
-        k.when(lane.eq(0), || to.buf.store(to.at(&index, &out.strides), found));
+        k.when(lane.eq(0), || to.buf.store(to.at(&index, &strides), found));
     };
     if lanes > 1 {
         k.blocks(outputs, one_output);

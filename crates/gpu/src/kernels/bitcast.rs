@@ -1,11 +1,11 @@
 //! Bytes read as another dtype.
 
 use cupola_core::DType;
-use cupola_core::backend::{Operand, Segment};
+use cupola_core::backend::Segment;
 
 use super::view::{View, unflatten};
 use super::{BufferRef, Draft, Missing, Program};
-use crate::ir::{Access, Target, Val};
+use crate::ir::{Access, Divisor, Target, Val};
 
 /// Threads in a block.
 const BLOCK: u32 = 256;
@@ -24,9 +24,10 @@ pub fn bitcast(program: &mut Program, segment: &Segment, target: &Target) -> Res
     let source = k.view(BufferRef::Input(0), dtype, Access::Read);
     let end = k.view(BufferRef::Output(0), dtype, Access::Write);
     let total = (x.aval.shape.size() * from / unit) as u64;
+    let [(own, read), (other, written)] = [k.walk_of(x), k.walk_of(out)];
     k.each(total, |at| {
-        let read = unit_at(source, x, at, from / unit);
-        let written = unit_at(end, out, at, to / unit);
+        let read = unit_at(source, (&own, &read), at, (from / unit) as u32);
+        let written = unit_at(end, (&other, &written), at, (to / unit) as u32);
         end.buf.store(written, source.buf.load(read));
     });
     program.launches.push(k.launch_over(total)?);
@@ -34,7 +35,12 @@ pub fn bitcast(program: &mut Program, segment: &Segment, target: &Target) -> Res
 }
 
 /// Where unit `at` of an operand is, whose elements have so many.
-fn unit_at<'k>(view: View<'k>, operand: &Operand, at: Val<'k>, units: usize) -> Val<'k> {
-    let index = unflatten(at / units, &operand.aval.shape);
-    view.at(&index, &operand.strides) * units + at % units
+fn unit_at<'k>(
+    view: View<'k>,
+    (sizes, strides): (&[Divisor<'k>], &[Val<'k>]),
+    at: Val<'k>,
+    units: u32,
+) -> Val<'k> {
+    let index = unflatten(at / units, sizes);
+    view.at(&index, strides) * units + at % units
 }

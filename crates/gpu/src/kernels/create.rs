@@ -22,9 +22,10 @@ pub fn iota(
     let k = Draft::new("iota", BLOCK, segment, target)?;
     let to = k.output(segment, 0);
     let total = iota.shape.size() as u64;
+    let (sizes, strides) = k.walk_of(out);
     let first = first.map(|first| k.word(first));
     k.each(total, |at| {
-        let index = unflatten(at, &iota.shape);
+        let index = unflatten(at, &sizes);
         let count = index[iota.axis];
         let count = first.map_or(count, |first| count + k.as_index(first));
         let v = count.convert(Ty::of(iota.dtype)).wrapped(iota.dtype);
@@ -32,7 +33,7 @@ pub fn iota(
             cupola_core::DType::C64 => Number::Complex(v, k.f32(0.0)),
             _ => Number::Real(v),
         };
-        to.store(&index, &out.strides, number);
+        to.store(&index, &strides, number);
     });
     program.launches.push(k.launch_over(total)?);
     Ok(())

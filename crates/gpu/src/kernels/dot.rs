@@ -1,12 +1,14 @@
 //! Matrix products.
 
-use cupola_core::backend::{Operand, Segment};
-use cupola_core::prim::Dot;
+use cupola_core::backend::{Body, Instr, Operand, Reg, Segment};
+use cupola_core::prim::{Binary, Cast, Dot, Elementwise, ReduceKind};
+use cupola_core::{Aval, Shape};
 
-use super::gemm::{Dim, Product, ResultAxes, Sizes, Source, Unit, product};
+use super::gemm::{Addresses, Dim, Product, ResultAxes, Sizes, Source, Unit, product};
+use super::reduce::{Folded, reduce};
 use super::view::{place, side_by_side, unflatten};
 use super::{Draft, Missing, Program};
-use crate::ir::{Target, Val};
+use crate::ir::{Divisor, Target, Ty, Val};
 
 /// An operand: a matrix for each batch.
 struct Matrix<'a> {
@@ -16,26 +18,41 @@ struct Matrix<'a> {
     depth: usize,
 }
 
-impl Source for Matrix<'_> {
-    fn outer<'k>(&self, _: &'k Draft, batch: Val<'k>, index: Val<'k>) -> Vec<Val<'k>> {
-        let strides = &self.operand.strides;
-        let lead = strides.len() - 2;
-        let batch = unflatten(batch, &self.operand.aval.shape[..lead]);
-        let start = place(index.like(0), &batch, &strides[..lead]);
-        vec![place(start, &[index], &strides[self.own..=self.own])]
+/// It in a kernel.
+struct MatrixAddresses<'k> {
+    batch: Vec<Divisor<'k>>,
+    /// The strides along the batch, and along the operand's own index and the summed axis.
+    batch_strides: Vec<Val<'k>>,
+    own: Val<'k>,
+    depth: Val<'k>,
+}
+
+impl<'k> Addresses<'k> for MatrixAddresses<'k> {
+    fn outer(&self, batch: Val<'k>, index: Val<'k>) -> Vec<Val<'k>> {
+        let batch = unflatten(batch, &self.batch);
+        let start = place(index.like(0), &batch, &self.batch_strides);
+        vec![place(start, &[index], &[self.own])]
     }
 
-    fn inner<'k>(&self, _: &'k Draft, depth: Val<'k>) -> Vec<Val<'k>> {
-        vec![place(depth.like(0), &[depth], &self.operand.strides[self.depth..=self.depth])]
+    fn inner(&self, depth: Val<'k>) -> Vec<Val<'k>> {
+        vec![place(depth.like(0), &[depth], &[self.depth])]
     }
 
-    fn place<'k>(
-        &self,
-        _: &'k Draft,
-        outer: &[Val<'k>],
-        inner: &[Val<'k>],
-    ) -> (Val<'k>, Option<Val<'k>>) {
+    fn place(&self, outer: &[Val<'k>], inner: &[Val<'k>]) -> (Val<'k>, Option<Val<'k>>) {
         (outer[0] + inner[0], None)
+    }
+}
+
+impl Source for Matrix<'_> {
+    fn bind<'k>(&'k self, k: &'k Draft) -> Box<dyn Addresses<'k> + 'k> {
+        let (sizes, strides) = (&self.operand.aval.shape, k.strides(&self.operand.strides));
+        let lead = strides.len() - 2;
+        Box::new(MatrixAddresses {
+            batch: k.divisors(&sizes[..lead]),
+            own: strides[self.own],
+            depth: strides[self.depth],
+            batch_strides: strides[..lead].to_vec(),
+        })
     }
 
     fn along_depth(&self) -> bool {
@@ -59,6 +76,63 @@ pub fn is_quick(dot: &Dot, segment: &Segment, target: &Target) -> bool {
     Unit::rounds(a.aval.dtype, dot.accumulate, target) && count < QUICK
 }
 
+/// Whether one side is a vector: the matrix is read once, and there is nothing to share.
+pub fn is_vector(dot: &Dot, segment: &Segment) -> bool {
+    let [.., rows, columns] = segment.outputs[0].aval.shape[..] else { return false };
+    let depth = segment.inputs[0].aval.shape.last();
+    let registers = [dot.accumulate, dot.result].map(Ty::of);
+    rows.min(columns) == 1
+        && depth.is_some_and(|&depth| depth > 0)
+        && [dot.accumulate, dot.result].iter().all(|dtype| dtype.is_float())
+        && registers[0] == registers[1]
+}
+
+/// The product of a matrix and a vector, or of as many as there are in a batch, as the sum that it is.
+fn by_vector(
+    program: &mut Program,
+    dot: &Dot,
+    segment: &Segment,
+    target: &Target,
+) -> Result<(), Missing> {
+    let out = &segment.outputs[0].aval.shape;
+    let (rank, depth) = (out.rank(), segment.inputs[0].aval.shape[out.rank() - 1]);
+    // Along the batch, rows, columns and the summed axis.
+    let shape = Shape::from([&out[..], &[depth]].concat());
+    let dtype = segment.inputs[0].aval.dtype;
+    let factor = |operand: &Operand, own: usize, summed: usize| {
+        let mut strides = operand.strides[..rank - 2].to_vec();
+        strides.extend([0, 0, operand.strides[summed]]);
+        strides[own] = operand.strides[own];
+        Operand { aval: Aval { shape: shape.clone(), dtype }, strides }
+    };
+    let [a, b] = [&segment.inputs[0], &segment.inputs[1]];
+    let (row, column) = (rank - 2, rank - 1);
+    let inputs = vec![factor(a, row, column), factor(b, column, row)];
+    let instr = |op, args: &[Reg]| Instr {
+        op,
+        args: args.iter().copied().collect(),
+        dtype: dot.accumulate,
+    };
+    let cast = |arg| instr(Elementwise::Cast(Cast { to: dot.accumulate }), &[arg]);
+    let product = |args: [Reg; 2]| instr(Elementwise::Binary(Binary::Mul), &args);
+    let code = match dtype == dot.accumulate {
+        true => vec![product([0, 1])],
+        false => vec![cast(0), cast(1), product([2, 3])],
+    };
+    let last = (code.len() + 1) as Reg;
+    let (inputs_of, scalars) = (vec![dtype; 2], Vec::new());
+    let body = Body { shape: shape.clone(), inputs: inputs_of, scalars, code, outputs: vec![last] };
+    let work = Folded {
+        name: "matvec",
+        body: &body,
+        kind: ReduceKind::Sum,
+        axes: &[rank],
+        dtype: dot.accumulate,
+        inputs,
+    };
+    reduce(program, &work, segment, target)
+}
+
 /// Adds the launches of a product of matrices.
 pub fn dot(
     program: &mut Program,
@@ -69,6 +143,9 @@ pub fn dot(
     let [a, b] = &segment.inputs[..2] else {
         return Err(Missing("a product of other than two operands".into()));
     };
+    if is_vector(dot, segment) {
+        return by_vector(program, dot, segment, target);
+    }
     let out = &segment.outputs[0];
     let rank = out.aval.shape.rank();
     let (batch, matrix) = out.aval.shape.split_at(rank - 2);

@@ -3,7 +3,7 @@
 //! An index outside its axis is read as 0 and noted as a fault, which the driver reports at the
 //! next read.
 
-use cupola_core::backend::{Operand, Segment};
+use cupola_core::backend::Segment;
 use cupola_core::prim::{Gather, GatherAxis};
 
 use super::view::{View, place, unflatten};
@@ -17,9 +17,9 @@ const BLOCK: u32 = 256;
 pub(super) struct Indices<'k> {
     k: &'k Draft,
     view: View<'k>,
-    operand: &'k Operand,
-    /// How many places there are to name.
-    places: usize,
+    strides: Vec<Val<'k>>,
+    /// How many places there are to name, where an index can say more.
+    places: Option<Val<'k>>,
     /// Where faults are noted, and the number of this one, an argument.
     faults: Buf,
     fault: Val<'k>,
@@ -42,8 +42,16 @@ impl<'k> Indices<'k> {
             let of = if span == 1 { String::new() } else { format!(", in slices of {span}") };
             let detail = format!("an index is outside axis {axis} of size {size}{of}");
             let fault = k.fault(program, op, detail);
-            let (operand, places) = (&segment.inputs[first + i], (size + 1).saturating_sub(span));
-            Indices { k, view, operand, places, faults, fault }
+            let operand = &segment.inputs[first + i];
+            let (strides, places) = (k.strides(&operand.strides), (size + 1).saturating_sub(span));
+            let ty = Ty::of(operand.aval.dtype);
+            let most = match ty {
+                Ty::I32 => i32::MAX as usize,
+                Ty::U32 => u32::MAX as usize,
+                _ => usize::MAX,
+            };
+            let places = (places <= most).then(|| k.size(places as i64, ty));
+            Indices { k, view, strides, places, faults, fault }
         };
         axes.iter().enumerate().map(one).collect()
     }
@@ -51,15 +59,10 @@ impl<'k> Indices<'k> {
     /// The index at a position, made safe.
     pub fn at(&self, position: &[Val<'k>]) -> Val<'k> {
         let k = self.k;
-        let raw = self.view.load(position, &self.operand.strides).real();
+        let raw = self.view.load(position, &self.strides).real();
         let mut valid = raw.ge(0);
-        let most = match raw.ty {
-            Ty::I32 => i32::MAX as usize,
-            Ty::U32 => u32::MAX as usize,
-            _ => usize::MAX,
-        };
-        if self.places <= most {
-            valid = valid & raw.lt(self.places);
+        if let Some(places) = self.places {
+            valid = valid & raw.lt(places);
         }
         k.when(!valid, || self.faults.store(k.u32(0), self.fault));
         k.as_index(valid.select(raw, 0))
@@ -80,14 +83,15 @@ pub fn gather(
     let indices = Indices::bind(&k, program, segment, 1, "gather", &axes);
     let lead = out.aval.shape.rank() - gather.sizes.len();
     let total = out.aval.shape.size() as u64;
+    let (along, (sizes, strides)) = (k.strides(&x.strides), k.walk_of(out));
     k.each(total, |at| {
-        let index = unflatten(at, &out.aval.shape);
+        let index = unflatten(at, &sizes);
         let (position, within) = index.split_at(lead);
-        let mut start = from.at(within, &x.strides);
+        let mut start = from.at(within, &along);
         for (array, &axis) in indices.iter().zip(&gather.axes) {
-            start = place(start, &[array.at(position)], &x.strides[axis..=axis]);
+            start = place(start, &[array.at(position)], &along[axis..=axis]);
         }
-        to.store(&index, &out.strides, from.buf.load_number(start));
+        to.store(&index, &strides, from.buf.load_number(start));
     });
     program.launches.push(k.launch_over(total)?);
     Ok(())
@@ -107,11 +111,12 @@ pub fn gather_axis(
     let axes = [(axis, x.aval.shape[axis], 1)];
     let indices = Indices::bind(&k, program, segment, 1, "take_along_axis", &axes);
     let total = out.aval.shape.size() as u64;
+    let (along, (sizes, strides)) = (k.strides(&x.strides), k.walk_of(out));
     k.each(total, |at| {
-        let index = unflatten(at, &out.aval.shape);
+        let index = unflatten(at, &sizes);
         let mut source = index.clone();
         source[axis] = indices[0].at(&index);
-        to.store(&index, &out.strides, from.load(&source, &x.strides));
+        to.store(&index, &strides, from.load(&source, &along));
     });
     program.launches.push(k.launch_over(total)?);
     Ok(())

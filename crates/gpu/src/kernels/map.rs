@@ -5,7 +5,7 @@ use cupola_core::backend::Body;
 use cupola_core::backend::{Epilogue, Segment};
 
 use super::turn::Turn;
-use super::view::{Axes, View, unflatten};
+use super::view::{Axes, View, Walk, unflatten};
 use super::{Draft, Launch, Missing};
 use crate::ir::{Number, Target, Val};
 
@@ -71,18 +71,19 @@ fn elements<'k>(
     // A thread that has two steps under way waits half as often.
     let twice = count > 1 && total.is_multiple_of(2) && total >= TWICE && inputs.len() <= 4;
     let threads = if twice { total / 2 } else { total };
+    let walk = k.walk(&steps);
     k.each(threads, |flat| {
         let mut flats = vec![flat];
         if twice {
             flats.push(flat + threads);
         }
         let places: Vec<Vec<Val<'_>>> =
-            flats.into_iter().map(|flat| unflatten(flat, &steps.sizes)).collect();
-        program.run(&steps, &places, count);
+            flats.into_iter().map(|flat| unflatten(flat, &walk.sizes)).collect();
+        program.run(&walk, &places, count);
     });
     if rest > 0 {
-        let before = axes.count() - rest;
-        k.each(rest, |at| program.run(axes, &[vec![at + before]], 1));
+        let (before, walk) = (axes.count() - rest, k.walk(axes));
+        k.each(rest, |at| program.run(&walk, &[vec![at + before]], 1));
     }
     threads
 }
@@ -106,28 +107,34 @@ impl<'k> Program<'k, '_> {
     }
 
     /// Runs it for `count` neighbours from each of `places` on: everything is read first.
-    fn run(&self, axes: &Axes, places: &[Vec<Val<'k>>], count: u32) {
+    fn run(&self, walk: &Walk<'k>, places: &[Vec<Val<'k>>], count: u32) {
         let loaded: Vec<Vec<Vec<Number<'k>>>> = (places.iter())
             .map(|index| {
-                (self.inputs.iter().zip(&axes.strides))
+                (self.inputs.iter().zip(&walk.strides))
                     .map(|(view, strides)| view.load_many(index, strides, count))
                     .collect()
             })
             .collect();
         for (index, inputs) in places.iter().zip(loaded) {
-            self.finish(axes, index, &inputs, count);
+            self.finish(walk, index, &inputs, count);
         }
     }
 
     /// From what was read, `count` neighbours for each input, to what is written from `index` on.
-    pub fn finish(&self, axes: &Axes, index: &[Val<'k>], inputs: &[Vec<Number<'k>>], count: u32) {
+    pub fn finish(
+        &self,
+        walk: &Walk<'k>,
+        index: &[Val<'k>],
+        inputs: &[Vec<Number<'k>>],
+        count: u32,
+    ) {
         let mut results = vec![Vec::new(); self.outputs.len()];
         for at in 0..count as usize {
             let own: Vec<Number<'k>> = inputs.iter().map(|neighbours| neighbours[at]).collect();
             let own = self.k.run(self.body, &own, &self.scalars);
             results.iter_mut().zip(own).for_each(|(list, number)| list.push(number));
         }
-        let places = self.outputs.iter().zip(&axes.strides[self.inputs.len()..]).zip(results);
+        let places = self.outputs.iter().zip(&walk.strides[self.inputs.len()..]).zip(results);
         for ((view, strides), numbers) in places {
             view.store_many(index, strides, &numbers);
         }

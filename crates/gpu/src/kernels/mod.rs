@@ -6,6 +6,7 @@ mod body;
 mod conv;
 mod create;
 pub(crate) mod dot;
+mod finish;
 mod gather;
 mod gemm;
 pub(crate) mod map;
@@ -26,12 +27,13 @@ pub(crate) mod view;
 use std::cell::RefCell;
 use std::ops::Deref;
 
-use cupola_core::backend::{Kernel as SegmentKernel, Segment};
+use cupola_core::backend::{Kernel as SegmentKernel, Operand, Segment};
 use cupola_core::prim::KernelOp;
 use cupola_core::{DType, Error};
 
 pub use crate::ir::Missing;
-use crate::ir::{Access, Buf, Build, Kernel, Target, Ty, Val, Var};
+use crate::ir::{Access, Buf, Build, Divisor, Kernel, Target, Ty, Val, Var};
+use view::{Axes, Walk};
 
 /// Where a launch finds a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -70,6 +72,8 @@ pub struct Launch {
     pub buffers: Vec<BufferRef>,
     /// The arguments, in the order of the kernel's words.
     pub args: Vec<Arg>,
+    /// The words of its sizes, which come behind them.
+    pub sizes: Vec<u32>,
     /// Whether offsets take two words.
     pub wide: bool,
     /// What it takes for granted: that these regions start at multiples of so many elements.
@@ -142,7 +146,15 @@ pub(crate) fn program_from(
     match &segment.kernel {
         SegmentKernel::Map(body) => program.launches.push(map::map(body, segment, target)?),
         SegmentKernel::Reduce { body, kind, axes } => {
-            reduce::reduce(&mut program, body, *kind, axes, segment, target)?;
+            let work = reduce::Folded {
+                name: "reduce",
+                body,
+                kind: *kind,
+                axes,
+                dtype: segment.outputs[0].aval.dtype,
+                inputs: segment.inputs.clone(),
+            };
+            reduce::reduce(&mut program, &work, segment, target)?;
         }
         SegmentKernel::Rows { body, folds } => {
             program.launches.push(rows::rows(body, folds, segment, target)?);
@@ -317,6 +329,43 @@ impl Draft {
         self.int(v, self.index)
     }
 
+    /// A size, a stride or a count, of the index type: see [`Build::size`].
+    fn extent(&self, v: impl TryInto<i64>) -> Val<'_> {
+        // Of what an address space holds, all fit.
+        self.size(v.try_into().unwrap_or(i64::MAX), self.index)
+    }
+
+    /// Strides, and other steps: see [`Build::step`].
+    fn strides(&self, strides: &[isize]) -> Vec<Val<'_>> {
+        strides.iter().map(|&stride| self.step(stride as i64, self.index)).collect()
+    }
+
+    /// Strides that are part of the text, for kernels that are written for one geometry.
+    fn literals(&self, strides: &[isize]) -> Vec<Val<'_>> {
+        strides.iter().map(|&stride| self.index(stride as i64)).collect()
+    }
+
+    /// Sizes of axes that are part of the text, likewise.
+    fn fixed_axes(&self, sizes: &[u32]) -> Vec<Divisor<'_>> {
+        sizes.iter().map(|&size| self.fixed(size, self.index)).collect()
+    }
+
+    /// Sizes of axes, by which an element's number is divided.
+    fn divisors(&self, sizes: &[usize]) -> Vec<Divisor<'_>> {
+        sizes.iter().map(|&size| self.divisor(size, self.index)).collect()
+    }
+
+    /// Axes as the kernel walks them.
+    fn walk(&self, axes: &Axes) -> Walk<'_> {
+        let strides = axes.strides.iter().map(|strides| self.strides(strides)).collect();
+        Walk { sizes: self.divisors(&axes.sizes), strides }
+    }
+
+    /// The axes of an operand.
+    fn walk_of(&self, operand: &Operand) -> (Vec<Divisor<'_>>, Vec<Val<'_>>) {
+        (self.divisors(&operand.aval.shape), self.strides(&operand.strides))
+    }
+
     /// A number as an index.
     fn as_index<'k>(&'k self, v: Val<'k>) -> Val<'k> {
         v.convert(self.index)
@@ -325,8 +374,9 @@ impl Draft {
     /// The launch over a grid.
     fn launch(self, grid: [u32; 2]) -> Result<Launch, Missing> {
         let Bound { buffers, args, aligned } = self.bound.into_inner();
+        let sizes = self.build.sizes();
         let kernel = self.build.finish()?;
-        Ok(Launch { kernel, grid, buffers, args, wide: self.index == Ty::I64, aligned })
+        Ok(Launch { kernel, grid, buffers, args, sizes, wide: self.index == Ty::I64, aligned })
     }
 
     /// The launch with a thread for each of `count`, or as many as there can be.

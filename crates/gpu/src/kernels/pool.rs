@@ -2,12 +2,13 @@
 //! windows do not overlap: nothing is added by two threads.
 
 use cupola_core::DType;
-use cupola_core::backend::{Epilogue, Operand, Segment};
+use cupola_core::backend::{Operand, Segment};
 use cupola_core::prim::{Pool, PoolRole};
 
+use super::finish::{self, Finish};
 use super::view::{Axes, View, unflatten};
 use super::{Draft, Missing, Program};
-use crate::ir::{Number, Target, Ty, Val, Var};
+use crate::ir::{Divisor, Number, Target, Ty, Val, Var};
 
 /// Threads in a block.
 const BLOCK: u32 = 256;
@@ -15,21 +16,28 @@ const BLOCK: u32 = 256;
 const UNROLLED: usize = 16;
 
 /// An operand of a pooling.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Bound<'k> {
     view: View<'k>,
     operand: &'k Operand,
+    sizes: Vec<Divisor<'k>>,
+    strides: Vec<Val<'k>>,
 }
 
 impl<'k> Bound<'k> {
     /// Binds an input of `segment`.
     fn input(k: &'k Draft, segment: &'k Segment, index: usize) -> Self {
-        Bound { view: k.input(segment, index), operand: &segment.inputs[index] }
+        Self::new(k, k.input(segment, index), &segment.inputs[index])
+    }
+
+    fn new(k: &'k Draft, view: View<'k>, operand: &'k Operand) -> Self {
+        let (sizes, strides) = k.walk_of(operand);
+        Bound { view, operand, sizes, strides }
     }
 
     /// The neighbouring channels from `index` on.
-    fn load(self, index: &[Val<'k>], count: u32) -> Vec<Val<'k>> {
-        let loaded = self.view.load_many(index, &self.operand.strides, count);
+    fn load(&self, index: &[Val<'k>], count: u32) -> Vec<Val<'k>> {
+        let loaded = self.view.load_many(index, &self.strides, count);
         loaded.into_iter().map(Number::real).collect()
     }
 }
@@ -45,12 +53,13 @@ pub fn pool(
     let output = pool.output().map_err(|e| Missing(e.to_string()))?.to_vec();
     let own = segment.inputs.len().min(operands(pool.role));
     let inputs: Vec<Bound<'_>> = (0..own).map(|i| Bound::input(&k, segment, i)).collect();
-    let result = Finish::new(&k, segment);
+    let result = Results::new(&k, segment);
     let count = channels_at_once(segment, target);
-    let windows = Windows { k: &k, pool, output: &output, count };
+    let geometry = Geometry::new(&k, pool, &output);
+    let windows = Windows { k: &k, pool, geometry, output: &output, count };
     let is_cells = pool.role == PoolRole::MaxScatter && windows.are_apart();
     let threads = match is_cells {
-        true => windows.scatter(inputs[0], inputs[1], &result),
+        true => windows.scatter(&inputs[0], &inputs[1], &result),
         false => windows.elements(&inputs, &result),
     };
     program.launches.push(k.launch_over(threads)?);
@@ -75,47 +84,56 @@ fn channels_at_once(segment: &Segment, target: &Target) -> u32 {
     axes.vector(&dtypes, target.vector_bytes)
 }
 
-/// Where results go, through the epilogue that continues the pooling.
-struct Finish<'k> {
-    k: &'k Draft,
-    out: Bound<'k>,
-    epilogue: Option<(&'k Epilogue, Vec<Bound<'k>>, Vec<Number<'k>>)>,
+/// Where results go.
+struct Results<'k> {
+    operand: &'k Operand,
+    finish: Finish<'k>,
+    strides: Vec<Vec<Val<'k>>>,
 }
 
-impl<'k> Finish<'k> {
+impl<'k> Results<'k> {
     fn new(k: &'k Draft, segment: &'k Segment) -> Self {
-        let out = Bound { view: k.output(segment, 0), operand: &segment.outputs[0] };
-        let epilogue = segment.epilogue.as_ref().map(|more| {
-            let inputs = more.first_input..segment.inputs.len();
-            let inputs = inputs.map(|i| Bound::input(k, segment, i)).collect();
-            (more, inputs, k.scalars(&more.body))
-        });
-        Finish { k, out, epilogue }
+        let operands = finish::operands(segment);
+        let strides = operands.iter().map(|operand| k.strides(&operand.strides)).collect();
+        Results { operand: operands[0], finish: Finish::new(k, segment), strides }
     }
 
     /// Stores neighbouring channels from `index` on.
     fn store(&self, index: &[Val<'k>], sums: Vec<Val<'k>>) {
-        let (dtype, count) = (self.out.operand.aval.dtype, sums.len() as u32);
-        let mut numbers: Vec<Number<'k>> =
-            sums.into_iter().map(|v| Number::Real(v.wrapped(dtype))).collect();
-        if let Some((epilogue, inputs, scalars)) = &self.epilogue {
-            let more: Vec<Vec<Number<'k>>> = (inputs.iter())
-                .map(|x| x.view.load_many(index, &x.operand.strides, count))
-                .collect();
-            for (at, number) in numbers.iter_mut().enumerate() {
-                let own =
-                    std::iter::once(number.rounded(dtype)).chain(more.iter().map(|list| list[at]));
-                let own: Vec<Number<'k>> = own.collect();
-                *number = self.k.run(&epilogue.body, &own, scalars)[0];
-            }
+        let dtype = self.operand.aval.dtype;
+        let numbers = sums.into_iter().map(|v| Number::Real(v.wrapped(dtype))).collect();
+        self.finish.store(index, &self.strides, numbers);
+    }
+}
+
+/// Sizes of a pooling along its axes.
+struct Geometry<'k> {
+    input: Vec<Val<'k>>,
+    output: Vec<Val<'k>>,
+    /// What is padded before the first place.
+    low: Vec<Val<'k>>,
+    /// One more than the padded input's last place that is in the input.
+    end: Vec<Val<'k>>,
+}
+
+impl<'k> Geometry<'k> {
+    fn new(k: &'k Draft, pool: &Pool, output: &[usize]) -> Self {
+        let extents = |sizes: &mut dyn Iterator<Item = usize>| sizes.map(|n| k.extent(n)).collect();
+        let low = || pool.padding.iter().map(|padding| padding.0);
+        Geometry {
+            input: extents(&mut pool.input.iter().copied()),
+            output: extents(&mut output.iter().copied()),
+            low: low().map(|low| k.step(low as i64, k.index)).collect(),
+            end: extents(&mut low().zip(&pool.input).map(|(low, &size)| low + size)),
         }
-        self.out.view.store_many(index, &self.out.operand.strides, &numbers);
     }
 }
 
 struct Windows<'k, 'a> {
     k: &'k Draft,
+    /// What the text says of it: windows and steps, since few of them are written out.
     pool: &'a Pool,
+    geometry: Geometry<'k>,
     output: &'a [usize],
     /// Channels that a thread takes.
     count: u32,
@@ -123,12 +141,13 @@ struct Windows<'k, 'a> {
 
 impl<'k> Windows<'k, '_> {
     /// A thread for every few elements of the result: how many threads.
-    fn elements(&self, inputs: &[Bound<'k>], result: &Finish<'k>) -> u64 {
+    fn elements(&self, inputs: &[Bound<'k>], result: &Results<'k>) -> u64 {
         let k = self.k;
-        let out = result.out.operand;
+        let out = result.operand;
         let threads = out.aval.shape.size() as u64 / u64::from(self.count);
+        let steps = self.steps(&out.aval.shape);
         k.each(threads, |at| {
-            let place = self.index(at, &out.aval.shape);
+            let place = self.index(at, &steps);
             let zero = k.int(0, Ty::of(out.aval.dtype));
             let sums: Vec<Var<'k>> = (0..self.count).map(|_| k.var(zero)).collect();
             let add = |values: Vec<Val<'k>>| {
@@ -136,14 +155,14 @@ impl<'k> Windows<'k, '_> {
             };
             match self.pool.role {
                 PoolRole::Max => {
-                    let best = self.largest(inputs[0], &place);
+                    let best = self.largest(&inputs[0], &place);
                     best.iter().zip(&sums).for_each(|(v, var)| var.set(v.0));
                 }
                 PoolRole::MaxGather => {
-                    let best = self.largest(inputs[0], &place);
+                    let best = self.largest(&inputs[0], &place);
                     for (&(_, number), var) in best.iter().zip(&sums) {
                         // The place of the largest, as its number among x's elements.
-                        let index = unflatten(number, &inputs[0].operand.aval.shape);
+                        let index = unflatten(number, &inputs[0].sizes);
                         var.set(inputs[1].load(&index, 1)[0]);
                     }
                 }
@@ -155,11 +174,11 @@ impl<'k> Windows<'k, '_> {
                 }
                 PoolRole::MaxScatter => self.over(&place, |window| {
                     let loaded = inputs[1].load(window, self.count);
-                    let best = self.largest(inputs[0], window);
+                    let best = self.largest(&inputs[0], window);
                     let first = at * self.count;
                     for (lane, (v, (_, number))) in loaded.into_iter().zip(best).enumerate() {
                         let sum = sums[lane];
-                        k.when(number.eq(first + lane), || sum.set(sum.get() + v));
+                        k.when(number.eq(first + lane as u32), || sum.set(sum.get() + v));
                     }
                 }),
             }
@@ -168,13 +187,17 @@ impl<'k> Windows<'k, '_> {
         threads
     }
 
-    /// The index of the first of the channels that thread `at` has, of `shape`.
-    fn index(&self, at: Val<'k>, shape: &[usize]) -> Vec<Val<'k>> {
+    /// The axes of `shape`, the last one in steps of the channels that a thread takes.
+    fn steps(&self, shape: &[usize]) -> Vec<Divisor<'k>> {
         let mut steps = shape.to_vec();
-        let last = steps.len() - 1;
-        steps[last] /= self.count as usize;
-        let mut index = unflatten(at, &steps);
-        index[last] = index[last] * self.count;
+        steps.last_mut().into_iter().for_each(|channels| *channels /= self.count as usize);
+        self.k.divisors(&steps)
+    }
+
+    /// The index of the first of the channels that thread `at` has.
+    fn index(&self, at: Val<'k>, steps: &[Divisor<'k>]) -> Vec<Val<'k>> {
+        let mut index = unflatten(at, steps);
+        index.last_mut().into_iter().for_each(|channel| *channel = *channel * self.count);
         index
     }
 
@@ -187,7 +210,7 @@ impl<'k> Windows<'k, '_> {
     }
 
     /// The scatter for windows that are apart, with a thread for every window: how many threads.
-    fn scatter(&self, x: Bound<'k>, dy: Bound<'k>, result: &Finish<'k>) -> u64 {
+    fn scatter(&self, x: &Bound<'k>, dy: &Bound<'k>, result: &Results<'k>) -> u64 {
         let k = self.k;
         let (input, stride) = (&self.pool.input, &self.pool.stride);
         let mut cells = x.operand.aval.shape.to_vec();
@@ -195,8 +218,9 @@ impl<'k> Windows<'k, '_> {
             cells[axis + 1] = input[axis].div_ceil(stride[axis]);
         }
         let threads = cells.iter().map(|&n| n as u64).product::<u64>() / u64::from(self.count);
+        let steps = self.steps(&cells);
         k.each(threads, |at| {
-            let cell = self.index(at, &cells);
+            let cell = self.index(at, &steps);
             let (window, has) = self.window(&cell, &cells);
             let loaded = dy.load(&window, self.count);
             let given: Vec<Val<'k>> = loaded.into_iter().map(|v| has.select(v, 0)).collect();
@@ -225,9 +249,9 @@ impl<'k> Windows<'k, '_> {
         let mut has = self.k.bool(true);
         for axis in 0..self.output.len() {
             if cells[axis + 1] > self.output[axis] {
-                let last = self.output[axis] as i64 - 1;
-                has = has & cell[axis + 1].le(last);
-                window[axis + 1] = cell[axis + 1].min(last);
+                let count = self.geometry.output[axis];
+                has = has & cell[axis + 1].lt(count);
+                window[axis + 1] = cell[axis + 1].min(count - 1);
             }
         }
         (window, has)
@@ -246,11 +270,12 @@ impl<'k> Windows<'k, '_> {
                     let own = left % stride[axis];
                     left /= stride[axis];
                     in_window &= own < window[axis];
-                    let at = cell[axis + 1] * stride[axis] + own;
+                    let at = cell[axis + 1] * stride[axis] as u32 + own as u32;
                     index[axis + 1] = at;
                     if (cells[axis + 1] - 1) * stride[axis] + own >= input[axis] {
-                        let here = at.le(input[axis] - 1);
-                        index[axis + 1] = at.min(input[axis] - 1);
+                        let size = self.geometry.input[axis];
+                        let here = at.lt(size);
+                        index[axis + 1] = at.min(size - 1);
                         inside = both(inside, here);
                     }
                 }
@@ -273,20 +298,22 @@ impl<'k> Windows<'k, '_> {
     /// Runs `each` for a place of a window, if it is not in the padding.
     fn at(&self, at: &[Val<'k>], place: Val<'k>, each: &mut dyn FnMut(&[Val<'k>], Val<'k>)) {
         let pool = self.pool;
-        let place = unflatten(place, &pool.window);
+        let window = pool.window.iter().map(|&size| self.k.fixed(size as u32, place.ty));
+        let place = unflatten(place, &window.collect::<Vec<_>>());
         let mut index = at.to_vec();
         let mut inside = None;
         for axis in 0..pool.input.len() {
-            let padded = at[axis + 1] * pool.stride[axis] + place[axis];
+            let padded = at[axis + 1] * pool.stride[axis] as u32 + place[axis];
             let (before, after) = pool.padding[axis];
-            index[axis + 1] = padded - before;
+            let low = self.geometry.low[axis];
+            index[axis + 1] = padded - low;
             if before + after > 0 {
-                let here = padded.ge(before) & padded.lt(before + pool.input[axis]);
+                let here = padded.ge(low) & padded.lt(self.geometry.end[axis]);
                 inside = both(inside, here);
             }
         }
         self.k.when_any(inside, || {
-            let walked = index[1..].iter().zip(&pool.input);
+            let walked = index[1..].iter().zip(&self.geometry.input);
             let number = walked.fold(index[0], |number, (&i, &size)| number * size + i);
             each(&index, number);
         });
@@ -294,10 +321,9 @@ impl<'k> Windows<'k, '_> {
 
     /// The largest values of a window, a channel each, and the numbers of the first elements of x
     /// that have them. A NaN is the largest.
-    fn largest(&self, x: Bound<'k>, at: &[Val<'k>]) -> Vec<(Val<'k>, Val<'k>)> {
+    fn largest(&self, x: &Bound<'k>, at: &[Val<'k>]) -> Vec<(Val<'k>, Val<'k>)> {
         let k = self.k;
-        let shape = &x.operand.aval.shape;
-        let channels = shape[shape.rank() - 1];
+        let channels = x.sizes[x.sizes.len() - 1].size;
         let best = Largest::none(k, self.count, x.operand.aval.dtype);
         let best: Vec<[Var<'k>; 3]> =
             best.lanes.iter().map(|lane| [lane.0, lane.1, lane.2].map(|v| k.var(v))).collect();
@@ -306,7 +332,7 @@ impl<'k> Windows<'k, '_> {
             let values = x.load(index, self.count);
             let number = number * channels + channel;
             for (lane, (value, vars)) in values.into_iter().zip(&best).enumerate() {
-                let own = number + lane;
+                let own = number + lane as u32;
                 let known = vars.map(|var| var.get());
                 let mut one = Largest { lanes: vec![known.into()] };
                 one.meet(&[value], own, None);
@@ -333,9 +359,9 @@ impl<'k> Windows<'k, '_> {
             return each(&window);
         }
         // From ⌈(p + low − size + 1)/stride⌉ up to ⌊(p + low)/stride⌋.
-        let (size, stride) = (self.pool.window[axis], self.pool.stride[axis]);
-        let padded = at[axis + 1] + self.pool.padding[axis].0;
-        let last = (padded / stride + 1).min(self.output[axis]);
+        let [size, stride] = [&self.pool.window, &self.pool.stride].map(|of| of[axis] as u32);
+        let padded = at[axis + 1] + self.geometry.low[axis];
+        let last = (padded / stride + 1).min(self.geometry.output[axis]);
         let reaches = padded.ge(size);
         let over = reaches.select(padded - size, 0);
         let first = reaches.select(over / stride + 1, 0);

@@ -81,14 +81,14 @@ fn kernel(
     let (inputs, outputs) = (k.inputs(segment, 0), k.outputs(segment));
     let scalars = k.scalars(body);
     let last = axes.sizes.len() - 1;
-    let mut sizes = axes.sizes.clone();
-    sizes[last] /= 4;
-    let total = axes.count() / 4;
+    let mut quads = axes.clone();
+    quads.sizes[last] /= 4;
+    let (total, walk) = (quads.count(), k.walk(&quads));
     k.each(total, |flat| {
-        let mut index = unflatten(flat, &sizes);
+        let mut index = unflatten(flat, &walk.sizes);
         index[last] = index[last] * 4;
         let mut loaded: Vec<Vec<Number<'_>>> = Vec::new();
-        for ((view, way), strides) in inputs.iter().zip(ways).zip(&axes.strides) {
+        for ((view, way), strides) in inputs.iter().zip(ways).zip(&walk.strides) {
             loaded.push(match way {
                 Along::Quads | Along::Same => view.load_many(&index, strides, 4),
                 Along::Each => {
@@ -109,7 +109,7 @@ fn kernel(
                 k.run(body, &own, &scalars)
             })
             .collect();
-        let places = outputs.iter().zip(&axes.strides[inputs.len()..]).enumerate();
+        let places = outputs.iter().zip(&walk.strides[inputs.len()..]).enumerate();
         for (output, (view, strides)) in places {
             let numbers: Vec<Number<'_>> = lanes.iter().map(|results| results[output]).collect();
             view.store_many(&index, strides, &numbers);

@@ -13,7 +13,7 @@ const BLOCK: u32 = 256;
 /// The second counter of `hash`, whose first one is its number. The words `i` and `hashes + i` come
 /// from one hash; the middle one of an odd count of words is a hash of its own, with 0.
 fn second_counter<'k>(hash: Val<'k>, words: usize) -> Val<'k> {
-    let hashes = words.div_ceil(2) as u32;
+    let hashes = words.div_ceil(2);
     let counter = hash.like(hashes) + hash;
     match words % 2 {
         0 => counter,
@@ -38,27 +38,31 @@ pub fn random(
     let count = keys.aval.shape.size() / 2;
     let last = keys.strides.len() - 1;
     let total = (count * hashes) as u64;
+    let each_hash = k.divisors(&[count, hashes]);
+    let [(key_sizes, key_strides), (sizes, strides)] = [k.walk_of(keys), k.walk_of(out)];
+    let [all_words, all_elements] = [words, elements].map(|n| k.extent(n));
+    let of_a_key = each_hash[1].size;
     k.each(total, |at| {
-        let split = unflatten(at, &[count, hashes]);
+        let split = unflatten(at, &each_hash);
         let (key, hash) = (split[0], split[1]);
-        let row = from.at(&unflatten(key, &keys.aval.shape[..last]), &keys.strides[..last]);
-        let after = place(row, &[k.index(1)], &keys.strides[last..]);
+        let row = from.at(&unflatten(key, &key_sizes[..last]), &key_strides[..last]);
+        let after = place(row, &[k.index(1)], &key_strides[last..]);
         let key_words = [from.buf.load(row), from.buf.load(after)];
         let first = hash.convert(Ty::U32);
         let results = threefry(key_words, first, second_counter(first, words));
-        let per = 4 / bits.width;
-        let base = key * elements;
+        let (per, width) = (4 / bits.width as u32, bits.width as u32);
+        let base = key * all_elements;
         for (which, word) in results.into_iter().enumerate() {
-            let number = if which == 0 { hash } else { hash + hashes };
+            let number = if which == 0 { hash } else { hash + of_a_key };
             // The middle word has no second result.
-            k.when(number.lt(words), || {
+            k.when(number.lt(all_words), || {
                 let start = number * per;
                 for part in 0..per {
                     let element = start + part;
-                    k.when(element.lt(elements), || {
-                        let index = unflatten(base + element, &out.aval.shape);
-                        let own = (word >> (part * bits.width * 8)).wrapped(out.aval.dtype);
-                        to.store(&index, &out.strides, Number::Real(own));
+                    k.when(element.lt(all_elements), || {
+                        let index = unflatten(base + element, &sizes);
+                        let own = (word >> (part * width * 8)).wrapped(out.aval.dtype);
+                        to.store(&index, &strides, Number::Real(own));
                     });
                 }
             });
@@ -84,19 +88,20 @@ pub fn random_part(
     let words = (bits.shape.size() * bits.width).div_ceil(4);
     let hashes = words.div_ceil(2);
     let total = out.aval.shape.size() as u64;
-    let last = keys.strides.len() - 1;
+    let (sizes, strides) = k.walk_of(out);
+    let along = k.strides(&keys.strides[keys.strides.len() - 1..]);
     k.each(total, |at| {
-        let after = from.at(&[k.index(1)], &keys.strides[last..]);
+        let after = from.at(&[k.index(1)], &along);
         let key = [from.buf.load(from.offset), from.buf.load(after)];
         let element = first + at.convert(Ty::U32);
-        let per = 4 / bits.width;
+        let (per, width) = (4 / bits.width as u32, bits.width as u32);
         let (word, part) = (element / per, element % per);
         let is_first = word.lt(hashes);
         let hash = is_first.select(word, word - hashes);
         let results = threefry(key, hash, second_counter(hash, words));
         let word = is_first.select(results[0], results[1]);
-        let own = (word >> (part * (bits.width * 8))).wrapped(out.aval.dtype);
-        to.store(&unflatten(at, &out.aval.shape), &out.strides, Number::Real(own));
+        let own = (word >> (part * (width * 8))).wrapped(out.aval.dtype);
+        to.store(&unflatten(at, &sizes), &strides, Number::Real(own));
     });
     program.launches.push(k.launch_over(total)?);
     Ok(())

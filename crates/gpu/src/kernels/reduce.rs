@@ -8,17 +8,18 @@
 
 use cupola_core::DType;
 use cupola_core::backend::Body;
-use cupola_core::backend::Segment;
+use cupola_core::backend::{Operand, Segment};
 use cupola_core::prim::{Binary, ReduceKind};
 
-use super::view::{Axes, View, place, unflatten};
+use super::finish::{self, Finish};
+use super::view::{Axes, View, Walk, place, unflatten};
 use super::{BufferRef, Draft, Launch, Missing, Program};
-use crate::ir::{Access, Build, Number, NumberVar, SharedNumber, Target, Ty, Val};
+use crate::ir::{Access, Build, Divisor, Number, NumberVar, SharedNumber, Target, Ty, Val};
 
 /// Threads in a block.
 const BLOCK: u32 = 256;
 /// Elements that a thread sums before it adds them to its total, for less rounding.
-const RUN: u64 = 64;
+const RUN: u32 = 64;
 
 /// How a fold is spread over threads.
 #[derive(Clone, Copy, Debug)]
@@ -74,56 +75,78 @@ struct Elements<'k, 'a> {
     scalars: Vec<Number<'k>>,
     views: Vec<View<'k>>,
     /// The kept axes, for every input and the output.
-    outer: Axes,
+    outer: Walk<'k>,
     /// The folded axes, for every input.
-    inner: Axes,
+    inner: Walk<'k>,
     spread: Spread,
+}
+
+/// A reduction, or what is computed as one.
+pub struct Folded<'a> {
+    /// The name of its kernel.
+    pub name: &'static str,
+    /// What feeds it.
+    pub body: &'a Body,
+    /// What to fold with.
+    pub kind: ReduceKind,
+    /// The axes that go; sorted.
+    pub axes: &'a [usize],
+    /// The dtype of the result before it is stored.
+    pub dtype: DType,
+    /// What the body reads, along its shape: the segment's first inputs.
+    pub inputs: Vec<Operand>,
+}
+
+impl Folded<'_> {
+    /// The dtype that parts are kept in, as registers hold them: halves in single precision.
+    fn partial(&self) -> DType {
+        if self.dtype.is_float() && self.dtype != DType::F64 { DType::F32 } else { self.dtype }
+    }
 }
 
 /// Adds the launches of a reduction.
 pub fn reduce(
     program: &mut Program,
-    body: &Body,
-    kind: ReduceKind,
-    axes: &[usize],
+    work: &Folded<'_>,
     segment: &Segment,
     target: &Target,
 ) -> Result<(), Missing> {
-    let (outer, inner, spread) = arranged(body, axes, segment, target);
-    let dtype = segment.outputs[0].aval.dtype;
-    let k = Draft::new("reduce", BLOCK, segment, target)?;
+    let (outer, inner, spread) = arranged(work, segment, target);
+    let count = work.inputs.len();
+    let k = Draft::new(work.name, BLOCK, segment, target)?;
     // Of nothing there is no element to find.
-    let views = if spread.folded > 0 { k.inputs(segment, 0) } else { Vec::new() };
-    // Parts are kept as registers hold them: halves in single precision.
-    let partial = if dtype.is_float() && dtype != DType::F64 { DType::F32 } else { dtype };
+    let views = match spread.folded {
+        0 => Vec::new(),
+        _ => (0..count).map(|index| k.input(segment, index)).collect(),
+    };
     let cut = spread.parts > 1;
     let width = if spread.along { 1 } else { u64::from(spread.count) };
-    let out = match cut {
-        true => {
-            let places = spread.outputs * width * spread.parts;
-            program.scratch.push(places as usize * partial.size());
-            k.scratch(program.scratch.len() - 1, partial, Access::Write)
-        }
-        false => k.output(segment, 0),
-    };
-    let scalars = k.scalars(body);
-    let elements = Elements { k: &k, body, scalars, views, outer, inner, spread };
+    let partial = work.partial();
+    let scratch = cut.then(|| {
+        let places = spread.outputs * width * spread.parts;
+        program.scratch.push(places as usize * partial.size());
+        k.scratch(program.scratch.len() - 1, partial, Access::Write)
+    });
+    let finish = (!cut).then(|| Finish::new(&k, segment));
+    let scalars = k.scalars(work.body);
+    let (outer, inner) = (k.walk(&outer), k.walk(&inner));
+    let elements = Elements { k: &k, body: work.body, scalars, views, outer, inner, spread };
     // A thread that has several loads under way waits less often.
     let per_thread = spread.folded / spread.stride();
-    let short = body.code.len() <= 32 && segment.inputs.len() <= 4;
+    let short = work.body.code.len() <= 32 && count <= 4;
     let at_once = if short && per_thread >= 4 { (16 / spread.count).clamp(2, 4) } else { 1 };
-    let fold = Fold { k: &k, kind, dtype, spread, at_once };
+    let fold = Fold::new(&k, work.kind, work.dtype, spread, at_once);
+    let parts = k.extent(spread.parts);
     fold.run(
         |output, ats| elements.load(output, ats),
         |output, part, values| {
-            if !cut {
+            if let Some(finish) = &finish {
                 let index = unflatten(output, &elements.outer.sizes);
-                let strides = &elements.outer.strides[segment.inputs.len()];
-                return out.store_many(&index, strides, &values);
+                return finish.store(&index, &elements.outer.strides[count..], values);
             }
             for (i, value) in values.into_iter().enumerate() {
-                let row = (output * width + i) * spread.parts;
-                out.buf.store_number(row + part, value);
+                let row = (output * width as u32 + i as u32) * parts;
+                scratch.iter().for_each(|out| out.buf.store_number(row + part, value));
             }
         },
     );
@@ -132,45 +155,54 @@ pub fn reduce(
     if cut {
         let outputs = spread.outputs * width;
         let scratch = program.scratch.len() - 1;
-        let join = join_parts(kind, partial, [outputs, spread.parts], segment, target, scratch)?;
+        let join = join_parts(work, [outputs, spread.parts], segment, target, scratch)?;
         program.launches.push(join);
     }
     Ok(())
 }
 
-/// The kept axes, with the output's strides behind those of the inputs, the folded ones, and how
-/// the fold is spread.
-fn arranged(
-    body: &Body,
-    axes: &[usize],
-    segment: &Segment,
-    target: &Target,
-) -> (Axes, Axes, Spread) {
-    let kept: Vec<usize> = (0..body.shape.rank()).filter(|a| !axes.contains(a)).collect();
-    let out = &segment.outputs[0];
-    let pick = |of: &[usize], own: Option<&[isize]>| -> Axes {
-        let sizes: Vec<usize> = of.iter().map(|&a| body.shape[a]).collect();
+/// The kept axes, with the strides of the output and of what an epilogue reads behind those of the
+/// inputs, the folded ones, and how the fold is spread.
+fn arranged(work: &Folded<'_>, segment: &Segment, target: &Target) -> (Axes, Axes, Spread) {
+    let shape = &work.body.shape;
+    let kept: Vec<usize> = (0..shape.rank()).filter(|a| !work.axes.contains(a)).collect();
+    let results = finish::operands(segment);
+    let pick = |of: &[usize], results: &[&Operand]| -> Axes {
+        let sizes: Vec<usize> = of.iter().map(|&a| shape[a]).collect();
         let strides: Vec<Vec<isize>> =
-            (segment.inputs.iter()).map(|o| of.iter().map(|&a| o.strides[a]).collect()).collect();
-        // The output has the kept axes in order.
-        let strides: Vec<&[isize]> = strides.iter().map(|s| &s[..]).chain(own).collect();
+            (work.inputs.iter()).map(|o| of.iter().map(|&a| o.strides[a]).collect()).collect();
+        // Results have the kept axes in order.
+        let results = results.iter().map(|o| &o.strides[..]);
+        let strides: Vec<&[isize]> = strides.iter().map(|s| &s[..]).chain(results).collect();
         Axes::joined(&sizes, &strides)
     };
-    let (outer, inner) = (pick(&kept, Some(&out.strides)), pick(axes, None));
-    let inputs = segment.inputs.len();
+    let (outer, inner) = (pick(&kept, &results), pick(work.axes, &[]));
+    let inputs = work.inputs.len();
+    // What has the most elements says which way they are read: what repeats is in the cache.
+    let elements = |input: usize| -> u64 {
+        let of = |axes: &Axes| -> u64 {
+            let walked = axes.sizes.iter().zip(&axes.strides[input]).filter(|(_, s)| **s != 0);
+            walked.map(|(&size, _)| size as u64).product()
+        };
+        of(&outer) * of(&inner)
+    };
+    let most = (0..inputs).map(elements).max();
     let dense = |axes: &Axes| {
-        axes.strides.iter().take(inputs).filter_map(|s| s.last()).any(|s| s.abs() == 1)
+        (0..inputs)
+            .filter(|&input| Some(elements(input)) == most)
+            .filter_map(|input| axes.strides[input].last())
+            .any(|s| s.abs() == 1)
     };
     let along = dense(&inner) || !dense(&outer);
-    let mut dtypes: Vec<DType> = segment.inputs.iter().map(|o| o.aval.dtype).collect();
+    let mut dtypes: Vec<DType> = work.inputs.iter().map(|o| o.aval.dtype).collect();
     let count = if along && inner.sizes.is_empty() {
         1
     } else if along {
         outer.of(0..inputs).followed_by(&inner).vector(&dtypes, target.vector_bytes)
     } else {
-        dtypes.push(out.aval.dtype);
+        dtypes.extend(results.iter().map(|o| o.aval.dtype));
         let mut inner = inner.clone();
-        inner.strides.push(vec![0; inner.sizes.len()]);
+        inner.strides.resize(dtypes.len(), vec![0; inner.sizes.len()]);
         inner.followed_by(&outer).vector(&dtypes, target.vector_bytes)
     };
     let (outer, inner) = match along {
@@ -195,7 +227,8 @@ impl<'k> Elements<'k, '_> {
                     let start = view.at(&own, &outer.strides[i]);
                     let at = place(start, &folded, &inner.strides[i]);
                     let dense = if spread.along { &inner.strides[i] } else { &outer.strides[i] };
-                    view.load_at(at, dense.last() == Some(&0), spread.count)
+                    let repeats = dense.last().is_some_and(|stride| stride.is_literal_zero());
+                    view.load_at(at, repeats, spread.count)
                 })
                 .collect();
             loaded.push(inputs);
@@ -215,29 +248,30 @@ impl<'k> Elements<'k, '_> {
 
 /// The launch that folds the parts of each output.
 fn join_parts(
-    kind: ReduceKind,
-    partial: DType,
+    work: &Folded<'_>,
     [outputs, parts]: [u64; 2],
     segment: &Segment,
     target: &Target,
     scratch: usize,
 ) -> Result<Launch, Missing> {
     let k = Draft::new("reduce_parts", BLOCK, segment, target)?;
-    let from = k.bind(BufferRef::Scratch(scratch), partial, Access::Read);
-    let operand = &segment.outputs[0];
-    let out = k.output(segment, 0);
+    let from = k.bind(BufferRef::Scratch(scratch), work.partial(), Access::Read);
+    let results = finish::operands(segment);
+    let finish = Finish::new(&k, segment);
     let spread = Spread { parts: 1, ..Spread::of(true, 1, outputs, parts, 1, target) };
-    let axes = Axes::joined(&operand.aval.shape, &[&operand.strides[..]]);
+    let strides: Vec<&[isize]> = results.iter().map(|o| &o.strides[..]).collect();
+    let walk = k.walk(&Axes::joined(&results[0].aval.shape, &strides));
     let at_once = if parts / spread.stride() >= 4 { 4 } else { 1 };
-    let fold = Fold { k: &k, kind, dtype: operand.aval.dtype, spread, at_once };
+    let fold = Fold::new(&k, work.kind, work.dtype, spread, at_once);
+    let folded = k.extent(spread.folded);
     fold.run(
         |output, ats| {
-            let row = output * spread.folded;
+            let row = output * folded;
             let places: Vec<Val<'_>> = ats.iter().map(|&at| row + at).collect();
             places.into_iter().map(|at| vec![from.load_number(at)]).collect()
         },
         |output, _, values| {
-            out.store_many(&unflatten(output, &axes.sizes), &axes.strides[0], &values);
+            finish.store(&unflatten(output, &walk.sizes), &walk.strides, values);
         },
     );
     let blocks = fold.blocks();
@@ -252,9 +286,25 @@ struct Fold<'k> {
     spread: Spread,
     /// How many steps a thread loads before it folds them.
     at_once: u32,
+    /// Of the spread: literals where neighbouring threads fold one output, since they are few powers of
+    /// two then.
+    columns: Divisor<'k>,
+    lanes: Val<'k>,
+    /// Steps between the elements of a thread.
+    stride: Val<'k>,
 }
 
 impl<'k> Fold<'k> {
+    fn new(k: &'k Draft, kind: ReduceKind, dtype: DType, spread: Spread, at_once: u32) -> Self {
+        let Spread { columns, lanes, .. } = spread;
+        let (columns, lanes) = match spread.along || lanes == 1 {
+            true => (k.fixed(columns, Ty::U32), k.u32(lanes)),
+            false => (k.divisor(columns as usize, Ty::U32), k.size(lanes.into(), Ty::U32)),
+        };
+        let stride = k.extent(spread.stride());
+        Fold { k, kind, dtype, spread, at_once, columns, lanes, stride }
+    }
+
     /// A block for every few outputs of every part.
     fn blocks(&self) -> u64 {
         let Spread { outputs, columns, parts, .. } = self.spread;
@@ -269,29 +319,34 @@ impl<'k> Fold<'k> {
         store: impl Fn(Val<'k>, Val<'k>, Vec<Number<'k>>),
     ) {
         let k = self.k;
-        let Spread { along, outputs, folded, columns, lanes, parts, count } = self.spread;
+        let Spread { along, outputs, folded, parts, count, .. } = self.spread;
         let thread = k.thread();
         // Which output of the block, and which of its threads.
         let (own, lane) = match along {
-            true => (thread / lanes, thread % lanes),
-            false => (thread % columns, thread / columns),
+            true => (thread / self.lanes, thread % self.lanes),
+            false => {
+                let (lane, own) = thread.div_rem(&self.columns);
+                (own, lane)
+            }
         };
-        let works = lane.lt(lanes);
+        let works = lane.lt(self.lanes);
         let width = if along { 1 } else { count };
-        let shares = lanes > 1 && !self.shuffles(lanes);
+        let shares = self.spread.lanes > 1 && !self.shuffles(self.spread.lanes);
         let shared: Vec<SharedNumber> = (0..if shares { width } else { 0 })
             .map(|_| k.shared_number(self.dtype, BLOCK))
             .collect();
-        let rows = outputs.div_ceil(u64::from(columns));
+        let rows = outputs.div_ceil(u64::from(self.spread.columns));
         let (own, lane_wide) = (k.as_index(own), k.as_index(lane));
+        let [columns, lanes] = [self.columns.size, self.lanes].map(|v| k.as_index(v));
+        let [outputs, end] = [outputs, folded].map(|n| k.extent(n));
+        let by_rows = k.divisor(rows as usize, k.index);
         k.blocks(rows * parts, |at| {
-            let (row, part) = (at % rows, at / rows);
+            let (part, row) = at.div_rem(&by_rows);
             let output = row * columns + own;
             let valid = output.lt(outputs) & works;
             let totals = self.totals();
             // The elements from lane + part·lanes on, in steps of all lanes.
             let from = lane_wide + part * lanes;
-            let end = k.index(folded as i64);
             if folded > 0 {
                 k.when(valid, || self.elements(&totals, output, [from, end], &load));
             }
@@ -321,10 +376,10 @@ impl<'k> Fold<'k> {
     ) {
         let per_thread = self.spread.folded / self.spread.stride();
         let sums = self.kind == ReduceKind::Sum && self.dtype.is_inexact();
-        if !sums || per_thread <= RUN {
+        if !sums || per_thread <= u64::from(RUN) {
             return self.walk(totals, output, [from, end], load);
         }
-        let run = self.k.index((RUN * self.spread.stride()) as i64);
+        let run = self.stride * RUN;
         self.k.range(from, end, run, |first| {
             let some = self.totals();
             let last = (first + run).min(end);
@@ -344,7 +399,7 @@ impl<'k> Fold<'k> {
         [from, end]: [Val<'k>; 2],
         load: &impl Fn(Val<'k>, &[Val<'k>]) -> Vec<Vec<Number<'k>>>,
     ) {
-        let (k, stride) = (self.k, self.spread.stride());
+        let (k, stride) = (self.k, self.stride);
         let step = |ats: &[Val<'k>]| {
             for values in load(output, ats) {
                 totals.iter().zip(values).for_each(|(&total, value)| self.join(total, value));
@@ -353,13 +408,11 @@ impl<'k> Fold<'k> {
         let mut rest = from;
         if self.at_once > 1 {
             // As long as the last of those that are loaded together is there.
-            let away = stride * u64::from(self.at_once - 1);
-            let (before, steps) = (k.index(away as i64), k.index((away + stride) as i64));
+            let (before, steps) = (stride * (self.at_once - 1), stride * self.at_once);
             let to = end.max(before) - before;
             let next = k.var(from);
             k.range(from, to, steps, |first| {
-                let ats: Vec<Val<'k>> =
-                    (0..u64::from(self.at_once)).map(|i| first + i * stride).collect();
+                let ats: Vec<Val<'k>> = (0..self.at_once).map(|i| first + stride * i).collect();
                 step(&ats);
                 next.set(first + steps);
             });
@@ -385,7 +438,7 @@ impl<'k> Fold<'k> {
         thread: Val<'k>,
         lane: Val<'k>,
     ) -> Vec<Number<'k>> {
-        let (k, step) = (self.k, self.apart());
+        let k = self.k;
         let mut left = self.spread.lanes;
         if left == 1 {
             return values;
@@ -395,42 +448,47 @@ impl<'k> Fold<'k> {
             shared.iter().zip(values).for_each(|(array, value)| array.store(thread, value));
             k.barrier();
             // A tree in shared memory: the lower half of the lanes takes from the upper half.
-            while left > 1 && !self.shuffles(left) {
-                let half = left.div_ceil(2);
+            let take = |left: Val<'k>, half: Val<'k>| {
                 k.when(lane.lt(left - half), || {
-                    let other = thread + half * step;
+                    let other =
+                        thread + if self.spread.along { half } else { half * self.columns.size };
                     for array in shared {
                         let both = self.fold(array.load(thread), array.load(other));
                         array.store(thread, both);
                     }
                 });
                 k.barrier();
-                left = half;
+            };
+            if !self.spread.along {
+                let rest = k.var(self.lanes);
+                let more = || rest.get().gt(1);
+                k.repeat(more, || {
+                    let left = rest.get();
+                    let half = (left + 1) / 2;
+                    take(left, half);
+                    rest.set(half);
+                });
+                left = 1;
+            }
+            while left > 1 && !self.shuffles(left) {
+                take(k.u32(left), k.u32(left / 2));
+                left /= 2;
             }
             values = shared.iter().map(|array| array.load(thread)).collect();
         }
         // The lanes of a warp exchange theirs by shuffles.
         while left > 1 {
             left /= 2;
-            let away = left * step;
             let pairs = values.into_iter();
-            values = pairs.map(|own| self.fold(own, own.map(|v| v.shuffle_xor(away)))).collect();
+            values = pairs.map(|own| self.fold(own, own.map(|v| v.shuffle_xor(left)))).collect();
         }
         values
     }
 
-    /// Distance in threads between neighbouring lanes of one output.
-    fn apart(&self) -> u32 {
-        if self.spread.along { 1 } else { self.spread.columns }
-    }
-
-    /// Whether the last `left` lanes can exchange their values without shared memory.
+    /// Whether the last `left` lanes, neighbouring threads, can exchange their values without shared
+    /// memory.
     fn shuffles(&self, left: u32) -> bool {
-        let step = self.apart();
-        left.is_power_of_two()
-            && step.is_power_of_two()
-            && self.spread.lanes.is_multiple_of(left)
-            && self.k.can_shuffle(left / 2 * step, Ty::of(self.dtype))
+        self.spread.along && self.k.can_shuffle(left / 2, Ty::of(self.dtype))
     }
 }
 

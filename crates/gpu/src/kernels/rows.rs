@@ -8,7 +8,7 @@ use cupola_core::backend::{Body, Reg};
 use cupola_core::backend::{Fold, Segment};
 
 use super::body::Then;
-use super::view::{Axes, View, place, unflatten};
+use super::view::{Axes, View, Walk, place, unflatten};
 use super::{Draft, Launch, Missing};
 use crate::ir::{Number, Shared, Target, Ty, Val};
 
@@ -19,6 +19,8 @@ const BLOCK: u32 = 256;
 const WIDE: u32 = 512;
 /// The most elements that a thread of a block of `WIDE` threads has.
 const HELD: u64 = 32;
+/// So many steps of a thread are counted exactly.
+const FEW: usize = 4;
 /// How many values a thread folds at a level of the way from all threads to one value.
 const RADIX: u32 = 8;
 
@@ -50,9 +52,18 @@ impl Spread {
         self.block / self.lanes
     }
 
-    /// How many steps a thread has.
+    /// How many steps a thread has room for. Of many some more than it needs: a kernel is written for
+    /// so many, and rows of other lengths have the same.
     fn held(&self) -> usize {
-        self.steps.div_ceil(u64::from(self.lanes)) as usize
+        let needed = self.steps.div_ceil(u64::from(self.lanes)) as usize;
+        if needed <= FEW { needed } else { needed.next_multiple_of(FEW) }
+    }
+
+    /// Whether a step may be after a row's end.
+    fn may_be_out(&self, step: usize) -> bool {
+        let held = self.held();
+        let needed = if held <= FEW { held } else { held - FEW + 1 };
+        step + 1 >= needed && self.steps != held as u64 * u64::from(self.lanes)
     }
 }
 
@@ -88,7 +99,24 @@ pub fn rows(
             .map(|fold| k.shared(Ty::of(body.dtype_of(fold.input)), spread.block))
             .collect(),
     };
-    let given = Given { k: &k, body, folds, scalars, spread, views, outer, along, shared };
+    let (walk, to_next) = (k.walk(&outer), k.strides(&along));
+    let [steps, last_step] = [spread.steps, spread.steps - 1].map(|n| k.size(n as i64, Ty::U32));
+    let last_row = k.extent(spread.rows - 1);
+    let given = Given {
+        k: &k,
+        body,
+        folds,
+        scalars,
+        spread,
+        views,
+        walk,
+        along,
+        to_next,
+        steps,
+        last_step,
+        last_row,
+        shared,
+    };
     let blocks = spread.rows.div_ceil(u64::from(spread.rows_a_block()));
     k.blocks(blocks, |block| {
         Row::new(&given, block).run(segment.inputs.len());
@@ -109,9 +137,14 @@ struct Given<'k, 'a> {
     /// The inputs and then the outputs.
     views: Vec<View<'k>>,
     /// How rows are walked, for each operand.
-    outer: Axes,
+    walk: Walk<'k>,
     /// Each operand's stride along the row: 0 where it has a value a row.
     along: Vec<isize>,
+    to_next: Vec<Val<'k>>,
+    /// How many steps a row has, and the last step and row.
+    steps: Val<'k>,
+    last_step: Val<'k>,
+    last_row: Val<'k>,
     /// Shared memory of each fold, where a row has several threads.
     shared: Vec<Shared>,
 }
@@ -143,9 +176,8 @@ impl<'k, 'a> Row<'k, 'a> {
         let mut row = block * spread.rows_a_block() + k.as_index(own);
         let mut is_there = None;
         if !spread.rows.is_multiple_of(u64::from(spread.rows_a_block())) {
-            let last = k.index(spread.rows as i64 - 1);
-            is_there = Some(row.le(last));
-            row = row.min(last);
+            is_there = Some(row.le(given.last_row));
+            row = row.min(given.last_row);
         }
         let registers = body.registers();
         let inputs = body.inputs.len() - given.folds.len();
@@ -159,8 +191,8 @@ impl<'k, 'a> Row<'k, 'a> {
         let known = scalars.iter().enumerate();
         known.for_each(|(i, &scalar)| once[body.inputs.len() + i] = Some(scalar));
         let each = vec![vec![None; spread.held()]; registers];
-        let index = unflatten(row, &given.outer.sizes);
-        let starts = (given.views.iter().zip(&given.outer.strides))
+        let index = unflatten(row, &given.walk.sizes);
+        let starts = (given.views.iter().zip(&given.walk.strides))
             .map(|(view, strides)| view.at(&index, strides))
             .collect();
         Row { given, of_elements, lane, thread, is_there, starts, once, each }
@@ -170,20 +202,17 @@ impl<'k, 'a> Row<'k, 'a> {
     fn place(&self, step: usize) -> Val<'k> {
         let spread = &self.given.spread;
         let mut at = self.lane + step as u32 * spread.lanes;
-        if self.may_be_out(step) {
-            at = at.min(spread.steps - 1);
+        if spread.may_be_out(step) {
+            at = at.min(self.given.last_step);
         }
         self.given.k.as_index(at * spread.count)
-    }
-
-    fn may_be_out(&self, step: usize) -> bool {
-        (step as u64 + 1) * u64::from(self.given.spread.lanes) > self.given.spread.steps
     }
 
     /// Whether a step is in the row; nothing where each thread has it.
     fn is_in(&self, step: usize) -> Option<Val<'k>> {
         let spread = &self.given.spread;
-        self.may_be_out(step).then(|| (self.lane + step as u32 * spread.lanes).lt(spread.steps))
+        let at = || self.lane + step as u32 * spread.lanes;
+        spread.may_be_out(step).then(|| at().lt(self.given.steps))
     }
 
     /// Computes the row, whose outputs come after so many inputs.
@@ -213,12 +242,11 @@ impl<'k, 'a> Row<'k, 'a> {
 
     fn store(&self, operand: usize, steps: Vec<Vec<Number<'k>>>) {
         let (k, view, start) = (self.given.k, self.given.views[operand], self.starts[operand]);
-        let along = self.given.along[operand];
-        if along == 0 {
+        if self.given.along[operand] == 0 {
             return k.when(self.lane.eq(0), || view.store_at(start, &steps[0]));
         }
         for (step, numbers) in steps.into_iter().enumerate() {
-            let at = place(start, &[self.place(step)], &[along]);
+            let at = place(start, &[self.place(step)], &self.given.to_next[operand..=operand]);
             k.when_any(self.is_in(step), || view.store_at(at, &numbers));
         }
     }
@@ -253,8 +281,8 @@ impl<'k, 'a> Row<'k, 'a> {
         }
         let values: Vec<Number<'k>> = match self.code(at) {
             None => {
-                let along = [self.given.along[at]];
-                let start = place(self.starts[at], &[self.place(step)], &along);
+                let to_next = &self.given.to_next[at..=at];
+                let start = place(self.starts[at], &[self.place(step)], to_next);
                 self.given.views[at].load_at(start, false, count)
             }
             Some(code) => {

@@ -116,9 +116,9 @@ impl Lanes {
         Fold { kind: self.op.kind, dtype: self.dtype }
     }
 
-    /// Where the element at a place of the walk is in its lane.
-    fn position<'k>(&self, at: Val<'k>) -> Val<'k> {
-        if self.op.reverse { at.like(self.size - 1) - at } else { at }
+    /// Where the element at a place of the walk is in its lane, which ends with `last`.
+    fn position<'k>(&self, at: Val<'k>, last: Val<'k>) -> Val<'k> {
+        if self.op.reverse { last - at } else { at }
     }
 
     /// A thread a lane.
@@ -126,18 +126,20 @@ impl Lanes {
         let k = Draft::new(self.op.kind.name(), BLOCK, segment, target)?;
         let (from, to) = (k.input(segment, 0), k.output(segment, 0));
         let fold = self.fold();
+        let (outer, along) = (k.walk(&self.outer), k.strides(&self.along));
+        let [size, last] = [self.size, self.size - 1].map(|n| k.extent(n));
         k.each(self.lanes, |lane| {
-            let index = unflatten(lane, &self.outer.sizes);
-            let source = from.at(&index, &self.outer.strides[0]);
-            let end = to.at(&index, &self.outer.strides[1]);
+            let index = unflatten(lane, &outer.sizes);
+            let source = from.at(&index, &outer.strides[0]);
+            let end = to.at(&index, &outer.strides[1]);
             let total = k.number_var(fold.first(&k));
-            k.count(k.index(self.size as i64), |at| {
-                let at = self.position(at);
-                let x = from.buf.load_number(place(source, &[at], &self.along[..1]));
+            k.count(size, |at| {
+                let at = self.position(at, last);
+                let x = from.buf.load_number(place(source, &[at], &along[..1]));
                 let before = total.get();
                 let joined = fold.join(before, x);
                 let result = if self.op.exclusive { before } else { joined };
-                to.buf.store_number(place(end, &[at], &self.along[1..]), result);
+                to.buf.store_number(place(end, &[at], &along[1..]), result);
                 total.set(joined);
             });
         });
@@ -166,23 +168,28 @@ impl Lanes {
         let parts = self.size.div_ceil(part) as u64;
         let tile = Tile::new(&k, self.fold());
         let blocks = self.lanes * parts;
+        let (outer, along) = (k.walk(&self.outer), k.strides(&self.along));
+        let [size, last, part] = [self.size, self.size - 1, part].map(|n| k.extent(n));
+        let parts = k.divisor(parts as usize, k.index);
         k.blocks(blocks, |block| {
-            let (lane, number) = (block / parts, block % parts);
-            let index = unflatten(lane, &self.outer.sizes);
-            let source = from.at(&index, &self.outer.strides[0]);
-            let end = to.map(|to| to.at(&index, &self.outer.strides[1]));
+            let (lane, number) = block.div_rem(&parts);
+            let index = unflatten(lane, &outer.sizes);
+            let source = from.at(&index, &outer.strides[0]);
+            let end = to.map(|to| to.at(&index, &outer.strides[1]));
             let carry = k.number_var(match (pass, totals) {
                 (Pass::From(_), Some(totals)) => totals.load_number(block),
                 _ => tile.fold.first(&k),
             });
             let start = number * part;
-            let stop = (start + part).min(self.size);
-            let load =
-                |at| from.buf.load_number(place(source, &[self.position(at)], &self.along[..1]));
+            let stop = (start + part).min(size);
+            let load = |at| {
+                let at = self.position(at, last);
+                from.buf.load_number(place(source, &[at], &along[..1]))
+            };
             let store = |at, value| {
                 if let (Some(to), Some(end)) = (to, end) {
-                    let at = self.position(at);
-                    to.buf.store_number(place(end, &[at], &self.along[1..]), value);
+                    let at = self.position(at, last);
+                    to.buf.store_number(place(end, &[at], &along[1..]), value);
                 }
             };
             tile.walk([start, stop], carry, self.op.exclusive, load, store);
@@ -206,10 +213,11 @@ impl Lanes {
         let totals = k.bind(totals, held(self.dtype), Access::Read);
         let carries = k.bind(carries, held(self.dtype), Access::Write);
         let tile = Tile::new(&k, self.fold());
+        let parts = k.extent(parts);
         k.blocks(self.lanes, |lane| {
             let carry = k.number_var(tile.fold.first(&k));
             let row = lane * parts;
-            let ends = [k.index(0), k.index(parts as i64)];
+            let ends = [k.index(0), parts];
             let load = |at| totals.load_number(row + at);
             let store = |at, value| carries.store_number(row + at, value);
             tile.walk(ends, carry, true, load, store);

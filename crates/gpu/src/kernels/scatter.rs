@@ -1,28 +1,36 @@
 //! Scatters: updates joined in at indices.
 //!
 //! One thread has every place that no two of its updates share with another thread's, and goes
-//! through the indices in their order: results repeat, and of updates of one place the last wins.
+//! through the indices in their order: results repeat, and of updates of one place the last wins. Where
+//! there are many, they are sorted first.
 
+use cupola_core::DType;
 use cupola_core::backend::Segment;
 use cupola_core::prim::{Binary, Scatter, ScatterAxis, ScatterMode};
 
 use super::gather::Indices;
-use super::view::{View, unflatten};
-use super::{Draft, Missing, Program, map};
-use crate::ir::{Number, Target, Val};
+use super::sort::{merged, passes};
+use super::view::{Axes, View, is_far, place, unflatten};
+use super::{Draft, Launch, Missing, Program, map};
+use crate::ir::{Access, Number, NumberVar, Target, Ty, Val};
 
 /// Threads in a block.
 const BLOCK: u32 = 256;
 
+/// How updates are joined with what is there; none where they take its place.
+fn operation(mode: ScatterMode) -> Option<Binary> {
+    match mode {
+        ScatterMode::Set => None,
+        ScatterMode::Add => Some(Binary::Add),
+        ScatterMode::Prod => Some(Binary::Mul),
+        ScatterMode::Max => Some(Binary::Maximum),
+        ScatterMode::Min => Some(Binary::Minimum),
+    }
+}
+
 /// Joins an update with what is there.
 fn join<'k>(mode: ScatterMode, out: View<'k>, at: Val<'k>, update: Number<'k>) {
-    let op = match mode {
-        ScatterMode::Set => return out.buf.store_number(at, update),
-        ScatterMode::Add => Binary::Add,
-        ScatterMode::Prod => Binary::Mul,
-        ScatterMode::Max => Binary::Maximum,
-        ScatterMode::Min => Binary::Minimum,
-    };
+    let Some(op) = operation(mode) else { return out.buf.store_number(at, update) };
     let old = out.buf.load_number(at);
     out.buf.store_number(at, old.binary(op, update, out.buf.dtype));
 }
@@ -51,6 +59,11 @@ pub fn scatter(
     let rank = x.aval.shape.rank();
     let lead = updates.aval.shape.rank() - rank;
     let slice = &updates.aval.shape[lead..];
+    let positions: usize = updates.aval.shape[..lead].iter().product();
+    let is_far = segment.inputs.iter().chain(&segment.outputs).any(is_far);
+    if is_of_rows(scatter, slice) && positions >= MANY && !is_far {
+        return Runs::launches(program, scatter, segment, target);
+    }
     let k = Draft::new("scatter", BLOCK, segment, target)?;
     let (from, to) = (k.input(segment, 1), k.output(segment, 0));
     let axes: Vec<_> = scatter.axes.iter().map(|&a| (a, x.aval.shape[a], slice[a])).collect();
@@ -65,17 +78,21 @@ pub fn scatter(
         Some(&axis) => share(x.aval.shape[axis], own, target),
         None => 1,
     };
-    let positions: usize = updates.aval.shape[..lead].iter().product();
     let spans: usize = span_sizes.iter().product();
     let threads = own * turns as u64;
+    let shares = k.divisors(&[turns, own as usize]);
+    let [free_sizes, span_sizes] = [free_sizes, span_sizes].map(|sizes| k.divisors(&sizes));
+    let lead_sizes = k.divisors(&updates.aval.shape[..lead]);
+    let [own_strides, out_strides] = [updates, out].map(|o| k.strides(&o.strides));
+    let [positions, spans] = [positions, spans].map(|n| k.extent(n));
     k.each(threads, |at| {
-        let split = unflatten(at, &[turns, own as usize]);
+        let split = unflatten(at, &shares);
         let (turn, own) = (split[0], split[1]);
         let fixed = unflatten(own, &free_sizes);
-        k.count(k.index(positions as i64), |position| {
-            let position = unflatten(position, &updates.aval.shape[..lead]);
+        k.count(positions, |position| {
+            let position = unflatten(position, &lead_sizes);
             let starts: Vec<Val<'_>> = indices.iter().map(|array| array.at(&position)).collect();
-            k.count(k.index(spans as i64), |span| {
+            k.count(spans, |span| {
                 let along = unflatten(span, &span_sizes);
                 let zero = k.index(0);
                 let (mut source, mut end) = (vec![zero; rank], vec![zero; rank]);
@@ -86,19 +103,178 @@ pub fn scatter(
                     (source[axis], end[axis]) = (i, start + i);
                 }
                 let mine = match scatter.axes.first() {
-                    Some(&axis) if turns > 1 => (end[axis] % turns).eq(turn),
+                    Some(&axis) if turns > 1 => end[axis].div_rem(&shares[0]).1.eq(turn),
                     _ => k.bool(true),
                 };
                 k.when(mine, || {
                     let source = [&position[..], &source].concat();
-                    let update = from.load(&source, &updates.strides);
-                    join(scatter.mode, to, to.at(&end, &out.strides), update);
+                    let update = from.load(&source, &own_strides);
+                    join(scatter.mode, to, to.at(&end, &out_strides), update);
                 });
             });
         });
     });
     program.launches.push(k.launch_over(threads)?);
     Ok(())
+}
+
+/// From how many positions on it pays to sort them.
+const MANY: usize = 64;
+/// Updates of a run that a thread has under way at once.
+const UNDER_WAY: u32 = 4;
+
+/// Whether a scatter writes rows: slices of one element along the one axis with indices.
+fn is_of_rows(scatter: &Scatter, slice: &[usize]) -> bool {
+    matches!(scatter.axes[..], [axis] if slice[axis] == 1)
+}
+
+/// A scatter of many rows. The positions are put in the order of their indices, those of one index in
+/// their own, so that a thread that has some elements of a row finds its updates next to each other.
+struct Runs<'a> {
+    scatter: &'a Scatter,
+    segment: &'a Segment,
+    target: &'a Target,
+    /// How many positions there are, and how the updates walk over them.
+    positions: usize,
+    lead: usize,
+    /// Scratch memory: of every position its index, and the order, twice.
+    keys: usize,
+    orders: [usize; 2],
+}
+
+impl<'a> Runs<'a> {
+    /// Adds the launches.
+    fn launches(
+        program: &mut Program,
+        scatter: &'a Scatter,
+        segment: &'a Segment,
+        target: &'a Target,
+    ) -> Result<(), Missing> {
+        let (x, updates) = (&segment.inputs[0], &segment.inputs[1]);
+        let lead = updates.aval.shape.rank() - x.aval.shape.rank();
+        let positions = updates.aval.shape[..lead].iter().product();
+        let keys = program.scratch.len();
+        program.scratch.extend([positions * 4; 3]);
+        let orders = [keys + 1, keys + 2];
+        let runs = Runs { scatter, segment, target, positions, lead, keys, orders };
+        let keys = runs.find_keys(program)?;
+        program.launches.push(keys);
+        let passes = passes(positions);
+        for pass in 0..passes {
+            program.launches.push(runs.merge(pass)?);
+        }
+        program.launches.push(runs.join(runs.orders[(passes % 2) as usize])?);
+        Ok(())
+    }
+
+    /// The launch that looks at the indices.
+    fn find_keys(&self, program: &mut Program) -> Result<Launch, Missing> {
+        let k = Draft::new("scatter_indices", BLOCK, self.segment, self.target)?;
+        let axis = self.scatter.axes[0];
+        let axes = [(axis, self.segment.inputs[0].aval.shape[axis], 1)];
+        let indices = Indices::bind(&k, program, self.segment, 2, "scatter", &axes);
+        let keys = k.scratch(self.keys, DType::U32, Access::Write);
+        let sizes = k.divisors(&self.segment.inputs[2].aval.shape);
+        k.each(self.positions as u64, |at| {
+            let index = indices[0].at(&unflatten(at, &sizes));
+            keys.buf.store(at, index.convert(Ty::U32));
+        });
+        drop(indices);
+        k.launch_over(self.positions as u64)
+    }
+
+    /// The launch that merges runs of 2ᵖᵃˢˢ positions.
+    fn merge(&self, pass: u32) -> Result<Launch, Missing> {
+        let k = Draft::new("scatter_order", BLOCK, self.segment, self.target)?;
+        let keys = k.scratch(self.keys, DType::U32, Access::Read);
+        let order =
+            |pass: u32, access| k.scratch(self.orders[(pass % 2) as usize], DType::U32, access).buf;
+        let from = (pass > 0).then(|| order(pass, Access::Read));
+        let to = order(pass + 1, Access::Write);
+        let (width, length) = (k.word(1 << pass), k.extent(self.positions));
+        k.each(self.positions as u64, |at| {
+            let element = |position| {
+                let number = from.map_or(position, |order| k.as_index(order.load(position)));
+                (number, keys.buf.load(number))
+            };
+            let (number, _, place) = merged(&k, [at, k.as_index(width), length], element);
+            to.store(place, number.convert(Ty::U32));
+        });
+        k.launch_over(self.positions as u64)
+    }
+
+    /// The launch that joins the updates: a thread has neighbours of a row, and goes through the run of
+    /// positions that stands for it.
+    fn join(&self, order: usize) -> Result<Launch, Missing> {
+        let (updates, out) = (&self.segment.inputs[1], &self.segment.outputs[0]);
+        let k = Draft::new("scatter_runs", BLOCK, self.segment, self.target)?;
+        let (from, to) = (k.input(self.segment, 1), k.output(self.segment, 0));
+        let [keys, order] = [self.keys, order].map(|s| k.scratch(s, DType::U32, Access::Read).buf);
+        let axis = self.scatter.axes[0];
+        let free: Vec<usize> = (0..out.strides.len()).filter(|&a| a != axis).collect();
+        let along = |strides: &[isize]| free.iter().map(|&a| strides[a]).collect::<Vec<_>>();
+        let sizes: Vec<usize> = free.iter().map(|&a| updates.aval.shape[self.lead + a]).collect();
+        let own = [along(&updates.strides[self.lead..]), along(&out.strides)];
+        let axes = Axes::joined(&sizes, &[&own[0], &own[1]]);
+        let dtype = out.aval.dtype;
+        let count = axes.vector(&[dtype; 2], self.target.vector_bytes);
+        let steps = axes.in_steps(count);
+        let lead = Axes::joined(&updates.aval.shape[..self.lead], &[&updates.strides[..self.lead]]);
+        let (walk, lead, row) =
+            (k.walk(&steps), k.walk(&lead), k.strides(&out.strides[axis..=axis]));
+        let total = self.positions as u64 * steps.count();
+        let split = k.divisors(&[self.positions, steps.count() as usize]);
+        let [length, last] = [self.positions, self.positions - 1].map(|n| k.extent(n));
+        k.each(total, |at| {
+            let at = unflatten(at, &split);
+            let (start, own) = (at[0], unflatten(at[1], &walk.sizes));
+            let [key, before] =
+                [start, start.max(1) - 1].map(|place| keys.load(k.as_index(order.load(place))));
+            let is_first = start.eq(0) | before.ne(key);
+            k.when(is_first, || {
+                let end = place(to.at(&own, &walk.strides[1]), &[k.as_index(key)], &row);
+                let old = to.load_at(end, false, count);
+                let totals: Vec<NumberVar<'_>> = old.into_iter().map(|n| k.number_var(n)).collect();
+                let (next, more) = (k.var(start), k.var(k.bool(true)));
+                k.repeat(
+                    || more.get(),
+                    || {
+                        let first = next.get();
+                        // All are asked for before the first is joined.
+                        let some: Vec<_> = (0..UNDER_WAY)
+                            .map(|i| {
+                                let here = first + i;
+                                let position = k.as_index(order.load(here.min(last)));
+                                let mine = here.lt(length) & keys.load(position).eq(key);
+                                let start =
+                                    from.at(&unflatten(position, &lead.sizes), &lead.strides[0]);
+                                let start = place(start, &own, &walk.strides[0]);
+                                (mine, from.load_at(start, false, count))
+                            })
+                            .collect();
+                        for (mine, numbers) in &some {
+                            for (total, &number) in totals.iter().zip(numbers) {
+                                let old = total.get();
+                                total.set(mine.choose(self.joined(old, number, dtype), old));
+                            }
+                        }
+                        more.set(some[some.len() - 1].0);
+                        next.set(first + UNDER_WAY);
+                    },
+                );
+                let numbers: Vec<Number<'_>> = totals.iter().map(|total| total.get()).collect();
+                to.store_at(end, &numbers);
+            });
+        });
+        k.launch_over(total)
+    }
+
+    fn joined<'k>(&self, old: Number<'k>, update: Number<'k>, dtype: DType) -> Number<'k> {
+        match operation(self.scatter.mode) {
+            None => update,
+            Some(op) => old.binary(op, update, dtype).wrapped(dtype),
+        }
+    }
 }
 
 /// Adds the launches of a scatter along an axis.
@@ -126,18 +302,21 @@ pub fn scatter_axis(
     let own: u64 = rows.iter().map(|&s| s as u64).product();
     let turns = share(out.aval.shape[axis], own, target);
     let threads = own * turns as u64;
+    let (shares, rows) = (k.divisors(&[turns, own as usize]), k.divisors(&rows));
+    let [own_strides, out_strides] = [updates, out].map(|o| k.strides(&o.strides));
+    let positions = k.extent(updates.aval.shape[axis]);
     k.each(threads, |at| {
-        let split = unflatten(at, &[turns, own as usize]);
+        let split = unflatten(at, &shares);
         let (turn, own) = (split[0], split[1]);
         let row = unflatten(own, &rows);
-        k.count(k.index(updates.aval.shape[axis] as i64), |position| {
+        k.count(positions, |position| {
             let mut place = row.clone();
             place[axis] = position;
             let index = indices[0].at(&place);
-            k.when((index % turns).eq(turn), || {
-                let update = from.load(&place, &updates.strides);
+            k.when(index.div_rem(&shares[0]).1.eq(turn), || {
+                let update = from.load(&place, &own_strides);
                 place[axis] = index;
-                join(scatter.mode, to, to.at(&place, &out.strides), update);
+                join(scatter.mode, to, to.at(&place, &out_strides), update);
             });
         });
     });

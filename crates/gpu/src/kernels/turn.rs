@@ -8,7 +8,7 @@ use cupola_core::DType;
 
 use super::Draft;
 use super::map::{BLOCK, Program};
-use super::view::{Axes, View, unflatten};
+use super::view::{Axes, View, Walk, unflatten};
 use crate::ir::{SharedNumber, Val};
 
 /// The axes that are turned are at least this long: of shorter ones caches hold all of a row.
@@ -86,16 +86,17 @@ impl Turn {
         let tiles: Vec<SharedNumber> = (self.inputs.iter())
             .map(|&i| k.shared_number(program.inputs[i].buf.dtype, cells))
             .collect();
+        let (squares, walk) = (k.divisors(&squares), k.walk(axes));
         k.blocks(total, |square| {
             let mut corner = unflatten(square, &squares);
             for axis in [self.axis, last] {
                 corner[axis] = corner[axis] * self.side;
             }
             for (&i, tile) in self.inputs.iter().zip(&tiles) {
-                self.load(k, program.inputs[i], axes, i, &corner, *tile);
+                self.load(k, program.inputs[i], (axes, &walk.strides[i]), i, &corner, *tile);
             }
             k.barrier();
-            self.store(program, axes, &corner, &tiles);
+            self.store(program, (axes, &walk), &corner, &tiles);
             k.barrier();
         });
         total * u64::from(BLOCK)
@@ -118,7 +119,7 @@ impl Turn {
         &self,
         k: &'k Draft,
         view: View<'k>,
-        axes: &Axes,
+        (axes, strides): (&Axes, &[Val<'k>]),
         input: usize,
         corner: &[Val<'k>],
         tile: SharedNumber,
@@ -128,15 +129,24 @@ impl Turn {
         let count = self.most(own.vector(&[view.buf.dtype], k.target.vector_bytes));
         let hand = self.hand(k, count);
         let mut index = corner.to_vec();
-        index[self.axis] =
-            self.inside(k, corner[self.axis], hand.first, axes.sizes[self.axis], count);
+        let ends = [(self.axis, count), (last, 1)].map(|(axis, count)| {
+            let size = axes.sizes[axis];
+            // Of whole squares nothing is outside.
+            let cut = !size.is_multiple_of(self.side as usize);
+            cut.then(|| k.extent(size - count as usize))
+        });
+        let inside = |axis: usize, own: Val<'k>, end: Option<Val<'k>>| {
+            let at = corner[axis] + k.as_index(own);
+            end.map_or(at, |end| at.min(end))
+        };
+        index[self.axis] = inside(self.axis, hand.first, ends[0]);
         // All loads are under way before the first is waited for: what is outside reads the last
         // row again.
         let mut loaded = Vec::new();
         for step in 0..hand.rows {
             let row = hand.row + step * hand.apart;
-            index[last] = self.inside(k, corner[last], row, axes.sizes[last], 1);
-            let at = view.at(&index, &axes.strides[input]);
+            index[last] = inside(last, row, ends[1]);
+            let at = view.at(&index, strides);
             loaded.push((row, view.load_at(at, false, count)));
         }
         for (row, numbers) in loaded {
@@ -144,22 +154,6 @@ impl Turn {
             for (i, number) in numbers.into_iter().enumerate() {
                 tile.store(start + i, number);
             }
-        }
-    }
-
-    /// `corner + own`, or where the last `count` elements of `size` start.
-    fn inside<'k>(
-        &self,
-        k: &'k Draft,
-        corner: Val<'k>,
-        own: Val<'k>,
-        size: usize,
-        count: u32,
-    ) -> Val<'k> {
-        let at = corner + k.as_index(own);
-        match size.is_multiple_of(self.side as usize) {
-            true => at,
-            false => at.min(size as i64 - i64::from(count)),
         }
     }
 
@@ -173,7 +167,7 @@ impl Turn {
     fn store<'k>(
         &self,
         program: &Program<'k, '_>,
-        axes: &Axes,
+        (axes, walk): (&Axes, &Walk<'k>),
         corner: &[Val<'k>],
         tiles: &[SharedNumber],
     ) {
@@ -194,7 +188,7 @@ impl Turn {
             let mut valid = k.bool(true);
             for (axis, own) in [(self.axis, row), (last, hand.first)] {
                 index[axis] = corner[axis] + k.as_index(own);
-                valid = valid & index[axis].lt(axes.sizes[axis]);
+                valid = valid & index[axis].lt(walk.sizes[axis].size);
             }
             k.when(valid, || {
                 let mut inputs = Vec::new();
@@ -204,10 +198,10 @@ impl Turn {
                         Some(at) => (0..hand.count)
                             .map(|i| tiles[at].load(self.cell(hand.first + i, row)))
                             .collect(),
-                        None => view.load_many(&index, &axes.strides[i], count),
+                        None => view.load_many(&index, &walk.strides[i], count),
                     });
                 }
-                program.finish(axes, &index, &inputs, count);
+                program.finish(walk, &index, &inputs, count);
             });
         });
     }

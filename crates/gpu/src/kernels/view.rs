@@ -4,7 +4,7 @@ use cupola_core::backend::{Operand, Segment};
 use cupola_core::{DType, merge_axes};
 
 use super::{BufferRef, Draft};
-use crate::ir::{Access, Buf, Number, Val};
+use crate::ir::{Access, Buf, Divisor, Number, Val};
 
 /// The most elements that a thread takes at once: narrower ones would only need more registers.
 const MOST_NEIGHBOURS: usize = 8;
@@ -66,6 +66,14 @@ pub struct Axes {
     pub sizes: Vec<usize>,
     /// One list an operand.
     pub strides: Vec<Vec<isize>>,
+}
+
+/// The same in a kernel.
+pub struct Walk<'k> {
+    /// The sizes.
+    pub sizes: Vec<Divisor<'k>>,
+    /// One list an operand.
+    pub strides: Vec<Vec<Val<'k>>>,
 }
 
 impl Axes {
@@ -199,14 +207,11 @@ impl Draft {
 }
 
 /// The indices along `sizes` of element number `flat`, in row-major order.
-pub fn unflatten<'k>(flat: Val<'k>, sizes: &[usize]) -> Vec<Val<'k>> {
+pub fn unflatten<'k>(flat: Val<'k>, sizes: &[Divisor<'k>]) -> Vec<Val<'k>> {
     let mut index = vec![flat; sizes.len()];
     let mut left = flat;
     for axis in (1..sizes.len()).rev() {
-        // Division by a known number, which compilers turn into a product.
-        let size = flat.like(sizes[axis]);
-        index[axis] = left % size;
-        left = left / size;
+        (left, index[axis]) = left.div_rem(&sizes[axis]);
     }
     if let Some(first) = index.first_mut() {
         *first = left;
@@ -215,31 +220,31 @@ pub fn unflatten<'k>(flat: Val<'k>, sizes: &[usize]) -> Vec<Val<'k>> {
 }
 
 /// Where the element at `index` is, from `start`.
-pub fn place<'k>(start: Val<'k>, index: &[Val<'k>], strides: &[isize]) -> Val<'k> {
-    let walked = index.iter().zip(strides).filter(|(_, stride)| **stride != 0);
+pub fn place<'k>(start: Val<'k>, index: &[Val<'k>], strides: &[Val<'k>]) -> Val<'k> {
     // Negative strides wrap, as do the sums.
-    walked.fold(start, |at, (&i, &stride)| at + i * stride)
+    index.iter().zip(strides).fold(start, |at, (&i, &stride)| at + i * stride)
 }
 
 impl<'k> View<'k> {
     /// Where the element at `index` is.
-    pub fn at(&self, index: &[Val<'k>], strides: &[isize]) -> Val<'k> {
+    pub fn at(&self, index: &[Val<'k>], strides: &[Val<'k>]) -> Val<'k> {
         place(self.offset, index, strides)
     }
 
     /// Loads the element at `index`.
-    pub fn load(&self, index: &[Val<'k>], strides: &[isize]) -> Number<'k> {
+    pub fn load(&self, index: &[Val<'k>], strides: &[Val<'k>]) -> Number<'k> {
         self.buf.load_number(self.at(index, strides))
     }
 
     /// Stores the element at `index`.
-    pub fn store(&self, index: &[Val<'k>], strides: &[isize], number: Number<'k>) {
+    pub fn store(&self, index: &[Val<'k>], strides: &[Val<'k>], number: Number<'k>) {
         self.buf.store_number(self.at(index, strides), number);
     }
 
     /// Loads `count` neighbours from `index` on, or the one that stands for all.
-    pub fn load_many(&self, index: &[Val<'k>], strides: &[isize], count: u32) -> Vec<Number<'k>> {
-        self.load_at(self.at(index, strides), strides.last() == Some(&0), count)
+    pub fn load_many(&self, index: &[Val<'k>], strides: &[Val<'k>], count: u32) -> Vec<Number<'k>> {
+        let repeats = strides.last().is_some_and(|stride| stride.is_literal_zero());
+        self.load_at(self.at(index, strides), repeats, count)
     }
 
     /// Loads `count` neighbours from `at` on, or the one that stands for all.
@@ -252,7 +257,7 @@ impl<'k> View<'k> {
     }
 
     /// Stores neighbours from `index` on.
-    pub fn store_many(&self, index: &[Val<'k>], strides: &[isize], numbers: &[Number<'k>]) {
+    pub fn store_many(&self, index: &[Val<'k>], strides: &[Val<'k>], numbers: &[Number<'k>]) {
         self.store_at(self.at(index, strides), numbers);
     }
 

@@ -7,8 +7,9 @@ use cupola_core::device::DeviceKind;
 use cupola_core::{Device, Error, Result};
 
 use super::Wgpu;
-use super::queue::{Options, Queue};
+use super::queue::{Kept, Options, Queue};
 use crate::ir::Target;
+use crate::prepared::Shared;
 
 /// What a device does without although its adapter has it: for tests, and against broken drivers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -135,7 +136,8 @@ impl Wgpu {
             max_binding: without.binding.map_or(u64::MAX, |b| b.max(1024)),
             mapped: features.contains(wgpu::Features::MAPPABLE_PRIMARY_BUFFERS),
         };
-        let queue = Queue::new(own, device, queue, &limits, options)?;
+        let kept = Kept::open(&device, &info);
+        let queue = Queue::new(own, device, queue, &limits, options, kept)?;
         // What Metal tells is the least that WebGPU allows, not what its devices have.
         let least = (info.backend != wgpu::Backend::Metal).then_some(info.subgroup_min_size);
         let subgroup = match features.contains(wgpu::Features::SUBGROUP) {
@@ -165,6 +167,7 @@ impl Wgpu {
             matrix: false,
             wide: false,
             tf32: false,
+            mul_high: false,
         };
         Ok(Wgpu {
             device: own,
@@ -175,6 +178,7 @@ impl Wgpu {
                 row: 4096,
             },
             target,
+            prepared: Shared::default(),
             queue: Arc::new(queue),
         })
     }
@@ -182,18 +186,19 @@ impl Wgpu {
 
 /// The features that are used where an adapter has them.
 fn wanted(info: &wgpu::AdapterInfo, without: &Restrictions) -> wgpu::Features {
-    let mut wanted = wgpu::Features::SHADER_INT64 | wgpu::Features::SHADER_F64;
+    use wgpu::Features;
+    let mut wanted = Features::SHADER_INT64 | Features::SHADER_F64 | Features::PIPELINE_CACHE;
     if !without.no_subgroups {
-        wanted |= wgpu::Features::SUBGROUP;
+        wanted |= Features::SUBGROUP;
     }
     if !without.no_int16 {
-        wanted |= wgpu::Features::SHADER_I16;
+        wanted |= Features::SHADER_I16;
     }
     // Elsewhere memory that the host can map is slow for the device.
     let unified =
         matches!(info.device_type, wgpu::DeviceType::IntegratedGpu | wgpu::DeviceType::Cpu);
     if unified && !without.no_mapping {
-        wanted |= wgpu::Features::MAPPABLE_PRIMARY_BUFFERS;
+        wanted |= Features::MAPPABLE_PRIMARY_BUFFERS;
     }
     wanted
 }

@@ -15,6 +15,7 @@ use cupola_core::device::DeviceKind;
 use cupola_core::{Device, Error, Result};
 
 use crate::ir::{Kernel, Target};
+use crate::prepared::{Shared, prepare_all};
 pub use adapter::{Restrictions, restrict};
 use queue::Queue;
 pub use transfer::Transfers;
@@ -69,6 +70,7 @@ pub struct Wgpu {
     limits: Limits,
     target: Target,
     queue: Arc<Queue>,
+    prepared: Shared<run::Prepared>,
 }
 
 impl Wgpu {
@@ -148,7 +150,14 @@ impl Backend for Wgpu {
     }
 
     fn prepare(&self, segment: &Segment) -> Result<Arc<dyn Executable>> {
-        Ok(Arc::new(run::Prepared::new(&self.queue, segment, &self.target)?))
+        let make = || run::Prepared::new(&self.queue, segment, &self.target);
+        Ok(self.prepared.get(segment, make)?)
+    }
+
+    fn prepare_all(&self, segments: &[&Segment]) -> Vec<Result<Arc<dyn Executable>>> {
+        let made = prepare_all(segments, |segment| self.prepare(segment));
+        self.queue.keep();
+        made
     }
 
     fn memory(&self) -> MemoryStats {

@@ -12,6 +12,7 @@ use super::memory::{Buffers, CLASSES, GpuMemory};
 use super::transfer::Counts;
 use crate::faults::Faults;
 use crate::ir::{Access, Binding, Kernel};
+use crate::store::Store;
 
 /// Bytes of arguments that one submission can have.
 const ARGS: u64 = 1 << 16;
@@ -24,6 +25,41 @@ pub struct Pipeline {
     layout: wgpu::BindGroupLayout,
     /// Bytes of its arguments.
     args: u64,
+}
+
+/// Compiled kernels that the driver keeps on disk.
+pub struct Kept {
+    cache: wgpu::PipelineCache,
+    store: Store,
+    /// Whether there are some that are not on disk.
+    fresh: AtomicBool,
+}
+
+/// By what the kernels of an adapter are found in its store.
+const KEPT: &str = "pipelines";
+
+impl Kept {
+    /// Those of `device`, which is of `adapter`; none where its driver keeps none.
+    pub fn open(device: &wgpu::Device, adapter: &wgpu::AdapterInfo) -> Option<Kept> {
+        if !device.features().contains(wgpu::Features::PIPELINE_CACHE) {
+            return None;
+        }
+        let store = Store::open(&wgpu::util::pipeline_cache_key(adapter)?)?;
+        let data = store.get(KEPT);
+        let descriptor =
+            wgpu::PipelineCacheDescriptor { label: None, data: data.as_deref(), fallback: true };
+        // SAFETY: the data is what such a cache gave, byte for byte, and is found by its adapter.
+        let cache = unsafe { device.create_pipeline_cache(&descriptor) };
+        Some(Kept { cache, store, fresh: AtomicBool::new(false) })
+    }
+
+    fn keep(&self) {
+        if self.fresh.swap(false, Ordering::Relaxed)
+            && let Some(data) = self.cache.get_data()
+        {
+            self.store.put(KEPT, &data);
+        }
+    }
 }
 
 /// How a device is used.
@@ -54,7 +90,8 @@ pub struct Queue {
     /// The last submission that the device is done with.
     completed: Arc<AtomicU64>,
     buffers: Arc<Buffers>,
-    pipelines: Mutex<HashMap<String, Arc<Pipeline>>>,
+    pipelines: Mutex<HashMap<Kernel, Arc<Pipeline>>>,
+    kept: Option<Kept>,
     pub(super) gathered: Mutex<Gathered>,
     /// Where arguments lie during a submission.
     args: wgpu::Buffer,
@@ -112,6 +149,7 @@ impl Queue {
         queue: wgpu::Queue,
         limits: &wgpu::Limits,
         options: Options,
+        kept: Option<Kept>,
     ) -> Result<Self> {
         let mishaps = Arc::new(Mishaps::default());
         let (lost, other) = (mishaps.clone(), mishaps.clone());
@@ -147,6 +185,7 @@ impl Queue {
             completed: Arc::default(),
             buffers: Arc::default(),
             pipelines: Mutex::default(),
+            kept,
             gathered: Mutex::default(),
             args,
             args_step: u64::from(limits.min_uniform_buffer_offset_alignment).max(16),
@@ -195,11 +234,12 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
             at_once: 1,
             bindings: vec![Binding { dtype: DType::U32, access: Access::Write, together: 1 }],
             args: 0,
+            sizes: 0,
             shared: Vec::new(),
             body: Vec::new(),
         };
         let seen = self.alloc(THREADS as usize * 4)?;
-        let pipeline = self.pipeline(TEXT, &kernel)?;
+        let pipeline = self.pipeline(&kernel, || TEXT.to_owned())?;
         self.launch(&pipeline, [1, 1], &[self.whole(&seen)?], &[])?;
         let mut sizes = [0; THREADS as usize * 4];
         self.read(&seen, 0, &mut sizes)?;
@@ -319,11 +359,16 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
         Ok((Bound { size: bytes, start, ..whole }, first as u32))
     }
 
-    /// The pipeline of a kernel whose text is `text`.
-    pub fn pipeline(&self, text: &str, kernel: &Kernel) -> Result<Arc<Pipeline>> {
-        if let Some(known) = lock(&self.pipelines).get(text) {
+    /// The pipeline of a kernel, whose text `text` gives.
+    pub fn pipeline(
+        &self,
+        kernel: &Kernel,
+        text: impl FnOnce() -> String,
+    ) -> Result<Arc<Pipeline>> {
+        if let Some(known) = lock(&self.pipelines).get(kernel) {
             return Ok(known.clone());
         }
+        let text = &text();
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
         let made = self.compile(text, kernel);
         if let Some(error) = pollster::block_on(scope.pop()) {
@@ -333,8 +378,14 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
             )));
         }
         let made = Arc::new(made);
-        lock(&self.pipelines).insert(text.to_owned(), made.clone());
+        lock(&self.pipelines).insert(kernel.clone(), made.clone());
+        self.kept.iter().for_each(|kept| kept.fresh.store(true, Ordering::Relaxed));
         Ok(made)
+    }
+
+    /// Keeps what was compiled for the next process.
+    pub fn keep(&self) {
+        self.kept.iter().for_each(Kept::keep);
     }
 
     fn compile(&self, text: &str, kernel: &Kernel) -> Pipeline {
@@ -362,7 +413,7 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
         let storage = wgpu::BufferBindingType::Storage { read_only: false };
         let mut entries: Vec<_> =
             (0..kernel.bindings.len()).map(|i| entry(i, storage, false)).collect();
-        if kernel.args > 0 {
+        if kernel.words() > 0 {
             entries.push(entry(kernel.bindings.len(), wgpu::BufferBindingType::Uniform, true));
         }
         let layout = self.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
@@ -383,9 +434,9 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
                 zero_initialize_workgroup_memory: false,
                 ..Default::default()
             },
-            cache: None,
+            cache: self.kept.as_ref().map(|kept| &kept.cache),
         });
-        Pipeline { pipeline, layout, args: u64::from(kernel.args.div_ceil(4) * 16) }
+        Pipeline { pipeline, layout, args: u64::from(kernel.words().div_ceil(4) * 16) }
     }
 
     /// Gathers a launch.

@@ -116,11 +116,13 @@ impl Dispatch {
         if let Some(made) = self.pipeline.get() {
             return Ok(made);
         }
-        let text = print(&self.launch.kernel, &self.dialect);
-        if let Some(observer) = OBSERVER.get() {
-            observer(&self.launch.kernel, &text);
-        }
-        let made = queue.pipeline(&text, &self.launch.kernel)?;
+        let made = queue.pipeline(&self.launch.kernel, || {
+            let text = print(&self.launch.kernel, &self.dialect);
+            if let Some(observer) = OBSERVER.get() {
+                observer(&self.launch.kernel, &text);
+            }
+            text
+        })?;
         Ok(self.pipeline.get_or_init(|| made))
     }
 }
@@ -213,6 +215,7 @@ impl Ready {
                     }
                 }
             }
+            words.extend_from_slice(&dispatch.launch.sizes);
             queue.launch(dispatch.pipeline(queue)?, dispatch.launch.grid, &bound, &words)?;
         }
         Ok(())

@@ -194,8 +194,9 @@ impl Patch {
     /// The row of the padded input, counted over all images, where a place reads first, and the
     /// place's column.
     pub fn start<'k>(&self, place: Val<'k>) -> [Val<'k>; 2] {
-        let place = unflatten(place, &[usize::MAX, self.output[0], self.output[1]]);
-        [place[0] * self.padded()[0] + place[1], place[2]]
+        let [tall, wide] = self.output.map(|n| place.k().fixed(n as u32, place.ty));
+        let place = unflatten(place, &[wide, tall, wide]);
+        [place[0] * self.padded()[0] as u32 + place[1], place[2]]
     }
 
     /// Where a place reads first in the patch that starts at `first_row`.
@@ -207,9 +208,10 @@ impl Patch {
 
     /// How far from there a tap and channel are, counted together.
     pub fn of_tap<'k>(&self, index: Val<'k>, is_turned: bool) -> Val<'k> {
-        let at = unflatten(index, &[self.taps() as usize, self.chunk as usize]);
+        let fixed = |n| index.k().fixed(n, index.ty);
+        let at = unflatten(index, &[self.taps(), self.chunk].map(fixed));
         let tap = if is_turned { self.turned(at[0]) } else { at[0] };
-        let tap = unflatten(tap, &self.kernel);
+        let tap = unflatten(tap, &self.kernel.map(|n| index.k().fixed(n as u32, index.ty)));
         let apart = [self.dilation[0] as u32 * self.row(), self.dilation[1] as u32 * self.pitch];
         let taps = tap.into_iter().zip(apart);
         taps.fold(at[1].convert(Ty::U32), |at, (tap, apart)| at + tap.convert(Ty::U32) * apart)
@@ -307,14 +309,14 @@ impl Patch {
         let within = row.lt(self.tall);
         let to = row * self.row() + first * self.pitch;
         let row = first_row + k.as_index(row);
-        let tall = self.padded()[0];
+        let tall = self.padded()[0] as u32;
         let (image, y) = (row / tall, row % tall - self.low[0]);
         // Below the first place it wraps far beyond the size.
-        let holds = y.convert(unsigned(k.index)).lt(self.input[0]);
+        let holds = y.convert(unsigned(k.index)).lt(self.input[0] as u32);
         let there = within & holds & image.lt(self.images);
         let channel = k.as_index(chunk * self.chunk);
         let column = k.index(i64::from(own));
-        let from = x.at(&[image, y, column, channel], &self.from);
+        let from = x.at(&[image, y, column, channel], &k.literals(&self.from));
         Row { from, to, there, within }
     }
 
@@ -337,7 +339,8 @@ impl Patch {
             there = there & (chunk * self.chunk + own).lt(self.channels);
         }
         let to = row.to + column * self.pitch + own;
-        let at = place(row.from, &[k.as_index(column), k.as_index(own)], &self.from[2..]);
+        let along = k.literals(&self.from[2..]);
+        let at = place(row.from, &[k.as_index(column), k.as_index(own)], &along);
         let at = there.select(at, x.offset);
         Vector { values: x.buf.load_vector(at, self.width), there, to, within }
     }

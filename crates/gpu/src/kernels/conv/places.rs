@@ -153,14 +153,16 @@ impl Places {
         let w = k.view(BufferRef::Input(1), p.operand, Access::Read);
         let out = k.scratch(scratch, DType::F32, Access::Write);
         let depths = self.depths().next_multiple_of(STEP);
-        let columns = self.tile.columns as usize;
+        let sizes = [0, self.patch.chunks(), depths / 4, self.tile.columns, 4];
+        let sizes = k.fixed_axes(&sizes);
+        let kernel = k.fixed_axes(&self.patch.kernel.map(|n| n as u32));
+        let strides = k.literals(&self.weights);
         let total = slabs * u64::from(self.tile.slab(depths));
         k.each(total, |flat| {
-            let sizes = [0, self.patch.chunks() as usize, depths as usize / 4, columns, 4];
             let at = unflatten(flat, &sizes);
             let depth = at[2] * 4 + at[4];
             let mut there = depth.lt(self.depths());
-            let own = unflatten(depth, &[0, self.patch.chunk as usize]);
+            let own = unflatten(depth, &k.fixed_axes(&[0, self.patch.chunk]));
             let sides = [
                 (self.patch.chunk, self.patch.channels, at[1], own[1]),
                 (self.tile.columns, p.sizes.columns as u32, at[0], at[3]),
@@ -171,9 +173,9 @@ impl Places {
                 index
             });
             let tap = if self.is_turned { self.patch.turned(own[0]) } else { own[0] };
-            let mut index = unflatten(tap, &self.patch.kernel);
+            let mut index = unflatten(tap, &kernel);
             index.extend(channels);
-            let from = place(k.index(0), &index, &self.weights);
+            let from = place(k.index(0), &index, &strides);
             let value = w.buf.load(w.offset + there.select(from, 0));
             out.buf.store(flat, prepared(value, p.operand, there));
         });
@@ -215,8 +217,9 @@ impl Places {
             k.await_copies(0);
             k.fence_wide();
         }
+        let split = k.divisors(&tiles.map(|n| n as usize));
         k.blocks(tiles[0] * tiles[1], |at| {
-            let tile = unflatten(at, &tiles.map(|n| n as usize));
+            let tile = unflatten(at, &split);
             let starts = self.tile.starts([tile[0], tile[1]]);
             let [first_row, _] = self.patch.start(starts[0]);
             let rows = gather::rows(&k, &hand, p.sizes.rows, starts[0], |at| {

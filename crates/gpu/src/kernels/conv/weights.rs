@@ -9,7 +9,7 @@ use cupola_core::backend::Segment;
 use cupola_core::prim::{Conv, ConvRole};
 
 use super::super::gemm::{Hand, Product, Store, Unit, add_parts};
-use super::super::view::{Axes, View, side_by_side, unflatten};
+use super::super::view::{Axes, View, Walk, side_by_side, unflatten};
 use super::super::{BufferRef, Draft, Missing, Program};
 use super::gather::{self, Gather, Overhead, STEP, Tile};
 use super::patch::{Patch, Rows, four, prepared};
@@ -164,9 +164,10 @@ impl Weights {
         let tiles = self.tile.counts(&p.sizes);
         let blocks = self.blocks(p);
         self.patch.clear(&k, patch);
+        // Neighbouring blocks read the same places.
+        let split = k.divisors(&[self.parts(), tiles[0], tiles[1]].map(|n| n as usize));
+        let along = (k.walk(&self.along), k.extent(self.along.count()));
         k.blocks(blocks, |at| {
-            // Neighbouring blocks read the same places.
-            let split = [self.parts(), tiles[0], tiles[1]].map(|n| n as usize);
             let place = unflatten(at, &split);
             let starts = self.tile.starts([place[1], place[2]]);
             let rows = gather::rows(&k, &hand, p.sizes.rows, starts[0], |at| {
@@ -184,7 +185,7 @@ impl Weights {
                 k.barrier();
                 let zero = k.u32(0);
                 self.patch.share(&k, x, patch, first_row, zero);
-                self.share(&k, dy, slab, start, starts[1], p.sizes.columns);
+                self.share(&k, (dy, &along), slab, start, starts[1], p.sizes.columns);
                 k.fence_wide();
                 k.barrier();
                 own.multiply(zero, zero, self.group.places);
@@ -200,7 +201,7 @@ impl Weights {
     fn share<'k>(
         &self,
         k: &'k Draft,
-        dy: View<'k>,
+        dy: (View<'k>, &(Walk<'k>, Val<'k>)),
         to: Shared,
         start: Val<'k>,
         first: Val<'k>,
@@ -227,7 +228,7 @@ impl Weights {
                 k.when(within, || {
                     for i in 0..self.width {
                         let four: Vec<Val<'k>> = (square.iter())
-                            .map(|(v, there)| prepared(v[i as usize], dy.buf.dtype, *there))
+                            .map(|(v, there)| prepared(v[i as usize], dy.0.buf.dtype, *there))
                             .collect();
                         to.store_vector(place + i * 4, &four);
                     }
@@ -240,7 +241,7 @@ impl Weights {
     fn find<'k>(
         &self,
         k: &'k Draft,
-        dy: View<'k>,
+        (dy, (along, places)): (View<'k>, &(Walk<'k>, Val<'k>)),
         start: Val<'k>,
         depth: Val<'k>,
         column: Val<'k>,
@@ -248,10 +249,10 @@ impl Weights {
     ) -> (Vec<Val<'k>>, Val<'k>) {
         let there = known & depth.lt(self.group.places);
         let place = start + k.as_index(depth);
-        let there = there & place.lt(self.along.count());
-        let mut index = unflatten(place, &self.along.sizes);
+        let there = there & place.lt(*places);
+        let mut index = unflatten(place, &along.sizes);
         index.push(column);
-        let strides = [&self.along.strides[0][..], &[self.channels]].concat();
+        let strides = [&along.strides[0][..], &k.literals(&[self.channels])].concat();
         let at = there.select(dy.at(&index, &strides), dy.offset);
         (dy.buf.load_vector(at, self.width), there)
     }

@@ -4,7 +4,7 @@ use cupola_core::DType;
 
 use super::super::Draft;
 use super::super::view::View;
-use super::{BLOCK, Cut, Product, Source, Unit};
+use super::{Addresses, BLOCK, Cut, Product, Source, Unit};
 use crate::ir::{Build, Number, Shared, Ty, Val};
 
 /// How a slice of an operand lies in shared memory.
@@ -56,8 +56,11 @@ impl Lay {
 /// few depths.
 pub struct Loader<'k, 'a> {
     k: &'k Draft,
-    source: &'a dyn Source,
+    places: &'a dyn Addresses<'k>,
+    along_depth: bool,
     view: View<'k>,
+    /// How long the summed axis is.
+    all: Val<'k>,
     /// Where each of the thread's rows stands in the slice, what it needs, and whether it is there.
     outer: Vec<(Val<'k>, Vec<Val<'k>>, Val<'k>)>,
     /// The thread's depths.
@@ -75,12 +78,15 @@ pub type Held<'k> = Vec<(Vec<Number<'k>>, Val<'k>)>;
 /// Which rows of which operand.
 pub struct Slice<'k, 'a> {
     pub source: &'a dyn Source,
+    pub places: &'a dyn Addresses<'k>,
     pub view: View<'k>,
     pub batch: Val<'k>,
     /// The first row.
     pub first: Val<'k>,
     /// How many rows there are in all.
-    pub size: u64,
+    pub size: Val<'k>,
+    /// How long the summed axis is.
+    pub depth: Val<'k>,
 }
 
 impl<'k, 'a> Loader<'k, 'a> {
@@ -92,14 +98,16 @@ impl<'k, 'a> Loader<'k, 'a> {
         cut: &Cut,
         lay: Lay,
     ) -> Self {
-        let Slice { source, view, batch, first, size } = slice;
+        let Slice { source, places, view, batch, first, size, depth: all } = slice;
         let along = source.along_depth();
         let Cut { unit, depth, .. } = *cut;
         let pairs = matches!(lay.order, Order::Pairs(_));
         // A thread has one vector at least, or two where rows go in pairs.
         let most = lay.rows * depth / BLOCK / if pairs { 2 } else { 1 };
         let most = most.min((k.target.vector_bytes / view.buf.dtype.size()) as u32);
+        // Pairs gain little, and every width is a kernel of its own.
         let width = source.width(most);
+        let width = if width < most.min(4) { 1 } else { width };
         k.assume(view.bound, width);
         // Neighbouring threads have neighbouring vectors.
         let lanes = if along { depth } else { lay.rows } / width;
@@ -125,23 +133,24 @@ impl<'k, 'a> Loader<'k, 'a> {
                     // Beyond the tile, where nobody reads.
                     valid = valid & row.lt(side);
                 }
-                (row, source.outer(k, batch, valid.select(at, 0)), valid)
+                (row, places.outer(batch, valid.select(at, 0)), valid)
             })
             .collect();
-        Loader { k, source, view, outer, inner, width, unit, depth, lay }
+        let along_depth = along;
+        Loader { k, places, along_depth, view, all, outer, inner, width, unit, depth, lay }
     }
 
     /// Loads the elements of a step. Nothing here branches or waits for a load, so that all are
     /// under way at once: what is not there is read at the operand's first element.
-    pub fn fetch(&self, p: &Product<'_>, step: Val<'k>) -> Held<'k> {
+    pub fn fetch(&self, step: Val<'k>) -> Held<'k> {
         let start = step * self.depth;
         let mut held = Held::new();
         for &depth in &self.inner {
             let at = start + self.k.as_index(depth);
-            let within = at.lt(p.sizes.depth);
-            let inner = self.source.inner(self.k, within.select(at, 0));
+            let within = at.lt(self.all);
+            let inner = self.places.inner(within.select(at, 0));
             for (_, outer, valid) in &self.outer {
-                let (place, there) = self.source.place(self.k, outer, &inner);
+                let (place, there) = self.places.place(outer, &inner);
                 let holds = within & *valid;
                 let holds = there.map_or(holds, |there| holds & there);
                 let at = self.view.offset + holds.select(place, 0);
@@ -221,7 +230,7 @@ impl<'k, 'a> Loader<'k, 'a> {
             Order::Plain { row: row_apart, depth: depth_apart } => {
                 let [values] = values else { return };
                 let at = plain_at(row, depth, [row_apart, depth_apart]) + start;
-                let apart = if self.source.along_depth() { depth_apart } else { row_apart };
+                let apart = if self.along_depth { depth_apart } else { row_apart };
                 if apart == 1 && matches!(self.unit, Unit::Matrices { .. }) {
                     return array.store_vector(at, values);
                 }

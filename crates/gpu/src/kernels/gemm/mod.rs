@@ -43,22 +43,23 @@ pub struct Sizes {
 /// How an operand is read: what depends on its own index and on the summed one is computed apart,
 /// so that it is done once for many elements.
 pub trait Source {
-    /// What a row (of the second operand: a column) of a batch needs, and whether it is there.
-    fn outer<'k>(&self, k: &'k Draft, batch: Val<'k>, index: Val<'k>) -> Vec<Val<'k>>;
-    /// What an index of the summed axis needs.
-    fn inner<'k>(&self, k: &'k Draft, depth: Val<'k>) -> Vec<Val<'k>>;
-    /// Where the element is, and whether it is there (else it is 0).
-    fn place<'k>(
-        &self,
-        k: &'k Draft,
-        outer: &[Val<'k>],
-        inner: &[Val<'k>],
-    ) -> (Val<'k>, Option<Val<'k>>);
+    /// It in a kernel.
+    fn bind<'k>(&'k self, k: &'k Draft) -> Box<dyn Addresses<'k> + 'k>;
     /// Whether neighbouring threads should read along the summed axis.
     fn along_depth(&self) -> bool;
     /// How many neighbours along that way, or along the own index, lie side by side wherever a
     /// multiple of so many stands: at most `most`, a power of two.
     fn width(&self, most: u32) -> u32;
+}
+
+/// Where the elements of an operand are in a kernel.
+pub trait Addresses<'k> {
+    /// What a row (of the second operand: a column) of a batch needs.
+    fn outer(&self, batch: Val<'k>, index: Val<'k>) -> Vec<Val<'k>>;
+    /// What an index of the summed axis needs.
+    fn inner(&self, depth: Val<'k>) -> Vec<Val<'k>>;
+    /// Where the element is, and whether it is there (else it is 0).
+    fn place(&self, outer: &[Val<'k>], inner: &[Val<'k>]) -> (Val<'k>, Option<Val<'k>>);
 }
 
 /// What a product reads and writes.
@@ -249,29 +250,39 @@ pub fn product(
     let slices = Slices { shared: [&shared[0], &shared[1]], lay };
     let thread = k.thread();
     let hand = Hand::new(cut.unit, thread);
+    let sources = [p.first, p.second].map(|source| (source, source.bind(&k)));
+    let limits = [rows, columns].map(|n| k.extent(n));
+    let [depth, steps] = [p.sizes.depth, cut.steps].map(|n| k.extent(n));
+    // Neighbouring blocks share rows of the first operand.
+    let split = k.divisors(&[batch, cut.parts, tiles[0], tiles[1]].map(|n| n as usize));
     k.blocks(blocks, |at| {
-        // Neighbouring blocks share rows of the first operand.
-        let split = [batch, cut.parts, tiles[0], tiles[1]].map(|n| n as usize);
         let place = unflatten(at, &split);
         let [of_batch, part] = [place[0], place[1]];
         let starts = [place[2] * tile[0], place[3] * tile[1]];
         let zero = k.int(0, ty);
         let zero = if planes == 2 { Number::Complex(zero, zero) } else { Number::Real(zero) };
         let sums: Vec<NumberVar<'_>> = (0..cut.unit.sums()).map(|_| k.number_var(zero)).collect();
-        let load = |which: usize, source, size| {
-            let slice =
-                Slice { source, view: views[which], batch: of_batch, first: starts[which], size };
+        let loaders = [0, 1].map(|which: usize| {
+            let (source, places) = &sources[which];
+            let slice = Slice {
+                source: *source,
+                places: &**places,
+                view: views[which],
+                batch: of_batch,
+                first: starts[which],
+                size: limits[which],
+                depth,
+            };
             Loader::new(&k, slice, thread, tile[which], &cut, lay[which])
-        };
-        let loaders = [load(0, p.first, rows), load(1, p.second, columns)];
-        let fetch = |step| [0, 1].map(|which: usize| loaders[which].fetch(p, step));
+        });
+        let fetch = |step| [0, 1].map(|which: usize| loaders[which].fetch(step));
         let share = |held: [_; 2], copy| {
             for which in 0..2 {
                 loaders[which].share(p, &held[which], &shared[which], copy);
             }
         };
-        let first = part * cut.steps;
-        let last = first + cut.steps;
+        let first = part * steps;
+        let last = first + steps;
         k.barrier();
         if cut.ahead {
             share(fetch(first), None);
@@ -294,6 +305,7 @@ pub fn product(
         });
         store.write(&hand, &sums, [of_batch, part], starts);
     });
+    drop(sources);
     program.launches.push(k.launch_blocks(blocks)?);
     if cut.parts > 1 {
         let scratch = program.scratch.len() - 1;

@@ -3,7 +3,7 @@
 use cupola_core::DType;
 use cupola_core::backend::{Epilogue, Operand, Segment};
 
-use super::super::view::{Axes, View, place, unflatten};
+use super::super::view::{Axes, View, Walk, place, unflatten};
 use super::super::{BufferRef, Draft, Launch, Missing};
 use super::hand::Hand;
 use super::{BLOCK, Product, Sizes};
@@ -45,6 +45,10 @@ pub struct Store<'k> {
     /// How batches, rows and columns are walked, by the result first and then by what the epilogue
     /// reads.
     axes: [Axes; 3],
+    walks: [Walk<'k>; 3],
+    /// Rows and columns, and all elements of a part.
+    limits: [Val<'k>; 2],
+    all: Val<'k>,
     /// The epilogue with what it reads and its scalars.
     epilogue: Option<(&'k Epilogue, Vec<View<'k>>, Vec<Number<'k>>)>,
     is_part: bool,
@@ -78,7 +82,8 @@ impl<'k> Store<'k> {
         let even = outer.into_iter().all(|s| s.unsigned_abs().is_multiple_of(2));
         let dense = axes[2].strides[0].last() == Some(&1);
         let together = if even && dense { together } else { 1 };
-        Store { k, p, out, axes, epilogue, is_part: false, together }
+        let (walks, limits, all) = known(k, p, &axes);
+        Store { k, p, out, axes, walks, limits, all, epilogue, is_part: false, together }
     }
 
     /// A store of the sums of a part into scratch memory, one part after the other.
@@ -95,7 +100,8 @@ impl<'k> Store<'k> {
         let vectors = k.target.vector_bytes >= 2 * p.accumulate.size();
         let real = p.accumulate != DType::C64;
         let together = if even && vectors && real { 2 } else { 1 };
-        Store { k, p, out, axes, epilogue: None, is_part: true, together }
+        let (walks, limits, all) = known(k, p, &axes);
+        Store { k, p, out, axes, walks, limits, all, epilogue: None, is_part: true, together }
     }
 
     /// Whether rows of the result, of floats, follow each other with nothing between.
@@ -145,7 +151,7 @@ impl<'k> Store<'k> {
         k.barrier();
         let most = (k.target.vector_bytes / self.out.buf.dtype.size()).min(4) as u64;
         let width = if (rows * columns).is_multiple_of(most) { most as u32 } else { 1 };
-        let left = (k.index(rows as i64) - start).convert(Ty::U32).min(tall);
+        let left = (self.limits[0] - start).convert(Ty::U32).min(tall);
         let count = left * apart;
         let first = self.out.offset + start * k.as_index(apart);
         k.range(k.thread() * width, count, k.block_size() * width, |at| {
@@ -167,19 +173,17 @@ impl<'k> Store<'k> {
         let k = self.k;
         let mut first = self.places(0, batch);
         if self.is_part {
-            let Sizes { batch, rows, columns, .. } = self.p.sizes;
-            first[0] = first[0] + part * (batch * rows * columns);
+            first[0] = first[0] + part * self.all;
         }
         let together = self.together.min(hand.neighbours()) as usize;
         let own = [hand.rows(), hand.columns()];
-        let limits = [self.p.sizes.rows, self.p.sizes.columns];
         // Where every row and column is, and whether it is there. The others stand in the first
         // one's place, so that nothing has to be asked before something is loaded.
         let [rows, columns] = [0, 1].map(|which: usize| -> Vec<(Vec<Val<'k>>, Val<'k>)> {
             (own[which].iter())
                 .map(|&own| {
                     let at = starts[which] + k.as_index(own);
-                    let valid = at.lt(limits[which]);
+                    let valid = at.lt(self.limits[which]);
                     (self.places(which + 1, valid.select(at, starts[which])), valid)
                 })
                 .collect()
@@ -206,9 +210,9 @@ impl<'k> Store<'k> {
 
     /// Where a batch, row or column is, in the result and in what the epilogue reads.
     fn places(&self, which: usize, index: Val<'k>) -> Vec<Val<'k>> {
-        let axes = &self.axes[which];
-        let index = unflatten(index, &axes.sizes);
-        axes.strides.iter().map(|strides| place(self.k.index(0), &index, strides)).collect()
+        let walk = &self.walks[which];
+        let index = unflatten(index, &walk.sizes);
+        walk.strides.iter().map(|strides| place(self.k.index(0), &index, strides)).collect()
     }
 
     /// A sum as an element of the result, with the epilogue's inputs at `places`.
@@ -229,7 +233,8 @@ impl<'k> Store<'k> {
     /// Writes element `at` of the result, whose sum a thread of another launch has finished.
     fn write_one(&self, sum: Number<'k>, at: Val<'k>) {
         let Sizes { batch, rows, columns, .. } = self.p.sizes;
-        let index = unflatten(at, &[batch, rows, columns].map(|n| n as usize));
+        let sizes = self.k.divisors(&[batch, rows, columns].map(|n| n as usize));
+        let index = unflatten(at, &sizes);
         let mut places = self.places(0, index[0]);
         for (which, &index) in index.iter().enumerate().skip(1) {
             places = sums_of(&places, &self.places(which, index));
@@ -237,6 +242,17 @@ impl<'k> Store<'k> {
         let value = self.finished(sum, &places[1..]);
         self.out.buf.store_number(self.out.offset + places[0], value);
     }
+}
+
+/// How a kernel walks batches, rows and columns; how many rows and columns there are, and elements.
+fn known<'k>(
+    k: &'k Draft,
+    p: &Product<'_>,
+    axes: &[Axes; 3],
+) -> ([Walk<'k>; 3], [Val<'k>; 2], Val<'k>) {
+    let Sizes { batch, rows, columns, .. } = p.sizes;
+    let walks = [0, 1, 2].map(|which: usize| k.walk(&axes[which]));
+    (walks, [rows, columns].map(|n| k.extent(n)), k.extent(batch * rows * columns))
 }
 
 /// The sums of pairs.
@@ -277,17 +293,18 @@ pub fn add_parts(
     let each = BLOCK / lanes;
     let shared = (lanes > 1).then(|| k.shared_number(p.accumulate, BLOCK));
     let groups = total.div_ceil(u64::from(each));
+    let [all, parts] = [total, parts].map(|n| k.extent(n));
     k.blocks(groups, |group| {
         let thread = k.thread();
         let (own, first) = (k.as_index(thread % each), k.as_index(thread / each));
         let at = group * each + own;
-        let there = at.lt(total);
+        let there = at.lt(all);
         let sum = k.number_var(k.number(0, p.accumulate));
         let add = |more: Number<'_>| {
             sum.parts().zip(more.parts()).for_each(|(var, v)| var.set(var.get() + v));
         };
         k.when(there, || {
-            k.range(first, parts, lanes, |part| add(sums.load_number(part * total + at)));
+            k.range(first, parts, lanes, |part| add(sums.load_number(part * all + at)));
         });
         let mut ends = there;
         if let Some(shared) = shared {
