@@ -52,6 +52,7 @@ impl Backend for Cpu {
 
     fn description(&self) -> String {
         let isa = match Isa::best().level() {
+            Level::Avx512Bf16 => "AVX-512 with bfloat16",
             Level::Avx512 => "AVX-512",
             Level::Avx2 => "AVX2",
             Level::Portable if cfg!(target_arch = "aarch64") => "NEON",
