@@ -79,10 +79,10 @@ impl Prepared {
             Kernel::Custom(op) => {
                 CpuKernel::own(op::prepare_custom(op, segment)?, op.0.name(), segment)?
             }
-            Kernel::Call(call) => {
+            Kernel::Composite(composite) => {
                 return Err(Error::Unsupported {
                     device: Device::CPU.to_string(),
-                    reason: format!("the CPU claims no call of {}", call.name),
+                    reason: format!("the CPU does not claim {}", composite.name()),
                 });
             }
         };
@@ -151,12 +151,12 @@ fn walked(segment: &Segment, input: usize) -> &Shape {
         (Kernel::Map(body) | Kernel::Reduce { body, .. } | Kernel::Rows { body, .. }, _) => {
             &body.shape
         }
-        (Kernel::Op(_) | Kernel::Call(_) | Kernel::Custom(_), Some(epilogue))
+        (Kernel::Op(_) | Kernel::Composite(_) | Kernel::Custom(_), Some(epilogue))
             if input >= epilogue.first_input =>
         {
             &epilogue.body.shape
         }
-        (Kernel::Op(_) | Kernel::Call(_) | Kernel::Custom(_), _) => {
+        (Kernel::Op(_) | Kernel::Composite(_) | Kernel::Custom(_), _) => {
             &segment.inputs[input].aval.shape
         }
     }
