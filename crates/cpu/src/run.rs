@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use cupola_core::backend::{Args, Epilogue, Executable, Fails, Kernel, Operand, Region, Segment};
-use cupola_core::{Device, Error, Result, Shape, is_row_major};
+use cupola_core::{Error, Result, Shape, is_row_major};
 
 use crate::map::{EpilogueKernel, MapKernel, RawArgs};
 use crate::memory::HostMemory;
@@ -80,10 +80,8 @@ impl Prepared {
                 CpuKernel::own(op::prepare_custom(op, segment)?, op.0.name(), segment)?
             }
             Kernel::Composite(composite) => {
-                return Err(Error::Unsupported {
-                    device: Device::CPU.to_string(),
-                    reason: format!("the CPU does not claim {}", composite.name()),
-                });
+                let kernel = op::prepare_composite(composite, segment)?;
+                CpuKernel::own(kernel, composite.name(), segment)?
             }
         };
         Ok(Prepared {

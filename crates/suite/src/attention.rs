@@ -128,133 +128,151 @@ fn backward(name: &str, sizes: Sizes, hides: Hides) -> Sample {
     Sample::new(name, move |_| grad.into(), inputs)
 }
 
-/// The scores of one query.
-struct Rows<'h> {
-    scores: Scores,
-    q: &'h Host,
-    k: &'h Host,
-    mask: Option<&'h Host>,
+/// An array of four axes, or fewer, as numbers.
+struct Table {
+    shape: Vec<usize>,
+    data: Vec<f64>,
 }
 
-impl<'h> Rows<'h> {
-    fn new(scores: Scores, inputs: &'h [Host]) -> Self {
-        let mask = (scores.mask == Mask::Array).then(|| &inputs[3]);
-        Rows { scores, q: &inputs[0], k: &inputs[1], mask }
+impl Table {
+    fn new(host: &Host) -> Self {
+        Table { shape: host.aval.shape.to_vec(), data: host.floats() }
     }
 
-    fn keys(&self) -> usize {
-        self.k.aval.shape[2]
+    fn zeros(aval: &Aval) -> Self {
+        Table { shape: aval.shape.to_vec(), data: vec![0.0; aval.shape.size()] }
+    }
+
+    /// Where the numbers at these indices along the first axes are.
+    fn place(&self, index: &[usize]) -> std::ops::Range<usize> {
+        let row: usize = self.shape[index.len()..].iter().product();
+        let at = index.iter().zip(&self.shape).fold(0, |at, (&i, &size)| at * size + i) * row;
+        at..at + row
+    }
+
+    fn row(&self, index: &[usize]) -> &[f64] {
+        &self.data[self.place(index)]
+    }
+
+    /// Adds `by` times `row` to the numbers at these indices.
+    fn add(&mut self, index: &[usize], by: f64, row: &[f64]) {
+        let place = self.place(index);
+        self.data[place].iter_mut().zip(row).for_each(|(sum, x)| *sum += by * x);
+    }
+
+    /// The numbers as `aval`'s dtype holds them.
+    fn host(&self, aval: &Aval) -> Host {
+        Host::from_fn(aval.clone(), |i| Number::Float(self.data[i]))
+    }
+}
+
+fn product(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// The scores of each query.
+struct Rows {
+    scores: Scores,
+    lowest: f64,
+    q: Table,
+    k: Table,
+    mask: Option<(Table, bool)>,
+}
+
+impl Rows {
+    fn new(scores: Scores, inputs: &[Host]) -> Self {
+        let mask = (scores.mask == Mask::Array).then(|| &inputs[3]);
+        Rows {
+            scores,
+            lowest: lowest(inputs[0].aval.dtype),
+            q: Table::new(&inputs[0]),
+            k: Table::new(&inputs[1]),
+            mask: mask.map(|mask| (Table::new(mask), mask.aval.dtype == DType::Bool)),
+        }
     }
 
     /// The group of keys that serves a head.
     fn group(&self, head: usize) -> usize {
-        head / (self.q.aval.shape[1] / self.k.aval.shape[1])
+        head / (self.q.shape[1] / self.k.shape[1])
     }
 
     /// Every query: example, head, place.
     fn places(&self) -> impl Iterator<Item = [usize; 3]> + use<> {
-        let shape = &self.q.aval.shape;
-        crate::host::indices(&shape[..3]).map(|index| [index[0], index[1], index[2]])
+        crate::host::indices(&self.q.shape[..3]).map(|index| [index[0], index[1], index[2]])
     }
 
     /// Each key's score, and whether it depends on query and key.
-    fn row(&self, [b, h, i]: [usize; 3]) -> Vec<(f64, bool)> {
-        let (queries, lowest) = (self.q.aval.shape[2], lowest(self.q.aval.dtype));
+    fn row(&self, place @ [b, h, i]: [usize; 3]) -> Vec<(f64, bool)> {
+        let (queries, keys) = (self.q.shape[2], self.k.shape[2]);
+        let (q, hidden) = (self.q.row(&place), (self.lowest, false));
         let score = |j: usize| {
-            let features = 0..self.q.aval.shape[3];
-            let at = |x: &Host, index: &[usize]| x.at(index).float();
-            let g = self.group(h);
-            let product: f64 =
-                features.map(|d| at(self.q, &[b, h, i, d]) * at(self.k, &[b, g, j, d])).sum();
-            let score = product * self.scores.scale.to_f64();
-            let hidden = (lowest, false);
-            match (self.scores.mask, self.mask) {
-                (Mask::Causal, _) if j + queries > i + self.keys() => hidden,
-                (Mask::Array, Some(mask)) => {
-                    let index: Vec<usize> = (mask.aval.shape.iter().zip([b, h, i, j]))
-                        .map(|(&size, at)| at.min(size - 1))
-                        .collect();
-                    let given = mask.at(&index);
-                    match mask.aval.dtype {
-                        DType::Bool if given.is_true() => (score, true),
-                        DType::Bool => hidden,
-                        _ => (score + given.float(), true),
-                    }
-                }
+            let score = product(q, self.k.row(&[b, self.group(h), j])) * self.scores.scale.to_f64();
+            let given = self.mask.as_ref().map(|(mask, is_bool)| {
+                let at: Vec<usize> = mask
+                    .shape
+                    .iter()
+                    .zip([b, h, i, j])
+                    .map(|(&size, at)| at.min(size - 1))
+                    .collect();
+                (mask.row(&at)[0], is_bool)
+            });
+            match (self.scores.mask, given) {
+                (Mask::Causal, _) if j + queries > i + keys => hidden,
+                (Mask::Array, Some((0.0, true))) => hidden,
+                (Mask::Array, Some((more, false))) => (score + more, true),
                 (Mask::None | Mask::Causal | Mask::Array, _) => (score, true),
             }
         };
-        (0..self.keys()).map(score).collect()
+        (0..keys).map(score).collect()
     }
-}
-
-fn zeros(outputs: &[Aval]) -> Vec<Host> {
-    outputs.iter().map(|aval| Host::from_fn(aval.clone(), |_| Number::Float(0.0))).collect()
-}
-
-fn add(to: &mut Host, index: &[usize], value: f64) {
-    let at = crate::host::flat(&to.aval.shape, index);
-    to.data[at] = Number::Float(to.data[at].float() + value);
-}
-
-/// Every number as its dtype holds it, after sums in `f64`.
-fn rounded(hosts: Vec<Host>) -> Vec<Host> {
-    hosts.into_iter().map(|h| Host::from_fn(h.aval.clone(), |i| h.data[i])).collect()
 }
 
 /// The values, the largest scores and the sums of exponentials.
 pub fn reference(attention: &Attention, inputs: &[Host], outputs: &[Aval]) -> Vec<Host> {
     let rows = Rows::new(attention.scores, inputs);
-    let (v, sinks) = (&inputs[2], inputs.last().filter(|_| attention.sinks));
-    let mut out = zeros(outputs);
-    for place @ [b, h, i] in rows.places() {
+    let (v, sinks) = (Table::new(&inputs[2]), inputs.last().filter(|_| attention.sinks));
+    let mut out: Vec<Table> = outputs.iter().map(Table::zeros).collect();
+    for place @ [b, h, _] in rows.places() {
         let row = rows.row(place);
         let sink = sinks.map(|s| s.at(&[b.min(s.aval.shape[0] - 1), h]).float());
         if row.is_empty() {
-            add(&mut out[2], &place, 1.0);
+            out[2].add(&place, 1.0, &[1.0]);
             continue;
         }
         let all = || row.iter().map(|score| score.0).chain(sink);
         let largest = all().fold(f64::NEG_INFINITY, f64::max);
         let total: f64 = all().map(|score| (score - largest).exp()).sum();
-        add(&mut out[1], &place, largest);
-        add(&mut out[2], &place, total);
+        out[1].add(&place, 1.0, &[largest]);
+        out[2].add(&place, 1.0, &[total]);
         for (j, (score, _)) in row.iter().enumerate() {
             let weight = (score - largest).exp() / total;
-            for e in 0..v.aval.shape[3] {
-                add(&mut out[0], &[b, h, i, e], weight * v.at(&[b, rows.group(h), j, e]).float());
-            }
+            out[0].add(&place, weight, v.row(&[b, rows.group(h), j]));
         }
     }
-    rounded(out)
+    out.iter().zip(outputs).map(|(out, aval)| out.host(aval)).collect()
 }
 
 /// The cotangents of queries, keys and values.
 pub fn gradient(grad: &AttentionGrad, inputs: &[Host], outputs: &[Aval]) -> Vec<Host> {
     let rows = Rows::new(grad.scores, inputs);
-    let (q, k, v) = (&inputs[0], &inputs[1], &inputs[2]);
+    let v = Table::new(&inputs[2]);
     let [largest, total, delta, ct] = &inputs[inputs.len() - 4..] else { return Vec::new() };
+    let ct = Table::new(ct);
     let scale = grad.scores.scale.to_f64();
-    let mut out = zeros(outputs);
-    for place @ [b, h, i] in rows.places() {
-        let g = rows.group(h);
+    let mut out: Vec<Table> = outputs.iter().map(Table::zeros).collect();
+    for place @ [b, h, _] in rows.places() {
+        let of_row = |x: &Host| x.at(&place).float();
+        let (largest, total, delta) = (of_row(largest), of_row(total), of_row(delta));
         for (j, (score, depends)) in rows.row(place).into_iter().enumerate() {
-            let weight = (score - largest.at(&place).float()).exp() / total.at(&place).float();
-            let mut slope = -delta.at(&place).float();
-            for e in 0..v.aval.shape[3] {
-                let ct = ct.at(&[b, h, i, e]).float();
-                slope += ct * v.at(&[b, g, j, e]).float();
-                add(&mut out[2], &[b, g, j, e], weight * ct);
-            }
-            if !depends {
-                continue;
-            }
-            for d in 0..q.aval.shape[3] {
-                let by = scale * weight * slope;
-                add(&mut out[0], &[b, h, i, d], by * k.at(&[b, g, j, d]).float());
-                add(&mut out[1], &[b, g, j, d], by * q.at(&[b, h, i, d]).float());
+            let key = [b, rows.group(h), j];
+            let weight = (score - largest).exp() / total;
+            out[2].add(&key, weight, ct.row(&place));
+            if depends {
+                let by = scale * weight * (product(ct.row(&place), v.row(&key)) - delta);
+                out[0].add(&place, by, rows.k.row(&key));
+                out[1].add(&key, by, rows.q.row(&place));
             }
         }
     }
-    rounded(out)
+    out.iter().zip(outputs).map(|(out, aval)| out.host(aval)).collect()
 }
