@@ -79,7 +79,7 @@ pub(crate) fn prepare(segment: &Segment, device: &dyn Backend) -> Result<Arc<dyn
                 Kernel::Reduce { kind, .. } => kind.name().to_owned(),
                 Kernel::Rows { .. } => "a program over rows".to_owned(),
                 Kernel::Op(op) => op.name().to_owned(),
-                Kernel::Call(call) => call.name.to_owned(),
+                Kernel::Composite(composite) => composite.name().to_owned(),
                 Kernel::Custom(custom) => custom.0.name().to_owned(),
             };
             let policy = policy();

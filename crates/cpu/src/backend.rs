@@ -6,10 +6,12 @@ use cupola_core::backend::{
     Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment, system_memory,
 };
 use cupola_core::device::DeviceKind;
-use cupola_core::{Device, Error, Result};
+use cupola_core::prim::Composite;
+use cupola_core::{Aval, Device, Error, Result};
 
 use crate::contiguous::copy_bytes;
 use crate::memory::{self, HostMemory};
+use crate::op;
 use crate::run::Prepared;
 use crate::simd::{Isa, Level};
 use crate::threads::{num_threads, watch_forks};
@@ -65,6 +67,10 @@ impl Backend for Cpu {
 
     fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    fn claims(&self, composite: &Composite, inputs: &[&Aval]) -> bool {
+        op::claims(composite, inputs)
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer> {

@@ -1,6 +1,7 @@
 //! Every primitive on the CPU.
 
 mod arg_reduce;
+mod attention;
 mod backend;
 mod bitcast;
 mod contiguous;
