@@ -16,6 +16,7 @@ mod math;
 pub mod memory;
 mod op;
 pub mod pool;
+mod quantized;
 mod random;
 mod reduce;
 mod rows;

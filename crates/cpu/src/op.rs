@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use cupola_core::backend::{Fails, Segment};
 use cupola_core::prim::{Composite, Custom, KernelOp};
-use cupola_core::{Aval, Result};
+use cupola_core::{Aval, DType, Result};
 use smallvec::SmallVec;
 
 use crate::arg_reduce::ArgReduceKernel;
@@ -19,6 +19,7 @@ use crate::custom::CustomKernel;
 use crate::dot::DotKernel;
 use crate::gather::{GatherAxisKernel, GatherKernel, ScatterKernel};
 use crate::pool::PoolKernel;
+use crate::quantized::QuantizedKernel;
 use crate::random::RandomKernel;
 use crate::scan::ScanKernel;
 use crate::sort::SortKernel;
@@ -126,6 +127,7 @@ pub fn prepare_composite(composite: &Composite, segment: &Segment) -> Result<Box
     match composite {
         Composite::Attention(attention) => AttentionKernel::of(attention, segment),
         Composite::AttentionGrad(grad) => AttentionGradKernel::of(grad, segment),
+        Composite::QuantizedDot(dot) => QuantizedKernel::of(dot, segment),
     }
 }
 
@@ -135,6 +137,9 @@ pub fn claims(composite: &Composite, inputs: &[&Aval]) -> bool {
         // Of nothing, the body gives it.
         Composite::Attention(_) | Composite::AttentionGrad(_) => {
             inputs[..3].iter().all(|aval| aval.shape.size() > 0)
+        }
+        Composite::QuantizedDot(_) => {
+            inputs[0].dtype != DType::F64 && inputs.iter().all(|aval| aval.shape.size() > 0)
         }
     }
 }

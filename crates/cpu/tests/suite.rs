@@ -170,4 +170,9 @@ narrower! {
     call_with_avx2 Avx2 Call;
     attention_in_portable_code Portable Attention;
     attention_with_avx2 Avx2 Attention;
+    quantized_in_portable_code Portable Quantized;
+    quantized_with_avx2 Avx2 Quantized;
+    products_in_portable_code Portable Dot;
+    products_with_avx2 Avx2 Dot;
+    products_with_avx512 Avx512 Dot;
 }

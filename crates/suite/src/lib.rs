@@ -27,6 +27,7 @@ mod movement;
 mod number;
 mod pool;
 mod programs;
+mod quantized;
 mod random;
 mod reduce;
 mod reference;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::forward::Part;
 use super::tiles::{OnlineRow, Weight, run};
 use super::{Block, KEYS, LANES, Problem};
-use crate::simd::{Element, MAX_VECTORS, RowProducts, Run, Scratch, Tile, Tiled};
+use crate::simd::{Element, InRows, MAX_VECTORS, RowProducts, Rows, Run, Scratch, Tile, Tiled};
 
 /// Rows up to which lanes along the features take less than lanes that are mostly empty.
 const FEW: usize = 4;
@@ -37,19 +37,20 @@ impl<T: Element<Acc: Weight>> Problem<T> {
             let at = [block.batch, block.group];
             let (k, k_step) = self.k.tile(at, tile.clone(), own_keys);
             let (v, v_step) = self.v.tile(at, tile.clone(), own_values);
-            let own = rows.chunks_exact(features).take(count);
-            for (row, scores) in own.zip(scores.chunks_exact_mut(KEYS)) {
-                let products = RowProducts {
-                    a: k,
-                    a_step: k_step,
-                    rows: tile.len(),
-                    x: row.as_ptr(),
-                    len: features,
-                    out: scores.as_mut_ptr(),
-                };
-                // SAFETY: the tile has so many keys, and the scores room for them.
-                unsafe { T::Acc::row_products(self.isa, products) };
-            }
+            let products = RowProducts {
+                a: k,
+                a_step: k_step as isize,
+                rows: tile.len(),
+                x: rows.as_ptr(),
+                x_step: features,
+                vectors: count,
+                len: features,
+                out: scores.as_mut_ptr(),
+                out_row: 1,
+                out_vector: KEYS,
+            };
+            // SAFETY: the tile has so many keys, and the scores room for them.
+            unsafe { T::Acc::row_products(self.isa, products) };
             self.hide(block, tile.clone(), scores, [KEYS, 1]);
             for (row, scores) in scores.chunks_exact_mut(KEYS).take(count).enumerate() {
                 let (own, end) = (tile.len(), tile.len().next_multiple_of(LANES));
@@ -75,7 +76,7 @@ impl<T: Element<Acc: Weight>> Problem<T> {
                     a: scores.as_ptr(),
                     a_unit: 1,
                     a_step: 1,
-                    rows: Some(&offsets),
+                    rows: &offsets,
                     b: v,
                     b_unit: 1,
                     b_step: v_step,
@@ -87,7 +88,7 @@ impl<T: Element<Acc: Weight>> Problem<T> {
                     add: true,
                 };
                 // SAFETY: every vector lies inside of the values, and the sums have one for each.
-                unsafe { T::Acc::kernel(self.isa, count, some, false)(&weigh) };
+                unsafe { T::Acc::kernel(self.isa, count, some, Rows::Listed)(&weigh) };
             }
         }
         let width = block.width();

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use super::LANES;
 use crate::map::{Avx2, Avx512, Portable};
 use crate::math::{self, Arch};
-use crate::simd::{Isa, Kernel, Level, MAX_VECTORS, Run, Tile, Tiled, dispatch};
+use crate::simd::{Isa, Kernel, Level, MAX_VECTORS, Rows, Run, Tile, Tiled, dispatch};
 
 /// A type of scores and sums.
 pub(crate) trait Weight:
@@ -76,7 +76,8 @@ impl<T: Tiled> Product<T> {
     /// The operands reach what the sizes say.
     pub unsafe fn run(&self, isa: Isa) {
         let set = T::tiles(isa);
-        let (runs, dense) = ([Run { a: 0, b: 0, len: self.steps }], self.a_row == 1);
+        let runs = [Run { a: 0, b: 0, len: self.steps }];
+        let rows = if self.a_row == 1 { Rows::Together } else { Rows::Listed };
         let offsets: [usize; 16] = std::array::from_fn(|i| i * self.a_row);
         let starts: [usize; MAX_VECTORS] = std::array::from_fn(|v| v * set.lanes);
         let mut first = 0;
@@ -89,7 +90,7 @@ impl<T: Tiled> Product<T> {
                     a: self.a.wrapping_add(row * self.a_row),
                     a_unit: 1,
                     a_step: self.a_step,
-                    rows: (!dense).then_some(&offsets[..]),
+                    rows: &offsets,
                     b: self.b.wrapping_add(first),
                     b_unit: 1,
                     b_step: self.b_step,
@@ -101,7 +102,7 @@ impl<T: Tiled> Product<T> {
                     add: self.add,
                 };
                 // SAFETY: the caller vouches for the operands.
-                unsafe { T::kernel(isa, end - row, vectors, dense)(&tile) };
+                unsafe { T::kernel(isa, end - row, vectors, rows)(&tile) };
             }
             first += vectors * set.lanes;
         }
@@ -129,7 +130,7 @@ pub(super) fn run(isa: Isa, l: impl Loop) {
     match isa.level() {
         Level::Portable => dispatch(isa, With::<Portable, _>(l, PhantomData)),
         Level::Avx2 => dispatch(isa, With::<Avx2, _>(l, PhantomData)),
-        Level::Avx512 => dispatch(isa, With::<Avx512, _>(l, PhantomData)),
+        Level::Avx512 | Level::Avx512Bf16 => dispatch(isa, With::<Avx512, _>(l, PhantomData)),
     }
 }
 

@@ -2,14 +2,19 @@
 
 mod element;
 pub(crate) mod half;
+mod packed;
 mod rows;
 mod scratch;
 mod tile;
+mod unpack;
+#[cfg(target_arch = "x86_64")]
+mod unpack_x86;
 mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 pub use element::{Element, Out, Real};
+pub use packed::{Packed, Scaled, Vectors};
 pub use rows::{InRows, RowProducts};
 pub use scratch::Scratch;
 pub use tile::{

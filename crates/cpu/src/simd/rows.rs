@@ -113,7 +113,7 @@ unsafe fn block<V: Vector, L: Load<V>, const M: usize, const N: usize>(
 /// # Safety
 /// The instruction set is present.
 #[inline(always)]
-unsafe fn total<V: Vector>(sum: V) -> V::Elem {
+pub(super) unsafe fn total<V: Vector>(sum: V) -> V::Elem {
     let mut lanes = [V::Elem::default(); 16];
     // SAFETY: no vector has more lanes.
     unsafe { sum.store(lanes.as_mut_ptr()) };

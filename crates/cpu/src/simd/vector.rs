@@ -79,6 +79,14 @@ macro_rules! load_own {
 load_own!(f32);
 load_own!(f64);
 
+impl<const L: usize> Portable<f32, L> {
+    /// A vector of what `f` gives for each lane.
+    #[inline(always)]
+    pub(super) fn from_fn(f: impl FnMut(usize) -> f32) -> Self {
+        Portable(std::array::from_fn(f))
+    }
+}
+
 /// A vector of floats that loads half types.
 pub trait Widen: Vector<Elem = f32> {
     /// # Safety

@@ -12,7 +12,7 @@ macro_rules! vector {
     ($name:ident, $raw:ty, $elem:ty, $lanes:literal, [$zero:ident $splat:ident $fma:ident],
      [$load:ident $store:ident $load_first:ident $store_first:ident], $transpose:ident) => {
         #[derive(Clone, Copy)]
-        pub(super) struct $name($raw);
+        pub(super) struct $name(pub(super) $raw);
 
         // Intrinsics are safe where their features are enabled, which the trait asks for.
         impl Vector for $name {

@@ -7,6 +7,7 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 pub mod attention;
+pub mod quantized;
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -22,6 +23,7 @@ use crate::shape::Aval;
 use crate::transform::rules;
 
 pub use attention::{Attention, AttentionGrad, AttentionMaskKind};
+pub use quantized::QuantizedDot;
 
 /// A composite with its parameters.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -30,6 +32,8 @@ pub enum Composite {
     Attention(Attention),
     /// The cotangents of queries, keys and values.
     AttentionGrad(AttentionGrad),
+    /// A product with a quantized matrix.
+    QuantizedDot(QuantizedDot),
 }
 
 /// What a composite's payload knows about itself.
@@ -67,6 +71,7 @@ macro_rules! with_composite {
         match $composite {
             Composite::Attention($p) => $body,
             Composite::AttentionGrad($p) => $body,
+            Composite::QuantizedDot($p) => $body,
         }
     };
 }
@@ -176,4 +181,5 @@ macro_rules! into_composite {
 into_composite! {
     Attention;
     AttentionGrad;
+    QuantizedDot;
 }
