@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use crate::device::{Device, DeviceKind};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::prim::{Call, Custom, KernelOp, ReduceKind};
+use crate::prim::{Composite, Custom, KernelOp, ReduceKind};
 use crate::shape::{Aval, Dims};
 
 pub use self::body::{Body, Instr, Reg};
@@ -34,8 +34,9 @@ pub trait Backend: Send + Sync {
     /// What the planner must keep to.
     fn limits(&self) -> &Limits;
 
-    /// Whether the device has a kernel for the whole of a call; else its body takes its place.
-    fn claims(&self, _call: &Call) -> bool {
+    /// Whether the device has a kernel for a composite of inputs of these avals; else its body takes
+    /// its place.
+    fn claims(&self, _composite: &Composite, _inputs: &[&Aval]) -> bool {
         false
     }
 
@@ -185,8 +186,8 @@ pub enum Kernel {
     },
     /// A primitive with a kernel of its own.
     Op(KernelOp),
-    /// A call that the device claims.
-    Call(Arc<Call>),
+    /// A composite that the device claims.
+    Composite(Composite),
     /// A user's operator.
     Custom(Custom),
 }
@@ -385,7 +386,9 @@ impl Segment {
                     && o.strides == i.strides
                     && crate::shape::is_row_major(&o.aval.shape, &o.strides)
             }
-            Kernel::Reduce { .. } | Kernel::Op(_) | Kernel::Call(_) | Kernel::Custom(_) => false,
+            Kernel::Reduce { .. } | Kernel::Op(_) | Kernel::Composite(_) | Kernel::Custom(_) => {
+                false
+            }
         }
     }
 }

@@ -92,7 +92,7 @@ fn or_on_host(
                 Kernel::Reduce { kind, .. } => kind.name().to_owned(),
                 Kernel::Rows { .. } => "a program over rows".to_owned(),
                 Kernel::Op(op) => op.name().to_owned(),
-                Kernel::Call(call) => call.name.to_owned(),
+                Kernel::Composite(composite) => composite.name().to_owned(),
                 Kernel::Custom(custom) => custom.0.name().to_owned(),
             };
             let policy = policy();

@@ -7,10 +7,11 @@ use std::time::Instant;
 
 use cupola_core::prim::ConvRole;
 use cupola_cpu::conv::{ConvProblem, PackedConv, conv};
-use cupola_cpu::dot::{DotProblem, dot};
+use cupola_cpu::dot::{DotElement, DotProblem, dot};
 use cupola_cpu::pool::{self, PoolProblem};
-use cupola_cpu::simd::{Isa, Out, Run, Tile, Tiled};
+use cupola_cpu::simd::{Element, Isa, Out, Rows, Run, Tile, Tiled};
 use cupola_cpu::threads::{num_threads, parallel_for};
+use half::{bf16, f16};
 
 /// The least time of a call in seconds, over about `budget` seconds.
 fn time(budget: f64, mut f: impl FnMut()) -> f64 {
@@ -33,7 +34,7 @@ fn peak() -> f64 {
     let set = f32::tiles(isa);
     let v = set.rows.len().min(2);
     let (m, len, tiles) = (set.rows[v - 1], 256, 64);
-    let kernel = f32::kernel(isa, m, v, true);
+    let kernel = f32::kernel(isa, m, v, Rows::Together);
     let chunks = num_threads() * 8;
     let seconds = time(0.3, || {
         parallel_for(chunks, |_| {
@@ -43,7 +44,7 @@ fn peak() -> f64 {
                 a: a.as_ptr(),
                 a_unit: 1,
                 a_step: m,
-                rows: None,
+                rows: &[],
                 b: b.as_ptr(),
                 b_unit: 1,
                 b_step: v * set.lanes / 4,
@@ -153,15 +154,17 @@ impl Bench {
         });
     }
 
-    fn dot(&self, [m, k, n]: [usize; 3], ta: bool, tb: bool) {
-        let (a, b, mut out) = (random(m * k), random(k * n), vec![0.0f32; m * n]);
+    fn dot<T: DotElement + Element<Acc = f32>>(&self, [m, k, n]: [usize; 3], ta: bool, tb: bool) {
+        let some = |n: usize| -> Vec<T> { random(n).into_iter().map(T::from_acc).collect() };
+        let (a, b, mut out) = (some(m * k), some(k * n), some(m * n));
         let strides = |rows: usize, columns: usize, transposed: bool| {
             if transposed { [0, 1, rows as isize] } else { [0, columns as isize, 1] }
         };
         let (a_strides, b_strides) = (strides(m, k, ta), strides(k, n, tb));
         let p = DotProblem { batch: 1, m, k, n, a_strides, b_strides };
         let mark = |t: bool| if t { "t" } else { "" };
-        let name = format!("dot {m}x{k}{} * {k}x{n}{}", mark(ta), mark(tb));
+        let kind = std::any::type_name::<T>().rsplit("::").next().unwrap_or_default();
+        let name = format!("dot {kind} {m}x{k}{} * {k}x{n}{}", mark(ta), mark(tb));
         self.row(&name, 2.0 * (m * k * n) as f64, || {
             // SAFETY: the operands are dense arrays of the problem's sizes.
             unsafe { dot(&p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), None) };
@@ -205,12 +208,24 @@ fn main() {
         bench.pool(&format!("pool 2x2/2 {size} c{channels} b512"), &p);
     }
     for (m, k, n) in [(512, 900, 450), (512, 450, 225), (512, 225, 10), (1024, 1024, 1024)] {
-        bench.dot([m, k, n], false, true);
-        bench.dot([m, n, k], false, false);
-        bench.dot([k, m, n], true, false);
+        bench.dot::<f32>([m, k, n], false, true);
+        bench.dot::<f32>([m, n, k], false, false);
+        bench.dot::<f32>([k, m, n], true, false);
     }
-    for (k, n) in [(900, 450), (450, 225), (225, 10)] {
-        bench.dot([1, k, n], false, true);
-        bench.dot([1, k, n], false, false);
+    for size in [512, 2048] {
+        for (ta, tb) in [(false, false), (false, true), (true, false)] {
+            bench.dot::<f32>([size; 3], ta, tb);
+            bench.dot::<bf16>([size; 3], ta, tb);
+            bench.dot::<f16>([size; 3], ta, tb);
+        }
+    }
+    for (k, n) in [(900, 450), (450, 225), (225, 10), (4096, 4096)] {
+        for rows in [1, 4, 8] {
+            for transposed in [true, false] {
+                bench.dot::<f32>([rows, k, n], false, transposed);
+                bench.dot::<bf16>([rows, k, n], false, transposed);
+                bench.dot::<f16>([rows, k, n], false, transposed);
+            }
+        }
     }
 }

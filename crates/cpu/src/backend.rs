@@ -6,10 +6,12 @@ use cupola_core::backend::{
     Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment, system_memory,
 };
 use cupola_core::device::DeviceKind;
-use cupola_core::{Device, Error, Result};
+use cupola_core::prim::Composite;
+use cupola_core::{Aval, Device, Error, Result};
 
 use crate::contiguous::copy_bytes;
 use crate::memory::{self, HostMemory};
+use crate::op;
 use crate::run::Prepared;
 use crate::simd::{Isa, Level};
 use crate::threads::{num_threads, watch_forks};
@@ -52,6 +54,7 @@ impl Backend for Cpu {
 
     fn description(&self) -> String {
         let isa = match Isa::best().level() {
+            Level::Avx512Bf16 => "AVX-512 with bfloat16",
             Level::Avx512 => "AVX-512",
             Level::Avx2 => "AVX2",
             Level::Portable if cfg!(target_arch = "aarch64") => "NEON",
@@ -64,6 +67,10 @@ impl Backend for Cpu {
 
     fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    fn claims(&self, composite: &Composite, inputs: &[&Aval]) -> bool {
+        op::claims(composite, inputs)
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer> {

@@ -1,6 +1,7 @@
 //! Every primitive on the CPU.
 
 mod arg_reduce;
+mod attention;
 mod backend;
 mod bitcast;
 mod contiguous;
@@ -15,6 +16,7 @@ mod math;
 pub mod memory;
 mod op;
 pub mod pool;
+mod quantized;
 mod random;
 mod reduce;
 mod rows;

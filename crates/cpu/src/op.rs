@@ -4,12 +4,13 @@
 
 use std::ops::Range;
 
-use cupola_core::Result;
 use cupola_core::backend::{Fails, Segment};
-use cupola_core::prim::{Custom, KernelOp};
+use cupola_core::prim::{Composite, Custom, KernelOp};
+use cupola_core::{Aval, DType, Result};
 use smallvec::SmallVec;
 
 use crate::arg_reduce::ArgReduceKernel;
+use crate::attention::{AttentionGradKernel, AttentionKernel};
 use crate::bitcast::BitcastKernel;
 use crate::conv::ConvKernel;
 use crate::convert::summed_in;
@@ -18,6 +19,7 @@ use crate::custom::CustomKernel;
 use crate::dot::DotKernel;
 use crate::gather::{GatherAxisKernel, GatherKernel, ScatterKernel};
 use crate::pool::PoolKernel;
+use crate::quantized::QuantizedKernel;
 use crate::random::RandomKernel;
 use crate::scan::ScanKernel;
 use crate::sort::SortKernel;
@@ -118,6 +120,28 @@ pub fn prepare(op: &KernelOp, segment: &Segment) -> Result<Box<dyn OpKernel>> {
         })?,
         KernelOp::Pool(pool) => Box::new(PoolKernel::new(pool, segment)?),
     })
+}
+
+/// Prepares a composite for the operands of `segment`.
+pub fn prepare_composite(composite: &Composite, segment: &Segment) -> Result<Box<dyn OpKernel>> {
+    match composite {
+        Composite::Attention(attention) => AttentionKernel::of(attention, segment),
+        Composite::AttentionGrad(grad) => AttentionGradKernel::of(grad, segment),
+        Composite::QuantizedDot(dot) => QuantizedKernel::of(dot, segment),
+    }
+}
+
+/// Whether there is a kernel for a composite of inputs of these avals.
+pub fn claims(composite: &Composite, inputs: &[&Aval]) -> bool {
+    match composite {
+        // Of nothing, the body gives it.
+        Composite::Attention(_) | Composite::AttentionGrad(_) => {
+            inputs[..3].iter().all(|aval| aval.shape.size() > 0)
+        }
+        Composite::QuantizedDot(_) => {
+            inputs[0].dtype != DType::F64 && inputs.iter().all(|aval| aval.shape.size() > 0)
+        }
+    }
 }
 
 /// Prepares a user's operator for the operands of `segment`.

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use cupola_core::backend::{Args, Epilogue, Executable, Fails, Kernel, Operand, Region, Segment};
-use cupola_core::{Device, Error, Result, Shape, is_row_major};
+use cupola_core::{Error, Result, Shape, is_row_major};
 
 use crate::map::{EpilogueKernel, MapKernel, RawArgs};
 use crate::memory::HostMemory;
@@ -79,11 +79,9 @@ impl Prepared {
             Kernel::Custom(op) => {
                 CpuKernel::own(op::prepare_custom(op, segment)?, op.0.name(), segment)?
             }
-            Kernel::Call(call) => {
-                return Err(Error::Unsupported {
-                    device: Device::CPU.to_string(),
-                    reason: format!("the CPU claims no call of {}", call.name),
-                });
+            Kernel::Composite(composite) => {
+                let kernel = op::prepare_composite(composite, segment)?;
+                CpuKernel::own(kernel, composite.name(), segment)?
             }
         };
         Ok(Prepared {
@@ -151,12 +149,12 @@ fn walked(segment: &Segment, input: usize) -> &Shape {
         (Kernel::Map(body) | Kernel::Reduce { body, .. } | Kernel::Rows { body, .. }, _) => {
             &body.shape
         }
-        (Kernel::Op(_) | Kernel::Call(_) | Kernel::Custom(_), Some(epilogue))
+        (Kernel::Op(_) | Kernel::Composite(_) | Kernel::Custom(_), Some(epilogue))
             if input >= epilogue.first_input =>
         {
             &epilogue.body.shape
         }
-        (Kernel::Op(_) | Kernel::Call(_) | Kernel::Custom(_), _) => {
+        (Kernel::Op(_) | Kernel::Composite(_) | Kernel::Custom(_), _) => {
             &segment.inputs[input].aval.shape
         }
     }

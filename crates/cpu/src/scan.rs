@@ -2,8 +2,13 @@
 //!
 //! Lanes that lie side by side are folded row by row, all together. Lanes that follow each other go
 //! tile by tile: a tile is cut into streams that are folded at the same time, and what came before
-//! a stream is joined to it afterwards. A long lane is cut into parts, whose totals are found
-//! first. Where a lane is cut depends on its length alone, and so do the results.
+//! a stream is joined to it afterwards. A long lane is cut into parts, which threads take in their
+//! order: each finds its part's total, hands what came before it and the total on to the next part,
+//! and folds the part while it is in its cache. Where a lane is cut depends on its length alone, and
+//! so do the results.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cupola_core::backend::Operand;
 use cupola_core::prim::{Scan, ScanKind};
@@ -81,22 +86,15 @@ impl ScanKernel {
                     let start = if reverse { parts - 1 - part } else { part } * CHUNK;
                     (o * size + start, CHUNK.min(size - start))
                 };
-                let mut totals = vec![first; parts];
-                let found = Out::new(&mut totals);
-                parallel_for(parts, |part| {
+                let (next, before) = (AtomicUsize::new(0), Befores::new(parts, first));
+                parallel_for(parts, |_| {
+                    // In their order, so that the parts before one are never left waiting.
+                    let part = next.fetch_add(1, Ordering::Relaxed);
                     let (start, len) = range(part);
                     let total = dispatch(isa, Lane { out: None, ..lane(start, len) });
-                    // SAFETY: each part has one total.
-                    unsafe { found.slice(part..part + 1)[0] = total };
-                });
-                let mut before = first;
-                for total in &mut totals {
-                    before = join(before, std::mem::replace(total, before));
-                }
-                let totals = &totals;
-                parallel_for(parts, |part| {
-                    let (start, len) = range(part);
-                    dispatch(isa, Lane { carry: totals[part], ..lane(start, len) });
+                    let carry = before.get(part);
+                    before.set(part + 1, join(carry, total));
+                    dispatch(isa, Lane { carry, ..lane(start, len) });
                 });
             }
         } else if inner == 1 {
@@ -192,6 +190,38 @@ impl OpKernel for ScanKernel {
         }
         finish.all();
         Ok(())
+    }
+}
+
+/// What comes before each part of a lane, known one after the other.
+struct Befores<W>(Vec<OnceLock<W>>);
+
+impl<W: Copy> Befores<W> {
+    /// Nothing comes before the first of so many parts.
+    fn new(parts: usize, first: W) -> Self {
+        let all = Befores((0..=parts).map(|_| OnceLock::new()).collect());
+        all.set(0, first);
+        all
+    }
+
+    fn set(&self, part: usize, value: W) {
+        self.0[part].get_or_init(|| value);
+    }
+
+    /// Waits for the thread that has the part before.
+    fn get(&self, part: usize) -> W {
+        let mut spins = 0u32;
+        loop {
+            if let Some(&value) = self.0[part].get() {
+                return value;
+            }
+            spins += 1;
+            if spins < 1000 {
+                std::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
+        }
     }
 }
 

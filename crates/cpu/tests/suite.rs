@@ -8,8 +8,8 @@ use cupola_core::backend::{
     Registration, Segment,
 };
 use cupola_core::device::DeviceKind;
-use cupola_core::prim::KernelOp;
-use cupola_core::{Device, Error, Result};
+use cupola_core::prim::{Composite, KernelOp};
+use cupola_core::{Aval, Device, Error, Result};
 use cupola_cpu::Cpu;
 use cupola_cpu::simd::{Level, with_isa_limit};
 use cupola_cpu::threads::with_threads;
@@ -102,6 +102,9 @@ impl Backend for Watched {
     fn limits(&self) -> &Limits {
         self.0.limits()
     }
+    fn claims(&self, composite: &Composite, inputs: &[&Aval]) -> bool {
+        self.0.claims(composite, inputs)
+    }
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
         self.0.alloc(bytes)
     }
@@ -165,4 +168,11 @@ narrower! {
     cast_with_avx2 Avx2 Cast;
     call_in_portable_code Portable Call;
     call_with_avx2 Avx2 Call;
+    attention_in_portable_code Portable Attention;
+    attention_with_avx2 Avx2 Attention;
+    quantized_in_portable_code Portable Quantized;
+    quantized_with_avx2 Avx2 Quantized;
+    products_in_portable_code Portable Dot;
+    products_with_avx2 Avx2 Dot;
+    products_with_avx512 Avx512 Dot;
 }

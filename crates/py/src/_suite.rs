@@ -31,6 +31,7 @@ fn keywords<'py>(py: Python<'py>, op: &Op) -> PyResult<Option<Bound<'py, PyDict>
         | Op::Movement(_)
         | Op::Mark(_)
         | Op::Kernel(_)
+        | Op::Composite(_)
         | Op::Call(_)
         | Op::Custom(_) => return Ok(None),
     }

@@ -2,7 +2,7 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
-use cupola_core::prim::{Elementwise, KernelOp, Op};
+use cupola_core::prim::{Composite, Elementwise, KernelOp, Op};
 
 use crate::sample::Sample;
 
@@ -66,7 +66,9 @@ families! { $
     Pool pool "Pooling and its gradients.";
     Random random "Random bits.";
     Sort sort "Sorting.";
-    Call call "Composites and users' operators.";
+    Attention attention "Attention and its gradient.";
+    Quantized quantized "Products with quantized matrices.";
+    Call call "Traced functions and users' operators.";
 }
 
 impl Family {
@@ -99,6 +101,10 @@ impl Family {
                 KernelOp::Pool(_) => Family::Pool,
                 KernelOp::RandomBits(_) => Family::Random,
                 KernelOp::Sort(_) => Family::Sort,
+            },
+            Op::Composite(composite) => match composite {
+                Composite::Attention(_) | Composite::AttentionGrad(_) => Family::Attention,
+                Composite::QuantizedDot(_) => Family::Quantized,
             },
             Op::Call(_) | Op::Custom(_) => Family::Call,
         }

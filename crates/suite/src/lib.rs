@@ -8,6 +8,7 @@
 //! against the jvp, and the same of the vjp; of complex functions the derivatives of their parts.
 
 mod arg_reduce;
+mod attention;
 mod binary;
 mod call;
 mod cast;
@@ -26,6 +27,7 @@ mod movement;
 mod number;
 mod pool;
 mod programs;
+mod quantized;
 mod random;
 mod reduce;
 mod reference;

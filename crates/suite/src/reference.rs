@@ -3,28 +3,33 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use cupola_core::Aval;
-use cupola_core::prim::{Elementwise, KernelOp, Op};
+use cupola_core::prim::{Composite, Elementwise, KernelOp, Op};
 
 use crate::host::Host;
 use crate::{
-    arg_reduce, binary, call, cast, compare, conv, create, dot, gather, mark, movement, pool,
-    random, reduce, scan, select, sort, unary,
+    arg_reduce, attention, binary, call, cast, compare, conv, create, dot, gather, mark, movement,
+    pool, quantized, random, reduce, scan, select, sort, unary,
 };
 
 /// What `op` gives for `inputs`; `None` where the suite has no reference of its own, because the op
 /// is defined by a user.
 pub fn reference(op: &Op, inputs: &[Host], outputs: &[Aval]) -> Option<Vec<Host>> {
-    if let Op::Call(c) = op {
-        return call::reference(c, inputs);
+    match op {
+        Op::Call(c) => call::reference(c, inputs),
+        Op::Composite(composite) => Some(match composite {
+            Composite::Attention(a) => attention::reference(a, inputs, outputs),
+            Composite::AttentionGrad(a) => attention::gradient(a, inputs, outputs),
+            Composite::QuantizedDot(d) => vec![quantized::reference(d, inputs, outputs.first()?)],
+        }),
+        op => Some(vec![output(op, inputs, outputs.first()?)?]),
     }
-    Some(vec![output(op, inputs, outputs.first()?)?])
 }
 
 /// The output of a primitive that has one.
 fn output(op: &Op, inputs: &[Host], out: &Aval) -> Option<Host> {
     let (x, y) = (inputs.first(), inputs.get(1));
     Some(match op {
-        Op::Input(_) | Op::Call(_) | Op::Custom(_) => return None,
+        Op::Input(_) | Op::Composite(_) | Op::Call(_) | Op::Custom(_) => return None,
         Op::Constant(c) => create::constant(c, out),
         Op::Kernel(KernelOp::Iota(iota)) => create::iota(iota, out),
         Op::Elementwise(Elementwise::Unary(f)) => unary::reference(*f, x?, out),

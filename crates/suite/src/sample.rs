@@ -9,8 +9,8 @@ use crate::number::Number;
 /// An input of a sample.
 pub struct Input {
     shape: Shape,
-    /// The dtype where it is not the one that the sample runs in.
-    fixed: Option<DType>,
+    /// Its dtype, by the one that the sample runs in.
+    dtype: Box<dyn Fn(DType) -> DType>,
     value: Box<dyn Fn(usize) -> f64>,
 }
 
@@ -139,7 +139,7 @@ impl Sample {
 impl Input {
     /// Input `n` of a sample in `dtype`.
     fn host(&self, n: usize, dtype: DType) -> Host {
-        let aval = Aval { shape: self.shape.clone(), dtype: self.fixed.unwrap_or(dtype) };
+        let aval = Aval { shape: self.shape.clone(), dtype: (self.dtype)(dtype) };
         // What is written for signed numbers suits unsigned ones, too.
         let unsigned = aval.dtype.is_integer() && !aval.dtype.is_signed();
         let value = |i: usize| {
@@ -170,12 +170,12 @@ pub fn whole(i: usize, below: usize, seed: usize) -> f64 {
 
 /// An input of [`spread`] numbers.
 pub fn input(shape: impl Into<Shape>) -> Input {
-    Input { shape: shape.into(), fixed: None, value: Box::new(spread) }
+    from(shape, spread)
 }
 
 /// An input by place.
 pub fn from(shape: impl Into<Shape>, value: impl Fn(usize) -> f64 + 'static) -> Input {
-    Input { shape: shape.into(), fixed: None, value: Box::new(value) }
+    of_dtype(shape, |dtype| dtype, value)
 }
 
 /// An input by place, in one dtype whatever the sample runs in.
@@ -184,7 +184,20 @@ pub fn fixed(
     dtype: DType,
     value: impl Fn(usize) -> f64 + 'static,
 ) -> Input {
-    Input { shape: shape.into(), fixed: Some(dtype), value: Box::new(value) }
+    of_dtype(shape, move |_| dtype, value)
+}
+
+/// An input by place, in the dtype in which the sample's is summed.
+pub fn summed(shape: impl Into<Shape>, value: impl Fn(usize) -> f64 + 'static) -> Input {
+    of_dtype(shape, DType::accumulator, value)
+}
+
+fn of_dtype(
+    shape: impl Into<Shape>,
+    dtype: impl Fn(DType) -> DType + 'static,
+    value: impl Fn(usize) -> f64 + 'static,
+) -> Input {
+    Input { shape: shape.into(), dtype: Box::new(dtype), value: Box::new(value) }
 }
 
 /// An input of these numbers.

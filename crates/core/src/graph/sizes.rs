@@ -34,11 +34,10 @@ impl Graph {
         }
         let mut out = Graph::default();
         let mut inputs = inputs.iter();
-        // No operation here has a second output.
         let mut values: Vec<Value> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
-            let operands: SmallVec<[&Value; 4]> =
-                node.inputs.iter().map(|r| &values[r.node as usize]).collect();
+            let given: SmallVec<[Value; 4]> = node.inputs.iter().map(|&r| at(&values, r)).collect();
+            let operands: SmallVec<[&Value; 4]> = given.iter().collect();
             let value = match node.op.facts().sizes {
                 Sizes::Given => Value::Same(out.input((*inputs.next()?).clone())),
                 Sizes::Number => number_of(node)?,
@@ -60,20 +59,27 @@ impl Graph {
                 }
                 Sizes::Fixed => return None,
             };
-            drop(operands);
             values.push(value);
         }
         for r in &self.outputs {
-            let output = match &values[r.node as usize] {
-                Value::Same(r) => *r,
+            let output = match at(&values, *r) {
+                Value::Same(r) => r,
                 Value::Number(value, _) if self.aval(*r).shape.rank() == 0 => {
-                    number(&mut out, *value, self.aval(*r).clone())?
+                    number(&mut out, value, self.aval(*r).clone())?
                 }
                 Value::Repeated(..) | Value::Number(..) => return None,
             };
             out.outputs.push(output);
         }
         Some(out)
+    }
+}
+
+/// An output of a node: the node in the second graph has as many.
+fn at(values: &[Value], r: Ref) -> Value {
+    match &values[r.node as usize] {
+        Value::Same(first) => Value::Same(Ref { output: r.output, ..*first }),
+        known @ (Value::Repeated(..) | Value::Number(..)) => known.clone(),
     }
 }
 

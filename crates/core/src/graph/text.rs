@@ -34,6 +34,7 @@ impl fmt::Display for Graph {
                 Op::Mark(p) => write!(f, " {p:?}")?,
                 Op::Reduce(p) => write!(f, " {p:?}")?,
                 Op::Kernel(p) => write!(f, " {p:?}")?,
+                Op::Composite(p) => write!(f, " {p:?}")?,
                 Op::Call(p) => write!(f, " {p:?}")?,
                 Op::Custom(p) => write!(f, " {p:?}")?,
             }

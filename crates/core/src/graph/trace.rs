@@ -23,7 +23,11 @@ pub(crate) fn handle(array: &Array) -> Handle {
 /// The nodes between `outputs` and the inputs of `scope`, each after its inputs, with their inputs
 /// at this moment.
 pub(crate) fn tape(outputs: &[Array], scope: &Scope) -> Vec<(Array, Inputs)> {
-    let on_tape = |a: &Array| a.node.scopes.as_ref().is_some_and(|m| m.contains(scope));
+    tape_where(outputs, |a| a.node.scopes.as_ref().is_some_and(|m| m.contains(scope)))
+}
+
+/// The nodes between `outputs` and what is not `on_tape`.
+fn tape_where(outputs: &[Array], on_tape: impl Fn(&Array) -> bool) -> Vec<(Array, Inputs)> {
     let mut done: HashMap<usize, ()> = HashMap::new();
     let mut tape = Vec::new();
     let mut stack: Vec<(Array, Option<Inputs>)> =
@@ -57,13 +61,30 @@ impl Graph {
         outputs: &[Array],
         scope: &Scope,
     ) -> Result<(Graph, Vec<Array>)> {
+        Graph::of_tape(placeholders, outputs, tape(outputs, scope))
+    }
+
+    /// The graph of all that was recorded for `outputs`, down to the placeholders and to arrays that
+    /// are there, which become further inputs and are given second.
+    pub(crate) fn from_record(
+        placeholders: &[Array],
+        outputs: &[Array],
+    ) -> Result<(Graph, Vec<Array>)> {
+        Graph::of_tape(placeholders, outputs, tape_where(outputs, |a| !a.is_ready()))
+    }
+
+    fn of_tape(
+        placeholders: &[Array],
+        outputs: &[Array],
+        tape: Vec<(Array, Inputs)>,
+    ) -> Result<(Graph, Vec<Array>)> {
         let mut graph = Graph::default();
         let mut captures = Vec::new();
         let mut places: HashMap<Handle, Ref> = HashMap::new();
         for placeholder in placeholders {
             places.insert(handle(placeholder), graph.input(placeholder.aval().clone()));
         }
-        for (array, inputs) in tape(outputs, scope) {
+        for (array, inputs) in tape {
             if places.contains_key(&(handle(&array).0, 0)) {
                 continue;
             }
@@ -150,6 +171,7 @@ fn place(
         | Op::Elementwise(_)
         | Op::Reduce(_)
         | Op::Kernel(_)
+        | Op::Composite(_)
         | Op::Call(_)
         | Op::Custom(_) => {
             captures.push(array.clone());

@@ -2,15 +2,17 @@
 
 use super::operand::{Operand, cast};
 use super::{
-    add, concatenate, cos, divide, exp, expand_dims, full, greater_equal, iota, matmul, max,
-    maximum, multiply, power, reshape, sin, softmax, stack, stop_gradient, subtract, sum, swapaxes,
-    where_,
+    add, concatenate, cos, divide, expand_axes, expand_dims, full, iota, multiply, power, reshape,
+    sin, stack, subtract,
 };
 use crate::array::Array;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
+use crate::precision::matmul_precision;
+use crate::prim::composite::attention::{AttentionSizes, Scores};
 use crate::prim::record::slice_axis;
-use crate::shape::Shape;
+use crate::prim::{Attention, AttentionMaskKind};
+use crate::shape::{Dims, Shape};
 
 /// Which keys a query sees.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,99 +78,65 @@ pub fn scaled_dot_product_attention(
     v: &Array,
     options: &AttentionOptions<'_>,
 ) -> Result<Array> {
-    let (groups, shape) = check(q, k, v)?;
     let dtype = q.dtype().promote(k.dtype()).promote(v.dtype());
     if !dtype.is_float() {
         return Err(Error::dtype(SDPA, format!("takes floats, not {dtype} (query {})", q.aval())));
     }
-    let (q, k, v) = (cast(q, dtype)?, cast(k, dtype)?, cast(v, dtype)?);
-    let [batch, heads, queries, keys] = shape;
-    // The heads of a group are only more queries to its keys.
-    let rows = heads / groups * queries;
-    let q = reshape(&multiply(&q, options.scale)?, [batch, groups, rows, q.shape()[3]])?;
-    let scores = matmul(&q, &swapaxes(&k, -2, -1)?)?;
-    let scores = cast(&reshape(&scores, shape)?, dtype.accumulator())?;
-    let scores = masked(&scores, dtype, options.mask)?;
-    let weights = match options.sinks {
-        None => softmax(&scores, -1)?,
-        Some(sinks) => softmax_beside(&scores, sinks)?,
-    };
-    let weights = reshape(&cast(&weights, dtype)?, [batch, groups, rows, keys])?;
-    reshape(&matmul(&weights, &v)?, [batch, heads, queries, v.shape()[3]])
-}
-
-/// How many groups of keys there are, and the shape of the scores.
-fn check(q: &Array, k: &Array, v: &Array) -> Result<(usize, [usize; 4])> {
-    let misfit = |detail: &str| {
+    let sizes = AttentionSizes::of(q.aval(), k.aval(), v.aval()).map_err(|detail| {
         let shapes = format!("(query {}, keys {}, values {})", q.aval(), k.aval(), v.aval());
         Error::shape(SDPA, format!("{detail} {shapes}"))
-    };
-    if q.rank() != 4 || k.rank() != 4 || v.rank() != 4 {
-        return Err(misfit("takes arrays of four axes"));
-    }
-    if q.shape()[3] != k.shape()[3] {
-        return Err(misfit("queries and keys differ in their last axis"));
-    }
-    if q.shape()[0] != k.shape()[0] || k.shape()[..3] != v.shape()[..3] {
-        return Err(misfit("batches, or the counts of keys and values, differ"));
-    }
-    let (heads, groups) = (q.shape()[1], k.shape()[1]);
-    if groups == 0 || !heads.is_multiple_of(groups) {
-        return Err(misfit("the heads of queries are no multiple of those of keys"));
-    }
-    Ok((groups, [q.shape()[0], heads, q.shape()[2], k.shape()[2]]))
-}
-
-/// The scores, lowest where a query does not see a key.
-fn masked(scores: &Array, dtype: DType, mask: AttentionMask<'_>) -> Result<Array> {
-    let lowest = match scores.dtype() {
-        DType::F64 => f64::MIN,
-        _ => f64::from(f32::MIN),
-    };
-    match mask {
-        AttentionMask::None => Ok(scores.clone()),
-        AttentionMask::Causal => {
-            let (queries, keys) = (scores.shape()[2], scores.shape()[3]);
-            let here = iota([queries, keys], 0, DType::I32)?;
-            let here = add(&here, keys as i64 - queries as i64)?;
-            let seen = greater_equal(&here, &iota([queries, keys], 1, DType::I32)?)?;
-            where_(&seen, scores, lowest)
-        }
+    })?;
+    let mut inputs = vec![cast(q, dtype)?, cast(k, dtype)?, cast(v, dtype)?];
+    let kind = match options.mask {
+        AttentionMask::None => AttentionMaskKind::None,
+        AttentionMask::Causal => AttentionMaskKind::Causal,
         AttentionMask::Array(mask) => {
-            if mask.shape().broadcast(scores.shape(), SDPA)? != *scores.shape() {
-                return Err(Error::shape(
-                    SDPA,
-                    format!("mask {} does not fit scores {}", mask.aval(), scores.aval()),
-                ));
-            }
-            if mask.dtype() == DType::Bool {
-                return where_(mask, scores, lowest);
-            }
-            if mask.dtype().promote(dtype) != dtype {
-                return Err(Error::dtype(
-                    SDPA,
-                    format!("mask {} does not promote to {dtype}", mask.aval()),
-                ));
-            }
-            add(scores, &cast(mask, scores.dtype())?)
+            inputs.push(four_axes(mask, &sizes.scores(), dtype)?);
+            AttentionMaskKind::Array
         }
+    };
+    if let Some(sinks) = options.sinks {
+        if sinks.rank() != 1 || sinks.aval().shape[0] != sizes.heads {
+            return Err(Error::shape(
+                SDPA,
+                format!("sinks {} are not one for each of {} heads", sinks.aval(), sizes.heads),
+            ));
+        }
+        inputs.push(expand_dims(&cast(sinks, dtype.accumulator())?, 0)?);
     }
+    let attention = Attention {
+        scores: Scores {
+            scale: Scalar::Float(options.scale),
+            mask: kind,
+            precision: matmul_precision(),
+        },
+        sinks: options.sinks.is_some(),
+    };
+    let mut outputs = Array::apply_multi(attention, &inputs.iter().collect::<Vec<_>>())?;
+    Ok(outputs.swap_remove(0))
 }
 
-/// The softmax over the last axis of the scores and one more for each head, without the weight of
-/// that one.
-fn softmax_beside(scores: &Array, sinks: &Array) -> Result<Array> {
-    if sinks.rank() != 1 || sinks.shape()[0] != scores.shape()[1] {
+/// The mask with an axis for each of those of the scores, bool or of `dtype`.
+fn four_axes(mask: &Array, scores: &Shape, dtype: DType) -> Result<Array> {
+    let own = &mask.aval().shape;
+    if own.broadcast(scores, SDPA)? != *scores {
         return Err(Error::shape(
             SDPA,
-            format!("sinks {} are not one for each of {} heads", sinks.aval(), scores.shape()[1]),
+            format!("mask {} does not fit scores {scores}", mask.aval()),
         ));
     }
-    let sinks = reshape(&cast(sinks, scores.dtype())?, [1, -1, 1, 1])?;
-    let largest = stop_gradient(&maximum(&max(scores, -1, true)?, &sinks)?)?;
-    let weights = exp(&subtract(scores, &largest)?)?;
-    let total = add(&sum(&weights, -1, true)?, &exp(&subtract(&sinks, &largest)?)?)?;
-    divide(&weights, &total)
+    let lead: Dims = (0..scores.rank() - own.rank()).collect();
+    let mask = if lead.is_empty() { mask.clone() } else { expand_axes(mask, lead)? };
+    if mask.dtype() == DType::Bool {
+        return Ok(mask);
+    }
+    if mask.dtype().promote(dtype) != dtype {
+        return Err(Error::dtype(
+            SDPA,
+            format!("mask {} does not promote to {dtype}", mask.aval()),
+        ));
+    }
+    cast(&mask, dtype)
 }
 
 /// How fast [`rope`] turns each pair of features.

@@ -5,6 +5,7 @@ use super::{add, expand_axes, flatten, multiply, permute, reshape, squeeze_axes,
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::precision::MatmulPrecision;
 use crate::prim::Dot;
 use crate::shape::{Dims, Shape, normalize_axis};
 
@@ -30,6 +31,11 @@ pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
         other => other,
     };
     product(a, b, Dot::of(dtype), dtype)
+}
+
+/// [`matmul`] of arrays of one dtype, in a precision.
+pub(crate) fn matmul_in(a: &Array, b: &Array, precision: MatmulPrecision) -> Result<Array> {
+    product(a, b, Dot { precision, ..Dot::of(a.dtype()) }, a.dtype())
 }
 
 /// `dot` of matrices of `dtype`.

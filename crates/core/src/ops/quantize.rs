@@ -12,6 +12,8 @@ use super::{
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::precision::matmul_precision;
+use crate::prim::QuantizedDot;
 
 /// How a matrix is quantized.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -222,8 +224,17 @@ pub fn quantized_matmul(
     transpose: bool,
     how: Quantization,
 ) -> Result<Array> {
-    let w = dequantize(w, how)?;
-    matmul(x, &if transpose { matrix_transpose(&w)? } else { w })
+    let Quantized { words, scales, biases } = w;
+    let dtype = x.dtype();
+    let plain = x.rank() < 2 || words.rank() != 2 || !dtype.is_float();
+    if plain || scales.dtype() != dtype || biases.dtype() != dtype {
+        let w = dequantize(w, how)?;
+        return matmul(x, &if transpose { matrix_transpose(&w)? } else { w });
+    }
+    how.check("quantized_matmul")?;
+    let Quantization { group_size, bits } = how;
+    let dot = QuantizedDot { group_size, bits, transpose, precision: matmul_precision() };
+    Array::apply(dot, &[x, words, scales, biases])
 }
 
 /// The products of the matrices of `x` and of the quantized ones that indices choose, as in

@@ -36,7 +36,7 @@ impl fmt::Display for Plan {
                     write!(f, "rows of {} with {kinds} and {}", body.shape, listing(body))?;
                 }
                 Kernel::Op(op) => write!(f, "{}", op.name())?,
-                Kernel::Call(call) => write!(f, "{}", call.name)?,
+                Kernel::Composite(composite) => write!(f, "{}", composite.name())?,
                 Kernel::Custom(custom) => write!(f, "{}", custom.0.name())?,
             }
             if let Some(epilogue) = &step.segment.epilogue {

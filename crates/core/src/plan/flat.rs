@@ -1,4 +1,4 @@
-//! The graph that is planned: calls put in place, equal nodes merged, dead nodes gone.
+//! The graph that is planned: calls and composites put in place, equal nodes merged, dead nodes gone.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,8 @@ use smallvec::SmallVec;
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::graph::{Graph, Ref};
-use crate::prim::{Argument, Avals, Op};
+use crate::prim::{Argument, Avals, Composite, Op};
+use crate::shape::Aval;
 
 /// A node of the flat graph.
 pub(super) struct Flat {
@@ -26,7 +27,8 @@ pub(super) struct FlatGraph {
 }
 
 impl FlatGraph {
-    /// Flattens `graph`: calls that `backend` does not claim are replaced by their bodies.
+    /// Flattens `graph`: calls, and composites that `backend` does not claim, are replaced by their
+    /// bodies.
     pub fn new(graph: &Graph, backend: &dyn Backend) -> Result<FlatGraph> {
         let mut builder = Builder { nodes: Vec::new(), seen: HashMap::new(), backend };
         let outputs = builder.append(graph, None)?;
@@ -35,7 +37,7 @@ impl FlatGraph {
         Ok(flat)
     }
 
-    pub fn aval(&self, r: Ref) -> &crate::shape::Aval {
+    pub fn aval(&self, r: Ref) -> &Aval {
         &self.nodes[r.node as usize].avals[r.output as usize]
     }
 
@@ -88,10 +90,14 @@ impl Builder<'_> {
             }
             let inputs: SmallVec<[Ref; 3]> =
                 node.inputs.iter().map(|r| places[r.node as usize][r.output as usize]).collect();
-            if let Op::Call(call) = &node.op
-                && !self.backend.claims(call)
-            {
+            if let Op::Call(call) = &node.op {
                 places.push(self.append(&call.body, Some(&inputs))?.into());
+                continue;
+            }
+            if let Op::Composite(composite) = &node.op
+                && let Some(body) = self.unclaimed(composite, &inputs)?
+            {
+                places.push(self.append(&body, Some(&inputs))?.into());
                 continue;
             }
             let source = arguments.is_none().then_some(index as u32);
@@ -101,6 +107,19 @@ impl Builder<'_> {
         }
         let place = |r: &Ref| places[r.node as usize][r.output as usize];
         Ok(graph.outputs.iter().map(place).collect())
+    }
+
+    /// The body of a composite that the backend does not claim.
+    fn unclaimed(&self, composite: &Composite, inputs: &[Ref]) -> Result<Option<Graph>> {
+        let avals: SmallVec<[&Aval; 4]> = inputs.iter().map(|&r| self.aval(r)).collect();
+        match self.backend.claims(composite, &avals) {
+            true => Ok(None),
+            false => composite.graph(&avals).map(Some),
+        }
+    }
+
+    fn aval(&self, r: Ref) -> &Aval {
+        &self.nodes[r.node as usize].avals[r.output as usize]
     }
 
     fn push(

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::flat::{Flat, FlatGraph};
 use crate::backend::{Kernel, Limits};
 use crate::dtype::{DType, Scalar};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::Ref;
 use crate::prim::movement::view_layout;
 use crate::prim::{Elementwise, Movement, Op};
@@ -220,7 +220,10 @@ impl<'a> Fusion<'a> {
                 self.array(slot, group)
             }
             Op::Kernel(op) => return Ok(self.own(Kernel::Op(op.clone()), inputs, &node.avals)),
-            Op::Call(call) => return Ok(self.own(Kernel::Call(call.clone()), inputs, &node.avals)),
+            Op::Composite(op) => {
+                return Ok(self.own(Kernel::Composite(op.clone()), inputs, &node.avals));
+            }
+            Op::Call(_) => return Err(Error::argument("plan", "a call was left in place")),
             Op::Custom(op) => return Ok(self.own(Kernel::Custom(op.clone()), inputs, &node.avals)),
         };
         Ok(SmallVec::from_buf([val]))
@@ -591,7 +594,7 @@ fn takes_epilogue(kernel: &Kernel) -> bool {
         Kernel::Map(_)
         | Kernel::Reduce { .. }
         | Kernel::Rows { .. }
-        | Kernel::Call(_)
+        | Kernel::Composite(_)
         | Kernel::Custom(_) => false,
     }
 }

@@ -68,7 +68,7 @@ fn point_of_no_return(steps: &[Step]) -> (usize, Vec<LateCheck>) {
             Kernel::Map(_)
             | Kernel::Reduce { .. }
             | Kernel::Rows { .. }
-            | Kernel::Call(_)
+            | Kernel::Composite(_)
             | Kernel::Custom(_) => SmallVec::new(),
         };
         let is_known = |&(input, bound): &(usize, usize)| {

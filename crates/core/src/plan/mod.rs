@@ -98,7 +98,7 @@ impl Plan {
     ) -> Result<Plan> {
         let flat = flat::FlatGraph::new(graph, backend)?;
         if cfg!(debug_assertions) {
-            flat.verify(|call| backend.claims(call))?;
+            flat.verify(backend)?;
         }
         let fusion = fuse::Fusion::new(&flat, leaves, backend.limits())?;
         if cfg!(debug_assertions) {

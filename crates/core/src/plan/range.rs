@@ -58,7 +58,7 @@ impl Known<'_> {
             Kernel::Op(_)
             | Kernel::Reduce { .. }
             | Kernel::Rows { .. }
-            | Kernel::Call(_)
+            | Kernel::Composite(_)
             | Kernel::Custom(_) => None,
         }
     }

@@ -1,24 +1,27 @@
 //! What holds after each stage of the planner, checked where debug assertions are on.
 
 use super::Plan;
-use super::flat::FlatGraph;
+use super::flat::{Flat, FlatGraph};
 use super::fuse::{Fusion, GroupKind, Slot, ValKind, View};
-use crate::backend::Body;
-use crate::backend::{Kernel, Segment};
+use crate::backend::{Backend, Body, Kernel, Segment};
 use crate::error::{Error, Result};
 use crate::graph;
 use crate::prim::Op;
 
 impl FlatGraph {
-    /// Every node follows its inputs and infers its avals; no call that the backend does not claim
-    /// is left.
-    pub(super) fn verify(&self, claims: impl Fn(&crate::prim::Call) -> bool) -> Result<()> {
+    /// Every node follows its inputs and infers its avals; no call is left, nor a composite that the
+    /// backend does not claim.
+    pub(super) fn verify(&self, backend: &dyn Backend) -> Result<()> {
         graph::verify(
             self.nodes.iter().map(|n| (&n.op, &n.inputs[..], &n.avals[..])),
             &self.outputs,
         )?;
-        let left = |op: &Op| match op {
-            Op::Call(call) => !claims(call),
+        let left = |node: &Flat| match &node.op {
+            Op::Call(_) => true,
+            Op::Composite(composite) => {
+                let avals: Vec<_> = node.inputs.iter().map(|&r| self.aval(r)).collect();
+                !backend.claims(composite, &avals)
+            }
             Op::Input(_)
             | Op::Constant(_)
             | Op::Movement(_)
@@ -28,8 +31,8 @@ impl FlatGraph {
             | Op::Kernel(_)
             | Op::Custom(_) => false,
         };
-        match self.nodes.iter().position(|n| left(&n.op)) {
-            Some(node) => bad("flatten", format!("node {node} is a call that nobody claims")),
+        match self.nodes.iter().position(left) {
+            Some(node) => bad("flatten", format!("node {node} has a body and was left in place")),
             None => Ok(()),
         }
     }
@@ -111,7 +114,7 @@ fn verify_segment(index: usize, segment: &Segment) -> Result<()> {
         Kernel::Map(body) => fits(body, inputs, outputs)?,
         Kernel::Reduce { body, .. } => fits(body, inputs, 1)?,
         Kernel::Rows { body, folds } => fits(body, inputs + folds.len(), outputs)?,
-        Kernel::Op(_) | Kernel::Call(_) | Kernel::Custom(_) => {}
+        Kernel::Op(_) | Kernel::Composite(_) | Kernel::Custom(_) => {}
     }
     match &segment.epilogue {
         Some(epilogue) => fits(&epilogue.body, inputs - epilogue.first_input + 1, 1),

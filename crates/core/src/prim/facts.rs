@@ -51,7 +51,7 @@ pub enum Sizes {
     Repeated,
     /// It is elementwise: operands that are repeated are so anew.
     Elementwise,
-    /// None of its parameters is a size: it is recorded again and infers, with one output.
+    /// None of its parameters is a size: it is recorded again and infers.
     Inferred,
     /// A parameter is a size that cannot be told from those of the inputs.
     Fixed,

@@ -18,6 +18,7 @@ pub mod bitcast;
 pub mod call;
 pub mod cast;
 pub mod compare;
+pub mod composite;
 pub mod conv;
 pub mod create;
 pub mod dot;
@@ -54,6 +55,7 @@ pub use bitcast::Bitcast;
 pub use call::{Call, Custom, CustomOp};
 pub use cast::Cast;
 pub use compare::Compare;
+pub use composite::{Attention, AttentionGrad, AttentionMaskKind, Composite, QuantizedDot};
 pub use conv::{Conv, ConvRole};
 pub use create::{Constant, Input, Iota};
 pub use dot::Dot;
@@ -91,7 +93,9 @@ pub enum Op {
     Reduce(Reduce),
     /// What has a kernel of its own.
     Kernel(KernelOp),
-    /// A composite with a body of primitives.
+    /// What a backend may have a kernel for, and else is made of primitives.
+    Composite(Composite),
+    /// A traced function.
     Call(Arc<Call>),
     /// A user's operator.
     Custom(Custom),
@@ -225,6 +229,7 @@ macro_rules! with_payload {
             },
             $crate::prim::Op::Reduce($p) => $body,
             $crate::prim::Op::Kernel(op) => $crate::with_kernel_payload!(op, $p => $body),
+            $crate::prim::Op::Composite($p) => $body,
             $crate::prim::Op::Call($p) => {
                 let $p = &**$p;
                 $body
@@ -300,6 +305,7 @@ impl Op {
             | Op::Movement(_)
             | Op::Mark(_)
             | Op::Reduce(_)
+            | Op::Composite(_)
             | Op::Custom(_) => {}
         }
         with_payload!(self, p => p.write_key(key));
@@ -331,6 +337,7 @@ into_op! {
     Elementwise => Elementwise;
     Reduce => Reduce;
     KernelOp => Kernel;
+    Composite => Composite;
     Custom => Custom;
 }
 

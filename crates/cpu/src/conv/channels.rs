@@ -9,7 +9,9 @@ use super::geometry::Taps;
 use super::pad::{Padded, pitches};
 use super::weights::Weights;
 use super::{Epilogue, Geometry};
-use crate::simd::{Element, Isa, MAX_VECTORS, Out, Run, Scratch, Split, Tile, Tiled, even_parts};
+use crate::simd::{
+    Element, Isa, MAX_VECTORS, Out, Rows, Run, Scratch, Split, Tile, Tiled, even_parts,
+};
 use crate::threads::parallel_for;
 
 /// Cycles worth a task of its own.
@@ -173,7 +175,7 @@ impl Channels {
                             a: base.wrapping_add(a),
                             a_unit: 1,
                             a_step: 1,
-                            rows: Some(&offsets),
+                            rows: &offsets,
                             b: w.at(g, tile),
                             b_unit: tile.width,
                             b_step: tile.width,
@@ -186,7 +188,7 @@ impl Channels {
                         };
                         // SAFETY: runs stay inside the image's copy, or the image where no tap
                         // falls outside, and inside the weights' tile; sums are the task's own.
-                        unsafe { T::kernel(self.isa, m, vectors, false)(&tile) };
+                        unsafe { T::kernel(self.isa, m, vectors, Rows::Listed)(&tile) };
                         column += m;
                     }
                 }

@@ -11,7 +11,7 @@ use super::runs::Runs;
 use super::weights::Weights;
 use super::{Epilogue, Geometry};
 use crate::simd::{
-    Element, Isa, MAX_VECTORS, Out, Scratch, Tile, TileFn, Tiled, Transpose, even_parts,
+    Element, Isa, MAX_VECTORS, Out, Rows, Scratch, Tile, TileFn, Tiled, Transpose, even_parts,
 };
 use crate::threads::parallel_for;
 
@@ -75,7 +75,7 @@ impl Images {
         let slab = self.slab_rows::<T::Acc>(geo);
         let slabs = rows.div_ceil(slab);
         let kernels: Vec<TileFn<T::Acc>> = (w.tiles.iter())
-            .map(|t| T::Acc::kernel(self.isa, t.width, self.vectors, true))
+            .map(|t| T::Acc::kernel(self.isa, t.width, self.vectors, Rows::Together))
             .collect();
         let block = self.lanes * self.vectors;
         parallel_for(geo.batch.div_ceil(block) * slabs, |task| {
@@ -207,7 +207,7 @@ impl<A: Tiled> Task<'_, A> {
                         a: w.at(g, tile),
                         a_unit: tile.width,
                         a_step: tile.width,
-                        rows: None,
+                        rows: &[],
                         b: lanes.as_ptr().wrapping_add(g * geo.c_in * block),
                         b_unit: block,
                         b_step: block,

@@ -12,7 +12,7 @@ use super::dy::{COPY, DyTile, copy_tile, dy_tiles};
 use super::geometry::Taps;
 use super::pad::Padded;
 use super::{Epilogue, Geometry};
-use crate::simd::{Element, Isa, MAX_VECTORS, Out, Run, Scratch, Split, Tile, Tiled};
+use crate::simd::{Element, Isa, MAX_VECTORS, Out, Rows, Run, Scratch, Split, Tile, Tiled};
 use crate::threads::parallel_for;
 
 /// Groups of images, at most.
@@ -307,7 +307,7 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
                 a: dy,
                 a_unit: m,
                 a_step: m,
-                rows: None,
+                rows: &[],
                 b: x,
                 b_unit: 1,
                 b_step: x_step,
@@ -319,14 +319,14 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
                 add,
             };
             // SAFETY: runs stay inside the units' buffers, which have slack for whole vectors.
-            unsafe { A::kernel(self.isa, m, v, true)(&tile) };
+            unsafe { A::kernel(self.isa, m, v, Rows::Together)(&tile) };
         } else {
             columns.iter_mut().enumerate().for_each(|(v, c)| *c = v * self.lanes);
             let tile = Tile {
                 a: x,
                 a_unit: 1,
                 a_step: x_step,
-                rows: Some(&block.offsets),
+                rows: &block.offsets,
                 b: dy,
                 b_unit: dy_tile.width,
                 b_step: dy_tile.width,
@@ -338,7 +338,7 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
                 add,
             };
             // SAFETY: as above.
-            unsafe { A::kernel(self.isa, m, v, false)(&tile) };
+            unsafe { A::kernel(self.isa, m, v, Rows::Listed)(&tile) };
         }
     }
 

@@ -4,14 +4,14 @@ use gemm::Parallelism;
 use half::{bf16, f16};
 use num_complex::Complex;
 
-use super::vector::{MatVec, float_matrix_vector};
-use super::{DotProblem, Epilogue, Panel, matrix, panels};
+use super::vector::MatVec;
+use super::{DotProblem, Epilogue, Panel, few, matrix, panels};
 use crate::simd::{Isa, Kernel, Out, dispatch};
 
 /// An element type of matrix products.
 #[allow(private_interfaces)]
 pub trait DotElement: Copy + Send + Sync + 'static {
-    /// Computes a product with more than one column.
+    /// Computes a product.
     ///
     /// # Safety
     /// Every element that the sizes and strides of `p` reach can be read.
@@ -24,10 +24,6 @@ pub trait DotElement: Copy + Send + Sync + 'static {
         out: Out<'_, Self>,
         epilogue: Epilogue<'_>,
     );
-
-    /// Computes a panel with one column.
-    #[doc(hidden)]
-    fn matrix_vector(isa: Isa, panel: Panel<Self>);
 }
 
 /// Arithmetic of element types that have no tiles.
@@ -50,11 +46,11 @@ macro_rules! float {
                 epilogue: Epilogue<'_>,
             ) {
                 // SAFETY: the caller vouches for the operands.
-                unsafe { matrix::product(isa, p, a, b, out, epilogue) }
-            }
-
-            fn matrix_vector(isa: Isa, panel: Panel<$t>) {
-                float_matrix_vector(isa, panel);
+                unsafe {
+                    if !few::product(isa, p, a, b, out, epilogue) {
+                        matrix::product(isa, p, a, b, out, epilogue);
+                    }
+                }
             }
         }
     )*};
@@ -74,11 +70,13 @@ macro_rules! ring {
                 epilogue: Epilogue<'_>,
             ) {
                 // SAFETY: the caller vouches for the operands.
-                unsafe { panels(p, a, b, out, epilogue, &|panel| $product(isa, panel)) }
-            }
-
-            fn matrix_vector(isa: Isa, panel: Panel<$t>) {
-                dispatch(isa, MatVec(panel));
+                unsafe {
+                    if p.n == 1 {
+                        panels(p, a, b, out, epilogue, &|panel| dispatch(isa, MatVec(panel)));
+                    } else {
+                        panels(p, a, b, out, epilogue, &|panel| $product(isa, panel));
+                    }
+                }
             }
         }
 

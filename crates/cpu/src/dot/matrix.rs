@@ -1,30 +1,36 @@
 //! Products of float matrices on register tiles.
 //!
-//! The right operand is packed, once, into blocks that stay in the second-level cache while panels
-//! of rows pass over them; the left one is read where it is if its rows are contiguous.
+//! Both operands are packed, so that a tile reads what it needs from one place. Of the left one a
+//! task keeps its rows, over some steps of the sum, in the second-level cache, while columns of the
+//! right one pass. Where many tasks need the right one it is packed once for all of them.
 
 use std::ops::Range;
 
+use super::pack::{Factor, Part};
 use super::{DotProblem, Epilogue, Shared};
 use crate::simd::{
-    Element, Isa, MAX_VECTORS, Out, Run, Scratch, Split, Tile, TileSet, Tiled, Transpose,
+    Isa, MAX_VECTORS, Out, ROW_STEP, Rows, Run, Scratch, Split, Tile, TileSet, Tiled,
 };
 use crate::threads::parallel_for;
 
-/// Steps of the sum between two passes over the result.
-const DEPTH: usize = 512;
-/// Rows that a task takes, about.
-const ROWS: usize = 64;
+/// Steps of a tile between two passes over the result.
+const DEPTH: usize = ROW_STEP - 16;
+/// Rows that a task takes, at least and at most.
+const ROWS: [usize; 2] = [64, 128];
+/// Rows of a task where there are many matrices.
+const MATRIX_ROWS: usize = 512;
+/// Columns of sums that a task keeps where the result is of a narrower type.
+const NARROW_COLUMNS: usize = 512;
 /// Tasks to aim at.
 const TASKS: usize = 16;
 /// Multiply-adds that are worth a task.
 const WORK: usize = 1 << 17;
-/// Bytes of a right operand that a task packs for itself.
-const OWN_BYTES: usize = 512 << 10;
+/// Multiply-adds of a matrix in a batch from which on its right operand is packed for all tasks.
+const SHARED: usize = 1 << 26;
 
 /// # Safety
 /// As for `dot`; the result is not empty.
-pub(super) unsafe fn product<T: Element>(
+pub(super) unsafe fn product<T: Factor>(
     isa: Isa,
     p: &DotProblem,
     a: *const T,
@@ -33,50 +39,54 @@ pub(super) unsafe fn product<T: Element>(
     epilogue: Epilogue<'_>,
 ) {
     let set = T::Acc::tiles(isa);
-    let blocking = Blocking { isa, p, set, split: set.split(p.m, p.n.div_ceil(set.lanes)) };
+    let steps = T::steps(isa);
+    let split = set.split(p.m, p.n.div_ceil(set.lanes));
+    let blocking = Blocking { isa, p, set, split, steps, depth: p.k.div_ceil(steps) };
     let (a, b) = (Shared(a), Shared(b));
-    let packed = p.k * blocking.width();
     let matrix = p.m * p.k * p.n;
-    if p.batch > 1 && packed * size_of::<T::Acc>() <= OWN_BYTES && matrix <= WORK * TASKS {
-        let matrices = (WORK / matrix.max(1)).clamp(1, p.batch);
-        parallel_for(p.batch.div_ceil(matrices), |chunk| {
-            let mut right = Scratch::<T::Acc>::new(packed);
-            for batch in chunk * matrices..((chunk + 1) * matrices).min(p.batch) {
-                // SAFETY: the caller vouches for the operands.
-                unsafe {
-                    blocking.pack(
-                        b.at(batch as isize * p.b_strides[0]),
-                        &mut right,
-                        0..blocking.pieces(),
-                    )
-                };
-                let whole = (0..blocking.split.rows.len(), 0..blocking.split.vectors.len());
-                // SAFETY: as above; chunks have matrices of their own.
-                unsafe { blocking.task(&a, batch, &right, whole, out, epilogue) };
+    let size = if p.batch >= TASKS {
+        MATRIX_ROWS
+    } else {
+        (p.m * p.batch / TASKS).clamp(ROWS[0], ROWS[1])
+    };
+    let rows = cut(&blocking.split.rows, size);
+    let own = size_of::<T>() == size_of::<T::Acc>();
+    let least = if own { 1 } else { p.n.div_ceil(NARROW_COLUMNS) };
+    let wanted = TASKS.min(p.batch * matrix / WORK).div_ceil(rows.len() * p.batch).max(least);
+    let columns = cut_parts(blocking.split.vectors.len(), wanted);
+    let part = |task: usize| {
+        let (rows, columns) = (&rows[task / columns.len()], &columns[task % columns.len()]);
+        (rows.clone(), columns.clone())
+    };
+    let parts = rows.len() * columns.len();
+    if rows.len() == 1 || p.batch > 1 && matrix < SHARED {
+        let tasks = p.batch * parts;
+        let group = (WORK * tasks / (p.batch * matrix).max(1)).clamp(1, tasks);
+        parallel_for(tasks.div_ceil(group), |chunk| {
+            for task in chunk * group..((chunk + 1) * group).min(tasks) {
+                let (batch, part) = (task / parts, part(task % parts));
+                let right = Right::Here(b.at(batch as isize * p.b_strides[0]));
+                // SAFETY: the caller vouches for the operands; tasks have disjoint parts.
+                unsafe { blocking.task(&a, batch, right, part, out, epilogue) };
             }
         });
         return;
     }
-    let mut right = Scratch::<T::Acc>::new(packed);
+    let mut right = Scratch::<T::Acc>::new(blocking.depth * blocking.width());
     for batch in 0..p.batch {
         if batch == 0 || p.b_strides[0] != 0 {
-            let (to, pieces) = (Out::new(&mut right), blocking.pieces());
-            let shares = (packed / (WORK / 16)).clamp(1, pieces.max(1));
-            parallel_for(shares, |i| {
-                let pieces = i * pieces / shares..(i + 1) * pieces / shares;
+            let to = Out::new(&mut right);
+            let passes = blocking.depth.div_ceil(DEPTH);
+            parallel_for(blocking.split.vectors.len() * passes, |piece| {
+                let (tile, start) = (piece / passes, piece % passes * DEPTH);
                 let from = b.at(batch as isize * p.b_strides[0]);
                 // SAFETY: pieces are disjoint, and inside the operand.
-                unsafe { blocking.pack(from, to.slice(0..to.len()), pieces) };
+                unsafe { blocking.pack(from, tile, start, to.slice(blocking.piece(tile, start))) };
             });
         }
-        let rows = cut(&blocking.split.rows, ROWS);
-        let wanted = TASKS.min(matrix / WORK).div_ceil(rows.len()).max(1);
-        let columns = cut_parts(blocking.split.vectors.len(), wanted);
-        parallel_for(rows.len() * columns.len(), |task| {
-            let (rows, columns) = (&rows[task / columns.len()], &columns[task % columns.len()]);
-            let part = (rows.clone(), columns.clone());
-            // SAFETY: tasks have disjoint parts of the result.
-            unsafe { blocking.task(&a, batch, &right, part, out, epilogue) };
+        parallel_for(parts, |task| {
+            // SAFETY: as above.
+            unsafe { blocking.task(&a, batch, Right::Packed(&right), part(task), out, epilogue) };
         });
     }
 }
@@ -92,11 +102,24 @@ fn cut_parts(n: usize, parts: usize) -> Vec<Range<usize>> {
     (0..parts).map(|i| i * n / parts..(i + 1) * n / parts).collect()
 }
 
+/// The right operand.
+#[derive(Clone, Copy)]
+enum Right<'a, T: Factor> {
+    /// To be packed as it is needed.
+    Here(*const T),
+    /// All of its pieces.
+    Packed(&'a [T::Acc]),
+}
+
 struct Blocking<'p> {
     isa: Isa,
     p: &'p DotProblem,
     set: TileSet,
     split: Split,
+    /// Steps of the sum in a step of a tile.
+    steps: usize,
+    /// Steps of a tile that make the whole sum.
+    depth: usize,
 }
 
 impl Blocking<'_> {
@@ -105,91 +128,65 @@ impl Blocking<'_> {
         self.split.vectors.iter().sum::<usize>() * self.set.lanes
     }
 
-    /// Blocks of the packed operand: a tile's columns over a pass's depth.
-    fn pieces(&self) -> usize {
-        self.split.vectors.len() * self.p.k.div_ceil(DEPTH)
+    /// Start of a tile's columns.
+    fn first_column(&self, tile: usize) -> usize {
+        self.split.vectors[..tile].iter().sum::<usize>() * self.set.lanes
     }
 
-    /// Start of a tile's columns, in vectors.
-    fn first_vector(&self, tile: usize) -> usize {
-        self.split.vectors[..tile].iter().sum()
+    /// Where a piece of the packed right operand is: a tile's columns over a pass's depth.
+    fn piece(&self, tile: usize, start: usize) -> Range<usize> {
+        let (first, width) = (self.first_column(tile), self.split.vectors[tile] * self.set.lanes);
+        let end = (start + DEPTH).min(self.depth);
+        first * self.depth + start * width..first * self.depth + end * width
     }
 
-    /// Packs blocks of the right operand as `[tile][step][column in tile]`.
+    /// The steps of the sum in a pass: the first, and how many.
+    fn pass(&self, start: usize) -> (usize, usize) {
+        let first = start * self.steps;
+        (first, (DEPTH * self.steps).min(self.p.k - first))
+    }
+
+    /// Packs a piece of the right operand.
     ///
     /// # Safety
-    /// The operand can be read, and nobody else accesses the blocks.
-    unsafe fn pack<T: Element>(&self, b: *const T, to: &mut [T::Acc], pieces: Range<usize>) {
-        let (k, [_, row, column]) = (self.p.k, self.p.b_strides);
-        let passes = k.div_ceil(DEPTH);
-        for piece in pieces {
-            let (tile, start) = (piece / passes, piece % passes * DEPTH);
-            let steps = DEPTH.min(k - start);
-            let first = self.first_vector(tile) * self.set.lanes;
-            let width = self.split.vectors[tile] * self.set.lanes;
-            let columns = width.min(self.p.n - first);
-            let to = &mut to[first * k + start * width..][..steps * width];
-            let b = b.wrapping_offset(start as isize * row + first as isize * column);
-            if columns < width {
-                to.fill(T::Acc::default());
-            }
-            if row == 1 && column > 0 && size_of::<T>() == size_of::<T::Acc>() {
-                let t = Transpose {
-                    src: b.cast(),
-                    src_step: column as usize,
-                    rows: columns,
-                    columns: steps,
-                    dst: to.as_mut_ptr(),
-                    dst_step: width,
-                };
-                // SAFETY: the rows are inside the operand, and `to` has a row for each step.
-                unsafe { T::Acc::transpose(self.isa, t) };
-                continue;
-            }
-            for (i, to) in to.chunks_exact_mut(width).enumerate() {
-                let b = b.wrapping_offset(i as isize * row);
-                if column == 1 {
-                    // SAFETY: the row is contiguous and inside the operand.
-                    T::widen(unsafe { std::slice::from_raw_parts(b, columns) }, &mut to[..columns]);
-                    continue;
-                }
-                for (j, to) in to[..columns].iter_mut().enumerate() {
-                    // SAFETY: inside the operand.
-                    *to = unsafe { *b.offset(j as isize * column) }.to_acc();
-                }
-            }
-        }
+    /// The operand can be read.
+    unsafe fn pack<T: Factor>(&self, b: *const T, tile: usize, start: usize, to: &mut [T::Acc]) {
+        let [_, step, lane] = self.p.b_strides;
+        let (first, width) = (self.first_column(tile), self.split.vectors[tile] * self.set.lanes);
+        let (at, steps) = self.pass(start);
+        let from = b.wrapping_offset(at as isize * step + first as isize * lane);
+        let part = Part { from, lane, step, lanes: width.min(self.p.n - first), steps };
+        // SAFETY: the part is inside the operand.
+        unsafe { T::pack(self.isa, part, width, to) };
     }
 
     /// Computes a part of one result, given as ranges of tiles along rows and columns.
     ///
     /// # Safety
-    /// The left operand can be read, and nobody else accesses the part.
-    unsafe fn task<T: Element>(
+    /// The operands can be read, and nobody else accesses the part.
+    unsafe fn task<T: Factor>(
         &self,
         a: &Shared<T>,
         batch: usize,
-        right: &[T::Acc],
+        right: Right<'_, T>,
         (row_tiles, column_tiles): (Range<usize>, Range<usize>),
         out: Out<'_, T>,
         epilogue: Epilogue<'_>,
     ) {
         let (p, lanes) = (self.p, self.set.lanes);
         let first_row: usize = self.split.rows[..row_tiles.start].iter().sum();
-        let rows: usize = self.split.rows[row_tiles.clone()].iter().sum();
-        let first = self.first_vector(column_tiles.start) * lanes;
-        let end = (self.first_vector(column_tiles.end) * lanes).min(p.n);
-        let mut buffer;
-        let at = batch as isize * p.a_strides[0] + first_row as isize * p.a_strides[1];
+        let row_tiles = &self.split.rows[row_tiles];
+        let rows: usize = row_tiles.iter().sum();
+        let first = self.first_column(column_tiles.start);
+        let end = self.first_column(column_tiles.end).min(p.n);
+        let a = a.at(batch as isize * p.a_strides[0] + first_row as isize * p.a_strides[1]);
+        let mut left = Scratch::<T::Acc>::new(rows * ROW_STEP);
+        // Neighbours stay neighbours.
+        let at = if p.a_strides[1] == 1 { Rows::Together } else { Rows::Apart };
+        let own_pieces = if let Right::Here(_) = right { DEPTH.min(self.depth) } else { 0 };
+        let widest = self.split.vectors.iter().max().map_or(0, |v| v * lanes);
+        let mut piece = Scratch::<T::Acc>::new(own_pieces * widest);
         let own = size_of::<T>() == size_of::<T::Acc>();
-        let (left, step) = if own && p.a_strides[2] == 1 && p.a_strides[1] >= 0 {
-            (a.at(at).cast(), p.a_strides[1] as usize)
-        } else {
-            buffer = Scratch::<T::Acc>::new(rows * p.k);
-            // SAFETY: the rows are inside the operand.
-            unsafe { self.copy_rows(a.at(at), rows, &mut buffer) };
-            (buffer.as_ptr(), p.k)
-        };
         let mut wide = Scratch::<T::Acc>::new(if own { 0 } else { rows * (end - first) });
         let result = (batch * p.m + first_row) * p.n + first;
         let (sums, sums_step) = if own {
@@ -197,22 +194,31 @@ impl Blocking<'_> {
         } else {
             (wide.as_mut_ptr(), end - first)
         };
-        let offsets: Vec<usize> = (0..self.split.rows[0]).map(|i| i * step).collect();
         let mut starts = [0; MAX_VECTORS];
         starts.iter_mut().enumerate().for_each(|(v, s)| *s = v * lanes);
-        for start in (0..p.k.max(1)).step_by(DEPTH) {
-            let len = DEPTH.min(p.k - start);
+        for start in (0..self.depth.max(1)).step_by(DEPTH) {
+            let len = DEPTH.min(self.depth - start);
+            // SAFETY: the rows are inside the operand.
+            unsafe { self.pack_rows(a, row_tiles, at, start, &mut left) };
             for column in column_tiles.clone() {
-                let (vectors, from) =
-                    (self.split.vectors[column], self.first_vector(column) * lanes);
+                let (vectors, from) = (self.split.vectors[column], self.first_column(column));
+                let b = match right {
+                    Right::Packed(all) => &all[self.piece(column, start)],
+                    Right::Here(b) => {
+                        let piece = &mut piece[..len * vectors * lanes];
+                        // SAFETY: the caller vouches for the operand.
+                        unsafe { self.pack(b, column, start, piece) };
+                        piece
+                    }
+                };
                 let mut row = 0;
-                for &m in &self.split.rows[row_tiles.clone()] {
+                for &m in row_tiles {
                     let tile = Tile {
-                        a: left.wrapping_add(row * step + start),
+                        a: left[row * ROW_STEP..].as_ptr(),
                         a_unit: 1,
-                        a_step: 1,
-                        rows: Some(&offsets),
-                        b: right[from * p.k + start * vectors * lanes..].as_ptr(),
+                        a_step: if at == Rows::Together { m } else { 1 },
+                        rows: &[],
+                        b: b.as_ptr(),
                         b_unit: 1,
                         b_step: vectors * lanes,
                         columns: starts,
@@ -223,7 +229,7 @@ impl Blocking<'_> {
                         add: start > 0,
                     };
                     // SAFETY: the tile lies inside the operands and the part of the result.
-                    unsafe { T::Acc::kernel(self.isa, m, vectors, false)(&tile) };
+                    unsafe { T::tile(self.isa, m, vectors, at)(&tile) };
                     row += m;
                 }
             }
@@ -242,39 +248,35 @@ impl Blocking<'_> {
         }
     }
 
-    /// Makes rows of the left operand contiguous.
+    /// Packs a pass over some rows of the left operand, tile by tile.
     ///
     /// # Safety
     /// The rows can be read.
-    unsafe fn copy_rows<T: Element>(&self, a: *const T, rows: usize, to: &mut [T::Acc]) {
-        let (k, [_, row, column]) = (self.p.k, self.p.a_strides);
-        if k == 0 {
-            return;
-        }
-        if row == 1 && column > 0 && size_of::<T>() == size_of::<T::Acc>() {
-            let t = Transpose {
-                src: a.cast(),
-                src_step: column as usize,
-                rows: k,
-                columns: rows,
-                dst: to.as_mut_ptr(),
-                dst_step: k,
-            };
-            // SAFETY: the caller vouches for the rows, and `to` has one for each.
-            unsafe { T::Acc::transpose(self.isa, t) };
-            return;
-        }
-        for (i, to) in to.chunks_exact_mut(k).enumerate() {
-            let a = a.wrapping_offset(i as isize * row);
-            if column == 1 {
-                // SAFETY: the row is contiguous and can be read.
-                T::widen(unsafe { std::slice::from_raw_parts(a, k) }, to);
-                continue;
+    unsafe fn pack_rows<T: Factor>(
+        &self,
+        a: *const T,
+        tiles: &[usize],
+        rows: Rows,
+        start: usize,
+        to: &mut [T::Acc],
+    ) {
+        let [_, lane, step] = self.p.a_strides;
+        let (at, steps) = self.pass(start);
+        let len = steps.div_ceil(self.steps);
+        let mut row = 0;
+        for &lanes in tiles {
+            let from = a.wrapping_offset(row as isize * lane + at as isize * step);
+            let part = Part { from, lane, step, lanes, steps };
+            let to = &mut to[row * ROW_STEP..][..lanes * ROW_STEP];
+            // SAFETY: the caller vouches for the rows.
+            unsafe {
+                if rows == Rows::Together {
+                    T::pack(self.isa, part, lanes, &mut to[..lanes * len]);
+                } else {
+                    T::copy(self.isa, part, ROW_STEP, to);
+                }
             }
-            for (j, to) in to.iter_mut().enumerate() {
-                // SAFETY: the caller vouches for the rows.
-                *to = unsafe { *a.offset(j as isize * column) }.to_acc();
-            }
+            row += lanes;
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Matrix products of every element type, for operands with any strides.
 //!
-//! Floats run on register tiles with a packed right operand, complex numbers on the `gemm` crate,
-//! and products with a vector and integers on loops of their own. Half types compute in f32. Work
+//! Floats run on register tiles with packed operands, or at the rate of memory where one operand is a
+//! few vectors; complex numbers run on the `gemm` crate and integers on loops of their own. Half types compute in f32. Work
 //! is cut by problem size only, so results do not depend on the number of threads.
 
 mod element;
+mod few;
 mod matrix;
 mod op;
+mod pack;
 #[cfg(test)]
 mod tests;
 mod vector;
@@ -99,14 +101,8 @@ pub unsafe fn dot<T: DotElement>(
     }
     let (p, swap) = p.normalized();
     let (a, b) = if swap { (b, a) } else { (a, b) };
-    let isa = Isa::best();
-    if p.n == 1 {
-        // SAFETY: the caller vouches for the operands.
-        unsafe { panels(&p, a, b, out, epilogue, &|panel| T::matrix_vector(isa, panel)) };
-    } else {
-        // SAFETY: as above.
-        unsafe { T::product(isa, &p, a, b, out, epilogue) };
-    }
+    // SAFETY: the caller vouches for the operands.
+    unsafe { T::product(Isa::best(), &p, a, b, out, epilogue) };
 }
 
 /// Multiply-adds that are worth a chunk of their own.

@@ -81,6 +81,7 @@ fn problems() -> Vec<DotProblem> {
         [0, 3, 2, 4],
         [2, 0, 2, 4],
         [1, 1, 900, 450],
+        [2, 130, 270, 35],
     ] {
         for a in orders {
             for b in orders {
@@ -95,7 +96,7 @@ fn problems() -> Vec<DotProblem> {
 }
 
 fn each(f: impl Fn(&DotProblem)) {
-    for level in [Level::Portable, Level::Avx2, Level::Avx512] {
+    for level in [Level::Portable, Level::Avx2, Level::Avx512, Level::Avx512Bf16] {
         with_isa_limit(level, || problems().iter().for_each(&f));
     }
 }
@@ -140,5 +141,42 @@ fn large_products_do_not_depend_on_threads() {
         let p = DotProblem { batch: 1, m: 200, k: 1100, n: 150, a_strides, b_strides };
         let close = |a: f32, b: f32| (a - b).abs() < 1e-2;
         check(&p, |v| v as f32 * 0.37 - 0.7, 0.0, |s, a, b| s + a * b, close);
+    }
+}
+
+#[test]
+fn halves_are_summed_in_float32() {
+    // About 2048 products of numbers around 1, whose sums are rounded to a half type once.
+    let (m, k, n) = (150, 2049, 70);
+    let number = |i: usize| ((i * 7919 % 1009) as f64 - 504.0) / 252.0;
+    for (a_order, b_order) in [([0, 1, 2], [0, 1, 2]), ([0, 2, 1], [0, 2, 1])] {
+        let a_strides = strides([1, m, k], a_order);
+        let b_strides = strides([1, k, n], b_order);
+        let p = DotProblem { batch: 1, m, k, n, a_strides, b_strides };
+        let a: Vec<bf16> = (0..m * k).map(|i| bf16::from_f64(number(i))).collect();
+        let b: Vec<bf16> = (0..k * n).map(|i| bf16::from_f64(number(i + 13))).collect();
+        for level in [Level::Portable, Level::Avx2, Level::Avx512, Level::Avx512Bf16] {
+            let mut out = vec![bf16::ZERO; m * n];
+            // SAFETY: the operands are dense arrays of the problem's sizes.
+            with_isa_limit(level, || unsafe {
+                dot(&p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), None);
+            });
+            for (at, &got) in out.iter().enumerate() {
+                let (i, j) = ((at / n) as isize, (at % n) as isize);
+                let terms = (0..k as isize).map(|k| {
+                    let (x, y) =
+                        (i * a_strides[1] + k * a_strides[2], k * b_strides[1] + j * b_strides[2]);
+                    a[x as usize].to_f64() * b[y as usize].to_f64()
+                });
+                let (want, size) =
+                    terms.fold((0.0, 0.0), |(sum, size), t| (sum + t, size + t.abs()));
+                // Half of a last bit of bfloat16, and a few of float32 of the size of the terms.
+                let allowed = want.abs() / 256.0 + size * 1e-6;
+                assert!(
+                    (got.to_f64() - want).abs() <= allowed,
+                    "{level:?} {p:?} {at}: {got} {want}"
+                );
+            }
+        }
     }
 }

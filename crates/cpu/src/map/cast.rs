@@ -5,6 +5,7 @@ use num_complex::Complex32;
 
 use super::lanes::{TileFn, Upto256, lane1};
 use crate::simd::Isa;
+use crate::simd::half::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 
 macro_rules! wrapped {
     ($x:expr, $t:ty) => {
@@ -173,63 +174,9 @@ pub(crate) fn narrow(dtype: DType, isa: Isa) -> TileFn {
     }
 }
 
-#[inline(always)]
-fn bf16_to_f32(x: u16) -> f32 {
-    f32::from_bits(u32::from(x) << 16)
-}
-
-#[inline(always)]
-fn f32_to_bf16(x: f32) -> u16 {
-    let bits = x.to_bits();
-    let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
-    (if x.is_nan() { (bits >> 16) | 0x40 } else { rounded }) as u16
-}
-
-/// Exact, without branches: the exponent is moved by a multiplication, which also normalises
-/// subnormal numbers.
-#[inline(always)]
-fn f16_to_f32(x: u16) -> f32 {
-    let x = u32::from(x);
-    let magnitude = f32::from_bits((x & 0x7fff) << 13) * f32::from_bits(0x7780_0000);
-    let special = f32::from_bits(magnitude.to_bits() | 0x7f80_0000);
-    let y = if x & 0x7c00 == 0x7c00 { special } else { magnitude };
-    f32::from_bits(y.to_bits() | ((x & 0x8000) << 16))
-}
-
-/// To nearest even, without branches.
-#[inline(always)]
-fn f32_to_f16(x: f32) -> u16 {
-    let sign = (x.to_bits() >> 16) & 0x8000;
-    let a = x.to_bits() & 0x7fff_ffff;
-    // Adding a half lines a subnormal's last bit up with that of the sum.
-    let small = (f32::from_bits(a) + 0.5).to_bits().wrapping_sub(0x3f00_0000);
-    let normal = a.wrapping_sub(0x3800_0000).wrapping_add(0xfff + ((a >> 13) & 1)) >> 13;
-    let y = if a < 0x3880_0000 { small } else { normal };
-    let y = if a >= 0x4780_0000 { 0x7c00 } else { y };
-    let y = if a > 0x7f80_0000 { 0x7e00 | ((a >> 13) & 0x3ff) } else { y };
-    (y | sign) as u16
-}
-
 #[cfg(test)]
 mod tests {
-    use half::{bf16, f16};
-
     use super::*;
-
-    #[test]
-    fn halves_convert_as_the_half_crate_does() {
-        for bits in 0..=u16::MAX {
-            let (a, b) = (f16_to_f32(bits), f16::from_bits(bits).to_f32());
-            assert!(a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(), "{bits:x}");
-        }
-        for bits in (0..=u32::MAX).step_by(97) {
-            let x = f32::from_bits(bits);
-            let (a, b) = (f16::from_bits(f32_to_f16(x)), f16::from_f32(x));
-            assert!(a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(), "{x:e}");
-            let (a, b) = (bf16::from_bits(f32_to_bf16(x)), bf16::from_f32(x));
-            assert!(a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(), "{x:e}");
-        }
-    }
 
     #[test]
     fn wide_numbers_round_once() {

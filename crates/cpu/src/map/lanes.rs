@@ -144,7 +144,7 @@ impl Pick for Isa {
     fn pick<L: Lane>(self) -> TileFn {
         match self.level() {
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => avx512::<L>,
+            Level::Avx512 | Level::Avx512Bf16 => avx512::<L>,
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => avx2::<L>,
             _ => portable::<L>,
@@ -160,7 +160,7 @@ impl Pick for Upto256 {
     fn pick<L: Lane>(self) -> TileFn {
         match self.0.level() {
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 | Level::Avx2 => avx2::<L>,
+            Level::Avx512Bf16 | Level::Avx512 | Level::Avx2 => avx2::<L>,
             _ => portable::<L>,
         }
     }

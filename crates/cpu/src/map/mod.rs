@@ -22,7 +22,7 @@ pub(crate) use cast::{held, narrow};
 pub(crate) use copy::{Axis, CopyAxes, copy, out_of_tile, prefetch};
 pub(crate) use epilogue::EpilogueKernel;
 pub(crate) use exec::Runner;
-pub(crate) use lanes::{Portable, TileFn};
+pub(crate) use lanes::{Avx2, Avx512, Portable, TileFn};
 pub(crate) use program::{Ahead, Program, Sink, tile_size};
 pub(crate) use scratch::with_scratch;
 pub(crate) use space::{Axes, Group, Space, Tiling, Walk, groups};

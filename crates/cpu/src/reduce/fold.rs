@@ -223,7 +223,7 @@ fn pick<F: Fold<T: bytemuck::NoUninit>>(isa: Isa) -> Folds {
     }
     match isa.level() {
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => from!(avx512),
+        Level::Avx512 | Level::Avx512Bf16 => from!(avx512),
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => from!(avx2),
         _ => from!(portable),

@@ -3,10 +3,10 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use super::Tiled;
+use super::half::{bf16_to_f32, convert, f16_to_f32, f32_to_bf16, f32_to_f16};
 
 /// A floating-point type as stored in arrays.
 pub trait Element: Copy + Send + Sync + Default + 'static {
@@ -62,7 +62,7 @@ real!(f32);
 real!(f64);
 
 macro_rules! small {
-    ($t:ty) => {
+    ($t:ty, $widen:ident, $narrow:ident) => {
         impl Element for $t {
             type Acc = f32;
             #[inline(always)]
@@ -74,10 +74,20 @@ macro_rules! small {
                 <$t>::from_f32(acc)
             }
             fn widen(src: &[$t], dst: &mut [f32]) {
-                src.convert_to_f32_slice(dst);
+                convert(
+                    src,
+                    dst,
+                    #[inline(always)]
+                    |x| $widen(x.to_bits()),
+                );
             }
             fn narrow(src: &[f32], dst: &mut [$t]) {
-                dst.convert_from_f32_slice(src);
+                convert(
+                    src,
+                    dst,
+                    #[inline(always)]
+                    |x| <$t>::from_bits($narrow(x)),
+                );
             }
             fn as_acc(_: &[$t]) -> Option<&[f32]> {
                 None
@@ -85,8 +95,8 @@ macro_rules! small {
         }
     };
 }
-small!(f16);
-small!(bf16);
+small!(f16, f16_to_f32, f32_to_f16);
+small!(bf16, bf16_to_f32, f32_to_bf16);
 
 /// A slice that the chunks of a `parallel_for` write disjoint parts of.
 pub struct Out<'a, T> {

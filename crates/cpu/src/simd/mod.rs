@@ -1,17 +1,26 @@
 //! Run-time choice of the instruction set, element types, and the vector kernels.
 
 mod element;
+pub(crate) mod half;
+mod packed;
 mod rows;
 mod scratch;
 mod tile;
+mod unpack;
+#[cfg(target_arch = "x86_64")]
+mod unpack_x86;
 mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 pub use element::{Element, Out, Real};
-pub use rows::RowProducts;
+pub use packed::{Packed, Scaled, Vectors};
+pub use rows::{InRows, RowProducts};
 pub use scratch::Scratch;
-pub use tile::{MAX_VECTORS, Run, Split, Tile, TileFn, TileSet, Tiled, Transpose, even_parts};
+pub use tile::{
+    MAX_VECTORS, ROW_STEP, Rows, Run, Split, Tile, TileFn, TileSet, Tiled, Transpose, even_parts,
+    pair_kernel,
+};
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -25,6 +34,8 @@ pub enum Level {
     Avx2,
     /// AVX-512 F, BW, DQ and VL.
     Avx512,
+    /// AVX-512 with products of bfloat16.
+    Avx512Bf16,
 }
 
 /// An instruction set that this machine has; the proof that running its kernels is sound.
@@ -32,7 +43,7 @@ pub enum Level {
 pub struct Isa(Level);
 
 thread_local! {
-    static LIMIT: Cell<Level> = const { Cell::new(Level::Avx512) };
+    static LIMIT: Cell<Level> = const { Cell::new(Level::Avx512Bf16) };
 }
 
 impl Isa {
@@ -66,7 +77,7 @@ fn detect() -> Level {
     if !(has!("avx2") && has!("fma") && has!("f16c")) {
         Level::Portable
     } else if has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl") {
-        Level::Avx512
+        if has!("avx512bf16") { Level::Avx512Bf16 } else { Level::Avx512 }
     } else {
         Level::Avx2
     }
@@ -93,7 +104,7 @@ pub fn dispatch<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     match isa.0 {
         // SAFETY: an `Isa` of this level exists only where its features were detected.
-        Level::Avx512 => return unsafe { run_avx512(kernel) },
+        Level::Avx512 | Level::Avx512Bf16 => return unsafe { run_avx512(kernel) },
         // SAFETY: as above.
         Level::Avx2 => return unsafe { run_avx2(kernel) },
         Level::Portable => {}

@@ -3,12 +3,25 @@
 //! `c[m][lane] += Σ a[k][m] · b[k][lane]`, where `k` walks runs of memory. Convolution kernels
 //! differ in what they take as lanes and as rows, and in how they lay out the runs.
 
-use super::rows::row_products;
 use super::vector::{Portable, Vector};
-use super::{Isa, Level, Real, RowProducts};
+use super::{InRows, Isa, Level, Real};
 
 /// Vectors in a tile, at most.
 pub const MAX_VECTORS: usize = 4;
+
+/// From one row of a tile to the next where rows lie apart: no two at the same place of a cache.
+pub const ROW_STEP: usize = 512 + 16;
+
+/// How the rows of a tile lie in `Tile::a`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rows {
+    /// The scalars of a step follow each other.
+    Together,
+    /// They are [`ROW_STEP`] apart.
+    Apart,
+    /// They are where `Tile::rows` says.
+    Listed,
+}
 
 /// Consecutive steps of `k`: where they start in `a` and `b`, in units of the tile.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +43,8 @@ pub struct Tile<'t, T> {
     pub a_unit: usize,
     /// From one step to the next.
     pub a_step: usize,
-    /// Where each row's scalar is; `None` where they follow each other.
-    pub rows: Option<&'t [usize]>,
+    /// Where each row's scalar is, for [`Rows::Listed`].
+    pub rows: &'t [usize],
     /// Vectors: vector `v` of step `k` starts at `run.b * b_unit + k * b_step + columns[v]`.
     pub b: *const T,
     /// What `Run::b` counts.
@@ -105,21 +118,16 @@ pub fn even_parts(n: usize, most: usize) -> Vec<usize> {
 }
 
 /// A type that has compiled tiles.
-pub trait Tiled: Real {
+pub trait Tiled: Real + InRows {
     /// The tiles of an instruction set.
     fn tiles(isa: Isa) -> TileSet;
-    /// The kernel for a tile; `dense` says that `Tile::rows` is `None`.
-    fn kernel(isa: Isa, rows: usize, vectors: usize, dense: bool) -> TileFn<Self>;
+    /// The kernel for a tile of so many rows and vectors.
+    fn kernel(isa: Isa, rows: usize, vectors: usize, at: Rows) -> TileFn<Self>;
     /// Transposes `rows × columns` elements.
     ///
     /// # Safety
     /// Rows of `src`, `src_step` apart, and of `dst`, `dst_step` apart, can be accessed.
     unsafe fn transpose(isa: Isa, t: Transpose<Self>);
-    /// Multiplies rows with a vector.
-    ///
-    /// # Safety
-    /// The rows and the vector can be read, and a product for each row written.
-    unsafe fn row_products(isa: Isa, p: RowProducts<Self>);
 }
 
 /// A transposition: `dst[j * dst_step + i] = src[i * src_step + j]`.
@@ -139,11 +147,13 @@ pub struct Transpose<T> {
     pub dst_step: usize,
 }
 
+/// A tile whose rows are `STEP` apart, or where `Tile::rows` says if that is 0.
+///
 /// # Safety
 /// The instruction set is present and the tile's pointers reach what its sizes say.
 #[inline(always)]
 #[allow(clippy::needless_range_loop)] // Indices below a constant unroll into registers.
-unsafe fn outer<V: Vector, const M: usize, const N: usize, const DENSE: bool>(
+unsafe fn outer<V: Vector, const M: usize, const N: usize, const STEP: usize>(
     t: &Tile<'_, V::Elem>,
 ) {
     // SAFETY: the caller vouches for the instruction set and the pointers.
@@ -157,8 +167,8 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const DENSE: bool>(
             }
         }
         let mut rows = [0; M];
-        if let (false, Some(offsets)) = (DENSE, t.rows) {
-            rows.copy_from_slice(&offsets[..M]);
+        if STEP == 0 {
+            rows.copy_from_slice(&t.rows[..M]);
         }
         for run in t.runs {
             let mut a = t.a.add(run.a * t.a_unit);
@@ -169,7 +179,7 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const DENSE: bool>(
                     vectors[v] = V::load(b.add(t.columns[v]));
                 }
                 for m in 0..M {
-                    let scalar = V::splat(a.add(if DENSE { m } else { rows[m] }));
+                    let scalar = V::splat(a.add(if STEP > 0 { m * STEP } else { rows[m] }));
                     for v in 0..N {
                         sums[m][v] = scalar.fma(vectors[v], sums[m][v]);
                     }
@@ -214,10 +224,34 @@ unsafe fn transpose<V: Vector>(t: Transpose<V::Elem>) {
 
 macro_rules! kernels {
     // One arm for each size of tile: rows listed by the number of vectors.
-    ($f:ident, $key:expr; $($v:literal: $($m:literal)*;)*) => {
+    ($f:ident, $key:expr, $step:expr; $($v:literal: $($m:literal)*;)*) => {
         match $key {
-            $($(($m, $v, true) => $f::<$m, $v, true>, ($m, $v, false) => $f::<$m, $v, false>,)*)*
+            $($(($m, $v) => $f::<$m, $v, { $step }>,)*)*
             key => unreachable!("no tile of size {key:?}"),
+        }
+    };
+}
+
+macro_rules! kernels_512 {
+    ($f:ident, $key:expr, $step:expr) => {
+        kernels!($f, $key, $step; 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14;
+            2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14; 3: 1 2 3 4 5 6 7 8 9; 4: 1 2 3 4 5 6;)
+    };
+}
+
+macro_rules! kernels_256 {
+    ($f:ident, $key:expr, $step:expr) => {
+        kernels!($f, $key, $step; 1: 1 2 3 4 5 6; 2: 1 2 3 4 5 6;)
+    };
+}
+
+/// The kernel among those of `$kernels` for how the rows lie.
+macro_rules! by_rows {
+    ($at:expr, $kernels:ident, $f:ident, $key:expr) => {
+        match $at {
+            Rows::Together => $kernels!($f, $key, 1),
+            Rows::Apart => $kernels!($f, $key, ROW_STEP),
+            Rows::Listed => $kernels!($f, $key, 0),
         }
     };
 }
@@ -231,27 +265,25 @@ macro_rules! tiled {
 
             /// # Safety
             /// The tile's pointers reach what its sizes say; so for the next two.
-            pub unsafe fn portable<const M: usize, const N: usize, const D: bool>(
+            pub unsafe fn portable<const M: usize, const N: usize, const S: usize>(
                 t: &Tile<'_, $t>,
             ) {
                 // SAFETY: the caller vouches for the pointers.
-                unsafe { outer::<Portable<$t, $lanes>, M, N, D>(t) }
+                unsafe { outer::<Portable<$t, $lanes>, M, N, S>(t) }
             }
 
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
-            pub unsafe fn avx2<const M: usize, const N: usize, const D: bool>(t: &Tile<'_, $t>) {
+            pub unsafe fn avx2<const M: usize, const N: usize, const S: usize>(t: &Tile<'_, $t>) {
                 // SAFETY: the caller vouches for the pointers.
-                unsafe { outer::<$avx2, M, N, D>(t) }
+                unsafe { outer::<$avx2, M, N, S>(t) }
             }
 
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-            pub unsafe fn avx512<const M: usize, const N: usize, const D: bool>(
-                t: &Tile<'_, $t>,
-            ) {
+            pub unsafe fn avx512<const M: usize, const N: usize, const S: usize>(t: &Tile<'_, $t>) {
                 // SAFETY: the caller vouches for the pointers.
-                unsafe { outer::<$avx512, M, N, D>(t) }
+                unsafe { outer::<$avx512, M, N, S>(t) }
             }
 
             #[cfg(target_arch = "x86_64")]
@@ -262,24 +294,10 @@ macro_rules! tiled {
             }
 
             #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2,fma")]
-            pub unsafe fn rows_avx2(p: RowProducts<$t>) {
-                // SAFETY: the caller vouches for the pointers.
-                unsafe { row_products::<$avx2>(p) }
-            }
-
-            #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
             pub unsafe fn transpose_avx512(t: Transpose<$t>) {
                 // SAFETY: the caller vouches for the pointers.
                 unsafe { transpose::<$avx512>(t) }
-            }
-
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-            pub unsafe fn rows_avx512(p: RowProducts<$t>) {
-                // SAFETY: the caller vouches for the pointers.
-                unsafe { row_products::<$avx512>(p) }
             }
         }
 
@@ -288,29 +306,27 @@ macro_rules! tiled {
                 let bytes = match isa.level() {
                     Level::Portable => return TileSet { lanes: $lanes, rows: &[6, 6] },
                     Level::Avx2 => return TileSet { lanes: 32 / size_of::<$t>(), rows: &[6, 6] },
-                    Level::Avx512 => 64,
+                    Level::Avx512 | Level::Avx512Bf16 => 64,
                 };
                 TileSet { lanes: bytes / size_of::<$t>(), rows: &[14, 14, 9, 6] }
             }
 
-            fn kernel(isa: Isa, rows: usize, vectors: usize, dense: bool) -> TileFn<$t> {
-                let key = (rows, vectors, dense);
+            fn kernel(isa: Isa, rows: usize, vectors: usize, at: Rows) -> TileFn<$t> {
+                let key = (rows, vectors);
                 match isa.level() {
                     #[cfg(target_arch = "x86_64")]
-                    Level::Avx512 => {
+                    Level::Avx512 | Level::Avx512Bf16 => {
                         use $modname::avx512;
-                        kernels!(avx512, key; 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14;
-                            2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14;
-                            3: 1 2 3 4 5 6 7 8 9; 4: 1 2 3 4 5 6;)
+                        by_rows!(at, kernels_512, avx512, key)
                     }
                     #[cfg(target_arch = "x86_64")]
                     Level::Avx2 => {
                         use $modname::avx2;
-                        kernels!(avx2, key; 1: 1 2 3 4 5 6; 2: 1 2 3 4 5 6;)
+                        by_rows!(at, kernels_256, avx2, key)
                     }
                     _ => {
                         use $modname::portable;
-                        kernels!(portable, key; 1: 1 2 3 4 5 6; 2: 1 2 3 4 5 6;)
+                        by_rows!(at, kernels_256, portable, key)
                     }
                 }
             }
@@ -320,23 +336,10 @@ macro_rules! tiled {
                 unsafe {
                     match isa.level() {
                         #[cfg(target_arch = "x86_64")]
-                        Level::Avx512 => $modname::transpose_avx512(t),
+                        Level::Avx512 | Level::Avx512Bf16 => $modname::transpose_avx512(t),
                         #[cfg(target_arch = "x86_64")]
                         Level::Avx2 => $modname::transpose_avx2(t),
                         _ => transpose::<Portable<$t, $lanes>>(t),
-                    }
-                }
-            }
-
-            unsafe fn row_products(isa: Isa, p: RowProducts<$t>) {
-                // SAFETY: the caller vouches for the pointers, an `Isa` for its features.
-                unsafe {
-                    match isa.level() {
-                        #[cfg(target_arch = "x86_64")]
-                        Level::Avx512 => $modname::rows_avx512(p),
-                        #[cfg(target_arch = "x86_64")]
-                        Level::Avx2 => $modname::rows_avx2(p),
-                        _ => row_products::<Portable<$t, $lanes>>(p),
                     }
                 }
             }
@@ -345,3 +348,23 @@ macro_rules! tiled {
 }
 tiled!(f32, 4, F32x8, F32x16, tiles_f32);
 tiled!(f64, 2, F64x4, F64x8, tiles_f64);
+
+/// The kernel for a tile whose elements are pairs of bfloat16, the first in the low bits of a float,
+/// and whose sums are floats; `None` where the machine multiplies no such pairs.
+pub fn pair_kernel(isa: Isa, rows: usize, vectors: usize, at: Rows) -> Option<TileFn<f32>> {
+    #[cfg(target_arch = "x86_64")]
+    if isa.level() == Level::Avx512Bf16 {
+        return Some(by_rows!(at, kernels_512, pairs, (rows, vectors)));
+    }
+    let _ = (isa, rows, vectors, at);
+    None
+}
+
+/// # Safety
+/// As `outer`.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+unsafe fn pairs<const M: usize, const N: usize, const STEP: usize>(t: &Tile<'_, f32>) {
+    // SAFETY: the caller vouches for the pointers.
+    unsafe { outer::<super::x86::Bf16Pairs, M, N, STEP>(t) }
+}

@@ -1,9 +1,12 @@
 //! Vectors of each instruction set, behind one trait.
 
+use half::{bf16, f16};
+
+use super::half::{bf16_to_f32, f16_to_f32};
 use super::{Real, Transpose};
 
 /// A register of floats. The methods inline into functions that enable the instruction set.
-pub(super) trait Vector: Copy {
+pub trait Vector: Copy {
     /// What a lane holds.
     type Elem: Real;
     /// Lanes.
@@ -32,6 +35,101 @@ pub(super) trait Vector: Copy {
                 unsafe { *t.dst.add(j * t.dst_step + i) = *t.src.add(i * t.src_step + j) };
             }
         }
+    }
+}
+
+/// An element as it lies in memory, and how a vector is loaded from some.
+pub trait Load<V: Vector>: Copy {
+    /// Elements in a lane.
+    const EACH: usize = 1;
+    /// # Safety
+    /// As the methods of [`Vector`].
+    unsafe fn load(p: *const Self) -> V;
+    /// Loads the first `n` lanes; the others are zero.
+    ///
+    /// # Safety
+    /// As above.
+    unsafe fn load_first(p: *const Self, n: usize) -> V;
+    /// The product of the element that is left over where a lane takes two with its factor.
+    ///
+    /// # Safety
+    /// As above.
+    #[inline(always)]
+    unsafe fn load_odd(_: *const Self, _: *const V::Elem) -> V::Elem {
+        V::Elem::default()
+    }
+}
+
+macro_rules! load_own {
+    ($t:ty) => {
+        impl<V: Vector<Elem = $t>> Load<V> for $t {
+            #[inline(always)]
+            unsafe fn load(p: *const $t) -> V {
+                // SAFETY: the caller vouches for the instruction set and the pointer.
+                unsafe { V::load(p) }
+            }
+            #[inline(always)]
+            unsafe fn load_first(p: *const $t, n: usize) -> V {
+                // SAFETY: as above.
+                unsafe { V::load_first(p, n) }
+            }
+        }
+    };
+}
+load_own!(f32);
+load_own!(f64);
+
+impl<const L: usize> Portable<f32, L> {
+    /// A vector of what `f` gives for each lane.
+    #[inline(always)]
+    pub(super) fn from_fn(f: impl FnMut(usize) -> f32) -> Self {
+        Portable(std::array::from_fn(f))
+    }
+}
+
+/// A vector of floats that loads half types.
+pub trait Widen: Vector<Elem = f32> {
+    /// # Safety
+    /// As the methods of [`Vector`].
+    unsafe fn load_f16(p: *const f16) -> Self;
+    /// # Safety
+    /// As above.
+    unsafe fn load_bf16(p: *const bf16) -> Self;
+}
+
+macro_rules! load_half {
+    ($t:ident, $load:ident) => {
+        impl<V: Widen> Load<V> for $t {
+            #[inline(always)]
+            unsafe fn load(p: *const $t) -> V {
+                // SAFETY: the caller vouches for the instruction set and the pointer.
+                unsafe { V::$load(p) }
+            }
+            #[inline(always)]
+            unsafe fn load_first(p: *const $t, n: usize) -> V {
+                let mut some = [$t::ZERO; 16];
+                // SAFETY: as above; no vector has more lanes.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(p, some.as_mut_ptr(), n);
+                    V::$load(some.as_ptr())
+                }
+            }
+        }
+    };
+}
+load_half!(f16, load_f16);
+load_half!(bf16, load_bf16);
+
+impl<const L: usize> Widen for Portable<f32, L> {
+    #[inline(always)]
+    unsafe fn load_f16(p: *const f16) -> Self {
+        // SAFETY: the caller vouches for `p`.
+        Portable(std::array::from_fn(|i| f16_to_f32(unsafe { *p.add(i) }.to_bits())))
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(p: *const bf16) -> Self {
+        // SAFETY: as above.
+        Portable(std::array::from_fn(|i| bf16_to_f32(unsafe { *p.add(i) }.to_bits())))
     }
 }
 

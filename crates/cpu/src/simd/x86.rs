@@ -1,15 +1,18 @@
 //! The vectors of AVX2 and AVX-512.
 
 use std::arch::x86_64::*;
+use std::mem::transmute;
+
+use half::{bf16, f16};
 
 use super::Transpose;
-use super::vector::Vector;
+use super::vector::{Load, Vector, Widen};
 
 macro_rules! vector {
     ($name:ident, $raw:ty, $elem:ty, $lanes:literal, [$zero:ident $splat:ident $fma:ident],
      [$load:ident $store:ident $load_first:ident $store_first:ident], $transpose:ident) => {
         #[derive(Clone, Copy)]
-        pub(super) struct $name($raw);
+        pub(super) struct $name(pub(super) $raw);
 
         // Intrinsics are safe where their features are enabled, which the trait asks for.
         impl Vector for $name {
@@ -67,6 +70,62 @@ vector!(F32x8, __m256, f32, 8, [_mm256_setzero_ps _mm256_set1_ps _mm256_fmadd_ps
     [_mm256_loadu_ps _mm256_storeu_ps load_first_8 store_first_8], transpose_8);
 vector!(F64x4, __m256d, f64, 4, [_mm256_setzero_pd _mm256_set1_pd _mm256_fmadd_pd],
     [_mm256_loadu_pd _mm256_storeu_pd load_first_4d store_first_4d], transpose_plain);
+
+vector!(Bf16Pairs, __m512, f32, 16, [_mm512_setzero_ps _mm512_set1_ps multiply_pairs],
+    [_mm512_loadu_ps _mm512_storeu_ps load_first_16 store_first_16], transpose_16);
+
+macro_rules! widen {
+    ($name:ident, |$p:ident| $f16:expr, $bf16:expr) => {
+        impl Widen for $name {
+            #[inline(always)]
+            unsafe fn load_f16($p: *const f16) -> Self {
+                // SAFETY: the caller vouches for the instruction set and the pointer.
+                Self(unsafe { $f16 })
+            }
+            #[inline(always)]
+            unsafe fn load_bf16($p: *const bf16) -> Self {
+                // SAFETY: as above.
+                Self(unsafe { $bf16 })
+            }
+        }
+    };
+}
+widen!(F32x16, |p| _mm512_cvtph_ps(_mm256_loadu_si256(p.cast())), {
+    let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(p.cast()));
+    _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide))
+});
+widen!(F32x8, |p| _mm256_cvtph_ps(_mm_loadu_si128(p.cast())), {
+    let wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(p.cast()));
+    _mm256_castsi256_ps(_mm256_slli_epi32::<16>(wide))
+});
+
+impl Load<Bf16Pairs> for bf16 {
+    const EACH: usize = 2;
+    #[inline(always)]
+    unsafe fn load(p: *const bf16) -> Bf16Pairs {
+        // SAFETY: the caller vouches for the instruction set and the pointer.
+        unsafe { Bf16Pairs::load(p.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn load_first(p: *const bf16, n: usize) -> Bf16Pairs {
+        // SAFETY: as above.
+        unsafe { Bf16Pairs::load_first(p.cast(), n) }
+    }
+    #[inline(always)]
+    unsafe fn load_odd(p: *const bf16, x: *const f32) -> f32 {
+        // SAFETY: as above. The factor is in the low bits.
+        unsafe { (*p).to_f32() * f32::from_bits((*x).to_bits() << 16) }
+    }
+}
+
+/// Adds the products of two bfloat16 numbers in each lane.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bf16")]
+fn multiply_pairs(a: __m512, b: __m512, sum: __m512) -> __m512 {
+    // SAFETY: both are 64 bytes of which any bits are a value.
+    let (a, b): (__m512bh, __m512bh) = unsafe { (transmute(a), transmute(b)) };
+    _mm512_dpbf16_ps(sum, a, b)
+}
 
 /// A mask of the first `n` lanes of 16.
 #[inline(always)]

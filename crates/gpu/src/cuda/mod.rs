@@ -230,7 +230,7 @@ impl Backend for Cuda {
             | Kernel::Map(_)
             | Kernel::Reduce { .. }
             | Kernel::Rows { .. }
-            | Kernel::Call(_)
+            | Kernel::Composite(_)
             | Kernel::Custom(_) => MatmulPrecision::Full,
         };
         let tf32 = precision == MatmulPrecision::Tf32;

@@ -120,7 +120,7 @@ pub fn in_vectors(segment: &Segment, target: &Target) -> Option<Program> {
         SegmentKernel::Reduce { .. }
         | SegmentKernel::Rows { .. }
         | SegmentKernel::Op(_)
-        | SegmentKernel::Call(_)
+        | SegmentKernel::Composite(_)
         | SegmentKernel::Custom(_) => {
             return None;
         }
@@ -175,8 +175,8 @@ pub(crate) fn program_from(
                 program.launches.push(map::epilogue(epilogue, segment, target)?);
             }
         }
-        SegmentKernel::Call(call) => {
-            return Err(Missing(format!("no call of {} is claimed", call.name)));
+        SegmentKernel::Composite(composite) => {
+            return Err(Missing(format!("{} is not claimed", composite.name())));
         }
         SegmentKernel::Custom(_) => {
             return Err(Missing("a custom operator has its own kernel, for the CPU".into()));

@@ -80,7 +80,7 @@ fn needs(segment: &Segment, operand: &Operand) -> u64 {
         | Kernel::Reduce { .. }
         | Kernel::Rows { .. }
         | Kernel::Op(_)
-        | Kernel::Call(_)
+        | Kernel::Composite(_)
         | Kernel::Custom(_) => bytes,
     }
 }
@@ -176,7 +176,7 @@ impl Split {
         let (kind, dtype) = match &piece.segment.kernel {
             Kernel::Reduce { kind, .. } => (*kind, partial(aval.dtype)),
             Kernel::Op(op) => (ReduceKind::Sum, sum_dtype(op).unwrap_or(aval.dtype)),
-            Kernel::Map(_) | Kernel::Rows { .. } | Kernel::Call(_) | Kernel::Custom(_) => {
+            Kernel::Map(_) | Kernel::Rows { .. } | Kernel::Composite(_) | Kernel::Custom(_) => {
                 return Ok(());
             }
         };
@@ -269,7 +269,7 @@ impl Piece {
             Kernel::Map(_)
             | Kernel::Rows { .. }
             | Kernel::Op(_)
-            | Kernel::Call(_)
+            | Kernel::Composite(_)
             | Kernel::Custom(_) => true,
         }
     }
@@ -358,7 +358,7 @@ impl Piece {
                     piece.shorten_op(axis, start, size);
                 }
             }
-            Kernel::Call(_) | Kernel::Custom(_) => {}
+            Kernel::Composite(_) | Kernel::Custom(_) => {}
         }
         piece
     }
@@ -382,7 +382,7 @@ fn free_axes(segment: &Segment) -> Vec<Free> {
             return (0..rows).map(each).collect();
         }
         Kernel::Op(op) => return of_op(op, segment),
-        Kernel::Call(_) | Kernel::Custom(_) => return Vec::new(),
+        Kernel::Composite(_) | Kernel::Custom(_) => return Vec::new(),
     };
     let mut kept = 0..;
     let each = body.shape.iter().enumerate().map(|(axis, &size)| Free {

@@ -1,0 +1,325 @@
+//! Small products in scratch memory, and what is done to a tile of scores.
+
+use std::marker::PhantomData;
+
+use super::LANES;
+use crate::map::{Avx2, Avx512, Portable};
+use crate::math::{self, Arch};
+use crate::simd::{Isa, Kernel, Level, MAX_VECTORS, Rows, Run, Tile, Tiled, dispatch};
+
+/// A type of scores and sums.
+pub(crate) trait Weight:
+    Tiled + PartialOrd + std::ops::Sub<Output = Self> + std::ops::Div<Output = Self>
+{
+    /// The score of a key that is not seen.
+    const LOWEST: Self;
+    /// Less than any score.
+    const LEAST: Self;
+    /// 1.
+    const ONE: Self;
+    /// A number of this type.
+    fn of(value: f64) -> Self;
+    /// eˣ.
+    fn exp<S: Arch>(self) -> Self;
+}
+
+macro_rules! weight {
+    ($t:ident, |$x:ident| $exp:expr) => {
+        impl Weight for $t {
+            const LOWEST: $t = $t::MIN;
+            const LEAST: $t = $t::NEG_INFINITY;
+            const ONE: $t = 1.0;
+            fn of(value: f64) -> $t {
+                value as $t
+            }
+            #[inline(always)]
+            fn exp<S: Arch>(self) -> $t {
+                let $x = self;
+                $exp
+            }
+        }
+    };
+}
+weight!(f32, |x| math::exp::<S>(x));
+weight!(f64, |x| x.exp());
+
+/// `c[i][j] = Σ a[i · a_row + s · a_step] · b[s · b_step + j]`
+pub(super) struct Product<T> {
+    /// Scalars.
+    pub a: *const T,
+    /// From one row of scalars to the next.
+    pub a_row: usize,
+    /// From one step of the sum to the next.
+    pub a_step: usize,
+    /// Rows.
+    pub rows: usize,
+    /// Vectors.
+    pub b: *const T,
+    /// From one step of the sum to the next.
+    pub b_step: usize,
+    /// Columns, a multiple of [`LANES`].
+    pub width: usize,
+    /// Steps of the sum.
+    pub steps: usize,
+    /// The sums.
+    pub c: *mut T,
+    /// From one row of sums to the next.
+    pub c_step: usize,
+    /// Whether to add to what is there.
+    pub add: bool,
+}
+
+impl<T: Tiled> Product<T> {
+    /// Computes it.
+    ///
+    /// # Safety
+    /// The operands reach what the sizes say.
+    pub unsafe fn run(&self, isa: Isa) {
+        let set = T::tiles(isa);
+        let runs = [Run { a: 0, b: 0, len: self.steps }];
+        let rows = if self.a_row == 1 { Rows::Together } else { Rows::Listed };
+        let offsets: [usize; 16] = std::array::from_fn(|i| i * self.a_row);
+        let starts: [usize; MAX_VECTORS] = std::array::from_fn(|v| v * set.lanes);
+        let mut first = 0;
+        while first < self.width {
+            let vectors = ((self.width - first) / set.lanes).min(2);
+            let parts = self.rows.div_ceil(set.rows[vectors - 1]);
+            for part in 0..parts {
+                let (row, end) = (part * self.rows / parts, (part + 1) * self.rows / parts);
+                let tile = Tile {
+                    a: self.a.wrapping_add(row * self.a_row),
+                    a_unit: 1,
+                    a_step: self.a_step,
+                    rows: &offsets,
+                    b: self.b.wrapping_add(first),
+                    b_unit: 1,
+                    b_step: self.b_step,
+                    columns: starts,
+                    runs: &runs,
+                    c: self.c.wrapping_add(row * self.c_step + first),
+                    c_step: self.c_step,
+                    last: set.lanes,
+                    add: self.add,
+                };
+                // SAFETY: the caller vouches for the operands.
+                unsafe { T::kernel(isa, end - row, vectors, rows)(&tile) };
+            }
+            first += vectors * set.lanes;
+        }
+    }
+}
+
+/// A loop with the arithmetic of an instruction set.
+pub(super) trait Loop {
+    /// The loop; `#[inline(always)]`.
+    fn run<S: Arch>(self);
+}
+
+struct With<S, L>(L, PhantomData<S>);
+
+impl<S: Arch, L: Loop> Kernel for With<S, L> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        self.0.run::<S>();
+    }
+}
+
+/// Runs a loop with the given instruction set.
+pub(super) fn run(isa: Isa, l: impl Loop) {
+    match isa.level() {
+        Level::Portable => dispatch(isa, With::<Portable, _>(l, PhantomData)),
+        Level::Avx2 => dispatch(isa, With::<Avx2, _>(l, PhantomData)),
+        Level::Avx512 | Level::Avx512Bf16 => dispatch(isa, With::<Avx512, _>(l, PhantomData)),
+    }
+}
+
+/// What a softmax knows of each row so far.
+pub(super) struct State<'s, T> {
+    /// The largest score.
+    pub largest: &'s mut [T],
+    /// The sum of the exponentials of the scores less that.
+    pub total: &'s mut [T],
+    /// What sums from before are to be multiplied by.
+    pub fade: &'s mut [T],
+}
+
+/// What is taken off scores: their largest, but nothing of −∞, of which it would leave NaN.
+#[inline(always)]
+fn taken_off<T: Weight>(largest: T) -> T {
+    if largest == T::LEAST { T::default() } else { largest }
+}
+
+#[inline(always)]
+fn larger<T: Weight>(a: T, b: T) -> T {
+    if b > a { b } else { a }
+}
+
+/// Makes the scores of a tile, a row of lanes a key, weights.
+pub(super) struct Online<'s, T> {
+    /// The scores.
+    pub scores: &'s mut [T],
+    /// Of each lane.
+    pub state: State<'s, T>,
+}
+
+impl<T: Weight> Loop for Online<'_, T> {
+    #[inline(always)]
+    fn run<S: Arch>(self) {
+        let State { largest, total, fade } = self.state;
+        let width = largest.len();
+        for first in (0..width).step_by(LANES) {
+            let lanes = first..first + LANES;
+            let mut most = [T::default(); LANES];
+            most.copy_from_slice(&largest[lanes.clone()]);
+            for key in self.scores.chunks_exact(width) {
+                for (most, &score) in most.iter_mut().zip(&key[lanes.clone()]) {
+                    *most = larger(*most, score);
+                }
+            }
+            let off = most.map(taken_off);
+            let mut sum = [T::default(); LANES];
+            for key in self.scores.chunks_exact_mut(width) {
+                for ((score, &off), sum) in key[lanes.clone()].iter_mut().zip(&off).zip(&mut sum) {
+                    *score = (*score - off).exp::<S>();
+                    *sum += *score;
+                }
+            }
+            for i in 0..LANES {
+                let lane = first + i;
+                fade[lane] = (largest[lane] - off[i]).exp::<S>();
+                total[lane] = total[lane] * fade[lane] + sum[i];
+                largest[lane] = most[i];
+            }
+        }
+    }
+}
+
+/// Makes the scores of one row weights.
+pub(super) struct OnlineRow<'s, T> {
+    /// The scores, a multiple of [`LANES`].
+    pub scores: &'s mut [T],
+    /// Of the row.
+    pub largest: &'s mut T,
+    /// Of the row.
+    pub total: &'s mut T,
+    /// What sums from before are to be multiplied by.
+    pub fade: &'s mut T,
+}
+
+impl<T: Weight> Loop for OnlineRow<'_, T> {
+    #[inline(always)]
+    fn run<S: Arch>(self) {
+        let mut most = [*self.largest; LANES];
+        for part in self.scores.chunks_exact(LANES) {
+            for (most, &score) in most.iter_mut().zip(part) {
+                *most = larger(*most, score);
+            }
+        }
+        let most = most.into_iter().fold(*self.largest, larger);
+        let off = taken_off(most);
+        let mut sums = [T::default(); LANES];
+        for part in self.scores.chunks_exact_mut(LANES) {
+            for (score, sum) in part.iter_mut().zip(&mut sums) {
+                *score = (*score - off).exp::<S>();
+                *sum += *score;
+            }
+        }
+        *self.fade = (*self.largest - off).exp::<S>();
+        *self.total = *self.total * *self.fade;
+        sums.into_iter().for_each(|sum| *self.total += sum);
+        *self.largest = most;
+    }
+}
+
+/// Multiplies each row of lanes by a number a lane.
+pub(super) struct Fade<'s, T> {
+    /// The rows.
+    pub rows: &'s mut [T],
+    /// The factors.
+    pub by: &'s [T],
+}
+
+impl<T: Weight> Loop for Fade<'_, T> {
+    #[inline(always)]
+    fn run<S: Arch>(self) {
+        if self.by.iter().all(|&by| by == T::ONE) {
+            return;
+        }
+        for row in self.rows.chunks_exact_mut(self.by.len()) {
+            for (x, &by) in row.iter_mut().zip(self.by) {
+                *x = *x * by;
+            }
+        }
+    }
+}
+
+/// Joins what a softmax knows of two parts of the keys: the second into the first.
+pub(super) struct Join<'s, T> {
+    /// Of the first part, with the sums of values, a row of lanes a feature.
+    pub state: State<'s, T>,
+    /// Its sums.
+    pub sums: &'s mut [T],
+    /// Of the second part: largest, total, sums.
+    pub other: (&'s [T], &'s [T], &'s [T]),
+}
+
+impl<T: Weight> Loop for Join<'_, T> {
+    #[inline(always)]
+    fn run<S: Arch>(self) {
+        let State { largest, total, fade } = self.state;
+        let (other_largest, other_total, other_sums) = self.other;
+        let width = largest.len();
+        let mut other_fade = [T::default(); super::ROWS];
+        for lane in 0..width {
+            let most = larger(largest[lane], other_largest[lane]);
+            let off = taken_off(most);
+            fade[lane] = (largest[lane] - off).exp::<S>();
+            other_fade[lane] = (other_largest[lane] - off).exp::<S>();
+            total[lane] = total[lane] * fade[lane] + other_total[lane] * other_fade[lane];
+            largest[lane] = most;
+        }
+        let rows = self.sums.chunks_exact_mut(width).zip(other_sums.chunks_exact(width));
+        for (row, other) in rows {
+            for lane in 0..width {
+                row[lane] = row[lane] * fade[lane] + other[lane] * other_fade[lane];
+            }
+        }
+    }
+}
+
+/// Makes the scores of a tile weights, and what comes back to the weights slopes of the scores.
+pub(super) struct Slopes<'s, T> {
+    /// Scores, then weights.
+    pub weights: &'s mut [T],
+    /// How well cotangents and values agree, then slopes.
+    pub slopes: &'s mut [T],
+    /// The largest score of each lane.
+    pub largest: &'s [T],
+    /// 1 over the sum of each lane.
+    pub share: &'s [T],
+    /// Σ out·ct of each lane.
+    pub delta: &'s [T],
+    /// Whether a lowest score is a constant.
+    pub hides: bool,
+}
+
+impl<T: Weight> Loop for Slopes<'_, T> {
+    #[inline(always)]
+    fn run<S: Arch>(self) {
+        let width = self.largest.len();
+        let keys = self.weights.chunks_exact_mut(width).zip(self.slopes.chunks_exact_mut(width));
+        for (weights, slopes) in keys {
+            for first in (0..width).step_by(LANES) {
+                for lane in first..first + LANES {
+                    let score = weights[lane];
+                    let weight = (score - self.largest[lane]).exp::<S>() * self.share[lane];
+                    let slope = weight * (slopes[lane] - self.delta[lane]);
+                    weights[lane] = weight;
+                    let constant = self.hides && score == T::LOWEST;
+                    slopes[lane] = if constant { T::default() } else { slope };
+                }
+            }
+        }
+    }
+}
