@@ -156,7 +156,7 @@ type Slices = (&'static [usize], &'static [usize], &'static [usize], &'static [u
 
 /// Slices of every kind with indices of every dtype; sums and products of few whole numbers.
 fn slices() -> Vec<Sample> {
-    let cases: [Slices; 11] = [
+    let cases: [Slices; 14] = [
         (&[7, 5], &[0], &[1, 5], &[4]),
         (&[7, 5], &[0], &[1, 5], &[3, 2]),
         (&[7, 5], &[0], &[1, 5], &[12]),
@@ -167,6 +167,10 @@ fn slices() -> Vec<Sample> {
         (&[4, 5], &[], &[2, 5], &[]),
         (&[4, 0], &[0], &[1, 0], &[3]),
         (&[4, 5], &[0], &[1, 5], &[0]),
+        // Many rows are sorted by some devices.
+        (&[40, 8], &[0], &[1, 8], &[130]),
+        (&[40, 7], &[0], &[1, 7], &[9, 15]),
+        (&[6, 50, 4], &[1], &[5, 1, 3], &[70]),
         (&[3, 200_001], &[0], &[1, 200_001], &[4]),
     ];
     let mut all = Vec::new();
