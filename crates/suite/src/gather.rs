@@ -35,6 +35,13 @@ pub fn samples() -> Vec<Sample> {
         )
         .smooth(),
     ];
+    // Its transpose is no scatter.
+    let one_each = Sample::new(
+        "take_along_axis once",
+        |_| GatherAxis { axis: 1 }.into(),
+        vec![input([4, 6, 2]), places(&[4, 1, 2], 6)],
+    );
+    all.push(one_each.smooth());
     for mode in MODES {
         let op = Scatter { mode, axes: dims(&[0]) };
         let along = ScatterAxis { mode, axis: 0 };

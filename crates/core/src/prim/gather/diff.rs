@@ -7,9 +7,10 @@ use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::prim::record::{
-    cast, compare, div, iota, is_zero, like, masked, mul, or_zeros, reshape, select, sub, zeros,
+    broadcast, cast, compare, div, iota, is_zero, like, masked, mul, or_zeros, reshape, select,
+    sub, zeros,
 };
-use crate::prim::{Compare, Diff, Linearity, Op, Primitive, Reverse, Tangents};
+use crate::prim::{Compare, Diff, Linearity, Mark, Op, Primitive, Reverse, Tangents};
 use crate::shape::{Aval, Shape};
 
 /// A scatter: x, updates and indices in; x with the updates joined in out.
@@ -79,6 +80,27 @@ pub(super) fn into_zeros(
     indices: &[Array],
 ) -> Result<Array> {
     scatter.write(ScatterMode::Add, &zeros(x), updates, indices)
+}
+
+/// The same for one index a lane: what is elsewhere is 0, which an elementwise program can say, so that
+/// it runs with what comes after it and no array of zeros is made.
+pub(super) fn at_one_place(
+    gather: &GatherAxis,
+    x: &Aval,
+    ct: &Array,
+    index: &Array,
+) -> Result<Array> {
+    let axis = gather.axis;
+    let size = x.shape[axis];
+    let dtype = if u32::try_from(size).is_ok() { DType::U32 } else { DType::U64 };
+    let mut along = vec![1; x.shape.rank()];
+    along[axis] = size;
+    let places = reshape(&iota(Shape::from(size), dtype, 0)?, Shape::from(along))?;
+    // An index outside its axis stays an error.
+    let looked_at = Array::apply(gather.clone(), &[&zeros(x), index])?;
+    let index = Array::apply(Mark::Depends, &[&cast(index, dtype)?, &looked_at])?;
+    let here = compare(Compare::Eq, &broadcast(&places, &x.shape)?, &broadcast(&index, &x.shape)?)?;
+    masked(&here, &broadcast(ct, &x.shape)?)
 }
 
 /// The derivative of a scatter. Adding and replacing are linear in x and the updates together.

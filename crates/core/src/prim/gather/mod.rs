@@ -260,6 +260,9 @@ impl Primitive for GatherAxis {
             linearity: Linearity::Joint,
             operand: |_, operand| operand == 0,
             transpose: |gather, inputs, _, ct| {
+                if inputs[1].aval().shape[gather.axis] == 1 {
+                    return diff::at_one_place(gather, inputs[0].aval(), ct, &inputs[1]).map(Some);
+                }
                 let scatter = ScatterAxis { mode: ScatterMode::Add, axis: gather.axis };
                 Ok(Some(diff::into_zeros(scatter, inputs[0].aval(), ct, &inputs[1..])?))
             },
