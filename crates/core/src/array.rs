@@ -321,7 +321,7 @@ impl Array {
             return None;
         }
         let Value { buffer, layout, range } = self.ready()?;
-        let layout = view_layout(movement, self.aval(), &layout, output)?;
+        let layout = view_layout(movement, &self.aval().shape, &layout, &output.shape)?;
         Some(Array::from_value(output.clone(), Value { buffer, layout, range }))
     }
 }

@@ -1,41 +1,46 @@
 //! The graph that is planned: calls put in place, equal nodes merged, dead nodes gone.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 use smallvec::SmallVec;
 
 use crate::backend::Backend;
-use crate::error::Result;
-use crate::graph::{Graph, Ref};
-use crate::prim::{Argument, Avals, Op};
+use crate::graph::{Borrowed, NodeRef, Ref};
+use crate::prim::key::Mixer;
+use crate::prim::{Argument, Op};
+use crate::shape::Aval;
 
 /// A node of the flat graph.
-pub(super) struct Flat {
-    pub op: Op,
+pub(super) struct Flat<'a> {
+    pub op: &'a Op,
     pub inputs: SmallVec<[Ref; 3]>,
-    pub avals: Avals,
+    pub avals: &'a [Aval],
     /// The node of the evaluated graph whose argument every run reads, or none where the argument is
     /// fixed in a call's body.
     pub source: Option<u32>,
 }
 
 /// The flat graph with what it gives.
-pub(super) struct FlatGraph {
-    pub nodes: Vec<Flat>,
+pub(super) struct FlatGraph<'a> {
+    pub nodes: Vec<Flat<'a>>,
     pub outputs: Vec<Ref>,
 }
 
-impl FlatGraph {
+impl<'a> FlatGraph<'a> {
     /// Flattens `graph`: calls that `backend` does not claim are replaced by their bodies.
-    pub fn new(graph: &Graph, backend: &dyn Backend) -> Result<FlatGraph> {
-        let mut builder = Builder { nodes: Vec::new(), seen: HashMap::new(), backend };
-        let outputs = builder.append(graph, None)?;
+    pub fn new(graph: Borrowed<'a>, backend: &dyn Backend) -> FlatGraph<'a> {
+        let count = graph.nodes.len();
+        let mut seen = HashMap::default();
+        seen.reserve(count);
+        let mut builder = Builder { nodes: Vec::with_capacity(count), seen, backend };
+        let outputs = builder.append(graph, None);
         let mut flat = FlatGraph { nodes: builder.nodes, outputs };
         flat.drop_dead();
-        Ok(flat)
+        flat
     }
 
-    pub fn aval(&self, r: Ref) -> &crate::shape::Aval {
+    pub fn aval(&self, r: Ref) -> &'a Aval {
         &self.nodes[r.node as usize].avals[r.output as usize]
     }
 
@@ -68,56 +73,47 @@ impl FlatGraph {
     }
 }
 
-struct Builder<'a> {
-    nodes: Vec<Flat>,
+struct Builder<'a, 'b> {
+    nodes: Vec<Flat<'a>>,
     /// Nodes by what they compute, to merge equal ones.
-    seen: HashMap<(Op, SmallVec<[Ref; 3]>), u32>,
-    backend: &'a dyn Backend,
+    seen: HashMap<(&'a Op, SmallVec<[Ref; 3]>), u32, BuildHasherDefault<Mixer>>,
+    backend: &'b dyn Backend,
 }
 
-impl Builder<'_> {
+impl<'a> Builder<'a, '_> {
     /// Appends `graph`; `arguments` are what its inputs stand for, or none at the outermost level.
-    fn append(&mut self, graph: &Graph, arguments: Option<&[Ref]>) -> Result<Vec<Ref>> {
+    fn append(&mut self, graph: Borrowed<'a>, arguments: Option<&[Ref]>) -> Vec<Ref> {
         let mut places: Vec<SmallVec<[Ref; 1]>> = Vec::with_capacity(graph.nodes.len());
         let mut next_input = 0;
-        for (index, node) in graph.nodes.iter().enumerate() {
-            if let (Op::Input(_), Some(arguments)) = (&node.op, arguments) {
+        for (index, NodeRef { op, mut inputs, avals }) in graph.nodes.into_iter().enumerate() {
+            if let (Op::Input(_), Some(arguments)) = (op, arguments) {
                 places.push(SmallVec::from_buf([arguments[next_input]]));
                 next_input += 1;
                 continue;
             }
-            let inputs: SmallVec<[Ref; 3]> =
-                node.inputs.iter().map(|r| places[r.node as usize][r.output as usize]).collect();
-            if let Op::Call(call) = &node.op
+            inputs.iter_mut().for_each(|r| *r = places[r.node as usize][r.output as usize]);
+            if let Op::Call(call) = op
                 && !self.backend.claims(call)
             {
-                places.push(self.append(&call.body, Some(&inputs))?.into());
+                places.push(self.append(call.body.borrowed(), Some(&inputs)).into());
                 continue;
             }
             let source = arguments.is_none().then_some(index as u32);
-            let at = self.push(&node.op, inputs, &node.outputs, source);
-            let refs = (0..node.outputs.len() as u32).map(|output| Ref { node: at, output });
-            places.push(refs.collect());
+            let at = self.push(Flat { op, inputs, avals, source });
+            places.push((0..avals.len() as u32).map(|output| Ref { node: at, output }).collect());
         }
-        let place = |r: &Ref| places[r.node as usize][r.output as usize];
-        Ok(graph.outputs.iter().map(place).collect())
+        graph.outputs.iter().map(|r| places[r.node as usize][r.output as usize]).collect()
     }
 
-    fn push(
-        &mut self,
-        op: &Op,
-        inputs: SmallVec<[Ref; 3]>,
-        avals: &Avals,
-        source: Option<u32>,
-    ) -> u32 {
+    fn push(&mut self, node: Flat<'a>) -> u32 {
         let next = self.nodes.len() as u32;
-        if merges(op, source) {
-            let known = *self.seen.entry((op.clone(), inputs.clone())).or_insert(next);
+        if merges(node.op, node.source) {
+            let known = *self.seen.entry((node.op, node.inputs.clone())).or_insert(next);
             if known != next {
                 return known;
             }
         }
-        self.nodes.push(Flat { op: op.clone(), inputs, avals: avals.clone(), source });
+        self.nodes.push(node);
         next
     }
 }
