@@ -77,7 +77,7 @@ pub(crate) struct Value {
 
 /// The end of some work on a stream.
 pub(crate) struct Event {
-    done: Mutex<bool>,
+    state: Mutex<Done>,
     signal: Condvar,
     /// Of the process whose thread is at work.
     generation: u32,
@@ -85,11 +85,18 @@ pub(crate) struct Event {
     begun: AtomicBool,
 }
 
+#[derive(Default)]
+struct Done {
+    is_done: bool,
+    /// How many threads wait: nobody else is woken, which asks the system.
+    waiting: usize,
+}
+
 impl Default for Event {
     fn default() -> Self {
         let generation = fork::generation();
-        let (done, signal, begun) = Default::default();
-        Event { done, signal, generation, begun }
+        let (state, signal, begun) = Default::default();
+        Event { state, signal, generation, begun }
     }
 }
 
@@ -108,26 +115,30 @@ impl Event {
     /// Waits for the end, or until the host stops the waiting: the work goes on then.
     pub fn wait(&self) -> Result<()> {
         if let Err(left_behind) = fork::check(self.generation, "what another thread computed") {
-            let is_done = self.done.try_lock().is_ok_and(|done| *done);
+            let is_done = self.state.try_lock().is_ok_and(|state| state.is_done);
             return if is_done { Ok(()) } else { Err(left_behind) };
         }
-        let mut done = lock(&self.done);
-        while !*done {
-            let patience = crate::interrupt::PATIENCE;
-            let waited = self.signal.wait_timeout(done, patience);
-            done = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if !*done {
-                drop(done);
+        let mut state = lock(&self.state);
+        while !state.is_done {
+            state.waiting += 1;
+            let waited = self.signal.wait_timeout(state, crate::interrupt::PATIENCE);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state.waiting -= 1;
+            if !state.is_done {
+                drop(state);
                 crate::interrupt::check()?;
-                done = lock(&self.done);
+                state = lock(&self.state);
             }
         }
         Ok(())
     }
 
     pub fn set(&self) {
-        *fork::lock(&self.done) = true;
-        self.signal.notify_all();
+        let mut state = fork::lock(&self.state);
+        state.is_done = true;
+        if state.waiting > 0 {
+            self.signal.notify_all();
+        }
     }
 }
 
@@ -148,6 +159,11 @@ impl Node {
         lock(&self.state)
     }
 
+    fn take_inputs(&mut self) -> Inputs {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut state.inputs)
+    }
+
     /// Whether a transform that is still running may walk over this node.
     pub fn is_traced(&self) -> bool {
         self.scopes.as_ref().is_some_and(|m| m.is_active())
@@ -157,13 +173,14 @@ impl Node {
 /// Drops chains of nodes without recursion: a million-node chain must not overflow the stack.
 impl Drop for Node {
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let mut queue: SmallVec<[Array; 8]> =
-            std::mem::take(&mut state.inputs).into_iter().collect();
-        while let Some(array) = queue.pop() {
-            if let Some(mut node) = Arc::into_inner(array.node) {
-                let state = node.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-                queue.extend(std::mem::take(&mut state.inputs));
+        let mut queue: SmallVec<[Array; 8]> = SmallVec::new();
+        queue.extend(self.take_inputs());
+        while let Some(mut array) = queue.pop() {
+            // In its place, where no other thread drops it, too.
+            if let Some(node) = Arc::get_mut(&mut array.node) {
+                queue.extend(node.take_inputs());
+            } else if let Some(mut node) = Arc::into_inner(array.node) {
+                queue.extend(node.take_inputs());
             }
         }
     }
@@ -321,7 +338,7 @@ impl Array {
             return None;
         }
         let Value { buffer, layout, range } = self.ready()?;
-        let layout = view_layout(movement, self.aval(), &layout, output)?;
+        let layout = view_layout(movement, &self.aval().shape, &layout, &output.shape)?;
         Some(Array::from_value(output.clone(), Value { buffer, layout, range }))
     }
 }

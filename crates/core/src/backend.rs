@@ -52,7 +52,7 @@ pub trait Backend: Send + Sync {
     /// Copies from `offset` bytes into the buffer to `out`.
     fn download(&self, buffer: &Buffer, offset: usize, out: &mut [u8]) -> Result<()>;
 
-    /// Makes a segment ready to run many times. It is kept in the plan. What the device cannot run
+    /// Makes a segment ready to run many times. Plans that run equal segments share it. What the device cannot run
     /// is [`Error::Unsupported`]: then the planner takes the CPU, as [`crate::fallback`] allows.
     fn prepare(&self, segment: &Segment) -> Result<Arc<dyn Executable>>;
 
@@ -104,6 +104,11 @@ pub trait Executable: Any + Send + Sync {
         Fails::Anywhere
     }
 
+    /// About how much memory of the host it holds.
+    fn bytes(&self) -> usize {
+        size_of_val(self)
+    }
+
     /// Runs on these buffers. The planner guarantees that outputs overlap no input, but for the
     /// in-place pairs that [`Segment::may_alias`] allows.
     fn run(&self, args: &Args<'_>) -> Result<()>;
@@ -111,6 +116,11 @@ pub trait Executable: Any + Send + Sync {
 
 /// The steps of a plan, ready to run many times, by several threads.
 pub trait Sequence: Send + Sync {
+    /// About how much memory of the host it holds.
+    fn bytes(&self) -> usize {
+        size_of_val(self)
+    }
+
     /// Does what running each step in turn does. A step without arguments has nothing to do in
     /// this run.
     fn run(&self, steps: &[Option<Args<'_>>]) -> std::result::Result<(), Stopped>;
@@ -375,6 +385,20 @@ impl Operand {
 }
 
 impl Segment {
+    /// About how much memory it holds besides its own.
+    pub(crate) fn bytes(&self) -> usize {
+        let body = match &self.kernel {
+            Kernel::Map(body) | Kernel::Reduce { body, .. } | Kernel::Rows { body, .. } => {
+                body.bytes()
+            }
+            Kernel::Op(_) | Kernel::Composite(_) | Kernel::Custom(_) => 0,
+        };
+        let epilogue = self.epilogue.as_ref().map_or(0, |epilogue| epilogue.body.bytes());
+        let operand = |o: &Operand| size_of::<Operand>() + size_of_val(&o.strides[..]);
+        let operands = self.inputs.iter().chain(&self.outputs).map(operand).sum::<usize>();
+        body + epilogue + operands + size_of_val(&self.scalars[..])
+    }
+
     /// Whether output `output` may take the memory of input `input`, when both start at the same
     /// element: each output element must be written only after that same element was read.
     pub fn may_alias(&self, output: usize, input: usize) -> bool {

@@ -21,10 +21,10 @@ use crate::backend::{Buffer, backend, moved};
 use crate::device::{Device, Stream};
 use crate::error::{Error, Result};
 use crate::fork;
-use crate::graph::{self, Graph};
+use crate::graph::{self, Borrowed, NodeRef};
 use crate::plan::{Failure, Parameters, Plan};
-use crate::prim::Argument;
 use crate::prim::key::Key;
+use crate::prim::{Argument, Input, Op};
 
 /// Computes `arrays`, all together. The CPU is done with them on return; a GPU has the work in its
 /// queue, and [`wait`] or reading an array waits for it.
@@ -140,7 +140,7 @@ pub(crate) fn plan_of(arrays: &[Array]) -> Result<Arc<Plan>> {
         }
     };
     let device = roots.first().map_or(Device::CPU, |r| r.node.stream.device);
-    walk.plan(device)
+    walk.plan(device, walk.leaves.iter().flat_map(|leaf| &leaf.values))
 }
 
 /// The arrays that still need a plan to run; waits for those on their way.
@@ -216,15 +216,12 @@ struct Source {
     output: u32,
 }
 
-type Strides = SmallVec<[isize; 4]>;
-
 /// A node that is there: its outputs are leaves `first` and following.
 struct Leaf {
     node: Arc<Node>,
     first: u32,
     /// Empty once they were handed to the plan.
     values: SmallVec<[Value; 1]>,
-    strides: SmallVec<[Strides; 1]>,
     edges: usize,
 }
 
@@ -257,14 +254,14 @@ impl Walk {
             (visit >> 32 << 32 == epoch).then_some(visit & u64::from(u32::MAX))
         };
         let mut walk = Walk {
-            leaves: Vec::new(),
+            leaves: Vec::with_capacity(8),
             leaf_count: 0,
-            nodes: Vec::new(),
+            nodes: Vec::with_capacity(16),
             outputs: Vec::new(),
             key: Key::default(),
         };
         let device = roots.first().map_or(Device::CPU, |r| r.node.stream.device);
-        let mut key = Key::default();
+        let mut key = Key::with_capacity(512);
         let mut stack: Vec<(Arc<Node>, bool)> =
             roots.iter().rev().map(|r| (r.node.clone(), false)).collect();
         while let Some((node, entered)) = stack.pop() {
@@ -275,6 +272,7 @@ impl Walk {
             if entered {
                 let mut inputs = SmallVec::with_capacity(state.inputs.len());
                 node.op.write_key(&mut key);
+                key.push(state.inputs.len() as u64);
                 for input in &state.inputs {
                     let at = visited(&input.node).unwrap_or(0);
                     let leaf = at & LEAF != 0;
@@ -287,11 +285,8 @@ impl Walk {
                         walk.nodes[index as usize].edges += 1;
                         Source { leaf, index, output: input.output }
                     };
-                    key.words.push(
-                        u64::from(source.index) << 32
-                            | u64::from(source.output) << 1
-                            | u64::from(leaf),
-                    );
+                    key.push(u64::from(source.index) << 1 | u64::from(leaf));
+                    key.push(source.output.into());
                     inputs.push(source);
                 }
                 node.visit.store(epoch | walk.nodes.len() as u64, Ordering::Relaxed);
@@ -304,9 +299,8 @@ impl Walk {
                     node.visit.store(epoch | LEAF | walk.leaves.len() as u64, Ordering::Relaxed);
                     let (first, values) = (walk.leaf_count, values.clone());
                     walk.leaf_count += values.len() as u32;
-                    let strides = values.iter().map(|v| v.layout.strides.clone()).collect();
                     drop(state);
-                    walk.leaves.push(Leaf { node, first, values, strides, edges: 0 });
+                    walk.leaves.push(Leaf { node, first, values, edges: 0 });
                 }
                 Progress::Failed(error) => return Err(Error::Failed(error.clone())),
                 Progress::Pending(event)
@@ -351,52 +345,56 @@ impl Walk {
         walk.outputs.sort_unstable();
         walk.outputs.dedup();
         for leaf in &walk.leaves {
-            for (aval, strides) in leaf.node.avals.iter().zip(&leaf.strides) {
+            for (aval, value) in leaf.node.avals.iter().zip(&leaf.values) {
                 aval.hash(&mut key);
-                strides.hash(&mut key);
+                value.layout.strides.hash(&mut key);
             }
         }
-        key.words.extend(walk.outputs.iter().map(|&o| u64::from(o)));
-        key.words.push(walk.outputs.len() as u64);
-        key.words.push((device.kind as u64) << 16 | u64::from(device.index));
+        walk.outputs.iter().for_each(|&output| key.push(output.into()));
+        key.push(walk.outputs.len() as u64);
+        key.push((device.kind as u64) << 16 | u64::from(device.index));
         walk.key = key;
         Ok(Walked::Done(walk))
     }
 
-    fn plan(&self, device: Device) -> Result<Arc<Plan>> {
+    /// The plan of the walked graph, whose leaves are `values`.
+    fn plan<'a>(
+        &self,
+        device: Device,
+        values: impl Iterator<Item = &'a Value>,
+    ) -> Result<Arc<Plan>> {
         Plan::cached(&self.key, || {
             let backend = backend(device)?;
-            let strides: Vec<_> =
-                self.leaves.iter().flat_map(|l| l.strides.iter().cloned()).collect();
-            Plan::new(&self.graph(), &strides, &**backend)
+            let strides: Vec<_> = values.map(|value| value.layout.strides.clone()).collect();
+            let avals = self.leaves.iter().flat_map(|leaf| &leaf.node.avals);
+            let inputs: Vec<Op> =
+                avals.map(|aval| Op::Input(Input { aval: aval.clone() })).collect();
+            Plan::new(self.graph(&inputs), &strides, &**backend)
         })
     }
 
-    /// The walked graph: leaves first, then the nodes.
-    fn graph(&self) -> Graph {
-        let mut graph = Graph::default();
-        for leaf in &self.leaves {
-            for aval in &leaf.node.avals {
-                graph.input(aval.clone());
-            }
+    /// The walked graph: leaves first, which `inputs` stand for, then the nodes.
+    fn graph<'a>(&'a self, inputs: &'a [Op]) -> Borrowed<'a> {
+        let mut nodes = Vec::with_capacity(inputs.len() + self.nodes.len());
+        let avals = self.leaves.iter().flat_map(|leaf| &leaf.node.avals);
+        for (op, aval) in inputs.iter().zip(avals) {
+            nodes.push(NodeRef { op, inputs: SmallVec::new(), avals: std::slice::from_ref(aval) });
         }
         let source = |s: &Source| match s.leaf {
             true => graph::Ref { node: s.index, output: 0 },
             false => graph::Ref { node: self.leaf_count + s.index, output: s.output },
         };
-        for interior in &self.nodes {
-            graph.nodes.push(graph::Node {
-                op: interior.node.op.clone(),
-                inputs: interior.inputs.iter().map(source).collect(),
-                outputs: interior.node.avals.clone(),
-            });
+        for Interior { node, inputs, .. } in &self.nodes {
+            let inputs = inputs.iter().map(source).collect();
+            nodes.push(NodeRef { op: &node.op, inputs, avals: &node.avals });
         }
+        let mut outputs = Vec::with_capacity(self.outputs.len());
         for &index in &self.outputs {
             let node = self.leaf_count + index;
             let count = self.nodes[index as usize].node.avals.len() as u32;
-            graph.outputs.extend((0..count).map(|output| graph::Ref { node, output }));
+            outputs.extend((0..count).map(|output| graph::Ref { node, output }));
         }
-        graph
+        Borrowed { nodes, outputs }
     }
 }
 
@@ -511,7 +509,7 @@ impl Job {
 impl Job {
     fn compute(&mut self) -> std::result::Result<Vec<Value>, Failure> {
         self.walk.bring(&mut self.leaves, self.device)?;
-        let plan = self.walk.plan(self.device)?;
+        let plan = self.walk.plan(self.device, self.leaves.iter())?;
         plan.run(&self.leaves, &self.walk)
     }
 }

@@ -70,42 +70,29 @@ pub fn records() -> Vec<Record> {
     fork::lock(&RECORDS).clone()
 }
 
-/// The segments of a plan, prepared by `device`, or by the CPU where the device has no kernel.
-pub(crate) fn prepare(
-    segments: &[&Segment],
-    device: &dyn Backend,
-) -> Result<Vec<Arc<dyn Executable>>> {
-    let prepared = device.prepare_all(segments).into_iter().zip(segments);
-    prepared.map(|(prepared, segment)| or_on_host(prepared, segment, device)).collect()
-}
-
-/// What a device made of `segment`, or what the CPU makes of it where it has no kernel for it.
-fn or_on_host(
-    prepared: Result<Arc<dyn Executable>>,
+/// `segment`, for which `device`, called `name`, has no kernel for this reason, prepared by the CPU.
+pub(crate) fn take_over(
     segment: &Segment,
     device: &dyn Backend,
+    name: String,
+    reason: String,
 ) -> Result<Arc<dyn Executable>> {
-    match prepared {
-        Err(Error::Unsupported { device: name, reason }) => {
-            let op = match &segment.kernel {
-                Kernel::Map(_) => "an elementwise program".to_owned(),
-                Kernel::Reduce { kind, .. } => kind.name().to_owned(),
-                Kernel::Rows { .. } => "a program over rows".to_owned(),
-                Kernel::Op(op) => op.name().to_owned(),
-                Kernel::Composite(composite) => composite.name().to_owned(),
-                Kernel::Custom(custom) => custom.0.name().to_owned(),
-            };
-            let policy = policy();
-            if policy == Policy::Error || device.device() == Device::CPU {
-                let reason = format!("{op}: {reason}");
-                return Err(Error::Unsupported { device: name, reason });
-            }
-            let number = note(device.device(), op, reason, policy);
-            let host = backend(Device::CPU)?.prepare(segment)?;
-            Ok(Arc::new(OnHost { host, device: device.device(), number }))
-        }
-        other => other,
+    let op = match &segment.kernel {
+        Kernel::Map(_) => "an elementwise program".to_owned(),
+        Kernel::Reduce { kind, .. } => kind.name().to_owned(),
+        Kernel::Rows { .. } => "a program over rows".to_owned(),
+        Kernel::Op(op) => op.name().to_owned(),
+        Kernel::Composite(composite) => composite.name().to_owned(),
+        Kernel::Custom(custom) => custom.0.name().to_owned(),
+    };
+    let policy = policy();
+    if policy == Policy::Error || device.device() == Device::CPU {
+        let reason = format!("{op}: {reason}");
+        return Err(Error::Unsupported { device: name, reason });
     }
+    let number = note(device.device(), op, reason, policy);
+    let host = backend(Device::CPU)?.prepare(segment)?;
+    Ok(Arc::new(OnHost { host, device: device.device(), number }))
 }
 
 /// The number of the record; a new one is announced.
@@ -130,6 +117,10 @@ struct OnHost {
 }
 
 impl Executable for OnHost {
+    fn bytes(&self) -> usize {
+        size_of::<OnHost>() + self.host.bytes()
+    }
+
     fn run(&self, args: &Args<'_>) -> Result<()> {
         let copies = |regions: &[Region<'_>]| -> Result<Vec<Buffer>> {
             regions.iter().map(|r| moved(r.buffer, 0..r.buffer.bytes(), Device::CPU)).collect()

@@ -69,6 +69,11 @@ pub trait OpKernel: Send + Sync {
         Fails::Never
     }
 
+    /// About how much memory it holds, with its own.
+    fn memory(&self) -> usize {
+        size_of_val(self)
+    }
+
     /// Computes the outputs, and calls `finish` for each part that is final.
     ///
     /// # Safety

@@ -103,6 +103,19 @@ impl Executable for Prepared {
         }
     }
 
+    fn bytes(&self) -> usize {
+        let kernel = match &self.kernel {
+            CpuKernel::Map(kernel) => kernel.memory(),
+            CpuKernel::Reduce(kernel) => kernel.memory(),
+            CpuKernel::Rows(kernel) => kernel.memory(),
+            CpuKernel::Op { op, epilogue, .. } => {
+                op.memory() + epilogue.as_ref().map_or(0, |e| e.kernel.memory())
+            }
+        };
+        let extents = self.inputs.len() + self.outputs.len();
+        size_of::<Prepared>() + extents * size_of::<Extent>() + kernel
+    }
+
     fn run(&self, args: &Args<'_>) -> Result<()> {
         let lengths = [args.inputs.len(), args.outputs.len(), args.scalars.len()];
         if lengths != [self.inputs.len(), self.outputs.len(), self.scalars] {

@@ -130,20 +130,6 @@ fn constants_are_no_part_of_a_plan() -> Result<()> {
 }
 
 #[test]
-fn the_cache_is_bounded() -> Result<()> {
-    let _turn = counting();
-    cache::set_capacity(8);
-    for n in 1..40 {
-        (&ramp(&[n]) + 1.0).eval()?;
-    }
-    let stats = cache::stats();
-    cache::set_capacity(512);
-    assert!(stats.plans <= 8, "{stats:?}");
-    assert!(stats.evictions > 0, "{stats:?}");
-    Ok(())
-}
-
-#[test]
 fn what_is_held_is_computed_with_the_rest_and_kept() -> Result<()> {
     let x = ramp(&[6]);
     let middle = ops::exp(&x)?;

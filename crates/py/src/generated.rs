@@ -2257,6 +2257,7 @@ macro_rules! docs {
 (set_default_device) => { "\nExample:\n    >>> former = mx.default_device()\n    >>> mx.set_default_device(mx.cpu)\n    >>> mx.set_default_device(former)" };
 (set_default_stream) => { "\nExample:\n    >>> former = mx.default_stream(mx.cpu)\n    >>> mx.set_default_stream(mx.new_stream(mx.cpu))\n    >>> mx.set_default_stream(former)" };
 (set_memory_limit) => { "\nExample:\n    >>> former = mx.set_memory_limit(1 << 40)\n    >>> mx.set_memory_limit(former) == 1 << 40\n    True" };
+(set_plan_cache_limit) => { "\nExample:\n    >>> former = mx.set_plan_cache_limit(16 << 20)\n    >>> mx.set_plan_cache_limit(former) == 16 << 20\n    True" };
 (set_printoptions) => { "\nExample:\n    >>> mx.set_printoptions(precision=2)\n    >>> mx.array(1.23456)\n    array(1.23, dtype=float32)\n    >>> mx.set_printoptions(precision=-1)" };
 (slice) => { "The elements from `start` up to but without `stop`, `step` apart, along each axis.\n\nExample:\n    >>> mx.slice(mx.arange(6), mx.array([2]), axes=[0], slice_size=(3,))\n    array([2, 3, 4], dtype=int32)" };
 (slice_update) => { "`x` with the elements from `start` up to but without `stop`, `step` apart along each axis,\nreplaced by `update`.\n\nExample:\n    >>> mx.slice_update(mx.zeros(4), mx.ones(2), mx.array([1]), axes=[0])\n    array([0, 1, 1, 0], dtype=float32)" };
@@ -2575,6 +2576,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::device::set_default_device, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::set_default_stream, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::set_memory_limit, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::memory::set_plan_cache_limit, m)?)?;
             m.add_function(wrap_pyfunction!(crate::format::set_printoptions, m)?)?;
             m.add_function(wrap_pyfunction!(self::sigmoid, m)?)?;
             m.add_function(wrap_pyfunction!(self::sign, m)?)?;

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cupola::backend::{Backend, backend, memory_limit};
+use cupola::plan::cache;
 use pyo3::prelude::*;
 
 use crate::error::raise;
@@ -30,11 +31,11 @@ pub fn get_peak_memory() -> PyResult<usize> {
     Ok(default_backend()?.memory().peak)
 }
 
-/// The bytes that are kept for reuse.
+/// The bytes that are kept for reuse: memory that was freed, and the plans of what was computed.
 #[doc = docs!(get_cache_memory)]
 #[pyfunction]
 pub fn get_cache_memory() -> PyResult<usize> {
-    Ok(default_backend()?.memory().cached)
+    Ok(default_backend()?.memory().cached + cache::stats().bytes)
 }
 
 /// Counts the most memory in use anew.
@@ -45,7 +46,7 @@ pub fn reset_peak_memory() -> PyResult<()> {
     Ok(())
 }
 
-/// Bounds the bytes that are kept for reuse; gives the former bound.
+/// Bounds the bytes of freed memory that are kept for reuse; gives the former bound.
 #[doc = docs!(set_cache_limit)]
 #[pyfunction]
 pub fn set_cache_limit(limit: usize) -> PyResult<usize> {
@@ -55,6 +56,14 @@ pub fn set_cache_limit(limit: usize) -> PyResult<usize> {
         on.trim();
     }
     Ok(CACHE_LIMIT.swap(limit, Ordering::Relaxed))
+}
+
+/// Bounds the bytes of the plans that are kept for what is computed again, 64 MiB at first; gives the
+/// former bound. The least recently used go first.
+#[doc = docs!(set_plan_cache_limit)]
+#[pyfunction]
+pub fn set_plan_cache_limit(limit: usize) -> usize {
+    cache::set_limit(limit)
 }
 
 /// The bound on the memory of live arrays.
@@ -74,10 +83,11 @@ pub fn set_memory_limit(limit: usize) -> usize {
     former
 }
 
-/// Gives memory that is kept for reuse back to the system.
+/// Gives memory that is kept for reuse back to the system, and forgets the plans of what was computed.
 #[doc = docs!(clear_cache)]
 #[pyfunction]
 pub fn clear_cache() -> PyResult<()> {
+    cache::clear();
     default_backend()?.trim();
     Ok(())
 }

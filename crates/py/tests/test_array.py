@@ -309,6 +309,22 @@ def test_memory():
     assert cc.set_cache_limit(former) == 0
 
 
+def test_plans_are_cache_memory():
+    """Plans count as cache memory, `clear_cache` forgets them, and they keep to their limit."""
+    former = cc.set_cache_limit(0)
+    cc.clear_cache()
+    empty = cc.get_cache_memory()
+    limit = cc.set_plan_cache_limit(1 << 20)
+    for n in range(2, 400):
+        cc.eval(cc.softmax(cc.ones((n, 3))) @ cc.ones((3, 2)))
+    # Some freed memory is kept beside.
+    assert empty + (1 << 19) < cc.get_cache_memory() < empty + (3 << 19)
+    assert cc.set_plan_cache_limit(limit) == 1 << 20 and limit == 64 << 20
+    cc.clear_cache()
+    assert cc.get_cache_memory() < empty + (1 << 18)
+    cc.set_cache_limit(former)
+
+
 def test_interrupts():
     """Ctrl-C stops a long evaluation, and the arrays are as usable as before."""
     import _thread

@@ -71,6 +71,14 @@ impl Body {
         self.code.iter().any(|instr| instr.args.contains(&reg))
     }
 
+    /// About how much memory it holds besides its own.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&self.inputs[..])
+            + size_of_val(&self.scalars[..])
+            + size_of_val(&self.code[..])
+            + size_of_val(&self.outputs[..])
+    }
+
     /// How many registers there are.
     pub fn registers(&self) -> usize {
         self.inputs.len() + self.scalars.len() + self.code.len()

@@ -45,7 +45,38 @@ pub struct Graph {
     pub outputs: Vec<Ref>,
 }
 
+/// A graph whose primitives and avals somebody else holds.
+pub(crate) struct Borrowed<'a> {
+    pub nodes: Vec<NodeRef<'a>>,
+    pub outputs: Vec<Ref>,
+}
+
+/// A node of a graph that somebody else holds.
+pub(crate) struct NodeRef<'a> {
+    pub op: &'a Op,
+    pub inputs: SmallVec<[Ref; 3]>,
+    pub avals: &'a [Aval],
+}
+
 impl Graph {
+    /// The graph without a copy of its primitives.
+    pub(crate) fn borrowed(&self) -> Borrowed<'_> {
+        let nodes = self.nodes.iter().map(|node| NodeRef {
+            op: &node.op,
+            inputs: node.inputs.clone(),
+            avals: &node.outputs,
+        });
+        Borrowed { nodes: nodes.collect(), outputs: self.outputs.clone() }
+    }
+
+    /// The bytes of memory that it holds.
+    pub(crate) fn memory(&self) -> usize {
+        size_of::<Graph>()
+            + self.nodes.capacity() * size_of::<Node>()
+            + self.inputs.capacity() * size_of::<u32>()
+            + self.outputs.capacity() * size_of::<Ref>()
+    }
+
     /// Adds an input.
     pub fn input(&mut self, aval: Aval) -> Ref {
         let node = self.nodes.len() as u32;

@@ -24,7 +24,7 @@ impl fmt::Display for Plan {
                 accesses.iter().map(|a| format!("#{}", a.slot)).collect::<Vec<_>>().join(" ")
             };
             write!(f, "{} = ", names(&step.outputs))?;
-            match &step.segment.kernel {
+            match &step.prepared.segment.kernel {
                 Kernel::Map(body) if body.code.is_empty() => write!(f, "copy {}", body.shape)?,
                 Kernel::Map(body) => write!(f, "map {} of {}", body.shape, listing(body))?,
                 Kernel::Reduce { body, kind, axes } => {
@@ -39,7 +39,7 @@ impl fmt::Display for Plan {
                 Kernel::Composite(composite) => write!(f, "{}", composite.name())?,
                 Kernel::Custom(custom) => write!(f, "{}", custom.0.name())?,
             }
-            if let Some(epilogue) = &step.segment.epilogue {
+            if let Some(epilogue) = &step.prepared.segment.epilogue {
                 write!(f, " then {}", listing(&epilogue.body))?;
             }
             write!(f, " ({})", names(&step.inputs))?;

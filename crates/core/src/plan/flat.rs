@@ -1,43 +1,99 @@
 //! The graph that is planned: calls and composites put in place, equal nodes merged, dead nodes gone.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 use smallvec::SmallVec;
 
 use crate::backend::Backend;
 use crate::error::Result;
-use crate::graph::{Graph, Ref};
-use crate::prim::{Argument, Avals, Composite, Op};
+use crate::graph::{Borrowed, Graph, NodeRef, Ref};
+use crate::prim::key::Mixer;
+use crate::prim::{Argument, Op};
 use crate::shape::Aval;
 
 /// A node of the flat graph.
-pub(super) struct Flat {
-    pub op: Op,
+pub(super) struct Flat<'a> {
+    pub op: &'a Op,
     pub inputs: SmallVec<[Ref; 3]>,
-    pub avals: Avals,
+    pub avals: &'a [Aval],
     /// The node of the evaluated graph whose argument every run reads, or none where the argument is
     /// fixed in a call's body.
     pub source: Option<u32>,
 }
 
 /// The flat graph with what it gives.
-pub(super) struct FlatGraph {
-    pub nodes: Vec<Flat>,
+pub(super) struct FlatGraph<'a> {
+    pub nodes: Vec<Flat<'a>>,
     pub outputs: Vec<Ref>,
 }
 
-impl FlatGraph {
-    /// Flattens `graph`: calls, and composites that `backend` does not claim, are replaced by their
-    /// bodies.
-    pub fn new(graph: &Graph, backend: &dyn Backend) -> Result<FlatGraph> {
-        let mut builder = Builder { nodes: Vec::new(), seen: HashMap::new(), backend };
-        let outputs = builder.append(graph, None)?;
+/// The bodies of the composites in a graph that a backend does not claim, by the number of their node;
+/// empty where there are none.
+#[derive(Default)]
+pub(super) struct Bodies {
+    of: Vec<Option<Inner>>,
+}
+
+/// What is inside of a node.
+enum Inner {
+    /// The bodies in a call's body.
+    Call(Bodies),
+    /// A composite's body, with those in it.
+    Composite(Graph, Bodies),
+}
+
+impl Bodies {
+    /// Records those that `backend` needs.
+    pub fn new(graph: &Borrowed<'_>, backend: &dyn Backend) -> Result<Bodies> {
+        let mut bodies = Bodies::default();
+        for (index, node) in graph.nodes.iter().enumerate() {
+            let inner = match node.op {
+                Op::Call(call) => Some(Inner::Call(Bodies::new(&call.body.borrowed(), backend)?)),
+                Op::Composite(composite) => {
+                    let aval = |r: &Ref| &graph.nodes[r.node as usize].avals[r.output as usize];
+                    let avals: SmallVec<[&Aval; 4]> = node.inputs.iter().map(aval).collect();
+                    match backend.claims(composite, &avals) {
+                        true => None,
+                        false => {
+                            let body = composite.graph(&avals)?;
+                            let inner = Bodies::new(&body.borrowed(), backend)?;
+                            Some(Inner::Composite(body, inner))
+                        }
+                    }
+                }
+                Op::Input(_)
+                | Op::Constant(_)
+                | Op::Movement(_)
+                | Op::Mark(_)
+                | Op::Elementwise(_)
+                | Op::Reduce(_)
+                | Op::Kernel(_)
+                | Op::Custom(_) => None,
+            };
+            if inner.is_some() {
+                bodies.of.resize_with(index, || None);
+                bodies.of.push(inner);
+            }
+        }
+        Ok(bodies)
+    }
+}
+
+impl<'a> FlatGraph<'a> {
+    /// Flattens `graph`: calls, and composites whose bodies are among `bodies`, are replaced by these.
+    pub fn new(graph: Borrowed<'a>, bodies: &'a Bodies) -> FlatGraph<'a> {
+        let count = graph.nodes.len();
+        let mut seen = HashMap::default();
+        seen.reserve(count);
+        let mut builder = Builder { nodes: Vec::with_capacity(count), seen };
+        let outputs = builder.append(graph, bodies, None);
         let mut flat = FlatGraph { nodes: builder.nodes, outputs };
         flat.drop_dead();
-        Ok(flat)
+        flat
     }
 
-    pub fn aval(&self, r: Ref) -> &Aval {
+    pub fn aval(&self, r: Ref) -> &'a Aval {
         &self.nodes[r.node as usize].avals[r.output as usize]
     }
 
@@ -71,72 +127,53 @@ impl FlatGraph {
 }
 
 struct Builder<'a> {
-    nodes: Vec<Flat>,
+    nodes: Vec<Flat<'a>>,
     /// Nodes by what they compute, to merge equal ones.
-    seen: HashMap<(Op, SmallVec<[Ref; 3]>), u32>,
-    backend: &'a dyn Backend,
+    seen: HashMap<(&'a Op, SmallVec<[Ref; 3]>), u32, BuildHasherDefault<Mixer>>,
 }
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
     /// Appends `graph`; `arguments` are what its inputs stand for, or none at the outermost level.
-    fn append(&mut self, graph: &Graph, arguments: Option<&[Ref]>) -> Result<Vec<Ref>> {
+    fn append(
+        &mut self,
+        graph: Borrowed<'a>,
+        bodies: &'a Bodies,
+        arguments: Option<&[Ref]>,
+    ) -> Vec<Ref> {
         let mut places: Vec<SmallVec<[Ref; 1]>> = Vec::with_capacity(graph.nodes.len());
         let mut next_input = 0;
-        for (index, node) in graph.nodes.iter().enumerate() {
-            if let (Op::Input(_), Some(arguments)) = (&node.op, arguments) {
+        for (index, NodeRef { op, mut inputs, avals }) in graph.nodes.into_iter().enumerate() {
+            if let (Op::Input(_), Some(arguments)) = (op, arguments) {
                 places.push(SmallVec::from_buf([arguments[next_input]]));
                 next_input += 1;
                 continue;
             }
-            let inputs: SmallVec<[Ref; 3]> =
-                node.inputs.iter().map(|r| places[r.node as usize][r.output as usize]).collect();
-            if let Op::Call(call) = &node.op {
-                places.push(self.append(&call.body, Some(&inputs))?.into());
-                continue;
-            }
-            if let Op::Composite(composite) = &node.op
-                && let Some(body) = self.unclaimed(composite, &inputs)?
-            {
-                places.push(self.append(&body, Some(&inputs))?.into());
+            inputs.iter_mut().for_each(|r| *r = places[r.node as usize][r.output as usize]);
+            let body = match (op, bodies.of.get(index)) {
+                (Op::Call(call), Some(Some(Inner::Call(inner)))) => Some((&*call.body, inner)),
+                (_, Some(Some(Inner::Composite(body, inner)))) => Some((body, inner)),
+                _ => None,
+            };
+            if let Some((body, inner)) = body {
+                places.push(self.append(body.borrowed(), inner, Some(&inputs)).into());
                 continue;
             }
             let source = arguments.is_none().then_some(index as u32);
-            let at = self.push(&node.op, inputs, &node.outputs, source);
-            let refs = (0..node.outputs.len() as u32).map(|output| Ref { node: at, output });
-            places.push(refs.collect());
+            let at = self.push(Flat { op, inputs, avals, source });
+            places.push((0..avals.len() as u32).map(|output| Ref { node: at, output }).collect());
         }
-        let place = |r: &Ref| places[r.node as usize][r.output as usize];
-        Ok(graph.outputs.iter().map(place).collect())
+        graph.outputs.iter().map(|r| places[r.node as usize][r.output as usize]).collect()
     }
 
-    /// The body of a composite that the backend does not claim.
-    fn unclaimed(&self, composite: &Composite, inputs: &[Ref]) -> Result<Option<Graph>> {
-        let avals: SmallVec<[&Aval; 4]> = inputs.iter().map(|&r| self.aval(r)).collect();
-        match self.backend.claims(composite, &avals) {
-            true => Ok(None),
-            false => composite.graph(&avals).map(Some),
-        }
-    }
-
-    fn aval(&self, r: Ref) -> &Aval {
-        &self.nodes[r.node as usize].avals[r.output as usize]
-    }
-
-    fn push(
-        &mut self,
-        op: &Op,
-        inputs: SmallVec<[Ref; 3]>,
-        avals: &Avals,
-        source: Option<u32>,
-    ) -> u32 {
+    fn push(&mut self, node: Flat<'a>) -> u32 {
         let next = self.nodes.len() as u32;
-        if merges(op, source) {
-            let known = *self.seen.entry((op.clone(), inputs.clone())).or_insert(next);
+        if merges(node.op, node.source) {
+            let known = *self.seen.entry((node.op, node.inputs.clone())).or_insert(next);
             if known != next {
                 return known;
             }
         }
-        self.nodes.push(Flat { op: op.clone(), inputs, avals: avals.clone(), source });
+        self.nodes.push(node);
         next
     }
 }

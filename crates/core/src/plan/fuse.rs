@@ -3,18 +3,18 @@
 //! Groups run in the order in which they stand. An elementwise node joins the group that makes its
 //! latest input when everything else it needs comes from earlier groups; then groups whose results
 //! only the next one reads are drawn into it, and those that walk the same rows become one
-//! (`rows.rs`). Movement is no work: it changes how a slot is read.
+//! (`rows.rs`). Movement is no work: it changes how a slot is read (`movement.rs`).
+
+use std::rc::Rc;
 
 use smallvec::SmallVec;
 
 use super::flat::{Flat, FlatGraph};
 use crate::backend::{Kernel, Limits};
 use crate::dtype::{DType, Scalar};
-use crate::error::{Error, Result};
 use crate::graph::Ref;
-use crate::prim::movement::view_layout;
-use crate::prim::{Elementwise, Movement, Op};
-use crate::shape::{Aval, Layout, Shape, is_row_major};
+use crate::prim::{Elementwise, Op, Reduce, ReduceKind};
+use crate::shape::{Aval, Shape, is_row_major};
 
 /// Memory that one leaf or one group output lives in.
 pub(super) type Slot = u32;
@@ -23,15 +23,34 @@ pub(super) type Slot = u32;
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Offset {
     pub fixed: isize,
-    /// A slice node of the evaluated graph, and the strides its starts are counted in.
-    pub starts: SmallVec<[(u32, SmallVec<[isize; 4]>); 1]>,
+    /// Slice nodes of the evaluated graph, and the strides that their starts are counted in.
+    pub starts: Vec<(u32, SmallVec<[isize; 4]>)>,
+}
+
+/// Shape and dtype, as a node of the flat graph has them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Form<'a> {
+    pub shape: &'a Shape,
+    pub dtype: DType,
+}
+
+impl<'a> From<&'a Aval> for Form<'a> {
+    fn from(aval: &'a Aval) -> Self {
+        Form { shape: &aval.shape, dtype: aval.dtype }
+    }
+}
+
+impl Form<'_> {
+    pub fn aval(self) -> Aval {
+        Aval { shape: self.shape.clone(), dtype: self.dtype }
+    }
 }
 
 /// A way to read or write a slot.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct View {
+pub(super) struct View<'a> {
     pub slot: Slot,
-    pub aval: Aval,
+    pub form: Form<'a>,
     pub strides: SmallVec<[isize; 4]>,
     pub offset: Offset,
 }
@@ -46,24 +65,38 @@ pub(super) enum ScalarSource {
 }
 
 /// What a node's output is to its consumers.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) struct Val {
-    pub kind: ValKind,
+#[derive(Clone, Debug)]
+pub(super) struct Val<'a> {
+    pub kind: ValKind<'a>,
     /// The group after which it may be read; 0 for what is there from the start.
     pub after: usize,
 }
 
-#[derive(Clone, PartialEq, Debug)]
-pub(super) enum ValKind {
-    Constant(ScalarSource, Aval),
-    Array(View),
+#[derive(Clone, Debug)]
+pub(super) enum ValKind<'a> {
+    Constant(ScalarSource, Form<'a>),
+    Array(Rc<View<'a>>),
+}
+
+impl<'a> Val<'a> {
+    pub fn array(view: View<'a>, after: usize) -> Self {
+        Val { kind: ValKind::Array(Rc::new(view)), after }
+    }
+
+    /// How memory is read, where it is no constant.
+    pub fn view(&self) -> Option<&Rc<View<'a>>> {
+        match &self.kind {
+            ValKind::Array(view) => Some(view),
+            ValKind::Constant(..) => None,
+        }
+    }
 }
 
 /// One elementwise instruction of a group, or a copy.
-#[derive(Clone, Debug)]
-pub(super) struct Member {
+#[derive(Debug)]
+pub(super) struct Member<'a> {
     pub work: Work,
-    pub args: SmallVec<[Val; 3]>,
+    pub args: SmallVec<[Val<'a>; 3]>,
     pub slot: Slot,
     pub dtype: DType,
 }
@@ -76,36 +109,36 @@ pub(super) enum Work {
     Compute(Elementwise),
 }
 
-#[derive(Clone, Debug)]
-pub(super) enum GroupKind {
+#[derive(Debug)]
+pub(super) enum GroupKind<'a> {
     /// Elementwise members only.
     Map,
     /// The members feed a reduction of `input` into `slot`.
-    Reduce { op: crate::prim::Reduce, input: Val, slot: Slot },
+    Reduce { op: &'a Reduce, input: Val<'a>, slot: Slot },
     /// Groups that walk the rows of one shape, whose members have values a row or an element.
-    Rows { folds: Vec<RowFold> },
+    Rows { folds: Vec<RowFold<'a>> },
     /// A kernel of its own; the members follow it, in place in its output.
-    Own { kernel: Kernel, inputs: Vec<View>, slots: Vec<Slot> },
+    Own { kernel: Kernel, inputs: Vec<Rc<View<'a>>>, slots: Vec<Slot> },
 }
 
 /// A value of each row, folded from those of its elements.
-#[derive(Clone, Debug)]
-pub(super) struct RowFold {
+#[derive(Debug)]
+pub(super) struct RowFold<'a> {
     /// How many members come before it.
     pub after: usize,
-    pub kind: crate::prim::ReduceKind,
-    pub input: Val,
+    pub kind: ReduceKind,
+    pub input: Val<'a>,
     pub slot: Slot,
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Group {
-    pub kind: GroupKind,
+#[derive(Debug)]
+pub(super) struct Group<'a> {
+    pub kind: GroupKind<'a>,
     /// What the members run over.
-    pub shape: Shape,
-    pub members: Vec<Member>,
+    pub shape: &'a Shape,
+    pub members: Vec<Member<'a>>,
     /// The last member writes here instead of to memory of its own; nothing may join.
-    pub dest: Option<View>,
+    pub dest: Option<View<'a>>,
 }
 
 /// Who reads a slot.
@@ -119,41 +152,63 @@ pub(super) enum Use {
     Output,
 }
 
-pub(super) struct SlotInfo {
-    pub aval: Aval,
+pub(super) struct SlotInfo<'a> {
+    pub form: Form<'a>,
     /// The group that makes it; 0 for leaves.
     pub group: usize,
-    pub uses: Vec<Use>,
+    pub uses: SmallVec<[Use; 4]>,
+    /// The node whose values alone lie in it, where there is one.
+    node: Alone,
+}
+
+/// How many nodes have values in a slot.
+#[derive(Clone, Copy, PartialEq)]
+enum Alone {
+    None,
+    One(u32),
+    Several,
 }
 
 /// The groups, numbered from 1; group 0 stands for what is there before the plan runs.
 pub(super) struct Fusion<'a> {
-    graph: &'a FlatGraph,
+    pub graph: &'a FlatGraph<'a>,
     pub limits: &'a Limits,
-    pub groups: Vec<Option<Group>>,
-    pub slots: Vec<SlotInfo>,
-    pub outputs: Vec<View>,
-    vals: Vec<SmallVec<[Val; 1]>>,
+    pub groups: Vec<Option<Group<'a>>>,
+    pub slots: Vec<SlotInfo<'a>>,
+    pub outputs: Vec<Rc<View<'a>>>,
+    vals: Vec<SmallVec<[Val<'a>; 1]>>,
+    /// How many nodes, and outputs, read each node.
+    readers: Vec<u32>,
 }
 
 impl<'a> Fusion<'a> {
     /// Groups `graph`, whose leaves lie in memory as `leaves` say, in input order.
     pub fn new(
-        graph: &'a FlatGraph,
+        graph: &'a FlatGraph<'a>,
         leaves: &[SmallVec<[isize; 4]>],
         limits: &'a Limits,
-    ) -> Result<Fusion<'a>> {
+    ) -> Fusion<'a> {
+        let count = graph.nodes.len();
         let mut fusion = Fusion {
             graph,
             limits,
-            groups: vec![None],
-            slots: Vec::new(),
-            outputs: Vec::new(),
-            vals: Vec::with_capacity(graph.nodes.len()),
+            groups: Vec::with_capacity(count + 1),
+            slots: Vec::with_capacity(count),
+            outputs: Vec::with_capacity(graph.outputs.len()),
+            vals: Vec::with_capacity(count),
+            readers: readers(graph),
         };
+        fusion.groups.push(None);
         let mut leaves = leaves.iter();
-        for node in &graph.nodes {
-            let vals = fusion.place(node, &mut leaves)?;
+        for (index, node) in graph.nodes.iter().enumerate() {
+            let vals = fusion.place(node, &mut leaves);
+            for view in vals.iter().filter_map(Val::view) {
+                let info = &mut fusion.slots[view.slot as usize];
+                info.node = match info.node {
+                    Alone::None => Alone::One(index as u32),
+                    Alone::One(_) | Alone::Several => Alone::Several,
+                };
+            }
             fusion.vals.push(vals);
         }
         for r in &graph.outputs {
@@ -166,82 +221,81 @@ impl<'a> Fusion<'a> {
             while fusion.absorb_one(group) {}
         }
         fusion.join_rows();
-        Ok(fusion)
+        fusion
     }
 
-    fn val(&self, r: Ref) -> Val {
+    fn val(&self, r: Ref) -> Val<'a> {
         self.vals[r.node as usize][r.output as usize].clone()
     }
 
-    fn slot(&mut self, aval: &Aval, group: usize) -> Slot {
-        self.slots.push(SlotInfo { aval: aval.clone(), group, uses: Vec::new() });
+    pub fn slot(&mut self, form: Form<'a>, group: usize) -> Slot {
+        self.slots.push(SlotInfo { form, group, uses: SmallVec::new(), node: Alone::None });
         self.slots.len() as Slot - 1
     }
 
-    fn push_group(&mut self, kind: GroupKind, shape: Shape) -> usize {
+    fn push_group(&mut self, kind: GroupKind<'a>, shape: &'a Shape) -> usize {
         self.groups.push(Some(Group { kind, shape, members: Vec::new(), dest: None }));
         self.groups.len() - 1
     }
 
     fn place<'l>(
         &mut self,
-        node: &Flat,
+        node: &Flat<'a>,
         leaves: &mut impl Iterator<Item = &'l SmallVec<[isize; 4]>>,
-    ) -> Result<SmallVec<[Val; 1]>> {
-        let inputs: SmallVec<[Val; 3]> = node.inputs.iter().map(|r| self.val(*r)).collect();
-        let aval = &node.avals[0];
-        let val = match &node.op {
+    ) -> SmallVec<[Val<'a>; 1]> {
+        let inputs: SmallVec<[Val<'a>; 3]> = node.inputs.iter().map(|r| self.val(*r)).collect();
+        let form = Form::from(&node.avals[0]);
+        let val = match node.op {
             Op::Input(_) => {
-                let slot = self.slot(aval, 0);
-                let strides = leaves.next().cloned().unwrap_or_else(|| aval.shape.row_major());
-                let view = View { slot, aval: aval.clone(), strides, offset: Offset::default() };
-                Val { kind: ValKind::Array(view), after: 0 }
+                let slot = self.slot(form, 0);
+                let strides = leaves.next().cloned().unwrap_or_else(|| form.shape.row_major());
+                Val::array(View { slot, form, strides, offset: Offset::default() }, 0)
             }
             Op::Constant(c) => {
                 let source = node.source.map_or(ScalarSource::Fixed(c.value), ScalarSource::Node);
-                Val { kind: ValKind::Constant(source, aval.clone()), after: 0 }
+                Val { kind: ValKind::Constant(source, form), after: 0 }
             }
-            Op::Elementwise(op) => self.elementwise(*op, inputs, aval),
+            Op::Elementwise(op) => self.elementwise(*op, inputs, form),
             // An identity to whoever runs it; only the order that it asks for is kept.
             Op::Mark(_) => {
                 let after = inputs.iter().map(|v| v.after).max().unwrap_or(0);
                 Val { after, ..inputs[0].clone() }
             }
-            Op::Movement(movement) => self.movement(movement, node, &inputs)?,
-            Op::Reduce(reduce) => {
-                let shape = self.graph.aval(node.inputs[0]).shape.clone();
+            Op::Movement(movement) => self.movement(movement, node, &inputs),
+            Op::Reduce(op) => {
+                let shape = &self.graph.aval(node.inputs[0]).shape;
                 let group = self.push_group(GroupKind::Map, shape);
-                let slot = self.slot(aval, group);
+                let slot = self.slot(form, group);
                 self.note_use(&inputs[0], group, true);
-                let kind = GroupKind::Reduce { op: reduce.clone(), input: inputs[0].clone(), slot };
+                let kind = GroupKind::Reduce { op, input: inputs[0].clone(), slot };
                 if let Some(g) = &mut self.groups[group] {
                     g.kind = kind;
                 }
                 self.array(slot, group)
             }
-            Op::Kernel(op) => return Ok(self.own(Kernel::Op(op.clone()), inputs, &node.avals)),
+            Op::Kernel(op) => return self.own(Kernel::Op(op.clone()), inputs, node.avals),
             Op::Composite(op) => {
-                return Ok(self.own(Kernel::Composite(op.clone()), inputs, &node.avals));
+                return self.own(Kernel::Composite(op.clone()), inputs, node.avals);
             }
-            Op::Call(_) => return Err(Error::argument("plan", "a call was left in place")),
-            Op::Custom(op) => return Ok(self.own(Kernel::Custom(op.clone()), inputs, &node.avals)),
+            Op::Call(_) => unreachable!("flattening puts bodies in the place of calls"),
+            Op::Custom(op) => return self.own(Kernel::Custom(op.clone()), inputs, node.avals),
         };
-        Ok(SmallVec::from_buf([val]))
+        SmallVec::from_buf([val])
     }
 
     /// A group that is a kernel of its own.
     fn own(
         &mut self,
         kernel: Kernel,
-        inputs: SmallVec<[Val; 3]>,
-        outputs: &[Aval],
-    ) -> SmallVec<[Val; 1]> {
-        let inputs: Vec<View> = inputs.into_iter().map(|v| self.materialize(v).0).collect();
-        let group = self.push_group(GroupKind::Map, outputs[0].shape.clone());
+        inputs: SmallVec<[Val<'a>; 3]>,
+        outputs: &'a [Aval],
+    ) -> SmallVec<[Val<'a>; 1]> {
+        let inputs: Vec<Rc<View<'a>>> = inputs.into_iter().map(|v| self.materialize(v).0).collect();
+        let group = self.push_group(GroupKind::Map, &outputs[0].shape);
         for view in &inputs {
             self.slots[view.slot as usize].uses.push(Use::Indirect(group));
         }
-        let slots: Vec<Slot> = outputs.iter().map(|aval| self.slot(aval, group)).collect();
+        let slots: Vec<Slot> = outputs.iter().map(|aval| self.slot(aval.into(), group)).collect();
         let vals = slots.iter().map(|&slot| self.array(slot, group)).collect();
         if let Some(g) = &mut self.groups[group] {
             g.kind = GroupKind::Own { kernel, inputs, slots };
@@ -250,61 +304,60 @@ impl<'a> Fusion<'a> {
     }
 
     /// A slot that a group makes, read as it lies.
-    fn array(&self, slot: Slot, group: usize) -> Val {
-        let aval = self.slots[slot as usize].aval.clone();
-        let strides = aval.shape.row_major();
-        let view = View { slot, aval, strides, offset: Offset::default() };
-        Val { kind: ValKind::Array(view), after: group }
+    pub fn array(&self, slot: Slot, group: usize) -> Val<'a> {
+        let form = self.slots[slot as usize].form;
+        let strides = form.shape.row_major();
+        Val::array(View { slot, form, strides, offset: Offset::default() }, group)
     }
 
-    /// Whether `val` is what group `group` makes, at the same place of `shape`.
-    fn is_direct(&self, val: &Val, group: usize, shape: &Shape) -> bool {
-        match &val.kind {
-            ValKind::Constant(..) => false,
-            ValKind::Array(view) => {
-                self.slots[view.slot as usize].group == group
-                    && view.aval.shape == *shape
-                    && self.slots[view.slot as usize].aval.shape == *shape
-                    && view.offset == Offset::default()
-                    && is_row_major(shape, &view.strides)
-            }
-        }
+    /// Whether `view` is what group `group` makes, at the same place of `shape`.
+    fn is_direct(&self, view: &View<'a>, group: usize, shape: &Shape) -> bool {
+        let slot = &self.slots[view.slot as usize];
+        slot.group == group
+            && view.form.shape == shape
+            && slot.form.shape == shape
+            && view.offset == Offset::default()
+            && is_row_major(shape, &view.strides)
     }
 
-    fn note_use(&mut self, val: &Val, group: usize, same_place: bool) {
-        let ValKind::Array(view) = &val.kind else { return };
+    fn note_use(&mut self, val: &Val<'a>, group: usize, same_place: bool) {
+        let Some(view) = val.view() else { return };
         let maker = self.slots[view.slot as usize].group;
-        let direct = same_place && self.is_direct(val, maker, &view.aval.shape);
+        let direct = same_place && self.is_direct(view, maker, view.form.shape);
         let entry = if direct { Use::Direct(group) } else { Use::Indirect(group) };
         self.slots[view.slot as usize].uses.push(entry);
     }
 
-    fn elementwise(&mut self, op: Elementwise, args: SmallVec<[Val; 3]>, aval: &Aval) -> Val {
+    fn elementwise(
+        &mut self,
+        op: Elementwise,
+        args: SmallVec<[Val<'a>; 3]>,
+        form: Form<'a>,
+    ) -> Val<'a> {
         let last = args.iter().map(|v| v.after).max().unwrap_or(0);
-        let group = if self.can_join(last, &args, aval) {
-            last
-        } else {
-            self.push_group(GroupKind::Map, aval.shape.clone())
+        let group = match self.can_join(last, &args, form) {
+            true => last,
+            false => self.push_group(GroupKind::Map, form.shape),
         };
-        let slot = self.slot(aval, group);
+        let slot = self.slot(form, group);
         for arg in &args {
             self.note_use(arg, group, true);
         }
         if let Some(g) = &mut self.groups[group] {
-            g.members.push(Member { work: Work::Compute(op), args, slot, dtype: aval.dtype });
+            g.members.push(Member { work: Work::Compute(op), args, slot, dtype: form.dtype });
         }
         self.array(slot, group)
     }
 
     /// Whether an elementwise node with these arguments can run in group `last`, the latest one
     /// that it depends on.
-    fn can_join(&self, last: usize, args: &[Val], aval: &Aval) -> bool {
+    fn can_join(&self, last: usize, args: &[Val<'a>], form: Form<'a>) -> bool {
         let Some(group) = &self.groups[last] else { return false };
-        if group.dest.is_some() || group.shape != aval.shape {
+        if group.dest.is_some() || group.shape != form.shape {
             return false;
         }
-        let from_group = |v: &Val| v.after == last && matches!(v.kind, ValKind::Array(_));
-        if !args.iter().filter(|v| from_group(v)).all(|v| self.is_direct(v, last, &group.shape)) {
+        let mut from_group = args.iter().filter(|v| v.after == last).filter_map(Val::view);
+        if !from_group.all(|view| self.is_direct(view, last, group.shape)) {
             return false;
         }
         match &group.kind {
@@ -315,68 +368,54 @@ impl<'a> Fusion<'a> {
                     return false;
                 }
                 let result = group.members.last().map_or(slots[0], |m| m.slot);
-                let reads =
-                    |v: &&Val| matches!(&v.kind, ValKind::Array(view) if view.slot == result);
-                let of_group = |v: &&Val| {
-                    matches!(&v.kind, ValKind::Array(view)
-                        if self.slots[view.slot as usize].group == last)
-                };
-                self.slots[slots[0] as usize].aval == *aval
-                    && args.iter().filter(of_group).all(|v| reads(&v))
-                    && args.iter().any(|v| reads(&v))
-                    && self.consumers(result) == 1
+                let views = || args.iter().filter_map(Val::view);
+                let mut of_group = views().filter(|v| self.slots[v.slot as usize].group == last);
+                self.slots[slots[0] as usize].form == form
+                    && of_group.all(|view| view.slot == result)
+                    && views().any(|view| view.slot == result)
+                    && self.is_read_once(result)
                     && self.fits(group, args)
             }
         }
     }
 
-    /// How many nodes of the flat graph, and outputs, read what is in `slot` now. Only exact for
-    /// the newest result of an op's group, whose consumers are all still to come.
-    fn consumers(&self, slot: Slot) -> usize {
-        let here = |v: &Val| matches!(&v.kind, ValKind::Array(view) if view.slot == slot);
-        let Some(node) = self.vals.iter().rposition(|vals| vals.iter().any(here)) else {
-            return usize::MAX;
-        };
-        let first = self.vals.iter().position(|vals| vals.iter().any(here));
-        if first != Some(node) {
-            return usize::MAX;
+    /// Whether one node of the flat graph, or the outputs, alone read what is in `slot`. Only exact
+    /// for the newest result of an op's group, whose readers are all still to come.
+    fn is_read_once(&self, slot: Slot) -> bool {
+        match self.slots[slot as usize].node {
+            Alone::One(node) => self.readers[node as usize] == 1,
+            Alone::None | Alone::Several => false,
         }
-        let reads = |inputs: &[Ref]| inputs.iter().any(|r| r.node as usize == node);
-        let by_nodes = self.graph.nodes.iter().filter(|n| reads(&n.inputs)).count();
-        by_nodes + usize::from(reads(&self.graph.outputs))
     }
 
-    fn fits(&self, group: &Group, args: &[Val]) -> bool {
+    fn fits(&self, group: &Group<'a>, args: &[Val<'a>]) -> bool {
         group.members.len() < self.limits.body_instructions
-            && self.operands(group, args) <= self.limits.body_operands
+            && self.operands(&[&group.members], args) <= self.limits.body_operands
     }
 
-    /// At most how many arrays the members of a group, and one more member on `args`, touch.
-    fn operands(&self, group: &Group, args: &[Val]) -> usize {
-        let mut slots: SmallVec<[Slot; 16]> = SmallVec::new();
-        let all = group.members.iter().flat_map(|m| &m.args).chain(args);
-        for val in all {
-            if let ValKind::Array(view) = &val.kind
-                && !slots.contains(&view.slot)
-                && !group.members.iter().any(|m| m.slot == view.slot)
-            {
+    /// At most how many arrays the members of groups, and one more member on `args`, touch.
+    fn operands(&self, groups: &[&[Member<'a>]], args: &[Val<'a>]) -> usize {
+        let members = || groups.iter().copied().flatten();
+        let mut slots: SmallVec<[Slot; 32]> = SmallVec::new();
+        for view in members().flat_map(|m| &m.args).chain(args).filter_map(Val::view) {
+            if !slots.contains(&view.slot) {
                 slots.push(view.slot);
             }
         }
-        let made = |m: &&Member| {
+        let read = slots.iter().filter(|&&slot| members().all(|m| m.slot != slot)).count();
+        let made = |m: &&Member<'a>| {
             let info = &self.slots[m.slot as usize];
             info.uses.iter().any(|u| *u != Use::Direct(info.group))
         };
-        slots.len() + group.members.iter().filter(made).count() + 1
+        read + members().filter(made).count() + 1
     }
 
     /// `val` as memory: a constant is written out, in a group of its own.
-    fn materialize(&mut self, val: Val) -> (View, usize) {
+    fn materialize(&mut self, val: Val<'a>) -> (Rc<View<'a>>, usize) {
         match val.kind {
             ValKind::Array(view) => (view, val.after),
-            ValKind::Constant(_, ref aval) => {
-                let aval = aval.clone();
-                let made = self.copy(val, &aval);
+            ValKind::Constant(_, form) => {
+                let made = self.copy(val, form);
                 match made.kind {
                     ValKind::Array(view) => (view, made.after),
                     ValKind::Constant(..) => unreachable!("a copy is an array"),
@@ -386,153 +425,48 @@ impl<'a> Fusion<'a> {
     }
 
     /// A group that copies `val` to memory of its own, row-major.
-    fn copy(&mut self, val: Val, aval: &Aval) -> Val {
-        let group = self.push_group(GroupKind::Map, aval.shape.clone());
-        let slot = self.slot(aval, group);
+    pub fn copy(&mut self, val: Val<'a>, form: Form<'a>) -> Val<'a> {
+        let group = self.push_group(GroupKind::Map, form.shape);
+        let slot = self.slot(form, group);
         self.note_use(&val, group, true);
         if let Some(g) = &mut self.groups[group] {
             let args = SmallVec::from_iter([val]);
-            g.members.push(Member { work: Work::Copy, args, slot, dtype: aval.dtype });
+            g.members.push(Member { work: Work::Copy, args, slot, dtype: form.dtype });
         }
         self.array(slot, group)
     }
 
     /// A group that copies `val` into a part of `slot`.
-    fn write(&mut self, val: Val, dest: View) {
-        let aval = dest.aval.clone();
-        let group = self.push_group(GroupKind::Map, aval.shape.clone());
+    pub fn write(&mut self, val: Val<'a>, dest: View<'a>) {
+        let View { form, slot, .. } = dest;
+        let group = self.push_group(GroupKind::Map, form.shape);
         self.note_use(&val, group, true);
-        let slot = dest.slot;
         // Whoever reads the slot reads it after its last writer.
         self.slots[slot as usize].group = group;
         if let Some(g) = &mut self.groups[group] {
             let args = SmallVec::from_iter([val]);
-            g.members.push(Member { work: Work::Copy, args, slot, dtype: aval.dtype });
+            g.members.push(Member { work: Work::Copy, args, slot, dtype: form.dtype });
             g.dest = Some(dest);
-        }
-    }
-
-    fn movement(&mut self, movement: &Movement, node: &Flat, inputs: &[Val]) -> Result<Val> {
-        let aval = &node.avals[0];
-        let input = &inputs[0];
-        match movement {
-            Movement::SliceUpdate { start, strides } => {
-                let whole = self.copy(input.clone(), &self.graph.aval(node.inputs[0]).clone());
-                let ValKind::Array(view) = &whole.kind else { return Ok(whole) };
-                let update = self.graph.aval(node.inputs[1]).clone();
-                let mut dest = View { aval: update, ..view.clone() };
-                let from = dest.strides.clone();
-                for axis in 0..strides.len() {
-                    dest.strides[axis] *= strides[axis] as isize;
-                }
-                add_start(&mut dest.offset, node.source, start, &from);
-                self.write(inputs[1].clone(), dest);
-                Ok(self.array(view.slot, self.slots[view.slot as usize].group))
-            }
-            Movement::Pad { low, high: _, interior } => {
-                let value = match &inputs[1].kind {
-                    ValKind::Constant(source, _) => ValKind::Constant(*source, aval.clone()),
-                    ValKind::Array(view) => ValKind::Array(View {
-                        aval: aval.clone(),
-                        strides: SmallVec::from_elem(0, aval.shape.rank()),
-                        ..view.clone()
-                    }),
-                };
-                let filled = self.copy(Val { kind: value, after: inputs[1].after }, aval);
-                let ValKind::Array(view) = &filled.kind else { return Ok(filled) };
-                let mut dest =
-                    View { aval: self.graph.aval(node.inputs[0]).clone(), ..view.clone() };
-                for axis in 0..low.len() {
-                    dest.offset.fixed += dest.strides[axis] * low[axis] as isize;
-                    dest.strides[axis] *= interior[axis] as isize + 1;
-                }
-                if dest.aval.shape.size() > 0 {
-                    self.write(input.clone(), dest);
-                }
-                Ok(self.array(view.slot, self.slots[view.slot as usize].group))
-            }
-            Movement::Concatenate { axis } => {
-                let slot = self.slot(aval, 0);
-                let mut at = 0;
-                for (index, piece) in inputs.iter().enumerate() {
-                    let part = self.graph.aval(node.inputs[index]).clone();
-                    let strides = aval.shape.row_major();
-                    let fixed = at * strides[*axis];
-                    at += part.shape[*axis] as isize;
-                    let offset = Offset { fixed, ..Offset::default() };
-                    if part.shape.size() > 0 || inputs.len() == index + 1 {
-                        self.write(piece.clone(), View { slot, aval: part, strides, offset });
-                    }
-                }
-                Ok(self.array(slot, self.slots[slot as usize].group))
-            }
-            Movement::Reshape(_)
-            | Movement::Flatten { .. }
-            | Movement::Unflatten { .. }
-            | Movement::Squeeze(_)
-            | Movement::ExpandDims(_)
-            | Movement::Transpose(_)
-            | Movement::Broadcast(_)
-            | Movement::Flip(_)
-            | Movement::Slice { .. } => Ok(self.view(movement, node, input)),
-        }
-    }
-
-    fn view(&mut self, movement: &Movement, node: &Flat, input: &Val) -> Val {
-        let aval = &node.avals[0];
-        let view = match &input.kind {
-            ValKind::Constant(source, _) => {
-                let kind = ValKind::Constant(*source, aval.clone());
-                return Val { kind, after: input.after };
-            }
-            ValKind::Array(view) => view,
-        };
-        let mut out = View { aval: aval.clone(), ..view.clone() };
-        if let Movement::Slice { start, strides, .. } = movement {
-            let from = view.strides.clone();
-            for axis in 0..strides.len() {
-                out.strides[axis] *= strides[axis] as isize;
-            }
-            add_start(&mut out.offset, node.source, start, &from);
-            return Val { kind: ValKind::Array(out), after: input.after };
-        }
-        let layout = Layout { strides: view.strides.clone(), offset: 0 };
-        match view_layout(movement, &view.aval, &layout, aval) {
-            Some(layout) => {
-                out.strides = layout.strides;
-                out.offset.fixed += layout.offset;
-                Val { kind: ValKind::Array(out), after: input.after }
-            }
-            None => {
-                // The elements in row-major order, and then the new shape.
-                let copied = self.copy(input.clone(), &view.aval.clone());
-                self.view(movement, node, &copied)
-            }
         }
     }
 
     /// Draws one group whose results only `target` needs into it; gives whether there was one.
     fn absorb_one(&mut self, target: usize) -> bool {
         let Some(group) = &self.groups[target] else { return false };
-        let mut slots: SmallVec<[Slot; 16]> = SmallVec::new();
-        let mut note = |val: &Val| {
-            if let ValKind::Array(view) = &val.kind
-                && !slots.contains(&view.slot)
-            {
-                slots.push(view.slot);
-            }
+        let folded = match &group.kind {
+            GroupKind::Reduce { input, .. } => Some(input),
+            GroupKind::Map | GroupKind::Rows { .. } | GroupKind::Own { .. } => None,
         };
-        group.members.iter().flat_map(|m| &m.args).for_each(&mut note);
-        if let GroupKind::Reduce { input, .. } = &group.kind {
-            note(input);
-        }
-        let found = slots
-            .iter()
-            .map(|&s| self.slots[s as usize].group)
+        let read = group.members.iter().flat_map(|m| &m.args).chain(folded);
+        let found = (read.filter_map(Val::view))
+            .map(|view| self.slots[view.slot as usize].group)
             .find(|&source| source != target && self.can_absorb(source, target));
         let Some(source) = found else { return false };
         let Some(absorbed) = self.groups[source].take() else { return false };
-        for slot in self.slots.iter_mut() {
+        let read = absorbed.members.iter().flat_map(|m| &m.args).filter_map(Val::view);
+        let made = absorbed.members.iter().map(|m| m.slot);
+        for slot in read.map(|view| view.slot).chain(made) {
+            let slot = &mut self.slots[slot as usize];
             if slot.group == source {
                 slot.group = target;
             }
@@ -568,23 +502,24 @@ impl<'a> Fusion<'a> {
         };
         let uses_fit =
             from.members.iter().all(|m| self.slots[m.slot as usize].uses.iter().all(fits_use));
-        uses_fit && {
-            let mut joined = from.clone();
-            joined.members.extend(into.members.iter().cloned());
-            joined.members.len() <= self.limits.body_instructions
-                && self.operands(&joined, &[]) <= self.limits.body_operands
-        }
+        uses_fit
+            && from.members.len() + into.members.len() <= self.limits.body_instructions
+            && self.operands(&[&from.members, &into.members], &[]) <= self.limits.body_operands
     }
 }
 
-/// Adds a slice's start to an offset: fixed inside a call's body, else read at each run.
-fn add_start(offset: &mut Offset, source: Option<u32>, start: &[usize], strides: &[isize]) {
-    match source {
-        Some(node) => offset.starts.push((node, SmallVec::from_slice(strides))),
-        None => {
-            offset.fixed += start.iter().zip(strides).map(|(&s, &t)| s as isize * t).sum::<isize>();
+/// How many nodes, and outputs, read each node.
+fn readers(graph: &FlatGraph<'_>) -> Vec<u32> {
+    let mut readers = vec![0; graph.nodes.len()];
+    let mut last = vec![usize::MAX; graph.nodes.len()];
+    for (index, node) in graph.nodes.iter().enumerate() {
+        for r in &node.inputs {
+            let is_new = std::mem::replace(&mut last[r.node as usize], index) != index;
+            readers[r.node as usize] += u32::from(is_new);
         }
     }
+    graph.outputs.iter().for_each(|r| readers[r.node as usize] += 1);
+    readers
 }
 
 /// Whether elementwise work on a kernel's result can run inside it.

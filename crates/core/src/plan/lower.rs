@@ -1,68 +1,83 @@
 //! From groups to segments: numbered registers, operands, and which buffers die when.
 
+use std::rc::Rc;
+
 use smallvec::SmallVec;
 
 use super::fuse::{
-    Fusion, Group, GroupKind, Member, RowFold, ScalarSource, Slot, Use, Val, ValKind, View, Work,
+    Form, Fusion, Group, GroupKind, Member, RowFold, ScalarSource, Slot, SlotInfo, Use, Val,
+    ValKind, View, Work,
 };
+use super::prepared::prepare;
 use super::{Access, LateCheck, OutputSpec, Parameters, Plan, SlotSpec, Step};
 use crate::backend::{Backend, Epilogue, Fails, Fold, Kernel, Operand, Segment};
 use crate::backend::{Body, Instr, Reg};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::fallback;
 use crate::prim::{Argument, Elementwise, ReduceKind};
 use crate::shape::{Aval, Shape};
 
 /// Turns the groups into a plan for `backend`.
-pub(super) fn lower(fusion: Fusion<'_>, leaves: usize, backend: &dyn Backend) -> Result<Plan> {
+pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -> Result<Plan> {
     let groups = fusion.groups.iter().enumerate();
-    let drafts: Vec<Draft> =
-        groups.filter_map(|(at, group)| Some(Draft::of(&fusion, at, group.as_ref()?))).collect();
-    let segments: Vec<&Segment> = drafts.iter().map(|draft| &draft.segment).collect();
-    let prepared = fallback::prepare(&segments, backend)?;
-    let step = |(draft, executable): (Draft, _)| Step {
-        executable,
-        is_copy: matches!(&draft.segment.kernel, Kernel::Map(b) if b.code.is_empty()),
-        aliases: draft.aliases(),
-        segment: draft.segment,
-        inputs: draft.inputs,
-        outputs: draft.outputs,
-        scalars: draft.scalars,
-        frees: SmallVec::new(),
-    };
-    let mut steps: Vec<Step> = drafts.into_iter().zip(prepared).map(step).collect();
-    let outputs: Vec<OutputSpec> = fusion
-        .outputs
-        .iter()
-        .map(|view| OutputSpec { access: access(view), strides: view.strides.clone() })
+    let (segments, rest): (Vec<Segment>, Vec<_>) = groups
+        .filter_map(|(index, group)| Some(Draft::of(fusion, index, group.as_ref()?)))
+        .map(|draft| {
+            let aliases = draft.aliases();
+            let Draft { segment, inputs, outputs, scalars } = draft;
+            (segment, (inputs, outputs, scalars, aliases))
+        })
+        .unzip();
+    let steps = prepare(segments, backend)?.into_iter().zip(rest);
+    let mut steps: Vec<Step> = steps
+        .map(|(prepared, (inputs, outputs, scalars, aliases))| Step {
+            prepared,
+            inputs,
+            outputs,
+            scalars,
+            aliases,
+            frees: SmallVec::new(),
+        })
         .collect();
-    note_frees(&mut steps, &outputs, fusion.slots.len());
-    let slots = fusion.slots.iter().map(|s| SlotSpec { bytes: s.aval.bytes(), is_output: false });
-    let mut slots: Vec<SlotSpec> = slots.collect();
+    let output =
+        |view: &Rc<View<'_>>| OutputSpec { access: access(view), strides: view.strides.clone() };
+    let outputs: Vec<OutputSpec> = fusion.outputs.iter().map(output).collect();
+    let slot = |info: &SlotInfo<'_>| SlotSpec {
+        bytes: info.form.shape.size().saturating_mul(info.form.dtype.size()),
+        is_output: false,
+    };
+    let mut slots: Vec<SlotSpec> = fusion.slots.iter().map(slot).collect();
     for output in &outputs {
         slots[output.access.slot as usize].is_output = true;
     }
-    let executables: Vec<_> = steps.iter().map(|step: &Step| step.executable.clone()).collect();
+    note_frees(&mut steps, &outputs, slots.len());
+    let executables: Vec<_> =
+        steps.iter().map(|step: &Step| step.prepared.executable.clone()).collect();
     let sequence = backend.sequence(&executables);
-    let (point_of_no_return, late) = point_of_no_return(&steps);
+    let (risks, late) = risks(&steps);
+    // The first step that may overwrite a leaf: what can fail is done by then, or fails before it
+    // writes.
+    let point_of_no_return = risks.last().map_or(0, |&last| {
+        let is_early = steps[last].prepared.executable.fails() == Fails::Early;
+        if is_early { last } else { last + 1 }
+    });
     let makers = if late.is_empty() { Vec::new() } else { makers(&steps, slots.len()) };
     let device = backend.device();
     Ok(Plan { steps, sequence, outputs, slots, leaves, point_of_no_return, late, makers, device })
 }
 
-/// The first step that may overwrite a leaf: every step that can fail is done by then, or is that
-/// step and fails before it writes. Indices that a former step looked at are known to be good. And what
-/// the device tells late.
-fn point_of_no_return(steps: &[Step]) -> (usize, Vec<LateCheck>) {
+/// The steps that can fail, and what the device tells late. Indices that a former step looked at are
+/// known to be good.
+fn risks(steps: &[Step]) -> (Vec<usize>, Vec<LateCheck>) {
     let mut late = Vec::new();
     let mut checked: Vec<(&Access, &Operand, usize)> = Vec::new();
-    let mut point = 0;
+    let mut risks = Vec::new();
     for (index, step) in steps.iter().enumerate() {
-        let bounds = match &step.segment.kernel {
+        let segment = &step.prepared.segment;
+        let bounds = match &segment.kernel {
             Kernel::Op(op) => {
                 let inputs: SmallVec<[&Aval; 4]> =
-                    step.segment.inputs.iter().map(|input| &input.aval).collect();
+                    segment.inputs.iter().map(|input| &input.aval).collect();
                 op.index_bounds(&inputs)
             }
             Kernel::Map(_)
@@ -72,30 +87,28 @@ fn point_of_no_return(steps: &[Step]) -> (usize, Vec<LateCheck>) {
             | Kernel::Custom(_) => SmallVec::new(),
         };
         let is_known = |&(input, bound): &(usize, usize)| {
-            let (access, operand) = (&step.inputs[input], &step.segment.inputs[input]);
+            let (access, operand) = (&step.inputs[input], &segment.inputs[input]);
             checked.iter().any(|known| known.0 == access && known.1 == operand && known.2 <= bound)
         };
         if !bounds.is_empty() && bounds.iter().all(is_known) {
             continue;
         }
-        match step.executable.fails() {
-            Fails::Never => {}
-            Fails::Early => point = index,
-            Fails::Anywhere => point = index + 1,
-            Fails::Late => {
-                point = index + 1;
-                let of = |&(input, bound): &(usize, usize)| LateCheck {
-                    slot: step.inputs[input].slot,
-                    bound,
-                };
-                late.extend(bounds.iter().map(of));
-            }
+        let fails = step.prepared.executable.fails();
+        if fails != Fails::Never {
+            risks.push(index);
+        }
+        if fails == Fails::Late {
+            let of = |&(input, bound): &(usize, usize)| LateCheck {
+                slot: step.inputs[input].slot,
+                bound,
+            };
+            late.extend(bounds.iter().map(of));
         }
         for (input, bound) in bounds {
-            checked.push((&step.inputs[input], &step.segment.inputs[input], bound));
+            checked.push((&step.inputs[input], &segment.inputs[input], bound));
         }
     }
-    (point, late)
+    (risks, late)
 }
 
 /// The step that writes to each slot; none where several write parts of it.
@@ -113,7 +126,7 @@ fn makers(steps: &[Step], slots: usize) -> Vec<Option<u32>> {
     makers
 }
 
-fn access(view: &View) -> Access {
+fn access(view: &View<'_>) -> Access {
     Access { slot: view.slot, offset: view.offset.clone() }
 }
 
@@ -151,21 +164,31 @@ enum Arg {
 }
 
 /// Collects what the members of a group read.
-struct BodyDraft<'a> {
-    views: Vec<&'a View>,
+struct BodyDraft<'g, 'a> {
+    views: Vec<&'g View<'a>>,
     /// The values of rows that are folded, and their dtypes.
     folds: Vec<(ReduceKind, Arg, DType)>,
     scalars: Vec<(ScalarSource, DType)>,
-    code: Vec<(Elementwise, &'a Member, SmallVec<[Arg; 3]>)>,
+    code: Vec<(Elementwise, &'g Member<'a>, SmallVec<[Arg; 3]>)>,
     /// The slots that instructions make.
     made: Vec<(Slot, Arg)>,
 }
 
-impl<'a> BodyDraft<'a> {
-    fn arg(&mut self, val: &'a Val) -> Arg {
+impl<'g, 'a> BodyDraft<'g, 'a> {
+    fn new(members: usize) -> Self {
+        BodyDraft {
+            views: Vec::with_capacity(members + 1),
+            folds: Vec::new(),
+            scalars: Vec::new(),
+            code: Vec::with_capacity(members),
+            made: Vec::with_capacity(members + 1),
+        }
+    }
+
+    fn arg(&mut self, val: &'g Val<'a>) -> Arg {
         match &val.kind {
-            ValKind::Constant(source, aval) => {
-                let entry = (*source, aval.dtype);
+            ValKind::Constant(source, form) => {
+                let entry = (*source, form.dtype);
                 let known = self.scalars.iter().position(|s| *s == entry);
                 Arg::Scalar(known.unwrap_or_else(|| {
                     self.scalars.push(entry);
@@ -176,7 +199,7 @@ impl<'a> BodyDraft<'a> {
                 if let Some(&(_, arg)) = self.made.iter().find(|(slot, _)| *slot == view.slot) {
                     return arg;
                 }
-                let known = self.views.iter().position(|v| *v == view);
+                let known = self.views.iter().position(|v| *v == &**view);
                 Arg::Input(known.unwrap_or_else(|| {
                     self.views.push(view);
                     self.views.len() - 1
@@ -185,7 +208,7 @@ impl<'a> BodyDraft<'a> {
         }
     }
 
-    fn members(&mut self, members: &'a [Member]) {
+    fn members(&mut self, members: &'g [Member<'a>]) {
         for member in members {
             let args: SmallVec<[Arg; 3]> = member.args.iter().map(|a| self.arg(a)).collect();
             match member.work {
@@ -213,8 +236,8 @@ impl<'a> BodyDraft<'a> {
     }
 
     /// The program over the group's shape; `lead` inputs come before the collected views.
-    fn body(&self, group: &Group, lead: &[DType], outputs: &[Arg]) -> Body {
-        let views = self.views.iter().map(|v| v.aval.dtype);
+    fn body(&self, group: &Group<'a>, lead: &[DType], outputs: &[Arg]) -> Body {
+        let views = self.views.iter().map(|v| v.form.dtype);
         let folds = self.folds.iter().map(|f| f.2);
         let inputs = lead.iter().copied().chain(views).chain(folds).collect();
         let number = |arg: &Arg| self.number(lead.len(), arg);
@@ -230,25 +253,21 @@ impl<'a> BodyDraft<'a> {
             outputs: outputs.iter().map(number).collect(),
         }
     }
-
-    fn operands(&self) -> impl Iterator<Item = Operand> {
-        self.views.iter().map(|v| operand(v))
-    }
 }
 
 /// Stands for the result of the op that an epilogue continues.
 const RESULT: usize = usize::MAX;
 
-fn operand(view: &View) -> Operand {
-    Operand { aval: view.aval.clone(), strides: view.strides.to_vec() }
+fn operand(view: &View<'_>) -> Operand {
+    Operand { aval: view.form.aval(), strides: view.strides.to_vec() }
 }
 
 impl Draft {
-    fn of(fusion: &Fusion<'_>, index: usize, group: &Group) -> Draft {
+    fn of<'a>(fusion: &Fusion<'a>, index: usize, group: &Group<'a>) -> Draft {
         match &group.kind {
             GroupKind::Map => Self::map(fusion, index, group),
             GroupKind::Reduce { op, input, slot } => {
-                let mut body = new_body();
+                let mut body = BodyDraft::new(group.members.len());
                 body.members(&group.members);
                 let result = body.arg(input);
                 let kernel = Kernel::Reduce {
@@ -256,37 +275,35 @@ impl Draft {
                     kind: op.kind,
                     axes: op.axes.clone(),
                 };
-                let out = &fusion.slots[*slot as usize].aval;
-                Self::assemble(kernel, &body, &[], vec![Operand::contiguous(out)], vec![*slot])
+                let out = vec![contiguous(fusion.slots[*slot as usize].form)];
+                Self::assemble(kernel, &body, &[], out, &[*slot])
             }
             GroupKind::Rows { folds } => Self::rows(fusion, index, group, folds),
             GroupKind::Own { kernel, inputs, slots } => {
-                let mut body = new_body();
+                let mut body = BodyDraft::new(group.members.len());
                 body.made.push((slots[0], Arg::Input(RESULT)));
                 body.members(&group.members);
                 let result = slots[0] as usize;
-                let outputs: Vec<Operand> = slots
-                    .iter()
-                    .map(|s| Operand::contiguous(&fusion.slots[*s as usize].aval))
-                    .collect();
+                let outputs: Vec<Operand> =
+                    slots.iter().map(|s| contiguous(fusion.slots[*s as usize].form)).collect();
                 let Some(&(_, last, _)) = body.code.last() else {
                     let kernel = kernel.clone();
-                    return Self::assemble(kernel, &body, inputs, outputs, slots.clone());
+                    return Self::assemble(kernel, &body, inputs, outputs, slots);
                 };
-                let lead = [fusion.slots[result].aval.dtype];
+                let lead = [fusion.slots[result].form.dtype];
                 let register = Arg::Code(body.code.len() - 1);
                 let program = body.body(group, &lead, &[register]);
                 let first_input = inputs.len();
                 let mut draft =
-                    Self::assemble(kernel.clone(), &body, inputs, outputs, vec![last.slot]);
+                    Self::assemble(kernel.clone(), &body, inputs, outputs, &[last.slot]);
                 draft.segment.epilogue = Some(Epilogue { body: program, first_input });
                 draft
             }
         }
     }
 
-    fn map(fusion: &Fusion<'_>, index: usize, group: &Group) -> Draft {
-        let mut body = new_body();
+    fn map<'a>(fusion: &Fusion<'a>, index: usize, group: &Group<'a>) -> Draft {
+        let mut body = BodyDraft::new(group.members.len());
         body.members(&group.members);
         let mut outputs = Vec::new();
         let mut operands = Vec::new();
@@ -308,26 +325,31 @@ impl Draft {
                     outputs.push(access(dest));
                 }
                 _ => {
-                    operands.push(Operand::contiguous(&sized(&info.aval, group)));
+                    operands.push(contiguous(sized(info.form.dtype, group)));
                     outputs.push(Access { slot: member.slot, offset: Default::default() });
                 }
             }
         }
         let kernel = Kernel::Map(body.body(group, &[], &registers));
-        let mut draft = Self::assemble(kernel, &body, &[], operands, Vec::new());
+        let mut draft = Self::assemble(kernel, &body, &[], operands, &[]);
         draft.outputs = outputs;
         draft
     }
 
-    fn rows(fusion: &Fusion<'_>, index: usize, group: &Group, folds: &[RowFold]) -> Draft {
-        let mut body = new_body();
+    fn rows<'a>(
+        fusion: &Fusion<'a>,
+        index: usize,
+        group: &Group<'a>,
+        folds: &[RowFold<'a>],
+    ) -> Draft {
+        let mut body = BodyDraft::new(group.members.len());
         let mut done = 0;
         for fold in folds {
             body.members(&group.members[done..fold.after]);
             done = fold.after;
             let input = body.arg(&fold.input);
             body.made.push((fold.slot, Arg::Fold(body.folds.len())));
-            let dtype = fusion.slots[fold.slot as usize].aval.dtype;
+            let dtype = fusion.slots[fold.slot as usize].form.dtype;
             body.folds.push((fold.kind, input, dtype));
         }
         body.members(&group.members[done..]);
@@ -340,11 +362,9 @@ impl Draft {
                 continue;
             }
             // What has a value a row only is stored once a row.
-            let is_row = info.aval.shape.size() < group.shape.size();
-            operands.push(match is_row {
-                false => Operand::contiguous(&sized(&info.aval, group)),
-                true => once_a_row(&info.aval, group),
-            });
+            let is_row = info.form.shape.size() < group.shape.size();
+            let form = sized(info.form.dtype, group);
+            operands.push(if is_row { once_a_row(form) } else { contiguous(form) });
             slots.push(slot);
             registers.push(register);
         }
@@ -352,31 +372,28 @@ impl Draft {
         let folds = (body.folds.iter())
             .map(|(kind, input, _)| Fold { kind: *kind, input: body.number(0, input) })
             .collect();
-        Self::assemble(Kernel::Rows { body: program, folds }, &body, &[], operands, slots)
+        Self::assemble(Kernel::Rows { body: program, folds }, &body, &[], operands, &slots)
     }
 
     fn assemble(
         kernel: Kernel,
-        body: &BodyDraft<'_>,
-        op_inputs: &[View],
+        body: &BodyDraft<'_, '_>,
+        op_inputs: &[Rc<View<'_>>],
         outputs: Vec<Operand>,
-        slots: Vec<Slot>,
+        slots: &[Slot],
     ) -> Draft {
-        let inputs = op_inputs.iter().map(operand).chain(body.operands()).collect();
-        let places = op_inputs.iter().chain(body.views.iter().copied()).map(access).collect();
+        let views = || op_inputs.iter().map(|view| &**view).chain(body.views.iter().copied());
+        let whole = |&slot: &Slot| Access { slot, offset: Default::default() };
         Draft {
             segment: Segment {
                 kernel,
-                inputs,
+                inputs: views().map(operand).collect(),
                 outputs,
                 scalars: body.scalars.iter().map(|s| s.1).collect(),
                 epilogue: None,
             },
-            inputs: places,
-            outputs: slots
-                .into_iter()
-                .map(|slot| Access { slot, offset: Default::default() })
-                .collect(),
+            inputs: views().map(access).collect(),
+            outputs: slots.iter().map(whole).collect(),
             scalars: body.scalars.clone(),
         }
     }
@@ -402,27 +419,22 @@ impl Draft {
     }
 }
 
-fn new_body<'a>() -> BodyDraft<'a> {
-    BodyDraft {
-        views: Vec::new(),
-        folds: Vec::new(),
-        scalars: Vec::new(),
-        code: Vec::new(),
-        made: Vec::new(),
-    }
+/// An operand without gaps.
+fn contiguous(form: Form<'_>) -> Operand {
+    Operand { aval: form.aval(), strides: form.shape.row_major().to_vec() }
 }
 
 /// A value for every row of a group's shape, as an operand over the shape.
-fn once_a_row(aval: &Aval, group: &Group) -> Operand {
-    let rows = Shape::from(&group.shape[..group.shape.rank() - 1]);
+fn once_a_row(form: Form<'_>) -> Operand {
+    let rows = Shape::from(&form.shape[..form.shape.rank() - 1]);
     let strides = rows.row_major().iter().copied().chain([0]).collect();
-    Operand { aval: sized(aval, group), strides }
+    Operand { aval: form.aval(), strides }
 }
 
-/// The aval of a group's output as the group walks it: a copy that feeds a reshape makes the same
+/// The form of a group's output as the group walks it: a copy that feeds a reshape makes the same
 /// elements in the shape that it reads.
-fn sized(aval: &Aval, group: &Group) -> Aval {
-    Aval { shape: group.shape.clone(), dtype: aval.dtype }
+fn sized<'a>(dtype: DType, group: &Group<'a>) -> Form<'a> {
+    Form { shape: group.shape, dtype }
 }
 
 impl ScalarSource {

@@ -10,6 +10,8 @@ mod explain;
 mod flat;
 mod fuse;
 mod lower;
+mod movement;
+mod prepared;
 mod range;
 mod rows;
 mod run;
@@ -19,11 +21,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::backend::{Backend, Executable, Segment, Sequence};
+use crate::backend::{Backend, Sequence};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::Graph;
+use crate::graph::Borrowed;
 use crate::prim::key::Key;
 
 pub use cache::CacheStats;
@@ -56,10 +58,7 @@ struct LateCheck {
 
 /// One segment, with where its operands lie.
 struct Step {
-    executable: Arc<dyn Executable>,
-    segment: Segment,
-    /// Whether it only copies: nothing is left to do where output and input share memory.
-    is_copy: bool,
+    prepared: Arc<prepared::Prepared>,
     inputs: Vec<Access>,
     outputs: Vec<Access>,
     scalars: Vec<(fuse::ScalarSource, DType)>,
@@ -92,19 +91,20 @@ struct OutputSpec {
 impl Plan {
     /// Plans `graph`, whose inputs lie in memory with `leaves` as strides, for `backend`.
     pub fn new(
-        graph: &Graph,
+        graph: Borrowed<'_>,
         leaves: &[SmallVec<[isize; 4]>],
         backend: &dyn Backend,
     ) -> Result<Plan> {
-        let flat = flat::FlatGraph::new(graph, backend)?;
+        let bodies = flat::Bodies::new(&graph, backend)?;
+        let flat = flat::FlatGraph::new(graph, &bodies);
         if cfg!(debug_assertions) {
             flat.verify(backend)?;
         }
-        let fusion = fuse::Fusion::new(&flat, leaves, backend.limits())?;
+        let fusion = fuse::Fusion::new(&flat, leaves, backend.limits());
         if cfg!(debug_assertions) {
             fusion.verify()?;
         }
-        let plan = lower::lower(fusion, leaves.len(), backend)?;
+        let plan = lower::lower(&fusion, leaves.len(), backend)?;
         if cfg!(debug_assertions) {
             plan.verify()?;
         }
@@ -113,11 +113,38 @@ impl Plan {
 
     /// The plan under `key`, made by `build` if it is not there yet.
     pub fn cached(key: &Key, build: impl FnOnce() -> Result<Plan>) -> Result<Arc<Plan>> {
-        if let Some(plan) = cache::find(key) {
+        let bucket = key.bucket();
+        if let Some(plan) = cache::find(key, bucket) {
             return Ok(plan);
         }
         let plan = Arc::new(build()?);
-        cache::insert(key, plan.clone());
+        cache::insert(key, bucket, plan.clone());
         Ok(plan)
+    }
+
+    /// About how much memory it holds, without what its steps share with other plans.
+    fn bytes(&self) -> usize {
+        let access = |access: &Access| {
+            let starts = &access.offset.starts;
+            let strides = |(_, strides): &(u32, SmallVec<[isize; 4]>)| {
+                if strides.spilled() { size_of_val(&strides[..]) } else { 0 }
+            };
+            size_of_val(&starts[..]) + starts.iter().map(strides).sum::<usize>()
+        };
+        let step = |step: &Step| {
+            size_of_val(&step.inputs[..])
+                + size_of_val(&step.outputs[..])
+                + step.inputs.iter().chain(&step.outputs).map(access).sum::<usize>()
+                + size_of_val(&step.scalars[..])
+                + if step.frees.spilled() { size_of_val(&step.frees[..]) } else { 0 }
+        };
+        size_of::<Plan>()
+            + size_of_val(&self.steps[..])
+            + self.steps.iter().map(step).sum::<usize>()
+            + self.sequence.as_ref().map_or(0, |sequence| sequence.bytes())
+            + size_of_val(&self.outputs[..])
+            + size_of_val(&self.slots[..])
+            + size_of_val(&self.late[..])
+            + size_of_val(&self.makers[..])
     }
 }

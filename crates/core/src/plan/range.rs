@@ -40,18 +40,18 @@ impl Known<'_> {
         }
         let maker = self.plan.makers[slot as usize]?;
         let (step, depth) = (&self.plan.steps[maker as usize], depth.checked_sub(1)?);
-        match &step.segment.kernel {
+        match &step.prepared.segment.kernel {
             Kernel::Map(body) => {
                 let at = step.outputs.iter().position(|out| out.slot == slot)?;
                 self.register(step, body.outputs[at], depth)
             }
-            Kernel::Op(KernelOp::ArgReduce(reduce)) if step.segment.epilogue.is_none() => {
-                let size = step.segment.inputs[0].aval.shape[reduce.axis];
+            Kernel::Op(KernelOp::ArgReduce(reduce)) if step.prepared.segment.epilogue.is_none() => {
+                let size = step.prepared.segment.inputs[0].aval.shape[reduce.axis];
                 Some((0, i64::try_from(size).ok()?.saturating_sub(1).max(0)))
             }
             // They hand on what they read.
             Kernel::Op(KernelOp::Gather(_) | KernelOp::GatherAxis(_))
-                if step.segment.epilogue.is_none() =>
+                if step.prepared.segment.epilogue.is_none() =>
             {
                 self.slot(step.inputs[0].slot, depth)
             }
@@ -65,7 +65,7 @@ impl Known<'_> {
 
     /// The range of a register of a step's elementwise program.
     fn register(&self, step: &Step, register: Reg, depth: usize) -> Option<Range> {
-        let Kernel::Map(body) = &step.segment.kernel else { return None };
+        let Kernel::Map(body) = &step.prepared.segment.kernel else { return None };
         let at = usize::from(register);
         let (inputs, scalars) = (body.inputs.len(), body.scalars.len());
         if at < inputs {

@@ -3,6 +3,8 @@
 //! A softmax is a largest element, a map, a sum and a map, each over the same rows. Where a device
 //! can hold a row ([`crate::backend::Limits::row`]), such groups become one.
 
+use std::rc::Rc;
+
 use smallvec::SmallVec;
 
 use super::fuse::{Fusion, Group, GroupKind, Offset, RowFold, Slot, Use, Val, ValKind, View};
@@ -10,6 +12,14 @@ use crate::shape::{Shape, is_row_major};
 
 /// Bytes of the widest elements: every device that holds rows has these.
 const WIDEST: usize = 4;
+
+/// Whether programs over the rows of a shape may read or write this.
+fn fits_rows(view: &View<'_>, shape: &Shape) -> bool {
+    let reach: usize = (view.form.shape.iter().zip(&view.strides))
+        .map(|(&d, &s)| d.saturating_sub(1).saturating_mul(s.unsigned_abs()))
+        .fold(shape.size(), usize::saturating_add);
+    view.form.dtype.size() <= WIDEST && reach < 1 << 31
+}
 
 /// At which grain a group works on the rows of a shape.
 #[derive(Clone, Copy, PartialEq)]
@@ -21,13 +31,13 @@ enum Grain {
 }
 
 /// The rows of a shape, and the groups that walk them.
-struct Cluster {
-    shape: Shape,
+struct Cluster<'a> {
+    shape: &'a Shape,
     /// In order.
     groups: Vec<usize>,
 }
 
-impl Fusion<'_> {
+impl<'a> Fusion<'a> {
     /// Joins groups that walk the same rows.
     pub(super) fn join_rows(&mut self) {
         for seed in 1..self.groups.len() {
@@ -38,14 +48,14 @@ impl Fusion<'_> {
     }
 
     /// The groups around the reduction `seed` that are better run as one.
-    fn cluster(&self, seed: usize) -> Option<Cluster> {
+    fn cluster(&self, seed: usize) -> Option<Cluster<'a>> {
         let group = self.groups[seed].as_ref()?;
         let length = *group.shape.last()?;
         let folds = matches!(group.kind, GroupKind::Reduce { .. });
         if !folds || !(2..=self.limits.row).contains(&length) {
             return None;
         }
-        let mut cluster = Cluster { shape: group.shape.clone(), groups: vec![seed] };
+        let mut cluster = Cluster { shape: group.shape, groups: vec![seed] };
         if !self.is_whole(&cluster) {
             return None;
         }
@@ -56,26 +66,28 @@ impl Fusion<'_> {
     }
 
     /// `cluster` with one more of the groups that read what it makes, or make what it reads.
-    fn grown(&self, cluster: &Cluster) -> Option<Cluster> {
+    fn grown(&self, cluster: &Cluster<'a>) -> Option<Cluster<'a>> {
         let mut near: Vec<usize> = Vec::new();
         for &index in &cluster.groups {
             let Some(group) = &self.groups[index] else { continue };
-            near.extend(values(group).filter_map(array).map(|view| self.maker(view)));
+            near.extend(values(group).filter_map(Val::view).map(|view| self.maker(view)));
             near.extend(made(group).flat_map(|slot| self.readers(slot)));
         }
         near.sort_unstable();
         near.dedup();
-        near.retain(|index| !cluster.groups.contains(index));
+        near.retain(|index| {
+            let group = self.groups[*index].as_ref().filter(|_| !cluster.groups.contains(index));
+            group.is_some_and(|group| grain(group, cluster.shape).is_some())
+        });
         near.into_iter().find_map(|index| {
-            let mut larger =
-                Cluster { shape: cluster.shape.clone(), groups: cluster.groups.clone() };
+            let mut larger = Cluster { shape: cluster.shape, groups: cluster.groups.clone() };
             larger.groups.push(index);
             larger.groups.sort_unstable();
             self.is_whole(&larger).then_some(larger)
         })
     }
 
-    fn maker(&self, view: &View) -> usize {
+    fn maker(&self, view: &View<'a>) -> usize {
         self.slots[view.slot as usize].group
     }
 
@@ -87,13 +99,13 @@ impl Fusion<'_> {
     }
 
     /// Whether a cluster can run where its last group stands.
-    fn is_whole(&self, cluster: &Cluster) -> bool {
+    fn is_whole(&self, cluster: &Cluster<'a>) -> bool {
         let last = cluster.groups.last().copied().unwrap_or(0);
         let mut instructions = 0;
         let mut slots: Vec<Slot> = Vec::new();
         for &index in &cluster.groups {
             let Some(group) = &self.groups[index] else { return false };
-            let Some(grain) = grain(group, &cluster.shape) else { return false };
+            let Some(grain) = grain(group, cluster.shape) else { return false };
             let fits = values(group).all(|val| self.is_at_its_place(val, grain, cluster));
             let before = |slot: Slot| {
                 self.readers(slot).all(|reader| reader >= last || cluster.groups.contains(&reader))
@@ -103,7 +115,7 @@ impl Fusion<'_> {
                 return false;
             }
             instructions += group.members.len() + 1;
-            slots.extend(values(group).filter_map(array).map(|view| view.slot));
+            slots.extend(values(group).filter_map(Val::view).map(|view| view.slot));
             slots.extend(made(group));
         }
         slots.sort_unstable();
@@ -116,7 +128,7 @@ impl Fusion<'_> {
     }
 
     /// Whether somebody outside of the cluster that makes `slot` reads it.
-    fn is_kept(&self, slot: Slot, cluster: &Cluster) -> bool {
+    fn is_kept(&self, slot: Slot, cluster: &Cluster<'a>) -> bool {
         self.slots[slot as usize].uses.iter().any(|u| match u {
             Use::Direct(group) | Use::Indirect(group) => !cluster.groups.contains(group),
             Use::Output => true,
@@ -125,20 +137,15 @@ impl Fusion<'_> {
 
     /// Whether what is read at a grain is of the same row, and of the same element in what the
     /// cluster makes; of other arrays their dense axis, of a type that every device has.
-    fn is_at_its_place(&self, val: &Val, grain: Grain, cluster: &Cluster) -> bool {
-        let Some(view) = array(val) else { return true };
-        let shape = &cluster.shape;
+    fn is_at_its_place(&self, val: &Val<'a>, grain: Grain, cluster: &Cluster<'a>) -> bool {
+        let Some(view) = val.view() else { return true };
+        let shape = cluster.shape;
         let (rows, last) = (&shape[..shape.rank() - 1], shape.rank() - 1);
-        let dtype = view.aval.dtype;
-        if dtype.size() > WIDEST {
+        if !fits_rows(view, shape) {
             return false;
         }
         if !cluster.groups.contains(&self.maker(view)) {
-            let reach: usize = (view.aval.shape.iter().zip(&view.strides))
-                .map(|(&d, &s)| d.saturating_sub(1).saturating_mul(s.unsigned_abs()))
-                .fold(shape.size(), usize::saturating_add);
-            let dense = grain == Grain::Row || matches!(view.strides[last], 0 | 1);
-            return dense && reach < 1 << 31;
+            return grain == Grain::Row || matches!(view.strides[last], 0 | 1);
         }
         let maker = self.groups[self.maker(view)].as_ref();
         let made_by = maker.and_then(|group| makes(group, view.slot, shape));
@@ -146,28 +153,28 @@ impl Fusion<'_> {
         view.offset == Offset::default()
             && match (made_by, grain) {
                 (Grain::Elements, Grain::Elements) => {
-                    view.aval.shape == *shape && is_row_major(shape, &view.strides)
+                    view.form.shape == shape && is_row_major(shape, &view.strides)
                 }
                 (Grain::Elements, Grain::Row) => false,
                 (Grain::Row, Grain::Elements) => {
-                    view.aval.shape == *shape
+                    view.form.shape == shape
                         && view.strides[last] == 0
                         && is_row_major(&Shape::from(rows), &view.strides[..last])
                 }
-                (Grain::Row, Grain::Row) => is_row_major(&view.aval.shape, &view.strides),
+                (Grain::Row, Grain::Row) => is_row_major(view.form.shape, &view.strides),
             }
     }
 
     /// Whether running as one saves a walk over all elements: two groups read the same ones.
-    fn reads_once(&self, cluster: &Cluster) -> bool {
+    fn reads_once(&self, cluster: &Cluster<'a>) -> bool {
         let mut seen: Vec<Slot> = Vec::new();
         cluster.groups.iter().any(|&index| {
             let Some(group) = &self.groups[index] else { return false };
-            if grain(group, &cluster.shape) != Some(Grain::Elements) {
+            if grain(group, cluster.shape) != Some(Grain::Elements) {
                 return false;
             }
             let mut own: Vec<Slot> = values(group)
-                .filter_map(array)
+                .filter_map(Val::view)
                 .filter(|view| view.strides.last().is_some_and(|&s| s != 0))
                 .map(|view| view.slot)
                 .collect();
@@ -183,22 +190,14 @@ impl Fusion<'_> {
         })
     }
 
-    fn join_cluster(&mut self, cluster: &Cluster) {
+    fn join_cluster(&mut self, cluster: &Cluster<'a>) {
         let Some(&last) = cluster.groups.last() else { return };
-        let mut members = Vec::new();
-        let mut folds = Vec::new();
-        for &index in &cluster.groups {
-            let Some(mut group) = self.groups[index].take() else { continue };
-            if grain(&group, &cluster.shape) == Some(Grain::Row) {
-                let args = group.members.iter_mut().flat_map(|m| &mut m.args);
-                args.for_each(|val| spread(val, &cluster.shape));
-            }
-            members.append(&mut group.members);
-            if let GroupKind::Reduce { op, input, slot } = group.kind {
-                folds.push(RowFold { after: members.len(), kind: op.kind, input, slot });
-            }
-        }
-        for slot in &mut self.slots {
+        let groups = cluster.groups.iter().filter_map(|&index| self.groups[index].as_ref());
+        let touched = groups.flat_map(|group| {
+            made(group).chain(values(group).filter_map(Val::view).map(|view| view.slot))
+        });
+        for slot in touched.collect::<Vec<_>>() {
+            let slot = &mut self.slots[slot as usize];
             if cluster.groups.contains(&slot.group) {
                 slot.group = last;
             }
@@ -211,28 +210,40 @@ impl Fusion<'_> {
                 }
             }
         }
-        let shape = cluster.shape.clone();
-        self.groups[last] =
-            Some(Group { kind: GroupKind::Rows { folds }, shape, members, dest: None });
+        let mut members = Vec::new();
+        let mut folds = Vec::new();
+        for &index in &cluster.groups {
+            let Some(mut group) = self.groups[index].take() else { continue };
+            if grain(&group, cluster.shape) == Some(Grain::Row) {
+                let args = group.members.iter_mut().flat_map(|m| &mut m.args);
+                args.for_each(|val| spread(val, cluster.shape));
+            }
+            members.append(&mut group.members);
+            if let GroupKind::Reduce { op, input, slot } = group.kind {
+                folds.push(RowFold { after: members.len(), kind: op.kind, input, slot });
+            }
+        }
+        let kind = GroupKind::Rows { folds };
+        self.groups[last] = Some(Group { kind, shape: cluster.shape, members, dest: None });
     }
 }
 
 /// The grain of a group to the rows of `shape`, if it walks them.
-fn grain(group: &Group, shape: &Shape) -> Option<Grain> {
+fn grain(group: &Group<'_>, shape: &Shape) -> Option<Grain> {
     let rank = shape.rank();
     match &group.kind {
         _ if group.dest.is_some() => None,
         GroupKind::Reduce { op, .. } => {
-            (group.shape == *shape && op.axes[..] == [rank - 1]).then_some(Grain::Elements)
+            (group.shape == shape && op.axes[..] == [rank - 1]).then_some(Grain::Elements)
         }
-        GroupKind::Map if group.shape == *shape => Some(Grain::Elements),
-        GroupKind::Map if is_rows(&group.shape, shape) => Some(Grain::Row),
+        GroupKind::Map if group.shape == shape => Some(Grain::Elements),
+        GroupKind::Map if is_rows(group.shape, shape) => Some(Grain::Row),
         GroupKind::Map | GroupKind::Own { .. } | GroupKind::Rows { .. } => None,
     }
 }
 
 /// The grain of what a group that walks the rows of `shape` has in `slot`.
-fn makes(group: &Group, slot: Slot, shape: &Shape) -> Option<Grain> {
+fn makes(group: &Group<'_>, slot: Slot, shape: &Shape) -> Option<Grain> {
     match group.kind {
         GroupKind::Reduce { slot: folded, .. } if folded == slot => Some(Grain::Row),
         GroupKind::Map
@@ -249,23 +260,17 @@ fn is_rows(own: &Shape, shape: &Shape) -> bool {
 }
 
 /// A value of every row as one of every element.
-fn spread(val: &mut Val, shape: &Shape) {
+fn spread<'a>(val: &mut Val<'a>, shape: &'a Shape) {
     if let ValKind::Array(view) = &mut val.kind {
-        view.aval.shape = shape.clone();
+        let view = Rc::make_mut(view);
+        view.form.shape = shape;
         view.strides.truncate(shape.rank() - 1);
         view.strides.push(0);
     }
 }
 
-fn array(val: &Val) -> Option<&View> {
-    match &val.kind {
-        ValKind::Array(view) => Some(view),
-        ValKind::Constant(..) => None,
-    }
-}
-
 /// Everything that a group reads, or makes and reads.
-fn values(group: &Group) -> impl Iterator<Item = &Val> {
+fn values<'g, 'a>(group: &'g Group<'a>) -> impl Iterator<Item = &'g Val<'a>> {
     let folded = match &group.kind {
         GroupKind::Reduce { input, .. } => Some(input),
         GroupKind::Map | GroupKind::Own { .. } | GroupKind::Rows { .. } => None,
@@ -274,7 +279,7 @@ fn values(group: &Group) -> impl Iterator<Item = &Val> {
 }
 
 /// The slots that a group makes.
-fn made(group: &Group) -> impl Iterator<Item = Slot> {
+fn made(group: &Group<'_>) -> impl Iterator<Item = Slot> + use<> {
     let folded = match &group.kind {
         GroupKind::Reduce { slot, .. } => Some(*slot),
         GroupKind::Map | GroupKind::Own { .. } | GroupKind::Rows { .. } => None,

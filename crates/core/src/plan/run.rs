@@ -115,7 +115,7 @@ impl Memory<'_> {
             });
             let home = match donor {
                 Some(donor) => {
-                    if step.is_copy {
+                    if step.prepared.is_copy {
                         self.skipped.push(index as u32);
                     }
                     self.homes[donor as usize]
@@ -286,7 +286,11 @@ impl Step {
         let outputs: SmallVec<[Region<'_>; 4]> =
             Self::regions(&self.outputs, memory, parameters).collect();
         let scalars: SmallVec<[[u8; 8]; 8]> = self.elements(parameters).collect();
-        self.executable.run(&Args { inputs: &inputs, outputs: &outputs, scalars: &scalars })
+        self.prepared.executable.run(&Args {
+            inputs: &inputs,
+            outputs: &outputs,
+            scalars: &scalars,
+        })
     }
 
     fn regions<'a>(

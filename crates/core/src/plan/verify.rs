@@ -2,21 +2,18 @@
 
 use super::Plan;
 use super::flat::{Flat, FlatGraph};
-use super::fuse::{Fusion, GroupKind, Slot, ValKind, View};
+use super::fuse::{Fusion, GroupKind, Slot, Val, View};
 use crate::backend::{Backend, Body, Kernel, Segment};
 use crate::error::{Error, Result};
 use crate::graph;
 use crate::prim::Op;
 
-impl FlatGraph {
+impl FlatGraph<'_> {
     /// Every node follows its inputs and infers its avals; no call is left, nor a composite that the
     /// backend does not claim.
     pub(super) fn verify(&self, backend: &dyn Backend) -> Result<()> {
-        graph::verify(
-            self.nodes.iter().map(|n| (&n.op, &n.inputs[..], &n.avals[..])),
-            &self.outputs,
-        )?;
-        let left = |node: &Flat| match &node.op {
+        graph::verify(self.nodes.iter().map(|n| (n.op, &n.inputs[..], n.avals)), &self.outputs)?;
+        let left = |node: &Flat<'_>| match node.op {
             Op::Call(_) => true,
             Op::Composite(composite) => {
                 let avals: Vec<_> = node.inputs.iter().map(|&r| self.aval(r)).collect();
@@ -43,12 +40,12 @@ impl Fusion<'_> {
     pub(super) fn verify(&self) -> Result<()> {
         for (index, group) in self.groups.iter().enumerate() {
             let Some(group) = group else { continue };
-            let reads_early = |view: &View| self.slots[view.slot as usize].group < index;
+            let reads_early = |view: &View<'_>| self.slots[view.slot as usize].group < index;
             let mut own: Vec<Slot> = Vec::new();
             let mut folds: &[_] = &[];
             match &group.kind {
                 GroupKind::Own { inputs, slots, .. } => {
-                    if !inputs.iter().all(reads_early) {
+                    if !inputs.iter().all(|view| reads_early(view)) {
                         return bad("fuse", format!("group {index} reads what is not made yet"));
                     }
                     own.extend(slots);
@@ -57,18 +54,14 @@ impl Fusion<'_> {
                 GroupKind::Map | GroupKind::Reduce { .. } => {}
             }
             let is_there =
-                |view: &View, own: &[Slot]| own.contains(&view.slot) || reads_early(view);
+                |view: &View<'_>, own: &[Slot]| own.contains(&view.slot) || reads_early(view);
             for (at, member) in group.members.iter().enumerate() {
                 own.extend(folds.iter().filter(|f| f.after == at).map(|f| f.slot));
-                for val in &member.args {
-                    if let ValKind::Array(view) = &val.kind
-                        && !is_there(view, &own)
-                    {
-                        let slot = view.slot;
-                        let detail =
-                            format!("member {at} of group {index} reads slot {slot} early");
-                        return bad("fuse", detail);
-                    }
+                let mut views = member.args.iter().filter_map(Val::view);
+                if let Some(view) = views.find(|view| !is_there(view, &own)) {
+                    let slot = view.slot;
+                    let detail = format!("member {at} of group {index} reads slot {slot} early");
+                    return bad("fuse", detail);
                 }
                 own.push(member.slot);
             }
@@ -78,17 +71,24 @@ impl Fusion<'_> {
 }
 
 impl Plan {
-    /// Every step reads leaves or what earlier steps wrote, and its programs are in single
+    /// Every step reads leaves or what earlier steps wrote to the end, and its programs are in single
     /// assignment form.
     pub(super) fn verify(&self) -> Result<()> {
         let mut made = vec![false; self.slots.len()];
         made[..self.leaves].fill(true);
+        let mut writers = vec![0; self.slots.len()];
+        let outputs = self.steps.iter().flat_map(|step| &step.outputs);
+        outputs.for_each(|output| writers[output.slot as usize] += 1);
         for (index, step) in self.steps.iter().enumerate() {
-            if let Some(input) = step.inputs.iter().find(|input| !made[input.slot as usize]) {
+            let is_there = |slot: Slot| made[slot as usize] && writers[slot as usize] == 0;
+            if let Some(input) = step.inputs.iter().find(|input| !is_there(input.slot)) {
                 return bad("lower", format!("step {index} reads slot {} early", input.slot));
             }
-            verify_segment(index, &step.segment)?;
-            step.outputs.iter().for_each(|output| made[output.slot as usize] = true);
+            verify_segment(index, &step.prepared.segment)?;
+            for output in &step.outputs {
+                made[output.slot as usize] = true;
+                writers[output.slot as usize] -= 1;
+            }
         }
         match self.outputs.iter().find(|output| !made[output.access.slot as usize]) {
             Some(output) => bad("lower", format!("no step makes slot {}", output.access.slot)),

@@ -11,7 +11,8 @@ use super::Call;
 /// The key of a plan, and the hasher that writes it.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Key {
-    pub(crate) words: Vec<u64>,
+    /// Numbers, one after the other, each in as few bytes as it needs.
+    bytes: Vec<u8>,
     /// The bodies of calls, in the order in which they come.
     bodies: Vec<CallBody>,
 }
@@ -31,60 +32,128 @@ impl PartialEq for CallBody {
 impl Eq for CallBody {}
 
 impl Key {
+    /// An empty key with room for so many bytes.
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
+        Key { bytes: Vec::with_capacity(bytes), bodies: Vec::new() }
+    }
+
+    /// Adds a number: seven bits a byte, the lowest first, of which all but the last are marked.
+    pub(crate) fn push(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.bytes.push(number as u8);
+    }
+
     /// Adds the whole of a call's body.
     pub(crate) fn body(&mut self, call: &Arc<Call>) {
-        self.words.push(call.fingerprint());
+        self.push(call.fingerprint());
         self.bodies.push(CallBody(call.clone()));
+    }
+
+    /// A hash of the numbers; it only picks the bucket.
+    pub(crate) fn bucket(&self) -> u64 {
+        let mut mixer = Mixer::default();
+        mixer.write(&self.bytes);
+        mixer.finish()
+    }
+
+    /// The bytes of memory that it holds, with those of the bodies.
+    pub(crate) fn memory(&self) -> usize {
+        let body = |CallBody(call): &CallBody| size_of::<CallBody>() + call.body.memory();
+        self.bytes.capacity() + self.bodies.iter().map(body).sum::<usize>()
     }
 }
 
 impl Hasher for Key {
     fn finish(&self) -> u64 {
-        hash_words(&self.words)
+        self.bucket()
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        self.words.push(bytes.len() as u64);
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.words.push(u64::from_le_bytes(word));
-        }
+        self.push(bytes.len() as u64);
+        words(bytes).for_each(|word| self.push(word));
     }
 
     fn write_u8(&mut self, v: u8) {
-        self.words.push(v.into());
+        self.push(v.into());
     }
 
     fn write_u16(&mut self, v: u16) {
-        self.words.push(v.into());
+        self.push(v.into());
     }
 
     fn write_u32(&mut self, v: u32) {
-        self.words.push(v.into());
+        self.push(v.into());
     }
 
     fn write_u64(&mut self, v: u64) {
-        self.words.push(v);
+        self.push(v);
     }
 
     fn write_usize(&mut self, v: usize) {
-        self.words.push(v as u64);
+        self.push(v as u64);
     }
 
     fn write_isize(&mut self, v: isize) {
-        self.words.push(v as u64);
+        self.push(v as u64);
     }
 }
 
-/// A hash of words by multiplying and folding; it only picks the bucket.
-pub(crate) fn hash_words(words: &[u64]) -> u64 {
-    let mut hash = 0x9e37_79b9_7f4a_7c15u64 ^ words.len() as u64;
-    for &word in words {
-        let wide = u128::from(hash ^ word) * 0xa076_1d64_78bd_642f_u128;
-        hash = (wide as u64) ^ ((wide >> 64) as u64) ^ word.rotate_left(23);
+/// A quick hash by multiplying and folding, for what nobody chooses to collide.
+#[derive(Clone, Copy)]
+pub(crate) struct Mixer(u64);
+
+impl Default for Mixer {
+    fn default() -> Self {
+        Mixer(0x9e37_79b9_7f4a_7c15)
     }
-    hash
+}
+
+impl Hasher for Mixer {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.write_u64(bytes.len() as u64);
+        words(bytes).for_each(|word| self.write_u64(word));
+    }
+
+    fn write_u8(&mut self, v: u8) {
+        self.write_u64(v.into());
+    }
+
+    fn write_u16(&mut self, v: u16) {
+        self.write_u64(v.into());
+    }
+
+    fn write_u32(&mut self, v: u32) {
+        self.write_u64(v.into());
+    }
+
+    fn write_u64(&mut self, v: u64) {
+        let wide = u128::from(self.0 ^ v) * 0xa076_1d64_78bd_642f_u128;
+        self.0 = (wide as u64) ^ ((wide >> 64) as u64) ^ v.rotate_left(23);
+    }
+
+    fn write_usize(&mut self, v: usize) {
+        self.write_u64(v as u64);
+    }
+
+    fn write_isize(&mut self, v: isize) {
+        self.write_u64(v as u64);
+    }
+}
+
+/// Bytes as words, the last one filled up with zeros.
+fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.chunks(8).map(|chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    })
 }
 
 #[cfg(test)]

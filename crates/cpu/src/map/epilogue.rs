@@ -50,6 +50,12 @@ impl EpilogueKernel {
         Ok(EpilogueKernel { space, blocks, rows })
     }
 
+    /// About how much memory it holds besides its own.
+    pub fn memory(&self) -> usize {
+        let rows = self.rows.as_ref().map_or(0, |rows| rows.program.memory());
+        self.space.memory() + self.blocks.program.memory() + rows
+    }
+
     /// Runs the program over the elements `range` of the output, in row-major order.
     ///
     /// # Safety

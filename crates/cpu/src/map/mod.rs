@@ -77,6 +77,11 @@ impl MapKernel {
         Ok(MapKernel { space, tiling, program, tiles, chunk })
     }
 
+    /// About how much memory it holds besides its own.
+    pub fn memory(&self) -> usize {
+        self.space.memory() + self.program.memory()
+    }
+
     /// Runs the program.
     ///
     /// # Safety

@@ -154,6 +154,15 @@ impl Program {
         build.place_outputs();
         Ok(build.finish())
     }
+
+    /// About how much memory it holds besides its own.
+    pub fn memory(&self) -> usize {
+        size_of_val(&self.loops[..])
+            + size_of_val(&self.loads[..])
+            + size_of_val(&self.fills[..])
+            + size_of_val(&self.stores[..])
+            + size_of_val(&self.tiles[..])
+    }
 }
 
 /// A loop before its operands have locations: registers stand for themselves.

@@ -33,6 +33,11 @@ impl Space {
         self.dims.iter().product()
     }
 
+    /// About how much memory it holds besides its own.
+    pub fn memory(&self) -> usize {
+        size_of_val(&self.strides[..])
+    }
+
     /// Sorts the axes from `first` to before `last`, so that strides fall; earlier operands of
     /// `order` decide.
     pub fn sort(&mut self, first: usize, last: usize, order: &[usize]) {

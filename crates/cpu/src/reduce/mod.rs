@@ -118,6 +118,11 @@ impl ReduceKernel {
         Ok(ReduceKernel { core, strategy })
     }
 
+    /// About how much memory it holds besides its own.
+    pub fn memory(&self) -> usize {
+        self.core.space.memory() + self.core.program.memory()
+    }
+
     /// Runs the reduction.
     ///
     /// # Safety

@@ -107,6 +107,19 @@ impl RowsKernel {
         Build::new(space, stages, inputs.len())?.finish(work(body))
     }
 
+    /// About how much memory it holds besides its own.
+    pub fn memory(&self) -> usize {
+        let stage = |stage: &StageKernel| {
+            stage.program.memory()
+                + size_of_val(&stage.operands[..])
+                + size_of_val(&stage.folds[..])
+        };
+        self.space.memory()
+            + size_of_val(&self.stages[..])
+            + self.stages.iter().map(stage).sum::<usize>()
+            + size_of_val(&self.arrays[..])
+    }
+
     /// Runs the program.
     ///
     /// # Safety

@@ -33,7 +33,7 @@ use cupola_core::prim::KernelOp;
 use cupola_core::{Device, Result};
 
 use crate::ir::Target;
-use crate::prepared::{Shared, prepare_all};
+use crate::prepared::prepare_all;
 use compile::{Compiler, Kernels};
 pub use cupola_core::precision::{MatmulPrecision, matmul_precision, set_matmul_precision};
 use gpu::{Facts, Gpu, describe};
@@ -134,7 +134,6 @@ pub struct Cuda {
     limits: Limits,
     target: Target,
     gpu: OnceLock<Result<Arc<Gpu>>>,
-    prepared: Shared<run::Prepared>,
 }
 
 impl Cuda {
@@ -167,7 +166,6 @@ impl Cuda {
             limits: Limits { body_operands: 48, body_instructions: 256, row: 1 << 15 },
             target,
             gpu: OnceLock::new(),
-            prepared: Shared::default(),
         })
     }
 
@@ -235,11 +233,8 @@ impl Backend for Cuda {
         };
         let tf32 = precision == MatmulPrecision::Tf32;
         let gpu = self.gpu()?;
-        let prepared = self.prepared.get(segment, || {
-            let target = Target { tf32, ..self.target.clone() };
-            run::Prepared::new(gpu, segment, &target)
-        });
-        Ok(prepared?)
+        let target = Target { tf32, ..self.target.clone() };
+        Ok(Arc::new(run::Prepared::new(gpu, segment, &target)?))
     }
 
     fn prepare_all(&self, segments: &[&Segment]) -> Vec<Result<Arc<dyn Executable>>> {

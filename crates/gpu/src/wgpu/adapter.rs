@@ -9,7 +9,6 @@ use cupola_core::{Device, Error, Result};
 use super::Wgpu;
 use super::queue::{Kept, Options, Queue};
 use crate::ir::Target;
-use crate::prepared::Shared;
 
 /// What a device does without although its adapter has it: for tests, and against broken drivers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -178,7 +177,6 @@ impl Wgpu {
                 row: 4096,
             },
             target,
-            prepared: Shared::default(),
             queue: Arc::new(queue),
         })
     }

@@ -15,7 +15,7 @@ use cupola_core::device::DeviceKind;
 use cupola_core::{Device, Error, Result};
 
 use crate::ir::{Kernel, Target};
-use crate::prepared::{Shared, prepare_all};
+use crate::prepared::prepare_all;
 pub use adapter::{Restrictions, restrict};
 use queue::Queue;
 pub use transfer::Transfers;
@@ -70,7 +70,6 @@ pub struct Wgpu {
     limits: Limits,
     target: Target,
     queue: Arc<Queue>,
-    prepared: Shared<run::Prepared>,
 }
 
 impl Wgpu {
@@ -150,8 +149,7 @@ impl Backend for Wgpu {
     }
 
     fn prepare(&self, segment: &Segment) -> Result<Arc<dyn Executable>> {
-        let make = || run::Prepared::new(&self.queue, segment, &self.target);
-        Ok(self.prepared.get(segment, make)?)
+        Ok(Arc::new(run::Prepared::new(&self.queue, segment, &self.target)?))
     }
 
     fn prepare_all(&self, segments: &[&Segment]) -> Vec<Result<Arc<dyn Executable>>> {

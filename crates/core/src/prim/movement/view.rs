@@ -1,23 +1,23 @@
 //! Movement that needs no copy.
 
 use super::Movement;
-use crate::shape::{Aval, Layout, reshape_strides};
+use crate::shape::{Layout, Shape, reshape_strides};
 
 /// The layout of `movement`'s result over the buffer of its input, if no copy is needed.
 pub(crate) fn view_layout(
     movement: &Movement,
-    input: &Aval,
+    shape: &Shape,
     layout: &Layout,
-    output: &Aval,
+    output: &Shape,
 ) -> Option<Layout> {
-    let (shape, strides) = (&input.shape, &layout.strides);
+    let strides = &layout.strides;
     let mut offset = layout.offset;
     let strides = match movement {
         Movement::Reshape(_)
         | Movement::Flatten { .. }
         | Movement::Unflatten { .. }
         | Movement::Squeeze(_)
-        | Movement::ExpandDims(_) => reshape_strides(shape, strides, &output.shape)?,
+        | Movement::ExpandDims(_) => reshape_strides(shape, strides, output)?,
         Movement::Transpose(axes) => axes.iter().map(|&a| strides[a]).collect(),
         Movement::Broadcast(to) => {
             let lead = to.rank() - shape.rank();

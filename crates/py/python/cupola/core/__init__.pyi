@@ -955,7 +955,7 @@ def checkpoint(fun: Any) -> Any:
         1.0
     """
 def clear_cache() -> None:
-    """Gives memory that is kept for reuse back to the system.
+    """Gives memory that is kept for reuse back to the system, and forgets the plans of what was computed.
 
     Example:
         >>> mx.clear_cache()
@@ -1479,7 +1479,7 @@ def get_active_memory() -> int:
         True
     """
 def get_cache_memory() -> int:
-    """The bytes that are kept for reuse.
+    """The bytes that are kept for reuse: memory that was freed, and the plans of what was computed.
 
     Example:
         >>> mx.get_cache_memory() >= 0
@@ -2287,7 +2287,7 @@ def segmented_mm(a: _Scalar | array, b: _Scalar | array, segments: _Scalar | arr
         array([1, 3], dtype=float32)
     """
 def set_cache_limit(limit: int) -> int:
-    """Bounds the bytes that are kept for reuse; gives the former bound.
+    """Bounds the bytes of freed memory that are kept for reuse; gives the former bound.
 
     Example:
         >>> former = mx.set_cache_limit(1 << 30)
@@ -2317,6 +2317,15 @@ def set_memory_limit(limit: int) -> int:
     Example:
         >>> former = mx.set_memory_limit(1 << 40)
         >>> mx.set_memory_limit(former) == 1 << 40
+        True
+    """
+def set_plan_cache_limit(limit: int) -> int:
+    """Bounds the bytes of the plans that are kept for what is computed again, 64 MiB at first; gives the
+    former bound. The least recently used go first.
+
+    Example:
+        >>> former = mx.set_plan_cache_limit(16 << 20)
+        >>> mx.set_plan_cache_limit(former) == 16 << 20
         True
     """
 def set_printoptions(precision: int = ...) -> None:

@@ -1,0 +1,135 @@
+//! Segments that were prepared. Plans that run equal segments share one: those of the layers of a
+//! network, and of graphs that differ in the sizes of some of their arrays.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use smallvec::SmallVec;
+
+use crate::backend::{Backend, Executable, Kernel, Segment};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::fallback;
+use crate::fork::lock;
+use crate::prim::key::Mixer;
+
+/// A segment with what runs it.
+pub(super) struct Prepared {
+    pub segment: Segment,
+    pub executable: Arc<dyn Executable>,
+    /// Whether it only copies: nothing is left to do where output and input share memory.
+    pub is_copy: bool,
+    device: Device,
+    /// Its hash, where plans share it.
+    shared: Option<u64>,
+    bytes: usize,
+}
+
+type Shared = HashMap<u64, SmallVec<[Weak<Prepared>; 1]>, BuildHasherDefault<Mixer>>;
+
+/// What plans share, by its hash.
+static SHARED: Mutex<Shared> = Mutex::new(HashMap::with_hasher(BuildHasherDefault::new()));
+
+/// The memory of all that is prepared.
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// The memory of all that is prepared.
+pub(super) fn bytes() -> usize {
+    BYTES.load(Ordering::Relaxed)
+}
+
+/// What plans share of a segment with this hash.
+fn known(segment: &Segment, hash: u64, device: Device) -> Option<Arc<Prepared>> {
+    // Compared, and perhaps dropped, without the lock, which the last drop takes.
+    let known: SmallVec<[Arc<Prepared>; 1]> = match lock(&SHARED).get(&hash) {
+        Some(bucket) => bucket.iter().filter_map(Weak::upgrade).collect(),
+        None => SmallVec::new(),
+    };
+    known.into_iter().find(|p| p.device == device && p.segment == *segment)
+}
+
+/// What is to be made of a segment.
+enum Todo {
+    /// Nothing.
+    Known(Arc<Prepared>),
+    /// What is made of this one of those that nobody knows.
+    Fresh(usize),
+}
+
+/// The segments of a plan, made ready by `backend`, or by the CPU where the device has no kernel.
+pub(super) fn prepare(segments: Vec<Segment>, backend: &dyn Backend) -> Result<Vec<Arc<Prepared>>> {
+    let device = backend.device();
+    // Those that nobody knows, each once.
+    let mut fresh: Vec<(Segment, u64)> = Vec::new();
+    let mut todo = Vec::with_capacity(segments.len());
+    for segment in segments {
+        let mut mixer = Mixer::default();
+        (&segment, device).hash(&mut mixer);
+        let hash = mixer.finish();
+        let same = |other: &(Segment, u64)| other.1 == hash && other.0 == segment;
+        todo.push(match known(&segment, hash, device) {
+            Some(known) => Todo::Known(known),
+            None => match fresh.iter().position(same) {
+                Some(index) => Todo::Fresh(index),
+                None => {
+                    fresh.push((segment, hash));
+                    Todo::Fresh(fresh.len() - 1)
+                }
+            },
+        });
+    }
+    let wanted: Vec<&Segment> = fresh.iter().map(|(segment, _)| segment).collect();
+    let made = backend.prepare_all(&wanted);
+    let made: Vec<Arc<Prepared>> = (fresh.into_iter().zip(made))
+        .map(|((segment, hash), made)| Prepared::new(segment, hash, made, backend).map(Arc::new))
+        .collect::<Result<_>>()?;
+    for prepared in &made {
+        if let Some(hash) = prepared.shared {
+            lock(&SHARED).entry(hash).or_default().push(Arc::downgrade(prepared));
+        }
+    }
+    let of = |todo| match todo {
+        Todo::Known(known) => known,
+        Todo::Fresh(index) => made[index].clone(),
+    };
+    Ok(todo.into_iter().map(of).collect())
+}
+
+impl Prepared {
+    /// What a device made of `segment`, or what the CPU makes of it where it has no kernel for it.
+    fn new(
+        segment: Segment,
+        hash: u64,
+        made: Result<Arc<dyn Executable>>,
+        backend: &dyn Backend,
+    ) -> Result<Prepared> {
+        // What the CPU takes over depends on a policy, which may change.
+        let (executable, shared) = match made {
+            Err(Error::Unsupported { device, reason }) => {
+                (fallback::take_over(&segment, backend, device, reason)?, None)
+            }
+            prepared => (prepared?, Some(hash)),
+        };
+        let is_copy = matches!(&segment.kernel, Kernel::Map(body) if body.code.is_empty());
+        let bytes = size_of::<Prepared>() + segment.bytes() + executable.bytes();
+        BYTES.fetch_add(bytes, Ordering::Relaxed);
+        let device = backend.device();
+        Ok(Prepared { segment, executable, is_copy, device, shared, bytes })
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        BYTES.fetch_sub(self.bytes, Ordering::Relaxed);
+        let Some(hash) = self.shared else { return };
+        let mut shared = lock(&SHARED);
+        if let Some(bucket) = shared.get_mut(&hash) {
+            bucket.retain(|entry| entry.strong_count() > 0);
+            if bucket.is_empty() {
+                shared.remove(&hash);
+            }
+        }
+    }
+}
