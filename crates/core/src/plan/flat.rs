@@ -31,9 +31,11 @@ impl<'a> FlatGraph<'a> {
     /// Flattens `graph`: calls that `backend` does not claim are replaced by their bodies.
     pub fn new(graph: Borrowed<'a>, backend: &dyn Backend) -> FlatGraph<'a> {
         let count = graph.nodes.len();
-        let mut seen = HashMap::default();
-        seen.reserve(count);
-        let mut builder = Builder { nodes: Vec::with_capacity(count), seen, backend };
+        let mut builder = Builder {
+            nodes: Vec::with_capacity(count),
+            seen: Seen::with_capacity_and_hasher(count, Default::default()),
+            backend,
+        };
         let outputs = builder.append(graph, None);
         let mut flat = FlatGraph { nodes: builder.nodes, outputs };
         flat.drop_dead();
@@ -73,10 +75,13 @@ impl<'a> FlatGraph<'a> {
     }
 }
 
+/// Nodes by what they compute.
+type Seen<'a> = HashMap<(&'a Op, SmallVec<[Ref; 3]>), u32, BuildHasherDefault<Mixer>>;
+
 struct Builder<'a, 'b> {
     nodes: Vec<Flat<'a>>,
-    /// Nodes by what they compute, to merge equal ones.
-    seen: HashMap<(&'a Op, SmallVec<[Ref; 3]>), u32, BuildHasherDefault<Mixer>>,
+    /// To merge equal ones.
+    seen: Seen<'a>,
     backend: &'b dyn Backend,
 }
 
