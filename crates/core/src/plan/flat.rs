@@ -84,9 +84,10 @@ impl<'a> FlatGraph<'a> {
     /// Flattens `graph`: calls, and composites whose bodies are among `bodies`, are replaced by these.
     pub fn new(graph: Borrowed<'a>, bodies: &'a Bodies) -> FlatGraph<'a> {
         let count = graph.nodes.len();
-        let mut seen = HashMap::default();
-        seen.reserve(count);
-        let mut builder = Builder { nodes: Vec::with_capacity(count), seen };
+        let mut builder = Builder {
+            nodes: Vec::with_capacity(count),
+            seen: Seen::with_capacity_and_hasher(count, Default::default()),
+        };
         let outputs = builder.append(graph, bodies, None);
         let mut flat = FlatGraph { nodes: builder.nodes, outputs };
         flat.drop_dead();
@@ -126,10 +127,13 @@ impl<'a> FlatGraph<'a> {
     }
 }
 
+/// Nodes by what they compute.
+type Seen<'a> = HashMap<(&'a Op, SmallVec<[Ref; 3]>), u32, BuildHasherDefault<Mixer>>;
+
 struct Builder<'a> {
     nodes: Vec<Flat<'a>>,
-    /// Nodes by what they compute, to merge equal ones.
-    seen: HashMap<(&'a Op, SmallVec<[Ref; 3]>), u32, BuildHasherDefault<Mixer>>,
+    /// To merge equal ones.
+    seen: Seen<'a>,
 }
 
 impl<'a> Builder<'a> {

@@ -137,6 +137,8 @@ pub(super) struct Group<'a> {
     /// What the members run over.
     pub shape: &'a Shape,
     pub members: Vec<Member<'a>>,
+    /// The last group that has to run before, whoever it is that reads it.
+    pub after: usize,
     /// The last member writes here instead of to memory of its own; nothing may join.
     pub dest: Option<View<'a>>,
 }
@@ -221,6 +223,7 @@ impl<'a> Fusion<'a> {
             while fusion.absorb_one(group) {}
         }
         fusion.join_rows();
+        fusion.sink();
         fusion
     }
 
@@ -233,8 +236,8 @@ impl<'a> Fusion<'a> {
         self.slots.len() as Slot - 1
     }
 
-    fn push_group(&mut self, kind: GroupKind<'a>, shape: &'a Shape) -> usize {
-        self.groups.push(Some(Group { kind, shape, members: Vec::new(), dest: None }));
+    fn push_group(&mut self, kind: GroupKind<'a>, shape: &'a Shape, after: usize) -> usize {
+        self.groups.push(Some(Group { kind, shape, members: Vec::new(), after, dest: None }));
         self.groups.len() - 1
     }
 
@@ -264,7 +267,7 @@ impl<'a> Fusion<'a> {
             Op::Movement(movement) => self.movement(movement, node, &inputs),
             Op::Reduce(op) => {
                 let shape = &self.graph.aval(node.inputs[0]).shape;
-                let group = self.push_group(GroupKind::Map, shape);
+                let group = self.push_group(GroupKind::Map, shape, inputs[0].after);
                 let slot = self.slot(form, group);
                 self.note_use(&inputs[0], group, true);
                 let kind = GroupKind::Reduce { op, input: inputs[0].clone(), slot };
@@ -290,8 +293,14 @@ impl<'a> Fusion<'a> {
         inputs: SmallVec<[Val<'a>; 3]>,
         outputs: &'a [Aval],
     ) -> SmallVec<[Val<'a>; 1]> {
-        let inputs: Vec<Rc<View<'a>>> = inputs.into_iter().map(|v| self.materialize(v).0).collect();
-        let group = self.push_group(GroupKind::Map, &outputs[0].shape);
+        let mut after = 0;
+        let mut memory = |val| {
+            let (view, made) = self.materialize(val);
+            after = after.max(made);
+            view
+        };
+        let inputs: Vec<Rc<View<'a>>> = inputs.into_iter().map(&mut memory).collect();
+        let group = self.push_group(GroupKind::Map, &outputs[0].shape, after);
         for view in &inputs {
             self.slots[view.slot as usize].uses.push(Use::Indirect(group));
         }
@@ -337,7 +346,7 @@ impl<'a> Fusion<'a> {
         let last = args.iter().map(|v| v.after).max().unwrap_or(0);
         let group = match self.can_join(last, &args, form) {
             true => last,
-            false => self.push_group(GroupKind::Map, form.shape),
+            false => self.push_group(GroupKind::Map, form.shape, last),
         };
         let slot = self.slot(form, group);
         for arg in &args {
@@ -394,7 +403,7 @@ impl<'a> Fusion<'a> {
     }
 
     /// At most how many arrays the members of groups, and one more member on `args`, touch.
-    fn operands(&self, groups: &[&[Member<'a>]], args: &[Val<'a>]) -> usize {
+    pub fn operands(&self, groups: &[&[Member<'a>]], args: &[Val<'a>]) -> usize {
         let members = || groups.iter().copied().flatten();
         let mut slots: SmallVec<[Slot; 32]> = SmallVec::new();
         for view in members().flat_map(|m| &m.args).chain(args).filter_map(Val::view) {
@@ -426,7 +435,7 @@ impl<'a> Fusion<'a> {
 
     /// A group that copies `val` to memory of its own, row-major.
     pub fn copy(&mut self, val: Val<'a>, form: Form<'a>) -> Val<'a> {
-        let group = self.push_group(GroupKind::Map, form.shape);
+        let group = self.push_group(GroupKind::Map, form.shape, val.after);
         let slot = self.slot(form, group);
         self.note_use(&val, group, true);
         if let Some(g) = &mut self.groups[group] {
@@ -439,7 +448,7 @@ impl<'a> Fusion<'a> {
     /// A group that copies `val` into a part of `slot`.
     pub fn write(&mut self, val: Val<'a>, dest: View<'a>) {
         let View { form, slot, .. } = dest;
-        let group = self.push_group(GroupKind::Map, form.shape);
+        let group = self.push_group(GroupKind::Map, form.shape, val.after);
         self.note_use(&val, group, true);
         // Whoever reads the slot reads it after its last writer.
         self.slots[slot as usize].group = group;
@@ -481,6 +490,7 @@ impl<'a> Fusion<'a> {
             let mut members = absorbed.members;
             members.append(&mut group.members);
             group.members = members;
+            group.after = group.after.max(absorbed.after);
         }
         true
     }

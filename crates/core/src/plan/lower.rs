@@ -8,6 +8,7 @@ use super::fuse::{
     Form, Fusion, Group, GroupKind, Member, RowFold, ScalarSource, Slot, SlotInfo, Use, Val,
     ValKind, View, Work,
 };
+use super::order::order;
 use super::prepared::prepare;
 use super::{Access, LateCheck, OutputSpec, Parameters, Plan, SlotSpec, Step};
 use crate::backend::{Backend, Epilogue, Fails, Fold, Kernel, Operand, Segment};
@@ -19,17 +20,21 @@ use crate::shape::{Aval, Shape};
 
 /// Turns the groups into a plan for `backend`.
 pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -> Result<Plan> {
-    let groups = fusion.groups.iter().enumerate();
-    let (segments, rest): (Vec<Segment>, Vec<_>) = groups
-        .filter_map(|(index, group)| Some(Draft::of(fusion, index, group.as_ref()?)))
-        .map(|draft| {
+    let (mut segments, mut rest, mut waits) = (Vec::new(), Vec::new(), Vec::new());
+    let mut step_of: Vec<Option<usize>> = vec![None; fusion.groups.len()];
+    for (index, group) in fusion.groups.iter().enumerate() {
+        if let Some(group) = group {
+            let draft = Draft::of(fusion, index, group);
             let aliases = draft.aliases();
             let Draft { segment, inputs, outputs, scalars } = draft;
-            (segment, (inputs, outputs, scalars, aliases))
-        })
-        .unzip();
+            step_of[index] = Some(segments.len());
+            waits.push(step_of[group.after]);
+            segments.push(segment);
+            rest.push((inputs, outputs, scalars, aliases));
+        }
+    }
     let steps = prepare(segments, backend)?.into_iter().zip(rest);
-    let mut steps: Vec<Step> = steps
+    let steps: Vec<Step> = steps
         .map(|(prepared, (inputs, outputs, scalars, aliases))| Step {
             prepared,
             inputs,
@@ -50,9 +55,11 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
     for output in &outputs {
         slots[output.access.slot as usize].is_output = true;
     }
+    let order = order(&steps, &waits, &risks(&steps).0, &slots, leaves);
+    let mut unordered: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
+    let mut steps: Vec<Step> = order.iter().filter_map(|&at| unordered[at].take()).collect();
     note_frees(&mut steps, &outputs, slots.len());
-    let executables: Vec<_> =
-        steps.iter().map(|step: &Step| step.prepared.executable.clone()).collect();
+    let executables: Vec<_> = steps.iter().map(|step| step.prepared.executable.clone()).collect();
     let sequence = backend.sequence(&executables);
     let (risks, late) = risks(&steps);
     // The first step that may overwrite a leaf: what can fail is done by then, or fails before it

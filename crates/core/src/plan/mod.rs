@@ -11,10 +11,12 @@ mod flat;
 mod fuse;
 mod lower;
 mod movement;
+mod order;
 mod prepared;
 mod range;
 mod rows;
 mod run;
+mod sink;
 mod verify;
 
 use std::sync::Arc;

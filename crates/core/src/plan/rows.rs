@@ -11,10 +11,10 @@ use super::fuse::{Fusion, Group, GroupKind, Offset, RowFold, Slot, Use, Val, Val
 use crate::shape::{Shape, is_row_major};
 
 /// Bytes of the widest elements: every device that holds rows has these.
-const WIDEST: usize = 4;
+pub(super) const WIDEST: usize = 4;
 
 /// Whether programs over the rows of a shape may read or write this.
-fn fits_rows(view: &View<'_>, shape: &Shape) -> bool {
+pub(super) fn fits_rows(view: &View<'_>, shape: &Shape) -> bool {
     let reach: usize = (view.form.shape.iter().zip(&view.strides))
         .map(|(&d, &s)| d.saturating_sub(1).saturating_mul(s.unsigned_abs()))
         .fold(shape.size(), usize::saturating_add);
@@ -212,6 +212,7 @@ impl<'a> Fusion<'a> {
         }
         let mut members = Vec::new();
         let mut folds = Vec::new();
+        let mut after = 0;
         for &index in &cluster.groups {
             let Some(mut group) = self.groups[index].take() else { continue };
             if grain(&group, cluster.shape) == Some(Grain::Row) {
@@ -219,12 +220,13 @@ impl<'a> Fusion<'a> {
                 args.for_each(|val| spread(val, cluster.shape));
             }
             members.append(&mut group.members);
+            after = after.max(group.after);
             if let GroupKind::Reduce { op, input, slot } = group.kind {
                 folds.push(RowFold { after: members.len(), kind: op.kind, input, slot });
             }
         }
         let kind = GroupKind::Rows { folds };
-        self.groups[last] = Some(Group { kind, shape: cluster.shape, members, dest: None });
+        self.groups[last] = Some(Group { kind, shape: cluster.shape, members, after, dest: None });
     }
 }
 

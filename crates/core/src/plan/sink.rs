@@ -1,0 +1,300 @@
+//! Values that are needed much later are computed where they are needed, if what they are made from
+//! takes less memory meanwhile.
+//!
+//! What the backward pass makes of nothing but a value of the forward pass would else be made beside
+//! that value, and lie in memory until then.
+
+use std::rc::Rc;
+
+use smallvec::SmallVec;
+
+use super::fuse::{
+    Form, Fusion, Group, GroupKind, Member, Offset, Slot, Use, Val, ValKind, View, Work,
+};
+use super::rows::fits_rows;
+use crate::prim::{Binary, Elementwise, Unary};
+use crate::shape::is_row_major;
+
+/// How many groups later is much later.
+const FAR: usize = 8;
+
+/// Bytes of the smallest array that is worth it.
+const LARGE: usize = 1 << 16;
+
+/// How many instructions are done once more.
+const MOST: usize = 8;
+
+/// Members of one group that are to run in another, too.
+struct Sinking {
+    target: usize,
+    /// In order; the last one is what is needed there.
+    members: SmallVec<[usize; 8]>,
+    /// Those of them that nobody in their own group needs then.
+    moved: SmallVec<[usize; 8]>,
+    /// What they read that only their own group knew until now.
+    kept: SmallVec<[Slot; 4]>,
+}
+
+impl<'a> Fusion<'a> {
+    /// Computes what is needed much later where it is needed.
+    pub(super) fn sink(&mut self) {
+        for source in 1..self.groups.len() {
+            let count = self.groups[source].as_ref().map_or(0, |group| group.members.len());
+            let mut is_less = false;
+            for at in (0..count).rev() {
+                if let Some(sinking) = self.sinking(source, at) {
+                    self.sink_into(source, &sinking);
+                    is_less = true;
+                }
+            }
+            if is_less {
+                self.drop_unread(source);
+            }
+        }
+    }
+
+    /// Which members of a group go with member `at`, if it is better run later.
+    fn sinking(&self, source: usize, at: usize) -> Option<Sinking> {
+        let from = self.groups[source].as_ref()?;
+        let slot = from.members[at].slot;
+        let info = &self.slots[slot as usize];
+        let is_plain = matches!(from.kind, GroupKind::Map | GroupKind::Rows { .. });
+        if !is_plain
+            || from.dest.is_some()
+            || info.form.shape != from.shape
+            || bytes(info.form) < LARGE
+        {
+            return None;
+        }
+        let mut outside = info.uses.iter().filter(|u| !is_of(u, source));
+        let Some(&(Use::Direct(target) | Use::Indirect(target))) = outside.next() else {
+            return None;
+        };
+        let into = self.groups[target].as_ref()?;
+        let takes = !matches!(into.kind, GroupKind::Own { .. }) && into.dest.is_none();
+        let alone = outside.all(|u| is_of(u, target));
+        if !takes || !alone || target < source + FAR || into.shape != from.shape {
+            return None;
+        }
+        let here = |view: &&Rc<View<'a>>| view.slot == slot;
+        if !read(into).filter_map(Val::view).filter(here).all(|view| is_whole(view, from)) {
+            return None;
+        }
+        let (members, moved, kept) =
+            (SmallVec::from_slice(&[at]), SmallVec::new(), SmallVec::new());
+        let mut sinking = Sinking { target, members, moved, kept };
+        let (mut cost, mut next) = (0, 0);
+        let mut seen: SmallVec<[Slot; 8]> = SmallVec::new();
+        while let Some(&at) = sinking.members.get(next) {
+            next += 1;
+            let Work::Compute(op) = from.members[at].work else { return None };
+            match self.is_unread(from, from.members[at].slot, source, &sinking.moved) {
+                true => sinking.moved.push(at),
+                false if is_cheap(op) => {}
+                false => return None,
+            }
+            if next > MOST {
+                return None;
+            }
+            for view in from.members[at].args.iter().filter_map(Val::view) {
+                if seen.contains(&view.slot) {
+                    continue;
+                }
+                seen.push(view.slot);
+                cost += self.follow(from, source, view, &mut sinking)?;
+            }
+        }
+        sinking.members.sort_unstable();
+        let gain = bytes(info.form).saturating_mul(target - source);
+        (cost.saturating_mul(2) <= gain && self.has_room(from, into, &sinking)).then_some(sinking)
+    }
+
+    /// Takes what makes `view` along, or keeps it; gives the bytes that lie longer in memory, times for
+    /// how many groups.
+    fn follow(
+        &self,
+        from: &Group<'a>,
+        source: usize,
+        view: &View<'a>,
+        sinking: &mut Sinking,
+    ) -> Option<usize> {
+        let info = &self.slots[view.slot as usize];
+        let size = bytes(info.form);
+        if info.group == source && info.uses.iter().all(|u| is_of(u, source)) {
+            let maker = from.members.iter().position(|m| m.slot == view.slot);
+            let along = maker.filter(|&maker| {
+                let member = &from.members[maker];
+                let is_cheap = matches!(member.work, Work::Compute(op) if is_cheap(op));
+                let whole = info.form.shape == from.shape && is_whole(view, from);
+                whole && (is_cheap || self.is_unread(from, view.slot, source, &sinking.moved))
+            });
+            if let Some(maker) = along {
+                sinking.members.push(maker);
+                return Some(0);
+            }
+            sinking.kept.push(view.slot);
+            return Some(size.saturating_mul(sinking.target - source));
+        }
+        if info.group == 0 {
+            return Some(0);
+        }
+        let until = info.uses.iter().map(|u| match *u {
+            Use::Direct(group) | Use::Indirect(group) => group,
+            Use::Output => usize::MAX,
+        });
+        Some(size.saturating_mul(sinking.target.saturating_sub(until.max()?)))
+    }
+
+    /// Whether nobody but these members of the group `source`, and later groups, reads a slot.
+    fn is_unread(&self, from: &Group<'a>, slot: Slot, source: usize, members: &[usize]) -> bool {
+        let reads = |val: &Val<'a>| val.view().is_some_and(|view| view.slot == slot);
+        let uses = self.slots[slot as usize].uses.iter().filter(|u| is_of(u, source)).count();
+        let known: usize = members
+            .iter()
+            .map(|&m| from.members[m].args.iter().filter(|val| reads(val)).count())
+            .sum();
+        uses == known
+    }
+
+    /// Whether both groups keep to the limits.
+    fn has_room(&self, from: &Group<'a>, into: &Group<'a>, sinking: &Sinking) -> bool {
+        let most = self.limits.body_operands;
+        let views = || {
+            let args = sinking.members.iter().flat_map(|&m| &from.members[m].args);
+            args.filter_map(Val::view)
+        };
+        let dense = |view: &Rc<View<'a>>| {
+            fits_rows(view, into.shape) && matches!(view.strides.last(), Some(0 | 1))
+        };
+        let narrow = |&at: &usize| from.members[at].dtype.size() <= super::rows::WIDEST;
+        let fits = match into.kind {
+            GroupKind::Rows { .. } => views().all(dense) && sinking.members.iter().all(narrow),
+            GroupKind::Map | GroupKind::Reduce { .. } => true,
+            GroupKind::Own { .. } => false,
+        };
+        let extra = views().count();
+        fits && into.members.len() + sinking.members.len() + self.folds(into)
+            < self.limits.body_instructions
+            && self.operands(&[&into.members], &[]) + self.folds(into) + extra <= most
+            && self.operands(&[&from.members], &[]) + self.folds(from) + sinking.kept.len() <= most
+    }
+
+    /// How many values of rows a group folds.
+    fn folds(&self, group: &Group<'a>) -> usize {
+        match &group.kind {
+            GroupKind::Rows { folds } => folds.len(),
+            GroupKind::Map | GroupKind::Reduce { .. } | GroupKind::Own { .. } => 1,
+        }
+    }
+
+    /// Copies members to the front of the group that needs the last of them.
+    fn sink_into(&mut self, source: usize, sinking: &Sinking) {
+        let Sinking { target, members, .. } = sinking;
+        let mut new: Vec<(Slot, Slot)> = Vec::with_capacity(members.len());
+        let mut copies = Vec::with_capacity(members.len());
+        for &at in members {
+            let Some(from) = &self.groups[source] else { return };
+            let Member { work, ref args, slot, dtype } = from.members[at];
+            let mut args = args.clone();
+            let form = self.slots[slot as usize].form;
+            for val in &mut args {
+                let ValKind::Array(view) = &mut val.kind else { continue };
+                if let Some(&(_, own)) = new.iter().find(|(old, _)| *old == view.slot) {
+                    Rc::make_mut(view).slot = own;
+                    self.slots[own as usize].uses.push(Use::Direct(*target));
+                } else {
+                    self.slots[view.slot as usize].uses.push(Use::Indirect(*target));
+                }
+            }
+            let own = self.slot(form, *target);
+            new.push((slot, own));
+            copies.push(Member { work, args, slot: own, dtype });
+        }
+        let Some(&(old, own)) = new.last() else { return };
+        let Some(into) = &mut self.groups[*target] else { return };
+        let mut inputs: Vec<&mut Val<'a>> = Vec::new();
+        match &mut into.kind {
+            GroupKind::Reduce { input, .. } => inputs.push(input),
+            GroupKind::Rows { folds } => {
+                for fold in folds {
+                    fold.after += copies.len();
+                    inputs.push(&mut fold.input);
+                }
+            }
+            GroupKind::Map | GroupKind::Own { .. } => {}
+        }
+        inputs.extend(into.members.iter_mut().flat_map(|m| &mut m.args));
+        for val in inputs {
+            if let ValKind::Array(view) = &mut val.kind
+                && view.slot == old
+            {
+                Rc::make_mut(view).slot = own;
+                self.slots[own as usize].uses.push(Use::Direct(*target));
+            }
+        }
+        into.members.splice(0..0, copies);
+        self.slots[old as usize].uses.retain(|u| !is_of(u, *target));
+    }
+
+    /// Drops the members of a group that nobody reads any more.
+    fn drop_unread(&mut self, source: usize) {
+        let Some(mut group) = self.groups[source].take() else { return };
+        for at in (0..group.members.len()).rev() {
+            let is_read = !self.slots[group.members[at].slot as usize].uses.is_empty();
+            if is_read || group.members.len() == 1 || group.dest.is_some() {
+                continue;
+            }
+            let member = group.members.remove(at);
+            if let GroupKind::Rows { folds } = &mut group.kind {
+                folds.iter_mut().filter(|fold| fold.after > at).for_each(|fold| fold.after -= 1);
+            }
+            for view in member.args.iter().filter_map(Val::view) {
+                let uses = &mut self.slots[view.slot as usize].uses;
+                if let Some(at) = uses.iter().position(|u| is_of(u, source)) {
+                    uses.swap_remove(at);
+                }
+            }
+        }
+        self.groups[source] = Some(group);
+    }
+}
+
+/// Everything that a group reads, or makes and reads.
+fn read<'g, 'a>(group: &'g Group<'a>) -> impl Iterator<Item = &'g Val<'a>> {
+    let (folded, folds): (_, &[_]) = match &group.kind {
+        GroupKind::Reduce { input, .. } => (Some(input), &[]),
+        GroupKind::Rows { folds } => (None, folds),
+        GroupKind::Map | GroupKind::Own { .. } => (None, &[]),
+    };
+    let members = group.members.iter().flat_map(|m| &m.args);
+    members.chain(folded).chain(folds.iter().map(|fold| &fold.input))
+}
+
+/// Whether `view` reads each element where a member of `group` makes it.
+fn is_whole(view: &View<'_>, group: &Group<'_>) -> bool {
+    view.form.shape == group.shape
+        && view.offset == Offset::default()
+        && is_row_major(group.shape, &view.strides)
+}
+
+fn is_of(u: &Use, group: usize) -> bool {
+    match *u {
+        Use::Direct(g) | Use::Indirect(g) => g == group,
+        Use::Output => false,
+    }
+}
+
+fn bytes(form: Form<'_>) -> usize {
+    form.shape.size().saturating_mul(form.dtype.size())
+}
+
+/// Whether an instruction takes less time than reading its result.
+fn is_cheap(op: Elementwise) -> bool {
+    match op {
+        Elementwise::Unary(op) => {
+            matches!(op, Unary::Neg | Unary::Abs | Unary::Sign | Unary::Square | Unary::Not)
+        }
+        Elementwise::Binary(op) => !matches!(op, Binary::Power | Binary::Atan2 | Binary::Remainder),
+        Elementwise::Compare(_) | Elementwise::Select(_) | Elementwise::Cast(_) => true,
+    }
+}
