@@ -51,6 +51,9 @@ class Optimizer:
         True
     """
 
+    # What the parameters of the update under way have in common.
+    _common: Optional[Dict[Any, Any]] = None
+
     def __init__(self, schedulers: Optional[Dict[str, Callable]] = None) -> None:
         self._initialized = False
         self._state: Dict[str, Any] = {"step": mx.array(0, mx.uint64)}
@@ -118,7 +121,11 @@ class Optimizer:
         for name, schedule in self._schedulers.items():
             self._state[name] = _as_array(schedule(self.step))
         self._state["step"] = self.step + 1
-        return tree_map(self.apply_single, gradients, parameters, self._state)
+        self._common = {}
+        try:
+            return tree_map(self.apply_single, gradients, parameters, self._state)
+        finally:
+            self._common = None
 
     def apply_single(self, gradient: mx.array, parameter: mx.array, state: dict) -> mx.array:
         """What ``gradient`` makes of ``parameter``, changing its ``state``."""
@@ -156,9 +163,22 @@ class Optimizer:
         else:
             self._state[name] = _as_array(param)
 
+    def _once(self, make: Callable[[mx.Dtype], Any], gradient: mx.array) -> Any:
+        """What ``make`` gives for the dtype of the gradient: the same for all parameters of an update."""
+        dtype = gradient.dtype
+        if self._common is None:
+            return make(dtype)
+        key = (make.__name__, dtype)
+        if key not in self._common:
+            self._common[key] = make(dtype)
+        return self._common[key]
+
+    def _rate_in(self, dtype: mx.Dtype) -> mx.array:
+        return self.learning_rate.astype(dtype)
+
     def _rate_like(self, gradient: mx.array) -> mx.array:
         """The learning rate in the dtype of the gradient."""
-        return self.learning_rate.astype(gradient.dtype)
+        return self._once(self._rate_in, gradient)
 
 
 class MultiOptimizer(Optimizer):
@@ -462,13 +482,16 @@ class Adam(Optimizer):
         v = b2 * state["v"] + (1 - b2) * mx.square(gradient)
         state["m"] = m
         state["v"] = v
-        rate = self._rate_like(gradient)
         if not self.bias_correction:
-            return parameter - rate * m / (mx.sqrt(v) + self.eps)
-        # The corrections are computed in full precision: powers of β2 are close to 1.
-        m_scale = (self.learning_rate / (1 - b1**self.step)).astype(gradient.dtype)
-        v_scale = mx.rsqrt(1 - b2**self.step).astype(gradient.dtype)
+            return parameter - self._rate_like(gradient) * m / (mx.sqrt(v) + self.eps)
+        m_scale, v_scale = self._once(self._corrections, gradient)
         return parameter - m_scale * m / (mx.sqrt(v) * v_scale + self.eps)
+
+    def _corrections(self, dtype: mx.Dtype) -> Tuple[mx.array, mx.array]:
+        # Computed in full precision: powers of β2 are close to 1.
+        b1, b2 = self.betas
+        m_scale = self.learning_rate / (1 - b1**self.step)
+        return m_scale.astype(dtype), mx.rsqrt(1 - b2**self.step).astype(dtype)
 
 
 class AdamW(Adam):
@@ -502,8 +525,11 @@ class AdamW(Adam):
 
     def apply_single(self, gradient: mx.array, parameter: mx.array, state: dict) -> mx.array:
         """Decay the parameter and step as Adam does."""
-        kept = 1 - self._rate_like(gradient) * self.weight_decay
+        kept = self._once(self._kept, gradient)
         return super().apply_single(gradient, parameter * kept, state)
+
+    def _kept(self, dtype: mx.Dtype) -> mx.array:
+        return 1 - self._rate_in(dtype) * self.weight_decay
 
 
 class Adamax(Adam):
