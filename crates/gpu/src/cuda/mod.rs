@@ -30,10 +30,11 @@ use cupola_core::backend::{
     self, Backend, Buffer, Executable, Kernel, Limits, MemoryStats, Registration, Segment,
 };
 use cupola_core::device::DeviceKind;
-use cupola_core::prim::KernelOp;
-use cupola_core::{Device, Result};
+use cupola_core::prim::{Composite, KernelOp};
+use cupola_core::{Aval, Device, Result};
 
 use crate::ir::Target;
+use crate::kernels::attention;
 use compile::{Compiler, Kernels};
 pub use cupola_core::precision::{MatmulPrecision, matmul_precision, set_matmul_precision};
 use gpu::{Facts, Gpu, describe};
@@ -200,6 +201,10 @@ impl Backend for Cuda {
         &self.limits
     }
 
+    fn claims(&self, composite: &Composite, inputs: &[&Aval]) -> bool {
+        attention::claims(composite, inputs, u64::MAX)
+    }
+
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
         self.gpu()?.alloc(bytes)
     }
@@ -223,11 +228,12 @@ impl Backend for Cuda {
         let precision = match &segment.kernel {
             Kernel::Op(KernelOp::Dot(dot)) => dot.precision,
             Kernel::Op(KernelOp::Conv(conv)) => conv.precision,
+            Kernel::Composite(Composite::Attention(op)) => op.scores.precision,
+            Kernel::Composite(Composite::AttentionGrad(op)) => op.scores.precision,
             Kernel::Op(_)
             | Kernel::Map(_)
             | Kernel::Reduce { .. }
             | Kernel::Rows { .. }
-            | Kernel::Composite(_)
             | Kernel::Custom(_) => MatmulPrecision::Full,
         };
         let tf32 = precision == MatmulPrecision::Tf32;
