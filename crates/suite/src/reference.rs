@@ -14,15 +14,17 @@ use crate::{
 /// What `op` gives for `inputs`; `None` where the suite has no reference of its own, because the op
 /// is defined by a user.
 pub fn reference(op: &Op, inputs: &[Host], outputs: &[Aval]) -> Option<Vec<Host>> {
-    match op {
-        Op::Call(c) => call::reference(c, inputs),
-        Op::Composite(composite) => Some(match composite {
+    if let Op::Call(c) = op {
+        return call::reference(c, inputs);
+    }
+    if let Op::Composite(composite) = op {
+        return Some(match composite {
             Composite::Attention(a) => attention::reference(a, inputs, outputs),
             Composite::AttentionGrad(a) => attention::gradient(a, inputs, outputs),
             Composite::QuantizedDot(d) => vec![quantized::reference(d, inputs, outputs.first()?)],
-        }),
-        op => Some(vec![output(op, inputs, outputs.first()?)?]),
+        });
     }
+    Some(vec![output(op, inputs, outputs.first()?)?])
 }
 
 /// The output of a primitive that has one.

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::LANES;
+use super::ROWS;
 use crate::map::{Avx2, Avx512, Portable};
 use crate::math::{self, Arch};
 use crate::simd::{Isa, Kernel, Level, MAX_VECTORS, Rows, Run, Tile, Tiled, dispatch};
@@ -57,7 +57,7 @@ pub(super) struct Product<T> {
     pub b: *const T,
     /// From one step of the sum to the next.
     pub b_step: usize,
-    /// Columns, a multiple of [`LANES`].
+    /// Columns, a multiple of [`super::LANES`].
     pub width: usize,
     /// Steps of the sum.
     pub steps: usize,
@@ -163,41 +163,45 @@ pub(super) struct Online<'s, T> {
     pub state: State<'s, T>,
 }
 
+// Loops over slices, and one thing at a time: that is what compilers make vectors of.
 impl<T: Weight> Loop for Online<'_, T> {
     #[inline(always)]
     fn run<S: Arch>(self) {
         let State { largest, total, fade } = self.state;
         let width = largest.len();
-        for first in (0..width).step_by(LANES) {
-            let lanes = first..first + LANES;
-            let mut most = [T::default(); LANES];
-            most.copy_from_slice(&largest[lanes.clone()]);
-            for key in self.scores.chunks_exact(width) {
-                for (most, &score) in most.iter_mut().zip(&key[lanes.clone()]) {
-                    *most = larger(*most, score);
-                }
-            }
-            let off = most.map(taken_off);
-            let mut sum = [T::default(); LANES];
-            for key in self.scores.chunks_exact_mut(width) {
-                for ((score, &off), sum) in key[lanes.clone()].iter_mut().zip(&off).zip(&mut sum) {
-                    *score = (*score - off).exp::<S>();
-                    *sum += *score;
-                }
-            }
-            for i in 0..LANES {
-                let lane = first + i;
-                fade[lane] = (largest[lane] - off[i]).exp::<S>();
-                total[lane] = total[lane] * fade[lane] + sum[i];
-                largest[lane] = most[i];
+        let (mut most, mut off, mut sums) =
+            ([T::default(); ROWS], [T::default(); ROWS], [T::default(); ROWS]);
+        let (most, off, sums) = (&mut most[..width], &mut off[..width], &mut sums[..width]);
+        most.copy_from_slice(largest);
+        for key in self.scores.chunks_exact(width) {
+            for (most, &score) in most.iter_mut().zip(key) {
+                *most = larger(*most, score);
             }
         }
+        for (off, &most) in off.iter_mut().zip(&*most) {
+            *off = taken_off(most);
+        }
+        for key in self.scores.chunks_exact_mut(width) {
+            for (score, &off) in key.iter_mut().zip(&*off) {
+                *score = (*score - off).exp::<S>();
+            }
+            for (sum, &weight) in sums.iter_mut().zip(&*key) {
+                *sum += weight;
+            }
+        }
+        for ((fade, &largest), &off) in fade.iter_mut().zip(&*largest).zip(&*off) {
+            *fade = (largest - off).exp::<S>();
+        }
+        for ((total, &fade), &sum) in total.iter_mut().zip(&*fade).zip(&*sums) {
+            *total = *total * fade + sum;
+        }
+        largest.copy_from_slice(most);
     }
 }
 
 /// Makes the scores of one row weights.
 pub(super) struct OnlineRow<'s, T> {
-    /// The scores, a multiple of [`LANES`].
+    /// The scores, a multiple of [`super::LANES`].
     pub scores: &'s mut [T],
     /// Of the row.
     pub largest: &'s mut T,
@@ -210,24 +214,17 @@ pub(super) struct OnlineRow<'s, T> {
 impl<T: Weight> Loop for OnlineRow<'_, T> {
     #[inline(always)]
     fn run<S: Arch>(self) {
-        let mut most = [*self.largest; LANES];
-        for part in self.scores.chunks_exact(LANES) {
-            for (most, &score) in most.iter_mut().zip(part) {
-                *most = larger(*most, score);
-            }
-        }
-        let most = most.into_iter().fold(*self.largest, larger);
+        let most = self.scores.iter().copied().fold(*self.largest, larger);
         let off = taken_off(most);
-        let mut sums = [T::default(); LANES];
-        for part in self.scores.chunks_exact_mut(LANES) {
-            for (score, sum) in part.iter_mut().zip(&mut sums) {
-                *score = (*score - off).exp::<S>();
-                *sum += *score;
-            }
+        for score in self.scores.iter_mut() {
+            *score = (*score - off).exp::<S>();
         }
         *self.fade = (*self.largest - off).exp::<S>();
-        *self.total = *self.total * *self.fade;
-        sums.into_iter().for_each(|sum| *self.total += sum);
+        let mut sums = [T::default(); 4];
+        for part in self.scores.chunks_exact(4) {
+            sums.iter_mut().zip(part).for_each(|(sum, &weight)| *sum += weight);
+        }
+        *self.total = *self.total * *self.fade + (sums[0] + sums[1] + (sums[2] + sums[3]));
         *self.largest = most;
     }
 }
@@ -270,7 +267,7 @@ impl<T: Weight> Loop for Join<'_, T> {
         let State { largest, total, fade } = self.state;
         let (other_largest, other_total, other_sums) = self.other;
         let width = largest.len();
-        let mut other_fade = [T::default(); super::ROWS];
+        let mut other_fade = [T::default(); ROWS];
         for lane in 0..width {
             let most = larger(largest[lane], other_largest[lane]);
             let off = taken_off(most);
@@ -308,17 +305,15 @@ impl<T: Weight> Loop for Slopes<'_, T> {
     #[inline(always)]
     fn run<S: Arch>(self) {
         let width = self.largest.len();
+        let (largest, share, delta) = (self.largest, &self.share[..width], &self.delta[..width]);
         let keys = self.weights.chunks_exact_mut(width).zip(self.slopes.chunks_exact_mut(width));
         for (weights, slopes) in keys {
-            for first in (0..width).step_by(LANES) {
-                for lane in first..first + LANES {
-                    let score = weights[lane];
-                    let weight = (score - self.largest[lane]).exp::<S>() * self.share[lane];
-                    let slope = weight * (slopes[lane] - self.delta[lane]);
-                    weights[lane] = weight;
-                    let constant = self.hides && score == T::LOWEST;
-                    slopes[lane] = if constant { T::default() } else { slope };
-                }
+            let lanes = weights.iter_mut().zip(slopes).zip(largest.iter().zip(share)).zip(delta);
+            for (((weight, slope), (&largest, &share)), &delta) in lanes {
+                let constant = self.hides && *weight == T::LOWEST;
+                *weight = (*weight - largest).exp::<S>() * share;
+                let own = *weight * (*slope - delta);
+                *slope = if constant { T::default() } else { own };
             }
         }
     }

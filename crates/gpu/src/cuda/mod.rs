@@ -29,10 +29,11 @@ use cupola_core::backend::{
     self, Backend, Buffer, Executable, Kernel, Limits, MemoryStats, Registration, Segment,
 };
 use cupola_core::device::DeviceKind;
-use cupola_core::prim::KernelOp;
-use cupola_core::{Device, Result};
+use cupola_core::prim::{Composite, KernelOp};
+use cupola_core::{Aval, Device, Result};
 
 use crate::ir::Target;
+use crate::kernels::attention;
 use crate::prepared::prepare_all;
 use compile::{Compiler, Kernels};
 pub use cupola_core::precision::{MatmulPrecision, matmul_precision, set_matmul_precision};
@@ -201,6 +202,10 @@ impl Backend for Cuda {
         &self.limits
     }
 
+    fn claims(&self, composite: &Composite, inputs: &[&Aval]) -> bool {
+        attention::claims(composite, inputs, u64::MAX)
+    }
+
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
         self.gpu()?.alloc(bytes)
     }
@@ -224,11 +229,13 @@ impl Backend for Cuda {
         let precision = match &segment.kernel {
             Kernel::Op(KernelOp::Dot(dot)) => dot.precision,
             Kernel::Op(KernelOp::Conv(conv)) => conv.precision,
-            Kernel::Op(_)
+            Kernel::Composite(Composite::Attention(op)) => op.scores.precision,
+            Kernel::Composite(Composite::AttentionGrad(op)) => op.scores.precision,
+            Kernel::Composite(Composite::QuantizedDot(_))
+            | Kernel::Op(_)
             | Kernel::Map(_)
             | Kernel::Reduce { .. }
             | Kernel::Rows { .. }
-            | Kernel::Composite(_)
             | Kernel::Custom(_) => MatmulPrecision::Full,
         };
         let tf32 = precision == MatmulPrecision::Tf32;

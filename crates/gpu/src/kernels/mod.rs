@@ -1,6 +1,7 @@
 //! Programs for the planner's segments: which kernels run, over which grids, on which buffers.
 
 mod arg_reduce;
+pub(crate) mod attention;
 mod bitcast;
 mod body;
 mod conv;
@@ -28,7 +29,7 @@ use std::cell::RefCell;
 use std::ops::Deref;
 
 use cupola_core::backend::{Kernel as SegmentKernel, Operand, Segment};
-use cupola_core::prim::KernelOp;
+use cupola_core::prim::{Composite, KernelOp};
 use cupola_core::{DType, Error};
 
 pub use crate::ir::Missing;
@@ -175,9 +176,13 @@ pub(crate) fn program_from(
                 program.launches.push(map::epilogue(epilogue, segment, target)?);
             }
         }
-        SegmentKernel::Composite(composite) => {
-            return Err(Missing(format!("{} is not claimed", composite.name())));
-        }
+        SegmentKernel::Composite(composite) => match composite {
+            Composite::Attention(op) => attention::forward(&mut program, op, segment, target)?,
+            Composite::AttentionGrad(op) => attention::backward(&mut program, op, segment, target)?,
+            Composite::QuantizedDot(_) => {
+                return Err(Missing("no product with a quantized matrix is claimed".into()));
+            }
+        },
         SegmentKernel::Custom(_) => {
             return Err(Missing("a custom operator has its own kernel, for the CPU".into()));
         }

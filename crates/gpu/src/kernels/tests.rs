@@ -4,10 +4,12 @@
 use cupola_core::backend::{Body, Instr};
 use cupola_core::backend::{Fold, Kernel, Operand, Segment};
 use cupola_core::precision::MatmulPrecision;
+use cupola_core::prim::composite::attention::Scores;
 use cupola_core::prim::{
-    Binary, Conv, ConvRole, Dot, Elementwise, KernelOp, Pool, PoolRole, ReduceKind, Select, Unary,
+    Attention, AttentionGrad, AttentionMaskKind, Binary, Composite, Conv, ConvRole, Dot,
+    Elementwise, KernelOp, Pool, PoolRole, ReduceKind, Select, Unary,
 };
-use cupola_core::{Aval, DType, Shape};
+use cupola_core::{Aval, DType, Scalar, Shape};
 
 use super::{BufferRef, Launch, Program, in_vectors, program};
 use crate::emit::{CudaC, Wgsl, print};
@@ -342,5 +344,45 @@ fn operands_of_convolutions_are_loaded_in_vectors() {
             assert!(text.contains(&format!("{buffer}: array<vec4<f32>>;")), "{text}");
         }
         assert!(of([3, 5]).is_none());
+    }
+}
+
+/// An attention and its gradient of these sizes: batch, heads, groups, queries, keys, features, values.
+fn attention(sizes: [usize; 7], dtype: DType) -> [Segment; 2] {
+    let [b, h, g, q, k, d, e] = sizes;
+    let scores = Scores {
+        scale: Scalar::Float(1.0 / (d as f64).sqrt()),
+        mask: AttentionMaskKind::Causal,
+        precision: MatmulPrecision::Tf32,
+    };
+    let read = [[b, h, q, d], [b, g, k, d], [b, g, k, e]].map(|shape| operand(&shape, dtype));
+    let (out, row) = (operand(&[b, h, q, e], dtype), operand(&[b, h, q], F32));
+    let rest = [row.clone(), row.clone(), row.clone(), out.clone()];
+    let kernel = |composite: Composite| Kernel::Composite(composite);
+    [
+        segment(
+            kernel(Attention { scores, sinks: false }.into()),
+            read.to_vec(),
+            vec![out, row.clone(), row],
+        ),
+        segment(
+            kernel(AttentionGrad { scores }.into()),
+            read.iter().cloned().chain(rest).collect(),
+            read.to_vec(),
+        ),
+    ]
+}
+
+#[test]
+fn attention_takes_its_sizes_as_arguments() {
+    for dtype in [F32, DType::BF16] {
+        let one = attention([1, 8, 8, 1000, 1000, 64, 64], dtype);
+        let other = attention([2, 4, 2, 777, 333, 50, 40], dtype);
+        for (one, other) in one.iter().zip(&other) {
+            let text = texts(one);
+            assert_eq!(text, texts(other));
+            let products = text.iter().filter(|text| text.contains("mma"));
+            assert_eq!(products.count(), if one.inputs.len() == 3 { 1 } else { 2 });
+        }
     }
 }

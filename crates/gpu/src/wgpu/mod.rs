@@ -12,9 +12,11 @@ use cupola_core::backend::{
     Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment, devices_of,
 };
 use cupola_core::device::DeviceKind;
-use cupola_core::{Device, Error, Result};
+use cupola_core::prim::Composite;
+use cupola_core::{Aval, Device, Error, Result};
 
 use crate::ir::{Kernel, Target};
+use crate::kernels::attention;
 use crate::prepared::prepare_all;
 pub use adapter::{Restrictions, restrict};
 use queue::Queue;
@@ -130,6 +132,10 @@ impl Backend for Wgpu {
 
     fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    fn claims(&self, composite: &Composite, inputs: &[&Aval]) -> bool {
+        attention::claims(composite, inputs, self.queue.max_reach())
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer> {

@@ -121,10 +121,7 @@ impl AttentionSizes {
 
 /// The lowest number of `dtype`, the score of a key that is not seen.
 pub fn lowest(dtype: DType) -> f64 {
-    match dtype {
-        DType::F64 => f64::MIN,
-        _ => f64::from(f32::MIN),
-    }
+    if dtype == DType::F64 { f64::MIN } else { f64::from(f32::MIN) }
 }
 
 impl Scores {

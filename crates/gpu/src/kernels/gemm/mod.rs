@@ -15,9 +15,9 @@ use cupola_core::backend::Segment;
 use super::view::unflatten;
 use super::{BufferRef, Draft, Missing, Program};
 use crate::ir::{Access, Number, NumberVar, Shared, Target, Ty, Val};
-pub use hand::Hand;
-use hand::Slices;
-use loader::{Lay, Loader, Slice};
+pub use hand::{Hand, Slices};
+pub use loader::{Lay, Order, plain_at};
+use loader::{Loader, Slice};
 pub use store::{Dim, ResultAxes, Store, add_parts};
 
 /// Threads in a block: 16 × 16.

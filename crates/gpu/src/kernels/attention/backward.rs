@@ -1,0 +1,274 @@
+//! The cotangents of queries, keys and values.
+
+use cupola_core::DType;
+use cupola_core::backend::Segment;
+use cupola_core::prim::{AttentionGrad, AttentionMaskKind};
+
+use super::{BLOCK, Cut, Operand, Places, Writer, each_thread, sizes};
+use crate::ir::{Access, Math, NumberVar, Target, Val};
+use crate::kernels::view::View;
+use crate::kernels::{Draft, Missing, Program};
+
+/// Adds the launches of a gradient.
+pub fn backward(
+    program: &mut Program,
+    grad: &AttentionGrad,
+    segment: &Segment,
+    target: &Target,
+) -> Result<(), Missing> {
+    let s = sizes(segment)?;
+    program.scratch.push(3 * s.batch * s.heads * s.queries * 4);
+    let scratch = program.scratch.len() - 1;
+    gather_rows(program, segment, target, scratch)?;
+    to_queries(program, grad, segment, target, scratch)?;
+    to_keys(program, grad, segment, target, scratch)
+}
+
+/// Adds the launch that brings together what is known of each row: the largest score, 1 over the sum,
+/// Σ out·ct.
+fn gather_rows(
+    program: &mut Program,
+    segment: &Segment,
+    target: &Target,
+    scratch: usize,
+) -> Result<(), Missing> {
+    let s = sizes(segment)?;
+    let k = Draft::new("attention_rows", BLOCK, segment, target)?;
+    let first = segment.inputs.len() - 4;
+    let inputs = [0, 1, 2].map(|n| k.operand(segment, first + n));
+    let to = k.scratch(scratch, DType::F32, Access::Write);
+    let (heads, queries) = (k.extent(s.heads), k.extent(s.queries));
+    let count = (s.batch * s.heads * s.queries) as u64;
+    each_thread(&k, count, |row| {
+        let (query, head) = (row % queries, row / queries);
+        let (head, batch) = (head % heads, head / heads);
+        for (n, Operand { view, strides }) in inputs.iter().enumerate() {
+            let place = batch * strides[0] + head * strides[1] + query * strides[2];
+            let value = view.buf.load(view.offset + place);
+            to.buf.store(row * 3 + n, if n == 1 { k.f32(1.0) / value } else { value });
+        }
+    });
+    program.launches.push(k.launch_over(count)?);
+    Ok(())
+}
+
+/// What both passes read.
+struct Given<'k> {
+    q: Operand<'k>,
+    keys: Operand<'k>,
+    values: Operand<'k>,
+    mask: Option<Operand<'k>>,
+    ct: Operand<'k>,
+    rows: View<'k>,
+}
+
+impl<'k> Given<'k> {
+    fn new(k: &'k Draft, grad: &AttentionGrad, segment: &Segment, scratch: usize) -> Self {
+        let [q, keys, values] = [0, 1, 2].map(|n| k.operand(segment, n));
+        let mask = (grad.scores.mask == AttentionMaskKind::Array).then(|| k.operand(segment, 3));
+        let ct = k.operand(segment, segment.inputs.len() - 1);
+        let rows = k.scratch(scratch, DType::F32, Access::Read);
+        Given { q, keys, values, mask, ct, rows }
+    }
+
+    /// The weight of a key for a row, and the slope of their score, from the products of query and key and
+    /// of cotangent and value; 0 where one of them is not there.
+    fn slope(
+        &self,
+        w: &Writer<'k>,
+        [agree, back]: [Val<'k>; 2],
+        (places, row, number): (&Places, Val<'k>, Val<'k>),
+        key: Val<'k>,
+        there: Val<'k>,
+    ) -> [Val<'k>; 2] {
+        let (score, depends) = w.score(agree, (places, row), key, self.mask);
+        let place = there.select(number, w.k.index(0)) * 3;
+        let of_row = |n: u32| self.rows.buf.load(place + n);
+        let weight = (score - of_row(0)).math(Math::Exp) * of_row(1);
+        let slope = weight * (back - of_row(2));
+        let slope = depends.map_or(slope, |depends| depends.select(slope, 0.0f32));
+        [weight, slope].map(|value| there.select(value, 0.0f32))
+    }
+}
+
+/// Adds the launch for the queries: a block some rows, which go through the keys.
+fn to_queries(
+    program: &mut Program,
+    grad: &AttentionGrad,
+    segment: &Segment,
+    target: &Target,
+    scratch: usize,
+) -> Result<(), Missing> {
+    let s = sizes(segment)?;
+    let dtype = segment.inputs[0].aval.dtype;
+    let rows = s.heads / s.groups * s.queries;
+    let cut = Cut::of(dtype, rows, s.features, target);
+    let tiles = rows.div_ceil(cut.tall as usize);
+    let blocks = s.batch * s.groups * tiles;
+    let k = Draft::new("attention_queries", BLOCK, segment, target)?;
+    let given = Given::new(&k, grad, segment, scratch);
+    let out = k.output(segment, 0);
+    let (count, tiles) = (k.extent(blocks), k.extent(tiles));
+    let w = Writer::new(&k, cut, &grad.scores, &s, dtype);
+    let places = w.places(cut.tall, true);
+    w.blocks(count, |number| {
+        let (tile, of_all) = (number % tiles, number / tiles);
+        let group = [of_all / w.sizes.groups, of_all % w.sizes.groups];
+        let first = tile * cut.tall;
+        let operands = [Some(given.q), Some(given.ct), given.mask];
+        w.find(&places, cut.tall, [group[0], group[1], first], operands);
+        let sums = w.columns(s.features);
+        k.range(k.index(0), w.end(first), cut.wide, |key| {
+            let of_rows = |operand, places, features| {
+                let w = &w;
+                move |row, feature| w.of_row(operand, places, first, row, (feature, features))
+            };
+            let of_keys = |operand, features| {
+                let (w, k) = (&w, &k);
+                move |row, feature| {
+                    w.of_key(operand, group, key + k.as_index(row), (feature, features))
+                }
+            };
+            let (features, values) = (w.sizes.features, w.sizes.values);
+            let agree = w.agree(
+                features,
+                [&of_rows(&given.q, places.q, features), &of_keys(&given.keys, features)],
+            );
+            let cts = places.ct.unwrap_or(places.q);
+            let back = w
+                .agree(values, [&of_rows(&given.ct, cts, values), &of_keys(&given.values, values)]);
+            w.each_pair(&agree, &back, |row, column, products| {
+                let (own, key) = (first + k.as_index(row), key + k.as_index(column));
+                let there = own.lt(w.sizes.rows) & key.lt(w.sizes.keys);
+                let number = of_all * w.sizes.rows + own;
+                let [_, slope] = given.slope(&w, products, (&places, row, number), key, there);
+                w.put(row, column, slope);
+            });
+            w.weigh(&sums, |column, number| {
+                w.of_key(&given.keys, group, key + k.as_index(number), (column, features))
+            });
+        });
+        w.each_sum(&sums, |row, column, sum| {
+            let (own, column) = (first + k.as_index(row), k.as_index(column));
+            k.when(own.lt(w.sizes.rows) & column.lt(w.sizes.features), || {
+                let place = (of_all * w.sizes.rows + own) * w.sizes.features + column;
+                out.buf.store(out.offset + place, (sum.re.get() * w.scale).rounded(dtype));
+            });
+        });
+    });
+    program.launches.push(k.launch_blocks(blocks as u64)?);
+    Ok(())
+}
+
+/// Adds the launch for keys and values: a block some keys, which go through the rows.
+fn to_keys(
+    program: &mut Program,
+    grad: &AttentionGrad,
+    segment: &Segment,
+    target: &Target,
+    scratch: usize,
+) -> Result<(), Missing> {
+    let s = sizes(segment)?;
+    let dtype = segment.inputs[0].aval.dtype;
+    let cut = Cut::of(dtype, s.keys, s.features.max(s.values), target);
+    let tiles = s.keys.div_ceil(cut.tall as usize);
+    let blocks = s.batch * s.groups * tiles;
+    let k = Draft::new("attention_keys", BLOCK, segment, target)?;
+    let given = Given::new(&k, grad, segment, scratch);
+    let outputs = [k.output(segment, 1), k.output(segment, 2)];
+    let (count, tiles) = (k.extent(blocks), k.extent(tiles));
+    let w = Writer::new(&k, cut, &grad.scores, &s, dtype);
+    let places = w.places(cut.wide, true);
+    w.blocks(count, |number| {
+        let (tile, of_all) = (number % tiles, number / tiles);
+        let group = [of_all / w.sizes.groups, of_all % w.sizes.groups];
+        let start = tile * cut.tall;
+        let sums = [w.columns(s.features), w.columns(s.values)];
+        k.range(k.index(0), w.sizes.rows, cut.wide, |first| {
+            let is_seen = (grad.scores.mask == AttentionMaskKind::Causal).then(|| {
+                let (from, to) = w.queries(first, cut.wide);
+                let sees_none = (from + w.sizes.keys).lt(w.sizes.queries);
+                sees_none | (start + w.sizes.queries).le(to + w.sizes.keys)
+            });
+            k.when_any(is_seen, || {
+                // Where the rows before are is read no more.
+                k.barrier();
+                let operands = [Some(given.q), Some(given.ct), given.mask];
+                w.find(&places, cut.wide, [group[0], group[1], first], operands);
+                let of_rows = |operand, places, features| {
+                    let w = &w;
+                    move |row, feature| w.of_row(operand, places, first, row, (feature, features))
+                };
+                let of_keys = |operand, features| {
+                    let (w, k) = (&w, &k);
+                    move |row, feature| {
+                        w.of_key(operand, group, start + k.as_index(row), (feature, features))
+                    }
+                };
+                let (features, values) = (w.sizes.features, w.sizes.values);
+                let cts = places.ct.unwrap_or(places.q);
+                let agree = w.agree(
+                    features,
+                    [&of_keys(&given.keys, features), &of_rows(&given.q, places.q, features)],
+                );
+                let back = w.agree(
+                    values,
+                    [&of_keys(&given.values, values), &of_rows(&given.ct, cts, values)],
+                );
+                let mut slopes = Vec::new();
+                w.each_pair(&agree, &back, |row, column, products| {
+                    let (key, own) = (start + k.as_index(row), first + k.as_index(column));
+                    let there = own.lt(w.sizes.rows) & key.lt(w.sizes.keys);
+                    let number = of_all * w.sizes.rows + own;
+                    let of_row = (&places, column, number);
+                    let [weight, slope] = given.slope(&w, products, of_row, key, there);
+                    w.put(row, column, weight);
+                    slopes.push((row, column, slope));
+                });
+                w.weigh(&sums[1], |column, number| {
+                    w.of_row(&given.ct, cts, first, number, (column, values))
+                });
+                // The weights are read no more.
+                k.barrier();
+                for &(row, column, slope) in &slopes {
+                    w.put(row, column, slope);
+                }
+                w.weigh(&sums[0], |column, number| {
+                    w.of_row(&given.q, places.q, first, number, (column, features))
+                });
+            });
+        });
+        let wide = [(w.sizes.features, Some(w.scale)), (w.sizes.values, None)];
+        for ((out, sums), (columns, scale)) in outputs.iter().zip(&sums).zip(wide) {
+            w.each_sum(sums, |row, column, sum| {
+                let (key, column) = (start + k.as_index(row), k.as_index(column));
+                k.when(key.lt(w.sizes.keys) & column.lt(columns), || {
+                    let place = (of_all * w.sizes.keys + key) * columns + column;
+                    let value = scale.map_or(sum.re.get(), |scale| sum.re.get() * scale);
+                    out.buf.store(out.offset + place, value.rounded(dtype));
+                });
+            });
+        }
+    });
+    program.launches.push(k.launch_blocks(blocks as u64)?);
+    Ok(())
+}
+
+impl<'k> Writer<'k> {
+    /// Calls `f` with each of the thread's pairs of sums: row, column, both sums.
+    fn each_pair(
+        &self,
+        agree: &[NumberVar<'k>],
+        back: &[NumberVar<'k>],
+        mut f: impl FnMut(Val<'k>, Val<'k>, [Val<'k>; 2]),
+    ) {
+        let mut others = Vec::new();
+        self.each_score(back, |_, _, sum| others.push(sum));
+        let mut others = others.into_iter();
+        self.each_score(agree, |row, column, sum| {
+            if let Some(other) = others.next() {
+                f(row, column, [sum, other]);
+            }
+        });
+    }
+}

@@ -1,0 +1,249 @@
+//! The values weighted by a softmax that is taken as the keys come by.
+
+use cupola_core::DType;
+use cupola_core::backend::Segment;
+use cupola_core::prim::{Attention, AttentionMaskKind};
+
+use super::{BLOCK, Cut, Writer, at, each_thread, sizes};
+use crate::ir::{Access, Math, Shared, Target, Ty, Val};
+use crate::kernels::{Draft, Missing, Program};
+
+/// Blocks below which keys are split, and keys that are worth a block of their own.
+const FEW: usize = 64;
+const SPLIT: usize = 256;
+
+/// What a softmax knows of a block's rows.
+struct State {
+    largest: Shared,
+    total: Shared,
+    fade: Shared,
+    /// A word a thread, to fold a row.
+    room: Shared,
+}
+
+/// Adds the launches of an attention.
+pub fn forward(
+    program: &mut Program,
+    attention: &Attention,
+    segment: &Segment,
+    target: &Target,
+) -> Result<(), Missing> {
+    let s = sizes(segment)?;
+    let dtype = segment.inputs[0].aval.dtype;
+    let rows = s.heads / s.groups * s.queries;
+    let cut = Cut::of(dtype, rows, s.values, target);
+    let tiles = rows.div_ceil(cut.tall as usize);
+    let whole = s.batch * s.groups * tiles;
+    let most = (s.keys / SPLIT).max(1);
+    let parts = if whole < FEW { (FEW / whole).clamp(1, most) } else { 1 };
+    let step = s.keys.div_ceil(parts).next_multiple_of(cut.wide as usize);
+    let parts = s.keys.div_ceil(step);
+    let all_rows = s.batch * s.heads * s.queries;
+    let wide = s.values + 2;
+    let k = Draft::new("attention", BLOCK, segment, target)?;
+    let [q, keys, values] = [0, 1, 2].map(|n| k.operand(segment, n));
+    let mask = (attention.scores.mask == AttentionMaskKind::Array).then(|| k.operand(segment, 3));
+    let last = segment.inputs.len() - 1;
+    let is_split = parts > 1;
+    let sinks = (attention.sinks && !is_split).then(|| k.operand(segment, last));
+    let outputs = if is_split { Vec::new() } else { k.outputs(segment) };
+    let scratch = is_split.then(|| {
+        program.scratch.push(parts * all_rows * wide * 4);
+        k.scratch(program.scratch.len() - 1, DType::F32, Access::Write)
+    });
+    let long = |size: usize| k.extent(size);
+    let (count, tiles, parts_arg) = (long(whole * parts), long(tiles), long(parts));
+    let (step_arg, all_rows_arg) = (long(step), long(all_rows));
+    let w = Writer::new(&k, cut, &attention.scores, &s, dtype);
+    let places = w.places(cut.tall, false);
+    let row_array = || k.shared(Ty::F32, cut.tall);
+    let state = State {
+        largest: row_array(),
+        total: row_array(),
+        fade: row_array(),
+        room: k.shared(Ty::F32, BLOCK),
+    };
+    w.blocks(count, |number| {
+        let (part, tile) = (number % parts_arg, number / parts_arg % tiles);
+        let of_all = number / parts_arg / tiles;
+        let group = [of_all / w.sizes.groups, of_all % w.sizes.groups];
+        let first = tile * cut.tall;
+        w.find(&places, cut.tall, [group[0], group[1], first], [Some(q), None, mask]);
+        let own = w.thread.lt(cut.tall);
+        k.when(own, || {
+            let (largest, total) = match &sinks {
+                Some(sinks) => {
+                    let row = first + k.as_index(w.thread);
+                    let row = row.lt(w.sizes.rows).select(row, k.index(0));
+                    let head = group[1] * w.sizes.heads + row / w.sizes.queries;
+                    let place = group[0] * sinks.strides[0] + head * sinks.strides[1];
+                    (sinks.view.buf.load(sinks.view.offset + place), k.f32(1.0))
+                }
+                None => (k.f32(f32::MIN), k.f32(0.0)),
+            };
+            state.largest.store(w.thread, largest);
+            state.total.store(w.thread, total);
+        });
+        let sums = w.columns(s.values);
+        let start = part * step_arg;
+        let (stop, end) = (start + step_arg, w.end(first));
+        let stop = stop.lt(end).select(stop, end);
+        k.range(start, stop, cut.wide, |key| {
+            let scores = w.agree(
+                w.sizes.features,
+                [
+                    &|row, feature| w.of_row(&q, places.q, first, row, (feature, w.sizes.features)),
+                    &|row, feature| {
+                        w.of_key(&keys, group, key + k.as_index(row), (feature, w.sizes.features))
+                    },
+                ],
+            );
+            w.each_score(&scores, |row, column, product| {
+                let key = key + k.as_index(column);
+                let (score, _) = w.score(product, (&places, row), key, mask);
+                let lay = cut.lay(cut.tall, cut.wide, true);
+                w.weights.store(at(&lay, row, column), score);
+            });
+            k.barrier();
+            w.fold(&state, key);
+            w.each_sum(&sums, |row, _, sum| {
+                sum.re.set(sum.re.get() * state.fade.load(row));
+            });
+            w.weigh(&sums, |column, number| {
+                w.of_key(&values, group, key + k.as_index(number), (column, w.sizes.values))
+            });
+        });
+        k.barrier();
+        let row_of = |row| of_all * w.sizes.rows + first + k.as_index(row);
+        let is_row = |row| (first + k.as_index(row)).lt(w.sizes.rows);
+        let mine = own & is_row(w.thread);
+        if let Some(scratch) = scratch {
+            let place = |row| (part * all_rows_arg + row_of(row)) * (w.sizes.values + 2);
+            k.when(mine, || {
+                let end = place(w.thread) + w.sizes.values;
+                scratch.buf.store(end, state.largest.load(w.thread));
+                scratch.buf.store(end + 1, state.total.load(w.thread));
+            });
+            w.each_sum(&sums, |row, column, sum| {
+                let column = k.as_index(column);
+                k.when(is_row(row) & column.lt(w.sizes.values), || {
+                    scratch.buf.store(place(row) + column, sum.re.get());
+                });
+            });
+            return;
+        }
+        k.when(mine, || {
+            let row = row_of(w.thread);
+            outputs[1].buf.store(outputs[1].offset + row, state.largest.load(w.thread));
+            outputs[2].buf.store(outputs[2].offset + row, state.total.load(w.thread));
+        });
+        w.each_sum(&sums, |row, column, sum| {
+            let column = k.as_index(column);
+            k.when(is_row(row) & column.lt(w.sizes.values), || {
+                let value = sum.re.get() / state.total.load(row);
+                let place = outputs[0].offset + row_of(row) * w.sizes.values + column;
+                outputs[0].buf.store(place, value.rounded(dtype));
+            });
+        });
+    });
+    program.launches.push(k.launch_blocks((whole * parts) as u64)?);
+    if is_split {
+        join(program, attention, segment, target, parts)?;
+    }
+    Ok(())
+}
+
+impl<'k> Writer<'k> {
+    /// Makes the scores of a tile weights: several threads share a row.
+    fn fold(&self, state: &State, first: Val<'k>) {
+        let (k, cut) = (self.k, self.cut);
+        let lanes = BLOCK / cut.tall;
+        let (row, lane) = (self.thread / lanes, self.thread % lanes);
+        let lay = cut.lay(cut.tall, cut.wide, true);
+        let columns: Vec<Val<'k>> = (0..cut.wide / lanes).map(|i| lane + i * lanes).collect();
+        let scores: Vec<Val<'k>> =
+            columns.iter().map(|&column| self.weights.load(at(&lay, row, column))).collect();
+        let larger = |a: Val<'k>, b: Val<'k>| a.lt(b).select(b, a);
+        let is_key = |column: Val<'k>| (first + k.as_index(column)).lt(self.sizes.keys);
+        let lowest = k.f32(f32::MIN);
+        let most = columns.iter().zip(&scores).fold(lowest, |most, (&column, &score)| {
+            larger(most, is_key(column).select(score, lowest))
+        });
+        let before = state.largest.load(row);
+        let of_row = |i: u32| state.room.load(row * lanes + i);
+        state.room.store(self.thread, most);
+        k.barrier();
+        let most = (0..lanes).fold(before, |most, i| larger(most, of_row(i)));
+        let mut total = k.f32(0.0);
+        for (&column, &score) in columns.iter().zip(&scores) {
+            let weight = is_key(column).select((score - most).math(Math::Exp), 0.0f32);
+            total = total + weight;
+            self.put(row, column, weight);
+        }
+        k.barrier();
+        state.room.store(self.thread, total);
+        k.barrier();
+        k.when(lane.eq(0), || {
+            let fade = (before - most).math(Math::Exp);
+            let sum = (1..lanes).fold(of_row(0), |sum, i| sum + of_row(i));
+            state.total.store(row, state.total.load(row) * fade + sum);
+            state.largest.store(row, most);
+            state.fade.store(row, fade);
+        });
+        k.barrier();
+    }
+}
+
+/// Adds the launch that joins what was found for parts of the keys.
+fn join(
+    program: &mut Program,
+    attention: &Attention,
+    segment: &Segment,
+    target: &Target,
+    parts: usize,
+) -> Result<(), Missing> {
+    let s = sizes(segment)?;
+    let dtype = segment.inputs[0].aval.dtype;
+    let rows = s.batch * s.heads * s.queries;
+    let k = Draft::new("attention_parts", BLOCK, segment, target)?;
+    let last = segment.inputs.len() - 1;
+    let sinks = attention.sinks.then(|| k.operand(segment, last));
+    let from = k.scratch(program.scratch.len() - 1, DType::F32, Access::Read);
+    let outputs = k.outputs(segment);
+    let long = |size: usize| k.extent(size);
+    let (values, queries, heads) = (long(s.values), long(s.queries), long(s.heads));
+    let (all_rows, parts) = (long(rows), long(parts));
+    let count = (rows * s.values) as u64;
+    each_thread(&k, count, |at| {
+        let (row, column) = (at / values, at % values);
+        let place = |part| (all_rows * part + row) * (values + 2);
+        let (largest, total) = match &sinks {
+            Some(sinks) => {
+                let head = row / queries;
+                let (batch, head) = (head / heads, head % heads);
+                let place = batch * sinks.strides[0] + head * sinks.strides[1];
+                (sinks.view.buf.load(sinks.view.offset + place), k.f32(1.0))
+            }
+            None => (k.f32(f32::MIN), k.f32(0.0)),
+        };
+        let (largest, total, sum) = (k.var(largest), k.var(total), k.var(k.f32(0.0)));
+        k.count(parts, |part| {
+            let start = place(part);
+            let (own, before) = (from.buf.load(start + values), largest.get());
+            let most = before.lt(own).select(own, before);
+            let fade = (before - most).math(Math::Exp);
+            let own_fade = (own - most).math(Math::Exp);
+            sum.set(sum.get() * fade + from.buf.load(start + column) * own_fade);
+            total.set(total.get() * fade + from.buf.load(start + values + 1) * own_fade);
+            largest.set(most);
+        });
+        let value = (sum.get() / total.get()).rounded(dtype);
+        outputs[0].buf.store(outputs[0].offset + at, value);
+        k.when(column.eq(0), || {
+            outputs[1].buf.store(outputs[1].offset + row, largest.get());
+            outputs[2].buf.store(outputs[2].offset + row, total.get());
+        });
+    });
+    program.launches.push(k.launch_over(count)?);
+    Ok(())
+}

@@ -1,0 +1,338 @@
+//! Attention and its gradient in tiles.
+//!
+//! The heads that share keys are only more queries to them: their rows lie behind each other. A block
+//! has some rows and goes through the keys a tile at a time: products for the scores, weights in
+//! shared memory, products with the values. The gradient computes the weights again, twice: once for the
+//! queries, and once, with the parts of rows and keys exchanged, for keys and values. So no sum depends
+//! on the order in which blocks come. Every size is an argument.
+
+mod backward;
+mod forward;
+mod operands;
+
+use cupola_core::DType;
+use cupola_core::backend::Segment;
+use cupola_core::prim::composite::attention::{AttentionSizes, Scores};
+use cupola_core::prim::{AttentionMaskKind, Composite};
+
+pub use self::backward::backward;
+pub use self::forward::forward;
+use self::operands::{Operand, Places};
+use super::gemm::{Hand, Lay, Order, Slices, Unit, plain_at};
+use super::{Draft, Missing};
+use crate::ir::{Number, NumberVar, Shared, Target, Ty, Val};
+
+/// Threads in a block.
+const BLOCK: u32 = 256;
+/// Features of a head, at most.
+const MOST_FEATURES: usize = 256;
+
+/// Whether there are kernels for a composite of inputs of these avals, each of at most `binding` bytes.
+pub fn claims(composite: &Composite, inputs: &[&cupola_core::Aval], binding: u64) -> bool {
+    match composite {
+        Composite::QuantizedDot(_) => false,
+        Composite::Attention(_) | Composite::AttentionGrad(_) => {
+            let fits = |aval: &&&cupola_core::Aval| aval.bytes() as u64 <= binding;
+            let (q, v) = (inputs[0], inputs[2]);
+            matches!(q.dtype, DType::F16 | DType::BF16 | DType::F32)
+                && q.shape[3].max(v.shape[3]) <= MOST_FEATURES
+                && inputs[..3].iter().all(|aval| aval.shape.size() > 0)
+                && inputs.iter().filter(fits).count() == inputs.len()
+        }
+    }
+}
+
+/// How a block works.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    /// Rows of a block.
+    tall: u32,
+    /// What it goes through at a time.
+    wide: u32,
+    /// How much of a summed axis is in shared memory at a time.
+    depth: u32,
+    /// What multiplies for the scores.
+    scores: Unit,
+    /// What multiplies weights, for so many columns at a time.
+    sums: Unit,
+    /// Columns at a time.
+    columns: u32,
+    /// Whether factors are rounded for matrix units.
+    cuts: bool,
+}
+
+impl Cut {
+    /// The cut for so many rows, and sums of at most so many columns.
+    fn of(dtype: DType, rows: usize, columns: usize, target: &Target) -> Cut {
+        let narrow = columns <= 32;
+        let columns = if narrow { 32 } else { 64 };
+        let each = columns / 16;
+        let matrices = |matrices| Unit::Matrices { groups: [4, 2], matrices };
+        if Unit::rounds(dtype, DType::F32, target) && rows > 16 && target.shared_bytes >= 44 << 10 {
+            return Cut {
+                tall: 64,
+                wide: 64,
+                depth: 32,
+                scores: matrices([1, 4]),
+                sums: matrices([1, each]),
+                columns,
+                cuts: true,
+            };
+        }
+        let (tall, own) = if rows <= 16 { (16, 1) } else { (64, 4) };
+        let (scores, sums) = (Unit::Threads([own, 2]), Unit::Threads([own, each]));
+        Cut { tall, wide: 32, depth: 8, scores, sums, columns, cuts: false }
+    }
+
+    /// How rows of an operand lie in shared memory, `depth` of each.
+    fn lay(&self, rows: u32, depth: u32, along_depth: bool) -> Lay {
+        let (order, len) = match (self.cuts, along_depth) {
+            (false, _) => (Order::Plain { row: 1, depth: rows + 1 }, (rows + 1) * depth),
+            (true, true) => (Order::Plain { row: depth + 8, depth: 1 }, rows * (depth + 8)),
+            (true, false) => (Order::Plain { row: 1, depth: rows + 4 }, (rows + 4) * depth),
+        };
+        Lay { order, rows, len }
+    }
+}
+
+/// Where an element is in shared memory.
+fn at<'k>(lay: &Lay, row: Val<'k>, depth: Val<'k>) -> Val<'k> {
+    match lay.order {
+        Order::Plain { row: apart, depth: along } => plain_at(row, depth, [apart, along]),
+        Order::Pairs(_) => unreachable!("rows lie one by one"),
+    }
+}
+
+/// A kernel that is being written, with its sizes and shared memory.
+struct Writer<'k> {
+    k: &'k Draft,
+    cut: Cut,
+    dtype: DType,
+    thread: Val<'k>,
+    sizes: Words<'k>,
+    mask: AttentionMaskKind,
+    scale: Val<'k>,
+    /// Two operands of a product, and the weights of a tile.
+    factors: [Shared; 2],
+    weights: Shared,
+}
+
+/// The sizes, as arguments.
+#[derive(Clone, Copy)]
+struct Words<'k> {
+    groups: Val<'k>,
+    /// Heads of a group.
+    heads: Val<'k>,
+    queries: Val<'k>,
+    keys: Val<'k>,
+    features: Val<'k>,
+    values: Val<'k>,
+    /// Rows of a group.
+    rows: Val<'k>,
+}
+
+impl<'k> Writer<'k> {
+    fn new(k: &'k Draft, cut: Cut, scores: &Scores, sizes: &AttentionSizes, dtype: DType) -> Self {
+        let long = |size: usize| k.extent(size);
+        let words = Words {
+            groups: long(sizes.groups),
+            heads: long(sizes.heads / sizes.groups),
+            queries: long(sizes.queries),
+            keys: long(sizes.keys),
+            features: long(sizes.features),
+            values: long(sizes.values),
+            rows: long(sizes.heads / sizes.groups * sizes.queries),
+        };
+        let scale = k.word((scores.scale.to_f64() as f32).to_bits()).bits(Ty::F32);
+        let across = cut.lay(cut.columns, cut.depth, false).len;
+        let slice = |rows| cut.lay(rows, cut.depth, true).len;
+        Writer {
+            k,
+            cut,
+            dtype,
+            thread: k.thread(),
+            sizes: words,
+            mask: scores.mask,
+            scale,
+            factors: [
+                k.shared(Ty::F32, slice(cut.tall)),
+                k.shared(Ty::F32, slice(cut.wide).max(across)),
+            ],
+            weights: k.shared(Ty::F32, cut.lay(cut.tall, cut.wide, true).len),
+        }
+    }
+
+    /// Zeros to sum to.
+    fn zeros(&self, unit: Unit) -> Vec<NumberVar<'k>> {
+        let zero = self.k.f32(0.0);
+        (0..unit.sums()).map(|_| self.k.number_var(Number::Real(zero))).collect()
+    }
+
+    /// The products of the block's `tall` rows with `wide` others, over so many features: `elements` gives
+    /// those of either side by row and feature.
+    fn agree(
+        &self,
+        features: Val<'k>,
+        elements: [&dyn Fn(Val<'k>, Val<'k>) -> Val<'k>; 2],
+    ) -> Vec<NumberVar<'k>> {
+        let (k, Cut { tall, wide, depth, .. }) = (self.k, self.cut);
+        let sums = self.zeros(self.cut.scores);
+        let hand = Hand::new(self.cut.scores, self.thread);
+        let lay = [self.cut.lay(tall, depth, true), self.cut.lay(wide, depth, true)];
+        let slices = Slices { shared: [&self.factors[..1], &self.factors[1..]], lay };
+        k.range(k.index(0), features, depth, |start| {
+            k.barrier();
+            for (which, rows) in [tall, wide].into_iter().enumerate() {
+                self.bring(which, [rows, depth], true, |row, deep| {
+                    elements[which](row, start + k.as_index(deep))
+                });
+            }
+            k.barrier();
+            hand.multiply(k, depth, &slices, None, &sums);
+        });
+        sums
+    }
+
+    /// Adds the products of the weights in shared memory with columns of what they weigh: `element` gives
+    /// those by column and number of the weight.
+    fn weigh(&self, sums: &[Vec<NumberVar<'k>>], element: impl Fn(Val<'k>, Val<'k>) -> Val<'k>) {
+        let (k, Cut { tall, wide, depth, columns, .. }) = (self.k, self.cut);
+        let hand = Hand::new(self.cut.sums, self.thread);
+        // A slice of the weights is as far from the next as so many depths.
+        let weights = self.cut.lay(tall, wide, true);
+        let Order::Plain { depth: apart, .. } = weights.order else { return };
+        let weights = Lay { len: depth * apart, ..weights };
+        let own = Lay { len: 0, ..self.cut.lay(columns, depth, false) };
+        let slices = Slices {
+            shared: [std::slice::from_ref(&self.weights), &self.factors[1..]],
+            lay: [weights, own],
+        };
+        for (chunk, sums) in sums.iter().enumerate() {
+            k.range(k.u32(0), wide / depth, 1, |slice| {
+                k.barrier();
+                self.bring(1, [columns, depth], false, |column, deep| {
+                    element(k.as_index(column + chunk as u32 * columns), slice * depth + deep)
+                });
+                k.barrier();
+                hand.multiply(k, depth, &slices, Some(slice), sums);
+            });
+        }
+    }
+
+    /// Sums for so many columns, some at a time.
+    fn columns(&self, columns: usize) -> Vec<Vec<NumberVar<'k>>> {
+        let chunks = (columns as u32).div_ceil(self.cut.columns);
+        (0..chunks).map(|_| self.zeros(self.cut.sums)).collect()
+    }
+
+    /// Calls `f` with each of the thread's sums of a product for the scores: row, column, sum.
+    fn each_score(&self, sums: &[NumberVar<'k>], mut f: impl FnMut(Val<'k>, Val<'k>, Val<'k>)) {
+        let hand = Hand::new(self.cut.scores, self.thread);
+        for (i, &row) in hand.rows().iter().enumerate() {
+            for (j, &column) in hand.columns().iter().enumerate() {
+                f(row, column, sums[hand.sum(i, j)].get().real());
+            }
+        }
+    }
+
+    /// Calls `f` with each of the thread's sums of weighed columns: row, column, sum.
+    fn each_sum(
+        &self,
+        sums: &[Vec<NumberVar<'k>>],
+        mut f: impl FnMut(Val<'k>, Val<'k>, NumberVar<'k>),
+    ) {
+        let hand = Hand::new(self.cut.sums, self.thread);
+        for (chunk, sums) in sums.iter().enumerate() {
+            for (i, &row) in hand.rows().iter().enumerate() {
+                for (j, &column) in hand.columns().iter().enumerate() {
+                    f(row, column + chunk as u32 * self.cut.columns, sums[hand.sum(i, j)]);
+                }
+            }
+        }
+    }
+
+    /// The score of a key for a row of which `places` tell, from their product; and whether it depends on
+    /// them.
+    fn score(
+        &self,
+        product: Val<'k>,
+        (places, row): (&Places, Val<'k>),
+        key: Val<'k>,
+        mask: Option<Operand<'k>>,
+    ) -> (Val<'k>, Option<Val<'k>>) {
+        let s = &self.sizes;
+        let score = product * self.scale;
+        let sees = match (self.mask, places.mask, mask) {
+            (AttentionMaskKind::Causal, ..) => {
+                // Without a difference that could be negative.
+                (key + s.queries).le(places.query.load(row) + s.keys)
+            }
+            (AttentionMaskKind::Array, Some(start), Some(mask)) => {
+                // Past the end nobody looks at what comes out.
+                let key = key.lt(s.keys).select(key, self.k.index(0));
+                let given = mask.view.buf.load(start.load(row) + key * mask.strides[3]);
+                if given.ty != Ty::Bool {
+                    return (score + given, None);
+                }
+                given
+            }
+            (AttentionMaskKind::None | AttentionMaskKind::Array, ..) => return (score, None),
+        };
+        (sees.select(score, f32::MIN), Some(sees))
+    }
+
+    /// Before which key a block of rows may stop: a causal mask hides the others, but where a row sees
+    /// none all are alike.
+    fn end(&self, first: Val<'k>) -> Val<'k> {
+        let s = &self.sizes;
+        if self.mask != AttentionMaskKind::Causal {
+            return s.keys;
+        }
+        let (from, to) = self.queries(first, self.cut.tall);
+        let sees = (from + s.keys).ge(s.queries);
+        let end = sees.select(to + s.keys + 1 - s.queries, s.keys);
+        end.lt(s.keys).select(end, s.keys)
+    }
+
+    /// The first and the last query of so many rows from `first` on, all if they belong to several heads.
+    fn queries(&self, first: Val<'k>, count: u32) -> (Val<'k>, Val<'k>) {
+        let s = &self.sizes;
+        let last = first + (count - 1);
+        let last = last.lt(s.rows).select(last, s.rows - 1);
+        let same = (first / s.queries).eq(last / s.queries);
+        let from = same.select(first % s.queries, self.k.index(0));
+        (from, same.select(last % s.queries, s.queries - 1))
+    }
+
+    /// Stores a weight of the block's `tall` rows for one of `wide`.
+    fn put(&self, row: Val<'k>, column: Val<'k>, weight: Val<'k>) {
+        let lay = self.cut.lay(self.cut.tall, self.cut.wide, true);
+        let weight = if self.cut.cuts { weight.tf32() } else { weight };
+        self.weights.store(at(&lay, row, column), weight);
+    }
+
+    /// Runs `each` for every number below `count`, an argument, each by a whole block.
+    fn blocks(&self, count: Val<'k>, each: impl FnOnce(Val<'k>)) {
+        let k = self.k;
+        let (block, blocks) = (k.as_index(k.block_x()), k.as_index(k.build.blocks()));
+        k.range(block, count, blocks, |at| {
+            // What the block shared before is read no more.
+            k.barrier();
+            each(at);
+        });
+    }
+}
+
+/// Runs `each` for every number below `count`, an argument, spread over all threads.
+fn each_thread<'k>(k: &'k Draft, count: u64, each: impl FnOnce(Val<'k>)) {
+    let count = k.extent(count);
+    let (thread, block) = (k.as_index(k.thread()), k.as_index(k.block_x()));
+    let (size, blocks) = (k.index(BLOCK.into()), k.as_index(k.build.blocks()));
+    k.range(block * size + thread, count, blocks * size, each);
+}
+
+/// The sizes of a segment's queries, keys and values.
+fn sizes(segment: &Segment) -> Result<AttentionSizes, Missing> {
+    let [q, k, v] = [0, 1, 2].map(|n| &segment.inputs[n].aval);
+    AttentionSizes::of(q, k, v).map_err(|detail| Missing(detail.to_owned()))
+}
