@@ -7,8 +7,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use cupola_core::backend::{Args, Backend, Buffer, Kernel, Operand, Region, Segment};
+use cupola_core::precision::MatmulPrecision;
 use cupola_core::prim::{
-    ArgReduce, Gather, GatherAxis, Iota, KernelOp, Op, RandomBits, Scatter, ScatterMode, Sort,
+    ArgReduce, Dot, Gather, GatherAxis, Iota, KernelOp, Op, QuantizedDot, RandomBits, Scan,
+    ScanKind, Scatter, ScatterMode, Sort,
 };
 use cupola_core::{Aval, DType};
 use cupola_cpu::Cpu;
@@ -44,11 +46,16 @@ fn upload<T: bytemuck::Pod>(values: &[T]) -> Buffer {
 /// Seconds that `op` takes on contiguous inputs.
 fn run(op: impl Into<KernelOp>, inputs: &[(Aval, &Buffer)]) -> f64 {
     let op = op.into();
+    run_kernel(op.clone().into(), Kernel::Op(op), inputs)
+}
+
+/// Seconds that the kernel of `op` takes on contiguous inputs.
+fn run_kernel(op: Op, kernel: Kernel, inputs: &[(Aval, &Buffer)]) -> f64 {
     let avals: Vec<&Aval> = inputs.iter().map(|(aval, _)| aval).collect();
-    let outputs = Op::from(op.clone()).infer(&avals).expect("inputs that fit");
+    let outputs = op.infer(&avals).expect("inputs that fit");
     let cpu = Cpu::new();
     let segment = Segment {
-        kernel: Kernel::Op(op),
+        kernel,
         inputs: avals.into_iter().map(Operand::contiguous).collect(),
         outputs: outputs.iter().map(Operand::contiguous).collect(),
         scalars: vec![],
@@ -60,6 +67,39 @@ fn run(op: impl Into<KernelOp>, inputs: &[(Aval, &Buffer)]) -> f64 {
     let outputs = [Region { buffer: &space, offset: 0 }];
     let args = Args { inputs: &inputs, outputs: &outputs, scalars: &[] };
     time(0.5, || executable.run(&args).expect("a run"))
+}
+
+/// Products with quantized matrices, beside those with the matrix as it is.
+fn quantized(report: &dyn Fn(&str, f64, &str, f64)) {
+    let (size, group_size) = (4096, 64);
+    for dtype in [DType::F32, DType::BF16] {
+        let zeros = upload(&vec![0u8; 64 * size * dtype.size()]);
+        let of = |shape: &[usize]| (Aval::new(shape, dtype), &zeros);
+        let matrix = upload(&vec![0u8; size * size * dtype.size()]);
+        for rows in [1, 4, 17, 64] {
+            let dense = [of(&[rows, size]), (Aval::new([size, size], dtype), &matrix)];
+            let seconds = run(Dot::of(dtype), &dense);
+            let bytes = (size * size * dtype.size()) as f64;
+            let name = format!("quantized: {rows} rows, {dtype}, dense");
+            report(&name, seconds, "GB/s of the matrix", bytes);
+            for bits in [2, 3, 4, 6, 8] {
+                let columns = size / 32 * bits;
+                let words = upload(&noise(size * columns).collect::<Vec<_>>());
+                let words = (Aval::new([size, columns], DType::U32), &words);
+                let scales = of(&[size, size / group_size]);
+                let inputs = [of(&[rows, size]), words, scales.clone(), scales];
+                for transpose in [true, false] {
+                    let precision = MatmulPrecision::Full;
+                    let dot = QuantizedDot { group_size, bits, transpose, precision };
+                    let seconds = run_kernel(dot.into(), Kernel::Composite(dot.into()), &inputs);
+                    let how = if transpose { ", transposed" } else { "" };
+                    let name = format!("quantized: {rows} rows, {dtype}, {bits} bits{how}");
+                    let bytes = size * columns * 4 + 2 * size * size / group_size * dtype.size();
+                    report(&name, seconds, "GB/s of the matrix", bytes as f64);
+                }
+            }
+        }
+    }
 }
 
 fn main() {
@@ -162,6 +202,16 @@ fn main() {
                 (count * width) as f64,
             );
         }
+    }
+    if wanted("scan") {
+        let n = 32 * million;
+        let x = upload(&vec![1.0f32; n]);
+        let sum = Scan { kind: ScanKind::Sum, axis: 0, reverse: false, exclusive: false };
+        let seconds = run(sum, &[(f32s(&[n]), &x)]);
+        report("scan: sums of float32 [32Mi]", seconds, "GB/s read and written", 8.0 * n as f64);
+    }
+    if wanted("quantized") {
+        quantized(&report);
     }
     if wanted("iota") {
         let seconds = run(Iota { shape: [n].into(), dtype: DType::F32, axis: 0 }, &[]);

@@ -53,7 +53,8 @@ fn exact(lead: &[usize], matrix: usize, groups: usize, dot: QuantizedDot) -> Sam
     let QuantizedDot { group_size, bits, transpose, .. } = dot;
     let terms = if transpose { groups * group_size } else { matrix };
     let shape: Vec<usize> = lead.iter().copied().chain([terms]).collect();
-    let scale = move |i: usize| if i % 3 == 0 && bits < 8 { 1.0 / 64.0 } else { 1.0 / 128.0 };
+    let scale =
+        move |i: usize| if i.is_multiple_of(3) && bits < 8 { 1.0 / 64.0 } else { 1.0 / 128.0 };
     let below = 1 << (bits - 1);
     let inputs = vec![
         from(&shape[..], |i| whole(i, 5, 1) - 2.0),

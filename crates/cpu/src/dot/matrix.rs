@@ -17,7 +17,7 @@ use crate::threads::parallel_for;
 const DEPTH: usize = ROW_STEP - 16;
 /// Rows that a task takes, at least and at most.
 const ROWS: [usize; 2] = [64, 128];
-/// Rows of a task where there are many matrices.
+/// Rows of a task where it packs the right operand of one of several matrices.
 const MATRIX_ROWS: usize = 512;
 /// Columns of sums that a task keeps where the result is of a narrower type.
 const NARROW_COLUMNS: usize = 512;
@@ -44,11 +44,8 @@ pub(super) unsafe fn product<T: Factor>(
     let blocking = Blocking { isa, p, set, split, steps, depth: p.k.div_ceil(steps) };
     let (a, b) = (Shared(a), Shared(b));
     let matrix = p.m * p.k * p.n;
-    let size = if p.batch >= TASKS {
-        MATRIX_ROWS
-    } else {
-        (p.m * p.batch / TASKS).clamp(ROWS[0], ROWS[1])
-    };
+    let is_small = p.batch > 1 && matrix < SHARED;
+    let size = if is_small { MATRIX_ROWS } else { (p.m * p.batch / TASKS).clamp(ROWS[0], ROWS[1]) };
     let rows = cut(&blocking.split.rows, size);
     let own = size_of::<T>() == size_of::<T::Acc>();
     let least = if own { 1 } else { p.n.div_ceil(NARROW_COLUMNS) };
@@ -59,7 +56,7 @@ pub(super) unsafe fn product<T: Factor>(
         (rows.clone(), columns.clone())
     };
     let parts = rows.len() * columns.len();
-    if rows.len() == 1 || p.batch > 1 && matrix < SHARED {
+    if rows.len() == 1 || is_small {
         let tasks = p.batch * parts;
         let group = (WORK * tasks / (p.batch * matrix).max(1)).clamp(1, tasks);
         parallel_for(tasks.div_ceil(group), |chunk| {

@@ -123,7 +123,7 @@ impl Load<Bf16Pairs> for bf16 {
 #[target_feature(enable = "avx512f,avx512bf16")]
 fn multiply_pairs(a: __m512, b: __m512, sum: __m512) -> __m512 {
     // SAFETY: both are 64 bytes of which any bits are a value.
-    let (a, b): (__m512bh, __m512bh) = unsafe { (transmute(a), transmute(b)) };
+    let (a, b) = unsafe { (transmute::<__m512, __m512bh>(a), transmute::<__m512, __m512bh>(b)) };
     _mm512_dpbf16_ps(sum, a, b)
 }
 
