@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cupola::backend::devices_of;
 use cupola::device::{DeviceKind, Stream, with_stream};
-use cupola::ops::{self, ConvOptions, PoolOptions};
+use cupola::ops::{self, AttentionOptions, ConvOptions, PoolOptions};
 use cupola::{Array, Device, Result, Shape};
 
 /// How many kernels were compiled.
@@ -33,7 +33,7 @@ impl Random {
 /// A kind of work on random sizes, and how many kernels it may take.
 type Work = (&'static str, usize, fn(&mut Random) -> Result<Array>);
 
-const WORK: [Work; 12] = [
+const WORK: [Work; 14] = [
     ("a sum and product with a broadcast row", 12, |r| {
         let (rows, columns) = (r.between(2, 90), r.between(2, 90));
         let (x, row) = (r.array(&[rows, columns])?, r.array(&[columns])?);
@@ -83,6 +83,20 @@ const WORK: [Work; 12] = [
     ("a pooling", 12, |r| {
         let (images, side, channels) = (r.between(1, 4), r.between(4, 15), r.between(1, 20));
         ops::max_pool(&r.array(&[images, side, side, channels])?, &PoolOptions::new([2, 2]))
+    }),
+    ("attention", 24, |r| {
+        let (queries, keys, features) = (r.between(2, 40), r.between(2, 90), 4 * r.between(1, 12));
+        let q = r.array(&[1, 2, queries, features])?;
+        let [k, v] = [(); 2].map(|()| r.array(&[1, 2, keys, features]));
+        ops::scaled_dot_product_attention(&q, &k?, &v?, &AttentionOptions::new(0.3))
+    }),
+    ("a token with a cache of keys", 30, |r| {
+        let keys = r.between(2, 200);
+        let x = r.array(&[1, 1, 1, 16])?;
+        let (cache, one) = (r.array(&[1, 2, keys, 16])?, r.array(&[1, 2, 1, 16])?);
+        let k = ops::concatenate(&[&cache, &one], 2)?;
+        let q = ops::multiply(&x, &one)?;
+        ops::scaled_dot_product_attention(&q, &k, &k, &AttentionOptions::new(0.3))
     }),
     ("joined matrices", 12, |r| {
         let (rows, columns) = (r.between(2, 40), r.between(2, 40));
