@@ -2,6 +2,7 @@
 
 use cupola_core::prim::Binary;
 use cupola_core::{Aval, DType};
+use num_complex::Complex64;
 
 use crate::edges::{EDGES, INTEGERS, ends, of_numbers, of_op, pairs};
 use crate::host::Host;
@@ -100,7 +101,7 @@ pub fn number(f: Binary, a: Number, b: Number, dtype: DType) -> Number {
             Binary::Add => a + b,
             Binary::Sub => a - b,
             Binary::Mul => a * b,
-            Binary::Div => a / b,
+            Binary::Div => quotient(a, b),
             _ => a * f64::NAN,
         }),
         // The quotient is rounded, to float32 even of half types, before its floor is taken.
@@ -176,5 +177,32 @@ fn of_integers(f: Binary, a: i128, b: i128, dtype: DType) -> i128 {
         Binary::ShiftLeft => 0,
         Binary::ShiftRight => a >> if inside { b } else { 127 },
         Binary::Div | Binary::Atan2 | Binary::LogAddExp => 0,
+    }
+}
+
+/// a/b; where the formula gives NaN, of 0 and infinite numbers what C99 says in its Annex G.5.1.
+fn quotient(a: Complex64, b: Complex64) -> Complex64 {
+    let q = a / b;
+    if !(q.re.is_nan() && q.im.is_nan()) {
+        return q;
+    }
+    let is_infinite = |z: Complex64| z.re.is_infinite() || z.im.is_infinite();
+    let is_finite = |z: Complex64| z.re.is_finite() && z.im.is_finite();
+    let unit = |z: Complex64| {
+        let of = |part: f64| f64::from(u8::from(part.is_infinite())).copysign(part);
+        Complex64::new(of(z.re), of(z.im))
+    };
+    let times = |size: f64, a: Complex64, b: Complex64| {
+        Complex64::new(size * (a.re * b.re + a.im * b.im), size * (a.im * b.re - a.re * b.im))
+    };
+    if b == Complex64::new(0.0, 0.0) {
+        let size = f64::INFINITY.copysign(b.re);
+        Complex64::new(size * a.re, size * a.im)
+    } else if is_infinite(a) && is_finite(b) {
+        times(f64::INFINITY, unit(a), b)
+    } else if is_infinite(b) && is_finite(a) {
+        times(0.0, a, unit(b))
+    } else {
+        q
     }
 }
