@@ -54,7 +54,7 @@ pub fn forward(
     let long = |size: usize| k.extent(size);
     let (count, tiles, parts_arg) = (long(whole * parts), long(tiles), long(parts));
     let (step_arg, all_rows_arg) = (long(step), long(all_rows));
-    let w = Writer::new(&k, cut, &attention.scores, &s, dtype);
+    let w = Writer::new(&k, cut, &attention.scores, &s, segment, &[0, 1, 2]);
     let places = w.places(cut.tall, false);
     let row_array = || k.shared(Ty::F32, cut.tall);
     let state = State {
