@@ -22,7 +22,7 @@ REASONS = {
     **dict.fromkeys(
         """set_cache_limit set_default_device set_default_stream set_memory_limit
         set_printoptions printoptions reset_peak_memory clear_cache clear_streams stream new_stream
-        synchronize async_eval""".split(),
+        set_plan_cache_limit synchronize async_eval""".split(),
         "changes the state of the process, not values",
     ),
     **dict.fromkeys(

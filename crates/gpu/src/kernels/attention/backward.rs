@@ -109,7 +109,8 @@ fn to_queries(
     let given = Given::new(&k, grad, segment, scratch);
     let out = k.output(segment, 0);
     let (count, tiles) = (k.extent(blocks), k.extent(tiles));
-    let w = Writer::new(&k, cut, &grad.scores, &s, dtype);
+    let ct = segment.inputs.len() - 1;
+    let w = Writer::new(&k, cut, &grad.scores, &s, segment, &[0, 1, 2, ct]);
     let places = w.places(cut.tall, true);
     w.blocks(count, |number| {
         let (tile, of_all) = (number % tiles, number / tiles);
@@ -177,7 +178,8 @@ fn to_keys(
     let given = Given::new(&k, grad, segment, scratch);
     let outputs = [k.output(segment, 1), k.output(segment, 2)];
     let (count, tiles) = (k.extent(blocks), k.extent(tiles));
-    let w = Writer::new(&k, cut, &grad.scores, &s, dtype);
+    let ct = segment.inputs.len() - 1;
+    let w = Writer::new(&k, cut, &grad.scores, &s, segment, &[0, 1, 2, ct]);
     let places = w.places(cut.wide, true);
     w.blocks(count, |number| {
         let (tile, of_all) = (number % tiles, number / tiles);

@@ -54,7 +54,7 @@ pub fn forward(
     let long = |size: usize| k.extent(size);
     let (count, tiles, parts_arg) = (long(whole * parts), long(tiles), long(parts));
     let (step_arg, all_rows_arg) = (long(step), long(all_rows));
-    let w = Writer::new(&k, cut, &attention.scores, &s, dtype);
+    let w = Writer::new(&k, cut, &attention.scores, &s, segment, &[0, 1, 2]);
     let places = w.places(cut.tall, false);
     let row_array = || k.shared(Ty::F32, cut.tall);
     let state = State {
@@ -164,33 +164,57 @@ impl<'k> Writer<'k> {
         let scores: Vec<Val<'k>> =
             columns.iter().map(|&column| self.weights.load(at(&lay, row, column))).collect();
         let larger = |a: Val<'k>, b: Val<'k>| a.lt(b).select(b, a);
+        let sum = |a: Val<'k>, b: Val<'k>| a + b;
         let is_key = |column: Val<'k>| (first + k.as_index(column)).lt(self.sizes.keys);
         let lowest = k.f32(f32::MIN);
         let most = columns.iter().zip(&scores).fold(lowest, |most, (&column, &score)| {
             larger(most, is_key(column).select(score, lowest))
         });
         let before = state.largest.load(row);
-        let of_row = |i: u32| state.room.load(row * lanes + i);
-        state.room.store(self.thread, most);
-        k.barrier();
-        let most = (0..lanes).fold(before, |most, i| larger(most, of_row(i)));
+        let most = larger(before, self.across(state, lanes, most, larger));
         let mut total = k.f32(0.0);
         for (&column, &score) in columns.iter().zip(&scores) {
             let weight = is_key(column).select((score - most).math(Math::Exp), 0.0f32);
             total = total + weight;
             self.put(row, column, weight);
         }
-        k.barrier();
-        state.room.store(self.thread, total);
-        k.barrier();
+        let total = self.across(state, lanes, total, sum);
         k.when(lane.eq(0), || {
             let fade = (before - most).math(Math::Exp);
-            let sum = (1..lanes).fold(of_row(0), |sum, i| sum + of_row(i));
-            state.total.store(row, state.total.load(row) * fade + sum);
+            state.total.store(row, state.total.load(row) * fade + total);
             state.largest.store(row, most);
             state.fade.store(row, fade);
         });
         k.barrier();
+    }
+}
+
+impl<'k> Writer<'k> {
+    /// What the threads of a row have, joined: each of them gets it.
+    fn across(
+        &self,
+        state: &State,
+        lanes: u32,
+        own: Val<'k>,
+        join: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
+    ) -> Val<'k> {
+        let (k, thread) = (self.k, self.thread);
+        if lanes > 1 && k.can_shuffle(lanes / 2, Ty::F32) {
+            let (mut own, mut away) = (own, lanes / 2);
+            while away > 0 {
+                own = join(own, own.shuffle_xor(away));
+                away /= 2;
+            }
+            return own;
+        }
+        state.room.store(thread, own);
+        k.barrier();
+        let first = thread / lanes * lanes;
+        let of_row = |i: u32| state.room.load(first + i);
+        let all = (1..lanes).fold(of_row(0), |all, i| join(all, of_row(i)));
+        // The room is read no more.
+        k.barrier();
+        all
     }
 }
 

@@ -19,7 +19,8 @@ pub use self::backward::backward;
 pub use self::forward::forward;
 use self::operands::{Operand, Places};
 use super::gemm::{Hand, Lay, Order, Slices, Unit, plain_at};
-use super::{Draft, Missing};
+use super::view::side_by_side;
+use super::{BufferRef, Draft, Missing};
 use crate::ir::{Number, NumberVar, Shared, Target, Ty, Val};
 
 /// Threads in a block.
@@ -69,10 +70,11 @@ impl Cut {
         let each = columns / 16;
         let matrices = |matrices| Unit::Matrices { groups: [4, 2], matrices };
         if Unit::rounds(dtype, DType::F32, target) && rows > 16 && target.shared_bytes >= 44 << 10 {
+            let deep = !narrow && target.shared_bytes >= 96 << 10;
             return Cut {
                 tall: 64,
                 wide: 64,
-                depth: 32,
+                depth: if deep { 64 } else { 32 },
                 scores: matrices([1, 4]),
                 sums: matrices([1, each]),
                 columns,
@@ -82,6 +84,14 @@ impl Cut {
         let (tall, own) = if rows <= 16 { (16, 1) } else { (64, 4) };
         let (scores, sums) = (Unit::Threads([own, 2]), Unit::Threads([own, each]));
         Cut { tall, wide: 32, depth: 8, scores, sums, columns, cuts: false }
+    }
+
+    /// How many neighbours of an operand may be moved at once.
+    fn most_together(&self, dtype: DType, k: &Draft) -> u32 {
+        match self.cuts {
+            true => (k.target.vector_bytes / dtype.size()).clamp(1, 8) as u32,
+            false => 1,
+        }
     }
 
     /// How rows of an operand lie in shared memory, `depth` of each.
@@ -112,6 +122,8 @@ struct Writer<'k> {
     sizes: Words<'k>,
     mask: AttentionMaskKind,
     scale: Val<'k>,
+    /// How many neighbours are moved at once.
+    together: u32,
     /// Two operands of a product, and the weights of a tile.
     factors: [Shared; 2],
     weights: Shared,
@@ -132,7 +144,22 @@ struct Words<'k> {
 }
 
 impl<'k> Writer<'k> {
-    fn new(k: &'k Draft, cut: Cut, scores: &Scores, sizes: &AttentionSizes, dtype: DType) -> Self {
+    /// `read` are the operands that tiles come of.
+    fn new(
+        k: &'k Draft,
+        cut: Cut,
+        scores: &Scores,
+        sizes: &AttentionSizes,
+        segment: &Segment,
+        read: &[usize],
+    ) -> Self {
+        let dtype = segment.inputs[0].aval.dtype;
+        let most = cut.most_together(dtype, k);
+        let fits = |&n: &usize| side_by_side(&segment.inputs[n], 3, most) == most;
+        let together = if read.iter().all(fits) { most } else { 1 };
+        read.iter().for_each(|&n| k.assume(BufferRef::Input(n), together));
+        // Several blocks wait for memory in turns.
+        k.at_once(if cut.cuts { 2 } else { 1 });
         let long = |size: usize| k.extent(size);
         let words = Words {
             groups: long(sizes.groups),
@@ -154,6 +181,7 @@ impl<'k> Writer<'k> {
             sizes: words,
             mask: scores.mask,
             scale,
+            together,
             factors: [
                 k.shared(Ty::F32, slice(cut.tall)),
                 k.shared(Ty::F32, slice(cut.wide).max(across)),
@@ -173,7 +201,7 @@ impl<'k> Writer<'k> {
     fn agree(
         &self,
         features: Val<'k>,
-        elements: [&dyn Fn(Val<'k>, Val<'k>) -> Val<'k>; 2],
+        elements: [&dyn Fn(Val<'k>, Val<'k>) -> Vec<Val<'k>>; 2],
     ) -> Vec<NumberVar<'k>> {
         let (k, Cut { tall, wide, depth, .. }) = (self.k, self.cut);
         let sums = self.zeros(self.cut.scores);
@@ -195,7 +223,11 @@ impl<'k> Writer<'k> {
 
     /// Adds the products of the weights in shared memory with columns of what they weigh: `element` gives
     /// those by column and number of the weight.
-    fn weigh(&self, sums: &[Vec<NumberVar<'k>>], element: impl Fn(Val<'k>, Val<'k>) -> Val<'k>) {
+    fn weigh(
+        &self,
+        sums: &[Vec<NumberVar<'k>>],
+        element: impl Fn(Val<'k>, Val<'k>) -> Vec<Val<'k>>,
+    ) {
         let (k, Cut { tall, wide, depth, columns, .. }) = (self.k, self.cut);
         let hand = Hand::new(self.cut.sums, self.thread);
         // A slice of the weights is as far from the next as so many depths.

@@ -74,28 +74,42 @@ impl<'k> Writer<'k> {
         });
     }
 
-    /// Brings a slice into shared memory: `element` gives an element by row and depth.
+    /// Brings a slice into shared memory: `elements` gives the neighbours, as many as are moved together,
+    /// from a row and depth on.
     pub(super) fn bring(
         &self,
         which: usize,
         [rows, depth]: [u32; 2],
         along_depth: bool,
-        element: impl Fn(Val<'k>, Val<'k>) -> Val<'k>,
+        elements: impl Fn(Val<'k>, Val<'k>) -> Vec<Val<'k>>,
     ) {
-        let k = self.k;
+        let (k, count) = (self.k, self.together);
         let lay = self.cut.lay(rows, depth, along_depth);
-        let one = |number: Val<'k>| {
+        let find = |number: Val<'k>| {
             let (row, deep) = match along_depth {
-                true => (number / depth, number % depth),
-                false => (number % rows, number / rows),
+                true => (number / (depth / count), number % (depth / count) * count),
+                false => (number % (rows / count) * count, number / (rows / count)),
             };
-            let value = element(row, deep);
-            let value = if self.cut.cuts { self.cut_off(value) } else { value };
-            self.factors[which].store(at(&lay, row, deep), value);
+            (at(&lay, row, deep), elements(row, deep))
         };
-        match rows * depth / BLOCK {
-            0 => k.when(self.thread.lt(rows * depth), || one(self.thread)),
-            each => (0..each).for_each(|i| one(self.thread + i * BLOCK)),
+        let put = |(place, values): (Val<'k>, Vec<Val<'k>>)| {
+            let cut_off = |value| if self.cut.cuts { self.cut_off(value) } else { value };
+            let values: Vec<Val<'k>> = values.into_iter().map(cut_off).collect();
+            match values[..] {
+                [value] => self.factors[which].store(place, value),
+                _ => (values.chunks(4).enumerate()).for_each(|(i, four)| {
+                    self.factors[which].store_vector(place + i as u32 * 4, four);
+                }),
+            }
+        };
+        let vectors = rows * depth / count;
+        match vectors / BLOCK {
+            0 => k.when(self.thread.lt(vectors), || put(find(self.thread))),
+            each => {
+                // All are asked for before the first is waited for.
+                let found: Vec<_> = (0..each).map(|i| find(self.thread + i * BLOCK)).collect();
+                found.into_iter().for_each(put);
+            }
         }
     }
 
@@ -104,13 +118,17 @@ impl<'k> Writer<'k> {
         if self.dtype == DType::F32 { value.tf32() } else { value }
     }
 
-    /// The element of `operand` at `place`, 0 where it is not there.
-    pub(super) fn load(&self, operand: &Operand<'k>, place: Val<'k>, there: Val<'k>) -> Val<'k> {
+    /// The neighbours of `operand` at `place`, 0 where they are not there.
+    fn load(&self, operand: &Operand<'k>, place: Val<'k>, there: Val<'k>) -> Vec<Val<'k>> {
         let place = there.select(place, operand.view.offset);
-        there.select(operand.view.buf.load(place), 0.0f32)
+        let values = match self.together {
+            1 => vec![operand.view.buf.load(place)],
+            count => operand.view.buf.load_vector(place, count),
+        };
+        values.into_iter().map(|value| there.select(value, 0.0f32)).collect()
     }
 
-    /// A row at `places`, of so many features.
+    /// Neighbours of a row at `places`, of so many features.
     pub(super) fn of_row(
         &self,
         operand: &Operand<'k>,
@@ -118,20 +136,20 @@ impl<'k> Writer<'k> {
         first: Val<'k>,
         row: Val<'k>,
         (feature, features): (Val<'k>, Val<'k>),
-    ) -> Val<'k> {
+    ) -> Vec<Val<'k>> {
         let place = places.load(row) + feature * operand.strides[3];
         let there = feature.lt(features) & (first + self.k.as_index(row)).lt(self.sizes.rows);
         self.load(operand, place, there)
     }
 
-    /// A key, or its value, of so many features.
+    /// Neighbours of a key, or of its value, of so many features.
     pub(super) fn of_key(
         &self,
         operand: &Operand<'k>,
         [batch, group]: [Val<'k>; 2],
         key: Val<'k>,
         (feature, features): (Val<'k>, Val<'k>),
-    ) -> Val<'k> {
+    ) -> Vec<Val<'k>> {
         let Operand { view, strides } = operand;
         let start = view.offset + batch * strides[0] + group * strides[1];
         let place = start + key * strides[2] + feature * strides[3];
