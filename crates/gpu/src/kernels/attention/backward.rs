@@ -4,7 +4,7 @@ use cupola_core::DType;
 use cupola_core::backend::Segment;
 use cupola_core::prim::{AttentionGrad, AttentionMaskKind};
 
-use super::{BLOCK, Cut, Operand, Places, Writer, each_thread, sizes};
+use super::{BLOCK, Cut, Operand, Places, Writer, sizes};
 use crate::ir::{Access, Math, NumberVar, Target, Val};
 use crate::kernels::view::View;
 use crate::kernels::{Draft, Missing, Program};
@@ -39,7 +39,7 @@ fn gather_rows(
     let to = k.scratch(scratch, DType::F32, Access::Write);
     let (heads, queries) = (k.extent(s.heads), k.extent(s.queries));
     let count = (s.batch * s.heads * s.queries) as u64;
-    each_thread(&k, count, |row| {
+    k.each(count, |row| {
         let (query, head) = (row % queries, row / queries);
         let (head, batch) = (head % heads, head / heads);
         for (n, Operand { view, strides }) in inputs.iter().enumerate() {
@@ -108,11 +108,11 @@ fn to_queries(
     let k = Draft::new("attention_queries", BLOCK, segment, target)?;
     let given = Given::new(&k, grad, segment, scratch);
     let out = k.output(segment, 0);
-    let (count, tiles) = (k.extent(blocks), k.extent(tiles));
+    let tiles = k.extent(tiles);
     let ct = segment.inputs.len() - 1;
     let w = Writer::new(&k, cut, &grad.scores, &s, segment, &[0, 1, 2, ct]);
     let places = w.places(cut.tall, true);
-    w.blocks(count, |number| {
+    w.blocks(blocks, |number| {
         let (tile, of_all) = (number % tiles, number / tiles);
         let group = [of_all / w.sizes.groups, of_all % w.sizes.groups];
         let first = tile * cut.tall;
@@ -120,24 +120,13 @@ fn to_queries(
         w.find(&places, cut.tall, [group[0], group[1], first], operands);
         let sums = w.columns(s.features);
         k.range(k.index(0), w.end(first), cut.wide, |key| {
-            let of_rows = |operand, places, features| {
-                let w = &w;
-                move |row, feature| w.of_row(operand, places, first, row, (feature, features))
-            };
-            let of_keys = |operand, features| {
-                let (w, k) = (&w, &k);
-                move |row, feature| {
-                    w.of_key(operand, group, key + k.as_index(row), (feature, features))
-                }
-            };
             let (features, values) = (w.sizes.features, w.sizes.values);
-            let agree = w.agree(
-                features,
-                [&of_rows(&given.q, places.q, features), &of_keys(&given.keys, features)],
-            );
             let cts = places.ct.unwrap_or(places.q);
-            let back = w
-                .agree(values, [&of_rows(&given.ct, cts, values), &of_keys(&given.values, values)]);
+            let q = w.rows(given.q, places.q, first, features);
+            let keys = w.keys(given.keys, group, key, features);
+            let ct = w.rows(given.ct, cts, first, values);
+            let agree = w.agree(features, [&q, &keys]);
+            let back = w.agree(values, [&ct, &w.keys(given.values, group, key, values)]);
             w.each_pair(&agree, &back, |row, column, products| {
                 let (own, key) = (first + k.as_index(row), key + k.as_index(column));
                 let there = own.lt(w.sizes.rows) & key.lt(w.sizes.keys);
@@ -145,9 +134,7 @@ fn to_queries(
                 let [_, slope] = given.slope(&w, products, (&places, row, number), key, there);
                 w.put(row, column, slope);
             });
-            w.weigh(&sums, |column, number| {
-                w.of_key(&given.keys, group, key + k.as_index(number), (column, features))
-            });
+            w.weigh(&sums, &keys);
         });
         w.each_sum(&sums, |row, column, sum| {
             let (own, column) = (first + k.as_index(row), k.as_index(column));
@@ -177,11 +164,11 @@ fn to_keys(
     let k = Draft::new("attention_keys", BLOCK, segment, target)?;
     let given = Given::new(&k, grad, segment, scratch);
     let outputs = [k.output(segment, 1), k.output(segment, 2)];
-    let (count, tiles) = (k.extent(blocks), k.extent(tiles));
+    let tiles = k.extent(tiles);
     let ct = segment.inputs.len() - 1;
     let w = Writer::new(&k, cut, &grad.scores, &s, segment, &[0, 1, 2, ct]);
     let places = w.places(cut.wide, true);
-    w.blocks(count, |number| {
+    w.blocks(blocks, |number| {
         let (tile, of_all) = (number % tiles, number / tiles);
         let group = [of_all / w.sizes.groups, of_all % w.sizes.groups];
         let start = tile * cut.tall;
@@ -197,26 +184,12 @@ fn to_keys(
                 k.barrier();
                 let operands = [Some(given.q), Some(given.ct), given.mask];
                 w.find(&places, cut.wide, [group[0], group[1], first], operands);
-                let of_rows = |operand, places, features| {
-                    let w = &w;
-                    move |row, feature| w.of_row(operand, places, first, row, (feature, features))
-                };
-                let of_keys = |operand, features| {
-                    let (w, k) = (&w, &k);
-                    move |row, feature| {
-                        w.of_key(operand, group, start + k.as_index(row), (feature, features))
-                    }
-                };
                 let (features, values) = (w.sizes.features, w.sizes.values);
                 let cts = places.ct.unwrap_or(places.q);
-                let agree = w.agree(
-                    features,
-                    [&of_keys(&given.keys, features), &of_rows(&given.q, places.q, features)],
-                );
-                let back = w.agree(
-                    values,
-                    [&of_keys(&given.values, values), &of_rows(&given.ct, cts, values)],
-                );
+                let q = w.rows(given.q, places.q, first, features);
+                let ct = w.rows(given.ct, cts, first, values);
+                let agree = w.agree(features, [&w.keys(given.keys, group, start, features), &q]);
+                let back = w.agree(values, [&w.keys(given.values, group, start, values), &ct]);
                 let mut slopes = Vec::new();
                 w.each_pair(&agree, &back, |row, column, products| {
                     let (key, own) = (start + k.as_index(row), first + k.as_index(column));
@@ -227,17 +200,13 @@ fn to_keys(
                     w.put(row, column, weight);
                     slopes.push((row, column, slope));
                 });
-                w.weigh(&sums[1], |column, number| {
-                    w.of_row(&given.ct, cts, first, number, (column, values))
-                });
+                w.weigh(&sums[1], &ct);
                 // The weights are read no more.
                 k.barrier();
                 for &(row, column, slope) in &slopes {
                     w.put(row, column, slope);
                 }
-                w.weigh(&sums[0], |column, number| {
-                    w.of_row(&given.q, places.q, first, number, (column, features))
-                });
+                w.weigh(&sums[0], &q);
             });
         });
         let wide = [(w.sizes.features, Some(w.scale)), (w.sizes.values, None)];

@@ -4,7 +4,7 @@ use cupola_core::DType;
 use cupola_core::backend::Segment;
 use cupola_core::prim::{Attention, AttentionMaskKind};
 
-use super::{BLOCK, Cut, Writer, at, each_thread, sizes};
+use super::{BLOCK, Cut, Writer, at, sizes};
 use crate::ir::{Access, Math, Shared, Target, Ty, Val};
 use crate::kernels::{Draft, Missing, Program};
 
@@ -51,9 +51,8 @@ pub fn forward(
         program.scratch.push(parts * all_rows * wide * 4);
         k.scratch(program.scratch.len() - 1, DType::F32, Access::Write)
     });
-    let long = |size: usize| k.extent(size);
-    let (count, tiles, parts_arg) = (long(whole * parts), long(tiles), long(parts));
-    let (step_arg, all_rows_arg) = (long(step), long(all_rows));
+    let [tiles, parts_arg, step_arg, all_rows_arg] =
+        [tiles, parts, step, all_rows].map(|size| k.extent(size));
     let w = Writer::new(&k, cut, &attention.scores, &s, segment, &[0, 1, 2]);
     let places = w.places(cut.tall, false);
     let row_array = || k.shared(Ty::F32, cut.tall);
@@ -63,7 +62,7 @@ pub fn forward(
         fade: row_array(),
         room: k.shared(Ty::F32, BLOCK),
     };
-    w.blocks(count, |number| {
+    w.blocks(whole * parts, |number| {
         let (part, tile) = (number % parts_arg, number / parts_arg % tiles);
         let of_all = number / parts_arg / tiles;
         let group = [of_all / w.sizes.groups, of_all % w.sizes.groups];
@@ -92,10 +91,8 @@ pub fn forward(
             let scores = w.agree(
                 w.sizes.features,
                 [
-                    &|row, feature| w.of_row(&q, places.q, first, row, (feature, w.sizes.features)),
-                    &|row, feature| {
-                        w.of_key(&keys, group, key + k.as_index(row), (feature, w.sizes.features))
-                    },
+                    &w.rows(q, places.q, first, w.sizes.features),
+                    &w.keys(keys, group, key, w.sizes.features),
                 ],
             );
             w.each_score(&scores, |row, column, product| {
@@ -109,9 +106,7 @@ pub fn forward(
             w.each_sum(&sums, |row, _, sum| {
                 sum.re.set(sum.re.get() * state.fade.load(row));
             });
-            w.weigh(&sums, |column, number| {
-                w.of_key(&values, group, key + k.as_index(number), (column, w.sizes.values))
-            });
+            w.weigh(&sums, &w.keys(values, group, key, w.sizes.values));
         });
         k.barrier();
         let row_of = |row| of_all * w.sizes.rows + first + k.as_index(row);
@@ -234,11 +229,10 @@ fn join(
     let sinks = attention.sinks.then(|| k.operand(segment, last));
     let from = k.scratch(program.scratch.len() - 1, DType::F32, Access::Read);
     let outputs = k.outputs(segment);
-    let long = |size: usize| k.extent(size);
-    let (values, queries, heads) = (long(s.values), long(s.queries), long(s.heads));
-    let (all_rows, parts) = (long(rows), long(parts));
+    let [values, queries, heads, all_rows, parts] =
+        [s.values, s.queries, s.heads, rows, parts].map(|size| k.extent(size));
     let count = (rows * s.values) as u64;
-    each_thread(&k, count, |at| {
+    k.each(count, |at| {
         let (row, column) = (at / values, at % values);
         let place = |part| (all_rows * part + row) * (values + 2);
         let (largest, total) = match &sinks {

@@ -160,15 +160,14 @@ impl<'k> Writer<'k> {
         read.iter().for_each(|&n| k.assume(BufferRef::Input(n), together));
         // Several blocks wait for memory in turns.
         k.at_once(if cut.cuts { 2 } else { 1 });
-        let long = |size: usize| k.extent(size);
         let words = Words {
-            groups: long(sizes.groups),
-            heads: long(sizes.heads / sizes.groups),
-            queries: long(sizes.queries),
-            keys: long(sizes.keys),
-            features: long(sizes.features),
-            values: long(sizes.values),
-            rows: long(sizes.heads / sizes.groups * sizes.queries),
+            groups: k.extent(sizes.groups),
+            heads: k.extent(sizes.heads / sizes.groups),
+            queries: k.extent(sizes.queries),
+            keys: k.extent(sizes.keys),
+            features: k.extent(sizes.features),
+            values: k.extent(sizes.values),
+            rows: k.extent(sizes.heads / sizes.groups * sizes.queries),
         };
         let scale = k.word((scores.scale.to_f64() as f32).to_bits()).bits(Ty::F32);
         let across = cut.lay(cut.columns, cut.depth, false).len;
@@ -221,12 +220,12 @@ impl<'k> Writer<'k> {
         sums
     }
 
-    /// Adds the products of the weights in shared memory with columns of what they weigh: `element` gives
-    /// those by column and number of the weight.
+    /// Adds the products of the weights in shared memory with columns of what they weigh: `elements` gives
+    /// those by number of the weight and column.
     fn weigh(
         &self,
         sums: &[Vec<NumberVar<'k>>],
-        element: impl Fn(Val<'k>, Val<'k>) -> Vec<Val<'k>>,
+        elements: &dyn Fn(Val<'k>, Val<'k>) -> Vec<Val<'k>>,
     ) {
         let (k, Cut { tall, wide, depth, columns, .. }) = (self.k, self.cut);
         let hand = Hand::new(self.cut.sums, self.thread);
@@ -243,7 +242,8 @@ impl<'k> Writer<'k> {
             k.range(k.u32(0), wide / depth, 1, |slice| {
                 k.barrier();
                 self.bring(1, [columns, depth], false, |column, deep| {
-                    element(k.as_index(column + chunk as u32 * columns), slice * depth + deep)
+                    let column = k.as_index(column + chunk as u32 * columns);
+                    elements(slice * depth + deep, column)
                 });
                 k.barrier();
                 hand.multiply(k, depth, &slices, Some(slice), sums);
@@ -343,24 +343,14 @@ impl<'k> Writer<'k> {
         self.weights.store(at(&lay, row, column), weight);
     }
 
-    /// Runs `each` for every number below `count`, an argument, each by a whole block.
-    fn blocks(&self, count: Val<'k>, each: impl FnOnce(Val<'k>)) {
-        let k = self.k;
-        let (block, blocks) = (k.as_index(k.block_x()), k.as_index(k.build.blocks()));
-        k.range(block, count, blocks, |at| {
+    /// Runs `each` for every number below `count`, each by a whole block.
+    fn blocks(&self, count: usize, each: impl FnOnce(Val<'k>)) {
+        self.k.blocks(count as u64, |at| {
             // What the block shared before is read no more.
-            k.barrier();
+            self.k.barrier();
             each(at);
         });
     }
-}
-
-/// Runs `each` for every number below `count`, an argument, spread over all threads.
-fn each_thread<'k>(k: &'k Draft, count: u64, each: impl FnOnce(Val<'k>)) {
-    let count = k.extent(count);
-    let (thread, block) = (k.as_index(k.thread()), k.as_index(k.block_x()));
-    let (size, blocks) = (k.index(BLOCK.into()), k.as_index(k.build.blocks()));
-    k.range(block * size + thread, count, blocks * size, each);
 }
 
 /// The sizes of a segment's queries, keys and values.

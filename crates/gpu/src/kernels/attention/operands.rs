@@ -128,31 +128,35 @@ impl<'k> Writer<'k> {
         values.into_iter().map(|value| there.select(value, 0.0f32)).collect()
     }
 
-    /// Neighbours of a row at `places`, of so many features.
-    pub(super) fn of_row(
+    /// What finds neighbours of the rows at `places`, the first of which is `first`, by row and feature.
+    pub(super) fn rows(
         &self,
-        operand: &Operand<'k>,
+        operand: Operand<'k>,
         places: Shared,
         first: Val<'k>,
-        row: Val<'k>,
-        (feature, features): (Val<'k>, Val<'k>),
-    ) -> Vec<Val<'k>> {
-        let place = places.load(row) + feature * operand.strides[3];
-        let there = feature.lt(features) & (first + self.k.as_index(row)).lt(self.sizes.rows);
-        self.load(operand, place, there)
+        features: Val<'k>,
+    ) -> impl Fn(Val<'k>, Val<'k>) -> Vec<Val<'k>> {
+        move |row, feature| {
+            let place = places.load(row) + feature * operand.strides[3];
+            let there = feature.lt(features) & (first + self.k.as_index(row)).lt(self.sizes.rows);
+            self.load(&operand, place, there)
+        }
     }
 
-    /// Neighbours of a key, or of its value, of so many features.
-    pub(super) fn of_key(
+    /// The same of keys, or of their values, from key `first` on.
+    pub(super) fn keys(
         &self,
-        operand: &Operand<'k>,
+        operand: Operand<'k>,
         [batch, group]: [Val<'k>; 2],
-        key: Val<'k>,
-        (feature, features): (Val<'k>, Val<'k>),
-    ) -> Vec<Val<'k>> {
+        first: Val<'k>,
+        features: Val<'k>,
+    ) -> impl Fn(Val<'k>, Val<'k>) -> Vec<Val<'k>> {
         let Operand { view, strides } = operand;
-        let start = view.offset + batch * strides[0] + group * strides[1];
-        let place = start + key * strides[2] + feature * strides[3];
-        self.load(operand, place, feature.lt(features) & key.lt(self.sizes.keys))
+        move |row, feature| {
+            let key = first + self.k.as_index(row);
+            let start = view.offset + batch * strides[0] + group * strides[1];
+            let place = start + key * strides[2] + feature * strides[3];
+            self.load(&operand, place, feature.lt(features) & key.lt(self.sizes.keys))
+        }
     }
 }
