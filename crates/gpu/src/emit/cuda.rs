@@ -8,7 +8,9 @@ use std::fmt::Write;
 use cupola_core::DType;
 
 use super::{Dialect, WideProducts, buffer, compare, shared, shared_ty, value, variable};
-use crate::ir::{Bin, Buf, Expr, Kernel, Lit, Math, Reg, Shared, Slot, Stmt, Ty, Un, Wide};
+use crate::ir::{
+    Bin, Buf, Expr, Factors, Kernel, Lit, Math, Reg, Shared, Slot, Stmt, Ty, Un, Wide,
+};
 
 /// The language of NVRTC.
 pub struct CudaC;
@@ -26,6 +28,9 @@ __device__ __forceinline__ float float_to_tf32(float f) {
     u32 u = __float_as_uint(f);
     return fabsf(f) < __uint_as_float(0x7f800000u) ? __uint_as_float(u + 0x1000u) : f;
 }
+__device__ __forceinline__ float fast_exp2(float f) {
+    float e; asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(e) : \"f\"(f)); return e;
+}
 __device__ __forceinline__ float bfloat_to_float(u16 b) { return __uint_as_float((u32)b << 16); }
 __device__ __forceinline__ u16 float_to_bfloat(float f) {
 #if __CUDA_ARCH__ >= 800
@@ -36,6 +41,14 @@ __device__ __forceinline__ u16 float_to_bfloat(float f) {
     return (u16)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 #endif
 }
+#if __CUDA_ARCH__ >= 800
+__device__ __forceinline__ u32 pair_f16(float a, float b) {
+    u32 p; asm(\"cvt.rn.f16x2.f32 %0, %1, %2;\" : \"=r\"(p) : \"f\"(b), \"f\"(a)); return p;
+}
+__device__ __forceinline__ u32 pair_bf16(float a, float b) {
+    u32 p; asm(\"cvt.rn.bf16x2.f32 %0, %1, %2;\" : \"=r\"(p) : \"f\"(b), \"f\"(a)); return p;
+}
+#endif
 __device__ __forceinline__ u64 wide_columns(const float* start, u32 columns) {
     u32 at = (u32)__cvta_generic_to_shared(start);
     return (u64)((at & 0x3ffffu) >> 4) | (u64)columns << 16 | (u64)8u << 32;
@@ -167,6 +180,9 @@ impl Dialect for CudaC {
             Expr::ShuffleXor(v, distance) => {
                 format!("__shfl_xor_sync(0xffffffffu, {}, {distance})", value(v))
             }
+            Expr::Pair(factors, a, b) => {
+                format!("pair_{}({}, {})", ptx(factors), value(a), value(b))
+            }
             Expr::Read(_) | Expr::LoadShared(..) => unreachable!("the printer does these"),
         }
     }
@@ -226,20 +242,44 @@ impl Dialect for CudaC {
         format!("asm volatile(\"cp.async.wait_group {batches};\" ::: \"memory\");")
     }
 
-    fn matrix(&self, sums: [Slot; 4], a: &[Reg], b: &[Reg]) -> String {
+    fn matrix(&self, factors: Factors, sums: [Slot; 4], a: &[Reg], b: &[Reg]) -> String {
         let list = |places: &[String]| places.join(", ");
         let outputs = changed(&sums);
-        let inputs: Vec<String> =
-            (a.iter().chain(b)).map(|v| format!("\"r\"(__float_as_uint({}))", value(*v))).collect();
-        let (shape, operands) = match b.len() {
-            1 => ("m16n8k4", "{%4,%5}, {%6}"),
-            _ => ("m16n8k8", "{%4,%5,%6,%7}, {%8,%9}"),
+        let word = |v: &Reg| match v.ty {
+            Ty::F32 => format!("\"r\"(__float_as_uint({}))", value(*v)),
+            _ => format!("\"r\"({})", value(*v)),
         };
+        let inputs: Vec<String> = a.iter().chain(b).map(word).collect();
+        let (depth, operands) = match b.len() {
+            1 => (4, "{%4,%5}, {%6}"),
+            _ => (8, "{%4,%5,%6,%7}, {%8,%9}"),
+        };
+        let depth = if factors == Factors::Tf32 { depth } else { 2 * depth };
+        let ty = ptx(factors);
         format!(
-            "asm volatile(\"mma.sync.aligned.{shape}.row.col.f32.tf32.tf32.f32 {{%0,%1,%2,%3}}, \
-             {operands}, {{%0,%1,%2,%3}};\" : {} : {});",
+            "asm volatile(\"mma.sync.aligned.m16n8k{depth}.row.col.f32.{ty}.{ty}.f32 \
+             {{%0,%1,%2,%3}}, {operands}, {{%0,%1,%2,%3}};\" : {} : {});",
             list(&outputs),
             list(&inputs)
+        )
+    }
+
+    fn load_matrices(
+        &self,
+        into: &[Reg; 4],
+        array: Shared,
+        index: Reg,
+        is_transposed: bool,
+    ) -> String {
+        let names = into.map(value);
+        let outputs = names.each_ref().map(|name| format!("\"=r\"({name})")).join(", ");
+        let how = if is_transposed { ".trans" } else { "" };
+        format!(
+            "u32 {}; asm volatile(\"ldmatrix.sync.aligned.m8n8.x4{how}.shared.b16 {{%0,%1,%2,%3}}, \
+             [%4];\" : {outputs} : \"r\"((u32)__cvta_generic_to_shared({} + {})) : \"memory\");",
+            names.join(", "),
+            shared(array),
+            value(index)
         )
     }
 
@@ -296,6 +336,15 @@ impl WideProducts for CudaC {
 
     fn fence(&self) -> String {
         "asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");".into()
+    }
+}
+
+/// What PTX calls factors.
+fn ptx(factors: Factors) -> &'static str {
+    match factors {
+        Factors::Tf32 => "tf32",
+        Factors::F16 => "f16",
+        Factors::Bf16 => "bf16",
     }
 }
 
@@ -395,6 +444,7 @@ fn unary(op: Un, x: Reg) -> String {
         Un::BfloatToFloat => format!("bfloat_to_float((u16){v})"),
         Un::FloatToBfloat => format!("(u32)float_to_bfloat({v})"),
         Un::Tf32 => format!("float_to_tf32({v})"),
+        Un::Exp2 => format!("fast_exp2({v})"),
         // NVRTC reassociates nothing.
         Un::Opaque => v,
         Un::Math(f) => float(match f {
@@ -438,6 +488,7 @@ fn binary(op: Bin, a: Reg, b: Reg) -> String {
         Bin::Xor => "^",
         Bin::Shl => "<<",
         Bin::Shr => ">>",
+        Bin::Max if a.ty == Ty::F32 => return format!("fmaxf({x}, {y})"),
         Bin::Max => return format!("({x} > {y} ? {x} : {y})"),
         Bin::Min => return format!("({x} < {y} ? {x} : {y})"),
         Bin::MulHigh => return format!("__umulhi({x}, {y})"),

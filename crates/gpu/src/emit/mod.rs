@@ -5,7 +5,7 @@ mod wgsl;
 
 use std::fmt::Write;
 
-use crate::ir::{Bin, Buf, Cmp, Expr, Kernel, Lit, Reg, Shared, Slot, Stmt, Ty, Wide};
+use crate::ir::{Bin, Buf, Cmp, Expr, Factors, Kernel, Lit, Reg, Shared, Slot, Stmt, Ty, Wide};
 
 pub use cuda::{CudaC, dynamic_shared};
 pub use wgsl::Wgsl;
@@ -33,7 +33,15 @@ pub trait Dialect {
     /// A wait for all copies but those of the last batches.
     fn await_copies(&self, batches: u32) -> String;
     /// A product of matrices that threads hold together.
-    fn matrix(&self, sums: [Slot; 4], a: &[Reg], b: &[Reg]) -> String;
+    fn matrix(&self, factors: Factors, sums: [Slot; 4], a: &[Reg], b: &[Reg]) -> String;
+    /// A thread's parts of four matrices of halves.
+    fn load_matrices(
+        &self,
+        into: &[Reg; 4],
+        array: Shared,
+        index: Reg,
+        is_transposed: bool,
+    ) -> String;
     /// How products of wide matrices are started; none where there are no such.
     fn wide(&self) -> Option<&dyn WideProducts> {
         None
@@ -188,8 +196,12 @@ impl Printer<'_> {
             Stmt::EndCopies => self.line(&self.dialect.end_copies()),
             Stmt::AwaitCopies(batches) => self.line(&self.dialect.await_copies(*batches)),
             Stmt::Barrier => self.line(self.dialect.barrier()),
-            Stmt::Matrix(sums, a, b) => {
-                let line = self.dialect.matrix(*sums, a, b);
+            Stmt::Matrix(factors, sums, a, b) => {
+                let line = self.dialect.matrix(*factors, *sums, a, b);
+                self.line(&line);
+            }
+            Stmt::LoadMatrices(into, array, index, is_transposed) => {
+                let line = self.dialect.load_matrices(into, *array, *index, *is_transposed);
                 self.line(&line);
             }
             Stmt::Wide(..) | Stmt::AwaitWide(_) | Stmt::FenceWide => self.wide(stmt),

@@ -11,7 +11,9 @@ use std::fmt::Write;
 use cupola_core::DType;
 
 use super::{Dialect, buffer, compare, shared, shared_ty, value};
-use crate::ir::{Access, Bin, Binding, Buf, Expr, Kernel, Lit, Reg, Shared, Slot, Stmt, Ty, Un};
+use crate::ir::{
+    Access, Bin, Binding, Buf, Expr, Factors, Kernel, Lit, Reg, Shared, Slot, Stmt, Ty, Un,
+};
 
 /// The language of wgpu.
 #[derive(Clone, Copy, Debug, Default)]
@@ -191,6 +193,9 @@ impl Dialect for Wgsl {
             Expr::ShuffleXor(v, distance) => {
                 format!("subgroupShuffleXor({}, {distance}u)", value(v))
             }
+            Expr::Pair(..) => {
+                unreachable!("nothing is paired for matrix units: the target has none")
+            }
             Expr::Read(_) | Expr::LoadShared(..) => unreachable!("the printer does these"),
         }
     }
@@ -248,7 +253,11 @@ impl Dialect for Wgsl {
         unreachable!("{NO_COPIES}")
     }
 
-    fn matrix(&self, _: [Slot; 4], _: &[Reg], _: &[Reg]) -> String {
+    fn matrix(&self, _: Factors, _: [Slot; 4], _: &[Reg], _: &[Reg]) -> String {
+        unreachable!("no matrix is printed as WGSL: the target has none")
+    }
+
+    fn load_matrices(&self, _: &[Reg; 4], _: Shared, _: Reg, _: bool) -> String {
         unreachable!("no matrix is printed as WGSL: the target has none")
     }
 }
@@ -421,6 +430,7 @@ fn unary(op: Un, x: Reg) -> String {
         Un::FloatToBfloat => format!("float_to_bfloat({v})"),
         // A grid has one layer, which a compiler cannot know.
         Un::Opaque => format!("bitcast<f32>(bitcast<u32>({v}) ^ (blocks.z - 1u))"),
+        Un::Exp2 => format!("exp2({v})"),
         Un::Tf32 => unreachable!("nothing is rounded for matrix units: the target has none"),
         Un::Math(f) => unreachable!("{f:?} is not printed as WGSL: the target has no native_math"),
     }

@@ -62,6 +62,7 @@ fn survey(list: &[Stmt], factors: &mut HashMap<u32, (u32, u32)>, slots: &mut usi
             | Stmt::EndCopies
             | Stmt::AwaitCopies(_)
             | Stmt::Matrix(..)
+            | Stmt::LoadMatrices(..)
             | Stmt::Wide(..)
             | Stmt::AwaitWide(_)
             | Stmt::FenceWide => 0,
@@ -139,6 +140,7 @@ impl Thread<'_> {
             | Stmt::EndCopies
             | Stmt::AwaitCopies(_)
             | Stmt::Matrix(..)
+            | Stmt::LoadMatrices(..)
             | Stmt::Wide(..)
             | Stmt::AwaitWide(_)
             | Stmt::FenceWide => unreachable!("one thread shares nothing"),
@@ -167,6 +169,7 @@ impl Thread<'_> {
             Expr::Thread | Expr::Block | Expr::BlockY => 0,
             Expr::Blocks => 1,
             Expr::ShuffleXor(..) => unreachable!("one thread has no neighbours"),
+            Expr::Pair(..) => unreachable!("the tests' target has no matrix units"),
             Expr::LoadShared(..) | Expr::Arg(_) | Expr::Size(_) => {
                 unreachable!("neither arguments nor sharing")
             }
@@ -207,6 +210,7 @@ impl Thread<'_> {
                 | Un::BfloatToFloat
                 | Un::FloatToBfloat
                 | Un::Tf32
+                | Un::Exp2
                 | Un::Math(_),
                 _,
             ) => unreachable!("{op:?} is a device's own"),

@@ -1,6 +1,6 @@
 //! Memory: buffers, shared arrays, exchange between threads, and products of matrices.
 
-use super::{Buf, Build, Expr, Operand, Reg, Shared, Stmt, Ty, Val, Var, Wide};
+use super::{Buf, Build, Expr, Factors, Operand, Reg, Shared, Stmt, Ty, Val, Var, Wide};
 
 impl Buf {
     /// An element, decoded into its register.
@@ -60,6 +60,13 @@ impl Shared {
         into
     }
 
+    /// Parts of four matrices of halves, as [`Stmt::LoadMatrices`] says.
+    pub fn load_matrices<'k>(self, index: Val<'k>, is_transposed: bool) -> [Val<'k>; 4] {
+        let into = [0; 4].map(|_| index.k.fresh(Ty::U32));
+        index.k.push(Stmt::LoadMatrices(into.map(Val::reg), self, index.reg(), is_transposed));
+        into
+    }
+
     /// Stores neighbouring elements.
     pub fn store_vector<'k>(self, index: Val<'k>, values: &[Val<'k>]) {
         // 16 bytes are as much as goes at once.
@@ -90,6 +97,11 @@ impl<'k> Val<'k> {
             return self.k.value(self.ty, Expr::ShuffleXor(self.reg(), distance));
         }
         self.convert(Ty::U32).shuffle_xor(distance).ne(0)
+    }
+
+    /// It and `next` as a word of two halves, as [`Expr::Pair`] says.
+    pub fn pair(self, next: Val<'k>, factors: Factors) -> Val<'k> {
+        self.k.value(Ty::U32, Expr::Pair(factors, self.reg(), next.reg()))
     }
 }
 
@@ -132,8 +144,14 @@ impl Build {
     }
 
     /// Adds a product of matrices to `sums`, as [`Stmt::Matrix`] says.
-    pub fn matrix<'k>(&'k self, sums: [Var<'k>; 4], a: &[Val<'k>], b: &[Val<'k>]) {
-        self.push(Stmt::Matrix(sums.map(|sum| sum.slot), regs(a), regs(b)));
+    pub fn matrix<'k>(
+        &'k self,
+        factors: Factors,
+        sums: [Var<'k>; 4],
+        a: &[Val<'k>],
+        b: &[Val<'k>],
+    ) {
+        self.push(Stmt::Matrix(factors, sums.map(|sum| sum.slot), regs(a), regs(b)));
     }
 
     /// Starts products of wide matrices, as [`Stmt::Wide`] says; where the target has none they are
@@ -149,7 +167,8 @@ impl Build {
                 let own =
                     [0, 1].map(|half| shared.load(at + (j as u32 * 32 + half * columns * 4)).reg());
                 let sums = [sums[0], sums[1], sums[2], sums[3]];
-                self.push(Stmt::Matrix(sums, product.rows.to_vec(), own.to_vec()));
+                let rows = product.rows.to_vec();
+                self.push(Stmt::Matrix(Factors::Tf32, sums, rows, own.to_vec()));
             }
         }
     }

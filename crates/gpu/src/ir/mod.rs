@@ -179,6 +179,8 @@ pub enum Un {
     /// The `f32` itself, where a compiler may not see that it is: it could otherwise reassociate
     /// sums whose rounding matters.
     Opaque,
+    /// 2ˣ of an `f32`, by the device's fastest way: two units in the last place, and 0 below 2⁻¹²⁶.
+    Exp2,
     /// A function of the device's own library.
     Math(Math),
 }
@@ -253,7 +255,7 @@ pub enum Bin {
     Shl,
     /// a/2ᵇ, with a's sign; b is a `u32` below the width.
     Shr,
-    /// The larger of two integers.
+    /// The larger of two integers; of floats too, where NaN gives way to a number.
     Max,
     /// The smaller of two integers.
     Min,
@@ -280,6 +282,17 @@ pub enum Cmp {
     Gt,
     /// a ≥ b.
     Ge,
+}
+
+/// What the factors of a product of matrices are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Factors {
+    /// `f32` in which only the digits of [`Un::Tf32`] count.
+    Tf32,
+    /// Pairs of `float16`.
+    F16,
+    /// Pairs of `bfloat16`.
+    Bf16,
 }
 
 /// What gives a value.
@@ -323,6 +336,8 @@ pub enum Expr {
     /// What the thread has here whose number differs in this one bit, which is smaller than
     /// [`Target::subgroup`]. Every thread of the block has to come here; no value is a bool.
     ShuffleXor(Reg, u32),
+    /// Two `f32`, rounded to neighbouring halves of a word, the first in its lower bits.
+    Pair(Factors, Reg, Reg),
 }
 
 /// A statement.
@@ -355,7 +370,7 @@ pub enum Stmt {
     StoreSharedVector(Shared, Reg, Vec<Reg>),
     /// Waits for the whole block; what was shared before can be read after.
     Barrier,
-    /// Copies 16 bytes from an index of a buffer to one of a shared array of the same type, both at
+    /// Copies 16 bytes from an index of a buffer to one of a shared array, as they are, both at
     /// multiples of 16 bytes, while the thread goes on; only where the target has `copies`.
     Copy(Shared, Reg, Buf, Reg),
     /// Ends a batch of copies, empty or not.
@@ -367,8 +382,14 @@ pub enum Stmt {
     /// (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4), of the second (t, g), (t + 4, g), and of
     /// the sums (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1): the layout of NVIDIA's
     /// `mma.m16n8k8` (PTX ISA, section on warp-level matrix instructions). With half as many
-    /// elements of both there are 4 depths instead of 8: those of t alone.
-    Matrix([Slot; 4], Vec<Reg>, Vec<Reg>),
+    /// elements of both there are 4 depths instead of 8: those of t alone. Of halves there are twice as
+    /// many depths, and a word has those of 2t and 2t + 1 where an `f32` has that of t.
+    Matrix(Factors, [Slot; 4], Vec<Reg>, Vec<Reg>),
+    /// Gives 32 neighbouring threads four 8×8 matrices of halves from a shared array of words. Thread 8i + j
+    /// says where row j of matrix i starts, at a multiple of 4 words. A thread gets a word of each:
+    /// with g and t as above the halves (g, 2t) and (g, 2t + 1), or if it is transposed
+    /// (2t, g) and (2t + 1, g): NVIDIA's `ldmatrix`. Only where the target has `copies`.
+    LoadMatrices([Reg; 4], Shared, Reg, bool),
     /// Starts adding products of wide matrices, one after the other, whose second ones lie in a
     /// shared array with so many columns; only where the target has `wide`. All threads of a group
     /// of 128 come here together, and touch neither the sums nor the array until they have waited.

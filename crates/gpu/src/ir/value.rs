@@ -213,6 +213,7 @@ functions! {
     round Round "The integer nearest to a float, ties to even.";
     opaque Opaque "The `f32` itself, hidden from reassociation.";
     tf32 Tf32 "An `f32` with the digits that matrix units read.";
+    exp2 Exp2 "2ˣ of an `f32`, fast.";
 }
 
 impl<'k> Val<'k> {
@@ -254,7 +255,7 @@ impl<'k> Val<'k> {
         self.k.compare(op, self, self.like(other))
     }
 
-    /// The larger of two integers.
+    /// The larger of two numbers.
     pub fn max(self, other: impl Operand<'k>) -> Val<'k> {
         self.k.bin(Bin::Max, self, self.like(other))
     }

@@ -19,18 +19,21 @@ pub fn backward(
     let s = sizes(segment)?;
     program.scratch.push(3 * s.batch * s.heads * s.queries * 4);
     let scratch = program.scratch.len() - 1;
-    gather_rows(program, segment, target, scratch)?;
+    gather_rows(program, segment, target, scratch, |k, [largest, total, sum]| {
+        vec![largest, k.f32(1.0) / total, sum]
+    })?;
     to_queries(program, grad, segment, target, scratch)?;
     to_keys(program, grad, segment, target, scratch)
 }
 
-/// Adds the launch that brings together what is known of each row: the largest score, 1 over the sum,
+/// Adds the launch that brings together what `known` makes of each row's largest score, its sum and
 /// Σ out·ct.
-fn gather_rows(
+pub(super) fn gather_rows(
     program: &mut Program,
     segment: &Segment,
     target: &Target,
     scratch: usize,
+    known: impl for<'k> Fn(&'k Draft, [Val<'k>; 3]) -> Vec<Val<'k>>,
 ) -> Result<(), Missing> {
     let s = sizes(segment)?;
     let k = Draft::new("attention_rows", BLOCK, segment, target)?;
@@ -42,11 +45,13 @@ fn gather_rows(
     k.each(count, |row| {
         let (query, head) = (row % queries, row / queries);
         let (head, batch) = (head % heads, head / heads);
-        for (n, Operand { view, strides }) in inputs.iter().enumerate() {
+        let values = inputs.each_ref().map(|Operand { view, strides }| {
             let place = batch * strides[0] + head * strides[1] + query * strides[2];
-            let value = view.buf.load(view.offset + place);
-            to.buf.store(row * 3 + n, if n == 1 { k.f32(1.0) / value } else { value });
-        }
+            view.buf.load(view.offset + place)
+        });
+        let known = known(&k, values);
+        let start = row * known.len() as u32;
+        (0..).zip(known).for_each(|(n, value): (u32, _)| to.buf.store(start + n, value));
     });
     program.launches.push(k.launch_over(count)?);
     Ok(())
@@ -119,7 +124,7 @@ fn to_queries(
         let operands = [Some(given.q), Some(given.ct), given.mask];
         w.find(&places, cut.tall, [group[0], group[1], first], operands);
         let sums = w.columns(s.features);
-        k.range(k.index(0), w.end(first), cut.wide, |key| {
+        k.range(k.index(0), w.sizes.end(&k, w.mask, first, cut.tall), cut.wide, |key| {
             let (features, values) = (w.sizes.features, w.sizes.values);
             let cts = places.ct.unwrap_or(places.q);
             let q = w.rows(given.q, places.q, first, features);
@@ -175,7 +180,7 @@ fn to_keys(
         let sums = [w.columns(s.features), w.columns(s.values)];
         k.range(k.index(0), w.sizes.rows, cut.wide, |first| {
             let is_seen = (grad.scores.mask == AttentionMaskKind::Causal).then(|| {
-                let (from, to) = w.queries(first, cut.wide);
+                let (from, to) = w.sizes.queries(&k, first, cut.wide);
                 let sees_none = (from + w.sizes.keys).lt(w.sizes.queries);
                 sees_none | (start + w.sizes.queries).le(to + w.sizes.keys)
             });

@@ -2,6 +2,7 @@
 
 use cupola_core::DType;
 use cupola_core::backend::Segment;
+use cupola_core::prim::composite::attention::AttentionSizes;
 use cupola_core::prim::{Attention, AttentionMaskKind};
 
 use super::{BLOCK, Cut, Writer, at, sizes};
@@ -11,6 +12,34 @@ use crate::kernels::{Draft, Missing, Program};
 /// Blocks below which keys are split, and keys that are worth a block of their own.
 const FEW: usize = 64;
 const SPLIT: usize = 256;
+
+/// How an attention is spread over blocks.
+pub(super) struct Parts {
+    /// Tiles of a group's rows.
+    pub tiles: usize,
+    /// Parts of the keys, and how many each has.
+    pub parts: usize,
+    pub step: usize,
+    blocks: usize,
+}
+
+impl Parts {
+    /// Blocks of `tall` rows, which go through `wide` keys at a time.
+    pub fn of(s: &AttentionSizes, tall: u32, wide: u32) -> Parts {
+        let tiles = (s.heads / s.groups * s.queries).div_ceil(tall as usize);
+        let whole = s.batch * s.groups * tiles;
+        let most = (s.keys / SPLIT).max(1);
+        let parts = if whole < FEW { (FEW / whole).clamp(1, most) } else { 1 };
+        let step = s.keys.div_ceil(parts).next_multiple_of(wide as usize);
+        let parts = s.keys.div_ceil(step);
+        Parts { tiles, parts, step, blocks: whole * parts }
+    }
+
+    /// How many blocks there are.
+    pub fn blocks(&self) -> usize {
+        self.blocks
+    }
+}
 
 /// What a softmax knows of a block's rows.
 struct State {
@@ -32,12 +61,8 @@ pub fn forward(
     let dtype = segment.inputs[0].aval.dtype;
     let rows = s.heads / s.groups * s.queries;
     let cut = Cut::of(dtype, rows, s.values, target);
-    let tiles = rows.div_ceil(cut.tall as usize);
+    let Parts { tiles, parts, step, .. } = Parts::of(&s, cut.tall, cut.wide);
     let whole = s.batch * s.groups * tiles;
-    let most = (s.keys / SPLIT).max(1);
-    let parts = if whole < FEW { (FEW / whole).clamp(1, most) } else { 1 };
-    let step = s.keys.div_ceil(parts).next_multiple_of(cut.wide as usize);
-    let parts = s.keys.div_ceil(step);
     let all_rows = s.batch * s.heads * s.queries;
     let wide = s.values + 2;
     let k = Draft::new("attention", BLOCK, segment, target)?;
@@ -85,7 +110,7 @@ pub fn forward(
         });
         let sums = w.columns(s.values);
         let start = part * step_arg;
-        let (stop, end) = (start + step_arg, w.end(first));
+        let (stop, end) = (start + step_arg, w.sizes.end(&k, w.mask, first, cut.tall));
         let stop = stop.lt(end).select(stop, end);
         k.range(start, stop, cut.wide, |key| {
             let scores = w.agree(
@@ -214,7 +239,7 @@ impl<'k> Writer<'k> {
 }
 
 /// Adds the launch that joins what was found for parts of the keys.
-fn join(
+pub(super) fn join(
     program: &mut Program,
     attention: &Attention,
     segment: &Segment,

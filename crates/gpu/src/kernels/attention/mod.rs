@@ -5,22 +5,23 @@
 //! shared memory, products with the values. The gradient computes the weights again, twice: once for the
 //! queries, and once, with the parts of rows and keys exchanged, for keys and values. So no sum depends
 //! on the order in which blocks come. Every size is an argument.
+//!
+//! `warps` has kernels for halves on matrix units, which need no shared memory for scores.
 
 mod backward;
 mod forward;
 mod operands;
+mod warps;
 
 use cupola_core::DType;
 use cupola_core::backend::Segment;
 use cupola_core::prim::composite::attention::{AttentionSizes, Scores};
-use cupola_core::prim::{AttentionMaskKind, Composite};
+use cupola_core::prim::{Attention, AttentionGrad, AttentionMaskKind, Composite};
 
-pub use self::backward::backward;
-pub use self::forward::forward;
 use self::operands::{Operand, Places};
 use super::gemm::{Hand, Lay, Order, Slices, Unit, plain_at};
 use super::view::side_by_side;
-use super::{BufferRef, Draft, Missing};
+use super::{BufferRef, Draft, Missing, Program};
 use crate::ir::{Number, NumberVar, Shared, Target, Ty, Val};
 
 /// Threads in a block.
@@ -40,6 +41,33 @@ pub fn claims(composite: &Composite, inputs: &[&cupola_core::Aval], binding: u64
                 && inputs[..3].iter().all(|aval| aval.shape.size() > 0)
                 && inputs.iter().filter(fits).count() == inputs.len()
         }
+    }
+}
+
+/// Adds the launches of an attention.
+pub fn forward(
+    program: &mut Program,
+    attention: &Attention,
+    segment: &Segment,
+    target: &Target,
+) -> Result<(), Missing> {
+    match warps::takes(segment, &sizes(segment)?, &[0, 1, 2], target) {
+        true => warps::forward(program, attention, segment, target),
+        false => forward::forward(program, attention, segment, target),
+    }
+}
+
+/// Adds the launches of a gradient.
+pub fn backward(
+    program: &mut Program,
+    grad: &AttentionGrad,
+    segment: &Segment,
+    target: &Target,
+) -> Result<(), Missing> {
+    let read = [0, 1, 2, segment.inputs.len() - 1];
+    match warps::takes(segment, &sizes(segment)?, &read, target) {
+        true => warps::backward(program, grad, segment, target),
+        false => backward::backward(program, grad, segment, target),
     }
 }
 
@@ -143,6 +171,51 @@ struct Words<'k> {
     rows: Val<'k>,
 }
 
+impl<'k> Words<'k> {
+    fn new(k: &'k Draft, sizes: &AttentionSizes) -> Self {
+        Words {
+            groups: k.extent(sizes.groups),
+            heads: k.extent(sizes.heads / sizes.groups),
+            queries: k.extent(sizes.queries),
+            keys: k.extent(sizes.keys),
+            features: k.extent(sizes.features),
+            values: k.extent(sizes.values),
+            rows: k.extent(sizes.heads / sizes.groups * sizes.queries),
+        }
+    }
+
+    /// The first and the last query of so many rows from `first` on, all if they belong to several heads.
+    fn queries(&self, k: &'k Draft, first: Val<'k>, count: u32) -> (Val<'k>, Val<'k>) {
+        let last = first + (count - 1);
+        let last = last.lt(self.rows).select(last, self.rows - 1);
+        let same = (first / self.queries).eq(last / self.queries);
+        let from = same.select(first % self.queries, k.index(0));
+        (from, same.select(last % self.queries, self.queries - 1))
+    }
+
+    /// Before which key so many rows may stop: a causal mask hides the others, but where a row sees
+    /// none all are alike.
+    fn end(&self, k: &'k Draft, mask: AttentionMaskKind, first: Val<'k>, count: u32) -> Val<'k> {
+        if mask != AttentionMaskKind::Causal {
+            return self.keys;
+        }
+        let (from, to) = self.queries(k, first, count);
+        let sees = (from + self.keys).ge(self.queries);
+        let end = sees.select(to + self.keys + 1 - self.queries, self.keys);
+        end.lt(self.keys).select(end, self.keys)
+    }
+
+    /// At which query those may begin that see a key from `start` on: the first, if some see none.
+    fn begin(&self, k: &'k Draft, mask: AttentionMaskKind, start: Val<'k>) -> Val<'k> {
+        let first = k.index(0);
+        if mask != AttentionMaskKind::Causal {
+            return first;
+        }
+        let sees = self.keys.ge(self.queries) & (start + self.queries).gt(self.keys);
+        sees.select(start + self.queries - self.keys, first)
+    }
+}
+
 impl<'k> Writer<'k> {
     /// `read` are the operands that tiles come of.
     fn new(
@@ -160,15 +233,7 @@ impl<'k> Writer<'k> {
         read.iter().for_each(|&n| k.assume(BufferRef::Input(n), together));
         // Several blocks wait for memory in turns.
         k.at_once(if cut.cuts { 2 } else { 1 });
-        let words = Words {
-            groups: k.extent(sizes.groups),
-            heads: k.extent(sizes.heads / sizes.groups),
-            queries: k.extent(sizes.queries),
-            keys: k.extent(sizes.keys),
-            features: k.extent(sizes.features),
-            values: k.extent(sizes.values),
-            rows: k.extent(sizes.heads / sizes.groups * sizes.queries),
-        };
+        let words = Words::new(k, sizes);
         let scale = k.word((scores.scale.to_f64() as f32).to_bits()).bits(Ty::F32);
         let across = cut.lay(cut.columns, cut.depth, false).len;
         let slice = |rows| cut.lay(rows, cut.depth, true).len;
@@ -311,29 +376,6 @@ impl<'k> Writer<'k> {
             (AttentionMaskKind::None | AttentionMaskKind::Array, ..) => return (score, None),
         };
         (sees.select(score, f32::MIN), Some(sees))
-    }
-
-    /// Before which key a block of rows may stop: a causal mask hides the others, but where a row sees
-    /// none all are alike.
-    fn end(&self, first: Val<'k>) -> Val<'k> {
-        let s = &self.sizes;
-        if self.mask != AttentionMaskKind::Causal {
-            return s.keys;
-        }
-        let (from, to) = self.queries(first, self.cut.tall);
-        let sees = (from + s.keys).ge(s.queries);
-        let end = sees.select(to + s.keys + 1 - s.queries, s.keys);
-        end.lt(s.keys).select(end, s.keys)
-    }
-
-    /// The first and the last query of so many rows from `first` on, all if they belong to several heads.
-    fn queries(&self, first: Val<'k>, count: u32) -> (Val<'k>, Val<'k>) {
-        let s = &self.sizes;
-        let last = first + (count - 1);
-        let last = last.lt(s.rows).select(last, s.rows - 1);
-        let same = (first / s.queries).eq(last / s.queries);
-        let from = same.select(first % s.queries, self.k.index(0));
-        (from, same.select(last % s.queries, s.queries - 1))
     }
 
     /// Stores a weight of the block's `tall` rows for one of `wide`.

@@ -2,7 +2,7 @@
 
 use super::loader::{Lay, Order, pair_at, plain_at};
 use super::{SIDE, Unit};
-use crate::ir::{Build, NumberVar, Shared, Val};
+use crate::ir::{Build, Factors, NumberVar, Shared, Val};
 
 /// Which part of the tile is a thread's.
 pub enum Hand<'k> {
@@ -55,7 +55,8 @@ impl<'k> Hand<'k> {
                 for (i, row) in rows.iter().enumerate() {
                     for (j, column) in columns.iter().enumerate() {
                         let at = (i * columns.len() + j) * 4;
-                        k.matrix([0, 1, 2, 3].map(|q| sums[at + q].re), row, column);
+                        let sums = [0, 1, 2, 3].map(|q| sums[at + q].re);
+                        k.matrix(Factors::Tf32, sums, row, column);
                     }
                 }
             }),
