@@ -240,6 +240,8 @@ pub struct Limits {
     pub body_instructions: usize,
     /// The longest row that it holds while it works on it; 0 for none.
     pub row: usize,
+    /// Whether a function such as tanh takes less time than to write its result and read it again.
+    pub computes_again: bool,
 }
 
 /// How much memory a device uses, in bytes.

@@ -37,7 +37,13 @@ impl Cpu {
     /// The processor that this program runs on.
     pub fn new() -> Self {
         // A tile of every register of a program stays in the L1 cache within these.
-        Cpu { limits: Limits { body_operands: 24, body_instructions: 96, row: 1 << 15 } }
+        let limits = Limits {
+            body_operands: 24,
+            body_instructions: 96,
+            row: 1 << 15,
+            computes_again: false,
+        };
+        Cpu { limits }
     }
 }
 

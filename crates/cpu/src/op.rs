@@ -132,6 +132,10 @@ pub fn prepare_composite(composite: &Composite, segment: &Segment) -> Result<Box
     match composite {
         Composite::Attention(attention) => AttentionKernel::of(attention, segment),
         Composite::AttentionGrad(grad) => AttentionGradKernel::of(grad, segment),
+        Composite::BatchNorm(_) => Err(cupola_core::Error::Unsupported {
+            device: "cpu".to_owned(),
+            reason: "it is not claimed".to_owned(),
+        }),
         Composite::QuantizedDot(dot) => QuantizedKernel::of(dot, segment),
     }
 }
@@ -143,6 +147,7 @@ pub fn claims(composite: &Composite, inputs: &[&Aval]) -> bool {
         Composite::Attention(_) | Composite::AttentionGrad(_) => {
             inputs[..3].iter().all(|aval| aval.shape.size() > 0)
         }
+        Composite::BatchNorm(_) => false,
         Composite::QuantizedDot(_) => {
             inputs[0].dtype != DType::F64 && inputs.iter().all(|aval| aval.shape.size() > 0)
         }

@@ -92,3 +92,28 @@ fn it_does_not_matter_where_something_is_computed() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_cross_entropy_of_halves_makes_no_wide_copy() -> Result<()> {
+    let _turn = turn();
+    // More than a row that is held at once.
+    let (rows, words) = (16, 70_000);
+    let device: &dyn Backend = &**backend(Device::CPU)?;
+    let x = ops::full([rows, 8], 0.5, DType::BF16)?;
+    let w = ops::full([8, words], 0.25, DType::BF16)?;
+    let targets = ops::zeros([rows], DType::I32)?;
+    eval(&[x.clone(), w.clone(), targets.clone()])?;
+    let before = device.memory().active;
+    device.reset_peak();
+    let (x, w) = (x, w);
+    let loss = move |x: &[Array]| {
+        let loss = ops::cross_entropy(&ops::matmul(&x[0], &x[1])?, &targets)?;
+        Ok(vec![ops::mean(&loss, (), false)?])
+    };
+    let (loss, grads) = value_and_grad(loss, &[0, 1])(&[x, w])?;
+    eval(&[&grads[..], &loss].concat())?;
+    let needed = (device.memory().peak - before) as f64 / (rows * words * 2) as f64;
+    // The logits, their gradient, and that of the weights.
+    assert!(needed < 2.8, "{needed} times the logits");
+    Ok(())
+}

@@ -458,3 +458,40 @@ fn empty_arrays_and_scalars() -> Result<()> {
     assert_eq!(joined.to_vec::<f32>()?, ramp(&[2, 3]).to_vec::<f32>()?);
     Ok(())
 }
+
+#[test]
+fn what_comes_back_through_a_split_is_put_together() -> Result<()> {
+    let x = ramp(&[4, 6]);
+    // Parts that lie beside each other, with a gap, over each other, and some of them alone.
+    for parts in
+        [&[(0, 2), (2, 3), (3, 6)][..], &[(0, 2), (4, 6)], &[(0, 4), (2, 6)], &[(1, 3), (3, 5)]]
+    {
+        let slope = |x: &[Array]| {
+            let part = |(i, &(from, to)): (usize, &(isize, isize))| -> Result<Array> {
+                let part = ops::slice(&x[0], &[0, from], &[4, to], &[1, 1])?;
+                ops::sum(&(&ops::square(&part)? * (i as f64 + 1.0)), (), false)
+            };
+            let sums: Vec<Array> = parts.iter().enumerate().map(part).collect::<Result<_>>()?;
+            let first = sums[0].clone();
+            Ok(vec![sums[1..].iter().fold(first, |all, sum| &all + sum)])
+        };
+        let found = grad(slope, &[0])(std::slice::from_ref(&x))?.remove(0).to_vec::<f32>()?;
+        for (i, (got, v)) in found.iter().zip(x.to_vec::<f32>()?).enumerate() {
+            let holds = |&(_, &(from, to)): &(usize, &(isize, isize))| {
+                (from..to).contains(&((i % 6) as isize))
+            };
+            let covered = parts.iter().enumerate().filter(holds);
+            let want: f32 = covered.map(|(part, _)| 2.0 * v * (part as f32 + 1.0)).sum();
+            assert_eq!(*got, want, "element {i} of {parts:?}");
+        }
+    }
+    let split = |x: &[Array]| {
+        let parts = ops::split(&x[0], 3, 1)?;
+        let y = &(&ops::matmul(&parts[0], &ops::transpose(&parts[1], ())?)? * 2.0);
+        Ok(vec![ops::sum(&ops::matmul(y, &parts[2])?, (), false)?])
+    };
+    let slopes = grad(split, &[0])(&[ramp(&[32, 96])])?;
+    let plan = explain(&slopes)?;
+    assert!(!plan.contains("add"), "the parts are added to zeros:\n{plan}");
+    Ok(())
+}

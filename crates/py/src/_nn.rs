@@ -1,9 +1,11 @@
 //! `cupola.core._nn`: operations that the layers of `cupola.nn` call and MLX's `core` does not have.
 
+use cupola::Array;
 use cupola::ops::{self, PoolOptions};
 use pyo3::prelude::*;
 
 use crate::array::PyArray;
+use crate::error::raise;
 use crate::generated::docs;
 use crate::operand::{Arr, SizesArg, counts, give};
 
@@ -68,4 +70,35 @@ pub fn avg_pool(
     padding: SizesArg,
 ) -> PyResult<PyArray> {
     give(ops::avg_pool(&x, &windows(window, stride, padding)?))
+}
+
+#[doc = docs!(_nn::adam)]
+#[pyfunction]
+#[pyo3(signature = (parameter, gradient, m, v, betas, eps, rate, deviation=None))]
+#[allow(clippy::too_many_arguments)]
+pub fn adam(
+    parameter: Arr,
+    gradient: Arr,
+    m: Arr,
+    v: Arr,
+    betas: (f64, f64),
+    eps: f64,
+    rate: Arr,
+    deviation: Option<Arr>,
+) -> PyResult<(PyArray, PyArray, PyArray)> {
+    let step = || -> cupola::Result<[Array; 3]> {
+        let past = |mean: &Array, beta: f64, fresh: &Array| {
+            ops::add(&ops::multiply(mean, beta)?, &ops::multiply(fresh, 1.0 - beta)?)
+        };
+        let m = past(&m, betas.0, &gradient)?;
+        let v = past(&v, betas.1, &ops::square(&gradient)?)?;
+        let mut size = ops::sqrt(&v)?;
+        if let Some(deviation) = &deviation {
+            size = ops::multiply(&size, &**deviation)?;
+        }
+        let change = ops::divide(&ops::multiply(&*rate, &m)?, &ops::add(&size, eps)?)?;
+        Ok([ops::subtract(&*parameter, &change)?, m, v])
+    };
+    let [parameter, m, v] = step().map_err(raise)?;
+    Ok((PyArray::new(parameter), PyArray::new(m), PyArray::new(v)))
 }

@@ -1741,6 +1741,29 @@ pub fn zeros(shape: ShapeArg, dtype: Option<Dtype>, stream: Option<On>) -> PyRes
     on(stream, || give(ops::zeros(shape.0, dtype.map_or(DType::F32, |d| d.0))))
 }
 
+/// The channels of `x`, its last axis, with mean 0 and variance 1 over all other axes, times `weight`, plus
+/// `bias`; and the mean and the variance of each channel.
+///
+/// Dtypes:
+/// Computed in `float32` for half types; the first result has x's dtype, the others are `float32`, or
+/// `float64` for such an `x`.
+///
+/// Errors:
+/// Where `x` is no array of floats with axes, or `weight` or `bias` is not a vector of its last one.
+///
+/// S. Ioffe, C. Szegedy, *Batch normalization*, 2015.
+#[pyfunction(name = "batch_norm")]
+#[pyo3(signature = (a, weight = None, bias = None, eps = 1e-5, *, stream = None), text_signature = "(a, weight=None, bias=None, eps=1e-5, *, stream=None)")]
+pub fn batch_norm(
+    a: Arr,
+    weight: Option<Arr>,
+    bias: Option<Arr>,
+    eps: f64,
+    stream: Option<On>,
+) -> PyResult<Vec<PyArray>> {
+    on(stream, || give(ops::batch_norm(&a, weight.as_deref(), bias.as_deref(), eps)))
+}
+
 /// min(max(x + 3, 0), 6)/6.
 #[pyfunction(name = "hard_sigmoid")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
@@ -2282,6 +2305,7 @@ macro_rules! docs {
 (_data::digits) => { "\nExample:\n    >>> train, test = data.digits(train=4, test=2)\n    >>> images, labels = train.arrays()\n    >>> images.shape, labels.shape\n    ((4, 28, 28, 1), (4,))" };
 (_data::fashion_mnist) => { "" };
 (_data::mnist) => { "" };
+(_nn::adam) => { "One step of Adam for a parameter: its new value, and the new means of gradients and of their squares.\n``rate`` is what the mean of gradients is multiplied by; ``deviation``, if given, the root of the other.\n\nShapes:\nAll of one, but for ``rate`` and ``deviation``, which are scalars.\n\nExample:\n    >>> p, m, v = mx._nn.adam(mx.array([1.0]), mx.array([2.0]), mx.zeros(1), mx.zeros(1), (0.5, 0.75), 0.0, 0.5)\n    >>> p, m, v\n    (array([0.5], dtype=float32), array([1], dtype=float32), array([1], dtype=float32))" };
 (_nn::avg_pool) => { "The mean of each window; padding counts as zeros.\n\nShapes:\nAs `max_pool`.\n\nDtypes:\nIntegers are taken as `float32`; half types are summed and divided in `float32`." };
 (_nn::celu) => { "x for positive x, alpha·(e^(x/alpha) − 1) otherwise." };
 (_nn::elu) => { "x for positive x, alpha·(eˣ − 1) otherwise." };
@@ -2653,7 +2677,9 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::_data::mnist, m)?)?;
         }
         "_nn" => {
+            m.add_function(wrap_pyfunction!(crate::_nn::adam, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::avg_pool, m)?)?;
+            m.add_function(wrap_pyfunction!(self::batch_norm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::celu, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::elu, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::gelu, m)?)?;

@@ -67,6 +67,7 @@ families! { $
     Random random "Random bits.";
     Sort sort "Sorting.";
     Attention attention "Attention and its gradient.";
+    Norm norm "Normalization.";
     Quantized quantized "Products with quantized matrices.";
     Call call "Traced functions and users' operators.";
 }
@@ -104,6 +105,7 @@ impl Family {
             },
             Op::Composite(composite) => match composite {
                 Composite::Attention(_) | Composite::AttentionGrad(_) => Family::Attention,
+                Composite::BatchNorm(_) => Family::Norm,
                 Composite::QuantizedDot(_) => Family::Quantized,
             },
             Op::Call(_) | Op::Custom(_) => Family::Call,

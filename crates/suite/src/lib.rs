@@ -24,6 +24,7 @@ mod host;
 mod large;
 mod mark;
 mod movement;
+mod norm;
 mod number;
 mod pool;
 mod programs;

@@ -8,7 +8,7 @@ use cupola_core::prim::{Composite, Elementwise, KernelOp, Op};
 use crate::host::Host;
 use crate::{
     arg_reduce, attention, binary, call, cast, compare, conv, create, dot, gather, mark, movement,
-    pool, quantized, random, reduce, scan, select, sort, unary,
+    norm, pool, quantized, random, reduce, scan, select, sort, unary,
 };
 
 /// What `op` gives for `inputs`; `None` where the suite has no reference of its own, because the op
@@ -21,6 +21,7 @@ pub fn reference(op: &Op, inputs: &[Host], outputs: &[Aval]) -> Option<Vec<Host>
         return Some(match composite {
             Composite::Attention(a) => attention::reference(a, inputs, outputs),
             Composite::AttentionGrad(a) => attention::gradient(a, inputs, outputs),
+            Composite::BatchNorm(n) => norm::reference(n, inputs, outputs),
             Composite::QuantizedDot(d) => vec![quantized::reference(d, inputs, outputs.first()?)],
         });
     }

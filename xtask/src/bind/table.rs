@@ -132,6 +132,7 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("normalize", "a, axis=-1, eps=1e-12"),
     ("layer_norm", "a, weight=None, bias=None, eps=1e-5"),
     ("rms_norm", "a, weight=None, eps=1e-5"),
+    ("batch_norm", "a, weight=None, bias=None, eps=1e-5"),
     ("topk", "a, k, axis=-1"),
     ("partition", "a, kth, axis=-1"),
     ("argpartition", "a, kth, axis=-1"),

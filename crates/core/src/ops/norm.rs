@@ -3,8 +3,10 @@
 use super::operand::{Axes, cast, inexact};
 use super::{add, divide, mean, multiply, rsqrt, sqrt, square, subtract, sum};
 use crate::array::Array;
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
+use crate::prim::BatchNorm;
+use crate::shape::{Aval, Shape};
 
 /// The Euclidean length over `axes`: √Σ|x|².
 ///
@@ -107,6 +109,49 @@ fn affine(x: &Array, weight: Option<&Array>, bias: Option<&Array>, dtype: DType)
         out = add(&out, &cast(bias, out.dtype())?)?;
     }
     cast(&out, dtype)
+}
+
+/// The channels of `x`, its last axis, with mean 0 and variance 1 over all other axes, times `weight`, plus
+/// `bias`; and the mean and the variance of each channel.
+///
+/// # Dtypes
+/// Computed in `float32` for half types; the first result has x's dtype, the others are `float32`, or
+/// `float64` for such an `x`.
+///
+/// # Errors
+/// Where `x` is no array of floats with axes, or `weight` or `bias` is not a vector of its last one.
+///
+/// S. Ioffe, C. Szegedy, *Batch normalization*, 2015.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[1.0f32, 5.0, 3.0, 5.0], [2, 2])?;
+/// let all = ops::batch_norm(&x, None, None, 0.1)?;
+/// assert_eq!(all[1].to_vec::<f32>()?, [2.0, 5.0]);
+/// assert_eq!(all[2].to_vec::<f32>()?, [1.0, 0.0]);
+/// assert_eq!(all[0].to_vec::<f32>()?[1], 0.0);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn batch_norm(
+    x: &Array,
+    weight: Option<&Array>,
+    bias: Option<&Array>,
+    eps: f64,
+) -> Result<Vec<Array>> {
+    let op = "batch_norm";
+    let Some(&channels) = x.aval().shape.last().filter(|_| x.dtype().is_float()) else {
+        return Err(Error::shape(op, format!("takes floats [.., C], not {}", x.aval())));
+    };
+    expect_fit(op, "weight", x, weight)?;
+    expect_fit(op, "bias", x, bias)?;
+    let wide = x.dtype().accumulator();
+    let vector = |given: Option<&Array>, otherwise: f64| match given {
+        Some(given) => cast(given, wide),
+        None => Ok(Array::constant(otherwise, Aval::new(Shape::from(channels), wide))),
+    };
+    let composite = BatchNorm { eps: Scalar::Float(eps) };
+    Array::apply_multi(composite, &[x, &vector(weight, 1.0)?, &vector(bias, 0.0)?])
 }
 
 /// `x` over its Euclidean length along `axes`, which is taken as at least `eps`.

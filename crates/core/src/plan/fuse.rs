@@ -6,6 +6,7 @@
 //! (`rows.rs`). Movement is no work: it changes how a slot is read (`movement.rs`).
 
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use smallvec::SmallVec;
 
@@ -13,7 +14,7 @@ use super::flat::{Flat, FlatGraph};
 use crate::backend::{Kernel, Limits};
 use crate::dtype::{DType, Scalar};
 use crate::graph::Ref;
-use crate::prim::{Elementwise, Op, Reduce, ReduceKind};
+use crate::prim::{Cast, Elementwise, KernelOp, Op, Reduce, ReduceKind};
 use crate::shape::{Aval, Shape, is_row_major};
 
 /// Memory that one leaf or one group output lives in.
@@ -223,6 +224,7 @@ impl<'a> Fusion<'a> {
             while fusion.absorb_one(group) {}
         }
         fusion.join_rows();
+        fusion.repeat();
         fusion.sink();
         fusion
     }
@@ -276,7 +278,7 @@ impl<'a> Fusion<'a> {
                 }
                 self.array(slot, group)
             }
-            Op::Kernel(op) => return self.own(Kernel::Op(op.clone()), inputs, node.avals),
+            Op::Kernel(op) => return self.kernel(op, inputs, node.avals),
             Op::Composite(op) => {
                 return self.own(Kernel::Composite(op.clone()), inputs, node.avals);
             }
@@ -284,6 +286,52 @@ impl<'a> Fusion<'a> {
             Op::Custom(op) => return self.own(Kernel::Custom(op.clone()), inputs, node.avals),
         };
         SmallVec::from_buf([val])
+    }
+
+    /// The group of a primitive's kernel. What only picks elements picks them before a cast: of the whole
+    /// that is cast nothing else may be needed in memory.
+    fn kernel(
+        &mut self,
+        op: &KernelOp,
+        mut inputs: SmallVec<[Val<'a>; 3]>,
+        outputs: &'a [Aval],
+    ) -> SmallVec<[Val<'a>; 1]> {
+        let picks = matches!(op, KernelOp::Gather(_) | KernelOp::GatherAxis(_));
+        let picked = outputs[0].shape.size();
+        let first = inputs.first().and_then(Val::view).filter(|_| picks);
+        let uncast = first.and_then(|view| self.before_cast(view));
+        let Some(uncast) =
+            uncast.filter(|val| val.view().is_some_and(|v| v.form.shape.size() > picked))
+        else {
+            return self.own(Kernel::Op(op.clone()), inputs, outputs);
+        };
+        let dtype = uncast.view().map_or(outputs[0].dtype, |view| view.form.dtype);
+        inputs[0] = uncast;
+        let vals = self.own(Kernel::Op(op.clone()), inputs, outputs);
+        let Some(view) = vals[0].view() else { return vals };
+        let (slot, group) = (view.slot, vals[0].after);
+        self.slots[slot as usize].form.dtype = dtype;
+        let args = SmallVec::from_iter([self.array(slot, group)]);
+        let cast = Elementwise::Cast(Cast { to: outputs[0].dtype });
+        SmallVec::from_buf([self.elementwise(cast, args, Form::from(&outputs[0]))])
+    }
+
+    /// The same elements of what was cast to what `view` reads, if that is so.
+    fn before_cast(&self, view: &View<'a>) -> Option<Val<'a>> {
+        let info = &self.slots[view.slot as usize];
+        let members = &self.groups.get(info.group)?.as_ref()?.members;
+        let member = members.iter().rfind(|member| member.slot == view.slot)?;
+        let Work::Compute(Elementwise::Cast(_)) = member.work else { return None };
+        let [arg] = &member.args[..] else { return None };
+        let from = arg.view()?;
+        let whole = from.form.shape == info.form.shape
+            && from.offset == Offset::default()
+            && is_row_major(info.form.shape, &from.strides);
+        whole.then(|| {
+            let form = Form { shape: view.form.shape, dtype: from.form.dtype };
+            let (strides, offset) = (view.strides.clone(), view.offset.clone());
+            Val::array(View { slot: from.slot, form, strides, offset }, arg.after)
+        })
     }
 
     /// A group that is a kernel of its own.
@@ -294,8 +342,8 @@ impl<'a> Fusion<'a> {
         outputs: &'a [Aval],
     ) -> SmallVec<[Val<'a>; 1]> {
         let mut after = 0;
-        let mut memory = |val| {
-            let (view, made) = self.materialize(val);
+        let mut memory = |val: Val<'a>| {
+            let (view, made) = self.repeated(val);
             after = after.max(made);
             view
         };
@@ -431,6 +479,18 @@ impl<'a> Fusion<'a> {
                 }
             }
         }
+    }
+
+    /// `val` as memory for a kernel, which reads any strides: a constant is written out once.
+    fn repeated(&mut self, val: Val<'a>) -> (Rc<View<'a>>, usize) {
+        static ONE: LazyLock<Shape> = LazyLock::new(Shape::scalar);
+        let ValKind::Constant(source, form) = val.kind else { return self.materialize(val) };
+        let one = Form { shape: &ONE, dtype: form.dtype };
+        let (view, after) =
+            self.materialize(Val { kind: ValKind::Constant(source, one), after: val.after });
+        let strides = SmallVec::from_elem(0, form.shape.rank());
+        let View { slot, ref offset, .. } = *view;
+        (Rc::new(View { slot, form, strides, offset: offset.clone() }), after)
     }
 
     /// A group that copies `val` to memory of its own, row-major.

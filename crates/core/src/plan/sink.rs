@@ -1,5 +1,6 @@
 //! Values that are needed much later are computed where they are needed, if what they are made from
-//! takes less memory meanwhile.
+//! takes less memory meanwhile; and those that several groups need by each of these, if they would read no
+//! more for it.
 //!
 //! What the backward pass makes of nothing but a value of the forward pass would else be made beside
 //! that value, and lie in memory until then.
@@ -12,6 +13,7 @@ use super::fuse::{
     Form, Fusion, Group, GroupKind, Member, Offset, Slot, Use, Val, ValKind, View, Work,
 };
 use super::rows::fits_rows;
+use crate::backend::Limits;
 use crate::prim::{Binary, Elementwise, Unary};
 use crate::shape::is_row_major;
 
@@ -20,6 +22,9 @@ const FAR: usize = 8;
 
 /// Bytes of the smallest array that is worth it.
 const LARGE: usize = 1 << 16;
+
+/// How many groups compute the same.
+const SEVERAL: usize = 3;
 
 /// How many instructions are done once more.
 const MOST: usize = 8;
@@ -36,6 +41,79 @@ struct Sinking {
 }
 
 impl<'a> Fusion<'a> {
+    /// Computes what some groups need in each of them: it is neither written nor read then.
+    pub(super) fn repeat(&mut self) {
+        for source in 1..self.groups.len() {
+            let Some(targets) = self.repeats(source) else { continue };
+            let Some(count) = self.groups[source].as_ref().map(|group| group.members.len()) else {
+                continue;
+            };
+            for target in targets {
+                let (members, moved) = ((0..count).collect(), SmallVec::new());
+                let sinking = Sinking { target, members, moved, kept: SmallVec::new() };
+                self.sink_into(source, &sinking);
+            }
+            let Some(group) = self.groups[source].take() else { continue };
+            for view in group.members.iter().flat_map(|m| &m.args).filter_map(Val::view) {
+                self.slots[view.slot as usize].uses.retain(|u| !is_of(u, source));
+            }
+        }
+    }
+
+    /// The groups that are to compute for themselves what a group gives them.
+    fn repeats(&self, source: usize) -> Option<SmallVec<[usize; 4]>> {
+        let from = self.groups[source].as_ref()?;
+        let plain = matches!(from.kind, GroupKind::Map) && from.dest.is_none();
+        let (last, inner) = from.members.split_last()?;
+        let info = &self.slots[last.slot as usize];
+        let size = bytes(info.form);
+        if !plain || size < LARGE || from.members.len() > MOST || info.form.shape != from.shape {
+            return None;
+        }
+        let own =
+            |m: &Member<'a>| self.slots[m.slot as usize].uses.iter().all(|u| is_of(u, source));
+        let cheap =
+            |m: &Member<'a>| matches!(m.work, Work::Compute(op) if is_cheap(op, self.limits));
+        if !inner.iter().all(own) || !from.members.iter().all(cheap) {
+            return None;
+        }
+        let mut read = 0;
+        let mut seen: SmallVec<[Slot; 8]> = SmallVec::new();
+        for view in from.members.iter().flat_map(|m| &m.args).filter_map(Val::view) {
+            let slot = &self.slots[view.slot as usize];
+            if slot.group != source && !seen.contains(&view.slot) {
+                seen.push(view.slot);
+                read += bytes(slot.form);
+            }
+        }
+        if read > size + size / 8 {
+            return None;
+        }
+        let mut targets: SmallVec<[usize; 4]> = SmallVec::new();
+        for u in &info.uses {
+            let Use::Direct(target) = *u else { return None };
+            if target == source {
+                return None;
+            }
+            if !targets.contains(&target) {
+                targets.push(target);
+            }
+        }
+        let members = (0..from.members.len()).collect::<SmallVec<[usize; 8]>>();
+        let fits = |&target: &usize| {
+            let Some(into) = self.groups[target].as_ref() else { return false };
+            let here = |view: &&Rc<View<'a>>| view.slot == last.slot;
+            let (members, moved) = (members.clone(), SmallVec::new());
+            let sinking = Sinking { target, members, moved, kept: SmallVec::new() };
+            !matches!(into.kind, GroupKind::Own { .. })
+                && into.dest.is_none()
+                && into.shape == from.shape
+                && read_by(into).filter_map(Val::view).filter(here).all(|view| is_whole(view, from))
+                && self.has_room(from, into, &sinking)
+        };
+        (targets.len() <= SEVERAL && targets.iter().all(fits)).then_some(targets)
+    }
+
     /// Computes what is needed much later where it is needed.
     pub(super) fn sink(&mut self) {
         for source in 1..self.groups.len() {
@@ -77,7 +155,7 @@ impl<'a> Fusion<'a> {
             return None;
         }
         let here = |view: &&Rc<View<'a>>| view.slot == slot;
-        if !read(into).filter_map(Val::view).filter(here).all(|view| is_whole(view, from)) {
+        if !read_by(into).filter_map(Val::view).filter(here).all(|view| is_whole(view, from)) {
             return None;
         }
         let (members, moved, kept) =
@@ -90,7 +168,7 @@ impl<'a> Fusion<'a> {
             let Work::Compute(op) = from.members[at].work else { return None };
             match self.is_unread(from, from.members[at].slot, source, &sinking.moved) {
                 true => sinking.moved.push(at),
-                false if is_cheap(op) => {}
+                false if is_cheap(op, self.limits) => {}
                 false => return None,
             }
             if next > MOST {
@@ -124,7 +202,8 @@ impl<'a> Fusion<'a> {
             let maker = from.members.iter().position(|m| m.slot == view.slot);
             let along = maker.filter(|&maker| {
                 let member = &from.members[maker];
-                let is_cheap = matches!(member.work, Work::Compute(op) if is_cheap(op));
+                let is_cheap =
+                    matches!(member.work, Work::Compute(op) if is_cheap(op, self.limits));
                 let whole = info.form.shape == from.shape && is_whole(view, from);
                 whole && (is_cheap || self.is_unread(from, view.slot, source, &sinking.moved))
             });
@@ -260,7 +339,7 @@ impl<'a> Fusion<'a> {
 }
 
 /// Everything that a group reads, or makes and reads.
-fn read<'g, 'a>(group: &'g Group<'a>) -> impl Iterator<Item = &'g Val<'a>> {
+fn read_by<'g, 'a>(group: &'g Group<'a>) -> impl Iterator<Item = &'g Val<'a>> {
     let (folded, folds): (_, &[_]) = match &group.kind {
         GroupKind::Reduce { input, .. } => (Some(input), &[]),
         GroupKind::Rows { folds } => (None, folds),
@@ -288,13 +367,18 @@ fn bytes(form: Form<'_>) -> usize {
     form.shape.size().saturating_mul(form.dtype.size())
 }
 
-/// Whether an instruction takes less time than reading its result.
-fn is_cheap(op: Elementwise) -> bool {
+/// Whether an instruction takes less time than to write and read its result.
+fn is_cheap(op: Elementwise, limits: &Limits) -> bool {
     match op {
         Elementwise::Unary(op) => {
-            matches!(op, Unary::Neg | Unary::Abs | Unary::Sign | Unary::Square | Unary::Not)
+            let at_once =
+                matches!(op, Unary::Neg | Unary::Abs | Unary::Sign | Unary::Square | Unary::Not);
+            at_once || op == Unary::Exp || limits.computes_again
         }
-        Elementwise::Binary(op) => !matches!(op, Binary::Power | Binary::Atan2 | Binary::Remainder),
+        Elementwise::Binary(op) => {
+            limits.computes_again
+                || !matches!(op, Binary::Power | Binary::Atan2 | Binary::Remainder)
+        }
         Elementwise::Compare(_) | Elementwise::Select(_) | Elementwise::Cast(_) => true,
     }
 }

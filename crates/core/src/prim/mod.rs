@@ -55,7 +55,9 @@ pub use bitcast::Bitcast;
 pub use call::{Call, Custom, CustomOp};
 pub use cast::Cast;
 pub use compare::Compare;
-pub use composite::{Attention, AttentionGrad, AttentionMaskKind, Composite, QuantizedDot};
+pub use composite::{
+    Attention, AttentionGrad, AttentionMaskKind, BatchNorm, Composite, QuantizedDot,
+};
 pub use conv::{Conv, ConvRole};
 pub use create::{Constant, Input, Iota};
 pub use dot::Dot;

@@ -173,7 +173,7 @@ fn reverse(
     drop(arguments);
     let seeds = seeds(&outputs)?;
     let nodes = tape(&outputs, &scope.0);
-    let mut known: HashMap<Handle, Array> = HashMap::new();
+    let mut known: HashMap<Handle, Array> = HashMap::with_capacity(nodes.len());
     for (output, seed) in outputs.iter().zip(seeds) {
         if output.dtype().is_differentiable() {
             rules::accumulate(&mut known, handle(output), seed)?;

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Ref};
+use crate::prim::movement::beside;
 use crate::prim::record::{add, cast, div, masked, mul, neg, or_zeros, sum_of};
 use crate::prim::{Batched, Diff, Linearity, Op, Partial, Primitive, Reverse, Tangents};
 use crate::with_payload;
@@ -264,7 +265,10 @@ pub(crate) fn accumulate<K: Copy + Eq + Hash>(
     more: Array,
 ) -> Result<()> {
     let sum = match known.remove(&key) {
-        Some(there) => add(&there, &more)?,
+        Some(there) => match beside(&there, &more)? {
+            Some(both) => both,
+            None => add(&there, &more)?,
+        },
         None => more,
     };
     known.insert(key, sum);

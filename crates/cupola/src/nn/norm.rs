@@ -229,25 +229,20 @@ impl BatchNorm {
         Ok(self)
     }
 
-    /// Mean and variance of the batch; the running statistics follow.
-    fn batch_statistics(&self, x: &Array) -> Result<(Array, Array)> {
-        let axes: Vec<usize> = (0..x.rank() - 1).collect();
+    /// Moves the running statistics towards the mean and variance of a batch.
+    fn note(&self, x: &Array, mean: &Array, variance: &Array) -> Result<()> {
         let count = x.size() / self.channels;
-        let mean = ops::mean(x, &axes[..], false)?;
-        let variance = ops::mean(&ops::square(&ops::subtract(x, &mean)?)?, &axes[..], false)?;
         let (true, Some(running_mean), Some(running_var)) =
             (self.mode.is_training(), &self.running_mean, &self.running_var)
         else {
-            return Ok((mean, variance));
+            return Ok(());
         };
         if count < 2 {
             let detail = format!("needs two values a channel to train, input is {}", x.aval());
             return Err(Error::shape("BatchNorm", detail));
         }
-        let unbiased = count as f64 / (count - 1) as f64;
-        self.follow(running_mean, &mean, 1.0)?;
-        self.follow(running_var, &variance, unbiased)?;
-        Ok((mean, variance))
+        self.follow(running_mean, mean, 1.0)?;
+        self.follow(running_var, variance, count as f64 / (count - 1) as f64)
     }
 
     /// Moves a running statistic towards `scale` times the batch's.
@@ -266,13 +261,19 @@ impl Layer for BatchNorm {
             let detail = format!("takes floats [N, .., {}], input is {}", self.channels, x.aval());
             return Err(Error::shape("BatchNorm", detail));
         }
-        let wide = ops::astype(x, x.dtype().accumulator())?;
+        let (weight, bias) = (&self.weight, &self.bias);
         let (mean, variance) = match (&self.running_mean, &self.running_var) {
             (Some(mean), Some(variance)) if !self.mode.is_training() => {
                 (mean.get(), variance.get())
             }
-            _ => self.batch_statistics(&wide)?,
+            _ => {
+                let [weight, bias] = [weight, bias].map(|p| p.as_ref().map(Param::get));
+                let all = ops::batch_norm(x, weight.as_ref(), bias.as_ref(), self.eps)?;
+                self.note(x, &all[1], &all[2])?;
+                return Ok(all[0].clone());
+            }
         };
+        let wide = ops::astype(x, x.dtype().accumulator())?;
         let mut scale = ops::rsqrt(&ops::add(&variance, self.eps)?)?;
         if let Some(weight) = &self.weight {
             scale = ops::multiply(&scale, &weight.get())?;

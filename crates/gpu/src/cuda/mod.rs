@@ -164,7 +164,12 @@ impl Cuda {
             device: Device { kind: DeviceKind::Cuda, index },
             facts,
             compiler: compiler.clone(),
-            limits: Limits { body_operands: 48, body_instructions: 256, row: 1 << 15 },
+            limits: Limits {
+                body_operands: 48,
+                body_instructions: 256,
+                row: 1 << 15,
+                computes_again: true,
+            },
             target,
             gpu: OnceLock::new(),
         })
@@ -231,7 +236,7 @@ impl Backend for Cuda {
             Kernel::Op(KernelOp::Conv(conv)) => conv.precision,
             Kernel::Composite(Composite::Attention(op)) => op.scores.precision,
             Kernel::Composite(Composite::AttentionGrad(op)) => op.scores.precision,
-            Kernel::Composite(Composite::QuantizedDot(_))
+            Kernel::Composite(Composite::BatchNorm(_) | Composite::QuantizedDot(_))
             | Kernel::Op(_)
             | Kernel::Map(_)
             | Kernel::Reduce { .. }

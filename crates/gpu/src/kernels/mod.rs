@@ -179,8 +179,8 @@ pub(crate) fn program_from(
         SegmentKernel::Composite(composite) => match composite {
             Composite::Attention(op) => attention::forward(&mut program, op, segment, target)?,
             Composite::AttentionGrad(op) => attention::backward(&mut program, op, segment, target)?,
-            Composite::QuantizedDot(_) => {
-                return Err(Missing("no product with a quantized matrix is claimed".into()));
+            Composite::BatchNorm(_) | Composite::QuantizedDot(_) => {
+                return Err(Missing(format!("{} is not claimed", composite.name())));
             }
         },
         SegmentKernel::Custom(_) => {

@@ -174,6 +174,7 @@ impl Wgpu {
             limits: Limits {
                 body_operands: max_bindings.min(24),
                 body_instructions: 96,
+                computes_again: true,
                 row: 4096,
             },
             target,

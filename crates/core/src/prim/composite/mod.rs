@@ -7,6 +7,7 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 pub mod attention;
+pub mod batch_norm;
 pub mod quantized;
 
 use std::fmt::Debug;
@@ -23,6 +24,7 @@ use crate::shape::Aval;
 use crate::transform::rules;
 
 pub use attention::{Attention, AttentionGrad, AttentionMaskKind};
+pub use batch_norm::BatchNorm;
 pub use quantized::QuantizedDot;
 
 /// A composite with its parameters.
@@ -32,6 +34,8 @@ pub enum Composite {
     Attention(Attention),
     /// The cotangents of queries, keys and values.
     AttentionGrad(AttentionGrad),
+    /// Channels normalized over a batch.
+    BatchNorm(BatchNorm),
     /// A product with a quantized matrix.
     QuantizedDot(QuantizedDot),
 }
@@ -71,6 +75,7 @@ macro_rules! with_composite {
         match $composite {
             Composite::Attention($p) => $body,
             Composite::AttentionGrad($p) => $body,
+            Composite::BatchNorm($p) => $body,
             Composite::QuantizedDot($p) => $body,
         }
     };
@@ -181,5 +186,6 @@ macro_rules! into_composite {
 into_composite! {
     Attention;
     AttentionGrad;
+    BatchNorm;
     QuantizedDot;
 }

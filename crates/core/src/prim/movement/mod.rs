@@ -1,6 +1,7 @@
 //! The same elements, elsewhere: views, and the copies that join or widen arrays.
 
 mod batch;
+mod beside;
 mod transpose;
 mod view;
 
@@ -14,6 +15,7 @@ use super::{
 use crate::error::{Error, Result};
 use crate::shape::{Aval, Dims, Shape};
 
+pub(crate) use self::beside::beside;
 pub(crate) use self::view::view_layout;
 
 /// An operation that moves elements and computes nothing.

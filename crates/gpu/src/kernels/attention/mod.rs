@@ -32,7 +32,7 @@ const MOST_FEATURES: usize = 256;
 /// Whether there are kernels for a composite of inputs of these avals, each of at most `binding` bytes.
 pub fn claims(composite: &Composite, inputs: &[&cupola_core::Aval], binding: u64) -> bool {
     match composite {
-        Composite::QuantizedDot(_) => false,
+        Composite::BatchNorm(_) | Composite::QuantizedDot(_) => false,
         Composite::Attention(_) | Composite::AttentionGrad(_) => {
             let fits = |aval: &&&cupola_core::Aval| aval.bytes() as u64 <= binding;
             let (q, v) = (inputs[0], inputs[2]);

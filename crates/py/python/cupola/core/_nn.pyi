@@ -7,6 +7,18 @@ from typing import Any, NoReturn, TypeAlias, final
 
 from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 
+def adam(parameter: _Scalar | array, gradient: _Scalar | array, m: _Scalar | array, v: _Scalar | array, betas: Any, eps: float, rate: _Scalar | array, deviation: _Scalar | array | None = ...) -> tuple[array, array, array]:
+    """One step of Adam for a parameter: its new value, and the new means of gradients and of their squares.
+    ``rate`` is what the mean of gradients is multiplied by; ``deviation``, if given, the root of the other.
+
+    Shapes:
+    All of one, but for ``rate`` and ``deviation``, which are scalars.
+
+    Example:
+        >>> p, m, v = mx._nn.adam(mx.array([1.0]), mx.array([2.0]), mx.zeros(1), mx.zeros(1), (0.5, 0.75), 0.0, 0.5)
+        >>> p, m, v
+        (array([0.5], dtype=float32), array([1], dtype=float32), array([1], dtype=float32))
+    """
 def avg_pool(x: _Scalar | array, window: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int]) -> array:
     """The mean of each window; padding counts as zeros.
 
@@ -15,6 +27,19 @@ def avg_pool(x: _Scalar | array, window: int | Sequence[int], stride: int | Sequ
 
     Dtypes:
     Integers are taken as `float32`; half types are summed and divided in `float32`.
+    """
+def batch_norm(a: _Scalar | array, weight: _Scalar | array | None = ..., bias: _Scalar | array | None = ..., eps: float = ..., *, stream: _StreamOrDevice = ...) -> list[array]:
+    """The channels of `x`, its last axis, with mean 0 and variance 1 over all other axes, times `weight`, plus
+    `bias`; and the mean and the variance of each channel.
+
+    Dtypes:
+    Computed in `float32` for half types; the first result has x's dtype, the others are `float32`, or
+    `float64` for such an `x`.
+
+    Errors:
+    Where `x` is no array of floats with axes, or `weight` or `bias` is not a vector of its last one.
+
+    S. Ioffe, C. Szegedy, *Batch normalization*, 2015.
     """
 def celu(x: _Scalar | array, parameter: float) -> array:
     """x for positive x, alpha·(e^(x/alpha) − 1) otherwise."""

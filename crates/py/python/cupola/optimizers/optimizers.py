@@ -477,15 +477,15 @@ class Adam(Optimizer):
 
     def apply_single(self, gradient: mx.array, parameter: mx.array, state: dict) -> mx.array:
         """Step, and keep the means ``m`` of gradients and ``v`` of their squares."""
-        b1, b2 = self.betas
-        m = b1 * state["m"] + (1 - b1) * gradient
-        v = b2 * state["v"] + (1 - b2) * mx.square(gradient)
-        state["m"] = m
-        state["v"] = v
-        if not self.bias_correction:
-            return parameter - self._rate_like(gradient) * m / (mx.sqrt(v) + self.eps)
-        m_scale, v_scale = self._once(self._corrections, gradient)
-        return parameter - m_scale * m / (mx.sqrt(v) * v_scale + self.eps)
+        if self.bias_correction:
+            scales = self._once(self._corrections, gradient)
+        else:
+            scales = (self._rate_like(gradient),)
+        # One call, not a dozen: a step records this for every parameter.
+        parameter, state["m"], state["v"] = mx._nn.adam(
+            parameter, gradient, state["m"], state["v"], tuple(self.betas), self.eps, *scales
+        )
+        return parameter
 
     def _corrections(self, dtype: mx.Dtype) -> Tuple[mx.array, mx.array]:
         # Computed in full precision: powers of β2 are close to 1.

@@ -244,33 +244,32 @@ class BatchNorm(Module):
             f"affine={'weight' in self}, track_running_stats={self.track_running_stats}"
         )
 
-    def _calc_stats(self, x: mx.array, ddof: int = 0) -> Tuple[mx.array, mx.array]:
-        """The mean and the variance over all axes but the last."""
-        axes = list(range(x.ndim - 1))
-        return mx.mean(x, axis=axes), mx.var(x, axis=axes, ddof=ddof)
-
     def __call__(self, x: mx.array) -> mx.array:
         """Normalise ``x``."""
         if x.ndim < 2 or x.ndim > 4:
             raise ValueError(
                 f"Expected input tensor to have 2, 3 or 4 dimensions, but got {x.ndim}"
             )
-        if self.training:
-            count = x.size // x.shape[-1]
-            if count <= 1:
-                raise ValueError("BatchNorm training requires more than one value per channel.")
-            mean, var = self._calc_stats(x)
-            if self.track_running_stats:
-                # The running variance is the unbiased one, as in PyTorch.
-                self._track(mean, var * (count / (count - 1)))
-        elif self.track_running_stats:
-            mean, var = self.running_mean, self.running_var
-        else:
-            mean, var = self._calc_stats(x)
-        x = (x - mean) * mx.rsqrt(var + self.eps)
-        return self.weight * x + self.bias if "weight" in self else x
+        affine = (self.weight, self.bias) if "weight" in self else None
+        if not self.training and self.track_running_stats:
+            x = (x - self.running_mean) * mx.rsqrt(self.running_var + self.eps)
+            return affine[0] * x + affine[1] if affine else x
+        count = x.size // x.shape[-1]
+        if self.training and count <= 1:
+            raise ValueError("BatchNorm training requires more than one value per channel.")
+        if not mx.issubdtype(x.dtype, mx.floating):
+            x = x.astype(mx.float32)
+        # Where a weight is of another dtype than x, the result is of both's.
+        inside = affine is not None and all(a.dtype == x.dtype for a in affine)
+        y, mean, var = mx._nn.batch_norm(x, *(affine if inside else (None, None)), self.eps)
+        if self.training and self.track_running_stats:
+            # The running variance is the unbiased one, as in PyTorch.
+            self._track(mean, var * (count / (count - 1)))
+        return y if inside or affine is None else affine[0] * y + affine[1]
 
     def _track(self, mean: mx.array, var: mx.array) -> None:
         mu = self.momentum
-        self.running_mean = (1 - mu) * self.running_mean + mu * mean
-        self.running_var = (1 - mu) * self.running_var + mu * var
+        for name, batch in (("running_mean", mean), ("running_var", var)):
+            running = self[name]
+            # In its own dtype: the sums of a batch are taken in float32.
+            self[name] = ((1 - mu) * running + mu * batch).astype(running.dtype)

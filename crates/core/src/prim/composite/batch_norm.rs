@@ -1,0 +1,113 @@
+//! Normalization of channels over a batch.
+
+use smallvec::SmallVec;
+
+use super::Compose;
+use crate::array::Array;
+use crate::dtype::Scalar;
+use crate::error::{Error, Result};
+use crate::prim::record::{add, broadcast, cast, mul, scale, shift, sub, sum};
+use crate::prim::{Avals, Reverse, Tangents, Unary, expect_inputs};
+use crate::shape::{Aval, Dims, Shape};
+
+/// Channels with mean 0 and variance 1 over a batch, times a weight, plus a bias.
+///
+/// Inputs: x `[.., C]` of floats; weight and bias `[C]` of the dtype of its sums. Outputs: one of x's shape
+/// and dtype; the mean and the variance of each channel, `[C]`, of the dtype of the sums.
+///
+/// Its derivative, with n elements a channel, x̂ the normalized ones and σ = √(variance + ε), is
+/// weight/σ·(ct − Σct/n − x̂·Σ(ct·x̂)/n): S. Ioffe, C. Szegedy, *Batch normalization*, 2015, section 3.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct BatchNorm {
+    /// ε, which is added to the variance.
+    pub eps: Scalar,
+}
+
+/// What is folded away: all axes but the last.
+fn folded(shape: &Shape) -> SmallVec<[usize; 4]> {
+    (0..shape.rank() - 1).collect()
+}
+
+/// The mean over a channel's elements.
+fn mean(x: &Array) -> Result<Array> {
+    let shape = &x.aval().shape;
+    let count = shape.size() / shape[shape.rank() - 1].max(1);
+    scale(&sum(x, &folded(shape))?, 1.0 / count as f64)
+}
+
+impl BatchNorm {
+    /// 1 over the deviation.
+    fn inverse(&self, variance: &Array) -> Result<Array> {
+        Array::apply(Unary::Rsqrt, &[&shift(variance, self.eps.to_f64())?])
+    }
+}
+
+impl Compose for BatchNorm {
+    fn name(&self) -> &'static str {
+        "batch_norm"
+    }
+
+    fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
+        let name = self.name();
+        expect_inputs(name, inputs, 3)?;
+        let [x, weight, bias] = [inputs[0], inputs[1], inputs[2]];
+        let wide = x.dtype.accumulator();
+        if !x.dtype.is_float() || [weight, bias].iter().any(|given| given.dtype != wide) {
+            return Err(Error::dtype(
+                name,
+                format!("takes floats, and a weight and bias of {wide}, not {x}, {weight}, {bias}"),
+            ));
+        }
+        let fits = |given: &Aval| given.shape.rank() == 1 && given.shape.last() == x.shape.last();
+        if x.shape.rank() == 0 || !fits(weight) || !fits(bias) {
+            return Err(Error::shape(
+                name,
+                format!("weight {weight} and bias {bias} are not one for each channel of {x}"),
+            ));
+        }
+        let channel = Aval { shape: weight.shape.clone(), dtype: wide };
+        Ok(SmallVec::from_vec(vec![x.clone(), channel.clone(), channel]))
+    }
+
+    fn body(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+        let [x, weight, bias] = [&inputs[0], &inputs[1], &inputs[2]];
+        let shape = &x.aval().shape;
+        let each = |channel: &Array| broadcast(channel, shape);
+        let wide = cast(x, weight.dtype())?;
+        let average = mean(&wide)?;
+        let centred = sub(&wide, &each(&average)?)?;
+        let variance = mean(&mul(&centred, &centred)?)?;
+        let factor = mul(&self.inverse(&variance)?, weight)?;
+        let y = add(&mul(&centred, &each(&factor)?)?, &each(bias)?)?;
+        Ok(vec![cast(&y, x.dtype())?, average, variance])
+    }
+
+    fn vjp(&self, r: &Reverse<'_>) -> Result<Option<Tangents>> {
+        let (Some(ct), None, None) = (&r.cotangents[0], &r.cotangents[1], &r.cotangents[2]) else {
+            return Ok(None);
+        };
+        let [x, weight] = [&r.inputs[0], &r.inputs[1]];
+        let [average, variance] = [&r.outputs[1], &r.outputs[2]];
+        let shape = &x.aval().shape;
+        let each = |channel: &Array| broadcast(channel, shape);
+        let wide = weight.dtype();
+        let ct = cast(ct, wide)?;
+        let inverse = self.inverse(variance)?;
+        let normal = mul(&sub(&cast(x, wide)?, &each(average)?)?, &each(&inverse)?)?;
+        let axes: Dims = folded(shape);
+        let total = sum(&ct, &axes)?;
+        let slope = sum(&mul(&ct, &normal)?, &axes)?;
+        let of_x = match r.wanted[0] {
+            false => None,
+            true => {
+                let share = 1.0 / (shape.size() / shape[shape.rank() - 1].max(1)) as f64;
+                let (total, slope) = (scale(&total, share)?, scale(&slope, share)?);
+                let along = mul(&normal, &each(&slope)?)?;
+                let left = sub(&sub(&ct, &each(&total)?)?, &along)?;
+                let factor = mul(&inverse, weight)?;
+                Some(cast(&mul(&left, &each(&factor)?)?, x.dtype())?)
+            }
+        };
+        Ok(Some(Tangents::from_iter([of_x, Some(slope), Some(total)])))
+    }
+}
