@@ -706,6 +706,21 @@ def frequencies(g, name):
     return [a], named(g, axes=g.choice([g.axis(len(g.shapes[a])), "(0,)"]))
 
 
+@family("""fft.fft fft.ifft fft.rfft fft.irfft fft.hfft fft.ihfft fft.fft2 fft.ifft2 fft.rfft2 fft.irfft2
+fft.fftn fft.ifftn fft.rfftn fft.irfftn""")
+def transforms(g, name):
+    several = name[-1] in "2n"
+    a = g.array(g.shape(rank=g.choice([2, 3] if several else [1, 2, 3]), low=1, largest=400), flavour="plain")
+    shape = g.shapes[a]
+    norm = g.choice(["'backward'", "'ortho'", "'forward'", "'other'"])
+    if not several:
+        return [a], named(g, 0.5, n=g.choice(["1", "2", "5", "8", "0", "-3"]),
+            axis=g.axis(len(shape)), norm=norm)
+    axes = g.rng.sample(range(len(shape)), 2)
+    more = {"axes": str(tuple(axes)), **named(g, s=str(tuple(g.rng.randint(1, 9) for _ in axes)))}
+    return [a], {**(more if g.chance(0.6) else {}), **named(g, 0.5, norm=norm)}
+
+
 @family("depends")
 def depends(g, name):
     return [f"[{g.array()}]", f"[{g.array()}]"], {}

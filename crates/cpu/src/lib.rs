@@ -10,6 +10,7 @@ mod convert;
 mod create;
 mod custom;
 pub mod dot;
+mod fft;
 mod gather;
 mod map;
 mod math;

@@ -17,6 +17,7 @@ use crate::convert::summed_in;
 use crate::create::IotaKernel;
 use crate::custom::CustomKernel;
 use crate::dot::DotKernel;
+use crate::fft::FftKernel;
 use crate::gather::{GatherAxisKernel, GatherKernel, ScatterKernel};
 use crate::pool::PoolKernel;
 use crate::quantized::QuantizedKernel;
@@ -124,6 +125,7 @@ pub fn prepare(op: &KernelOp, segment: &Segment) -> Result<Box<dyn OpKernel>> {
             Ok(Box::new(ConvKernel::new(conv, segment)?))
         })?,
         KernelOp::Pool(pool) => Box::new(PoolKernel::new(pool, segment)?),
+        KernelOp::Fft(fft) => Box::new(FftKernel::new(fft, segment)?),
     })
 }
 

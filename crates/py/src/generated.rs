@@ -2315,6 +2315,20 @@ macro_rules! docs {
 (fast::rms_norm) => { "`x` over its root mean square along its last axis, times `weight`.\n\nDtypes:\nAs `layer_norm`.\n\nErrors:\nAs `layer_norm`.\n\nB. Zhang, R. Sennrich, *Root mean square layer normalization*, NeurIPS 2019.\n\nExample:\n    >>> mx.fast.rms_norm(mx.array([[3.0, 4.0]]), None, 1e-5)\n    array([[0.848528, 1.13137]], dtype=float32)" };
 (fast::rope) => { "Pairs of features turned by an angle that grows with their place in the sequence.\n\nShapes:\n`[batch, .., places, features]` stays.\n\nDtypes:\nHalf types are turned in `float32`.\n\nErrors:\nWhere there are fewer than three axes, `dims` is odd, 0 or larger than the last axis, frequencies\nor offsets do not fit, or the input is not of floats.\n\nJ. Su and others, *RoFormer: enhanced transformer with rotary position embedding*, 2021.\n\nExample:\n    >>> mx.fast.rope(mx.ones((1, 2, 4)), 4, traditional=False, base=10000.0, scale=1.0, offset=0).shape\n    (1, 2, 4)" };
 (fast::scaled_dot_product_attention) => { "Values weighted by the softmax of how well queries and keys agree: softmax(scale·q·kᵀ)·v.\n\nShapes:\nq `[batch, heads, queries, d]`, k `[batch, groups, keys, d]` and v `[batch, groups, keys, e]` give\n`[batch, heads, queries, e]`; each group of keys serves heads/groups heads that follow each other.\n\nDtypes:\nThe three promote; the softmax is taken in `float32` for half types.\n\nErrors:\nWhere the shapes do not fit, or a float mask is wider than the result.\n\nA. Vaswani and others, *Attention is all you need*, NeurIPS 2017; groups: J. Ainslie and others,\n*GQA*, EMNLP 2023; sinks: G. Xiao and others, *Efficient streaming language models with attention\nsinks*, ICLR 2024.\n\nExample:\n    >>> q = k = v = mx.ones((1, 2, 3, 8))\n    >>> mx.fast.scaled_dot_product_attention(q, k, v, scale=8**-0.5).shape\n    (1, 2, 3, 8)" };
+(fft::fft) => { "The Fourier transform along an axis: yₖ = Σⱼ xⱼ·e^(−2πi·jk/n).\n\nShapes:\nThe axis is cut off or filled with zeros to `n`; `None` leaves it.\n\nDtypes:\nComputed in `complex64`, which the result has; what is real is cast to it.\n\nErrors:\nWhere there is no such axis, and where it has no point.\n\nExample:\n    >>> mx.fft.fft(mx.array([1.0, 2.0, 3.0, 4.0]))\n    array([10+0j, -2+2j, -2+0j, -2-2j], dtype=complex64)" };
+(fft::fft2) => { "The Fourier transform along two axes: `fftn`.\n\nShapes:\nAs `fftn`; usually the last two axes.\n\nDtypes:\nComputed in `complex64`, which the result has; what is real is cast to it.\n\nErrors:\nWhere there are no such axes, where one repeats or has no point, and where `s` has not one size\nfor each.\n\nExample:\n    >>> mx.fft.fft2(mx.ones((2, 2)))\n    array([[4+0j, 0+0j],\n           [0+0j, 0+0j]], dtype=complex64)" };
+(fft::fftn) => { "The Fourier transform along several axes.\n\nShapes:\n`s` has the size for each of `axes`, which are cut off or filled with zeros; `None` leaves them. `()` stands for all axes, without `s`.\n\nDtypes:\nComputed in `complex64`, which the result has; what is real is cast to it.\n\nErrors:\nWhere there are no such axes, where one repeats or has no point, and where `s` has not one size\nfor each.\n\nExample:\n    >>> mx.fft.fftn(mx.ones((2, 3, 4)), s=(2, 2), axes=(0, 2)).shape\n    (2, 3, 2)" };
+(fft::hfft) => { "The real spectrum of what is the conjugate of itself backwards, of which the first half is given:\n`irfft` with the two ways exchanged.\n\nShapes:\nAs `irfft`.\n\nDtypes:\nThe input is cast to `complex64`; the result is `float32`.\n\nErrors:\nAs `irfft`.\n\nExample:\n    >>> mx.fft.hfft(mx.array([1.0, 2.0, 3.0]))\n    array([8, -2, 0, -2], dtype=float32)" };
+(fft::ifft) => { "The inverse of `fft`: xⱼ = 1/n·Σₖ yₖ·e^(2πi·jk/n).\n\nShapes:\nThe axis is cut off or filled with zeros to `n`; `None` leaves it.\n\nDtypes:\nComputed in `complex64`, which the result has; what is real is cast to it.\n\nErrors:\nWhere there is no such axis, and where it has no point.\n\nExample:\n    >>> mx.fft.ifft(mx.array([4.0, 0.0, 0.0, 0.0]))\n    array([1+0j, 1+0j, 1+0j, 1+0j], dtype=complex64)" };
+(fft::ifft2) => { "The inverse of `fft2`.\n\nShapes:\nAs `ifftn`; usually the last two axes.\n\nDtypes:\nComputed in `complex64`, which the result has; what is real is cast to it.\n\nErrors:\nWhere there are no such axes, where one repeats or has no point, and where `s` has not one size\nfor each.\n\nExample:\n    >>> mx.fft.ifft2(mx.ones((2, 2)), norm=\"forward\")\n    array([[4+0j, 0+0j],\n           [0+0j, 0+0j]], dtype=complex64)" };
+(fft::ifftn) => { "The inverse of `fftn`.\n\nShapes:\n`s` has the size for each of `axes`, which are cut off or filled with zeros; `None` leaves them. `()` stands for all axes, without `s`.\n\nDtypes:\nComputed in `complex64`, which the result has; what is real is cast to it.\n\nErrors:\nWhere there are no such axes, where one repeats or has no point, and where `s` has not one size\nfor each.\n\nExample:\n    >>> mx.fft.ifftn(mx.ones((2, 3, 4))).shape\n    (2, 3, 4)" };
+(fft::ihfft) => { "The inverse of `hfft`: half of what has this real spectrum.\n\nShapes:\nAs `rfft`.\n\nDtypes:\nAs `rfft`.\n\nErrors:\nAs `rfft`.\n\nExample:\n    >>> mx.real(mx.fft.ihfft(mx.array([8.0, -2.0, 0.0, -2.0])))\n    array([1, 2, 3], dtype=float32)" };
+(fft::irfft) => { "The real numbers whose spectrum along an axis begins with these: the inverse of `rfft`.\n\nShapes:\nThe axis has `n` numbers in the end, of which the first `n`/2 + 1 of the spectrum say all; for `None` these are 2·(m − 1) of m.\n\nDtypes:\nThe input is cast to `complex64`; the result is `float32`.\n\nErrors:\nWhere there is no such axis, and where it has no point.\n\nExample:\n    >>> mx.fft.irfft(mx.array([10.0, -2.0, -2.0]))\n    array([1, 3, 3, 3], dtype=float32)" };
+(fft::irfft2) => { "The inverse of `rfft2`.\n\nShapes:\nAs `irfftn`; usually the last two axes.\n\nDtypes:\nThe input is cast to `complex64`; the result is `float32`.\n\nErrors:\nWhere there are no such axes, where one repeats or has no point, and where `s` has not one size\nfor each.\n\nExample:\n    >>> mx.fft.irfft2(mx.ones((5, 3, 3))).shape\n    (5, 3, 4)" };
+(fft::irfftn) => { "The inverse of `rfftn`.\n\nShapes:\n`s` has the size for each of `axes`, which are cut off or filled with zeros; `None` leaves them. `()` stands for all axes, without `s`. The size of the last axis is as in `irfft`.\n\nDtypes:\nThe input is cast to `complex64`; the result is `float32`.\n\nErrors:\nWhere there are no such axes, where one repeats or has no point, and where `s` has not one size\nfor each.\n\nExample:\n    >>> mx.fft.irfftn(mx.ones((3, 3)), s=(3, 5), axes=(0, 1)).shape\n    (3, 5)" };
+(fft::rfft) => { "The first n/2 + 1 numbers of the Fourier transform of real ones along an axis: the others are their conjugates.\n\nShapes:\nThe axis is cut off or filled with zeros to `n`, and has `n`/2 + 1 numbers in the end; `None` leaves it.\n\nDtypes:\nThe input is cast to `float32`, of complex numbers the real part; the result is `complex64`.\n\nErrors:\nWhere there is no such axis, and where it has no point.\n\nExample:\n    >>> mx.fft.rfft(mx.array([1.0, 2.0, 3.0, 4.0]))\n    array([10+0j, -2+2j, -2+0j], dtype=complex64)" };
+(fft::rfft2) => { "The Fourier transform of real numbers along two axes: `rfftn`.\n\nShapes:\nAs `rfftn`; usually the last two axes.\n\nDtypes:\nThe input is cast to `float32`, of complex numbers the real part; the result is `complex64`.\n\nErrors:\nWhere there are no such axes, where one repeats or has no point, and where `s` has not one size\nfor each.\n\nExample:\n    >>> mx.fft.rfft2(mx.ones((5, 3, 4))).shape\n    (5, 3, 3)" };
+(fft::rfftn) => { "The Fourier transform of real numbers along several axes: half a spectrum along the last of them.\n\nShapes:\n`s` has the size for each of `axes`, which are cut off or filled with zeros; `None` leaves them. `()` stands for all axes, without `s`. The last axis has half its size and 1 in the end, as in `rfft`.\n\nDtypes:\nThe input is cast to `float32`, of complex numbers the real part; the result is `complex64`.\n\nErrors:\nWhere there are no such axes, where one repeats or has no point, and where `s` has not one size\nfor each.\n\nExample:\n    >>> mx.fft.rfftn(mx.ones((3, 4))).shape\n    (3, 3)" };
 (linalg::cross) => { "The cross products of the vectors along an axis.\n\nShapes:\nThe axis is of size 3, or 2, to which a 0 is added; the other axes broadcast.\n\nErrors:\nWhere the axis is of another size.\n\nExample:\n    >>> mx.linalg.cross(mx.array([1, 0, 0]), mx.array([0, 1, 0]))\n    array([0, 0, 1], dtype=int32)" };
 (linalg::norm) => { "The norm of the vectors along one axis, or of the matrices in two; of everything for `()`.\n\nShapes:\nThe axes go, or stay with size 1 where `keepdims` is true.\n\nDtypes:\nIntegers and bool are taken as `float32`; the norm of complex numbers is real.\n\nErrors:\nFor more than two axes, for an order that is not one of a vector's or of a matrix', and for the\norders that need singular values (±2 and nuclear of a matrix).\n\nExample:\n    >>> mx.linalg.norm(mx.array([3.0, 4.0]))\n    array(5, dtype=float32)" };
 (metal::is_available) => { "\nExample:\n    >>> mx.metal.is_available() in (True, False)\n    True" };
@@ -2712,10 +2726,24 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::fast::scaled_dot_product_attention, m)?)?;
         }
         "fft" => {
+            m.add_function(wrap_pyfunction!(crate::fft::fft, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::fft2, m)?)?;
             m.add_function(wrap_pyfunction!(self::fft_fftfreq, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::fftn, m)?)?;
             m.add_function(wrap_pyfunction!(self::fft_fftshift, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::hfft, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::ifft, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::ifft2, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::ifftn, m)?)?;
             m.add_function(wrap_pyfunction!(self::fft_ifftshift, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::ihfft, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::irfft, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::irfft2, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::irfftn, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::rfft, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::rfft2, m)?)?;
             m.add_function(wrap_pyfunction!(self::fft_rfftfreq, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::rfftn, m)?)?;
         }
         "linalg" => {
             m.add_function(wrap_pyfunction!(crate::linalg::cross, m)?)?;
@@ -2779,19 +2807,7 @@ pub const MISSING: &[(&str, &str)] = &[
     ("fast", "gated_delta_update"),
     ("fast", "metal_kernel"),
     ("fast", "precompiled_cuda_kernel"),
-    ("fft", "fft"),
-    ("fft", "fft2"),
-    ("fft", "fftn"),
-    ("fft", "ifft"),
-    ("fft", "ifft2"),
-    ("fft", "ifftn"),
-    ("fft", "irfft"),
-    ("fft", "irfft2"),
-    ("fft", "irfftn"),
     ("fft", "istft"),
-    ("fft", "rfft"),
-    ("fft", "rfft2"),
-    ("fft", "rfftn"),
     ("fft", "stft"),
     ("linalg", "cholesky"),
     ("linalg", "cholesky_inv"),

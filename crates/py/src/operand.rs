@@ -219,6 +219,11 @@ impl Axis {
     pub fn one(axis: isize) -> Self {
         Axis(Axes::from(axis))
     }
+
+    /// The axes of matrices.
+    pub fn last_two() -> Self {
+        Axis(Axes::from([-2, -1]))
+    }
 }
 
 impl<'py> FromPyObject<'_, 'py> for Axis {

@@ -312,3 +312,95 @@ def test_quantization(rng):
             cc.quantized_matmul(ox, *a, group_size=64, bits=bits),
             mlx.quantized_matmul(tx, *b, group_size=64, bits=bits), 1e-3, 1e-3,
         )
+
+
+TRANSFORMS = "fft ifft rfft irfft".split()
+
+
+def spectra(rng, shape):
+    """Complex numbers, and their real parts."""
+    values = rng.standard_normal(shape, np.float32) + 1j * rng.standard_normal(shape, np.float32)
+    return values.astype(np.complex64), values.real.copy()
+
+
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_along_an_axis(name, norm, rng):
+    for shape in [(5,), (8,), (1, 2), (3, 7), (6, 4), (2, 0, 3), (2, 12, 3), (97,)]:
+        for data in spectra(rng, shape):
+            ours, theirs = pair(data)
+            for n, axis in itertools.product([None, 1, 2, 3, 8, 11], [0, -1]):
+                both(f"fft.{name}", [ours], [theirs], n, axis, norm)
+            both(f"fft.{name}", [ours.T], [theirs.T], norm=norm)
+            both(f"fft.{name}", [ours[::-1]], [theirs[::-1]], norm=norm)
+
+
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_along_several(name, norm, rng):
+    for data in spectra(rng, (3, 4, 5)):
+        ours, theirs = pair(data)
+        both(f"fft.{name}n", [ours], [theirs], norm=norm)
+        both(f"fft.{name}2", [ours], [theirs], norm=norm)
+        for s, axes in [
+            (None, (0, 2)), ((2, 7), (0, 1)), ((4,), (1,)), ((3, 3, 3), (2, 0, 1)), ((2,), (0, 1)),
+            ((2, 2), None), (None, (0, 0)), (None, ()), ((0, 2), (0, 1)), (None, (0, 5)),
+        ]:
+            both(f"fft.{name}n", [ours], [theirs], s, axes, norm)
+        both(f"fft.{name}2", [ours.transpose(2, 0, 1)], [theirs.transpose(2, 0, 1)], (5, 4), norm=norm)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_of_dtypes(name, dtype):
+    ours, theirs = pair(sample(dtype), dtype)
+    both(f"fft.{name}", [ours], [theirs])
+    both(f"fft.{name}n", [ours], [theirs])
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_that_fail(name):
+    for args in [(0,), (-1,), (4, 3), (None, -4), (None, 0, "other")]:
+        both(f"fft.{name}", [cc.ones((3, 4))], [mlx.ones((3, 4))], *args)
+    for shape in [(), (0,), (3, 0)]:
+        both(f"fft.{name}", [cc.ones(shape)], [mlx.ones(shape)])
+    both(f"fft.{name}2", [cc.ones(4)], [mlx.ones(4)])
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_have_derivatives(name, rng):
+    weights = rng.standard_normal((3, 9), np.float32)
+
+    def energy(m, f):
+        def loss(x):
+            y = f(x)
+            return (m.abs(y) ** 2 * m.array(weights[: y.shape[0], : y.shape[1]])).sum()
+        return loss
+
+    for shape, n in [((3, 8), None), ((3, 7), None), ((3, 5), 8), ((2, 9), 4)]:
+        ours, theirs = pair(rng.standard_normal(shape, np.float32))
+        f = lambda m: lambda x: getattr(m.fft, name)(x, n)[:, :9]  # noqa: E731
+        same(cc.grad(energy(cc, f(cc)))(ours), mlx.grad(energy(mlx, f(mlx)))(theirs), 2e-5, 2e-5)
+        (y,), (dy,) = cc.jvp(f(cc), [ours], [ours * 0.5])
+        same(dy, mlx.array(np.array(y) * 0.5), 1e-5, 1e-5)
+
+
+def test_hermitian_transforms(rng):
+    for data in spectra(rng, (3, 6)):
+        for n, axis, norm in itertools.product([None, 1, 4, 9], [0, 1], ["backward", "ortho", "forward"]):
+            if n is None or n <= data.shape[axis]:
+                want = np.fft.hfft(data, n, axis, norm)
+                np.testing.assert_allclose(np.array(cc.fft.hfft(cc.array(data), n, axis, norm)), want, 1e-4, 1e-5)
+            want = np.fft.ihfft(data.real, n, axis, norm)
+            np.testing.assert_allclose(np.array(cc.fft.ihfft(cc.array(data), n, axis, norm)), want, 1e-4, 1e-5)
+
+
+def test_long_transforms(rng):
+    for size in (4096, 5000, 8191, 65536, 100003):
+        data = rng.standard_normal(size, np.float32)
+        for name in ("fft", "rfft"):
+            got = np.array(getattr(cc.fft, name)(cc.array(data)))
+            want = getattr(np.fft, name)(data.astype(np.float64))
+            assert np.abs(got - want).max() < 2e-6 * np.abs(want).max(), (name, size)
+        back = np.array(cc.fft.irfft(cc.fft.rfft(cc.array(data)), size))
+        assert np.abs(back - data).max() < 4e-6

@@ -66,6 +66,7 @@ families! { $
     Pool pool "Pooling and its gradients.";
     Random random "Random bits.";
     Sort sort "Sorting.";
+    Fft fft "Fourier transforms.";
     Attention attention "Attention and its gradient.";
     Quantized quantized "Products with quantized matrices.";
     Call call "Traced functions and users' operators.";
@@ -101,6 +102,7 @@ impl Family {
                 KernelOp::Pool(_) => Family::Pool,
                 KernelOp::RandomBits(_) => Family::Random,
                 KernelOp::Sort(_) => Family::Sort,
+                KernelOp::Fft(_) => Family::Fft,
             },
             Op::Composite(composite) => match composite {
                 Composite::Attention(_) | Composite::AttentionGrad(_) => Family::Attention,

@@ -19,6 +19,7 @@ mod create;
 mod dot;
 mod edges;
 mod family;
+mod fft;
 mod gather;
 mod host;
 mod large;

@@ -7,8 +7,8 @@ use cupola_core::prim::{Composite, Elementwise, KernelOp, Op};
 
 use crate::host::Host;
 use crate::{
-    arg_reduce, attention, binary, call, cast, compare, conv, create, dot, gather, mark, movement,
-    pool, quantized, random, reduce, scan, select, sort, unary,
+    arg_reduce, attention, binary, call, cast, compare, conv, create, dot, fft, gather, mark,
+    movement, pool, quantized, random, reduce, scan, select, sort, unary,
 };
 
 /// What `op` gives for `inputs`; `None` where the suite has no reference of its own, because the op
@@ -53,6 +53,7 @@ fn output(op: &Op, inputs: &[Host], out: &Aval) -> Option<Host> {
         Op::Kernel(KernelOp::Dot(_)) => dot::reference(x?, y?, out),
         Op::Kernel(KernelOp::Conv(c)) => conv::reference(c, x?, y?, out),
         Op::Kernel(KernelOp::Pool(p)) => pool::reference(p, inputs, out),
+        Op::Kernel(KernelOp::Fft(f)) => fft::reference(f, x?, out),
         Op::Kernel(KernelOp::RandomBits(r)) => random::reference(r, x?, out),
     })
 }

@@ -55,9 +55,16 @@ pub fn narrowed(case: &Case<'_>) -> Result<()> {
 
 /// The derivatives of a function of complex numbers as those of its parts.
 pub fn complex(case: &Case<'_>) -> Result<()> {
-    let parts: Vec<bool> = case.inputs.iter().map(|h| h.aval.dtype == DType::C64).collect();
+    // Of a function of real numbers, these.
+    let is_complex = |h: &Host| h.aval.dtype == DType::C64;
+    let of_reals = !case.inputs.iter().any(is_complex);
+    let varies = |h: &Host| is_complex(h) || of_reals && h.aval.dtype == DType::F32;
     let mut primals = Vec::new();
-    for host in case.inputs.iter().filter(|h| h.aval.dtype == DType::C64) {
+    for host in case.inputs.iter().filter(|h| varies(h)) {
+        if of_reals {
+            primals.push(host.clone());
+            continue;
+        }
         let aval = Aval { shape: host.aval.shape.clone(), dtype: DType::F32 };
         let part =
             |f: fn(Number) -> f64| Host::from_fn(aval.clone(), |i| Number::Float(f(host.data[i])));
@@ -65,10 +72,11 @@ pub fn complex(case: &Case<'_>) -> Result<()> {
     }
     let fixed = case.arrays()?;
     let f = |x: &[Array]| -> Result<Vec<Array>> {
-        let mut given = x.chunks_exact(2);
-        let inputs: Vec<Array> = (parts.iter().zip(&fixed))
-            .map(|(&varies, fixed)| match varies.then(|| given.next()).flatten() {
-                Some(x) => joined(&x[0], &x[1]),
+        let mut given = x.chunks_exact(if of_reals { 1 } else { 2 });
+        let inputs: Vec<Array> = (case.inputs.iter().zip(&fixed))
+            .map(|(host, fixed)| match varies(host).then(|| given.next()).flatten() {
+                Some([x]) => Ok(x.clone()),
+                Some(parts) => joined(&parts[0], &parts[1]),
                 None => Ok(fixed.clone()),
             })
             .collect::<Result<_>>()?;
