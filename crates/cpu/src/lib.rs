@@ -12,6 +12,7 @@ mod custom;
 pub mod dot;
 mod fft;
 mod gather;
+mod linalg;
 mod map;
 mod math;
 pub mod memory;

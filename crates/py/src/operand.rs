@@ -365,6 +365,14 @@ impl Give for (Array, Array) {
     }
 }
 
+impl Give for (Array, Array, Array) {
+    type Out = (PyArray, PyArray, PyArray);
+
+    fn give(self) -> (PyArray, PyArray, PyArray) {
+        (PyArray::new(self.0), PyArray::new(self.1), PyArray::new(self.2))
+    }
+}
+
 /// The result of an operation, as Python gets it.
 #[inline]
 pub fn give<T: Give>(result: cupola::Result<T>) -> PyResult<T::Out> {

@@ -67,6 +67,7 @@ families! { $
     Random random "Random bits.";
     Sort sort "Sorting.";
     Fft fft "Fourier transforms.";
+    Linalg linalg "Factorizations of matrices, and equations.";
     Attention attention "Attention and its gradient.";
     Quantized quantized "Products with quantized matrices.";
     Call call "Traced functions and users' operators.";
@@ -103,6 +104,7 @@ impl Family {
                 KernelOp::RandomBits(_) => Family::Random,
                 KernelOp::Sort(_) => Family::Sort,
                 KernelOp::Fft(_) => Family::Fft,
+                KernelOp::Linalg(_) => Family::Linalg,
             },
             Op::Composite(composite) => match composite {
                 Composite::Attention(_) | Composite::AttentionGrad(_) => Family::Attention,

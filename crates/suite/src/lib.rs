@@ -23,6 +23,7 @@ mod fft;
 mod gather;
 mod host;
 mod large;
+mod linalg;
 mod mark;
 mod movement;
 mod number;

@@ -7,8 +7,8 @@ use cupola_core::prim::{Composite, Elementwise, KernelOp, Op};
 
 use crate::host::Host;
 use crate::{
-    arg_reduce, attention, binary, call, cast, compare, conv, create, dot, fft, gather, mark,
-    movement, pool, quantized, random, reduce, scan, select, sort, unary,
+    arg_reduce, attention, binary, call, cast, compare, conv, create, dot, fft, gather, linalg,
+    mark, movement, pool, quantized, random, reduce, scan, select, sort, unary,
 };
 
 /// What `op` gives for `inputs`; `None` where the suite has no reference of its own, because the op
@@ -24,6 +24,9 @@ pub fn reference(op: &Op, inputs: &[Host], outputs: &[Aval]) -> Option<Vec<Host>
             Composite::QuantizedDot(d) => vec![quantized::reference(d, inputs, outputs.first()?)],
         });
     }
+    if let Op::Kernel(KernelOp::Linalg(linalg)) = op {
+        return Some(linalg::reference(linalg, inputs, outputs));
+    }
     Some(vec![output(op, inputs, outputs.first()?)?])
 }
 
@@ -31,7 +34,11 @@ pub fn reference(op: &Op, inputs: &[Host], outputs: &[Aval]) -> Option<Vec<Host>
 fn output(op: &Op, inputs: &[Host], out: &Aval) -> Option<Host> {
     let (x, y) = (inputs.first(), inputs.get(1));
     Some(match op {
-        Op::Input(_) | Op::Composite(_) | Op::Call(_) | Op::Custom(_) => return None,
+        Op::Input(_)
+        | Op::Composite(_)
+        | Op::Call(_)
+        | Op::Custom(_)
+        | Op::Kernel(KernelOp::Linalg(_)) => return None,
         Op::Constant(c) => create::constant(c, out),
         Op::Kernel(KernelOp::Iota(iota)) => create::iota(iota, out),
         Op::Elementwise(Elementwise::Unary(f)) => unary::reference(*f, x?, out),

@@ -5,8 +5,8 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::{
-    ArgReduce, Bitcast, Conv, Dot, Facts, Fft, Gather, GatherAxis, Iota, Op, Pool, Primitive,
-    RandomBits, Scan, Scatter, ScatterAxis, Sort,
+    ArgReduce, Bitcast, Conv, Dot, Facts, Fft, Gather, GatherAxis, Iota, Linalg, Op, Pool,
+    Primitive, RandomBits, Scan, Scatter, ScatterAxis, Sort,
 };
 use crate::shape::Aval;
 
@@ -41,6 +41,8 @@ pub enum KernelOp {
     Sort(Sort),
     /// A discrete Fourier transform.
     Fft(Fft),
+    /// A factorization of matrices, or equations.
+    Linalg(Linalg),
 }
 
 /// Runs `$body` with `$p` bound to the payload of the [`KernelOp`] `$op`.
@@ -69,6 +71,7 @@ macro_rules! with_kernel_payload {
             $crate::prim::KernelOp::RandomBits($p) => $body,
             $crate::prim::KernelOp::Sort($p) => $body,
             $crate::prim::KernelOp::Fft($p) => $body,
+            $crate::prim::KernelOp::Linalg($p) => $body,
         }
     };
 }
@@ -96,7 +99,8 @@ impl KernelOp {
             | KernelOp::Pool(_)
             | KernelOp::RandomBits(_)
             | KernelOp::Sort(_)
-            | KernelOp::Fft(_) => SmallVec::new(),
+            | KernelOp::Fft(_)
+            | KernelOp::Linalg(_) => SmallVec::new(),
         }
     }
 
@@ -138,4 +142,5 @@ into_kernel! {
     RandomBits;
     Sort;
     Fft;
+    Linalg;
 }

@@ -498,6 +498,6 @@ fn of_op(op: &KernelOp, segment: &Segment) -> Vec<Free> {
         }
         KernelOp::Pool(_) => vec![same(0), same(out.rank() - 1)],
         // No kernel is there to run the parts.
-        KernelOp::Fft(_) => Vec::new(),
+        KernelOp::Fft(_) | KernelOp::Linalg(_) => Vec::new(),
     }
 }

@@ -217,6 +217,27 @@ def irfftn(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None |
         >>> mx.fft.irfftn(mx.ones((3, 3)), s=(3, 5), axes=(0, 1)).shape
         (3, 5)
     """
+def istft(stft_matrix: _Scalar | array, n_fft: int | None = ..., hop_length: int | None = ..., win_length: int | None = ..., window: _Scalar | array | None = ..., center: bool = ..., norm: str = ..., onesided: bool | None = ..., length: int | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """The signal whose `stft` this is: the frames, times the window, are added where they overlap, and
+    divided by the sum of the squares of the windows there.
+
+    Shapes:
+    The last two axes of `spectra` are frequencies and frames. They become one: `length` elements, or
+    for `None` as many as all frames have together, without what `center` added.
+
+    Dtypes:
+    Computed in `complex64`; the result is `float32`.
+
+    Errors:
+    Where there are less than two axes, `n_fft` or the hop is 0, the window has not one axis or is longer
+    than a frame, and where there is no frame.
+
+    D. W. Griffin, J. S. Lim, *Signal estimation from modified short-time Fourier transform*, 1984.
+
+    Example:
+        >>> mx.fft.istft(mx.fft.stft(mx.ones(32), n_fft=8)).shape
+        (32,)
+    """
 def rfft(a: _Scalar | array, n: int | None = ..., axis: int = ..., norm: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The first n/2 + 1 numbers of the Fourier transform of real ones along an axis: the others are their conjugates.
 
@@ -277,8 +298,25 @@ def rfftn(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None | 
         >>> mx.fft.rfftn(mx.ones((3, 4))).shape
         (3, 3)
     """
+def stft(x: _Scalar | array, n_fft: int = ..., hop_length: int | None = ..., win_length: int | None = ..., window: _Scalar | array | None = ..., center: bool = ..., pad_mode: str = ..., norm: str = ..., onesided: bool | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """The spectra of overlapping frames of a signal: frame t is n_fft elements from t·hop on, times the
+    window.
 
-def istft(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not there yet: raises `NotImplementedError`."""
-def stft(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not there yet: raises `NotImplementedError`."""
+    Shapes:
+    The signal is the last axis of `x`. It becomes two: frequencies, n_fft/2 + 1 of half a spectrum,
+    and frames.
+
+    Dtypes:
+    Computed in `float32`, of complex numbers in `complex64`; the result is `complex64`.
+
+    Errors:
+    Where `n_fft` or the hop is 0, the window has not one axis or is longer than a frame, and where the
+    signal is shorter than one.
+
+    J. B. Allen, L. R. Rabiner, *A unified approach to short-time Fourier analysis and synthesis*, 1977.
+
+    Example:
+        >>> mx.fft.stft(mx.ones(32), n_fft=8).shape
+        (5, 17)
+    """
+
