@@ -461,7 +461,8 @@ def like(g, name):
     return [a] + ([g.number()] if name == "full_like" else []), named(g, dtype=dtype), wrap
 
 
-@family("""matmul inner outer kron tensordot vecdot addmm linalg.norm linalg.cross
+@family("""matmul inner outer kron tensordot vecdot addmm linalg.norm matrix_norm
+linalg.cross
 hadamard_transform matrix_transpose convolve""")
 def products(g, name):
     dtypes = [g.choice(FLOATS * 3 + ["complex64"]
@@ -491,7 +492,7 @@ def products(g, name):
     if name == "vecdot":
         a = g.array(g.shape(rank=g.choice([1, 2, 3])), dtypes, flavour)
         return [a, g.array(g.shapes[a], dtypes, flavour)], named(g, axis=g.axis(len(g.shapes[a])))
-    if name == "linalg.norm":
+    if name in ("linalg.norm", "matrix_norm"):
         a = g.array(g.shape(rank=g.choice([1, 2, 3]), low=1), FLOATS)
         rank = len(g.shapes[a])
         return [a], g.choice([{}, {"axis": g.axis(rank)},

@@ -24,7 +24,7 @@ const CHUNK: usize = 1 << 13;
 const LANES: usize = 16;
 /// Bytes that gathered lanes take at most, but for one lane.
 const GATHERED: usize = 1 << 18;
-/// Sizes that the planner keeps its tables for.
+/// Plans after which the planner forgets its tables; plans that are in use keep theirs.
 const KEPT: usize = 256;
 
 /// A [`Fft`] that is ready to run.
@@ -67,22 +67,31 @@ struct Lanes {
     rest: SmallVec<[[isize; 3]; 4]>,
 }
 
+/// What plans share: tables of roots of unity.
+struct Planner {
+    made: usize,
+    complex: rustfft::FftPlanner<f32>,
+    real: RealFftPlanner<f32>,
+}
+
 /// The plan for an axis that has `size` elements in the time domain.
 fn plan(kind: FftKind, size: usize) -> Plan {
-    static PLANNER: Mutex<Option<(usize, RealFftPlanner<f32>, rustfft::FftPlanner<f32>)>> =
-        Mutex::new(None);
+    static PLANNER: Mutex<Option<Planner>> = Mutex::new(None);
     let mut kept = fork::lock(&PLANNER);
-    if kept.as_ref().is_some_and(|(count, ..)| *count >= KEPT) {
+    if kept.as_ref().is_some_and(|planner| planner.made >= KEPT) {
         *kept = None;
     }
-    let (count, real, complex) =
-        kept.get_or_insert_with(|| (0, RealFftPlanner::new(), rustfft::FftPlanner::new()));
-    *count += 1;
+    let planner = kept.get_or_insert_with(|| Planner {
+        made: 0,
+        complex: rustfft::FftPlanner::new(),
+        real: RealFftPlanner::new(),
+    });
+    planner.made += 1;
     match kind {
-        FftKind::Forward => Plan::Complex(complex.plan_fft_forward(size)),
-        FftKind::Inverse => Plan::Complex(complex.plan_fft_inverse(size)),
-        FftKind::Real => Plan::Real(real.plan_fft_forward(size)),
-        FftKind::HalfComplex { .. } => Plan::HalfComplex(real.plan_fft_inverse(size)),
+        FftKind::Forward => Plan::Complex(planner.complex.plan_fft_forward(size)),
+        FftKind::Inverse => Plan::Complex(planner.complex.plan_fft_inverse(size)),
+        FftKind::Real => Plan::Real(planner.real.plan_fft_forward(size)),
+        FftKind::HalfComplex { .. } => Plan::HalfComplex(planner.real.plan_fft_inverse(size)),
     }
 }
 

@@ -184,7 +184,7 @@ trait Field: ComplexField<Real = Self::Part> + Copy + Send + Sync + 'static {
     const EPSILON: f64;
 
     /// Eigenvalues and, where they are wanted, eigenvectors.
-    fn eigen(a: MatRef<'_, Self>, vectors: bool) -> Option<(Vec<Complex32>, Mat<Complex<f64>>)>;
+    fn eigen(a: MatRef<'_, Self>, vectors: bool) -> Option<Eigenpairs>;
 
     /// Writes what `op` gives for a matrix, or says what is wrong with it.
     ///
@@ -195,7 +195,7 @@ trait Field: ComplexField<Real = Self::Part> + Copy + Send + Sync + 'static {
         a: MatRef<'_, Self>,
         b: MatRef<'_, Self>,
         outputs: &Outputs<'_>,
-    ) -> std::result::Result<(), String>;
+    ) -> Outcome;
 }
 
 macro_rules! reals {
@@ -219,7 +219,7 @@ macro_rules! reals {
             fn eigen(
                 a: MatRef<'_, $t>,
                 vectors: bool,
-            ) -> Option<(Vec<Complex32>, Mat<Complex<f64>>)> {
+            ) -> Option<Eigenpairs> {
                 if !vectors {
                     let values = a.eigenvalues().ok()?;
                     return Some((values.into_iter().map(narrow).collect(), Mat::new()));
@@ -232,7 +232,7 @@ macro_rules! reals {
                 a: MatRef<'_, $t>,
                 b: MatRef<'_, $t>,
                 outputs: &Outputs<'_>,
-            ) -> std::result::Result<(), String> {
+            ) -> Outcome {
                 // SAFETY: the caller vouches for the outputs.
                 unsafe {
                     match op {
@@ -281,10 +281,7 @@ impl Field for Complex32 {
             size => self.conj().times(1.0 / size),
         }
     }
-    fn eigen(
-        a: MatRef<'_, Complex32>,
-        vectors: bool,
-    ) -> Option<(Vec<Complex32>, Mat<Complex<f64>>)> {
+    fn eigen(a: MatRef<'_, Complex32>, vectors: bool) -> Option<Eigenpairs> {
         if !vectors {
             return Some((a.eigenvalues().ok()?, Mat::new()));
         }
@@ -296,7 +293,7 @@ impl Field for Complex32 {
         a: MatRef<'_, Complex32>,
         _: MatRef<'_, Complex32>,
         outputs: &Outputs<'_>,
-    ) -> std::result::Result<(), String> {
+    ) -> Outcome {
         // SAFETY: the caller vouches for the outputs.
         unsafe {
             match op {
@@ -314,6 +311,10 @@ impl Field for Complex32 {
     }
 }
 
+/// Eigenvalues, and eigenvectors as columns.
+type Eigenpairs = (Vec<Complex32>, Mat<Complex<f64>>);
+
+/// Nothing, or what is wrong with a matrix.
 type Outcome = std::result::Result<(), String>;
 
 fn narrow<R: Into<f64>>(v: Complex<R>) -> Complex32 {
@@ -324,7 +325,7 @@ fn narrow<R: Into<f64>>(v: Complex<R>) -> Complex32 {
 fn gathered<R: Into<f64> + Copy>(
     values: impl Iterator<Item = Complex<R>>,
     vectors: MatRef<'_, Complex<R>>,
-) -> (Vec<Complex32>, Mat<Complex<f64>>) {
+) -> Eigenpairs {
     let vectors = Mat::from_fn(vectors.nrows(), vectors.ncols(), |i, j| {
         Complex::new(vectors[(i, j)].re.into(), vectors[(i, j)].im.into())
     });

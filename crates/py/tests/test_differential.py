@@ -534,12 +534,13 @@ def test_decompositions_of_dtypes(name, dtype):
 
 
 def test_equations_of_dtypes():
-    for left, right in itertools.product(DTYPES, DTYPES):
-        if "float16" in left + right:
-            continue
-        a, b = pair(np.array([[3, 0], [1, 2]]), left), pair(np.array([[1, 2], [1, 0]]), right)
+    for dtype in DTYPES:
+        a, b = pair(np.array([[3, 0], [1, 2]]), dtype), pair(np.array([[1, 2], [1, 0]]), dtype)
         both("linalg.solve", *zip(a, b))
         both("linalg.solve_triangular", *zip(a, b))
+        # What MLX refuses, though the dtypes promote.
+        if dtype != "complex64":
+            assert cc.linalg.solve(a[0], b[0].astype(cc.float32)).dtype == cc.float32
 
 
 def test_equations_that_fail():
@@ -589,8 +590,11 @@ def test_derivatives_of_determinants(rng):
 
 def test_derivatives_of_complex_vectors(rng):
     """What does not depend on the phases of vectors has the derivatives of what it is."""
-    a = (matrices(rng, (4, 4)) + 1j * matrices(rng, (4, 4))).astype(np.complex64)
-    a, step = cc.array(a + np.conj(a.T)), cc.array(a + np.conj(a.T)) * 0.3
+    def hermitian():
+        a = (matrices(rng, (4, 4)) + 1j * matrices(rng, (4, 4))).astype(np.complex64)
+        return cc.array(a + np.conj(a.T))
+
+    a, step = hermitian(), hermitian()
 
     def exponential(x):
         w, v = cc.linalg.eigh(x)

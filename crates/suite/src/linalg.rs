@@ -324,8 +324,8 @@ fn qr(a: &Matrix) -> (Matrix, Matrix) {
         for matrix in [&mut r, &mut q] {
             for j in 0..matrix.columns {
                 let along: Complex64 = (0..m).map(|i| matrix.at(i, j) * v[i]).sum();
-                for i in 0..m {
-                    matrix.set(i, j, matrix.at(i, j) - along * (2.0 * v[i] / size));
+                for (i, v) in v.iter().enumerate() {
+                    matrix.set(i, j, matrix.at(i, j) - along * (2.0 * v / size));
                 }
             }
         }

@@ -236,7 +236,7 @@ pub fn istft(
     let places = flatten(&places(frames, n_fft, hop)?, 0, -1)?;
     let added = |parts: &Array, lead: &[usize]| -> Result<Array> {
         let of = |last: usize| -> Shape { lead.iter().copied().chain([last]).collect() };
-        let parts = reshape(parts, &of(frames * n_fft))?;
+        let parts = reshape(parts, of(frames * n_fft))?;
         let places = broadcast(&places, parts.shape())?;
         let aval = Aval { shape: of(size), dtype: DType::F32 };
         add_along(&aval, &parts, &places, lead.len())

@@ -132,11 +132,12 @@ fn solution_jvp(
 }
 
 fn solution_vjp(op: &Linalg, r: &Reverse<'_>, ct: &Array) -> Result<Tangents> {
-    let other = match *op {
-        Linalg::SolveTriangular { upper, unit } => Linalg::SolveTriangular { upper: !upper, unit },
-        other => other,
+    let back = if let Linalg::SolveTriangular { upper, unit } = *op {
+        Linalg::SolveTriangular { upper: !upper, unit }
+    } else {
+        *op
     };
-    let of_b = Array::apply(other, &[&transposed(&r.inputs[0])?, ct])?;
+    let of_b = Array::apply(back, &[&transposed(&r.inputs[0])?, ct])?;
     let of_a = match r.wanted[0] {
         true => Some(read(op, &neg(&dot(&of_b, &transposed(&r.outputs[0])?)?)?)?),
         false => None,
@@ -146,18 +147,16 @@ fn solution_vjp(op: &Linalg, r: &Reverse<'_>, ct: &Array) -> Result<Tangents> {
 
 /// What of a matrix like A is read.
 fn read(op: &Linalg, x: &Array) -> Result<Array> {
-    match op {
-        Linalg::SolveTriangular { upper, unit } => part(
-            x,
-            match (upper, unit) {
-                (false, false) => Compare::Ge,
-                (false, true) => Compare::Gt,
-                (true, false) => Compare::Le,
-                (true, true) => Compare::Lt,
-            },
-        ),
-        _ => Ok(x.clone()),
-    }
+    let Linalg::SolveTriangular { upper, unit } = op else {
+        return Ok(x.clone());
+    };
+    let read = match (upper, unit) {
+        (false, false) => Compare::Ge,
+        (false, true) => Compare::Gt,
+        (true, false) => Compare::Le,
+        (true, true) => Compare::Lt,
+    };
+    part(x, read)
 }
 
 /// (x + xᴴ)/2.

@@ -83,8 +83,8 @@ def eig(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> tuple[array, ar
 
     Example:
         >>> w, v = mx.linalg.eig(mx.array([[0.0, -1.0], [1.0, 0.0]]))
-        >>> w.dtype, v.shape
-        (complex64, (2, 2))
+        >>> w.shape, v.shape
+        ((2,), (2, 2))
     """
 def eigh(a: _Scalar | array, UPLO: str = ..., *, stream: _StreamOrDevice | None = ...) -> tuple[array, array]:
     """W and V with A = V·W·Vᴴ of symmetric or Hermitian matrices: the eigenvalues from the least on, and
