@@ -461,7 +461,8 @@ def like(g, name):
     return [a] + ([g.number()] if name == "full_like" else []), named(g, dtype=dtype), wrap
 
 
-@family("""matmul inner outer kron tensordot vecdot addmm linalg.norm linalg.cross
+@family("""matmul inner outer kron tensordot vecdot addmm linalg.norm matrix_norm
+linalg.cross
 hadamard_transform matrix_transpose convolve""")
 def products(g, name):
     dtypes = [g.choice(FLOATS * 3 + ["complex64"]
@@ -491,7 +492,7 @@ def products(g, name):
     if name == "vecdot":
         a = g.array(g.shape(rank=g.choice([1, 2, 3])), dtypes, flavour)
         return [a, g.array(g.shapes[a], dtypes, flavour)], named(g, axis=g.axis(len(g.shapes[a])))
-    if name == "linalg.norm":
+    if name in ("linalg.norm", "matrix_norm"):
         a = g.array(g.shape(rank=g.choice([1, 2, 3]), low=1), FLOATS)
         rank = len(g.shapes[a])
         return [a], g.choice([{}, {"axis": g.axis(rank)},
@@ -704,6 +705,65 @@ def frequencies(g, name):
         return [g.choice(["0", "1", "2", "5", "16"])], named(g, d=g.choice(["0.5", "2.0"]))
     a = g.array()
     return [a], named(g, axes=g.choice([g.axis(len(g.shapes[a])), "(0,)"]))
+
+
+@family("""fft.fft fft.ifft fft.rfft fft.irfft fft.hfft fft.ihfft fft.fft2 fft.ifft2 fft.rfft2 fft.irfft2
+fft.fftn fft.ifftn fft.rfftn fft.irfftn""")
+def transforms(g, name):
+    several = name[-1] in "2n"
+    a = g.array(g.shape(rank=g.choice([2, 3] if several else [1, 2, 3]), low=1, largest=400), flavour="plain")
+    shape = g.shapes[a]
+    norm = g.choice(["'backward'", "'ortho'", "'forward'", "'other'"])
+    if not several:
+        return [a], named(g, 0.5, n=g.choice(["1", "2", "5", "8", "0", "-3"]),
+            axis=g.axis(len(shape)), norm=norm)
+    axes = g.rng.sample(range(len(shape)), 2)
+    more = {"axes": str(tuple(axes)), **named(g, s=str(tuple(g.rng.randint(1, 9) for _ in axes)))}
+    return [a], {**(more if g.chance(0.6) else {}), **named(g, 0.5, norm=norm)}
+
+
+@family("fft.stft fft.istft")
+def frames(g, name):
+    n = g.choice([4, 8, 9])
+    how = named(g, 0.4, hop_length=g.choice(["1", "3", "0"]), center="False",
+        norm=g.choice(["'ortho'", "'forward'"]), onesided=g.choice(["True", "False"]))
+    if name == "fft.stft":
+        a = g.array((*g.shape(rank=g.choice([0, 1]), low=1), g.choice([10, 17, 32])), flavour="plain")
+        return [a, str(n)], {**how, **named(g, 0.4, pad_mode=g.choice(["'edge'", "'constant'"]))}
+    a = g.array((n // 2 + 1, g.choice([1, 4, 7])), flavour="plain")
+    return [a, str(n)], {**how, **named(g, 0.3, length=g.choice(["5", "40"]))}
+
+
+@family("""linalg.cholesky linalg.cholesky_inv linalg.det linalg.eig linalg.eigh linalg.eigvals
+linalg.eigvalsh linalg.inv linalg.lu linalg.lu_factor linalg.lstsq linalg.matrix_power
+linalg.matrix_rank linalg.pinv linalg.qr linalg.slogdet linalg.solve linalg.solve_triangular
+linalg.svd linalg.svdvals linalg.tri_inv""")
+def decompositions(g, name):
+    kind = name.partition(".")[2]
+    n, batch = g.choice([1, 2, 3, 5]), g.shape(rank=g.choice([0, 0, 1]), largest=3)
+    dtype = g.choice(["float32"] * 6 + ALL)
+    rectangular = kind in ("lu", "lu_factor", "pinv", "qr", "svd", "svdvals", "matrix_rank", "lstsq")
+    m = g.choice([1, 2, 4]) if rectangular else n
+    a = g.array((*batch, m, n), dtype, "plain")
+    shape = (*batch, m, n)
+    square = f"({a} @ mx.swapaxes({a}, -1, -2) + {n} * mx.eye({n}))"
+    if kind in ("cholesky", "eigvalsh", "inv", "det", "slogdet", "tri_inv", "cholesky_inv"):
+        return [square], {}
+    # Signs of vectors are nobody's: the product of the factors has none.
+    if kind == "eigh":
+        return [square], {}, "(lambda r: (r[1] * r[0][..., None, :]) @ mx.swapaxes(mx.conj(r[1]), -1, -2))({})"
+    if kind == "svd":
+        return [a], {"compute_uv": "False"}
+    if kind == "eig":
+        return [square], {}, "mx.sort(mx.real({}[0]), axis=-1)"
+    if kind == "eigvals":
+        return [square], {}, "mx.sort(mx.real({}), axis=-1)"
+    if kind in ("solve", "solve_triangular", "lstsq"):
+        b = g.array((*shape[:-1], g.choice([1, 3])), dtype, "plain")
+        return [a if kind == "lstsq" else square, b], {}
+    if kind == "matrix_power":
+        return [a, g.choice(["0", "1", "2", "5"])], {}
+    return [a], {}
 
 
 @family("depends")

@@ -92,6 +92,14 @@ pub enum Error {
         /// The index or axis, and what is allowed.
         detail: String,
     },
+    /// Values for which there is no result: a singular matrix, an iteration that does not converge.
+    #[error("{op}: {detail}")]
+    Numeric {
+        /// The operation that was asked for.
+        op: &'static str,
+        /// Which values, and what is wrong with them.
+        detail: String,
+    },
     /// The evaluation was stopped from outside; see [`crate::interrupt`].
     #[error("the evaluation was interrupted")]
     Interrupted,
@@ -111,6 +119,11 @@ impl Error {
     /// An argument outside its range.
     pub fn argument(op: &'static str, detail: impl Into<String>) -> Self {
         Self::Argument { op, detail: detail.into() }
+    }
+
+    /// Values for which there is no result.
+    pub fn numeric(op: &'static str, detail: impl Into<String>) -> Self {
+        Self::Numeric { op, detail: detail.into() }
     }
 
     /// An index outside an axis, or an axis that is not there.

@@ -17,7 +17,9 @@ use crate::convert::summed_in;
 use crate::create::IotaKernel;
 use crate::custom::CustomKernel;
 use crate::dot::DotKernel;
+use crate::fft::FftKernel;
 use crate::gather::{GatherAxisKernel, GatherKernel, ScatterKernel};
+use crate::linalg::LinalgKernel;
 use crate::pool::PoolKernel;
 use crate::quantized::QuantizedKernel;
 use crate::random::RandomKernel;
@@ -124,6 +126,8 @@ pub fn prepare(op: &KernelOp, segment: &Segment) -> Result<Box<dyn OpKernel>> {
             Ok(Box::new(ConvKernel::new(conv, segment)?))
         })?,
         KernelOp::Pool(pool) => Box::new(PoolKernel::new(pool, segment)?),
+        KernelOp::Linalg(linalg) => Box::new(LinalgKernel::new(linalg, segment)?),
+        KernelOp::Fft(fft) => Box::new(FftKernel::new(fft, segment)?),
     })
 }
 

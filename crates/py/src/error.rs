@@ -37,9 +37,11 @@ pub fn raise(error: Error) -> PyErr {
             Error::Foreign(_) => raise((*cause).clone()),
             _ => PyRuntimeError::new_err(text),
         },
-        Error::Io { .. } | Error::Device(_) | Error::Unsupported { .. } | Error::User(_) => {
-            PyRuntimeError::new_err(text)
-        }
+        Error::Numeric { .. }
+        | Error::Io { .. }
+        | Error::Device(_)
+        | Error::Unsupported { .. }
+        | Error::User(_) => PyRuntimeError::new_err(text),
     }
 }
 

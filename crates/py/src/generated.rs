@@ -1962,6 +1962,321 @@ pub fn fft_rfftfreq(n: Count, d: f64, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::rfftfreq(n.0, d)))
 }
 
+/// The lower triangular L with a positive diagonal and A = L·Lᵀ, or U = Lᵀ with A = Uᵀ·U where `upper`
+/// is true. Of A only that triangle is read.
+///
+/// Dtypes:
+/// `float32` and `float64`.
+///
+/// Errors:
+/// Where `a` has less than two axes, is not square, or has another dtype;
+/// when it is computed where it is not positive definite.
+///
+/// Derivatives:
+/// Those by symmetric matrices: they are symmetric.
+///
+/// Example:
+///     >>> a = mx.array([[4.0, 2.0], [2.0, 5.0]])
+///     >>> mx.linalg.cholesky(a)
+///     array([[2, 0],
+///            [1, 2]], dtype=float32)
+#[pyfunction(name = "cholesky")]
+#[pyo3(signature = (a, upper = false, *, stream = None), text_signature = "(a, upper=False, *, stream=None)")]
+pub fn linalg_cholesky(a: Arr, upper: bool, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::linalg::cholesky(&a, upper)))
+}
+
+/// The inverse of A = L·Lᵀ from its factor L; of A = Uᵀ·U from U where `upper` is true. Only the triangle
+/// is read.
+///
+/// Dtypes:
+/// `float32` and `float64`.
+///
+/// Errors:
+/// Where `a` has less than two axes, is not square, or has another dtype;
+/// when it is computed where the factor has a 0 on its diagonal.
+///
+/// Example:
+///     >>> mx.linalg.cholesky_inv(mx.array([[2.0, 0.0], [0.0, 4.0]]))
+///     array([[0.25, 0],
+///            [0, 0.0625]], dtype=float32)
+#[pyfunction(name = "cholesky_inv")]
+#[pyo3(signature = (a, upper = false, *, stream = None), text_signature = "(a, upper=False, *, stream=None)")]
+pub fn linalg_cholesky_inv(a: Arr, upper: bool, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::linalg::cholesky_inv(&a, upper)))
+}
+
+/// The determinants of square matrices.
+///
+/// Dtypes:
+/// Integers and bool are taken as `float32`; half types are computed in `float32`.
+///
+/// Errors:
+/// Where `a` has less than two axes, is not square or complex. The derivative by a singular matrix of
+/// more than three rows is an error when it is computed.
+///
+/// Example:
+///     >>> mx.linalg.det(mx.array([[1.0, 2.0], [3.0, 4.0]]))
+///     array(-2, dtype=float32)
+#[pyfunction(name = "det")]
+#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+pub fn linalg_det(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::linalg::det(&a)))
+}
+
+/// W and V with A·V = V·W of square matrices: eigenvalues in no order, and as columns eigenvectors of
+/// length 1.
+///
+/// Dtypes:
+/// `float32`, `float64` and `complex64`; the results are `complex64`.
+///
+/// Errors:
+/// Where `a` has less than two axes, is not square, or has another dtype;
+/// when it is computed where an element is not finite. There are no derivatives.
+///
+/// Example:
+///     >>> w, v = mx.linalg.eig(mx.array([[0.0, -1.0], [1.0, 0.0]]))
+///     >>> w.shape, v.shape
+///     ((2,), (2, 2))
+#[pyfunction(name = "eig")]
+#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+pub fn linalg_eig(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
+    on(stream, || give(ops::linalg::eig(&a)))
+}
+
+/// The eigenvalues of square matrices: those of `eig`.
+///
+/// Dtypes:
+/// `float32`, `float64` and `complex64`; the result is `complex64`.
+///
+/// Errors:
+/// As `eig`.
+///
+/// Example:
+///     >>> mx.real(mx.linalg.eigvals(mx.array([[2.0, 5.0], [0.0, 2.0]])))
+///     array([2, 2], dtype=float32)
+#[pyfunction(name = "eigvals")]
+#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+pub fn linalg_eigvals(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::linalg::eigvals(&a)))
+}
+
+/// The inverse of square matrices.
+///
+/// Dtypes:
+/// `float32` and `float64`.
+///
+/// Errors:
+/// Where `a` has less than two axes, is not square, or has another dtype;
+/// when it is computed where it is singular.
+///
+/// Example:
+///     >>> mx.linalg.inv(mx.array([[2.0, 1.0], [0.0, 4.0]]))
+///     array([[0.5, -0.125],
+///            [0, 0.25]], dtype=float32)
+#[pyfunction(name = "inv")]
+#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+pub fn linalg_inv(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::linalg::inv(&a)))
+}
+
+/// The X of least squares: the one of least length of those for which A·X is closest to B.
+///
+/// Shapes:
+/// `a` is `[.., m, n]`, `b` a vector `[m]` or `[.., m, k]`.
+///
+/// Dtypes:
+/// The operands promote, to `float32` or `float64`.
+///
+/// Errors:
+/// Where shapes or dtypes do not fit; when it is computed where an element of A is not finite.
+///
+/// Example:
+///     >>> a, b = mx.ones((4, 1)), mx.array([1.0, 2.0, 3.0, 6.0])
+///     >>> mx.round(mx.linalg.lstsq(a, b), 4)
+///     array([3], dtype=float32)
+#[pyfunction(name = "lstsq")]
+#[pyo3(signature = (a, b, *, stream = None), text_signature = "(a, b, *, stream=None)")]
+pub fn linalg_lstsq(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::linalg::lstsq(&a, &b)))
+}
+
+/// P, L and U with A = (L·U)[P]: rows of L·U in the order P, as `uint32`; L lower triangular with ones on
+/// its diagonal, U upper triangular. Each pivot is the largest of its column.
+///
+/// Dtypes:
+/// `float32` and `float64`.
+///
+/// Errors:
+/// Where `a` has less than two axes or another dtype.
+///
+/// Example:
+///     >>> p, l, u = mx.linalg.lu(mx.array([[1.0, 2.0], [4.0, 4.0]]))
+///     >>> (l @ u)[p]
+///     array([[1, 2],
+///            [4, 4]], dtype=float32)
+#[pyfunction(name = "lu")]
+#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+pub fn linalg_lu(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray, PyArray)> {
+    on(stream, || give(ops::linalg::lu(&a)))
+}
+
+/// L without its diagonal of ones and U in one matrix, and for each step the row that was exchanged with
+/// its own, as `uint32`.
+///
+/// Dtypes:
+/// `float32` and `float64`.
+///
+/// Errors:
+/// Where `a` has less than two axes or another dtype.
+///
+/// Example:
+///     >>> lu, pivots = mx.linalg.lu_factor(mx.array([[1.0, 2.0], [4.0, 4.0]]))
+///     >>> pivots
+///     array([1, 1], dtype=uint32)
+#[pyfunction(name = "lu_factor")]
+#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+pub fn linalg_lu_factor(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
+    on(stream, || give(ops::linalg::lu_factor(&a)))
+}
+
+/// The product of `n` times a square matrix; of its inverse for a negative `n`, and the identity for 0.
+///
+/// Dtypes:
+/// Those of `super::matmul`; for a negative `n` those of `inv`.
+///
+/// Errors:
+/// Where `a` has less than two axes or is not square; when it is computed for a negative `n` where it is
+/// singular.
+///
+/// Example:
+///     >>> mx.linalg.matrix_power(mx.array([[1.0, 1.0], [0.0, 1.0]]), 5)
+///     array([[1, 5],
+///            [0, 1]], dtype=float32)
+#[pyfunction(name = "matrix_power")]
+#[pyo3(signature = (a, n, *, stream = None), text_signature = "(a, n, *, stream=None)")]
+pub fn linalg_matrix_power(a: Arr, n: i64, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::linalg::matrix_power(&a, n)))
+}
+
+/// The pseudoinverse by Moore and Penrose. Singular values up to 10·max(m, n)·ε of the largest count as 0.
+///
+/// Dtypes:
+/// `float32` and `float64`.
+///
+/// Errors:
+/// Where `a` has less than two axes or another dtype; when it is computed where an element is not
+/// finite.
+///
+/// Example:
+///     >>> mx.linalg.pinv(mx.array([[2.0, 0.0], [0.0, 0.0]]))
+///     array([[0.5, 0],
+///            [0, 0]], dtype=float32)
+#[pyfunction(name = "pinv")]
+#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+pub fn linalg_pinv(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::linalg::pinv(&a)))
+}
+
+/// A = Q·R: Q with orthonormal columns, as many as A has rows or columns, whichever are fewer, and R
+/// upper triangular.
+///
+/// Dtypes:
+/// `float32` and `float64`.
+///
+/// Errors:
+/// Where `a` has less than two axes or another dtype.
+///
+/// Derivatives:
+/// Where the first columns of A do not depend on each other.
+///
+/// Example:
+///     >>> a = mx.array([[4.0, 2.0], [2.0, 5.0]])
+///     >>> q, r = mx.linalg.qr(a)
+///     >>> mx.allclose(q @ r, a).item()
+///     True
+#[pyfunction(name = "qr")]
+#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+pub fn linalg_qr(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
+    on(stream, || give(ops::linalg::qr(&a)))
+}
+
+/// The signs of the determinants of square matrices, and the logarithms of their sizes: 0 and −∞ of
+/// singular ones.
+///
+/// Dtypes:
+/// As `det`.
+///
+/// Errors:
+/// As `det`.
+///
+/// Example:
+///     >>> sign, log = mx.linalg.slogdet(mx.array([[1.0, 0.0], [0.0, -1.0]]))
+///     >>> sign, log
+///     (array(-1, dtype=float32), array(0, dtype=float32))
+#[pyfunction(name = "slogdet")]
+#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+pub fn linalg_slogdet(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
+    on(stream, || give(ops::linalg::slogdet(&a)))
+}
+
+/// X with A·X = B.
+///
+/// Shapes:
+/// `a` is `[.., n, n]`, `b` a vector `[n]` or `[.., n, k]`; the other axes broadcast.
+///
+/// Dtypes:
+/// The operands promote, to `float32` or `float64`.
+///
+/// Errors:
+/// Where shapes or dtypes do not fit; when it is computed where A is singular.
+///
+/// Example:
+///     >>> mx.linalg.solve(mx.array([[2.0, 1.0], [0.0, 4.0]]), mx.array([4.0, 8.0]))
+///     array([1, 2], dtype=float32)
+#[pyfunction(name = "solve")]
+#[pyo3(signature = (a, b, *, stream = None), text_signature = "(a, b, *, stream=None)")]
+pub fn linalg_solve(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::linalg::solve(&a, &b)))
+}
+
+/// The singular values, from the largest on.
+///
+/// Dtypes:
+/// `float32`, `float64` and `complex64`; the result is real.
+///
+/// Errors:
+/// As `svd`.
+///
+/// Example:
+///     >>> mx.linalg.svdvals(mx.array([[0.0, 2.0], [0.0, 0.0]]))
+///     array([2, 0], dtype=float32)
+#[pyfunction(name = "svdvals")]
+#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+pub fn linalg_svdvals(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::linalg::svdvals(&a)))
+}
+
+/// The inverse of triangular matrices: of lower ones, or of upper ones where `upper` is true. Only the
+/// triangle is read.
+///
+/// Dtypes:
+/// `float32` and `float64`.
+///
+/// Errors:
+/// Where `a` has less than two axes, is not square, or has another dtype;
+/// when it is computed where there is a 0 on the diagonal.
+///
+/// Example:
+///     >>> mx.linalg.tri_inv(mx.array([[2.0, 0.0], [1.0, 4.0]]))
+///     array([[0.5, 0],
+///            [-0.125, 0.25]], dtype=float32)
+#[pyfunction(name = "tri_inv")]
+#[pyo3(signature = (a, upper = false, *, stream = None), text_signature = "(a, upper=False, *, stream=None)")]
+pub fn linalg_tri_inv(a: Arr, upper: bool, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::linalg::tri_inv(&a, upper)))
+}
+
 /// Random bits: unsigned integers of `width` bytes, 1, 2 or 4, over their whole range.
 ///
 /// Example:
@@ -2259,6 +2574,7 @@ macro_rules! docs {
 (linspace) => { "`count` numbers from `start` to `stop`, both included, evenly spaced.\n\nErrors:\nWhere `dtype` is neither an integer nor a float.\n\nExample:\n    >>> mx.linspace(0, 1, 5)\n    array([0, 0.25, 0.5, 0.75, 1], dtype=float32)" };
 (load) => { "\nExample:\n    >>> import io\n    >>> file = io.BytesIO()\n    >>> mx.save(file, mx.array([1, 2]))\n    >>> _ = file.seek(0)\n    >>> mx.load(file, format=\"npy\")\n    array([1, 2], dtype=int32)" };
 (logcumsumexp) => { "ln Σ eˣ of the elements of an axis up to each, without overflow; `()` flattens first.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types accumulate in `float32`.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.logcumsumexp(mx.array([0.0, 0.0]))\n    array([0, 0.693147], dtype=float32)" };
+(matrix_norm) => { "`linalg.norm` under another name.\n\nExample:\n    >>> mx.matrix_norm(mx.array([[3.0, 0.0], [0.0, 4.0]]))\n    array(5, dtype=float32)" };
 (meshgrid) => { "The coordinates of a grid: array `i` of the result repeats vector `i` along every other axis. Other\narrays are flattened.\n\nShapes:\nWith `matrix_order` axis `i` belongs to vector `i` (NumPy's `ij`); without, the first two axes\nare exchanged (`xy`).\n\nExample:\n    >>> x, y = mx.meshgrid(mx.array([1, 2]), mx.array([3, 4, 5]))\n    >>> x.shape, y.shape\n    ((3, 2), (3, 2))" };
 (nan_to_num) => { "x with numbers in place of NaN and infinities; integers as they are.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.nan_to_num(mx.array([mx.nan, 1.0]), nan=0.5)\n    array([0.5, 1], dtype=float32)" };
 (new_stream) => { "\nExample:\n    >>> stream = mx.new_stream(mx.cpu)\n    >>> mx.add(mx.array([1]), 1, stream=stream)\n    array([2], dtype=int32)" };
@@ -2339,8 +2655,29 @@ macro_rules! docs {
 (fast::rms_norm) => { "`x` over its root mean square along its last axis, times `weight`.\n\nDtypes:\nAs `layer_norm`.\n\nErrors:\nAs `layer_norm`.\n\nB. Zhang, R. Sennrich, *Root mean square layer normalization*, NeurIPS 2019.\n\nExample:\n    >>> mx.fast.rms_norm(mx.array([[3.0, 4.0]]), None, 1e-5)\n    array([[0.848528, 1.13137]], dtype=float32)" };
 (fast::rope) => { "Pairs of features turned by an angle that grows with their place in the sequence.\n\nShapes:\n`[batch, .., places, features]` stays.\n\nDtypes:\nHalf types are turned in `float32`.\n\nErrors:\nWhere there are fewer than three axes, `dims` is odd, 0 or larger than the last axis, frequencies\nor offsets do not fit, or the input is not of floats.\n\nJ. Su and others, *RoFormer: enhanced transformer with rotary position embedding*, 2021.\n\nExample:\n    >>> mx.fast.rope(mx.ones((1, 2, 4)), 4, traditional=False, base=10000.0, scale=1.0, offset=0).shape\n    (1, 2, 4)" };
 (fast::scaled_dot_product_attention) => { "Values weighted by the softmax of how well queries and keys agree: softmax(scale·q·kᵀ)·v.\n\nShapes:\nq `[batch, heads, queries, d]`, k `[batch, groups, keys, d]` and v `[batch, groups, keys, e]` give\n`[batch, heads, queries, e]`; each group of keys serves heads/groups heads that follow each other.\n\nDtypes:\nThe three promote; the softmax is taken in `float32` for half types.\n\nErrors:\nWhere the shapes do not fit, or a float mask is wider than the result.\n\nA. Vaswani and others, *Attention is all you need*, NeurIPS 2017; groups: J. Ainslie and others,\n*GQA*, EMNLP 2023; sinks: G. Xiao and others, *Efficient streaming language models with attention\nsinks*, ICLR 2024.\n\nExample:\n    >>> q = k = v = mx.ones((1, 2, 3, 8))\n    >>> mx.fast.scaled_dot_product_attention(q, k, v, scale=8**-0.5).shape\n    (1, 2, 3, 8)" };
+(fft::fft) => { "The Fourier transform along an axis: yₖ = Σⱼ xⱼ·e^(−2πi·jk/n).\n\nShapes:\nThe axis is cut off or filled with zeros to `n`; `None` leaves it.\n\nDtypes:\nComputed in `complex64`, which the result has; what is real is cast to it.\n\nErrors:\nWhere there is no such axis, and where it has no point.\n\nExample:\n    >>> mx.fft.fft(mx.array([1.0, 2.0, 3.0, 4.0]))\n    array([10+0j, -2+2j, -2+0j, -2-2j], dtype=complex64)" };
+(fft::fft2) => { "The Fourier transform along two axes: `fftn`.\n\nShapes:\nAs `fftn`; usually the last two axes.\n\nDtypes:\nComputed in `complex64`, which the result has; what is real is cast to it.\n\nErrors:\nWhere there are no such axes, where one repeats or has no point, and where `s` has not one size\nfor each.\n\nExample:\n    >>> mx.fft.fft2(mx.ones((2, 2)))\n    array([[4+0j, 0+0j],\n           [0+0j, 0+0j]], dtype=complex64)" };
+(fft::fftn) => { "The Fourier transform along several axes.\n\nShapes:\n`s` has the size for each of `axes`, which are cut off or filled with zeros; `None` leaves them. `()` stands for all axes, without `s`.\n\nDtypes:\nComputed in `complex64`, which the result has; what is real is cast to it.\n\nErrors:\nWhere there are no such axes, where one repeats or has no point, and where `s` has not one size\nfor each.\n\nExample:\n    >>> mx.fft.fftn(mx.ones((2, 3, 4)), s=(2, 2), axes=(0, 2)).shape\n    (2, 3, 2)" };
+(fft::hfft) => { "The real spectrum of what is the conjugate of itself backwards, of which the first half is given:\n`irfft` with the two ways exchanged.\n\nShapes:\nAs `irfft`.\n\nDtypes:\nThe input is cast to `complex64`; the result is `float32`.\n\nErrors:\nAs `irfft`.\n\nExample:\n    >>> mx.fft.hfft(mx.array([1.0, 2.0, 3.0]))\n    array([8, -2, 0, -2], dtype=float32)" };
+(fft::ifft) => { "The inverse of `fft`: xⱼ = 1/n·Σₖ yₖ·e^(2πi·jk/n).\n\nShapes:\nThe axis is cut off or filled with zeros to `n`; `None` leaves it.\n\nDtypes:\nComputed in `complex64`, which the result has; what is real is cast to it.\n\nErrors:\nWhere there is no such axis, and where it has no point.\n\nExample:\n    >>> mx.fft.ifft(mx.array([4.0, 0.0, 0.0, 0.0]))\n    array([1+0j, 1+0j, 1+0j, 1+0j], dtype=complex64)" };
+(fft::ifft2) => { "The inverse of `fft2`.\n\nShapes:\nAs `ifftn`; usually the last two axes.\n\nDtypes:\nComputed in `complex64`, which the result has; what is real is cast to it.\n\nErrors:\nWhere there are no such axes, where one repeats or has no point, and where `s` has not one size\nfor each.\n\nExample:\n    >>> mx.fft.ifft2(mx.ones((2, 2)), norm=\"forward\")\n    array([[4+0j, 0+0j],\n           [0+0j, 0+0j]], dtype=complex64)" };
+(fft::ifftn) => { "The inverse of `fftn`.\n\nShapes:\n`s` has the size for each of `axes`, which are cut off or filled with zeros; `None` leaves them. `()` stands for all axes, without `s`.\n\nDtypes:\nComputed in `complex64`, which the result has; what is real is cast to it.\n\nErrors:\nWhere there are no such axes, where one repeats or has no point, and where `s` has not one size\nfor each.\n\nExample:\n    >>> mx.fft.ifftn(mx.ones((2, 3, 4))).shape\n    (2, 3, 4)" };
+(fft::ihfft) => { "The inverse of `hfft`: half of what has this real spectrum.\n\nShapes:\nAs `rfft`.\n\nDtypes:\nAs `rfft`.\n\nErrors:\nAs `rfft`.\n\nExample:\n    >>> mx.real(mx.fft.ihfft(mx.array([8.0, -2.0, 0.0, -2.0])))\n    array([1, 2, 3], dtype=float32)" };
+(fft::irfft) => { "The real numbers whose spectrum along an axis begins with these: the inverse of `rfft`.\n\nShapes:\nThe axis has `n` numbers in the end, of which the first `n`/2 + 1 of the spectrum say all; for `None` these are 2·(m − 1) of m.\n\nDtypes:\nThe input is cast to `complex64`; the result is `float32`.\n\nErrors:\nWhere there is no such axis, and where it has no point.\n\nExample:\n    >>> mx.fft.irfft(mx.array([10.0, -2.0, -2.0]))\n    array([1, 3, 3, 3], dtype=float32)" };
+(fft::irfft2) => { "The inverse of `rfft2`.\n\nShapes:\nAs `irfftn`; usually the last two axes.\n\nDtypes:\nThe input is cast to `complex64`; the result is `float32`.\n\nErrors:\nWhere there are no such axes, where one repeats or has no point, and where `s` has not one size\nfor each.\n\nExample:\n    >>> mx.fft.irfft2(mx.ones((5, 3, 3))).shape\n    (5, 3, 4)" };
+(fft::irfftn) => { "The inverse of `rfftn`.\n\nShapes:\n`s` has the size for each of `axes`, which are cut off or filled with zeros; `None` leaves them. `()` stands for all axes, without `s`. The size of the last axis is as in `irfft`.\n\nDtypes:\nThe input is cast to `complex64`; the result is `float32`.\n\nErrors:\nWhere there are no such axes, where one repeats or has no point, and where `s` has not one size\nfor each.\n\nExample:\n    >>> mx.fft.irfftn(mx.ones((3, 3)), s=(3, 5), axes=(0, 1)).shape\n    (3, 5)" };
+(fft::istft) => { "The signal whose `stft` this is: the frames, times the window, are added where they overlap, and\ndivided by the sum of the squares of the windows there.\n\nShapes:\nThe last two axes of `spectra` are frequencies and frames. They become one: `length` elements, or\nfor `None` as many as all frames have together, without what `center` added.\n\nDtypes:\nComputed in `complex64`; the result is `float32`.\n\nErrors:\nWhere there are less than two axes, `n_fft` or the hop is 0, the window has not one axis or is longer\nthan a frame, and where there is no frame.\n\nD. W. Griffin, J. S. Lim, *Signal estimation from modified short-time Fourier transform*, 1984.\n\nExample:\n    >>> mx.fft.istft(mx.fft.stft(mx.ones(32), n_fft=8)).shape\n    (32,)" };
+(fft::rfft) => { "The first n/2 + 1 numbers of the Fourier transform of real ones along an axis: the others are their conjugates.\n\nShapes:\nThe axis is cut off or filled with zeros to `n`, and has `n`/2 + 1 numbers in the end; `None` leaves it.\n\nDtypes:\nThe input is cast to `float32`, of complex numbers the real part; the result is `complex64`.\n\nErrors:\nWhere there is no such axis, and where it has no point.\n\nExample:\n    >>> mx.fft.rfft(mx.array([1.0, 2.0, 3.0, 4.0]))\n    array([10+0j, -2+2j, -2+0j], dtype=complex64)" };
+(fft::rfft2) => { "The Fourier transform of real numbers along two axes: `rfftn`.\n\nShapes:\nAs `rfftn`; usually the last two axes.\n\nDtypes:\nThe input is cast to `float32`, of complex numbers the real part; the result is `complex64`.\n\nErrors:\nWhere there are no such axes, where one repeats or has no point, and where `s` has not one size\nfor each.\n\nExample:\n    >>> mx.fft.rfft2(mx.ones((5, 3, 4))).shape\n    (5, 3, 3)" };
+(fft::rfftn) => { "The Fourier transform of real numbers along several axes: half a spectrum along the last of them.\n\nShapes:\n`s` has the size for each of `axes`, which are cut off or filled with zeros; `None` leaves them. `()` stands for all axes, without `s`. The last axis has half its size and 1 in the end, as in `rfft`.\n\nDtypes:\nThe input is cast to `float32`, of complex numbers the real part; the result is `complex64`.\n\nErrors:\nWhere there are no such axes, where one repeats or has no point, and where `s` has not one size\nfor each.\n\nExample:\n    >>> mx.fft.rfftn(mx.ones((3, 4))).shape\n    (3, 3)" };
+(fft::stft) => { "The spectra of overlapping frames of a signal: frame t is n_fft elements from t·hop on, times the\nwindow.\n\nShapes:\nThe signal is the last axis of `x`. It becomes two: frequencies, n_fft/2 + 1 of half a spectrum,\nand frames.\n\nDtypes:\nComputed in `float32`, of complex numbers in `complex64`; the result is `complex64`.\n\nErrors:\nWhere `n_fft` or the hop is 0, the window has not one axis or is longer than a frame, and where the\nsignal is shorter than one.\n\nJ. B. Allen, L. R. Rabiner, *A unified approach to short-time Fourier analysis and synthesis*, 1977.\n\nExample:\n    >>> mx.fft.stft(mx.ones(32), n_fft=8).shape\n    (5, 17)" };
 (linalg::cross) => { "The cross products of the vectors along an axis.\n\nShapes:\nThe axis is of size 3, or 2, to which a 0 is added; the other axes broadcast.\n\nErrors:\nWhere the axis is of another size.\n\nExample:\n    >>> mx.linalg.cross(mx.array([1, 0, 0]), mx.array([0, 1, 0]))\n    array([0, 0, 1], dtype=int32)" };
-(linalg::norm) => { "The norm of the vectors along one axis, or of the matrices in two; of everything for `()`.\n\nShapes:\nThe axes go, or stay with size 1 where `keepdims` is true.\n\nDtypes:\nIntegers and bool are taken as `float32`; the norm of complex numbers is real.\n\nErrors:\nFor more than two axes, for an order that is not one of a vector's or of a matrix', and for the\norders that need singular values (±2 and nuclear of a matrix).\n\nExample:\n    >>> mx.linalg.norm(mx.array([3.0, 4.0]))\n    array(5, dtype=float32)" };
+(linalg::eigh) => { "W and V with A = V·W·Vᴴ of symmetric or Hermitian matrices: the eigenvalues from the least on, and\northonormal eigenvectors as columns. Only the lower triangle is read, or the upper one where `upper`\nis true.\n\nDtypes:\n`float32`, `float64` and `complex64`; W is real.\n\nErrors:\nWhere `a` has less than two axes, is not square, or has another dtype;\nwhen it is computed where an element is not finite.\n\nDerivatives:\nThose by symmetric matrices. Else as for `svd`.\n\nExample:\n    >>> w, v = mx.linalg.eigh(mx.array([[3.0, 0.0], [0.0, 2.0]]))\n    >>> w\n    array([2, 3], dtype=float32)\n    >>> v\n    array([[0, 1],\n           [1, 0]], dtype=float32)" };
+(linalg::eigvalsh) => { "The eigenvalues of symmetric or Hermitian matrices, from the least on: those of `eigh`.\n\nDtypes:\n`float32`, `float64` and `complex64`; the result is real.\n\nErrors:\nAs `eigh`.\n\nExample:\n    >>> mx.linalg.eigvalsh(mx.array([[3.0, 0.0], [0.0, 2.0]]))\n    array([2, 3], dtype=float32)" };
+(linalg::matrix_rank) => { "How many singular values are larger than `tolerance`, as `int32`; `None` for max(m, n)·ε of the\nlargest.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nAs `svd`.\n\nExample:\n    >>> mx.linalg.matrix_rank(mx.array([[1.0, 2.0], [2.0, 4.0]]))\n    array(1, dtype=int32)" };
+(linalg::norm) => { "The norm of the vectors along one axis, or of the matrices in two; of everything for `()`.\n\nShapes:\nThe axes go, or stay with size 1 where `keepdims` is true.\n\nDtypes:\nIntegers and bool are taken as `float32`; the norm of complex numbers is real.\n\nErrors:\nFor more than two axes, and for an order that is not one of a vector's or of a matrix'.\n\nExample:\n    >>> mx.linalg.norm(mx.array([3.0, 4.0]))\n    array(5, dtype=float32)" };
+(linalg::solve_triangular) => { "X with A·X = B for triangular matrices: lower ones, or upper ones where `upper` is true. Only the\ntriangle is read.\n\nShapes:\n`a` is `[.., n, n]`, `b` a vector `[n]` or `[.., n, k]`; the other axes broadcast.\n\nDtypes:\nThe operands promote, to `float32` or `float64`.\n\nErrors:\nWhere shapes or dtypes do not fit; when it is computed where A has a 0 on its diagonal.\n\nExample:\n    >>> mx.linalg.solve_triangular(mx.array([[2.0, 0.0], [1.0, 4.0]]), mx.array([4.0, 10.0]))\n    array([2, 2], dtype=float32)" };
+(linalg::svd) => { "U, S and Vᴴ with A = U·S·Vᴴ: orthonormal bases `[.., m, m]` and `[.., n, n]`, and the singular values\nfrom the largest on.\n\nDtypes:\n`float32`, `float64` and `complex64`; S is real.\n\nErrors:\nWhere `a` has less than two axes or another dtype; when it is computed where an element is not\nfinite.\n\nDerivatives:\nWhere no two singular values are equal, or what is computed of them and of their vectors does not\ntell them apart. Vectors are determined up to a sign or phase; here their first large element is\npositive.\n\nExample:\n    >>> u, s, vt = mx.linalg.svd(mx.array([[0.0, 2.0], [3.0, 0.0]]))\n    >>> mx.round(s, 4)\n    array([3, 2], dtype=float32)" };
 (metal::is_available) => { "\nExample:\n    >>> mx.metal.is_available() in (True, False)\n    True" };
 (random::bernoulli) => { "True with probability `p`.\n\nShapes:\n`p` broadcasts to `shape`.\n\nExample:\n    >>> mx.random.bernoulli(0.5, (4,)).dtype\n    mlx.core.bool" };
 (random::categorical) => { "Indices along `axis`, each drawn with the softmax of the logits as its probability.\n\nShapes:\nThe logits without `axis`; with `samples`, a last axis of so many draws is added.\n\nDtypes:\nGives `uint32`.\n\nExample:\n    >>> mx.random.categorical(mx.array([-mx.inf, 0.0, -mx.inf]))\n    array(1, dtype=uint32)" };
@@ -2550,6 +2887,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::logical_xor, m)?)?;
             m.add_function(wrap_pyfunction!(self::logsumexp, m)?)?;
             m.add_function(wrap_pyfunction!(self::matmul, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::product::matrix_norm, m)?)?;
             m.add_function(wrap_pyfunction!(self::matrix_transpose, m)?)?;
             m.add_function(wrap_pyfunction!(self::max, m)?)?;
             m.add_function(wrap_pyfunction!(self::maximum, m)?)?;
@@ -2738,14 +3076,51 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::fast::scaled_dot_product_attention, m)?)?;
         }
         "fft" => {
+            m.add_function(wrap_pyfunction!(crate::fft::fft, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::fft2, m)?)?;
             m.add_function(wrap_pyfunction!(self::fft_fftfreq, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::fftn, m)?)?;
             m.add_function(wrap_pyfunction!(self::fft_fftshift, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::hfft, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::ifft, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::ifft2, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::ifftn, m)?)?;
             m.add_function(wrap_pyfunction!(self::fft_ifftshift, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::ihfft, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::irfft, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::irfft2, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::irfftn, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::istft, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::rfft, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::rfft2, m)?)?;
             m.add_function(wrap_pyfunction!(self::fft_rfftfreq, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::rfftn, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fft::stft, m)?)?;
         }
         "linalg" => {
+            m.add_function(wrap_pyfunction!(self::linalg_cholesky, m)?)?;
+            m.add_function(wrap_pyfunction!(self::linalg_cholesky_inv, m)?)?;
             m.add_function(wrap_pyfunction!(crate::linalg::cross, m)?)?;
+            m.add_function(wrap_pyfunction!(self::linalg_det, m)?)?;
+            m.add_function(wrap_pyfunction!(self::linalg_eig, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::linalg::eigh, m)?)?;
+            m.add_function(wrap_pyfunction!(self::linalg_eigvals, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::linalg::eigvalsh, m)?)?;
+            m.add_function(wrap_pyfunction!(self::linalg_inv, m)?)?;
+            m.add_function(wrap_pyfunction!(self::linalg_lstsq, m)?)?;
+            m.add_function(wrap_pyfunction!(self::linalg_lu, m)?)?;
+            m.add_function(wrap_pyfunction!(self::linalg_lu_factor, m)?)?;
+            m.add_function(wrap_pyfunction!(self::linalg_matrix_power, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::linalg::matrix_rank, m)?)?;
             m.add_function(wrap_pyfunction!(crate::linalg::norm, m)?)?;
+            m.add_function(wrap_pyfunction!(self::linalg_pinv, m)?)?;
+            m.add_function(wrap_pyfunction!(self::linalg_qr, m)?)?;
+            m.add_function(wrap_pyfunction!(self::linalg_slogdet, m)?)?;
+            m.add_function(wrap_pyfunction!(self::linalg_solve, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::linalg::solve_triangular, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::linalg::svd, m)?)?;
+            m.add_function(wrap_pyfunction!(self::linalg_svdvals, m)?)?;
+            m.add_function(wrap_pyfunction!(self::linalg_tri_inv, m)?)?;
         }
         "metal" => {
             m.add_function(wrap_pyfunction!(crate::metal::is_available, m)?)?;
@@ -2796,7 +3171,6 @@ pub const MISSING: &[(&str, &str)] = &[
     ("", "exporter"),
     ("", "get_array_buffer_size"),
     ("", "import_function"),
-    ("", "matrix_norm"),
     ("", "new_thread_local_stream"),
     ("", "new_thread_unsafe_stream"),
     ("", "save_gguf"),
@@ -2805,37 +3179,6 @@ pub const MISSING: &[(&str, &str)] = &[
     ("fast", "gated_delta_update"),
     ("fast", "metal_kernel"),
     ("fast", "precompiled_cuda_kernel"),
-    ("fft", "fft"),
-    ("fft", "fft2"),
-    ("fft", "fftn"),
-    ("fft", "ifft"),
-    ("fft", "ifft2"),
-    ("fft", "ifftn"),
-    ("fft", "irfft"),
-    ("fft", "irfft2"),
-    ("fft", "irfftn"),
-    ("fft", "istft"),
-    ("fft", "rfft"),
-    ("fft", "rfft2"),
-    ("fft", "rfftn"),
-    ("fft", "stft"),
-    ("linalg", "cholesky"),
-    ("linalg", "cholesky_inv"),
-    ("linalg", "det"),
-    ("linalg", "eig"),
-    ("linalg", "eigh"),
-    ("linalg", "eigvals"),
-    ("linalg", "eigvalsh"),
-    ("linalg", "inv"),
-    ("linalg", "lu"),
-    ("linalg", "lu_factor"),
-    ("linalg", "pinv"),
-    ("linalg", "qr"),
-    ("linalg", "slogdet"),
-    ("linalg", "solve"),
-    ("linalg", "solve_triangular"),
-    ("linalg", "svd"),
-    ("linalg", "tri_inv"),
     ("metal", "clear_cache"),
     ("metal", "device_info"),
     ("metal", "get_active_memory"),

@@ -14,6 +14,7 @@ mod dtype;
 mod error;
 mod evaluate;
 mod fast;
+mod fft;
 mod format;
 mod generated;
 mod host;

@@ -1,6 +1,7 @@
 //! `cupola.core.linalg`.
 
 use cupola::ops::linalg::{self, Order};
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -9,6 +10,62 @@ use crate::device::{On, on};
 use crate::error::wrong_value;
 use crate::generated::docs;
 use crate::operand::{Arr, Axis, give};
+
+/// Whether the upper triangle is meant: by U, or by L for the lower one.
+fn is_upper(triangle: &str) -> PyResult<bool> {
+    match triangle {
+        "U" | "u" => Ok(true),
+        "L" | "l" => Ok(false),
+        other => Err(wrong_value(format!("UPLO '{other}' is not L or U"))),
+    }
+}
+
+#[doc = docs!(linalg::solve_triangular)]
+#[pyfunction]
+#[pyo3(signature = (a, b, *, upper = false, stream = None))]
+pub fn solve_triangular(a: Arr, b: Arr, upper: bool, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(linalg::solve_triangular(&a, &b, upper)))
+}
+
+#[doc = docs!(linalg::svd)]
+#[pyfunction]
+#[pyo3(signature = (a, compute_uv = true, *, stream = None))]
+pub fn svd(
+    py: Python<'_>,
+    a: Arr,
+    compute_uv: bool,
+    stream: Option<On>,
+) -> PyResult<Bound<'_, PyAny>> {
+    on(stream, || match compute_uv {
+        true => give(linalg::svd(&a))?.into_bound_py_any(py),
+        false => give(linalg::svdvals(&a))?.into_bound_py_any(py),
+    })
+}
+
+#[doc = docs!(linalg::eigh)]
+#[pyfunction]
+#[pyo3(signature = (a, UPLO = "L", *, stream = None))]
+#[allow(non_snake_case)]
+pub fn eigh(a: Arr, UPLO: &str, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
+    let upper = is_upper(UPLO)?;
+    on(stream, || give(linalg::eigh(&a, upper)))
+}
+
+#[doc = docs!(linalg::eigvalsh)]
+#[pyfunction]
+#[pyo3(signature = (a, UPLO = "L", *, stream = None))]
+#[allow(non_snake_case)]
+pub fn eigvalsh(a: Arr, UPLO: &str, stream: Option<On>) -> PyResult<PyArray> {
+    let upper = is_upper(UPLO)?;
+    on(stream, || give(linalg::eigvalsh(&a, upper)))
+}
+
+#[doc = docs!(linalg::matrix_rank)]
+#[pyfunction]
+#[pyo3(signature = (a, tol = None, *, stream = None))]
+pub fn matrix_rank(a: Arr, tol: Option<f64>, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(linalg::matrix_rank(&a, tol)))
+}
 
 #[doc = docs!(linalg::norm)]
 #[pyfunction]

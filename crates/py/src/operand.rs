@@ -219,6 +219,11 @@ impl Axis {
     pub fn one(axis: isize) -> Self {
         Axis(Axes::from(axis))
     }
+
+    /// The axes of matrices.
+    pub fn last_two() -> Self {
+        Axis(Axes::from([-2, -1]))
+    }
 }
 
 impl<'py> FromPyObject<'_, 'py> for Axis {
@@ -357,6 +362,14 @@ impl Give for (Array, Array) {
 
     fn give(self) -> (PyArray, PyArray) {
         (PyArray::new(self.0), PyArray::new(self.1))
+    }
+}
+
+impl Give for (Array, Array, Array) {
+    type Out = (PyArray, PyArray, PyArray);
+
+    fn give(self) -> (PyArray, PyArray, PyArray) {
+        (PyArray::new(self.0), PyArray::new(self.1), PyArray::new(self.2))
     }
 }
 

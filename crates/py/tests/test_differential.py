@@ -312,3 +312,377 @@ def test_quantization(rng):
             cc.quantized_matmul(ox, *a, group_size=64, bits=bits),
             mlx.quantized_matmul(tx, *b, group_size=64, bits=bits), 1e-3, 1e-3,
         )
+
+
+TRANSFORMS = "fft ifft rfft irfft".split()
+
+
+def spectra(rng, shape):
+    """Complex numbers, and their real parts."""
+    values = rng.standard_normal(shape, np.float32) + 1j * rng.standard_normal(shape, np.float32)
+    return values.astype(np.complex64), values.real.copy()
+
+
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_along_an_axis(name, norm, rng):
+    for shape in [(5,), (8,), (1, 2), (3, 7), (6, 4), (2, 0, 3), (2, 12, 3), (97,)]:
+        for data in spectra(rng, shape):
+            ours, theirs = pair(data)
+            for n, axis in itertools.product([None, 1, 2, 3, 8, 11], [0, -1]):
+                both(f"fft.{name}", [ours], [theirs], n, axis, norm)
+            both(f"fft.{name}", [ours.T], [theirs.T], norm=norm)
+            both(f"fft.{name}", [ours[::-1]], [theirs[::-1]], norm=norm)
+
+
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_along_several(name, norm, rng):
+    for data in spectra(rng, (3, 4, 5)):
+        ours, theirs = pair(data)
+        both(f"fft.{name}n", [ours], [theirs], norm=norm)
+        both(f"fft.{name}2", [ours], [theirs], norm=norm)
+        for s, axes in [
+            (None, (0, 2)), ((2, 7), (0, 1)), ((4,), (1,)), ((3, 3, 3), (2, 0, 1)), ((2,), (0, 1)),
+            ((2, 2), None), (None, (0, 0)), (None, ()), ((0, 2), (0, 1)), (None, (0, 5)),
+        ]:
+            both(f"fft.{name}n", [ours], [theirs], s, axes, norm)
+        both(f"fft.{name}2", [ours.transpose(2, 0, 1)], [theirs.transpose(2, 0, 1)], (5, 4), norm=norm)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_of_dtypes(name, dtype):
+    ours, theirs = pair(sample(dtype), dtype)
+    both(f"fft.{name}", [ours], [theirs])
+    both(f"fft.{name}n", [ours], [theirs])
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_that_fail(name):
+    for args in [(0,), (-1,), (4, 3), (None, -4), (None, 0, "other")]:
+        both(f"fft.{name}", [cc.ones((3, 4))], [mlx.ones((3, 4))], *args)
+    for shape in [(), (0,), (3, 0)]:
+        both(f"fft.{name}", [cc.ones(shape)], [mlx.ones(shape)])
+    both(f"fft.{name}2", [cc.ones(4)], [mlx.ones(4)])
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_have_derivatives(name, rng):
+    weights = rng.standard_normal((3, 9), np.float32)
+
+    def energy(m, f):
+        def loss(x):
+            y = f(x)
+            return (m.abs(y) ** 2 * m.array(weights[: y.shape[0], : y.shape[1]])).sum()
+        return loss
+
+    for shape, n in [((3, 8), None), ((3, 7), None), ((3, 5), 8), ((2, 9), 4)]:
+        ours, theirs = pair(rng.standard_normal(shape, np.float32))
+        f = lambda m: lambda x: getattr(m.fft, name)(x, n)[:, :9]  # noqa: E731
+        same(cc.grad(energy(cc, f(cc)))(ours), mlx.grad(energy(mlx, f(mlx)))(theirs), 2e-5, 2e-5)
+        (y,), (dy,) = cc.jvp(f(cc), [ours], [ours * 0.5])
+        same(dy, mlx.array(np.array(y) * 0.5), 1e-5, 1e-5)
+
+
+def test_hermitian_transforms(rng):
+    for data in spectra(rng, (3, 6)):
+        for n, axis, norm in itertools.product([None, 1, 4, 9], [0, 1], ["backward", "ortho", "forward"]):
+            if n is None or n <= data.shape[axis]:
+                want = np.fft.hfft(data, n, axis, norm)
+                np.testing.assert_allclose(np.array(cc.fft.hfft(cc.array(data), n, axis, norm)), want, 1e-4, 1e-5)
+            want = np.fft.ihfft(data.real, n, axis, norm)
+            np.testing.assert_allclose(np.array(cc.fft.ihfft(cc.array(data), n, axis, norm)), want, 1e-4, 1e-5)
+
+
+def test_long_transforms(rng):
+    for size in (4096, 5000, 8191, 65536, 100003):
+        data = rng.standard_normal(size, np.float32)
+        for name in ("fft", "rfft"):
+            got = np.array(getattr(cc.fft, name)(cc.array(data)))
+            want = getattr(np.fft, name)(data.astype(np.float64))
+            assert np.abs(got - want).max() < 2e-6 * np.abs(want).max(), (name, size)
+        back = np.array(cc.fft.irfft(cc.fft.rfft(cc.array(data)), size))
+        assert np.abs(back - data).max() < 4e-6
+
+
+def matrices(rng, shape, kind="general"):
+    """Matrices that are far from singular."""
+    a = rng.standard_normal(shape, np.float32)
+    if kind == "general":
+        return a
+    n = shape[-1]
+    if kind == "triangular":
+        return a * 0.3 + 2 * np.eye(n, dtype=np.float32)
+    return (a @ np.swapaxes(a, -1, -2) / n + np.eye(n)).astype(np.float32)
+
+
+SQUARE = [(1, 1), (2, 2), (5, 5), (3, 4, 4), (2, 1, 3, 3), (0, 2, 2), (40, 40)]
+RECTANGULAR = [(1, 1), (3, 3), (5, 3), (3, 5), (2, 4, 2), (2, 2, 4), (0, 3, 2), (70, 33)]
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("shape", SQUARE, ids=str)
+def test_triangles(shape, upper, rng):
+    definite, triangle = (pair(matrices(rng, shape, kind)) for kind in ("definite", "triangular"))
+    b = pair(rng.standard_normal((*shape[:-1], 3), np.float32))
+    both("linalg.cholesky", [definite[0]], [definite[1]], upper=upper)
+    both("linalg.cholesky_inv", [triangle[0]], [triangle[1]], upper=upper)
+    both("linalg.tri_inv", [triangle[0]], [triangle[1]], upper)
+    both("linalg.solve_triangular", *zip(triangle, b), upper=upper)
+    both("linalg.solve_triangular", [triangle[0].swapaxes(-1, -2), b[0]], [triangle[1].swapaxes(-1, -2), b[1]], upper=upper)
+
+
+@pytest.mark.parametrize("shape", SQUARE, ids=str)
+def test_equations(shape, rng):
+    a = pair(matrices(rng, shape) + 3 * np.eye(shape[-1], dtype=np.float32))
+    b = pair(rng.standard_normal((*shape[:-1], 3), np.float32))
+    both("linalg.solve", *zip(a, b))
+    both("linalg.inv", [a[0]], [a[1]])
+    both("linalg.det", [a[0]], [a[1]])
+    both("linalg.slogdet", [a[0]], [a[1]])
+    if len(shape) == 2:
+        v = pair(rng.standard_normal(shape[-1:], np.float32))
+        both("linalg.solve", *zip(a, v))
+        both("linalg.solve_triangular", *zip(a, v))
+
+
+@pytest.mark.parametrize("shape", RECTANGULAR, ids=str)
+def test_factors(shape, rng):
+    ours, theirs = pair(matrices(rng, shape))
+    for name in ("lu", "lu_factor", "qr", "pinv"):
+        both(f"linalg.{name}", [ours], [theirs])
+        both(f"linalg.{name}", [ours.swapaxes(-1, -2)], [theirs.swapaxes(-1, -2)])
+    both("linalg.svd", [ours], [theirs], compute_uv=False)
+    for order in (2, -2, "nuc"):
+        if 0 not in shape:
+            both("linalg.norm", [ours], [theirs], order, (-2, -1))
+            both("linalg.norm", [ours], [theirs], order, (-1, -2), True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("shape", RECTANGULAR, ids=str)
+def test_singular_vectors(shape, dtype, rng):
+    with cc.stream(cc.cpu):
+        a = matrices(rng, shape) + (1j * matrices(rng, shape) if dtype == "complex64" else 0)
+        u, s, vt = (np.array(x) for x in cc.linalg.svd(cc.array(a).astype(getattr(cc, dtype))))
+        m, n = shape[-2:]
+        k = min(m, n)
+        tolerance = 1e-5 if dtype == "float64" else 2e-5
+        assert u.shape == (*shape[:-2], m, m) and vt.shape == (*shape[:-2], n, n)
+        np.testing.assert_allclose((u[..., :k] * s[..., None, :]) @ vt[..., :k, :], a, tolerance, tolerance * 10)
+        for x in (u, vt):
+            eye = np.broadcast_to(np.eye(x.shape[-1]), x.shape)
+            np.testing.assert_allclose(x @ np.conj(np.swapaxes(x, -1, -2)), eye, 0, tolerance)
+        np.testing.assert_allclose(s, np.linalg.svd(a, compute_uv=False), tolerance, tolerance)
+        assert (np.diff(s, axis=-1) <= 0).all()
+
+
+@pytest.mark.parametrize("triangle", ["L", "U"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("shape", SQUARE, ids=str)
+def test_symmetric_eigenvalues(shape, dtype, triangle, rng):
+    with cc.stream(cc.cpu):
+        a = matrices(rng, shape) + (1j * matrices(rng, shape) if dtype == "complex64" else 0)
+        ours = cc.array(a).astype(getattr(cc, dtype))
+        w, v = (np.array(x) for x in cc.linalg.eigh(ours, triangle))
+        theirs = mlx.array(a).astype(getattr(mlx, dtype))
+        want = mlx.linalg.eigvalsh(theirs, triangle, stream=mlx.cpu)
+        np.testing.assert_allclose(w, np.array(want), 1e-4, 2e-5)
+        np.testing.assert_allclose(np.array(cc.linalg.eigvalsh(ours, triangle)), w, 1e-4, 2e-5)
+        half = np.tril(a, -1) if triangle == "L" else np.triu(a, 1)
+        diagonal = a.real * np.eye(shape[-1])
+        whole = half + np.conj(np.swapaxes(half, -1, -2)) + diagonal
+        np.testing.assert_allclose(whole @ v, v * w[..., None, :], 1e-4, 1e-4)
+        eye = np.broadcast_to(np.eye(shape[-1]), shape)
+        np.testing.assert_allclose(np.conj(np.swapaxes(v, -1, -2)) @ v, eye, 0, 2e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("shape", SQUARE, ids=str)
+def test_eigenvalues(shape, dtype, rng):
+    with cc.stream(cc.cpu):
+        a = matrices(rng, shape) + (1j * matrices(rng, shape) if dtype == "complex64" else 0)
+        ours = cc.array(a).astype(getattr(cc, dtype))
+        w, v = (np.array(x) for x in cc.linalg.eig(ours))
+        assert w.dtype == v.dtype == np.complex64
+        np.testing.assert_allclose(a @ v, v * w[..., None, :], 1e-4, 3e-4)
+        np.testing.assert_allclose(np.linalg.norm(v, axis=-2), np.ones(w.shape), 1e-5)
+        by_size = lambda x: np.sort_complex(np.round(x, 2))  # noqa: E731
+        np.testing.assert_allclose(by_size(np.array(cc.linalg.eigvals(ours))), by_size(w), 0, 2e-2)
+        want = mlx.linalg.eigvals(mlx.array(a.astype(np.complex64)), stream=mlx.cpu)
+        np.testing.assert_allclose(by_size(w), by_size(np.array(want)), 0, 2e-2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", """cholesky cholesky_inv det eig eigh eigvals eigvalsh inv lu lu_factor pinv qr
+slogdet svd tri_inv""".split())
+def test_decompositions_of_dtypes(name, dtype):
+    data = np.array([[3, 1], [1, 2]])
+    ours, theirs = pair(data, dtype)
+    if name in ("eig", "eigh", "svd") and dtype in ("float32", "complex64"):
+        assert [str(x.dtype) for x in getattr(cc.linalg, name)(ours)] == [
+            str(x.dtype) for x in getattr(mlx.linalg, name)(theirs, stream=mlx.cpu)
+        ]
+        return
+    if name.startswith("eig") and dtype == "float32":
+        assert sorted(np.array(getattr(cc.linalg, name)(ours)).real.tolist()) == pytest.approx(
+            sorted(np.array(getattr(mlx.linalg, name)(theirs)).real.tolist()), 1e-5
+        )
+        return
+    both(f"linalg.{name}", [ours], [theirs])
+
+
+def test_equations_of_dtypes():
+    for dtype in DTYPES:
+        a, b = pair(np.array([[3, 0], [1, 2]]), dtype), pair(np.array([[1, 2], [1, 0]]), dtype)
+        both("linalg.solve", *zip(a, b))
+        both("linalg.solve_triangular", *zip(a, b))
+        # What MLX refuses, though the dtypes promote.
+        if dtype != "complex64":
+            assert cc.linalg.solve(a[0], b[0].astype(cc.float32)).dtype == cc.float32
+
+
+def test_equations_that_fail():
+    for a, b in [((2, 3), (2,)), ((3, 3), (2, 2)), ((3,), (3,)), ((3, 3), ()), ((2, 3, 3), (2, 3)), ((2, 3, 3), (3, 3, 1))]:
+        for name in ("solve", "solve_triangular"):
+            both(f"linalg.{name}", [cc.ones(a), cc.ones(b)], [mlx.ones(a), mlx.ones(b)])
+    for shape in [(), (2,), (2, 3), (2, 2, 3)]:
+        for name in "cholesky cholesky_inv det eig eigh eigvals eigvalsh inv slogdet tri_inv".split():
+            both(f"linalg.{name}", [cc.ones(shape)], [mlx.ones(shape)])
+    with pytest.raises(ValueError):
+        cc.linalg.eigh(cc.eye(2), "X")
+
+
+def test_singular_matrices_are_errors():
+    singular = cc.array([[1.0, 2.0], [2.0, 4.0]])
+    for f in (
+        lambda: cc.linalg.inv(singular), lambda: cc.linalg.solve(singular, cc.ones(2)),
+        lambda: cc.linalg.tri_inv(cc.array([[1.0, 0.0], [2.0, 0.0]])),
+        lambda: cc.linalg.cholesky(cc.array([[1.0, 2.0], [2.0, 1.0]])),
+        lambda: cc.linalg.svd(cc.array([[1.0, float("nan")]]))[1],
+        lambda: cc.linalg.eigvalsh(cc.array([[float("inf")]])),
+        lambda: cc.linalg.inv(cc.stack([cc.eye(2), singular])),
+    ):
+        x = f()
+        for _ in range(2):
+            with pytest.raises(RuntimeError):
+                cc.eval(x)
+    sign, log = cc.linalg.slogdet(singular)
+    assert (sign.item(), log.item()) == (0, -np.inf)
+    assert cc.linalg.det(singular).item() == 0
+
+
+def test_derivatives_of_determinants(rng):
+    """The derivative of the determinant is itself times the inverse, transposed."""
+    for n in (1, 2, 3, 4, 6):
+        a = cc.array(matrices(rng, (n, n), "definite"))
+        want = np.linalg.inv(np.array(a)).T
+        for f in (
+            lambda x: cc.linalg.slogdet(x)[1], lambda x: cc.log(cc.linalg.det(x)),
+            lambda x: 2 * cc.log(cc.linalg.cholesky(x).diagonal()).sum(),
+            lambda x: cc.log(cc.linalg.eigvalsh(x)).sum(), lambda x: cc.log(cc.linalg.svd(x)[1]).sum(),
+            lambda x: cc.log(cc.abs(cc.linalg.qr(x)[1].diagonal())).sum(),
+            lambda x: -cc.linalg.slogdet(cc.linalg.inv(x))[1],
+        ):
+            np.testing.assert_allclose(np.array(cc.grad(f)(a)), want, 2e-4, 2e-4)
+
+
+def test_derivatives_of_complex_vectors(rng):
+    """What does not depend on the phases of vectors has the derivatives of what it is."""
+    def hermitian():
+        a = (matrices(rng, (4, 4)) + 1j * matrices(rng, (4, 4))).astype(np.complex64)
+        return cc.array(a + np.conj(a.T))
+
+    a, step = hermitian(), hermitian()
+
+    def exponential(x):
+        w, v = cc.linalg.eigh(x)
+        return (v * cc.exp(0.2 * w)) @ cc.conj(v.T)
+
+    def series(x):
+        out, term = cc.eye(4).astype(cc.complex64), cc.eye(4).astype(cc.complex64)
+        for k in range(1, 30):
+            term = term @ (0.2 * x) / k
+            out = out + term
+        return out
+
+    def polar(x):
+        u, s, vt = cc.linalg.svd(x)
+        return u @ vt
+
+    (y,), (dy,) = cc.jvp(exponential, [a], [step])
+    (z,), (dz,) = cc.jvp(series, [a], [step])
+    np.testing.assert_allclose(np.array(y), np.array(z), 1e-4, 1e-4)
+    np.testing.assert_allclose(np.array(dy), np.array(dz), 1e-3, 1e-3)
+    ct = cc.array(matrices(rng, (4, 4)) + 1j * matrices(rng, (4, 4)))
+    for f in (exponential, polar):
+        (_,), (dy,) = cc.jvp(f, [a], [step])
+        (_,), (da,) = cc.vjp(f, [a], [ct])
+        left, right = (ct * dy).sum().item(), (da * step).sum().item()
+        assert left.real == pytest.approx(right.real, 1e-3)
+
+
+def test_least_squares_and_powers(rng):
+    for m, n, k in [(6, 3, 2), (3, 6, 2), (4, 4, 1)]:
+        a, b = matrices(rng, (m, n)), matrices(rng, (m, k))
+        want = np.linalg.lstsq(a, b, rcond=None)[0]
+        np.testing.assert_allclose(np.array(cc.linalg.lstsq(cc.array(a), cc.array(b))), want, 1e-3, 1e-4)
+    a = matrices(rng, (2, 3, 3)) + 2 * np.eye(3, dtype=np.float32)
+    for n in (0, 1, 2, 5, -1, -3):
+        got = np.array(cc.linalg.matrix_power(cc.array(a), n))
+        np.testing.assert_allclose(got, np.linalg.matrix_power(a, n), 1e-3, 1e-3)
+    low = matrices(rng, (5, 2)) @ matrices(rng, (2, 4))
+    assert cc.linalg.matrix_rank(cc.array(low)).item() == 2
+    assert cc.linalg.matrix_rank(cc.zeros((2, 3, 3))).tolist() == [0, 0]
+    assert cc.linalg.matrix_rank(cc.eye(4) * cc.arange(4), tol=1.5).item() == 2
+
+
+FRAMES = [
+    {}, {"hop_length": 3}, {"center": False}, {"pad_mode": "edge"}, {"pad_mode": "constant"}, {"win_length": 5},
+    {"window": 6}, {"window": 8, "win_length": 4}, {"norm": "ortho"}, {"norm": "forward"}, {"onesided": False},
+    {"window": 9}, {"win_length": 9}, {"hop_length": 0}, {"hop_length": -2}, {"norm": "other"}, {"pad_mode": "other"},
+    {"hop_length": 8, "window": 8}, {"onesided": True},
+]
+
+
+@pytest.mark.parametrize("kwargs", FRAMES, ids=str)
+def test_frames(kwargs, rng):
+    def given(m):
+        return {k: m.array(np.hanning(v + 2)[1:-1].astype(np.float32)) if k == "window" else v for k, v in kwargs.items()}
+
+    def check(name, ours, theirs, *args, drop=()):
+        mine, other = ({k: v for k, v in given(m).items() if k not in drop} for m in (cc, mlx))
+        try:
+            want = getattr(mlx.fft, name)(theirs, *args, **other)
+            mlx.eval(want)
+        except ValueError:
+            with pytest.raises(ValueError):
+                getattr(cc.fft, name)(ours, *args, **mine)
+            return
+        same(getattr(cc.fft, name)(ours, *args, **mine), want, 1e-5, 1e-5)
+
+    for shape, n_fft in [((32,), 8), ((2, 3, 33), 8), ((40,), 9), ((5,), 8), ((3,), 8), ((1,), 8), ((64,), 3), ((20,), 0)]:
+        complex_data, data = spectra(rng, shape)
+        check("stft", *pair(data), n_fft)
+        check("stft", *pair(complex_data), n_fft)
+    for shape, n_fft in [((5, 6), None), ((2, 3, 5, 6), 8), ((5, 7), 9), ((8, 4), None), ((5, 1), None), ((1, 4), None), ((5,), None)]:
+        complex_data, data = spectra(rng, shape)
+        check("istft", *pair(complex_data), n_fft, drop=["pad_mode"])
+        check("istft", *pair(data), n_fft, drop=["pad_mode"])
+
+
+def test_frames_come_back(rng):
+    data = rng.standard_normal((2, 100), np.float32)
+    ours, theirs = pair(data)
+    for n_fft, hop, length in [(8, 2, None), (16, 4, 100), (9, 3, 60), (8, 4, 130)]:
+        window = np.hanning(n_fft + 2)[1:-1].astype(np.float32)
+        back = lambda m, x: m.fft.istft(  # noqa: E731
+            m.fft.stft(x, n_fft, hop, window=m.array(window)), n_fft, hop, window=m.array(window), length=length
+        )
+        same(back(cc, ours), back(mlx, theirs), 1e-4, 1e-4)
+        got = np.array(back(cc, ours))
+        known = min(got.shape[-1], 100 // hop * hop)
+        np.testing.assert_allclose(got[:, :known], data[:, :known], 1e-3, 1e-3)
+    slope = cc.grad(lambda x: (cc.abs(cc.fft.stft(x, 8)) ** 2).sum())(ours)
+    same(slope, mlx.grad(lambda x: (mlx.abs(mlx.fft.stft(x, 8)) ** 2).sum())(theirs), 1e-4, 1e-3)

@@ -66,6 +66,8 @@ families! { $
     Pool pool "Pooling and its gradients.";
     Random random "Random bits.";
     Sort sort "Sorting.";
+    Fft fft "Fourier transforms.";
+    Linalg linalg "Factorizations of matrices, and equations.";
     Attention attention "Attention and its gradient.";
     Norm norm "Normalization.";
     Quantized quantized "Products with quantized matrices.";
@@ -102,6 +104,8 @@ impl Family {
                 KernelOp::Pool(_) => Family::Pool,
                 KernelOp::RandomBits(_) => Family::Random,
                 KernelOp::Sort(_) => Family::Sort,
+                KernelOp::Fft(_) => Family::Fft,
+                KernelOp::Linalg(_) => Family::Linalg,
             },
             Op::Composite(composite) => match composite {
                 Composite::Attention(_) | Composite::AttentionGrad(_) => Family::Attention,

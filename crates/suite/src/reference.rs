@@ -7,8 +7,8 @@ use cupola_core::prim::{Composite, Elementwise, KernelOp, Op};
 
 use crate::host::Host;
 use crate::{
-    arg_reduce, attention, binary, call, cast, compare, conv, create, dot, gather, mark, movement,
-    norm, pool, quantized, random, reduce, scan, select, sort, unary,
+    arg_reduce, attention, binary, call, cast, compare, conv, create, dot, fft, gather, linalg,
+    mark, movement, norm, pool, quantized, random, reduce, scan, select, sort, unary,
 };
 
 /// What `op` gives for `inputs`; `None` where the suite has no reference of its own, because the op
@@ -25,6 +25,9 @@ pub fn reference(op: &Op, inputs: &[Host], outputs: &[Aval]) -> Option<Vec<Host>
             Composite::QuantizedDot(d) => vec![quantized::reference(d, inputs, outputs.first()?)],
         });
     }
+    if let Op::Kernel(KernelOp::Linalg(linalg)) = op {
+        return Some(linalg::reference(linalg, inputs, outputs));
+    }
     Some(vec![output(op, inputs, outputs.first()?)?])
 }
 
@@ -32,7 +35,11 @@ pub fn reference(op: &Op, inputs: &[Host], outputs: &[Aval]) -> Option<Vec<Host>
 fn output(op: &Op, inputs: &[Host], out: &Aval) -> Option<Host> {
     let (x, y) = (inputs.first(), inputs.get(1));
     Some(match op {
-        Op::Input(_) | Op::Composite(_) | Op::Call(_) | Op::Custom(_) => return None,
+        Op::Input(_)
+        | Op::Composite(_)
+        | Op::Call(_)
+        | Op::Custom(_)
+        | Op::Kernel(KernelOp::Linalg(_)) => return None,
         Op::Constant(c) => create::constant(c, out),
         Op::Kernel(KernelOp::Iota(iota)) => create::iota(iota, out),
         Op::Elementwise(Elementwise::Unary(f)) => unary::reference(*f, x?, out),
@@ -54,6 +61,7 @@ fn output(op: &Op, inputs: &[Host], out: &Aval) -> Option<Host> {
         Op::Kernel(KernelOp::Dot(_)) => dot::reference(x?, y?, out),
         Op::Kernel(KernelOp::Conv(c)) => conv::reference(c, x?, y?, out),
         Op::Kernel(KernelOp::Pool(p)) => pool::reference(p, inputs, out),
+        Op::Kernel(KernelOp::Fft(f)) => fft::reference(f, x?, out),
         Op::Kernel(KernelOp::RandomBits(r)) => random::reference(r, x?, out),
     })
 }

@@ -41,6 +41,8 @@ pub struct Sample {
     inputs: Box<dyn Fn(DType) -> Vec<Host>>,
     /// Whether the op is differentiable at these inputs, with room for finite differences.
     pub smooth: bool,
+    /// Whether it is of symmetric, or Hermitian, matrices, of which one triangle is read.
+    pub hermitian: bool,
     /// How close the value has to be.
     pub accuracy: Accuracy,
     /// Whether only devices run it that make kernels at once.
@@ -72,6 +74,7 @@ impl Sample {
             op: Box::new(op),
             inputs: Box::new(inputs),
             smooth: false,
+            hermitian: false,
             accuracy: Accuracy::Usual,
             cheap_kernels: false,
             slopes: None,
@@ -93,6 +96,11 @@ impl Sample {
     /// The same, with derivatives.
     pub fn smooth(self) -> Self {
         Sample { smooth: true, ..self }
+    }
+
+    /// The same, of symmetric or Hermitian matrices.
+    pub fn hermitian(self) -> Self {
+        Sample { hermitian: true, ..self }
     }
 
     /// The same, whose value has to be so close.

@@ -47,6 +47,7 @@ fn returns(ty: &str) -> &'static str {
     match ty {
         "Result<Vec<Array>>" => "Vec<PyArray>",
         "Result<(Array,Array)>" => "(PyArray, PyArray)",
+        "Result<(Array,Array,Array)>" => "(PyArray, PyArray, PyArray)",
         "Array" | "Result<Array>" => "PyArray",
         other => panic!("no rule gives {other} to Python"),
     }

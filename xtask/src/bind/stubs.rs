@@ -249,7 +249,7 @@ fn returned(ty: &str) -> String {
         "PyArray" | "Array" => "array",
         "Vec<PyArray>" | "Vec<Array>" => "list[array]",
         "(PyArray,PyArray)" | "(Array,Array)" => "tuple[array, array]",
-        "(PyArray,PyArray,PyArray)" => "tuple[array, array, array]",
+        "(PyArray,PyArray,PyArray)" | "(Array,Array,Array)" => "tuple[array, array, array]",
         "(Vec<PyArray>,Vec<PyArray>)" => "tuple[list[array], list[array]]",
         "Bound<PyTuple>" => "tuple[Any, ...]",
         "Bound<PyDict>" => "dict[str, Any]",

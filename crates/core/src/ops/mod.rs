@@ -48,6 +48,7 @@ mod select;
 mod signal;
 mod softmax;
 mod sort;
+mod stft;
 mod unary;
 mod window;
 
@@ -81,6 +82,7 @@ pub use select::*;
 pub use signal::*;
 pub use softmax::*;
 pub use sort::*;
+pub use stft::*;
 pub use unary::*;
 pub use window::*;
 

@@ -5,8 +5,8 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::{
-    ArgReduce, Bitcast, Conv, Dot, Facts, Gather, GatherAxis, Iota, Op, Pool, Primitive,
-    RandomBits, Scan, Scatter, ScatterAxis, Sort,
+    ArgReduce, Bitcast, Conv, Dot, Facts, Fft, Gather, GatherAxis, Iota, Linalg, Op, Pool,
+    Primitive, RandomBits, Scan, Scatter, ScatterAxis, Sort,
 };
 use crate::shape::Aval;
 
@@ -39,6 +39,10 @@ pub enum KernelOp {
     RandomBits(RandomBits),
     /// Elements of an axis in order.
     Sort(Sort),
+    /// A discrete Fourier transform.
+    Fft(Fft),
+    /// A factorization of matrices, or equations.
+    Linalg(Linalg),
 }
 
 /// Runs `$body` with `$p` bound to the payload of the [`KernelOp`] `$op`.
@@ -66,6 +70,8 @@ macro_rules! with_kernel_payload {
             }
             $crate::prim::KernelOp::RandomBits($p) => $body,
             $crate::prim::KernelOp::Sort($p) => $body,
+            $crate::prim::KernelOp::Fft($p) => $body,
+            $crate::prim::KernelOp::Linalg($p) => $body,
         }
     };
 }
@@ -92,7 +98,9 @@ impl KernelOp {
             | KernelOp::Conv(_)
             | KernelOp::Pool(_)
             | KernelOp::RandomBits(_)
-            | KernelOp::Sort(_) => SmallVec::new(),
+            | KernelOp::Sort(_)
+            | KernelOp::Fft(_)
+            | KernelOp::Linalg(_) => SmallVec::new(),
         }
     }
 
@@ -133,4 +141,6 @@ into_kernel! {
     Pool in Box::new;
     RandomBits;
     Sort;
+    Fft;
+    Linalg;
 }

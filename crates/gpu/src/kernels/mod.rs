@@ -210,6 +210,8 @@ fn op_program(
         KernelOp::Dot(p) => dot::dot(program, p, segment, target),
         KernelOp::Conv(p) => conv::conv(program, p, segment, target),
         KernelOp::Pool(p) => pool::pool(program, p, segment, target),
+        KernelOp::Fft(_) => Err(Missing("there is no kernel of Fourier transforms".into())),
+        KernelOp::Linalg(p) => Err(Missing(format!("there is no kernel of {}", p.name()))),
     }
 }
 

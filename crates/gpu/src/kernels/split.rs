@@ -497,5 +497,7 @@ fn of_op(op: &KernelOp, segment: &Segment) -> Vec<Free> {
             axes
         }
         KernelOp::Pool(_) => vec![same(0), same(out.rank() - 1)],
+        // No kernel is there to run the parts.
+        KernelOp::Fft(_) | KernelOp::Linalg(_) => Vec::new(),
     }
 }

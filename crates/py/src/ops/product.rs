@@ -11,7 +11,7 @@ use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, Count, SizesArg, give};
+use crate::operand::{Arr, Axis, Count, SizesArg, give};
 
 #[doc = docs!(tensordot)]
 #[pyfunction]
@@ -123,4 +123,17 @@ pub fn block_masked_mm(
 #[pyo3(signature = (a, scale = None, stream = None))]
 pub fn hadamard_transform(a: Arr, scale: Option<f64>, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::hadamard_transform(&a, scale)))
+}
+
+#[doc = docs!(matrix_norm)]
+#[pyfunction]
+#[pyo3(signature = (a, /, ord = None, axis = Axis::all(), keepdims = false, *, stream = None))]
+pub fn matrix_norm(
+    a: Arr,
+    ord: Option<&Bound<'_, PyAny>>,
+    axis: Axis,
+    keepdims: bool,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    crate::linalg::norm(a, ord, axis, keepdims, stream)
 }

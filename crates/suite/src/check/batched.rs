@@ -4,6 +4,7 @@ use cupola_core::transform::vmap;
 use cupola_core::{Array, Error, Result, Shape, ops};
 
 use crate::host::Host;
+use crate::number::Number;
 
 use super::{Case, agree, hosts, kernels_are_cheap, slack};
 
@@ -19,7 +20,7 @@ pub fn batched(case: &Case<'_>) -> Result<()> {
     }
     let plain = case.arrays()?;
     let examples: Vec<Vec<Array>> = (0..count)
-        .map(|n| (0..SIZE).map(|b| example(&case.inputs[n], b)).collect::<Result<_>>())
+        .map(|n| (0..SIZE).map(|b| example(case, &case.inputs[n], b)).collect::<Result<_>>())
         .collect::<Result<_>>()?;
     let all = (1usize << count) - 1;
     for choice in (1..=all).rev() {
@@ -73,8 +74,15 @@ pub fn batched(case: &Case<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The input rolled by `b` places, which keeps indices and conditions valid.
-fn example(host: &Host, b: usize) -> Result<Array> {
+/// The input rolled by `b` places, which keeps indices and conditions valid; a multiple of it where
+/// that keeps a matrix symmetric.
+fn example(case: &Case<'_>, host: &Host, b: usize) -> Result<Array> {
     let count = host.data.len().max(1);
-    Host::from_fn(host.aval.clone(), |i| host.data[(i + b) % count]).to_array()
+    let by = 1.0 + 0.25 * b as f64;
+    Host::from_fn(host.aval.clone(), |i| match (case.sample.hermitian, host.data[i]) {
+        (false, _) => host.data[(i + b) % count],
+        (true, Number::Complex(v)) => Number::Complex(v * by),
+        (true, v) => Number::Float(v.float() * by),
+    })
+    .to_array()
 }

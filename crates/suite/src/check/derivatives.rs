@@ -13,6 +13,17 @@ use super::{Case, arrays, hosts, kernels_are_cheap};
 /// A function of the inputs that have derivatives.
 type Function<'f> = dyn Fn(&[Array]) -> Result<Vec<Array>> + 'f;
 
+/// Which directions a function is differentiated in.
+#[derive(Clone, Copy, PartialEq)]
+enum Directions {
+    /// Every one.
+    All,
+    /// Those that keep matrices symmetric.
+    Symmetric,
+    /// Those that keep matrices Hermitian, of real and imaginary parts in turn.
+    Hermitian,
+}
+
 /// How differences are taken, and how close they come.
 #[derive(Clone, Copy)]
 struct Differences {
@@ -26,13 +37,13 @@ const SINGLE: Differences = Differences { step: 1e-2, tolerance: 5e-3 };
 /// The jvp against a central difference, which is exact to second order in the step.
 pub fn forward(case: &Case<'_>) -> Result<()> {
     let (f, primals) = smooth_part(case);
-    pushes(&f, &primals, DOUBLE)
+    pushes(&f, &primals, ways_of(case), DOUBLE)
 }
 
 /// ⟨u, J·v⟩ from the jvp against ⟨Jᵀ·u, v⟩ from the vjp.
 pub fn backward(case: &Case<'_>) -> Result<()> {
     let (f, primals) = smooth_part(case);
-    pulls(&f, &primals, 1e-9)
+    pulls(&f, &primals, ways_of(case), 1e-9)
 }
 
 /// The same for the function that gives the vjp: its derivatives are the second ones.
@@ -42,22 +53,29 @@ pub fn second_order(case: &Case<'_>) -> Result<()> {
     let outputs = hosts(&f(&arrays(&arguments)?)?)?;
     arguments.extend(outputs.iter().map(|y| wave(&y.aval, 29, 19)));
     let pulled = |x: &[Array]| Ok(vjp(&f, &x[..count], &x[count..])?.1);
-    pushes(&pulled, &arguments, Differences { tolerance: 2e-5, ..DOUBLE })?;
-    pulls(&pulled, &arguments, 1e-8)
+    pushes(&pulled, &arguments, ways_of(case), Differences { tolerance: 2e-5, ..DOUBLE })?;
+    pulls(&pulled, &arguments, ways_of(case), 1e-8)
 }
 
 /// Both where the result is a float32.
 pub fn narrowed(case: &Case<'_>) -> Result<()> {
     let (f, primals) = smooth_part(case);
-    pushes(&f, &primals, Differences { step: 0.05, tolerance: 2e-3 })?;
-    pulls(&f, &primals, 2e-3)
+    pushes(&f, &primals, ways_of(case), Differences { step: 0.05, tolerance: 2e-3 })?;
+    pulls(&f, &primals, ways_of(case), 2e-3)
 }
 
 /// The derivatives of a function of complex numbers as those of its parts.
 pub fn complex(case: &Case<'_>) -> Result<()> {
-    let parts: Vec<bool> = case.inputs.iter().map(|h| h.aval.dtype == DType::C64).collect();
+    // Of a function of real numbers, these.
+    let is_complex = |h: &Host| h.aval.dtype == DType::C64;
+    let of_reals = !case.inputs.iter().any(is_complex);
+    let varies = |h: &Host| is_complex(h) || of_reals && h.aval.dtype == DType::F32;
     let mut primals = Vec::new();
-    for host in case.inputs.iter().filter(|h| h.aval.dtype == DType::C64) {
+    for host in case.inputs.iter().filter(|h| varies(h)) {
+        if of_reals {
+            primals.push(host.clone());
+            continue;
+        }
         let aval = Aval { shape: host.aval.shape.clone(), dtype: DType::F32 };
         let part =
             |f: fn(Number) -> f64| Host::from_fn(aval.clone(), |i| Number::Float(f(host.data[i])));
@@ -65,10 +83,11 @@ pub fn complex(case: &Case<'_>) -> Result<()> {
     }
     let fixed = case.arrays()?;
     let f = |x: &[Array]| -> Result<Vec<Array>> {
-        let mut given = x.chunks_exact(2);
-        let inputs: Vec<Array> = (parts.iter().zip(&fixed))
-            .map(|(&varies, fixed)| match varies.then(|| given.next()).flatten() {
-                Some(x) => joined(&x[0], &x[1]),
+        let mut given = x.chunks_exact(if of_reals { 1 } else { 2 });
+        let inputs: Vec<Array> = (case.inputs.iter().zip(&fixed))
+            .map(|(host, fixed)| match varies(host).then(|| given.next()).flatten() {
+                Some([x]) => Ok(x.clone()),
+                Some(parts) => joined(&parts[0], &parts[1]),
                 None => Ok(fixed.clone()),
             })
             .collect::<Result<_>>()?;
@@ -84,8 +103,9 @@ pub fn complex(case: &Case<'_>) -> Result<()> {
         }
         Ok(outputs)
     };
-    pushes(&f, &primals, SINGLE)?;
-    pulls(&f, &primals, 2e-4)
+    let ways = if case.sample.hermitian { Directions::Hermitian } else { Directions::All };
+    pushes(&f, &primals, ways, SINGLE)?;
+    pulls(&f, &primals, ways, 2e-4)
 }
 
 /// re + i·im.
@@ -138,6 +158,26 @@ fn smooth_part<'c>(
     (f, primals)
 }
 
+/// The directions of a function of the sample's real inputs.
+fn ways_of(case: &Case<'_>) -> Directions {
+    if case.sample.hermitian { Directions::Symmetric } else { Directions::All }
+}
+
+/// x with its transpose added, or subtracted where `odd`, if it has square matrices.
+fn mirrored(x: &Host, odd: bool) -> Host {
+    let shape = &x.aval.shape;
+    let rank = shape.rank();
+    if rank < 2 || shape[rank - 1] != shape[rank - 2] {
+        return x.clone();
+    }
+    let sign = if odd { -1.0 } else { 1.0 };
+    Host::by_index(&x.aval, |index| {
+        let mut other = index.to_vec();
+        other.swap(rank - 2, rank - 1);
+        Number::Float(0.5 * (x.at(index).float() + sign * x.at(&other).float()))
+    })
+}
+
 /// Numbers between −1 and 1 with no pattern of the inputs'.
 fn wave(aval: &Aval, factor: usize, period: usize) -> Host {
     Host::from_fn(aval.clone(), |i| {
@@ -147,8 +187,13 @@ fn wave(aval: &Aval, factor: usize, period: usize) -> Host {
 }
 
 /// A direction for each of the inputs, by each alone and by all together.
-fn directions(primals: &[Host]) -> Vec<(String, Vec<Host>)> {
-    let all: Vec<Host> = primals.iter().map(|x| wave(&x.aval, 37, 23)).collect();
+fn directions(primals: &[Host], ways: Directions) -> Vec<(String, Vec<Host>)> {
+    let way = |(n, x): (usize, &Host)| match (ways, wave(&x.aval, 37, 23)) {
+        (Directions::All, way) => way,
+        (Directions::Symmetric, way) => mirrored(&way, false),
+        (Directions::Hermitian, way) => mirrored(&way, n % 2 == 1),
+    };
+    let all: Vec<Host> = primals.iter().enumerate().map(way).collect();
     let zero = |x: &Host| Host::from_fn(x.aval.clone(), |_| Number::Float(0.0));
     let mut ways = vec![("every input".to_owned(), all.clone())];
     if primals.len() > 1 && kernels_are_cheap() {
@@ -166,8 +211,8 @@ fn floats(arrays: &[Array]) -> Result<Vec<f64>> {
     Ok(hosts(arrays)?.iter().flat_map(Host::floats).collect())
 }
 
-fn pushes(f: &Function<'_>, primals: &[Host], by: Differences) -> Result<()> {
-    for (what, directions) in directions(primals) {
+fn pushes(f: &Function<'_>, primals: &[Host], ways: Directions, by: Differences) -> Result<()> {
+    for (what, directions) in directions(primals, ways) {
         let moved = |by: f64| -> Result<Vec<f64>> {
             let inputs: Vec<Host> = (primals.iter().zip(&directions))
                 .map(|(x, v)| {
@@ -190,9 +235,9 @@ fn pushes(f: &Function<'_>, primals: &[Host], by: Differences) -> Result<()> {
     Ok(())
 }
 
-fn pulls(f: &Function<'_>, primals: &[Host], tolerance: f64) -> Result<()> {
+fn pulls(f: &Function<'_>, primals: &[Host], ways: Directions, tolerance: f64) -> Result<()> {
     let inputs = arrays(primals)?;
-    for (what, directions) in directions(primals) {
+    for (what, directions) in directions(primals, ways) {
         let (_, out) = jvp(f, &inputs, &arrays(&directions)?)?;
         let out = hosts(&out)?;
         let seeds: Vec<Host> = out.iter().map(|y| wave(&y.aval, 29, 19)).collect();

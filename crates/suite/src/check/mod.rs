@@ -82,7 +82,8 @@ pub fn checks(case: &Case<'_>, dtype: DType) -> Vec<(&'static str, Check)> {
         checks.push(NARROWED);
     }
     let precise = matches!(result, Some(DType::F32 | DType::F64 | DType::C64));
-    if case.sample.smooth && dtype == DType::C64 && precise && kernels_are_cheap() {
+    let is_complex = dtype == DType::C64 || dtype == DType::F32 && result == Some(DType::C64);
+    if case.sample.smooth && is_complex && precise && kernels_are_cheap() {
         checks.push(COMPLEX);
     }
     if case.sample.slopes.is_some() && dtype == DType::F64 {

@@ -1824,6 +1824,13 @@ def matmul(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = 
         array([[3, 3],
                [3, 3]], dtype=float32)
     """
+def matrix_norm(a: _Scalar | array, /, ord: Any = ..., axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+    """`linalg.norm` under another name.
+
+    Example:
+        >>> mx.matrix_norm(mx.array([[3.0, 0.0], [0.0, 4.0]]))
+        array(5, dtype=float32)
+    """
 def matrix_transpose(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The last two axes exchanged.
 
@@ -2765,8 +2772,6 @@ def exporter(*args: Any, **kwargs: Any) -> NoReturn:
 def get_array_buffer_size(*args: Any, **kwargs: Any) -> NoReturn:
     """Not there yet: raises `NotImplementedError`."""
 def import_function(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not there yet: raises `NotImplementedError`."""
-def matrix_norm(*args: Any, **kwargs: Any) -> NoReturn:
     """Not there yet: raises `NotImplementedError`."""
 def new_thread_local_stream(*args: Any, **kwargs: Any) -> NoReturn:
     """Not there yet: raises `NotImplementedError`."""
