@@ -5,12 +5,13 @@
 
 use super::operand::{Axes, Operand, broadcast, cast, common_dtype};
 use super::{
-    S, Side, add, at_set, cumsum, flatten, floor_divide, iota, min, remainder, searchsorted, stack,
-    sum, take, where_,
+    S, Side, argsort, at_set, cumsum, flatten, floor_divide, iota, logical_not, min, remainder,
+    searchsorted, stack, sum, take, where_, zeros,
 };
 use crate::array::Array;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
+use crate::prim::record::slice_axis;
 use crate::shape::{Shape, normalize_axis};
 
 /// Signed integers that count to `size`.
@@ -22,13 +23,13 @@ fn counter(size: usize) -> DType {
 fn true_places(mask: &Array) -> Result<Array> {
     let flat = flatten(mask, 0, -1)?;
     let dtype = counter(flat.size());
-    let reached = cumsum(&cast(&flat, dtype)?, 0, Default::default())?;
-    let count = match flat.size() {
-        0 => 0,
-        _ => cast(&sum(&cast(&flat, dtype)?, (), false)?, DType::I64)?.item::<i64>()? as usize,
-    };
-    let nth = add(&iota(count, 0, dtype)?, 1)?;
-    cast(&searchsorted(&reached, &nth, Side::Left)?, dtype)
+    if flat.is_empty() {
+        return zeros(0, dtype);
+    }
+    let count = sum(&cast(&flat, DType::I64)?, (), false)?.item::<i64>()? as usize;
+    // Equal elements keep their order.
+    let order = argsort(&cast(&logical_not(&flat)?, DType::U8)?, 0)?;
+    cast(&slice_axis(&order, 0, 0, count)?, dtype)
 }
 
 /// The places of elements that are not 0: a vector of indices for each axis, in the order of the elements.
@@ -85,7 +86,7 @@ pub fn nonzero(x: &Array) -> Result<Vec<Array>> {
 pub fn argwhere(x: &Array) -> Result<Array> {
     if x.rank() == 0 {
         let count = usize::from(cast(x, DType::Bool)?.item::<bool>()?);
-        return super::zeros([count, 0], DType::I32);
+        return zeros([count, 0], DType::I32);
     }
     let places = nonzero(x)?;
     stack(&places.iter().collect::<Vec<_>>(), 1)
