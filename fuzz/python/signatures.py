@@ -733,7 +733,7 @@ def fast(g, name):
 
 @family("""random.bernoulli random.bits random.categorical random.gumbel random.key random.laplace
 random.normal random.gamma random.beta random.dirichlet random.exponential random.poisson
-random.geometric random.choice
+random.geometric random.choice random.multivariate_normal
 random.permutation random.randint random.split random.truncated_normal random.uniform""")
 def random_numbers(g, name):
     kind = name.partition(".")[2]
@@ -759,6 +759,10 @@ def random_numbers(g, name):
         low = g.choice([0, 3] if dtype.startswith("u") else [-5, 0, 3])
         high = low + g.choice([1, 2, 10, 100])
         return [str(low), str(high)], {"shape": shape, "dtype": f"mx.{dtype}", **key}, twice
+    if kind == "multivariate_normal":
+        lead = g.choice(["", "[None]", "[None, None]"])
+        cov = f"mx.array([[2.0, 0.5], [0.5, 1.0]]){lead}"
+        return [g.array((*g.shape(rank=1), 2), "float32"), cov], key
     if kind in ("gamma", "poisson"):
         return [g.choice(["0.5", "3.0", "25"])], {"shape": shape, **key}, twice
     if kind == "beta":

@@ -163,6 +163,21 @@ fn derivatives_of_images() -> Result<()> {
 }
 
 #[test]
+fn images_between_pixels_are_floats() -> Result<()> {
+    let target = Target::Sizes(vec![3]);
+    for dtype in DType::ALL {
+        let x = ops::ones([1, 2, 1], dtype)?;
+        assert_eq!(ops::interpolate(&x, &target, Interpolation::Nearest, false)?.dtype(), dtype);
+        let smooth = ops::interpolate(&x, &target, Interpolation::Linear, false);
+        match dtype {
+            DType::C64 => assert!(smooth.is_err()),
+            dtype => assert_eq!(smooth?.dtype(), dtype.to_inexact()),
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn jacobians_agree_and_nest() -> Result<()> {
     let x = numbers(5, &[3]);
     let f = |x: &[Array]| {

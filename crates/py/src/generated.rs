@@ -3111,6 +3111,7 @@ macro_rules! docs {
 (random::gumbel) => { "Numbers of the standard Gumbel distribution, −ln(−ln u) with u even over [0, 1).\n\nExample:\n    >>> mx.random.gumbel((2, 3)).shape\n    (2, 3)" };
 (random::key) => { "\nExample:\n    >>> mx.random.key(0)\n    array([0, 0], dtype=uint32)" };
 (random::laplace) => { "Numbers of the Laplace distribution of mean 0 and scale 1: sign(u)·ln(1 − |u|) with u even over\n(−1, 1).\n\nExample:\n    >>> mx.random.laplace((2, 3)).shape\n    (2, 3)" };
+(random::multivariate_normal) => { "Vectors of normal numbers with these means and covariances: the product of independent numbers with the symmetric\nroot of the covariances, and the means. The covariances are evaluated.\n\nShapes:\nMeans `[.., n]` and covariances `[.., n, n]` give `[.., n]`: the leading axes broadcast, also to those of `shape`, which\nhas none for n.\n\nDtypes:\nGives `float32`. No derivative passes to the covariances.\n\nErrors:\nWhere the means have no axis, the covariances are no square matrices of as many rows, not symmetric or not positive\nsemidefinite, the shapes do not broadcast, and under `compile` and `vmap` of the covariances, where there are no\nvalues.\n\nExample:\n    >>> mean, cov = mx.array([1.0, 2.0]), mx.array([[2.0, 0.5], [0.5, 1.0]])\n    >>> mx.random.multivariate_normal(mean, cov, (100,)).shape\n    (100, 2)" };
 (random::normal) => { "Normal numbers of mean 0 and variance 1: √2·erfinv(u) with u even over (−1, 1).\n\nMultiply and add for others. Of complex numbers the parts have variance ½.\n\nErrors:\nWhere `dtype` is neither float nor complex.\n\nExample:\n    >>> mx.random.normal((2, 3), loc=1.0, scale=0.5).shape\n    (2, 3)" };
 (random::permutation) => { "The integers below `count` in random order, as `uint32`.\n\nExample:\n    >>> mx.sort(mx.random.permutation(4))\n    array([0, 1, 2, 3], dtype=uint32)" };
 (random::poisson) => { "How many events come in a time in which `rate` are expected: numbers of the Poisson distribution.\n\nShapes:\n`rate` broadcasts to `shape`.\n\nDtypes:\nThey are drawn in `float32`. Where an array's rate is negative or NaN the number is −1.\n\nErrors:\nWhere `dtype` is not an integer type, and for a plain number that is negative or not finite.\n\nExample:\n    >>> x = mx.random.poisson(3.0, (100,), key=mx.random.key(0))\n    >>> (0 <= x.min().item(), x.max().item() < 40)\n    (True, True)" };
@@ -3596,6 +3597,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::random::gumbel, m)?)?;
             m.add_function(wrap_pyfunction!(crate::random::key, m)?)?;
             m.add_function(wrap_pyfunction!(crate::random::laplace, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::random::multivariate_normal, m)?)?;
             m.add_function(wrap_pyfunction!(crate::random::normal, m)?)?;
             m.add_function(wrap_pyfunction!(crate::random::permutation, m)?)?;
             m.add_function(wrap_pyfunction!(crate::random::poisson, m)?)?;
@@ -3686,5 +3688,4 @@ pub const MISSING: &[(&str, &str)] = &[
     ("metal", "set_wired_limit"),
     ("metal", "start_capture"),
     ("metal", "stop_capture"),
-    ("random", "multivariate_normal"),
 ];

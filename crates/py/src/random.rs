@@ -416,3 +416,21 @@ pub fn choice(
         give(places.and_then(|places| ops::take(&x, &places, axis)))
     })
 }
+
+#[doc = docs!(random::multivariate_normal)]
+#[pyfunction]
+#[pyo3(signature = (mean, cov, shape = None, dtype = None, key = None, stream = None))]
+pub fn multivariate_normal(
+    mean: Arr,
+    cov: Arr,
+    shape: Option<ShapeArg>,
+    dtype: Option<Dtype>,
+    key: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    if or_f32(dtype) != DType::F32 {
+        return Err(wrong_value("[multivariate_normal] dtype must be float32."));
+    }
+    let shape = or_scalar(shape);
+    on(stream, || give(random::multivariate_normal(&mean, &cov, shape, key.as_deref())))
+}

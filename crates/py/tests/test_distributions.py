@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from conftest import cc, values
+from conftest import cc, mlx, values
 
 stats = pytest.importorskip("scipy.stats")
 
@@ -123,6 +123,37 @@ def test_choice():
     for bad in (lambda: random.choice(3, (4,), replace=False), lambda: random.choice(0, (1,)), lambda: random.choice(3, p=cc.ones(2)), lambda: random.choice(cc.array(1.0))):
         with pytest.raises(ValueError, match="choice"):
             bad()
+
+
+def test_multivariate_normal():
+    mean, cov = np.array([1.0, 2.0, -1.0], np.float32), np.array([[2.0, 0.5, 0.1], [0.5, 1.0, -0.3], [0.1, -0.3, 0.7]], np.float32)
+
+    def both(mean, cov, *shape):
+        ours = random.multivariate_normal(cc.array(mean), cc.array(cov), *shape, key=random.key(30))
+        theirs = mlx.random.multivariate_normal(mlx.array(mean), mlx.array(cov), *shape, key=mlx.random.key(30))
+        assert ours.shape == theirs.shape and ours.dtype == cc.float32
+        np.testing.assert_allclose(np.array(ours), np.array(theirs), rtol=2e-5, atol=2e-5)
+        return np.array(ours)
+
+    x = both(mean, cov, (N,))
+    np.testing.assert_allclose(x.mean(0), mean, atol=0.05)
+    np.testing.assert_allclose(np.cov(x.T), cov, atol=0.06)
+    both(mean, cov)
+    both(np.stack([mean] * 4), cov)
+    both(np.stack([mean] * 4), np.stack([cov, 2 * cov, cov, np.eye(3, dtype=np.float32)]), (2, 4))
+    both(np.array([0.5], np.float32), np.array([[4.0]], np.float32), (3,))
+    both(mean, np.ones((3, 3), np.float32), (5,))
+    both(mean, np.zeros((3, 3), np.float32), (5,))
+    assert random.multivariate_normal(cc.zeros((0,)), cc.zeros((0, 0))).shape == (0,)
+    assert np.isnan(np.array(random.multivariate_normal(cc.zeros(2), cc.full((2, 2), float("nan"))))).all()
+    draw = lambda k: random.multivariate_normal(cc.array(mean), cc.array(cov), (2,), key=k)  # noqa: E731
+    np.testing.assert_allclose(np.array(cc.vmap(draw)(cc.stack([key(1), key(2)])))[1], np.array(draw(key(2))), rtol=1e-6)
+    m, c = cc.array(mean), cc.array(cov)
+    for args in ((cc.array(1.0), c), (m, m), (m, cc.eye(2)), (m, c[:2]), (cc.stack([m, m]), c, (3,)), (m, cc.triu(c)), (m, -c)):
+        with pytest.raises(ValueError, match="multivariate_normal"):
+            random.multivariate_normal(*args)
+    with pytest.raises(ValueError, match="float32"):
+        random.multivariate_normal(m, c, dtype=cc.float16)
 
 
 DRAWS = {

@@ -15,6 +15,7 @@
 //! ```
 
 mod distributions;
+mod multivariate;
 
 use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 
@@ -33,6 +34,7 @@ use crate::shape::{Dims, Shape, normalize_axis};
 
 pub use crate::generator::{key, seed, set_state, state};
 pub use distributions::*;
+pub use multivariate::*;
 
 /// The smallest `float32` above −1: where a symmetric interval starts.
 const ABOVE_MINUS_ONE: f64 = -0.999_999_940_395_355_2;

@@ -160,6 +160,27 @@ def laplace(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., 
         >>> mx.random.laplace((2, 3)).shape
         (2, 3)
     """
+def multivariate_normal(mean: _Scalar | array, cov: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """Vectors of normal numbers with these means and covariances: the product of independent numbers with the symmetric
+    root of the covariances, and the means. The covariances are evaluated.
+
+    Shapes:
+    Means `[.., n]` and covariances `[.., n, n]` give `[.., n]`: the leading axes broadcast, also to those of `shape`, which
+    has none for n.
+
+    Dtypes:
+    Gives `float32`. No derivative passes to the covariances.
+
+    Errors:
+    Where the means have no axis, the covariances are no square matrices of as many rows, not symmetric or not positive
+    semidefinite, the shapes do not broadcast, and under `compile` and `vmap` of the covariances, where there are no
+    values.
+
+    Example:
+        >>> mean, cov = mx.array([1.0, 2.0]), mx.array([[2.0, 0.5], [0.5, 1.0]])
+        >>> mx.random.multivariate_normal(mean, cov, (100,)).shape
+        (100, 2)
+    """
 def normal(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., loc: _Scalar | array | None = ..., scale: _Scalar | array | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Normal numbers of mean 0 and variance 1: √2·erfinv(u) with u even over (−1, 1).
 
@@ -254,5 +275,3 @@ def uniform(low: _Scalar | array | None = ..., high: _Scalar | array | None = ..
         (True, True)
     """
 
-def multivariate_normal(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not there yet: raises `NotImplementedError`."""
