@@ -21,8 +21,8 @@ fn read(x: &Array) -> Result<Vec<f64>> {
 }
 
 fn close(what: &str, have: &[f64], want: &[f64], tolerance: f64) {
-    let far = |(h, w): (&f64, &f64)| !((h - w).abs() <= tolerance * w.abs().max(1.0));
-    let apart = have.len() != want.len() || have.iter().zip(want).any(far);
+    let near = |(h, w): (&f64, &f64)| (h - w).abs() <= tolerance * w.abs().max(1.0);
+    let apart = have.len() != want.len() || !have.iter().zip(want).all(near);
     assert!(!apart, "{what}: {have:?}, should be {want:?}");
 }
 
