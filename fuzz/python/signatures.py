@@ -16,7 +16,7 @@ unsignedinteger"""
 REASONS = {
     **dict.fromkeys(
         """grad vjp jvp value_and_grad vmap compile checkpoint custom_function disable_compile
-        enable_compile""".split(),
+        enable_compile jacfwd jacrev hessian linearize""".split(),
         "a transform: graphs.py and gradients.py",
     ),
     **dict.fromkeys(
@@ -155,7 +155,8 @@ floor ceil
 negative reciprocal arctan arcsin arccos arctanh arcsinh arccosh acos acosh asin asinh atan atanh
 isnan
 isinf isfinite isposinf isneginf logical_not degrees radians real imag conjugate conj trunc positive
-sigmoid erf erfc erfinv bitwise_invert stop_gradient to_fp8 contiguous atleast_1d atleast_2d
+sigmoid erf erfc erfinv signbit frac frexp lgamma digamma i0 sinc logit argwhere corrcoef cov
+bitwise_invert stop_gradient to_fp8 contiguous atleast_1d atleast_2d
 atleast_3d""")
 def unary(g, name):
     return [g.array()], {}
@@ -164,7 +165,7 @@ def unary(g, name):
 @family("""add subtract multiply divide maximum minimum equal not_equal less less_equal greater
 greater_equal logical_and logical_or logical_xor logaddexp arctan2 atan2 floor_divide remainder
 power pow
-divmod""")
+divmod copysign fmax fmin fmod heaviside hypot ldexp nextafter xlogy lerp addcmul addcdiv""")
 def binary(g, name):
     shape = g.shape()
     dtypes = ALL if g.chance(0.5) else [g.choice(ALL)]
@@ -173,6 +174,11 @@ def binary(g, name):
         right = g.number()
     else:
         right = g.array(g.broadcastable(shape), dtypes)
+    if name in ("addcmul", "addcdiv"):
+        third = g.array(g.broadcastable(shape), dtypes)
+        return [left, right, third], named(g, value=g.number())
+    if name == "lerp":
+        return [left, right, g.choice(["0.25", "1.0", g.array(g.broadcastable(shape), FLOATS)])], {}
     return ([left, right] if g.chance(0.7) else [right, left]), {}
 
 
@@ -185,13 +191,105 @@ def bits(g, name):
     return [left, g.number() if g.chance(0.2) else g.array(g.broadcastable(shape), dtypes)], {}
 
 
-@family("sum prod mean max min all any logsumexp argmax argmin median count_nonzero minmax var std")
+@family("""sum prod mean max min all any logsumexp argmax argmin median count_nonzero minmax var std
+nansum nanmean nanmax nanmin nanmedian""")
 def reduction(g, name):
     a = g.array(dtypes=[d for d in ALL if name not in ("mean", "var", "std") or d != "complex64"])
     rank = len(g.shapes[a])
     axis = g.axis(rank, 0.3) if name.startswith("arg") else g.axes(rank)
     more = named(g, 0.4, ddof=g.choice("012")) if name in ("var", "std") else {}
     return [a], {**named(g, 0.8, axis=axis), **named(g, 0.3, keepdims="True"), **more}
+
+
+@family("quantile nanquantile percentile nanpercentile")
+def quantiles(g, name):
+    a = g.array(dtypes=REALS)
+    unit = 100 if name.endswith("percentile") else 1
+    q = g.choice([0.0, 0.25, 0.5, 0.9, 1.0, [0.1, 0.7]])
+    q = [unit * one for one in q] if isinstance(q, list) else unit * q
+    method = g.choice(["'linear'", "'lower'", "'higher'", "'midpoint'", "'nearest'"])
+    more = named(g, 0.3, keepdims="True", method=method)
+    return [a, str(q)], {**named(g, 0.8, axis=g.axes(len(g.shapes[a]))), **more}
+
+
+@family("histogram trapezoid polyval interp cdist")
+def curves(g, name):
+    if name == "cdist":
+        shape = g.shape(rank=g.choice([2, 3]), largest=60)
+        other = (*shape[:-2], g.rng.randint(0, 4), shape[-1])
+        return [g.array(shape, FLOATS), g.array(other, FLOATS)], named(g, p=g.choice(["1.0", "0.0", "3.0", "float('inf')"]))
+    if name == "interp":
+        n = g.rng.randint(1, 9)
+        points = f"mx.sort({g.array((n,), 'float32', 'plain')})"
+        return [g.array(dtypes=FLOATS), points, g.array((n,), "float32")], named(g, 0.2, left="1.0", right="2.0", period="3.0")
+    if name == "polyval":
+        return [g.array((g.rng.randint(0, 5),), dtypes=REALS), g.array(dtypes=REALS)], {}
+    a = g.array(g.shape(low=1), REALS)
+    if name == "trapezoid":
+        return [a], named(g, dx="0.5", axis=g.axis(len(g.shapes[a])))
+    return [a], named(g, bins=g.choice(["1", "7", "mx.array([0.0, 1.0, 3.0])"]), density="True")
+
+
+@family("nonzero masked_select masked_fill index_fill repeat_interleave bucketize")
+def masks(g, name):
+    a = g.array(g.shape(rank=g.choice([1, 2, 3]), low=1))
+    shape = g.shapes[a]
+    if name == "nonzero":
+        return [a], {}, "list({})"
+    if name in ("masked_select", "masked_fill"):
+        mask = g.array(g.broadcastable(shape), "bool_")
+        return [a, mask] + (["True"] if name == "masked_fill" else []), {}
+    axis = g.rng.randrange(len(shape))
+    if name == "index_fill":
+        return [a, str(axis), g.indices((3,), shape[axis]), "True"], {}
+    if name == "bucketize":
+        return [g.array(dtypes=REALS), f"mx.sort({g.array((7,), 'float32', 'plain')})"], named(g, right="True")
+    each = f"mx.array({[g.rng.randint(0, 3) for _ in range(shape[axis])]}, dtype=mx.int32)"
+    return [a, g.choice(["2", each])], {"axis": str(axis)}
+
+
+@family("segment_sum segment_mean segment_max segment_min")
+def segments(g, name):
+    a = g.array(g.shape(rank=g.choice([1, 2]), low=1), REALS)
+    return [a, f"mx.abs({g.array(g.shapes[a][:1], 'int32', 'index', 4)})", "9"], {}
+
+
+@family("logspace geomspace tril_indices triu_indices")
+def grids(g, name):
+    if name.endswith("space"):
+        return [g.choice(["1", "2.5", "10"]), g.choice(["3", "100", "0.5"])], named(g, num=g.choice(["0", "1", "7"]))
+    return [g.choice("01235")], named(g, k=str(g.rng.randint(-3, 3)), m=g.choice("0247"))
+
+
+@family("""pixel_shuffle pixel_unshuffle interpolate grid_sample unfold fold adaptive_avg_pool adaptive_max_pool
+max_pool_with_indices max_unpool""")
+def images(g, name):
+    n = g.choice([1, 2, 2, 3])
+    sides = [g.rng.randint(1, 6) for _ in range(n)]
+    batch, channels = g.choice([0, 1, 2]), g.choice([1, 3])
+    if name in ("pixel_shuffle", "pixel_unshuffle"):
+        shape = (batch, 2, 3, 4 * channels) if name == "pixel_shuffle" else (batch, 4, 6, channels)
+        return [g.array(shape), "2"], {}
+    if name == "fold":
+        rows = g.array((batch, 9, 4 * channels), FLOATS)
+        return [rows, "(4, 4)", "2"], {}
+    a = g.array((batch, *sides, channels), FLOATS)
+    sizes = str(tuple(g.rng.randint(1, 7) for _ in range(n)))
+    if name == "interpolate":
+        return [a, sizes], {"mode": g.choice(["'nearest'", "'linear'", "'cubic'", "'area'"])}
+    if name == "grid_sample":
+        grid = g.array((batch, 3, 2, n), "float32", "unit")
+        modes = ["'nearest'", "'bilinear'"] + ["'bicubic'"] * (n == 2)
+        padding = g.choice(["'zeros'", "'border'", "'reflection'"])
+        return [a, grid], {"mode": g.choice(modes), **named(g, padding_mode=padding, align_corners="True")}
+    if name == "unfold":
+        return [a, "1"], named(g, stride="2", padding="1", dilation="2")
+    if name.startswith("adaptive"):
+        return [a, sizes], {}
+    if name == "max_pool_with_indices":
+        return [a, "1"], named(g, stride="2"), "list({})"
+    places = f"mx.zeros({(batch, *sides, channels)}, dtype=mx.int32)"
+    return [a, places, str(tuple(sides))], {}
 
 
 @family("cumsum cumprod cummax cummin logcumsumexp cumulative_sum cumulative_prod")
@@ -635,7 +733,8 @@ def fast(g, name):
 
 
 @family("""random.bernoulli random.bits random.categorical random.gumbel random.key random.laplace
-random.normal
+random.normal random.gamma random.beta random.dirichlet random.exponential random.poisson
+random.geometric random.choice random.multivariate_normal
 random.permutation random.randint random.split random.truncated_normal random.uniform""")
 def random_numbers(g, name):
     kind = name.partition(".")[2]
@@ -661,6 +760,22 @@ def random_numbers(g, name):
         low = g.choice([0, 3] if dtype.startswith("u") else [-5, 0, 3])
         high = low + g.choice([1, 2, 10, 100])
         return [str(low), str(high)], {"shape": shape, "dtype": f"mx.{dtype}", **key}, twice
+    if kind == "multivariate_normal":
+        lead = g.choice(["", "[None]", "[None, None]"])
+        cov = f"mx.array([[2.0, 0.5], [0.5, 1.0]]){lead}"
+        return [g.array((*g.shape(rank=1), 2), "float32"), cov], key
+    if kind in ("gamma", "poisson"):
+        return [g.choice(["0.5", "3.0", "25"])], {"shape": shape, **key}, twice
+    if kind == "beta":
+        return ["0.5", g.choice(["1.0", "3"])], {"shape": shape, **key}, twice
+    if kind == "geometric":
+        return [g.choice(["0.1", "1.0"])], {"shape": shape, **key}, twice
+    if kind == "dirichlet":
+        return ["mx.array([0.5, 1.0, 4.0])"], {"shape": shape, **key}, twice
+    if kind == "choice":
+        return [g.choice(["7", "mx.arange(9)"])], {"shape": shape, **key}, twice
+    if kind == "exponential":
+        return [], {"shape": shape, **named(g, dtype=dtype, scale="2.0"), **key}, twice
     if kind == "truncated_normal":
         return ["-1.0", g.choice(["1.0", "0.5", "3.0"])], {"shape": shape, **key}, twice
     kwargs = {"shape": shape, **named(g, dtype=dtype), **key}

@@ -4,6 +4,7 @@
 use crate::device::{Stream, replace_own};
 
 pub use crate::transform::grad::value_and_grad_once;
+pub use crate::transform::jacobian::{Mode, jacobian_once};
 pub use crate::transform::vmap::vmap_traced;
 
 /// Makes `stream` this thread's default, or the common one for `None`; gives what was there.

@@ -3,11 +3,15 @@
 pub mod conv;
 pub mod create;
 pub mod elementwise;
+pub mod image;
+pub mod mask;
 pub mod product;
 pub mod scan;
 pub mod search;
 pub mod shape;
+pub mod special;
 pub mod spread;
+pub mod statistics;
 
 use cupola::{Array, ops};
 use pyo3::prelude::*;

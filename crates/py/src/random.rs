@@ -280,3 +280,157 @@ pub fn permutation(
     let Count(count) = x.extract()?;
     on(stream, || give(random::permutation(count, key.as_deref())))
 }
+
+/// `x` times `scale`, in the dtype of `x`.
+fn scaled(x: cupola::Result<Array>, scale: Option<Opd>) -> PyResult<PyArray> {
+    moved(x.map_err(raise)?, None, scale).map(PyArray::new)
+}
+
+#[doc = docs!(random::exponential)]
+#[pyfunction]
+#[pyo3(signature = (shape = None, dtype = None, scale = None, key = None, stream = None))]
+pub fn exponential(
+    shape: Option<ShapeArg>,
+    dtype: Option<Dtype>,
+    scale: Option<Opd>,
+    key: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    on(stream, || {
+        scaled(random::exponential(or_scalar(shape), or_f32(dtype), key.as_deref()), scale)
+    })
+}
+
+/// The shape given, or the operand's.
+fn own_shape(shape: Option<ShapeArg>, operand: &Opd) -> PyResult<Shape> {
+    shape_of(shape, [operand, &Opd::Scalar(Scalar::Int(0))])
+}
+
+#[doc = docs!(random::gamma)]
+#[pyfunction]
+#[pyo3(signature = (a, shape = None, dtype = None, scale = None, key = None, stream = None))]
+pub fn gamma(
+    a: Opd,
+    shape: Option<ShapeArg>,
+    dtype: Option<Dtype>,
+    scale: Option<Opd>,
+    key: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let shape = own_shape(shape, &a)?;
+    on(stream, || scaled(random::gamma(&a, shape, or_f32(dtype), key.as_deref()), scale))
+}
+
+#[doc = docs!(random::beta)]
+#[pyfunction]
+#[pyo3(signature = (a, b, shape = None, dtype = None, key = None, stream = None))]
+pub fn beta(
+    a: Opd,
+    b: Opd,
+    shape: Option<ShapeArg>,
+    dtype: Option<Dtype>,
+    key: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let shape = shape_of(shape, [&a, &b])?;
+    on(stream, || give(random::beta(&a, &b, shape, or_f32(dtype), key.as_deref())))
+}
+
+#[doc = docs!(random::dirichlet)]
+#[pyfunction]
+#[pyo3(signature = (alpha, shape = None, dtype = None, key = None, stream = None))]
+pub fn dirichlet(
+    alpha: Arr,
+    shape: Option<ShapeArg>,
+    dtype: Option<Dtype>,
+    key: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let own = || Shape::from(&alpha.shape()[..alpha.rank().saturating_sub(1)]);
+    let shape = shape.map_or_else(own, |s| s.0);
+    on(stream, || give(random::dirichlet(&alpha, shape, or_f32(dtype), key.as_deref())))
+}
+
+fn or_i32(dtype: Option<Dtype>) -> DType {
+    dtype.map_or(DType::I32, |d| d.0)
+}
+
+#[doc = docs!(random::poisson)]
+#[pyfunction]
+#[pyo3(signature = (lam, shape = None, dtype = None, key = None, stream = None))]
+pub fn poisson(
+    lam: Opd,
+    shape: Option<ShapeArg>,
+    dtype: Option<Dtype>,
+    key: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let shape = own_shape(shape, &lam)?;
+    on(stream, || give(random::poisson(&lam, shape, or_i32(dtype), key.as_deref())))
+}
+
+#[doc = docs!(random::geometric)]
+#[pyfunction]
+#[pyo3(signature = (p, shape = None, dtype = None, key = None, stream = None))]
+pub fn geometric(
+    p: Opd,
+    shape: Option<ShapeArg>,
+    dtype: Option<Dtype>,
+    key: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let shape = own_shape(shape, &p)?;
+    on(stream, || give(random::geometric(&p, shape, or_i32(dtype), key.as_deref())))
+}
+
+/// Slices of `a` along `axis` that are drawn, or integers below it where it is a number: each as likely as another or
+/// with the probabilities `p`, with each put back or, for `replace=False`, not.
+#[doc = docs!(random::choice)]
+#[pyfunction]
+#[pyo3(signature = (
+    a, shape = None, replace = true, p = None, axis = 0, key = None, stream = None
+))]
+pub fn choice(
+    a: &Bound<'_, PyAny>,
+    shape: Option<ShapeArg>,
+    replace: bool,
+    p: Option<Arr>,
+    axis: isize,
+    key: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let shape = or_scalar(shape);
+    if let Ok(count) = a.extract::<Count>() {
+        return on(stream, || {
+            let places = random::choice(count.0, shape, replace, p.as_deref(), key.as_deref());
+            give(places.and_then(|places| ops::astype(&places, DType::I32)))
+        });
+    }
+    let x = a.extract::<Arr>()?.0;
+    if x.rank() == 0 {
+        return Err(wrong_value("choice: an array has an axis to draw along"));
+    }
+    let count = crate::ops::shape::size_of(&x, axis);
+    on(stream, || {
+        let places = random::choice(count, shape, replace, p.as_deref(), key.as_deref());
+        give(places.and_then(|places| ops::take(&x, &places, axis)))
+    })
+}
+
+#[doc = docs!(random::multivariate_normal)]
+#[pyfunction]
+#[pyo3(signature = (mean, cov, shape = None, dtype = None, key = None, stream = None))]
+pub fn multivariate_normal(
+    mean: Arr,
+    cov: Arr,
+    shape: Option<ShapeArg>,
+    dtype: Option<Dtype>,
+    key: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    if or_f32(dtype) != DType::F32 {
+        return Err(wrong_value("[multivariate_normal] dtype must be float32."));
+    }
+    let shape = or_scalar(shape);
+    on(stream, || give(random::multivariate_normal(&mean, &cov, shape, key.as_deref())))
+}

@@ -3,6 +3,7 @@
 pub mod compile;
 pub mod custom;
 pub mod grad;
+pub mod jacobian;
 pub mod vmap;
 
 use pyo3::PyTraverseError;

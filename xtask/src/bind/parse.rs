@@ -81,8 +81,10 @@ pub fn operations(folder: &Path) -> Result<Vec<Function>, String> {
         if path.file_stem().is_some_and(|s| s == "tests") {
             continue;
         }
-        let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-        let module = if SUBMODULES.contains(&stem.as_str()) { stem } else { String::new() };
+        let parts = path.with_extension("");
+        let parts = parts.strip_prefix(folder).map_err(|e| e.to_string())?;
+        let parts: Vec<_> = parts.iter().map(|p| p.to_string_lossy().into_owned()).collect();
+        let module = submodule(&parts);
         for item in parsed(&path)?.items {
             let Item::Fn(f) = item else { continue };
             if !matches!(f.vis, syn::Visibility::Public(_)) {

@@ -149,6 +149,26 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("from_fp8", "x, dtype=bfloat16"),
     ("to_fp8", "x"),
     ("one_hot", "a, classes, dtype=float32"),
+    ("bucketize", "a, boundaries, right=False"),
+    ("cdist", "a, b, p=2.0"),
+    ("geomspace", "start, stop, num=50, dtype=float32"),
+    ("heaviside", "a, values"),
+    ("index_fill", "a, axis, indices, value"),
+    ("ldexp", "a, k"),
+    ("lerp", "start, end, weight"),
+    ("logspace", "start, stop, num=50, base=10.0, dtype=float32"),
+    ("masked_fill", "a, mask, value"),
+    ("masked_select", "a, mask"),
+    ("pixel_shuffle", "a, upscale_factor"),
+    ("pixel_unshuffle", "a, downscale_factor"),
+    ("polyval", "p, x"),
+    ("repeat_interleave", "a, repeats, axis=None"),
+    ("segment_max", "a, segment_ids, num_segments"),
+    ("segment_mean", "a, segment_ids, num_segments"),
+    ("segment_min", "a, segment_ids, num_segments"),
+    ("segment_sum", "a, segment_ids, num_segments"),
+    ("trapezoid", "y, x=None, dx=1.0, axis=-1"),
+    ("xlogy", "x, y"),
 ];
 
 /// The functions that take the stream by position, beside those of two operands.
@@ -195,7 +215,14 @@ pub fn python_name(op: &str) -> &str {
 }
 
 /// What `cupola.core` has beside the names of MLX.
-const BEYOND: &str = "bincount erfc";
+const BEYOND: &str = "adaptive_avg_pool adaptive_max_pool addcdiv addcmul argwhere bincount bucketize cdist \
+    copysign corrcoef cov digamma erfc fmax fmin fmod fold frac frexp geomspace grid_sample \
+    heaviside hessian histogram hypot i0 index_fill interp interpolate jacfwd jacrev ldexp \
+    lerp lgamma linearize logit logspace masked_fill masked_select max_pool_with_indices \
+    max_unpool nanmax nanmean nanmedian nanmin nanpercentile nanquantile nansum nextafter \
+    nonzero percentile pixel_shuffle pixel_unshuffle polyval quantile repeat_interleave \
+    segment_max segment_mean segment_min segment_sum signbit sinc trapezoid tril_indices \
+    triu_indices unfold xlogy";
 
 /// Whether a function has its name in a public module.
 pub fn is_public(module: &str, name: &str) -> bool {

@@ -14,6 +14,9 @@
 //! # Ok::<(), cupola::Error>(())
 //! ```
 
+mod distributions;
+mod multivariate;
+
 use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 
 use super::operand::{Operand, cast};
@@ -30,6 +33,8 @@ use crate::prim::record::slice_axis;
 use crate::shape::{Dims, Shape, normalize_axis};
 
 pub use crate::generator::{key, seed, set_state, state};
+pub use distributions::*;
+pub use multivariate::*;
 
 /// The smallest `float32` above −1: where a symmetric interval starts.
 const ABOVE_MINUS_ONE: f64 = -0.999_999_940_395_355_2;

@@ -71,6 +71,35 @@ pub fn searchsorted(sorted: &Array, values: &Array, side: Side) -> Result<Array>
     Ok(found)
 }
 
+/// The number of the bucket that each element falls into: `boundaries` are the ends of buckets, which belong to
+/// the bucket below, or where `right` is true to the one above.
+///
+/// # Shapes
+/// The result has the shape of `x`; n boundaries make n + 1 buckets.
+///
+/// # Dtypes
+/// Gives `uint32`. Boundaries and elements promote; NaN comes last.
+///
+/// # Errors
+/// As [`searchsorted`].
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[0, 2, 5], [3])?;
+/// let boundaries = Array::from_slice(&[1, 2, 4], [3])?;
+/// assert_eq!(ops::bucketize(&x, &boundaries, false)?.to_vec::<u32>()?, [0, 1, 3]);
+/// assert_eq!(ops::bucketize(&x, &boundaries, true)?.to_vec::<u32>()?, [0, 2, 3]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn bucketize(x: &Array, boundaries: &Array, right: bool) -> Result<Array> {
+    if boundaries.rank() != 1 {
+        let detail = format!("takes a vector of boundaries, not {}", boundaries.aval());
+        return Err(Error::shape("bucketize", detail));
+    }
+    searchsorted(boundaries, x, if right { Side::Right } else { Side::Left })
+}
+
 /// Whether `a` comes before `b`, NaN being last.
 fn before(a: &Array, b: &Array) -> Result<Array> {
     if !a.dtype().is_float() {

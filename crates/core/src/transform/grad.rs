@@ -55,26 +55,13 @@ pub fn jvp(
     let tracers = trace_inputs(primals, &scope)?;
     let outputs = f(&tracers)?;
     let nodes = tape(&outputs, &scope.0);
-    let mut known: HashMap<Handle, Array> = tracers.iter().map(handle).zip(tangents).collect();
-    for (array, inputs) in &nodes {
-        let tangents: Vec<Option<Array>> =
-            inputs.iter().map(|i| known.get(&handle(i)).cloned()).collect();
-        if tangents.iter().all(Option::is_none) {
-            continue;
-        }
-        let outs = outputs_of(array);
-        for (out, tangent) in outs.iter().zip(rules::jvp(&array.node.op, inputs, &outs, &tangents)?)
-        {
-            if let Some(tangent) = tangent {
-                known.insert(handle(out), tangent);
-            }
-        }
-    }
+    let known = tracers.iter().map(handle).zip(tangents).collect();
+    let known = push(&nodes, known)?;
     let tangents = outputs
         .iter()
         .map(|o| or_zeros(known.get(&handle(o)).cloned(), o))
         .collect::<Result<_>>()?;
-    finish(scope, nodes);
+    finish(scope, &nodes);
     Ok((outputs, tangents))
 }
 
@@ -179,7 +166,46 @@ fn reverse(
             rules::accumulate(&mut known, handle(output), seed)?;
         }
     }
-    let on_tape = |a: &Array| a.node.scopes.as_ref().is_some_and(|m| m.contains(&scope.0));
+    pull(&nodes, &tracers, &scope.0, &mut known)?;
+    let gradients =
+        tracers.iter().map(|t| or_zeros(known.remove(&handle(t)), t)).collect::<Result<_>>()?;
+    finish(scope, &nodes);
+    Ok((outputs, gradients))
+}
+
+/// Nodes with their inputs, each after these.
+pub(super) type Tape = Vec<(Array, crate::array::Inputs)>;
+
+/// The tangents of all on the tape that depends on what some are known of.
+pub(super) fn push(
+    nodes: &Tape,
+    mut known: HashMap<Handle, Array>,
+) -> Result<HashMap<Handle, Array>> {
+    for (array, inputs) in nodes {
+        let tangents: Vec<Option<Array>> =
+            inputs.iter().map(|i| known.get(&handle(i)).cloned()).collect();
+        if tangents.iter().all(Option::is_none) {
+            continue;
+        }
+        let outs = outputs_of(array);
+        for (out, tangent) in outs.iter().zip(rules::jvp(&array.node.op, inputs, &outs, &tangents)?)
+        {
+            if let Some(tangent) = tangent {
+                known.insert(handle(out), tangent);
+            }
+        }
+    }
+    Ok(known)
+}
+
+/// The cotangents of all on the tape that leads to what some are known of.
+pub(super) fn pull(
+    nodes: &Tape,
+    tracers: &[Array],
+    scope: &Scope,
+    known: &mut HashMap<Handle, Array>,
+) -> Result<()> {
+    let on_tape = |a: &Array| a.node.scopes.as_ref().is_some_and(|m| m.contains(scope));
     let wanted = |a: &Array| a.dtype().is_differentiable() && on_tape(a);
     let keyed = |a: &Array| (handle(a), a.clone());
     // A tracer's own input lies outside: its cotangent stays with the tracer.
@@ -193,17 +219,13 @@ fn reverse(
                 wanted: inputs.iter().map(wanted).collect(),
             },
         );
-    rules::reverse(entries, &mut known)?;
-    let gradients =
-        tracers.iter().map(|t| or_zeros(known.remove(&handle(t)), t)).collect::<Result<_>>()?;
-    finish(scope, nodes);
-    Ok((outputs, gradients))
+    rules::reverse(entries, known)
 }
 
 /// Ends the trace: what was computed while it ran lets go of its inputs now.
-fn finish(scope: ScopeGuard, nodes: Vec<(Array, crate::array::Inputs)>) {
+pub(super) fn finish(scope: ScopeGuard, nodes: &Tape) {
     drop(scope);
-    for (array, _) in &nodes {
+    for (array, _) in nodes {
         if array.node.is_traced() {
             continue;
         }
@@ -217,7 +239,7 @@ fn finish(scope: ScopeGuard, nodes: Vec<(Array, crate::array::Inputs)>) {
 }
 
 /// Arrays that stand for `primals` inside the traced function, and can be read.
-fn trace_inputs(primals: &[Array], scope: &ScopeGuard) -> Result<Vec<Array>> {
+pub(super) fn trace_inputs(primals: &[Array], scope: &ScopeGuard) -> Result<Vec<Array>> {
     let scopes = Scopes::of(&scope.0);
     primals.iter().map(|p| Array::tracer(p, &scopes)).collect()
 }
@@ -227,12 +249,17 @@ fn outputs_of(array: &Array) -> SmallVec<[Array; 1]> {
     (0..count).map(|output| Array { node: array.node.clone(), output }).collect()
 }
 
-fn or_zeros(tangent: Option<Array>, like: &Array) -> Result<Array> {
+pub(super) fn or_zeros(tangent: Option<Array>, like: &Array) -> Result<Array> {
     Ok(tangent.unwrap_or_else(|| Array::constant(0.0, like.aval().clone())))
 }
 
 /// Tangents or cotangents of `like`, in its dtypes.
-fn fitted(op: &'static str, what: &str, given: &[Array], like: &[Array]) -> Result<Vec<Array>> {
+pub(super) fn fitted(
+    op: &'static str,
+    what: &str,
+    given: &[Array],
+    like: &[Array],
+) -> Result<Vec<Array>> {
     let fits = given.len() == like.len()
         && given.iter().zip(like).all(|(g, l)| g.aval().shape == l.aval().shape);
     if fits {

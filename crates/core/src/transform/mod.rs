@@ -5,10 +5,12 @@
 mod compile;
 mod custom_function;
 pub(crate) mod grad;
+pub(crate) mod jacobian;
 pub(crate) mod rules;
 pub(crate) mod vmap;
 
 pub use compile::{Compiled, compile};
 pub use custom_function::{CustomFunction, checkpoint, custom_function};
 pub use grad::{grad, jvp, value_and_grad, vjp};
+pub use jacobian::{Linear, hessian, jacfwd, jacrev, linearize};
 pub use vmap::vmap;

@@ -49,24 +49,17 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<S> {
         return Ok(S::Range { start, stop, step: step.unwrap_or(1) });
     }
     if let Ok(array) = object.cast::<PyArray>() {
-        return index_array(array.get().get());
+        return Ok(S::Array(array.get().get()));
     }
     if object.is_instance_of::<PyList>() {
-        return index_array(read::array(object, None)?);
+        return Ok(S::Array(read::array(object, None)?));
     }
     if let Some((array, _)) = read::array_like(object)? {
-        return index_array(array);
+        return Ok(S::Array(array));
     }
     match object.extract::<isize>() {
         Ok(index) => Ok(S::At(index)),
         Err(_) => Err(wrong()),
-    }
-}
-
-fn index_array(array: Array) -> PyResult<S> {
-    match array.dtype() {
-        DType::Bool => Err(wrong_value("boolean indices are not yet supported")),
-        _ => Ok(S::Array(array)),
     }
 }
 

@@ -1,13 +1,15 @@
 //! An index taken apart.
 
+use std::borrow::Cow;
+
 use super::S;
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::flip;
 use crate::ops::gather::{expect_integers, normalize_index, wrap};
 use crate::ops::movement::expand_axes;
 use crate::ops::operand::broadcast;
+use crate::ops::{flip, nonzero};
 use crate::prim::Movement;
 use crate::shape::{Aval, Dims, Shape};
 
@@ -29,8 +31,47 @@ pub(super) struct Lookup {
     pub(super) at: usize,
 }
 
+/// The items with the places of its true elements for each bool array, which stands for as many axes as it has.
+fn masked<'a>(op: &'static str, x: &Array, items: &'a [S]) -> Result<Cow<'a, [S]>> {
+    let mask = |item: &'a S| match item {
+        S::Array(array) if array.dtype() == DType::Bool => Some(array),
+        S::Array(_) | S::At(_) | S::Range { .. } | S::NewAxis | S::Ellipsis => None,
+    };
+    if items.iter().all(|item| mask(item).is_none()) {
+        return Ok(Cow::Borrowed(items));
+    }
+    let axes = |item: &'a S| match item {
+        S::NewAxis | S::Ellipsis => 0,
+        S::At(_) | S::Range { .. } | S::Array(_) => mask(item).map_or(1, Array::rank),
+    };
+    let named: usize = items.iter().map(axes).sum();
+    let mut out = Vec::with_capacity(named);
+    let mut at = 0;
+    for item in items {
+        let Some(mask) = mask(item) else {
+            out.push(item.clone());
+            at += match item {
+                S::Ellipsis => x.rank().saturating_sub(named),
+                S::NewAxis => 0,
+                S::At(_) | S::Range { .. } | S::Array(_) => 1,
+            };
+            continue;
+        };
+        let own = mask.rank();
+        if own == 0 || x.shape().get(at..at + own) != Some(&mask.shape()[..]) {
+            let detail =
+                format!("mask {} does not fit {} from axis {at} on", mask.aval(), x.aval());
+            return Err(Error::index(op, detail));
+        }
+        out.extend(nonzero(mask)?.into_iter().map(S::Array));
+        at += own;
+    }
+    Ok(Cow::Owned(out))
+}
+
 impl Lookup {
     pub(super) fn of(op: &'static str, x: &Array, items: &[S]) -> Result<Lookup> {
+        let items = &masked(op, x, items)?[..];
         let named = items.iter().filter(|i| !matches!(i, S::NewAxis | S::Ellipsis)).count();
         let dots = items.iter().filter(|i| matches!(i, S::Ellipsis)).count();
         if named > x.rank() || dots > 1 {

@@ -42,7 +42,8 @@ pub enum S {
     NewAxis,
     /// As many whole axes as are not named.
     Ellipsis,
-    /// The elements at the indices in an array; a bool array is not taken.
+    /// The elements at the indices in an array. A bool array stands for as many axes as it has, and for the
+    /// places where it is true, for which it is evaluated.
     Array(Array),
 }
 
@@ -111,8 +112,9 @@ impl From<&Array> for S {
 /// arrays broadcast; where they do not stand side by side, their axes come first.
 ///
 /// # Errors
-/// Where a number is out of range or an array does not hold integers; when it runs where an array
-/// holds an index out of range.
+/// Where a number is out of range, an array does not hold integers or bools, or a mask does not have the shape of its
+/// axes; when it runs where an array holds an index out of range. For a mask also under `compile` and `vmap`, where
+/// there are no values.
 ///
 /// # Example
 /// ```
@@ -135,6 +137,14 @@ pub fn index(x: &Array, items: &[S]) -> Result<Array> {
         return squeeze_axes(&part, lookup.squeezed);
     }
     let axes = lookup.axes();
+    if lookup.arrays[0].1.is_empty() {
+        // There may be nothing to index.
+        let lead = lookup.arrays[0].1.shape();
+        let kept = part.shape().without(&axes);
+        let shape: Vec<usize> = lead.iter().chain(kept.iter()).copied().collect();
+        let order = lookup.order(shape.len());
+        return crate::ops::zeros(order.iter().map(|&a| shape[a]).collect::<Vec<_>>(), x.dtype());
+    }
     let mut sizes = part.shape().0.clone();
     axes.iter().for_each(|&axis| sizes[axis] = 1);
     let mut inputs = vec![&part];

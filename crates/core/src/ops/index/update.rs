@@ -72,6 +72,10 @@ fn scatter_into(
     let order = lookup.order(gathered.rank());
     let shape: Shape = order.iter().map(|&a| gathered[a]).collect();
     let values = fill(op, part, values, &shape)?;
+    if lead.size() == 0 {
+        // There may be nothing to index.
+        return Ok(part.clone());
+    }
     let mut back = order.clone();
     order.iter().enumerate().for_each(|(i, &a)| back[a] = i);
     let updates = permute(&values, back)?;

@@ -152,3 +152,89 @@ fn dtypes_meet_as_in_mlx() {
     }
     assert!(!can_cast(DType::F32, DType::I64) && can_cast(DType::U8, DType::I16));
 }
+
+#[test]
+fn errors_of_functions_beyond_mlx() {
+    let (m, image) = (floats(&[3, 4]), floats(&[1, 3, 4, 6]));
+    let complex = full(2, 1, DType::C64).unwrap();
+    let mask = ones([3, 4], DType::Bool).unwrap();
+    let linear = Interpolation::Linear;
+    let found = [
+        (says(lgamma(&complex)), "lgamma: does not take complex64[2]"),
+        (says(fmax(&m, &complex)), "fmax: does not take complex64[2]"),
+        (says(hypot(&m, &integers(5))), "hypot: shapes [3, 4] and [5] do not broadcast"),
+        (
+            says(quantile(&m, &[1.5], (), false, Between::Linear)),
+            "quantile: 1.5 is not within [0, 1]",
+        ),
+        (
+            says(quantile(&floats(&[0]), &[0.5], (), false, Between::Linear)),
+            "quantile: has no value for the empty axes of float32[0]",
+        ),
+        (
+            says(histogram(&m, Bins::Count(2, Some((1.0, 0.0))), None, false)),
+            "histogram: 1 to 0 is no range",
+        ),
+        (
+            says(cov(&floats(&[2, 3, 4]), 1.0, None, None)),
+            "cov: takes at most two axes, not float32[2, 3, 4]",
+        ),
+        (
+            says(cdist(&m, &floats(&[3, 5]), 2.0)),
+            "cdist: vectors of one size, not float32[3, 4] and float32[3, 5]",
+        ),
+        (says(cdist(&m, &m, -1.0)), "cdist: there is no -1-norm"),
+        (says(polyval(&m, 2.0)), "polyval: takes a vector of coefficients, not float32[3, 4]"),
+        (says(geomspace(-1.0, 2.0, 3, DType::F32)), "geomspace: no multiples lead from -1 to 2"),
+        (says(logspace(0.0, 1.0, 3, 10.0, DType::Bool)), "logspace: does not give bool"),
+        (says(nonzero(&floats(&[]))), "nonzero: float32[] has no axes"),
+        (
+            says(masked_fill(&integers(4), &mask, 0)),
+            "masked_fill: mask bool[3, 4] does not fit int32[4]",
+        ),
+        (
+            says(masked_fill(&integers(4), &ones(4, DType::Bool).unwrap(), 0.5)),
+            "masked_fill: 0.5 does not fit into int32[4]",
+        ),
+        (says(masked_select(&m, &m)), "masked_select: a mask is bool, not float32[3, 4]"),
+        (
+            says(index(&m, &[S::array(&ones(4, DType::Bool).unwrap())])),
+            "index: mask bool[4] does not fit float32[3, 4] from axis 0 on",
+        ),
+        (
+            says(segment_sum(&m, &integers(4), 2)),
+            "segment_sum: a segment for each row of float32[3, 4], not int32[4]",
+        ),
+        (
+            says(pixel_shuffle(&image, 4)),
+            "pixel_shuffle: 4² does not divide the channels of float32[1, 3, 4, 6]",
+        ),
+        (
+            says(interpolate(&image, &Target::Factors(vec![-1.0]), linear, false)),
+            "interpolate: -1 is no factor",
+        ),
+        (
+            says(grid_sample(&image, &m, linear, Beyond::Zeros, false)),
+            "grid_sample: places float32[3, 4] do not fit float32[1, 3, 4, 6]",
+        ),
+        (
+            says(unfold(&image, &Windows::new(5))),
+            "unfold: a window that reaches 5 does not fit into 3",
+        ),
+        (
+            says(adaptive_avg_pool(&image, &[0])),
+            "adaptive_avg_pool: axis 1 of float32[1, 3, 4, 6] cannot become 0",
+        ),
+        (
+            says(random::gamma(-1.0, [2], DType::F32, None)),
+            "gamma: there is no distribution for the shape parameter -1.0",
+        ),
+        (
+            says(random::choice(2, [3], false, None, None)),
+            "choice: 3 of 2 are not to be had without putting back",
+        ),
+    ];
+    for (have, want) in found {
+        assert_eq!(have, want);
+    }
+}

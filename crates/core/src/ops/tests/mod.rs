@@ -151,6 +151,92 @@ const MLX: &[(&str, &str)] = &[
     ("where i", "c c c c c c c c c c c c c"),
 ];
 
+/// Functions that MLX lacks, with the dtypes of NumPy and PyTorch: what is computed in floats gives `float32` of
+/// integers, the rest keeps its dtype, and nothing takes complex numbers but sums and what is linear in them.
+const BEYOND: &[(&str, &str)] = &[
+    ("signbit", "b b b b b b b b b b b b -"),
+    ("frac", "b u1 u2 u4 u8 i1 i2 i4 i8 h bf f -"),
+    ("lgamma", "f f f f f f f f f h bf f -"),
+    ("digamma", "f f f f f f f f f h bf f -"),
+    ("i0", "f f f f f f f f f h bf f -"),
+    ("sinc", "f f f f f f f f f h bf f -"),
+    ("copysign", "f f f f f f f f f h bf f -"),
+    ("hypot", "f f f f f f f f f h bf f -"),
+    ("nextafter", "f f f f f f f f f h bf f -"),
+    ("xlogy", "f f f f f f f f f h bf f -"),
+    ("ldexp", "f f f f f f f f f h bf f -"),
+    ("heaviside", "b u1 u2 u4 u8 i1 i2 i4 i8 h bf f -"),
+    ("fmax", "b u1 u2 u4 u8 i1 i2 i4 i8 h bf f -"),
+    ("fmin", "b u1 u2 u4 u8 i1 i2 i4 i8 h bf f -"),
+    ("fmod", "b u1 u2 u4 u8 i1 i2 i4 i8 h bf f -"),
+    ("nansum", "i4 u4 u4 u4 u8 i4 i4 i4 i8 h bf f c"),
+    ("nanmean", "f f f f f f f f f h bf f c"),
+    ("nanmax", "b u1 u2 u4 u8 i1 i2 i4 i8 h bf f -"),
+    ("nanmin", "b u1 u2 u4 u8 i1 i2 i4 i8 h bf f -"),
+    ("nanmedian", "f f f f f f f f f h bf f -"),
+    ("cov", "f f f f f f f f f h bf f c"),
+    ("corrcoef", "f f f f f f f f f h bf f c"),
+    ("trapezoid", "f f f f f f f f f h bf f c"),
+    ("adaptive_avg_pool", "f f f f f f f f f h bf f c"),
+    ("adaptive_max_pool", "b u1 u2 u4 u8 i1 i2 i4 i8 h bf f -"),
+    ("grid_sample", "f f f f f f f f f h bf f -"),
+    ("unfold", "b u1 u2 u4 u8 i1 i2 i4 i8 h bf f c"),
+    ("segment_max", "b u1 u2 u4 u8 i1 i2 i4 i8 h bf f -"),
+];
+
+fn call_beyond(name: &str, x: &Array) -> Result<Array> {
+    let image = || reshape(x, [1, 2, 2, 1]);
+    match name {
+        "signbit" => signbit(x),
+        "frac" => frac(x),
+        "lgamma" => lgamma(x),
+        "digamma" => digamma(x),
+        "i0" => i0(x),
+        "sinc" => sinc(x),
+        "copysign" => copysign(x, x),
+        "hypot" => hypot(x, x),
+        "nextafter" => nextafter(x, x),
+        "xlogy" => xlogy(x, x),
+        "ldexp" => ldexp(x, 2),
+        "heaviside" => heaviside(x, x),
+        "fmax" => fmax(x, x),
+        "fmin" => fmin(x, x),
+        "fmod" => fmod(x, x),
+        "nansum" => nansum(x, (), false),
+        "nanmean" => nanmean(x, (), false),
+        "nanmax" => nanmax(x, (), false),
+        "nanmin" => nanmin(x, (), false),
+        "nanmedian" => nanmedian(x, (), false),
+        "cov" => cov(x, 1.0, None, None),
+        "corrcoef" => corrcoef(x),
+        "trapezoid" => trapezoid(x, None, 1.0, -1),
+        "adaptive_avg_pool" => adaptive_avg_pool(&image()?, &[1, 2]),
+        "adaptive_max_pool" => adaptive_max_pool(&image()?, &[1, 2]),
+        "grid_sample" => {
+            let places = zeros([1, 3, 2], DType::F32)?;
+            grid_sample(&image()?, &places, Interpolation::Linear, Beyond::Zeros, false)
+        }
+        "unfold" => unfold(&image()?, &Windows::new(2)),
+        "segment_max" => segment_max(x, &zeros(2, DType::I32)?, 3),
+        other => panic!("{other} is not in the table"),
+    }
+}
+
+#[test]
+fn dtypes_beyond_mlx() {
+    let mut wrong = Vec::new();
+    for (name, row) in BEYOND {
+        for ((dtype, _), want) in DTYPES.iter().zip(row.split(' ')) {
+            let result = call_beyond(name, &ones([2, 2], *dtype).unwrap());
+            let have = result.as_ref().map_or("-", |y| code(y.dtype()));
+            if have != want {
+                wrong.push(format!("{name} of {dtype}: {have}, not {want} ({result:?})"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// Where we differ, on purpose.
 fn ours(name: &str, dtype: DType) -> Option<&'static str> {
     const ORDERED: [&str; 13] = [

@@ -588,6 +588,18 @@ class _Differentiated:
         ...
 
 @final
+class _Jacobian:
+    """A function and what its Jacobian is taken by."""
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        ...
+
+@final
+class _Linear:
+    """A function's derivative at a point."""
+    def __call__(self, *tangents: Any) -> Any:
+        ...
+
+@final
 class _Batched:
     """A function over a batch."""
     def __call__(self, *args: Any) -> Any:
@@ -604,6 +616,39 @@ def abs(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
         >>> mx.abs(mx.array([-1, 2]))
         array([1, 2], dtype=int32)
     """
+def adaptive_avg_pool(a: _Scalar | array, output_size: int | Sequence[int], *, stream: _StreamOrDevice | None = ...) -> array:
+    """The means of parts that cover an image: as many along each spatial axis as `sizes` says, one entry for all or one an
+    axis.
+
+    Shapes:
+    `[N, input.., C]` gives `[N, sizes.., C]`. Of n parts number i has the elements from ⌊i·input/n⌋ up to
+    ⌈(i + 1)·input/n⌉, so that neighbours may overlap.
+
+    Dtypes:
+    Integers and bool are taken as `float32`; half types are summed and divided in `float32`.
+
+    Errors:
+    For images without spatial axes, empty axes, and sizes of 0.
+
+    Example:
+        >>> mx.adaptive_avg_pool(mx.array([[[1.0], [2.0], [3.0]]]), 2)
+        array([[[1.5],
+                [2.5]]], dtype=float32)
+    """
+def adaptive_max_pool(a: _Scalar | array, output_size: int | Sequence[int], *, stream: _StreamOrDevice | None = ...) -> array:
+    """The largest elements of parts that cover an image; see `adaptive_avg_pool`.
+
+    Shapes:
+    As `adaptive_avg_pool`.
+
+    Errors:
+    As `adaptive_avg_pool`, and for complex numbers.
+
+    Example:
+        >>> mx.adaptive_max_pool(mx.array([[[1.0], [2.0], [3.0]]]), 2)
+        array([[[2],
+                [3]]], dtype=float32)
+    """
 def add(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """a + b.
 
@@ -616,6 +661,32 @@ def add(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -
     Example:
         >>> mx.add(mx.array([1, 2]), 3)
         array([4, 5], dtype=int32)
+    """
+def addcdiv(x: _Scalar | array, a: _Scalar | array, b: _Scalar | array, *, value: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """x + value·a/b.
+
+    Shapes:
+    The arrays broadcast.
+
+    Dtypes:
+    All promote; integers and bool are taken as `float32`; half types are computed in `float32`.
+
+    Example:
+        >>> mx.addcdiv(mx.array([1.0, 2.0]), mx.array([1.0, 2.0]), mx.array([2.0, 4.0]), value=2)
+        array([2, 3], dtype=float32)
+    """
+def addcmul(x: _Scalar | array, a: _Scalar | array, b: _Scalar | array, *, value: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """x + value·a·b.
+
+    Shapes:
+    The arrays broadcast.
+
+    Dtypes:
+    All promote; half types are computed in `float32`; a value that is a float makes floats of integers.
+
+    Example:
+        >>> mx.addcmul(mx.array([1.0, 2.0]), mx.array([1.0, 2.0]), mx.array([3.0, 4.0]))
+        array([4, 10], dtype=float32)
     """
 def addmm(c: _Scalar | array, a: _Scalar | array, b: _Scalar | array, alpha: float = ..., beta: float = ..., *, stream: _StreamOrDevice = ...) -> array:
     """`alpha·a@b + beta·c`.
@@ -745,6 +816,20 @@ def argsort(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, strea
     Example:
         >>> mx.argsort(mx.array([3, 1, 2]))
         array([1, 2, 0], dtype=uint32)
+    """
+def argwhere(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+    """The places of elements that are not 0, a row of indices each.
+
+    Shapes:
+    `[count, rank]`; as `nonzero`, but of a plain number `[1, 0]` or `[0, 0]`.
+
+    Errors:
+    Under `compile` and `vmap`, where there are no values.
+
+    Example:
+        >>> mx.argwhere(mx.array([[0, 5], [7, 0]]))
+        array([[0, 1],
+               [1, 0]], dtype=int32)
     """
 def array_equal(a: _Scalar | array, b: _Scalar | array, equal_nan: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Whether both have one shape and equal elements, as one bool.
@@ -932,12 +1017,46 @@ def broadcast_to(a: _Scalar | array, shape: int | Sequence[int], *, stream: _Str
         array([[1, 2],
                [1, 2]], dtype=int32)
     """
+def bucketize(a: _Scalar | array, boundaries: _Scalar | array, right: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """The number of the bucket that each element falls into: `boundaries` are the ends of buckets, which belong to
+    the bucket below, or where `right` is true to the one above.
+
+    Shapes:
+    The result has the shape of `x`; n boundaries make n + 1 buckets.
+
+    Dtypes:
+    Gives `uint32`. Boundaries and elements promote; NaN comes last.
+
+    Errors:
+    As `searchsorted`.
+
+    Example:
+        >>> mx.bucketize(mx.array([0, 2, 5]), mx.array([1, 2, 4]))
+        array([0, 1, 3], dtype=uint32)
+    """
 def can_cast(from_: Dtype | array, to: Dtype) -> bool:
     """Whether values of one dtype become the other where the two are promoted.
 
     Example:
         >>> mx.can_cast(mx.int8, mx.int32), mx.can_cast(mx.float32, mx.int32)
         (True, False)
+    """
+def cdist(a: _Scalar | array, b: _Scalar | array, p: float = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """The distances of every vector of `a` from every one of `b`: the `p`-norms of the differences, with 0 and ∞ as the
+    count of what is not 0 and the largest size.
+
+    Shapes:
+    `[.., n, d]` and `[.., m, d]` give `[.., n, m]`; the leading axes broadcast.
+
+    Dtypes:
+    The arrays promote; integers and bool are taken as `float32`; half types are computed in `float32`.
+
+    Errors:
+    For arrays without vectors, vectors that differ in size, complex numbers, and a negative `p`.
+
+    Example:
+        >>> mx.cdist(mx.array([[0.0, 0.0]]), mx.array([[3.0, 4.0], [0.0, 1.0]]))
+        array([[5, 1]], dtype=float32)
     """
 def ceil(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The smallest integer not below x, in x's dtype.
@@ -1088,6 +1207,40 @@ def convolve(a: _Scalar | array, v: _Scalar | array, /, mode: str = ..., *, stre
         >>> mx.convolve(mx.array([1.0, 2.0, 3.0]), mx.array([0.0, 1.0]))
         array([0, 1, 2, 3], dtype=float32)
     """
+def copysign(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
+    """|a| with the sign of b, also of −0 and of NaN.
+
+    Shapes:
+    The operands broadcast.
+
+    Dtypes:
+    The operands promote; integers and bool are taken as `float32`.
+
+    Errors:
+    For complex numbers.
+
+    Example:
+        >>> mx.copysign(mx.array([1.0, -2.0]), mx.array([-0.0, 3.0]))
+        array([-1, 2], dtype=float32)
+    """
+def corrcoef(x: _Scalar | array, rowvar: bool = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+    """The correlations of variables, of which each is a row of observations: their covariances over the roots of their
+    variances, within [−1, 1].
+
+    Shapes:
+    As `cov`.
+
+    Dtypes:
+    As `cov`.
+
+    Errors:
+    For more than two axes.
+
+    Example:
+        >>> mx.corrcoef(mx.array([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]]))
+        array([[1, -1],
+               [-1, 1]], dtype=float32)
+    """
 def cos(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """cos x.
 
@@ -1108,6 +1261,27 @@ def count_nonzero(a: _Scalar | array, axis: None | int | Sequence[int] = ..., ke
     Example:
         >>> mx.count_nonzero(mx.array([0, 1, 2]))
         array(2, dtype=int32)
+    """
+def cov(m: _Scalar | array, rowvar: bool = ..., bias: bool = ..., ddof: float | None = ..., fweights: _Scalar | array | None = ..., aweights: _Scalar | array | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+    """The covariances of variables, of which each is a row of observations: the mean product of distances from the
+    means, with `ddof` taken off the count.
+
+    Shapes:
+    `[variables, observations]` gives `[variables, variables]`, a vector of observations a plain number. Weights are
+    vectors of one for each observation: how often it was made (`frequencies`), and how much it counts
+    (`importances`).
+
+    Dtypes:
+    Integers and bool are taken as `float32`; half types are computed in `float32`. Of complex variables the second
+    is conjugated.
+
+    Errors:
+    For more than two axes, and weights of another length.
+
+    Example:
+        >>> mx.cov(mx.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+        array([[1, -1],
+               [-1, 1]], dtype=float32)
     """
 def cummax(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The largest element of an axis up to each, NaN from the first one on; `()` flattens first.
@@ -1236,6 +1410,18 @@ def diff(a: _Scalar | array, n: int = ..., axis: int = ..., *, stream: _StreamOr
     Example:
         >>> mx.diff(mx.array([1, 4, 9]))
         array([3, 5], dtype=int32)
+    """
+def digamma(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+    """The derivative of `lgamma`, ψ(x) = Γ′(x)/Γ(x): −∞ at 0, ∞ at −0, NaN at the negative integers.
+
+    As for `lgamma`: A&S 6.3.5, 6.3.14 and 6.3.18, and 6.3.7 below 0.
+
+    Errors:
+    For complex numbers.
+
+    Example:
+        >>> mx.digamma(mx.array([1.0, 2.0]))
+        array([-0.577216, 0.422784], dtype=float32)
     """
 def disable_compile() -> None:
     """Functions are no longer compiled: they run as they are.
@@ -1396,6 +1582,91 @@ def floor_divide(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice
         >>> mx.floor_divide(mx.array([7, -7]), 2)
         array([3, -4], dtype=int32)
     """
+def fmax(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
+    """The larger of a and b; of a number and NaN the number.
+
+    Shapes:
+    The operands broadcast.
+
+    Errors:
+    For complex numbers.
+
+    Example:
+        >>> mx.fmax(mx.array([float("nan"), 2.0]), 1.0)
+        array([1, 2], dtype=float32)
+    """
+def fmin(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
+    """The smaller of a and b; of a number and NaN the number.
+
+    Shapes:
+    The operands broadcast.
+
+    Errors:
+    For complex numbers.
+
+    Example:
+        >>> mx.fmin(mx.array([float("nan"), 2.0]), 1.0)
+        array([1, 1], dtype=float32)
+    """
+def fmod(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
+    """a − b·trunc(a/b), with the sign of a, exactly; `remainder`(super::remainder) has the sign of b.
+
+    Shapes:
+    The operands broadcast.
+
+    Dtypes:
+    The operands promote; an integer modulo 0 gives 0.
+
+    Errors:
+    For complex numbers.
+
+    Example:
+        >>> mx.fmod(mx.array([-7, 7]), 4)
+        array([-3, 3], dtype=int32)
+    """
+def fold(a: _Scalar | array, output_size: int | Sequence[int], kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+    """The inverse of `unfold` but that where windows overlap their elements add up.
+
+    Shapes:
+    `[N, windows, taps·C]` gives `[N, sizes.., C]`.
+
+    Dtypes:
+    Half types are summed in `float32`.
+
+    Errors:
+    Where rows and windows do not fit the sizes, and as `unfold`.
+
+    Example:
+        >>> mx.fold(mx.array([[[1, 2], [2, 3]]]), 3, 2).flatten()
+        array([1, 4, 3], dtype=int32)
+    """
+def frac(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+    """What is behind the point of x, with x's sign: x − trunc x.
+
+    Dtypes:
+    Integers give 0.
+
+    Errors:
+    For complex numbers.
+
+    Example:
+        >>> mx.frac(mx.array([-1.5, 2.25]))
+        array([-0.5, 0.25], dtype=float32)
+    """
+def frexp(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> tuple[array, array]:
+    """Numbers as m·2ᵏ with ½ ≤ |m| < 1: the pair of m and, as `int32`, k. Of 0, ±∞ and NaN k is 0 and m the
+    number itself.
+
+    Dtypes:
+    Integers and bool are taken as `float32`.
+
+    Errors:
+    For complex numbers.
+
+    Example:
+        >>> mx.frexp(mx.array([12.0, -0.375]))
+        (array([0.75, -0.75], dtype=float32), array([4, -1], dtype=int32))
+    """
 def from_dlpack(x: Any, /, *, copy: bool | None = ...) -> array:
     """An array of another library's, by DLPack; `copy` as in `asarray`.
 
@@ -1468,6 +1739,17 @@ def gather_qqmm(x: _Scalar | array, w: _Scalar | array, /, scales: _Scalar | arr
         >>> mx.gather_qqmm(mx.ones((1, 64)), w, rhs_indices=mx.array([2, 0])).shape
         (2, 1, 8)
     """
+def geomspace(start: float, stop: float, num: int = ..., dtype: Dtype | None = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """`count` numbers from `start` to `stop`, both included, each the same multiple of the one before. They are computed
+    in `float64`.
+
+    Errors:
+    Where an end is 0 or they differ in sign, and where `dtype` is neither an integer nor a float.
+
+    Example:
+        >>> mx.geomspace(1, 8, 4)
+        array([1, 2, 4, 8], dtype=float32)
+    """
 def get_active_memory() -> int:
     """The bytes that live arrays hold.
 
@@ -1535,6 +1817,25 @@ def greater_equal(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevic
         >>> mx.greater_equal(mx.array([1, 2]), 2)
         array([False, True], dtype=bool)
     """
+def grid_sample(a: _Scalar | array, grid: _Scalar | array, mode: str = ..., padding_mode: str = ..., align_corners: bool = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+    """An image at computed places, as PyTorch's `grid_sample`: −1 and 1 are the middles of the outermost pixels with
+    `align_corners`, and the image's edges without.
+
+    Shapes:
+    An image `[N, sizes.., C]` and places `[N, output.., d]` for d spatial axes give `[N, output.., C]`. The first number of
+    a place is along the last axis of the image, the second along that before it.
+
+    Dtypes:
+    Integers are taken as `float32`; half types are computed in `float32`; the result has the image's dtype.
+
+    Errors:
+    Where the places do not fit the image, a spatial axis is empty, for complex numbers, for the mean of an area, and for
+    cubic interpolation of other than two axes.
+
+    Example:
+        >>> mx.grid_sample(mx.array([[[[1.0], [2.0]], [[3.0], [4.0]]]]), mx.zeros((1, 1, 1, 2))).item()
+        2.5
+    """
 def hadamard_transform(a: _Scalar | array, scale: float | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """`x` times a Hadamard matrix along its last axis, times `scale`, or 1/√n, which makes it
     orthonormal.
@@ -1566,6 +1867,79 @@ def hanning(M: int, *, stream: _StreamOrDevice = ...) -> array:
         >>> mx.hanning(3)
         array([0, 1, 0], dtype=float32)
     """
+def heaviside(a: _Scalar | array, values: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
+    """0 below 0, 1 above it, and `values` at it; NaN of NaN.
+
+    Shapes:
+    The operands broadcast.
+
+    Dtypes:
+    The operands promote.
+
+    Errors:
+    For complex numbers.
+
+    Example:
+        >>> mx.heaviside(mx.array([-1.5, 0.0, 2.0]), 0.5)
+        array([0, 0.5, 1], dtype=float32)
+    """
+def hessian(fun: Any, argnums: Any = ...) -> Any:
+    """A function that gives the second derivatives of the outputs of `fun` by its arguments at `argnums`: `jacfwd` of
+    `jacrev`. Their axes are those of the output, of the first and of the second argument.
+
+    Example:
+        >>> mx.hessian(lambda x: (x**3).sum())(mx.array([1.0, 2.0]))
+        array([[6, 0],
+               [0, 12]], dtype=float32)
+    """
+def histogram(a: _Scalar | array, bins: Any = ..., range: Any = ..., weights: _Scalar | array | None = ..., density: bool = ..., *, stream: _StreamOrDevice | None = ...) -> tuple[array, array]:
+    """How many elements fall into each bin, and the bins' edges. An element at an edge belongs to the bin above it, at
+    the last edge to the last bin; elements outside and NaN belong to none.
+
+    Shapes:
+    The array is flattened; n bins give counts `[n]` and edges `[n + 1]`.
+
+    Dtypes:
+    Edges are floats in the array's dtype, `float32` of integers and bool. Counts are `int32`; with weights, one for
+    each element, the sums of these in their dtype; with `density` floats, which the bins' widths make 1 in all.
+
+    Errors:
+    For complex numbers, no bins, a range whose ends are not finite numbers in order, edges that are not a vector, and
+    weights of another shape.
+
+    Example:
+        >>> counts, edges = mx.histogram(mx.array([0.0, 1.0, 1.5, 4.0]), bins=2)
+        >>> counts, edges
+        (array([3, 1], dtype=int32), array([0, 2, 4], dtype=float32))
+    """
+def hypot(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
+    """√(a² + b²), where the squares would overflow or vanish, too.
+
+    Shapes:
+    The operands broadcast.
+
+    Dtypes:
+    The operands promote; integers and bool are taken as `float32`; half types are computed in `float32`.
+    With an infinite operand the result is ∞, whatever the other is.
+
+    Errors:
+    For complex numbers.
+
+    Example:
+        >>> mx.hypot(mx.array([3.0, 5.0]), mx.array([4.0, 12.0]))
+        array([5, 13], dtype=float32)
+    """
+def i0(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+    """The modified Bessel function of the first kind of order 0, I₀(x) = Σ (x²/4)ᵏ/k!² (A&S 9.6.12); from 12 on
+    (20 of `float64`) by its asymptotic series (9.7.1).
+
+    Errors:
+    For complex numbers.
+
+    Example:
+        >>> mx.i0(mx.array([0.0, 1.0]))
+        array([1, 1.26607], dtype=float32)
+    """
 def identity(n: int, dtype: Dtype | None = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The identity matrix.
 
@@ -1581,6 +1955,23 @@ def imag(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
         >>> mx.imag(mx.array([1 + 2j]))
         array([2], dtype=float32)
     """
+def index_fill(a: _Scalar | array, axis: int, indices: _Scalar | array, value: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+    """`x` with `value` in the slices at `indices` along an axis.
+
+    Shapes:
+    The indices have at most one axis; the value broadcasts to the slices.
+
+    Dtypes:
+    The value is taken in x's dtype.
+
+    Errors:
+    Where the indices are not integers, for a float into integers, and when it runs where an index is out of
+    range.
+
+    Example:
+        >>> mx.index_fill(mx.array([1, 2, 3]), 0, mx.array([0, 2]), 9)
+        array([9, 2, 9], dtype=int32)
+    """
 def inner(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The sums of products over the last axis of each operand.
 
@@ -1590,6 +1981,43 @@ def inner(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = .
     Example:
         >>> mx.inner(mx.array([1, 2]), mx.array([3, 4]))
         array(11, dtype=int32)
+    """
+def interp(x: _Scalar | array, xp: _Scalar | array, fp: _Scalar | array, left: float | None = ..., right: float | None = ..., period: float | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+    """The values at `x` of the straight lines through the points `(xp, fp)`, which are in ascending order; NaN at NaN.
+
+    Shapes:
+    `xp` and `fp` are vectors of one size; the result has the shape of `x`.
+
+    Dtypes:
+    All promote to floats; half types are computed in `float32`.
+
+    Errors:
+    Where there are no points, `xp` and `fp` differ, a period is 0 or no number, and for complex numbers.
+
+    Example:
+        >>> mx.interp(mx.array([0.5, 2.0]), mx.array([0.0, 1.0, 3.0]), mx.array([1.0, 2.0, 0.0]))
+        array([1.5, 1], dtype=float32)
+    """
+def interpolate(a: _Scalar | array, size: int | Sequence[int] | None = ..., scale_factor: Any = ..., mode: str = ..., align_corners: bool = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+    """An image in another size, as PyTorch's `interpolate`. With `align_corners` the outermost pixels' middles stay where
+    they are, without it the image's edges.
+
+    Shapes:
+    `[N, input.., C]` gives `[N, output.., C]`, with any number of spatial axes.
+
+    Dtypes:
+    The nearest pixels keep the dtype; for the rest integers and bool are taken as `float32`, and half types are computed
+    in `float32`.
+
+    Errors:
+    For images without spatial axes, empty axes, sizes of 0, factors that are not positive, another number of them than
+    axes, complex numbers where pixels are mixed, and `align_corners` of pixels that are not.
+
+    Example:
+        >>> mx.interpolate(mx.array([[[1.0], [3.0]]]), 4, mode="linear").flatten()
+        array([1, 1.5, 2.5, 3], dtype=float32)
+        >>> mx.interpolate(mx.array([[[1.0], [3.0]]]), scale_factor=2).flatten()
+        array([1, 1, 3, 3], dtype=float32)
     """
 def is_available(device: Device | DeviceType) -> bool:
     """Whether a device is there.
@@ -1654,6 +2082,25 @@ def issubdtype(arg1: Dtype | DtypeCategory, arg2: Dtype | DtypeCategory) -> bool
         >>> mx.issubdtype(mx.float16, mx.floating)
         True
     """
+def jacfwd(fun: Any, argnums: Any = ...) -> Any:
+    """A function that gives the derivatives of the outputs of `fun` by its arguments at `argnums`, the first if nothing is
+    said. In the place of each array that `fun` returns stands the tree of the argument, or a tuple of trees for a
+    sequence of arguments, with the derivatives by its arrays: their axes are those of the output and then those of the
+    argument. They are computed a column at a time, in one batch: for few arguments and many outputs.
+
+    Example:
+        >>> mx.jacfwd(mx.square)(mx.array([1.0, 2.0]))
+        array([[2, 0],
+               [0, 4]], dtype=float32)
+    """
+def jacrev(fun: Any, argnums: Any = ...) -> Any:
+    """What `jacfwd` gives, computed a row at a time, in one batch: for many arguments and few outputs.
+
+    Example:
+        >>> mx.jacrev(lambda x, w: w["a"] * x, argnums=1)(mx.array([1.0, 2.0]), {"a": mx.array([3.0, 4.0])})
+        {'a': array([[1, 0],
+               [0, 2]], dtype=float32)}
+    """
 def jvp(fun: Any, primals: Sequence[array], tangents: Sequence[array]) -> tuple[list[array], list[array]]:
     """The outputs of `fun`, and the products of its Jacobian with `tangents`.
 
@@ -1669,6 +2116,23 @@ def kron(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = ..
         >>> mx.kron(mx.array([1, 2]), mx.array([1, 10]))
         array([1, 10, 2, 20], dtype=int32)
     """
+def ldexp(a: _Scalar | array, k: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
+    """x·2ᵏ, rounded once.
+
+    Shapes:
+    The operands broadcast.
+
+    Dtypes:
+    Integers x are taken as `float32`; the result has that dtype, whatever that of the exponents is. Exponents
+    that are floats raise 2 to them.
+
+    Errors:
+    For complex numbers.
+
+    Example:
+        >>> mx.ldexp(mx.array([1.5, 1.5]), mx.array([-1, 3]))
+        array([0.75, 12], dtype=float32)
+    """
 def left_shift(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """a·2ᵇ in the integer's width; 0 from the width on.
 
@@ -1678,6 +2142,19 @@ def left_shift(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice =
     Example:
         >>> mx.left_shift(mx.array([1, 2]), 3)
         array([8, 16], dtype=int32)
+    """
+def lerp(start: _Scalar | array, end: _Scalar | array, weight: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+    """start + weight·(end − start), and exactly `end` for a weight of 1.
+
+    Shapes:
+    All three broadcast.
+
+    Dtypes:
+    All three promote; integers and bool are taken as `float32`; half types are computed in `float32`.
+
+    Example:
+        >>> mx.lerp(mx.array([0.0, 10.0]), mx.array([10.0, 20.0]), 0.25)
+        array([2.5, 12.5], dtype=float32)
     """
 def less(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether a < b.
@@ -1698,6 +2175,29 @@ def less_equal(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice =
     Example:
         >>> mx.less_equal(mx.array([1, 2, 3]), 2)
         array([True, True, False], dtype=bool)
+    """
+def lgamma(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+    """ln |Γ(x)|: ∞ at 0 and the negative integers.
+
+    Γ(x + 1) = x·Γ(x) leads to the series around 2 (A&S 6.1.33), or from 8 on (13 of `float64`) to Stirling's
+    (6.1.40); below 0, Γ(x)·Γ(−x) = −π/(x·sin πx) (6.1.17).
+
+    Errors:
+    For complex numbers.
+
+    Example:
+        >>> mx.lgamma(mx.array([1.0, 5.0]))
+        array([0, 3.17805], dtype=float32)
+    """
+def linearize(fun: Any, *primals: Any) -> Any:
+    """What `fun` gives for these arguments, and its derivative there: a function that takes tangents, trees like the
+    arguments, and gives those of the outputs, as often as is wanted, without `fun` being called again. It holds what was
+    computed on the way.
+
+    Example:
+        >>> y, slope = mx.linearize(mx.square, mx.array([1.0, 2.0]))
+        >>> y, slope(mx.array([1.0, 10.0]))
+        (array([1, 4], dtype=float32), array([2, 40], dtype=float32))
     """
 def linspace(start: Any, stop: Any, num: int | None = ..., endpoint: bool = ..., dtype: Dtype | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """`count` numbers from `start` to `stop`, both included, evenly spaced.
@@ -1796,6 +2296,28 @@ def logical_xor(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice 
         >>> mx.logical_xor(mx.array([True, False]), True)
         array([False, True], dtype=bool)
     """
+def logit(a: _Scalar | array, eps: float | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+    """ln(x/(1 − x)), the inverse of `sigmoid`(super::sigmoid): −∞ at 0, ∞ at 1 and NaN outside. With `eps`, of
+    x limited to [eps, 1 − eps].
+
+    Errors:
+    For complex numbers.
+
+    Example:
+        >>> mx.logit(mx.array([0.25, 0.5]))
+        array([-1.09861, 0], dtype=float32)
+    """
+def logspace(start: float, stop: float, num: int = ..., base: float = ..., dtype: Dtype | None = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """`count` numbers from base^start to base^stop, both included, whose logarithms are evenly spaced. They are computed
+    in `float64`.
+
+    Errors:
+    Where `dtype` is neither an integer nor a float.
+
+    Example:
+        >>> mx.logspace(0, 2, 3)
+        array([1, 10, 100], dtype=float32)
+    """
 def logsumexp(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """ln Σ eˣ over `axes`; −∞ where every element is.
 
@@ -1808,6 +2330,35 @@ def logsumexp(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdi
     Example:
         >>> mx.logsumexp(mx.zeros((2, 4)), axis=1)
         array([1.38629, 1.38629], dtype=float32)
+    """
+def masked_fill(a: _Scalar | array, mask: _Scalar | array, value: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+    """`x` with `value` where the mask is true.
+
+    Shapes:
+    Mask and value broadcast to the shape of `x`.
+
+    Dtypes:
+    The value is taken in x's dtype.
+
+    Errors:
+    For a mask that is not bool or does not fit, and for a float into integers.
+
+    Example:
+        >>> mx.masked_fill(mx.array([1, 2, 3]), mx.array([True, False, True]), 0)
+        array([0, 2, 0], dtype=int32)
+    """
+def masked_select(a: _Scalar | array, mask: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+    """The elements of `x` where the mask is true, in order.
+
+    Shapes:
+    Both broadcast; the result has one axis. How long it is depends on the mask, which is evaluated.
+
+    Errors:
+    For a mask that is not bool, and under `compile` and `vmap`, where there are no values.
+
+    Example:
+        >>> mx.masked_select(mx.array([1, 2, 3]), mx.array([True, False, True]))
+        array([1, 3], dtype=int32)
     """
 def matmul(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The matrix product over the last two axes.
@@ -1851,6 +2402,38 @@ def max(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bo
     Example:
         >>> mx.max(mx.array([[1, 5], [3, 2]]), axis=1)
         array([5, 3], dtype=int32)
+    """
+def max_pool_with_indices(a: _Scalar | array, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = ..., padding: int | Sequence[int] = ..., *, stream: _StreamOrDevice | None = ...) -> tuple[array, array]:
+    """`max_pool`(super::max_pool), and where in its image, flattened, each largest element is: the first of equal ones,
+    or the first NaN.
+
+    Shapes:
+    Both as `max_pool`(super::max_pool) gives.
+
+    Dtypes:
+    The places are `int32`.
+
+    Errors:
+    As `max_pool`(super::max_pool), and for images of 2³¹ pixels and more.
+
+    Example:
+        >>> largest, places = mx.max_pool_with_indices(mx.array([[[1.0], [4.0], [3.0], [2.0]]]), 2)
+        >>> largest.flatten(), places.flatten()
+        (array([4, 3], dtype=float32), array([1, 2], dtype=int32))
+    """
+def max_unpool(a: _Scalar | array, indices: _Scalar | array, output_size: int | Sequence[int], *, stream: _StreamOrDevice | None = ...) -> array:
+    """An image with elements at the places that `max_pool_with_indices` found them at, and zeros elsewhere.
+
+    Shapes:
+    Elements and places `[N, input.., C]` give `[N, sizes.., C]`.
+
+    Errors:
+    Where elements and places differ, the places are not integers, the sizes are not one a spatial axis, and when it runs
+    where a place is outside of the image.
+
+    Example:
+        >>> mx.max_unpool(mx.array([[[4.0], [3.0]]]), mx.array([[[1], [2]]]), 4).flatten()
+        array([0, 4, 3, 0], dtype=float32)
     """
 def maximum(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """The larger of a and b; NaN if either is NaN.
@@ -1947,6 +2530,76 @@ def nan_to_num(a: _Scalar | array, nan: float = ..., posinf: float | None = ...,
         >>> mx.nan_to_num(mx.array([mx.nan, 1.0]), nan=0.5)
         array([0.5, 1], dtype=float32)
     """
+def nanmax(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """The largest element over `axes` that is not NaN; NaN where there is nothing else.
+
+    Errors:
+    As `max`(super::max).
+
+    Example:
+        >>> mx.nanmax(mx.array([1.0, float("nan"), 3.0]))
+        array(3, dtype=float32)
+    """
+def nanmean(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """The mean over `axes` of what is not NaN; NaN where there is nothing else.
+
+    Dtypes:
+    As `mean`(super::mean).
+
+    Example:
+        >>> mx.nanmean(mx.array([1.0, float("nan"), 3.0]))
+        array(2, dtype=float32)
+    """
+def nanmedian(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """The median over axes of what is not NaN; NaN where there is nothing else.
+
+    Dtypes:
+    Integers and bool are taken as `float32`.
+
+    Errors:
+    As `median`(super::median).
+
+    Example:
+        >>> mx.nanmedian(mx.array([1.0, float("nan"), 3.0, 9.0]))
+        array(3, dtype=float32)
+    """
+def nanmin(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """The smallest element over `axes` that is not NaN; NaN where there is nothing else.
+
+    Errors:
+    As `max`(super::max).
+
+    Example:
+        >>> mx.nanmin(mx.array([1.0, float("nan"), 3.0]))
+        array(1, dtype=float32)
+    """
+def nanpercentile(a: _Scalar | array, q: Any, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, method: str = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """:func:`nanquantile` at shares in percent, from 0 to 100.
+
+    Example:
+        >>> mx.nanpercentile(mx.array([1.0, float("nan"), 3.0]), 50)
+        array(2, dtype=float32)
+    """
+def nanquantile(a: _Scalar | array, q: Any, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, method: str = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """`quantile` of what is not NaN; NaN where there is nothing else.
+
+    Errors:
+    As `quantile`.
+
+    Example:
+        >>> mx.nanquantile(mx.array([1.0, float("nan"), 3.0]), 0.5)
+        array(2, dtype=float32)
+    """
+def nansum(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """The sum over `axes` of what is not NaN; 0 for nothing.
+
+    Dtypes:
+    As `sum`(super::sum).
+
+    Example:
+        >>> mx.nansum(mx.array([1.0, float("nan"), 3.0]))
+        array(4, dtype=float32)
+    """
 def negative(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """−x; integers wrap.
 
@@ -1964,6 +2617,38 @@ def new_stream(device: Device | DeviceType) -> Stream:
         >>> stream = mx.new_stream(mx.cpu)
         >>> mx.add(mx.array([1]), 1, stream=stream)
         array([2], dtype=int32)
+    """
+def nextafter(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
+    """The next number of the dtype after a towards b; b where they are equal.
+
+    Shapes:
+    The operands broadcast.
+
+    Dtypes:
+    The operands promote; integers and bool are taken as `float32`. The step has no derivative.
+
+    Errors:
+    For complex numbers.
+
+    Example:
+        >>> mx.nextafter(mx.array(1.0), 2.0) > 1.0
+        array(True, dtype=bool)
+    """
+def nonzero(a: _Scalar | array, *, stream: _StreamOrDevice | None = ...) -> tuple[Any, ...]:
+    """The places of elements that are not 0: a vector of indices for each axis, in the order of the elements.
+
+    Shapes:
+    How many there are depends on the values, so the array is evaluated.
+
+    Dtypes:
+    Gives `int32`, or `int64` past 2³¹ elements.
+
+    Errors:
+    For a plain number, which has no axes, and under `compile` and `vmap`, where there are no values.
+
+    Example:
+        >>> mx.nonzero(mx.array([0, 5, 7]))
+        (array([1, 2], dtype=int32),)
     """
 def not_equal(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether a ≠ b; NaN differs from everything.
@@ -2021,6 +2706,62 @@ def partition(a: _Scalar | array, kth: int, axis: None | int | Sequence[int] = .
     Example:
         >>> mx.partition(mx.array([3, 1, 2]), kth=0)[0]
         array(1, dtype=int32)
+    """
+def percentile(a: _Scalar | array, q: Any, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, method: str = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """:func:`quantile` at shares in percent, from 0 to 100.
+
+    Example:
+        >>> mx.percentile(mx.array([3.0, 1.0, 4.0, 2.0]), 50)
+        array(2.5, dtype=float32)
+    """
+def pixel_shuffle(a: _Scalar | array, upscale_factor: int, *, stream: _StreamOrDevice = ...) -> array:
+    """Channels moved into space, r² of them at each pixel to a square of r by r pixels.
+
+    W. Shi et al., *Real-time single image and video super-resolution using an efficient sub-pixel convolutional neural
+    network*, CVPR 2016.
+
+    Shapes:
+    `[.., H, W, C·r²]` gives `[.., H·r, W·r, C]`. As in PyTorch, what stands at row i and column j of the square of
+    channel c is channel c·r² + i·r + j.
+
+    Errors:
+    For fewer than three axes, a factor of 0, and channels that r² does not divide.
+
+    Example:
+        >>> mx.pixel_shuffle(mx.array([[[1, 2, 3, 4]]]), 2)
+        array([[[1],
+                [2]],
+               [[3],
+                [4]]], dtype=int32)
+    """
+def pixel_unshuffle(a: _Scalar | array, downscale_factor: int, *, stream: _StreamOrDevice = ...) -> array:
+    """The inverse of `pixel_shuffle`: squares of r by r pixels moved into channels.
+
+    Shapes:
+    `[.., H·r, W·r, C]` gives `[.., H, W, C·r²]`.
+
+    Errors:
+    For fewer than three axes, a factor of 0, and sides that r does not divide.
+
+    Example:
+        >>> mx.pixel_unshuffle(mx.array([[[1], [2]], [[3], [4]]]), 2)
+        array([[[1, 2, 3, 4]]], dtype=int32)
+    """
+def polyval(p: _Scalar | array, x: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+    """The value at `x` of the polynomial with these coefficients, highest power first, by Horner's rule.
+
+    Shapes:
+    The coefficients are a vector; the result has the shape of `x`.
+
+    Dtypes:
+    Both promote; half types are computed in `float32`; integers wrap.
+
+    Errors:
+    Where the coefficients are not a vector.
+
+    Example:
+        >>> mx.polyval(mx.array([1.0, -3.0, 2.0]), mx.array([0.0, 4.0]))
+        array([2, 6], dtype=float32)
     """
 def positive(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """x as it is.
@@ -2082,6 +2823,26 @@ def qqmm(x: _Scalar | array, w: _Scalar | array, scales: _Scalar | array | None 
     Example:
         >>> mx.qqmm(mx.ones((1, 32)), mx.ones((2, 32)), mode="mxfp8")
         array([[32, 32]], dtype=float32)
+    """
+def quantile(a: _Scalar | array, q: Any, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, method: str = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """The quantiles of the elements over `axes`, at the shares in `q`: 0 is the smallest element, ½ the median, 1 the
+    largest. NaN if there is a NaN.
+
+    Shapes:
+    One quantile for each of `q` along a new first axis; the folded axes go, or stay with size 1 where `keepdims` is
+    true.
+
+    Dtypes:
+    Integers and bool are taken as `float32`; half types are computed in `float32`.
+
+    Errors:
+    Where a share is not within [0, 1], an axis is empty, and for complex numbers.
+
+    Example:
+        >>> mx.quantile(mx.array([3.0, 1.0, 4.0, 2.0]), [0.0, 0.5])
+        array([1, 2.5], dtype=float32)
+        >>> mx.quantile(mx.array([3.0, 1.0, 4.0, 2.0]), 0.5, method="lower")
+        array(2, dtype=float32)
     """
 def quantize(w: _Scalar | array, /, group_size: int | None = ..., bits: int | None = ..., mode: str = ..., *, global_scale: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> tuple[Any, ...]:
     """A matrix in a few bits an element: each group of neighbours in a row as whole numbers times a
@@ -2151,6 +2912,21 @@ def repeat(array: _Scalar | array, repeats: int, axis: None | int | Sequence[int
     Example:
         >>> mx.repeat(mx.array([1, 2]), 2)
         array([1, 1, 2, 2], dtype=int32)
+    """
+def repeat_interleave(a: _Scalar | array, repeats: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """Each slice of `x` along an axis as often in a row as `repeats` says; `()` flattens first.
+
+    Shapes:
+    `repeats` is one number, or a vector of one for each slice. How many slices there are depends on its values, so
+    an array is evaluated.
+
+    Errors:
+    Where the repeats are not integers, are negative, or do not fit the axis, and for an array of them under
+    `compile` and `vmap`, where there are no values.
+
+    Example:
+        >>> mx.repeat_interleave(mx.array([1, 2, 3]), mx.array([2, 0, 1]))
+        array([1, 1, 3], dtype=int32)
     """
 def reset_peak_memory() -> None:
     """Counts the most memory in use anew.
@@ -2279,6 +3055,64 @@ def searchsorted(sorted_sequence: _Scalar | array, values: _Scalar | array, /, s
         >>> mx.searchsorted(mx.array([1, 3, 5]), mx.array([0, 3, 9]))
         array([0, 1, 3], dtype=uint32)
     """
+def segment_max(a: _Scalar | array, segment_ids: _Scalar | array, num_segments: int, *, stream: _StreamOrDevice = ...) -> array:
+    """The largest elements of the rows of each segment; −∞, or the least integer, for a segment without rows.
+
+    Shapes:
+    As `segment_sum`.
+
+    Errors:
+    As `segment_sum`, and for complex numbers.
+
+    Example:
+        >>> mx.segment_max(mx.array([1.0, 2.0, 4.0]), mx.array([0, 1, 0]), 2)
+        array([4, 2], dtype=float32)
+    """
+def segment_mean(a: _Scalar | array, segment_ids: _Scalar | array, num_segments: int, *, stream: _StreamOrDevice = ...) -> array:
+    """The means of the rows of each segment; NaN for a segment without rows.
+
+    Shapes:
+    As `segment_sum`.
+
+    Dtypes:
+    Integers and bool are taken as `float32`; half types are summed in `float32`.
+
+    Errors:
+    As `segment_sum`.
+
+    Example:
+        >>> mx.segment_mean(mx.array([1.0, 2.0, 4.0]), mx.array([0, 1, 0]), 2)
+        array([2.5, 2], dtype=float32)
+    """
+def segment_min(a: _Scalar | array, segment_ids: _Scalar | array, num_segments: int, *, stream: _StreamOrDevice = ...) -> array:
+    """The smallest elements of the rows of each segment; ∞, or the largest integer, for a segment without rows.
+
+    Shapes:
+    As `segment_sum`.
+
+    Errors:
+    As `segment_sum`, and for complex numbers.
+
+    Example:
+        >>> mx.segment_min(mx.array([1.0, 2.0, 4.0]), mx.array([0, 1, 0]), 2)
+        array([1, 2], dtype=float32)
+    """
+def segment_sum(a: _Scalar | array, segment_ids: _Scalar | array, num_segments: int, *, stream: _StreamOrDevice = ...) -> array:
+    """The sums of the rows of each segment; 0 for a segment without rows.
+
+    Shapes:
+    `x` `[n, ..]` and the number of each row's segment `[n]` give `[count, ..]`.
+
+    Dtypes:
+    Half types are summed in `float32`.
+
+    Errors:
+    Where the segments are not integers or not one a row, for bool, and when it runs where one is not below `count`.
+
+    Example:
+        >>> mx.segment_sum(mx.array([1, 2, 3]), mx.array([0, 2, 0]), 3)
+        array([4, 0, 2], dtype=int32)
+    """
 def segmented_mm(a: _Scalar | array, b: _Scalar | array, segments: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The products of parts of two matrices: for each pair of `segments` the product over the inner
     places from its first up to but without its second number.
@@ -2358,12 +3192,32 @@ def sign(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
         >>> mx.sign(mx.array([-3, 0, 3]))
         array([-1, 0, 1], dtype=int32)
     """
+def signbit(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+    """True where the sign is −, also of −0 and of NaN.
+
+    Errors:
+    For complex numbers.
+
+    Example:
+        >>> mx.signbit(mx.array([-0.0, 0.0, -1.5]))
+        array([True, False, True], dtype=bool)
+    """
 def sin(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """sin x.
 
     Example:
         >>> mx.sin(mx.array([0.0, 1.0]))
         array([0, 0.841471], dtype=float32)
+    """
+def sinc(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
+    """sin πx/(πx), and 1 at 0.
+
+    Errors:
+    For complex numbers.
+
+    Example:
+        >>> mx.sinc(mx.array([0.0, 0.5, 1.0]))
+        array([1, 0.63662, 0], dtype=float32)
     """
 def sinh(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """sinh x.
@@ -2599,6 +3453,22 @@ def transpose(a: _Scalar | array, axes: None | int | Sequence[int] = ..., *, str
         >>> mx.transpose(mx.ones((2, 3, 4)), (1, 0, 2)).shape
         (3, 2, 4)
     """
+def trapezoid(y: _Scalar | array, x: _Scalar | array | None = ..., dx: float = ..., axis: int = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """The area under the points of an axis by the trapezoidal rule. They are `dx` apart, or at the places `x`.
+
+    Shapes:
+    The axis goes; `x` is a vector along it, or broadcasts to `y`.
+
+    Dtypes:
+    The arrays promote; integers and bool are taken as `float32`; half types are summed in `float32`.
+
+    Errors:
+    Where there is no such axis, or `x` does not fit.
+
+    Example:
+        >>> mx.trapezoid(mx.array([1.0, 2.0, 3.0]), dx=0.5)
+        array(2, dtype=float32)
+    """
 def tri(n: int, m: int | None = ..., k: int = ..., dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """A matrix of ones on and below the diagonal `offset` places above the main one.
 
@@ -2615,6 +3485,14 @@ def tril(x: _Scalar | array, k: int = ..., *, stream: _StreamOrDevice = ...) -> 
         array([[1, 0],
                [1, 1]], dtype=float32)
     """
+def tril_indices(n: int, k: int = ..., m: int | None = ..., *, stream: _StreamOrDevice | None = ...) -> tuple[array, array]:
+    """The rows and the columns of the elements on and below the diagonal `offset` places above the main one, as
+    `int32`.
+
+    Example:
+        >>> mx.tril_indices(2)
+        (array([0, 1, 1], dtype=int32), array([0, 0, 1], dtype=int32))
+    """
 def triu(x: _Scalar | array, k: int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """`x` with zeros below the diagonal `offset` places above the main one of its last two axes.
 
@@ -2622,6 +3500,14 @@ def triu(x: _Scalar | array, k: int = ..., *, stream: _StreamOrDevice = ...) -> 
         >>> mx.triu(mx.ones((2, 2)))
         array([[1, 1],
                [0, 1]], dtype=float32)
+    """
+def triu_indices(n: int, k: int = ..., m: int | None = ..., *, stream: _StreamOrDevice | None = ...) -> tuple[array, array]:
+    """The rows and the columns of the elements on and above the diagonal `offset` places above the main one, as
+    `int32`.
+
+    Example:
+        >>> mx.triu_indices(2)
+        (array([0, 0, 1], dtype=int32), array([0, 1, 1], dtype=int32))
     """
 def trunc(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """x without what is behind its point: the next integer towards 0, in x's dtype.
@@ -2639,6 +3525,20 @@ def unflatten(a: _Scalar | array, axis: int, shape: int | Sequence[int], *, stre
     Example:
         >>> mx.unflatten(mx.ones((2, 12)), 1, (3, 4)).shape
         (2, 3, 4)
+    """
+def unfold(a: _Scalar | array, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+    """The windows of an image as rows: their product with the flattened weight of a convolution is the convolution.
+
+    Shapes:
+    `[N, input.., C]` gives `[N, windows, taps·C]`, with any number of spatial axes; the channels of a tap are side by side.
+
+    Errors:
+    For images without spatial axes, windows that do not fit, and windows, strides and dilations of 0.
+
+    Example:
+        >>> mx.unfold(mx.array([[[1], [2], [3]]]), 2)
+        array([[[1, 2],
+                [2, 3]]], dtype=int32)
     """
 def unique(a: _Scalar | array, /, size: int, return_index: bool = ..., return_inverse: bool = ..., return_counts: bool = ..., fill_value: _Scalar | array | None = ..., *, stream: _StreamOrDevice | None = ...) -> Any:
     """The different elements of an array in ascending order; each NaN is one of its own.
@@ -2727,6 +3627,19 @@ def where(condition: _Scalar | array, x: _Scalar | array, y: _Scalar | array, *,
     Example:
         >>> mx.where(mx.array([True, False]), 1, mx.array([2, 3]))
         array([1, 3], dtype=int32)
+    """
+def xlogy(x: _Scalar | array, y: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
+    """x·log y, and 0 where x is 0, whatever y is but NaN.
+
+    Shapes:
+    The operands broadcast.
+
+    Errors:
+    For complex numbers.
+
+    Example:
+        >>> mx.xlogy(mx.array([0.0, 2.0]), mx.array([0.0, 1.0]))
+        array([0, 0], dtype=float32)
     """
 def zeros(shape: int | Sequence[int], dtype: Dtype | None = ..., *, stream: _StreamOrDevice = ...) -> array:
     """Zeros.

@@ -211,6 +211,16 @@ def hardswish(x: mx.array) -> mx.array:
     return x * mx.minimum(mx.maximum(x + 3, 0), 6) / 6
 
 
+def hard_sigmoid(x: mx.array) -> mx.array:
+    """``min(max(x + 3, 0), 6) / 6``, from Howard et al., *MobileNetV3* (2019).
+
+    Example:
+        >>> nn.hard_sigmoid(mx.array([-4.0, 0.0, 3.0]))
+        array([0, 0.5, 1], dtype=float32)
+    """
+    return mx._nn.hard_sigmoid(x)
+
+
 def hard_tanh(x: mx.array, min_val: float = -1.0, max_val: float = 1.0) -> mx.array:
     """``x`` between ``min_val`` and ``max_val``.
 
@@ -434,6 +444,17 @@ class Hardswish(_Activation):
     """
 
     _function = staticmethod(hardswish)
+
+
+class HardSigmoid(_Activation):
+    """Applies :func:`hard_sigmoid`.
+
+    Example:
+        >>> nn.HardSigmoid()(mx.array([-4.0, 0.0, 3.0]))
+        array([0, 0.5, 1], dtype=float32)
+    """
+
+    _function = staticmethod(hard_sigmoid)
 
 
 class HardTanh(_Activation):

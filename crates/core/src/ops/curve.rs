@@ -1,0 +1,283 @@
+//! Curves through points: their areas, values between them, polynomials, and points on scales.
+
+use super::floating::expect_real;
+use super::operand::{Operand, cast, common_dtype, constant_like};
+use super::{
+    add, argsort, clip, concatenate, divide, equal, greater, less, multiply, remainder,
+    searchsorted, subtract, sum, take, where_,
+};
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops::Side;
+use crate::prim::record::slice_axis;
+use crate::shape::normalize_axis;
+
+/// The area under the points of an axis by the trapezoidal rule. They are `dx` apart, or at the places `x`.
+///
+/// # Shapes
+/// The axis goes; `x` is a vector along it, or broadcasts to `y`.
+///
+/// # Dtypes
+/// The arrays promote; integers and bool are taken as `float32`; half types are summed in `float32`.
+///
+/// # Errors
+/// Where there is no such axis, or `x` does not fit.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let y = Array::from_slice(&[1.0f32, 2.0, 3.0], [3])?;
+/// assert_eq!(ops::trapezoid(&y, None, 0.5, -1)?.item::<f32>()?, 2.0);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn trapezoid(y: &Array, x: Option<&Array>, dx: f64, axis: isize) -> Result<Array> {
+    let op = "trapezoid";
+    let axis = normalize_axis(op, axis, y.rank())?;
+    let dtype = x.map_or(y.dtype(), |x| x.dtype().promote(y.dtype())).to_inexact();
+    let wide = dtype.accumulator();
+    let y = cast(y, wide)?;
+    let size = y.shape()[axis];
+    let steps = size.saturating_sub(1);
+    let means = |y: &Array| {
+        let (low, high) =
+            (slice_axis(y, axis, 0, steps)?, slice_axis(y, axis, size - steps, steps)?);
+        multiply(&add(&low, &high)?, 0.5)
+    };
+    let means = means(&y)?;
+    let widths = match x {
+        None => return cast(&multiply(&sum(&means, axis, false)?, dx)?, dtype),
+        Some(x) if x.rank() == 1 => {
+            if x.size() != size {
+                return Err(Error::shape(op, format!("places {} for {}", x.aval(), y.aval())));
+            }
+            let x = cast(x, wide)?;
+            let (low, high) =
+                (slice_axis(&x, 0, 0, steps)?, slice_axis(&x, 0, size - steps, steps)?);
+            let widths = subtract(&high, &low)?;
+            super::expand_axes(&widths, (1..y.rank() - axis).collect())?
+        }
+        Some(x) => {
+            let x = super::operand::broadcast(&cast(x, wide)?, y.shape())?;
+            let low = slice_axis(&x, axis, 0, steps)?;
+            subtract(&slice_axis(&x, axis, size - steps, steps)?, &low)?
+        }
+    };
+    cast(&sum(&multiply(&means, &widths)?, axis, false)?, dtype)
+}
+
+/// The value at `x` of the polynomial with these coefficients, highest power first, by Horner's rule.
+///
+/// # Shapes
+/// The coefficients are a vector; the result has the shape of `x`.
+///
+/// # Dtypes
+/// Both promote; half types are computed in `float32`; integers wrap.
+///
+/// # Errors
+/// Where the coefficients are not a vector.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let p = Array::from_slice(&[1.0f32, -3.0, 2.0], [3])?;
+/// let x = Array::from_slice(&[0.0f32, 1.0, 4.0], [3])?;
+/// assert_eq!(ops::polyval(&p, &x)?.to_vec::<f32>()?, [2.0, 0.0, 6.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn polyval<'a>(p: &Array, x: impl Into<Operand<'a>>) -> Result<Array> {
+    let x = x.into();
+    if p.rank() != 1 {
+        let detail = format!("takes a vector of coefficients, not {}", p.aval());
+        return Err(Error::shape("polyval", detail));
+    }
+    let own = match common_dtype(&[p.into(), x]) {
+        DType::Bool => DType::I32,
+        dtype => dtype,
+    };
+    let shape = match x {
+        Operand::Array(x) => x.shape().clone(),
+        Operand::Scalar(_) => crate::shape::Shape::scalar(),
+    };
+    let (p, x) = (cast(p, own.accumulator())?, x.to(own.accumulator(), &shape)?);
+    let mut out = constant_like(&x, 0);
+    for (at, coefficient) in super::unstack(&p, 0)?.iter().enumerate() {
+        out = match at {
+            0 => add(&out, coefficient)?,
+            _ => add(&multiply(&out, &x)?, coefficient)?,
+        };
+    }
+    cast(&out, own)
+}
+
+/// What [`interp`] gives outside of the points.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Outside {
+    /// Before the first point; its value where it is `None`.
+    pub left: Option<f64>,
+    /// Behind the last point; its value where it is `None`.
+    pub right: Option<f64>,
+    /// After how far the points come again. There is then no outside, and the points may be in any order.
+    pub period: Option<f64>,
+}
+
+/// The values at `x` of the straight lines through the points `(xp, fp)`, which are in ascending order; NaN at NaN.
+///
+/// # Shapes
+/// `xp` and `fp` are vectors of one size; the result has the shape of `x`.
+///
+/// # Dtypes
+/// All promote to floats; half types are computed in `float32`.
+///
+/// # Errors
+/// Where there are no points, `xp` and `fp` differ, a period is 0 or no number, and for complex numbers.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops, ops::Outside};
+/// let (xp, fp) = (Array::from_slice(&[0.0f32, 1.0, 3.0], [3])?, Array::from_slice(&[1.0f32, 2.0, 0.0], [3])?);
+/// let x = Array::from_slice(&[0.5f32, 2.0, 9.0], [3])?;
+/// assert_eq!(ops::interp(&x, &xp, &fp, Outside::default())?.to_vec::<f32>()?, [1.5, 1.0, 0.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn interp(x: &Array, xp: &Array, fp: &Array, outside: Outside) -> Result<Array> {
+    let op = "interp";
+    expect_real(op, &[x.into(), xp.into(), fp.into()])?;
+    if xp.rank() != 1 || xp.shape() != fp.shape() || xp.is_empty() {
+        let detail =
+            format!("points are two vectors of one size, not {} and {}", xp.aval(), fp.aval());
+        return Err(Error::shape(op, detail));
+    }
+    let own = x.dtype().promote(xp.dtype()).promote(fp.dtype()).to_inexact();
+    let hold = |a: &Array| cast(a, own.accumulator());
+    let (mut x, mut xp, mut fp) = (hold(x)?, hold(xp)?, hold(fp)?);
+    if let Some(period) = outside.period {
+        if period == 0.0 || !period.is_finite() {
+            return Err(Error::argument(op, format!("{period} is no period")));
+        }
+        let period = period.abs();
+        (x, xp) = (remainder(&x, period)?, remainder(&xp, period)?);
+        let order = argsort(&xp, 0)?;
+        (xp, fp) = (take(&xp, &order, 0)?, take(&fp, &order, 0)?);
+        let count = xp.size();
+        let (first, last) = (slice_axis(&xp, 0, 0, 1)?, slice_axis(&xp, 0, count - 1, 1)?);
+        xp = concatenate(&[&subtract(&last, period)?, &xp, &add(&first, period)?], 0)?;
+        let (first, last) = (slice_axis(&fp, 0, 0, 1)?, slice_axis(&fp, 0, count - 1, 1)?);
+        fp = concatenate(&[&last, &fp, &first], 0)?;
+    }
+    let count = xp.size();
+    let upper = clip(&searchsorted(&xp, &x, Side::Right)?, 1, count.max(2) - 1)?;
+    let upper = super::minimum(&upper, count - 1)?;
+    let lower = subtract(&upper, usize::from(count > 1))?;
+    let at = |a: &Array, places: &Array| take(a, places, 0);
+    let (low, high) = (at(&xp, &lower)?, at(&xp, &upper)?);
+    let (from, to) = (at(&fp, &lower)?, at(&fp, &upper)?);
+    let way = subtract(&high, &low)?;
+    let alone = equal(&way, 0)?;
+    let share = divide(&subtract(&x, &low)?, &where_(&alone, 1, &way)?)?;
+    let line = add(&from, &multiply(&share, &subtract(&to, &from)?)?)?;
+    // Exactly the points at the points.
+    let line = where_(&equal(&x, &low)?, &from, &line)?;
+    let line = where_(&alone, &to, &where_(&equal(&x, &high)?, &to, &line)?)?;
+    let end = |a: &Array, i: usize| {
+        super::squeeze_axes(&slice_axis(a, 0, i, 1)?, crate::shape::Dims::from_slice(&[0]))
+    };
+    let side = |given: Option<f64>, i: usize| match given {
+        Some(value) => Ok(constant_like(&x, value)),
+        None => super::operand::broadcast(&end(&fp, i)?, x.shape()),
+    };
+    let below = less(&x, &end(&xp, 0)?)?;
+    let above = greater(&x, &end(&xp, count - 1)?)?;
+    let line = where_(&below, &side(outside.left, 0)?, &line)?;
+    let line = where_(&above, &side(outside.right, count - 1)?, &line)?;
+    cast(&where_(&super::isnan(&x)?, &x, &line)?, own)
+}
+
+/// Numbers computed as `float64`, in another dtype.
+pub(super) fn of_numbers(op: &'static str, numbers: &[f64], dtype: DType) -> Result<Array> {
+    let shape = [numbers.len()];
+    if dtype.is_integer() {
+        let whole: Vec<i64> = numbers.iter().map(|&v| v as i64).collect();
+        return cast(&Array::from_slice(&whole, shape)?, dtype);
+    }
+    if dtype == DType::F64 {
+        return Array::from_slice(numbers, shape);
+    }
+    if !dtype.is_float() {
+        return Err(Error::dtype(op, format!("does not give {dtype}")));
+    }
+    if dtype == DType::F32 {
+        let narrow: Vec<f32> = numbers.iter().map(|&v| v as f32).collect();
+        return Array::from_slice(&narrow, shape);
+    }
+    if dtype == DType::F16 {
+        let narrow: Vec<half::f16> = numbers.iter().map(|&v| half::f16::from_f64(v)).collect();
+        return Array::from_slice(&narrow, shape);
+    }
+    let narrow: Vec<half::bf16> = numbers.iter().map(|&v| half::bf16::from_f64(v)).collect();
+    Array::from_slice(&narrow, shape)
+}
+
+fn expect_room(op: &'static str, count: usize) -> Result<()> {
+    crate::shape::Shape::from(count).checked_size(op, DType::F64)?;
+    if count > 1 << 32 {
+        return Err(Error::argument(op, format!("{count} numbers are too many")));
+    }
+    Ok(())
+}
+
+/// `count` numbers from base^start to base^stop, both included, whose logarithms are evenly spaced. They are computed
+/// in `float64`.
+///
+/// # Errors
+/// Where `dtype` is neither an integer nor a float.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// assert_eq!(ops::logspace(0.0, 2.0, 3, 10.0, DType::F32)?.to_vec::<f32>()?, [1.0, 10.0, 100.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn logspace(start: f64, stop: f64, count: usize, base: f64, dtype: DType) -> Result<Array> {
+    let op = "logspace";
+    expect_room(op, count)?;
+    let last = count.saturating_sub(1).max(1) as f64;
+    let at = |i: usize| match i {
+        0 => start,
+        i if i + 1 == count => stop,
+        i => start + (stop - start) * (i as f64 / last),
+    };
+    let numbers: Vec<f64> = (0..count).map(|i| base.powf(at(i))).collect();
+    of_numbers(op, &numbers, dtype)
+}
+
+/// `count` numbers from `start` to `stop`, both included, each the same multiple of the one before. They are computed
+/// in `float64`.
+///
+/// # Errors
+/// Where an end is 0 or they differ in sign, and where `dtype` is neither an integer nor a float.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// assert_eq!(ops::geomspace(1.0, 8.0, 4, DType::F32)?.to_vec::<f32>()?, [1.0, 2.0, 4.0, 8.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn geomspace(start: f64, stop: f64, count: usize, dtype: DType) -> Result<Array> {
+    let op = "geomspace";
+    expect_room(op, count)?;
+    if start == 0.0 || stop == 0.0 || (start < 0.0) != (stop < 0.0) {
+        let detail = format!("no multiples lead from {start} to {stop}");
+        return Err(Error::argument(op, detail));
+    }
+    let sign = start.signum();
+    let (low, high) = (start.abs().log10(), stop.abs().log10());
+    let last = count.saturating_sub(1).max(1) as f64;
+    let at = |i: usize| match i {
+        0 => start,
+        i if i + 1 == count => stop,
+        i => sign * 10f64.powf(low + (high - low) * (i as f64 / last)),
+    };
+    let numbers: Vec<f64> = (0..count).map(at).collect();
+    of_numbers(op, &numbers, dtype)
+}

@@ -1,0 +1,183 @@
+//! Images in other sizes, windows, and pooling to a size.
+
+use cupola::ops::{self, Beyond, Interpolation, PoolOptions, Target, Windows};
+use pyo3::prelude::*;
+
+use crate::array::PyArray;
+use crate::device::{On, on};
+use crate::error::wrong_value;
+use crate::generated::docs;
+use crate::operand::{Arr, SizesArg, counts, give};
+
+/// Factors that are integers, or floats.
+fn factors(object: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
+    match object.extract::<f64>() {
+        Ok(one) => Ok(vec![one]),
+        Err(_) => object.extract(),
+    }
+}
+
+fn interpolation(op: &str, name: &str) -> PyResult<Interpolation> {
+    Ok(match name {
+        "nearest" => Interpolation::Nearest,
+        "linear" | "bilinear" | "trilinear" => Interpolation::Linear,
+        "cubic" | "bicubic" => Interpolation::Cubic,
+        "area" if op == "interpolate" => Interpolation::Area,
+        other => {
+            return Err(wrong_value(format!(
+                "{op}: mode '{other}' is not nearest, linear (bilinear, trilinear), cubic \
+                 (bicubic), or area, of which only interpolate knows the last"
+            )));
+        }
+    })
+}
+
+#[doc = docs!(interpolate)]
+#[pyfunction]
+#[pyo3(signature = (
+    a, size = None, scale_factor = None, mode = "nearest", align_corners = false, *, stream = None
+))]
+pub fn interpolate(
+    a: Arr,
+    size: Option<SizesArg>,
+    scale_factor: Option<&Bound<'_, PyAny>>,
+    mode: &str,
+    align_corners: bool,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let target = match (size, scale_factor) {
+        (Some(size), None) => Target::Sizes(counts(&size, "size")?),
+        (None, Some(factor)) => Target::Factors(factors(factor)?),
+        (None, None) | (Some(_), Some(_)) => {
+            return Err(wrong_value("interpolate: one of size and scale_factor is needed"));
+        }
+    };
+    let mode = interpolation("interpolate", mode)?;
+    on(stream, || give(ops::interpolate(&a, &target, mode, align_corners)))
+}
+
+#[doc = docs!(grid_sample)]
+#[pyfunction]
+#[pyo3(signature = (
+    a, grid, mode = "bilinear", padding_mode = "zeros", align_corners = false, *, stream = None
+))]
+pub fn grid_sample(
+    a: Arr,
+    grid: Arr,
+    mode: &str,
+    padding_mode: &str,
+    align_corners: bool,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let mode = interpolation("grid_sample", mode)?;
+    let beyond = match padding_mode {
+        "zeros" => Beyond::Zeros,
+        "border" => Beyond::Border,
+        "reflection" => Beyond::Reflection,
+        other => {
+            return Err(wrong_value(format!(
+                "grid_sample: padding_mode '{other}' is not zeros, border or reflection"
+            )));
+        }
+    };
+    on(stream, || give(ops::grid_sample(&a, &grid, mode, beyond, align_corners)))
+}
+
+fn windows(
+    window: &SizesArg,
+    stride: &SizesArg,
+    padding: &SizesArg,
+    dilation: &SizesArg,
+) -> PyResult<Windows> {
+    Ok(Windows {
+        window: counts(window, "kernel_size")?,
+        stride: counts(stride, "stride")?,
+        padding: counts(padding, "padding")?,
+        dilation: counts(dilation, "dilation")?,
+    })
+}
+
+#[doc = docs!(unfold)]
+#[pyfunction]
+#[pyo3(signature = (
+    a, kernel_size, stride = SizesArg::one(1), padding = SizesArg::one(0),
+    dilation = SizesArg::one(1), *, stream = None
+))]
+pub fn unfold(
+    a: Arr,
+    kernel_size: SizesArg,
+    stride: SizesArg,
+    padding: SizesArg,
+    dilation: SizesArg,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let windows = windows(&kernel_size, &stride, &padding, &dilation)?;
+    on(stream, || give(ops::unfold(&a, &windows)))
+}
+
+#[doc = docs!(fold)]
+#[pyfunction]
+#[pyo3(signature = (
+    a, output_size, kernel_size, stride = SizesArg::one(1), padding = SizesArg::one(0),
+    dilation = SizesArg::one(1), *, stream = None
+))]
+pub fn fold(
+    a: Arr,
+    output_size: SizesArg,
+    kernel_size: SizesArg,
+    stride: SizesArg,
+    padding: SizesArg,
+    dilation: SizesArg,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let windows = windows(&kernel_size, &stride, &padding, &dilation)?;
+    let sizes = counts(&output_size, "output_size")?;
+    on(stream, || give(ops::fold(&a, &sizes, &windows)))
+}
+
+/// Functions of an image and the sizes of its result.
+macro_rules! adaptive_pools {
+    ($($name:ident)*) => {$(
+        #[doc = docs!($name)]
+        #[pyfunction]
+        #[pyo3(signature = (a, output_size, *, stream = None))]
+        pub fn $name(a: Arr, output_size: SizesArg, stream: Option<On>) -> PyResult<PyArray> {
+            let sizes = counts(&output_size, "output_size")?;
+            on(stream, || give(ops::$name(&a, &sizes)))
+        }
+    )*};
+}
+
+adaptive_pools! { adaptive_avg_pool adaptive_max_pool }
+
+#[doc = docs!(max_pool_with_indices)]
+#[pyfunction]
+#[pyo3(signature = (a, kernel_size, stride = None, padding = SizesArg::one(0), *, stream = None))]
+pub fn max_pool_with_indices(
+    a: Arr,
+    kernel_size: SizesArg,
+    stride: Option<SizesArg>,
+    padding: SizesArg,
+    stream: Option<On>,
+) -> PyResult<(PyArray, PyArray)> {
+    let padding = counts(&padding, "padding")?;
+    let options = PoolOptions {
+        window: counts(&kernel_size, "kernel_size")?,
+        stride: stride.map_or_else(|| Ok(Vec::new()), |s| counts(&s, "stride"))?,
+        padding: padding.into_iter().map(|p| (p, p)).collect(),
+    };
+    on(stream, || give(ops::max_pool_with_indices(&a, &options)))
+}
+
+#[doc = docs!(max_unpool)]
+#[pyfunction]
+#[pyo3(signature = (a, indices, output_size, *, stream = None))]
+pub fn max_unpool(
+    a: Arr,
+    indices: Arr,
+    output_size: SizesArg,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let sizes = counts(&output_size, "output_size")?;
+    on(stream, || give(ops::max_unpool(&a, &indices, &sizes)))
+}

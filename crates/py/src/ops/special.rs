@@ -1,0 +1,49 @@
+//! Functions of the elements that MLX does not have.
+
+use cupola::Scalar;
+use cupola::ops;
+use pyo3::prelude::*;
+
+use crate::array::PyArray;
+use crate::device::{On, on};
+use crate::generated::docs;
+use crate::operand::{Arr, Opd, give};
+
+#[doc = docs!(logit)]
+#[pyfunction]
+#[pyo3(signature = (a, eps = None, *, stream = None))]
+pub fn logit(a: Arr, eps: Option<f64>, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::logit(&a, eps)))
+}
+
+fn or_one(value: Option<Opd>) -> Opd {
+    value.unwrap_or(Opd::Scalar(Scalar::Int(1)))
+}
+
+#[doc = docs!(addcmul)]
+#[pyfunction]
+#[pyo3(signature = (x, a, b, *, value = None, stream = None))]
+pub fn addcmul(
+    x: Arr,
+    a: Arr,
+    b: Arr,
+    value: Option<Opd>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let value = or_one(value);
+    on(stream, || give(ops::addcmul(&x, &a, &b, &value)))
+}
+
+#[doc = docs!(addcdiv)]
+#[pyfunction]
+#[pyo3(signature = (x, a, b, *, value = None, stream = None))]
+pub fn addcdiv(
+    x: Arr,
+    a: Arr,
+    b: Arr,
+    value: Option<Opd>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let value = or_one(value);
+    on(stream, || give(ops::addcdiv(&x, &a, &b, &value)))
+}

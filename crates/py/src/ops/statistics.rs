@@ -1,0 +1,166 @@
+//! Quantiles, histograms, covariances, and values between points.
+
+use cupola::ops::{self, Between, Bins, Outside};
+use cupola::{Array, DType};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::array::PyArray;
+use crate::device::{On, on};
+use crate::error::{raise, wrong_value};
+use crate::generated::docs;
+use crate::operand::{Arr, Axis, give};
+use crate::read;
+
+fn method_of(op: &str, name: &str) -> PyResult<Between> {
+    Ok(match name {
+        "linear" => Between::Linear,
+        "lower" => Between::Lower,
+        "higher" => Between::Higher,
+        "midpoint" => Between::Midpoint,
+        "nearest" => Between::Nearest,
+        other => {
+            return Err(wrong_value(format!(
+                "{op}: method '{other}' is not linear, lower, higher, midpoint or nearest"
+            )));
+        }
+    })
+}
+
+/// Shares from a number, a sequence, or an array, which is evaluated; and the shape that they came in.
+fn shares(q: &Bound<'_, PyAny>, unit: f64) -> PyResult<(Vec<f64>, Vec<usize>)> {
+    if let Ok(one) = q.extract::<f64>() {
+        return Ok((vec![one / unit], Vec::new()));
+    }
+    if let Ok(some) = q.extract::<Vec<f64>>() {
+        let count = some.len();
+        return Ok((some.into_iter().map(|q| q / unit).collect(), vec![count]));
+    }
+    let array = q.extract::<Arr>()?.0;
+    let narrow = ops::astype(&array, DType::F32).map_err(raise)?;
+    let all = narrow.to_vec::<f32>().map_err(raise)?;
+    Ok((all.into_iter().map(|q| f64::from(q) / unit).collect(), array.shape()[..].to_vec()))
+}
+
+/// The quantiles with the axes of `q` first: of percentages where `op` says so, of what is not NaN likewise.
+fn quantiles(
+    op: &str,
+    a: &Array,
+    q: &Bound<'_, PyAny>,
+    (axis, keepdims, method): (Axis, bool, &str),
+) -> PyResult<PyArray> {
+    let (q, shape) = shares(q, if op.ends_with("percentile") { 100.0 } else { 1.0 })?;
+    let method = method_of(op, method)?;
+    let out = match op.starts_with("nan") {
+        true => ops::nanquantile(a, &q, axis.0, keepdims, method),
+        false => ops::quantile(a, &q, axis.0, keepdims, method),
+    };
+    let out = out.map_err(raise)?;
+    let sizes: Vec<usize> = shape.iter().chain(&out.shape()[1..]).copied().collect();
+    give(ops::reshape(&out, sizes))
+}
+
+macro_rules! quantile_functions {
+    ($($name:ident)*) => {$(
+        #[doc = docs!($name)]
+        #[pyfunction]
+        #[pyo3(signature = (
+            a, q, axis = Axis::all(), keepdims = false, *, method = "linear", stream = None
+        ))]
+        pub fn $name(
+            a: Arr,
+            q: &Bound<'_, PyAny>,
+            axis: Axis,
+            keepdims: bool,
+            method: &str,
+            stream: Option<On>,
+        ) -> PyResult<PyArray> {
+            on(stream, || quantiles(stringify!($name), &a, q, (axis, keepdims, method)))
+        }
+    )*};
+}
+
+quantile_functions! { quantile nanquantile percentile nanpercentile }
+
+#[doc = docs!(histogram)]
+#[pyfunction]
+#[pyo3(signature = (a, bins = None, range = None, weights = None, density = false, *, stream = None))]
+pub fn histogram(
+    a: Arr,
+    bins: Option<&Bound<'_, PyAny>>,
+    range: Option<(f64, f64)>,
+    weights: Option<Arr>,
+    density: bool,
+    stream: Option<On>,
+) -> PyResult<(PyArray, PyArray)> {
+    let edges;
+    let bins = match bins {
+        None => Bins::Count(10, range),
+        Some(bins) => match bins.extract::<isize>() {
+            Ok(count) => {
+                let count = usize::try_from(count)
+                    .map_err(|_| wrong_value(format!("histogram: {count} is no number of bins")))?;
+                Bins::Count(count, range)
+            }
+            Err(_) => {
+                edges = match bins.is_instance_of::<PyList>() {
+                    true => read::array(bins, None)?,
+                    false => bins.extract::<Arr>()?.0,
+                };
+                Bins::Edges(&edges)
+            }
+        },
+    };
+    on(stream, || give(ops::histogram(&a, bins, weights.as_deref(), density)))
+}
+
+#[doc = docs!(cov)]
+#[pyfunction]
+#[pyo3(signature = (
+    m, rowvar = true, bias = false, ddof = None, fweights = None, aweights = None, *, stream = None
+))]
+pub fn cov(
+    m: Arr,
+    rowvar: bool,
+    bias: bool,
+    ddof: Option<f64>,
+    fweights: Option<Arr>,
+    aweights: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let ddof = ddof.unwrap_or(if bias { 0.0 } else { 1.0 });
+    on(stream, || {
+        let rows = rows(&m, rowvar)?;
+        give(ops::cov(&rows, ddof, fweights.as_deref(), aweights.as_deref()))
+    })
+}
+
+/// The variables as rows.
+fn rows(m: &Array, rowvar: bool) -> PyResult<Array> {
+    match rowvar || m.rank() != 2 {
+        true => Ok(m.clone()),
+        false => ops::swapaxes(m, 0, 1).map_err(raise),
+    }
+}
+
+#[doc = docs!(corrcoef)]
+#[pyfunction]
+#[pyo3(signature = (x, rowvar = true, *, stream = None))]
+pub fn corrcoef(x: Arr, rowvar: bool, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::corrcoef(&rows(&x, rowvar)?)))
+}
+
+#[doc = docs!(interp)]
+#[pyfunction]
+#[pyo3(signature = (x, xp, fp, left = None, right = None, period = None, *, stream = None))]
+pub fn interp(
+    x: Arr,
+    xp: Arr,
+    fp: Arr,
+    left: Option<f64>,
+    right: Option<f64>,
+    period: Option<f64>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    on(stream, || give(ops::interp(&x, &xp, &fp, Outside { left, right, period })))
+}

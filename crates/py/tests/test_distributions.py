@@ -1,0 +1,205 @@
+"""Random numbers that MLX does not have: moments, and Kolmogorov's and Smirnov's test, of fixed keys."""
+
+import numpy as np
+import pytest
+from conftest import cc, mlx, values
+
+stats = pytest.importorskip("scipy.stats")
+
+N = 20000
+random = cc.random
+
+
+def key(seed=0):
+    return random.key(seed)
+
+
+def fits(numbers, distribution):
+    """The samples are of a continuous distribution: a p-value below 10⁻⁴ would be bad luck once in 10⁴ keys."""
+    x = np.array(numbers).astype(np.float64).reshape(-1)
+    assert np.isfinite(x).all()
+    assert stats.kstest(x, distribution.cdf).pvalue > 1e-4
+
+
+def counts_fit(numbers, distribution):
+    """The samples are of a discrete distribution, by χ² over values that are expected often enough."""
+    x = np.array(numbers).reshape(-1)
+    low, high = int(distribution.ppf(0.001)), int(distribution.ppf(0.999))
+    inner = np.arange(low, high + 1)
+    seen = np.array([(x < low).sum(), *[(x == k).sum() for k in inner], (x > high).sum()])
+    expected = x.size * np.array([distribution.cdf(low - 1), *distribution.pmf(inner), distribution.sf(high)])
+    often = expected > 5
+    seen, expected = np.append(seen[often], seen[~often].sum()), np.append(expected[often], expected[~often].sum())
+    keep = expected > 1e-9
+    assert seen[~keep].sum() == 0
+    chi = ((seen[keep] - expected[keep]) ** 2 / expected[keep]).sum()
+    assert stats.chi2.sf(chi, keep.sum() - 1) > 1e-4
+
+
+@pytest.mark.parametrize("a", [0.01, 0.1, 0.5, 0.99, 1.0, 1.5, 3.0, 20.0, 1000.0])
+def test_gamma(a):
+    x = random.gamma(a, (N,), key=key(1))
+    if a >= 0.1:
+        fits(x, stats.gamma(a))
+    assert abs(np.array(x, np.float64).mean() - a) < 5 * np.sqrt(a / N)
+    fits(random.gamma(cc.full((N,), max(a, 0.1)), scale=2.0, key=key(2)), stats.gamma(max(a, 0.1), scale=2))
+
+
+@pytest.mark.parametrize("a, b", [(0.3, 0.3), (0.5, 2.0), (1.0, 1.0), (5.0, 1.5), (40.0, 60.0)])
+def test_beta(a, b):
+    fits(random.beta(a, b, (N,), key=key(3)), stats.beta(a, b))
+
+
+def test_beta_of_tiny_parameters_stays_within_0_and_1():
+    x = np.array(random.beta(1e-4, 1e-4, (N,), key=key(4)))
+    assert np.isfinite(x).all() and abs(x.mean() - 0.5) < 0.03 and x.min() >= 0 and x.max() <= 1
+
+
+def test_dirichlet():
+    alpha = np.array([0.5, 1.0, 4.0], np.float32)
+    x = np.array(random.dirichlet(cc.array(alpha), (N,), key=key(5)))
+    assert x.shape == (N, 3)
+    np.testing.assert_allclose(x.sum(-1), 1, rtol=1e-5)
+    for k in range(3):
+        fits(x[:, k], stats.beta(alpha[k], alpha.sum() - alpha[k]))
+    assert random.dirichlet(cc.ones((4, 3))).shape == (4, 3)
+    assert random.dirichlet(cc.ones((4, 3)), (2, 4)).shape == (2, 4, 3)
+    with pytest.raises(ValueError, match="dirichlet"):
+        random.dirichlet(cc.array(1.0))
+
+
+def test_exponential():
+    fits(random.exponential((N,), key=key(6)), stats.expon())
+    fits(random.exponential((N,), scale=3.0, key=key(6)), stats.expon(scale=3))
+    assert not np.signbit(np.array(random.exponential((N,), key=key(6)))).any()
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.7, 3.0, 9.99, 10.0, 25.0, 300.0, 1e5])
+def test_poisson(rate):
+    x = random.poisson(rate, (N,), key=key(7))
+    assert x.dtype == cc.int32
+    if rate < 1000:
+        counts_fit(x, stats.poisson(rate))
+    else:
+        fits(np.array(x) + np.random.default_rng(0).uniform(size=N) - 0.5, stats.norm(rate, np.sqrt(rate)))
+    assert abs(np.array(x, np.float64).mean() - rate) < 5 * np.sqrt(rate / N)
+    counts_fit(random.poisson(cc.full((N,), min(rate, 300.0)), key=key(8)), stats.poisson(min(rate, 300.0)))
+
+
+def test_poisson_of_several_rates():
+    rates = cc.array([0.0, 2.0, 50.0, -1.0, float("nan")])
+    x = np.array(random.poisson(rates, (N, 5), key=key(9)))
+    assert (x[:, 0] == 0).all() and (x[:, 3:] == -1).all()
+    counts_fit(x[:, 1], stats.poisson(2))
+    counts_fit(x[:, 2], stats.poisson(50))
+    assert np.array(random.poisson(0.0, (5,))).tolist() == [0] * 5
+
+
+@pytest.mark.parametrize("p", [0.01, 0.3, 0.9, 1.0])
+def test_geometric(p):
+    x = random.geometric(p, (N,), key=key(10))
+    assert np.array(x).min() >= 1
+    if p < 1:
+        counts_fit(x, stats.geom(p))
+    else:
+        assert (np.array(x) == 1).all()
+
+
+def test_choice():
+    x = np.array(random.choice(5, (N,), key=key(11)))
+    counts_fit(x, stats.randint(0, 5))
+    p = np.array([0.1, 0.0, 0.6, 0.3, 0.0], np.float32)
+    x = np.array(random.choice(5, (N,), p=cc.array(p), key=key(12)))
+    np.testing.assert_allclose(np.bincount(x, minlength=5) / N, p, atol=0.02)
+    assert not (np.bincount(x, minlength=5)[[1, 4]]).any()
+    x = np.array(random.choice(10, (10,), replace=False, key=key(13)))
+    assert sorted(x) == list(range(10))
+    firsts = np.array([int(random.choice(3, (2,), False, cc.array([0.2, 0.5, 0.3]), key=key(k))[0].item()) for k in range(600)])
+    np.testing.assert_allclose(np.bincount(firsts, minlength=3) / 600, [0.2, 0.5, 0.3], atol=0.08)
+    rows = cc.array(np.arange(12).reshape(3, 4))
+    assert random.choice(rows, (2, 5), key=key(14)).shape == (2, 5, 4)
+    assert random.choice(rows, (2,), axis=1, replace=False, key=key(14)).shape == (3, 2)
+    assert random.choice(rows).shape == (4,)
+    for bad in (lambda: random.choice(3, (4,), replace=False), lambda: random.choice(0, (1,)), lambda: random.choice(3, p=cc.ones(2)), lambda: random.choice(cc.array(1.0))):
+        with pytest.raises(ValueError, match="choice"):
+            bad()
+
+
+def test_multivariate_normal():
+    mean, cov = np.array([1.0, 2.0, -1.0], np.float32), np.array([[2.0, 0.5, 0.1], [0.5, 1.0, -0.3], [0.1, -0.3, 0.7]], np.float32)
+
+    def both(mean, cov, *shape):
+        ours = random.multivariate_normal(cc.array(mean), cc.array(cov), *shape, key=random.key(30))
+        theirs = mlx.random.multivariate_normal(mlx.array(mean), mlx.array(cov), *shape, key=mlx.random.key(30))
+        assert ours.shape == theirs.shape and ours.dtype == cc.float32
+        np.testing.assert_allclose(np.array(ours), np.array(theirs), rtol=2e-5, atol=2e-5)
+        return np.array(ours)
+
+    x = both(mean, cov, (N,))
+    np.testing.assert_allclose(x.mean(0), mean, atol=0.05)
+    np.testing.assert_allclose(np.cov(x.T), cov, atol=0.06)
+    both(mean, cov)
+    both(np.stack([mean] * 4), cov)
+    both(np.stack([mean] * 4), np.stack([cov, 2 * cov, cov, np.eye(3, dtype=np.float32)]), (2, 4))
+    both(np.array([0.5], np.float32), np.array([[4.0]], np.float32), (3,))
+    both(mean, np.ones((3, 3), np.float32), (5,))
+    both(mean, np.zeros((3, 3), np.float32), (5,))
+    assert random.multivariate_normal(cc.zeros((0,)), cc.zeros((0, 0))).shape == (0,)
+    assert np.isnan(np.array(random.multivariate_normal(cc.zeros(2), cc.full((2, 2), float("nan"))))).all()
+    draw = lambda k: random.multivariate_normal(cc.array(mean), cc.array(cov), (2,), key=k)  # noqa: E731
+    np.testing.assert_allclose(np.array(cc.vmap(draw)(cc.stack([key(1), key(2)])))[1], np.array(draw(key(2))), rtol=1e-6)
+    m, c = cc.array(mean), cc.array(cov)
+    for args in ((cc.array(1.0), c), (m, m), (m, cc.eye(2)), (m, c[:2]), (cc.stack([m, m]), c, (3,)), (m, cc.triu(c)), (m, -c)):
+        with pytest.raises(ValueError, match="multivariate_normal"):
+            random.multivariate_normal(*args)
+    with pytest.raises(ValueError, match="float32"):
+        random.multivariate_normal(m, c, dtype=cc.float16)
+
+
+DRAWS = {
+    "gamma": lambda k: random.gamma(cc.array([0.5, 3.0]), (7, 2), key=k),
+    "beta": lambda k: random.beta(0.5, 2.0, (7,), key=k),
+    "dirichlet": lambda k: random.dirichlet(cc.ones(3), (7,), key=k),
+    "exponential": lambda k: random.exponential((7,), key=k),
+    "poisson": lambda k: random.poisson(cc.array([3.0, 30.0]), (7, 2), key=k),
+    "geometric": lambda k: random.geometric(0.2, (7,), key=k),
+    "choice": lambda k: random.choice(100, (7,), key=k),
+    "choice with p": lambda k: random.choice(3, (7,), p=cc.array([1.0, 2.0, 3.0]), key=k),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_keys(name):
+    draw = DRAWS[name]
+    one = values(draw(key(20)))
+    np.testing.assert_array_equal(one, values(draw(key(20))))
+    assert (one != values(draw(key(21)))).any()
+    np.testing.assert_array_equal(one, values(cc.compile(draw)(key(20))))
+    keys = cc.stack([key(20), key(21)])
+    both = values(cc.vmap(draw)(keys))
+    np.testing.assert_array_equal(both, np.stack([one, values(draw(key(21)))]))
+    cc.random.seed(3)
+    first = values(draw(None))
+    cc.random.seed(3)
+    np.testing.assert_array_equal(first, values(draw(None)))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_dtypes(dtype):
+    own = getattr(cc, dtype)
+    for f in (lambda: random.gamma(2.0, (9,), own), lambda: random.beta(1.0, 2.0, (9,), own), lambda: random.exponential((9,), own), lambda: random.dirichlet(cc.ones(3), (2,), own)):
+        assert f().dtype == own
+    assert random.poisson(2.0, (3,), cc.uint8).dtype == cc.uint8
+    with pytest.raises(ValueError, match="gamma"):
+        random.gamma(1.0, (2,), cc.int32)
+    with pytest.raises(ValueError, match="poisson"):
+        random.poisson(1.0, (2,), cc.float32)
+
+
+def test_parameters_that_are_none():
+    for f in (lambda: random.gamma(-1.0), lambda: random.beta(0.0, 1.0), lambda: random.poisson(-1.0), lambda: random.geometric(0.0), lambda: random.geometric(1.5), lambda: random.poisson(float("inf"))):
+        with pytest.raises(ValueError, match="no distribution"):
+            f()
+    assert np.isnan(np.array(random.gamma(cc.array([-1.0, float("nan")])))).all()
+    assert random.gamma(2.0, (0, 3)).shape == (0, 3)
+    assert random.choice(4, (0,)).shape == (0,) == random.choice(4, (0,), p=cc.ones(4)).shape
