@@ -219,6 +219,24 @@ pub fn argsort(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::argsort(&a, axis.0)))
 }
 
+/// The places of elements that are not 0, a row of indices each.
+///
+/// Shapes:
+/// `[count, rank]`; as `nonzero`, but of a plain number `[1, 0]` or `[0, 0]`.
+///
+/// Errors:
+/// Under `compile` and `vmap`, where there are no values.
+///
+/// Example:
+///     >>> mx.argwhere(mx.array([[0, 5], [7, 0]]))
+///     array([[0, 1],
+///            [1, 0]], dtype=int32)
+#[pyfunction(name = "argwhere")]
+#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+pub fn argwhere(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::argwhere(&a)))
+}
+
 /// Converts each element to `dtype`: to bool by ≠ 0, between integers by wrapping, from float to
 /// integer towards zero and saturating (NaN gives 0), from complex by its real part.
 ///
@@ -342,6 +360,48 @@ pub fn broadcast_to(a: Arr, shape: ShapeArg, stream: Option<On>) -> PyResult<PyA
     on(stream, || give(ops::broadcast_to(&a, shape.0)))
 }
 
+/// The number of the bucket that each element falls into: `boundaries` are the ends of buckets, which belong to
+/// the bucket below, or where `right` is true to the one above.
+///
+/// Shapes:
+/// The result has the shape of `x`; n boundaries make n + 1 buckets.
+///
+/// Dtypes:
+/// Gives `uint32`. Boundaries and elements promote; NaN comes last.
+///
+/// Errors:
+/// As `searchsorted`.
+///
+/// Example:
+///     >>> mx.bucketize(mx.array([0, 2, 5]), mx.array([1, 2, 4]))
+///     array([0, 1, 3], dtype=uint32)
+#[pyfunction(name = "bucketize")]
+#[pyo3(signature = (a, boundaries, right = false, *, stream = None), text_signature = "(a, boundaries, right=False, *, stream=None)")]
+pub fn bucketize(a: Arr, boundaries: Arr, right: bool, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::bucketize(&a, &boundaries, right)))
+}
+
+/// The distances of every vector of `a` from every one of `b`: the `p`-norms of the differences, with 0 and ∞ as the
+/// count of what is not 0 and the largest size.
+///
+/// Shapes:
+/// `[.., n, d]` and `[.., m, d]` give `[.., n, m]`; the leading axes broadcast.
+///
+/// Dtypes:
+/// The arrays promote; integers and bool are taken as `float32`; half types are computed in `float32`.
+///
+/// Errors:
+/// For arrays without vectors, vectors that differ in size, complex numbers, and a negative `p`.
+///
+/// Example:
+///     >>> mx.cdist(mx.array([[0.0, 0.0]]), mx.array([[3.0, 4.0], [0.0, 1.0]]))
+///     array([[5, 1]], dtype=float32)
+#[pyfunction(name = "cdist")]
+#[pyo3(signature = (a, b, p = 2.0, *, stream = None), text_signature = "(a, b, p=2.0, *, stream=None)")]
+pub fn cdist(a: Arr, b: Arr, p: f64, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::cdist(&a, &b, p)))
+}
+
 /// The smallest integer not below x, in x's dtype.
 ///
 /// Example:
@@ -379,6 +439,27 @@ pub fn concatenate(arrays: Arrays, axis: Axis, stream: Option<On>) -> PyResult<P
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn conjugate(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::conjugate(&a)))
+}
+
+/// |a| with the sign of b, also of −0 and of NaN.
+///
+/// Shapes:
+/// The operands broadcast.
+///
+/// Dtypes:
+/// The operands promote; integers and bool are taken as `float32`.
+///
+/// Errors:
+/// For complex numbers.
+///
+/// Example:
+///     >>> mx.copysign(mx.array([1.0, -2.0]), mx.array([-0.0, 3.0]))
+///     array([-1, 2], dtype=float32)
+#[pyfunction(name = "copysign")]
+#[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
+pub fn copysign(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
+    let (a, b) = meet(a, b)?;
+    on(stream, || give(ops::copysign(&a, &b)))
 }
 
 /// cos x.
@@ -473,6 +554,22 @@ pub fn diagonal(
 #[pyo3(signature = (a, n = Count(1), axis = -1, *, stream = None), text_signature = "(a, n=1, axis=-1, *, stream=None)")]
 pub fn diff(a: Arr, n: Count, axis: isize, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::diff(&a, n.0, axis)))
+}
+
+/// The derivative of `lgamma`, ψ(x) = Γ′(x)/Γ(x): −∞ at 0, ∞ at −0, NaN at the negative integers.
+///
+/// As for `lgamma`: A&S 6.3.5, 6.3.14 and 6.3.18, and 6.3.7 below 0.
+///
+/// Errors:
+/// For complex numbers.
+///
+/// Example:
+///     >>> mx.digamma(mx.array([1.0, 2.0]))
+///     array([-0.577216, 0.422784], dtype=float32)
+#[pyfunction(name = "digamma")]
+#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+pub fn digamma(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::digamma(&a)))
 }
 
 /// a/b.
@@ -624,6 +721,98 @@ pub fn floor_divide(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::floor_divide(&a, &b)))
 }
 
+/// The larger of a and b; of a number and NaN the number.
+///
+/// Shapes:
+/// The operands broadcast.
+///
+/// Errors:
+/// For complex numbers.
+///
+/// Example:
+///     >>> mx.fmax(mx.array([float("nan"), 2.0]), 1.0)
+///     array([1, 2], dtype=float32)
+#[pyfunction(name = "fmax")]
+#[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
+pub fn fmax(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
+    let (a, b) = meet(a, b)?;
+    on(stream, || give(ops::fmax(&a, &b)))
+}
+
+/// The smaller of a and b; of a number and NaN the number.
+///
+/// Shapes:
+/// The operands broadcast.
+///
+/// Errors:
+/// For complex numbers.
+///
+/// Example:
+///     >>> mx.fmin(mx.array([float("nan"), 2.0]), 1.0)
+///     array([1, 1], dtype=float32)
+#[pyfunction(name = "fmin")]
+#[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
+pub fn fmin(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
+    let (a, b) = meet(a, b)?;
+    on(stream, || give(ops::fmin(&a, &b)))
+}
+
+/// a − b·trunc(a/b), with the sign of a, exactly; `remainder`(super::remainder) has the sign of b.
+///
+/// Shapes:
+/// The operands broadcast.
+///
+/// Dtypes:
+/// The operands promote; an integer modulo 0 gives 0.
+///
+/// Errors:
+/// For complex numbers.
+///
+/// Example:
+///     >>> mx.fmod(mx.array([-7, 7]), 4)
+///     array([-3, 3], dtype=int32)
+#[pyfunction(name = "fmod")]
+#[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
+pub fn fmod(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
+    let (a, b) = meet(a, b)?;
+    on(stream, || give(ops::fmod(&a, &b)))
+}
+
+/// What is behind the point of x, with x's sign: x − trunc x.
+///
+/// Dtypes:
+/// Integers give 0.
+///
+/// Errors:
+/// For complex numbers.
+///
+/// Example:
+///     >>> mx.frac(mx.array([-1.5, 2.25]))
+///     array([-0.5, 0.25], dtype=float32)
+#[pyfunction(name = "frac")]
+#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+pub fn frac(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::frac(&a)))
+}
+
+/// Numbers as m·2ᵏ with ½ ≤ |m| < 1: the pair of m and, as `int32`, k. Of 0, ±∞ and NaN k is 0 and m the
+/// number itself.
+///
+/// Dtypes:
+/// Integers and bool are taken as `float32`.
+///
+/// Errors:
+/// For complex numbers.
+///
+/// Example:
+///     >>> mx.frexp(mx.array([12.0, -0.375]))
+///     (array([0.75, -0.75], dtype=float32), array([4, -1], dtype=int32))
+#[pyfunction(name = "frexp")]
+#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+pub fn frexp(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
+    on(stream, || give(ops::frexp(&a)))
+}
+
 /// The numbers that `to_fp8` made, as floats of `dtype`.
 ///
 /// Errors:
@@ -636,6 +825,27 @@ pub fn floor_divide(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 #[pyo3(signature = (x, dtype = None, *, stream = None), text_signature = "(x, dtype=None, *, stream=None)")]
 pub fn from_fp8(x: Arr, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::from_fp8(&x, dtype.map_or(DType::BF16, |d| d.0))))
+}
+
+/// `count` numbers from `start` to `stop`, both included, each the same multiple of the one before. They are computed
+/// in `float64`.
+///
+/// Errors:
+/// Where an end is 0 or they differ in sign, and where `dtype` is neither an integer nor a float.
+///
+/// Example:
+///     >>> mx.geomspace(1, 8, 4)
+///     array([1, 2, 4, 8], dtype=float32)
+#[pyfunction(name = "geomspace")]
+#[pyo3(signature = (start, stop, num = Count(50), dtype = None, *, stream = None), text_signature = "(start, stop, num=50, dtype=None, *, stream=None)")]
+pub fn geomspace(
+    start: f64,
+    stop: f64,
+    num: Count,
+    dtype: Option<Dtype>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    on(stream, || give(ops::geomspace(start, stop, num.0, dtype.map_or(DType::F32, |d| d.0))))
 }
 
 /// Whether a > b.
@@ -690,6 +900,64 @@ pub fn hanning(M: Count, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::hanning(M.0)))
 }
 
+/// 0 below 0, 1 above it, and `values` at it; NaN of NaN.
+///
+/// Shapes:
+/// The operands broadcast.
+///
+/// Dtypes:
+/// The operands promote.
+///
+/// Errors:
+/// For complex numbers.
+///
+/// Example:
+///     >>> mx.heaviside(mx.array([-1.5, 0.0, 2.0]), 0.5)
+///     array([0, 0.5, 1], dtype=float32)
+#[pyfunction(name = "heaviside")]
+#[pyo3(signature = (a, values, stream = None), text_signature = "(a, values, stream=None)")]
+pub fn heaviside(a: Opd, values: Opd, stream: Option<On>) -> PyResult<PyArray> {
+    let (a, values) = meet(a, values)?;
+    on(stream, || give(ops::heaviside(&a, &values)))
+}
+
+/// √(a² + b²), where the squares would overflow or vanish, too.
+///
+/// Shapes:
+/// The operands broadcast.
+///
+/// Dtypes:
+/// The operands promote; integers and bool are taken as `float32`; half types are computed in `float32`.
+/// With an infinite operand the result is ∞, whatever the other is.
+///
+/// Errors:
+/// For complex numbers.
+///
+/// Example:
+///     >>> mx.hypot(mx.array([3.0, 5.0]), mx.array([4.0, 12.0]))
+///     array([5, 13], dtype=float32)
+#[pyfunction(name = "hypot")]
+#[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
+pub fn hypot(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
+    let (a, b) = meet(a, b)?;
+    on(stream, || give(ops::hypot(&a, &b)))
+}
+
+/// The modified Bessel function of the first kind of order 0, I₀(x) = Σ (x²/4)ᵏ/k!² (A&S 9.6.12); from 12 on
+/// (20 of `float64`) by its asymptotic series (9.7.1).
+///
+/// Errors:
+/// For complex numbers.
+///
+/// Example:
+///     >>> mx.i0(mx.array([0.0, 1.0]))
+///     array([1, 1.26607], dtype=float32)
+#[pyfunction(name = "i0")]
+#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+pub fn i0(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::i0(&a)))
+}
+
 /// The identity matrix.
 ///
 /// Example:
@@ -711,6 +979,33 @@ pub fn identity(n: Count, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn imag(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::imag(&a)))
+}
+
+/// `x` with `value` in the slices at `indices` along an axis.
+///
+/// Shapes:
+/// The indices have at most one axis; the value broadcasts to the slices.
+///
+/// Dtypes:
+/// The value is taken in x's dtype.
+///
+/// Errors:
+/// Where the indices are not integers, for a float into integers, and when it runs where an index is out of
+/// range.
+///
+/// Example:
+///     >>> mx.index_fill(mx.array([1, 2, 3]), 0, mx.array([0, 2]), 9)
+///     array([9, 2, 9], dtype=int32)
+#[pyfunction(name = "index_fill")]
+#[pyo3(signature = (a, axis, indices, value, *, stream = None), text_signature = "(a, axis, indices, value, *, stream=None)")]
+pub fn index_fill(
+    a: Arr,
+    axis: isize,
+    indices: Arr,
+    value: Opd,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    on(stream, || give(ops::index_fill(&a, axis, &indices, &value)))
 }
 
 /// The sums of products over the last axis of each operand.
@@ -793,6 +1088,28 @@ pub fn kron(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::kron(&a, &b)))
 }
 
+/// x·2ᵏ, rounded once.
+///
+/// Shapes:
+/// The operands broadcast.
+///
+/// Dtypes:
+/// Integers x are taken as `float32`; the result has that dtype, whatever that of the exponents is. Exponents
+/// that are floats raise 2 to them.
+///
+/// Errors:
+/// For complex numbers.
+///
+/// Example:
+///     >>> mx.ldexp(mx.array([1.5, 1.5]), mx.array([-1, 3]))
+///     array([0.75, 12], dtype=float32)
+#[pyfunction(name = "ldexp")]
+#[pyo3(signature = (a, k, stream = None), text_signature = "(a, k, stream=None)")]
+pub fn ldexp(a: Opd, k: Opd, stream: Option<On>) -> PyResult<PyArray> {
+    let (a, k) = meet(a, k)?;
+    on(stream, || give(ops::ldexp(&a, &k)))
+}
+
 /// a·2ᵇ in the integer's width; 0 from the width on.
 ///
 /// Dtypes:
@@ -806,6 +1123,24 @@ pub fn kron(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
 pub fn left_shift(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
     let (a, b) = meet(a, b)?;
     on(stream, || give(ops::left_shift(&a, &b)))
+}
+
+/// start + weight·(end − start), and exactly `end` for a weight of 1.
+///
+/// Shapes:
+/// All three broadcast.
+///
+/// Dtypes:
+/// All three promote; integers and bool are taken as `float32`; half types are computed in `float32`.
+///
+/// Example:
+///     >>> mx.lerp(mx.array([0.0, 10.0]), mx.array([10.0, 20.0]), 0.25)
+///     array([2.5, 12.5], dtype=float32)
+#[pyfunction(name = "lerp")]
+#[pyo3(signature = (start, end, weight, *, stream = None), text_signature = "(start, end, weight, *, stream=None)")]
+pub fn lerp(start: Opd, end: Opd, weight: Opd, stream: Option<On>) -> PyResult<PyArray> {
+    let (end, weight) = meet(end, weight)?;
+    on(stream, || give(ops::lerp(&start, &end, &weight)))
 }
 
 /// Whether a < b.
@@ -836,6 +1171,23 @@ pub fn less(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 pub fn less_equal(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
     let (a, b) = meet(a, b)?;
     on(stream, || give(ops::less_equal(&a, &b)))
+}
+
+/// ln |Γ(x)|: ∞ at 0 and the negative integers.
+///
+/// Γ(x + 1) = x·Γ(x) leads to the series around 2 (A&S 6.1.33), or from 8 on (13 of `float64`) to Stirling's
+/// (6.1.40); below 0, Γ(x)·Γ(−x) = −π/(x·sin πx) (6.1.17).
+///
+/// Errors:
+/// For complex numbers.
+///
+/// Example:
+///     >>> mx.lgamma(mx.array([1.0, 5.0]))
+///     array([0, 3.17805], dtype=float32)
+#[pyfunction(name = "lgamma")]
+#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+pub fn lgamma(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::lgamma(&a)))
 }
 
 /// ln x.
@@ -941,6 +1293,28 @@ pub fn logical_xor(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::logical_xor(&a, &b)))
 }
 
+/// `count` numbers from base^start to base^stop, both included, whose logarithms are evenly spaced. They are computed
+/// in `float64`.
+///
+/// Errors:
+/// Where `dtype` is neither an integer nor a float.
+///
+/// Example:
+///     >>> mx.logspace(0, 2, 3)
+///     array([1, 10, 100], dtype=float32)
+#[pyfunction(name = "logspace")]
+#[pyo3(signature = (start, stop, num = Count(50), base = 10.0, dtype = None, *, stream = None), text_signature = "(start, stop, num=50, base=10.0, dtype=None, *, stream=None)")]
+pub fn logspace(
+    start: f64,
+    stop: f64,
+    num: Count,
+    base: f64,
+    dtype: Option<Dtype>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    on(stream, || give(ops::logspace(start, stop, num.0, base, dtype.map_or(DType::F32, |d| d.0))))
+}
+
 /// ln Σ eˣ over `axes`; −∞ where every element is.
 ///
 /// Dtypes:
@@ -956,6 +1330,43 @@ pub fn logical_xor(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 #[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
 pub fn logsumexp(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::logsumexp(&a, axis.0, keepdims)))
+}
+
+/// `x` with `value` where the mask is true.
+///
+/// Shapes:
+/// Mask and value broadcast to the shape of `x`.
+///
+/// Dtypes:
+/// The value is taken in x's dtype.
+///
+/// Errors:
+/// For a mask that is not bool or does not fit, and for a float into integers.
+///
+/// Example:
+///     >>> mx.masked_fill(mx.array([1, 2, 3]), mx.array([True, False, True]), 0)
+///     array([0, 2, 0], dtype=int32)
+#[pyfunction(name = "masked_fill")]
+#[pyo3(signature = (a, mask, value, *, stream = None), text_signature = "(a, mask, value, *, stream=None)")]
+pub fn masked_fill(a: Arr, mask: Arr, value: Opd, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::masked_fill(&a, &mask, &value)))
+}
+
+/// The elements of `x` where the mask is true, in order.
+///
+/// Shapes:
+/// Both broadcast; the result has one axis. How long it is depends on the mask, which is evaluated.
+///
+/// Errors:
+/// For a mask that is not bool, and under `compile` and `vmap`, where there are no values.
+///
+/// Example:
+///     >>> mx.masked_select(mx.array([1, 2, 3]), mx.array([True, False, True]))
+///     array([1, 3], dtype=int32)
+#[pyfunction(name = "masked_select")]
+#[pyo3(signature = (a, mask, *, stream = None), text_signature = "(a, mask, *, stream=None)")]
+pub fn masked_select(a: Arr, mask: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::masked_select(&a, &mask)))
 }
 
 /// The matrix product over the last two axes.
@@ -1123,6 +1534,79 @@ pub fn multiply(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::multiply(&a, &b)))
 }
 
+/// The largest element over `axes` that is not NaN; NaN where there is nothing else.
+///
+/// Errors:
+/// As `max`(super::max).
+///
+/// Example:
+///     >>> mx.nanmax(mx.array([1.0, float("nan"), 3.0]))
+///     array(3, dtype=float32)
+#[pyfunction(name = "nanmax")]
+#[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
+pub fn nanmax(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::nanmax(&a, axis.0, keepdims)))
+}
+
+/// The mean over `axes` of what is not NaN; NaN where there is nothing else.
+///
+/// Dtypes:
+/// As `mean`(super::mean).
+///
+/// Example:
+///     >>> mx.nanmean(mx.array([1.0, float("nan"), 3.0]))
+///     array(2, dtype=float32)
+#[pyfunction(name = "nanmean")]
+#[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
+pub fn nanmean(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::nanmean(&a, axis.0, keepdims)))
+}
+
+/// The median over axes of what is not NaN; NaN where there is nothing else.
+///
+/// Dtypes:
+/// Integers and bool are taken as `float32`.
+///
+/// Errors:
+/// As `median`(super::median).
+///
+/// Example:
+///     >>> mx.nanmedian(mx.array([1.0, float("nan"), 3.0, 9.0]))
+///     array(3, dtype=float32)
+#[pyfunction(name = "nanmedian")]
+#[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
+pub fn nanmedian(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::nanmedian(&a, axis.0, keepdims)))
+}
+
+/// The smallest element over `axes` that is not NaN; NaN where there is nothing else.
+///
+/// Errors:
+/// As `max`(super::max).
+///
+/// Example:
+///     >>> mx.nanmin(mx.array([1.0, float("nan"), 3.0]))
+///     array(1, dtype=float32)
+#[pyfunction(name = "nanmin")]
+#[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
+pub fn nanmin(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::nanmin(&a, axis.0, keepdims)))
+}
+
+/// The sum over `axes` of what is not NaN; 0 for nothing.
+///
+/// Dtypes:
+/// As `sum`(super::sum).
+///
+/// Example:
+///     >>> mx.nansum(mx.array([1.0, float("nan"), 3.0]))
+///     array(4, dtype=float32)
+#[pyfunction(name = "nansum")]
+#[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
+pub fn nansum(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::nansum(&a, axis.0, keepdims)))
+}
+
 /// −x; integers wrap.
 ///
 /// Errors:
@@ -1135,6 +1619,27 @@ pub fn multiply(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn negative(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::negative(&a)))
+}
+
+/// The next number of the dtype after a towards b; b where they are equal.
+///
+/// Shapes:
+/// The operands broadcast.
+///
+/// Dtypes:
+/// The operands promote; integers and bool are taken as `float32`. The step has no derivative.
+///
+/// Errors:
+/// For complex numbers.
+///
+/// Example:
+///     >>> mx.nextafter(mx.array(1.0), 2.0) > 1.0
+///     array(True, dtype=bool)
+#[pyfunction(name = "nextafter")]
+#[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
+pub fn nextafter(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
+    let (a, b) = meet(a, b)?;
+    on(stream, || give(ops::nextafter(&a, &b)))
 }
 
 /// Whether a ≠ b; NaN differs from everything.
@@ -1187,6 +1692,67 @@ pub fn outer(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
 #[pyo3(signature = (a, kth, axis = Axis::one(-1), *, stream = None), text_signature = "(a, kth, axis=-1, *, stream=None)")]
 pub fn partition(a: Arr, kth: isize, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::partition(&a, kth, axis.0)))
+}
+
+/// Channels moved into space, r² of them at each pixel to a square of r by r pixels.
+///
+/// W. Shi et al., *Real-time single image and video super-resolution using an efficient sub-pixel convolutional neural
+/// network*, CVPR 2016.
+///
+/// Shapes:
+/// `[.., H, W, C·r²]` gives `[.., H·r, W·r, C]`. As in PyTorch, what stands at row i and column j of the square of
+/// channel c is channel c·r² + i·r + j.
+///
+/// Errors:
+/// For fewer than three axes, a factor of 0, and channels that r² does not divide.
+///
+/// Example:
+///     >>> mx.pixel_shuffle(mx.array([[[1, 2, 3, 4]]]), 2)
+///     array([[[1],
+///             [2]],
+///            [[3],
+///             [4]]], dtype=int32)
+#[pyfunction(name = "pixel_shuffle")]
+#[pyo3(signature = (a, upscale_factor, *, stream = None), text_signature = "(a, upscale_factor, *, stream=None)")]
+pub fn pixel_shuffle(a: Arr, upscale_factor: Count, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::pixel_shuffle(&a, upscale_factor.0)))
+}
+
+/// The inverse of `pixel_shuffle`: squares of r by r pixels moved into channels.
+///
+/// Shapes:
+/// `[.., H·r, W·r, C]` gives `[.., H, W, C·r²]`.
+///
+/// Errors:
+/// For fewer than three axes, a factor of 0, and sides that r does not divide.
+///
+/// Example:
+///     >>> mx.pixel_unshuffle(mx.array([[[1], [2]], [[3], [4]]]), 2)
+///     array([[[1, 2, 3, 4]]], dtype=int32)
+#[pyfunction(name = "pixel_unshuffle")]
+#[pyo3(signature = (a, downscale_factor, *, stream = None), text_signature = "(a, downscale_factor, *, stream=None)")]
+pub fn pixel_unshuffle(a: Arr, downscale_factor: Count, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::pixel_unshuffle(&a, downscale_factor.0)))
+}
+
+/// The value at `x` of the polynomial with these coefficients, highest power first, by Horner's rule.
+///
+/// Shapes:
+/// The coefficients are a vector; the result has the shape of `x`.
+///
+/// Dtypes:
+/// Both promote; half types are computed in `float32`; integers wrap.
+///
+/// Errors:
+/// Where the coefficients are not a vector.
+///
+/// Example:
+///     >>> mx.polyval(mx.array([1.0, -3.0, 2.0]), mx.array([0.0, 4.0]))
+///     array([2, 6], dtype=float32)
+#[pyfunction(name = "polyval")]
+#[pyo3(signature = (p, x, *, stream = None), text_signature = "(p, x, *, stream=None)")]
+pub fn polyval(p: Arr, x: Opd, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::polyval(&p, &x)))
 }
 
 /// x as it is.
@@ -1291,6 +1857,30 @@ pub fn repeat(array: Arr, repeats: Count, axis: Axis, stream: Option<On>) -> PyR
     on(stream, || give(ops::repeat(&array, repeats.0, axis.0)))
 }
 
+/// Each slice of `x` along an axis as often in a row as `repeats` says; `()` flattens first.
+///
+/// Shapes:
+/// `repeats` is one number, or a vector of one for each slice. How many slices there are depends on its values, so
+/// an array is evaluated.
+///
+/// Errors:
+/// Where the repeats are not integers, are negative, or do not fit the axis, and for an array of them under
+/// `compile` and `vmap`, where there are no values.
+///
+/// Example:
+///     >>> mx.repeat_interleave(mx.array([1, 2, 3]), mx.array([2, 0, 1]))
+///     array([1, 1, 3], dtype=int32)
+#[pyfunction(name = "repeat_interleave")]
+#[pyo3(signature = (a, repeats, axis = Axis::all(), *, stream = None), text_signature = "(a, repeats, axis=None, *, stream=None)")]
+pub fn repeat_interleave(
+    a: Arr,
+    repeats: Opd,
+    axis: Axis,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    on(stream, || give(ops::repeat_interleave(&a, &repeats, axis.0)))
+}
+
 /// The elements, in row-major order, under another shape; one size may be −1: what is left.
 ///
 /// Errors:
@@ -1362,6 +1952,100 @@ pub fn rsqrt(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::rsqrt(&a)))
 }
 
+/// The largest elements of the rows of each segment; −∞, or the least integer, for a segment without rows.
+///
+/// Shapes:
+/// As `segment_sum`.
+///
+/// Errors:
+/// As `segment_sum`, and for complex numbers.
+///
+/// Example:
+///     >>> mx.segment_max(mx.array([1.0, 2.0, 4.0]), mx.array([0, 1, 0]), 2)
+///     array([4, 2], dtype=float32)
+#[pyfunction(name = "segment_max")]
+#[pyo3(signature = (a, segment_ids, num_segments, *, stream = None), text_signature = "(a, segment_ids, num_segments, *, stream=None)")]
+pub fn segment_max(
+    a: Arr,
+    segment_ids: Arr,
+    num_segments: Count,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    on(stream, || give(ops::segment_max(&a, &segment_ids, num_segments.0)))
+}
+
+/// The means of the rows of each segment; NaN for a segment without rows.
+///
+/// Shapes:
+/// As `segment_sum`.
+///
+/// Dtypes:
+/// Integers and bool are taken as `float32`; half types are summed in `float32`.
+///
+/// Errors:
+/// As `segment_sum`.
+///
+/// Example:
+///     >>> mx.segment_mean(mx.array([1.0, 2.0, 4.0]), mx.array([0, 1, 0]), 2)
+///     array([2.5, 2], dtype=float32)
+#[pyfunction(name = "segment_mean")]
+#[pyo3(signature = (a, segment_ids, num_segments, *, stream = None), text_signature = "(a, segment_ids, num_segments, *, stream=None)")]
+pub fn segment_mean(
+    a: Arr,
+    segment_ids: Arr,
+    num_segments: Count,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    on(stream, || give(ops::segment_mean(&a, &segment_ids, num_segments.0)))
+}
+
+/// The smallest elements of the rows of each segment; ∞, or the largest integer, for a segment without rows.
+///
+/// Shapes:
+/// As `segment_sum`.
+///
+/// Errors:
+/// As `segment_sum`, and for complex numbers.
+///
+/// Example:
+///     >>> mx.segment_min(mx.array([1.0, 2.0, 4.0]), mx.array([0, 1, 0]), 2)
+///     array([1, 2], dtype=float32)
+#[pyfunction(name = "segment_min")]
+#[pyo3(signature = (a, segment_ids, num_segments, *, stream = None), text_signature = "(a, segment_ids, num_segments, *, stream=None)")]
+pub fn segment_min(
+    a: Arr,
+    segment_ids: Arr,
+    num_segments: Count,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    on(stream, || give(ops::segment_min(&a, &segment_ids, num_segments.0)))
+}
+
+/// The sums of the rows of each segment; 0 for a segment without rows.
+///
+/// Shapes:
+/// `x` `[n, ..]` and the number of each row's segment `[n]` give `[count, ..]`.
+///
+/// Dtypes:
+/// Half types are summed in `float32`.
+///
+/// Errors:
+/// Where the segments are not integers or not one a row, for bool, and when it runs where one is not below `count`.
+///
+/// Example:
+///     >>> mx.segment_sum(mx.array([1, 2, 3]), mx.array([0, 2, 0]), 3)
+///     array([4, 0, 2], dtype=int32)
+#[pyfunction(name = "segment_sum")]
+#[pyo3(signature = (a, segment_ids, num_segments, *, stream = None), text_signature = "(a, segment_ids, num_segments, *, stream=None)")]
+pub fn segment_sum(
+    a: Arr,
+    segment_ids: Arr,
+    num_segments: Count,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    on(stream, || give(ops::segment_sum(&a, &segment_ids, num_segments.0)))
+}
+
 /// The products of parts of two matrices: for each pair of `segments` the product over the inner
 /// places from its first up to but without its second number.
 ///
@@ -1402,6 +2086,20 @@ pub fn sign(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::sign(&a)))
 }
 
+/// True where the sign is −, also of −0 and of NaN.
+///
+/// Errors:
+/// For complex numbers.
+///
+/// Example:
+///     >>> mx.signbit(mx.array([-0.0, 0.0, -1.5]))
+///     array([True, False, True], dtype=bool)
+#[pyfunction(name = "signbit")]
+#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+pub fn signbit(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::signbit(&a)))
+}
+
 /// sin x.
 ///
 /// Example:
@@ -1411,6 +2109,20 @@ pub fn sign(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn sin(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::sin(&a)))
+}
+
+/// sin πx/(πx), and 1 at 0.
+///
+/// Errors:
+/// For complex numbers.
+///
+/// Example:
+///     >>> mx.sinc(mx.array([0.0, 0.5, 1.0]))
+///     array([1, 0.63662, 0], dtype=float32)
+#[pyfunction(name = "sinc")]
+#[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
+pub fn sinc(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::sinc(&a)))
 }
 
 /// sinh x.
@@ -1631,6 +2343,32 @@ pub fn transpose(a: Arr, axes: Axis, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::transpose(&a, axes.0)))
 }
 
+/// The area under the points of an axis by the trapezoidal rule. They are `dx` apart, or at the places `x`.
+///
+/// Shapes:
+/// The axis goes; `x` is a vector along it, or broadcasts to `y`.
+///
+/// Dtypes:
+/// The arrays promote; integers and bool are taken as `float32`; half types are summed in `float32`.
+///
+/// Errors:
+/// Where there is no such axis, or `x` does not fit.
+///
+/// Example:
+///     >>> mx.trapezoid(mx.array([1.0, 2.0, 3.0]), dx=0.5)
+///     array(2, dtype=float32)
+#[pyfunction(name = "trapezoid")]
+#[pyo3(signature = (y, x = None, dx = 1.0, axis = -1, *, stream = None), text_signature = "(y, x=None, dx=1.0, axis=-1, *, stream=None)")]
+pub fn trapezoid(
+    y: Arr,
+    x: Option<Arr>,
+    dx: f64,
+    axis: isize,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    on(stream, || give(ops::trapezoid(&y, x.as_deref(), dx, axis)))
+}
+
 /// `x` with zeros above the diagonal `offset` places above the main one of its last two axes.
 ///
 /// Example:
@@ -1727,6 +2465,24 @@ pub fn view(a: Arr, dtype: Dtype, stream: Option<On>) -> PyResult<PyArray> {
 pub fn where_(condition: Opd, x: Opd, y: Opd, stream: Option<On>) -> PyResult<PyArray> {
     let (x, y) = meet(x, y)?;
     on(stream, || give(ops::where_(&condition, &x, &y)))
+}
+
+/// x·log y, and 0 where x is 0, whatever y is but NaN.
+///
+/// Shapes:
+/// The operands broadcast.
+///
+/// Errors:
+/// For complex numbers.
+///
+/// Example:
+///     >>> mx.xlogy(mx.array([0.0, 2.0]), mx.array([0.0, 1.0]))
+///     array([0, 0], dtype=float32)
+#[pyfunction(name = "xlogy")]
+#[pyo3(signature = (x, y, stream = None), text_signature = "(x, y, stream=None)")]
+pub fn xlogy(x: Opd, y: Opd, stream: Option<On>) -> PyResult<PyArray> {
+    let (x, y) = meet(x, y)?;
+    on(stream, || give(ops::xlogy(&x, &y)))
 }
 
 /// Zeros.
@@ -2509,6 +3265,10 @@ impl PyArray {
 macro_rules! docs {
 (_dtype) => { "" };
 (_restore) => { "" };
+(adaptive_avg_pool) => { "The means of parts that cover an image: as many along each spatial axis as `sizes` says, one entry for all or one an\naxis.\n\nShapes:\n`[N, input.., C]` gives `[N, sizes.., C]`. Of n parts number i has the elements from ⌊i·input/n⌋ up to\n⌈(i + 1)·input/n⌉, so that neighbours may overlap.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are summed and divided in `float32`.\n\nErrors:\nFor images without spatial axes, empty axes, and sizes of 0.\n\nExample:\n    >>> mx.adaptive_avg_pool(mx.array([[[1.0], [2.0], [3.0]]]), 2)\n    array([[[1.5],\n            [2.5]]], dtype=float32)" };
+(adaptive_max_pool) => { "The largest elements of parts that cover an image; see `adaptive_avg_pool`.\n\nShapes:\nAs `adaptive_avg_pool`.\n\nErrors:\nAs `adaptive_avg_pool`, and for complex numbers.\n\nExample:\n    >>> mx.adaptive_max_pool(mx.array([[[1.0], [2.0], [3.0]]]), 2)\n    array([[[2],\n            [3]]], dtype=float32)" };
+(addcdiv) => { "x + value·a/b.\n\nShapes:\nThe arrays broadcast.\n\nDtypes:\nAll promote; integers and bool are taken as `float32`; half types are computed in `float32`.\n\nExample:\n    >>> mx.addcdiv(mx.array([1.0, 2.0]), mx.array([1.0, 2.0]), mx.array([2.0, 4.0]), value=2)\n    array([2, 3], dtype=float32)" };
+(addcmul) => { "x + value·a·b.\n\nShapes:\nThe arrays broadcast.\n\nDtypes:\nAll promote; half types are computed in `float32`; a value that is a float makes floats of integers.\n\nExample:\n    >>> mx.addcmul(mx.array([1.0, 2.0]), mx.array([1.0, 2.0]), mx.array([3.0, 4.0]))\n    array([4, 10], dtype=float32)" };
 (allclose) => { "Whether all elements are equal within a tolerance, as one bool.\n\nExample:\n    >>> mx.allclose(mx.array([1.0]), mx.array([1.000001]))\n    array(True, dtype=bool)" };
 (arange) => { "\nExample:\n    >>> mx.arange(4)\n    array([0, 1, 2, 3], dtype=int32)\n    >>> mx.arange(0, 1, 0.25)\n    array([0, 0.25, 0.5, 0.75], dtype=float32)" };
 (array_equal) => { "Whether both have one shape and equal elements, as one bool.\n\nExample:\n    >>> mx.array_equal(mx.array([1, 2]), mx.array([1.0, 2.0]))\n    array(True, dtype=bool)" };
@@ -2536,6 +3296,8 @@ macro_rules! docs {
 (conv_transpose2d) => { "The transposed convolution over two spatial axes; see `conv_transpose1d`.\n\nExample:\n    >>> mx.conv_transpose2d(mx.ones((1, 2, 2, 1)), mx.ones((3, 2, 2, 1)), stride=2).shape\n    (1, 4, 4, 3)" };
 (conv_transpose3d) => { "The transposed convolution over three spatial axes; see `conv_transpose1d`.\n\nExample:\n    >>> mx.conv_transpose3d(mx.ones((1, 2, 2, 2, 1)), mx.ones((3, 2, 2, 2, 1))).shape\n    (1, 3, 3, 3, 3)" };
 (convolve) => { "The discrete convolution of two vectors: of which the shorter one runs backwards over the other.\n\nShapes:\nOf n and m elements, n ≥ m: n + m − 1 in full, n of the same, n − m + 1 valid.\n\nDtypes:\nBoth promote; integers and bool are taken as `float32`.\n\nErrors:\nWhere one is empty, or is not a vector, and for complex numbers.\n\nExample:\n    >>> mx.convolve(mx.array([1.0, 2.0, 3.0]), mx.array([0.0, 1.0]))\n    array([0, 1, 2, 3], dtype=float32)" };
+(corrcoef) => { "The correlations of variables, of which each is a row of observations: their covariances over the roots of their\nvariances, within [−1, 1].\n\nShapes:\nAs `cov`.\n\nDtypes:\nAs `cov`.\n\nErrors:\nFor more than two axes.\n\nExample:\n    >>> mx.corrcoef(mx.array([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]]))\n    array([[1, -1],\n           [-1, 1]], dtype=float32)" };
+(cov) => { "The covariances of variables, of which each is a row of observations: the mean product of distances from the\nmeans, with `ddof` taken off the count.\n\nShapes:\n`[variables, observations]` gives `[variables, variables]`, a vector of observations a plain number. Weights are\nvectors of one for each observation: how often it was made (`frequencies`), and how much it counts\n(`importances`).\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`. Of complex variables the second\nis conjugated.\n\nErrors:\nFor more than two axes, and weights of another length.\n\nExample:\n    >>> mx.cov(mx.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))\n    array([[1, -1],\n           [-1, 1]], dtype=float32)" };
 (cummax) => { "The largest element of an axis up to each, NaN from the first one on; `()` flattens first.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.cummax(mx.array([1, 3, 2]))\n    array([1, 3, 3], dtype=int32)" };
 (cummin) => { "The smallest element of an axis up to each, NaN from the first one on; `()` flattens first.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.cummin(mx.array([3, 1, 2]))\n    array([3, 1, 1], dtype=int32)" };
 (cumprod) => { "The products of the elements of an axis up to each; `()` flattens first.\n\nDtypes:\nIntegers keep their dtype and wrap; of bools it is whether all are true; half types accumulate in\n`float32`.\n\nExample:\n    >>> mx.cumprod(mx.array([1, 2, 3]))\n    array([1, 2, 6], dtype=int32)" };
@@ -2553,6 +3315,7 @@ macro_rules! docs {
 (enable_compile) => { "\nExample:\n    >>> mx.enable_compile()" };
 (eval) => { "\nExample:\n    >>> x = mx.ones(2) * 3\n    >>> mx.eval(x)\n    >>> x\n    array([3, 3], dtype=float32)" };
 (eye) => { "The identity matrix, of the same size both ways; `eye_at` for others.\n\nExample:\n    >>> mx.eye(2)\n    array([[1, 0],\n           [0, 1]], dtype=float32)" };
+(fold) => { "The inverse of `unfold` but that where windows overlap their elements add up.\n\nShapes:\n`[N, windows, taps·C]` gives `[N, sizes.., C]`.\n\nDtypes:\nHalf types are summed in `float32`.\n\nErrors:\nWhere rows and windows do not fit the sizes, and as `unfold`.\n\nExample:\n    >>> mx.fold(mx.array([[[1, 2], [2, 3]]]), 3, 2).flatten()\n    array([1, 4, 3], dtype=int32)" };
 (from_dlpack) => { "\nExample:\n    >>> import numpy as np\n    >>> mx.from_dlpack(np.arange(3, dtype=np.int32))\n    array([0, 1, 2], dtype=int32)" };
 (full) => { "One number, repeated to a shape; an array fills by broadcasting.\n\nExample:\n    >>> mx.full((2, 2), 7)\n    array([[7, 7],\n           [7, 7]], dtype=int32)" };
 (full_like) => { "One number with `x`'s shape and dtype.\n\nExample:\n    >>> mx.full_like(mx.array([1, 2]), 7)\n    array([7, 7], dtype=int32)" };
@@ -2565,24 +3328,40 @@ macro_rules! docs {
 (get_peak_memory) => { "\nExample:\n    >>> mx.get_peak_memory() >= 0\n    True" };
 (get_printoptions) => { "\nExample:\n    >>> mx.get_printoptions().precision\n    -1" };
 (grad) => { "\nExample:\n    >>> df = mx.grad(lambda x: mx.sum(x * x))\n    >>> df(mx.array([1.0, 2.0]))\n    array([2, 4], dtype=float32)" };
+(grid_sample) => { "An image at computed places, as PyTorch's `grid_sample`: −1 and 1 are the middles of the outermost pixels with\n`align_corners`, and the image's edges without.\n\nShapes:\nAn image `[N, sizes.., C]` and places `[N, output.., d]` for d spatial axes give `[N, output.., C]`. The first number of\na place is along the last axis of the image, the second along that before it.\n\nDtypes:\nIntegers are taken as `float32`; half types are computed in `float32`; the result has the image's dtype.\n\nErrors:\nWhere the places do not fit the image, a spatial axis is empty, for complex numbers, for the mean of an area, and for\ncubic interpolation of other than two axes.\n\nExample:\n    >>> mx.grid_sample(mx.array([[[[1.0], [2.0]], [[3.0], [4.0]]]]), mx.zeros((1, 1, 1, 2))).item()\n    2.5" };
 (hadamard_transform) => { "`x` times a Hadamard matrix along its last axis, times `scale`, or 1/√n, which makes it\northonormal.\n\nShapes:\nThe last axis is of size m·2ᵏ with m of 1, 12, 20 or 28.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nErrors:\nFor other sizes, and for complex numbers.\n\nExample:\n    >>> mx.hadamard_transform(mx.array([1.0, 0.0]), scale=1.0)\n    array([1, 1], dtype=float32)" };
+(hessian) => { "\nExample:\n    >>> mx.hessian(lambda x: (x**3).sum())(mx.array([1.0, 2.0]))\n    array([[6, 0],\n           [0, 12]], dtype=float32)" };
+(histogram) => { "How many elements fall into each bin, and the bins' edges. An element at an edge belongs to the bin above it, at\nthe last edge to the last bin; elements outside and NaN belong to none.\n\nShapes:\nThe array is flattened; n bins give counts `[n]` and edges `[n + 1]`.\n\nDtypes:\nEdges are floats in the array's dtype, `float32` of integers and bool. Counts are `int32`; with weights, one for\neach element, the sums of these in their dtype; with `density` floats, which the bins' widths make 1 in all.\n\nErrors:\nFor complex numbers, no bins, a range whose ends are not finite numbers in order, edges that are not a vector, and\nweights of another shape.\n\nExample:\n    >>> counts, edges = mx.histogram(mx.array([0.0, 1.0, 1.5, 4.0]), bins=2)\n    >>> counts, edges\n    (array([3, 1], dtype=int32), array([0, 2, 4], dtype=float32))" };
+(interp) => { "The values at `x` of the straight lines through the points `(xp, fp)`, which are in ascending order; NaN at NaN.\n\nShapes:\n`xp` and `fp` are vectors of one size; the result has the shape of `x`.\n\nDtypes:\nAll promote to floats; half types are computed in `float32`.\n\nErrors:\nWhere there are no points, `xp` and `fp` differ, a period is 0 or no number, and for complex numbers.\n\nExample:\n    >>> mx.interp(mx.array([0.5, 2.0]), mx.array([0.0, 1.0, 3.0]), mx.array([1.0, 2.0, 0.0]))\n    array([1.5, 1], dtype=float32)" };
+(interpolate) => { "An image in another size, as PyTorch's `interpolate`. With `align_corners` the outermost pixels' middles stay where\nthey are, without it the image's edges.\n\nShapes:\n`[N, input.., C]` gives `[N, output.., C]`, with any number of spatial axes.\n\nDtypes:\nThe nearest pixels keep the dtype; for the rest integers and bool are taken as `float32`, and half types are computed\nin `float32`.\n\nErrors:\nFor images without spatial axes, empty axes, sizes of 0, factors that are not positive, another number of them than\naxes, complex numbers where pixels are mixed, and `align_corners` of pixels that are not.\n\nExample:\n    >>> mx.interpolate(mx.array([[[1.0], [3.0]]]), 4, mode=\"linear\").flatten()\n    array([1, 1.5, 2.5, 3], dtype=float32)\n    >>> mx.interpolate(mx.array([[[1.0], [3.0]]]), scale_factor=2).flatten()\n    array([1, 1, 3, 3], dtype=float32)" };
 (is_available) => { "\nExample:\n    >>> mx.is_available(mx.cpu)\n    True" };
 (isclose) => { "Whether a and b are equal within a tolerance; infinities equal themselves.\n\nExample:\n    >>> mx.isclose(mx.array([1.0, 2.0]), mx.array([1.0, 2.1]))\n    array([True, False], dtype=bool)" };
 (isdtype) => { "\nExample:\n    >>> mx.isdtype(mx.float32, \"real floating\"), mx.isdtype(mx.int8, mx.int8)\n    (True, True)" };
 (issubdtype) => { "\nExample:\n    >>> mx.issubdtype(mx.float16, mx.floating)\n    True" };
+(jacfwd) => { "\nExample:\n    >>> mx.jacfwd(mx.square)(mx.array([1.0, 2.0]))\n    array([[2, 0],\n           [0, 4]], dtype=float32)" };
+(jacrev) => { "\nExample:\n    >>> mx.jacrev(lambda x, w: w[\"a\"] * x, argnums=1)(mx.array([1.0, 2.0]), {\"a\": mx.array([3.0, 4.0])})\n    {'a': array([[1, 0],\n           [0, 2]], dtype=float32)}" };
 (jvp) => { "\nExample:\n    >>> values, tangents = mx.jvp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])\n    >>> tangents\n    [array(6, dtype=float32)]" };
+(linearize) => { "\nExample:\n    >>> y, slope = mx.linearize(mx.square, mx.array([1.0, 2.0]))\n    >>> y, slope(mx.array([1.0, 10.0]))\n    (array([1, 4], dtype=float32), array([2, 40], dtype=float32))" };
 (linspace) => { "`count` numbers from `start` to `stop`, both included, evenly spaced.\n\nErrors:\nWhere `dtype` is neither an integer nor a float.\n\nExample:\n    >>> mx.linspace(0, 1, 5)\n    array([0, 0.25, 0.5, 0.75, 1], dtype=float32)" };
 (load) => { "\nExample:\n    >>> import io\n    >>> file = io.BytesIO()\n    >>> mx.save(file, mx.array([1, 2]))\n    >>> _ = file.seek(0)\n    >>> mx.load(file, format=\"npy\")\n    array([1, 2], dtype=int32)" };
 (logcumsumexp) => { "ln Σ eˣ of the elements of an axis up to each, without overflow; `()` flattens first.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types accumulate in `float32`.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.logcumsumexp(mx.array([0.0, 0.0]))\n    array([0, 0.693147], dtype=float32)" };
+(logit) => { "ln(x/(1 − x)), the inverse of `sigmoid`(super::sigmoid): −∞ at 0, ∞ at 1 and NaN outside. With `eps`, of\nx limited to [eps, 1 − eps].\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.logit(mx.array([0.25, 0.5]))\n    array([-1.09861, 0], dtype=float32)" };
 (matrix_norm) => { "`linalg.norm` under another name.\n\nExample:\n    >>> mx.matrix_norm(mx.array([[3.0, 0.0], [0.0, 4.0]]))\n    array(5, dtype=float32)" };
+(max_pool_with_indices) => { "`max_pool`(super::max_pool), and where in its image, flattened, each largest element is: the first of equal ones,\nor the first NaN.\n\nShapes:\nBoth as `max_pool`(super::max_pool) gives.\n\nDtypes:\nThe places are `int32`.\n\nErrors:\nAs `max_pool`(super::max_pool), and for images of 2³¹ pixels and more.\n\nExample:\n    >>> largest, places = mx.max_pool_with_indices(mx.array([[[1.0], [4.0], [3.0], [2.0]]]), 2)\n    >>> largest.flatten(), places.flatten()\n    (array([4, 3], dtype=float32), array([1, 2], dtype=int32))" };
+(max_unpool) => { "An image with elements at the places that `max_pool_with_indices` found them at, and zeros elsewhere.\n\nShapes:\nElements and places `[N, input.., C]` give `[N, sizes.., C]`.\n\nErrors:\nWhere elements and places differ, the places are not integers, the sizes are not one a spatial axis, and when it runs\nwhere a place is outside of the image.\n\nExample:\n    >>> mx.max_unpool(mx.array([[[4.0], [3.0]]]), mx.array([[[1], [2]]]), 4).flatten()\n    array([0, 4, 3, 0], dtype=float32)" };
 (meshgrid) => { "The coordinates of a grid: array `i` of the result repeats vector `i` along every other axis. Other\narrays are flattened.\n\nShapes:\nWith `matrix_order` axis `i` belongs to vector `i` (NumPy's `ij`); without, the first two axes\nare exchanged (`xy`).\n\nExample:\n    >>> x, y = mx.meshgrid(mx.array([1, 2]), mx.array([3, 4, 5]))\n    >>> x.shape, y.shape\n    ((3, 2), (3, 2))" };
 (nan_to_num) => { "x with numbers in place of NaN and infinities; integers as they are.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.nan_to_num(mx.array([mx.nan, 1.0]), nan=0.5)\n    array([0.5, 1], dtype=float32)" };
+(nanpercentile) => { ":func:`nanquantile` at shares in percent, from 0 to 100.\n\nExample:\n    >>> mx.nanpercentile(mx.array([1.0, float(\"nan\"), 3.0]), 50)\n    array(2, dtype=float32)" };
+(nanquantile) => { "`quantile` of what is not NaN; NaN where there is nothing else.\n\nErrors:\nAs `quantile`.\n\nExample:\n    >>> mx.nanquantile(mx.array([1.0, float(\"nan\"), 3.0]), 0.5)\n    array(2, dtype=float32)" };
 (new_stream) => { "\nExample:\n    >>> stream = mx.new_stream(mx.cpu)\n    >>> mx.add(mx.array([1]), 1, stream=stream)\n    array([2], dtype=int32)" };
+(nonzero) => { "The places of elements that are not 0: a vector of indices for each axis, in the order of the elements.\n\nShapes:\nHow many there are depends on the values, so the array is evaluated.\n\nDtypes:\nGives `int32`, or `int64` past 2³¹ elements.\n\nErrors:\nFor a plain number, which has no axes, and under `compile` and `vmap`, where there are no values.\n\nExample:\n    >>> mx.nonzero(mx.array([0, 5, 7]))\n    (array([1, 2], dtype=int32),)" };
 (ones_like) => { "Ones with `x`'s shape and dtype.\n\nExample:\n    >>> mx.ones_like(mx.array([1, 2]))\n    array([1, 1], dtype=int32)" };
 (pad) => { "`x` with a border, of one number or of its own elements.\n\nDtypes:\nA number is taken in x's dtype.\n\nErrors:\nWhere `widths` has not one pair an axis, and where an empty axis has no element for the border.\n\nExample:\n    >>> mx.pad(mx.array([1, 2, 3]), 1)\n    array([0, 1, 2, 3, 0], dtype=int32)\n    >>> mx.pad(mx.array([1, 2, 3]), (0, 2), mode=\"reflect\")\n    array([1, 2, 3, 2, 1], dtype=int32)" };
+(percentile) => { ":func:`quantile` at shares in percent, from 0 to 100.\n\nExample:\n    >>> mx.percentile(mx.array([3.0, 1.0, 4.0, 2.0]), 50)\n    array(2.5, dtype=float32)" };
 (printoptions) => { "\nExample:\n    >>> with mx.printoptions(precision=2):\n    ...     print(mx.array(1.23456))\n    array(1.23, dtype=float32)" };
 (put_along_axis) => { "`x` with the elements at `indices` along an axis, and at the same place along the others,\nreplaced by `values`; `()` counts through the flattened array.\n\nShapes:\n`values` broadcast to the indices, and the indices' other axes to those of `x`.\n\nDtypes:\nThe values are taken in x's dtype.\n\nExample:\n    >>> mx.put_along_axis(mx.zeros((2, 2)), mx.array([[0], [1]]), 1.0, axis=1)\n    array([[1, 0],\n           [0, 1]], dtype=float32)" };
 (qqmm) => { "The product of two matrices that are both rounded to a format, the right one transposed.\nGradients are those of the product of the rounded matrices.\n\nErrors:\nAs `quantize_microscaling`, `dequantize_microscaling` and `matmul`.\n\nExample:\n    >>> mx.qqmm(mx.ones((1, 32)), mx.ones((2, 32)), mode=\"mxfp8\")\n    array([[32, 32]], dtype=float32)" };
+(quantile) => { "The quantiles of the elements over `axes`, at the shares in `q`: 0 is the smallest element, ½ the median, 1 the\nlargest. NaN if there is a NaN.\n\nShapes:\nOne quantile for each of `q` along a new first axis; the folded axes go, or stay with size 1 where `keepdims` is\ntrue.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nErrors:\nWhere a share is not within [0, 1], an axis is empty, and for complex numbers.\n\nExample:\n    >>> mx.quantile(mx.array([3.0, 1.0, 4.0, 2.0]), [0.0, 0.5])\n    array([1, 2.5], dtype=float32)\n    >>> mx.quantile(mx.array([3.0, 1.0, 4.0, 2.0]), 0.5, method=\"lower\")\n    array(2, dtype=float32)" };
 (quantize) => { "A matrix in a few bits an element: each group of neighbours in a row as whole numbers times a\nscale plus a bias, with the group's end that is farther from 0 exact, and 0.\n\nShapes:\nThe last of at least two axes divides into groups.\n\nDtypes:\nScales and biases have w's dtype.\n\nErrors:\nWhere `w` is not of floats, or does not divide.\n\nExample:\n    >>> words, scales, biases = mx.quantize(mx.ones((2, 64)), bits=4)\n    >>> words.shape, scales.shape\n    ((2, 8), (2, 1))" };
 (quantized_matmul) => { "`x` by a quantized matrix, or by its transpose.\n\nErrors:\nAs `dequantize` and `matmul`.\n\nExample:\n    >>> mx.quantized_matmul(mx.ones((1, 64)), *mx.quantize(mx.ones((2, 64))))\n    array([[64, 64]], dtype=float32)" };
 (reset_peak_memory) => { "\nExample:\n    >>> mx.reset_peak_memory()\n    >>> mx.get_peak_memory() == mx.get_active_memory()\n    True" };
@@ -2609,6 +3388,9 @@ macro_rules! docs {
 (tensordot) => { "The sums of products over pairs of axes.\n\nShapes:\nThe axes of `a` that are left, then those of `b`.\n\nExample:\n    >>> mx.tensordot(mx.ones((2, 3)), mx.ones((3, 4)), axes=1).shape\n    (2, 4)" };
 (trace) => { "The sum of the diagonal of two axes, `offset` places above the main one.\n\nExample:\n    >>> mx.trace(mx.array([[1, 2], [3, 4]]))\n    array(5, dtype=int32)" };
 (tri) => { "A matrix of ones on and below the diagonal `offset` places above the main one.\n\nExample:\n    >>> mx.tri(2, 3)\n    array([[1, 0, 0],\n           [1, 1, 0]], dtype=float32)" };
+(tril_indices) => { "The rows and the columns of the elements on and below the diagonal `offset` places above the main one, as\n`int32`.\n\nExample:\n    >>> mx.tril_indices(2)\n    (array([0, 1, 1], dtype=int32), array([0, 0, 1], dtype=int32))" };
+(triu_indices) => { "The rows and the columns of the elements on and above the diagonal `offset` places above the main one, as\n`int32`.\n\nExample:\n    >>> mx.triu_indices(2)\n    (array([0, 0, 1], dtype=int32), array([0, 1, 1], dtype=int32))" };
+(unfold) => { "The windows of an image as rows: their product with the flattened weight of a convolution is the convolution.\n\nShapes:\n`[N, input.., C]` gives `[N, windows, taps·C]`, with any number of spatial axes; the channels of a tap are side by side.\n\nErrors:\nFor images without spatial axes, windows that do not fit, and windows, strides and dilations of 0.\n\nExample:\n    >>> mx.unfold(mx.array([[[1], [2], [3]]]), 2)\n    array([[[1, 2],\n            [2, 3]]], dtype=int32)" };
 (unique) => { "The different elements of an array in ascending order; each NaN is one of its own.\n\nShapes:\nNo shape depends on values, so `size` says how many there are to be: the smallest of them where\nthere are more, and `fill` behind them, or else the first, where there are fewer.\n\nErrors:\nWhere an empty array is to be filled with its first element, and for complex numbers.\n\nExample:\n    >>> mx.unique(mx.array([3, 1, 3, 2]), size=3)\n    array([1, 2, 3], dtype=int32)" };
 (unstack) => { "The elements along an axis as arrays of their own, without that axis.\n\nExample:\n    >>> mx.unstack(mx.array([[1, 2], [3, 4]]))\n    (array([1, 2], dtype=int32), array([3, 4], dtype=int32))" };
 (value_and_grad) => { "\nExample:\n    >>> value, gradient = mx.value_and_grad(lambda x: x**2)(mx.array(3.0))\n    >>> value.item(), gradient.item()\n    (9.0, 6.0)" };
@@ -2680,12 +3462,20 @@ macro_rules! docs {
 (linalg::svd) => { "U, S and Vᴴ with A = U·S·Vᴴ: orthonormal bases `[.., m, m]` and `[.., n, n]`, and the singular values\nfrom the largest on.\n\nDtypes:\n`float32`, `float64` and `complex64`; S is real.\n\nErrors:\nWhere `a` has less than two axes or another dtype; when it is computed where an element is not\nfinite.\n\nDerivatives:\nWhere no two singular values are equal, or what is computed of them and of their vectors does not\ntell them apart. Vectors are determined up to a sign or phase; here their first large element is\npositive.\n\nExample:\n    >>> u, s, vt = mx.linalg.svd(mx.array([[0.0, 2.0], [3.0, 0.0]]))\n    >>> mx.round(s, 4)\n    array([3, 2], dtype=float32)" };
 (metal::is_available) => { "\nExample:\n    >>> mx.metal.is_available() in (True, False)\n    True" };
 (random::bernoulli) => { "True with probability `p`.\n\nShapes:\n`p` broadcasts to `shape`.\n\nExample:\n    >>> mx.random.bernoulli(0.5, (4,)).dtype\n    mlx.core.bool" };
+(random::beta) => { "Numbers of the beta distribution: X/(X + Y) with X and Y of `gamma` distributions with `a` and `b`.\n\nShapes:\n`a` and `b` broadcast to `shape`.\n\nDtypes:\nAs `gamma`.\n\nErrors:\nAs `gamma`.\n\nExample:\n    >>> x = mx.random.beta(0.5, 2.0, (100,), key=mx.random.key(0))\n    >>> (0 <= x.min().item(), x.max().item() <= 1)\n    (True, True)" };
 (random::categorical) => { "Indices along `axis`, each drawn with the softmax of the logits as its probability.\n\nShapes:\nThe logits without `axis`; with `samples`, a last axis of so many draws is added.\n\nDtypes:\nGives `uint32`.\n\nExample:\n    >>> mx.random.categorical(mx.array([-mx.inf, 0.0, -mx.inf]))\n    array(1, dtype=uint32)" };
+(random::choice) => { "\nExample:\n    >>> x = mx.random.choice(4, (100,), key=mx.random.key(0))\n    >>> (0 <= x.min().item(), x.max().item() < 4)\n    (True, True)\n    >>> mx.sort(mx.random.choice(mx.array([2, 4, 8]), (3,), replace=False))\n    array([2, 4, 8], dtype=int32)" };
+(random::dirichlet) => { "Vectors of the Dirichlet distribution: positive numbers whose sum is 1.\n\nShapes:\n`alpha` has the parameters along its last axis; its other axes broadcast to `shape`, which that axis follows.\n\nDtypes:\nAs `gamma`.\n\nErrors:\nWhere `alpha` has no axis, and as `gamma`.\n\nExample:\n    >>> mx.random.dirichlet(mx.array([1.0, 2.0, 3.0]), (5,)).shape\n    (5, 3)" };
+(random::exponential) => { "Numbers of the exponential distribution of mean 1: −ln(1 − u) with u even over [0, 1).\n\nErrors:\nWhere `dtype` is not a float.\n\nExample:\n    >>> mx.random.exponential((100,), scale=2.0).min().item() >= 0\n    True" };
+(random::gamma) => { "Numbers of the gamma distribution with the shape parameter `a` and scale 1.\n\nShapes:\n`a` broadcasts to `shape`.\n\nDtypes:\nHalf types are drawn in `float32`. Of an array's negative parameters the numbers are NaN.\n\nErrors:\nWhere `dtype` is not a float, and for a plain number that is not positive.\n\nExample:\n    >>> mx.random.gamma(2.5, (100,)).min().item() > 0\n    True" };
+(random::geometric) => { "How many trials it takes until one succeeds that does so with probability `p`: numbers of the geometric\ndistribution, from 1 on.\n\nShapes:\n`p` broadcasts to `shape`.\n\nDtypes:\nThey are drawn in `float32`. Where an array's probability is not within (0, 1] the number is −1.\n\nErrors:\nWhere `dtype` is not an integer type, and for a plain number that is not within (0, 1].\n\nExample:\n    >>> mx.random.geometric(0.5, (100,)).min().item() >= 1\n    True" };
 (random::gumbel) => { "Numbers of the standard Gumbel distribution, −ln(−ln u) with u even over [0, 1).\n\nExample:\n    >>> mx.random.gumbel((2, 3)).shape\n    (2, 3)" };
 (random::key) => { "\nExample:\n    >>> mx.random.key(0)\n    array([0, 0], dtype=uint32)" };
 (random::laplace) => { "Numbers of the Laplace distribution of mean 0 and scale 1: sign(u)·ln(1 − |u|) with u even over\n(−1, 1).\n\nExample:\n    >>> mx.random.laplace((2, 3)).shape\n    (2, 3)" };
+(random::multivariate_normal) => { "Vectors of normal numbers with these means and covariances: the product of independent numbers with the symmetric\nroot of the covariances, and the means. The covariances are evaluated.\n\nShapes:\nMeans `[.., n]` and covariances `[.., n, n]` give `[.., n]`: the leading axes broadcast, also to those of `shape`, which\nhas none for n.\n\nDtypes:\nGives `float32`. No derivative passes to the covariances.\n\nErrors:\nWhere the means have no axis, the covariances are no square matrices of as many rows, not symmetric or not positive\nsemidefinite, the shapes do not broadcast, and under `compile` and `vmap` of the covariances, where there are no\nvalues.\n\nExample:\n    >>> mean, cov = mx.array([1.0, 2.0]), mx.array([[2.0, 0.5], [0.5, 1.0]])\n    >>> mx.random.multivariate_normal(mean, cov, (100,)).shape\n    (100, 2)" };
 (random::normal) => { "Normal numbers of mean 0 and variance 1: √2·erfinv(u) with u even over (−1, 1).\n\nMultiply and add for others. Of complex numbers the parts have variance ½.\n\nErrors:\nWhere `dtype` is neither float nor complex.\n\nExample:\n    >>> mx.random.normal((2, 3), loc=1.0, scale=0.5).shape\n    (2, 3)" };
 (random::permutation) => { "The integers below `count` in random order, as `uint32`.\n\nExample:\n    >>> mx.sort(mx.random.permutation(4))\n    array([0, 1, 2, 3], dtype=uint32)" };
+(random::poisson) => { "How many events come in a time in which `rate` are expected: numbers of the Poisson distribution.\n\nShapes:\n`rate` broadcasts to `shape`.\n\nDtypes:\nThey are drawn in `float32`. Where an array's rate is negative or NaN the number is −1.\n\nErrors:\nWhere `dtype` is not an integer type, and for a plain number that is negative or not finite.\n\nExample:\n    >>> x = mx.random.poisson(3.0, (100,), key=mx.random.key(0))\n    >>> (0 <= x.min().item(), x.max().item() < 40)\n    (True, True)" };
 (random::randint) => { "Integers in [low, high).\n\nDtypes:\nThey are drawn as `float32`, as in MLX: of more than 2²⁴ integers not every one can come up.\n\nErrors:\nWhere `dtype` is not an integer type, or there is nothing between `low` and `high`.\n\nExample:\n    >>> x = mx.random.randint(0, 10, (100,))\n    >>> x.dtype, (x >= 0).all().item(), (x < 10).all().item()\n    (mlx.core.int32, True, True)" };
 (random::seed) => { "\nExample:\n    >>> mx.random.seed(7)\n    >>> first = mx.random.uniform()\n    >>> mx.random.seed(7)\n    >>> mx.array_equal(first, mx.random.uniform())\n    array(True, dtype=bool)" };
 (random::split) => { "`count` keys made of one, as `uint32[count, 2]`.\n\nExample:\n    >>> one, other = mx.random.split(mx.random.key(0))\n    >>> one.shape\n    (2,)" };
@@ -2714,6 +3504,8 @@ macro_rules! docs {
 (_Checkpointed) => { "" };
 (custom_function) => { "\nExample:\n    >>> @mx.custom_function\n    ... def f(x):\n    ...     return x * 100\n    ...\n    >>> @f.vjp\n    ... def f_vjp(primals, cotangents, outputs):\n    ...     return cotangents\n    ...\n    >>> mx.grad(f)(mx.array(2.0)).item()\n    1.0" };
 (_Differentiated) => { "" };
+(_Jacobian) => { "" };
+(_Linear) => { "" };
 (_Batched) => { "" };
 (array::cummax) => { "The largest element of an axis up to each, NaN from the first one on; `()` flattens first." };
 (array::cummin) => { "The smallest element of an axis up to each, NaN from the first one on; `()` flattens first." };
@@ -2745,11 +3537,17 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_class::<crate::transform::custom::Checkpointed>()?;
             m.add_class::<crate::transform::custom::custom_function>()?;
             m.add_class::<crate::transform::grad::Differentiated>()?;
+            m.add_class::<crate::transform::jacobian::Jacobian>()?;
+            m.add_class::<crate::transform::jacobian::Linear>()?;
             m.add_class::<crate::transform::vmap::BatchedFunction>()?;
             m.add_function(wrap_pyfunction!(crate::dtype::_dtype, m)?)?;
             m.add_function(wrap_pyfunction!(crate::array::_restore, m)?)?;
             m.add_function(wrap_pyfunction!(self::abs, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::image::adaptive_avg_pool, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::image::adaptive_max_pool, m)?)?;
             m.add_function(wrap_pyfunction!(self::add, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::special::addcdiv, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::special::addcmul, m)?)?;
             m.add_function(wrap_pyfunction!(self::addmm, m)?)?;
             m.add_function(wrap_pyfunction!(self::all, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::elementwise::allclose, m)?)?;
@@ -2766,6 +3564,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::argmin, m)?)?;
             m.add_function(wrap_pyfunction!(self::argpartition, m)?)?;
             m.add_function(wrap_pyfunction!(self::argsort, m)?)?;
+            m.add_function(wrap_pyfunction!(self::argwhere, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::elementwise::array_equal, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::shape::as_strided, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::create::asarray, m)?)?;
@@ -2785,7 +3584,9 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::ops::shape::broadcast_arrays, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::shape::broadcast_shapes, m)?)?;
             m.add_function(wrap_pyfunction!(self::broadcast_to, m)?)?;
+            m.add_function(wrap_pyfunction!(self::bucketize, m)?)?;
             m.add_function(wrap_pyfunction!(crate::dtype::can_cast, m)?)?;
+            m.add_function(wrap_pyfunction!(self::cdist, m)?)?;
             m.add_function(wrap_pyfunction!(self::ceil, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::custom::checkpoint, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::clear_cache, m)?)?;
@@ -2802,9 +3603,12 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::ops::conv::conv_transpose2d, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::conv::conv_transpose3d, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::conv::convolve, m)?)?;
+            m.add_function(wrap_pyfunction!(self::copysign, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::statistics::corrcoef, m)?)?;
             m.add_function(wrap_pyfunction!(self::cos, m)?)?;
             m.add_function(wrap_pyfunction!(self::cosh, m)?)?;
             m.add_function(wrap_pyfunction!(self::count_nonzero, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::statistics::cov, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::scan::cummax, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::scan::cummin, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::scan::cumprod, m)?)?;
@@ -2819,6 +3623,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::diag, m)?)?;
             m.add_function(wrap_pyfunction!(self::diagonal, m)?)?;
             m.add_function(wrap_pyfunction!(self::diff, m)?)?;
+            m.add_function(wrap_pyfunction!(self::digamma, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::compile::disable_compile, m)?)?;
             m.add_function(wrap_pyfunction!(self::divide, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::elementwise::divmod, m)?)?;
@@ -2838,6 +3643,12 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::flip, m)?)?;
             m.add_function(wrap_pyfunction!(self::floor, m)?)?;
             m.add_function(wrap_pyfunction!(self::floor_divide, m)?)?;
+            m.add_function(wrap_pyfunction!(self::fmax, m)?)?;
+            m.add_function(wrap_pyfunction!(self::fmin, m)?)?;
+            m.add_function(wrap_pyfunction!(self::fmod, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::image::fold, m)?)?;
+            m.add_function(wrap_pyfunction!(self::frac, m)?)?;
+            m.add_function(wrap_pyfunction!(self::frexp, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::create::from_dlpack, m)?)?;
             m.add_function(wrap_pyfunction!(self::from_fp8, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::create::full, m)?)?;
@@ -2845,6 +3656,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::ops::product::gather_mm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::quantize::gather_qmm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::quantize::gather_qqmm, m)?)?;
+            m.add_function(wrap_pyfunction!(self::geomspace, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::get_active_memory, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::get_cache_memory, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::get_memory_limit, m)?)?;
@@ -2853,12 +3665,21 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::transform::grad::grad, m)?)?;
             m.add_function(wrap_pyfunction!(self::greater, m)?)?;
             m.add_function(wrap_pyfunction!(self::greater_equal, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::image::grid_sample, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::product::hadamard_transform, m)?)?;
             m.add_function(wrap_pyfunction!(self::hamming, m)?)?;
             m.add_function(wrap_pyfunction!(self::hanning, m)?)?;
+            m.add_function(wrap_pyfunction!(self::heaviside, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::jacobian::hessian, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::statistics::histogram, m)?)?;
+            m.add_function(wrap_pyfunction!(self::hypot, m)?)?;
+            m.add_function(wrap_pyfunction!(self::i0, m)?)?;
             m.add_function(wrap_pyfunction!(self::identity, m)?)?;
             m.add_function(wrap_pyfunction!(self::imag, m)?)?;
+            m.add_function(wrap_pyfunction!(self::index_fill, m)?)?;
             m.add_function(wrap_pyfunction!(self::inner, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::statistics::interp, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::image::interpolate, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::is_available, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::elementwise::isclose, m)?)?;
             m.add_function(wrap_pyfunction!(crate::dtype::isdtype, m)?)?;
@@ -2868,11 +3689,17 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::isneginf, m)?)?;
             m.add_function(wrap_pyfunction!(self::isposinf, m)?)?;
             m.add_function(wrap_pyfunction!(crate::dtype::issubdtype, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::jacobian::jacfwd, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::jacobian::jacrev, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::grad::jvp, m)?)?;
             m.add_function(wrap_pyfunction!(self::kron, m)?)?;
+            m.add_function(wrap_pyfunction!(self::ldexp, m)?)?;
             m.add_function(wrap_pyfunction!(self::left_shift, m)?)?;
+            m.add_function(wrap_pyfunction!(self::lerp, m)?)?;
             m.add_function(wrap_pyfunction!(self::less, m)?)?;
             m.add_function(wrap_pyfunction!(self::less_equal, m)?)?;
+            m.add_function(wrap_pyfunction!(self::lgamma, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::jacobian::linearize, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::create::linspace, m)?)?;
             m.add_function(wrap_pyfunction!(crate::io::load, m)?)?;
             m.add_function(wrap_pyfunction!(self::log, m)?)?;
@@ -2885,11 +3712,17 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::logical_not, m)?)?;
             m.add_function(wrap_pyfunction!(self::logical_or, m)?)?;
             m.add_function(wrap_pyfunction!(self::logical_xor, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::special::logit, m)?)?;
+            m.add_function(wrap_pyfunction!(self::logspace, m)?)?;
             m.add_function(wrap_pyfunction!(self::logsumexp, m)?)?;
+            m.add_function(wrap_pyfunction!(self::masked_fill, m)?)?;
+            m.add_function(wrap_pyfunction!(self::masked_select, m)?)?;
             m.add_function(wrap_pyfunction!(self::matmul, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::product::matrix_norm, m)?)?;
             m.add_function(wrap_pyfunction!(self::matrix_transpose, m)?)?;
             m.add_function(wrap_pyfunction!(self::max, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::image::max_pool_with_indices, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::image::max_unpool, m)?)?;
             m.add_function(wrap_pyfunction!(self::maximum, m)?)?;
             m.add_function(wrap_pyfunction!(self::mean, m)?)?;
             m.add_function(wrap_pyfunction!(self::median, m)?)?;
@@ -2900,20 +3733,34 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::moveaxis, m)?)?;
             m.add_function(wrap_pyfunction!(self::multiply, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::elementwise::nan_to_num, m)?)?;
+            m.add_function(wrap_pyfunction!(self::nanmax, m)?)?;
+            m.add_function(wrap_pyfunction!(self::nanmean, m)?)?;
+            m.add_function(wrap_pyfunction!(self::nanmedian, m)?)?;
+            m.add_function(wrap_pyfunction!(self::nanmin, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::statistics::nanpercentile, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::statistics::nanquantile, m)?)?;
+            m.add_function(wrap_pyfunction!(self::nansum, m)?)?;
             m.add_function(wrap_pyfunction!(self::negative, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::new_stream, m)?)?;
+            m.add_function(wrap_pyfunction!(self::nextafter, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::mask::nonzero, m)?)?;
             m.add_function(wrap_pyfunction!(self::not_equal, m)?)?;
             m.add_function(wrap_pyfunction!(self::ones, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::create::ones_like, m)?)?;
             m.add_function(wrap_pyfunction!(self::outer, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::shape::pad, m)?)?;
             m.add_function(wrap_pyfunction!(self::partition, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::statistics::percentile, m)?)?;
+            m.add_function(wrap_pyfunction!(self::pixel_shuffle, m)?)?;
+            m.add_function(wrap_pyfunction!(self::pixel_unshuffle, m)?)?;
+            m.add_function(wrap_pyfunction!(self::polyval, m)?)?;
             m.add_function(wrap_pyfunction!(self::positive, m)?)?;
             m.add_function(wrap_pyfunction!(self::power, m)?)?;
             m.add_function(wrap_pyfunction!(crate::format::printoptions, m)?)?;
             m.add_function(wrap_pyfunction!(self::prod, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::shape::put_along_axis, m)?)?;
             m.add_function(wrap_pyfunction!(crate::quantize::qqmm, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::statistics::quantile, m)?)?;
             m.add_function(wrap_pyfunction!(crate::quantize::quantize, m)?)?;
             m.add_function(wrap_pyfunction!(crate::quantize::quantized_matmul, m)?)?;
             m.add_function(wrap_pyfunction!(self::radians, m)?)?;
@@ -2921,6 +3768,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::reciprocal, m)?)?;
             m.add_function(wrap_pyfunction!(self::remainder, m)?)?;
             m.add_function(wrap_pyfunction!(self::repeat, m)?)?;
+            m.add_function(wrap_pyfunction!(self::repeat_interleave, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::reset_peak_memory, m)?)?;
             m.add_function(wrap_pyfunction!(self::reshape, m)?)?;
             m.add_function(wrap_pyfunction!(crate::dtype::result_type, m)?)?;
@@ -2933,6 +3781,10 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::io::savez, m)?)?;
             m.add_function(wrap_pyfunction!(crate::io::savez_compressed, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::search::searchsorted, m)?)?;
+            m.add_function(wrap_pyfunction!(self::segment_max, m)?)?;
+            m.add_function(wrap_pyfunction!(self::segment_mean, m)?)?;
+            m.add_function(wrap_pyfunction!(self::segment_min, m)?)?;
+            m.add_function(wrap_pyfunction!(self::segment_sum, m)?)?;
             m.add_function(wrap_pyfunction!(self::segmented_mm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::set_cache_limit, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::set_default_device, m)?)?;
@@ -2942,7 +3794,9 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::format::set_printoptions, m)?)?;
             m.add_function(wrap_pyfunction!(self::sigmoid, m)?)?;
             m.add_function(wrap_pyfunction!(self::sign, m)?)?;
+            m.add_function(wrap_pyfunction!(self::signbit, m)?)?;
             m.add_function(wrap_pyfunction!(self::sin, m)?)?;
+            m.add_function(wrap_pyfunction!(self::sinc, m)?)?;
             m.add_function(wrap_pyfunction!(self::sinh, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::shape::slice, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::shape::slice_update, m)?)?;
@@ -2970,11 +3824,15 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::topk, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::product::trace, m)?)?;
             m.add_function(wrap_pyfunction!(self::transpose, m)?)?;
+            m.add_function(wrap_pyfunction!(self::trapezoid, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::create::tri, m)?)?;
             m.add_function(wrap_pyfunction!(self::tril, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::mask::tril_indices, m)?)?;
             m.add_function(wrap_pyfunction!(self::triu, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::mask::triu_indices, m)?)?;
             m.add_function(wrap_pyfunction!(self::trunc, m)?)?;
             m.add_function(wrap_pyfunction!(self::unflatten, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::image::unfold, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::search::unique, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::shape::unstack, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::grad::value_and_grad, m)?)?;
@@ -2984,6 +3842,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::transform::grad::vjp, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::vmap::vmap, m)?)?;
             m.add_function(wrap_pyfunction!(self::where_, m)?)?;
+            m.add_function(wrap_pyfunction!(self::xlogy, m)?)?;
             m.add_function(wrap_pyfunction!(self::zeros, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::create::zeros_like, m)?)?;
             m.add("acos", m.getattr("arccos")?)?;
@@ -3128,13 +3987,21 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
         "random" => {
             m.add_class::<crate::random::RandomState>()?;
             m.add_function(wrap_pyfunction!(crate::random::bernoulli, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::random::beta, m)?)?;
             m.add_function(wrap_pyfunction!(self::random_bits, m)?)?;
             m.add_function(wrap_pyfunction!(crate::random::categorical, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::random::choice, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::random::dirichlet, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::random::exponential, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::random::gamma, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::random::geometric, m)?)?;
             m.add_function(wrap_pyfunction!(crate::random::gumbel, m)?)?;
             m.add_function(wrap_pyfunction!(crate::random::key, m)?)?;
             m.add_function(wrap_pyfunction!(crate::random::laplace, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::random::multivariate_normal, m)?)?;
             m.add_function(wrap_pyfunction!(crate::random::normal, m)?)?;
             m.add_function(wrap_pyfunction!(crate::random::permutation, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::random::poisson, m)?)?;
             m.add_function(wrap_pyfunction!(crate::random::randint, m)?)?;
             m.add_function(wrap_pyfunction!(crate::random::seed, m)?)?;
             m.add_function(wrap_pyfunction!(crate::random::split, m)?)?;
@@ -3190,5 +4057,4 @@ pub const MISSING: &[(&str, &str)] = &[
     ("metal", "set_wired_limit"),
     ("metal", "start_capture"),
     ("metal", "stop_capture"),
-    ("random", "multivariate_normal"),
 ];
