@@ -862,11 +862,15 @@ def decompositions(g, name):
     a = g.array((*batch, m, n), dtype, "plain")
     shape = (*batch, m, n)
     square = f"({a} @ mx.swapaxes({a}, -1, -2) + {n} * mx.eye({n}))"
-    if kind in ("cholesky", "eigvalsh", "inv", "det", "slogdet", "tri_inv", "cholesky_inv"):
+    if kind == "cholesky":
+        return [f"({square} + {n} * 40 * mx.eye({n}))"], {}
+    if kind in ("eigvalsh", "inv", "det", "slogdet", "tri_inv", "cholesky_inv"):
         return [square], {}
     # Signs of vectors are nobody's: the product of the factors has none.
     if kind == "eigh":
         return [square], {}, "(lambda r: (r[1] * r[0][..., None, :]) @ mx.swapaxes(mx.conj(r[1]), -1, -2))({})"
+    if kind == "qr":
+        return [a], {}, "(lambda r: r[0] @ r[1])({})"
     if kind == "svd":
         return [a], {"compute_uv": "False"}
     if kind == "eig":

@@ -15,6 +15,7 @@ use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use smallvec::SmallVec;
 
 use crate::contiguous::Source;
+use crate::memory::expect_memory;
 use crate::op::{Finish, Io, OpKernel};
 use crate::threads::parallel_for;
 
@@ -24,6 +25,8 @@ const CHUNK: usize = 1 << 13;
 const LANES: usize = 16;
 /// Bytes that gathered lanes take at most, but for one lane.
 const GATHERED: usize = 1 << 18;
+/// Elements that tables and working memory have for each of a lane, at most.
+const TABLES: usize = 12;
 /// Plans after which the planner forgets its tables; plans that are in use keep theirs.
 const KEPT: usize = 256;
 
@@ -111,6 +114,8 @@ impl FftKernel {
         // The last axis first: there the input is read.
         for (i, &axis) in fft.axes.iter().rev().enumerate() {
             let from = if i == 0 { x } else { y };
+            let bytes = time[axis].saturating_mul(TABLES * size_of::<Complex32>());
+            expect_memory(bytes, "a Fourier transform")?;
             let last = i + 1 == fft.axes.len();
             passes.push(Pass {
                 plan: plan(fft.kind, time[axis]),

@@ -6,6 +6,7 @@
 //! makes their first large element positive.
 
 use std::cmp::Ordering;
+use std::ops::Div;
 use std::sync::Mutex;
 
 use cupola_core::backend::{Fails, Segment};
@@ -18,11 +19,14 @@ use faer::{Mat, MatMut, MatRef, Par, Side};
 use num_complex::{Complex, Complex32};
 
 use crate::contiguous::{Contiguous, Source};
+use crate::memory::expect_memory;
 use crate::op::{Finish, Io, OpKernel};
 use crate::threads::parallel_for;
 
 /// Elements that are worth a chunk of their own.
 const CHUNK: usize = 1 << 10;
+/// Copies of a matrix that a factorization makes at most.
+const COPIES: usize = 8;
 /// A vector's first element of this share of its largest one is made positive.
 const LARGE: f64 = 0.5;
 
@@ -44,6 +48,9 @@ impl LinalgKernel {
     pub fn new(op: &Linalg, segment: &Segment) -> Result<Self> {
         let a = &segment.inputs[0].aval;
         let rank = a.shape.rank();
+        let size = a.shape[rank - 2].max(a.shape[rank - 1]);
+        let square = size.saturating_mul(size).saturating_mul(a.dtype.size());
+        expect_memory(square.saturating_mul(COPIES), "a factorization")?;
         let count: usize = a.shape[..rank - 2].iter().product();
         let columns = segment.inputs.get(1).map_or(0, |b| b.aval.shape[rank - 1]);
         Ok(LinalgKernel {
@@ -168,7 +175,9 @@ impl Outputs<'_> {
 }
 
 /// Numbers that matrices have.
-trait Field: ComplexField<Real = Self::Part> + Copy + Send + Sync + 'static {
+trait Field:
+    ComplexField<Real = Self::Part> + Div<Output = Self> + Copy + Send + Sync + 'static
+{
     /// The parts of it.
     type Part: Copy + Send + Sync + 'static;
 
@@ -398,8 +407,53 @@ impl<T: Field> Lu<T> {
             return Lu { l: Mat::new(), u: Mat::new(), rows: (0..m).collect() };
         }
         let lu = PartialPivLu::new(a);
+        let (l, u) = (lu.L(), lu.U());
+        // The library divides by a pivot of 0, which leaves NaN behind.
+        let is_regular = (0..m.min(n)).all(|i| u[(i, i)].modulus() > 0.0);
+        if !is_regular && finite(a).is_ok() {
+            return Lu::of_singular(a);
+        }
         let rows = lu.P().arrays().0.to_vec();
-        Lu { l: lu.L().to_owned(), u: lu.U().to_owned(), rows }
+        Lu { l: l.to_owned(), u: u.to_owned(), rows }
+    }
+
+    /// Column by column, where one without a pivot is left as it is.
+    fn of_singular(a: MatRef<'_, T>) -> Self {
+        let (m, n) = (a.nrows(), a.ncols());
+        let k = m.min(n);
+        let (mut lu, mut rows) = (a.to_owned(), (0..m).collect::<Vec<_>>());
+        for c in 0..k {
+            let mut pivot = c;
+            for i in c + 1..m {
+                if lu[(i, c)].modulus() > lu[(pivot, c)].modulus() {
+                    pivot = i;
+                }
+            }
+            if lu[(pivot, c)].modulus() == 0.0 {
+                continue;
+            }
+            rows.swap(c, pivot);
+            for j in 0..n {
+                let (one, other) = (lu[(c, j)], lu[(pivot, j)]);
+                (lu[(c, j)], lu[(pivot, j)]) = (other, one);
+            }
+            for i in c + 1..m {
+                lu[(i, c)] = lu[(i, c)] / lu[(c, c)];
+            }
+            for j in c + 1..n {
+                let above = lu[(c, j)];
+                for i in c + 1..m {
+                    lu[(i, j)] = lu[(i, j)] - lu[(i, c)] * above;
+                }
+            }
+        }
+        let zero = T::zero_impl();
+        let l = Mat::from_fn(m, k, |i, j| match i.cmp(&j) {
+            Ordering::Greater => lu[(i, j)],
+            Ordering::Equal => T::one_impl(),
+            Ordering::Less => zero,
+        });
+        Lu { l, u: Mat::from_fn(k, n, |i, j| if i > j { zero } else { lu[(i, j)] }), rows }
     }
 }
 

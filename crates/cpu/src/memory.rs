@@ -63,6 +63,17 @@ impl HostMemory {
     }
 }
 
+/// An error where there are not `bytes` bytes for a library, which would end the program over it.
+pub(crate) fn expect_memory(bytes: usize, what: &str) -> Result<()> {
+    /// What is not worth asking for.
+    const LITTLE: usize = 1 << 26;
+    if bytes > LITTLE && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
+        let device = Device::CPU.to_string();
+        return Err(Error::OutOfMemory { device, bytes, what: what.to_owned() });
+    }
+    Ok(())
+}
+
 impl Drop for HostMemory {
     fn drop(&mut self) {
         ALLOCATOR.give(self.block.take());

@@ -568,6 +568,13 @@ def test_singular_matrices_are_errors():
         for _ in range(2):
             with pytest.raises(RuntimeError):
                 cc.eval(x)
+    for rows in ([[0.0] * 5] * 5, np.ones((5, 5)), np.outer(np.arange(5.0), np.arange(5.0)), np.zeros((4, 6))):
+        ours, theirs = pair(np.asarray(rows, np.float32))
+        both("linalg.lu", [ours], [theirs])
+        both("linalg.lu_factor", [ours], [theirs])
+        if ours.shape[0] == 5:
+            assert cc.linalg.det(ours).item() == 0
+            assert [x.item() for x in cc.linalg.slogdet(ours)] == [0, -np.inf]
     sign, log = cc.linalg.slogdet(singular)
     assert (sign.item(), log.item()) == (0, -np.inf)
     assert cc.linalg.det(singular).item() == 0

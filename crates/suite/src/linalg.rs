@@ -62,6 +62,14 @@ pub fn samples() -> Vec<Sample> {
     // A row that is exchanged, a column that is 0, and pivots of the other sign.
     let exchanged = vec![numbers([3, 3], &[0.0, 2.0, 1.0, -4.0, 1.0, 0.5, 1.0, 0.0, 3.0])];
     all.push(named(Linalg::Lu, "of exchanged rows", exchanged));
+    // Columns without a pivot are left as they are.
+    let of_row = |i: usize| [1.0, 2.0, -4.0, 0.5, 8.0][i / 4 % 5];
+    let rank_one = || vec![from([5, 4], move |i| of_row(i) * ((i % 4) as f64 + 0.5))];
+    let zeros = || vec![from([2, 3, 3], |i| if i < 9 { 0.0 } else { [1.0, 0.0, 2.0][i % 3] })];
+    for (name, inputs) in [("lu of rank 1", rank_one()), ("lu of zeros", zeros())] {
+        let sample = Sample::new(name, |_| Linalg::Lu.into(), inputs);
+        all.push(sample.where_kernels_are_cheap());
+    }
     let of_rank_one = || vec![numbers([3, 2], &[1.0, 2.0, 2.0, 4.0, -1.0, -2.0])];
     let plain = |op: Linalg, name: &str, inputs| Sample::new(name, move |_| op.into(), inputs);
     all.push(plain(Linalg::Pinv, "pinv of rank 1", of_rank_one()));
@@ -274,6 +282,9 @@ fn lu(a: &Matrix) -> (Matrix, Vec<usize>, Vec<usize>) {
             }
         }
         pivots.push(pivot);
+        if lu.at(pivot, k).norm() == 0.0 {
+            continue;
+        }
         order.swap(k, pivot);
         lu.swap_rows(k, pivot);
         for i in k + 1..a.rows {

@@ -3,8 +3,8 @@
 use super::fft::FftNorm;
 use super::operand::{cast, constant_like};
 use super::{
-    add, divide, fft, flatten, ifft, iota, irfft, maximum, multiply, ones, pad, real, reshape,
-    rfft, square, swapaxes, take,
+    add, divide, fft, flatten, ifft, iota, irfft, maximum, minimum, multiply, ones, pad, real,
+    remainder, reshape, rfft, square, subtract, swapaxes, take,
 };
 use crate::array::Array;
 use crate::dtype::DType;
@@ -165,14 +165,24 @@ fn padded(op: &'static str, x: &Array, by: usize, how: StftPad) -> Result<Array>
         StftPad::Edge => pad(x, &widths[..], PadMode::Edge),
         StftPad::Reflect => {
             // Forth and back, as often as it takes.
-            let period = (2 * (size - 1)).max(1);
-            let shift = by.next_multiple_of(period) - by;
-            let place = |i: usize| {
-                let at = (i + shift) % period;
-                if at < size { at as u32 } else { (period - at) as u32 }
+            let period = 2 * (size - 1);
+            let long = by.checked_mul(2).and_then(|both| both.checked_add(size + period));
+            if long.is_none_or(|long| u32::try_from(long).is_err()) {
+                return Err(Error::shape(
+                    op,
+                    format!("{by} elements around {} are too many", x.aval()),
+                ));
+            }
+            let place = iota([size + 2 * by], 0, DType::U32)?;
+            let order = match period {
+                0 => multiply(&place, 0)?,
+                _ => {
+                    let shift = by.next_multiple_of(period) - by;
+                    let at = remainder(&add(&place, shift as u64)?, period as u64)?;
+                    minimum(&at, &subtract(period as u64, &at)?)?
+                }
             };
-            let order: Vec<u32> = (0..size + 2 * by).map(place).collect();
-            take(x, &Array::from_slice(&order, [order.len()])?, rank as isize - 1)
+            take(x, &order, rank as isize - 1)
         }
     }
 }
