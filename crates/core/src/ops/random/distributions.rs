@@ -10,10 +10,10 @@ use crate::error::{Error, Result};
 use crate::ops::Side;
 use crate::ops::operand::{Operand, cast, constant_like};
 use crate::ops::{
-    abs, add, argsort, cumsum, divide, exp, floor, greater, greater_equal, iota, isnan, less,
-    less_equal, log, log1p, logical_and, logical_not, logical_or, multiply, negative, reshape,
-    right_shift, searchsorted, sigmoid, softmax, sqrt, square, stop_gradient, subtract, unstack,
-    where_,
+    abs, add, argsort, cumsum, divide, equal, exp, floor, greater, greater_equal, iota, isnan,
+    less, less_equal, log, log1p, logical_and, logical_not, logical_or, multiply, negative,
+    reshape, right_shift, searchsorted, sigmoid, softmax, sqrt, square, stop_gradient, subtract,
+    unstack, where_,
 };
 use crate::prim::record::slice_axis;
 use crate::shape::Shape;
@@ -83,11 +83,37 @@ pub fn exponential(shape: impl Into<Shape>, dtype: DType, key: Option<&Array>) -
     cast(&abs(&log1p(&negative(&u)?)?)?, dtype)
 }
 
-/// Logarithms of numbers of the gamma distribution of scale 1, by G. Marsaglia and W. W. Tsang, *A simple method for
-/// generating gamma variables*, ACM Transactions on Mathematical Software 26 (2000): of the candidates at least 95 %
-/// are accepted, so that 8 of them fail once in 10¹⁰ times. The mode then stands for them. A shape parameter below 1
-/// is that of one more, times u^(1/a).
-fn log_gamma(a: &Array, shape: &Shape, dtype: DType, key: Option<&Array>) -> Result<Array> {
+/// Numbers of the gamma distribution of scale 1, in parts: each is d·r³·eᵇ.
+struct Parts {
+    d: Array,
+    r: Array,
+    b: Array,
+    /// Where the parameter is 0, and where there is no distribution.
+    is_zero: Array,
+    is_invalid: Array,
+}
+
+impl Parts {
+    fn numbers(&self) -> Result<Array> {
+        let cube = multiply(&multiply(&self.r, &self.r)?, &self.r)?;
+        self.masked(&multiply(&multiply(&self.d, &cube)?, &exp(&self.b)?)?, 0.0)
+    }
+
+    /// The logarithms: where numbers are too small for their dtype, these are not.
+    fn logarithms(&self) -> Result<Array> {
+        let main = add(&log(&self.d)?, &multiply(&log(&self.r)?, 3)?)?;
+        self.masked(&add(&main, &self.b)?, f64::NEG_INFINITY)
+    }
+
+    fn masked(&self, numbers: &Array, of_zero: f64) -> Result<Array> {
+        where_(&self.is_invalid, f64::NAN, &where_(&self.is_zero, of_zero, numbers)?)
+    }
+}
+
+/// G. Marsaglia and W. W. Tsang, *A simple method for generating gamma variables*, ACM Transactions on Mathematical
+/// Software 26 (2000): of the candidates at least 95 % are accepted, so that 8 of them fail once in 10¹⁰ times. The
+/// mode then stands for them. A shape parameter below 1 is that of one more, times u^(1/a).
+fn gamma_parts(a: &Array, shape: &Shape, dtype: DType, key: Option<&Array>) -> Result<Parts> {
     const ROUNDS: usize = 8;
     let keys = keys(key, 3)?;
     let wide = dtype.accumulator();
@@ -97,25 +123,22 @@ fn log_gamma(a: &Array, shape: &Shape, dtype: DType, key: Option<&Array>) -> Res
     let below = less(a, 1)?;
     let d = subtract(&where_(&below, &add(a, 1)?, a)?, 1.0 / 3.0)?;
     let c = divide(1, &multiply(&sqrt(&d)?, 3)?)?;
-    let mut found = constant_like(&d, 0.0);
+    let mut r = constant_like(&d, 1.0);
     for (x, u) in normals.iter().zip(&evens).rev() {
         let root = add(&multiply(&c, x)?, 1)?;
         let inside = greater(&root, 0)?;
-        // ln of the cube.
-        let log_v = multiply(&log(&where_(&inside, &root, 1)?)?, 3)?;
-        let v = exp(&log_v)?;
-        let bound = add(&subtract(1, &v)?, &log_v)?;
+        let root = where_(&inside, &root, 1)?;
+        let cube = multiply(&multiply(&root, &root)?, &root)?;
+        let bound = add(&subtract(1, &cube)?, &multiply(&log(&root)?, 3)?)?;
         let bound = add(&multiply(&square(x)?, 0.5)?, &multiply(&d, &bound)?)?;
         let accepted = logical_and(&inside, &less(&log(u)?, &bound)?)?;
-        found = where_(&accepted, &log_v, &found)?;
+        r = where_(&accepted, &root, &r)?;
     }
-    let main = add(&log(&d)?, &found)?;
     let u = subtract(1, &unit("gamma", shape, wide, Some(&keys[2]))?)?;
-    let boost = divide(&log(&u)?, &where_(&below, a, 1)?)?;
-    let out = where_(&below, &add(&main, &boost)?, &main)?;
-    // Of 0 the number is 0; below there is none.
-    let out = where_(&greater(a, 0)?, &out, f64::NEG_INFINITY)?;
-    where_(&logical_or(&less(a, 0)?, &isnan(a)?)?, f64::NAN, &out)
+    let safe = where_(&greater(a, 0)?, a, 1)?;
+    let b = where_(&below, &divide(&log(&u)?, &safe)?, 0)?;
+    let is_invalid = logical_or(&less(a, 0)?, &isnan(a)?)?;
+    Ok(Parts { d, r, b, is_zero: equal(a, 0)?, is_invalid })
 }
 
 /// Numbers of the gamma distribution with the shape parameter `a` and scale 1.
@@ -146,7 +169,7 @@ pub fn gamma<'a>(
     expect_float(op, dtype)?;
     expect_within(op, "the shape parameter", a, |a| a > 0.0 && a.is_finite())?;
     let a = parameter(a, dtype, &shape)?;
-    cast(&exp(&log_gamma(&a, &shape, dtype, key)?)?, dtype)
+    cast(&gamma_parts(&a, &shape, dtype, key)?.numbers()?, dtype)
 }
 
 /// Numbers of the beta distribution: X/(X + Y) with X and Y of [`gamma`] distributions with `a` and `b`.
@@ -181,8 +204,8 @@ pub fn beta<'a, 'b>(
     }
     let keys = keys(key, 2)?;
     let (a, b) = (parameter(a, dtype, &shape)?, parameter(b, dtype, &shape)?);
-    let x = log_gamma(&a, &shape, dtype, Some(&keys[0]))?;
-    let y = log_gamma(&b, &shape, dtype, Some(&keys[1]))?;
+    let x = gamma_parts(&a, &shape, dtype, Some(&keys[0]))?.logarithms()?;
+    let y = gamma_parts(&b, &shape, dtype, Some(&keys[1]))?.logarithms()?;
     cast(&sigmoid(&subtract(&x, &y)?)?, dtype)
 }
 
@@ -222,7 +245,7 @@ pub fn dirichlet(
     };
     let shape: Shape = shape.into().iter().copied().chain([count]).collect();
     let alpha = parameter(alpha.into(), dtype, &shape)?;
-    cast(&softmax(&log_gamma(&alpha, &shape, dtype, key)?, -1)?, dtype)
+    cast(&softmax(&gamma_parts(&alpha, &shape, dtype, key)?.logarithms()?, -1)?, dtype)
 }
 
 /// How many events come in a time in which `rate` are expected: numbers of the Poisson distribution.
