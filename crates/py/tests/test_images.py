@@ -275,3 +275,14 @@ def test_batches():
         want = np.stack([np.array(f(one)) for one in x])
         np.testing.assert_allclose(np.array(cc.vmap(f)(x)), want, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(np.array(cc.compile(f)(x[0])), want[0], rtol=1e-6, atol=1e-6)
+
+
+def test_sizes_that_no_memory_holds():
+    image = cc.ones((2, 3, 3, 3, 2))
+    for call in (
+        lambda: cc.unfold(image, 1, stride=2, padding=2**40), lambda: cc.fold(cc.ones((1, 8, 1)), (2**40, 2**40), 1),
+        lambda: cc.interpolate(image, 2**40), lambda: cc.interpolate(image, scale_factor=1e30), lambda: cc.adaptive_avg_pool(image, 2**40),
+        lambda: cc.max_unpool(image, cc.zeros(image.shape, dtype=cc.int32), (2**40,) * 3),
+    ):  # fmt: skip
+        with pytest.raises(ValueError):
+            call()

@@ -9,6 +9,7 @@ use super::{
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::memory::reserve;
 use crate::ops::Side;
 use crate::prim::record::slice_axis;
 use crate::shape::normalize_axis;
@@ -218,12 +219,10 @@ pub(super) fn of_numbers(op: &'static str, numbers: &[f64], dtype: DType) -> Res
     Array::from_slice(&narrow, shape)
 }
 
+/// An error where so many numbers do not fit into memory.
 fn expect_room(op: &'static str, count: usize) -> Result<()> {
     crate::shape::Shape::from(count).checked_size(op, DType::F64)?;
-    if count > 1 << 32 {
-        return Err(Error::argument(op, format!("{count} numbers are too many")));
-    }
-    Ok(())
+    reserve::<[f64; 2]>(count, "numbers on a scale").map(drop)
 }
 
 /// `count` numbers from base^start to base^stop, both included, whose logarithms are evenly spaced. They are computed

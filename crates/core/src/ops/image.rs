@@ -11,6 +11,7 @@ use super::{
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::memory::reserve;
 use crate::shape::{Dims, Shape};
 
 /// Channels moved into space, r² of them at each pixel to a square of r by r pixels.
@@ -248,6 +249,9 @@ pub fn interpolate(
     if mixes {
         expect_real(op, &[x.into()])?;
     }
+    // For each new pixel of an axis the places and weights of up to four old ones.
+    let largest = new.iter().map(|(size, _)| *size).max().unwrap_or(0);
+    drop(reserve::<[u64; 8]>(largest, "the weights of pixels")?);
     let own = if mixes { x.dtype().to_inexact() } else { x.dtype() };
     let mut out = if mixes { wide(x)? } else { x.clone() };
     for (i, (size, step)) in new.into_iter().enumerate() {

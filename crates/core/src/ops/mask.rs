@@ -11,6 +11,7 @@ use super::{
 use crate::array::Array;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
+use crate::memory::reserve;
 use crate::prim::record::slice_axis;
 use crate::shape::{Shape, normalize_axis};
 
@@ -309,6 +310,7 @@ fn triangle(
     if rows.max(columns) > i32::MAX as usize {
         return Err(Error::argument(op, format!("{rows} by {columns} is past int32")));
     }
+    drop(reserve::<[i32; 4]>(rows * columns, "the places of a triangle")?);
     let (mut row_of, mut column_of) = (Vec::new(), Vec::new());
     for row in 0..rows {
         let own = part(row);

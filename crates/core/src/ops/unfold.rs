@@ -98,6 +98,11 @@ impl Grid {
         Ok(Grid { window, stride, padding, dilation, output })
     }
 
+    /// How many windows there are.
+    fn count(&self) -> usize {
+        self.output.iter().fold(1, |n, &o| n.saturating_mul(o))
+    }
+
     /// How many elements a window has, for one channel.
     fn taps(&self) -> usize {
         self.window.iter().fold(1, |n, &w| n.saturating_mul(w))
@@ -171,7 +176,7 @@ pub fn unfold(x: &Array, windows: &Windows) -> Result<Array> {
     let op = "unfold";
     let axes = spatial(op, x)?;
     let grid = Grid::of(op, windows, &x.shape()[1..=axes])?;
-    let (count, channels) = (grid.output.iter().product(), x.shape()[axes + 1]);
+    let (count, channels) = (grid.count(), x.shape()[axes + 1]);
     let shape = Shape::from([x.shape()[0], count, grid.taps().saturating_mul(channels)]);
     shape.checked_size(op, x.dtype())?;
     reshape(&grid.windows(x, PadMode::Constant(0.into()))?, shape)
@@ -198,7 +203,7 @@ pub fn unfold(x: &Array, windows: &Windows) -> Result<Array> {
 pub fn fold(rows: &Array, sizes: &[usize], windows: &Windows) -> Result<Array> {
     let op = "fold";
     let grid = Grid::of(op, windows, sizes)?;
-    let count: usize = grid.output.iter().product();
+    let count = grid.count();
     let taps = grid.taps();
     let [batch, windows, elements] = rows.shape()[..] else {
         return Err(Error::shape(op, format!("{} is not [N, windows, taps·C]", rows.aval())));
@@ -250,22 +255,20 @@ fn adaptive(
             out = whole(&apart, axis + 1)?;
             continue;
         }
-        let start = |i: usize| i * size / parts;
-        let stop = |i: usize| ((i + 1) * size).div_ceil(parts);
-        let most = (0..parts).map(|i| stop(i) - start(i)).max().unwrap_or(1);
-        let (mut places, mut masks, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-        for i in 0..parts {
-            counts.push((stop(i) - start(i)) as f32);
-            for k in 0..most {
-                places.push((start(i) + k).min(stop(i) - 1) as i32);
-                masks.push(start(i) + k < stop(i));
-            }
-        }
-        let gathered = take(&out, &Array::from_slice(&places, [parts, most])?, axis)?;
+        // As large as a part may be.
+        let most = (size.div_ceil(parts) + 1).min(size);
+        let part = super::iota([parts, 1], 0, DType::I64)?;
+        let start = floor_divide(&multiply(&part, size)?, parts)?;
+        let stop = add(&multiply(&part, size)?, size + parts - 1)?;
+        let stop = floor_divide(&stop, parts)?;
+        let place = add(&start, &super::iota([1, most], 1, DType::I64)?)?;
+        let mask = super::less(&place, &stop)?;
+        let place = cast(&super::minimum(&place, &subtract(&stop, 1)?)?, DType::I32)?;
+        let gathered = take(&out, &place, axis)?;
         let behind = |from: usize| (from..from + out.rank() - axis - 1).collect::<Dims>();
-        let mask = Array::from_slice(&masks, [parts, most])?;
         let mask = expand_axes(&mask, behind(2))?;
-        let counts = expand_axes(&Array::from_slice(&counts, [parts])?, behind(1))?;
+        let counts = super::flatten(&subtract(&stop, &start)?, 0, -1)?;
+        let counts = expand_axes(&cast(&counts, DType::F32)?, behind(1))?;
         out = fold(&gathered, axis + 1, &mask, &counts)?;
     }
     Ok(out)
