@@ -6,7 +6,7 @@
 //! queries, and once, with the parts of rows and keys exchanged, for keys and values. So no sum depends
 //! on the order in which blocks come. Every size is an argument.
 //!
-//! `warps` has kernels for halves on matrix units, which need no shared memory for scores.
+//! `warps` has kernels for matrix units, which need no shared memory for scores.
 
 mod backward;
 mod forward;

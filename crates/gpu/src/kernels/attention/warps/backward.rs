@@ -6,7 +6,7 @@ use cupola_core::prim::{AttentionGrad, AttentionMaskKind};
 
 use super::super::backward::gather_rows;
 use super::super::{Operand, Words, sizes};
-use super::{BLOCK, LOG2_E, Row, TOGETHER, Tile, WARPS, Warps, padded};
+use super::{BLOCK, LOG2_E, Row, Tile, WARPS, Warps, cut};
 use crate::ir::{Access, Target, Ty, Val, Var};
 use crate::kernels::view::View;
 use crate::kernels::{BufferRef, Draft, Missing, Program};
@@ -56,11 +56,6 @@ impl<'k> Given<'k> {
     }
 }
 
-/// What a block goes through at a time.
-fn wide(columns: [usize; 2]) -> u32 {
-    if padded(columns[0]).max(padded(columns[1])) <= 64 { 64 } else { 32 }
-}
-
 /// Adds the launch for the queries: a block some rows, which go through the keys.
 fn to_queries(
     program: &mut Program,
@@ -71,7 +66,7 @@ fn to_queries(
 ) -> Result<(), Missing> {
     let s = sizes(segment)?;
     let rows = s.heads / s.groups * s.queries;
-    let wide = wide([s.features, s.values]);
+    let (wide, _) = cut(segment.inputs[0].aval.dtype, &s);
     let tiles = rows.div_ceil((WARPS * 16) as usize);
     let blocks = (s.batch * s.groups * tiles) as u64;
     let k = Draft::new("attention_queries", BLOCK, segment, target)?;
@@ -81,7 +76,7 @@ fn to_queries(
     let ct = segment.inputs.len() - 1;
     let words = Words::new(&k, &s);
     let w = Warps::new(&k, [1, wide], &grad.scores, words, segment, &[0, 1, 2, ct]);
-    k.assume(BufferRef::Output(0), TOGETHER);
+    k.assume(BufferRef::Output(0), w.together);
     let [own, own_ct] = [s.features, s.values].map(|columns| w.tile(w.tall(), columns, 1));
     let [keys, values] = [s.features, s.values].map(|columns| w.tile(wide, columns, 2));
     w.clear(&[(own, 1), (own_ct, 1), (keys, 2), (values, 2)]);
@@ -153,7 +148,7 @@ fn to_keys(
     scratch: usize,
 ) -> Result<(), Missing> {
     let s = sizes(segment)?;
-    let wide = wide([s.features, s.values]);
+    let (wide, _) = cut(segment.inputs[0].aval.dtype, &s);
     let tiles = s.keys.div_ceil((WARPS * 16) as usize);
     let blocks = (s.batch * s.groups * tiles) as u64;
     let k = Draft::new("attention_keys", BLOCK, segment, target)?;
@@ -163,7 +158,7 @@ fn to_keys(
     let ct = segment.inputs.len() - 1;
     let words = Words::new(&k, &s);
     let w = Warps::new(&k, [1, wide], &grad.scores, words, segment, &[0, 1, 2, ct]);
-    [1, 2].into_iter().for_each(|n| k.assume(BufferRef::Output(n), TOGETHER));
+    [1, 2].into_iter().for_each(|n| k.assume(BufferRef::Output(n), w.together));
     let [own, own_values] = [s.features, s.values].map(|columns| w.tile(w.tall(), columns, 1));
     let [q, ct] = [s.features, s.values].map(|columns| w.tile(wide, columns, 2));
     let known = k.shared(Ty::F32, wide * KNOWN * 2);

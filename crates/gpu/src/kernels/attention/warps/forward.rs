@@ -6,7 +6,7 @@ use cupola_core::prim::{Attention, AttentionMaskKind};
 
 use super::super::forward::{Parts, join};
 use super::super::{Words, sizes};
-use super::{BLOCK, LOG2_E, TOGETHER, WARPS, Warps, padded};
+use super::{BLOCK, LOG2_E, WARPS, Warps, cut};
 use crate::ir::{Access, Target, Val, Var};
 use crate::kernels::{BufferRef, Draft, Missing, Program};
 
@@ -21,9 +21,8 @@ pub fn forward(
     let dtype = segment.inputs[0].aval.dtype;
     let rows = s.heads / s.groups * s.queries;
     // Two times the rows share what is read of the keys, where the sums leave room for them.
-    let is_small = padded(s.features).max(padded(s.values)) <= 64;
-    let high = if is_small && rows > (WARPS * 16) as usize { 2 } else { 1 };
-    let wide = if is_small { 64 } else { 32 };
+    let (wide, high) = cut(dtype, &s);
+    let high = if rows > (WARPS * 16) as usize { high } else { 1 };
     let cut = Parts::of(&s, WARPS * 16 * high, wide);
     let k = Draft::new("attention", BLOCK, segment, target)?;
     let [q, keys, values] = [0, 1, 2].map(|n| k.operand(segment, n));
@@ -42,7 +41,7 @@ pub fn forward(
     let words = Words::new(&k, &s);
     let w = Warps::new(&k, [high, wide], &attention.scores, words, segment, &[0, 1, 2]);
     if !is_split {
-        k.assume(BufferRef::Output(0), TOGETHER);
+        k.assume(BufferRef::Output(0), w.together);
     }
     let own = w.tile(w.tall(), s.features, 1);
     let theirs = w.tile(wide, s.features, 2);

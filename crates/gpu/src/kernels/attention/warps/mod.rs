@@ -1,4 +1,4 @@
-//! Attention of halves on matrix units, whose scores never leave registers.
+//! Attention on matrix units, whose scores never leave registers.
 //!
 //! A warp has whole rows of a tile of scores. The sums of one product lie in its threads as the factors of
 //! another do, so weights are multiplied where they are; only operands come through shared memory, copied
@@ -18,6 +18,7 @@ pub use self::backward::backward;
 pub use self::forward::forward;
 use super::{Operand, Words};
 use crate::ir::{Buf, Factors, Shared, Target, Ty, Val, Var};
+use crate::kernels::gemm::Unit;
 use crate::kernels::view::side_by_side;
 use crate::kernels::{BufferRef, Draft};
 
@@ -26,23 +27,38 @@ const WARPS: u32 = 4;
 const BLOCK: u32 = 32 * WARPS;
 /// Features of a head, at most: more sums would not stay in registers.
 const MOST_FEATURES: usize = 128;
-/// Neighbours that are copied at once.
-const TOGETHER: u32 = 8;
 /// log₂ e: weights are powers of 2.
 const LOG2_E: f32 = std::f32::consts::LOG2_E;
 
 /// Whether these kernels take the operands `read` of a segment.
 pub fn takes(segment: &Segment, s: &AttentionSizes, read: &[usize], target: &Target) -> bool {
     let dtype = segment.inputs[0].aval.dtype;
-    let lies = |&n: &usize| side_by_side(&segment.inputs[n], 3, TOGETHER) == TOGETHER;
-    target.matrix
+    let together = together(dtype);
+    let lies = |&n: &usize| side_by_side(&segment.inputs[n], 3, together) == together;
+    let features = s.features.max(s.values);
+    // Of a gradient four tiles of heads, and as many parts of such, are shared.
+    let room = if dtype == DType::F32 && features > 64 { 112 << 10 } else { 96 << 10 };
+    Unit::rounds(dtype, DType::F32, target)
         && target.copies
         && target.vector_bytes >= 16
-        && target.shared_bytes >= 96 << 10
-        && matches!(dtype, DType::F16 | DType::BF16)
-        && s.features.max(s.values) <= MOST_FEATURES
+        && target.shared_bytes >= room
+        && features <= MOST_FEATURES
         && s.heads / s.groups * s.queries > 16
         && read.iter().all(lies)
+}
+
+/// Neighbours that are copied at once.
+fn together(dtype: DType) -> u32 {
+    (16 / dtype.size()) as u32
+}
+
+/// What a block goes through at a time, and how many times 16 rows a warp may have, for heads of so many
+/// features and values.
+fn cut(dtype: DType, s: &AttentionSizes) -> (u32, u32) {
+    let is_small = padded(s.features.max(s.values)) <= 64;
+    let wide = if is_small { 64 } else { 32 };
+    let wide = if dtype == DType::F32 { wide / 2 } else { wide };
+    (wide, if is_small { 2 } else { 1 })
 }
 
 /// Rows of an operand in shared memory, once or twice.
@@ -53,11 +69,13 @@ struct Tile {
     /// Elements of a row, and those that are there.
     columns: u32,
     filled: u32,
+    /// Elements of 16 bytes.
+    together: u32,
 }
 
 impl Tile {
     fn pitch(&self) -> u32 {
-        pitch(self.columns)
+        pitch(self.columns, self.together)
     }
 
     /// Words from a copy to the next.
@@ -66,9 +84,9 @@ impl Tile {
     }
 }
 
-/// Words from a row to the next: no two of eight that follow each other start in the same banks.
-fn pitch(columns: u32) -> u32 {
-    columns / 2 + 4
+/// Words from a row to the next: what a warp reads of eight that follow each other lies in other banks.
+fn pitch(columns: u32, together: u32) -> u32 {
+    columns * 4 / together + 32 / together
 }
 
 /// Elements that a row has in shared memory.
@@ -80,6 +98,8 @@ fn padded(columns: usize) -> u32 {
 struct Warps<'k> {
     k: &'k Draft,
     factors: Factors,
+    /// Elements of 16 bytes.
+    together: u32,
     /// 16 rows each, so many of which a warp has; and what it goes through at a time.
     high: u32,
     wide: u32,
@@ -114,11 +134,14 @@ impl<'k> Warps<'k> {
         segment: &Segment,
         read: &[usize],
     ) -> Self {
-        let factors = match segment.inputs[0].aval.dtype {
+        let dtype = segment.inputs[0].aval.dtype;
+        let factors = match dtype {
             DType::F16 => Factors::F16,
-            _ => Factors::Bf16,
+            DType::BF16 => Factors::Bf16,
+            _ => Factors::Tf32,
         };
-        read.iter().for_each(|&n| k.assume(BufferRef::Input(n), TOGETHER));
+        let together = together(dtype);
+        read.iter().for_each(|&n| k.assume(BufferRef::Input(n), together));
         k.at_once(2);
         let thread = k.thread();
         let (warp, lane) = (thread / 32, thread % 32);
@@ -126,6 +149,7 @@ impl<'k> Warps<'k> {
         Warps {
             k,
             factors,
+            together,
             high,
             wide,
             thread,
@@ -147,8 +171,10 @@ impl<'k> Warps<'k> {
     /// Shared memory for rows of `columns` elements.
     fn tile(&self, rows: u32, columns: usize, copies: u32) -> Tile {
         let (filled, columns) = (columns as u32, padded(columns));
-        let words = rows * pitch(columns) * copies;
-        Tile { array: self.k.shared(Ty::U32, words), rows, columns, filled }
+        let words = rows * pitch(columns, self.together) * copies;
+        let ty = if self.factors == Factors::Tf32 { Ty::F32 } else { Ty::U32 };
+        let array = self.k.shared(ty, words);
+        Tile { array, rows, columns, filled, together: self.together }
     }
 
     /// Makes what rows of a tile have beyond their elements zeros: they are multiplied, too.
@@ -159,7 +185,7 @@ impl<'k> Warps<'k> {
                 continue;
             }
             k.range(self.thread, tile.len() * copies, BLOCK, |at| {
-                tile.array.store(at, k.u32(0));
+                tile.array.store(at, k.int(0, tile.array.ty));
             });
         }
     }
@@ -167,7 +193,7 @@ impl<'k> Warps<'k> {
     /// Starts to copy a tile, `ahead` words behind its start, from rows that begin at `place`.
     fn fetch(&self, tile: &Tile, ahead: Val<'k>, buf: Buf, place: impl Fn(Val<'k>) -> Val<'k>) {
         let k = self.k;
-        let chunks = tile.columns / TOGETHER;
+        let chunks = tile.columns / self.together;
         let count = tile.rows * chunks;
         for i in 0..count.div_ceil(BLOCK) {
             let number = self.thread + i * BLOCK;
@@ -176,28 +202,76 @@ impl<'k> Warps<'k> {
             let is_there = match (is_last, tile.filled < tile.columns) {
                 (false, false) => None,
                 (true, false) => Some(number.lt(count)),
-                (false, true) => Some(chunk.lt(tile.filled / TOGETHER)),
-                (true, true) => Some(number.lt(count) & chunk.lt(tile.filled / TOGETHER)),
+                (false, true) => Some(chunk.lt(tile.filled / self.together)),
+                (true, true) => Some(number.lt(count) & chunk.lt(tile.filled / self.together)),
             };
             k.when_any(is_there, || {
-                let to = ahead + row * tile.pitch() + chunk * (TOGETHER / 2);
-                let from = place(k.as_index(row)) + k.as_index(chunk) * TOGETHER;
+                let to = ahead + row * tile.pitch() + chunk * 4;
+                let from = place(k.as_index(row)) + k.as_index(chunk) * self.together;
                 k.copy(tile.array, to, buf, from);
             });
         }
     }
 
-    /// Where the first thread of a row starts in a tile, for rows that are multiplied by others, and for
-    /// columns.
-    fn along(&self, tile: &Tile) -> Val<'k> {
-        let lane = self.thread % 32;
-        lane % 16 * tile.pitch() + lane / 16 * 4
+    /// How many of what is summed a product takes.
+    fn depth(&self) -> u32 {
+        self.together * 2
     }
 
-    /// The same for the others.
+    /// Where a thread's part of the factors starts in a tile: of rows that are multiplied by others.
+    fn along(&self, tile: &Tile) -> Val<'k> {
+        let lane = self.thread % 32;
+        match self.factors {
+            Factors::Tf32 => self.g * tile.pitch() + self.t * 2,
+            Factors::F16 | Factors::Bf16 => lane % 16 * tile.pitch() + lane / 16 * 4,
+        }
+    }
+
+    /// The same of the others.
     fn others(&self, tile: &Tile) -> Val<'k> {
         let lane = self.thread % 32;
-        (lane % 8 + lane / 16 * 8) * tile.pitch() + lane / 8 % 2 * 4
+        match self.factors {
+            Factors::Tf32 => self.along(tile),
+            Factors::F16 | Factors::Bf16 => {
+                (lane % 8 + lane / 16 * 8) * tile.pitch() + lane / 8 % 2 * 4
+            }
+        }
+    }
+
+    /// The same of rows whose columns are multiplied.
+    fn across_rows(&self, tile: &Tile) -> Val<'k> {
+        match self.factors {
+            Factors::Tf32 => self.t * 2 * tile.pitch() + self.g,
+            Factors::F16 | Factors::Bf16 => self.along(tile),
+        }
+    }
+
+    /// The factors of 16 rows from `at` on.
+    fn first(&self, tile: &Tile, at: Val<'k>) -> [Val<'k>; 4] {
+        if self.factors != Factors::Tf32 {
+            return tile.array.load_matrices(at, false);
+        }
+        // The order of the depths within a product is free: a thread takes neighbours.
+        let [upper, lower] = [0, 8].map(|row| tile.array.load_vector(at + row * tile.pitch(), 2));
+        [upper[0], lower[0], upper[1], lower[1]].map(Val::tf32)
+    }
+
+    /// The factors of two times 8 others from `at` on.
+    fn second(&self, tile: &Tile, at: Val<'k>) -> [Val<'k>; 4] {
+        if self.factors != Factors::Tf32 {
+            return tile.array.load_matrices(at, false);
+        }
+        let [one, two] = [0, 8].map(|row| tile.array.load_vector(at + row * tile.pitch(), 2));
+        [one[0], one[1], two[0], two[1]].map(Val::tf32)
+    }
+
+    /// The factors of two times 8 columns from `at` on.
+    fn columns_of(&self, tile: &Tile, at: Val<'k>) -> [Val<'k>; 4] {
+        if self.factors != Factors::Tf32 {
+            return tile.array.load_matrices(at, true);
+        }
+        let next = at + tile.pitch();
+        [at, next, at + 8, next + 8].map(|at| tile.array.load(at).tf32())
     }
 
     /// Zeros to sum to, for so many columns.
@@ -218,13 +292,13 @@ impl<'k> Warps<'k> {
         let sums = self.zeros(self.wide);
         let own = self.along(rows) + self.first * rows.pitch();
         let other = self.others(others) + ahead;
-        for step in 0..rows.columns / 16 {
+        // 8 words, whatever lies in them.
+        for step in 0..rows.columns / self.depth() {
             let rows: Vec<[Val<'k>; 4]> = (0..self.high)
-                .map(|i| rows.array.load_matrices(own + (i * 16 * rows.pitch() + step * 8), false))
+                .map(|i| self.first(rows, own + (i * 16 * rows.pitch() + step * 8)))
                 .collect();
             for j in 0..self.wide / 16 {
-                let at = other + (j * 16 * others.pitch() + step * 8);
-                let both = others.array.load_matrices(at, false);
+                let both = self.second(others, other + (j * 16 * others.pitch() + step * 8));
                 self.multiply(&sums, &rows, both, j);
             }
         }
@@ -233,11 +307,12 @@ impl<'k> Warps<'k> {
 
     /// Adds the products of weights with the columns of the rows that they weigh.
     fn weigh(&self, sums: &[Var<'k>], weights: &Weights<'k>, tile: &Tile, ahead: Val<'k>) {
-        let own = self.along(tile) + ahead;
+        let own = self.across_rows(tile) + ahead;
         for (step, rows) in (0..).zip(&weights.steps) {
             for j in 0..tile.columns / 16 {
-                let at = own + (step * 16 * tile.pitch() + j * 8);
-                self.multiply(sums, rows, tile.array.load_matrices(at, true), j);
+                let right = j * 64 / self.together;
+                let at = own + (step * self.depth() * tile.pitch() + right);
+                self.multiply(sums, rows, self.columns_of(tile, at), j);
             }
         }
     }
@@ -255,15 +330,19 @@ impl<'k> Warps<'k> {
 
     /// Scores or slopes, by the thread's rows and columns, as factors.
     fn weights(&self, value: impl Fn(usize, usize) -> Val<'k>) -> Weights<'k> {
-        let pair = |row, column| value(row, column).pair(value(row, column + 1), self.factors);
-        let steps = (0..self.wide as usize / 16).map(|step| {
-            let column = step * 4;
+        // Where a thread has its sums is where it has its factors, two to a word or in their order.
+        let part = |row, column: usize| match self.factors {
+            Factors::Tf32 => value(row, column).tf32(),
+            _ => value(row, column * 2).pair(value(row, column * 2 + 1), self.factors),
+        };
+        let steps = (0..(self.wide / self.depth()) as usize).map(|step| {
+            let column = step * 2;
             let of = |row| {
                 [
-                    pair(row, column),
-                    pair(row + 1, column),
-                    pair(row, column + 2),
-                    pair(row + 1, column + 2),
+                    part(row, column),
+                    part(row + 1, column),
+                    part(row, column + 1),
+                    part(row + 1, column + 1),
                 ]
             };
             (0..self.high as usize).map(|i| of(i * 2)).collect()
@@ -409,7 +488,7 @@ impl<'k> Warps<'k> {
     }
 }
 
-/// Scores or slopes of a warp, by steps of 16 of what they weigh, as factors of a product.
+/// Scores or slopes of a warp, by steps of what they weigh, as factors of a product.
 struct Weights<'k> {
     steps: Vec<Vec<[Val<'k>; 4]>>,
 }
