@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Tuple
+from typing import Any
 
 import cupola.core as mx
 from cupola.nn.layers.base import Module
@@ -257,7 +257,7 @@ class BatchNorm(Module):
         count = x.size // x.shape[-1]
         if self.training and count <= 1:
             raise ValueError("BatchNorm training requires more than one value per channel.")
-        if not mx.issubdtype(x.dtype, mx.floating):
+        if not mx.issubdtype(x.dtype, mx.inexact):
             x = x.astype(mx.float32)
         # Where a weight is of another dtype than x, the result is of both's.
         inside = affine is not None and all(a.dtype == x.dtype for a in affine)
