@@ -261,7 +261,8 @@ class BatchNorm(Module):
             x = x.astype(mx.float32)
         # Where a weight is of another dtype than x, the result is of both's.
         inside = affine is not None and all(a.dtype == x.dtype for a in affine)
-        y, mean, var = mx._nn.batch_norm(x, *(affine if inside else (None, None)), self.eps)
+        weight, bias = affine if affine is not None and inside else (None, None)
+        y, mean, var = mx._nn.batch_norm(x, weight, bias, self.eps)
         if self.training and self.track_running_stats:
             # The running variance is the unbiased one, as in PyTorch.
             self._track(mean, var * (count / (count - 1)))
