@@ -491,7 +491,7 @@ pub fn qr(a: &Array) -> Result<(Array, Array)> {
     pair(Array::apply_multi(Linalg::Qr, &[a])?)
 }
 
-/// P, L and U with A = (L·U)[P]: rows of L·U in the order P, as `uint32`; L lower triangular with ones on
+/// P, L and U with A = (L·U)\[P\]: rows of L·U in the order P, as `uint32`; L lower triangular with ones on
 /// its diagonal, U upper triangular. Each pivot is the largest of its column.
 ///
 /// # Dtypes
