@@ -2857,7 +2857,7 @@ pub fn linalg_lstsq(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::linalg::lstsq(&a, &b)))
 }
 
-/// P, L and U with A = (L·U)[P]: rows of L·U in the order P, as `uint32`; L lower triangular with ones on
+/// P, L and U with A = (L·U)\[P\]: rows of L·U in the order P, as `uint32`; L lower triangular with ones on
 /// its diagonal, U upper triangular. Each pivot is the largest of its column.
 ///
 /// Dtypes:

@@ -467,7 +467,7 @@ pub fn rfft2(
 /// use cupola::{Array, ops};
 /// use cupola::ops::FftNorm;
 /// let x = ops::ones([3, 3], cupola::DType::F32)?;
-/// let y = ops::irfftn(&x, Some(&[3, 5]), (), FftNorm::Backward)?;
+/// let y = ops::irfftn(&x, Some(&[3, 5]), [0, 1], FftNorm::Backward)?;
 /// assert_eq!(y.shape()[..], [3, 5]);
 /// # Ok::<(), cupola::Error>(())
 /// ```

@@ -168,7 +168,7 @@ def lstsq(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = .
         array([3], dtype=float32)
     """
 def lu(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> tuple[array, array, array]:
-    """P, L and U with A = (L·U)[P]: rows of L·U in the order P, as `uint32`; L lower triangular with ones on
+    """P, L and U with A = (L·U)\\[P\\]: rows of L·U in the order P, as `uint32`; L lower triangular with ones on
     its diagonal, U upper triangular. Each pivot is the largest of its column.
 
     Dtypes:
