@@ -57,6 +57,11 @@ def _bindings(case, what, ours, theirs):
     return case["wrong"] and ours[1] in ("TypeError", "ValueError", "IndexError")
 
 
+def _numpy(case, what, ours, theirs):
+    refused = theirs[0] == "error" and "incompatible function arguments" in theirs[2]
+    return case["wrong"] and refused and "ndarray" in theirs[2].partition("Invoked with types")[2]
+
+
 def _infinite(case, what, ours, theirs):
     return any(part[4] in ("special", "wide") for part in case["parts"].values())
 
@@ -218,6 +223,12 @@ TABLE = [
         "another type",
         "a wrong type of argument: MLX's bindings sort by type, Cupola by value",
         _bindings,
+    ),
+    Difference(
+        ".*",
+        "another type",
+        "a NumPy array is taken where MLX asks for its own, and its values are at fault",
+        _numpy,
     ),
     Difference(
         ".*",
