@@ -152,8 +152,8 @@ def namespace(mx, nn):
         """The arrays after they were written to a file and read from it."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "arrays" + ending)
-            if how == "save_safetensors":
-                mx.save_safetensors(path, {str(k): x for k, x in enumerate(arrays)})
+            if how in ("save_safetensors", "save_gguf"):
+                getattr(mx, how)(path, {str(k): x for k, x in enumerate(arrays)})
             else:
                 getattr(mx, how)(path, *arrays)
             found = mx.load(path)

@@ -786,11 +786,14 @@ def random_numbers(g, name):
     return [], kwargs, twice
 
 
-@family("save savez savez_compressed save_safetensors load")
+@family("save savez savez_compressed save_safetensors save_gguf load")
 def files(g, name):
-    how = g.choice(["save", "savez", "save_safetensors"]) if name == "load" else name
-    ending = {"save": ".npy", "save_safetensors": ".safetensors"}.get(how, ".npz")
-    some = [g.array(dtypes=[d for d in ALL if d != "float64"]) for _ in range(1 if how == "save"
+    how = g.choice(["save", "savez", "save_safetensors", "save_gguf"]) if name == "load" else name
+    ending = {"save": ".npy", "save_safetensors": ".safetensors", "save_gguf": ".gguf"}.get(how, ".npz")
+    # The dtypes that MLX writes.
+    dtypes = "float32 float16 int8 int16 int32".split() if how == "save_gguf" else \
+        [d for d in ALL if d != "float64"]
+    some = [g.array(dtypes=dtypes) for _ in range(1 if how == "save"
         else g.rng.randint(1, 3))]
     return None, [repr(how), repr(ending), *some], "saved"
 

@@ -7,8 +7,14 @@ use std::process::Command;
 use crate::tools;
 
 /// What the tests need, each in the version that they were written for.
-const PACKAGES: &[&str] =
-    &["ml_dtypes==0.6.0", "mlx[cpu]==0.32.4", "mypy==2.4.1", "numpy==2.4.6", "pytest==9.2.0"];
+const PACKAGES: &[&str] = &[
+    "gguf==0.19.0",
+    "ml_dtypes==0.6.0",
+    "mlx[cpu]==0.32.4",
+    "mypy==2.4.1",
+    "numpy==2.4.6",
+    "pytest==9.2.0",
+];
 
 /// What cargo is to build first: with the tests, so that what was built for them is not built again
 /// with fewer features.

@@ -3367,6 +3367,7 @@ macro_rules! docs {
 (reset_peak_memory) => { "\nExample:\n    >>> mx.reset_peak_memory()\n    >>> mx.get_peak_memory() == mx.get_active_memory()\n    True" };
 (result_type) => { "\nExample:\n    >>> mx.result_type(mx.int32, mx.float16)\n    mlx.core.float16" };
 (save) => { "\nExample:\n    >>> import io\n    >>> file = io.BytesIO()\n    >>> mx.save(file, mx.array([1, 2]))\n    >>> file.getvalue()[1:6]\n    b'NUMPY'" };
+(save_gguf) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"weights.gguf\")\n    ...     mx.save_gguf(path, {\"w\": mx.array([1, 2])}, {\"general.name\": \"two\"})\n    ...     weights, metadata = mx.load(path, return_metadata=True)\n    >>> weights, metadata\n    ({'w': array([1, 2], dtype=int32)}, {'general.name': 'two'})" };
 (save_safetensors) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"weights.safetensors\")\n    ...     mx.save_safetensors(path, {\"w\": mx.array([1, 2])})\n    ...     weights = mx.load(path)\n    >>> weights\n    {'w': array([1, 2], dtype=int32)}" };
 (savez) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez(path, a=mx.array([1]), b=mx.array([2]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    ['a', 'b']" };
 (savez_compressed) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez_compressed(path, a=mx.array([1]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    ['a']" };
@@ -3777,6 +3778,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::round, m)?)?;
             m.add_function(wrap_pyfunction!(self::rsqrt, m)?)?;
             m.add_function(wrap_pyfunction!(crate::io::save, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::io::save_gguf, m)?)?;
             m.add_function(wrap_pyfunction!(crate::io::save_safetensors, m)?)?;
             m.add_function(wrap_pyfunction!(crate::io::savez, m)?)?;
             m.add_function(wrap_pyfunction!(crate::io::savez_compressed, m)?)?;
@@ -4040,7 +4042,6 @@ pub const MISSING: &[(&str, &str)] = &[
     ("", "import_function"),
     ("", "new_thread_local_stream"),
     ("", "new_thread_unsafe_stream"),
-    ("", "save_gguf"),
     ("", "set_wired_limit"),
     ("fast", "cuda_kernel"),
     ("fast", "gated_delta_update"),

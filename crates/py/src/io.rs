@@ -1,13 +1,14 @@
 //! `load`, `save` and what goes with them. A file is a path or an object that reads or writes.
 
 use std::collections::BTreeMap;
+use std::io::Cursor;
 
 use cupola::Array;
 use cupola::backend::reserve;
-use cupola::io::{Replacement, npy, safetensors, write_whole};
+use cupola::io::{Replacement, gguf, npy, safetensors, write_whole};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use crate::array::PyArray;
 use crate::device::{On, on};
@@ -150,6 +151,66 @@ pub fn save_safetensors(
     }
 }
 
+/// Writes arrays under their names, with metadata, as GGUF. What the metadata holds are arrays with at
+/// most one axis, texts, and lists of texts.
+#[doc = docs!(save_gguf)]
+#[pyfunction]
+#[pyo3(signature = (file, arrays, metadata = None))]
+pub fn save_gguf(
+    py: Python<'_>,
+    file: &Bound<'_, PyAny>,
+    arrays: &Bound<'_, PyDict>,
+    metadata: Option<&Bound<'_, PyDict>>,
+) -> PyResult<()> {
+    let mut tensors = gguf::Tensors::new();
+    for (name, value) in arrays.iter() {
+        tensors.insert(name.extract()?, value.extract::<Arr>()?.0);
+    }
+    let mut settings = gguf::Metadata::new();
+    for (name, value) in metadata.iter().flat_map(|metadata| metadata.iter()) {
+        let name: String = name.extract()?;
+        let value = to_setting(&name, &value)?;
+        settings.insert(name, value);
+    }
+    match path(file, ".gguf")? {
+        Some(path) => py.detach(|| gguf::save(path, &tensors, &settings)).map_err(raise),
+        None => {
+            let mut content = Vec::new();
+            py.detach(|| gguf::write(&mut content, "file", &tensors, &settings)).map_err(raise)?;
+            put(file, None, &content)
+        }
+    }
+}
+
+/// A setting of a GGUF file as Python has it.
+fn setting(py: Python<'_>, value: gguf::Value) -> PyResult<Bound<'_, PyAny>> {
+    match value {
+        gguf::Value::Array(array) => Ok(PyArray::new(array).into_pyobject(py)?.into_any()),
+        gguf::Value::Text(text) => Ok(PyString::new(py, &text).into_any()),
+        gguf::Value::List(values) => {
+            let values: Vec<_> =
+                values.into_iter().map(|value| setting(py, value)).collect::<PyResult<_>>()?;
+            Ok(PyList::new(py, values)?.into_any())
+        }
+    }
+}
+
+fn to_setting(name: &str, value: &Bound<'_, PyAny>) -> PyResult<gguf::Value> {
+    if value.is_instance_of::<PyArray>() {
+        return Ok(gguf::Value::Array(value.extract::<Arr>()?.0));
+    }
+    if let Ok(text) = value.extract::<String>() {
+        return Ok(gguf::Value::Text(text));
+    }
+    let texts: Result<Vec<String>, _> = value.extract();
+    let texts = texts.map_err(|_| {
+        wrong_value(format!(
+            "[save_gguf] the setting {name} is no array, no string and no list of strings"
+        ))
+    })?;
+    Ok(gguf::Value::List(texts.into_iter().map(gguf::Value::Text).collect()))
+}
+
 /// Reads a file: an array, or arrays by name, and with `return_metadata` the metadata, too.
 #[doc = docs!(load)]
 #[pyfunction]
@@ -208,7 +269,29 @@ pub fn load<'py>(
                 false => Ok(arrays.into_any()),
             }
         }
-        "gguf" => Err(pyo3::exceptions::PyNotImplementedError::new_err("load: format gguf")),
+        "gguf" => {
+            let read = match &path {
+                Some(path) => py.detach(|| gguf::load(path)),
+                None => {
+                    let content = content()?;
+                    let length = content.len() as u64;
+                    py.detach(|| gguf::read(Cursor::new(content), &name, length))
+                }
+            };
+            let (tensors, settings) = read.map_err(raise)?;
+            let arrays = PyDict::new(py);
+            for (name, array) in tensors {
+                arrays.set_item(name, PyArray::new(array))?;
+            }
+            if !return_metadata {
+                return Ok(arrays.into_any());
+            }
+            let metadata = PyDict::new(py);
+            for (name, value) in settings {
+                metadata.set_item(name, setting(py, value)?)?;
+            }
+            Ok((arrays, metadata).into_pyobject(py)?.into_any())
+        }
         other => Err(wrong_value(format!("[load] Unknown file format {other}"))),
     })
 }

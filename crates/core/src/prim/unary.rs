@@ -135,8 +135,8 @@ fn zero() -> Diff<Unary> {
     Diff::Zero
 }
 
-/// Cotangents pair with tangents as Re(c·t), without conjugation, as in JAX: that fixes what the
-/// maps between complex and real transpose to.
+/// Cotangents pair with tangents as Re(c·t), without conjugation: that fixes what the maps between
+/// complex and real transpose to.
 fn conjugate() -> Diff<Unary> {
     linear(|_, inputs, _, ct| Ok(Some(Array::apply(Unary::Conj, &[&whole(inputs, ct)?])?)))
 }

@@ -7,6 +7,7 @@ use crate::array::Array;
 use crate::array::scope::Scope;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
+use crate::ops::conjugate;
 use crate::prim::call::CallRules;
 use crate::prim::{Batched, Call, Mark, Tangents};
 
@@ -43,7 +44,8 @@ pub fn custom_function<F: Fn(&[Array]) -> Result<Vec<Array>>>(f: F) -> CustomFun
 }
 
 impl<F: Fn(&[Array]) -> Result<Vec<Array>>> CustomFunction<F> {
-    /// Gives cotangents of the inputs from inputs, outputs and cotangents of the outputs.
+    /// Gives cotangents of the inputs from inputs, outputs and cotangents of the outputs; of complex
+    /// numbers as [`vjp`](super::vjp).
     pub fn with_vjp(
         mut self,
         vjp: impl Fn(&[Array], &[Array], &[Array]) -> Result<Vec<Array>> + Send + Sync + 'static,
@@ -182,8 +184,10 @@ impl CallRules for Given {
     ) -> Result<Option<Tangents>> {
         let Some(vjp) = &self.vjp else { return Ok(None) };
         let own = &inputs[..self.inputs];
-        let mut out: Tangents =
-            vjp(own, outputs, &filled(cotangents, outputs))?.into_iter().map(Some).collect();
+        // What a user is given and gives pairs with conjugates; the rules of primitives do without.
+        let turned = |of: &[Array]| of.iter().map(conjugate).collect::<Result<Vec<_>>>();
+        let found = vjp(own, outputs, &turned(&filled(cotangents, outputs))?)?;
+        let mut out: Tangents = turned(&found)?.into_iter().map(Some).collect();
         out.resize(inputs.len(), None);
         Ok(Some(out))
     }

@@ -1,4 +1,9 @@
 //! Derivatives of functions: reverse mode and forward mode.
+//!
+//! The gradient by a complex number is the direction of steepest ascent, ∂L/∂Re z + i·∂L/∂Im z, as
+//! in MLX and PyTorch: cotangents pair with tangents as Re(Σ conj(c)·t). The rules of primitives
+//! pair them as Re(Σ c·t), which needs no conjugates; what is given and what is found is conjugated
+//! here, where it comes in and goes out.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,10 +16,12 @@ use crate::array::{Array, Progress};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::trace::{Handle, handle, tape};
+use crate::ops::conjugate;
 use crate::prim::record;
 
 /// The values of `f` at `primals` and the products of `cotangents`, one an output, with its
-/// Jacobian: one cotangent a primal.
+/// Jacobian: one cotangent a primal. Of complex numbers the Jacobian is conjugated: the cotangent of
+/// a real output is the direction of its steepest ascent.
 ///
 /// # Errors
 /// Where `f` fails, the cotangents do not have the outputs' shapes, or an op on the way has no
@@ -70,7 +77,8 @@ pub fn jvp(
 ///
 /// # Errors
 /// The returned function fails where `f` does, where the first output is not one real number.
-/// Gradients by integers are integers: what the rules give, rounded towards zero.
+/// Gradients by integers are integers: what the rules give, rounded towards zero. Those by complex
+/// numbers are directions of steepest ascent, ∂L/∂Re z + i·∂L/∂Im z.
 ///
 /// # Example
 /// ```
@@ -163,12 +171,12 @@ fn reverse(
     let mut known: HashMap<Handle, Array> = HashMap::with_capacity(nodes.len());
     for (output, seed) in outputs.iter().zip(seeds) {
         if output.dtype().is_differentiable() {
-            rules::accumulate(&mut known, handle(output), seed)?;
+            rules::accumulate(&mut known, handle(output), conjugate(&seed)?)?;
         }
     }
     pull(&nodes, &tracers, &scope.0, &mut known)?;
-    let gradients =
-        tracers.iter().map(|t| or_zeros(known.remove(&handle(t)), t)).collect::<Result<_>>()?;
+    let gradient = |t: &Array| conjugate(&or_zeros(known.remove(&handle(t)), t)?);
+    let gradients = tracers.iter().map(gradient).collect::<Result<_>>()?;
     finish(scope, &nodes);
     Ok((outputs, gradients))
 }

@@ -19,7 +19,7 @@ use crate::with_payload;
 /// Cotangents of `op`'s inputs from cotangents of its outputs; `None` is a symbolic zero.
 ///
 /// Only inputs that are `wanted` and of a differentiable dtype get one. Cotangents pair with
-/// tangents as Re(Σ c·t), without conjugation.
+/// tangents as Re(Σ c·t), without conjugation: [`grad`](super::grad) conjugates at both ends.
 pub(crate) fn vjp(
     op: &Op,
     inputs: &[Array],

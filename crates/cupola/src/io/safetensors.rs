@@ -12,6 +12,8 @@ use cupola_core::backend::reserve;
 use cupola_core::{Array, DType, Error, Result};
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 
+use super::little_endian;
+
 /// What stands in front of the header: its length.
 const PREFIX: u64 = 8;
 
@@ -226,13 +228,4 @@ fn stored(dtype: DType) -> Dtype {
 /// The dtype of a name in the format; it has some that arrays do not.
 fn held(dtype: Dtype) -> Option<DType> {
     DType::ALL.into_iter().find(|d| stored(*d) == dtype)
-}
-
-/// Elements between the machine's byte order and the file's.
-fn little_endian(mut bytes: Vec<u8>, dtype: DType) -> Vec<u8> {
-    if cfg!(target_endian = "big") {
-        let width = if dtype == DType::C64 { 4 } else { dtype.size() };
-        bytes.chunks_exact_mut(width).for_each(<[u8]>::reverse);
-    }
-    bytes
 }

@@ -234,6 +234,18 @@ impl Dialect for CudaC {
         )
     }
 
+    fn load_counter(&self, place: &str) -> String {
+        place.to_owned()
+    }
+
+    fn store_counter(&self, place: &str, value: &str) -> String {
+        format!("{place} = {value};")
+    }
+
+    fn add_counter(&self, place: &str, value: &str) -> String {
+        format!("atomicAdd(&{place}, {value});")
+    }
+
     fn end_copies(&self) -> String {
         "asm volatile(\"cp.async.commit_group;\" ::: \"memory\");".into()
     }

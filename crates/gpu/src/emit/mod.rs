@@ -28,6 +28,12 @@ pub trait Dialect {
     fn barrier(&self) -> &'static str;
     /// A copy of 16 bytes into a shared array, meanwhile.
     fn copy(&self, array: Shared, to: Reg, buf: Buf, from: Reg) -> String;
+    /// The value of a counter in shared memory.
+    fn load_counter(&self, place: &str) -> String;
+    /// Gives it another one.
+    fn store_counter(&self, place: &str, value: &str) -> String;
+    /// Adds to it.
+    fn add_counter(&self, place: &str, value: &str) -> String;
     /// The end of a batch of copies.
     fn end_copies(&self) -> String;
     /// A wait for all copies but those of the last batches.
@@ -134,7 +140,11 @@ impl Printer<'_> {
                     Expr::Read(var) => variable(*var),
                     Expr::LoadShared(array, index) => {
                         let element = format!("{}[{}]", shared(*array), value(*index));
-                        if array.ty == Ty::Bool { format!("{element} != 0u") } else { element }
+                        match array.ty {
+                            Ty::Bool => format!("{element} != 0u"),
+                            _ if array.counts => self.dialect.load_counter(&element),
+                            _ => element,
+                        }
                     }
                     other => self.dialect.expr(self.kernel, val.ty, other),
                 };
@@ -183,7 +193,17 @@ impl Printer<'_> {
                     Ty::Bool => format!("u32({})", value(*val)),
                     _ => value(*val),
                 };
-                self.line(&format!("{}[{}] = {element};", shared(*array), value(*index)));
+                let place = format!("{}[{}]", shared(*array), value(*index));
+                let line = match array.counts {
+                    true => self.dialect.store_counter(&place, &element),
+                    false => format!("{place} = {element};"),
+                };
+                self.line(&line);
+            }
+            Stmt::AddShared(array, index, val) => {
+                let place = format!("{}[{}]", shared(*array), value(*index));
+                let line = self.dialect.add_counter(&place, &value(*val));
+                self.line(&line);
             }
             Stmt::LoadVector(..)
             | Stmt::StoreVector(..)

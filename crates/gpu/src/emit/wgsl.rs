@@ -133,6 +133,7 @@ impl Dialect for Wgsl {
         }
         for array in &kernel.shared {
             let (name, ty) = (shared(*array), self.ty(shared_ty(*array)));
+            let ty = if array.counts { format!("atomic<{ty}>") } else { ty.to_string() };
             let _ = writeln!(text, "var<workgroup> {name}: array<{ty}, {}>;", array.len);
         }
         let _ = writeln!(
@@ -243,6 +244,18 @@ impl Dialect for Wgsl {
 
     fn copy(&self, _: Shared, _: Reg, _: Buf, _: Reg) -> String {
         unreachable!("{NO_COPIES}")
+    }
+
+    fn load_counter(&self, place: &str) -> String {
+        format!("atomicLoad(&{place})")
+    }
+
+    fn store_counter(&self, place: &str, value: &str) -> String {
+        format!("atomicStore(&{place}, {value});")
+    }
+
+    fn add_counter(&self, place: &str, value: &str) -> String {
+        format!("atomicAdd(&{place}, {value});")
     }
 
     fn end_copies(&self) -> String {

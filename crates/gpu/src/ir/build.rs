@@ -144,8 +144,17 @@ impl Build {
 
     /// An array in shared memory.
     pub fn shared(&self, ty: Ty, len: u32) -> Shared {
+        self.share(ty, len, false)
+    }
+
+    /// Counters in shared memory.
+    pub fn counters(&self, len: u32) -> Shared {
+        self.share(Ty::U32, len, true)
+    }
+
+    fn share(&self, ty: Ty, len: u32, counts: bool) -> Shared {
         let arrays = &mut self.state().kernel.shared;
-        let shared = Shared { id: arrays.len() as u32, ty, len };
+        let shared = Shared { id: arrays.len() as u32, ty, len, counts };
         arrays.push(shared);
         shared
     }

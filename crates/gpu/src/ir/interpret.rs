@@ -53,6 +53,7 @@ fn survey(list: &[Stmt], factors: &mut HashMap<u32, (u32, u32)>, slots: &mut usi
             Stmt::Set(..)
             | Stmt::Store(..)
             | Stmt::StoreShared(..)
+            | Stmt::AddShared(..)
             | Stmt::Barrier
             | Stmt::LoadVector(..)
             | Stmt::StoreVector(..)
@@ -133,6 +134,7 @@ impl Thread<'_> {
                 unreachable!("the tests' target has no vectors")
             }
             Stmt::StoreShared(..)
+            | Stmt::AddShared(..)
             | Stmt::LoadSharedVector(..)
             | Stmt::StoreSharedVector(..)
             | Stmt::Barrier

@@ -50,6 +50,12 @@ impl Shared {
         index.k.push(Stmt::StoreShared(self, index.reg(), value.reg()));
     }
 
+    /// Adds to one of [`Build::counters`].
+    pub fn add<'k>(self, index: Val<'k>, value: impl Operand<'k>) {
+        let value = value.value(index.k, self.ty);
+        index.k.push(Stmt::AddShared(self, index.reg(), value.reg()));
+    }
+
     /// Neighbouring elements.
     pub fn load_vector<'k>(self, index: Val<'k>, count: u32) -> Vec<Val<'k>> {
         if count == 1 {

@@ -105,6 +105,8 @@ pub struct Shared {
     pub ty: Ty,
     /// How many elements it has.
     pub len: u32,
+    /// Whether threads add to the same elements at once.
+    pub counts: bool,
 }
 
 /// A bound buffer.
@@ -359,6 +361,8 @@ pub enum Stmt {
     Store(Buf, Reg, Reg),
     /// Puts an element in its place in a shared array.
     StoreShared(Shared, Reg, Reg),
+    /// Adds to a counter in shared memory, whatever other threads add to it at once.
+    AddShared(Shared, Reg, Reg),
     /// Gives values the neighbouring elements of a buffer from an index on, which is a multiple of
     /// how many they are, as the buffer's own start is.
     LoadVector(Vec<Reg>, Buf, Reg),

@@ -214,6 +214,25 @@ impl<'k> Val<'k> {
         self.un(Un::HalfToFloat)
     }
 
+    /// The bits of a float that `dtype` holds.
+    pub fn bits_of(self, dtype: DType) -> Val<'k> {
+        match dtype {
+            DType::F16 => self.un(Un::FloatToHalf),
+            DType::BF16 => self.un(Un::FloatToBfloat),
+            DType::F64 => self.bits(Ty::U64),
+            _ => self.bits(Ty::U32),
+        }
+    }
+
+    /// The float that `dtype` has with these bits.
+    pub fn float_of(self, dtype: DType) -> Val<'k> {
+        match dtype {
+            DType::F16 => self.half_to_float(),
+            DType::BF16 => self.un(Un::BfloatToFloat),
+            other => self.bits(Ty::of(other)),
+        }
+    }
+
     /// A float rounded to `dtype`.
     pub fn rounded(self, dtype: DType) -> Val<'k> {
         match dtype {

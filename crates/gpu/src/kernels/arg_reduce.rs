@@ -3,13 +3,27 @@
 use cupola_core::backend::Segment;
 use cupola_core::prim::ArgReduce;
 
-use super::sort::{before, comparable};
 use super::view::{place, unflatten};
 use super::{Draft, Missing, Program};
 use crate::ir::{Target, Ty, Val};
 
 /// Threads in a block.
 const BLOCK: u32 = 256;
+
+/// A value that can be compared: bools as numbers.
+fn comparable(v: Val<'_>) -> Val<'_> {
+    if v.ty == Ty::Bool { v.convert(Ty::U32) } else { v }
+}
+
+/// Whether `x` comes before `y`, NaN being last.
+fn before<'k>(x: Val<'k>, y: Val<'k>) -> Val<'k> {
+    if !x.ty.is_float() {
+        return x.lt(y);
+    }
+    // Comparisons with NaN are not asked of the device.
+    let (x_nan, y_nan) = (x.is_nan(), y.is_nan());
+    (!x_nan & y_nan) | (!(x_nan | y_nan) & x.lt(y))
+}
 
 /// An element and its position along the axis.
 type Found<'k> = (Val<'k>, Val<'k>);

@@ -7,6 +7,7 @@ mod body;
 mod conv;
 mod create;
 pub(crate) mod dot;
+mod fft;
 mod finish;
 mod gather;
 mod gemm;
@@ -33,7 +34,7 @@ use cupola_core::prim::{Composite, KernelOp};
 use cupola_core::{DType, Error};
 
 pub use crate::ir::Missing;
-use crate::ir::{Access, Buf, Build, Divisor, Kernel, Target, Ty, Val, Var};
+use crate::ir::{Access, Buf, Build, Divisor, Kernel, Target, Ty, Val};
 use view::{Axes, Walk};
 
 /// Where a launch finds a buffer.
@@ -210,7 +211,7 @@ fn op_program(
         KernelOp::Dot(p) => dot::dot(program, p, segment, target),
         KernelOp::Conv(p) => conv::conv(program, p, segment, target),
         KernelOp::Pool(p) => pool::pool(program, p, segment, target),
-        KernelOp::Fft(_) => Err(Missing("there is no kernel of Fourier transforms".into())),
+        KernelOp::Fft(p) => fft::fft(program, p, segment, target),
         KernelOp::Linalg(p) => Err(Missing(format!("there is no kernel of {}", p.name()))),
     }
 }
@@ -306,21 +307,6 @@ impl Draft {
     fn fault(&self, program: &mut Program, op: &'static str, detail: String) -> Val<'_> {
         program.faults.push(Error::index(op, detail));
         self.arg_of(Arg::Fault(program.faults.len() - 1))
-    }
-
-    /// Moves `low` and `high` together to the first place where `before` no longer holds.
-    fn search<'k>(&'k self, low: Var<'k>, high: Var<'k>, before: impl FnOnce(Val<'k>) -> Val<'k>) {
-        self.repeat(
-            || low.get().lt(high.get()),
-            || {
-                let (l, h) = (low.get(), high.get());
-                let middle = l + (h - l) / 2;
-                let is_before = before(middle);
-                let (l, h) = (is_before.select(middle + 1, l), is_before.select(h, middle));
-                low.set(l);
-                high.set(h);
-            },
-        );
     }
 
     /// Takes for granted that a region starts at a multiple of `count` elements.

@@ -1,25 +1,33 @@
 //! Running folds along an axis.
 //!
-//! Short axes, and axes of many lanes, take a thread a lane. Elsewhere a block takes a lane, or a
-//! part of one, tile by tile: a tile's elements are joined with the ones 1, 2, 4, .. places before
-//! them in shared memory, and then with the total of the tiles before. A lane that is cut into parts
-//! takes three launches: the parts' totals, the scan of these, and the scan of each part from where
-//! the one before it ended. Where a lane is cut depends on shapes alone, so results repeat.
+//! Short axes, and axes of many lanes, take a thread a lane, or a part of one where neighbouring
+//! lanes lie side by side. Elsewhere a block takes a lane, or a part of one, tile by tile. A lane that
+//! is cut into parts takes three launches: the parts' totals, the scan of these, and the scan of each
+//! part from where the one before it ended. Where a lane is cut depends on shapes and the device
+//! alone, so results repeat.
 
 use cupola_core::DType;
-use cupola_core::backend::Segment;
+use cupola_core::backend::{Operand, Segment};
 use cupola_core::prim::{Scan, ScanKind};
 
-use super::view::{Axes, place, unflatten};
+use super::view::{Axes, View, place, unflatten};
 use super::{BufferRef, Draft, Launch, Missing, Program};
 use crate::ir::{Access, Number, NumberVar, SharedNumber, Target, Ty, Val};
 
-/// Threads in a block, and elements of a tile.
-const BLOCK: u32 = 256;
+/// Threads in a block.
+pub(super) const BLOCK: u32 = 256;
+/// Steps after which a number is joined with all of a block.
+const STEPS: u32 = BLOCK.trailing_zeros();
 /// Axes up to this length take a thread a lane.
 const SHORT: usize = 64;
-/// Elements of a part of a lane that is cut.
-const PART: usize = 1 << 13;
+/// The least elements of a part of a lane for a thread.
+const THREAD_PART: usize = 32;
+/// The least elements of a part of a lane for a block.
+const BLOCK_PART: usize = 1 << 12;
+/// Parts for every block that runs at once.
+const PARTS: u64 = 2;
+/// Elements that a thread asks for before it stores one.
+const UNDER_WAY: u32 = 4;
 
 /// Adds the launches of a scan.
 pub fn scan(
@@ -29,43 +37,49 @@ pub fn scan(
     target: &Target,
 ) -> Result<(), Missing> {
     let (x, out) = (&segment.inputs[0], &segment.outputs[0]);
-    let without = |strides: &[isize]| -> Vec<isize> {
-        let kept = strides.iter().enumerate().filter(|(axis, _)| *axis != op.axis);
+    let without = |operand: &Operand| -> Vec<isize> {
+        let kept = operand.strides.iter().enumerate().filter(|(axis, _)| *axis != op.axis);
         kept.map(|(_, &s)| s).collect()
     };
     let sizes = x.aval.shape.without(&[op.axis]);
-    let outer = Axes::joined(&sizes, &[&without(&x.strides), &without(&out.strides)]);
-    let along = [x.strides[op.axis], out.strides[op.axis]];
-    let size = x.aval.shape[op.axis];
-    let lanes = outer.count();
-    let scan = Lanes { op: *op, dtype: x.aval.dtype, outer, along, size, lanes };
-    if size <= SHORT || lanes >= u64::from(target.threads) {
-        program.launches.push(scan.by_threads(segment, target)?);
-        return Ok(());
-    }
-    let parts = size.div_ceil(PART);
-    if parts == 1 || lanes * u64::from(BLOCK) >= u64::from(target.threads) {
-        program.launches.push(scan.by_blocks(segment, target, size, Pass::Whole)?);
-        return Ok(());
-    }
-    // Totals are kept as registers hold them: halves in single precision.
-    let held = held(scan.dtype);
-    let bytes = lanes as usize * parts * held.size();
-    let first = program.scratch.len();
-    program.scratch.extend([bytes, bytes]);
-    let (totals, carries) = (BufferRef::Scratch(first), BufferRef::Scratch(first + 1));
-    program.launches.push(scan.by_blocks(segment, target, PART, Pass::Totals(totals))?);
-    program.launches.push(scan.joined(segment, target, parts, totals, carries)?);
-    program.launches.push(scan.by_blocks(segment, target, PART, Pass::From(carries))?);
-    Ok(())
+    let lanes = Lanes {
+        op: *op,
+        dtype: x.aval.dtype,
+        ends: [BufferRef::Input(0), BufferRef::Output(0)],
+        outer: Axes::joined(&sizes, &[&without(x), &without(out)]),
+        along: [x.strides[op.axis], out.strides[op.axis]],
+        size: x.aval.shape[op.axis],
+    };
+    lanes.launches(program, segment, target)
 }
 
-/// The dtype that totals are kept in.
+/// Adds the launches that put into `to`, for each word of every row of `from`, the sum of the row's
+/// words before it.
+pub(super) fn sums_before(
+    program: &mut Program,
+    [from, to]: [usize; 2],
+    [rows, size]: [usize; 2],
+    segment: &Segment,
+    target: &Target,
+) -> Result<(), Missing> {
+    let strides: &[isize] = &[size as isize];
+    let lanes = Lanes {
+        op: Scan { axis: 1, kind: ScanKind::Sum, reverse: false, exclusive: true },
+        dtype: DType::U32,
+        ends: [BufferRef::Scratch(from), BufferRef::Scratch(to)],
+        outer: Axes::joined(&[rows], &[strides, strides]),
+        along: [1, 1],
+        size,
+    };
+    lanes.launches(program, segment, target)
+}
+
+/// The dtype that totals are kept in: halves as registers hold them, in single precision.
 fn held(dtype: DType) -> DType {
     if dtype.is_float() && dtype != DType::F64 { DType::F32 } else { dtype }
 }
 
-/// What blocks do with their part of a lane in one pass over it.
+/// What is done with a part of a lane in one pass over it.
 #[derive(Clone, Copy)]
 enum Pass {
     /// The part is the lane.
@@ -80,19 +94,20 @@ enum Pass {
 struct Lanes {
     op: Scan,
     dtype: DType,
-    /// The other axes, with the strides of input and output.
+    /// Where they are read and written.
+    ends: [BufferRef; 2],
+    /// The other axes, with the strides of both.
     outer: Axes,
-    /// The strides of input and output along the axis.
+    /// The strides of both along the axis.
     along: [isize; 2],
     size: usize,
-    lanes: u64,
 }
 
 /// How elements are joined.
 #[derive(Clone, Copy)]
-struct Fold {
-    kind: ScanKind,
-    dtype: DType,
+pub(super) struct Fold {
+    pub kind: ScanKind,
+    pub dtype: DType,
 }
 
 impl Fold {
@@ -116,34 +131,123 @@ impl Lanes {
         Fold { kind: self.op.kind, dtype: self.dtype }
     }
 
+    fn launches(
+        &self,
+        program: &mut Program,
+        segment: &Segment,
+        target: &Target,
+    ) -> Result<(), Missing> {
+        let (lanes, threads) = (self.outer.count(), u64::from(target.threads));
+        // What is read side by side is read so by neighbouring threads.
+        let by_threads = self.size <= SHORT
+            || lanes >= threads
+            || lanes >= u64::from(BLOCK) && self.along[0].unsigned_abs() != 1;
+        let wanted = if by_threads {
+            threads / lanes.max(1)
+        } else if lanes * u64::from(BLOCK) < threads {
+            PARTS * threads / u64::from(BLOCK) / lanes.max(1)
+        } else {
+            1
+        };
+        let least = if by_threads { THREAD_PART } else { BLOCK_PART };
+        let part = self.size.div_ceil(wanted.max(1) as usize).next_multiple_of(least);
+        let pass = |part, pass| match by_threads {
+            true => self.by_threads(segment, target, part, pass),
+            false => self.by_blocks(segment, target, part, pass),
+        };
+        let parts = self.size.div_ceil(part);
+        if parts <= 1 {
+            program.launches.push(pass(self.size, Pass::Whole)?);
+            return Ok(());
+        }
+        let bytes = lanes as usize * parts * held(self.dtype).size();
+        let first = program.scratch.len();
+        program.scratch.extend([bytes, bytes]);
+        let (totals, carries) = (BufferRef::Scratch(first), BufferRef::Scratch(first + 1));
+        program.launches.push(pass(part, Pass::Totals(totals))?);
+        program.launches.push(self.joined(segment, target, parts, totals, carries)?);
+        program.launches.push(pass(part, Pass::From(carries))?);
+        Ok(())
+    }
+
+    /// Binds where lanes are read, and where they are written if they are.
+    fn bind<'k>(&self, k: &'k Draft, pass: Pass) -> (View<'k>, Option<View<'k>>) {
+        let bound = |end, access| match self.ends[end] {
+            BufferRef::Scratch(index) => k.scratch(index, self.dtype, access),
+            operand => k.view(operand, self.dtype, access),
+        };
+        let writes = !matches!(pass, Pass::Totals(_));
+        (bound(0, Access::Read), writes.then(|| bound(1, Access::Write)))
+    }
+
+    /// Binds what the parts of lanes have in common with each other.
+    fn bind_totals(&self, k: &Draft, pass: Pass) -> Option<crate::ir::Buf> {
+        match pass {
+            Pass::Whole => None,
+            Pass::Totals(buffer) => Some(k.bind(buffer, held(self.dtype), Access::Write)),
+            Pass::From(buffer) => Some(k.bind(buffer, held(self.dtype), Access::Read)),
+        }
+    }
+
     /// Where the element at a place of the walk is in its lane, which ends with `last`.
     fn position<'k>(&self, at: Val<'k>, last: Val<'k>) -> Val<'k> {
         if self.op.reverse { last - at } else { at }
     }
 
-    /// A thread a lane.
-    fn by_threads(&self, segment: &Segment, target: &Target) -> Result<Launch, Missing> {
+    /// A thread a part of a lane.
+    fn by_threads(
+        &self,
+        segment: &Segment,
+        target: &Target,
+        part: usize,
+        pass: Pass,
+    ) -> Result<Launch, Missing> {
         let k = Draft::new(self.op.kind.name(), BLOCK, segment, target)?;
-        let (from, to) = (k.input(segment, 0), k.output(segment, 0));
+        let (from, to) = self.bind(&k, pass);
+        let totals = self.bind_totals(&k, pass);
         let fold = self.fold();
+        let (lanes, parts) = (self.outer.count(), self.size.div_ceil(part));
         let (outer, along) = (k.walk(&self.outer), k.strides(&self.along));
-        let [size, last] = [self.size, self.size - 1].map(|n| k.extent(n));
-        k.each(self.lanes, |lane| {
+        let [size, last, part] = [self.size, self.size - 1, part].map(|n| k.extent(n));
+        let count = lanes * parts as u64;
+        let (lanes, parts) = (k.divisor(lanes as usize, k.index), k.extent(parts));
+        k.each(count, |at| {
+            let (number, lane) = at.div_rem(&lanes);
             let index = unflatten(lane, &outer.sizes);
             let source = from.at(&index, &outer.strides[0]);
-            let end = to.at(&index, &outer.strides[1]);
-            let total = k.number_var(fold.first(&k));
-            k.count(size, |at| {
-                let at = self.position(at, last);
-                let x = from.buf.load_number(place(source, &[at], &along[..1]));
-                let before = total.get();
-                let joined = fold.join(before, x);
-                let result = if self.op.exclusive { before } else { joined };
-                to.buf.store_number(place(end, &[at], &along[1..]), result);
-                total.set(joined);
+            let total_at = lane * parts + number;
+            let total = k.number_var(match (pass, totals) {
+                (Pass::From(_), Some(totals)) => totals.load_number(total_at),
+                _ => fold.first(&k),
             });
+            let start = number * part;
+            let stop = (start + part).min(size);
+            k.range(start, stop, UNDER_WAY, |at| {
+                let places = (0..UNDER_WAY).map(|i| at + i);
+                let load = |at| {
+                    let at = self.position(at, last);
+                    from.buf.load_number(place(source, &[at], &along[..1]))
+                };
+                let loaded: Vec<_> = places.map(|at| (at, load(at.min(last)))).collect();
+                for (at, x) in loaded {
+                    k.when(at.lt(stop), || {
+                        let before = total.get();
+                        let joined = fold.join(before, x);
+                        if let Some(to) = to {
+                            let end = to.at(&index, &outer.strides[1]);
+                            let at = self.position(at, last);
+                            let result = if self.op.exclusive { before } else { joined };
+                            to.buf.store_number(place(end, &[at], &along[1..]), result);
+                        }
+                        total.set(joined);
+                    });
+                }
+            });
+            if let (Pass::Totals(_), Some(totals)) = (pass, totals) {
+                totals.store_number(total_at, total.get());
+            }
         });
-        k.launch_over(self.lanes)
+        k.launch_over(count)
     }
 
     /// A block a part of a lane.
@@ -155,19 +259,11 @@ impl Lanes {
         pass: Pass,
     ) -> Result<Launch, Missing> {
         let k = Draft::new(self.op.kind.name(), BLOCK, segment, target)?;
-        let from = k.input(segment, 0);
-        let to = match pass {
-            Pass::Totals(_) => None,
-            _ => Some(k.output(segment, 0)),
-        };
-        let totals = match pass {
-            Pass::Whole => None,
-            Pass::Totals(buffer) => Some(k.bind(buffer, held(self.dtype), Access::Write)),
-            Pass::From(buffer) => Some(k.bind(buffer, held(self.dtype), Access::Read)),
-        };
+        let (from, to) = self.bind(&k, pass);
+        let totals = self.bind_totals(&k, pass);
         let parts = self.size.div_ceil(part) as u64;
         let tile = Tile::new(&k, self.fold());
-        let blocks = self.lanes * parts;
+        let blocks = self.outer.count() * parts;
         let (outer, along) = (k.walk(&self.outer), k.strides(&self.along));
         let [size, last, part] = [self.size, self.size - 1, part].map(|n| k.extent(n));
         let parts = k.divisor(parts as usize, k.index);
@@ -175,27 +271,28 @@ impl Lanes {
             let (lane, number) = block.div_rem(&parts);
             let index = unflatten(lane, &outer.sizes);
             let source = from.at(&index, &outer.strides[0]);
-            let end = to.map(|to| to.at(&index, &outer.strides[1]));
-            let carry = k.number_var(match (pass, totals) {
-                (Pass::From(_), Some(totals)) => totals.load_number(block),
-                _ => tile.fold.first(&k),
-            });
             let start = number * part;
-            let stop = (start + part).min(size);
+            let ends = [start, (start + part).min(size)];
             let load = |at| {
                 let at = self.position(at, last);
                 from.buf.load_number(place(source, &[at], &along[..1]))
             };
-            let store = |at, value| {
-                if let (Some(to), Some(end)) = (to, end) {
-                    let at = self.position(at, last);
-                    to.buf.store_number(place(end, &[at], &along[1..]), value);
+            let Some(to) = to else {
+                let total = tile.total(ends, load);
+                if let Some(totals) = totals {
+                    k.when(k.thread().eq(0), || totals.store_number(block, total));
                 }
+                return;
             };
-            tile.walk([start, stop], carry, self.op.exclusive, load, store);
-            if let (Pass::Totals(_), Some(totals)) = (pass, totals) {
-                k.when(k.thread().eq(0), || totals.store_number(block, carry.get()));
-            }
+            let end = to.at(&index, &outer.strides[1]);
+            let carry = match totals {
+                Some(totals) => totals.load_number(block),
+                None => tile.fold.first(&k),
+            };
+            tile.walk(ends, k.number_var(carry), self.op.exclusive, load, |at, value| {
+                let at = self.position(at, last);
+                to.buf.store_number(place(end, &[at], &along[1..]), value);
+            });
         });
         k.launch_blocks(blocks)
     }
@@ -214,7 +311,8 @@ impl Lanes {
         let carries = k.bind(carries, held(self.dtype), Access::Write);
         let tile = Tile::new(&k, self.fold());
         let parts = k.extent(parts);
-        k.blocks(self.lanes, |lane| {
+        let lanes = self.outer.count();
+        k.blocks(lanes, |lane| {
             let carry = k.number_var(tile.fold.first(&k));
             let row = lane * parts;
             let ends = [k.index(0), parts];
@@ -222,32 +320,127 @@ impl Lanes {
             let store = |at, value| carries.store_number(row + at, value);
             tile.walk(ends, carry, true, load, store);
         });
-        k.launch_blocks(self.lanes)
+        k.launch_blocks(lanes)
     }
 }
 
-/// The shared memory of a block that scans.
-struct Tile<'k> {
+/// Where an element is in shared memory: with a gap after every 32, so that threads that have
+/// neighbouring runs of elements do not wait for each other's banks.
+pub(super) fn padded(at: Val<'_>) -> Val<'_> {
+    at + (at >> 5)
+}
+
+/// Room for `count` elements with these gaps.
+pub(super) fn padded_size(count: u32) -> u32 {
+    count + count / 32
+}
+
+/// A number for every thread of a block, of which each gets the fold of those before its own.
+pub(super) struct Totals<'k> {
     k: &'k Draft,
     fold: Fold,
     shared: SharedNumber,
 }
 
+impl<'k> Totals<'k> {
+    pub fn new(k: &'k Draft, fold: Fold) -> Self {
+        Totals { k, fold, shared: shared(k, fold.dtype, 2 * BLOCK) }
+    }
+
+    /// The fold of the numbers before the thread's own, and of all. Every thread of the block has to
+    /// come here, and to a barrier between two times.
+    pub fn before(&self, own: Number<'k>) -> (Number<'k>, Number<'k>) {
+        let (k, fold) = (self.k, self.fold);
+        let thread = k.thread();
+        put(self.shared, fold.dtype, thread, own);
+        k.barrier();
+        // Each number is joined with the one 1, 2, 4, .. places before it, from one half of the memory
+        // into the other.
+        k.range(k.u32(0), STEPS, 1, |step| {
+            let distance = k.u32(1) << step;
+            let from = (step & 1) * BLOCK;
+            let mine = take(self.shared, fold.dtype, thread + from);
+            let before = thread.max(distance) - distance;
+            let before = take(self.shared, fold.dtype, before + from);
+            let joined = thread.lt(distance).choose(mine, fold.join(before, mine));
+            put(self.shared, fold.dtype, thread + (k.u32(BLOCK) - from), joined);
+            k.barrier();
+        });
+        let last = STEPS % 2 * BLOCK;
+        let before = take(self.shared, fold.dtype, thread.max(1) - 1 + last);
+        let before = thread.eq(0).choose(fold.first(k), before);
+        (before, take(self.shared, fold.dtype, k.u32(last + BLOCK - 1)))
+    }
+}
+
+/// Room in shared memory; bools are kept as numbers.
+fn shared(k: &Draft, dtype: DType, len: u32) -> SharedNumber {
+    k.shared_number(if dtype == DType::Bool { DType::U32 } else { dtype }, len)
+}
+
+fn put<'k>(shared: SharedNumber, dtype: DType, at: Val<'k>, number: Number<'k>) {
+    let is_bool = dtype == DType::Bool;
+    shared.store(at, number.map(|v| if is_bool { v.convert(Ty::U32) } else { v }));
+}
+
+fn take<'k>(shared: SharedNumber, dtype: DType, at: Val<'k>) -> Number<'k> {
+    let is_bool = dtype == DType::Bool;
+    shared.load(at).map(|v| if is_bool { v.ne(0) } else { v })
+}
+
+/// A block that scans tile by tile: its threads load neighbours together, and each folds a run of its
+/// own.
+struct Tile<'k> {
+    k: &'k Draft,
+    fold: Fold,
+    /// Elements of a thread.
+    items: u32,
+    shared: SharedNumber,
+    totals: Totals<'k>,
+}
+
 impl<'k> Tile<'k> {
     fn new(k: &'k Draft, fold: Fold) -> Tile<'k> {
-        // Bools are shared as numbers.
-        let dtype = if fold.dtype == DType::Bool { DType::U32 } else { fold.dtype };
-        Tile { k, fold, shared: k.shared_number(dtype, BLOCK) }
+        let items = if fold.dtype.size() > 4 { 4 } else { 8 };
+        let shared = shared(k, fold.dtype, padded_size(items * BLOCK));
+        Tile { k, fold, items, shared, totals: Totals::new(k, fold) }
     }
 
-    fn put(&self, at: Val<'k>, number: Number<'k>) {
-        let is_bool = self.fold.dtype == DType::Bool;
-        self.shared.store(at, number.map(|v| if is_bool { v.convert(Ty::U32) } else { v }));
+    /// The thread's elements of the tile at `tile`: where each is, whether that is before `stop`, and
+    /// its number, or what leaves others as they are.
+    fn loaded(
+        &self,
+        tile: Val<'k>,
+        stop: Val<'k>,
+        load: &impl Fn(Val<'k>) -> Number<'k>,
+    ) -> Vec<(Val<'k>, Val<'k>, Number<'k>)> {
+        let thread = self.k.as_index(self.k.thread());
+        let one = |i| {
+            let at = tile + thread + i * BLOCK;
+            // None waits for a branch: all are asked for at once.
+            (at, at.lt(stop), load(at.min(stop - 1)))
+        };
+        let loaded: Vec<_> = (0..self.items).map(one).collect();
+        let first = self.fold.first(self.k);
+        loaded.into_iter().map(|(at, inside, x)| (at, inside, inside.choose(x, first))).collect()
     }
 
-    fn take(&self, at: Val<'k>) -> Number<'k> {
-        let is_bool = self.fold.dtype == DType::Bool;
-        self.shared.load(at).map(|v| if is_bool { v.ne(0) } else { v })
+    /// The fold of the places from start to stop.
+    fn total(
+        &self,
+        [start, stop]: [Val<'k>; 2],
+        load: impl Fn(Val<'k>) -> Number<'k>,
+    ) -> Number<'k> {
+        let (k, fold) = (self.k, self.fold);
+        let own = k.number_var(fold.first(k));
+        k.range(start, stop, self.items * BLOCK, |tile| {
+            for (_, _, x) in self.loaded(tile, stop, &load) {
+                own.set(fold.join(own.get(), x));
+            }
+        });
+        let (_, total) = self.totals.before(own.get());
+        k.barrier();
+        total
     }
 
     /// Folds the places from start to stop onto `carry`, tile by tile.
@@ -259,42 +452,37 @@ impl<'k> Tile<'k> {
         load: impl Fn(Val<'k>) -> Number<'k>,
         store: impl Fn(Val<'k>, Number<'k>),
     ) {
-        let (k, fold) = (self.k, self.fold);
+        let (k, fold, dtype) = (self.k, self.fold, self.fold.dtype);
         let thread = k.thread();
-        let wide = k.as_index(thread);
-        k.range(start, stop, BLOCK, |tile| {
-            let at = tile + wide;
-            let inside = at.lt(stop);
-            let own = k.number_var(fold.first(k));
-            k.when(inside, || own.set(load(at)));
-            let mine = own.get();
-            k.barrier();
-            self.put(thread, mine);
-            k.barrier();
-            let mut distance = 1;
-            while distance < BLOCK {
-                // All read before any writes.
-                k.when(!thread.lt(distance), || {
-                    let before = self.take(thread - distance);
-                    own.set(fold.join(before, own.get()));
-                });
-                k.barrier();
-                self.put(thread, own.get());
-                k.barrier();
-                distance *= 2;
+        let apart = |i: u32| padded(thread + i * BLOCK);
+        let in_a_run = |i: u32| padded(thread * self.items + i);
+        k.range(start, stop, self.items * BLOCK, |tile| {
+            let loaded = self.loaded(tile, stop, &load);
+            for (i, &(_, _, x)) in (0..).zip(&loaded) {
+                put(self.shared, dtype, apart(i), x);
             }
-            let before = carry.get();
-            let result = match exclusive {
-                false => fold.join(before, own.get()),
-                true => {
-                    let is_first = thread.eq(0);
-                    let previous = self.take(is_first.select(0, thread - 1));
-                    is_first.choose(before, fold.join(before, previous))
-                }
-            };
-            k.when(inside, || store(at, result));
-            let total = self.take(k.u32(BLOCK - 1));
-            carry.set(fold.join(before, total));
+            k.barrier();
+            let mut run: Vec<Number<'k>> = Vec::new();
+            for i in 0..self.items {
+                let x = take(self.shared, dtype, in_a_run(i));
+                run.push(run.last().map_or(x, |&before| fold.join(before, x)));
+            }
+            let (before, total) = self.totals.before(run[run.len() - 1]);
+            let before = fold.join(carry.get(), before);
+            for i in 0..self.items {
+                let result = match (exclusive, i.checked_sub(1)) {
+                    (false, _) => fold.join(before, run[i as usize]),
+                    (true, Some(last)) => fold.join(before, run[last as usize]),
+                    (true, None) => before,
+                };
+                put(self.shared, dtype, in_a_run(i), result);
+            }
+            k.barrier();
+            for (i, (at, inside, _)) in (0..).zip(loaded) {
+                let result = take(self.shared, dtype, apart(i));
+                k.when(inside, || store(at, result));
+            }
+            carry.set(fold.join(carry.get(), total));
             k.barrier();
         });
     }

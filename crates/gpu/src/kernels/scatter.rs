@@ -9,7 +9,7 @@ use cupola_core::backend::Segment;
 use cupola_core::prim::{Binary, Scatter, ScatterAxis, ScatterMode};
 
 use super::gather::Indices;
-use super::sort::{merged, passes};
+use super::sort;
 use super::view::{Axes, View, is_far, place, unflatten};
 use super::{Draft, Launch, Missing, Program, map};
 use crate::ir::{Access, Number, NumberVar, Target, Ty, Val};
@@ -137,9 +137,10 @@ struct Runs<'a> {
     /// How many positions there are, and how the updates walk over them.
     positions: usize,
     lead: usize,
-    /// Scratch memory: of every position its index, and the order, twice.
+    /// Scratch memory: of every position its index, the indices in their order, and the positions.
     keys: usize,
-    orders: [usize; 2],
+    sorted: usize,
+    order: usize,
 }
 
 impl<'a> Runs<'a> {
@@ -155,15 +156,14 @@ impl<'a> Runs<'a> {
         let positions = updates.aval.shape[..lead].iter().product();
         let keys = program.scratch.len();
         program.scratch.extend([positions * 4; 3]);
-        let orders = [keys + 1, keys + 2];
-        let runs = Runs { scatter, segment, target, positions, lead, keys, orders };
-        let keys = runs.find_keys(program)?;
-        program.launches.push(keys);
-        let passes = passes(positions);
-        for pass in 0..passes {
-            program.launches.push(runs.merge(pass)?);
-        }
-        program.launches.push(runs.join(runs.orders[(passes % 2) as usize])?);
+        let [sorted, order] = [keys + 1, keys + 2];
+        let runs = Runs { scatter, segment, target, positions, lead, keys, sorted, order };
+        let find = runs.find_keys(program)?;
+        program.launches.push(find);
+        // What is outside the axis is a fault, wherever it is put.
+        let bits = x.aval.shape[scatter.axes[0]].next_power_of_two().trailing_zeros();
+        sort::order(program, [keys, sorted, order], positions, bits.max(1), segment, target)?;
+        program.launches.push(runs.join()?);
         Ok(())
     }
 
@@ -183,33 +183,14 @@ impl<'a> Runs<'a> {
         k.launch_over(self.positions as u64)
     }
 
-    /// The launch that merges runs of 2ᵖᵃˢˢ positions.
-    fn merge(&self, pass: u32) -> Result<Launch, Missing> {
-        let k = Draft::new("scatter_order", BLOCK, self.segment, self.target)?;
-        let keys = k.scratch(self.keys, DType::U32, Access::Read);
-        let order =
-            |pass: u32, access| k.scratch(self.orders[(pass % 2) as usize], DType::U32, access).buf;
-        let from = (pass > 0).then(|| order(pass, Access::Read));
-        let to = order(pass + 1, Access::Write);
-        let (width, length) = (k.word(1 << pass), k.extent(self.positions));
-        k.each(self.positions as u64, |at| {
-            let element = |position| {
-                let number = from.map_or(position, |order| k.as_index(order.load(position)));
-                (number, keys.buf.load(number))
-            };
-            let (number, _, place) = merged(&k, [at, k.as_index(width), length], element);
-            to.store(place, number.convert(Ty::U32));
-        });
-        k.launch_over(self.positions as u64)
-    }
-
     /// The launch that joins the updates: a thread has neighbours of a row, and goes through the run of
     /// positions that stands for it.
-    fn join(&self, order: usize) -> Result<Launch, Missing> {
+    fn join(&self) -> Result<Launch, Missing> {
         let (updates, out) = (&self.segment.inputs[1], &self.segment.outputs[0]);
         let k = Draft::new("scatter_runs", BLOCK, self.segment, self.target)?;
         let (from, to) = (k.input(self.segment, 1), k.output(self.segment, 0));
-        let [keys, order] = [self.keys, order].map(|s| k.scratch(s, DType::U32, Access::Read).buf);
+        let [keys, order] =
+            [self.sorted, self.order].map(|s| k.scratch(s, DType::U32, Access::Read).buf);
         let axis = self.scatter.axes[0];
         let free: Vec<usize> = (0..out.strides.len()).filter(|&a| a != axis).collect();
         let along = |strides: &[isize]| free.iter().map(|&a| strides[a]).collect::<Vec<_>>();
@@ -228,8 +209,7 @@ impl<'a> Runs<'a> {
         k.each(total, |at| {
             let at = unflatten(at, &split);
             let (start, own) = (at[0], unflatten(at[1], &walk.sizes));
-            let [key, before] =
-                [start, start.max(1) - 1].map(|place| keys.load(k.as_index(order.load(place))));
+            let [key, before] = [start, start.max(1) - 1].map(|place| keys.load(place));
             let is_first = start.eq(0) | before.ne(key);
             k.when(is_first, || {
                 let end = place(to.at(&own, &walk.strides[1]), &[k.as_index(key)], &row);
@@ -244,8 +224,9 @@ impl<'a> Runs<'a> {
                         let some: Vec<_> = (0..UNDER_WAY)
                             .map(|i| {
                                 let here = first + i;
-                                let position = k.as_index(order.load(here.min(last)));
-                                let mine = here.lt(length) & keys.load(position).eq(key);
+                                let within = here.min(last);
+                                let position = k.as_index(order.load(within));
+                                let mine = here.lt(length) & keys.load(within).eq(key);
                                 let start =
                                     from.at(&unflatten(position, &lead.sizes), &lead.strides[0]);
                                 let start = place(start, &own, &walk.strides[0]);

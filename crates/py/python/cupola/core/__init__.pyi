@@ -3003,6 +3003,19 @@ def save(file: Any, arr: _Scalar | array) -> None:
         >>> file.getvalue()[1:6]
         b'NUMPY'
     """
+def save_gguf(file: Any, arrays: dict[Any, Any], metadata: dict[Any, Any] | None = ...) -> None:
+    """Writes arrays under their names, with metadata, as GGUF. What the metadata holds are arrays with at
+    most one axis, texts, and lists of texts.
+
+    Example:
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "weights.gguf")
+        ...     mx.save_gguf(path, {"w": mx.array([1, 2])}, {"general.name": "two"})
+        ...     weights, metadata = mx.load(path, return_metadata=True)
+        >>> weights, metadata
+        ({'w': array([1, 2], dtype=int32)}, {'general.name': 'two'})
+    """
 def save_safetensors(file: Any, arrays: dict[Any, Any], metadata: dict[Any, Any] | None = ...) -> None:
     """Writes arrays under their names, with metadata, as safetensors.
 
@@ -3689,8 +3702,6 @@ def import_function(*args: Any, **kwargs: Any) -> NoReturn:
 def new_thread_local_stream(*args: Any, **kwargs: Any) -> NoReturn:
     """Not there yet: raises `NotImplementedError`."""
 def new_thread_unsafe_stream(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not there yet: raises `NotImplementedError`."""
-def save_gguf(*args: Any, **kwargs: Any) -> NoReturn:
     """Not there yet: raises `NotImplementedError`."""
 def set_wired_limit(*args: Any, **kwargs: Any) -> NoReturn:
     """Not there yet: raises `NotImplementedError`."""
