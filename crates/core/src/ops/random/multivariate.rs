@@ -4,7 +4,7 @@ use super::normal;
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::operand::{broadcast, cast};
+use crate::ops::operand::{broadcast, cast, expect_real};
 use crate::ops::{add, expand_axes, matmul, squeeze_axes};
 use crate::shape::{Dims, Shape};
 
@@ -101,7 +101,7 @@ pub fn multivariate_normal(
             return Err(Error::shape(op, detail));
         }
     };
-    crate::ops::floating::expect_real(op, &[mean.into(), cov.into()])?;
+    expect_real(op, &[mean.into(), cov.into()])?;
     let batch = Shape::from(&mean.shape()[..mean.rank() - 1]);
     let batch = batch.broadcast(&Shape::from(&cov.shape()[..rank - 2]), op)?;
     let lead = if shape.is_empty() { batch } else { batch.broadcast(&shape, op)? };
