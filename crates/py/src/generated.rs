@@ -2899,7 +2899,7 @@ pub fn linalg_lu_factor(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArra
 /// The product of `n` times a square matrix; of its inverse for a negative `n`, and the identity for 0.
 ///
 /// Dtypes:
-/// Those of `super::matmul`; for a negative `n` those of `inv`.
+/// Those of `matmul`; for a negative `n` those of `inv`.
 ///
 /// Errors:
 /// Where `a` has less than two axes or is not square; when it is computed for a negative `n` where it is

@@ -56,6 +56,57 @@ impl Arguments {
     }
 }
 
+/// Arguments at some positions, with their arrays taken out.
+struct Positional<'a> {
+    positions: &'a [usize],
+    templates: Vec<Template>,
+}
+
+impl<'a> Positional<'a> {
+    /// Takes the arguments at `positions` apart; an error, which begins as `failed` says, where one is not there.
+    fn split(
+        args: &Bound<'_, PyTuple>,
+        positions: &'a [usize],
+        arrays: &mut Vec<cupola::Array>,
+        failed: impl Fn(usize) -> String,
+    ) -> PyResult<Self> {
+        let one = |&position: &usize| {
+            if position >= args.len() {
+                return Err(wrong_value(format!(
+                    "{} because the function is called with only {} positional arguments.",
+                    failed(position),
+                    args.len()
+                )));
+            }
+            only_arrays(&args.get_item(position)?, arrays)
+        };
+        let templates = positions.iter().map(one).collect::<PyResult<_>>()?;
+        Ok(Positional { positions, templates })
+    }
+
+    /// The arguments with these arrays in the places of the former ones.
+    fn fill<'py>(
+        &self,
+        py: Python<'py>,
+        arrays: &mut dyn Iterator<Item = &cupola::Array>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.templates.iter().map(|template| template.fill(py, arrays)).collect()
+    }
+
+    /// All of `args`, these with other arrays.
+    fn replaced<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        arrays: &mut dyn Iterator<Item = &cupola::Array>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let mut all: Vec<Bound<'py, PyAny>> = args.iter().collect();
+        for (&position, argument) in self.positions.iter().zip(self.fill(args.py(), arrays)?) {
+            all[position] = argument;
+        }
+        PyTuple::new(args.py(), all)
+    }
+}
+
 /// An ordinary Python function that calls `call`, with the name and the text of `fun`: unlike an
 /// object that can be called, it becomes a method in a class.
 fn function<'py>(fun: &Bound<'py, PyAny>, call: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {

@@ -1,7 +1,6 @@
 //! Sums of weighted operands.
 
-use super::floating::met;
-use super::operand::{Operand, cast, common_dtype};
+use super::operand::{Operand, cast, common_dtype, met};
 use super::{add, divide, less, multiply, subtract, where_};
 use crate::array::Array;
 use crate::dtype::{DType, Scalar};
@@ -62,11 +61,7 @@ pub fn addcmul<'a>(
 ) -> Result<Array> {
     let operands = [x.into(), a.into(), b.into(), value.into()];
     let own = common_dtype(&operands);
-    let is_one = matches!(operands[3], Operand::Scalar(value) if is_one(value));
-    let [x, a, b, value] = met("addcmul", operands, own.accumulator())?;
-    let product = multiply(&a, &b)?;
-    let product = if is_one { product } else { multiply(&product, &value)? };
-    cast(&add(&x, &product)?, own)
+    added("addcmul", operands, own, |a, b| multiply(a, b))
 }
 
 /// x + value·a/b.
@@ -92,11 +87,21 @@ pub fn addcdiv<'a>(
 ) -> Result<Array> {
     let operands = [x.into(), a.into(), b.into(), value.into()];
     let own = common_dtype(&operands).to_inexact();
+    added("addcdiv", operands, own, |a, b| divide(a, b))
+}
+
+/// The first operand plus the last one times what `join` makes of the others, in a dtype.
+fn added(
+    op: &'static str,
+    operands: [Operand<'_>; 4],
+    dtype: DType,
+    join: impl Fn(&Array, &Array) -> Result<Array>,
+) -> Result<Array> {
     let is_one = matches!(operands[3], Operand::Scalar(value) if is_one(value));
-    let [x, a, b, value] = met("addcdiv", operands, own.accumulator())?;
-    let quotient = divide(&a, &b)?;
-    let quotient = if is_one { quotient } else { multiply(&quotient, &value)? };
-    cast(&add(&x, &quotient)?, own)
+    let [x, a, b, value] = met(op, operands, dtype.accumulator())?;
+    let joined = join(&a, &b)?;
+    let joined = if is_one { joined } else { multiply(&joined, &value)? };
+    cast(&add(&x, &joined)?, dtype)
 }
 
 fn is_one(value: Scalar) -> bool {

@@ -3,7 +3,7 @@
 use super::operand::{Operand, broadcast, cast};
 use super::{add, equal, expand_axes, greater_equal, multiply, where_};
 use crate::array::Array;
-use crate::dtype::{DType, Kind, Scalar};
+use crate::dtype::{DType, Element, Kind, Scalar};
 use crate::error::{Error, Result};
 use crate::prim::{Constant, Iota};
 use crate::shape::{Aval, Dims, Shape};
@@ -204,6 +204,21 @@ pub fn linspace(start: f64, stop: f64, count: usize, dtype: DType) -> Result<Arr
     let at = super::divide(&iota(count, 0, wide)?, (count as f64 - 1.0).max(1.0))?;
     let low = multiply(&super::subtract(1, &at)?, start)?;
     cast(&add(&low, &multiply(&at, stop)?)?, dtype)
+}
+
+/// Numbers computed as `float64`, in another dtype.
+pub(super) fn of_numbers(op: &'static str, numbers: &[f64], dtype: DType) -> Result<Array> {
+    fn each<T: Element>(numbers: &[f64], to: impl Fn(f64) -> T) -> Result<Array> {
+        Array::from_slice(&numbers.iter().map(|&v| to(v)).collect::<Vec<T>>(), [numbers.len()])
+    }
+    match dtype {
+        DType::F64 => each(numbers, |v| v),
+        DType::F32 => each(numbers, |v| v as f32),
+        DType::F16 => each(numbers, half::f16::from_f64),
+        DType::BF16 => each(numbers, half::bf16::from_f64),
+        _ if dtype.is_integer() => cast(&each(numbers, |v| v as i64)?, dtype),
+        _ => Err(Error::dtype(op, format!("does not give {dtype}"))),
+    }
 }
 
 /// The coordinates of a grid: array `i` of the result repeats vector `i` along every other axis. Other

@@ -1,7 +1,7 @@
 //! Curves through points: their areas, values between them, polynomials, and points on scales.
 
-use super::floating::expect_real;
-use super::operand::{Operand, cast, common_dtype, constant_like};
+use super::create::of_numbers;
+use super::operand::{Operand, broadcast, cast, common_dtype, constant_like, expect_real};
 use super::{
     add, argsort, clip, concatenate, divide, equal, greater, less, multiply, remainder,
     searchsorted, subtract, sum, take, where_,
@@ -40,28 +40,24 @@ pub fn trapezoid(y: &Array, x: Option<&Array>, dx: f64, axis: isize) -> Result<A
     let y = cast(y, wide)?;
     let size = y.shape()[axis];
     let steps = size.saturating_sub(1);
-    let means = |y: &Array| {
-        let (low, high) =
-            (slice_axis(y, axis, 0, steps)?, slice_axis(y, axis, size - steps, steps)?);
-        multiply(&add(&low, &high)?, 0.5)
+    // All but the last and all but the first along an axis.
+    let ends = |x: &Array, axis: usize| -> Result<(Array, Array)> {
+        Ok((slice_axis(x, axis, 0, steps)?, slice_axis(x, axis, size - steps, steps)?))
     };
-    let means = means(&y)?;
+    let (low, high) = ends(&y, axis)?;
+    let means = multiply(&add(&low, &high)?, 0.5)?;
     let widths = match x {
         None => return cast(&multiply(&sum(&means, axis, false)?, dx)?, dtype),
         Some(x) if x.rank() == 1 => {
             if x.size() != size {
                 return Err(Error::shape(op, format!("places {} for {}", x.aval(), y.aval())));
             }
-            let x = cast(x, wide)?;
-            let (low, high) =
-                (slice_axis(&x, 0, 0, steps)?, slice_axis(&x, 0, size - steps, steps)?);
-            let widths = subtract(&high, &low)?;
-            super::expand_axes(&widths, (1..y.rank() - axis).collect())?
+            let (low, high) = ends(&cast(x, wide)?, 0)?;
+            super::expand_axes(&subtract(&high, &low)?, (1..y.rank() - axis).collect())?
         }
         Some(x) => {
-            let x = super::operand::broadcast(&cast(x, wide)?, y.shape())?;
-            let low = slice_axis(&x, axis, 0, steps)?;
-            subtract(&slice_axis(&x, axis, size - steps, steps)?, &low)?
+            let (low, high) = ends(&broadcast(&cast(x, wide)?, y.shape())?, axis)?;
+            subtract(&high, &low)?
         }
     };
     cast(&sum(&multiply(&means, &widths)?, axis, false)?, dtype)
@@ -185,7 +181,7 @@ pub fn interp(x: &Array, xp: &Array, fp: &Array, outside: Outside) -> Result<Arr
     };
     let side = |given: Option<f64>, i: usize| match given {
         Some(value) => Ok(constant_like(&x, value)),
-        None => super::operand::broadcast(&end(&fp, i)?, x.shape()),
+        None => broadcast(&end(&fp, i)?, x.shape()),
     };
     let below = less(&x, &end(&xp, 0)?)?;
     let above = greater(&x, &end(&xp, count - 1)?)?;
@@ -194,35 +190,22 @@ pub fn interp(x: &Array, xp: &Array, fp: &Array, outside: Outside) -> Result<Arr
     cast(&where_(&super::isnan(&x)?, &x, &line)?, own)
 }
 
-/// Numbers computed as `float64`, in another dtype.
-pub(super) fn of_numbers(op: &'static str, numbers: &[f64], dtype: DType) -> Result<Array> {
-    let shape = [numbers.len()];
-    if dtype.is_integer() {
-        let whole: Vec<i64> = numbers.iter().map(|&v| v as i64).collect();
-        return cast(&Array::from_slice(&whole, shape)?, dtype);
-    }
-    if dtype == DType::F64 {
-        return Array::from_slice(numbers, shape);
-    }
-    if !dtype.is_float() {
-        return Err(Error::dtype(op, format!("does not give {dtype}")));
-    }
-    if dtype == DType::F32 {
-        let narrow: Vec<f32> = numbers.iter().map(|&v| v as f32).collect();
-        return Array::from_slice(&narrow, shape);
-    }
-    if dtype == DType::F16 {
-        let narrow: Vec<half::f16> = numbers.iter().map(|&v| half::f16::from_f64(v)).collect();
-        return Array::from_slice(&narrow, shape);
-    }
-    let narrow: Vec<half::bf16> = numbers.iter().map(|&v| half::bf16::from_f64(v)).collect();
-    Array::from_slice(&narrow, shape)
-}
-
-/// An error where so many numbers do not fit into memory.
-fn expect_room(op: &'static str, count: usize) -> Result<()> {
+/// `start`, `count` − 2 numbers that are at shares of the way, and `stop`; an error where they do not fit into memory.
+fn on_scale(
+    op: &'static str,
+    [start, stop]: [f64; 2],
+    count: usize,
+    at: impl Fn(f64) -> f64,
+) -> Result<Vec<f64>> {
     crate::shape::Shape::from(count).checked_size(op, DType::F64)?;
-    reserve::<[f64; 2]>(count, "numbers on a scale").map(drop)
+    drop(reserve::<[f64; 2]>(count, "numbers on a scale")?);
+    let last = count.saturating_sub(1).max(1) as f64;
+    let number = |i: usize| match i {
+        0 => start,
+        i if i + 1 == count => stop,
+        i => at(i as f64 / last),
+    };
+    Ok((0..count).map(number).collect())
 }
 
 /// `count` numbers from base^start to base^stop, both included, whose logarithms are evenly spaced. They are computed
@@ -239,14 +222,8 @@ fn expect_room(op: &'static str, count: usize) -> Result<()> {
 /// ```
 pub fn logspace(start: f64, stop: f64, count: usize, base: f64, dtype: DType) -> Result<Array> {
     let op = "logspace";
-    expect_room(op, count)?;
-    let last = count.saturating_sub(1).max(1) as f64;
-    let at = |i: usize| match i {
-        0 => start,
-        i if i + 1 == count => stop,
-        i => start + (stop - start) * (i as f64 / last),
-    };
-    let numbers: Vec<f64> = (0..count).map(|i| base.powf(at(i))).collect();
+    let mut numbers = on_scale(op, [start, stop], count, |share| start + (stop - start) * share)?;
+    numbers.iter_mut().for_each(|number| *number = base.powf(*number));
     of_numbers(op, &numbers, dtype)
 }
 
@@ -264,19 +241,13 @@ pub fn logspace(start: f64, stop: f64, count: usize, base: f64, dtype: DType) ->
 /// ```
 pub fn geomspace(start: f64, stop: f64, count: usize, dtype: DType) -> Result<Array> {
     let op = "geomspace";
-    expect_room(op, count)?;
     if start == 0.0 || stop == 0.0 || (start < 0.0) != (stop < 0.0) {
         let detail = format!("no multiples lead from {start} to {stop}");
         return Err(Error::argument(op, detail));
     }
     let sign = start.signum();
     let (low, high) = (start.abs().log10(), stop.abs().log10());
-    let last = count.saturating_sub(1).max(1) as f64;
-    let at = |i: usize| match i {
-        0 => start,
-        i if i + 1 == count => stop,
-        i => sign * 10f64.powf(low + (high - low) * (i as f64 / last)),
-    };
-    let numbers: Vec<f64> = (0..count).map(at).collect();
+    let at = |share: f64| sign * 10f64.powf(low + (high - low) * share);
+    let numbers = on_scale(op, [start, stop], count, at)?;
     of_numbers(op, &numbers, dtype)
 }

@@ -131,14 +131,35 @@ fn fitted(x: &Array, axis: usize, size: usize) -> Result<Array> {
     pad(x, &widths[..], 0)
 }
 
-/// The axes of a transform of several: those that are given, or all.
-fn listed(op: &'static str, x: &Array, s: Option<&[isize]>, axes: &Axes) -> Result<Vec<isize>> {
+fn along_one(
+    op: &'static str,
+    x: &Array,
+    way: Way,
+    n: Option<isize>,
+    axis: isize,
+    norm: FftNorm,
+) -> Result<Array> {
+    transformed(op, x, way, n.as_ref().map(std::slice::from_ref), &[axis], norm)
+}
+
+/// A transform along the axes that are given, or along all.
+fn along_several(
+    op: &'static str,
+    x: &Array,
+    way: Way,
+    s: Option<&[isize]>,
+    axes: &Axes,
+    norm: FftNorm,
+) -> Result<Array> {
     match (&axes.0, s) {
-        (Some(axes), _) => Ok(axes.to_vec()),
+        (Some(axes), _) => transformed(op, x, way, s, axes, norm),
         (None, Some(s)) => {
             Err(Error::argument(op, format!("sizes {s:?} are given without the axes")))
         }
-        (None, None) => Ok((0..x.rank() as isize).collect()),
+        (None, None) => {
+            let all: Vec<isize> = (0..x.rank() as isize).collect();
+            transformed(op, x, way, None, &all, norm)
+        }
     }
 }
 
@@ -163,14 +184,7 @@ fn listed(op: &'static str, x: &Array, s: Option<&[isize]>, axes: &Axes) -> Resu
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn fft(x: &Array, n: Option<isize>, axis: isize, norm: FftNorm) -> Result<Array> {
-    transformed(
-        "fft",
-        x,
-        Way::Complex(FftKind::Forward),
-        n.as_ref().map(std::slice::from_ref),
-        &[axis],
-        norm,
-    )
+    along_one("fft", x, Way::Complex(FftKind::Forward), n, axis, norm)
 }
 
 /// The inverse of [`fft`]: xⱼ = 1/n·Σₖ yₖ·e^(2πi·jk/n).
@@ -194,14 +208,7 @@ pub fn fft(x: &Array, n: Option<isize>, axis: isize, norm: FftNorm) -> Result<Ar
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn ifft(x: &Array, n: Option<isize>, axis: isize, norm: FftNorm) -> Result<Array> {
-    transformed(
-        "ifft",
-        x,
-        Way::Complex(FftKind::Inverse),
-        n.as_ref().map(std::slice::from_ref),
-        &[axis],
-        norm,
-    )
+    along_one("ifft", x, Way::Complex(FftKind::Inverse), n, axis, norm)
 }
 
 /// The first n/2 + 1 numbers of the Fourier transform of real ones along an axis: the others are their conjugates.
@@ -225,7 +232,7 @@ pub fn ifft(x: &Array, n: Option<isize>, axis: isize, norm: FftNorm) -> Result<A
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn rfft(x: &Array, n: Option<isize>, axis: isize, norm: FftNorm) -> Result<Array> {
-    transformed("rfft", x, Way::Real, n.as_ref().map(std::slice::from_ref), &[axis], norm)
+    along_one("rfft", x, Way::Real, n, axis, norm)
 }
 
 /// The real numbers whose spectrum along an axis begins with these: the inverse of [`rfft`].
@@ -249,7 +256,7 @@ pub fn rfft(x: &Array, n: Option<isize>, axis: isize, norm: FftNorm) -> Result<A
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn irfft(x: &Array, n: Option<isize>, axis: isize, norm: FftNorm) -> Result<Array> {
-    transformed("irfft", x, Way::HalfComplex, n.as_ref().map(std::slice::from_ref), &[axis], norm)
+    along_one("irfft", x, Way::HalfComplex, n, axis, norm)
 }
 
 /// The Fourier transform along several axes.
@@ -274,14 +281,7 @@ pub fn irfft(x: &Array, n: Option<isize>, axis: isize, norm: FftNorm) -> Result<
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn fftn(x: &Array, s: Option<&[isize]>, axes: impl Into<Axes>, norm: FftNorm) -> Result<Array> {
-    transformed(
-        "fftn",
-        x,
-        Way::Complex(FftKind::Forward),
-        s,
-        &listed("fftn", x, s, &axes.into())?,
-        norm,
-    )
+    along_several("fftn", x, Way::Complex(FftKind::Forward), s, &axes.into(), norm)
 }
 
 /// The Fourier transform along two axes: [`fftn`].
@@ -306,14 +306,7 @@ pub fn fftn(x: &Array, s: Option<&[isize]>, axes: impl Into<Axes>, norm: FftNorm
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn fft2(x: &Array, s: Option<&[isize]>, axes: impl Into<Axes>, norm: FftNorm) -> Result<Array> {
-    transformed(
-        "fft2",
-        x,
-        Way::Complex(FftKind::Forward),
-        s,
-        &listed("fft2", x, s, &axes.into())?,
-        norm,
-    )
+    along_several("fft2", x, Way::Complex(FftKind::Forward), s, &axes.into(), norm)
 }
 
 /// The inverse of [`fftn`].
@@ -343,14 +336,7 @@ pub fn ifftn(
     axes: impl Into<Axes>,
     norm: FftNorm,
 ) -> Result<Array> {
-    transformed(
-        "ifftn",
-        x,
-        Way::Complex(FftKind::Inverse),
-        s,
-        &listed("ifftn", x, s, &axes.into())?,
-        norm,
-    )
+    along_several("ifftn", x, Way::Complex(FftKind::Inverse), s, &axes.into(), norm)
 }
 
 /// The inverse of [`fft2`].
@@ -380,14 +366,7 @@ pub fn ifft2(
     axes: impl Into<Axes>,
     norm: FftNorm,
 ) -> Result<Array> {
-    transformed(
-        "ifft2",
-        x,
-        Way::Complex(FftKind::Inverse),
-        s,
-        &listed("ifft2", x, s, &axes.into())?,
-        norm,
-    )
+    along_several("ifft2", x, Way::Complex(FftKind::Inverse), s, &axes.into(), norm)
 }
 
 /// The Fourier transform of real numbers along several axes: half a spectrum along the last of them.
@@ -417,7 +396,7 @@ pub fn rfftn(
     axes: impl Into<Axes>,
     norm: FftNorm,
 ) -> Result<Array> {
-    transformed("rfftn", x, Way::Real, s, &listed("rfftn", x, s, &axes.into())?, norm)
+    along_several("rfftn", x, Way::Real, s, &axes.into(), norm)
 }
 
 /// The Fourier transform of real numbers along two axes: [`rfftn`].
@@ -447,7 +426,7 @@ pub fn rfft2(
     axes: impl Into<Axes>,
     norm: FftNorm,
 ) -> Result<Array> {
-    transformed("rfft2", x, Way::Real, s, &listed("rfft2", x, s, &axes.into())?, norm)
+    along_several("rfft2", x, Way::Real, s, &axes.into(), norm)
 }
 
 /// The inverse of [`rfftn`].
@@ -477,7 +456,7 @@ pub fn irfftn(
     axes: impl Into<Axes>,
     norm: FftNorm,
 ) -> Result<Array> {
-    transformed("irfftn", x, Way::HalfComplex, s, &listed("irfftn", x, s, &axes.into())?, norm)
+    along_several("irfftn", x, Way::HalfComplex, s, &axes.into(), norm)
 }
 
 /// The inverse of [`rfft2`].
@@ -507,7 +486,7 @@ pub fn irfft2(
     axes: impl Into<Axes>,
     norm: FftNorm,
 ) -> Result<Array> {
-    transformed("irfft2", x, Way::HalfComplex, s, &listed("irfft2", x, s, &axes.into())?, norm)
+    along_several("irfft2", x, Way::HalfComplex, s, &axes.into(), norm)
 }
 
 /// The real spectrum of what is the conjugate of itself backwards, of which the first half is given:
@@ -533,8 +512,7 @@ pub fn irfft2(
 /// ```
 pub fn hfft(x: &Array, n: Option<isize>, axis: isize, norm: FftNorm) -> Result<Array> {
     let x = conjugate(&cast(x, DType::C64)?)?;
-    let sizes = n.as_ref().map(std::slice::from_ref);
-    transformed("hfft", &x, Way::HalfComplex, sizes, &[axis], norm.swapped())
+    along_one("hfft", &x, Way::HalfComplex, n, axis, norm.swapped())
 }
 
 /// The inverse of [`hfft`]: half of what has this real spectrum.
@@ -558,8 +536,7 @@ pub fn hfft(x: &Array, n: Option<isize>, axis: isize, norm: FftNorm) -> Result<A
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn ihfft(x: &Array, n: Option<isize>, axis: isize, norm: FftNorm) -> Result<Array> {
-    let sizes = n.as_ref().map(std::slice::from_ref);
-    conjugate(&transformed("ihfft", x, Way::Real, sizes, &[axis], norm.swapped())?)
+    conjugate(&along_one("ihfft", x, Way::Real, n, axis, norm.swapped())?)
 }
 
 /// The frequencies of a discrete Fourier transform of `size` points `spacing` apart, as `float32`:

@@ -3,7 +3,9 @@
 //! What looks at bits reads them through [`view`](super::view), so it holds for NaN, signed zeros and
 //! subnormals on every device.
 
-use super::operand::{Operand, cast, common_dtype, common_shape, constant_like, inexact};
+use super::operand::{
+    Operand, cast, common_dtype, common_shape, constant_like, expect_real, inexact, met,
+};
 use super::{
     abs, add, bitwise_and, bitwise_or, clip, equal, full_like, greater, greater_equal, isnan,
     left_shift, less, logical_and, logical_or, maximum, minimum, multiply, negative, not_equal,
@@ -11,23 +13,7 @@ use super::{
 };
 use crate::array::Array;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
-
-/// An error for complex numbers.
-pub(super) fn expect_real(op: &'static str, operands: &[Operand<'_>]) -> Result<()> {
-    for operand in operands {
-        match operand {
-            Operand::Array(x) if x.dtype() == DType::C64 => {
-                return Err(Error::dtype(op, format!("does not take {}", x.aval())));
-            }
-            Operand::Scalar(value) if value.kind() == crate::dtype::Kind::Complex => {
-                return Err(Error::dtype(op, format!("does not take the complex number {value}")));
-            }
-            Operand::Array(_) | Operand::Scalar(_) => {}
-        }
-    }
-    Ok(())
-}
+use crate::error::Result;
 
 /// Real operands of one shape in the dtype that they promote to.
 fn reals<const N: usize>(op: &'static str, operands: [Operand<'_>; N]) -> Result<[Array; N]> {
@@ -42,17 +28,6 @@ pub(super) fn floats<const N: usize>(
 ) -> Result<[Array; N]> {
     expect_real(op, &operands)?;
     met(op, operands, common_dtype(&operands).to_inexact())
-}
-
-/// Operands of one shape as `dtype`.
-pub(super) fn met<const N: usize>(
-    op: &'static str,
-    operands: [Operand<'_>; N],
-    dtype: DType,
-) -> Result<[Array; N]> {
-    let shape = common_shape(op, &operands)?;
-    let all = operands.iter().map(|o| o.to(dtype, &shape)).collect::<Result<Vec<_>>>()?;
-    all.try_into().map_err(|_| Error::argument(op, "lost an operand"))
 }
 
 /// How the bits of a float are laid out.

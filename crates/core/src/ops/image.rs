@@ -1,8 +1,7 @@
 //! Images in other sizes: channels moved into space, values between pixels, samples at computed places.
 
-use super::curve::of_numbers;
-use super::floating::expect_real;
-use super::operand::{cast, constant_like, wide};
+use super::create::of_numbers;
+use super::operand::{cast, constant_like, expect_real, wide};
 use super::{
     abs, add, clip, divide, equal, expand_axes, floor, gather, greater_equal, iota, less_equal,
     logical_and, multiply, permute, remainder, reshape, round, squeeze_axes, subtract, take,

@@ -57,16 +57,20 @@ pub fn nonzero(x: &Array) -> Result<Vec<Array>> {
     if x.rank() == 0 {
         return Err(Error::shape("nonzero", format!("{} has no axes", x.aval())));
     }
-    let mut rest = true_places(&cast(x, DType::Bool)?)?;
-    let mut places = Vec::with_capacity(x.rank());
-    for &size in x.shape().iter().rev() {
+    along_axes(true_places(&cast(x, DType::Bool)?)?, x.shape())
+}
+
+/// Places in row-major order as places along axes of these sizes.
+pub(super) fn along_axes(mut places: Array, sizes: &[usize]) -> Result<Vec<Array>> {
+    let mut along = Vec::with_capacity(sizes.len());
+    for &size in sizes.iter().rev() {
         // An empty axis has no places.
         let size = size.max(1);
-        places.push(remainder(&rest, size)?);
-        rest = floor_divide(&rest, size)?;
+        along.push(remainder(&places, size)?);
+        places = floor_divide(&places, size)?;
     }
-    places.reverse();
-    Ok(places)
+    along.reverse();
+    Ok(along)
 }
 
 /// The places of elements that are not 0, a row of indices each.

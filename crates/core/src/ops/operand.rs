@@ -130,6 +130,33 @@ pub(crate) fn common_shape(op: &'static str, operands: &[Operand<'_>]) -> Result
     Ok(shape)
 }
 
+/// Operands of one shape as `dtype`.
+pub(crate) fn met<const N: usize>(
+    op: &'static str,
+    operands: [Operand<'_>; N],
+    dtype: DType,
+) -> Result<[Array; N]> {
+    let shape = common_shape(op, &operands)?;
+    let all = operands.iter().map(|o| o.to(dtype, &shape)).collect::<Result<Vec<_>>>()?;
+    all.try_into().map_err(|_| Error::argument(op, "lost an operand"))
+}
+
+/// An error for complex numbers.
+pub(crate) fn expect_real(op: &'static str, operands: &[Operand<'_>]) -> Result<()> {
+    for operand in operands {
+        match operand {
+            Operand::Array(x) if x.dtype() == DType::C64 => {
+                return Err(Error::dtype(op, format!("does not take {}", x.aval())));
+            }
+            Operand::Scalar(value) if value.kind() == Kind::Complex => {
+                return Err(Error::dtype(op, format!("does not take the complex number {value}")));
+            }
+            Operand::Array(_) | Operand::Scalar(_) => {}
+        }
+    }
+    Ok(())
+}
+
 /// `x` in a dtype that functions such as `exp` take: integers and bool as `float32`.
 pub(crate) fn inexact(x: &Array) -> Result<Array> {
     cast(x, x.dtype().to_inexact())

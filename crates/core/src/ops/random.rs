@@ -162,11 +162,16 @@ fn rounded(value: f64, dtype: DType) -> f64 {
     }
 }
 
+fn expect_float(op: &'static str, dtype: DType) -> Result<()> {
+    if dtype.is_float() {
+        return Ok(());
+    }
+    Err(Error::dtype(op, format!("gives floats, not {dtype}")))
+}
+
 /// Numbers in (−1, 1) in the dtype that half types are drawn in.
 fn symmetric(op: &'static str, shape: Shape, dtype: DType, key: Option<&Array>) -> Result<Array> {
-    if !dtype.is_float() {
-        return Err(Error::dtype(op, format!("gives floats, not {dtype}")));
-    }
+    expect_float(op, dtype)?;
     uniform(ABOVE_MINUS_ONE, 1.0, shape, dtype.accumulator(), key)
 }
 

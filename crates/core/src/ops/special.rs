@@ -5,8 +5,8 @@
 
 use std::f64::consts::{PI, TAU};
 
-use super::floating::{expect_real, floats};
-use super::operand::{Operand, cast, constant_like, widened};
+use super::floating::floats;
+use super::operand::{Operand, cast, constant_like, expect_real, widened};
 use super::{
     abs, add, cos, divide, equal, exp, greater, isinf, less, less_equal, log, log1p, logical_and,
     logical_not, logical_or, multiply, negative, round, sin, sqrt, square, subtract, where_,

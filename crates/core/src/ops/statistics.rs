@@ -1,6 +1,6 @@
 //! Statistics that look past NaN, quantiles, histograms, covariances, distances.
 
-use super::operand::{Axes, cast, inexact, wide};
+use super::operand::{Axes, cast, expect_real, inexact, wide};
 use super::reduce::reduce;
 use super::{
     abs, add, all, astype, clip, conjugate, divide, equal, expand_axes, flatten, full, isnan, less,
@@ -135,31 +135,61 @@ impl Between {
     }
 }
 
-/// The axes folded together as the last one, and which they are.
-fn gathered(op: &'static str, x: &Array, axes: Axes) -> Result<(Array, Dims)> {
-    if x.dtype().kind() == Kind::Complex {
-        return Err(Error::dtype(op, format!("complex numbers have no order ({})", x.aval())));
-    }
-    let axes = axes.sorted(op, x.rank())?;
-    let size: usize = axes.iter().map(|&a| x.shape()[a]).product();
-    if size == 0 {
-        return Err(Error::shape(op, format!("has no value for the empty axes of {}", x.aval())));
-    }
-    let kept = (0..x.rank()).filter(|a| !axes.contains(a));
-    let order = kept.chain(axes.iter().copied()).collect();
-    let last = inexact(&permute(x, order)?)?;
-    let rank = x.rank() - axes.len();
-    let last = match axes.is_empty() {
-        true => expand_axes(&last, Dims::from_slice(&[rank]))?,
-        false => flatten(&last, rank as isize, -1)?,
-    };
-    Ok((last, axes))
+/// Elements whose quantiles are taken: the axes folded together as the last one.
+struct Sample {
+    elements: Array,
+    /// In order, in the dtype to compute in; NaN last.
+    ordered: Array,
+    axes: Dims,
+    keepdims: bool,
 }
 
-fn expect_shares(op: &'static str, shares: &[f64]) -> Result<()> {
-    match shares.iter().find(|q| !(0.0..=1.0).contains(*q)) {
-        Some(q) => Err(Error::argument(op, format!("{q} is not within [0, 1]"))),
-        None => Ok(()),
+impl Sample {
+    fn new(op: &'static str, x: &Array, q: &[f64], axes: Axes, keepdims: bool) -> Result<Self> {
+        if let Some(q) = q.iter().find(|q| !(0.0..=1.0).contains(*q)) {
+            return Err(Error::argument(op, format!("{q} is not within [0, 1]")));
+        }
+        if x.dtype().kind() == Kind::Complex {
+            return Err(Error::dtype(op, format!("complex numbers have no order ({})", x.aval())));
+        }
+        let axes = axes.sorted(op, x.rank())?;
+        let size: usize = axes.iter().map(|&a| x.shape()[a]).product();
+        if size == 0 {
+            let detail = format!("has no value for the empty axes of {}", x.aval());
+            return Err(Error::shape(op, detail));
+        }
+        let kept = (0..x.rank()).filter(|a| !axes.contains(a));
+        let order = kept.chain(axes.iter().copied()).collect();
+        let last = inexact(&permute(x, order)?)?;
+        let rank = x.rank() - axes.len();
+        let elements = match axes.is_empty() {
+            true => expand_axes(&last, Dims::from_slice(&[rank]))?,
+            false => flatten(&last, rank as isize, -1)?,
+        };
+        let ordered = cast(&sort(&elements, rank)?, elements.dtype().accumulator())?;
+        Ok(Sample { elements, ordered, axes, keepdims })
+    }
+
+    /// The axis of the elements.
+    fn axis(&self) -> usize {
+        self.elements.rank() - 1
+    }
+
+    /// What `one` finds for each share, along a new first axis.
+    fn each(&self, q: &[f64], one: impl Fn(f64) -> Result<Array>) -> Result<Array> {
+        let dtype = self.elements.dtype();
+        let placed = |found: Array| match self.keepdims {
+            true => expand_axes(&found, self.axes.clone()),
+            false => Ok(found),
+        };
+        if q.is_empty() {
+            let kept = Shape::from(&self.elements.shape()[..self.axis()]);
+            let kept = placed(full(kept, 0, dtype)?)?;
+            return full([&[0], &kept.shape()[..]].concat(), 0, dtype);
+        }
+        let found: Vec<Array> =
+            q.iter().map(|&q| placed(cast(&one(q)?, dtype)?)).collect::<Result<_>>()?;
+        stack(&found.iter().collect::<Vec<_>>(), 0)
     }
 }
 
@@ -203,38 +233,20 @@ pub fn quantile(
     keepdims: bool,
     method: Between,
 ) -> Result<Array> {
-    let op = "quantile";
-    expect_shares(op, q)?;
-    let (last, axes) = gathered(op, x, axes.into())?;
-    let own = last.dtype();
-    let axis = last.rank() - 1;
-    let size = last.shape()[axis];
-    let ordered = cast(&sort(&last, axis)?, own.accumulator())?;
-    let at = |i: usize| squeeze_axes(&slice_axis(&ordered, axis, i, 1)?, Dims::from_slice(&[axis]));
+    let sample = Sample::new("quantile", x, q, axes.into(), keepdims)?;
+    let (ordered, axis) = (&sample.ordered, sample.axis());
+    let size = ordered.shape()[axis];
+    let at = |i: usize| squeeze_axes(&slice_axis(ordered, axis, i, 1)?, Dims::from_slice(&[axis]));
     // NaN sorts last.
     let end = at(size - 1)?;
-    let one = |q: &f64| {
+    sample.each(q, |q| {
         let place = q * (size - 1) as f64;
         let low = place.floor();
         let share = method.of(low, place - low);
         let (low, high) = (at(low as usize)?, at(place.ceil() as usize)?);
         let share = Array::constant(share, low.aval().clone());
-        let found = where_(&isnan(&end)?, f64::NAN, &between(&low, &high, &share)?)?;
-        let found = cast(&found, own)?;
-        if keepdims { expand_axes(&found, axes.clone()) } else { Ok(found) }
-    };
-    joined(q.iter().map(one).collect::<Result<_>>()?, &last, &axes, keepdims)
-}
-
-/// The quantiles along a new first axis.
-fn joined(found: Vec<Array>, last: &Array, axes: &Dims, keepdims: bool) -> Result<Array> {
-    if found.is_empty() {
-        let kept = Shape::from(&last.shape()[..last.rank() - 1]);
-        let kept = full(kept, 0, last.dtype())?;
-        let kept = if keepdims { expand_axes(&kept, axes.clone())? } else { kept };
-        return full([&[0], &kept.shape()[..]].concat(), 0, last.dtype());
-    }
-    stack(&found.iter().collect::<Vec<_>>(), 0)
+        where_(&isnan(&end)?, f64::NAN, &between(&low, &high, &share)?)
+    })
 }
 
 /// [`quantile`] of what is not NaN; NaN where there is nothing else.
@@ -257,19 +269,16 @@ pub fn nanquantile(
     method: Between,
 ) -> Result<Array> {
     let op = "nanquantile";
-    expect_shares(op, q)?;
-    let (last, axes) = gathered(op, x, axes.into())?;
-    let own = last.dtype();
-    let axis = last.rank() - 1;
-    if last.shape()[axis] > i32::MAX as usize {
+    let sample = Sample::new(op, x, q, axes.into(), keepdims)?;
+    let (ordered, axis) = (&sample.ordered, sample.axis());
+    if ordered.shape()[axis] > i32::MAX as usize {
         return Err(Error::shape(op, format!("takes less than 2³¹ elements, not {}", x.aval())));
     }
-    let ordered = cast(&sort(&last, axis)?, own.accumulator())?;
-    let there = cast(&logical_not(&isnan(&last)?)?, DType::I64)?;
+    let there = cast(&logical_not(&isnan(&sample.elements)?)?, DType::I64)?;
     let count = sum(&there, axis, true)?;
     let none = equal(&count, 0)?;
     let steps = maximum(&subtract(&count, 1)?, 0)?;
-    let one = |q: &f64| {
+    sample.each(q, |q| {
         // The place in units of 2⁻³², exactly.
         let unit = 2f64.powi(32);
         let place = multiply(&steps, (q * unit).round() as i64)?;
@@ -290,13 +299,10 @@ pub fn nanquantile(
             }
         };
         let high = minimum(&add(&low, 1)?, &steps)?;
-        let at = |places: &Array| take_along_axis(&ordered, places, axis as isize);
+        let at = |places: &Array| take_along_axis(ordered, places, axis as isize);
         let found = between(&at(&low)?, &at(&high)?, &share)?;
-        let found = cast(&where_(&none, f64::NAN, &found)?, own)?;
-        let found = squeeze_axes(&found, Dims::from_slice(&[axis]))?;
-        if keepdims { expand_axes(&found, axes.clone()) } else { Ok(found) }
-    };
-    joined(q.iter().map(one).collect::<Result<_>>()?, &last, &axes, keepdims)
+        squeeze_axes(&where_(&none, f64::NAN, &found)?, Dims::from_slice(&[axis]))
+    })
 }
 
 /// The median over axes of what is not NaN; NaN where there is nothing else.
@@ -358,7 +364,7 @@ pub fn histogram(
     density: bool,
 ) -> Result<(Array, Array)> {
     let op = "histogram";
-    super::floating::expect_real(op, &[x.into()])?;
+    expect_real(op, &[x.into()])?;
     if let Some(weights) = weights.filter(|w| w.shape() != x.shape()) {
         return Err(Error::shape(op, format!("weights {} for {}", weights.aval(), x.aval())));
     }
@@ -385,7 +391,7 @@ pub fn histogram(
             return Err(Error::shape(op, format!("{} is no vector of edges", edges.aval())));
         }
         Bins::Edges(edges) => {
-            super::floating::expect_real(op, &[edges.into()])?;
+            expect_real(op, &[edges.into()])?;
             cast(edges, edges.dtype().promote(flat.dtype()))?
         }
     };
@@ -483,7 +489,7 @@ fn covariances(
             let detail = format!("weights {} for {count} observations", given.aval());
             return Err(Error::shape(op, detail));
         }
-        super::floating::expect_real(op, &[given.into()])?;
+        expect_real(op, &[given.into()])?;
         let given = wide(given)?;
         weight = Some(match weight {
             Some(weight) => multiply(&weight, &given)?,
@@ -571,7 +577,7 @@ pub fn corrcoef(x: &Array) -> Result<Array> {
 /// ```
 pub fn cdist(a: &Array, b: &Array, p: f64) -> Result<Array> {
     let op = "cdist";
-    super::floating::expect_real(op, &[a.into(), b.into()])?;
+    expect_real(op, &[a.into(), b.into()])?;
     let last = |x: &Array| x.shape().last().copied();
     if a.rank() < 2 || b.rank() < 2 || last(a) != last(b) {
         let detail = format!("vectors of one size, not {} and {}", a.aval(), b.aval());

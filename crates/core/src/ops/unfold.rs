@@ -3,10 +3,11 @@
 
 use super::conv::{PerAxis, each_axis};
 use super::index::{S, at_add, index};
-use super::operand::{cast, constant_like, inexact, wide};
+use super::mask::along_axes;
+use super::operand::{cast, constant_like, expect_real, inexact, wide};
 use super::{
     add, argmax, expand_axes, floor_divide, full, isnan, max, max_pool, mean, multiply, pad,
-    put_along_axis, remainder, reshape, stack, subtract, sum, take, where_,
+    put_along_axis, reshape, stack, subtract, sum, take, where_,
 };
 use crate::array::Array;
 use crate::dtype::DType;
@@ -321,7 +322,7 @@ pub fn adaptive_avg_pool(x: &Array, sizes: &[usize]) -> Result<Array> {
 /// ```
 pub fn adaptive_max_pool(x: &Array, sizes: &[usize]) -> Result<Array> {
     let op = "adaptive_max_pool";
-    super::floating::expect_real(op, &[x.into()])?;
+    expect_real(op, &[x.into()])?;
     let is_float = x.dtype().is_float();
     let fold = |x: &Array, axis: usize, mask: &Array, _: &Array| {
         // An element that comes twice is as large as once; that it has its derivative once is what the mask is for.
@@ -378,15 +379,8 @@ pub fn max_pool_with_indices(x: &Array, options: &PoolOptions) -> Result<(Array,
     let any_nan = super::any(&isnan(&windows)?, -2, false)?;
     let tap = where_(&any_nan, &first_nan, &argmax(&windows, -2, false)?)?;
     let tap = cast(&tap, DType::I32)?;
-    let mut rest = tap.clone();
-    let mut along = Vec::with_capacity(axes);
-    for &size in grid.window.iter().rev() {
-        along.push(remainder(&rest, size)?);
-        rest = floor_divide(&rest, size)?;
-    }
-    along.reverse();
     let mut place = constant_like(&tap, 0);
-    for (i, at) in along.iter().enumerate() {
+    for (i, at) in along_axes(tap.clone(), &grid.window)?.iter().enumerate() {
         let start = super::iota(tap.shape().clone(), i + 1, DType::I32)?;
         let start = subtract(&multiply(&start, grid.stride[i])?, padding[i].0)?;
         place = add(&multiply(&place, sizes[i])?, &add(&start, at)?)?;

@@ -300,13 +300,12 @@ impl<'a> Fusion<'a> {
         let picked = outputs[0].shape.size();
         let first = inputs.first().and_then(Val::view).filter(|_| picks);
         let uncast = first.and_then(|view| self.before_cast(view));
-        let Some(uncast) =
-            uncast.filter(|val| val.view().is_some_and(|v| v.form.shape.size() > picked))
+        let Some((uncast, after)) = uncast.filter(|(view, _)| view.form.shape.size() > picked)
         else {
             return self.own(Kernel::Op(op.clone()), inputs, outputs);
         };
-        let dtype = uncast.view().map_or(outputs[0].dtype, |view| view.form.dtype);
-        inputs[0] = uncast;
+        let dtype = uncast.form.dtype;
+        inputs[0] = Val::array(uncast, after);
         let vals = self.own(Kernel::Op(op.clone()), inputs, outputs);
         let Some(view) = vals[0].view() else { return vals };
         let (slot, group) = (view.slot, vals[0].after);
@@ -316,8 +315,8 @@ impl<'a> Fusion<'a> {
         SmallVec::from_buf([self.elementwise(cast, args, Form::from(&outputs[0]))])
     }
 
-    /// The same elements of what was cast to what `view` reads, if that is so.
-    fn before_cast(&self, view: &View<'a>) -> Option<Val<'a>> {
+    /// The same elements of what was cast to what `view` reads, if that is so, and the group that they come after.
+    fn before_cast(&self, view: &View<'a>) -> Option<(View<'a>, usize)> {
         let info = &self.slots[view.slot as usize];
         let members = &self.groups.get(info.group)?.as_ref()?.members;
         let member = members.iter().rfind(|member| member.slot == view.slot)?;
@@ -330,7 +329,7 @@ impl<'a> Fusion<'a> {
         whole.then(|| {
             let form = Form { shape: view.form.shape, dtype: from.form.dtype };
             let (strides, offset) = (view.strides.clone(), view.offset.clone());
-            Val::array(View { slot: from.slot, form, strides, offset }, arg.after)
+            (View { slot: from.slot, form, strides, offset }, arg.after)
         })
     }
 

@@ -44,14 +44,9 @@ impl<'a> Fusion<'a> {
     /// Computes what some groups need in each of them: it is neither written nor read then.
     pub(super) fn repeat(&mut self) {
         for source in 1..self.groups.len() {
-            let Some(targets) = self.repeats(source) else { continue };
-            let Some(count) = self.groups[source].as_ref().map(|group| group.members.len()) else {
-                continue;
-            };
-            for target in targets {
-                let (members, moved) = ((0..count).collect(), SmallVec::new());
-                let sinking = Sinking { target, members, moved, kept: SmallVec::new() };
-                self.sink_into(source, &sinking);
+            let Some(sinkings) = self.repeats(source) else { continue };
+            for sinking in &sinkings {
+                self.sink_into(source, sinking);
             }
             let Some(group) = self.groups[source].take() else { continue };
             for view in group.members.iter().flat_map(|m| &m.args).filter_map(Val::view) {
@@ -60,8 +55,8 @@ impl<'a> Fusion<'a> {
         }
     }
 
-    /// The groups that are to compute for themselves what a group gives them.
-    fn repeats(&self, source: usize) -> Option<SmallVec<[usize; 4]>> {
+    /// All members of a group, for each of the groups that are to compute for themselves what it gives them.
+    fn repeats(&self, source: usize) -> Option<Vec<Sinking>> {
         let from = self.groups[source].as_ref()?;
         let plain = matches!(from.kind, GroupKind::Map) && from.dest.is_none();
         let (last, inner) = from.members.split_last()?;
@@ -72,9 +67,7 @@ impl<'a> Fusion<'a> {
         }
         let own =
             |m: &Member<'a>| self.slots[m.slot as usize].uses.iter().all(|u| is_of(u, source));
-        let cheap =
-            |m: &Member<'a>| matches!(m.work, Work::Compute(op) if is_cheap(op, self.limits));
-        if !inner.iter().all(own) || !from.members.iter().all(cheap) {
+        if !inner.iter().all(own) || !from.members.iter().all(|m| self.is_cheap(m)) {
             return None;
         }
         let mut read = 0;
@@ -99,19 +92,17 @@ impl<'a> Fusion<'a> {
                 targets.push(target);
             }
         }
-        let members = (0..from.members.len()).collect::<SmallVec<[usize; 8]>>();
-        let fits = |&target: &usize| {
-            let Some(into) = self.groups[target].as_ref() else { return false };
-            let here = |view: &&Rc<View<'a>>| view.slot == last.slot;
-            let (members, moved) = (members.clone(), SmallVec::new());
+        if targets.len() > SEVERAL {
+            return None;
+        }
+        let sinking = |target: usize| {
+            let into = self.groups[target].as_ref()?;
+            let (members, moved) = ((0..from.members.len()).collect(), SmallVec::new());
             let sinking = Sinking { target, members, moved, kept: SmallVec::new() };
-            !matches!(into.kind, GroupKind::Own { .. })
-                && into.dest.is_none()
-                && into.shape == from.shape
-                && read_by(into).filter_map(Val::view).filter(here).all(|view| is_whole(view, from))
-                && self.has_room(from, into, &sinking)
+            let fits = computes(from, into, last.slot) && self.has_room(from, into, &sinking);
+            fits.then_some(sinking)
         };
-        (targets.len() <= SEVERAL && targets.iter().all(fits)).then_some(targets)
+        targets.into_iter().map(sinking).collect()
     }
 
     /// Computes what is needed much later where it is needed.
@@ -149,13 +140,8 @@ impl<'a> Fusion<'a> {
             return None;
         };
         let into = self.groups[target].as_ref()?;
-        let takes = !matches!(into.kind, GroupKind::Own { .. }) && into.dest.is_none();
         let alone = outside.all(|u| is_of(u, target));
-        if !takes || !alone || target < source + FAR || into.shape != from.shape {
-            return None;
-        }
-        let here = |view: &&Rc<View<'a>>| view.slot == slot;
-        if !read_by(into).filter_map(Val::view).filter(here).all(|view| is_whole(view, from)) {
+        if !alone || target < source + FAR || !computes(from, into, slot) {
             return None;
         }
         let (members, moved, kept) =
@@ -165,16 +151,17 @@ impl<'a> Fusion<'a> {
         let mut seen: SmallVec<[Slot; 8]> = SmallVec::new();
         while let Some(&at) = sinking.members.get(next) {
             next += 1;
-            let Work::Compute(op) = from.members[at].work else { return None };
-            match self.is_unread(from, from.members[at].slot, source, &sinking.moved) {
+            let member = &from.members[at];
+            let Work::Compute(_) = member.work else { return None };
+            match self.is_unread(from, member.slot, source, &sinking.moved) {
                 true => sinking.moved.push(at),
-                false if is_cheap(op, self.limits) => {}
+                false if self.is_cheap(member) => {}
                 false => return None,
             }
             if next > MOST {
                 return None;
             }
-            for view in from.members[at].args.iter().filter_map(Val::view) {
+            for view in member.args.iter().filter_map(Val::view) {
                 if seen.contains(&view.slot) {
                     continue;
                 }
@@ -201,9 +188,7 @@ impl<'a> Fusion<'a> {
         if info.group == source && info.uses.iter().all(|u| is_of(u, source)) {
             let maker = from.members.iter().position(|m| m.slot == view.slot);
             let along = maker.filter(|&maker| {
-                let member = &from.members[maker];
-                let is_cheap =
-                    matches!(member.work, Work::Compute(op) if is_cheap(op, self.limits));
+                let is_cheap = self.is_cheap(&from.members[maker]);
                 let whole = info.form.shape == from.shape && is_whole(view, from);
                 whole && (is_cheap || self.is_unread(from, view.slot, source, &sinking.moved))
             });
@@ -233,6 +218,11 @@ impl<'a> Fusion<'a> {
             .map(|&m| from.members[m].args.iter().filter(|val| reads(val)).count())
             .sum();
         uses == known
+    }
+
+    /// Whether a member takes less time than to write and read its result.
+    fn is_cheap(&self, member: &Member<'a>) -> bool {
+        matches!(member.work, Work::Compute(op) if is_cheap(op, self.limits))
     }
 
     /// Whether both groups keep to the limits.
@@ -347,6 +337,15 @@ fn read_by<'g, 'a>(group: &'g Group<'a>) -> impl Iterator<Item = &'g Val<'a>> {
     };
     let members = group.members.iter().flat_map(|m| &m.args);
     members.chain(folded).chain(folds.iter().map(|fold| &fold.input))
+}
+
+/// Whether members of `into` could compute the slot of `from` that they read.
+fn computes<'a>(from: &Group<'a>, into: &Group<'a>, slot: Slot) -> bool {
+    let mut views = read_by(into).filter_map(Val::view).filter(|view| view.slot == slot);
+    !matches!(into.kind, GroupKind::Own { .. })
+        && into.dest.is_none()
+        && into.shape == from.shape
+        && views.all(|view| is_whole(view, from))
 }
 
 /// Whether `view` reads each element where a member of `group` makes it.

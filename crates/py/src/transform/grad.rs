@@ -6,7 +6,7 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use super::{function, only_arrays};
+use super::{Positional, function, only_arrays};
 use crate::array::PyArray;
 use crate::error::{carried, raise, wrong_value};
 use crate::generated::docs;
@@ -129,17 +129,9 @@ impl Differentiated {
     ) -> PyResult<Bound<'py, PyAny>> {
         let op = self.op();
         let mut arrays = Vec::new();
-        let mut positional = Vec::new();
-        for &position in &self.by.positions {
-            if position >= args.len() {
-                return Err(wrong_value(format!(
-                    "[{op}] Can't compute the gradient of argument index {position} because the \
-                     function is called with only {} positional arguments.",
-                    args.len()
-                )));
-            }
-            positional.push(only_arrays(&args.get_item(position)?, &mut arrays)?);
-        }
+        let positional = Positional::split(args, &self.by.positions, &mut arrays, |position| {
+            format!("[{op}] Can't compute the gradient of argument index {position}")
+        })?;
         let mut named = Vec::new();
         for name in &self.by.names {
             let Some(value) = kwargs.map(|k| k.get_item(name)).transpose()?.flatten() else {
@@ -157,17 +149,14 @@ impl Differentiated {
         let call = |tracers: &[Array]| {
             let result = (|| -> PyResult<Vec<Array>> {
                 let mut tracers = tracers.iter();
-                let mut own: Vec<Bound<'py, PyAny>> = args.iter().collect();
-                for (template, &position) in positional.iter().zip(&self.by.positions) {
-                    own[position] = template.fill(py, &mut tracers)?;
-                }
+                let own = positional.replaced(args, &mut tracers)?;
                 let keywords = kwargs.map(|k| k.copy()).transpose()?;
                 for (template, name) in named.iter().zip(&self.by.names) {
                     if let Some(keywords) = &keywords {
                         keywords.set_item(name, template.fill(py, &mut tracers)?)?;
                     }
                 }
-                let result = self.fun.bind(py).call(PyTuple::new(py, own)?, keywords.as_ref())?;
+                let result = self.fun.bind(py).call(own, keywords.as_ref())?;
                 let loss = self.loss(&result)?;
                 let loss = loss.get().get();
                 if loss.rank() != 0 {
@@ -193,10 +182,7 @@ impl Differentiated {
             });
         }
         let mut grads = grads.iter();
-        let first: Vec<_> = positional
-            .iter()
-            .map(|template| template.fill(py, &mut grads))
-            .collect::<PyResult<_>>()?;
+        let first = positional.fill(py, &mut grads)?;
         let first = match &first[..] {
             [] => py.None().into_bound(py),
             [one] => one.clone(),

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
-use super::{function, only_arrays};
+use super::{Positional, function, only_arrays};
 use crate::error::{carried, raise, wrong_value};
 use crate::generated::docs;
 use crate::operand::integers;
@@ -48,27 +48,15 @@ impl Jacobian {
     ) -> PyResult<Bound<'py, PyAny>> {
         let op = self.op();
         let mut arrays = Vec::new();
-        let mut positional = Vec::new();
-        for &position in &self.positions {
-            if position >= args.len() {
-                return Err(wrong_value(format!(
-                    "[{op}] Can't compute the derivative by argument index {position} because the \
-                     function is called with only {} positional arguments.",
-                    args.len()
-                )));
-            }
-            positional.push(only_arrays(&args.get_item(position)?, &mut arrays)?);
-        }
+        let positional = Positional::split(args, &self.positions, &mut arrays, |position| {
+            format!("[{op}] Can't compute the derivative by argument index {position}")
+        })?;
         let all: Vec<usize> = (0..arrays.len()).collect();
         let mut template = None;
         let call = |tracers: &[Array]| {
             let result = (|| -> PyResult<Vec<Array>> {
-                let mut tracers = tracers.iter();
-                let mut own: Vec<Bound<'py, PyAny>> = args.iter().collect();
-                for (template, &position) in positional.iter().zip(&self.positions) {
-                    own[position] = template.fill(py, &mut tracers)?;
-                }
-                let result = self.fun.bind(py).call(PyTuple::new(py, own)?, kwargs)?;
+                let own = positional.replaced(args, &mut tracers.iter())?;
+                let result = self.fun.bind(py).call(own, kwargs)?;
                 let mut outputs = Vec::new();
                 template = Some(only_arrays(&result, &mut outputs)?);
                 Ok(outputs)
@@ -85,9 +73,7 @@ impl Jacobian {
             let Some(parts) = found.next() else {
                 return Err(wrong_value(format!("[{op}] an output has no derivatives")));
             };
-            let mut parts = parts.iter();
-            let own: Vec<_> =
-                positional.iter().map(|t| t.fill(py, &mut parts)).collect::<PyResult<_>>()?;
+            let own = positional.fill(py, &mut parts.iter())?;
             match &own[..] {
                 [one] if !self.is_tuple => Ok(one.clone()),
                 _ => Ok(PyTuple::new(py, own)?.into_any()),

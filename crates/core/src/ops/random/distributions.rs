@@ -3,7 +3,7 @@
 //! What has to reject numbers draws a fixed count of candidates for each and takes the first that is accepted, so
 //! that shapes and keys depend on no values. No derivative passes to the parameters.
 
-use super::{bits, gumbel, key_or_next, normal, permutation, split, unit};
+use super::{bits, expect_float, gumbel, key_or_next, normal, permutation, split, unit};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -21,13 +21,6 @@ use crate::shape::Shape;
 /// Parameters in the dtype that numbers of `dtype` are drawn in, of one shape and without derivatives.
 fn parameter(operand: Operand<'_>, dtype: DType, shape: &Shape) -> Result<Array> {
     stop_gradient(&operand.to(dtype.accumulator(), shape)?)
-}
-
-fn expect_float(op: &'static str, dtype: DType) -> Result<()> {
-    if dtype.is_float() {
-        return Ok(());
-    }
-    Err(Error::dtype(op, format!("gives floats, not {dtype}")))
 }
 
 fn expect_integer(op: &'static str, dtype: DType) -> Result<()> {

@@ -2,65 +2,48 @@
 
 use super::normal;
 use crate::array::Array;
+use crate::device::{Device, Stream, with_stream};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::operand::{broadcast, cast};
-use crate::ops::{add, expand_axes, matmul, squeeze_axes};
+use crate::eval::eval;
+use crate::ops::linalg::eigh;
+use crate::ops::operand::{broadcast, cast, expect_real};
+use crate::ops::{
+    abs, add, all, any, expand_axes, greater, isfinite, less, matmul, max, maximum, multiply, sqrt,
+    squeeze_axes, stop_gradient, subtract, swapaxes, where_,
+};
 use crate::shape::{Dims, Shape};
 
-/// How often the method of Jacobi goes over a matrix; it is done after about ten times.
-const SWEEPS: usize = 60;
-
-/// The symmetric root of a symmetric matrix of n rows: V·√D·Vᵀ of its eigenvalues D and eigenvectors V, by the cyclic
-/// method of Jacobi (G. H. Golub and C. F. Van Loan, *Matrix Computations*, § 8.5). `None` where there is a negative
-/// eigenvalue.
-fn root(matrix: &[f64], n: usize) -> Option<Vec<f64>> {
-    if matrix.iter().any(|v| !v.is_finite()) {
-        return Some(vec![f64::NAN; n * n]);
+/// The symmetric roots V·√W·Vᵀ of covariances V·W·Vᵀ; NaN where one is not finite. They are computed in `float64`,
+/// since the root of an eigenvalue that is 0 but for rounding is larger than that, and so on the CPU.
+fn roots(op: &'static str, cov: &Array) -> Result<Array> {
+    let narrow = cast(&stop_gradient(cov)?, DType::F32)?;
+    if narrow.is_empty() {
+        return Ok(narrow);
     }
-    let mut a: Vec<f64> =
-        (0..n * n).map(|i| 0.5 * (matrix[i] + matrix[i % n * n + i / n])).collect();
-    let mut v: Vec<f64> = (0..n * n).map(|i| f64::from(u8::from(i / n == i % n))).collect();
-    let size: f64 = a.iter().map(|x| x * x).sum();
-    for _ in 0..SWEEPS {
-        let off: f64 = (0..n * n).filter(|i| i / n != i % n).map(|i| a[i] * a[i]).sum();
-        if off <= 1e-30 * size {
-            break;
-        }
-        for p in 0..n {
-            for q in p + 1..n {
-                if a[p * n + q] == 0.0 {
-                    continue;
-                }
-                let theta = (a[q * n + q] - a[p * n + p]) / (2.0 * a[p * n + q]);
-                let t = theta.signum() / (theta.abs() + theta.hypot(1.0));
-                let c = 1.0 / t.hypot(1.0);
-                let s = t * c;
-                let turn = |m: &mut [f64], i: usize, j: usize| {
-                    let (x, y) = (m[i], m[j]);
-                    (m[i], m[j]) = (c * x - s * y, s * x + c * y);
-                };
-                for k in 0..n {
-                    turn(&mut a, k * n + p, k * n + q);
-                    turn(&mut v, k * n + p, k * n + q);
-                }
-                for k in 0..n {
-                    turn(&mut a, p * n + k, q * n + k);
-                }
-            }
-        }
-    }
-    let values: Vec<f64> = (0..n).map(|i| a[i * n + i]).collect();
-    let most = values.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
-    // Rounding to `float32` makes zeros negative.
-    if values.iter().any(|&v| v < -1e-5 * most) {
-        return None;
-    }
-    let entry = |i: usize| {
-        let term = |k: usize| values[k].max(0.0).sqrt() * v[i / n * n + k] * v[i % n * n + k];
-        (0..n).map(term).sum()
+    let expect = |is_wrong: &Array, what: &str| match any(is_wrong, (), false)?.item::<bool>()? {
+        true => Err(Error::argument(op, format!("covariances {} are not {what}", cov.aval()))),
+        false => Ok(()),
     };
-    Some((0..n * n).map(entry).collect())
+    with_stream(Stream::of(Device::CPU), || {
+        let wide = cast(&narrow, DType::F64)?;
+        let is_finite = all(&isfinite(&wide)?, [-2, -1], true)?;
+        let wide = where_(&is_finite, &wide, 0)?;
+        let turned = swapaxes(&wide, -1, -2)?;
+        let apart = abs(&subtract(&wide, &turned)?)?;
+        let most = max(&abs(&wide)?, [-2, -1], true)?;
+        expect(&greater(&apart, &multiply(&most, 1e-4)?)?, "symmetric")?;
+        let (values, vectors) = eigh(&multiply(&add(&wide, &turned)?, 0.5)?, false)?;
+        let most = max(&abs(&values)?, -1, true)?;
+        // Rounding to `float32` makes zeros negative.
+        expect(&less(&values, &multiply(&most, -1e-5)?)?, "positive semidefinite")?;
+        let scales =
+            expand_axes(&sqrt(&maximum(&values, 0)?)?, Dims::from_slice(&[cov.rank() - 2]))?;
+        let root = matmul(&multiply(&vectors, &scales)?, &swapaxes(&vectors, -1, -2)?)?;
+        let root = cast(&where_(&is_finite, &root, f64::NAN)?, DType::F32)?;
+        eval(std::slice::from_ref(&root))?;
+        Ok(root)
+    })
 }
 
 /// Vectors of normal numbers with these means and covariances: the product of independent numbers with the symmetric
@@ -101,28 +84,12 @@ pub fn multivariate_normal(
             return Err(Error::shape(op, detail));
         }
     };
-    crate::ops::floating::expect_real(op, &[mean.into(), cov.into()])?;
+    expect_real(op, &[mean.into(), cov.into()])?;
     let batch = Shape::from(&mean.shape()[..mean.rank() - 1]);
     let batch = batch.broadcast(&Shape::from(&cov.shape()[..rank - 2]), op)?;
     let lead = if shape.is_empty() { batch } else { batch.broadcast(&shape, op)? };
     let whole: Shape = lead.iter().copied().chain([n]).collect();
-    let values = cast(cov, DType::F32)?.to_vec::<f32>()?;
-    let mut roots: Vec<f32> = Vec::with_capacity(values.len());
-    for matrix in values.chunks(n.saturating_mul(n).max(1)) {
-        let matrix: Vec<f64> = matrix.iter().map(|&v| f64::from(v)).collect();
-        let most = matrix.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
-        let is_uneven = |i: usize| (matrix[i] - matrix[i % n * n + i / n]).abs() > 1e-4 * most;
-        if (0..matrix.len()).any(is_uneven) {
-            let detail = format!("covariances {} are not symmetric", cov.aval());
-            return Err(Error::argument(op, detail));
-        }
-        let Some(root) = root(&matrix, n) else {
-            let detail = format!("covariances {} are not positive semidefinite", cov.aval());
-            return Err(Error::argument(op, detail));
-        };
-        roots.extend(root.into_iter().map(|v| v as f32));
-    }
-    let roots = Array::from_slice(&roots, cov.shape())?;
+    let roots = roots(op, cov)?;
     let drawn =
         expand_axes(&normal(whole.clone(), DType::F32, key)?, Dims::from_slice(&[lead.len()]))?;
     let moved = squeeze_axes(&matmul(&drawn, &roots)?, Dims::from_slice(&[lead.len()]))?;

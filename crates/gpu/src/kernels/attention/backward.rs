@@ -58,22 +58,22 @@ pub(super) fn gather_rows(
 }
 
 /// What both passes read.
-struct Given<'k> {
-    q: Operand<'k>,
-    keys: Operand<'k>,
-    values: Operand<'k>,
-    mask: Option<Operand<'k>>,
-    ct: Operand<'k>,
-    rows: View<'k>,
+pub(super) struct Given<'k> {
+    pub q: Operand<'k>,
+    pub keys: Operand<'k>,
+    pub values: Operand<'k>,
+    pub mask: Option<Operand<'k>>,
+    pub ct: Operand<'k>,
+    /// What [`gather_rows`] left.
+    pub known: View<'k>,
 }
 
 impl<'k> Given<'k> {
-    fn new(k: &'k Draft, grad: &AttentionGrad, segment: &Segment, scratch: usize) -> Self {
+    pub fn new(k: &'k Draft, grad: &AttentionGrad, segment: &Segment, scratch: usize) -> Self {
         let [q, keys, values] = [0, 1, 2].map(|n| k.operand(segment, n));
         let mask = (grad.scores.mask == AttentionMaskKind::Array).then(|| k.operand(segment, 3));
         let ct = k.operand(segment, segment.inputs.len() - 1);
-        let rows = k.scratch(scratch, DType::F32, Access::Read);
-        Given { q, keys, values, mask, ct, rows }
+        Given { q, keys, values, mask, ct, known: k.scratch(scratch, DType::F32, Access::Read) }
     }
 
     /// The weight of a key for a row, and the slope of their score, from the products of query and key and
@@ -88,7 +88,7 @@ impl<'k> Given<'k> {
     ) -> [Val<'k>; 2] {
         let (score, depends) = w.score(agree, (places, row), key, self.mask);
         let place = there.select(number, w.k.index(0)) * 3;
-        let of_row = |n: u32| self.rows.buf.load(place + n);
+        let of_row = |n: u32| self.known.buf.load(place + n);
         let weight = (score - of_row(0)).math(Math::Exp) * of_row(1);
         let slope = weight * (back - of_row(2));
         let slope = depends.map_or(slope, |depends| depends.select(slope, 0.0f32));

@@ -5,8 +5,9 @@ use cupola_core::backend::Segment;
 use cupola_core::prim::composite::attention::AttentionSizes;
 use cupola_core::prim::{Attention, AttentionMaskKind};
 
-use super::{BLOCK, Cut, Writer, at, sizes};
+use super::{BLOCK, Cut, Operand, Writer, at, sizes};
 use crate::ir::{Access, Math, Shared, Target, Ty, Val};
+use crate::kernels::view::View;
 use crate::kernels::{Draft, Missing, Program};
 
 /// Blocks below which keys are split, and keys that are worth a block of their own.
@@ -41,6 +42,43 @@ impl Parts {
     }
 }
 
+/// What the launch over keys reads and writes.
+pub(super) struct Given<'k> {
+    pub q: Operand<'k>,
+    pub keys: Operand<'k>,
+    pub values: Operand<'k>,
+    pub mask: Option<Operand<'k>>,
+    pub sinks: Option<Operand<'k>>,
+    pub outputs: Vec<View<'k>>,
+    /// In place of outputs and sinks where the keys are split: what [`join`] joins.
+    pub scratch: Option<View<'k>>,
+}
+
+impl<'k> Given<'k> {
+    pub fn new(
+        k: &'k Draft,
+        program: &mut Program,
+        attention: &Attention,
+        segment: &Segment,
+        s: &AttentionSizes,
+        parts: usize,
+    ) -> Self {
+        let [q, keys, values] = [0, 1, 2].map(|n| k.operand(segment, n));
+        let is_masked = attention.scores.mask == AttentionMaskKind::Array;
+        let mask = is_masked.then(|| k.operand(segment, 3));
+        let is_split = parts > 1;
+        let last = segment.inputs.len() - 1;
+        let sinks = (attention.sinks && !is_split).then(|| k.operand(segment, last));
+        let outputs = if is_split { Vec::new() } else { k.outputs(segment) };
+        let scratch = is_split.then(|| {
+            let rows = s.batch * s.heads * s.queries;
+            program.scratch.push(parts * rows * (s.values + 2) * 4);
+            k.scratch(program.scratch.len() - 1, DType::F32, Access::Write)
+        });
+        Given { q, keys, values, mask, sinks, outputs, scratch }
+    }
+}
+
 /// What a softmax knows of a block's rows.
 struct State {
     largest: Shared,
@@ -64,18 +102,9 @@ pub fn forward(
     let Parts { tiles, parts, step, .. } = Parts::of(&s, cut.tall, cut.wide);
     let whole = s.batch * s.groups * tiles;
     let all_rows = s.batch * s.heads * s.queries;
-    let wide = s.values + 2;
     let k = Draft::new("attention", BLOCK, segment, target)?;
-    let [q, keys, values] = [0, 1, 2].map(|n| k.operand(segment, n));
-    let mask = (attention.scores.mask == AttentionMaskKind::Array).then(|| k.operand(segment, 3));
-    let last = segment.inputs.len() - 1;
-    let is_split = parts > 1;
-    let sinks = (attention.sinks && !is_split).then(|| k.operand(segment, last));
-    let outputs = if is_split { Vec::new() } else { k.outputs(segment) };
-    let scratch = is_split.then(|| {
-        program.scratch.push(parts * all_rows * wide * 4);
-        k.scratch(program.scratch.len() - 1, DType::F32, Access::Write)
-    });
+    let given = Given::new(&k, program, attention, segment, &s, parts);
+    let Given { q, keys, values, mask, ref sinks, ref outputs, scratch } = given;
     let [tiles, parts_arg, step_arg, all_rows_arg] =
         [tiles, parts, step, all_rows].map(|size| k.extent(size));
     let w = Writer::new(&k, cut, &attention.scores, &s, segment, &[0, 1, 2]);
@@ -95,7 +124,7 @@ pub fn forward(
         w.find(&places, cut.tall, [group[0], group[1], first], [Some(q), None, mask]);
         let own = w.thread.lt(cut.tall);
         k.when(own, || {
-            let (largest, total) = match &sinks {
+            let (largest, total) = match sinks {
                 Some(sinks) => {
                     let row = first + k.as_index(w.thread);
                     let row = row.lt(w.sizes.rows).select(row, k.index(0));
@@ -167,7 +196,7 @@ pub fn forward(
         });
     });
     program.launches.push(k.launch_blocks((whole * parts) as u64)?);
-    if is_split {
+    if parts > 1 {
         join(program, attention, segment, target, parts)?;
     }
     Ok(())

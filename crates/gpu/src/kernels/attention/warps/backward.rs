@@ -4,10 +4,10 @@ use cupola_core::DType;
 use cupola_core::backend::Segment;
 use cupola_core::prim::{AttentionGrad, AttentionMaskKind};
 
-use super::super::backward::gather_rows;
+use super::super::backward::{Given, gather_rows};
 use super::super::{Operand, Words, sizes};
 use super::{BLOCK, LOG2_E, Row, Tile, WARPS, Warps, cut};
-use crate::ir::{Access, Target, Ty, Val, Var};
+use crate::ir::{Target, Ty, Val, Var};
 use crate::kernels::view::View;
 use crate::kernels::{BufferRef, Draft, Missing, Program};
 
@@ -35,25 +35,6 @@ pub fn backward(
     })?;
     to_queries(program, grad, segment, target, scratch)?;
     to_keys(program, grad, segment, target, scratch)
-}
-
-/// What both passes read.
-struct Given<'k> {
-    q: Operand<'k>,
-    keys: Operand<'k>,
-    values: Operand<'k>,
-    mask: Option<Operand<'k>>,
-    ct: Operand<'k>,
-    known: View<'k>,
-}
-
-impl<'k> Given<'k> {
-    fn new(k: &'k Draft, grad: &AttentionGrad, segment: &Segment, scratch: usize) -> Self {
-        let [q, keys, values] = [0, 1, 2].map(|n| k.operand(segment, n));
-        let mask = (grad.scores.mask == AttentionMaskKind::Array).then(|| k.operand(segment, 3));
-        let ct = k.operand(segment, segment.inputs.len() - 1);
-        Given { q, keys, values, mask, ct, known: k.scratch(scratch, DType::F32, Access::Read) }
-    }
 }
 
 /// Adds the launch for the queries: a block some rows, which go through the keys.

@@ -1,13 +1,12 @@
 //! The values weighted by a softmax that is taken as the keys come by.
 
-use cupola_core::DType;
 use cupola_core::backend::Segment;
 use cupola_core::prim::{Attention, AttentionMaskKind};
 
-use super::super::forward::{Parts, join};
+use super::super::forward::{Given, Parts, join};
 use super::super::{Words, sizes};
 use super::{BLOCK, LOG2_E, WARPS, Warps, cut};
-use crate::ir::{Access, Target, Val, Var};
+use crate::ir::{Target, Val, Var};
 use crate::kernels::{BufferRef, Draft, Missing, Program};
 
 /// Adds the launches of an attention.
@@ -25,17 +24,10 @@ pub fn forward(
     let high = if rows > (WARPS * 16) as usize { high } else { 1 };
     let cut = Parts::of(&s, WARPS * 16 * high, wide);
     let k = Draft::new("attention", BLOCK, segment, target)?;
-    let [q, keys, values] = [0, 1, 2].map(|n| k.operand(segment, n));
-    let mask = (attention.scores.mask == AttentionMaskKind::Array).then(|| k.operand(segment, 3));
-    let last = segment.inputs.len() - 1;
-    let is_split = cut.parts > 1;
-    let sinks = (attention.sinks && !is_split).then(|| k.operand(segment, last));
-    let outputs = if is_split { Vec::new() } else { k.outputs(segment) };
+    let given = Given::new(&k, program, attention, segment, &s, cut.parts);
+    let Given { q, keys, values, mask, ref sinks, ref outputs, scratch } = given;
+    let is_split = scratch.is_some();
     let all_rows = s.batch * s.heads * s.queries;
-    let scratch = is_split.then(|| {
-        program.scratch.push(cut.parts * all_rows * (s.values + 2) * 4);
-        k.scratch(program.scratch.len() - 1, DType::F32, Access::Write)
-    });
     let [tiles, parts, step, all_rows] =
         [cut.tiles, cut.parts, cut.step, all_rows].map(|size| k.extent(size));
     let words = Words::new(&k, &s);
