@@ -16,8 +16,6 @@ use crate::ir::{Access, Number, NumberVar, SharedNumber, Target, Ty, Val};
 
 /// Threads in a block.
 pub(super) const BLOCK: u32 = 256;
-/// Steps after which a number is joined with all of a block.
-const STEPS: u32 = BLOCK.trailing_zeros();
 /// Axes up to this length take a thread a lane.
 const SHORT: usize = 64;
 /// The least elements of a part of a lane for a thread.
@@ -324,6 +322,11 @@ impl Lanes {
     }
 }
 
+/// Elements of 4 bytes of a thread: as many as a block has room for.
+pub(super) fn items(target: &Target) -> u32 {
+    if target.shared_bytes >= 48 << 10 { 16 } else { 8 }
+}
+
 /// Where an element is in shared memory: with a gap after every 32, so that threads that have
 /// neighbouring runs of elements do not wait for each other's banks.
 pub(super) fn padded(at: Val<'_>) -> Val<'_> {
@@ -350,6 +353,40 @@ impl<'k> Totals<'k> {
     /// The fold of the numbers before the thread's own, and of all. Every thread of the block has to
     /// come here, and to a barrier between two times.
     pub fn before(&self, own: Number<'k>) -> (Number<'k>, Number<'k>) {
+        match own {
+            Number::Real(own) if self.k.can_shuffle(1, own.ty) => self.before_by_groups(own),
+            _ => self.before_by_threads(own),
+        }
+    }
+
+    /// The same, where threads exchange values: groups of them by themselves, and then their totals.
+    fn before_by_groups(&self, own: Val<'k>) -> (Number<'k>, Number<'k>) {
+        let (k, fold) = (self.k, self.fold);
+        let thread = k.thread();
+        let join = |x: Val<'k>, y: Val<'k>| fold.join(Number::Real(x), Number::Real(y)).real();
+        let (mut before, mut total) = (fold.first(k).real(), own);
+        let mut size = 1;
+        while size < BLOCK && k.can_shuffle(size, own.ty) {
+            let other = total.shuffle_xor(size);
+            let is_second = (thread & size).ne(0);
+            before = is_second.select(join(other, before), before);
+            total = join(total, other);
+            size *= 2;
+        }
+        let group = thread / size;
+        k.when((thread % size).eq(0), || put(self.shared, fold.dtype, group, Number::Real(total)));
+        k.barrier();
+        let mut all = fold.first(k).real();
+        for other in 0..BLOCK / size {
+            let theirs = take(self.shared, fold.dtype, k.u32(other)).real();
+            before = group.eq(other).select(join(all, before), before);
+            all = join(all, theirs);
+        }
+        (Number::Real(before), Number::Real(all))
+    }
+
+    fn before_by_threads(&self, own: Number<'k>) -> (Number<'k>, Number<'k>) {
+        const STEPS: u32 = BLOCK.trailing_zeros();
         let (k, fold) = (self.k, self.fold);
         let thread = k.thread();
         put(self.shared, fold.dtype, thread, own);
@@ -401,7 +438,7 @@ struct Tile<'k> {
 
 impl<'k> Tile<'k> {
     fn new(k: &'k Draft, fold: Fold) -> Tile<'k> {
-        let items = if fold.dtype.size() > 4 { 4 } else { 8 };
+        let items = items(&k.target) * 4 / fold.dtype.size().max(4) as u32;
         let shared = shared(k, fold.dtype, padded_size(items * BLOCK));
         Tile { k, fold, items, shared, totals: Totals::new(k, fold) }
     }

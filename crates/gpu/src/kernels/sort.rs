@@ -13,14 +13,11 @@ use cupola_core::DType;
 use cupola_core::backend::Segment;
 use cupola_core::prim::{ScanKind, Sort};
 
-use super::scan::{BLOCK, Fold, Totals, padded, padded_size, sums_before};
+use super::scan::{BLOCK, Fold, Totals, items, padded, padded_size, sums_before};
 use super::view::{Axes, place, unflatten};
 use super::{Draft, Launch, Missing, Program};
 use crate::ir::{Access, Number, Shared, Target, Ty, Val, Var};
 
-/// Elements of a thread, and of a block.
-const ITEMS: u32 = 8;
-const TILE: u32 = ITEMS * BLOCK;
 /// Bits by which a block sorts at once.
 const NIBBLE: u32 = 4;
 /// Bits by which rows are sorted at once, and the digits that these make.
@@ -121,6 +118,11 @@ impl Radix<'_> {
         self.bits.div_ceil(32)
     }
 
+    /// Elements of a block.
+    fn tile(&self) -> u32 {
+        items(self.target) * BLOCK
+    }
+
     fn draft(&self) -> Result<Draft, Missing> {
         Draft::new(self.name, BLOCK, self.segment, self.target)
     }
@@ -129,11 +131,12 @@ impl Radix<'_> {
         if self.rows * self.length == 0 {
             return Ok(());
         }
-        if self.length <= TILE as usize {
+        if self.length <= self.tile() as usize {
             program.launches.push(self.within_tiles()?);
             return Ok(());
         }
-        let (passes, tiles) = (self.bits.div_ceil(DIGIT), self.length.div_ceil(TILE as usize));
+        let (passes, tiles) =
+            (self.bits.div_ceil(DIGIT), self.length.div_ceil(self.tile() as usize));
         let counts = program.scratch.len();
         let row = DIGITS as usize * tiles;
         program.scratch.extend([self.rows * row * 4; 2]);
@@ -239,8 +242,8 @@ impl Radix<'_> {
         let (load, store) = (self.load(&k, None), self.store(&k, None));
         let block = Block::new(&k, self.words());
         // How many rows a tile has, and the bits of their numbers.
-        let together = (TILE as usize / self.length).max(1);
-        let rows_of_tile = (TILE as usize).div_ceil(self.length).min(self.rows);
+        let together = (self.tile() as usize / self.length).max(1);
+        let rows_of_tile = (self.tile() as usize).div_ceil(self.length).min(self.rows);
         let row_bits = rows_of_tile.next_power_of_two().trailing_zeros();
         let blocks = self.rows.div_ceil(together) as u64;
         let length = k.divisor(self.length, Ty::U32);
@@ -299,9 +302,9 @@ impl Radix<'_> {
     }
 
     /// The part of the row that is the tile's: where it starts, and how many elements it has.
-    fn tile<'k>(&self, k: &'k Draft, number: Val<'k>, length: Val<'k>) -> (Val<'k>, Val<'k>) {
-        let start = number * k.index(TILE.into());
-        (start, (length - start).min(TILE).convert(Ty::U32))
+    fn part<'k>(&self, k: &'k Draft, number: Val<'k>, length: Val<'k>) -> (Val<'k>, Val<'k>) {
+        let start = number * k.index(self.tile().into());
+        (start, (length - start).min(self.tile()).convert(Ty::U32))
     }
 
     /// The word of keys that has the digits of a pass, and by how much it is shifted to them.
@@ -327,10 +330,10 @@ impl Radix<'_> {
         let thread = k.thread();
         k.blocks(blocks, |number| {
             let (row, tile) = number.div_rem(&tiles);
-            let (start, count) = self.tile(&k, tile, length);
+            let (start, count) = self.part(&k, tile, length);
             counters.store(thread, 0);
             k.barrier();
-            let places = (0..ITEMS).map(|i| thread + i * BLOCK);
+            let places = (0..items(self.target)).map(|i| thread + i * BLOCK);
             let one = |at| load(row, start + k.as_index(at))[word];
             let loaded: Vec<_> = places.map(|at| (at, one(at.min(count - 1)))).collect();
             for (at, key) in loaded {
@@ -365,7 +368,7 @@ impl Radix<'_> {
         let thread = k.thread();
         k.blocks(blocks, |number| {
             let (row, tile) = number.div_rem(&tiles);
-            let (start, count) = self.tile(&k, tile, length);
+            let (start, count) = self.part(&k, tile, length);
             let one = |at| load(row, start + k.as_index(at));
             let mut items: Vec<_> = block.places().map(|at| one(at.min(count - 1))).collect();
             for (at, element) in block.places().zip(&mut items) {
@@ -427,8 +430,8 @@ impl<'k> Block<'k> {
         let item = || (0..=words).map(|_| k.var(zero)).collect();
         Block {
             k,
-            items: (0..ITEMS).map(|_| item()).collect(),
-            shared: k.shared(Ty::U32, padded_size(TILE)),
+            items: (0..items(&k.target)).map(|_| item()).collect(),
+            shared: k.shared(Ty::U32, padded_size(items(&k.target) * BLOCK)),
             totals: Totals::new(k, Fold { kind: ScanKind::Sum, dtype: DType::U32 }),
         }
     }
@@ -436,15 +439,20 @@ impl<'k> Block<'k> {
     /// The places of the thread's elements where neighbours are neighbouring threads'.
     fn places(&self) -> impl Iterator<Item = Val<'k>> + use<'k> {
         let thread = self.k.thread();
-        (0..ITEMS).map(move |i| thread + i * BLOCK)
+        (0..self.count()).map(move |i| thread + i * BLOCK)
     }
 
     fn place(&self, arrangement: Arrangement, item: u32) -> Val<'k> {
         let thread = self.k.thread();
         padded(match arrangement {
-            Arrangement::Runs => thread * ITEMS + item,
+            Arrangement::Runs => thread * self.count() + item,
             Arrangement::Apart => thread + item * BLOCK,
         })
+    }
+
+    /// Elements of a thread.
+    fn count(&self) -> u32 {
+        self.items.len() as u32
     }
 
     fn elements(&self) -> Vec<Vec<Val<'k>>> {
@@ -461,20 +469,20 @@ impl<'k> Block<'k> {
         for (item, element) in self.items.iter().zip(elements) {
             item.iter().zip(element).for_each(|(var, &word)| var.set(word));
         }
-        let apart: Vec<_> = (0..ITEMS).map(|i| self.place(Arrangement::Apart, i)).collect();
+        let apart: Vec<_> = (0..self.count()).map(|i| self.place(Arrangement::Apart, i)).collect();
         self.exchange(&apart, Arrangement::Runs, 0);
     }
 
     /// Puts runs into another arrangement.
     fn arrange(&self, to: Arrangement) {
-        let runs: Vec<_> = (0..ITEMS).map(|i| self.place(Arrangement::Runs, i)).collect();
+        let runs: Vec<_> = (0..self.count()).map(|i| self.place(Arrangement::Runs, i)).collect();
         self.exchange(&runs, to, 0);
     }
 
     /// Puts the elements at these places, word by word, the word `last` after the others.
     fn exchange(&self, places: &[Val<'k>], to: Arrangement, last: usize) {
         let words = self.items[0].len();
-        let own: Vec<_> = (0..ITEMS).map(|i| self.place(to, i)).collect();
+        let own: Vec<_> = (0..self.count()).map(|i| self.place(to, i)).collect();
         for word in (0..words).filter(|&word| word != last).chain([last]) {
             self.k.barrier();
             for (item, &at) in self.items.iter().zip(places) {
