@@ -87,7 +87,7 @@ impl LinalgKernel {
                 let (a, b) = unsafe { (matrix(a.get(), i, m, n), matrix(b.get(), i, n, columns)) };
                 let outputs = Outputs { places: &outputs, sizes: &self.outputs, matrix: i };
                 // SAFETY: each matrix of the outputs is written once.
-                if let Err(reason) = unsafe { T::compute(self.op, a, b, &outputs) } {
+                if let Err(reason) = unsafe { compute(self.op, a, b, &outputs) } {
                     let mut failure = fork::lock(&failure);
                     if failure.as_ref().is_none_or(|(first, _)| i < *first) {
                         *failure = Some((i, reason));
@@ -194,17 +194,6 @@ trait Field:
 
     /// Eigenvalues and, where they are wanted, eigenvectors.
     fn eigen(a: MatRef<'_, Self>, vectors: bool) -> Option<Eigenpairs>;
-
-    /// Writes what `op` gives for a matrix, or says what is wrong with it.
-    ///
-    /// # Safety
-    /// The outputs are those of the op for matrices of this field.
-    unsafe fn compute(
-        op: Linalg,
-        a: MatRef<'_, Self>,
-        b: MatRef<'_, Self>,
-        outputs: &Outputs<'_>,
-    ) -> Outcome;
 }
 
 macro_rules! reals {
@@ -235,35 +224,6 @@ macro_rules! reals {
                 }
                 let eigen = Eigen::new_from_real(a).ok()?;
                 Some(gathered(eigen.S().column_vector().iter().copied(), eigen.U()))
-            }
-            unsafe fn compute(
-                op: Linalg,
-                a: MatRef<'_, $t>,
-                b: MatRef<'_, $t>,
-                outputs: &Outputs<'_>,
-            ) -> Outcome {
-                // SAFETY: the caller vouches for the outputs.
-                unsafe {
-                    match op {
-                        Linalg::Cholesky => cholesky(a, outputs),
-                        Linalg::SolveTriangular { upper, unit } => {
-                            solve_triangular(a, b, upper, unit, outputs)
-                        }
-                        Linalg::Solve => solve(a, b, outputs),
-                        Linalg::Lu => {
-                            lu(a, outputs);
-                            Ok(())
-                        }
-                        Linalg::Qr => {
-                            qr(a, outputs);
-                            Ok(())
-                        }
-                        Linalg::Pinv => pinv(a, outputs),
-                        Linalg::Svd(vectors) => svd(a, vectors, outputs),
-                        Linalg::Eigh { vectors } => eigh(a, vectors, outputs),
-                        Linalg::Eig { vectors } => eig(a, vectors, outputs),
-                    }
-                }
             }
         }
     )*};
@@ -297,25 +257,36 @@ impl Field for Complex32 {
         let eigen = Eigen::new(a).ok()?;
         Some(gathered(eigen.S().column_vector().iter().copied(), eigen.U()))
     }
-    unsafe fn compute(
-        op: Linalg,
-        a: MatRef<'_, Complex32>,
-        _: MatRef<'_, Complex32>,
-        outputs: &Outputs<'_>,
-    ) -> Outcome {
-        // SAFETY: the caller vouches for the outputs.
-        unsafe {
-            match op {
-                Linalg::Svd(vectors) => svd(a, vectors, outputs),
-                Linalg::Eigh { vectors } => eigh(a, vectors, outputs),
-                Linalg::Eig { vectors } => eig(a, vectors, outputs),
-                Linalg::Cholesky
-                | Linalg::SolveTriangular { .. }
-                | Linalg::Solve
-                | Linalg::Lu
-                | Linalg::Qr
-                | Linalg::Pinv => Err(format!("has elements that {} does not take", op.name())),
+}
+
+/// Writes what `op` gives for a matrix, or says what is wrong with it.
+///
+/// # Safety
+/// The outputs are those of the op for matrices of this field.
+unsafe fn compute<T: Field>(
+    op: Linalg,
+    a: MatRef<'_, T>,
+    b: MatRef<'_, T>,
+    outputs: &Outputs<'_>,
+) -> Outcome {
+    // SAFETY: the caller vouches for the outputs.
+    unsafe {
+        match op {
+            Linalg::Cholesky => cholesky(a, outputs),
+            Linalg::SolveTriangular { upper, unit } => solve_triangular(a, b, upper, unit, outputs),
+            Linalg::Solve => solve(a, b, outputs),
+            Linalg::Lu => {
+                lu(a, outputs);
+                Ok(())
             }
+            Linalg::Qr => {
+                qr(a, outputs);
+                Ok(())
+            }
+            Linalg::Pinv => pinv(a, outputs),
+            Linalg::Svd(vectors) => svd(a, vectors, outputs),
+            Linalg::Eigh { vectors } => eigh(a, vectors, outputs),
+            Linalg::Eig { vectors } => eig(a, vectors, outputs),
         }
     }
 }

@@ -2718,11 +2718,11 @@ pub fn fft_rfftfreq(n: Count, d: f64, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::rfftfreq(n.0, d)))
 }
 
-/// The lower triangular L with a positive diagonal and A = L·Lᵀ, or U = Lᵀ with A = Uᵀ·U where `upper`
+/// The lower triangular L with a positive diagonal and A = L·Lᴴ, or U = Lᴴ with A = Uᴴ·U where `upper`
 /// is true. Of A only that triangle is read.
 ///
 /// Dtypes:
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// Errors:
 /// Where `a` has less than two axes, is not square, or has another dtype;
@@ -2742,11 +2742,11 @@ pub fn linalg_cholesky(a: Arr, upper: bool, stream: Option<On>) -> PyResult<PyAr
     on(stream, || give(ops::linalg::cholesky(&a, upper)))
 }
 
-/// The inverse of A = L·Lᵀ from its factor L; of A = Uᵀ·U from U where `upper` is true. Only the triangle
+/// The inverse of A = L·Lᴴ from its factor L; of A = Uᴴ·U from U where `upper` is true. Only the triangle
 /// is read.
 ///
 /// Dtypes:
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// Errors:
 /// Where `a` has less than two axes, is not square, or has another dtype;
@@ -2768,7 +2768,7 @@ pub fn linalg_cholesky_inv(a: Arr, upper: bool, stream: Option<On>) -> PyResult<
 /// Integers and bool are taken as `float32`; half types are computed in `float32`.
 ///
 /// Errors:
-/// Where `a` has less than two axes, is not square or complex. The derivative by a singular matrix of
+/// Where `a` has less than two axes or is not square. The derivative by a singular matrix of
 /// more than three rows is an error when it is computed.
 ///
 /// Example:
@@ -2820,7 +2820,7 @@ pub fn linalg_eigvals(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 /// The inverse of square matrices.
 ///
 /// Dtypes:
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// Errors:
 /// Where `a` has less than two axes, is not square, or has another dtype;
@@ -2861,7 +2861,7 @@ pub fn linalg_lstsq(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
 /// its diagonal, U upper triangular. Each pivot is the largest of its column.
 ///
 /// Dtypes:
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// Errors:
 /// Where `a` has less than two axes or another dtype.
@@ -2881,7 +2881,7 @@ pub fn linalg_lu(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray, PyAr
 /// its own, as `uint32`.
 ///
 /// Dtypes:
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// Errors:
 /// Where `a` has less than two axes or another dtype.
@@ -2918,7 +2918,7 @@ pub fn linalg_matrix_power(a: Arr, n: i64, stream: Option<On>) -> PyResult<PyArr
 /// The pseudoinverse by Moore and Penrose. Singular values up to 10·max(m, n)·ε of the largest count as 0.
 ///
 /// Dtypes:
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// Errors:
 /// Where `a` has less than two axes or another dtype; when it is computed where an element is not
@@ -2938,13 +2938,13 @@ pub fn linalg_pinv(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 /// upper triangular.
 ///
 /// Dtypes:
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// Errors:
 /// Where `a` has less than two axes or another dtype.
 ///
 /// Derivatives:
-/// Where the first columns of A do not depend on each other.
+/// Of real matrices, where the first columns do not depend on each other.
 ///
 /// Example:
 ///     >>> a = mx.array([[4.0, 2.0], [2.0, 5.0]])
@@ -3017,7 +3017,7 @@ pub fn linalg_svdvals(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 /// triangle is read.
 ///
 /// Dtypes:
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// Errors:
 /// Where `a` has less than two axes, is not square, or has another dtype;

@@ -5,9 +5,9 @@
 use super::operand::{Axes, Operand, broadcast, cast, common_dtype, inexact};
 use super::reduce::reduce;
 use super::{
-    abs, add, concatenate, diagonal, expand_dims, eye, eye_at, greater, log, matmul, max, multiply,
-    not_equal, ones_like, pad, permute, power, prod, sign, squeeze_axes, subtract, sum, swapaxes,
-    tril, triu, where_,
+    abs, add, concatenate, conjugate, diagonal, expand_dims, eye, eye_at, greater, log, matmul,
+    max, multiply, not_equal, ones_like, pad, permute, power, prod, sign, squeeze_axes, subtract,
+    sum, swapaxes, tril, triu, where_,
 };
 use crate::array::Array;
 use crate::dtype::DType;
@@ -221,7 +221,7 @@ fn square(op: &'static str, a: &Array) -> Result<usize> {
 /// Checks that `op` takes `a`, and that it has matrices.
 fn expect(op: Linalg, a: &Array) -> Result<()> {
     if !op.takes(a.dtype()) {
-        let detail = format!("takes float32 and float64, not {}", a.aval());
+        let detail = format!("takes float32, float64 and complex64, not {}", a.aval());
         return Err(Error::dtype(op.name(), detail));
     }
     if a.rank() < 2 {
@@ -233,6 +233,11 @@ fn expect(op: Linalg, a: &Array) -> Result<()> {
 
 fn transposed(a: &Array) -> Result<Array> {
     swapaxes(a, -1, -2)
+}
+
+/// Rows as columns, conjugated.
+fn adjoint(a: &Array) -> Result<Array> {
+    conjugate(&transposed(a)?)
 }
 
 /// The identity in the shape of square matrices.
@@ -257,11 +262,11 @@ fn triple(outputs: Vec<Array>) -> Result<(Array, Array, Array)> {
     }
 }
 
-/// The lower triangular L with a positive diagonal and A = L·Lᵀ, or U = Lᵀ with A = Uᵀ·U where `upper`
+/// The lower triangular L with a positive diagonal and A = L·Lᴴ, or U = Lᴴ with A = Uᴴ·U where `upper`
 /// is true. Of A only that triangle is read.
 ///
 /// # Dtypes
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// # Errors
 /// Where `a` has less than two axes, is not square, or has another dtype;
@@ -286,11 +291,11 @@ pub fn cholesky(a: &Array, upper: bool) -> Result<Array> {
     transposed(&Array::apply(Linalg::Cholesky, &[&transposed(a)?])?)
 }
 
-/// The inverse of A = L·Lᵀ from its factor L; of A = Uᵀ·U from U where `upper` is true. Only the triangle
+/// The inverse of A = L·Lᴴ from its factor L; of A = Uᴴ·U from U where `upper` is true. Only the triangle
 /// is read.
 ///
 /// # Dtypes
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// # Errors
 /// Where `a` has less than two axes, is not square, or has another dtype;
@@ -311,8 +316,8 @@ pub fn cholesky_inv(a: &Array, upper: bool) -> Result<Array> {
         return Ok(inverse);
     }
     match upper {
-        true => matmul(&inverse, &transposed(&inverse)?),
-        false => matmul(&transposed(&inverse)?, &inverse),
+        true => matmul(&inverse, &adjoint(&inverse)?),
+        false => matmul(&adjoint(&inverse)?, &inverse),
     }
 }
 
@@ -329,7 +334,7 @@ fn named(op: &'static str, result: Result<Array>) -> Result<Array> {
 /// triangle is read.
 ///
 /// # Dtypes
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// # Errors
 /// Where `a` has less than two axes, is not square, or has another dtype;
@@ -352,7 +357,7 @@ pub fn tri_inv(a: &Array, upper: bool) -> Result<Array> {
 /// The inverse of square matrices.
 ///
 /// # Dtypes
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// # Errors
 /// Where `a` has less than two axes, is not square, or has another dtype;
@@ -433,7 +438,11 @@ fn solution(op: Linalg, a: &Array, b: &Array) -> Result<Array> {
         return Err(invalid());
     }
     if !op.takes(dtype) {
-        let detail = format!("{} and {} do not promote to float32 or float64", a.aval(), b.aval());
+        let detail = format!(
+            "{} and {} do not promote to float32, float64 or complex64",
+            a.aval(),
+            b.aval()
+        );
         return Err(Error::dtype(name, detail));
     }
     let (lead, other) = (&a.shape()[..a.rank() - 2], &columns.shape()[..columns.rank() - 2]);
@@ -449,7 +458,7 @@ fn solution(op: Linalg, a: &Array, b: &Array) -> Result<Array> {
 /// The pseudoinverse by Moore and Penrose. Singular values up to 10·max(m, n)·ε of the largest count as 0.
 ///
 /// # Dtypes
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// # Errors
 /// Where `a` has less than two axes or another dtype; when it is computed where an element is not
@@ -470,13 +479,13 @@ pub fn pinv(a: &Array) -> Result<Array> {
 /// upper triangular.
 ///
 /// # Dtypes
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// # Errors
 /// Where `a` has less than two axes or another dtype.
 ///
 /// # Derivatives
-/// Where the first columns of A do not depend on each other.
+/// Of real matrices, where the first columns do not depend on each other.
 ///
 /// # Example
 /// ```
@@ -495,7 +504,7 @@ pub fn qr(a: &Array) -> Result<(Array, Array)> {
 /// its diagonal, U upper triangular. Each pivot is the largest of its column.
 ///
 /// # Dtypes
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// # Errors
 /// Where `a` has less than two axes or another dtype.
@@ -524,7 +533,7 @@ pub fn lu(a: &Array) -> Result<(Array, Array, Array)> {
 /// its own, as `uint32`.
 ///
 /// # Dtypes
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// # Errors
 /// Where `a` has less than two axes or another dtype.
@@ -691,9 +700,6 @@ pub fn eigvals(a: &Array) -> Result<Array> {
 /// Square matrices in the dtype that determinants are computed in, their size, and the dtype of the
 /// result.
 fn for_determinants(op: &'static str, a: &Array) -> Result<(Array, usize, DType)> {
-    if a.dtype() == DType::C64 {
-        return Err(Error::dtype(op, format!("does not take {}", a.aval())));
-    }
     let n = square(op, a)?;
     let own = a.dtype().to_inexact();
     Ok((cast(a, own.accumulator())?, n, own))
@@ -741,7 +747,7 @@ fn small_determinant(a: &Array, n: usize) -> Result<Array> {
 /// Integers and bool are taken as `float32`; half types are computed in `float32`.
 ///
 /// # Errors
-/// Where `a` has less than two axes, is not square or complex. The derivative by a singular matrix of
+/// Where `a` has less than two axes or is not square. The derivative by a singular matrix of
 /// more than three rows is an error when it is computed.
 ///
 /// # Example
@@ -785,7 +791,7 @@ pub fn slogdet(a: &Array) -> Result<(Array, Array)> {
     let signs = prod(&sign(&pivot)?, -1, false)?;
     let signs = multiply(&signs, &exchanges(&pivots, a.dtype())?)?;
     let logs = sum(&log(&abs(&pivot)?)?, -1, false)?;
-    Ok((cast(&signs, own)?, cast(&logs, own)?))
+    Ok((cast(&signs, own)?, cast(&logs, if own == DType::C64 { logs.dtype() } else { own })?))
 }
 
 /// The X of least squares: the one of least length of those for which A·X is closest to B.
