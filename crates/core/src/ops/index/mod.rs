@@ -130,8 +130,9 @@ pub fn index(x: &Array, items: &[S]) -> Result<Array> {
     if let [S::Array(mask)] = items
         && mask.rank() == 0
         && mask.dtype() == DType::Bool
+        && x.rank() == 0
     {
-        // A mask without axes picks along a new one before all others.
+        // A mask of the only element: along a new axis there is one or none of it.
         return index(&expand_dims(x, 0)?, &[S::Array(expand_dims(mask, 0)?)]);
     }
     let bounded = |item: &S| matches!(item, S::Range { start, stop, .. } if start.is_some() || stop.is_some());

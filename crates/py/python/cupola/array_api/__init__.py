@@ -1,7 +1,7 @@
 """The Python array API standard 2025.12, on the arrays of ``cupola.core``.
 
-``array.__array_namespace__()`` gives this module. ``xp`` in the documentation of functions below is
-``cupola.core``, whose functions these are with the standard's arguments, dtypes and defaults.
+``array.__array_namespace__()`` gives this module. Its functions are those of ``cupola.core`` with the
+standard's arguments, defaults and dtypes.
 
 Example:
     >>> import cupola.array_api as xp

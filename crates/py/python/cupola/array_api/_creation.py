@@ -112,13 +112,15 @@ def linspace(
 ) -> Array:
     """``num`` numbers at equal distances from ``start`` to ``stop``, or up to but without it."""
     start, stop = (x.item() if isinstance(x, mx.array) else x for x in (start, stop))
-    if not (isinstance(start, complex) or isinstance(stop, complex)):
-        return mx.linspace(start, stop, num, endpoint, dtype, stream=device)
-    parts = (
-        mx.linspace(complex(start).real, complex(stop).real, num, endpoint, stream=device),
-        mx.linspace(complex(start).imag, complex(stop).imag, num, endpoint, stream=device),
-    )
-    return (parts[0] + 1j * parts[1]).astype(dtype or COMPLEX)
+    if isinstance(start, complex) or isinstance(stop, complex):
+        real, imag = (
+            mx.linspace(getattr(start, part), getattr(stop, part), num, endpoint, stream=device)
+            for part in ("real", "imag")
+        )
+        return (real + 1j * imag).astype(dtype or COMPLEX)
+    if dtype == COMPLEX:
+        return mx.linspace(start, stop, num, endpoint, stream=device).astype(dtype)
+    return mx.linspace(start, stop, num, endpoint, dtype, stream=device)
 
 
 def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Array, ...]:

@@ -15,7 +15,7 @@ def astype(
         raise TypeError(f"astype: {x.dtype} does not become {dtype}: take real(x) or imag(x)")
     if device is not None and device != x.device:
         x = x.to_device(device)
-    return x if x.dtype == dtype and not copy else x.astype(dtype)
+    return x if x.dtype == dtype and not copy else x.astype(dtype, device)
 
 
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:

@@ -107,7 +107,7 @@ def var(
         return squares
     axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
     count = math.prod(x.shape[at] for at in axes)
-    return squares * count / (count - correction if count > correction else 0)
+    return squares * (count / (count - correction) if count > correction else math.nan)
 
 
 def _running(

@@ -11,9 +11,33 @@ from ._manipulation import matrix_transpose
 from ._reductions import sum
 from ._types import Array, Axes, Dtype, Real, indices
 
-__all__ = """cholesky cross det diagonal eig eigh eigvals eigvalsh inv matmul matrix_norm matrix_power
-matrix_rank matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace vecdot
-vector_norm""".split()
+__all__ = [
+    "cholesky",
+    "cross",
+    "det",
+    "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inv",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
 
 
 class Eigen(NamedTuple):
@@ -103,7 +127,7 @@ def matrix_norm(
     ord: float | Literal["fro", "nuc"] | None = "fro",
 ) -> Array:
     """The norms of matrices."""
-    return mx.linalg.norm(x, "fro" if ord is None else ord, (-2, -1), keepdims)
+    return mx.linalg.norm(_or_zeros(x, (-2, -1)), "fro" if ord is None else ord, (-2, -1), keepdims)
 
 
 def matrix_power(x: Array, n: int, /) -> Array:
@@ -168,7 +192,7 @@ def tensordot(
     x1: Array, x2: Array, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2
 ) -> Array:
     """The sums of products over pairs of axes, or over the last of one with the first of the other."""
-    return mx.tensordot(x1, x2, axes)
+    return mx.tensordot(x1, x2, axes).astype(mx.result_type(x1, x2))
 
 
 def trace(x: Array, /, *, offset: int = 0, dtype: Dtype | None = None) -> Array:
@@ -178,7 +202,7 @@ def trace(x: Array, /, *, offset: int = 0, dtype: Dtype | None = None) -> Array:
 
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     """The sums of products along an axis, with the conjugate of the first."""
-    return mx.vecdot(x1, x2, axis)
+    return mx.vecdot(x1, x2, axis).astype(mx.result_type(x1, x2))
 
 
 def vector_norm(
@@ -187,10 +211,21 @@ def vector_norm(
     """The norms of vectors, whose elements may lie along several axes."""
     axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
     axes = tuple(at % x.ndim for at in axes)
+    x = _or_zeros(x, axes)
     others = [at for at in range(x.ndim) if at not in axes]
-    flat = mx.permute_dims(x, (*others, *axes)).reshape(*(x.shape[at] for at in others), -1)
+    flat = mx.permute_dims(x, (*others, *axes)).flatten(len(others)) if axes else x[..., None]
     norms = mx.linalg.norm(flat, ord, -1)
     return mx.expand_dims(norms, axes) if keepdims else norms
+
+
+def _or_zeros(x: Array, axes: tuple[int, ...]) -> Array:
+    """An array, or zeros where it is empty along some axes: both are of length 0."""
+    sizes = list(x.shape)
+    if all(sizes[axis] for axis in axes):
+        return x
+    for axis in axes:
+        sizes[axis] = 1
+    return mx.zeros(sizes, x.dtype)
 
 
 def _cutoff(x: Array, values: Array, rtol: Real | None) -> Array:
@@ -198,4 +233,4 @@ def _cutoff(x: Array, values: Array, rtol: Real | None) -> Array:
     if rtol is None:
         rtol = max(x.shape[-2:]) * mx.finfo(x.dtype).eps
     rtol = rtol[..., None] if isinstance(rtol, mx.array) else rtol
-    return mx.max(values, -1, True) * rtol
+    return values[..., :1] * rtol
