@@ -11,7 +11,7 @@ use pyo3::types::PyModule;
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
-use crate::operand::{Arr, Arrays, Axis, Count, Opd, ShapeArg, SizesArg, give, meet};
+use crate::operand::{Arr, Arrays, Axis, Count, Opd, Real, ShapeArg, SizesArg, give, meet};
 
 /// |x|; of a complex number its modulus, as `float32`.
 ///
@@ -2738,7 +2738,7 @@ pub fn fft_rfftfreq(n: Count, d: f64, stream: Option<On>) -> PyResult<PyArray> {
 ///            [1, 2]], dtype=float32)
 #[pyfunction(name = "cholesky")]
 #[pyo3(signature = (a, upper = false, *, stream = None), text_signature = "(a, upper=False, *, stream=None)")]
-pub fn linalg_cholesky(a: Arr, upper: bool, stream: Option<On>) -> PyResult<PyArray> {
+pub fn linalg_cholesky(a: Real, upper: bool, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::linalg::cholesky(&a, upper)))
 }
 
@@ -2758,7 +2758,7 @@ pub fn linalg_cholesky(a: Arr, upper: bool, stream: Option<On>) -> PyResult<PyAr
 ///            [0, 0.0625]], dtype=float32)
 #[pyfunction(name = "cholesky_inv")]
 #[pyo3(signature = (a, upper = false, *, stream = None), text_signature = "(a, upper=False, *, stream=None)")]
-pub fn linalg_cholesky_inv(a: Arr, upper: bool, stream: Option<On>) -> PyResult<PyArray> {
+pub fn linalg_cholesky_inv(a: Real, upper: bool, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::linalg::cholesky_inv(&a, upper)))
 }
 
@@ -2776,7 +2776,7 @@ pub fn linalg_cholesky_inv(a: Arr, upper: bool, stream: Option<On>) -> PyResult<
 ///     array(-2, dtype=float32)
 #[pyfunction(name = "det")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn linalg_det(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn linalg_det(a: Real, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::linalg::det(&a)))
 }
 
@@ -2832,7 +2832,7 @@ pub fn linalg_eigvals(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///            [0, 0.25]], dtype=float32)
 #[pyfunction(name = "inv")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn linalg_inv(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn linalg_inv(a: Real, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::linalg::inv(&a)))
 }
 
@@ -2873,7 +2873,7 @@ pub fn linalg_lstsq(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///            [4, 4]], dtype=float32)
 #[pyfunction(name = "lu")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn linalg_lu(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray, PyArray)> {
+pub fn linalg_lu(a: Real, stream: Option<On>) -> PyResult<(PyArray, PyArray, PyArray)> {
     on(stream, || give(ops::linalg::lu(&a)))
 }
 
@@ -2892,7 +2892,7 @@ pub fn linalg_lu(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray, PyAr
 ///     array([1, 1], dtype=uint32)
 #[pyfunction(name = "lu_factor")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn linalg_lu_factor(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
+pub fn linalg_lu_factor(a: Real, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
     on(stream, || give(ops::linalg::lu_factor(&a)))
 }
 
@@ -2930,7 +2930,7 @@ pub fn linalg_matrix_power(a: Arr, n: i64, stream: Option<On>) -> PyResult<PyArr
 ///            [0, 0]], dtype=float32)
 #[pyfunction(name = "pinv")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn linalg_pinv(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn linalg_pinv(a: Real, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::linalg::pinv(&a)))
 }
 
@@ -2953,7 +2953,7 @@ pub fn linalg_pinv(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     True
 #[pyfunction(name = "qr")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn linalg_qr(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
+pub fn linalg_qr(a: Real, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
     on(stream, || give(ops::linalg::qr(&a)))
 }
 
@@ -2972,7 +2972,7 @@ pub fn linalg_qr(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
 ///     (array(-1, dtype=float32), array(0, dtype=float32))
 #[pyfunction(name = "slogdet")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn linalg_slogdet(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
+pub fn linalg_slogdet(a: Real, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
     on(stream, || give(ops::linalg::slogdet(&a)))
 }
 
@@ -2992,7 +2992,7 @@ pub fn linalg_slogdet(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray)
 ///     array([1, 2], dtype=float32)
 #[pyfunction(name = "solve")]
 #[pyo3(signature = (a, b, *, stream = None), text_signature = "(a, b, *, stream=None)")]
-pub fn linalg_solve(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn linalg_solve(a: Real, b: Real, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::linalg::solve(&a, &b)))
 }
 
@@ -3029,7 +3029,7 @@ pub fn linalg_svdvals(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///            [-0.125, 0.25]], dtype=float32)
 #[pyfunction(name = "tri_inv")]
 #[pyo3(signature = (a, upper = false, *, stream = None), text_signature = "(a, upper=False, *, stream=None)")]
-pub fn linalg_tri_inv(a: Arr, upper: bool, stream: Option<On>) -> PyResult<PyArray> {
+pub fn linalg_tri_inv(a: Real, upper: bool, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::linalg::tri_inv(&a, upper)))
 }
 
@@ -3403,6 +3403,12 @@ macro_rules! docs {
 (_data::digits) => { "\nExample:\n    >>> train, test = data.digits(train=4, test=2)\n    >>> images, labels = train.arrays()\n    >>> images.shape, labels.shape\n    ((4, 28, 28, 1), (4,))" };
 (_data::fashion_mnist) => { "" };
 (_data::mnist) => { "" };
+(_linalg::cholesky) => { "The lower triangular L with a positive diagonal and A = L·Lᴴ, or U = Lᴴ with A = Uᴴ·U where `upper`\nis true. Of A only that triangle is read.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes, is not square, or has another dtype;\nwhen it is computed where it is not positive definite.\n\nDerivatives:\nThose by symmetric matrices: they are symmetric." };
+(_linalg::det) => { "The determinants of square matrices.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nErrors:\nWhere `a` has less than two axes or is not square. The derivative by a singular matrix of\nmore than three rows is an error when it is computed." };
+(_linalg::inv) => { "The inverse of square matrices.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes, is not square, or has another dtype;\nwhen it is computed where it is singular." };
+(_linalg::qr) => { "A = Q·R: Q with orthonormal columns, as many as A has rows or columns, whichever are fewer, and R\nupper triangular.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes or another dtype.\n\nDerivatives:\nOf real matrices, where the first columns do not depend on each other." };
+(_linalg::slogdet) => { "The signs of the determinants of square matrices, and the logarithms of their sizes: 0 and −∞ of\nsingular ones.\n\nDtypes:\nAs `det`.\n\nErrors:\nAs `det`." };
+(_linalg::solve) => { "X with A·X = B.\n\nShapes:\n`a` is `[.., n, n]`, `b` a vector `[n]` or `[.., n, k]`; the other axes broadcast.\n\nDtypes:\nThe operands promote, to `float32` or `float64`.\n\nErrors:\nWhere shapes or dtypes do not fit; when it is computed where A is singular." };
 (_nn::adam) => { "One step of Adam for a parameter: its new value, and the new means of gradients and of their squares.\n``rate`` is what the mean of gradients is multiplied by; ``deviation``, if given, the root of the other.\n\nShapes:\nAll of one, but for ``rate`` and ``deviation``, which are scalars.\n\nExample:\n    >>> p, m, v = mx._nn.adam(mx.array([1.0]), mx.array([2.0]), mx.zeros(1), mx.zeros(1), (0.5, 0.75), 0.0, 0.5)\n    >>> p, m, v\n    (array([0.5], dtype=float32), array([1], dtype=float32), array([1], dtype=float32))" };
 (_nn::avg_pool) => { "The mean of each window; padding counts as zeros.\n\nShapes:\nAs `max_pool`.\n\nDtypes:\nIntegers are taken as `float32`; half types are summed and divided in `float32`." };
 (_nn::celu) => { "x for positive x, alpha·(e^(x/alpha) − 1) otherwise." };
@@ -3873,6 +3879,14 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::_data::fashion_mnist, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_data::mnist, m)?)?;
         }
+        "_linalg" => {
+            m.add_function(wrap_pyfunction!(crate::_linalg::cholesky, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_linalg::det, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_linalg::inv, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_linalg::qr, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_linalg::slogdet, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_linalg::solve, m)?)?;
+        }
         "_nn" => {
             m.add_function(wrap_pyfunction!(crate::_nn::adam, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::avg_pool, m)?)?;
@@ -4016,6 +4030,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
 /// The submodules, with what they are.
 pub const MODULES: &[(&str, &str)] = &[
     ("_data", "What `cupola.data` is made of."),
+    ("_linalg", "Linear algebra of complex matrices, too, which `linalg` refuses as MLX does."),
     ("_nn", "What `cupola.nn` calls and MLX's `core` does not have."),
     ("_suite", "The samples of the op suite, for comparisons with other packages."),
     ("cuda", "GPUs through CUDA."),

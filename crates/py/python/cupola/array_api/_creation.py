@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import cupola.core as mx
 
-from ._types import COMPLEX, Array, Device, Dtype, Number, wide
+from ._types import COMPLEX, Array, Device, Dtype, wide
 
 
 def arange(

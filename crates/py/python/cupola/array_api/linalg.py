@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import cupola.core as mx
+from cupola.core import _linalg
 
 from ._manipulation import matrix_transpose
 from ._reductions import sum
@@ -71,7 +72,7 @@ class SVD(NamedTuple):
 
 def cholesky(x: Array, /, *, upper: bool = False) -> Array:
     """The triangular factors of positive definite matrices."""
-    return mx.linalg.cholesky(x, upper)
+    return _linalg.cholesky(x, upper)
 
 
 def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
@@ -81,7 +82,7 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 
 def det(x: Array, /) -> Array:
     """The determinants of matrices."""
-    return mx.linalg.det(x)
+    return _linalg.det(x)
 
 
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:
@@ -111,7 +112,7 @@ def eigvalsh(x: Array, /) -> Array:
 
 def inv(x: Array, /) -> Array:
     """The inverses of matrices."""
-    return mx.linalg.inv(x)
+    return _linalg.inv(x)
 
 
 def matmul(x1: Array, x2: Array, /) -> Array:
@@ -156,24 +157,24 @@ def pinv(x: Array, /, *, rtol: Real | None = None) -> Array:
 def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QR:
     """Matrices as orthogonal ones times upper triangular ones; complete ones are square."""
     if mode == "reduced":
-        return QR(*mx.linalg.qr(x))
+        return QR(*_linalg.qr(x))
     if mode != "complete":
         raise ValueError(f"qr: mode must be 'reduced' or 'complete', not {mode!r}")
     rows, columns = x.shape[-2:]
     # The columns of an identity matrix complete the basis.
     more = mx.broadcast_to(mx.eye(rows, dtype=x.dtype), (*x.shape[:-1], rows))
-    q, r = mx.linalg.qr(mx.concat([x, more], -1))
+    q, r = _linalg.qr(mx.concat([x, more], -1))
     return QR(q, r[..., :columns])
 
 
 def slogdet(x: Array, /) -> SignLog:
     """The signs of determinants, and the logarithms of their absolute values."""
-    return SignLog(*mx.linalg.slogdet(x))
+    return SignLog(*_linalg.slogdet(x))
 
 
 def solve(x1: Array, x2: Array, /) -> Array:
     """The solutions of linear equations: for a vector, or for each column of matrices."""
-    return mx.linalg.solve(x1, x2)
+    return _linalg.solve(x1, x2)
 
 
 def svd(x: Array, /, *, full_matrices: bool = True) -> SVD:
