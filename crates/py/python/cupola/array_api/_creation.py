@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any, Literal
 
 import cupola.core as mx
 
-from ._types import COMPLEX, Array, Device, Dtype, wide
+from ._types import COMPLEX, Array, Device, Dtype, on, wide
 
 
 def arange(
@@ -39,7 +38,7 @@ def asarray(
     """
     if isinstance(obj, mx.array) and dtype in (None, obj.dtype):
         return _moved(obj, device, copy)
-    with mx.stream(device) if device is not None else nullcontext():
+    with on(device):
         return mx.asarray(obj, dtype or wide(obj), copy=copy)
 
 
@@ -112,15 +111,12 @@ def linspace(
 ) -> Array:
     """``num`` numbers at equal distances from ``start`` to ``stop``, or up to but without it."""
     start, stop = (x.item() if isinstance(x, mx.array) else x for x in (start, stop))
-    if isinstance(start, complex) or isinstance(stop, complex):
-        real, imag = (
-            mx.linspace(getattr(start, part), getattr(stop, part), num, endpoint, stream=device)
-            for part in ("real", "imag")
-        )
+    with on(device):
+        if not (dtype == COMPLEX or isinstance(start, complex) or isinstance(stop, complex)):
+            return mx.linspace(start, stop, num, endpoint, dtype)
+        real = mx.linspace(start.real, stop.real, num, endpoint)
+        imag = mx.linspace(start.imag, stop.imag, num, endpoint)
         return (real + 1j * imag).astype(dtype or COMPLEX)
-    if dtype == COMPLEX:
-        return mx.linspace(start, stop, num, endpoint, stream=device).astype(dtype)
-    return mx.linspace(start, stop, num, endpoint, dtype, stream=device)
 
 
 def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Array, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, TypeAlias
 
 import cupola.core as mx
@@ -48,6 +49,11 @@ def accumulated(x: Array) -> Dtype:
 def indices(x: Array) -> Array:
     """An array of indices or counts in the dtype that these have."""
     return x.astype(INDEXING)
+
+
+def on(device: Device | None) -> AbstractContextManager[Any]:
+    """A context in which operations are recorded on a device, or where they are anyway."""
+    return nullcontext() if device is None else mx.stream(device)
 
 
 def wide(x: Any) -> Dtype | None:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import cupola.core as mx
 
-from ._types import Array, Device, Dtype, Norm
+from ._types import Array, Device, Dtype, Norm, on
 
 __all__ = [
     "fft",
@@ -91,15 +91,17 @@ def fftfreq(
     n: int, /, *, d: float = 1.0, dtype: Dtype | None = None, device: Device | None = None
 ) -> Array:
     """The frequencies of a transform of ``n`` elements that are ``d`` apart."""
-    places = mx.arange(n, dtype=dtype or mx.float32, stream=device)
-    return mx.where(places < (n + 1) // 2, places, places - n) / (n * d)
+    with on(device):
+        places = mx.arange(n, dtype=dtype or mx.float32)
+        return mx.where(places < (n + 1) // 2, places, places - n) / (n * d)
 
 
 def rfftfreq(
     n: int, /, *, d: float = 1.0, dtype: Dtype | None = None, device: Device | None = None
 ) -> Array:
     """The frequencies of a transform of ``n`` real elements that are ``d`` apart."""
-    return mx.arange(n // 2 + 1, dtype=dtype or mx.float32, stream=device) / (n * d)
+    with on(device):
+        return mx.arange(n // 2 + 1, dtype=dtype or mx.float32) / (n * d)
 
 
 def fftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
