@@ -8,12 +8,15 @@ use crate::tools;
 
 /// What the tests need, each in the version that they were written for.
 const PACKAGES: &[&str] = &[
+    "array-api-strict==2.6.1",
     "gguf==0.19.0",
     "ml_dtypes==0.6.0",
     "mlx[cpu]==0.32.4",
     "mypy==2.4.1",
     "numpy==2.4.6",
     "pytest==9.2.0",
+    "scikit-learn==1.9.1",
+    "scipy==1.17.1",
 ];
 
 /// What cargo is to build first: with the tests, so that what was built for them is not built again
@@ -67,8 +70,8 @@ pub fn run(root: &Path) -> Result<(), String> {
     run_on("wgpu", &[&pytest[..], &every].concat())?;
     let allowed = tests.join("stubtest.txt").to_string_lossy().into_owned();
     let mut stubtest = vec!["-m", "mypy.stubtest"];
-    let modules =
-        ["core", "data", "mlx", "nn", "optimizers", "utils"].map(|m| format!("cupola.{m}"));
+    let modules = ["array_api", "core", "data", "mlx", "nn", "optimizers", "utils"]
+        .map(|m| format!("cupola.{m}"));
     stubtest.extend(modules.iter().map(String::as_str));
     stubtest.extend(["--concise", "--allowlist", &allowed]);
     run(&stubtest)

@@ -56,7 +56,7 @@ impl LinalgKernel {
 
     /// # Safety
     /// The operands can be read and written, and are of `T`.
-    unsafe fn each<T: Sync>(&self, io: &Io, compute: Compute<T>) -> Result<()> {
+    unsafe fn each<T: Factors + Spectral + Sync>(&self, io: &Io) -> Result<()> {
         let dense = |(input, &ptr): (&Contiguous, &*const u8)| {
             // SAFETY: the caller vouches for the input.
             unsafe { input.dense(ptr) }
@@ -115,9 +115,9 @@ impl OpKernel for LinalgKernel {
         // SAFETY: the caller vouches for the operands, and the dtype says what they are.
         unsafe {
             match self.dtype {
-                DType::F32 => self.each::<f32>(io, factor)?,
-                DType::F64 => self.each::<f64>(io, factor)?,
-                DType::C64 => self.each::<Complex32>(io, decompose)?,
+                DType::F32 => self.each::<f32>(io)?,
+                DType::F64 => self.each::<f64>(io)?,
+                DType::C64 => self.each::<Complex32>(io)?,
                 other => {
                     return Err(Error::dtype(self.op.name(), format!("does not take {other}")));
                 }
@@ -127,12 +127,6 @@ impl OpKernel for LinalgKernel {
         Ok(())
     }
 }
-
-/// Writes what an op gives for A and B, or says what is wrong with A.
-///
-/// # Safety
-/// The outputs are those of the op for matrices of `T`.
-type Compute<T> = unsafe fn(Linalg, Matrix<'_, T>, Matrix<'_, T>, &Outputs<'_>) -> Outcome;
 
 /// Matrix `i` of a batch.
 ///
@@ -170,8 +164,11 @@ impl<'a> Outputs<'a> {
     }
 }
 
-/// [`Compute`] for real numbers.
-unsafe fn factor<T: Factors + Spectral>(
+/// Writes what an op gives for A and B, or says what is wrong with A.
+///
+/// # Safety
+/// The outputs are those of the op for matrices of `T`.
+unsafe fn compute<T: Factors + Spectral>(
     op: Linalg,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
@@ -194,23 +191,6 @@ unsafe fn factor<T: Factors + Spectral>(
                 Ok(())
             }
             Linalg::Pinv => T::pinv(a, outputs.of(0)),
-            Linalg::Svd(_) | Linalg::Eigh { .. } | Linalg::Eig { .. } => {
-                decompose(op, a, b, outputs)
-            }
-        }
-    }
-}
-
-/// [`Compute`] for complex numbers, and what real ones have in common with them.
-unsafe fn decompose<T: Spectral>(
-    op: Linalg,
-    a: Matrix<'_, T>,
-    _: Matrix<'_, T>,
-    outputs: &Outputs<'_>,
-) -> Outcome {
-    // SAFETY: the caller vouches for the outputs.
-    unsafe {
-        match op {
             Linalg::Svd(Vectors::None) => T::singular_values(a, outputs.of(0)),
             Linalg::Svd(vectors) => {
                 let is_full = vectors == Vectors::Full;
@@ -218,12 +198,6 @@ unsafe fn decompose<T: Spectral>(
             }
             Linalg::Eigh { vectors } => T::eigh(a, outputs.of(0), vectors.then(|| outputs.of(1))),
             Linalg::Eig { vectors } => T::eig(a, outputs.of(0), vectors.then(|| outputs.of(1))),
-            Linalg::Cholesky
-            | Linalg::SolveTriangular { .. }
-            | Linalg::Solve
-            | Linalg::Lu
-            | Linalg::Qr
-            | Linalg::Pinv => Err(format!("has elements that {} does not take", op.name())),
         }
     }
 }

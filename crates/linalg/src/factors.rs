@@ -5,13 +5,14 @@ use std::cmp::Ordering;
 use faer::linalg::solvers::{Llt, PartialPivLu, Qr};
 use faer::linalg::triangular_solve as triangular;
 use faer::{Mat, MatMut, MatRef, Par, Side};
+use num_complex::Complex32;
 
 use crate::field::{Field, finite};
 use crate::{Matrix, Out, Outcome, write};
 
 /// Factorizations without an iteration. A is `m` × `n`, and `k` the smaller of both.
 pub trait Factors: Sized {
-    /// L of a symmetric positive definite A, whose lower triangle is read.
+    /// L of a Hermitian positive definite A, whose lower triangle is read.
     fn cholesky(a: Matrix<'_, Self>, l: Out<'_, Self>) -> Outcome;
     /// X of A·X = B for a triangle A; `unit` takes its diagonal for ones.
     fn solve_triangular(
@@ -58,7 +59,7 @@ macro_rules! factors {
     )*};
 }
 
-factors! { f32 f64 }
+factors! { f32 f64 Complex32 }
 
 fn cholesky<T: Field>(a: MatRef<'_, T>, out: Out<'_, T>) -> Outcome {
     let n = a.nrows();

@@ -17,8 +17,9 @@ use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
+use crate::device::PyDevice;
 use crate::dtype::Dtype;
-use crate::error::{raise, wrong_type};
+use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
 use crate::host::{bytes, python_bytes};
 use crate::operand::give;
@@ -162,6 +163,12 @@ impl PyArray {
     #[getter]
     fn dtype(&self) -> Dtype {
         Dtype(self.get().dtype())
+    }
+
+    /// The device that the array is, or will be, computed on.
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice::of(self.get().device())
     }
 
     /// The transposed array: the axes in the opposite order.
@@ -320,8 +327,14 @@ impl PyArray {
         py: Python<'py>,
         api_version: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let _ = api_version;
-        Ok(py.import("cupola.core")?.into_any())
+        const VERSIONS: [&str; 5] = ["2021.12", "2022.12", "2023.12", "2024.12", "2025.12"];
+        if let Some(version) = api_version.filter(|version| !VERSIONS.contains(version)) {
+            return Err(wrong_value(format!(
+                "__array_namespace__: api_version is one of {}, not {version}",
+                VERSIONS.join(", ")
+            )));
+        }
+        Ok(py.import("cupola.array_api")?.into_any())
     }
 }
 

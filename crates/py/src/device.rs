@@ -166,6 +166,13 @@ fn device_of(object: &Bound<'_, PyAny>) -> PyResult<PyDevice> {
 /// A device, or its type.
 pub struct DeviceArg(PyDevice);
 
+impl DeviceArg {
+    /// The device, if it is there.
+    pub fn find(self) -> PyResult<Device> {
+        self.0.find()
+    }
+}
+
 impl<'py> FromPyObject<'_, 'py> for DeviceArg {
     type Error = PyErr;
 
@@ -178,6 +185,13 @@ impl<'py> FromPyObject<'_, 'py> for DeviceArg {
 #[derive(Clone, Copy)]
 pub struct On(Option<Stream>);
 
+impl On {
+    /// The default stream of a device.
+    pub fn of(device: Device) -> Self {
+        On(Some(default_of(device)))
+    }
+}
+
 impl<'py> FromPyObject<'_, 'py> for On {
     type Error = PyErr;
 
@@ -189,7 +203,7 @@ impl<'py> FromPyObject<'_, 'py> for On {
             return Ok(On(Some(stream.get().0)));
         }
         match device_of(&object) {
-            Ok(device) => Ok(On(Some(default_of(device.find()?)))),
+            Ok(device) => Ok(On::of(device.find()?)),
             Err(_) => Err(wrong_type(format!(
                 "stream must be a Stream, a Device, a DeviceType or None, not {}",
                 object.get_type().name()?
@@ -228,7 +242,7 @@ pub fn default_device() -> PyDevice {
 #[doc = docs!(set_default_device)]
 #[pyfunction]
 pub fn set_default_device(device: DeviceArg) -> PyResult<()> {
-    cupola::device::set_default_stream(default_of(device.0.find()?));
+    cupola::device::set_default_stream(default_of(device.find()?));
     Ok(())
 }
 
@@ -236,7 +250,7 @@ pub fn set_default_device(device: DeviceArg) -> PyResult<()> {
 #[doc = docs!(default_stream)]
 #[pyfunction]
 pub fn default_stream(device: DeviceArg) -> PyResult<PyStream> {
-    Ok(PyStream(default_of(device.0.find()?)))
+    Ok(PyStream(default_of(device.find()?)))
 }
 
 /// Makes a stream the default of its device.
@@ -258,7 +272,7 @@ pub fn set_default_stream(stream: &PyStream) {
 #[doc = docs!(new_stream)]
 #[pyfunction]
 pub fn new_stream(device: DeviceArg) -> PyResult<PyStream> {
-    let device = device.0.find()?;
+    let device = device.find()?;
     let mut guard = COUNTS.lock().unwrap_or_else(|e| e.into_inner());
     let count = guard.get_or_insert_default().entry(device).or_insert(0);
     *count += 1;
@@ -323,7 +337,7 @@ pub fn synchronize(py: Python<'_>, stream: Option<On>) -> PyResult<()> {
 #[doc = docs!(is_available)]
 #[pyfunction]
 pub fn is_available(device: DeviceArg) -> bool {
-    device.0.find().is_ok()
+    device.find().is_ok()
 }
 
 /// How many devices of a type there are.
@@ -339,7 +353,7 @@ pub fn device_count(device_type: DeviceType) -> usize {
 #[pyo3(signature = (d = None))]
 pub fn device_info<'py>(py: Python<'py>, d: Option<DeviceArg>) -> PyResult<Bound<'py, PyDict>> {
     let device = match d {
-        Some(device) => device.0.find()?,
+        Some(device) => device.find()?,
         None => cupola::device::default_stream().device,
     };
     let found = backend(device).map_err(raise)?;

@@ -292,6 +292,12 @@ impl iinfo {
         self.2
     }
 
+    /// How many bits a number takes.
+    #[getter]
+    fn bits(&self) -> usize {
+        self.0.size() * 8
+    }
+
     /// The dtype.
     #[getter]
     fn dtype(&self) -> Dtype {

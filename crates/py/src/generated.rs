@@ -11,7 +11,7 @@ use pyo3::types::PyModule;
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
-use crate::operand::{Arr, Arrays, Axis, Count, Opd, ShapeArg, SizesArg, give, meet};
+use crate::operand::{Arr, Arrays, Axis, Count, Opd, Real, ShapeArg, SizesArg, give, meet};
 
 /// |x|; of a complex number its modulus, as `float32`.
 ///
@@ -2718,11 +2718,11 @@ pub fn fft_rfftfreq(n: Count, d: f64, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::rfftfreq(n.0, d)))
 }
 
-/// The lower triangular L with a positive diagonal and A = L·Lᵀ, or U = Lᵀ with A = Uᵀ·U where `upper`
+/// The lower triangular L with a positive diagonal and A = L·Lᴴ, or U = Lᴴ with A = Uᴴ·U where `upper`
 /// is true. Of A only that triangle is read.
 ///
 /// Dtypes:
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// Errors:
 /// Where `a` has less than two axes, is not square, or has another dtype;
@@ -2738,15 +2738,15 @@ pub fn fft_rfftfreq(n: Count, d: f64, stream: Option<On>) -> PyResult<PyArray> {
 ///            [1, 2]], dtype=float32)
 #[pyfunction(name = "cholesky")]
 #[pyo3(signature = (a, upper = false, *, stream = None), text_signature = "(a, upper=False, *, stream=None)")]
-pub fn linalg_cholesky(a: Arr, upper: bool, stream: Option<On>) -> PyResult<PyArray> {
+pub fn linalg_cholesky(a: Real, upper: bool, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::linalg::cholesky(&a, upper)))
 }
 
-/// The inverse of A = L·Lᵀ from its factor L; of A = Uᵀ·U from U where `upper` is true. Only the triangle
+/// The inverse of A = L·Lᴴ from its factor L; of A = Uᴴ·U from U where `upper` is true. Only the triangle
 /// is read.
 ///
 /// Dtypes:
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// Errors:
 /// Where `a` has less than two axes, is not square, or has another dtype;
@@ -2758,7 +2758,7 @@ pub fn linalg_cholesky(a: Arr, upper: bool, stream: Option<On>) -> PyResult<PyAr
 ///            [0, 0.0625]], dtype=float32)
 #[pyfunction(name = "cholesky_inv")]
 #[pyo3(signature = (a, upper = false, *, stream = None), text_signature = "(a, upper=False, *, stream=None)")]
-pub fn linalg_cholesky_inv(a: Arr, upper: bool, stream: Option<On>) -> PyResult<PyArray> {
+pub fn linalg_cholesky_inv(a: Real, upper: bool, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::linalg::cholesky_inv(&a, upper)))
 }
 
@@ -2768,7 +2768,7 @@ pub fn linalg_cholesky_inv(a: Arr, upper: bool, stream: Option<On>) -> PyResult<
 /// Integers and bool are taken as `float32`; half types are computed in `float32`.
 ///
 /// Errors:
-/// Where `a` has less than two axes, is not square or complex. The derivative by a singular matrix of
+/// Where `a` has less than two axes or is not square. The derivative by a singular matrix of
 /// more than three rows is an error when it is computed.
 ///
 /// Example:
@@ -2776,7 +2776,7 @@ pub fn linalg_cholesky_inv(a: Arr, upper: bool, stream: Option<On>) -> PyResult<
 ///     array(-2, dtype=float32)
 #[pyfunction(name = "det")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn linalg_det(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn linalg_det(a: Real, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::linalg::det(&a)))
 }
 
@@ -2820,7 +2820,7 @@ pub fn linalg_eigvals(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 /// The inverse of square matrices.
 ///
 /// Dtypes:
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// Errors:
 /// Where `a` has less than two axes, is not square, or has another dtype;
@@ -2832,7 +2832,7 @@ pub fn linalg_eigvals(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///            [0, 0.25]], dtype=float32)
 #[pyfunction(name = "inv")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn linalg_inv(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn linalg_inv(a: Real, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::linalg::inv(&a)))
 }
 
@@ -2861,7 +2861,7 @@ pub fn linalg_lstsq(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
 /// its diagonal, U upper triangular. Each pivot is the largest of its column.
 ///
 /// Dtypes:
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// Errors:
 /// Where `a` has less than two axes or another dtype.
@@ -2873,7 +2873,7 @@ pub fn linalg_lstsq(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///            [4, 4]], dtype=float32)
 #[pyfunction(name = "lu")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn linalg_lu(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray, PyArray)> {
+pub fn linalg_lu(a: Real, stream: Option<On>) -> PyResult<(PyArray, PyArray, PyArray)> {
     on(stream, || give(ops::linalg::lu(&a)))
 }
 
@@ -2881,7 +2881,7 @@ pub fn linalg_lu(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray, PyAr
 /// its own, as `uint32`.
 ///
 /// Dtypes:
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// Errors:
 /// Where `a` has less than two axes or another dtype.
@@ -2892,7 +2892,7 @@ pub fn linalg_lu(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray, PyAr
 ///     array([1, 1], dtype=uint32)
 #[pyfunction(name = "lu_factor")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn linalg_lu_factor(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
+pub fn linalg_lu_factor(a: Real, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
     on(stream, || give(ops::linalg::lu_factor(&a)))
 }
 
@@ -2918,7 +2918,7 @@ pub fn linalg_matrix_power(a: Arr, n: i64, stream: Option<On>) -> PyResult<PyArr
 /// The pseudoinverse by Moore and Penrose. Singular values up to 10·max(m, n)·ε of the largest count as 0.
 ///
 /// Dtypes:
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// Errors:
 /// Where `a` has less than two axes or another dtype; when it is computed where an element is not
@@ -2930,7 +2930,7 @@ pub fn linalg_matrix_power(a: Arr, n: i64, stream: Option<On>) -> PyResult<PyArr
 ///            [0, 0]], dtype=float32)
 #[pyfunction(name = "pinv")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn linalg_pinv(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn linalg_pinv(a: Real, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::linalg::pinv(&a)))
 }
 
@@ -2938,13 +2938,13 @@ pub fn linalg_pinv(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 /// upper triangular.
 ///
 /// Dtypes:
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// Errors:
 /// Where `a` has less than two axes or another dtype.
 ///
 /// Derivatives:
-/// Where the first columns of A do not depend on each other.
+/// Of real matrices, where the first columns do not depend on each other.
 ///
 /// Example:
 ///     >>> a = mx.array([[4.0, 2.0], [2.0, 5.0]])
@@ -2953,7 +2953,7 @@ pub fn linalg_pinv(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     True
 #[pyfunction(name = "qr")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn linalg_qr(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
+pub fn linalg_qr(a: Real, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
     on(stream, || give(ops::linalg::qr(&a)))
 }
 
@@ -2972,7 +2972,7 @@ pub fn linalg_qr(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
 ///     (array(-1, dtype=float32), array(0, dtype=float32))
 #[pyfunction(name = "slogdet")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn linalg_slogdet(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
+pub fn linalg_slogdet(a: Real, stream: Option<On>) -> PyResult<(PyArray, PyArray)> {
     on(stream, || give(ops::linalg::slogdet(&a)))
 }
 
@@ -2992,7 +2992,7 @@ pub fn linalg_slogdet(a: Arr, stream: Option<On>) -> PyResult<(PyArray, PyArray)
 ///     array([1, 2], dtype=float32)
 #[pyfunction(name = "solve")]
 #[pyo3(signature = (a, b, *, stream = None), text_signature = "(a, b, *, stream=None)")]
-pub fn linalg_solve(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn linalg_solve(a: Real, b: Real, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::linalg::solve(&a, &b)))
 }
 
@@ -3017,7 +3017,7 @@ pub fn linalg_svdvals(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 /// triangle is read.
 ///
 /// Dtypes:
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// Errors:
 /// Where `a` has less than two axes, is not square, or has another dtype;
@@ -3029,7 +3029,7 @@ pub fn linalg_svdvals(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///            [-0.125, 0.25]], dtype=float32)
 #[pyfunction(name = "tri_inv")]
 #[pyo3(signature = (a, upper = false, *, stream = None), text_signature = "(a, upper=False, *, stream=None)")]
-pub fn linalg_tri_inv(a: Arr, upper: bool, stream: Option<On>) -> PyResult<PyArray> {
+pub fn linalg_tri_inv(a: Real, upper: bool, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::linalg::tri_inv(&a, upper)))
 }
 
@@ -3404,6 +3404,12 @@ macro_rules! docs {
 (_data::digits) => { "\nExample:\n    >>> train, test = data.digits(train=4, test=2)\n    >>> images, labels = train.arrays()\n    >>> images.shape, labels.shape\n    ((4, 28, 28, 1), (4,))" };
 (_data::fashion_mnist) => { "" };
 (_data::mnist) => { "" };
+(_linalg::cholesky) => { "The lower triangular L with a positive diagonal and A = L·Lᴴ, or U = Lᴴ with A = Uᴴ·U where `upper`\nis true. Of A only that triangle is read.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes, is not square, or has another dtype;\nwhen it is computed where it is not positive definite.\n\nDerivatives:\nThose by symmetric matrices: they are symmetric." };
+(_linalg::det) => { "The determinants of square matrices.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nErrors:\nWhere `a` has less than two axes or is not square. The derivative by a singular matrix of\nmore than three rows is an error when it is computed." };
+(_linalg::inv) => { "The inverse of square matrices.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes, is not square, or has another dtype;\nwhen it is computed where it is singular." };
+(_linalg::qr) => { "A = Q·R: Q with orthonormal columns, as many as A has rows or columns, whichever are fewer, and R\nupper triangular.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes or another dtype.\n\nDerivatives:\nOf real matrices, where the first columns do not depend on each other." };
+(_linalg::slogdet) => { "The signs of the determinants of square matrices, and the logarithms of their sizes: 0 and −∞ of\nsingular ones.\n\nDtypes:\nAs `det`.\n\nErrors:\nAs `det`." };
+(_linalg::solve) => { "X with A·X = B.\n\nShapes:\n`a` is `[.., n, n]`, `b` a vector `[n]` or `[.., n, k]`; the other axes broadcast.\n\nDtypes:\nThe operands promote, to `float32` or `float64`.\n\nErrors:\nWhere shapes or dtypes do not fit; when it is computed where A is singular." };
 (_nn::adam) => { "One step of Adam for a parameter: its new value, and the new means of gradients and of their squares.\n``rate`` is what the mean of gradients is multiplied by; ``deviation``, if given, the root of the other.\n\nShapes:\nAll of one, but for ``rate`` and ``deviation``, which are scalars.\n\nExample:\n    >>> p, m, v = mx._nn.adam(mx.array([1.0]), mx.array([2.0]), mx.zeros(1), mx.zeros(1), (0.5, 0.75), 0.0, 0.5)\n    >>> p, m, v\n    (array([0.5], dtype=float32), array([1], dtype=float32), array([1], dtype=float32))" };
 (_nn::avg_pool) => { "The mean of each window; padding counts as zeros.\n\nShapes:\nAs `max_pool`.\n\nDtypes:\nIntegers are taken as `float32`; half types are summed and divided in `float32`." };
 (_nn::celu) => { "x for positive x, alpha·(e^(x/alpha) − 1) otherwise." };
@@ -3875,6 +3881,14 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::_data::fashion_mnist, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_data::mnist, m)?)?;
         }
+        "_linalg" => {
+            m.add_function(wrap_pyfunction!(crate::_linalg::cholesky, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_linalg::det, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_linalg::inv, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_linalg::qr, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_linalg::slogdet, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_linalg::solve, m)?)?;
+        }
         "_nn" => {
             m.add_function(wrap_pyfunction!(crate::_nn::adam, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::avg_pool, m)?)?;
@@ -4018,6 +4032,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
 /// The submodules, with what they are.
 pub const MODULES: &[(&str, &str)] = &[
     ("_data", "What `cupola.data` is made of."),
+    ("_linalg", "Linear algebra of complex matrices, too, which `linalg` refuses as MLX does."),
     ("_nn", "What `cupola.nn` calls and MLX's `core` does not have."),
     ("_suite", "The samples of the op suite, for comparisons with other packages."),
     ("cuda", "GPUs through CUDA."),

@@ -9,7 +9,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::wrong_value;
 use crate::generated::docs;
-use crate::operand::{Arr, Axis, give};
+use crate::operand::{Arr, Axis, Real, give};
 
 /// Whether the upper triangle is meant: by U, or by L for the lower one.
 fn is_upper(triangle: &str) -> PyResult<bool> {
@@ -23,7 +23,7 @@ fn is_upper(triangle: &str) -> PyResult<bool> {
 #[doc = docs!(linalg::solve_triangular)]
 #[pyfunction]
 #[pyo3(signature = (a, b, *, upper = false, stream = None))]
-pub fn solve_triangular(a: Arr, b: Arr, upper: bool, stream: Option<On>) -> PyResult<PyArray> {
+pub fn solve_triangular(a: Real, b: Real, upper: bool, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(linalg::solve_triangular(&a, &b, upper)))
 }
 

@@ -187,6 +187,32 @@ impl<'py> FromPyObject<'_, 'py> for Arr {
     }
 }
 
+/// An array of real numbers, or a number taken as one: MLX's linear algebra takes no others.
+pub struct Real(pub Array);
+
+impl std::ops::Deref for Real {
+    type Target = Array;
+
+    fn deref(&self) -> &Array {
+        &self.0
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Real {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let Arr(array) = object.extract()?;
+        match array.dtype() {
+            DType::C64 => {
+                let aval = array.aval();
+                Err(wrong_value(format!("linalg: real matrices are expected, not {aval}")))
+            }
+            _ => Ok(Real(array)),
+        }
+    }
+}
+
 /// A list of integers, or one.
 pub fn integers(object: &Bound<'_, PyAny>, what: &str) -> PyResult<SmallVec<[isize; 4]>> {
     if let Ok(one) = object.extract::<isize>() {

@@ -16,6 +16,9 @@ import pytest
 # The oracle has the precision of the dtype, which TF32 has not.
 os.environ.setdefault("CUPOLA_TF32", "0")
 
+# SciPy reads it when it is imported.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
 # A process that was started in the background may ignore Ctrl-C, which some tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -89,7 +89,8 @@ pub fn samples() -> Vec<Sample> {
         ];
         for (op, inputs) in large {
             let name = format!("{} of {size} rows", op.name());
-            all.push(plain(op, &name, inputs).where_kernels_are_cheap());
+            let sample = plain(op, &name, inputs).where_kernels_are_cheap();
+            all.push(sample.only(move |dtype| dtype != DType::C64 || !has_phases(op)));
         }
     }
     all
@@ -106,12 +107,22 @@ fn of(op: Linalg, shape: &[usize], inputs: Vec<Input>) -> Sample {
         Linalg::Eigh { vectors } => format!(" with vectors {vectors}"),
         _ => String::new(),
     };
-    named(op, &format!("of {shape:?}{vectors}"), inputs).only(move |dtype| {
-        // Vectors of complex matrices have a phase, which differences do not know.
-        let has_vectors =
-            !matches!(op, Linalg::Svd(Vectors::None) | Linalg::Eigh { vectors: false });
-        dtype != DType::C64 || !has_vectors
-    })
+    named(op, &format!("of {shape:?}{vectors}"), inputs)
+        .only(move |dtype| dtype != DType::C64 || !has_phases(op))
+}
+
+/// Whether what is given of complex matrices has phases, which differences do not know.
+fn has_phases(op: Linalg) -> bool {
+    match op {
+        Linalg::Svd(vectors) => vectors != Vectors::None,
+        Linalg::Eigh { vectors } | Linalg::Eig { vectors } => vectors,
+        Linalg::Qr => true,
+        Linalg::Cholesky
+        | Linalg::SolveTriangular { .. }
+        | Linalg::Solve
+        | Linalg::Lu
+        | Linalg::Pinv => false,
+    }
 }
 
 /// A place on the diagonal counts `by`, and more from row to row.
@@ -262,9 +273,9 @@ fn cholesky(a: &Matrix) -> Matrix {
     let mut l = Matrix::from_fn(n, n, |_, _| Complex64::ZERO);
     for j in 0..n {
         for i in j..n {
-            let sum: Complex64 = (0..j).map(|k| l.at(i, k) * l.at(j, k)).sum();
+            let sum: Complex64 = (0..j).map(|k| l.at(i, k) * l.at(j, k).conj()).sum();
             let rest = a.at(i, j) - sum;
-            l.set(i, j, if i == j { rest.sqrt() } else { rest / l.at(j, j) });
+            l.set(i, j, if i == j { rest.re.sqrt().into() } else { rest / l.at(j, j) });
         }
     }
     l
@@ -317,7 +328,7 @@ fn solve(a: &Matrix, b: &Matrix) -> Matrix {
     x
 }
 
-/// By reflections: each leaves a number of the other sign on the diagonal.
+/// By reflections of real columns: each leaves a number of the other sign on the diagonal.
 fn qr(a: &Matrix) -> (Matrix, Matrix) {
     let (m, n) = (a.rows, a.columns);
     let k = m.min(n);

@@ -7,8 +7,19 @@ use quote::ToTokens;
 use syn::{Attribute, Expr, FnArg, ImplItem, Item, Lit, Meta, Pat, ReturnType};
 
 /// The files whose functions are in a submodule of that name.
-pub const SUBMODULES: &[&str] =
-    &["random", "fast", "linalg", "fft", "metal", "cuda", "distributed", "_data", "_nn", "_suite"];
+pub const SUBMODULES: &[&str] = &[
+    "random",
+    "fast",
+    "linalg",
+    "fft",
+    "metal",
+    "cuda",
+    "distributed",
+    "_data",
+    "_linalg",
+    "_nn",
+    "_suite",
+];
 
 /// A function with its documentation.
 #[derive(Clone, Debug, Default)]

@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use super::Bound;
 use super::parse::Source;
-use super::table::{ALIASES, Argument, Kind, METHODS, SURFACE, module_docs, stream_by_position};
+use super::table::{
+    ALIASES, Argument, Kind, METHODS, SURFACE, is_real, module_docs, stream_by_position,
+};
 
 const HEAD: &str = "//! Written by `cargo xtask gen` from `crates/core/src/ops`: change it there, or in the tables of
 //! `xtask/src/bind`.
@@ -19,7 +21,7 @@ use pyo3::types::PyModule;
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
-use crate::operand::{Arr, Arrays, Axis, Count, Opd, ShapeArg, SizesArg, give, meet};
+use crate::operand::{Arr, Arrays, Axis, Count, Opd, Real, ShapeArg, SizesArg, give, meet};
 
 ";
 
@@ -161,7 +163,10 @@ fn write_function(out: &mut String, function: &Bound, arguments: &[Argument]) {
          #[pyo3(signature = ({rust}), text_signature = \"({shown})\")]
          pub fn {}({}) -> PyResult<{}> {{ {meeting} on(stream, || give({call})) }}\n",
         function.path,
-        parameters(arguments),
+        match is_real(&function.module, name) {
+            true => parameters(arguments).replace(": Arr,", ": Real,"),
+            false => parameters(arguments),
+        },
         returns(&function.function.returns),
     );
 }

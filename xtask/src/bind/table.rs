@@ -184,11 +184,18 @@ pub fn stream_by_position(name: &str, arguments: &[Argument], is_method: bool) -
     operands || own.split_whitespace().any(|n| n == name)
 }
 
+/// Whether a function takes no complex matrices, because MLX's does not.
+pub fn is_real(module: &str, name: &str) -> bool {
+    const NAMES: &str = "cholesky cholesky_inv det inv lu lu_factor pinv qr slogdet solve tri_inv";
+    module == "linalg" && NAMES.split(' ').any(|real| real == name)
+}
+
 /// What a submodule is.
 pub fn module_docs(module: &str) -> &'static str {
     match module {
         "" => "Arrays, and the functions of them.",
         "_data" => "What `cupola.data` is made of.",
+        "_linalg" => "Linear algebra of complex matrices, too, which `linalg` refuses as MLX does.",
         "_suite" => "The samples of the op suite, for comparisons with other packages.",
         "_nn" => "What `cupola.nn` calls and MLX's `core` does not have.",
         "cuda" => "GPUs through CUDA.",

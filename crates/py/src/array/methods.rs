@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::PyArray;
-use crate::device::{On, on};
+use crate::device::{DeviceArg, On, on};
 use crate::operand::{Arr, Axis, Count, give, spread};
 use crate::ops::spread::{std, var};
 
@@ -27,6 +27,16 @@ impl PyArray {
             Some(axes) => give(ops::transpose(&self.get(), &axes[..])),
             None => give(ops::transpose(&self.get(), ())),
         })
+    }
+
+    /// The array on a device.
+    #[pyo3(signature = (device, /, *, stream = None))]
+    fn to_device(&self, device: DeviceArg, stream: Option<On>) -> PyResult<PyArray> {
+        let (array, device) = (self.get(), device.find()?);
+        if array.device() == device {
+            return Ok(PyArray::new(array));
+        }
+        on(stream.or(Some(On::of(device))), || give(ops::depends(&array, &[])))
     }
 
     /// The array divided into parts along an axis.

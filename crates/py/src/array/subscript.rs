@@ -86,6 +86,13 @@ fn mask(index: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
 fn masked(x: &Array, mask: &Array, values: Operand<'_>) -> Result<Array> {
     let (rank, wide) = (mask.rank(), widened(mask, x)?);
     let values = match values {
+        Operand::Array(v) if v.is_empty() => {
+            if ops::any(mask, (), false)?.item::<bool>()? {
+                let detail = format!("{} holds nothing for what the mask picks", v.aval());
+                return Err(cupola::Error::shape("index", detail));
+            }
+            return Ok(x.clone());
+        }
         Operand::Array(v) if v.rank() > 0 && v.shape()[0] != 1 => {
             // The n-th true place takes the n-th row of the values.
             let flat = ops::astype(&ops::flatten(mask, 0, -1)?, DType::I32)?;
@@ -100,7 +107,8 @@ fn masked(x: &Array, mask: &Array, values: Operand<'_>) -> Result<Array> {
         Operand::Array(v) => ops::astype(v, x.dtype())?,
         Operand::Scalar(v) => ops::full((), v, x.dtype())?,
     };
-    ops::where_(&wide, &values, x)
+    // Axes of size 1 that the values have before those of `x` go.
+    ops::reshape(&ops::where_(&wide, &values, x)?, x.shape())
 }
 
 /// A mask of leading axes of `x` with further axes of size 1.

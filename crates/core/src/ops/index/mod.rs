@@ -9,8 +9,9 @@ pub use update::*;
 
 use std::ops::{Bound, RangeBounds};
 
-use super::movement::{permute, squeeze_axes};
+use super::movement::{expand_dims, permute, squeeze_axes};
 use crate::array::Array;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::prim::Gather;
 use lookup::Lookup;
@@ -126,6 +127,14 @@ impl From<&Array> for S {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn index(x: &Array, items: &[S]) -> Result<Array> {
+    if let [S::Array(mask)] = items
+        && mask.rank() == 0
+        && mask.dtype() == DType::Bool
+        && x.rank() == 0
+    {
+        // A mask of the only element: along a new axis there is one or none of it.
+        return index(&expand_dims(x, 0)?, &[S::Array(expand_dims(mask, 0)?)]);
+    }
     let bounded = |item: &S| matches!(item, S::Range { start, stop, .. } if start.is_some() || stop.is_some());
     if items.iter().any(bounded) {
         // Where a range reaches all of an axis, nothing is recorded.

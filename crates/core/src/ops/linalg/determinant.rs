@@ -3,7 +3,7 @@
 use super::{lu_factor, square};
 use crate::array::Array;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ops::operand::cast;
 use crate::ops::{
     abs, add, diagonal, iota, log, multiply, not_equal, ones, ones_like, prod, sign, squeeze_axes,
@@ -18,7 +18,7 @@ use crate::shape::{Dims, Shape};
 /// Integers and bool are taken as `float32`; half types are computed in `float32`.
 ///
 /// # Errors
-/// Where `a` has less than two axes, is not square or complex. The derivative by a singular matrix of
+/// Where `a` has less than two axes or is not square. The derivative by a singular matrix of
 /// more than three rows is an error when it is computed.
 ///
 /// # Example
@@ -62,15 +62,12 @@ pub fn slogdet(a: &Array) -> Result<(Array, Array)> {
     let signs = prod(&sign(&pivot)?, -1, false)?;
     let signs = multiply(&signs, &exchanges(&pivots, a.dtype())?)?;
     let logs = sum(&log(&abs(&pivot)?)?, -1, false)?;
-    Ok((cast(&signs, own)?, cast(&logs, own)?))
+    Ok((cast(&signs, own)?, cast(&logs, if own == DType::C64 { logs.dtype() } else { own })?))
 }
 
 /// Square matrices in the dtype that determinants are computed in, their size, and the dtype of the
 /// result.
 fn for_determinants(op: &'static str, a: &Array) -> Result<(Array, usize, DType)> {
-    if a.dtype() == DType::C64 {
-        return Err(Error::dtype(op, format!("does not take {}", a.aval())));
-    }
     let n = square(op, a)?;
     let own = a.dtype().to_inexact();
     Ok((cast(a, own.accumulator())?, n, own))

@@ -10,11 +10,11 @@ use crate::prim::record::slice_axis;
 use crate::prim::{Linalg, Vectors};
 use crate::shape::Shape;
 
-/// The lower triangular L with a positive diagonal and A = L·Lᵀ, or U = Lᵀ with A = Uᵀ·U where `upper`
+/// The lower triangular L with a positive diagonal and A = L·Lᴴ, or U = Lᴴ with A = Uᴴ·U where `upper`
 /// is true. Of A only that triangle is read.
 ///
 /// # Dtypes
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// # Errors
 /// Where `a` has less than two axes, is not square, or has another dtype;
@@ -42,7 +42,7 @@ pub fn cholesky(a: &Array, upper: bool) -> Result<Array> {
 /// Checks that `op` takes `a`, and that it has matrices.
 fn expect(op: Linalg, a: &Array) -> Result<()> {
     if !op.takes(a.dtype()) {
-        let detail = format!("takes float32 and float64, not {}", a.aval());
+        let detail = format!("takes float32, float64 and complex64, not {}", a.aval());
         return Err(Error::dtype(op.name(), detail));
     }
     if a.rank() < 2 {
@@ -56,13 +56,13 @@ fn expect(op: Linalg, a: &Array) -> Result<()> {
 /// upper triangular.
 ///
 /// # Dtypes
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// # Errors
 /// Where `a` has less than two axes or another dtype.
 ///
 /// # Derivatives
-/// Where the first columns of A do not depend on each other.
+/// Of real matrices, where the first columns do not depend on each other.
 ///
 /// # Example
 /// ```
@@ -81,7 +81,7 @@ pub fn qr(a: &Array) -> Result<(Array, Array)> {
 /// its diagonal, U upper triangular. Each pivot is the largest of its column.
 ///
 /// # Dtypes
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// # Errors
 /// Where `a` has less than two axes or another dtype.
@@ -110,7 +110,7 @@ pub fn lu(a: &Array) -> Result<(Array, Array, Array)> {
 /// its own, as `uint32`.
 ///
 /// # Dtypes
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// # Errors
 /// Where `a` has less than two axes or another dtype.

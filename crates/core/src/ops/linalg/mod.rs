@@ -9,7 +9,7 @@ mod product;
 mod solve;
 
 use super::operand::broadcast;
-use super::{eye, swapaxes};
+use super::{conjugate, eye, swapaxes};
 use crate::array::Array;
 use crate::error::{Error, Result};
 
@@ -30,6 +30,11 @@ fn square(op: &'static str, a: &Array) -> Result<usize> {
 
 fn transposed(a: &Array) -> Result<Array> {
     swapaxes(a, -1, -2)
+}
+
+/// Rows as columns, conjugated.
+fn adjoint(a: &Array) -> Result<Array> {
+    conjugate(&transposed(a)?)
 }
 
 /// The identity in the shape of square matrices.

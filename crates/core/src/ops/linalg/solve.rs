@@ -1,6 +1,6 @@
 //! Equations and inverses.
 
-use super::{identity_like, named, square, transposed};
+use super::{adjoint, identity_like, named, square};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::ops::operand::{Operand, broadcast, cast, common_dtype};
@@ -71,7 +71,11 @@ fn solution(op: Linalg, a: &Array, b: &Array) -> Result<Array> {
         return Err(invalid());
     }
     if !op.takes(dtype) {
-        let detail = format!("{} and {} do not promote to float32 or float64", a.aval(), b.aval());
+        let detail = format!(
+            "{} and {} do not promote to float32, float64 or complex64",
+            a.aval(),
+            b.aval()
+        );
         return Err(Error::dtype(name, detail));
     }
     let (lead, other) = (&a.shape()[..a.rank() - 2], &columns.shape()[..columns.rank() - 2]);
@@ -87,7 +91,7 @@ fn solution(op: Linalg, a: &Array, b: &Array) -> Result<Array> {
 /// The inverse of square matrices.
 ///
 /// # Dtypes
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// # Errors
 /// Where `a` has less than two axes, is not square, or has another dtype;
@@ -109,7 +113,7 @@ pub fn inv(a: &Array) -> Result<Array> {
 /// triangle is read.
 ///
 /// # Dtypes
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// # Errors
 /// Where `a` has less than two axes, is not square, or has another dtype;
@@ -129,11 +133,11 @@ pub fn tri_inv(a: &Array, upper: bool) -> Result<Array> {
     named("tri_inv", Array::apply(op, &[a, &identity_like(a)?]))
 }
 
-/// The inverse of A = L·Lᵀ from its factor L; of A = Uᵀ·U from U where `upper` is true. Only the triangle
+/// The inverse of A = L·Lᴴ from its factor L; of A = Uᴴ·U from U where `upper` is true. Only the triangle
 /// is read.
 ///
 /// # Dtypes
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// # Errors
 /// Where `a` has less than two axes, is not square, or has another dtype;
@@ -154,15 +158,15 @@ pub fn cholesky_inv(a: &Array, upper: bool) -> Result<Array> {
         return Ok(inverse);
     }
     match upper {
-        true => matmul(&inverse, &transposed(&inverse)?),
-        false => matmul(&transposed(&inverse)?, &inverse),
+        true => matmul(&inverse, &adjoint(&inverse)?),
+        false => matmul(&adjoint(&inverse)?, &inverse),
     }
 }
 
 /// The pseudoinverse by Moore and Penrose. Singular values up to 10·max(m, n)·ε of the largest count as 0.
 ///
 /// # Dtypes
-/// `float32` and `float64`.
+/// `float32`, `float64` and `complex64`.
 ///
 /// # Errors
 /// Where `a` has less than two axes or another dtype; when it is computed where an element is not

@@ -45,6 +45,7 @@ pub(super) fn jvp(
     Ok(match op {
         Linalg::Cholesky => vec![Some(cholesky_jvp(&outputs[0], da)?)],
         Linalg::Lu => vec![Some(lu_jvp(outputs, da)?), None, None],
+        Linalg::Qr if a.dtype() == DType::C64 => return Err(no_derivative_of_complex()),
         Linalg::Qr => {
             let (dq, dr) = qr_jvp(&outputs[0], &outputs[1], da)?;
             vec![Some(dq), Some(dr)]
@@ -86,6 +87,7 @@ pub(super) fn vjp(op: &Linalg, r: &Reverse<'_>) -> Result<Tangents> {
             Some(ct) => lu_vjp(outputs, ct)?,
             None => return none,
         },
+        Linalg::Qr if a.dtype() == DType::C64 => return Err(no_derivative_of_complex()),
         Linalg::Qr => qr_vjp(&outputs[0], &outputs[1], &filled(0), &filled(1))?,
         Linalg::Svd(Vectors::None) => match &cts[0] {
             Some(ct) => {
@@ -114,6 +116,11 @@ fn no_derivative() -> Error {
         detail: "of matrices that need not be symmetric there are no derivatives; eigh has them"
             .into(),
     }
+}
+
+fn no_derivative_of_complex() -> Error {
+    let detail = "of complex matrices there are no derivatives: their phases are not determined";
+    Error::NoDerivative { op: "qr", detail: detail.into() }
 }
 
 /// A·X = B: dA·X + A·dX = dB.
@@ -169,17 +176,17 @@ fn half_lower(x: &Array) -> Result<Array> {
     add(&part(x, Compare::Gt)?, &scale(&part(x, Compare::Eq)?, 0.5)?)
 }
 
-/// L⁻¹·dA·L⁻ᵀ = L⁻¹·dL + (L⁻¹·dL)ᵀ.
+/// L⁻¹·dA·L⁻ᴴ = L⁻¹·dL + (L⁻¹·dL)ᴴ.
 fn cholesky_jvp(l: &Array, da: &Array) -> Result<Array> {
     let left = solve_triangular(l, &symmetric(da)?, false, false)?;
-    let both = divide_by_triangular(&left, &transposed(l)?, true, false)?;
+    let both = divide_by_triangular(&left, &adjoint(l)?, true, false)?;
     dot(l, &half_lower(&both)?)
 }
 
 fn cholesky_vjp(l: &Array, ct: &Array) -> Result<Array> {
-    let inner = half_lower(&dot(&transposed(l)?, ct)?)?;
-    let left = solve_triangular(&transposed(l)?, &symmetric(&inner)?, true, false)?;
-    divide_by_triangular(&left, l, false, false)
+    let inner = half_lower(&dot(&adjoint(l)?, &conj(ct)?)?)?;
+    let left = solve_triangular(&adjoint(l)?, &symmetric(&inner)?, true, false)?;
+    conj(&divide_by_triangular(&left, l, false, false)?)
 }
 
 /// Rows in the order of `rows`.
@@ -494,12 +501,12 @@ fn eigh_vjp(w: &Array, v: &Array, gw: Option<&Array>, gv: Option<&Array>) -> Res
     conj(&dot(&dot(v, &symmetric(&inner)?)?, &adjoint(v)?)?)
 }
 
-/// dP = −P·dA·P + P·Pᵀ·dAᵀ·(1 − A·P) + (1 − P·A)·dAᵀ·Pᵀ·P, where the rank stays as it is.
+/// dP = −P·dA·P + P·Pᴴ·dAᴴ·(1 − A·P) + (1 − P·A)·dAᴴ·Pᴴ·P, where the rank stays as it is.
 ///
 /// G. H. Golub, V. Pereyra, *The differentiation of pseudo-inverses and nonlinear least squares problems
 /// whose variables separate*, 1973.
 fn pinv_jvp(a: &Array, p: &Array, da: &Array) -> Result<Array> {
-    let (pt, dat) = (transposed(p)?, transposed(da)?);
+    let (pt, dat) = (adjoint(p)?, adjoint(da)?);
     let first = neg(&dot(&dot(p, da)?, p)?)?;
     let left = dot(&dot(p, &pt)?, &dat)?;
     let second = sub(&left, &dot(&dot(&left, a)?, p)?)?;
@@ -509,12 +516,13 @@ fn pinv_jvp(a: &Array, p: &Array, da: &Array) -> Result<Array> {
 }
 
 fn pinv_vjp(a: &Array, p: &Array, g: &Array) -> Result<Array> {
-    let (pt, gt) = (transposed(p)?, transposed(g)?);
-    let first = neg(&dot(&dot(&pt, g)?, &pt)?)?;
-    // (1 − A·P)·Gᵀ·P·Pᵀ and Pᵀ·P·Gᵀ·(1 − P·A).
+    let g = conj(g)?;
+    let (pt, gt) = (adjoint(p)?, adjoint(&g)?);
+    let first = neg(&dot(&dot(&pt, &g)?, &pt)?)?;
+    // (1 − A·P)·Gᴴ·P·Pᴴ and Pᴴ·P·Gᴴ·(1 − P·A).
     let left = dot(&gt, &dot(p, &pt)?)?;
     let second = sub(&left, &dot(a, &dot(p, &left)?)?)?;
     let right = dot(&dot(&pt, p)?, &gt)?;
     let third = sub(&right, &dot(&dot(&right, p)?, a)?)?;
-    add(&add(&first, &second)?, &third)
+    conj(&add(&add(&first, &second)?, &third)?)
 }

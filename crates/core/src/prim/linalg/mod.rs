@@ -1,7 +1,6 @@
 //! Linear algebra: factorizations of matrices, and equations that they solve.
 //!
-//! Matrices are in the last two axes, batches in the others. Real factorizations are of `float32` and
-//! `float64`; singular values and eigenvalues of `complex64`, too.
+//! Matrices of `float32`, `float64` and `complex64` are in the last two axes, batches in the others.
 
 mod diff;
 mod matrix;
@@ -22,7 +21,7 @@ use crate::shape::{Aval, Shape};
 /// What is made of matrices. A is the first input, B the second.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Linalg {
-    /// The lower triangular L with positive diagonal and A = L·Lᵀ. Only the lower triangle of A is
+    /// The lower triangular L with positive diagonal and A = L·Lᴴ. Only the lower triangle of A is
     /// read.
     Cholesky,
     /// X with A·X = B for a triangular A, of which only the triangle is read.
@@ -89,11 +88,7 @@ impl Linalg {
 
     /// Whether A and B of `dtype` are taken.
     pub const fn takes(self, dtype: DType) -> bool {
-        match (self, dtype) {
-            (_, DType::F32 | DType::F64) => true,
-            (Linalg::Svd(_) | Linalg::Eigh { .. } | Linalg::Eig { .. }, DType::C64) => true,
-            (_, _) => false,
-        }
+        matches!(dtype, DType::F32 | DType::F64 | DType::C64)
     }
 
     /// Whether A has to be square.
@@ -131,8 +126,7 @@ impl Primitive for Linalg {
         let a = inputs[0];
         let dtype = a.dtype;
         if !self.takes(dtype) {
-            let complex = if self.takes(DType::C64) { ", complex64" } else { "" };
-            return Err(Error::dtype(op, format!("takes float32, float64{complex}, not {a}")));
+            return Err(Error::dtype(op, format!("takes float32, float64, complex64, not {a}")));
         }
         let rank = a.shape.rank();
         let [lead @ .., m, n] = &a.shape[..] else {

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn, TypeAlias, final
 
 from . import _data as _data
+from . import _linalg as _linalg
 from . import _nn as _nn
 from . import _suite as _suite
 from . import cuda as cuda
@@ -96,6 +97,8 @@ class array:
         """The array with other sizes, of which one may be −1."""
     def transpose(self, *axes: Any, stream: _StreamOrDevice | None = ...) -> array:
         """The array with its axes in another order: the opposite one if none is given."""
+    def to_device(self, device: Device | DeviceType, /, *, stream: _StreamOrDevice | None = ...) -> array:
+        """The array on a device."""
     def split(self, indices_or_sections: Any, axis: int = ..., *, stream: _StreamOrDevice | None = ...) -> list[array]:
         """The array divided into parts along an axis."""
     def var(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., ddof: int = ..., *, correction: int | None = ..., stream: _StreamOrDevice | None = ...) -> array:
@@ -216,6 +219,9 @@ class array:
     @property
     def dtype(self) -> Dtype:
         """The type of the elements."""
+    @property
+    def device(self) -> Device:
+        """The device that the array is, or will be, computed on."""
     @property
     def T(self) -> array:
         """The transposed array: the axes in the opposite order."""
@@ -511,6 +517,9 @@ class iinfo:
     @property
     def max(self) -> int:
         """The largest number."""
+    @property
+    def bits(self) -> int:
+        """How many bits a number takes."""
     @property
     def dtype(self) -> Dtype:
         """The dtype."""

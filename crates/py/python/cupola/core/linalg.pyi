@@ -8,11 +8,11 @@ from typing import Any, NoReturn, TypeAlias, final
 from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 
 def cholesky(a: _Scalar | array, upper: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The lower triangular L with a positive diagonal and A = L·Lᵀ, or U = Lᵀ with A = Uᵀ·U where `upper`
+    """The lower triangular L with a positive diagonal and A = L·Lᴴ, or U = Lᴴ with A = Uᴴ·U where `upper`
     is true. Of A only that triangle is read.
 
     Dtypes:
-    `float32` and `float64`.
+    `float32`, `float64` and `complex64`.
 
     Errors:
     Where `a` has less than two axes, is not square, or has another dtype;
@@ -28,11 +28,11 @@ def cholesky(a: _Scalar | array, upper: bool = ..., *, stream: _StreamOrDevice =
                [1, 2]], dtype=float32)
     """
 def cholesky_inv(a: _Scalar | array, upper: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The inverse of A = L·Lᵀ from its factor L; of A = Uᵀ·U from U where `upper` is true. Only the triangle
+    """The inverse of A = L·Lᴴ from its factor L; of A = Uᴴ·U from U where `upper` is true. Only the triangle
     is read.
 
     Dtypes:
-    `float32` and `float64`.
+    `float32`, `float64` and `complex64`.
 
     Errors:
     Where `a` has less than two axes, is not square, or has another dtype;
@@ -63,7 +63,7 @@ def det(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     Integers and bool are taken as `float32`; half types are computed in `float32`.
 
     Errors:
-    Where `a` has less than two axes, is not square or complex. The derivative by a singular matrix of
+    Where `a` has less than two axes or is not square. The derivative by a singular matrix of
     more than three rows is an error when it is computed.
 
     Example:
@@ -139,7 +139,7 @@ def inv(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The inverse of square matrices.
 
     Dtypes:
-    `float32` and `float64`.
+    `float32`, `float64` and `complex64`.
 
     Errors:
     Where `a` has less than two axes, is not square, or has another dtype;
@@ -172,7 +172,7 @@ def lu(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> tuple[array, arr
     its diagonal, U upper triangular. Each pivot is the largest of its column.
 
     Dtypes:
-    `float32` and `float64`.
+    `float32`, `float64` and `complex64`.
 
     Errors:
     Where `a` has less than two axes or another dtype.
@@ -188,7 +188,7 @@ def lu_factor(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> tuple[arr
     its own, as `uint32`.
 
     Dtypes:
-    `float32` and `float64`.
+    `float32`, `float64` and `complex64`.
 
     Errors:
     Where `a` has less than two axes or another dtype.
@@ -247,7 +247,7 @@ def pinv(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The pseudoinverse by Moore and Penrose. Singular values up to 10·max(m, n)·ε of the largest count as 0.
 
     Dtypes:
-    `float32` and `float64`.
+    `float32`, `float64` and `complex64`.
 
     Errors:
     Where `a` has less than two axes or another dtype; when it is computed where an element is not
@@ -263,13 +263,13 @@ def qr(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> tuple[array, arr
     upper triangular.
 
     Dtypes:
-    `float32` and `float64`.
+    `float32`, `float64` and `complex64`.
 
     Errors:
     Where `a` has less than two axes or another dtype.
 
     Derivatives:
-    Where the first columns of A do not depend on each other.
+    Of real matrices, where the first columns do not depend on each other.
 
     Example:
         >>> a = mx.array([[4.0, 2.0], [2.0, 5.0]])
@@ -364,7 +364,7 @@ def tri_inv(a: _Scalar | array, upper: bool = ..., *, stream: _StreamOrDevice = 
     triangle is read.
 
     Dtypes:
-    `float32` and `float64`.
+    `float32`, `float64` and `complex64`.
 
     Errors:
     Where `a` has less than two axes, is not square, or has another dtype;
