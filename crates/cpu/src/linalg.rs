@@ -312,11 +312,20 @@ fn gathered<R: Into<f64> + Copy>(
     (values.map(narrow).collect(), vectors)
 }
 
+/// The Hermitian matrix of a lower triangle; the other one is not read.
+fn hermitian<T: Field>(a: MatRef<'_, T>) -> Mat<T> {
+    Mat::from_fn(a.nrows(), a.nrows(), |i, j| match i.cmp(&j) {
+        Ordering::Greater => a[(i, j)],
+        Ordering::Equal => T::from_real_impl(&T::real_part_impl(&a[(i, i)])),
+        Ordering::Less => T::conj_impl(&a[(j, i)]),
+    })
+}
+
 unsafe fn cholesky<T: Field>(a: MatRef<'_, T>, outputs: &Outputs<'_>) -> Outcome {
     let n = a.nrows();
     let llt = match n {
         0 => return Ok(()),
-        _ => Llt::new(a, Side::Lower),
+        _ => Llt::new(hermitian(a).as_ref(), Side::Lower),
     };
     let llt = llt.map_err(|_| "is not positive definite".to_owned())?;
     let l = llt.L();
@@ -559,12 +568,7 @@ unsafe fn eigh<T: Field>(a: MatRef<'_, T>, vectors: bool, outputs: &Outputs<'_>)
     if n == 0 {
         return Ok(());
     }
-    // The other triangle is not read.
-    let a = Mat::from_fn(n, n, |i, j| match i.cmp(&j) {
-        Ordering::Greater => a[(i, j)],
-        Ordering::Equal => T::from_real_impl(&T::real_part_impl(&a[(i, i)])),
-        Ordering::Less => T::conj_impl(&a[(j, i)]),
-    });
+    let a = hermitian(a);
     finite(a.as_ref())?;
     if !vectors {
         let values = a.self_adjoint_eigenvalues(Side::Lower).map_err(|_| stuck())?;
