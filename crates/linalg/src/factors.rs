@@ -7,7 +7,7 @@ use faer::linalg::triangular_solve as triangular;
 use faer::{Mat, MatMut, MatRef, Par, Side};
 use num_complex::Complex32;
 
-use crate::field::{Field, finite};
+use crate::field::{Field, finite, hermitian};
 use crate::{Matrix, Out, Outcome, write};
 
 /// Factorizations without an iteration. A is `m` × `n`, and `k` the smaller of both.
@@ -65,7 +65,7 @@ fn cholesky<T: Field>(a: MatRef<'_, T>, out: Out<'_, T>) -> Outcome {
     let n = a.nrows();
     let llt = match n {
         0 => return Ok(()),
-        _ => Llt::new(a, Side::Lower),
+        _ => Llt::new(hermitian(a).as_ref(), Side::Lower),
     };
     let llt = llt.map_err(|_| "is not positive definite".to_owned())?;
     let l = llt.L();

@@ -1,9 +1,10 @@
 //! The kinds of numbers that matrices have.
 
+use std::cmp::Ordering;
 use std::ops::Div;
 
-use faer::MatRef;
 use faer::traits::ComplexField;
+use faer::{Mat, MatRef};
 use num_complex::Complex32;
 
 use crate::Outcome;
@@ -70,6 +71,15 @@ impl Field for Complex32 {
             size => self.conj().times(1.0 / size),
         }
     }
+}
+
+/// The Hermitian matrix of a lower triangle; the other one is not read.
+pub fn hermitian<T: Field>(a: MatRef<'_, T>) -> Mat<T> {
+    Mat::from_fn(a.nrows(), a.nrows(), |i, j| match i.cmp(&j) {
+        Ordering::Greater => a[(i, j)],
+        Ordering::Equal => T::from_real_impl(&T::real_part_impl(&a[(i, i)])),
+        Ordering::Less => T::conj_impl(&a[(j, i)]),
+    })
 }
 
 /// An error where an element is infinite or NaN.

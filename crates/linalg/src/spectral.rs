@@ -1,12 +1,10 @@
 //! Singular values and eigenvalues.
 
-use std::cmp::Ordering;
-
 use faer::linalg::solvers::{Eigen, SelfAdjointEigen, Svd};
 use faer::{Mat, MatRef, Side};
 use num_complex::{Complex, Complex32};
 
-use crate::field::{Field, finite};
+use crate::field::{Field, finite, hermitian};
 use crate::{Matrix, Out, Outcome, write};
 
 /// A vector's first element of this share of its largest one is made positive.
@@ -199,12 +197,7 @@ fn eigh<T: Field>(
     if n == 0 {
         return Ok(());
     }
-    // The other triangle is not read.
-    let a = Mat::from_fn(n, n, |i, j| match i.cmp(&j) {
-        Ordering::Greater => a[(i, j)],
-        Ordering::Equal => T::from_real_impl(&T::real_part_impl(&a[(i, i)])),
-        Ordering::Less => T::conj_impl(&a[(j, i)]),
-    });
+    let a = hermitian(a);
     finite(a.as_ref())?;
     let Some(vectors_out) = vectors_out else {
         let values = a.self_adjoint_eigenvalues(Side::Lower).map_err(|_| stuck())?;

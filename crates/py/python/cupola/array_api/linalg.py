@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -128,7 +129,9 @@ def matrix_norm(
     ord: float | Literal["fro", "nuc"] | None = "fro",
 ) -> Array:
     """The norms of matrices."""
-    return mx.linalg.norm(_or_zeros(x, (-2, -1)), "fro" if ord is None else ord, (-2, -1), keepdims)
+    if ord in (1, 2, math.inf):
+        x = _or_zeros(x, (-2, -1))
+    return mx.linalg.norm(x, "fro" if ord is None else ord, (-2, -1), keepdims)
 
 
 def matrix_power(x: Array, n: int, /) -> Array:
@@ -212,7 +215,8 @@ def vector_norm(
     """The norms of vectors, whose elements may lie along several axes."""
     axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
     axes = tuple(at % x.ndim for at in axes)
-    x = _or_zeros(x, axes)
+    if ord == math.inf:
+        x = _or_zeros(x, axes)
     others = [at for at in range(x.ndim) if at not in axes]
     flat = mx.permute_dims(x, (*others, *axes)).flatten(len(others)) if axes else x[..., None]
     norms = mx.linalg.norm(flat, ord, -1)
@@ -220,7 +224,7 @@ def vector_norm(
 
 
 def _or_zeros(x: Array, axes: tuple[int, ...]) -> Array:
-    """An array, or zeros where it is empty along some axes: both are of length 0."""
+    """An array, or zeros where some axes are empty: their largest element is as large."""
     sizes = list(x.shape)
     if all(sizes[axis] for axis in axes):
         return x
