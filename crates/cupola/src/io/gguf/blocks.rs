@@ -48,13 +48,12 @@ pub const GROUP: usize = 32;
 const SUPER: usize = 256;
 
 /// The types whose blocks are read.
-pub const BLOCKS: [Blocks; 17] = [
+pub const BLOCKS: [Blocks; 16] = [
     packed(2, "Q4_0", 18),
     packed(3, "Q4_1", 20),
     unpacked(6, "Q5_0", GROUP, 22, q5_0),
     unpacked(7, "Q5_1", GROUP, 24, q5_1),
     packed(8, "Q8_0", 34),
-    unpacked(9, "Q8_1", GROUP, 36, q8_1),
     unpacked(10, "Q2_K", SUPER, 84, q2_k),
     unpacked(11, "Q3_K", SUPER, 110, q3_k),
     unpacked(12, "Q4_K", SUPER, 144, q4_k),
@@ -68,8 +67,10 @@ pub const BLOCKS: [Blocks; 17] = [
     unpacked(39, "MXFP4", GROUP, 17, mxfp4),
 ];
 
-/// The types that are known by name alone: their weights are places in tables of the format.
-pub const UNREAD: [(u32, &str); 7] = [
+/// The types that are known by name alone: their weights are places in tables of the format; and `Q8_1`,
+/// which is no type of files and had two layouts.
+pub const UNREAD: [(u32, &str); 8] = [
+    (9, "Q8_1"),
     (16, "IQ2_XXS"),
     (17, "IQ2_XS"),
     (18, "IQ3_XXS"),
@@ -132,13 +133,6 @@ fn q5_0(block: &[u8], out: &mut [f32]) {
 fn q5_1(block: &[u8], out: &mut [f32]) {
     let (d, m) = (scale(block, 0), scale(block, 2));
     fives(block, 4, &block[8..], |i, q| out[i] = d * q as f32 + m);
-}
-
-fn q8_1(block: &[u8], out: &mut [f32]) {
-    let d = scale(block, 0);
-    for (out, &q) in out.iter_mut().zip(&block[4..]) {
-        *out = d * f32::from(q as i8);
-    }
 }
 
 /// Weights of two bits as the types with super-blocks have them: for each half of the block and each of
