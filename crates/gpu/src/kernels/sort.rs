@@ -248,8 +248,10 @@ impl Radix<'_> {
         let blocks = self.rows.div_ceil(together) as u64;
         let length = k.divisor(self.length, Ty::U32);
         let [rows, most] = [self.rows, together].map(|n| k.extent(n));
-        let row_bits = k.size(row_bits.into(), Ty::U32);
-        let bits = k.size(self.bits.into(), Ty::U32);
+        // What is beyond has the number of the last row.
+        let last_row = k.size((1 << row_bits) - 1, Ty::U32);
+        let steps = |bits: u32| k.size(bits.div_ceil(NIBBLE).into(), Ty::U32);
+        let (key_steps, row_steps) = (steps(self.bits), steps(row_bits));
         k.blocks(blocks, |number| {
             let first = number * most;
             let count = (rows - first).min(most).convert(Ty::U32) * length.size;
@@ -261,7 +263,7 @@ impl Radix<'_> {
                     load(first + k.as_index(row), k.as_index(at))
                 })
                 .collect();
-            // What is beyond comes last, and has the numbers of rows that come last.
+            // What is beyond comes last.
             let elements = block.places().zip(&inside).zip(loaded);
             let items: Vec<Vec<Val<'_>>> = elements
                 .map(|((at, &inside), mut words)| {
@@ -272,19 +274,22 @@ impl Radix<'_> {
                 })
                 .collect();
             block.start(&items);
-            let zero = k.u32(0);
-            for word in 0..self.words() as usize {
-                let bits = if self.words() > 1 { k.u32(32) } else { bits };
-                k.range(zero, bits, NIBBLE, |shift| {
-                    block.split(|element| (element[word] >> shift) & 15, Arrangement::Runs, word);
-                });
-            }
             let last = self.words() as usize;
-            k.range(zero, row_bits, NIBBLE, |shift| {
+            k.range(k.u32(0), key_steps + row_steps, 1, |step| {
+                // The digits of keys, and then those of rows.
+                let is_row = step.ge(key_steps);
+                let shift = (is_row.select(step - key_steps, step) & 7) << 2;
                 block.split(
-                    |element| (element[last].div_rem(&length).0 >> shift) & 15,
+                    |element| {
+                        let row = element[last].div_rem(&length).0.min(last_row);
+                        let key = match *element {
+                            [low, high, _] => step.lt(8).select(low, high),
+                            _ => element[0],
+                        };
+                        (is_row.select(row, key) >> shift) & 15
+                    },
                     Arrangement::Runs,
-                    last,
+                    0,
                 );
             });
             block.arrange(Arrangement::Apart);
