@@ -258,7 +258,7 @@ fn tq1_0(block: &[u8], out: &mut [f32]) {
     // A byte holds five digits to the base of three, as the fraction of 256 that they make.
     let digit = |byte: u8, n: u32| {
         let moved = byte.wrapping_mul(3u8.pow(n));
-        (u16::from(moved) * 3 >> 8) as f32 - 1.0
+        ((u16::from(moved) * 3) >> 8) as f32 - 1.0
     };
     let parts: [(&[u8], u32); 3] = [(&block[..32], 5), (&block[32..48], 5), (&block[48..52], 4)];
     let digits = parts.iter().flat_map(|&(bytes, count)| {
