@@ -159,9 +159,8 @@ fn column(size: usize) -> usize {
 impl Lanes<'_> {
     fn launches(&self, program: &mut Program) -> Result<(), Missing> {
         let lanes = self.lanes.count();
-        let is_inverse = matches!(self.kind, FftKind::Inverse | FftKind::HalfComplex { .. });
         if factors(self.size).is_some() {
-            let from = From::Ends { chirped: false };
+            let (from, is_inverse) = (From::Ends { chirped: false }, self.is_inverse());
             let plan = Plan { lanes, size: self.size, from, to: To::Ends, is_inverse };
             return self.transform(program, &plan);
         }
@@ -178,6 +177,11 @@ impl Lanes<'_> {
         self.transform(program, &plan(lanes, start, To::Scratch(numbers)))?;
         let end = From::Products(numbers, spectrum);
         self.transform(program, &plan(lanes, end, To::Convolved))
+    }
+
+    /// Whether exponents are positive.
+    fn is_inverse(&self) -> bool {
+        matches!(self.kind, FftKind::Inverse | FftKind::HalfComplex { .. })
     }
 
     fn draft(&self) -> Result<Draft, Missing> {
@@ -211,8 +215,7 @@ impl Lanes<'_> {
             ((place * place) % k.size(twice, Ty::U64)).convert(Ty::U32)
         };
         let (re, im) = root(k, square, k.size(twice, Ty::U32));
-        let is_inverse = matches!(self.kind, FftKind::Inverse | FftKind::HalfComplex { .. });
-        (re, if is_inverse { im } else { -im })
+        (re, if self.is_inverse() { im } else { -im })
     }
 
     /// Adds the launches of a plan: one for every level of matrices, and one for their rows.

@@ -12,7 +12,7 @@ use cupola_core::prim::{Scan, ScanKind};
 
 use super::view::{Axes, View, place, unflatten};
 use super::{BufferRef, Draft, Launch, Missing, Program};
-use crate::ir::{Access, Number, NumberVar, SharedNumber, Target, Ty, Val};
+use crate::ir::{Access, Buf, Number, NumberVar, SharedNumber, Target, Ty, Val};
 
 /// Threads in a block.
 pub(super) const BLOCK: u32 = 256;
@@ -179,7 +179,7 @@ impl Lanes {
     }
 
     /// Binds what the parts of lanes have in common with each other.
-    fn bind_totals(&self, k: &Draft, pass: Pass) -> Option<crate::ir::Buf> {
+    fn bind_totals(&self, k: &Draft, pass: Pass) -> Option<Buf> {
         match pass {
             Pass::Whole => None,
             Pass::Totals(buffer) => Some(k.bind(buffer, held(self.dtype), Access::Write)),

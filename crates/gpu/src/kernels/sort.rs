@@ -108,6 +108,13 @@ struct Middle {
     numbers: usize,
 }
 
+impl Middle {
+    /// The scratch memory of so many words of keys, and then of their places.
+    fn parts(&self, words: usize) -> impl Iterator<Item = usize> {
+        self.keys.into_iter().take(words).chain([self.numbers])
+    }
+}
+
 /// Gives the words of a key and the place that it came from, for a row and a place in it.
 type Load<'k> = Box<dyn Fn(Val<'k>, Val<'k>) -> Vec<Val<'k>> + 'k>;
 /// Takes the same.
@@ -166,8 +173,7 @@ impl Radix<'_> {
         let bind = |scratch| k.scratch(scratch, DType::U32, Access::Read).buf;
         match (from, &self.ends) {
             (Some(middle), _) => {
-                let mut bufs: Vec<_> = middle.keys[..words].iter().map(|&s| bind(s)).collect();
-                bufs.push(bind(middle.numbers));
+                let bufs: Vec<_> = middle.parts(words).map(bind).collect();
                 Box::new(move |row, at| bufs.iter().map(|b| b.load(row * length + at)).collect())
             }
             (None, Ends::Scratch { keys, .. }) => {
@@ -194,8 +200,7 @@ impl Radix<'_> {
         let bind = |scratch| k.scratch(scratch, DType::U32, Access::Write).buf;
         match (to, &self.ends) {
             (Some(middle), _) => {
-                let mut bufs: Vec<_> = middle.keys[..words].iter().map(|&s| bind(s)).collect();
-                bufs.push(bind(middle.numbers));
+                let bufs: Vec<_> = middle.parts(words).map(bind).collect();
                 Box::new(move |row, at, element| {
                     bufs.iter()
                         .zip(element)
