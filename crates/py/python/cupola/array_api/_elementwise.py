@@ -7,7 +7,7 @@ from typing import Protocol
 
 import cupola.core as mx
 
-from ._types import Array, Number
+from ._types import Array, Number, described
 
 
 class _Unary(Protocol):
@@ -22,18 +22,14 @@ def _unary(f: Callable[..., Array]) -> _Unary:
     def function(x: Array, /) -> Array:
         return f(x)
 
-    function.__name__ = function.__qualname__ = f.__name__
-    function.__doc__ = f.__doc__
-    return function
+    return described(function, f)
 
 
 def _binary(f: Callable[..., Array]) -> _Binary:
     def function(x1: Number, x2: Number, /) -> Array:
         return f(x1, x2)
 
-    function.__name__ = function.__qualname__ = f.__name__
-    function.__doc__ = f.__doc__
-    return function
+    return described(function, f)
 
 
 abs = _unary(mx.abs)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import cupola.core as mx
 
@@ -37,6 +38,7 @@ Device: TypeAlias = mx.Device
 Real: TypeAlias = mx.array | float
 Number: TypeAlias = mx.array | complex
 Axes: TypeAlias = int | tuple[int, ...] | None
+F = TypeVar("F", bound=Callable[..., Any])
 Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 
 
@@ -44,6 +46,13 @@ def accumulated(x: Array) -> Dtype:
     """The dtype that sums and products of an array have."""
     narrow = {bool: INTEGRAL, int8: INTEGRAL, int16: INTEGRAL, uint8: uint32, uint16: uint32}
     return narrow.get(x.dtype, x.dtype)
+
+
+def described(function: F, f: Callable[..., Any]) -> F:
+    """A function with the name and the documentation of another one, but its own signature."""
+    function.__name__ = function.__qualname__ = f.__name__
+    function.__doc__ = f.__doc__
+    return function
 
 
 def indices(x: Array) -> Array:

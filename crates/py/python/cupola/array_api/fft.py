@@ -7,7 +7,7 @@ from typing import Protocol
 
 import cupola.core as mx
 
-from ._types import Array, Device, Dtype, Norm, on
+from ._types import Array, Device, Dtype, Norm, described, on
 
 __all__ = [
     "fft",
@@ -51,9 +51,7 @@ def _one(f: Callable[..., Array]) -> _Transform:
     ) -> Array:
         return f(x, n=n, axis=axis, norm=norm)
 
-    function.__name__ = function.__qualname__ = f.__name__
-    function.__doc__ = f.__doc__
-    return function
+    return described(function, f)
 
 
 def _many(f: Callable[..., Array]) -> _TransformN:
@@ -69,9 +67,7 @@ def _many(f: Callable[..., Array]) -> _TransformN:
             axes = range(-len(s), 0)
         return f(x, s=s, axes=axes, norm=norm)
 
-    function.__name__ = function.__qualname__ = f.__name__
-    function.__doc__ = f.__doc__
-    return function
+    return described(function, f)
 
 
 fft = _one(mx.fft.fft)
