@@ -30,7 +30,7 @@ where({x} > 0.1, {x}, mx.square({x}))|round({x}) + {x}|sign({x}) * {x}|logaddexp
 divide(1.0, {x} * {x} + 1.0)|remainder({x}, 2.5)|maximum({x}, 0.2)|minimum({x}, 0.3)
 lgamma(mx.square({x}) + 0.3)|digamma(mx.square({x}) + 0.3)|lgamma(-0.5 + 0.3 * mx.sin({x}))
 i0({x})|sinc({x})|logit(mx.sigmoid({x}))|hypot({x}, 0.5)|fmod({x}, 2.5)|frac({x})|fmax({x}, 0.2)
-fmin({x}, 0.3)|copysign({x}, 2.0)|ldexp({x}, 3)|frexp({x})[0]|xlogy(mx.square({x}) + 0.5, 2.0)
+fmin({x}, 0.3)|copysign({x}, 2.0)|ldexp({x}, 3)|frexp(mx.square({x}) + 0.5)[0]|xlogy(mx.square({x}) + 0.5, 2.0)
 lerp({x}, 2.0, 0.25)|polyval(mx.array([0.5, -1.0, 2.0], dtype={x}.dtype), {x})
 square(mx.abs({x} - 0.3))|astype({x}, {x}.dtype)|contiguous({x})|trunc({x}) + {x}
 """)
@@ -378,7 +378,8 @@ def _close(have, want, relative, scale):
 
 def _roots(text):
     """Whether there are lengths and deviations in it, which may be those of equal elements."""
-    return "norm(" in text or "std(" in text or "var(" in text
+    roots = ("norm(", "std(", "var(", "corrcoef(", "cosine_similarity_loss(")
+    return any(root in text for root in roots)
 
 
 def _arrays(x):

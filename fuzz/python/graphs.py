@@ -339,10 +339,11 @@ def rows(g):
     if not x or not g.sums:
         return
     text = g.choice(["softmax({0}, axis=-1)", "cumsum(clip({0}, -4, 4), axis=-1)",
-        "subtract({0}, mean({0}, axis=-1, keepdims=True))"])
+        "subtract(clip({0}, -4, 4), mean(clip({0}, -4, 4), axis=-1, keepdims=True))"])
     text = text.format(x.name)
-    ours, theirs = (text.replace("cumsum(clip", f"{m}.cumsum({m}.clip").replace("mean(",
-        f"{m}.mean(") for m in ("mx", "N"))
+    # Numbers are small, so that little cancels.
+    ours, theirs = (text.replace("clip(", f"{m}.clip(").replace("cumsum(", f"{m}.cumsum(").replace(
+        "mean(", f"{m}.mean(") for m in ("mx", "N"))
     ours, theirs = (t if t.startswith(m + ".") else f"{m}.{t}" for t,
         m in ((ours, "mx"), (theirs, "N")))
     g.note(ours, theirs, x.shape, x.dtype, x, rough=True)

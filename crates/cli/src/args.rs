@@ -221,6 +221,14 @@ pub struct SelftestArgs {
 
 #[derive(Args, Debug)]
 pub struct DevicesArgs {
+    /// Show which operations have kernels there, by dtype, and which the CPU runs instead
+    #[arg(long)]
+    pub ops: bool,
+
+    /// The device; several may be given, and all are shown without
+    #[arg(long, value_name = "DEVICE", value_parser = device, requires = "ops")]
+    pub device: Vec<Device>,
+
     /// Write what came out to this file as JSON; - is the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

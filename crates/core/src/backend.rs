@@ -56,6 +56,15 @@ pub trait Backend: Send + Sync {
     /// is [`Error::Unsupported`]: then the planner takes the CPU, as [`crate::fallback`] allows.
     fn prepare(&self, segment: &Segment) -> Result<Arc<dyn Executable>>;
 
+    /// Why the device has no kernel for a segment; `None` where it has one. Nothing is compiled or run.
+    fn lacks(&self, segment: &Segment) -> Option<String> {
+        match self.prepare(segment) {
+            Err(Error::Unsupported { reason, .. }) => Some(reason),
+            Err(error) => Some(error.to_string()),
+            Ok(_) => None,
+        }
+    }
+
     /// Makes the segments of a plan ready, in order. Where that takes a compiler, on all cores.
     fn prepare_all(&self, segments: &[&Segment]) -> Vec<Result<Arc<dyn Executable>>> {
         segments.iter().map(|segment| self.prepare(segment)).collect()

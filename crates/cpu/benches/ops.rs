@@ -141,12 +141,12 @@ fn main() {
             (vec![1024, n / 1024], 0),
         ] {
             for indices in [false, true] {
-                let op = Sort { axis, indices };
+                let op = Sort { indices, ..Sort::new(axis) };
                 let name = format!("{}: float32 {shape:?} along {axis}", op.name());
                 report(&name, run(op, &[(f32s(&shape), &x)]), "G elements/s", n as f64);
             }
         }
-        let seconds = run(Sort { axis: 0, indices: false }, &[(Aval::new([n], DType::I32), &x)]);
+        let seconds = run(Sort::new(0), &[(Aval::new([n], DType::I32), &x)]);
         report("sort: int32 [4Mi]", seconds, "G elements/s", n as f64);
     }
     if wanted("arg") {

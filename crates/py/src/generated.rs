@@ -166,7 +166,7 @@ pub fn arctanh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 /// Gives `uint32`. The first NaN counts as the largest.
 ///
 /// Errors:
-/// Where the axis is empty, and for complex numbers.
+/// Where the axis is empty.
 ///
 /// Example:
 ///     >>> mx.argmax(mx.array([[1, 3, 2], [9, 7, 8]]), axis=1)
@@ -850,8 +850,8 @@ pub fn geomspace(
 
 /// Whether a > b.
 ///
-/// Errors:
-/// For complex numbers, which have no order.
+/// Dtypes:
+/// Complex numbers are compared by their real parts, and where these are equal by their imaginary ones.
 ///
 /// Example:
 ///     >>> mx.greater(mx.array([1, 2]), 1)
@@ -865,8 +865,8 @@ pub fn greater(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 
 /// Whether a ≥ b.
 ///
-/// Errors:
-/// For complex numbers, which have no order.
+/// Dtypes:
+/// Complex numbers are compared by their real parts, and where these are equal by their imaginary ones.
 ///
 /// Example:
 ///     >>> mx.greater_equal(mx.array([1, 2]), 2)
@@ -1145,8 +1145,8 @@ pub fn lerp(start: Opd, end: Opd, weight: Opd, stream: Option<On>) -> PyResult<P
 
 /// Whether a < b.
 ///
-/// Errors:
-/// For complex numbers, which have no order.
+/// Dtypes:
+/// Complex numbers are compared by their real parts, and where these are equal by their imaginary ones.
 ///
 /// Example:
 ///     >>> mx.less(mx.array([1, 2]), 2)
@@ -1160,8 +1160,8 @@ pub fn less(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 
 /// Whether a ≤ b.
 ///
-/// Errors:
-/// For complex numbers, which have no order.
+/// Dtypes:
+/// Complex numbers are compared by their real parts, and where these are equal by their imaginary ones.
 ///
 /// Example:
 ///     >>> mx.less_equal(mx.array([1, 2, 3]), 2)
@@ -1321,7 +1321,7 @@ pub fn logspace(
 /// As `softmax`.
 ///
 /// Errors:
-/// Where an axis is empty, and for complex numbers.
+/// Where an axis is empty.
 ///
 /// Example:
 ///     >>> mx.logsumexp(mx.zeros((2, 4)), axis=1)
@@ -1406,7 +1406,7 @@ pub fn matrix_transpose(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 /// The largest element over `axes`; NaN if there is one.
 ///
 /// Errors:
-/// Where an axis to fold is empty, and for complex numbers.
+/// Where an axis to fold is empty.
 ///
 /// Example:
 ///     >>> mx.max(mx.array([[1, 5], [3, 2]]), axis=1)
@@ -1450,7 +1450,7 @@ pub fn mean(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<
 /// Integers and bool are taken as `float32`.
 ///
 /// Errors:
-/// Where an axis is empty, and for complex numbers.
+/// Where an axis is empty.
 ///
 /// Example:
 ///     >>> mx.median(mx.array([1, 9, 2]))
@@ -1679,11 +1679,10 @@ pub fn outer(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// The elements of an axis with the one at `kth` where it is in their order, none larger before it
-/// and none smaller behind it; `()` flattens first.
+/// and none smaller behind it; `()` flattens first. How the others lie may differ between devices.
 ///
 /// Errors:
-/// Where the axis has no element `kth`, which counts from the end if it is negative, and for complex
-/// numbers.
+/// Where the axis has no element `kth`, which counts from the end if it is negative.
 ///
 /// Example:
 ///     >>> mx.partition(mx.array([3, 1, 2]), kth=0)[0]
@@ -2136,10 +2135,8 @@ pub fn sinh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::sinh(&a)))
 }
 
-/// The elements of an axis in ascending order, NaN last; `()` flattens first.
-///
-/// Errors:
-/// For complex numbers.
+/// The elements of an axis in ascending order, NaN last; `()` flattens first. Complex numbers are ordered by
+/// their real parts, and where these are equal by their imaginary ones.
 ///
 /// Example:
 ///     >>> mx.sort(mx.array([3, 1, 2]))
@@ -2572,9 +2569,6 @@ pub fn leaky_relu(a: Arr, negative_slope: f64, stream: Option<On>) -> PyResult<P
 /// The logarithm of `softmax`, accurate where that is near 0.
 ///
 /// Dtypes:
-/// As `softmax`.
-///
-/// Errors:
 /// As `softmax`.
 #[pyfunction(name = "log_softmax")]
 #[pyo3(signature = (a, axis = Axis::one(-1), *, stream = None), text_signature = "(a, axis=-1, *, stream=None)")]
@@ -3380,7 +3374,7 @@ macro_rules! docs {
 (set_printoptions) => { "\nExample:\n    >>> mx.set_printoptions(precision=2)\n    >>> mx.array(1.23456)\n    array(1.23, dtype=float32)\n    >>> mx.set_printoptions(precision=-1)" };
 (slice) => { "The elements from `start` up to but without `stop`, `step` apart, along each axis.\n\nExample:\n    >>> mx.slice(mx.arange(6), mx.array([2]), axes=[0], slice_size=(3,))\n    array([2, 3, 4], dtype=int32)" };
 (slice_update) => { "`x` with the elements from `start` up to but without `stop`, `step` apart along each axis,\nreplaced by `update`.\n\nExample:\n    >>> mx.slice_update(mx.zeros(4), mx.ones(2), mx.array([1]), axes=[0])\n    array([0, 1, 1, 0], dtype=float32)" };
-(softmax) => { "eˣ over the sum of eˣ along `axes`.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.softmax(mx.array([0.0, 0.0]))\n    array([0.5, 0.5], dtype=float32)" };
+(softmax) => { "eˣ over the sum of eˣ along `axes`.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nExample:\n    >>> mx.softmax(mx.array([0.0, 0.0]))\n    array([0.5, 0.5], dtype=float32)" };
 (split) => { "An axis divided into several arrays: into a count of equal parts, or before given indices.\n\nErrors:\nWhere the axis does not divide into equal parts, or into more than 2²⁰.\n\nExample:\n    >>> mx.split(mx.arange(4), 2)\n    [array([0, 1], dtype=int32), array([2, 3], dtype=int32)]" };
 (stack) => { "\nExample:\n    >>> mx.stack([mx.array([1, 2]), mx.array([3, 4])], axis=1)\n    array([[1, 3],\n           [2, 4]], dtype=int32)" };
 (std) => { "\nExample:\n    >>> mx.std(mx.array([1.0, 3.0]))\n    array(1, dtype=float32)" };

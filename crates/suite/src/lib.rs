@@ -38,6 +38,7 @@ mod sample;
 mod scan;
 mod select;
 mod sort;
+mod support;
 mod unary;
 
 use std::collections::BTreeSet;
@@ -49,6 +50,7 @@ use check::Case;
 pub use family::Family;
 pub use large::{LargeReport, run_large};
 use sample::Sample;
+pub use support::{OpSupport, Support, support};
 pub use unary::of_float as real;
 
 /// What the suite found for one family.

@@ -3,6 +3,7 @@
 use super::operand::Axes;
 use super::{expand_axes, reshape};
 use crate::array::Array;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::prim::ArgReduce;
 use crate::shape::Dims;
@@ -11,14 +12,21 @@ fn arg_reduce(max: bool, x: &Array, axis: Axes, keepdims: bool) -> Result<Array>
     let op = ArgReduce { max, axis: 0 };
     match axis.single(op.name(), x.rank())? {
         Some(axis) => {
-            let out = Array::apply(ArgReduce { max, axis }, &[x])?;
+            let out = along(ArgReduce { max, axis }, x)?;
             if keepdims { expand_axes(&out, Dims::from_slice(&[axis])) } else { Ok(out) }
         }
         None => {
-            let out = Array::apply(op, &[&reshape(x, -1)?])?;
+            let out = along(op, &reshape(x, -1)?)?;
             if keepdims { expand_axes(&out, (0..x.rank()).collect()) } else { Ok(out) }
         }
     }
+}
+
+fn along(op: ArgReduce, x: &Array) -> Result<Array> {
+    if x.dtype() == DType::C64 && x.shape().get(op.axis).is_some_and(|&size| size > 0) {
+        return super::complex::arg_extreme(op.max, x, op.axis);
+    }
+    Array::apply(op, &[x])
 }
 
 /// The index of the first largest element along an axis, or of the flattened array for `()`.
@@ -27,7 +35,7 @@ fn arg_reduce(max: bool, x: &Array, axis: Axes, keepdims: bool) -> Result<Array>
 /// Gives `uint32`. The first NaN counts as the largest.
 ///
 /// # Errors
-/// Where the axis is empty, and for complex numbers.
+/// Where the axis is empty.
 ///
 /// # Example
 /// ```

@@ -33,10 +33,13 @@ fn meet(op: Binary, dtype: DType, a: Operand<'_>, b: Operand<'_>) -> Result<Arra
     if dtype == DType::Bool && !op.takes(dtype) {
         return meet_bool(op, a, b);
     }
-    if dtype == DType::C64 && op == Binary::Power {
-        return super::complex::power(&a.to(dtype, &shape)?, &b.to(dtype, &shape)?);
+    let (a, b) = (a.to(dtype, &shape)?, b.to(dtype, &shape)?);
+    match (op, dtype) {
+        (Binary::Power, DType::C64) => super::complex::power(&a, &b),
+        (Binary::Maximum | Binary::Minimum, DType::C64) => super::complex::extreme_of(op, &a, &b),
+        (Binary::LogAddExp, DType::C64) => super::complex::logaddexp(&a, &b),
+        _ => Array::apply(op, &[&a, &b]),
     }
-    Array::apply(op, &[&a.to(dtype, &shape)?, &b.to(dtype, &shape)?])
 }
 
 /// Arithmetic on bools, with 1 for true and a result that is true where it is not 0, as in MLX.

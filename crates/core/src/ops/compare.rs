@@ -5,6 +5,7 @@ use super::{
     abs, add, all, isfinite, isnan, less_equal as le, logical_and, logical_or, multiply, subtract,
 };
 use crate::array::Array;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::prim::Compare;
 
@@ -13,12 +14,18 @@ use crate::prim::Compare;
 pub(crate) fn compare(op: Compare, a: Operand<'_>, b: Operand<'_>) -> Result<Array> {
     if let (Operand::Array(a), Operand::Array(b)) = (a, b)
         && a.aval() == b.aval()
+        && a.dtype() != DType::C64
     {
         return Array::apply(op, &[a, b]);
     }
     let dtype = common_dtype(&[a, b]);
     let shape = common_shape(op.name(), &[a, b])?;
-    Array::apply(op, &[&a.to(dtype, &shape)?, &b.to(dtype, &shape)?])
+    let (a, b) = (a.to(dtype, &shape)?, b.to(dtype, &shape)?);
+    match (op, dtype) {
+        (Compare::Eq | Compare::Ne, _) => Array::apply(op, &[&a, &b]),
+        (_, DType::C64) => super::complex::compare(op, &a, &b),
+        _ => Array::apply(op, &[&a, &b]),
+    }
 }
 
 /// Whether a = b; NaN equals nothing.
@@ -49,8 +56,8 @@ pub fn not_equal<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -
 
 /// Whether a < b.
 ///
-/// # Errors
-/// For complex numbers, which have no order.
+/// # Dtypes
+/// Complex numbers are compared by their real parts, and where these are equal by their imaginary ones.
 ///
 /// # Example
 /// ```
@@ -65,8 +72,8 @@ pub fn less<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -> Res
 
 /// Whether a ≤ b.
 ///
-/// # Errors
-/// For complex numbers, which have no order.
+/// # Dtypes
+/// Complex numbers are compared by their real parts, and where these are equal by their imaginary ones.
 ///
 /// # Example
 /// ```
@@ -81,8 +88,8 @@ pub fn less_equal<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) 
 
 /// Whether a > b.
 ///
-/// # Errors
-/// For complex numbers, which have no order.
+/// # Dtypes
+/// Complex numbers are compared by their real parts, and where these are equal by their imaginary ones.
 ///
 /// # Example
 /// ```
@@ -97,8 +104,8 @@ pub fn greater<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -> 
 
 /// Whether a ≥ b.
 ///
-/// # Errors
-/// For complex numbers, which have no order.
+/// # Dtypes
+/// Complex numbers are compared by their real parts, and where these are equal by their imaginary ones.
 ///
 /// # Example
 /// ```

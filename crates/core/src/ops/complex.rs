@@ -1,8 +1,20 @@
-//! Functions of complex numbers that are not primitives.
+//! Functions of complex numbers that are not primitives, and their order: by real parts, and where these are
+//! equal by imaginary ones, as in NumPy. NaN in either part is NaN: it is the last, the largest and the
+//! smallest.
 
-use super::{abs, divide, equal, exp, log, logical_and, multiply, where_};
+use super::compare::compare as compared;
+use super::operand::Operand;
+use super::{
+    abs, add, any, argmax, argsort, divide, equal, exp, expand_axes, greater, imag, isfinite,
+    isnan, log, logical_and, logical_not, logical_or, multiply, real, squeeze_axes, subtract,
+    take_along_axis, where_,
+};
 use crate::array::Array;
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::prim::record::cast;
+use crate::prim::{Binary, Compare, ReduceKind};
+use crate::shape::Dims;
 
 /// z/|z|, and 0 of 0.
 pub(super) fn sign(z: &Array) -> Result<Array> {
@@ -10,10 +22,78 @@ pub(super) fn sign(z: &Array) -> Result<Array> {
     where_(&equal(&size, 0)?, 0, &divide(z, &size)?)
 }
 
-/// aᵇ = e^(b·ln a), with 0⁰ = 1.
+/// aᵇ = e^(b·ln a), with 0⁰ = 1; of 0 it is 0 where the real part of b is positive, else ∞ + i·NaN as in
+/// MLX.
 pub(super) fn power(a: &Array, b: &Array) -> Result<Array> {
     let general = exp(&multiply(b, &log(a)?)?)?;
-    let base_is_zero = equal(a, 0)?;
-    let out = where_(&base_is_zero, 0, &general)?;
-    where_(&logical_and(&base_is_zero, &equal(b, 0)?)?, 1, &out)
+    let grows = greater(&real(b)?, 0)?;
+    let of_zero = where_(&grows, 0, Scalar::Complex(f32::INFINITY, f32::NAN))?;
+    let of_zero = where_(&equal(b, 0)?, 1, &of_zero)?;
+    where_(&equal(a, 0)?, &of_zero, &general)
+}
+
+/// `op`, which asks for the order, of operands of one shape.
+pub(super) fn compare(op: Compare, a: &Array, b: &Array) -> Result<Array> {
+    let strict = match op {
+        Compare::Lt | Compare::Le => Compare::Lt,
+        Compare::Eq | Compare::Ne | Compare::Gt | Compare::Ge => Compare::Gt,
+    };
+    let parts = |op, [a, b]: [&Array; 2]| compared(op, Operand::Array(a), Operand::Array(b));
+    let (re, im) = ([&real(a)?, &real(b)?], [&imag(a)?, &imag(b)?]);
+    let known = logical_not(&logical_or(&isnan(im[0])?, &isnan(im[1])?)?)?;
+    let differ = logical_and(&parts(strict, re)?, &known)?;
+    logical_or(&differ, &logical_and(&equal(re[0], re[1])?, &parts(op, im)?)?)
+}
+
+/// The larger or smaller of operands of one shape; NaN if either is.
+pub(super) fn extreme_of(op: Binary, a: &Array, b: &Array) -> Result<Array> {
+    let order = if op == Binary::Maximum { Compare::Gt } else { Compare::Lt };
+    let first = where_(&isnan(b)?, false, &compare(order, a, b)?)?;
+    where_(&logical_or(&isnan(a)?, &first)?, a, b)
+}
+
+/// log(eᵃ + eᵇ).
+pub(super) fn logaddexp(a: &Array, b: &Array) -> Result<Array> {
+    let largest = super::stop_gradient(&extreme_of(Binary::Maximum, a, b)?)?;
+    let shift = where_(&isfinite(&largest)?, &largest, 0)?;
+    let total = add(&exp(&subtract(a, &shift)?)?, &exp(&subtract(b, &shift)?)?)?;
+    add(&log(&total)?, &shift)
+}
+
+/// Where the first largest or smallest element of an axis is, or the first NaN.
+pub(super) fn arg_extreme(max: bool, x: &Array, axis: usize) -> Result<Array> {
+    let axes = Dims::from_slice(&[axis]);
+    let kind = if max { ReduceKind::Max } else { ReduceKind::Min };
+    let last = if max { f64::NEG_INFINITY } else { f64::INFINITY };
+    let extreme = |x: &Array| super::reduce::reduce(kind, x, axes.clone(), true);
+    let (re, im, nan) = (real(x)?, imag(x)?, isnan(x)?);
+    let best = equal(&re, &extreme(&where_(&nan, last, &re)?)?)?;
+    let best = logical_and(
+        &best,
+        &equal(&im, &extreme(&where_(&best, &where_(&nan, last, &im)?, last)?)?)?,
+    )?;
+    let found = where_(&any(&nan, axis, true)?, &nan, &best)?;
+    argmax(&cast(&found, DType::U8)?, axis, false)
+}
+
+/// The largest or smallest element over axes, which stay with size 1; the first NaN if there is one.
+pub(super) fn extreme(max: bool, x: &Array, axes: &Dims) -> Result<Array> {
+    let rank = x.rank();
+    let order: Dims = (0..rank).filter(|a| !axes.contains(a)).chain(axes.iter().copied()).collect();
+    let kept = rank - axes.len();
+    let rows = super::flatten(&super::permute(x, order)?, kept as isize, -1)?;
+    let place = expand_axes(&arg_extreme(max, &rows, kept)?, Dims::from_slice(&[kept]))?;
+    let found = squeeze_axes(&take_along_axis(&rows, &place, kept)?, Dims::from_slice(&[kept]))?;
+    expand_axes(&found, axes.clone())
+}
+
+/// The indices that put an axis in order; equal elements and NaN keep theirs.
+pub(super) fn order(x: &Array, axis: usize) -> Result<Array> {
+    let nan = isnan(x)?;
+    let mut order = argsort(&where_(&nan, 0, &imag(x)?)?, axis)?;
+    for key in [where_(&nan, 0, &real(x)?)?, cast(&nan, DType::F32)?] {
+        let next = argsort(&take_along_axis(&key, &order, axis)?, axis)?;
+        order = take_along_axis(&order, &next, axis)?;
+    }
+    Ok(order)
 }

@@ -68,6 +68,12 @@ pub fn take<'a>(
         let (before, behind) = (&x.shape()[..axis], &x.shape()[axis + 1..]);
         return super::zeros([before, indices.shape(), behind].concat(), x.dtype());
     }
+    if x.shape()[axis] == 0 {
+        return Err(Error::shape(
+            "take",
+            format!("axis {axis} has no elements to take (input {})", x.aval()),
+        ));
+    }
     let sizes = x.shape().with(axis, 1).0;
     let gather = Gather { axes: Dims::from_slice(&[axis]), sizes };
     let out = Array::apply(gather, &[&x, &wrap(indices, x.shape()[axis])?])?;

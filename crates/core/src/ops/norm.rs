@@ -24,7 +24,11 @@ pub fn norm(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
     let x = inexact(x)?;
     let size = if x.dtype() == DType::C64 { super::abs(&x)? } else { x };
     let wide = cast(&size, size.dtype().accumulator())?;
-    cast(&sqrt(&sum(&square(&wide)?, axes, keepdims)?)?, size.dtype())
+    let total = sum(&square(&wide)?, axes, keepdims)?;
+    // The root of 0 has no derivative: that of a norm is 0 there.
+    let is_zero = super::equal(&total, 0)?;
+    let root = super::where_(&is_zero, 0, &sqrt(&super::where_(&is_zero, 1, &total)?)?)?;
+    cast(&root, size.dtype())
 }
 
 /// Checks that a weight or bias fits the last axis.

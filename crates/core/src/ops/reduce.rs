@@ -14,6 +14,12 @@ pub(crate) fn reduce(kind: ReduceKind, x: &Array, axes: Dims, keepdims: bool) ->
         return Ok(x.clone());
     }
     let kept = keepdims.then(|| axes.clone());
+    let max = kind == ReduceKind::Max;
+    let is_order = max || kind == ReduceKind::Min;
+    if is_order && x.dtype() == DType::C64 && axes.iter().all(|&a| x.shape()[a] > 0) {
+        let out = super::complex::extreme(max, x, &axes)?;
+        return if keepdims { Ok(out) } else { super::squeeze_axes(&out, axes) };
+    }
     let out = Array::apply(Reduce { kind, axes }, &[x])?;
     match kept {
         Some(axes) => expand_axes(&out, axes),
@@ -72,7 +78,7 @@ pub fn prod(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
 /// The largest element over `axes`; NaN if there is one.
 ///
 /// # Errors
-/// Where an axis to fold is empty, and for complex numbers.
+/// Where an axis to fold is empty.
 ///
 /// # Example
 /// ```

@@ -24,9 +24,6 @@ fn largest(op: &'static str, x: &Array, axes: &Dims) -> Result<Array> {
 /// # Dtypes
 /// Integers and bool are taken as `float32`; half types are computed in `float32`.
 ///
-/// # Errors
-/// For complex numbers.
-///
 /// # Example
 /// ```
 /// use cupola::{Array, ops};
@@ -48,9 +45,6 @@ pub fn softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
 /// The logarithm of [`softmax`], accurate where that is near 0.
 ///
 /// # Dtypes
-/// As [`softmax`].
-///
-/// # Errors
 /// As [`softmax`].
 ///
 /// # Example
@@ -77,7 +71,7 @@ pub fn log_softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
 /// As [`softmax`].
 ///
 /// # Errors
-/// Where an axis is empty, and for complex numbers.
+/// Where an axis is empty.
 ///
 /// # Example
 /// ```

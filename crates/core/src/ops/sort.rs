@@ -1,25 +1,37 @@
 //! The elements of an axis in order.
 
 use super::operand::{Axes, cast, inexact};
-use super::{divide, flatten, permute, squeeze_axes, where_};
+use super::{divide, flatten, permute, squeeze_axes, take_along_axis, where_};
 use crate::array::Array;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::prim::Sort;
 use crate::prim::record::slice_axis;
+use crate::prim::{Sort, SortPart};
 use crate::shape::Dims;
 
-fn sorted(x: &Array, axis: Axes, indices: bool) -> Result<Array> {
-    let op = Sort { axis: 0, indices };
+/// Sorts as `op` does, along `axis`.
+fn sorted(op: Sort, x: &Array, axis: Axes) -> Result<Array> {
     match axis.single(op.name(), x.rank())? {
-        Some(axis) => Array::apply(Sort { axis, indices }, &[x]),
-        None => Array::apply(op, &[&flatten(x, 0, -1)?]),
+        Some(axis) => along(Sort { axis, ..op }, x),
+        None => along(op, &flatten(x, 0, -1)?),
     }
 }
 
-/// The elements of an axis in ascending order, NaN last; `()` flattens first.
-///
-/// # Errors
-/// For complex numbers.
+/// Sorts as `op` does.
+fn along(op: Sort, x: &Array) -> Result<Array> {
+    if x.dtype() != DType::C64 {
+        return Array::apply(op, &[x]);
+    }
+    let order = super::complex::order(x, op.axis)?;
+    let order = match op.part {
+        SortPart::Range { start, count } => slice_axis(&order, op.axis, start, count)?,
+        SortPart::Whole | SortPart::Around(_) => order,
+    };
+    if op.indices { Ok(order) } else { take_along_axis(x, &order, op.axis) }
+}
+
+/// The elements of an axis in ascending order, NaN last; `()` flattens first. Complex numbers are ordered by
+/// their real parts, and where these are equal by their imaginary ones.
 ///
 /// # Example
 /// ```
@@ -29,7 +41,7 @@ fn sorted(x: &Array, axis: Axes, indices: bool) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn sort(x: &Array, axis: impl Into<Axes>) -> Result<Array> {
-    sorted(x, axis.into(), false)
+    sorted(Sort::new(0), x, axis.into())
 }
 
 /// The indices, as `uint32`, that put an axis in ascending order; equal elements keep theirs.
@@ -42,15 +54,14 @@ pub fn sort(x: &Array, axis: impl Into<Axes>) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn argsort(x: &Array, axis: impl Into<Axes>) -> Result<Array> {
-    sorted(x, axis.into(), true)
+    sorted(Sort::new(0).places(), x, axis.into())
 }
 
 /// The elements of an axis with the one at `kth` where it is in their order, none larger before it
-/// and none smaller behind it; `()` flattens first.
+/// and none smaller behind it; `()` flattens first. How the others lie may differ between devices.
 ///
 /// # Errors
-/// Where the axis has no element `kth`, which counts from the end if it is negative, and for complex
-/// numbers.
+/// Where the axis has no element `kth`, which counts from the end if it is negative.
 ///
 /// # Example
 /// ```
@@ -60,7 +71,7 @@ pub fn argsort(x: &Array, axis: impl Into<Axes>) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn partition(x: &Array, kth: isize, axis: impl Into<Axes>) -> Result<Array> {
-    partitioned("partition", x, kth, axis.into(), false)
+    partitioned(Sort::new(0), x, kth, axis.into())
 }
 
 /// The indices, as `uint32`, that [`partition`] an axis.
@@ -76,25 +87,20 @@ pub fn partition(x: &Array, kth: isize, axis: impl Into<Axes>) -> Result<Array> 
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn argpartition(x: &Array, kth: isize, axis: impl Into<Axes>) -> Result<Array> {
-    partitioned("argpartition", x, kth, axis.into(), true)
+    partitioned(Sort::new(0).places(), x, kth, axis.into())
 }
 
-/// A whole sort, which is one of the partitions.
-fn partitioned(
-    op: &'static str,
-    x: &Array,
-    kth: isize,
-    axis: Axes,
-    indices: bool,
-) -> Result<Array> {
-    let size = axis.single(op, x.rank())?.map_or(x.size(), |axis| x.shape()[axis]);
-    if !(-(size as isize)..size as isize).contains(&kth) {
-        return Err(Error::argument(
-            op,
+fn partitioned(op: Sort, x: &Array, kth: isize, axis: Axes) -> Result<Array> {
+    let named = Sort { part: SortPart::Around(0), ..op }.name();
+    let size = axis.single(named, x.rank())?.map_or(x.size(), |axis| x.shape()[axis]);
+    let place = if kth < 0 { kth.checked_add_unsigned(size) } else { Some(kth) };
+    match place.and_then(|place| usize::try_from(place).ok()).filter(|&place| place < size) {
+        Some(place) => sorted(Sort { part: SortPart::Around(place), ..op }, x, axis),
+        None => Err(Error::argument(
+            named,
             format!("index {kth} is out of range for an axis of size {size} (input {})", x.aval()),
-        ));
+        )),
     }
-    sorted(x, axis, indices)
 }
 
 /// The `k` largest elements of an axis, in ascending order; `()` flattens first.
@@ -117,7 +123,12 @@ pub fn topk(x: &Array, k: usize, axis: impl Into<Axes>) -> Result<Array> {
             format!("{k} elements of axis {axis} were asked for (input {})", x.aval()),
         ));
     }
-    slice_axis(&sort(x, axis)?, axis, size - k, k)
+    at_places(x, axis, size - k, k)
+}
+
+/// So many elements of the order of an axis, from `start` on.
+fn at_places(x: &Array, axis: usize, start: usize, count: usize) -> Result<Array> {
+    along(Sort { part: SortPart::Range { start, count }, ..Sort::new(axis) }, x)
 }
 
 /// The median over axes: the middle element, or the mean of the two middle ones; NaN if there is
@@ -127,7 +138,7 @@ pub fn topk(x: &Array, k: usize, axis: impl Into<Axes>) -> Result<Array> {
 /// Integers and bool are taken as `float32`.
 ///
 /// # Errors
-/// Where an axis is empty, and for complex numbers.
+/// Where an axis is empty.
 ///
 /// # Example
 /// ```

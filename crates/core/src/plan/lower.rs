@@ -19,6 +19,14 @@ use crate::prim::{Argument, Elementwise, ReduceKind};
 use crate::shape::{Aval, Shape};
 
 /// Turns the groups into a plan for `backend`.
+/// The segments of a plan, in order.
+pub(super) fn segments(fusion: &Fusion<'_>) -> Vec<Segment> {
+    let groups = fusion.groups.iter().enumerate();
+    groups
+        .filter_map(|(index, group)| Some(Draft::of(fusion, index, group.as_ref()?).segment))
+        .collect()
+}
+
 pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -> Result<Plan> {
     let (mut segments, mut rest, mut waits) = (Vec::new(), Vec::new(), Vec::new());
     let mut step_of: Vec<Option<usize>> = vec![None; fusion.groups.len()];

@@ -27,7 +27,7 @@ use crate::backend::{Backend, Sequence};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::Borrowed;
+use crate::graph::{Borrowed, Graph};
 use crate::prim::key::Key;
 
 pub use cache::CacheStats;
@@ -88,6 +88,20 @@ struct SlotSpec {
 struct OutputSpec {
     access: Access,
     strides: SmallVec<[isize; 4]>,
+}
+
+/// What `backend` has no kernel for in a plan of `graph`, and why: those parts run on the CPU. Nothing is
+/// compiled or run.
+///
+/// # Errors
+/// Where the graph cannot be planned.
+pub fn lacking(graph: &Graph, backend: &dyn Backend) -> Result<Vec<String>> {
+    let borrowed = graph.borrowed();
+    let bodies = flat::Bodies::new(&borrowed, backend)?;
+    let flat = flat::FlatGraph::new(borrowed, &bodies);
+    let leaves: Vec<_> = graph.input_avals().map(|aval| aval.shape.row_major()).collect();
+    let fusion = fuse::Fusion::new(&flat, &leaves, backend.limits());
+    Ok(lower::segments(&fusion).iter().filter_map(|segment| backend.lacks(segment)).collect())
 }
 
 impl Plan {

@@ -76,7 +76,7 @@ pub use random::RandomBits;
 pub use reduce::{Reduce, ReduceKind};
 pub use scan::{Scan, ScanKind};
 pub use select::Select;
-pub use sort::Sort;
+pub use sort::{Sort, SortPart};
 pub use unary::Unary;
 
 /// The abstract outputs of a primitive; nearly always one.

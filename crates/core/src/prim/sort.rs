@@ -17,12 +17,48 @@ pub struct Sort {
     pub axis: usize,
     /// Whether to give the indices instead of the elements.
     pub indices: bool,
+    /// How much of the order is wanted.
+    pub part: SortPart,
+}
+
+/// How much of the order a [`Sort`] gives.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SortPart {
+    /// All of it.
+    Whole,
+    /// The elements at some places of it, and no others.
+    Range {
+        /// The first place.
+        start: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// All elements, where the one at this place of the order is there: none larger comes before it, and
+    /// none smaller behind it. How the others lie is up to the device.
+    Around(usize),
 }
 
 impl Sort {
+    /// The whole order of an axis.
+    pub const fn new(axis: usize) -> Sort {
+        Sort { axis, indices: false, part: SortPart::Whole }
+    }
+
+    /// The places of the elements instead.
+    pub const fn places(self) -> Sort {
+        Sort { indices: true, ..self }
+    }
+
     /// The NumPy name.
     pub const fn name(&self) -> &'static str {
-        if self.indices { "argsort" } else { "sort" }
+        match (self.part, self.indices) {
+            (SortPart::Whole, false) => "sort",
+            (SortPart::Whole, true) => "argsort",
+            (SortPart::Range { .. }, false) => "sort_range",
+            (SortPart::Range { .. }, true) => "argsort_range",
+            (SortPart::Around(_), false) => "partition",
+            (SortPart::Around(_), true) => "argpartition",
+        }
     }
 }
 
@@ -41,7 +77,19 @@ impl Primitive for Sort {
             return Err(Error::shape(self.name(), format!("axis {} is not in {x}", self.axis)));
         }
         let dtype = if self.indices { DType::U32 } else { x.dtype };
-        one(Aval { shape: x.shape.clone(), dtype })
+        let size = x.shape[self.axis];
+        let (fits, kept) = match self.part {
+            SortPart::Whole => (true, size),
+            SortPart::Range { start, count } => {
+                (start.checked_add(count).is_some_and(|end| end <= size), count)
+            }
+            SortPart::Around(place) => (place < size, size),
+        };
+        if !fits {
+            let detail = format!("{:?} is not in axis {} of {x}", self.part, self.axis);
+            return Err(Error::shape(self.name(), detail));
+        }
+        one(Aval { shape: x.shape.with(self.axis, kept), dtype })
     }
 
     fn diff(&self) -> Diff<Self> {
@@ -58,14 +106,17 @@ impl Primitive for Sort {
             merges: true,
             takes_epilogue: false,
             accumulates: Accumulates::Nothing,
-            sizes: Sizes::Inferred,
+            sizes: match self.part {
+                SortPart::Whole => Sizes::Inferred,
+                SortPart::Range { .. } | SortPart::Around(_) => Sizes::Fixed,
+            },
         }
     }
 }
 
-/// Where each sorted element comes from. Sorting is stable, so this is the same order.
+/// Where each sorted element comes from: a device gives elements and places in one order.
 fn order(sort: &Sort, x: &Array) -> Result<Array> {
-    Array::apply(Sort { indices: true, ..*sort }, &[x])
+    Array::apply(sort.places(), &[x])
 }
 
 fn jvp(sort: &Sort, inputs: &[Array], _: &[Array], tangents: &[Option<Array>]) -> Result<Tangents> {

@@ -2,19 +2,22 @@
 //!
 //! Lanes are sorted by the rank of their elements: long ones by radix, digit by digit from the
 //! lowest, which is stable and reads in streams; short ones by comparison, with the place of each
-//! element below its rank, so that no two are equal.
+//! element below its rank, so that no two are equal. Where few elements from one end of the order are
+//! wanted, the others are not sorted.
 
 pub(crate) mod rank;
+mod select;
 
 use std::ops::Range;
 
 use cupola_core::backend::Body;
 use cupola_core::backend::Operand;
-use cupola_core::prim::Sort;
+use cupola_core::prim::{Sort, SortPart};
 use cupola_core::{Aval, DType, Error, Result, is_row_major};
 use smallvec::SmallVec;
 
 use self::rank::{Bits, Order, by_order};
+use self::select::End;
 use crate::contiguous::{Contiguous, Source};
 use crate::map::{MapKernel, RawArgs};
 use crate::memory::HostMemory;
@@ -31,6 +34,8 @@ const SHARED: usize = 1 << 17;
 const PARTS: usize = 16;
 /// Elements that are worth a chunk of their own.
 const CHUNK: usize = 1 << 13;
+/// Up to this part of a lane is few.
+const FEW: usize = 8;
 
 /// A [`Sort`] that is ready to run.
 pub struct SortKernel {
@@ -41,9 +46,19 @@ pub struct SortKernel {
     order: Order,
     width: usize,
     indices: bool,
+    part: SortPart,
     /// How many lanes, and how long they are.
     lanes: usize,
     size: usize,
+    /// Which places of the order a lane of the result has.
+    kept: Range<usize>,
+}
+
+/// Few elements from one end of the order.
+#[derive(Clone, Copy)]
+struct Few {
+    end: End,
+    count: usize,
 }
 
 impl SortKernel {
@@ -58,7 +73,12 @@ impl SortKernel {
         }
         let lanes: usize = shape.without(&[sort.axis]).size();
         let result = if sort.indices { DType::U32 } else { *dtype };
-        let output = Operand::contiguous(&Aval { shape: shape.clone(), dtype: result });
+        let kept = match sort.part {
+            SortPart::Whole | SortPart::Around(_) => 0..size,
+            SortPart::Range { start, count } => start..start + count,
+        };
+        let shape = shape.with(sort.axis, kept.len());
+        let output = Operand::contiguous(&Aval { shape, dtype: result });
         let moved = last(&output, sort.axis);
         let back = if is_row_major(&moved.aval.shape, &moved.strides) {
             None
@@ -72,9 +92,106 @@ impl SortKernel {
             order,
             width: dtype.size(),
             indices: sort.indices,
+            part: sort.part,
             lanes,
             size,
+            kept,
         })
+    }
+
+    /// What is wanted, if it is few elements from one end of the order.
+    fn few(&self) -> Option<Few> {
+        let (from, to) = match self.part {
+            SortPart::Whole => return None,
+            SortPart::Range { start, count } => (start, start + count),
+            SortPart::Around(place) => (place, place + 1),
+        };
+        let (front, back) = (to, self.size - from);
+        let end = if front <= back { End::Front } else { End::Back };
+        let count = front.min(back);
+        (count > 0 && count <= self.size / FEW).then_some(Few { end, count })
+    }
+
+    /// Calls `put` with the number of a lane, a place in its result, and the place of the element in the
+    /// lane.
+    ///
+    /// # Safety
+    /// `x` has the lanes' elements, of `T`.
+    unsafe fn selected<T: Bits>(
+        &self,
+        x: *const u8,
+        few: Few,
+        rank: impl Fn(&T) -> T + Copy + Sync,
+        put: impl Fn(usize, usize, usize) + Sync,
+    ) -> Result<()> {
+        let (size, x) = (self.size, Source(x.cast::<T>()));
+        let Few { end, count } = few;
+        // Every part of a shared lane has all that could be few of it.
+        let shares = size >= SHARED && self.lanes < PARTS && count * PARTS <= size / FEW;
+        let room = select::room(count);
+        let keys = if shares { PARTS * room } else { room };
+        self.each(keys * size_of::<T::Numbered>(), |i, parts, scratch| {
+            // SAFETY: the lane is inside the input.
+            let lane = unsafe { std::slice::from_raw_parts(x.get().add(i * size), size) };
+            // SAFETY: `each` gives as many bytes, aligned for any integer; any bits are a value.
+            let keys = unsafe { Out::from_raw(scratch.cast::<T::Numbered>(), keys) };
+            let keys = match shares && parts == PARTS {
+                true => {
+                    parallel_for(PARTS, |part| {
+                        let range = bounds(size, PARTS, part);
+                        // SAFETY: each part has keys of its own.
+                        let keys = unsafe { keys.slice(part * room..(part + 1) * room) };
+                        select::first(&lane[range.clone()], range.start, count, end, keys, rank);
+                    });
+                    // SAFETY: nobody else uses the keys now.
+                    let keys = unsafe { keys.slice(0..PARTS * room) };
+                    for part in 1..PARTS {
+                        keys.copy_within(part * room..part * room + count, part * count);
+                    }
+                    keys[..PARTS * count].select_nth_unstable(count - 1);
+                    &mut keys[..count]
+                }
+                false => {
+                    // SAFETY: nobody else uses the keys.
+                    let keys = unsafe { keys.slice(0..room) };
+                    select::first(lane, 0, count, end, keys, rank);
+                    &mut keys[..count]
+                }
+            };
+            keys.sort_unstable();
+            self.put_selected(lane, few, keys, rank, |at, place| put(i, at, place));
+        })
+    }
+
+    /// Calls `put` with places in the result and in the lane: the first keys, and for a partition the
+    /// others beside them, as they came.
+    fn put_selected<T: Bits>(
+        &self,
+        lane: &[T],
+        Few { end, count }: Few,
+        keys: &[T::Numbered],
+        rank: impl Fn(&T) -> T,
+        put: impl Fn(usize, usize),
+    ) {
+        let place_of = |at: usize| match end {
+            End::Front => at,
+            End::Back => self.size - 1 - at,
+        };
+        for (at, &key) in keys.iter().enumerate() {
+            let at = place_of(at);
+            if self.kept.contains(&at) {
+                put(at - self.kept.start, end.place::<T>(key));
+            }
+        }
+        if let (SortPart::Around(_), Some(&last)) = (self.part, keys.last()) {
+            let mut at = if end == End::Front { count } else { 0 };
+            for (place, x) in lane.iter().enumerate() {
+                if end.key(rank(x), place as u32) > last {
+                    put(at, place);
+                    at += 1;
+                }
+            }
+        }
     }
 
     /// Calls `lane` with the number of each lane, how many parts it is to be sorted in, and
@@ -111,33 +228,53 @@ impl SortKernel {
         out: *mut u8,
         rank: impl Fn(&T) -> T + Copy + Sync,
     ) -> Result<()> {
-        let size = self.size;
-        let x = Source(x.cast::<T>());
+        let (size, kept) = (self.size, self.kept.len());
+        let from = Source(x.cast::<T>());
         // SAFETY: the caller vouches for the output.
-        let out = unsafe { Out::from_raw(out.cast::<T>(), self.lanes * size) };
-        let scratch = if size > SHORT { size * size_of::<T>() } else { 0 };
+        let out = unsafe { Out::from_raw(out.cast::<T>(), self.lanes * kept) };
+        if let Some(few) = self.few() {
+            // SAFETY: as above; every place is written once.
+            return unsafe {
+                self.selected(x, few, rank, |i, at, place| {
+                    out.as_ptr().add(i * kept + at).write(*from.get().add(i * size + place));
+                })
+            };
+        }
+        let whole = kept == size;
+        let halves = if whole { 1 } else { 2 };
+        let half = (size * size_of::<T>()).next_multiple_of(64);
+        let scratch = if size > SHORT { halves * half } else { 0 };
         self.each(scratch, |i, parts, scratch| {
             // SAFETY: each lane is sorted once, and inside input and output.
             let (from, to) = unsafe {
-                let from = std::slice::from_raw_parts(x.get().add(i * size), size);
-                (from, out.slice(i * size..(i + 1) * size))
+                let from = std::slice::from_raw_parts(from.get().add(i * size), size);
+                (from, out.slice(i * kept..(i + 1) * kept))
             };
             if size <= SHORT {
-                by_comparison(from, rank, |j, place| to[j] = from[place]);
+                by_comparison(from, rank, |j, place| {
+                    if self.kept.contains(&j) {
+                        to[j - self.kept.start] = from[place];
+                    }
+                });
                 return;
             }
             let to = Out::new(to);
             // SAFETY: `each` gives as many bytes, aligned for any element.
             let other = unsafe { Out::from_raw(scratch.cast::<T>(), size) };
+            let own = match whole {
+                true => to,
+                // SAFETY: as above.
+                false => unsafe { Out::from_raw(scratch.add(half).cast::<T>(), size) },
+            };
             // SAFETY: all three have `size` items, and nobody else uses them.
-            let sorted = unsafe { radix(parts, from.as_ptr(), to, other, rank) };
+            let sorted = unsafe { radix(parts, from.as_ptr(), own, other, rank) };
             if sorted != to.as_ptr().cast_const() {
                 let sorted = Source(sorted);
                 parallel_for(parts, |part| {
-                    let range = bounds(size, parts, part);
+                    let range = bounds(kept, parts, part);
                     // SAFETY: parts are disjoint, and the sorted items are elsewhere.
                     unsafe {
-                        let from = sorted.get().add(range.start);
+                        let from = sorted.get().add(self.kept.start + range.start);
                         let from = std::slice::from_raw_parts(from, range.len());
                         to.slice(range).copy_from_slice(from);
                     }
@@ -154,20 +291,32 @@ impl SortKernel {
         out: *mut u8,
         rank: impl Fn(&T) -> T + Copy + Sync,
     ) -> Result<()> {
-        let size = self.size;
-        let x = Source(x.cast::<T>());
+        let (size, kept) = (self.size, self.kept.len());
         // SAFETY: the caller vouches for the output.
-        let out = unsafe { Out::from_raw(out.cast::<u32>(), self.lanes * size) };
+        let out = unsafe { Out::from_raw(out.cast::<u32>(), self.lanes * kept) };
+        if let Some(few) = self.few() {
+            // SAFETY: as above; every place is written once.
+            return unsafe {
+                self.selected(x, few, rank, |i, at, place| {
+                    out.as_ptr().add(i * kept + at).write(place as u32);
+                })
+            };
+        }
+        let x = Source(x.cast::<T>());
         let half = (size * size_of::<(T, u32)>()).next_multiple_of(64);
         let scratch = if size > SHORT { 2 * half } else { 0 };
         self.each(scratch, |i, parts, scratch| {
             // SAFETY: each lane is sorted once, and inside input and output.
             let (from, to) = unsafe {
                 let from = std::slice::from_raw_parts(x.get().add(i * size), size);
-                (from, out.slice(i * size..(i + 1) * size))
+                (from, out.slice(i * kept..(i + 1) * kept))
             };
             if size <= SHORT {
-                by_comparison(from, rank, |j, place| to[j] = place as u32);
+                by_comparison(from, rank, |j, place| {
+                    if self.kept.contains(&j) {
+                        to[j - self.kept.start] = place as u32;
+                    }
+                });
                 return;
             }
             let to = Out::new(to);
@@ -188,11 +337,11 @@ impl SortKernel {
             let sorted = unsafe { radix(parts, a.as_ptr(), b, a, |item: &(T, u32)| item.0) };
             let sorted = Source(sorted);
             parallel_for(parts, |part| {
-                let range = bounds(size, parts, part);
+                let range = bounds(kept, parts, part);
                 // SAFETY: parts are disjoint, and nobody writes the items now.
                 unsafe {
                     for (to, i) in to.slice(range.clone()).iter_mut().zip(range) {
-                        *to = (*sorted.get().add(i)).1;
+                        *to = (*sorted.get().add(self.kept.start + i)).1;
                     }
                 }
             });
@@ -202,7 +351,7 @@ impl SortKernel {
 
 impl OpKernel for SortKernel {
     unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
-        let count = self.lanes * self.size;
+        let count = self.lanes * self.kept.len();
         if count == 0 {
             return Ok(());
         }

@@ -34,7 +34,7 @@ pub trait Bits: Copy + Ord + Send + Sync + 'static {
     /// From the lower bits.
     fn of(bits: u64) -> Self;
     /// A rank with a number below it.
-    type Numbered: Copy + Ord;
+    type Numbered: Copy + Ord + Send + Sync + std::ops::Not<Output = Self::Numbered>;
     /// The bits from `shift` on, under a mask.
     fn digit(self, shift: u32, mask: usize) -> usize;
     /// This rank above a number.

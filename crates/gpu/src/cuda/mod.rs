@@ -33,7 +33,7 @@ use cupola_core::prim::{Composite, KernelOp};
 use cupola_core::{Aval, Device, Result};
 
 use crate::ir::Target;
-use crate::kernels::attention;
+use crate::kernels::{attention, program};
 use crate::prepared::prepare_all;
 use compile::{Compiler, Kernels};
 pub use cupola_core::precision::{MatmulPrecision, matmul_precision, set_matmul_precision};
@@ -247,6 +247,10 @@ impl Backend for Cuda {
         let gpu = self.gpu()?;
         let target = Target { tf32, ..self.target.clone() };
         Ok(Arc::new(run::Prepared::new(gpu, segment, &target)?))
+    }
+
+    fn lacks(&self, segment: &Segment) -> Option<String> {
+        program(segment, &self.target).err().map(|missing| missing.0)
     }
 
     fn prepare_all(&self, segments: &[&Segment]) -> Vec<Result<Arc<dyn Executable>>> {

@@ -11,7 +11,7 @@
 
 use cupola_core::DType;
 use cupola_core::backend::Segment;
-use cupola_core::prim::{ScanKind, Sort};
+use cupola_core::prim::{ScanKind, Sort, SortPart};
 
 use super::scan::{BLOCK, Fold, Totals, items, padded, padded_size, sums_before};
 use super::view::{Axes, place, unflatten};
@@ -52,6 +52,10 @@ pub fn sort(
             along: [x.strides[sort.axis], out.strides[sort.axis]],
             dtype: x.aval.dtype,
             indices: sort.indices,
+            range: match sort.part {
+                SortPart::Range { start, count } => Some([start, count]),
+                SortPart::Whole | SortPart::Around(_) => None,
+            },
         },
         segment,
         target,
@@ -96,6 +100,8 @@ enum Ends {
         along: [isize; 2],
         dtype: DType,
         indices: bool,
+        /// The first place of the order that is written, and how many are.
+        range: Option<[usize; 2]>,
     },
     /// Scratch memory with one row of words, for the sorted ones, and for their places.
     Scratch { keys: usize, sorted: usize, order: usize },
@@ -213,13 +219,14 @@ impl Radix<'_> {
                     bufs.iter().zip(element).for_each(|(b, &word)| b.store(at, word));
                 })
             }
-            (None, Ends::Operands { outer, along, dtype, indices }) => {
+            (None, Ends::Operands { outer, along, dtype, indices, range }) => {
                 // What has no key of its own is looked up.
                 let looks = !*indices && dtype.is_float();
                 let from = looks.then(|| k.input(self.segment, 0));
                 let to = k.output(self.segment, 0);
                 let (outer, along) = (k.walk(outer), k.strides(along));
-                Box::new(move |row, at, element| {
+                let range = range.map(|range| range.map(|n| k.extent(n)));
+                let put = move |row: Val<'k>, at: Val<'k>, element: &[Val<'k>]| {
                     let index = unflatten(row, &outer.sizes);
                     let end = place(to.at(&index, &outer.strides[1]), &[at], &along[1..]);
                     let (number, words) = (element[words], &element[..words]);
@@ -236,6 +243,13 @@ impl Radix<'_> {
                         });
                     }
                     to.buf.store(end, value.get());
+                };
+                Box::new(move |row, at, element| match range {
+                    None => put(row, at, element),
+                    Some([start, count]) => {
+                        let is_kept = at.ge(start) & at.lt(start + count);
+                        k.when(is_kept, || put(row, at - start, element));
+                    }
                 })
             }
         }

@@ -16,7 +16,7 @@ use cupola_core::prim::Composite;
 use cupola_core::{Aval, Device, Error, Result};
 
 use crate::ir::{Kernel, Target};
-use crate::kernels::attention;
+use crate::kernels::{attention, program};
 use crate::prepared::prepare_all;
 pub use adapter::{Restrictions, restrict};
 use queue::Queue;
@@ -156,6 +156,10 @@ impl Backend for Wgpu {
 
     fn prepare(&self, segment: &Segment) -> Result<Arc<dyn Executable>> {
         Ok(Arc::new(run::Prepared::new(&self.queue, segment, &self.target)?))
+    }
+
+    fn lacks(&self, segment: &Segment) -> Option<String> {
+        program(segment, &self.target).err().map(|missing| missing.0)
     }
 
     fn prepare_all(&self, segments: &[&Segment]) -> Vec<Result<Arc<dyn Executable>>> {

@@ -224,6 +224,11 @@ impl ArrayAt {
 
     /// The array with `value` subtracted at the part.
     fn subtract(&self, py: Python<'_>, value: Opd) -> PyResult<PyArray> {
+        if self.array.dtype() == DType::Bool {
+            // Numbers are negated before they become bools, which have no negative.
+            let value = ops::negative(&value.into_array()?).map_err(raise)?;
+            return self.update(py, Opd::Array(value), |x, items, v| ops::at_add(x, items, v));
+        }
         self.update(py, value, |x, items, v| ops::at_add(x, items, &ops::negative(v)?))
     }
 

@@ -38,14 +38,20 @@ pub fn array(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Array>
             let array = Array::from_bytes(&out, DType::Bool, shape).map_err(raise)?;
             to(array, dtype)
         }
-        Some(Kind::Integer) if found.is_huge => scalars(object, shape, dtype.unwrap_or(DType::U64)),
+        Some(Kind::Integer) if found.is_huge => {
+            let dtype = dtype.unwrap_or(DType::U64);
+            match dtype.is_integer() && dtype.size() < 8 {
+                true => Err(wrong_value(format!("array: the numbers do not fit {dtype}"))),
+                false => scalars(object, shape, dtype),
+            }
+        }
         Some(Kind::Integer) => {
             let own = if found.is_wide { DType::I64 } else { DType::I32 };
             match dtype.unwrap_or(own) {
                 DType::I32 => {
                     let mut out: Vec<i32> = Vec::with_capacity(size);
                     each(object, shape.rank(), &mut |v| {
-                        out.push(long(v)? as i32);
+                        out.push(i32::try_from(long(v)?).map_err(|_| outside(v, DType::I32))?);
                         Ok(())
                     })?;
                     give(&out, shape, DType::I32, None)
@@ -53,7 +59,11 @@ pub fn array(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Array>
                 wanted => {
                     let mut out: Vec<i64> = Vec::with_capacity(size);
                     each(object, shape.rank(), &mut |v| {
-                        out.push(long(v)?);
+                        let value = long(v)?;
+                        if found.is_wide && wanted.is_integer() && !fits(value, wanted) {
+                            return Err(outside(v, wanted));
+                        }
+                        out.push(value);
                         Ok(())
                     })?;
                     narrowed(&out, shape, wanted)
@@ -95,6 +105,15 @@ fn to(array: Array, dtype: Option<DType>) -> PyResult<Array> {
         Some(dtype) => ops::astype(&array, dtype).map_err(raise),
         None => Ok(array),
     }
+}
+
+/// Whether an integer may become one of `dtype`: within 32 bits it wraps, as in MLX.
+fn fits(value: i64, dtype: DType) -> bool {
+    dtype.size() == 8 || (i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(&value)
+}
+
+fn outside(object: &Bound<'_, PyAny>, dtype: DType) -> PyErr {
+    wrong_value(format!("array: {object} does not fit {dtype}"))
 }
 
 /// Integers that wrap into `dtype`.

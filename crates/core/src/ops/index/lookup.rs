@@ -175,7 +175,8 @@ impl Lookup {
         let last = from + step * (count.max(1) as isize - 1);
         self.start[axis] = if count == 0 { 0 } else { from.min(last).unsigned_abs() };
         self.sizes[axis] = count;
-        self.strides[axis] = step.unsigned_abs();
+        // Where there is no second element, no step leads to it.
+        self.strides[axis] = if count > 1 { step.unsigned_abs() } else { 1 };
         if step < 0 && count > 1 {
             self.flipped.push(axis);
         }

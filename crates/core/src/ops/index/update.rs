@@ -3,6 +3,7 @@
 use super::lookup::Lookup;
 use super::{S, ranges};
 use crate::array::Array;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::movement::{expand_axes, permute, squeeze_axes};
 use crate::ops::operand::Operand;
@@ -19,6 +20,11 @@ fn update<'a>(
     mode: ScatterMode,
 ) -> Result<Array> {
     let (lookup, values) = (Lookup::of(op, x, items)?, values.into());
+    let mode = match (mode, x.dtype()) {
+        (ScatterMode::Add, DType::Bool) => ScatterMode::Max,
+        (ScatterMode::Prod, DType::Bool) => ScatterMode::Min,
+        (mode, _) => mode,
+    };
     let part = lookup.slice(x)?;
     let joined = if lookup.arrays.is_empty() {
         let kept = part.shape().without(&lookup.squeezed);

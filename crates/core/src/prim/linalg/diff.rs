@@ -277,7 +277,7 @@ impl Halves {
 /// L⁻¹·(P·dA)·U⁻¹ = L⁻¹·dL + dU·U⁻¹: a strictly lower triangle and an upper one.
 fn lu_jvp(outputs: &[Array], da: &Array) -> Result<Array> {
     let (lu, places) = (&outputs[0], &outputs[2]);
-    let order = Array::apply(Sort { axis: places.rank() - 1, indices: true }, &[places])?;
+    let order = Array::apply(Sort::new(places.rank() - 1).places(), &[places])?;
     let da = rows_of(da, &order)?;
     let halves = Halves::new(lu)?;
     let inner = halves.by_u(&halves.by_l(&halves.square_of(&da)?)?)?;

@@ -138,7 +138,7 @@ fn a_fold_of_few_long_rows_is_cut_along_them() {
 #[test]
 fn what_cannot_be_cut_says_so() {
     let x = aval(&[4000], DType::F32);
-    let sort = cupola_core::prim::Sort { axis: 0, indices: false };
+    let sort = cupola_core::prim::Sort::new(0);
     let whole = Segment {
         kernel: Kernel::Op(KernelOp::Sort(sort)),
         inputs: vec![Operand::contiguous(&x)],

@@ -790,7 +790,7 @@ def argmax(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims:
     Gives `uint32`. The first NaN counts as the largest.
 
     Errors:
-    Where the axis is empty, and for complex numbers.
+    Where the axis is empty.
 
     Example:
         >>> mx.argmax(mx.array([[1, 3, 2], [9, 7, 8]]), axis=1)
@@ -1809,8 +1809,8 @@ def grad(fun: Any, argnums: Any = ..., argnames: Any = ...) -> Any:
 def greater(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether a > b.
 
-    Errors:
-    For complex numbers, which have no order.
+    Dtypes:
+    Complex numbers are compared by their real parts, and where these are equal by their imaginary ones.
 
     Example:
         >>> mx.greater(mx.array([1, 2]), 1)
@@ -1819,8 +1819,8 @@ def greater(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ..
 def greater_equal(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether a ≥ b.
 
-    Errors:
-    For complex numbers, which have no order.
+    Dtypes:
+    Complex numbers are compared by their real parts, and where these are equal by their imaginary ones.
 
     Example:
         >>> mx.greater_equal(mx.array([1, 2]), 2)
@@ -2168,8 +2168,8 @@ def lerp(start: _Scalar | array, end: _Scalar | array, weight: _Scalar | array, 
 def less(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether a < b.
 
-    Errors:
-    For complex numbers, which have no order.
+    Dtypes:
+    Complex numbers are compared by their real parts, and where these are equal by their imaginary ones.
 
     Example:
         >>> mx.less(mx.array([1, 2]), 2)
@@ -2178,8 +2178,8 @@ def less(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) 
 def less_equal(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """Whether a ≤ b.
 
-    Errors:
-    For complex numbers, which have no order.
+    Dtypes:
+    Complex numbers are compared by their real parts, and where these are equal by their imaginary ones.
 
     Example:
         >>> mx.less_equal(mx.array([1, 2, 3]), 2)
@@ -2334,7 +2334,7 @@ def logsumexp(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdi
     As `softmax`.
 
     Errors:
-    Where an axis is empty, and for complex numbers.
+    Where an axis is empty.
 
     Example:
         >>> mx.logsumexp(mx.zeros((2, 4)), axis=1)
@@ -2406,7 +2406,7 @@ def max(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bo
     """The largest element over `axes`; NaN if there is one.
 
     Errors:
-    Where an axis to fold is empty, and for complex numbers.
+    Where an axis to fold is empty.
 
     Example:
         >>> mx.max(mx.array([[1, 5], [3, 2]]), axis=1)
@@ -2469,7 +2469,7 @@ def median(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims:
     Integers and bool are taken as `float32`.
 
     Errors:
-    Where an axis is empty, and for complex numbers.
+    Where an axis is empty.
 
     Example:
         >>> mx.median(mx.array([1, 9, 2]))
@@ -2706,11 +2706,10 @@ def pad(a: _Scalar | array, pad_width: Any, mode: str = ..., constant_values: _S
     """
 def partition(a: _Scalar | array, kth: int, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The elements of an axis with the one at `kth` where it is in their order, none larger before it
-    and none smaller behind it; `()` flattens first.
+    and none smaller behind it; `()` flattens first. How the others lie may differ between devices.
 
     Errors:
-    Where the axis has no element `kth`, which counts from the end if it is negative, and for complex
-    numbers.
+    Where the axis has no element `kth`, which counts from the end if it is negative.
 
     Example:
         >>> mx.partition(mx.array([3, 1, 2]), kth=0)[0]
@@ -3269,18 +3268,13 @@ def softmax(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, pr
     Dtypes:
     Integers and bool are taken as `float32`; half types are computed in `float32`.
 
-    Errors:
-    For complex numbers.
-
     Example:
         >>> mx.softmax(mx.array([0.0, 0.0]))
         array([0.5, 0.5], dtype=float32)
     """
 def sort(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The elements of an axis in ascending order, NaN last; `()` flattens first.
-
-    Errors:
-    For complex numbers.
+    """The elements of an axis in ascending order, NaN last; `()` flattens first. Complex numbers are ordered by
+    their real parts, and where these are equal by their imaginary ones.
 
     Example:
         >>> mx.sort(mx.array([3, 1, 2]))

@@ -86,9 +86,6 @@ def log_softmax(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, s
 
     Dtypes:
     As `softmax`.
-
-    Errors:
-    As `softmax`.
     """
 def max_pool(x: _Scalar | array, window: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int]) -> array:
     """The largest element of each window; NaN if there is one.
