@@ -292,13 +292,13 @@ impl Lanes<'_> {
                             let (lane, place) = (at / stride, at % stride);
                             // What is beyond reads numbers of others, and is not stored.
                             let start = (lane * size.size + place).min(TILE as u32 - 1);
-                            let turn = place % before;
+                            let turns = self.turns(&k, plan, [place % before, before], radix);
                             let numbers = (0..radix).map(|q| {
                                 let at = (start + stride * q).min(TILE as u32 - 1);
                                 let x = (shared[0].load(at), shared[1].load(at));
                                 match q {
                                     0 => x,
-                                    _ => times(x, self.twiddle(&k, plan, turn * q, before * radix)),
+                                    _ => times(x, turns[q as usize - 1]),
                                 }
                             });
                             let sums = small(numbers.collect(), plan.is_inverse);
@@ -341,6 +341,27 @@ impl Lanes<'_> {
         });
         drop(ends);
         k.launch_blocks(blocks)
+    }
+
+    /// What the numbers of a butterfly but the first are turned by: the first `radix - 1` powers of the root
+    /// for `turn` of `before`. Roots take many instructions: those of powers of two are computed, the others
+    /// are products of two of them, or three.
+    fn turns<'k>(
+        &self,
+        k: &'k Draft,
+        plan: &Plan,
+        [turn, before]: [Val<'k>; 2],
+        radix: u32,
+    ) -> Vec<Pair<'k>> {
+        let mut turns: Vec<Pair<'k>> = Vec::new();
+        for q in 1..radix {
+            let high = 1 << q.ilog2();
+            turns.push(match q - high {
+                0 => self.twiddle(k, plan, turn * q, before * radix),
+                low => times(turns[high as usize - 1], turns[low as usize - 1]),
+            });
+        }
+        turns
     }
 
     /// exp(±2πi·k/n), with the sign of the plan.
