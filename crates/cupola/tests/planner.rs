@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use cupola::backend::{Buffer, backend};
 use cupola::plan::{cache, explain};
-use cupola::transform::{checkpoint, compile, grad, value_and_grad, vmap};
+use cupola::transform::{TRACE_BYTES, checkpoint, compile, grad, value_and_grad, vmap};
 use cupola::{
     Array, Aval, DType, Device, Element, Error, Layout, Result, async_eval, eval, generator, ops,
 };
@@ -493,5 +493,23 @@ fn what_comes_back_through_a_split_is_put_together() -> Result<()> {
     let slopes = grad(split, &[0])(&[ramp(&[32, 96])])?;
     let plan = explain(&slopes)?;
     assert!(!plan.contains("add"), "the parts are added to zeros:\n{plan}");
+    Ok(())
+}
+
+#[test]
+fn a_compiled_function_keeps_the_traces_of_late() -> Result<()> {
+    let chain = compile(|_: &mut (), x: &[Array]| {
+        (0..4000).try_fold(x[0].clone(), |y, i| ops::add(&y, i % 2)).map(|y| vec![y])
+    });
+    for size in 1..=60 {
+        chain.call(&mut (), &[ops::zeros([size], DType::F32)?])?;
+    }
+    assert!(chain.traces() > 1 && chain.traces() < 60, "{} traces", chain.traces());
+    assert!(chain.bytes() <= TRACE_BYTES);
+    // The one of the first size is made again.
+    for size in [60, 1] {
+        let y = chain.call(&mut (), &[ops::zeros([size], DType::F32)?])?;
+        assert_eq!(y[0].to_vec::<f32>()?, vec![2000.0; size]);
+    }
     Ok(())
 }

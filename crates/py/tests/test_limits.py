@@ -160,3 +160,19 @@ def test_a_shift_may_be_any_number():
     x = np.arange(12).reshape(3, 4)
     for shift, axis in ((-(2**63), 0), ((1, 1), (0, 0)), ((2**63 - 1, 2**63 - 1), (0, 1))):
         assert cc.roll(cc.array(x), shift, axis).tolist() == np.roll(x, shift, axis).tolist()
+
+
+def test_a_compiled_function_of_ever_new_sizes_forgets_the_old_ones():
+    calls = []
+
+    def f(x):
+        calls.append(x.shape)
+        return x + 1
+
+    compiled = cc.compile(f)
+    for size in range(1, 1400):
+        assert compiled(cc.zeros((size,))).shape == (size,)
+    assert len(calls) == 1399
+    compiled(cc.zeros((1399,)))
+    assert len(calls) == 1399
+    assert compiled(cc.zeros((1,))).tolist() == [1.0] and len(calls) == 1400

@@ -12,10 +12,43 @@ use crate::prim::Call;
 use crate::shape::Aval;
 use crate::tree::{Path, Tree};
 
+/// Bytes that the graphs of a function's traces may have. Beyond, the one that was not used for the longest time
+/// goes: a function that is called with ever new sizes keeps those of late.
+pub const TRACE_BYTES: usize = 32 << 20;
+
 /// A function that runs as one graph; see [`compile`].
 pub struct Compiled<F> {
     f: F,
-    traces: Mutex<Vec<Arc<Trace>>>,
+    traces: Mutex<Traces>,
+}
+
+/// Traces, the one used last at the end.
+#[derive(Default)]
+struct Traces {
+    list: Vec<Arc<Trace>>,
+    bytes: usize,
+}
+
+impl Traces {
+    /// The trace for these inputs, which is used now.
+    fn find(
+        &mut self,
+        inputs: &[Array],
+        leaves: &[(String, Array)],
+        settings: &[u64],
+    ) -> Option<Arc<Trace>> {
+        let at = self.list.iter().rposition(|t| t.fits(inputs, leaves, settings))?;
+        self.list[at..].rotate_left(1);
+        self.list.last().cloned()
+    }
+
+    fn insert(&mut self, trace: Arc<Trace>) {
+        self.bytes += trace.bytes();
+        self.list.push(trace);
+        while self.bytes > TRACE_BYTES && self.list.len() > 1 {
+            self.bytes -= self.list.remove(0).bytes();
+        }
+    }
 }
 
 /// One trace of the function: what it was traced for, and what came out.
@@ -38,6 +71,7 @@ struct Trace {
 
 /// Compiles `f`: it is traced at the first call, and again where the avals of its arguments or of
 /// its state differ, or the state's settings; every other call only runs the graph.
+/// Traces of [`TRACE_BYTES`] are kept.
 ///
 /// The leaves of the state are read at every call and written back after it, and so is the state of
 /// the default random generator. Leaves may appear while `f` is traced, as an optimiser's moments
@@ -57,13 +91,18 @@ struct Trace {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn compile<S: Tree, F: Fn(&mut S, &[Array]) -> Result<Vec<Array>>>(f: F) -> Compiled<F> {
-    Compiled { f, traces: Mutex::new(Vec::new()) }
+    Compiled { f, traces: Mutex::default() }
 }
 
 impl<F> Compiled<F> {
+    /// About the bytes of the traces that are kept.
+    pub fn bytes(&self) -> usize {
+        lock(&self.traces).bytes
+    }
+
     /// How many traces are kept.
     pub fn traces(&self) -> usize {
-        lock(&self.traces).len()
+        lock(&self.traces).list.len()
     }
 
     /// Makes the graph for `inputs` of other sizes from that of a trace, where that alone says what
@@ -82,13 +121,13 @@ impl<F> Compiled<F> {
     pub fn fit<S: Tree>(&self, state: &mut S, inputs: &[Array]) -> bool {
         let (leaves, settings) = (distinct_leaves(state), settings(state));
         let mut traces = lock(&self.traces);
-        if traces.iter().any(|t| t.fits(inputs, &leaves, &settings)) {
+        if traces.find(inputs, &leaves, &settings).is_some() {
             return true;
         }
         let alike = |t: &&Arc<Trace>| t.settings == settings;
-        let found = traces.iter().filter(alike).find_map(|t| t.with_sizes(inputs, &leaves));
+        let found = traces.list.iter().filter(alike).find_map(|t| t.with_sizes(inputs, &leaves));
         let is_found = found.is_some();
-        traces.extend(found.map(Arc::new));
+        found.into_iter().for_each(|trace| traces.insert(Arc::new(trace)));
         is_found
     }
 
@@ -103,7 +142,7 @@ impl<F> Compiled<F> {
     {
         let leaves = distinct_leaves(state);
         let settings = settings(state);
-        let known = lock(&self.traces).iter().find(|t| t.fits(inputs, &leaves, &settings)).cloned();
+        let known = lock(&self.traces).find(inputs, &leaves, &settings);
         let (trace, fresh) = match known {
             Some(trace) => (trace, false),
             None => {
@@ -111,7 +150,7 @@ impl<F> Compiled<F> {
                 // A trace that made leaves appear is only right for a state without them, whose
                 // structure only a run of `f` itself can change.
                 if trace.leaves == leaves.len() {
-                    lock(&self.traces).push(trace.clone());
+                    lock(&self.traces).insert(trace.clone());
                 }
                 (trace, true)
             }
@@ -207,6 +246,11 @@ impl<F> Compiled<F> {
 }
 
 impl Trace {
+    /// About the memory of its graph.
+    fn bytes(&self) -> usize {
+        self.call.body.memory()
+    }
+
     /// This trace for arguments, and state, of other sizes.
     fn with_sizes(&self, inputs: &[Array], leaves: &[(String, Array)]) -> Option<Trace> {
         let known = self.inputs.len() == inputs.len()

@@ -9,7 +9,7 @@ pub(crate) mod jacobian;
 pub(crate) mod rules;
 pub(crate) mod vmap;
 
-pub use compile::{Compiled, compile};
+pub use compile::{Compiled, TRACE_BYTES, compile};
 pub use custom_function::{CustomFunction, checkpoint, custom_function};
 pub use grad::{grad, jvp, value_and_grad, vjp};
 pub use jacobian::{Linear, hessian, jacfwd, jacrev, linearize};

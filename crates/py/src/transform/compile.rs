@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cupola::transform::TRACE_BYTES;
 use cupola::{Array, Aval, transform};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -183,11 +184,51 @@ struct Source {
     outputs: Option<Py<PyAny>>,
 }
 
+/// Calls of different structure, shapes or dtypes that a function remembers at most.
+const MOST_CALLS: usize = 1024;
+
+/// Graphs by the calls that they are for.
+#[derive(Default)]
+struct Entries {
+    /// With the number of the call that used it last.
+    of: HashMap<Vec<Token>, (Arc<Entry>, u64)>,
+    calls: u64,
+}
+
+impl Entries {
+    fn get(&mut self, key: &[Token]) -> Option<Arc<Entry>> {
+        self.calls += 1;
+        let (entry, used) = self.of.get_mut(key)?;
+        *used = self.calls;
+        Some(entry.clone())
+    }
+
+    /// Keeps an entry; gives those that it takes the place of: one of the same call, and where there are too many
+    /// those that were not used for the longest time. They are to be dropped without the lock, since what they hold
+    /// may call this function.
+    fn insert(&mut self, key: Vec<Token>, entry: Arc<Entry>) -> Vec<Arc<Entry>> {
+        let is_known = self.of.contains_key(&key);
+        let mut gone: Vec<_> = self.of.insert(key, (entry, self.calls)).into_iter().collect();
+        let is_much = |of: &HashMap<_, (Arc<Entry>, u64)>| {
+            // One may serve several calls.
+            let each: HashMap<*const Entry, usize> =
+                of.values().map(|(e, _)| (Arc::as_ptr(e), e.compiled.bytes())).collect();
+            of.len() > MOST_CALLS || each.values().sum::<usize>() > TRACE_BYTES
+        };
+        while !is_known && self.of.len() > 1 && is_much(&self.of) {
+            let oldest = self.of.iter().min_by_key(|(_, (_, used))| *used);
+            let Some(key) = oldest.map(|(key, _)| key.clone()) else { break };
+            gone.extend(self.of.remove(&key));
+        }
+        gone.into_iter().map(|(entry, _)| entry).collect()
+    }
+}
+
 /// A function with its graphs.
 #[pyclass(frozen, name = "_Compiled", module = "cupola.core")]
 pub struct Compiled {
     source: Arc<Source>,
-    entries: Mutex<HashMap<Vec<Token>, Arc<Entry>>>,
+    entries: Mutex<Entries>,
     /// Whether a graph may be used for other sizes where it alone says what depends on them.
     shapeless: bool,
 }
@@ -202,15 +243,18 @@ fn state<'py>(
 impl Compiled {
     /// The graph that was traced for such calls: for these sizes, or, where it may be, for others.
     fn known(&self, key: &[Token], arrays: &[Array]) -> Option<Arc<Entry>> {
-        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = entries.get(key) {
-            return Some(entry.clone());
+            return Some(entry);
         }
         let is_alike = |other: &[Token]| {
             other.len() == key.len() && other.iter().zip(key).all(|(a, b)| a.is_alike(b))
         };
-        let mut alike = entries.iter().filter(|(k, _)| self.shapeless && is_alike(k));
-        alike.find(|(_, entry)| entry.compiled.fit(&mut (), arrays)).map(|(_, e)| e.clone())
+        let mut alike = entries.of.iter().filter(|(k, _)| self.shapeless && is_alike(k));
+        let fits = |(_, (entry, _)): &(&Vec<Token>, &(Arc<Entry>, u64))| {
+            entry.compiled.fit(&mut (), arrays)
+        };
+        alike.find(fits).map(|(_, (entry, _))| entry.clone())
     }
 
     /// A graph for calls such as this one.
@@ -266,7 +310,7 @@ impl Compiled {
         visit.call(inputs)?;
         visit.call(outputs)?;
         let Ok(entries) = self.entries.try_lock() else { return Ok(()) };
-        for entry in entries.values() {
+        for (entry, _) in entries.of.values() {
             entry.arguments.traverse(&visit)?;
             if let Ok(outcome) = entry.outcome.try_lock()
                 && let Some(outcome) = &*outcome
@@ -311,7 +355,10 @@ impl Compiled {
             outputs = entry.compiled.call(&mut (), &arrays).map_err(raise)?;
             holders = state(py, &self.source.outputs)?;
         }
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner).insert(key, entry.clone());
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = entries.insert(key, entry.clone());
+        drop(entries);
+        drop(gone);
         let outcome = entry.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(Outcome { returned, count }) = &*outcome else {
             return Ok(py.None().into_bound(py));
@@ -345,6 +392,6 @@ pub fn compile<'py>(
     shapeless: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let source = Arc::new(Source { fun: fun.clone().unbind(), inputs, outputs });
-    let call = Compiled { source, entries: Mutex::new(HashMap::new()), shapeless };
+    let call = Compiled { source, entries: Mutex::default(), shapeless };
     function(&fun, Bound::new(py, call)?.into_any())
 }
