@@ -22,12 +22,13 @@ REASONS = {
     **dict.fromkeys(
         """set_cache_limit set_default_device set_default_stream set_memory_limit
         set_printoptions printoptions reset_peak_memory clear_cache clear_streams stream new_stream
-        set_plan_cache_limit synchronize async_eval""".split(),
+        set_plan_cache_limit synchronize async_eval set_hard_memory_limit set_wired_limit
+        new_thread_local_stream new_thread_unsafe_stream""".split(),
         "changes the state of the process, not values",
     ),
     **dict.fromkeys(
         """ArrayAt ArrayIterator Device DeviceType Dtype DtypeCategory PrintOptions Stream
-        StreamContext""".split(),
+        StreamContext ThreadLocalStream ArrayLike FunctionExporter fast.MetalKernel""".split(),
         "a type that other calls make",
     ),
     **dict.fromkeys(
@@ -41,6 +42,7 @@ REASONS = {
     **dict.fromkeys(["asarray", "from_dlpack"],
         "shares memory, which the tests of exchange look at"),
     "eval": "called for every result",
+    "fast.metal_kernel": "makes what raises when it is called: test_letter.py",
     "random.seed": "changes the state of the process, not values",
     "random.state": "a list that the state is kept in",
 }
@@ -57,7 +59,7 @@ def why_not(name):
 # Constants are compared as they are, and calls without arguments only have to come back.
 CONSTANTS = "e pi inf nan euler_gamma newaxis".split()
 ENQUIRIES = """default_device() default_stream(mx.cpu) device_count(mx.cpu) device_info()
-get_active_memory() get_cache_memory() get_memory_limit() get_peak_memory() get_printoptions()
+get_active_memory() get_cache_memory() get_hard_memory_limit() get_memory_limit() get_peak_memory() get_printoptions()
 is_available(mx.cpu)""".split()
 
 JUNK = [

@@ -348,8 +348,29 @@ pub fn memory_limit() -> Option<usize> {
     (limit != usize::MAX).then_some(limit)
 }
 
+static MEMORY_GUIDELINE: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Sets how much memory one device should use: where live buffers and freed memory that is kept come to more,
+/// the latter goes back to the system. Nothing fails. `None`, the default, leaves it to the device.
+pub fn set_memory_guideline(bytes: Option<usize>) {
+    MEMORY_GUIDELINE.store(bytes.unwrap_or(usize::MAX), Ordering::Relaxed);
+}
+
+/// The guideline that was set.
+pub fn memory_guideline() -> Option<usize> {
+    let guideline = MEMORY_GUIDELINE.load(Ordering::Relaxed);
+    (guideline != usize::MAX).then_some(guideline)
+}
+
 /// Memory for `bytes` bytes within the bound that was set.
 pub(crate) fn alloc(on: &dyn Backend, bytes: usize) -> Result<Buffer> {
+    if let Some(guideline) = memory_guideline() {
+        let memory = on.memory();
+        let all = memory.active.saturating_add(memory.cached).saturating_add(bytes);
+        if all > guideline && memory.cached > 0 {
+            on.trim();
+        }
+    }
     if let Some(limit) = memory_limit()
         && on.memory().active.saturating_add(bytes) > limit
     {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::thread::ThreadId;
 
 use cupola::backend::{backend, best_device, devices_of};
 use cupola::{Device, DeviceKind, Stream};
@@ -202,6 +203,9 @@ impl<'py> FromPyObject<'_, 'py> for On {
         if let Ok(stream) = object.cast::<PyStream>() {
             return Ok(On(Some(stream.get().0)));
         }
+        if let Ok(stream) = object.cast::<ThreadLocalStream>() {
+            return Ok(On(Some(stream.get().own())));
+        }
         match device_of(&object) {
             Ok(device) => Ok(On::of(device.find()?)),
             Err(_) => Err(wrong_type(format!(
@@ -272,11 +276,68 @@ pub fn set_default_stream(stream: &PyStream) {
 #[doc = docs!(new_stream)]
 #[pyfunction]
 pub fn new_stream(device: DeviceArg) -> PyResult<PyStream> {
-    let device = device.find()?;
+    Ok(PyStream(next_stream(device.find()?)))
+}
+
+fn next_stream(device: Device) -> Stream {
     let mut guard = COUNTS.lock().unwrap_or_else(|e| e.into_inner());
     let count = guard.get_or_insert_default().entry(device).or_insert(0);
     *count += 1;
-    Ok(PyStream(Stream { device, index: *count }))
+    Stream { device, index: *count }
+}
+
+/// A stream of a device that is another one in every thread; it stands wherever a stream or device may.
+#[doc = docs!(ThreadLocalStream)]
+#[pyclass(frozen, name = "ThreadLocalStream", module = "cupola.core")]
+pub struct ThreadLocalStream {
+    device: Device,
+    streams: Mutex<HashMap<ThreadId, Stream>>,
+}
+
+impl ThreadLocalStream {
+    /// The stream of this thread.
+    fn own(&self) -> Stream {
+        let mut streams = self.streams.lock().unwrap_or_else(|e| e.into_inner());
+        *streams.entry(std::thread::current().id()).or_insert_with(|| next_stream(self.device))
+    }
+}
+
+#[pymethods]
+impl ThreadLocalStream {
+    /// The device of the streams.
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice::of(self.device)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("ThreadLocalStream({})", self.device().__repr__())
+    }
+}
+
+/// A stream of a device that is another one in every thread.
+#[doc = docs!(new_thread_local_stream)]
+#[pyfunction]
+pub fn new_thread_local_stream(device: DeviceArg) -> PyResult<ThreadLocalStream> {
+    Ok(ThreadLocalStream { device: device.find()?, streams: Mutex::default() })
+}
+
+/// A new stream of a device. Any thread may record on any stream here, so it is one of [`new_stream`].
+#[doc = docs!(new_thread_unsafe_stream)]
+#[pyfunction]
+pub fn new_thread_unsafe_stream(device: DeviceArg) -> PyResult<PyStream> {
+    new_stream(device)
+}
+
+/// Waits for the work of every device. Streams hold nothing that could be given back.
+#[doc = docs!(clear_streams)]
+#[pyfunction]
+pub fn clear_streams(py: Python<'_>) -> PyResult<()> {
+    let devices: Vec<Device> = cupola::backend::backends().map(|b| b.device()).collect();
+    py.detach(|| {
+        devices.into_iter().try_for_each(|device| cupola::synchronize(Stream { device, index: 0 }))
+    })
+    .map_err(raise)
 }
 
 /// A context in which operations are recorded on a stream or device.
@@ -333,11 +394,13 @@ pub fn synchronize(py: Python<'_>, stream: Option<On>) -> PyResult<()> {
     py.detach(|| cupola::synchronize(stream)).map_err(raise)
 }
 
-/// Whether a device is there.
+/// Whether a device is there. `gpu` is hardware: an adapter that only imitates one is there as `wgpu`.
 #[doc = docs!(is_available)]
 #[pyfunction]
 pub fn is_available(device: DeviceArg) -> bool {
-    device.find().is_ok()
+    let is_any = device.0.kind != DeviceType::GPU;
+    let found = device.find().ok().and_then(|device| backend(device).ok());
+    found.is_some_and(|backend| is_any || backend.is_real())
 }
 
 /// How many devices of a type there are.

@@ -2665,7 +2665,7 @@ pub fn tanh_shrink(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 /// 0 and up, then the negative ones.
 ///
 /// Errors:
-/// Where `size` is 0.
+/// Where `size` or `spacing` is 0.
 ///
 /// Example:
 ///     >>> mx.fft.fftfreq(4)
@@ -2701,7 +2701,7 @@ pub fn fft_ifftshift(a: Arr, axes: Axis, stream: Option<On>) -> PyResult<PyArray
 /// The frequencies, not negative, of a transform of `size` real points `spacing` apart, as `float32`.
 ///
 /// Errors:
-/// Where `size` is 0.
+/// Where `size` or `spacing` is 0.
 ///
 /// Example:
 ///     >>> mx.fft.rfftfreq(4)
@@ -3274,11 +3274,12 @@ macro_rules! docs {
 (atleast_3d) => { "`x` with at least three axes: a vector becomes `[1, n, 1]`, a matrix `[m, n, 1]`.\n\nExample:\n    >>> mx.atleast_3d(mx.array([1, 2])).shape\n    (1, 2, 1)" };
 (bitwise_invert) => { "Every bit of the integer flipped; on bool, logical not.\n\nErrors:\nFor floats and complex numbers.\n\nExample:\n    >>> mx.bitwise_invert(mx.array([0, 5]))\n    array([-1, -6], dtype=int32)" };
 (block_masked_mm) => { "The matrix product of matrices whose square blocks are masked: left out where a mask is false or\n0, and multiplied by it where it is a number.\n\nShapes:\nAs `matmul`; a mask has an element for each block of `size` by `size`, the last ones cut off.\n\nErrors:\nWhere a mask does not fit, or the operands are not floats.\n\nExample:\n    >>> mask = mx.array([[True, False]])\n    >>> y = mx.block_masked_mm(mx.ones((32, 32)), mx.ones((32, 64)), 32, mask_out=mask)\n    >>> y[0, 31].item(), y[0, 32].item()\n    (32.0, 0.0)" };
-(broadcast_arrays) => { "Arrays repeated to the shape that they broadcast to together.\n\nExample:\n    >>> [x.shape for x in mx.broadcast_arrays(mx.ones((2, 1)), mx.ones(3))]\n    [(2, 3), (2, 3)]" };
+(broadcast_arrays) => { "Arrays repeated to the shape that they broadcast to together.\n\nExample:\n    >>> [x.shape for x in mx.broadcast_arrays(mx.ones((2, 1)), mx.ones(3))]\n    \n    [(2, 3), (2, 3)]" };
 (broadcast_shapes) => { "The shape that arrays of these shapes broadcast to.\n\nErrors:\nWhere they do not, or there is none.\n\nExample:\n    >>> mx.broadcast_shapes((2, 1), (3,))\n    (2, 3)" };
 (can_cast) => { "\nExample:\n    >>> mx.can_cast(mx.int8, mx.int32), mx.can_cast(mx.float32, mx.int32)\n    (True, False)" };
 (checkpoint) => { "\nExample:\n    >>> f = mx.checkpoint(lambda x: mx.exp(mx.sin(x)))\n    >>> mx.grad(f)(mx.array(0.0)).item()\n    1.0" };
 (clear_cache) => { "\nExample:\n    >>> mx.clear_cache()" };
+(clear_streams) => { "\nExample:\n    >>> mx.clear_streams()" };
 (clip) => { "`x` limited to `[low, high]`; `()` is no limit.\n\nDtypes:\nAll three promote.\n\nExample:\n    >>> mx.clip(mx.array([1, 5, 9]), 2, 6)\n    array([2, 5, 6], dtype=int32)" };
 (compile) => { "\nExample:\n    >>> f = mx.compile(lambda x: x * x + 1)\n    >>> f(mx.array([1.0, 2.0]))\n    array([2, 5], dtype=float32)" };
 (contiguous) => { "\nExample:\n    >>> mx.contiguous(mx.arange(4).reshape(2, 2).T)\n    array([[0, 2],\n           [1, 3]], dtype=int32)" };
@@ -3303,9 +3304,9 @@ macro_rules! docs {
 (device_count) => { "\nExample:\n    >>> mx.device_count(mx.cpu)\n    1" };
 (device_info) => { "\nExample:\n    >>> \"device_name\" in mx.device_info(mx.cpu)\n    True" };
 (disable_compile) => { "\nExample:\n    >>> mx.disable_compile()\n    >>> mx.enable_compile()" };
-(divmod) => { "The pair of `floor_divide` and `remainder`.\n\nExample:\n    >>> mx.divmod(mx.array([7, -7]), 3)\n    [array([2, -3], dtype=int32), array([1, 2], dtype=int32)]" };
+(divmod) => { "The pair of `floor_divide` and `remainder`.\n\nExample:\n    >>> mx.divmod(mx.array([7, -7]), 3)\n    \n    [array([2, -3], dtype=int32), array([1, 2], dtype=int32)]" };
 (einsum) => { "The sum of products that `subscripts` say: letters name axes, operands are parted by commas, and\nletters that are not behind `->` are summed over.\n\nShapes:\nWithout `->` the result has the letters that come up once, in alphabetical order. A letter twice\nin one operand takes the diagonal. `...` stands for axes that broadcast.\n\nErrors:\nWhere the subscripts do not fit the operands.\n\nExample:\n    >>> mx.einsum(\"ij,j->i\", mx.ones((2, 3)), mx.array([1.0, 2.0, 3.0]))\n    array([6, 6], dtype=float32)" };
-(einsum_path) => { "The order in which `einsum`(super::einsum) contracts its operands, and a report of what that\nsaves.\n\nEach step lists the operands that it takes out of the list; their product goes to the end.\n\nErrors:\nWhere the subscripts do not fit the operands.\n\nExample:\n    >>> path, report = mx.einsum_path(\"ij,jk->ik\", mx.ones((2, 3)), mx.ones((3, 4)))\n    >>> path\n    [(0, 1)]" };
+(einsum_path) => { "The order in which `einsum`(super::einsum) contracts its operands, and a report of what that\nsaves.\n\nEach step lists the operands that it takes out of the list; their product goes to the end.\n\nErrors:\nWhere the subscripts do not fit the operands.\n\nExample:\n    >>> path, report = mx.einsum_path(\"ij,jk->ik\", mx.ones((2, 3)), mx.ones((3, 4)))\n    >>> path\n    \n    [(0, 1)]" };
 (enable_compile) => { "\nExample:\n    >>> mx.enable_compile()" };
 (eval) => { "\nExample:\n    >>> x = mx.ones(2) * 3\n    >>> mx.eval(x)\n    >>> x\n    array([3, 3], dtype=float32)" };
 (eye) => { "The identity matrix, of the same size both ways; `eye_at` for others.\n\nExample:\n    >>> mx.eye(2)\n    array([[1, 0],\n           [0, 1]], dtype=float32)" };
@@ -3318,6 +3319,7 @@ macro_rules! docs {
 (gather_qqmm) => { "`qqmm` of the matrices that indices choose, as in `gather_mm`.\n\nErrors:\nAs `qqmm` and `gather_mm`.\n\nExample:\n    >>> w = mx.ones((3, 8, 64))\n    >>> mx.gather_qqmm(mx.ones((1, 64)), w, rhs_indices=mx.array([2, 0])).shape\n    (2, 1, 8)" };
 (get_active_memory) => { "\nExample:\n    >>> before = mx.get_active_memory()\n    >>> x = mx.zeros(1024) + 1\n    >>> mx.eval(x)\n    >>> mx.get_active_memory() >= before + x.nbytes\n    True" };
 (get_cache_memory) => { "\nExample:\n    >>> mx.get_cache_memory() >= 0\n    True" };
+(get_hard_memory_limit) => { "\nExample:\n    >>> mx.get_hard_memory_limit() > 0\n    True" };
 (get_memory_limit) => { "\nExample:\n    >>> mx.get_memory_limit() > 0\n    True" };
 (get_peak_memory) => { "\nExample:\n    >>> mx.get_peak_memory() >= 0\n    True" };
 (get_printoptions) => { "\nExample:\n    >>> mx.get_printoptions().precision\n    -1" };
@@ -3334,7 +3336,7 @@ macro_rules! docs {
 (issubdtype) => { "\nExample:\n    >>> mx.issubdtype(mx.float16, mx.floating)\n    True" };
 (jacfwd) => { "\nExample:\n    >>> mx.jacfwd(mx.square)(mx.array([1.0, 2.0]))\n    array([[2, 0],\n           [0, 4]], dtype=float32)" };
 (jacrev) => { "\nExample:\n    >>> mx.jacrev(lambda x, w: w[\"a\"] * x, argnums=1)(mx.array([1.0, 2.0]), {\"a\": mx.array([3.0, 4.0])})\n    {'a': array([[1, 0],\n           [0, 2]], dtype=float32)}" };
-(jvp) => { "\nExample:\n    >>> values, tangents = mx.jvp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])\n    >>> tangents\n    [array(6, dtype=float32)]" };
+(jvp) => { "\nExample:\n    >>> values, tangents = mx.jvp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])\n    >>> tangents\n    \n    [array(6, dtype=float32)]" };
 (linearize) => { "\nExample:\n    >>> y, slope = mx.linearize(mx.square, mx.array([1.0, 2.0]))\n    >>> y, slope(mx.array([1.0, 10.0]))\n    (array([1, 4], dtype=float32), array([2, 40], dtype=float32))" };
 (linspace) => { "`count` numbers from `start` to `stop`, both included, evenly spaced.\n\nErrors:\nWhere `dtype` is neither an integer nor a float.\n\nExample:\n    >>> mx.linspace(0, 1, 5)\n    array([0, 0.25, 0.5, 0.75, 1], dtype=float32)" };
 (load) => { "\nExample:\n    >>> import io\n    >>> file = io.BytesIO()\n    >>> mx.save(file, mx.array([1, 2]))\n    >>> _ = file.seek(0)\n    >>> mx.load(file, format=\"npy\")\n    array([1, 2], dtype=int32)" };
@@ -3348,6 +3350,8 @@ macro_rules! docs {
 (nanpercentile) => { ":func:`nanquantile` at shares in percent, from 0 to 100.\n\nExample:\n    >>> mx.nanpercentile(mx.array([1.0, float(\"nan\"), 3.0]), 50)\n    array(2, dtype=float32)" };
 (nanquantile) => { "`quantile` of what is not NaN; NaN where there is nothing else.\n\nErrors:\nAs `quantile`.\n\nExample:\n    >>> mx.nanquantile(mx.array([1.0, float(\"nan\"), 3.0]), 0.5)\n    array(2, dtype=float32)" };
 (new_stream) => { "\nExample:\n    >>> stream = mx.new_stream(mx.cpu)\n    >>> mx.add(mx.array([1]), 1, stream=stream)\n    array([2], dtype=int32)" };
+(new_thread_local_stream) => { "\nExample:\n    >>> with mx.stream(mx.new_thread_local_stream(mx.cpu)):\n    ...     mx.ones(2) * 2\n    array([2, 2], dtype=float32)" };
+(new_thread_unsafe_stream) => { "\nExample:\n    >>> mx.new_thread_unsafe_stream(mx.cpu).device\n    Device(cpu, 0)" };
 (nonzero) => { "The places of elements that are not 0: a vector of indices for each axis, in the order of the elements.\n\nShapes:\nHow many there are depends on the values, so the array is evaluated.\n\nDtypes:\nGives `int32`, or `int64` past 2³¹ elements.\n\nErrors:\nFor a plain number, which has no axes, and under `compile` and `vmap`, where there are no values.\n\nExample:\n    >>> mx.nonzero(mx.array([0, 5, 7]))\n    (array([1, 2], dtype=int32),)" };
 (ones_like) => { "Ones with `x`'s shape and dtype.\n\nExample:\n    >>> mx.ones_like(mx.array([1, 2]))\n    array([1, 1], dtype=int32)" };
 (pad) => { "`x` with a border, of one number or of its own elements.\n\nDtypes:\nA number is taken in x's dtype.\n\nErrors:\nWhere `widths` has not one pair an axis, and where an empty axis has no element for the border.\n\nExample:\n    >>> mx.pad(mx.array([1, 2, 3]), 1)\n    array([0, 1, 2, 3, 0], dtype=int32)\n    >>> mx.pad(mx.array([1, 2, 3]), (0, 2), mode=\"reflect\")\n    array([1, 2, 3, 2, 1], dtype=int32)" };
@@ -3363,19 +3367,21 @@ macro_rules! docs {
 (save) => { "\nExample:\n    >>> import io\n    >>> file = io.BytesIO()\n    >>> mx.save(file, mx.array([1, 2]))\n    >>> file.getvalue()[1:6]\n    b'NUMPY'" };
 (save_gguf) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"weights.gguf\")\n    ...     mx.save_gguf(path, {\"w\": mx.array([1, 2])}, {\"general.name\": \"two\"})\n    ...     weights, metadata = mx.load(path, return_metadata=True)\n    >>> weights, metadata\n    ({'w': array([1, 2], dtype=int32)}, {'general.name': 'two'})" };
 (save_safetensors) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"weights.safetensors\")\n    ...     mx.save_safetensors(path, {\"w\": mx.array([1, 2])})\n    ...     weights = mx.load(path)\n    >>> weights\n    {'w': array([1, 2], dtype=int32)}" };
-(savez) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez(path, a=mx.array([1]), b=mx.array([2]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    ['a', 'b']" };
-(savez_compressed) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez_compressed(path, a=mx.array([1]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    ['a']" };
+(savez) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez(path, a=mx.array([1]), b=mx.array([2]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    \n    ['a', 'b']" };
+(savez_compressed) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez_compressed(path, a=mx.array([1]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    \n    ['a']" };
 (searchsorted) => { "For each value the index in a sorted vector before which it keeps that sorted.\n\nShapes:\nThe result has the shape of `values`.\n\nDtypes:\nGives `uint32`. Vector and values promote; NaN comes last.\n\nErrors:\nWhere `sorted` is not a vector, and for complex numbers.\n\nExample:\n    >>> mx.searchsorted(mx.array([1, 3, 5]), mx.array([0, 3, 9]))\n    array([0, 1, 3], dtype=uint32)" };
 (set_cache_limit) => { "\nExample:\n    >>> former = mx.set_cache_limit(1 << 30)\n    >>> mx.set_cache_limit(former) == 1 << 30\n    True" };
 (set_default_device) => { "\nExample:\n    >>> former = mx.default_device()\n    >>> mx.set_default_device(mx.cpu)\n    >>> mx.set_default_device(former)" };
 (set_default_stream) => { "\nExample:\n    >>> former = mx.default_stream(mx.cpu)\n    >>> mx.set_default_stream(mx.new_stream(mx.cpu))\n    >>> mx.set_default_stream(former)" };
+(set_hard_memory_limit) => { "\nExample:\n    >>> former = mx.set_hard_memory_limit(1 << 40)\n    >>> mx.set_hard_memory_limit(former) == 1 << 40\n    True" };
 (set_memory_limit) => { "\nExample:\n    >>> former = mx.set_memory_limit(1 << 40)\n    >>> mx.set_memory_limit(former) == 1 << 40\n    True" };
 (set_plan_cache_limit) => { "\nExample:\n    >>> former = mx.set_plan_cache_limit(16 << 20)\n    >>> mx.set_plan_cache_limit(former) == 16 << 20\n    True" };
 (set_printoptions) => { "\nExample:\n    >>> mx.set_printoptions(precision=2)\n    >>> mx.array(1.23456)\n    array(1.23, dtype=float32)\n    >>> mx.set_printoptions(precision=-1)" };
+(set_wired_limit) => { "\nExample:\n    >>> former = mx.set_wired_limit(1 << 30)\n    >>> mx.set_wired_limit(former) == 1 << 30\n    True" };
 (slice) => { "The elements from `start` up to but without `stop`, `step` apart, along each axis.\n\nExample:\n    >>> mx.slice(mx.arange(6), mx.array([2]), axes=[0], slice_size=(3,))\n    array([2, 3, 4], dtype=int32)" };
 (slice_update) => { "`x` with the elements from `start` up to but without `stop`, `step` apart along each axis,\nreplaced by `update`.\n\nExample:\n    >>> mx.slice_update(mx.zeros(4), mx.ones(2), mx.array([1]), axes=[0])\n    array([0, 1, 1, 0], dtype=float32)" };
 (softmax) => { "eˣ over the sum of eˣ along `axes`.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nExample:\n    >>> mx.softmax(mx.array([0.0, 0.0]))\n    array([0.5, 0.5], dtype=float32)" };
-(split) => { "An axis divided into several arrays: into a count of equal parts, or before given indices.\n\nErrors:\nWhere the axis does not divide into equal parts, or into more than 2²⁰.\n\nExample:\n    >>> mx.split(mx.arange(4), 2)\n    [array([0, 1], dtype=int32), array([2, 3], dtype=int32)]" };
+(split) => { "An axis divided into several arrays: into a count of equal parts, or before given indices.\n\nErrors:\nWhere the axis does not divide into equal parts, or into more than 2²⁰.\n\nExample:\n    >>> mx.split(mx.arange(4), 2)\n    \n    [array([0, 1], dtype=int32), array([2, 3], dtype=int32)]" };
 (stack) => { "\nExample:\n    >>> mx.stack([mx.array([1, 2]), mx.array([3, 4])], axis=1)\n    array([[1, 3],\n           [2, 4]], dtype=int32)" };
 (std) => { "\nExample:\n    >>> mx.std(mx.array([1.0, 3.0]))\n    array(1, dtype=float32)" };
 (stream) => { "\nExample:\n    >>> with mx.stream(mx.cpu):\n    ...     x = mx.ones(2)\n    >>> x\n    array([1, 1], dtype=float32)" };
@@ -3390,7 +3396,7 @@ macro_rules! docs {
 (unstack) => { "The elements along an axis as arrays of their own, without that axis.\n\nExample:\n    >>> mx.unstack(mx.array([[1, 2], [3, 4]]))\n    (array([1, 2], dtype=int32), array([3, 4], dtype=int32))" };
 (value_and_grad) => { "\nExample:\n    >>> value, gradient = mx.value_and_grad(lambda x: x**2)(mx.array(3.0))\n    >>> value.item(), gradient.item()\n    (9.0, 6.0)" };
 (var) => { "\nExample:\n    >>> mx.var(mx.array([1.0, 3.0]))\n    array(1, dtype=float32)" };
-(vjp) => { "\nExample:\n    >>> values, cotangents = mx.vjp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])\n    >>> cotangents\n    [array(6, dtype=float32)]" };
+(vjp) => { "\nExample:\n    >>> values, cotangents = mx.vjp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])\n    >>> cotangents\n    \n    [array(6, dtype=float32)]" };
 (vmap) => { "\nExample:\n    >>> mx.vmap(lambda x: mx.sum(x))(mx.array([[1, 2], [3, 4]]))\n    array([3, 7], dtype=int32)" };
 (zeros_like) => { "Zeros with `x`'s shape and dtype.\n\nExample:\n    >>> mx.zeros_like(mx.array([1, 2]))\n    array([0, 0], dtype=int32)" };
 (_data::cifar10) => { "" };
@@ -3435,6 +3441,7 @@ macro_rules! docs {
 (distributed::sum_scatter) => { "This process's part, along the first axis, of the sum of the arrays of all processes.\n\nExample:\n    >>> mx.distributed.sum_scatter(mx.array([1, 2]))\n    array([1, 2], dtype=int32)" };
 (fast::cross_entropy) => { "For each row of logits, over the last axis, the negative logarithm of the softmax at its target.\n\nShapes:\n`targets` have the shape of the logits without the last axis, and so has the result.\n\nDtypes:\nGives `float32`, or `float64` for such logits; half types are computed in `float32`.\n\nErrors:\nWhere the logits are not floats, the targets not integers or of another shape; when it runs where\na target is out of range.\n\nExample:\n    >>> mx.fast.cross_entropy(mx.zeros((1, 4)), mx.array([2]))\n    array([1.38629], dtype=float32)" };
 (fast::layer_norm) => { "`x` with mean 0 and variance 1 along its last axis, times `weight`, plus `bias`.\n\nDtypes:\nComputed in `float32` for half types; the result has x's dtype.\n\nErrors:\nWhere `x` has no axes, or `weight` or `bias` is not a vector of its last one.\n\nJ. L. Ba, J. R. Kiros, G. E. Hinton, *Layer normalization*, 2016.\n\nExample:\n    >>> mx.fast.layer_norm(mx.array([[1.0, 3.0]]), None, None, 1e-5)\n    array([[-0.999995, 0.999995]], dtype=float32)" };
+(fast::metal_kernel) => { "\nExample:\n    >>> kernel = mx.fast.metal_kernel(name='twice', input_names=['x'], output_names=['y'], source='')\n    >>> kernel(inputs=[mx.ones(1)])\n    Traceback (most recent call last):\n    RuntimeError: metal_kernel: twice: there is no Metal back-end" };
 (fast::rms_norm) => { "`x` over its root mean square along its last axis, times `weight`.\n\nDtypes:\nAs `layer_norm`.\n\nErrors:\nAs `layer_norm`.\n\nB. Zhang, R. Sennrich, *Root mean square layer normalization*, NeurIPS 2019.\n\nExample:\n    >>> mx.fast.rms_norm(mx.array([[3.0, 4.0]]), None, 1e-5)\n    array([[0.848528, 1.13137]], dtype=float32)" };
 (fast::rope) => { "Pairs of features turned by an angle that grows with their place in the sequence.\n\nShapes:\n`[batch, .., places, features]` stays.\n\nDtypes:\nHalf types are turned in `float32`.\n\nErrors:\nWhere there are fewer than three axes, `dims` is odd, 0 or larger than the last axis, frequencies\nor offsets do not fit, or the input is not of floats.\n\nJ. Su and others, *RoFormer: enhanced transformer with rotary position embedding*, 2021.\n\nExample:\n    >>> mx.fast.rope(mx.ones((1, 2, 4)), 4, traditional=False, base=10000.0, scale=1.0, offset=0).shape\n    (1, 2, 4)" };
 (fast::scaled_dot_product_attention) => { "Values weighted by the softmax of how well queries and keys agree: softmax(scale·q·kᵀ)·v.\n\nShapes:\nq `[batch, heads, queries, d]`, k `[batch, groups, keys, d]` and v `[batch, groups, keys, e]` give\n`[batch, heads, queries, e]`; each group of keys serves heads/groups heads that follow each other.\n\nDtypes:\nThe three promote; the softmax is taken in `float32` for half types.\n\nErrors:\nWhere the shapes do not fit, or a float mask is wider than the result.\n\nA. Vaswani and others, *Attention is all you need*, NeurIPS 2017; groups: J. Ainslie and others,\n*GQA*, EMNLP 2023; sinks: G. Xiao and others, *Efficient streaming language models with attention\nsinks*, ICLR 2024.\n\nExample:\n    >>> q = k = v = mx.ones((1, 2, 3, 8))\n    >>> mx.fast.scaled_dot_product_attention(q, k, v, scale=8**-0.5).shape\n    (1, 2, 3, 8)" };
@@ -3461,7 +3468,18 @@ macro_rules! docs {
 (linalg::norm) => { "The norm of the vectors along one axis, or of the matrices in two; of everything for `()`.\n\nShapes:\nThe axes go, or stay with size 1 where `keepdims` is true.\n\nDtypes:\nIntegers and bool are taken as `float32`; the norm of complex numbers is real.\n\nErrors:\nFor more than two axes, and for an order that is not one of a vector's or of a matrix'.\n\nExample:\n    >>> mx.linalg.norm(mx.array([3.0, 4.0]))\n    array(5, dtype=float32)" };
 (linalg::solve_triangular) => { "X with A·X = B for triangular matrices: lower ones, or upper ones where `upper` is true. Only the\ntriangle is read.\n\nShapes:\n`a` is `[.., n, n]`, `b` a vector `[n]` or `[.., n, k]`; the other axes broadcast.\n\nDtypes:\nThe operands promote, to `float32` or `float64`.\n\nErrors:\nWhere shapes or dtypes do not fit; when it is computed where A has a 0 on its diagonal.\n\nExample:\n    >>> mx.linalg.solve_triangular(mx.array([[2.0, 0.0], [1.0, 4.0]]), mx.array([4.0, 10.0]))\n    array([2, 2], dtype=float32)" };
 (linalg::svd) => { "U, S and Vᴴ with A = U·S·Vᴴ: orthonormal bases `[.., m, m]` and `[.., n, n]`, and the singular values\nfrom the largest on.\n\nDtypes:\n`float32`, `float64` and `complex64`; S is real.\n\nErrors:\nWhere `a` has less than two axes or another dtype; when it is computed where an element is not\nfinite.\n\nDerivatives:\nWhere no two singular values are equal, or what is computed of them and of their vectors does not\ntell them apart. Vectors are determined up to a sign or phase; here their first large element is\npositive.\n\nExample:\n    >>> u, s, vt = mx.linalg.svd(mx.array([[0.0, 2.0], [3.0, 0.0]]))\n    >>> mx.round(s, 4)\n    array([3, 2], dtype=float32)" };
+(metal::clear_cache) => { "\nExample:\n    >>> mx.metal.clear_cache()" };
+(metal::device_info) => { "\nExample:\n    >>> isinstance(mx.metal.device_info(), dict)\n    True" };
+(metal::get_active_memory) => { "\nExample:\n    >>> mx.metal.get_active_memory() >= 0\n    True" };
+(metal::get_cache_memory) => { "\nExample:\n    >>> mx.metal.get_cache_memory() >= 0\n    True" };
+(metal::get_peak_memory) => { "\nExample:\n    >>> mx.metal.get_peak_memory() >= 0\n    True" };
 (metal::is_available) => { "\nExample:\n    >>> mx.metal.is_available() in (True, False)\n    True" };
+(metal::reset_peak_memory) => { "\nExample:\n    >>> mx.metal.reset_peak_memory()" };
+(metal::set_cache_limit) => { "\nExample:\n    >>> former = mx.metal.set_cache_limit(1 << 40)\n    >>> mx.metal.set_cache_limit(former) == 1 << 40\n    True" };
+(metal::set_memory_limit) => { "\nExample:\n    >>> former = mx.metal.set_memory_limit(1 << 40)\n    >>> mx.metal.set_memory_limit(former) == 1 << 40\n    True" };
+(metal::set_wired_limit) => { "\nExample:\n    >>> former = mx.metal.set_wired_limit(1 << 40)\n    >>> mx.metal.set_wired_limit(former) == 1 << 40\n    True" };
+(metal::start_capture) => { "\nExample:\n    >>> mx.metal.start_capture('a.gputrace')\n    Traceback (most recent call last):\n    RuntimeError: metal.start_capture: captures are of Metal, and Cupola records none" };
+(metal::stop_capture) => { "\nExample:\n    >>> mx.metal.stop_capture()\n    Traceback (most recent call last):\n    RuntimeError: metal.stop_capture: captures are of Metal, and Cupola records none" };
 (random::bernoulli) => { "True with probability `p`.\n\nShapes:\n`p` broadcasts to `shape`.\n\nExample:\n    >>> mx.random.bernoulli(0.5, (4,)).dtype\n    mlx.core.bool" };
 (random::beta) => { "Numbers of the beta distribution: X/(X + Y) with X and Y of `gamma` distributions with `a` and `b`.\n\nShapes:\n`a` and `b` broadcast to `shape`.\n\nDtypes:\nAs `gamma`.\n\nErrors:\nAs `gamma`.\n\nExample:\n    >>> x = mx.random.beta(0.5, 2.0, (100,), key=mx.random.key(0))\n    >>> (0 <= x.min().item(), x.max().item() <= 1)\n    (True, True)" };
 (random::categorical) => { "Indices along `axis`, each drawn with the softmax of the logits as its probability.\n\nShapes:\nThe logits without `axis`; with `samples`, a last axis of so many draws is added.\n\nDtypes:\nGives `uint32`.\n\nExample:\n    >>> mx.random.categorical(mx.array([-mx.inf, 0.0, -mx.inf]))\n    array(1, dtype=uint32)" };
@@ -3487,20 +3505,24 @@ macro_rules! docs {
 (_data::_Epoch) => { "" };
 (ArrayAt) => { "\nExample:\n    >>> mx.zeros(3).at[mx.array([0, 0, 2])].add(1.0)\n    array([2, 0, 1], dtype=float32)" };
 (array) => { "\nExample:\n    >>> x = mx.array([[1, 2], [3, 4]])\n    >>> x[0] + x.T\n    array([[2, 5],\n           [3, 6]], dtype=int32)\n    >>> x.dtype, x.shape\n    (mlx.core.int32, (2, 2))" };
-(ArrayIterator) => { "\nExample:\n    >>> [row.tolist() for row in mx.array([[1, 2], [3, 4]])]\n    [[1, 2], [3, 4]]" };
+(ArrayIterator) => { "\nExample:\n    >>> [row.tolist() for row in mx.array([[1, 2], [3, 4]])]\n    \n    [[1, 2], [3, 4]]" };
 (DeviceType) => { "\nExample:\n    >>> mx.cpu\n    DeviceType.cpu" };
 (Device) => { "\nExample:\n    >>> mx.Device(mx.cpu)\n    Device(cpu, 0)" };
 (Stream) => { "\nExample:\n    >>> mx.default_stream(mx.cpu).device == mx.Device(mx.cpu)\n    True" };
+(ThreadLocalStream) => { "\nExample:\n    >>> mx.new_thread_local_stream(mx.cpu)\n    ThreadLocalStream(Device(cpu, 0))" };
 (StreamContext) => { "\nExample:\n    >>> with mx.StreamContext(mx.cpu):\n    ...     x = mx.ones(2)\n    >>> x\n    array([1, 1], dtype=float32)" };
 (distributed::Group) => { "\nExample:\n    >>> mx.distributed.init().rank()\n    0" };
 (Dtype) => { "\nExample:\n    >>> mx.float16.size, mx.array([1.0]).dtype == mx.float32\n    (2, True)" };
 (DtypeCategory) => { "\nExample:\n    >>> mx.issubdtype(mx.int8, mx.integer)\n    True" };
 (finfo) => { "\nExample:\n    >>> mx.finfo(mx.float16).max\n    65504.0" };
 (iinfo) => { "\nExample:\n    >>> mx.iinfo(mx.int8).max\n    127" };
+(fast::MetalKernel) => { "\nExample:\n    >>> mx.fast.MetalKernel.__name__\n    'MetalKernel'" };
 (PrintOptions) => { "\nExample:\n    >>> mx.get_printoptions().precision\n    -1" };
 (_PrintOptionsContext) => { "" };
+(FunctionExporter) => { "\nExample:\n    >>> mx.FunctionExporter.__name__\n    'FunctionExporter'" };
 (random::_RandomState) => { "" };
 (_Loan) => { "" };
+(ArrayLike) => { "\nExample:\n    >>> isinstance(mx.ones(1), mx.ArrayLike)\n    False" };
 (_Compiled) => { "" };
 (_Checkpointed) => { "" };
 (custom_function) => { "\nExample:\n    >>> @mx.custom_function\n    ... def f(x):\n    ...     return x * 100\n    ...\n    >>> @f.vjp\n    ... def f_vjp(primals, cotangents, outputs):\n    ...     return cotangents\n    ...\n    >>> mx.grad(f)(mx.array(2.0)).item()\n    1.0" };
@@ -3526,6 +3548,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_class::<crate::device::DeviceType>()?;
             m.add_class::<crate::device::PyDevice>()?;
             m.add_class::<crate::device::PyStream>()?;
+            m.add_class::<crate::device::ThreadLocalStream>()?;
             m.add_class::<crate::device::StreamContext>()?;
             m.add_class::<crate::dtype::Dtype>()?;
             m.add_class::<crate::dtype::DtypeCategory>()?;
@@ -3533,7 +3556,9 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_class::<crate::dtype::iinfo>()?;
             m.add_class::<crate::format::PrintOptions>()?;
             m.add_class::<crate::format::PrintOptionsContext>()?;
+            m.add_class::<crate::missing::FunctionExporter>()?;
             m.add_class::<crate::read::lend::Loan>()?;
+            m.add_class::<crate::read::ArrayLike>()?;
             m.add_class::<crate::transform::compile::Compiled>()?;
             m.add_class::<crate::transform::custom::Checkpointed>()?;
             m.add_class::<crate::transform::custom::custom_function>()?;
@@ -3591,6 +3616,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::ceil, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::custom::checkpoint, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::clear_cache, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::device::clear_streams, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::elementwise::clip, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::compile::compile, m)?)?;
             m.add_function(wrap_pyfunction!(self::concatenate, m)?)?;
@@ -3660,6 +3686,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::geomspace, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::get_active_memory, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::get_cache_memory, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::memory::get_hard_memory_limit, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::get_memory_limit, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::get_peak_memory, m)?)?;
             m.add_function(wrap_pyfunction!(crate::format::get_printoptions, m)?)?;
@@ -3743,6 +3770,8 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::nansum, m)?)?;
             m.add_function(wrap_pyfunction!(self::negative, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::new_stream, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::device::new_thread_local_stream, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::device::new_thread_unsafe_stream, m)?)?;
             m.add_function(wrap_pyfunction!(self::nextafter, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::mask::nonzero, m)?)?;
             m.add_function(wrap_pyfunction!(self::not_equal, m)?)?;
@@ -3791,9 +3820,11 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::memory::set_cache_limit, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::set_default_device, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::set_default_stream, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::memory::set_hard_memory_limit, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::set_memory_limit, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::set_plan_cache_limit, m)?)?;
             m.add_function(wrap_pyfunction!(crate::format::set_printoptions, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::memory::set_wired_limit, m)?)?;
             m.add_function(wrap_pyfunction!(self::sigmoid, m)?)?;
             m.add_function(wrap_pyfunction!(self::sign, m)?)?;
             m.add_function(wrap_pyfunction!(self::signbit, m)?)?;
@@ -3938,8 +3969,10 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::distributed::sum_scatter, m)?)?;
         }
         "fast" => {
+            m.add_class::<crate::fast::MetalKernel>()?;
             m.add_function(wrap_pyfunction!(crate::fast::cross_entropy, m)?)?;
             m.add_function(wrap_pyfunction!(crate::fast::layer_norm, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fast::metal_kernel, m)?)?;
             m.add_function(wrap_pyfunction!(crate::fast::rms_norm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::fast::rope, m)?)?;
             m.add_function(wrap_pyfunction!(crate::fast::scaled_dot_product_attention, m)?)?;
@@ -3992,7 +4025,18 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::linalg_tri_inv, m)?)?;
         }
         "metal" => {
+            m.add_function(wrap_pyfunction!(crate::metal::clear_cache, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::metal::device_info, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::metal::get_active_memory, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::metal::get_cache_memory, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::metal::get_peak_memory, m)?)?;
             m.add_function(wrap_pyfunction!(crate::metal::is_available, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::metal::reset_peak_memory, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::metal::set_cache_limit, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::metal::set_memory_limit, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::metal::set_wired_limit, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::metal::start_capture, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::metal::stop_capture, m)?)?;
         }
         "random" => {
             m.add_class::<crate::random::RandomState>()?;
@@ -4043,28 +4087,12 @@ pub const DOC: &str = "Arrays, and the functions of them.";
 
 /// What MLX has and is not here: submodule and name.
 pub const MISSING: &[(&str, &str)] = &[
-    ("", "clear_streams"),
     ("", "export_function"),
     ("", "export_to_dot"),
     ("", "exporter"),
     ("", "get_array_buffer_size"),
     ("", "import_function"),
-    ("", "new_thread_local_stream"),
-    ("", "new_thread_unsafe_stream"),
-    ("", "set_wired_limit"),
     ("fast", "cuda_kernel"),
     ("fast", "gated_delta_update"),
-    ("fast", "metal_kernel"),
     ("fast", "precompiled_cuda_kernel"),
-    ("metal", "clear_cache"),
-    ("metal", "device_info"),
-    ("metal", "get_active_memory"),
-    ("metal", "get_cache_memory"),
-    ("metal", "get_peak_memory"),
-    ("metal", "reset_peak_memory"),
-    ("metal", "set_cache_limit"),
-    ("metal", "set_memory_limit"),
-    ("metal", "set_wired_limit"),
-    ("metal", "start_capture"),
-    ("metal", "stop_capture"),
 ];

@@ -49,6 +49,8 @@ fn core(m: &Bound<'_, PyModule>) -> PyResult<()> {
         m.add(name, category)?;
     }
     device::DeviceType::add_to(m)?;
+    // The version of MLX whose names these are, for packages that ask.
+    m.add("__version__", "0.32.4")?;
     m.add("pi", std::f64::consts::PI)?;
     m.add("e", std::f64::consts::E)?;
     m.add("euler_gamma", 0.577_215_664_901_532_9)?;

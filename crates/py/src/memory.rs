@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cupola::backend::{Backend, backend, memory_limit};
+use cupola::backend::{Backend, backend, memory_guideline, memory_limit, set_memory_guideline};
 use cupola::plan::cache;
 use pyo3::prelude::*;
 
@@ -11,6 +11,9 @@ use crate::generated::docs;
 
 /// The bound on what is kept that was last set; `usize::MAX` for none.
 static CACHE_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// The bytes that [`set_wired_limit`] noted.
+static WIRED_LIMIT: AtomicUsize = AtomicUsize::new(0);
 
 fn default_backend() -> PyResult<&'static dyn Backend> {
     let device = cupola::device::default_stream().device;
@@ -66,21 +69,46 @@ pub fn set_plan_cache_limit(limit: usize) -> usize {
     cache::set_limit(limit)
 }
 
-/// The bound on the memory of live arrays.
+/// The guideline for memory.
 #[doc = docs!(get_memory_limit)]
 #[pyfunction]
 pub fn get_memory_limit() -> usize {
+    memory_guideline().unwrap_or(usize::MAX)
+}
+
+/// Sets a guideline for memory, as in MLX: where live arrays and freed memory that is kept come to more,
+/// the latter goes back to the system. Nothing fails; `set_hard_memory_limit` is a limit. Gives the
+/// former guideline.
+#[doc = docs!(set_memory_limit)]
+#[pyfunction]
+pub fn set_memory_limit(limit: usize) -> usize {
+    let former = get_memory_limit();
+    set_memory_guideline((limit != usize::MAX).then_some(limit));
+    former
+}
+
+/// The bound on the memory of live arrays.
+#[doc = docs!(get_hard_memory_limit)]
+#[pyfunction]
+pub fn get_hard_memory_limit() -> usize {
     memory_limit().unwrap_or(usize::MAX)
 }
 
 /// Bounds the memory of live arrays, where an evaluation that needs more raises `MemoryError`;
 /// gives the former bound.
-#[doc = docs!(set_memory_limit)]
+#[doc = docs!(set_hard_memory_limit)]
 #[pyfunction]
-pub fn set_memory_limit(limit: usize) -> usize {
-    let former = get_memory_limit();
+pub fn set_hard_memory_limit(limit: usize) -> usize {
+    let former = get_hard_memory_limit();
     cupola::backend::set_memory_limit((limit != usize::MAX).then_some(limit));
     former
+}
+
+/// Notes how many bytes should stay in physical memory, which only Metal can be asked for; gives the former number.
+#[doc = docs!(set_wired_limit)]
+#[pyfunction]
+pub fn set_wired_limit(limit: usize) -> usize {
+    WIRED_LIMIT.swap(limit, Ordering::Relaxed)
 }
 
 /// Gives memory that is kept for reuse back to the system, and forgets the plans of what was computed.

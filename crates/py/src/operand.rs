@@ -144,6 +144,10 @@ pub fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<Opd>> {
     Ok(match read::array_like(object)? {
         Some((array, true)) => Some(Opd::Array(array)),
         Some((array, false)) => Some(Opd::Foreign(array)),
+        None if object.hasattr("__complex__")? => {
+            let value: num_complex::Complex64 = object.extract()?;
+            Some(Opd::Scalar(Scalar::Complex(value.re as f32, value.im as f32)))
+        }
         None => None,
     })
 }

@@ -15,9 +15,15 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple};
 
 use crate::array::PyArray;
 use crate::error::{raise, wrong_type, wrong_value};
+use crate::generated::docs;
 use crate::operand::{scalar, scalar_array};
 use lend::Loan;
 pub use lend::Sharing;
+
+/// What has a method `__mlx_array__` that gives an array, in annotations. Functions take it for that array.
+#[doc = docs!(ArrayLike)]
+#[pyclass(frozen, name = "ArrayLike", module = "cupola.core")]
+pub struct ArrayLike;
 
 /// An array of anything that holds numbers, with elements of its own.
 pub fn array(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Array> {

@@ -150,6 +150,9 @@ pub fn arange_in(
     if kind == Kind::Complex {
         return Err(Error::dtype("arange", "does not take complex numbers"));
     }
+    if wanted == Some(DType::Bool) {
+        return Err(Error::dtype("arange", "does not give bool"));
+    }
     let (from, to, by) = (start.to_f64(), stop.to_f64(), step.to_f64());
     let dtype = match kind {
         _ if wanted == Some(DType::F64) => DType::F64,
@@ -171,6 +174,13 @@ pub fn arange_in(
     let Some(count) = count else {
         return Err(Error::argument("arange", format!("no range is {start} to {stop} by {step}")));
     };
+    if let (Kind::Float, Some(wanted)) = (kind, wanted.filter(|wanted| wanted.is_integer())) {
+        // As in NumPy the first two numbers are cast, and the others are as far apart as these.
+        let first = from as i64;
+        let step = ((from + by) as i64).wrapping_sub(first);
+        let places = iota(count.unwrap_or(usize::MAX), 0, DType::I64)?;
+        return cast(&add(&multiply(&places, step)?, first)?, wanted);
+    }
     let mut out = iota(count.unwrap_or(usize::MAX), 0, dtype)?;
     if by != 1.0 {
         out = multiply(&out, step)?;

@@ -90,7 +90,13 @@ fn product(a: &Array, b: &Array, dot: Dot, dtype: DType) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<Array> {
-    let dtype = a.dtype().promote(b.dtype()).promote(c.dtype()).to_inexact();
+    let dtype = a.dtype().promote(b.dtype()).promote(c.dtype());
+    if !dtype.is_inexact() {
+        return Err(Error::dtype(
+            "addmm",
+            format!("takes floats and complex numbers, not {}, {} and {}", c.aval(), a.aval(), b.aval()),
+        ));
+    }
     // Rounded to a half type at the end alone.
     let wide = if (alpha, beta) == (1.0, 1.0) { dtype } else { dtype.accumulator() };
     let scaled = |x: &Array, by: f64| if by == 1.0 { Ok(x.clone()) } else { multiply(x, by) };

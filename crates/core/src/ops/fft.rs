@@ -543,7 +543,7 @@ pub fn ihfft(x: &Array, n: Option<isize>, axis: isize, norm: FftNorm) -> Result<
 /// 0 and up, then the negative ones.
 ///
 /// # Errors
-/// Where `size` is 0.
+/// Where `size` or `spacing` is 0.
 ///
 /// # Example
 /// ```
@@ -553,7 +553,7 @@ pub fn ihfft(x: &Array, n: Option<isize>, axis: isize, norm: FftNorm) -> Result<
 /// ```
 pub fn fftfreq(size: usize, spacing: f64) -> Result<Array> {
     let half = size / 2;
-    let low = frequencies("fftfreq", size, size - half)?;
+    let low = frequencies("fftfreq", size, spacing, size - half)?;
     let high = subtract(&iota(half, 0, DType::F32)?, half as f64)?;
     divide(&concatenate(&[&low, &high], 0)?, size as f64 * spacing)
 }
@@ -561,7 +561,7 @@ pub fn fftfreq(size: usize, spacing: f64) -> Result<Array> {
 /// The frequencies, not negative, of a transform of `size` real points `spacing` apart, as `float32`.
 ///
 /// # Errors
-/// Where `size` is 0.
+/// Where `size` or `spacing` is 0.
 ///
 /// # Example
 /// ```
@@ -570,12 +570,15 @@ pub fn fftfreq(size: usize, spacing: f64) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn rfftfreq(size: usize, spacing: f64) -> Result<Array> {
-    divide(&frequencies("rfftfreq", size, size / 2 + 1)?, size as f64 * spacing)
+    divide(&frequencies("rfftfreq", size, spacing, size / 2 + 1)?, size as f64 * spacing)
 }
 
-fn frequencies(op: &'static str, size: usize, count: usize) -> Result<Array> {
+fn frequencies(op: &'static str, size: usize, spacing: f64, count: usize) -> Result<Array> {
     if size == 0 {
         return Err(Error::argument(op, "a transform of 0 points has no frequencies"));
+    }
+    if spacing == 0.0 {
+        return Err(Error::argument(op, "points that are 0 apart have no frequencies"));
     }
     iota(count, 0, DType::F32)
 }

@@ -355,6 +355,7 @@ class ArrayIterator:
 
     Example:
         >>> [row.tolist() for row in mx.array([[1, 2], [3, 4]])]
+
         [[1, 2], [3, 4]]
     """
     def __iter__(self) -> ArrayIterator:
@@ -417,6 +418,20 @@ class Stream:
     @property
     def index(self) -> int:
         """The number of the stream among those of its device."""
+    def __repr__(self) -> str:
+        ...
+
+@final
+class ThreadLocalStream:
+    """A stream of a device that is another one in every thread; it stands wherever a stream or device may.
+
+    Example:
+        >>> mx.new_thread_local_stream(mx.cpu)
+        ThreadLocalStream(Device(cpu, 0))
+    """
+    @property
+    def device(self) -> Device:
+        """The device of the streams."""
     def __repr__(self) -> str:
         ...
 
@@ -547,9 +562,27 @@ class _PrintOptionsContext:
         ...
 
 @final
+class FunctionExporter:
+    """What writes several traces of a function to a file, in annotations: nothing makes one yet.
+
+    Example:
+        >>> mx.FunctionExporter.__name__
+        'FunctionExporter'
+    """
+
+@final
 class _Loan:
     """Keeps another library's memory. It is a Python object because its owner has to be let go by a
     thread that runs Python, and arrays are dropped by any thread: Python's counts wait for one.
+    """
+
+@final
+class ArrayLike:
+    """What has a method `__mlx_array__` that gives an array, in annotations. Functions take it for that array.
+
+    Example:
+        >>> isinstance(mx.ones(1), mx.ArrayLike)
+        False
     """
 
 @final
@@ -1006,6 +1039,7 @@ def broadcast_arrays(*arrays: _Scalar | array, stream: _StreamOrDevice | None = 
 
     Example:
         >>> [x.shape for x in mx.broadcast_arrays(mx.ones((2, 1)), mx.ones(3))]
+
         [(2, 3), (2, 3)]
     """
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[Any, ...]:
@@ -1087,6 +1121,12 @@ def clear_cache() -> None:
 
     Example:
         >>> mx.clear_cache()
+    """
+def clear_streams() -> None:
+    """Waits for the work of every device. Streams hold nothing that could be given back.
+
+    Example:
+        >>> mx.clear_streams()
     """
 def clip(a: _Scalar | array, a_min: _Scalar | array | None, a_max: _Scalar | array | None, *, stream: _StreamOrDevice | None = ...) -> array:
     """`x` limited to `[low, high]`; `()` is no limit.
@@ -1454,6 +1494,7 @@ def divmod(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice | Non
 
     Example:
         >>> mx.divmod(mx.array([7, -7]), 3)
+
         [array([2, -3], dtype=int32), array([1, 2], dtype=int32)]
     """
 def einsum(subscripts: str, *operands: _Scalar | array, stream: _StreamOrDevice | None = ...) -> array:
@@ -1483,6 +1524,7 @@ def einsum_path(subscripts: str, *operands: _Scalar | array) -> Any:
     Example:
         >>> path, report = mx.einsum_path("ij,jk->ik", mx.ones((2, 3)), mx.ones((3, 4)))
         >>> path
+
         [(0, 1)]
     """
 def enable_compile() -> None:
@@ -1776,8 +1818,15 @@ def get_cache_memory() -> int:
         >>> mx.get_cache_memory() >= 0
         True
     """
-def get_memory_limit() -> int:
+def get_hard_memory_limit() -> int:
     """The bound on the memory of live arrays.
+
+    Example:
+        >>> mx.get_hard_memory_limit() > 0
+        True
+    """
+def get_memory_limit() -> int:
+    """The guideline for memory.
 
     Example:
         >>> mx.get_memory_limit() > 0
@@ -2029,7 +2078,7 @@ def interpolate(a: _Scalar | array, size: int | Sequence[int] | None = ..., scal
         array([1, 1, 3, 3], dtype=float32)
     """
 def is_available(device: Device | DeviceType) -> bool:
-    """Whether a device is there.
+    """Whether a device is there. `gpu` is hardware: an adapter that only imitates one is there as `wgpu`.
 
     Example:
         >>> mx.is_available(mx.cpu)
@@ -2116,6 +2165,7 @@ def jvp(fun: Any, primals: Sequence[array], tangents: Sequence[array]) -> tuple[
     Example:
         >>> values, tangents = mx.jvp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])
         >>> tangents
+
         [array(6, dtype=float32)]
     """
 def kron(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
@@ -2627,6 +2677,21 @@ def new_stream(device: Device | DeviceType) -> Stream:
         >>> mx.add(mx.array([1]), 1, stream=stream)
         array([2], dtype=int32)
     """
+def new_thread_local_stream(device: Device | DeviceType) -> Any:
+    """A stream of a device that is another one in every thread.
+
+    Example:
+        >>> with mx.stream(mx.new_thread_local_stream(mx.cpu)):
+        ...     mx.ones(2) * 2
+        array([2, 2], dtype=float32)
+    """
+def new_thread_unsafe_stream(device: Device | DeviceType) -> Stream:
+    """A new stream of a device. Any thread may record on any stream here, so it is one of `new_stream`.
+
+    Example:
+        >>> mx.new_thread_unsafe_stream(mx.cpu).device
+        Device(cpu, 0)
+    """
 def nextafter(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """The next number of the dtype after a towards b; b where they are equal.
 
@@ -3046,6 +3111,7 @@ def savez(file: Any, *args: Any, **kwargs: Any) -> None:
         ...     mx.savez(path, a=mx.array([1]), b=mx.array([2]))
         ...     arrays = mx.load(path)
         >>> sorted(arrays)
+
         ['a', 'b']
     """
 def savez_compressed(file: Any, *args: Any, **kwargs: Any) -> None:
@@ -3058,6 +3124,7 @@ def savez_compressed(file: Any, *args: Any, **kwargs: Any) -> None:
         ...     mx.savez_compressed(path, a=mx.array([1]))
         ...     arrays = mx.load(path)
         >>> sorted(arrays)
+
         ['a']
     """
 def searchsorted(sorted_sequence: _Scalar | array, values: _Scalar | array, /, side: str = ..., *, stream: _StreamOrDevice | None = ...) -> array:
@@ -3172,9 +3239,19 @@ def set_default_stream(stream: Stream) -> None:
         >>> mx.set_default_stream(mx.new_stream(mx.cpu))
         >>> mx.set_default_stream(former)
     """
-def set_memory_limit(limit: int) -> int:
+def set_hard_memory_limit(limit: int) -> int:
     """Bounds the memory of live arrays, where an evaluation that needs more raises `MemoryError`;
     gives the former bound.
+
+    Example:
+        >>> former = mx.set_hard_memory_limit(1 << 40)
+        >>> mx.set_hard_memory_limit(former) == 1 << 40
+        True
+    """
+def set_memory_limit(limit: int) -> int:
+    """Sets a guideline for memory, as in MLX: where live arrays and freed memory that is kept come to more,
+    the latter goes back to the system. Nothing fails; `set_hard_memory_limit` is a limit. Gives the
+    former guideline.
 
     Example:
         >>> former = mx.set_memory_limit(1 << 40)
@@ -3198,6 +3275,14 @@ def set_printoptions(precision: int = ...) -> None:
         >>> mx.array(1.23456)
         array(1.23, dtype=float32)
         >>> mx.set_printoptions(precision=-1)
+    """
+def set_wired_limit(limit: int) -> int:
+    """Notes how many bytes should stay in physical memory, which only Metal can be asked for; gives the former number.
+
+    Example:
+        >>> former = mx.set_wired_limit(1 << 30)
+        >>> mx.set_wired_limit(former) == 1 << 30
+        True
     """
 def sigmoid(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """1/(1 + e⁻ˣ).
@@ -3288,6 +3373,7 @@ def split(a: _Scalar | array, /, indices_or_sections: Any, axis: int = ..., *, s
 
     Example:
         >>> mx.split(mx.arange(4), 2)
+
         [array([0, 1], dtype=int32), array([2, 3], dtype=int32)]
     """
 def sqrt(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
@@ -3622,6 +3708,7 @@ def vjp(fun: Any, primals: Sequence[array], cotangents: Sequence[array]) -> tupl
     Example:
         >>> values, cotangents = mx.vjp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])
         >>> cotangents
+
         [array(6, dtype=float32)]
     """
 def vmap(fun: Any, in_axes: Any = ..., out_axes: Any = ...) -> Any:
@@ -3690,8 +3777,6 @@ empty_like = zeros_like
 permute_dims = transpose
 pow = power
 
-def clear_streams(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not there yet: raises `NotImplementedError`."""
 def export_function(*args: Any, **kwargs: Any) -> NoReturn:
     """Not there yet: raises `NotImplementedError`."""
 def export_to_dot(*args: Any, **kwargs: Any) -> NoReturn:
@@ -3701,10 +3786,4 @@ def exporter(*args: Any, **kwargs: Any) -> NoReturn:
 def get_array_buffer_size(*args: Any, **kwargs: Any) -> NoReturn:
     """Not there yet: raises `NotImplementedError`."""
 def import_function(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not there yet: raises `NotImplementedError`."""
-def new_thread_local_stream(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not there yet: raises `NotImplementedError`."""
-def new_thread_unsafe_stream(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not there yet: raises `NotImplementedError`."""
-def set_wired_limit(*args: Any, **kwargs: Any) -> NoReturn:
     """Not there yet: raises `NotImplementedError`."""

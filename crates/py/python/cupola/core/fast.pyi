@@ -7,6 +7,17 @@ from typing import Any, NoReturn, TypeAlias, final
 
 from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 
+@final
+class MetalKernel:
+    """A kernel in Metal's language, which only Metal compiles.
+
+    Example:
+        >>> mx.fast.MetalKernel.__name__
+        'MetalKernel'
+    """
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Is an error: there is no Metal here."""
+
 def cross_entropy(logits: _Scalar | array, targets: _Scalar | array, *, stream: _StreamOrDevice | None = ...) -> array:
     """For each row of logits, over the last axis, the negative logarithm of the softmax at its target.
 
@@ -38,6 +49,16 @@ def layer_norm(x: _Scalar | array, weight: _Scalar | array | None, bias: _Scalar
     Example:
         >>> mx.fast.layer_norm(mx.array([[1.0, 3.0]]), None, None, 1e-5)
         array([[-0.999995, 0.999995]], dtype=float32)
+    """
+def metal_kernel(name: str, input_names: Sequence[str], output_names: Sequence[str], source: str, header: str = ..., ensure_row_contiguous: bool = ..., atomic_outputs: bool = ...) -> Any:
+    """A kernel of one's own in Metal's language. It can be made everywhere, so that modules import; a call of it is a
+    `RuntimeError`, since no device here compiles it.
+
+    Example:
+        >>> kernel = mx.fast.metal_kernel(name='twice', input_names=['x'], output_names=['y'], source='')
+        >>> kernel(inputs=[mx.ones(1)])
+        Traceback (most recent call last):
+        RuntimeError: metal_kernel: twice: there is no Metal back-end
     """
 def rms_norm(x: _Scalar | array, weight: _Scalar | array | None, eps: float, *, stream: _StreamOrDevice | None = ...) -> array:
     """`x` over its root mean square along its last axis, times `weight`.
@@ -99,8 +120,6 @@ def scaled_dot_product_attention(q: _Scalar | array, k: _Scalar | array, v: _Sca
 def cuda_kernel(*args: Any, **kwargs: Any) -> NoReturn:
     """Not there yet: raises `NotImplementedError`."""
 def gated_delta_update(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not there yet: raises `NotImplementedError`."""
-def metal_kernel(*args: Any, **kwargs: Any) -> NoReturn:
     """Not there yet: raises `NotImplementedError`."""
 def precompiled_cuda_kernel(*args: Any, **kwargs: Any) -> NoReturn:
     """Not there yet: raises `NotImplementedError`."""

@@ -46,7 +46,7 @@ def fftfreq(n: int, d: float = ..., stream: _StreamOrDevice = ...) -> array:
     0 and up, then the negative ones.
 
     Errors:
-    Where `size` is 0.
+    Where `size` or `spacing` is 0.
 
     Example:
         >>> mx.fft.fftfreq(4)
@@ -275,7 +275,7 @@ def rfftfreq(n: int, d: float = ..., stream: _StreamOrDevice = ...) -> array:
     """The frequencies, not negative, of a transform of `size` real points `spacing` apart, as `float32`.
 
     Errors:
-    Where `size` is 0.
+    Where `size` or `spacing` is 0.
 
     Example:
         >>> mx.fft.rfftfreq(4)

@@ -8,6 +8,13 @@ import cupola.core as mx
 from cupola.nn.layers.base import Module
 
 
+def _check(layer: Module, eps: float) -> float:
+    """``eps``, which has to be positive."""
+    if not eps > 0:
+        raise ValueError(f"[{type(layer).__name__}] eps must be positive, not {eps}")
+    return eps
+
+
 class InstanceNorm(Module):
     """Normalises each feature of each sample over the spatial axes.
 
@@ -20,7 +27,7 @@ class InstanceNorm(Module):
         affine: Whether a scale and an offset are learned.
 
     Raises:
-        ValueError: If the input has fewer than 3 axes.
+        ValueError: If ``eps`` is not positive, or the input has fewer than 3 axes.
 
     Example:
         >>> nn.InstanceNorm(3)(mx.ones((2, 5, 3))).shape
@@ -33,7 +40,7 @@ class InstanceNorm(Module):
             self.weight = mx.ones((dims,))
             self.bias = mx.zeros((dims,))
         self.dims = dims
-        self.eps = eps
+        self.eps = _check(self, eps)
 
     def _extra_repr(self) -> str:
         return f"{self.dims}, eps={self.eps}, affine={'weight' in self}"
@@ -77,7 +84,7 @@ class LayerNorm(Module):
             self.weight = mx.ones((dims,))
             if bias:
                 self.bias = mx.zeros((dims,))
-        self.eps = eps
+        self.eps = _check(self, eps)
         self.dims = dims
 
     def _extra_repr(self) -> str:
@@ -106,7 +113,7 @@ class RMSNorm(Module):
     def __init__(self, dims: int, eps: float = 1e-5) -> None:
         super().__init__()
         self.weight = mx.ones((dims,))
-        self.eps = eps
+        self.eps = _check(self, eps)
 
     def _extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, eps={self.eps}"
@@ -144,12 +151,14 @@ class GroupNorm(Module):
         pytorch_compatible: bool = False,
     ) -> None:
         super().__init__()
+        if num_groups < 1:
+            raise ValueError(f"[GroupNorm] the number of groups must be positive, not {num_groups}")
         if affine:
             self.bias = mx.zeros((dims,))
             self.weight = mx.ones((dims,))
         self.num_groups = num_groups
         self.dims = dims
-        self.eps = eps
+        self.eps = _check(self, eps)
         self.pytorch_compatible = pytorch_compatible
 
     def _extra_repr(self) -> str:
@@ -218,7 +227,7 @@ class BatchNorm(Module):
     ) -> None:
         super().__init__()
         self.num_features = num_features
-        self.eps = eps
+        self.eps = _check(self, eps)
         self.momentum = momentum
         self.track_running_stats = track_running_stats
         if affine:
