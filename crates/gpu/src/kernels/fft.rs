@@ -289,10 +289,10 @@ impl Lanes<'_> {
                     k.when(factor.eq(radix), || {
                         for (slot, at) in butterflies(&k, radix).enumerate() {
                             let stride = size.size / radix;
-                            let (lane, place) = (at / stride, at % stride);
+                            let (lane, place) = parts(at, stride);
                             // What is beyond reads numbers of others, and is not stored.
                             let start = (lane * size.size + place).min(TILE as u32 - 1);
-                            let turns = self.turns(&k, plan, [place % before, before], radix);
+                            let turns = self.turns(&k, plan, [parts(place, before).1, before], radix);
                             let numbers = (0..radix).map(|q| {
                                 let at = (start + stride * q).min(TILE as u32 - 1);
                                 let x = (shared[0].load(at), shared[1].load(at));
@@ -315,8 +315,8 @@ impl Lanes<'_> {
                     k.when(factor.eq(radix), || {
                         for (slot, at) in butterflies(&k, radix).enumerate() {
                             let stride = size.size / radix;
-                            let (lane, place) = (at / stride, at % stride);
-                            let turn = place % before;
+                            let (lane, place) = parts(at, stride);
+                            let turn = parts(place, before).1;
                             let start = lane * size.size + (place - turn) * radix + turn;
                             k.when((at * radix).lt(total), || {
                                 for q in 0..radix {
@@ -652,14 +652,23 @@ fn by_constant<'k>(x: Pair<'k>, (re, im): (f64, f64)) -> Pair<'k> {
     }
 }
 
+/// Quotient and remainder of words below the size of a tile. Half a unit is more than what the product with
+/// the reciprocal is off, and takes fewer instructions than a division.
+fn parts<'k>(a: Val<'k>, by: Val<'k>) -> (Val<'k>, Val<'k>) {
+    let one = by.convert(Ty::F32).like(1.0);
+    let quotient = ((a.convert(Ty::F32) + 0.5) * (one / by.convert(Ty::F32))).convert(Ty::U32);
+    (quotient, a - quotient * by)
+}
+
 /// exp(2πi·k/n) of words with k < n < 2²⁹: from an angle of at most an eighth of a turn, by the
 /// polynomials of S. L. Moshier's Cephes library for sine and cosine, within a unit in the last place.
 fn root<'k>(k: &'k Draft, at: Val<'k>, of: Val<'k>) -> Pair<'k> {
     // The nearest quarter of a turn, and what is left: −n/2 ≤ left ≤ n/2 of quarters.
     let quarters = at * 4;
-    let quarter = (quarters + of / 2) / of;
+    let whole = k.f32(1.0) / of.convert(Ty::F32);
+    let quarter = (quarters.convert(Ty::F32) * whole + 0.5).convert(Ty::U32);
     let left = quarters.convert(Ty::I32) - (quarter * of).convert(Ty::I32);
-    let share = left.convert(Ty::F32) / of.convert(Ty::F32);
+    let share = left.convert(Ty::F32) * whole;
     let x = share * std::f32::consts::FRAC_PI_2;
     let z = x * x;
     let series = |c: [f32; 3]| z.fma(z.fma(k.f32(c[0]), k.f32(c[1])), k.f32(c[2]));

@@ -450,8 +450,8 @@ struct Block<'k> {
 
 impl<'k> Block<'k> {
     fn new(k: &'k Draft, words: u32) -> Self {
-        // Few registers, so that several blocks wait for memory in turns.
-        k.at_once(std::env::var("CUPOLA_X_SORT").ok().and_then(|v| v.parse().ok()).unwrap_or(3));
+        // Two blocks wait for memory in turns; registers for three would not do.
+        k.at_once(2);
         let zero = k.u32(0);
         let item = || (0..=words).map(|_| k.var(zero)).collect();
         Block {
