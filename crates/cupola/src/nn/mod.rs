@@ -20,6 +20,7 @@ mod norm;
 mod parts;
 mod pool;
 mod sequential;
+mod upsample;
 
 pub use activation::*;
 pub use cell::{Buffer, Mode, Param};
@@ -37,3 +38,4 @@ pub use norm::{BatchNorm, LayerNorm, RmsNorm};
 pub use parts::{Part, Parts, visit_leaves, visit_leaves_mut, visit_settings};
 pub use pool::{AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d};
 pub use sequential::Sequential;
+pub use upsample::{Scales, Upsample, UpsampleMode};
