@@ -19,6 +19,7 @@ mod module;
 mod norm;
 mod parts;
 mod pool;
+mod positional;
 mod sequential;
 mod upsample;
 
@@ -37,5 +38,6 @@ pub use module::{Layer, Module, eval_all};
 pub use norm::{BatchNorm, LayerNorm, RmsNorm};
 pub use parts::{Part, Parts, visit_leaves, visit_leaves_mut, visit_settings};
 pub use pool::{AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d};
+pub use positional::{Alibi, Rope, SinusoidalPositionalEncoding};
 pub use sequential::Sequential;
 pub use upsample::{Scales, Upsample, UpsampleMode};
