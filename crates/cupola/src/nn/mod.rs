@@ -20,6 +20,7 @@ mod norm;
 mod parts;
 mod pool;
 mod positional;
+mod recurrent;
 mod sequential;
 mod upsample;
 
@@ -39,5 +40,6 @@ pub use norm::{BatchNorm, LayerNorm, RmsNorm};
 pub use parts::{Part, Parts, visit_leaves, visit_leaves_mut, visit_settings};
 pub use pool::{AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d};
 pub use positional::{Alibi, Rope, SinusoidalPositionalEncoding};
+pub use recurrent::{Gru, GruCell, Lstm, LstmCell, Rnn, RnnCell};
 pub use sequential::Sequential;
 pub use upsample::{Scales, Upsample, UpsampleMode};
