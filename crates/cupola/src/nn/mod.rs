@@ -6,6 +6,7 @@
 //! convolutions `[out, kernel.., in/groups]`, weights of linear layers `[out, in]`.
 
 mod activation;
+mod attention;
 mod cell;
 mod conv;
 mod dropout;
@@ -22,9 +23,11 @@ mod pool;
 mod positional;
 mod recurrent;
 mod sequential;
+mod transformer;
 mod upsample;
 
 pub use activation::*;
+pub use attention::MultiHeadAttention;
 pub use cell::{Buffer, Mode, Param};
 pub use conv::{Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
 pub use cupola_macros::Module;
@@ -42,4 +45,8 @@ pub use pool::{AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d}
 pub use positional::{Alibi, Rope, SinusoidalPositionalEncoding};
 pub use recurrent::{Gru, GruCell, Lstm, LstmCell, Rnn, RnnCell};
 pub use sequential::Sequential;
+pub use transformer::{
+    Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder,
+    TransformerEncoderLayer, TransformerMasks, TransformerOptions,
+};
 pub use upsample::{Scales, Upsample, UpsampleMode};
