@@ -11,15 +11,54 @@ pub use cupola_core::ops::{
     softmin, softplus, softshrink, softsign, step, tanh, tanh_shrink,
 };
 
+/// max(x, 0)².
+///
+/// D. R. So et al., *Primer: searching for efficient transformers for language modeling*, NeurIPS
+/// 2021.
+///
+/// # Errors
+/// None but those of recording.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, nn};
+/// let x = Array::from_slice(&[-1.0f32, 3.0], [2])?;
+/// assert_eq!(nn::relu2(&x)?.to_vec::<f32>()?, [0.0, 9.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn relu2(x: &Array) -> Result<Array> {
+    ops::square(&relu(x)?)
+}
+
+/// [`gelu`] through the sigmoid: x·σ(1.702·x).
+///
+/// D. Hendrycks, K. Gimpel, *Gaussian error linear units*, 2016.
+///
+/// # Errors
+/// None but those of recording.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, nn};
+/// let y = nn::gelu_fast_approx(&Array::scalar(1.0f32))?.item::<f32>()?;
+/// assert!((y - 0.845796).abs() < 1e-5);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn gelu_fast_approx(x: &Array) -> Result<Array> {
+    let wide = ops::astype(x, x.dtype().to_inexact().accumulator())?;
+    let y = ops::multiply(&wide, &sigmoid(&ops::multiply(&wide, 1.702)?)?)?;
+    ops::astype(&y, x.dtype().to_inexact())
+}
+
 macro_rules! layers {
     ($($name:ident $function:ident;)*) => {$(
-        #[doc = concat!("[`ops::", stringify!($function), "`] as a layer.")]
+        #[doc = concat!("[`", stringify!($function), "`] as a layer.")]
         #[derive(Clone, Copy, Debug, Default, PartialEq, Module)]
         pub struct $name;
 
         impl Layer for $name {
             fn forward(&self, x: &Array) -> Result<Array> {
-                ops::$function(x)
+                $function(x)
             }
         }
     )*};
@@ -27,10 +66,12 @@ macro_rules! layers {
 
 layers! {
     Relu relu;
+    Relu2 relu2;
     Relu6 relu6;
     Selu selu;
     Gelu gelu;
     GeluApprox gelu_approx;
+    GeluFastApprox gelu_fast_approx;
     Silu silu;
     Sigmoid sigmoid;
     LogSigmoid log_sigmoid;

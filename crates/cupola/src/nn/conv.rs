@@ -76,7 +76,7 @@ macro_rules! convolution {
             }
 
             $(
-                /// With so many rows and columns added at the far end, fewer than the steps.
+                /// With so many places added at the far end of each axis, fewer than the steps.
                 pub fn $transposed(mut self, padding: impl Into<PerAxis>) -> Self {
                     self.options = self.options.$transposed(padding);
                     self
@@ -134,6 +134,43 @@ convolution! {
 }
 
 convolution! {
+    /// A convolution over volumes.
+    ///
+    /// # Shapes
+    /// `[N, D, H, W, in]` gives `[N, D', H', W', out]`, each axis as in [`Conv2d`]. Parameters start
+    /// even over ±1/√(in/groups·kernel volume).
+    ///
+    /// # Example
+    /// ```
+    /// use cupola::{DType, ops, nn::{Conv3d, Layer}};
+    /// let layer = Conv3d::new(3, 8, [1, 3, 3])?.padding([0, 1, 1]);
+    /// let y = layer.forward(&ops::zeros([1, 4, 6, 6, 3], DType::F32)?)?;
+    /// assert_eq!(y.shape()[..], [1, 4, 6, 6, 8]);
+    /// # Ok::<(), cupola::Error>(())
+    /// ```
+    Conv3d, 3, ops::conv3d, "Conv3d"
+}
+
+convolution! {
+    /// A transposed convolution over sequences: the shape of a convolution's input from its
+    /// output's.
+    ///
+    /// # Shapes
+    /// `[N, L, in]` gives `[N, L', out]`, the axis as in [`ConvTranspose2d`]. Parameters start even
+    /// over ±1/√(in/groups·kernel).
+    ///
+    /// # Example
+    /// ```
+    /// use cupola::{DType, ops, nn::{ConvTranspose1d, Layer}};
+    /// let layer = ConvTranspose1d::new(8, 3, 4)?.stride(2).padding(1);
+    /// let y = layer.forward(&ops::zeros([4, 10, 8], DType::F32)?)?;
+    /// assert_eq!(y.shape()[..], [4, 20, 3]);
+    /// # Ok::<(), cupola::Error>(())
+    /// ```
+    ConvTranspose1d, 1, ops::conv_transpose1d, "ConvTranspose1d", output_padding
+}
+
+convolution! {
     /// A transposed convolution over images: the shape of a convolution's input from its output's.
     ///
     /// # Shapes
@@ -150,6 +187,24 @@ convolution! {
     /// # Ok::<(), cupola::Error>(())
     /// ```
     ConvTranspose2d, 2, ops::conv_transpose2d, "ConvTranspose2d", output_padding
+}
+
+convolution! {
+    /// A transposed convolution over volumes: the shape of a convolution's input from its output's.
+    ///
+    /// # Shapes
+    /// `[N, D, H, W, in]` gives `[N, D', H', W', out]`, each axis as in [`ConvTranspose2d`].
+    /// Parameters start even over ±1/√(in/groups·kernel volume).
+    ///
+    /// # Example
+    /// ```
+    /// use cupola::{DType, ops, nn::{ConvTranspose3d, Layer}};
+    /// let layer = ConvTranspose3d::new(8, 3, 2)?.stride(2);
+    /// let y = layer.forward(&ops::zeros([1, 2, 3, 3, 8], DType::F32)?)?;
+    /// assert_eq!(y.shape()[..], [1, 4, 6, 6, 3]);
+    /// # Ok::<(), cupola::Error>(())
+    /// ```
+    ConvTranspose3d, 3, ops::conv_transpose3d, "ConvTranspose3d", output_padding
 }
 
 /// One size an axis.

@@ -87,11 +87,11 @@ pub struct BatchNorm {
     mode: Mode,
 }
 
-fn expect_dims(op: &'static str, dims: usize) -> Result<()> {
+pub(super) fn expect_dims(op: &'static str, dims: usize) -> Result<()> {
     if dims > 0 { Ok(()) } else { Err(Error::argument(op, "dims 0 is not at least 1")) }
 }
 
-fn expect_eps(op: &'static str, eps: f64) -> Result<f64> {
+pub(super) fn expect_eps(op: &'static str, eps: f64) -> Result<f64> {
     if eps.is_finite() && eps >= 0.0 {
         return Ok(eps);
     }

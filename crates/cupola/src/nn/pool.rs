@@ -75,6 +75,22 @@ pooling! {
 }
 
 pooling! {
+    /// The largest element of each window of a volume.
+    ///
+    /// # Shapes
+    /// `[N, D, H, W, C]` gives `[N, D', H', W', C]`, each axis as in [`MaxPool2d`].
+    ///
+    /// # Example
+    /// ```
+    /// use cupola::{DType, ops, nn::{Layer, MaxPool3d}};
+    /// let y = MaxPool3d::new(2).stride(1).forward(&ops::zeros([1, 3, 3, 3, 2], DType::F32)?)?;
+    /// assert_eq!(y.shape()[..], [1, 2, 2, 2, 2]);
+    /// # Ok::<(), cupola::Error>(())
+    /// ```
+    MaxPool3d, 3, ops::max_pool, "MaxPool3d"
+}
+
+pooling! {
     /// The mean of each window of a sequence; padding counts as zeros.
     ///
     /// # Shapes
@@ -104,6 +120,22 @@ pooling! {
     /// # Ok::<(), cupola::Error>(())
     /// ```
     AvgPool2d, 2, ops::avg_pool, "AvgPool2d"
+}
+
+pooling! {
+    /// The mean of each window of a volume; padding counts as zeros.
+    ///
+    /// # Shapes
+    /// As [`MaxPool3d`].
+    ///
+    /// # Example
+    /// ```
+    /// use cupola::{DType, ops, nn::{AvgPool3d, Layer}};
+    /// let y = AvgPool3d::new([1, 2, 2]).forward(&ops::zeros([1, 3, 4, 4, 2], DType::F32)?)?;
+    /// assert_eq!(y.shape()[..], [1, 3, 2, 2, 2]);
+    /// # Ok::<(), cupola::Error>(())
+    /// ```
+    AvgPool3d, 3, ops::avg_pool, "AvgPool3d"
 }
 
 fn expect_rank(op: &'static str, x: &Array, rank: usize) -> Result<()> {

@@ -29,7 +29,7 @@ fn check(name: &str, layer: &(impl Layer + Module)) -> Result<()> {
 }
 
 /// The parameters of a layer, tied to it.
-fn layer_parts(layer: &impl Module) -> std::collections::BTreeMap<String, Param> {
+pub fn layer_parts(layer: &impl Module) -> std::collections::BTreeMap<String, Param> {
     let mut params = std::collections::BTreeMap::new();
     layer.parts(&mut cupola::tree::Path::default(), &mut |path, part| {
         if let nn::Part::Param(param) = part {

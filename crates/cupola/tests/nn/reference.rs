@@ -1,4 +1,4 @@
-//! Values that PyTorch and MLX gave, from `scripts/nn_reference.py`.
+//! Values that PyTorch and MLX gave, from `scripts/nn_reference.py` and `scripts/nn_layers.py`.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,10 @@ use serde_json::Value;
 pub fn recorded(path: &[&str]) -> &'static Value {
     static ALL: OnceLock<Value> = OnceLock::new();
     let all = ALL.get_or_init(|| {
-        serde_json::from_str(include_str!("../reference/nn.json")).expect("the record is JSON")
+        let read = |text| serde_json::from_str::<Value>(text).expect("the record is JSON");
+        let mut all = read(include_str!("../reference/nn.json"));
+        all["mlx"] = read(include_str!("../reference/nn_layers.json"))["mlx"].take();
+        all
     });
     path.iter().fold(all, |value, key| {
         let inner = match key.parse::<usize>() {
