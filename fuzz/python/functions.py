@@ -30,6 +30,7 @@ OVERFLOW = {"prod", "cumprod", "var", "std", "kron", "vecdot", "norm", "trace", 
 # What is a difference of numbers of about this size.
 CANCELS = dict.fromkeys("hanning hamming blackman bartlett linspace diff nn.gelu".split(), 1.0)
 CANCELS["cross"] = 8.0
+CANCELS["logaddexp"] = 1.0
 
 OPERATORS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//",

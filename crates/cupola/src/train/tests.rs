@@ -27,6 +27,7 @@ fn train(trainer: &mut Trainer, folder: &Path, steps: Option<u64>) -> Stop {
 
 #[test]
 fn the_network_has_the_articles_size() {
+    let _turn = alone();
     assert_eq!(ConvNet::new(1, 28, 10).unwrap().num_parameters(), 659_855);
     assert_eq!(ConvNet::new(3, 32, 10).unwrap().num_parameters(), 1_756_880);
     assert!(ConvNet::new(1, 7, 10).is_err());
