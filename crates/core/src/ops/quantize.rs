@@ -224,17 +224,29 @@ pub fn quantized_matmul(
     transpose: bool,
     how: Quantization,
 ) -> Result<Array> {
-    let Quantized { words, scales, biases } = w;
+    let (x, w) = promoted(x, w)?;
+    let Quantized { words, scales, biases } = &w;
     let dtype = x.dtype();
     let plain = x.rank() < 2 || words.rank() != 2 || !dtype.is_float();
     if plain || scales.dtype() != dtype || biases.dtype() != dtype {
-        let w = dequantize(w, how)?;
-        return matmul(x, &if transpose { matrix_transpose(&w)? } else { w });
+        let w = dequantize(&w, how)?;
+        return matmul(&x, &if transpose { matrix_transpose(&w)? } else { w });
     }
     how.check("quantized_matmul")?;
     let Quantization { group_size, bits } = how;
     let dot = QuantizedDot { group_size, bits, transpose, precision: matmul_precision() };
-    Array::apply(dot, &[x, words, scales, biases])
+    Array::apply(dot, &[&x, words, scales, biases])
+}
+
+/// Floats in the dtype of the product, so that no weight is rounded to fewer bits than it has.
+fn promoted(x: &Array, w: &Quantized) -> Result<(Array, Quantized)> {
+    let Quantized { words, scales, biases } = w;
+    if !(x.dtype().is_float() && scales.dtype().is_float() && biases.dtype().is_float()) {
+        return Ok((x.clone(), w.clone()));
+    }
+    let dtype = x.dtype().promote(scales.dtype()).promote(biases.dtype());
+    let (scales, biases) = (cast(scales, dtype)?, cast(biases, dtype)?);
+    Ok((cast(x, dtype)?, Quantized { words: words.clone(), scales, biases }))
 }
 
 /// The products of the matrices of `x` and of the quantized ones that indices choose, as in
@@ -260,9 +272,10 @@ pub fn gather_qmm(
     options: QuantizedGather<'_>,
     how: Quantization,
 ) -> Result<Array> {
-    let w = dequantize(w, how)?;
+    let (x, w) = promoted(x, w)?;
+    let w = dequantize(&w, how)?;
     let w = if options.transpose { matrix_transpose(&w)? } else { w };
-    gather_mm(x, &w, options.left, options.right)
+    gather_mm(&x, &w, options.left, options.right)
 }
 
 /// What [`gather_qmm`] multiplies.
