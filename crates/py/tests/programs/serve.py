@@ -234,8 +234,6 @@ class Engine(threading.Thread):
         while True:
             try:
                 request = self.requests.get(block=not (generator.waiting or generator.active))
-                if request is None:
-                    return
                 generator.insert(request)
                 continue
             except queue.Empty:
@@ -369,8 +367,6 @@ def main():
     connection.close()
     server.shutdown()
     server.server_close()
-    engine.requests.put(None)
-    engine.join()
 
 
 if __name__ == "__main__":
