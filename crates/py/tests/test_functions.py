@@ -276,6 +276,8 @@ for text in (
     "quantized_matmul(iu_f,*mx.quantize(flat),transpose=False)",
     "quantized_matmul(flat,*mx.quantize(mx.zeros((3,128))))",
     "gather_qmm(flat.reshape(4,1,64),*mx.quantize(flat.reshape(2,2,64)),lhs_indices=iu,rhs_indices=iu_in)",
+    "gather_qmm(flat.reshape(4,1,64),*mx.quantize(flat.reshape(4,1,64)),lhs_indices=iu,rhs_indices=iu_in)",
+    "gather_qmm(flat.reshape(4,1,64),*mx.quantize(flat.reshape(4,1,64)),rhs_indices=ix2)",
 ):
     c(f"mx.{text}", tolerance=2e-05)
 

@@ -3,6 +3,7 @@
 //! Numbers lie in `uint32` words as in MLX: one after the other from the lowest bit on, across words
 //! where their bits do not divide 32.
 
+use super::block::chosen;
 use super::operand::{cast, constant_like};
 use super::{
     abs, add, bitwise_and, bitwise_or, clip, divide, equal, expand_dims, flatten, gather_mm,
@@ -39,6 +40,23 @@ pub struct Quantized {
     pub scales: Array,
     /// What is added to them, of the same shape.
     pub biases: Array,
+}
+
+impl Quantized {
+    /// How many matrices there are in a stack; none where words, scales and biases are of others.
+    fn count(&self) -> usize {
+        let Some(lead) = self.words.rank().checked_sub(2) else { return 0 };
+        let stack = &self.words.shape()[..lead];
+        let fits = |x: &Array| x.rank() == lead + 2 && x.shape()[..lead] == *stack;
+        if fits(&self.scales) && fits(&self.biases) { stack.iter().product() } else { 0 }
+    }
+
+    /// The matrices at `indices`, counted over all axes but the last two.
+    fn chosen(&self, indices: &Array) -> Result<Quantized> {
+        let at = |x: &Array| chosen("gather_qmm", x, Some(indices));
+        let (words, scales, biases) = (at(&self.words)?, at(&self.scales)?, at(&self.biases)?);
+        Ok(Quantized { words, scales, biases })
+    }
 }
 
 impl Quantization {
@@ -273,9 +291,15 @@ pub fn gather_qmm(
     how: Quantization,
 ) -> Result<Array> {
     let (x, w) = promoted(x, w)?;
+    // Fewer matrices than there are: no other is dequantized.
+    let few = options.right.filter(|at| at.size() < w.count());
+    let (w, right) = match few {
+        Some(at) => (w.chosen(at)?, None),
+        None => (w, options.right),
+    };
     let w = dequantize(&w, how)?;
     let w = if options.transpose { matrix_transpose(&w)? } else { w };
-    gather_mm(&x, &w, options.left, options.right)
+    gather_mm(&x, &w, options.left, right)
 }
 
 /// What [`gather_qmm`] multiplies.
