@@ -249,7 +249,7 @@ pub fn categorical(
     let Some(place) = (at + shape.rank() + 1).checked_sub(rank) else {
         return Err(wrong_value(format!("[categorical] Requested shape {shape} is too small.")));
     };
-    if !logits.is_empty() && logits.size() == logits.shape()[at] {
+    if shape.rank() > 0 && !logits.is_empty() && logits.size() == logits.shape()[at] {
         return on(stream, || {
             let places = random::categorical(&logits, axis, Some(shape.size()), key.as_deref());
             let sizes: Vec<isize> = shape.iter().map(|&d| d as isize).collect();

@@ -43,6 +43,25 @@ def same_state(ours, theirs):
 # Arrays
 
 
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+def test_weights_are_not_rounded_to_half_scales(half):
+    x, their_x = uniform(8, 64, seed=1)
+    w, their_w = uniform(16, 64, seed=2, dtype=half)
+    q, theirs = (m.quantize(v, group_size=32, bits=8) for m, v in ((mx, w), (mlx_core, their_w)))
+    assert_same(
+        mx.quantized_matmul(x, *q, group_size=32, bits=8),
+        mlx_core.quantized_matmul(their_x, *theirs, group_size=32, bits=8),
+        1e-4,
+    )
+    assert_same(
+        mx.gather_qmm(x, *(a[None] for a in q), rhs_indices=mx.array([0]), group_size=32, bits=8),
+        mlx_core.gather_qmm(
+            their_x, *(a[None] for a in theirs), rhs_indices=mlx_core.array([0]), group_size=32, bits=8
+        ),
+        1e-4,
+    )
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("mode", MODES)
 def test_bits_are_the_same(mode, dtype):

@@ -420,6 +420,42 @@ def test_transforms_leak_no_owners(name):
     assert [one() for one in watched] == [None] * 3
 
 
+@pytest.mark.parametrize("m", [cc, mlx], ids=["cupola", "mlx"])
+@pytest.mark.parametrize("name", ["checkpoint", "custom_function"])
+def test_arguments_can_be_read_inside_and_after(m, name):
+    kept = []
+
+    def f(params, x):
+        kept.extend([params["w"], params["w"] * x])
+        return params["w"] * x * x.max().item()
+
+    wrapped = getattr(m, name)(f)
+    w, x = m.array([1.0, 2.0]), m.array([3.0, 4.0])
+    for w, x in ((w, x), (w + 1, x * 2)):
+        gradient = m.grad(lambda w: wrapped({"w": w}, x).sum())(w)
+        assert gradient.tolist() == (x * x.max()).tolist()
+        assert kept[-2].tolist() == w.tolist() and kept[-1].tolist() == (w * x).tolist()
+
+
+def test_a_module_keeps_what_a_checkpoint_gave_it():
+    weights = {"w": cc.array([1.0, 2.0])}
+
+    def inner(params, x):
+        weights.update(params)
+        return cc.sin(weights["w"] * x)
+
+    def loss(params, x):
+        weights.update(params)
+        return cc.checkpoint(inner)(params, x).sum()
+
+    x = cc.array([3.0, 4.0])
+    for _ in range(3):
+        value, gradients = cc.value_and_grad(loss)(dict(weights), x)
+        weights["w"] = weights["w"] - 0.1 * gradients["w"]
+        cc.eval(weights)
+    assert value.item() < np.sin([3.0, 8.0]).sum()
+
+
 BAD_RULES = {
     "a string": lambda c: "x",
     "nothing": lambda c: None,

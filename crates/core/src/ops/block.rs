@@ -63,7 +63,7 @@ pub fn gather_mm(
 }
 
 /// The matrices of `x` at `indices`, counted over all axes but the last two.
-fn chosen(op: &'static str, x: &Array, indices: Option<&Array>) -> Result<Array> {
+pub(super) fn chosen(op: &'static str, x: &Array, indices: Option<&Array>) -> Result<Array> {
     let Some(indices) = indices else {
         return Ok(x.clone());
     };

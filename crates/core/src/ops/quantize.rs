@@ -3,6 +3,7 @@
 //! Numbers lie in `uint32` words as in MLX: one after the other from the lowest bit on, across words
 //! where their bits do not divide 32.
 
+use super::block::chosen;
 use super::operand::{cast, constant_like};
 use super::{
     abs, add, bitwise_and, bitwise_or, clip, divide, equal, expand_dims, flatten, gather_mm,
@@ -39,6 +40,23 @@ pub struct Quantized {
     pub scales: Array,
     /// What is added to them, of the same shape.
     pub biases: Array,
+}
+
+impl Quantized {
+    /// How many matrices there are in a stack; none where words, scales and biases are of others.
+    fn count(&self) -> usize {
+        let Some(lead) = self.words.rank().checked_sub(2) else { return 0 };
+        let stack = &self.words.shape()[..lead];
+        let fits = |x: &Array| x.rank() == lead + 2 && x.shape()[..lead] == *stack;
+        if fits(&self.scales) && fits(&self.biases) { stack.iter().product() } else { 0 }
+    }
+
+    /// The matrices at `indices`, counted over all axes but the last two.
+    fn chosen(&self, indices: &Array) -> Result<Quantized> {
+        let at = |x: &Array| chosen("gather_qmm", x, Some(indices));
+        let (words, scales, biases) = (at(&self.words)?, at(&self.scales)?, at(&self.biases)?);
+        Ok(Quantized { words, scales, biases })
+    }
 }
 
 impl Quantization {
@@ -224,17 +242,29 @@ pub fn quantized_matmul(
     transpose: bool,
     how: Quantization,
 ) -> Result<Array> {
-    let Quantized { words, scales, biases } = w;
+    let (x, w) = promoted(x, w)?;
+    let Quantized { words, scales, biases } = &w;
     let dtype = x.dtype();
     let plain = x.rank() < 2 || words.rank() != 2 || !dtype.is_float();
     if plain || scales.dtype() != dtype || biases.dtype() != dtype {
-        let w = dequantize(w, how)?;
-        return matmul(x, &if transpose { matrix_transpose(&w)? } else { w });
+        let w = dequantize(&w, how)?;
+        return matmul(&x, &if transpose { matrix_transpose(&w)? } else { w });
     }
     how.check("quantized_matmul")?;
     let Quantization { group_size, bits } = how;
     let dot = QuantizedDot { group_size, bits, transpose, precision: matmul_precision() };
-    Array::apply(dot, &[x, words, scales, biases])
+    Array::apply(dot, &[&x, words, scales, biases])
+}
+
+/// Floats in the dtype of the product, so that no weight is rounded to fewer bits than it has.
+fn promoted(x: &Array, w: &Quantized) -> Result<(Array, Quantized)> {
+    let Quantized { words, scales, biases } = w;
+    if !(x.dtype().is_float() && scales.dtype().is_float() && biases.dtype().is_float()) {
+        return Ok((x.clone(), w.clone()));
+    }
+    let dtype = x.dtype().promote(scales.dtype()).promote(biases.dtype());
+    let (scales, biases) = (cast(scales, dtype)?, cast(biases, dtype)?);
+    Ok((cast(x, dtype)?, Quantized { words: words.clone(), scales, biases }))
 }
 
 /// The products of the matrices of `x` and of the quantized ones that indices choose, as in
@@ -260,9 +290,16 @@ pub fn gather_qmm(
     options: QuantizedGather<'_>,
     how: Quantization,
 ) -> Result<Array> {
-    let w = dequantize(w, how)?;
+    let (x, w) = promoted(x, w)?;
+    // Fewer matrices than there are: no other is dequantized.
+    let few = options.right.filter(|at| at.size() < w.count());
+    let (w, right) = match few {
+        Some(at) => (w.chosen(at)?, None),
+        None => (w, options.right),
+    };
+    let w = dequantize(&w, how)?;
     let w = if options.transpose { matrix_transpose(&w)? } else { w };
-    gather_mm(x, &w, options.left, options.right)
+    gather_mm(&x, &w, options.left, right)
 }
 
 /// What [`gather_qmm`] multiplies.

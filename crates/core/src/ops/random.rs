@@ -339,8 +339,8 @@ pub fn categorical(
 ) -> Result<Array> {
     let axis = normalize_axis("categorical", axis, logits.rank())?;
     let logits = super::operand::inexact(logits)?;
-    if let Some(count) = samples.filter(|_| is_row(&logits, axis)) {
-        return drawn(&logits, axis, count, key);
+    if is_row(&logits, axis) && (samples.is_some() || logits.rank() > 1) {
+        return drawn(&logits, samples, key);
     }
     let (logits, shape) = match samples {
         None => (logits.clone(), logits.shape().clone()),
@@ -357,17 +357,18 @@ fn is_row(x: &Array, axis: usize) -> bool {
     !x.is_empty() && x.size() == x.shape()[axis]
 }
 
-/// `count` places in the one row of `logits`: how many of the sums of probabilities up to a place a
-/// number from 0 to 1 reaches. One random number a sample, where [`gumbel`] takes a row of them.
-fn drawn(logits: &Array, axis: usize, count: usize, key: Option<&Array>) -> Result<Array> {
+/// Places in the one row of `logits`: how many of the sums of probabilities up to a place a number
+/// from 0 to 1 reaches. One random number a sample, where [`gumbel`] takes a row of them.
+fn drawn(logits: &Array, samples: Option<usize>, key: Option<&Array>) -> Result<Array> {
     let row = cast(&super::reshape(logits, -1)?, DType::F32)?;
     let reached = cumsum(&softmax(&row, -1)?, 0, ScanOptions::default())?;
     // The last sum is 1, but for rounding.
     let reached = slice_axis(&reached, 0, 0, row.size().saturating_sub(1))?;
-    let numbers = uniform(0.0, 1.0, [count, 1], DType::F32, key)?;
+    let numbers = uniform(0.0, 1.0, [samples.unwrap_or(1), 1], DType::F32, key)?;
     let place = sum(&cast(&greater_equal(&numbers, &reached)?, DType::U32)?, -1, false)?;
-    let lead = (0..logits.rank()).filter(|&a| a != axis).map(|_| 1);
-    super::reshape(&place, lead.chain([count as isize]).collect::<Vec<isize>>())
+    let mut shape: Vec<isize> = vec![1; logits.rank() - 1];
+    shape.extend(samples.map(|count| count as isize));
+    super::reshape(&place, shape)
 }
 
 /// The integers below `count` in random order, as `uint32`.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::grad::trace_inputs;
 use super::rules;
 use crate::array::Array;
 use crate::array::scope::Scope;
@@ -131,10 +132,10 @@ fn traced(
     inputs: &[Array],
 ) -> Result<(Arc<Graph>, Vec<Array>)> {
     let scope = Scope::enter(name);
-    let placeholders: Vec<Array> =
-        inputs.iter().map(|a| Array::placeholder(a.aval().clone(), &scope.0)).collect();
-    let outputs = f(&placeholders)?;
-    let (graph, captures) = Graph::from_trace(&placeholders, &outputs, &scope.0)?;
+    // They have values: what `f` keeps of them can be read later.
+    let tracers = trace_inputs(inputs, &scope)?;
+    let outputs = f(&tracers)?;
+    let (graph, captures) = Graph::from_trace(&tracers, &outputs, &scope.0)?;
     Ok((Arc::new(graph), captures))
 }
 
