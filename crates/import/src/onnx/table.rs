@@ -13,12 +13,14 @@ pub type Entry = (&'static str, i64, Apply);
 /// The families of operators of the standard domain.
 const FAMILIES: &[&[Entry]] = &[
     ops::activation::OPS,
+    ops::attention::OPS,
     ops::binary::OPS,
     ops::cast::OPS,
     ops::control::OPS,
     ops::convolution::OPS,
     ops::create::OPS,
     ops::gather::OPS,
+    ops::image::OPS,
     ops::linear::OPS,
     ops::logic::OPS,
     ops::loss::OPS,
@@ -28,15 +30,20 @@ const FAMILIES: &[&[Entry]] = &[
     ops::pool::OPS,
     ops::quantize::OPS,
     ops::random::OPS,
+    ops::recurrent::OPS,
     ops::reduction::OPS,
+    ops::region::OPS,
+    ops::resize::OPS,
     ops::scan::OPS,
     ops::sequence::OPS,
+    ops::signal::OPS,
     ops::sort::OPS,
+    ops::state::OPS,
     ops::unary::OPS,
 ];
 
 /// The operators of `ai.onnx.preview`.
-const PREVIEW: &[&[Entry]] = &[];
+const PREVIEW: &[&[Entry]] = &[ops::flex::OPS];
 
 fn families(domain: &str) -> &'static [&'static [Entry]] {
     match domain {

@@ -2,14 +2,17 @@
 
 use cupola_core::ops::random;
 
+use super::super::graph::Attribute;
 use super::prelude::*;
 
 /// The key of a seed; `None` where the node gives none.
 fn key(n: &Node<'_>) -> Result<Option<Array>, Fault> {
-    match n.maybe_float("seed")? {
-        Some(seed) => Ok(Some(random::key(u64::from((seed as f32).to_bits())))),
-        None => Ok(None),
-    }
+    Ok(match n.attribute("seed") {
+        Some(Attribute::Int(seed)) => Some(random::key(*seed as u64)),
+        Some(Attribute::Float(seed)) => Some(random::key(seed.to_bits().into())),
+        Some(_) => return Err(Fault::invalid("the seed is no number")),
+        None => None,
+    })
 }
 
 /// The shape and element type of the result.
