@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use cupola_core::{DType, ops};
 use cupola_cpu as _;
-use cupola_import::onnx::{Model, Tensor, Value, data};
+use cupola_import::onnx::{Kind, Model, Tensor, Value, data};
 
 type Result<T> = std::result::Result<T, String>;
 
@@ -26,18 +26,15 @@ fn folders(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(out)
 }
 
-/// A stored value, whose kind its file does not say.
-fn value(path: &Path, like: Option<&Value>, sequence: bool) -> Result<Value> {
+/// A stored value of a kind.
+fn value(path: &Path, kind: Kind) -> Result<Value> {
     let bytes = std::fs::read(path).map_err(text)?;
-    match like {
-        Some(Value::Sequence(_)) => data::sequence(&bytes).map_err(text),
-        Some(Value::Nothing) => data::optional(&bytes).map_err(text),
-        Some(Value::Tensor(_)) => data::tensor(&bytes).map_err(text),
-        None if sequence => {
-            data::sequence(&bytes).or_else(|_| data::optional(&bytes)).map_err(text)
-        }
-        None => data::tensor(&bytes).map_err(text),
-    }
+    let read = match kind {
+        Kind::Tensor => data::tensor(&bytes),
+        Kind::Sequence => data::sequence(&bytes),
+        Kind::Optional => data::optional(&bytes),
+    };
+    read.map_err(text)
 }
 
 /// Relative and absolute tolerance of a case.
@@ -84,11 +81,11 @@ fn run(case: &Path) -> Result<()> {
         let mut inputs = Vec::new();
         for (i, port) in model.inputs().into_iter().enumerate() {
             let path = set.join(format!("input_{i}.pb"));
-            inputs.push((port.name.as_str(), value(&path, None, port.element.is_none())?));
+            inputs.push((port.name.as_str(), value(&path, port.kind)?));
         }
         let outputs = model.run_values(inputs).map_err(text)?;
-        for (i, (name, have)) in outputs.iter().enumerate() {
-            let want = value(&set.join(format!("output_{i}.pb")), Some(have), false)?;
+        for (i, ((name, have), port)) in outputs.iter().zip(model.outputs()).enumerate() {
+            let want = value(&set.join(format!("output_{i}.pb")), port.kind)?;
             compare(have, &want, tolerances(case)).map_err(|e| format!("{name}: {e}"))?;
         }
     }

@@ -30,10 +30,24 @@ pub struct Graph {
 pub struct Port {
     /// Its name.
     pub name: String,
+    /// What kind of value it is.
+    pub kind: Kind,
     /// What its elements are, where it is a tensor and the model says so.
     pub element: Option<Element>,
     /// Its sizes, where it is a tensor and the model says them.
     pub sizes: Option<Vec<Size>>,
+}
+
+/// The kind of a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Kind {
+    /// A tensor, or nothing that the model says.
+    #[default]
+    Tensor,
+    /// A sequence.
+    Sequence,
+    /// An optional.
+    Optional,
 }
 
 /// The size of an axis, as a model says it.
@@ -150,9 +164,13 @@ impl Reader<'_> {
     }
 
     fn port(&self, info: &ValueInfoProto) -> Result<Port> {
-        let mut port = Port { name: info.name.clone(), element: None, sizes: None };
-        let Some(TypeProto { value: Some(TypeValue::Tensor(tensor)) }) = &info.r#type else {
-            return Ok(port);
+        let mut port = Port { name: info.name.clone(), kind: Kind::Tensor, element: None, sizes: None };
+        let Some(TypeProto { value: Some(value) }) = &info.r#type else { return Ok(port) };
+        let tensor = match value {
+            TypeValue::Tensor(tensor) => tensor,
+            TypeValue::Sequence(_) => return Ok(Port { kind: Kind::Sequence, ..port }),
+            TypeValue::Optional(_) => return Ok(Port { kind: Kind::Optional, ..port }),
+            TypeValue::Map(_) | TypeValue::Opaque(_) | TypeValue::SparseTensor(_) => return Ok(port),
         };
         port.element = Element::from_code(tensor.elem_type.into()).ok();
         let Some(shape) = &tensor.shape else { return Ok(port) };

@@ -141,15 +141,17 @@ pub fn decode_power(bits: u8) -> f32 {
 fn round_power(x: &Array, rounding: Rounding) -> Result<Array> {
     let bits = ops::view(x, DType::U32)?;
     let bits = ops::bitwise_and(&bits, 0x7fff_ffffu32)?;
-    let carry = match rounding.direction {
-        Direction::Up => (1u32 << 23) - 1,
-        Direction::Down => 0,
-        Direction::Nearest => 1 << 22,
+    // What is added before the fraction goes, and up to where the least power is meant: it has no
+    // exponent of its own in `float32`.
+    let (carry, small) = match rounding.direction {
+        Direction::Up => ((1u32 << 23) - 1, 1u32 << 22),
+        Direction::Down => (0, (1 << 23) - 1),
+        Direction::Nearest => (1 << 22, (3 << 21) - 1),
     };
     let power = ops::right_shift(&ops::add(&bits, carry)?, 23u32)?;
     let most = ops::minimum(&power, 254u32)?;
     let value = ops::view(&ops::left_shift(&most, 23u32)?, DType::F32)?;
-    let least = ops::equal(&most, 0u32)?;
+    let least = ops::less_equal(&bits, small)?;
     let value = ops::where_(&least, decode_power(0), &value)?;
     let lost = match rounding.saturate {
         true => ops::isnan(x)?,

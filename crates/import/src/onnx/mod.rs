@@ -16,13 +16,15 @@ mod proto;
 mod run;
 mod table;
 mod tensor;
+#[cfg(test)]
+mod tests;
 mod value;
 
 pub mod data;
 
 pub use element::Element;
 pub use error::{Error, Fault, Result};
-pub use graph::{Port, Size};
+pub use graph::{Kind, Port, Size};
 pub use model::{Model, OPSETS};
 pub use table::operators;
 pub use value::{Tensor, Value};

@@ -7,7 +7,7 @@ use cupola_core::Array;
 use prost::Message;
 
 use super::error::{Error, Result};
-use super::graph::{Attribute, Graph, Port, Reader, Signature, Size, Trouble, domain, opsets};
+use super::graph::{Attribute, Graph, Kind, Port, Reader, Signature, Size, Trouble, domain, opsets};
 use super::proto::{FunctionProto, ModelProto};
 use super::run::Run;
 use super::tensor::Folder;
@@ -233,7 +233,7 @@ fn function(model: &Reader<'_>, proto: FunctionProto) -> Result<Function> {
         imports.entry(domain.clone()).or_insert(*version);
     }
     let reader = Reader { opsets: imports, ..*model };
-    let port = |name: &String| Port { name: name.clone(), element: None, sizes: None };
+    let port = |name: &String| Port { name: name.clone(), kind: Kind::Tensor, element: None, sizes: None };
     let mut defaults = Vec::new();
     for attribute in proto.attribute_proto {
         let name = attribute.name.clone();

@@ -128,10 +128,8 @@ fn attention(n: &Node<'_>) -> Outcome {
     let y = ops::astype(&if packed { joined(&y)? } else { y }, dtype)?;
     let shown = match n.int("qk_matmul_output_mode", 0)? {
         0 => raw,
-        1 if n.version() >= 24 => capped,
-        2 if n.version() >= 24 => scores,
-        1 => scores,
-        2 => capped,
+        1 => capped,
+        2 => scores,
         _ => shares,
     };
     Ok(vec![y.into(), k.into(), v.into(), shown.into()])

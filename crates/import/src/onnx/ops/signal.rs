@@ -39,11 +39,20 @@ fn dft(n: &Node<'_>) -> Outcome {
     }
     let length = match n.ints_at(1)?.and_then(|l| l.first().copied()) {
         Some(length) => node::count(length)?,
+        // One side of a spectrum is that of twice as long a signal, less both ends.
+        None if n.flag("inverse", false)? && n.flag("onesided", false)? => {
+            signal.shape()[axis as usize].saturating_sub(1).saturating_mul(2)
+        }
         None => signal.shape()[axis as usize],
     };
     signal.shape().with(axis as usize, length).checked_size("DFT", DType::C64)?;
     let (inverse, onesided) = (n.flag("inverse", false)?, n.flag("onesided", false)?);
     let size = Some(length as isize);
+    if length <= SHORT && !inverse {
+        let y = short(x, axis as usize, length)?;
+        let count = if onesided { length / 2 + 1 } else { length };
+        return one(super::movement::part(&y, axis as usize, 0, count)?);
+    }
     let y = match (inverse, onesided) {
         (false, _) => ops::fft(&signal, size, axis, FftNorm::Backward)?,
         (true, false) => ops::ifft(&signal, size, axis, FftNorm::Backward)?,
@@ -57,6 +66,45 @@ fn dft(n: &Node<'_>) -> Outcome {
         false => y,
     };
     one(parts(&y, x.dtype())?)
+}
+
+/// Up to this length a forward transform is a product of matrices in `float64`, as precise as the reference.
+const SHORT: usize = 64;
+
+/// The transform of a short axis of numbers that lie as parts along the last axis.
+fn short(x: &Array, axis: usize, length: usize) -> Made {
+    let last = x.rank() - 1;
+    let mut wide = ops::astype(x, DType::F64)?;
+    let size = wide.shape()[axis];
+    if size > length {
+        wide = super::movement::part(&wide, axis, 0, length)?;
+    } else if size < length {
+        let mut widths = vec![(0, 0); wide.rank()];
+        widths[axis] = (0, length - size);
+        wide = ops::pad(&wide, &widths[..], 0)?;
+    }
+    let angle = |k: usize| {
+        -std::f64::consts::TAU * (k % length.max(1)) as f64 / length.max(1) as f64
+    };
+    let places = || (0..length).flat_map(|i| (0..length).map(move |j| i * j));
+    let cos: Vec<f64> = places().map(|k| angle(k).cos()).collect();
+    let sin: Vec<f64> = places().map(|k| angle(k).sin()).collect();
+    let (cos, sin) = (Array::from_slice(&cos, [length, length])?, Array::from_slice(&sin, [length, length])?);
+    // The axis last, behind those of the parts.
+    let at = |i: usize| -> Made {
+        let part = ops::squeeze(&super::movement::part(&wide, last, i, i + 1)?, last)?;
+        Ok(ops::moveaxis(&part, axis as isize, -1)?)
+    };
+    let a = at(0)?;
+    let (mut real, mut imaginary) = (ops::matmul(&a, &cos)?, ops::matmul(&a, &sin)?);
+    if wide.shape()[last] == 2 {
+        let b = at(1)?;
+        real = ops::subtract(&real, &ops::matmul(&b, &sin)?)?;
+        imaginary = ops::add(&imaginary, &ops::matmul(&b, &cos)?)?;
+    }
+    let back = |y: &Array| ops::moveaxis(y, -1, axis as isize);
+    let pair = ops::stack(&[&back(&real)?, &back(&imaginary)?], -1)?;
+    Ok(ops::astype(&pair, x.dtype())?)
 }
 
 fn stft(n: &Node<'_>) -> Outcome {
@@ -129,7 +177,7 @@ fn mel_weights(n: &Node<'_>) -> Outcome {
     }
     let mel = |hz: f64| 2595.0 * (1.0 + hz / 700.0).log10();
     let (from, to) = (mel(low), mel(high));
-    let step = (to - from) / (bins as f64 + 1.0);
+    let step = (to - from) / (bins as f64 + 2.0);
     let place = |i: usize| {
         let hz = 700.0 * (10f64.powf((from + step * i as f64) / 2595.0) - 1.0);
         ((length as f64 + 1.0) * hz / rate).floor()
