@@ -14,6 +14,7 @@ const PACKAGES: &[&str] = &[
     "mlx[cpu]==0.32.4",
     "mypy==2.4.1",
     "numpy==2.4.6",
+    "onnx==1.23.2",
     "pytest==9.2.0",
     "scikit-learn==1.9.1",
     "scipy==1.17.1",

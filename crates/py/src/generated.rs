@@ -3427,6 +3427,11 @@ macro_rules! docs {
 (_nn::softplus) => { "ln(1 + eˣ), without overflow." };
 (_nn::softshrink) => { "x moved by lambda towards 0, and 0 where |x| is not above lambda." };
 (_nn::softsign) => { "x/(1 + |x|)." };
+(_onnx::initializers) => { "" };
+(_onnx::load) => { "" };
+(_onnx::operators) => { "" };
+(_onnx::ports) => { "" };
+(_onnx::run) => { "" };
 (_suite::samples) => { "" };
 (cuda::is_available) => { "\nExample:\n    >>> mx.cuda.is_available() in (True, False)\n    True" };
 (distributed::all_gather) => { "The arrays of all processes, one after the other along the first axis.\n\nExample:\n    >>> mx.distributed.all_gather(mx.array([1, 2]))\n    array([1, 2], dtype=int32)" };
@@ -3503,6 +3508,7 @@ macro_rules! docs {
 (_data::ImageDataset) => { "\nExample:\n    >>> train, test = data.digits(train=4, test=2)\n    >>> len(train), len(test), len(train.classes)\n    (4, 2, 10)" };
 (_data::_Loader) => { "" };
 (_data::_Epoch) => { "" };
+(_onnx::Model) => { "" };
 (ArrayAt) => { "\nExample:\n    >>> mx.zeros(3).at[mx.array([0, 0, 2])].add(1.0)\n    array([2, 0, 1], dtype=float32)" };
 (array) => { "\nExample:\n    >>> x = mx.array([[1, 2], [3, 4]])\n    >>> x[0] + x.T\n    array([[2, 5],\n           [3, 6]], dtype=int32)\n    >>> x.dtype, x.shape\n    (mlx.core.int32, (2, 2))" };
 (ArrayIterator) => { "\nExample:\n    >>> [row.tolist() for row in mx.array([[1, 2], [3, 4]])]\n    \n    [[1, 2], [3, 4]]" };
@@ -3949,6 +3955,14 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::step, m)?)?;
             m.add_function(wrap_pyfunction!(self::tanh_shrink, m)?)?;
         }
+        "_onnx" => {
+            m.add_class::<crate::_onnx::OnnxModel>()?;
+            m.add_function(wrap_pyfunction!(crate::_onnx::initializers, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_onnx::load, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_onnx::operators, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_onnx::ports, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_onnx::run, m)?)?;
+        }
         "_suite" => {
             m.add_function(wrap_pyfunction!(crate::_suite::samples, m)?)?;
         }
@@ -4072,6 +4086,7 @@ pub const MODULES: &[(&str, &str)] = &[
     ("_data", "What `cupola.data` is made of."),
     ("_linalg", "Linear algebra of complex matrices, too, which `linalg` refuses as MLX does."),
     ("_nn", "What `cupola.nn` calls and MLX's `core` does not have."),
+    ("_onnx", "What `cupola.onnx` is made of."),
     ("_suite", "The samples of the op suite, for comparisons with other packages."),
     ("cuda", "GPUs through CUDA."),
     ("distributed", "Groups of processes: this one alone."),

@@ -6,6 +6,7 @@
 mod _data;
 mod _linalg;
 mod _nn;
+mod _onnx;
 mod _suite;
 mod array;
 mod cuda;

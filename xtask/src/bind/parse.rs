@@ -18,6 +18,7 @@ pub const SUBMODULES: &[&str] = &[
     "_data",
     "_linalg",
     "_nn",
+    "_onnx",
     "_suite",
 ];
 

@@ -1,0 +1,8 @@
+//! Models of other formats, read as ordinary arrays of Cupola.
+//!
+//! What is read records the same primitives as any other program, so it can be differentiated,
+//! batched, compiled, and run on any device.
+
+#![forbid(unsafe_code)]
+
+pub mod onnx;

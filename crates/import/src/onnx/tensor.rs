@@ -1,0 +1,234 @@
+//! Tensors of a file: from its fields, or from a file beside it.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Component, Path, PathBuf};
+
+use cupola_core::{Array, Device, Shape, Stream, device, ops};
+
+use super::element::Element;
+use super::error::Fault;
+use super::minifloat;
+use super::proto::{SparseTensorProto, TensorProto};
+use super::value::{Tensor, is_small};
+
+/// Where external data may lie: the model's folder.
+#[derive(Clone, Debug, Default)]
+pub struct Folder(Option<PathBuf>);
+
+impl Folder {
+    /// The folder of a model's file.
+    pub fn of(file: &Path) -> Folder {
+        let parent = file.parent().filter(|p| !p.as_os_str().is_empty());
+        Folder(Some(parent.unwrap_or(Path::new(".")).to_owned()))
+    }
+
+    /// The bytes of external data.
+    fn read(&self, tensor: &TensorProto, want: usize) -> Result<Vec<u8>, Fault> {
+        let mut location = None;
+        let (mut offset, mut length) = (0u64, None);
+        for entry in &tensor.external_data {
+            let number = || {
+                let (key, value) = (&entry.key, &entry.value);
+                value.parse::<u64>().map_err(|_| {
+                    Fault::invalid(format!("external data: {key} '{value}' is no number"))
+                })
+            };
+            match entry.key.as_str() {
+                "location" => location = Some(&entry.value),
+                "offset" => offset = number()?,
+                "length" => length = Some(number()?),
+                _ => {}
+            }
+        }
+        let location = location.ok_or_else(|| Fault::invalid("external data have no location"))?;
+        if length.is_some_and(|length| length != want as u64) {
+            return Err(Fault::invalid(format!(
+                "external data of {} bytes, the sizes want {want}",
+                length.unwrap_or(0)
+            )));
+        }
+        let path = self.inside(location)?;
+        let failed = |e: std::io::Error| Fault::invalid(format!("external data '{location}': {e}"));
+        let mut file = File::open(&path).map_err(failed)?;
+        let size = file.metadata().map_err(failed)?.len();
+        if offset.checked_add(want as u64).is_none_or(|end| end > size) {
+            return Err(Fault::invalid(format!(
+                "external data '{location}' has {size} bytes, {want} at {offset} are wanted"
+            )));
+        }
+        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+        let mut bytes = vec![0; want];
+        file.read_exact(&mut bytes).map_err(failed)?;
+        Ok(bytes)
+    }
+
+    /// The path of a file in the folder, and nowhere else.
+    fn inside(&self, location: &str) -> Result<PathBuf, Fault> {
+        let Some(folder) = &self.0 else {
+            return Err(Fault::invalid("a model from memory has no external data"));
+        };
+        let leaves = || Fault::invalid(format!("external data '{location}' leaves the folder"));
+        let path = Path::new(location);
+        let plain = |c: Component<'_>| matches!(c, Component::Normal(_) | Component::CurDir);
+        if location.is_empty() || location.contains('\\') || !path.components().all(plain) {
+            return Err(leaves());
+        }
+        let failed = |e: std::io::Error| Fault::invalid(format!("external data '{location}': {e}"));
+        let folder = folder.canonicalize().map_err(failed)?;
+        // Links count as what they point at.
+        let path = folder.join(path).canonicalize().map_err(failed)?;
+        if !path.starts_with(&folder) || !path.is_file() {
+            return Err(leaves());
+        }
+        Ok(path)
+    }
+}
+
+/// Sizes as a shape, and how many elements there are.
+pub fn shape_of(dims: &[i64]) -> Result<(Shape, usize), Fault> {
+    let mut count = 1usize;
+    let mut sizes = Vec::with_capacity(dims.len());
+    for &dim in dims {
+        let wrong = || Fault::invalid(format!("sizes {dims:?} are no shape"));
+        let size = usize::try_from(dim).map_err(|_| wrong())?;
+        sizes.push(size);
+        count = count.checked_mul(size.max(1)).filter(|&n| n <= 1 << 48).ok_or_else(wrong)?;
+    }
+    let shape = Shape::from(sizes);
+    shape.check_rank("tensor")?;
+    let count = if shape.contains(&0) { 0 } else { count };
+    Ok((shape, count))
+}
+
+/// The tensor of a message.
+pub fn read(tensor: &TensorProto, folder: &Folder) -> Result<Tensor, Fault> {
+    let element = Element::from_code(tensor.data_type.into())?;
+    let (shape, count) = shape_of(&tensor.dims)?;
+    if tensor.segment.is_some() {
+        return Err(Fault::unsupported("tensors in segments are not read"));
+    }
+    let want = (count * element.bits()).div_ceil(8);
+    let bytes = match (&tensor.raw_data, tensor.data_location) {
+        (_, 1) => folder.read(tensor, want)?,
+        (Some(raw), _) if !raw.is_empty() || want == 0 => in_order(raw.clone(), element),
+        _ => typed(tensor, element, want)?,
+    };
+    if bytes.len() != want {
+        return Err(Fault::invalid(format!(
+            "{} bytes for {element}{shape}, which takes {want}",
+            bytes.len()
+        )));
+    }
+    let folded = is_small(count, element.dtype().is_float());
+    let made = || from_bytes(&bytes, element, shape, count);
+    let array = match folded {
+        true => device::with_stream(Stream::of(Device::CPU), made)?,
+        false => made()?,
+    };
+    Ok(Tensor { folded, ..Tensor::new(array, element)? })
+}
+
+/// Little-endian elements in the machine's order.
+fn in_order(mut bytes: Vec<u8>, element: Element) -> Vec<u8> {
+    if cfg!(target_endian = "big") {
+        let part = if element == Element::Complex64 { 4 } else { element.bits().div_ceil(8) };
+        bytes.chunks_mut(part).for_each(<[u8]>::reverse);
+    }
+    bytes
+}
+
+/// The elements of the field for their type, as bytes.
+fn typed(tensor: &TensorProto, element: Element, want: usize) -> Result<Vec<u8>, Fault> {
+    let bytes: Vec<u8> = match element {
+        Element::Float | Element::Complex64 => {
+            tensor.float_data.iter().flat_map(|v| v.to_ne_bytes()).collect()
+        }
+        Element::Double => tensor.double_data.iter().flat_map(|v| v.to_ne_bytes()).collect(),
+        Element::Int64 => tensor.int64_data.iter().flat_map(|v| v.to_ne_bytes()).collect(),
+        Element::Uint64 => tensor.uint64_data.iter().flat_map(|v| v.to_ne_bytes()).collect(),
+        Element::Uint32 => {
+            tensor.uint64_data.iter().flat_map(|&v| (v as u32).to_ne_bytes()).collect()
+        }
+        Element::Int32 => tensor.int32_data.iter().flat_map(|v| v.to_ne_bytes()).collect(),
+        _ if element.bits() == 16 => {
+            tensor.int32_data.iter().flat_map(|&v| (v as u16).to_ne_bytes()).collect()
+        }
+        _ => tensor.int32_data.iter().map(|&v| v as u8).collect(),
+    };
+    match bytes.len() == want {
+        true => Ok(bytes),
+        false => Err(Fault::invalid(format!(
+            "{} bytes of elements of {element}, the sizes want {want}",
+            bytes.len()
+        ))),
+    }
+}
+
+/// The array of packed or plain elements.
+fn from_bytes(bytes: &[u8], element: Element, shape: Shape, count: usize) -> Result<Array, Fault> {
+    let bits = element.bits();
+    let spread = |bits: usize| -> Vec<u8> {
+        let each = 8 / bits;
+        let mask = ((1u16 << bits) - 1) as u8;
+        (0..count).map(|i| bytes[i / each] >> (bits * (i % each)) & mask).collect()
+    };
+    if let Some(values) = minifloat::values(element) {
+        let floats: Vec<f32> = match bits {
+            8 => bytes.iter().map(|&b| values[usize::from(b)]).collect(),
+            bits => spread(bits).iter().map(|&b| values[usize::from(b)]).collect(),
+        };
+        return Ok(Array::from_slice(&floats, shape)?);
+    }
+    if element.is_packed_integer() {
+        let sign = if element.dtype().is_signed() { 1u8 << (bits - 1) } else { 0 };
+        let wide: Vec<u8> = spread(bits).iter().map(|b| (b ^ sign).wrapping_sub(sign)).collect();
+        return Ok(Array::from_bytes(&wide, element.dtype(), shape)?);
+    }
+    Ok(Array::from_bytes(bytes, element.dtype(), shape)?)
+}
+
+/// The whole tensor of a sparse one.
+pub fn read_sparse(sparse: &SparseTensorProto, folder: &Folder) -> Result<Tensor, Fault> {
+    let (Some(values), Some(indices)) = (&sparse.values, &sparse.indices) else {
+        return Err(Fault::invalid("a sparse tensor without values or indices"));
+    };
+    let (values, indices) = (read(values, folder)?, read(indices, folder)?);
+    let (shape, count) = shape_of(&sparse.dims)?;
+    let places = indices.array.to_vec::<i64>()?;
+    let found = values.array.size();
+    let rank = shape.rank();
+    let linear = indices.array.rank() == 1;
+    let per = if linear { 1 } else { rank };
+    if places.len() != found.saturating_mul(per) || count > MOST_SPARSE {
+        return Err(Fault::invalid(format!(
+            "a sparse tensor of {shape} with {found} values has indices {}",
+            indices.array.shape()
+        )));
+    }
+    let strides = shape.row_major();
+    let mut flat = Vec::with_capacity(found);
+    for at in 0..found {
+        let place = if linear {
+            places[at]
+        } else {
+            let row = &places[at * rank..(at + 1) * rank];
+            let inside = row.iter().zip(shape.iter()).all(|(&i, &d)| i >= 0 && (i as u64) < d as u64);
+            match inside {
+                true => row.iter().zip(&strides).map(|(i, &s)| i * s as i64).sum(),
+                false => -1,
+            }
+        };
+        if place < 0 || place as u64 >= count as u64 {
+            return Err(Fault::invalid(format!("index {at} of a sparse tensor leaves {shape}")));
+        }
+        flat.push(place);
+    }
+    let zeros = ops::zeros(count, values.array.dtype())?;
+    let flat = Array::from_slice(&flat, [found])?;
+    let array = ops::put_along_axis(&zeros, &flat, &values.array, 0)?;
+    Tensor::new(ops::reshape(&array, &shape[..])?, values.element)
+}
+
+/// The most elements of a sparse tensor, which is held whole.
+const MOST_SPARSE: usize = 1 << 31;

@@ -1,0 +1,180 @@
+//! Bad input: every file that is damaged or hostile is an error with the file and the node.
+
+use cupola_core::Array;
+use cupola_cpu as _;
+use prost::Message;
+
+use super::Model;
+use super::proto::*;
+
+fn node(op: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
+    let names = |list: &[&str]| list.iter().map(|&n| n.to_owned()).collect();
+    NodeProto { op_type: op.into(), name: format!("the {op}"), input: names(inputs), output: names(outputs), ..Default::default() }
+}
+
+fn info(name: &str) -> ValueInfoProto {
+    ValueInfoProto { name: name.into(), r#type: None }
+}
+
+fn graph(nodes: Vec<NodeProto>, inputs: &[&str], outputs: &[&str]) -> GraphProto {
+    let infos = |list: &[&str]| list.iter().map(|&n| info(n)).collect();
+    GraphProto { node: nodes, input: infos(inputs), output: infos(outputs), ..Default::default() }
+}
+
+fn model(graph: GraphProto) -> ModelProto {
+    let opset = |domain: &str| OperatorSetIdProto { domain: domain.into(), version: 20 };
+    ModelProto {
+        ir_version: Some(8),
+        opset_import: vec![opset(""), opset("own")],
+        graph: Some(graph),
+        functions: Vec::new(),
+    }
+}
+
+fn read(model: &ModelProto) -> super::Result<Model> {
+    Model::from_bytes(&model.encode_to_vec())
+}
+
+/// The error of reading or running a model on one small vector.
+fn error(proto: &ModelProto) -> String {
+    let made = read(proto).and_then(|model| {
+        let x = Array::from_slice(&[1.0f32, 2.0], [2]).map_err(|e| super::Error::file("", e.to_string()))?;
+        let names: Vec<String> = model.inputs().iter().map(|p| p.name.clone()).collect();
+        model.run(&names.iter().map(|n| (n.as_str(), x.clone())).collect::<Vec<_>>())
+    });
+    match made {
+        Ok(_) => "none".into(),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn tensor(name: &str, dims: &[i64], ints: &[i64]) -> TensorProto {
+    TensorProto {
+        name: name.into(),
+        dims: dims.to_vec(),
+        data_type: 7,
+        int64_data: ints.to_vec(),
+        ..Default::default()
+    }
+}
+
+#[test]
+fn unsorted_graphs_run() {
+    let nodes = vec![node("Neg", &["y"], &["z"]), node("Abs", &["x"], &["y"])];
+    let read = read(&model(graph(nodes, &["x"], &["z"]))).unwrap();
+    let x = Array::from_slice(&[-1.0f32, 2.0], [2]).unwrap();
+    let out = read.run(&[("x", x)]).unwrap();
+    assert_eq!(out[0].1.to_vec::<f32>().unwrap(), [-1.0, -2.0]);
+}
+
+#[test]
+fn every_truncation_is_an_error_or_a_model() {
+    let bytes = model(graph(vec![node("Neg", &["x"], &["y"])], &["x"], &["y"])).encode_to_vec();
+    for end in 0..bytes.len() {
+        let _ = Model::from_bytes(&bytes[..end]);
+    }
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 1 << bit;
+            let _ = Model::from_bytes(&bytes);
+        }
+    }
+    assert!(Model::from_bytes(b"not a model").is_err());
+}
+
+#[test]
+fn cycles_and_names_twice_are_named() {
+    let cycle = vec![node("Neg", &["a"], &["b"]), node("Abs", &["b"], &["a"])];
+    assert!(error(&model(graph(cycle, &[], &["b"]))).contains("node 'the Neg' (Neg): it needs what comes of it"));
+    let twice = vec![node("Neg", &["x"], &["y"]), node("Abs", &["x"], &["y"])];
+    assert!(error(&model(graph(twice, &["x"], &["y"]))).contains("its output 'y' is there twice"));
+    let missing = vec![node("Neg", &["nowhere"], &["y"])];
+    assert!(error(&model(graph(missing, &[], &["y"]))).contains("'nowhere' is needed and made by no node"));
+    assert!(error(&model(graph(Vec::new(), &["x", "x"], &["x"]))).contains("'x' is there twice"));
+}
+
+#[test]
+fn functions_that_call_themselves_end() {
+    let mut call = node("F", &["x"], &["y"]);
+    call.domain = "own".into();
+    let mut proto = model(graph(vec![call.clone()], &["x"], &["y"]));
+    proto.functions.push(FunctionProto {
+        name: "F".into(),
+        domain: "own".into(),
+        input: vec!["x".into()],
+        output: vec!["y".into()],
+        node: vec![call],
+        ..Default::default()
+    });
+    assert!(error(&proto).contains("graphs lie in each other"));
+}
+
+#[test]
+fn huge_sizes_are_refused() {
+    for dims in [&[i64::MAX][..], &[1 << 40, 1 << 40], &[-1], &[1 << 62, 4]] {
+        let mut graph = graph(Vec::new(), &[], &["w"]);
+        graph.initializer.push(tensor("w", dims, &[]));
+        assert!(error(&model(graph)).contains("initializer 'w'"), "{dims:?}");
+    }
+    for op in ["ConstantOfShape", "Expand", "Tile", "Reshape"] {
+        let inputs: &[&str] = if op == "ConstantOfShape" { &["s"] } else { &["x", "s"] };
+        let mut graph = graph(vec![node(op, inputs, &["y"])], &["x"], &["y"]);
+        graph.initializer.push(tensor("s", &[1], &[i64::MAX - 1]));
+        assert!(error(&model(graph)).contains(op), "{op}");
+    }
+    let mut graph = graph(vec![node("Range", &["a", "b", "c"], &["y"])], &[], &["y"]);
+    for (name, value) in [("a", i64::MIN), ("b", i64::MAX), ("c", 1)] {
+        graph.initializer.push(tensor(name, &[], &[value]));
+    }
+    assert!(error(&model(graph)).contains("is too long"));
+}
+
+#[test]
+fn endless_loops_end() {
+    let body = graph(vec![node("Identity", &["c"], &["d"])], &["i", "c"], &["d"]);
+    let mut looped = node("Loop", &["", ""], &[]);
+    looped.attribute.push(AttributeProto { name: "body".into(), r#type: 5, g: Some(body), ..Default::default() });
+    assert!(error(&model(graph(vec![looped], &["x"], &["x"]))).contains("the loop does not end"));
+}
+
+#[test]
+fn external_data_stay_in_the_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("model");
+    std::fs::create_dir(&inner).unwrap();
+    std::fs::write(folder.path().join("secret"), [0; 16]).unwrap();
+    std::fs::write(inner.join("data"), [1, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+    let at = |location: &str, offset: &str| {
+        let mut graph = graph(vec![node("Neg", &["w"], &["y"])], &[], &["y"]);
+        let mut held = tensor("w", &[1], &[]);
+        held.data_location = 1;
+        let entry = |key: &str, value: &str| StringStringEntryProto { key: key.into(), value: value.into() };
+        held.external_data = vec![entry("location", location), entry("offset", offset)];
+        graph.initializer.push(held);
+        let path = inner.join("model.onnx");
+        std::fs::write(&path, model(graph).encode_to_vec()).unwrap();
+        Model::load(path)
+    };
+    assert!(at("data", "0").is_ok());
+    for location in ["../secret", "/etc/passwd", "a/../../secret", "", "..\\secret"] {
+        let error = at(location, "0").unwrap_err().to_string();
+        assert!(error.contains("leaves the folder") && error.contains("model.onnx"), "{error}");
+    }
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(folder.path().join("secret"), inner.join("link")).unwrap();
+        assert!(at("link", "0").unwrap_err().to_string().contains("leaves the folder"));
+    }
+    assert!(at("data", "18446744073709551615").unwrap_err().to_string().contains("are wanted"));
+    assert!(at("data", "4").unwrap_err().to_string().contains("has 8 bytes"));
+}
+
+#[test]
+fn operators_that_are_not_read_are_named() {
+    let proto = model(graph(vec![node("ImageDecoder", &["x"], &["y"])], &["x"], &["y"]));
+    let error = read(&proto).unwrap_err();
+    assert!(error.is_unsupported() && error.to_string().contains("ImageDecoder is not read"), "{error}");
+    let proto = model(graph(vec![node("Gather", &["x"], &["y"])], &["x"], &["y"]));
+    assert!(super::tests::error(&proto).contains("node 'the Gather' (Gather): input 1 is missing"));
+}

@@ -1,0 +1,90 @@
+"""Models of ONNX files, run as ordinary arrays of ``cupola.core``.
+
+Example:
+    >>> import cupola.onnx
+    >>> model = cupola.onnx.load("model.onnx")          # doctest: +SKIP
+    >>> logits = model(x)                               # doctest: +SKIP
+    >>> mx.grad(lambda x: model(x).sum())(x)            # doctest: +SKIP
+"""
+
+import os
+from typing import Any
+
+import cupola.core as mx
+from cupola.core import _onnx
+
+from ._numbers import element_of, held
+
+__all__ = ["Model", "load", "operators"]
+
+
+class Model:
+    """A model: called with arrays for its inputs, it gives its outputs.
+
+    It records the same operations as a program does, so it can be differentiated, batched and compiled.
+    What it does may depend on the sizes of its inputs; the condition of an ``If`` or a ``Loop`` is evaluated.
+    """
+
+    def __init__(self, read: Any) -> None:
+        self._read = read
+        self.inputs = [port[0] for port in _onnx.ports(read, False)]
+        """The names of what has to be given, in order."""
+        self.outputs = [port[0] for port in _onnx.ports(read, True)]
+        """The names of what comes out, in order."""
+        self._elements = {name: element for name, _, element, _ in _onnx.ports(read, False)}
+
+    @property
+    def parameters(self) -> dict[str, mx.array]:
+        """The arrays that the model holds, by name. Given as ``parameters``, others take their place."""
+        return {name: array for name, array, _ in _onnx.initializers(self._read)}
+
+    def __call__(
+        self, *args: Any, parameters: dict[str, mx.array] | None = None, **kwargs: Any
+    ) -> Any:
+        """The outputs for arrays by position or by name: one array, or a tuple of them.
+
+        Elements that no dtype holds come in a wider one.
+        """
+        if len(args) > len(self.inputs):
+            raise ValueError(f"[onnx] {len(args)} inputs, where the model takes {self.inputs}")
+        given = dict(zip(self.inputs, args)) | kwargs
+        given |= parameters or {}
+        values = [(name, self._value(name, value)) for name, value in given.items()]
+        outputs = tuple(_plain(value) for value in _onnx.run(self._read, values))
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def run(self, values: dict[str, Any]) -> list[Any]:
+        """The outputs for values by name, each an array with its element type, a list of values, or None."""
+        return _onnx.run(self._read, list(values.items()))
+
+    def _value(self, name: str, value: Any) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, (list, tuple)):
+            return [self._value("", one) for one in value]
+        if not isinstance(value, mx.array):
+            return held(value)
+        return (value, self._elements.get(name) or element_of(value))
+
+    def __repr__(self) -> str:
+        return f"Model({', '.join(self.inputs)} -> {', '.join(self.outputs)})"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return value if value is None else value[0]
+
+
+def load(file: Any) -> Model:
+    """The model of a path, of bytes, or of an ``onnx.ModelProto``."""
+    if isinstance(file, (bytes, bytearray)):
+        return Model(_onnx.load(content=bytes(file)))
+    if hasattr(file, "SerializeToString"):
+        return Model(_onnx.load(content=file.SerializeToString()))
+    return Model(_onnx.load(path=os.fspath(file)))
+
+
+def operators() -> list[tuple[str, str, int]]:
+    """The operators that are read: domain, name and the least version."""
+    return _onnx.operators()

@@ -1,0 +1,142 @@
+//! `cupola.core._onnx`: models of ONNX, which `cupola.onnx` gives their Python form.
+
+use cupola::Array;
+use cupola_import::onnx::{self, Element, Kind, Port, Size, Tensor, Value};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use crate::array::PyArray;
+use crate::error::{raise, wrong_type, wrong_value};
+use crate::generated::docs;
+use crate::operand::Arr;
+
+/// A model that was read.
+#[doc = docs!(_onnx::Model)]
+#[pyclass(frozen, name = "Model", module = "cupola.core._onnx")]
+pub struct OnnxModel(onnx::Model);
+
+fn failed(error: onnx::Error) -> PyErr {
+    raise(error.into())
+}
+
+/// The model of a file's bytes, or of a file, with what lies beside it.
+#[doc = docs!(_onnx::load)]
+#[pyfunction]
+#[pyo3(signature = (path=None, content=None))]
+pub fn load(py: Python<'_>, path: Option<String>, content: Option<Vec<u8>>) -> PyResult<OnnxModel> {
+    let read = match (path, content) {
+        (Some(path), None) => py.detach(|| onnx::Model::load(path)),
+        (None, Some(content)) => py.detach(|| onnx::Model::from_bytes(&content)),
+        _ => return Err(wrong_value("[onnx.load] a path or the content of a file")),
+    };
+    read.map(OnnxModel).map_err(failed)
+}
+
+/// The operators that are read: domain, name and the least version.
+#[doc = docs!(_onnx::operators)]
+#[pyfunction]
+pub fn operators() -> Vec<(String, String, i64)> {
+    let all = onnx::operators().into_iter();
+    all.map(|(domain, name, since)| (domain.into(), name.into(), since)).collect()
+}
+
+/// The inputs of a model, or with `outputs` its outputs: name, kind, element type and sizes.
+#[doc = docs!(_onnx::ports)]
+#[pyfunction]
+pub fn ports<'py>(py: Python<'py>, model: &OnnxModel, outputs: bool) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    let all: Vec<&Port> = match outputs {
+        true => model.0.outputs().iter().collect(),
+        false => model.0.inputs(),
+    };
+    for port in all {
+        let kind = match port.kind {
+            Kind::Tensor => "tensor",
+            Kind::Sequence => "sequence",
+            Kind::Optional => "optional",
+        };
+        let sizes = port.sizes.as_ref().map(|sizes| {
+            let known = |size: &Size| if let Size::Known(size) = size { Ok(*size) } else { Err(size.to_string()) };
+            sizes.iter().map(known).collect::<Vec<_>>()
+        });
+        let shape = match sizes {
+            None => None,
+            Some(sizes) => {
+                let shape = PyList::empty(py);
+                for size in sizes {
+                    match size {
+                        Ok(size) => shape.append(size)?,
+                        Err(name) => shape.append(name)?,
+                    }
+                }
+                Some(shape)
+            }
+        };
+        list.append((port.name.as_str(), kind, port.element.map(Element::name), shape))?;
+    }
+    Ok(list)
+}
+
+/// A value from Python: a pair of an array and its element type, a list of values, or `None`.
+fn value(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if object.is_none() {
+        return Ok(Value::Nothing);
+    }
+    if let Ok(list) = object.cast::<PyList>() {
+        return list.iter().map(|item| value(&item)).collect::<PyResult<_>>().map(Value::sequence);
+    }
+    let (array, name): (Arr, String) = object.extract()?;
+    let found = Element::ALL.iter().find(|e| e.name() == name);
+    let element = *found.ok_or_else(|| wrong_value(format!("[onnx] '{name}' is no element type")))?;
+    Tensor::new(array.0, element).map(Value::from).map_err(|e| wrong_type(format!("[onnx] {e}")))
+}
+
+/// A value for Python, as [`value`] takes it.
+fn given<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Nothing => py.None().into_bound(py),
+        Value::Tensor(tensor) => {
+            let array = Bound::new(py, PyArray::new(tensor.array.clone()))?;
+            PyTuple::new(py, [array.into_any(), tensor.element.name().into_pyobject(py)?.into_any()])?.into_any()
+        }
+        Value::Sequence(values) => {
+            let list = PyList::empty(py);
+            for value in values.iter() {
+                list.append(given(py, value)?)?;
+            }
+            list.into_any()
+        }
+    })
+}
+
+/// Records a model on values for its inputs by name; gives its outputs in order.
+#[doc = docs!(_onnx::run)]
+#[pyfunction]
+pub fn run<'py>(
+    py: Python<'py>,
+    model: &OnnxModel,
+    inputs: Vec<(String, Bound<'py, PyAny>)>,
+) -> PyResult<Bound<'py, PyList>> {
+    let mut values: Vec<(&str, Value)> = Vec::with_capacity(inputs.len());
+    for (name, object) in &inputs {
+        values.push((name, value(object)?));
+    }
+    let outputs = py.detach(|| model.0.run_values(values)).map_err(failed)?;
+    let list = PyList::empty(py);
+    for (_, value) in &outputs {
+        list.append(given(py, value)?)?;
+    }
+    Ok(list)
+}
+
+/// The arrays that a model holds, by name.
+#[doc = docs!(_onnx::initializers)]
+#[pyfunction]
+pub fn initializers<'py>(py: Python<'py>, model: &OnnxModel) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for (name, tensor) in model.0.initializers() {
+        let array: Array = tensor.array.clone();
+        list.append((name, PyArray::new(array), tensor.element.name()))?;
+    }
+    Ok(list)
+}
