@@ -43,7 +43,11 @@ pub fn operators() -> Vec<(String, String, i64)> {
 /// The inputs of a model, or with `outputs` its outputs: name, kind, element type and sizes.
 #[doc = docs!(_onnx::ports)]
 #[pyfunction]
-pub fn ports<'py>(py: Python<'py>, model: &OnnxModel, outputs: bool) -> PyResult<Bound<'py, PyList>> {
+pub fn ports<'py>(
+    py: Python<'py>,
+    model: &OnnxModel,
+    outputs: bool,
+) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     let all: Vec<&Port> = match outputs {
         true => model.0.outputs().iter().collect(),
@@ -56,7 +60,9 @@ pub fn ports<'py>(py: Python<'py>, model: &OnnxModel, outputs: bool) -> PyResult
             Kind::Optional => "optional",
         };
         let sizes = port.sizes.as_ref().map(|sizes| {
-            let known = |size: &Size| if let Size::Known(size) = size { Ok(*size) } else { Err(size.to_string()) };
+            let known = |size: &Size| {
+                if let Size::Known(size) = size { Ok(*size) } else { Err(size.to_string()) }
+            };
             sizes.iter().map(known).collect::<Vec<_>>()
         });
         let shape = match sizes {
@@ -87,7 +93,8 @@ fn value(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     }
     let (array, name): (Arr, String) = object.extract()?;
     let found = Element::ALL.iter().find(|e| e.name() == name);
-    let element = *found.ok_or_else(|| wrong_value(format!("[onnx] '{name}' is no element type")))?;
+    let element =
+        *found.ok_or_else(|| wrong_value(format!("[onnx] '{name}' is no element type")))?;
     Tensor::new(array.0, element).map(Value::from).map_err(|e| wrong_type(format!("[onnx] {e}")))
 }
 
@@ -97,7 +104,11 @@ fn given<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
         Value::Nothing => py.None().into_bound(py),
         Value::Tensor(tensor) => {
             let array = Bound::new(py, PyArray::new(tensor.array.clone()))?;
-            PyTuple::new(py, [array.into_any(), tensor.element.name().into_pyobject(py)?.into_any()])?.into_any()
+            PyTuple::new(
+                py,
+                [array.into_any(), tensor.element.name().into_pyobject(py)?.into_any()],
+            )?
+            .into_any()
         }
         Value::Sequence(values) => {
             let list = PyList::empty(py);

@@ -101,7 +101,8 @@ impl Fault {
 impl From<Error> for Core {
     fn from(error: Error) -> Core {
         if let Error::Node { fault, .. } = &error
-            && let Fault::Core(inner @ (Core::Interrupted | Core::Foreign(_) | Core::Traced(_))) = fault.root()
+            && let Fault::Core(inner @ (Core::Interrupted | Core::Foreign(_) | Core::Traced(_))) =
+                fault.root()
         {
             return inner.clone();
         }

@@ -144,7 +144,8 @@ impl Reader<'_> {
         let mut initializers = Vec::with_capacity(proto.initializer.len());
         for tensor in &proto.initializer {
             let read = tensor::read(tensor, self.folder);
-            let read = read.map_err(|e| self.error(format!("initializer '{}': {e}", tensor.name)))?;
+            let read =
+                read.map_err(|e| self.error(format!("initializer '{}': {e}", tensor.name)))?;
             initializers.push((tensor.name.clone(), read));
         }
         for sparse in &proto.sparse_initializer {
@@ -164,20 +165,23 @@ impl Reader<'_> {
     }
 
     fn port(&self, info: &ValueInfoProto) -> Result<Port> {
-        let mut port = Port { name: info.name.clone(), kind: Kind::Tensor, element: None, sizes: None };
+        let mut port =
+            Port { name: info.name.clone(), kind: Kind::Tensor, element: None, sizes: None };
         let Some(TypeProto { value: Some(value) }) = &info.r#type else { return Ok(port) };
         let tensor = match value {
             TypeValue::Tensor(tensor) => tensor,
             TypeValue::Sequence(_) => return Ok(Port { kind: Kind::Sequence, ..port }),
             TypeValue::Optional(_) => return Ok(Port { kind: Kind::Optional, ..port }),
-            TypeValue::Map(_) | TypeValue::Opaque(_) | TypeValue::SparseTensor(_) => return Ok(port),
+            TypeValue::Map(_) | TypeValue::Opaque(_) | TypeValue::SparseTensor(_) => {
+                return Ok(port);
+            }
         };
         port.element = Element::from_code(tensor.elem_type.into()).ok();
         let Some(shape) = &tensor.shape else { return Ok(port) };
         let size = |value: &Option<DimensionValue>| match value {
-            Some(DimensionValue::Value(n)) => usize::try_from(*n).map(Size::Known).map_err(|_| {
-                self.error(format!("'{}': the size {n} is below 0", info.name))
-            }),
+            Some(DimensionValue::Value(n)) => usize::try_from(*n)
+                .map(Size::Known)
+                .map_err(|_| self.error(format!("'{}': the size {n} is below 0", info.name))),
             Some(DimensionValue::Param(name)) if !name.is_empty() => Ok(Size::Named(name.clone())),
             _ => Ok(Size::Unknown),
         };
@@ -207,7 +211,9 @@ impl Reader<'_> {
         for attribute in proto.attribute {
             let name = attribute.name.clone();
             if attributes.iter().any(|(other, _)| *other == name) {
-                return Err(wrong(Fault::invalid(format!("the attribute '{name}' is there twice"))));
+                return Err(wrong(Fault::invalid(format!(
+                    "the attribute '{name}' is there twice"
+                ))));
             }
             let value = self.attribute(attribute).map_err(|e| match e {
                 Trouble::Fault(e) => wrong(Fault::invalid(format!("attribute '{name}': {e}"))),
@@ -303,12 +309,16 @@ impl Reader<'_> {
         for (place, &step) in order.iter().enumerate().rev() {
             let unused = graph.steps[step].outputs.iter();
             for name in needs[step].iter().chain(unused) {
-                if makers.contains_key(name.as_str()) && !keep.contains(name.as_str()) && dropped.insert(name) {
+                if makers.contains_key(name.as_str())
+                    && !keep.contains(name.as_str())
+                    && dropped.insert(name)
+                {
                     drops[place].push(name.clone());
                 }
             }
         }
-        let mut steps: Vec<Option<Step>> = std::mem::take(&mut graph.steps).into_iter().map(Some).collect();
+        let mut steps: Vec<Option<Step>> =
+            std::mem::take(&mut graph.steps).into_iter().map(Some).collect();
         for (&step, drops) in order.iter().zip(drops) {
             graph.steps.extend(steps[step].take().map(|step| Step { drops, ..step }));
         }
@@ -323,7 +333,11 @@ impl Reader<'_> {
             for name in step.outputs.iter().filter(|name| !name.is_empty()) {
                 if known.contains(name.as_str()) || makers.insert(name.clone(), i).is_some() {
                     let detail = Fault::invalid(format!("its output '{name}' is there twice"));
-                    return Err(Error::Node { file: self.file.into(), node: step.label(), fault: detail });
+                    return Err(Error::Node {
+                        file: self.file.into(),
+                        node: step.label(),
+                        fault: detail,
+                    });
                 }
             }
         }

@@ -55,9 +55,8 @@ impl Default for Rounding {
 impl Format {
     /// The layout of an element type; `None` where it is no small float with a sign.
     pub fn of(element: Element) -> Option<Format> {
-        let format = |exponent, mantissa, bias, special| {
-            Some(Format { exponent, mantissa, bias, special })
-        };
+        let format =
+            |exponent, mantissa, bias, special| Some(Format { exponent, mantissa, bias, special });
         match element {
             Element::Float8E4M3FN => format(4, 3, 7, Special::Nan),
             Element::Float8E4M3FNUZ => format(4, 3, 8, Special::Unsigned),

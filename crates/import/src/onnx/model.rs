@@ -7,7 +7,9 @@ use cupola_core::Array;
 use prost::Message;
 
 use super::error::{Error, Result};
-use super::graph::{Attribute, Graph, Kind, Port, Reader, Signature, Size, Trouble, domain, opsets};
+use super::graph::{
+    Attribute, Graph, Kind, Port, Reader, Signature, Size, Trouble, domain, opsets,
+};
 use super::proto::{FunctionProto, ModelProto};
 use super::run::Run;
 use super::tensor::Folder;
@@ -123,7 +125,9 @@ impl Model {
         let given = inputs.iter().map(|(name, array)| {
             let held = self.graph.inputs.iter().find(|p| p.name == *name).and_then(|p| p.element);
             let tensor = match held {
-                Some(element) if array.dtype() == element.dtype() => Tensor::new(array.clone(), element),
+                Some(element) if array.dtype() == element.dtype() => {
+                    Tensor::new(array.clone(), element)
+                }
                 _ => Ok(array.clone().into()),
             };
             let wrong = |e: super::error::Fault| self.wrong_input(name, e.to_string());
@@ -132,7 +136,9 @@ impl Model {
         let outputs = self.run_values(given.collect::<Result<Vec<(&str, Value)>>>()?)?;
         let array = |(name, value): (String, Value)| match value {
             Value::Tensor(tensor) => Ok((name, tensor.array)),
-            other => Err(Error::file(&self.file, format!("the output '{name}' is {}", other.kind()))),
+            other => {
+                Err(Error::file(&self.file, format!("the output '{name}' is {}", other.kind())))
+            }
         };
         outputs.into_iter().map(array).collect()
     }
@@ -233,14 +239,16 @@ fn function(model: &Reader<'_>, proto: FunctionProto) -> Result<Function> {
         imports.entry(domain.clone()).or_insert(*version);
     }
     let reader = Reader { opsets: imports, ..*model };
-    let port = |name: &String| Port { name: name.clone(), kind: Kind::Tensor, element: None, sizes: None };
+    let port =
+        |name: &String| Port { name: name.clone(), kind: Kind::Tensor, element: None, sizes: None };
     let mut defaults = Vec::new();
     for attribute in proto.attribute_proto {
         let name = attribute.name.clone();
         let value = reader.attribute(attribute).map_err(|e| match e {
-            Trouble::Fault(e) => {
-                Error::file(model.file, format!("function '{}': attribute '{name}': {e}", proto.name))
-            }
+            Trouble::Fault(e) => Error::file(
+                model.file,
+                format!("function '{}': attribute '{name}': {e}", proto.name),
+            ),
             Trouble::Error(e) => e,
         })?;
         defaults.push((name, value));

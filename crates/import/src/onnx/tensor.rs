@@ -213,7 +213,8 @@ pub fn read_sparse(sparse: &SparseTensorProto, folder: &Folder) -> Result<Tensor
             places[at]
         } else {
             let row = &places[at * rank..(at + 1) * rank];
-            let inside = row.iter().zip(shape.iter()).all(|(&i, &d)| i >= 0 && (i as u64) < d as u64);
+            let inside =
+                row.iter().zip(shape.iter()).all(|(&i, &d)| i >= 0 && (i as u64) < d as u64);
             match inside {
                 true => row.iter().zip(&strides).map(|(i, &s)| i * s as i64).sum(),
                 false => -1,

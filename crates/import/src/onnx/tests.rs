@@ -9,7 +9,13 @@ use super::proto::*;
 
 fn node(op: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
     let names = |list: &[&str]| list.iter().map(|&n| n.to_owned()).collect();
-    NodeProto { op_type: op.into(), name: format!("the {op}"), input: names(inputs), output: names(outputs), ..Default::default() }
+    NodeProto {
+        op_type: op.into(),
+        name: format!("the {op}"),
+        input: names(inputs),
+        output: names(outputs),
+        ..Default::default()
+    }
 }
 
 fn info(name: &str) -> ValueInfoProto {
@@ -38,7 +44,8 @@ fn read(model: &ModelProto) -> super::Result<Model> {
 /// The error of reading or running a model on one small vector.
 fn error(proto: &ModelProto) -> String {
     let made = read(proto).and_then(|model| {
-        let x = Array::from_slice(&[1.0f32, 2.0], [2]).map_err(|e| super::Error::file("", e.to_string()))?;
+        let x = Array::from_slice(&[1.0f32, 2.0], [2])
+            .map_err(|e| super::Error::file("", e.to_string()))?;
         let names: Vec<String> = model.inputs().iter().map(|p| p.name.clone()).collect();
         model.run(&names.iter().map(|n| (n.as_str(), x.clone())).collect::<Vec<_>>())
     });
@@ -86,11 +93,17 @@ fn every_truncation_is_an_error_or_a_model() {
 #[test]
 fn cycles_and_names_twice_are_named() {
     let cycle = vec![node("Neg", &["a"], &["b"]), node("Abs", &["b"], &["a"])];
-    assert!(error(&model(graph(cycle, &[], &["b"]))).contains("node 'the Neg' (Neg): it needs what comes of it"));
+    assert!(
+        error(&model(graph(cycle, &[], &["b"])))
+            .contains("node 'the Neg' (Neg): it needs what comes of it")
+    );
     let twice = vec![node("Neg", &["x"], &["y"]), node("Abs", &["x"], &["y"])];
     assert!(error(&model(graph(twice, &["x"], &["y"]))).contains("its output 'y' is there twice"));
     let missing = vec![node("Neg", &["nowhere"], &["y"])];
-    assert!(error(&model(graph(missing, &[], &["y"]))).contains("'nowhere' is needed and made by no node"));
+    assert!(
+        error(&model(graph(missing, &[], &["y"])))
+            .contains("'nowhere' is needed and made by no node")
+    );
     assert!(error(&model(graph(Vec::new(), &["x", "x"], &["x"]))).contains("'x' is there twice"));
 }
 
@@ -134,7 +147,12 @@ fn huge_sizes_are_refused() {
 fn endless_loops_end() {
     let body = graph(vec![node("Identity", &["c"], &["d"])], &["i", "c"], &["d"]);
     let mut looped = node("Loop", &["", ""], &[]);
-    looped.attribute.push(AttributeProto { name: "body".into(), r#type: 5, g: Some(body), ..Default::default() });
+    looped.attribute.push(AttributeProto {
+        name: "body".into(),
+        r#type: 5,
+        g: Some(body),
+        ..Default::default()
+    });
     assert!(error(&model(graph(vec![looped], &["x"], &["x"]))).contains("the loop does not end"));
 }
 
@@ -149,7 +167,10 @@ fn external_data_stay_in_the_folder() {
         let mut graph = graph(vec![node("Neg", &["w"], &["y"])], &[], &["y"]);
         let mut held = tensor("w", &[1], &[]);
         held.data_location = 1;
-        let entry = |key: &str, value: &str| StringStringEntryProto { key: key.into(), value: value.into() };
+        let entry = |key: &str, value: &str| StringStringEntryProto {
+            key: key.into(),
+            value: value.into(),
+        };
         held.external_data = vec![entry("location", location), entry("offset", offset)];
         graph.initializer.push(held);
         let path = inner.join("model.onnx");
@@ -174,7 +195,10 @@ fn external_data_stay_in_the_folder() {
 fn operators_that_are_not_read_are_named() {
     let proto = model(graph(vec![node("ImageDecoder", &["x"], &["y"])], &["x"], &["y"]));
     let error = read(&proto).unwrap_err();
-    assert!(error.is_unsupported() && error.to_string().contains("ImageDecoder is not read"), "{error}");
+    assert!(
+        error.is_unsupported() && error.to_string().contains("ImageDecoder is not read"),
+        "{error}"
+    );
     let proto = model(graph(vec![node("Gather", &["x"], &["y"])], &["x"], &["y"]));
     assert!(super::tests::error(&proto).contains("node 'the Gather' (Gather): input 1 is missing"));
 }

@@ -13,7 +13,12 @@ pub fn for_queries(x: &Array, queries: usize) -> Made {
 }
 
 /// Which keys a query may see by their places: causal, and in a window.
-fn visible(n: &Node<'_>, queries: usize, keys: usize, offset: &Array) -> Result<Option<Array>, Fault> {
+fn visible(
+    n: &Node<'_>,
+    queries: usize,
+    keys: usize,
+    offset: &Array,
+) -> Result<Option<Array>, Fault> {
     let places = |count: usize, sizes: [usize; 2]| -> Made {
         Ok(ops::reshape(&ops::arange_in(0, count, 1, DType::I64)?, sizes)?)
     };

@@ -63,7 +63,11 @@ fn modulo(n: &Node<'_>) -> Outcome {
             // A zero has the divisor's sign.
             let rest = ops::fmod(a, b)?;
             let wrong = ops::not_equal(&ops::signbit(&rest)?, &ops::signbit(b)?)?;
-            let moved = ops::where_(&ops::equal(&rest, 0)?, &ops::copysign(&rest, b)?, &ops::add(&rest, b)?)?;
+            let moved = ops::where_(
+                &ops::equal(&rest, 0)?,
+                &ops::copysign(&rest, b)?,
+                &ops::add(&rest, b)?,
+            )?;
             ops::where_(&wrong, &moved, &rest)?
         }
         false => ops::remainder(a, b)?,
@@ -76,7 +80,9 @@ fn power(n: &Node<'_>) -> Outcome {
     let (base, exponent) = (a.dtype(), b.dtype());
     let out = match (base.is_float(), exponent.is_float()) {
         (false, true) => ops::power(&ops::astype(&a, DType::F64)?, &ops::astype(&b, DType::F64)?)?,
-        (true, true) if exponent.size() > base.size() => ops::power(&ops::astype(&a, exponent)?, &b)?,
+        (true, true) if exponent.size() > base.size() => {
+            ops::power(&ops::astype(&a, exponent)?, &b)?
+        }
         _ => ops::power(&a, &ops::astype(&b, base)?)?,
     };
     n.like(ops::astype(&out, base)?, 0)
@@ -87,7 +93,9 @@ fn bit_shift(n: &Node<'_>) -> Outcome {
     let out = match n.text("direction", "")? {
         "LEFT" => ops::left_shift(a, b)?,
         "RIGHT" => ops::right_shift(a, b)?,
-        other => return Err(Fault::invalid(format!("the direction '{other}' is not LEFT or RIGHT"))),
+        other => {
+            return Err(Fault::invalid(format!("the direction '{other}' is not LEFT or RIGHT")));
+        }
     };
     n.like(out, 0)
 }

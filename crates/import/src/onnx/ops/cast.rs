@@ -69,7 +69,10 @@ fn bits_of(t: &Tensor) -> Made {
         return Ok(Array::from_slice(&bytes, t.array.shape())?);
     }
     match t.element.is_packed_integer() {
-        true => Ok(ops::bitwise_and(&ops::astype(&t.array, DType::U8)?, ((1u16 << t.element.bits()) - 1) as u8)?),
+        true => Ok(ops::bitwise_and(
+            &ops::astype(&t.array, DType::U8)?,
+            ((1u16 << t.element.bits()) - 1) as u8,
+        )?),
         false => Ok(t.array.clone()),
     }
 }

@@ -28,7 +28,8 @@ fn stacked(arrays: Vec<Vec<Value>>, axes: &[i64], empty: &[Value]) -> Outcome {
         };
         let element = first.tensor()?.element;
         let axis = axes.get(i).copied().unwrap_or(0);
-        let tensors = values.iter().map(|v| Ok(&v.tensor()?.array)).collect::<Result<Vec<_>, Fault>>()?;
+        let tensors =
+            values.iter().map(|v| Ok(&v.tensor()?.array)).collect::<Result<Vec<_>, Fault>>()?;
         let axis = node::axis(axis, tensors[0].rank() + 1)?;
         out.push(Tensor::new(ops::stack(&tensors, axis as isize)?, element)?.into());
     }
@@ -67,7 +68,8 @@ fn loop_(n: &Node<'_>) -> Outcome {
     if body.inputs.len() != carried + 2 || body.outputs.len() < carried + 1 {
         return Err(Fault::invalid(format!("the body does not carry {carried} values")));
     }
-    let mut state: Vec<Value> = (2..n.count()).map(|i| n.value(i).cloned()).collect::<Result<_, _>>()?;
+    let mut state: Vec<Value> =
+        (2..n.count()).map(|i| n.value(i).cloned()).collect::<Result<_, _>>()?;
     let scanned = body.outputs.len() - carried - 1;
     let mut rounds: Vec<Vec<Value>> = vec![Vec::new(); scanned];
     let mut round = 0i64;
@@ -94,7 +96,9 @@ fn loop_(n: &Node<'_>) -> Outcome {
 
 /// Whether a body gives the condition that it is given.
 fn condition_is_constant(body: &Graph) -> bool {
-    let (Some(given), Some(made)) = (body.inputs.get(1), body.outputs.first()) else { return false };
+    let (Some(given), Some(made)) = (body.inputs.get(1), body.outputs.first()) else {
+        return false;
+    };
     let mut name = &made.name;
     while let Some(step) = body.steps.iter().find(|s| s.outputs.contains(name)) {
         match (step.op_type.as_str(), step.inputs.first()) {
@@ -118,7 +122,8 @@ fn scan(n: &Node<'_>) -> Outcome {
     if n.version() < 9 {
         return batched_scan(n);
     }
-    let values: Vec<Value> = (0..n.count()).map(|i| n.value(i).cloned()).collect::<Result<_, _>>()?;
+    let values: Vec<Value> =
+        (0..n.count()).map(|i| n.value(i).cloned()).collect::<Result<_, _>>()?;
     scanned(n, values, "scan_input_directions")
 }
 

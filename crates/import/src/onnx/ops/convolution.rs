@@ -14,7 +14,10 @@ pub fn conv_of(n: &Node<'_>, x: &Array, w: &Array) -> Made {
     }
     let window = spatial(n, "kernel_shape", axes, 0)?;
     if n.ints("kernel_shape")?.is_some() && window != w.shape()[2..] {
-        return Err(Fault::invalid(format!("kernel_shape {window:?}, the kernel is {}", w.shape())));
+        return Err(Fault::invalid(format!(
+            "kernel_shape {window:?}, the kernel is {}",
+            w.shape()
+        )));
     }
     let window = w.shape()[2..].to_vec();
     let stride = spatial(n, "strides", axes, 1)?;
@@ -75,7 +78,11 @@ fn conv_transpose(n: &Node<'_>) -> Outcome {
     let stride = spatial(n, "strides", axes, 1)?;
     let dilation = spatial(n, "dilations", axes, 1)?;
     let added = spatial(n, "output_padding", axes, 0)?;
-    if stride.contains(&0) || dilation.contains(&0) || x.shape().contains(&0) || w.shape().contains(&0) {
+    if stride.contains(&0)
+        || dilation.contains(&0)
+        || x.shape().contains(&0)
+        || w.shape().contains(&0)
+    {
         return Err(Fault::invalid("a stride, dilation or size is 0"));
     }
     let auto = n.text("auto_pad", "NOTSET")?;
@@ -91,16 +98,22 @@ fn conv_transpose(n: &Node<'_>) -> Outcome {
     let mut widths = Vec::with_capacity(axes);
     for i in 0..axes {
         let reach = (w.shape()[i + 2] - 1).saturating_mul(dilation[i]);
-        let full = (x.shape()[i + 2] - 1).saturating_mul(stride[i]).saturating_add(reach + 1 + added[i]);
+        let full =
+            (x.shape()[i + 2] - 1).saturating_mul(stride[i]).saturating_add(reach + 1 + added[i]);
         let size = match &wanted {
-            Some(sizes) => Some(sizes[sizes.len().saturating_sub(axes)..].get(i).copied().unwrap_or(0)),
+            Some(sizes) => {
+                Some(sizes[sizes.len().saturating_sub(axes)..].get(i).copied().unwrap_or(0))
+            }
             None if auto.starts_with("SAME") => x.shape()[i + 2].checked_mul(stride[i]),
             None => None,
         };
         let (before, after) = match size {
             // What is too much is cut, what is too little is added behind.
             Some(size) => {
-                let (a, b) = same_pads(full.saturating_sub(size), auto != "SAME_LOWER" && auto.starts_with("SAME"));
+                let (a, b) = same_pads(
+                    full.saturating_sub(size),
+                    auto != "SAME_LOWER" && auto.starts_with("SAME"),
+                );
                 let (a, b) = if auto.starts_with("SAME") { (a, b) } else { (b, a) };
                 let (a, b) = if auto.starts_with("SAME") { (a, b) } else { (a.max(b), a.min(b)) };
                 (a as i64, b as i64 - size.saturating_sub(full) as i64)

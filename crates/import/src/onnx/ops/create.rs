@@ -72,7 +72,8 @@ fn range(n: &Node<'_>) -> Outcome {
             return Err(Fault::invalid("the step is 0"));
         }
         let span = i128::from(stop) - i128::from(start);
-        let steps = span / i128::from(step) + i128::from(span % i128::from(step) != 0 && (span < 0) == (step < 0));
+        let steps = span / i128::from(step)
+            + i128::from(span % i128::from(step) != 0 && (span < 0) == (step < 0));
         let count = most(steps as f64)?;
         let places = ops::multiply(&ops::arange_in(0, count, 1, DType::I64)?, step)?;
         return one(ops::astype(&ops::add(&places, start)?, dtype)?);

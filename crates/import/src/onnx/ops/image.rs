@@ -47,14 +47,19 @@ impl Line {
         let weights: Vec<(f64, Array)> = match mode {
             "nearest" => vec![(0.0, ops::ones_like(&x)?)],
             "linear" => vec![(0.0, ops::subtract(1.0, &ratio)?), (1.0, ratio)],
-            _ => (-1..3).map(|i| Ok((i as f64, cubic(&ratio, i as f64)?))).collect::<Result<_, Fault>>()?,
+            _ => (-1..3)
+                .map(|i| Ok((i as f64, cubic(&ratio, i as f64)?)))
+                .collect::<Result<_, Fault>>()?,
         };
         let mut out = Vec::with_capacity(weights.len());
         for (offset, weight) in weights {
             let at = if mode == "nearest" { x.clone() } else { ops::add(&floor, offset)? };
             let (at, weight) = match beyond {
                 Beyond::Zeros => {
-                    let inside = ops::logical_and(&ops::greater_equal(&at, 0)?, &ops::less_equal(&at, last)?)?;
+                    let inside = ops::logical_and(
+                        &ops::greater_equal(&at, 0)?,
+                        &ops::less_equal(&at, last)?,
+                    )?;
                     (at, ops::where_(&inside, &weight, 0)?)
                 }
                 Beyond::Border => (at, weight),
@@ -89,7 +94,11 @@ fn cubic(ratio: &Array, offset: f64) -> Made {
 fn grid_sample(n: &Node<'_>) -> Outcome {
     let (x, grid) = (n.x(0)?, n.x(1)?);
     let axes = x.rank().saturating_sub(2);
-    if axes == 0 || grid.rank() != x.rank() || grid.shape()[x.rank() - 1] != axes || grid.shape()[0] != x.shape()[0] {
+    if axes == 0
+        || grid.rank() != x.rank()
+        || grid.shape()[x.rank() - 1] != axes
+        || grid.shape()[0] != x.shape()[0]
+    {
         return Err(Fault::invalid(format!("{} sampled at {}", x.shape(), grid.shape())));
     }
     let mode = match n.text("mode", "linear")? {
@@ -116,12 +125,16 @@ fn grid_sample(n: &Node<'_>) -> Outcome {
         let size = x.shape()[axis + 2];
         // The last number of a place lies along the last axis: its coordinates run backwards.
         let from = axes - 1 - axis;
-        let place = ops::squeeze(&super::movement::part(&wide, axes + 1, from, from + 1)?, axes + 1)?;
+        let place =
+            ops::squeeze(&super::movement::part(&wide, axes + 1, from, from + 1)?, axes + 1)?;
         let shifted = ops::add(&place, 1.0)?;
         let d = size as f64;
         let (places, range) = match corners {
             true => (ops::multiply(&shifted, (d - 1.0) / 2.0)?, (0.0, d - 1.0)),
-            false => (ops::divide(&ops::subtract(&ops::multiply(&shifted, d)?, 1.0)?, 2.0)?, (-0.5, d - 0.5)),
+            false => (
+                ops::divide(&ops::subtract(&ops::multiply(&shifted, d)?, 1.0)?, 2.0)?,
+                (-0.5, d - 0.5),
+            ),
         };
         lines.push(Line { size, places, range }.neighbours(mode, beyond)?);
     }
@@ -171,7 +184,8 @@ fn sampled(x: &Array, lines: &[Vec<(Array, Array)>]) -> Made {
 fn affine_grid(n: &Node<'_>) -> Outcome {
     let theta = n.x(0)?;
     let sizes = node::counts(&n.need_ints(1)?)?;
-    let Some(sizes) = sizes.get(2..).filter(|s| theta.rank() == 3 && theta.shape()[1] == s.len()) else {
+    let Some(sizes) = sizes.get(2..).filter(|s| theta.rank() == 3 && theta.shape()[1] == s.len())
+    else {
         return Err(Fault::invalid(format!("{} for sizes {sizes:?}", theta.shape())));
     };
     Shape::from(sizes).checked_size("AffineGrid", DType::F64)?;
@@ -182,7 +196,10 @@ fn affine_grid(n: &Node<'_>) -> Outcome {
         let d = size as f64;
         let places = match corners {
             true => ops::subtract(&ops::multiply(&places, 2.0 / (d - 1.0).max(1.0))?, 1.0)?,
-            false => ops::subtract(&ops::divide(&ops::add(&ops::multiply(&places, 2.0)?, 1.0)?, d)?, 1.0)?,
+            false => ops::subtract(
+                &ops::divide(&ops::add(&ops::multiply(&places, 2.0)?, 1.0)?, d)?,
+                1.0,
+            )?,
         };
         let mut shape = vec![1; sizes.len()];
         shape[axis] = size;
@@ -214,7 +231,12 @@ fn col2im(n: &Node<'_>) -> Outcome {
     };
     let inside: usize = block.iter().product();
     let wrong = || Fault::invalid(format!("{} as blocks of {block:?} in {image:?}", x.shape()));
-    if block.len() != axes || x.rank() != 3 || inside == 0 || x.shape()[1] % inside != 0 || stride.contains(&0) {
+    if block.len() != axes
+        || x.rank() != 3
+        || inside == 0
+        || x.shape()[1] % inside != 0
+        || stride.contains(&0)
+    {
         return Err(wrong());
     }
     let (mut padded, mut counts) = (Vec::new(), Vec::new());
@@ -235,7 +257,11 @@ fn col2im(n: &Node<'_>) -> Outcome {
         for (i, &size) in sizes.iter().enumerate() {
             let below: usize = padded[i + 1..].iter().product();
             let place = |p: &i64, at: usize| p + (steps(i, at) * below) as i64;
-            places = places.iter().flat_map(|p| (0..size).map(move |at| (p, at))).map(|(p, at)| place(p, at)).collect();
+            places = places
+                .iter()
+                .flat_map(|p| (0..size).map(move |at| (p, at)))
+                .map(|(p, at)| place(p, at))
+                .collect();
         }
     };
     extend(&|i, at| at * dilation[i], &block);

@@ -5,7 +5,8 @@ use super::prelude::*;
 /// The loss of each place, its weight, and the mean or sum that the node asks for.
 fn reduced(n: &Node<'_>, logs: &Array, targets: &Array, weights: Option<&Array>) -> Made {
     let classes = logs.shape().get(1).copied();
-    let classes = classes.ok_or_else(|| Fault::invalid(format!("{} has no classes", logs.shape())))?;
+    let classes =
+        classes.ok_or_else(|| Fault::invalid(format!("{} has no classes", logs.shape())))?;
     let targets = ops::astype(targets, DType::I64)?;
     let ignored = match n.maybe_int("ignore_index")? {
         Some(index) => Some(ops::equal(&targets, index)?),

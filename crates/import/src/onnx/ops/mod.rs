@@ -36,8 +36,8 @@ mod prelude {
 
     pub use super::super::element::Element;
     pub use super::super::error::Fault;
-    pub use super::super::node::{Node, Outcome, one};
     pub(super) use super::super::node;
+    pub use super::super::node::{Node, Outcome, one};
     pub use super::super::table::Entry;
     pub use super::super::value::{Tensor, Value};
 

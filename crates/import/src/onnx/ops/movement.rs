@@ -91,7 +91,10 @@ fn concat(n: &Node<'_>) -> Outcome {
 pub fn parts(x: &Array, axis: usize, sizes: &[usize]) -> Result<Vec<Array>, Fault> {
     let total = sizes.iter().try_fold(0usize, |sum, &s| sum.checked_add(s));
     if total != Some(x.shape()[axis]) {
-        return Err(Fault::invalid(format!("parts {sizes:?} do not make axis {axis} of {}", x.shape())));
+        return Err(Fault::invalid(format!(
+            "parts {sizes:?} do not make axis {axis} of {}",
+            x.shape()
+        )));
     }
     let mut start = 0;
     let mut out = Vec::with_capacity(sizes.len());
@@ -111,7 +114,10 @@ fn split(n: &Node<'_>) -> Outcome {
         None => {
             let count = node::count(n.int("num_outputs", n.step.outputs.len() as i64)?)?;
             if count != n.step.outputs.len() || count == 0 {
-                return Err(Fault::invalid(format!("{count} parts for {} outputs", n.step.outputs.len())));
+                return Err(Fault::invalid(format!(
+                    "{count} parts for {} outputs",
+                    n.step.outputs.len()
+                )));
             }
             let size = x.shape()[axis];
             let each = size.div_ceil(count);
@@ -145,7 +151,8 @@ fn slice(n: &Node<'_>) -> Outcome {
     let (starts, ends, axes, steps) = match n.version() {
         10.. => (n.need_ints(1)?, n.need_ints(2)?, n.ints_at(3)?, n.ints_at(4)?),
         _ => {
-            let need = |list: Option<Vec<i64>>| list.ok_or_else(|| Fault::invalid("the ends are missing"));
+            let need =
+                |list: Option<Vec<i64>>| list.ok_or_else(|| Fault::invalid("the ends are missing"));
             (need(n.ints("starts")?)?, need(n.ints("ends")?)?, n.ints("axes")?, None)
         }
     };

@@ -51,7 +51,8 @@ fn batch_norm(n: &Node<'_>) -> Outcome {
         Ok(ops::astype(&out, old.dtype())?)
     };
     let y = finish(standard(x, &place(&now)?, &place(&spread)?, eps)?)?;
-    let mut outputs: Vec<Value> = vec![y.into(), moved(mean, &now)?.into(), moved(variance, &spread)?.into()];
+    let mut outputs: Vec<Value> =
+        vec![y.into(), moved(mean, &now)?.into(), moved(variance, &spread)?.into()];
     if n.version() < 14 {
         outputs.extend([now.into(), spread.into()]);
     }

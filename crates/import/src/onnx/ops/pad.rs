@@ -44,7 +44,9 @@ fn pad(n: &Node<'_>) -> Outcome {
         let size = x.shape()[axis] as i64;
         let (start, stop) = ((-before).max(0), size.saturating_add(after.min(0)));
         if start > stop.max(0) || stop < 0 {
-            return Err(Fault::invalid(format!("pads {before} and {after} leave nothing of {size}")));
+            return Err(Fault::invalid(format!(
+                "pads {before} and {after} leave nothing of {size}"
+            )));
         }
         if start > 0 || stop < size {
             x = part(&x, axis, start as usize, stop as usize)?;
@@ -54,7 +56,8 @@ fn pad(n: &Node<'_>) -> Outcome {
     for &(before, after) in &widths {
         grown.push((node::count(before.max(0))?, node::count(after.max(0))?));
     }
-    let sizes: Vec<usize> = x.shape().iter().zip(&grown).map(|(d, (a, b))| d.saturating_add(a + b)).collect();
+    let sizes: Vec<usize> =
+        x.shape().iter().zip(&grown).map(|(d, (a, b))| d.saturating_add(a + b)).collect();
     Shape::from(sizes).checked_size("Pad", x.dtype())?;
     let mode = match n.text("mode", "constant")? {
         "constant" => match n.version() {

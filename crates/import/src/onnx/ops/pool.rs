@@ -55,7 +55,8 @@ pub fn pads(
         way @ ("SAME_UPPER" | "SAME_LOWER") => Ok((0..axes)
             .map(|i| {
                 let outputs = sizes[i].div_ceil(stride[i]);
-                let reach = outputs.saturating_sub(1).saturating_mul(stride[i]).saturating_add(span(i));
+                let reach =
+                    outputs.saturating_sub(1).saturating_mul(stride[i]).saturating_add(span(i));
                 same_pads(reach.saturating_sub(sizes[i]), way == "SAME_UPPER")
             })
             .collect()),
@@ -86,7 +87,10 @@ impl Windows {
             let padded = sizes[i].saturating_add(pads[i].0).saturating_add(pads[i].1);
             let span = (window[i] - 1).saturating_mul(dilation[i]).saturating_add(1);
             let room = padded.checked_sub(span).ok_or_else(|| {
-                Fault::invalid(format!("a window of {span} is larger than axis {} of {padded}", i + 2))
+                Fault::invalid(format!(
+                    "a window of {span} is larger than axis {} of {padded}",
+                    i + 2
+                ))
             })?;
             let mut count = room / stride[i] + 1;
             if ceil && !room.is_multiple_of(stride[i]) && count * stride[i] < sizes[i] + pads[i].0 {
@@ -125,7 +129,10 @@ impl Windows {
             // Axis 2 + 2i becomes two.
             out = ops::take(&out, &places, (2 + 2 * i) as isize)?;
         }
-        let order = [0, 1].into_iter().chain((0..axes).map(|i| 2 + 2 * i)).chain((0..axes).map(|i| 3 + 2 * i));
+        let order = [0, 1]
+            .into_iter()
+            .chain((0..axes).map(|i| 2 + 2 * i))
+            .chain((0..axes).map(|i| 3 + 2 * i));
         let out = ops::transpose(&out, order.collect::<Vec<usize>>())?;
         let mut sizes = out.shape()[..2 + axes].to_vec();
         sizes.push(self.window.iter().product());
@@ -253,12 +260,14 @@ fn max_unpool(n: &Node<'_>) -> Outcome {
     // The places are those of the inferred sizes; a larger output is filled from its start.
     let count = inferred.checked_size("MaxUnpool", x.dtype())?;
     let empty = ops::zeros(count, x.dtype())?;
-    let flat = ops::put_along_axis(&empty, &ops::flatten(places, 0, -1)?, &ops::flatten(x, 0, -1)?, 0)?;
+    let flat =
+        ops::put_along_axis(&empty, &ops::flatten(places, 0, -1)?, &ops::flatten(x, 0, -1)?, 0)?;
     let y = ops::reshape(&flat, &inferred[..])?;
     let grown: Option<Vec<(usize, usize)>> =
         wanted.iter().zip(inferred.iter()).map(|(w, i)| Some((0, w.checked_sub(*i)?))).collect();
     let grown = grown.filter(|g| g.len() == y.rank());
-    let grown = grown.ok_or_else(|| Fault::invalid(format!("{inferred} does not fit into {wanted}")))?;
+    let grown =
+        grown.ok_or_else(|| Fault::invalid(format!("{inferred} does not fit into {wanted}")))?;
     n.like(ops::pad(&y, &grown[..], 0)?, 0)
 }
 

@@ -17,7 +17,11 @@ fn spread(values: &Array, x: &Array, axis: i64, block: usize) -> Made {
         }
         let repeated = ops::repeat(values, block, axis)?;
         if repeated.shape()[axis] < x.shape()[axis] {
-            return Err(Fault::invalid(format!("blocks of {block}: scales {} for {}", values.shape(), x.shape())));
+            return Err(Fault::invalid(format!(
+                "blocks of {block}: scales {} for {}",
+                values.shape(),
+                x.shape()
+            )));
         }
         return super::movement::part(&repeated, axis, 0, x.shape()[axis]);
     }

@@ -21,9 +21,10 @@ impl Activation {
             "affine" => ops::add(&ops::multiply(x, alpha(1.0))?, self.beta.unwrap_or(0.0))?,
             "leakyrelu" => ops::leaky_relu(x, alpha(0.01))?,
             "thresholdedrelu" => ops::where_(&ops::greater(x, alpha(1.0))?, x, 0)?,
-            "scaledtanh" => {
-                ops::multiply(&ops::tanh(&ops::multiply(x, self.beta.unwrap_or(1.0))?)?, alpha(1.0))?
-            }
+            "scaledtanh" => ops::multiply(
+                &ops::tanh(&ops::multiply(x, self.beta.unwrap_or(1.0))?)?,
+                alpha(1.0),
+            )?,
             "hardsigmoid" => hard_sigmoid_of(x, alpha(0.2), self.beta.unwrap_or(0.5))?,
             "elu" => ops::elu(x, alpha(1.0))?,
             "softsign" => ops::softsign(x)?,
@@ -54,7 +55,9 @@ impl Layer {
         let names: Vec<String> = match n.texts("activations")? {
             Some(names) if names.len() == each * directions.len() => names.to_vec(),
             Some(names) => return Err(Fault::invalid(format!("activations {names:?}"))),
-            None => directions.iter().flat_map(|_| defaults.iter().map(|&d| d.to_owned())).collect(),
+            None => {
+                directions.iter().flat_map(|_| defaults.iter().map(|&d| d.to_owned())).collect()
+            }
         };
         let alphas = n.floats("activation_alpha")?.unwrap_or_default();
         let betas = n.floats("activation_beta")?.unwrap_or_default();
@@ -118,7 +121,9 @@ fn run(n: &Node<'_>, layer: &Layer, states: &[usize], step: &Step<'_>) -> Outcom
         let mut held = Vec::with_capacity(states.len());
         for &input in states {
             held.push(match n.maybe(input)? {
-                Some(first) if layer.batch_first => of_direction(&ops::swapaxes(first, 0, 1)?, direction)?,
+                Some(first) if layer.batch_first => {
+                    of_direction(&ops::swapaxes(first, 0, 1)?, direction)?
+                }
                 Some(first) => of_direction(first, direction)?,
                 None => ops::zeros([batch, layer.hidden], x.dtype())?,
             });
@@ -133,7 +138,8 @@ fn run(n: &Node<'_>, layer: &Layer, states: &[usize], step: &Step<'_>) -> Outcom
                 None => (next.clone(), next[0].clone()),
                 Some(lengths) => {
                     let runs = ops::greater(lengths, t as i64)?;
-                    let kept = next.iter().zip(&held).map(|(new, old)| ops::where_(&runs, new, old));
+                    let kept =
+                        next.iter().zip(&held).map(|(new, old)| ops::where_(&runs, new, old));
                     (kept.collect::<Result<_, _>>()?, ops::where_(&runs, &next[0], 0)?)
                 }
             };
@@ -166,7 +172,12 @@ fn recurrent(n: &Node<'_>, direction: usize) -> Made {
 }
 
 /// The biases of a direction: that of the inputs and that of the states.
-fn biases(n: &Node<'_>, direction: usize, gates: usize, hidden: usize) -> Result<Option<(Array, Array)>, Fault> {
+fn biases(
+    n: &Node<'_>,
+    direction: usize,
+    gates: usize,
+    hidden: usize,
+) -> Result<Option<(Array, Array)>, Fault> {
     let Some(bias) = n.maybe(3)? else { return Ok(None) };
     let bias = of_direction(bias, direction)?;
     let half = gates.saturating_mul(hidden);
@@ -174,7 +185,14 @@ fn biases(n: &Node<'_>, direction: usize, gates: usize, hidden: usize) -> Result
 }
 
 /// Inputs and states through their weights and biases, added.
-fn gates(n: &Node<'_>, layer: &Layer, direction: usize, x: &Array, h: &Array, count: usize) -> Made {
+fn gates(
+    n: &Node<'_>,
+    layer: &Layer,
+    direction: usize,
+    x: &Array,
+    h: &Array,
+    count: usize,
+) -> Made {
     let mut sum = ops::add(x, &ops::matmul(h, &recurrent(n, direction)?)?)?;
     if let Some((a, b)) = biases(n, direction, count, layer.hidden)? {
         sum = ops::add(&sum, &ops::add(&a, &b)?)?;

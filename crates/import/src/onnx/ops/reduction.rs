@@ -26,7 +26,9 @@ impl Fold {
 
     /// One number in the shape of the result.
     fn full(&self, x: &Array, value: f64, dtype: DType) -> Made {
-        let kept = |a: usize| if self.axes.contains(&a) { self.keep.then_some(1) } else { Some(x.shape()[a]) };
+        let kept = |a: usize| {
+            if self.axes.contains(&a) { self.keep.then_some(1) } else { Some(x.shape()[a]) }
+        };
         let sizes: Vec<usize> = (0..x.rank()).filter_map(kept).collect();
         Ok(ops::full(sizes, value, dtype)?)
     }
@@ -90,10 +92,7 @@ fn reduce_log_sum_exp(n: &Node<'_>) -> Outcome {
 
 /// The least and largest value of a dtype.
 pub fn limits(dtype: DType) -> (f64, f64) {
-    match Element::of(dtype).range() {
-        Some(range) => range,
-        None => (f64::NEG_INFINITY, f64::INFINITY),
-    }
+    Element::of(dtype).range().unwrap_or((f64::NEG_INFINITY, f64::INFINITY))
 }
 
 fn reduce_max(n: &Node<'_>) -> Outcome {
@@ -127,11 +126,11 @@ fn arg(n: &Node<'_>, find: impl Fn(&Array, isize, bool) -> cupola_core::Result<A
 }
 
 fn arg_max(n: &Node<'_>) -> Outcome {
-    arg(n, |x, axis, keep| ops::argmax(x, axis, keep))
+    arg(n, ops::argmax)
 }
 
 fn arg_min(n: &Node<'_>) -> Outcome {
-    arg(n, |x, axis, keep| ops::argmin(x, axis, keep))
+    arg(n, ops::argmin)
 }
 
 pub const OPS: &[Entry] = &[

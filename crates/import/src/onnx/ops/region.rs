@@ -26,10 +26,18 @@ fn non_max_suppression(n: &Node<'_>) -> Outcome {
         boxes.shape().0[..].try_into().unwrap_or([0; 3]),
         scores.shape().0[..].try_into().unwrap_or([0; 3]),
     ) else {
-        return Err(Fault::invalid(format!("boxes {} with scores {}", boxes.shape(), scores.shape())));
+        return Err(Fault::invalid(format!(
+            "boxes {} with scores {}",
+            boxes.shape(),
+            scores.shape()
+        )));
     };
     if scores.shape()[..] != [batch, classes, count] {
-        return Err(Fault::invalid(format!("boxes {} with scores {}", boxes.shape(), scores.shape())));
+        return Err(Fault::invalid(format!(
+            "boxes {} with scores {}",
+            boxes.shape(),
+            scores.shape()
+        )));
     }
     let first = |list: Option<Vec<f64>>| list.and_then(|l| l.first().copied());
     let most = n.ints_at(2)?.and_then(|l| l.first().copied()).unwrap_or(0).max(0) as usize;
@@ -42,7 +50,8 @@ fn non_max_suppression(n: &Node<'_>) -> Outcome {
         let of = |i: usize| corners(&boxes[(b * count + i) * 4..][..4], center);
         for class in 0..classes {
             let scores = &scores[(b * classes + class) * count..][..count];
-            let mut order: Vec<usize> = (0..count).filter(|&i| least.is_none_or(|l| scores[i] > l)).collect();
+            let mut order: Vec<usize> =
+                (0..count).filter(|&i| least.is_none_or(|l| scores[i] > l)).collect();
             order.sort_by(|&i, &j| scores[j].total_cmp(&scores[i]));
             let mut kept: Vec<[f64; 4]> = Vec::new();
             for i in order {

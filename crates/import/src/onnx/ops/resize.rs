@@ -18,7 +18,10 @@ struct Axis<'a> {
 }
 
 /// For each place of the output the places of the input and their weights; `None` where it lies outside.
-type Picks = Vec<Option<(Vec<i64>, Vec<f64>)>>;
+type Picks = Vec<Option<Pick>>;
+
+/// Places and their weights.
+type Pick = (Vec<i64>, Vec<f64>);
 
 impl Axis<'_> {
     /// The place in the input of a place in the output.
@@ -46,7 +49,9 @@ impl Axis<'_> {
                 };
                 inside + start * (input - 1.0)
             }
-            other => return Err(Fault::invalid(format!("the transformation '{other}' is not known"))),
+            other => {
+                return Err(Fault::invalid(format!("the transformation '{other}' is not known")));
+            }
         })
     }
 
@@ -64,7 +69,9 @@ impl Axis<'_> {
                     "round_prefer_ceil" => ratio >= 0.5,
                     "floor" => ratio == 1.0,
                     "ceil" => true,
-                    other => return Err(Fault::invalid(format!("the rounding '{other}' is not known"))),
+                    other => {
+                        return Err(Fault::invalid(format!("the rounding '{other}' is not known")));
+                    }
                 };
                 (i64::from(up), vec![1.0])
             }
@@ -103,10 +110,15 @@ impl Axis<'_> {
             let floor = if x == x.floor() { x - 1.0 } else { x.floor() };
             let (from, mut weights) = self.weights(x - floor)?;
             let first = (floor as i64).saturating_add(from);
-            let places: Vec<i64> = (0..weights.len() as i64).map(|i| first.saturating_add(i)).collect();
+            let places: Vec<i64> =
+                (0..weights.len() as i64).map(|i| first.saturating_add(i)).collect();
             if self.exclude {
                 let inside = |p: &i64| (0..=last).contains(p);
-                weights.iter_mut().zip(&places).filter(|(_, p)| !inside(p)).for_each(|(w, _)| *w = 0.0);
+                weights
+                    .iter_mut()
+                    .zip(&places)
+                    .filter(|(_, p)| !inside(p))
+                    .for_each(|(w, _)| *w = 0.0);
                 let sum: f64 = weights.iter().sum();
                 weights.iter_mut().for_each(|w| *w /= sum);
             }
@@ -121,7 +133,7 @@ fn resized(x: &Array, axis: usize, picks: &Picks, outside: f64) -> Made {
     let width = picks.iter().flatten().map(|(p, _)| p.len()).max().unwrap_or(1);
     let mut sizes = vec![1; x.rank()];
     sizes[axis] = picks.len();
-    let column = |f: &dyn Fn(&(Vec<i64>, Vec<f64>)) -> f64| -> Vec<f64> {
+    let column = |f: &dyn Fn(&Pick) -> f64| -> Vec<f64> {
         picks.iter().map(|pick| pick.as_ref().map_or(0.0, f)).collect()
     };
     let mut sum: Option<Array> = None;
@@ -230,7 +242,11 @@ fn resize(n: &Node<'_>) -> Outcome {
             scale: wanted.scales[i].max(1e-6),
             region: (end(i, 0.0), end(i + count, 1.0)),
             mode: if mode == "bilinear" || mode == "trilinear" { "linear" } else { mode },
-            transform: if old { "asymmetric" } else { n.text("coordinate_transformation_mode", "half_pixel")? },
+            transform: if old {
+                "asymmetric"
+            } else {
+                n.text("coordinate_transformation_mode", "half_pixel")?
+            },
             nearest: if old { "floor" } else { n.text("nearest_mode", "round_prefer_floor")? },
             antialias,
             exclude: n.flag("exclude_outside", false)?,

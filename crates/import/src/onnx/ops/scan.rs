@@ -16,11 +16,11 @@ fn running(
 }
 
 fn cum_sum(n: &Node<'_>) -> Outcome {
-    running(n, |x, axis, options| ops::cumsum(x, axis, options))
+    running(n, ops::cumsum)
 }
 
 fn cum_prod(n: &Node<'_>) -> Outcome {
-    running(n, |x, axis, options| ops::cumprod(x, axis, options))
+    running(n, ops::cumprod)
 }
 
 pub const OPS: &[Entry] = &[("CumProd", 26, cum_prod), ("CumSum", 11, cum_sum)];

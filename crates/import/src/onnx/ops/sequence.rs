@@ -50,7 +50,9 @@ fn erase(n: &Node<'_>) -> Outcome {
     let mut values = values(n, 0)?.to_vec();
     let at = match n.maybe(1)? {
         Some(_) => place(n, 1, values.len(), false)?,
-        None => values.len().checked_sub(1).ok_or_else(|| Fault::invalid("the sequence is empty"))?,
+        None => {
+            values.len().checked_sub(1).ok_or_else(|| Fault::invalid("the sequence is empty"))?
+        }
     };
     values.remove(at);
     Ok(vec![Value::sequence(values)])
@@ -104,7 +106,10 @@ fn map(n: &Node<'_>) -> Outcome {
         for i in 0..n.count() {
             inputs.push(match n.value(i)? {
                 Value::Sequence(values) => values.get(round).cloned().ok_or_else(|| {
-                    Fault::invalid(format!("the sequences have {count} and {} values", values.len()))
+                    Fault::invalid(format!(
+                        "the sequences have {count} and {} values",
+                        values.len()
+                    ))
                 })?,
                 other => other.clone(),
             });

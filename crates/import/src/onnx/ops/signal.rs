@@ -8,7 +8,9 @@ use super::prelude::*;
 fn complex(x: &Array) -> Made {
     let last = x.rank().checked_sub(1).ok_or_else(|| Fault::invalid("the signal has no axes"))?;
     let wide = ops::astype(x, DType::F32)?;
-    let at = |i: usize| -> Made { Ok(ops::squeeze(&super::movement::part(&wide, last, i, i + 1)?, last)?) };
+    let at = |i: usize| -> Made {
+        Ok(ops::squeeze(&super::movement::part(&wide, last, i, i + 1)?, last)?)
+    };
     let real = ops::astype(&at(0)?, DType::C64)?;
     match x.shape()[last] {
         1 => Ok(real),
@@ -83,13 +85,13 @@ fn short(x: &Array, axis: usize, length: usize) -> Made {
         widths[axis] = (0, length - size);
         wide = ops::pad(&wide, &widths[..], 0)?;
     }
-    let angle = |k: usize| {
-        -std::f64::consts::TAU * (k % length.max(1)) as f64 / length.max(1) as f64
-    };
+    let angle =
+        |k: usize| -std::f64::consts::TAU * (k % length.max(1)) as f64 / length.max(1) as f64;
     let places = || (0..length).flat_map(|i| (0..length).map(move |j| i * j));
     let cos: Vec<f64> = places().map(|k| angle(k).cos()).collect();
     let sin: Vec<f64> = places().map(|k| angle(k).sin()).collect();
-    let (cos, sin) = (Array::from_slice(&cos, [length, length])?, Array::from_slice(&sin, [length, length])?);
+    let (cos, sin) =
+        (Array::from_slice(&cos, [length, length])?, Array::from_slice(&sin, [length, length])?);
     // The axis last, behind those of the parts.
     let at = |i: usize| -> Made {
         let part = ops::squeeze(&super::movement::part(&wide, last, i, i + 1)?, last)?;
@@ -124,7 +126,8 @@ fn stft(n: &Node<'_>) -> Outcome {
     }
     let frames = (size - length) / step + 1;
     let starts = ops::multiply(&ops::arange_in(0, frames, 1, DType::I64)?, step as i64)?;
-    let places = ops::add(&ops::expand_dims(&starts, 1)?, &ops::arange_in(0, length, 1, DType::I64)?)?;
+    let places =
+        ops::add(&ops::expand_dims(&starts, 1)?, &ops::arange_in(0, length, 1, DType::I64)?)?;
     let mut cut = ops::take(&signal, &places, 1)?;
     if let Some(window) = window {
         cut = ops::multiply(&cut, &ops::astype(window, DType::C64)?)?;

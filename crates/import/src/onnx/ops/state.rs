@@ -26,9 +26,15 @@ pub fn joined(x: &Array) -> Made {
 fn tensor_scatter(n: &Node<'_>) -> Outcome {
     let (cache, update) = (n.x(0)?, n.x(1)?);
     let axis = n.axis("axis", -2, cache.rank())?;
-    let fits = |a: usize| cache.shape()[a] == update.shape()[a] || a == axis && update.shape()[a] <= cache.shape()[a];
+    let fits = |a: usize| {
+        cache.shape()[a] == update.shape()[a] || a == axis && update.shape()[a] <= cache.shape()[a]
+    };
     if axis == 0 || update.rank() != cache.rank() || !(0..cache.rank()).all(fits) {
-        return Err(Fault::invalid(format!("{} into {} along {axis}", update.shape(), cache.shape())));
+        return Err(Fault::invalid(format!(
+            "{} into {} along {axis}",
+            update.shape(),
+            cache.shape()
+        )));
     }
     let batch = cache.shape()[0];
     let along = |values: &Array, axis: usize| -> Made {
@@ -51,7 +57,10 @@ fn tensor_scatter(n: &Node<'_>) -> Outcome {
 
 fn causal_conv(n: &Node<'_>) -> Outcome {
     let (x, w) = (n.x(0)?, n.x(1)?);
-    let ([batch, channels, length], [_, 1, k]) = (x.shape().0[..].try_into().unwrap_or([0; 3]), w.shape().0[..].try_into().unwrap_or([0; 3])) else {
+    let ([batch, channels, length], [_, 1, k]) = (
+        x.shape().0[..].try_into().unwrap_or([0; 3]),
+        w.shape().0[..].try_into().unwrap_or([0; 3]),
+    ) else {
         return Err(Fault::invalid(format!("{} with a kernel of {}", x.shape(), w.shape())));
     };
     if k == 0 {
@@ -85,7 +94,8 @@ fn linear_attention(n: &Node<'_>) -> Outcome {
     }
     let wide = |x: &Array, count: usize| heads(&ops::astype(x, DType::F32)?, count);
     let (q, k, v) = (wide(n.x(0)?, q_heads)?, wide(n.x(1)?, kv_heads)?, wide(n.x(2)?, kv_heads)?);
-    let ([batch, _, steps, d_k], d_v) = (q.shape().0[..].try_into().unwrap_or([0; 4]), v.shape()[3]);
+    let ([batch, _, steps, d_k], d_v) =
+        (q.shape().0[..].try_into().unwrap_or([0; 4]), v.shape()[3]);
     let rule = n.text("update_rule", "gated_delta")?;
     let gated = matches!(rule, "gated" | "gated_delta");
     let delta = matches!(rule, "delta" | "gated_delta");
@@ -112,7 +122,9 @@ fn linear_attention(n: &Node<'_>) -> Outcome {
         0.0 => 1.0 / (d_k as f64).sqrt(),
         scale => scale,
     };
-    let at = |x: &Array, t: usize| -> Made { Ok(ops::squeeze(&super::movement::part(x, 2, t, t + 1)?, 2)?) };
+    let at = |x: &Array, t: usize| -> Made {
+        Ok(ops::squeeze(&super::movement::part(x, 2, t, t + 1)?, 2)?)
+    };
     let mut outputs = Vec::with_capacity(steps);
     for t in 0..steps {
         let key = ops::expand_dims(&at(&k, t)?, 3)?;
@@ -171,7 +183,9 @@ fn rotary_embedding(n: &Node<'_>) -> Outcome {
     let (a, b) = match interleaved {
         true => {
             let pairs = ops::reshape(&turn, [batch, count, steps, half, 2])?;
-            let one = |i: usize| -> Made { Ok(ops::squeeze(&super::movement::part(&pairs, 4, i, i + 1)?, 4)?) };
+            let one = |i: usize| -> Made {
+                Ok(ops::squeeze(&super::movement::part(&pairs, 4, i, i + 1)?, 4)?)
+            };
             (one(0)?, one(1)?)
         }
         false => (part(&turn, 0, half)?, part(&turn, half, turned)?),
