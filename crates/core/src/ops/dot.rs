@@ -94,7 +94,12 @@ pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<A
     if !dtype.is_inexact() {
         return Err(Error::dtype(
             "addmm",
-            format!("takes floats and complex numbers, not {}, {} and {}", c.aval(), a.aval(), b.aval()),
+            format!(
+                "takes floats and complex numbers, not {}, {} and {}",
+                c.aval(),
+                a.aval(),
+                b.aval()
+            ),
         ));
     }
     // Rounded to a half type at the end alone.

@@ -292,7 +292,8 @@ impl Lanes<'_> {
                             let (lane, place) = parts(at, stride);
                             // What is beyond reads numbers of others, and is not stored.
                             let start = (lane * size.size + place).min(TILE as u32 - 1);
-                            let turns = self.turns(&k, plan, [parts(place, before).1, before], radix);
+                            let turns =
+                                self.turns(&k, plan, [parts(place, before).1, before], radix);
                             let numbers = (0..radix).map(|q| {
                                 let at = (start + stride * q).min(TILE as u32 - 1);
                                 let x = (shared[0].load(at), shared[1].load(at));
