@@ -33,7 +33,7 @@ use cupola_core::prim::{Composite, KernelOp};
 use cupola_core::{Aval, Device, Result};
 
 use crate::ir::Target;
-use crate::kernels::{attention, program};
+use crate::kernels::{claims, program};
 use crate::prepared::prepare_all;
 use compile::{Compiler, Kernels};
 pub use cupola_core::precision::{MatmulPrecision, matmul_precision, set_matmul_precision};
@@ -208,7 +208,7 @@ impl Backend for Cuda {
     }
 
     fn claims(&self, composite: &Composite, inputs: &[&Aval]) -> bool {
-        attention::claims(composite, inputs, u64::MAX)
+        claims(composite, inputs, u64::MAX)
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer> {

@@ -14,6 +14,7 @@ mod gemm;
 pub(crate) mod map;
 mod pool;
 mod quads;
+mod quantized;
 mod random;
 mod reduce;
 mod rows;
@@ -31,7 +32,7 @@ use std::ops::Deref;
 
 use cupola_core::backend::{Kernel as SegmentKernel, Operand, Segment};
 use cupola_core::prim::{Composite, KernelOp};
-use cupola_core::{DType, Error};
+use cupola_core::{Aval, DType, Error};
 
 pub use crate::ir::Missing;
 use crate::ir::{Access, Buf, Build, Divisor, Kernel, Target, Ty, Val};
@@ -93,6 +94,15 @@ pub struct Program {
     pub faults: Vec<Error>,
 }
 
+/// Whether there are kernels for a composite of inputs of these avals, each of at most `binding` bytes.
+pub fn claims(composite: &Composite, inputs: &[&Aval], binding: u64) -> bool {
+    match composite {
+        Composite::Attention(_) | Composite::AttentionGrad(_) => attention::claims(inputs, binding),
+        Composite::BatchNorm(_) => false,
+        Composite::QuantizedDot(op) => quantized::claims(op, inputs, binding),
+    }
+}
+
 /// The program of `segment` for `target`.
 pub fn program(segment: &Segment, target: &Target) -> Result<Program, Missing> {
     program_from(segment, None, target)
@@ -116,6 +126,10 @@ pub fn in_vectors(segment: &Segment, target: &Target) -> Option<Program> {
         SegmentKernel::Op(KernelOp::Dot(_) | KernelOp::Conv(_))
             if segment.inputs.iter().take(2).all(|o| o.aval.dtype.size() <= 4) =>
         {
+            let target = Target { vector_bytes: VECTOR_BYTES, ..target.clone() };
+            program(segment, &target).ok()?
+        }
+        SegmentKernel::Composite(Composite::QuantizedDot(_)) => {
             let target = Target { vector_bytes: VECTOR_BYTES, ..target.clone() };
             program(segment, &target).ok()?
         }
@@ -180,7 +194,8 @@ pub(crate) fn program_from(
         SegmentKernel::Composite(composite) => match composite {
             Composite::Attention(op) => attention::forward(&mut program, op, segment, target)?,
             Composite::AttentionGrad(op) => attention::backward(&mut program, op, segment, target)?,
-            Composite::BatchNorm(_) | Composite::QuantizedDot(_) => {
+            Composite::QuantizedDot(op) => quantized::quantized(&mut program, op, segment, target)?,
+            Composite::BatchNorm(_) => {
                 return Err(Missing(format!("{} is not claimed", composite.name())));
             }
         },

@@ -20,30 +20,39 @@ use crate::ir::{Access, Build, Divisor, Number, NumberVar, SharedNumber, Target,
 const BLOCK: u32 = 256;
 /// Elements that a thread sums before it adds them to its total, for less rounding.
 const RUN: u32 = 64;
+/// Values of an output's neighbours that go through shared memory at once.
+const SHARED: u32 = 8;
 
 /// How a fold is spread over threads.
 #[derive(Clone, Copy, Debug)]
-struct Spread {
+pub struct Spread {
     /// Whether neighbouring threads fold neighbouring elements of one output; else they have
     /// neighbouring outputs.
-    along: bool,
+    pub along: bool,
     /// The vector width: folded elements, or else outputs.
-    count: u32,
+    pub count: u32,
     /// The outputs, in steps of what a thread has.
-    outputs: u64,
+    pub outputs: u64,
     /// The folded elements, in steps of what a thread loads.
-    folded: u64,
+    pub folded: u64,
     /// Threads of a block for different outputs.
-    columns: u32,
+    pub columns: u32,
     /// Threads of a block for one output.
-    lanes: u32,
+    pub lanes: u32,
     /// Into how many parts the folded elements are cut.
-    parts: u64,
+    pub parts: u64,
 }
 
 impl Spread {
     /// A fold of `outputs` and `folded` elements, both in steps, where `row` outputs are dense.
-    fn of(along: bool, count: u32, outputs: u64, folded: u64, row: u64, target: &Target) -> Spread {
+    pub fn of(
+        along: bool,
+        count: u32,
+        outputs: u64,
+        folded: u64,
+        row: u64,
+        target: &Target,
+    ) -> Spread {
         let (columns, lanes) = if along {
             let wanted = folded.div_ceil(if count > 1 { 4 } else { 8 });
             let lanes = wanted.next_power_of_two().clamp(1, u64::from(BLOCK)) as u32;
@@ -60,6 +69,12 @@ impl Spread {
         let idle = u64::from(target.threads / 2) / threads.max(1);
         let parts = idle.min(folded / (u64::from(lanes) * 8)).max(1);
         Spread { along, count, outputs, folded, columns, lanes, parts }
+    }
+
+    /// What `lanes` neighbouring threads have of one output.
+    pub fn among(lanes: u32) -> Spread {
+        let (columns, folded) = (BLOCK / lanes, u64::from(lanes));
+        Spread { along: true, count: 1, outputs: 1, folded, columns, lanes, parts: 1 }
     }
 
     /// Steps between the elements of a thread.
@@ -155,8 +170,9 @@ pub fn reduce(
     if cut {
         let outputs = spread.outputs * width;
         let scratch = program.scratch.len() - 1;
-        let join = join_parts(work, [outputs, spread.parts], segment, target, scratch)?;
-        program.launches.push(join);
+        let sizes = [outputs, spread.parts];
+        let of = (work.kind, work.dtype, partial);
+        program.launches.push(join_parts(of, sizes, segment, target, scratch)?);
     }
     Ok(())
 }
@@ -246,23 +262,23 @@ impl<'k> Elements<'k, '_> {
     }
 }
 
-/// The launch that folds the parts of each output.
-fn join_parts(
-    work: &Folded<'_>,
+/// The launch that folds the parts of each output, with what, in which dtype, and which the parts have.
+pub fn join_parts(
+    (kind, dtype, partial): (ReduceKind, DType, DType),
     [outputs, parts]: [u64; 2],
     segment: &Segment,
     target: &Target,
     scratch: usize,
 ) -> Result<Launch, Missing> {
     let k = Draft::new("reduce_parts", BLOCK, segment, target)?;
-    let from = k.bind(BufferRef::Scratch(scratch), work.partial(), Access::Read);
+    let from = k.bind(BufferRef::Scratch(scratch), partial, Access::Read);
     let results = finish::operands(segment);
     let finish = Finish::new(&k, segment);
     let spread = Spread { parts: 1, ..Spread::of(true, 1, outputs, parts, 1, target) };
     let strides: Vec<&[isize]> = results.iter().map(|o| &o.strides[..]).collect();
     let walk = k.walk(&Axes::joined(&results[0].aval.shape, &strides));
     let at_once = if parts / spread.stride() >= 4 { 4 } else { 1 };
-    let fold = Fold::new(&k, work.kind, work.dtype, spread, at_once);
+    let fold = Fold::new(&k, kind, dtype, spread, at_once);
     let folded = k.extent(spread.folded);
     fold.run(
         |output, ats| {
@@ -279,7 +295,7 @@ fn join_parts(
 }
 
 /// A fold that is being written.
-struct Fold<'k> {
+pub struct Fold<'k> {
     k: &'k Draft,
     kind: ReduceKind,
     dtype: DType,
@@ -295,7 +311,8 @@ struct Fold<'k> {
 }
 
 impl<'k> Fold<'k> {
-    fn new(k: &'k Draft, kind: ReduceKind, dtype: DType, spread: Spread, at_once: u32) -> Self {
+    /// A fold that loads so many steps of a thread before it folds them.
+    pub fn new(k: &'k Draft, kind: ReduceKind, dtype: DType, spread: Spread, at_once: u32) -> Self {
         let Spread { columns, lanes, .. } = spread;
         let (columns, lanes) = match spread.along || lanes == 1 {
             true => (k.fixed(columns, Ty::U32), k.u32(lanes)),
@@ -306,14 +323,14 @@ impl<'k> Fold<'k> {
     }
 
     /// A block for every few outputs of every part.
-    fn blocks(&self) -> u64 {
+    pub fn blocks(&self) -> u64 {
         let Spread { outputs, columns, parts, .. } = self.spread;
         outputs.div_ceil(u64::from(columns)) * parts
     }
 
     /// Folds what `load` gives for an output and some of its elements, and gives the result to
     /// `store` with the output and the part.
-    fn run(
+    pub fn run(
         &self,
         load: impl Fn(Val<'k>, &[Val<'k>]) -> Vec<Vec<Number<'k>>>,
         store: impl Fn(Val<'k>, Val<'k>, Vec<Number<'k>>),
@@ -330,11 +347,7 @@ impl<'k> Fold<'k> {
             }
         };
         let works = lane.lt(self.lanes);
-        let width = if along { 1 } else { count };
-        let shares = self.spread.lanes > 1 && !self.shuffles(self.spread.lanes);
-        let shared: Vec<SharedNumber> = (0..if shares { width } else { 0 })
-            .map(|_| k.shared_number(self.dtype, BLOCK))
-            .collect();
+        let shared = self.shared(if along { 1 } else { count });
         let rows = outputs.div_ceil(u64::from(self.spread.columns));
         let (own, lane_wide) = (k.as_index(own), k.as_index(lane));
         let [columns, lanes] = [self.columns.size, self.lanes].map(|v| k.as_index(v));
@@ -430,8 +443,29 @@ impl<'k> Fold<'k> {
         x.fold(self.kind, self.dtype, y)
     }
 
+    /// Shared memory for [`Fold::across`], where that needs some for so many values a thread.
+    pub fn shared(&self, width: u32) -> Vec<SharedNumber> {
+        let shares = self.spread.lanes > 1 && !self.shuffles(self.spread.lanes);
+        let arrays = if shares { width.min(SHARED) } else { 0 };
+        (0..arrays).map(|_| self.k.shared_number(self.dtype, BLOCK)).collect()
+    }
+
     /// Folds the values of an output's threads, which are in thread order for every lane.
-    fn across(
+    pub fn across(
+        &self,
+        values: Vec<Number<'k>>,
+        shared: &[SharedNumber],
+        thread: Val<'k>,
+        lane: Val<'k>,
+    ) -> Vec<Number<'k>> {
+        let together = if shared.is_empty() { values.len() } else { shared.len() };
+        (values.chunks(together.max(1)))
+            .flat_map(|values| self.across_some(values.to_vec(), shared, thread, lane))
+            .collect()
+    }
+
+    /// Likewise, of no more than there are shared arrays.
+    fn across_some(
         &self,
         mut values: Vec<Number<'k>>,
         shared: &[SharedNumber],
@@ -439,7 +473,7 @@ impl<'k> Fold<'k> {
         lane: Val<'k>,
     ) -> Vec<Number<'k>> {
         let k = self.k;
-        let mut left = self.spread.lanes;
+        let (mut left, count) = (self.spread.lanes, values.len());
         if left == 1 {
             return values;
         }
@@ -452,7 +486,7 @@ impl<'k> Fold<'k> {
                 k.when(lane.lt(left - half), || {
                     let other =
                         thread + if self.spread.along { half } else { half * self.columns.size };
-                    for array in shared {
+                    for array in shared.iter().take(count) {
                         let both = self.fold(array.load(thread), array.load(other));
                         array.store(thread, both);
                     }
@@ -474,7 +508,7 @@ impl<'k> Fold<'k> {
                 take(k.u32(left), k.u32(left / 2));
                 left /= 2;
             }
-            values = shared.iter().map(|array| array.load(thread)).collect();
+            values = shared[..count].iter().map(|array| array.load(thread)).collect();
         }
         // The lanes of a warp exchange theirs by shuffles.
         while left > 1 {

@@ -16,7 +16,7 @@ use cupola_core::prim::Composite;
 use cupola_core::{Aval, Device, Error, Result};
 
 use crate::ir::{Kernel, Target};
-use crate::kernels::{attention, program};
+use crate::kernels::{claims, program};
 use crate::prepared::prepare_all;
 pub use adapter::{Restrictions, restrict};
 use queue::Queue;
@@ -135,7 +135,7 @@ impl Backend for Wgpu {
     }
 
     fn claims(&self, composite: &Composite, inputs: &[&Aval]) -> bool {
-        attention::claims(composite, inputs, self.queue.max_reach())
+        claims(composite, inputs, self.queue.max_reach())
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer> {

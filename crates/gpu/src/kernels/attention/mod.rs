@@ -16,7 +16,7 @@ mod warps;
 use cupola_core::DType;
 use cupola_core::backend::Segment;
 use cupola_core::prim::composite::attention::{AttentionSizes, Scores};
-use cupola_core::prim::{Attention, AttentionGrad, AttentionMaskKind, Composite};
+use cupola_core::prim::{Attention, AttentionGrad, AttentionMaskKind};
 
 use self::operands::{Operand, Places};
 use super::gemm::{Hand, Lay, Order, Slices, Unit, plain_at};
@@ -29,19 +29,13 @@ const BLOCK: u32 = 256;
 /// Features of a head, at most.
 const MOST_FEATURES: usize = 256;
 
-/// Whether there are kernels for a composite of inputs of these avals, each of at most `binding` bytes.
-pub fn claims(composite: &Composite, inputs: &[&cupola_core::Aval], binding: u64) -> bool {
-    match composite {
-        Composite::BatchNorm(_) | Composite::QuantizedDot(_) => false,
-        Composite::Attention(_) | Composite::AttentionGrad(_) => {
-            let fits = |aval: &&&cupola_core::Aval| aval.bytes() as u64 <= binding;
-            let (q, v) = (inputs[0], inputs[2]);
-            matches!(q.dtype, DType::F16 | DType::BF16 | DType::F32)
-                && q.shape[3].max(v.shape[3]) <= MOST_FEATURES
-                && inputs[..3].iter().all(|aval| aval.shape.size() > 0)
-                && inputs.iter().filter(fits).count() == inputs.len()
-        }
-    }
+/// Whether there are kernels for inputs of these avals, each of at most `binding` bytes.
+pub fn claims(inputs: &[&cupola_core::Aval], binding: u64) -> bool {
+    let (q, v) = (inputs[0], inputs[2]);
+    matches!(q.dtype, DType::F16 | DType::BF16 | DType::F32)
+        && q.shape[3].max(v.shape[3]) <= MOST_FEATURES
+        && inputs[..3].iter().all(|aval| aval.shape.size() > 0)
+        && inputs.iter().all(|aval| aval.bytes() as u64 <= binding)
 }
 
 /// Adds the launches of an attention.
