@@ -162,3 +162,10 @@ def test_the_norm_of_zeros_has_the_derivative_zero():
     x = mx.array([[0.0, 0.0], [3.0, 4.0]])
     assert mx.grad(lambda x: mx.linalg.norm(x, axis=1).sum())(x).tolist()[0] == [0.0, 0.0]
     np.testing.assert_allclose(np.array(mx.linalg.norm(x, axis=1)), [0, 5])
+
+
+def test_extremes_of_complex_numbers_leave_nan_out():
+    nan = float("nan")
+    x = mx.array([complex(nan, 1), 1 + 2j, 1 - 2j, complex(5, nan)])
+    assert mx.nanmax(x).item() == 1 + 2j and mx.nanmin(x).item() == 1 - 2j
+    assert np.isnan(mx.nanmax(x[:1]).item())

@@ -9,7 +9,7 @@ use super::{
     stack, subtract, sum, swapaxes, take_along_axis, where_,
 };
 use crate::array::Array;
-use crate::dtype::{DType, Kind};
+use crate::dtype::{DType, Kind, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::Side;
 use crate::prim::ReduceKind;
@@ -97,9 +97,11 @@ fn extreme(
     least: f64,
     f: impl Fn(&Array, Axes) -> Result<Array>,
 ) -> Result<Array> {
-    if !x.dtype().is_float() {
-        return f(x, axes);
-    }
+    let least = match x.dtype().kind() {
+        Kind::Float => Scalar::Float(least),
+        Kind::Complex => Scalar::Complex(least as f32, least as f32),
+        _ => return f(x, axes),
+    };
     let missing = isnan(x)?;
     let found = f(&where_(&missing, least, x)?, axes.clone())?;
     where_(&all(&missing, axes, keepdims)?, f64::NAN, &found)
