@@ -128,8 +128,8 @@ pub fn synchronize(stream: Stream) -> Result<()> {
     backend(stream.device)?.synchronize()
 }
 
-/// The plan that evaluating `arrays` would run.
-pub(crate) fn plan_of(arrays: &[Array]) -> Result<Arc<Plan>> {
+/// The plan that evaluating `arrays` would run, and whether it was there already.
+pub(crate) fn plan_of(arrays: &[Array]) -> Result<(Arc<Plan>, bool)> {
     let roots = unfinished(arrays)?;
     let walk = loop {
         let walked = Walk::over(&roots, None, &mut fork::lock(&WALK))?;
@@ -362,7 +362,7 @@ impl Walk {
         &self,
         device: Device,
         values: impl Iterator<Item = &'a Value>,
-    ) -> Result<Arc<Plan>> {
+    ) -> Result<(Arc<Plan>, bool)> {
         Plan::cached(&self.key, || {
             let backend = backend(device)?;
             let strides: Vec<_> = values.map(|value| value.layout.strides.clone()).collect();
@@ -509,7 +509,7 @@ impl Job {
 impl Job {
     fn compute(&mut self) -> std::result::Result<Vec<Value>, Failure> {
         self.walk.bring(&mut self.leaves, self.device)?;
-        let plan = self.walk.plan(self.device, self.leaves.iter())?;
+        let (plan, _) = self.walk.plan(self.device, self.leaves.iter())?;
         plan.run(&self.leaves, &self.walk)
     }
 }

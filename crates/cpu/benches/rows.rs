@@ -78,7 +78,7 @@ fn main() -> Result<()> {
             }
             let steps = |device| -> Result<usize> {
                 let plan = with_stream(Stream::of(device), || explain(&[f(&x)?]))?;
-                Ok(plan.lines().count().saturating_sub(1))
+                Ok(plan.steps.len())
             };
             let line = |device: Device, times: &mut Vec<f64>| -> Result<String> {
                 times.sort_by(f64::total_cmp);

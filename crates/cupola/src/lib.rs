@@ -14,6 +14,7 @@
 extern crate self as cupola;
 
 pub mod data;
+pub mod explain;
 pub mod io;
 pub mod nn;
 pub mod optim;

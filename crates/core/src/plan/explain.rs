@@ -1,58 +1,211 @@
-//! What a plan does, as text.
+//! What a plan does, step by step: what was fused, how many bytes and operations each step takes.
 
 use std::fmt;
 
-use super::Plan;
+use super::{Access, Plan, Step};
 use crate::array::Array;
-use crate::backend::Kernel;
+use crate::backend::{Body, Kernel, Operand, Segment};
+use crate::device::Device;
 use crate::error::Result;
-use crate::prim::Elementwise;
+use crate::prim::{Elementwise, Primitive};
+use crate::shape::Aval;
 
-/// The plan that evaluating `arrays` would run, a line a step.
-///
-/// # Errors
-/// As evaluation, but nothing runs.
-pub fn explain(arrays: &[Array]) -> Result<String> {
-    Ok(crate::eval::plan_of(arrays)?.to_string())
+/// What evaluating some arrays would run. It prints as a line a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// Where it would run.
+    pub device: Device,
+    /// Whether the plan was in the cache: nothing was planned or compiled for this.
+    pub reused: bool,
+    /// The steps, in order.
+    pub steps: Vec<ExplainedStep>,
 }
 
+/// A step of a plan: one kernel, or a few.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExplainedStep {
+    /// What kind of work it is: `map`, `copy`, `rows`, the name of a reduction, a primitive or a composite.
+    pub kind: String,
+    /// The shape that a program runs over, and over which axes it is folded; empty for a primitive.
+    pub over: String,
+    /// The elementwise operations that are done on the way, in order: those of its program and those that
+    /// continue its result.
+    pub fused: Vec<String>,
+    /// How many of `fused` come after the kernel's own work.
+    pub epilogue: usize,
+    /// The arrays that it reads, and the slots of the plan in which they are.
+    pub inputs: Vec<(Aval, u32)>,
+    /// The arrays that it writes, likewise.
+    pub outputs: Vec<(Aval, u32)>,
+    /// Bytes read, each element once; what is repeated counts once.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Arithmetic operations: one for each element of an instruction, 2·m·n·k of a product, and what is
+    /// usual to count for the others.
+    pub operations: u64,
+    /// Whether it may overwrite an operand that nobody needs any more.
+    pub in_place: bool,
+    /// Whether the CPU runs it because the device has no kernel for it.
+    pub on_cpu: bool,
+}
+
+/// What evaluating `arrays`, all on one device, would run. It is planned, and its kernels are made, as for
+/// an evaluation; nothing runs. Arrays that are computed already need no step.
+///
+/// # Errors
+/// As evaluation.
+///
+/// # Example
+/// ```
+/// use cupola_core::{Array, plan};
+/// # if cupola_core::backend::backends().next().is_none() { return Ok(()) }
+/// let x = Array::from_vec(vec![1.0f32, 2.0], [2])?;
+/// let plan = plan::explain(&[(&x + &x) * &x])?;
+/// assert_eq!(plan.steps.len(), 1);
+/// assert_eq!(plan.steps[0].fused, ["add", "multiply"]);
+/// # Ok::<(), cupola_core::Error>(())
+/// ```
+pub fn explain(arrays: &[Array]) -> Result<Explanation> {
+    let (plan, reused) = crate::eval::plan_of(arrays)?;
+    let steps = plan.steps.iter().map(explained).collect();
+    Ok(Explanation { device: plan.device, reused, steps })
+}
+
+impl Explanation {
+    /// Bytes read and written by all steps.
+    pub fn bytes(&self) -> u64 {
+        self.steps.iter().map(ExplainedStep::bytes).sum()
+    }
+
+    /// Arithmetic operations of all steps.
+    pub fn operations(&self) -> u64 {
+        self.steps.iter().map(|step| step.operations).sum()
+    }
+}
+
+impl ExplainedStep {
+    /// Bytes read and written.
+    pub fn bytes(&self) -> u64 {
+        self.bytes_read + self.bytes_written
+    }
+}
+
+/// The plan as text, for verification and panics of debug builds, too.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let steps = self.steps.iter().map(explained).collect();
+        Explanation { device: self.device, reused: false, steps }.fmt(f)
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "plan on {}, {} steps", self.device, self.steps.len())?;
-        for step in &self.steps {
-            let names = |accesses: &[super::Access]| {
-                accesses.iter().map(|a| format!("#{}", a.slot)).collect::<Vec<_>>().join(" ")
-            };
-            write!(f, "{} = ", names(&step.outputs))?;
-            match &step.prepared.segment.kernel {
-                Kernel::Map(body) if body.code.is_empty() => write!(f, "copy {}", body.shape)?,
-                Kernel::Map(body) => write!(f, "map {} of {}", body.shape, listing(body))?,
-                Kernel::Reduce { body, kind, axes } => {
-                    write!(f, "{} over {axes:?} of {} {}", kind.name(), body.shape, listing(body))?;
-                }
-                Kernel::Rows { body, folds } => {
-                    let kinds: Vec<_> = folds.iter().map(|fold| fold.kind.name()).collect();
-                    let kinds = kinds.join(", ");
-                    write!(f, "rows of {} with {kinds} and {}", body.shape, listing(body))?;
-                }
-                Kernel::Op(op) => write!(f, "{}", op.name())?,
-                Kernel::Composite(composite) => write!(f, "{}", composite.name())?,
-                Kernel::Custom(custom) => write!(f, "{}", custom.0.name())?,
-            }
-            if let Some(epilogue) = &step.prepared.segment.epilogue {
-                write!(f, " then {}", listing(&epilogue.body))?;
-            }
-            write!(f, " ({})", names(&step.inputs))?;
-            if !step.aliases.is_empty() {
-                write!(f, " in place where it can")?;
-            }
-            writeln!(f)?;
+        self.steps.iter().try_for_each(|step| writeln!(f, "{step}"))
+    }
+}
+
+impl fmt::Display for ExplainedStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let slots = |operands: &[(Aval, u32)]| {
+            operands.iter().map(|(_, slot)| format!("#{slot}")).collect::<Vec<_>>().join(" ")
+        };
+        write!(f, "{} = {}", slots(&self.outputs), self.kind)?;
+        if !self.over.is_empty() {
+            write!(f, " {}", self.over)?;
+        }
+        let (program, epilogue) = self.fused.split_at(self.fused.len() - self.epilogue);
+        if !program.is_empty() {
+            write!(f, " of {}", program.join(", "))?;
+        }
+        if !epilogue.is_empty() {
+            write!(f, " then {}", epilogue.join(", "))?;
+        }
+        write!(f, " ({})", slots(&self.inputs))?;
+        if self.in_place {
+            write!(f, " in place where it can")?;
+        }
+        if self.on_cpu {
+            write!(f, " on the CPU: the device has no kernel for it")?;
         }
         Ok(())
     }
 }
 
-fn listing(body: &crate::backend::Body) -> String {
+fn explained(step: &Step) -> ExplainedStep {
+    let segment = &step.prepared.segment;
+    let (kind, over) = match &segment.kernel {
+        Kernel::Map(body) if body.code.is_empty() => ("copy".to_owned(), body.shape.to_string()),
+        Kernel::Map(body) => ("map".to_owned(), body.shape.to_string()),
+        Kernel::Reduce { body, kind, axes } => {
+            (kind.name().to_owned(), format!("over {axes:?} of {}", body.shape))
+        }
+        Kernel::Rows { body, folds } => {
+            let kinds: Vec<_> = folds.iter().map(|fold| fold.kind.name()).collect();
+            ("rows".to_owned(), format!("of {} with {}", body.shape, kinds.join(", ")))
+        }
+        Kernel::Op(op) => (op.name().to_owned(), String::new()),
+        Kernel::Composite(composite) => (composite.name().to_owned(), String::new()),
+        Kernel::Custom(custom) => (custom.0.name().to_owned(), String::new()),
+    };
+    let mut fused = match &segment.kernel {
+        Kernel::Map(body) | Kernel::Reduce { body, .. } | Kernel::Rows { body, .. } => {
+            listing(body)
+        }
+        Kernel::Op(_) | Kernel::Composite(_) | Kernel::Custom(_) => Vec::new(),
+    };
+    let after = segment.epilogue.as_ref().map_or_else(Vec::new, |e| listing(&e.body));
+    let epilogue = after.len();
+    fused.extend(after);
+    let operands = |accesses: &[Access], operands: &[Operand]| {
+        let pairs = accesses.iter().zip(operands);
+        pairs.map(|(access, operand)| (operand.aval.clone(), access.slot)).collect()
+    };
+    ExplainedStep {
+        kind,
+        over,
+        fused,
+        epilogue,
+        inputs: operands(&step.inputs, &segment.inputs),
+        outputs: operands(&step.outputs, &segment.outputs),
+        bytes_read: segment.inputs.iter().map(bytes).sum(),
+        bytes_written: segment.outputs.iter().map(bytes).sum(),
+        operations: operations(segment) as u64,
+        in_place: !step.aliases.is_empty(),
+        on_cpu: step.prepared.is_taken_over(),
+    }
+}
+
+/// The bytes of the elements that an operand has: along an axis that it is repeated on, one.
+fn bytes(operand: &Operand) -> u64 {
+    let axes = operand.aval.shape.iter().zip(&operand.strides);
+    let elements = axes.fold(1u64, |count, (&size, &stride)| match (size, stride) {
+        (0, _) => 0,
+        (_, 0) => count,
+        _ => count.saturating_mul(size as u64),
+    });
+    elements.saturating_mul(operand.aval.dtype.size() as u64)
+}
+
+fn operations(segment: &Segment) -> f64 {
+    let avals = |operands: &[Operand]| operands.iter().map(|o| o.aval.clone()).collect::<Vec<_>>();
+    let (inputs, outputs) = (avals(&segment.inputs), avals(&segment.outputs));
+    let (inputs, outputs): (Vec<_>, Vec<_>) = (inputs.iter().collect(), outputs.iter().collect());
+    let program =
+        |body: &Body, folds: usize| body.shape.size() as f64 * (body.code.len() + folds) as f64;
+    let own = match &segment.kernel {
+        Kernel::Map(body) => program(body, 0),
+        Kernel::Reduce { body, .. } => program(body, 1),
+        Kernel::Rows { body, folds } => program(body, folds.len()),
+        Kernel::Op(op) => op.operations(&inputs, &outputs),
+        Kernel::Composite(composite) => composite.operations(&inputs, &outputs),
+        Kernel::Custom(custom) => custom.operations(&inputs, &outputs),
+    };
+    own + segment.epilogue.as_ref().map_or(0.0, |epilogue| program(&epilogue.body, 0))
+}
+
+fn listing(body: &Body) -> Vec<String> {
     let name = |op: &Elementwise| match op {
         Elementwise::Cast(cast) => format!("{} {}", op.name(), cast.to),
         Elementwise::Unary(_)
@@ -60,5 +213,5 @@ fn listing(body: &crate::backend::Body) -> String {
         | Elementwise::Compare(_)
         | Elementwise::Select(_) => op.name().to_owned(),
     };
-    body.code.iter().map(|i| name(&i.op)).collect::<Vec<_>>().join(", ")
+    body.code.iter().map(|i| name(&i.op)).collect()
 }

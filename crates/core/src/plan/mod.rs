@@ -31,7 +31,7 @@ use crate::graph::{Borrowed, Graph};
 use crate::prim::key::Key;
 
 pub use cache::CacheStats;
-pub use explain::explain;
+pub use explain::{ExplainedStep, Explanation, explain};
 pub(crate) use run::{Failure, Parameters};
 
 /// A graph made ready for a device.
@@ -127,15 +127,15 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The plan under `key`, made by `build` if it is not there yet.
-    pub fn cached(key: &Key, build: impl FnOnce() -> Result<Plan>) -> Result<Arc<Plan>> {
+    /// The plan under `key`, made by `build` if it is not there yet; and whether it was.
+    pub fn cached(key: &Key, build: impl FnOnce() -> Result<Plan>) -> Result<(Arc<Plan>, bool)> {
         let bucket = key.bucket();
         if let Some(plan) = cache::find(key, bucket) {
-            return Ok(plan);
+            return Ok((plan, true));
         }
         let plan = Arc::new(build()?);
         cache::insert(key, bucket, plan.clone());
-        Ok(plan)
+        Ok((plan, false))
     }
 
     /// About how much memory it holds, without what its steps share with other plans.

@@ -120,6 +120,13 @@ impl Prepared {
     }
 }
 
+impl Prepared {
+    /// Whether the CPU runs it for a device that has no kernel for it.
+    pub(super) fn is_taken_over(&self) -> bool {
+        self.shared.is_none()
+    }
+}
+
 impl Drop for Prepared {
     fn drop(&mut self) {
         BYTES.fetch_sub(self.bytes, Ordering::Relaxed);

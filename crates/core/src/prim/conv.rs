@@ -243,6 +243,12 @@ impl Primitive for Conv {
         batch::vmap(self, inputs, size)
     }
 
+    fn operations(&self, inputs: &[&Aval], outputs: &[&Aval]) -> f64 {
+        let [_, w, y] = self.role.arranged([inputs[0], inputs[1], outputs[0]]);
+        let channels = w.shape[0].max(1);
+        2.0 * y.shape.size() as f64 * (w.shape.size() / channels) as f64
+    }
+
     fn facts(&self) -> Facts<'_> {
         Facts {
             argument: Argument::None,

@@ -75,6 +75,11 @@ impl Primitive for Dot {
         on_batch(*self, inputs, size)
     }
 
+    fn operations(&self, inputs: &[&Aval], outputs: &[&Aval]) -> f64 {
+        let terms = inputs[0].shape.last().map_or(0, |&terms| terms);
+        2.0 * outputs[0].shape.size() as f64 * terms as f64
+    }
+
     fn facts(&self) -> Facts<'_> {
         Facts {
             argument: Argument::None,

@@ -136,6 +136,15 @@ impl Primitive for Fft {
         on_batch(Fft { axes: behind(&self.axes), ..self.clone() }, inputs, size)
     }
 
+    /// 5·n·log₂ n of n complex numbers, as is usual to count; half of it where one side is real.
+    fn operations(&self, inputs: &[&Aval], outputs: &[&Aval]) -> f64 {
+        let wide =
+            if inputs[0].shape.size() > outputs[0].shape.size() { inputs[0] } else { outputs[0] };
+        let length: f64 = self.axes.iter().map(|&axis| wide.shape[axis].max(1) as f64).product();
+        let both = inputs[0].dtype == outputs[0].dtype;
+        (if both { 5.0 } else { 2.5 }) * wide.shape.size() as f64 * length.log2()
+    }
+
     fn facts(&self) -> Facts<'_> {
         Facts {
             argument: Argument::None,

@@ -104,6 +104,11 @@ impl KernelOp {
         }
     }
 
+    /// About how many arithmetic operations it takes.
+    pub(crate) fn operations(&self, inputs: &[&Aval], outputs: &[&Aval]) -> f64 {
+        with_kernel_payload!(self, p => p.operations(inputs, outputs))
+    }
+
     /// What the planner and the transforms must know of the primitive.
     pub fn facts(&self) -> Facts<'_> {
         with_kernel_payload!(self, p => p.facts())

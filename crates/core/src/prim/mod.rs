@@ -125,6 +125,12 @@ pub trait Primitive: Clone + Eq + Hash + Debug {
     /// What the planner and the transforms must know besides.
     fn facts(&self) -> Facts<'_>;
 
+    /// About how many arithmetic operations it takes on inputs and with outputs of these avals: of an
+    /// elementwise primitive one for each element.
+    fn operations(&self, _inputs: &[&Aval], outputs: &[&Aval]) -> f64 {
+        outputs.iter().map(|aval| aval.shape.size() as f64).sum()
+    }
+
     /// Writes down what tells a plan with this primitive from others: all of it but its
     /// [`Facts::argument`].
     fn write_key(&self, key: &mut Key) {

@@ -181,6 +181,15 @@ impl Primitive for Pool {
         on_merged(self.clone(), inputs, size)
     }
 
+    fn operations(&self, inputs: &[&Aval], outputs: &[&Aval]) -> f64 {
+        let windows = match self.role {
+            PoolRole::Max | PoolRole::MaxGather | PoolRole::Sum => outputs[0],
+            PoolRole::MaxScatter => inputs[1],
+            PoolRole::SumTranspose => inputs[0],
+        };
+        windows.shape.size() as f64 * self.window.iter().product::<usize>() as f64
+    }
+
     fn facts(&self) -> Facts<'_> {
         Facts {
             argument: Argument::None,

@@ -100,6 +100,12 @@ impl Primitive for Sort {
         on_batch(Sort { axis: self.axis + 1, ..*self }, inputs, size)
     }
 
+    /// Comparisons: n·log₂ n of n elements.
+    fn operations(&self, inputs: &[&Aval], _: &[&Aval]) -> f64 {
+        let length = inputs[0].shape[self.axis].max(1) as f64;
+        inputs[0].shape.size() as f64 * length.log2()
+    }
+
     fn facts(&self) -> Facts<'_> {
         Facts {
             argument: Argument::None,

@@ -149,7 +149,7 @@ fn views_and_values_of_rows() -> Result<()> {
 fn a_softmax_is_one_step() -> Result<()> {
     let x = noise(&[40, 100], 10, DType::F32);
     eval(std::slice::from_ref(&x))?;
-    let plan = with_stream(Stream::of(ALL), || explain(&[ops::softmax(&x, -1)?]))?;
+    let plan = with_stream(Stream::of(ALL), || explain(&[ops::softmax(&x, -1)?]))?.to_string();
     assert!(plan.contains("rows of") && plan.contains(", 1 steps"), "{plan}");
     Ok(())
 }

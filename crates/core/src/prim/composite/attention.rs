@@ -162,6 +162,15 @@ impl Scores {
         Ok(sizes)
     }
 
+    /// About how many arithmetic operations so many products over features and values take; half where
+    /// half of the keys are seen.
+    fn operations(&self, inputs: &[&Aval], features: f64, values: f64) -> f64 {
+        let Ok(sizes) = AttentionSizes::of(inputs[0], inputs[1], inputs[2]) else { return 0.0 };
+        let seen = if self.mask == AttentionMaskKind::Causal { 0.5 } else { 1.0 };
+        let width = features * sizes.features as f64 + values * sizes.values as f64;
+        2.0 * seen * sizes.scores().size() as f64 * width
+    }
+
     /// A product of operands of `dtype`, summed in its accumulator.
     fn dot(&self, a: &Array, b: &Array, result: DType) -> Result<Array> {
         let accumulate = a.dtype().accumulator();
@@ -296,6 +305,10 @@ impl Compose for Attention {
         Ok(SmallVec::from_vec(vec![Aval { shape: out, dtype }, row.clone(), row]))
     }
 
+    fn operations(&self, inputs: &[&Aval], _: &[&Aval]) -> f64 {
+        self.scores.operations(inputs, 1.0, 1.0)
+    }
+
     fn body(&self, inputs: &[Array]) -> Result<Vec<Array>> {
         let [q, k, v] = [&inputs[0], &inputs[1], &inputs[2]];
         let avals: Vec<&Aval> = inputs.iter().map(Array::aval).collect();
@@ -404,6 +417,10 @@ impl Compose for AttentionGrad {
             return Err(Error::dtype(name, format!("takes a cotangent of {dtype}, not {ct}")));
         }
         Ok(inputs[..3].iter().map(|&aval| aval.clone()).collect())
+    }
+
+    fn operations(&self, inputs: &[&Aval], _: &[&Aval]) -> f64 {
+        self.scores.operations(inputs, 3.0, 2.0)
     }
 
     fn body(&self, inputs: &[Array]) -> Result<Vec<Array>> {

@@ -48,6 +48,9 @@ pub trait Compose: Clone + Eq + Hash + Debug {
     /// The outputs' shapes and dtypes, or an error that names the composite and the inputs.
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals>;
 
+    /// About how many arithmetic operations it takes.
+    fn operations(&self, inputs: &[&Aval], outputs: &[&Aval]) -> f64;
+
     /// Records what it stands for; its outputs. The inputs are such as [`Compose::infer`] takes.
     fn body(&self, inputs: &[Array]) -> Result<Vec<Array>>;
 
@@ -134,6 +137,10 @@ impl Primitive for Composite {
             inputs.iter().map(|i| Aval::new(i.shape(), i.array.dtype())).collect();
         let graph = self.graph(&examples.iter().collect::<Vec<_>>())?;
         rules::vmap_body(&graph, inputs, size)
+    }
+
+    fn operations(&self, inputs: &[&Aval], outputs: &[&Aval]) -> f64 {
+        with_composite!(self, p => p.operations(inputs, outputs))
     }
 
     fn facts(&self) -> Facts<'_> {

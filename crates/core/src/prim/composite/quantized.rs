@@ -66,6 +66,11 @@ impl Compose for QuantizedDot {
         one(Aval { shape, dtype: x.dtype })
     }
 
+    fn operations(&self, inputs: &[&Aval], outputs: &[&Aval]) -> f64 {
+        let terms = inputs[0].shape.last().map_or(0, |&terms| terms);
+        2.0 * outputs[0].shape.size() as f64 * terms as f64
+    }
+
     fn body(&self, inputs: &[Array]) -> Result<Vec<Array>> {
         let how = Quantization { group_size: self.group_size, bits: self.bits };
         let [x, words, scales, biases] = [0, 1, 2, 3].map(|n: usize| inputs[n].clone());

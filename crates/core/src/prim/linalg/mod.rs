@@ -194,6 +194,26 @@ impl Primitive for Linalg {
         Ok(Array::apply_multi(*self, &refs)?.into_iter().map(Batched::each).collect())
     }
 
+    /// The leading term of what is usual for m rows and n columns, such as n³/3 for Cholesky's.
+    fn operations(&self, inputs: &[&Aval], _: &[&Aval]) -> f64 {
+        let shape = &inputs[0].shape;
+        let [rows, columns] = [shape.rank() - 2, shape.rank() - 1].map(|axis| shape[axis] as f64);
+        let matrices = shape.size() as f64 / (rows * columns).max(1.0);
+        let (long, short) = (rows.max(columns), rows.min(columns));
+        let right = inputs.get(1).map_or(0.0, |b| b.shape.size() as f64 / matrices.max(1.0));
+        let cubes = match self {
+            Linalg::Cholesky => rows.powi(3) / 3.0,
+            Linalg::SolveTriangular { .. } => rows * right,
+            Linalg::Solve => rows.powi(3) * 2.0 / 3.0 + 2.0 * rows * right,
+            Linalg::Lu => long * short * short * 2.0 / 3.0,
+            Linalg::Qr => 2.0 * long * short * short,
+            Linalg::Svd(_) | Linalg::Pinv => 8.0 * long * short * short,
+            Linalg::Eigh { .. } => 9.0 * rows.powi(3),
+            Linalg::Eig { .. } => 25.0 * rows.powi(3),
+        };
+        matrices * cubes
+    }
+
     fn facts(&self) -> Facts<'_> {
         let one = match self {
             Linalg::Cholesky

@@ -1,0 +1,315 @@
+//! What an evaluation would run, beside what the machine could do: a table, JSON and a picture.
+//!
+//! The [roofline](https://doi.org/10.1145/1498765.1498785) of Williams, Waterman and Patterson says how long
+//! a step takes at least: as long as its bytes take at the rate of the memory, or as its operations at the
+//! rate of the arithmetic, whichever is longer.
+
+use std::fmt::{self, Write};
+use std::time::{Duration, Instant};
+
+use cupola_core::backend::backend;
+use cupola_core::device::{Stream, with_stream};
+use cupola_core::plan::{ExplainedStep, Explanation};
+use cupola_core::{Array, Aval, DType, Device, Result, ops};
+use serde_json::{Value, json};
+
+/// The rates of a device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Roofline {
+    /// What its memory moves, in bytes a second.
+    pub bytes: f64,
+    /// What it computes, in operations of `float32` a second.
+    pub operations: f64,
+}
+
+/// Bytes of the array whose copy is timed: more than caches hold.
+const COPIED: usize = 64 << 20;
+
+/// Rows and columns of the matrices whose product is timed.
+const SIDE: usize = 1024;
+
+impl Roofline {
+    /// Measures a device: a sum of two large arrays for the memory, a product of matrices of `float32` for
+    /// the arithmetic, the best of a few runs of each. Takes some tenths of a second on a CPU.
+    ///
+    /// # Errors
+    /// As evaluation.
+    pub fn measure(device: Device) -> Result<Roofline> {
+        with_stream(Stream::of(device), || {
+            let long = ops::ones([COPIED / 4], DType::F32)?;
+            let factor = ops::ones([SIDE, SIDE], DType::F32)?;
+            cupola_core::eval(&[long.clone(), factor.clone()])?;
+            let copied = best(device, || Ok(&long + &long))?;
+            let multiplied = best(device, || ops::matmul(&factor, &factor))?;
+            Ok(Roofline {
+                bytes: 2.0 * COPIED as f64 / copied.as_secs_f64(),
+                operations: 2.0 * (SIDE as f64).powi(3) / multiplied.as_secs_f64(),
+            })
+        })
+    }
+
+    /// The least time of a step, in seconds.
+    pub fn seconds(&self, step: &ExplainedStep) -> f64 {
+        let (bytes, operations) = self.parts(step);
+        bytes.max(operations)
+    }
+
+    /// The seconds that its bytes take, and those that its operations take.
+    fn parts(&self, step: &ExplainedStep) -> (f64, f64) {
+        (step.bytes() as f64 / self.bytes, step.operations as f64 / self.operations)
+    }
+}
+
+/// The shortest time of some runs on `device`.
+fn best(device: Device, work: impl Fn() -> Result<Array>) -> Result<Duration> {
+    let mut best = Duration::MAX;
+    for _ in 0..5 {
+        let result = work()?;
+        let start = Instant::now();
+        result.eval()?;
+        backend(device)?.synchronize()?;
+        best = best.min(start.elapsed());
+    }
+    Ok(best.max(Duration::from_nanos(1)))
+}
+
+/// A plan beside a roofline. It prints as a table that lines up.
+///
+/// ```
+/// use cupola::explain::{Report, Roofline};
+/// use cupola::{Array, plan};
+/// let x = Array::from_slice(&[1.0f32, 2.0], [2])?;
+/// let plan = plan::explain(&[(&x * &x).exp()])?;
+/// let report = Report::new(plan, Roofline { bytes: 1e10, operations: 1e11 });
+/// assert!(report.to_string().contains("multiply, exp"));
+/// # Ok::<(), cupola::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// What would run.
+    pub plan: Explanation,
+    /// What the device could do.
+    pub roofline: Roofline,
+}
+
+impl Report {
+    /// `plan` beside the rates of its device.
+    pub fn new(plan: Explanation, roofline: Roofline) -> Report {
+        Report { plan, roofline }
+    }
+
+    /// The least time of all steps, in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.plan.steps.iter().map(|step| self.roofline.seconds(step)).sum()
+    }
+
+    /// All of it, for programs: sizes in bytes, times in microseconds.
+    pub fn to_json(&self) -> Value {
+        let operands = |all: &[(Aval, u32)]| -> Vec<Value> {
+            let one = |(aval, slot): &(Aval, u32)| json!({"slot": slot, "shape": aval.shape.to_vec(), "dtype": aval.dtype.to_string()});
+            all.iter().map(one).collect()
+        };
+        let step = |step: &ExplainedStep| {
+            json!({
+                "kind": step.kind,
+                "over": step.over,
+                "fused": step.fused,
+                "inputs": operands(&step.inputs),
+                "outputs": operands(&step.outputs),
+                "bytes_read": step.bytes_read,
+                "bytes_written": step.bytes_written,
+                "operations": step.operations,
+                "in_place": step.in_place,
+                "on_cpu": step.on_cpu,
+                "roofline_us": 1e6 * self.roofline.seconds(step),
+            })
+        };
+        json!({
+            "device": self.plan.device.to_string(),
+            "reused": self.plan.reused,
+            "bytes_per_second": self.roofline.bytes,
+            "operations_per_second": self.roofline.operations,
+            "bytes": self.plan.bytes(),
+            "operations": self.plan.operations(),
+            "roofline_us": 1e6 * self.seconds(),
+            "steps": self.plan.steps.iter().map(step).collect::<Vec<_>>(),
+        })
+    }
+
+    /// A bar for each step, as long as its least time: blue where the memory bounds it, orange where the
+    /// arithmetic does.
+    pub fn to_svg(&self) -> String {
+        const ROW: usize = 18;
+        const BARS: f64 = 300.0;
+        let longest = self.plan.steps.iter().map(|step| self.roofline.seconds(step));
+        let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
+        let height = ROW * (self.plan.steps.len() + 3);
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"960\" height=\"{height}\" \
+             font-family=\"sans-serif\" font-size=\"12\">\n\
+             <rect width=\"960\" height=\"{height}\" fill=\"white\"/>\n\
+             <text x=\"8\" y=\"{ROW}\" font-weight=\"bold\">{}</text>\n\
+             <text x=\"8\" y=\"{}\" fill=\"#1f77b4\">bounded by memory</text>\
+             <text x=\"140\" y=\"{}\" fill=\"#e6700b\">bounded by arithmetic</text>\n",
+            escaped(&self.heading()),
+            2 * ROW,
+            2 * ROW
+        );
+        for (index, step) in self.plan.steps.iter().enumerate() {
+            let (bytes, operations) = self.roofline.parts(step);
+            let colour = if bytes >= operations { "#1f77b4" } else { "#e6700b" };
+            let (y, seconds) = (ROW * (index + 2) + 6, bytes.max(operations));
+            let width = BARS * seconds / longest;
+            let _ = writeln!(
+                svg,
+                "<rect x=\"8\" y=\"{y}\" width=\"{width:.1}\" height=\"14\" fill=\"{colour}\"/>\
+                 <text x=\"{}\" y=\"{}\">{}  {}</text>",
+                BARS + 16.0,
+                y + 12,
+                time(seconds),
+                escaped(&shortened(&description(step), 90))
+            );
+        }
+        svg + "</svg>\n"
+    }
+
+    fn heading(&self) -> String {
+        format!(
+            "{} steps on {}, {}, {} operations, at least {} at {}/s and {} operations/s; the plan was {}",
+            self.plan.steps.len(),
+            self.plan.device,
+            bytes(self.plan.bytes() as f64),
+            scaled(self.plan.operations() as f64),
+            time(self.seconds()),
+            bytes(self.roofline.bytes),
+            scaled(self.roofline.operations),
+            if self.plan.reused { "there already" } else { "made for this" }
+        )
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.heading())?;
+        writeln!(f, "step        read     written  operations   at least  what")?;
+        for (index, step) in self.plan.steps.iter().enumerate() {
+            writeln!(
+                f,
+                "{index:>4}  {:>10}  {:>10}  {:>10}  {:>9}  {}",
+                bytes(step.bytes_read as f64),
+                bytes(step.bytes_written as f64),
+                scaled(step.operations as f64),
+                time(self.roofline.seconds(step)),
+                description(step)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// What a step does: its kind, what was fused into it, and the shapes of its results.
+fn description(step: &ExplainedStep) -> String {
+    let results: Vec<String> = step.outputs.iter().map(|(aval, _)| aval.to_string()).collect();
+    let (program, epilogue) = step.fused.split_at(step.fused.len() - step.epilogue);
+    let mut text = step.kind.clone();
+    for (word, names) in [(":", program), (" then", epilogue)] {
+        if !names.is_empty() {
+            text += &format!("{word} {}", names.join(", "));
+        }
+    }
+    let place = match (step.on_cpu, step.in_place) {
+        (true, _) => ", on the CPU",
+        (_, true) => ", in place",
+        _ => "",
+    };
+    format!("{text} → {}{place}", results.join(", "))
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    match text.chars().count() > most {
+        true => text.chars().take(most - 1).chain(['…']).collect(),
+        false => text.to_owned(),
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// Three digits and a unit of powers of 1000.
+fn scaled(number: f64) -> String {
+    with_unit(number, &["", "k", "M", "G", "T", "P"], 1000.0)
+}
+
+fn bytes(number: f64) -> String {
+    with_unit(number, &[" B", " KiB", " MiB", " GiB", " TiB"], 1024.0)
+}
+
+fn time(seconds: f64) -> String {
+    with_unit(seconds * 1e9, &[" ns", " µs", " ms", " s"], 1000.0)
+}
+
+fn with_unit(mut number: f64, units: &[&str], step: f64) -> String {
+    let mut at = 0;
+    while number >= step && at + 1 < units.len() {
+        number /= step;
+        at += 1;
+    }
+    let digits = if at == 0 || number >= 100.0 { 0 } else { 1 };
+    format!("{number:.digits$}{}", units[at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cupola_core::plan;
+
+    const RATES: Roofline = Roofline { bytes: 1e9, operations: 1e10 };
+
+    #[test]
+    fn bytes_and_operations_are_those_of_the_steps() -> Result<()> {
+        let (a, b) = (ops::ones([3, 5], DType::F32)?, ops::ones([5, 7], DType::F32)?);
+        cupola_core::eval(&[a.clone(), b.clone()])?;
+        let y = ops::relu(&ops::matmul(&a, &b)?)?;
+        let report = Report::new(plan::explain(&[y])?, RATES);
+        let [step] = &report.plan.steps[..] else { panic!("one step: {report}") };
+        assert_eq!(step.kind, "matmul");
+        assert_eq!((step.bytes_read, step.bytes_written), (4 * (15 + 35), 4 * 21));
+        assert_eq!(step.operations, 2 * 3 * 5 * 7 + 21 * step.fused.len() as u64);
+        assert!((report.seconds() - 284e-9).abs() < 1e-12, "{report}");
+        let json = report.to_json();
+        assert_eq!(json["steps"][0]["bytes_read"], 200);
+        assert_eq!(json["steps"][0]["outputs"][0]["shape"], json!([3, 7]));
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_repeated_counts_once() -> Result<()> {
+        let (x, row) = (ops::ones([64, 8], DType::F32)?, ops::ones([8], DType::F32)?);
+        cupola_core::eval(&[x.clone(), row.clone()])?;
+        let plan = plan::explain(&[&x * &row])?;
+        assert_eq!(plan.steps[0].bytes_read, 4 * (64 * 8 + 8));
+        Ok(())
+    }
+
+    #[test]
+    fn a_plan_is_made_once() -> Result<()> {
+        let x = ops::ones([6, 11, 3], DType::F32)?;
+        x.eval()?;
+        let y = || ops::sum(&ops::tan(&(&x - 0.25))?, 1, false);
+        assert!(!plan::explain(&[y()?])?.reused);
+        assert!(plan::explain(&[y()?])?.reused);
+        y()?.eval()?;
+        Ok(())
+    }
+
+    #[test]
+    fn pictures_are_well_formed() -> Result<()> {
+        let x = ops::ones([4], DType::F32)?;
+        x.eval()?;
+        let svg = Report::new(plan::explain(&[ops::less(&x, 2.0)?])?, RATES).to_svg();
+        assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
+        assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
+        Ok(())
+    }
+}
