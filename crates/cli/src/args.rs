@@ -23,6 +23,8 @@ pub enum Command {
     Classify(ClassifyArgs),
     /// Measure training and classification
     Bench(BenchArgs),
+    /// Show what a trained model's plan does, step by step, and how fast it could be
+    Explain(ExplainArgs),
     /// Run the op suite on a device
     Selftest(SelftestArgs),
     /// List the devices of this machine
@@ -194,6 +196,33 @@ pub struct BenchArgs {
     /// The folder that the charts go to
     #[arg(long, value_name = "DIR", default_value = "runs/bench")]
     pub out: PathBuf,
+
+    /// Write what came out to this file as JSON; - is the standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct ExplainArgs {
+    /// The folder of a training run
+    #[arg(value_name = "RUN_DIR")]
+    pub run: PathBuf,
+
+    /// How many images the model is given
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true, default_value = "1")]
+    pub batch_size: usize,
+
+    /// Explain the loss and its gradients instead of the scores
+    #[arg(long)]
+    pub training: bool,
+
+    #[arg(long, value_name = "DEVICE", default_value = "best", value_parser = device)]
+    #[arg(help = format!("The device that it would run on: gpu, {}", Device::forms()))]
+    pub device: Device,
+
+    /// Draw the steps to this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
 
     /// Write what came out to this file as JSON; - is the standard output
     #[arg(long, value_name = "FILE")]

@@ -6,6 +6,7 @@ mod classify;
 mod data;
 mod devices;
 mod download;
+mod explain;
 mod failure;
 mod figures;
 mod interrupt;
@@ -48,6 +49,7 @@ fn run(command: Command) -> Outcome {
         Command::Train(args) => train::run(&args),
         Command::Classify(args) => classify::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Selftest(args) => selftest::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::Download(args) => download::run(&args),

@@ -39,11 +39,7 @@ impl Output {
         let Some(path) = self.json.as_deref().filter(|path| !is_stdout(path)) else {
             return Ok(());
         };
-        let own = place(path);
-        match files().into_iter().any(|file| place(&file) == own) {
-            true => Err(Failure::usage(format!("--json: {}: is {what}", path.display()))),
-            false => Ok(()),
-        }
+        spared("--json", path, what, files())
     }
 
     /// A line for people: on the standard output, unless JSON goes there.
@@ -72,6 +68,20 @@ impl Output {
                 .map_err(|cause| Failure::new(format!("--json: standard output: {cause}")));
         }
         Ok(write_whole(path, format!("{text}\n"))?)
+    }
+}
+
+/// An error where `path`, which `argument` names as a file to be written, is one of `files`: those are `what`.
+pub fn spared(
+    argument: &str,
+    path: &Path,
+    what: &str,
+    files: impl IntoIterator<Item = PathBuf>,
+) -> Outcome {
+    let own = place(path);
+    match files.into_iter().any(|file| place(&file) == own) {
+        true => Err(Failure::usage(format!("{argument}: {}: is {what}", path.display()))),
+        false => Ok(()),
     }
 }
 

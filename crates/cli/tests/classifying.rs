@@ -55,6 +55,30 @@ fn a_data_set_gets_an_accuracy_and_a_confusion_matrix() {
 }
 
 #[test]
+fn a_model_is_explained() {
+    let sandbox = trained();
+    let ran = sandbox.run("explain run --device cpu --svg plan.svg --json plan.json").good();
+    assert!(ran.out.contains("conv") && ran.out.contains("matmul"), "{}", ran.out);
+    let found: serde_json::Value = serde_json::from_slice(&sandbox.read("plan.json")).unwrap();
+    let steps = found["steps"].as_array().unwrap().len();
+    assert!(ran.out.lines().count() == steps + 2, "a line a step: {}", ran.out);
+    assert!(found["roofline_us"].as_f64().unwrap() > 0.0);
+    assert!(sandbox.read("plan.svg").starts_with(b"<svg"));
+
+    let training =
+        sandbox.run("explain run --device cpu --training --batch-size 4 --json -").good();
+    let training: serde_json::Value = serde_json::from_str(&training.out).unwrap();
+    assert!(training["steps"].as_array().unwrap().len() > steps);
+    assert!(training["operations"].as_u64() > found["operations"].as_u64());
+
+    sandbox.run("explain nothing").bad(1, &["nothing", "model.safetensors"]);
+    sandbox
+        .run("explain run --svg run/model.safetensors")
+        .bad(2, &["--svg", "model.safetensors", "is the model"]);
+    sandbox.run("explain run --svg nowhere/plan.svg").bad(1, &["--svg", "nowhere"]);
+}
+
+#[test]
 fn what_cannot_be_classified() {
     let sandbox = trained();
     sandbox.run("classify nothing grey.png").bad(1, &["nothing", "model.safetensors"]);

@@ -3309,6 +3309,7 @@ macro_rules! docs {
 (einsum_path) => { "The order in which `einsum`(super::einsum) contracts its operands, and a report of what that\nsaves.\n\nEach step lists the operands that it takes out of the list; their product goes to the end.\n\nErrors:\nWhere the subscripts do not fit the operands.\n\nExample:\n    >>> path, report = mx.einsum_path(\"ij,jk->ik\", mx.ones((2, 3)), mx.ones((3, 4)))\n    >>> path\n    \n    [(0, 1)]" };
 (enable_compile) => { "\nExample:\n    >>> mx.enable_compile()" };
 (eval) => { "\nExample:\n    >>> x = mx.ones(2) * 3\n    >>> mx.eval(x)\n    >>> x\n    array([3, 3], dtype=float32)" };
+(explain) => { "\nExample:\n    >>> plan = mx.explain(lambda x: mx.exp(x) * 2, mx.ones((2, 3)))\n    >>> [(step[\"kind\"], step[\"fused\"]) for step in plan.steps]\n    [('map', ['exp', 'multiply'])]" };
 (eye) => { "The identity matrix, of the same size both ways; `eye_at` for others.\n\nExample:\n    >>> mx.eye(2)\n    array([[1, 0],\n           [0, 1]], dtype=float32)" };
 (fold) => { "The inverse of `unfold` but that where windows overlap their elements add up.\n\nShapes:\n`[N, windows, taps·C]` gives `[N, sizes.., C]`.\n\nDtypes:\nHalf types are summed in `float32`.\n\nErrors:\nWhere rows and windows do not fit the sizes, and as `unfold`.\n\nExample:\n    >>> mx.fold(mx.array([[[1, 2], [2, 3]]]), 3, 2).flatten()\n    array([1, 4, 3], dtype=int32)" };
 (from_dlpack) => { "\nExample:\n    >>> import numpy as np\n    >>> mx.from_dlpack(np.arange(3, dtype=np.int32))\n    array([0, 1, 2], dtype=int32)" };
@@ -3522,6 +3523,7 @@ macro_rules! docs {
 (DtypeCategory) => { "\nExample:\n    >>> mx.issubdtype(mx.int8, mx.integer)\n    True" };
 (finfo) => { "\nExample:\n    >>> mx.finfo(mx.float16).max\n    65504.0" };
 (iinfo) => { "\nExample:\n    >>> mx.iinfo(mx.int8).max\n    127" };
+(Explanation) => { "\nExample:\n    >>> plan = (mx.ones(4) + 1).explain()\n    >>> plan.bytes, plan.operations\n    (16, 4)" };
 (fast::MetalKernel) => { "\nExample:\n    >>> mx.fast.MetalKernel.__name__\n    'MetalKernel'" };
 (PrintOptions) => { "\nExample:\n    >>> mx.get_printoptions().precision\n    -1" };
 (_PrintOptionsContext) => { "" };
@@ -3560,6 +3562,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_class::<crate::dtype::DtypeCategory>()?;
             m.add_class::<crate::dtype::finfo>()?;
             m.add_class::<crate::dtype::iinfo>()?;
+            m.add_class::<crate::explain::Explanation>()?;
             m.add_class::<crate::format::PrintOptions>()?;
             m.add_class::<crate::format::PrintOptionsContext>()?;
             m.add_class::<crate::missing::FunctionExporter>()?;
@@ -3670,6 +3673,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::evaluate::eval, m)?)?;
             m.add_function(wrap_pyfunction!(self::exp, m)?)?;
             m.add_function(wrap_pyfunction!(self::expand_dims, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::explain::explain, m)?)?;
             m.add_function(wrap_pyfunction!(self::expm1, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::create::eye, m)?)?;
             m.add_function(wrap_pyfunction!(self::flatten, m)?)?;

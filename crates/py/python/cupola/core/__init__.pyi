@@ -269,6 +269,8 @@ class array:
         ...
     def __array_namespace__(self, api_version: str | None = ...) -> Any:
         ...
+    def explain(self) -> Any:
+        """What computing the array would run; nothing where it is computed already."""
     def __lt__(self, other: Any, /) -> array: ...
     def __le__(self, other: Any, /) -> array: ...
     def __gt__(self, other: Any, /) -> array: ...
@@ -539,6 +541,47 @@ class iinfo:
     @property
     def dtype(self) -> Dtype:
         """The dtype."""
+    def __repr__(self) -> str:
+        ...
+
+@final
+class Explanation:
+    """What an evaluation would run, step by step, beside the least time that the device could take for it. It
+    prints as a table.
+
+    Example:
+        >>> plan = (mx.ones(4) + 1).explain()
+        >>> plan.bytes, plan.operations
+        (16, 4)
+    """
+    @property
+    def device(self) -> Device:
+        """The device on which it would run."""
+    @property
+    def reused(self) -> bool:
+        """Whether the plan was there already: nothing was planned or compiled for this."""
+    @property
+    def steps(self) -> Any:
+        """The steps, in order: a dict each, with what runs, what was fused into it, its arrays, bytes,
+        operations and least time in microseconds.
+        """
+    @property
+    def bytes(self) -> int:
+        """The bytes that all steps read and write."""
+    @property
+    def operations(self) -> int:
+        """The arithmetic operations of all steps."""
+    @property
+    def roofline_seconds(self) -> float:
+        """The least time of all steps, in seconds: for each the longer one of what its bytes take at the rate
+        of the memory and what its operations take at that of the arithmetic, as measured on this machine.
+        """
+    def to_json(self) -> str:
+        """All of it as JSON."""
+    def to_svg(self) -> str:
+        """A picture: a bar for each step, as long as its least time."""
+    def __str__(self) -> str:
+        ...
     def __repr__(self) -> str:
         ...
 
@@ -1584,6 +1627,16 @@ def expand_dims(a: _Scalar | array, axis: None | int | Sequence[int], *, stream:
     Example:
         >>> mx.expand_dims(mx.array([1, 2]), axis=0).shape
         (1, 2)
+    """
+def explain(fun: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """What evaluating `fun(*args, **kwargs)` would run, after its arguments were computed: steps, what was fused
+    into each, bytes, operations, and the least time that this machine could take. The function is called;
+    what it evaluates itself is no part of it. Arrays of one device are explained together.
+
+    Example:
+        >>> plan = mx.explain(lambda x: mx.exp(x) * 2, mx.ones((2, 3)))
+        >>> [(step["kind"], step["fused"]) for step in plan.steps]
+        [('map', ['exp', 'multiply'])]
     """
 def expm1(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """eˣ − 1, accurate near 0.

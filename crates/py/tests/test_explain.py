@@ -1,0 +1,77 @@
+"""`mx.explain` and `array.explain`."""
+
+import json
+import xml.dom.minidom
+
+import pytest
+
+import cupola.core as mx
+
+
+def test_steps_bytes_and_operations():
+    x, w = mx.ones((8, 16)), mx.ones((16, 32))
+    plan = mx.explain(lambda x, w: mx.maximum(x @ w, 0), x, w=w)
+    (step,) = plan.steps
+    assert step["kind"] == "matmul" and step["fused"][-1] == "maximum"
+    assert step["bytes_read"] == 4 * (8 * 16 + 16 * 32)
+    assert step["bytes_written"] == plan.bytes - step["bytes_read"] == 4 * 8 * 32
+    assert plan.operations >= 2 * 8 * 16 * 32
+    assert step["outputs"] == [{"slot": step["outputs"][0]["slot"], "shape": [8, 32], "dtype": "float32"}]
+
+
+def test_least_time_is_positive_and_bounded_by_its_parts():
+    plan = mx.explain(lambda x: mx.softmax(x, axis=-1), mx.ones((64, 1000)))
+    assert plan.roofline_seconds > 0
+    whole = json.loads(plan.to_json())
+    total = plan.bytes / whole["bytes_per_second"] + plan.operations / whole["operations_per_second"]
+    assert plan.roofline_seconds <= total * 1.0001
+
+
+def test_a_plan_is_used_again():
+    f = lambda x: mx.tanh(x * 3) - 11  # noqa: E731
+    assert not mx.explain(f, mx.ones((5, 7, 2))).reused
+    assert mx.explain(f, mx.ones((5, 7, 2))).reused
+
+
+def test_what_is_computed_needs_no_steps():
+    x = mx.ones(3) + 1
+    mx.eval(x)
+    assert x.explain().steps == []
+
+
+def test_nothing_runs():
+    x = mx.ones(3) / 3
+    x.explain()
+    assert len(x.explain().steps) == 1
+
+
+def test_gradients_are_explained_as_other_work():
+    loss = lambda w, x: mx.mean(mx.square(x @ w))  # noqa: E731
+    plan = mx.explain(mx.grad(loss), mx.ones((4, 2)), mx.ones((3, 4)))
+    assert sum(step["kind"] == "matmul" for step in plan.steps) == 2
+
+
+def test_pictures_and_text():
+    plan = mx.explain(lambda x: (x < 1) & (x > 0), mx.ones(3))
+    xml.dom.minidom.parseString(plan.to_svg())
+    lines = str(plan).splitlines()
+    assert len(lines) == 2 + len(plan.steps) and "less" in lines[-1]
+    assert plan.device == mx.default_device()
+
+
+def test_errors_are_those_of_the_function():
+    with pytest.raises(ZeroDivisionError):
+        mx.explain(lambda: 1 / 0)
+    with pytest.raises(ValueError, match="matmul"):
+        mx.explain(lambda x: x @ x, mx.ones((2, 3)))
+    with pytest.raises(TypeError):
+        mx.explain(3)
+
+
+def test_traced_arrays_cannot_be_explained():
+    def f(x):
+        x.explain()
+        return x
+
+    with pytest.raises(ValueError):
+        mx.compile(f)(mx.ones(2))
