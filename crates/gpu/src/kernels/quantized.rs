@@ -27,6 +27,8 @@ const CHUNK: usize = 8;
 const LANES: usize = 32;
 /// The most rows of the matrix that a thread goes through at once, and of `x`.
 const TILE: [usize; 2] = [4, 8];
+/// The same where there are no matrix units: fewer registers, and a text that takes less time to compile.
+const SMALL_TILE: [usize; 2] = [2, 4];
 /// The most rows of `x` for which the matrix is read where it is: by the transpose, and as it is. For
 /// more it is cheaper to unpack it once.
 const FEW: [usize; 2] = [32, 4];
@@ -144,9 +146,10 @@ fn by_transpose(
     let rows: usize = x.aval.shape[..last].iter().product();
     let (units, width) = (x.aval.shape[last] / UNIT, words.aval.shape[0]);
     let lanes = units.next_power_of_two().min(LANES) as u32;
-    let together = rows.next_power_of_two().min(TILE[1]);
+    let tile = if target.matrix { TILE } else { SMALL_TILE };
+    let together = rows.next_power_of_two().min(tile[1]);
     // Fewer rows a thread where that would leave the device idle.
-    let mut tall = TILE[0];
+    let mut tall = tile[0];
     while tall > 1 && width / tall * (lanes as usize) < target.threads as usize / 4 {
         tall /= 2;
     }
