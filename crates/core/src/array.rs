@@ -12,6 +12,7 @@ use crate::device::{Device, Stream, default_stream};
 use crate::dtype::{DType, Element, Scalar};
 use crate::error::{Error, Result};
 use crate::fork;
+use crate::holders;
 use crate::memory::Buffer;
 use crate::prim::movement::view_layout;
 use crate::prim::{Avals, Constant, Input, Movement, Op};
@@ -41,6 +42,8 @@ pub(crate) struct Node {
     pub stream: Stream,
     /// The transforms that trace this node.
     pub scopes: Option<Arc<Scopes>>,
+    /// The line of the program that recorded it, where lines are noted.
+    pub line: Option<Arc<str>>,
     /// Scratch of whoever walks the graph, under the walk lock: the walk and the place in it.
     pub visit: AtomicU64,
     state: Mutex<State>,
@@ -152,7 +155,8 @@ impl Node {
     pub fn new(op: Op, avals: Avals, scopes: Option<Arc<Scopes>>, state: State) -> Arc<Node> {
         let stream = default_stream();
         let state = Mutex::new(state);
-        Arc::new(Node { op, avals, stream, scopes, visit: AtomicU64::new(0), state })
+        let line = holders::line();
+        Arc::new(Node { op, avals, stream, scopes, line, visit: AtomicU64::new(0), state })
     }
 
     pub fn state(&self) -> MutexGuard<'_, State> {

@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use crate::device::{Device, DeviceKind};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::holders;
 use crate::prim::{Composite, Custom, KernelOp, ReduceKind};
 use crate::shape::{Aval, Dims};
 
@@ -78,6 +79,11 @@ pub trait Backend: Send + Sync {
 
     /// How much memory is in use.
     fn memory(&self) -> MemoryStats;
+
+    /// The bytes that it has, where it says.
+    fn capacity(&self) -> Option<usize> {
+        None
+    }
 
     /// Gives memory that is kept for reuse back to the system.
     fn trim(&self);
@@ -362,8 +368,12 @@ pub fn memory_guideline() -> Option<usize> {
     (guideline != usize::MAX).then_some(guideline)
 }
 
-/// Memory for `bytes` bytes within the bound that was set.
+/// Memory for `bytes` bytes within the bound that was set. Where there is none, the error names who holds most.
 pub(crate) fn alloc(on: &dyn Backend, bytes: usize) -> Result<Buffer> {
+    bounded(on, bytes).map_err(|error| holders::named(error, on.device()))
+}
+
+fn bounded(on: &dyn Backend, bytes: usize) -> Result<Buffer> {
     if let Some(guideline) = memory_guideline() {
         let memory = on.memory();
         let all = memory.active.saturating_add(memory.cached).saturating_add(bytes);
@@ -417,6 +427,18 @@ impl Operand {
 }
 
 impl Segment {
+    /// What it is called: by its primitive, the reduction, or the last instruction of its program.
+    pub fn name(&self) -> &'static str {
+        let last = |body: &Body| body.code.last().map_or("copy", |instr| instr.op.name());
+        match &self.kernel {
+            Kernel::Map(body) | Kernel::Rows { body, .. } => last(body),
+            Kernel::Reduce { kind, .. } => kind.name(),
+            Kernel::Op(op) => op.name(),
+            Kernel::Composite(composite) => composite.name(),
+            Kernel::Custom(_) => "custom",
+        }
+    }
+
     /// About how much memory it holds besides its own.
     pub(crate) fn bytes(&self) -> usize {
         let body = match &self.kernel {

@@ -22,6 +22,7 @@ use crate::device::{Device, Stream};
 use crate::error::{Error, Result};
 use crate::fork;
 use crate::graph::{self, Borrowed, NodeRef};
+use crate::holders;
 use crate::plan::{Failure, Parameters, Plan};
 use crate::prim::key::Key;
 use crate::prim::{Argument, Input, Op};
@@ -476,7 +477,18 @@ impl Job {
                 Ok(values) => {
                     let mut values = values.into_iter();
                     for node in outputs {
-                        let own = values.by_ref().take(node.avals.len()).collect();
+                        let mut own: SmallVec<[Value; 1]> =
+                            values.by_ref().take(node.avals.len()).collect();
+                        // What only moves is in the memory of what it moves.
+                        let is_new = !matches!(node.op, Op::Movement(_) | Op::Mark(_));
+                        for (value, aval) in own.iter_mut().zip(&node.avals).filter(|_| is_new) {
+                            holders::hold(
+                                &mut value.buffer,
+                                node.op.name(),
+                                aval,
+                                node.line.clone(),
+                            );
+                        }
                         let mut state = node.state();
                         state.progress = Progress::Ready(own);
                         if !node.is_traced() {

@@ -17,6 +17,7 @@ pub mod fallback;
 pub mod fork;
 pub mod generator;
 pub mod graph;
+pub mod holders;
 pub mod interrupt;
 mod memory;
 pub mod ops;

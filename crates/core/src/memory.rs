@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::holders::Tag;
 
 /// The bytes that this process may use: the machine's memory, or its control group's. Linux
 /// promises more than there is and ends a process that believes it.
@@ -49,7 +50,11 @@ pub fn reserve<T>(count: usize, what: &str) -> Result<Vec<T>> {
 
 /// Memory of a device. A clone shares it; it goes back to the device when the last clone drops.
 #[derive(Clone)]
-pub struct Buffer(Arc<dyn Memory>);
+pub struct Buffer {
+    memory: Arc<dyn Memory>,
+    /// By which a large one is known ([`crate::holders`]).
+    pub(crate) tag: Option<Arc<Tag>>,
+}
 
 /// What a backend keeps behind a [`Buffer`].
 pub trait Memory: Any + Send + Sync {
@@ -70,7 +75,7 @@ pub trait Memory: Any + Send + Sync {
 impl Buffer {
     /// Wraps a backend's memory.
     pub fn new(memory: impl Memory) -> Self {
-        Buffer(Arc::new(memory))
+        Buffer { memory: Arc::new(memory), tag: None }
     }
 
     /// The host's memory that `owner` keeps, for arrays to lie in without a copy: what another
@@ -83,37 +88,37 @@ impl Buffer {
 
     /// Whether the memory is somebody else's.
     pub fn is_lent(&self) -> bool {
-        self.0.is_lent()
+        self.memory.is_lent()
     }
 
     /// The size in bytes.
     pub fn bytes(&self) -> usize {
-        self.0.bytes()
+        self.memory.bytes()
     }
 
     /// The device that it belongs to.
     pub fn device(&self) -> Device {
-        self.0.device()
+        self.memory.device()
     }
 
     /// The content, where the host can read it in place.
     pub fn host(&self) -> Option<&[u8]> {
-        self.0.host()
+        self.memory.host()
     }
 
     /// The backend's own type.
     pub fn downcast<M: Memory>(&self) -> Option<&M> {
-        self.0.as_any().downcast_ref()
+        self.memory.as_any().downcast_ref()
     }
 
     /// Whether it may be overwritten: no other clone exists, and the memory is not lent.
     pub fn is_unique(&self) -> bool {
-        Arc::strong_count(&self.0) == 1 && !self.is_lent()
+        Arc::strong_count(&self.memory) == 1 && !self.is_lent()
     }
 
     /// Whether both share one memory.
     pub fn same(&self, other: &Buffer) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.memory, &other.memory)
     }
 }
 

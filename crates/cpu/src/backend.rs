@@ -127,6 +127,10 @@ impl Backend for Cpu {
         memory::stats()
     }
 
+    fn capacity(&self) -> Option<usize> {
+        Some(system_memory())
+    }
+
     fn trim(&self) {
         memory::trim();
     }

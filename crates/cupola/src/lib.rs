@@ -16,6 +16,7 @@ extern crate self as cupola;
 pub mod data;
 pub mod explain;
 pub mod io;
+pub mod memory;
 pub mod nn;
 pub mod optim;
 pub mod train;
@@ -23,8 +24,8 @@ pub mod train;
 pub use cupola_core::{
     Array, Aval, DType, Device, DeviceKind, Dims, Element, Error, Kind, Layout, MAX_RANK, Result,
     Scalar, Shape, Stream, async_eval, backend, device, eval, fallback, fork, generator, graph,
-    interrupt, is_row_major, normalize_axis, ops, plan, precision, prim, synchronize, transform,
-    tree, wait,
+    holders, interrupt, is_row_major, normalize_axis, ops, plan, precision, prim, synchronize,
+    transform, tree, wait,
 };
 pub use cupola_suite as suite;
 

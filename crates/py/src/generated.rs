@@ -3305,8 +3305,10 @@ macro_rules! docs {
 (device_info) => { "\nExample:\n    >>> \"device_name\" in mx.device_info(mx.cpu)\n    True" };
 (disable_compile) => { "\nExample:\n    >>> mx.disable_compile()\n    >>> mx.enable_compile()" };
 (divmod) => { "The pair of `floor_divide` and `remainder`.\n\nExample:\n    >>> mx.divmod(mx.array([7, -7]), 3)\n    \n    [array([2, -3], dtype=int32), array([1, 2], dtype=int32)]" };
+(driver_allocated) => { "\nExample:\n    >>> x = mx.ones((1024,))\n    >>> mx.eval(x)\n    >>> mx.driver_allocated() >= 4096\n    True" };
 (einsum) => { "The sum of products that `subscripts` say: letters name axes, operands are parted by commas, and\nletters that are not behind `->` are summed over.\n\nShapes:\nWithout `->` the result has the letters that come up once, in alphabetical order. A letter twice\nin one operand takes the diagonal. `...` stands for axes that broadcast.\n\nErrors:\nWhere the subscripts do not fit the operands.\n\nExample:\n    >>> mx.einsum(\"ij,j->i\", mx.ones((2, 3)), mx.array([1.0, 2.0, 3.0]))\n    array([6, 6], dtype=float32)" };
 (einsum_path) => { "The order in which `einsum`(super::einsum) contracts its operands, and a report of what that\nsaves.\n\nEach step lists the operands that it takes out of the list; their product goes to the end.\n\nErrors:\nWhere the subscripts do not fit the operands.\n\nExample:\n    >>> path, report = mx.einsum_path(\"ij,jk->ik\", mx.ones((2, 3)), mx.ones((3, 4)))\n    >>> path\n    \n    [(0, 1)]" };
+(empty_cache) => { "\nExample:\n    >>> mx.empty_cache()\n    >>> mx.get_cache_memory() >= 0\n    True" };
 (enable_compile) => { "\nExample:\n    >>> mx.enable_compile()" };
 (eval) => { "\nExample:\n    >>> x = mx.ones(2) * 3\n    >>> mx.eval(x)\n    >>> x\n    array([3, 3], dtype=float32)" };
 (explain) => { "\nExample:\n    >>> plan = mx.explain(lambda x: mx.exp(x) * 2, mx.ones((2, 3)))\n    >>> [(step[\"kind\"], step[\"fused\"]) for step in plan.steps]\n    [('map', ['exp', 'multiply'])]" };
@@ -3346,6 +3348,7 @@ macro_rules! docs {
 (matrix_norm) => { "`linalg.norm` under another name.\n\nExample:\n    >>> mx.matrix_norm(mx.array([[3.0, 0.0], [0.0, 4.0]]))\n    array(5, dtype=float32)" };
 (max_pool_with_indices) => { "`max_pool`(super::max_pool), and where in its image, flattened, each largest element is: the first of equal ones,\nor the first NaN.\n\nShapes:\nBoth as `max_pool`(super::max_pool) gives.\n\nDtypes:\nThe places are `int32`.\n\nErrors:\nAs `max_pool`(super::max_pool), and for images of 2³¹ pixels and more.\n\nExample:\n    >>> largest, places = mx.max_pool_with_indices(mx.array([[[1.0], [4.0], [3.0], [2.0]]]), 2)\n    >>> largest.flatten(), places.flatten()\n    (array([4, 3], dtype=float32), array([1, 2], dtype=int32))" };
 (max_unpool) => { "An image with elements at the places that `max_pool_with_indices` found them at, and zeros elsewhere.\n\nShapes:\nElements and places `[N, input.., C]` give `[N, sizes.., C]`.\n\nErrors:\nWhere elements and places differ, the places are not integers, the sizes are not one a spatial axis, and when it runs\nwhere a place is outside of the image.\n\nExample:\n    >>> mx.max_unpool(mx.array([[[4.0], [3.0]]]), mx.array([[[1], [2]]]), 4).flatten()\n    array([0, 4, 3, 0], dtype=float32)" };
+(memory_stats) => { "\nExample:\n    >>> x = mx.ones((256, 256)) + 1\n    >>> mx.eval(x)\n    >>> mx.memory_stats()[\"by_op\"][\"add\"] >= 256 * 256 * 4\n    True" };
 (meshgrid) => { "The coordinates of a grid: array `i` of the result repeats vector `i` along every other axis. Other\narrays are flattened.\n\nShapes:\nWith `matrix_order` axis `i` belongs to vector `i` (NumPy's `ij`); without, the first two axes\nare exchanged (`xy`).\n\nExample:\n    >>> x, y = mx.meshgrid(mx.array([1, 2]), mx.array([3, 4, 5]))\n    >>> x.shape, y.shape\n    ((3, 2), (3, 2))" };
 (nan_to_num) => { "x with numbers in place of NaN and infinities; integers as they are.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.nan_to_num(mx.array([mx.nan, 1.0]), nan=0.5)\n    array([0.5, 1], dtype=float32)" };
 (nanpercentile) => { ":func:`nanquantile` at shares in percent, from 0 to 100.\n\nExample:\n    >>> mx.nanpercentile(mx.array([1.0, float(\"nan\"), 3.0]), 50)\n    array(2, dtype=float32)" };
@@ -3363,6 +3366,8 @@ macro_rules! docs {
 (quantile) => { "The quantiles of the elements over `axes`, at the shares in `q`: 0 is the smallest element, ½ the median, 1 the\nlargest. NaN if there is a NaN.\n\nShapes:\nOne quantile for each of `q` along a new first axis; the folded axes go, or stay with size 1 where `keepdims` is\ntrue.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nErrors:\nWhere a share is not within [0, 1], an axis is empty, and for complex numbers.\n\nExample:\n    >>> mx.quantile(mx.array([3.0, 1.0, 4.0, 2.0]), [0.0, 0.5])\n    array([1, 2.5], dtype=float32)\n    >>> mx.quantile(mx.array([3.0, 1.0, 4.0, 2.0]), 0.5, method=\"lower\")\n    array(2, dtype=float32)" };
 (quantize) => { "A matrix in a few bits an element: each group of neighbours in a row as whole numbers times a\nscale plus a bias, with the group's end that is farther from 0 exact, and 0.\n\nShapes:\nThe last of at least two axes divides into groups.\n\nDtypes:\nScales and biases have w's dtype.\n\nErrors:\nWhere `w` is not of floats, or does not divide.\n\nExample:\n    >>> words, scales, biases = mx.quantize(mx.ones((2, 64)), bits=4)\n    >>> words.shape, scales.shape\n    ((2, 8), (2, 1))" };
 (quantized_matmul) => { "`x` by a quantized matrix, or by its transpose.\n\nErrors:\nAs `dequantize` and `matmul`.\n\nExample:\n    >>> mx.quantized_matmul(mx.ones((1, 64)), *mx.quantize(mx.ones((2, 64))))\n    array([[64, 64]], dtype=float32)" };
+(recommended_max) => { "\nExample:\n    >>> mx.recommended_max(mx.cpu) > 0\n    True" };
+(record_memory_history) => { "\nExample:\n    >>> with mx.record_memory_history() as history:\n    ...     x = mx.ones((256, 256)) * 3\n    ...     mx.eval(x)\n    >>> history.peak() >= 256 * 256 * 4\n    True" };
 (reset_peak_memory) => { "\nExample:\n    >>> mx.reset_peak_memory()\n    >>> mx.get_peak_memory() == mx.get_active_memory()\n    True" };
 (result_type) => { "\nExample:\n    >>> mx.result_type(mx.int32, mx.float16)\n    mlx.core.float16" };
 (save) => { "\nExample:\n    >>> import io\n    >>> file = io.BytesIO()\n    >>> mx.save(file, mx.array([1, 2]))\n    >>> file.getvalue()[1:6]\n    b'NUMPY'" };
@@ -3375,6 +3380,7 @@ macro_rules! docs {
 (set_default_device) => { "\nExample:\n    >>> former = mx.default_device()\n    >>> mx.set_default_device(mx.cpu)\n    >>> mx.set_default_device(former)" };
 (set_default_stream) => { "\nExample:\n    >>> former = mx.default_stream(mx.cpu)\n    >>> mx.set_default_stream(mx.new_stream(mx.cpu))\n    >>> mx.set_default_stream(former)" };
 (set_hard_memory_limit) => { "\nExample:\n    >>> former = mx.set_hard_memory_limit(1 << 40)\n    >>> mx.set_hard_memory_limit(former) == 1 << 40\n    True" };
+(set_memory_fraction) => { "\nExample:\n    >>> before = mx.get_hard_memory_limit()\n    >>> mx.set_memory_fraction(0.5, mx.cpu) == mx.recommended_max(mx.cpu) // 2\n    True\n    >>> _ = mx.set_hard_memory_limit(before)" };
 (set_memory_limit) => { "\nExample:\n    >>> former = mx.set_memory_limit(1 << 40)\n    >>> mx.set_memory_limit(former) == 1 << 40\n    True" };
 (set_plan_cache_limit) => { "\nExample:\n    >>> former = mx.set_plan_cache_limit(16 << 20)\n    >>> mx.set_plan_cache_limit(former) == 16 << 20\n    True" };
 (set_printoptions) => { "\nExample:\n    >>> mx.set_printoptions(precision=2)\n    >>> mx.array(1.23456)\n    array(1.23, dtype=float32)\n    >>> mx.set_printoptions(precision=-1)" };
@@ -3527,6 +3533,7 @@ macro_rules! docs {
 (fast::MetalKernel) => { "\nExample:\n    >>> mx.fast.MetalKernel.__name__\n    'MetalKernel'" };
 (PrintOptions) => { "\nExample:\n    >>> mx.get_printoptions().precision\n    -1" };
 (_PrintOptionsContext) => { "" };
+(MemoryHistory) => { "\nExample:\n    >>> history = mx.record_memory_history()\n    >>> history.stop()\n    >>> history.to_svg()[:4]\n    '<svg'" };
 (FunctionExporter) => { "\nExample:\n    >>> mx.FunctionExporter.__name__\n    'FunctionExporter'" };
 (random::_RandomState) => { "" };
 (_Loan) => { "" };
@@ -3565,6 +3572,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_class::<crate::explain::Explanation>()?;
             m.add_class::<crate::format::PrintOptions>()?;
             m.add_class::<crate::format::PrintOptionsContext>()?;
+            m.add_class::<crate::memory::MemoryHistory>()?;
             m.add_class::<crate::missing::FunctionExporter>()?;
             m.add_class::<crate::read::lend::Loan>()?;
             m.add_class::<crate::read::ArrayLike>()?;
@@ -3663,8 +3671,10 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::transform::compile::disable_compile, m)?)?;
             m.add_function(wrap_pyfunction!(self::divide, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::elementwise::divmod, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::memory::driver_allocated, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::product::einsum, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::product::einsum_path, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::memory::empty_cache, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::compile::enable_compile, m)?)?;
             m.add_function(wrap_pyfunction!(self::equal, m)?)?;
             m.add_function(wrap_pyfunction!(self::erf, m)?)?;
@@ -3764,6 +3774,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::maximum, m)?)?;
             m.add_function(wrap_pyfunction!(self::mean, m)?)?;
             m.add_function(wrap_pyfunction!(self::median, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::memory::memory_stats, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::create::meshgrid, m)?)?;
             m.add_function(wrap_pyfunction!(self::min, m)?)?;
             m.add_function(wrap_pyfunction!(self::minimum, m)?)?;
@@ -3806,6 +3817,8 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::radians, m)?)?;
             m.add_function(wrap_pyfunction!(self::real, m)?)?;
             m.add_function(wrap_pyfunction!(self::reciprocal, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::memory::recommended_max, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::memory::record_memory_history, m)?)?;
             m.add_function(wrap_pyfunction!(self::remainder, m)?)?;
             m.add_function(wrap_pyfunction!(self::repeat, m)?)?;
             m.add_function(wrap_pyfunction!(self::repeat_interleave, m)?)?;
@@ -3831,6 +3844,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::device::set_default_device, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::set_default_stream, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::set_hard_memory_limit, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::memory::set_memory_fraction, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::set_memory_limit, m)?)?;
             m.add_function(wrap_pyfunction!(crate::memory::set_plan_cache_limit, m)?)?;
             m.add_function(wrap_pyfunction!(crate::format::set_printoptions, m)?)?;

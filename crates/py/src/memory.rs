@@ -1,12 +1,20 @@
 //! How much memory the default device uses.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
+use cupola::Device;
 use cupola::backend::{Backend, backend, memory_guideline, memory_limit, set_memory_guideline};
+use cupola::holders::set_line;
+use cupola::io::write_whole;
+use cupola::memory::{History, Recording, set_fraction, stats};
 use cupola::plan::cache;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
-use crate::error::raise;
+use crate::device::DeviceArg;
+use crate::error::{raise, wrong_value};
 use crate::generated::docs;
 
 /// The bound on what is kept that was last set; `usize::MAX` for none.
@@ -118,4 +126,179 @@ pub fn clear_cache() -> PyResult<()> {
     cache::clear();
     default_backend()?.trim();
     Ok(())
+}
+
+/// Gives memory that was freed and is kept for reuse back to the system; the plans of what was computed stay.
+#[doc = docs!(empty_cache)]
+#[pyfunction]
+pub fn empty_cache() -> PyResult<()> {
+    default_backend()?.trim();
+    Ok(())
+}
+
+/// A device that was named, or the default one.
+fn device_of(device: Option<DeviceArg>) -> PyResult<Device> {
+    match device {
+        Some(device) => device.find(),
+        None => Ok(cupola::device::default_stream().device),
+    }
+}
+
+/// What the memory of a device is used for, in bytes: `active` (held by arrays), `peak`, `cached` (freed and
+/// kept), `plans`, `driver_allocated`, `recommended_max` (None where the device does not say), `limit`,
+/// `guideline`, and `by_op`, what arrays of 64 KiB and more hold by the operation that made them.
+#[doc = docs!(memory_stats)]
+#[pyfunction]
+#[pyo3(signature = (device = None))]
+pub fn memory_stats(py: Python<'_>, device: Option<DeviceArg>) -> PyResult<Bound<'_, PyDict>> {
+    let found = stats(device_of(device)?).map_err(raise)?;
+    let all = PyDict::new(py);
+    all.set_item("active", found.active)?;
+    all.set_item("peak", found.peak)?;
+    all.set_item("cached", found.cached)?;
+    all.set_item("plans", found.plans)?;
+    all.set_item("driver_allocated", found.driver_allocated)?;
+    all.set_item("recommended_max", found.recommended_max)?;
+    all.set_item("limit", found.limit)?;
+    all.set_item("guideline", found.guideline)?;
+    let by_op = PyDict::new(py);
+    for (op, bytes) in found.by_op {
+        by_op.set_item(op, bytes)?;
+    }
+    all.set_item("by_op", by_op)?;
+    Ok(all)
+}
+
+/// The bytes that the driver of a device, or the system, gave to this process: those of live arrays and those
+/// that are kept for reuse.
+#[doc = docs!(driver_allocated)]
+#[pyfunction]
+#[pyo3(signature = (device = None))]
+pub fn driver_allocated(device: Option<DeviceArg>) -> PyResult<usize> {
+    Ok(stats(device_of(device)?).map_err(raise)?.driver_allocated)
+}
+
+/// The bytes that a device has; None where it does not say.
+#[doc = docs!(recommended_max)]
+#[pyfunction]
+#[pyo3(signature = (device = None))]
+pub fn recommended_max(device: Option<DeviceArg>) -> PyResult<Option<usize>> {
+    Ok(backend(device_of(device)?).map_err(raise)?.capacity())
+}
+
+/// Bounds the memory of live arrays to a part, above 0 and at most 1, of what a device has, where an
+/// evaluation that needs more raises `MemoryError`; gives the bound in bytes. `set_hard_memory_limit` takes
+/// bytes, and the largest integer ends it.
+#[doc = docs!(set_memory_fraction)]
+#[pyfunction]
+#[pyo3(signature = (fraction, device = None))]
+pub fn set_memory_fraction(fraction: f64, device: Option<DeviceArg>) -> PyResult<usize> {
+    set_fraction(device_of(device)?, fraction).map_err(raise)
+}
+
+/// Begins to note who holds memory, and which lines of the program record what they hold: arrays of 64 KiB and
+/// more, at most `max_changes` changes. What comes back ends it by `stop()`, or at the end of its `with`.
+#[doc = docs!(record_memory_history)]
+#[pyfunction]
+#[pyo3(signature = (max_changes = 100_000))]
+pub fn record_memory_history(max_changes: usize) -> PyResult<MemoryHistory> {
+    set_line(line);
+    let recording = History::record(max_changes).map_err(raise)?;
+    Ok(MemoryHistory(Mutex::new(Progress::Recording(recording))))
+}
+
+/// The line of the program that calls: the innermost one that is not of this package.
+fn line() -> Option<Arc<str>> {
+    Python::attach(|py| {
+        let mut frame = py.import("sys").ok()?.call_method0("_getframe").ok()?;
+        loop {
+            let module =
+                frame.getattr("f_globals").ok()?.call_method1("get", ("__name__",)).ok()?;
+            let module: String = module.extract().unwrap_or_default();
+            if module != "cupola" && !module.starts_with("cupola.") {
+                break;
+            }
+            let outer = frame.getattr("f_back").ok()?;
+            if outer.is_none() {
+                break;
+            }
+            frame = outer;
+        }
+        let file: PathBuf =
+            frame.getattr("f_code").ok()?.getattr("co_filename").ok()?.extract().ok()?;
+        let line: u32 = frame.getattr("f_lineno").ok()?.extract().ok()?;
+        let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
+        Some(format!("{}:{line}", name.unwrap_or_default()).into())
+    })
+}
+
+enum Progress {
+    Recording(Recording),
+    Done(Arc<History>),
+    Failed,
+}
+
+/// Who held memory over time, by the line that made it.
+#[doc = docs!(MemoryHistory)]
+#[pyclass(frozen, name = "MemoryHistory", module = "cupola.core")]
+pub struct MemoryHistory(Mutex<Progress>);
+
+impl MemoryHistory {
+    /// What was noted; the recording ends where it has not.
+    fn done(&self) -> PyResult<Arc<History>> {
+        let mut progress = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match std::mem::replace(&mut *progress, Progress::Failed) {
+            Progress::Recording(recording) => {
+                let history = Arc::new(recording.stop().map_err(raise)?);
+                *progress = Progress::Done(history.clone());
+                Ok(history)
+            }
+            Progress::Done(history) => {
+                *progress = Progress::Done(history.clone());
+                Ok(history)
+            }
+            Progress::Failed => Err(wrong_value("memory history: it could not be ended")),
+        }
+    }
+}
+
+#[pymethods]
+impl MemoryHistory {
+    /// Ends the recording.
+    fn stop(&self) -> PyResult<()> {
+        self.done().map(drop)
+    }
+
+    /// The most bytes that arrays of 64 KiB and more of a device held.
+    #[pyo3(signature = (device = None))]
+    fn peak(&self, device: Option<DeviceArg>) -> PyResult<usize> {
+        Ok(self.done()?.peak(device_of(device)?))
+    }
+
+    /// A picture: a layer for each line that made what was held. Ends the recording.
+    #[pyo3(signature = (device = None))]
+    fn to_svg(&self, device: Option<DeviceArg>) -> PyResult<String> {
+        Ok(self.done()?.to_svg(device_of(device)?))
+    }
+
+    /// All changes as JSON. Ends the recording.
+    fn to_json(&self) -> PyResult<String> {
+        Ok(self.done()?.to_json().to_string())
+    }
+
+    /// Writes the picture to a file. Ends the recording.
+    #[pyo3(signature = (path, device = None))]
+    fn save(&self, path: PathBuf, device: Option<DeviceArg>) -> PyResult<()> {
+        let picture = self.to_svg(device)?;
+        write_whole(&path, picture).map_err(raise)
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, _args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.stop()
+    }
 }

@@ -8,6 +8,7 @@ use crate::device::default_stream;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::fork;
+use crate::holders;
 use crate::shape::{Aval, Layout, Shape};
 
 impl Array {
@@ -49,10 +50,14 @@ impl Array {
                 ),
             ));
         }
-        let buffer = backend(default_stream().device)?.upload(bytes)?;
+        let on = backend(default_stream().device)?;
+        let uploaded = on.upload(bytes);
+        let mut buffer = uploaded.map_err(|error| holders::named(error, on.device()))?;
         let layout = Layout::contiguous(&shape);
+        let aval = Aval { shape, dtype };
+        holders::hold(&mut buffer, "array", &aval, holders::line());
         let value = Value { buffer, layout, range: range(bytes, dtype) };
-        Ok(Self::from_value(Aval { shape, dtype }, value))
+        Ok(Self::from_value(aval, value))
     }
 
     /// Computes the array, and waits for it.

@@ -14,6 +14,7 @@ use crate::array::Value;
 use crate::backend::{Args, Backend, Buffer, Region, Sequence, Stopped, backend};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::holders;
 use crate::prim::Argument;
 use crate::shape::Layout;
 
@@ -120,7 +121,7 @@ impl Memory<'_> {
                     }
                     self.homes[donor as usize]
                 }
-                None => self.find(bytes, exact, on)?,
+                None => self.find(bytes, exact, on, (step, at))?,
             };
             if (home as usize) < self.leaves.len() {
                 self.overwrites = self.overwrites.min(index);
@@ -142,13 +143,22 @@ impl Memory<'_> {
 
     /// A free home for `bytes` bytes, the last freed first, or a new one. What outlives the run
     /// gets no more memory than it needs.
-    fn find(&mut self, bytes: usize, exact: bool, on: &dyn Backend) -> Result<Home> {
+    fn find(
+        &mut self,
+        bytes: usize,
+        exact: bool,
+        on: &dyn Backend,
+        (step, output): (&Step, usize),
+    ) -> Result<Home> {
         let most = if exact { bytes } else { bytes.saturating_add(bytes / 4) };
         let fits = |home: &Home| (bytes..=most).contains(&self.at(*home).bytes());
         if let Some(at) = self.free.iter().rposition(fits) {
             return Ok(self.free.remove(at));
         }
-        self.own.push(crate::backend::alloc(on, bytes)?);
+        let mut buffer = crate::backend::alloc(on, bytes)?;
+        let segment = &step.prepared.segment;
+        holders::hold(&mut buffer, segment.name(), &segment.outputs[output].aval, None);
+        self.own.push(buffer);
         self.live.push(0);
         Ok((self.live.len() - 1) as Home)
     }

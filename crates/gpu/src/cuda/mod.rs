@@ -273,6 +273,10 @@ impl Backend for Cuda {
         }
     }
 
+    fn capacity(&self) -> Option<usize> {
+        Some(self.facts.memory)
+    }
+
     fn trim(&self) {
         if let Some(Ok(gpu)) = self.gpu.get() {
             // What cannot be given back is kept.

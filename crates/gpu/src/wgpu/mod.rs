@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cupola_core::backend::{
     Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment, devices_of,
+    system_memory,
 };
 use cupola_core::device::DeviceKind;
 use cupola_core::prim::Composite;
@@ -170,6 +171,14 @@ impl Backend for Wgpu {
 
     fn memory(&self) -> MemoryStats {
         self.queue.memory()
+    }
+
+    fn capacity(&self) -> Option<usize> {
+        let shares = matches!(
+            self.info.device_type,
+            wgpu::DeviceType::IntegratedGpu | wgpu::DeviceType::Cpu
+        );
+        shares.then(system_memory)
     }
 
     fn trim(&self) {

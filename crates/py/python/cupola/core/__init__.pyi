@@ -606,6 +606,31 @@ class _PrintOptionsContext:
         ...
 
 @final
+class MemoryHistory:
+    """Who held memory over time, by the line that made it.
+
+    Example:
+        >>> history = mx.record_memory_history()
+        >>> history.stop()
+        >>> history.to_svg()[:4]
+        '<svg'
+    """
+    def stop(self) -> None:
+        """Ends the recording."""
+    def peak(self, device: Device | DeviceType | None = ...) -> int:
+        """The most bytes that arrays of 64 KiB and more of a device held."""
+    def to_svg(self, device: Device | DeviceType | None = ...) -> str:
+        """A picture: a layer for each line that made what was held. Ends the recording."""
+    def to_json(self) -> str:
+        """All changes as JSON. Ends the recording."""
+    def save(self, path: Any, device: Device | DeviceType | None = ...) -> None:
+        """Writes the picture to a file. Ends the recording."""
+    def __enter__(self) -> MemoryHistory:
+        ...
+    def __exit__(self, *_args: Any) -> None:
+        ...
+
+@final
 class FunctionExporter:
     """What writes several traces of a function to a file, in annotations: nothing makes one yet.
 
@@ -1541,6 +1566,16 @@ def divmod(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice | Non
 
         [array([2, -3], dtype=int32), array([1, 2], dtype=int32)]
     """
+def driver_allocated(device: Device | DeviceType | None = ...) -> int:
+    """The bytes that the driver of a device, or the system, gave to this process: those of live arrays and those
+    that are kept for reuse.
+
+    Example:
+        >>> x = mx.ones((1024,))
+        >>> mx.eval(x)
+        >>> mx.driver_allocated() >= 4096
+        True
+    """
 def einsum(subscripts: str, *operands: _Scalar | array, stream: _StreamOrDevice | None = ...) -> array:
     """The sum of products that `subscripts` say: letters name axes, operands are parted by commas, and
     letters that are not behind `->` are summed over.
@@ -1570,6 +1605,14 @@ def einsum_path(subscripts: str, *operands: _Scalar | array) -> Any:
         >>> path
 
         [(0, 1)]
+    """
+def empty_cache() -> None:
+    """Gives memory that was freed and is kept for reuse back to the system; the plans of what was computed stay.
+
+    Example:
+        >>> mx.empty_cache()
+        >>> mx.get_cache_memory() >= 0
+        True
     """
 def enable_compile() -> None:
     """Functions are compiled again after `disable_compile`.
@@ -2579,6 +2622,17 @@ def median(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims:
         >>> mx.median(mx.array([1, 9, 2]))
         array(2, dtype=float32)
     """
+def memory_stats(device: Device | DeviceType | None = ...) -> dict[str, Any]:
+    """What the memory of a device is used for, in bytes: `active` (held by arrays), `peak`, `cached` (freed and
+    kept), `plans`, `driver_allocated`, `recommended_max` (None where the device does not say), `limit`,
+    `guideline`, and `by_op`, what arrays of 64 KiB and more hold by the operation that made them.
+
+    Example:
+        >>> x = mx.ones((256, 256)) + 1
+        >>> mx.eval(x)
+        >>> mx.memory_stats()["by_op"]["add"] >= 256 * 256 * 4
+        True
+    """
 def meshgrid(*arrays: _Scalar | array, sparse: bool | None = ..., indexing: str | None = ..., stream: _StreamOrDevice | None = ...) -> tuple[Any, ...]:
     """The coordinates of a grid: array `i` of the result repeats vector `i` along every other axis. Other
     arrays are flattened.
@@ -3023,6 +3077,24 @@ def reciprocal(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
         >>> mx.reciprocal(mx.array([2.0, 4.0]))
         array([0.5, 0.25], dtype=float32)
     """
+def recommended_max(device: Device | DeviceType | None = ...) -> Any:
+    """The bytes that a device has; None where it does not say.
+
+    Example:
+        >>> mx.recommended_max(mx.cpu) > 0
+        True
+    """
+def record_memory_history(max_changes: int = ...) -> Any:
+    """Begins to note who holds memory, and which lines of the program record what they hold: arrays of 64 KiB and
+    more, at most `max_changes` changes. What comes back ends it by `stop()`, or at the end of its `with`.
+
+    Example:
+        >>> with mx.record_memory_history() as history:
+        ...     x = mx.ones((256, 256)) * 3
+        ...     mx.eval(x)
+        >>> history.peak() >= 256 * 256 * 4
+        True
+    """
 def remainder(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """a − b·⌊a/b⌋, with the sign of b.
 
@@ -3301,6 +3373,17 @@ def set_hard_memory_limit(limit: int) -> int:
         >>> former = mx.set_hard_memory_limit(1 << 40)
         >>> mx.set_hard_memory_limit(former) == 1 << 40
         True
+    """
+def set_memory_fraction(fraction: float, device: Device | DeviceType | None = ...) -> int:
+    """Bounds the memory of live arrays to a part, above 0 and at most 1, of what a device has, where an
+    evaluation that needs more raises `MemoryError`; gives the bound in bytes. `set_hard_memory_limit` takes
+    bytes, and the largest integer ends it.
+
+    Example:
+        >>> before = mx.get_hard_memory_limit()
+        >>> mx.set_memory_fraction(0.5, mx.cpu) == mx.recommended_max(mx.cpu) // 2
+        True
+        >>> _ = mx.set_hard_memory_limit(before)
     """
 def set_memory_limit(limit: int) -> int:
     """Sets a guideline for memory, as in MLX: where live arrays and freed memory that is kept come to more,

@@ -1,0 +1,114 @@
+"""What memory is used for, bounded, and followed over time."""
+
+import json
+import xml.dom.minidom
+
+import pytest
+
+import cupola.core as mx
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def unbounded():
+    before = mx.get_hard_memory_limit()
+    yield
+    mx.set_hard_memory_limit(before)
+
+
+def test_stats_count_what_is_held():
+    mx.synchronize()
+    before = mx.memory_stats()
+    x = mx.ones((MIB,), dtype=mx.float32) * 2
+    mx.eval(x)
+    during = mx.memory_stats()
+    assert during["active"] - before["active"] >= 4 * MIB
+    assert during["by_op"]["multiply"] - before["by_op"].get("multiply", 0) == 4 * MIB
+    assert during["peak"] >= during["active"]
+    assert during["driver_allocated"] == during["active"] + during["cached"]
+    del x
+    assert mx.memory_stats()["by_op"].get("multiply", 0) == before["by_op"].get("multiply", 0)
+
+
+def test_what_is_small_has_no_name():
+    x = mx.ones((3,)) / 7
+    mx.eval(x)
+    assert "divide" not in mx.memory_stats()["by_op"]
+
+
+def test_freed_memory_goes_back():
+    x = mx.zeros((4 * MIB,)) + 1
+    mx.eval(x)
+    del x
+    mx.empty_cache()
+    assert mx.memory_stats()["cached"] == 0
+
+
+def test_a_view_is_held_by_what_made_its_memory():
+    x = mx.ones((512, 512)) - 4
+    y = x.T[1:]
+    mx.eval(x, y)
+    names = mx.memory_stats()["by_op"]
+    assert names["subtract"] == MIB and "transpose" not in names and "slice" not in names
+
+
+def test_a_part_of_the_memory(unbounded):
+    most = mx.recommended_max(mx.cpu)
+    assert mx.set_memory_fraction(0.25, mx.cpu) == most // 4 == mx.get_hard_memory_limit()
+    for wrong in [0, -0.5, 1.5, float("nan")]:
+        with pytest.raises(ValueError, match="set_memory_fraction"):
+            mx.set_memory_fraction(wrong, mx.cpu)
+    assert mx.get_hard_memory_limit() == most // 4
+
+
+def test_too_little_memory_names_who_holds_most(unbounded):
+    held = [mx.full((n * MIB // 4,), n) * 1.5 for n in range(1, 8)]
+    mx.eval(held)
+    mx.set_hard_memory_limit(mx.get_active_memory() + MIB)
+    y = mx.exp(held[-1])
+    with pytest.raises(MemoryError) as raised:
+        mx.eval(y)
+    text = str(raised.value)
+    assert text.count("multiply float32") >= 5 and "7.0 MiB" in text and "(2.0 MiB" not in text, text
+    mx.set_hard_memory_limit(2**63 - 1)
+    assert mx.allclose(y, mx.exp(held[-1])), "the process goes on"
+
+
+def test_history_names_lines():
+    with mx.record_memory_history() as history:
+        x = mx.ones((MIB,)) * 5
+        mx.eval(x)
+        y = x + x
+        mx.eval(y)
+        del x
+    assert history.peak() >= 8 * MIB
+    found = json.loads(history.to_json())
+    lines = {c["line"] for c in found["changes"] if c["bytes"] and c.get("line")}
+    assert len([line for line in lines if line.startswith("test_memory.py:")]) >= 2, lines
+    assert any(c["bytes"] == 0 for c in found["changes"]), "what was freed"
+    svg = history.to_svg()
+    xml.dom.minidom.parseString(svg)
+    assert "test_memory.py:" in svg and "add" in svg
+
+
+def test_history_is_bounded_and_one_at_a_time(tmp_path):
+    history = mx.record_memory_history(max_changes=3)
+    with pytest.raises(ValueError, match="already"):
+        mx.record_memory_history()
+    for i in range(6):
+        mx.eval(mx.ones((MIB,)) + i)
+    history.stop()
+    history.stop()
+    found = json.loads(history.to_json())
+    assert len(found["changes"]) == 3 and found["lost"] > 0
+    history.save(tmp_path / "memory.svg")
+    assert (tmp_path / "memory.svg").read_text().startswith("<svg")
+    with pytest.raises(RuntimeError, match="nowhere"):
+        history.save(tmp_path / "nowhere" / "memory.svg")
+
+
+def test_a_history_that_is_dropped_ends():
+    history = mx.record_memory_history()
+    del history
+    mx.record_memory_history().stop()
