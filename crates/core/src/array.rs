@@ -136,6 +136,11 @@ impl Event {
         Ok(())
     }
 
+    /// Whether the work is done.
+    pub fn is_set(&self) -> bool {
+        lock(&self.state).is_done
+    }
+
     pub fn set(&self) {
         let mut state = fork::lock(&self.state);
         state.is_done = true;

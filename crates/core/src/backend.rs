@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use crate::device::{Device, DeviceKind};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::event::{Marker, Moment};
 use crate::holders;
 use crate::prim::{Composite, Custom, KernelOp, ReduceKind};
 use crate::shape::{Aval, Dims};
@@ -96,6 +97,13 @@ pub trait Backend: Send + Sync {
 
     /// Waits for all work that was given to the device.
     fn synchronize(&self) -> Result<()>;
+
+    /// Marks the end of the work that was given to the device. May wait for it, where the device has no
+    /// marks of its own.
+    fn mark(&self) -> Result<Box<dyn Marker>> {
+        self.synchronize()?;
+        Ok(Box::new(Moment::now()))
+    }
 }
 
 /// Where a run of an executable can fail on account of what it is given.

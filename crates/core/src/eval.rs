@@ -174,10 +174,10 @@ fn unfinished(arrays: &[Array]) -> Result<Vec<Array>> {
 }
 
 /// What a stream's thread is given to do.
-type Task = Box<dyn FnOnce() + Send>;
+pub(crate) type Task = Box<dyn FnOnce() + Send>;
 
 /// Hands `task` to the thread of `stream`, which runs its tasks in order.
-fn on_stream(stream: Stream, task: Task) -> Result<()> {
+pub(crate) fn on_stream(stream: Stream, task: Task) -> Result<()> {
     type Streams = HashMap<Stream, Sender<Task>>;
     static STREAMS: Mutex<(u32, Option<Streams>)> = Mutex::new((0, None));
     let mut guard = fork::lock(&STREAMS);

@@ -13,6 +13,7 @@ pub mod device;
 mod dtype;
 mod error;
 mod eval;
+pub mod event;
 pub mod fallback;
 pub mod fork;
 pub mod generator;

@@ -382,15 +382,20 @@ pub fn stream(s: On) -> StreamContext {
     StreamContext::new(s)
 }
 
+/// The stream that was named, or the default one.
+pub fn stream_of(stream: Option<On>) -> Stream {
+    match stream {
+        Some(On(Some(stream))) => stream,
+        _ => cupola::device::default_stream(),
+    }
+}
+
 /// Waits for all work that was given to a stream or device.
 #[doc = docs!(synchronize)]
 #[pyfunction]
 #[pyo3(signature = (stream = None))]
 pub fn synchronize(py: Python<'_>, stream: Option<On>) -> PyResult<()> {
-    let stream = match stream {
-        Some(On(Some(stream))) => stream,
-        _ => cupola::device::default_stream(),
-    };
+    let stream = stream_of(stream);
     py.detach(|| cupola::synchronize(stream)).map_err(raise)
 }
 

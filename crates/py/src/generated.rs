@@ -3529,6 +3529,7 @@ macro_rules! docs {
 (DtypeCategory) => { "\nExample:\n    >>> mx.issubdtype(mx.int8, mx.integer)\n    True" };
 (finfo) => { "\nExample:\n    >>> mx.finfo(mx.float16).max\n    65504.0" };
 (iinfo) => { "\nExample:\n    >>> mx.iinfo(mx.int8).max\n    127" };
+(Event) => { "\nExample:\n    >>> start, end = mx.Event(enable_timing=True), mx.Event(enable_timing=True)\n    >>> start.record()\n    >>> mx.async_eval(mx.ones((64, 64)) @ mx.ones((64, 64)))\n    >>> end.record()\n    >>> start.elapsed_time(end) >= 0\n    True" };
 (Explanation) => { "\nExample:\n    >>> plan = (mx.ones(4) + 1).explain()\n    >>> plan.bytes, plan.operations\n    (16, 4)" };
 (fast::MetalKernel) => { "\nExample:\n    >>> mx.fast.MetalKernel.__name__\n    'MetalKernel'" };
 (PrintOptions) => { "\nExample:\n    >>> mx.get_printoptions().precision\n    -1" };
@@ -3569,6 +3570,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_class::<crate::dtype::DtypeCategory>()?;
             m.add_class::<crate::dtype::finfo>()?;
             m.add_class::<crate::dtype::iinfo>()?;
+            m.add_class::<crate::event::Event>()?;
             m.add_class::<crate::explain::Explanation>()?;
             m.add_class::<crate::format::PrintOptions>()?;
             m.add_class::<crate::format::PrintOptionsContext>()?;

@@ -15,6 +15,7 @@ mod distributed;
 mod dtype;
 mod error;
 mod evaluate;
+mod event;
 mod explain;
 mod fast;
 mod fft;

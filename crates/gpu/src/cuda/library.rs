@@ -34,6 +34,8 @@ pub static DRIVER: Wanted = Wanted {
         "cuDevicePrimaryCtxRetain",
         "cuDeviceTotalMem_v2",
         "cuEventCreate",
+        "cuEventDestroy_v2",
+        "cuEventQuery",
         "cuEventRecord",
         "cuEventSynchronize",
         "cuFuncSetAttribute",
@@ -85,6 +87,14 @@ pub static GRAPHS: Wanted = Wanted {
 pub static OVERLAP: Wanted = Wanted {
     name: if cfg!(windows) { "nvcuda" } else { "cuda" },
     symbols: &["cuGraphAddDependencies_v2"],
+    companions: "",
+    found: OnceLock::new(),
+};
+
+/// What of the driver measures between events: of 12.8 and later.
+pub static TIMES: Wanted = Wanted {
+    name: if cfg!(windows) { "nvcuda" } else { "cuda" },
+    symbols: &["cuEventElapsedTime_v2"],
     companions: "",
     found: OnceLock::new(),
 };

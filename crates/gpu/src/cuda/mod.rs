@@ -13,6 +13,7 @@ mod geometry;
 mod gpu;
 mod graph;
 mod library;
+mod marker;
 mod matrices;
 mod memory;
 mod product;
@@ -29,6 +30,7 @@ use cupola_core::backend::{
     self, Backend, Buffer, Executable, Kernel, Limits, MemoryStats, Registration, Segment,
 };
 use cupola_core::device::DeviceKind;
+use cupola_core::event::Marker;
 use cupola_core::prim::{Composite, KernelOp};
 use cupola_core::{Aval, Device, Result};
 
@@ -294,6 +296,10 @@ impl Backend for Cuda {
         if let Some(Ok(gpu)) = self.gpu.get() {
             gpu.set_cache_limit(bytes);
         }
+    }
+
+    fn mark(&self) -> Result<Box<dyn Marker>> {
+        Ok(Box::new(marker::Mark::new(self.gpu()?.clone())?))
     }
 
     fn synchronize(&self) -> Result<()> {

@@ -545,6 +545,31 @@ class iinfo:
         ...
 
 @final
+class Event:
+    """A place in the work of a stream, to wait for and, with `enable_timing`, to measure between. `async_eval` gives
+    work to a stream; what `eval` computes is done, or given to the device, when it returns.
+
+    Example:
+        >>> start, end = mx.Event(enable_timing=True), mx.Event(enable_timing=True)
+        >>> start.record()
+        >>> mx.async_eval(mx.ones((64, 64)) @ mx.ones((64, 64)))
+        >>> end.record()
+        >>> start.elapsed_time(end) >= 0
+        True
+    """
+    def __new__(cls, enable_timing: bool = ...) -> Event: ...
+    def record(self, stream: _StreamOrDevice | None = ...) -> None:
+        """Puts the event after all work that was given to a stream so far."""
+    def wait(self, stream: _StreamOrDevice | None = ...) -> None:
+        """Lets the work that is given to a stream from now on wait for the event."""
+    def query(self) -> bool:
+        """Whether the device has come to the event; so it has where it was not recorded."""
+    def synchronize(self) -> None:
+        """Waits until the device has come to the event."""
+    def elapsed_time(self, end_event: Any) -> float:
+        """Milliseconds of the device's clock from this event to another of the same device; waits for both."""
+
+@final
 class Explanation:
     """What an evaluation would run, step by step, beside the least time that the device could take for it. It
     prints as a table.
