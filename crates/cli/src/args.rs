@@ -112,6 +112,18 @@ pub struct TrainArgs {
     #[arg(long, value_name = "RUN_DIR")]
     pub out: Option<PathBuf>,
 
+    /// Write a line, and a point for TensorBoard, every so many steps [default: no lines, and 10]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
+    pub log_every: Option<usize>,
+
+    /// Write loss and accuracy for TensorBoard into this folder
+    #[arg(long, value_name = "DIR")]
+    pub tensorboard: Option<PathBuf>,
+
+    /// Write a page of HTML about the run to this file: curves, mistakes, settings
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+
     /// Go on with the run in this folder, there unless --out names another
     #[arg(long, value_name = "RUN_DIR")]
     pub resume: Option<PathBuf>,

@@ -104,15 +104,8 @@ fn score(args: &ClassifyArgs, dataset: DatasetName, model: &Model, output: &Outp
     let bar = bar(test.len() as u64, "classifying {wide_bar} {pos}/{len}");
     let found = predict(model, &test, |images| bar.inc(images))?;
     bar.finish_and_clear();
-    let mut confusion = vec![vec![0_u64; classes.len()]; classes.len()];
-    let mut right = 0;
-    for (&label, (class, _)) in test.labels().iter().zip(&found) {
-        let label = usize::try_from(label).unwrap_or(usize::MAX);
-        right += usize::from(label == *class);
-        if let Some(count) = confusion.get_mut(label).and_then(|row| row.get_mut(*class)) {
-            *count += 1;
-        }
-    }
+    let confusion = confusion(&test, &found);
+    let right: u64 = (0..classes.len()).map(|class| confusion[class][class]).sum();
     let accuracy = right as f64 / test.len() as f64;
     output.line(format!(
         "accuracy {:.2} % ({right} of {} test images of {})",
@@ -123,6 +116,19 @@ fn score(args: &ClassifyArgs, dataset: DatasetName, model: &Model, output: &Outp
     show(&confusion, classes, output);
     let dataset = dataset.name();
     output.json(&Score { dataset, images: test.len(), accuracy, classes, confusion })
+}
+
+/// How often each class, a row each, was taken for each.
+pub fn confusion(images: &ImageDataset, predicted: &[(usize, f32)]) -> Vec<Vec<u64>> {
+    let classes = images.classes().len();
+    let mut confusion = vec![vec![0_u64; classes]; classes];
+    for (&label, (class, _)) in images.labels().iter().zip(predicted) {
+        let label = usize::try_from(label).unwrap_or(usize::MAX);
+        if let Some(count) = confusion.get_mut(label).and_then(|row| row.get_mut(*class)) {
+            *count += 1;
+        }
+    }
+    confusion
 }
 
 /// A table where it fits a screen; of more classes, those that are mistaken most.
@@ -157,7 +163,11 @@ fn show(confusion: &[Vec<u64>], classes: &[String], output: &Output) {
 }
 
 /// The likeliest class of each image, and how likely it is.
-fn predict(model: &Model, images: &ImageDataset, each: impl Fn(u64)) -> Outcome<Vec<(usize, f32)>> {
+pub fn predict(
+    model: &Model,
+    images: &ImageDataset,
+    each: impl Fn(u64),
+) -> Outcome<Vec<(usize, f32)>> {
     let stop = interrupt::flag();
     let loader = DataLoader::builder(images.clone()).batch_size(BATCH).workers(1).build()?;
     let mut found = Vec::with_capacity(images.len());

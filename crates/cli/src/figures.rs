@@ -34,7 +34,23 @@ pub fn draw_run(folder: &Path, history: &[EpochMetrics]) -> Outcome {
     draw(&folder.join(EPOCH_TIMES), (480, 380), |area| epoch_times(area, history))
 }
 
+/// The same figures as text.
+pub fn run_pictures(history: &[EpochMetrics]) -> Outcome<[String; 2]> {
+    Ok([
+        picture(CURVES, (960, 380), |area| curves(area, history))?,
+        picture(EPOCH_TIMES, (480, 380), |area| epoch_times(area, history))?,
+    ])
+}
+
 fn draw(path: &Path, size: (u32, u32), figure: impl FnOnce(&Area<'_>) -> Drawn) -> Outcome {
+    Ok(write_whole(path, picture(&path.display().to_string(), size, figure)?)?)
+}
+
+fn picture(
+    name: &str,
+    size: (u32, u32),
+    figure: impl FnOnce(&Area<'_>) -> Drawn,
+) -> Outcome<String> {
     let mut text = String::new();
     {
         let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
@@ -42,9 +58,9 @@ fn draw(path: &Path, size: (u32, u32), figure: impl FnOnce(&Area<'_>) -> Drawn) 
             .map_err(Into::into)
             .and_then(|()| figure(&area))
             .and_then(|()| area.present().map_err(Into::into))
-            .map_err(|cause| Failure::new(format!("{}: {cause}", path.display())))?;
+            .map_err(|cause| Failure::new(format!("{name}: {cause}")))?;
     }
-    Ok(write_whole(path, &text)?)
+    Ok(text)
 }
 
 /// A line in a chart: its name, its colour, its value after each epoch.

@@ -3,22 +3,27 @@
 mod folder;
 mod progress;
 mod recipe;
+mod report;
 
 use cupola::data::Dataset;
 use cupola::device::{Stream, with_stream};
 use cupola::nn::Module;
 use cupola::train::{
-    EpochMetrics, METRICS_FILE, MODEL_FILE, STATE_FILE, Stop, Tally, Trainer, Until,
+    EpochMetrics, Event, METRICS_FILE, MODEL_FILE, STATE_FILE, Stop, Tally, TensorBoard, Trainer,
+    Until,
 };
 use serde::Serialize;
 
 use crate::args::TrainArgs;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, bar};
+use crate::output::{Output, bar, replaceable, spared};
 use crate::{data, figures, interrupt};
 use folder::RunFolder;
 use progress::Progress;
 use recipe::Recipe;
+
+/// Between how many steps TensorBoard gets their loss.
+const LOGGED: usize = 10;
 
 /// What `--json` gets.
 #[derive(Serialize)]
@@ -41,6 +46,13 @@ fn train(args: &TrainArgs) -> Outcome {
     let folder = RunFolder::open(args, recipe.dataset.name())?;
     output.spares("a file of the run itself", || folder.files())?;
     output.spares("a file of the data", || data::files(args.data_dir.as_deref()))?;
+    if let Some(path) = &args.report {
+        spared("--report", path, "a file of the run itself", folder.files())?;
+        spared("--report", path, "a file of the data", data::files(args.data_dir.as_deref()))?;
+        spared("--report", path, "what --json goes to", args.json.clone())?;
+        replaceable("--report", path)?;
+    }
+    let mut board = args.tensorboard.as_deref().map(TensorBoard::create).transpose()?;
     let stop = interrupt::flag();
     let (images, test) = data::load(recipe.dataset, args.data_dir.as_deref())?;
     let [height, width, channels] = images.shape();
@@ -65,9 +77,23 @@ fn train(args: &TrainArgs) -> Outcome {
     });
 
     let until = Until { steps: args.steps.map(|steps| steps as u64), stop: Some(stop) };
-    let mut progress = Progress::new(&output, settings.epochs, trainer.history());
-    let ended = trainer.run(folder.path(), until, &mut |event| progress.report(event));
+    let mut progress = Progress::new(&output, settings.epochs, args.log_every, trainer.history());
+    let (mut step, mut unwritten) = (trainer.steps(), None);
+    let ended = trainer.run(folder.path(), until, &mut |event| {
+        if let Event::Step { number, .. } = event {
+            step = number;
+        }
+        if let Some(board) = &mut board
+            && let Err(error) = note(board, event, step, args.log_every)
+        {
+            unwritten.get_or_insert(error);
+        }
+        progress.report(event);
+    });
     progress.clear();
+    if let Some(error) = unwritten {
+        output.line(format!("warning: --tensorboard: {error}"));
+    }
     let resume = format!("cupola train --resume {}", folder.path().display());
     match ended.map_err(|error| explain(error, &folder))? {
         Stop::Flag => {
@@ -93,6 +119,10 @@ fn train(args: &TrainArgs) -> Outcome {
         found.images,
         found.mean_loss()
     ));
+    if let Some(path) = &args.report {
+        report::write(path, &trainer, &test, &found, args.device)?;
+        output.line(format!("{} tells about the run", path.display()));
+    }
     let mut files = vec![MODEL_FILE, STATE_FILE, METRICS_FILE];
     if !trainer.history().is_empty() {
         files.extend(figures::OF_A_RUN);
@@ -106,6 +136,33 @@ fn train(args: &TrainArgs) -> Outcome {
         epochs: trainer.history(),
         test_accuracy: found.accuracy(),
     })
+}
+
+/// Writes what happened after `step` for TensorBoard: each so manieth step, and every epoch.
+fn note(
+    board: &mut TensorBoard,
+    event: Event<'_>,
+    step: u64,
+    every: Option<usize>,
+) -> cupola::Result<()> {
+    match event {
+        Event::Step { number, loss, tally }
+            if number.is_multiple_of(every.unwrap_or(LOGGED) as u64) =>
+        {
+            board.scalars(number, &[("train/loss", loss), ("train/accuracy", tally.accuracy())])
+        }
+        Event::Finished { metrics, .. } => board.scalars(
+            step,
+            &[
+                ("epoch/train_loss", metrics.train_loss),
+                ("epoch/train_accuracy", metrics.train_accuracy),
+                ("epoch/val_loss", metrics.val_loss),
+                ("epoch/val_accuracy", metrics.val_accuracy),
+                ("epoch/seconds", metrics.seconds),
+            ],
+        ),
+        _ => Ok(()),
+    }
 }
 
 fn draw(trainer: &Trainer, folder: &RunFolder) -> Outcome {

@@ -43,6 +43,37 @@ fn a_run_leaves_model_state_metrics_and_figures() {
 }
 
 #[test]
+fn a_run_can_be_watched() {
+    let sandbox = Sandbox::new();
+    let ran = sandbox
+        .train("--epochs 1 --out run --log-every 2 --tensorboard board --report run.html")
+        .good();
+    assert!(ran.out.contains("step 2: loss "), "{}", ran.out);
+    assert!(ran.out.contains("run.html tells about the run"), "{}", ran.out);
+    let page = String::from_utf8(sandbox.read("run.html")).unwrap();
+    for part in ["<!DOCTYPE html>", "test accuracy", "<svg", "What was taken for what", "data:image/png"] {
+        assert!(page.contains(part), "{part} is missing");
+    }
+    for tag in ["table", "td", "svg", "figure", "body"] {
+        let (opened, closed) = (format!("<{tag}"), format!("</{tag}>"));
+        assert_eq!(page.matches(&closed).count(), page.matches(&opened).count(), "{tag}");
+    }
+    let files: Vec<_> = fs::read_dir(sandbox.path("board")).unwrap().collect();
+    assert_eq!(files.len(), 1);
+    let events = fs::read(files[0].as_ref().unwrap().path()).unwrap();
+    let has = |text: &str| events.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(has("brain.Event:2") && has("train/loss") && has("epoch/val_accuracy"));
+
+    sandbox
+        .train("--steps 1 --out other --report other/model.safetensors")
+        .bad(2, &["--report", "model.safetensors"]);
+    sandbox.train("--steps 1 --out other --report nowhere/run.html").bad(1, &["--report", "nowhere"]);
+    fs::write(sandbox.path("file"), "").unwrap();
+    sandbox.train("--steps 1 --out other --tensorboard file").bad(1, &["file"]);
+    assert!(!sandbox.path("other").exists(), "nothing is left of a run that did not begin");
+}
+
+#[test]
 fn resumed_runs_end_with_the_weights_of_an_uninterrupted_one() {
     let sandbox = Sandbox::new();
     sandbox.train("--epochs 2 --out whole").good();

@@ -11,6 +11,8 @@ use crate::output::{Output, bar};
 pub struct Progress<'a> {
     output: &'a Output,
     epochs: usize,
+    /// Between how many steps there is a line.
+    every: Option<usize>,
     bar: ProgressBar,
     /// When the epoch began, and how many images of it had been seen before.
     began: Instant,
@@ -22,10 +24,16 @@ pub struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     /// Shows the epochs in `history`, which are over, and what follows.
-    pub fn new(output: &'a Output, epochs: usize, history: &[EpochMetrics]) -> Self {
+    pub fn new(
+        output: &'a Output,
+        epochs: usize,
+        every: Option<usize>,
+        history: &[EpochMetrics],
+    ) -> Self {
         let mut progress = Self {
             output,
             epochs,
+            every,
             bar: ProgressBar::hidden(),
             began: Instant::now(),
             images_before: None,
@@ -53,7 +61,17 @@ impl<'a> Progress<'a> {
                     self.images_before = Some(0);
                 }
             }
-            Event::Step { tally, .. } => self.step(tally),
+            Event::Step { number, loss, tally } => {
+                self.step(tally);
+                if self.every.is_some_and(|every| number.is_multiple_of(every as u64)) {
+                    let line = format!(
+                        "step {number}: loss {loss:.4}, of the epoch so far {:.4}, accuracy {:.2} %",
+                        tally.mean_loss(),
+                        100.0 * tally.accuracy()
+                    );
+                    self.bar.suspend(|| self.output.line(line));
+                }
+            }
             Event::Validation { images } => {
                 self.trained = Some(self.began.elapsed());
                 self.bar.finish_and_clear();

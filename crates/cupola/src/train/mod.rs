@@ -28,6 +28,7 @@ mod model;
 mod network;
 mod run;
 mod settings;
+mod tensorboard;
 mod trainer;
 
 pub use checkpoint::Checkpoint;
@@ -37,6 +38,7 @@ pub use model::{Description, Model};
 pub use network::ConvNet;
 pub use run::{Event, Stop, Until};
 pub use settings::Settings;
+pub use tensorboard::TensorBoard;
 pub use trainer::{OPTIMIZERS, Trainer};
 
 /// The name of the file in a run's folder that holds the last weights.

@@ -1,0 +1,203 @@
+//! A run on one page of HTML: it needs no other file, and prints well.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use cupola::Device;
+use cupola::backend::{backend, backends};
+use cupola::data::ImageDataset;
+use cupola::io::write_whole;
+use cupola::train::{Tally, Trainer};
+use image::{ColorType, ImageEncoder};
+
+use crate::classify::{confusion, predict};
+use crate::failure::{Failure, Outcome};
+use crate::figures;
+
+/// How many of the images that are mistaken are shown.
+const WORST: usize = 24;
+
+const STYLE: &str = "body{font:15px/1.4 sans-serif;max-width:62em;margin:2em auto;padding:0 1em;color:#222}\
+table{border-collapse:collapse;margin:.5em 0}td,th{padding:.2em .6em;text-align:right;border-bottom:1px solid \
+#ddd}td:first-child,th:first-child{text-align:left}figure{display:inline-block;margin:.3em;text-align:center;\
+font-size:12px;break-inside:avoid}img{width:84px;height:84px;image-rendering:pixelated;border:1px solid #ccc}\
+h2{margin-top:1.6em;break-after:avoid}svg{max-width:100%;height:auto}td.right{font-weight:bold}";
+
+/// Writes the page about a run that is over to `path`.
+pub fn write(
+    path: &Path,
+    trainer: &Trainer,
+    test: &ImageDataset,
+    found: &Tally,
+    device: Device,
+) -> Outcome {
+    let model = trainer.model();
+    let images = test.clone().normalized(model.description.normalization()?)?;
+    let predicted = predict(model, &images, |_| {})?;
+    let mut page = String::new();
+    head(&mut page, trainer, found, device)?;
+    epochs(&mut page, trainer)?;
+    matrix(&mut page, test, &predicted);
+    worst(&mut page, test, &predicted)?;
+    page += "</body>\n</html>\n";
+    Ok(write_whole(path, &page)?)
+}
+
+fn head(page: &mut String, trainer: &Trainer, found: &Tally, device: Device) -> Outcome {
+    let (settings, description) = (trainer.settings(), &trainer.model().description);
+    let name = escaped(&description.dataset);
+    let memory = backend(device)?.memory();
+    let mib = |bytes: usize| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
+    let devices: Vec<String> =
+        backends().map(|on| format!("{}: {}", on.device(), on.description())).collect();
+    let rows = [
+        ("test accuracy", format!("{:.2} %", 100.0 * found.accuracy())),
+        ("test loss", format!("{:.4}", found.mean_loss())),
+        ("test images", found.images.to_string()),
+        ("steps", trainer.steps().to_string()),
+        ("network", description.architecture.clone()),
+        ("epochs", settings.epochs.to_string()),
+        ("images a batch", settings.batch_size.to_string()),
+        ("optimiser", settings.optimizer.clone()),
+        ("learning rate", settings.learning_rate.to_string()),
+        ("seed", settings.seed.to_string()),
+        ("device", device.to_string()),
+        ("memory in arrays, at most", mib(memory.peak)),
+        ("devices here", devices.join("; ")),
+        ("made by", format!("cupola {}", env!("CARGO_PKG_VERSION"))),
+    ];
+    let _ = write!(
+        page,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{name}</title>\
+         <style>{STYLE}</style></head>\n<body>\n<h1>Training on {name}</h1>\n<table>\n"
+    );
+    for (key, value) in rows {
+        let _ = writeln!(page, "<tr><td>{key}</td><td>{}</td></tr>", escaped(&value));
+    }
+    *page += "</table>\n";
+    Ok(())
+}
+
+fn epochs(page: &mut String, trainer: &Trainer) -> Outcome {
+    let history = trainer.history();
+    if history.is_empty() {
+        *page += "<p>No epoch was finished.</p>\n";
+        return Ok(());
+    }
+    *page += "<h2>Epochs</h2>\n";
+    for picture in figures::run_pictures(history)? {
+        *page += &picture;
+    }
+    *page += "<table>\n<tr><th>epoch</th><th>train loss</th><th>accuracy</th><th>validation loss</th>\
+              <th>accuracy</th><th>time</th></tr>\n";
+    for (index, metrics) in history.iter().enumerate() {
+        let _ = writeln!(
+            page,
+            "<tr><td>{}</td><td>{:.4}</td><td>{:.2} %</td><td>{:.4}</td><td>{:.2} %</td>\
+             <td>{:.1} s</td></tr>",
+            index + 1,
+            metrics.train_loss,
+            100.0 * metrics.train_accuracy,
+            metrics.val_loss,
+            100.0 * metrics.val_accuracy,
+            metrics.seconds
+        );
+    }
+    *page += "</table>\n";
+    Ok(())
+}
+
+fn matrix(page: &mut String, test: &ImageDataset, predicted: &[(usize, f32)]) {
+    let classes = test.classes();
+    *page += "<h2>What was taken for what</h2>\n<p>A row for each true class, a column for each predicted \
+              one.</p>\n<table>\n<tr><th></th>";
+    for class in 0..classes.len() {
+        let _ = write!(page, "<th>{class}</th>");
+    }
+    *page += "</tr>\n";
+    for (label, row) in confusion(test, predicted).iter().enumerate() {
+        let most = row.iter().sum::<u64>().max(1) as f64;
+        let _ = write!(page, "<tr><td>{label} {}</td>", escaped(&classes[label]));
+        for (class, &count) in row.iter().enumerate() {
+            let kind = if class == label { " class=\"right\"" } else { "" };
+            let shade = count as f64 / most;
+            let _ = write!(
+                page,
+                "<td{kind} style=\"background:rgba(0,114,178,{:.2})\">{count}</td>",
+                0.6 * shade
+            );
+        }
+        *page += "</tr>\n";
+    }
+    *page += "</table>\n";
+}
+
+/// The images that the network is surest of and wrong about.
+fn worst(page: &mut String, test: &ImageDataset, predicted: &[(usize, f32)]) -> Outcome {
+    let label = |index: usize| usize::try_from(test.labels()[index]).unwrap_or(usize::MAX);
+    let mut wrong: Vec<usize> =
+        (0..predicted.len()).filter(|&i| predicted[i].0 != label(i)).collect();
+    let count = wrong.len();
+    wrong.sort_by(|&a, &b| predicted[b].1.total_cmp(&predicted[a].1).then(a.cmp(&b)));
+    let _ =
+        writeln!(page, "<h2>Mistakes</h2>\n<p>{count} images, those it is surest of first.</p>");
+    let name = |class: usize| test.classes().get(class).map_or("?", String::as_str);
+    for &index in wrong.iter().take(WORST) {
+        let (class, probability) = predicted[index];
+        let _ = writeln!(
+            page,
+            "<figure><img alt=\"image {index}\" src=\"data:image/png;base64,{}\">\
+             <figcaption>{} for {}<br>{:.1} %</figcaption></figure>",
+            base64(&png(test, index)?),
+            escaped(name(class)),
+            escaped(name(label(index))),
+            100.0 * probability
+        );
+    }
+    Ok(())
+}
+
+fn png(test: &ImageDataset, index: usize) -> Outcome<Vec<u8>> {
+    let [height, width, channels] = test.shape();
+    let colour = if channels == 1 { ColorType::L8 } else { ColorType::Rgb8 };
+    let mut out = Vec::new();
+    image::codecs::png::PngEncoder::new(&mut out)
+        .write_image(test.image(index), width as u32, height as u32, colour.into())
+        .map_err(|cause| Failure::new(format!("--report: image {index}: {cause}")))?;
+    Ok(out)
+}
+
+/// RFC 4648.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let word = chunk.iter().fold(0_u32, |word, &byte| word << 8 | u32::from(byte));
+        let word = word << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            match place <= chunk.len() {
+                true => out.push(char::from(DIGITS[(word >> (18 - 6 * place)) as usize & 63])),
+                false => out.push('='),
+            }
+        }
+    }
+    out
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        let texts =
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
+        for (text, coded) in texts {
+            assert_eq!(base64(text.as_bytes()), coded);
+        }
+    }
+}
