@@ -3274,7 +3274,7 @@ macro_rules! docs {
 (atleast_3d) => { "`x` with at least three axes: a vector becomes `[1, n, 1]`, a matrix `[m, n, 1]`.\n\nExample:\n    >>> mx.atleast_3d(mx.array([1, 2])).shape\n    (1, 2, 1)" };
 (bitwise_invert) => { "Every bit of the integer flipped; on bool, logical not.\n\nErrors:\nFor floats and complex numbers.\n\nExample:\n    >>> mx.bitwise_invert(mx.array([0, 5]))\n    array([-1, -6], dtype=int32)" };
 (block_masked_mm) => { "The matrix product of matrices whose square blocks are masked: left out where a mask is false or\n0, and multiplied by it where it is a number.\n\nShapes:\nAs `matmul`; a mask has an element for each block of `size` by `size`, the last ones cut off.\n\nErrors:\nWhere a mask does not fit, or the operands are not floats.\n\nExample:\n    >>> mask = mx.array([[True, False]])\n    >>> y = mx.block_masked_mm(mx.ones((32, 32)), mx.ones((32, 64)), 32, mask_out=mask)\n    >>> y[0, 31].item(), y[0, 32].item()\n    (32.0, 0.0)" };
-(broadcast_arrays) => { "Arrays repeated to the shape that they broadcast to together.\n\nExample:\n    >>> [x.shape for x in mx.broadcast_arrays(mx.ones((2, 1)), mx.ones(3))]\n    \n    [(2, 3), (2, 3)]" };
+(broadcast_arrays) => { "Arrays repeated to the shape that they broadcast to together.\n\nExample:\n    >>> [x.shape for x in mx.broadcast_arrays(mx.ones((2, 1)), mx.ones(3))]\n    [(2, 3), (2, 3)]" };
 (broadcast_shapes) => { "The shape that arrays of these shapes broadcast to.\n\nErrors:\nWhere they do not, or there is none.\n\nExample:\n    >>> mx.broadcast_shapes((2, 1), (3,))\n    (2, 3)" };
 (can_cast) => { "\nExample:\n    >>> mx.can_cast(mx.int8, mx.int32), mx.can_cast(mx.float32, mx.int32)\n    (True, False)" };
 (checkpoint) => { "\nExample:\n    >>> f = mx.checkpoint(lambda x: mx.exp(mx.sin(x)))\n    >>> mx.grad(f)(mx.array(0.0)).item()\n    1.0" };
@@ -3304,10 +3304,10 @@ macro_rules! docs {
 (device_count) => { "\nExample:\n    >>> mx.device_count(mx.cpu)\n    1" };
 (device_info) => { "\nExample:\n    >>> \"device_name\" in mx.device_info(mx.cpu)\n    True" };
 (disable_compile) => { "\nExample:\n    >>> mx.disable_compile()\n    >>> mx.enable_compile()" };
-(divmod) => { "The pair of `floor_divide` and `remainder`.\n\nExample:\n    >>> mx.divmod(mx.array([7, -7]), 3)\n    \n    [array([2, -3], dtype=int32), array([1, 2], dtype=int32)]" };
+(divmod) => { "The pair of `floor_divide` and `remainder`.\n\nExample:\n    >>> mx.divmod(mx.array([7, -7]), 3)\n    [array([2, -3], dtype=int32), array([1, 2], dtype=int32)]" };
 (driver_allocated) => { "\nExample:\n    >>> x = mx.ones((1024,))\n    >>> mx.eval(x)\n    >>> mx.driver_allocated() >= 4096\n    True" };
 (einsum) => { "The sum of products that `subscripts` say: letters name axes, operands are parted by commas, and\nletters that are not behind `->` are summed over.\n\nShapes:\nWithout `->` the result has the letters that come up once, in alphabetical order. A letter twice\nin one operand takes the diagonal. `...` stands for axes that broadcast.\n\nErrors:\nWhere the subscripts do not fit the operands.\n\nExample:\n    >>> mx.einsum(\"ij,j->i\", mx.ones((2, 3)), mx.array([1.0, 2.0, 3.0]))\n    array([6, 6], dtype=float32)" };
-(einsum_path) => { "The order in which `einsum`(super::einsum) contracts its operands, and a report of what that\nsaves.\n\nEach step lists the operands that it takes out of the list; their product goes to the end.\n\nErrors:\nWhere the subscripts do not fit the operands.\n\nExample:\n    >>> path, report = mx.einsum_path(\"ij,jk->ik\", mx.ones((2, 3)), mx.ones((3, 4)))\n    >>> path\n    \n    [(0, 1)]" };
+(einsum_path) => { "The order in which `einsum`(super::einsum) contracts its operands, and a report of what that\nsaves.\n\nEach step lists the operands that it takes out of the list; their product goes to the end.\n\nErrors:\nWhere the subscripts do not fit the operands.\n\nExample:\n    >>> path, report = mx.einsum_path(\"ij,jk->ik\", mx.ones((2, 3)), mx.ones((3, 4)))\n    >>> path\n    [(0, 1)]" };
 (empty_cache) => { "\nExample:\n    >>> mx.empty_cache()\n    >>> mx.get_cache_memory() >= 0\n    True" };
 (enable_compile) => { "\nExample:\n    >>> mx.enable_compile()" };
 (eval) => { "\nExample:\n    >>> x = mx.ones(2) * 3\n    >>> mx.eval(x)\n    >>> x\n    array([3, 3], dtype=float32)" };
@@ -3339,7 +3339,7 @@ macro_rules! docs {
 (issubdtype) => { "\nExample:\n    >>> mx.issubdtype(mx.float16, mx.floating)\n    True" };
 (jacfwd) => { "\nExample:\n    >>> mx.jacfwd(mx.square)(mx.array([1.0, 2.0]))\n    array([[2, 0],\n           [0, 4]], dtype=float32)" };
 (jacrev) => { "\nExample:\n    >>> mx.jacrev(lambda x, w: w[\"a\"] * x, argnums=1)(mx.array([1.0, 2.0]), {\"a\": mx.array([3.0, 4.0])})\n    {'a': array([[1, 0],\n           [0, 2]], dtype=float32)}" };
-(jvp) => { "\nExample:\n    >>> values, tangents = mx.jvp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])\n    >>> tangents\n    \n    [array(6, dtype=float32)]" };
+(jvp) => { "\nExample:\n    >>> values, tangents = mx.jvp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])\n    >>> tangents\n    [array(6, dtype=float32)]" };
 (linearize) => { "\nExample:\n    >>> y, slope = mx.linearize(mx.square, mx.array([1.0, 2.0]))\n    >>> y, slope(mx.array([1.0, 10.0]))\n    (array([1, 4], dtype=float32), array([2, 40], dtype=float32))" };
 (linspace) => { "`count` numbers from `start` to `stop`, both included, evenly spaced.\n\nErrors:\nWhere `dtype` is neither an integer nor a float.\n\nExample:\n    >>> mx.linspace(0, 1, 5)\n    array([0, 0.25, 0.5, 0.75, 1], dtype=float32)" };
 (load) => { "\nExample:\n    >>> import io\n    >>> file = io.BytesIO()\n    >>> mx.save(file, mx.array([1, 2]))\n    >>> _ = file.seek(0)\n    >>> mx.load(file, format=\"npy\")\n    array([1, 2], dtype=int32)" };
@@ -3373,8 +3373,8 @@ macro_rules! docs {
 (save) => { "\nExample:\n    >>> import io\n    >>> file = io.BytesIO()\n    >>> mx.save(file, mx.array([1, 2]))\n    >>> file.getvalue()[1:6]\n    b'NUMPY'" };
 (save_gguf) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"weights.gguf\")\n    ...     mx.save_gguf(path, {\"w\": mx.array([1, 2])}, {\"general.name\": \"two\"})\n    ...     weights, metadata = mx.load(path, return_metadata=True)\n    >>> weights, metadata\n    ({'w': array([1, 2], dtype=int32)}, {'general.name': 'two'})" };
 (save_safetensors) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"weights.safetensors\")\n    ...     mx.save_safetensors(path, {\"w\": mx.array([1, 2])})\n    ...     weights = mx.load(path)\n    >>> weights\n    {'w': array([1, 2], dtype=int32)}" };
-(savez) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez(path, a=mx.array([1]), b=mx.array([2]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    \n    ['a', 'b']" };
-(savez_compressed) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez_compressed(path, a=mx.array([1]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    \n    ['a']" };
+(savez) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez(path, a=mx.array([1]), b=mx.array([2]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    ['a', 'b']" };
+(savez_compressed) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez_compressed(path, a=mx.array([1]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    ['a']" };
 (searchsorted) => { "For each value the index in a sorted vector before which it keeps that sorted.\n\nShapes:\nThe result has the shape of `values`.\n\nDtypes:\nGives `uint32`. Vector and values promote; NaN comes last.\n\nErrors:\nWhere `sorted` is not a vector, and for complex numbers.\n\nExample:\n    >>> mx.searchsorted(mx.array([1, 3, 5]), mx.array([0, 3, 9]))\n    array([0, 1, 3], dtype=uint32)" };
 (set_cache_limit) => { "\nExample:\n    >>> former = mx.set_cache_limit(1 << 30)\n    >>> mx.set_cache_limit(former) == 1 << 30\n    True" };
 (set_default_device) => { "\nExample:\n    >>> former = mx.default_device()\n    >>> mx.set_default_device(mx.cpu)\n    >>> mx.set_default_device(former)" };
@@ -3388,7 +3388,7 @@ macro_rules! docs {
 (slice) => { "The elements from `start` up to but without `stop`, `step` apart, along each axis.\n\nExample:\n    >>> mx.slice(mx.arange(6), mx.array([2]), axes=[0], slice_size=(3,))\n    array([2, 3, 4], dtype=int32)" };
 (slice_update) => { "`x` with the elements from `start` up to but without `stop`, `step` apart along each axis,\nreplaced by `update`.\n\nExample:\n    >>> mx.slice_update(mx.zeros(4), mx.ones(2), mx.array([1]), axes=[0])\n    array([0, 1, 1, 0], dtype=float32)" };
 (softmax) => { "eˣ over the sum of eˣ along `axes`.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nExample:\n    >>> mx.softmax(mx.array([0.0, 0.0]))\n    array([0.5, 0.5], dtype=float32)" };
-(split) => { "An axis divided into several arrays: into a count of equal parts, or before given indices.\n\nErrors:\nWhere the axis does not divide into equal parts, or into more than 2²⁰.\n\nExample:\n    >>> mx.split(mx.arange(4), 2)\n    \n    [array([0, 1], dtype=int32), array([2, 3], dtype=int32)]" };
+(split) => { "An axis divided into several arrays: into a count of equal parts, or before given indices.\n\nErrors:\nWhere the axis does not divide into equal parts, or into more than 2²⁰.\n\nExample:\n    >>> mx.split(mx.arange(4), 2)\n    [array([0, 1], dtype=int32), array([2, 3], dtype=int32)]" };
 (stack) => { "\nExample:\n    >>> mx.stack([mx.array([1, 2]), mx.array([3, 4])], axis=1)\n    array([[1, 3],\n           [2, 4]], dtype=int32)" };
 (std) => { "\nExample:\n    >>> mx.std(mx.array([1.0, 3.0]))\n    array(1, dtype=float32)" };
 (stream) => { "\nExample:\n    >>> with mx.stream(mx.cpu):\n    ...     x = mx.ones(2)\n    >>> x\n    array([1, 1], dtype=float32)" };
@@ -3403,7 +3403,7 @@ macro_rules! docs {
 (unstack) => { "The elements along an axis as arrays of their own, without that axis.\n\nExample:\n    >>> mx.unstack(mx.array([[1, 2], [3, 4]]))\n    (array([1, 2], dtype=int32), array([3, 4], dtype=int32))" };
 (value_and_grad) => { "\nExample:\n    >>> value, gradient = mx.value_and_grad(lambda x: x**2)(mx.array(3.0))\n    >>> value.item(), gradient.item()\n    (9.0, 6.0)" };
 (var) => { "\nExample:\n    >>> mx.var(mx.array([1.0, 3.0]))\n    array(1, dtype=float32)" };
-(vjp) => { "\nExample:\n    >>> values, cotangents = mx.vjp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])\n    >>> cotangents\n    \n    [array(6, dtype=float32)]" };
+(vjp) => { "\nExample:\n    >>> values, cotangents = mx.vjp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])\n    >>> cotangents\n    [array(6, dtype=float32)]" };
 (vmap) => { "\nExample:\n    >>> mx.vmap(lambda x: mx.sum(x))(mx.array([[1, 2], [3, 4]]))\n    array([3, 7], dtype=int32)" };
 (zeros_like) => { "Zeros with `x`'s shape and dtype.\n\nExample:\n    >>> mx.zeros_like(mx.array([1, 2]))\n    array([0, 0], dtype=int32)" };
 (_data::cifar10) => { "" };
@@ -3518,7 +3518,7 @@ macro_rules! docs {
 (_onnx::Model) => { "" };
 (ArrayAt) => { "\nExample:\n    >>> mx.zeros(3).at[mx.array([0, 0, 2])].add(1.0)\n    array([2, 0, 1], dtype=float32)" };
 (array) => { "\nExample:\n    >>> x = mx.array([[1, 2], [3, 4]])\n    >>> x[0] + x.T\n    array([[2, 5],\n           [3, 6]], dtype=int32)\n    >>> x.dtype, x.shape\n    (mlx.core.int32, (2, 2))" };
-(ArrayIterator) => { "\nExample:\n    >>> [row.tolist() for row in mx.array([[1, 2], [3, 4]])]\n    \n    [[1, 2], [3, 4]]" };
+(ArrayIterator) => { "\nExample:\n    >>> [row.tolist() for row in mx.array([[1, 2], [3, 4]])]\n    [[1, 2], [3, 4]]" };
 (DeviceType) => { "\nExample:\n    >>> mx.cpu\n    DeviceType.cpu" };
 (Device) => { "\nExample:\n    >>> mx.Device(mx.cpu)\n    Device(cpu, 0)" };
 (Stream) => { "\nExample:\n    >>> mx.default_stream(mx.cpu).device == mx.Device(mx.cpu)\n    True" };

@@ -358,7 +358,6 @@ class ArrayIterator:
 
     Example:
         >>> [row.tolist() for row in mx.array([[1, 2], [3, 4]])]
-
         [[1, 2], [3, 4]]
     """
     def __iter__(self) -> ArrayIterator:
@@ -1133,7 +1132,6 @@ def broadcast_arrays(*arrays: _Scalar | array, stream: _StreamOrDevice | None = 
 
     Example:
         >>> [x.shape for x in mx.broadcast_arrays(mx.ones((2, 1)), mx.ones(3))]
-
         [(2, 3), (2, 3)]
     """
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[Any, ...]:
@@ -1588,7 +1586,6 @@ def divmod(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice | Non
 
     Example:
         >>> mx.divmod(mx.array([7, -7]), 3)
-
         [array([2, -3], dtype=int32), array([1, 2], dtype=int32)]
     """
 def driver_allocated(device: Device | DeviceType | None = ...) -> int:
@@ -1628,7 +1625,6 @@ def einsum_path(subscripts: str, *operands: _Scalar | array) -> Any:
     Example:
         >>> path, report = mx.einsum_path("ij,jk->ik", mx.ones((2, 3)), mx.ones((3, 4)))
         >>> path
-
         [(0, 1)]
     """
 def empty_cache() -> None:
@@ -2287,7 +2283,6 @@ def jvp(fun: Any, primals: Sequence[array], tangents: Sequence[array]) -> tuple[
     Example:
         >>> values, tangents = mx.jvp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])
         >>> tangents
-
         [array(6, dtype=float32)]
     """
 def kron(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
@@ -3262,7 +3257,6 @@ def savez(file: Any, *args: Any, **kwargs: Any) -> None:
         ...     mx.savez(path, a=mx.array([1]), b=mx.array([2]))
         ...     arrays = mx.load(path)
         >>> sorted(arrays)
-
         ['a', 'b']
     """
 def savez_compressed(file: Any, *args: Any, **kwargs: Any) -> None:
@@ -3275,7 +3269,6 @@ def savez_compressed(file: Any, *args: Any, **kwargs: Any) -> None:
         ...     mx.savez_compressed(path, a=mx.array([1]))
         ...     arrays = mx.load(path)
         >>> sorted(arrays)
-
         ['a']
     """
 def searchsorted(sorted_sequence: _Scalar | array, values: _Scalar | array, /, side: str = ..., *, stream: _StreamOrDevice | None = ...) -> array:
@@ -3535,7 +3528,6 @@ def split(a: _Scalar | array, /, indices_or_sections: Any, axis: int = ..., *, s
 
     Example:
         >>> mx.split(mx.arange(4), 2)
-
         [array([0, 1], dtype=int32), array([2, 3], dtype=int32)]
     """
 def sqrt(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
@@ -3870,7 +3862,6 @@ def vjp(fun: Any, primals: Sequence[array], cotangents: Sequence[array]) -> tupl
     Example:
         >>> values, cotangents = mx.vjp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])
         >>> cotangents
-
         [array(6, dtype=float32)]
     """
 def vmap(fun: Any, in_axes: Any = ..., out_axes: Any = ...) -> Any:
