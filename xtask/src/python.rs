@@ -71,7 +71,7 @@ pub fn run(root: &Path) -> Result<(), String> {
     run_on("wgpu", &[&pytest[..], &every].concat())?;
     let allowed = tests.join("stubtest.txt").to_string_lossy().into_owned();
     let mut stubtest = vec!["-m", "mypy.stubtest"];
-    let modules = ["array_api", "core", "data", "mlx", "nn", "optimizers", "utils"]
+    let modules = ["array_api", "core", "data", "graph", "mlx", "nn", "optimizers", "utils"]
         .map(|m| format!("cupola.{m}"));
     stubtest.extend(modules.iter().map(String::as_str));
     stubtest.extend(["--concise", "--allowlist", &allowed]);
