@@ -84,6 +84,7 @@ class Node:
     whether two are the same node; ``g.equal`` compares values.
 
     Example:
+        >>> from cupola.graph import Graph
         >>> x = Graph().placeholder("x", ("n", 3))
         >>> (x * 2 + 1).sum(axis=1).shape
         ('n',)
@@ -228,6 +229,7 @@ class Variable(Node):
     """An array that the functions of a graph share and may change.
 
     Example:
+        >>> from cupola.graph import Graph
         >>> w = Graph().variable("w", mx.zeros(2))
         >>> w.value = mx.ones(2)
         >>> w.value
@@ -259,6 +261,7 @@ class Sizes:
         self.of: dict[str, tuple[int, int]] = {}
 
     def numbers(self, shape: Sequence[int | str]) -> list[tuple[int, ...]]:
+        """The shape with each of the numbers of its names."""
         for size in shape:
             if isinstance(size, str) and size not in self.of:
                 # Many numbers divide them.
@@ -270,5 +273,6 @@ class Sizes:
         ]
 
     def names(self, shapes: Sequence[Sequence[int]]) -> tuple[int | str, ...]:
+        """The shape with names, of what it is with either number of these."""
         known = {pair: name for name, pair in self.of.items()}
         return tuple(a if a == b else known.get((a, b), "?") for a, b in zip(*shapes))
