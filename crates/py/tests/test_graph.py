@@ -1,6 +1,7 @@
 """Graphs by name: sizes that runs bind, functions over shared variables, gradients, errors that name."""
 
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -197,3 +198,12 @@ def test_gradients_of_gradients():
         g.gradients(double.sum(), [x, double])
     with pytest.raises(ValueError, match="one real number"):
         g.gradients(x * 2, [x])
+
+
+def test_the_examples_of_the_documentation():
+    text = (Path(__file__).parents[3] / "docs" / "graphs.md").read_text()
+    blocks = text.split("```python\n")[1:]
+    assert len(blocks) == 2
+    mx.random.seed(0)
+    for block in blocks:
+        exec(compile(block.split("```")[0], "graphs.md", "exec"), {})
