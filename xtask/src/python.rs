@@ -71,8 +71,9 @@ pub fn run(root: &Path) -> Result<(), String> {
     run_on("wgpu", &[&pytest[..], &every].concat())?;
     let allowed = tests.join("stubtest.txt").to_string_lossy().into_owned();
     let mut stubtest = vec!["-m", "mypy.stubtest"];
-    let modules = ["array_api", "core", "data", "mlx", "nn", "optimizers", "utils"]
-        .map(|m| format!("cupola.{m}"));
+    let modules =
+        ["array_api", "core", "data", "graph", "mlcompute", "mlx", "nn", "optimizers", "utils"]
+            .map(|m| format!("cupola.{m}"));
     stubtest.extend(modules.iter().map(String::as_str));
     stubtest.extend(["--concise", "--allowlist", &allowed]);
     run(&stubtest)

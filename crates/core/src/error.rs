@@ -100,6 +100,14 @@ pub enum Error {
         /// Which values, and what is wrong with them.
         detail: String,
     },
+    /// A node of a graph failed; see [`crate::graph::Builder::node`].
+    #[error("node '{node}': {error}")]
+    Node {
+        /// The node's name.
+        node: String,
+        /// Why.
+        error: Arc<Error>,
+    },
     /// The evaluation was stopped from outside; see [`crate::interrupt`].
     #[error("the evaluation was interrupted")]
     Interrupted,

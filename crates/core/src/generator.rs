@@ -59,20 +59,29 @@ pub fn set_state(state: Array) {
     }
 }
 
+/// Puts back what this thread's generator was.
+struct Restore(Option<Array>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        let former = self.0.take();
+        TRACED.with_borrow_mut(|traced| *traced = former);
+    }
+}
+
 /// Runs `f` with this thread's default generator in `state`; gives the state after it, too. The
 /// generator of everybody else goes on as it was.
 pub(crate) fn with_state<R>(state: Array, f: impl FnOnce() -> R) -> (R, Array) {
-    struct Restore(Option<Array>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            let former = self.0.take();
-            TRACED.with_borrow_mut(|traced| *traced = former);
-        }
-    }
     let _restore = Restore(TRACED.with_borrow_mut(|traced| traced.replace(state)));
     let result = f();
     let after = self::state();
     (result, after)
+}
+
+/// Runs `f` with everybody's default generator, also where a trace has its own.
+pub(crate) fn untraced<R>(f: impl FnOnce() -> R) -> R {
+    let _restore = Restore(TRACED.with_borrow_mut(Option::take));
+    f()
 }
 
 /// A fresh key from the default generator.

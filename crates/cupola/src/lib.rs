@@ -40,3 +40,8 @@ pub use cupola_gpu::wgpu;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+// So are those of what describes graphs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/graphs.md")]
+struct Graphs;

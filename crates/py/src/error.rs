@@ -30,7 +30,8 @@ pub fn raise(error: Error) -> PyErr {
         | Error::DType { .. }
         | Error::Argument { .. }
         | Error::Traced(_)
-        | Error::NoDerivative { .. } => PyValueError::new_err(text),
+        | Error::NoDerivative { .. }
+        | Error::Node { .. } => PyValueError::new_err(text),
         Error::OutOfMemory { .. } => PyMemoryError::new_err(text),
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         Error::Failed(cause) => match &*cause {

@@ -2,9 +2,14 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
+mod build;
+mod executable;
 mod sizes;
 mod text;
 pub(crate) mod trace;
+
+pub use build::{Builder, Placeholder, Program, Size};
+pub use executable::{Executable, Options, Results};
 
 use smallvec::SmallVec;
 

@@ -110,13 +110,7 @@ pub fn value_and_grad_once(
         let Some(loss) = outputs.first() else {
             return Err(Error::argument("value_and_grad", "the function returned nothing"));
         };
-        if loss.aval().shape.size() != 1 || loss.dtype() == DType::C64 {
-            return Err(Error::shape(
-                "value_and_grad",
-                format!("the first output must be one real number, it is {}", loss.aval()),
-            ));
-        }
-        Ok(vec![Array::constant(1.0, loss.aval().clone())])
+        Ok(vec![seed("value_and_grad", loss)?])
     })
 }
 
@@ -179,6 +173,38 @@ fn reverse(
     let gradients = tracers.iter().map(gradient).collect::<Result<_>>()?;
     finish(scope, &nodes);
     Ok((outputs, gradients))
+}
+
+/// The gradients of `loss` by `variables`, which it was made from in `scope`.
+pub(crate) fn gradients_of(
+    loss: &Array,
+    variables: &[&Array],
+    scope: &Scope,
+) -> Result<Vec<Array>> {
+    let seed = seed("gradients", loss)?;
+    for (index, variable) in variables.iter().enumerate() {
+        let above = tape(std::slice::from_ref(*variable), scope);
+        let is_above = |v: &Array| above.iter().any(|(a, _)| Arc::ptr_eq(&a.node, &v.node));
+        let others = variables.iter().enumerate().filter(|(other, _)| *other != index);
+        if others.map(|(_, v)| v).any(|v| is_above(v)) {
+            let text = "one of the variables is made from another, or there twice";
+            return Err(Error::argument("gradients", text));
+        }
+    }
+    let nodes = tape(std::slice::from_ref(loss), scope);
+    let tracers: Vec<Array> = variables.iter().map(|&v| v.clone()).collect();
+    let mut known = HashMap::from([(handle(loss), seed)]);
+    pull(&nodes, &tracers, scope, &mut known)?;
+    tracers.iter().map(|t| conjugate(&or_zeros(known.get(&handle(t)).cloned(), t)?)).collect()
+}
+
+/// The cotangent of a loss.
+fn seed(op: &'static str, loss: &Array) -> Result<Array> {
+    if loss.aval().shape.size() != 1 || loss.dtype() == DType::C64 {
+        let text = format!("the first output must be one real number, it is {}", loss.aval());
+        return Err(Error::shape(op, text));
+    }
+    Ok(Array::constant(1.0, loss.aval().clone()))
 }
 
 /// Nodes with their inputs, each after these.

@@ -11,6 +11,7 @@ pub(crate) mod vmap;
 
 pub use compile::{Compiled, TRACE_BYTES, compile};
 pub use custom_function::{CustomFunction, checkpoint, custom_function};
+pub(crate) use grad::gradients_of;
 pub use grad::{grad, jvp, value_and_grad, vjp};
 pub use jacobian::{Linear, hessian, jacfwd, jacrev, linearize};
 pub use vmap::vmap;
