@@ -29,7 +29,7 @@ fn category(name: &str) -> PyResult<Category> {
 }
 
 #[doc = docs!(_amp::Policy)]
-#[pyclass(frozen, eq, name = "Policy", module = "cupola.core._amp")]
+#[pyclass(frozen, eq, skip_from_py_object, name = "Policy", module = "cupola.core._amp")]
 #[derive(Clone, PartialEq, Eq)]
 pub struct Policy(amp::Policy);
 
