@@ -100,6 +100,11 @@ pub struct TrainArgs {
     #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(OPTIMIZERS))]
     pub optimizer: Option<String>,
 
+    /// What products are computed in: f16 scales the loss, auto is bf16 where the device has matrix units for
+    /// it [default: tf32, or f32 with CUPOLA_TF32=0]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(["f32", "tf32", "bf16", "f16", "auto"]))]
+    pub precision: Option<String>,
+
     /// What weights, data order and dropout are drawn from [default: 0]
     #[arg(long, value_name = "SEED", allow_negative_numbers = true)]
     pub seed: Option<u64>,

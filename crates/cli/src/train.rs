@@ -31,6 +31,7 @@ struct Report<'a> {
     dataset: &'a str,
     device: String,
     seed: u64,
+    precision: &'a str,
     parameters: usize,
     epochs: &'a [EpochMetrics],
     test_accuracy: f64,
@@ -68,8 +69,13 @@ fn train(args: &TrainArgs) -> Outcome {
         images.classes().len()
     ));
     output.line(format!(
-        "{parameters} parameters, {} at {}, batches of {}, seed {}, on {}",
-        settings.optimizer, settings.learning_rate, settings.batch_size, settings.seed, args.device
+        "{parameters} parameters, {} at {}, batches of {}, seed {}, in {}, on {}",
+        settings.optimizer,
+        settings.learning_rate,
+        settings.batch_size,
+        settings.seed,
+        settings.precision,
+        args.device
     ));
     output.line(match trainer.steps() {
         0 => format!("the run is kept in {}", folder.path().display()),
@@ -132,6 +138,7 @@ fn train(args: &TrainArgs) -> Outcome {
         dataset,
         device: args.device.to_string(),
         seed: settings.seed,
+        precision: settings.precision.name(),
         parameters,
         epochs: trainer.history(),
         test_accuracy: found.accuracy(),

@@ -1,8 +1,10 @@
 //! What a binding to another language needs beside the API: forms of functions that a closure of
 //! Rust says better.
 
+use crate::autocast::{self, Policy};
 use crate::device::{Stream, replace_own};
 
+pub use crate::autocast::Former;
 pub use crate::transform::grad::value_and_grad_once;
 pub use crate::transform::jacobian::{Mode, jacobian_once};
 pub use crate::transform::vmap::vmap_traced;
@@ -11,4 +13,15 @@ pub use crate::transform::vmap::vmap_traced;
 /// [`crate::device::with_stream`] restores it by itself.
 pub fn replace_thread_stream(stream: Option<Stream>) -> Option<Stream> {
     replace_own(stream)
+}
+
+/// Makes this thread record under `policy`, or as it is written for `None`; gives what was there,
+/// for [`restore_thread_policy`]. [`crate::autocast::autocast`] restores it by itself.
+pub fn replace_thread_policy(policy: Option<Policy>) -> Former {
+    autocast::replace_own(policy)
+}
+
+/// Makes this thread record under what it did before [`replace_thread_policy`].
+pub fn restore_thread_policy(former: Former) {
+    autocast::restore_own(former);
 }

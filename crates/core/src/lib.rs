@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 mod array;
+pub mod autocast;
 pub mod backend;
 #[doc(hidden)]
 pub mod binding;

@@ -13,6 +13,7 @@
 // The derive macro writes paths that start with `::cupola`.
 extern crate self as cupola;
 
+pub mod amp;
 pub mod data;
 pub mod explain;
 pub mod io;

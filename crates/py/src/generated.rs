@@ -3406,6 +3406,10 @@ macro_rules! docs {
 (vjp) => { "\nExample:\n    >>> values, cotangents = mx.vjp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])\n    >>> cotangents\n    [array(6, dtype=float32)]" };
 (vmap) => { "\nExample:\n    >>> mx.vmap(lambda x: mx.sum(x))(mx.array([[1, 2], [3, 4]]))\n    array([3, 7], dtype=int32)" };
 (zeros_like) => { "Zeros with `x`'s shape and dtype.\n\nExample:\n    >>> mx.zeros_like(mx.array([1, 2]))\n    array([0, 0], dtype=int32)" };
+(_amp::global_policy) => { "The policy of every thread outside of a scope.\n\nExample:\n    >>> mx._amp.global_policy()" };
+(_amp::operand) => { "What the policy makes of an operand of an operation that a layer adds afterwards, as the bias of a\nconvolution.\n\nExample:\n    >>> mx._amp.operand(\"conv_general\", mx.array([1.0])).dtype\n    mlx.core.float32" };
+(_amp::policy) => { "The policy that this thread records under now.\n\nExample:\n    >>> mx._amp.policy()" };
+(_amp::set_global_policy) => { "Makes a policy that of every thread outside of a scope.\n\nExample:\n    >>> mx._amp.set_global_policy(None)" };
 (_data::cifar10) => { "" };
 (_data::cifar100) => { "" };
 (_data::digits) => { "\nExample:\n    >>> train, test = data.digits(train=4, test=2)\n    >>> images, labels = train.arrays()\n    >>> images.shape, labels.shape\n    ((4, 28, 28, 1), (4,))" };
@@ -3512,6 +3516,8 @@ macro_rules! docs {
 (random::split) => { "`count` keys made of one, as `uint32[count, 2]`.\n\nExample:\n    >>> one, other = mx.random.split(mx.random.key(0))\n    >>> one.shape\n    (2,)" };
 (random::truncated_normal) => { "Normal numbers of mean 0 and variance 1 that are within [lower, upper].\n\nShapes:\n`lower` and `upper` broadcast to `shape`.\n\nExample:\n    >>> x = mx.random.truncated_normal(-1.0, 1.0, (100,))\n    >>> (mx.abs(x) <= 1).all().item()\n    True" };
 (random::uniform) => { "Numbers spread evenly over [low, high).\n\nShapes:\n`low` and `high` broadcast to `shape`.\n\nErrors:\nWhere `dtype` is not a float.\n\nExample:\n    >>> x = mx.random.uniform(2.0, 3.0, (100,))\n    >>> (x >= 2).all().item(), (x < 3).all().item()\n    (True, True)" };
+(_amp::Policy) => { "Which dtype each operation computes in.\n\nExample:\n    >>> policy = mx._amp.Policy(mx.bfloat16).changed(\"tanh\", \"float32\")\n    >>> policy.dtype, \"tanh\" in policy.ops(\"float32\")\n    (mlx.core.bfloat16, True)" };
+(_amp::Scope) => { "A context in which operations are recorded as a policy says, or as they are written.\n\nExample:\n    >>> with mx._amp.Scope(mx._amp.Policy(mx.bfloat16)):\n    ...     print((mx.ones((2, 2)) @ mx.ones((2, 2))).dtype)\n    mlx.core.bfloat16" };
 (_data::ImageDataset) => { "\nExample:\n    >>> train, test = data.digits(train=4, test=2)\n    >>> len(train), len(test), len(train.classes)\n    (4, 2, 10)" };
 (_data::_Loader) => { "" };
 (_data::_Epoch) => { "" };
@@ -3922,6 +3928,14 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add("permute_dims", m.getattr("transpose")?)?;
             m.add("pow", m.getattr("power")?)?;
         }
+        "_amp" => {
+            m.add_class::<crate::_amp::Policy>()?;
+            m.add_class::<crate::_amp::Scope>()?;
+            m.add_function(wrap_pyfunction!(crate::_amp::global_policy, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_amp::operand, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_amp::policy, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_amp::set_global_policy, m)?)?;
+        }
         "_data" => {
             m.add_class::<crate::_data::ImageDataset>()?;
             m.add_class::<crate::_data::Loader>()?;
@@ -4103,6 +4117,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// The submodules, with what they are.
 pub const MODULES: &[(&str, &str)] = &[
+    ("_amp", "What `cupola.amp` is made of."),
     ("_data", "What `cupola.data` is made of."),
     ("_linalg", "Linear algebra of complex matrices, too, which `linalg` refuses as MLX does."),
     ("_nn", "What `cupola.nn` calls and MLX's `core` does not have."),

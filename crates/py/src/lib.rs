@@ -3,6 +3,7 @@
 // A function of Python's has the arguments that MLX gives it.
 #![allow(clippy::too_many_arguments)]
 
+mod _amp;
 mod _data;
 mod _linalg;
 mod _nn;

@@ -37,6 +37,7 @@ if os.environ.get("CUPOLA_STAND_IN"):
 
     stand_in._nn = types.SimpleNamespace(**vars(mlx_nn))
     stand_in._nn.max_pool, stand_in._nn.avg_pool = _pool("Max"), _pool("Avg")
+    stand_in._amp = types.SimpleNamespace(operand=lambda op, x: x)
     sys.modules["cupola.core"] = stand_in
     import cupola
 

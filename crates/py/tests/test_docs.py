@@ -1,6 +1,6 @@
 """What users read: every name has a text, every example gives what it says.
 
-In examples ``mx`` is ``cupola.core``, ``nn`` is ``cupola.nn``, ``optim`` is ``cupola.optimizers`` and
+In examples ``amp`` is ``cupola.amp``, ``mx`` is ``cupola.core``, ``nn`` is ``cupola.nn``, ``optim`` is ``cupola.optimizers`` and
 ``data`` is ``cupola.data``.
 """
 
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import cupola
+import cupola.amp as amp
 import cupola.core as mx
 import cupola.data as data
 import cupola.nn as nn
@@ -27,8 +28,8 @@ MODULES = sorted(
     for path in HOME.rglob("*.py")
     if path.relative_to(HOME).parts[0] not in ("__init__.py", "mlx")
 )
-PACKAGES = [nn, nn.losses, nn.init, nn.utils, optim, utils, data]
-GLOBALS = {"mx": mx, "nn": nn, "optim": optim, "data": data}
+PACKAGES = [amp, nn, nn.losses, nn.init, nn.utils, optim, utils, data]
+GLOBALS = {"amp": amp, "mx": mx, "nn": nn, "optim": optim, "data": data}
 
 
 def stubbed(path):

@@ -15,6 +15,7 @@ pub const SUBMODULES: &[&str] = &[
     "metal",
     "cuda",
     "distributed",
+    "_amp",
     "_data",
     "_linalg",
     "_nn",

@@ -1,10 +1,13 @@
 //! What to train, from the flags and from the run that is resumed.
 
 use cupola::data::ImageDataset;
-use cupola::train::{Checkpoint, Settings, Trainer};
+use cupola::train::{Checkpoint, Precision, Settings, Trainer};
 
 use crate::args::{DatasetName, TrainArgs};
 use crate::failure::{Failure, Outcome};
+
+/// The precision that the device decides.
+const AUTO: &str = "auto";
 
 /// A training that the flags ask for.
 pub struct Recipe {
@@ -18,7 +21,7 @@ impl Recipe {
         match &args.resume {
             None => Ok(Self {
                 dataset: args.dataset.unwrap_or(DatasetName::Digits),
-                settings: settings(args),
+                settings: settings(args)?,
                 checkpoint: None,
             }),
             Some(folder) => {
@@ -41,6 +44,9 @@ impl Recipe {
         agree("--lr", args.lr, saved.learning_rate)?;
         agree("--optimizer", args.optimizer.as_deref(), saved.optimizer.as_str())?;
         agree("--seed", args.seed, saved.seed)?;
+        // What was found best when the run began is what it goes on with.
+        let precision = args.precision.as_deref().filter(|&name| name != AUTO);
+        agree("--precision", precision, saved.precision.name())?;
         let mut settings = saved.clone();
         settings.epochs = args.epochs.unwrap_or(saved.epochs);
         if settings.epochs < checkpoint.epochs_done() {
@@ -63,15 +69,20 @@ impl Recipe {
     }
 }
 
-fn settings(args: &TrainArgs) -> Settings {
+fn settings(args: &TrainArgs) -> Outcome<Settings> {
     let usual = Settings::default();
-    Settings {
+    Ok(Settings {
         epochs: args.epochs.unwrap_or(usual.epochs),
         batch_size: args.batch_size.unwrap_or(usual.batch_size),
         learning_rate: args.lr.unwrap_or(usual.learning_rate),
         optimizer: args.optimizer.clone().unwrap_or(usual.optimizer),
         seed: args.seed.unwrap_or(usual.seed),
-    }
+        precision: match args.precision.as_deref() {
+            None => usual.precision,
+            Some(AUTO) => Precision::best(args.device),
+            Some(name) => name.parse()?,
+        },
+    })
 }
 
 fn agree<T: PartialEq + std::fmt::Display>(flag: &str, given: Option<T>, saved: T) -> Outcome {

@@ -8,6 +8,7 @@ use super::{
     sigmoid, softmax, split, square, subtract, tanh, where_,
 };
 use crate::array::Array;
+use crate::autocast;
 use crate::error::Result;
 use crate::shape::normalize_axis;
 
@@ -60,7 +61,13 @@ pub fn leaky_relu(x: &Array, slope: f64) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn prelu<'a>(x: &Array, weight: impl Into<Operand<'a>>) -> Result<Array> {
-    where_(&greater(x, 0)?, x, &multiply(x, weight)?)
+    let chosen = |x: &Array, weight: Operand<'_>| where_(&greater(x, 0)?, x, &multiply(x, weight)?);
+    match weight.into() {
+        Operand::Array(weight) => {
+            autocast::apply("prelu", [x, weight], |[x, weight]| chosen(x, weight.into()))
+        }
+        weight => autocast::apply("prelu", [x], |[x]| chosen(x, weight)),
+    }
 }
 
 /// x for positive x, alpha·(eˣ − 1) otherwise.

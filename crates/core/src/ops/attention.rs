@@ -6,6 +6,7 @@ use super::{
     sin, stack, subtract,
 };
 use crate::array::Array;
+use crate::autocast;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::precision::matmul_precision;
@@ -25,6 +26,16 @@ pub enum AttentionMask<'a> {
     /// Those where this bool array is true; a float array is added to the scores. It broadcasts to
     /// `[batch, heads, queries, keys]`.
     Array(&'a Array),
+}
+
+impl<'a> AttentionMask<'a> {
+    /// The array, where it is one.
+    fn array(&self) -> Option<&'a Array> {
+        match self {
+            AttentionMask::Array(mask) => Some(mask),
+            AttentionMask::None | AttentionMask::Causal => None,
+        }
+    }
 }
 
 /// The parameters of [`scaled_dot_product_attention`].
@@ -78,6 +89,16 @@ pub fn scaled_dot_product_attention(
     v: &Array,
     options: &AttentionOptions<'_>,
 ) -> Result<Array> {
+    let Some(mask) = options.mask.array() else {
+        return autocast::apply(SDPA, [q, k, v], |[q, k, v]| attend(q, k, v, options));
+    };
+    autocast::apply(SDPA, [q, k, v, mask], |[q, k, v, mask]| {
+        attend(q, k, v, &AttentionOptions { mask: AttentionMask::Array(mask), ..*options })
+    })
+}
+
+/// [`scaled_dot_product_attention`] in the dtype that its operands promote to.
+fn attend(q: &Array, k: &Array, v: &Array, options: &AttentionOptions<'_>) -> Result<Array> {
     let dtype = q.dtype().promote(k.dtype()).promote(v.dtype());
     if !dtype.is_float() {
         return Err(Error::dtype(SDPA, format!("takes floats, not {dtype} (query {})", q.aval())));

@@ -2,6 +2,7 @@
 
 use super::operand::{Operand, common_dtype, common_shape};
 use crate::array::Array;
+use crate::autocast;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::prim::Binary;
@@ -52,6 +53,23 @@ fn meet_bool(op: Binary, a: Operand<'_>, b: Operand<'_>) -> Result<Array> {
             super::astype(&meet(op, DType::U8, a, b)?, DType::Bool)
         }
         other => meet(other, DType::U8, a, b),
+    }
+}
+
+/// Records `op` on what the policy makes of the arrays among its operands.
+fn cast_for(
+    op: &'static str,
+    a: Operand<'_>,
+    b: Operand<'_>,
+    f: impl FnOnce(Operand<'_>, Operand<'_>) -> Result<Array>,
+) -> Result<Array> {
+    match (a, b) {
+        (Operand::Array(a), Operand::Array(b)) => {
+            autocast::apply(op, [a, b], |[a, b]| f(a.into(), b.into()))
+        }
+        (Operand::Array(a), b) => autocast::apply(op, [a], |[a]| f(a.into(), b)),
+        (a, Operand::Array(b)) => autocast::apply(op, [b], |[b]| f(a, b.into())),
+        (a, b) => f(a, b),
     }
 }
 
@@ -184,7 +202,11 @@ pub fn divmod<'a, 'b>(
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn power<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -> Result<Array> {
-    let (a, b) = (a.into(), b.into());
+    cast_for("power", a.into(), b.into(), powered)
+}
+
+/// [`power`] in the dtype that the operands promote to.
+fn powered(a: Operand<'_>, b: Operand<'_>) -> Result<Array> {
     if let (Operand::Array(a), Operand::Scalar(two)) = (a, b)
         && two.to_f64() == 2.0
         && common_dtype(&[a.into(), b]) == a.dtype()
@@ -230,7 +252,7 @@ pub fn minimum<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -> 
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn arctan2<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -> Result<Array> {
-    binary_inexact(Binary::Atan2, a.into(), b.into())
+    cast_for("arctan2", a.into(), b.into(), |a, b| binary_inexact(Binary::Atan2, a, b))
 }
 
 /// ln(eᵃ + eᵇ), without overflow.
@@ -243,7 +265,7 @@ pub fn arctan2<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -> 
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn logaddexp<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -> Result<Array> {
-    binary_inexact(Binary::LogAddExp, a.into(), b.into())
+    cast_for("logaddexp", a.into(), b.into(), |a, b| binary_inexact(Binary::LogAddExp, a, b))
 }
 
 /// The bits set in both; on bool, logical and.

@@ -3,6 +3,7 @@
 use super::operand::{Operand, cast, common_dtype, met};
 use super::{add, divide, less, multiply, subtract, where_};
 use crate::array::Array;
+use crate::autocast;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 
@@ -59,9 +60,11 @@ pub fn addcmul<'a>(
     b: &Array,
     value: impl Into<Operand<'a>>,
 ) -> Result<Array> {
-    let operands = [x.into(), a.into(), b.into(), value.into()];
-    let own = common_dtype(&operands);
-    added("addcmul", operands, own, |a, b| multiply(a, b))
+    autocast::apply("addcmul", [x, a, b], |[x, a, b]| {
+        let operands = [x.into(), a.into(), b.into(), value.into()];
+        let own = common_dtype(&operands);
+        added("addcmul", operands, own, |a, b| multiply(a, b))
+    })
 }
 
 /// x + value·a/b.
@@ -85,9 +88,11 @@ pub fn addcdiv<'a>(
     b: &Array,
     value: impl Into<Operand<'a>>,
 ) -> Result<Array> {
-    let operands = [x.into(), a.into(), b.into(), value.into()];
-    let own = common_dtype(&operands).to_inexact();
-    added("addcdiv", operands, own, |a, b| divide(a, b))
+    autocast::apply("addcdiv", [x, a, b], |[x, a, b]| {
+        let operands = [x.into(), a.into(), b.into(), value.into()];
+        let own = common_dtype(&operands).to_inexact();
+        added("addcdiv", operands, own, |a, b| divide(a, b))
+    })
 }
 
 /// The first operand plus the last one times what `join` makes of the others, in a dtype.

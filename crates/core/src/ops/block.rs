@@ -7,6 +7,7 @@ use super::{
     take, where_,
 };
 use crate::array::Array;
+use crate::autocast;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::prim::record::slice_axis;
@@ -45,21 +46,27 @@ pub fn gather_mm(
     a_indices: Option<&Array>,
     b_indices: Option<&Array>,
 ) -> Result<Array> {
-    let op = "gather_mm";
-    let dtype = float_dtype(op, a, b)?;
-    if a.rank() == 0 || b.rank() == 0 {
-        return Err(Error::shape(op, format!("{} and {} do not multiply", a.aval(), b.aval())));
-    }
-    // A vector is a row on the left and a column on the right.
-    let left = if a.rank() == 1 { expand_dims(a, 0)? } else { a.clone() };
-    let right = if b.rank() == 1 { expand_dims(b, 1)? } else { b.clone() };
-    let left = chosen(op, &cast(&left, dtype)?, a_indices)?;
-    let right = chosen(op, &cast(&right, dtype)?, b_indices)?;
-    let mut out = matmul(&left, &right)?;
-    if b.rank() == 1 {
-        out = super::squeeze(&out, -1)?;
-    }
-    if a.rank() == 1 { super::squeeze(&out, if b.rank() == 1 { -1 } else { -2 }) } else { Ok(out) }
+    autocast::apply("gather_mm", [a, b], |[a, b]| {
+        let op = "gather_mm";
+        let dtype = float_dtype(op, a, b)?;
+        if a.rank() == 0 || b.rank() == 0 {
+            return Err(Error::shape(op, format!("{} and {} do not multiply", a.aval(), b.aval())));
+        }
+        // A vector is a row on the left and a column on the right.
+        let left = if a.rank() == 1 { expand_dims(a, 0)? } else { a.clone() };
+        let right = if b.rank() == 1 { expand_dims(b, 1)? } else { b.clone() };
+        let left = chosen(op, &cast(&left, dtype)?, a_indices)?;
+        let right = chosen(op, &cast(&right, dtype)?, b_indices)?;
+        let mut out = matmul(&left, &right)?;
+        if b.rank() == 1 {
+            out = super::squeeze(&out, -1)?;
+        }
+        if a.rank() == 1 {
+            super::squeeze(&out, if b.rank() == 1 { -1 } else { -2 })
+        } else {
+            Ok(out)
+        }
+    })
 }
 
 /// The matrices of `x` at `indices`, counted over all axes but the last two.
@@ -91,21 +98,26 @@ pub(super) fn chosen(op: &'static str, x: &Array, indices: Option<&Array>) -> Re
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn segmented_mm(a: &Array, b: &Array, segments: &Array) -> Result<Array> {
-    let op = "segmented_mm";
-    let dtype = float_dtype(op, a, b)?;
-    if a.rank() != 2 || b.rank() != 2 {
-        return Err(Error::shape(op, format!("takes matrices, not {} and {}", a.aval(), b.aval())));
-    }
-    if segments.shape().last() != Some(&2) {
-        return Err(Error::shape(op, format!("segments {} are not pairs", segments.aval())));
-    }
-    expect_integers(op, segments)?;
-    let segments = expand_dims(&cast(segments, DType::I32)?, [-1, -2])?;
-    let axis = segments.rank() - 3;
-    let bound = |i| super::squeeze(&slice_axis(&segments, axis, i, 1)?, axis);
-    let place = iota(a.shape()[1], 0, DType::I32)?;
-    let inside = logical_and(&greater_equal(&place, &bound(0)?)?, &less(&place, &bound(1)?)?)?;
-    matmul(&where_(&inside, &cast(a, dtype)?, 0)?, &cast(b, dtype)?)
+    autocast::apply("segmented_mm", [a, b], |[a, b]| {
+        let op = "segmented_mm";
+        let dtype = float_dtype(op, a, b)?;
+        if a.rank() != 2 || b.rank() != 2 {
+            return Err(Error::shape(
+                op,
+                format!("takes matrices, not {} and {}", a.aval(), b.aval()),
+            ));
+        }
+        if segments.shape().last() != Some(&2) {
+            return Err(Error::shape(op, format!("segments {} are not pairs", segments.aval())));
+        }
+        expect_integers(op, segments)?;
+        let segments = expand_dims(&cast(segments, DType::I32)?, [-1, -2])?;
+        let axis = segments.rank() - 3;
+        let bound = |i| super::squeeze(&slice_axis(&segments, axis, i, 1)?, axis);
+        let place = iota(a.shape()[1], 0, DType::I32)?;
+        let inside = logical_and(&greater_equal(&place, &bound(0)?)?, &less(&place, &bound(1)?)?)?;
+        matmul(&where_(&inside, &cast(a, dtype)?, 0)?, &cast(b, dtype)?)
+    })
 }
 
 /// Which blocks of a product's matrices count, and how much.
@@ -138,17 +150,19 @@ pub struct BlockMasks<'a> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn block_masked_mm(a: &Array, b: &Array, size: usize, masks: BlockMasks<'_>) -> Result<Array> {
-    let op = "block_masked_mm";
-    let dtype = float_dtype(op, a, b)?;
-    if a.rank() < 2 || b.rank() < 2 || size == 0 {
-        return Err(Error::shape(
-            op,
-            format!("takes matrices in blocks, not {} and {} in {size}", a.aval(), b.aval()),
-        ));
-    }
-    let left = masked(&cast(a, dtype)?, masks.left, size)?;
-    let right = masked(&cast(b, dtype)?, masks.right, size)?;
-    masked(&matmul(&left, &right)?, masks.out, size)
+    autocast::apply("block_masked_mm", [a, b], |[a, b]| {
+        let op = "block_masked_mm";
+        let dtype = float_dtype(op, a, b)?;
+        if a.rank() < 2 || b.rank() < 2 || size == 0 {
+            return Err(Error::shape(
+                op,
+                format!("takes matrices in blocks, not {} and {} in {size}", a.aval(), b.aval()),
+            ));
+        }
+        let left = masked(&cast(a, dtype)?, masks.left, size)?;
+        let right = masked(&cast(b, dtype)?, masks.right, size)?;
+        masked(&matmul(&left, &right)?, masks.out, size)
+    })
 }
 
 /// `x` with its blocks masked.

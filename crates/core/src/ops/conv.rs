@@ -3,6 +3,7 @@
 use super::operand::cast;
 use super::permute;
 use crate::array::Array;
+use crate::autocast;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::precision::matmul_precision;
@@ -186,6 +187,17 @@ fn forward(
     options: &ConvOptions,
     spatial: Option<usize>,
 ) -> Result<Array> {
+    autocast::apply(op, [x, w], |[x, w]| forward_in(op, x, w, options, spatial))
+}
+
+/// [`forward`] in the dtype that the operands promote to.
+fn forward_in(
+    op: &'static str,
+    x: &Array,
+    w: &Array,
+    options: &ConvOptions,
+    spatial: Option<usize>,
+) -> Result<Array> {
     let axes = check_ranks(op, x, w, spatial)?;
     let channels = w.shape()[axes + 1].saturating_mul(options.groups);
     if x.shape()[axes + 1] != channels || !w.shape()[0].is_multiple_of(options.groups.max(1)) {
@@ -334,8 +346,18 @@ pub fn conv_transpose3d(x: &Array, w: &Array, options: &ConvOptions) -> Result<A
     transposed("conv_transpose3d", x, w, options, 3)
 }
 
-/// Solves for the input: what a transposed convolution computes.
 fn transposed(
+    op: &'static str,
+    x: &Array,
+    w: &Array,
+    options: &ConvOptions,
+    spatial: usize,
+) -> Result<Array> {
+    autocast::apply(op, [x, w], |[x, w]| transposed_in(op, x, w, options, spatial))
+}
+
+/// Solves for the input: what a transposed convolution computes.
+fn transposed_in(
     op: &'static str,
     x: &Array,
     w: &Array,

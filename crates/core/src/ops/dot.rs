@@ -3,6 +3,7 @@
 use super::operand::{Sizes, broadcast, cast};
 use super::{add, expand_axes, flatten, multiply, permute, reshape, squeeze_axes, sum};
 use crate::array::Array;
+use crate::autocast;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::precision::MatmulPrecision;
@@ -26,11 +27,13 @@ use crate::shape::{Dims, Shape, normalize_axis};
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
-    let dtype = match a.dtype().promote(b.dtype()) {
-        DType::Bool => DType::I32,
-        other => other,
-    };
-    product(a, b, Dot::of(dtype), dtype)
+    autocast::apply("matmul", [a, b], |[a, b]| {
+        let dtype = match a.dtype().promote(b.dtype()) {
+            DType::Bool => DType::I32,
+            other => other,
+        };
+        product(a, b, Dot::of(dtype), dtype)
+    })
 }
 
 /// [`matmul`] of arrays of one dtype, in a precision.
@@ -90,24 +93,26 @@ fn product(a: &Array, b: &Array, dot: Dot, dtype: DType) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<Array> {
-    let dtype = a.dtype().promote(b.dtype()).promote(c.dtype());
-    if !dtype.is_inexact() {
-        return Err(Error::dtype(
-            "addmm",
-            format!(
-                "takes floats and complex numbers, not {}, {} and {}",
-                c.aval(),
-                a.aval(),
-                b.aval()
-            ),
-        ));
-    }
-    // Rounded to a half type at the end alone.
-    let wide = if (alpha, beta) == (1.0, 1.0) { dtype } else { dtype.accumulator() };
-    let scaled = |x: &Array, by: f64| if by == 1.0 { Ok(x.clone()) } else { multiply(x, by) };
-    let product = product(a, b, Dot { result: wide, ..Dot::of(dtype) }, dtype)?;
-    let sum = add(&scaled(&product, alpha)?, &scaled(&cast(c, wide)?, beta)?)?;
-    cast(&sum, dtype)
+    autocast::apply("addmm", [c, a, b], |[c, a, b]| {
+        let dtype = a.dtype().promote(b.dtype()).promote(c.dtype());
+        if !dtype.is_inexact() {
+            return Err(Error::dtype(
+                "addmm",
+                format!(
+                    "takes floats and complex numbers, not {}, {} and {}",
+                    c.aval(),
+                    a.aval(),
+                    b.aval()
+                ),
+            ));
+        }
+        // Rounded to a half type at the end alone.
+        let wide = if (alpha, beta) == (1.0, 1.0) { dtype } else { dtype.accumulator() };
+        let scaled = |x: &Array, by: f64| if by == 1.0 { Ok(x.clone()) } else { multiply(x, by) };
+        let product = product(a, b, Dot { result: wide, ..Dot::of(dtype) }, dtype)?;
+        let sum = add(&scaled(&product, alpha)?, &scaled(&cast(c, wide)?, beta)?)?;
+        cast(&sum, dtype)
+    })
 }
 
 /// The sums of products over the last axis of each operand.

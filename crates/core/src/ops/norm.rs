@@ -3,6 +3,7 @@
 use super::operand::{Axes, cast, inexact};
 use super::{add, divide, mean, multiply, rsqrt, sqrt, square, subtract, sum};
 use crate::array::Array;
+use crate::autocast;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::prim::BatchNorm;
@@ -21,14 +22,16 @@ use crate::shape::{Aval, Shape};
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn norm(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
-    let x = inexact(x)?;
-    let size = if x.dtype() == DType::C64 { super::abs(&x)? } else { x };
-    let wide = cast(&size, size.dtype().accumulator())?;
-    let total = sum(&square(&wide)?, axes, keepdims)?;
-    // The root of 0 has no derivative: that of a norm is 0 there.
-    let is_zero = super::equal(&total, 0)?;
-    let root = super::where_(&is_zero, 0, &sqrt(&super::where_(&is_zero, 1, &total)?)?)?;
-    cast(&root, size.dtype())
+    autocast::apply("norm", [x], |[x]| {
+        let x = inexact(x)?;
+        let size = if x.dtype() == DType::C64 { super::abs(&x)? } else { x };
+        let wide = cast(&size, size.dtype().accumulator())?;
+        let total = sum(&square(&wide)?, axes, keepdims)?;
+        // The root of 0 has no derivative: that of a norm is 0 there.
+        let is_zero = super::equal(&total, 0)?;
+        let root = super::where_(&is_zero, 0, &sqrt(&super::where_(&is_zero, 1, &total)?)?)?;
+        cast(&root, size.dtype())
+    })
 }
 
 /// Checks that a weight or bias fits the last axis.
@@ -68,14 +71,16 @@ pub fn layer_norm(
     bias: Option<&Array>,
     eps: f64,
 ) -> Result<Array> {
-    expect_fit("layer_norm", "weight", x, weight)?;
-    expect_fit("layer_norm", "bias", x, bias)?;
-    let x = inexact(x)?;
-    let wide = cast(&x, x.dtype().accumulator())?;
-    let centred = subtract(&wide, &mean(&wide, -1, true)?)?;
-    let variance = mean(&square(&centred)?, -1, true)?;
-    let scaled = multiply(&centred, &rsqrt(&add(&variance, eps)?)?)?;
-    affine(&scaled, weight, bias, x.dtype())
+    autocast::apply("layer_norm", [x], |[x]| {
+        expect_fit("layer_norm", "weight", x, weight)?;
+        expect_fit("layer_norm", "bias", x, bias)?;
+        let x = inexact(x)?;
+        let wide = cast(&x, x.dtype().accumulator())?;
+        let centred = subtract(&wide, &mean(&wide, -1, true)?)?;
+        let variance = mean(&square(&centred)?, -1, true)?;
+        let scaled = multiply(&centred, &rsqrt(&add(&variance, eps)?)?)?;
+        affine(&scaled, weight, bias, x.dtype())
+    })
 }
 
 /// `x` over its root mean square along its last axis, times `weight`.
@@ -96,11 +101,13 @@ pub fn layer_norm(
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn rms_norm(x: &Array, weight: Option<&Array>, eps: f64) -> Result<Array> {
-    expect_fit("rms_norm", "weight", x, weight)?;
-    let x = inexact(x)?;
-    let wide = cast(&x, x.dtype().accumulator())?;
-    let scaled = multiply(&wide, &rsqrt(&add(&mean(&square(&wide)?, -1, true)?, eps)?)?)?;
-    affine(&scaled, weight, None, x.dtype())
+    autocast::apply("rms_norm", [x], |[x]| {
+        expect_fit("rms_norm", "weight", x, weight)?;
+        let x = inexact(x)?;
+        let wide = cast(&x, x.dtype().accumulator())?;
+        let scaled = multiply(&wide, &rsqrt(&add(&mean(&square(&wide)?, -1, true)?, eps)?)?)?;
+        affine(&scaled, weight, None, x.dtype())
+    })
 }
 
 /// `x·weight + bias` in x's dtype, as `dtype`.
@@ -143,19 +150,21 @@ pub fn batch_norm(
     bias: Option<&Array>,
     eps: f64,
 ) -> Result<Vec<Array>> {
-    let op = "batch_norm";
-    let Some(&channels) = x.aval().shape.last().filter(|_| x.dtype().is_float()) else {
-        return Err(Error::shape(op, format!("takes floats [.., C], not {}", x.aval())));
-    };
-    expect_fit(op, "weight", x, weight)?;
-    expect_fit(op, "bias", x, bias)?;
-    let wide = x.dtype().accumulator();
-    let vector = |given: Option<&Array>, otherwise: f64| match given {
-        Some(given) => cast(given, wide),
-        None => Ok(Array::constant(otherwise, Aval::new(Shape::from(channels), wide))),
-    };
-    let composite = BatchNorm { eps: Scalar::Float(eps) };
-    Array::apply_multi(composite, &[x, &vector(weight, 1.0)?, &vector(bias, 0.0)?])
+    autocast::apply("batch_norm", [x], |[x]| {
+        let op = "batch_norm";
+        let Some(&channels) = x.aval().shape.last().filter(|_| x.dtype().is_float()) else {
+            return Err(Error::shape(op, format!("takes floats [.., C], not {}", x.aval())));
+        };
+        expect_fit(op, "weight", x, weight)?;
+        expect_fit(op, "bias", x, bias)?;
+        let wide = x.dtype().accumulator();
+        let vector = |given: Option<&Array>, otherwise: f64| match given {
+            Some(given) => cast(given, wide),
+            None => Ok(Array::constant(otherwise, Aval::new(Shape::from(channels), wide))),
+        };
+        let composite = BatchNorm { eps: Scalar::Float(eps) };
+        Array::apply_multi(composite, &[x, &vector(weight, 1.0)?, &vector(bias, 0.0)?])
+    })
 }
 
 /// `x` over its Euclidean length along `axes`, which is taken as at least `eps`.
@@ -168,5 +177,5 @@ pub fn batch_norm(
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn normalize(x: &Array, axes: impl Into<Axes>, eps: f64) -> Result<Array> {
-    divide(x, &super::maximum(&norm(x, axes, true)?, eps)?)
+    autocast::apply("normalize", [x], |[x]| divide(x, &super::maximum(&norm(x, axes, true)?, eps)?))
 }

@@ -11,6 +11,7 @@ use super::{
     right_shift, round, subtract, sum, take, unflatten, where_,
 };
 use crate::array::Array;
+use crate::autocast;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::precision::matmul_precision;
@@ -242,6 +243,15 @@ pub fn quantized_matmul(
     transpose: bool,
     how: Quantization,
 ) -> Result<Array> {
+    let Quantized { words, scales, biases } = w;
+    autocast::apply("quantized_matmul", [x, scales, biases], |[x, scales, biases]| {
+        let [words, scales, biases] = [words, scales, biases].map(Array::clone);
+        multiplied(x, &Quantized { words, scales, biases }, transpose, how)
+    })
+}
+
+/// [`quantized_matmul`] in the dtype that the floats promote to.
+fn multiplied(x: &Array, w: &Quantized, transpose: bool, how: Quantization) -> Result<Array> {
     let (x, w) = promoted(x, w)?;
     let Quantized { words, scales, biases } = &w;
     let dtype = x.dtype();
@@ -285,6 +295,20 @@ fn promoted(x: &Array, w: &Quantized) -> Result<(Array, Quantized)> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn gather_qmm(
+    x: &Array,
+    w: &Quantized,
+    options: QuantizedGather<'_>,
+    how: Quantization,
+) -> Result<Array> {
+    let Quantized { words, scales, biases } = w;
+    autocast::apply("gather_qmm", [x, scales, biases], |[x, scales, biases]| {
+        let [words, scales, biases] = [words, scales, biases].map(Array::clone);
+        gathered(x, &Quantized { words, scales, biases }, options, how)
+    })
+}
+
+/// [`gather_qmm`] in the dtype that the floats promote to.
+fn gathered(
     x: &Array,
     w: &Quantized,
     options: QuantizedGather<'_>,

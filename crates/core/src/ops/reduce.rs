@@ -3,6 +3,7 @@
 use super::operand::{Axes, cast, inexact};
 use super::{divide, expand_axes, square, subtract};
 use crate::array::Array;
+use crate::autocast;
 use crate::dtype::{DType, Kind};
 use crate::error::Result;
 use crate::prim::{Reduce, ReduceKind};
@@ -54,8 +55,10 @@ fn sum_dtype(dtype: DType) -> DType {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn sum(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
-    let axes = axes.into().sorted("sum", x.rank())?;
-    reduce(ReduceKind::Sum, &cast(x, sum_dtype(x.dtype()))?, axes, keepdims)
+    autocast::apply("sum", [x], |[x]| {
+        let axes = axes.into().sorted("sum", x.rank())?;
+        reduce(ReduceKind::Sum, &cast(x, sum_dtype(x.dtype()))?, axes, keepdims)
+    })
 }
 
 /// The product over `axes`; 1 for nothing.
@@ -71,8 +74,10 @@ pub fn sum(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn prod(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
-    let axes = axes.into().sorted("prod", x.rank())?;
-    reduce(ReduceKind::Prod, &cast(x, sum_dtype(x.dtype()))?, axes, keepdims)
+    autocast::apply("prod", [x], |[x]| {
+        let axes = axes.into().sorted("prod", x.rank())?;
+        reduce(ReduceKind::Prod, &cast(x, sum_dtype(x.dtype()))?, axes, keepdims)
+    })
 }
 
 /// The largest element over `axes`; NaN if there is one.
@@ -191,10 +196,12 @@ fn mean_of(x: &Array, axes: &Dims, keepdims: bool) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn mean(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
-    let axes = axes.into().sorted("mean", x.rank())?;
-    let x = inexact(x)?;
-    let wide = cast(&x, x.dtype().accumulator())?;
-    cast(&mean_of(&wide, &axes, keepdims)?, x.dtype())
+    autocast::apply("mean", [x], |[x]| {
+        let axes = axes.into().sorted("mean", x.rank())?;
+        let x = inexact(x)?;
+        let wide = cast(&x, x.dtype().accumulator())?;
+        cast(&mean_of(&wide, &axes, keepdims)?, x.dtype())
+    })
 }
 
 /// The variance over `axes`: the mean squared distance from the mean, with `ddof` taken off the
@@ -211,10 +218,12 @@ pub fn mean(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn var(x: &Array, axes: impl Into<Axes>, keepdims: bool, ddof: usize) -> Result<Array> {
-    let axes = axes.into().sorted("var", x.rank())?;
-    let x = inexact(x)?;
-    let narrow = if x.dtype().kind() == Kind::Complex { DType::F32 } else { x.dtype() };
-    cast(&var_of(&x, &axes, keepdims, ddof)?, narrow)
+    autocast::apply("var", [x], |[x]| {
+        let axes = axes.into().sorted("var", x.rank())?;
+        let x = inexact(x)?;
+        let narrow = if x.dtype().kind() == Kind::Complex { DType::F32 } else { x.dtype() };
+        cast(&var_of(&x, &axes, keepdims, ddof)?, narrow)
+    })
 }
 
 /// The variance in the dtype that it accumulates in: two passes, so that a large mean cancels
@@ -240,8 +249,10 @@ fn var_of(x: &Array, axes: &Dims, keepdims: bool, ddof: usize) -> Result<Array> 
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn std(x: &Array, axes: impl Into<Axes>, keepdims: bool, ddof: usize) -> Result<Array> {
-    let axes = axes.into().sorted("std", x.rank())?;
-    let x = inexact(x)?;
-    let narrow = if x.dtype().kind() == Kind::Complex { DType::F32 } else { x.dtype() };
-    cast(&super::sqrt(&var_of(&x, &axes, keepdims, ddof)?)?, narrow)
+    autocast::apply("std", [x], |[x]| {
+        let axes = axes.into().sorted("std", x.rank())?;
+        let x = inexact(x)?;
+        let narrow = if x.dtype().kind() == Kind::Complex { DType::F32 } else { x.dtype() };
+        cast(&super::sqrt(&var_of(&x, &axes, keepdims, ddof)?)?, narrow)
+    })
 }

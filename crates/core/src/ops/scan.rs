@@ -3,6 +3,7 @@
 use super::flatten;
 use super::operand::{Axes, cast, inexact};
 use crate::array::Array;
+use crate::autocast;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::prim::{Scan, ScanKind};
@@ -40,8 +41,10 @@ fn scan(kind: ScanKind, x: &Array, axis: Axes, options: ScanOptions) -> Result<A
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn cumsum(x: &Array, axis: impl Into<Axes>, options: ScanOptions) -> Result<Array> {
-    let counted = if x.dtype() == DType::Bool { DType::I32 } else { x.dtype() };
-    scan(ScanKind::Sum, &cast(x, counted)?, axis.into(), options)
+    autocast::apply("cumsum", [x], |[x]| {
+        let counted = if x.dtype() == DType::Bool { DType::I32 } else { x.dtype() };
+        scan(ScanKind::Sum, &cast(x, counted)?, axis.into(), options)
+    })
 }
 
 /// The products of the elements of an axis up to each; `()` flattens first.
@@ -58,8 +61,10 @@ pub fn cumsum(x: &Array, axis: impl Into<Axes>, options: ScanOptions) -> Result<
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn cumprod(x: &Array, axis: impl Into<Axes>, options: ScanOptions) -> Result<Array> {
-    let kind = if x.dtype() == DType::Bool { ScanKind::Min } else { ScanKind::Prod };
-    scan(kind, x, axis.into(), options)
+    autocast::apply("cumprod", [x], |[x]| {
+        let kind = if x.dtype() == DType::Bool { ScanKind::Min } else { ScanKind::Prod };
+        scan(kind, x, axis.into(), options)
+    })
 }
 
 /// The largest element of an axis up to each, NaN from the first one on; `()` flattens first.
@@ -111,5 +116,7 @@ pub fn cummin(x: &Array, axis: impl Into<Axes>, options: ScanOptions) -> Result<
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn logcumsumexp(x: &Array, axis: impl Into<Axes>, options: ScanOptions) -> Result<Array> {
-    scan(ScanKind::LogAddExp, &inexact(x)?, axis.into(), options)
+    autocast::apply("logcumsumexp", [x], |[x]| {
+        scan(ScanKind::LogAddExp, &inexact(x)?, axis.into(), options)
+    })
 }

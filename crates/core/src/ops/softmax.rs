@@ -7,6 +7,7 @@ use super::operand::{Axes, inexact, wide, widened};
 use super::reduce::reduce;
 use super::{add, divide, exp, isfinite, log, stop_gradient, subtract, where_};
 use crate::array::Array;
+use crate::autocast;
 use crate::error::{Error, Result};
 use crate::prim::ReduceKind;
 use crate::shape::Dims;
@@ -32,13 +33,15 @@ fn largest(op: &'static str, x: &Array, axes: &Dims) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
-    let axes = axes.into().sorted("softmax", x.rank())?;
-    if x.is_empty() {
-        return inexact(x);
-    }
-    widened(x, |x| {
-        let weights = exp(&subtract(x, &largest("softmax", x, &axes)?)?)?;
-        divide(&weights, &reduce(ReduceKind::Sum, &weights, axes, true)?)
+    autocast::apply("softmax", [x], |[x]| {
+        let axes = axes.into().sorted("softmax", x.rank())?;
+        if x.is_empty() {
+            return inexact(x);
+        }
+        widened(x, |x| {
+            let weights = exp(&subtract(x, &largest("softmax", x, &axes)?)?)?;
+            divide(&weights, &reduce(ReduceKind::Sum, &weights, axes, true)?)
+        })
     })
 }
 
@@ -55,13 +58,15 @@ pub fn softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn log_softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
-    let axes = axes.into().sorted("log_softmax", x.rank())?;
-    if x.is_empty() {
-        return inexact(x);
-    }
-    widened(x, |x| {
-        let shifted = subtract(x, &largest("log_softmax", x, &axes)?)?;
-        subtract(&shifted, &log(&reduce(ReduceKind::Sum, &exp(&shifted)?, axes, true)?)?)
+    autocast::apply("log_softmax", [x], |[x]| {
+        let axes = axes.into().sorted("log_softmax", x.rank())?;
+        if x.is_empty() {
+            return inexact(x);
+        }
+        widened(x, |x| {
+            let shifted = subtract(x, &largest("log_softmax", x, &axes)?)?;
+            subtract(&shifted, &log(&reduce(ReduceKind::Sum, &exp(&shifted)?, axes, true)?)?)
+        })
     })
 }
 
@@ -81,15 +86,17 @@ pub fn log_softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn logsumexp(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
-    let axes = axes.into().sorted("logsumexp", x.rank())?;
-    let out = widened(x, |x| {
-        let largest = largest("logsumexp", x, &axes)?;
-        // −∞ − −∞ is NaN: nothing is taken off a row of −∞, or of one that holds ∞.
-        let shift = where_(&isfinite(&largest)?, &largest, 0)?;
-        let total = reduce(ReduceKind::Sum, &exp(&subtract(x, &shift)?)?, axes.clone(), true)?;
-        add(&log(&total)?, &shift)
-    })?;
-    if keepdims { Ok(out) } else { super::squeeze_axes(&out, axes) }
+    autocast::apply("logsumexp", [x], |[x]| {
+        let axes = axes.into().sorted("logsumexp", x.rank())?;
+        let out = widened(x, |x| {
+            let largest = largest("logsumexp", x, &axes)?;
+            // −∞ − −∞ is NaN: nothing is taken off a row of −∞, or of one that holds ∞.
+            let shift = where_(&isfinite(&largest)?, &largest, 0)?;
+            let total = reduce(ReduceKind::Sum, &exp(&subtract(x, &shift)?)?, axes.clone(), true)?;
+            add(&log(&total)?, &shift)
+        })?;
+        if keepdims { Ok(out) } else { super::squeeze_axes(&out, axes) }
+    })
 }
 
 /// For each row of logits, over the last axis, the negative logarithm of the softmax at its target.

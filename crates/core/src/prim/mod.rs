@@ -48,6 +48,7 @@ use smallvec::SmallVec;
 
 use self::key::Key;
 use crate::array::Array;
+use crate::autocast::suspended;
 use crate::error::Result;
 use crate::shape::Aval;
 
@@ -266,7 +267,7 @@ impl Op {
         if inputs.iter().any(|i| i.batched) {
             return match size {
                 0 => self.vmap_of_nothing(inputs),
-                _ => with_payload!(self, p => p.vmap(inputs, size)),
+                _ => suspended(|| with_payload!(self, p => p.vmap(inputs, size))),
             };
         }
         let arrays: SmallVec<[&Array; 4]> = inputs.iter().map(|i| &i.array).collect();

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::array::scope::{Scope, noting_sizes};
 use crate::array::{Array, lock};
+use crate::autocast;
 use crate::error::{Error, Result};
 use crate::generator;
 use crate::graph::Graph;
@@ -311,6 +312,7 @@ fn each_distinct(state: &mut impl Tree, f: &mut dyn FnMut(&str, &mut Array)) {
 
 fn settings(state: &impl Tree) -> Vec<u64> {
     let mut settings = vec![matmul_precision() as u64];
+    autocast::signature(&mut settings);
     state.visit_settings(&mut |setting| settings.push(setting));
     settings
 }

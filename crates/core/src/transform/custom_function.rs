@@ -6,6 +6,7 @@ use super::grad::trace_inputs;
 use super::rules;
 use crate::array::Array;
 use crate::array::scope::Scope;
+use crate::autocast::Moment;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::ops::conjugate;
@@ -97,6 +98,7 @@ impl<F: Fn(&[Array]) -> Result<Vec<Array>>> CustomFunction<F> {
             jvp: self.jvp.clone(),
             vmap: self.vmap.clone(),
             inputs: inputs.len(),
+            moment: Moment::now(),
         };
         record("custom_function", body, Arc::new(rules), inputs, &captures)
     }
@@ -157,6 +159,8 @@ struct Given {
     vmap: Option<Arc<Vmap>>,
     /// How many of the call's inputs are the function's own; captures follow.
     inputs: usize,
+    /// The precision that the function was recorded in: what is recorded for it later has it, too.
+    moment: Moment,
 }
 
 fn filled(tangents: &[Option<Array>], like: &[Array]) -> Vec<Array> {
@@ -174,7 +178,8 @@ impl CallRules for Given {
         let Some(jvp) = &self.jvp else { return Ok(None) };
         let own = &inputs[..self.inputs];
         let tangents = filled(&tangents[..self.inputs], own);
-        Ok(Some(jvp(own, outputs, &tangents)?.into_iter().map(Some).collect()))
+        let found = self.moment.again(|| jvp(own, outputs, &tangents))?;
+        Ok(Some(found.into_iter().map(Some).collect()))
     }
 
     fn vjp(
@@ -187,7 +192,8 @@ impl CallRules for Given {
         let own = &inputs[..self.inputs];
         // What a user is given and gives pairs with conjugates; the rules of primitives do without.
         let turned = |of: &[Array]| of.iter().map(conjugate).collect::<Result<Vec<_>>>();
-        let found = vjp(own, outputs, &turned(&filled(cotangents, outputs))?)?;
+        let cotangents = turned(&filled(cotangents, outputs))?;
+        let found = self.moment.again(|| vjp(own, outputs, &cotangents))?;
         let mut out: Tangents = turned(&found)?.into_iter().map(Some).collect();
         out.resize(inputs.len(), None);
         Ok(Some(out))
@@ -195,7 +201,7 @@ impl CallRules for Given {
 
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Option<Vec<Batched>>> {
         match &self.vmap {
-            Some(vmap) => vmap(&inputs[..self.inputs], size).map(Some),
+            Some(vmap) => self.moment.again(|| vmap(&inputs[..self.inputs], size)).map(Some),
             None => Ok(None),
         }
     }

@@ -9,6 +9,7 @@ use std::hash::Hash;
 use smallvec::SmallVec;
 
 use crate::array::Array;
+use crate::autocast::suspended;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Ref};
 use crate::prim::movement::beside;
@@ -34,7 +35,7 @@ pub(crate) fn vjp(
         return Ok(vec![None; inputs.len()]);
     }
     let reverse = Reverse { inputs, outputs, cotangents, wanted: &wanted };
-    let found = with_payload!(op, payload => pull(payload, &reverse))?;
+    let found = suspended(|| with_payload!(op, payload => pull(payload, &reverse)))?;
     checked(op, "vjp", found, inputs, |index| wanted[index])
 }
 
@@ -53,7 +54,8 @@ pub(crate) fn jvp(
     if tangents.iter().all(Option::is_none) {
         return Ok(vec![None; outputs.len()]);
     }
-    let found = with_payload!(op, payload => push(payload, op, inputs, outputs, &tangents))?;
+    let found =
+        suspended(|| with_payload!(op, payload => push(payload, op, inputs, outputs, &tangents)))?;
     checked(op, "jvp", found, outputs, |index| outputs[index].dtype().is_differentiable())
 }
 

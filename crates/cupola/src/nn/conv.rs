@@ -5,6 +5,7 @@ use ops::{ConvOptions, PerAxis};
 
 use super::cell::Param;
 use super::{Layer, Module, init};
+use crate::amp;
 
 macro_rules! convolution {
     (
@@ -88,7 +89,7 @@ macro_rules! convolution {
             fn forward(&self, x: &Array) -> Result<Array> {
                 let y = $record(x, &self.weight.get(), &self.options)?;
                 match &self.bias {
-                    Some(bias) => ops::add(&y, &bias.get()),
+                    Some(bias) => ops::add(&y, &amp::operand("conv_general", &bias.get())?),
                     None => Ok(y),
                 }
             }

@@ -5,6 +5,7 @@ use cupola_core::{Array, DType, Error, Result, ops};
 use super::cell::Param;
 use super::norm::{expect_dims, expect_eps};
 use super::{Layer, Module};
+use crate::amp;
 
 /// Mean 0 and variance 1 of each group of channels of each example over the spatial axes, then a
 /// learned scale and shift.
@@ -152,7 +153,9 @@ impl Layer for GroupNorm {
     fn forward(&self, x: &Array) -> Result<Array> {
         expect_input("GroupNorm", x, 2, self.dims)?;
         let norm = Norm { groups: self.groups, beside: self.pytorch_compatible, eps: self.eps };
-        norm.forward(x, self.weight.as_ref(), self.bias.as_ref())
+        amp::apply("group_norm", [x], |[x]| {
+            norm.forward(x, self.weight.as_ref(), self.bias.as_ref())
+        })
     }
 }
 
@@ -160,7 +163,9 @@ impl Layer for InstanceNorm {
     fn forward(&self, x: &Array) -> Result<Array> {
         expect_input("InstanceNorm", x, 3, self.dims)?;
         let norm = Norm { groups: self.dims, beside: false, eps: self.eps };
-        norm.forward(x, self.weight.as_ref(), self.bias.as_ref())
+        amp::apply("group_norm", [x], |[x]| {
+            norm.forward(x, self.weight.as_ref(), self.bias.as_ref())
+        })
     }
 }
 

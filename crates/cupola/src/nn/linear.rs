@@ -4,6 +4,7 @@ use cupola_core::{Array, DType, Error, Result, ops};
 
 use super::cell::Param;
 use super::{Layer, Module, init};
+use crate::amp;
 
 /// x·Wᵀ + b.
 ///
@@ -81,7 +82,7 @@ pub(super) fn project(
     }
     let y = ops::matmul(x, &ops::transpose(&weight, ())?)?;
     match bias {
-        Some(bias) => ops::add(&y, &bias.get()),
+        Some(bias) => ops::add(&y, &amp::operand("matmul", &bias.get())?),
         None => Ok(y),
     }
 }
@@ -162,7 +163,7 @@ impl Bilinear {
         let left = ops::unflatten(&left, -1, [weight.shape()[0], inputs2])?;
         let y = ops::squeeze(&ops::matmul(&left, &ops::expand_dims(x2, -1)?)?, -1)?;
         match &self.bias {
-            Some(bias) => ops::add(&y, &bias.get()),
+            Some(bias) => ops::add(&y, &amp::operand("matmul", &bias.get())?),
             None => Ok(y),
         }
     }

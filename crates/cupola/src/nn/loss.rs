@@ -4,6 +4,8 @@
 
 use cupola_core::{Array, Error, Result, ops};
 
+use crate::amp;
+
 /// What becomes of the losses of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Reduction {
@@ -28,17 +30,20 @@ impl Reduction {
 
 /// `f` of arrays of floats in the dtype to accumulate in, rounded once to their common dtype.
 fn widened<const N: usize>(
+    op: &'static str,
     floats: [&Array; N],
     f: impl FnOnce([Array; N]) -> Result<Array>,
 ) -> Result<Array> {
-    let dtypes = floats.map(Array::dtype);
-    let mut wide = floats.map(Array::clone);
-    for x in &mut wide {
-        *x = ops::astype(x, x.dtype().accumulator())?;
-    }
-    let common = dtypes.into_iter().reduce(|a, b| a.promote(b));
-    let out = f(wide)?;
-    ops::astype(&out, common.unwrap_or(out.dtype()))
+    amp::apply(op, floats, |floats| {
+        let dtypes = floats.map(Array::dtype);
+        let mut wide = floats.map(Array::clone);
+        for x in &mut wide {
+            *x = ops::astype(x, x.dtype().accumulator())?;
+        }
+        let common = dtypes.into_iter().reduce(|a, b| a.promote(b));
+        let out = f(wide)?;
+        ops::astype(&out, common.unwrap_or(out.dtype()))
+    })
 }
 
 /// Checks that a prediction is of floats.
@@ -95,7 +100,7 @@ fn picked(log_probs: &Array, targets: &Array) -> Result<Array> {
 /// ```
 pub fn nll_loss(log_probs: &Array, targets: &Array, reduction: Reduction) -> Result<Array> {
     expect_classes("nll_loss", log_probs, targets)?;
-    reduction.apply(&picked(log_probs, targets)?)
+    amp::apply("nll_loss", [log_probs], |[log_probs]| reduction.apply(&picked(log_probs, targets)?))
 }
 
 /// The options of [`cross_entropy`]; a [`Reduction`] alone is one with no weights and no smoothing.
@@ -165,8 +170,14 @@ pub fn cross_entropy(
     targets: &Array,
     options: impl Into<CrossEntropy>,
 ) -> Result<Array> {
+    let options = options.into();
+    amp::apply("cross_entropy", [logits], |[logits]| cross_entropy_of(logits, targets, options))
+}
+
+/// [`cross_entropy`] in the dtype of its operands.
+fn cross_entropy_of(logits: &Array, targets: &Array, options: CrossEntropy) -> Result<Array> {
     const OP: &str = "cross_entropy";
-    let CrossEntropy { class_weights, label_smoothing, reduction } = options.into();
+    let CrossEntropy { class_weights, label_smoothing, reduction } = options;
     if !(0.0..=1.0).contains(&label_smoothing) {
         let detail = format!("label smoothing {label_smoothing} is not in [0, 1]");
         return Err(Error::argument(OP, detail));
@@ -238,7 +249,7 @@ pub fn cross_entropy(
 /// ```
 pub fn mse_loss(predictions: &Array, targets: &Array, reduction: Reduction) -> Result<Array> {
     expect_same("mse_loss", predictions, targets)?;
-    widened([predictions, targets], |[predictions, targets]| {
+    widened("mse_loss", [predictions, targets], |[predictions, targets]| {
         reduction.apply(&ops::square(&ops::subtract(&predictions, &targets)?)?)
     })
 }
@@ -257,7 +268,7 @@ pub fn mse_loss(predictions: &Array, targets: &Array, reduction: Reduction) -> R
 /// ```
 pub fn l1_loss(predictions: &Array, targets: &Array, reduction: Reduction) -> Result<Array> {
     expect_same("l1_loss", predictions, targets)?;
-    widened([predictions, targets], |[predictions, targets]| {
+    widened("l1_loss", [predictions, targets], |[predictions, targets]| {
         reduction.apply(&ops::abs(&ops::subtract(&predictions, &targets)?)?)
     })
 }
@@ -284,7 +295,7 @@ pub fn huber_loss(
 ) -> Result<Array> {
     expect_same("huber_loss", predictions, targets)?;
     expect_positive("huber_loss", "delta", delta)?;
-    widened([predictions, targets], |[predictions, targets]| {
+    widened("huber_loss", [predictions, targets], |[predictions, targets]| {
         reduction.apply(&huber(&predictions, &targets, delta)?)
     })
 }
@@ -309,7 +320,7 @@ pub fn smooth_l1_loss(
 ) -> Result<Array> {
     expect_same("smooth_l1_loss", predictions, targets)?;
     expect_positive("smooth_l1_loss", "beta", beta)?;
-    widened([predictions, targets], |[predictions, targets]| {
+    widened("smooth_l1_loss", [predictions, targets], |[predictions, targets]| {
         reduction.apply(&ops::divide(&huber(&predictions, &targets, beta)?, beta)?)
     })
 }
@@ -350,7 +361,7 @@ pub fn binary_cross_entropy(
 ) -> Result<Array> {
     expect_same("binary_cross_entropy", probabilities, targets)?;
     let targets = ops::astype(targets, probabilities.dtype())?;
-    widened([probabilities, &targets], |[p, targets]| {
+    widened("binary_cross_entropy", [probabilities, &targets], |[p, targets]| {
         let yes = at_least_minus_100(&p, &ops::equal(&p, 0)?, ops::log, 1)?;
         let no = at_least_minus_100(&ops::negative(&p)?, &ops::equal(&p, 1)?, ops::log1p, 0)?;
         let sum = ops::add(
@@ -393,7 +404,7 @@ pub fn binary_cross_entropy_with_logits(
 ) -> Result<Array> {
     expect_same("binary_cross_entropy_with_logits", logits, targets)?;
     let targets = ops::astype(targets, logits.dtype())?;
-    widened([logits, &targets], |[logits, targets]| {
+    widened("binary_cross_entropy_with_logits", [logits, &targets], |[logits, targets]| {
         let certain = ops::multiply(&targets, &logits)?;
         reduction.apply(&ops::subtract(&ops::softplus(&logits)?, &certain)?)
     })
@@ -419,7 +430,7 @@ pub fn binary_cross_entropy_with_logits(
 pub fn kl_div_loss(log_probs: &Array, targets: &Array, reduction: Reduction) -> Result<Array> {
     expect_same("kl_div_loss", log_probs, targets)?;
     expect_float("kl_div_loss", "targets", targets)?;
-    widened([log_probs, targets], |[log_probs, targets]| {
+    widened("kl_div_loss", [log_probs, targets], |[log_probs, targets]| {
         let weights = ops::exp(&targets)?;
         // What has no weight adds nothing: 0·∞ is NaN.
         let gaps =

@@ -15,6 +15,8 @@ const FORMAT: &str = "cupola-training-1";
 /// The names in front of the tensors of the network and of the optimiser.
 const MODEL: &str = "model.";
 const OPTIMIZER: &str = "optimizer.";
+/// Those of the scaler of the loss, where there is one.
+const SCALER: &str = "scaler.";
 /// The state of the random generator.
 const RANDOM: &str = "random";
 
@@ -53,6 +55,7 @@ pub struct Checkpoint {
     pub(super) record: Record,
     pub(super) model: BTreeMap<String, Array>,
     pub(super) optimizer: BTreeMap<String, Array>,
+    pub(super) scaler: BTreeMap<String, Array>,
     pub(super) random: Array,
     /// Where it was read from, for errors.
     pub(super) path: std::path::PathBuf,
@@ -81,12 +84,15 @@ impl Checkpoint {
         record.check().map_err(wrong)?;
         let mut model = BTreeMap::new();
         let mut optimizer = BTreeMap::new();
+        let mut scaler = BTreeMap::new();
         let mut random = None;
         for (name, array) in tensors {
             if let Some(name) = name.strip_prefix(MODEL) {
                 model.insert(name.to_owned(), array);
             } else if let Some(name) = name.strip_prefix(OPTIMIZER) {
                 optimizer.insert(name.to_owned(), array);
+            } else if let Some(name) = name.strip_prefix(SCALER) {
+                scaler.insert(name.to_owned(), array);
             } else if name == RANDOM {
                 random = Some(array);
             } else {
@@ -97,7 +103,7 @@ impl Checkpoint {
         let random = random
             .filter(is_key)
             .ok_or_else(|| wrong("lacks the state of the random generator".to_owned()))?;
-        Ok(Self { record, model, optimizer, random, path })
+        Ok(Self { record, model, optimizer, scaler, random, path })
     }
 
     /// Writes the checkpoint into the folder of a run.
@@ -110,6 +116,7 @@ impl Checkpoint {
         };
         put(MODEL, &self.model);
         put(OPTIMIZER, &self.optimizer);
+        put(SCALER, &self.scaler);
         let record = serde_json::to_string(&self.record)
             .map_err(|cause| Error::io(&self.path, format!("cannot be written: {cause}")))?;
         let metadata = BTreeMap::from([

@@ -3,6 +3,8 @@
 use cupola_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+use super::Precision;
+
 /// How to train. Two runs of the same settings on the same data give the same weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
@@ -16,6 +18,9 @@ pub struct Settings {
     pub optimizer: String,
     /// What the weights, the order of the data, its split and the dropout are drawn from.
     pub seed: u64,
+    /// What products are computed in; what the process has, where an earlier version said nothing.
+    #[serde(default)]
+    pub precision: Precision,
 }
 
 impl Default for Settings {
@@ -26,6 +31,7 @@ impl Default for Settings {
             learning_rate: 0.001,
             optimizer: "adam".to_owned(),
             seed: 0,
+            precision: Precision::default(),
         }
     }
 }

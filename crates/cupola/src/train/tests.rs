@@ -42,6 +42,35 @@ fn a_tenth_of_the_images_validates() {
 }
 
 #[test]
+fn a_run_in_mixed_precision_is_resumed_as_it_was() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let images = images();
+    let mut ends = Vec::new();
+    for precision in [Precision::Bf16, Precision::F16] {
+        let (whole, part) = (folder.path().join("whole"), folder.path().join("part"));
+        for path in [&whole, &part] {
+            fs::create_dir_all(path).unwrap();
+        }
+        let settings = Settings { epochs: 1, precision, ..settings() };
+        let mut trainer = Trainer::new(settings.clone(), &images).unwrap();
+        assert_eq!(train(&mut trainer, &whole, None), Stop::Done);
+        let parameters = trainer.model().network.parameters();
+        assert!(parameters.values().all(|p| p.dtype() == cupola_core::DType::F32));
+        let mut trainer = Trainer::new(settings, &images).unwrap();
+        assert_eq!(train(&mut trainer, &part, Some(2)), Stop::Steps);
+        let checkpoint = Checkpoint::read(&part).unwrap();
+        assert_eq!(checkpoint.settings().precision, precision);
+        let mut trainer = Trainer::resume(checkpoint, &images, 1).unwrap();
+        assert_eq!(train(&mut trainer, &part, None), Stop::Done);
+        let [expected, found] = [&whole, &part].map(|f| fs::read(f.join(MODEL_FILE)).unwrap());
+        assert!(found == expected, "{precision}");
+        ends.push(expected);
+    }
+    assert!(ends[0] != ends[1], "half types differ");
+}
+
+#[test]
 fn a_run_stopped_anywhere_ends_with_the_same_weights() {
     let _turn = alone();
     let folder = tempfile::tempdir().unwrap();

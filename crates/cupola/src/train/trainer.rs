@@ -9,9 +9,10 @@ use cupola_core::{Array, Error, Result, generator};
 use super::checkpoint::{Position, Record};
 use super::metrics::count_correct;
 use super::{
-    Checkpoint, Description, EpochMetrics, Event, METRICS_FILE, MODEL_FILE, Model, STATE_FILE,
-    Settings, Stop, Tally, Until, evaluate,
+    Checkpoint, Description, EpochMetrics, Event, METRICS_FILE, MODEL_FILE, Model, Precision,
+    STATE_FILE, Settings, Stop, Tally, Until, evaluate,
 };
+use crate::amp::{GradScaler, Policy, autocast};
 use crate::data::{DataLoader, Dataset, ImageDataset};
 use crate::io::write_whole;
 use crate::nn::{self, Layer, Module, Reduction};
@@ -30,6 +31,9 @@ pub struct Trainer {
     record: Record,
     model: Model,
     optimizer: Box<dyn Optimizer>,
+    policy: Option<Policy>,
+    /// Of `float16` alone, whose small gradients would be lost.
+    scaler: Option<GradScaler>,
     training: Batches,
     validation: Batches,
 }
@@ -64,7 +68,7 @@ impl Trainer {
     /// Where the images are others, more epochs are over than are asked for, or the checkpoint's
     /// tensors do not fit the network.
     pub fn resume(checkpoint: Checkpoint, images: &ImageDataset, epochs: usize) -> Result<Self> {
-        let Checkpoint { mut record, model, optimizer, random, path } = checkpoint;
+        let Checkpoint { mut record, model, optimizer, scaler, random, path } = checkpoint;
         let wrong = |detail: String| Error::io(&path, detail);
         if Description::of(images)? != record.description || images.len() != record.images {
             return Err(wrong(format!(
@@ -100,12 +104,19 @@ impl Trainer {
             }
         }
         trainer.optimizer.load(optimizer).map_err(|error| wrong(error.to_string()))?;
+        if let Some(own) = &mut trainer.scaler {
+            own.load(&scaler).map_err(|error| wrong(error.to_string()))?;
+        }
         generator::set_state(random);
         Ok(trainer)
     }
 
     fn build(record: Record, images: &ImageDataset) -> Result<Self> {
-        let Settings { batch_size, seed, learning_rate, optimizer, .. } = &record.settings;
+        let Settings { batch_size, seed, learning_rate, optimizer, precision, .. } =
+            &record.settings;
+        precision.set();
+        let policy = precision.policy()?;
+        let scaler = (*precision == Precision::F16).then(GradScaler::new);
         let optimizer = make_optimizer(optimizer, *learning_rate)?;
         let images = images.clone().normalized(record.description.normalization()?)?;
         let count = images.len();
@@ -129,7 +140,7 @@ impl Trainer {
         let network = record.description.network()?;
         let model = Model { description: record.description.clone(), network };
         nn::eval_all(&[&model.network, &*optimizer])?;
-        Ok(Self { record, model, optimizer, training, validation })
+        Ok(Self { record, model, optimizer, policy, scaler, training, validation })
     }
 
     /// The model as it is now.
@@ -224,16 +235,29 @@ impl Trainer {
     /// One training step; gives the loss.
     fn step(&mut self, images: Array, labels: Array) -> Result<f64> {
         let count = labels.size() as u64;
-        let ((loss, scores), gradients) = nn::value_and_grad(&self.model.network, |network| {
-            let scores = network.forward(&images)?;
-            Ok((nn::nll_loss(&scores, &labels, Reduction::Mean)?, scores))
-        })?;
+        let ((_, (loss, scores)), gradients) =
+            nn::value_and_grad(&self.model.network, |network| {
+                let (loss, scores) = autocast(self.policy.as_ref(), || {
+                    let scores = network.forward(&images)?;
+                    Ok::<_, Error>((nn::nll_loss(&scores, &labels, Reduction::Mean)?, scores))
+                })?;
+                let scaled = self.scaler.as_ref().map_or(Ok(loss.clone()), |s| s.scale(&loss))?;
+                Ok((scaled, (loss, scores)))
+            })?;
         let correct = count_correct(&scores, &labels)?;
-        self.optimizer.update(&self.model.network, &gradients)?;
+        match &mut self.scaler {
+            Some(scaler) => {
+                scaler.step(&mut *self.optimizer, &self.model.network, &gradients)?;
+                scaler.update()?;
+            }
+            None => self.optimizer.update(&self.model.network, &gradients)?,
+        }
         // What nobody holds is not kept: memory that is let go of here is reused in the step.
         drop((images, labels, scores, gradients));
         let state: [&dyn Tree; 2] = [&self.model.network, &*self.optimizer];
-        let leaves = state.iter().flat_map(|tree| tree::leaves(*tree)).map(|(_, array)| array);
+        let scaler = self.scaler.iter().flat_map(tree::leaves);
+        let leaves = state.iter().flat_map(|tree| tree::leaves(*tree)).chain(scaler);
+        let leaves = leaves.map(|(_, array)| array);
         let wanted: Vec<Array> =
             [loss.clone(), correct.clone(), generator::state()].into_iter().chain(leaves).collect();
         cupola_core::eval(&wanted)?;
@@ -262,9 +286,11 @@ impl Trainer {
     ) -> Result<Option<Stop>> {
         report(Event::Validation { images: self.validation.samples() });
         self.model.network.eval();
-        let found = evaluate(&self.model.network, self.validation.epoch(0), |tally| {
-            report(Event::Validated { tally });
-            !until.is_stopped()
+        let found = autocast(self.policy.as_ref(), || {
+            evaluate(&self.model.network, self.validation.epoch(0), |tally| {
+                report(Event::Validated { tally });
+                !until.is_stopped()
+            })
         })?;
         let Some(found) = found else { return Ok(Some(Stop::Flag)) };
         if !found.mean_loss().is_finite() {
@@ -299,7 +325,7 @@ impl Trainer {
         images: &ImageDataset,
         each: impl FnMut(&Tally) -> bool,
     ) -> Result<Option<Tally>> {
-        self.model.test(images, each)
+        autocast(self.policy.as_ref(), || self.model.test(images, each))
     }
 
     /// Writes state, model and metrics into `folder`, each whole or not at all, the state first:
@@ -309,6 +335,7 @@ impl Trainer {
             record: self.record.clone(),
             model: self.model.network.state(),
             optimizer: self.optimizer.leaves(),
+            scaler: self.scaler.as_ref().map(GradScaler::leaves).unwrap_or_default(),
             random: generator::state(),
             path: folder.join(STATE_FILE),
         };

@@ -8,6 +8,7 @@ use super::dot::matmul;
 use super::movement::{permute, squeeze_axes};
 use super::{diagonal, multiply, reshape, sum};
 use crate::array::Array;
+use crate::autocast;
 use crate::error::{Error, Result};
 use crate::shape::{Dims, Shape};
 use path::Path;
@@ -44,6 +45,11 @@ struct Term {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn einsum(subscripts: &str, operands: &[&Array]) -> Result<Array> {
+    autocast::apply_all("einsum", operands, |operands| summed(subscripts, operands))
+}
+
+/// [`einsum`] in the dtypes of its operands.
+fn summed(subscripts: &str, operands: &[&Array]) -> Result<Array> {
     let bad = bad(subscripts);
     let read = Subscripts::read(subscripts, operands)?;
     let mut terms = Vec::with_capacity(operands.len());

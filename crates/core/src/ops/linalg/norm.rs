@@ -2,6 +2,7 @@
 
 use super::svdvals;
 use crate::array::Array;
+use crate::autocast;
 use crate::error::{Error, Result};
 use crate::ops::operand::{Axes, cast, inexact};
 use crate::ops::reduce::reduce;
@@ -57,20 +58,22 @@ pub fn norm(
     axes: impl Into<Axes>,
     keepdims: bool,
 ) -> Result<Array> {
-    let (order, axes) = (order.into(), axes.into());
-    let listed = axes.listed("norm", x.rank())?;
-    if order == Order::Euclidean && listed.is_none() {
-        return crate::ops::norm(x, (), keepdims);
-    }
-    let axes = listed.unwrap_or_else(|| (0..x.rank()).collect());
-    match axes[..] {
-        [axis] => vector_norm(x, order, axis, keepdims),
-        [row, column] => matrix_norm(x, order, (row, column), keepdims),
-        _ => Err(Error::argument(
-            "norm",
-            format!("is of one axis or two, not of axes {:?} of {}", &axes[..], x.aval()),
-        )),
-    }
+    autocast::apply("norm", [x], |[x]| {
+        let (order, axes) = (order.into(), axes.into());
+        let listed = axes.listed("norm", x.rank())?;
+        if order == Order::Euclidean && listed.is_none() {
+            return crate::ops::norm(x, (), keepdims);
+        }
+        let axes = listed.unwrap_or_else(|| (0..x.rank()).collect());
+        match axes[..] {
+            [axis] => vector_norm(x, order, axis, keepdims),
+            [row, column] => matrix_norm(x, order, (row, column), keepdims),
+            _ => Err(Error::argument(
+                "norm",
+                format!("is of one axis or two, not of axes {:?} of {}", &axes[..], x.aval()),
+            )),
+        }
+    })
 }
 
 fn vector_norm(x: &Array, order: Order, axis: usize, keepdims: bool) -> Result<Array> {

@@ -2,6 +2,7 @@
 
 use super::{identity_like, inv, named, square};
 use crate::array::Array;
+use crate::autocast;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::operand::{Operand, broadcast, cast, common_dtype};
@@ -25,37 +26,39 @@ use crate::shape::normalize_axis;
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn cross(a: &Array, b: &Array, axis: isize) -> Result<Array> {
-    let dtype = match common_dtype(&[Operand::Array(a), Operand::Array(b)]) {
-        DType::Bool => DType::I32,
-        dtype => dtype,
-    };
-    // The axis goes last, where both have it whatever their ranks.
-    let vectors = |x: &Array| -> Result<Array> {
-        let axis = normalize_axis("cross", axis, x.rank())?;
-        let size = x.shape()[axis];
-        if size != 2 && size != 3 {
-            return Err(Error::shape(
-                "cross",
-                format!("axis {axis} of {} is not of size 2 or 3", x.aval()),
-            ));
-        }
-        let order = (0..x.rank()).filter(|&i| i != axis).chain([axis]).collect();
-        let x = cast(&permute(x, order)?, dtype)?;
-        let mut widths = vec![(0, 0); x.rank()];
-        widths[x.rank() - 1] = (0, 3 - size);
-        pad(&x, &widths[..], 0)
-    };
-    let (a, b) = (vectors(a)?, vectors(b)?);
-    let shape = a.shape().broadcast(b.shape(), "cross")?;
-    let (a, b) = (broadcast(&a, &shape)?, broadcast(&b, &shape)?);
-    let last = shape.rank() - 1;
-    let part = |x: &Array, i: usize| slice_axis(x, last, i % 3, 1);
-    let component = |i: usize| {
-        let there = multiply(&part(&a, i + 1)?, &part(&b, i + 2)?)?;
-        subtract(&there, &multiply(&part(&a, i + 2)?, &part(&b, i + 1)?)?)
-    };
-    let out = concatenate(&[&component(0)?, &component(1)?, &component(2)?], last)?;
-    moveaxis(&out, -1, if axis < 0 { axis } else { axis.min(last as isize) })
+    autocast::apply("cross", [a, b], |[a, b]| {
+        let dtype = match common_dtype(&[Operand::Array(a), Operand::Array(b)]) {
+            DType::Bool => DType::I32,
+            dtype => dtype,
+        };
+        // The axis goes last, where both have it whatever their ranks.
+        let vectors = |x: &Array| -> Result<Array> {
+            let axis = normalize_axis("cross", axis, x.rank())?;
+            let size = x.shape()[axis];
+            if size != 2 && size != 3 {
+                return Err(Error::shape(
+                    "cross",
+                    format!("axis {axis} of {} is not of size 2 or 3", x.aval()),
+                ));
+            }
+            let order = (0..x.rank()).filter(|&i| i != axis).chain([axis]).collect();
+            let x = cast(&permute(x, order)?, dtype)?;
+            let mut widths = vec![(0, 0); x.rank()];
+            widths[x.rank() - 1] = (0, 3 - size);
+            pad(&x, &widths[..], 0)
+        };
+        let (a, b) = (vectors(a)?, vectors(b)?);
+        let shape = a.shape().broadcast(b.shape(), "cross")?;
+        let (a, b) = (broadcast(&a, &shape)?, broadcast(&b, &shape)?);
+        let last = shape.rank() - 1;
+        let part = |x: &Array, i: usize| slice_axis(x, last, i % 3, 1);
+        let component = |i: usize| {
+            let there = multiply(&part(&a, i + 1)?, &part(&b, i + 2)?)?;
+            subtract(&there, &multiply(&part(&a, i + 2)?, &part(&b, i + 1)?)?)
+        };
+        let out = concatenate(&[&component(0)?, &component(1)?, &component(2)?], last)?;
+        moveaxis(&out, -1, if axis < 0 { axis } else { axis.min(last as isize) })
+    })
 }
 
 /// The product of `n` times a square matrix; of its inverse for a negative `n`, and the identity for 0.

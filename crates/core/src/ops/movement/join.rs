@@ -2,6 +2,7 @@
 
 use super::{expand_axes, flatten, squeeze_axes};
 use crate::array::Array;
+use crate::autocast;
 use crate::error::{Error, Result};
 use crate::ops::operand::{Axes, Operand, Sizes, broadcast, cast, common_dtype};
 use crate::prim::Movement;
@@ -32,11 +33,16 @@ fn promoted(arrays: &[&Array]) -> Result<Vec<Array>> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn concatenate(arrays: &[&Array], axis: impl Into<Axes>) -> Result<Array> {
+    autocast::apply_all("concatenate", arrays, |arrays| concatenated(arrays, axis.into()))
+}
+
+/// [`concatenate`] in the dtype that the arrays promote to.
+fn concatenated(arrays: &[&Array], axis: Axes) -> Result<Array> {
     let Some(first) = arrays.first() else {
         return Err(Error::argument("concatenate", "needs at least one array"));
     };
     let mut arrays = promoted(arrays)?;
-    let axis = match axis.into().single("concatenate", first.rank())? {
+    let axis = match axis.single("concatenate", first.rank())? {
         Some(axis) => axis,
         None => {
             arrays = arrays.iter().map(|a| flatten(a, 0, -1)).collect::<Result<_>>()?;
@@ -70,9 +76,13 @@ pub fn stack(arrays: &[&Array], axis: isize) -> Result<Array> {
             format!("{} and {} differ in shape", first.aval(), other.aval()),
         ));
     }
-    let expanded: Vec<Array> =
-        arrays.iter().map(|a| expand_axes(a, Dims::from_slice(&[at]))).collect::<Result<_>>()?;
-    concatenate(&expanded.iter().collect::<Vec<_>>(), at)
+    autocast::apply_all("stack", arrays, |arrays| {
+        let expanded: Vec<Array> = arrays
+            .iter()
+            .map(|a| expand_axes(a, Dims::from_slice(&[at])))
+            .collect::<Result<_>>()?;
+        concatenate(&expanded.iter().collect::<Vec<_>>(), at)
+    })
 }
 
 /// How [`split`] divides an axis.

@@ -12,6 +12,7 @@ use super::complex;
 use super::operand::{constant_like, inexact};
 use super::{divide, less, multiply, where_};
 use crate::array::Array;
+use crate::autocast;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::prim::Unary;
@@ -19,7 +20,7 @@ use crate::prim::Unary;
 /// Records `op` on `x` as a float: integers and bool as `float32`.
 #[inline]
 fn float(op: Unary, x: &Array) -> Result<Array> {
-    Array::apply(op, &[&inexact(x)?])
+    autocast::apply(op.name(), [x], |[x]| Array::apply(op, &[&inexact(x)?]))
 }
 
 /// |x|; of a complex number its modulus, as `float32`.

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::array::Array;
 use crate::array::scope::Scope;
+use crate::autocast::suspended;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::shape::Aval;
@@ -99,7 +100,7 @@ impl Composite {
         let scope = Scope::enter(self.name());
         let placeholders: Vec<Array> =
             inputs.iter().map(|&aval| Array::placeholder(aval.clone(), &scope.0)).collect();
-        let outputs = with_composite!(self, p => p.body(&placeholders))?;
+        let outputs = suspended(|| with_composite!(self, p => p.body(&placeholders)))?;
         let (graph, captures) = Graph::from_record(&placeholders, &outputs)?;
         match captures.first() {
             None => Ok(graph),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cupola_core::{Array, DType, Error, Result, Shape, ops};
 
+use crate::amp;
 use crate::nn::cell::Param;
 use crate::nn::linear::project;
 use crate::nn::{Layer, Module, Tanh, init};
@@ -221,7 +222,7 @@ impl GruCell {
         };
         let (r, z) = (gate(0)?, gate(1)?);
         let inner = match (&h, self.bhn.as_ref().map(Param::get)) {
-            (Some(h), Some(bias)) => Some(ops::add(&h[2], &bias)?),
+            (Some(h), Some(bias)) => Some(ops::add(&h[2], &amp::operand("matmul", &bias)?)?),
             (Some(h), None) => Some(h[2].clone()),
             (None, bias) => bias,
         };

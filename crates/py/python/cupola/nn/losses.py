@@ -7,11 +7,28 @@ to a scalar.
 from __future__ import annotations
 
 import math
-from typing import Literal, Optional, get_args
+from functools import wraps
+from typing import Any, Callable, Literal, Optional, TypeVar, get_args
 
 import cupola.core as mx
 
 Reduction = Literal["none", "mean", "sum"]
+
+_Loss = TypeVar("_Loss", bound=Callable)
+
+
+def _float32(loss: _Loss) -> _Loss:
+    """``loss`` under mixed precision: of operands as the policy's entry of its name has them."""
+
+    @wraps(loss)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        args = tuple(map(cast, args))
+        return loss(*args, **{name: cast(value) for name, value in kwargs.items()})
+
+    def cast(value: Any) -> Any:
+        return mx._amp.operand(loss.__name__, value) if isinstance(value, mx.array) else value
+
+    return wrapped  # type: ignore[return-value]
 
 
 def _reduce(loss: mx.array, reduction: Reduction = "none") -> mx.array:
@@ -38,6 +55,7 @@ def _same_shape(name: str, a: mx.array, other: str, b: mx.array) -> None:
         raise ValueError(f"{name} shape {a.shape} does not match {other} shape {b.shape}.")
 
 
+@_float32
 def cross_entropy(
     logits: mx.array,
     targets: mx.array,
@@ -91,6 +109,7 @@ def cross_entropy(
     return _reduce(_weigh(loss, weights), reduction)
 
 
+@_float32
 def binary_cross_entropy(
     inputs: mx.array,
     targets: mx.array,
@@ -124,6 +143,7 @@ def binary_cross_entropy(
     return _reduce(_weigh(loss, weights), reduction)
 
 
+@_float32
 def l1_loss(
     predictions: mx.array, targets: mx.array, reduction: Reduction = "mean"
 ) -> mx.array:
@@ -145,6 +165,7 @@ def l1_loss(
     return _reduce(mx.abs(predictions - targets), reduction)
 
 
+@_float32
 def mse_loss(
     predictions: mx.array, targets: mx.array, reduction: Reduction = "mean"
 ) -> mx.array:
@@ -166,6 +187,7 @@ def mse_loss(
     return _reduce(mx.square(predictions - targets), reduction)
 
 
+@_float32
 def smooth_l1_loss(
     predictions: mx.array, targets: mx.array, beta: float = 1.0, reduction: Reduction = "mean"
 ) -> mx.array:
@@ -191,6 +213,7 @@ def smooth_l1_loss(
     return _reduce(loss, reduction)
 
 
+@_float32
 def nll_loss(
     inputs: mx.array, targets: mx.array, axis: int = -1, reduction: Reduction = "none"
 ) -> mx.array:
@@ -210,6 +233,7 @@ def nll_loss(
     return _reduce(-picked.squeeze(axis), reduction)
 
 
+@_float32
 def gaussian_nll_loss(
     inputs: mx.array,
     targets: mx.array,
@@ -244,6 +268,7 @@ def gaussian_nll_loss(
     return _reduce(loss, reduction)
 
 
+@_float32
 def kl_div_loss(
     inputs: mx.array, targets: mx.array, axis: int = -1, reduction: Reduction = "none"
 ) -> mx.array:
@@ -263,6 +288,7 @@ def kl_div_loss(
     return _reduce(mx.sum(mx.exp(targets) * (targets - inputs), axis=axis), reduction)
 
 
+@_float32
 def triplet_loss(
     anchors: mx.array,
     positives: mx.array,
@@ -299,6 +325,7 @@ def triplet_loss(
     return _reduce(loss, reduction)
 
 
+@_float32
 def hinge_loss(
     inputs: mx.array, targets: mx.array, reduction: Reduction = "none"
 ) -> mx.array:
@@ -316,6 +343,7 @@ def hinge_loss(
     return _reduce(mx.maximum(1 - inputs * targets, 0), reduction)
 
 
+@_float32
 def huber_loss(
     inputs: mx.array, targets: mx.array, delta: float = 1.0, reduction: Reduction = "none"
 ) -> mx.array:
@@ -337,6 +365,7 @@ def huber_loss(
     return _reduce(loss, reduction)
 
 
+@_float32
 def log_cosh_loss(
     inputs: mx.array, targets: mx.array, reduction: Reduction = "none"
 ) -> mx.array:
@@ -355,6 +384,7 @@ def log_cosh_loss(
     return _reduce(mx.logaddexp(difference, -difference) - math.log(2), reduction)
 
 
+@_float32
 def cosine_similarity_loss(
     x1: mx.array,
     x2: mx.array,
@@ -383,6 +413,7 @@ def cosine_similarity_loss(
     return _reduce(cosine, reduction)
 
 
+@_float32
 def margin_ranking_loss(
     inputs1: mx.array,
     inputs2: mx.array,

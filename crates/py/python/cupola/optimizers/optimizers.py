@@ -66,7 +66,9 @@ class Optimizer:
             model: The module.
             gradients: A tree, as :func:`cupola.nn.value_and_grad` gives it.
         """
-        model.update(self.apply_gradients(gradients, model))
+        # The policy of the step is not that of the update, which may have products of its own.
+        with mx._amp.Scope():
+            model.update(self.apply_gradients(gradients, model))
 
     def init(self, parameters: dict) -> None:
         """Make the state for a tree of parameters; what is there already is kept.

@@ -75,7 +75,7 @@ class Convolution(Module):
         return f"{inputs * own.get('groups', 1)}, {outputs}, {listed}"
 
     def _biased(self, y: mx.array) -> mx.array:
-        return y + self.bias if "bias" in self else y
+        return y + mx._amp.operand("conv_general", self.bias) if "bias" in self else y
 
 
 class Conv1d(Convolution):

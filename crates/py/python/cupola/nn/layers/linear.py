@@ -131,4 +131,4 @@ class Bilinear(Module):
         weight = self.weight.reshape(outputs * inputs2, inputs1)
         y = (x1 @ weight.T).reshape(-1, outputs, inputs2).swapaxes(-2, -1)
         y = (x2 @ y).reshape(*batch, outputs)
-        return y + self.bias if "bias" in self else y
+        return y + mx._amp.operand("matmul", self.bias) if "bias" in self else y

@@ -123,7 +123,7 @@ class GRU(Module):
                 product = hidden @ self.Wh.T
                 gates = gates + product[..., : 2 * size]
                 product = product[..., 2 * size :]
-                recurrent = product if self.bhn is None else product + self.bhn
+                recurrent = product if self.bhn is None else product + mx._amp.operand("matmul", self.bhn)
             gates = mx.sigmoid(gates)
             r, z = gates[..., :size], gates[..., size:]
             if recurrent is not None:

@@ -1,0 +1,391 @@
+//! Mixed precision as a property of recording: inside of a scope, operations cast their operands as
+//! a policy says.
+//!
+//! The casts are recorded like any other, so derivatives, batches, compiled functions and plans know
+//! nothing of policies. An operation is cast as a whole: what it is made of is recorded as it is, and
+//! so are derivatives and rules for batches, whose dtypes follow from what was recorded before.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, RwLock};
+
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::prim::record::cast;
+
+/// What a policy does to the floats that an operation is given. `float64` and numbers that are no
+/// floats stay as they are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Category {
+    /// They are cast to the policy's dtype: products, where matrix units pay.
+    Lower,
+    /// They are cast to `float32`: sums and exponentials, whose range or digits a half type lacks.
+    Float32,
+    /// They are cast to the widest of them.
+    Widest,
+    /// They stay.
+    Unchanged,
+}
+
+/// The operations that ask for a policy, and what a new one says of them. It is PyTorch's choice, by
+/// the names that the operations have here.
+const OPS: &[(Category, &[&str])] = &[
+    (
+        Category::Lower,
+        &[
+            "addmm",
+            "block_masked_mm",
+            "conv1d",
+            "conv2d",
+            "conv3d",
+            "conv_general",
+            "conv_transpose1d",
+            "conv_transpose2d",
+            "conv_transpose3d",
+            "einsum",
+            "gather_mm",
+            "gather_qmm",
+            "matmul",
+            "prelu",
+            "quantized_matmul",
+            "scaled_dot_product_attention",
+            "segmented_mm",
+        ],
+    ),
+    (
+        Category::Float32,
+        &[
+            "arccos",
+            "arcsin",
+            "binary_cross_entropy",
+            "cosh",
+            "cosine_similarity_loss",
+            "cross_entropy",
+            "cumprod",
+            "cumsum",
+            "erfinv",
+            "exp",
+            "expm1",
+            "gaussian_nll_loss",
+            "group_norm",
+            "hinge_loss",
+            "huber_loss",
+            "kl_div_loss",
+            "l1_loss",
+            "layer_norm",
+            "log",
+            "log10",
+            "log1p",
+            "log2",
+            "log_cosh_loss",
+            "log_softmax",
+            "logaddexp",
+            "logcumsumexp",
+            "logsumexp",
+            "margin_ranking_loss",
+            "mse_loss",
+            "nll_loss",
+            "norm",
+            "normalize",
+            "power",
+            "prod",
+            "rms_norm",
+            "rsqrt",
+            "sinh",
+            "smooth_l1_loss",
+            "softmax",
+            "sum",
+            "tan",
+            "triplet_loss",
+        ],
+    ),
+    (Category::Widest, &["addcdiv", "addcmul", "arctan2", "concatenate", "cross", "stack"]),
+    (
+        Category::Unchanged,
+        &[
+            "arccosh",
+            "arcsinh",
+            "arctan",
+            "arctanh",
+            "batch_norm",
+            "cos",
+            "erf",
+            "erfc",
+            "mean",
+            "sigmoid",
+            "sin",
+            "sqrt",
+            "std",
+            "tanh",
+            "var",
+        ],
+    ),
+];
+
+/// Which dtype each operation computes in.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, amp::{Category, Policy}};
+/// let policy = Policy::new(DType::BF16)?.with("tanh", Category::Float32)?;
+/// assert!(policy.ops(Category::Lower).any(|op| op == "matmul"));
+/// assert_eq!(policy.category("tanh"), Category::Float32);
+/// assert!(policy.with("tahn", Category::Lower).is_err());
+/// # Ok::<(), cupola::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Policy {
+    dtype: DType,
+    categories: BTreeMap<&'static str, Category>,
+}
+
+impl Policy {
+    /// The default lists, with `dtype` for what is cheap in it: a half type, or `float32`, which
+    /// brings halves back up.
+    ///
+    /// # Errors
+    /// Where `dtype` is none of `float16`, `bfloat16` and `float32`.
+    pub fn new(dtype: DType) -> Result<Policy> {
+        if !is_cast(dtype) {
+            return Err(Error::dtype(
+                "autocast",
+                format!("takes float16, bfloat16 or float32, not {dtype}"),
+            ));
+        }
+        let all = OPS.iter().flat_map(|(category, ops)| ops.iter().map(|&op| (op, *category)));
+        Ok(Policy { dtype, categories: all.collect() })
+    }
+
+    /// With another category for the operation of this name.
+    ///
+    /// # Errors
+    /// Where no operation of this name asks for a policy.
+    pub fn with(mut self, op: &str, category: Category) -> Result<Policy> {
+        match self.categories.get_mut(op) {
+            Some(entry) => *entry = category,
+            None => {
+                let known: Vec<&str> = self.categories.keys().copied().collect();
+                return Err(Error::argument(
+                    "autocast",
+                    format!("no operation {op:?} is cast; there are {}", known.join(", ")),
+                ));
+            }
+        }
+        Ok(self)
+    }
+
+    /// What the operations of [`Category::Lower`] compute in.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// What is done to the operands of the operation of this name.
+    pub fn category(&self, op: &str) -> Category {
+        self.categories.get(op).copied().unwrap_or(Category::Unchanged)
+    }
+
+    /// The operations of a category, by name.
+    pub fn ops(&self, category: Category) -> impl Iterator<Item = &'static str> {
+        self.categories.iter().filter(move |(_, c)| **c == category).map(|(op, _)| *op)
+    }
+
+    /// All of it as words, which two policies share where they are equal: what `compile` traces
+    /// anew for.
+    fn words(&self) -> impl Iterator<Item = u64> {
+        [self.dtype as u64].into_iter().chain(self.categories.values().map(|&c| c as u64))
+    }
+
+    /// What `op` computes in, given `inputs`; `None` where they stay.
+    fn dtype_for(&self, op: &str, inputs: &[&Array]) -> Option<DType> {
+        match self.category(op) {
+            Category::Lower => Some(self.dtype),
+            Category::Float32 => Some(DType::F32),
+            Category::Widest => {
+                let floats = inputs.iter().map(|x| x.dtype()).filter(|&dtype| is_cast(dtype));
+                floats.reduce(DType::promote)
+            }
+            Category::Unchanged => None,
+        }
+    }
+}
+
+/// Whether a policy casts arrays of this dtype.
+fn is_cast(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16 | DType::F32)
+}
+
+/// What a thread records under.
+#[derive(Clone, Debug, Default)]
+enum State {
+    /// What the process does.
+    #[default]
+    Common,
+    /// A scope of its own; `None` records what is written.
+    Own(Option<Arc<Policy>>),
+}
+
+thread_local! {
+    static STATE: RefCell<State> = const { RefCell::new(State::Common) };
+}
+
+/// The policy of threads outside of a scope, and whether there is one: nobody takes the lock for
+/// nothing.
+static COMMON: RwLock<Option<Arc<Policy>>> = RwLock::new(None);
+static HAS_COMMON: AtomicBool = AtomicBool::new(false);
+
+/// Puts back what a thread recorded under.
+struct Restore(State);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        STATE.set(std::mem::take(&mut self.0));
+    }
+}
+
+fn with_state<R>(state: State, f: impl FnOnce() -> R) -> R {
+    let _restore = Restore(STATE.replace(state));
+    f()
+}
+
+/// The policy that this thread records under.
+fn current() -> Option<Arc<Policy>> {
+    STATE.with_borrow(|state| match state {
+        State::Own(policy) => policy.clone(),
+        State::Common if HAS_COMMON.load(Ordering::Relaxed) => {
+            COMMON.read().ok().and_then(|policy| policy.clone())
+        }
+        State::Common => None,
+    })
+}
+
+/// Runs `f`, whose operations are recorded as `policy` says; `None` records them as they are
+/// written, as outside of any scope. Scopes nest: the innermost holds.
+///
+/// A scope is the thread's. Derivatives of what was recorded in it follow its dtypes wherever they
+/// are taken, and [`compile`](crate::transform::compile) traces a function anew for another policy.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, amp, ops};
+/// let x = ops::ones([2, 2], DType::F32)?;
+/// let policy = amp::Policy::new(DType::BF16)?;
+/// amp::autocast(Some(&policy), || {
+///     let y = ops::matmul(&x, &x)?;
+///     assert_eq!(y.dtype(), DType::BF16);
+///     assert_eq!(ops::softmax(&y, -1)?.dtype(), DType::F32);
+///     amp::autocast(None, || assert_eq!(ops::matmul(&x, &x).map(|z| z.dtype()), Ok(DType::F32)));
+///     Ok(())
+/// })
+/// # as cupola::Result<()>
+/// ```
+pub fn autocast<R>(policy: Option<&Policy>, f: impl FnOnce() -> R) -> R {
+    with_state(State::Own(policy.cloned().map(Arc::new)), f)
+}
+
+/// The policy that this thread records under now, if any.
+pub fn policy() -> Option<Policy> {
+    current().map(|policy| (*policy).clone())
+}
+
+/// Makes `policy` that of every thread outside of an [`autocast`] scope; `None` ends it.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, amp, ops};
+/// amp::set_global_policy(Some(amp::Policy::new(DType::BF16)?));
+/// let x = ops::ones([2, 2], DType::F32)?;
+/// assert_eq!(ops::matmul(&x, &x)?.dtype(), DType::BF16);
+/// amp::set_global_policy(None);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn set_global_policy(policy: Option<Policy>) {
+    let mut common = COMMON.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+    HAS_COMMON.store(policy.is_some(), Ordering::Relaxed);
+    *common = policy.map(Arc::new);
+}
+
+/// The policy that [`set_global_policy`] set.
+pub fn global_policy() -> Option<Policy> {
+    COMMON.read().ok().and_then(|policy| policy.as_deref().cloned())
+}
+
+/// Records `op` on what the policy makes of `inputs`, and what `f` records for it as it is written.
+///
+/// # Errors
+/// Where `f` fails.
+pub fn apply<const N: usize, R>(
+    op: &'static str,
+    inputs: [&Array; N],
+    f: impl FnOnce([&Array; N]) -> Result<R>,
+) -> Result<R> {
+    apply_all(op, &inputs, |inputs| f(std::array::from_fn(|i| inputs[i])))
+}
+
+/// [`apply`] for any number of inputs.
+pub(crate) fn apply_all<R>(
+    op: &'static str,
+    inputs: &[&Array],
+    f: impl FnOnce(&[&Array]) -> Result<R>,
+) -> Result<R> {
+    let Some(policy) = current() else { return f(inputs) };
+    let Some(dtype) = policy.dtype_for(op, inputs) else { return f(inputs) };
+    let held = inputs.iter().map(|x| cast_to(x, dtype)).collect::<Result<Vec<Array>>>()?;
+    suspended(|| f(&held.iter().collect::<Vec<_>>()))
+}
+
+/// What the policy makes of an operand of `op` that a layer adds afterwards, as the bias of a
+/// convolution.
+///
+/// # Errors
+/// None but those of a cast.
+pub fn operand(op: &str, x: &Array) -> Result<Array> {
+    let dtype = current().and_then(|policy| policy.dtype_for(op, &[x]));
+    dtype.map_or_else(|| Ok(x.clone()), |dtype| cast_to(x, dtype))
+}
+
+fn cast_to(x: &Array, dtype: DType) -> Result<Array> {
+    if is_cast(x.dtype()) { cast(x, dtype) } else { Ok(x.clone()) }
+}
+
+/// Runs `f`, whose operations are recorded as they are written: rules and bodies.
+pub(crate) fn suspended<R>(f: impl FnOnce() -> R) -> R {
+    with_state(State::Own(None), f)
+}
+
+/// The policy at one moment, for what is recorded later in the name of that moment.
+#[derive(Clone)]
+pub(crate) struct Moment(Option<Arc<Policy>>);
+
+impl Moment {
+    pub fn now() -> Moment {
+        Moment(current())
+    }
+
+    pub fn again<R>(&self, f: impl FnOnce() -> R) -> R {
+        with_state(State::Own(self.0.clone()), f)
+    }
+}
+
+/// The policy of this thread as words, for the signature of a trace.
+pub(crate) fn signature(words: &mut Vec<u64>) {
+    match current() {
+        Some(policy) => words.extend(policy.words()),
+        None => words.push(u64::MAX),
+    }
+}
+
+/// A scope of this thread that somebody else ends: [`crate::binding::replace_thread_policy`].
+#[derive(Debug)]
+pub struct Former(State);
+
+/// [`crate::binding::replace_thread_policy`].
+pub(crate) fn replace_own(policy: Option<Policy>) -> Former {
+    Former(STATE.replace(State::Own(policy.map(Arc::new))))
+}
+
+/// [`crate::binding::restore_thread_policy`].
+pub(crate) fn restore_own(former: Former) {
+    STATE.set(former.0);
+}

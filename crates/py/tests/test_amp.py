@@ -1,0 +1,314 @@
+"""Mixed precision: scopes, policies of the process and of modules, the scaler; PyTorch as an oracle."""
+
+import copy
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import cupola.amp as amp
+import cupola.core as mx
+import cupola.nn as nn
+import cupola.optimizers as optim
+from cupola.utils import tree_flatten, tree_map
+
+torch = pytest.importorskip("torch")
+
+NAMES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+@pytest.fixture(autouse=True)
+def no_policy_stays():
+    yield
+    assert mx._amp.policy() is None
+
+
+@pytest.mark.parametrize("dtype", NAMES)
+def test_dtypes_are_those_of_pytorch(dtype):
+    x, half = mx.ones((4, 4)), mx.ones((4, 4), getattr(mx, dtype))
+    tx, thalf = torch.ones(4, 4), torch.ones(4, 4, dtype=NAMES[dtype])
+    pairs = {
+        "matmul": (lambda: x @ half, lambda: tx @ thalf),
+        "addmm": (lambda: mx.addmm(x, x, x), lambda: torch.addmm(tx, tx, tx)),
+        "einsum": (lambda: mx.einsum("ij,jk", x, x), lambda: torch.einsum("ij,jk", tx, tx)),
+        "conv": (
+            lambda: mx.conv1d(x[None], mx.ones((2, 3, 4))),
+            lambda: torch.conv1d(tx[None], torch.ones(2, 4, 3)),
+        ),
+        "linear": (lambda: nn.Linear(4, 2)(x), lambda: torch.nn.Linear(4, 2)(tx)),
+        "add": (lambda: x + half, lambda: tx + thalf),
+        "tanh": (lambda: mx.tanh(half), lambda: torch.tanh(thalf)),
+        "gelu": (lambda: nn.gelu(half), lambda: torch.nn.functional.gelu(thalf)),
+        "concatenate": (lambda: mx.concatenate([x, half]), lambda: torch.cat([tx, thalf])),
+        "mean": (lambda: half.mean(), lambda: thalf.mean()),
+        "integers": (lambda: mx.arange(3).sum() * 1.0, lambda: torch.arange(3).sum() * 1.0),
+    }
+    if torch.cuda.is_available():
+        pytest.skip("the lists of GPUs are compared below")
+    with amp.autocast(getattr(mx, dtype)), torch.autocast("cpu", NAMES[dtype]):
+        for name, (ours, theirs) in pairs.items():
+            assert str(ours().dtype).split(".")[-1] == str(theirs().dtype).split(".")[-1], name
+
+
+def test_float32_operations_keep_their_range():
+    half = mx.array([12.0], mx.float16)
+    with amp.autocast(mx.float16):
+        for fun in (mx.exp, mx.log, mx.sum, mx.softmax, mx.logsumexp, mx.rsqrt, mx.cumsum):
+            assert fun(half).dtype == mx.float32, fun.__name__
+        assert (half**3).dtype == mx.float32
+        assert np.isfinite(mx.exp(half).item())
+        assert nn.losses.mse_loss(half, half).dtype == mx.float32
+        assert nn.losses.cross_entropy(mx.ones((2, 3), mx.float16), mx.array([0, 1])).dtype == mx.float32
+        assert nn.LayerNorm(1)(half).dtype == mx.float32
+    assert mx.exp(half).dtype == mx.float16
+
+
+def test_nesting_decorator_threads_and_failures():
+    x = mx.ones((2, 2))
+    product = lambda: (x @ x).dtype  # noqa: E731
+    seen = []
+    with amp.autocast(mx.bfloat16) as outer:
+        with outer, amp.autocast(enabled=False):
+            assert product() == mx.float32
+        assert product() == mx.bfloat16
+        thread = threading.Thread(target=lambda: seen.append(product()))
+        thread.start()
+        thread.join()
+        with pytest.raises(KeyError), amp.autocast(mx.float16):
+            assert product() == mx.float16
+            raise KeyError
+        assert product() == mx.bfloat16
+    assert seen == [mx.float32] and product() == mx.float32
+
+    @amp.autocast(mx.float16)
+    def count(n):
+        """Counts."""
+        return [product(), *(count(n - 1) if n else [])]
+
+    assert set(count(3)) == {mx.float16} and count.__doc__ == "Counts."
+    with pytest.raises(ValueError, match="float16, bfloat16 or float32"):
+        amp.autocast(mx.int32)
+
+
+def test_lists():
+    policy = amp.Policy(mx.float16, float32=["tanh", "matmul"], unchanged=["softmax"])
+    x = mx.ones((2, 2), mx.float16)
+    with amp.autocast(policy):
+        assert mx.tanh(x).dtype == (x @ x).dtype == mx.float32
+        assert mx.softmax(x).dtype == mx.float16
+    assert policy == amp.Policy(mx.float16, float32=["matmul", "tanh"], unchanged=["softmax"])
+    assert policy != amp.Policy(mx.float16)
+    assert pickle.loads(pickle.dumps(policy)) == policy
+    with pytest.raises(ValueError, match="no operation \"matmull\" is cast"):
+        amp.Policy(mx.float16, lower=["matmull"])
+    with pytest.raises(ValueError, match="no category \"higher\""):
+        policy.ops("higher")
+
+
+def test_transforms():
+    x, w = mx.random.normal((3, 4)), mx.random.normal((4, 5))
+
+    def loss(w):
+        return mx.square(mx.softmax(x @ w, axis=-1)).sum()
+
+    cast = amp.autocast(mx.bfloat16)(loss)
+    expected = mx.grad(cast)(w)
+    assert expected.dtype == mx.float32
+    with amp.autocast(mx.bfloat16):
+        for fun in (mx.grad(loss), mx.compile(mx.grad(loss)), mx.grad(mx.compile(loss))):
+            assert mx.allclose(fun(w), expected, 1e-2, 1e-3)
+            assert mx.array_equal(fun(w), fun(w))
+        assert mx.array_equal(mx.grad(mx.checkpoint(loss))(w), expected)
+    rows = mx.vmap(lambda row: mx.softmax(row @ w))
+    with amp.autocast(mx.bfloat16):
+        assert mx.array_equal(rows(x), mx.softmax(x @ w, axis=-1))
+    assert not mx.array_equal(mx.grad(loss)(w), expected), "it was cast"
+
+
+def test_compiled_functions_see_the_policy():
+    traced = []
+
+    @mx.compile
+    def product(x):
+        traced.append(None)
+        return x @ x
+
+    x = mx.ones((2, 2))
+    for _ in range(2):
+        assert product(x).dtype == mx.float32
+        with amp.autocast(mx.bfloat16):
+            assert product(x).dtype == mx.bfloat16
+        with amp.autocast(mx.float16):
+            assert product(x).dtype == mx.float16
+    assert len(traced) == 3
+
+
+def test_global_policy():
+    try:
+        amp.set_global_policy("mixed_float16")
+        assert amp.global_policy() == "mixed_float16"
+        layer = nn.Linear(2, 2)
+        assert layer.weight.dtype == mx.float32 and layer(mx.ones((1, 2))).dtype == mx.float16
+        with amp.autocast(enabled=False):
+            assert layer(mx.ones((1, 2))).dtype == mx.float32
+        amp.set_global_policy(amp.Policy(mx.float16, lower=["tanh"]))
+        assert amp.global_policy() is None
+    finally:
+        amp.set_global_policy("float32")
+    assert amp.global_policy() == "float32"
+    with pytest.raises(ValueError, match="No policy 'mixed_float8'"):
+        amp.set_global_policy("mixed_float8")
+
+
+def test_a_module_has_its_policy():
+    x = mx.ones((1, 2))
+    exact = amp.set_policy(nn.Linear(2, 2), "float32")
+    model = nn.Sequential(nn.Linear(2, 2), exact)
+    names = [name for name, _ in tree_flatten(model.parameters())]
+    assert names == ["layers.0.weight", "layers.0.bias", "layers.1.weight", "layers.1.bias"]
+    assert isinstance(exact, nn.Linear) and exact.policy.dtype == mx.float32
+    for same in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        with amp.autocast(mx.bfloat16):
+            assert same(x).dtype == mx.float32
+            assert mx.allclose(same(x), model(x))
+    half = amp.set_policy(nn.Linear(2, 2), "mixed_bfloat16")
+    assert half(x).dtype == half.forward(x).dtype == mx.bfloat16
+    amp.set_policy(half, None)
+    assert type(half) is nn.Linear and half(x).dtype == mx.float32
+
+
+class Cnn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(1, 8, 3, padding=1)
+        self.norm = nn.BatchNorm(8)
+        self.second = nn.Conv2d(8, 8, 3, padding=1)
+        self.head = nn.Linear(32, 4)
+
+    def __call__(self, x):
+        pool = nn.MaxPool2d(2, 2)
+        x = pool(nn.relu(self.norm(self.first(x))))
+        x = pool(nn.relu(self.second(x)))
+        return self.head(x.reshape(x.shape[0], -1))
+
+
+class Gpt(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(11, 32), nn.Embedding(16, 32)
+        self.blocks = nn.TransformerEncoder(2, 32, 4, 64)
+        self.head = nn.Linear(32, 11)
+
+    def __call__(self, x):
+        mask = nn.MultiHeadAttention.create_additive_causal_mask(16)
+        return self.head(self.blocks(self.tokens(x) + self.places(mx.arange(16)), mask))
+
+
+def curve(model, batch, dtype, scaled=False, compiled=True):
+    """The losses of a few steps from the same weights."""
+    model = copy.deepcopy(model)
+    optimizer = optim.Adam(5e-4)
+    scaler = amp.GradScaler(1024.0, enabled=scaled)
+
+    def loss(x, y):
+        with amp.autocast(dtype or mx.bfloat16, enabled=dtype is not None):
+            value = nn.losses.cross_entropy(model(x), y, reduction="mean")
+        return scaler.scale(value), value
+
+    def step(x, y):
+        (_, value), gradients = nn.value_and_grad(model, loss)(x, y)
+        assert {g.dtype for _, g in tree_flatten(gradients)} == {mx.float32}
+        scaler.step(optimizer, model, gradients)
+        scaler.update()
+        return value
+
+    if compiled:
+        state = [model.state, optimizer.state, scaler.state]
+        step = mx.compile(step, inputs=state, outputs=state)
+    losses = []
+    for _ in range(15):
+        losses.append(step(*batch).item())
+        mx.eval(model.parameters(), optimizer.state, scaler.state)
+    return np.array(losses)
+
+
+def batches():
+    pixels = (np.arange(64)[None] // 16 == np.arange(32)[:, None] % 4) + np.random.rand(32, 64) / 2
+    yield Cnn, (mx.array(pixels.reshape(32, 8, 8, 1), mx.float32), mx.arange(32) % 4)
+    ids = mx.array([(i * i % 7 + i % 5) % 11 for i in range(8 * 17)]).reshape(8, 17)
+    yield Gpt, (ids[:, :-1], ids[:, 1:])
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_loss_curves(compiled):
+    for kind, batch in batches():
+        mx.random.seed(1)
+        model = kind()
+        exact = curve(model, batch, None)
+        assert exact[-1] < 0.9 * exact[0]
+        for dtype, scaled in ((mx.bfloat16, False), (mx.float16, True)):
+            found = curve(model, batch, dtype, scaled, compiled)
+            assert (found != exact).any()
+            assert (abs(found - exact) <= 0.01 * exact).all(), (kind, dtype, found, exact)
+
+
+def filled(model, value):
+    return tree_map(lambda x: mx.full(x.shape, value), model.parameters())
+
+
+def everything(model, optimizer):
+    return [np.array(x) for _, x in tree_flatten([model.parameters(), optimizer.state])]
+
+
+@pytest.mark.parametrize("make", [optim.SGD, optim.Adam, optim.Muon, lambda rate: optim.MultiOptimizer(
+    [optim.Adam(rate), optim.SGD(rate, momentum=0.9)], [lambda name, _: "bias" in name])])
+def test_a_scaler_skips_halves_and_grows(make):
+    model, optimizer = nn.Linear(2, 2), make(0.1)
+    scaler = amp.GradScaler(8.0, growth_interval=2)
+    optimizer.init(model.parameters())
+
+    def step(value):
+        scaler.step(optimizer, model, filled(model, value))
+        scaler.update()
+        return scaler.get_scale().item()
+
+    before = everything(model, optimizer)
+    assert step(float("inf")) == 4.0 and step(float("nan")) == 2.0
+    assert all(map(np.array_equal, everything(model, optimizer), before))
+    assert step(1.0) == 2.0
+    assert not all(map(np.array_equal, everything(model, optimizer), before))
+    assert step(1.0) == 4.0
+
+
+def test_a_scaler_resumes():
+    model, optimizer = nn.Linear(2, 2), optim.SGD(0.0)
+
+    def step(scaler, value):
+        scaler.step(optimizer, model, filled(model, value))
+        scaler.update()
+
+    scaler = amp.GradScaler(growth_interval=3)
+    step(scaler, float("nan"))
+    step(scaler, 1.0)
+    resumed = amp.GradScaler()
+    resumed.load_state_dict(pickle.loads(pickle.dumps(scaler.state_dict())))
+    for each in (scaler, resumed):
+        step(each, 1.0)
+        step(each, 1.0)
+        assert each.get_scale().item() == 65536.0
+    with pytest.raises(KeyError):
+        resumed.load_state_dict({"scale": 1.0})
+
+
+def test_a_scaler_in_wrong_hands():
+    for wrong in ({"init_scale": 0}, {"growth_factor": 0.5}, {"backoff_factor": 1}, {"growth_interval": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            amp.GradScaler(**wrong)
+    scaler = amp.GradScaler()
+    with pytest.raises(RuntimeError, match="without a step"):
+        scaler.update()
+    gradients = {"w": mx.ones(2)}
+    clipped, _ = optim.clip_grad_norm(scaler.unscale(gradients), 1.0)
+    with pytest.raises(RuntimeError, match="already"):
+        scaler.unscale(clipped)
