@@ -70,6 +70,15 @@ impl DatasetName {
     }
 }
 
+/// A random change of images.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Augmentation {
+    /// Mirror half of the images, left for right
+    Flip,
+    /// Shift them by up to 4 pixels
+    Crop,
+}
+
 #[derive(Args, Debug)]
 pub struct TrainArgs {
     /// The images to train on [default: digits]
@@ -116,6 +125,22 @@ pub struct TrainArgs {
     /// The run's folder [default: runs/<dataset>, with a number where that is taken]
     #[arg(long, value_name = "RUN_DIR")]
     pub out: Option<PathBuf>,
+
+    /// Train on each batch in so many parts, whose gradients are added up: less memory, the same step [default: 1]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
+    pub accumulate: Option<usize>,
+
+    /// Change the images that are trained on: mirror half of them, shift them by up to 4 pixels [default: neither]
+    #[arg(long, value_name = "HOW", value_delimiter = ',')]
+    pub augment: Vec<Augmentation>,
+
+    /// End after so many epochs in which the validation loss is not the least so far [default: never]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
+    pub patience: Option<usize>,
+
+    /// Keep the weights of the epoch with the least validation loss, too, as best.safetensors
+    #[arg(long)]
+    pub keep_best: bool,
 
     /// Write a line, and a point for TensorBoard, every so many steps [default: no lines, and 10]
     #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]

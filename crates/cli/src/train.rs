@@ -9,8 +9,8 @@ use cupola::data::Dataset;
 use cupola::device::{Stream, with_stream};
 use cupola::nn::Module;
 use cupola::train::{
-    EpochMetrics, Event, METRICS_FILE, MODEL_FILE, STATE_FILE, Stop, Tally, TensorBoard, Trainer,
-    Until,
+    EpochMetrics, Event, METRICS_FILE, MODEL_FILE, PartialEpoch, STATE_FILE, Stop, Tally,
+    TensorBoard, Trainer, Until,
 };
 use serde::Serialize;
 
@@ -34,6 +34,9 @@ struct Report<'a> {
     precision: &'a str,
     parameters: usize,
     epochs: &'a [EpochMetrics],
+    /// The epoch under way, where the run stopped within one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partial: Option<PartialEpoch>,
     test_accuracy: f64,
 }
 
@@ -113,6 +116,11 @@ fn train(args: &TrainArgs) -> Outcome {
             let steps = trainer.steps();
             output.line(format!("stopped after step {steps}; go on with: {resume}"));
         }
+        Stop::Stalled => output.line(format!(
+            "stopped after epoch {}: the validation loss has not come down for {} epochs",
+            trainer.history().len(),
+            settings.patience.unwrap_or_default()
+        )),
         Stop::Done => {}
     }
     draw(&trainer, &folder)?;
@@ -141,6 +149,7 @@ fn train(args: &TrainArgs) -> Outcome {
         precision: settings.precision.name(),
         parameters,
         epochs: trainer.history(),
+        partial: trainer.partial(),
         test_accuracy: found.accuracy(),
     })
 }

@@ -51,7 +51,9 @@ fn a_run_can_be_watched() {
     assert!(ran.out.contains("step 2: loss "), "{}", ran.out);
     assert!(ran.out.contains("run.html tells about the run"), "{}", ran.out);
     let page = String::from_utf8(sandbox.read("run.html")).unwrap();
-    for part in ["<!DOCTYPE html>", "test accuracy", "<svg", "What was taken for what", "data:image/png"] {
+    for part in
+        ["<!DOCTYPE html>", "test accuracy", "<svg", "What was taken for what", "data:image/png"]
+    {
         assert!(page.contains(part), "{part} is missing");
     }
     for tag in ["table", "td", "svg", "figure", "body"] {
@@ -67,7 +69,9 @@ fn a_run_can_be_watched() {
     sandbox
         .train("--steps 1 --out other --report other/model.safetensors")
         .bad(2, &["--report", "model.safetensors"]);
-    sandbox.train("--steps 1 --out other --report nowhere/run.html").bad(1, &["--report", "nowhere"]);
+    sandbox
+        .train("--steps 1 --out other --report nowhere/run.html")
+        .bad(1, &["--report", "nowhere"]);
     fs::write(sandbox.path("file"), "").unwrap();
     sandbox.train("--steps 1 --out other --tensorboard file").bad(1, &["file"]);
     assert!(!sandbox.path("other").exists(), "nothing is left of a run that did not begin");

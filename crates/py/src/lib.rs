@@ -21,6 +21,8 @@ mod explain;
 mod fast;
 mod fft;
 mod format;
+// A name of MLX's has `unsafe` in it, which what registers it leaves out.
+#[allow(clippy::unsafe_removed_from_name)]
 mod generated;
 mod host;
 mod io;

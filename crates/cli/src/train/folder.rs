@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use cupola::train::{METRICS_FILE, MODEL_FILE, RunLock, STATE_FILE};
+use cupola::train::{BEST_FILE, METRICS_FILE, MODEL_FILE, RunLock, STATE_FILE};
 
 use crate::args::TrainArgs;
 use crate::failure::{Failure, Outcome};
@@ -100,7 +100,7 @@ impl RunFolder {
 
 /// The names of the files that a run writes.
 fn files() -> impl Iterator<Item = &'static str> {
-    [STATE_FILE, MODEL_FILE, METRICS_FILE].into_iter().chain(figures::OF_A_RUN)
+    [STATE_FILE, MODEL_FILE, BEST_FILE, METRICS_FILE].into_iter().chain(figures::OF_A_RUN)
 }
 
 impl Drop for RunFolder {

@@ -1,9 +1,9 @@
 //! What to train, from the flags and from the run that is resumed.
 
 use cupola::data::ImageDataset;
-use cupola::train::{Checkpoint, Precision, Settings, Trainer};
+use cupola::train::{Augment, Checkpoint, Precision, Settings, Trainer};
 
-use crate::args::{DatasetName, TrainArgs};
+use crate::args::{Augmentation, DatasetName, TrainArgs};
 use crate::failure::{Failure, Outcome};
 
 /// The precision that the device decides.
@@ -33,7 +33,7 @@ impl Recipe {
     }
 
     /// Every flag that is given must say what the run was started with; `--epochs` may say more.
-    fn resumed(args: &TrainArgs, checkpoint: Checkpoint) -> Outcome<Self> {
+    fn resumed(args: &TrainArgs, mut checkpoint: Checkpoint) -> Outcome<Self> {
         let saved = checkpoint.settings();
         let name = checkpoint.description().dataset.clone();
         let Some(dataset) = DatasetName::from_name(&name) else {
@@ -44,11 +44,16 @@ impl Recipe {
         agree("--lr", args.lr, saved.learning_rate)?;
         agree("--optimizer", args.optimizer.as_deref(), saved.optimizer.as_str())?;
         agree("--seed", args.seed, saved.seed)?;
+        agree("--accumulate", args.accumulate, saved.accumulate)?;
+        let given = (!args.augment.is_empty()).then(|| augment(args));
+        agree("--augment", given.map(named), named(saved.augment))?;
         // What was found best when the run began is what it goes on with.
         let precision = args.precision.as_deref().filter(|&name| name != AUTO);
         agree("--precision", precision, saved.precision.name())?;
         let mut settings = saved.clone();
         settings.epochs = args.epochs.unwrap_or(saved.epochs);
+        settings.patience = args.patience.or(saved.patience);
+        settings.keep_best |= args.keep_best;
         if settings.epochs < checkpoint.epochs_done() {
             return Err(Failure::usage(format!(
                 "--epochs {}: that is the total, and the run to resume has done {} already",
@@ -56,6 +61,7 @@ impl Recipe {
                 checkpoint.epochs_done()
             )));
         }
+        checkpoint.set_end(settings.patience, settings.keep_best);
         Ok(Self { dataset, settings, checkpoint: Some(checkpoint) })
     }
 
@@ -82,7 +88,30 @@ fn settings(args: &TrainArgs) -> Outcome<Settings> {
             Some(AUTO) => Precision::best(args.device),
             Some(name) => name.parse()?,
         },
+        accumulate: args.accumulate.unwrap_or(usual.accumulate),
+        augment: augment(args),
+        patience: args.patience,
+        keep_best: args.keep_best,
     })
+}
+
+/// By how many pixels `--augment crop` shifts.
+const SHIFT: usize = 4;
+
+fn augment(args: &TrainArgs) -> Augment {
+    let has = |how| args.augment.contains(&how);
+    let crop = if has(Augmentation::Crop) { SHIFT } else { 0 };
+    Augment { flip: has(Augmentation::Flip), crop }
+}
+
+/// As `--augment` says it.
+fn named(augment: Augment) -> &'static str {
+    match (augment.flip, augment.crop > 0) {
+        (true, true) => "flip,crop",
+        (true, false) => "flip",
+        (false, true) => "crop",
+        (false, false) => "none",
+    }
 }
 
 fn agree<T: PartialEq + std::fmt::Display>(flag: &str, given: Option<T>, saved: T) -> Outcome {

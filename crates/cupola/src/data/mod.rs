@@ -9,6 +9,7 @@ pub mod cifar;
 pub mod idx;
 
 mod arrays;
+mod augment;
 mod collate;
 mod dataset;
 mod digits;
@@ -26,6 +27,7 @@ mod tests;
 mod workers;
 
 pub use arrays::ArrayDataset;
+pub use augment::{random_crop, random_flip};
 pub use collate::Collate;
 pub use dataset::{Concat, Dataset, Map, Subset};
 pub use digits::{digits, digits_sized};

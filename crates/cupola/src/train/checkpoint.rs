@@ -131,6 +131,12 @@ impl Checkpoint {
         &self.record.settings
     }
 
+    /// Changes when the training ends, and whether its best weights are kept, for what is to come.
+    pub fn set_end(&mut self, patience: Option<usize>, keep_best: bool) {
+        self.record.settings.patience = patience;
+        self.record.settings.keep_best = keep_best;
+    }
+
     /// What the network is for.
     pub fn description(&self) -> &Description {
         &self.record.description

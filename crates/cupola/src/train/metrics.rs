@@ -20,6 +20,21 @@ pub struct EpochMetrics {
     pub seconds: f64,
 }
 
+/// What an epoch that is not over has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PartialEpoch {
+    /// Its number, from 1.
+    pub epoch: usize,
+    /// How many training steps it had so far.
+    pub steps: usize,
+    /// The mean loss over the images seen.
+    pub train_loss: f64,
+    /// The part of them that were classified rightly.
+    pub train_accuracy: f64,
+    /// How long it took so far, in seconds.
+    pub seconds: f64,
+}
+
 /// Sums over images, from which means are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tally {

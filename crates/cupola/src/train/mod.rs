@@ -29,22 +29,26 @@ mod network;
 mod precision;
 mod run;
 mod settings;
+mod step;
 mod tensorboard;
 mod trainer;
 
 pub use checkpoint::Checkpoint;
 pub use lock::RunLock;
-pub use metrics::{EpochMetrics, Tally, evaluate};
+pub use metrics::{EpochMetrics, PartialEpoch, Tally, evaluate};
 pub use model::{Description, Model};
 pub use network::ConvNet;
 pub use precision::Precision;
 pub use run::{Event, Stop, Until};
-pub use settings::Settings;
+pub use settings::{Augment, Settings};
 pub use tensorboard::TensorBoard;
 pub use trainer::{OPTIMIZERS, Trainer};
 
 /// The name of the file in a run's folder that holds the last weights.
 pub const MODEL_FILE: &str = "model.safetensors";
+/// The name of the file in a run's folder that holds the weights after the epoch whose validation loss is least,
+/// where the settings ask for it.
+pub const BEST_FILE: &str = "best.safetensors";
 /// The name of the file in a run's folder that holds all that resuming needs.
 pub const STATE_FILE: &str = "state.safetensors";
 /// The name of the file in a run's folder that holds the metrics, a line an epoch.

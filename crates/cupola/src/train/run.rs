@@ -28,6 +28,8 @@ pub enum Stop {
     Steps,
     /// The flag was raised.
     Flag,
+    /// The validation loss did not come down any more ([`Settings::patience`](super::Settings)).
+    Stalled,
 }
 
 /// Something that happened during a run.

@@ -1,9 +1,10 @@
 //! What decides how a network is trained: with the data, all of it.
 
-use cupola_core::{Error, Result};
+use cupola_core::{Array, Error, Result};
 use serde::{Deserialize, Serialize};
 
 use super::Precision;
+use crate::data::{random_crop, random_flip};
 
 /// How to train. Two runs of the same settings on the same data give the same weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +22,39 @@ pub struct Settings {
     /// What products are computed in; what the process has, where an earlier version said nothing.
     #[serde(default)]
     pub precision: Precision,
+    /// In how many parts a batch is trained on, whose gradients are added up: less memory, the same step.
+    #[serde(default = "one")]
+    pub accumulate: usize,
+    /// What is done to the images that are trained on.
+    #[serde(default)]
+    pub augment: Augment,
+    /// After how many epochs in which the validation loss is not the least so far the training ends.
+    #[serde(default)]
+    pub patience: Option<usize>,
+    /// Whether the weights of the epoch with the least validation loss are kept, too.
+    #[serde(default)]
+    pub keep_best: bool,
+}
+
+fn one() -> usize {
+    1
+}
+
+/// Random changes of the images that are trained on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Augment {
+    /// Whether half of them are mirrored ([`random_flip`]).
+    pub flip: bool,
+    /// By how many pixels they are shifted at most ([`random_crop`]).
+    pub crop: usize,
+}
+
+impl Augment {
+    /// The images of a batch, changed.
+    pub(super) fn apply(self, images: Array) -> Result<Array> {
+        let images = if self.crop > 0 { random_crop(&images, self.crop, None)? } else { images };
+        if self.flip { random_flip(&images, None) } else { Ok(images) }
+    }
 }
 
 impl Default for Settings {
@@ -32,6 +66,10 @@ impl Default for Settings {
             optimizer: "adam".to_owned(),
             seed: 0,
             precision: Precision::default(),
+            accumulate: 1,
+            augment: Augment::default(),
+            patience: None,
+            keep_best: false,
         }
     }
 }
@@ -55,6 +93,15 @@ impl Settings {
                 "learning_rate is {}, not finite and above 0",
                 self.learning_rate
             ));
+        }
+        if self.accumulate == 0 {
+            return wrong("accumulate is 0, not 1 or more".to_owned());
+        }
+        if self.patience == Some(0) {
+            return wrong("patience is 0, not 1 or more".to_owned());
+        }
+        if self.augment.crop > 1 << 10 {
+            return wrong(format!("augment.crop is {}, more than 1024", self.augment.crop));
         }
         if !super::OPTIMIZERS.contains(&self.optimizer.as_str()) {
             return wrong(format!(

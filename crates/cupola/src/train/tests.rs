@@ -160,3 +160,104 @@ fn a_loss_that_is_not_finite_ends_the_run_and_saves_nothing() {
     assert!(error.contains("loss is") && error.contains("step"), "{error}");
     assert_eq!(fs::read(folder.path().join(STATE_FILE)).unwrap(), before);
 }
+
+#[test]
+fn a_batch_in_parts_gives_the_same_step() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let images = images();
+    let mut losses = Vec::new();
+    for accumulate in [1, 3, 1000] {
+        let mut trainer =
+            Trainer::new(Settings { epochs: 1, accumulate, ..settings() }, &images).unwrap();
+        // Dropout is drawn part by part, so that only a network without it is the same.
+        trainer.model().network.eval();
+        let learnt = (0..16).collect::<Vec<_>>();
+        let (pixels, labels) = images.gather(&learnt).unwrap();
+        let x = cupola_core::Array::from_vec(pixels, [16, 28, 28, 1]).unwrap();
+        let y = cupola_core::Array::from_vec(labels, [16]).unwrap();
+        let all = trainer.learn(x, y).unwrap();
+        let slopes: Vec<f32> =
+            all.gradients.values().flat_map(|g| g.to_vec::<f32>().unwrap()).collect();
+        losses.push((all.loss.item::<f32>().unwrap(), all.correct.item::<i32>().unwrap(), slopes));
+        assert_eq!(train(&mut trainer, folder.path(), Some(1)), Stop::Steps);
+    }
+    for other in &losses[1..] {
+        assert!((losses[0].0 - other.0).abs() < 1e-5, "{} {}", losses[0].0, other.0);
+        assert_eq!(losses[0].1, other.1);
+        let largest = losses[0].2.iter().fold(0.0_f32, |most, g| most.max(g.abs()));
+        let apart = losses[0].2.iter().zip(&other.2).map(|(a, b)| (a - b).abs());
+        assert!(apart.fold(0.0_f32, f32::max) < 1e-4 * largest);
+    }
+}
+
+#[test]
+fn a_run_ends_when_it_does_not_get_better() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let images = images();
+    // So large a step makes the loss worse.
+    let settings = Settings {
+        epochs: 20,
+        learning_rate: 0.5,
+        optimizer: "sgd".to_owned(),
+        patience: Some(2),
+        keep_best: true,
+        ..settings()
+    };
+    let mut trainer = Trainer::new(settings, &images).unwrap();
+    let ended = trainer.run(folder.path(), Until::default(), &mut |_| {});
+    if let Ok(stop) = ended {
+        let losses: Vec<f64> = trainer.history().iter().map(|m| m.val_loss).collect();
+        let best = (0..losses.len()).min_by(|&a, &b| losses[a].total_cmp(&losses[b])).unwrap();
+        assert_eq!(stop, if losses.len() < 20 { Stop::Stalled } else { Stop::Done });
+        assert!(losses.len() <= best + 3, "{losses:?}");
+        assert_eq!(losses.len(), best + 3, "{losses:?}");
+        let model = Model::load(folder.path().join(BEST_FILE)).unwrap();
+        let found = model.test(&images, |_| true).unwrap().unwrap();
+        let last = trainer.test(&images, |_| true).unwrap().unwrap();
+        assert_ne!(found.mean_loss(), last.mean_loss());
+        // Resumed, it has nothing left to do.
+        let again = Checkpoint::read(folder.path()).unwrap();
+        let mut again = Trainer::resume(again, &images, 20).unwrap();
+        assert_eq!(train(&mut again, folder.path(), None), Stop::Stalled);
+    } else {
+        panic!("{ended:?}");
+    }
+}
+
+#[test]
+fn an_unfinished_epoch_is_told() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let mut trainer = Trainer::new(settings(), &images()).unwrap();
+    assert_eq!(trainer.partial(), None);
+    train(&mut trainer, folder.path(), Some(2));
+    let partial = trainer.partial().unwrap();
+    assert_eq!((partial.epoch, partial.steps), (1, 2));
+    let text = fs::read_to_string(folder.path().join(METRICS_FILE)).unwrap();
+    let line: serde_json::Value = serde_json::from_str(text.trim()).unwrap();
+    assert_eq!(line["steps"], 2);
+    assert!(line["train_loss"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn changed_images_are_resumed_as_they_were() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let images = images();
+    let augment = Augment { flip: true, crop: 2 };
+    let settings = Settings { epochs: 1, augment, ..settings() };
+    let mut whole = Trainer::new(settings.clone(), &images).unwrap();
+    train(&mut whole, folder.path(), None);
+    let mut part = Trainer::new(settings, &images).unwrap();
+    train(&mut part, folder.path(), Some(1));
+    let again = Checkpoint::read(folder.path()).unwrap();
+    let mut again = Trainer::resume(again, &images, 1).unwrap();
+    train(&mut again, folder.path(), None);
+    let bytes = |trainer: &Trainer| -> Vec<Vec<f32>> {
+        let parameters = trainer.model().network.parameters();
+        parameters.values().map(|p| p.to_vec().unwrap()).collect()
+    };
+    assert!(bytes(&whole) == bytes(&again), "the weights differ");
+}

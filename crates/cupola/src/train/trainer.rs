@@ -7,15 +7,15 @@ use cupola_core::tree::{self, Tree};
 use cupola_core::{Array, Error, Result, generator};
 
 use super::checkpoint::{Position, Record};
-use super::metrics::count_correct;
+use super::step::Learnt;
 use super::{
-    Checkpoint, Description, EpochMetrics, Event, METRICS_FILE, MODEL_FILE, Model, Precision,
-    STATE_FILE, Settings, Stop, Tally, Until, evaluate,
+    BEST_FILE, Checkpoint, Description, EpochMetrics, Event, METRICS_FILE, MODEL_FILE, Model,
+    PartialEpoch, Precision, STATE_FILE, Settings, Stop, Tally, Until, evaluate,
 };
 use crate::amp::{GradScaler, Policy, autocast};
 use crate::data::{DataLoader, Dataset, ImageDataset};
 use crate::io::write_whole;
-use crate::nn::{self, Layer, Module, Reduction};
+use crate::nn::{self, Module};
 use crate::optim::{Adagrad, Adam, AdamW, Lion, Optimizer, RmsProp, Sgd};
 
 /// The optimisers that [`Settings::optimizer`] may name; `sgd` has a momentum of 0.9.
@@ -31,9 +31,9 @@ pub struct Trainer {
     record: Record,
     model: Model,
     optimizer: Box<dyn Optimizer>,
-    policy: Option<Policy>,
+    pub(super) policy: Option<Policy>,
     /// Of `float16` alone, whose small gradients would be lost.
-    scaler: Option<GradScaler>,
+    pub(super) scaler: Option<GradScaler>,
     training: Batches,
     validation: Batches,
 }
@@ -158,6 +158,18 @@ impl Trainer {
         &self.record.history
     }
 
+    /// What the epoch under way has come to, where one is.
+    pub fn partial(&self) -> Option<PartialEpoch> {
+        let Position { epoch, batch, tally, seconds, .. } = &self.record.position;
+        (*batch > 0).then(|| PartialEpoch {
+            epoch: epoch + 1,
+            steps: *batch,
+            train_loss: tally.mean_loss(),
+            train_accuracy: tally.accuracy(),
+            seconds: *seconds,
+        })
+    }
+
     /// How many steps were made, those before resuming among them.
     pub fn steps(&self) -> u64 {
         self.record.position.step
@@ -178,6 +190,10 @@ impl Trainer {
     ) -> Result<Stop> {
         let last = until.steps.map(|steps| self.record.position.step.saturating_add(steps));
         while self.record.position.epoch < self.record.settings.epochs {
+            if self.has_stalled() {
+                self.save(folder)?;
+                return Ok(Stop::Stalled);
+            }
             if last.is_some_and(|last| self.record.position.step >= last) {
                 return Ok(Stop::Steps);
             }
@@ -186,6 +202,9 @@ impl Trainer {
                 return Ok(stop);
             }
             self.save(folder)?;
+            if self.record.settings.keep_best && self.since_best() == Some(0) {
+                self.model.save(folder.join(BEST_FILE))?;
+            }
             if let Some(metrics) = self.record.history.last() {
                 report(Event::Finished { number: self.record.position.epoch, metrics });
             }
@@ -193,6 +212,21 @@ impl Trainer {
         // A run that was over before it began has its files, too.
         self.save(folder)?;
         Ok(Stop::Done)
+    }
+
+    /// How many epochs ago the validation loss was least; nothing before the first is over.
+    fn since_best(&self) -> Option<usize> {
+        let losses = self.record.history.iter().map(|metrics| metrics.val_loss);
+        let best = losses.enumerate().min_by(|a, b| a.1.total_cmp(&b.1))?.0;
+        Some(self.record.history.len() - 1 - best)
+    }
+
+    /// Whether the validation loss has not come down for as many epochs as the settings wait.
+    fn has_stalled(&self) -> bool {
+        let patience = self.record.settings.patience;
+        // Within an epoch it is too early, or too late, to say so.
+        self.record.position.batch == 0
+            && patience.is_some_and(|most| self.since_best().is_some_and(|since| since >= most))
     }
 
     /// Trains to the end of the epoch, and validates; gives why where it does not get there.
@@ -235,16 +269,7 @@ impl Trainer {
     /// One training step; gives the loss.
     fn step(&mut self, images: Array, labels: Array) -> Result<f64> {
         let count = labels.size() as u64;
-        let ((_, (loss, scores)), gradients) =
-            nn::value_and_grad(&self.model.network, |network| {
-                let (loss, scores) = autocast(self.policy.as_ref(), || {
-                    let scores = network.forward(&images)?;
-                    Ok::<_, Error>((nn::nll_loss(&scores, &labels, Reduction::Mean)?, scores))
-                })?;
-                let scaled = self.scaler.as_ref().map_or(Ok(loss.clone()), |s| s.scale(&loss))?;
-                Ok((scaled, (loss, scores)))
-            })?;
-        let correct = count_correct(&scores, &labels)?;
+        let Learnt { loss, correct, gradients } = self.learn(images, labels)?;
         match &mut self.scaler {
             Some(scaler) => {
                 scaler.step(&mut *self.optimizer, &self.model.network, &gradients)?;
@@ -253,7 +278,7 @@ impl Trainer {
             None => self.optimizer.update(&self.model.network, &gradients)?,
         }
         // What nobody holds is not kept: memory that is let go of here is reused in the step.
-        drop((images, labels, scores, gradients));
+        drop(gradients);
         let state: [&dyn Tree; 2] = [&self.model.network, &*self.optimizer];
         let scaler = self.scaler.iter().flat_map(tree::leaves);
         let leaves = state.iter().flat_map(|tree| tree::leaves(*tree)).chain(scaler);
@@ -343,11 +368,16 @@ impl Trainer {
         self.model.save(folder.join(MODEL_FILE))?;
         let path = folder.join(METRICS_FILE);
         let mut text = String::new();
-        for (index, metrics) in self.record.history.iter().enumerate() {
-            let line = Line { epoch: index + 1, metrics };
-            let line = serde_json::to_string(&line).map_err(|cause| Error::io(&path, cause))?;
-            text.push_str(&line);
+        let mut put = |line: serde_json::Result<String>| {
+            text += &line.map_err(|cause| Error::io(&path, cause))?;
             text.push('\n');
+            Ok::<_, Error>(())
+        };
+        for (index, metrics) in self.record.history.iter().enumerate() {
+            put(serde_json::to_string(&Line { epoch: index + 1, metrics }))?;
+        }
+        if let Some(partial) = self.partial() {
+            put(serde_json::to_string(&partial))?;
         }
         write_whole(&path, &text)
     }
