@@ -209,7 +209,7 @@ fn a_parameter_is_cast_once() -> Result<()> {
     cupola::eval(&[x.clone(), w.clone()])?;
     let twice = amp::autocast(Some(&bf16()), || {
         let y = ops::matmul(&ops::matmul(&x, &w)?, &w)?;
-        plan::explain(&[y])
+        Ok::<_, cupola::Error>(plan::explain(&[y])?.to_string())
     })?;
     assert_eq!(twice.matches("map ").count(), 2, "one cast of x, one of w:\n{twice}");
     Ok(())
