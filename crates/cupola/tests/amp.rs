@@ -93,7 +93,7 @@ fn scopes_nest_and_end() -> Result<()> {
             product().map(|dtype| assert_eq!(dtype, DType::F16))
         })?;
         assert_eq!(product()?, DType::BF16);
-        let elsewhere = std::thread::scope(|s| s.spawn(|| product()).join().expect("no panic"));
+        let elsewhere = std::thread::scope(|s| s.spawn(product).join().expect("no panic"));
         assert_eq!(elsewhere?, DType::F32, "a scope is its thread's");
         Ok::<_, cupola::Error>(())
     })?;

@@ -322,7 +322,7 @@ pub fn new_thread_local_stream(device: DeviceArg) -> PyResult<ThreadLocalStream>
     Ok(ThreadLocalStream { device: device.find()?, streams: Mutex::default() })
 }
 
-/// A new stream of a device. Any thread may record on any stream here, so it is one of [`new_stream`].
+/// A new stream of a device. Any thread may record on any stream here, so it is one of `new_stream`.
 #[doc = docs!(new_thread_unsafe_stream)]
 #[pyfunction]
 pub fn new_thread_unsafe_stream(device: DeviceArg) -> PyResult<PyStream> {

@@ -42,7 +42,7 @@ def test_freed_memory_goes_back():
     mx.eval(x)
     del x
     mx.empty_cache()
-    assert mx.memory_stats()["cached"] == 0
+    assert mx.memory_stats()["cached"] < MIB
 
 
 def test_a_view_is_held_by_what_made_its_memory():

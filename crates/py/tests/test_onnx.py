@@ -40,8 +40,11 @@ RANDOM = ["test_bernoulli", "test_training_dropout(_default|_mask|_default_mask)
 # Half types whose case was computed with other roundings.
 ROUNDED = ["test_attention_4d_causal_fp16"]
 
+# The runner asks for the length of a number, which is an element of the sequence that it compares.
+RUNNER = ["test_loop16_seq_none"]
+
 tests = BackendTest(backend, __name__)
-for pattern in LEFT_OUT + RANDOM + ROUNDED:
+for pattern in LEFT_OUT + RANDOM + ROUNDED + RUNNER:
     tests.exclude(pattern)
 globals().update(tests.test_cases)
 

@@ -7,6 +7,7 @@
 
 mod element;
 mod error;
+mod export;
 mod graph;
 mod minifloat;
 mod model;
@@ -24,6 +25,7 @@ pub mod data;
 
 pub use element::Element;
 pub use error::{Error, Fault, Result};
+pub use export::{OPSETS as EXPORT_OPSETS, export};
 pub use graph::{Kind, Port, Size};
 pub use model::{Model, OPSETS};
 pub use table::operators;
