@@ -20,6 +20,7 @@ pub mod graph;
 pub mod interrupt;
 mod memory;
 pub mod ops;
+pub mod package;
 pub mod plan;
 pub mod precision;
 pub mod prim;

@@ -8,6 +8,8 @@ pub(crate) mod trace;
 
 use smallvec::SmallVec;
 
+pub use self::trace::Traced;
+
 use crate::error::{Error, Result};
 use crate::prim::{Avals, Op};
 use crate::shape::Aval;
