@@ -17,6 +17,7 @@ pub mod data;
 pub mod io;
 pub mod nn;
 pub mod optim;
+pub mod package;
 pub mod train;
 
 pub use cupola_core::{

@@ -2,12 +2,14 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
+mod dot;
 mod sizes;
 mod text;
 pub(crate) mod trace;
 
 use smallvec::SmallVec;
 
+pub use self::dot::to_dot;
 pub use self::trace::Traced;
 
 use crate::error::{Error, Result};

@@ -27,7 +27,10 @@ pub(crate) fn tape(outputs: &[Array], scope: &Scope) -> Vec<(Array, Inputs)> {
 }
 
 /// The nodes between `outputs` and what is not `on_tape`.
-fn tape_where(outputs: &[Array], on_tape: impl Fn(&Array) -> bool) -> Vec<(Array, Inputs)> {
+pub(super) fn tape_where(
+    outputs: &[Array],
+    on_tape: impl Fn(&Array) -> bool,
+) -> Vec<(Array, Inputs)> {
     let mut done: HashMap<usize, ()> = HashMap::new();
     let mut tape = Vec::new();
     let mut stack: Vec<(Array, Option<Inputs>)> =
