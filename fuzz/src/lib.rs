@@ -3,12 +3,14 @@
 
 pub mod cifar;
 mod edits;
+pub mod graph;
 pub mod gzip;
 pub mod idx;
 pub mod jpeg;
 mod memory;
 pub mod model;
 pub mod npy;
+pub mod package;
 pub mod png;
 pub mod safetensors;
 mod scratch;

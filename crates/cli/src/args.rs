@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cupola::Device;
 use cupola::data::Published;
+use cupola::package::System;
 use cupola::train::OPTIMIZERS;
 
 /// Trains and runs neural networks on the CPU and on GPUs.
@@ -31,6 +32,12 @@ pub enum Command {
     Devices(DevicesArgs),
     /// Fetch a published data set
     Download(DownloadArgs),
+    /// Print what a package holds
+    Inspect(InspectArgs),
+    /// Run a function of a package
+    Run(RunArgs),
+    /// Make a package of an ONNX model, or of another package
+    Convert(ConvertArgs),
 }
 
 /// A set of images that the program knows.
@@ -314,6 +321,111 @@ pub struct DownloadArgs {
     /// The folder to put it into
     #[arg(long, value_name = "DIR", default_value = "data")]
     pub data_dir: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub struct InspectArgs {
+    /// The package, a file or a folder
+    #[arg(value_name = "PACKAGE")]
+    pub package: PathBuf,
+
+    /// Print the graphs, node by node
+    #[arg(long)]
+    pub graph: bool,
+
+    /// Write what came out to this file as JSON; - is the standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// The package, a file or a folder
+    #[arg(value_name = "PACKAGE")]
+    pub package: PathBuf,
+
+    /// An input: a file of NumPy, an image (PNG or JPEG), or random numbers
+    #[arg(long, value_name = "NAME=FILE|random", value_parser = pair)]
+    pub input: Vec<(String, String)>,
+
+    /// The function to run [default: the only one, or main]
+    #[arg(long, value_name = "NAME")]
+    pub function: Option<String>,
+
+    /// What a size with a name is, for random numbers and images
+    #[arg(long, value_name = "NAME=N", value_parser = sized)]
+    pub size: Vec<(String, usize)>,
+
+    /// Scale images to the sizes of their input
+    #[arg(long)]
+    pub resize: bool,
+
+    /// Save each output in this folder, as NAME.npy
+    #[arg(long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+
+    #[arg(long, value_name = "DEVICE", default_value = "best", value_parser = device)]
+    #[arg(help = format!("The device to run on: gpu, {}", Device::forms()))]
+    pub device: Device,
+
+    /// Measure loading, the first run and later ones
+    #[arg(long)]
+    pub bench: bool,
+
+    /// Write what came out to this file as JSON; - is the standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct ConvertArgs {
+    /// A model of ONNX, or a package
+    #[arg(value_name = "IN")]
+    pub model: PathBuf,
+
+    /// The package to write: a file, or a folder where one is there or the name ends with /
+    #[arg(long, value_name = "PACKAGE")]
+    pub out: PathBuf,
+
+    /// The function's name [default: main]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// What a size with a name is in a model of ONNX
+    #[arg(long, value_name = "NAME=N", value_parser = sized)]
+    pub size: Vec<(String, usize)>,
+
+    #[arg(long, value_name = "SYSTEM", value_parser = system)]
+    #[arg(help = format!("The system that it is for: {}", System::ALL.map(System::name).join(", ")))]
+    pub target: Option<System>,
+
+    /// The least version of the system
+    #[arg(long, value_name = "V", requires = "target")]
+    pub minimum_os: Option<u32>,
+
+    /// Write what was converted, or why it was not, to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+}
+
+/// A name, and what stands behind the first `=`.
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err("not of the form NAME=VALUE".to_owned()),
+    }
+}
+
+fn sized(text: &str) -> Result<(String, usize), String> {
+    let (name, value) = pair(text)?;
+    let size = value.parse().map_err(|_| format!("'{value}' is no size"))?;
+    Ok((name, size))
+}
+
+fn system(text: &str) -> Result<System, String> {
+    text.parse().map_err(|error: cupola::Error| error.to_string())
 }
 
 /// A whole number from 1.

@@ -1,17 +1,21 @@
-//! The program `cupola`: train, classify, measure and test from the command line.
+//! The program `cupola`: train, classify, run models, measure and test from the command line.
 
 mod args;
 mod bench;
 mod classify;
+mod convert;
 mod data;
 mod devices;
 mod download;
 mod explain;
 mod failure;
 mod figures;
+mod inspect;
 mod interrupt;
 mod output;
+mod package;
 mod pictures;
+mod run;
 mod selftest;
 mod table;
 mod train;
@@ -53,5 +57,8 @@ fn run(command: Command) -> Outcome {
         Command::Selftest(args) => selftest::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::Download(args) => download::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Convert(args) => convert::run(&args),
     }
 }

@@ -16,6 +16,11 @@ const LARGEST: u64 = 1 << 30;
 /// The image at `path`, grey or in colour as the model takes it; of another size an error, unless
 /// it may be scaled.
 pub fn read(path: &Path, model: &Description, resize: bool) -> Outcome<Vec<u8>> {
+    pixels(path, [model.side, model.side, model.channels], resize)
+}
+
+/// The bytes of the image at `path` in this height, width and number of channels.
+pub fn pixels(path: &Path, [high, wide, channels]: [usize; 3], resize: bool) -> Outcome<Vec<u8>> {
     let failed = |detail: String| Failure::new(format!("{}: {detail}", path.display()));
     let unread = |cause: std::io::Error| failed(format!("cannot be read: {cause}"));
     // A pipe that nobody writes to has no end, and neither has a device.
@@ -42,23 +47,24 @@ pub fn read(path: &Path, model: &Description, resize: bool) -> Outcome<Vec<u8>> 
             cause => format!("is damaged: {cause}"),
         })
     };
-    let side = u32::try_from(model.side).map_err(|cause| failed(cause.to_string()))?;
+    let size = |side: usize| u32::try_from(side).map_err(|cause| failed(cause.to_string()));
+    let (wide, high) = (size(wide)?, size(high)?);
     // The size first: an image of another one need not be unpacked.
     let size = ImageReader::with_format(Cursor::new(&bytes), format).into_dimensions();
     let (width, height) = size.map_err(undecoded)?;
-    let fits = (width, height) == (side, side);
+    let fits = (width, height) == (wide, high);
     if !fits && !resize {
         return Err(failed(format!(
-            "is {width}×{height}, the model takes {side}×{side}; --resize scales it"
+            "is {width}×{height}, the model takes {wide}×{high}; --resize scales it"
         )));
     }
     let picture = ImageReader::with_format(Cursor::new(bytes), format).decode();
     let mut picture = picture.map_err(undecoded)?;
     if !fits {
-        picture = picture.resize_exact(side, side, FilterType::Triangle);
+        picture = picture.resize_exact(wide, high, FilterType::Triangle);
     }
     let picture = on_black(picture);
-    match model.channels {
+    match channels {
         1 => Ok(picture.to_luma8().into_raw()),
         3 => Ok(picture.to_rgb8().into_raw()),
         channels => Err(failed(format!("the model takes {channels} channels, not 1 or 3"))),

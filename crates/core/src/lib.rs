@@ -23,6 +23,7 @@ pub mod holders;
 pub mod interrupt;
 mod memory;
 pub mod ops;
+pub mod package;
 pub mod plan;
 pub mod precision;
 pub mod prim;

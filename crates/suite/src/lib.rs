@@ -38,6 +38,8 @@ mod sample;
 mod scan;
 mod select;
 mod sort;
+#[cfg(test)]
+mod stored;
 mod support;
 mod unary;
 

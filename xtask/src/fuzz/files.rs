@@ -14,8 +14,10 @@ use super::sandbox::{Ran, Running, Sandbox};
 use crate::tools;
 
 /// The crate `fuzz` has a module of each of these names.
-const TARGETS: [&str; 9] =
-    ["cifar", "gzip", "idx", "jpeg", "model", "npy", "png", "safetensors", "state"];
+const TARGETS: [&str; 11] = [
+    "cifar", "graph", "gzip", "idx", "jpeg", "model", "npy", "package", "png", "safetensors",
+    "state",
+];
 const ARCHIVES: &str = "fuzz/files/npz.py";
 
 /// No case may take longer, in seconds.

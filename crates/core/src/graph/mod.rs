@@ -3,6 +3,7 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod build;
+mod dot;
 mod executable;
 mod sizes;
 mod text;
@@ -12,6 +13,9 @@ pub use build::{Builder, Placeholder, Program, Size};
 pub use executable::{Executable, Options, Results};
 
 use smallvec::SmallVec;
+
+pub use self::dot::to_dot;
+pub use self::trace::Traced;
 
 use crate::error::{Error, Result};
 use crate::prim::{Avals, Op};

@@ -25,8 +25,8 @@ impl Graph {
     ///
     /// An axis of size 1 broadcasts and one of size 0 holds nothing, so they stay so, and no other
     /// becomes one. The caller knows that nothing else of the graph depends on sizes: see
-    /// [`crate::array::note_sizes`].
-    pub(crate) fn with_sizes(&self, inputs: &[&Aval]) -> Option<Graph> {
+    /// [`Traced::is_general`](super::Traced::is_general).
+    pub fn with_sizes(&self, inputs: &[&Aval]) -> Option<Graph> {
         let fits = self.inputs.len() == inputs.len()
             && self.input_avals().zip(inputs).all(|(have, want)| is_alike(have, want));
         if !fits {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{Graph, Node, Ref};
-use crate::array::scope::Scope;
+use crate::array::scope::{Scope, noting_sizes};
 use crate::array::{Array, Inputs};
 use crate::error::{Error, Result};
 use crate::prim::{KernelOp, Op};
@@ -27,7 +27,10 @@ pub(crate) fn tape(outputs: &[Array], scope: &Scope) -> Vec<(Array, Inputs)> {
 }
 
 /// The nodes between `outputs` and what is not `on_tape`.
-fn tape_where(outputs: &[Array], on_tape: impl Fn(&Array) -> bool) -> Vec<(Array, Inputs)> {
+pub(super) fn tape_where(
+    outputs: &[Array],
+    on_tape: impl Fn(&Array) -> bool,
+) -> Vec<(Array, Inputs)> {
     let mut done: HashMap<usize, ()> = HashMap::new();
     let mut tape = Vec::new();
     let mut stack: Vec<(Array, Option<Inputs>)> =
@@ -53,7 +56,46 @@ fn tape_where(outputs: &[Array], on_tape: impl Fn(&Array) -> bool) -> Vec<(Array
     tape
 }
 
+/// A function as a graph.
+pub struct Traced {
+    /// What it computes of its arguments, and of its captures, which are the last inputs.
+    pub graph: Graph,
+    /// The arrays that it uses besides its arguments.
+    pub captures: Vec<Array>,
+    /// Whether nothing that it did depends on the sizes of its arguments but by the rules of what it
+    /// recorded, so that [`Graph::with_sizes`] may be asked.
+    pub is_general: bool,
+}
+
 impl Graph {
+    /// What `f` does with arguments of these avals.
+    ///
+    /// # Errors
+    /// Where `f` fails, or reads an argument.
+    ///
+    /// # Example
+    /// ```
+    /// use cupola::{Aval, DType, graph::Graph, ops};
+    /// let x = Aval::new([2, 3], DType::F32);
+    /// let traced = Graph::trace(&[x], |x| Ok(vec![ops::exp(&x[0])?]))?;
+    /// assert_eq!(traced.graph.nodes.len(), 2);
+    /// assert!(traced.captures.is_empty() && traced.is_general);
+    /// # Ok::<(), cupola::Error>(())
+    /// ```
+    pub fn trace(
+        arguments: &[Aval],
+        f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
+    ) -> Result<Traced> {
+        let scope = Scope::enter("export");
+        let given: Vec<Array> =
+            arguments.iter().map(|aval| Array::placeholder(aval.clone(), &scope.0)).collect();
+        let (outputs, noted) = noting_sizes(|| f(&given));
+        let (graph, captures) = Graph::from_trace(&given, &outputs?, &scope.0)?;
+        // What was recorded of nothing traced, and is not computed, may have been made for these.
+        let is_general = !noted && captures.iter().all(Array::is_ready);
+        Ok(Traced { graph, captures, is_general })
+    }
+
     /// The graph of a traced function, from its placeholders and what it returned. What does not
     /// depend on the placeholders becomes further inputs, which are given second.
     pub(crate) fn from_trace(

@@ -220,7 +220,7 @@ impl Primitive for Conv {
                 if last(a) != first(b) || first(b) % groups != 0 {
                     return Err(mismatch());
                 }
-                build(first(a), &self.input, last(b) * groups)
+                build(first(a), &self.input, last(b).saturating_mul(groups))
             }
             ConvRole::WeightGrad => {
                 if !spatial(a, &self.input) || !spatial(b, &output) || first(a) != first(b) {

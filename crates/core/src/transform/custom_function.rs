@@ -123,8 +123,8 @@ pub fn checkpoint<'f>(
 ) -> impl Fn(&[Array]) -> Result<Vec<Array>> + 'f {
     move |inputs| {
         let (body, captures) = traced("checkpoint", &f, inputs)?;
-        let rules = Recompute { body: body.clone() };
-        record("checkpoint", body, Arc::new(rules), inputs, &captures)
+        let rules = recompute(&body);
+        record("checkpoint", body, rules, inputs, &captures)
     }
 }
 
@@ -211,6 +211,11 @@ impl CallRules for Given {
 /// run is used or kept.
 struct Recompute {
     body: Arc<Graph>,
+}
+
+/// The rules of a [`checkpoint`] of `body`.
+pub(crate) fn recompute(body: &Arc<Graph>) -> Arc<dyn CallRules> {
+    Arc::new(Recompute { body: body.clone() })
 }
 
 impl CallRules for Recompute {

@@ -3,7 +3,7 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod compile;
-mod custom_function;
+pub(crate) mod custom_function;
 pub(crate) mod grad;
 pub(crate) mod jacobian;
 pub(crate) mod rules;

@@ -33,7 +33,7 @@ fn model(graph: GraphProto) -> ModelProto {
         ir_version: Some(8),
         opset_import: vec![opset(""), opset("own")],
         graph: Some(graph),
-        functions: Vec::new(),
+        ..Default::default()
     }
 }
 

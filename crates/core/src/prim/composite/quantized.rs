@@ -46,7 +46,9 @@ impl Compose for QuantizedDot {
             && scales.shape.rank() == 2
             && scales.shape == biases.shape
             && scales.shape[0] == words.shape[0]
-            && words.shape[1] * 32 == scales.shape[1] * self.group_size * self.bits;
+            && words.shape[1].checked_mul(32).is_some_and(|bits| {
+                scales.shape[1].checked_mul(self.group_size * self.bits) == Some(bits)
+            });
         let (rows, columns) = match fits {
             true => (words.shape[0], scales.shape[1] * self.group_size),
             false => (0, 0),

@@ -204,12 +204,11 @@ fn whole_division(w: &mut Writer, op: Binary, a: &Val, b: &Val) -> Result<Val> {
     let is_none = w.map("Equal", &[b, &zero], DType::Bool);
     let divisor = w.map("Where", &[&is_none, &one, b], dtype);
     let rest = w.map("Mod", &[a, &divisor], dtype);
-    let found = match op {
-        Binary::Remainder => rest,
-        _ => {
-            let whole = w.map("Sub", &[a, &rest], dtype);
-            w.map("Div", &[&whole, &divisor], dtype)
-        }
+    let found = if op == Binary::Remainder {
+        rest
+    } else {
+        let whole = w.map("Sub", &[a, &rest], dtype);
+        w.map("Div", &[&whole, &divisor], dtype)
     };
     Ok(w.map("Where", &[&is_none, &zero, &found], dtype))
 }

@@ -1,0 +1,90 @@
+//! What `inspect`, `run` and `convert` say of packages.
+
+use std::collections::BTreeMap;
+
+use cupola::package::{Function, Package, Port, Trace};
+use serde::Serialize;
+
+use crate::failure::{Failure, Outcome};
+
+/// An input or output.
+#[derive(Serialize)]
+pub struct PortLine {
+    pub name: String,
+    /// Its dtype and sizes.
+    pub value: String,
+}
+
+impl From<&Port> for PortLine {
+    fn from(port: &Port) -> Self {
+        Self { name: port.name.clone(), value: port.to_string() }
+    }
+}
+
+/// One signature of a function.
+#[derive(Serialize)]
+pub struct TraceLine {
+    pub function: String,
+    pub inputs: Vec<PortLine>,
+    pub outputs: Vec<PortLine>,
+    pub nodes: usize,
+    /// How many nodes there are of each operation.
+    pub operations: BTreeMap<&'static str, usize>,
+}
+
+impl TraceLine {
+    pub fn of(function: &str, trace: &Trace) -> Self {
+        let mut operations = BTreeMap::new();
+        for node in trace.graph().nodes.iter().filter(|node| !node.op.is_input()) {
+            *operations.entry(node.op.name()).or_default() += 1;
+        }
+        Self {
+            function: function.to_owned(),
+            inputs: trace.inputs().iter().map(PortLine::from).collect(),
+            outputs: trace.outputs().iter().map(PortLine::from).collect(),
+            nodes: trace.graph().nodes.len(),
+            operations,
+        }
+    }
+
+    pub fn all(package: &Package) -> Vec<Self> {
+        let of = |f: &Function| f.traces.iter().map(|t| Self::of(&f.name, t)).collect::<Vec<_>>();
+        package.functions().iter().flat_map(of).collect()
+    }
+}
+
+impl std::fmt::Display for TraceLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let list = |ports: &[PortLine]| {
+            let all: Vec<String> =
+                ports.iter().map(|port| format!("{}: {}", port.name, port.value)).collect();
+            all.join(", ")
+        };
+        let (inputs, outputs) = (list(&self.inputs), list(&self.outputs));
+        writeln!(f, "{}({inputs}) -> ({outputs})", self.function)?;
+        let mut operations: Vec<(&str, usize)> =
+            self.operations.iter().map(|(&name, &count)| (name, count)).collect();
+        operations.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+        let operations: Vec<String> =
+            operations.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        write!(f, "  {} nodes: {}", self.nodes, operations.join(", "))
+    }
+}
+
+/// The function of a name, the only one, or `main`.
+pub fn function<'p>(package: &'p Package, name: Option<&str>) -> Outcome<&'p Function> {
+    let all = package.functions();
+    let found = match (name, all) {
+        (Some(name), _) => package.function(name),
+        (None, [one]) => Some(one),
+        (None, _) => package.function("main"),
+    };
+    found.ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|function| function.name.as_str()).collect();
+        let names = names.join(", ");
+        Failure::usage(match name {
+            Some(name) => format!("--function {name}: the package has {names}"),
+            None => format!("--function: the package has {names}: say which one"),
+        })
+    })
+}

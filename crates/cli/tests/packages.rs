@@ -1,0 +1,154 @@
+//! `cupola convert`, `inspect` and `run`.
+
+mod common;
+
+use common::Sandbox;
+use cupola::io::npy;
+use cupola::package::{Function, Package, Port, Trace};
+use cupola::{Array, Aval, DType, ops};
+use image::GrayImage;
+
+/// A model of ONNX that says y = x·w + b for x `[N, 2]`, written by hand: fields of protobuf.
+fn onnx() -> Vec<u8> {
+    fn field(number: u8, content: &[u8]) -> Vec<u8> {
+        assert!(content.len() < 128);
+        [&[number << 3 | 2, content.len() as u8], content].concat()
+    }
+    fn number(number: u8, value: u8) -> Vec<u8> {
+        vec![number << 3, value]
+    }
+    fn node(op: &str, inputs: [&str; 2], output: &str) -> Vec<u8> {
+        let [a, b] = inputs.map(|name| field(1, name.as_bytes()));
+        field(1, &[a, b, field(2, output.as_bytes()), field(4, op.as_bytes())].concat())
+    }
+    fn tensor(name: &str, dims: &[u8], values: &[f32]) -> Vec<u8> {
+        let dims: Vec<u8> = dims.iter().flat_map(|&n| number(1, n)).collect();
+        let raw: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        field(5, &[dims, number(2, 1), field(8, name.as_bytes()), field(9, &raw)].concat())
+    }
+    fn port(at: u8, name: &str, last: u8) -> Vec<u8> {
+        let dims = [field(1, &field(2, b"N")), field(1, &number(1, last))].concat();
+        let of = field(1, &[number(1, 1), field(2, &dims)].concat());
+        field(at, &[field(1, name.as_bytes()), field(2, &of)].concat())
+    }
+    let graph = [
+        node("MatMul", ["x", "w"], "h"),
+        node("Add", ["h", "b"], "scores/y"),
+        field(2, b"g"),
+        tensor("w", &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+        tensor("b", &[3], &[0.5, 0.5, 0.5]),
+        port(11, "x", 2),
+        port(12, "scores/y", 3),
+    ]
+    .concat();
+    let mut model = number(1, 8);
+    // Longer than a byte tells.
+    model.push(7 << 3 | 2);
+    model.extend([graph.len() as u8 & 0x7f | 0x80, (graph.len() >> 7) as u8]);
+    model.extend(graph);
+    model.extend(field(8, &number(2, 17)));
+    model
+}
+
+fn write(sandbox: &Sandbox, name: &str, shape: &[usize], dtypes: [DType; 2]) {
+    let aval = Aval::new(shape, dtypes[0]);
+    let trace = Trace::of(vec![Port::new("image", &aval)], &[aval], |x| {
+        Ok(vec![ops::astype(&x[0], dtypes[1])?])
+    });
+    let function = Function { name: "main".into(), traces: vec![trace.unwrap()] };
+    Package::new(vec![function]).unwrap().save(sandbox.path(name)).unwrap();
+}
+
+#[test]
+fn a_model_is_converted_inspected_and_run() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("m.onnx"), onnx()).unwrap();
+    sandbox.run("convert m.onnx --out m.cupola --report r.json").good();
+    let report: serde_json::Value = serde_json::from_slice(&sandbox.read("r.json")).unwrap();
+    assert_eq!(report["traces"][0]["inputs"][0]["value"], "float32[N, 2]");
+    let ran = sandbox.run("inspect m.cupola --json i.json").good();
+    for part in ["main(x: float32[N, 2]) -> (scores/y: float32[N, 3])", "matmul", "float32[2, 3]"] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    let found: serde_json::Value = serde_json::from_slice(&sandbox.read("i.json")).unwrap();
+    assert_eq!(found["bytes"], 36);
+    assert_eq!(found["weights"][0]["name"], "w");
+    assert!(sandbox.run("inspect m.cupola --graph").good().out.contains("return %"));
+
+    let x = Array::from_slice(&[1.0f32, 0.0, 0.0, 1.0], [2, 2]).unwrap();
+    std::fs::write(sandbox.path("x.npy"), npy::write(&x).unwrap()).unwrap();
+    sandbox
+        .run("run m.cupola --input x=x.npy --output out --device cpu --bench --json b.json")
+        .good();
+    let y = npy::read(&sandbox.read("out/scores_y.npy"), "y").unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), [1.5, 2.5, 3.5, 4.5, 5.5, 6.5]);
+    let bench: serde_json::Value = serde_json::from_slice(&sandbox.read("b.json")).unwrap();
+    assert!(bench["bench"]["median_ms"].as_f64().unwrap() > 0.0);
+    assert!(bench["bench"]["runs"].as_u64().unwrap() >= 5);
+
+    sandbox.run("run m.cupola --input x=random --size N=4 --device cpu").good();
+    sandbox.run("run m.cupola --input x=random --device cpu").bad(1, &["--size N=N"]);
+    sandbox.run("run m.cupola --device cpu").bad(2, &["x float32[N, 2]"]);
+    sandbox.run("run m.cupola --input z=random --device cpu").bad(2, &["x float32[N, 2]"]);
+    sandbox.run("run m.cupola --input x --device cpu").bad(2, &["NAME=VALUE"]);
+    sandbox.run("run m.cupola --function f --input x=x.npy --device cpu").bad(2, &["main"]);
+    // Once more from the package, under another name and into a folder.
+    sandbox.run("convert m.cupola --out folder/ --name scores").good();
+    sandbox.run("convert m.cupola --out o --size N=2").bad(2, &["--size N"]);
+    let ran = sandbox.run("run folder --input x=x.npy --device cpu").good();
+    assert!(ran.out.contains("scores/y"), "{}", ran.out);
+    sandbox.run("convert m.onnx --out n.cupola --size N=2").good();
+    assert!(sandbox.run("inspect n.cupola").good().out.contains("x: float32[2, 2]"));
+    sandbox.run("convert m.onnx --out n.cupola --size M=2").bad(2, &["--size M", "N"]);
+}
+
+#[test]
+fn targets_refuse_what_they_lack() {
+    let sandbox = Sandbox::new();
+    write(&sandbox, "wide", &[2], [DType::F32, DType::F64]);
+    write(&sandbox, "half", &[2], [DType::F32, DType::BF16]);
+    let convert = |what: &str| sandbox.run(&format!("convert {what} --out o.cupola"));
+    let ran = convert("wide --target macos --report r.json");
+    assert!(ran.out.contains("float64") && ran.out.contains("linux, windows"), "{}", ran.out);
+    ran.bad(1, &["--target macos", "1 nodes"]);
+    assert!(!sandbox.path("o.cupola").exists());
+    let report: serde_json::Value = serde_json::from_slice(&sandbox.read("r.json")).unwrap();
+    assert_eq!(report["lacks"][0]["dtype"], "float64");
+    convert("half --target macos --minimum-os 13").bad(1, &["macos 13"]);
+    convert("half --target macos --minimum-os 14").good();
+    assert!(sandbox.run("inspect o.cupola").good().out.contains("for macos 14"));
+    convert("wide --target linux").good();
+    convert("wide --target amiga").bad(2, &["amiga", "tvos"]);
+    convert("wide --minimum-os 3").bad(2, &["--target"]);
+}
+
+#[test]
+fn images_are_inputs() {
+    let sandbox = Sandbox::new();
+    write(&sandbox, "p", &[1, 1, 4, 6], [DType::F32, DType::F32]);
+    GrayImage::from_fn(6, 4, |x, y| image::Luma([(x + 6 * y) as u8]))
+        .save(sandbox.path("a.png"))
+        .unwrap();
+    sandbox.run("run p --input image=a.png --output o --device cpu").good();
+    let y = npy::read(&sandbox.read("o/output0.npy"), "y").unwrap();
+    let want: Vec<f32> = (0..24).map(|v| v as f32 / 255.0).collect();
+    assert_eq!(y.to_vec::<f32>().unwrap(), want);
+    write(&sandbox, "q", &[1, 1, 8, 8], [DType::F32, DType::F32]);
+    sandbox.run("run q --input image=a.png --device cpu").bad(1, &["6×4", "8×8", "--resize"]);
+    sandbox.run("run q --input image=a.png --resize --device cpu").good();
+    sandbox.run("run p --input image=nothing.npy --device cpu").bad(1, &["nothing.npy"]);
+}
+
+#[test]
+fn what_is_no_package() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("bad"), b"no package").unwrap();
+    std::fs::write(sandbox.path("bad.onnx"), b"no model").unwrap();
+    for command in ["inspect bad", "run bad", "convert bad --out o", "inspect nothing"] {
+        let name = command.split(' ').nth(1).unwrap();
+        sandbox.run(command).bad(1, &[name]);
+    }
+    sandbox.run("convert bad.onnx --out o").bad(1, &["bad.onnx"]);
+    sandbox.run("inspect data").bad(1, &["manifest.json"]);
+    assert!(!sandbox.path("o").exists());
+}

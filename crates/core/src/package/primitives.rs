@@ -1,0 +1,259 @@
+//! The stored form of each primitive: its name, its version, its fields.
+//!
+//! Names and the numbers of variants are forever. Where a primitive gets a field, its version goes up, and
+//! reading the older one says what the field is then.
+
+#![deny(clippy::wildcard_enum_match_arm)]
+
+use std::sync::Arc;
+
+use super::code::{Reader, Stored, Writer, choice, named, record};
+use super::rules::Rules;
+use crate::graph::Graph;
+use crate::prim::composite::attention::Scores;
+use crate::prim::{
+    ArgReduce, Attention, AttentionGrad, AttentionMaskKind, BatchNorm, Binary, Bitcast, Cast,
+    Compare, Composite, Constant, Conv, ConvRole, Dot, Elementwise, Fft, FftKind, FftScale, Gather,
+    GatherAxis, Input, Iota, Linalg, Mark, Movement, Op, Pool, PoolRole, Primitive, QuantizedDot,
+    RandomBits, Reduce, ReduceKind, Scan, ScanKind, Scatter, ScatterAxis, ScatterMode, Select,
+    Sort, SortPart, Unary, Vectors,
+};
+use crate::with_kernel_payload;
+
+record!(Input { aval });
+record!(Constant { value, aval });
+record!(Iota { shape, dtype, axis });
+named!(Unary);
+named!(Binary);
+named!(Compare);
+record!(Select {});
+record!(Cast { to });
+record!(Bitcast { to });
+choice!(Mark { 0 StopGradient; 1 Depends; });
+choice!(Movement {
+    0 Reshape(shape);
+    1 Flatten { start, end };
+    2 Unflatten { axis, sizes };
+    3 Squeeze(axes);
+    4 ExpandDims(axes);
+    5 Transpose(axes);
+    6 Broadcast(shape);
+    7 Flip(axes);
+    8 Slice { start, sizes, strides };
+    9 SliceUpdate { start, strides };
+    10 Pad { low, high, interior };
+    11 Concatenate { axis };
+});
+named!(ReduceKind);
+record!(Reduce { kind, axes });
+record!(ArgReduce { max, axis });
+named!(ScanKind);
+record!(Scan { kind, axis, reverse, exclusive });
+choice!(ScatterMode { 0 Set; 1 Add; 2 Prod; 3 Max; 4 Min; });
+record!(Gather { axes, sizes });
+record!(Scatter { mode, axes });
+record!(GatherAxis { axis });
+record!(ScatterAxis { mode, axis });
+record!(Dot { accumulate, result, precision });
+choice!(ConvRole { 0 Forward; 1 InputGrad; 2 WeightGrad; });
+record!(Conv {
+    role,
+    input,
+    kernel,
+    stride,
+    padding,
+    dilation,
+    input_dilation,
+    groups,
+    flip,
+    accumulate,
+    result,
+    precision
+});
+choice!(PoolRole { 0 Max; 1 MaxGather; 2 MaxScatter; 3 Sum; 4 SumTranspose; });
+record!(Pool { role, input, window, stride, padding });
+record!(RandomBits { shape, width });
+choice!(SortPart { 0 Whole; 1 Range { start, count }; 2 Around(place); });
+record!(Sort { axis, indices, part });
+choice!(FftKind { 0 Forward; 1 Inverse; 2 Real; 3 HalfComplex { odd }; });
+choice!(FftScale { 0 One; 1 Root; 2 Whole; });
+record!(Fft { kind, axes, scale });
+choice!(Vectors { 0 None; 1 Thin; 2 Full; });
+choice!(Linalg {
+    0 Cholesky;
+    1 SolveTriangular { upper, unit };
+    2 Solve;
+    3 Lu;
+    4 Qr;
+    5 Svd(vectors);
+    6 Eigh { vectors };
+    7 Eig { vectors };
+    8 Pinv;
+});
+choice!(AttentionMaskKind { 0 None; 1 Causal; 2 Array; });
+record!(Scores { scale, mask, precision });
+record!(Attention { scores, sinks });
+record!(AttentionGrad { scores });
+record!(BatchNorm { eps });
+record!(QuantizedDot { group_size, bits, transpose, precision });
+
+/// A payload under its name in files.
+trait Known: Stored {
+    const NAME: &'static str;
+    const VERSION: u16;
+}
+
+macro_rules! primitives {
+    ($($name:literal $version:literal $payload:ident;)*) => {
+        $(impl Known for $payload {
+            const NAME: &'static str = $name;
+            const VERSION: u16 = $version;
+        })*
+
+        /// The primitive of this name, read; `None` where there is no such.
+        fn of(name: &str, version: u16, from: &mut Reader<'_>) -> Option<Result<Op, String>> {
+            match name {
+                $($name => Some(known::<$payload>(version, from)),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+primitives! {
+    "input" 1 Input;
+    "constant" 1 Constant;
+    "iota" 1 Iota;
+    "unary" 1 Unary;
+    "binary" 1 Binary;
+    "compare" 1 Compare;
+    "select" 1 Select;
+    "cast" 1 Cast;
+    "bitcast" 1 Bitcast;
+    "mark" 1 Mark;
+    "movement" 1 Movement;
+    "reduce" 1 Reduce;
+    "arg_reduce" 1 ArgReduce;
+    "scan" 1 Scan;
+    "gather" 1 Gather;
+    "scatter" 1 Scatter;
+    "gather_axis" 1 GatherAxis;
+    "scatter_axis" 1 ScatterAxis;
+    "dot" 1 Dot;
+    "conv" 1 Conv;
+    "pool" 1 Pool;
+    "random_bits" 1 RandomBits;
+    "sort" 1 Sort;
+    "fft" 1 Fft;
+    "linalg" 1 Linalg;
+    "attention" 1 Attention;
+    "attention_grad" 1 AttentionGrad;
+    "batch_norm" 1 BatchNorm;
+    "quantized_dot" 1 QuantizedDot;
+}
+
+/// A call, whose body is a graph of its own.
+const CALL: (&str, u16) = ("call", 1);
+
+fn known<P: Known>(version: u16, from: &mut Reader<'_>) -> Result<Op, String>
+where
+    Op: From<P>,
+{
+    match version == P::VERSION {
+        true => Ok(Op::from(P::read(from)?)),
+        false => Err(newer(version, P::VERSION)),
+    }
+}
+
+fn newer(version: u16, own: u16) -> String {
+    format!("has version {version}; this program knows version {own}")
+}
+
+fn put<P: Known>(payload: &P, out: &mut Writer) -> (&'static str, u16) {
+    payload.write(out);
+    (P::NAME, P::VERSION)
+}
+
+/// Writes the fields of an op, whose body, if it calls one, has this number; gives its name and
+/// version.
+pub fn write(op: &Op, body: Option<u32>, out: &mut Writer) -> Result<(&'static str, u16), String> {
+    Ok(match op {
+        Op::Input(p) => put(p, out),
+        Op::Constant(p) => put(p, out),
+        Op::Movement(p) => put(p, out),
+        Op::Mark(p) => put(p, out),
+        Op::Elementwise(op) => match op {
+            Elementwise::Unary(p) => put(p, out),
+            Elementwise::Binary(p) => put(p, out),
+            Elementwise::Compare(p) => put(p, out),
+            Elementwise::Select(p) => put(p, out),
+            Elementwise::Cast(p) => put(p, out),
+        },
+        Op::Reduce(p) => put(p, out),
+        Op::Kernel(op) => with_kernel_payload!(op, p => put(p, out)),
+        Op::Composite(op) => match op {
+            Composite::Attention(p) => put(p, out),
+            Composite::AttentionGrad(p) => put(p, out),
+            Composite::BatchNorm(p) => put(p, out),
+            Composite::QuantizedDot(p) => put(p, out),
+        },
+        Op::Call(call) => {
+            body.ok_or("a call without a body")?.write(out);
+            Rules::of(call).write(out);
+            CALL
+        }
+        Op::Custom(custom) => {
+            return Err(format!(
+                "'{}' is an operator of the program's own: no package can hold its kernel",
+                custom.name()
+            ));
+        }
+    })
+}
+
+/// Reads the fields of the primitive of this name and version; `body` gives the graph of a number.
+pub fn read(
+    (name, version): (&str, u16),
+    from: &mut Reader<'_>,
+    body: &mut dyn FnMut(u32) -> Result<Arc<Graph>, String>,
+) -> Result<Op, String> {
+    if name == CALL.0 {
+        if version != CALL.1 {
+            return Err(newer(version, CALL.1));
+        }
+        let body = body(u32::read(from)?)?;
+        return Ok(Op::from(Rules::read(from)?.call(body)));
+    }
+    let op = of(name, version, from)
+        .unwrap_or_else(|| Err("is a primitive that this program does not know".into()))?;
+    sound(&op).map(|()| op)
+}
+
+/// What a recorded op keeps to and inference does not look at.
+fn sound(op: &Op) -> Result<(), String> {
+    let rising = |axes: &[usize]| match axes.windows(2).all(|pair| pair[0] < pair[1]) {
+        true => Ok(()),
+        false => Err(format!("axes {axes:?} do not rise")),
+    };
+    match op {
+        Op::Movement(Movement::Squeeze(a) | Movement::ExpandDims(a) | Movement::Flip(a)) => {
+            rising(a)
+        }
+        Op::Reduce(reduce) => rising(&reduce.axes),
+        Op::Composite(Composite::QuantizedDot(q)) => {
+            match matches!(q.bits, 1..=6 | 8) && matches!(q.group_size, 32 | 64 | 128) {
+                true => Ok(()),
+                false => Err(format!("{} bits in groups of {}", q.bits, q.group_size)),
+            }
+        }
+        Op::Input(_)
+        | Op::Constant(_)
+        | Op::Movement(_)
+        | Op::Mark(_)
+        | Op::Elementwise(_)
+        | Op::Kernel(_)
+        | Op::Composite(_)
+        | Op::Call(_)
+        | Op::Custom(_) => Ok(()),
+    }
+}
