@@ -1,14 +1,16 @@
 //! `cupola.core._onnx`: models of ONNX, which `cupola.onnx` gives their Python form.
 
-use cupola::Array;
+use cupola::graph::Graph;
+use cupola::{Array, Aval};
 use cupola_import::onnx::{self, Element, Kind, Port, Size, Tensor, Value};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::array::PyArray;
-use crate::error::{raise, wrong_type, wrong_value};
+use crate::error::{carried, raise, wrong_type, wrong_value};
 use crate::generated::docs;
 use crate::operand::Arr;
+use crate::tree;
 
 /// A model that was read.
 #[doc = docs!(_onnx::Model)]
@@ -150,4 +152,43 @@ pub fn initializers<'py>(py: Python<'py>, model: &OnnxModel) -> PyResult<Bound<'
         list.append((name, PyArray::new(array), tensor.element.name()))?;
     }
     Ok(list)
+}
+
+/// The bytes of a model that computes what a function records for such arrays: with names for its inputs, and for
+/// its outputs where they are given.
+#[doc = docs!(_onnx::export)]
+#[pyfunction]
+#[pyo3(signature = (fun, args, inputs, outputs, opset))]
+pub fn export<'py>(
+    py: Python<'py>,
+    fun: &Bound<'py, PyAny>,
+    args: Vec<Arr>,
+    inputs: Vec<String>,
+    outputs: Option<Vec<String>>,
+    opset: i64,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let avals: Vec<Aval> = args.iter().map(|array| array.0.aval().clone()).collect();
+    let run = |tracers: &[Array]| -> PyResult<Vec<Array>> {
+        let object = |array: &Array| Bound::new(py, PyArray::new(array.clone()));
+        let args = tracers.iter().map(object).collect::<PyResult<Vec<_>>>()?;
+        tree::arrays(&fun.call1(PyTuple::new(py, args)?)?)
+    };
+    let traced = Graph::trace(&avals, |tracers| run(tracers).map_err(carried)).map_err(raise)?;
+    let count = traced.graph.outputs.len();
+    let outputs = outputs.unwrap_or_else(|| match count {
+        1 => vec!["output".to_owned()],
+        _ => (0..count).map(|number| format!("output{number}")).collect(),
+    });
+    let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+    let outputs: Vec<&str> = outputs.iter().map(String::as_str).collect();
+    let made =
+        py.detach(|| onnx::export(&traced.graph, &inputs, &outputs, &traced.captures, opset));
+    Ok(PyBytes::new(py, &made.map_err(raise)?))
+}
+
+/// Writes bytes to a file, whole or not at all.
+#[doc = docs!(_onnx::write)]
+#[pyfunction]
+pub fn write(py: Python<'_>, path: &str, content: &[u8]) -> PyResult<()> {
+    py.detach(|| cupola::io::write_whole(path, content)).map_err(raise)
 }

@@ -3438,11 +3438,13 @@ macro_rules! docs {
 (_nn::softplus) => { "ln(1 + eˣ), without overflow." };
 (_nn::softshrink) => { "x moved by lambda towards 0, and 0 where |x| is not above lambda." };
 (_nn::softsign) => { "x/(1 + |x|)." };
+(_onnx::export) => { "" };
 (_onnx::initializers) => { "" };
 (_onnx::load) => { "" };
 (_onnx::operators) => { "" };
 (_onnx::ports) => { "" };
 (_onnx::run) => { "" };
+(_onnx::write) => { "" };
 (_suite::samples) => { "" };
 (cuda::is_available) => { "\nExample:\n    >>> mx.cuda.is_available() in (True, False)\n    True" };
 (distributed::all_gather) => { "The arrays of all processes, one after the other along the first axis.\n\nExample:\n    >>> mx.distributed.all_gather(mx.array([1, 2]))\n    array([1, 2], dtype=int32)" };
@@ -3991,11 +3993,13 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
         }
         "_onnx" => {
             m.add_class::<crate::_onnx::OnnxModel>()?;
+            m.add_function(wrap_pyfunction!(crate::_onnx::export, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_onnx::initializers, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_onnx::load, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_onnx::operators, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_onnx::ports, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_onnx::run, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_onnx::write, m)?)?;
         }
         "_suite" => {
             m.add_function(wrap_pyfunction!(crate::_suite::samples, m)?)?;

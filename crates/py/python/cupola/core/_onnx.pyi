@@ -11,6 +11,10 @@ from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 class Model:
     """A model that was read."""
 
+def export(fun: Any, args: Sequence[_Scalar | array], inputs: Sequence[str], outputs: Sequence[str] | None, opset: int) -> bytes:
+    """The bytes of a model that computes what a function records for such arrays: with names for its inputs, and for
+    its outputs where they are given.
+    """
 def initializers(model: Any) -> Any:
     """The arrays that a model holds, by name."""
 def load(path: str | None = ..., content: Sequence[Any] | None = ...) -> Any:
@@ -21,4 +25,6 @@ def ports(model: Any, outputs: bool) -> Any:
     """The inputs of a model, or with `outputs` its outputs: name, kind, element type and sizes."""
 def run(model: Any, inputs: Sequence[Any]) -> Any:
     """Records a model on values for its inputs by name; gives its outputs in order."""
+def write(path: str, content: bytes) -> None:
+    """Writes bytes to a file, whole or not at all."""
 

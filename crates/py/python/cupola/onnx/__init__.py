@@ -1,4 +1,4 @@
-"""Models of ONNX files, run as ordinary arrays of ``cupola.core``.
+"""Models of ONNX files, run as ordinary arrays of ``cupola.core``, and functions written as such files.
 
 Example:
     >>> import cupola.onnx
@@ -8,6 +8,7 @@ Example:
 """
 
 import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import cupola.core as mx
@@ -15,7 +16,7 @@ from cupola.core import _onnx
 
 from ._numbers import element_of, held
 
-__all__ = ["Model", "load", "operators"]
+__all__ = ["Model", "export", "load", "operators", "save"]
 
 
 class Model:
@@ -88,3 +89,56 @@ def load(file: Any) -> Model:
 def operators() -> list[tuple[str, str, int]]:
     """The operators that are read: domain, name and the least version."""
     return _onnx.operators()
+
+
+def export(
+    fun: Callable[..., Any],
+    *args: mx.array,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    opset: int = 18,
+    **kwargs: mx.array,
+) -> bytes:
+    """The bytes of an ONNX model that computes ``fun`` for arrays of these shapes and dtypes.
+
+    The function is traced once; arrays that it uses and is not given, such as weights, are kept in the model.
+    It returns an array, or a tree of lists, tuples and dicts of them. The opset is one from 17 to 22. What has no
+    operator in ONNX (complex numbers, Fourier transforms, random numbers, factorizations of matrices) is an error
+    that names it. Inputs that are given by name have that name; the others are called ``input0``, ``input1`` and
+    so on, and the outputs ``output``, or ``output0``, ``output1``, unless names are given.
+
+    Example:
+        >>> import cupola.onnx
+        >>> content = cupola.onnx.export(lambda x: mx.maximum(x, 0) * 2, mx.ones((2, 3)))
+        >>> cupola.onnx.load(content)(mx.array([[-1.0, 0.0, 1.0], [2.0, -3.0, 4.0]]))
+        array([[0, 0, 2],
+               [4, 0, 8]], dtype=float32)
+    """
+    keywords = list(kwargs)
+    names = [f"input{number}" for number in range(len(args))] + keywords
+    if input_names is not None:
+        if len(input_names) != len(names):
+            raise ValueError(f"[onnx.export] {len(input_names)} names for {len(names)} inputs")
+        names = [str(name) for name in input_names]
+
+    def positional(*arrays: mx.array) -> Any:
+        return fun(*arrays[: len(args)], **dict(zip(keywords, arrays[len(args) :])))
+
+    outputs = None if output_names is None else [str(name) for name in output_names]
+    return _onnx.export(positional, [*args, *kwargs.values()], names, outputs, opset)
+
+
+def save(
+    file: Any,
+    fun: Callable[..., Any],
+    *args: mx.array,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    opset: int = 18,
+    **kwargs: mx.array,
+) -> None:
+    """Writes what `export` gives to a file, whole or not at all."""
+    content = export(
+        fun, *args, input_names=input_names, output_names=output_names, opset=opset, **kwargs
+    )
+    _onnx.write(os.fspath(file), content)
