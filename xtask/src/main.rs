@@ -4,6 +4,7 @@
 mod bind;
 mod ci;
 mod fuzz;
+mod operations;
 mod python;
 mod tools;
 
@@ -12,9 +13,11 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask ci [STEP...]
        cargo xtask fuzz [OPTIONS]
        cargo xtask gen [--check]
+       cargo xtask operations FILE...
 
 `fuzz` looks for what no test thought of; `fuzz --help` lists its options. `gen` writes the Python
-package's bindings and stubs, or checks that they are up to date. `ci` runs every step, or those
+package's bindings and stubs, or checks that they are up to date. `operations` writes the table of
+operations by device from what `cupola devices --ops --json` wrote. `ci` runs every step, or those
 named, in this order, and stops at the first that fails:
 ";
 
@@ -26,6 +29,7 @@ fn main() -> ExitCode {
         Some((command, rest)) if command == "gen" => {
             bind::run(&ci::root(), rest.iter().any(|argument| argument == "--check"))
         }
+        Some((command, files)) if command == "operations" => operations::run(&ci::root(), files),
         Some((command, _)) if command == "--help" || command == "-h" || command == "help" => {
             println!("{USAGE}{}", ci::list());
             ExitCode::SUCCESS

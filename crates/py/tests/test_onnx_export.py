@@ -155,7 +155,7 @@ def test_products():
 CONVOLUTIONS = {
     "plain": dict(),
     "strided": dict(stride=2, padding=1),
-    "dilated": dict(dilation=2, padding=(2, 1)),
+    "dilated": dict(kernel_dilation=2, padding=(2, 1)),
     "groups": dict(groups=2),
     "spread": dict(input_dilation=2),
     "flipped": dict(flip=True, padding=1),
