@@ -1,13 +1,15 @@
 //! `cupola.core._onnx`: models of ONNX, which `cupola.onnx` gives their Python form.
 
 use cupola::Array;
-use cupola_import::onnx::{self, Element, Kind, Port, Size, Tensor, Value};
+use cupola_import::onnx::{self, Element, Export, Kind, Port, Size, Tensor, Value};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::array::PyArray;
 use crate::error::{raise, wrong_type, wrong_value};
+use crate::export::traced;
 use crate::generated::docs;
+use crate::host::python_bytes;
 use crate::operand::Arr;
 
 /// A model that was read.
@@ -150,4 +152,43 @@ pub fn initializers<'py>(py: Python<'py>, model: &OnnxModel) -> PyResult<Bound<'
         list.append((name, PyArray::new(array), tensor.element.name()))?;
     }
     Ok(list)
+}
+
+/// The content of an ONNX file that computes what a function does of such arrays.
+#[doc = docs!(_onnx::write)]
+#[pyfunction]
+pub fn write<'py>(
+    py: Python<'py>,
+    fun: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: &Bound<'py, PyDict>,
+    opset: i64,
+    inputs: Option<Vec<String>>,
+    outputs: Option<Vec<String>>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let trace = traced("onnx.save", fun, args, kwargs)?;
+    let named = |given: Option<Vec<String>>, own: &[cupola::package::Port], what: &str| match given
+    {
+        Some(names) if names.len() == own.len() => Ok(names),
+        Some(names) => {
+            Err(wrong_value(format!("[onnx.save] {} names for {} {what}", names.len(), own.len())))
+        }
+        None => Ok(own.iter().map(|port| port.name.clone()).collect()),
+    };
+    let inputs = named(inputs, trace.inputs(), "inputs")?;
+    let outputs = named(outputs, trace.outputs(), "outputs")?;
+    let weights: Vec<(String, Array)> =
+        trace.weights().iter().map(|w| (w.name.clone(), w.array.clone())).collect();
+    let content = py.detach(|| {
+        let (inputs, outputs, weights) = (&inputs[..], &outputs[..], &weights[..]);
+        onnx::export(&Export { graph: trace.graph(), inputs, outputs, weights, opset })
+    });
+    python_bytes(py, &content.map_err(failed)?)
+}
+
+/// Writes the content of a file: all of it, or nothing.
+#[doc = docs!(_onnx::put)]
+#[pyfunction]
+pub fn put(py: Python<'_>, path: String, content: &[u8]) -> PyResult<()> {
+    py.detach(|| cupola::io::write_whole(&path, content)).map_err(raise)
 }

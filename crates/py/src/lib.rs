@@ -15,6 +15,7 @@ mod distributed;
 mod dtype;
 mod error;
 mod evaluate;
+mod export;
 mod fast;
 mod fft;
 mod format;

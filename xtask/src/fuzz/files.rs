@@ -15,7 +15,16 @@ use crate::tools;
 
 /// The crate `fuzz` has a module of each of these names.
 const TARGETS: [&str; 11] = [
-    "cifar", "graph", "gzip", "idx", "jpeg", "model", "npy", "package", "png", "safetensors",
+    "cifar",
+    "graph",
+    "gzip",
+    "idx",
+    "jpeg",
+    "model",
+    "npy",
+    "package",
+    "png",
+    "safetensors",
     "state",
 ];
 const ARCHIVES: &str = "fuzz/files/npz.py";

@@ -1,4 +1,4 @@
-//! Models of ONNX: opsets 1 to 28 of the standard operators.
+//! Models of ONNX: opsets 1 to 28 of the standard operators are read, 17 to 22 written.
 //!
 //! A [`Model`] is a file that was read and checked: names resolved, nodes in order, functions known. Running
 //! it records ordinary operations of Cupola on the arrays that it is given. What depends on sizes and
@@ -7,6 +7,7 @@
 
 mod element;
 mod error;
+mod export;
 mod graph;
 mod minifloat;
 mod model;
@@ -24,6 +25,7 @@ pub mod data;
 
 pub use element::Element;
 pub use error::{Error, Fault, Result};
+pub use export::{EXPORTED, Export, export};
 pub use graph::{Kind, Port, Size};
 pub use model::{Model, OPSETS};
 pub use table::operators;

@@ -130,7 +130,7 @@ pub fn read(tensor: &TensorProto, folder: &Folder) -> Result<Tensor, Fault> {
 }
 
 /// Little-endian elements in the machine's order.
-fn in_order(mut bytes: Vec<u8>, element: Element) -> Vec<u8> {
+pub(super) fn in_order(mut bytes: Vec<u8>, element: Element) -> Vec<u8> {
     if cfg!(target_endian = "big") {
         let part = if element == Element::Complex64 { 4 } else { element.bits().div_ceil(8) };
         bytes.chunks_mut(part).for_each(<[u8]>::reverse);

@@ -19,6 +19,10 @@ def operators() -> Any:
     """The operators that are read: domain, name and the least version."""
 def ports(model: Any, outputs: bool) -> Any:
     """The inputs of a model, or with `outputs` its outputs: name, kind, element type and sizes."""
+def put(path: str, content: bytes) -> None:
+    """Writes the content of a file: all of it, or nothing."""
 def run(model: Any, inputs: Sequence[Any]) -> Any:
     """Records a model on values for its inputs by name; gives its outputs in order."""
+def write(fun: Any, args: Any, kwargs: dict[Any, Any], opset: int, inputs: Sequence[str] | None, outputs: Sequence[str] | None) -> bytes:
+    """The content of an ONNX file that computes what a function does of such arrays."""
 

@@ -15,7 +15,7 @@ from cupola.core import _onnx
 
 from ._numbers import element_of, held
 
-__all__ = ["Model", "load", "operators"]
+__all__ = ["Model", "load", "operators", "save"]
 
 
 class Model:
@@ -83,6 +83,27 @@ def load(file: Any) -> Model:
     if hasattr(file, "SerializeToString"):
         return Model(_onnx.load(content=file.SerializeToString()))
     return Model(_onnx.load(path=os.fspath(file)))
+
+
+def save(
+    file: Any,
+    fun: Any,
+    *args: Any,
+    opset: int = 18,
+    input_names: list[str] | None = None,
+    output_names: list[str] | None = None,
+    **kwargs: Any,
+) -> None:
+    """Writes a function as a model of ONNX: what it computes of such arrays, in opset 17 to 22.
+
+    ``file`` is a path or an object that is written to. What the function uses besides its arguments becomes
+    initializers. An operation that ONNX has no operators for is an error that names it.
+    """
+    content = _onnx.write(fun, args, kwargs, opset, input_names, output_names)
+    if hasattr(file, "write"):
+        file.write(content)
+    else:
+        _onnx.put(os.fspath(file), content)
 
 
 def operators() -> list[tuple[str, str, int]]:
