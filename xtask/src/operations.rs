@@ -56,7 +56,9 @@ fn failed(detail: &str) -> ExitCode {
 
 fn table(files: &[String]) -> Result<String, String> {
     if files.is_empty() {
-        return Err("operations: name the files that `cupola devices --ops --json FILE` wrote".into());
+        return Err(
+            "operations: name the files that `cupola devices --ops --json FILE` wrote".into()
+        );
     }
     let mut devices: Vec<String> = Vec::new();
     let mut families: Vec<(String, Vec<String>)> = Vec::new();
@@ -120,15 +122,15 @@ fn page(
          which is announced\n([docs/devices.md](devices.md)). *all* are the dtypes that the operation takes on \
          the CPU.\n\n",
     );
-    let short: Vec<String> = DTYPES.iter().map(|(name, short)| format!("`{short}` {name}")).collect();
+    let short: Vec<String> =
+        DTYPES.iter().map(|(name, short)| format!("`{short}` {name}")).collect();
     out += &format!("{}.\n", short.join(", "));
     for (family, operations) in families {
         out += &format!("\n## {family}\n\n| operation | {} |\n", devices.join(" | "));
         out += &format!("|---|{}\n", "---|".repeat(devices.len()));
         for operation in operations {
-            let of = |device: &String| {
-                known.get(&(family.clone(), operation.clone(), device.clone()))
-            };
+            let of =
+                |device: &String| known.get(&(family.clone(), operation.clone(), device.clone()));
             let whole = devices.first().and_then(of).map(|first| first.native.len());
             let cells = devices.iter().enumerate().map(|(at, device)| match of(device) {
                 None => String::new(),

@@ -3312,6 +3312,9 @@ macro_rules! docs {
 (enable_compile) => { "\nExample:\n    >>> mx.enable_compile()" };
 (eval) => { "\nExample:\n    >>> x = mx.ones(2) * 3\n    >>> mx.eval(x)\n    >>> x\n    array([3, 3], dtype=float32)" };
 (explain) => { "\nExample:\n    >>> plan = mx.explain(lambda x: mx.exp(x) * 2, mx.ones((2, 3)))\n    >>> [(step[\"kind\"], step[\"fused\"]) for step in plan.steps]\n    [('map', ['exp', 'multiply'])]" };
+(export_function) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"f.cupola\")\n    ...     mx.export_function(path, lambda x, y: x * y, mx.array(2.0), y=mx.array(3.0))\n    ...     mx.import_function(path)(mx.array(4.0), y=mx.array(5.0))\n    (array(20, dtype=float32),)" };
+(export_to_dot) => { "\nExample:\n    >>> import io\n    >>> file, x = io.StringIO(), mx.array([1.0, 2.0])\n    >>> mx.export_to_dot(file, mx.exp(x), x=x)\n    >>> print(file.getvalue())\n    digraph {\n    { rank=source; \"x\"; }\n    { 0 [label =\"exp\", shape=rectangle]; }\n    \"x\" -> 0\n    { rank=sink; \"A\"; }\n    0 -> \"A\"\n    }\n    <BLANKLINE>" };
+(exporter) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"f.cupola\")\n    ...     with mx.exporter(path, lambda *args: sum(args)) as exporter:\n    ...         exporter(mx.array(1))\n    ...         exporter(mx.array(1), mx.array(2))\n    ...     mx.import_function(path)(mx.array(3), mx.array(4))\n    (array(7, dtype=int32),)" };
 (eye) => { "The identity matrix, of the same size both ways; `eye_at` for others.\n\nExample:\n    >>> mx.eye(2)\n    array([[1, 0],\n           [0, 1]], dtype=float32)" };
 (fold) => { "The inverse of `unfold` but that where windows overlap their elements add up.\n\nShapes:\n`[N, windows, taps·C]` gives `[N, sizes.., C]`.\n\nDtypes:\nHalf types are summed in `float32`.\n\nErrors:\nWhere rows and windows do not fit the sizes, and as `unfold`.\n\nExample:\n    >>> mx.fold(mx.array([[[1, 2], [2, 3]]]), 3, 2).flatten()\n    array([1, 4, 3], dtype=int32)" };
 (from_dlpack) => { "\nExample:\n    >>> import numpy as np\n    >>> mx.from_dlpack(np.arange(3, dtype=np.int32))\n    array([0, 1, 2], dtype=int32)" };
@@ -3331,6 +3334,7 @@ macro_rules! docs {
 (hadamard_transform) => { "`x` times a Hadamard matrix along its last axis, times `scale`, or 1/√n, which makes it\northonormal.\n\nShapes:\nThe last axis is of size m·2ᵏ with m of 1, 12, 20 or 28.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nErrors:\nFor other sizes, and for complex numbers.\n\nExample:\n    >>> mx.hadamard_transform(mx.array([1.0, 0.0]), scale=1.0)\n    array([1, 1], dtype=float32)" };
 (hessian) => { "\nExample:\n    >>> mx.hessian(lambda x: (x**3).sum())(mx.array([1.0, 2.0]))\n    array([[6, 0],\n           [0, 12]], dtype=float32)" };
 (histogram) => { "How many elements fall into each bin, and the bins' edges. An element at an edge belongs to the bin above it, at\nthe last edge to the last bin; elements outside and NaN belong to none.\n\nShapes:\nThe array is flattened; n bins give counts `[n]` and edges `[n + 1]`.\n\nDtypes:\nEdges are floats in the array's dtype, `float32` of integers and bool. Counts are `int32`; with weights, one for\neach element, the sums of these in their dtype; with `density` floats, which the bins' widths make 1 in all.\n\nErrors:\nFor complex numbers, no bins, a range whose ends are not finite numbers in order, edges that are not a vector, and\nweights of another shape.\n\nExample:\n    >>> counts, edges = mx.histogram(mx.array([0.0, 1.0, 1.5, 4.0]), bins=2)\n    >>> counts, edges\n    (array([3, 1], dtype=int32), array([0, 2, 4], dtype=float32))" };
+(import_function) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"f.cupola\")\n    ...     mx.export_function(path, mx.abs, mx.array([1.0, -2.0]), metadata=\"about it\")\n    ...     fun, text = mx.import_function(path, return_metadata=True)\n    >>> fun(mx.array([-3.0, 4.0])), text\n    ((array([3, 4], dtype=float32),), 'about it')" };
 (interp) => { "The values at `x` of the straight lines through the points `(xp, fp)`, which are in ascending order; NaN at NaN.\n\nShapes:\n`xp` and `fp` are vectors of one size; the result has the shape of `x`.\n\nDtypes:\nAll promote to floats; half types are computed in `float32`.\n\nErrors:\nWhere there are no points, `xp` and `fp` differ, a period is 0 or no number, and for complex numbers.\n\nExample:\n    >>> mx.interp(mx.array([0.5, 2.0]), mx.array([0.0, 1.0, 3.0]), mx.array([1.0, 2.0, 0.0]))\n    array([1.5, 1], dtype=float32)" };
 (interpolate) => { "An image in another size, as PyTorch's `interpolate`. With `align_corners` the outermost pixels' middles stay where\nthey are, without it the image's edges.\n\nShapes:\n`[N, input.., C]` gives `[N, output.., C]`, with any number of spatial axes.\n\nDtypes:\nThe nearest pixels keep the dtype; for the rest integers and bool are taken as `float32`, and half types are computed\nin `float32`.\n\nErrors:\nFor images without spatial axes, empty axes, sizes of 0, factors that are not positive, another number of them than\naxes, complex numbers where pixels are mixed, and `align_corners` of pixels that are not.\n\nExample:\n    >>> mx.interpolate(mx.array([[[1.0], [3.0]]]), 4, mode=\"linear\").flatten()\n    array([1, 1.5, 2.5, 3], dtype=float32)\n    >>> mx.interpolate(mx.array([[[1.0], [3.0]]]), scale_factor=2).flatten()\n    array([1, 1, 3, 3], dtype=float32)" };
 (is_available) => { "\nExample:\n    >>> mx.is_available(mx.cpu)\n    True" };
@@ -3539,11 +3543,12 @@ macro_rules! docs {
 (iinfo) => { "\nExample:\n    >>> mx.iinfo(mx.int8).max\n    127" };
 (Event) => { "\nExample:\n    >>> start, end = mx.Event(enable_timing=True), mx.Event(enable_timing=True)\n    >>> start.record()\n    >>> mx.async_eval(mx.ones((64, 64)) @ mx.ones((64, 64)))\n    >>> end.record()\n    >>> start.elapsed_time(end) >= 0\n    True" };
 (Explanation) => { "\nExample:\n    >>> plan = (mx.ones(4) + 1).explain()\n    >>> plan.bytes, plan.operations\n    (16, 4)" };
+(_Imported) => { "" };
+(FunctionExporter) => { "\nExample:\n    >>> hasattr(mx.FunctionExporter, \"close\")\n    True" };
 (fast::MetalKernel) => { "\nExample:\n    >>> mx.fast.MetalKernel.__name__\n    'MetalKernel'" };
 (PrintOptions) => { "\nExample:\n    >>> mx.get_printoptions().precision\n    -1" };
 (_PrintOptionsContext) => { "" };
 (MemoryHistory) => { "\nExample:\n    >>> history = mx.record_memory_history()\n    >>> history.stop()\n    >>> history.to_svg()[:4]\n    '<svg'" };
-(FunctionExporter) => { "\nExample:\n    >>> mx.FunctionExporter.__name__\n    'FunctionExporter'" };
 (random::_RandomState) => { "" };
 (_Loan) => { "" };
 (ArrayLike) => { "\nExample:\n    >>> isinstance(mx.ones(1), mx.ArrayLike)\n    False" };
@@ -3580,10 +3585,11 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_class::<crate::dtype::iinfo>()?;
             m.add_class::<crate::event::Event>()?;
             m.add_class::<crate::explain::Explanation>()?;
+            m.add_class::<crate::export::Imported>()?;
+            m.add_class::<crate::export::FunctionExporter>()?;
             m.add_class::<crate::format::PrintOptions>()?;
             m.add_class::<crate::format::PrintOptionsContext>()?;
             m.add_class::<crate::memory::MemoryHistory>()?;
-            m.add_class::<crate::missing::FunctionExporter>()?;
             m.add_class::<crate::read::lend::Loan>()?;
             m.add_class::<crate::read::ArrayLike>()?;
             m.add_class::<crate::transform::compile::Compiled>()?;
@@ -3695,6 +3701,9 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::expand_dims, m)?)?;
             m.add_function(wrap_pyfunction!(crate::explain::explain, m)?)?;
             m.add_function(wrap_pyfunction!(self::expm1, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::export::export_function, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::export::export_to_dot, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::export::exporter, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::create::eye, m)?)?;
             m.add_function(wrap_pyfunction!(self::flatten, m)?)?;
             m.add_function(wrap_pyfunction!(self::flip, m)?)?;
@@ -3734,6 +3743,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::i0, m)?)?;
             m.add_function(wrap_pyfunction!(self::identity, m)?)?;
             m.add_function(wrap_pyfunction!(self::imag, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::export::import_function, m)?)?;
             m.add_function(wrap_pyfunction!(self::index_fill, m)?)?;
             m.add_function(wrap_pyfunction!(self::inner, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::statistics::interp, m)?)?;
@@ -4141,11 +4151,7 @@ pub const DOC: &str = "Arrays, and the functions of them.";
 
 /// What MLX has and is not here: submodule and name.
 pub const MISSING: &[(&str, &str)] = &[
-    ("", "export_function"),
-    ("", "export_to_dot"),
-    ("", "exporter"),
     ("", "get_array_buffer_size"),
-    ("", "import_function"),
     ("fast", "cuda_kernel"),
     ("fast", "gated_delta_update"),
     ("fast", "precompiled_cuda_kernel"),

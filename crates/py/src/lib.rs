@@ -18,6 +18,7 @@ mod error;
 mod evaluate;
 mod event;
 mod explain;
+mod export;
 mod fast;
 mod fft;
 mod format;

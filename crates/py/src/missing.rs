@@ -4,13 +4,6 @@ use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyModule, PyTuple};
 
-use crate::generated::docs;
-
-/// What writes several traces of a function to a file, in annotations: nothing makes one yet.
-#[doc = docs!(FunctionExporter)]
-#[pyclass(frozen, name = "FunctionExporter", module = "cupola.core")]
-pub struct FunctionExporter;
-
 /// Adds a function for each name, which raises `NotImplementedError`.
 pub fn add(core: &Bound<'_, PyModule>, names: &[(&'static str, &'static str)]) -> PyResult<()> {
     for &(module, name) in names {

@@ -41,6 +41,11 @@ impl<'a> Reader<'a> {
         Reader { bytes, at: 0 }
     }
 
+    /// How many bytes there are.
+    pub fn length(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// How many bytes were read.
     pub fn place(&self) -> usize {
         self.at

@@ -35,9 +35,9 @@ pub const VERSION: u32 = 1;
 /// So deep bodies of calls may lie in each other.
 pub const MOST_DEPTH: usize = 64;
 
-/// So many nodes a graph may have, those of called bodies counted at each call: a planner walks over
-/// all of them.
-pub const MOST_NODES: u64 = 1 << 22;
+/// So many nodes a graph may have, those of called bodies counted at each call, as a planner walks over
+/// them; or as many as the file has bytes, where that is more.
+pub const MOST_NODES: u64 = 1 << 20;
 
 /// A graph whose last inputs are weights of a package.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -259,9 +259,10 @@ fn graph(
         let called = node(from, &mut graph, (name, version), bodies).map_err(within)?;
         depth = depth.max(called.map_or(0, |body| body.depth + 1));
         size = size.saturating_add(called.map_or(1, |body| body.size.max(1)));
-        if depth >= MOST_DEPTH || size > MOST_NODES {
+        let most = MOST_NODES.max(from.length() as u64);
+        if depth >= MOST_DEPTH || size > most {
             return Err(within(format!(
-                "calls more than {MOST_DEPTH} deep, or {MOST_NODES} nodes in all"
+                "calls more than {MOST_DEPTH} deep, or {most} nodes in all"
             )));
         }
     }

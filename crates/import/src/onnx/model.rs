@@ -200,7 +200,8 @@ impl Model {
         for port in &self.graph.inputs {
             let Some(sizes) = &port.sizes else { continue };
             let Some(Value::Tensor(tensor)) = given.get(port.name.as_str()) else { continue };
-            let shape = tensor.array.shape();
+            // Whatever they are, the same is recorded.
+            let shape = &tensor.array.aval().shape;
             let fits = shape.rank() == sizes.len()
                 && sizes.iter().zip(shape.iter()).all(|(size, &have)| match size {
                     Size::Known(want) => *want == have,

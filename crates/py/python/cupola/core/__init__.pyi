@@ -611,6 +611,34 @@ class Explanation:
         ...
 
 @final
+class _Imported:
+    """A function that was read: it takes the arrays that it was exported for, one by one, or as a tuple and a
+    dict of them, and gives a tuple.
+    """
+    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        ...
+    def __repr__(self) -> str:
+        ...
+
+@final
+class FunctionExporter:
+    """What writes several traces of a function to a file: it is called with the arrays of each, and the file is
+    written when it is closed. Made by `exporter`.
+
+    Example:
+        >>> hasattr(mx.FunctionExporter, "close")
+        True
+    """
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Traces the function for these arrays."""
+    def close(self) -> None:
+        """Writes the file."""
+    def __enter__(self, this: Any, /) -> None:
+        ...
+    def __exit__(self, exc_type: Any = ..., exc_value: Any = ..., traceback: Any = ...) -> None:
+        """Writes the file; after an exception nothing is written."""
+
+@final
 class PrintOptions:
     """How arrays are printed.
 
@@ -654,15 +682,6 @@ class MemoryHistory:
         ...
     def __exit__(self, *_args: Any) -> None:
         ...
-
-@final
-class FunctionExporter:
-    """What writes several traces of a function to a file, in annotations: nothing makes one yet.
-
-    Example:
-        >>> mx.FunctionExporter.__name__
-        'FunctionExporter'
-    """
 
 @final
 class _Loan:
@@ -1710,6 +1729,50 @@ def expm1(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
         >>> mx.expm1(mx.array([0.0, 1e-6]))
         array([0, 1e-06], dtype=float32)
     """
+def export_function(file: str, fun: Any, *args: Any, shapeless: bool = ..., metadata: str | None = ..., **kwargs: Any) -> None:
+    """Writes a function to a file, as the graph that it records for these arrays. They are given one by one,
+    or as a tuple and a dict of them. With `shapeless` it is for arrays of other sizes, too, where nothing
+    that it does depends on sizes but the shapes of what it records; an axis of size 1 stays one.
+
+    Example:
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "f.cupola")
+        ...     mx.export_function(path, lambda x, y: x * y, mx.array(2.0), y=mx.array(3.0))
+        ...     mx.import_function(path)(mx.array(4.0), y=mx.array(5.0))
+        (array(20, dtype=float32),)
+    """
+def export_to_dot(file: Any, *args: Any, **kwargs: Any) -> None:
+    """Writes what was recorded for arrays, and is not computed yet, as a drawing in the DOT language. Arrays
+    that are given by name have it in the drawing.
+
+    Example:
+        >>> import io
+        >>> file, x = io.StringIO(), mx.array([1.0, 2.0])
+        >>> mx.export_to_dot(file, mx.exp(x), x=x)
+        >>> print(file.getvalue())
+        digraph {
+        { rank=source; "x"; }
+        { 0 [label ="exp", shape=rectangle]; }
+        "x" -> 0
+        { rank=sink; "A"; }
+        0 -> "A"
+        }
+        <BLANKLINE>
+    """
+def exporter(file: str, fun: Any, *, shapeless: bool = ..., metadata: str | None = ...) -> Any:
+    """A context in which a function is traced several times, for one file. Leaving it writes the file.
+
+    Example:
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "f.cupola")
+        ...     with mx.exporter(path, lambda *args: sum(args)) as exporter:
+        ...         exporter(mx.array(1))
+        ...         exporter(mx.array(1), mx.array(2))
+        ...     mx.import_function(path)(mx.array(3), mx.array(4))
+        (array(7, dtype=int32),)
+    """
 def eye(n: int, m: int | None = ..., k: int = ..., dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The identity matrix, of the same size both ways; `eye_at` for others.
 
@@ -2131,6 +2194,19 @@ def imag(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     Example:
         >>> mx.imag(mx.array([1 + 2j]))
         array([2], dtype=float32)
+    """
+def import_function(file: str, return_metadata: bool = ..., *, name: str | None = ...) -> Any:
+    """Reads a function that `export_function`, `exporter` or the program wrote; with `return_metadata` the
+    text that was written with it, too. `name` picks one of several.
+
+    Example:
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "f.cupola")
+        ...     mx.export_function(path, mx.abs, mx.array([1.0, -2.0]), metadata="about it")
+        ...     fun, text = mx.import_function(path, return_metadata=True)
+        >>> fun(mx.array([-3.0, 4.0])), text
+        ((array([3, 4], dtype=float32),), 'about it')
     """
 def index_fill(a: _Scalar | array, axis: int, indices: _Scalar | array, value: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """`x` with `value` in the slices at `indices` along an axis.
@@ -3931,13 +4007,5 @@ empty_like = zeros_like
 permute_dims = transpose
 pow = power
 
-def export_function(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not there yet: raises `NotImplementedError`."""
-def export_to_dot(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not there yet: raises `NotImplementedError`."""
-def exporter(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not there yet: raises `NotImplementedError`."""
 def get_array_buffer_size(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not there yet: raises `NotImplementedError`."""
-def import_function(*args: Any, **kwargs: Any) -> NoReturn:
     """Not there yet: raises `NotImplementedError`."""

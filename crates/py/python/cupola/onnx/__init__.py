@@ -137,8 +137,11 @@ def save(
     opset: int = 18,
     **kwargs: mx.array,
 ) -> None:
-    """Writes what `export` gives to a file, whole or not at all."""
+    """Writes what `export` gives to a path, whole or not at all, or into an open binary file."""
     content = export(
         fun, *args, input_names=input_names, output_names=output_names, opset=opset, **kwargs
     )
-    _onnx.write(os.fspath(file), content)
+    if hasattr(file, "write"):
+        file.write(content)
+    else:
+        _onnx.write(os.fspath(file), content)
