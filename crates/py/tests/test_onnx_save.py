@@ -144,9 +144,9 @@ def test_names_and_what_is_refused(tmp_path):
     for names in (["a", "b"], []):
         with pytest.raises(ValueError, match="names for 1 inputs"):
             cupola.onnx.save(path, mx.abs, floats(2), input_names=names)
-    with pytest.raises(RuntimeError, match="opset 16"):
+    with pytest.raises(ValueError, match="opset 16"):
         cupola.onnx.save(path, mx.abs, floats(2), opset=16)
-    with pytest.raises(RuntimeError, match=r"node \d+ \(erfinv\)"):
+    with pytest.raises(ValueError, match="'erfinv'"):
         cupola.onnx.save(path, lambda x: mx.erfinv(x) + 1, floats(2))
     # What was there is as it was.
     assert onnx.load(path) == model
