@@ -16,6 +16,7 @@ extern crate self as cupola;
 pub mod data;
 pub mod explain;
 pub mod io;
+pub mod kernel;
 pub mod nn;
 pub mod optim;
 pub mod train;

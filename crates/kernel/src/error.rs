@@ -25,7 +25,14 @@ pub enum Error {
         /// The line of the text.
         line: String,
     },
-    /// A thread did what it may not.
+    /// A thread read or wrote outside of an array.
+    Index {
+        /// Where.
+        at: Pos,
+        /// Which thread, which array, and how long that is.
+        message: String,
+    },
+    /// A thread did something else that it may not.
     Run {
         /// Where.
         at: Pos,
@@ -66,7 +73,9 @@ impl fmt::Display for Error {
                 }
                 Ok(())
             }
-            Error::Run { at, message } => write!(f, "{at}: {message}"),
+            Error::Index { at, message } | Error::Run { at, message } => {
+                write!(f, "{at}: {message}")
+            }
             Error::Stopped => f.write_str("stopped"),
         }
     }

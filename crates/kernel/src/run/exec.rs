@@ -438,7 +438,7 @@ impl<'a, 'b> Lanes<'a, 'b> {
             let Some(&length) = shape.get(axis) else {
                 let (name, rank) = (&self.program.arrays[array].name, shape.len());
                 let message = format!("'{name}' has {rank} axes, none is {}", *found as i32);
-                return Err(Error::Run { at, message });
+                return Err(Error::Index { at, message });
             };
             let stride = || shape[axis + 1..].iter().product();
             *found = if strides { stride() } else { length } as u64;

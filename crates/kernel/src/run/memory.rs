@@ -62,7 +62,7 @@ impl<'a> Lanes<'a, '_> {
         let message = format!(
             "index {index} is outside '{name}', which has {len} {elements}, in thread ({x}, {y}, {z})"
         );
-        Error::Run { at, message }
+        Error::Index { at, message }
     }
 
     fn scalar(&self, places: &Places) -> Scalar {
