@@ -39,6 +39,38 @@ pub type Vjp = Arc<dyn Fn(&[Array], &[Array], &[Array]) -> Result<Vec<Array>> + 
 pub type Jvp = Vjp;
 
 /// A kernel of one's own.
+///
+/// ```
+/// use cupola::kernel::{Kernel, Launch};
+/// use cupola::{Array, DType, ops, transform::grad};
+///
+/// // Softshrink, whose derivative is a kernel, too.
+/// let launch = Launch::new([4, 1, 1], [4, 1, 1]).output([4], DType::F32);
+/// let back = Kernel::new(
+///     "softshrink_vjp",
+///     ["x", "dy"],
+///     ["dx"],
+///     "uint i = thread_position_in_grid.x; dx[i] = abs(x[i]) > 0.5f ? dy[i] : 0;",
+/// )?;
+/// let own = launch.clone();
+/// let softshrink = Kernel::new(
+///     "softshrink",
+///     ["x"],
+///     ["y"],
+///     "uint i = thread_position_in_grid.x;
+///      y[i] = x[i] > 0.5f ? x[i] - 0.5f : (x[i] < -0.5f ? x[i] + 0.5f : 0);",
+/// )?
+/// .with_vjp(move |x, _, dy| back.call(&[&x[0], &dy[0]], &own));
+/// let x = Array::from_slice(&[-2.0f32, -0.25, 0.25, 1.0], [4])?;
+/// let y = softshrink.call(&[&x], &launch)?;
+/// assert_eq!(y[0].to_vec::<f32>()?, [-1.5, 0.0, 0.0, 0.5]);
+/// let loss = move |x: &[Array]| {
+///     let y = softshrink.call(&[&x[0]], &launch)?;
+///     Ok(vec![ops::sum(&(&y[0] * &y[0]), (), false)?])
+/// };
+/// assert_eq!(grad(loss, &[0])(&[x])?[0].to_vec::<f32>()?, [-3.0, 0.0, 0.0, 1.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Kernel {
     name: &'static str,
@@ -74,6 +106,12 @@ impl Launch {
     /// A launch with so many threads along each axis, in groups of so many.
     pub fn new(grid: [u32; 3], threadgroup: [u32; 3]) -> Self {
         Launch { grid, threadgroup, outputs: Vec::new(), template: Vec::new(), init: None }
+    }
+
+    /// The same with no outputs yet.
+    #[must_use]
+    pub fn without_outputs(&self) -> Self {
+        Launch { outputs: Vec::new(), ..self.clone() }
     }
 
     /// Adds an output.

@@ -19,7 +19,7 @@ use crate::graph::Graph;
 use crate::shape::Aval;
 use crate::transform::rules;
 
-pub use launch::{Language, Launch, Source, Text};
+pub use launch::{Language, Launch, Source, Text, language};
 
 /// A composite: a graph of primitives that a backend may claim whole and the planner otherwise
 /// puts in its place.

@@ -82,8 +82,9 @@ impl Called {
     fn text(&self, body: &str) -> Source {
         let (header, body, names) =
             (self.sources.header.clone(), body.to_owned(), self.names.clone());
-        let has_atomic_outputs = self.has_atomic_outputs;
-        Source::Text(Arc::new(Text { header, body, names, has_atomic_outputs }))
+        let (template, has_atomic_outputs) =
+            (self.launch.template.clone(), self.has_atomic_outputs);
+        Source::Text(Arc::new(Text { header, body, names, template, has_atomic_outputs }))
     }
 }
 

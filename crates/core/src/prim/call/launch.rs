@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use cupola_kernel::Program;
+pub use cupola_kernel as language;
+use cupola_kernel::{Parameter, Program};
 
 /// The language of a GPU's kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +47,8 @@ pub struct Text {
     pub body: String,
     /// The names of inputs, then of outputs.
     pub names: Vec<String>,
+    /// What stands for names of its template.
+    pub template: Vec<(String, Parameter)>,
     /// Whether outputs are changed atomically.
     pub has_atomic_outputs: bool,
 }
