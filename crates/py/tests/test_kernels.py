@@ -1,10 +1,16 @@
 """Kernels of one's own, next to NumPy: mx.fast.kernel, metal_kernel, wgsl_kernel and cuda_kernel."""
 
+import os
+import pathlib
+import re
+
 import numpy as np
 import pytest
 
 import cupola.core as cc
-from conftest import DEVICE, values
+from conftest import values
+
+DEVICE = os.environ.get("CUPOLA_TEST_DEVICE", "cpu")
 
 SOFTSHRINK = """
     uint i = thread_position_in_grid.x;
@@ -311,3 +317,18 @@ def test_cuda(rng):
     wrong = cc.fast.cuda_kernel("wrong", ["x"], ["y"], "int i = 0;\n  y[i] = foo;")
     with pytest.raises(Exception, match=r"source\(2\).*foo"):
         cc.eval(run(wrong, [cc.ones(1)], [(1,)]))
+
+
+def test_the_documented_layer(rng):
+    folder = pathlib.Path(__file__).resolve().parents[3]
+    text = (folder / "docs" / "kernels.md").read_text()
+    names = {}
+    exec(re.search(r"```python\n(.*?)```", text, re.S)[1], names)
+    layer = names["Softshrink"](0.4)
+    x = cc.array(rng.standard_normal((6, 5)).astype(np.float32))
+    loss, gradients = names["nn"].value_and_grad(layer, lambda x: (layer(x) ** 2).sum())(x)
+    v = values(x)
+    y = np.sign(v) * np.maximum(np.abs(v) - 0.4, 0)
+    np.testing.assert_allclose(values(loss), (y**2).sum(), rtol=1e-5)
+    np.testing.assert_allclose(values(gradients["edge"]), -2 * np.abs(y).sum(), rtol=1e-4)
+    np.testing.assert_allclose(values(cc.grad(lambda x: (layer(x) ** 2).sum())(x)), 2 * y, rtol=1e-5)
