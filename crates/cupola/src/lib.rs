@@ -17,6 +17,7 @@ pub mod amp;
 pub mod data;
 pub mod explain;
 pub mod io;
+pub mod kernel;
 pub mod memory;
 pub mod nn;
 pub mod optim;

@@ -1,10 +1,11 @@
 //! `cupola.core.fast`.
 
+pub mod kernel;
+
 use cupola::ops::{self, AttentionMask, AttentionOptions, Frequencies, Operand, RopeOptions};
 use cupola::{Array, DType};
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::PyString;
 
 use crate::array::PyArray;
 use crate::device::{On, on};
@@ -123,46 +124,4 @@ pub fn scaled_dot_product_attention(
     };
     let options = AttentionOptions { scale, mask, sinks: sinks.as_deref() };
     on(stream, || give(ops::scaled_dot_product_attention(&q, &k, &v, &options)))
-}
-
-/// A kernel in Metal's language, which only Metal compiles.
-#[doc = docs!(fast::MetalKernel)]
-#[pyclass(frozen, name = "MetalKernel", module = "cupola.core.fast")]
-pub struct MetalKernel {
-    name: String,
-}
-
-#[pymethods]
-impl MetalKernel {
-    /// Is an error: there is no Metal here.
-    #[pyo3(signature = (*args, **kwargs))]
-    fn __call__(
-        &self,
-        args: &Bound<'_, PyTuple>,
-        kwargs: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Py<PyAny>> {
-        let _ = (args, kwargs);
-        let name = &self.name;
-        Err(PyRuntimeError::new_err(format!("metal_kernel: {name}: there is no Metal back-end")))
-    }
-}
-
-/// A kernel of one's own in Metal's language. It can be made everywhere, so that modules import; a call of it is a
-/// `RuntimeError`, since no device here compiles it.
-#[doc = docs!(fast::metal_kernel)]
-#[pyfunction]
-#[pyo3(signature = (
-    name, input_names, output_names, source, header = "", ensure_row_contiguous = true, atomic_outputs = false
-))]
-pub fn metal_kernel(
-    name: String,
-    input_names: Vec<String>,
-    output_names: Vec<String>,
-    source: &str,
-    header: &str,
-    ensure_row_contiguous: bool,
-    atomic_outputs: bool,
-) -> MetalKernel {
-    let _ = (input_names, output_names, source, header, ensure_row_contiguous, atomic_outputs);
-    MetalKernel { name }
 }

@@ -3462,11 +3462,14 @@ macro_rules! docs {
 (distributed::send) => { "\nExample:\n    >>> mx.distributed.send(mx.array([1, 2]), 1)\n    Traceback (most recent call last):\n        ...\n    ValueError: send: the group of one process has no other (dst 1)" };
 (distributed::sum_scatter) => { "This process's part, along the first axis, of the sum of the arrays of all processes.\n\nExample:\n    >>> mx.distributed.sum_scatter(mx.array([1, 2]))\n    array([1, 2], dtype=int32)" };
 (fast::cross_entropy) => { "For each row of logits, over the last axis, the negative logarithm of the softmax at its target.\n\nShapes:\n`targets` have the shape of the logits without the last axis, and so has the result.\n\nDtypes:\nGives `float32`, or `float64` for such logits; half types are computed in `float32`.\n\nErrors:\nWhere the logits are not floats, the targets not integers or of another shape; when it runs where\na target is out of range.\n\nExample:\n    >>> mx.fast.cross_entropy(mx.zeros((1, 4)), mx.array([2]))\n    array([1.38629], dtype=float32)" };
+(fast::cuda_kernel) => { "\nExample:\n    >>> source = 'int i = blockIdx.x * blockDim.x + threadIdx.x; y[i] = 2 * x[i];'\n    >>> mx.fast.cuda_kernel('double', ['x'], ['y'], source).name\n    'double'" };
+(fast::kernel) => { "\nExample:\n    >>> source = 'uint i = thread_position_in_grid.x; T v = x[i]; y[i] = v > 0 ? v : T(0);'\n    >>> relu = mx.fast.kernel('relu', ['x'], ['y'], source)\n    >>> x = mx.array([-1.0, 2.0])\n    >>> relu(inputs=[x], template=[('T', mx.float32)], grid=(2, 1, 1), threadgroup=(2, 1, 1),\n    ...      output_shapes=[x.shape], output_dtypes=[x.dtype])[0]\n    array([0, 2], dtype=float32)" };
 (fast::layer_norm) => { "`x` with mean 0 and variance 1 along its last axis, times `weight`, plus `bias`.\n\nDtypes:\nComputed in `float32` for half types; the result has x's dtype.\n\nErrors:\nWhere `x` has no axes, or `weight` or `bias` is not a vector of its last one.\n\nJ. L. Ba, J. R. Kiros, G. E. Hinton, *Layer normalization*, 2016.\n\nExample:\n    >>> mx.fast.layer_norm(mx.array([[1.0, 3.0]]), None, None, 1e-5)\n    array([[-0.999995, 0.999995]], dtype=float32)" };
-(fast::metal_kernel) => { "\nExample:\n    >>> kernel = mx.fast.metal_kernel(name='twice', input_names=['x'], output_names=['y'], source='')\n    >>> kernel(inputs=[mx.ones(1)])\n    Traceback (most recent call last):\n    RuntimeError: metal_kernel: twice: there is no Metal back-end" };
+(fast::metal_kernel) => { "\nExample:\n    >>> source = 'uint i = thread_position_in_grid.x; y[i] = metal::exp(x[i]);'\n    >>> exp = mx.fast.metal_kernel(name='exp', input_names=['x'], output_names=['y'], source=source)\n    >>> exp(inputs=[mx.zeros(2)], grid=(2, 1, 1), threadgroup=(1, 1, 1), output_shapes=[(2,)],\n    ...     output_dtypes=[mx.float32])[0]\n    array([1, 1], dtype=float32)" };
 (fast::rms_norm) => { "`x` over its root mean square along its last axis, times `weight`.\n\nDtypes:\nAs `layer_norm`.\n\nErrors:\nAs `layer_norm`.\n\nB. Zhang, R. Sennrich, *Root mean square layer normalization*, NeurIPS 2019.\n\nExample:\n    >>> mx.fast.rms_norm(mx.array([[3.0, 4.0]]), None, 1e-5)\n    array([[0.848528, 1.13137]], dtype=float32)" };
 (fast::rope) => { "Pairs of features turned by an angle that grows with their place in the sequence.\n\nShapes:\n`[batch, .., places, features]` stays.\n\nDtypes:\nHalf types are turned in `float32`.\n\nErrors:\nWhere there are fewer than three axes, `dims` is odd, 0 or larger than the last axis, frequencies\nor offsets do not fit, or the input is not of floats.\n\nJ. Su and others, *RoFormer: enhanced transformer with rotary position embedding*, 2021.\n\nExample:\n    >>> mx.fast.rope(mx.ones((1, 2, 4)), 4, traditional=False, base=10000.0, scale=1.0, offset=0).shape\n    (1, 2, 4)" };
 (fast::scaled_dot_product_attention) => { "Values weighted by the softmax of how well queries and keys agree: softmax(scale·q·kᵀ)·v.\n\nShapes:\nq `[batch, heads, queries, d]`, k `[batch, groups, keys, d]` and v `[batch, groups, keys, e]` give\n`[batch, heads, queries, e]`; each group of keys serves heads/groups heads that follow each other.\n\nDtypes:\nThe three promote; the softmax is taken in `float32` for half types.\n\nErrors:\nWhere the shapes do not fit, or a float mask is wider than the result.\n\nA. Vaswani and others, *Attention is all you need*, NeurIPS 2017; groups: J. Ainslie and others,\n*GQA*, EMNLP 2023; sinks: G. Xiao and others, *Efficient streaming language models with attention\nsinks*, ICLR 2024.\n\nExample:\n    >>> q = k = v = mx.ones((1, 2, 3, 8))\n    >>> mx.fast.scaled_dot_product_attention(q, k, v, scale=8**-0.5).shape\n    (1, 2, 3, 8)" };
+(fast::wgsl_kernel) => { "\nExample:\n    >>> source = 'let i = thread_position_in_grid.x; y[i] = 2.0 * x[i];'\n    >>> mx.fast.wgsl_kernel('double', ['x'], ['y'], source).name\n    'double'" };
 (fft::fft) => { "The Fourier transform along an axis: yₖ = Σⱼ xⱼ·e^(−2πi·jk/n).\n\nShapes:\nThe axis is cut off or filled with zeros to `n`; `None` leaves it.\n\nDtypes:\nComputed in `complex64`, which the result has; what is real is cast to it.\n\nErrors:\nWhere there is no such axis, and where it has no point.\n\nExample:\n    >>> mx.fft.fft(mx.array([1.0, 2.0, 3.0, 4.0]))\n    array([10+0j, -2+2j, -2+0j, -2-2j], dtype=complex64)" };
 (fft::fft2) => { "The Fourier transform along two axes: `fftn`.\n\nShapes:\nAs `fftn`; usually the last two axes.\n\nDtypes:\nComputed in `complex64`, which the result has; what is real is cast to it.\n\nErrors:\nWhere there are no such axes, where one repeats or has no point, and where `s` has not one size\nfor each.\n\nExample:\n    >>> mx.fft.fft2(mx.ones((2, 2)))\n    array([[4+0j, 0+0j],\n           [0+0j, 0+0j]], dtype=complex64)" };
 (fft::fftn) => { "The Fourier transform along several axes.\n\nShapes:\n`s` has the size for each of `axes`, which are cut off or filled with zeros; `None` leaves them. `()` stands for all axes, without `s`.\n\nDtypes:\nComputed in `complex64`, which the result has; what is real is cast to it.\n\nErrors:\nWhere there are no such axes, where one repeats or has no point, and where `s` has not one size\nfor each.\n\nExample:\n    >>> mx.fft.fftn(mx.ones((2, 3, 4)), s=(2, 2), axes=(0, 2)).shape\n    (2, 3, 2)" };
@@ -3545,7 +3548,7 @@ macro_rules! docs {
 (Explanation) => { "\nExample:\n    >>> plan = (mx.ones(4) + 1).explain()\n    >>> plan.bytes, plan.operations\n    (16, 4)" };
 (_Imported) => { "" };
 (FunctionExporter) => { "\nExample:\n    >>> hasattr(mx.FunctionExporter, \"close\")\n    True" };
-(fast::MetalKernel) => { "\nExample:\n    >>> mx.fast.MetalKernel.__name__\n    'MetalKernel'" };
+(fast::Kernel) => { "\nExample:\n    >>> double = mx.fast.kernel('double', ['x'], ['y'], 'uint i = thread_position_in_grid.x; y[i] = 2 * x[i];')\n    >>> double.name, double.vjp\n    ('double', None)" };
 (PrintOptions) => { "\nExample:\n    >>> mx.get_printoptions().precision\n    -1" };
 (_PrintOptionsContext) => { "" };
 (MemoryHistory) => { "\nExample:\n    >>> history = mx.record_memory_history()\n    >>> history.stop()\n    >>> history.to_svg()[:4]\n    '<svg'" };
@@ -4031,13 +4034,16 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::distributed::sum_scatter, m)?)?;
         }
         "fast" => {
-            m.add_class::<crate::fast::MetalKernel>()?;
+            m.add_class::<crate::fast::kernel::CustomKernel>()?;
             m.add_function(wrap_pyfunction!(crate::fast::cross_entropy, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fast::kernel::cuda_kernel, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fast::kernel::kernel, m)?)?;
             m.add_function(wrap_pyfunction!(crate::fast::layer_norm, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::fast::metal_kernel, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fast::kernel::metal_kernel, m)?)?;
             m.add_function(wrap_pyfunction!(crate::fast::rms_norm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::fast::rope, m)?)?;
             m.add_function(wrap_pyfunction!(crate::fast::scaled_dot_product_attention, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::fast::kernel::wgsl_kernel, m)?)?;
         }
         "fft" => {
             m.add_function(wrap_pyfunction!(crate::fft::fft, m)?)?;
@@ -4152,7 +4158,6 @@ pub const DOC: &str = "Arrays, and the functions of them.";
 /// What MLX has and is not here: submodule and name.
 pub const MISSING: &[(&str, &str)] = &[
     ("", "get_array_buffer_size"),
-    ("fast", "cuda_kernel"),
     ("fast", "gated_delta_update"),
     ("fast", "precompiled_cuda_kernel"),
 ];

@@ -49,12 +49,18 @@ def test_memory_functions_of_metal_answer_with_a_notice():
         cc.metal.start_capture("a.gputrace")
 
 
-def test_metal_kernels_raise_when_they_are_called():
+def test_metal_kernels_of_more_than_the_common_language_raise_when_they_are_called():
     kernel = cc.fast.metal_kernel(
-        name="copy", input_names=["x"], output_names=["y"], source="y[0] = x[0];"
+        name="copy", input_names=["x"], output_names=["y"], source="y[0] = simd_sum(x[0]);"
     )
-    with pytest.raises(RuntimeError, match="copy: there is no Metal"):
-        kernel(inputs=[cc.ones(1)], grid=(1, 1, 1), threadgroup=(1, 1, 1))
+    with pytest.raises(RuntimeError, match="copy: there is no Metal back-end.*line 1, column 8"):
+        kernel(
+            inputs=[cc.ones(1)],
+            grid=(1, 1, 1),
+            threadgroup=(1, 1, 1),
+            output_shapes=[(1,)],
+            output_dtypes=[cc.float32],
+        )
 
 
 def test_operands_that_say_what_complex_number_they_are():

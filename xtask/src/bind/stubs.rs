@@ -358,6 +358,14 @@ fn write_method(out: &mut String, class: &Class, method: &Function) {
         docs(out, &method.docs, "        ");
         return;
     }
+    if method.roles.iter().any(|r| r == "setter") {
+        let name = method.name.trim_start_matches("set_");
+        let _ = writeln!(
+            out,
+            "    @{name}.setter\n    def {name}(self, value: Any) -> None:\n        ..."
+        );
+        return;
+    }
     let is_special = method.name.starts_with("__");
     let mut parameters: Vec<String> = vec!["self".into()];
     parameters.extend(handed(method));

@@ -1,6 +1,7 @@
 //! The two places where the set of primitives is open: composites with a body, and users' kernels.
 
 mod batch;
+mod launch;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -17,6 +18,8 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::shape::Aval;
 use crate::transform::rules;
+
+pub use launch::{Language, Launch, Source, Text, language};
 
 /// A composite: a graph of primitives that a backend may claim whole and the planner otherwise
 /// puts in its place.
@@ -187,6 +190,11 @@ pub trait CustomOp: Send + Sync {
 
     /// Computes the outputs on the host: one byte slice an output, row-major.
     fn run_host(&self, inputs: &[HostInput<'_>], outputs: &mut [&mut [u8]]) -> Result<()>;
+
+    /// How a GPU runs it whose kernels are in that language; `None`: it computes on the host.
+    fn launch(&self, _: Language) -> Option<Launch> {
+        None
+    }
 
     /// Tangents of the outputs.
     fn jvp(&self, _: &[Array], _: &[Array], _: &[Option<Array>]) -> Result<Tangents> {

@@ -148,6 +148,7 @@ impl Cuda {
             float64: true,
             int16: true,
             subgroup: 32,
+            language: cupola_core::prim::call::Language::Cuda,
             native_math: true,
             wide_offsets: true,
             max_threads: 1024,

@@ -9,7 +9,8 @@ use cupola_core::DType;
 
 use super::{Dialect, WideProducts, buffer, compare, shared, shared_ty, value, variable};
 use crate::ir::{
-    Bin, Buf, Expr, Factors, Kernel, Lit, Math, Reg, Shared, Slot, Stmt, Ty, Un, Wide,
+    Access, Atomic, Bin, Buf, Expr, Factors, Kernel, Lit, Local, Math, Reg, Shared, Slot, Stmt, Ty,
+    Un, Wide,
 };
 
 /// The language of NVRTC.
@@ -64,6 +65,46 @@ __device__ __forceinline__ void wait_for_before() {
 template <class T, int N> struct __align__(sizeof(T) * N) Vector { T e[N]; };
 ";
 
+/// What the language has of whole numbers alone.
+const FLOAT_ATOMICS: &str = "\
+__device__ float float_max(float* at, float v) {
+    u32 seen = *(volatile u32*)at, before;
+    do {
+        before = seen;
+        u32 next = __float_as_uint(fmaxf(__uint_as_float(before), v));
+        seen = atomicCAS((u32*)at, before, next);
+    } while (seen != before);
+    return __uint_as_float(before);
+}
+__device__ float float_min(float* at, float v) {
+    u32 seen = *(volatile u32*)at, before;
+    do {
+        before = seen;
+        u32 next = __float_as_uint(fminf(__uint_as_float(before), v));
+        seen = atomicCAS((u32*)at, before, next);
+    } while (seen != before);
+    return __uint_as_float(before);
+}
+";
+
+/// An atomic change of an element.
+fn atomic(op: Atomic, buf: Buf, index: Reg, v: Reg) -> String {
+    let (place, v) = (format!("{} + {}", buffer(buf), value(index)), value(v));
+    let is_float = buf.dtype == DType::F32;
+    let name = match op {
+        Atomic::Add => "atomicAdd",
+        Atomic::Max if is_float => "float_max",
+        Atomic::Min if is_float => "float_min",
+        Atomic::Max => "atomicMax",
+        Atomic::Min => "atomicMin",
+        Atomic::And => "atomicAnd",
+        Atomic::Or => "atomicOr",
+        Atomic::Xor => "atomicXor",
+        Atomic::Exchange => "atomicExch",
+    };
+    format!("{name}({place}, {v})")
+}
+
 /// Bytes of a shared array, with the gap to the next one.
 fn shared_size(array: Shared) -> u32 {
     (array.len * shared_ty(array).size() as u32).next_multiple_of(16)
@@ -95,6 +136,11 @@ fn element(dtype: DType) -> &'static str {
 impl Dialect for CudaC {
     fn head(&self, kernel: &Kernel) -> String {
         let mut text = String::from(PRELUDE);
+        let floats = |b: &crate::ir::Binding| b.access == Access::Atomic && b.dtype == DType::F32;
+        if kernel.bindings.iter().any(floats) {
+            text.push_str(FLOAT_ATOMICS);
+        }
+        text.push_str(&kernel.header);
         if kernel.words() > 0 {
             let _ = writeln!(text, "struct Args {{ u32 w[{}]; }};", kernel.words());
         }
@@ -183,7 +229,10 @@ impl Dialect for CudaC {
             Expr::Pair(factors, a, b) => {
                 format!("pair_{}({}, {})", ptx(factors), value(a), value(b))
             }
-            Expr::Read(_) | Expr::LoadShared(..) => unreachable!("the printer does these"),
+            Expr::Atomic(op, buf, index, v) => atomic(op, buf, index, v),
+            Expr::Read(_) | Expr::LoadShared(..) | Expr::LoadLocal(..) => {
+                unreachable!("the printer does these")
+            }
         }
     }
 
@@ -218,6 +267,10 @@ impl Dialect for CudaC {
             }
             _ => return None,
         })
+    }
+
+    fn local(&self, array: Local) -> String {
+        format!("{} a{}[{}] = {{}};", self.ty(array.ty), array.id, array.len)
     }
 
     fn barrier(&self) -> &'static str {

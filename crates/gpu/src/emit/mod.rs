@@ -5,7 +5,9 @@ mod wgsl;
 
 use std::fmt::Write;
 
-use crate::ir::{Bin, Buf, Cmp, Expr, Factors, Kernel, Lit, Reg, Shared, Slot, Stmt, Ty, Wide};
+use crate::ir::{
+    Bin, Buf, Cmp, Expr, Factors, Kernel, Lit, Local, Reg, Shared, Slot, Stmt, Ty, Wide,
+};
 
 pub use cuda::{CudaC, dynamic_shared};
 pub use wgsl::Wgsl;
@@ -24,6 +26,8 @@ pub trait Dialect {
     fn store(&self, kernel: &Kernel, buf: Buf, index: Reg, value: Reg) -> String;
     /// A load or store of neighbours at once; none where they go one by one.
     fn vector(&self, kernel: &Kernel, stmt: &Stmt) -> Option<String>;
+    /// The declaration of an array of the thread, all of whose elements are 0.
+    fn local(&self, array: Local) -> String;
     /// A barrier.
     fn barrier(&self) -> &'static str;
     /// A copy of 16 bytes into a shared array, meanwhile.
@@ -68,6 +72,7 @@ pub trait WideProducts {
 pub fn print(kernel: &Kernel, dialect: &dyn Dialect) -> String {
     let text = dialect.head(kernel);
     let mut printer = Printer { kernel, dialect, text, depth: 1, spare: u32::MAX };
+    kernel.locals.iter().for_each(|&array| printer.line(&dialect.local(array)));
     printer.list(&kernel.body);
     printer.text.push_str("}\n");
     printer.text
@@ -88,6 +93,10 @@ pub(crate) fn buffer(b: Buf) -> String {
 
 pub(crate) fn shared(s: Shared) -> String {
     format!("s{}", s.id)
+}
+
+pub(crate) fn local(a: Local) -> String {
+    format!("a{}", a.id)
 }
 
 /// How both languages spell a comparison.
@@ -138,6 +147,9 @@ impl Printer<'_> {
             Stmt::Let(val, expr) => {
                 let right = match expr {
                     Expr::Read(var) => variable(*var),
+                    Expr::LoadLocal(array, index) => {
+                        format!("{}[{}]", local(*array), value(*index))
+                    }
                     Expr::LoadShared(array, index) => {
                         let element = format!("{}[{}]", shared(*array), value(*index));
                         match array.ty {
@@ -183,6 +195,14 @@ impl Printer<'_> {
                 self.depth -= 1;
                 self.inner(body);
                 self.line("}");
+            }
+            Stmt::Break => self.line("break;"),
+            Stmt::Continue => self.line("continue;"),
+            Stmt::Return => self.line("return;"),
+            // Lines of the text are those of whoever wrote it.
+            Stmt::Text(text) => self.text.push_str(text),
+            Stmt::StoreLocal(array, index, val) => {
+                self.line(&format!("{}[{}] = {};", local(*array), value(*index), value(*val)));
             }
             Stmt::Store(buf, index, val) => {
                 let line = self.dialect.store(self.kernel, *buf, *index, *val);

@@ -12,7 +12,8 @@ use cupola_core::DType;
 
 use super::{Dialect, buffer, compare, shared, shared_ty, value};
 use crate::ir::{
-    Access, Bin, Binding, Buf, Expr, Factors, Kernel, Lit, Reg, Shared, Slot, Stmt, Ty, Un,
+    Access, Atomic, Bin, Binding, Buf, Expr, Factors, Kernel, Lit, Local, Reg, Shared, Slot, Stmt,
+    Ty, Un,
 };
 
 /// The language of wgpu.
@@ -116,7 +117,9 @@ impl Dialect for Wgsl {
         for (index, binding) in kernel.bindings.iter().enumerate() {
             let whole = match (self.cell(binding.dtype), binding.access) {
                 (Cell::Part(_), Access::Read) => "u32",
-                (Cell::Part(_), Access::Write) => "atomic<u32>",
+                (Cell::Part(_), Access::Write | Access::Atomic) => "atomic<u32>",
+                (Cell::Whole, Access::Atomic) if binding.dtype == DType::I32 => "atomic<i32>",
+                (Cell::Whole, Access::Atomic) => "atomic<u32>",
                 (Cell::Half, _) => "u16",
                 (Cell::Whole, _) => self.ty(Ty::of(binding.dtype)),
             };
@@ -126,6 +129,12 @@ impl Dialect for Wgsl {
                 "@group(0) @binding({index}) var<storage, read_write> b{index}: array<{element}>;"
             );
         }
+        for (index, binding) in kernel.bindings.iter().enumerate() {
+            if binding.access == Access::Atomic && binding.dtype == DType::F32 {
+                float_atomics(&mut text, index);
+            }
+        }
+        text.push_str(&kernel.header);
         if kernel.words() > 0 {
             let (words, index) = (kernel.words().div_ceil(4), kernel.bindings.len());
             let _ = writeln!(text, "struct Args {{ w: array<vec4<u32>, {words}> }}");
@@ -197,7 +206,13 @@ impl Dialect for Wgsl {
             Expr::Pair(..) => {
                 unreachable!("nothing is paired for matrix units: the target has none")
             }
-            Expr::Read(_) | Expr::LoadShared(..) => unreachable!("the printer does these"),
+            Expr::Atomic(op, buf, index, v) => {
+                let place = format!("&{}[{}]", buffer(buf), value(index));
+                atomic(op, buf, &place, index, v)
+            }
+            Expr::Read(_) | Expr::LoadShared(..) | Expr::LoadLocal(..) => {
+                unreachable!("the printer does these")
+            }
         }
     }
 
@@ -209,7 +224,12 @@ impl Dialect for Wgsl {
     fn store(&self, kernel: &Kernel, buf: Buf, index: Reg, val: Reg) -> String {
         let dtype = kernel.bindings[buf.id as usize].dtype;
         let (name, v) = (buffer(buf), value(val));
+        let is_atomic = kernel.bindings[buf.id as usize].access == Access::Atomic;
         let bytes = match self.cell(dtype) {
+            Cell::Whole if is_atomic => {
+                let bits = if dtype == DType::F32 { format!("bitcast<u32>({v})") } else { v };
+                return format!("atomicStore(&{name}[{}], {bits});", value(index));
+            }
             Cell::Whole => return format!("{name}[{}] = {v};", value(index)),
             Cell::Half => 2,
             Cell::Part(bytes) => bytes,
@@ -236,6 +256,10 @@ impl Dialect for Wgsl {
             }
             _ => None,
         }
+    }
+
+    fn local(&self, array: Local) -> String {
+        format!("var a{}: array<{}, {}>;", array.id, self.ty(array.ty), array.len)
     }
 
     fn barrier(&self) -> &'static str {
@@ -290,19 +314,68 @@ impl Wgsl {
         let binding = kernel.bindings[buf.id as usize];
         let (name, i) = (buffer(buf), value(index));
         let bits = match self.cell(binding.dtype) {
+            Cell::Whole if binding.access == Access::Atomic => {
+                let bits = format!("atomicLoad(&{name}[{i}])");
+                return match binding.dtype {
+                    DType::F32 => format!("bitcast<f32>({bits})"),
+                    _ => bits,
+                };
+            }
             Cell::Whole => return format!("{name}[{i}]"),
             Cell::Half => format!("u32({name}[{i}])"),
             Cell::Part(bytes) => {
                 let (word, up, mask) = within(bytes, index);
                 let whole = match binding.access {
                     Access::Read => format!("{name}[{word}]"),
-                    Access::Write => format!("atomicLoad(&{name}[{word}])"),
+                    Access::Write | Access::Atomic => format!("atomicLoad(&{name}[{word}])"),
                 };
                 format!("(({whole} >> {up}) & {mask})")
             }
         };
         decoded(binding.dtype, &bits)
     }
+}
+
+/// Functions that change elements of a buffer of floats, which lie in it as words.
+fn float_atomics(text: &mut String, index: usize) {
+    for (name, result) in
+        [("add", "before + v"), ("max", "max(before, v)"), ("min", "min(before, v)")]
+    {
+        let _ = writeln!(
+            text,
+            "fn float_{name}_b{index}(at: u32, v: f32) -> f32 {{
+    var seen = atomicLoad(&b{index}[at]);
+    loop {{
+        let before = bitcast<f32>(seen);
+        let tried = atomicCompareExchangeWeak(&b{index}[at], seen, bitcast<u32>({result}));
+        if (tried.exchanged) {{ return before; }}
+        seen = tried.old_value;
+    }}
+    return 0.0;
+}}"
+        );
+    }
+}
+
+/// An atomic change of an element.
+fn atomic(op: Atomic, buf: Buf, place: &str, index: Reg, v: Reg) -> String {
+    let (is_float, at, v) = (buf.dtype == DType::F32, value(index), value(v));
+    let name = match op {
+        Atomic::Add if is_float => return format!("float_add_b{}({at}, {v})", buf.id),
+        Atomic::Max if is_float => return format!("float_max_b{}({at}, {v})", buf.id),
+        Atomic::Min if is_float => return format!("float_min_b{}({at}, {v})", buf.id),
+        Atomic::Exchange if is_float => {
+            return format!("bitcast<f32>(atomicExchange({place}, bitcast<u32>({v})))");
+        }
+        Atomic::Add => "Add",
+        Atomic::Max => "Max",
+        Atomic::Min => "Min",
+        Atomic::And => "And",
+        Atomic::Or => "Or",
+        Atomic::Xor => "Xor",
+        Atomic::Exchange => "Exchange",
+    };
+    format!("atomic{name}({place}, {v})")
 }
 
 /// How neighbours lie in storage that are always moved at once: in one, two or four words.

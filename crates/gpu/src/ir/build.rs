@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use cupola_core::DType;
 
 use super::{
-    Access, Bin, Binding, Buf, Cmp, Expr, Kernel, Lit, Missing, Operand, Reg, Shared, Slot, Stmt,
-    Target, Ty, Val, Var,
+    Access, Bin, Binding, Buf, Cmp, Expr, Kernel, Lit, Local, Missing, Operand, Reg, Shared, Slot,
+    Stmt, Target, Ty, Val, Var,
 };
 
 /// A kernel that is being written.
@@ -42,7 +42,9 @@ impl State {
     }
 
     fn push(&mut self, stmt: Stmt) {
-        if let Some(list) = self.open.last_mut() {
+        // Nothing runs behind what leaves a list.
+        let leaves = |stmt: &Stmt| matches!(stmt, Stmt::Break | Stmt::Continue | Stmt::Return);
+        if let Some(list) = self.open.last_mut().filter(|list| !list.last().is_some_and(leaves)) {
             list.push(stmt);
         }
     }
@@ -59,6 +61,8 @@ impl Build {
             args: 0,
             sizes: 0,
             shared: Vec::new(),
+            locals: Vec::new(),
+            header: String::new(),
             body: Vec::new(),
         };
         let state = State {
@@ -150,6 +154,14 @@ impl Build {
     /// Counters in shared memory.
     pub fn counters(&self, len: u32) -> Shared {
         self.share(Ty::U32, len, true)
+    }
+
+    /// An array of each thread.
+    pub fn local(&self, ty: Ty, len: u32) -> Local {
+        let arrays = &mut self.state().kernel.locals;
+        let local = Local { id: arrays.len() as u32, ty, len };
+        arrays.push(local);
+        local
     }
 
     fn share(&self, ty: Ty, len: u32, counts: bool) -> Shared {
@@ -307,6 +319,33 @@ impl Build {
     pub fn when(&self, condition: Val<'_>, then: impl FnOnce()) {
         let then = self.block(then);
         self.push(Stmt::If(condition.reg(), then, Vec::new()));
+    }
+
+    /// Runs `then` where `condition` holds, else `other`.
+    pub fn either(&self, condition: Val<'_>, then: impl FnOnce(), other: impl FnOnce()) {
+        let (then, other) = (self.block(then), self.block(other));
+        self.push(Stmt::If(condition.reg(), then, other));
+    }
+
+    /// Leaves the innermost loop.
+    pub fn leave(&self) {
+        self.push(Stmt::Break);
+    }
+
+    /// Goes to the next round of the innermost loop.
+    pub fn again(&self) {
+        self.push(Stmt::Continue);
+    }
+
+    /// Leaves the kernel.
+    pub fn quit(&self) {
+        self.push(Stmt::Return);
+    }
+
+    /// Adds statements in the target's own language, with declarations before the kernel.
+    pub fn text(&self, header: &str, text: String) {
+        self.state().kernel.header.push_str(header);
+        self.push(Stmt::Text(text));
     }
 
     /// Runs `then` where `condition` holds, everywhere if there is none.

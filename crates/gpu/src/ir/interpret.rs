@@ -51,6 +51,11 @@ fn survey(list: &[Stmt], factors: &mut HashMap<u32, (u32, u32)>, slots: &mut usi
                 0
             }
             Stmt::Set(..)
+            | Stmt::Break
+            | Stmt::Continue
+            | Stmt::Return
+            | Stmt::Text(_)
+            | Stmt::StoreLocal(..)
             | Stmt::Store(..)
             | Stmt::StoreShared(..)
             | Stmt::AddShared(..)
@@ -133,6 +138,9 @@ impl Thread<'_> {
             Stmt::LoadVector(..) | Stmt::StoreVector(..) => {
                 unreachable!("the tests' target has no vectors")
             }
+            Stmt::Break | Stmt::Continue | Stmt::Return | Stmt::Text(_) | Stmt::StoreLocal(..) => {
+                unreachable!("functions have no such")
+            }
             Stmt::StoreShared(..)
             | Stmt::AddShared(..)
             | Stmt::LoadSharedVector(..)
@@ -172,6 +180,7 @@ impl Thread<'_> {
             Expr::Blocks => 1,
             Expr::ShuffleXor(..) => unreachable!("one thread has no neighbours"),
             Expr::Pair(..) => unreachable!("the tests' target has no matrix units"),
+            Expr::LoadLocal(..) | Expr::Atomic(..) => unreachable!("functions have no such"),
             Expr::LoadShared(..) | Expr::Arg(_) | Expr::Size(_) => {
                 unreachable!("neither arguments nor sharing")
             }

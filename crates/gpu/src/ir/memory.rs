@@ -1,6 +1,8 @@
 //! Memory: buffers, shared arrays, exchange between threads, and products of matrices.
 
-use super::{Buf, Build, Expr, Factors, Operand, Reg, Shared, Stmt, Ty, Val, Var, Wide};
+use super::{
+    Atomic, Buf, Build, Expr, Factors, Local, Operand, Reg, Shared, Stmt, Ty, Val, Var, Wide,
+};
 
 impl Buf {
     /// An element, decoded into its register.
@@ -13,6 +15,12 @@ impl Buf {
     pub fn store<'k>(self, index: Val<'k>, value: Val<'k>) {
         index.k.moves(self, 1);
         index.k.push(Stmt::Store(self, index.reg(), value.reg()));
+    }
+
+    /// Changes an element while no other thread does: what was there before.
+    pub fn atomic<'k>(self, op: Atomic, index: Val<'k>, value: Val<'k>) -> Val<'k> {
+        index.k.moves(self, 1);
+        index.k.value(value.ty, Expr::Atomic(op, self, index.reg(), value.reg()))
     }
 
     /// Neighbouring elements, as [`Stmt::LoadVector`] says.
@@ -35,6 +43,18 @@ impl Buf {
                 index.k.push(Stmt::StoreVector(self, index.reg(), regs(values)));
             }
         }
+    }
+}
+
+impl Local {
+    /// An element.
+    pub fn load<'k>(self, index: Val<'k>) -> Val<'k> {
+        index.k.value(self.ty, Expr::LoadLocal(self, index.reg()))
+    }
+
+    /// Stores an element.
+    pub fn store<'k>(self, index: Val<'k>, value: Val<'k>) {
+        index.k.push(Stmt::StoreLocal(self, index.reg(), value.reg()));
     }
 }
 

@@ -18,6 +18,7 @@ mod tests;
 mod value;
 
 use cupola_core::DType;
+use cupola_core::prim::call::Language;
 
 pub use build::Build;
 pub use divisor::Divisor;
@@ -109,6 +110,16 @@ pub struct Shared {
     pub counts: bool,
 }
 
+/// An array of one thread.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Local {
+    pub(crate) id: u32,
+    /// The type of its elements.
+    pub ty: Ty,
+    /// How many elements it has; they begin as 0.
+    pub len: u32,
+}
+
 /// A bound buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Buf {
@@ -124,6 +135,27 @@ pub enum Access {
     Read,
     /// Stores, and loads of what the same thread stored or overwrites.
     Write,
+    /// As `Write`, and [`Expr::Atomic`].
+    Atomic,
+}
+
+/// What is done to an element of 32 bits while no other thread changes it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Atomic {
+    /// Adds.
+    Add,
+    /// Keeps the larger.
+    Max,
+    /// Keeps the smaller.
+    Min,
+    /// Keeps the bits set in both.
+    And,
+    /// Sets bits.
+    Or,
+    /// Turns bits.
+    Xor,
+    /// Puts a value there.
+    Exchange,
 }
 
 /// A buffer that a kernel is given.
@@ -323,6 +355,10 @@ pub enum Expr {
     Load(Buf, Reg),
     /// An element of a shared array.
     LoadShared(Shared, Reg),
+    /// An element of an array of the thread.
+    LoadLocal(Local, Reg),
+    /// Changes an element of a buffer that is bound so; gives what was there before.
+    Atomic(Atomic, Buf, Reg, Reg),
     /// The number of the thread in its block.
     Thread,
     /// The number of the block along the first axis of the grid.
@@ -357,6 +393,16 @@ pub enum Stmt {
     For(Reg, [Reg; 3], Vec<Stmt>),
     /// Runs the first list, and while its value holds the second, and again.
     While(Vec<Stmt>, Reg, Vec<Stmt>),
+    /// Leaves the innermost loop.
+    Break,
+    /// Goes to the next round of it.
+    Continue,
+    /// Leaves the kernel.
+    Return,
+    /// Statements in the target's own language.
+    Text(String),
+    /// Puts an element in its place in an array of the thread.
+    StoreLocal(Local, Reg, Reg),
     /// Puts an encoded element in its place.
     Store(Buf, Reg, Reg),
     /// Puts an element in its place in a shared array.
@@ -437,6 +483,10 @@ pub struct Kernel {
     pub sizes: u32,
     /// Its shared arrays.
     pub shared: Vec<Shared>,
+    /// The arrays of each thread.
+    pub locals: Vec<Local>,
+    /// Declarations in the target's own language that stand before it.
+    pub header: String,
     /// What each thread runs.
     pub body: Vec<Stmt>,
 }
@@ -445,6 +495,14 @@ impl Kernel {
     /// Words that it is given: its arguments, and then its sizes.
     pub fn words(&self) -> u32 {
         self.args + self.sizes
+    }
+
+    /// What it runs in the target's own language, if it does.
+    pub fn text(&self) -> Option<&str> {
+        self.body.iter().find_map(|stmt| match stmt {
+            Stmt::Text(text) => Some(&**text),
+            _ => None,
+        })
     }
 }
 
@@ -455,6 +513,8 @@ pub struct Target {
     pub int64: bool,
     /// Whether there are doubles.
     pub float64: bool,
+    /// What kernels are printed in.
+    pub language: Language,
     /// Whether [`Un::Math`], [`Bin::Pow`] and [`Bin::Atan2`] exist and are accurate.
     pub native_math: bool,
     /// Whether elements of 16 bits can be loaded and stored by themselves.

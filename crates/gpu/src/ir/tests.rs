@@ -11,6 +11,7 @@ const BARE: Target = Target {
     float64: false,
     int16: false,
     subgroup: 0,
+    language: cupola_core::prim::call::Language::Wgsl,
     native_math: false,
     wide_offsets: false,
     max_threads: 256,

@@ -227,7 +227,7 @@ impl<'k> Val<'k> {
     }
 
     /// As statements name it.
-    pub(super) fn reg(self) -> Reg {
+    pub(crate) fn reg(self) -> Reg {
         Reg { id: self.id, ty: self.ty }
     }
 

@@ -6,6 +6,7 @@ mod bitcast;
 mod body;
 mod conv;
 mod create;
+mod custom;
 pub(crate) mod dot;
 mod fft;
 mod finish;
@@ -36,6 +37,7 @@ use cupola_core::{Aval, DType, Error};
 
 pub use crate::ir::Missing;
 use crate::ir::{Access, Buf, Build, Divisor, Kernel, Target, Ty, Val};
+pub use custom::SOURCE;
 use view::{Axes, Walk};
 
 /// Where a launch finds a buffer.
@@ -133,6 +135,11 @@ pub fn in_vectors(segment: &Segment, target: &Target) -> Option<Program> {
             let target = Target { vector_bytes: VECTOR_BYTES, ..target.clone() };
             program(segment, &target).ok()?
         }
+        // A text knows no offsets: this is for operands without.
+        SegmentKernel::Custom(op) if custom::is_text(op, target) => {
+            let target = Target { vector_bytes: VECTOR_BYTES, ..target.clone() };
+            program(segment, &target).ok()?
+        }
         SegmentKernel::Reduce { .. }
         | SegmentKernel::Rows { .. }
         | SegmentKernel::Op(_)
@@ -199,9 +206,7 @@ pub(crate) fn program_from(
                 return Err(Missing(format!("{} is not claimed", composite.name())));
             }
         },
-        SegmentKernel::Custom(_) => {
-            return Err(Missing("a custom operator has its own kernel, for the CPU".into()));
-        }
+        SegmentKernel::Custom(op) => custom::custom(&mut program, op, segment, target)?,
     }
     Ok(program)
 }

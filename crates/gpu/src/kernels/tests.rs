@@ -19,6 +19,7 @@ use crate::ir::Target;
 const CARD: Target = Target {
     int64: true,
     float64: true,
+    language: cupola_core::prim::call::Language::Cuda,
     native_math: true,
     wide_offsets: true,
     max_threads: 1024,
@@ -40,6 +41,7 @@ const CARD: Target = Target {
 const PLAIN: Target = Target {
     int64: false,
     float64: false,
+    language: cupola_core::prim::call::Language::Wgsl,
     native_math: false,
     wide_offsets: false,
     max_threads: 256,

@@ -148,6 +148,7 @@ impl Wgpu {
             float64: features.contains(wgpu::Features::SHADER_F64),
             int16: features.contains(wgpu::Features::SHADER_I16),
             subgroup,
+            language: cupola_core::prim::call::Language::Wgsl,
             native_math: false,
             wide_offsets: false,
             max_blocks: limits.max_compute_workgroups_per_dimension.min(65_535),

@@ -236,6 +236,8 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
             args: 0,
             sizes: 0,
             shared: Vec::new(),
+            locals: Vec::new(),
+            header: String::new(),
             body: Vec::new(),
         };
         let seen = self.alloc(THREADS as usize * 4)?;
@@ -372,6 +374,10 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
         let made = self.compile(text, kernel);
         if let Some(error) = pollster::block_on(scope.pop()) {
+            if kernel.text().is_some() {
+                let said = users_line(&error.to_string(), text);
+                return Err(Error::User(format!("{}: {said}", kernel.name)));
+            }
             return Err(Error::Device(format!(
                 "{}: the kernel {} does not compile: {error}",
                 self.own, kernel.name
@@ -393,12 +399,14 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
             label: Some(&kernel.name),
             source: wgpu::ShaderSource::Wgsl(text.into()),
         };
-        // SAFETY: kernels index within their buffers, which the planner's layouts guarantee, and
-        // their loops end.
-        let module = unsafe {
-            self.device
-                .create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked())
+        // Of a text nobody knows where it writes.
+        let checks = match kernel.text() {
+            Some(_) => wgpu::ShaderRuntimeChecks::checked(),
+            None => wgpu::ShaderRuntimeChecks::unchecked(),
         };
+        // SAFETY: other kernels index within their buffers, which the planner's layouts and checks of users'
+        // indices guarantee, and their loops end or are the user's.
+        let module = unsafe { self.device.create_shader_module_trusted(descriptor, checks) };
         let entry =
             |index: usize, ty: wgpu::BufferBindingType, dynamic: bool| wgpu::BindGroupLayoutEntry {
                 binding: index as u32,
@@ -574,5 +582,27 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
     /// Gives kept memory back.
     pub fn trim(&self) {
         drop(self.buffers.pool().drain());
+    }
+}
+
+/// What a compiler says of a user's text, which stands somewhere in `text`: with the user's own line.
+fn users_line(said: &str, text: &str) -> String {
+    let message = said.lines().find_map(|line| line.split_once("error: ").map(|(_, rest)| rest));
+    let place = said.split_once("wgsl:").and_then(|(_, rest)| {
+        let mut numbers = rest.split(|c: char| !c.is_ascii_digit());
+        let mut next = || numbers.next().and_then(|number| number.parse::<usize>().ok());
+        next().zip(next())
+    });
+    let first = text.lines().position(|line| line == crate::kernels::SOURCE);
+    let (Some(message), Some((line, column)), Some(first)) = (message, place, first) else {
+        return said.trim().to_owned();
+    };
+    let shown = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+    let mark = " ".repeat(column.saturating_sub(1));
+    match line.checked_sub(first + 1) {
+        Some(line) if line > 0 => {
+            format!("line {line}, column {column}: {message}\n    {shown}\n    {mark}^")
+        }
+        _ => format!("header: {message}\n    {shown}\n    {mark}^"),
     }
 }

@@ -8,15 +8,36 @@ from typing import Any, NoReturn, TypeAlias, final
 from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 
 @final
-class MetalKernel:
-    """A kernel in Metal's language, which only Metal compiles.
+class Kernel:
+    """A kernel: call it with inputs, grid, threadgroup and outputs. `vjp` and `jvp` may be set, to another kernel or to
+    a function.
 
     Example:
-        >>> mx.fast.MetalKernel.__name__
-        'MetalKernel'
+        >>> double = mx.fast.kernel('double', ['x'], ['y'], 'uint i = thread_position_in_grid.x; y[i] = 2 * x[i];')
+        >>> double.name, double.vjp
+        ('double', None)
     """
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Is an error: there is no Metal here."""
+    @property
+    def name(self) -> str:
+        """The name."""
+    @property
+    def vjp(self) -> Any:
+        """The vector-Jacobian product: a kernel of the inputs and the cotangents that gives the inputs' cotangents,
+        or `f(primals, cotangents, outputs)` of lists.
+        """
+    @vjp.setter
+    def vjp(self, value: Any) -> None:
+        ...
+    @property
+    def jvp(self) -> Any:
+        """The Jacobian-vector product: a kernel of the inputs and their tangents that gives the outputs' tangents, or
+        `f(primals, tangents)` of lists.
+        """
+    @jvp.setter
+    def jvp(self, value: Any) -> None:
+        ...
+    def __call__(self, *, inputs: Sequence[_Scalar | array], grid: Any, threadgroup: Any, output_shapes: Sequence[Sequence[int]], output_dtypes: Sequence[Dtype], template: Sequence[Any] | None = ..., init_value: float | None = ..., verbose: bool = ..., stream: _StreamOrDevice | None = ...) -> list[array]:
+        """Runs a thread for each place of the grid: a list of outputs."""
 
 def cross_entropy(logits: _Scalar | array, targets: _Scalar | array, *, stream: _StreamOrDevice | None = ...) -> array:
     """For each row of logits, over the last axis, the negative logarithm of the softmax at its target.
@@ -35,6 +56,30 @@ def cross_entropy(logits: _Scalar | array, targets: _Scalar | array, *, stream: 
         >>> mx.fast.cross_entropy(mx.zeros((1, 4)), mx.array([2]))
         array([1.38629], dtype=float32)
     """
+def cuda_kernel(name: str, input_names: Sequence[str], output_names: Sequence[str], source: str, header: str = ..., ensure_row_contiguous: bool = ..., shared_memory: int = ...) -> Any:
+    """A kernel of one's own in CUDA C++, which CUDA's devices run: inputs and outputs are pointers of those names.
+
+    Example:
+        >>> source = 'int i = blockIdx.x * blockDim.x + threadIdx.x; y[i] = 2 * x[i];'
+        >>> mx.fast.cuda_kernel('double', ['x'], ['y'], source).name
+        'double'
+    """
+def kernel(name: str, input_names: Sequence[str], output_names: Sequence[str], source: str, header: str = ..., ensure_row_contiguous: bool = ..., atomic_outputs: bool = ...) -> Any:
+    """A kernel of one's own in the common language, which every device runs: the body of what each thread does, in C's
+    manner. Inputs and outputs are arrays of those names; `docs/kernels.md` describes the language.
+
+    Errors:
+    Where a name is not one of C's or is there twice. A call is an error where the source is not of the language, with
+    its line.
+
+    Example:
+        >>> source = 'uint i = thread_position_in_grid.x; T v = x[i]; y[i] = v > 0 ? v : T(0);'
+        >>> relu = mx.fast.kernel('relu', ['x'], ['y'], source)
+        >>> x = mx.array([-1.0, 2.0])
+        >>> relu(inputs=[x], template=[('T', mx.float32)], grid=(2, 1, 1), threadgroup=(2, 1, 1),
+        ...      output_shapes=[x.shape], output_dtypes=[x.dtype])[0]
+        array([0, 2], dtype=float32)
+    """
 def layer_norm(x: _Scalar | array, weight: _Scalar | array | None, bias: _Scalar | array | None, eps: float, *, stream: _StreamOrDevice | None = ...) -> array:
     """`x` with mean 0 and variance 1 along its last axis, times `weight`, plus `bias`.
 
@@ -51,14 +96,15 @@ def layer_norm(x: _Scalar | array, weight: _Scalar | array | None, bias: _Scalar
         array([[-0.999995, 0.999995]], dtype=float32)
     """
 def metal_kernel(name: str, input_names: Sequence[str], output_names: Sequence[str], source: str, header: str = ..., ensure_row_contiguous: bool = ..., atomic_outputs: bool = ...) -> Any:
-    """A kernel of one's own in Metal's language. It can be made everywhere, so that modules import; a call of it is a
-    `RuntimeError`, since no device here compiles it.
+    """A kernel of one's own in Metal's language, as far as it is the common language of `fast.kernel`: then every device
+    runs it. It can be made everywhere, so that modules import; a call of one that is more is a `RuntimeError`.
 
     Example:
-        >>> kernel = mx.fast.metal_kernel(name='twice', input_names=['x'], output_names=['y'], source='')
-        >>> kernel(inputs=[mx.ones(1)])
-        Traceback (most recent call last):
-        RuntimeError: metal_kernel: twice: there is no Metal back-end
+        >>> source = 'uint i = thread_position_in_grid.x; y[i] = metal::exp(x[i]);'
+        >>> exp = mx.fast.metal_kernel(name='exp', input_names=['x'], output_names=['y'], source=source)
+        >>> exp(inputs=[mx.zeros(2)], grid=(2, 1, 1), threadgroup=(1, 1, 1), output_shapes=[(2,)],
+        ...     output_dtypes=[mx.float32])[0]
+        array([1, 1], dtype=float32)
     """
 def rms_norm(x: _Scalar | array, weight: _Scalar | array | None, eps: float, *, stream: _StreamOrDevice | None = ...) -> array:
     """`x` over its root mean square along its last axis, times `weight`.
@@ -116,9 +162,15 @@ def scaled_dot_product_attention(q: _Scalar | array, k: _Scalar | array, v: _Sca
         >>> mx.fast.scaled_dot_product_attention(q, k, v, scale=8**-0.5).shape
         (1, 2, 3, 8)
     """
+def wgsl_kernel(name: str, input_names: Sequence[str], output_names: Sequence[str], source: str, header: str = ..., ensure_row_contiguous: bool = ..., atomic_outputs: bool = ...) -> Any:
+    """A kernel of one's own in WGSL, which devices through wgpu run: inputs and outputs are arrays of those names.
 
-def cuda_kernel(*args: Any, **kwargs: Any) -> NoReturn:
-    """Not there yet: raises `NotImplementedError`."""
+    Example:
+        >>> source = 'let i = thread_position_in_grid.x; y[i] = 2.0 * x[i];'
+        >>> mx.fast.wgsl_kernel('double', ['x'], ['y'], source).name
+        'double'
+    """
+
 def gated_delta_update(*args: Any, **kwargs: Any) -> NoReturn:
     """Not there yet: raises `NotImplementedError`."""
 def precompiled_cuda_kernel(*args: Any, **kwargs: Any) -> NoReturn:

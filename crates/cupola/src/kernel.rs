@@ -1,0 +1,359 @@
+//! Kernels of one's own.
+//!
+//! A [`Kernel`] is the body of a function that every thread of a grid runs, in a small common C-like language
+//! that all devices run, or in a device's own. `docs/kernels.md` describes the language.
+//!
+//! ```
+//! use cupola::kernel::{Kernel, Launch};
+//! use cupola::{Array, DType};
+//!
+//! let double = Kernel::new(
+//!     "double",
+//!     ["x"],
+//!     ["y"],
+//!     "uint i = thread_position_in_grid.x; y[i] = 2 * x[i];",
+//! )?;
+//! let x = Array::from_slice(&[1.0f32, 2.0, 3.0], [3])?;
+//! let launch = Launch::new([3, 1, 1], [3, 1, 1]).output([3], DType::F32);
+//! let y = double.call(&[&x], &launch)?;
+//! assert_eq!(y[0].to_vec::<f32>()?, [2.0, 4.0, 6.0]);
+//! # Ok::<(), cupola::Error>(())
+//! ```
+
+mod op;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cupola_core::prim::Custom;
+use cupola_core::{Array, Aval, DType, Error, Result, Shape, transform};
+pub use cupola_kernel::Parameter;
+use cupola_kernel::Scalar;
+
+use op::Called;
+
+/// Cotangents of the inputs, from inputs, outputs and cotangents of the outputs.
+pub type Vjp = Arc<dyn Fn(&[Array], &[Array], &[Array]) -> Result<Vec<Array>> + Send + Sync>;
+
+/// Tangents of the outputs, from inputs, outputs and tangents of the inputs.
+pub type Jvp = Vjp;
+
+/// A kernel of one's own.
+///
+/// ```
+/// use cupola::kernel::{Kernel, Launch};
+/// use cupola::{Array, DType, ops, transform::grad};
+///
+/// // Softshrink, whose derivative is a kernel, too.
+/// let launch = Launch::new([4, 1, 1], [4, 1, 1]).output([4], DType::F32);
+/// let back = Kernel::new(
+///     "softshrink_vjp",
+///     ["x", "dy"],
+///     ["dx"],
+///     "uint i = thread_position_in_grid.x; dx[i] = abs(x[i]) > 0.5f ? dy[i] : 0;",
+/// )?;
+/// let own = launch.clone();
+/// let softshrink = Kernel::new(
+///     "softshrink",
+///     ["x"],
+///     ["y"],
+///     "uint i = thread_position_in_grid.x;
+///      y[i] = x[i] > 0.5f ? x[i] - 0.5f : (x[i] < -0.5f ? x[i] + 0.5f : 0);",
+/// )?
+/// .with_vjp(move |x, _, dy| back.call(&[&x[0], &dy[0]], &own));
+/// let x = Array::from_slice(&[-2.0f32, -0.25, 0.25, 1.0], [4])?;
+/// let y = softshrink.call(&[&x], &launch)?;
+/// assert_eq!(y[0].to_vec::<f32>()?, [-1.5, 0.0, 0.0, 0.5]);
+/// let loss = move |x: &[Array]| {
+///     let y = softshrink.call(&[&x[0]], &launch)?;
+///     Ok(vec![ops::sum(&(&y[0] * &y[0]), (), false)?])
+/// };
+/// assert_eq!(grad(loss, &[0])(&[x])?[0].to_vec::<f32>()?, [-3.0, 0.0, 0.0, 1.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Kernel {
+    name: &'static str,
+    inputs: Vec<String>,
+    outputs: Vec<String>,
+    sources: Sources,
+    takes_strides: bool,
+    has_atomic_outputs: bool,
+    vjp: Option<Vjp>,
+    jvp: Option<Jvp>,
+}
+
+/// What a kernel's body is written in.
+#[derive(Clone, Default, Debug, PartialEq, Eq, Hash)]
+struct Sources {
+    header: String,
+    common: Option<String>,
+    wgsl: Option<String>,
+    cuda: Option<String>,
+}
+
+/// How a kernel is called: its grid, its outputs and what its template's names stand for.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    grid: [u32; 3],
+    threadgroup: [u32; 3],
+    outputs: Vec<Aval>,
+    template: Vec<(String, Parameter)>,
+    init: Option<f64>,
+}
+
+impl Launch {
+    /// A launch with so many threads along each axis, in groups of so many.
+    pub fn new(grid: [u32; 3], threadgroup: [u32; 3]) -> Self {
+        Launch { grid, threadgroup, outputs: Vec::new(), template: Vec::new(), init: None }
+    }
+
+    /// The same with no outputs yet.
+    #[must_use]
+    pub fn without_outputs(&self) -> Self {
+        Launch { outputs: Vec::new(), ..self.clone() }
+    }
+
+    /// Adds an output.
+    #[must_use]
+    pub fn output(mut self, shape: impl Into<Shape>, dtype: DType) -> Self {
+        self.outputs.push(Aval::new(shape, dtype));
+        self
+    }
+
+    /// Says which dtype a name of the source stands for.
+    ///
+    /// # Errors
+    /// If kernels have no elements of that dtype.
+    pub fn dtype(mut self, name: &str, dtype: DType) -> Result<Self> {
+        self.template.push((name.to_owned(), Parameter::Type(scalar(dtype)?)));
+        Ok(self)
+    }
+
+    /// Says which number, or which truth value, a name of the source stands for.
+    #[must_use]
+    pub fn parameter(mut self, name: &str, parameter: Parameter) -> Self {
+        self.template.push((name.to_owned(), parameter));
+        self
+    }
+
+    /// Gives every element of the outputs a value before the kernel runs.
+    #[must_use]
+    pub fn init(mut self, value: f64) -> Self {
+        self.init = Some(value);
+        self
+    }
+}
+
+/// The most threads of a group, on every device.
+const GROUP: u64 = 1024;
+
+impl Kernel {
+    /// A kernel of the common language: the names of its inputs and outputs, and its body.
+    ///
+    /// # Errors
+    /// If a name is not one of C's, or there twice.
+    pub fn new<I: Into<String>, O: Into<String>>(
+        name: &str,
+        inputs: impl IntoIterator<Item = I>,
+        outputs: impl IntoIterator<Item = O>,
+        source: &str,
+    ) -> Result<Kernel> {
+        let sources = Sources { common: Some(source.into()), ..Sources::default() };
+        Self::with(name, inputs, outputs, sources)
+    }
+
+    /// A kernel that has no source yet: see [`Kernel::wgsl`] and [`Kernel::cuda`].
+    ///
+    /// # Errors
+    /// As those of [`Kernel::new`].
+    pub fn empty<I: Into<String>, O: Into<String>>(
+        name: &str,
+        inputs: impl IntoIterator<Item = I>,
+        outputs: impl IntoIterator<Item = O>,
+    ) -> Result<Kernel> {
+        Self::with(name, inputs, outputs, Sources::default())
+    }
+
+    fn with<I: Into<String>, O: Into<String>>(
+        name: &str,
+        inputs: impl IntoIterator<Item = I>,
+        outputs: impl IntoIterator<Item = O>,
+        sources: Sources,
+    ) -> Result<Kernel> {
+        let name = kept(name);
+        let inputs: Vec<String> = inputs.into_iter().map(Into::into).collect();
+        let outputs: Vec<String> = outputs.into_iter().map(Into::into).collect();
+        let mut known = BTreeSet::new();
+        for own in inputs.iter().chain(&outputs) {
+            let mut chars = own.chars();
+            let starts = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+            if !starts || !chars.all(|c| c.is_ascii_alphanumeric() || c == '_') {
+                return Err(Error::argument(name, format!("'{own}' is no name of an array")));
+            }
+            if !known.insert(own) {
+                return Err(Error::argument(name, format!("two arrays have the name '{own}'")));
+            }
+        }
+        if outputs.is_empty() {
+            return Err(Error::argument(name, "a kernel has at least one output"));
+        }
+        let (vjp, jvp) = (None, None);
+        let (takes_strides, has_atomic_outputs) = (false, false);
+        Ok(Kernel { name, inputs, outputs, sources, takes_strides, has_atomic_outputs, vjp, jvp })
+    }
+
+    /// Gives functions and constants that stand before the body.
+    #[must_use]
+    pub fn header(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.sources.header);
+        self
+    }
+
+    /// Gives a body in WGSL, for devices through wgpu.
+    #[must_use]
+    pub fn wgsl(mut self, source: &str) -> Self {
+        self.sources.wgsl = Some(source.to_owned());
+        self
+    }
+
+    /// Gives a body in CUDA C++.
+    #[must_use]
+    pub fn cuda(mut self, source: &str) -> Self {
+        self.sources.cuda = Some(source.to_owned());
+        self
+    }
+
+    /// Takes inputs as they lie, which `NAME_strides` says. Else they come in row-major order.
+    #[must_use]
+    pub fn takes_strides(mut self, takes: bool) -> Self {
+        self.takes_strides = takes;
+        self
+    }
+
+    /// Binds outputs as atomics, in a body of WGSL. The common language needs no word for it.
+    #[must_use]
+    pub fn atomic_outputs(mut self, atomic: bool) -> Self {
+        self.has_atomic_outputs = atomic;
+        self
+    }
+
+    /// Gives the cotangents of the inputs, from inputs, outputs and cotangents of the outputs.
+    #[must_use]
+    pub fn with_vjp(
+        mut self,
+        rule: impl Fn(&[Array], &[Array], &[Array]) -> Result<Vec<Array>> + Send + Sync + 'static,
+    ) -> Self {
+        self.vjp = Some(Arc::new(rule));
+        self
+    }
+
+    /// Gives the tangents of the outputs, from inputs, outputs and tangents of the inputs.
+    #[must_use]
+    pub fn with_jvp(
+        mut self,
+        rule: impl Fn(&[Array], &[Array], &[Array]) -> Result<Vec<Array>> + Send + Sync + 'static,
+    ) -> Self {
+        self.jvp = Some(Arc::new(rule));
+        self
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Records a call: an array for every output. A batch of `vmap` calls the kernel for each of its elements.
+    ///
+    /// # Errors
+    /// If the arrays are not as many as the names, the grid or the threadgroup is none, or the source is not
+    /// of the language, with its line.
+    pub fn call(&self, inputs: &[&Array], launch: &Launch) -> Result<Vec<Array>> {
+        let op = Arc::new(self.called(inputs, launch)?);
+        if self.vjp.is_none() && self.jvp.is_none() {
+            return Array::apply_multi(Custom(op), inputs);
+        }
+        let body = move |x: &[Array]| {
+            Array::apply_multi(Custom(op.clone()), &x.iter().collect::<Vec<_>>())
+        };
+        let mut custom = transform::custom_function(body);
+        if let Some(rule) = self.vjp.clone() {
+            custom = custom.with_vjp(move |x, y, dy| rule(x, y, dy));
+        }
+        if let Some(rule) = self.jvp.clone() {
+            custom = custom.with_jvp(move |x, y, dx| rule(x, y, dx));
+        }
+        let inputs: Vec<Array> = inputs.iter().map(|&x| x.clone()).collect();
+        custom.call(&inputs)
+    }
+
+    fn called(&self, inputs: &[&Array], launch: &Launch) -> Result<Called> {
+        let counts = [
+            ("inputs", self.inputs.len(), inputs.len()),
+            ("outputs", self.outputs.len(), launch.outputs.len()),
+        ];
+        for (what, wanted, found) in counts {
+            if wanted != found {
+                let detail = format!("it has {wanted} {what}, the call gives {found}");
+                return Err(Error::argument(self.name, detail));
+            }
+        }
+        for (what, sizes) in [("grid", launch.grid), ("threadgroup", launch.threadgroup)] {
+            if sizes.contains(&0) {
+                let detail = format!("a {what} of {sizes:?} has no threads");
+                return Err(Error::argument(self.name, detail));
+            }
+        }
+        let threads =
+            |sizes: [u32; 3]| sizes.iter().fold(1u64, |all, &size| all.saturating_mul(size.into()));
+        if threads(launch.grid) > u32::MAX.into() {
+            let detail = format!("a grid of {:?} has more than 2³² threads", launch.grid);
+            return Err(Error::argument(self.name, detail));
+        }
+        let mut threadgroup = launch.threadgroup;
+        threadgroup.iter_mut().zip(launch.grid).for_each(|(own, all)| *own = (*own).min(all));
+        if threads(threadgroup) > GROUP {
+            let detail = format!("a threadgroup of {threadgroup:?} has more than {GROUP} threads");
+            return Err(Error::argument(self.name, detail));
+        }
+        let avals = inputs.iter().map(|x| x.aval().clone()).collect();
+        Called::new(self, avals, Launch { threadgroup, ..launch.clone() })
+    }
+}
+
+/// The element of a kernel's array of that dtype.
+pub fn scalar(dtype: DType) -> Result<Scalar> {
+    Ok(match dtype {
+        DType::Bool => Scalar::Bool,
+        DType::U8 => Scalar::U8,
+        DType::I8 => Scalar::I8,
+        DType::U16 => Scalar::U16,
+        DType::I16 => Scalar::I16,
+        DType::U32 => Scalar::U32,
+        DType::I32 => Scalar::I32,
+        DType::U64 => Scalar::U64,
+        DType::I64 => Scalar::I64,
+        DType::F16 => Scalar::F16,
+        DType::BF16 => Scalar::BF16,
+        DType::F32 => Scalar::F32,
+        DType::F64 => Scalar::F64,
+        DType::C64 => {
+            return Err(Error::dtype(
+                "kernel",
+                "kernels have no complex numbers: take their parts",
+            ));
+        }
+    })
+}
+
+/// A name that lives as long as the program, as errors and plans need it: each is kept once.
+fn kept(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return known;
+    }
+    let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    names.insert(name);
+    name
+}

@@ -1,0 +1,333 @@
+//! Kernels of one's own.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cupola::kernel::{Kernel, Launch, Parameter};
+use cupola::{Array, Error};
+use pyo3::PyTraverseError;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyInt, PyList};
+
+use crate::array::PyArray;
+use crate::device::{On, on};
+use crate::dtype::Dtype;
+use crate::error::{carried, raise, wrong_type, wrong_value};
+use crate::generated::docs;
+use crate::operand::Arr;
+use crate::tree;
+
+/// What a kernel was made as.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Made {
+    Common,
+    Metal,
+    Cuda,
+    Wgsl,
+}
+
+/// A kernel: call it with inputs, grid, threadgroup and outputs. `vjp` and `jvp` may be set, to another kernel or to
+/// a function.
+#[doc = docs!(fast::Kernel)]
+#[pyclass(frozen, name = "Kernel", module = "cupola.core.fast")]
+pub struct CustomKernel {
+    kernel: Kernel,
+    made: Made,
+    text: String,
+    rules: Mutex<Rules>,
+}
+
+#[derive(Default)]
+struct Rules {
+    vjp: Option<Py<PyAny>>,
+    jvp: Option<Py<PyAny>>,
+}
+
+/// A rule of a derivative, of arrays.
+type Rule = Arc<dyn Fn(&[Array], &[Array], &[Array]) -> cupola::Result<Vec<Array>> + Send + Sync>;
+
+impl CustomKernel {
+    fn rules(&self) -> MutexGuard<'_, Rules> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records a call; `launch` says what it gives.
+    fn record(&self, py: Python<'_>, inputs: &[&Array], launch: &Launch) -> PyResult<Vec<Array>> {
+        let mut kernel = self.kernel.clone();
+        let (vjp, jvp) = {
+            let rules = self.rules();
+            let clone = |rule: &Option<Py<PyAny>>| rule.as_ref().map(|r| r.clone_ref(py));
+            (clone(&rules.vjp), clone(&rules.jvp))
+        };
+        if let Some(rule) = vjp {
+            let rule = derivative(py, rule, launch, true);
+            kernel = kernel.with_vjp(move |x, y, dy| rule(x, y, dy));
+        }
+        if let Some(rule) = jvp {
+            let rule = derivative(py, rule, launch, false);
+            kernel = kernel.with_jvp(move |x, y, dx| rule(x, y, dx));
+        }
+        kernel.call(inputs, launch).map_err(|error| self.told(error))
+    }
+
+    /// The exception of a call: of Metal's language only what is common to all can be run.
+    fn told(&self, error: Error) -> PyErr {
+        match &error {
+            Error::Argument { detail, .. }
+                if self.made == Made::Metal && detail.contains("line ") =>
+            {
+                PyRuntimeError::new_err(format!(
+                    "metal_kernel: {}: there is no Metal back-end, and in the common language {detail}",
+                    self.kernel.name()
+                ))
+            }
+            _ => raise(error),
+        }
+    }
+}
+
+/// A rule from what `vjp` or `jvp` was set to: a kernel takes the arguments and then the changes, and gives what
+/// has their shapes or the outputs'; a function takes lists.
+fn derivative(py: Python<'_>, rule: Py<PyAny>, launch: &Launch, back: bool) -> Rule {
+    if let Ok(other) = rule.cast_bound::<CustomKernel>(py) {
+        let (other, launch) = (other.clone().unbind(), launch.clone());
+        return Arc::new(move |inputs, outputs, changes| {
+            let like = if back { inputs } else { outputs };
+            let own = like.iter().fold(launch.without_outputs(), |launch, x| {
+                launch.output(x.aval().shape.clone(), x.dtype())
+            });
+            let all: Vec<&Array> = inputs.iter().chain(changes).collect();
+            Python::attach(|py| other.get().record(py, &all, &own)).map_err(carried)
+        });
+    }
+    Arc::new(move |inputs, outputs, changes| {
+        Python::attach(|py| {
+            let list = |arrays: &[Array]| {
+                PyList::new(py, arrays.iter().map(|a| PyArray::new(a.clone())).collect::<Vec<_>>())
+            };
+            let result = match back {
+                true => rule.bind(py).call1((list(inputs)?, list(changes)?, list(outputs)?))?,
+                false => rule.bind(py).call1((list(inputs)?, list(changes)?))?,
+            };
+            tree::arrays(&result)
+        })
+        .map_err(carried)
+    })
+}
+
+/// What stands for a name of a template.
+fn parameter(launch: Launch, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Launch> {
+    if let Ok(dtype) = value.extract::<Dtype>() {
+        return launch.dtype(name, dtype.0).map_err(raise);
+    }
+    if value.is_instance_of::<PyBool>() {
+        return Ok(launch.parameter(name, Parameter::Bool(value.extract()?)));
+    }
+    if value.is_instance_of::<PyInt>() {
+        return Ok(launch.parameter(name, Parameter::Integer(value.extract()?)));
+    }
+    let found = value.get_type().name()?;
+    Err(wrong_type(format!("template: '{name}' is a dtype, an int or a bool, not a {found}")))
+}
+
+#[pymethods]
+impl CustomKernel {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if let Ok(rules) = self.rules.try_lock() {
+            visit.call(&rules.vjp)?;
+            visit.call(&rules.jvp)?;
+        }
+        Ok(())
+    }
+
+    /// The name.
+    #[getter]
+    fn name(&self) -> &'static str {
+        self.kernel.name()
+    }
+
+    /// The vector-Jacobian product: a kernel of the inputs and the cotangents that gives the inputs' cotangents,
+    /// or `f(primals, cotangents, outputs)` of lists.
+    #[getter]
+    fn vjp(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.rules().vjp.as_ref().map(|rule| rule.clone_ref(py))
+    }
+
+    #[setter]
+    fn set_vjp(&self, rule: Option<Py<PyAny>>) {
+        self.rules().vjp = rule;
+    }
+
+    /// The Jacobian-vector product: a kernel of the inputs and their tangents that gives the outputs' tangents, or
+    /// `f(primals, tangents)` of lists.
+    #[getter]
+    fn jvp(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.rules().jvp.as_ref().map(|rule| rule.clone_ref(py))
+    }
+
+    #[setter]
+    fn set_jvp(&self, rule: Option<Py<PyAny>>) {
+        self.rules().jvp = rule;
+    }
+
+    /// Runs a thread for each place of the grid: a list of outputs.
+    #[pyo3(signature = (
+        *, inputs, grid, threadgroup, output_shapes, output_dtypes, template = None,
+        init_value = None, verbose = false, stream = None
+    ))]
+    fn __call__(
+        &self,
+        py: Python<'_>,
+        inputs: Vec<Arr>,
+        grid: (u32, u32, u32),
+        threadgroup: (u32, u32, u32),
+        output_shapes: Vec<Vec<usize>>,
+        output_dtypes: Vec<Dtype>,
+        template: Option<Vec<(String, Bound<'_, PyAny>)>>,
+        init_value: Option<f64>,
+        verbose: bool,
+        stream: Option<On>,
+    ) -> PyResult<Vec<PyArray>> {
+        if output_shapes.len() != output_dtypes.len() {
+            return Err(wrong_value(format!(
+                "{}: there are {} output_shapes and {} output_dtypes",
+                self.kernel.name(),
+                output_shapes.len(),
+                output_dtypes.len()
+            )));
+        }
+        let mut launch = Launch::new(grid.into(), threadgroup.into());
+        for (shape, dtype) in output_shapes.into_iter().zip(output_dtypes) {
+            launch = launch.output(shape, dtype.0);
+        }
+        for (name, value) in template.unwrap_or_default() {
+            launch = parameter(launch, &name, &value)?;
+        }
+        if let Some(value) = init_value {
+            launch = launch.init(value);
+        }
+        if verbose {
+            let text = format!("Kernel {}:\n{}", self.kernel.name(), self.text);
+            py.import("builtins")?.getattr("print")?.call1((text,))?;
+        }
+        let inputs: Vec<&Array> = inputs.iter().map(|x| &x.0).collect();
+        let outputs = on(stream, || self.record(py, &inputs, &launch))?;
+        Ok(outputs.into_iter().map(PyArray::new).collect())
+    }
+}
+
+/// What makes a kernel.
+struct Recipe<'a> {
+    name: &'a str,
+    inputs: Vec<String>,
+    outputs: Vec<String>,
+    source: &'a str,
+    header: &'a str,
+    contiguous: bool,
+    atomic: bool,
+}
+
+fn make(recipe: Recipe<'_>, made: Made) -> PyResult<CustomKernel> {
+    let Recipe { name, inputs, outputs, source, header, contiguous, atomic } = recipe;
+    let kernel = match made {
+        Made::Common | Made::Metal => Kernel::new(name, inputs, outputs, source),
+        Made::Cuda => Kernel::empty(name, inputs, outputs).map(|kernel| kernel.cuda(source)),
+        Made::Wgsl => Kernel::empty(name, inputs, outputs).map(|kernel| kernel.wgsl(source)),
+    };
+    let kernel = kernel.map_err(raise)?.header(header);
+    let kernel = kernel.takes_strides(!contiguous).atomic_outputs(atomic);
+    let text = format!("{header}{}{source}", if header.is_empty() { "" } else { "\n" });
+    Ok(CustomKernel { kernel, made, text, rules: Mutex::default() })
+}
+
+/// A kernel of one's own in the common language, which every device runs: the body of what each thread does, in C's
+/// manner. Inputs and outputs are arrays of those names; `docs/kernels.md` describes the language.
+///
+/// Errors:
+/// Where a name is not one of C's or is there twice. A call is an error where the source is not of the language, with
+/// its line.
+#[doc = docs!(fast::kernel)]
+#[pyfunction]
+#[pyo3(signature = (
+    name, input_names, output_names, source, header = "", ensure_row_contiguous = true, atomic_outputs = false
+))]
+pub fn kernel(
+    name: &str,
+    input_names: Vec<String>,
+    output_names: Vec<String>,
+    source: &str,
+    header: &str,
+    ensure_row_contiguous: bool,
+    atomic_outputs: bool,
+) -> PyResult<CustomKernel> {
+    let (inputs, outputs) = (input_names, output_names);
+    let (contiguous, atomic) = (ensure_row_contiguous, atomic_outputs);
+    make(Recipe { name, inputs, outputs, source, header, contiguous, atomic }, Made::Common)
+}
+
+/// A kernel of one's own in Metal's language, as far as it is the common language of `fast.kernel`: then every device
+/// runs it. It can be made everywhere, so that modules import; a call of one that is more is a `RuntimeError`.
+#[doc = docs!(fast::metal_kernel)]
+#[pyfunction]
+#[pyo3(signature = (
+    name, input_names, output_names, source, header = "", ensure_row_contiguous = true, atomic_outputs = false
+))]
+pub fn metal_kernel(
+    name: &str,
+    input_names: Vec<String>,
+    output_names: Vec<String>,
+    source: &str,
+    header: &str,
+    ensure_row_contiguous: bool,
+    atomic_outputs: bool,
+) -> PyResult<CustomKernel> {
+    let (inputs, outputs) = (input_names, output_names);
+    let (contiguous, atomic) = (ensure_row_contiguous, atomic_outputs);
+    make(Recipe { name, inputs, outputs, source, header, contiguous, atomic }, Made::Metal)
+}
+
+/// A kernel of one's own in CUDA C++, which CUDA's devices run: inputs and outputs are pointers of those names.
+#[doc = docs!(fast::cuda_kernel)]
+#[pyfunction]
+#[pyo3(signature = (
+    name, input_names, output_names, source, header = "", ensure_row_contiguous = true, shared_memory = 0
+))]
+pub fn cuda_kernel(
+    name: &str,
+    input_names: Vec<String>,
+    output_names: Vec<String>,
+    source: &str,
+    header: &str,
+    ensure_row_contiguous: bool,
+    shared_memory: usize,
+) -> PyResult<CustomKernel> {
+    if shared_memory != 0 {
+        return Err(wrong_value(
+            "cuda_kernel: shared_memory: declare __shared__ arrays in the source instead",
+        ));
+    }
+    let (inputs, outputs) = (input_names, output_names);
+    let (contiguous, atomic) = (ensure_row_contiguous, false);
+    make(Recipe { name, inputs, outputs, source, header, contiguous, atomic }, Made::Cuda)
+}
+
+/// A kernel of one's own in WGSL, which devices through wgpu run: inputs and outputs are arrays of those names.
+#[doc = docs!(fast::wgsl_kernel)]
+#[pyfunction]
+#[pyo3(signature = (
+    name, input_names, output_names, source, header = "", ensure_row_contiguous = true, atomic_outputs = false
+))]
+pub fn wgsl_kernel(
+    name: &str,
+    input_names: Vec<String>,
+    output_names: Vec<String>,
+    source: &str,
+    header: &str,
+    ensure_row_contiguous: bool,
+    atomic_outputs: bool,
+) -> PyResult<CustomKernel> {
+    let (inputs, outputs) = (input_names, output_names);
+    let (contiguous, atomic) = (ensure_row_contiguous, atomic_outputs);
+    make(Recipe { name, inputs, outputs, source, header, contiguous, atomic }, Made::Wgsl)
+}

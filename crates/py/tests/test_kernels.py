@@ -1,0 +1,334 @@
+"""Kernels of one's own, next to NumPy: mx.fast.kernel, metal_kernel, wgsl_kernel and cuda_kernel."""
+
+import os
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+import cupola.core as cc
+from conftest import values
+
+DEVICE = os.environ.get("CUPOLA_TEST_DEVICE", "cpu")
+
+SOFTSHRINK = """
+    uint i = thread_position_in_grid.x;
+    T v = x[i];
+    y[i] = v > T(0.5f) ? v - T(0.5f) : (v < T(-0.5f) ? v + T(0.5f) : T(0));
+"""
+GRADIENT = """
+    uint i = thread_position_in_grid.x;
+    float v = x[i];
+    dx[i] = v > 0.5f || v < -0.5f ? dy[i] : 0;
+"""
+
+
+def run(kernel, inputs, shapes, dtypes=None, grid=None, group=(64, 1, 1), **more):
+    grid = grid or (int(np.prod(shapes[0])), 1, 1)
+    dtypes = dtypes or [cc.float32] * len(shapes)
+    return kernel(
+        inputs=inputs,
+        grid=grid,
+        threadgroup=group,
+        output_shapes=shapes,
+        output_dtypes=dtypes,
+        **more,
+    )
+
+
+def softshrink():
+    forward = cc.fast.kernel("softshrink", ["x"], ["y"], SOFTSHRINK)
+    forward.vjp = cc.fast.kernel("softshrink_vjp", ["x", "dy"], ["dx"], GRADIENT)
+
+    def call(x):
+        template = [("T", x.dtype)]
+        return run(forward, [x], [x.shape], [x.dtype], (x.size, 1, 1), template=template)[0]
+
+    return call
+
+
+def wanted(x):
+    return np.sign(x) * np.maximum(np.abs(x) - 0.5, 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("shape", [(7,), (33, 65), (1,)])
+def test_softshrink(rng, dtype, shape):
+    x = cc.array(rng.standard_normal(shape).astype(np.float32)).astype(getattr(cc, dtype))
+    y = softshrink()(x)
+    assert y.dtype == x.dtype and y.shape == x.shape
+    np.testing.assert_allclose(values(y), wanted(values(x)), rtol=1e-2, atol=4e-3)
+
+
+def test_the_derivative_is_that_of_differences(rng):
+    f = softshrink()
+    x = cc.array(rng.standard_normal((5, 9)).astype(np.float32))
+    w = cc.array(rng.standard_normal((5, 9)).astype(np.float32))
+    loss = lambda x: (f(x * x) * w).sum()
+    value, gradient = cc.value_and_grad(loss)(x)
+    step = 1e-2
+    numeric = np.zeros((5, 9))
+    for i in np.ndindex(5, 9):
+        move = np.zeros((5, 9), np.float32)
+        move[i] = step
+        up, down = (values(loss(x + cc.array(s * move))) for s in (1, -1))
+        numeric[i] = (up - down) / (2 * step)
+    # A difference across the corner is of neither side.
+    near = np.abs(values(x) ** 2 - 0.5) < 0.05
+    np.testing.assert_allclose(
+        np.where(near, 0, values(gradient)), np.where(near, 0, numeric), rtol=2e-2, atol=2e-2
+    )
+    compiled = cc.compile(cc.value_and_grad(loss))(x)
+    np.testing.assert_allclose(values(compiled[0]), values(value), rtol=1e-5)
+    np.testing.assert_allclose(values(compiled[1]), values(gradient), rtol=1e-5)
+
+
+def test_batches_and_views(rng):
+    f = softshrink()
+    x = rng.standard_normal((4, 6)).astype(np.float32)
+    array = cc.array(x)
+    np.testing.assert_allclose(values(cc.vmap(f)(array)), wanted(x), rtol=1e-6)
+    np.testing.assert_allclose(values(f(array.T)), wanted(x.T), rtol=1e-6)
+    np.testing.assert_allclose(values(f(array[1:, ::2])), wanted(x[1:, ::2]), rtol=1e-6)
+    broadcast = cc.broadcast_to(array[:1], (3, 6))
+    np.testing.assert_allclose(values(f(broadcast)), wanted(np.repeat(x[:1], 3, 0)), rtol=1e-6)
+    gradients = cc.vmap(cc.grad(lambda row: f(row).sum()))(array)
+    np.testing.assert_allclose(values(gradients), (np.abs(x) > 0.5).astype(np.float32))
+
+
+def test_a_function_as_derivative():
+    kernel = cc.fast.kernel("cube", ["x"], ["y"], "uint i = thread_position_in_grid.x; y[i] = x[i] * x[i] * x[i];")
+    kernel.vjp = lambda primals, cotangents, outputs: [3 * primals[0] ** 2 * cotangents[0]]
+    kernel.jvp = lambda primals, tangents: [3 * primals[0] ** 2 * tangents[0]]
+    f = lambda x: run(kernel, [x], [x.shape])[0]
+    x = cc.array([1.0, -2.0, 0.5])
+    np.testing.assert_allclose(values(cc.grad(lambda x: f(x).sum())(x)), [3, 12, 0.75])
+    _, (tangent,) = cc.jvp(f, [x], [cc.ones(3)])
+    np.testing.assert_allclose(values(tangent), [3, 12, 0.75])
+    twice = cc.grad(lambda x: cc.grad(lambda x: f(x).sum())(x).sum())(x)
+    np.testing.assert_allclose(values(twice), [6, -12, 3])
+
+
+def test_no_derivative_is_an_error_that_says_so():
+    kernel = cc.fast.kernel("plain", ["x"], ["y"], "y[0] = x[0];")
+    with pytest.raises(ValueError, match="plain: .*no vjp"):
+        cc.grad(lambda x: run(kernel, [x], [(1,)])[0].sum())(cc.ones(1))
+
+
+def test_several_outputs_scalars_shapes_and_strides(rng):
+    source = """
+        uint column = thread_position_in_grid.x, row = thread_position_in_grid.y;
+        uint at = elem_to_loc(row * x_shape[1] + column, x_shape, x_strides, x_ndim);
+        scaled[row * x_shape[1] + column] = x[at] * scale;
+        where[row * x_shape[1] + column] = (int)at;
+    """
+    kernel = cc.fast.kernel("both", ["x", "scale"], ["scaled", "where"], source, ensure_row_contiguous=False)
+    x = rng.standard_normal((5, 3)).astype(np.float32)
+    shapes, dtypes = [(3, 5), (3, 5)], [cc.float32, cc.int32]
+    scaled, where = run(kernel, [cc.array(x).T, 2.0], shapes, dtypes, (5, 3, 1), (2, 2, 1))
+    np.testing.assert_allclose(values(scaled), x.T * 2)
+    assert sorted(values(where).ravel().tolist()) == list(range(15))
+
+
+@pytest.mark.parametrize("dtype", ["bool_", "uint8", "int8", "uint16", "int16", "uint32", "int32", "float16", "bfloat16", "float32"])
+def test_every_dtype_is_read_and_written(rng, dtype):
+    dtype = getattr(cc, dtype)
+    x = cc.array(rng.integers(0, 100, 37)).astype(dtype)
+    kernel = cc.fast.kernel("turn", ["x"], ["y"], "uint i = thread_position_in_grid.x; y[36 - i] = x[i];")
+    y = run(kernel, [x], [(37,)], [dtype])[0]
+    assert y.dtype == dtype
+    np.testing.assert_array_equal(values(y), values(x)[::-1])
+
+
+def test_threadgroups_share_memory(rng):
+    source = """
+        threadgroup float sums[N];
+        uint i = thread_position_in_threadgroup.x;
+        sums[i] = x[thread_position_in_grid.x];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        for (uint step = N / 2; step > 0; step /= 2) {
+            if (i < step) sums[i] += sums[i + step];
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+        }
+        if (i == 0) out[threadgroup_position_in_grid.x] = sums[0];
+    """
+    kernel = cc.fast.kernel("sums", ["x"], ["out"], source)
+    x = rng.standard_normal(640).astype(np.float32)
+    y = run(kernel, [cc.array(x)], [(10,)], None, (640, 1, 1), template=[("N", 64)])[0]
+    np.testing.assert_allclose(values(y), x.reshape(10, 64).sum(1), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "float32"])
+def test_atomics_and_first_values(rng, dtype):
+    source = """
+        uint i = thread_position_in_grid.x;
+        atomic_fetch_add_explicit(&counts[x[i]], T(1), memory_order_relaxed);
+        atomic_fetch_max_explicit(&most[0], T(x[i]), memory_order_relaxed);
+    """
+    kernel = cc.fast.metal_kernel(
+        name="histogram",
+        input_names=["x"],
+        output_names=["counts", "most"],
+        source=source,
+        atomic_outputs=True,
+    )
+    x = rng.integers(0, 10, 3000).astype(np.uint32)
+    dtype = getattr(cc, dtype)
+    template = [("T", dtype)]
+    counts, most = run(
+        kernel, [cc.array(x)], [(10,), (1,)], [dtype, dtype], (3000, 1, 1), init_value=2, template=template
+    )
+    np.testing.assert_array_equal(values(counts), np.bincount(x, minlength=10) + 2)
+    assert most.item() == 9
+
+
+def test_control_flow_and_functions(rng):
+    header = """
+        float power(float base, int n) {
+            float found = 1;
+            for (int i = 0; ; i++) { if (i == n) return found; found *= base; }
+        }
+    """
+    source = """
+        uint i = thread_position_in_grid.x;
+        float terms[4] = {1};
+        float sum = 0;
+        for (int n = 0; n < 9; n++) {
+            if (n % 2 == 1) continue;
+            if (n > 6) break;
+            terms[n / 2] = power(x[i], n);
+        }
+        int n = 0;
+        do { sum += terms[n++]; } while (n < 4);
+        y[i] = x[i] < 0 ? -sum : metal::exp(x[i]) + sum;
+    """
+    kernel = cc.fast.kernel("series", ["x"], ["y"], source, header)
+    x = rng.uniform(-1, 1, 100).astype(np.float32)
+    sums = 1 + x**2 + x**4 + x**6
+    y = run(kernel, [cc.array(x)], [(100,)])[0]
+    np.testing.assert_allclose(values(y), np.where(x < 0, -sums, np.exp(x) + sums), rtol=1e-5)
+
+
+def test_a_kernel_takes_part_in_a_plan(rng):
+    f = softshrink()
+    x = rng.standard_normal((8, 8)).astype(np.float32)
+    step = cc.compile(lambda x: (f(x @ x) + 1).sum(axis=0))
+    for _ in range(3):
+        np.testing.assert_allclose(values(step(cc.array(x))), (wanted(x @ x) + 1).sum(0), rtol=1e-4, atol=1e-4)
+        x = x[::-1].copy()
+
+
+WRONG = [
+    ("y[i] = 1;", "kernel: line 1, column 3: there is no 'i' here\n    y\\[i\\] = 1;\n      \\^"),
+    ("uint i = thread_position_in_grid.x;\ny[i] = q(x[i]);", "line 2, column 8: there is no function 'q' here"),
+    ("x[0] = 1;", "'x' is an input"),
+    ("y[0] = x[0]", "there should be ';'"),
+]
+
+
+@pytest.mark.parametrize("source, message", WRONG)
+def test_a_wrong_source_is_shown_with_its_line(source, message):
+    kernel = cc.fast.kernel("kernel", ["x"], ["y"], source)
+    with pytest.raises(ValueError, match=message):
+        run(kernel, [cc.ones(2)], [(2,)])
+
+
+def test_wrong_calls_are_errors():
+    kernel = cc.fast.kernel("copy", ["x"], ["y"], "y[0] = x[0];")
+    one = cc.ones(1)
+    with pytest.raises(ValueError, match="copy: it has 1 inputs, the call gives 2"):
+        run(kernel, [one, one], [(1,)])
+    with pytest.raises(ValueError, match="copy: it has 1 outputs, the call gives 2"):
+        run(kernel, [one], [(1,), (1,)])
+    with pytest.raises(ValueError, match="1 output_shapes and 2 output_dtypes"):
+        run(kernel, [one], [(1,)], [cc.float32, cc.float32])
+    with pytest.raises(ValueError, match=r"copy: a grid of \[1, 0, 1\] has no threads"):
+        run(kernel, [one], [(1,)], None, (1, 0, 1))
+    with pytest.raises(ValueError, match=r"copy: a threadgroup of \[0, 1, 1\] has no threads"):
+        run(kernel, [one], [(1,)], None, (1, 1, 1), (0, 1, 1))
+    with pytest.raises(ValueError, match="more than 1024 threads"):
+        run(kernel, [one], [(1,)], None, (4096, 1, 1), (2048, 1, 1))
+    with pytest.raises(ValueError, match="more than 2³² threads"):
+        run(kernel, [one], [(1,)], None, (2**31, 4, 1))
+    with pytest.raises(OverflowError):
+        run(kernel, [one], [(1,)], None, (-1, 1, 1))
+    with pytest.raises(ValueError, match="copy: x: kernels have no complex numbers"):
+        run(kernel, [one.astype(cc.complex64)], [(1,)])
+    with pytest.raises(TypeError, match="'T' is a dtype, an int or a bool, not a str"):
+        run(kernel, [one], [(1,)], template=[("T", "float")])
+    with pytest.raises(ValueError, match="two arrays have the name 'x'"):
+        cc.fast.kernel("twice", ["x"], ["x"], "")
+    with pytest.raises(ValueError, match="'1x' is no name"):
+        cc.fast.kernel("named", ["1x"], ["y"], "")
+    with pytest.raises(ValueError, match="at least one output"):
+        cc.fast.kernel("none", ["x"], [], "")
+
+
+def test_an_index_outside_is_an_error_and_nothing_is_lost():
+    kernel = cc.fast.kernel("off", ["x"], ["y"], "uint i = thread_position_in_grid.x; y[i + 1] = x[i];")
+    x = cc.arange(8).astype(cc.float32)
+    with pytest.raises(Exception, match="off: line 1, column .* outside 'y', which has 8 elements"):
+        cc.eval(run(kernel, [x], [(8,)]))
+        cc.synchronize()
+    np.testing.assert_array_equal(values(x), np.arange(8))
+    np.testing.assert_array_equal(values(softshrink()(x))[:2], [0, 0.5])
+
+
+@pytest.mark.skipif(DEVICE != "cpu", reason="about the CPU")
+def test_a_source_of_another_device_says_so():
+    for make, language in ((cc.fast.wgsl_kernel, "WGSL"), (cc.fast.cuda_kernel, "CUDA C")):
+        kernel = make("other", ["x"], ["y"], "y[0] = x[0];")
+        with pytest.raises(ValueError, match=f"other: its source is in {language}"):
+            cc.eval(run(kernel, [cc.ones(1)], [(1,)]))
+    with pytest.raises(ValueError, match="shared_memory"):
+        cc.fast.cuda_kernel("shared", ["x"], ["y"], "", shared_memory=16)
+
+
+@pytest.mark.skipif(DEVICE != "wgpu", reason="about wgpu")
+def test_wgsl(rng):
+    source = """
+        let i = thread_position_in_grid.x;
+        y[i] = x[i] * scale + f32(x_shape[0]);
+    """
+    kernel = cc.fast.wgsl_kernel("scaled", ["x", "scale"], ["y"], source)
+    x = rng.standard_normal((20, 3)).astype(np.float32)
+    y = run(kernel, [cc.array(x), 3.0], [(20, 3)])[0]
+    np.testing.assert_allclose(values(y), x * 3 + 20, rtol=1e-6)
+    part = cc.array(x)[4:]
+    cc.eval(part)
+    y = run(kernel, [part, 3.0], [(16, 3)])[0]
+    np.testing.assert_allclose(values(y), x[4:] * 3 + 16, rtol=1e-6)
+    wrong = cc.fast.wgsl_kernel("wrong", ["x"], ["y"], "let i = 0;\n  y[i] = foo;")
+    with pytest.raises(Exception, match="line 2, column 10: .*foo"):
+        cc.eval(run(wrong, [cc.ones(1)], [(1,)]))
+
+
+@pytest.mark.skipif(DEVICE != "cuda", reason="about CUDA")
+def test_cuda(rng):
+    source = """
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        y[i] = x[i] * scale + x_shape[0];
+    """
+    kernel = cc.fast.cuda_kernel("scaled", ["x", "scale"], ["y"], source)
+    x = rng.standard_normal((20, 3)).astype(np.float32)
+    y = run(kernel, [cc.array(x), 3.0], [(20, 3)])[0]
+    np.testing.assert_allclose(values(y), x * 3 + 20, rtol=1e-6)
+    wrong = cc.fast.cuda_kernel("wrong", ["x"], ["y"], "int i = 0;\n  y[i] = foo;")
+    with pytest.raises(Exception, match=r"source\(2\).*foo"):
+        cc.eval(run(wrong, [cc.ones(1)], [(1,)]))
+
+
+def test_the_documented_layer(rng):
+    folder = pathlib.Path(__file__).resolve().parents[3]
+    text = (folder / "docs" / "kernels.md").read_text()
+    names = {}
+    exec(re.search(r"```python\n(.*?)```", text, re.S)[1], names)
+    layer = names["Softshrink"](0.4)
+    x = cc.array(rng.standard_normal((6, 5)).astype(np.float32))
+    loss, gradients = names["nn"].value_and_grad(layer, lambda x: (layer(x) ** 2).sum())(x)
+    v = values(x)
+    y = np.sign(v) * np.maximum(np.abs(v) - 0.4, 0)
+    np.testing.assert_allclose(values(loss), (y**2).sum(), rtol=1e-5)
+    np.testing.assert_allclose(values(gradients["edge"]), -2 * np.abs(y).sum(), rtol=1e-4)
+    np.testing.assert_allclose(values(cc.grad(lambda x: (layer(x) ** 2).sum())(x)), 2 * y, rtol=1e-5)
