@@ -24,7 +24,7 @@ pub enum Command {
     Classify(ClassifyArgs),
     /// Measure training and classification
     Bench(BenchArgs),
-    /// Show what a trained model's plan does, step by step, and how fast it could be
+    /// Show what the plan of a model does, step by step, and how fast it could be
     Explain(ExplainArgs),
     /// Run the op suite on a device
     Selftest(SelftestArgs),
@@ -253,15 +253,23 @@ pub struct BenchArgs {
 
 #[derive(Args, Debug)]
 pub struct ExplainArgs {
-    /// The folder of a training run
-    #[arg(value_name = "RUN_DIR")]
+    /// A package, or the folder of a training run
+    #[arg(value_name = "PACKAGE|RUN_DIR")]
     pub run: PathBuf,
 
-    /// How many images the model is given
-    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true, default_value = "1")]
-    pub batch_size: usize,
+    /// How many images the model of a run is given [default: 1]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
+    pub batch_size: Option<usize>,
 
-    /// Explain the loss and its gradients instead of the scores
+    /// The function of a package [default: the only one, or main]
+    #[arg(long, value_name = "NAME")]
+    pub function: Option<String>,
+
+    /// What a size with a name is
+    #[arg(long, value_name = "NAME=N", value_parser = sized)]
+    pub size: Vec<(String, usize)>,
+
+    /// Explain the loss of a run and its gradients instead of the scores
     #[arg(long)]
     pub training: bool,
 

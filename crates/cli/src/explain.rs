@@ -6,23 +6,28 @@ use cupola::device::{Stream, with_stream};
 use cupola::explain::{Report, Roofline};
 use cupola::io::write_whole;
 use cupola::nn::{self, Layer, Reduction};
+use cupola::package::{Package, Port, Size};
 use cupola::train::{MODEL_FILE, Model};
 use cupola::{Array, DType, ops, plan};
 
 use crate::args::ExplainArgs;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::output::{Output, replaceable, spared, spinner};
+use crate::package::function;
 
 pub fn run(args: &ExplainArgs) -> Outcome {
     let output = Output::new(args.json.as_deref())?;
-    output.spares("the model", || [args.run.join(MODEL_FILE)])?;
+    let read = || [args.run.clone(), args.run.join(MODEL_FILE)];
+    output.spares("the model", read)?;
     if let Some(path) = &args.svg {
-        spared("--svg", path, "the model", [args.run.join(MODEL_FILE)])?;
+        spared("--svg", path, "the model", read())?;
         replaceable("--svg", path)?;
     }
     with_stream(Stream::of(args.device), || {
-        let model = Model::load(args.run.join(MODEL_FILE))?;
-        let results = recorded(&model, args.batch_size, args.training)?;
+        let results = match is_package(&args.run) {
+            true => of_package(args)?,
+            false => of_run(args)?,
+        };
         let busy = spinner(&format!("measuring {}", args.device));
         let report = Report::new(plan::explain(&results)?, Roofline::measure(args.device)?);
         busy.finish_and_clear();
@@ -32,6 +37,55 @@ pub fn run(args: &ExplainArgs) -> Outcome {
         }
         output.json(&report.to_json())
     })
+}
+
+/// Whether this is a package, and no folder of a run.
+fn is_package(path: &Path) -> bool {
+    path.is_file() || path.join("manifest.json").is_file()
+}
+
+/// What a function of a package makes of zeros.
+fn of_package(args: &ExplainArgs) -> Outcome<Vec<Array>> {
+    if args.training || args.batch_size.is_some() {
+        let option = if args.training { "--training" } else { "--batch-size" };
+        let package = args.run.display();
+        return Err(Failure::usage(format!("{option}: is of runs, and {package} is a package")));
+    }
+    let package = Package::open(&args.run)?;
+    let function = function(&package, args.function.as_deref())?;
+    let Some(trace) = function.traces.first() else {
+        return Err(Failure::new(format!("{}: has no trace", function.name)));
+    };
+    let size = |port: &Port, size: &Size| match size {
+        Size::Known(size) => Ok(*size),
+        Size::Named(name) => {
+            let found = args.size.iter().find(|(given, _)| given == name).map(|given| given.1);
+            found.ok_or_else(|| {
+                Failure::usage(format!("--size {name}=N: input '{}' is {port}", port.name))
+            })
+        }
+        Size::Any => {
+            Err(Failure::new(format!("input '{}' has a size that is not said", port.name)))
+        }
+    };
+    let zeros = |port: &Port| {
+        let shape = port.sizes.iter().map(|of| size(port, of)).collect::<Outcome<Vec<_>>>()?;
+        Ok(ops::zeros(shape, port.dtype)?)
+    };
+    let inputs = trace.inputs().iter().map(zeros).collect::<Outcome<Vec<_>>>()?;
+    cupola::eval(&inputs)?;
+    Ok(function.call(&inputs)?)
+}
+
+/// What the model of a run makes of images.
+fn of_run(args: &ExplainArgs) -> Outcome<Vec<Array>> {
+    if args.function.is_some() || !args.size.is_empty() {
+        let option = if args.function.is_some() { "--function" } else { "--size" };
+        let run = args.run.display();
+        return Err(Failure::usage(format!("{option}: is of packages, and {run} is none")));
+    }
+    let model = Model::load(args.run.join(MODEL_FILE))?;
+    recorded(&model, args.batch_size.unwrap_or(1), args.training)
 }
 
 /// What the model makes of a batch of images: its scores, or with `training` the loss and the gradients.

@@ -71,6 +71,7 @@ fn a_model_is_explained() {
     assert!(training["steps"].as_array().unwrap().len() > steps);
     assert!(training["operations"].as_u64() > found["operations"].as_u64());
 
+    sandbox.run("explain run --size N=2").bad(2, &["--size"]);
     sandbox.run("explain nothing").bad(1, &["nothing", "model.safetensors"]);
     sandbox
         .run("explain run --svg run/model.safetensors")
