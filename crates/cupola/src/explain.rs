@@ -79,7 +79,7 @@ fn best(device: Device, work: impl Fn() -> Result<Array>) -> Result<Duration> {
 /// use cupola::explain::{Report, Roofline};
 /// use cupola::{Array, plan};
 /// let x = Array::from_slice(&[1.0f32, 2.0], [2])?;
-/// let plan = plan::explain(&[(&x * &x).exp()])?;
+/// let plan = plan::explain(&[(&x * &x).exp()?])?;
 /// let report = Report::new(plan, Roofline { bytes: 1e10, operations: 1e11 });
 /// assert!(report.to_string().contains("multiply, exp"));
 /// # Ok::<(), cupola::Error>(())
