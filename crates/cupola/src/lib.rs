@@ -15,6 +15,7 @@ extern crate self as cupola;
 
 pub mod data;
 pub mod io;
+pub mod mlcompute;
 pub mod nn;
 pub mod optim;
 pub mod train;
