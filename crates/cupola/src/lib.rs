@@ -19,6 +19,7 @@ pub mod explain;
 pub mod io;
 pub mod kernel;
 pub mod memory;
+pub mod mlcompute;
 pub mod nn;
 pub mod optim;
 pub mod package;

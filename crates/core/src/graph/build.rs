@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::mpsc::{SendError, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use smallvec::SmallVec;
@@ -18,6 +19,7 @@ use crate::array::{Array, lock};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::fork;
 use crate::generator;
 use crate::precision::matmul_precision;
 use crate::prim::Call;
@@ -87,7 +89,12 @@ pub(super) struct Shared {
     pub variables: Mutex<Vec<(String, Array)>>,
     pub functions: Vec<Signature>,
     traces: Mutex<Vec<(TraceKey, Arc<Traced>)>>,
+    /// The thread that runs what nobody waits for, and the process that it is of.
+    worker: Mutex<Option<(u32, Sender<Task>)>>,
 }
+
+/// What the thread of a program is given to do.
+pub(super) type Task = Box<dyn FnOnce() + Send>;
 
 /// What a function takes and gives.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -183,6 +190,7 @@ impl Program {
             variables: Mutex::new(builder.values.into_inner()),
             functions,
             traces: Mutex::default(),
+            worker: Mutex::default(),
         })))
     }
 
@@ -223,6 +231,29 @@ impl Program {
 }
 
 impl Shared {
+    /// Hands `task` to the program's thread, which does one after the other. It ends with the program.
+    pub fn later(&self, mut task: Task) -> Result<()> {
+        let mut worker = lock(&self.worker);
+        if let Some((generation, sender)) = worker.as_ref()
+            && *generation == fork::generation()
+        {
+            match sender.send(task) {
+                Ok(()) => return Ok(()),
+                // A handler that panicked has ended its thread.
+                Err(SendError(given)) => task = given,
+            }
+        }
+        let (sender, receiver) = channel::<Task>();
+        let work = move || receiver.into_iter().for_each(|task| task());
+        let started = std::thread::Builder::new().name("graph".into()).spawn(work);
+        let failed = |error: &dyn fmt::Display| Error::Device(format!("run_async: {error}"));
+        started.map_err(|error| failed(&error))?;
+        sender.send(task).map_err(|error| failed(&error))?;
+        // The thread of a process that forked was not copied; what belongs to it is left as it is.
+        std::mem::forget(worker.replace((fork::generation(), sender)));
+        Ok(())
+    }
+
     /// The function at `index` for placeholders of these sizes.
     pub fn traced(&self, index: usize, sizes: Sizes, avals: &[Aval]) -> Result<Arc<Traced>> {
         let all = avals.iter().flat_map(|aval| aval.shape.iter().copied());

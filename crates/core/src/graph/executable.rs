@@ -112,7 +112,7 @@ impl Executable {
     }
 
     /// Runs the function, and calls `on_done` on another thread with its results or the error, also that of a
-    /// feed. Runs that change variables happen in the order of the calls.
+    /// feed. Runs of one program finish in the order of the calls.
     ///
     /// # Errors
     /// Where the system has no thread left; `on_done` is not called then.
@@ -123,9 +123,9 @@ impl Executable {
     ) -> Result<()> {
         let recorded = self.record(Stream::of(self.device), feeds);
         let own = self.clone();
-        let work = move || on_done(recorded.and_then(|recorded| own.finish(recorded)));
-        let started = std::thread::Builder::new().name("graph".into()).spawn(work);
-        started.map(|_| ()).map_err(|e| Error::Device(format!("run_async: no thread: {e}")))
+        self.program.0.later(Box::new(move || {
+            on_done(recorded.and_then(|recorded| own.finish(recorded)));
+        }))
     }
 
     /// Gives the function to `stream` and returns at once. Reading a result waits for it, and gives the error
