@@ -26,6 +26,7 @@ pub mod ops;
 pub mod plan;
 pub mod precision;
 pub mod prim;
+pub mod profile;
 mod shape;
 pub mod transform;
 pub mod tree;

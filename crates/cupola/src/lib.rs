@@ -20,6 +20,7 @@ pub mod io;
 pub mod memory;
 pub mod nn;
 pub mod optim;
+pub mod profiler;
 pub mod train;
 
 pub use cupola_core::{
