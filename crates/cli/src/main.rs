@@ -42,7 +42,15 @@ fn main() -> ExitCode {
         }
         Err(error) => return Failure::from(error).report(),
     };
-    match run(cli.command).and_then(|()| output::check_stdout()) {
+    let watched = cupola::profiler::from_env().map_err(Failure::from);
+    let done = watched.and_then(|watched| {
+        let done = run(cli.command);
+        // What was recorded is of use where the command failed, too.
+        let written =
+            watched.finish().map_err(|error| Failure::new(format!("CUPOLA_PROFILE: {error}")));
+        done.and(written)
+    });
+    match done.and_then(|()| output::check_stdout()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

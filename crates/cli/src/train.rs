@@ -8,6 +8,7 @@ mod report;
 use cupola::data::Dataset;
 use cupola::device::{Stream, with_stream};
 use cupola::nn::Module;
+use cupola::profiler;
 use cupola::train::{
     EpochMetrics, Event, METRICS_FILE, MODEL_FILE, PartialEpoch, STATE_FILE, Stop, Tally,
     TensorBoard, Trainer, Until,
@@ -41,7 +42,15 @@ struct Report<'a> {
 }
 
 pub fn run(args: &TrainArgs) -> Outcome {
+    if let Some(path) = &args.profile {
+        profiler::check_file(path).map_err(of_profile)?;
+    }
     with_stream(Stream::of(args.device), || train(args))
+}
+
+/// A failure of `--profile`.
+fn of_profile(error: cupola::Error) -> Failure {
+    Failure::new(format!("--profile: {error}"))
 }
 
 fn train(args: &TrainArgs) -> Outcome {
@@ -56,6 +65,21 @@ fn train(args: &TrainArgs) -> Outcome {
         spared("--report", path, "what --json goes to", args.json.clone())?;
         replaceable("--report", path)?;
     }
+    if let Some(path) = &args.profile {
+        spared("--profile", path, "a file of the run itself", folder.files())?;
+        spared("--profile", path, "a file of the data", data::files(args.data_dir.as_deref()))?;
+    }
+    let Some(path) = &args.profile else {
+        return work(args, recipe, &output, &folder);
+    };
+    profiler::start(profiler::Options::default()).map_err(of_profile)?;
+    let trained = work(args, recipe, &output, &folder);
+    // What was recorded is of use where the training failed, too.
+    let written = profiler::stop().and_then(|profile| profile.save(path)).map_err(of_profile);
+    trained.and(written)
+}
+
+fn work(args: &TrainArgs, recipe: Recipe, output: &Output, folder: &RunFolder) -> Outcome {
     let mut board = args.tensorboard.as_deref().map(TensorBoard::create).transpose()?;
     let stop = interrupt::flag();
     let (images, test) = data::load(recipe.dataset, args.data_dir.as_deref())?;
@@ -86,7 +110,7 @@ fn train(args: &TrainArgs) -> Outcome {
     });
 
     let until = Until { steps: args.steps.map(|steps| steps as u64), stop: Some(stop) };
-    let mut progress = Progress::new(&output, settings.epochs, args.log_every, trainer.history());
+    let mut progress = Progress::new(output, settings.epochs, args.log_every, trainer.history());
     let (mut step, mut unwritten) = (trainer.steps(), None);
     let ended = trainer.run(folder.path(), until, &mut |event| {
         if let Event::Step { number, .. } = event {
@@ -104,9 +128,9 @@ fn train(args: &TrainArgs) -> Outcome {
         output.line(format!("warning: --tensorboard: {error}"));
     }
     let resume = format!("cupola train --resume {}", folder.path().display());
-    match ended.map_err(|error| explain(error, &folder))? {
+    match ended.map_err(|error| explain(error, folder))? {
         Stop::Flag => {
-            draw(&trainer, &folder)?;
+            draw(&trainer, folder)?;
             return Err(Failure::interrupted(format!(
                 "interrupted after step {}, which is saved; go on with: {resume}",
                 trainer.steps()
@@ -123,7 +147,7 @@ fn train(args: &TrainArgs) -> Outcome {
         )),
         Stop::Done => {}
     }
-    draw(&trainer, &folder)?;
+    draw(&trainer, folder)?;
 
     let found = test_with_bar(&trainer, &test)?;
     output.line(format!(

@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::event::{Marker, Moment};
 use crate::holders;
 use crate::prim::{Composite, Custom, KernelOp, ReduceKind};
+use crate::profile::{self, What};
 use crate::shape::{Aval, Dims};
 
 pub use self::body::{Body, Instr, Reg};
@@ -103,6 +104,11 @@ pub trait Backend: Send + Sync {
     fn mark(&self) -> Result<Box<dyn Marker>> {
         self.synchronize()?;
         Ok(Box::new(Moment::now()))
+    }
+
+    /// Whether a mark is the device's own, and nobody waits for one to be made.
+    fn has_marks(&self) -> bool {
+        false
     }
 }
 
@@ -418,6 +424,14 @@ pub fn set_default_best() {
 
 /// A copy on `device` of the bytes `range` of `buffer`.
 pub fn moved(buffer: &Buffer, range: Range<usize>, device: Device) -> Result<Buffer> {
+    let start = profile::begin();
+    let (from, bytes) = (buffer.device(), range.len());
+    let copy = copied(buffer, range, device)?;
+    profile::end(start, || What::Copy { from, to: device, bytes });
+    Ok(copy)
+}
+
+fn copied(buffer: &Buffer, range: Range<usize>, device: Device) -> Result<Buffer> {
     let to = backend(device)?;
     if let Some(bytes) = buffer.host().and_then(|bytes| bytes.get(range.clone())) {
         return to.upload(bytes);

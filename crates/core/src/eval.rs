@@ -26,6 +26,7 @@ use crate::holders;
 use crate::plan::{Failure, Parameters, Plan};
 use crate::prim::key::Key;
 use crate::prim::{Argument, Input, Op};
+use crate::profile::{self, What};
 
 /// Computes `arrays`, all together. The CPU is done with them on return; a GPU has the work in its
 /// queue, and [`wait`] or reading an array waits for it.
@@ -63,7 +64,7 @@ pub fn wait(arrays: &[Array]) -> Result<()> {
     for array in arrays {
         let device = array.node.stream.device;
         if !waited.contains(&device) {
-            backend(device)?.synchronize()?;
+            waited_for(device)?;
             waited.push(device);
         }
     }
@@ -126,7 +127,15 @@ pub fn synchronize(stream: Stream) -> Result<()> {
     let signal = event.clone();
     on_stream(stream, Box::new(move || signal.set()))?;
     event.wait()?;
-    backend(stream.device)?.synchronize()
+    waited_for(stream.device)
+}
+
+/// Waits for all that a device was given.
+fn waited_for(device: Device) -> Result<()> {
+    let start = profile::begin();
+    backend(device)?.synchronize()?;
+    profile::end(start, || What::Wait { device });
+    Ok(())
 }
 
 /// The plan that evaluating `arrays` would run, and whether it was there already.
@@ -370,7 +379,11 @@ impl Walk {
             let avals = self.leaves.iter().flat_map(|leaf| &leaf.node.avals);
             let inputs: Vec<Op> =
                 avals.map(|aval| Op::Input(Input { aval: aval.clone() })).collect();
-            Plan::new(self.graph(&inputs), &strides, &**backend)
+            let start = profile::begin();
+            let plan = Plan::new(self.graph(&inputs), &strides, &**backend)?;
+            let (nodes, steps) = (self.nodes.len(), plan.step_count());
+            profile::end(start, || What::Planning { device, nodes, steps });
+            Ok(plan)
         })
     }
 
@@ -402,6 +415,11 @@ impl Walk {
 impl Parameters for Walk {
     fn argument(&self, node: u32) -> Argument<'_> {
         self.nodes[(node - self.leaf_count) as usize].node.op.facts().argument
+    }
+
+    fn line(&self, node: u32) -> Option<Arc<str>> {
+        let index = node.checked_sub(self.leaf_count)?;
+        self.nodes.get(index as usize)?.node.line.clone()
     }
 }
 
@@ -468,7 +486,13 @@ impl Job {
         if self.walk.nodes.is_empty() {
             return Ok(());
         }
+        let start = profile::begin();
         let result = self.compute();
+        if start.is_some() {
+            let (device, nodes) = (self.device, self.walk.nodes.len());
+            let memory = backend(device).map(|on| on.memory()).unwrap_or_default();
+            profile::end(start, || What::Evaluation { device, nodes, memory });
+        }
         let mut dropped: Vec<Inputs> = Vec::with_capacity(self.walk.outputs.len());
         let outcome = {
             let _guard = fork::lock(&WALK);

@@ -9,6 +9,7 @@ use crate::backend::{Args, Backend, Buffer, Executable, Kernel, Region, Segment,
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::fork;
+use crate::profile::{self, What};
 
 /// What happens where a device has no kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,6 +123,7 @@ impl Executable for OnHost {
     }
 
     fn run(&self, args: &Args<'_>) -> Result<()> {
+        let start = profile::begin();
         let copies = |regions: &[Region<'_>]| -> Result<Vec<Buffer>> {
             regions.iter().map(|r| moved(r.buffer, 0..r.buffer.bytes(), Device::CPU)).collect()
         };
@@ -148,6 +150,12 @@ impl Executable for OnHost {
         if let Some(record) = records.get_mut(self.number) {
             record.runs += 1;
             record.bytes += bytes as u64;
+        }
+        let known =
+            records.get(self.number).map(|record| (record.op.clone(), record.reason.clone()));
+        drop(records);
+        if let Some((op, reason)) = known.filter(|_| start.is_some()) {
+            profile::end(start, || What::Fallback { device: self.device, op, reason, bytes });
         }
         Ok(())
     }

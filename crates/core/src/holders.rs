@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -153,7 +153,7 @@ pub fn start_history(most: usize) -> Result<()> {
     for (id, holder) in &live {
         registry.note(*id, Some(holder));
     }
-    LINES.store(true, Ordering::Relaxed);
+    want_lines(true);
     Ok(())
 }
 
@@ -164,16 +164,24 @@ pub fn start_history(most: usize) -> Result<()> {
 pub fn stop_history() -> Result<History> {
     let mut guard = lock(&REGISTRY);
     let recording = guard.as_mut().and_then(|registry| registry.recording.take());
-    LINES.store(false, Ordering::Relaxed);
     let Some(mut recording) = recording else {
         return Err(Error::argument("memory history", "is not being recorded"));
     };
+    want_lines(false);
     recording.history.length = recording.start.elapsed();
     Ok(recording.history)
 }
 
-/// Whether lines are noted.
-static LINES: AtomicBool = AtomicBool::new(false);
+/// How many want lines to be noted.
+static LINES: AtomicUsize = AtomicUsize::new(0);
+
+/// Notes that somebody wants the lines that record, or no longer does.
+pub(crate) fn want_lines(wanted: bool) {
+    match wanted {
+        true => LINES.fetch_add(1, Ordering::Relaxed),
+        false => LINES.fetch_sub(1, Ordering::Relaxed),
+    };
+}
 
 /// What knows the line of the program that records.
 type Line = fn() -> Option<Arc<str>>;
@@ -189,8 +197,8 @@ pub fn set_line(line: Line) {
 /// The line that records now, where lines are noted.
 pub(crate) fn line() -> Option<Arc<str>> {
     match LINES.load(Ordering::Relaxed) {
-        true => LINE.get().and_then(|line| line()),
-        false => None,
+        0 => None,
+        _ => LINE.get().and_then(|line| line()),
     }
 }
 

@@ -27,6 +27,7 @@ pub mod package;
 pub mod plan;
 pub mod precision;
 pub mod prim;
+pub mod profile;
 mod shape;
 pub mod transform;
 pub mod tree;

@@ -23,6 +23,7 @@ pub mod mlcompute;
 pub mod nn;
 pub mod optim;
 pub mod package;
+pub mod profiler;
 pub mod train;
 
 pub use cupola_core::{

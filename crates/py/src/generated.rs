@@ -3449,6 +3449,12 @@ macro_rules! docs {
 (_onnx::ports) => { "" };
 (_onnx::run) => { "" };
 (_onnx::write) => { "" };
+(_profiler::check_file) => { "Raises where a profile cannot be written to a file.\n\nExample:\n    >>> mx._profiler.check_file(\"profile.json\")" };
+(_profiler::finish) => { "Writes the profile that the environment asked for.\n\nExample:\n    >>> mx._profiler.finish()" };
+(_profiler::is_running) => { "Whether a profile is being recorded.\n\nExample:\n    >>> mx._profiler.is_running()\n    False" };
+(_profiler::mark) => { "Marks this moment in the profile that is being recorded.\n\nExample:\n    >>> mx._profiler.mark(\"here\")" };
+(_profiler::start) => { "Begins to record what every thread does.\n\nExample:\n    >>> mx._profiler.start(\"interval,event\")\n    >>> profile = mx._profiler.stop()" };
+(_profiler::stop) => { "What was recorded, which ends.\n\nExample:\n    >>> mx._profiler.start()\n    >>> mx._profiler.stop().lost\n    0" };
 (_suite::samples) => { "" };
 (cuda::is_available) => { "\nExample:\n    >>> mx.cuda.is_available() in (True, False)\n    True" };
 (distributed::all_gather) => { "The arrays of all processes, one after the other along the first axis.\n\nExample:\n    >>> mx.distributed.all_gather(mx.array([1, 2]))\n    array([1, 2], dtype=int32)" };
@@ -3531,6 +3537,7 @@ macro_rules! docs {
 (_data::_Loader) => { "" };
 (_data::_Epoch) => { "" };
 (_onnx::Model) => { "" };
+(_profiler::Profile) => { "What was recorded.\n\nExample:\n    >>> mx._profiler.start()\n    >>> mx.eval(mx.exp(mx.ones(3)))\n    >>> profile = mx._profiler.stop()\n    >>> \"map\" in profile.table(\"op\"), \"traceEvents\" in profile.to_json()\n    (True, True)" };
 (ArrayAt) => { "\nExample:\n    >>> mx.zeros(3).at[mx.array([0, 0, 2])].add(1.0)\n    array([2, 0, 1], dtype=float32)" };
 (array) => { "\nExample:\n    >>> x = mx.array([[1, 2], [3, 4]])\n    >>> x[0] + x.T\n    array([[2, 5],\n           [3, 6]], dtype=int32)\n    >>> x.dtype, x.shape\n    (mlx.core.int32, (2, 2))" };
 (ArrayIterator) => { "\nExample:\n    >>> [row.tolist() for row in mx.array([[1, 2], [3, 4]])]\n    [[1, 2], [3, 4]]" };
@@ -4014,6 +4021,15 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::_onnx::run, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_onnx::write, m)?)?;
         }
+        "_profiler" => {
+            m.add_class::<crate::_profiler::Profile>()?;
+            m.add_function(wrap_pyfunction!(crate::_profiler::check_file, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_profiler::finish, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_profiler::is_running, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_profiler::mark, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_profiler::start, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_profiler::stop, m)?)?;
+        }
         "_suite" => {
             m.add_function(wrap_pyfunction!(crate::_suite::samples, m)?)?;
         }
@@ -4142,6 +4158,7 @@ pub const MODULES: &[(&str, &str)] = &[
     ("_linalg", "Linear algebra of complex matrices, too, which `linalg` refuses as MLX does."),
     ("_nn", "What `cupola.nn` calls and MLX's `core` does not have."),
     ("_onnx", "What `cupola.onnx` is made of."),
+    ("_profiler", "What `cupola.profiler` is made of."),
     ("_suite", "The samples of the op suite, for comparisons with other packages."),
     ("cuda", "GPUs through CUDA."),
     ("distributed", "Groups of processes: this one alone."),

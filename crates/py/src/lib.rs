@@ -8,6 +8,7 @@ mod _data;
 mod _linalg;
 mod _nn;
 mod _onnx;
+mod _profiler;
 mod _suite;
 mod array;
 mod cuda;
@@ -78,5 +79,6 @@ fn core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     for &(name, _) in generated::MODULES {
         m.getattr(name)?.delattr("__all__")?;
     }
-    m.delattr("__all__")
+    m.delattr("__all__")?;
+    _profiler::start_from_env(m.py())
 }

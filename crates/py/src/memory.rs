@@ -202,33 +202,22 @@ pub fn set_memory_fraction(fraction: f64, device: Option<DeviceArg>) -> PyResult
 #[pyfunction]
 #[pyo3(signature = (max_changes = 100_000))]
 pub fn record_memory_history(max_changes: usize) -> PyResult<MemoryHistory> {
-    set_line(line);
+    note_lines();
     let recording = History::record(max_changes).map_err(raise)?;
     Ok(MemoryHistory(Mutex::new(Progress::Recording(recording))))
 }
 
-/// The line of the program that calls: the innermost one that is not of this package.
+/// Lets operations that are recorded know their line of the Python program, where somebody wants it.
+pub fn note_lines() {
+    set_line(line);
+}
+
+/// The line of the program that calls, the innermost one that is not of this package, and the modules
+/// that it is called in.
 fn line() -> Option<Arc<str>> {
     Python::attach(|py| {
-        let mut frame = py.import("sys").ok()?.call_method0("_getframe").ok()?;
-        loop {
-            let module =
-                frame.getattr("f_globals").ok()?.call_method1("get", ("__name__",)).ok()?;
-            let module: String = module.extract().unwrap_or_default();
-            if module != "cupola" && !module.starts_with("cupola.") {
-                break;
-            }
-            let outer = frame.getattr("f_back").ok()?;
-            if outer.is_none() {
-                break;
-            }
-            frame = outer;
-        }
-        let file: PathBuf =
-            frame.getattr("f_code").ok()?.getattr("co_filename").ok()?.extract().ok()?;
-        let line: u32 = frame.getattr("f_lineno").ok()?.extract().ok()?;
-        let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
-        Some(format!("{}:{line}", name.unwrap_or_default()).into())
+        let found = py.import("cupola._origin").and_then(|of| of.call_method0("_line")).ok()?;
+        found.extract::<String>().ok().filter(|line| !line.is_empty()).map(Into::into)
     })
 }
 

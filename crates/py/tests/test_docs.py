@@ -18,6 +18,7 @@ import cupola.core as mx
 import cupola.data as data
 import cupola.nn as nn
 import cupola.optimizers as optim
+import cupola.profiler as profiler
 from cupola import utils
 
 HOME = Path(cupola.__file__).parent
@@ -28,8 +29,8 @@ MODULES = sorted(
     for path in HOME.rglob("*.py")
     if path.relative_to(HOME).parts[0] not in ("__init__.py", "mlx")
 )
-PACKAGES = [amp, nn, nn.losses, nn.init, nn.utils, optim, utils, data]
-GLOBALS = {"amp": amp, "mx": mx, "nn": nn, "optim": optim, "data": data}
+PACKAGES = [amp, profiler, nn, nn.losses, nn.init, nn.utils, optim, utils, data]
+GLOBALS = {"amp": amp, "mx": mx, "nn": nn, "optim": optim, "data": data, "profiler": profiler}
 
 
 def stubbed(path):

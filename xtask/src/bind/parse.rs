@@ -20,6 +20,7 @@ pub const SUBMODULES: &[&str] = &[
     "_linalg",
     "_nn",
     "_onnx",
+    "_profiler",
     "_suite",
 ];
 

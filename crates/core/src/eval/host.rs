@@ -4,11 +4,12 @@ use smallvec::SmallVec;
 
 use crate::array::{Array, Progress, Value};
 use crate::backend::{Buffer, backend, reserve};
-use crate::device::default_stream;
+use crate::device::{Device, default_stream};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::fork;
 use crate::holders;
+use crate::profile::{self, What};
 use crate::shape::{Aval, Layout, Shape};
 
 impl Array {
@@ -51,7 +52,9 @@ impl Array {
             ));
         }
         let on = backend(default_stream().device)?;
+        let start = profile::begin();
         let uploaded = on.upload(bytes);
+        profile::end(start, || What::Copy { from: Device::CPU, to: on.device(), bytes: want });
         let mut buffer = uploaded.map_err(|error| holders::named(error, on.device()))?;
         let layout = Layout::contiguous(&shape);
         let aval = Aval { shape, dtype };
@@ -149,7 +152,10 @@ impl Array {
             None => {
                 let mut copy = reserve(to - from, "elements that are read")?;
                 copy.resize(to - from, 0);
-                backend(value.buffer.device())?.download(&value.buffer, from, &mut copy)?;
+                let (start, on) = (profile::begin(), value.buffer.device());
+                backend(on)?.download(&value.buffer, from, &mut copy)?;
+                let bytes = copy.len();
+                profile::end(start, || What::Copy { from: on, to: Device::CPU, bytes });
                 staging = copy;
                 &staging[..]
             }

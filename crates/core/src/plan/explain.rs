@@ -133,7 +133,7 @@ impl fmt::Display for ExplainedStep {
     }
 }
 
-fn explained(step: &Step) -> ExplainedStep {
+pub(super) fn explained(step: &Step) -> ExplainedStep {
     let segment = &step.prepared.segment;
     let (kind, over) = match &segment.kernel {
         Kernel::Map(body) if body.code.is_empty() => ("copy".to_owned(), body.shape.to_string()),

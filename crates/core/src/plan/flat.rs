@@ -20,6 +20,8 @@ pub(super) struct Flat<'a> {
     /// The node of the evaluated graph whose argument every run reads, or none where the argument is
     /// fixed in a call's body.
     pub source: Option<u32>,
+    /// The node of the evaluated graph that it is, or is a part of.
+    pub origin: u32,
 }
 
 /// The flat graph with what it gives.
@@ -88,7 +90,7 @@ impl<'a> FlatGraph<'a> {
             nodes: Vec::with_capacity(count),
             seen: Seen::with_capacity_and_hasher(count, Default::default()),
         };
-        let outputs = builder.append(graph, bodies, None);
+        let outputs = builder.append(graph, bodies, None, None);
         let mut flat = FlatGraph { nodes: builder.nodes, outputs };
         flat.drop_dead();
         flat
@@ -137,12 +139,14 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// Appends `graph`; `arguments` are what its inputs stand for, or none at the outermost level.
+    /// Appends `graph`; `arguments` are what its inputs stand for and `origin` the node that it is
+    /// the body of, or none at the outermost level.
     fn append(
         &mut self,
         graph: Borrowed<'a>,
         bodies: &'a Bodies,
         arguments: Option<&[Ref]>,
+        origin: Option<u32>,
     ) -> Vec<Ref> {
         let mut places: Vec<SmallVec<[Ref; 1]>> = Vec::with_capacity(graph.nodes.len());
         let mut next_input = 0;
@@ -159,11 +163,13 @@ impl<'a> Builder<'a> {
                 _ => None,
             };
             if let Some((body, inner)) = body {
-                places.push(self.append(body.borrowed(), inner, Some(&inputs)).into());
+                let origin = Some(origin.unwrap_or(index as u32));
+                places.push(self.append(body.borrowed(), inner, Some(&inputs), origin).into());
                 continue;
             }
             let source = arguments.is_none().then_some(index as u32);
-            let at = self.push(Flat { op, inputs, avals, source });
+            let origin = origin.unwrap_or(index as u32);
+            let at = self.push(Flat { op, inputs, avals, source, origin });
             places.push((0..avals.len() as u32).map(|output| Ref { node: at, output }).collect());
         }
         graph.outputs.iter().map(|r| places[r.node as usize][r.output as usize]).collect()

@@ -162,6 +162,8 @@ pub(super) struct SlotInfo<'a> {
     pub uses: SmallVec<[Use; 4]>,
     /// The node whose values alone lie in it, where there is one.
     node: Alone,
+    /// The first node that has values in it.
+    pub maker: Option<u32>,
 }
 
 /// How many nodes have values in a slot.
@@ -207,6 +209,7 @@ impl<'a> Fusion<'a> {
             let vals = fusion.place(node, &mut leaves);
             for view in vals.iter().filter_map(Val::view) {
                 let info = &mut fusion.slots[view.slot as usize];
+                info.maker.get_or_insert(index as u32);
                 info.node = match info.node {
                     Alone::None => Alone::One(index as u32),
                     Alone::One(_) | Alone::Several => Alone::Several,
@@ -234,7 +237,13 @@ impl<'a> Fusion<'a> {
     }
 
     pub fn slot(&mut self, form: Form<'a>, group: usize) -> Slot {
-        self.slots.push(SlotInfo { form, group, uses: SmallVec::new(), node: Alone::None });
+        self.slots.push(SlotInfo {
+            form,
+            group,
+            uses: SmallVec::new(),
+            node: Alone::None,
+            maker: None,
+        });
         self.slots.len() as Slot - 1
     }
 

@@ -1,6 +1,7 @@
 //! From groups to segments: numbered registers, operands, and which buffers die when.
 
 use std::rc::Rc;
+use std::sync::OnceLock;
 
 use smallvec::SmallVec;
 
@@ -38,18 +39,24 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
             step_of[index] = Some(segments.len());
             waits.push(step_of[group.after]);
             segments.push(segment);
-            rest.push((inputs, outputs, scalars, aliases));
+            let maker = main_slot(&group.kind)
+                .into_iter()
+                .chain(outputs.iter().map(|out: &Access| out.slot))
+                .find_map(|slot| fusion.slots[slot as usize].maker);
+            let origin = maker.map(|node| fusion.graph.nodes[node as usize].origin);
+            rest.push((inputs, outputs, scalars, aliases, origin));
         }
     }
     let steps = prepare(segments, backend)?.into_iter().zip(rest);
     let steps: Vec<Step> = steps
-        .map(|(prepared, (inputs, outputs, scalars, aliases))| Step {
+        .map(|(prepared, (inputs, outputs, scalars, aliases, origin))| Step {
             prepared,
             inputs,
             outputs,
             scalars,
             aliases,
             frees: SmallVec::new(),
+            origin,
         })
         .collect();
     let output =
@@ -78,7 +85,28 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
     });
     let makers = if late.is_empty() { Vec::new() } else { makers(&steps, slots.len()) };
     let device = backend.device();
-    Ok(Plan { steps, sequence, outputs, slots, leaves, point_of_no_return, late, makers, device })
+    let explained = OnceLock::new();
+    Ok(Plan {
+        steps,
+        sequence,
+        outputs,
+        slots,
+        leaves,
+        point_of_no_return,
+        late,
+        makers,
+        device,
+        explained,
+    })
+}
+
+/// The slot of what a group is about, where that is not what it writes last.
+fn main_slot(kind: &GroupKind<'_>) -> Option<Slot> {
+    match kind {
+        GroupKind::Own { slots, .. } => slots.first().copied(),
+        GroupKind::Reduce { slot, .. } => Some(*slot),
+        GroupKind::Map | GroupKind::Rows { .. } => None,
+    }
 }
 
 /// The steps that can fail, and what the device tells late. Indices that a former step looked at are

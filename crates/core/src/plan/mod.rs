@@ -19,7 +19,7 @@ mod run;
 mod sink;
 mod verify;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
@@ -49,6 +49,8 @@ pub(crate) struct Plan {
     /// The one step that writes to each slot; empty where nothing is looked at late.
     makers: Vec<Option<u32>>,
     device: Device,
+    /// What the steps do, once somebody has listened to a run.
+    explained: OnceLock<Vec<Arc<ExplainedStep>>>,
 }
 
 /// Indices that a step looks at where they are used.
@@ -68,6 +70,8 @@ struct Step {
     aliases: SmallVec<[(u16, u16); 2]>,
     /// The slots that no later step touches.
     frees: SmallVec<[fuse::Slot; 4]>,
+    /// The node of the evaluated graph that it is about.
+    origin: Option<u32>,
 }
 
 /// A slot and where in it.
@@ -136,6 +140,18 @@ impl Plan {
         let plan = Arc::new(build()?);
         cache::insert(key, bucket, plan.clone());
         Ok((plan, false))
+    }
+
+    /// How many steps it has.
+    pub fn step_count(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// What each step does.
+    fn explained(&self) -> &[Arc<ExplainedStep>] {
+        self.explained.get_or_init(|| {
+            self.steps.iter().map(|step| Arc::new(explain::explained(step))).collect()
+        })
     }
 
     /// About how much memory it holds, without what its steps share with other plans.

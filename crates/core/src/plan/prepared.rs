@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::fallback;
 use crate::fork::lock;
 use crate::prim::key::Mixer;
+use crate::profile::{self, What};
 
 /// A segment with what runs it.
 pub(super) struct Prepared {
@@ -81,7 +82,9 @@ pub(super) fn prepare(segments: Vec<Segment>, backend: &dyn Backend) -> Result<V
         });
     }
     let wanted: Vec<&Segment> = fresh.iter().map(|(segment, _)| segment).collect();
+    let start = profile::begin().filter(|_| !wanted.is_empty());
     let made = backend.prepare_all(&wanted);
+    profile::end(start, || What::Compiling { device, segments: wanted.len() });
     let made: Vec<Arc<Prepared>> = (fresh.into_iter().zip(made))
         .map(|((segment, hash), made)| Prepared::new(segment, hash, made, backend).map(Arc::new))
         .collect::<Result<_>>()?;

@@ -6,6 +6,8 @@
 //! indices where it uses them is waited for before that point; not where the host knows that they are
 //! good.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use super::fuse::ScalarSource;
@@ -16,12 +18,16 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::holders;
 use crate::prim::Argument;
+use crate::profile::{self, Watch, What};
 use crate::shape::Layout;
 
 /// What may differ from run to run: constants and slice starts, by node of the evaluated graph.
 pub(crate) trait Parameters {
     /// The argument of a node of the evaluated graph.
     fn argument(&self, node: u32) -> Argument<'_>;
+
+    /// The line of the program that recorded a node of the evaluated graph, where lines are noted.
+    fn line(&self, node: u32) -> Option<Arc<str>>;
 }
 
 /// Why a run failed.
@@ -178,7 +184,10 @@ impl Plan {
         let is_known = self.indices_are_known(leaves, parameters);
         let waits = (!is_known).then(|| memory.overwrites.min(self.steps.len()));
         let ran = match &self.sequence {
-            Some(sequence) if waits.is_none_or(|at| at == self.steps.len()) => {
+            // Who listens wants to know of each step.
+            Some(sequence)
+                if waits.is_none_or(|at| at == self.steps.len()) && !profile::is_on() =>
+            {
                 let ran = self.run_as_one(&**sequence, &memory, parameters);
                 ran.and_then(|()| waits.map_or(Ok(()), |at| waited(backend, at)))
             }
@@ -206,6 +215,7 @@ impl Plan {
         on: &dyn Backend,
         waits: Option<usize>,
     ) -> std::result::Result<(), Stopped> {
+        let mut watch = Watch::begin(on).map_err(|error| Stopped { error, begun: 0 })?;
         let mut skipped = memory.skipped.iter().peekable();
         for (index, step) in self.steps.iter().enumerate() {
             if waits == Some(index) {
@@ -218,6 +228,13 @@ impl Plan {
                 crate::interrupt::check().map_err(|error| Stopped { error, begun: index })?;
             }
             step.run(memory, parameters).map_err(|error| Stopped { error, begun: index + 1 })?;
+            if let Some(watch) = &mut watch {
+                let line = step.origin.and_then(|node| parameters.line(node));
+                watch.step(&self.explained()[index], line);
+            }
+        }
+        if let Some(watch) = watch {
+            watch.end();
         }
         match waits {
             Some(at) if at == self.steps.len() => waited(on, at),
@@ -279,7 +296,10 @@ impl Plan {
 
 /// Waits for the device before step `index`: what it finds wrong until then is this run's error.
 fn waited(on: &dyn Backend, index: usize) -> std::result::Result<(), Stopped> {
-    on.synchronize().map_err(|error| Stopped { error, begun: index })
+    let start = profile::begin();
+    on.synchronize().map_err(|error| Stopped { error, begun: index })?;
+    profile::end(start, || What::Wait { device: on.device() });
+    Ok(())
 }
 
 /// Takes the first `count` of `all`.

@@ -303,6 +303,10 @@ impl Backend for Cuda {
         Ok(Box::new(marker::Mark::new(self.gpu()?.clone())?))
     }
 
+    fn has_marks(&self) -> bool {
+        true
+    }
+
     fn synchronize(&self) -> Result<()> {
         match self.gpu.get() {
             Some(opened) => opened.as_ref().map_err(Clone::clone)?.synchronize(),

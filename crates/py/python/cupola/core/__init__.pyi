@@ -10,6 +10,7 @@ from . import _data as _data
 from . import _linalg as _linalg
 from . import _nn as _nn
 from . import _onnx as _onnx
+from . import _profiler as _profiler
 from . import _suite as _suite
 from . import cuda as cuda
 from . import distributed as distributed

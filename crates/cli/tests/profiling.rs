@@ -1,0 +1,76 @@
+//! `--profile`, `CUPOLA_PROFILE` and `CUPOLA_LOG`.
+
+mod common;
+
+use common::Sandbox;
+
+fn trace(sandbox: &Sandbox, name: &str) -> serde_json::Value {
+    serde_json::from_slice(&sandbox.read(name)).unwrap()
+}
+
+fn has(trace: &serde_json::Value, category: &str) -> bool {
+    trace["traceEvents"].as_array().unwrap().iter().any(|event| event["cat"] == category)
+}
+
+#[test]
+fn a_training_is_profiled() {
+    let sandbox = Sandbox::new();
+    let trace_file = sandbox.path("trace.json").display().to_string();
+    sandbox.train(&format!("--steps 2 --out run --profile {trace_file}")).good();
+    let found = trace(&sandbox, "trace.json");
+    for category in ["step", "planning", "evaluation"] {
+        assert!(has(&found, category), "{category}");
+    }
+    let page = sandbox.path("page.html").display().to_string();
+    sandbox.train(&format!("--steps 1 --out second --profile {page}")).good();
+    let text = String::from_utf8(sandbox.read("page.html")).unwrap();
+    assert!(text.starts_with("<!DOCTYPE html>") && text.contains("matmul"));
+    // The same weights as without.
+    sandbox.train("--steps 2 --out plain").good();
+    assert_eq!(sandbox.read("run/model.safetensors"), sandbox.read("plain/model.safetensors"));
+}
+
+#[test]
+fn the_environment_asks_for_profiles_and_logs() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.path("trace.json").display().to_string();
+    let environment = [("CUPOLA_PROFILE", &*file), ("CUPOLA_LOG", "ops")];
+    let ran = sandbox.train_with(&environment, "--steps 1 --out run").good();
+    assert!(has(&trace(&sandbox, "trace.json"), "step"));
+    let line = ran.err.lines().find(|line| line.contains("matmul")).unwrap();
+    assert!(line.starts_with("cupola: cpu matmul (float32["), "{line}");
+    let quiet = sandbox.train_with(&[("CUPOLA_LOG", "copies")], "--steps 1 --out quiet").good();
+    assert!(!quiet.err.contains("matmul"), "{}", quiet.err);
+    sandbox.train_with(&[("CUPOLA_LOG", "op")], "--steps 1").bad(1, &["CUPOLA_LOG", "\"op\""]);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told_before_the_work() {
+    let sandbox = Sandbox::new();
+    let missing = sandbox.path("missing/trace.json").display().to_string();
+    sandbox
+        .train(&format!("--steps 1 --out run --profile {missing}"))
+        .bad(1, &["--profile", "missing"]);
+    assert!(!sandbox.path("run").exists());
+    let folder = sandbox.path("").display().to_string();
+    sandbox.train(&format!("--steps 1 --out run --profile {folder}")).bad(1, &["is a folder"]);
+    let model = sandbox.path("run/model.safetensors").display().to_string();
+    sandbox.train("--steps 1 --out run").good();
+    let own = sandbox.train(&format!("--resume run --profile {model}"));
+    own.bad(2, &["--profile", "a file of the run itself"]);
+}
+
+#[test]
+fn a_precision_is_of_the_run() {
+    let sandbox = Sandbox::new();
+    let whole = sandbox.train("--epochs 1 --precision bf16 --out whole --json report.json").good();
+    assert!(whole.out.contains("in bf16"), "{}", whole.out);
+    assert_eq!(trace(&sandbox, "report.json")["precision"], "bf16");
+    sandbox.train("--epochs 1 --precision bf16 --steps 2 --out part").good();
+    sandbox.train("--resume part --precision f16").bad(2, &["--precision f16", "bf16"]);
+    sandbox.train("--resume part --precision auto").good();
+    assert_eq!(sandbox.read("part/model.safetensors"), sandbox.read("whole/model.safetensors"));
+    sandbox.train("--epochs 1 --precision f16 --out half").good();
+    assert_ne!(sandbox.read("half/model.safetensors"), sandbox.read("whole/model.safetensors"));
+    sandbox.train("--precision f8").bad(2, &["--precision"]);
+}

@@ -1,0 +1,302 @@
+//! Where the time goes: what ran, what was copied, planned, compiled and waited for, and when.
+//!
+//! ```
+//! use cupola::{Array, DType, ops, profiler::{self, By, Options}};
+//! let x = ops::ones([64, 64], DType::F32)?;
+//! let (y, profile) = profiler::profile(Options::default(), || {
+//!     profiler::mark("product");
+//!     ops::matmul(&x, &x)?.item_at_origin()
+//! })?;
+//! # trait Origin { fn item_at_origin(&self) -> cupola::Result<f32>; }
+//! # impl Origin for Array { fn item_at_origin(&self) -> cupola::Result<f32> { Ok(self.to_vec::<f32>()?[0]) } }
+//! assert_eq!(y, 64.0);
+//! assert!(profile.table(By::Op).contains("matmul"));
+//! assert!(profile.to_json().contains("\"traceEvents\""));
+//! # Ok::<(), cupola::Error>(())
+//! ```
+//!
+//! Times of the CPU are those of its steps. A GPU's are its own clock's on CUDA, and elsewhere where it is
+//! waited for after each step ([`Options::wait_until_completed`]); otherwise they are the host's, which only
+//! gave the work away, and are marked so. `CUPOLA_PROFILE` and `CUPOLA_LOG` start it from outside
+//! ([`from_env`]).
+
+mod log;
+mod page;
+mod recorder;
+mod table;
+mod trace;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use cupola_core::profile::{self, Listener, What};
+use cupola_core::{Error, Result};
+
+use crate::io::write_whole;
+use recorder::Recorder;
+
+pub use cupola_core::profile::{Clock, Event};
+pub use log::{LOGGED, Log};
+pub use table::By;
+
+/// What is noted of an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Mode {
+    /// When it began and ended.
+    #[default]
+    Interval,
+    /// When it was over.
+    Event,
+    /// Both.
+    Both,
+}
+
+impl std::str::FromStr for Mode {
+    type Err = Error;
+
+    /// `interval`, `event`, or both with a comma between.
+    fn from_str(text: &str) -> Result<Self> {
+        let mut found = [false; 2];
+        for part in text.split(',') {
+            match part.trim() {
+                "interval" => found[0] = true,
+                "event" => found[1] = true,
+                other => {
+                    let detail = format!("the mode {other:?} is neither interval nor event");
+                    return Err(Error::argument("profiler", detail));
+                }
+            }
+        }
+        Ok(match found {
+            [true, true] => Mode::Both,
+            [_, true] => Mode::Event,
+            _ => Mode::Interval,
+        })
+    }
+}
+
+/// How a profile is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// What is noted.
+    pub mode: Mode,
+    /// Whether a GPU is waited for after each step: its times are then known on every kind, and the
+    /// whole takes longer.
+    pub wait_until_completed: bool,
+    /// Whether the line of the program that records each operation is noted, where the language tells
+    /// it: in Python some microseconds an operation that is recorded.
+    pub lines: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { mode: Mode::Interval, wait_until_completed: false, lines: true }
+    }
+}
+
+/// What is being recorded.
+static CURRENT: Mutex<Option<Arc<Recorder>>> = Mutex::new(None);
+
+fn current() -> std::sync::MutexGuard<'static, Option<Arc<Recorder>>> {
+    CURRENT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Begins to record what every thread does.
+///
+/// # Errors
+/// Where that is under way already.
+pub fn start(options: Options) -> Result<()> {
+    let mut current = current();
+    if current.is_some() {
+        let detail = "a profile is being recorded already: stop it before the next begins";
+        return Err(Error::argument("profiler.start", detail));
+    }
+    let recorder = Arc::new(Recorder::new(options));
+    profile::listen(recorder.clone());
+    *current = Some(recorder);
+    Ok(())
+}
+
+/// What was recorded since [`start`], which ends. What devices are still at is waited for.
+///
+/// # Errors
+/// Where nothing is being recorded.
+pub fn stop() -> Result<Profile> {
+    let Some(recorder) = current().take() else {
+        let detail = "no profile is being recorded: start one first";
+        return Err(Error::argument("profiler.stop", detail));
+    };
+    let listener: Arc<dyn Listener> = recorder.clone();
+    profile::ignore(&listener);
+    Ok(recorder.finish())
+}
+
+/// Whether a profile is being recorded.
+pub fn is_running() -> bool {
+    current().is_some()
+}
+
+/// A mark of the program's own, at this moment; nothing where nobody listens.
+pub fn mark(name: &str) {
+    if profile::is_on() {
+        let what = What::Mark { name: name.to_owned() };
+        profile::tell(&Event { what, start: Instant::now(), length: Duration::ZERO });
+    }
+}
+
+/// Runs `f` and records what it does.
+///
+/// # Errors
+/// As [`start`], and where `f` fails, whose profile is then dropped.
+pub fn profile<R>(options: Options, f: impl FnOnce() -> Result<R>) -> Result<(R, Profile)> {
+    /// Ends a recording whose function failed or panicked.
+    struct End;
+    impl Drop for End {
+        fn drop(&mut self) {
+            if is_running() {
+                drop(stop());
+            }
+        }
+    }
+    start(options)?;
+    let _end = End;
+    let result = f()?;
+    Ok((result, stop()?))
+}
+
+/// What was recorded.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// When it began; events count from there.
+    start: Instant,
+    length: Duration,
+    options: Options,
+    events: Vec<Noted>,
+    /// How many events came after there was no more room for them.
+    lost: usize,
+}
+
+/// An event, with its thread.
+#[derive(Clone, Debug)]
+struct Noted {
+    event: Event,
+    /// Threads are numbered in the order in which they first did something.
+    thread: u32,
+}
+
+impl Profile {
+    /// What happened, by when it was told.
+    pub fn events(&self) -> impl Iterator<Item = &Event> {
+        self.events.iter().map(|noted| &noted.event)
+    }
+
+    /// How long was recorded.
+    pub fn length(&self) -> Duration {
+        self.length
+    }
+
+    /// How many events came after there was no more room for them.
+    pub fn lost(&self) -> usize {
+        self.lost
+    }
+
+    /// A trace that Perfetto and Chrome's `about:tracing` show.
+    pub fn to_json(&self) -> String {
+        trace::json(self)
+    }
+
+    /// What took how long, the longest first.
+    pub fn table(&self, by: By) -> String {
+        table::text(self, by)
+    }
+
+    /// One page that needs nothing else: the timeline, the memory over time, and what took longest.
+    pub fn to_html(&self) -> String {
+        page::html(self)
+    }
+
+    /// Writes the profile, whole or not at all: the page where `path` ends in `.html`, else the trace.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let text = match is_page(path) {
+            true => self.to_html(),
+            false => self.to_json(),
+        };
+        write_whole(path, &text)
+    }
+}
+
+fn is_page(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"))
+}
+
+/// Looks whether a profile can be written there, before anything is recorded for it.
+///
+/// # Errors
+/// Where the folder is not there, or `path` is one.
+pub fn check_file(path: &Path) -> Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        return Err(Error::io(path, format!("the folder {} is not there", folder.display())));
+    }
+    if path.is_dir() {
+        return Err(Error::io(path, "is a folder, no file that a profile can be written to"));
+    }
+    Ok(())
+}
+
+/// A recording that the environment asked for. It is written when this is finished, or dropped.
+#[must_use = "the profile is written where this ends"]
+pub struct FromEnv {
+    path: Option<PathBuf>,
+}
+
+/// Starts what the environment asks for: with `CUPOLA_PROFILE=FILE` a profile that goes to that file,
+/// with `CUPOLA_LOG=ops,copies,fallbacks,cpu` a line for each such event on the standard error.
+///
+/// # Errors
+/// Where the file cannot be written, or `CUPOLA_LOG` names something else.
+pub fn from_env() -> Result<FromEnv> {
+    if let Some(what) = std::env::var_os("CUPOLA_LOG").filter(|what| !what.is_empty()) {
+        profile::listen(Arc::new(what.to_string_lossy().parse::<Log>()?));
+    }
+    let path = std::env::var_os("CUPOLA_PROFILE").filter(|path| !path.is_empty());
+    let path = path.map(PathBuf::from);
+    if let Some(path) = &path {
+        check_file(path)?;
+        start(Options::default())?;
+    }
+    Ok(FromEnv { path })
+}
+
+impl FromEnv {
+    /// Writes the profile, if one was asked for and the program has not stopped it itself.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn finish(mut self) -> Result<()> {
+        self.write()
+    }
+
+    fn write(&mut self) -> Result<()> {
+        match self.path.take() {
+            Some(path) if is_running() => stop()?.save(path),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for FromEnv {
+    fn drop(&mut self) {
+        if let Err(error) = self.write() {
+            eprintln!("error: CUPOLA_PROFILE: {error}");
+        }
+    }
+}

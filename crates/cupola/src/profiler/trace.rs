@@ -1,0 +1,137 @@
+//! A profile in the [trace event format](https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU),
+//! which Perfetto and Chrome show.
+
+use std::time::Instant;
+
+use cupola_core::profile::{Clock, What};
+use cupola_core::{Aval, Device};
+use serde_json::{Value, json};
+
+use super::{Mode, Noted, Profile};
+
+/// The process of the trace that the host's threads are in; devices follow.
+const HOST: u32 = 1;
+
+/// Microseconds from the start of the profile.
+pub fn micros(profile: &Profile, at: Instant) -> f64 {
+    at.saturating_duration_since(profile.start).as_secs_f64() * 1e6
+}
+
+pub fn json(profile: &Profile) -> String {
+    let mut devices: Vec<Device> = Vec::new();
+    let mut events = vec![name("process_name", HOST, 0, "host")];
+    for noted in &profile.events {
+        let place = match &noted.event.what {
+            What::Step { device, clock: Clock::Device, .. } if *device != Device::CPU => {
+                let at = devices.iter().position(|known| known == device).unwrap_or_else(|| {
+                    devices.push(*device);
+                    devices.len() - 1
+                });
+                (HOST + 1 + at as u32, 0)
+            }
+            _ => (HOST, noted.thread),
+        };
+        events.extend(of(profile, noted, place));
+    }
+    for (at, device) in devices.iter().enumerate() {
+        events.push(name("process_name", HOST + 1 + at as u32, 0, &device.to_string()));
+    }
+    let threads = profile.events.iter().map(|noted| noted.thread + 1).max().unwrap_or(0);
+    for thread in 0..threads {
+        events.push(name("thread_name", HOST, thread, &format!("thread {thread}")));
+    }
+    json!({
+        "displayTimeUnit": "ms",
+        "otherData": { "program": "cupola", "version": env!("CARGO_PKG_VERSION"), "lost": profile.lost },
+        "traceEvents": events,
+    })
+    .to_string()
+}
+
+fn name(kind: &str, process: u32, thread: u32, name: &str) -> Value {
+    json!({ "ph": "M", "name": kind, "pid": process, "tid": thread, "args": { "name": name } })
+}
+
+/// What an event is in the trace.
+fn of(profile: &Profile, noted: &Noted, (process, thread): (u32, u32)) -> Vec<Value> {
+    let event = &noted.event;
+    let start = micros(profile, event.start);
+    let length = event.length.as_secs_f64() * 1e6;
+    let (category, title, args) = described(&event.what);
+    let mut out = Vec::with_capacity(2);
+    let is_mark = matches!(event.what, What::Mark { .. });
+    if profile.options.mode != Mode::Event && !is_mark {
+        out.push(json!({
+            "ph": "X", "name": title, "cat": category, "pid": process, "tid": thread,
+            "ts": start, "dur": length, "args": args,
+        }));
+    }
+    if profile.options.mode != Mode::Interval || is_mark {
+        out.push(json!({
+            "ph": "i", "s": if is_mark { "g" } else { "t" }, "name": title, "cat": category,
+            "pid": process, "tid": thread, "ts": start + length, "args": args,
+        }));
+    }
+    if let What::Evaluation { device, memory, .. } = &event.what {
+        out.push(json!({
+            "ph": "C", "name": format!("memory of {device}"), "pid": HOST, "tid": 0,
+            "ts": start + length, "args": { "active": memory.active, "cached": memory.cached },
+        }));
+    }
+    out
+}
+
+/// Category, title and particulars of an event.
+pub fn described(what: &What) -> (&'static str, String, Value) {
+    match what {
+        What::Evaluation { device, nodes, memory } => (
+            "evaluation",
+            "evaluate".to_owned(),
+            json!({
+                "device": device.to_string(), "operations recorded": nodes,
+                "active": memory.active, "peak": memory.peak, "cached": memory.cached,
+            }),
+        ),
+        What::Planning { device, nodes, steps } => (
+            "planning",
+            "plan".to_owned(),
+            json!({ "device": device.to_string(), "operations": nodes, "steps": steps }),
+        ),
+        What::Compiling { device, segments } => (
+            "compiling",
+            "compile".to_owned(),
+            json!({ "device": device.to_string(), "segments": segments }),
+        ),
+        What::Step { device, step, line, clock } => {
+            let avals = |operands: &[(Aval, u32)]| {
+                operands.iter().map(|(aval, _)| aval.to_string()).collect::<Vec<_>>()
+            };
+            let clock = if *clock == Clock::Device { "device" } else { "host" };
+            (
+                "step",
+                step.kind.clone(),
+                json!({
+                    "device": device.to_string(), "clock": clock, "fused": step.fused,
+                    "over": step.over, "inputs": avals(&step.inputs),
+                    "outputs": avals(&step.outputs), "bytes": step.bytes(),
+                    "operations": step.operations, "on the CPU": step.on_cpu,
+                    "line": line.as_deref(),
+                }),
+            )
+        }
+        What::Copy { from, to, bytes } => (
+            "copy",
+            format!("copy {from} to {to}"),
+            json!({ "from": from.to_string(), "to": to.to_string(), "bytes": bytes }),
+        ),
+        What::Fallback { device, op, reason, bytes } => (
+            "fallback",
+            format!("{op} on the CPU"),
+            json!({ "device": device.to_string(), "reason": reason, "bytes": bytes }),
+        ),
+        What::Wait { device } => {
+            ("wait", format!("wait for {device}"), json!({ "device": device.to_string() }))
+        }
+        What::Mark { name } => ("mark", name.clone(), json!({})),
+    }
+}

@@ -1,0 +1,122 @@
+"""The profiler from Python: lines, files, the environment."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import cupola.core as mx
+import cupola.nn as nn
+from cupola import profiler
+
+
+def steps(profile):
+    events = json.loads(profile.to_json())["traceEvents"]
+    return [event for event in events if event.get("cat") == "step"]
+
+
+def test_steps_have_the_lines_that_recorded_them():
+    x = mx.ones((21, 21))
+    mx.eval(x)
+    profiler.start()
+    y = x @ x  # the line
+    mx.eval(y)
+    profile = profiler.stop()
+    (product,) = [step for step in steps(profile) if step["name"] == "matmul"]
+    here = test_steps_have_the_lines_that_recorded_them.__code__.co_firstlineno
+    assert product["args"]["line"] == f"test_profiler.py:{here + 4}"
+    assert product["args"]["inputs"][0] == "float32[21, 21]"
+    assert product["args"]["operations"] == 2 * 21**3
+    assert f"test_profiler.py:{here + 4}" in profile.table("line")
+    with profiler.profile(lines=False) as found:
+        mx.eval(x @ x + 1)
+    assert all(step["args"]["line"] is None for step in steps(found.result))
+
+
+def test_a_training_step(tmp_path):
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
+    step = mx.compile(nn.value_and_grad(model, lambda x: model(x).square().mean()))
+    with profiler.profile(tmp_path / "trace.json", "interval,event") as found:
+        profiler.mark("step")
+        mx.eval(step(mx.ones((4, 8))))
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    assert {"plan", "evaluate", "matmul", "step"} <= {e["name"] for e in trace["traceEvents"]}
+    assert len(found.result) > 3 and found.result.lost == 0 and found.result.length > 0
+    found.result.save(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.maps = [nn.Linear(4, 4), nn.Linear(4, 4)]
+
+    def __call__(self, x):
+        for layer in self.maps:
+            x = layer(x)  # the line
+        return x
+
+
+def test_steps_have_the_modules_that_recorded_them():
+    model = nn.Sequential(Block(), nn.ReLU())
+    x = mx.ones((3, 4))
+    mx.eval(model.parameters(), x)
+    with profiler.profile() as found:
+        mx.eval(model(x))
+    table = found.result.table("module")
+    assert "Sequential.layers.0.maps.0" in table and "Sequential.layers.0.maps.1" in table
+    line = Block.__call__.__code__.co_firstlineno + 2
+    assert f"test_profiler.py:{line} " in found.result.table("line")
+
+
+def test_all_threads_are_recorded():
+    with profiler.profile() as found:
+        threads = [threading.Thread(target=lambda: mx.eval(mx.ones((3, 3)) @ mx.ones((3, 3)))) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len({step["tid"] for step in steps(found.result)}) == 2
+
+
+def test_bad_input(tmp_path):
+    with pytest.raises(ValueError, match="no profile is being recorded"):
+        profiler.stop()
+    with pytest.raises(ValueError, match="neither interval nor event"):
+        profiler.start("intervals")
+    with profiler.profile() as found:
+        with pytest.raises(ValueError, match="already"):
+            profiler.start()
+        with pytest.raises(RuntimeError, match="after the end"):
+            found.result
+    with pytest.raises(ValueError, match="by op, step, line or module"):
+        found.result.table("file")
+    with pytest.raises(RuntimeError, match="missing"):
+        profiler.profile(tmp_path / "missing" / "trace.json")
+    with pytest.raises(RuntimeError, match="missing"):
+        found.result.save(tmp_path / "missing" / "trace.json")
+    with pytest.raises(KeyError), profiler.profile():
+        raise KeyError
+    assert not profiler.is_running()
+
+
+def run(code, **environment):
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
+
+
+def test_the_environment(tmp_path):
+    code = "import cupola.core as mx; mx.eval(mx.ones((5, 5), stream=mx.cpu) @ mx.ones((5, 5)))"
+    path = tmp_path / "trace.json"
+    ran = run("import cupola.core as mx; mx.set_default_device(mx.cpu); " + code,
+              CUPOLA_PROFILE=str(path), CUPOLA_LOG="ops")
+    assert ran.returncode == 0, ran.stderr
+    assert any(e["name"] == "matmul" for e in json.loads(path.read_text())["traceEvents"])
+    assert "cupola: cpu matmul" in ran.stderr
+    ran = run(code, CUPOLA_LOG="everything")
+    assert ran.returncode != 0 and "CUPOLA_LOG" in ran.stderr
+    ran = run(code, CUPOLA_PROFILE=str(tmp_path / "missing" / "trace.json"))
+    assert ran.returncode != 0 and "missing" in ran.stderr
