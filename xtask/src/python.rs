@@ -65,7 +65,8 @@ pub fn run(root: &Path) -> Result<(), String> {
     let pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider"];
     run(&[&pytest[..], &[&tests.to_string_lossy()]].concat())?;
     // Every function once more on a GPU, if only one in software.
-    let every = ["test_accuracy.py", "test_differential.py"].map(|name| tests.join(name));
+    let every = ["test_accuracy.py", "test_differential.py", "test_kernels.py"]
+        .map(|name| tests.join(name));
     let every = every.each_ref().map(|path| path.to_string_lossy());
     let every: Vec<&str> = every.iter().map(|path| path.as_ref()).collect();
     run_on("wgpu", &[&pytest[..], &every].concat())?;

@@ -354,16 +354,18 @@ fn write_method(out: &mut String, class: &Class, method: &Function) {
             "shape" => "tuple[int, ...]".to_owned(),
             _ => returned(&method.returns),
         };
+        let setter = format!("set_{}", method.name);
+        if class.methods.iter().any(|other| other.name == setter) {
+            let _ = writeln!(out, "    {}: {returns}", method.name);
+            docs(out, &method.docs, "    ");
+            return;
+        }
         let _ = writeln!(out, "    @property\n    def {}(self) -> {returns}:", method.name);
         docs(out, &method.docs, "        ");
         return;
     }
+    // What can be set is an attribute, which its getter has written.
     if method.roles.iter().any(|r| r == "setter") {
-        let name = method.name.trim_start_matches("set_");
-        let _ = writeln!(
-            out,
-            "    @{name}.setter\n    def {name}(self, value: Any) -> None:\n        ..."
-        );
         return;
     }
     let is_special = method.name.starts_with("__");

@@ -20,22 +20,14 @@ class Kernel:
     @property
     def name(self) -> str:
         """The name."""
-    @property
-    def vjp(self) -> Any:
-        """The vector-Jacobian product: a kernel of the inputs and the cotangents that gives the inputs' cotangents,
-        or `f(primals, cotangents, outputs)` of lists.
-        """
-    @vjp.setter
-    def vjp(self, value: Any) -> None:
-        ...
-    @property
-    def jvp(self) -> Any:
-        """The Jacobian-vector product: a kernel of the inputs and their tangents that gives the outputs' tangents, or
-        `f(primals, tangents)` of lists.
-        """
-    @jvp.setter
-    def jvp(self, value: Any) -> None:
-        ...
+    vjp: Any
+    """The vector-Jacobian product: a kernel of the inputs and the cotangents that gives the inputs' cotangents,
+    or `f(primals, cotangents, outputs)` of lists.
+    """
+    jvp: Any
+    """The Jacobian-vector product: a kernel of the inputs and their tangents that gives the outputs' tangents, or
+    `f(primals, tangents)` of lists.
+    """
     def __call__(self, *, inputs: Sequence[_Scalar | array], grid: Any, threadgroup: Any, output_shapes: Sequence[Sequence[int]], output_dtypes: Sequence[Dtype], template: Sequence[Any] | None = ..., init_value: float | None = ..., verbose: bool = ..., stream: _StreamOrDevice | None = ...) -> list[array]:
         """Runs a thread for each place of the grid: a list of outputs."""
 
