@@ -128,9 +128,10 @@ static LISTENERS: RwLock<Vec<Arc<dyn Listener>>> = RwLock::new(Vec::new());
 /// Device times that are not known yet, since nobody has waited.
 static PENDING: Mutex<Vec<Pending>> = Mutex::new(Vec::new());
 
-/// The first mark of each device since somebody listens, and the host's moment at it: what the clocks are
-/// aligned by.
-static BASES: Mutex<Vec<(Device, Arc<dyn Marker>, Instant)>> = Mutex::new(Vec::new());
+/// The first mark of a device since somebody listens, and the host's moment at it: what the clocks are aligned by.
+type Base = (Device, Arc<dyn Marker>, Instant);
+
+static BASES: Mutex<Vec<Base>> = Mutex::new(Vec::new());
 
 /// How many runs of plans may be pending before they are waited for.
 const MOST_PENDING: usize = 1024;
@@ -149,10 +150,9 @@ pub fn listen(listener: Arc<dyn Listener>) {
 pub fn ignore(listener: &Arc<dyn Listener>) {
     settle();
     let mut listeners = LISTENERS.write().unwrap_or_else(PoisonError::into_inner);
-    if let Some(at) = listeners.iter().position(|known| Arc::ptr_eq(known, listener)) {
-        if listeners.remove(at).lines() {
-            holders::want_lines(false);
-        }
+    let place = listeners.iter().position(|known| Arc::ptr_eq(known, listener));
+    if place.is_some_and(|at| listeners.remove(at).lines()) {
+        holders::want_lines(false);
     }
     if listeners.is_empty() {
         lock(&BASES).clear();
@@ -303,11 +303,11 @@ impl Pending {
         if let Some(last) = places.last() {
             last.wait()?;
         }
-        let at = |mark: &Box<dyn Marker>| -> Result<Instant> {
-            let milliseconds = base.until(&**mark)?.max(0.0);
+        let at = |mark: &dyn Marker| -> Result<Instant> {
+            let milliseconds = base.until(mark)?.max(0.0);
             Ok(*start + Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default())
         };
-        let places = places.iter().map(at).collect::<Result<Vec<_>>>()?;
+        let places = places.iter().map(|mark| at(&**mark)).collect::<Result<Vec<_>>>()?;
         Ok(places.windows(2).map(|pair| (pair[0], pair[1].duration_since(pair[0]))).collect())
     }
 

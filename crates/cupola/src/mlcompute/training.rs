@@ -55,10 +55,13 @@ pub struct TrainingGraph {
     fed: Option<(Vec<(String, Array)>, Array)>,
 }
 
+/// What a state begins as, by what it is the state of.
+type Initial = dyn Fn(&Held) -> Result<Held> + Send + Sync;
+
 struct Optimizing {
     update: std::sync::Arc<Update>,
     /// The state to begin with, for parameters.
-    initial: Box<dyn Fn(&Held) -> Result<Held> + Send + Sync>,
+    initial: Box<Initial>,
     tensors: Vec<(String, Tensor)>,
 }
 
@@ -371,6 +374,9 @@ fn initial<O: Optimizer + Clone + Tree>(optimizer: &O, parameters: &Held) -> Res
     tried.leaves().into_iter().map(begins).collect()
 }
 
+/// An update, and the tensors that it changes by their names.
+type Optimized = (std::sync::Arc<Update>, Vec<(String, Tensor)>);
+
 /// All that is written down.
 struct Written {
     records: Vec<Record>,
@@ -378,7 +384,7 @@ struct Written {
     user: Vec<(Tensor, Tensor)>,
     stopped: Vec<Tensor>,
     states: Vec<Tensor>,
-    optimizer: Option<(std::sync::Arc<Update>, Vec<(String, Tensor)>)>,
+    optimizer: Option<Optimized>,
     /// Parameters, and the tensors of their gradients.
     gradients: Vec<(Tensor, Tensor)>,
     held: Vec<(String, Tensor)>,

@@ -49,7 +49,7 @@ impl Log {
         match &event.what {
             What::Step { device, step, line, clock } => {
                 let is_cpu = *device == Device::CPU || step.on_cpu;
-                if !self.ops && !(self.cpu && is_cpu) {
+                if !(self.ops || self.cpu && is_cpu) {
                     return None;
                 }
                 let list = |operands: &[(Aval, u32)]| {
