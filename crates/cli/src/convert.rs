@@ -1,6 +1,6 @@
 //! `cupola convert`: a package of a model of ONNX, or of another package, for a system or for all.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use cupola::package::{Function, Lack, Package, Port, Size, Target, Trace};
 use cupola::{Array, Aval};
@@ -110,24 +110,14 @@ fn of_onnx(args: &ConvertArgs) -> Outcome<Package> {
         ports.push(port);
         avals.push(aval);
     }
-    let known: BTreeMap<&str, ()> = (ports.iter().flat_map(|port| names(&port.sizes)))
-        .chain(model.inputs().into_iter().flat_map(|port| port.sizes.iter().flatten()).filter_map(
-            |size| match size {
-                onnx::Size::Named(name) => Some(name.as_str()),
-                onnx::Size::Known(_) | onnx::Size::Unknown => None,
-            },
-        ))
-        .map(|name| (name, ()))
-        .collect();
-    let is_open = |(name, _): &&(String, usize)| !known.contains_key(name.as_str());
-    let unknown = args.size.iter().find(|size| is_open(size) && !name_of_axis(&model, &size.0));
-    if let Some((name, _)) = unknown {
-        let all: Vec<&str> = known.keys().copied().collect();
+    let sizes: BTreeSet<String> = model.inputs().into_iter().flat_map(open_sizes).collect();
+    if let Some((name, _)) = args.size.iter().find(|(name, _)| !sizes.contains(name)) {
+        let all: Vec<&str> = sizes.iter().map(String::as_str).collect();
         let all = all.join(", ");
         return Err(Failure::usage(format!("--size {name}: the model's sizes are: {all}")));
     }
-    let open: Vec<String> = known
-        .keys()
+    let open: Vec<String> = sizes
+        .iter()
         .filter(|name| args.size.iter().all(|(given, _)| given != *name))
         .map(|name| format!("--size '{name}=N'"))
         .collect();
@@ -158,20 +148,18 @@ fn of_onnx(args: &ConvertArgs) -> Outcome<Package> {
     Ok(Package::new(vec![Function { name, traces: vec![trace] }])?)
 }
 
-fn names(sizes: &[Size]) -> impl Iterator<Item = &str> {
-    sizes.iter().filter_map(|size| match size {
-        Size::Named(name) => Some(name.as_str()),
-        Size::Known(_) | Size::Any => None,
-    })
+/// What an axis is called whose size is open: as in the model, or by its input and its number.
+fn open_size(port: &onnx::Port, axis: usize, size: &onnx::Size) -> Option<String> {
+    match size {
+        onnx::Size::Known(_) => None,
+        onnx::Size::Named(name) => Some(name.clone()),
+        onnx::Size::Unknown => Some(format!("{}.{axis}", port.name)),
+    }
 }
 
-/// Whether `name` is what an axis is called that has no name in the model: its input's, and its number.
-fn name_of_axis(model: &Model, name: &str) -> bool {
-    model.inputs().into_iter().any(|port| {
-        let sizes = port.sizes.iter().flatten().enumerate();
-        let mut unknown = sizes.filter(|(_, size)| matches!(size, onnx::Size::Unknown));
-        unknown.any(|(axis, _)| format!("{}.{axis}", port.name) == name)
-    })
+fn open_sizes(port: &onnx::Port) -> Vec<String> {
+    let sizes = port.sizes.iter().flatten().enumerate();
+    sizes.filter_map(|(axis, size)| open_size(port, axis, size)).collect()
 }
 
 /// An input of a model as a port, and what it is traced with.
@@ -183,14 +171,15 @@ fn input(port: &onnx::Port, given: &[(String, usize)]) -> Result<(Port, Aval), S
     let element = port.element.ok_or_else(|| format!("the input '{name}' has no element type"))?;
     let sizes = port.sizes.as_ref().ok_or_else(|| format!("the input '{name}' has no shape"))?;
     let size = |(axis, size): (usize, &onnx::Size)| {
-        let open = |name: String| match given.iter().find(|(known, _)| *known == name) {
-            Some((_, n)) => (Size::Known(*n), *n),
-            None => (Size::Named(name), EXAMPLE),
+        let known = match size {
+            onnx::Size::Known(n) => Some(*n),
+            onnx::Size::Named(_) | onnx::Size::Unknown => None,
         };
-        match size {
-            onnx::Size::Known(n) => (Size::Known(*n), *n),
-            onnx::Size::Named(size) => open(size.clone()),
-            onnx::Size::Unknown => open(format!("{name}.{axis}")),
+        let name = open_size(port, axis, size).unwrap_or_default();
+        let asked = given.iter().find(|(known, _)| *known == name).map(|(_, n)| *n);
+        match known.or(asked) {
+            Some(n) => (Size::Known(n), n),
+            None => (Size::Named(name), EXAMPLE),
         }
     };
     let (sizes, shape): (Vec<Size>, Vec<usize>) = sizes.iter().enumerate().map(size).unzip();
