@@ -22,13 +22,13 @@
 
 mod op;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cupola_core::prim::Custom;
 use cupola_core::{Array, Aval, DType, Error, Result, Shape, transform};
 pub use cupola_kernel::Parameter;
-use cupola_kernel::Scalar;
+use cupola_kernel::{Program, Scalar, Signature};
 
 use op::Called;
 
@@ -81,7 +81,14 @@ pub struct Kernel {
     has_atomic_outputs: bool,
     vjp: Option<Vjp>,
     jvp: Option<Jvp>,
+    known: Known,
 }
+
+/// The common source as it was read for what it was called with.
+type Known = Arc<Mutex<HashMap<Signature, Arc<Program>>>>;
+
+/// How many readings of a source are kept.
+const KEPT: usize = 64;
 
 /// What a kernel's body is written in.
 #[derive(Clone, Default, Debug, PartialEq, Eq, Hash)]
@@ -200,12 +207,23 @@ impl Kernel {
         }
         let (vjp, jvp) = (None, None);
         let (takes_strides, has_atomic_outputs) = (false, false);
-        Ok(Kernel { name, inputs, outputs, sources, takes_strides, has_atomic_outputs, vjp, jvp })
+        Ok(Kernel {
+            name,
+            inputs,
+            outputs,
+            sources,
+            takes_strides,
+            has_atomic_outputs,
+            vjp,
+            jvp,
+            known: Known::default(),
+        })
     }
 
     /// Gives functions and constants that stand before the body.
     #[must_use]
     pub fn header(mut self, text: &str) -> Self {
+        self.known = Known::default();
         text.clone_into(&mut self.sources.header);
         self
     }
@@ -285,6 +303,23 @@ impl Kernel {
         }
         let inputs: Vec<Array> = inputs.iter().map(|&x| x.clone()).collect();
         custom.call(&inputs)
+    }
+
+    /// The common source, if there is one, read for these arrays.
+    fn read(&self, signature: &Signature) -> Result<Option<Arc<Program>>> {
+        let Some(source) = &self.sources.common else { return Ok(None) };
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(program) = known().get(signature) {
+            return Ok(Some(program.clone()));
+        }
+        let read = cupola_kernel::parse(source, &self.sources.header, signature);
+        let program = Arc::new(read.map_err(|e| Error::argument(self.name, e.to_string()))?);
+        let mut known = known();
+        if known.len() == KEPT {
+            known.clear();
+        }
+        known.insert(signature.clone(), program.clone());
+        Ok(Some(program))
     }
 
     fn called(&self, inputs: &[&Array], launch: &Launch) -> Result<Called> {

@@ -48,12 +48,7 @@ impl Called {
                 .collect::<Result<_>>()?,
             template: launch.template.clone(),
         };
-        let read = |source: &String| {
-            language::parse(source, &kernel.sources.header, &signature)
-                .map(Arc::new)
-                .map_err(|error| Error::argument(kernel.name, error.to_string()))
-        };
-        let program = kernel.sources.common.as_ref().map(read).transpose()?;
+        let program = kernel.read(&signature)?;
         // Everything that tells two calls apart, in words.
         let key = format!(
             "{:?}",
