@@ -109,7 +109,8 @@ fn integers_are_those_of_c() -> Result<(), Error> {
         out[8] = as_type<float>(0x40490fdbu); out[9] = ~5 & 0xf; out[10] = (1 << 4) | 3 ^ 1;
         out[11] = !x[0];
     ";
-    let want = [4.0, -56.0, 1.0, -4.0, 1.0, 2.0, 6.0, 2048.0, 3.1415927, 10.0, 18.0, 0.0];
+    let want =
+        [4.0, -56.0, 1.0, -4.0, 1.0, 2.0, 6.0, 2048.0, std::f32::consts::PI, 10.0, 18.0, 0.0];
     assert_eq!(floats(source, &[1.0], 12, 1, 1)?, want);
     Ok(())
 }

@@ -39,19 +39,19 @@ impl<'a> Lanes<'a, '_> {
     fn indices(&mut self, index: &'a Expr, len: usize, name: &str) -> Result<Vec<u64>, Error> {
         let mut found = self.eval(index)?;
         let wide = compute::convert(index.ty, Ty::I64);
-        for lane in 0..self.count {
+        for (lane, own) in found.iter_mut().enumerate() {
             if !self.active[lane] {
-                found[lane] = 0;
+                *own = 0;
                 continue;
             }
-            let raw = found[lane];
+            let raw = *own;
             let place = wide(raw);
             let unsigned = matches!(index.ty, Ty::U64 | Ty::U32);
             if place >= len as u64 {
                 let shown = if unsigned { raw.to_string() } else { (place as i64).to_string() };
                 return Err(self.outside(index.at, &shown, name, len, lane));
             }
-            found[lane] = place;
+            *own = place;
         }
         Ok(found)
     }
@@ -116,9 +116,9 @@ impl<'a> Lanes<'a, '_> {
             let narrow = compute::narrow(scalar);
             values.iter_mut().for_each(|v| *v = narrow(*v));
         }
-        for lane in 0..self.count {
+        for (lane, &value) in values.iter().enumerate() {
             if self.active[lane] {
-                self.put(places, lane, values[lane], scalar);
+                self.put(places, lane, value, scalar);
             }
         }
     }
