@@ -68,6 +68,13 @@ fn of_package(args: &ExplainArgs) -> Outcome<Vec<Array>> {
             Err(Failure::new(format!("input '{}' has a size that is not said", port.name)))
         }
     };
+    let has = |name: &str| {
+        let sizes = || trace.inputs().iter().flat_map(|port| &port.sizes);
+        sizes().any(|size| matches!(size, Size::Named(own) if own == name))
+    };
+    if let Some((name, _)) = args.size.iter().find(|(name, _)| !has(name)) {
+        return Err(Failure::usage(format!("--size {name}: {} has no such size", function.name)));
+    }
     let zeros = |port: &Port| {
         let shape = port.sizes.iter().map(|of| size(port, of)).collect::<Outcome<Vec<_>>>()?;
         Ok(ops::zeros(shape, port.dtype)?)
