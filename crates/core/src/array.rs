@@ -332,6 +332,20 @@ impl Array {
         matches!(self.node.state().progress, Progress::Ready(_))
     }
 
+    /// Where the array is there and repeats its elements along axes, what it repeats: these have one element.
+    pub(crate) fn unrepeated(&self) -> Option<Array> {
+        let value = self.ready()?;
+        let mut shape = self.aval().shape.clone();
+        let repeats =
+            |axis: &usize| value.layout.strides[*axis] == 0 && self.aval().shape[*axis] > 1;
+        let axes: SmallVec<[usize; 4]> = (0..shape.rank()).filter(repeats).collect();
+        for &axis in &axes {
+            shape.0[axis] = 1;
+        }
+        let aval = Aval { shape, dtype: self.dtype() };
+        (!axes.is_empty()).then(|| Array::from_value(aval, value))
+    }
+
     /// The value, if it is there.
     fn ready(&self) -> Option<Value> {
         match &self.node.state().progress {

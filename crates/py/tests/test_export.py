@@ -1,5 +1,6 @@
 """Functions as files, as MLX has them: what is called, what comes out, and what is refused."""
 
+import os
 import io
 import zipfile
 
@@ -302,3 +303,15 @@ def test_drawings(tmp_path):
     for bad in (3, None):
         with pytest.raises(ValueError, match="file-like"):
             cc.export_to_dot(bad, x)
+
+
+def test_what_is_repeated_is_kept_once_and_for_any_size(tmp_path):
+    bias, scale = mx.array([1.0, 2.0, 3.0]), mx.broadcast_to(mx.array([2.0]), (2, 3))
+    mx.eval(bias, scale)
+    path = str(tmp_path / "f.cupola")
+    mx.export_function(path, lambda x: (x + bias) * scale[0], mx.ones((2, 3)), shapeless=True)
+    (y,) = mx.import_function(path)(mx.ones((5, 3)))
+    assert y.tolist() == [[4.0, 6.0, 8.0]] * 5
+    long = str(tmp_path / "long.cupola")
+    mx.export_function(long, lambda x: x + bias, mx.ones((200_000, 3)))
+    assert os.path.getsize(long) < 100_000

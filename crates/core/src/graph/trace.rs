@@ -9,7 +9,7 @@ use super::{Graph, Node, Ref};
 use crate::array::scope::{Scope, noting_sizes};
 use crate::array::{Array, Inputs};
 use crate::error::{Error, Result};
-use crate::prim::{KernelOp, Op};
+use crate::prim::{KernelOp, Movement, Op};
 use crate::shape::Aval;
 
 /// A handle's identity.
@@ -90,10 +90,45 @@ impl Graph {
         let given: Vec<Array> =
             arguments.iter().map(|aval| Array::placeholder(aval.clone(), &scope.0)).collect();
         let (outputs, noted) = noting_sizes(|| f(&given));
-        let (graph, captures) = Graph::from_trace(&given, &outputs?, &scope.0)?;
+        let (graph, mut captures) = Graph::from_trace(&given, &outputs?, &scope.0)?;
+        let graph = graph.unrepeated(arguments.len(), &mut captures);
         // What was recorded of nothing traced, and is not computed, may have been made for these.
         let is_general = !noted && captures.iter().all(Array::is_ready);
         Ok(Traced { graph, captures, is_general })
+    }
+
+    /// The same graph, in which the inputs behind the first `own` that are `captures` which repeat elements are
+    /// given once, and repeated by the graph: so they take no more room than they hold, and can be repeated to
+    /// other sizes.
+    fn unrepeated(self, own: usize, captures: &mut [Array]) -> Graph {
+        let mut out = Graph::default();
+        let mut places: Vec<u32> = Vec::with_capacity(self.nodes.len());
+        let mut inputs = 0;
+        for node in self.nodes {
+            let at = |r: &Ref| Ref { node: places[r.node as usize], output: r.output };
+            if !node.op.is_input() {
+                let inputs = node.inputs.iter().map(at).collect();
+                out.nodes.push(Node { inputs, ..node });
+            } else {
+                let capture =
+                    captures.get_mut(usize::checked_sub(inputs, own).unwrap_or(usize::MAX));
+                inputs += 1;
+                match capture.and_then(|capture| Some((capture.unrepeated()?, capture))) {
+                    Some((small, capture)) => {
+                        let input = out.input(small.aval().clone());
+                        let op = Movement::Broadcast(node.outputs[0].shape.clone()).into();
+                        let inputs = SmallVec::from_slice(&[input]);
+                        out.nodes.push(Node { op, inputs, outputs: node.outputs });
+                        *capture = small;
+                    }
+                    None => drop(out.input(node.outputs[0].clone())),
+                }
+            }
+            places.push(out.nodes.len() as u32 - 1);
+        }
+        let at = |r: &Ref| Ref { node: places[r.node as usize], output: r.output };
+        out.outputs = self.outputs.iter().map(at).collect();
+        out
     }
 
     /// The graph of a traced function, from its placeholders and what it returned. What does not
