@@ -1,7 +1,7 @@
 """Functions as files, as MLX has them: what is called, what comes out, and what is refused."""
 
-import os
 import io
+import os
 import zipfile
 
 import numpy as np
