@@ -330,8 +330,8 @@ impl FunctionExporter {
         py.detach(|| save(&self.file, traces, self.metadata.clone())).map_err(raise)
     }
 
-    fn __enter__(this: Py<Self>) -> Py<Self> {
-        this
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
     }
 
     /// Writes the file; after an exception nothing is written.

@@ -389,7 +389,9 @@ fn write_method(out: &mut String, class: &Class, method: &Function) {
         "__iter__" if class.name == "ArrayIterator" => "ArrayIterator".to_owned(),
         "__format__" => "str".to_owned(),
         name if class.name == "array" && is_number(name) => "array".to_owned(),
-        "__enter__" if class.name == "MemoryHistory" => "MemoryHistory".to_owned(),
+        "__enter__" if matches!(class.name.as_str(), "FunctionExporter" | "MemoryHistory") => {
+            class.name.clone()
+        }
         "__enter__" => "None".to_owned(),
         "vjp" | "jvp" | "vmap" => "custom_function".to_owned(),
         _ => returned(&method.returns),

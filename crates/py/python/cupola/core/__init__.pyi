@@ -634,7 +634,7 @@ class FunctionExporter:
         """Traces the function for these arrays."""
     def close(self) -> None:
         """Writes the file."""
-    def __enter__(self, this: Any, /) -> None:
+    def __enter__(self) -> FunctionExporter:
         ...
     def __exit__(self, exc_type: Any = ..., exc_value: Any = ..., traceback: Any = ...) -> None:
         """Writes the file; after an exception nothing is written."""
