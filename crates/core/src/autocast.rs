@@ -275,10 +275,12 @@ fn current() -> Option<Arc<Policy>> {
 ///     let y = ops::matmul(&x, &x)?;
 ///     assert_eq!(y.dtype(), DType::BF16);
 ///     assert_eq!(ops::softmax(&y, -1)?.dtype(), DType::F32);
-///     amp::autocast(None, || assert_eq!(ops::matmul(&x, &x).map(|z| z.dtype()), Ok(DType::F32)));
-///     Ok(())
-/// })
-/// # as cupola::Result<()>
+///     amp::autocast(None, || {
+///         assert_eq!(ops::matmul(&x, &x)?.dtype(), DType::F32);
+///         Ok::<(), cupola::Error>(())
+///     })
+/// })?;
+/// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn autocast<R>(policy: Option<&Policy>, f: impl FnOnce() -> R) -> R {
     with_state(State::Own(policy.cloned().map(Arc::new)), f)

@@ -53,10 +53,10 @@ pub fn eval(arrays: &[Array]) -> Result<()> {
 ///
 /// # Example
 /// ```
-/// use cupola_core::{Array, wait};
+/// use cupola::{Array, wait};
 /// let x = Array::from_vec(vec![1.0f32, 2.0], [2])?;
 /// wait(&[x])?;
-/// # Ok::<(), cupola_core::Error>(())
+/// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn wait(arrays: &[Array]) -> Result<()> {
     eval(arrays)?;

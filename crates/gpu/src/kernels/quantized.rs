@@ -31,7 +31,7 @@ const TILE: [usize; 2] = [4, 8];
 const SMALL_TILE: [usize; 2] = [2, 4];
 /// The most rows of `x` for which the matrix is read where it is: by the transpose, and as it is. For
 /// more it is cheaper to unpack it once.
-const FEW: [usize; 2] = [32, 4];
+const FEW: [usize; 2] = [8, 4];
 
 /// Whether there are kernels for inputs of these avals, each of at most `binding` bytes.
 pub fn claims(op: &QuantizedDot, inputs: &[&Aval], binding: u64) -> bool {
