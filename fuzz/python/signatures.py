@@ -23,12 +23,13 @@ REASONS = {
         """set_cache_limit set_default_device set_default_stream set_memory_limit
         set_printoptions printoptions reset_peak_memory clear_cache clear_streams stream new_stream
         set_plan_cache_limit synchronize async_eval set_hard_memory_limit set_wired_limit
-        new_thread_local_stream new_thread_unsafe_stream""".split(),
+        new_thread_local_stream new_thread_unsafe_stream empty_cache set_memory_fraction""".split(),
         "changes the state of the process, not values",
     ),
     **dict.fromkeys(
         """ArrayAt ArrayIterator Device DeviceType Dtype DtypeCategory PrintOptions Stream
-        StreamContext ThreadLocalStream ArrayLike FunctionExporter fast.MetalKernel""".split(),
+        StreamContext ThreadLocalStream ArrayLike FunctionExporter fast.MetalKernel fast.Kernel Event
+        Explanation MemoryHistory""".split(),
         "a type that other calls make",
     ),
     **dict.fromkeys(
@@ -41,8 +42,13 @@ REASONS = {
     "metal": "counters and limits of memory: the state of the process",
     **dict.fromkeys(["asarray", "from_dlpack"],
         "shares memory, which the tests of exchange look at"),
+    **dict.fromkeys("explain memory_stats record_memory_history".split(),
+        "tells of the process, not of values: test_explain.py, test_memory.py"),
+    **dict.fromkeys("export_function export_to_dot exporter import_function".split(),
+        "is about files: test_export.py"),
+    **dict.fromkeys("fast.cuda_kernel fast.kernel fast.metal_kernel fast.wgsl_kernel".split(),
+        "takes the text of a program: test_kernels.py, test_letter.py"),
     "eval": "called for every result",
-    "fast.metal_kernel": "makes what raises when it is called: test_letter.py",
     "random.seed": "changes the state of the process, not values",
     "random.state": "a list that the state is kept in",
 }
@@ -60,7 +66,7 @@ def why_not(name):
 CONSTANTS = "e pi inf nan euler_gamma newaxis".split()
 ENQUIRIES = """default_device() default_stream(mx.cpu) device_count(mx.cpu) device_info()
 get_active_memory() get_cache_memory() get_hard_memory_limit() get_memory_limit() get_peak_memory() get_printoptions()
-is_available(mx.cpu)""".split()
+is_available(mx.cpu) driver_allocated(mx.cpu) recommended_max(mx.cpu)""".split()
 
 JUNK = [
     "2**63 - 1", "2**32", "-2**32", "(2**62, 2**62)", "[2**62, 0]", "(2**63 - 1, 2)",
