@@ -2,13 +2,16 @@
 //! reviewed. After a change that is meant, `INSTA_UPDATE=always cargo test -p cupola-gpu --test
 //! snapshots` writes the new texts.
 
+use std::sync::Arc;
+
 use cupola_core::backend::{Body, Instr};
 use cupola_core::backend::{Kernel, Operand, Segment};
 use cupola_core::precision::MatmulPrecision;
+use cupola_core::prim::call::{HostInput, Language, Launch as UserLaunch, Source, Text, language};
 use cupola_core::prim::{
-    Binary, Conv, ConvRole, Dot, Elementwise, Gather, KernelOp, ReduceKind, Unary,
+    Binary, Conv, ConvRole, Custom, CustomOp, Dot, Elementwise, Gather, KernelOp, ReduceKind, Unary,
 };
-use cupola_core::{Aval, DType, Shape};
+use cupola_core::{Aval, DType, Result, Shape};
 use cupola_gpu::emit::{CudaC, Dialect, Wgsl, print};
 use cupola_gpu::ir::{Build, Target};
 use cupola_gpu::kernels::{Launch, in_vectors, program};
@@ -181,4 +184,83 @@ fn gather() {
     });
     let (x, at) = (operand(&[9, 5], DType::U8), operand(&[4], DType::I32));
     check("gather", &segment(Kernel::Op(gather), vec![x, at], operand(&[4, 1, 5], DType::U8)));
+}
+
+/// A user's kernel.
+struct Users(Source);
+
+impl CustomOp for Users {
+    fn name(&self) -> &'static str {
+        "users"
+    }
+
+    fn key(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn infer(&self, _: &[&Aval]) -> Result<Vec<Aval>> {
+        Ok(vec![Aval::new([2], DType::F32)])
+    }
+
+    fn run_host(&self, _: &[HostInput<'_>], _: &mut [&mut [u8]]) -> Result<()> {
+        Ok(())
+    }
+
+    fn launch(&self, _: Language) -> Option<UserLaunch> {
+        let (source, init) = (self.0.clone(), Some(0.5));
+        let (grid, threadgroup) = ([24, 1, 1], [8, 1, 1]);
+        Some(UserLaunch { source, grid, threadgroup, init, takes_strides: false })
+    }
+}
+
+fn users(source: Source) -> Segment {
+    let kernel = Kernel::Custom(Custom(Arc::new(Users(source))));
+    let inputs = vec![operand(&[24], DType::F32), operand(&[], DType::F32)];
+    segment(kernel, inputs, operand(&[2], DType::F32))
+}
+
+/// A kernel of the common language: indices that are seen to be within, and such that are not.
+#[test]
+fn custom() {
+    let array = |name: &str, rank| language::Array {
+        name: name.into(),
+        scalar: language::Scalar::F32,
+        rank,
+    };
+    let signature = language::Signature {
+        inputs: vec![array("x", 1), array("scale", 0)],
+        outputs: vec![array("y", 1)],
+        template: Vec::new(),
+    };
+    let source = "
+        threadgroup float tile[8];
+        uint i = thread_position_in_grid.x;
+        float terms[2] = {x[i], scale};
+        for (uint n = 0; n < 3; n++) {
+            if (x[i] < n) continue;
+            terms[0] += x[n];
+        }
+        tile[thread_position_in_threadgroup.x] = terms[0] * terms[1];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        atomic_fetch_max_explicit(&y[tile[0] > 0 ? 0 : 1], tile[0], memory_order_relaxed);
+    ";
+    let program = language::parse(source, "", &signature).unwrap();
+    check("custom", &users(Source::Common(Arc::new(program))));
+}
+
+/// A kernel in the device's own language.
+#[test]
+fn custom_text() {
+    let text = Text {
+        header: "// declared before".into(),
+        body: "y[i] = x[thread_position_in_grid.x] * scale;".into(),
+        names: ["x", "scale", "y"].map(String::from).to_vec(),
+        template: vec![("N".into(), language::Parameter::Integer(3))],
+        has_atomic_outputs: false,
+    };
+    let segment = users(Source::Text(Arc::new(text)));
+    check_in_vectors("custom_text", &segment);
+    let [_, (language, target, dialect)] = targets();
+    let launches = program(&segment, &target).unwrap().launches;
+    check_launches(&format!("custom_text_{language}"), &launches, &target, &*dialect);
 }
