@@ -13,6 +13,8 @@ use cupola_core::plan::{ExplainedStep, Explanation};
 use cupola_core::{Array, Aval, DType, Device, Result, ops};
 use serde_json::{Value, json};
 
+use crate::markup::escaped;
+
 /// The rates of a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Roofline {
@@ -230,10 +232,6 @@ fn shortened(text: &str, most: usize) -> String {
         true => text.chars().take(most - 1).chain(['…']).collect(),
         false => text.to_owned(),
     }
-}
-
-pub(crate) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Three digits and a unit of powers of 1000.

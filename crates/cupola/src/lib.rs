@@ -18,6 +18,7 @@ pub mod data;
 pub mod explain;
 pub mod io;
 pub mod kernel;
+pub mod markup;
 pub mod memory;
 pub mod mlcompute;
 pub mod nn;

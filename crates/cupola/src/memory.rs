@@ -20,6 +20,8 @@ use cupola_core::plan::cache;
 use cupola_core::{Device, Error, Result};
 use serde_json::{Value, json};
 
+use crate::markup::escaped;
+
 pub use cupola_core::holders::{Holder, largest};
 
 /// What a device's memory is used for, in bytes.
@@ -322,7 +324,7 @@ fn draw(
              <text x=\"{}\" y=\"{at}\">{}{most}</text>",
             at - 11.0,
             LEFT + 18.0,
-            crate::explain::escaped(name)
+            escaped(name)
         );
     }
     svg + "</svg>\n"

@@ -7,6 +7,7 @@ use cupola::Device;
 use cupola::backend::{backend, backends};
 use cupola::data::ImageDataset;
 use cupola::io::write_whole;
+use cupola::markup::escaped;
 use cupola::train::{Tally, Trainer};
 use image::{ColorType, ImageEncoder};
 
@@ -182,10 +183,6 @@ fn base64(bytes: &[u8]) -> String {
         }
     }
     out
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::table::{self, By, Row};
 use super::{Profile, trace};
+use crate::markup::escaped;
 
 /// The most events that the timeline draws: the longest.
 const MOST_DRAWN: usize = 20_000;
@@ -55,10 +56,6 @@ pub fn html(profile: &Profile) -> String {
 /// JSON within a script: nothing in it ends the script.
 fn inline(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c")
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// The events that are drawn, by when they begin, and how many are not.

@@ -129,8 +129,8 @@ pub fn read(tensor: &TensorProto, folder: &Folder) -> Result<Tensor, Fault> {
     Ok(Tensor { folded, ..Tensor::new(array, element)? })
 }
 
-/// Little-endian elements in the machine's order.
-fn in_order(mut bytes: Vec<u8>, element: Element) -> Vec<u8> {
+/// Little-endian elements in the machine's order, or those in its order as little-endian ones.
+pub(super) fn in_order(mut bytes: Vec<u8>, element: Element) -> Vec<u8> {
     if cfg!(target_endian = "big") {
         let part = if element == Element::Complex64 { 4 } else { element.bits().div_ceil(8) };
         bytes.chunks_mut(part).for_each(<[u8]>::reverse);

@@ -12,8 +12,8 @@ use cupola_core::{DType, Result};
 
 use super::writer::{Attr, Val, Writer, unsupported};
 
-/// The dtype that stands for another in elementwise operators.
-fn computed(dtype: DType) -> DType {
+/// The dtype that stands for another in elementwise operators and reductions.
+pub fn computed(dtype: DType) -> DType {
     match dtype {
         DType::F16 | DType::BF16 => DType::F32,
         DType::U8 | DType::I8 | DType::U16 | DType::I16 | DType::U32 => DType::I64,

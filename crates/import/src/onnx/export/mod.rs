@@ -18,11 +18,13 @@ use cupola_core::prim::{Mark, Op, ReduceKind};
 use cupola_core::{Array, Aval, DType, Error, Result, Shape};
 use prost::Message;
 
+use super::element::Element;
 use super::proto::{
     Dimension, DimensionValue, GraphProto, ModelProto, OperatorSetIdProto, TensorShapeProto,
     TensorType, TypeProto, TypeValue, ValueInfoProto,
 };
-use writer::{Attr, Val, Writer, code, unsupported};
+use elementwise::computed;
+use writer::{Attr, Val, Writer, unsupported};
 
 /// The versions of the operators that models are written for.
 pub const OPSETS: std::ops::RangeInclusive<i64> = 17..=22;
@@ -81,8 +83,8 @@ pub fn export(
     let info = |(name, aval): (&&str, &Aval)| value_info(name, aval);
     let graph_proto = GraphProto {
         name: "graph".to_owned(),
-        input: inputs.iter().zip(avals).map(info).collect::<Result<_>>()?,
-        output: outputs.iter().zip(graph.output_avals()).map(info).collect::<Result<_>>()?,
+        input: inputs.iter().zip(avals).map(info).collect(),
+        output: outputs.iter().zip(graph.output_avals()).map(info).collect(),
         node: w.nodes,
         initializer: w.tensors,
         ..Default::default()
@@ -144,12 +146,12 @@ fn rename(w: &mut Writer, own: &str, name: &str) {
     }
 }
 
-fn value_info(name: &str, aval: &Aval) -> Result<ValueInfoProto> {
+fn value_info(name: &str, aval: &Aval) -> ValueInfoProto {
     let dim = |&size: &usize| Dimension { value: Some(DimensionValue::Value(size as i64)) };
     let shape = TensorShapeProto { dim: aval.shape.iter().map(dim).collect() };
-    let tensor = TensorType { elem_type: code(aval.dtype)?, shape: Some(shape) };
+    let tensor = TensorType { elem_type: Element::of(aval.dtype).code(), shape: Some(shape) };
     let r#type = Some(TypeProto { value: Some(TypeValue::Tensor(tensor)) });
-    Ok(ValueInfoProto { name: name.to_owned(), r#type })
+    ValueInfoProto { name: name.to_owned(), r#type }
 }
 
 /// Writes the nodes of a graph on these values; its outputs.
@@ -222,12 +224,7 @@ fn reduce(w: &mut Writer, kind: ReduceKind, axes: &[usize], x: &Val, shape: &Sha
     if own == DType::C64 {
         return Err(unsupported(format!("'{}' of complex numbers has no operator", kind.name())));
     }
-    let wide = match own {
-        DType::F16 | DType::BF16 => DType::F32,
-        DType::Bool => DType::I32,
-        DType::U8 | DType::I8 | DType::U16 | DType::I16 | DType::U32 => DType::I64,
-        DType::U64 | DType::I32 | DType::I64 | DType::F32 | DType::F64 | DType::C64 => own,
-    };
+    let wide = if own == DType::Bool { DType::I32 } else { computed(own) };
     let x = w.cast(x, wide)?;
     let name = match kind {
         ReduceKind::Sum => "ReduceSum",

@@ -6,6 +6,7 @@ use cupola_core::{Array, DType, Error, Result, Scalar, Shape};
 
 use super::super::element::Element;
 use super::super::proto::{AttributeProto, NodeProto, TensorProto};
+use super::super::tensor::in_order;
 
 /// A value of the model: its name, and its shape there. That may have sizes of 1, or fewer axes, where the
 /// graph repeats it: operators of the format repeat operands themselves.
@@ -34,14 +35,6 @@ pub struct Writer {
     pub opset: i64,
     known: HashMap<Content, String>,
     count: usize,
-}
-
-/// The number that stands for a dtype in a file.
-pub fn code(dtype: DType) -> Result<i32> {
-    let found = Element::ALL
-        .iter()
-        .find(|element| element.dtype() == dtype && element.bits() == 8 * dtype.size());
-    found.map(|element| element.code()).ok_or_else(|| unsupported(format!("{dtype} has no number")))
 }
 
 /// Something that the format, or this writer, has no operator for.
@@ -142,9 +135,10 @@ impl Writer {
         self.val(op, inputs, attributes, shape, dtype)
     }
 
-    /// A tensor of this content, one for all that are alike.
+    /// A tensor of these elements in the machine's order, one for all that are alike.
     fn tensor(&mut self, dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Val> {
-        let content: Content = (code(dtype)?, sizes(shape), bytes);
+        let element = Element::of(dtype);
+        let content: Content = (element.code(), sizes(shape), in_order(bytes, element));
         let name = match self.known.get(&content) {
             Some(name) => name.clone(),
             None => {
@@ -172,7 +166,7 @@ impl Writer {
 
     /// Whole numbers along one axis.
     pub fn ints(&mut self, values: &[i64]) -> Result<Val> {
-        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let bytes = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
         self.tensor(DType::I64, &[values.len()], bytes)
     }
 
@@ -192,7 +186,7 @@ impl Writer {
         if val.dtype == dtype {
             return Ok(val.clone());
         }
-        let to = i64::from(code(dtype)?);
+        let to = i64::from(Element::of(dtype).code());
         Ok(self.val("Cast", &[val], &[Attr::Int("to", to)], val.shape.clone(), dtype))
     }
 
