@@ -96,10 +96,10 @@ pub trait Backend: Send + Sync {
     /// Bounds the bytes that are kept for reuse; `None` leaves it to the backend.
     fn set_cache_limit(&self, bytes: Option<usize>);
 
-    /// Waits for all work that was given to the device.
+    /// Waits for all work that was given to the device, or to the queue that is [`crate::device::queue`]'s.
     fn synchronize(&self) -> Result<()>;
 
-    /// Marks the end of the work that was given to the device. May wait for it, where the device has no
+    /// Marks the end of the work that was given to the device, or to that queue. May wait for it, where the device has no
     /// marks of its own.
     fn mark(&self) -> Result<Box<dyn Marker>> {
         self.synchronize()?;

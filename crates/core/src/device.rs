@@ -1,10 +1,11 @@
 //! Devices and streams: where arrays live and where work runs.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::error::{Error, Result};
 
@@ -109,11 +110,67 @@ impl Stream {
     pub const fn of(device: Device) -> Self {
         Stream { device, index: 0 }
     }
+
+    /// A stream of `device` that no other call gives. Where its work and that of other streams could go on at once,
+    /// a device prefers the one of lower `priority`, if it has priorities: CUDA devices have 0 and a few below.
+    /// The work of two streams overlaps on the CPU and on CUDA devices; through wgpu there is one queue.
+    ///
+    /// # Errors
+    /// Where the device has as many streams as there are numbers.
+    ///
+    /// # Example
+    /// ```
+    /// use cupola_core::device::{Device, Stream};
+    /// let urgent = Stream::another(Device::CPU, -1)?;
+    /// assert_ne!(urgent, Stream::of(Device::CPU));
+    /// assert_eq!(urgent.priority(), -1);
+    /// # Ok::<(), cupola_core::Error>(())
+    /// ```
+    pub fn another(device: Device, priority: i16) -> Result<Self> {
+        let mut all = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.entry(device).or_default();
+        let index = u16::try_from(known.len() + 1)
+            .map_err(|_| Error::Device(format!("{device} has no number for another stream")))?;
+        known.push(priority);
+        Ok(Stream { device, index })
+    }
+
+    /// What [`Stream::another`] was told; 0 for a first stream.
+    pub fn priority(self) -> i16 {
+        let all = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = usize::from(self.index).checked_sub(1);
+        all.get(&self.device).zip(at).and_then(|(known, at)| known.get(at)).copied().unwrap_or(0)
+    }
 }
+
+/// The priorities of the streams of each device but the first.
+static OTHERS: Mutex<BTreeMap<Device, Vec<i16>>> = Mutex::new(BTreeMap::new());
 
 thread_local! {
     /// The default of this thread, where it has one of its own.
     static OWN: Cell<Option<Stream>> = const { Cell::new(None) };
+}
+
+thread_local! {
+    /// The number of the stream that this thread works for.
+    static QUEUE: Cell<u16> = const { Cell::new(0) };
+}
+
+/// The number of the stream that this thread's work is for: what backends with several queues ask.
+pub fn queue() -> u16 {
+    QUEUE.get()
+}
+
+/// Runs `f`, whose work is for `stream`.
+pub(crate) fn working_for<R>(stream: Stream, f: impl FnOnce() -> R) -> R {
+    struct Restore(u16);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            QUEUE.set(self.0);
+        }
+    }
+    let _restore = Restore(QUEUE.replace(stream.index));
+    f()
 }
 
 /// The default of every other thread, packed; [`UNDECIDED`] for what [`FIND`] finds.

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use crate::array::{Array, Event, Inputs, Node, Progress, Value};
 use crate::backend::{Buffer, backend, moved};
-use crate::device::{Device, Stream};
+use crate::device::{Device, Stream, working_for};
 use crate::error::{Error, Result};
 use crate::fork;
 use crate::graph::{self, Borrowed, NodeRef};
@@ -60,12 +60,12 @@ pub fn eval(arrays: &[Array]) -> Result<()> {
 /// ```
 pub fn wait(arrays: &[Array]) -> Result<()> {
     eval(arrays)?;
-    let mut waited = vec![Device::CPU];
+    let mut waited = Vec::new();
     for array in arrays {
-        let device = array.node.stream.device;
-        if !waited.contains(&device) {
-            waited_for(device)?;
-            waited.push(device);
+        let stream = array.node.stream;
+        if stream.device != Device::CPU && !waited.contains(&stream) {
+            waited_for(stream)?;
+            waited.push(stream);
         }
     }
     Ok(())
@@ -127,13 +127,13 @@ pub fn synchronize(stream: Stream) -> Result<()> {
     let signal = event.clone();
     on_stream(stream, Box::new(move || signal.set()))?;
     event.wait()?;
-    waited_for(stream.device)
+    waited_for(stream)
 }
 
-/// Waits for all that a device was given.
-fn waited_for(device: Device) -> Result<()> {
-    let start = profile::begin();
-    backend(device)?.synchronize()?;
+/// Waits for all that a device was given by a stream.
+fn waited_for(stream: Stream) -> Result<()> {
+    let (start, device) = (profile::begin(), stream.device);
+    working_for(stream, || backend(device)?.synchronize())?;
     profile::end(start, || What::Wait { device });
     Ok(())
 }
@@ -198,7 +198,8 @@ pub(crate) fn on_stream(stream: Stream, task: Task) -> Result<()> {
     }
     let sender = streams.get_or_insert_default().entry(stream).or_insert_with(|| {
         let (sender, receiver) = channel::<Task>();
-        std::thread::spawn(move || receiver.into_iter().for_each(|task| task()));
+        let work = move || receiver.into_iter().for_each(|task| task());
+        std::thread::spawn(move || working_for(stream, work));
         sender
     });
     sender.send(task).map_err(|_| Error::Device(format!("the stream of {} ended", stream.device)))
@@ -445,7 +446,7 @@ fn traced(node: &Node) -> Error {
 /// An evaluation that is about to run.
 struct Job {
     walk: Walk,
-    device: Device,
+    stream: Stream,
     leaves: Vec<Value>,
     event: Arc<Event>,
     _inside: fork::Inside,
@@ -454,7 +455,7 @@ struct Job {
 impl Job {
     /// Walks, marks the results as on their way, and takes the leaves that nobody else holds.
     fn prepare(roots: &[Array], mine: Option<&Arc<Event>>) -> Result<Job> {
-        let device = roots[0].node.stream.device;
+        let stream = roots[0].node.stream;
         loop {
             let inside = fork::inside();
             let mut guard = fork::lock(&WALK);
@@ -478,7 +479,7 @@ impl Job {
             }
             let leaves = walk.take_leaves();
             event.begin();
-            return Ok(Job { walk, device, leaves, event, _inside: inside });
+            return Ok(Job { walk, stream, leaves, event, _inside: inside });
         }
     }
 
@@ -487,9 +488,9 @@ impl Job {
             return Ok(());
         }
         let start = profile::begin();
-        let result = self.compute();
+        let result = working_for(self.stream, || self.compute());
         if start.is_some() {
-            let (device, nodes) = (self.device, self.walk.nodes.len());
+            let (device, nodes) = (self.stream.device, self.walk.nodes.len());
             let memory = backend(device).map(|on| on.memory()).unwrap_or_default();
             profile::end(start, || What::Evaluation { device, nodes, memory });
         }
@@ -544,8 +545,9 @@ impl Job {
 
 impl Job {
     fn compute(&mut self) -> std::result::Result<Vec<Value>, Failure> {
-        self.walk.bring(&mut self.leaves, self.device)?;
-        let (plan, _) = self.walk.plan(self.device, self.leaves.iter())?;
+        let device = self.stream.device;
+        self.walk.bring(&mut self.leaves, device)?;
+        let (plan, _) = self.walk.plan(device, self.leaves.iter())?;
         plan.run(&self.leaves, &self.walk)
     }
 }

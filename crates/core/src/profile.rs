@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use crate::backend::{Backend, MemoryStats};
-use crate::device::Device;
+use crate::device::{Device, queue};
 use crate::error::Result;
 use crate::event::Marker;
 use crate::fork::lock;
@@ -57,6 +57,8 @@ pub enum What {
     Step {
         /// Where.
         device: Device,
+        /// The number of the stream that it was for.
+        queue: u16,
         /// What it does.
         step: Arc<ExplainedStep>,
         /// The line of the program that recorded what it is about, where that is known.
@@ -205,6 +207,7 @@ fn base(on: &dyn Backend) -> Result<(Arc<dyn Marker>, Instant)> {
 /// A run of a plan, watched step by step.
 pub(crate) struct Watch<'a> {
     on: &'a dyn Backend,
+    queue: u16,
     waits: bool,
     last: Instant,
     /// Places in the device's work, where it has marks of its own or is waited for.
@@ -229,6 +232,7 @@ struct Watched {
 /// A run of a plan whose device times are to be read.
 struct Pending {
     device: Device,
+    queue: u16,
     marks: Marks,
     steps: Vec<Watched>,
 }
@@ -247,7 +251,14 @@ impl<'a> Watch<'a> {
             }
             false => None,
         };
-        Ok(Some(Watch { on, waits, last: Instant::now(), marks, steps: Vec::new() }))
+        Ok(Some(Watch {
+            on,
+            queue: queue(),
+            waits,
+            last: Instant::now(),
+            marks,
+            steps: Vec::new(),
+        }))
     }
 
     /// A step that was given to the device now. Where it cannot be marked the host's times stay: who
@@ -270,15 +281,19 @@ impl<'a> Watch<'a> {
 
     /// Tells what is known; what the device is still at is told later.
     pub fn end(self) {
-        let device = self.on.device();
+        let (device, queue) = (self.on.device(), self.queue);
         let Some(marks) = self.marks else {
             let clock = if device == Device::CPU { Clock::Device } else { Clock::Host };
             for Watched { step, line, start, length } in self.steps {
-                tell(&Event { what: What::Step { device, step, line, clock }, start, length });
+                tell(&Event {
+                    what: What::Step { device, queue, step, line, clock },
+                    start,
+                    length,
+                });
             }
             return;
         };
-        let pending = Pending { device, marks, steps: self.steps };
+        let pending = Pending { device, queue, marks, steps: self.steps };
         let is_full = {
             let mut all = lock(&PENDING);
             all.push(pending);
@@ -312,7 +327,7 @@ impl Pending {
     }
 
     fn tell(self) {
-        let device = self.device;
+        let (device, queue) = (self.device, self.queue);
         let times = self.times();
         for (index, Watched { step, line, start, length }) in self.steps.into_iter().enumerate() {
             // A device that failed has no times of its own: what the host saw stays.
@@ -321,7 +336,7 @@ impl Pending {
                 Some((start, length)) => (start, length, Clock::Device),
                 None => (start, length, Clock::Host),
             };
-            tell(&Event { what: What::Step { device, step, line, clock }, start, length });
+            tell(&Event { what: What::Step { device, queue, step, line, clock }, start, length });
         }
     }
 }

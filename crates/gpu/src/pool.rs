@@ -24,14 +24,15 @@ impl Classes {
     }
 }
 
-/// Freed blocks, in the order in which they are to be used again, and counts.
+/// Freed blocks, in the order in which they are to be used again, and counts. Blocks of one shelf are not
+/// taken for another.
 pub(crate) struct Pool<K, B> {
     state: Mutex<State<K, B>>,
 }
 
 struct State<K, B> {
-    /// By class.
-    free: BTreeMap<usize, BTreeMap<K, B>>,
+    /// By class and shelf.
+    free: BTreeMap<(usize, usize), BTreeMap<K, B>>,
     stats: MemoryStats,
     /// The bound that was set on what is kept.
     limit: Option<usize>,
@@ -63,10 +64,10 @@ impl<K: Ord, B> Pool<K, B> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The first of the freed blocks of a class, if there is one.
-    pub fn take(&self, class: usize) -> Option<(K, B)> {
+    /// The first of the freed blocks of a class on a shelf, if there is one.
+    pub fn take(&self, class: usize, shelf: usize) -> Option<(K, B)> {
         let mut state = self.lock();
-        let found = state.free.get_mut(&class)?.pop_first()?;
+        let found = state.free.get_mut(&(class, shelf))?.pop_first()?;
         state.stats.cached -= class;
         state.activate(class);
         Some(found)
@@ -77,17 +78,17 @@ impl<K: Ord, B> Pool<K, B> {
         self.lock().activate(class);
     }
 
-    /// Keeps a block; gives those that go back to the driver, so that no more is held than ever
-    /// was in use at once.
-    pub fn give(&self, class: usize, key: K, block: B) -> Vec<(K, B)> {
+    /// Keeps a block on a shelf; gives those that go back to the driver, so that no more is held than
+    /// ever was in use at once.
+    pub fn give(&self, class: usize, shelf: usize, key: K, block: B) -> Vec<(K, B)> {
         let mut state = self.lock();
         state.stats.active -= class;
         state.stats.cached += class;
-        state.free.entry(class).or_default().insert(key, block);
+        state.free.entry((class, shelf)).or_default().insert(key, block);
         let mut out = Vec::new();
         while state.keeps_too_much() {
             let Some(mut largest) = state.free.last_entry() else { break };
-            let size = *largest.key();
+            let (size, _) = *largest.key();
             let dropped = largest.get_mut().pop_last();
             if largest.get().is_empty() {
                 largest.remove();
@@ -146,14 +147,15 @@ mod tests {
     fn what_is_freed_is_found_again_and_the_rest_is_bounded() {
         let pool = Pool::default();
         let large = 256 << 20;
-        assert_eq!(pool.take(large), None);
+        assert_eq!(pool.take(large, 0), None);
         pool.add(large);
-        assert!(pool.give(large, 1, ()).is_empty());
-        assert_eq!(pool.take(large), Some((1, ())));
-        assert!(pool.give(large, 1, ()).is_empty());
+        assert!(pool.give(large, 0, 1, ()).is_empty());
+        assert_eq!(pool.take(large, 1), None);
+        assert_eq!(pool.take(large, 0), Some((1, ())));
+        assert!(pool.give(large, 0, 1, ()).is_empty());
         // The peak is one large block, so a second one cannot be kept beside it.
         pool.add(1024);
-        assert_eq!(pool.give(1024, 2, ()), [(1, ())]);
+        assert_eq!(pool.give(1024, 1, 2, ()), [(1, ())]);
         assert_eq!((pool.stats().active, pool.stats().cached), (0, 1024));
         assert_eq!(pool.drain(), [(2, ())]);
     }
@@ -162,10 +164,10 @@ mod tests {
     fn the_same_work_finds_the_same_memory() {
         let pool = Pool::default();
         (0..3).for_each(|_| pool.add(512));
-        let give = |block| assert!(pool.give(512, block, ()).is_empty());
+        let give = |block| assert!(pool.give(512, 0, block, ()).is_empty());
         [20, 10, 30].into_iter().for_each(give);
         for order in [[0, 1, 2], [2, 0, 1], [1, 2, 0]] {
-            let taken: Vec<_> = (0..3).filter_map(|_| pool.take(512)).map(|b| b.0).collect();
+            let taken: Vec<_> = (0..3).filter_map(|_| pool.take(512, 0)).map(|b| b.0).collect();
             assert_eq!(taken, [10, 20, 30]);
             order.into_iter().for_each(|i| give(taken[i]));
         }

@@ -1,6 +1,7 @@
 //! Devices and streams, and where the next operations are recorded.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Mutex;
 use std::thread::ThreadId;
 
@@ -142,6 +143,12 @@ impl PyStream {
         self.0.index
     }
 
+    /// What [`new_stream`] was told; 0 for the first stream of a device.
+    #[getter]
+    fn priority(&self) -> i16 {
+        self.0.priority()
+    }
+
     fn __repr__(&self) -> String {
         format!("Stream({}, {})", self.device().__repr__(), self.0.index)
     }
@@ -204,7 +211,7 @@ impl<'py> FromPyObject<'_, 'py> for On {
             return Ok(On(Some(stream.get().0)));
         }
         if let Ok(stream) = object.cast::<ThreadLocalStream>() {
-            return Ok(On(Some(stream.get().own())));
+            return Ok(On(Some(stream.get().own().map_err(raise)?)));
         }
         match device_of(&object) {
             Ok(device) => Ok(On::of(device.find()?)),
@@ -225,9 +232,8 @@ pub fn on<R>(stream: Option<On>, f: impl FnOnce() -> PyResult<R>) -> PyResult<R>
     }
 }
 
-/// The streams that were made the defaults of their devices, and how many streams there are.
+/// The streams that were made the defaults of their devices.
 static DEFAULTS: Mutex<Option<HashMap<Device, u16>>> = Mutex::new(None);
-static COUNTS: Mutex<Option<HashMap<Device, u16>>> = Mutex::new(None);
 
 fn default_of(device: Device) -> Stream {
     let guard = DEFAULTS.lock().unwrap_or_else(|e| e.into_inner());
@@ -272,18 +278,13 @@ pub fn set_default_stream(stream: &PyStream) {
     }
 }
 
-/// A new stream of a device.
+/// A new stream of a device. Work that two streams were given goes on at once on the CPU and on CUDA devices;
+/// of that, a CUDA device prefers the one of lower `priority` (MLX has none).
 #[doc = docs!(new_stream)]
 #[pyfunction]
-pub fn new_stream(device: DeviceArg) -> PyResult<PyStream> {
-    Ok(PyStream(next_stream(device.find()?)))
-}
-
-fn next_stream(device: Device) -> Stream {
-    let mut guard = COUNTS.lock().unwrap_or_else(|e| e.into_inner());
-    let count = guard.get_or_insert_default().entry(device).or_insert(0);
-    *count += 1;
-    Stream { device, index: *count }
+#[pyo3(signature = (device, *, priority = 0))]
+pub fn new_stream(device: DeviceArg, priority: i16) -> PyResult<PyStream> {
+    Stream::another(device.find()?, priority).map(PyStream).map_err(raise)
 }
 
 /// A stream of a device that is another one in every thread; it stands wherever a stream or device may.
@@ -296,9 +297,12 @@ pub struct ThreadLocalStream {
 
 impl ThreadLocalStream {
     /// The stream of this thread.
-    fn own(&self) -> Stream {
+    fn own(&self) -> cupola::Result<Stream> {
         let mut streams = self.streams.lock().unwrap_or_else(|e| e.into_inner());
-        *streams.entry(std::thread::current().id()).or_insert_with(|| next_stream(self.device))
+        match streams.entry(std::thread::current().id()) {
+            Entry::Occupied(known) => Ok(*known.get()),
+            Entry::Vacant(place) => Ok(*place.insert(Stream::another(self.device, 0)?)),
+        }
     }
 }
 
@@ -326,7 +330,7 @@ pub fn new_thread_local_stream(device: DeviceArg) -> PyResult<ThreadLocalStream>
 #[doc = docs!(new_thread_unsafe_stream)]
 #[pyfunction]
 pub fn new_thread_unsafe_stream(device: DeviceArg) -> PyResult<PyStream> {
-    new_stream(device)
+    new_stream(device, 0)
 }
 
 /// Waits for the work of every device. Streams hold nothing that could be given back.

@@ -64,3 +64,18 @@ def test_asynchronous_work_gives_its_error_to_who_reads():
         with pytest.raises(IndexError):
             y.item()
     assert z.tolist() == [0, 3, 6, 9, 12]
+
+
+@pytest.mark.parametrize("indices", [cc.array, lambda numbers: computed(*numbers)])
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda at: cc.take(cc.zeros((3, 0)), at, axis=0),
+        lambda at: cc.zeros((3, 0)).at[at].add(cc.zeros((2, 0))),
+        lambda at: cc.put_along_axis(cc.zeros((0,)), at, cc.zeros((2,)), axis=0),
+    ],
+    ids=["take", "scatter", "put_along_axis"],
+)
+def test_an_index_is_wrong_where_nothing_is_read_at_it(work, indices):
+    with pytest.raises(IndexError):
+        work(indices([1, 9])).tolist()

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::array::{Array, Progress, Value};
 use crate::backend::{Buffer, backend, reserve};
-use crate::device::{Device, default_stream};
+use crate::device::{Device, default_stream, working_for};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::fork;
@@ -153,7 +153,9 @@ impl Array {
                 let mut copy = reserve(to - from, "elements that are read")?;
                 copy.resize(to - from, 0);
                 let (start, on) = (profile::begin(), value.buffer.device());
-                backend(on)?.download(&value.buffer, from, &mut copy)?;
+                working_for(self.node.stream, || {
+                    backend(on)?.download(&value.buffer, from, &mut copy)
+                })?;
                 let bytes = copy.len();
                 profile::end(start, || What::Copy { from: on, to: Device::CPU, bytes });
                 staging = copy;

@@ -47,7 +47,7 @@ impl Log {
     fn line(self, event: &Event) -> Option<String> {
         let took = format!("{:.3} ms", event.length.as_secs_f64() * 1e3);
         match &event.what {
-            What::Step { device, step, line, clock } => {
+            What::Step { device, step, line, clock, .. } => {
                 let is_cpu = *device == Device::CPU || step.on_cpu;
                 if !(self.ops || self.cpu && is_cpu) {
                     return None;

@@ -1,6 +1,7 @@
 //! A profile in the [trace event format](https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU),
 //! which Perfetto and Chrome show.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use cupola_core::profile::{Clock, What};
@@ -19,15 +20,18 @@ pub fn micros(profile: &Profile, at: Instant) -> f64 {
 
 pub fn json(profile: &Profile) -> String {
     let mut devices: Vec<Device> = Vec::new();
+    let mut queues = BTreeSet::new();
     let mut events = vec![name("process_name", HOST, 0, "host")];
     for noted in &profile.events {
         let place = match &noted.event.what {
-            What::Step { device, clock: Clock::Device, .. } if *device != Device::CPU => {
+            What::Step { device, queue, clock: Clock::Device, .. } if *device != Device::CPU => {
                 let at = devices.iter().position(|known| known == device).unwrap_or_else(|| {
                     devices.push(*device);
                     devices.len() - 1
                 });
-                (HOST + 1 + at as u32, 0)
+                let place = (HOST + 1 + at as u32, u32::from(*queue));
+                queues.insert(place);
+                place
             }
             _ => (HOST, noted.thread),
         };
@@ -35,6 +39,9 @@ pub fn json(profile: &Profile) -> String {
     }
     for (at, device) in devices.iter().enumerate() {
         events.push(name("process_name", HOST + 1 + at as u32, 0, &device.to_string()));
+    }
+    for (process, queue) in queues {
+        events.push(name("thread_name", process, queue, &format!("stream {queue}")));
     }
     let threads = profile.events.iter().map(|noted| noted.thread + 1).max().unwrap_or(0);
     for thread in 0..threads {
@@ -102,7 +109,7 @@ pub fn described(what: &What) -> (&'static str, String, Value) {
             "compile".to_owned(),
             json!({ "device": device.to_string(), "segments": segments }),
         ),
-        What::Step { device, step, line, clock } => {
+        What::Step { device, step, line, clock, .. } => {
             let avals = |operands: &[(Aval, u32)]| {
                 operands.iter().map(|(aval, _)| aval.to_string()).collect::<Vec<_>>()
             };

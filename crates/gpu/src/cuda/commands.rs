@@ -59,9 +59,10 @@ struct Entry {
     bytes: usize,
 }
 
-/// Commands in order.
+/// Commands in order, for one lane.
 #[derive(Clone, Default)]
 pub struct Commands {
+    lane: usize,
     list: Vec<Entry>,
     /// The parameters of all commands: pointers, and then words. Each command begins a new one.
     words: Vec<u64>,
@@ -94,8 +95,9 @@ impl Commands {
         }
     }
 
-    /// Forgets everything.
-    pub fn clear(&mut self) {
+    /// Forgets everything; what follows is for `lane`.
+    pub fn begin_for(&mut self, lane: usize) {
+        self.lane = lane;
         self.list.clear();
         self.words.clear();
     }
@@ -111,9 +113,10 @@ impl Commands {
         (command, &self.words[*first..first + bytes.div_ceil(8)], *bytes)
     }
 
-    /// Whether `other` does the same but for the values of parameters.
+    /// Whether `other` does the same on the same lane, but for the values of parameters. What libraries do
+    /// uses memory of a lane.
     pub fn is_like(&self, other: &Commands) -> bool {
-        self.list == other.list
+        self.lane == other.lane && self.list == other.list
     }
 
     /// The commands whose parameters are others in `other`, which is like this.

@@ -12,17 +12,15 @@ use cudarc::cudnn::sys::{
     cudnnBackendDescriptorType_t as Kind, cudnnBackendNumericalNote_t as Note,
 };
 use cudarc::driver::sys::CUstream;
-use cupola_core::backend::Buffer;
 use cupola_core::prim::ConvRole;
 use cupola_core::{DType, Error, Result};
 
 use super::commands::Library;
 use super::geometry::{ALIGNMENT, Geometry, Tensor};
 use super::gpu::{Gpu, lock, slower};
+use super::lane::WORKSPACE;
 use super::library;
 
-/// Bytes that a convolution may use beside its operands.
-const WORKSPACE: usize = 32 << 20;
 /// How many engines are looked at.
 const ENGINES: usize = 16;
 /// What an engine must not do: results have to repeat, and sums are taken in `float32`.
@@ -40,9 +38,6 @@ const REFUSED: [Note; 7] = [
 pub struct Convolutions {
     /// One thread at a time may use it.
     handle: Mutex<Handle>,
-    workspace: u64,
-    /// Holds the workspace.
-    _memory: Buffer,
 }
 
 struct Handle(sys::cudnnHandle_t);
@@ -67,9 +62,7 @@ impl Convolutions {
         let mut handle = std::ptr::null_mut();
         // SAFETY: the library is loaded and a context is current.
         explain(gpu, "opening cuDNN", unsafe { sys::cudnnCreate(&mut handle) })?;
-        let memory = gpu.alloc(WORKSPACE)?;
-        let workspace = gpu.start(&memory)?;
-        Ok(Convolutions { handle: Mutex::new(Handle(handle)), workspace, _memory: memory })
+        Ok(Convolutions { handle: Mutex::new(Handle(handle)) })
     }
 }
 
@@ -176,7 +169,7 @@ impl Library for PreparedConvolution {
         let (pointer, number) = (Type::CUDNN_TYPE_VOID_PTR, Type::CUDNN_TYPE_INT64);
         pack.set(gpu, Name::CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, number, &names)?;
         pack.set(gpu, Name::CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, pointer, places)?;
-        pack.set(gpu, Name::CUDNN_ATTR_VARIANT_PACK_WORKSPACE, pointer, &[library.workspace])?;
+        pack.set(gpu, Name::CUDNN_ATTR_VARIANT_PACK_WORKSPACE, pointer, &[gpu.workspace()?])?;
         pack.finish(gpu)?;
         let handle = lock(&library.handle);
         // SAFETY: the handle is this call's while it is locked, and the stream is the device's.

@@ -3,18 +3,17 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cudarc::driver::sys::{self, CUdeviceptr};
-use cupola_core::{Device, Error, Result};
+use cupola_core::{Device, Result};
 
 use super::gpu::check;
 use crate::faults::Faults;
 
-/// A word of the host's memory that kernels store a fault's number in, and what the numbers mean.
+/// A word of the host's memory that the kernels of a lane store a fault's number in.
 pub struct FaultWord {
     /// 0 while nothing is wrong. It stays for the rest of the program.
     word: &'static AtomicU32,
     /// The same word as the device sees it.
     place: CUdeviceptr,
-    faults: Faults,
 }
 
 impl FaultWord {
@@ -34,12 +33,7 @@ impl FaultWord {
             memory.cast::<AtomicU32>().write(AtomicU32::new(0));
             &*memory.cast::<AtomicU32>()
         };
-        Ok(FaultWord { word, place, faults: Faults::default() })
-    }
-
-    /// The number of a fault.
-    pub fn number(&self, error: &Error) -> u32 {
-        self.faults.number(error)
+        Ok(FaultWord { word, place })
     }
 
     /// Where kernels store the number.
@@ -47,11 +41,11 @@ impl FaultWord {
         self.place
     }
 
-    /// A fault of the work that was waited for. It is reported once.
-    pub fn check(&self, own: Device) -> Result<()> {
+    /// One of the `faults` of `own`, of the work that was waited for. It is reported once.
+    pub fn check(&self, own: Device, faults: &Faults) -> Result<()> {
         if self.word.load(Ordering::Acquire) == 0 {
             return Ok(());
         }
-        self.faults.check(own, self.word.swap(0, Ordering::AcqRel))
+        faults.check(own, self.word.swap(0, Ordering::AcqRel))
     }
 }

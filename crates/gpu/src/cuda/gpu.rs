@@ -1,24 +1,26 @@
-//! A CUDA device that is in use: its context, its one stream, memory and launches.
+//! A CUDA device that is in use: its context, its lanes, memory and launches.
 
 use std::collections::BTreeSet;
 use std::ffi::c_void;
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::{self, CUcontext, CUdeviceptr, CUfunction, CUmemoryPool, CUstream};
-use cupola_core::backend::{Buffer, MemoryStats};
+use cupola_core::backend::{Args, Buffer, MemoryStats};
+use cupola_core::device::{self, Stream};
 use cupola_core::{Device, Error, Result, interrupt};
 
 use super::answer::{self, Answers};
 use super::commands::LaunchConfig;
 use super::compile::Kernels;
 use super::convolution::Convolutions;
-use super::faults::FaultWord;
+use super::lane::{self, Lane, Order, Place, Uses};
 use super::memory::{CLASSES, CudaMemory};
 use super::product::Products;
-use super::staging::{Down, Up};
+use crate::faults::Faults;
 use crate::pool::Pool;
 
 /// How long a thread asks without pause whether a device is done.
@@ -50,18 +52,19 @@ pub struct Gpu {
     own: Device,
     facts: Facts,
     context: CUcontext,
-    stream: CUstream,
-    capture: Mutex<Stream>,
+    first: Lane,
+    /// The lanes of further streams, which are made when they are first used.
+    others: [OnceLock<Lane>; lane::MOST - 1],
+    /// Whether there is more than one lane.
+    is_many: AtomicBool,
+    order: Mutex<Order>,
+    capture: Mutex<Unused>,
     /// The driver's own pool, where there is one.
     source: Option<CUmemoryPool>,
     /// The lowest block goes first, so that the same work finds the same memory again, in whatever
     /// order it was given back.
-    pool: Pool<CUdeviceptr, ()>,
-    faults: FaultWord,
-    up: Mutex<Up>,
-    down: Mutex<Down>,
-    /// None where they cannot be.
-    answers: OnceLock<Option<Mutex<Answers>>>,
+    pool: Pool<CUdeviceptr, Uses>,
+    faults: Faults,
     /// What was compiled for it.
     pub kernels: Kernels,
     /// What multiplies matrices on it; none where the library is missing.
@@ -114,7 +117,7 @@ impl Gpu {
         check(own, "opening the device", code)?;
         // SAFETY: the context was just retained.
         check(own, "opening the device", unsafe { sys::cuCtxSetCurrent(context) })?;
-        let stream = new_stream(own)?;
+        let first = Lane::new(own, 0, 0)?;
         let source = match facts.has_pools {
             true => Some(keeping_pool(own, facts.handle)?),
             false => None,
@@ -123,14 +126,14 @@ impl Gpu {
             own,
             facts,
             context,
-            stream,
-            capture: Mutex::new(Stream(std::ptr::null_mut())),
+            first,
+            others: Default::default(),
+            is_many: AtomicBool::new(false),
+            order: Mutex::default(),
+            capture: Mutex::new(Unused(std::ptr::null_mut())),
             source,
             pool: Pool::default(),
-            faults: FaultWord::new(own)?,
-            up: Mutex::default(),
-            down: Mutex::default(),
-            answers: OnceLock::new(),
+            faults: Faults::default(),
             kernels,
             products: OnceLock::new(),
             convolutions: OnceLock::new(),
@@ -142,15 +145,115 @@ impl Gpu {
         self.own
     }
 
-    /// Its stream.
+    /// The lane of this thread's work; the device has been entered.
+    pub fn lane(&self) -> &Lane {
+        self.lane_at(lane::of(device::queue())).unwrap_or(&self.first)
+    }
+
+    fn lane_at(&self, number: usize) -> Option<&Lane> {
+        match number.checked_sub(1) {
+            None => Some(&self.first),
+            Some(at) => self.others[at].get(),
+        }
+    }
+
+    /// The stream of this thread's work; the device has been entered.
     pub fn stream(&self) -> CUstream {
-        self.stream
+        self.lane().stream
     }
 
     /// Makes the device the calling thread's: before every use of the driver.
     pub fn enter(&self) -> Result<()> {
         // SAFETY: the context lives as long as the program.
-        check(self.own, "using the device", unsafe { sys::cuCtxSetCurrent(self.context) })
+        check(self.own, "using the device", unsafe { sys::cuCtxSetCurrent(self.context) })?;
+        let queue = device::queue();
+        match self.lane_at(lane::of(queue)) {
+            Some(_) => Ok(()),
+            None => self.open(Stream { device: self.own, index: queue }),
+        }
+    }
+
+    /// Makes the lane of a stream.
+    fn open(&self, stream: Stream) -> Result<()> {
+        let _order = lock(&self.order);
+        let number = lane::of(stream.index);
+        let Some(place) = number.checked_sub(1).map(|at| &self.others[at]) else { return Ok(()) };
+        if place.get().is_some() {
+            return Ok(());
+        }
+        let made = Lane::new(self.own, number, stream.priority())?;
+        // What the first lane is given from here on is noted; what it was given before comes first.
+        self.is_many.store(true, Ordering::SeqCst);
+        lane::follow(self.own, &made, &self.first)?;
+        place.get_or_init(|| made);
+        Ok(())
+    }
+
+    /// Before the steps of these arguments are given to this thread's lane.
+    pub fn before_run<'a>(
+        &self,
+        steps: impl Iterator<Item = &'a Args<'a>> + Clone,
+        scratch: &Scratch,
+    ) -> Result<()> {
+        let written = steps.clone().flat_map(|args| args.outputs.iter().map(|o| o.buffer));
+        let read = steps.flat_map(|args| args.inputs.iter().map(|i| i.buffer));
+        self.after_others(read, written.chain(scratch.memory.as_ref()))
+    }
+
+    /// After they were.
+    pub fn after_run<'a>(
+        &self,
+        steps: impl Iterator<Item = &'a Args<'a>> + Clone,
+        scratch: &Scratch,
+    ) {
+        let written = steps.clone().flat_map(|args| args.outputs.iter().map(|o| o.buffer));
+        let read = steps.flat_map(|args| args.inputs.iter().map(|i| i.buffer));
+        self.note(read, written.chain(scratch.memory.as_ref()));
+    }
+
+    /// The memory of a buffer, where it is this device's.
+    fn memory_of<'b>(&self, buffer: &'b Buffer) -> Option<&'b CudaMemory> {
+        buffer.downcast::<CudaMemory>().filter(|memory| memory.is_of(self))
+    }
+
+    /// Puts what this thread's lane is given next, which reads and writes these, after who uses them on
+    /// other lanes; the device has been entered.
+    pub fn after_others<'b>(
+        &self,
+        read: impl Iterator<Item = &'b Buffer>,
+        written: impl Iterator<Item = &'b Buffer>,
+    ) -> Result<()> {
+        if !self.is_many.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let own = self.lane();
+        let mut order = lock(&self.order);
+        let mut after = |place: Place| order.put(self.own, own, place, |at| self.lane_at(at));
+        for memory in read.filter_map(|buffer| self.memory_of(buffer)) {
+            lock(memory.uses()).before_reading().try_for_each(&mut after)?;
+        }
+        for memory in written.filter_map(|buffer| self.memory_of(buffer)) {
+            lock(memory.uses()).before_writing().try_for_each(&mut after)?;
+        }
+        Ok(())
+    }
+
+    /// Notes what this thread's lane was given, which reads and writes these.
+    pub fn note<'b>(
+        &self,
+        read: impl Iterator<Item = &'b Buffer>,
+        written: impl Iterator<Item = &'b Buffer>,
+    ) {
+        // Asked for after the work was given: who makes a second lane follows either this or the note.
+        if !self.is_many.load(Ordering::SeqCst) {
+            return;
+        }
+        let place = self.lane().give();
+        read.filter_map(|buffer| self.memory_of(buffer))
+            .for_each(|memory| lock(memory.uses()).reads(place));
+        written
+            .filter_map(|buffer| self.memory_of(buffer))
+            .for_each(|memory| lock(memory.uses()).writes(place));
     }
 
     /// Turns a driver's answer into a result.
@@ -169,8 +272,12 @@ impl Gpu {
             return Err(out_of_memory());
         }
         let class = CLASSES.of(bytes);
-        if let Some((block, ())) = self.pool.take(class) {
-            return Ok(Buffer::new(CudaMemory::new(block, bytes, class, self.clone())));
+        let lane = lane::of(device::queue());
+        let memory = |block, uses| {
+            Buffer::new(CudaMemory::new(block, bytes, class, lane, uses, self.clone()))
+        };
+        if let Some((block, uses)) = self.pool.take(class, lane) {
+            return Ok(memory(block, uses));
         }
         let made = self.enter().and_then(|()| {
             let first = self.create(class)?;
@@ -182,7 +289,10 @@ impl Gpu {
         });
         let block = made?.ok_or_else(out_of_memory)?;
         self.pool.add(class);
-        Ok(Buffer::new(CudaMemory::new(block, bytes, class, self.clone())))
+        let made = memory(block, Uses::default());
+        // It is there when this lane comes to it.
+        self.note([].into_iter(), [&made].into_iter());
+        Ok(made)
     }
 
     /// A new block, or none where there is no memory left.
@@ -191,7 +301,7 @@ impl Gpu {
         // SAFETY: a context is current, and the block goes back through `free`.
         let code = unsafe {
             match self.source {
-                Some(_) => sys::cuMemAllocAsync(&mut block, size, self.stream),
+                Some(_) => sys::cuMemAllocAsync(&mut block, size, self.stream()),
                 None => sys::cuMemAlloc_v2(&mut block, size),
             }
         };
@@ -201,16 +311,23 @@ impl Gpu {
         }
     }
 
-    fn free(&self, blocks: Vec<(CUdeviceptr, ())>) {
+    fn free(&self, blocks: Vec<(CUdeviceptr, Uses)>) {
         if blocks.is_empty() || self.enter().is_err() {
             return;
         }
-        for (block, ()) in blocks {
+        let own = self.lane();
+        for (block, uses) in blocks {
+            let mut order = lock(&self.order);
+            let mut after = |place: Place| order.put(self.own, own, place, |at| self.lane_at(at));
+            // Where a lane cannot be waited for on the device, the host does.
+            if uses.before_writing().try_for_each(&mut after).is_err() {
+                let _ = self.wait();
+            }
             // SAFETY: the block is from `create` and out of the pool. What fails here is a broken
             // device, which the next call reports, or the end of the program.
             let _ = unsafe {
                 match self.source {
-                    Some(_) => sys::cuMemFreeAsync(block, self.stream),
+                    Some(_) => sys::cuMemFreeAsync(block, own.stream),
                     None => sys::cuMemFree_v2(block),
                 }
             };
@@ -218,8 +335,8 @@ impl Gpu {
     }
 
     /// Takes a block back that no buffer has any more.
-    pub fn release(&self, class: usize, block: CUdeviceptr) {
-        self.free(self.pool.give(class, block, ()));
+    pub fn release(&self, class: usize, lane: usize, block: CUdeviceptr, uses: Uses) {
+        self.free(self.pool.give(class, lane, block, uses));
     }
 
     /// How much memory is in use and kept.
@@ -247,25 +364,26 @@ impl Gpu {
         self.check("trimming memory", code)
     }
 
-    /// Waits for everything that was launched, whatever it found.
+    /// Waits for everything that any lane was given, whatever it found.
     pub fn wait(&self) -> Result<()> {
         self.enter()?;
-        // SAFETY: the stream lives as long as the program.
-        self.check("the device", unsafe { sys::cuStreamSynchronize(self.stream) })
+        let others = self.others.iter().filter_map(OnceLock::get);
+        [&self.first].into_iter().chain(others).try_for_each(|lane| lane.wait(self.own))
     }
 
-    /// Waits for everything that was launched, or until the host stops the waiting.
+    /// Waits for everything that this thread's lane was given, or until the host stops the waiting.
     pub fn synchronize(&self) -> Result<()> {
         self.enter()?;
+        let lane = self.lane();
         let start = Instant::now();
         // The driver's own wait cannot be stopped.
         loop {
             // SAFETY: the stream lives as long as the program.
-            match unsafe { sys::cuStreamQuery(self.stream) } {
+            match unsafe { sys::cuStreamQuery(lane.stream) } {
                 sys::CUresult::CUDA_ERROR_NOT_READY => {}
                 code => {
                     self.check("the device", code)?;
-                    return self.faults.check(self.own);
+                    return lane.faults.check(self.own, &self.faults);
                 }
             }
             if start.elapsed() > EAGER {
@@ -282,14 +400,20 @@ impl Gpu {
         self.faults.number(error)
     }
 
-    /// Where kernels store the number of a fault.
+    /// Where the kernels of this thread's lane store the number of a fault.
     pub fn fault_word(&self) -> CUdeviceptr {
-        self.faults.place()
+        self.lane().faults.place()
+    }
+
+    /// [`lane::WORKSPACE`] bytes that a library may use while it runs on this thread's lane.
+    pub fn workspace(self: &Arc<Self>) -> Result<CUdeviceptr> {
+        let made = self.lane().workspace.get_or_init(|| self.alloc(lane::WORKSPACE));
+        self.start(made.as_ref().map_err(Clone::clone)?)
     }
 
     /// Where a buffer of this device starts.
     pub fn start(&self, buffer: &Buffer) -> Result<CUdeviceptr> {
-        match buffer.downcast::<CudaMemory>().filter(|memory| memory.is_of(self)) {
+        match self.memory_of(buffer) {
             Some(memory) => Ok(memory.start()),
             None => Err(Error::Device(format!("{} cannot use {buffer:?}", self.own))),
         }
@@ -308,24 +432,29 @@ impl Gpu {
     pub fn write(&self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<()> {
         let to = self.part(buffer, offset, bytes.len())?;
         self.enter()?;
-        lock(&self.up).copy(self, to, bytes)
+        self.after_others([].into_iter(), [buffer].into_iter())?;
+        let done = lock(&self.lane().up).copy(self, to, bytes);
+        self.note([].into_iter(), [buffer].into_iter());
+        done
     }
 
     /// Reads from `offset` bytes on, after everything that was launched.
     pub fn read(&self, buffer: &Buffer, offset: usize, out: &mut [u8]) -> Result<()> {
         let from = self.part(buffer, offset, out.len())?;
         self.enter()?;
+        self.after_others([buffer].into_iter(), [].into_iter())?;
+        let lane = self.lane();
         if (1..=answer::MOST).contains(&out.len())
-            && let Some(answers) = self.answers.get_or_init(|| {
+            && let Some(answers) = lane.answers.get_or_init(|| {
                 let made = Answers::new(self).map(Mutex::new);
                 made.map_err(|error| slower("reading single values", &error)).ok()
             })
         {
             lock(answers).read(self, from, out)?;
-            return self.faults.check(self.own);
+            return lane.faults.check(self.own, &self.faults);
         }
-        lock(&self.down).copy(self, from, out)?;
-        self.faults.check(self.own)
+        lock(&lane.down).copy(self, from, out)?;
+        lane.faults.check(self.own, &self.faults)
     }
 
     /// Lets a kernel's blocks share so many bytes.
@@ -353,7 +482,7 @@ impl Gpu {
                 1,
                 1,
                 shared,
-                self.stream,
+                self.stream(),
                 std::ptr::null_mut(),
                 packed.extra(),
             )
@@ -365,14 +494,14 @@ impl Gpu {
     pub fn scratch(self: &Arc<Self>, bytes: usize) -> Result<Scratch> {
         let memory = (bytes > 0).then(|| self.alloc(bytes)).transpose()?;
         let start = memory.as_ref().map_or(Ok(0), |memory| self.start(memory))?;
-        Ok(Scratch { start, _memory: memory })
+        Ok(Scratch { start, memory })
     }
 
     /// The stream on which work is only written down, while nobody else uses it.
     pub fn capture(&self) -> Result<Capture<'_>> {
         let mut made = lock(&self.capture);
         if made.0.is_null() {
-            made.0 = new_stream(self.own)?;
+            made.0 = lane::new_stream(self.own, 0)?;
         }
         Ok(Capture(made))
     }
@@ -384,13 +513,13 @@ impl Gpu {
 }
 
 /// A stream that is made when it is first needed.
-struct Stream(CUstream);
+struct Unused(CUstream);
 
 // SAFETY: streams of the driver may be used by any thread.
-unsafe impl Send for Stream {}
+unsafe impl Send for Unused {}
 
 /// A stream that nobody else uses.
-pub struct Capture<'g>(MutexGuard<'g, Stream>);
+pub struct Capture<'g>(MutexGuard<'g, Unused>);
 
 impl std::ops::Deref for Capture<'_> {
     type Target = CUstream;
@@ -405,7 +534,8 @@ impl std::ops::Deref for Capture<'_> {
 pub struct Scratch {
     /// Where it starts.
     pub start: CUdeviceptr,
-    _memory: Option<Buffer>,
+    /// What holds it.
+    pub memory: Option<Buffer>,
 }
 
 /// The parameters of a launch as the driver takes them: one block of memory.
@@ -435,15 +565,6 @@ impl<'p> Packed<'p> {
         self.extra[3] = (&raw mut self.size).cast();
         self.extra.as_mut_ptr()
     }
-}
-
-/// A stream that waits for no other; a context is current.
-fn new_stream(own: Device) -> Result<CUstream> {
-    let mut stream = std::ptr::null_mut();
-    let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-    // SAFETY: the place is there.
-    check(own, "making a stream", unsafe { sys::cuStreamCreate(&mut stream, flags) })?;
-    Ok(stream)
 }
 
 /// The device's default pool, set to keep what is freed: giving memory back at every wait and

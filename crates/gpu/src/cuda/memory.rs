@@ -1,13 +1,14 @@
 //! Memory of a CUDA device.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::CUdeviceptr;
 use cupola_core::Device;
 use cupola_core::backend::Memory;
 
-use super::gpu::Gpu;
+use super::gpu::{Gpu, lock};
+use super::lane::Uses;
 use crate::pool::Classes;
 
 /// Blocks are whole multiples of 2 MiB where a quarter would be more.
@@ -18,13 +19,29 @@ pub struct CudaMemory {
     block: CUdeviceptr,
     bytes: usize,
     class: usize,
+    /// The lane that it was made for.
+    lane: usize,
+    /// Who used it last, since there is more than one lane.
+    uses: Mutex<Uses>,
     gpu: Arc<Gpu>,
 }
 
 impl CudaMemory {
-    /// Memory for `bytes` bytes in a block of `class`.
-    pub fn new(block: CUdeviceptr, bytes: usize, class: usize, gpu: Arc<Gpu>) -> Self {
-        CudaMemory { block, bytes, class, gpu }
+    /// Memory for `bytes` bytes in a block of `class`, which a lane takes over from its `uses`.
+    pub fn new(
+        block: CUdeviceptr,
+        bytes: usize,
+        class: usize,
+        lane: usize,
+        uses: Uses,
+        gpu: Arc<Gpu>,
+    ) -> Self {
+        CudaMemory { block, bytes, class, lane, uses: Mutex::new(uses), gpu }
+    }
+
+    /// Who used it last.
+    pub fn uses(&self) -> &Mutex<Uses> {
+        &self.uses
     }
 
     /// Where it starts.
@@ -39,9 +56,10 @@ impl CudaMemory {
 }
 
 impl Drop for CudaMemory {
-    // Work on one stream runs in order, so what is launched later may use the memory at once.
+    // Work on one lane runs in order, so what it is given later may use the memory at once.
     fn drop(&mut self) {
-        self.gpu.release(self.class, self.block);
+        let uses = std::mem::take(&mut *lock(&self.uses));
+        self.gpu.release(self.class, self.lane, self.block, uses);
     }
 }
 

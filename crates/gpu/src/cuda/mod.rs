@@ -12,6 +12,7 @@ mod faults;
 mod geometry;
 mod gpu;
 mod graph;
+mod lane;
 mod library;
 mod marker;
 mod matrices;

@@ -6,16 +6,14 @@ use std::time::{Duration, Instant};
 
 use cudarc::cublaslt::sys::{self, cublasComputeType_t as Compute, cudaDataType as Data};
 use cudarc::driver::sys::{CUstream, cuStreamSynchronize};
-use cupola_core::backend::Buffer;
 use cupola_core::{DType, Error, Result};
 
 use super::commands::Library;
 use super::gpu::Gpu;
+use super::lane::WORKSPACE;
 use super::library;
 use super::matrices::{Matrix, Product};
 
-/// Bytes that a product may use beside its operands.
-const WORKSPACE: usize = 32 << 20;
 /// The alignments that products are prepared for: less than what is asked for is always true.
 const ALIGNMENTS: [u32; 5] = [256, 16, 8, 4, 2];
 /// How many ways are tried of a product that is worth it, and how many multiplications that takes.
@@ -28,9 +26,6 @@ const TRIALS: Duration = Duration::from_millis(300);
 /// The library on a device.
 pub struct Products {
     handle: sys::cublasLtHandle_t,
-    workspace: u64,
-    /// Holds the workspace.
-    _memory: Buffer,
 }
 
 // SAFETY: a handle may be used by any thread, many at a time.
@@ -46,8 +41,7 @@ impl Products {
             let mut handle = std::ptr::null_mut();
             // SAFETY: the library is loaded and a context is current.
             explain(gpu, unsafe { sys::cublasLtCreate(&mut handle) }).ok()?;
-            let memory = gpu.alloc(WORKSPACE).ok()?;
-            Some(Products { handle, workspace: gpu.start(&memory).ok()?, _memory: memory })
+            Some(Products { handle })
         });
         made.as_ref()
     }
@@ -213,7 +207,7 @@ impl PreparedProduct {
         which: usize,
         places: [u64; 3],
     ) -> Result<()> {
-        let products = self.products(gpu)?;
+        let (products, workspace) = (self.products(gpu)?, gpu.workspace()?);
         let Product { from, to, matrices, .. } = &self.product;
         let (one, zero) = (Factor::one(*from), Factor::ZERO);
         for start in &self.product.starts {
@@ -239,7 +233,7 @@ impl PreparedProduct {
                     out as *mut c_void,
                     choice.layouts[2].0,
                     &choice.algorithms[which],
-                    products.workspace as *mut c_void,
+                    workspace as *mut c_void,
                     WORKSPACE,
                     stream.cast(),
                 )

@@ -182,7 +182,10 @@ impl Executable for Prepared {
         let scratch = gpu.scratch(prepared.scratch())?;
         let mut commands = Commands::default();
         prepared.tell(args, scratch.start, &mut commands)?;
-        commands.submit(gpu).map_err(|(_, error)| error)
+        gpu.before_run([args].into_iter(), &scratch)?;
+        let done = commands.submit(gpu).map_err(|(_, error)| error);
+        gpu.after_run([args].into_iter(), &scratch);
+        done
     }
 }
 

@@ -190,7 +190,7 @@ impl cupola_core::backend::Sequence for Sequence {
             Some(state) => std::mem::take(&mut state.spare),
             None => Commands::default(),
         };
-        commands.clear();
+        commands.begin_for(gpu.lane().number);
         let mut todo: SmallVec<[(usize, &Prepared, &Args<'_>); 32]> = SmallVec::new();
         for (index, (prepared, args)) in self.steps.iter().zip(steps).enumerate() {
             if let Some(args) = args {
@@ -206,8 +206,10 @@ impl cupola_core::backend::Sequence for Sequence {
             prepared.tell(args, scratch.start, &mut commands).map_err(none)?;
             ends.push((index, commands.len()));
         }
+        gpu.before_run(steps.iter().flatten(), &scratch).map_err(none)?;
         let is_done = state.as_mut().is_some_and(|state| state.replay(gpu, &commands));
         let done = if is_done { Ok(()) } else { commands.submit(gpu) };
+        gpu.after_run(steps.iter().flatten(), &scratch);
         if let Some(state) = &mut state {
             state.spare = commands;
         }

@@ -69,6 +69,34 @@ impl<'k> Indices<'k> {
     }
 }
 
+/// Adds a launch that does nothing but look at the indices: for where slices have no elements, so that
+/// nobody else reads them.
+pub(super) fn look(
+    program: &mut Program,
+    segment: &Segment,
+    first: usize,
+    op: &'static str,
+    axes: &[(usize, usize, usize)],
+    target: &Target,
+) -> Result<(), Missing> {
+    let Some(array) = segment.inputs.get(first) else { return Ok(()) };
+    let positions = array.aval.shape.size() as u64;
+    if positions == 0 {
+        return Ok(());
+    }
+    let k = Draft::new("look", BLOCK, segment, target)?;
+    let indices = Indices::bind(&k, program, segment, first, op, axes);
+    let sizes = k.divisors(&array.aval.shape);
+    k.each(positions, |at| {
+        let position = unflatten(at, &sizes);
+        for array in &indices {
+            array.at(&position);
+        }
+    });
+    program.launches.push(k.launch_over(positions)?);
+    Ok(())
+}
+
 /// Adds the launch of a gather.
 pub fn gather(
     program: &mut Program,
@@ -76,10 +104,13 @@ pub fn gather(
     segment: &Segment,
     target: &Target,
 ) -> Result<(), Missing> {
-    let k = Draft::new("gather", BLOCK, segment, target)?;
     let (x, out) = (&segment.inputs[0], &segment.outputs[0]);
-    let (from, to) = (k.input(segment, 0), k.output(segment, 0));
     let axes: Vec<_> = gather.axes.iter().map(|&a| (a, x.aval.shape[a], gather.sizes[a])).collect();
+    if out.aval.shape.size() == 0 {
+        return look(program, segment, 1, "gather", &axes, target);
+    }
+    let k = Draft::new("gather", BLOCK, segment, target)?;
+    let (from, to) = (k.input(segment, 0), k.output(segment, 0));
     let indices = Indices::bind(&k, program, segment, 1, "gather", &axes);
     let lead = out.aval.shape.rank() - gather.sizes.len();
     let total = out.aval.shape.size() as u64;

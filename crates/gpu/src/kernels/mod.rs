@@ -163,7 +163,12 @@ pub(crate) fn program_from(
     target: &Target,
 ) -> Result<Program, Missing> {
     let mut program = Program::default();
-    if gives_nothing(segment) {
+    // Indices are looked at where nothing is read at them, too.
+    let has_indices = matches!(
+        &segment.kernel,
+        SegmentKernel::Op(KernelOp::Gather(_) | KernelOp::Scatter(_) | KernelOp::ScatterAxis(_))
+    );
+    if gives_nothing(segment) && !has_indices {
         return Ok(program);
     }
     match &segment.kernel {

@@ -8,7 +8,7 @@ use cupola_core::DType;
 use cupola_core::backend::Segment;
 use cupola_core::prim::{Binary, Scatter, ScatterAxis, ScatterMode};
 
-use super::gather::Indices;
+use super::gather::{Indices, look};
 use super::sort;
 use super::view::{Axes, View, is_far, place, unflatten};
 use super::{Draft, Launch, Missing, Program, map};
@@ -49,16 +49,16 @@ pub fn scatter(
     target: &Target,
 ) -> Result<(), Missing> {
     let (x, updates, out) = (&segment.inputs[0], &segment.inputs[1], &segment.outputs[0]);
-    if out.aval.shape.size() == 0 {
-        return Ok(());
-    }
-    program.launches.push(map::copy(segment, target)?);
-    if updates.aval.shape.size() == 0 {
-        return Ok(());
-    }
     let rank = x.aval.shape.rank();
     let lead = updates.aval.shape.rank() - rank;
     let slice = &updates.aval.shape[lead..];
+    let axes: Vec<_> = scatter.axes.iter().map(|&a| (a, x.aval.shape[a], slice[a])).collect();
+    if out.aval.shape.size() > 0 {
+        program.launches.push(map::copy(segment, target)?);
+    }
+    if updates.aval.shape.size() == 0 || out.aval.shape.size() == 0 {
+        return look(program, segment, 2, "scatter", &axes, target);
+    }
     let positions: usize = updates.aval.shape[..lead].iter().product();
     let is_far = segment.inputs.iter().chain(&segment.outputs).any(is_far);
     if is_of_rows(scatter, slice) && positions >= MANY && !is_far {
@@ -66,7 +66,6 @@ pub fn scatter(
     }
     let k = Draft::new("scatter", BLOCK, segment, target)?;
     let (from, to) = (k.input(segment, 1), k.output(segment, 0));
-    let axes: Vec<_> = scatter.axes.iter().map(|&a| (a, x.aval.shape[a], slice[a])).collect();
     let indices = Indices::bind(&k, program, segment, 2, "scatter", &axes);
     // Threads have places along the axes without indices, and places of the first axis with them
     // in turns; they walk over the positions and over the slices along the axes with indices.
@@ -266,8 +265,10 @@ pub fn scatter_axis(
     target: &Target,
 ) -> Result<(), Missing> {
     let (updates, out) = (&segment.inputs[1], &segment.outputs[0]);
+    let axis = scatter.axis;
+    let axes = [(axis, out.aval.shape[axis], 1)];
     if out.aval.shape.size() == 0 {
-        return Ok(());
+        return look(program, segment, 2, "put_along_axis", &axes, target);
     }
     program.launches.push(map::copy(segment, target)?);
     if updates.aval.shape.size() == 0 {
@@ -275,8 +276,6 @@ pub fn scatter_axis(
     }
     let k = Draft::new("put_along_axis", BLOCK, segment, target)?;
     let (from, to) = (k.input(segment, 1), k.output(segment, 0));
-    let axis = scatter.axis;
-    let axes = [(axis, out.aval.shape[axis], 1)];
     let indices = Indices::bind(&k, program, segment, 2, "put_along_axis", &axes);
     let mut rows = updates.aval.shape.to_vec();
     rows[axis] = 1;

@@ -38,13 +38,13 @@ impl Buffers {
 
     /// A freed buffer of a class with the last submission that may use it, if there is one.
     pub fn take(&self, class: usize) -> Option<Block> {
-        self.pool.take(class).map(|(_, block)| block)
+        self.pool.take(class, 0).map(|(_, block)| block)
     }
 
     fn give(&self, class: usize, buffer: wgpu::Buffer) {
         let order = Reverse(self.freed.fetch_add(1, Ordering::Relaxed));
         // What is gathered for the next submission may use it.
-        drop(self.pool.give(class, order, (buffer, self.submitted() + 1)));
+        drop(self.pool.give(class, 0, order, (buffer, self.submitted() + 1)));
     }
 
     /// The counts, and what is kept.

@@ -422,6 +422,9 @@ class Stream:
     @property
     def index(self) -> int:
         """The number of the stream among those of its device."""
+    @property
+    def priority(self) -> Any:
+        """What `new_stream` was told; 0 for the first stream of a device."""
     def __repr__(self) -> str:
         ...
 
@@ -2875,13 +2878,16 @@ def negative(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
         >>> mx.negative(mx.array([1, -2]))
         array([-1, 2], dtype=int32)
     """
-def new_stream(device: Device | DeviceType) -> Stream:
-    """A new stream of a device.
+def new_stream(device: Device | DeviceType, *, priority: Any = ...) -> Stream:
+    """A new stream of a device. Work that two streams were given goes on at once on the CPU and on CUDA devices;
+    of that, a CUDA device prefers the one of lower `priority` (MLX has none).
 
     Example:
         >>> stream = mx.new_stream(mx.cpu)
         >>> mx.add(mx.array([1]), 1, stream=stream)
         array([2], dtype=int32)
+        >>> mx.new_stream(mx.cpu, priority=-1).priority
+        -1
     """
 def new_thread_local_stream(device: Device | DeviceType) -> Any:
     """A stream of a device that is another one in every thread.

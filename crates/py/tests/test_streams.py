@@ -1,0 +1,137 @@
+"""Several streams of a device: right in every order, and side by side where the device can."""
+
+import json
+
+import numpy as np
+import pytest
+from conftest import cc, mlx  # noqa: F401
+
+from cupola import profiler
+
+DEVICES = [name for name in ("cpu", "wgpu", "cuda") if cc.is_available(getattr(cc, name))]
+
+
+@pytest.fixture(params=DEVICES)
+def device(request):
+    before = cc.default_device()
+    cc.set_default_device(getattr(cc, request.param))
+    yield getattr(cc, request.param)
+    cc.set_default_device(before)
+
+
+def test_what_streams_hand_to_each_other_is_whole(device):
+    """Arrays are made, used, dropped and made again by three streams in drawn order."""
+    streams = [cc.default_stream(device), cc.new_stream(device), cc.new_stream(device, priority=-2)]
+    draw = np.random.default_rng(5)
+    sizes = [3, 1000, 257 * 129]
+    arrays = {size: [(cc.ones(size), np.ones(size, "f4"))] for size in sizes}
+    for _ in range(400):
+        size = sizes[draw.integers(3)]
+        known = arrays[size]
+        (x, want_x), (y, want_y) = (known[draw.integers(len(known))] for _ in range(2))
+        with cc.stream(streams[draw.integers(3)]):
+            z = cc.maximum(x * 0.5 + y, 0.25) - 0.125
+            want = np.maximum(want_x * np.float32(0.5) + want_y, np.float32(0.25)) - np.float32(0.125)
+            for _ in range(draw.integers(4)):
+                z, want = z * 0.5 + 1, want * np.float32(0.5) + 1
+        (cc.async_eval if draw.random() < 0.7 else cc.eval)(z)
+        known.append((z, want))
+        if len(known) > 6:
+            known.pop(draw.integers(len(known)))
+        if draw.random() < 0.05:
+            assert np.array_equal(np.array(z), want)
+    for x, want in sum(arrays.values(), []):
+        assert np.array_equal(np.array(x), want)
+
+
+def test_products_on_two_streams(device):
+    draw = np.random.default_rng(6)
+    weights = [draw.normal(size=(192, 192)).astype("f4") / 14 for _ in range(2)]
+    shared = [cc.array(w) for w in weights]
+    results = []
+    for stream in (cc.new_stream(device), cc.new_stream(device)):
+        with cc.stream(stream):
+            x = cc.ones((64, 192))
+            for _ in range(6):
+                x = cc.tanh(x @ shared[0]) @ shared[1]
+            cc.async_eval(x)
+        results.append(x)
+    want = np.ones((64, 192))
+    for _ in range(6):
+        want = np.tanh(want @ weights[0]) @ weights[1]
+    for x in results:
+        assert np.allclose(np.array(x), want, atol=1e-4)
+
+
+def test_an_error_is_that_of_its_own_stream(device):
+    good, bad = cc.new_stream(device), cc.new_stream(device)
+    at = cc.array([1, 2]) + cc.ones(2, dtype=cc.int32) * 9
+    cc.eval(at)
+    x = cc.ones((4, 3))
+    with cc.stream(bad):
+        wrong = cc.take(x, at, axis=0)
+        cc.async_eval(wrong)
+    with cc.stream(good):
+        right = cc.take(x, at - 9, axis=0) * 2
+        cc.async_eval(right)
+    assert right.tolist() == [[2] * 3] * 2
+    with pytest.raises(IndexError):
+        wrong.tolist()
+    assert (x + 1).tolist() == [[2] * 3] * 4
+
+
+def test_streams_beyond_the_queues_of_a_device(device):
+    sums = []
+    for _ in range(40):
+        with cc.stream(cc.new_stream(device)):
+            sums.append(cc.arange(100).sum())
+            cc.async_eval(sums[-1])
+    assert [x.item() for x in sums] == [4950] * 40
+
+
+def test_priorities():
+    stream = cc.new_stream(cc.cpu, priority=-1)
+    assert stream.priority == -1
+    assert cc.default_stream(cc.cpu).priority == cc.new_stream(cc.cpu).priority == 0
+    with pytest.raises((TypeError, OverflowError)):
+        cc.new_stream(cc.cpu, priority="high")
+
+
+@pytest.mark.skipif("cuda" not in DEVICES, reason="there is no CUDA device")
+def test_work_on_two_streams_overlaps_on_cuda(tmp_path):
+    """Small products leave most of a GPU idle, so that those of another stream find room."""
+    cc.set_default_device(cc.cuda)
+    try:
+        streams = [cc.new_stream(cc.cuda), cc.new_stream(cc.cuda, priority=-1)]
+        x = cc.random.normal((256, 2048))
+        w = cc.random.normal((2048, 2048)) * 0.02
+
+        def work(stream):
+            with cc.stream(stream):
+                y = x
+                for _ in range(200):
+                    y = cc.tanh(y @ w)
+            return y
+
+        for _ in range(3):
+            cc.async_eval(*[work(stream) for stream in streams[:1]])
+            cc.async_eval(*[work(stream) for stream in streams[1:]])
+            for stream in streams:
+                cc.synchronize(stream)
+        with profiler.profile(tmp_path / "trace.json"):
+            for stream in streams:
+                cc.async_eval(work(stream))
+            for stream in streams:
+                cc.synchronize(stream)
+        events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+        spans = {}
+        for event in events:
+            if event.get("cat") == "step":
+                spans.setdefault(event["tid"], []).append((event["ts"], event["ts"] + event["dur"]))
+        one, other = (
+            (min(a for a, _ in span), max(b for _, b in span)) for span in spans.values()
+        )
+        assert len(spans) == 2
+        assert max(one[0], other[0]) < min(one[1], other[1]), (one, other)
+    finally:
+        cc.set_default_device(cc.cpu)
