@@ -19,7 +19,7 @@ use crate::profile::{self, What};
 use crate::shape::{Aval, Dims};
 
 pub use self::body::{Body, Instr, Reg};
-pub use crate::memory::{Buffer, Memory, reserve, system_memory};
+pub use crate::memory::{Buffer, Kept, KeptKey, Lookup, Memory, reserve, system_memory};
 
 /// A device that runs plans.
 pub trait Backend: Send + Sync {

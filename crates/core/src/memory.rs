@@ -1,10 +1,12 @@
 //! Memory of devices, as arrays hold it.
 
 use std::any::Any;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::fork::lock;
 use crate::holders::Tag;
 
 /// The bytes that this process may use: the machine's memory, or its control group's. Linux
@@ -56,6 +58,82 @@ pub struct Buffer {
     pub(crate) tag: Option<Arc<Tag>>,
 }
 
+/// What a backend has made of a memory's content, kept for as long as that stays: weights in the order in which
+/// kernels read them. It goes with the memory.
+#[derive(Default)]
+pub struct Kept {
+    /// Whether there is anything.
+    is_some: AtomicBool,
+    state: Mutex<KeptState>,
+}
+
+#[derive(Default)]
+struct KeptState {
+    list: Vec<(KeptKey, Option<Arc<dyn Any + Send + Sync>>)>,
+    /// Others may write to the memory whenever they want.
+    is_exposed: bool,
+}
+
+/// Who made something, and of which place in the memory.
+pub type KeptKey = (u64, usize);
+
+/// What there is of a [`Kept`].
+pub enum Lookup<T> {
+    /// What was made.
+    Have(Arc<T>),
+    /// Nothing, and nobody asked since the content was written: it may be written before anybody asks again.
+    First,
+    /// Nothing, but it was asked for before: it is worth keeping.
+    Again,
+}
+
+impl Kept {
+    /// The most things of one memory.
+    const MOST: usize = 16;
+
+    /// What was made under `key`.
+    pub fn find<T: Any + Send + Sync>(&self, key: KeptKey) -> Lookup<T> {
+        let mut state = lock(&self.state);
+        if state.is_exposed {
+            return Lookup::First;
+        }
+        if let Some((_, known)) = state.list.iter().find(|(known, _)| *known == key) {
+            let known = known.clone().and_then(|known| known.downcast().ok());
+            return known.map_or(Lookup::Again, Lookup::Have);
+        }
+        if state.list.len() == Self::MOST {
+            state.list.remove(0);
+        }
+        state.list.push((key, None));
+        self.is_some.store(true, Ordering::Release);
+        Lookup::First
+    }
+
+    /// Keeps what was made of the content that [`Kept::find`] was asked about.
+    pub fn keep(&self, key: KeptKey, made: Arc<dyn Any + Send + Sync>) {
+        let mut state = lock(&self.state);
+        if let Some((_, place)) = state.list.iter_mut().find(|(known, _)| *known == key) {
+            *place = Some(made);
+        }
+    }
+
+    /// Forgets everything, since the content is written now.
+    #[inline]
+    pub fn forget(&self) {
+        if self.is_some.load(Ordering::Acquire) {
+            lock(&self.state).list.clear();
+            self.is_some.store(false, Ordering::Release);
+        }
+    }
+
+    /// Keeps nothing from now on, since others may write to the memory.
+    fn expose(&self) {
+        lock(&self.state).is_exposed = true;
+        self.is_some.store(true, Ordering::Release);
+        lock(&self.state).list.clear();
+    }
+}
+
 /// What a backend keeps behind a [`Buffer`].
 pub trait Memory: Any + Send + Sync {
     /// The size in bytes.
@@ -67,6 +145,10 @@ pub trait Memory: Any + Send + Sync {
     /// Whether it is somebody else's: then it is read, and never written.
     fn is_lent(&self) -> bool {
         false
+    }
+    /// What was made of the content, where the memory's writers tell it.
+    fn kept(&self) -> Option<&Kept> {
+        None
     }
     /// For the backend to find its own type again.
     fn as_any(&self) -> &dyn Any;
@@ -83,7 +165,24 @@ impl Buffer {
     /// dropped with the last array. Until then its bytes must stay where they are, and an array
     /// shows what they are when it is read.
     pub fn lent(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
-        Buffer::new(Lent(owner))
+        Buffer::new(Lent { owner, kept: None })
+    }
+
+    /// As [`Buffer::lent`], where nobody changes the bytes.
+    pub fn constant(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
+        Buffer::new(Lent { owner, kept: Some(Kept::default()) })
+    }
+
+    /// What was made of the content; none where that may change without anybody's saying so.
+    pub fn kept(&self) -> Option<&Kept> {
+        self.memory.kept()
+    }
+
+    /// Notes that others may write to the memory from now on, whenever they want.
+    pub fn expose(&self) {
+        if let Some(kept) = self.kept() {
+            kept.expose();
+        }
     }
 
     /// Whether the memory is somebody else's.
@@ -123,11 +222,14 @@ impl Buffer {
 }
 
 /// Memory of [`Buffer::lent`].
-struct Lent<O>(O);
+struct Lent<O> {
+    owner: O,
+    kept: Option<Kept>,
+}
 
 impl<O: AsRef<[u8]> + Send + Sync + 'static> Memory for Lent<O> {
     fn bytes(&self) -> usize {
-        self.0.as_ref().len()
+        self.owner.as_ref().len()
     }
 
     fn device(&self) -> Device {
@@ -135,11 +237,15 @@ impl<O: AsRef<[u8]> + Send + Sync + 'static> Memory for Lent<O> {
     }
 
     fn host(&self) -> Option<&[u8]> {
-        Some(self.0.as_ref())
+        Some(self.owner.as_ref())
     }
 
     fn is_lent(&self) -> bool {
         true
+    }
+
+    fn kept(&self) -> Option<&Kept> {
+        self.kept.as_ref()
     }
 
     fn as_any(&self) -> &dyn Any {

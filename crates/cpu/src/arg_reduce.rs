@@ -97,7 +97,7 @@ impl ArgReduceKernel {
 }
 
 impl OpKernel for ArgReduceKernel {
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         let [outer, _, inner] = self.sizes;
         if outer * inner == 0 {
             return Ok(());

@@ -98,6 +98,7 @@ impl Backend for Cpu {
                 let length = bytes.len();
                 Error::Device(format!("{length} bytes from {offset} on do not fit in {buffer:?}"))
             })?;
+        memory.forget();
         // SAFETY: the range is inside the memory, and whoever writes to a buffer is alone with it.
         unsafe { copy_bytes(bytes.as_ptr(), memory.as_ptr().add(offset), bytes.len()) };
         Ok(())

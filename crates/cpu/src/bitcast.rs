@@ -19,7 +19,7 @@ impl BitcastKernel {
 }
 
 impl OpKernel for BitcastKernel {
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         // SAFETY: the caller vouches for the operands, and the output has as many bytes.
         unsafe { self.x.copy_to(io.inputs[0], io.outputs[0]) };
         finish.all();

@@ -78,8 +78,9 @@ struct Converted {
 }
 
 impl OpKernel for Converted {
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
-        let mut inner = Io { inputs: io.inputs.clone(), outputs: io.outputs.clone() };
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
+        let mut inner =
+            Io { inputs: io.inputs.clone(), outputs: io.outputs.clone(), ..Io::default() };
         let mut scratch = Vec::new();
         let what = "operands in the dtype of their sums";
         for (ptr, conversion) in inner.inputs.iter_mut().zip(&self.inputs) {

@@ -31,7 +31,7 @@ impl IotaKernel {
 
     /// # Safety
     /// As for `OpKernel::run`; the output's elements are `T`.
-    unsafe fn count<T: Copy + Send>(&self, io: &Io, number: impl Fn(usize) -> T + Sync) {
+    unsafe fn count<T: Copy + Send>(&self, io: &Io<'_>, number: impl Fn(usize) -> T + Sync) {
         let [outer, size, inner] = self.sizes;
         let total = outer * size * inner;
         // SAFETY: the caller vouches for the output.
@@ -57,7 +57,7 @@ impl IotaKernel {
 }
 
 impl OpKernel for IotaKernel {
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         // SAFETY: the caller vouches for the output, which has the dtype.
         unsafe {
             match self.dtype {

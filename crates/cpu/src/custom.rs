@@ -33,7 +33,7 @@ impl OpKernel for CustomKernel {
         Fails::Anywhere
     }
 
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         let dense = |((_, input), &ptr): (&(Aval, Contiguous), &*const u8)| {
             // SAFETY: the caller vouches for the input.
             unsafe { input.dense(ptr) }

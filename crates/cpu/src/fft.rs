@@ -135,7 +135,7 @@ impl OpKernel for FftKernel {
         size_of::<FftKernel>() + self.passes.iter().map(tables).sum::<usize>()
     }
 
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         if self.is_empty {
             return Ok(());
         }

@@ -56,7 +56,7 @@ impl LinalgKernel {
 
     /// # Safety
     /// The operands can be read and written, and are of `T`.
-    unsafe fn each<T: Factors + Spectral + Sync>(&self, io: &Io) -> Result<()> {
+    unsafe fn each<T: Factors + Spectral + Sync>(&self, io: &Io<'_>) -> Result<()> {
         let dense = |(input, &ptr): (&Contiguous, &*const u8)| {
             // SAFETY: the caller vouches for the input.
             unsafe { input.dense(ptr) }
@@ -111,7 +111,7 @@ impl OpKernel for LinalgKernel {
         }
     }
 
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         // SAFETY: the caller vouches for the operands, and the dtype says what they are.
         unsafe {
             match self.dtype {

@@ -5,6 +5,7 @@
 //! through a short list of the thread.
 
 mod block;
+mod mapped;
 mod pool;
 
 use std::any::Any;
@@ -12,11 +13,12 @@ use std::cell::RefCell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use cupola_core::backend::{Memory, MemoryStats, system_memory};
+use cupola_core::backend::{Kept, Memory, MemoryStats, system_memory};
 use cupola_core::fork::{self, Locked};
 use cupola_core::{Device, Error, Result};
 
 use block::{Block, Class};
+pub use mapped::map;
 use pool::{Pool, ThreadPool};
 
 /// The alignment of every block, in bytes.
@@ -38,6 +40,7 @@ thread_local! {
 pub struct HostMemory {
     block: Block,
     bytes: usize,
+    kept: Kept,
 }
 
 // SAFETY: a block is memory and belongs to no thread.
@@ -54,7 +57,12 @@ impl HostMemory {
             return Err(error());
         };
         let block = ALLOCATOR.take(class).ok_or_else(error)?;
-        Ok(HostMemory { block, bytes })
+        Ok(HostMemory { block, bytes, kept: Kept::default() })
+    }
+
+    /// Forgets what was made of the content, which is written now.
+    pub fn forget(&self) {
+        self.kept.forget();
     }
 
     /// The first byte; valid for reads and writes of [`Memory::bytes`] bytes.
@@ -87,6 +95,10 @@ impl Memory for HostMemory {
 
     fn device(&self) -> Device {
         Device::CPU
+    }
+
+    fn kept(&self) -> Option<&Kept> {
+        Some(&self.kept)
     }
 
     fn host(&self) -> Option<&[u8]> {

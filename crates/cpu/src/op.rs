@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use cupola_core::backend::{Fails, Segment};
+use cupola_core::backend::{Fails, Kept, Segment};
 use cupola_core::prim::{Composite, Custom, KernelOp};
 use cupola_core::{Aval, DType, Result};
 use smallvec::SmallVec;
@@ -54,15 +54,17 @@ pub(crate) use by_size;
 
 /// Where a segment's operands are: pointers to the element at index 0 along every axis.
 #[derive(Default)]
-pub struct Io {
+pub struct Io<'a> {
     /// One an input.
     pub inputs: SmallVec<[*const u8; 8]>,
+    /// What was made of each input's memory.
+    pub kept: SmallVec<[Option<&'a Kept>; 8]>,
     /// One an output.
     pub outputs: SmallVec<[*mut u8; 2]>,
 }
 
 // SAFETY: pointers are only addresses; who follows them says why that is sound.
-unsafe impl Sync for Io {}
+unsafe impl Sync for Io<'_> {}
 
 /// A primitive that is ready to run.
 pub trait OpKernel: Send + Sync {
@@ -81,7 +83,7 @@ pub trait OpKernel: Send + Sync {
     /// # Safety
     /// The operands that it was prepared for can be read and written, and no output overlaps
     /// another operand.
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()>;
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()>;
 }
 
 /// What is to run on each part of an op's output when the part is final.

@@ -177,7 +177,7 @@ impl<T: Scaled + DotElement> QuantizedKernel<T> {
 }
 
 impl<T: Scaled + DotElement> OpKernel for QuantizedKernel<T> {
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         let ((k, n), isa) = (self.sizes(), Isa::best());
         // SAFETY: the caller vouches for the operands.
         unsafe {

@@ -42,7 +42,7 @@ impl RandomKernel {
 }
 
 impl OpKernel for RandomKernel {
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         // SAFETY: the caller vouches for the operands.
         let keys = unsafe { self.keys.dense(io.inputs[0])? };
         // SAFETY: there are `count` keys of two words.

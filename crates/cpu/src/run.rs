@@ -124,9 +124,11 @@ impl Executable for Prepared {
         let mut io = Io::default();
         for (extent, region) in self.inputs.iter().zip(args.inputs) {
             io.inputs.push(readable(region)?.wrapping_offset(extent.start(region)?));
+            io.kept.push(region.buffer.kept());
         }
         for (extent, region) in self.outputs.iter().zip(args.outputs) {
             let memory = region.buffer.downcast::<HostMemory>().ok_or_else(|| foreign(region))?;
+            memory.forget();
             io.outputs.push(memory.as_ptr().wrapping_offset(extent.start(region)?));
         }
         let raw = RawArgs { inputs: &io.inputs, outputs: &io.outputs, scalars: args.scalars };

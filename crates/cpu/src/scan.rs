@@ -123,7 +123,7 @@ impl ScanKernel {
 }
 
 impl OpKernel for ScanKernel {
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         if self.sizes.contains(&0) {
             return Ok(());
         }

@@ -209,3 +209,24 @@ fn users_operators_see_contiguous_bytes() -> Result<()> {
     assert_eq!(failed.unwrap_err().to_string(), "as asked");
     Ok(())
 }
+
+/// Packed weights go when their memory is written: what they were made of is not there any more.
+#[test]
+fn weights_that_change_in_place_are_packed_anew() -> cupola_core::Result<()> {
+    use cupola_core::{Array, ops};
+    let images = |v: f32| Array::from_vec(vec![v; 2 * 6 * 6 * 3], [2, 6, 6, 3]);
+    let (x, mut w) = (images(1.0)?, ops::full([4, 3, 3, 3], 1.0, DType::F32)?);
+    let options = ops::ConvOptions::default();
+    for step in 1..12 {
+        // Several times the same, then updated: nobody else holds the weights.
+        for _ in 0..step % 4 + 1 {
+            let y = ops::conv_general(&x, &w, &options)?;
+            assert_eq!(y.to_vec::<f32>()?, vec![27.0 * step as f32; y.size()], "step {step}");
+        }
+        let next = ops::add(&w, 1.0)?;
+        drop(w);
+        next.eval()?;
+        w = next;
+    }
+    Ok(())
+}

@@ -513,3 +513,86 @@ fn a_compiled_function_keeps_the_traces_of_late() -> Result<()> {
     }
     Ok(())
 }
+
+/// What several sums and maps need of a half array is computed in each: it is never written in `float32`.
+#[test]
+fn the_maps_of_a_batch_norm_are_computed_where_they_are_needed() -> Result<()> {
+    let shape = [8, 32, 32, 16];
+    let (ramp, ones) = (ramp(&shape), ramp(&[16]));
+    let x = ops::astype(&ramp, DType::BF16)?;
+    let ct = ops::astype(&ops::sin(&ramp)?, DType::BF16)?;
+    eval(&[x.clone(), ct.clone()])?;
+    let wide = |x: &Array| ops::astype(x, DType::F32);
+    let loss = |a: &[Array]| {
+        let y = &ops::batch_norm(&a[0], Some(&ones), None, 1e-5)?[0];
+        Ok(vec![ops::sum(&ops::multiply(&wide(y)?, &wide(&ct)?)?, (), false)?])
+    };
+    let slope = grad(loss, &[0])(&[x.clone()])?;
+    let plan = explain(&slope)?;
+    let large = |(aval, _): &&(Aval, u32)| aval.dtype == DType::F32 && aval.shape.size() > 1 << 16;
+    for step in &plan.steps {
+        assert_eq!(step.outputs.iter().find(large), None, "{plan}");
+    }
+    // The same in small steps.
+    let n = 8.0 * 32.0 * 32.0;
+    let v = wide(&x)?;
+    let average = ops::mean(&v, [0, 1, 2], true)?;
+    let centred = ops::subtract(&v, &average)?;
+    let variance = ops::mean(&ops::square(&centred)?, [0, 1, 2], true)?;
+    let inverse = ops::rsqrt(&(&variance + 1e-5))?;
+    let normal = ops::multiply(&centred, &inverse)?;
+    let up = wide(&ct)?;
+    let total = ops::sum(&up, [0, 1, 2], true)?;
+    let along = ops::sum(&ops::multiply(&up, &normal)?, [0, 1, 2], true)?;
+    for part in [&average, &variance, &normal, &up, &total, &along] {
+        part.eval()?;
+    }
+    let left = &(&up - &(&total * (1.0 / n))) - &(&normal * &(&along * (1.0 / n)));
+    let want = (&left * &(&inverse * &ones)).to_vec::<f32>()?;
+    let found = wide(&slope[0])?.to_vec::<f32>()?;
+    for (found, want) in found.iter().zip(&want) {
+        assert!((found - want).abs() <= 8e-3 * want.abs() + 2e-3, "{found}, {want}");
+    }
+    Ok(())
+}
+
+/// Networks that keep channels first: what follows a convolution there continues it, and nothing is put in
+/// another order in memory between two of them.
+#[test]
+fn axes_in_another_order_are_no_reason_to_copy() -> Result<()> {
+    let first = |x: &Array| ops::transpose(x, [0, 3, 1, 2]);
+    let last = |x: &Array| ops::transpose(x, [0, 2, 3, 1]);
+    let options = ops::ConvOptions::new().padding(1);
+    let (w, b) = (ramp(&[8, 3, 3, 8]), ramp(&[8]));
+    let net = |x: &Array, evaluates: bool| -> Result<Array> {
+        let seen = |x: Array| -> Result<Array> {
+            if evaluates {
+                // As it would be in memory: row-major in this order of axes.
+                return Array::from_vec(x.to_vec::<f32>()?, x.shape());
+            }
+            Ok(x)
+        };
+        let mut y = seen(first(x)?)?;
+        for _ in 0..2 {
+            let conv = seen(first(&ops::conv2d(&last(&y)?, &w, &options)?)?)?;
+            let bias = ops::reshape(&b, [1, 8, 1, 1])?;
+            let added = seen(ops::add(&conv, &bias)?)?;
+            let scaled = seen(ops::multiply(&added, 0.001)?)?;
+            y = seen(ops::maximum(&scaled, 0.0)?)?;
+        }
+        Ok(y)
+    };
+    let x = ramp(&[2, 6, 5, 8]);
+    let plan = explain(&[net(&x, false)?])?;
+    assert_eq!(plan.steps.len(), 2, "{plan}");
+    assert_eq!(net(&x, false)?.to_vec::<f32>()?, net(&x, true)?.to_vec::<f32>()?);
+    // A skip connection, which is read twice, and one in the other order.
+    let y = first(&ops::conv2d(&x, &w, &options)?)?;
+    let both = ops::add(&ops::tanh(&y)?, &y)?;
+    assert_eq!(explain(&[both.clone()])?.steps.len(), 2);
+    let mixed = ops::add(&ops::tanh(&y)?, &ops::negative(&ramp(&[2, 8, 6, 5]))?)?;
+    let (plain, other) = (Array::from_vec(y.to_vec::<f32>()?, y.shape())?, ramp(&[2, 8, 6, 5]));
+    let want = ops::subtract(&ops::tanh(&plain)?, &other)?;
+    assert_eq!(mixed.to_vec::<f32>()?, want.to_vec::<f32>()?);
+    Ok(())
+}

@@ -72,6 +72,13 @@ impl Host {
         matches!(&self.held, Held::Copy(bytes) if !bytes.is_empty())
     }
 
+    /// Notes that others may write to the memory, if it is the array's own.
+    pub fn expose(&self) {
+        if let Held::Buffer(buffer, _) = &self.held {
+            buffer.expose();
+        }
+    }
+
     /// Why what is written to the memory would be lost or wrong, if so.
     pub fn read_only(&self) -> Option<&'static str> {
         match &self.held {

@@ -241,24 +241,26 @@ pub fn load<'py>(
     if return_metadata && matches!(&*format, "npy" | "npz") {
         return Err(wrong_value(format!("[load] metadata not supported for format {format}")));
     }
-    let content = || -> PyResult<Vec<u8>> {
-        match &path {
-            Some(path) => py.detach(|| std::fs::read(path)).map_err(|cause| {
-                raise(cupola::Error::io(path, format!("cannot be read: {cause}")))
-            }),
-            None => file.call_method0("read")?.extract(),
-        }
-    };
+    let content = || -> PyResult<Vec<u8>> { file.call_method0("read")?.extract() };
     on(stream, || match &*format {
         "npy" => {
-            let array = npy::read(&content()?, &name).map_err(raise)?;
+            let array = match &path {
+                Some(path) => py.detach(|| npy::load(path)),
+                None => npy::read(&content()?, &name),
+            };
+            let array = array.map_err(raise)?;
             Ok(Bound::new(py, PyArray::new(array))?.into_any())
         }
         "npz" => load_archive(py, file, path.as_deref(), &name),
         "safetensors" => {
-            let content = content()?;
-            let length = content.len() as u64;
-            let read = py.detach(|| safetensors::read(&mut &content[..], &name, length));
+            let read = match &path {
+                Some(path) => py.detach(|| safetensors::load(path)),
+                None => {
+                    let content = content()?;
+                    let length = content.len() as u64;
+                    py.detach(|| safetensors::read(&mut &content[..], &name, length))
+                }
+            };
             let (tensors, metadata) = read.map_err(raise)?;
             let arrays = PyDict::new(py);
             for (name, array) in tensors {

@@ -212,6 +212,10 @@ impl<'a> Fusion<'a> {
                 info.maker.get_or_insert(index as u32);
                 info.node = match info.node {
                     Alone::None => Alone::One(index as u32),
+                    // What only moves it, and reads it alone, stands for it.
+                    Alone::One(node) if fusion.readers[node as usize] == 1 => {
+                        Alone::One(index as u32)
+                    }
                     Alone::One(_) | Alone::Several => Alone::Several,
                 };
             }
@@ -393,7 +397,69 @@ impl<'a> Fusion<'a> {
         self.slots[view.slot as usize].uses.push(entry);
     }
 
+    /// An elementwise node. Where what it reads is there in another order of axes, it runs in that order, so that
+    /// it can continue who made it; what comes after sees the same axes as ever.
     fn elementwise(
+        &mut self,
+        op: Elementwise,
+        args: SmallVec<[Val<'a>; 3]>,
+        form: Form<'a>,
+    ) -> Val<'a> {
+        let Some((places, shape)) = self.order(&args, form) else {
+            return self.elementwise_as_is(op, args, form);
+        };
+        let turned = |strides: &[isize]| {
+            let mut out = SmallVec::from_elem(0, strides.len());
+            places.iter().zip(strides).for_each(|(&place, &stride)| out[place] = stride);
+            out
+        };
+        let turn = |val: Val<'a>| {
+            let kind = match val.kind {
+                ValKind::Constant(source, Form { dtype, .. }) => {
+                    ValKind::Constant(source, Form { shape, dtype })
+                }
+                ValKind::Array(view) => {
+                    let View { slot, ref form, ref strides, ref offset } = *view;
+                    let form = Form { shape, dtype: form.dtype };
+                    let (strides, offset) = (turned(strides), offset.clone());
+                    ValKind::Array(Rc::new(View { slot, form, strides, offset }))
+                }
+            };
+            Val { kind, after: val.after }
+        };
+        let args = args.into_iter().map(turn).collect();
+        let made = self.elementwise_as_is(op, args, Form { shape, dtype: form.dtype });
+        let Some(view) = made.view() else { return made };
+        let strides = places.iter().map(|&place| view.strides[place]).collect();
+        let view = View { slot: view.slot, form, strides, offset: view.offset.clone() };
+        Val::array(view, made.after)
+    }
+
+    /// The place in memory of each axis of an elementwise node, and the shape there, where whatever it reads in
+    /// full was made in one other order of axes.
+    fn order(&self, args: &[Val<'a>], form: Form<'a>) -> Option<(SmallVec<[usize; 4]>, &'a Shape)> {
+        let mut found: Option<(SmallVec<[usize; 4]>, &'a Shape)> = None;
+        for view in args.iter().filter_map(Val::view) {
+            let is_broadcast = |(&size, &stride): (&usize, &isize)| size > 1 && stride == 0;
+            if view.form.shape.iter().zip(&view.strides).any(is_broadcast) {
+                continue;
+            }
+            let info = &self.slots[view.slot as usize];
+            if info.group == 0 || view.offset != Offset::default() || view.form.shape != form.shape
+            {
+                return None;
+            }
+            let places = places(view, info.form.shape)?;
+            match &found {
+                Some((known, _)) if *known != places => return None,
+                Some(_) => {}
+                None => found = Some((places, info.form.shape)),
+            }
+        }
+        found.filter(|(places, _)| !places.is_sorted())
+    }
+
+    fn elementwise_as_is(
         &mut self,
         op: Elementwise,
         args: SmallVec<[Val<'a>; 3]>,
@@ -584,6 +650,25 @@ impl<'a> Fusion<'a> {
             && from.members.len() + into.members.len() <= self.limits.body_instructions
             && self.operands(&[&from.members, &into.members], &[]) <= self.limits.body_operands
     }
+}
+
+/// Which axis of memory of this shape, row-major, each axis of `view` walks, if it reads all of it in some order.
+fn places(view: &View<'_>, memory: &Shape) -> Option<SmallVec<[usize; 4]>> {
+    let (shape, steps) = (view.form.shape, memory.row_major());
+    if shape.rank() != memory.rank() {
+        return None;
+    }
+    let mut taken = 0u128;
+    let mut place = |axis: usize| {
+        let fits = |&at: &usize| {
+            let is_same = memory[at] == shape[axis];
+            taken & 1 << at == 0 && is_same && (shape[axis] == 1 || steps[at] == view.strides[axis])
+        };
+        let at = (0..memory.rank()).find(fits)?;
+        taken |= 1 << at;
+        Some(at)
+    };
+    (0..shape.rank()).map(&mut place).collect()
 }
 
 /// How many nodes, and outputs, read each node.

@@ -24,16 +24,18 @@ const FAR: usize = 8;
 const LARGE: usize = 1 << 16;
 
 /// How many groups compute the same.
-const SEVERAL: usize = 3;
+const SEVERAL: usize = 4;
 
 /// How many instructions are done once more.
-const MOST: usize = 8;
+const MOST: usize = 12;
 
 /// Members of one group that are to run in another, too.
 struct Sinking {
     target: usize,
-    /// In order; the last one is what is needed there.
+    /// In order.
     members: SmallVec<[usize; 8]>,
+    /// What they make that the target reads.
+    wanted: SmallVec<[Slot; 4]>,
     /// Those of them that nobody in their own group needs then.
     moved: SmallVec<[usize; 8]>,
     /// What they read that only their own group knew until now.
@@ -44,9 +46,18 @@ impl<'a> Fusion<'a> {
     /// Computes what some groups need in each of them: it is neither written nor read then.
     pub(super) fn repeat(&mut self) {
         for source in 1..self.groups.len() {
-            let Some(sinkings) = self.repeats(source) else { continue };
+            let sinkings = self.repeats(source);
+            if sinkings.is_empty() {
+                continue;
+            }
             for sinking in &sinkings {
                 self.sink_into(source, sinking);
+            }
+            let is_unread =
+                |m: &Member<'a>| self.slots[m.slot as usize].uses.iter().all(|u| is_of(u, source));
+            if !self.groups[source].as_ref().is_some_and(|g| g.members.iter().all(is_unread)) {
+                self.drop_unread(source);
+                continue;
             }
             let Some(group) = self.groups[source].take() else { continue };
             for view in group.members.iter().flat_map(|m| &m.args).filter_map(Val::view) {
@@ -55,54 +66,103 @@ impl<'a> Fusion<'a> {
         }
     }
 
-    /// All members of a group, for each of the groups that are to compute for themselves what it gives them.
-    fn repeats(&self, source: usize) -> Option<Vec<Sinking>> {
-        let from = self.groups[source].as_ref()?;
-        let plain = matches!(from.kind, GroupKind::Map) && from.dest.is_none();
-        let (last, inner) = from.members.split_last()?;
-        let info = &self.slots[last.slot as usize];
-        let size = bytes(info.form);
-        if !plain || size < LARGE || from.members.len() > MOST || info.form.shape != from.shape {
+    /// What groups are to compute for themselves of what a group gives them: a result of it goes where all
+    /// that read it do.
+    fn repeats(&self, source: usize) -> SmallVec<[Sinking; 4]> {
+        let Some(from) = &self.groups[source] else { return SmallVec::new() };
+        if !matches!(from.kind, GroupKind::Map) || from.dest.is_some() {
+            return SmallVec::new();
+        }
+        // The results, and who reads them.
+        let mut results: SmallVec<[(usize, SmallVec<[usize; 4]>); 4]> = SmallVec::new();
+        for (at, member) in from.members.iter().enumerate() {
+            let info = &self.slots[member.slot as usize];
+            let outside = info.uses.iter().filter(|u| !is_of(u, source));
+            let readers: Option<SmallVec<[usize; 4]>> = outside
+                .map(|u| match *u {
+                    Use::Direct(target) => Some(target),
+                    Use::Indirect(_) | Use::Output => None,
+                })
+                .collect();
+            if let Some(mut readers) = readers.filter(|readers| !readers.is_empty())
+                && info.form.shape == from.shape
+            {
+                readers.sort_unstable();
+                readers.dedup();
+                results.push((at, readers));
+            }
+        }
+        loop {
+            let mut targets: SmallVec<[usize; 8]> =
+                results.iter().flat_map(|(_, readers)| readers).copied().collect();
+            targets.sort_unstable();
+            targets.dedup();
+            if targets.len() > SEVERAL {
+                return SmallVec::new();
+            }
+            let mut sinkings = SmallVec::new();
+            let failed = targets.iter().find(|&&target| {
+                let wanted = results.iter().filter(|(_, readers)| readers.contains(&target));
+                let found = self.repeated_in(source, target, wanted.map(|(at, _)| *at).collect());
+                sinkings.extend(found);
+                sinkings.last().is_none_or(|last: &Sinking| last.target != target)
+            });
+            match failed {
+                None => return sinkings,
+                // What this one reads is written for all.
+                Some(target) => results.retain(|(_, readers)| !readers.contains(target)),
+            }
+        }
+    }
+
+    /// The members of a group that give these of its results, if `target` can have them for no more than it
+    /// reads now.
+    fn repeated_in(
+        &self,
+        source: usize,
+        target: usize,
+        wanted: SmallVec<[usize; 4]>,
+    ) -> Option<Sinking> {
+        let (from, into) = (self.groups[source].as_ref()?, self.groups[target].as_ref()?);
+        let slot = |at: usize| from.members[at].slot;
+        let size: usize = wanted.iter().map(|&at| bytes(self.slots[slot(at) as usize].form)).sum();
+        if size < LARGE || !wanted.iter().all(|&at| computes(from, into, slot(at))) {
             return None;
         }
-        let own =
-            |m: &Member<'a>| self.slots[m.slot as usize].uses.iter().all(|u| is_of(u, source));
-        if !inner.iter().all(own) || !from.members.iter().all(|m| self.is_cheap(m)) {
-            return None;
-        }
-        let mut read = 0;
+        let mut members: SmallVec<[usize; 8]> = SmallVec::from_slice(&wanted);
+        let (mut read, mut next) = (0, 0);
         let mut seen: SmallVec<[Slot; 8]> = SmallVec::new();
-        for view in from.members.iter().flat_map(|m| &m.args).filter_map(Val::view) {
-            let slot = &self.slots[view.slot as usize];
-            if slot.group != source && !seen.contains(&view.slot) {
-                seen.push(view.slot);
-                read += bytes(slot.form);
+        while let Some(&at) = members.get(next) {
+            next += 1;
+            if next > MOST || !self.is_cheap(&from.members[at]) {
+                return None;
+            }
+            for view in from.members[at].args.iter().filter_map(Val::view) {
+                let info = &self.slots[view.slot as usize];
+                if info.group != source {
+                    if !seen.contains(&view.slot) {
+                        seen.push(view.slot);
+                        read += bytes(info.form);
+                    }
+                    continue;
+                }
+                let maker = from.members.iter().position(|m| m.slot == view.slot)?;
+                if !is_whole(view, from) {
+                    return None;
+                }
+                if !members.contains(&maker) {
+                    members.push(maker);
+                }
             }
         }
         if read > size + size / 8 {
             return None;
         }
-        let mut targets: SmallVec<[usize; 4]> = SmallVec::new();
-        for u in &info.uses {
-            let Use::Direct(target) = *u else { return None };
-            if target == source {
-                return None;
-            }
-            if !targets.contains(&target) {
-                targets.push(target);
-            }
-        }
-        if targets.len() > SEVERAL {
-            return None;
-        }
-        let sinking = |target: usize| {
-            let into = self.groups[target].as_ref()?;
-            let (members, moved) = ((0..from.members.len()).collect(), SmallVec::new());
-            let sinking = Sinking { target, members, moved, kept: SmallVec::new() };
-            let fits = computes(from, into, last.slot) && self.has_room(from, into, &sinking);
-            fits.then_some(sinking)
-        };
-        targets.into_iter().map(sinking).collect()
+        members.sort_unstable();
+        let wanted = wanted.into_iter().map(slot).collect();
+        let sinking =
+            Sinking { target, members, wanted, moved: SmallVec::new(), kept: SmallVec::new() };
+        self.has_room(from, into, &sinking).then_some(sinking)
     }
 
     /// Computes what is needed much later where it is needed.
@@ -144,9 +204,13 @@ impl<'a> Fusion<'a> {
         if !alone || target < source + FAR || !computes(from, into, slot) {
             return None;
         }
-        let (members, moved, kept) =
-            (SmallVec::from_slice(&[at]), SmallVec::new(), SmallVec::new());
-        let mut sinking = Sinking { target, members, moved, kept };
+        let mut sinking = Sinking {
+            target,
+            members: SmallVec::from_slice(&[at]),
+            wanted: SmallVec::from_slice(&[slot]),
+            moved: SmallVec::new(),
+            kept: SmallVec::new(),
+        };
         let (mut cost, mut next) = (0, 0);
         let mut seen: SmallVec<[Slot; 8]> = SmallVec::new();
         while let Some(&at) = sinking.members.get(next) {
@@ -241,7 +305,19 @@ impl<'a> Fusion<'a> {
             GroupKind::Map | GroupKind::Reduce { .. } => true,
             GroupKind::Own { .. } => false,
         };
-        let extra = views().count();
+        // What they make for each other is no operand, and what several read is one.
+        let own = |slot: Slot| sinking.members.iter().any(|&m| from.members[m].slot == slot);
+        let mut read: SmallVec<[&Rc<View<'a>>; 16]> = SmallVec::new();
+        for view in views().filter(|view| !own(view.slot)) {
+            let is_same = |known: &&Rc<View<'a>>| {
+                (known.slot, &known.strides, &known.offset)
+                    == (view.slot, &view.strides, &view.offset)
+            };
+            if !read.iter().any(is_same) {
+                read.push(view);
+            }
+        }
+        let extra = read.len();
         fits && into.members.len() + sinking.members.len() + self.folds(into)
             < self.limits.body_instructions
             && self.operands(&[&into.members], &[]) + self.folds(into) + extra <= most
@@ -258,7 +334,7 @@ impl<'a> Fusion<'a> {
 
     /// Copies members to the front of the group that needs the last of them.
     fn sink_into(&mut self, source: usize, sinking: &Sinking) {
-        let Sinking { target, members, .. } = sinking;
+        let Sinking { target, members, wanted, .. } = sinking;
         let mut new: Vec<(Slot, Slot)> = Vec::with_capacity(members.len());
         let mut copies = Vec::with_capacity(members.len());
         for &at in members {
@@ -279,7 +355,7 @@ impl<'a> Fusion<'a> {
             new.push((slot, own));
             copies.push(Member { work, args, slot: own, dtype });
         }
-        let Some(&(old, own)) = new.last() else { return };
+        new.retain(|(old, _)| wanted.contains(old));
         let Some(into) = &mut self.groups[*target] else { return };
         let mut inputs: Vec<&mut Val<'a>> = Vec::new();
         match &mut into.kind {
@@ -295,14 +371,16 @@ impl<'a> Fusion<'a> {
         inputs.extend(into.members.iter_mut().flat_map(|m| &mut m.args));
         for val in inputs {
             if let ValKind::Array(view) = &mut val.kind
-                && view.slot == old
+                && let Some(&(_, own)) = new.iter().find(|(old, _)| *old == view.slot)
             {
                 Rc::make_mut(view).slot = own;
                 self.slots[own as usize].uses.push(Use::Direct(*target));
             }
         }
         into.members.splice(0..0, copies);
-        self.slots[old as usize].uses.retain(|u| !is_of(u, *target));
+        for (old, _) in new {
+            self.slots[old as usize].uses.retain(|u| !is_of(u, *target));
+        }
     }
 
     /// Drops the members of a group that nobody reads any more.

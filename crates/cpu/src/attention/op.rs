@@ -54,7 +54,7 @@ impl<T: Element<Acc: Weight>> Operands<T> {
 
     /// # Safety
     /// The operands can be read while the result lives.
-    unsafe fn problem(&self, io: &Io) -> Problem<T> {
+    unsafe fn problem(&self, io: &Io<'_>) -> Problem<T> {
         // SAFETY: the caller vouches for the operands.
         let rows = |n: usize| unsafe { Rows::new(io.inputs[n], &self.inputs[n]) };
         let mask = match self.scores.mask {
@@ -101,7 +101,7 @@ impl<T: Element<Acc: Weight>> OpKernel for AttentionKernel<T> {
         Fails::Early
     }
 
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         let (sizes, last) = (self.operands.sizes, io.inputs.len() - 1);
         let rows = sizes.batch * sizes.heads * sizes.queries;
         let aval = &self.operands.inputs[last].aval;
@@ -149,7 +149,7 @@ impl<T: Element<Acc: Weight>> OpKernel for AttentionGradKernel<T> {
         Fails::Early
     }
 
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         let (s, last) = (self.operands.sizes, io.inputs.len() - 1);
         let rows = s.batch * s.heads * s.queries;
         let keys = s.batch * s.groups * s.keys;

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::geometry::Taps;
 use super::pad::{Padded, pitches};
-use super::weights::Weights;
+use super::weights::{WeightTile, Weights};
 use super::{Epilogue, Geometry};
 use crate::simd::{
     Element, Isa, MAX_VECTORS, Out, Rows, Run, Scratch, Split, Tile, Tiled, even_parts,
@@ -16,17 +16,26 @@ use crate::threads::parallel_for;
 
 /// Cycles worth a task of its own.
 const TASK: f64 = 20_000.0;
+/// The most tasks of a convolution: what many threads share well.
+const TASKS: usize = 128;
 /// Bytes of an image's part that a task copies.
 const INPUT_BYTES: usize = 512 << 10;
+/// The most positions that are computed with one list of what they read.
+const POSITIONS: usize = 256;
 
 /// How convolutions of one geometry run.
 pub(super) struct Channels {
     isa: Isa,
     lanes: usize,
-    split: Split,
+    /// Vectors in each tile of channels.
+    vectors: Vec<usize>,
+    /// The most positions of a tile.
+    tall: usize,
     tables: Vec<Vec<Taps>>,
     /// Rows of the first axis in a task.
     slab: usize,
+    /// In how many parts tasks share the tiles of channels.
+    parts: usize,
     /// Whether the image is read where it is.
     direct: bool,
     /// Whether the taps of the last axis lie one after the other.
@@ -40,17 +49,33 @@ impl Channels {
         let last = geo.axes.len() - 1;
         let (inner, rows) = (&geo.axes[last], geo.axes[0].output);
         let tables = geo.tables();
-        let split = set.split(inner.output, geo.c_out.div_ceil(set.lanes));
+        let alike = match last.checked_sub(1) {
+            None => 1,
+            Some(d) => tables[d].chunk_by(Taps::is_like).map(<[Taps]>::len).max().unwrap_or(1),
+        };
+        let together = (inner.output * alike).clamp(1, POSITIONS);
+        let Split { vectors, cost: step, .. } = set.split(together, geo.c_out.div_ceil(set.lanes));
+        let tall = set.rows[vectors.first().map_or(1, |&v| v) - 1];
         let taps = |table: &Vec<Taps>| table.iter().map(|t| t.count as f64).sum::<f64>();
         let outer: f64 = tables[..last].iter().map(taps).product();
         let depth = (inner.taps * geo.c_in * geo.groups) as f64;
-        let outer_rows: usize = geo.axes[..last].iter().map(|a| a.output).product();
-        let calls =
-            (outer_rows * geo.groups * split.rows.len() * split.vectors.len()) as f64 * 40.0;
+        let calls = (geo.outputs().div_ceil(tall) * geo.groups * vectors.len()) as f64 * 40.0;
         let padded = Padded::new(geo, 0..rows).len();
-        let image = outer * depth * split.cost + calls + padded as f64 * 0.15;
-        let by_work = (rows as f64 * TASK / image).ceil().min(rows as f64) as usize;
+        let a_row = step * inner.output as f64 / together as f64;
+        let image = outer * depth * a_row + calls + padded as f64 * 0.15;
+        // A task reads its part of the image and of the weights: what is larger is cut more often.
+        let tasks = (image / TASK).min(TASKS.div_ceil(geo.batch.max(1)) as f64).max(1.0);
+        let (inputs, weights) = (padded as f64, (geo.taps() * geo.c_in * geo.c_out) as f64);
+        let by_traffic = (tasks * inputs / weights.max(1.0)).sqrt().clamp(1.0, rows as f64);
+        let parts = match geo.groups {
+            1 => ((tasks / by_traffic).round() as usize).clamp(1, vectors.len().max(1)),
+            _ => 1,
+        };
+        let by_work = rows as f64 * parts as f64 / tasks;
+        // No less than the tiles are tall.
+        let least = tall.div_ceil((geo.outputs() / rows).max(1)).min(rows);
         let by_cache = INPUT_BYTES * rows / (padded * size_of::<T>()).max(1);
+        let slab = (by_work.ceil() as usize).clamp(least, by_cache.max(least));
         let inside = |(table, axis): (&Vec<Taps>, &super::Axis)| {
             axis.taps > 0 && axis.input_dilation == 1 && table.iter().all(|t| t.count == axis.taps)
         };
@@ -59,15 +84,17 @@ impl Channels {
             lanes: set.lanes,
             direct: tables.iter().zip(&geo.axes).all(inside),
             tables,
-            slab: by_work.clamp(1, by_cache.max(1)),
-            split,
+            slab,
+            parts,
+            vectors,
+            tall,
             merge: geo.groups == 1 && inner.dilation == 1,
             cost: image * geo.batch as f64,
         }
     }
 
     pub fn widths(&self) -> Vec<usize> {
-        self.split.vectors.iter().map(|v| v * self.lanes).collect()
+        self.vectors.iter().map(|v| v * self.lanes).collect()
     }
 
     pub fn run<T: Element>(
@@ -83,18 +110,28 @@ impl Channels {
         let image = geo.inputs() * geo.groups * geo.c_in;
         let position = geo.groups * geo.c_out;
         let row = geo.outputs() / rows * position;
-        parallel_for(geo.batch * slabs, |task| {
-            let (n, start) = (task / slabs, task % slabs * self.slab);
-            let rows = start..(start + self.slab).min(rows);
+        // The elements of a slab of an image.
+        let part_of_image = |n: usize, slab: usize| {
+            let (start, end) = (slab * self.slab, ((slab + 1) * self.slab).min(rows));
             let at = n * geo.outputs() * position;
-            let range = at + rows.start * row..at + rows.end * row;
-            // SAFETY: tasks have disjoint rows.
-            let y = unsafe { out.slice(range.clone()) };
+            (start..end, at + start * row..at + end * row)
+        };
+        let shares = even_parts(w.tiles.len(), w.tiles.len().div_ceil(self.parts).max(1));
+        let is_wide = size_of::<T>() == size_of::<T::Acc>();
+        parallel_for(geo.batch * slabs * shares.len(), |task| {
+            let (share, task) = (task % shares.len(), task / shares.len());
+            let first: usize = shares[..share].iter().sum();
+            let tiles = &w.tiles[first..first + shares[share]];
+            let n = task / slabs;
+            let (rows, range) = part_of_image(n, task % slabs);
+            assert!(range.end <= out.len());
+            // SAFETY: the range is inside of the output. Tasks have other rows or other channels.
+            let y = unsafe { out.as_ptr().add(range.start) };
             let mut wide;
-            let sums = if size_of::<T>() == size_of::<T::Acc>() {
-                y.as_mut_ptr().cast()
+            let sums = if is_wide {
+                y.cast()
             } else {
-                wide = Scratch::<T::Acc>::new(y.len());
+                wide = Scratch::<T::Acc>::new(range.len());
                 wide.as_mut_ptr()
             };
             let x = &x[n * image..][..image];
@@ -118,22 +155,45 @@ impl Channels {
                     (copy.as_ptr(), padded.pitches)
                 }
             };
-            self.rows(geo, w, &rows, base, &steps, sums);
-            if size_of::<T>() != size_of::<T::Acc>() {
-                // SAFETY: `sums` is the buffer of that length.
-                T::narrow(unsafe { std::slice::from_raw_parts(sums, y.len()) }, y);
+            self.rows(geo, w, tiles, &rows, base, &steps, sums);
+            if !is_wide && let (Some(one), Some(other)) = (tiles.first(), tiles.last()) {
+                let end = (other.channel + other.width).min(geo.c_out);
+                // Where groups are, every task has all channels.
+                let channels = if shares.len() == 1 { 0..position } else { one.channel..end };
+                for at in (0..range.len()).step_by(position.max(1)) {
+                    // SAFETY: both have `range.len()` elements; these are the task's own.
+                    let (sums, y) = unsafe {
+                        (
+                            std::slice::from_raw_parts(
+                                sums.add(at + channels.start),
+                                channels.len(),
+                            ),
+                            std::slice::from_raw_parts_mut(
+                                y.add(at + channels.start),
+                                channels.len(),
+                            ),
+                        )
+                    };
+                    T::narrow(sums, y);
+                }
             }
-            if let Some(f) = epilogue {
+            if let Some(f) = epilogue.filter(|_| shares.len() == 1) {
                 f(range);
             }
         });
+        if let Some(f) = epilogue.filter(|_| shares.len() > 1) {
+            parallel_for(geo.batch * slabs, |task| f(part_of_image(task / slabs, task % slabs).1));
+        }
     }
 
-    /// Computes output rows of one image; `base` is where the first one's window starts.
+    /// Computes output rows of one image in some tiles of channels; `base` is where the first one's window
+    /// starts.
+    #[allow(clippy::too_many_arguments)]
     fn rows<T: Tiled>(
         &self,
         geo: &Geometry,
         w: &Weights<T>,
+        tiles: &[WeightTile],
         rows: &Range<usize>,
         base: *const T,
         steps: &[usize],
@@ -142,40 +202,45 @@ impl Channels {
         let last = geo.axes.len() - 1;
         let inner = &geo.axes[last];
         // With one axis its rows are the positions; otherwise they are an axis of their own.
-        let whole;
-        let (middle, columns, tiles) = if last == 0 {
-            let widest = self.split.vectors.first().map_or(1, |&v| v);
-            whole = even_parts(rows.len(), T::tiles(self.isa).rows[widest - 1]);
-            (1, rows.len(), &whole)
+        let (below, count, columns) = if last == 0 {
+            (1, 1, rows.len())
         } else {
-            let middle: usize = geo.axes[1..last].iter().map(|a| a.output).product();
-            (rows.len() * middle, inner.output, &self.split.rows)
+            let below: usize = geo.axes[1..last].iter().map(|a| a.output).product();
+            (below, rows.len() * below, inner.output)
         };
-        let position = steps[last];
-        let offsets: Vec<usize> = (0..tiles.first().map_or(0, |&m| m))
-            .map(|i| i * inner.stride as usize * position)
-            .collect();
+        let column = inner.stride as usize * steps[last];
         let mut lanes = [0; MAX_VECTORS];
         lanes.iter_mut().enumerate().for_each(|(v, l)| *l = v * self.lanes);
         let channels = geo.groups * geo.c_out;
-        let mut runs = Vec::new();
-        for outer in 0..middle {
-            let row = if last == 0 { 0 } else { outer + rows.start * (middle / rows.len()) };
-            let start = self.runs(geo, row, rows.start, steps, &mut runs);
+        let (mut runs, mut offsets) = (Vec::new(), Vec::new());
+        let mut outer = 0;
+        while outer < count {
+            let row = if last == 0 { 0 } else { outer + rows.start * below };
+            let start = self.start(geo, row, rows.start, steps);
+            self.runs(geo, row, steps, &mut runs);
+            // Rows that read alike lie one after the other, and their positions make whole tiles.
+            let alike = (1..count - outer)
+                .take_while(|&r| (r + 1) * columns <= POSITIONS && self.is_alike(geo, row, row + r))
+                .count();
+            let all = 1 + alike;
+            offsets.clear();
+            for r in 0..all {
+                let at = self.start(geo, row + r, rows.start, steps) - start;
+                offsets.extend((0..columns).map(|c| at + c * column));
+            }
+            let heights = even_parts(offsets.len(), self.tall);
             for g in 0..geo.groups {
-                for tile in &w.tiles {
+                for tile in tiles {
                     let vectors = tile.width / self.lanes;
                     let valid = geo.c_out - tile.channel - (vectors - 1) * self.lanes;
-                    let mut column = 0;
-                    for &m in tiles {
-                        let a = start + column * inner.stride as usize * position + g * geo.c_in;
-                        let c =
-                            (outer * columns + column) * channels + g * geo.c_out + tile.channel;
+                    let mut at = 0;
+                    for &m in &heights {
+                        let c = (outer * columns + at) * channels + g * geo.c_out + tile.channel;
                         let tile = Tile {
-                            a: base.wrapping_add(a),
+                            a: base.wrapping_add(start + g * geo.c_in),
                             a_unit: 1,
                             a_step: 1,
-                            rows: &offsets,
+                            rows: &offsets[at..at + m],
                             b: w.at(g, tile),
                             b_unit: tile.width,
                             b_step: tile.width,
@@ -189,30 +254,45 @@ impl Channels {
                         // SAFETY: runs stay inside the image's copy, or the image where no tap
                         // falls outside, and inside the weights' tile; sums are the task's own.
                         unsafe { T::kernel(self.isa, m, vectors, Rows::Listed)(&tile) };
-                        column += m;
+                        at += m;
                     }
                 }
             }
+            outer += all;
         }
     }
 
-    /// What the positions of an output row read, relative to the returned start.
-    fn runs(
-        &self,
-        geo: &Geometry,
-        mut row: usize,
-        first: usize,
-        steps: &[usize],
-        runs: &mut Vec<Run>,
-    ) -> usize {
-        runs.clear();
-        runs.push(Run { a: 0, b: 0, len: 0 });
-        let last = geo.axes.len() - 1;
-        let (mut start, mut below) = (0, geo.axes[last].taps);
+    /// Whether the positions of two output rows meet the same taps.
+    fn is_alike(&self, geo: &Geometry, mut one: usize, mut other: usize) -> bool {
+        geo.axes.iter().zip(&self.tables).rev().skip(1).all(|(axis, table)| {
+            let pair = (&table[one % axis.output], &table[other % axis.output]);
+            one /= axis.output;
+            other /= axis.output;
+            pair.0.is_like(pair.1)
+        })
+    }
+
+    /// Where the window of an output row's first position starts, where that of row `first` of the first axis
+    /// is at 0.
+    fn start(&self, geo: &Geometry, mut row: usize, first: usize, steps: &[usize]) -> usize {
+        let mut start = 0;
         for (d, axis) in geo.axes.iter().enumerate().rev().skip(1) {
             let o = row % axis.output;
             row /= axis.output;
             start += (o - if d == 0 { first } else { 0 }) * axis.stride as usize * steps[d];
+        }
+        start
+    }
+
+    /// What the positions of an output row read, from where their windows start.
+    fn runs(&self, geo: &Geometry, mut row: usize, steps: &[usize], runs: &mut Vec<Run>) {
+        runs.clear();
+        runs.push(Run { a: 0, b: 0, len: 0 });
+        let last = geo.axes.len() - 1;
+        let mut below = geo.axes[last].taps;
+        for (d, axis) in geo.axes.iter().enumerate().rev().skip(1) {
+            let o = row % axis.output;
+            row /= axis.output;
             let (taps, inner) = (self.tables[d][o], runs.len());
             for i in 0..taps.count {
                 let tap = taps.first_tap + i * axis.tap_step();
@@ -230,7 +310,7 @@ impl Channels {
             for run in runs.iter_mut() {
                 *run = Run { a: run.a, b: run.b * geo.c_in, len: inner.taps * geo.c_in };
             }
-            return start;
+            return;
         }
         for k in 0..runs.len() {
             let Run { a, b, .. } = runs[k];
@@ -240,6 +320,5 @@ impl Channels {
             }
         }
         runs.drain(..runs.len() / (inner.taps + 1));
-        start
     }
 }

@@ -27,6 +27,13 @@ pub(crate) struct Taps {
     pub count: usize,
 }
 
+impl Taps {
+    /// Whether another output meets the same taps, elsewhere.
+    pub fn is_like(&self, other: &Taps) -> bool {
+        (self.first_tap, self.count) == (other.first_tap, other.count)
+    }
+}
+
 impl Axis {
     pub fn tap_step(&self) -> usize {
         (self.input_dilation / gcd(self.dilation, self.input_dilation)) as usize

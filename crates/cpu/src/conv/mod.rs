@@ -17,7 +17,9 @@ mod weight_grad;
 mod weights;
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use cupola_core::backend::{Kept, KeptKey, Lookup};
 use cupola_core::prim::ConvRole;
 
 use crate::simd::{Element, Isa, Out, Tiled};
@@ -85,6 +87,32 @@ impl ConvProblem {
     pub fn lens(&self, role: ConvRole) -> [usize; 3] {
         role.arranged([self.input_len(), self.weight_len(), self.output_len()])
     }
+}
+
+/// Computes one role of a convolution, overwriting `out`.
+///
+/// Weights that were seen before are packed once for as long as they are in their memory, if that is `kept`.
+pub fn conv_with<T: Element>(
+    p: &ConvProblem,
+    role: ConvRole,
+    a: &[T],
+    b: &[T],
+    kept: Option<(&Kept, KeptKey)>,
+    out: Out<'_, T>,
+    epilogue: Epilogue<'_>,
+) {
+    if let Some((kept, key)) = kept.filter(|_| role != ConvRole::WeightGrad && out.len() > 0) {
+        match kept.find::<PackedConv<T>>(key) {
+            Lookup::Have(packed) => return packed.run(a, out, epilogue),
+            Lookup::Again => {
+                let packed = Arc::new(PackedConv::new(p, role, b));
+                packed.run(a, out, epilogue);
+                return kept.keep(key, packed);
+            }
+            Lookup::First => {}
+        }
+    }
+    conv(p, role, a, b, out, epilogue);
 }
 
 /// Computes one role of a convolution, overwriting `out`.

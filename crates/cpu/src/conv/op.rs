@@ -1,11 +1,13 @@
 //! Convolutions: operands laid out for the kernels of [`crate::conv`].
 
-use cupola_core::backend::Segment;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cupola_core::backend::{Kept, KeptKey, Segment};
 use cupola_core::prim::{Conv, ConvRole};
 use cupola_core::{DType, Error, Result};
 use half::{bf16, f16};
 
-use super::{ConvProblem, conv};
+use super::{ConvProblem, conv_with};
 use crate::contiguous::{Contiguous, Dense};
 use crate::op::{Finish, Io, OpKernel};
 use crate::simd::{Element, Out};
@@ -17,11 +19,16 @@ pub struct ConvKernel {
     a: Contiguous,
     b: Contiguous,
     product: Product,
+    /// By which its weights are known among what is kept.
+    number: u64,
 }
 
 /// # Safety
 /// The operands have the elements that the problem says.
-type Product = unsafe fn(&ConvKernel, &Dense, &Dense, *mut u8, Finish<'_>);
+type Product = unsafe fn(&ConvKernel, &Dense, &Dense, Weights<'_>, *mut u8, Finish<'_>);
+
+/// Where what was made of the weights is kept.
+type Weights<'k> = Option<(&'k Kept, KeptKey)>;
 
 impl ConvKernel {
     /// Prepares for these operands.
@@ -62,16 +69,20 @@ impl ConvKernel {
             }
         };
         let (a, b) = (Contiguous::new(a)?, Contiguous::new(b)?);
-        Ok(ConvKernel { problem, role: op.role, a, b, product })
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Ok(ConvKernel { problem, role: op.role, a, b, product, number })
     }
 }
 
 impl OpKernel for ConvKernel {
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         // SAFETY: the caller vouches for the operands.
         unsafe {
             let (a, b) = (self.a.dense(io.inputs[0])?, self.b.dense(io.inputs[1])?);
-            (self.product)(self, &a, &b, io.outputs[0], finish);
+            let kept = io.kept.get(1).copied().flatten();
+            let kept = kept.map(|kept| (kept, (self.number, io.inputs[1].addr())));
+            (self.product)(self, &a, &b, kept, io.outputs[0], finish);
         }
         Ok(())
     }
@@ -83,6 +94,7 @@ unsafe fn product<T: Element>(
     kernel: &ConvKernel,
     a: &Dense,
     b: &Dense,
+    kept: Weights<'_>,
     out: *mut u8,
     finish: Finish<'_>,
 ) {
@@ -91,6 +103,6 @@ unsafe fn product<T: Element>(
     // SAFETY: the caller vouches for the operands.
     unsafe {
         let out = Out::from_raw(out.cast::<T>(), out_len);
-        conv(p, kernel.role, a.slice(a_len), b.slice(b_len), out, finish.epilogue);
+        conv_with(p, kernel.role, a.slice(a_len), b.slice(b_len), kept, out, finish.epilogue);
     }
 }

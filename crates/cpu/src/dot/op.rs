@@ -62,7 +62,7 @@ impl DotKernel {
 }
 
 impl OpKernel for DotKernel {
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         // SAFETY: the caller vouches for the operands.
         unsafe {
             let (a, b) = (self.a.dense(io.inputs[0])?, self.b.dense(io.inputs[1])?);

@@ -70,7 +70,12 @@ impl Indices {
     ///
     /// # Safety
     /// The arrays can be read from the inputs of `io`.
-    pub unsafe fn add(&self, io: &Io, range: Range<usize>, offsets: &mut [isize]) -> Result<()> {
+    pub unsafe fn add(
+        &self,
+        io: &Io<'_>,
+        range: Range<usize>,
+        offsets: &mut [isize],
+    ) -> Result<()> {
         macro_rules! arms {
             ($array:expr, $($dtype:ident $t:ty),*) => {
                 match $array.dtype {
@@ -97,7 +102,7 @@ impl Indices {
     unsafe fn add_typed<T: Integer>(
         &self,
         array: &IndexArray,
-        io: &Io,
+        io: &Io<'_>,
         range: Range<usize>,
         offsets: &mut [isize],
     ) -> Result<()> {

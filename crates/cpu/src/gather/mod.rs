@@ -46,7 +46,7 @@ impl GatherKernel {
 
     /// # Safety
     /// As for `OpKernel::run`; the elements have the size of `T`.
-    unsafe fn gather<T: Copy + Send + Sync>(&self, io: &Io) -> Result<()> {
+    unsafe fn gather<T: Copy + Send + Sync>(&self, io: &Io<'_>) -> Result<()> {
         let (count, slice) = (self.indices.len(), self.slice.size());
         let x = Source(io.inputs[0].cast::<T>());
         // SAFETY: the output has a slice for each position.
@@ -95,7 +95,7 @@ impl OpKernel for GatherKernel {
         Fails::Anywhere
     }
 
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         // SAFETY: the caller vouches for the operands.
         by_size!(self.width, T => unsafe { self.gather::<T>(io) })?;
         finish.all();
@@ -147,7 +147,7 @@ impl GatherAxisKernel {
 
     /// # Safety
     /// As for `OpKernel::run`; the elements have the size of `T`.
-    unsafe fn gather<T: Copy + Send + Sync>(&self, io: &Io) -> Result<()> {
+    unsafe fn gather<T: Copy + Send + Sync>(&self, io: &Io<'_>) -> Result<()> {
         let size = self.indices.len();
         let x = Source(io.inputs[0].cast::<T>());
         // SAFETY: the output has the shape of the indices.
@@ -181,7 +181,7 @@ impl OpKernel for GatherAxisKernel {
         Fails::Anywhere
     }
 
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         // SAFETY: the caller vouches for the operands.
         by_size!(self.width, T => unsafe { self.gather::<T>(io) })?;
         finish.all();

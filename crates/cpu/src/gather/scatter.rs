@@ -97,7 +97,7 @@ impl ScatterKernel {
     ///
     /// # Safety
     /// As for `OpKernel::run`.
-    unsafe fn places(&self, io: &Io) -> Result<HostMemory> {
+    unsafe fn places(&self, io: &Io<'_>) -> Result<HostMemory> {
         let count = self.indices.len();
         let places = HostMemory::new(count * size_of::<isize>(), "the places of a scatter")?;
         // SAFETY: the memory has `count` elements, and is aligned for them.
@@ -124,7 +124,7 @@ impl OpKernel for ScatterKernel {
         Fails::Early
     }
 
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         // SAFETY: the caller vouches for the operands.
         let (places, updates) = unsafe { (self.places(io)?, self.updates.dense(io.inputs[1])?) };
         // SAFETY: as above; the output has x's shape.

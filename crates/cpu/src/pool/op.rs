@@ -58,7 +58,7 @@ impl PoolKernel {
 }
 
 impl OpKernel for PoolKernel {
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         // SAFETY: the caller vouches for the operands.
         let dense = |(input, &ptr): (&Contiguous, &*const u8)| unsafe { input.dense(ptr) };
         let inputs = self.inputs.iter().zip(&io.inputs).map(dense).collect::<Result<Vec<_>>>()?;

@@ -350,7 +350,7 @@ impl SortKernel {
 }
 
 impl OpKernel for SortKernel {
-    unsafe fn run(&self, io: &Io, finish: Finish<'_>) -> Result<()> {
+    unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         let count = self.lanes * self.kept.len();
         if count == 0 {
             return Ok(());

@@ -1,5 +1,6 @@
 //! Files of arrays.
 
+mod content;
 pub mod gguf;
 pub mod npy;
 pub mod safetensors;
@@ -7,6 +8,8 @@ mod whole;
 
 use cupola_core::DType;
 
+pub(crate) use content::array_in;
+pub use content::content;
 pub(crate) use whole::PREFIX;
 pub use whole::{Replacement, write_whole};
 

@@ -7,6 +7,8 @@ use std::path::Path;
 use cupola_core::backend::reserve;
 use cupola_core::{Array, DType, Error, Result, ops};
 
+use super::array_in;
+
 const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// What the header is padded to.
@@ -81,33 +83,9 @@ pub fn write(array: &Array) -> Result<Vec<u8>> {
 /// # Example
 /// See [`write()`].
 pub fn read(content: &[u8], path: impl AsRef<Path>) -> Result<Array> {
-    let path = path.as_ref();
-    let wrong = |detail: &str| Error::io(path, format!("no array in NumPy's format: {detail}"));
-    let rest = content.strip_prefix(MAGIC).ok_or_else(|| wrong("it starts otherwise"))?;
-    let (length, rest) = match rest {
-        [1, 0, a, b, rest @ ..] => (usize::from(u16::from_le_bytes([*a, *b])), rest),
-        [2 | 3, 0, a, b, c, d, rest @ ..] => (u32::from_le_bytes([*a, *b, *c, *d]) as usize, rest),
-        _ => return Err(wrong("its version is unknown, or it ends there")),
-    };
-    let header = rest.get(..length).ok_or_else(|| wrong("the header is cut short"))?;
-    let header = std::str::from_utf8(header).map_err(|_| wrong("the header is no text"))?;
-    let Header { descr, is_fortran, mut sizes } =
-        Header::parse(header).map_err(|detail| wrong(&format!("the header {detail}")))?;
-    let (order, name) = descr.split_at_checked(1).ok_or_else(|| wrong("the dtype is empty"))?;
-    let dtype = DType::ALL.into_iter().find(|d| code(*d) == name);
-    let dtype = dtype.filter(|_| matches!(order, "<" | ">" | "|" | "="));
-    let dtype = dtype.ok_or_else(|| wrong(&format!("dtype '{descr}' is none of an array's")))?;
-    let count = sizes.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d));
-    let data = &rest[length..];
-    let Some(data) = count.and_then(|count| data.get(..count)) else {
-        return Err(wrong(&format!("{} bytes do not fill {sizes:?} of {dtype}", data.len())));
-    };
+    let Described { dtype, mut sizes, data, is_fortran, is_native } =
+        Described::of(content, path.as_ref())?;
     let swapped;
-    let is_native = match order {
-        ">" => cfg!(target_endian = "big"),
-        "<" => cfg!(target_endian = "little"),
-        _ => true,
-    };
     let data = if is_native {
         data
     } else {
@@ -122,6 +100,82 @@ pub fn read(content: &[u8], path: impl AsRef<Path>) -> Result<Array> {
         return ops::transpose(&Array::from_bytes(data, dtype, &sizes[..])?, ());
     }
     Array::from_bytes(data, dtype, &sizes[..])
+}
+
+/// The array of a file: in place where the file is mapped and its elements can lie there, see
+/// [`content`](super::content()).
+///
+/// # Errors
+/// As [`read`], and where the file cannot be read.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, io::npy};
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("x.npy");
+/// std::fs::write(&path, npy::write(&Array::from_slice(&[1.0f32, 2.0], [2])?)?)?;
+/// assert_eq!(npy::load(&path)?.to_vec::<f32>()?, [1.0, 2.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn load(path: impl AsRef<Path>) -> Result<Array> {
+    let memory = super::content(&path)?;
+    let content = memory.host().unwrap_or_default();
+    let Described { dtype, mut sizes, data, is_fortran, is_native } =
+        Described::of(content, path.as_ref())?;
+    if !is_native {
+        return read(content, path);
+    }
+    let at = data.as_ptr().addr() - content.as_ptr().addr();
+    if is_fortran {
+        sizes.reverse();
+        return ops::transpose(&array_in(&memory, at, dtype, &sizes)?, ());
+    }
+    array_in(&memory, at, dtype, &sizes)
+}
+
+/// A file's content, as its header describes it.
+struct Described<'c> {
+    dtype: DType,
+    sizes: Vec<usize>,
+    /// The elements.
+    data: &'c [u8],
+    is_fortran: bool,
+    /// Whether the bytes of an element have this machine's order.
+    is_native: bool,
+}
+
+impl<'c> Described<'c> {
+    fn of(content: &'c [u8], path: &Path) -> Result<Described<'c>> {
+        let wrong = |detail: &str| Error::io(path, format!("no array in NumPy's format: {detail}"));
+        let rest = content.strip_prefix(MAGIC).ok_or_else(|| wrong("it starts otherwise"))?;
+        let (length, rest) = match rest {
+            [1, 0, a, b, rest @ ..] => (usize::from(u16::from_le_bytes([*a, *b])), rest),
+            [2 | 3, 0, a, b, c, d, rest @ ..] => {
+                (u32::from_le_bytes([*a, *b, *c, *d]) as usize, rest)
+            }
+            _ => return Err(wrong("its version is unknown, or it ends there")),
+        };
+        let header = rest.get(..length).ok_or_else(|| wrong("the header is cut short"))?;
+        let header = std::str::from_utf8(header).map_err(|_| wrong("the header is no text"))?;
+        let Header { descr, is_fortran, sizes } =
+            Header::parse(header).map_err(|detail| wrong(&format!("the header {detail}")))?;
+        let (order, name) = descr.split_at_checked(1).ok_or_else(|| wrong("the dtype is empty"))?;
+        let dtype = DType::ALL.into_iter().find(|d| code(*d) == name);
+        let dtype = dtype.filter(|_| matches!(order, "<" | ">" | "|" | "="));
+        let dtype =
+            dtype.ok_or_else(|| wrong(&format!("dtype '{descr}' is none of an array's")))?;
+        let count = sizes.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d));
+        let data = &rest[length..];
+        let Some(data) = count.and_then(|count| data.get(..count)) else {
+            return Err(wrong(&format!("{} bytes do not fill {sizes:?} of {dtype}", data.len())));
+        };
+        let is_native = match order {
+            ">" => cfg!(target_endian = "big"),
+            "<" => cfg!(target_endian = "little"),
+            _ => true,
+        };
+        Ok(Described { dtype, sizes, data, is_fortran, is_native })
+    }
 }
 
 /// What stands before the elements: a dict of Python with three entries.

@@ -4,15 +4,16 @@
 //! by name, and nothing of the machine or the time is written.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{Read, Write};
+use std::ops::Range;
 use std::path::Path;
 
-use cupola_core::backend::reserve;
-use cupola_core::{Array, DType, Error, Result};
+use cupola_core::backend::{Buffer, reserve};
+use cupola_core::{Array, Aval, DType, Error, Result};
+use half::f16;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 
-use super::little_endian;
+use super::{array_in, little_endian};
 
 /// What stands in front of the header: its length.
 const PREFIX: u64 = 8;
@@ -132,11 +133,40 @@ fn header(
 /// # Example
 /// See [`save`].
 pub fn load(path: impl AsRef<Path>) -> Result<(BTreeMap<String, Array>, BTreeMap<String, String>)> {
+    let memory = super::content(&path)?;
+    view(&memory, 0..memory.bytes(), path)
+}
+
+/// The tensors of a file's content, which lies at these bytes of `memory`, and its metadata. They stay where they
+/// are, but for what is not as arrays lie: truth values, and elements that are not aligned.
+///
+/// # Errors
+/// As [`load`].
+///
+/// # Example
+/// ```
+/// use cupola::io::{content, safetensors};
+/// # use std::collections::BTreeMap;
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("a.safetensors");
+/// # let tensors = BTreeMap::from([("x".to_owned(), cupola::Array::scalar(1.0f32))]);
+/// # safetensors::save(&path, &tensors, &BTreeMap::new())?;
+/// let memory = content(&path)?;
+/// let (tensors, _) = safetensors::view(&memory, 0..memory.bytes(), &path)?;
+/// assert_eq!(tensors["x"].item::<f32>()?, 1.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn view(
+    memory: &Buffer,
+    bytes: Range<usize>,
+    path: impl AsRef<Path>,
+) -> Result<(BTreeMap<String, Array>, BTreeMap<String, String>)> {
     let path = path.as_ref();
-    let failed = |cause: std::io::Error| Error::io(path, format!("cannot be read: {cause}"));
-    let mut file = File::open(path).map_err(failed)?;
-    let length = file.metadata().map_err(failed)?.len();
-    read(&mut file, path, length)
+    let (start, length) = (bytes.start, bytes.len() as u64);
+    let content = memory.host().and_then(|all| all.get(bytes));
+    let mut content = content.ok_or_else(|| Error::io(path, "is outside of the memory"))?;
+    let index = Index::read(&mut content, path, length)?;
+    index.tensors(path, |at, _, dtype, shape| array_in(memory, start + at, dtype, shape))
 }
 
 /// Reads every tensor of the content of a file of `length` bytes, and its metadata; errors call the
@@ -153,56 +183,87 @@ pub fn read(
     length: u64,
 ) -> Result<(BTreeMap<String, Array>, BTreeMap<String, String>)> {
     let path = path.as_ref();
-    // One line, whatever names the file holds.
-    let wrong = |detail: String| Error::io(path, detail.replace(['\n', '\r'], " "));
-    let failed = |cause: std::io::Error| wrong(format!("cannot be read: {cause}"));
-    let mut prefix = [0; PREFIX as usize];
-    if length < PREFIX {
-        return Err(wrong(format!("byte 0: {length} bytes are no safetensors file")));
-    }
-    file.read_exact(&mut prefix).map_err(failed)?;
-    let size = u64::from_le_bytes(prefix);
-    if size > MAX_HEADER {
-        return Err(wrong(format!(
-            "byte 0: a header of {size} bytes is longer than the limit of {MAX_HEADER}"
-        )));
-    }
-    if size > length - PREFIX {
-        return Err(wrong(format!(
-            "byte 0: a header of {size} bytes does not fit the file of {length} bytes"
-        )));
-    }
-    let mut header = vec![0; size as usize];
-    file.read_exact(&mut header).map_err(failed)?;
-    let metadata: Metadata = serde_json::from_slice(&header)
-        .map_err(|error| wrong(format!("byte {PREFIX}: damaged header: {error}")))?;
-    let (start, data) = (PREFIX + size, metadata.data_len() as u64);
-    if data != length - start {
-        return Err(wrong(format!(
-            "byte {start}: the header tells of {data} bytes, {} follow",
-            length - start
-        )));
-    }
-    let mut tensors = BTreeMap::new();
-    // The tensors lie side by side in this order: the header's check saw to that.
-    for name in metadata.offset_keys() {
-        let Some(info) = metadata.info(&name) else { continue };
-        let (from, to) = info.data_offsets;
-        let Some(dtype) = held(info.dtype) else {
-            let at = start + from as u64;
-            return Err(wrong(format!("byte {at}: {name} is {}: no such dtype", info.dtype)));
-        };
-        let mut bytes = reserve(to - from, &name)?;
-        bytes.resize(to - from, 0);
+    let index = Index::read(file, path, length)?;
+    let failed = |cause: std::io::Error| Error::io(path, format!("cannot be read: {cause}"));
+    // The tensors lie side by side in their order: the header's check saw to that.
+    index.tensors(path, |_, name, dtype, shape| {
+        let length = Aval::new(shape, dtype).bytes();
+        let mut bytes = reserve(length, name)?;
+        bytes.resize(length, 0);
         file.read_exact(&mut bytes).map_err(failed)?;
-        if dtype == DType::Bool {
-            bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        array_in(&Buffer::lent(bytes), 0, dtype, shape)
+    })
+}
+
+/// What stands before the tensors.
+struct Index {
+    metadata: Metadata,
+    /// Where the tensors start.
+    start: u64,
+}
+
+impl Index {
+    /// Reads the start of a file of `length` bytes.
+    fn read(file: &mut impl Read, path: &Path, length: u64) -> Result<Index> {
+        // One line, whatever names the file holds.
+        let wrong = |detail: String| Error::io(path, detail.replace(['\n', '\r'], " "));
+        let failed = |cause: std::io::Error| wrong(format!("cannot be read: {cause}"));
+        let mut prefix = [0; PREFIX as usize];
+        if length < PREFIX {
+            return Err(wrong(format!("byte 0: {length} bytes are no safetensors file")));
         }
-        let bytes = little_endian(bytes, dtype);
-        tensors.insert(name, Array::from_bytes(&bytes, dtype, info.shape.as_slice())?);
+        file.read_exact(&mut prefix).map_err(failed)?;
+        let size = u64::from_le_bytes(prefix);
+        if size > MAX_HEADER {
+            return Err(wrong(format!(
+                "byte 0: a header of {size} bytes is longer than the limit of {MAX_HEADER}"
+            )));
+        }
+        if size > length - PREFIX {
+            return Err(wrong(format!(
+                "byte 0: a header of {size} bytes does not fit the file of {length} bytes"
+            )));
+        }
+        let mut header = vec![0; size as usize];
+        file.read_exact(&mut header).map_err(failed)?;
+        let metadata: Metadata = serde_json::from_slice(&header)
+            .map_err(|error| wrong(format!("byte {PREFIX}: damaged header: {error}")))?;
+        let (start, data) = (PREFIX + size, metadata.data_len() as u64);
+        if data != length - start {
+            return Err(wrong(format!(
+                "byte {start}: the header tells of {data} bytes, {} follow",
+                length - start
+            )));
+        }
+        Ok(Index { metadata, start })
     }
-    let metadata = metadata.metadata().iter().flatten();
-    Ok((tensors, metadata.map(|(name, value)| (name.clone(), value.clone())).collect()))
+
+    /// The tensors as `array` gives them, by where they start in the file, name, dtype and shape; and the metadata.
+    fn tensors(
+        &self,
+        path: &Path,
+        mut array: impl FnMut(usize, &str, DType, &[usize]) -> Result<Array>,
+    ) -> Result<(BTreeMap<String, Array>, BTreeMap<String, String>)> {
+        let mut tensors = BTreeMap::new();
+        for name in self.metadata.offset_keys() {
+            let Some(info) = self.metadata.info(&name) else { continue };
+            let at = self.start + info.data_offsets.0 as u64;
+            let shape = info.shape.as_slice();
+            let found = match held(info.dtype) {
+                Some(Held::As(dtype)) => array(at as usize, &name, dtype, shape)?,
+                Some(Held::Converted(float)) => {
+                    halves(float, &array(at as usize, &name, DType::U8, shape)?)?
+                }
+                None => {
+                    let detail = format!("byte {at}: {name} is {}: no such dtype", info.dtype);
+                    return Err(Error::io(path, detail.replace(['\n', '\r'], " ")));
+                }
+            };
+            tensors.insert(name, found);
+        }
+        let metadata = self.metadata.metadata().iter().flatten();
+        Ok((tensors, metadata.map(|(name, value)| (name.clone(), value.clone())).collect()))
+    }
 }
 
 /// The format's name of a dtype.
@@ -225,7 +286,44 @@ fn stored(dtype: DType) -> Dtype {
     }
 }
 
-/// The dtype of a name in the format; it has some that arrays do not.
-fn held(dtype: Dtype) -> Option<DType> {
-    DType::ALL.into_iter().find(|d| stored(*d) == dtype)
+/// What becomes of a dtype of the format.
+enum Held {
+    /// An array of this dtype.
+    As(DType),
+    /// An array of `float16`, which holds all the numbers of this dtype of 8 bits.
+    Converted(fn(u8) -> f16),
+}
+
+/// What becomes of a dtype of the format; some have no array.
+fn held(dtype: Dtype) -> Option<Held> {
+    match dtype {
+        // As MLX: what `from_fp8` and the modes of `dequantize` take.
+        Dtype::F8_E4M3 | Dtype::F8_E8M0 => Some(Held::As(DType::U8)),
+        // These are the first bits of a float16.
+        Dtype::F8_E5M2 => Some(Held::Converted(|byte| f16::from_bits(u16::from(byte) << 8))),
+        Dtype::F8_E4M3FNUZ => Some(Held::Converted(unsigned_zero::<3>)),
+        Dtype::F8_E5M2FNUZ => Some(Held::Converted(unsigned_zero::<2>)),
+        _ => DType::ALL.into_iter().find(|d| stored(*d) == dtype).map(Held::As),
+    }
+}
+
+/// A number of 8 bits with so many bits behind the point, one zero, one NaN and no infinity: the FNUZ types of
+/// [StableHLO](https://openxla.org/stablehlo/spec).
+fn unsigned_zero<const BITS: u32>(byte: u8) -> f16 {
+    if byte == 0x80 {
+        return f16::NAN;
+    }
+    let (exponent, rest) = (u32::from(byte & 0x7f) >> BITS, u32::from(byte) & ((1 << BITS) - 1));
+    // Half of the exponents are below one.
+    let bias = 1 << (6 - BITS);
+    let (whole, exponent) = if exponent == 0 { (0, 1) } else { (1 << BITS, exponent) };
+    let size = (whole + rest) as f32 * 2f32.powi(exponent as i32 - bias - BITS as i32);
+    f16::from_f32(if byte & 0x80 == 0 { size } else { -size })
+}
+
+/// The numbers whose bytes these are.
+fn halves(float: fn(u8) -> f16, bytes: &Array) -> Result<Array> {
+    let numbers: Vec<u8> =
+        bytes.to_bytes()?.into_iter().flat_map(|byte| float(byte).to_ne_bytes()).collect();
+    Array::from_bytes(&numbers, DType::F16, bytes.shape())
 }

@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use cupola_core::backend::reserve;
+use cupola_core::backend::{Buffer, reserve};
 use cupola_core::{Error, Result};
 use sha2::{Digest, Sha256};
 
@@ -276,25 +277,41 @@ impl Source {
         self.path.join(file)
     }
 
+    /// The file that a file of the package lies in, and where.
+    fn place(&self, name: &str) -> Result<(PathBuf, Place)> {
+        match &self.listed {
+            None => {
+                let label = self.name(name);
+                let known = std::fs::metadata(&label).map_err(|e| unreadable(&label, &e))?;
+                match known.is_file() {
+                    true => Ok((label, Place { start: 0, bytes: known.len() })),
+                    false => Err(Error::io(&label, "is no file")),
+                }
+            }
+            Some(listed) => {
+                let place = listed.get(name);
+                let missing = || Error::io(&self.path, format!("has no {name}: no package"));
+                Ok((self.path.clone(), *place.ok_or_else(missing)?))
+            }
+        }
+    }
+
+    /// The content of a file of it: memory, and its bytes there.
+    pub fn memory(&self, name: &str) -> Result<(Buffer, Range<usize>)> {
+        let (path, Place { start, bytes }) = self.place(name)?;
+        let memory = crate::io::content(&path)?;
+        let (start, end) = (start as usize, (start + bytes) as usize);
+        match end <= memory.bytes() {
+            true => Ok((memory, start..end)),
+            false => Err(Error::io(path, format!("ends before byte {end}, where {name} ends"))),
+        }
+    }
+
     /// A file of it from its start on, and how long it is.
     pub fn file(&self, name: &str) -> Result<(std::io::Take<File>, u64)> {
         let label = self.name(name);
-        let (mut file, place) = match &self.listed {
-            None => {
-                let file = File::open(&label).map_err(|e| unreadable(&label, &e))?;
-                let known = file.metadata().map_err(|e| unreadable(&label, &e))?;
-                if !known.is_file() {
-                    return Err(Error::io(&label, "is no file"));
-                }
-                (file, Place { start: 0, bytes: known.len() })
-            }
-            Some(listed) => {
-                let place = *listed
-                    .get(name)
-                    .ok_or_else(|| Error::io(&self.path, format!("has no {name}: no package")))?;
-                (File::open(&self.path).map_err(|e| unreadable(&self.path, &e))?, place)
-            }
-        };
+        let (path, place) = self.place(name)?;
+        let mut file = File::open(&path).map_err(|e| unreadable(&path, &e))?;
         file.seek(SeekFrom::Start(place.start)).map_err(|e| unreadable(&label, &e))?;
         Ok((file.take(place.bytes), place.bytes))
     }

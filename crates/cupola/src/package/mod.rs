@@ -252,11 +252,11 @@ impl Package {
         let bytes = source.content(GRAPH, MOST_GRAPH)?;
         check(source, entry(GRAPH)?, &hex(&Sha256::digest(&bytes)))?;
         let programs = binary::read(&bytes, &source.name(GRAPH).display().to_string())?;
-        let (mut file, length) = source.file(WEIGHTS)?;
-        if entry(WEIGHTS)?.bytes != length {
-            return Err(wrong(format!("files: {WEIGHTS} has {length} bytes")));
+        let (memory, bytes) = source.memory(WEIGHTS)?;
+        if entry(WEIGHTS)?.bytes != bytes.len() as u64 {
+            return Err(wrong(format!("files: {WEIGHTS} has {} bytes", bytes.len())));
         }
-        let (mut tensors, _) = safetensors::read(&mut file, source.name(WEIGHTS), length)?;
+        let (mut tensors, _) = safetensors::view(&memory, bytes, source.name(WEIGHTS))?;
         let mut weights = Vec::with_capacity(manifest.weights.len());
         for name in manifest.weights {
             let array = tensors.remove(&name);

@@ -59,6 +59,9 @@ impl PyArray {
         if let Some(why) = host.read_only().filter(|_| flags & ffi::PyBUF_WRITABLE != 0) {
             return Err(PyBufferError::new_err(why));
         }
+        if host.read_only().is_none() {
+            host.expose();
+        }
         let size = host.dtype.size() as isize;
         let mut own = Box::new(View {
             shape: host.shape.iter().map(|&d| d as isize).collect(),

@@ -230,6 +230,7 @@ pub fn capsule<'py>(
         // Who takes a capsule may write to the memory, so what is lent to us is not passed on.
         _ => Host::own(py, &array)?,
     };
+    host.expose();
     if copy == Some(false) && host.is_copy() {
         return Err(PyBufferError::new_err(
             "Unable to avoid copy: the array lies on a device or in another library's memory",

@@ -1,18 +1,17 @@
 //! Reading.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use cupola_core::backend::reserve;
+use cupola_core::backend::{Buffer, reserve};
 use cupola_core::{Array, DType, Error, Result};
 
 use super::blocks::{BLOCKS, Blocks, GROUP, UNREAD, Way, halves, pack};
 use super::{
     ALIGNMENT, ALIGNMENT_KEY, MAGIC, Metadata, NUMBERS, PLAIN, Tensors, VERSION, Value, kind,
 };
-use crate::io::little_endian;
+use crate::io::{array_in, content, little_endian};
 
 /// How deep lists of the metadata may lie in lists.
 const MOST_LISTS: usize = 16;
@@ -28,11 +27,9 @@ const MOST_AXES: u32 = 64;
 /// # Example
 /// See [`save`](super::save()).
 pub fn load(path: impl AsRef<Path>) -> Result<(Tensors, Metadata)> {
-    let path = path.as_ref();
-    let failed = |cause: std::io::Error| Error::io(path, format!("cannot be read: {cause}"));
-    let file = File::open(path).map_err(failed)?;
-    let length = file.metadata().map_err(failed)?.len();
-    read(file, path, length)
+    let memory = content(&path)?;
+    let bytes = memory.host().unwrap_or_default();
+    read_from(Cursor::new(bytes), path.as_ref(), bytes.len() as u64, Some(&memory))
 }
 
 /// Reads every tensor of the content of a file of `length` bytes, and its metadata; errors call the
@@ -48,7 +45,17 @@ pub fn read(
     path: impl AsRef<Path>,
     length: u64,
 ) -> Result<(Tensors, Metadata)> {
-    let mut source = Source { file: BufReader::new(file), path: path.as_ref(), at: 0, length };
+    read_from(file, path.as_ref(), length, None)
+}
+
+/// Reads a file; plain tensors stay where they are in `memory`, where that holds the file.
+fn read_from(
+    file: impl Read + Seek,
+    path: &Path,
+    length: u64,
+    memory: Option<&Buffer>,
+) -> Result<(Tensors, Metadata)> {
+    let mut source = Source { file: BufReader::new(file), path, at: 0, length, memory };
     if length < 4 || &source.bytes::<4>()? != MAGIC {
         return Err(source.wrong(0, "this is no GGUF file"));
     }
@@ -119,6 +126,8 @@ struct Source<'a, R> {
     path: &'a Path,
     at: u64,
     length: u64,
+    /// Where the whole file lies.
+    memory: Option<&'a Buffer>,
 }
 
 impl<R: Read + Seek> Source<'_, R> {
@@ -281,6 +290,13 @@ impl<R: Read + Seek> Source<'_, R> {
                 self,
                 format!("has {total} bytes from byte {from} on, the file ends at {}", self.length),
             ));
+        }
+        if let (Some(dtype), Some(memory)) = (plain, self.memory) {
+            let array = array_in(memory, from as usize, dtype, shape)?;
+            return match found.insert(name.clone(), array) {
+                None => Ok(()),
+                Some(_) => Err(wrong(self, "is there twice".into())),
+            };
         }
         if from != self.at {
             let moved = self.file.seek(SeekFrom::Start(from));
