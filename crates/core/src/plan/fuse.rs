@@ -204,9 +204,11 @@ impl<'a> Fusion<'a> {
             readers: readers(graph),
         };
         fusion.groups.push(None);
+        let mut is_result = vec![false; count];
+        graph.outputs.iter().for_each(|r| is_result[r.node as usize] = true);
         let mut leaves = leaves.iter();
         for (index, node) in graph.nodes.iter().enumerate() {
-            let vals = fusion.place(node, &mut leaves);
+            let vals = fusion.place(node, is_result[index], &mut leaves);
             for view in vals.iter().filter_map(Val::view) {
                 let info = &mut fusion.slots[view.slot as usize];
                 info.maker.get_or_insert(index as u32);
@@ -259,6 +261,7 @@ impl<'a> Fusion<'a> {
     fn place<'l>(
         &mut self,
         node: &Flat<'a>,
+        is_result: bool,
         leaves: &mut impl Iterator<Item = &'l SmallVec<[isize; 4]>>,
     ) -> SmallVec<[Val<'a>; 1]> {
         let inputs: SmallVec<[Val<'a>; 3]> = node.inputs.iter().map(|r| self.val(*r)).collect();
@@ -273,6 +276,8 @@ impl<'a> Fusion<'a> {
                 let source = node.source.map_or(ScalarSource::Fixed(c.value), ScalarSource::Node);
                 Val { kind: ValKind::Constant(source, form), after: 0 }
             }
+            // Who asked for it gets it row-major: else the next run would find other strides.
+            Op::Elementwise(op) if is_result => self.elementwise_as_is(*op, inputs, form),
             Op::Elementwise(op) => self.elementwise(*op, inputs, form),
             // An identity to whoever runs it; only the order that it asks for is kept.
             Op::Mark(_) => {
