@@ -244,6 +244,7 @@ impl Backend for Cuda {
             | Kernel::Map(_)
             | Kernel::Reduce { .. }
             | Kernel::Rows { .. }
+            | Kernel::Control(_)
             | Kernel::Custom(_) => MatmulPrecision::Full,
         };
         let tf32 = precision == MatmulPrecision::Tf32;
