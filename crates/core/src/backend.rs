@@ -14,7 +14,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::event::{Marker, Moment};
 use crate::holders;
-use crate::prim::{Composite, Custom, KernelOp, ReduceKind};
+use crate::prim::{Composite, Control, Custom, KernelOp, Primitive, ReduceKind};
 use crate::profile::{self, What};
 use crate::shape::{Aval, Dims};
 
@@ -227,6 +227,8 @@ pub enum Kernel {
     Op(KernelOp),
     /// A composite that the device claims.
     Composite(Composite),
+    /// A loop or a branch. The planner runs the plans of its bodies; no backend is asked to.
+    Control(Arc<Control>),
     /// A user's operator.
     Custom(Custom),
 }
@@ -457,6 +459,7 @@ impl Segment {
             Kernel::Reduce { kind, .. } => kind.name(),
             Kernel::Op(op) => op.name(),
             Kernel::Composite(composite) => composite.name(),
+            Kernel::Control(control) => control.name(),
             Kernel::Custom(_) => "custom",
         }
     }
@@ -467,7 +470,7 @@ impl Segment {
             Kernel::Map(body) | Kernel::Reduce { body, .. } | Kernel::Rows { body, .. } => {
                 body.bytes()
             }
-            Kernel::Op(_) | Kernel::Composite(_) | Kernel::Custom(_) => 0,
+            Kernel::Op(_) | Kernel::Composite(_) | Kernel::Control(_) | Kernel::Custom(_) => 0,
         };
         let epilogue = self.epilogue.as_ref().map_or(0, |epilogue| epilogue.body.bytes());
         let operand = |o: &Operand| size_of::<Operand>() + size_of_val(&o.strides[..]);
@@ -486,9 +489,11 @@ impl Segment {
                     && o.strides == i.strides
                     && crate::shape::is_row_major(&o.aval.shape, &o.strides)
             }
-            Kernel::Reduce { .. } | Kernel::Op(_) | Kernel::Composite(_) | Kernel::Custom(_) => {
-                false
-            }
+            Kernel::Reduce { .. }
+            | Kernel::Op(_)
+            | Kernel::Composite(_)
+            | Kernel::Control(_)
+            | Kernel::Custom(_) => false,
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::backend::{Args, Backend, Buffer, Executable, Kernel, Region, Segment,
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::fork;
+use crate::prim::Primitive;
 use crate::profile::{self, What};
 
 /// What happens where a device has no kernel.
@@ -84,6 +85,7 @@ pub(crate) fn take_over(
         Kernel::Rows { .. } => "a program over rows".to_owned(),
         Kernel::Op(op) => op.name().to_owned(),
         Kernel::Composite(composite) => composite.name().to_owned(),
+        Kernel::Control(control) => control.name().to_owned(),
         Kernel::Custom(custom) => custom.0.name().to_owned(),
     };
     let policy = policy();

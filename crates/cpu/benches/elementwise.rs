@@ -65,7 +65,7 @@ impl Case {
             Kernel::Map(body) | Kernel::Reduce { body, .. } | Kernel::Rows { body, .. } => {
                 body.scalars.clone()
             }
-            Kernel::Op(_) | Kernel::Composite(_) | Kernel::Custom(_) => vec![],
+            Kernel::Op(_) | Kernel::Composite(_) | Kernel::Control(_) | Kernel::Custom(_) => vec![],
         };
         let values = [0.044715f32, 0.797_884_6, 1.0, 0.5, 0.9, 0.1, 1e-8];
         let element = |v: f32| {

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use cupola_core::backend::{Args, Epilogue, Executable, Fails, Kernel, Operand, Region, Segment};
+use cupola_core::prim::Primitive;
 use cupola_core::{Error, Result, Shape, is_row_major};
 
 use crate::map::{EpilogueKernel, MapKernel, RawArgs};
@@ -78,6 +79,10 @@ impl Prepared {
             Kernel::Op(op) => CpuKernel::own(op::prepare(op, segment)?, op.name(), segment)?,
             Kernel::Custom(op) => {
                 CpuKernel::own(op::prepare_custom(op, segment)?, op.0.name(), segment)?
+            }
+            Kernel::Control(control) => {
+                let reason = format!("{} is run by the planner", control.name());
+                return Err(Error::Unsupported { device: "the CPU".into(), reason });
             }
             Kernel::Composite(composite) => {
                 let kernel = op::prepare_composite(composite, segment)?;
@@ -164,12 +169,12 @@ fn walked(segment: &Segment, input: usize) -> &Shape {
         (Kernel::Map(body) | Kernel::Reduce { body, .. } | Kernel::Rows { body, .. }, _) => {
             &body.shape
         }
-        (Kernel::Op(_) | Kernel::Composite(_) | Kernel::Custom(_), Some(epilogue))
+        (Kernel::Op(_) | Kernel::Composite(_) | Kernel::Control(_) | Kernel::Custom(_), Some(epilogue))
             if input >= epilogue.first_input =>
         {
             &epilogue.body.shape
         }
-        (Kernel::Op(_) | Kernel::Composite(_) | Kernel::Custom(_), _) => {
+        (Kernel::Op(_) | Kernel::Composite(_) | Kernel::Control(_) | Kernel::Custom(_), _) => {
             &segment.inputs[input].aval.shape
         }
     }

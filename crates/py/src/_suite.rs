@@ -33,6 +33,7 @@ fn keywords<'py>(py: Python<'py>, op: &Op) -> PyResult<Option<Bound<'py, PyDict>
         | Op::Kernel(_)
         | Op::Composite(_)
         | Op::Call(_)
+        | Op::Control(_)
         | Op::Custom(_) => return Ok(None),
     }
     Ok(Some(keywords))

@@ -71,6 +71,7 @@ families! { $
     Attention attention "Attention and its gradient.";
     Norm norm "Normalization.";
     Quantized quantized "Products with quantized matrices.";
+    Control control "Loops and branches.";
     Call call "Traced functions and users' operators.";
 }
 
@@ -113,6 +114,7 @@ impl Family {
                 Composite::QuantizedDot(_) => Family::Quantized,
             },
             Op::Call(_) | Op::Custom(_) => Family::Call,
+            Op::Control(_) => Family::Control,
         }
     }
 }

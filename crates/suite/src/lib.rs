@@ -14,6 +14,7 @@ mod call;
 mod cast;
 mod check;
 mod compare;
+mod control;
 mod conv;
 mod create;
 mod dot;

@@ -7,7 +7,7 @@ use cupola_core::prim::{Composite, Elementwise, KernelOp, Op};
 
 use crate::host::Host;
 use crate::{
-    arg_reduce, attention, binary, call, cast, compare, conv, create, dot, fft, gather, linalg,
+    arg_reduce, attention, binary, call, cast, compare, control, conv, create, dot, fft, gather, linalg,
     mark, movement, norm, pool, quantized, random, reduce, scan, select, sort, unary,
 };
 
@@ -16,6 +16,9 @@ use crate::{
 pub fn reference(op: &Op, inputs: &[Host], outputs: &[Aval]) -> Option<Vec<Host>> {
     if let Op::Call(c) = op {
         return call::reference(c, inputs);
+    }
+    if let Op::Control(c) = op {
+        return control::reference(c, inputs, outputs);
     }
     if let Op::Composite(composite) = op {
         return Some(match composite {
@@ -38,6 +41,7 @@ fn output(op: &Op, inputs: &[Host], out: &Aval) -> Option<Host> {
         Op::Input(_)
         | Op::Composite(_)
         | Op::Call(_)
+        | Op::Control(_)
         | Op::Custom(_)
         | Op::Kernel(KernelOp::Linalg(_)) => return None,
         Op::Constant(c) => create::constant(c, out),

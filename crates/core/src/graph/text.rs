@@ -36,6 +36,7 @@ impl fmt::Display for Graph {
                 Op::Kernel(p) => write!(f, " {p:?}")?,
                 Op::Composite(p) => write!(f, " {p:?}")?,
                 Op::Call(p) => write!(f, " {p:?}")?,
+                Op::Control(p) => write!(f, " {p:?}")?,
                 Op::Custom(p) => write!(f, " {p:?}")?,
             }
             writeln!(f)?;

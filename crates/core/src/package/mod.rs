@@ -23,7 +23,7 @@ use smallvec::SmallVec;
 use self::code::{Reader, Stored, Writer};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, Ref};
-use crate::prim::{Avals, Op};
+use crate::prim::Avals;
 use crate::shape::Aval;
 
 /// How a file begins.
@@ -123,20 +123,10 @@ impl Graphs {
         let mut out = Writer::default();
         (graph.nodes.len() as u32).write(&mut out);
         for (index, node) in graph.nodes.iter().enumerate() {
-            let body = match &node.op {
-                Op::Call(call) => Some(self.add(&call.body, depth + 1)?),
-                Op::Input(_)
-                | Op::Constant(_)
-                | Op::Movement(_)
-                | Op::Mark(_)
-                | Op::Elementwise(_)
-                | Op::Reduce(_)
-                | Op::Kernel(_)
-                | Op::Composite(_)
-                | Op::Custom(_) => None,
-            };
+            let bodies = node.op.bodies().into_iter().map(|call| self.add(&call.body, depth + 1));
+            let bodies = bodies.collect::<Result<Vec<u32>>>()?;
             let mut payload = Writer::default();
-            let primitive = primitives::write(&node.op, body, &mut payload)
+            let primitive = primitives::write(&node.op, &bodies, &mut payload)
                 .map_err(|detail| Error::argument("package", format!("node {index}: {detail}")))?;
             self.primitive(primitive).write(&mut out);
             out.bytes(&payload.finish());
@@ -257,8 +247,9 @@ fn graph(
             .ok_or_else(|| format!("node {index}: primitive {number} is not listed"))?;
         let within = |detail: String| format!("node {index} ({name}): {detail}");
         let called = node(from, &mut graph, (name, version), bodies).map_err(within)?;
-        depth = depth.max(called.map_or(0, |body| body.depth + 1));
-        size = size.saturating_add(called.map_or(1, |body| body.size.max(1)));
+        depth = called.iter().fold(depth, |depth, body| depth.max(body.depth + 1));
+        let inside = called.iter().fold(0u64, |size, body| size.saturating_add(body.size));
+        size = size.saturating_add(inside.max(1));
         let most = MOST_NODES.max(from.length() as u64);
         if depth >= MOST_DEPTH || size > most {
             return Err(within(format!(
@@ -274,17 +265,17 @@ fn graph(
     Ok((graph, depth, size))
 }
 
-/// Reads a node to the end of the graph; gives the body that it calls, if it does.
+/// Reads a node to the end of the graph; gives the bodies that it calls.
 fn node<'b>(
     from: &mut Reader<'_>,
     graph: &mut Graph,
     primitive: (&str, u16),
     bodies: &'b Bodies,
-) -> Result<Option<&'b Body>, String> {
-    let mut called = None;
+) -> Result<SmallVec<[&'b Body; 1]>, String> {
+    let mut called = SmallVec::new();
     let op = primitives::read(primitive, from, &mut |number| {
         let body = bodies.get(number)?;
-        called = Some(body);
+        called.push(body);
         Ok(body.graph.clone())
     })?;
     let count = from.count(8, "inputs")?;

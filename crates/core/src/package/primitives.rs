@@ -11,9 +11,10 @@ use super::code::{Reader, Stored, Writer, choice, named, record};
 use super::rules::Rules;
 use crate::graph::Graph;
 use crate::prim::composite::attention::Scores;
+use crate::prim::control::{Cond, Scan as Scanned, While};
 use crate::prim::{
-    ArgReduce, Attention, AttentionGrad, AttentionMaskKind, BatchNorm, Binary, Bitcast, Cast,
-    Compare, Composite, Constant, Conv, ConvRole, Dot, Elementwise, Fft, FftKind, FftScale, Gather,
+    ArgReduce, Attention, AttentionGrad, AttentionMaskKind, BatchNorm, Binary, Bitcast, Call, Cast,
+    Compare, Composite, Constant, Control, Conv, ConvRole, Dot, Elementwise, Fft, FftKind, FftScale, Gather,
     GatherAxis, Input, Iota, Linalg, Mark, Movement, Op, Pool, PoolRole, Primitive, QuantizedDot,
     RandomBits, Reduce, ReduceKind, Scan, ScanKind, Scatter, ScatterAxis, ScatterMode, Select,
     Sort, SortPart, Unary, Vectors,
@@ -155,6 +156,11 @@ primitives! {
 /// A call, whose body is a graph of its own.
 const CALL: (&str, u16) = ("call", 1);
 
+/// Control flow, whose bodies are graphs of their own.
+const SCAN_LOOP: (&str, u16) = ("scan_loop", 1);
+const WHILE_LOOP: (&str, u16) = ("while_loop", 1);
+const COND: (&str, u16) = ("cond", 1);
+
 fn known<P: Known>(version: u16, from: &mut Reader<'_>) -> Result<Op, String>
 where
     Op: From<P>,
@@ -174,9 +180,8 @@ fn put<P: Known>(payload: &P, out: &mut Writer) -> (&'static str, u16) {
     (P::NAME, P::VERSION)
 }
 
-/// Writes the fields of an op, whose body, if it calls one, has this number; gives its name and
-/// version.
-pub fn write(op: &Op, body: Option<u32>, out: &mut Writer) -> Result<(&'static str, u16), String> {
+/// Writes the fields of an op, whose bodies have these numbers; gives its name and version.
+pub fn write(op: &Op, bodies: &[u32], out: &mut Writer) -> Result<(&'static str, u16), String> {
     Ok(match op {
         Op::Input(p) => put(p, out),
         Op::Constant(p) => put(p, out),
@@ -198,10 +203,27 @@ pub fn write(op: &Op, body: Option<u32>, out: &mut Writer) -> Result<(&'static s
             Composite::QuantizedDot(p) => put(p, out),
         },
         Op::Call(call) => {
-            body.ok_or("a call without a body")?.write(out);
+            bodies.first().ok_or("a call without a body")?.write(out);
             Rules::of(call).write(out);
             CALL
         }
+        Op::Control(control) => match &**control {
+            Control::Scan(Scanned { body: _, carries, sequences, length, reverse }) => {
+                bodies.iter().for_each(|body| body.write(out));
+                [carries, sequences, length].into_iter().for_each(|number| number.write(out));
+                reverse.write(out);
+                SCAN_LOOP
+            }
+            Control::While(While { cond: _, body: _, carries }) => {
+                bodies.iter().for_each(|body| body.write(out));
+                carries.write(out);
+                WHILE_LOOP
+            }
+            Control::Cond(Cond { branches: _ }) => {
+                bodies.to_vec().write(out);
+                COND
+            }
+        },
         Op::Custom(custom) => {
             return Err(format!(
                 "'{}' is an operator of the program's own: no package can hold its kernel",
@@ -224,9 +246,38 @@ pub fn read(
         let body = body(u32::read(from)?)?;
         return Ok(Op::from(Rules::read(from)?.call(body)));
     }
+    let known = [SCAN_LOOP, WHILE_LOOP, COND].into_iter().find(|known| known.0 == name);
+    if let Some((_, own)) = known {
+        return match version == own {
+            true => control(name, from, body).map(Op::from),
+            false => Err(newer(version, own)),
+        };
+    }
     let op = of(name, version, from)
         .unwrap_or_else(|| Err("is a primitive that this program does not know".into()))?;
     sound(&op).map(|()| op)
+}
+
+/// Reads control flow of one of the three names.
+fn control(
+    name: &str,
+    from: &mut Reader<'_>,
+    body: &mut dyn FnMut(u32) -> Result<Arc<Graph>, String>,
+) -> Result<Control, String> {
+    let mut call = |number: u32| Ok::<_, String>(Call::new("body", body(number)?, None));
+    if name == COND.0 {
+        let branches: Vec<u32> = Stored::read(from)?;
+        let branches = branches.into_iter().map(call).collect::<Result<_, _>>()?;
+        return Ok(Control::Cond(Cond { branches }));
+    }
+    if name == WHILE_LOOP.0 {
+        let (cond, body) = (call(u32::read(from)?)?, call(u32::read(from)?)?);
+        return Ok(Control::While(While { cond, body, carries: usize::read(from)? }));
+    }
+    let body = call(u32::read(from)?)?;
+    let (carries, sequences) = (usize::read(from)?, usize::read(from)?);
+    let (length, reverse) = (usize::read(from)?, bool::read(from)?);
+    Ok(Control::Scan(Scanned { body, carries, sequences, length, reverse }))
 }
 
 /// What a recorded op keeps to and inference does not look at.
@@ -254,6 +305,7 @@ fn sound(op: &Op) -> Result<(), String> {
         | Op::Kernel(_)
         | Op::Composite(_)
         | Op::Call(_)
+        | Op::Control(_)
         | Op::Custom(_) => Ok(()),
     }
 }

@@ -46,8 +46,11 @@ pub struct ExplainedStep {
     pub operations: u64,
     /// Whether it may overwrite an operand that nobody needs any more.
     pub in_place: bool,
-    /// Whether the CPU runs it because the device has no kernel for it.
+    /// Whether the CPU runs it, or some step inside of it, because the device has no kernel for it.
     pub on_cpu: bool,
+    /// The steps of the bodies of control flow. What it reads and writes is what they do, as often as they run; of
+    /// a loop of unknown length and of branches once.
+    pub inside: Vec<ExplainedStep>,
 }
 
 /// What evaluating `arrays`, all on one device, would run. It is planned, and its kernels are made, as for
@@ -129,6 +132,9 @@ impl fmt::Display for ExplainedStep {
         if self.on_cpu {
             write!(f, " on the CPU: the device has no kernel for it")?;
         }
+        for step in &self.inside {
+            write!(f, "\n    {}", step.to_string().replace('\n', "\n    "))?;
+        }
         Ok(())
     }
 }
@@ -147,17 +153,33 @@ pub(super) fn explained(step: &Step) -> ExplainedStep {
         }
         Kernel::Op(op) => (op.name().to_owned(), String::new()),
         Kernel::Composite(composite) => (composite.name().to_owned(), String::new()),
+        Kernel::Control(control) => {
+            let times = step.prepared.control.as_ref().map(|control| control.times().0);
+            (control.name().to_owned(), times.unwrap_or_default())
+        }
         Kernel::Custom(custom) => (custom.0.name().to_owned(), String::new()),
     };
     let mut fused = match &segment.kernel {
         Kernel::Map(body) | Kernel::Reduce { body, .. } | Kernel::Rows { body, .. } => {
             listing(body)
         }
-        Kernel::Op(_) | Kernel::Composite(_) | Kernel::Custom(_) => Vec::new(),
+        Kernel::Op(_) | Kernel::Composite(_) | Kernel::Control(_) | Kernel::Custom(_) => Vec::new(),
     };
     let after = segment.epilogue.as_ref().map_or_else(Vec::new, |e| listing(&e.body));
     let epilogue = after.len();
     fused.extend(after);
+    let control = step.prepared.control.as_ref();
+    let inside = control.map_or_else(Vec::new, |control| control.inside());
+    let times = control.map_or(1, |control| control.times().1);
+    // What goes through memory is what the steps inside read and write.
+    let moved = |own: &[Operand], of: fn(&ExplainedStep) -> u64| match control {
+        Some(_) => inside.iter().map(of).fold(0u64, u64::saturating_add).saturating_mul(times),
+        None => own.iter().map(bytes).sum(),
+    };
+    let (bytes_read, bytes_written) = (
+        moved(&segment.inputs, |step| step.bytes_read),
+        moved(&segment.outputs, |step| step.bytes_written),
+    );
     let operands = |accesses: &[Access], operands: &[Operand]| {
         let pairs = accesses.iter().zip(operands);
         pairs.map(|(access, operand)| (operand.aval.clone(), access.slot)).collect()
@@ -169,11 +191,12 @@ pub(super) fn explained(step: &Step) -> ExplainedStep {
         epilogue,
         inputs: operands(&step.inputs, &segment.inputs),
         outputs: operands(&step.outputs, &segment.outputs),
-        bytes_read: segment.inputs.iter().map(bytes).sum(),
-        bytes_written: segment.outputs.iter().map(bytes).sum(),
+        bytes_read,
+        bytes_written,
         operations: operations(segment) as u64,
         in_place: !step.aliases.is_empty(),
         on_cpu: step.prepared.is_taken_over(),
+        inside,
     }
 }
 
@@ -200,6 +223,7 @@ fn operations(segment: &Segment) -> f64 {
         Kernel::Rows { body, folds } => program(body, folds.len()),
         Kernel::Op(op) => op.operations(&inputs, &outputs),
         Kernel::Composite(composite) => composite.operations(&inputs, &outputs),
+        Kernel::Control(control) => control.operations(&inputs, &outputs),
         Kernel::Custom(custom) => custom.operations(&inputs, &outputs),
     };
     own + segment.epilogue.as_ref().map_or(0.0, |epilogue| program(&epilogue.body, 0))

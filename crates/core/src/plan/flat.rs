@@ -9,7 +9,8 @@ use crate::backend::Backend;
 use crate::error::Result;
 use crate::graph::{Borrowed, Graph, NodeRef, Ref};
 use crate::prim::key::Mixer;
-use crate::prim::{Argument, Op};
+use crate::prim::control::Scan;
+use crate::prim::{Argument, Control, Op};
 use crate::shape::Aval;
 
 /// A node of the flat graph.
@@ -71,6 +72,7 @@ impl Bodies {
                 | Op::Elementwise(_)
                 | Op::Reduce(_)
                 | Op::Kernel(_)
+                | Op::Control(_)
                 | Op::Custom(_) => None,
             };
             if inner.is_some() {
@@ -89,6 +91,7 @@ impl<'a> FlatGraph<'a> {
         let mut builder = Builder {
             nodes: Vec::with_capacity(count),
             seen: Seen::with_capacity_and_hasher(count, Default::default()),
+            loops: Loops::default(),
         };
         let outputs = builder.append(graph, bodies, None, None);
         let mut flat = FlatGraph { nodes: builder.nodes, outputs };
@@ -132,10 +135,15 @@ impl<'a> FlatGraph<'a> {
 /// Nodes by what they compute.
 type Seen<'a> = HashMap<(&'a Op, SmallVec<[Ref; 3]>), u32, BuildHasherDefault<Mixer>>;
 
+/// Loops over sequences by what they take.
+type Loops = HashMap<SmallVec<[Ref; 3]>, SmallVec<[u32; 1]>, BuildHasherDefault<Mixer>>;
+
 struct Builder<'a> {
     nodes: Vec<Flat<'a>>,
     /// To merge equal ones.
     seen: Seen<'a>,
+    /// To merge loops that differ in how much they give.
+    loops: Loops,
 }
 
 impl<'a> Builder<'a> {
@@ -183,8 +191,43 @@ impl<'a> Builder<'a> {
                 return known;
             }
         }
+        if let Some(scan) = scan_of(node.op) {
+            let alike = self.loops.entry(node.inputs.clone()).or_default();
+            for &known in alike.iter() {
+                let own = &mut self.nodes[known as usize];
+                let Some(other) = scan_of(own.op) else { continue };
+                if scan.covers(other) {
+                    (own.op, own.avals) = (node.op, node.avals);
+                    return known;
+                }
+                if other.covers(scan) {
+                    return known;
+                }
+            }
+            alike.push(next);
+        }
         self.nodes.push(node);
         next
+    }
+}
+
+/// The loop over sequences that an op is.
+fn scan_of(op: &Op) -> Option<&Scan> {
+    match op {
+        Op::Control(control) => match &**control {
+            Control::Scan(scan) => Some(scan),
+            Control::While(_) | Control::Cond(_) => None,
+        },
+        Op::Input(_)
+        | Op::Constant(_)
+        | Op::Movement(_)
+        | Op::Mark(_)
+        | Op::Elementwise(_)
+        | Op::Reduce(_)
+        | Op::Kernel(_)
+        | Op::Composite(_)
+        | Op::Call(_)
+        | Op::Custom(_) => None,
     }
 }
 

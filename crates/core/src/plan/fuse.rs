@@ -174,6 +174,15 @@ enum Alone {
     Several,
 }
 
+/// What the outputs of a plan lie in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outputs {
+    /// Whatever they are there in: leaves, parts of each other.
+    Any,
+    /// Each in memory of its own, in row-major order.
+    Own,
+}
+
 /// The groups, numbered from 1; group 0 stands for what is there before the plan runs.
 pub(super) struct Fusion<'a> {
     pub graph: &'a FlatGraph<'a>,
@@ -192,6 +201,7 @@ impl<'a> Fusion<'a> {
         graph: &'a FlatGraph<'a>,
         leaves: &[SmallVec<[isize; 4]>],
         limits: &'a Limits,
+        outputs: Outputs,
     ) -> Fusion<'a> {
         let count = graph.nodes.len();
         let mut fusion = Fusion {
@@ -225,7 +235,12 @@ impl<'a> Fusion<'a> {
         }
         for r in &graph.outputs {
             let val = fusion.val(*r);
-            let (view, _) = fusion.materialize(val);
+            let (mut view, after) = fusion.materialize(val);
+            if outputs == Outputs::Own && !fusion.is_own(&view) {
+                let form = view.form;
+                let copied = fusion.copy(Val { kind: ValKind::Array(view), after }, form);
+                view = fusion.materialize(copied).0;
+            }
             fusion.slots[view.slot as usize].uses.push(Use::Output);
             fusion.outputs.push(view);
         }
@@ -301,6 +316,10 @@ impl<'a> Fusion<'a> {
                 return self.own(Kernel::Composite(op.clone()), inputs, node.avals);
             }
             Op::Call(_) => unreachable!("flattening puts bodies in the place of calls"),
+            Op::Control(op) => {
+                let inputs = self.in_rows(inputs, op.carries());
+                return self.own(Kernel::Control(op.clone()), inputs, node.avals);
+            }
             Op::Custom(op) => return self.own(Kernel::Custom(op.clone()), inputs, node.avals),
         };
         SmallVec::from_buf([val])
@@ -349,6 +368,33 @@ impl<'a> Fusion<'a> {
             let (strides, offset) = (view.strides.clone(), view.offset.clone());
             (View { slot: from.slot, form, strides, offset }, arg.after)
         })
+    }
+
+    /// `inputs`, of which the first `count` lie in row-major order.
+    fn in_rows(
+        &mut self,
+        mut inputs: SmallVec<[Val<'a>; 3]>,
+        count: usize,
+    ) -> SmallVec<[Val<'a>; 3]> {
+        for input in &mut inputs[..count] {
+            let (view, after) = self.materialize(input.clone());
+            let form = view.form;
+            let is_there = is_row_major(form.shape, &view.strides);
+            let val = Val { kind: ValKind::Array(view), after };
+            *input = if is_there { val } else { self.copy(val, form) };
+        }
+        inputs
+    }
+
+    /// What a view is of the outputs so far: all of memory that no other has.
+    fn is_own(&self, view: &View<'a>) -> bool {
+        let info = &self.slots[view.slot as usize];
+        info.group != 0
+            && view.form.dtype == info.form.dtype
+            && view.form.shape.size() == info.form.shape.size()
+            && view.offset == Offset::default()
+            && is_row_major(view.form.shape, &view.strides)
+            && self.outputs.iter().all(|output| output.slot != view.slot)
     }
 
     /// A group that is a kernel of its own.
@@ -698,6 +744,7 @@ fn takes_epilogue(kernel: &Kernel) -> bool {
         | Kernel::Reduce { .. }
         | Kernel::Rows { .. }
         | Kernel::Composite(_)
+        | Kernel::Control(_)
         | Kernel::Custom(_) => false,
     }
 }

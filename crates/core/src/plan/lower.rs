@@ -127,6 +127,7 @@ fn risks(steps: &[Step]) -> (Vec<usize>, Vec<LateCheck>) {
             | Kernel::Reduce { .. }
             | Kernel::Rows { .. }
             | Kernel::Composite(_)
+            | Kernel::Control(_)
             | Kernel::Custom(_) => SmallVec::new(),
         };
         let is_known = |&(input, bound): &(usize, usize)| {
@@ -141,11 +142,14 @@ fn risks(steps: &[Step]) -> (Vec<usize>, Vec<LateCheck>) {
             risks.push(index);
         }
         if fails == Fails::Late {
-            let of = |&(input, bound): &(usize, usize)| LateCheck {
+            let of = |&(input, bound): &(usize, usize)| LateCheck::Indices {
                 slot: step.inputs[input].slot,
                 bound,
             };
             late.extend(bounds.iter().map(of));
+        }
+        if step.prepared.control.as_ref().is_some_and(|control| control.tells_late()) {
+            late.push(LateCheck::Inside);
         }
         for (input, bound) in bounds {
             checked.push((&step.inputs[input], &segment.inputs[input], bound));

@@ -6,6 +6,7 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 pub mod cache;
+mod control;
 mod explain;
 mod flat;
 mod fuse;
@@ -23,7 +24,8 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
-use crate::backend::{Backend, Sequence};
+use self::fuse::Outputs;
+use crate::backend::{Backend, Kernel, Sequence};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -54,10 +56,15 @@ pub(crate) struct Plan {
 }
 
 /// Indices that a step looks at where they are used.
-struct LateCheck {
-    slot: fuse::Slot,
-    /// What each has to be below.
-    bound: usize,
+enum LateCheck {
+    /// Those in a slot.
+    Indices {
+        slot: fuse::Slot,
+        /// What each has to be below.
+        bound: usize,
+    },
+    /// Those that a body of the step makes.
+    Inside,
 }
 
 /// One segment, with where its operands lie.
@@ -100,12 +107,31 @@ struct OutputSpec {
 /// # Errors
 /// Where the graph cannot be planned.
 pub fn lacking(graph: &Graph, backend: &dyn Backend) -> Result<Vec<String>> {
-    let borrowed = graph.borrowed();
-    let bodies = flat::Bodies::new(&borrowed, backend)?;
-    let flat = flat::FlatGraph::new(borrowed, &bodies);
     let leaves: Vec<_> = graph.input_avals().map(|aval| aval.shape.row_major()).collect();
-    let fusion = fuse::Fusion::new(&flat, &leaves, backend.limits());
-    Ok(lower::segments(&fusion).iter().filter_map(|segment| backend.lacks(segment)).collect())
+    lacking_of(graph.borrowed(), &leaves, backend)
+}
+
+fn lacking_of(
+    graph: Borrowed<'_>,
+    leaves: &[SmallVec<[isize; 4]>],
+    backend: &dyn Backend,
+) -> Result<Vec<String>> {
+    let bodies = flat::Bodies::new(&graph, backend)?;
+    let flat = flat::FlatGraph::new(graph, &bodies);
+    let fusion = fuse::Fusion::new(&flat, leaves, backend.limits(), Outputs::Any);
+    let mut lacking = Vec::new();
+    for segment in lower::segments(&fusion) {
+        match &segment.kernel {
+            Kernel::Control(op) => lacking.extend(control::lacking(op, &segment.inputs, backend)?),
+            Kernel::Map(_)
+            | Kernel::Reduce { .. }
+            | Kernel::Rows { .. }
+            | Kernel::Op(_)
+            | Kernel::Composite(_)
+            | Kernel::Custom(_) => lacking.extend(backend.lacks(&segment)),
+        }
+    }
+    Ok(lacking)
 }
 
 impl Plan {
@@ -115,12 +141,31 @@ impl Plan {
         leaves: &[SmallVec<[isize; 4]>],
         backend: &dyn Backend,
     ) -> Result<Plan> {
+        Plan::with_outputs(graph, leaves, backend, Outputs::Any)
+    }
+
+    /// The plan of a body, which is run inside of another plan: each of its outputs is written where the run
+    /// says.
+    fn of_body(
+        graph: Borrowed<'_>,
+        leaves: &[SmallVec<[isize; 4]>],
+        backend: &dyn Backend,
+    ) -> Result<Plan> {
+        Plan::with_outputs(graph, leaves, backend, Outputs::Own)
+    }
+
+    fn with_outputs(
+        graph: Borrowed<'_>,
+        leaves: &[SmallVec<[isize; 4]>],
+        backend: &dyn Backend,
+        outputs: Outputs,
+    ) -> Result<Plan> {
         let bodies = flat::Bodies::new(&graph, backend)?;
         let flat = flat::FlatGraph::new(graph, &bodies);
         if cfg!(debug_assertions) {
             flat.verify(backend)?;
         }
-        let fusion = fuse::Fusion::new(&flat, leaves, backend.limits());
+        let fusion = fuse::Fusion::new(&flat, leaves, backend.limits(), outputs);
         if cfg!(debug_assertions) {
             fusion.verify()?;
         }

@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex, Weak};
 
 use smallvec::SmallVec;
 
+use super::control;
 use crate::backend::{Backend, Executable, Kernel, Segment};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::fallback;
 use crate::fork::lock;
+use crate::prim::Control;
 use crate::prim::key::Mixer;
 use crate::profile::{self, What};
 
@@ -20,8 +22,11 @@ use crate::profile::{self, What};
 pub(super) struct Prepared {
     pub segment: Segment,
     pub executable: Arc<dyn Executable>,
+    /// The same, where it is control flow.
+    pub control: Option<Arc<control::Prepared>>,
     /// Whether it only copies: nothing is left to do where output and input share memory.
     pub is_copy: bool,
+    is_taken_over: bool,
     device: Device,
     /// Its hash, where plans share it.
     shared: Option<u64>,
@@ -49,6 +54,19 @@ fn known(segment: &Segment, hash: u64, device: Device) -> Option<Arc<Prepared>> 
         None => SmallVec::new(),
     };
     known.into_iter().find(|p| p.device == device && p.segment == *segment)
+}
+
+/// The control flow that a segment is.
+fn control_of(segment: &Segment) -> Option<&Arc<Control>> {
+    match &segment.kernel {
+        Kernel::Control(control) => Some(control),
+        Kernel::Map(_)
+        | Kernel::Reduce { .. }
+        | Kernel::Rows { .. }
+        | Kernel::Op(_)
+        | Kernel::Composite(_)
+        | Kernel::Custom(_) => None,
+    }
 }
 
 /// What is to be made of a segment.
@@ -81,13 +99,22 @@ pub(super) fn prepare(segments: Vec<Segment>, backend: &dyn Backend) -> Result<V
             },
         });
     }
-    let wanted: Vec<&Segment> = fresh.iter().map(|(segment, _)| segment).collect();
+    let wanted: Vec<&Segment> =
+        fresh.iter().map(|(segment, _)| segment).filter(|s| control_of(s).is_none()).collect();
     let start = profile::begin().filter(|_| !wanted.is_empty());
-    let made = backend.prepare_all(&wanted);
+    let mut of_device = backend.prepare_all(&wanted).into_iter();
     profile::end(start, || What::Compiling { device, segments: wanted.len() });
-    let made: Vec<Arc<Prepared>> = (fresh.into_iter().zip(made))
-        .map(|((segment, hash), made)| Prepared::new(segment, hash, made, backend).map(Arc::new))
-        .collect::<Result<_>>()?;
+    let mut made: Vec<Arc<Prepared>> = Vec::with_capacity(fresh.len());
+    for (segment, hash) in fresh {
+        let prepared = match control_of(&segment).cloned() {
+            Some(control) => Prepared::of_control(&control, segment, hash, backend)?,
+            None => {
+                let of_segment = of_device.next().unwrap_or_else(|| backend.prepare(&segment));
+                Prepared::new(segment, hash, of_segment, backend)?
+            }
+        };
+        made.push(Arc::new(prepared));
+    }
     for prepared in &made {
         if let Some(hash) = prepared.shared {
             lock(&SHARED).entry(hash).or_default().push(Arc::downgrade(prepared));
@@ -119,14 +146,37 @@ impl Prepared {
         let bytes = size_of::<Prepared>() + segment.bytes() + executable.bytes();
         BYTES.fetch_add(bytes, Ordering::Relaxed);
         let device = backend.device();
-        Ok(Prepared { segment, executable, is_copy, device, shared, bytes })
+        let is_taken_over = shared.is_none();
+        Ok(Prepared { segment, executable, control: None, is_copy, is_taken_over, device, shared, bytes })
+    }
+
+    /// Control flow, which is plans of its bodies.
+    fn of_control(
+        control: &Arc<Control>,
+        segment: Segment,
+        hash: u64,
+        backend: &dyn Backend,
+    ) -> Result<Prepared> {
+        let control = Arc::new(control::Prepared::new(control, &segment, backend)?);
+        let bytes = size_of::<Prepared>() + segment.bytes() + control.bytes();
+        BYTES.fetch_add(bytes, Ordering::Relaxed);
+        Ok(Prepared {
+            segment,
+            executable: control.clone(),
+            is_copy: false,
+            is_taken_over: false,
+            device: backend.device(),
+            shared: (!control.falls_back()).then_some(hash),
+            control: Some(control),
+            bytes,
+        })
     }
 }
 
 impl Prepared {
     /// Whether the CPU runs it for a device that has no kernel for it.
     pub(super) fn is_taken_over(&self) -> bool {
-        self.shared.is_none()
+        self.is_taken_over || self.control.as_ref().is_some_and(|control| control.falls_back())
     }
 }
 

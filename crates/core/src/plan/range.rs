@@ -18,10 +18,13 @@ impl Plan {
     /// Whether no index can be outside its axis.
     pub(super) fn indices_are_known(&self, leaves: &[Value], parameters: &dyn Parameters) -> bool {
         let known = Known { plan: self, leaves, parameters };
-        self.late.iter().all(|LateCheck { slot, bound }| {
-            known.slot(*slot, DEPTH).is_some_and(|(least, most)| {
-                least >= 0 && usize::try_from(most).is_ok_and(|most| most < *bound)
-            })
+        self.late.iter().all(|check| match check {
+            LateCheck::Indices { slot, bound } => {
+                known.slot(*slot, DEPTH).is_some_and(|(least, most)| {
+                    least >= 0 && usize::try_from(most).is_ok_and(|most| most < *bound)
+                })
+            }
+            LateCheck::Inside => false,
         })
     }
 }
@@ -59,6 +62,7 @@ impl Known<'_> {
             | Kernel::Reduce { .. }
             | Kernel::Rows { .. }
             | Kernel::Composite(_)
+            | Kernel::Control(_)
             | Kernel::Custom(_) => None,
         }
     }

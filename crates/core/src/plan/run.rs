@@ -11,6 +11,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::fuse::ScalarSource;
+use super::control::Place;
 use super::{Access, Plan, Step};
 use crate::array::Value;
 use crate::backend::{Args, Backend, Buffer, Region, Sequence, Stopped, backend};
@@ -66,6 +67,11 @@ struct Memory<'a> {
     kept: Vec<Home>,
     /// The first step that overwrites a leaf.
     overwrites: usize,
+    /// Whether it is the memory of a body: what was given away may be overwritten at any time, since the run that
+    /// the body is a step of begins anew where it fails.
+    is_inside: bool,
+    /// Where in their home outputs start that were given one.
+    given: SmallVec<[(u32, isize); 4]>,
 }
 
 impl Memory<'_> {
@@ -80,9 +86,12 @@ impl Memory<'_> {
         self.at(self.homes[slot as usize])
     }
 
-    /// Where slot 0 of an access starts: a leaf's own offset.
+    /// Where slot 0 of an access starts: a leaf's own offset, or that of the place of an output.
     fn base(&self, slot: u32) -> isize {
-        self.leaves.get(slot as usize).map_or(0, |leaf| leaf.layout.offset)
+        match self.leaves.get(slot as usize) {
+            Some(leaf) => leaf.layout.offset,
+            None => self.given.iter().find(|(own, _)| *own == slot).map_or(0, |(_, base)| *base),
+        }
     }
 
     /// Where an access starts in its buffer, in elements.
@@ -98,7 +107,7 @@ impl Memory<'_> {
 
     /// Finds a home for every output of `step`, and notes which homes are free after it.
     fn place(&mut self, index: usize, step: &Step, plan: &Plan, on: &dyn Backend) -> Result<()> {
-        let may_overwrite = index >= plan.point_of_no_return;
+        let may_overwrite = self.is_inside || index >= plan.point_of_no_return;
         if may_overwrite {
             self.free.append(&mut self.kept);
         }
@@ -179,7 +188,7 @@ impl Plan {
     ) -> std::result::Result<Vec<Value>, Failure> {
         debug_assert_eq!(leaves.len(), self.leaves);
         let backend = &**backend(self.device)?;
-        let memory = self.place(leaves, backend)?;
+        let memory = self.place(leaves, None, backend)?;
         // Where the device may find a wrong index, it is waited for before anything is overwritten.
         let is_known = self.indices_are_known(leaves, parameters);
         let waits = (!is_known).then(|| memory.overwrites.min(self.steps.len()));
@@ -197,15 +206,38 @@ impl Plan {
             error,
             overwritten: memory.overwrites < begun,
         })?;
+        Ok(self.values(&memory, parameters))
+    }
+
+    /// Runs as a step of another plan: nobody waits for a device, and outputs are written to their `places`, where
+    /// they have one.
+    pub(super) fn run_inside(
+        &self,
+        leaves: &[Value],
+        places: &[Place<'_>],
+        parameters: &dyn Parameters,
+    ) -> Result<Vec<Value>> {
+        let backend = &**backend(self.device)?;
+        let memory = self.place(leaves, Some(places), backend)?;
+        let ran = match &self.sequence {
+            Some(sequence) => self.run_as_one(&**sequence, &memory, parameters),
+            None => self.run_in_turn(&memory, parameters, backend, None),
+        };
+        ran.map_err(|stopped| stopped.error)?;
+        Ok(self.values(&memory, parameters))
+    }
+
+    /// What a run gave.
+    fn values(&self, memory: &Memory<'_>, parameters: &dyn Parameters) -> Vec<Value> {
         let value = |spec: &super::OutputSpec| Value {
             buffer: memory.of(spec.access.slot).clone(),
             layout: Layout {
                 strides: spec.strides.clone(),
                 offset: memory.resolve(&spec.access, parameters),
             },
-            range: leaves.get(spec.access.slot as usize).and_then(|leaf| leaf.range),
+            range: memory.leaves.get(spec.access.slot as usize).and_then(|leaf| leaf.range),
         };
-        Ok(self.outputs.iter().map(value).collect())
+        self.outputs.iter().map(value).collect()
     }
 
     fn run_in_turn(
@@ -215,7 +247,11 @@ impl Plan {
         on: &dyn Backend,
         waits: Option<usize>,
     ) -> std::result::Result<(), Stopped> {
-        let mut watch = Watch::begin(on).map_err(|error| Stopped { error, begun: 0 })?;
+        // The steps of a body are part of the step that it belongs to.
+        let mut watch = match memory.is_inside {
+            true => None,
+            false => Watch::begin(on).map_err(|error| Stopped { error, begun: 0 })?,
+        };
         let mut skipped = memory.skipped.iter().peekable();
         for (index, step) in self.steps.iter().enumerate() {
             if waits == Some(index) {
@@ -273,7 +309,12 @@ impl Plan {
     }
 
     /// Finds all the memory of a run. Inputs have the first slots.
-    fn place<'a>(&self, leaves: &'a [Value], on: &dyn Backend) -> Result<Memory<'a>> {
+    fn place<'a>(
+        &self,
+        leaves: &'a [Value],
+        places: Option<&[Place<'_>]>,
+        on: &dyn Backend,
+    ) -> Result<Memory<'a>> {
         let mut homes: Vec<Home> = (0..leaves.len() as Home).collect();
         homes.resize(self.slots.len(), NOWHERE);
         let borrowed = |leaf: &Value| u32::from(!leaf.buffer.is_unique());
@@ -286,7 +327,17 @@ impl Plan {
             homes,
             skipped: Vec::new(),
             overwrites: usize::MAX,
+            is_inside: places.is_some(),
+            given: SmallVec::new(),
         };
+        let outputs = self.outputs.iter().zip(places.unwrap_or_default());
+        for (output, place) in outputs.filter_map(|(output, place)| Some((output, place.as_ref()?))) {
+            let slot = output.access.slot;
+            memory.homes[slot as usize] = memory.live.len() as Home;
+            memory.live.push(1);
+            memory.own.push(place.buffer.clone());
+            memory.given.push((slot, place.offset));
+        }
         for (index, step) in self.steps.iter().enumerate() {
             memory.place(index, step, self, on)?;
         }

@@ -26,6 +26,7 @@ impl FlatGraph<'_> {
             | Op::Elementwise(_)
             | Op::Reduce(_)
             | Op::Kernel(_)
+            | Op::Control(_)
             | Op::Custom(_) => false,
         };
         match self.nodes.iter().position(left) {
@@ -114,7 +115,7 @@ fn verify_segment(index: usize, segment: &Segment) -> Result<()> {
         Kernel::Map(body) => fits(body, inputs, outputs)?,
         Kernel::Reduce { body, .. } => fits(body, inputs, 1)?,
         Kernel::Rows { body, folds } => fits(body, inputs + folds.len(), outputs)?,
-        Kernel::Op(_) | Kernel::Composite(_) | Kernel::Custom(_) => {}
+        Kernel::Op(_) | Kernel::Composite(_) | Kernel::Control(_) | Kernel::Custom(_) => {}
     }
     match &segment.epilogue {
         Some(epilogue) => fits(&epilogue.body, inputs - epilogue.first_input + 1, 1),

@@ -19,6 +19,7 @@ pub mod call;
 pub mod cast;
 pub mod compare;
 pub mod composite;
+pub mod control;
 pub mod conv;
 pub mod create;
 pub mod dot;
@@ -61,6 +62,7 @@ pub use compare::Compare;
 pub use composite::{
     Attention, AttentionGrad, AttentionMaskKind, BatchNorm, Composite, QuantizedDot,
 };
+pub use control::Control;
 pub use conv::{Conv, ConvRole};
 pub use create::{Constant, Input, Iota};
 pub use dot::Dot;
@@ -104,6 +106,8 @@ pub enum Op {
     Composite(Composite),
     /// A traced function.
     Call(Arc<Call>),
+    /// A loop, or a choice between branches.
+    Control(Arc<Control>),
     /// A user's operator.
     Custom(Custom),
 }
@@ -247,6 +251,10 @@ macro_rules! with_payload {
                 let $p = &**$p;
                 $body
             }
+            $crate::prim::Op::Control($p) => {
+                let $p = &**$p;
+                $body
+            }
             $crate::prim::Op::Custom($p) => $body,
         }
     };
@@ -291,6 +299,23 @@ impl Op {
         self.infer(&examples)?.into_iter().map(empty).collect()
     }
 
+    /// The graphs inside of it.
+    pub fn bodies(&self) -> Vec<&Arc<Call>> {
+        match self {
+            Op::Call(call) => vec![call],
+            Op::Control(control) => control.bodies(),
+            Op::Input(_)
+            | Op::Constant(_)
+            | Op::Movement(_)
+            | Op::Mark(_)
+            | Op::Elementwise(_)
+            | Op::Reduce(_)
+            | Op::Kernel(_)
+            | Op::Composite(_)
+            | Op::Custom(_) => Vec::new(),
+        }
+    }
+
     /// Whether it is a graph's input.
     pub fn is_input(&self) -> bool {
         matches!(self, Op::Input(_))
@@ -313,6 +338,7 @@ impl Op {
             Op::Elementwise(op) => std::mem::discriminant(op).hash(key),
             Op::Kernel(op) => std::mem::discriminant(op).hash(key),
             Op::Call(call) => return key.body(call),
+            Op::Control(control) => return control.write_plan_key(key),
             Op::Input(_)
             | Op::Constant(_)
             | Op::Movement(_)
@@ -339,6 +365,12 @@ macro_rules! into_op {
 impl From<Arc<Call>> for Op {
     fn from(call: Arc<Call>) -> Op {
         Op::Call(call)
+    }
+}
+
+impl From<Control> for Op {
+    fn from(control: Control) -> Op {
+        Op::Control(Arc::new(control))
     }
 }
 

@@ -208,7 +208,7 @@ fn through(partial: Option<Partial>, change: &Array) -> Result<Option<Array>> {
 }
 
 /// Something for each output of each node of a graph.
-type Values<T> = Vec<Vec<T>>;
+pub(crate) type Values<T> = Vec<Vec<T>>;
 
 fn at<T>(values: &Values<T>, r: Ref) -> &T {
     &values[r.node as usize][r.output as usize]
@@ -284,7 +284,16 @@ pub(crate) fn vjp_body(
     cotangents: &[Option<Array>],
     wanted: &[bool],
 ) -> Result<Tangents> {
-    let values = body.replay_all(inputs)?;
+    cotangents_of(body, &body.replay_all(inputs)?, cotangents, wanted)
+}
+
+/// Cotangents of a body's inputs, where `values` are those of its nodes.
+pub(crate) fn cotangents_of(
+    body: &Graph,
+    values: &Values<Array>,
+    cotangents: &[Option<Array>],
+    wanted: &[bool],
+) -> Result<Tangents> {
     let needed = depends_on(body, wanted);
     let mut known: HashMap<Ref, Array> = HashMap::new();
     for (&r, cotangent) in body.outputs.iter().zip(cotangents) {
@@ -298,7 +307,7 @@ pub(crate) fn vjp_body(
         let place = |output| Ref { node: index as u32, output };
         TapeEntry {
             op: &node.op,
-            inputs: node.inputs.iter().map(|&r| (r, at(&values, r).clone())).collect(),
+            inputs: node.inputs.iter().map(|&r| (r, at(values, r).clone())).collect(),
             outputs: outputs.map(|(array, output)| (place(output), array.clone())).collect(),
             wanted: node.inputs.iter().map(|r| needed[r.node as usize]).collect(),
         }
@@ -308,7 +317,7 @@ pub(crate) fn vjp_body(
 }
 
 /// Which nodes depend on a wanted input.
-fn depends_on(body: &Graph, wanted: &[bool]) -> Vec<bool> {
+pub(crate) fn depends_on(body: &Graph, wanted: &[bool]) -> Vec<bool> {
     let mut needed = vec![false; body.nodes.len()];
     for (&node, &wanted) in body.inputs.iter().zip(wanted) {
         needed[node as usize] = wanted;
@@ -325,13 +334,21 @@ pub(crate) fn jvp_body(
     inputs: &[Array],
     tangents: &[Option<Array>],
 ) -> Result<Tangents> {
-    let values = body.replay_all(inputs)?;
+    tangents_of(body, &body.replay_all(inputs)?, tangents)
+}
+
+/// Tangents of a body's outputs, where `values` are those of its nodes.
+pub(crate) fn tangents_of(
+    body: &Graph,
+    values: &Values<Array>,
+    tangents: &[Option<Array>],
+) -> Result<Tangents> {
     let mut found: Values<Option<Array>> = Vec::with_capacity(body.nodes.len());
     for (index, (node, input)) in body.nodes.iter().zip(input_numbers(body)).enumerate() {
         let moved = match input {
             Some(input) => vec![tangents[input].clone()],
             None => {
-                let operands = gathered(&values, &node.inputs);
+                let operands = gathered(values, &node.inputs);
                 let changes = gathered(&found, &node.inputs);
                 jvp(&node.op, &operands, &values[index], &changes)?
             }

@@ -245,6 +245,7 @@ impl Backend for Cuda {
             | Kernel::Map(_)
             | Kernel::Reduce { .. }
             | Kernel::Rows { .. }
+            | Kernel::Control(_)
             | Kernel::Custom(_) => MatmulPrecision::Full,
         };
         let tf32 = precision == MatmulPrecision::Tf32;

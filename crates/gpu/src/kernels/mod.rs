@@ -32,7 +32,7 @@ use std::cell::RefCell;
 use std::ops::Deref;
 
 use cupola_core::backend::{Kernel as SegmentKernel, Operand, Segment};
-use cupola_core::prim::{Composite, KernelOp};
+use cupola_core::prim::{Composite, KernelOp, Primitive};
 use cupola_core::{Aval, DType, Error};
 
 pub use crate::ir::Missing;
@@ -144,6 +144,7 @@ pub fn in_vectors(segment: &Segment, target: &Target) -> Option<Program> {
         | SegmentKernel::Rows { .. }
         | SegmentKernel::Op(_)
         | SegmentKernel::Composite(_)
+        | SegmentKernel::Control(_)
         | SegmentKernel::Custom(_) => {
             return None;
         }
@@ -211,6 +212,9 @@ pub(crate) fn program_from(
                 return Err(Missing(format!("{} is not claimed", composite.name())));
             }
         },
+        SegmentKernel::Control(control) => {
+            return Err(Missing(format!("{} is run by the planner", control.name())));
+        }
         SegmentKernel::Custom(op) => custom::custom(&mut program, op, segment, target)?,
     }
     Ok(program)

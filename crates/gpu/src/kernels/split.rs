@@ -81,6 +81,7 @@ fn needs(segment: &Segment, operand: &Operand) -> u64 {
         | Kernel::Rows { .. }
         | Kernel::Op(_)
         | Kernel::Composite(_)
+        | Kernel::Control(_)
         | Kernel::Custom(_) => bytes,
     }
 }
@@ -176,9 +177,11 @@ impl Split {
         let (kind, dtype) = match &piece.segment.kernel {
             Kernel::Reduce { kind, .. } => (*kind, partial(aval.dtype)),
             Kernel::Op(op) => (ReduceKind::Sum, sum_dtype(op).unwrap_or(aval.dtype)),
-            Kernel::Map(_) | Kernel::Rows { .. } | Kernel::Composite(_) | Kernel::Custom(_) => {
-                return Ok(());
-            }
+            Kernel::Map(_)
+            | Kernel::Rows { .. }
+            | Kernel::Composite(_)
+            | Kernel::Control(_)
+            | Kernel::Custom(_) => return Ok(()),
         };
         aval.dtype = dtype;
         let (kept, count) = (aval.shape.size(), free.size.div_ceil(step));
@@ -270,6 +273,7 @@ impl Piece {
             | Kernel::Rows { .. }
             | Kernel::Op(_)
             | Kernel::Composite(_)
+            | Kernel::Control(_)
             | Kernel::Custom(_) => true,
         }
     }
@@ -358,7 +362,7 @@ impl Piece {
                     piece.shorten_op(axis, start, size);
                 }
             }
-            Kernel::Composite(_) | Kernel::Custom(_) => {}
+            Kernel::Composite(_) | Kernel::Control(_) | Kernel::Custom(_) => {}
         }
         piece
     }
@@ -382,7 +386,7 @@ fn free_axes(segment: &Segment) -> Vec<Free> {
             return (0..rows).map(each).collect();
         }
         Kernel::Op(op) => return of_op(op, segment),
-        Kernel::Composite(_) | Kernel::Custom(_) => return Vec::new(),
+        Kernel::Composite(_) | Kernel::Control(_) | Kernel::Custom(_) => return Vec::new(),
     };
     let mut kept = 0..;
     let each = body.shape.iter().enumerate().map(|(axis, &size)| Free {

@@ -209,6 +209,9 @@ fn write(
             walk(w, &body, args.to_vec())?
         }
         Op::Call(call) => walk(w, &call.body, args.to_vec())?,
+        Op::Control(control) => {
+            return Err(unsupported(format!("'{}' has no form there yet", control.name())));
+        }
         Op::Custom(custom) => {
             return Err(unsupported(format!("'{}' is an operator of one's own", custom.0.name())));
         }
