@@ -244,7 +244,7 @@ def serve_numpy(out, source):
 
 
 def _size(x):
-    return sum(map(_size, x)) if isinstance(x, (list, tuple)) else np.size(x)
+    return sum(map(_size, x)) if isinstance(x, (list, tuple)) else np.asarray(x).size
 
 
 if __name__ == "__main__":
