@@ -376,8 +376,10 @@ class Checker:
         if isinstance(ours, list):
             return isinstance(want, (list, tuple)) and len(ours) == len(want) and all(
                 map(self.same_form, ours, want))
-        numbers = np.asarray(want).dtype.kind in "biufc"
-        return compare.is_array(ours) and ours[3] is not None and numbers and np.shape(want) == ours[2]
+        if not isinstance(want, (np.ndarray, np.generic, int, float, complex)):
+            return False
+        shape = np.shape(want) if np.asarray(want).dtype.kind in "biufc" else None
+        return compare.is_array(ours) and ours[3] is not None and shape == ours[2]
 
     def differ(self, name, ours, want, scale, tiny=None):
         """How a result is not the truth."""
