@@ -6,6 +6,7 @@ do not agree there is a kink, and the case is passed over.
 """
 
 import random
+import re
 
 import numpy as np
 
@@ -161,6 +162,7 @@ out["value"], out["grads"] = value, grads
 """
 
 MORE = """
+out["sizes"] = [mx.max(mx.abs(t)) for t in parts(*xs) if t.size]
 out["along"] = dot(grads, vs)
 out["differences"] = [along(loss, step) for step in (1e-4, 1e-5)]
 out["grad"] = each(mx.grad(loss, numbers)(*xs))
@@ -232,13 +234,22 @@ class Composition:
                 made = self.eval(text)
             except Exception:
                 continue
+            # The covariance of one observation is no number, and so are its derivatives.
+            if "cov(" in text and bool(self.names["mx"].isnan(made).any()):
+                continue
             if made.size <= 600 and made.ndim < 6 and "float" in str(made.dtype):
                 return self.note(text, made)
 
     def function(self):
         lines = [HELPERS, f"def f({', '.join(self.inputs)}):"]
         lines += [f"    {name} = {text}" for name, text in self.lines]
-        return "\n".join([*lines, f"    return {self.lines[-1][0]}"])
+        used = {self.lines[-1][0]}
+        for name, text in reversed(self.lines):
+            used |= set(re.findall(r"\bt\d+\b", text)) if name in used else set()
+        names = ", ".join(sorted(used))
+        parts = [line.replace("def f(", "def parts(") for line in lines[1:]]
+        ends = [f"    return {self.lines[-1][0]}\n", *parts, f"    return [{names}]"]
+        return "\n".join([*lines, *ends])
 
 
 class Checker:
@@ -310,6 +321,10 @@ class Checker:
         grads = out["grads"]
         for name in ("grad", "vjp", "compiled", "checkpoint"):
             self.equal(index, text, name, out[name], grads)
+        # Of a sum of such numbers, and of their sines, nothing is left that a difference could see.
+        if any(size > 1e5 for size in out["sizes"] if np.isfinite(size)):
+            self.out.counts["passed over: large numbers on the way"] += 1
+            return False
         if np.isfinite(out["value"][0]):
             self.equal(index, text, "jvp", out["jvp"], out["along"])
             second = out["second forward"], out["second"]

@@ -9,6 +9,7 @@ index outside its axis: then everything else still has to be readable.
 """
 
 import random
+import re
 
 import numpy as np
 
@@ -31,6 +32,9 @@ BITS = "bitwise_and bitwise_or bitwise_xor left_shift right_shift floor_divide r
 # How far rough results may be apart, against the largest of them: that of the coarsest dtype on the
 # way to them.
 ROUGH = {"float32": 2e-4, "float16": 3e-2, "bfloat16": 2e-1}
+
+# How far one rounding moves a number of size 1.
+ROUNDING = {"float32": 6e-8, "float16": 5e-4, "bfloat16": 4e-3}
 
 MODES = """
 def waited(t):
@@ -610,8 +614,17 @@ class Checker:
                     x = x.astype(values.stored(dtype)) if dtype != "bool_" else x != 0
                 names[name] = np.asarray(values.cast(x, dtype))
                 if g.sums and dtype in FLOATS:
-                    self.size = max(self.size, _size(names[name]))
+                    self.size = max(self.size, _size(names[name]), self.added(text, dtype, names))
         return names
+
+    def added(self, text, dtype, names):
+        """The size that a sum counts against: where its elements were all rounded the same way, as
+        differences from a mean are, as many roundings add up."""
+        found = re.match(r"N\.sum\((\w+), axis=(\d+)", text)
+        if not found or dtype not in ROUGH:
+            return 1.0
+        count = names[found[1]].shape[int(found[2])]
+        return count * ROUNDING[dtype] / ROUGH[dtype] * self.size
 
 
 def _size(x):

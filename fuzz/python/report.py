@@ -2,6 +2,7 @@
 
 import argparse
 import collections
+import faulthandler
 import json
 import os
 import sys
@@ -90,6 +91,8 @@ class Report:
 def main(name, about, prepare):
     """Runs a fuzzer. `prepare(options, report)` gives the function that does case number i, and one
     that is called at the end."""
+    # Where a library ends this process, its last words are the lines of Python that it was called at.
+    faulthandler.enable()
     options = arguments(name, about)
     report = Report(name, options)
     try:

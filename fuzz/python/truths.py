@@ -5,6 +5,7 @@ textbook has it. A name that is not here has no truth, and MLX alone is what it 
 """
 
 import math
+import signal
 
 import numpy as np
 
@@ -25,7 +26,7 @@ broadcast_shapes cross einsum zeros ones round""".split()
 # What floats are computed of, whatever the operands are: integers count as float32.
 FLOAT = set("""sin cos tan sinh cosh tanh exp expm1 log log1p log2 log10 sqrt reciprocal arctan
 arcsin arccos arctanh arcsinh arccosh sigmoid erf erfc rsqrt degrees radians mean var std
-logsumexp softmax logcumsumexp median norm""".split())
+logsumexp softmax logcumsumexp median norm elu celu selu""".split())
 
 # Operands of these become one dtype first, and those of the second list floats.
 PROMOTED = set("""add subtract multiply maximum minimum equal not_equal less less_equal greater
@@ -37,6 +38,9 @@ FLOATED = {"logaddexp", "arctan2", "divide", "matmul", "inner", "tensordot", "co
 # Sums: an error counts against the same sum of absolute values.
 SUMS = set("""sum mean cumsum matmul inner tensordot vecdot kron addmm einsum convolve trace
 outer diff cumprod prod norm""".split())
+
+# Sums of products: the instructions of CPUs for bfloat16 take its subnormal numbers for zero.
+PRODUCTS = set("matmul inner tensordot vecdot addmm einsum convolve".split())
 
 # Functions that only hand elements on, or decide: their results are exact, to the sign of zero.
 MOVED = set("""reshape transpose permute_dims swapaxes moveaxis expand_dims broadcast_to flip
@@ -62,6 +66,23 @@ ALIASES = dict(
 def sigmoid(a):
     a = np.asarray(a, np.float64) if np.asarray(a).dtype.kind in "iubf" else a
     return 1 / (1 + np.exp(-a))
+
+
+def log1p(a):
+    a = np.asarray(a)
+    if a.dtype.kind != "c":
+        return np.log1p(a)
+    # NumPy's loses what is small beside 1.
+    x, y = a.real, a.imag
+    size = np.hypot(x, y)
+    near = 0.5 * np.log1p(np.where(size < 0.5, x * (2 + x) + y * y, 0))
+    return np.where(size < 0.5, near, np.log(np.hypot(1 + x, y))) + 1j * np.arctan2(y, 1 + x)
+
+
+def layer_norm(x, weight=None, bias=None, eps=1e-5):
+    y = (x - np.mean(x, -1, keepdims=True)) / np.sqrt(np.var(x, -1, keepdims=True) + eps)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
 
 
 def rsqrt(a):
@@ -252,6 +273,18 @@ def silu(x):
     return x * sigmoid(x)
 
 
+def elu(x, alpha=1.0):
+    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
+
+
+def celu(x, alpha=1.0):
+    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) / alpha))
+
+
+def selu(x):
+    return 1.0507009873554805 * elu(x, 1.6732632423543772)
+
+
 def gelu(x):
     return x * (1 + erf(x / math.sqrt(2))) / 2
 
@@ -288,3 +321,24 @@ class Truth:
         if name in values.ALL:
             return values.stored(name)
         raise Unknown(name)
+
+
+def run(text, operands, sizes):
+    """What NumPy makes of a call: ("value", …), ("error", why) or ("none",)."""
+    names = {"np": np, "mx": Truth(sizes), **operands}
+    signal.signal(signal.SIGALRM, _late)
+    signal.setitimer(signal.ITIMER_REAL, 3)
+    try:
+        with np.errstate(all="ignore"):
+            exec(text, names)
+        return "value", names["out"]
+    except (Unknown, MemoryError, TimeoutError):
+        return ("none",)
+    except Exception as error:
+        return "error", f"{type(error).__name__}: {error}"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _late(*_):
+    raise TimeoutError("NumPy takes too long")

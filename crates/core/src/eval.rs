@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use smallvec::SmallVec;
 
@@ -443,11 +443,17 @@ fn traced(node: &Node) -> Error {
     })
 }
 
+/// A walked graph and its leaves, which were taken out of it.
+struct Work {
+    walk: Walk,
+    leaves: Vec<Value>,
+}
+
 /// An evaluation that is about to run.
 struct Job {
-    walk: Walk,
+    /// Only read while the plan runs: a forked process finds it so.
+    work: Arc<RwLock<Work>>,
     stream: Stream,
-    leaves: Vec<Value>,
     event: Arc<Event>,
     _inside: fork::Inside,
 }
@@ -479,29 +485,32 @@ impl Job {
             }
             let leaves = walk.take_leaves();
             event.begin();
-            return Ok(Job { walk, stream, leaves, event, _inside: inside });
+            let work = Arc::new(RwLock::new(Work { walk, leaves }));
+            return Ok(Job { work, stream, event, _inside: inside });
         }
     }
 
-    fn run(mut self) -> Result<()> {
-        if self.walk.nodes.is_empty() {
+    fn run(self) -> Result<()> {
+        if self.reading(|work| work.walk.nodes.is_empty()) {
             return Ok(());
         }
         let start = profile::begin();
-        let result = working_for(self.stream, || self.compute());
+        let compute = || working_for(self.stream, || self.compute());
+        let result = fork::begun(self.work.clone(), compute);
         if start.is_some() {
-            let (device, nodes) = (self.stream.device, self.walk.nodes.len());
+            let nodes = self.reading(|work| work.walk.nodes.len());
+            let device = self.stream.device;
             let memory = backend(device).map(|on| on.memory()).unwrap_or_default();
             profile::end(start, || What::Evaluation { device, nodes, memory });
         }
-        let mut dropped: Vec<Inputs> = Vec::with_capacity(self.walk.outputs.len());
+        let mut work = self.work.write().unwrap_or_else(PoisonError::into_inner);
+        let mut dropped: Vec<Inputs> = Vec::with_capacity(work.walk.outputs.len());
         let outcome = {
             let _guard = fork::lock(&WALK);
-            let outputs = self.walk.outputs.iter().map(|&o| &self.walk.nodes[o as usize].node);
             match result {
                 Ok(values) => {
                     let mut values = values.into_iter();
-                    for node in outputs {
+                    for node in work.walk.outputs() {
                         let mut own: SmallVec<[Value; 1]> =
                             values.by_ref().take(node.avals.len()).collect();
                         // What only moves is in the memory of what it moves.
@@ -523,15 +532,13 @@ impl Job {
                     Ok(())
                 }
                 Err(Failure { error, overwritten: false }) => {
-                    for node in outputs {
-                        node.state().progress = Progress::Lazy;
-                    }
-                    self.walk.give_leaves_back(std::mem::take(&mut self.leaves));
+                    let leaves = std::mem::take(&mut work.leaves);
+                    work.walk.undo(leaves);
                     Err(error)
                 }
                 Err(Failure { error, overwritten: true }) => {
                     let shared = Arc::new(error.clone());
-                    for node in outputs {
+                    for node in work.walk.outputs() {
                         node.state().progress = Progress::Failed(shared.clone());
                     }
                     Err(error)
@@ -544,11 +551,30 @@ impl Job {
 }
 
 impl Job {
-    fn compute(&mut self) -> std::result::Result<Vec<Value>, Failure> {
+    fn reading<R>(&self, f: impl FnOnce(&Work) -> R) -> R {
+        f(&self.work.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn compute(&self) -> std::result::Result<Vec<Value>, Failure> {
         let device = self.stream.device;
-        self.walk.bring(&mut self.leaves, device)?;
-        let (plan, _) = self.walk.plan(device, self.leaves.iter())?;
-        plan.run(&self.leaves, &self.walk)
+        if self.reading(|work| work.leaves.iter().any(|v| v.buffer.device() != device)) {
+            let mut work = self.work.write().unwrap_or_else(PoisonError::into_inner);
+            let Work { walk, leaves } = &mut *work;
+            walk.bring(leaves, device)?;
+        }
+        self.reading(|Work { walk, leaves }| {
+            let (plan, _) = walk.plan(device, leaves.iter())?;
+            plan.run(leaves, walk)
+        })
+    }
+}
+
+impl fork::Begun for RwLock<Work> {
+    fn undo(&self) {
+        // A thread that was left behind with its leaves on the way to another device keeps them.
+        if let Ok(work) = self.try_read() {
+            work.walk.undo(work.leaves.clone());
+        }
     }
 }
 
@@ -556,9 +582,6 @@ impl Walk {
     /// Brings the leaves to `device`. An array lives where it was last used: the copy takes the
     /// place of the original.
     fn bring(&mut self, values: &mut [Value], device: Device) -> Result<()> {
-        if values.iter().all(|v| v.buffer.device() == device) {
-            return Ok(());
-        }
         let sizes = self.leaves.iter().flat_map(|leaf| &leaf.node.avals);
         let mut copies: Vec<(Buffer, [usize; 2], Buffer)> = Vec::new();
         for (value, aval) in values.iter_mut().zip(sizes) {
@@ -613,8 +636,16 @@ impl Walk {
         values
     }
 
-    /// Puts what [`Walk::take_leaves`] took back into its nodes.
-    fn give_leaves_back(&self, values: Vec<Value>) {
+    /// The nodes whose outputs are wanted.
+    fn outputs(&self) -> impl Iterator<Item = &Arc<Node>> {
+        self.outputs.iter().map(|&output| &self.nodes[output as usize].node)
+    }
+
+    /// Makes the results lazy again, and puts what [`Walk::take_leaves`] took back into its nodes.
+    fn undo(&self, values: Vec<Value>) {
+        for node in self.outputs() {
+            node.state().progress = Progress::Lazy;
+        }
         let mut values = values.into_iter();
         for leaf in &self.leaves {
             let own: SmallVec<[Value; 1]> = values.by_ref().take(leaf.node.avals.len()).collect();

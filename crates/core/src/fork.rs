@@ -3,13 +3,16 @@
 //! The child has one thread, the one that forked, and copies of all memory: of locks that other
 //! threads held, too, and of arrays that they were computing. So evaluations run and take their locks
 //! [`inside`] of a gate, which is closed while the process forks: it waits for those under way. What
-//! was not begun is computed anew in the child, which tells it by its [`generation`].
+//! was not begun is computed anew in the child, which tells it by its [`generation`]. A thread that
+//! waits [`outside`] of the gate, which it does before it has overwritten anything, does not go on in
+//! the child either: what it has begun is [undone](Begun) there, and computed anew, too.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread::ThreadId;
 
 use crate::error::{Error, Result};
 
@@ -18,7 +21,18 @@ static GATE: RwLock<()> = RwLock::new(());
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
+/// Work that a thread has begun.
+pub trait Begun: Send + Sync {
+    /// Makes it as if it had not been begun, in a process that its thread was not copied to.
+    fn undo(&self);
+}
+
+/// What threads that are outside of the gate have begun.
+static LEFT: Mutex<Vec<(ThreadId, Arc<dyn Begun>)>> = Mutex::new(Vec::new());
+
 thread_local! {
+    /// What this thread has begun, the innermost last.
+    static BEGUN: RefCell<Vec<Arc<dyn Begun>>> = const { RefCell::new(Vec::new()) };
     /// How often this thread is inside, and its share of the gate.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
     static SHARED: RefCell<Option<RwLockReadGuard<'static, ()>>> = const { RefCell::new(None) };
@@ -66,12 +80,38 @@ fn enter() {
     SHARED.set(Some(GATE.read().unwrap_or_else(PoisonError::into_inner)));
 }
 
-/// Calls `f`, which may wait for who forks, outside of the gate.
+/// Notes `work` as begun by this thread while `f` runs.
+pub fn begun<R>(work: Arc<dyn Begun>, f: impl FnOnce() -> R) -> R {
+    struct Ends;
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            BEGUN.with_borrow_mut(Vec::pop);
+        }
+    }
+    BEGUN.with_borrow_mut(|begun| begun.push(work));
+    let _ends = Ends;
+    f()
+}
+
+/// Calls `f`, which may wait for who forks, outside of the gate. What this thread has begun must not
+/// have overwritten anything yet.
 pub fn outside<R>(f: impl FnOnce() -> R) -> R {
+    let own = std::thread::current().id();
+    let count = BEGUN.with_borrow(|begun| {
+        lock(&LEFT).extend(begun.iter().map(|work| (own, work.clone())));
+        begun.len()
+    });
     let was_inside = SHARED.take().is_some();
     let result = f();
     if was_inside {
         enter();
+    }
+    // Its last ones: what it waits for may have gone outside, too.
+    let mut left = lock(&LEFT);
+    for _ in 0..count {
+        if let Some(last) = left.iter().rposition(|(thread, _)| *thread == own) {
+            left.remove(last);
+        }
     }
     result
 }
@@ -129,4 +169,7 @@ pub fn after_in_parent() {
 pub fn after_in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     CLOSED.set(None);
+    let own = std::thread::current().id();
+    let mut left = lock(&LEFT);
+    left.extract_if(.., |(thread, _)| *thread != own).for_each(|(_, work)| work.undo());
 }

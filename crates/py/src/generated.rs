@@ -1005,6 +1005,7 @@ pub fn index_fill(
     value: Opd,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    value.check_fits(a.dtype())?;
     on(stream, || give(ops::index_fill(&a, axis, &indices, &value)))
 }
 
@@ -1349,6 +1350,7 @@ pub fn logsumexp(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyRe
 #[pyfunction(name = "masked_fill")]
 #[pyo3(signature = (a, mask, value, *, stream = None), text_signature = "(a, mask, value, *, stream=None)")]
 pub fn masked_fill(a: Arr, mask: Arr, value: Opd, stream: Option<On>) -> PyResult<PyArray> {
+    value.check_fits(a.dtype())?;
     on(stream, || give(ops::masked_fill(&a, &mask, &value)))
 }
 
@@ -1376,7 +1378,9 @@ pub fn masked_select(a: Arr, mask: Arr, stream: Option<On>) -> PyResult<PyArray>
 /// a row, on the right a column, and its axis goes from the result.
 ///
 /// Dtypes:
-/// The operands promote; half types accumulate in `float32`; bool multiplies as `int32`.
+/// The operands promote; half types accumulate in `float32`; bool multiplies as `int32`. Where a
+/// processor has an instruction for products of `bfloat16`, subnormal numbers (below 1.2·10⁻³⁸)
+/// count as 0.
 ///
 /// Example:
 ///     >>> mx.matmul(mx.ones((2, 3)), mx.ones((3, 2)))
@@ -1927,9 +1931,15 @@ pub fn roll(a: Arr, shift: SizesArg, axis: Axis, stream: Option<On>) -> PyResult
 
 /// The nearest number of `decimals` decimals, ties to even.
 ///
+/// Where `decimals` is negative it is one of tens, hundreds, …. What has fewer decimals than asked for
+/// stays as it is.
+///
 /// Dtypes:
-/// Integers stay as they are where `decimals` is not negative, and round to tens, hundreds, …
-/// through `float32` where it is.
+/// Half types are computed in `float32`, complex numbers in parts. Integers stay as they are where
+/// `decimals` is not negative, and are computed as integers where it is: what does not fit wraps.
+///
+/// Derivatives:
+/// 0.
 ///
 /// Example:
 ///     >>> mx.round(mx.array([1.26, 2.5]), decimals=1)
@@ -2244,7 +2254,8 @@ pub fn swapaxes(a: Arr, axis1: isize, axis2: isize, stream: Option<On>) -> PyRes
 /// The axis is replaced by the axes of `indices`; a plain number removes it.
 ///
 /// Errors:
-/// Where the indices are not integers, and when it runs where one is out of range.
+/// Where the indices are not integers or the axis has no elements to take, and when it runs where an
+/// index is out of range.
 ///
 /// Example:
 ///     >>> mx.take(mx.array([10, 20, 30]), mx.array([2, 0]))
@@ -2260,6 +2271,9 @@ pub fn take(a: Arr, indices: Opd, axis: Axis, stream: Option<On>) -> PyResult<Py
 ///
 /// Shapes:
 /// The result has the shape of the indices; the other axes broadcast.
+///
+/// Errors:
+/// Where the indices are not integers, and when it runs where one is out of range.
 ///
 /// Example:
 ///     >>> mx.take_along_axis(mx.array([[1, 2], [3, 4]]), mx.array([[1], [0]]), axis=1)

@@ -3,7 +3,10 @@
 use cupola::ops::{Axes, Operand, Sizes};
 use cupola::{Array, DType, Scalar, Shape};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple};
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet,
+    PyString, PyTuple,
+};
 use smallvec::SmallVec;
 
 use crate::array::PyArray;
@@ -39,11 +42,16 @@ impl Opd {
 
     /// An error where it is an integer that `dtype` does not hold.
     pub fn check_fits(&self, dtype: DType) -> PyResult<()> {
-        match self {
-            Opd::Scalar(Scalar::Int(value)) if !holds(dtype, *value) => {
+        let value = match self {
+            Opd::Scalar(Scalar::Int(value)) => i128::from(*value),
+            Opd::Scalar(Scalar::Uint(value)) => i128::from(*value),
+            _ => return Ok(()),
+        };
+        match holds(dtype, value) {
+            true => Ok(()),
+            false => {
                 Err(wrong_value(format!("Converting {value} to {dtype} would result in overflow.")))
             }
-            _ => Ok(()),
         }
     }
 
@@ -53,21 +61,27 @@ impl Opd {
             (Opd::Foreign(array), Opd::Array(other)) => {
                 Ok(Opd::Array(cupola::ops::astype(&array, other.dtype()).map_err(raise)?))
             }
-            (own, Opd::Array(other)) => own.check_fits(other.dtype()).map(|()| own),
+            (own, Opd::Array(other) | Opd::Foreign(other)) => {
+                // Beside bools a number has the dtype that it has by itself: not the wider one.
+                let dtype = if other.dtype() == DType::Bool { DType::I32 } else { other.dtype() };
+                own.check_fits(dtype).map(|()| own)
+            }
             (own, _) => Ok(own),
         }
     }
 }
 
-/// Whether a dtype of at most 32 bits that counts holds a number; of the others MLX does not ask.
-fn holds(dtype: DType, value: i64) -> bool {
-    let (low, high) = match dtype {
+/// Whether a dtype holds a number, where it counts. A negative one beside `uint64` is its bits, as
+/// in MLX.
+fn holds(dtype: DType, value: i128) -> bool {
+    let (low, high): (i128, i128) = match dtype {
         DType::U8 => (0, u8::MAX.into()),
         DType::U16 => (0, u16::MAX.into()),
         DType::U32 => (0, u32::MAX.into()),
         DType::I8 => (i8::MIN.into(), i8::MAX.into()),
         DType::I16 => (i16::MIN.into(), i16::MAX.into()),
         DType::I32 => (i32::MIN.into(), i32::MAX.into()),
+        DType::I64 => (i64::MIN.into(), i64::MAX.into()),
         _ => return true,
     };
     (low..=high).contains(&value)
@@ -217,23 +231,40 @@ impl<'py> FromPyObject<'_, 'py> for Real {
     }
 }
 
-/// A list of integers, or one.
+/// An integer, or a sequence of them: what has an order and can be indexed, as MLX asks.
 pub fn integers(object: &Bound<'_, PyAny>, what: &str) -> PyResult<SmallVec<[isize; 4]>> {
     if let Ok(one) = object.extract::<isize>() {
         return Ok(SmallVec::from_slice(&[one]));
     }
-    let wrong = || wrong_type(format!("{what} must be an integer or a sequence of them"));
+    sequence(object)?
+        .ok_or_else(|| wrong_type(format!("{what} must be an integer or a sequence of them")))
+}
+
+/// The integers in a sequence; `None` where the object is no sequence of integers.
+pub fn sequence(object: &Bound<'_, PyAny>) -> PyResult<Option<SmallVec<[isize; 4]>>> {
+    fn all<'py>(
+        mut items: impl Iterator<Item = Bound<'py, PyAny>>,
+    ) -> Option<SmallVec<[isize; 4]>> {
+        let mut integers = SmallVec::new();
+        items.try_for_each(|item| item.extract().map(|item| integers.push(item)).ok())?;
+        Some(integers)
+    }
     if let Ok(tuple) = object.cast::<PyTuple>() {
-        return tuple.iter().map(|i| i.extract::<isize>().map_err(|_| wrong())).collect();
+        return Ok(all(tuple.iter()));
     }
     if let Ok(list) = object.cast::<PyList>() {
-        return list.iter().map(|i| i.extract::<isize>().map_err(|_| wrong())).collect();
+        return Ok(all(list.iter()));
     }
-    if object.is_instance_of::<PyArray>() || object.is_instance_of::<pyo3::types::PyString>() {
-        return Err(wrong());
+    let is_other = object.is_instance_of::<PyArray>()
+        || object.is_instance_of::<PyString>()
+        || object.is_instance_of::<PyBytes>()
+        || object.is_instance_of::<PyByteArray>()
+        || object.is_instance_of::<PyDict>();
+    if is_other || !object.hasattr("__getitem__")? {
+        return Ok(None);
     }
-    let items = object.try_iter().map_err(|_| wrong())?;
-    items.map(|i| i?.extract::<isize>().map_err(|_| wrong())).collect()
+    let Ok(items) = object.try_iter() else { return Ok(None) };
+    Ok(all(items.collect::<PyResult<Vec<_>>>()?.into_iter()))
 }
 
 /// One axis, several, or all for `None`.
@@ -278,7 +309,8 @@ impl<'py> FromPyObject<'_, 'py> for ShapeArg {
     }
 }
 
-fn shape(sizes: &[isize]) -> PyResult<Shape> {
+/// The shape of these sizes.
+pub fn shape(sizes: &[isize]) -> PyResult<Shape> {
     let size = |&d: &isize| {
         usize::try_from(d).map_err(|_| wrong_value(format!("shape: negative size in {sizes:?}")))
     };
@@ -357,6 +389,9 @@ impl<'py> FromPyObject<'_, 'py> for Arrays {
         if let Ok(array) = object.cast::<PyArray>() {
             let array = array.get().get();
             return cupola::ops::unstack(&array, 0).map(Arrays).map_err(raise);
+        }
+        if object.is_instance_of::<PySet>() || object.is_instance_of::<PyFrozenSet>() {
+            return Err(wrong_type("arrays are expected in an order, and a set has none"));
         }
         let items = object.try_iter()?;
         items.map(|i| Ok(i?.extract::<Arr>()?.0)).collect::<PyResult<_>>().map(Arrays)

@@ -2,6 +2,7 @@
 ones on a grid of magnitudes, signs of zeros, infinities and NaN, whose special cases are those of
 C99, Annex G."""
 
+import decimal
 import math
 import os
 
@@ -133,3 +134,74 @@ def test_angles_and_powers_of_every_size():
     base, to = np.abs(x), random.uniform(-4, 4, x.size).astype(np.float32)
     ours = np.array(mx.power(mx.array(base), mx.array(to)))
     assert_close("power", units(ours, base.astype(np.float64) ** to), base, to)
+
+
+def exactly(x, decimals):
+    """A number rounded to decimals, ties to even, without intermediate rounding."""
+    if not np.isfinite(x):
+        return x
+    step = decimal.Decimal(1).scaleb(-decimals)
+    with decimal.localcontext(prec=800):
+        number = decimal.Decimal(float(x))
+        return float((number / step).to_integral_value(decimal.ROUND_HALF_EVEN) * step)
+
+
+@np.errstate(all="ignore")
+@pytest.mark.parametrize("decimals", [-400, -40, -39, -5, -4, -1, 0, 1, 2, 7, 15, 38, 40, 46, 60, 400])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64"])
+def test_rounding_to_decimals(dtype, decimals):
+    if dtype == "float64" and DEVICE != "cpu":
+        pytest.skip("GPUs have no float64")
+    random = np.random.default_rng(3)
+    plain = np.round(random.uniform(-99, 99, 300), 3)
+    sizes = random.standard_normal(300) * 10.0 ** random.integers(-44, 38, 300)
+    x = np.concatenate([plain, sizes, [0.0, -0.0, 3.25, 1234.5678, 60000.0, 3e38, np.inf, -np.inf, np.nan]])
+    kind = mx.float32 if dtype == "complex64" else getattr(mx, dtype)
+    given = mx.array(x, dtype=mx.float64).astype(kind)
+    whole = np.array(given.astype(mx.float64))
+    if dtype == "complex64":
+        whole = whole[: whole.size // 2 * 2]
+        rounded = mx.round(given[: whole.size].view(mx.complex64), decimals)
+        ours = np.array(rounded.view(mx.float32)).astype(np.float64)
+    else:
+        ours = np.array(mx.round(given, decimals).astype(mx.float64))
+    exact = np.array([exactly(v, decimals) for v in whole])
+    largest = float(np.finfo(np.float32 if dtype in ("bfloat16", "complex64") else dtype).max)
+    exact = np.where(np.abs(exact) > largest * 1.001, np.copysign(np.inf, exact), exact)
+    # One unit of the dtype, or one step where the number is within rounding of two of them.
+    unit = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float64": 2.0**-51}.get(dtype, 2.0**-22)
+    # GPUs may take subnormal numbers for zero.
+    least = 1.2e-38 if DEVICE != "cpu" and dtype != "float16" else {"float16": 6e-8, "bfloat16": 1e-40, "float64": 1e-323}.get(
+        dtype, 3e-45
+    )
+    with decimal.localcontext(prec=50):
+        step = float(decimal.Decimal(1).scaleb(-decimals))
+    scaled = np.abs(whole) / step if step > 0 else np.zeros_like(whole)
+    is_tie = np.abs(scaled % 1 - 0.5) < scaled * 1e-6
+    same = (ours == exact) | (np.isnan(ours) & np.isnan(exact)) | (np.abs(ours - exact) <= unit * np.abs(exact) + least)
+    same |= is_tie & (np.abs(ours - exact) <= step * 1.001)
+    worst = np.argmin(same)
+    assert same.all(), f"round({whole[worst]}, {decimals}) is {ours[worst]}, expected {exact[worst]}"
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_rounding_of_integers_to_tens(dtype):
+    info, random = np.iinfo(dtype), np.random.default_rng(4)
+    x = random.integers(info.min, info.max, 500, dtype, endpoint=True)
+    ties = [t for t in range(-500, 501, 5) if info.min <= t <= info.max]
+    x = np.concatenate([x, np.array(ties, dtype)])
+    for power in (1, 2, 3, 9, 18, 30):
+        step = 10**power
+        ours = np.array(mx.round(mx.array(x), -power))
+        for have, v in zip(ours.tolist(), x.tolist(), strict=True):
+            tens, rest = divmod(v, step)
+            exact = (tens + (2 * rest + (tens & 1) > step)) * step
+            if info.min <= exact <= info.max:
+                assert have == exact, f"round({v}, {-power}) is {have}, expected {exact}"
+    assert mx.round(mx.array([True, False]), -1).tolist() == [False, False]
+
+
+def test_rounding_has_no_slope():
+    for decimals in (-1, 0, 2, 40):
+        slope = mx.grad(lambda x, d=decimals: mx.round(x, d).sum())(mx.array([1.25, 3e30, 0.0]))
+        assert slope.tolist() == [0, 0, 0]

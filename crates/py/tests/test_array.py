@@ -145,6 +145,12 @@ def test_masks():
         np.testing.assert_array_equal(values(a), c)
 
 
+def test_bools_divided_at_a_part():
+    for value in (2, 0.5, 0, float("inf"), float("nan")):
+        ours, theirs = (m.array([True, False, True]).at[m.array([0, 1])].divide(value) for m in (cc, mlx))
+        assert ours.tolist() == theirs.tolist(), value
+
+
 def test_assignment_is_seen_by_every_name():
     x = cc.zeros(3)
     y = x

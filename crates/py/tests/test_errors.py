@@ -30,6 +30,11 @@ CALLS = [
     ("unflatten", lambda m: m.unflatten(m.ones(6), 0, (4, 2))),
     ("take", lambda m: m.take(m.ones(3), m.array([0.5]))),
     ("take", lambda m: m.take(m.ones(3), m.array([0]), axis=1)),
+    ("take", lambda m: m.take(m.ones((0,)), m.array([0]))),
+    ("take", lambda m: m.take(m.ones((0, 3)), 0, axis=0)),
+    ("broadcast_shapes", lambda m: m.broadcast_shapes((1,), 3)),
+    ("broadcast_shapes", lambda m: m.broadcast_shapes((1,), True)),
+    ("broadcast_shapes", lambda m: m.broadcast_shapes((1,), {2})),
     ("take_along_axis", lambda m: m.take_along_axis(m.ones((2, 3)), m.array([0]), axis=0)),
     ("sum", lambda m: m.sum(m.ones((2, 3)), axis=2)),
     ("sum", lambda m: m.sum(m.ones((2, 3)), axis=(0, 0))),
@@ -103,11 +108,17 @@ MISUSES = [
     lambda m: m.add(m.ones(2)),
     lambda m: m.add(m.ones(2), None),
     lambda m: m.sum(m.ones(2), axis="x"),
+    lambda m: m.sum(m.ones(2), axis=set()),
+    lambda m: m.sum(m.ones(2), axis={0: 1}),
+    lambda m: m.sum(m.ones(2), axis=b"\0"),
+    lambda m: m.sum(m.ones(2), axis=iter([0])),
+    lambda m: m.reshape(m.ones(4), {4}),
     lambda m: m.sum(m.ones(2), nothing=1),
     lambda m: m.zeros((2,), dtype="float32"),
     lambda m: m.reshape(m.ones(2), "x"),
     lambda m: m.ones(2).astype("float32"),
     lambda m: m.concatenate(3),
+    lambda m: m.concatenate({m.ones(2), m.zeros(2)}),
     lambda m: m.stack(None),
     lambda m: m.random.uniform(shape="x"),
     lambda m: m.Device("cpu"),
@@ -164,6 +175,57 @@ def test_texts_name_operation_shapes_and_dtypes():
         cc.concatenate([cc.ones((2, 3)), cc.ones((3, 2))])
     with pytest.raises(ValueError, match="float32"):
         cc.bitwise_invert(cc.ones(2))
+
+
+METHODS_OF_PARTS = ["add", "subtract", "multiply", "divide", "maximum", "minimum"]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "bool_"])
+@pytest.mark.parametrize("value", [-3, 255, 2**31, 2**32, -(2**31) - 1])
+def test_numbers_that_a_dtype_does_not_hold_are_errors(dtype, value):
+    """Where MLX raises, and nowhere else, but for numbers past int32 beside bools."""
+
+    def assigned(m):
+        x = m.zeros((2,), dtype=getattr(m, dtype))
+        x[0] = value
+        return x
+
+    array = lambda m: m.ones((2,), dtype=getattr(m, dtype))  # noqa: E731
+    calls = [assigned, *(lambda m, name=name: getattr(array(m).at[0], name)(value) for name in METHODS_OF_PARTS)]
+    wide = dtype == "bool_" and not -(2**31) <= value < 2**31
+    for number, call in enumerate([*calls, lambda m: array(m) + value]):
+        ours, theirs = raised(call, cc), raised(call, mlx)
+        if wide and number == len(calls):
+            assert isinstance(ours, ValueError) and "int32" in str(ours), ours
+        else:
+            assert type(ours) is type(theirs), f"{number}: {ours!r}, {theirs!r}"
+            assert ours is None or dtype in str(ours), ours
+
+
+def test_numbers_past_64_bits_of_their_sign_are_errors():
+    """MLX takes no number from 2**63 on."""
+    large, x = 2**63, cc.ones((2,), dtype=cc.int64)
+    calls = [
+        lambda: large << x, lambda: x + large, lambda: x.at[0].add(large), lambda: cc.full((2,), large, cc.int64),
+        lambda: cc.masked_fill(x, x > 0, large), lambda: cc.index_fill(x, 0, cc.array([0]), large),
+        lambda: cc.put_along_axis(x, cc.array([0]), large, 0), lambda: cc.isclose(x, large),
+        lambda: cc.allclose(cc.ones((2,), dtype=cc.uint8), 300), lambda: cc.addcmul(x, x, x, value=large),
+        lambda: cc.unique(x, 3, fill_value=large), lambda: cc.array([True]) + large,
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(ValueError, match="would result in overflow"):
+            call()
+    assert (cc.zeros((1,), dtype=cc.uint64) + large).tolist() == [large]
+    assert (cc.zeros((1,)) + large).tolist() == [float(large)]
+
+
+def test_nothing_is_taken_from_an_axis_without_elements():
+    empty = cc.ones((0, 3))
+    for index in (0, cc.array([0])):
+        with pytest.raises(ValueError, match="no elements to take"):
+            cc.take(empty, index, axis=0)
+    assert cc.take(empty, cc.zeros((0,), dtype=cc.int32), axis=0).shape == (0, 3)
+    assert cc.take(empty, cc.array([1]), axis=1).shape == (0, 1)
 
 
 def test_eval_finds_indices_outside_their_axis():

@@ -231,3 +231,56 @@ def test_a_child_of_a_fork_computes():
     """Other threads of the parent evaluate, draw random numbers and have work on streams meanwhile."""
     run = [sys.executable, "-W", "ignore", "-c", FORKS]
     subprocess.run(run, check=True, timeout=300)
+
+
+LEFT = """
+import os, threading, time
+import cupola.core as mx
+
+mx.set_default_device(mx.cpu)
+half = mx.eye(400) * 0.5
+mx.eval(half)
+ends = []
+
+def child(kept, y):
+    try:
+        good = kept[0, 0].item() == 6 and y[0, 0].item() == 6 and mx.sum(half).item() == 200
+        os._exit(0 if good else 3)
+    except BaseException as error:
+        os.write(2, repr(error).encode())
+        os._exit(4)
+
+def forks(kept, y):
+    for _ in range(5):
+        time.sleep(0.03)
+        pid = os.fork()
+        if pid == 0:
+            child(kept, y)
+        until = time.time() + 60
+        while (ended := os.waitpid(pid, os.WNOHANG))[0] == 0 and time.time() < until:
+            time.sleep(0.01)
+        if ended[0] == 0:
+            os.kill(pid, 9)
+        ends.append(ended)
+
+for _ in range(4):
+    x = mx.ones((400, 400)) * 3
+    mx.eval(x)
+    kept = x * 2
+    y = kept
+    for _ in range(60):
+        y = (y @ half) * 2
+    thread = threading.Thread(target=forks, args=(kept, y))
+    thread.start()
+    # It is asked for Ctrl-C every 20 ms, and lets the other thread fork then.
+    mx.eval(y)
+    assert y[0, 0].item() == 6
+    thread.join()
+assert all(end[0] and end[1] == 0 for end in ends), ends
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
+def test_a_child_computes_what_the_main_thread_was_computing():
+    run = [sys.executable, "-W", "ignore", "-c", LEFT]
+    subprocess.run(run, check=True, timeout=300)

@@ -152,6 +152,10 @@ fn write_function(out: &mut String, function: &Bound, arguments: &[Argument]) {
     let operands = arguments.iter().filter(|a| a.kind == Kind::Operand).collect::<Vec<_>>();
     let meeting = match operands[..] {
         [.., a, b] => format!("let ({0}, {1}) = meet({0}, {1})?;", a.name, b.name),
+        // The values that an array is filled with take its dtype.
+        [one] if one.name == "value" => {
+            format!("{}.check_fits({}.dtype())?;", one.name, arguments[0].name)
+        }
         _ => String::new(),
     };
     let call = arguments.iter().map(passed).collect::<Vec<_>>().join(", ");

@@ -105,7 +105,7 @@ pub(crate) fn iota(shape: impl Into<Shape>, axis: usize, dtype: DType) -> Result
 /// The numbers from `start` up to but without `stop`, `step` apart.
 ///
 /// # Dtypes
-/// `float32` where an argument is a float, and otherwise `int32`, or `int64` for ends outside it;
+/// `float32` where an argument is a float, and otherwise `int32`, or `int64` for an argument outside it;
 /// [`astype`](super::astype) for others.
 ///
 /// # Errors
@@ -154,11 +154,12 @@ pub fn arange_in(
         return Err(Error::dtype("arange", "does not give bool"));
     }
     let (from, to, by) = (start.to_f64(), stop.to_f64(), step.to_f64());
+    let small = f64::from(i32::MIN)..=f64::from(i32::MAX);
     let dtype = match kind {
         _ if wanted == Some(DType::F64) => DType::F64,
         Kind::Float => DType::F32,
-        _ if from.abs().max(to.abs()) > f64::from(i32::MAX) => DType::I64,
-        _ => DType::I32,
+        _ if [from, to, by].iter().all(|v| small.contains(v)) => DType::I32,
+        _ => DType::I64,
     };
     let count = match (start.to_i128(), stop.to_i128(), step.to_i128()) {
         (Some(from), Some(to), Some(by)) if by != 0 => {

@@ -17,7 +17,9 @@ use crate::shape::{Dims, Shape, normalize_axis};
 /// a row, on the right a column, and its axis goes from the result.
 ///
 /// # Dtypes
-/// The operands promote; half types accumulate in `float32`; bool multiplies as `int32`.
+/// The operands promote; half types accumulate in `float32`; bool multiplies as `int32`. Where a
+/// processor has an instruction for products of `bfloat16`, subnormal numbers (below 1.2·10⁻³⁸)
+/// count as 0.
 ///
 /// # Example
 /// ```

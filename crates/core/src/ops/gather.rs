@@ -37,7 +37,8 @@ pub(crate) fn expect_integers(op: &'static str, indices: &Array) -> Result<()> {
 /// The axis is replaced by the axes of `indices`; a plain number removes it.
 ///
 /// # Errors
-/// Where the indices are not integers, and when it runs where one is out of range.
+/// Where the indices are not integers or the axis has no elements to take, and when it runs where an
+/// index is out of range.
 ///
 /// # Example
 /// ```
@@ -56,7 +57,13 @@ pub fn take<'a>(
         Some(axis) => (x.clone(), axis),
         None => (flatten(x, 0, -1)?, 0),
     };
-    let indices = match indices.into() {
+    let indices = indices.into();
+    let is_none = matches!(indices, Operand::Array(indices) if indices.is_empty());
+    if x.shape()[axis] == 0 && !is_none {
+        let detail = format!("axis {axis} of {} has no elements to take", x.aval());
+        return Err(Error::shape("take", detail));
+    }
+    let indices = match indices {
         Operand::Array(indices) => indices,
         Operand::Scalar(index) => {
             let at = normalize_index("take", index.to_i64() as isize, x.shape()[axis], &x)?;
@@ -67,12 +74,6 @@ pub fn take<'a>(
     if indices.is_empty() {
         let (before, behind) = (&x.shape()[..axis], &x.shape()[axis + 1..]);
         return super::zeros([before, indices.shape(), behind].concat(), x.dtype());
-    }
-    if x.shape()[axis] == 0 {
-        return Err(Error::shape(
-            "take",
-            format!("axis {axis} has no elements to take (input {})", x.aval()),
-        ));
     }
     let sizes = x.shape().with(axis, 1).0;
     let gather = Gather { axes: Dims::from_slice(&[axis]), sizes };
@@ -122,6 +123,9 @@ fn align(op: &'static str, x: &Array, indices: &Array, axis: usize) -> Result<(A
 ///
 /// # Shapes
 /// The result has the shape of the indices; the other axes broadcast.
+///
+/// # Errors
+/// Where the indices are not integers, and when it runs where one is out of range.
 ///
 /// # Example
 /// ```

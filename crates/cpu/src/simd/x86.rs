@@ -118,7 +118,8 @@ impl Load<Bf16Pairs> for bf16 {
     }
 }
 
-/// Adds the products of two bfloat16 numbers in each lane.
+/// Adds the products of two bfloat16 numbers in each lane. The instruction takes and gives subnormal
+/// numbers as 0.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bf16")]
 fn multiply_pairs(a: __m512, b: __m512, sum: __m512) -> __m512 {

@@ -125,6 +125,7 @@ fn widened(mask: &Array, x: &Array) -> Result<Array> {
 
 /// The values of an assignment: they take the array's dtype, and their leading axes of size 1 go.
 fn values(value: Opd, x: &Array) -> PyResult<Opd> {
+    value.check_fits(x.dtype())?;
     match value {
         Opd::Scalar(value) => Ok(Opd::Array(crate::operand::scalar_array(value, Some(x.dtype()))?)),
         Opd::Array(array) | Opd::Foreign(array) => {
@@ -239,6 +240,11 @@ impl ArrayAt {
 
     /// The array divided by `value` at the part.
     fn divide(&self, py: Python<'_>, value: Opd) -> PyResult<PyArray> {
+        if self.array.dtype() == DType::Bool {
+            // 1 by infinity is false, but infinity is true.
+            let value = ops::reciprocal(&value.into_array()?).map_err(raise)?;
+            return self.update(py, Opd::Array(value), |x, items, v| ops::at_multiply(x, items, v));
+        }
         self.update(py, value, |x, items, v| ops::at_multiply(x, items, &ops::reciprocal(v)?))
     }
 

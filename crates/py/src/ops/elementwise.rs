@@ -51,6 +51,7 @@ pub fn isclose(
     equal_nan: bool,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    let (a, b) = meet(a, b)?;
     let tolerance = Tolerance { relative: rtol, absolute: atol, equal_nan };
     on(stream, || give(ops::isclose(&a, &b, tolerance)))
 }
@@ -66,6 +67,7 @@ pub fn allclose(
     equal_nan: bool,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    let (a, b) = meet(a, b)?;
     let tolerance = Tolerance { relative: rtol, absolute: atol, equal_nan };
     on(stream, || give(ops::allclose(&a, &b, tolerance)))
 }

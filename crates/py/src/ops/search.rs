@@ -45,6 +45,9 @@ pub fn unique<'py>(
     fill_value: Option<Opd>,
     stream: Option<On>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    if let Some(value) = &fill_value {
+        value.check_fits(a.dtype())?;
+    }
     let found = on(stream, || {
         ops::unique(&a, size.0, fill_value.as_ref().map(Operand::from)).map_err(raise)
     })?;

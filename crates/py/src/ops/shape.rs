@@ -3,13 +3,13 @@
 use cupola::ops::{self, PadMode, PadWidths, Sections, Sizes};
 use cupola::{Array, Scalar, Shape};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyTuple};
 
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, Arrays, Axis, Opd, ShapeArg, SizesArg, give, integers};
+use crate::operand::{Arr, Arrays, Axis, Opd, ShapeArg, SizesArg, give, integers, sequence, shape};
 
 pub fn sections(object: &Bound<'_, PyAny>, size: usize) -> PyResult<Sections> {
     if let Ok(count) = object.extract::<isize>() {
@@ -68,9 +68,13 @@ pub fn broadcast_arrays(arrays: Vec<Arr>, stream: Option<On>) -> PyResult<Vec<Py
 #[pyo3(signature = (*shapes))]
 pub fn broadcast_shapes<'py>(
     py: Python<'py>,
-    shapes: Vec<ShapeArg>,
+    shapes: Vec<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    let shapes: Vec<Shape> = shapes.into_iter().map(|s| s.0).collect();
+    let one = |sizes: &Bound<'py, PyAny>| match sequence(sizes)? {
+        Some(sizes) => shape(&sizes),
+        None => Err(wrong_value(format!("broadcast_shapes: {sizes} is no sequence of integers"))),
+    };
+    let shapes: Vec<Shape> = shapes.iter().map(one).collect::<PyResult<_>>()?;
     PyTuple::new(py, ops::broadcast_shapes(&shapes).map_err(raise)?.iter())
 }
 
@@ -133,14 +137,19 @@ fn widths(object: &Bound<'_, PyAny>) -> PyResult<PadWidths> {
             ))
         })
     };
-    if let Ok(all) = integers(object, "pad_width") {
-        return match all[..] {
-            [one] => Ok(PadWidths::from(width(one)?)),
-            [low, high] => Ok(PadWidths::All(width(low)?, width(high)?)),
-            _ => {
-                Err(wrong_value("pad: pad_width must be a number, a pair, or a pair for each axis"))
-            }
-        };
+    let is_bytes = object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>();
+    match integers(object, "pad_width") {
+        Ok(all) => {
+            return match all[..] {
+                [one] => Ok(PadWidths::from(width(one)?)),
+                [low, high] => Ok(PadWidths::All(width(low)?, width(high)?)),
+                _ => Err(wrong_value(
+                    "pad: pad_width must be a number, a pair, or a pair for each axis",
+                )),
+            };
+        }
+        Err(error) if is_bytes => return Err(error),
+        Err(_) => {}
     }
     let each: Vec<SizesArg> = object.extract()?;
     let pairs = each
@@ -248,6 +257,7 @@ pub fn put_along_axis(
     axis: Axis,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    values.check_fits(a.dtype())?;
     on(stream, || give(ops::put_along_axis(&a, &indices, &values, axis.0)))
 }
 

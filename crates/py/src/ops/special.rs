@@ -1,11 +1,11 @@
 //! Functions of the elements that MLX does not have.
 
-use cupola::Scalar;
-use cupola::ops;
+use cupola::{Array, DType, Scalar, ops};
 use pyo3::prelude::*;
 
 use crate::array::PyArray;
 use crate::device::{On, on};
+use crate::error::raise;
 use crate::generated::docs;
 use crate::operand::{Arr, Opd, give};
 
@@ -20,6 +20,11 @@ fn or_one(value: Option<Opd>) -> Opd {
     value.unwrap_or(Opd::Scalar(Scalar::Int(1)))
 }
 
+/// The dtype that three arrays meet in.
+fn common(x: &Array, a: &Array, b: &Array) -> PyResult<DType> {
+    ops::result_type(&[x.into(), a.into(), b.into()]).map_err(raise)
+}
+
 #[doc = docs!(addcmul)]
 #[pyfunction]
 #[pyo3(signature = (x, a, b, *, value = None, stream = None))]
@@ -31,6 +36,7 @@ pub fn addcmul(
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let value = or_one(value);
+    value.check_fits(common(&x, &a, &b)?)?;
     on(stream, || give(ops::addcmul(&x, &a, &b, &value)))
 }
 
@@ -45,5 +51,6 @@ pub fn addcdiv(
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let value = or_one(value);
+    value.check_fits(common(&x, &a, &b)?)?;
     on(stream, || give(ops::addcdiv(&x, &a, &b, &value)))
 }

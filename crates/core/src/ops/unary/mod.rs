@@ -154,32 +154,81 @@ pub fn positive(x: &Array) -> Result<Array> {
 
 /// The nearest number of `decimals` decimals, ties to even.
 ///
+/// Where `decimals` is negative it is one of tens, hundreds, …. What has fewer decimals than asked for
+/// stays as it is.
+///
 /// # Dtypes
-/// Integers stay as they are where `decimals` is not negative, and round to tens, hundreds, …
-/// through `float32` where it is.
+/// Half types are computed in `float32`, complex numbers in parts. Integers stay as they are where
+/// `decimals` is not negative, and are computed as integers where it is: what does not fit wraps.
+///
+/// # Derivatives
+/// 0.
 ///
 /// # Example
 /// ```
 /// use cupola::{Array, ops};
 /// let x = Array::from_slice(&[0.5f32, 1.5, 2.26], [3])?;
 /// assert_eq!(ops::round(&x, 0)?.to_vec::<f32>()?, [0.0, 2.0, 2.0]);
+/// assert_eq!(ops::round(&x, 1)?.to_vec::<f32>()?, [0.5, 1.5, 2.3]);
+/// assert_eq!(ops::round(&Array::scalar(1250), -2)?.item::<i32>()?, 1200);
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn round(x: &Array, decimals: i32) -> Result<Array> {
-    if decimals >= 0 && !x.dtype().is_inexact() {
-        return Ok(x.clone());
+    match x.dtype() {
+        dtype if !dtype.is_inexact() && decimals >= 0 => Ok(x.clone()),
+        _ if decimals == 0 => Array::apply(Unary::Round, &[x]),
+        DType::Bool => super::zeros_like(x),
+        DType::C64 => {
+            let parts = super::view(&super::expand_dims(x, -1)?, DType::F32)?;
+            super::squeeze(&super::view(&round_float(&parts, decimals)?, DType::C64)?, -1)
+        }
+        DType::F16 | DType::BF16 => {
+            let wide = super::astype(x, DType::F32)?;
+            super::astype(&round_float(&wide, decimals)?, x.dtype())
+        }
+        DType::F32 | DType::F64 => round_float(x, decimals),
+        _ => round_integer(x, decimals.unsigned_abs()),
     }
-    if decimals == 0 {
-        return Array::apply(Unary::Round, &[x]);
-    }
-    let scale = 10f64.powi(decimals.saturating_abs());
-    let float = inexact(x)?;
-    let rounded = if decimals > 0 {
-        divide(&round(&multiply(&float, scale)?, 0)?, scale)?
-    } else {
-        multiply(&round(&divide(&float, scale)?, 0)?, scale)?
+}
+
+/// `x` of `float32` or `float64` rounded to decimals or, below 0, tens.
+fn round_float(x: &Array, decimals: i32) -> Result<Array> {
+    // From `whole` on there are only integers. 10^`largest` is a number of the dtype; times
+    // 10^`most` the smallest is one of these integers, and the largest by it is less than a half.
+    let (whole, largest, most) = match x.dtype() {
+        DType::F64 => ((1u64 << 52) as f64, 308, 340),
+        _ => (f64::from(1u32 << 23), 38, 53),
     };
-    super::astype(&rounded, x.dtype())
+    let power = decimals.saturating_abs().min(most);
+    let factors = [10f64.powi(power.min(largest)), 10f64.powi((power - largest).max(0))];
+    let scaled = |x: &Array, up: bool| -> Result<Array> {
+        let factors = factors.iter().filter(|&&factor| factor > 1.0);
+        factors.copied().try_fold(x.clone(), |x, factor| match up {
+            true => multiply(&x, factor),
+            false => divide(&x, factor),
+        })
+    };
+    let y = scaled(x, decimals > 0)?;
+    let rounded = scaled(&round(&y, 0)?, decimals < 0)?;
+    where_(&less(&abs(&y)?, whole)?, &rounded, &super::stop_gradient(x)?)
+}
+
+/// `x` of integers rounded to a multiple of 10^`power`.
+fn round_integer(x: &Array, power: u32) -> Result<Array> {
+    let dtype = x.dtype();
+    // Of a step that the dtype does not hold the only multiple that it holds is 0.
+    let largest = match dtype.is_signed() {
+        true => i64::MAX >> (64 - 8 * dtype.size()),
+        false => (u64::MAX >> (64 - 8 * dtype.size())).min(i64::MAX as u64) as i64,
+    };
+    let Some(step) = 10i64.checked_pow(power).filter(|&step| step <= largest) else {
+        return super::zeros_like(x);
+    };
+    let tens = super::floor_divide(x, step)?;
+    let rest = super::subtract(x, &multiply(&tens, step)?)?;
+    let odd = super::bitwise_and(&tens, 1)?;
+    let up = super::greater(&super::add(&rest, &odd)?, step / 2)?;
+    multiply(&super::add(&tens, &super::astype(&up, dtype)?)?, step)
 }
 
 /// True where x is false; numbers are true where they are not 0.

@@ -1159,7 +1159,7 @@ def broadcast_arrays(*arrays: _Scalar | array, stream: _StreamOrDevice | None = 
         >>> [x.shape for x in mx.broadcast_arrays(mx.ones((2, 1)), mx.ones(3))]
         [(2, 3), (2, 3)]
     """
-def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[Any, ...]:
+def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
     """The shape that arrays of these shapes broadcast to.
 
     Errors:
@@ -2626,7 +2626,9 @@ def matmul(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = 
     a row, on the right a column, and its axis goes from the result.
 
     Dtypes:
-    The operands promote; half types accumulate in `float32`; bool multiplies as `int32`.
+    The operands promote; half types accumulate in `float32`; bool multiplies as `int32`. Where a
+    processor has an instruction for products of `bfloat16`, subnormal numbers (below 1.2·10⁻³⁸)
+    count as 0.
 
     Example:
         >>> mx.matmul(mx.ones((2, 3)), mx.ones((3, 2)))
@@ -3282,9 +3284,15 @@ def roll(a: _Scalar | array, shift: int | Sequence[int], axis: None | int | Sequ
 def round(a: _Scalar | array, decimals: int = ..., stream: _StreamOrDevice = ...) -> array:
     """The nearest number of `decimals` decimals, ties to even.
 
+    Where `decimals` is negative it is one of tens, hundreds, …. What has fewer decimals than asked for
+    stays as it is.
+
     Dtypes:
-    Integers stay as they are where `decimals` is not negative, and round to tens, hundreds, …
-    through `float32` where it is.
+    Half types are computed in `float32`, complex numbers in parts. Integers stay as they are where
+    `decimals` is not negative, and are computed as integers where it is: what does not fit wraps.
+
+    Derivatives:
+    0.
 
     Example:
         >>> mx.round(mx.array([1.26, 2.5]), decimals=1)
@@ -3714,7 +3722,8 @@ def take(a: _Scalar | array, indices: _Scalar | array, axis: None | int | Sequen
     The axis is replaced by the axes of `indices`; a plain number removes it.
 
     Errors:
-    Where the indices are not integers, and when it runs where one is out of range.
+    Where the indices are not integers or the axis has no elements to take, and when it runs where an
+    index is out of range.
 
     Example:
         >>> mx.take(mx.array([10, 20, 30]), mx.array([2, 0]))
@@ -3726,6 +3735,9 @@ def take_along_axis(a: _Scalar | array, indices: _Scalar | array, axis: None | i
 
     Shapes:
     The result has the shape of the indices; the other axes broadcast.
+
+    Errors:
+    Where the indices are not integers, and when it runs where one is out of range.
 
     Example:
         >>> mx.take_along_axis(mx.array([[1, 2], [3, 4]]), mx.array([[1], [0]]), axis=1)
