@@ -83,7 +83,9 @@ pub(super) fn prepare(segments: Vec<Segment>, backend: &dyn Backend) -> Result<V
     }
     let wanted: Vec<&Segment> = fresh.iter().map(|(segment, _)| segment).collect();
     let start = profile::begin().filter(|_| !wanted.is_empty());
+    let range = (!wanted.is_empty()).then(|| profile::range("compile")).flatten();
     let made = backend.prepare_all(&wanted);
+    drop(range);
     profile::end(start, || What::Compiling { device, segments: wanted.len() });
     let made: Vec<Arc<Prepared>> = (fresh.into_iter().zip(made))
         .map(|((segment, hash), made)| Prepared::new(segment, hash, made, backend).map(Arc::new))
