@@ -15,6 +15,8 @@ mod interrupt;
 mod output;
 mod package;
 mod pictures;
+mod profile;
+mod report;
 mod run;
 mod selftest;
 mod table;
@@ -68,5 +70,6 @@ fn run(command: Command) -> Outcome {
         Command::Inspect(args) => inspect::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Convert(args) => convert::run(&args),
+        Command::Report(args) => report::run(&args),
     }
 }

@@ -6,7 +6,7 @@
 //! so are derivatives and rules for batches, whose dtypes follow from what was recorded before.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 
@@ -228,6 +228,8 @@ enum State {
 
 thread_local! {
     static STATE: RefCell<State> = const { RefCell::new(State::Common) };
+    /// The operations that asked for a policy, where somebody wants to know.
+    static ASKED: RefCell<Option<BTreeSet<&'static str>>> = const { RefCell::new(None) };
 }
 
 /// The policy of threads outside of a scope, and whether there is one: nobody takes the lock for
@@ -291,6 +293,25 @@ pub fn policy() -> Option<Policy> {
     current().map(|policy| (*policy).clone())
 }
 
+/// Runs `f`, and gives the names of the operations that this thread recorded under a policy meanwhile: also those
+/// that it leaves as they are.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, amp, ops};
+/// let (x, policy) = (ops::ones([2, 2], DType::F32)?, amp::Policy::new(DType::BF16)?);
+/// let (y, asked) = amp::asked(|| amp::autocast(Some(&policy), || ops::tanh(&ops::matmul(&x, &x)?)));
+/// assert_eq!((y?.dtype(), asked.into_iter().collect()), (DType::BF16, vec!["matmul", "tanh"]));
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn asked<R>(f: impl FnOnce() -> R) -> (R, BTreeSet<&'static str>) {
+    let outer = ASKED.replace(Some(BTreeSet::new()));
+    let result = f();
+    let own = ASKED.replace(outer).unwrap_or_default();
+    ASKED.with_borrow_mut(|outer| outer.iter_mut().for_each(|outer| outer.extend(&own)));
+    (result, own)
+}
+
 /// Makes `policy` that of every thread outside of an [`autocast`] scope; `None` ends it.
 ///
 /// # Example
@@ -332,6 +353,7 @@ pub(crate) fn apply_all<R>(
     f: impl FnOnce(&[&Array]) -> Result<R>,
 ) -> Result<R> {
     let Some(policy) = current() else { return f(inputs) };
+    ASKED.with_borrow_mut(|asked| asked.iter_mut().for_each(|asked| _ = asked.insert(op)));
     let Some(dtype) = policy.dtype_for(op, inputs) else { return f(inputs) };
     let held = inputs.iter().map(|x| cast_to(x, dtype)).collect::<Result<Vec<Array>>>()?;
     suspended(|| f(&held.iter().collect::<Vec<_>>()))

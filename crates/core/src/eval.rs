@@ -380,7 +380,7 @@ impl Walk {
             let avals = self.leaves.iter().flat_map(|leaf| &leaf.node.avals);
             let inputs: Vec<Op> =
                 avals.map(|aval| Op::Input(Input { aval: aval.clone() })).collect();
-            let start = profile::begin();
+            let (start, _range) = (profile::begin(), profile::range("plan"));
             let plan = Plan::new(self.graph(&inputs), &strides, &**backend)?;
             let (nodes, steps) = (self.nodes.len(), plan.step_count());
             profile::end(start, || What::Planning { device, nodes, steps });
@@ -418,9 +418,11 @@ impl Parameters for Walk {
         self.nodes[(node - self.leaf_count) as usize].node.op.facts().argument
     }
 
-    fn line(&self, node: u32) -> Option<Arc<str>> {
-        let index = node.checked_sub(self.leaf_count)?;
-        self.nodes.get(index as usize)?.node.line.clone()
+    fn line(&self, path: &[u32]) -> Option<Arc<str>> {
+        let (first, rest) = path.split_first()?;
+        let index = first.checked_sub(self.leaf_count)?;
+        let node = &self.nodes.get(index as usize)?.node;
+        node.op.line_within(rest).or_else(|| node.line.clone())
     }
 }
 
@@ -494,9 +496,10 @@ impl Job {
         if self.reading(|work| work.walk.nodes.is_empty()) {
             return Ok(());
         }
-        let start = profile::begin();
+        let (start, range) = (profile::begin(), profile::range("evaluate"));
         let compute = || working_for(self.stream, || self.compute());
         let result = fork::begun(self.work.clone(), compute);
+        drop(range);
         if start.is_some() {
             let nodes = self.reading(|work| work.walk.nodes.len());
             let device = self.stream.device;

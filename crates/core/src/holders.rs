@@ -194,6 +194,11 @@ pub fn set_line(line: Line) {
     LINE.get_or_init(|| line);
 }
 
+/// Whether lines are noted, by a binding that knows them.
+pub(crate) fn wants_lines() -> bool {
+    LINES.load(Ordering::Relaxed) > 0 && LINE.get().is_some()
+}
+
 /// The line that records now, where lines are noted.
 pub(crate) fn line() -> Option<Arc<str>> {
     match LINES.load(Ordering::Relaxed) {

@@ -3,7 +3,7 @@
 //! Where nobody listens one relaxed load is made for each evaluation, copy and wait, and nothing is noted.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use crate::backend::{Backend, MemoryStats};
@@ -160,6 +160,63 @@ pub fn ignore(listener: &Arc<dyn Listener>) {
         lock(&BASES).clear();
     }
     COUNT.store(listeners.len(), Ordering::Relaxed);
+}
+
+/// A tool that shows what a thread is at as ranges with names, one within the other.
+pub trait Ranges: Send + Sync {
+    /// A range of this name begins on this thread.
+    fn push(&self, name: &str);
+
+    /// The innermost range of this thread ends.
+    fn pop(&self);
+}
+
+/// How a crate makes such a tool known: `inventory::submit!` one of these.
+pub struct Tool {
+    /// The environment variable by which the tool says that it watches this process.
+    pub variable: &'static str,
+    /// The tool, where it can be reached. It is asked once, when there is somebody to show something to.
+    pub open: fn() -> Option<Box<dyn Ranges>>,
+}
+
+inventory::collect!(Tool);
+
+/// Who is shown ranges now: nobody while nobody listens, but for the tools that watch this process.
+fn shown() -> Option<&'static dyn Ranges> {
+    static WATCHED: OnceLock<bool> = OnceLock::new();
+    static OPEN: OnceLock<Option<Box<dyn Ranges>>> = OnceLock::new();
+    let tools = || inventory::iter::<Tool>();
+    let is_watched = || tools().any(|tool| std::env::var_os(tool.variable).is_some());
+    match is_on() || *WATCHED.get_or_init(is_watched) {
+        true => OPEN.get_or_init(|| tools().find_map(|tool| (tool.open)())).as_deref(),
+        false => None,
+    }
+}
+
+/// A range that ends where this is dropped.
+pub(crate) struct Range(&'static dyn Ranges);
+
+/// Begins a range, where there is somebody to show it to.
+pub(crate) fn range(name: &str) -> Option<Range> {
+    shown().map(|tool| Range::begin(tool, name))
+}
+
+/// Begins a range for each of some steps, where there is somebody to show them to.
+pub(crate) fn ranges() -> Option<impl Fn(&str) -> Range> {
+    shown().map(|tool| move |name: &str| Range::begin(tool, name))
+}
+
+impl Range {
+    fn begin(tool: &'static dyn Ranges, name: &str) -> Range {
+        tool.push(name);
+        Range(tool)
+    }
+}
+
+impl Drop for Range {
+    fn drop(&mut self) {
+        self.0.pop();
+    }
 }
 
 /// Whether anybody listens.

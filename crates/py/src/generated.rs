@@ -1005,7 +1005,6 @@ pub fn index_fill(
     value: Opd,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    value.check_fits(a.dtype())?;
     on(stream, || give(ops::index_fill(&a, axis, &indices, &value)))
 }
 
@@ -1350,7 +1349,6 @@ pub fn logsumexp(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyRe
 #[pyfunction(name = "masked_fill")]
 #[pyo3(signature = (a, mask, value, *, stream = None), text_signature = "(a, mask, value, *, stream=None)")]
 pub fn masked_fill(a: Arr, mask: Arr, value: Opd, stream: Option<On>) -> PyResult<PyArray> {
-    value.check_fits(a.dtype())?;
     on(stream, || give(ops::masked_fill(&a, &mask, &value)))
 }
 
@@ -1378,9 +1376,7 @@ pub fn masked_select(a: Arr, mask: Arr, stream: Option<On>) -> PyResult<PyArray>
 /// a row, on the right a column, and its axis goes from the result.
 ///
 /// Dtypes:
-/// The operands promote; half types accumulate in `float32`; bool multiplies as `int32`. Where a
-/// processor has an instruction for products of `bfloat16`, subnormal numbers (below 1.2·10⁻³⁸)
-/// count as 0.
+/// The operands promote; half types accumulate in `float32`; bool multiplies as `int32`.
 ///
 /// Example:
 ///     >>> mx.matmul(mx.ones((2, 3)), mx.ones((3, 2)))
@@ -1931,15 +1927,9 @@ pub fn roll(a: Arr, shift: SizesArg, axis: Axis, stream: Option<On>) -> PyResult
 
 /// The nearest number of `decimals` decimals, ties to even.
 ///
-/// Where `decimals` is negative it is one of tens, hundreds, …. What has fewer decimals than asked for
-/// stays as it is.
-///
 /// Dtypes:
-/// Half types are computed in `float32`, complex numbers in parts. Integers stay as they are where
-/// `decimals` is not negative, and are computed as integers where it is: what does not fit wraps.
-///
-/// Derivatives:
-/// 0.
+/// Integers stay as they are where `decimals` is not negative, and round to tens, hundreds, …
+/// through `float32` where it is.
 ///
 /// Example:
 ///     >>> mx.round(mx.array([1.26, 2.5]), decimals=1)
@@ -2254,8 +2244,7 @@ pub fn swapaxes(a: Arr, axis1: isize, axis2: isize, stream: Option<On>) -> PyRes
 /// The axis is replaced by the axes of `indices`; a plain number removes it.
 ///
 /// Errors:
-/// Where the indices are not integers or the axis has no elements to take, and when it runs where an
-/// index is out of range.
+/// Where the indices are not integers, and when it runs where one is out of range.
 ///
 /// Example:
 ///     >>> mx.take(mx.array([10, 20, 30]), mx.array([2, 0]))
@@ -2271,9 +2260,6 @@ pub fn take(a: Arr, indices: Opd, axis: Axis, stream: Option<On>) -> PyResult<Py
 ///
 /// Shapes:
 /// The result has the shape of the indices; the other axes broadcast.
-///
-/// Errors:
-/// Where the indices are not integers, and when it runs where one is out of range.
 ///
 /// Example:
 ///     >>> mx.take_along_axis(mx.array([[1, 2], [3, 4]]), mx.array([[1], [0]]), axis=1)
@@ -3428,21 +3414,15 @@ macro_rules! docs {
 (_amp::operand) => { "What the policy makes of an operand of an operation that a layer adds afterwards, as the bias of a\nconvolution.\n\nExample:\n    >>> mx._amp.operand(\"conv_general\", mx.array([1.0])).dtype\n    mlx.core.float32" };
 (_amp::policy) => { "The policy that this thread records under now.\n\nExample:\n    >>> mx._amp.policy()" };
 (_amp::set_global_policy) => { "Makes a policy that of every thread outside of a scope.\n\nExample:\n    >>> mx._amp.set_global_policy(None)" };
-(_coreml::classes) => { "" };
-(_coreml::constants) => { "" };
-(_coreml::function) => { "" };
-(_coreml::functions) => { "" };
-(_coreml::load) => { "" };
-(_coreml::operators) => { "" };
-(_coreml::outputs) => { "" };
-(_coreml::ports) => { "" };
-(_coreml::run) => { "" };
-(_coreml::warnings) => { "" };
+(_amp::tune) => { "What a step takes in each precision, group by group of its operations.\n\nExample:\n    >>> step = lambda: [(mx.ones((2, 2)) @ mx.ones((2, 2))).sum()]\n    >>> tuned = mx._amp.tune(step, lambda: None, mx.bfloat16, 1, 0.01)\n    >>> \"products\" in str(tuned)\n    True" };
 (_data::cifar10) => { "" };
 (_data::cifar100) => { "" };
 (_data::digits) => { "\nExample:\n    >>> train, test = data.digits(train=4, test=2)\n    >>> images, labels = train.arrays()\n    >>> images.shape, labels.shape\n    ((4, 28, 28, 1), (4,))" };
 (_data::fashion_mnist) => { "" };
 (_data::mnist) => { "" };
+(_data::normalize) => { "Images at another scale, channel by channel: bytes divided by 255, less a mean, over a deviation. Floats are\ntaken to be scaled to 0 to 1 already.\nTakes (..., C), and mean and deviation of each channel.\n\nExample:\n    >>> data.normalize(mx.array([[0], [255]], mx.uint8), [0.5], [0.25]).tolist()\n    [[-2.0], [2.0]]" };
+(_data::random_crop) => { "Of each image of a batch, with a border of zeros, a part of its own size at a random place.\nTakes (N, H, W, C), how wide the border is, and a key where the default generator is not to be drawn from.\n\nExample:\n    >>> data.random_crop(mx.ones((8, 32, 32, 3)), 4).shape\n    (8, 32, 32, 3)" };
+(_data::random_flip) => { "Each image of a batch mirrored, left for right, with probability one half.\nTakes (N, H, W, C), and a key where the default generator is not to be drawn from.\n\nExample:\n    >>> image = mx.array([1.0, 2.0]).reshape(1, 1, 2, 1)\n    >>> data.random_flip(image).flatten().tolist() in ([1, 2], [2, 1])\n    True" };
 (_linalg::cholesky) => { "The lower triangular L with a positive diagonal and A = L·Lᴴ, or U = Lᴴ with A = Uᴴ·U where `upper`\nis true. Of A only that triangle is read.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes, is not square, or has another dtype;\nwhen it is computed where it is not positive definite.\n\nDerivatives:\nThose by symmetric matrices: they are symmetric." };
 (_linalg::det) => { "The determinants of square matrices.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nErrors:\nWhere `a` has less than two axes or is not square. The derivative by a singular matrix of\nmore than three rows is an error when it is computed." };
 (_linalg::inv) => { "The inverse of square matrices.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes, is not square, or has another dtype;\nwhen it is computed where it is singular." };
@@ -3480,6 +3460,11 @@ macro_rules! docs {
 (_profiler::start) => { "Begins to record what every thread does.\n\nExample:\n    >>> mx._profiler.start(\"interval,event\")\n    >>> profile = mx._profiler.stop()" };
 (_profiler::stop) => { "What was recorded, which ends.\n\nExample:\n    >>> mx._profiler.start()\n    >>> mx._profiler.stop().lost\n    0" };
 (_suite::samples) => { "" };
+(_train::early_stopping) => { "What ends a training after so many epochs in which a metric is not the best so far.\n\nExample:\n    >>> mx._train.early_stopping(\"loss\", 3, \"least\", 0.0).best" };
+(_train::keep_best) => { "What keeps the weights of the epoch in which a metric is best.\n\nExample:\n    >>> mx._train.keep_best(\"loss\", \"best.safetensors\", \"least\").best" };
+(_train::metrics_file) => { "What writes a line an epoch.\n\nExample:\n    >>> mx._train.metrics_file(\"metrics.jsonl\", None).end()" };
+(_train::report) => { "What writes a page about a training.\n\nExample:\n    >>> mx._train.report(\"report.html\", \"A line\", [(\"rate\", \"0.1\")]).end()" };
+(_train::tensor_board) => { "What writes for TensorBoard.\n\nExample:\n    >>> mx._train.tensor_board(\"board\", 10).path.parent.name\n    'board'" };
 (cuda::is_available) => { "\nExample:\n    >>> mx.cuda.is_available() in (True, False)\n    True" };
 (distributed::all_gather) => { "The arrays of all processes, one after the other along the first axis.\n\nExample:\n    >>> mx.distributed.all_gather(mx.array([1, 2]))\n    array([1, 2], dtype=int32)" };
 (distributed::all_max) => { "The largest of each element of the arrays of all processes.\n\nExample:\n    >>> mx.distributed.all_max(mx.array([1, 2]))\n    array([1, 2], dtype=int32)" };
@@ -3557,12 +3542,14 @@ macro_rules! docs {
 (random::uniform) => { "Numbers spread evenly over [low, high).\n\nShapes:\n`low` and `high` broadcast to `shape`.\n\nErrors:\nWhere `dtype` is not a float.\n\nExample:\n    >>> x = mx.random.uniform(2.0, 3.0, (100,))\n    >>> (x >= 2).all().item(), (x < 3).all().item()\n    (True, True)" };
 (_amp::Policy) => { "Which dtype each operation computes in.\n\nExample:\n    >>> policy = mx._amp.Policy(mx.bfloat16).changed(\"tanh\", \"float32\")\n    >>> policy.dtype, \"tanh\" in policy.ops(\"float32\")\n    (mlx.core.bfloat16, True)" };
 (_amp::Scope) => { "A context in which operations are recorded as a policy says, or as they are written.\n\nExample:\n    >>> with mx._amp.Scope(mx._amp.Policy(mx.bfloat16)):\n    ...     print((mx.ones((2, 2)) @ mx.ones((2, 2))).dtype)\n    mlx.core.bfloat16" };
-(_coreml::Model) => { "" };
+(_amp::_Tuned) => { "" };
 (_data::ImageDataset) => { "\nExample:\n    >>> train, test = data.digits(train=4, test=2)\n    >>> len(train), len(test), len(train.classes)\n    (4, 2, 10)" };
 (_data::_Loader) => { "" };
 (_data::_Epoch) => { "" };
 (_onnx::Model) => { "" };
 (_profiler::Profile) => { "What was recorded.\n\nExample:\n    >>> mx._profiler.start()\n    >>> mx.eval(mx.exp(mx.ones(3)))\n    >>> profile = mx._profiler.stop()\n    >>> \"map\" in profile.table(\"op\"), \"traceEvents\" in profile.to_json()\n    (True, True)" };
+(_train::_Watcher) => { "" };
+(_train::_Accumulator) => { "" };
 (ArrayAt) => { "\nExample:\n    >>> mx.zeros(3).at[mx.array([0, 0, 2])].add(1.0)\n    array([2, 0, 1], dtype=float32)" };
 (array) => { "\nExample:\n    >>> x = mx.array([[1, 2], [3, 4]])\n    >>> x[0] + x.T\n    array([[2, 5],\n           [3, 6]], dtype=int32)\n    >>> x.dtype, x.shape\n    (mlx.core.int32, (2, 2))" };
 (ArrayIterator) => { "\nExample:\n    >>> [row.tolist() for row in mx.array([[1, 2], [3, 4]])]\n    [[1, 2], [3, 4]]" };
@@ -3978,23 +3965,12 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
         "_amp" => {
             m.add_class::<crate::_amp::Policy>()?;
             m.add_class::<crate::_amp::Scope>()?;
+            m.add_class::<crate::_amp::Tuned>()?;
             m.add_function(wrap_pyfunction!(crate::_amp::global_policy, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_amp::operand, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_amp::policy, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_amp::set_global_policy, m)?)?;
-        }
-        "_coreml" => {
-            m.add_class::<crate::_coreml::CoremlModel>()?;
-            m.add_function(wrap_pyfunction!(crate::_coreml::classes, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::_coreml::constants, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::_coreml::function, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::_coreml::functions, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::_coreml::load, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::_coreml::operators, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::_coreml::outputs, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::_coreml::ports, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::_coreml::run, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::_coreml::warnings, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_amp::tune, m)?)?;
         }
         "_data" => {
             m.add_class::<crate::_data::ImageDataset>()?;
@@ -4005,6 +3981,9 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::_data::digits, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_data::fashion_mnist, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_data::mnist, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_data::normalize, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_data::random_crop, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_data::random_flip, m)?)?;
         }
         "_linalg" => {
             m.add_function(wrap_pyfunction!(crate::_linalg::cholesky, m)?)?;
@@ -4070,6 +4049,15 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
         }
         "_suite" => {
             m.add_function(wrap_pyfunction!(crate::_suite::samples, m)?)?;
+        }
+        "_train" => {
+            m.add_class::<crate::_train::Watcher>()?;
+            m.add_class::<crate::_train::Accumulator>()?;
+            m.add_function(wrap_pyfunction!(crate::_train::early_stopping, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_train::keep_best, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_train::metrics_file, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_train::report, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_train::tensor_board, m)?)?;
         }
         "cuda" => {
             m.add_function(wrap_pyfunction!(crate::cuda::is_available, m)?)?;
@@ -4192,13 +4180,13 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
 /// The submodules, with what they are.
 pub const MODULES: &[(&str, &str)] = &[
     ("_amp", "What `cupola.amp` is made of."),
-    ("_coreml", "What `cupola.coreml` is made of."),
     ("_data", "What `cupola.data` is made of."),
     ("_linalg", "Linear algebra of complex matrices, too, which `linalg` refuses as MLX does."),
     ("_nn", "What `cupola.nn` calls and MLX's `core` does not have."),
     ("_onnx", "What `cupola.onnx` is made of."),
     ("_profiler", "What `cupola.profiler` is made of."),
     ("_suite", "The samples of the op suite, for comparisons with other packages."),
+    ("_train", "What `cupola.train` is made of."),
     ("cuda", "GPUs through CUDA."),
     ("distributed", "Groups of processes: this one alone."),
     ("fast", "Layers' arithmetic, each as one function."),

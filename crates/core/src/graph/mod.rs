@@ -9,6 +9,9 @@ mod sizes;
 mod text;
 pub(crate) mod trace;
 
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
 pub use build::{Builder, Placeholder, Program, Size};
 pub use executable::{Executable, Options, Results};
 
@@ -39,6 +42,24 @@ pub struct Node {
     pub inputs: SmallVec<[Ref; 3]>,
     /// The avals of its outputs.
     pub outputs: Avals,
+    /// The line of the program that recorded it, where lines were noted.
+    pub line: Line,
+}
+
+/// The line of the program that recorded a node. It says nothing of what the node computes: two lines are equal.
+#[derive(Clone, Debug, Default)]
+pub struct Line(pub Option<Arc<str>>);
+
+impl PartialEq for Line {
+    fn eq(&self, _: &Line) -> bool {
+        true
+    }
+}
+
+impl Eq for Line {}
+
+impl Hash for Line {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 /// A graph of primitives in an order in which each follows its inputs.
@@ -91,7 +112,8 @@ impl Graph {
         let node = self.nodes.len() as u32;
         self.inputs.push(node);
         let op = Op::Input(crate::prim::Input { aval: aval.clone() });
-        self.nodes.push(Node { op, inputs: SmallVec::new(), outputs: SmallVec::from_buf([aval]) });
+        let outputs = SmallVec::from_buf([aval]);
+        self.nodes.push(Node { op, inputs: SmallVec::new(), outputs, line: Line::default() });
         Ref { node, output: 0 }
     }
 
@@ -102,8 +124,17 @@ impl Graph {
             let avals: SmallVec<[&Aval; 4]> = inputs.iter().map(|r| self.aval(*r)).collect();
             op.infer(&avals)?
         };
-        self.nodes.push(Node { op, inputs: SmallVec::from_slice(inputs), outputs });
+        let inputs = SmallVec::from_slice(inputs);
+        self.nodes.push(Node { op, inputs, outputs, line: Line::default() });
         Ok(self.nodes.len() as u32 - 1)
+    }
+
+    /// The line that recorded a node, or what is within it: `path` is its index, then that in the body of the call
+    /// that it is, and so on. Where the innermost has none it is that of what it is a part of.
+    pub(crate) fn line(&self, path: &[u32]) -> Option<Arc<str>> {
+        let (&first, rest) = path.split_first()?;
+        let node = self.nodes.get(first as usize)?;
+        node.op.line_within(rest).or_else(|| node.line.0.clone())
     }
 
     /// The aval of an output.

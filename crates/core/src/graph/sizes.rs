@@ -38,6 +38,7 @@ impl Graph {
         for node in &self.nodes {
             let given: SmallVec<[Value; 4]> = node.inputs.iter().map(|&r| at(&values, r)).collect();
             let operands: SmallVec<[&Value; 4]> = given.iter().collect();
+            let first = out.nodes.len();
             let value = match node.op.facts().sizes {
                 Sizes::Given => Value::Same(out.input((*inputs.next()?).clone())),
                 Sizes::Number => number_of(node)?,
@@ -59,6 +60,7 @@ impl Graph {
                 }
                 Sizes::Fixed => return None,
             };
+            out.nodes[first..].iter_mut().for_each(|made| made.line = node.line.clone());
             values.push(value);
         }
         for r in &self.outputs {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Graph, Node, Ref};
+use super::{Graph, Line, Node, Ref};
 use crate::array::scope::{Scope, noting_sizes};
 use crate::array::{Array, Inputs};
 use crate::error::{Error, Result};
@@ -118,7 +118,7 @@ impl Graph {
                         let input = out.input(small.aval().clone());
                         let op = Movement::Broadcast(node.outputs[0].shape.clone()).into();
                         let inputs = SmallVec::from_slice(&[input]);
-                        out.nodes.push(Node { op, inputs, outputs: node.outputs });
+                        out.nodes.push(Node { op, inputs, outputs: node.outputs, line: node.line });
                         *capture = small;
                     }
                     None => drop(out.input(node.outputs[0].clone())),
@@ -172,7 +172,8 @@ impl Graph {
             for output in 0..avals.len() as u32 {
                 places.insert((handle(&array).0, output), Ref { node, output });
             }
-            graph.nodes.push(Node { op: array.node.op.clone(), inputs: refs, outputs: avals });
+            let (op, line) = (array.node.op.clone(), Line(array.node.line.clone()));
+            graph.nodes.push(Node { op, inputs: refs, outputs: avals, line });
         }
         graph.outputs =
             outputs.iter().map(|o| place(&mut graph, &mut places, &mut captures, o)).collect();
@@ -255,7 +256,8 @@ fn place(
         op @ (Op::Constant(_) | Op::Kernel(KernelOp::Iota(_))) => {
             let node = graph.nodes.len() as u32;
             let outputs = array.node.avals.clone();
-            graph.nodes.push(Node { op: op.clone(), inputs: SmallVec::new(), outputs });
+            let line = Line(array.node.line.clone());
+            graph.nodes.push(Node { op: op.clone(), inputs: SmallVec::new(), outputs, line });
             Ref { node, output: 0 }
         }
         Op::Input(_)

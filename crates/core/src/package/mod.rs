@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 
 use self::code::{Reader, Stored, Writer};
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Node, Ref};
+use crate::graph::{Graph, Line, Node, Ref};
 use crate::prim::Avals;
 use crate::shape::Aval;
 
@@ -298,7 +298,7 @@ fn node<'b>(
     if outputs != written {
         return Err(format!("has outputs {written:?}, where it gives {outputs:?}"));
     }
-    graph.nodes.push(Node { op, inputs, outputs });
+    graph.nodes.push(Node { op, inputs, outputs, line: Line::default() });
     Ok(called)
 }
 

@@ -50,7 +50,7 @@ impl Parameters for Graph {
         self.nodes[node as usize].op.facts().argument
     }
 
-    fn line(&self, _: u32) -> Option<Arc<str>> {
+    fn line(&self, _: &[u32]) -> Option<Arc<str>> {
         None
     }
 }

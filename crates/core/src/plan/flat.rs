@@ -21,9 +21,12 @@ pub(super) struct Flat<'a> {
     /// The node of the evaluated graph whose argument every run reads, or none where the argument is
     /// fixed in a call's body.
     pub source: Option<u32>,
-    /// The node of the evaluated graph that it is, or is a part of.
-    pub origin: u32,
+    /// The node of the evaluated graph that it is, or is a part of: then that in the call's body, and so on.
+    pub origin: Origin,
 }
+
+/// A node of a graph, and where within it: see [`Graph::line`].
+pub(super) type Origin = SmallVec<[u32; 2]>;
 
 /// The flat graph with what it gives.
 pub(super) struct FlatGraph<'a> {
@@ -93,7 +96,7 @@ impl<'a> FlatGraph<'a> {
             seen: Seen::with_capacity_and_hasher(count, Default::default()),
             loops: Loops::default(),
         };
-        let outputs = builder.append(graph, bodies, None, None);
+        let outputs = builder.append(graph, bodies, None, &Origin::new());
         let mut flat = FlatGraph { nodes: builder.nodes, outputs };
         flat.drop_dead();
         flat
@@ -147,14 +150,14 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// Appends `graph`; `arguments` are what its inputs stand for and `origin` the node that it is
-    /// the body of, or none at the outermost level.
+    /// Appends `graph`; `arguments` are what its inputs stand for and `origin` where the node is that it is
+    /// the body of, empty at the outermost level.
     fn append(
         &mut self,
         graph: Borrowed<'a>,
         bodies: &'a Bodies,
         arguments: Option<&[Ref]>,
-        origin: Option<u32>,
+        origin: &[u32],
     ) -> Vec<Ref> {
         let mut places: Vec<SmallVec<[Ref; 1]>> = Vec::with_capacity(graph.nodes.len());
         let mut next_input = 0;
@@ -171,12 +174,12 @@ impl<'a> Builder<'a> {
                 _ => None,
             };
             if let Some((body, inner)) = body {
-                let origin = Some(origin.unwrap_or(index as u32));
-                places.push(self.append(body.borrowed(), inner, Some(&inputs), origin).into());
+                let own = within(origin, index);
+                places.push(self.append(body.borrowed(), inner, Some(&inputs), &own).into());
                 continue;
             }
             let source = arguments.is_none().then_some(index as u32);
-            let origin = origin.unwrap_or(index as u32);
+            let origin = within(origin, index);
             let at = self.push(Flat { op, inputs, avals, source, origin });
             places.push((0..avals.len() as u32).map(|output| Ref { node: at, output }).collect());
         }
@@ -229,6 +232,11 @@ fn scan_of(op: &Op) -> Option<&Scan> {
         | Op::Call(_)
         | Op::Custom(_) => None,
     }
+}
+
+/// Node number `index` of the body of what is at `origin`.
+fn within(origin: &[u32], index: usize) -> Origin {
+    origin.iter().copied().chain([index as u32]).collect()
 }
 
 /// Whether two nodes of this op on the same inputs are one: not where an argument may differ at the

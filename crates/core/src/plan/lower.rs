@@ -43,7 +43,7 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
                 .into_iter()
                 .chain(outputs.iter().map(|out: &Access| out.slot))
                 .find_map(|slot| fusion.slots[slot as usize].maker);
-            let origin = maker.map(|node| fusion.graph.nodes[node as usize].origin);
+            let origin = maker.map(|node| fusion.graph.nodes[node as usize].origin.clone());
             rest.push((inputs, outputs, scalars, aliases, origin));
         }
     }

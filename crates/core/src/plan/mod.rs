@@ -77,8 +77,8 @@ struct Step {
     aliases: SmallVec<[(u16, u16); 2]>,
     /// The slots that no later step touches.
     frees: SmallVec<[fuse::Slot; 4]>,
-    /// The node of the evaluated graph that it is about.
-    origin: Option<u32>,
+    /// The node of the evaluated graph that it is about, or where within it.
+    origin: Option<flat::Origin>,
 }
 
 /// A slot and where in it.

@@ -102,7 +102,9 @@ pub(super) fn prepare(segments: Vec<Segment>, backend: &dyn Backend) -> Result<V
     let wanted: Vec<&Segment> =
         fresh.iter().map(|(segment, _)| segment).filter(|s| control_of(s).is_none()).collect();
     let start = profile::begin().filter(|_| !wanted.is_empty());
+    let range = (!wanted.is_empty()).then(|| profile::range("compile")).flatten();
     let mut of_device = backend.prepare_all(&wanted).into_iter();
+    drop(range);
     profile::end(start, || What::Compiling { device, segments: wanted.len() });
     let mut made: Vec<Arc<Prepared>> = Vec::with_capacity(fresh.len());
     for (segment, hash) in fresh {

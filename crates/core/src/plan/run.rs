@@ -27,8 +27,9 @@ pub(crate) trait Parameters {
     /// The argument of a node of the evaluated graph.
     fn argument(&self, node: u32) -> Argument<'_>;
 
-    /// The line of the program that recorded a node of the evaluated graph, where lines are noted.
-    fn line(&self, node: u32) -> Option<Arc<str>>;
+    /// The line of the program that recorded a node of the evaluated graph, or what is within it, where lines
+    /// are noted: see [`Graph::line`](crate::graph::Graph).
+    fn line(&self, path: &[u32]) -> Option<Arc<str>>;
 }
 
 /// Why a run failed.
@@ -252,6 +253,7 @@ impl Plan {
             true => None,
             false => Watch::begin(on).map_err(|error| Stopped { error, begun: 0 })?,
         };
+        let shown = profile::ranges();
         let mut skipped = memory.skipped.iter().peekable();
         for (index, step) in self.steps.iter().enumerate() {
             if waits == Some(index) {
@@ -263,9 +265,11 @@ impl Plan {
             if index <= memory.overwrites {
                 crate::interrupt::check().map_err(|error| Stopped { error, begun: index })?;
             }
+            let range = shown.as_ref().map(|begin| begin(&self.explained()[index].kind));
             step.run(memory, parameters).map_err(|error| Stopped { error, begun: index + 1 })?;
+            drop(range);
             if let Some(watch) = &mut watch {
-                let line = step.origin.and_then(|node| parameters.line(node));
+                let line = step.origin.as_ref().and_then(|path| parameters.line(path));
                 watch.step(&self.explained()[index], line);
             }
         }

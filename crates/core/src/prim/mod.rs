@@ -270,6 +270,23 @@ impl Op {
         Ok(outputs)
     }
 
+    /// The line that recorded what is at `path` in the body that a call has.
+    pub(crate) fn line_within(&self, path: &[u32]) -> Option<Arc<str>> {
+        match self {
+            Op::Call(call) => call.body.line(path),
+            Op::Input(_)
+            | Op::Constant(_)
+            | Op::Movement(_)
+            | Op::Mark(_)
+            | Op::Elementwise(_)
+            | Op::Reduce(_)
+            | Op::Kernel(_)
+            | Op::Composite(_)
+            | Op::Control(_)
+            | Op::Custom(_) => None,
+        }
+    }
+
     /// The op on inputs of which some carry a batch of `size` along axis 0.
     pub fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         if inputs.iter().any(|i| i.batched) {

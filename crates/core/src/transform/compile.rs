@@ -8,6 +8,7 @@ use crate::autocast;
 use crate::error::{Error, Result};
 use crate::generator;
 use crate::graph::Graph;
+use crate::holders;
 use crate::precision::matmul_precision;
 use crate::prim::Call;
 use crate::shape::Aval;
@@ -38,7 +39,10 @@ impl Traces {
         leaves: &[(String, Array)],
         settings: &[u64],
     ) -> Option<Arc<Trace>> {
-        let at = self.list.iter().rposition(|t| t.fits(inputs, leaves, settings))?;
+        // Who asks for lines gets them of what was traced before, too: it is traced again.
+        let without = holders::wants_lines();
+        let fits = |t: &Arc<Trace>| t.fits(inputs, leaves, settings) && (t.has_lines || !without);
+        let at = self.list.iter().rposition(fits)?;
         self.list[at..].rotate_left(1);
         self.list.last().cloned()
     }
@@ -68,6 +72,8 @@ struct Trace {
     draws: bool,
     /// Whether the graph alone says how it depends on sizes.
     is_general: bool,
+    /// Whether lines were noted when it was traced.
+    has_lines: bool,
 }
 
 /// Compiles `f`: it is traced at the first call, and again where the avals of its arguments or of
@@ -125,7 +131,8 @@ impl<F> Compiled<F> {
         if traces.find(inputs, &leaves, &settings).is_some() {
             return true;
         }
-        let alike = |t: &&Arc<Trace>| t.settings == settings;
+        let without = holders::wants_lines();
+        let alike = |t: &&Arc<Trace>| t.settings == settings && (t.has_lines || !without);
         let found = traces.list.iter().filter(alike).find_map(|t| t.with_sizes(inputs, &leaves));
         let is_found = found.is_some();
         found.into_iter().for_each(|trace| traces.insert(Arc::new(trace)));
@@ -239,6 +246,7 @@ impl<F> Compiled<F> {
             results: count,
             leaves: leaf_count,
             draws,
+            has_lines: holders::wants_lines(),
             // What was recorded of nothing traced, and is not computed, may have been made for this.
             is_general: !noted && captures.iter().all(Array::is_ready),
             captures,
@@ -274,6 +282,7 @@ impl Trace {
             leaves: self.leaves,
             draws: self.draws,
             is_general: true,
+            has_lines: self.has_lines,
         })
     }
 

@@ -211,13 +211,13 @@ impl Wanted {
     }
 }
 
-fn open(path: impl AsRef<std::ffi::OsStr>) -> Option<Library> {
+pub(super) fn open(path: impl AsRef<std::ffi::OsStr>) -> Option<Library> {
     // SAFETY: these are NVIDIA's libraries, whose initialisation has no conditions.
     unsafe { Library::new(path.as_ref()) }.ok()
 }
 
 /// The folders beyond the loader's own where CUDA's libraries may be.
-fn folders() -> &'static [PathBuf] {
+pub(super) fn folders() -> &'static [PathBuf] {
     static FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     FOLDERS.get_or_init(|| {
         let mut all = Vec::new();

@@ -17,6 +17,7 @@ mod library;
 mod marker;
 mod matrices;
 mod memory;
+mod nvtx;
 mod product;
 mod run;
 mod sequence;

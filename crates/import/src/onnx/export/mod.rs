@@ -210,7 +210,7 @@ fn write(
         }
         Op::Call(call) => walk(w, &call.body, args.to_vec())?,
         Op::Control(control) => {
-            return Err(unsupported(format!("'{}' has no form there yet", control.name())));
+            return Err(unsupported(format!("'{}' has no form there yet", op.name())));
         }
         Op::Custom(custom) => {
             return Err(unsupported(format!("'{}' is an operator of one's own", custom.0.name())));
