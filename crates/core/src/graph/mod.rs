@@ -109,8 +109,8 @@ impl Graph {
         }
         let at = |r: &Ref| Ref { node: places[r.node as usize], output: r.output };
         let moved = |&node: &usize| {
-            let Node { op, inputs, outputs } = self.nodes[node].clone();
-            Node { op, inputs: inputs.iter().map(at).collect(), outputs }
+            let Node { op, inputs, outputs, line } = self.nodes[node].clone();
+            Node { op, inputs: inputs.iter().map(at).collect(), outputs, line }
         };
         Graph {
             nodes: inputs.iter().chain(&others).map(moved).collect(),
