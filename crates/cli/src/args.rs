@@ -384,6 +384,10 @@ pub struct RunArgs {
     #[arg(long)]
     pub bench: bool,
 
+    /// Record what runs and write it there: a trace for Perfetto, or with the ending .html a page
+    #[arg(long, value_name = "FILE")]
+    pub profile: Option<PathBuf>,
+
     /// Write what came out to this file as JSON; - is the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

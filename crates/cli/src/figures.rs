@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use cupola::io::write_whole;
-use cupola::train::EpochMetrics;
+use cupola::train::{EpochMetrics, panels};
 use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
@@ -30,16 +30,8 @@ type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 /// Draws the figures of a run, whose history is not empty, into its folder.
 pub fn draw_run(folder: &Path, history: &[EpochMetrics]) -> Outcome {
-    draw(&folder.join(CURVES), (960, 380), |area| curves(area, history))?;
+    write_whole(folder.join(CURVES), curves(history))?;
     draw(&folder.join(EPOCH_TIMES), (480, 380), |area| epoch_times(area, history))
-}
-
-/// The same figures as text.
-pub fn run_pictures(history: &[EpochMetrics]) -> Outcome<[String; 2]> {
-    Ok([
-        picture(CURVES, (960, 380), |area| curves(area, history))?,
-        picture(EPOCH_TIMES, (480, 380), |area| epoch_times(area, history))?,
-    ])
 }
 
 fn draw(path: &Path, size: (u32, u32), figure: impl FnOnce(&Area<'_>) -> Drawn) -> Outcome {
@@ -63,73 +55,15 @@ fn picture(
     Ok(text)
 }
 
-/// A line in a chart: its name, its colour, its value after each epoch.
-struct Curve {
-    name: &'static str,
-    colour: RGBColor,
-    values: Vec<f64>,
-}
-
-fn curves(area: &Area<'_>, history: &[EpochMetrics]) -> Drawn {
-    let curve = |name, colour, value: fn(&EpochMetrics) -> f64| Curve {
-        name,
-        colour,
-        values: history.iter().map(value).collect(),
-    };
-    let (left, right) = area.split_horizontally(480);
-    let accuracy = [
-        curve("training", BLUE, |m| 100.0 * m.train_accuracy),
-        curve("validation", ORANGE, |m| 100.0 * m.val_accuracy),
-    ];
-    panel(&left, "Accuracy, %", &accuracy, SeriesLabelPosition::LowerRight)?;
-    let loss =
-        [curve("training", BLUE, |m| m.train_loss), curve("validation", ORANGE, |m| m.val_loss)];
-    panel(&right, "Loss", &loss, SeriesLabelPosition::UpperRight)
-}
-
-fn panel(area: &Area<'_>, title: &str, curves: &[Curve], legend: SeriesLabelPosition) -> Drawn {
-    let epochs = curves.iter().map(|curve| curve.values.len()).max().unwrap_or(1);
-    let heights = spread(curves.iter().flat_map(|curve| &curve.values).copied());
-    let decimals = decimals(&heights);
-    let mut chart = ChartBuilder::on(area)
-        .caption(title, (FONT, 18, &INK))
-        .margin(12)
-        .x_label_area_size(40)
-        .y_label_area_size(52)
-        .build_cartesian_2d(0.5..epochs as f64 + 0.5, heights)?;
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
-        .axis_style(INK)
-        .label_style((FONT, 13, &INK))
-        .x_desc("epoch")
-        .x_labels(epochs.min(10))
-        .x_label_formatter(&|x| match (x.fract().abs() < 1e-9, *x >= 1.0) {
-            (true, true) => format!("{x:.0}"),
-            _ => String::new(),
-        })
-        .y_label_formatter(&|y| format!("{y:.decimals$}"))
-        .draw()?;
-    for Curve { name, colour, values } in curves {
-        let points: Vec<(f64, f64)> =
-            values.iter().enumerate().map(|(index, y)| (index as f64 + 1.0, *y)).collect();
-        let style = ShapeStyle::from(colour).stroke_width(2);
-        chart
-            .draw_series(LineSeries::new(points.iter().copied(), style))?
-            .label(*name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
-        chart.draw_series(points.iter().map(|point| Circle::new(*point, 3, colour.filled())))?;
-    }
-    chart
-        .configure_series_labels()
-        .position(legend)
-        .background_style(WHITE.mix(0.8))
-        .border_style(GRID)
-        .label_font((FONT, 13, &INK))
-        .draw()?;
-    Ok(())
+/// Accuracy in percent, and loss.
+fn curves(history: &[EpochMetrics]) -> String {
+    let curve = |name, value: fn(&EpochMetrics) -> f64| (name, history.iter().map(value).collect());
+    panels(&[
+        curve("training_accuracy, %", |m| 100.0 * m.train_accuracy),
+        curve("validation_accuracy, %", |m| 100.0 * m.val_accuracy),
+        curve("training_loss", |m| m.train_loss),
+        curve("validation_loss", |m| m.val_loss),
+    ])
 }
 
 /// A box from the lower to the upper quartile, a line at the median, whiskers to the ends, and every
@@ -289,7 +223,7 @@ mod tests {
             }
         }
         let curves = std::fs::read_to_string(folder.path().join(CURVES)).unwrap();
-        for word in ["Accuracy", "Loss", "training", "validation", "epoch"] {
+        for word in ["accuracy", "loss", "training", "validation", "epoch"] {
             assert!(curves.contains(word), "no {word}");
         }
     }

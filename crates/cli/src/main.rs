@@ -15,6 +15,7 @@ mod interrupt;
 mod output;
 mod package;
 mod pictures;
+mod profile;
 mod run;
 mod selftest;
 mod table;

@@ -1,6 +1,7 @@
 //! What `inspect`, `run` and `convert` say of packages.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use cupola::package::{Function, Package, Port, Trace};
 use serde::Serialize;
@@ -87,4 +88,10 @@ pub fn function<'p>(package: &'p Package, name: Option<&str>) -> Outcome<&'p Fun
             None => format!("--function: the package has {names}: say which one"),
         })
     })
+}
+
+/// The files of a package, a file or a folder: nothing is written over them.
+pub fn files(package: &Path) -> Vec<PathBuf> {
+    let within = std::fs::read_dir(package).into_iter().flatten().flatten();
+    [package.to_owned()].into_iter().chain(within.map(|entry| entry.path())).collect()
 }

@@ -16,8 +16,9 @@ use crate::args::RunArgs;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use crate::output::{Output, writable_folder};
-use crate::package::function;
+use crate::package::{files, function};
 use crate::pictures;
+use crate::profile::Profiling;
 use crate::table::Table;
 
 /// The longest file of an array that is read, in bytes.
@@ -56,31 +57,37 @@ struct Bench {
 
 pub fn run(args: &RunArgs) -> Outcome {
     let output = Output::new(args.json.as_deref())?;
-    output.spares("the package", || [args.package.clone()])?;
-    let files = || args.input.iter().map(|(_, file)| PathBuf::from(file)).collect::<Vec<_>>();
-    output.spares("an input", files)?;
+    output.spares("the package", || files(&args.package))?;
+    let given = || args.input.iter().map(|(_, file)| PathBuf::from(file)).collect::<Vec<_>>();
+    output.spares("an input", given)?;
+    let profiling = Profiling::new(args.profile.as_deref())?;
+    profiling.spares("the package", || files(&args.package))?;
+    profiling.spares("an input", given)?;
+    profiling.spares("what --json goes to", || args.json.clone())?;
     if let Some(folder) = &args.output {
         writable_folder("--output", folder)?;
     }
+    profiling.record(|| with_stream(Stream::of(args.device), || work(args, &output, &profiling)))
+}
+
+fn work(args: &RunArgs, output: &Output, profiling: &Profiling<'_>) -> Outcome {
     let start = Instant::now();
     let package = Package::open(&args.package)?;
     let load = start.elapsed();
     let function = function(&package, args.function.as_deref())?;
     let inputs = Inputs { args, function }.arrays()?;
-    with_stream(Stream::of(args.device), || {
-        let compute = || -> Outcome<(Vec<Array>, Duration)> {
-            let start = Instant::now();
-            let outputs = function.call(&inputs)?;
-            cupola::wait(&outputs)?;
-            Ok((outputs, start.elapsed()))
-        };
-        let (outputs, first) = compute()?;
-        let bench = match args.bench {
-            true => Some(measure(load, first, || compute().map(|(_, time)| time))?),
-            false => None,
-        };
-        report(args, function, &inputs, &outputs, bench, &output)
-    })
+    let compute = || -> Outcome<(Vec<Array>, Duration)> {
+        let start = Instant::now();
+        let outputs = function.call(&inputs)?;
+        cupola::wait(&outputs)?;
+        Ok((outputs, start.elapsed()))
+    };
+    let (outputs, first) = compute()?;
+    let bench = match args.bench {
+        true => Some(measure(load, first, || compute().map(|(_, time)| time))?),
+        false => None,
+    };
+    report(args, function, &inputs, &outputs, bench, output, profiling)
 }
 
 fn measure(load: Duration, first: Duration, run: impl Fn() -> Outcome<Duration>) -> Outcome<Bench> {
@@ -110,6 +117,7 @@ fn report(
     outputs: &[Array],
     bench: Option<Bench>,
     output: &Output,
+    profiling: &Profiling<'_>,
 ) -> Outcome {
     let avals: Vec<&Aval> = inputs.iter().map(Array::aval).collect();
     let ports = function.traces.iter().find(|trace| trace.fits(&avals)).map(Trace::outputs);
@@ -120,6 +128,8 @@ fn report(
             Some(folder) => {
                 let name = file_name(&port.name, lines.iter().filter_map(|l| l.file.as_deref()));
                 let path = folder.join(name);
+                output.spares("an output", || [path.clone()])?;
+                profiling.spares("an output", || [path.clone()])?;
                 write_whole(&path, npy::write(array)?)?;
                 Some(path)
             }

@@ -5,26 +5,27 @@ mod progress;
 mod recipe;
 mod report;
 
+use std::cell::Cell;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
 use cupola::data::Dataset;
 use cupola::device::{Stream, with_stream};
 use cupola::nn::Module;
-use cupola::profiler;
 use cupola::train::{
-    EpochMetrics, Event, METRICS_FILE, MODEL_FILE, PartialEpoch, STATE_FILE, Stop, Tally,
-    TensorBoard, Trainer, Until,
+    Callback, EpochMetrics, METRICS_FILE, MODEL_FILE, Moment, PartialEpoch, STATE_FILE, Stop,
+    Tally, TensorBoard, Trainer, Until,
 };
 use serde::Serialize;
 
 use crate::args::TrainArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, bar, replaceable, spared};
+use crate::profile::Profiling;
 use crate::{data, figures, interrupt};
 use folder::RunFolder;
 use progress::Progress;
 use recipe::Recipe;
-
-/// Between how many steps TensorBoard gets their loss.
-const LOGGED: usize = 10;
 
 /// What `--json` gets.
 #[derive(Serialize)]
@@ -42,18 +43,11 @@ struct Report<'a> {
 }
 
 pub fn run(args: &TrainArgs) -> Outcome {
-    if let Some(path) = &args.profile {
-        profiler::check_file(path).map_err(of_profile)?;
-    }
-    with_stream(Stream::of(args.device), || train(args))
+    let profiling = Profiling::new(args.profile.as_deref())?;
+    with_stream(Stream::of(args.device), || train(args, &profiling))
 }
 
-/// A failure of `--profile`.
-fn of_profile(error: cupola::Error) -> Failure {
-    Failure::new(format!("--profile: {error}"))
-}
-
-fn train(args: &TrainArgs) -> Outcome {
+fn train(args: &TrainArgs, profiling: &Profiling<'_>) -> Outcome {
     let recipe = Recipe::new(args)?;
     let output = Output::new(args.json.as_deref())?;
     let folder = RunFolder::open(args, recipe.dataset.name())?;
@@ -65,22 +59,15 @@ fn train(args: &TrainArgs) -> Outcome {
         spared("--report", path, "what --json goes to", args.json.clone())?;
         replaceable("--report", path)?;
     }
-    if let Some(path) = &args.profile {
-        spared("--profile", path, "a file of the run itself", folder.files())?;
-        spared("--profile", path, "a file of the data", data::files(args.data_dir.as_deref()))?;
-    }
-    let Some(path) = &args.profile else {
-        return work(args, recipe, &output, &folder);
-    };
-    profiler::start(profiler::Options::default()).map_err(of_profile)?;
-    let trained = work(args, recipe, &output, &folder);
-    // What was recorded is of use where the training failed, too.
-    let written = profiler::stop().and_then(|profile| profile.save(path)).map_err(of_profile);
-    trained.and(written)
+    profiling.spares("a file of the run itself", || folder.files())?;
+    profiling.spares("a file of the data", || data::files(args.data_dir.as_deref()))?;
+    profiling.spares("what --json goes to", || args.json.clone())?;
+    profiling.spares("what --report goes to", || args.report.clone())?;
+    profiling.record(|| work(args, recipe, &output, &folder))
 }
 
 fn work(args: &TrainArgs, recipe: Recipe, output: &Output, folder: &RunFolder) -> Outcome {
-    let mut board = args.tensorboard.as_deref().map(TensorBoard::create).transpose()?;
+    let board = args.tensorboard.as_deref().map(TensorBoard::create).transpose()?;
     let stop = interrupt::flag();
     let (images, test) = data::load(recipe.dataset, args.data_dir.as_deref())?;
     let [height, width, channels] = images.shape();
@@ -111,20 +98,17 @@ fn work(args: &TrainArgs, recipe: Recipe, output: &Output, folder: &RunFolder) -
 
     let until = Until { steps: args.steps.map(|steps| steps as u64), stop: Some(stop) };
     let mut progress = Progress::new(output, settings.epochs, args.log_every, trainer.history());
-    let (mut step, mut unwritten) = (trainer.steps(), None);
-    let ended = trainer.run(folder.path(), until, &mut |event| {
-        if let Event::Step { number, .. } = event {
-            step = number;
-        }
-        if let Some(board) = &mut board
-            && let Err(error) = note(board, event, step, args.log_every)
-        {
-            unwritten.get_or_insert(error);
-        }
-        progress.report(event);
-    });
+    let unwritten = Rc::new(Cell::new(None));
+    if let Some(board) = board {
+        let board = match args.log_every {
+            Some(every) => board.every(every as u64)?,
+            None => board,
+        };
+        trainer.callbacks().add(Lenient { board, failed: unwritten.clone() });
+    }
+    let ended = trainer.run(folder.path(), until, &mut |event| progress.report(event));
     progress.clear();
-    if let Some(error) = unwritten {
+    if let Some(error) = unwritten.take() {
         output.line(format!("warning: --tensorboard: {error}"));
     }
     let resume = format!("cupola train --resume {}", folder.path().display());
@@ -145,7 +129,7 @@ fn work(args: &TrainArgs, recipe: Recipe, output: &Output, folder: &RunFolder) -
             trainer.history().len(),
             settings.patience.unwrap_or_default()
         )),
-        Stop::Done => {}
+        Stop::Done | Stop::Callback => {}
     }
     draw(&trainer, folder)?;
 
@@ -178,30 +162,29 @@ fn work(args: &TrainArgs, recipe: Recipe, output: &Output, folder: &RunFolder) -
     })
 }
 
-/// Writes what happened after `step` for TensorBoard: each so manieth step, and every epoch.
-fn note(
-    board: &mut TensorBoard,
-    event: Event<'_>,
-    step: u64,
-    every: Option<usize>,
-) -> cupola::Result<()> {
-    match event {
-        Event::Step { number, loss, tally }
-            if number.is_multiple_of(every.unwrap_or(LOGGED) as u64) =>
-        {
-            board.scalars(number, &[("train/loss", loss), ("train/accuracy", tally.accuracy())])
-        }
-        Event::Finished { metrics, .. } => board.scalars(
-            step,
-            &[
-                ("epoch/train_loss", metrics.train_loss),
-                ("epoch/train_accuracy", metrics.train_accuracy),
-                ("epoch/val_loss", metrics.val_loss),
-                ("epoch/val_accuracy", metrics.val_accuracy),
-                ("epoch/seconds", metrics.seconds),
-            ],
-        ),
-        _ => Ok(()),
+/// Writes for TensorBoard. A disk that is full does not end a training: the first error is kept, and told when it
+/// is over.
+struct Lenient {
+    board: TensorBoard,
+    failed: Rc<Cell<Option<cupola::Error>>>,
+}
+
+impl Lenient {
+    fn keep(&self, written: cupola::Result<ControlFlow<()>>) -> cupola::Result<ControlFlow<()>> {
+        self.failed.set(self.failed.take().or(written.err()));
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+impl Callback for Lenient {
+    fn step(&mut self, at: &Moment<'_>) -> cupola::Result<ControlFlow<()>> {
+        let written = self.board.step(at);
+        self.keep(written)
+    }
+
+    fn epoch(&mut self, at: &Moment<'_>) -> cupola::Result<ControlFlow<()>> {
+        let written = self.board.epoch(at);
+        self.keep(written)
     }
 }
 

@@ -87,6 +87,18 @@ fn a_model_is_converted_inspected_and_run() {
     assert!(bench["bench"]["runs"].as_u64().unwrap() >= 5);
 
     sandbox.run("run m.cupola --input x=random --size N=4 --device cpu").good();
+    let profiled = "run m.cupola --input x=x.npy --device cpu --output out --profile";
+    sandbox.run(&format!("{profiled} t.json")).good();
+    let trace: serde_json::Value = serde_json::from_slice(&sandbox.read("t.json")).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    assert!(events.iter().any(|event| event["cat"] == "step" && event["name"] == "matmul"));
+    sandbox.run(&format!("{profiled} page.html --bench")).good();
+    assert!(sandbox.read("page.html").starts_with(b"<!DOCTYPE html>"));
+    sandbox.run(&format!("{profiled} m.cupola")).bad(2, &["--profile", "is the package"]);
+    sandbox.run(&format!("{profiled} x.npy")).bad(2, &["--profile", "is an input"]);
+    sandbox.run(&format!("{profiled} j --json j")).bad(2, &["--profile", "what --json goes to"]);
+    sandbox.run(&format!("{profiled} out/scores_y.npy")).bad(2, &["--profile", "is an output"]);
+    sandbox.run(&format!("{profiled} none/t.json")).bad(1, &["--profile", "none"]);
     sandbox.run("run m.cupola --input x=random --device cpu").bad(1, &["--size N=N"]);
     sandbox.run("run m.cupola --device cpu").bad(2, &["x float32[N, 2]"]);
     sandbox.run("run m.cupola --input z=random --device cpu").bad(2, &["x float32[N, 2]"]);

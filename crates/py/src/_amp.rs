@@ -1,12 +1,12 @@
 //! `cupola.core._amp`: what `cupola.amp` is made of.
 
-use cupola::amp::{self, Category};
+use cupola::amp::{self, Category, Tune};
 use cupola_core::binding::{self, Former};
 use pyo3::prelude::*;
 
 use crate::array::PyArray;
 use crate::dtype::Dtype;
-use crate::error::{raise, wrong_value};
+use crate::error::{carried, raise, wrong_value};
 use crate::generated::docs;
 use crate::operand::{Arr, give};
 
@@ -113,4 +113,44 @@ pub fn global_policy() -> Option<Policy> {
 #[pyfunction]
 pub fn operand(op: &str, x: Arr) -> PyResult<PyArray> {
     give(amp::operand(op, &x))
+}
+
+/// What was measured, and the policy that is proposed for it.
+#[pyclass(frozen, name = "_Tuned", module = "cupola.amp")]
+pub struct Tuned(amp::Tuned);
+
+#[pymethods]
+impl Tuned {
+    /// The policy.
+    #[getter]
+    fn policy(&self) -> Policy {
+        Policy(self.0.policy.clone())
+    }
+
+    /// All of it, as JSON.
+    fn to_json(&self) -> String {
+        self.0.to_json().to_string()
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+#[doc = docs!(_amp::tune)]
+#[pyfunction]
+pub fn tune(
+    step: &Bound<'_, PyAny>,
+    reset: &Bound<'_, PyAny>,
+    dtype: Dtype,
+    steps: usize,
+    tolerance: f64,
+) -> PyResult<Tuned> {
+    let own = Tune::new(dtype.0).steps(steps).tolerance(tolerance);
+    let reset = || reset.call0().map(drop).map_err(carried);
+    let step = || -> cupola::Result<Vec<cupola::Array>> {
+        let found = step.call0().and_then(|found| found.extract::<Vec<Arr>>());
+        Ok(found.map_err(carried)?.into_iter().map(|x| x.0).collect())
+    };
+    own.run(reset, step).map(Tuned).map_err(raise)
 }

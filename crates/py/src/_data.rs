@@ -11,6 +11,7 @@ use pyo3::types::{PyList, PyTuple};
 use crate::array::PyArray;
 use crate::error::{carried, raise, wrong_value};
 use crate::generated::docs;
+use crate::operand::{Arr, give};
 
 /// The exception for an error of a data set: that of a Python data set as it was.
 fn raised(error: Error) -> PyErr {
@@ -59,6 +60,18 @@ impl ImageDataset {
     #[getter]
     fn classes(&self) -> Vec<String> {
         self.0.classes().to_vec()
+    }
+
+    /// What brings these images to mean 0 and deviation 1: the mean of each channel, and the deviation.
+    fn normalization(&self) -> (Vec<f32>, Vec<f32>) {
+        let found = self.0.normalization();
+        (found.mean().to_vec(), found.std().to_vec())
+    }
+
+    /// These images at another scale: (pixel / 255 - mean) / std, channel by channel.
+    fn normalized(&self, mean: Vec<f32>, std: Vec<f32>) -> PyResult<ImageDataset> {
+        let scale = data::Normalization::new(mean, std).map_err(raised)?;
+        self.0.clone().normalized(scale).map(ImageDataset).map_err(raised)
     }
 
     /// All images and all labels, as two arrays.
@@ -113,6 +126,27 @@ pub fn cifar100(py: Python<'_>, folder: PathBuf) -> PyResult<Pair> {
 #[pyo3(signature = (seed = 0, train = 6000, test = 1000))]
 pub fn digits(py: Python<'_>, seed: u64, train: usize, test: usize) -> PyResult<Pair> {
     pair(py, || Ok(data::digits_sized(seed, train, test)))
+}
+
+#[doc = docs!(_data::random_flip)]
+#[pyfunction]
+#[pyo3(signature = (images, key = None))]
+pub fn random_flip(images: Arr, key: Option<Arr>) -> PyResult<PyArray> {
+    give(data::random_flip(&images, key.as_deref()))
+}
+
+#[doc = docs!(_data::random_crop)]
+#[pyfunction]
+#[pyo3(signature = (images, padding, key = None))]
+pub fn random_crop(images: Arr, padding: usize, key: Option<Arr>) -> PyResult<PyArray> {
+    give(data::random_crop(&images, padding, key.as_deref()))
+}
+
+#[doc = docs!(_data::normalize)]
+#[pyfunction]
+pub fn normalize(images: Arr, mean: Vec<f32>, std: Vec<f32>) -> PyResult<PyArray> {
+    let scale = data::Normalization::new(mean, std).map_err(raised)?;
+    give(scale.apply(&images))
 }
 
 /// What a loader holds of Python's.

@@ -3414,11 +3414,15 @@ macro_rules! docs {
 (_amp::operand) => { "What the policy makes of an operand of an operation that a layer adds afterwards, as the bias of a\nconvolution.\n\nExample:\n    >>> mx._amp.operand(\"conv_general\", mx.array([1.0])).dtype\n    mlx.core.float32" };
 (_amp::policy) => { "The policy that this thread records under now.\n\nExample:\n    >>> mx._amp.policy()" };
 (_amp::set_global_policy) => { "Makes a policy that of every thread outside of a scope.\n\nExample:\n    >>> mx._amp.set_global_policy(None)" };
+(_amp::tune) => { "What a step takes in each precision, group by group of its operations.\n\nExample:\n    >>> step = lambda: [(mx.ones((2, 2)) @ mx.ones((2, 2))).sum()]\n    >>> tuned = mx._amp.tune(step, lambda: None, mx.bfloat16, 1, 0.01)\n    >>> \"products\" in str(tuned)\n    True" };
 (_data::cifar10) => { "" };
 (_data::cifar100) => { "" };
 (_data::digits) => { "\nExample:\n    >>> train, test = data.digits(train=4, test=2)\n    >>> images, labels = train.arrays()\n    >>> images.shape, labels.shape\n    ((4, 28, 28, 1), (4,))" };
 (_data::fashion_mnist) => { "" };
 (_data::mnist) => { "" };
+(_data::normalize) => { "Images at another scale, channel by channel: bytes divided by 255, less a mean, over a deviation. Floats are\ntaken to be scaled to 0 to 1 already.\nTakes (..., C), and mean and deviation of each channel.\n\nExample:\n    >>> data.normalize(mx.array([[0], [255]], mx.uint8), [0.5], [0.25]).tolist()\n    [[-2.0], [2.0]]" };
+(_data::random_crop) => { "Of each image of a batch, with a border of zeros, a part of its own size at a random place.\nTakes (N, H, W, C), how wide the border is, and a key where the default generator is not to be drawn from.\n\nExample:\n    >>> data.random_crop(mx.ones((8, 32, 32, 3)), 4).shape\n    (8, 32, 32, 3)" };
+(_data::random_flip) => { "Each image of a batch mirrored, left for right, with probability one half.\nTakes (N, H, W, C), and a key where the default generator is not to be drawn from.\n\nExample:\n    >>> image = mx.array([1.0, 2.0]).reshape(1, 1, 2, 1)\n    >>> data.random_flip(image).flatten().tolist() in ([1, 2], [2, 1])\n    True" };
 (_linalg::cholesky) => { "The lower triangular L with a positive diagonal and A = L·Lᴴ, or U = Lᴴ with A = Uᴴ·U where `upper`\nis true. Of A only that triangle is read.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes, is not square, or has another dtype;\nwhen it is computed where it is not positive definite.\n\nDerivatives:\nThose by symmetric matrices: they are symmetric." };
 (_linalg::det) => { "The determinants of square matrices.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nErrors:\nWhere `a` has less than two axes or is not square. The derivative by a singular matrix of\nmore than three rows is an error when it is computed." };
 (_linalg::inv) => { "The inverse of square matrices.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes, is not square, or has another dtype;\nwhen it is computed where it is singular." };
@@ -3456,6 +3460,11 @@ macro_rules! docs {
 (_profiler::start) => { "Begins to record what every thread does.\n\nExample:\n    >>> mx._profiler.start(\"interval,event\")\n    >>> profile = mx._profiler.stop()" };
 (_profiler::stop) => { "What was recorded, which ends.\n\nExample:\n    >>> mx._profiler.start()\n    >>> mx._profiler.stop().lost\n    0" };
 (_suite::samples) => { "" };
+(_train::early_stopping) => { "What ends a training after so many epochs in which a metric is not the best so far.\n\nExample:\n    >>> mx._train.early_stopping(\"loss\", 3, \"least\", 0.0).best" };
+(_train::keep_best) => { "What keeps the weights of the epoch in which a metric is best.\n\nExample:\n    >>> mx._train.keep_best(\"loss\", \"best.safetensors\", \"least\").best" };
+(_train::metrics_file) => { "What writes a line an epoch.\n\nExample:\n    >>> mx._train.metrics_file(\"metrics.jsonl\", None).end()" };
+(_train::report) => { "What writes a page about a training.\n\nExample:\n    >>> mx._train.report(\"report.html\", \"A line\", [(\"rate\", \"0.1\")]).end()" };
+(_train::tensor_board) => { "What writes for TensorBoard.\n\nExample:\n    >>> mx._train.tensor_board(\"board\", 10).path.parent.name\n    'board'" };
 (cuda::is_available) => { "\nExample:\n    >>> mx.cuda.is_available() in (True, False)\n    True" };
 (distributed::all_gather) => { "The arrays of all processes, one after the other along the first axis.\n\nExample:\n    >>> mx.distributed.all_gather(mx.array([1, 2]))\n    array([1, 2], dtype=int32)" };
 (distributed::all_max) => { "The largest of each element of the arrays of all processes.\n\nExample:\n    >>> mx.distributed.all_max(mx.array([1, 2]))\n    array([1, 2], dtype=int32)" };
@@ -3533,11 +3542,14 @@ macro_rules! docs {
 (random::uniform) => { "Numbers spread evenly over [low, high).\n\nShapes:\n`low` and `high` broadcast to `shape`.\n\nErrors:\nWhere `dtype` is not a float.\n\nExample:\n    >>> x = mx.random.uniform(2.0, 3.0, (100,))\n    >>> (x >= 2).all().item(), (x < 3).all().item()\n    (True, True)" };
 (_amp::Policy) => { "Which dtype each operation computes in.\n\nExample:\n    >>> policy = mx._amp.Policy(mx.bfloat16).changed(\"tanh\", \"float32\")\n    >>> policy.dtype, \"tanh\" in policy.ops(\"float32\")\n    (mlx.core.bfloat16, True)" };
 (_amp::Scope) => { "A context in which operations are recorded as a policy says, or as they are written.\n\nExample:\n    >>> with mx._amp.Scope(mx._amp.Policy(mx.bfloat16)):\n    ...     print((mx.ones((2, 2)) @ mx.ones((2, 2))).dtype)\n    mlx.core.bfloat16" };
+(_amp::_Tuned) => { "" };
 (_data::ImageDataset) => { "\nExample:\n    >>> train, test = data.digits(train=4, test=2)\n    >>> len(train), len(test), len(train.classes)\n    (4, 2, 10)" };
 (_data::_Loader) => { "" };
 (_data::_Epoch) => { "" };
 (_onnx::Model) => { "" };
 (_profiler::Profile) => { "What was recorded.\n\nExample:\n    >>> mx._profiler.start()\n    >>> mx.eval(mx.exp(mx.ones(3)))\n    >>> profile = mx._profiler.stop()\n    >>> \"map\" in profile.table(\"op\"), \"traceEvents\" in profile.to_json()\n    (True, True)" };
+(_train::_Watcher) => { "" };
+(_train::_Accumulator) => { "" };
 (ArrayAt) => { "\nExample:\n    >>> mx.zeros(3).at[mx.array([0, 0, 2])].add(1.0)\n    array([2, 0, 1], dtype=float32)" };
 (array) => { "\nExample:\n    >>> x = mx.array([[1, 2], [3, 4]])\n    >>> x[0] + x.T\n    array([[2, 5],\n           [3, 6]], dtype=int32)\n    >>> x.dtype, x.shape\n    (mlx.core.int32, (2, 2))" };
 (ArrayIterator) => { "\nExample:\n    >>> [row.tolist() for row in mx.array([[1, 2], [3, 4]])]\n    [[1, 2], [3, 4]]" };
@@ -3953,10 +3965,12 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
         "_amp" => {
             m.add_class::<crate::_amp::Policy>()?;
             m.add_class::<crate::_amp::Scope>()?;
+            m.add_class::<crate::_amp::Tuned>()?;
             m.add_function(wrap_pyfunction!(crate::_amp::global_policy, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_amp::operand, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_amp::policy, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_amp::set_global_policy, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_amp::tune, m)?)?;
         }
         "_data" => {
             m.add_class::<crate::_data::ImageDataset>()?;
@@ -3967,6 +3981,9 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::_data::digits, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_data::fashion_mnist, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_data::mnist, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_data::normalize, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_data::random_crop, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_data::random_flip, m)?)?;
         }
         "_linalg" => {
             m.add_function(wrap_pyfunction!(crate::_linalg::cholesky, m)?)?;
@@ -4032,6 +4049,15 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
         }
         "_suite" => {
             m.add_function(wrap_pyfunction!(crate::_suite::samples, m)?)?;
+        }
+        "_train" => {
+            m.add_class::<crate::_train::Watcher>()?;
+            m.add_class::<crate::_train::Accumulator>()?;
+            m.add_function(wrap_pyfunction!(crate::_train::early_stopping, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_train::keep_best, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_train::metrics_file, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_train::report, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_train::tensor_board, m)?)?;
         }
         "cuda" => {
             m.add_function(wrap_pyfunction!(crate::cuda::is_available, m)?)?;
@@ -4160,6 +4186,7 @@ pub const MODULES: &[(&str, &str)] = &[
     ("_onnx", "What `cupola.onnx` is made of."),
     ("_profiler", "What `cupola.profiler` is made of."),
     ("_suite", "The samples of the op suite, for comparisons with other packages."),
+    ("_train", "What `cupola.train` is made of."),
     ("cuda", "GPUs through CUDA."),
     ("distributed", "Groups of processes: this one alone."),
     ("fast", "Layers' arithmetic, each as one function."),

@@ -10,6 +10,7 @@ mod _nn;
 mod _onnx;
 mod _profiler;
 mod _suite;
+mod _train;
 mod array;
 mod cuda;
 mod device;

@@ -1,8 +1,10 @@
 """Mixed precision: scopes, policies of the process and of modules, the scaler; PyTorch as an oracle."""
 
 import copy
+import importlib.util
 import pickle
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -312,3 +314,77 @@ def test_a_scaler_in_wrong_hands():
     clipped, _ = optim.clip_grad_norm(scaler.unscale(gradients), 1.0)
     with pytest.raises(RuntimeError, match="already"):
         scaler.unscale(clipped)
+
+
+def test_tuning_proposes_a_policy():
+    rng = np.random.default_rng(0)
+    flatten = lambda x: x.flatten(1)
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), flatten, nn.Linear(4 * 36, 8), nn.Tanh(), nn.Linear(8, 3))
+    x = mx.array(rng.standard_normal((16, 8, 8, 1)).astype(np.float32))
+    y = mx.array(rng.integers(0, 3, 16))
+    optimizer = optim.Adam(1e-2)
+    value_and_grad = nn.value_and_grad(model, lambda: nn.losses.cross_entropy(model(x), y, reduction="mean"))
+
+    def step():
+        loss, gradients = value_and_grad()
+        optimizer.update(model, gradients)
+        return loss
+
+    before = {name: np.array(value) for name, value in tree_flatten(model.parameters())}
+    mx.random.seed(3)
+    random = mx.random.state[0].tolist()
+    tuned = amp.tune(step, model=model, optimizer=optimizer, steps=3)
+    found = tuned.to_dict()
+    assert [group["group"] for group in found["groups"]] == ["convolutions", "products", "activations", "losses"]
+    assert all(0 <= group["deviation"] < 0.5 for group in found["groups"])
+    assert found["groups"][0]["ops"] == ["conv2d"] and found["dtype"] == "bfloat16"
+    for group in found["groups"]:
+        assert group["won_ms"] == pytest.approx(group["float32_ms"] - group["lower_ms"])
+        for op in group["ops"]:
+            assert (op in tuned.policy.ops("lower")) == group["kept"]
+    assert found["deviation"] <= 0.01
+    assert str(tuned).splitlines()[0].startswith("group") and "convolutions" in str(tuned)
+    # All is as it was.
+    for name, value in tree_flatten(model.parameters()):
+        assert (np.array(value) == before[name]).all(), name
+    assert optimizer.state["step"].item() == 0
+    assert mx.random.state[0].tolist() == random
+    with amp.autocast(tuned.policy):
+        step()
+    amp.set_global_policy(tuned.policy)
+    amp.set_global_policy(None)
+    # Nothing may deviate: nothing is kept.
+    strict = amp.tune(step, model=model, optimizer=optimizer, steps=2, tolerance=0.0)
+    assert not any(group["kept"] for group in strict.to_dict()["groups"] if group["deviation"] > 0)
+    for wrong in (
+        lambda: amp.tune(step, steps=0),
+        lambda: amp.tune(step, tolerance=-1.0),
+        lambda: amp.tune(step, dtype=mx.int32),
+        lambda: amp.tune(lambda: mx.ones(2)),
+        lambda: amp.tune(lambda: mx.array(float("nan"))),
+    ):
+        with pytest.raises(ValueError):
+            wrong()
+    with pytest.raises(ZeroDivisionError):
+        amp.tune(lambda: 1 / 0)
+
+
+@pytest.mark.parametrize("dtype", ["autocast-bf16", "autocast-f16"])
+@pytest.mark.parametrize("model", ["gpt", "resnet", "cnn", "mlp"])
+def test_networks_train_as_in_float32(model, dtype):
+    path = Path(__file__).parents[3] / "benches" / "models.py"
+    spec = importlib.util.spec_from_file_location("models", path)
+    models = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(models)
+    device = mx.default_device()
+    try:
+        curves = []
+        for precision in ("f32", dtype):
+            task = {"model": model, "dtype": precision, "device": "cpu", "compile": True}
+            step = models.cupola_step(task, models.Sizes.tiny())
+            curves.append([step().item() for _ in range(8)])
+    finally:
+        mx.set_default_device(device)
+    assert curves[0] != curves[1]
+    assert curves[0][-1] < curves[0][0]
+    assert models.difference(model, curves[1], curves[0]) < models.MIXED_TOLERANCE

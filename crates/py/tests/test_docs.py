@@ -1,7 +1,7 @@
 """What users read: every name has a text, every example gives what it says.
 
 In examples ``amp`` is ``cupola.amp``, ``mx`` is ``cupola.core``, ``nn`` is ``cupola.nn``, ``optim`` is ``cupola.optimizers`` and
-``data`` is ``cupola.data``.
+``data`` is ``cupola.data``, and so on.
 """
 
 import ast
@@ -19,6 +19,7 @@ import cupola.data as data
 import cupola.nn as nn
 import cupola.optimizers as optim
 import cupola.profiler as profiler
+import cupola.train as train
 from cupola import utils
 
 HOME = Path(cupola.__file__).parent
@@ -29,8 +30,8 @@ MODULES = sorted(
     for path in HOME.rglob("*.py")
     if path.relative_to(HOME).parts[0] not in ("__init__.py", "mlx")
 )
-PACKAGES = [amp, profiler, nn, nn.losses, nn.init, nn.utils, optim, utils, data]
-GLOBALS = {"amp": amp, "mx": mx, "nn": nn, "optim": optim, "data": data, "profiler": profiler}
+PACKAGES = [amp, profiler, nn, nn.losses, nn.init, nn.utils, optim, train, utils, data]
+GLOBALS = {"amp": amp, "mx": mx, "nn": nn, "optim": optim, "data": data, "profiler": profiler, "train": train}
 
 
 def stubbed(path):

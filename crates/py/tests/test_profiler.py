@@ -120,3 +120,42 @@ def test_the_environment(tmp_path):
     assert ran.returncode != 0 and "CUPOLA_LOG" in ran.stderr
     ran = run(code, CUPOLA_PROFILE=str(tmp_path / "missing" / "trace.json"))
     assert ran.returncode != 0 and "missing" in ran.stderr
+
+
+def test_what_is_compiled_has_the_lines_that_recorded_it():
+    block = Block()
+
+    def forward(x):
+        y = block(x)
+        return (y @ x).sum()  # the other line
+
+    x = mx.ones((4, 4))
+    compiled = mx.compile(forward)
+    mx.eval(compiled(x))
+    traced = []
+    nested = mx.compile(lambda x: traced.append(1) or compiled(x) * 2)
+    mx.eval(nested(x))
+    # What was traced before is traced again, once, with its lines.
+    for function in (compiled, nested, compiled):
+        with profiler.profile() as found:
+            mx.eval(function(x))
+        lines = [step["args"]["line"] for step in steps(found.result) if step["name"] == "matmul"]
+        here = test_what_is_compiled_has_the_lines_that_recorded_it.__code__.co_firstlineno
+        own = Block.__call__.__code__.co_firstlineno + 2
+        assert f"test_profiler.py:{here + 5}" in lines, lines
+        assert f"test_profiler.py:{own} (Block.maps.1)" in lines, lines
+        assert "Block.maps.0" in found.result.table("module")
+    assert len(traced) == 2
+    mx.eval(nested(x))
+    assert len(traced) == 2
+
+
+def test_tables_say_how_near_the_machine_steps_come():
+    x = mx.ones((512, 512))
+    mx.eval(x)
+    with profiler.profile() as found:
+        mx.eval(x @ x)
+    head, first, *_ = found.result.table("step").splitlines()
+    assert head.endswith("roofline")
+    assert first.endswith(" %") and float(first.split()[-2]) > 0
+    assert "<th>roofline</th>" in found.result.to_html()

@@ -22,6 +22,7 @@ pub const SUBMODULES: &[&str] = &[
     "_onnx",
     "_profiler",
     "_suite",
+    "_train",
 ];
 
 /// A function with its documentation.

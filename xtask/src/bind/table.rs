@@ -200,6 +200,7 @@ pub fn module_docs(module: &str) -> &'static str {
         "_suite" => "The samples of the op suite, for comparisons with other packages.",
         "_nn" => "What `cupola.nn` calls and MLX's `core` does not have.",
         "_profiler" => "What `cupola.profiler` is made of.",
+        "_train" => "What `cupola.train` is made of.",
         "_onnx" => "What `cupola.onnx` is made of.",
         "cuda" => "GPUs through CUDA.",
         "distributed" => "Groups of processes: this one alone.",

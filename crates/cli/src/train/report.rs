@@ -4,25 +4,16 @@ use std::fmt::Write;
 use std::path::Path;
 
 use cupola::Device;
-use cupola::backend::{backend, backends};
 use cupola::data::ImageDataset;
-use cupola::io::write_whole;
 use cupola::markup::escaped;
-use cupola::train::{Tally, Trainer};
+use cupola::train::{Callbacks, EpochMetrics, Report, Tally, Trainer};
 use image::{ColorType, ImageEncoder};
 
 use crate::classify::{confusion, predict};
 use crate::failure::{Failure, Outcome};
-use crate::figures;
 
 /// How many of the images that are mistaken are shown.
 const WORST: usize = 24;
-
-const STYLE: &str = "body{font:15px/1.4 sans-serif;max-width:62em;margin:2em auto;padding:0 1em;color:#222}\
-table{border-collapse:collapse;margin:.5em 0}td,th{padding:.2em .6em;text-align:right;border-bottom:1px solid \
-#ddd}td:first-child,th:first-child{text-align:left}figure{display:inline-block;margin:.3em;text-align:center;\
-font-size:12px;break-inside:avoid}img{width:84px;height:84px;image-rendering:pixelated;border:1px solid #ccc}\
-h2{margin-top:1.6em;break-after:avoid}svg{max-width:100%;height:auto}td.right{font-weight:bold}";
 
 /// Writes the page about a run that is over to `path`.
 pub fn write(
@@ -32,25 +23,10 @@ pub fn write(
     found: &Tally,
     device: Device,
 ) -> Outcome {
-    let model = trainer.model();
-    let images = test.clone().normalized(model.description.normalization()?)?;
+    let (model, settings) = (trainer.model(), trainer.settings());
+    let description = &model.description;
+    let images = test.clone().normalized(description.normalization()?)?;
     let predicted = predict(model, &images, |_| {})?;
-    let mut page = String::new();
-    head(&mut page, trainer, found, device)?;
-    epochs(&mut page, trainer)?;
-    matrix(&mut page, test, &predicted);
-    worst(&mut page, test, &predicted)?;
-    page += "</body>\n</html>\n";
-    Ok(write_whole(path, &page)?)
-}
-
-fn head(page: &mut String, trainer: &Trainer, found: &Tally, device: Device) -> Outcome {
-    let (settings, description) = (trainer.settings(), &trainer.model().description);
-    let name = escaped(&description.dataset);
-    let memory = backend(device)?.memory();
-    let mib = |bytes: usize| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
-    let devices: Vec<String> =
-        backends().map(|on| format!("{}: {}", on.device(), on.description())).collect();
     let rows = [
         ("test accuracy", format!("{:.2} %", 100.0 * found.accuracy())),
         ("test loss", format!("{:.4}", found.mean_loss())),
@@ -62,50 +38,19 @@ fn head(page: &mut String, trainer: &Trainer, found: &Tally, device: Device) -> 
         ("optimiser", settings.optimizer.clone()),
         ("learning rate", settings.learning_rate.to_string()),
         ("seed", settings.seed.to_string()),
+        ("precision", settings.precision.to_string()),
         ("device", device.to_string()),
-        ("memory in arrays, at most", mib(memory.peak)),
-        ("devices here", devices.join("; ")),
-        ("made by", format!("cupola {}", env!("CARGO_PKG_VERSION"))),
     ];
-    let _ = write!(
-        page,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{name}</title>\
-         <style>{STYLE}</style></head>\n<body>\n<h1>Training on {name}</h1>\n<table>\n"
-    );
-    for (key, value) in rows {
-        let _ = writeln!(page, "<tr><td>{key}</td><td>{}</td></tr>", escaped(&value));
-    }
-    *page += "</table>\n";
-    Ok(())
-}
-
-fn epochs(page: &mut String, trainer: &Trainer) -> Outcome {
-    let history = trainer.history();
-    if history.is_empty() {
-        *page += "<p>No epoch was finished.</p>\n";
-        return Ok(());
-    }
-    *page += "<h2>Epochs</h2>\n";
-    for picture in figures::run_pictures(history)? {
-        *page += &picture;
-    }
-    *page += "<table>\n<tr><th>epoch</th><th>train loss</th><th>accuracy</th><th>validation loss</th>\
-              <th>accuracy</th><th>time</th></tr>\n";
-    for (index, metrics) in history.iter().enumerate() {
-        let _ = writeln!(
-            page,
-            "<tr><td>{}</td><td>{:.4}</td><td>{:.2} %</td><td>{:.4}</td><td>{:.2} %</td>\
-             <td>{:.1} s</td></tr>",
-            index + 1,
-            metrics.train_loss,
-            100.0 * metrics.train_accuracy,
-            metrics.val_loss,
-            100.0 * metrics.val_accuracy,
-            metrics.seconds
-        );
-    }
-    *page += "</table>\n";
-    Ok(())
+    let mut sections = String::new();
+    matrix(&mut sections, test, &predicted);
+    worst(&mut sections, test, &predicted)?;
+    let report = Report::new(path, format!("Training on {}", description.dataset));
+    let report = rows.into_iter().fold(report, |report, (key, value)| report.row(key, value));
+    let mut page = Callbacks::new().with(report.section(&sections));
+    let history: Vec<_> = trainer.history().iter().map(EpochMetrics::named).collect();
+    let history: Vec<&[(&str, f64)]> = history.iter().map(|metrics| &metrics[..]).collect();
+    let _ = page.resume(&history, trainer.steps())?;
+    Ok(page.end()?)
 }
 
 fn matrix(page: &mut String, test: &ImageDataset, predicted: &[(usize, f32)]) {

@@ -28,11 +28,13 @@
 
 mod layer;
 mod scaler;
+mod tune;
 
 pub use cupola_core::autocast::{
-    Category, Policy, autocast, global_policy, operand, policy, set_global_policy,
+    Category, Policy, asked, autocast, global_policy, operand, policy, set_global_policy,
 };
 pub use layer::WithPolicy;
 pub use scaler::GradScaler;
+pub use tune::{Tune, Tuned, TunedGroup, tune};
 
 pub(crate) use cupola_core::autocast::apply;

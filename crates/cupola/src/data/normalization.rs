@@ -1,5 +1,7 @@
 //! From bytes to numbers around zero.
 
+use cupola_core::{Array, DType, ops};
+
 use super::{Error, Result};
 
 /// The mean and the standard deviation of each channel, of pixels scaled to 0..=1.
@@ -47,6 +49,40 @@ impl Normalization {
         }
         let (mean, std) = counts.iter().map(moments).unzip();
         Self { mean, std }
+    }
+
+    /// Images brought to this scale: bytes are scaled to 0..=1 first, floats are taken to be so already.
+    ///
+    /// # Shapes
+    /// `images` is `[…, C]`, and so is the result: `float32` of bytes, else of the dtype of `images`.
+    ///
+    /// # Errors
+    /// Where `images` are neither `uint8` nor floats, or have another number of channels.
+    ///
+    /// # Example
+    /// ```
+    /// use cupola::{Array, data::Normalization};
+    /// let images = Array::from_slice(&[0u8, 255], [2, 1])?;
+    /// let scale = Normalization::new([0.5], [0.25])?;
+    /// assert_eq!(scale.apply(&images)?.to_vec::<f32>()?, [-2.0, 2.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn apply(&self, images: &Array) -> cupola_core::Result<Array> {
+        let dtype = images.dtype();
+        let channels = images.shape().last().copied();
+        if !(dtype == DType::U8 || dtype.is_float()) || channels != Some(self.channels()) {
+            let detail =
+                format!("takes uint8 or floats [..., {}], not {}", self.channels(), images.aval());
+            return Err(cupola_core::Error::shape("normalize", detail));
+        }
+        let scaled = match dtype {
+            DType::U8 => ops::divide(&ops::astype(images, DType::F32)?, 255)?,
+            _ => images.clone(),
+        };
+        let row = |values: &[f32]| {
+            ops::astype(&Array::from_slice(values, [values.len()])?, scaled.dtype())
+        };
+        ops::divide(&ops::subtract(&scaled, &row(&self.mean)?)?, &row(&self.std)?)
     }
 
     /// The mean of each channel.

@@ -110,7 +110,7 @@ fn rows(out: &mut String, rows: &[Row]) {
     let all: f64 = rows.iter().map(|row| row.time.as_secs_f64()).sum();
     out.push_str(
         "<table><tr><th>what</th><th>device</th><th>count</th><th>ms</th><th>share</th>\
-         <th>GB/s</th><th>GFLOP/s</th></tr>",
+         <th>GB/s</th><th>GFLOP/s</th><th>roofline</th></tr>",
     );
     for row in rows.iter().take(MOST_ROWS) {
         let seconds = row.time.as_secs_f64();
@@ -121,7 +121,7 @@ fn rows(out: &mut String, rows: &[Row]) {
         };
         let _ = write!(
             out,
-            "<tr><td>{}</td><td>{}{}</td><td>{}</td><td>{:.3}</td><td>{:.1} %</td><td>{}</td><td>{}</td></tr>",
+            "<tr><td>{}</td><td>{}{}</td><td>{}</td><td>{:.3}</td><td>{:.1} %</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             escaped(&row.name),
             escaped(&row.device),
             if row.is_hosts { " (host's time)" } else { "" },
@@ -130,6 +130,7 @@ fn rows(out: &mut String, rows: &[Row]) {
             100.0 * seconds / all.max(f64::MIN_POSITIVE),
             rate(row.bytes),
             rate(row.operations),
+            row.of_roofline().map_or_else(String::new, |part| format!("{:.0} %", 100.0 * part)),
         );
     }
     out.push_str("</table>");

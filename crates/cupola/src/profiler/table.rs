@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use cupola_core::profile::{Clock, What};
-use cupola_core::{Error, Result};
+use cupola_core::{Device, Error, Result};
 
 use super::{Profile, trace};
+use crate::explain::Roofline;
 
 /// What the rows of a table are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -50,13 +52,45 @@ pub struct Row {
     pub time: Duration,
     pub bytes: u64,
     pub operations: u64,
+    /// The least time that the machine could take for its steps.
+    pub least: Duration,
     /// Whether some of the time is only that of the host, which gave work away.
     pub is_hosts: bool,
+}
+
+impl Row {
+    /// Which part of its time the machine could not do without; nothing of what is no step, and where it is not the
+    /// device's own time.
+    pub fn of_roofline(&self) -> Option<f64> {
+        let is_known = !self.is_hosts && !self.least.is_zero();
+        is_known.then(|| self.least.as_secs_f64() / self.time.as_secs_f64().max(1e-9))
+    }
+}
+
+/// The rates of devices, each measured once in a process, when the first table asks for it.
+#[derive(Default)]
+struct Rooflines(HashMap<Device, Option<Roofline>>);
+
+impl Rooflines {
+    fn of(&mut self, device: Device) -> Option<Roofline> {
+        static KNOWN: Mutex<Vec<(Device, Roofline)>> = Mutex::new(Vec::new());
+        *self.0.entry(device).or_insert_with(|| {
+            let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((_, roofline)) = known.iter().find(|(of, _)| *of == device) {
+                return Some(*roofline);
+            }
+            // A device that cannot be measured has no roofline, and its table no column of it.
+            let roofline = Roofline::measure(device).ok()?;
+            known.push((device, roofline));
+            Some(roofline)
+        })
+    }
 }
 
 /// The rows, the longest first. Evaluations and plannings are not among them: they hold the others.
 pub fn rows(profile: &Profile, by: By) -> Vec<Row> {
     let mut rows: HashMap<(String, String), Row> = HashMap::new();
+    let mut rooflines = Rooflines::default();
     for event in profile.events() {
         let (device, bytes, operations, is_hosts) = match &event.what {
             What::Evaluation { .. } | What::Planning { .. } | What::Mark { .. } => continue,
@@ -77,10 +111,16 @@ pub fn rows(profile: &Profile, by: By) -> Vec<Row> {
             time: Duration::ZERO,
             bytes: 0,
             operations: 0,
+            least: Duration::ZERO,
             is_hosts: false,
         });
         row.count += 1;
         row.time += event.length;
+        if let What::Step { device, step, .. } = &event.what
+            && let Some(roofline) = rooflines.of(if step.on_cpu { Device::CPU } else { *device })
+        {
+            row.least += Duration::try_from_secs_f64(roofline.seconds(step)).unwrap_or_default();
+        }
         row.bytes = row.bytes.saturating_add(bytes);
         row.operations = row.operations.saturating_add(operations);
         row.is_hosts |= is_hosts;
@@ -135,8 +175,8 @@ pub fn text(profile: &Profile, by: By) -> String {
     };
     let width = rows.iter().map(|row| short(&row.name).chars().count()).max().unwrap_or(0).max(4);
     let mut out = format!(
-        "{:<width$}  {:>8}  {:>7}  {:>10}  {:>6}  {:>9}  {:>9}\n",
-        "what", "device", "count", "time", "share", "GB/s", "GFLOP/s"
+        "{:<width$}  {:>8}  {:>7}  {:>10}  {:>6}  {:>9}  {:>9}  {:>8}\n",
+        "what", "device", "count", "time", "share", "GB/s", "GFLOP/s", "roofline"
     );
     for row in &rows {
         let seconds = row.time.as_secs_f64();
@@ -149,7 +189,7 @@ pub fn text(profile: &Profile, by: By) -> String {
         let host = if row.is_hosts { "  (host)" } else { "" };
         let _ = writeln!(
             out,
-            "{:<width$}  {:>8}  {:>7}  {:>7.3} ms  {:>4.1} %  {:>9}  {:>9}{host}",
+            "{:<width$}  {:>8}  {:>7}  {:>7.3} ms  {:>4.1} %  {:>9}  {:>9}  {:>8}{host}",
             short(&row.name),
             row.device,
             row.count,
@@ -157,6 +197,7 @@ pub fn text(profile: &Profile, by: By) -> String {
             share,
             rate(row.bytes),
             rate(row.operations),
+            row.of_roofline().map_or_else(String::new, |part| format!("{:.0} %", 100.0 * part)),
         );
     }
     if rows.iter().any(|row| row.is_hosts) {

@@ -20,6 +20,19 @@ pub struct EpochMetrics {
     pub seconds: f64,
 }
 
+impl EpochMetrics {
+    /// All of them by name.
+    pub fn named(&self) -> [(&'static str, f64); 5] {
+        [
+            ("train_loss", self.train_loss),
+            ("train_accuracy", self.train_accuracy),
+            ("val_loss", self.val_loss),
+            ("val_accuracy", self.val_accuracy),
+            ("seconds", self.seconds),
+        ]
+    }
+}
+
 /// What an epoch that is not over has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PartialEpoch {

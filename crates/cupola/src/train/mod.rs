@@ -6,6 +6,10 @@
 //! step and resumed ends with the same weights, bit for bit, as one that was not. The program
 //! `cupola train` is a front of this module.
 //!
+//! What the trainer does beside training is there for a program's own loop, too: [`Callbacks`] with
+//! [`EarlyStopping`], [`KeepBest`], [`MetricsFile`], [`TensorBoard`] and [`Report`], and [`accumulate`] for
+//! batches that are learnt from in parts.
+//!
 //! ```
 //! use cupola::data::digits_sized;
 //! use cupola::train::{Settings, Stop, Trainer, Until};
@@ -21,6 +25,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod accumulate;
+mod callback;
 mod checkpoint;
 mod lock;
 mod metrics;
@@ -33,6 +39,10 @@ mod step;
 mod tensorboard;
 mod trainer;
 
+pub use accumulate::{Accumulator, Part, accumulate, part};
+pub use callback::{
+    Best, Callback, Callbacks, EarlyStopping, Goal, KeepBest, MetricsFile, Moment, Report, panels,
+};
 pub use checkpoint::Checkpoint;
 pub use lock::RunLock;
 pub use metrics::{EpochMetrics, PartialEpoch, Tally, evaluate};

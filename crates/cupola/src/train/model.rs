@@ -71,7 +71,7 @@ impl Description {
     }
 
     /// As entries of a file's metadata, which sorts them.
-    fn to_metadata(&self) -> Result<BTreeMap<String, String>> {
+    pub(super) fn to_metadata(&self) -> Result<BTreeMap<String, String>> {
         let json = |value: serde_json::Result<String>| {
             value.map_err(|cause| Error::User(format!("metadata: {cause}")))
         };

@@ -30,6 +30,8 @@ pub enum Stop {
     Flag,
     /// The validation loss did not come down any more ([`Settings::patience`](super::Settings)).
     Stalled,
+    /// A callback asked for it ([`Trainer::callbacks`](super::Trainer::callbacks)).
+    Callback,
 }
 
 /// Something that happened during a run.

@@ -7,12 +7,19 @@
 
 use std::fs::{File, create_dir_all};
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cupola_core::{Error, Result};
 
-/// Writes numbers for TensorBoard into a file of its own in a folder.
+use super::{Callback, Moment};
+
+/// Between how many steps a callback writes, if it is not told.
+const EVERY: u64 = 10;
+
+/// Writes numbers for TensorBoard into a file of its own in a folder. As a [`Callback`] it writes what was measured
+/// of every tenth step as `train/NAME`, and of every epoch as `epoch/NAME`.
 ///
 /// ```
 /// use cupola::train::TensorBoard;
@@ -25,6 +32,7 @@ use cupola_core::{Error, Result};
 pub struct TensorBoard {
     file: File,
     path: PathBuf,
+    every: u64,
 }
 
 impl TensorBoard {
@@ -46,7 +54,7 @@ impl TensorBoard {
             let path = folder.join(name);
             match File::create_new(&path) {
                 Ok(file) => {
-                    let mut board = TensorBoard { file, path };
+                    let mut board = TensorBoard { file, path, every: EVERY };
                     let mut event = double(1, now);
                     event.extend(bytes(3, b"brain.Event:2"));
                     board.record(&event)?;
@@ -57,6 +65,18 @@ impl TensorBoard {
             }
         }
         Err(Error::io(folder, "every name of an event file is taken"))
+    }
+
+    /// As a callback, with every so manieth step.
+    ///
+    /// # Errors
+    /// Where it is 0.
+    pub fn every(mut self, steps: u64) -> Result<Self> {
+        if steps == 0 {
+            return Err(Error::argument("TensorBoard", "every is 0 steps, not 1 or more"));
+        }
+        self.every = steps;
+        Ok(self)
     }
 
     /// The file.
@@ -83,6 +103,15 @@ impl TensorBoard {
         self.record(&event)
     }
 
+    /// The same, with a word in front of each name.
+    fn under(&mut self, word: &str, at: &Moment<'_>) -> Result<ControlFlow<()>> {
+        let tags: Vec<String> =
+            at.metrics.iter().map(|(name, _)| format!("{word}/{name}")).collect();
+        let values = tags.iter().zip(at.metrics).map(|(tag, (_, value))| (tag.as_str(), *value));
+        self.scalars(at.step, &values.collect::<Vec<_>>())?;
+        Ok(ControlFlow::Continue(()))
+    }
+
     fn record(&mut self, event: &[u8]) -> Result<()> {
         let length = (event.len() as u64).to_le_bytes();
         let mut record = length.to_vec();
@@ -91,6 +120,19 @@ impl TensorBoard {
         record.extend(masked(event).to_le_bytes());
         // At once: a reader never sees half a record for long.
         self.file.write_all(&record).map_err(|cause| Error::io(&self.path, cause))
+    }
+}
+
+impl Callback for TensorBoard {
+    fn step(&mut self, at: &Moment<'_>) -> Result<ControlFlow<()>> {
+        match at.step.is_multiple_of(self.every) {
+            true => self.under("train", at),
+            false => Ok(ControlFlow::Continue(())),
+        }
+    }
+
+    fn epoch(&mut self, at: &Moment<'_>) -> Result<ControlFlow<()>> {
+        self.under("epoch", at)
     }
 }
 

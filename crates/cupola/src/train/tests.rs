@@ -261,3 +261,32 @@ fn changed_images_are_resumed_as_they_were() {
     };
     assert!(bytes(&whole) == bytes(&again), "the weights differ");
 }
+
+/// Ends a training at a step.
+struct At(u64);
+
+impl Callback for At {
+    fn step(&mut self, at: &Moment<'_>) -> cupola_core::Result<std::ops::ControlFlow<()>> {
+        Ok(match at.step == self.0 {
+            true => std::ops::ControlFlow::Break(()),
+            false => std::ops::ControlFlow::Continue(()),
+        })
+    }
+}
+
+#[test]
+fn a_callback_ends_a_run_that_can_go_on() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let mut trainer = Trainer::new(settings(), &images()).unwrap();
+    let lines = folder.path().join("own.csv");
+    trainer.callbacks().add(At(3));
+    trainer.callbacks().add(MetricsFile::new(&lines));
+    assert_eq!(train(&mut trainer, folder.path(), None), Stop::Callback);
+    assert_eq!(trainer.steps(), 3);
+    assert!(!lines.exists(), "no epoch is over");
+    assert_eq!(train(&mut trainer, folder.path(), None), Stop::Done);
+    let text = fs::read_to_string(&lines).unwrap();
+    assert!(text.starts_with("epoch,train_loss,train_accuracy,val_loss,val_accuracy,seconds\n1,"));
+    assert_eq!(text.lines().count(), 3);
+}

@@ -7,14 +7,13 @@ use cupola_core::tree::{self, Tree};
 use cupola_core::{Array, Error, Result, generator};
 
 use super::checkpoint::{Position, Record};
-use super::step::Learnt;
 use super::{
-    BEST_FILE, Checkpoint, Description, EpochMetrics, Event, METRICS_FILE, MODEL_FILE, Model,
-    PartialEpoch, Precision, STATE_FILE, Settings, Stop, Tally, Until, evaluate,
+    BEST_FILE, Callbacks, Checkpoint, Description, EarlyStopping, EpochMetrics, Event, KeepBest,
+    METRICS_FILE, MODEL_FILE, MetricsFile, Model, Part, PartialEpoch, Precision, STATE_FILE,
+    Settings, Stop, Tally, Until, evaluate,
 };
 use crate::amp::{GradScaler, Policy, autocast};
 use crate::data::{DataLoader, Dataset, ImageDataset};
-use crate::io::write_whole;
 use crate::nn::{self, Module};
 use crate::optim::{Adagrad, Adam, AdamW, Lion, Optimizer, RmsProp, Sgd};
 
@@ -36,6 +35,7 @@ pub struct Trainer {
     pub(super) scaler: Option<GradScaler>,
     training: Batches,
     validation: Batches,
+    callbacks: Callbacks,
 }
 
 impl Trainer {
@@ -140,7 +140,8 @@ impl Trainer {
         let network = record.description.network()?;
         let model = Model { description: record.description.clone(), network };
         nn::eval_all(&[&model.network, &*optimizer])?;
-        Ok(Self { record, model, optimizer, policy, scaler, training, validation })
+        let callbacks = Callbacks::new();
+        Ok(Self { record, model, optimizer, policy, scaler, training, validation, callbacks })
     }
 
     /// The model as it is now.
@@ -170,6 +171,12 @@ impl Trainer {
         })
     }
 
+    /// Who is told of each step and of each epoch, once it is saved, and may end the run: what was measured is
+    /// `loss` and `accuracy` of a step, and what [`EpochMetrics::named`] gives of an epoch.
+    pub fn callbacks(&mut self) -> &mut Callbacks {
+        &mut self.callbacks
+    }
+
     /// How many steps were made, those before resuming among them.
     pub fn steps(&self) -> u64 {
         self.record.position.step
@@ -180,8 +187,8 @@ impl Trainer {
     ///
     /// # Errors
     ///
-    /// Where the loss is not finite, a batch cannot be made or a file cannot be written. What was
-    /// saved before is then as it was.
+    /// Where the loss is not finite, a batch cannot be made, a file cannot be written or a callback fails. What
+    /// was saved before is then as it was.
     pub fn run(
         &mut self,
         folder: &Path,
@@ -189,44 +196,56 @@ impl Trainer {
         report: &mut dyn FnMut(Event<'_>),
     ) -> Result<Stop> {
         let last = until.steps.map(|steps| self.record.position.step.saturating_add(steps));
-        while self.record.position.epoch < self.record.settings.epochs {
-            if self.has_stalled() {
+        let mut own = self.own_callbacks(folder)?;
+        let history: Vec<_> = self.record.history.iter().map(EpochMetrics::named).collect();
+        let history: Vec<&[(&str, f64)]> = history.iter().map(|metrics| &metrics[..]).collect();
+        let mut stalled = own.resume(&history, self.record.position.step)?;
+        let mut asked = self.callbacks.resume(&history, self.record.position.step)?;
+        let stop = loop {
+            let position = &self.record.position;
+            if position.epoch >= self.record.settings.epochs {
+                // A run that was over before it began has its files, too.
                 self.save(folder)?;
-                return Ok(Stop::Stalled);
+                break Stop::Done;
             }
-            if last.is_some_and(|last| self.record.position.step >= last) {
-                return Ok(Stop::Steps);
+            // Within an epoch it is too early, or too late, to say so.
+            let is_between = position.batch == 0;
+            if stalled.is_break() && is_between {
+                self.save(folder)?;
+                break Stop::Stalled;
+            }
+            if asked.is_break() && is_between {
+                break Stop::Callback;
+            }
+            if last.is_some_and(|last| position.step >= last) {
+                break Stop::Steps;
             }
             if let Some(stop) = self.epoch(&until, last, report)? {
                 self.save(folder)?;
-                return Ok(stop);
+                break stop;
             }
             self.save(folder)?;
-            if self.record.settings.keep_best && self.since_best() == Some(0) {
-                self.model.save(folder.join(BEST_FILE))?;
-            }
-            if let Some(metrics) = self.record.history.last() {
-                report(Event::Finished { number: self.record.position.epoch, metrics });
-            }
+            let Some(metrics) = self.record.history.last() else { continue };
+            stalled = own.epoch(&metrics.named(), &self.model.network)?;
+            report(Event::Finished { number: self.record.position.epoch, metrics });
+            asked = self.callbacks.epoch(&metrics.named(), &self.model.network)?;
+        };
+        own.end()?;
+        self.callbacks.end()?;
+        Ok(stop)
+    }
+
+    /// The callbacks that the settings ask for.
+    fn own_callbacks(&self, folder: &Path) -> Result<Callbacks> {
+        let mut own = Callbacks::new();
+        if let Some(patience) = self.record.settings.patience {
+            own.add(EarlyStopping::new("val_loss", patience)?);
         }
-        // A run that was over before it began has its files, too.
-        self.save(folder)?;
-        Ok(Stop::Done)
-    }
-
-    /// How many epochs ago the validation loss was least; nothing before the first is over.
-    fn since_best(&self) -> Option<usize> {
-        let losses = self.record.history.iter().map(|metrics| metrics.val_loss);
-        let best = losses.enumerate().min_by(|a, b| a.1.total_cmp(&b.1))?.0;
-        Some(self.record.history.len() - 1 - best)
-    }
-
-    /// Whether the validation loss has not come down for as many epochs as the settings wait.
-    fn has_stalled(&self) -> bool {
-        let patience = self.record.settings.patience;
-        // Within an epoch it is too early, or too late, to say so.
-        self.record.position.batch == 0
-            && patience.is_some_and(|most| self.since_best().is_some_and(|since| since >= most))
+        if self.record.settings.keep_best {
+            let metadata = self.model.description.to_metadata()?;
+            own.add(KeepBest::new("val_loss", folder.join(BEST_FILE)).metadata(metadata));
+        }
+        Ok(own)
     }
 
     /// Trains to the end of the epoch, and validates; gives why where it does not get there.
@@ -256,6 +275,11 @@ impl Trainer {
             let loss = self.step(images, labels)?;
             let Position { step, tally, .. } = &self.record.position;
             report(Event::Step { number: *step, loss, tally });
+            let metrics = [("loss", loss), ("accuracy", tally.accuracy())];
+            if self.callbacks.step(&metrics, &self.model.network)?.is_break() {
+                stop = Some(Stop::Callback);
+                break;
+            }
         }
         if stop.is_none() {
             stop = self.validate(until, report, || seconds + began.elapsed().as_secs_f64())?;
@@ -269,7 +293,10 @@ impl Trainer {
     /// One training step; gives the loss.
     fn step(&mut self, images: Array, labels: Array) -> Result<f64> {
         let count = labels.size() as u64;
-        let Learnt { loss, correct, gradients } = self.learn(images, labels)?;
+        let Part { loss, gradients, sums } = self.learn(images, labels)?;
+        let [correct] = &sums[..] else {
+            return Err(Error::argument("Trainer", "a step has one count"));
+        };
         match &mut self.scaler {
             Some(scaler) => {
                 scaler.step(&mut *self.optimizer, &self.model.network, &gradients)?;
@@ -366,20 +393,21 @@ impl Trainer {
         };
         checkpoint.write()?;
         self.model.save(folder.join(MODEL_FILE))?;
-        let path = folder.join(METRICS_FILE);
-        let mut text = String::new();
-        let mut put = |line: serde_json::Result<String>| {
-            text += &line.map_err(|cause| Error::io(&path, cause))?;
-            text.push('\n');
-            Ok::<_, Error>(())
-        };
+        let mut file = MetricsFile::new(folder.join(METRICS_FILE));
         for (index, metrics) in self.record.history.iter().enumerate() {
-            put(serde_json::to_string(&Line { epoch: index + 1, metrics }))?;
+            file.add_epoch(index + 1, &metrics.named());
         }
-        if let Some(partial) = self.partial() {
-            put(serde_json::to_string(&partial))?;
+        if let Some(PartialEpoch { epoch, steps, train_loss, train_accuracy, seconds }) =
+            self.partial()
+        {
+            let metrics = [
+                ("train_loss", train_loss),
+                ("train_accuracy", train_accuracy),
+                ("seconds", seconds),
+            ];
+            file.add_partial(epoch, steps, &metrics);
         }
-        write_whole(&path, &text)
+        file.write()
     }
 }
 
@@ -395,14 +423,6 @@ fn digest(images: &ImageDataset) -> u64 {
     }
     images.labels().iter().for_each(|&label| add(label as u64));
     hash
-}
-
-/// A line of the metrics' file.
-#[derive(serde::Serialize)]
-struct Line<'a> {
-    epoch: usize,
-    #[serde(flatten)]
-    metrics: &'a EpochMetrics,
 }
 
 impl Model {

@@ -8,6 +8,7 @@ and transforms of transforms are right within and around it.
 
 from __future__ import annotations
 
+import json
 from functools import wraps
 from typing import Any, Callable, Dict, Iterable, List, Optional, Union
 
@@ -22,6 +23,8 @@ __all__ = [
     "set_global_policy",
     "global_policy",
     "set_policy",
+    "tune",
+    "Tuned",
 ]
 
 _CATEGORIES = ("lower", "float32", "widest", "unchanged")
@@ -255,6 +258,97 @@ def _rebuilt(base: type, make: Callable, arguments: tuple) -> Any:
     return make(_scoped(base), *arguments)
 
 
+class Tuned:
+    """What :func:`tune` found. It prints as a table.
+
+    Example:
+        >>> x = mx.ones((2, 2))
+        >>> tuned = amp.tune(lambda: (x @ x).sum(), steps=1)
+        >>> tuned.to_dict()["groups"][0]["ops"], tuned.policy.dtype
+        (['matmul'], mlx.core.bfloat16)
+    """
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+
+    @property
+    def policy(self) -> Policy:
+        """What is proposed, for :class:`autocast`, :func:`set_policy` or :func:`set_global_policy`."""
+        native, usual = self._native.policy, mx._amp.Policy(self._native.policy.dtype)
+        changed: Dict[str, List[str]] = {}
+        for category in _CATEGORIES:
+            if ops := [op for op in native.ops(category) if op not in usual.ops(category)]:
+                changed[category] = ops
+        return Policy(native.dtype, **changed)
+
+    def to_dict(self) -> Dict[str, Any]:
+        """All of it, as JSON takes it: times in milliseconds, deviations as parts of the loss."""
+        return json.loads(self._native.to_json())
+
+    def __str__(self) -> str:
+        return str(self._native)
+
+
+def tune(
+    step: Callable[[], Any],
+    *,
+    model: Optional[Module] = None,
+    optimizer: Any = None,
+    dtype: mx.Dtype = mx.bfloat16,
+    steps: int = 5,
+    tolerance: float = 0.01,
+) -> Tuned:
+    """Measure each group of operations of a training step in ``float32`` and in a half type, and propose a policy.
+
+    The groups are the convolutions, products, attention, normalisations, activations and losses that the step has. A
+    group is kept in the half type where steps then take less time and no loss deviates by more than ``tolerance``,
+    with the groups that were kept before: so what is proposed was measured as a whole. It takes some dozens of
+    trials of ``steps`` steps.
+
+    Args:
+        step: Gives the loss, or a tree with the loss first, all of which is computed. It is called under the policies
+            that are tried, and opens no :class:`autocast` of its own.
+        model: What the step changes the parameters of, if it does; they are put back.
+        optimizer: What the step updates with, if it does; its state is put back.
+        dtype: The half type.
+        steps: How many steps a trial has.
+        tolerance: How far a loss may be from that of ``float32``, as a part of it.
+
+    Raises:
+        ValueError: Where the loss is not one real number, which is finite in ``float32``, or an argument is out of its
+            range.
+
+    Example:
+        >>> model, x, y = nn.Linear(8, 1), mx.ones((4, 8)), mx.zeros((4, 1))
+        >>> step = nn.value_and_grad(model, lambda: nn.losses.mse_loss(model(x), y))
+        >>> tuned = amp.tune(step)
+        >>> [group["group"] for group in tuned.to_dict()["groups"]]
+        ['products']
+        >>> with amp.autocast(tuned.policy):
+        ...     y = model(x)
+    """
+    if optimizer is not None and model is not None and not optimizer._initialized:
+        optimizer.init(model.trainable_parameters())
+    states = [] if optimizer is None else _states(optimizer)
+    kept = [_copied(state) for state in states]
+    parameters = None if model is None else _copied(model.parameters())
+
+    def reset() -> None:
+        if model is not None:
+            model.update(_copied(parameters))
+        for state, before in zip(states, kept):
+            _put(state, before)
+
+    def computed() -> List[mx.array]:
+        found = [leaf for _, leaf in tree_flatten(step())]
+        # What a step leaves lazy is part of it.
+        changed = [] if model is None else [leaf for _, leaf in tree_flatten(model.parameters())]
+        changed += [leaf for state in states for _, leaf in tree_flatten(state)]
+        return found + [leaf for leaf in changed if isinstance(leaf, mx.array)]
+
+    return Tuned(mx._amp.tune(computed, reset, dtype, steps, tolerance))
+
+
 class GradScaler:
     """Multiplies the loss, and divides the gradients by the same, so that small gradients do not vanish
     in ``float16``.
@@ -423,6 +517,15 @@ def _states(optimizer: Any) -> List[Any]:
 
 def _copied(tree: Any) -> Any:
     return tree_map(lambda leaf: leaf, tree)
+
+
+def _put(state: Any, before: Any) -> None:
+    """Put the former arrays back into ``state``, in place: compiled steps know it by its containers."""
+    for key, value in before.items() if isinstance(before, dict) else enumerate(before):
+        if isinstance(value, (dict, list)):
+            _put(state[key], value)
+        else:
+            state[key] = value
 
 
 def _choose(finite: Optional[mx.array], state: Any, before: Any) -> None:

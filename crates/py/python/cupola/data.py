@@ -16,6 +16,9 @@ from cupola.core._data import (  # type: ignore[import-not-found, unused-ignore]
     digits,
     fashion_mnist,
     mnist,
+    normalize,
+    random_crop,
+    random_flip,
 )
 
 __all__ = [
@@ -29,6 +32,9 @@ __all__ = [
     "digits",
     "fashion_mnist",
     "mnist",
+    "normalize",
+    "random_crop",
+    "random_flip",
 ]
 
 

@@ -12,6 +12,7 @@ from . import _nn as _nn
 from . import _onnx as _onnx
 from . import _profiler as _profiler
 from . import _suite as _suite
+from . import _train as _train
 from . import cuda as cuda
 from . import distributed as distributed
 from . import fast as fast

@@ -41,6 +41,17 @@ class Scope:
     def __exit__(self, exc_type: Any = ..., exc_value: Any = ..., traceback: Any = ...) -> None:
         ...
 
+@final
+class _Tuned:
+    """What was measured, and the policy that is proposed for it."""
+    @property
+    def policy(self) -> Any:
+        """The policy."""
+    def to_json(self) -> str:
+        """All of it, as JSON."""
+    def __str__(self) -> str:
+        ...
+
 def global_policy() -> Any:
     """The policy of every thread outside of a scope.
 
@@ -66,5 +77,14 @@ def set_global_policy(policy: Any = ...) -> None:
 
     Example:
         >>> mx._amp.set_global_policy(None)
+    """
+def tune(step: Any, reset: Any, dtype: Dtype, steps: int, tolerance: float) -> Any:
+    """What a step takes in each precision, group by group of its operations.
+
+    Example:
+        >>> step = lambda: [(mx.ones((2, 2)) @ mx.ones((2, 2))).sum()]
+        >>> tuned = mx._amp.tune(step, lambda: None, mx.bfloat16, 1, 0.01)
+        >>> "products" in str(tuned)
+        True
     """
 

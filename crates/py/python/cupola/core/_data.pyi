@@ -26,6 +26,10 @@ class ImageDataset:
     @property
     def classes(self) -> Any:
         """The names of the classes."""
+    def normalization(self) -> Any:
+        """What brings these images to mean 0 and deviation 1: the mean of each channel, and the deviation."""
+    def normalized(self, mean: Sequence[Any], std: Sequence[Any]) -> Any:
+        """These images at another scale: (pixel / 255 - mean) / std, channel by channel."""
     def arrays(self) -> tuple[array, array]:
         """All images and all labels, as two arrays."""
 
@@ -63,4 +67,30 @@ def fashion_mnist(folder: Any) -> Any:
     """Fashion-MNIST from the files in a folder."""
 def mnist(folder: Any) -> Any:
     """MNIST from the files in a folder: the images to train on and those to test on."""
+def normalize(images: _Scalar | array, mean: Sequence[Any], std: Sequence[Any]) -> array:
+    """Images at another scale, channel by channel: bytes divided by 255, less a mean, over a deviation. Floats are
+    taken to be scaled to 0 to 1 already.
+    Takes (..., C), and mean and deviation of each channel.
+
+    Example:
+        >>> data.normalize(mx.array([[0], [255]], mx.uint8), [0.5], [0.25]).tolist()
+        [[-2.0], [2.0]]
+    """
+def random_crop(images: _Scalar | array, padding: int, key: _Scalar | array | None = ...) -> array:
+    """Of each image of a batch, with a border of zeros, a part of its own size at a random place.
+    Takes (N, H, W, C), how wide the border is, and a key where the default generator is not to be drawn from.
+
+    Example:
+        >>> data.random_crop(mx.ones((8, 32, 32, 3)), 4).shape
+        (8, 32, 32, 3)
+    """
+def random_flip(images: _Scalar | array, key: _Scalar | array | None = ...) -> array:
+    """Each image of a batch mirrored, left for right, with probability one half.
+    Takes (N, H, W, C), and a key where the default generator is not to be drawn from.
+
+    Example:
+        >>> image = mx.array([1.0, 2.0]).reshape(1, 1, 2, 1)
+        >>> data.random_flip(image).flatten().tolist() in ([1, 2], [2, 1])
+        True
+    """
 
