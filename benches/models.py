@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Whole models in Cupola's Python package and in PyTorch: training steps and one-token decoding.
 
-    python benches/models.py [--device cpu] [--only gpt,decode,resnet,mlp] [--dtype bf16,tf32,f32]
+    python benches/models.py [--device cpu] [--only gpt,decode,resnet,cnn,mlp] [--dtype bf16,tf32,f32]
+                             [--precision autocast-bf16,autocast-f16]
                              [--peers torch,torch-compile] [--steps 20] [--threads N] [--json FILE]
 
 Needs numpy, torch and the package `cupola`. `--device` is cpu, cuda:0 or wgpu:0 and may be given more than
@@ -10,10 +11,15 @@ own, one after the other, with nothing compiled before (an empty cache folder). 
 weights and see the same data: their losses over the first 20 steps, or the tokens that they decode, are
 compared before a time is printed. A ratio below 1 means that Cupola takes less time, or memory.
 
+With `--precision` the models that train do so in mixed precision instead: under `amp.autocast`, with parameters in
+float32, `float16` with a `GradScaler`. Their losses may be 1 % of the first one from those of float32, which is a
+side of its own, and their times stand beside those of the model whose parameters are bfloat16 (`bf16`).
+
 gpt       GPT-2 124M, 8 × 1024 tokens, AdamW; on a CPU 4 layers, 256 wide, 4 × 256 tokens
 decode    the same model, one token at a time, the cache grown by one each: `new` is the first pass over the
           lengths, `seen` the second
 resnet    ResNet-18 in its form for CIFAR-10, batch 512 (CPU 32), SGD with momentum
+cnn       the network of the article *PyTorch and MLX for Apple Silicon* without its dropout, batch 512 (CPU 64), AdamW
 mlp       784-1024-1024-10, batch 512, AdamW
 """
 
@@ -28,15 +34,29 @@ import time
 import zlib
 
 COMPARED = 20
-LEARNING_RATE = {"gpt": 1e-3, "mlp": 1e-3, "resnet": 0.05}
+LEARNING_RATE = {"gpt": 1e-3, "cnn": 1e-3, "mlp": 1e-3, "resnet": 0.05}
 # How far apart losses may be, of the first one: sums are taken in another order, and steps carry that on.
 TOLERANCE = {"bf16": 3e-2, "tf32": 5e-3, "f32": 2e-3}
+# How far the losses of mixed precision may be from those of float32, of the first one.
+MIXED_TOLERANCE = 1e-2
 
 
 class Sizes:
     """What a model has on a device."""
 
+    @staticmethod
+    def tiny():
+        """As little as shows whether a model trains."""
+        sizes = Sizes(False)
+        sizes.layers, sizes.width, sizes.heads, sizes.batch, sizes.tokens, sizes.words = 1, 32, 2, 2, 16, 64
+        sizes.images, sizes.side, sizes.digits, sizes.rows, sizes.rate = 16, 16, 8, 32, 0.02
+        return sizes
+
     def __init__(self, is_gpu):
+        self.side, self.rows = 32, 512
+        # What learning rates are multiplied by.
+        self.rate = 1.0
+        self.digits = 512 if is_gpu else 64
         self.layers, self.width, self.heads = (12, 768, 12) if is_gpu else (4, 256, 8)
         self.batch, self.tokens = (8, 1024) if is_gpu else (4, 256)
         self.words = 50304 if is_gpu else 8192
@@ -67,7 +87,9 @@ def data(model, sizes):
     rng = np.random.default_rng(0)
     if model in ("gpt", "decode"):
         return rng.integers(0, sizes.words, (sizes.batch, sizes.tokens + 1)).astype(np.int32)
-    shape = (sizes.images, 32, 32, 3) if model == "resnet" else (512, 784)
+    side = sizes.side
+    shapes = {"resnet": (sizes.images, side, side, 3), "cnn": (sizes.digits, 28, 28, 1), "mlp": (sizes.rows, 784)}
+    shape = shapes[model]
     x = rng.standard_normal(shape).astype(np.float32)
     return x, rng.integers(0, 10, shape[0]).astype(np.int32)
 
@@ -158,78 +180,85 @@ def cupola_models(mx, nn):
         def __call__(self, x):
             return self.c(nn.relu(self.b(nn.relu(self.a(x)))))
 
-    return {"gpt": GPT, "decode": GPT, "resnet": ResNet, "mlp": MLP}
+    class CNN(nn.Module):
+        def __init__(self, _):
+            super().__init__()
+            self.convs = [nn.Conv2d(a, b, 5, padding=2) for a, b in ((1, 20), (20, 50), (50, 100))]
+            self.linears = [nn.Linear(900, 450), nn.Linear(450, 225), nn.Linear(225, 10)]
+            self.pool = nn.MaxPool2d(2)
+
+        def __call__(self, x):
+            for conv in self.convs:
+                x = self.pool(nn.relu(conv(x)))
+            first, second, third = self.linears
+            return third(second(nn.relu(first(x.flatten(1)))))
+
+    return {"gpt": GPT, "decode": GPT, "resnet": ResNet, "cnn": CNN, "mlp": MLP}
 
 
-def cupola_side(task):
+def cupola_model(task, sizes):
+    """The model of a task with its weights, and its sizes; the device is the default one from now on."""
     import cupola.core as mx
     import cupola.nn as nn
-    import cupola.optimizers as optim
-    import numpy as np
     from cupola.utils import tree_flatten, tree_unflatten
 
-    name, dtype, sizes = task["model"], task["dtype"], Sizes(task["device"] != "cpu")
+    sizes = sizes or Sizes(task["device"] != "cpu")
     kind, _, index = task["device"].partition(":")
     mx.set_default_device(mx.Device(getattr(mx.DeviceType, kind), int(index or 0)))
-    half = mx.bfloat16 if dtype == "bf16" else mx.float32
-    model = cupola_models(mx, nn)[name](sizes)
+    half = mx.bfloat16 if task["dtype"] == "bf16" else mx.float32
+    model = cupola_models(mx, nn)[task["model"]](sizes)
     own = [(k, mx.array(weights(k, v.shape)).astype(half)) for k, v in tree_flatten(model.trainable_parameters())]
     model.update(tree_unflatten(own))
     mx.eval(model.parameters())
-    wait = mx.synchronize
-    if name == "decode":
-        model.eval()
-        ids = mx.array(data(name, sizes)[0])
+    return model, sizes
 
-        def decode(count):
-            caches, times, found = [[] for _ in model.blocks], [], []
-            mx.eval(model(ids[None, : sizes.prompt], 0, caches))
-            for at in range(sizes.prompt, sizes.prompt + count):
-                start = time.perf_counter()
-                best = mx.argmax(model(ids[None, at : at + 1], at, caches)[0, -1]).item()
-                times.append(time.perf_counter() - start)
-                found.append(best)
-            return times, found
 
-        start = time.perf_counter()
-        decode(1)
-        first = time.perf_counter() - start
-        new, _ = decode(sizes.decoded)
-        seen, found = decode(sizes.decoded)
-        return dict(first=first, new=new, times=seen, found=found, peak=mx.get_peak_memory())
+def cupola_step(task, sizes=None):
+    """A training step of a task, which gives its loss when it is over."""
+    import cupola.amp as amp
+    import cupola.core as mx
+    import cupola.nn as nn
+    import cupola.optimizers as optim
+
+    model, sizes = cupola_model(task, sizes)
+    name, dtype = task["model"], task["dtype"]
+    lower = {"autocast-bf16": mx.bfloat16, "autocast-f16": mx.float16}.get(dtype)
+    # A scale that no first step overflows with: a step that is skipped puts the curve off by one.
+    scaler = amp.GradScaler(init_scale=2.0**10, enabled=dtype == "autocast-f16")
     if name == "gpt":
         ids = mx.array(data(name, sizes))
         x, y = ids[:, :-1], ids[:, 1:]
     else:
         x, y = (mx.array(part) for part in data(name, sizes))
-        x = x.astype(half)
+        x = x.astype(mx.bfloat16 if dtype == "bf16" else mx.float32)
     mx.eval(x, y)
 
     def loss(x, y):
-        return nn.losses.cross_entropy(model(x).astype(mx.float32), y, reduction="mean")
+        with amp.autocast(lower or mx.float32, enabled=lower is not None):
+            value = nn.losses.cross_entropy(model(x).astype(mx.float32), y, reduction="mean")
+        return scaler.scale(value), value
 
-    rate = LEARNING_RATE[name]
+    rate = LEARNING_RATE[name] * sizes.rate
     is_sgd = name == "resnet"
     # PyTorch's AdamW corrects its moments always, MLX's where it is asked to.
     adam = lambda: optim.AdamW(rate, weight_decay=0.01, bias_correction=True)
     optimizer = optim.SGD(rate, momentum=0.9) if is_sgd else adam()
     value_and_grad = nn.value_and_grad(model, loss)
 
+    def recorded(x, y):
+        (_, value), grads = value_and_grad(x, y)
+        scaler.step(optimizer, model, grads)
+        scaler.update()
+        return value
+
     def step():
-        value, grads = value_and_grad(x, y)
-        optimizer.update(model, grads)
-        del grads
-        mx.eval(value, model.parameters(), optimizer.state)
+        value = recorded(x, y)
+        mx.eval(value, model.parameters(), optimizer.state, scaler.state)
         return value
 
     if task["compile"]:
-        state = [model.state, optimizer.state]
-
-        def recorded(x, y):
-            value, grads = value_and_grad(x, y)
-            optimizer.update(model, grads)
-            return value
-
+        optimizer.init(model.trainable_parameters())
+        state = [model.state, optimizer.state, scaler.state]
         compiled = mx.compile(recorded, inputs=state, outputs=state)
 
         def step():
@@ -237,13 +266,47 @@ def cupola_side(task):
             mx.eval(value, state)
             return value
 
+    return step
+
+
+def cupola_side(task):
+    import cupola.core as mx
+
+    if task["model"] == "decode":
+        return cupola_decoding(task)
+    step = cupola_step(task)
     start = time.perf_counter()
     found = [step().item()]
     first = time.perf_counter() - start
     found += [step().item() for _ in range(COMPARED - 1)]
     mx.reset_peak_memory()
-    times = timed(step, wait, task["steps"])
+    times = timed(step, mx.synchronize, task["steps"])
     return dict(first=first, times=times, found=found, peak=mx.get_peak_memory())
+
+
+def cupola_decoding(task):
+    import cupola.core as mx
+
+    model, sizes = cupola_model(task, None)
+    model.eval()
+    ids = mx.array(data("decode", sizes)[0])
+
+    def decode(count):
+        caches, times, found = [[] for _ in model.blocks], [], []
+        mx.eval(model(ids[None, : sizes.prompt], 0, caches))
+        for at in range(sizes.prompt, sizes.prompt + count):
+            start = time.perf_counter()
+            best = mx.argmax(model(ids[None, at : at + 1], at, caches)[0, -1]).item()
+            times.append(time.perf_counter() - start)
+            found.append(best)
+        return times, found
+
+    start = time.perf_counter()
+    decode(1)
+    first = time.perf_counter() - start
+    new, _ = decode(sizes.decoded)
+    seen, found = decode(sizes.decoded)
+    return dict(first=first, new=new, times=seen, found=found, peak=mx.get_peak_memory())
 
 
 # --- PyTorch --------------------------------------------------------------------------------------
@@ -319,7 +382,21 @@ def torch_models(torch, nn, F):
         def forward(self, x):
             return self.c(F.relu(self.b(F.relu(self.a(x)))))
 
-    return {"gpt": GPT, "decode": GPT, "resnet": ResNet, "mlp": MLP}
+    class CNN(nn.Module):
+        def __init__(self, _):
+            super().__init__()
+            conv = lambda a, b: nn.Conv2d(a, b, 5, padding=2)
+            self.convs = nn.ModuleList(conv(a, b) for a, b in ((1, 20), (20, 50), (50, 100)))
+            self.linears = nn.ModuleList((nn.Linear(900, 450), nn.Linear(450, 225), nn.Linear(225, 10)))
+
+        def forward(self, x):
+            for conv in self.convs:
+                x = F.max_pool2d(F.relu(conv(x)), 2)
+            first, second, third = self.linears
+            # Channels last, as in the weights of the others.
+            return third(second(F.relu(first(x.permute(0, 2, 3, 1).flatten(1)))))
+
+    return {"gpt": GPT, "decode": GPT, "resnet": ResNet, "cnn": CNN, "mlp": MLP}
 
 
 def torch_side(task):
@@ -344,7 +421,7 @@ def torch_side(task):
             canonical = [shape[0], *shape[2:], shape[1]] if len(shape) == 4 else shape
             numbers = torch.from_numpy(weights(key, canonical))
             parameter.copy_(numbers.permute(0, 3, 1, 2) if len(shape) == 4 else numbers)
-    if name == "resnet":
+    if name in ("resnet", "cnn"):
         model = model.to(memory_format=torch.channels_last)
     model = model.to(half)
     wait = torch.cuda.synchronize if is_gpu else lambda: None
@@ -385,7 +462,7 @@ def torch_side(task):
     else:
         x, y = (torch.tensor(part, device=device) for part in data(name, sizes))
         x, y = x.to(half), y.long()
-        if name == "resnet":
+        if name in ("resnet", "cnn"):
             x = x.permute(0, 3, 1, 2).contiguous(memory_format=torch.channels_last)
     rate = LEARNING_RATE[name]
     if name == "resnet":
@@ -465,11 +542,52 @@ def table(rows):
         print("  ".join(cells if len(line) == len(head) else line).rstrip())
 
 
+def mixed(arguments):
+    """Training in mixed precision beside float32 and beside parameters in bfloat16."""
+    rows, failed = [], False
+    for device in arguments.device or ["cpu"]:
+        for model in arguments.only.split(","):
+            if model == "decode":
+                continue
+            found = {}
+            for dtype in ["f32", "bf16", *arguments.precision.split(",")]:
+                side = "cupola-compile" if arguments.compile else "cupola"
+                task = dict(side=side, model=model, device=device, dtype=dtype, steps=arguments.steps,
+                            threads=arguments.threads, compile=arguments.compile)  # fmt: skip
+                print(f"{model} {device} {dtype} {side} ..", file=sys.stderr, flush=True)
+                row = {**{k: task[k] for k in ("model", "device", "dtype", "side")}, **measure(task)}
+                found[dtype] = row
+                rows.append(row)
+                base, cast = found["f32"], found.get("bf16", {})
+                if "error" in row or dtype == "f32" or "error" in base:
+                    continue
+                row["apart"] = difference(model, row["found"], base["found"])
+                if dtype != "bf16" and row["apart"] > MIXED_TOLERANCE:
+                    row["error"] = f"its losses differ from those of float32 by {row['apart']:.2g}"
+                elif dtype != "bf16" and "ms" in cast and "error" not in cast:
+                    row["ratio"] = row["ms"] / cast["ms"]
+                    row["memory_ratio"] = row["peak"] / cast["peak"]
+            failed |= any("error" in row for row in found.values())
+    table(rows)
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump(rows, file, indent=1)
+    return int(failed)
+
+
+def precisions(text):
+    known = ("autocast-bf16", "autocast-f16")
+    if wrong := [name for name in text.split(",") if name not in known]:
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is none of {', '.join(known)}")
+    return text
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", action="append")
-    parser.add_argument("--only", default="gpt,decode,resnet,mlp")
+    parser.add_argument("--only", default="gpt,decode,resnet,cnn,mlp")
     parser.add_argument("--dtype", help="bf16, tf32, f32; by default what is usual for the device")
+    parser.add_argument("--precision", type=precisions, help="autocast-bf16,autocast-f16: mixed precision, beside bf16 and f32")
     parser.add_argument("--peers", help="torch, torch-compile; both on a GPU, torch on a CPU")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
@@ -482,6 +600,8 @@ def main():
         side = cupola_side if task["side"].startswith("cupola") else torch_side
         print(json.dumps(side(task)))
         return 0
+    if arguments.precision:
+        return mixed(arguments)
     rows, failed = [], False
     for device in arguments.device or ["cpu"]:
         dtypes = arguments.dtype or ("bf16,tf32" if device.startswith("cuda") else "f32")
