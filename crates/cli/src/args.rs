@@ -8,6 +8,8 @@ use cupola::data::Published;
 use cupola::package::System;
 use cupola::train::OPTIMIZERS;
 
+use crate::report::Peer;
+
 /// Trains and runs neural networks on the CPU and on GPUs.
 #[derive(Parser, Debug)]
 #[command(name = "cupola", version, propagate_version = true, disable_help_subcommand = true)]
@@ -38,6 +40,8 @@ pub enum Command {
     Run(RunArgs),
     /// Make a package of an ONNX model, or of another package
     Convert(ConvertArgs),
+    /// Compare training and classification with other frameworks, on one page
+    Report(ReportArgs),
 }
 
 /// A set of images that the program knows.
@@ -71,9 +75,13 @@ impl DatasetName {
         self.published().map_or("digits", Published::name)
     }
 
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Digits, Self::Mnist, Self::FashionMnist, Self::Cifar10, Self::Cifar100];
+
     /// The set of that name, as a run's files give it.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::value_variants().iter().copied().find(|set| set.name() == name)
+        Self::ALL.into_iter().find(|set| set.name() == name)
     }
 }
 
@@ -422,6 +430,45 @@ pub struct ConvertArgs {
     /// Write what was converted, or why it was not, to this file as JSON
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct ReportArgs {
+    /// The folder of a training run, a data set, or a folder with the files of one
+    #[arg(value_name = "RUN_DIR|DATASET")]
+    pub subject: String,
+
+    /// The frameworks to compare with, which are installed in an environment of their own
+    #[arg(long, value_name = "NAME", value_delimiter = ',', required = true)]
+    pub against: Vec<Peer>,
+
+    /// The folder with the files of a published data set [default: data]
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+
+    /// How many epochs each side trains [default: 5, or those of the run]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
+    pub epochs: Option<usize>,
+
+    /// How many images a training step sees [default: 512, or those of the run]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
+    pub batch_size: Option<usize>,
+
+    /// What split, weights and data order are drawn from [default: 0, or that of the run]
+    #[arg(long, value_name = "SEED", allow_negative_numbers = true)]
+    pub seed: Option<u64>,
+
+    #[arg(long, value_name = "DEVICE", value_parser = device)]
+    #[arg(help = format!("A device to compare on, the others on one of its kind; may be given more than once: gpu, {} [default: best]", Device::forms()))]
+    pub device: Vec<Device>,
+
+    /// The page to write
+    #[arg(long, value_name = "FILE", default_value = "report.html")]
+    pub out: PathBuf,
+
+    /// Write what came out to this file as JSON; - is the standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
 }
 
 /// A name, and what stands behind the first `=`.

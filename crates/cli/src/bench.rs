@@ -6,6 +6,7 @@ mod outputs;
 mod timing;
 
 use cupola::{Device, fallback};
+pub use network::classification;
 
 use crate::args::BenchArgs;
 use crate::failure::{Failure, Outcome};

@@ -93,8 +93,13 @@ fn epoch_times(area: &Area<'_>, history: &[EpochMetrics]) -> Drawn {
 }
 
 /// One bar a label, written into a file of its own.
-pub fn draw_bars(path: &Path, title: &str, bars: &[(String, f64)]) -> Outcome {
-    draw(path, (480, 380), |area| {
+pub fn draw_bars(path: &Path, title: &str, all: &[(String, f64)]) -> Outcome {
+    Ok(write_whole(path, bars(title, all)?)?)
+}
+
+/// One bar a label.
+pub fn bars(title: &str, bars: &[(String, f64)]) -> Outcome<String> {
+    picture(title, (480, 380), |area| {
         let top = bars.iter().map(|(_, value)| *value).fold(0.0, f64::max);
         let heights = 0.0..if top > 0.0 { 1.15 * top } else { 1.0 };
         let mut chart = column_chart(area, title, bars.len(), heights)?;

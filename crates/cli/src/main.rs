@@ -16,6 +16,7 @@ mod output;
 mod package;
 mod pictures;
 mod profile;
+mod report;
 mod run;
 mod selftest;
 mod table;
@@ -69,5 +70,6 @@ fn run(command: Command) -> Outcome {
         Command::Inspect(args) => inspect::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Convert(args) => convert::run(&args),
+        Command::Report(args) => report::run(&args),
     }
 }

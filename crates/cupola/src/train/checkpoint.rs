@@ -142,6 +142,11 @@ impl Checkpoint {
         &self.record.description
     }
 
+    /// What the epochs that are over came to.
+    pub fn history(&self) -> &[EpochMetrics] {
+        &self.record.history
+    }
+
     /// How many epochs are over.
     pub fn epochs_done(&self) -> usize {
         self.record.position.epoch

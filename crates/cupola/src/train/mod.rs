@@ -52,7 +52,7 @@ pub use precision::Precision;
 pub use run::{Event, Stop, Until};
 pub use settings::{Augment, Settings};
 pub use tensorboard::TensorBoard;
-pub use trainer::{OPTIMIZERS, Trainer};
+pub use trainer::{OPTIMIZERS, Trainer, split};
 
 /// The name of the file in a run's folder that holds the last weights.
 pub const MODEL_FILE: &str = "model.safetensors";

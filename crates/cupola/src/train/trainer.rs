@@ -1,6 +1,7 @@
 //! The training loop.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use cupola_core::tree::{self, Tree};
@@ -13,7 +14,7 @@ use super::{
     Settings, Stop, Tally, Until, evaluate,
 };
 use crate::amp::{GradScaler, Policy, autocast};
-use crate::data::{DataLoader, Dataset, ImageDataset};
+use crate::data::{DataLoader, Dataset, ImageDataset, Subset};
 use crate::nn::{self, Module};
 use crate::optim::{Adagrad, Adam, AdamW, Lion, Optimizer, RmsProp, Sgd};
 
@@ -119,24 +120,14 @@ impl Trainer {
         let scaler = (*precision == Precision::F16).then(GradScaler::new);
         let optimizer = make_optimizer(optimizer, *learning_rate)?;
         let images = images.clone().normalized(record.description.normalization()?)?;
-        let count = images.len();
-        let training = training_images(count).ok_or_else(|| {
-            let detail = format!("{}: {count} images are too few to split", images.name());
-            Error::argument("Trainer", detail)
-        })?;
-        let parts = images.random_split(&[training, count - training], *seed)?;
-        let [training, validation] = &parts[..] else {
-            return Err(Error::argument("Trainer", "the images do not split"));
-        };
-        let training = DataLoader::builder(training.clone())
+        let [training, validation] = split(&images, *seed)?;
+        let training = DataLoader::builder(training)
             .batch_size(*batch_size)
             .shuffle(*seed)
             .workers(1)
             .build()?;
-        let validation = DataLoader::builder(validation.clone())
-            .batch_size(EVALUATION_BATCH)
-            .workers(1)
-            .build()?;
+        let validation =
+            DataLoader::builder(validation).batch_size(EVALUATION_BATCH).workers(1).build()?;
         let network = record.description.network()?;
         let model = Model { description: record.description.clone(), network };
         nn::eval_all(&[&model.network, &*optimizer])?;
@@ -443,6 +434,20 @@ impl Model {
         self.network.eval();
         evaluate(&self.network, batches.epoch(0), each)
     }
+}
+
+/// The images that a [`Trainer`] with this seed trains on, nine tenths, and those that it validates with.
+///
+/// # Errors
+/// Where there are too few images.
+pub fn split(images: &ImageDataset, seed: u64) -> Result<[Subset<Arc<ImageDataset>>; 2]> {
+    let count = images.len();
+    let training = training_images(count).ok_or_else(|| {
+        let detail = format!("{}: {count} images are too few to split", images.name());
+        Error::argument("Trainer", detail)
+    })?;
+    let parts = images.clone().random_split(&[training, count - training], seed)?;
+    <[_; 2]>::try_from(parts).map_err(|_| Error::argument("Trainer", "the images do not split"))
 }
 
 /// How many of `count` images are trained on: nine tenths, where that leaves one to validate with.

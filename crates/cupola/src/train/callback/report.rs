@@ -97,10 +97,7 @@ impl Report {
     }
 
     fn put_epochs(&self, page: &mut String) {
-        let Some((_, first)) = self.epochs.first() else {
-            *page += "<p>No epoch was finished.</p>\n";
-            return;
-        };
+        let Some((_, first)) = self.epochs.first() else { return };
         let names: Vec<&str> = first.iter().map(|(name, _)| name.as_str()).collect();
         let value = |metrics: &[(String, f64)], name: &str| {
             metrics.iter().find(|(known, _)| known == name).map_or(f64::NAN, |(_, value)| *value)
@@ -155,8 +152,16 @@ fn shown(value: f64) -> String {
 }
 
 // Colours that the colour-blind tell apart, too.
-const COLOURS: [&str; 4] =
-    ["rgb(0,114,178)", "rgb(213,94,0)", "rgb(0,158,115)", "rgb(204,121,167)"];
+const COLOURS: [&str; 8] = [
+    "rgb(0,114,178)",
+    "rgb(213,94,0)",
+    "rgb(0,158,115)",
+    "rgb(204,121,167)",
+    "rgb(230,159,0)",
+    "rgb(86,180,233)",
+    "rgb(90,90,90)",
+    "rgb(180,160,0)",
+];
 
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 380.0;
