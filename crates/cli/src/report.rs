@@ -12,15 +12,15 @@ use cupola::device::{Stream, with_stream};
 use cupola::io::{npy, write_whole};
 use cupola::markup::escaped;
 use cupola::train::{
-    Augment, Checkpoint, MODEL_FILE, Model, Precision, Report, STATE_FILE, Settings, Stop, Trainer,
-    Until, panels,
+    Augment, BEST_FILE, Checkpoint, METRICS_FILE, MODEL_FILE, Model, Precision, Report, STATE_FILE,
+    Settings, Stop, Trainer, Until, panels,
 };
 use cupola::{Array, Device};
 use serde::Serialize;
 
 use crate::args::{DatasetName, ReportArgs};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, bar, replaceable};
+use crate::output::{Output, bar, replaceable, spared};
 use crate::table::Table;
 use crate::{bench, data, figures, interrupt};
 pub use peers::Peer;
@@ -84,6 +84,12 @@ pub fn run(args: &ReportArgs) -> Outcome {
     let subject = Subject::find(args)?;
     output.spares("what --out goes to", || [args.out.clone()])?;
     output.spares("a file of the data", || data::files(subject.data_dir.as_deref()))?;
+    spared("--out", &args.out, "a file of the data", data::files(subject.data_dir.as_deref()))?;
+    if let Some(run) = &subject.run {
+        let files = [MODEL_FILE, BEST_FILE, STATE_FILE, METRICS_FILE].map(|file| run.join(file));
+        spared("--out", &args.out, "a file of the run", files.clone())?;
+        output.spares("a file of the run", || files)?;
+    }
     let devices = match args.device.is_empty() {
         true => vec![cupola::backend::best_device()],
         false => args.device.clone(),
