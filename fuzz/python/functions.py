@@ -34,8 +34,9 @@ CANCELS["logaddexp"] = 1.0
 # Of a row of equal numbers the deviation is what rounding left, over the root of epsilon.
 CANCELS["fast.layer_norm"] = 8.0
 
-# What is rounded as a subnormal number before it is multiplied by one of about 100.
-SUBNORMAL = {"nn.silu": 1.5e-43, "silu": 1.5e-43}
+# What is rounded as a subnormal number before it is multiplied by one of about 100, or added up to
+# some thousand times.
+SUBNORMAL = {"nn.silu": 1.5e-43, **dict.fromkeys(truths.PRODUCTS, 1e-41)}
 
 OPERATORS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//",
