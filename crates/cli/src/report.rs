@@ -363,7 +363,9 @@ impl Compared<'_> {
 
     fn page(&self, args: &ReportArgs) -> Outcome<String> {
         let mut html = String::from("<h2>Training and classification</h2>\n<table>\n<tr>");
-        HEADING.iter().for_each(|head| drop(write!(html, "<th>{head}</th>")));
+        HEADING.iter().for_each(|head| {
+            let _ = write!(html, "<th>{head}</th>");
+        });
         html += "</tr>\n";
         for side in &self.sides {
             html += "<tr>";

@@ -179,7 +179,7 @@ fn a_batch_in_parts_gives_the_same_step() {
         let all = trainer.learn(x, y).unwrap();
         let slopes: Vec<f32> =
             all.gradients.values().flat_map(|g| g.to_vec::<f32>().unwrap()).collect();
-        losses.push((all.loss.item::<f32>().unwrap(), all.correct.item::<i32>().unwrap(), slopes));
+        losses.push((all.loss.item::<f32>().unwrap(), all.sums[0].item::<i32>().unwrap(), slopes));
         assert_eq!(train(&mut trainer, folder.path(), Some(1)), Stop::Steps);
     }
     for other in &losses[1..] {
