@@ -143,7 +143,7 @@ impl PyStream {
         self.0.index
     }
 
-    /// What [`new_stream`] was told; 0 for the first stream of a device.
+    /// What `new_stream` was told; 0 for the first stream of a device.
     #[getter]
     fn priority(&self) -> i16 {
         self.0.priority()

@@ -62,10 +62,11 @@ fn label(name: &str, op: &str) -> String {
     }
 }
 
+/// The sizes of a tensor, where it has a fixed number of them; those that are open are none.
+pub type Sizes = Option<Vec<Option<usize>>>;
+
 /// The element type and sizes of a tensor, and of nothing else.
-pub fn tensor_type(
-    kind: &proto::TensorType,
-) -> Result<(Element, Option<Vec<Option<usize>>>), Fault> {
+pub fn tensor_type(kind: &proto::TensorType) -> Result<(Element, Sizes), Fault> {
     let element = Element::from_code(kind.data_type)?;
     let mut sizes = Vec::with_capacity(kind.dimensions.len());
     for dimension in &kind.dimensions {

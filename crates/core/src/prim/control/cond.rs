@@ -144,12 +144,11 @@ impl Cond {
             found = Some(match found {
                 None => own,
                 Some(before) => {
-                    let takes = match which.dtype() {
-                        DType::Bool => which.clone(),
-                        _ => {
-                            let number = Array::constant(number as i64 - 1, which.aval().clone());
-                            compare(Compare::Lt, &number, which)?
-                        }
+                    let takes = if which.dtype() == DType::Bool {
+                        which.clone()
+                    } else {
+                        let number = Array::constant(number as i64 - 1, which.aval().clone());
+                        compare(Compare::Lt, &number, which)?
                     };
                     let pairs = own.iter().zip(&before);
                     pairs

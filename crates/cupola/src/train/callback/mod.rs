@@ -222,8 +222,11 @@ impl Callbacks {
     /// # Errors
     /// The first of the callbacks'; all are told.
     pub fn end(&mut self) -> Result<()> {
-        let ends = self.all.iter_mut().map(|callback| callback.end());
-        ends.fold(Ok(()), |first, end| first.and(end))
+        let mut first = Ok(());
+        for callback in &mut self.all {
+            first = first.and(callback.end());
+        }
+        first
     }
 
     /// Tells all, also where one of them asks for the end.

@@ -176,7 +176,8 @@ const HEIGHT: f64 = 380.0;
 /// assert!(svg.starts_with("<svg") && svg.matches("<polyline").count() == 3);
 /// ```
 pub fn panels(curves: &[(&str, Vec<f64>)]) -> String {
-    let mut panels: Vec<(&str, Vec<(&str, &[f64])>)> = Vec::new();
+    type Lines<'c> = Vec<(&'c str, &'c [f64])>;
+    let mut panels: Vec<(&str, Lines<'_>)> = Vec::new();
     for (name, values) in curves {
         let (who, what) = name.rsplit_once('_').unwrap_or(("", name));
         match panels.iter_mut().find(|(known, _)| *known == what) {

@@ -149,13 +149,12 @@ fn chosen(
     if from + 1 == cond.branches.len() {
         return own(w);
     }
-    let is_own = match which.dtype {
-        DType::Bool => w.map("Not", &[which], DType::Bool),
-        _ => {
-            let which = w.cast(which, DType::I64)?;
-            let number = w.scalar(from as i64, DType::I64)?;
-            w.map("LessOrEqual", &[&which, &number], DType::Bool)
-        }
+    let is_own = if which.dtype == DType::Bool {
+        w.map("Not", &[which], DType::Bool)
+    } else {
+        let which = w.cast(which, DType::I64)?;
+        let number = w.scalar(from as i64, DType::I64)?;
+        w.map("LessOrEqual", &[&which, &number], DType::Bool)
     };
     let then = inner(w, &[], own)?;
     let or = inner(w, &[], |w| chosen(w, cond, from + 1, args, outputs))?;
