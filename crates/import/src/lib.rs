@@ -5,4 +5,13 @@
 
 #![forbid(unsafe_code)]
 
+mod error;
+mod folder;
+mod limits;
+mod lowering;
+mod numbers;
+
+pub mod coreml;
 pub mod onnx;
+
+pub use error::{Error, Fault, Result};

@@ -6,7 +6,6 @@
 //! evaluated, and loops are unrolled.
 
 mod element;
-mod error;
 mod export;
 mod graph;
 mod minifloat;
@@ -23,10 +22,13 @@ mod value;
 
 pub mod data;
 
+pub(crate) use crate::error;
 pub use element::Element;
-pub use error::{Error, Fault, Result};
+pub use crate::error::{Error, Fault, Result};
 pub use export::{OPSETS as EXPORT_OPSETS, export};
 pub use graph::{Kind, Port, Size};
 pub use model::{Model, OPSETS};
 pub use table::operators;
 pub use value::{Tensor, Value};
+
+pub(crate) use minifloat::values as float_values;

@@ -1,12 +1,14 @@
 //! A node while it runs: its inputs, its attributes, and what operators ask of them.
 
-use cupola_core::{Array, DType, ops};
+use cupola_core::Array;
 
 use super::element::Element;
 use super::error::Fault;
 use super::graph::{Attribute, Graph, Step};
 use super::run::{Run, Scope};
 use super::value::{Tensor, Value};
+
+pub use crate::numbers::{axes, axis, count, counts, floats, ints};
 
 /// What an operator gives.
 pub type Outcome = Result<Vec<Value>, Fault>;
@@ -230,49 +232,4 @@ impl<'a> Node<'a> {
 /// One result.
 pub fn one(array: Array) -> Outcome {
     Ok(vec![array.into()])
-}
-
-/// An axis counted from the start.
-pub fn axis(axis: i64, rank: usize) -> Result<usize, Fault> {
-    let at = if axis < 0 { axis.saturating_add(rank as i64) } else { axis };
-    match usize::try_from(at) {
-        Ok(at) if at < rank => Ok(at),
-        _ => Err(Fault::invalid(format!("axis {axis} is out of range for {rank} axes"))),
-    }
-}
-
-/// Axes counted from the start, each once.
-pub fn axes(given: &[i64], rank: usize) -> Result<Vec<usize>, Fault> {
-    let mut out = Vec::with_capacity(given.len().min(rank));
-    for &one in given {
-        let at = axis(one, rank)?;
-        if out.contains(&at) {
-            return Err(Fault::invalid(format!("the axis {one} is there twice in {given:?}")));
-        }
-        out.push(at);
-    }
-    Ok(out)
-}
-
-/// A number of things.
-pub fn count(value: i64) -> Result<usize, Fault> {
-    match usize::try_from(value) {
-        Ok(count) if count <= 1 << 48 => Ok(count),
-        _ => Err(Fault::invalid(format!("{value} is out of range for a size"))),
-    }
-}
-
-/// Numbers of things.
-pub fn counts(values: &[i64]) -> Result<Vec<usize>, Fault> {
-    values.iter().map(|&v| count(v)).collect()
-}
-
-/// The integers of an array, which is evaluated.
-pub fn ints(array: &Array) -> Result<Vec<i64>, Fault> {
-    Ok(ops::astype(array, DType::I64)?.to_vec::<i64>()?)
-}
-
-/// The real numbers of an array, which is evaluated.
-pub fn floats(array: &Array) -> Result<Vec<f64>, Fault> {
-    Ok(ops::astype(array, DType::F64)?.to_vec::<f64>()?)
 }

@@ -10,15 +10,7 @@ use super::graph::{Attribute, Graph, Step, Target};
 use super::model::Function;
 use super::node::{Node, Outcome};
 use super::value::Value;
-
-/// So many nodes run at most, those of loops counted each time.
-const MOST_STEPS: u64 = 1 << 22;
-
-/// So deep graphs and functions may lie in each other.
-const MOST_DEPTH: usize = 48;
-
-/// So many elements a result may have.
-const MOST_ELEMENTS: usize = 1 << 36;
+use crate::limits::{MOST_DEPTH, MOST_ELEMENTS, MOST_STEPS};
 
 /// One run of a model.
 pub struct Run<'a> {

@@ -1,104 +1,42 @@
 //! Tensors of a file: from its fields, or from a file beside it.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::{Component, Path, PathBuf};
-
 use cupola_core::{Array, Device, Shape, Stream, device, ops};
 
 use super::element::Element;
 use super::error::Fault;
 use super::minifloat;
 use super::proto::{SparseTensorProto, TensorProto};
-use super::value::{Tensor, is_small};
+use super::value::Tensor;
+use crate::numbers::{is_small, shape_of};
 
-/// Where external data may lie: the model's folder.
-#[derive(Clone, Debug, Default)]
-pub struct Folder(Option<PathBuf>);
+pub use crate::folder::Folder;
 
-impl Folder {
-    /// The folder of a model's file.
-    pub fn of(file: &Path) -> Folder {
-        let parent = file.parent().filter(|p| !p.as_os_str().is_empty());
-        Folder(Some(parent.unwrap_or(Path::new(".")).to_owned()))
-    }
-
-    /// The bytes of external data.
-    fn read(&self, tensor: &TensorProto, want: usize) -> Result<Vec<u8>, Fault> {
-        let mut location = None;
-        let (mut offset, mut length) = (0u64, None);
-        for entry in &tensor.external_data {
-            let number = || {
-                let (key, value) = (&entry.key, &entry.value);
-                value.parse::<u64>().map_err(|_| {
-                    Fault::invalid(format!("external data: {key} '{value}' is no number"))
-                })
-            };
-            match entry.key.as_str() {
-                "location" => location = Some(&entry.value),
-                "offset" => offset = number()?,
-                "length" => length = Some(number()?),
-                _ => {}
-            }
-        }
-        let location = location.ok_or_else(|| Fault::invalid("external data have no location"))?;
-        if length.is_some_and(|length| length != want as u64) {
-            return Err(Fault::invalid(format!(
-                "external data of {} bytes, the sizes want {want}",
-                length.unwrap_or(0)
-            )));
-        }
-        let path = self.inside(location)?;
-        let failed = |e: std::io::Error| Fault::invalid(format!("external data '{location}': {e}"));
-        let mut file = File::open(&path).map_err(failed)?;
-        let size = file.metadata().map_err(failed)?.len();
-        if offset.checked_add(want as u64).is_none_or(|end| end > size) {
-            return Err(Fault::invalid(format!(
-                "external data '{location}' has {size} bytes, {want} at {offset} are wanted"
-            )));
-        }
-        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
-        let mut bytes = vec![0; want];
-        file.read_exact(&mut bytes).map_err(failed)?;
-        Ok(bytes)
-    }
-
-    /// The path of a file in the folder, and nowhere else.
-    fn inside(&self, location: &str) -> Result<PathBuf, Fault> {
-        let Some(folder) = &self.0 else {
-            return Err(Fault::invalid("a model from memory has no external data"));
+/// The bytes of a tensor's external data.
+fn external(folder: &Folder, tensor: &TensorProto, want: usize) -> Result<Vec<u8>, Fault> {
+    let mut location = None;
+    let (mut offset, mut length) = (0u64, None);
+    for entry in &tensor.external_data {
+        let number = || {
+            let (key, value) = (&entry.key, &entry.value);
+            value
+                .parse::<u64>()
+                .map_err(|_| Fault::invalid(format!("external data: {key} '{value}' is no number")))
         };
-        let leaves = || Fault::invalid(format!("external data '{location}' leaves the folder"));
-        let path = Path::new(location);
-        let plain = |c: Component<'_>| matches!(c, Component::Normal(_) | Component::CurDir);
-        if location.is_empty() || location.contains('\\') || !path.components().all(plain) {
-            return Err(leaves());
+        match entry.key.as_str() {
+            "location" => location = Some(&entry.value),
+            "offset" => offset = number()?,
+            "length" => length = Some(number()?),
+            _ => {}
         }
-        let failed = |e: std::io::Error| Fault::invalid(format!("external data '{location}': {e}"));
-        let folder = folder.canonicalize().map_err(failed)?;
-        // Links count as what they point at.
-        let path = folder.join(path).canonicalize().map_err(failed)?;
-        if !path.starts_with(&folder) || !path.is_file() {
-            return Err(leaves());
-        }
-        Ok(path)
     }
-}
-
-/// Sizes as a shape, and how many elements there are.
-pub fn shape_of(dims: &[i64]) -> Result<(Shape, usize), Fault> {
-    let mut count = 1usize;
-    let mut sizes = Vec::with_capacity(dims.len());
-    for &dim in dims {
-        let wrong = || Fault::invalid(format!("sizes {dims:?} are no shape"));
-        let size = usize::try_from(dim).map_err(|_| wrong())?;
-        sizes.push(size);
-        count = count.checked_mul(size.max(1)).filter(|&n| n <= 1 << 48).ok_or_else(wrong)?;
+    let location = location.ok_or_else(|| Fault::invalid("external data have no location"))?;
+    if length.is_some_and(|length| length != want as u64) {
+        return Err(Fault::invalid(format!(
+            "external data of {} bytes, the sizes want {want}",
+            length.unwrap_or(0)
+        )));
     }
-    let shape = Shape::from(sizes);
-    shape.check_rank("tensor")?;
-    let count = if shape.contains(&0) { 0 } else { count };
-    Ok((shape, count))
+    folder.read(location, offset, want)
 }
 
 /// The tensor of a message.
@@ -110,7 +48,7 @@ pub fn read(tensor: &TensorProto, folder: &Folder) -> Result<Tensor, Fault> {
     }
     let want = (count * element.bits()).div_ceil(8);
     let bytes = match (&tensor.raw_data, tensor.data_location) {
-        (_, 1) => folder.read(tensor, want)?,
+        (_, 1) => external(folder, tensor, want)?,
         (Some(raw), _) if !raw.is_empty() || want == 0 => in_order(raw.clone(), element),
         _ => typed(tensor, element, want)?,
     };

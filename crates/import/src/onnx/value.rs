@@ -6,6 +6,7 @@ use cupola_core::{Array, Device, Stream, device};
 
 use super::element::Element;
 use super::error::Fault;
+use crate::numbers::is_small;
 
 /// An array with the element type that it has in the model.
 #[derive(Clone, Debug)]
@@ -98,12 +99,6 @@ impl Value {
             tensor.folded = is_small(aval.shape.size(), aval.dtype.is_float());
         }
     }
-}
-
-/// Whether so few elements are computed on the CPU where they hang on sizes and constants alone: what is
-/// likely to be a size, not a weight.
-pub(crate) fn is_small(count: usize, float: bool) -> bool {
-    count <= if float { 8 } else { 1024 }
 }
 
 impl From<Tensor> for Value {

@@ -1,6 +1,7 @@
 //! Arithmetic of two and more operands.
 
 use super::prelude::*;
+use crate::lowering::arithmetic::quotient;
 
 /// Both operands; before version 7 the second says along which axis it lies.
 pub fn pair(n: &Node<'_>) -> Result<(Array, Array), Fault> {
@@ -33,21 +34,6 @@ binary! {
     bitwise_and => ops::bitwise_and;
     bitwise_or => ops::bitwise_or;
     bitwise_xor => ops::bitwise_xor;
-}
-
-/// a/b; of integers what is before the point.
-pub fn quotient(a: &Array, b: &Array) -> Made {
-    if !a.dtype().is_integer() {
-        return Ok(ops::divide(a, b)?);
-    }
-    let floor = ops::floor_divide(a, b)?;
-    if !a.dtype().is_signed() {
-        return Ok(floor);
-    }
-    let inexact = ops::not_equal(&ops::remainder(a, b)?, 0)?;
-    let negative = ops::logical_xor(&ops::less(a, 0)?, &ops::less(b, 0)?)?;
-    let up = ops::logical_and(&inexact, &negative)?;
-    Ok(ops::where_(&up, &ops::add(&floor, 1)?, &floor)?)
 }
 
 fn divide(n: &Node<'_>) -> Outcome {

@@ -1,7 +1,7 @@
 //! Control flow: conditions are evaluated, loops unrolled.
 
 use super::super::graph::Graph;
-use super::movement::part;
+use crate::lowering::movement::part;
 use super::prelude::*;
 
 /// Whether a condition of one element holds, which is evaluated.

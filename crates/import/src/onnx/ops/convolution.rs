@@ -2,9 +2,10 @@
 
 use cupola_core::ops::ConvOptions;
 
-use super::norm::per_channel;
-use super::pool::{pads, same_pads, spatial};
+use super::pool::{pads, spatial};
 use super::prelude::*;
+use crate::lowering::conv::{convolved, transposed, with_bias};
+use crate::lowering::windows::same_pads;
 
 /// A convolution of `[N, C, ..]` with `[O, C/groups, ..]`, as a node says it.
 pub fn conv_of(n: &Node<'_>, x: &Array, w: &Array) -> Made {
@@ -35,37 +36,9 @@ pub fn conv_of(n: &Node<'_>, x: &Array, w: &Array) -> Made {
     convolved(x, w, &options)
 }
 
-fn convolved(x: &Array, w: &Array, options: &ConvOptions) -> Made {
-    let y = ops::conv_general(&ops::moveaxis(x, 1, -1)?, &ops::moveaxis(w, 1, -1)?, options)?;
-    Ok(ops::moveaxis(&y, -1, 1)?)
-}
-
-fn with_bias(y: Array, bias: Option<&Array>) -> Made {
-    match bias {
-        Some(bias) => Ok(ops::add(&y, &per_channel(bias, y.rank())?)?),
-        None => Ok(y),
-    }
-}
-
 fn conv(n: &Node<'_>) -> Outcome {
     let y = conv_of(n, n.x(0)?, n.x(1)?)?;
     n.like(with_bias(y, n.maybe(2)?)?, 0)
-}
-
-/// The weight of a transposed convolution as that of a convolution: groups of inputs and outputs
-/// change places.
-fn turned(w: &Array, groups: usize) -> Made {
-    let sizes = w.shape();
-    let (inputs, outputs) = (sizes[0], sizes[1]);
-    if groups == 0 || !inputs.is_multiple_of(groups) {
-        return Err(Fault::invalid(format!("{groups} groups of a kernel of {sizes}")));
-    }
-    let mut split = vec![groups, inputs / groups, outputs];
-    split.extend(&sizes[2..]);
-    let swapped = ops::swapaxes(&ops::reshape(w, split)?, 1, 2)?;
-    let mut joined = vec![groups * outputs, inputs / groups];
-    joined.extend(&sizes[2..]);
-    Ok(ops::reshape(&swapped, joined)?)
 }
 
 fn conv_transpose(n: &Node<'_>) -> Outcome {
@@ -120,24 +93,9 @@ fn conv_transpose(n: &Node<'_>) -> Outcome {
             }
             None => (given[i].0 as i64, given[i].1 as i64),
         };
-        let (reach, added) = (reach as i64, added[i] as i64);
-        widths.push((reach - before, reach - after + added));
+        widths.push((before, after - added[i] as i64));
     }
-    let options = ConvOptions {
-        padding: widths.iter().map(|&(a, b)| (a.max(0) as usize, b.max(0) as usize)).collect(),
-        dilation,
-        input_dilation: stride,
-        groups,
-        flip: true,
-        ..ConvOptions::default()
-    };
-    let mut y = convolved(x, &turned(w, groups)?, &options)?;
-    for (i, &(before, after)) in widths.iter().enumerate() {
-        let (start, stop) = ((-before).max(0), y.shape()[i + 2] as i64 + after.min(0));
-        if before < 0 || after < 0 {
-            y = super::movement::part(&y, i + 2, start as usize, stop.max(start) as usize)?;
-        }
-    }
+    let y = transposed(x, w, &stride, &dilation, groups, &widths)?;
     n.like(with_bias(y, n.maybe(2)?)?, 0)
 }
 

@@ -2,6 +2,8 @@
 
 use super::super::graph::Attribute;
 use super::prelude::*;
+use crate::lowering::movement::parts;
+use crate::lowering::range;
 
 fn constant(n: &Node<'_>) -> Outcome {
     let Some((name, _)) = n.step.attributes.first() else {
@@ -53,7 +55,7 @@ fn one_hot(n: &Node<'_>) -> Outcome {
     sizes[axis] = depth;
     let classes = ops::reshape(&ops::arange_in(0, depth, 1, DType::I64)?, sizes)?;
     let hot = ops::equal(&ops::expand_dims(&at, axis)?, &classes)?;
-    let [off, on] = &super::movement::parts(&values.array, 0, &[1, 1])?[..] else {
+    let [off, on] = &parts(&values.array, 0, &[1, 1])?[..] else {
         return Err(Fault::invalid("the values are not two"));
     };
     let made = ops::where_(&hot, &ops::reshape(on, ())?, &ops::reshape(off, ())?)?;
@@ -62,35 +64,14 @@ fn one_hot(n: &Node<'_>) -> Outcome {
 
 fn range(n: &Node<'_>) -> Outcome {
     let dtype = n.x(0)?.dtype();
-    let most = |count: f64| match count <= (1u64 << 36) as f64 {
-        true => Ok(count.max(0.0) as usize),
-        false => Err(Fault::invalid(format!("a range of {count} numbers is too long"))),
-    };
     if dtype.is_integer() {
-        let (start, stop, step) = (n.need_int(0)?, n.need_int(1)?, n.need_int(2)?);
-        if step == 0 {
-            return Err(Fault::invalid("the step is 0"));
-        }
-        let span = i128::from(stop) - i128::from(start);
-        let steps = span / i128::from(step)
-            + i128::from(span % i128::from(step) != 0 && (span < 0) == (step < 0));
-        let count = most(steps as f64)?;
-        let places = ops::multiply(&ops::arange_in(0, count, 1, DType::I64)?, step)?;
-        return one(ops::astype(&ops::add(&places, start)?, dtype)?);
+        return one(range::integers(n.need_int(0)?, n.need_int(1)?, n.need_int(2)?, dtype)?);
     }
     let number = |i: usize| match n.floats_at(i)?.as_deref() {
         Some(&[value]) => Ok(value),
         _ => Err(Fault::invalid(format!("input {i} is not one number"))),
     };
-    let (start, stop, step) = (number(0)?, number(1)?, number(2)?);
-    let steps = ((stop - start) / step).ceil();
-    if !steps.is_finite() {
-        return Err(Fault::invalid(format!("a range from {start} to {stop} by {step}")));
-    }
-    let wide = dtype.accumulator();
-    let places = ops::astype(&ops::arange_in(0, most(steps)?, 1, DType::I64)?, wide)?;
-    let made = ops::add(&ops::multiply(&places, step)?, start)?;
-    one(ops::astype(&made, dtype)?)
+    one(range::floats(number(0)?, number(1)?, number(2)?, dtype)?)
 }
 
 pub const OPS: &[Entry] = &[

@@ -40,7 +40,5 @@ mod prelude {
     pub use super::super::node::{Node, Outcome, one};
     pub use super::super::table::Entry;
     pub use super::super::value::{Tensor, Value};
-
-    /// An array, or what is wrong.
-    pub type Made = Result<Array, Fault>;
+    pub use crate::lowering::Made;
 }

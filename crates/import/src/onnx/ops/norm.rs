@@ -1,23 +1,8 @@
 //! Normalizations.
 
 use super::prelude::*;
-
-/// One number a channel, in the shape that meets `[N, C, ..]`.
-pub fn per_channel(values: &Array, rank: usize) -> Made {
-    let mut sizes = vec![1; rank.max(2)];
-    sizes[1] = values.size();
-    Ok(ops::reshape(values, sizes)?)
-}
-
-/// (x − mean)/√(variance + ε).
-fn standard(x: &Array, mean: &Array, variance: &Array, eps: f64) -> Made {
-    let inverse = ops::rsqrt(&ops::add(variance, eps)?)?;
-    Ok(ops::multiply(&ops::subtract(x, mean)?, &inverse)?)
-}
-
-fn wide(x: &Array) -> Made {
-    Ok(ops::astype(x, x.dtype().accumulator())?)
-}
+use crate::lowering::conv::per_channel;
+use crate::lowering::norm::{local_response, moments, standard, wide};
 
 fn batch_norm(n: &Node<'_>) -> Outcome {
     let x = n.x(0)?;
@@ -57,15 +42,6 @@ fn batch_norm(n: &Node<'_>) -> Outcome {
         outputs.extend([now.into(), spread.into()]);
     }
     Ok(outputs)
-}
-
-/// Normalizes over axes, with the mean and the reciprocal deviation.
-fn moments(x: &Array, axes: &[usize], eps: f64) -> Result<(Array, Array, Array), Fault> {
-    let mean = ops::mean(x, axes, true)?;
-    let variance = ops::var(x, axes, true, 0)?;
-    let inverse = ops::rsqrt(&ops::add(&variance, eps)?)?;
-    let y = ops::multiply(&ops::subtract(x, &mean)?, &inverse)?;
-    Ok((y, mean, inverse))
 }
 
 fn instance_norm(n: &Node<'_>) -> Outcome {
@@ -126,25 +102,9 @@ fn group_norm(n: &Node<'_>) -> Outcome {
 }
 
 fn lrn(n: &Node<'_>) -> Outcome {
-    let x = n.x(0)?;
     let size = node::count(n.need_attribute("size")?)?;
     let (alpha, beta) = (n.float("alpha", 1e-4)?, n.float("beta", 0.75)?);
-    let bias = n.float("bias", 1.0)?;
-    let channels = x.shape().get(1).copied().unwrap_or(0);
-    if size == 0 || size > channels.saturating_mul(2).saturating_add(1) {
-        return Err(Fault::invalid(format!("{size} channels of {}", x.shape())));
-    }
-    let before = (size - 1) / 2;
-    let mut widths = vec![(0, 0); x.rank()];
-    widths[1] = (before, size - 1 - before);
-    let squares = ops::pad(&ops::square(&wide(x)?)?, &widths[..], 0)?;
-    let mut total = super::movement::part(&squares, 1, 0, channels)?;
-    for at in 1..size {
-        total = ops::add(&total, &super::movement::part(&squares, 1, at, at + channels)?)?;
-    }
-    let scale = ops::add(&ops::multiply(&total, alpha / size as f64)?, bias)?;
-    let y = ops::divide(&wide(x)?, &ops::power(&scale, beta)?)?;
-    n.like(ops::astype(&y, x.dtype())?, 0)
+    n.like(local_response(n.x(0)?, size, alpha, beta, n.float("bias", 1.0)?)?, 0)
 }
 
 fn lp_normalization(n: &Node<'_>) -> Outcome {

@@ -2,7 +2,7 @@
 
 use cupola_core::ops::PadMode;
 
-use super::movement::part;
+use crate::lowering::movement::part;
 use super::prelude::*;
 
 /// The widths before and after each axis; below 0 elements go.

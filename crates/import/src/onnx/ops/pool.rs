@@ -1,21 +1,7 @@
 //! Pooling.
 
-use cupola_core::ops::{PadMode, PoolOptions};
-
 use super::prelude::*;
-
-/// Windows along the spatial axes of `[N, C, ..]`.
-#[derive(Debug)]
-pub struct Windows {
-    pub window: Vec<usize>,
-    pub stride: Vec<usize>,
-    pub dilation: Vec<usize>,
-    /// What is padded before and after.
-    pub pads: Vec<(usize, usize)>,
-    /// What the last windows reach beyond.
-    pub extra: Vec<usize>,
-    pub outputs: Vec<usize>,
-}
+use crate::lowering::windows::{Windows, channels_last, same_pads};
 
 /// A list with one number for each spatial axis.
 pub fn spatial(n: &Node<'_>, name: &str, axes: usize, default: usize) -> Result<Vec<usize>, Fault> {
@@ -24,12 +10,6 @@ pub fn spatial(n: &Node<'_>, name: &str, axes: usize, default: usize) -> Result<
         Some(list) if list.len() == axes => node::counts(&list),
         Some(list) => Err(Fault::invalid(format!("{name} {list:?} for {axes} spatial axes"))),
     }
-}
-
-/// Which side of an axis takes the odd element of padding.
-pub fn same_pads(total: usize, upper: bool) -> (usize, usize) {
-    let small = total / 2;
-    if upper { (small, total - small) } else { (total - small, small) }
 }
 
 /// The padding of a node for windows over `sizes`.
@@ -64,9 +44,8 @@ pub fn pads(
     }
 }
 
-impl Windows {
-    /// The windows that a node says.
-    pub fn of(n: &Node<'_>, x: &Array) -> Result<Windows, Fault> {
+/// The windows that a node says.
+fn windows(n: &Node<'_>, x: &Array) -> Result<Windows, Fault> {
         let Some(sizes) = x.shape().get(2..).filter(|s| !s.is_empty()) else {
             return Err(Fault::invalid(format!("{} has no spatial axes", x.shape())));
         };
@@ -81,80 +60,12 @@ impl Windows {
             return Err(Fault::invalid("a window, stride or dilation is 0"));
         }
         let pads = pads(n, sizes, &window, &stride, &dilation)?;
-        let ceil = n.flag("ceil_mode", false)?;
-        let (mut extra, mut outputs) = (Vec::new(), Vec::new());
-        for i in 0..axes {
-            let padded = sizes[i].saturating_add(pads[i].0).saturating_add(pads[i].1);
-            let span = (window[i] - 1).saturating_mul(dilation[i]).saturating_add(1);
-            let room = padded.checked_sub(span).ok_or_else(|| {
-                Fault::invalid(format!(
-                    "a window of {span} is larger than axis {} of {padded}",
-                    i + 2
-                ))
-            })?;
-            let mut count = room / stride[i] + 1;
-            if ceil && !room.is_multiple_of(stride[i]) && count * stride[i] < sizes[i] + pads[i].0 {
-                // A window that starts in the padding behind does not count.
-                count += 1;
-            }
-            extra.push(((count - 1) * stride[i] + span).saturating_sub(padded));
-            outputs.push(count);
-        }
-        Ok(Windows { window, stride, dilation, pads, extra, outputs })
-    }
-
-    /// All that is put around the axes.
-    fn around(&self, rank: usize) -> Vec<(usize, usize)> {
-        let mut widths = vec![(0, 0); rank];
-        for (i, &(before, after)) in self.pads.iter().enumerate() {
-            widths[i + 2] = (before, after + self.extra[i]);
-        }
-        widths
-    }
-
-    fn is_dense(&self) -> bool {
-        self.dilation.iter().all(|&d| d == 1)
-    }
-
-    /// The elements of every window: `[N, C, outputs.., elements]`.
-    fn gathered(&self, x: &Array, fill: impl Into<PadMode>) -> Made {
-        let axes = self.window.len();
-        let mut out = ops::pad(x, &self.around(x.rank())[..], fill)?;
-        for i in 0..axes {
-            let starts = ops::arange_in(0, self.outputs[i], 1, DType::I64)?;
-            let starts = ops::multiply(&starts, self.stride[i] as i64)?;
-            let inside = ops::arange_in(0, self.window[i], 1, DType::I64)?;
-            let inside = ops::multiply(&inside, self.dilation[i] as i64)?;
-            let places = ops::add(&ops::expand_dims(&starts, 1)?, &inside)?;
-            // Axis 2 + 2i becomes two.
-            out = ops::take(&out, &places, (2 + 2 * i) as isize)?;
-        }
-        let order = [0, 1]
-            .into_iter()
-            .chain((0..axes).map(|i| 2 + 2 * i))
-            .chain((0..axes).map(|i| 3 + 2 * i));
-        let out = ops::transpose(&out, order.collect::<Vec<usize>>())?;
-        let mut sizes = out.shape()[..2 + axes].to_vec();
-        sizes.push(self.window.iter().product());
-        Ok(ops::reshape(&out, sizes)?)
-    }
-
-    fn options(&self) -> PoolOptions {
-        let mut options = PoolOptions::new(self.window.clone()).stride(self.stride.clone());
-        options.padding = self.around(self.window.len() + 2).split_off(2);
-        options
-    }
-}
-
-/// A function of arrays with the channels behind, on one with them before.
-pub fn channels_last(x: &Array, f: impl FnOnce(&Array) -> cupola_core::Result<Array>) -> Made {
-    let behind = ops::moveaxis(x, 1, -1)?;
-    Ok(ops::moveaxis(&f(&behind)?, -1, 1)?)
+        Windows::over(sizes, window, stride, dilation, pads, n.flag("ceil_mode", false)?)
 }
 
 fn max_pool(n: &Node<'_>) -> Outcome {
     let x = n.x(0)?;
-    let windows = Windows::of(n, x)?;
+    let windows = windows(n, x)?;
     if windows.is_dense() && !n.wants(1) && x.dtype().is_float() {
         return n.like(channels_last(x, |x| ops::max_pool(x, &windows.options()))?, 0);
     }
@@ -188,30 +99,12 @@ fn places(n: &Node<'_>, x: &Array) -> Made {
 
 fn average_pool(n: &Node<'_>) -> Outcome {
     let x = n.x(0)?;
-    let windows = Windows::of(n, x)?;
-    let dtype = x.dtype();
-    let x = ops::astype(x, dtype.accumulator())?;
-    let mut sizes = x.shape().to_vec();
-    (sizes[0], sizes[1]) = (1, 1);
-    let mut ones = ops::ones(sizes, x.dtype())?;
-    let mut counted = Windows { ..Windows::of(n, &x)? };
-    if n.flag("count_include_pad", false)? {
-        let mut widths = vec![(0, 0); x.rank()];
-        widths[2..].copy_from_slice(&windows.pads);
-        ones = ops::pad(&ones, &widths[..], 1)?;
-        counted.pads.iter_mut().for_each(|p| *p = (0, 0));
-    }
-    let mean = |x: &Array, windows: &Windows| match windows.is_dense() {
-        true => channels_last(x, |x| ops::avg_pool(x, &windows.options())),
-        false => Ok(ops::mean(&windows.gathered(x, 0)?, -1, false)?),
-    };
-    let y = ops::divide(&mean(&x, &windows)?, &mean(&ones, &counted)?)?;
-    n.like(ops::astype(&y, dtype)?, 0)
+    n.like(windows(n, x)?.average(x, n.flag("count_include_pad", false)?)?, 0)
 }
 
 fn lp_pool(n: &Node<'_>) -> Outcome {
     let x = n.x(0)?;
-    let windows = Windows::of(n, x)?;
+    let windows = windows(n, x)?;
     let p = n.int("p", 2)? as f64;
     let powers = ops::power(&ops::abs(x)?, p)?;
     let total = ops::sum(&windows.gathered(&powers, 0)?, -1, false)?;

@@ -3,6 +3,7 @@
 use super::super::minifloat;
 use super::cast::{cast, rounding};
 use super::prelude::*;
+use crate::lowering::movement::part;
 
 /// Scales or zero points in the shape that meets `x`: one for all, one for each place of an axis, or
 /// one for each block along it.
@@ -23,7 +24,7 @@ fn spread(values: &Array, x: &Array, axis: i64, block: usize) -> Made {
                 x.shape()
             )));
         }
-        return super::movement::part(&repeated, axis, 0, x.shape()[axis]);
+        return part(&repeated, axis, 0, x.shape()[axis]);
     }
     if values.rank() != 1 {
         return Ok(values.clone());

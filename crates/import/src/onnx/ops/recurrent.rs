@@ -1,7 +1,7 @@
 //! Recurrent layers, unrolled over their steps.
 
 use super::activation::hard_sigmoid_of;
-use super::movement::part;
+use crate::lowering::movement::part;
 use super::prelude::*;
 
 /// An activation of a layer with its parameters.

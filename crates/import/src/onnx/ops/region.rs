@@ -1,6 +1,7 @@
 //! Boxes.
 
 use super::prelude::*;
+use crate::lowering::boxes::overlap;
 
 /// The corners of a box, the lesser first.
 fn corners(b: &[f64], center: bool) -> [f64; 4] {
@@ -8,15 +9,6 @@ fn corners(b: &[f64], center: bool) -> [f64; 4] {
         true => [b[1] - b[3] / 2.0, b[0] - b[2] / 2.0, b[1] + b[3] / 2.0, b[0] + b[2] / 2.0],
         false => [b[0].min(b[2]), b[1].min(b[3]), b[0].max(b[2]), b[1].max(b[3])],
     }
-}
-
-/// The shared area of two boxes as a part of the area of both.
-fn overlap(a: &[f64; 4], b: &[f64; 4]) -> f64 {
-    let side = |i: usize| (a[i + 2].min(b[i + 2]) - a[i].max(b[i])).max(0.0);
-    let area = |x: &[f64; 4]| (x[2] - x[0]) * (x[3] - x[1]);
-    let shared = side(0) * side(1);
-    let both = area(a) + area(b) - shared;
-    if both > 0.0 { shared / both } else { 0.0 }
 }
 
 /// How many boxes stay depends on the values, so they are evaluated.

@@ -1,6 +1,7 @@
 //! Arrays of other sizes. What is picked, and with which weights, is computed on the host.
 
 use super::prelude::*;
+use crate::lowering::sample::{Picks, resized};
 
 /// How an axis is resized.
 struct Axis<'a> {
@@ -16,12 +17,6 @@ struct Axis<'a> {
     exclude: bool,
     cubic: f64,
 }
-
-/// For each place of the output the places of the input and their weights; `None` where it lies outside.
-type Picks = Vec<Option<Pick>>;
-
-/// Places and their weights.
-type Pick = (Vec<i64>, Vec<f64>);
 
 impl Axis<'_> {
     /// The place in the input of a place in the output.
@@ -126,40 +121,6 @@ impl Axis<'_> {
         }
         Ok(out)
     }
-}
-
-/// An axis of `x` resized.
-fn resized(x: &Array, axis: usize, picks: &Picks, outside: f64) -> Made {
-    let width = picks.iter().flatten().map(|(p, _)| p.len()).max().unwrap_or(1);
-    let mut sizes = vec![1; x.rank()];
-    sizes[axis] = picks.len();
-    let column = |f: &dyn Fn(&Pick) -> f64| -> Vec<f64> {
-        picks.iter().map(|pick| pick.as_ref().map_or(0.0, f)).collect()
-    };
-    let mut sum: Option<Array> = None;
-    for k in 0..width {
-        let places = column(&|(places, _)| places.get(k).copied().unwrap_or(0) as f64);
-        let places: Vec<i64> = places.into_iter().map(|p| p as i64).collect();
-        let weights = column(&|(_, weights)| weights.get(k).copied().unwrap_or(0.0));
-        let picked = ops::take(x, &super::movement::known(&places)?, axis as isize)?;
-        let term = match weights.iter().all(|&w| w == 1.0) {
-            true => picked,
-            false => {
-                let weights = Array::from_slice(&weights, &sizes)?;
-                ops::multiply(&picked, &ops::astype(&weights, x.dtype())?)?
-            }
-        };
-        sum = Some(match sum {
-            Some(sum) => ops::add(&sum, &term)?,
-            None => term,
-        });
-    }
-    let sum = sum.ok_or_else(|| Fault::invalid("nothing is picked"))?;
-    if picks.iter().all(Option::is_some) {
-        return Ok(sum);
-    }
-    let inside: Vec<bool> = picks.iter().map(Option::is_some).collect();
-    Ok(ops::where_(&Array::from_slice(&inside, &sizes)?, &sum, outside)?)
 }
 
 /// Scales and sizes of the axes of a node.

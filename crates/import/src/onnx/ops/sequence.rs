@@ -1,7 +1,7 @@
 //! Sequences and optionals.
 
 use super::super::graph::Attribute;
-use super::movement::parts;
+use crate::lowering::movement::parts;
 use super::prelude::*;
 
 /// The values of an input that is a sequence.

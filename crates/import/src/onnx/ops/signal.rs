@@ -3,13 +3,14 @@
 use cupola_core::ops::FftNorm;
 
 use super::prelude::*;
+use crate::lowering::movement::part;
 
 /// Real and imaginary parts along a last axis of 2, as complex numbers; of 1, real ones.
 fn complex(x: &Array) -> Made {
     let last = x.rank().checked_sub(1).ok_or_else(|| Fault::invalid("the signal has no axes"))?;
     let wide = ops::astype(x, DType::F32)?;
     let at = |i: usize| -> Made {
-        Ok(ops::squeeze(&super::movement::part(&wide, last, i, i + 1)?, last)?)
+        Ok(ops::squeeze(&part(&wide, last, i, i + 1)?, last)?)
     };
     let real = ops::astype(&at(0)?, DType::C64)?;
     match x.shape()[last] {
@@ -53,7 +54,7 @@ fn dft(n: &Node<'_>) -> Outcome {
     if length <= SHORT && !inverse {
         let y = short(x, axis as usize, length)?;
         let count = if onesided { length / 2 + 1 } else { length };
-        return one(super::movement::part(&y, axis as usize, 0, count)?);
+        return one(part(&y, axis as usize, 0, count)?);
     }
     let y = match (inverse, onesided) {
         (false, _) => ops::fft(&signal, size, axis, FftNorm::Backward)?,
@@ -64,7 +65,7 @@ fn dft(n: &Node<'_>) -> Outcome {
         }
     };
     let y = match onesided && !inverse {
-        true => super::movement::part(&y, axis as usize, 0, length / 2 + 1)?,
+        true => part(&y, axis as usize, 0, length / 2 + 1)?,
         false => y,
     };
     one(parts(&y, x.dtype())?)
@@ -79,7 +80,7 @@ fn short(x: &Array, axis: usize, length: usize) -> Made {
     let mut wide = ops::astype(x, DType::F64)?;
     let size = wide.shape()[axis];
     if size > length {
-        wide = super::movement::part(&wide, axis, 0, length)?;
+        wide = part(&wide, axis, 0, length)?;
     } else if size < length {
         let mut widths = vec![(0, 0); wide.rank()];
         widths[axis] = (0, length - size);
@@ -94,7 +95,7 @@ fn short(x: &Array, axis: usize, length: usize) -> Made {
         (Array::from_slice(&cos, [length, length])?, Array::from_slice(&sin, [length, length])?);
     // The axis last, behind those of the parts.
     let at = |i: usize| -> Made {
-        let part = ops::squeeze(&super::movement::part(&wide, last, i, i + 1)?, last)?;
+        let part = ops::squeeze(&part(&wide, last, i, i + 1)?, last)?;
         Ok(ops::moveaxis(&part, axis as isize, -1)?)
     };
     let a = at(0)?;
@@ -134,7 +135,7 @@ fn stft(n: &Node<'_>) -> Outcome {
     }
     let y = ops::fft(&cut, None, -1, FftNorm::Backward)?;
     let y = match n.flag("onesided", true)? {
-        true => super::movement::part(&y, 2, 0, length / 2 + 1)?,
+        true => part(&y, 2, 0, length / 2 + 1)?,
         false => y,
     };
     one(parts(&y, x.dtype())?)

@@ -1,7 +1,8 @@
 //! Sorted elements.
 
-use super::movement::{known, part};
+use crate::lowering::movement::{known, part};
 use super::prelude::*;
+use crate::lowering::order::places;
 
 fn top_k(n: &Node<'_>) -> Outcome {
     let t = n.tensor(0)?;
@@ -16,15 +17,7 @@ fn top_k(n: &Node<'_>) -> Outcome {
     if k > size {
         return Err(Fault::invalid(format!("{k} of {size} elements are asked for")));
     }
-    let order = match n.flag("largest", true)? {
-        // Of equal elements the first comes first.
-        true => {
-            let backwards = ops::argsort(&ops::flip(x, axis)?, axis)?;
-            let last = ops::full((), size.saturating_sub(1) as i64, DType::I64)?;
-            ops::flip(&ops::subtract(&last, &ops::astype(&backwards, DType::I64)?)?, axis)?
-        }
-        false => ops::astype(&ops::argsort(x, axis)?, DType::I64)?,
-    };
+    let order = places(x, axis, n.flag("largest", true)?)?;
     let order = part(&order, axis, 0, k)?;
     let values = ops::take_along_axis(x, &order, axis as isize)?;
     Ok(vec![Tensor::new(values, t.element)?.into(), order.into()])

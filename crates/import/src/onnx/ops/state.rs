@@ -1,6 +1,7 @@
 //! What language models keep from step to step: caches, recurrent states, positions.
 
 use super::prelude::*;
+use crate::lowering::movement::part;
 
 /// `[B, T, heads·size]` as `[B, heads, T, size]`.
 pub fn heads(x: &Array, heads: usize) -> Made {
@@ -75,14 +76,14 @@ fn causal_conv(n: &Node<'_>) -> Outcome {
     let y = ops::conv_general(&ops::moveaxis(&all, 1, -1)?, &ops::moveaxis(w, 1, -1)?, &options)?;
     let mut y = ops::moveaxis(&y, -1, 1)?;
     if let Some(bias) = n.maybe(2)? {
-        y = ops::add(&y, &super::norm::per_channel(bias, 3)?)?;
+        y = ops::add(&y, &crate::lowering::conv::per_channel(bias, 3)?)?;
     }
     y = match n.text("activation", "none")? {
         "none" => y,
         "silu" | "swish" => ops::silu(&y)?,
         other => return Err(Fault::invalid(format!("the activation '{other}' is not known"))),
     };
-    let state = super::movement::part(&all, 2, length, length + k - 1)?;
+    let state = part(&all, 2, length, length + k - 1)?;
     Ok(vec![y.into(), state.into()])
 }
 
@@ -123,7 +124,7 @@ fn linear_attention(n: &Node<'_>) -> Outcome {
         scale => scale,
     };
     let at = |x: &Array, t: usize| -> Made {
-        Ok(ops::squeeze(&super::movement::part(x, 2, t, t + 1)?, 2)?)
+        Ok(ops::squeeze(&part(x, 2, t, t + 1)?, 2)?)
     };
     let mut outputs = Vec::with_capacity(steps);
     for t in 0..steps {
@@ -176,19 +177,19 @@ fn rotary_embedding(n: &Node<'_>) -> Outcome {
     };
     let (cos, sin) = (table(1)?, table(2)?);
     let half = turned / 2;
-    let part = |x: &Array, a: usize, b: usize| super::movement::part(x, 3, a, b);
-    let turn = part(&split, 0, turned)?;
+    let along = |x: &Array, a: usize, b: usize| part(x, 3, a, b);
+    let turn = along(&split, 0, turned)?;
     let [batch, count, steps, _] = split.shape().0[..].try_into().unwrap_or([0; 4]);
     let interleaved = n.flag("interleaved", false)?;
     let (a, b) = match interleaved {
         true => {
             let pairs = ops::reshape(&turn, [batch, count, steps, half, 2])?;
             let one = |i: usize| -> Made {
-                Ok(ops::squeeze(&super::movement::part(&pairs, 4, i, i + 1)?, 4)?)
+                Ok(ops::squeeze(&part(&pairs, 4, i, i + 1)?, 4)?)
             };
             (one(0)?, one(1)?)
         }
-        false => (part(&turn, 0, half)?, part(&turn, half, turned)?),
+        false => (along(&turn, 0, half)?, along(&turn, half, turned)?),
     };
     let real = ops::subtract(&ops::multiply(&cos, &a)?, &ops::multiply(&sin, &b)?)?;
     let imaginary = ops::add(&ops::multiply(&sin, &a)?, &ops::multiply(&cos, &b)?)?;
@@ -196,7 +197,7 @@ fn rotary_embedding(n: &Node<'_>) -> Outcome {
         true => ops::reshape(&ops::stack(&[&real, &imaginary], 4)?, [batch, count, steps, turned])?,
         false => ops::concatenate(&[&real, &imaginary], 3)?,
     };
-    let y = ops::concatenate(&[&turn, &part(&split, turned, size)?], 3)?;
+    let y = ops::concatenate(&[&turn, &along(&split, turned, size)?], 3)?;
     n.like(if packed { joined(&y)? } else { y }, 0)
 }
 

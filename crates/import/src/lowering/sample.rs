@@ -1,0 +1,175 @@
+//! Pictures at other places, and axes of other sizes.
+
+use cupola_core::{Array, DType, ops};
+
+use super::Made;
+use super::movement::known;
+use crate::error::Fault;
+
+/// For each place of the output the places of the input and their weights; `None` where it lies outside.
+pub type Picks = Vec<Option<Pick>>;
+
+/// Places and their weights.
+pub type Pick = (Vec<i64>, Vec<f64>);
+
+/// An axis of `x` resized.
+pub fn resized(x: &Array, axis: usize, picks: &Picks, outside: f64) -> Made {
+    let width = picks.iter().flatten().map(|(p, _)| p.len()).max().unwrap_or(1);
+    let mut sizes = vec![1; x.rank()];
+    sizes[axis] = picks.len();
+    let column = |f: &dyn Fn(&Pick) -> f64| -> Vec<f64> {
+        picks.iter().map(|pick| pick.as_ref().map_or(0.0, f)).collect()
+    };
+    let mut sum: Option<Array> = None;
+    for k in 0..width {
+        let places = column(&|(places, _)| places.get(k).copied().unwrap_or(0) as f64);
+        let places: Vec<i64> = places.into_iter().map(|p| p as i64).collect();
+        let weights = column(&|(_, weights)| weights.get(k).copied().unwrap_or(0.0));
+        let picked = ops::take(x, &known(&places)?, axis as isize)?;
+        let term = match weights.iter().all(|&w| w == 1.0) {
+            true => picked,
+            false => {
+                let weights = Array::from_slice(&weights, &sizes)?;
+                ops::multiply(&picked, &ops::astype(&weights, x.dtype())?)?
+            }
+        };
+        sum = Some(match sum {
+            Some(sum) => ops::add(&sum, &term)?,
+            None => term,
+        });
+    }
+    let sum = sum.ok_or_else(|| Fault::invalid("nothing is picked"))?;
+    if picks.iter().all(Option::is_some) {
+        return Ok(sum);
+    }
+    let inside: Vec<bool> = picks.iter().map(Option::is_some).collect();
+    Ok(ops::where_(&Array::from_slice(&inside, &sizes)?, &sum, outside)?)
+}
+
+/// What lies beyond a picture.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Beyond {
+    Zeros,
+    Border,
+    Reflection,
+}
+
+/// Places reflected at the ends of a range until they lie in it.
+fn reflected(x: &Array, least: f64, most: f64) -> Made {
+    let span = most - least;
+    if span <= 0.0 {
+        return Ok(ops::full_like(x, least)?);
+    }
+    let turned = ops::remainder(&ops::subtract(x, least)?, 2.0 * span)?;
+    let turned = ops::minimum(&turned, &ops::subtract(2.0 * span, &turned)?)?;
+    Ok(ops::add(&turned, least)?)
+}
+
+/// A picture's axis with the places on it that are sampled, one for each sample.
+pub struct Line {
+    pub size: usize,
+    pub places: Array,
+    pub range: (f64, f64),
+}
+
+impl Line {
+    /// The places of the neighbours, and their weights; 0 where they lie outside.
+    pub fn neighbours(&self, mode: &str, beyond: Beyond) -> Result<Vec<(Array, Array)>, Fault> {
+        let (least, most) = self.range;
+        let mut x = self.places.clone();
+        if mode == "nearest" {
+            x = ops::round(&x, 0)?;
+        }
+        let last = self.size.max(1) as f64 - 1.0;
+        x = match beyond {
+            Beyond::Zeros => x,
+            Beyond::Border => ops::minimum(&ops::maximum(&x, 0.0)?, last)?,
+            Beyond::Reflection => reflected(&x, least, most)?,
+        };
+        let floor = ops::floor(&x)?;
+        let ratio = ops::subtract(&x, &floor)?;
+        let weights: Vec<(f64, Array)> = match mode {
+            "nearest" => vec![(0.0, ops::ones_like(&x)?)],
+            "linear" => vec![(0.0, ops::subtract(1.0, &ratio)?), (1.0, ratio)],
+            _ => (-1..3)
+                .map(|i| Ok((i as f64, cubic(&ratio, i as f64)?)))
+                .collect::<Result<_, Fault>>()?,
+        };
+        let mut out = Vec::with_capacity(weights.len());
+        for (offset, weight) in weights {
+            let at = if mode == "nearest" { x.clone() } else { ops::add(&floor, offset)? };
+            let (at, weight) = match beyond {
+                Beyond::Zeros => {
+                    let inside = ops::logical_and(
+                        &ops::greater_equal(&at, 0)?,
+                        &ops::less_equal(&at, last)?,
+                    )?;
+                    (at, ops::where_(&inside, &weight, 0)?)
+                }
+                Beyond::Border => (at, weight),
+                Beyond::Reflection => (ops::trunc(&reflected(&at, least, most)?)?, weight),
+            };
+            // A place that is no number counts as the first.
+            let at = ops::where_(&ops::isfinite(&at)?, &at, 0)?;
+            let at = ops::minimum(&ops::maximum(&at, 0)?, last)?;
+            out.push((ops::astype(&at, DType::I64)?, weight));
+        }
+        Ok(out)
+    }
+}
+
+/// The weight of the neighbour `offset` from the floor in a cubic.
+fn cubic(ratio: &Array, offset: f64) -> Made {
+    let a = -0.75;
+    let x = ops::abs(&ops::subtract(ratio, offset)?)?;
+    let poly = |c: [f64; 4]| -> Made {
+        let mut y = ops::full_like(&x, c[0])?;
+        for c in &c[1..] {
+            y = ops::add(&ops::multiply(&y, &x)?, *c)?;
+        }
+        Ok(y)
+    };
+    match offset as i64 {
+        0 | 1 => poly([a + 2.0, -(a + 3.0), 0.0, 1.0]),
+        _ => poly([a, -5.0 * a, 8.0 * a, -4.0 * a]),
+    }
+}
+
+/// The weighted sum over all combinations of neighbours: `[N, places.., C]`, moved to `[N, C, places..]`.
+pub fn sampled(x: &Array, lines: &[Vec<(Array, Array)>]) -> Made {
+    let batch = x.shape()[0];
+    let mut first = vec![1; lines.first().map_or(1, |l| l[0].0.rank())];
+    first[0] = batch;
+    let rows = ops::reshape(&ops::arange_in(0, batch, 1, DType::I64)?, first)?;
+    let mut sizes = x.shape().to_vec();
+    sizes[0] = 1;
+    sizes[2..].fill(1);
+    let mut sum: Option<Array> = None;
+    let combinations: usize = lines.iter().map(Vec::len).product();
+    for number in 0..combinations {
+        let mut rest = number;
+        let mut places = vec![(0, &rows)];
+        let mut weight: Option<Array> = None;
+        for (axis, line) in lines.iter().enumerate() {
+            let (place, w) = &line[rest % line.len()];
+            rest /= line.len();
+            places.push((axis + 2, place));
+            weight = Some(match weight {
+                Some(so_far) => ops::multiply(&so_far, w)?,
+                None => w.clone(),
+            });
+        }
+        let Some(weight) = weight else { continue };
+        let found = ops::gather(x, &places, &sizes[..])?;
+        let mut shape = weight.shape().to_vec();
+        shape.push(x.shape()[1]);
+        let found = ops::astype(&ops::reshape(&found, shape)?, weight.dtype())?;
+        let term = ops::multiply(&found, &ops::expand_dims(&weight, -1)?)?;
+        sum = Some(match sum {
+            Some(sum) => ops::add(&sum, &term)?,
+            None => term,
+        });
+    }
+    let sum = sum.ok_or_else(|| Fault::invalid("there are no spatial axes"))?;
+    Ok(ops::moveaxis(&sum, -1, 1)?)
+}
