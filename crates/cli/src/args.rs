@@ -36,7 +36,7 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Run a function of a package
     Run(RunArgs),
-    /// Make a package of an ONNX model, or of another package
+    /// Make a package of a model of ONNX or Core ML, or of another package
     Convert(ConvertArgs),
 }
 
@@ -391,7 +391,7 @@ pub struct RunArgs {
 
 #[derive(Args, Debug)]
 pub struct ConvertArgs {
-    /// A model of ONNX, or a package
+    /// A model of ONNX (.onnx) or Core ML (.mlpackage, .mlmodel), or a package
     #[arg(value_name = "IN")]
     pub model: PathBuf,
 
@@ -403,7 +403,7 @@ pub struct ConvertArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
-    /// What a size with a name is in a model of ONNX
+    /// What an open size of a model is: one with a name, or INPUT.AXIS
     #[arg(long, value_name = "NAME=N", value_parser = sized)]
     pub size: Vec<(String, usize)>,
 

@@ -1,10 +1,11 @@
-//! `cupola convert`: a package of a model of ONNX, or of another package, for a system or for all.
+//! `cupola convert`: a package of a model of ONNX or Core ML, or of another package, for a system or for
+//! all.
 
 use std::collections::BTreeSet;
 
 use cupola::package::{Function, Lack, Package, Port, Size, Target, Trace};
-use cupola::{Array, Aval};
-use cupola_import::onnx::{self, Kind, Model};
+use cupola::{Array, Aval, DType};
+use cupola_import::{coreml, onnx};
 use serde::Serialize;
 
 use crate::args::ConvertArgs;
@@ -50,8 +51,12 @@ pub fn run(args: &ConvertArgs) -> Outcome {
     if !args.out.is_dir() && !args.out.to_string_lossy().ends_with('/') {
         replaceable("--out", &args.out)?;
     }
-    let is_onnx = args.model.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx"));
-    let package = if is_onnx { of_onnx(args)? } else { of_package(args)? };
+    let extension = args.model.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
+    let package = match extension.as_deref() {
+        Some("onnx") => of_onnx(args)?,
+        Some("mlpackage" | "mlmodel") => of_coreml(args)?,
+        _ => of_package(args)?,
+    };
     let target = args.target.map(|system| Target { system, minimum: args.minimum_os });
     let traces = TraceLine::all(&package);
     let lacks = target.map(|target| target.lacks(&package)).unwrap_or_default();
@@ -100,17 +105,88 @@ fn of_package(args: &ConvertArgs) -> Outcome<Package> {
     Ok(Package::new(functions)?.with_metadata(metadata))
 }
 
+/// A function of a model: what goes in, what comes out, what it holds, and how it runs.
+struct Source<'m> {
+    name: String,
+    inputs: Vec<Input>,
+    outputs: Vec<String>,
+    held: Vec<(&'m str, &'m Array)>,
+    run: Box<dyn Fn(&[(&str, Array)]) -> cupola::Result<Vec<Array>> + 'm>,
+}
+
+/// An input of a model.
+struct Input {
+    name: String,
+    dtype: DType,
+    sizes: Vec<Axis>,
+}
+
+/// The size of an axis: known, or open with a name and what the model is traced with.
+enum Axis {
+    Known(usize),
+    Open(String, usize),
+}
+
 fn of_onnx(args: &ConvertArgs) -> Outcome<Package> {
-    let model = Model::load(&args.model).map_err(cupola::Error::from)?;
-    let mut ports = Vec::new();
-    let mut avals = Vec::new();
-    for port in model.inputs() {
-        let (port, aval) = input(port, &args.size)
-            .map_err(|detail| Failure::new(format!("{}: {detail}", args.model.display())))?;
-        ports.push(port);
-        avals.push(aval);
+    let model = onnx::Model::load(&args.model).map_err(cupola::Error::from)?;
+    let inputs = model.inputs().into_iter().map(onnx_input).collect::<Result<Vec<_>, _>>();
+    let source = Source {
+        name: args.name.clone().unwrap_or_else(|| "main".to_owned()),
+        inputs: inputs.map_err(|detail| wrong(args, &detail))?,
+        outputs: model.outputs().iter().map(|port| port.name.clone()).collect(),
+        held: model.initializers().map(|(name, tensor)| (name, &tensor.array)).collect(),
+        run: Box::new(|given| {
+            let outputs = model.run(given).map_err(cupola::Error::from)?;
+            Ok(outputs.into_iter().map(|(_, array)| array).collect())
+        }),
+    };
+    Ok(Package::new(functions(args, &[source])?)?)
+}
+
+fn of_coreml(args: &ConvertArgs) -> Outcome<Package> {
+    let model = coreml::Model::load(&args.model).map_err(cupola::Error::from)?;
+    for warning in model.warnings() {
+        eprintln!("warning: {warning}");
     }
-    let sizes: BTreeSet<String> = model.inputs().into_iter().flat_map(open_sizes).collect();
+    let named = |name: &&str| model.function(name);
+    let models: Vec<coreml::Model> = model.functions().iter().filter_map(named).collect();
+    if let (Some(_), false) = (&args.name, models.len() == 1) {
+        let count = models.len();
+        return Err(Failure::usage(format!("--name: the model has {count} functions")));
+    }
+    let sources: Vec<Source<'_>> = models
+        .iter()
+        .map(|model| Source {
+            name: args.name.clone().unwrap_or_else(|| model.name().to_owned()),
+            inputs: model.inputs().into_iter().chain(model.states()).map(coreml_input).collect(),
+            outputs: model
+                .outputs()
+                .iter()
+                .cloned()
+                .chain(model.states().iter().map(|state| state.name.clone()))
+                .collect(),
+            held: model.constants(),
+            run: Box::new(|given| {
+                let outputs = model.run(given).map_err(cupola::Error::from)?;
+                Ok(outputs.into_iter().map(|(_, array)| array).collect())
+            }),
+        })
+        .collect();
+    Ok(Package::new(functions(args, &sources)?)?)
+}
+
+fn wrong(args: &ConvertArgs, detail: &str) -> Failure {
+    Failure::new(format!("{}: {detail}", args.model.display()))
+}
+
+/// The functions of a model, traced.
+fn functions(args: &ConvertArgs, sources: &[Source<'_>]) -> Outcome<Vec<Function>> {
+    let open = |axis: &Axis| match axis {
+        Axis::Open(name, _) => Some(name.clone()),
+        Axis::Known(_) => None,
+    };
+    let inputs = sources.iter().flat_map(|source| &source.inputs);
+    let sizes: BTreeSet<String> = inputs.flat_map(|i| &i.sizes).filter_map(open).collect();
     if let Some((name, _)) = args.size.iter().find(|(name, _)| !sizes.contains(name)) {
         let all: Vec<&str> = sizes.iter().map(String::as_str).collect();
         let all = all.join(", ");
@@ -121,68 +197,77 @@ fn of_onnx(args: &ConvertArgs) -> Outcome<Package> {
         .filter(|name| args.size.iter().all(|(given, _)| given != *name))
         .map(|name| format!("--size '{name}=N'"))
         .collect();
-    let names: Vec<String> = ports.iter().map(|port| port.name.clone()).collect();
-    let trace = Trace::of(ports, &avals, |arrays| {
-        let given: Vec<(&str, Array)> =
-            names.iter().map(String::as_str).zip(arrays.iter().cloned()).collect();
-        let outputs = model.run(&given).map_err(cupola::Error::from)?;
-        Ok(outputs.into_iter().map(|(_, array)| array).collect())
-    });
-    let trace = trace.map_err(|error| {
-        let failure = Failure::from(error);
-        match open.is_empty() {
-            true => failure,
-            false => {
-                failure.hint(format!("its open sizes may have to be given: {}", open.join(" ")))
+    let function = |source: &Source<'_>| -> Outcome<Function> {
+        let pairs = source.inputs.iter().map(|input| port(input, &args.size));
+        let (ports, avals): (Vec<Port>, Vec<Aval>) = pairs.unzip();
+        let trace = Trace::of(ports, &avals, |arrays| {
+            let names = source.inputs.iter().map(|input| input.name.as_str());
+            let given: Vec<(&str, Array)> = names.zip(arrays.iter().cloned()).collect();
+            (source.run)(&given)
+        });
+        let trace = trace.map_err(|error| {
+            let failure = Failure::from(error);
+            match open.is_empty() {
+                true => failure,
+                false => {
+                    failure.hint(format!("its open sizes may have to be given: {}", open.join(" ")))
+                }
             }
-        }
-    })?;
-    let held: Vec<(&str, &Array)> =
-        model.initializers().map(|(name, tensor)| (name, &tensor.array)).collect();
-    let named = |array: &Array| {
-        held.iter().find(|(_, own)| own.same(array)).map(|(name, _)| (*name).to_owned())
+        })?;
+        let named = |array: &Array| {
+            let held = source.held.iter().find(|(_, own)| own.same(array));
+            held.map(|(name, _)| (*name).to_owned())
+        };
+        let trace = trace.named(source.outputs.iter().cloned(), named);
+        Ok(Function { name: source.name.clone(), traces: vec![trace] })
     };
-    let outputs = model.outputs().iter().map(|port| port.name.clone());
-    let trace = trace.named(outputs, named);
-    let name = args.name.clone().unwrap_or_else(|| "main".to_owned());
-    Ok(Package::new(vec![Function { name, traces: vec![trace] }])?)
-}
-
-/// What an axis is called whose size is open: as in the model, or by its input and its number.
-fn open_size(port: &onnx::Port, axis: usize, size: &onnx::Size) -> Option<String> {
-    match size {
-        onnx::Size::Known(_) => None,
-        onnx::Size::Named(name) => Some(name.clone()),
-        onnx::Size::Unknown => Some(format!("{}.{axis}", port.name)),
-    }
-}
-
-fn open_sizes(port: &onnx::Port) -> Vec<String> {
-    let sizes = port.sizes.iter().flatten().enumerate();
-    sizes.filter_map(|(axis, size)| open_size(port, axis, size)).collect()
+    sources.iter().map(function).collect()
 }
 
 /// An input of a model as a port, and what it is traced with.
-fn input(port: &onnx::Port, given: &[(String, usize)]) -> Result<(Port, Aval), String> {
+fn port(input: &Input, given: &[(String, usize)]) -> (Port, Aval) {
+    let size = |axis: &Axis| match axis {
+        Axis::Known(size) => (Size::Known(*size), *size),
+        Axis::Open(name, example) => match given.iter().find(|(known, _)| known == name) {
+            Some((_, size)) => (Size::Known(*size), *size),
+            None => (Size::Named(name.clone()), *example),
+        },
+    };
+    let (sizes, shape): (Vec<Size>, Vec<usize>) = input.sizes.iter().map(size).unzip();
+    let aval = Aval::new(shape, input.dtype);
+    (Port { sizes, ..Port::new(input.name.as_str(), &aval) }, aval)
+}
+
+/// An input of ONNX. An axis that has no name is called by its input and its number.
+fn onnx_input(port: &onnx::Port) -> Result<Input, String> {
     let name = &port.name;
-    if port.kind != Kind::Tensor {
+    if port.kind != onnx::Kind::Tensor {
         return Err(format!("the input '{name}' is no tensor: packages have arrays only"));
     }
     let element = port.element.ok_or_else(|| format!("the input '{name}' has no element type"))?;
     let sizes = port.sizes.as_ref().ok_or_else(|| format!("the input '{name}' has no shape"))?;
-    let size = |(axis, size): (usize, &onnx::Size)| {
-        let known = match size {
-            onnx::Size::Known(n) => Some(*n),
-            onnx::Size::Named(_) | onnx::Size::Unknown => None,
-        };
-        let name = open_size(port, axis, size).unwrap_or_default();
-        let asked = given.iter().find(|(known, _)| *known == name).map(|(_, n)| *n);
-        match known.or(asked) {
-            Some(n) => (Size::Known(n), n),
-            None => (Size::Named(name), EXAMPLE),
+    let axis = |(axis, size): (usize, &onnx::Size)| match size {
+        onnx::Size::Known(size) => Axis::Known(*size),
+        onnx::Size::Named(name) => Axis::Open(name.clone(), EXAMPLE),
+        onnx::Size::Unknown => Axis::Open(format!("{name}.{axis}"), EXAMPLE),
+    };
+    let sizes = sizes.iter().enumerate().map(axis).collect();
+    Ok(Input { name: name.clone(), dtype: element.dtype(), sizes })
+}
+
+/// An input of Core ML, whose axes have no names. An open one is traced with a size that it takes.
+fn coreml_input(port: &coreml::Port) -> Input {
+    let name = &port.name;
+    // The shapes of a list belong together: those of the last are one example.
+    let listed = port.shapes.last();
+    let axis = |(axis, size): (usize, &coreml::Size)| match *size {
+        coreml::Size::Known(size) => Axis::Known(size),
+        coreml::Size::Range(least, most) => {
+            let example = EXAMPLE.max(least).min(most.unwrap_or(usize::MAX));
+            let example = listed.map_or(example, |shape| shape[axis]);
+            Axis::Open(format!("{name}.{axis}"), example)
         }
     };
-    let (sizes, shape): (Vec<Size>, Vec<usize>) = sizes.iter().enumerate().map(size).unzip();
-    let aval = Aval::new(shape, element.dtype());
-    Ok((Port { sizes, ..Port::new(name.as_str(), &aval) }, aval))
+    let sizes = port.sizes.iter().enumerate().map(axis).collect();
+    Input { name: name.clone(), dtype: port.dtype, sizes }
 }

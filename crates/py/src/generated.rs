@@ -3414,6 +3414,16 @@ macro_rules! docs {
 (_amp::operand) => { "What the policy makes of an operand of an operation that a layer adds afterwards, as the bias of a\nconvolution.\n\nExample:\n    >>> mx._amp.operand(\"conv_general\", mx.array([1.0])).dtype\n    mlx.core.float32" };
 (_amp::policy) => { "The policy that this thread records under now.\n\nExample:\n    >>> mx._amp.policy()" };
 (_amp::set_global_policy) => { "Makes a policy that of every thread outside of a scope.\n\nExample:\n    >>> mx._amp.set_global_policy(None)" };
+(_coreml::classes) => { "" };
+(_coreml::constants) => { "" };
+(_coreml::function) => { "" };
+(_coreml::functions) => { "" };
+(_coreml::load) => { "" };
+(_coreml::operators) => { "" };
+(_coreml::outputs) => { "" };
+(_coreml::ports) => { "" };
+(_coreml::run) => { "" };
+(_coreml::warnings) => { "" };
 (_data::cifar10) => { "" };
 (_data::cifar100) => { "" };
 (_data::digits) => { "\nExample:\n    >>> train, test = data.digits(train=4, test=2)\n    >>> images, labels = train.arrays()\n    >>> images.shape, labels.shape\n    ((4, 28, 28, 1), (4,))" };
@@ -3533,6 +3543,7 @@ macro_rules! docs {
 (random::uniform) => { "Numbers spread evenly over [low, high).\n\nShapes:\n`low` and `high` broadcast to `shape`.\n\nErrors:\nWhere `dtype` is not a float.\n\nExample:\n    >>> x = mx.random.uniform(2.0, 3.0, (100,))\n    >>> (x >= 2).all().item(), (x < 3).all().item()\n    (True, True)" };
 (_amp::Policy) => { "Which dtype each operation computes in.\n\nExample:\n    >>> policy = mx._amp.Policy(mx.bfloat16).changed(\"tanh\", \"float32\")\n    >>> policy.dtype, \"tanh\" in policy.ops(\"float32\")\n    (mlx.core.bfloat16, True)" };
 (_amp::Scope) => { "A context in which operations are recorded as a policy says, or as they are written.\n\nExample:\n    >>> with mx._amp.Scope(mx._amp.Policy(mx.bfloat16)):\n    ...     print((mx.ones((2, 2)) @ mx.ones((2, 2))).dtype)\n    mlx.core.bfloat16" };
+(_coreml::Model) => { "" };
 (_data::ImageDataset) => { "\nExample:\n    >>> train, test = data.digits(train=4, test=2)\n    >>> len(train), len(test), len(train.classes)\n    (4, 2, 10)" };
 (_data::_Loader) => { "" };
 (_data::_Epoch) => { "" };
@@ -3958,6 +3969,19 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::_amp::policy, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_amp::set_global_policy, m)?)?;
         }
+        "_coreml" => {
+            m.add_class::<crate::_coreml::CoremlModel>()?;
+            m.add_function(wrap_pyfunction!(crate::_coreml::classes, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_coreml::constants, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_coreml::function, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_coreml::functions, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_coreml::load, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_coreml::operators, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_coreml::outputs, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_coreml::ports, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_coreml::run, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_coreml::warnings, m)?)?;
+        }
         "_data" => {
             m.add_class::<crate::_data::ImageDataset>()?;
             m.add_class::<crate::_data::Loader>()?;
@@ -4154,6 +4178,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
 /// The submodules, with what they are.
 pub const MODULES: &[(&str, &str)] = &[
     ("_amp", "What `cupola.amp` is made of."),
+    ("_coreml", "What `cupola.coreml` is made of."),
     ("_data", "What `cupola.data` is made of."),
     ("_linalg", "Linear algebra of complex matrices, too, which `linalg` refuses as MLX does."),
     ("_nn", "What `cupola.nn` calls and MLX's `core` does not have."),

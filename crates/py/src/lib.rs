@@ -4,6 +4,7 @@
 #![allow(clippy::too_many_arguments)]
 
 mod _amp;
+mod _coreml;
 mod _data;
 mod _linalg;
 mod _nn;

@@ -16,6 +16,7 @@ pub const SUBMODULES: &[&str] = &[
     "cuda",
     "distributed",
     "_amp",
+    "_coreml",
     "_data",
     "_linalg",
     "_nn",

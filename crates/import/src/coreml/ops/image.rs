@@ -94,8 +94,9 @@ fn scaled(n: &Node<'_>) -> Result<[(usize, usize); 2], Fault> {
     let x = n.x("x")?;
     let size = |name: &str, behind: usize| {
         let have = x.rank().checked_sub(behind).map_or(0, |axis| x.shape()[axis]);
-        let scale = n.float_or(name, 1.0)?;
-        numbers::count((have as f64 * scale).floor().clamp(-1.0, 1e15) as i64)
+        // The program's own sizes are rounded so.
+        let size = (have as f32 * n.float_or(name, 1.0)? as f32).floor();
+        numbers::count(size.clamp(-1.0, 1e15) as i64)
     };
     spatial(x, size("scale_factor_height", 2)?, size("scale_factor_width", 1)?)
 }

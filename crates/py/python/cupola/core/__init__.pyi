@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn, TypeAlias, final
 
 from . import _amp as _amp
+from . import _coreml as _coreml
 from . import _data as _data
 from . import _linalg as _linalg
 from . import _nn as _nn
