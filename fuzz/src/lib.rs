@@ -2,6 +2,7 @@
 //! memory in proportion to them, and what was read is the same after it was written.
 
 pub mod cifar;
+pub mod coreml;
 mod edits;
 pub mod graph;
 pub mod gzip;

@@ -9,6 +9,7 @@ use crate::tools;
 /// What the tests need, each in the version that they were written for.
 const PACKAGES: &[&str] = &[
     "array-api-strict==2.6.1",
+    "coremltools==9.0",
     "gguf==0.19.0",
     "ml_dtypes==0.6.0",
     "mlx[cpu]==0.32.4",

@@ -127,7 +127,8 @@ pub fn run<'py>(
     model: &CoremlModel,
     inputs: Vec<(String, Arr)>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let given: Vec<_> = inputs.iter().map(|(name, array)| (name.as_str(), array.0.clone())).collect();
+    let given: Vec<_> =
+        inputs.iter().map(|(name, array)| (name.as_str(), array.0.clone())).collect();
     let outputs = py.detach(|| model.0.run(&given)).map_err(failed)?;
     let list = PyList::empty(py);
     for (name, array) in outputs {

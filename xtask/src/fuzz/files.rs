@@ -14,8 +14,9 @@ use super::sandbox::{Ran, Running, Sandbox};
 use crate::tools;
 
 /// The crate `fuzz` has a module of each of these names.
-const TARGETS: [&str; 11] = [
+const TARGETS: [&str; 12] = [
     "cifar",
+    "coreml",
     "graph",
     "gzip",
     "idx",

@@ -85,7 +85,9 @@ impl Constants {
             match &tensor.elements {
                 Some(Elements::Texts(held)) => texts.extend(held.values.iter().cloned()),
                 Some(Elements::LongInts(held)) => numbers.extend(&held.values),
-                Some(Elements::Ints(held)) => numbers.extend(held.values.iter().map(|&v| i64::from(v))),
+                Some(Elements::Ints(held)) => {
+                    numbers.extend(held.values.iter().map(|&v| i64::from(v)))
+                }
                 _ => return Err(Fault::unsupported("lists of anything but texts and integers")),
             }
         }
@@ -133,7 +135,10 @@ impl Constants {
         }
         let want = (count * element.bits).div_ceil(8);
         if long(8) != want as u64 {
-            return Err(wrong(format!("{} bytes for {element}{shape}, which takes {want}", long(8))));
+            return Err(wrong(format!(
+                "{} bytes for {element}{shape}, which takes {want}",
+                long(8)
+            )));
         }
         let bytes = self.folder.read(location, long(16), want)?;
         let tensor = tensor(&bytes, element, shape, count)?;
@@ -147,9 +152,9 @@ fn immediate_tensor(tensor: &proto::TensorValue, kind: &TensorType) -> Result<Va
     let (shape, count) = fixed(kind)?;
     if kind.data_type == TEXT {
         return match &tensor.elements {
-            Some(Elements::Texts(texts)) if texts.values.len() != count => Err(Fault::invalid(
-                format!("{} texts for {count} of {shape}", texts.values.len()),
-            )),
+            Some(Elements::Texts(texts)) if texts.values.len() != count => {
+                Err(Fault::invalid(format!("{} texts for {count} of {shape}", texts.values.len())))
+            }
             Some(Elements::Texts(texts)) => Ok(match &texts.values[..] {
                 [text] if shape.rank() == 0 => Value::Text(text.as_str().into()),
                 texts => Value::Texts(texts.to_vec().into()),

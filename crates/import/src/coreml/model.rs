@@ -46,13 +46,8 @@ struct Function {
     /// For each input whether it is a state.
     states: Vec<bool>,
     block: Block,
-    classes: Option<Classes>,
-}
-
-/// The labels of a classifier, and the names of its two outputs.
-#[derive(Debug)]
-struct Classes {
-    labels: Vec<String>,
+    /// The labels of a classifier.
+    classes: Option<Vec<String>>,
 }
 
 /// An input, or a state.
@@ -221,7 +216,7 @@ impl Model {
 
     /// The labels of a classifier, in the order of its probabilities.
     pub fn classes(&self) -> Option<&[String]> {
-        self.own().classes.as_ref().map(|classes| &classes.labels[..])
+        self.own().classes.as_deref()
     }
 
     /// The arrays that the function holds, by name.
@@ -344,11 +339,8 @@ impl Model {
 
 /// Why a model that is no ML program is not read.
 fn refusal(model: &proto::Model) -> &'static str {
-    let network = [
-        &model.neural_network,
-        &model.neural_network_classifier,
-        &model.neural_network_regressor,
-    ];
+    let network =
+        [&model.neural_network, &model.neural_network_classifier, &model.neural_network_regressor];
     let pipeline = [&model.pipeline, &model.pipeline_classifier, &model.pipeline_regressor];
     if network.iter().any(|held| held.is_some()) {
         "is a NeuralNetwork, and ML programs are read: convert its source with coremltools, \
@@ -406,22 +398,21 @@ fn read_function(
 }
 
 /// The labels of a function that ends in a classifier.
-fn classes(block: &Block) -> Option<Classes> {
+fn classes(block: &Block) -> Option<Vec<String>> {
     let step = block.steps.iter().find(|step| step.op == "classify")?;
     let (_, sources) = step.arguments.iter().find(|(name, _)| name == "classes")?;
     let value = match sources.first()? {
         Source::Constant(value) => value,
         Source::Name(name) => constant(block, name)?,
     };
-    let labels = match value {
-        Value::Texts(texts) => texts.to_vec(),
+    match value {
+        Value::Texts(texts) => Some(texts.to_vec()),
         Value::Tensor(tensor) => {
             let labels = crate::numbers::ints(&tensor.array).ok()?;
-            labels.iter().map(i64::to_string).collect()
+            Some(labels.iter().map(i64::to_string).collect())
         }
-        _ => return None,
-    };
-    Some(Classes { labels })
+        _ => None,
+    }
 }
 
 /// The value of a constant of a block.
@@ -523,7 +514,8 @@ fn port(
 fn constants<'b>(block: &'b Block, out: &mut Vec<(&'b str, &'b Array)>) {
     for step in &block.steps {
         if step.op == "const"
-            && let (Some(Value::Tensor(tensor)), Some(output)) = (value_of(step), step.outputs.first())
+            && let (Some(Value::Tensor(tensor)), Some(output)) =
+                (value_of(step), step.outputs.first())
         {
             out.push((&output.name, &tensor.array));
         }
@@ -540,7 +532,8 @@ fn infinite_masks<'b>(
 ) {
     for step in &block.steps {
         if step.op == "const"
-            && let (Some(Value::Tensor(tensor)), Some(output)) = (value_of(step), step.outputs.first())
+            && let (Some(Value::Tensor(tensor)), Some(output)) =
+                (value_of(step), step.outputs.first())
         {
             held.insert(&output.name, tensor);
         }

@@ -74,7 +74,9 @@ pub fn tensor_type(
                 Ok(size) if size <= 1 << 48 => Some(size),
                 _ => return Err(Fault::invalid(format!("the size {} is no size", known.size))),
             },
-            Some(proto::DimensionKind::Unknown(open)) if open.variadic => return Ok((element, None)),
+            Some(proto::DimensionKind::Unknown(open)) if open.variadic => {
+                return Ok((element, None));
+            }
             _ => None,
         });
     }
@@ -104,9 +106,7 @@ impl Reader<'_> {
     pub fn function(&self, block: &proto::Block, inputs: Vec<String>) -> Result<Block> {
         self.block(block, inputs, None, 0).map_err(|trouble| match trouble {
             Trouble::Fault(fault) => Error::file(self.file, fault.to_string()),
-            Trouble::Node(node, fault) => {
-                Error::Node { file: self.file.into(), node, fault }
-            }
+            Trouble::Node(node, fault) => Error::Node { file: self.file.into(), node, fault },
         })
     }
 
@@ -195,9 +195,8 @@ impl Reader<'_> {
             let kind = output.r#type.as_ref().and_then(|t| t.kind.as_ref());
             let (element, sizes) = match kind {
                 Some(TypeKind::Tensor(kind)) if kind.data_type != super::element::TEXT => {
-                    let (element, sizes) = tensor_type(kind).map_err(|fault| {
-                        Fault::invalid(format!("its output '{name}': {fault}"))
-                    })?;
+                    let (element, sizes) = tensor_type(kind)
+                        .map_err(|fault| Fault::invalid(format!("its output '{name}': {fault}")))?;
                     (Some(element), sizes)
                 }
                 _ => (None, None),

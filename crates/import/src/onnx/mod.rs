@@ -23,8 +23,8 @@ mod value;
 pub mod data;
 
 pub(crate) use crate::error;
-pub use element::Element;
 pub use crate::error::{Error, Fault, Result};
+pub use element::Element;
 pub use export::{OPSETS as EXPORT_OPSETS, export};
 pub use graph::{Kind, Port, Size};
 pub use model::{Model, OPSETS};

@@ -57,9 +57,7 @@ fn gelu(n: &Node<'_>) -> Outcome {
     one(match n.text("mode", "EXACT")? {
         "EXACT" => ops::gelu(x)?,
         "TANH_APPROXIMATION" => ops::gelu_approx(x)?,
-        "SIGMOID_APPROXIMATION" => {
-            ops::multiply(x, &ops::sigmoid(&ops::multiply(x, 1.702)?)?)?
-        }
+        "SIGMOID_APPROXIMATION" => ops::multiply(x, &ops::sigmoid(&ops::multiply(x, 1.702)?)?)?,
         other => return Err(Fault::invalid(format!("the mode '{other}' is not known"))),
     })
 }
@@ -72,7 +70,8 @@ fn prelu(n: &Node<'_>) -> Outcome {
 
 fn softplus_parametric(n: &Node<'_>) -> Outcome {
     let x = n.x("x")?;
-    let (alpha, beta) = (per_channel(n.x("alpha")?, x.rank())?, per_channel(n.x("beta")?, x.rank())?);
+    let (alpha, beta) =
+        (per_channel(n.x("alpha")?, x.rank())?, per_channel(n.x("beta")?, x.rank())?);
     one(ops::multiply(&ops::softplus(&ops::multiply(x, &beta)?)?, &alpha)?)
 }
 

@@ -22,7 +22,8 @@ fn attention(n: &Node<'_>) -> Outcome {
     if k.rank() != q.rank() || v.rank() != q.rank() {
         return Err(Fault::invalid(format!("{}, {} and {}", q.shape(), k.shape(), v.shape())));
     }
-    let mut options = AttentionOptions::new(1.0 / (q.shape().last().map_or(1, |&d| d) as f64).sqrt());
+    let mut options =
+        AttentionOptions::new(1.0 / (q.shape().last().map_or(1, |&d| d) as f64).sqrt());
     let mask = match n.maybe("attn_mask")? {
         Some(mask) if mask.rank() > 3 => {
             let mut sizes = q.shape().to_vec();

@@ -138,7 +138,8 @@ fn sparse_to_dense(n: &Node<'_>) -> Outcome {
 /// The elements where a mask holds, of which there are `count`.
 fn kept(full: &Array, mask: &Array, count: usize) -> Made {
     let places = ops::astype(&ops::flatten(mask, 0, -1)?, DType::Bool)?.to_vec::<bool>()?;
-    let places: Vec<i64> = (0i64..).zip(places).filter_map(|(at, keep)| keep.then_some(at)).collect();
+    let places: Vec<i64> =
+        (0i64..).zip(places).filter_map(|(at, keep)| keep.then_some(at)).collect();
     if places.len() != count {
         return Err(Fault::invalid(format!("{count} elements for a mask of {}", places.len())));
     }

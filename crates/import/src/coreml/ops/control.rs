@@ -32,7 +32,19 @@ fn while_loop(n: &Node<'_>) -> Outcome {
                 return Err(Fault::invalid(format!("a condition of {count} values, not one")));
             }
         }
-        state = n.call(body, state)?;
+        let next = n.call(body, state.clone())?;
+        if next.iter().zip(&state).all(|(next, held)| is_same(next, held)) {
+            return Err(Fault::invalid("the loop does not end"));
+        }
+        state = next;
+    }
+}
+
+/// Whether a round of a loop changed nothing.
+fn is_same(next: &Value, held: &Value) -> bool {
+    match (next, held) {
+        (Value::Tensor(next), Value::Tensor(held)) => next.array.same(&held.array),
+        _ => false,
     }
 }
 

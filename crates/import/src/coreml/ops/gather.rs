@@ -12,10 +12,7 @@ fn gather(n: &Node<'_>) -> Outcome {
     if batch == 0 {
         return one(ops::take(x, indices, axis as isize)?);
     }
-    if batch > indices.rank()
-        || batch > axis
-        || x.shape()[..batch] != indices.shape()[..batch]
-    {
+    if batch > indices.rank() || batch > axis || x.shape()[..batch] != indices.shape()[..batch] {
         return Err(Fault::invalid(format!(
             "indices {} into {} with {batch} axes of a batch",
             indices.shape(),

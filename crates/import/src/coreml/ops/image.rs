@@ -183,7 +183,9 @@ fn in_pixels(n: &Node<'_>, places: &Array, size: usize) -> Made {
         "unnormalized" => return Ok(places.clone()),
         "normalized_minus_one_to_one" => ops::multiply(&ops::add(places, 1.0)?, 0.5)?,
         "normalized_zero_to_one" => places.clone(),
-        other => return Err(Fault::invalid(format!("the coordinates_mode '{other}' is not known"))),
+        other => {
+            return Err(Fault::invalid(format!("the coordinates_mode '{other}' is not known")));
+        }
     };
     Ok(match corners {
         true => ops::multiply(&unit, d - 1.0)?,
@@ -277,8 +279,12 @@ fn box_places(mode: &str, start: &Array, end: &Array, count: usize) -> Made {
     let scaled = |x: &Array, by: f64| -> Made { Ok(ops::multiply(x, by)?) };
     let (first, step) = match mode {
         "ALIGN_CORNERS" if count == 1 => (scaled(&span, 0.5)?, ops::zeros_like(&span)?),
-        "ALIGN_CORNERS" | "STRICT_ALIGN_CORNERS" => (ops::zeros_like(&span)?, scaled(&span, 1.0 / steps)?),
-        "DEFAULT" => (ops::zeros_like(&span)?, scaled(&scaled(&held, 1.0 - 1.0 / m)?, 1.0 / steps)?),
+        "ALIGN_CORNERS" | "STRICT_ALIGN_CORNERS" => {
+            (ops::zeros_like(&span)?, scaled(&span, 1.0 / steps)?)
+        }
+        "DEFAULT" => {
+            (ops::zeros_like(&span)?, scaled(&scaled(&held, 1.0 - 1.0 / m)?, 1.0 / steps)?)
+        }
         "OFFSET_CORNERS" => {
             let delta = scaled(&ops::maximum(&span, 1.0)?, 1.0 / m)?;
             (scaled(&delta, 0.5)?, delta)
@@ -311,7 +317,11 @@ fn crop_resize(n: &Node<'_>) -> Outcome {
             let rows = ops::astype(&ops::reshape(roi, [count, width])?, DType::F32)?;
             let part = crate::lowering::movement::part;
             match width {
-                5 => (part(&rows, 1, 1, 5)?, Some(ops::flatten(&part(&rows, 1, 0, 1)?, 0, -1)?), true),
+                5 => (
+                    part(&rows, 1, 1, 5)?,
+                    Some(ops::flatten(&part(&rows, 1, 0, 1)?, 0, -1)?),
+                    true,
+                ),
                 _ => (rows, None, true),
             }
         }
@@ -364,7 +374,8 @@ fn crop_resize(n: &Node<'_>) -> Outcome {
         let least = ops::greater_equal(places, 0)?;
         Ok(ops::logical_and(&least, &ops::less_equal(places, size as f64 - 1.0)?)?)
     };
-    let inside = ops::expand_dims(&ops::logical_and(&within(&rows, h)?, &within(&columns, w)?)?, 1)?;
+    let inside =
+        ops::expand_dims(&ops::logical_and(&within(&rows, h)?, &within(&columns, w)?)?, 1)?;
     let cropped = |pictures: &Array| -> Made {
         let places = [columns.clone(), rows.clone()];
         let y = at_places(pictures, places, "linear", Beyond::Border, range, 0.0)?;

@@ -41,9 +41,8 @@ fn length(n: &Node<'_>) -> Outcome {
 fn written(list: &mut List, at: i64, value: Tensor) -> Result<(), Fault> {
     let count = list.items.len();
     let place = usize::try_from(at).ok().filter(|&at| at < count || list.grows && at < MOST_ITEMS);
-    let place = place.ok_or_else(|| {
-        Fault::invalid(format!("the element {at} of a list of {count}"))
-    })?;
+    let place =
+        place.ok_or_else(|| Fault::invalid(format!("the element {at} of a list of {count}")))?;
     if place >= count {
         list.items.resize(place + 1, None);
     }

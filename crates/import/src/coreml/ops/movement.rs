@@ -39,7 +39,8 @@ fn reshape_like(n: &Node<'_>) -> Outcome {
     for (i, x) in refs.iter().enumerate() {
         let rank = x.rank() as i64;
         let from_end = |at: i64| if at < 0 { at.saturating_add(rank) } else { at }.clamp(0, rank);
-        let (begin, end) = (from_end(begins[i]), if masks[i] != 0 { rank } else { from_end(ends[i]) });
+        let (begin, end) =
+            (from_end(begins[i]), if masks[i] != 0 { rank } else { from_end(ends[i]) });
         sizes.extend(&x.shape()[begin as usize..end.max(begin) as usize]);
     }
     one(ops::reshape(n.x("x")?, sizes)?)
@@ -81,6 +82,10 @@ fn flatten2d(n: &Node<'_>) -> Outcome {
 
 fn concat(n: &Node<'_>) -> Outcome {
     let all = n.all("values")?;
+    if all.iter().all(|x| x.rank() == 0) {
+        // Numbers make a vector.
+        return one(ops::stack(&all, 0)?);
+    }
     let axis = n.axis("axis", 0, all[0].rank())?;
     if !n.flag("interleave", false)? {
         return one(ops::concatenate(&all, axis)?);
@@ -178,10 +183,8 @@ fn band_part(n: &Node<'_>) -> Outcome {
 
 fn cumsum(n: &Node<'_>) -> Outcome {
     let x = n.x("x")?;
-    let options = ScanOptions {
-        reverse: n.flag("reverse", false)?,
-        exclusive: n.flag("exclusive", false)?,
-    };
+    let options =
+        ScanOptions { reverse: n.flag("reverse", false)?, exclusive: n.flag("exclusive", false)? };
     one(ops::astype(&ops::cumsum(x, n.axis("axis", 0, x.rank())?, options)?, x.dtype())?)
 }
 
@@ -251,14 +254,18 @@ fn batches(n: &Node<'_>, around: &str) -> Result<([usize; 4], [usize; 2], [usize
         (&[a, b, c, d], &[h, w], &[top, bottom, left, right]) if h > 0 && w > 0 => {
             Ok(([a, b, c, d], [h, w], [top, bottom, left, right]))
         }
-        _ => Err(Fault::invalid(format!("block_shape {block:?} and {around} {widths:?} of {}", x.shape()))),
+        _ => Err(Fault::invalid(format!(
+            "block_shape {block:?} and {around} {widths:?} of {}",
+            x.shape()
+        ))),
     }
 }
 
 fn space_to_batch(n: &Node<'_>) -> Outcome {
     let ([b, c, _, _], [h, w], [top, bottom, left, right]) = batches(n, "paddings")?;
     let widths = [(0, 0), (0, 0), (top, bottom), (left, right)];
-    let grown = n.x("x")?.shape().iter().zip(&widths).map(|(size, (a, b))| size.saturating_add(a + b));
+    let grown =
+        n.x("x")?.shape().iter().zip(&widths).map(|(size, (a, b))| size.saturating_add(a + b));
     grown.collect::<Shape>().checked_size("space_to_batch", n.x("x")?.dtype())?;
     let x = ops::pad(n.x("x")?, widths, 0)?;
     let (rows, columns) = (x.shape()[2] / h, x.shape()[3] / w);
@@ -281,9 +288,8 @@ fn cropped(x: &Array, rows: (usize, usize), columns: (usize, usize)) -> Outcome 
     for (axis, (before, after)) in [(x.rank() - 2, rows), (x.rank() - 1, columns)] {
         let size = x.shape()[axis];
         let stop = size.checked_sub(after).filter(|&stop| stop >= before);
-        let stop = stop.ok_or_else(|| {
-            Fault::invalid(format!("{before} and {after} cut from {size}"))
-        })?;
+        let stop =
+            stop.ok_or_else(|| Fault::invalid(format!("{before} and {after} cut from {size}")))?;
         y = part(&y, axis, before, stop)?;
     }
     one(y)

@@ -76,5 +76,4 @@ fn l2_pool(n: &Node<'_>) -> Outcome {
     one(ops::astype(&ops::sqrt(&total)?, x.dtype())?)
 }
 
-pub const OPS: &[Entry] =
-    &[("avg_pool", avg_pool), ("l2_pool", l2_pool), ("max_pool", max_pool)];
+pub const OPS: &[Entry] = &[("avg_pool", avg_pool), ("l2_pool", l2_pool), ("max_pool", max_pool)];

@@ -12,7 +12,11 @@ pub fn along(values: &Array, x: &Array, axis: Option<i64>) -> Made {
     };
     let axis = numbers::axis(axis, x.rank())?;
     if values.rank() != 1 || values.size() != x.shape()[axis] {
-        return Err(Fault::invalid(format!("{} along axis {axis} of {}", values.shape(), x.shape())));
+        return Err(Fault::invalid(format!(
+            "{} along axis {axis} of {}",
+            values.shape(),
+            x.shape()
+        )));
     }
     let mut sizes = vec![1; x.rank()];
     sizes[axis] = values.size();

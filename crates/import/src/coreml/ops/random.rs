@@ -47,7 +47,13 @@ fn categorical(n: &Node<'_>) -> Outcome {
         other => return Err(Fault::invalid(format!("the mode '{other}' is not known"))),
     };
     let count = numbers::count(n.int_or("size", 1)?)?;
-    logits.shape().iter().copied().chain([count]).collect::<Shape>().checked_size("random", DType::F32)?;
+    logits
+        .shape()
+        .iter()
+        .copied()
+        .chain([count])
+        .collect::<Shape>()
+        .checked_size("random", DType::F32)?;
     one(ops::astype(
         &random::categorical(&logits, -1, Some(count), key(n)?.as_ref())?,
         n.x("x")?.dtype(),

@@ -96,7 +96,8 @@ fn rnn(n: &Node<'_>) -> Outcome {
 
 /// Gates: reset, output, update.
 fn gru(n: &Node<'_>) -> Outcome {
-    let (inner, outer) = (n.text("recurrent_activation", "sigmoid")?, n.text("activation", "tanh")?);
+    let (inner, outer) =
+        (n.text("recurrent_activation", "sigmoid")?, n.text("activation", "tanh")?);
     let (weights, hidden) = recurrent(n.x("weight_hh")?, 3)?;
     let after = n.flag("reset_after", false)?;
     // Where the reset follows the product, the states have a bias of their own.

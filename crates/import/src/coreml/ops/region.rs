@@ -12,7 +12,8 @@ fn corners(b: &[f64]) -> [f64; 4] {
 /// zeros, and their places −1.
 fn non_maximum_suppression(n: &Node<'_>) -> Outcome {
     let (boxes, scores) = (n.x("boxes")?, n.x("scores")?);
-    let wrong = || Fault::invalid(format!("boxes {} with scores {}", boxes.shape(), scores.shape()));
+    let wrong =
+        || Fault::invalid(format!("boxes {} with scores {}", boxes.shape(), scores.shape()));
     let ([batch, count, 4], [batches, places, classes]) = (
         boxes.shape().0[..].try_into().unwrap_or([0; 3]),
         scores.shape().0[..].try_into().unwrap_or([0; 3]),
@@ -24,7 +25,8 @@ fn non_maximum_suppression(n: &Node<'_>) -> Outcome {
     }
     let most = n.count("max_boxes")?;
     Shape::from([batch, most, classes.max(4)]).checked_size("boxes", DType::F64)?;
-    let (limit, least) = (n.float("iou_threshold")?, n.float_or("score_threshold", f64::NEG_INFINITY)?);
+    let (limit, least) =
+        (n.float("iou_threshold")?, n.float_or("score_threshold", f64::NEG_INFINITY)?);
     let apart = n.flag("per_class_suppression", false)?;
     let (box_values, score_values) = (numbers::floats(boxes)?, numbers::floats(scores)?);
     let mut chosen = vec![0.0; batch * most * 4];

@@ -40,7 +40,11 @@ fn slices(n: &Node<'_>, x: &Array) -> Result<Slices, Fault> {
     for axis in 0..rank {
         let size = x.shape()[axis] as i64;
         if single[axis] {
-            let at = if from_start[axis] { 0 } else { numbers::axis(begin[axis], size as usize)? as i64 };
+            let at = if from_start[axis] {
+                0
+            } else {
+                numbers::axis(begin[axis], size as usize)? as i64
+            };
             squeezed.push(axis);
             items.push(S::Range { start: Some(at as isize), stop: Some(at as isize + 1), step: 1 });
             continue;
@@ -106,7 +110,9 @@ fn slice_by_size(n: &Node<'_>) -> Outcome {
         let stop = if size[axis] == -1 { all } else { start.saturating_add(size[axis]) };
         if start < 0 || stop < start || stop > all {
             let (begin, size) = (begin[axis], size[axis]);
-            return Err(Fault::invalid(format!("{size} elements from {begin} of axis {axis} of {all}")));
+            return Err(Fault::invalid(format!(
+                "{size} elements from {begin} of axis {axis} of {all}"
+            )));
         }
         items.push(S::Range { start: Some(start as isize), stop: Some(stop as isize), step: 1 });
     }

@@ -54,7 +54,8 @@ fn clip(n: &Node<'_>) -> Outcome {
 
 /// Elements of another type; of floats what is before the point.
 fn cast(n: &Node<'_>) -> Outcome {
-    let to = n.element("dtype")?.ok_or_else(|| Fault::invalid("the argument 'dtype' is missing"))?;
+    let to =
+        n.element("dtype")?.ok_or_else(|| Fault::invalid("the argument 'dtype' is missing"))?;
     one(ops::astype(n.x("x")?, to.dtype)?)
 }
 

@@ -1,8 +1,8 @@
 //! Control flow: conditions are evaluated, loops unrolled.
 
 use super::super::graph::Graph;
-use crate::lowering::movement::part;
 use super::prelude::*;
+use crate::lowering::movement::part;
 
 /// Whether a condition of one element holds, which is evaluated.
 fn holds(value: &Value) -> Result<bool, Fault> {

@@ -38,8 +38,7 @@ fn grid_sample(n: &Node<'_>) -> Outcome {
         let size = x.shape()[axis + 2];
         // The last number of a place lies along the last axis: its coordinates run backwards.
         let from = axes - 1 - axis;
-        let place =
-            ops::squeeze(&part(&wide, axes + 1, from, from + 1)?, axes + 1)?;
+        let place = ops::squeeze(&part(&wide, axes + 1, from, from + 1)?, axes + 1)?;
         let shifted = ops::add(&place, 1.0)?;
         let d = size as f64;
         let (places, range) = match corners {

@@ -2,8 +2,8 @@
 
 use cupola_core::ops::PadMode;
 
-use crate::lowering::movement::part;
 use super::prelude::*;
+use crate::lowering::movement::part;
 
 /// The widths before and after each axis; below 0 elements go.
 fn widths(n: &Node<'_>, rank: usize) -> Result<Vec<(i64, i64)>, Fault> {

@@ -46,21 +46,21 @@ pub fn pads(
 
 /// The windows that a node says.
 fn windows(n: &Node<'_>, x: &Array) -> Result<Windows, Fault> {
-        let Some(sizes) = x.shape().get(2..).filter(|s| !s.is_empty()) else {
-            return Err(Fault::invalid(format!("{} has no spatial axes", x.shape())));
-        };
-        let axes = sizes.len();
-        if n.ints("kernel_shape")?.is_none() {
-            return Err(Fault::invalid("the attribute 'kernel_shape' is missing"));
-        }
-        let window = spatial(n, "kernel_shape", axes, 1)?;
-        let stride = spatial(n, "strides", axes, 1)?;
-        let dilation = spatial(n, "dilations", axes, 1)?;
-        if [&window, &stride, &dilation].iter().any(|list| list.contains(&0)) {
-            return Err(Fault::invalid("a window, stride or dilation is 0"));
-        }
-        let pads = pads(n, sizes, &window, &stride, &dilation)?;
-        Windows::over(sizes, window, stride, dilation, pads, n.flag("ceil_mode", false)?)
+    let Some(sizes) = x.shape().get(2..).filter(|s| !s.is_empty()) else {
+        return Err(Fault::invalid(format!("{} has no spatial axes", x.shape())));
+    };
+    let axes = sizes.len();
+    if n.ints("kernel_shape")?.is_none() {
+        return Err(Fault::invalid("the attribute 'kernel_shape' is missing"));
+    }
+    let window = spatial(n, "kernel_shape", axes, 1)?;
+    let stride = spatial(n, "strides", axes, 1)?;
+    let dilation = spatial(n, "dilations", axes, 1)?;
+    if [&window, &stride, &dilation].iter().any(|list| list.contains(&0)) {
+        return Err(Fault::invalid("a window, stride or dilation is 0"));
+    }
+    let pads = pads(n, sizes, &window, &stride, &dilation)?;
+    Windows::over(sizes, window, stride, dilation, pads, n.flag("ceil_mode", false)?)
 }
 
 fn max_pool(n: &Node<'_>) -> Outcome {

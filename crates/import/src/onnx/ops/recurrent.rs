@@ -1,8 +1,8 @@
 //! Recurrent layers, unrolled over their steps.
 
 use super::activation::hard_sigmoid_of;
-use crate::lowering::movement::part;
 use super::prelude::*;
+use crate::lowering::movement::part;
 
 /// An activation of a layer with its parameters.
 struct Activation {

@@ -1,8 +1,8 @@
 //! Sequences and optionals.
 
 use super::super::graph::Attribute;
-use crate::lowering::movement::parts;
 use super::prelude::*;
+use crate::lowering::movement::parts;
 
 /// The values of an input that is a sequence.
 fn values<'n>(n: &'n Node<'_>, index: usize) -> Result<&'n [Value], Fault> {

@@ -9,9 +9,7 @@ use crate::lowering::movement::part;
 fn complex(x: &Array) -> Made {
     let last = x.rank().checked_sub(1).ok_or_else(|| Fault::invalid("the signal has no axes"))?;
     let wide = ops::astype(x, DType::F32)?;
-    let at = |i: usize| -> Made {
-        Ok(ops::squeeze(&part(&wide, last, i, i + 1)?, last)?)
-    };
+    let at = |i: usize| -> Made { Ok(ops::squeeze(&part(&wide, last, i, i + 1)?, last)?) };
     let real = ops::astype(&at(0)?, DType::C64)?;
     match x.shape()[last] {
         1 => Ok(real),

@@ -1,7 +1,7 @@
 //! Sorted elements.
 
-use crate::lowering::movement::{known, part};
 use super::prelude::*;
+use crate::lowering::movement::{known, part};
 use crate::lowering::order::places;
 
 fn top_k(n: &Node<'_>) -> Outcome {

@@ -123,9 +123,7 @@ fn linear_attention(n: &Node<'_>) -> Outcome {
         0.0 => 1.0 / (d_k as f64).sqrt(),
         scale => scale,
     };
-    let at = |x: &Array, t: usize| -> Made {
-        Ok(ops::squeeze(&part(x, 2, t, t + 1)?, 2)?)
-    };
+    let at = |x: &Array, t: usize| -> Made { Ok(ops::squeeze(&part(x, 2, t, t + 1)?, 2)?) };
     let mut outputs = Vec::with_capacity(steps);
     for t in 0..steps {
         let key = ops::expand_dims(&at(&k, t)?, 3)?;
@@ -184,9 +182,7 @@ fn rotary_embedding(n: &Node<'_>) -> Outcome {
     let (a, b) = match interleaved {
         true => {
             let pairs = ops::reshape(&turn, [batch, count, steps, half, 2])?;
-            let one = |i: usize| -> Made {
-                Ok(ops::squeeze(&part(&pairs, 4, i, i + 1)?, 4)?)
-            };
+            let one = |i: usize| -> Made { Ok(ops::squeeze(&part(&pairs, 4, i, i + 1)?, 4)?) };
             (one(0)?, one(1)?)
         }
         false => (along(&turn, 0, half)?, along(&turn, half, turned)?),

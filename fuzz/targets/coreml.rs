@@ -1,0 +1,3 @@
+#![no_main]
+
+cupola_fuzz::target!(coreml);
