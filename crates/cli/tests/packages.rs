@@ -110,6 +110,25 @@ fn a_model_is_converted_inspected_and_run() {
 }
 
 #[test]
+fn a_model_of_core_ml_is_converted_and_run() {
+    let sandbox = Sandbox::new();
+    let model = include_bytes!("../../import/src/coreml/models/layers.mlmodel");
+    std::fs::write(sandbox.path("m.mlmodel"), model).unwrap();
+    sandbox.run("convert m.mlmodel --out m.cupola --name f").good();
+    let ran = sandbox.run("inspect m.cupola").good();
+    assert!(ran.out.contains("f(x: float32[1, 2, 4, 4]) -> (y: float32[4, 2])"), "{}", ran.out);
+    sandbox.run("run m.cupola --input x=random --output out --device cpu").good();
+    let y = npy::read(&sandbox.read("out/y.npy"), "y").unwrap();
+    let rows: Vec<f32> = y.to_vec::<f32>().unwrap().chunks(2).map(|row| row.iter().sum()).collect();
+    assert!(rows.iter().all(|sum| (sum - 1.0).abs() < 1e-5), "{rows:?}");
+    sandbox.run("convert m.mlmodel --out n.cupola --size N=2").bad(2, &["--size N"]);
+    std::fs::write(sandbox.path("bad.mlmodel"), b"no model").unwrap();
+    sandbox.run("convert bad.mlmodel --out o").bad(1, &["bad.mlmodel"]);
+    std::fs::create_dir(sandbox.path("bad.mlpackage")).unwrap();
+    sandbox.run("convert bad.mlpackage --out o").bad(1, &["Manifest.json"]);
+}
+
+#[test]
 fn open_sizes_are_given() {
     let sandbox = Sandbox::new();
     let aval = Aval::new([3, 2], DType::F32);

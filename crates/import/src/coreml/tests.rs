@@ -412,3 +412,44 @@ fn inputs_are_checked() {
     let whole = Array::from_slice(&[1i32, 2], [2]).unwrap();
     assert!(failed(&[("x", whole)]).contains("holds float32, int32 is given"));
 }
+
+/// Models that coremltools wrote; those that the fuzz target begins with.
+const MODELS: [&[u8]; 2] =
+    [include_bytes!("models/layers.mlmodel"), include_bytes!("models/control.mlmodel")];
+
+/// What a model gives for inputs of ones and states of zeros.
+fn on_ones(bytes: &[u8]) -> super::Result<Vec<(String, Array)>> {
+    let model = Model::from_bytes(bytes)?;
+    let full = |port: &super::Port, value: f32| {
+        let size = |size: &super::Size| match size {
+            super::Size::Known(size) => *size,
+            super::Size::Range(least, _) => *least,
+        };
+        let sizes: Vec<usize> = port.sizes.iter().map(size).collect();
+        let small = sizes.iter().try_fold(1usize, |count, &size| count.checked_mul(size));
+        small.filter(|&count| count <= 1 << 12)?;
+        Some((port.name.clone(), cupola_core::ops::full(sizes, value, port.dtype).ok()?))
+    };
+    let inputs = model.inputs().into_iter().filter_map(|port| full(port, 1.0));
+    let states = model.states().into_iter().filter_map(|port| full(port, 0.0));
+    let given: Vec<(String, Array)> = inputs.chain(states).collect();
+    model.run(&given.iter().map(|(name, x)| (name.as_str(), x.clone())).collect::<Vec<_>>())
+}
+
+#[test]
+fn models_of_coremltools_run_and_damaged_ones_say_why_not() {
+    let layers = on_ones(MODELS[0]).unwrap();
+    assert_eq!((layers[0].0.as_str(), &layers[0].1.shape()[..]), ("y", &[4, 2][..]));
+    let control = on_ones(MODELS[1]).unwrap();
+    assert_eq!(control[0].1.to_vec::<f32>().unwrap(), [1f32.exp(); 3]);
+    assert_eq!(control[1].0, "total");
+    for bytes in MODELS {
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.to_vec();
+            damaged[at] ^= 1 << (at % 8);
+            if let Err(error) = on_ones(&damaged) {
+                assert_eq!(error.to_string().lines().count(), 1, "{error}");
+            }
+        }
+    }
+}
