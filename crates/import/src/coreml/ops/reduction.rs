@@ -46,11 +46,11 @@ fn place(
 }
 
 fn argmax(n: &Node<'_>) -> Outcome {
-    place(n, |x, axis, keep| ops::argmax(x, axis, keep))
+    place(n, ops::argmax)
 }
 
 fn argmin(n: &Node<'_>) -> Outcome {
-    place(n, |x, axis, keep| ops::argmin(x, axis, keep))
+    place(n, ops::argmin)
 }
 
 pub const OPS: &[Entry] = &[
