@@ -9,7 +9,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// A file that could not be read, or that is not what it says.
-    #[error("{file}: {detail}")]
+    #[error("{}", line(&[.file, .detail]))]
     File {
         /// The file.
         file: String,
@@ -17,7 +17,7 @@ pub enum Error {
         detail: String,
     },
     /// A node that cannot be computed.
-    #[error("{file}: {node}: {fault}")]
+    #[error("{}", line(&[.file, .node, &.fault.to_string()]))]
     Node {
         /// The file.
         file: String,
@@ -27,7 +27,7 @@ pub enum Error {
         fault: Fault,
     },
     /// An input that the model does not take.
-    #[error("{file}: input '{name}': {detail}")]
+    #[error("{}", line(&[.file, &format!("input '{name}'"), .detail]))]
     Input {
         /// The file.
         file: String,
@@ -58,6 +58,18 @@ pub enum Fault {
         /// What is wrong with it.
         fault: Box<Fault>,
     },
+}
+
+/// Parts as one line: names in a file may hold anything.
+fn line(parts: &[&str]) -> String {
+    let mut out = String::new();
+    for c in parts.join(": ").chars() {
+        match c.is_control() {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+    out
 }
 
 impl Error {
@@ -107,7 +119,7 @@ impl From<Error> for Core {
             return inner.clone();
         }
         match error {
-            Error::File { file, detail } => Core::Io { path: file, detail },
+            Error::File { file, detail } => Core::Io { path: file, detail: line(&[&detail]) },
             other => Core::User(other.to_string()),
         }
     }

@@ -45,8 +45,11 @@ pub struct Output {
     /// What its elements are, where it is a tensor.
     pub element: Option<Element>,
     /// Its sizes, `None` where one is open.
-    pub sizes: Option<Vec<Option<usize>>>,
+    pub sizes: Option<OpenSizes>,
 }
+
+/// The sizes of a tensor, `None` where one is open.
+pub type OpenSizes = Vec<Option<usize>>;
 
 impl Step {
     /// The operation for people: its name and its operator.
@@ -62,11 +65,8 @@ fn label(name: &str, op: &str) -> String {
     }
 }
 
-/// The sizes of a tensor, where it has a fixed number of them; those that are open are none.
-pub type Sizes = Option<Vec<Option<usize>>>;
-
 /// The element type and sizes of a tensor, and of nothing else.
-pub fn tensor_type(kind: &proto::TensorType) -> Result<(Element, Sizes), Fault> {
+pub fn tensor_type(kind: &proto::TensorType) -> Result<(Element, Option<OpenSizes>), Fault> {
     let element = Element::from_code(kind.data_type)?;
     let mut sizes = Vec::with_capacity(kind.dimensions.len());
     for dimension in &kind.dimensions {

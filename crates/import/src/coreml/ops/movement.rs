@@ -245,11 +245,11 @@ fn pixel_unshuffle(n: &Node<'_>) -> Outcome {
     moved(n.x("x")?, &[b, c, h / s, s, w / s, s], &[0, 1, 3, 5, 2, 4], joined)
 }
 
-/// The sizes of an image, a block's, and what is around it.
-type Blocks = ([usize; 4], [usize; 2], [usize; 4]);
+/// The sizes of pictures, those of their blocks, and what is around them.
+type Batches = ([usize; 4], [usize; 2], [usize; 4]);
 
-/// Two numbers of `name`, and two pairs of `around`.
-fn batches(n: &Node<'_>, around: &str) -> Result<Blocks, Fault> {
+/// The pictures and blocks of an operation, with two pairs of `around`.
+fn batches(n: &Node<'_>, around: &str) -> Result<Batches, Fault> {
     let x = n.x("x")?;
     let block = numbers::counts(&n.ints("block_shape")?)?;
     let widths = numbers::counts(&n.ints(around)?)?;
