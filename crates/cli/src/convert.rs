@@ -105,13 +105,16 @@ fn of_package(args: &ConvertArgs) -> Outcome<Package> {
     Ok(Package::new(functions)?.with_metadata(metadata))
 }
 
+/// What a function of a model gives for arrays by name.
+type Run<'m> = Box<dyn Fn(&[(&str, Array)]) -> cupola::Result<Vec<Array>> + 'm>;
+
 /// A function of a model: what goes in, what comes out, what it holds, and how it runs.
 struct Source<'m> {
     name: String,
     inputs: Vec<Input>,
     outputs: Vec<String>,
     held: Vec<(&'m str, &'m Array)>,
-    run: Box<dyn Fn(&[(&str, Array)]) -> cupola::Result<Vec<Array>> + 'm>,
+    run: Run<'m>,
 }
 
 /// An input of a model.

@@ -1005,6 +1005,7 @@ pub fn index_fill(
     value: Opd,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    value.check_fits(a.dtype())?;
     on(stream, || give(ops::index_fill(&a, axis, &indices, &value)))
 }
 
@@ -1349,6 +1350,7 @@ pub fn logsumexp(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyRe
 #[pyfunction(name = "masked_fill")]
 #[pyo3(signature = (a, mask, value, *, stream = None), text_signature = "(a, mask, value, *, stream=None)")]
 pub fn masked_fill(a: Arr, mask: Arr, value: Opd, stream: Option<On>) -> PyResult<PyArray> {
+    value.check_fits(a.dtype())?;
     on(stream, || give(ops::masked_fill(&a, &mask, &value)))
 }
 
@@ -1376,7 +1378,9 @@ pub fn masked_select(a: Arr, mask: Arr, stream: Option<On>) -> PyResult<PyArray>
 /// a row, on the right a column, and its axis goes from the result.
 ///
 /// Dtypes:
-/// The operands promote; half types accumulate in `float32`; bool multiplies as `int32`.
+/// The operands promote; half types accumulate in `float32`; bool multiplies as `int32`. Where a
+/// processor has an instruction for products of `bfloat16`, subnormal numbers (below 1.2·10⁻³⁸)
+/// count as 0.
 ///
 /// Example:
 ///     >>> mx.matmul(mx.ones((2, 3)), mx.ones((3, 2)))
@@ -1927,9 +1931,15 @@ pub fn roll(a: Arr, shift: SizesArg, axis: Axis, stream: Option<On>) -> PyResult
 
 /// The nearest number of `decimals` decimals, ties to even.
 ///
+/// Where `decimals` is negative it is one of tens, hundreds, …. What has fewer decimals than asked for
+/// stays as it is.
+///
 /// Dtypes:
-/// Integers stay as they are where `decimals` is not negative, and round to tens, hundreds, …
-/// through `float32` where it is.
+/// Half types are computed in `float32`, complex numbers in parts. Integers stay as they are where
+/// `decimals` is not negative, and are computed as integers where it is: what does not fit wraps.
+///
+/// Derivatives:
+/// 0.
 ///
 /// Example:
 ///     >>> mx.round(mx.array([1.26, 2.5]), decimals=1)
@@ -2244,7 +2254,8 @@ pub fn swapaxes(a: Arr, axis1: isize, axis2: isize, stream: Option<On>) -> PyRes
 /// The axis is replaced by the axes of `indices`; a plain number removes it.
 ///
 /// Errors:
-/// Where the indices are not integers, and when it runs where one is out of range.
+/// Where the indices are not integers or the axis has no elements to take, and when it runs where an
+/// index is out of range.
 ///
 /// Example:
 ///     >>> mx.take(mx.array([10, 20, 30]), mx.array([2, 0]))
@@ -2260,6 +2271,9 @@ pub fn take(a: Arr, indices: Opd, axis: Axis, stream: Option<On>) -> PyResult<Py
 ///
 /// Shapes:
 /// The result has the shape of the indices; the other axes broadcast.
+///
+/// Errors:
+/// Where the indices are not integers, and when it runs where one is out of range.
 ///
 /// Example:
 ///     >>> mx.take_along_axis(mx.array([[1, 2], [3, 4]]), mx.array([[1], [0]]), axis=1)
@@ -3282,6 +3296,7 @@ macro_rules! docs {
 (clear_streams) => { "\nExample:\n    >>> mx.clear_streams()" };
 (clip) => { "`x` limited to `[low, high]`; `()` is no limit.\n\nDtypes:\nAll three promote.\n\nExample:\n    >>> mx.clip(mx.array([1, 5, 9]), 2, 6)\n    array([2, 5, 6], dtype=int32)" };
 (compile) => { "\nExample:\n    >>> f = mx.compile(lambda x: x * x + 1)\n    >>> f(mx.array([1.0, 2.0]))\n    array([2, 5], dtype=float32)" };
+(cond) => { "\nExample:\n    >>> f = lambda x: mx.cond(x.sum() > 0, mx.sqrt, mx.zeros_like, x)\n    >>> f(mx.array([4.0, 9.0])), f(mx.array([-4.0, -9.0]))\n    (array([2, 3], dtype=float32), array([0, 0], dtype=float32))" };
 (contiguous) => { "\nExample:\n    >>> mx.contiguous(mx.arange(4).reshape(2, 2).T)\n    array([[0, 2],\n           [1, 3]], dtype=int32)" };
 (conv1d) => { "`conv_general` over one spatial axis.\n\nExample:\n    >>> mx.conv1d(mx.ones((1, 4, 1)), mx.ones((1, 3, 1))).flatten()\n    array([3, 3], dtype=float32)" };
 (conv2d) => { "`conv_general` over two spatial axes.\n\nExample:\n    >>> mx.conv2d(mx.ones((1, 3, 3, 1)), mx.ones((2, 3, 3, 1)), padding=1).shape\n    (1, 3, 3, 2)" };
@@ -3317,6 +3332,7 @@ macro_rules! docs {
 (exporter) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"f.cupola\")\n    ...     with mx.exporter(path, lambda *args: sum(args)) as exporter:\n    ...         exporter(mx.array(1))\n    ...         exporter(mx.array(1), mx.array(2))\n    ...     mx.import_function(path)(mx.array(3), mx.array(4))\n    (array(7, dtype=int32),)" };
 (eye) => { "The identity matrix, of the same size both ways; `eye_at` for others.\n\nExample:\n    >>> mx.eye(2)\n    array([[1, 0],\n           [0, 1]], dtype=float32)" };
 (fold) => { "The inverse of `unfold` but that where windows overlap their elements add up.\n\nShapes:\n`[N, windows, taps·C]` gives `[N, sizes.., C]`.\n\nDtypes:\nHalf types are summed in `float32`.\n\nErrors:\nWhere rows and windows do not fit the sizes, and as `unfold`.\n\nExample:\n    >>> mx.fold(mx.array([[[1, 2], [2, 3]]]), 3, 2).flatten()\n    array([1, 4, 3], dtype=int32)" };
+(fori_loop) => { "\nExample:\n    >>> mx.fori_loop(1, 6, lambda i, x: i * x, mx.array(1))\n    array(120, dtype=int32)" };
 (from_dlpack) => { "\nExample:\n    >>> import numpy as np\n    >>> mx.from_dlpack(np.arange(3, dtype=np.int32))\n    array([0, 1, 2], dtype=int32)" };
 (full) => { "One number, repeated to a shape; an array fills by broadcasting.\n\nExample:\n    >>> mx.full((2, 2), 7)\n    array([[7, 7],\n           [7, 7]], dtype=int32)" };
 (full_like) => { "One number with `x`'s shape and dtype.\n\nExample:\n    >>> mx.full_like(mx.array([1, 2]), 7)\n    array([7, 7], dtype=int32)" };
@@ -3357,7 +3373,7 @@ macro_rules! docs {
 (nan_to_num) => { "x with numbers in place of NaN and infinities; integers as they are.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.nan_to_num(mx.array([mx.nan, 1.0]), nan=0.5)\n    array([0.5, 1], dtype=float32)" };
 (nanpercentile) => { ":func:`nanquantile` at shares in percent, from 0 to 100.\n\nExample:\n    >>> mx.nanpercentile(mx.array([1.0, float(\"nan\"), 3.0]), 50)\n    array(2, dtype=float32)" };
 (nanquantile) => { "`quantile` of what is not NaN; NaN where there is nothing else.\n\nErrors:\nAs `quantile`.\n\nExample:\n    >>> mx.nanquantile(mx.array([1.0, float(\"nan\"), 3.0]), 0.5)\n    array(2, dtype=float32)" };
-(new_stream) => { "\nExample:\n    >>> stream = mx.new_stream(mx.cpu)\n    >>> mx.add(mx.array([1]), 1, stream=stream)\n    array([2], dtype=int32)" };
+(new_stream) => { "\nExample:\n    >>> stream = mx.new_stream(mx.cpu)\n    >>> mx.add(mx.array([1]), 1, stream=stream)\n    array([2], dtype=int32)\n    >>> mx.new_stream(mx.cpu, priority=-1).priority\n    -1" };
 (new_thread_local_stream) => { "\nExample:\n    >>> with mx.stream(mx.new_thread_local_stream(mx.cpu)):\n    ...     mx.ones(2) * 2\n    array([2, 2], dtype=float32)" };
 (new_thread_unsafe_stream) => { "\nExample:\n    >>> mx.new_thread_unsafe_stream(mx.cpu).device\n    Device(cpu, 0)" };
 (nonzero) => { "The places of elements that are not 0: a vector of indices for each axis, in the order of the elements.\n\nShapes:\nHow many there are depends on the values, so the array is evaluated.\n\nDtypes:\nGives `int32`, or `int64` past 2³¹ elements.\n\nErrors:\nFor a plain number, which has no axes, and under `compile` and `vmap`, where there are no values.\n\nExample:\n    >>> mx.nonzero(mx.array([0, 5, 7]))\n    (array([1, 2], dtype=int32),)" };
@@ -3379,6 +3395,7 @@ macro_rules! docs {
 (save_safetensors) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"weights.safetensors\")\n    ...     mx.save_safetensors(path, {\"w\": mx.array([1, 2])})\n    ...     weights = mx.load(path)\n    >>> weights\n    {'w': array([1, 2], dtype=int32)}" };
 (savez) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez(path, a=mx.array([1]), b=mx.array([2]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    ['a', 'b']" };
 (savez_compressed) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez_compressed(path, a=mx.array([1]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    ['a']" };
+(scan) => { "\nExample:\n    >>> total, sums = mx.scan(lambda c, x: (c + x, c + x), 0, mx.array([1, 2, 3]))\n    >>> total, sums\n    (array(6, dtype=int32), array([1, 3, 6], dtype=int32))" };
 (searchsorted) => { "For each value the index in a sorted vector before which it keeps that sorted.\n\nShapes:\nThe result has the shape of `values`.\n\nDtypes:\nGives `uint32`. Vector and values promote; NaN comes last.\n\nErrors:\nWhere `sorted` is not a vector, and for complex numbers.\n\nExample:\n    >>> mx.searchsorted(mx.array([1, 3, 5]), mx.array([0, 3, 9]))\n    array([0, 1, 3], dtype=uint32)" };
 (set_cache_limit) => { "\nExample:\n    >>> former = mx.set_cache_limit(1 << 30)\n    >>> mx.set_cache_limit(former) == 1 << 30\n    True" };
 (set_default_device) => { "\nExample:\n    >>> former = mx.default_device()\n    >>> mx.set_default_device(mx.cpu)\n    >>> mx.set_default_device(former)" };
@@ -3396,6 +3413,7 @@ macro_rules! docs {
 (stack) => { "\nExample:\n    >>> mx.stack([mx.array([1, 2]), mx.array([3, 4])], axis=1)\n    array([[1, 3],\n           [2, 4]], dtype=int32)" };
 (std) => { "\nExample:\n    >>> mx.std(mx.array([1.0, 3.0]))\n    array(1, dtype=float32)" };
 (stream) => { "\nExample:\n    >>> with mx.stream(mx.cpu):\n    ...     x = mx.ones(2)\n    >>> x\n    array([1, 1], dtype=float32)" };
+(switch) => { "\nExample:\n    >>> mx.switch(mx.array(1), [mx.negative, mx.square], mx.array(3.0))\n    array(9, dtype=float32)" };
 (synchronize) => { "\nExample:\n    >>> mx.synchronize()" };
 (tensordot) => { "The sums of products over pairs of axes.\n\nShapes:\nThe axes of `a` that are left, then those of `b`.\n\nExample:\n    >>> mx.tensordot(mx.ones((2, 3)), mx.ones((3, 4)), axes=1).shape\n    (2, 4)" };
 (trace) => { "The sum of the diagonal of two axes, `offset` places above the main one.\n\nExample:\n    >>> mx.trace(mx.array([[1, 2], [3, 4]]))\n    array(5, dtype=int32)" };
@@ -3409,11 +3427,13 @@ macro_rules! docs {
 (var) => { "\nExample:\n    >>> mx.var(mx.array([1.0, 3.0]))\n    array(1, dtype=float32)" };
 (vjp) => { "\nExample:\n    >>> values, cotangents = mx.vjp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])\n    >>> cotangents\n    [array(6, dtype=float32)]" };
 (vmap) => { "\nExample:\n    >>> mx.vmap(lambda x: mx.sum(x))(mx.array([[1, 2], [3, 4]]))\n    array([3, 7], dtype=int32)" };
+(while_loop) => { "\nExample:\n    >>> halves = mx.while_loop(lambda c: c[\"x\"] > 1, lambda c: {\"x\": c[\"x\"] / 2, \"n\": c[\"n\"] + 1},\n    ...                        {\"x\": 10.0, \"n\": 0})\n    >>> halves[\"n\"]\n    array(4, dtype=int32)" };
 (zeros_like) => { "Zeros with `x`'s shape and dtype.\n\nExample:\n    >>> mx.zeros_like(mx.array([1, 2]))\n    array([0, 0], dtype=int32)" };
 (_amp::global_policy) => { "The policy of every thread outside of a scope.\n\nExample:\n    >>> mx._amp.global_policy()" };
 (_amp::operand) => { "What the policy makes of an operand of an operation that a layer adds afterwards, as the bias of a\nconvolution.\n\nExample:\n    >>> mx._amp.operand(\"conv_general\", mx.array([1.0])).dtype\n    mlx.core.float32" };
 (_amp::policy) => { "The policy that this thread records under now.\n\nExample:\n    >>> mx._amp.policy()" };
 (_amp::set_global_policy) => { "Makes a policy that of every thread outside of a scope.\n\nExample:\n    >>> mx._amp.set_global_policy(None)" };
+(_amp::tune) => { "What a step takes in each precision, group by group of its operations.\n\nExample:\n    >>> step = lambda: [(mx.ones((2, 2)) @ mx.ones((2, 2))).sum()]\n    >>> tuned = mx._amp.tune(step, lambda: None, mx.bfloat16, 1, 0.01)\n    >>> \"products\" in str(tuned)\n    True" };
 (_coreml::classes) => { "" };
 (_coreml::constants) => { "" };
 (_coreml::function) => { "" };
@@ -3429,6 +3449,9 @@ macro_rules! docs {
 (_data::digits) => { "\nExample:\n    >>> train, test = data.digits(train=4, test=2)\n    >>> images, labels = train.arrays()\n    >>> images.shape, labels.shape\n    ((4, 28, 28, 1), (4,))" };
 (_data::fashion_mnist) => { "" };
 (_data::mnist) => { "" };
+(_data::normalize) => { "Images at another scale, channel by channel: bytes divided by 255, less a mean, over a deviation. Floats are\ntaken to be scaled to 0 to 1 already.\nTakes (..., C), and mean and deviation of each channel.\n\nExample:\n    >>> data.normalize(mx.array([[0], [255]], mx.uint8), [0.5], [0.25]).tolist()\n    [[-2.0], [2.0]]" };
+(_data::random_crop) => { "Of each image of a batch, with a border of zeros, a part of its own size at a random place.\nTakes (N, H, W, C), how wide the border is, and a key where the default generator is not to be drawn from.\n\nExample:\n    >>> data.random_crop(mx.ones((8, 32, 32, 3)), 4).shape\n    (8, 32, 32, 3)" };
+(_data::random_flip) => { "Each image of a batch mirrored, left for right, with probability one half.\nTakes (N, H, W, C), and a key where the default generator is not to be drawn from.\n\nExample:\n    >>> image = mx.array([1.0, 2.0]).reshape(1, 1, 2, 1)\n    >>> data.random_flip(image).flatten().tolist() in ([1, 2], [2, 1])\n    True" };
 (_linalg::cholesky) => { "The lower triangular L with a positive diagonal and A = L·Lᴴ, or U = Lᴴ with A = Uᴴ·U where `upper`\nis true. Of A only that triangle is read.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes, is not square, or has another dtype;\nwhen it is computed where it is not positive definite.\n\nDerivatives:\nThose by symmetric matrices: they are symmetric." };
 (_linalg::det) => { "The determinants of square matrices.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nErrors:\nWhere `a` has less than two axes or is not square. The derivative by a singular matrix of\nmore than three rows is an error when it is computed." };
 (_linalg::inv) => { "The inverse of square matrices.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes, is not square, or has another dtype;\nwhen it is computed where it is singular." };
@@ -3466,6 +3489,11 @@ macro_rules! docs {
 (_profiler::start) => { "Begins to record what every thread does.\n\nExample:\n    >>> mx._profiler.start(\"interval,event\")\n    >>> profile = mx._profiler.stop()" };
 (_profiler::stop) => { "What was recorded, which ends.\n\nExample:\n    >>> mx._profiler.start()\n    >>> mx._profiler.stop().lost\n    0" };
 (_suite::samples) => { "" };
+(_train::early_stopping) => { "What ends a training after so many epochs in which a metric is not the best so far.\n\nExample:\n    >>> mx._train.early_stopping(\"loss\", 3, \"least\", 0.0).best" };
+(_train::keep_best) => { "What keeps the weights of the epoch in which a metric is best.\n\nExample:\n    >>> mx._train.keep_best(\"loss\", \"best.safetensors\", \"least\").best" };
+(_train::metrics_file) => { "What writes a line an epoch.\n\nExample:\n    >>> mx._train.metrics_file(\"metrics.jsonl\", None).end()" };
+(_train::report) => { "What writes a page about a training.\n\nExample:\n    >>> mx._train.report(\"report.html\", \"A line\", [(\"rate\", \"0.1\")]).end()" };
+(_train::tensor_board) => { "What writes for TensorBoard.\n\nExample:\n    >>> mx._train.tensor_board(\"board\", 10).path.parent.name\n    'board'" };
 (cuda::is_available) => { "\nExample:\n    >>> mx.cuda.is_available() in (True, False)\n    True" };
 (distributed::all_gather) => { "The arrays of all processes, one after the other along the first axis.\n\nExample:\n    >>> mx.distributed.all_gather(mx.array([1, 2]))\n    array([1, 2], dtype=int32)" };
 (distributed::all_max) => { "The largest of each element of the arrays of all processes.\n\nExample:\n    >>> mx.distributed.all_max(mx.array([1, 2]))\n    array([1, 2], dtype=int32)" };
@@ -3543,12 +3571,15 @@ macro_rules! docs {
 (random::uniform) => { "Numbers spread evenly over [low, high).\n\nShapes:\n`low` and `high` broadcast to `shape`.\n\nErrors:\nWhere `dtype` is not a float.\n\nExample:\n    >>> x = mx.random.uniform(2.0, 3.0, (100,))\n    >>> (x >= 2).all().item(), (x < 3).all().item()\n    (True, True)" };
 (_amp::Policy) => { "Which dtype each operation computes in.\n\nExample:\n    >>> policy = mx._amp.Policy(mx.bfloat16).changed(\"tanh\", \"float32\")\n    >>> policy.dtype, \"tanh\" in policy.ops(\"float32\")\n    (mlx.core.bfloat16, True)" };
 (_amp::Scope) => { "A context in which operations are recorded as a policy says, or as they are written.\n\nExample:\n    >>> with mx._amp.Scope(mx._amp.Policy(mx.bfloat16)):\n    ...     print((mx.ones((2, 2)) @ mx.ones((2, 2))).dtype)\n    mlx.core.bfloat16" };
+(_amp::_Tuned) => { "" };
 (_coreml::Model) => { "" };
 (_data::ImageDataset) => { "\nExample:\n    >>> train, test = data.digits(train=4, test=2)\n    >>> len(train), len(test), len(train.classes)\n    (4, 2, 10)" };
 (_data::_Loader) => { "" };
 (_data::_Epoch) => { "" };
 (_onnx::Model) => { "" };
 (_profiler::Profile) => { "What was recorded.\n\nExample:\n    >>> mx._profiler.start()\n    >>> mx.eval(mx.exp(mx.ones(3)))\n    >>> profile = mx._profiler.stop()\n    >>> \"map\" in profile.table(\"op\"), \"traceEvents\" in profile.to_json()\n    (True, True)" };
+(_train::_Watcher) => { "" };
+(_train::_Accumulator) => { "" };
 (ArrayAt) => { "\nExample:\n    >>> mx.zeros(3).at[mx.array([0, 0, 2])].add(1.0)\n    array([2, 0, 1], dtype=float32)" };
 (array) => { "\nExample:\n    >>> x = mx.array([[1, 2], [3, 4]])\n    >>> x[0] + x.T\n    array([[2, 5],\n           [3, 6]], dtype=int32)\n    >>> x.dtype, x.shape\n    (mlx.core.int32, (2, 2))" };
 (ArrayIterator) => { "\nExample:\n    >>> [row.tolist() for row in mx.array([[1, 2], [3, 4]])]\n    [[1, 2], [3, 4]]" };
@@ -3674,6 +3705,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::ops::elementwise::clip, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::compile::compile, m)?)?;
             m.add_function(wrap_pyfunction!(self::concatenate, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::control::cond, m)?)?;
             m.add_function(wrap_pyfunction!(self::conjugate, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::shape::contiguous, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::conv::conv1d, m)?)?;
@@ -3734,6 +3766,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::fmin, m)?)?;
             m.add_function(wrap_pyfunction!(self::fmod, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::image::fold, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::control::fori_loop, m)?)?;
             m.add_function(wrap_pyfunction!(self::frac, m)?)?;
             m.add_function(wrap_pyfunction!(self::frexp, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::create::from_dlpack, m)?)?;
@@ -3875,6 +3908,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::io::save_safetensors, m)?)?;
             m.add_function(wrap_pyfunction!(crate::io::savez, m)?)?;
             m.add_function(wrap_pyfunction!(crate::io::savez_compressed, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::control::scan, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::search::searchsorted, m)?)?;
             m.add_function(wrap_pyfunction!(self::segment_max, m)?)?;
             m.add_function(wrap_pyfunction!(self::segment_mean, m)?)?;
@@ -3911,6 +3945,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::subtract, m)?)?;
             m.add_function(wrap_pyfunction!(self::sum, m)?)?;
             m.add_function(wrap_pyfunction!(self::swapaxes, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::control::switch, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::synchronize, m)?)?;
             m.add_function(wrap_pyfunction!(self::take, m)?)?;
             m.add_function(wrap_pyfunction!(self::take_along_axis, m)?)?;
@@ -3940,6 +3975,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::transform::grad::vjp, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::vmap::vmap, m)?)?;
             m.add_function(wrap_pyfunction!(self::where_, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::control::while_loop, m)?)?;
             m.add_function(wrap_pyfunction!(self::xlogy, m)?)?;
             m.add_function(wrap_pyfunction!(self::zeros, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::create::zeros_like, m)?)?;
@@ -3964,10 +4000,12 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
         "_amp" => {
             m.add_class::<crate::_amp::Policy>()?;
             m.add_class::<crate::_amp::Scope>()?;
+            m.add_class::<crate::_amp::Tuned>()?;
             m.add_function(wrap_pyfunction!(crate::_amp::global_policy, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_amp::operand, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_amp::policy, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_amp::set_global_policy, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_amp::tune, m)?)?;
         }
         "_coreml" => {
             m.add_class::<crate::_coreml::CoremlModel>()?;
@@ -3991,6 +4029,9 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::_data::digits, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_data::fashion_mnist, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_data::mnist, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_data::normalize, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_data::random_crop, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_data::random_flip, m)?)?;
         }
         "_linalg" => {
             m.add_function(wrap_pyfunction!(crate::_linalg::cholesky, m)?)?;
@@ -4056,6 +4097,15 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
         }
         "_suite" => {
             m.add_function(wrap_pyfunction!(crate::_suite::samples, m)?)?;
+        }
+        "_train" => {
+            m.add_class::<crate::_train::Watcher>()?;
+            m.add_class::<crate::_train::Accumulator>()?;
+            m.add_function(wrap_pyfunction!(crate::_train::early_stopping, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_train::keep_best, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_train::metrics_file, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_train::report, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_train::tensor_board, m)?)?;
         }
         "cuda" => {
             m.add_function(wrap_pyfunction!(crate::cuda::is_available, m)?)?;
@@ -4185,6 +4235,7 @@ pub const MODULES: &[(&str, &str)] = &[
     ("_onnx", "What `cupola.onnx` is made of."),
     ("_profiler", "What `cupola.profiler` is made of."),
     ("_suite", "The samples of the op suite, for comparisons with other packages."),
+    ("_train", "What `cupola.train` is made of."),
     ("cuda", "GPUs through CUDA."),
     ("distributed", "Groups of processes: this one alone."),
     ("fast", "Layers' arithmetic, each as one function."),
