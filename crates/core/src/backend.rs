@@ -16,7 +16,7 @@ use crate::event::{Marker, Moment};
 use crate::holders;
 use crate::prim::{Composite, Control, Custom, KernelOp, Primitive, ReduceKind};
 use crate::profile::{self, What};
-use crate::shape::{Aval, Dims};
+use crate::shape::{Aval, Dims, Shape};
 
 pub use self::body::{Body, Instr, Reg};
 pub use crate::memory::{Buffer, Memory, reserve, system_memory};
@@ -461,6 +461,22 @@ impl Segment {
             Kernel::Composite(composite) => composite.name(),
             Kernel::Control(control) => control.name(),
             Kernel::Custom(_) => "custom",
+        }
+    }
+
+    /// The shape that the strides of an input are along.
+    pub fn walked(&self, input: usize) -> &Shape {
+        match (&self.kernel, &self.epilogue) {
+            (Kernel::Map(body) | Kernel::Reduce { body, .. } | Kernel::Rows { body, .. }, _) => {
+                &body.shape
+            }
+            (
+                Kernel::Op(_) | Kernel::Composite(_) | Kernel::Control(_) | Kernel::Custom(_),
+                Some(epilogue),
+            ) if input >= epilogue.first_input => &epilogue.body.shape,
+            (Kernel::Op(_) | Kernel::Composite(_) | Kernel::Control(_) | Kernel::Custom(_), _) => {
+                &self.inputs[input].aval.shape
+            }
         }
     }
 

@@ -2,15 +2,20 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::backend::{Args, Backend, Buffer, Executable, Kernel, Region, Segment, backend, moved};
+use crate::backend::{
+    Args, Backend, Buffer, Executable, Kernel, Operand, Region, Segment, backend, moved,
+};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::fork;
 use crate::prim::Primitive;
 use crate::profile::{self, What};
+use crate::shape::{Layout, Shape};
+use smallvec::SmallVec;
 
 /// What happens where a device has no kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,7 +100,14 @@ pub(crate) fn take_over(
     }
     let number = note(device.device(), op, reason, policy);
     let host = backend(Device::CPU)?.prepare(segment)?;
-    Ok(Arc::new(OnHost { host, device: device.device(), number }))
+    let reach = |operand: &Operand, shape: &Shape| {
+        let layout = Layout { strides: SmallVec::from_slice(&operand.strides), offset: 0 };
+        (layout.reach(shape), operand.aval.dtype.size())
+    };
+    let inputs = segment.inputs.iter().enumerate();
+    let inputs = inputs.map(|(number, operand)| reach(operand, segment.walked(number))).collect();
+    let outputs = segment.outputs.iter().map(|o| reach(o, &o.aval.shape)).collect();
+    Ok(Arc::new(OnHost { host, inputs, outputs, device: device.device(), number }))
 }
 
 /// The number of the record; a new one is announced.
@@ -115,6 +127,9 @@ fn note(device: Device, op: String, reason: String, policy: Policy) -> usize {
 /// A segment that the CPU runs for another device.
 struct OnHost {
     host: Arc<dyn Executable>,
+    /// The elements that each operand reaches around its first, and how many bytes one has.
+    inputs: Vec<(Range<isize>, usize)>,
+    outputs: Vec<(Range<isize>, usize)>,
     device: Device,
     number: usize,
 }
@@ -126,26 +141,37 @@ impl Executable for OnHost {
 
     fn run(&self, args: &Args<'_>) -> Result<()> {
         let start = profile::begin();
-        let copies = |regions: &[Region<'_>]| -> Result<Vec<Buffer>> {
-            regions.iter().map(|r| moved(r.buffer, 0..r.buffer.bytes(), Device::CPU)).collect()
+        // Of an element of a sequence, or a part of an array, no more is copied than that.
+        let copies = |regions: &[Region<'_>], reaches: &[(Range<isize>, usize)]| {
+            let copy = |(region, (reach, size)): (&Region<'_>, &(Range<isize>, usize))| {
+                let at = |element: isize| (region.offset + element) as usize * size;
+                moved(region.buffer, at(reach.start)..at(reach.end), Device::CPU)
+            };
+            regions.iter().zip(reaches).map(copy).collect::<Result<Vec<Buffer>>>()
         };
         // Outputs are copied, too: a segment may write to a part of one.
-        let (inputs, outputs) = (copies(args.inputs)?, copies(args.outputs)?);
-        fn regions<'b>(buffers: &'b [Buffer], like: &[Region<'_>]) -> Vec<Region<'b>> {
-            let each = buffers.iter().zip(like);
-            each.map(|(buffer, r)| Region { buffer, offset: r.offset }).collect()
+        let inputs = copies(args.inputs, &self.inputs)?;
+        let outputs = copies(args.outputs, &self.outputs)?;
+        fn regions<'b>(
+            buffers: &'b [Buffer],
+            reaches: &[(Range<isize>, usize)],
+        ) -> Vec<Region<'b>> {
+            let each = buffers.iter().zip(reaches);
+            each.map(|(buffer, (reach, _))| Region { buffer, offset: -reach.start }).collect()
         }
         self.host.run(&Args {
-            inputs: &regions(&inputs, args.inputs),
-            outputs: &regions(&outputs, args.outputs),
+            inputs: &regions(&inputs, &self.inputs),
+            outputs: &regions(&outputs, &self.outputs),
             scalars: args.scalars,
         })?;
         let device = backend(self.device)?;
         let mut bytes: usize = inputs.iter().chain(&outputs).map(Buffer::bytes).sum();
-        for (copy, region) in outputs.iter().zip(args.outputs) {
+        let regions = args.outputs.iter().zip(&self.outputs);
+        for (copy, (region, (reach, size))) in outputs.iter().zip(regions) {
             let mut content = vec![0; copy.bytes()];
             backend(Device::CPU)?.download(copy, 0, &mut content)?;
-            device.write(region.buffer, 0, &content)?;
+            let at = (region.offset + reach.start) as usize * size;
+            device.write(region.buffer, at, &content)?;
             bytes += content.len();
         }
         let mut records = fork::lock(&RECORDS);

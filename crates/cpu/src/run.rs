@@ -91,7 +91,7 @@ impl Prepared {
         };
         Ok(Prepared {
             inputs: (segment.inputs.iter().enumerate())
-                .map(|(i, operand)| Extent::new(walked(segment, i), operand))
+                .map(|(i, operand)| Extent::new(segment.walked(i), operand))
                 .collect(),
             outputs: segment.outputs.iter().map(|o| Extent::new(&o.aval.shape, o)).collect(),
             scalars: segment.scalars.len(),
@@ -158,23 +158,6 @@ impl Executable for Prepared {
             }
         }
         Ok(())
-    }
-}
-
-/// The shape that an input's strides are along.
-fn walked(segment: &Segment, input: usize) -> &Shape {
-    match (&segment.kernel, &segment.epilogue) {
-        (Kernel::Map(body) | Kernel::Reduce { body, .. } | Kernel::Rows { body, .. }, _) => {
-            &body.shape
-        }
-        (Kernel::Op(_) | Kernel::Composite(_) | Kernel::Control(_) | Kernel::Custom(_), Some(epilogue))
-            if input >= epilogue.first_input =>
-        {
-            &epilogue.body.shape
-        }
-        (Kernel::Op(_) | Kernel::Composite(_) | Kernel::Control(_) | Kernel::Custom(_), _) => {
-            &segment.inputs[input].aval.shape
-        }
     }
 }
 

@@ -105,27 +105,30 @@ impl Report {
         self.plan.steps.iter().map(|step| self.roofline.seconds(step)).sum()
     }
 
-    /// All of it, for programs: sizes in bytes, times in microseconds.
-    pub fn to_json(&self) -> Value {
+    /// A step, with those inside of it.
+    fn step(&self, step: &ExplainedStep) -> Value {
         let operands = |all: &[(Aval, u32)]| -> Vec<Value> {
             let one = |(aval, slot): &(Aval, u32)| json!({"slot": slot, "shape": aval.shape.to_vec(), "dtype": aval.dtype.to_string()});
             all.iter().map(one).collect()
         };
-        let step = |step: &ExplainedStep| {
-            json!({
-                "kind": step.kind,
-                "over": step.over,
-                "fused": step.fused,
-                "inputs": operands(&step.inputs),
-                "outputs": operands(&step.outputs),
-                "bytes_read": step.bytes_read,
-                "bytes_written": step.bytes_written,
-                "operations": step.operations,
-                "in_place": step.in_place,
-                "on_cpu": step.on_cpu,
-                "roofline_us": 1e6 * self.roofline.seconds(step),
-            })
-        };
+        json!({
+            "kind": step.kind,
+            "over": step.over,
+            "fused": step.fused,
+            "inputs": operands(&step.inputs),
+            "outputs": operands(&step.outputs),
+            "bytes_read": step.bytes_read,
+            "bytes_written": step.bytes_written,
+            "operations": step.operations,
+            "in_place": step.in_place,
+            "on_cpu": step.on_cpu,
+            "roofline_us": 1e6 * self.roofline.seconds(step),
+            "inside": step.inside.iter().map(|step| self.step(step)).collect::<Vec<_>>(),
+        })
+    }
+
+    /// All of it, for programs: sizes in bytes, times in microseconds.
+    pub fn to_json(&self) -> Value {
         json!({
             "device": self.plan.device.to_string(),
             "reused": self.plan.reused,
@@ -134,7 +137,7 @@ impl Report {
             "bytes": self.plan.bytes(),
             "operations": self.plan.operations(),
             "roofline_us": 1e6 * self.seconds(),
-            "steps": self.plan.steps.iter().map(step).collect::<Vec<_>>(),
+            "steps": self.plan.steps.iter().map(|step| self.step(step)).collect::<Vec<_>>(),
         })
     }
 
@@ -204,9 +207,19 @@ impl fmt::Display for Report {
                 time(self.roofline.seconds(step)),
                 description(step)
             )?;
+            inside(f, step, 1)?;
         }
         Ok(())
     }
+}
+
+/// A line for each step of the bodies of control flow: what one run of it is.
+fn inside(f: &mut fmt::Formatter<'_>, step: &ExplainedStep, depth: usize) -> fmt::Result {
+    for step in &step.inside {
+        writeln!(f, "{:1$}{2}", "", 53 + 2 * depth, description(step))?;
+        inside(f, step, depth + 1)?;
+    }
+    Ok(())
 }
 
 /// What a step does: its kind, what was fused into it, and the shapes of its results.
@@ -214,6 +227,9 @@ fn description(step: &ExplainedStep) -> String {
     let results: Vec<String> = step.outputs.iter().map(|(aval, _)| aval.to_string()).collect();
     let (program, epilogue) = step.fused.split_at(step.fused.len() - step.epilogue);
     let mut text = step.kind.clone();
+    if !step.inside.is_empty() {
+        text += &format!(" {}", step.over);
+    }
     for (word, names) in [(":", program), (" then", epilogue)] {
         if !names.is_empty() {
             text += &format!("{word} {}", names.join(", "));

@@ -23,10 +23,7 @@ pub fn samples() -> Vec<Sample> {
 }
 
 /// A body of inputs of these avals, that gives what `build` pushes.
-fn body(
-    avals: Vec<Aval>,
-    build: impl FnOnce(&mut Graph, &[Ref]) -> Result<Vec<Ref>>,
-) -> Arc<Call> {
+fn body(avals: Vec<Aval>, build: impl FnOnce(&mut Graph, &[Ref]) -> Result<Vec<Ref>>) -> Arc<Call> {
     let mut graph = Graph::default();
     let inputs: Vec<Ref> = avals.into_iter().map(|aval| graph.input(aval)).collect();
     // What does not take the dtype gives nothing, which is an error of the sample.
@@ -111,15 +108,28 @@ fn scans() -> Vec<Sample> {
     };
     // Nothing is carried, and nothing is a sequence.
     let mapped = |dtype: DType| {
-        let body = body(vec![Aval::new([2], dtype)], |g, i| Ok(vec![push(g, Unary::Sin, &[i[0]])?]));
+        let body =
+            body(vec![Aval::new([2], dtype)], |g, i| Ok(vec![push(g, Unary::Sin, &[i[0]])?]));
         scan(body, 0, 1, 3, false)
     };
     let powers = |dtype: DType| {
         let aval = Aval::new([2], dtype);
-        let body = body(vec![aval.clone(), aval], |g, i| {
-            Ok(vec![push(g, Binary::Mul, &[i[0], i[1]])?])
-        });
+        let body =
+            body(vec![aval.clone(), aval], |g, i| Ok(vec![push(g, Binary::Mul, &[i[0], i[1]])?]));
         scan(body, 1, 0, 3, false)
+    };
+    // What was captured is an input that comes after a node.
+    let late = |dtype: DType| {
+        let mut graph = Graph::default();
+        let aval = Aval::new([3], dtype);
+        let (h, x) = (graph.input(aval.clone()), graph.input(aval.clone()));
+        let product = push(&mut graph, Binary::Mul, &[h, x]);
+        let captured = graph.input(aval);
+        let sum = product.and_then(|product| {
+            Ok([push(&mut graph, Binary::Add, &[product, captured])?, product])
+        });
+        graph.outputs = sum.map_or_else(|_| Vec::new(), Vec::from);
+        scan(Call::new("body", Arc::new(graph), None), 1, 1, 3, false)
     };
     let small = |n: usize| from([2, 3], move |i| whole(i, 5, n) - 2.0);
     let angles = || from([2, 4], |i| spread(i + 2) / 4.0);
@@ -140,12 +150,21 @@ fn scans() -> Vec<Sample> {
         )
         .only(|dtype| dtype.is_float())
         .smooth(),
-        Sample::new("swapped", swapped, vec![small(1), small(2), from([3, 2, 3], |i| whole(i, 5, 3))])
-            .only(is_number)
-            .smooth(),
-        Sample::new("nested", nested, vec![input([]), from([2, 3], |i| spread(i) / 2.0), input([])])
-            .only(is_number)
-            .smooth(),
+        Sample::new(
+            "swapped",
+            swapped,
+            vec![small(1), small(2), from([3, 2, 3], |i| whole(i, 5, 3))],
+        )
+        .only(is_number)
+        .smooth(),
+        Sample::new(
+            "nested",
+            nested,
+            vec![input([]), from([2, 3], |i| spread(i) / 2.0), input([])],
+        )
+        .only(is_number)
+        .smooth(),
+        Sample::new("a late input", late, of(3)).only(is_number).smooth(),
         Sample::new("nothing carried", mapped, vec![input([3, 2])])
             .only(|dtype| dtype.is_float())
             .smooth(),
@@ -157,14 +176,11 @@ fn whiles() -> Vec<Sample> {
     // As often as the first of some counts says.
     let counted = |dtype: DType| {
         let count = Aval::new([], DType::I32);
-        let avals = vec![
-            count,
-            Aval::new([3], dtype),
-            Aval::new([2], DType::I32),
-            Aval::new([3], dtype),
-        ];
+        let avals =
+            vec![count, Aval::new([3], dtype), Aval::new([2], DType::I32), Aval::new([3], dtype)];
         let cond = body(avals.clone(), |g, i| {
-            let slice = Movement::Slice { start: dims(&[0]), sizes: dims(&[1]), strides: dims(&[1]) };
+            let slice =
+                Movement::Slice { start: dims(&[0]), sizes: dims(&[1]), strides: dims(&[1]) };
             let first = push(g, slice, &[i[2]])?;
             let first = push(g, Movement::Squeeze(dims(&[0])), &[first])?;
             Ok(vec![push(g, Compare::Lt, &[i[0], first])?])
@@ -194,21 +210,26 @@ fn conds() -> Vec<Sample> {
     let chosen = |dtype: DType| {
         let aval = Aval::new([3], dtype);
         let branch = |op: Binary| {
-            body(vec![aval.clone(), aval.clone()], |g, i| Ok(vec![push(g, op, &[i[0], i[1]])?, i[1]]))
+            body(vec![aval.clone(), aval.clone()], |g, i| {
+                Ok(vec![push(g, op, &[i[0], i[1]])?, i[1]])
+            })
         };
         let branches = [Binary::Add, Binary::Mul, Binary::Sub].map(branch).to_vec();
         Control::Cond(Cond { branches }).into()
     };
     let first = |dtype: DType| {
         let aval = Aval::new([3], dtype);
-        let branch = |place: usize| body(vec![aval.clone(), aval.clone()], |_, i| Ok(vec![i[place]]));
+        let branch =
+            |place: usize| body(vec![aval.clone(), aval.clone()], |_, i| Ok(vec![i[place]]));
         Control::Cond(Cond { branches: [0, 1].map(branch).to_vec() }).into()
     };
     let of = |dtype: DType, which: f64| {
         vec![fixed([], dtype, move |_| which), input([3]), from([3], |i| spread(i + 2))]
     };
     let chosen = |which: f64| {
-        Sample::new(format!("branch {which}"), chosen, of(DType::I32, which)).only(is_number).smooth()
+        Sample::new(format!("branch {which}"), chosen, of(DType::I32, which))
+            .only(is_number)
+            .smooth()
     };
     let or = |which: f64| {
         Sample::new(format!("{}", which != 0.0), first, of(DType::Bool, which)).smooth()

@@ -7,8 +7,8 @@ use cupola_core::prim::{Composite, Elementwise, KernelOp, Op};
 
 use crate::host::Host;
 use crate::{
-    arg_reduce, attention, binary, call, cast, compare, control, conv, create, dot, fft, gather, linalg,
-    mark, movement, norm, pool, quantized, random, reduce, scan, select, sort, unary,
+    arg_reduce, attention, binary, call, cast, compare, control, conv, create, dot, fft, gather,
+    linalg, mark, movement, norm, pool, quantized, random, reduce, scan, select, sort, unary,
 };
 
 /// What `op` gives for `inputs`; `None` where the suite has no reference of its own, because the op

@@ -78,6 +78,26 @@ impl Graph {
         Borrowed { nodes: nodes.collect(), outputs: self.outputs.clone() }
     }
 
+    /// The same graph with its inputs before all other nodes, as a plan has its leaves.
+    pub(crate) fn with_inputs_first(&self) -> Graph {
+        let (inputs, others): (Vec<usize>, Vec<usize>) =
+            (0..self.nodes.len()).partition(|&node| self.nodes[node].op.is_input());
+        let mut places = vec![0; self.nodes.len()];
+        for (place, &node) in inputs.iter().chain(&others).enumerate() {
+            places[node] = place as u32;
+        }
+        let at = |r: &Ref| Ref { node: places[r.node as usize], output: r.output };
+        let moved = |&node: &usize| {
+            let Node { op, inputs, outputs } = self.nodes[node].clone();
+            Node { op, inputs: inputs.iter().map(at).collect(), outputs }
+        };
+        Graph {
+            nodes: inputs.iter().chain(&others).map(moved).collect(),
+            inputs: self.inputs.iter().map(|&node| places[node as usize]).collect(),
+            outputs: self.outputs.iter().map(at).collect(),
+        }
+    }
+
     /// The bytes of memory that it holds.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Graph>()

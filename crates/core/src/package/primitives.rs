@@ -14,10 +14,10 @@ use crate::prim::composite::attention::Scores;
 use crate::prim::control::{Cond, Scan as Scanned, While};
 use crate::prim::{
     ArgReduce, Attention, AttentionGrad, AttentionMaskKind, BatchNorm, Binary, Bitcast, Call, Cast,
-    Compare, Composite, Constant, Control, Conv, ConvRole, Dot, Elementwise, Fft, FftKind, FftScale, Gather,
-    GatherAxis, Input, Iota, Linalg, Mark, Movement, Op, Pool, PoolRole, Primitive, QuantizedDot,
-    RandomBits, Reduce, ReduceKind, Scan, ScanKind, Scatter, ScatterAxis, ScatterMode, Select,
-    Sort, SortPart, Unary, Vectors,
+    Compare, Composite, Constant, Control, Conv, ConvRole, Dot, Elementwise, Fft, FftKind,
+    FftScale, Gather, GatherAxis, Input, Iota, Linalg, Mark, Movement, Op, Pool, PoolRole,
+    Primitive, QuantizedDot, RandomBits, Reduce, ReduceKind, Scan, ScanKind, Scatter, ScatterAxis,
+    ScatterMode, Select, Sort, SortPart, Unary, Vectors,
 };
 use crate::with_kernel_payload;
 

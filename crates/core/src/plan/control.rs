@@ -10,12 +10,13 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::explain::{ExplainedStep, explained};
+use super::run::Frame;
 use super::{Parameters, Plan};
 use crate::array::Value;
 use crate::backend::{Args, Backend, Executable, Fails, Operand, Region, Segment, backend};
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{Graph, Ref};
 use crate::interrupt;
 use crate::prim::control::{Cond, Control, Scan, While};
@@ -62,8 +63,13 @@ impl Body {
         strides: &[SmallVec<[isize; 4]>],
         backend: &dyn Backend,
     ) -> Result<Body> {
+        let is_first = |(place, &node): (usize, &u32)| place == node as usize;
+        let graph = match graph.inputs.iter().enumerate().all(is_first) {
+            true => graph.clone(),
+            false => Arc::new(graph.with_inputs_first()),
+        };
         let plan = Plan::of_body(graph.borrowed(), strides, backend)?;
-        Ok(Body { graph: graph.clone(), plan })
+        Ok(Body { graph, plan })
     }
 
     fn run(&self, leaves: &[Value], places: &[Place<'_>]) -> Result<Vec<Value>> {
@@ -171,9 +177,8 @@ impl Prepared {
 
     /// Whether some step of its bodies runs on the CPU because the device has no kernel for it.
     pub fn falls_back(&self) -> bool {
-        let taken_over = |body: &Body| {
-            body.plan.steps.iter().any(|step| step.prepared.is_taken_over())
-        };
+        let taken_over =
+            |body: &Body| body.plan.steps.iter().any(|step| step.prepared.is_taken_over());
         self.bodies.iter().any(taken_over)
     }
 
@@ -208,34 +213,66 @@ impl Prepared {
         let Some(body) = self.bodies.first() else {
             return self.hand_on(self.values(args, 0..scan.carries).collect(), args);
         };
-        let sequences = scan.carries..scan.carries + scan.sequences;
-        let rest: Vec<Value> = self.values(args, sequences.end..args.inputs.len()).collect();
-        let mut carried: Vec<Value> = self.values(args, 0..scan.carries).collect();
+        let mut leaves: Vec<Value> = self.values(args, 0..args.inputs.len()).collect();
+        for sequence in &mut leaves[scan.carries..scan.carries + scan.sequences] {
+            sequence.layout.strides.remove(0);
+        }
+        // From the second iteration to the last but one all memory is there: what is carried changes its place with
+        // what it is made of.
+        let mut frame: Option<Frame> = None;
         for iteration in 0..scan.length {
             interrupt::check()?;
             let at = if scan.reverse { scan.length - 1 - iteration } else { iteration };
-            let elements = args.inputs[sequences.clone()].iter().zip(&self.inputs[sequences.clone()]);
-            let elements = elements.map(|(region, operand)| {
-                value(region, &operand.strides[1..], at as isize * operand.strides[0])
-            });
+            self.point_at(scan, args, at, &mut leaves);
             let is_last = iteration + 1 == scan.length;
-            let outputs = args.outputs.iter().zip(&self.outputs).enumerate();
-            let places: SmallVec<[Place<'_>; 8]> = outputs
-                .map(|(number, (region, operand))| match number < scan.carries {
-                    true => is_last.then_some(*region),
-                    false => {
-                        let element = operand.strides[0] * at as isize;
-                        Some(Region { buffer: region.buffer, offset: region.offset + element })
-                    }
-                })
-                .collect();
-            let mut leaves: Vec<Value> = std::mem::take(&mut carried);
-            leaves.extend(elements);
-            leaves.extend(rest.iter().cloned());
-            carried = body.run(&leaves, &places)?;
-            carried.truncate(scan.carries);
+            let places = self.places(scan, args, at, is_last);
+            if iteration > 0 && !is_last {
+                let mut own = match frame.take() {
+                    Some(frame) => frame,
+                    None => body.plan.frame(&leaves, &places)?,
+                };
+                body.plan.run_in(&mut own, &leaves, &places, &*body.graph)?;
+                if !body.plan.turn(&mut own, &mut leaves, scan.carries) {
+                    return Err(Error::Device("a loop has no memory for what it carries".into()));
+                }
+                frame = Some(own);
+                continue;
+            }
+            frame = None;
+            let made = body.run(&leaves, &places)?;
+            let carried = leaves.iter_mut().zip(made).take(scan.carries);
+            carried.for_each(|(leaf, made)| *leaf = made);
         }
         Ok(())
+    }
+
+    /// Makes the leaves that are elements of sequences those at `at`.
+    fn point_at(&self, scan: &Scan, args: &Args<'_>, at: usize, leaves: &mut [Value]) {
+        let sequences = scan.carries..scan.carries + scan.sequences;
+        let of = args.inputs[sequences.clone()].iter().zip(&self.inputs[sequences.clone()]);
+        for (leaf, (region, operand)) in leaves[sequences].iter_mut().zip(of) {
+            leaf.layout.offset = region.offset + at as isize * operand.strides[0];
+        }
+    }
+
+    /// Where an iteration puts its outputs: elements into sequences, and what is carried out of the last into the
+    /// outputs.
+    fn places<'a>(
+        &self,
+        scan: &Scan,
+        args: &Args<'a>,
+        at: usize,
+        is_last: bool,
+    ) -> SmallVec<[Place<'a>; 8]> {
+        let outputs = args.outputs.iter().zip(&self.outputs).enumerate();
+        let place = |(number, (region, operand)): (usize, (&Region<'a>, &Operand))| {
+            if number < scan.carries {
+                return is_last.then_some(*region);
+            }
+            let offset = region.offset + operand.strides[0] * at as isize;
+            Some(Region { buffer: region.buffer, offset })
+        };
+        outputs.map(place).collect()
     }
 
     fn repeat(&self, looped: &While, args: &Args<'_>) -> Result<()> {
@@ -267,7 +304,8 @@ impl Prepared {
     /// Copies what is carried to the outputs.
     fn hand_on(&self, carried: Vec<Value>, args: &Args<'_>) -> Result<()> {
         let Some(copies) = &self.copies else { return Ok(()) };
-        let places: Vec<Place<'_>> = args.outputs[..carried.len()].iter().copied().map(Some).collect();
+        let places: Vec<Place<'_>> =
+            args.outputs[..carried.len()].iter().copied().map(Some).collect();
         copies.run(&carried, &places).map(drop)
     }
 
@@ -307,8 +345,7 @@ fn integer(bytes: &[u8], dtype: DType) -> i64 {
 
 /// What lies in a region, `more` elements on.
 fn value(region: &Region<'_>, strides: &[isize], more: isize) -> Value {
-    let layout =
-        Layout { strides: SmallVec::from_slice(strides), offset: region.offset + more };
+    let layout = Layout { strides: SmallVec::from_slice(strides), offset: region.offset + more };
     Value { buffer: region.buffer.clone(), layout, range: None }
 }
 
@@ -319,7 +356,8 @@ impl Executable for Prepared {
     }
 
     fn bytes(&self) -> usize {
-        size_of::<Prepared>() + self.bodies.iter().chain(&self.copies).map(Body::bytes).sum::<usize>()
+        size_of::<Prepared>()
+            + self.bodies.iter().chain(&self.copies).map(Body::bytes).sum::<usize>()
     }
 
     fn run(&self, args: &Args<'_>) -> Result<()> {

@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::graph::{Borrowed, Graph, NodeRef, Ref};
-use crate::prim::key::Mixer;
 use crate::prim::control::Scan;
+use crate::prim::key::Mixer;
 use crate::prim::{Argument, Control, Op};
 use crate::shape::Aval;
 

@@ -147,7 +147,16 @@ impl Prepared {
         BYTES.fetch_add(bytes, Ordering::Relaxed);
         let device = backend.device();
         let is_taken_over = shared.is_none();
-        Ok(Prepared { segment, executable, control: None, is_copy, is_taken_over, device, shared, bytes })
+        Ok(Prepared {
+            segment,
+            executable,
+            control: None,
+            is_copy,
+            is_taken_over,
+            device,
+            shared,
+            bytes,
+        })
     }
 
     /// Control flow, which is plans of its bodies.

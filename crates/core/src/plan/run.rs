@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::fuse::ScalarSource;
 use super::control::Place;
+use super::fuse::ScalarSource;
 use super::{Access, Plan, Step};
 use crate::array::Value;
 use crate::backend::{Args, Backend, Buffer, Region, Sequence, Stopped, backend};
@@ -71,6 +71,14 @@ struct Memory<'a> {
     /// the body is a step of begins anew where it fails.
     is_inside: bool,
     /// Where in their home outputs start that were given one.
+    given: SmallVec<[(u32, isize); 4]>,
+}
+
+/// The memory of a body's run but for its leaves, to be used by the next run.
+pub(super) struct Frame {
+    own: Vec<Buffer>,
+    homes: Vec<Home>,
+    skipped: Vec<u32>,
     given: SmallVec<[(u32, isize); 4]>,
 }
 
@@ -227,6 +235,70 @@ impl Plan {
         Ok(self.values(&memory, parameters))
     }
 
+    /// What [`Plan::run_inside`] needs besides leaves and places, found for these; runs on others of the same sizes
+    /// need nothing more.
+    pub(super) fn frame(&self, leaves: &[Value], places: &[Place<'_>]) -> Result<Frame> {
+        let memory = self.place(leaves, Some(places), &**backend(self.device)?)?;
+        let Memory { own, homes, skipped, given, .. } = memory;
+        Ok(Frame { own, homes, skipped, given })
+    }
+
+    /// Runs in a frame, as [`Plan::run_inside`].
+    pub(super) fn run_in(
+        &self,
+        frame: &mut Frame,
+        leaves: &[Value],
+        places: &[Place<'_>],
+        parameters: &dyn Parameters,
+    ) -> Result<()> {
+        let backend = &**backend(self.device)?;
+        for (given, place) in frame.given.iter_mut().zip(places.iter().flatten()) {
+            given.1 = place.offset;
+        }
+        let memory = Memory {
+            leaves,
+            own: std::mem::take(&mut frame.own),
+            live: Vec::new(),
+            free: Vec::new(),
+            homes: std::mem::take(&mut frame.homes),
+            skipped: std::mem::take(&mut frame.skipped),
+            kept: Vec::new(),
+            overwrites: usize::MAX,
+            is_inside: true,
+            given: std::mem::take(&mut frame.given),
+        };
+        let ran = match &self.sequence {
+            Some(sequence) => self.run_as_one(&**sequence, &memory, parameters),
+            None => self.run_in_turn(&memory, parameters, backend, None),
+        };
+        let Memory { own, homes, skipped, given, .. } = memory;
+        *frame = Frame { own, homes, skipped, given };
+        ran.map_err(|stopped| stopped.error)
+    }
+
+    /// After a run in a frame: the first `count` outputs become the first leaves, and the memory of these is where
+    /// the next run puts its outputs. Gives whether there is memory for all of them.
+    pub(super) fn turn(&self, frame: &mut Frame, leaves: &mut [Value], count: usize) -> bool {
+        let homes: SmallVec<[Home; 4]> =
+            self.outputs[..count].iter().map(|out| frame.homes[out.access.slot as usize]).collect();
+        let mut is_free: SmallVec<[bool; 4]> =
+            (0..count).map(|leaf| !homes.contains(&(leaf as Home))).collect();
+        let former: SmallVec<[Buffer; 4]> =
+            leaves[..count].iter().map(|leaf| leaf.buffer.clone()).collect();
+        for (leaf, &home) in homes.iter().enumerate() {
+            if let Some(buffer) = former.get(home as usize) {
+                leaves[leaf].buffer = buffer.clone();
+                continue;
+            }
+            let own = &mut frame.own[home as usize - leaves.len()];
+            let fits = |&place: &usize| is_free[place] && former[place].bytes() == own.bytes();
+            let Some(place) = (0..count).find(fits) else { return false };
+            is_free[place] = false;
+            leaves[leaf].buffer = std::mem::replace(own, former[place].clone());
+        }
+        true
+    }
+
     /// What a run gave.
     fn values(&self, memory: &Memory<'_>, parameters: &dyn Parameters) -> Vec<Value> {
         let value = |spec: &super::OutputSpec| Value {
@@ -331,7 +403,8 @@ impl Plan {
             given: SmallVec::new(),
         };
         let outputs = self.outputs.iter().zip(places.unwrap_or_default());
-        for (output, place) in outputs.filter_map(|(output, place)| Some((output, place.as_ref()?))) {
+        for (output, place) in outputs.filter_map(|(output, place)| Some((output, place.as_ref()?)))
+        {
             let slot = output.access.slot;
             memory.homes[slot as usize] = memory.live.len() as Home;
             memory.live.push(1);

@@ -83,7 +83,8 @@ impl Plan {
         for (index, step) in self.steps.iter().enumerate() {
             let is_there = |slot: Slot| made[slot as usize] && writers[slot as usize] == 0;
             if let Some(input) = step.inputs.iter().find(|input| !is_there(input.slot)) {
-                return bad("lower", format!("step {index} reads slot {} early", input.slot));
+                let slot = input.slot;
+                return bad("lower", format!("step {index} reads slot {slot} early:\n{self}"));
             }
             verify_segment(index, &step.prepared.segment)?;
             for output in &step.outputs {

@@ -3,6 +3,7 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod compile;
+mod control;
 pub(crate) mod custom_function;
 pub(crate) mod grad;
 pub(crate) mod jacobian;
@@ -10,6 +11,7 @@ pub(crate) mod rules;
 pub(crate) mod vmap;
 
 pub use compile::{Compiled, TRACE_BYTES, compile};
+pub use control::{Branch, LoopOptions, cond, fori_loop, scan, switch, while_loop};
 pub use custom_function::{CustomFunction, checkpoint, custom_function};
 pub(crate) use grad::gradients_of;
 pub use grad::{grad, jvp, value_and_grad, vjp};

@@ -124,8 +124,9 @@ impl Cond {
         let branches = self.branches.iter().map(|branch| {
             trace("cond", &arguments, |given| {
                 let given = given.iter().zip(&flags);
-                let given: Vec<Batched> =
-                    given.map(|(array, &batched)| Batched { array: array.clone(), batched }).collect();
+                let given: Vec<Batched> = given
+                    .map(|(array, &batched)| Batched { array: array.clone(), batched })
+                    .collect();
                 let outputs = rules::vmap_body(&branch.body, &given, size)?;
                 outputs.iter().map(|output| output.with_batch(size)).collect()
             })
@@ -151,7 +152,9 @@ impl Cond {
                         }
                     };
                     let pairs = own.iter().zip(&before);
-                    pairs.map(|(own, before)| select_each(&takes, own, before)).collect::<Result<_>>()?
+                    pairs
+                        .map(|(own, before)| select_each(&takes, own, before))
+                        .collect::<Result<_>>()?
                 }
             });
         }
@@ -182,7 +185,6 @@ pub(crate) fn record(
     if all.first().is_none_or(|branch| branch.body.outputs.is_empty()) {
         return Ok(Vec::new());
     }
-    let inputs: Vec<&Array> =
-        std::iter::once(which).chain(&operands).chain(&captures).collect();
+    let inputs: Vec<&Array> = std::iter::once(which).chain(&operands).chain(&captures).collect();
     Array::apply_multi(Op::from(Control::Cond(Cond { branches: all })), &inputs)
 }

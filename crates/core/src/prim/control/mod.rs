@@ -17,7 +17,9 @@ use crate::graph::Graph;
 use crate::prim::Op;
 use crate::shape::{Aval, Shape};
 
+pub(crate) use cond::record as record_choice;
 pub(crate) use trace::{Traced, trace};
+pub(crate) use while_loop::record as record_while;
 
 /// A loop, or a choice between branches.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -96,9 +98,7 @@ impl Control {
     /// Adds all of it to a plan's key.
     pub(crate) fn write_plan_key(&self, key: &mut Key) {
         let (kind, numbers): (u64, &[usize]) = match self {
-            Control::Scan(s) => {
-                (0, &[s.carries, s.sequences, s.length, usize::from(s.reverse)])
-            }
+            Control::Scan(s) => (0, &[s.carries, s.sequences, s.length, usize::from(s.reverse)]),
             Control::While(w) => (1, &[w.carries]),
             Control::Cond(c) => (2, &[c.branches.len()]),
         };
@@ -123,7 +123,9 @@ fn carried(op: &'static str, body: &Graph, carries: usize) -> Result<()> {
         if before != after {
             return Err(Error::shape(
                 op,
-                format!("carried array {number} is {before} before an iteration and {after} after it"),
+                format!(
+                    "carried array {number} is {before} before an iteration and {after} after it"
+                ),
             ));
         }
     }

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::graph::{Graph, Node, Ref};
 use crate::prim::batch::prepend;
 use crate::prim::record::{move_axis, or_zeros, zeros};
-use crate::prim::{Avals, Batched, Op, Reverse, Tangents, record};
+use crate::prim::{Avals, Batched, Binary, Dot, KernelOp, Op, Reverse, Tangents, record};
 use crate::shape::Aval;
 use crate::transform::rules;
 
@@ -58,7 +58,13 @@ impl Scan {
     }
 
     /// Records a loop of the same length and direction.
-    fn record(&self, traced: Traced, carries: usize, inputs: Vec<Array>, sequences: usize) -> Result<Vec<Array>> {
+    fn record(
+        &self,
+        traced: Traced,
+        carries: usize,
+        inputs: Vec<Array>,
+        sequences: usize,
+    ) -> Result<Vec<Array>> {
         let (body, captures) = traced.body();
         if body.body.outputs.is_empty() {
             return Ok(Vec::new());
@@ -111,18 +117,26 @@ impl Scan {
         })?;
         let (values, changes) = (self.parts(inputs), self.parts(tangents));
         let mut operands = values.carried.to_vec();
-        for (value, tangent) in
-            values.carried.iter().zip(changes.carried).zip(flags.carried).filter(|(_, m)| **m).map(|(p, _)| p)
+        for (value, tangent) in values
+            .carried
+            .iter()
+            .zip(changes.carried)
+            .zip(flags.carried)
+            .filter(|(_, m)| **m)
+            .map(|(p, _)| p)
         {
             operands.push(or_zeros(tangent.as_ref(), value.aval()));
         }
-        for (values, changes) in [(values.sequences, changes.sequences), (values.rest, changes.rest)] {
+        for (values, changes) in
+            [(values.sequences, changes.sequences), (values.rest, changes.rest)]
+        {
             operands.extend(values.iter().chain(changes.iter().flatten()).cloned());
         }
         let moving = |flags: &[bool]| flags.iter().filter(|moves| **moves).count();
         let carries = self.carries + moving(flags.carried);
         let sequences = self.sequences + moving(flags.sequences);
-        let mut outputs = self.record(traced, carries, operands, sequences)?.into_iter().skip(self.carries);
+        let mut outputs =
+            self.record(traced, carries, operands, sequences)?.into_iter().skip(self.carries);
         let mut take = |there: &bool| if *there { outputs.next() } else { None };
         let mut found: Tangents = flags.carried.iter().map(&mut take).collect();
         let mut outputs = outputs.skip(graph.outputs.len() - self.carries);
@@ -138,7 +152,9 @@ impl Scan {
         spread(graph, self.carries, &mut moves);
         let mut given: Vec<bool> = r.cotangents.iter().map(Option::is_some).collect();
         let leads = gather(graph, self.carries, &mut given);
-        let differentiable = |n: usize| graph.aval(Ref { node: graph.inputs[n], output: 0 }).dtype.is_differentiable();
+        let differentiable = |n: usize| {
+            graph.aval(Ref { node: graph.inputs[n], output: 0 }).dtype.is_differentiable()
+        };
         let leads = |n: usize| if n < self.carries { given[n] } else { leads[n] };
         let active: Vec<bool> =
             (0..moves.len()).map(|n| moves[n] && leads(n) && differentiable(n)).collect();
@@ -159,16 +175,14 @@ impl Scan {
             .collect();
         let sequences: Vec<Aval> =
             avals.sequences.iter().chain(chosen(&results, has_cotangent)).cloned().collect();
-        let arguments: Vec<Aval> =
-            [&back[..], &saved, &sequences, avals.rest].concat();
+        let arguments: Vec<Aval> = [&back[..], &saved, &sequences, avals.rest].concat();
         let mut traced = trace("scan", &arguments, |all| {
             let mut all = all.iter().cloned();
             let mut take = |count: usize| all.by_ref().take(count).collect::<Vec<Array>>();
             let moving = chosen(avals.carried, active.carried).count();
             let (cotangents, sums) = (take(moving), take(back.len() - moving));
             let (carried, kept_values) = (take(self.carries), take(kept.len()));
-            let (elements, given) =
-                (take(self.sequences), take(sequences.len() - self.sequences));
+            let (elements, given) = (take(self.sequences), take(sequences.len() - self.sequences));
             let rest = take(avals.rest.len());
             let own: Vec<Array> = [carried, elements, rest].concat();
             let known = kept.iter().copied().zip(kept_values).collect();
@@ -178,11 +192,9 @@ impl Scan {
             let mut of_outputs: Tangents = (active.carried.iter())
                 .map(|&active| if active { cotangents.next() } else { None })
                 .collect();
-            of_outputs.extend(
-                has_cotangent.iter().map(|&there| if there { given.next() } else { None }),
-            );
-            let wanted: Vec<bool> =
-                [active.carried, active.sequences, active.rest].concat();
+            of_outputs
+                .extend(has_cotangent.iter().map(|&there| if there { given.next() } else { None }));
+            let wanted: Vec<bool> = [active.carried, active.sequences, active.rest].concat();
             let found = rules::cotangents_of(graph, &values, &of_outputs, &wanted)?;
             let found = self.parts(&found);
             let zeros = |(found, aval): (&Option<Array>, &Aval)| or_zeros(found.as_ref(), aval);
@@ -202,7 +214,9 @@ impl Scan {
             Ok(outputs)
         })?;
         let values = self.parts(r.inputs);
-        // Of what could be saved only what the way back reads.
+        let moving = chosen(avals.carried, active.carried).count();
+        let products = take_products(&mut traced.graph, moving, back.len());
+        // Of what could be saved only what the way back reads, and of the sums those that are none of products.
         let first = back.len();
         let is_read = read_inputs(&traced.graph);
         let is_saved = &is_read[first..first + saved.len()];
@@ -213,16 +227,20 @@ impl Scan {
         let places: Vec<Ref> = chosen(&places, is_saved).copied().collect();
         let stacks = self.with_outputs(r.inputs, &places)?;
         let unread: Vec<bool> = (0..is_read.len())
-            .map(|n| (first..first + saved.len()).contains(&n) && !is_read[n])
+            .map(|n| match n.checked_sub(moving).and_then(|sum| products.get(sum)) {
+                Some(product) => product.is_some(),
+                None => (first..first + saved.len()).contains(&n) && !is_read[n],
+            })
             .collect();
-        traced.graph = without_inputs(traced.graph, &unread);
+        traced.graph = without(traced.graph, &unread);
         let of_carried = r.cotangents[..self.carries].iter().zip(values.carried);
         let mut operands: Vec<Array> = of_carried
             .zip(active.carried)
             .filter(|(_, active)| **active)
             .map(|((cotangent, like), _)| or_zeros(cotangent.as_ref(), like.aval()))
             .collect();
-        operands.extend(chosen(values.rest, active.rest).map(|array| zeros(array.aval())));
+        let sums = chosen(values.rest, active.rest).zip(&products);
+        operands.extend(sums.filter(|(_, p)| p.is_none()).map(|(array, _)| zeros(array.aval())));
         let carries = operands.len();
         operands.extend(stacks);
         operands.extend(values.sequences.iter().cloned());
@@ -236,11 +254,25 @@ impl Scan {
         let sequences = operands.len() - carries;
         operands.extend(values.rest.iter().cloned());
         let back = Scan { reverse: !self.reverse, ..self.clone() };
-        let mut found = back.record(traced, carries, operands, sequences)?.into_iter();
-        // Outputs come as carried, rest, sequences.
+        let mut found = back.record(traced, carries, operands, sequences)?;
+        // Outputs come as carried, rest, sequences, factors of products.
+        let factors = 2 * products.iter().flatten().count();
+        let mut factors = found.split_off(found.len().saturating_sub(factors)).into_iter();
+        let mut found = found.into_iter();
         let mut next = |active: &bool| if *active { found.next() } else { None };
         let of_carried: Tangents = active.carried.iter().map(&mut next).collect();
-        let of_rest: Tangents = active.rest.iter().map(&mut next).collect();
+        let mut products = products.iter();
+        let mut of_rest = Tangents::with_capacity(active.rest.len());
+        for active in active.rest {
+            let product = if *active { products.next().and_then(Option::as_ref) } else { None };
+            of_rest.push(match product {
+                Some(dot) => match (factors.next(), factors.next()) {
+                    (Some(left), Some(right)) => Some(product_of(dot, &left, &right)?),
+                    _ => None,
+                },
+                None => next(active),
+            });
+        }
         let of_sequences: Tangents = active.sequences.iter().map(&mut next).collect();
         let all = [of_carried, of_sequences, of_rest].concat();
         // What is only carried on the way needs no cotangent in the end.
@@ -285,8 +317,9 @@ impl Scan {
             let mut results: Vec<bool> = Vec::new();
             let traced = trace("scan", &arguments, |given| {
                 let given = given.iter().zip(&flags);
-                let given: Vec<Batched> =
-                    given.map(|(array, &batched)| Batched { array: array.clone(), batched }).collect();
+                let given: Vec<Batched> = given
+                    .map(|(array, &batched)| Batched { array: array.clone(), batched })
+                    .collect();
                 let outputs = rules::vmap_body(graph, &given, size)?;
                 results = outputs.iter().map(|output| output.batched).collect();
                 let whole = |(number, output): (usize, &Batched)| {
@@ -302,14 +335,16 @@ impl Scan {
                 more.into_iter().for_each(|number| flags[number] = true);
                 continue;
             }
-            let operands = inputs.iter().zip(&flags).enumerate().map(|(number, (input, &batched))| {
-                let is_sequence = (self.carries..self.carries + self.sequences).contains(&number);
-                match batched {
-                    true if is_sequence => move_axis(&input.array, 0, 1),
-                    true => input.with_batch(size),
-                    false => Ok(input.array.clone()),
-                }
-            });
+            let operands =
+                inputs.iter().zip(&flags).enumerate().map(|(number, (input, &batched))| {
+                    let is_sequence =
+                        (self.carries..self.carries + self.sequences).contains(&number);
+                    match batched {
+                        true if is_sequence => move_axis(&input.array, 0, 1),
+                        true => input.with_batch(size),
+                        false => Ok(input.array.clone()),
+                    }
+                });
             let operands = operands.collect::<Result<Vec<_>>>()?;
             let outputs = self.record(traced, self.carries, operands, self.sequences)?;
             let outputs = outputs.into_iter().enumerate().map(|(number, array)| {
@@ -331,11 +366,9 @@ fn kept(graph: &Graph, scan: &Scan) -> Vec<Ref> {
     changes[..scan.carries + scan.sequences].fill(true);
     let changes = rules::depends_on(graph, &changes);
     let is_kept = |node: &Node| match &node.op {
-        Op::Input(_)
-        | Op::Constant(_)
-        | Op::Movement(_)
-        | Op::Mark(_)
-        | Op::Elementwise(_) => false,
+        Op::Input(_) | Op::Constant(_) | Op::Movement(_) | Op::Mark(_) | Op::Elementwise(_) => {
+            false
+        }
         Op::Reduce(_)
         | Op::Kernel(_)
         | Op::Composite(_)
@@ -352,6 +385,69 @@ fn kept(graph: &Graph, scan: &Scan) -> Vec<Ref> {
         .collect()
 }
 
+/// Takes the sums of products out of a body: sums are the outputs from `first` up to `end`, each of the input of
+/// its number and what an iteration adds. The factors become further outputs, the products' in turn, and the sum is one
+/// product for all iterations, where that is less to write. Gives them, one a sum.
+fn take_products(graph: &mut Graph, first: usize, end: usize) -> Vec<Option<Dot>> {
+    let mut readers = vec![0; graph.nodes.len()];
+    let inputs = graph.nodes.iter().flat_map(|node| &node.inputs);
+    inputs.chain(&graph.outputs).for_each(|r| readers[r.node as usize] += 1);
+    let mut taken = Vec::with_capacity(end - first);
+    let mut factors = Vec::new();
+    for number in first..end {
+        let (sum, into) = (graph.outputs[number].node as usize, graph.inputs[number] as usize);
+        let product = sum_of_product(graph, sum, into).filter(|&(_, product)| {
+            let size = |r: &Ref| graph.aval(*r).shape.size();
+            let node = &graph.nodes[product];
+            let alone = [sum, into, product].iter().all(|&node| readers[node] == 1);
+            let factors: usize = node.inputs.iter().map(size).sum();
+            alone && factors <= 2 * node.outputs[0].shape.size()
+        });
+        taken.push(product.map(|(dot, product)| {
+            factors.extend(graph.nodes[product].inputs.iter().copied());
+            dot
+        }));
+    }
+    let mut number = 0;
+    graph.outputs.retain(|_| {
+        let is_taken = number >= first && taken.get(number - first).is_some_and(Option::is_some);
+        number += 1;
+        !is_taken
+    });
+    graph.outputs.extend(factors);
+    *graph = without(std::mem::take(graph), &[]);
+    taken
+}
+
+/// The matrix product, and its node, that node `sum` adds to the input at node `into`.
+fn sum_of_product(graph: &Graph, sum: usize, into: usize) -> Option<(Dot, usize)> {
+    let node = &graph.nodes[sum];
+    let [a, b] = node.inputs[..] else { return None };
+    let is_sum = node.op == Op::from(Binary::Add) && a.node as usize == into;
+    match &graph.nodes[b.node as usize].op {
+        Op::Kernel(KernelOp::Dot(dot)) if is_sum => Some((*dot, b.node as usize)),
+        Op::Input(_)
+        | Op::Constant(_)
+        | Op::Movement(_)
+        | Op::Mark(_)
+        | Op::Elementwise(_)
+        | Op::Reduce(_)
+        | Op::Kernel(_)
+        | Op::Composite(_)
+        | Op::Call(_)
+        | Op::Control(_)
+        | Op::Custom(_) => None,
+    }
+}
+
+/// The sum of the products of the elements of two sequences: iterations are more of what a product sums over.
+fn product_of(dot: &Dot, left: &Array, right: &Array) -> Result<Array> {
+    let rank = left.rank();
+    let left = record::flatten(&move_axis(left, 0, rank - 2)?, rank - 2, rank - 1)?;
+    let right = record::flatten(&move_axis(right, 0, rank - 3)?, rank - 3, rank - 2)?;
+    Array::apply(*dot, &[&left, &right])
+}
+
 /// Which inputs of a graph something reads.
 fn read_inputs(graph: &Graph) -> Vec<bool> {
     let mut is_read = vec![false; graph.nodes.len()];
@@ -360,19 +456,28 @@ fn read_inputs(graph: &Graph) -> Vec<bool> {
     graph.inputs.iter().map(|&node| is_read[node as usize]).collect()
 }
 
-/// The graph without inputs that nothing reads.
-fn without_inputs(graph: Graph, unread: &[bool]) -> Graph {
+/// The graph without what no output needs, but for its inputs; of these without those that are `unread`.
+fn without(graph: Graph, unread: &[bool]) -> Graph {
+    let mut is_live = vec![false; graph.nodes.len()];
+    graph.outputs.iter().for_each(|r| is_live[r.node as usize] = true);
+    for (index, node) in graph.nodes.iter().enumerate().rev() {
+        if is_live[index] {
+            node.inputs.iter().for_each(|r| is_live[r.node as usize] = true);
+        }
+    }
     let mut out = Graph::default();
     let mut places: Vec<u32> = Vec::with_capacity(graph.nodes.len());
     let mut unread = unread.iter();
     let at = |places: &[u32], r: &Ref| Ref { node: places[r.node as usize], output: r.output };
-    for node in graph.nodes {
+    for (node, is_live) in graph.nodes.into_iter().zip(is_live) {
         places.push(out.nodes.len() as u32);
-        if !node.op.is_input() {
+        if node.op.is_input() {
+            if unread.next() != Some(&true) {
+                out.input(node.outputs[0].clone());
+            }
+        } else if is_live {
             let inputs: SmallVec<[Ref; 3]> = node.inputs.iter().map(|r| at(&places, r)).collect();
             out.nodes.push(Node { inputs, ..node });
-        } else if unread.next() != Some(&true) {
-            out.input(node.outputs[0].clone());
         }
     }
     out.outputs = graph.outputs.iter().map(|r| at(&places, r)).collect();

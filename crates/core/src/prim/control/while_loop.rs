@@ -121,11 +121,8 @@ impl While {
                 results = outputs.iter().map(|output| output.batched).collect();
                 let goes_on = if each { Some(holds(given)?) } else { None };
                 let next = |(number, output): (usize, &Batched)| {
-                    let after = if flags[number] {
-                        output.with_batch(size)?
-                    } else {
-                        output.array.clone()
-                    };
+                    let after =
+                        if flags[number] { output.with_batch(size)? } else { output.array.clone() };
                     match &goes_on {
                         Some(goes_on) => select_each(goes_on, &after, &given[number]),
                         None => Ok(after),
@@ -188,7 +185,11 @@ pub(crate) fn record(
 }
 
 /// The graph with inputs like `more`, which it does not read, behind its first `own`.
-pub(super) fn with_inputs(graph: crate::graph::Graph, own: usize, more: &[Array]) -> crate::graph::Graph {
+pub(super) fn with_inputs(
+    graph: crate::graph::Graph,
+    own: usize,
+    more: &[Array],
+) -> crate::graph::Graph {
     use crate::graph::{Graph, Node};
     if more.is_empty() {
         return graph;

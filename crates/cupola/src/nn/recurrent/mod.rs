@@ -2,6 +2,8 @@
 
 mod cells;
 
+use cupola_core::ops::S;
+use cupola_core::transform::{LoopOptions, scan};
 use cupola_core::tree::{Leaf, Path, Tree};
 use cupola_core::{Array, Error, Result, ops};
 
@@ -151,8 +153,11 @@ impl Rnn {
     pub fn forward_from(&self, x: &Array, hidden: Option<&Array>) -> Result<Array> {
         let x = steps("Rnn", x, |x| self.cell.inward(x))?;
         let recurrent = recurrent(&self.cell.whh)?;
-        expect_state("Rnn", "hidden", hidden, &x[0], recurrent.shape()[0])?;
-        hidden_states(&x, hidden, |x, hidden| self.cell.step(x, hidden, &recurrent))
+        expect_state("Rnn", "hidden", hidden, &first(&x)?, recurrent.shape()[0])?;
+        let step = |x: &Array, h: &[Option<Array>]| {
+            Ok(vec![self.cell.step(x, h[0].as_ref(), &recurrent)?])
+        };
+        Ok(states(&x, vec![hidden.cloned()], step)?.remove(0))
     }
 }
 
@@ -164,8 +169,11 @@ impl Gru {
     pub fn forward_from(&self, x: &Array, hidden: Option<&Array>) -> Result<Array> {
         let x = steps("Gru", x, |x| self.cell.inward(x))?;
         let recurrent = recurrent(&self.cell.wh)?;
-        expect_state("Gru", "hidden", hidden, &x[0], recurrent.shape()[0])?;
-        hidden_states(&x, hidden, |x, hidden| self.cell.step(x, hidden, &recurrent))
+        expect_state("Gru", "hidden", hidden, &first(&x)?, recurrent.shape()[0])?;
+        let step = |x: &Array, h: &[Option<Array>]| {
+            Ok(vec![self.cell.step(x, h[0].as_ref(), &recurrent)?])
+        };
+        Ok(states(&x, vec![hidden.cloned()], step)?.remove(0))
     }
 }
 
@@ -183,17 +191,17 @@ impl Lstm {
     ) -> Result<(Array, Array)> {
         let x = steps("Lstm", x, |x| self.cell.inward(x))?;
         let recurrent = recurrent(&self.cell.wh)?;
-        expect_state("Lstm", "hidden", hidden, &x[0], recurrent.shape()[0])?;
-        expect_state("Lstm", "cell", cell, &x[0], recurrent.shape()[0])?;
-        let (mut hidden, mut cell) = (hidden.cloned(), cell.cloned());
-        let (mut hiddens, mut cells) = (Vec::new(), Vec::new());
-        for x in &x {
-            let (h, c) = self.cell.step(x, (hidden.as_ref(), cell.as_ref()), &recurrent)?;
-            hiddens.push(h.clone());
-            cells.push(c.clone());
-            (hidden, cell) = (Some(h), Some(c));
-        }
-        Ok((stacked(&hiddens)?, stacked(&cells)?))
+        let start = first(&x)?;
+        expect_state("Lstm", "hidden", hidden, &start, recurrent.shape()[0])?;
+        expect_state("Lstm", "cell", cell, &start, recurrent.shape()[0])?;
+        let step = |x: &Array, state: &[Option<Array>]| {
+            let (hidden, cell) = (state[0].as_ref(), state[1].as_ref());
+            let (hidden, cell) = self.cell.step(x, (hidden, cell), &recurrent)?;
+            Ok(vec![hidden, cell])
+        };
+        let mut all = states(&x, vec![hidden.cloned(), cell.cloned()], step)?;
+        let cells = all.remove(1);
+        Ok((all.remove(0), cells))
     }
 }
 
@@ -215,33 +223,66 @@ impl Layer for Lstm {
     }
 }
 
-/// The input's part of every step, which one product gives; at least one.
+/// The input's part of every step, which one product gives, along axis 0; at least one.
 fn steps(
     op: &'static str,
     x: &Array,
     inward: impl FnOnce(&Array) -> Result<Array>,
-) -> Result<Vec<Array>> {
+) -> Result<Array> {
     if x.rank() < 2 || x.shape()[x.rank() - 2] == 0 {
         let detail = format!("takes [.., steps, features] with a step, input is {}", x.aval());
         return Err(Error::shape(op, detail));
     }
-    ops::unstack(&inward(x)?, -2)
+    ops::moveaxis(&inward(x)?, -2, 0)
 }
 
-/// The states that one step after the other gives.
-fn hidden_states(
-    x: &[Array],
-    first: Option<&Array>,
-    step: impl Fn(&Array, Option<&Array>) -> Result<Array>,
-) -> Result<Array> {
-    let mut states: Vec<Array> = Vec::with_capacity(x.len());
-    for x in x {
-        states.push(step(x, states.last().or(first))?);
+/// The first of the steps.
+fn first(steps: &Array) -> Result<Array> {
+    ops::index(steps, &[S::At(0)])
+}
+
+/// From so many steps on they are a loop: it is recorded and planned as one step, and each of its iterations
+/// costs a few microseconds more than a step of a longer plan.
+const LOOP: usize = 16;
+
+/// The states after each step, along the axis before the last: `step` makes them from those before. Where none
+/// is given before the first step, that is 0.
+fn states(
+    steps: &Array,
+    before: Vec<Option<Array>>,
+    step: impl Fn(&Array, &[Option<Array>]) -> Result<Vec<Array>>,
+) -> Result<Vec<Array>> {
+    let next = |x: &Array, held: Vec<Option<Array>>| -> Result<Vec<Option<Array>>> {
+        Ok(step(x, &held)?.into_iter().map(Some).collect())
+    };
+    let along = |array: &Array| ops::moveaxis(array, 0, -2);
+    if steps.shape()[0] >= LOOP {
+        // What the first step makes of the states says what they are like.
+        let one = first(steps)?;
+        let like: Vec<Array> = step(&one, &before)?;
+        let init = before.iter().zip(&like).map(|(state, like)| match state {
+            Some(state) => {
+                ops::astype(&ops::broadcast_to(state, like.shape().clone())?, like.dtype())
+            }
+            None => ops::zeros_like(like),
+        });
+        let init = init.collect::<Result<Vec<_>>>()?;
+        let after = step(&one, &init.iter().cloned().map(Some).collect::<Vec<_>>())?;
+        if after.iter().zip(&init).all(|(after, before)| after.aval() == before.aval()) {
+            let step = |held: &[Array], x: &[Array]| {
+                let held: Vec<Option<Array>> = held.iter().cloned().map(Some).collect();
+                let next = step(&x[0], &held)?;
+                Ok((next.clone(), next))
+            };
+            let (_, all) = scan(step, &init, std::slice::from_ref(steps), LoopOptions::default())?;
+            return all.iter().map(along).collect();
+        }
     }
-    stacked(&states)
-}
-
-/// The states along the axis of the steps.
-fn stacked(states: &[Array]) -> Result<Array> {
-    ops::stack(&states.iter().collect::<Vec<_>>(), -2)
+    let mut held = before;
+    let mut all: Vec<Vec<Array>> = vec![Vec::new(); held.len()];
+    for x in &ops::unstack(steps, 0)? {
+        held = next(x, held)?;
+        all.iter_mut().zip(held.iter().flatten()).for_each(|(all, state)| all.push(state.clone()));
+    }
+    all.iter().map(|states| ops::stack(&states.iter().collect::<Vec<_>>(), -2)).collect()
 }

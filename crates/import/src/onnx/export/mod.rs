@@ -209,9 +209,7 @@ fn write(
             walk(w, &body, args.to_vec())?
         }
         Op::Call(call) => walk(w, &call.body, args.to_vec())?,
-        Op::Control(control) => {
-            return Err(unsupported(format!("'{}' has no form there yet", control.name())));
-        }
+        Op::Control(_) => return Err(unsupported(format!("'{}' is not written", op.name()))),
         Op::Custom(custom) => {
             return Err(unsupported(format!("'{}' is an operator of one's own", custom.0.name())));
         }
