@@ -202,3 +202,133 @@ fn operators_that_are_not_read_are_named() {
     let proto = model(graph(vec![node("Gather", &["x"], &["y"])], &["x"], &["y"]));
     assert!(super::tests::error(&proto).contains("node 'the Gather' (Gather): input 1 is missing"));
 }
+
+fn body(name: &str, graph: GraphProto) -> AttributeProto {
+    AttributeProto { name: name.into(), r#type: 5, g: Some(graph), ..Default::default() }
+}
+
+fn number(name: &str, value: i64) -> AttributeProto {
+    AttributeProto { name: name.into(), r#type: 2, i: Some(value), ..Default::default() }
+}
+
+fn named(node: NodeProto, name: &str) -> NodeProto {
+    NodeProto { name: name.into(), ..node }
+}
+
+/// What a model gives of a vector: as it is, and compiled, where its values are not known.
+fn both(proto: &ModelProto, x: &[f32]) -> Vec<Vec<f32>> {
+    let read = std::sync::Arc::new(read(proto).unwrap());
+    let run = {
+        let read = read.clone();
+        move |x: &[Array]| Ok(vec![read.run(&[("x", x[0].clone())])?.remove(0).1])
+    };
+    let x = [Array::from_slice(x, [x.len()]).unwrap()];
+    let plain = run(&x).unwrap();
+    let compiled = cupola_core::transform::compile(move |_: &mut (), x: &[Array]| run(x));
+    let compiled = compiled.call(&mut (), &x).unwrap();
+    [plain, compiled].iter().map(|y| y[0].to_vec::<f32>().unwrap()).collect()
+}
+
+#[test]
+fn conditions_may_depend_on_inputs() {
+    // The square root of a positive sum's terms, or their negatives.
+    let outer = |name: &'static str, op: &str| {
+        body(name, graph(vec![node(op, &["x"], &["out"])], &[], &["out"]))
+    };
+    let mut choice = node("If", &["positive"], &["y"]);
+    choice.attribute = vec![outer("then_branch", "Sqrt"), outer("else_branch", "Neg")];
+    let mut total = node("ReduceSum", &["x"], &["sum"]);
+    total.attribute.push(number("keepdims", 0));
+    let mut whole = graph(
+        vec![total, node("Greater", &["sum", "zero"], &["positive"]), choice],
+        &["x"],
+        &["y"],
+    );
+    whole.initializer.push(TensorProto {
+        name: "zero".into(),
+        data_type: 1,
+        float_data: vec![0.0],
+        ..Default::default()
+    });
+    let proto = model(whole);
+    assert_eq!(both(&proto, &[4.0, 9.0]), [[2.0, 3.0], [2.0, 3.0]]);
+    assert_eq!(both(&proto, &[-4.0, -9.0]), [[4.0, 9.0], [4.0, 9.0]]);
+}
+
+/// Doubles x until the sum is beyond 100, in at most so many rounds.
+fn doubling(outputs: &[&str]) -> ModelProto {
+    let mut total = node("ReduceSum", &["twice"], &["sum"]);
+    total.attribute.push(number("keepdims", 0));
+    let steps = vec![
+        node("Add", &["x_in", "x_in"], &["twice"]),
+        total,
+        node("Less", &["sum", "hundred"], &["on"]),
+    ];
+    let mut looped = node("Loop", &["most", "", "x"], outputs);
+    let stacked: &[&str] =
+        if outputs.len() > 1 { &["on", "twice", "sum"] } else { &["on", "twice"] };
+    looped.attribute.push(body("body", graph(steps, &["i", "was_on", "x_in"], stacked)));
+    let mut whole = graph(vec![looped], &["x"], &[outputs[outputs.len() - 1]]);
+    whole.initializer.push(tensor("most", &[], &[50]));
+    whole.initializer.push(TensorProto {
+        name: "hundred".into(),
+        data_type: 1,
+        float_data: vec![100.0],
+        ..Default::default()
+    });
+    model(whole)
+}
+
+#[test]
+fn loops_may_end_as_inputs_say() {
+    let proto = doubling(&["y"]);
+    assert_eq!(both(&proto, &[1.0, 2.0]), [[64.0, 128.0], [64.0, 128.0]]);
+    assert_eq!(both(&proto, &[60.0, 70.0]), [[120.0, 140.0], [120.0, 140.0]]);
+    // How many sums there are would depend on x.
+    let read = read(&doubling(&["y", "sums"])).unwrap();
+    let run =
+        move |_: &mut (), x: &[Array]| Ok(vec![read.run(&[("x", x[0].clone())])?.remove(0).1]);
+    let x = Array::from_slice(&[1.0f32, 2.0], [2]).unwrap();
+    let compiled = cupola_core::transform::compile(run).call(&mut (), &[x]);
+    let error = compiled.err().map(|e| e.to_string()).unwrap_or_default();
+    assert!(error.contains("the Loop") && error.contains("outputs that are stacked"), "{error}");
+}
+
+#[test]
+fn long_scans_are_one_loop() {
+    // Running sums from the end to the start, and the sum of all.
+    let steps = vec![
+        node("Add", &["sum_in", "x_in"], &["sum_out"]),
+        named(node("Identity", &["sum_out"], &["given"]), "given"),
+    ];
+    let mut scan = node("Scan", &["start", "x"], &["sum", "y"]);
+    scan.attribute.push(body("body", graph(steps, &["sum_in", "x_in"], &["sum_out", "given"])));
+    scan.attribute.push(number("num_scan_inputs", 1));
+    let directions = |name: &str| AttributeProto {
+        name: name.into(),
+        r#type: 7,
+        ints: vec![1],
+        ..Default::default()
+    };
+    scan.attribute.push(directions("scan_input_directions"));
+    scan.attribute.push(directions("scan_output_directions"));
+    let mut whole = graph(vec![scan], &["x"], &["y"]);
+    whole.initializer.push(TensorProto {
+        name: "start".into(),
+        data_type: 1,
+        float_data: vec![0.5],
+        ..Default::default()
+    });
+    let proto = model(whole);
+    for length in [3, 40] {
+        let x: Vec<f32> = (0..length).map(|i| i as f32).collect();
+        let want: Vec<f32> =
+            (0..length).map(|i| 0.5 + (i..length).map(|j| j as f32).sum::<f32>()).collect();
+        assert_eq!(both(&proto, &x), [want.clone(), want]);
+    }
+    let read = read(&proto).unwrap();
+    let x = Array::from_slice(&[1.0f32; 40], [40]).unwrap();
+    let y = read.run(&[("x", x)]).unwrap().remove(0).1;
+    let plan = cupola_core::plan::explain(&[y]).unwrap();
+    assert_eq!(plan.steps.iter().filter(|step| step.kind == "scan").count(), 1, "{plan}");
+}

@@ -1,10 +1,12 @@
 //! Graphs of Cupola as models of ONNX, opset 17 to 22.
 //!
-//! Each primitive becomes the operators that compute it; calls and composites become what they are made of.
+//! Each primitive becomes the operators that compute it; calls and composites become what they are made of,
+//! control flow becomes `Scan`, `Loop` and `If`.
 //! Sizes are those that the graph was traced for. What has no operator is an error that names it.
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
+mod control;
 mod elementwise;
 mod kernel;
 mod movement;
@@ -209,7 +211,10 @@ fn write(
             walk(w, &body, args.to_vec())?
         }
         Op::Call(call) => walk(w, &call.body, args.to_vec())?,
-        Op::Control(_) => return Err(unsupported(format!("'{}' is not written", op.name()))),
+        Op::Control(op) => {
+            let full = all(w)?;
+            control::control(w, op, &full, outputs)?
+        }
         Op::Custom(custom) => {
             return Err(unsupported(format!("'{}' is an operator of one's own", custom.0.name())));
         }

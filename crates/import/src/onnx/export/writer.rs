@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use cupola_core::{Array, DType, Error, Result, Scalar, Shape};
 
 use super::super::element::Element;
-use super::super::proto::{AttributeProto, NodeProto, TensorProto};
+use super::super::proto::{AttributeProto, GraphProto, NodeProto, TensorProto};
 use super::super::tensor::in_order;
 
 /// A value of the model: its name, and its shape there. That may have sizes of 1, or fewer axes, where the
@@ -22,6 +22,7 @@ pub enum Attr<'a> {
     Int(&'a str, i64),
     Ints(&'a str, Vec<i64>),
     Text(&'a str, &'a str),
+    Graph(&'a str, GraphProto),
 }
 
 /// What a tensor is told from others by: element type, sizes and bytes.
@@ -53,7 +54,7 @@ impl Writer {
     }
 
     /// A new name.
-    fn name(&mut self, what: &str) -> String {
+    pub fn name(&mut self, what: &str) -> String {
         self.count += 1;
         format!("{what}_{}", self.count)
     }
@@ -86,6 +87,12 @@ impl Writer {
                 name: (*name).into(),
                 r#type: 3,
                 s: Some(text.as_bytes().to_vec()),
+                ..Default::default()
+            },
+            Attr::Graph(name, graph) => AttributeProto {
+                name: (*name).into(),
+                r#type: 5,
+                g: Some(graph.clone()),
                 ..Default::default()
             },
         };

@@ -1,6 +1,9 @@
-//! Recurrent layers, unrolled over their steps.
+//! Recurrent layers: a few steps one after the other, many as a loop.
+
+use cupola_core::transform::{LoopOptions, scan};
 
 use super::activation::hard_sigmoid_of;
+use super::control::{Bodies, LOOP};
 use super::movement::part;
 use super::prelude::*;
 
@@ -96,6 +99,66 @@ fn of_direction(x: &Array, direction: usize) -> Made {
     Ok(ops::squeeze(&part(x, 0, direction, direction + 1)?, 0)?)
 }
 
+/// The states before the first step, what a step gets besides them, and whether it goes backwards.
+struct Walk<'s> {
+    step: &'s Step<'s>,
+    direction: usize,
+    /// The lengths of the sequences of the batch, where they differ.
+    lengths: Option<Array>,
+}
+
+impl Walk<'_> {
+    /// The states after step `t`, and what it gives. Behind the end of a sequence its states stay and it gives
+    /// zeros.
+    fn step(&self, t: &Array, x: &Array, held: &[Array]) -> Result<(Vec<Array>, Array), Fault> {
+        let next = (self.step)(self.direction, x, held)?;
+        let Some(lengths) = &self.lengths else {
+            let out = next[0].clone();
+            return Ok((next, out));
+        };
+        let runs = ops::greater(lengths, t)?;
+        let kept = next.iter().zip(held).map(|(new, old)| ops::where_(&runs, new, old));
+        Ok((kept.collect::<Result<_, _>>()?, ops::where_(&runs, &next[0], 0)?))
+    }
+
+    /// What each step gives, along axis 0, and the last states.
+    fn all(
+        &self,
+        x: &Array,
+        held: Vec<Array>,
+        backwards: bool,
+    ) -> Result<(Array, Vec<Array>), Fault> {
+        let steps = x.shape()[0];
+        let counts = ops::arange_in(0, steps as i64, 1, DType::I64)?;
+        if steps >= LOOP {
+            let bodies = Bodies::default();
+            let call = |held: &[Array], x: &[Array]| {
+                let (next, out) = bodies.given(self.step(&x[0], &x[1], held))?;
+                Ok((next, vec![out]))
+            };
+            let options = LoopOptions { length: None, reverse: backwards };
+            let made = scan(call, &held, &[counts, x.clone()], options);
+            let (last, mut outputs) = bodies.made(made)?;
+            return Ok((outputs.remove(0), last));
+        }
+        let mut held = held;
+        let mut made = vec![None; steps];
+        for t in 0..steps {
+            let t = if backwards { steps - 1 - t } else { t };
+            let now = ops::squeeze(&part(x, 0, t, t + 1)?, 0)?;
+            let (next, out) = self.step(&Array::scalar(t as i64), &now, &held)?;
+            held = next;
+            made[t] = Some(out);
+        }
+        let made: Vec<Array> = made.into_iter().flatten().collect();
+        let all = match made.is_empty() {
+            true => ops::zeros([&[0][..], &held[0].shape()[..]].concat(), x.dtype())?,
+            false => ops::stack(&made.iter().collect::<Vec<_>>(), 0)?,
+        };
+        Ok((all, held))
+    }
+}
+
 /// One step: the input of all gates, the states; gives the new states.
 type Step<'s> = dyn Fn(usize, &Array, &[Array]) -> Result<Vec<Array>, Fault> + 's;
 
@@ -105,7 +168,7 @@ fn run(n: &Node<'_>, layer: &Layer, states: &[usize], step: &Step<'_>) -> Outcom
         true => ops::swapaxes(n.x(0)?, 0, 1)?,
         false => n.x(0)?.clone(),
     };
-    let [steps, batch, _] = x.shape()[..] else {
+    let [_, batch, _] = x.shape()[..] else {
         return Err(Fault::invalid(format!("{} has not three axes", x.shape())));
     };
     if n.x(1)?.rank() != 3 || n.x(1)?.shape()[0] != layer.directions.len() {
@@ -128,29 +191,11 @@ fn run(n: &Node<'_>, layer: &Layer, states: &[usize], step: &Step<'_>) -> Outcom
                 None => ops::zeros([batch, layer.hidden], x.dtype())?,
             });
         }
-        let mut made = vec![None; steps];
-        for t in 0..steps {
-            let t = if backwards { steps - 1 - t } else { t };
-            let now = ops::squeeze(&part(&x, 0, t, t + 1)?, 0)?;
-            let next = step(direction, &ops::matmul(&now, &weights)?, &held)?;
-            // Behind the end of a sequence its states stay and it gives zeros.
-            let (next, out) = match &lengths {
-                None => (next.clone(), next[0].clone()),
-                Some(lengths) => {
-                    let runs = ops::greater(lengths, t as i64)?;
-                    let kept =
-                        next.iter().zip(&held).map(|(new, old)| ops::where_(&runs, new, old));
-                    (kept.collect::<Result<_, _>>()?, ops::where_(&runs, &next[0], 0)?)
-                }
-            };
-            held = next;
-            made[t] = Some(out);
-        }
-        let made: Vec<Array> = made.into_iter().flatten().collect();
-        outputs.push(match made.is_empty() {
-            true => ops::zeros([0, batch, layer.hidden], x.dtype())?,
-            false => ops::stack(&made.iter().collect::<Vec<_>>(), 0)?,
-        });
+        // One product has the inputs' part of all steps.
+        let x = ops::matmul(&x, &weights)?;
+        let walk = Walk { step, direction, lengths: lengths.clone() };
+        let (made, held) = walk.all(&x, held, backwards)?;
+        outputs.push(made);
         last.iter_mut().zip(held).for_each(|(list, state)| list.push(state));
     }
     // [steps, directions, batch, hidden] and [directions, batch, hidden].
