@@ -16,7 +16,7 @@ unsignedinteger"""
 REASONS = {
     **dict.fromkeys(
         """grad vjp jvp value_and_grad vmap compile checkpoint custom_function disable_compile
-        enable_compile jacfwd jacrev hessian linearize""".split(),
+        enable_compile jacfwd jacrev hessian linearize scan while_loop fori_loop cond switch""".split(),
         "a transform: graphs.py and gradients.py",
     ),
     **dict.fromkeys(

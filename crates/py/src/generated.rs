@@ -3282,6 +3282,7 @@ macro_rules! docs {
 (clear_streams) => { "\nExample:\n    >>> mx.clear_streams()" };
 (clip) => { "`x` limited to `[low, high]`; `()` is no limit.\n\nDtypes:\nAll three promote.\n\nExample:\n    >>> mx.clip(mx.array([1, 5, 9]), 2, 6)\n    array([2, 5, 6], dtype=int32)" };
 (compile) => { "\nExample:\n    >>> f = mx.compile(lambda x: x * x + 1)\n    >>> f(mx.array([1.0, 2.0]))\n    array([2, 5], dtype=float32)" };
+(cond) => { "\nExample:\n    >>> f = lambda x: mx.cond(x.sum() > 0, mx.sqrt, mx.zeros_like, x)\n    >>> f(mx.array([4.0, 9.0])), f(mx.array([-4.0, -9.0]))\n    (array([2, 3], dtype=float32), array([0, 0], dtype=float32))" };
 (contiguous) => { "\nExample:\n    >>> mx.contiguous(mx.arange(4).reshape(2, 2).T)\n    array([[0, 2],\n           [1, 3]], dtype=int32)" };
 (conv1d) => { "`conv_general` over one spatial axis.\n\nExample:\n    >>> mx.conv1d(mx.ones((1, 4, 1)), mx.ones((1, 3, 1))).flatten()\n    array([3, 3], dtype=float32)" };
 (conv2d) => { "`conv_general` over two spatial axes.\n\nExample:\n    >>> mx.conv2d(mx.ones((1, 3, 3, 1)), mx.ones((2, 3, 3, 1)), padding=1).shape\n    (1, 3, 3, 2)" };
@@ -3317,6 +3318,7 @@ macro_rules! docs {
 (exporter) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"f.cupola\")\n    ...     with mx.exporter(path, lambda *args: sum(args)) as exporter:\n    ...         exporter(mx.array(1))\n    ...         exporter(mx.array(1), mx.array(2))\n    ...     mx.import_function(path)(mx.array(3), mx.array(4))\n    (array(7, dtype=int32),)" };
 (eye) => { "The identity matrix, of the same size both ways; `eye_at` for others.\n\nExample:\n    >>> mx.eye(2)\n    array([[1, 0],\n           [0, 1]], dtype=float32)" };
 (fold) => { "The inverse of `unfold` but that where windows overlap their elements add up.\n\nShapes:\n`[N, windows, taps·C]` gives `[N, sizes.., C]`.\n\nDtypes:\nHalf types are summed in `float32`.\n\nErrors:\nWhere rows and windows do not fit the sizes, and as `unfold`.\n\nExample:\n    >>> mx.fold(mx.array([[[1, 2], [2, 3]]]), 3, 2).flatten()\n    array([1, 4, 3], dtype=int32)" };
+(fori_loop) => { "\nExample:\n    >>> mx.fori_loop(1, 6, lambda i, x: i * x, mx.array(1))\n    array(120, dtype=int32)" };
 (from_dlpack) => { "\nExample:\n    >>> import numpy as np\n    >>> mx.from_dlpack(np.arange(3, dtype=np.int32))\n    array([0, 1, 2], dtype=int32)" };
 (full) => { "One number, repeated to a shape; an array fills by broadcasting.\n\nExample:\n    >>> mx.full((2, 2), 7)\n    array([[7, 7],\n           [7, 7]], dtype=int32)" };
 (full_like) => { "One number with `x`'s shape and dtype.\n\nExample:\n    >>> mx.full_like(mx.array([1, 2]), 7)\n    array([7, 7], dtype=int32)" };
@@ -3379,6 +3381,7 @@ macro_rules! docs {
 (save_safetensors) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"weights.safetensors\")\n    ...     mx.save_safetensors(path, {\"w\": mx.array([1, 2])})\n    ...     weights = mx.load(path)\n    >>> weights\n    {'w': array([1, 2], dtype=int32)}" };
 (savez) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez(path, a=mx.array([1]), b=mx.array([2]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    ['a', 'b']" };
 (savez_compressed) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez_compressed(path, a=mx.array([1]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    ['a']" };
+(scan) => { "\nExample:\n    >>> total, sums = mx.scan(lambda c, x: (c + x, c + x), 0, mx.array([1, 2, 3]))\n    >>> total, sums\n    (array(6, dtype=int32), array([1, 3, 6], dtype=int32))" };
 (searchsorted) => { "For each value the index in a sorted vector before which it keeps that sorted.\n\nShapes:\nThe result has the shape of `values`.\n\nDtypes:\nGives `uint32`. Vector and values promote; NaN comes last.\n\nErrors:\nWhere `sorted` is not a vector, and for complex numbers.\n\nExample:\n    >>> mx.searchsorted(mx.array([1, 3, 5]), mx.array([0, 3, 9]))\n    array([0, 1, 3], dtype=uint32)" };
 (set_cache_limit) => { "\nExample:\n    >>> former = mx.set_cache_limit(1 << 30)\n    >>> mx.set_cache_limit(former) == 1 << 30\n    True" };
 (set_default_device) => { "\nExample:\n    >>> former = mx.default_device()\n    >>> mx.set_default_device(mx.cpu)\n    >>> mx.set_default_device(former)" };
@@ -3396,6 +3399,7 @@ macro_rules! docs {
 (stack) => { "\nExample:\n    >>> mx.stack([mx.array([1, 2]), mx.array([3, 4])], axis=1)\n    array([[1, 3],\n           [2, 4]], dtype=int32)" };
 (std) => { "\nExample:\n    >>> mx.std(mx.array([1.0, 3.0]))\n    array(1, dtype=float32)" };
 (stream) => { "\nExample:\n    >>> with mx.stream(mx.cpu):\n    ...     x = mx.ones(2)\n    >>> x\n    array([1, 1], dtype=float32)" };
+(switch) => { "\nExample:\n    >>> mx.switch(mx.array(1), [mx.negative, mx.square], mx.array(3.0))\n    array(9, dtype=float32)" };
 (synchronize) => { "\nExample:\n    >>> mx.synchronize()" };
 (tensordot) => { "The sums of products over pairs of axes.\n\nShapes:\nThe axes of `a` that are left, then those of `b`.\n\nExample:\n    >>> mx.tensordot(mx.ones((2, 3)), mx.ones((3, 4)), axes=1).shape\n    (2, 4)" };
 (trace) => { "The sum of the diagonal of two axes, `offset` places above the main one.\n\nExample:\n    >>> mx.trace(mx.array([[1, 2], [3, 4]]))\n    array(5, dtype=int32)" };
@@ -3409,6 +3413,7 @@ macro_rules! docs {
 (var) => { "\nExample:\n    >>> mx.var(mx.array([1.0, 3.0]))\n    array(1, dtype=float32)" };
 (vjp) => { "\nExample:\n    >>> values, cotangents = mx.vjp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])\n    >>> cotangents\n    [array(6, dtype=float32)]" };
 (vmap) => { "\nExample:\n    >>> mx.vmap(lambda x: mx.sum(x))(mx.array([[1, 2], [3, 4]]))\n    array([3, 7], dtype=int32)" };
+(while_loop) => { "\nExample:\n    >>> halves = mx.while_loop(lambda c: c[\"x\"] > 1, lambda c: {\"x\": c[\"x\"] / 2, \"n\": c[\"n\"] + 1},\n    ...                        {\"x\": 10.0, \"n\": 0})\n    >>> halves[\"n\"]\n    array(4, dtype=int32)" };
 (zeros_like) => { "Zeros with `x`'s shape and dtype.\n\nExample:\n    >>> mx.zeros_like(mx.array([1, 2]))\n    array([0, 0], dtype=int32)" };
 (_amp::global_policy) => { "The policy of every thread outside of a scope.\n\nExample:\n    >>> mx._amp.global_policy()" };
 (_amp::operand) => { "What the policy makes of an operand of an operation that a layer adds afterwards, as the bias of a\nconvolution.\n\nExample:\n    >>> mx._amp.operand(\"conv_general\", mx.array([1.0])).dtype\n    mlx.core.float32" };
@@ -3663,6 +3668,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::ops::elementwise::clip, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::compile::compile, m)?)?;
             m.add_function(wrap_pyfunction!(self::concatenate, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::control::cond, m)?)?;
             m.add_function(wrap_pyfunction!(self::conjugate, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::shape::contiguous, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::conv::conv1d, m)?)?;
@@ -3723,6 +3729,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::fmin, m)?)?;
             m.add_function(wrap_pyfunction!(self::fmod, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::image::fold, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::control::fori_loop, m)?)?;
             m.add_function(wrap_pyfunction!(self::frac, m)?)?;
             m.add_function(wrap_pyfunction!(self::frexp, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::create::from_dlpack, m)?)?;
@@ -3864,6 +3871,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::io::save_safetensors, m)?)?;
             m.add_function(wrap_pyfunction!(crate::io::savez, m)?)?;
             m.add_function(wrap_pyfunction!(crate::io::savez_compressed, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::control::scan, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::search::searchsorted, m)?)?;
             m.add_function(wrap_pyfunction!(self::segment_max, m)?)?;
             m.add_function(wrap_pyfunction!(self::segment_mean, m)?)?;
@@ -3900,6 +3908,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::subtract, m)?)?;
             m.add_function(wrap_pyfunction!(self::sum, m)?)?;
             m.add_function(wrap_pyfunction!(self::swapaxes, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::control::switch, m)?)?;
             m.add_function(wrap_pyfunction!(crate::device::synchronize, m)?)?;
             m.add_function(wrap_pyfunction!(self::take, m)?)?;
             m.add_function(wrap_pyfunction!(self::take_along_axis, m)?)?;
@@ -3929,6 +3938,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::transform::grad::vjp, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::vmap::vmap, m)?)?;
             m.add_function(wrap_pyfunction!(self::where_, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::control::while_loop, m)?)?;
             m.add_function(wrap_pyfunction!(self::xlogy, m)?)?;
             m.add_function(wrap_pyfunction!(self::zeros, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::create::zeros_like, m)?)?;

@@ -1,6 +1,7 @@
 //! Transforms of Python functions.
 
 pub mod compile;
+pub mod control;
 pub mod custom;
 pub mod grad;
 pub mod jacobian;

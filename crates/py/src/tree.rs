@@ -92,18 +92,31 @@ pub fn map<'py>(
     tree: &Bound<'py, PyAny>,
     f: &mut dyn FnMut(&Array) -> PyResult<Array>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    map_leaves(tree, &mut |leaf| match leaf.cast::<PyArray>() {
+        Ok(array) => {
+            let changed = f(&array.get().get())?;
+            Ok(Bound::new(leaf.py(), PyArray::new(changed))?.into_any())
+        }
+        Err(_) => Ok(leaf.clone()),
+    })
+}
+
+/// A tree of the same structure with every leaf, array or not, replaced by what `f` gives.
+pub fn map_leaves<'py>(
+    tree: &Bound<'py, PyAny>,
+    f: &mut dyn FnMut(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = tree.py();
-    if let Ok(array) = tree.cast::<PyArray>() {
-        let changed = f(&array.get().get())?;
-        return Ok(Bound::new(py, PyArray::new(changed))?.into_any());
+    if tree.is_instance_of::<PyArray>() {
+        return f(tree);
     }
     let _level = Level::enter()?;
     if let Ok(list) = tree.cast::<PyList>() {
-        let items = list.iter().map(|t| map(&t, f)).collect::<PyResult<Vec<_>>>()?;
+        let items = list.iter().map(|t| map_leaves(&t, f)).collect::<PyResult<Vec<_>>>()?;
         return Ok(PyList::new(py, items)?.into_any());
     }
     if let Ok(tuple) = tree.cast::<PyTuple>() {
-        let items = tuple.iter().map(|t| map(&t, f)).collect::<PyResult<Vec<_>>>()?;
+        let items = tuple.iter().map(|t| map_leaves(&t, f)).collect::<PyResult<Vec<_>>>()?;
         let items = PyTuple::new(py, items)?;
         // A named tuple stays one.
         return match tuple.is_exact_instance_of::<PyTuple>() {
@@ -114,11 +127,11 @@ pub fn map<'py>(
     if let Ok(dict) = tree.cast::<PyDict>() {
         let out = PyDict::new(py);
         for (key, value) in dict.iter() {
-            out.set_item(key, map(&value, f)?)?;
+            out.set_item(key, map_leaves(&value, f)?)?;
         }
         return Ok(out.into_any());
     }
-    Ok(tree.clone())
+    f(tree)
 }
 
 /// A tree with its arrays taken out: what is left to build it again with others.
@@ -202,6 +215,25 @@ impl Template {
             Template::Dict(items) => items.iter().map(|(_, item)| item.count()).sum(),
             Template::Other(_) => 0,
         }
+    }
+
+    /// Adds the name of each array: `root` with the subscripts that lead to it.
+    pub fn names(&self, py: Python<'_>, root: &str, names: &mut Vec<String>) -> PyResult<()> {
+        match self {
+            Template::Array => names.push(root.to_owned()),
+            Template::List(items) | Template::Tuple(items, _) => {
+                for (index, item) in items.iter().enumerate() {
+                    item.names(py, &format!("{root}[{index}]"), names)?;
+                }
+            }
+            Template::Dict(items) => {
+                for (key, item) in items {
+                    item.names(py, &format!("{root}[{}]", key.bind(py).repr()?), names)?;
+                }
+            }
+            Template::Other(_) => {}
+        }
+        Ok(())
     }
 
     /// The tree with these arrays.

@@ -150,3 +150,25 @@ def test_names_and_what_is_refused(tmp_path):
         cupola.onnx.save(path, lambda x: mx.erfinv(x) + 1, floats(2))
     # What was there is as it was.
     assert onnx.load(path) == model
+
+
+def loops(x, w):
+    step = lambda c, r: (mx.tanh(c @ w + r), c.sum())
+    last, sums = mx.scan(step, mx.zeros(4), x, reverse=True)
+    far = mx.while_loop(lambda c: mx.abs(c).sum() < 50, lambda c: c * 2 + w.sum(), last)
+    near = mx.fori_loop(0, 3, lambda i, c: c + i, last)
+    which = mx.switch(sums.sum().astype(mx.int32), [mx.sin, mx.cos, lambda x: x * w[0]], near)
+    return far, sums, which, mx.cond(last.sum() > 0, lambda: last, lambda: last - 1)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_loops_and_branches(sign):
+    check(loops, sign * floats(6, 4), sign * floats(4, 4), rtol=1e-4)
+    powers = lambda x: mx.scan(lambda c, _: (c * x, c), mx.ones(3), length=4)
+    check(powers, floats(3))
+    check(lambda x: mx.scan(lambda c, r: (c + r, c), mx.ones(3), x[:0]), floats(2, 3))
+
+
+@pytest.mark.parametrize("layer", [nn.RNN, nn.GRU, nn.LSTM])
+def test_long_recurrent_layers(layer):
+    check(layer(3, 4), floats(2, 40, 3), rtol=1e-4)

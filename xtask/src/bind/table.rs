@@ -225,14 +225,14 @@ pub fn python_name(op: &str) -> &str {
 }
 
 /// What `cupola.core` has beside the names of MLX.
-const BEYOND: &str = "adaptive_avg_pool adaptive_max_pool addcdiv addcmul argwhere bincount bucketize cdist \
-    copysign corrcoef cov digamma erfc fmax fmin fmod fold frac frexp geomspace grid_sample \
+const BEYOND: &str = "adaptive_avg_pool adaptive_max_pool addcdiv addcmul argwhere bincount bucketize cdist cond \
+    copysign corrcoef cov digamma erfc fmax fmin fmod fold fori_loop frac frexp geomspace grid_sample \
     heaviside hessian histogram hypot i0 index_fill interp interpolate jacfwd jacrev ldexp \
     lerp lgamma linearize logit logspace masked_fill masked_select max_pool_with_indices \
     max_unpool nanmax nanmean nanmedian nanmin nanpercentile nanquantile nansum nextafter \
-    nonzero percentile pixel_shuffle pixel_unshuffle polyval quantile repeat_interleave \
-    segment_max segment_mean segment_min segment_sum signbit sinc trapezoid tril_indices \
-    triu_indices unfold xlogy";
+    nonzero percentile pixel_shuffle pixel_unshuffle polyval quantile repeat_interleave scan \
+    segment_max segment_mean segment_min segment_sum signbit sinc switch trapezoid tril_indices \
+    triu_indices unfold while_loop xlogy";
 
 /// Whether a function has its name in a public module.
 pub fn is_public(module: &str, name: &str) -> bool {

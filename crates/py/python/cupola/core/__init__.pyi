@@ -1275,6 +1275,16 @@ def concatenate(arrays: Sequence[array], axis: None | int | Sequence[int] = ...,
         >>> mx.concatenate([mx.array([1, 2]), mx.array([3])])
         array([1, 2, 3], dtype=int32)
     """
+def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any) -> Any:
+    """What `true_fun` or `false_fun` gives of the operands, as one bool says. Both are called once, and one is computed;
+    the device is waited for. Gradients go through the branch that was taken. Under `vmap`, with a bool for each
+    example, both are computed.
+
+    Example:
+        >>> f = lambda x: mx.cond(x.sum() > 0, mx.sqrt, mx.zeros_like, x)
+        >>> f(mx.array([4.0, 9.0])), f(mx.array([-4.0, -9.0]))
+        (array([2, 3], dtype=float32), array([0, 0], dtype=float32))
+    """
 def conjugate(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """The complex conjugate; anything else as it is.
 
@@ -1873,6 +1883,14 @@ def fold(a: _Scalar | array, output_size: int | Sequence[int], kernel_size: int 
     Example:
         >>> mx.fold(mx.array([[[1, 2], [2, 3]]]), 3, 2).flatten()
         array([1, 4, 3], dtype=int32)
+    """
+def fori_loop(lower: Any, upper: Any, body_fun: Any, init_val: Any) -> Any:
+    """A loop from `lower` to below `upper`: `body_fun(i, carry)` gives what is carried on. Where both are Python's
+    numbers it is a `scan`, and has gradients; where one is an array it is a `while_loop`.
+
+    Example:
+        >>> mx.fori_loop(1, 6, lambda i, x: i * x, mx.array(1))
+        array(120, dtype=int32)
     """
 def frac(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """What is behind the point of x, with x's sign: x − trunc x.
@@ -3349,6 +3367,19 @@ def savez_compressed(file: Any, *args: Any, **kwargs: Any) -> None:
         >>> sorted(arrays)
         ['a']
     """
+def scan(f: Any, init: Any, xs: Any = ..., length: int | None = ..., reverse: bool = ...) -> Any:
+    """A loop over the elements of arrays along their first axis. `f(carry, x)` takes what is carried and a tree of
+    elements of `xs`, and gives what is carried on and a tree of elements of `ys`, or `None`; the result is what is
+    carried in the end, and `ys`. Trees are of arrays and numbers in lists, tuples and dicts.
+
+    `f` is called once, and the plan of what it records runs for each element: neither recording nor planning takes
+    longer for more of them. Gradients are loops from the end to the start.
+
+    Example:
+        >>> total, sums = mx.scan(lambda c, x: (c + x, c + x), 0, mx.array([1, 2, 3]))
+        >>> total, sums
+        (array(6, dtype=int32), array([1, 3, 6], dtype=int32))
+    """
 def searchsorted(sorted_sequence: _Scalar | array, values: _Scalar | array, /, side: str = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """For each value the index in a sorted vector before which it keeps that sorted.
 
@@ -3694,6 +3725,14 @@ def swapaxes(a: _Scalar | array, axis1: int, axis2: int, *, stream: _StreamOrDev
         >>> mx.swapaxes(mx.ones((2, 3, 4)), 0, 2).shape
         (4, 3, 2)
     """
+def switch(index: Any, branches: Sequence[Any], *operands: Any) -> Any:
+    """What the branch of this number gives of the operands; a number outside of the branches counts as the nearest one.
+    All are called once, and one is computed, as `cond` says.
+
+    Example:
+        >>> mx.switch(mx.array(1), [mx.negative, mx.square], mx.array(3.0))
+        array(9, dtype=float32)
+    """
 def synchronize(stream: _StreamOrDevice | None = ...) -> None:
     """Waits for all work that was given to a stream or device.
 
@@ -3961,6 +4000,17 @@ def where(condition: _Scalar | array, x: _Scalar | array, y: _Scalar | array, *,
     Example:
         >>> mx.where(mx.array([True, False]), 1, mx.array([2, 3]))
         array([1, 3], dtype=int32)
+    """
+def while_loop(cond_fun: Any, body_fun: Any, init_val: Any) -> Any:
+    """A loop that runs `body_fun` as long as `cond_fun`, of what is carried, is true. Both are called once; what is
+    carried is a tree of arrays and numbers, and keeps its shapes and dtypes. The device is waited for in each
+    iteration. It has no gradient, since nobody knows how often it runs: `fori_loop` and `scan` have.
+
+    Example:
+        >>> halves = mx.while_loop(lambda c: c["x"] > 1, lambda c: {"x": c["x"] / 2, "n": c["n"] + 1},
+        ...                        {"x": 10.0, "n": 0})
+        >>> halves["n"]
+        array(4, dtype=int32)
     """
 def xlogy(x: _Scalar | array, y: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """x·log y, and 0 where x is 0, whatever y is but NaN.

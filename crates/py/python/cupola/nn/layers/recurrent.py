@@ -20,6 +20,42 @@ def _project(x: mx.array, weight: mx.array, bias: Optional[mx.array]) -> mx.arra
     return x @ weight.T if bias is None else mx.addmm(bias, x, weight.T)
 
 
+# From so many steps on they are a loop: it is recorded and planned as one step, and each of its iterations
+# costs a few microseconds more than a step of a longer plan.
+_LOOP = 16
+
+_State = Tuple[Optional[mx.array], ...]
+
+
+def _states(
+    x: mx.array, state: _State, step: Callable[[mx.array, _State], Tuple[mx.array, ...]]
+) -> Tuple[mx.array, ...]:
+    """The states after each step along the axis before the last, from those before the first; ``None`` is 0."""
+    if x.shape[-2] >= _LOOP:
+        steps = mx.moveaxis(x, -2, 0)
+        # What the first step makes of the states says what they are like.
+        like = step(steps[0], state)
+        init = tuple(
+            mx.zeros_like(after)
+            if before is None
+            else mx.broadcast_to(before, after.shape).astype(after.dtype)
+            for before, after in zip(state, like)
+        )
+        if all(b.dtype == a.dtype and b.shape == a.shape for b, a in zip(init, step(steps[0], init))):
+
+            def iteration(before: _State, x: mx.array) -> Tuple[_State, _State]:
+                after = step(x, before)
+                return after, after
+
+            _, states = mx.scan(iteration, init, steps)
+            return tuple(mx.moveaxis(all, 0, -2) for all in states)
+    found = []
+    for i in range(x.shape[-2]):
+        state = step(x[..., i, :], state)
+        found.append(state)
+    return tuple(mx.stack([states[i] for states in found], axis=-2) for i in range(len(state)))
+
+
 class RNN(Module):
     """``h' = tanh(Wxh · x + Whh · h + bias)`` at each step.
 
@@ -63,15 +99,12 @@ class RNN(Module):
 
     def __call__(self, x: mx.array, hidden: Optional[mx.array] = None) -> mx.array:
         """The hidden states after each step, of shape ``[..., L, hidden_size]``."""
-        x = _project(x, self.Wxh, self.bias)
-        states = []
-        for i in range(x.shape[-2]):
-            step = x[..., i, :]
-            if hidden is not None:
-                step = mx.addmm(step, hidden, self.Whh.T)
-            hidden = self.nonlinearity(step)
-            states.append(hidden)
-        return mx.stack(states, axis=-2)
+
+        def step(x: mx.array, state: _State) -> Tuple[mx.array, ...]:
+            (hidden,) = state
+            return (self.nonlinearity(x if hidden is None else mx.addmm(x, hidden, self.Whh.T)),)
+
+        return _states(_project(x, self.Wxh, self.bias), (hidden,), step)[0]
 
 
 class GRU(Module):
@@ -114,10 +147,10 @@ class GRU(Module):
     def __call__(self, x: mx.array, hidden: Optional[mx.array] = None) -> mx.array:
         """The hidden states after each step, of shape ``[..., L, hidden_size]``."""
         size = self.hidden_size
-        x = _project(x, self.Wx, self.b)
-        states = []
-        for i in range(x.shape[-2]):
-            gates, candidate = x[..., i, : 2 * size], x[..., i, 2 * size :]
+
+        def step(x: mx.array, state: _State) -> Tuple[mx.array, ...]:
+            (hidden,) = state
+            gates, candidate = x[..., : 2 * size], x[..., 2 * size :]
             recurrent = self.bhn
             if hidden is not None:
                 product = hidden @ self.Wh.T
@@ -129,9 +162,9 @@ class GRU(Module):
             if recurrent is not None:
                 candidate = candidate + r * recurrent
             new = (1 - z) * mx.tanh(candidate)
-            hidden = new if hidden is None else new + z * hidden
-            states.append(hidden)
-        return mx.stack(states, axis=-2)
+            return (new if hidden is None else new + z * hidden,)
+
+        return _states(_project(x, self.Wx, self.b), (hidden,), step)[0]
 
 
 class LSTM(Module):
@@ -177,16 +210,14 @@ class LSTM(Module):
         self, x: mx.array, hidden: Optional[mx.array] = None, cell: Optional[mx.array] = None
     ) -> Tuple[mx.array, mx.array]:
         """The hidden and the cell states after each step, of shape ``[..., L, hidden_size]``."""
-        x = _project(x, self.Wx, self.bias)
-        hiddens, cells = [], []
-        for i in range(x.shape[-2]):
-            gates = x[..., i, :]
-            if hidden is not None:
-                gates = mx.addmm(gates, hidden, self.Wh.T)
+
+        def step(x: mx.array, state: _State) -> Tuple[mx.array, ...]:
+            hidden, cell = state
+            gates = x if hidden is None else mx.addmm(x, hidden, self.Wh.T)
             i_gate, f_gate, g_gate, o_gate = mx.split(gates, 4, axis=-1)
             new = mx.sigmoid(i_gate) * mx.tanh(g_gate)
             cell = new if cell is None else mx.sigmoid(f_gate) * cell + new
-            hidden = mx.sigmoid(o_gate) * mx.tanh(cell)
-            cells.append(cell)
-            hiddens.append(hidden)
-        return mx.stack(hiddens, axis=-2), mx.stack(cells, axis=-2)
+            return mx.sigmoid(o_gate) * mx.tanh(cell), cell
+
+        hidden, cell = _states(_project(x, self.Wx, self.bias), (hidden, cell), step)
+        return hidden, cell
