@@ -342,13 +342,13 @@ mod tests {
         )?;
         let names: Vec<&str> = tuned.groups.iter().map(|group| group.name).collect();
         assert_eq!(names, ["products", "activations"]);
-        assert_eq!(tuned.groups[0].ops, ["addmm"]);
+        assert_eq!(tuned.groups[0].ops, ["matmul"]);
         assert!(tuned.groups[0].deviation > 0.0 && !tuned.groups[0].kept, "{tuned}");
-        assert_eq!(tuned.policy.category("addmm"), Category::Float32);
+        assert_eq!(tuned.policy.category("matmul"), Category::Float32);
         assert!(resets > 8);
         assert_eq!(generator::state().to_vec::<u32>()?, before);
         assert_eq!(tuned.to_json()["groups"][1]["ops"], json!(["tanh"]));
-        assert!(tuned.to_string().contains("no: addmm"), "{tuned}");
+        assert!(tuned.to_string().contains("no: matmul"), "{tuned}");
         Ok(())
     }
 
