@@ -203,7 +203,7 @@ def test_gradients_of_gradients():
 def test_the_examples_of_the_documentation():
     text = (Path(__file__).parents[3] / "docs" / "graphs.md").read_text()
     blocks = text.split("```python\n")[1:]
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     mx.random.seed(0)
     for block in blocks:
         exec(compile(block.split("```")[0], "graphs.md", "exec"), {})
