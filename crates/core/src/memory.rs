@@ -121,16 +121,17 @@ impl Kept {
     #[inline]
     pub fn forget(&self) {
         if self.is_some.load(Ordering::Acquire) {
-            lock(&self.state).list.clear();
+            let mut state = lock(&self.state);
+            state.list.clear();
             self.is_some.store(false, Ordering::Release);
         }
     }
 
     /// Keeps nothing from now on, since others may write to the memory.
     fn expose(&self) {
-        lock(&self.state).is_exposed = true;
-        self.is_some.store(true, Ordering::Release);
-        lock(&self.state).list.clear();
+        let mut state = lock(&self.state);
+        state.is_exposed = true;
+        state.list.clear();
     }
 }
 

@@ -129,7 +129,6 @@ impl Executable for Prepared {
         let mut io = Io::default();
         for (extent, region) in self.inputs.iter().zip(args.inputs) {
             io.inputs.push(readable(region)?.wrapping_offset(extent.start(region)?));
-            io.kept.push(region.buffer.kept());
         }
         for (extent, region) in self.outputs.iter().zip(args.outputs) {
             let memory = region.buffer.downcast::<HostMemory>().ok_or_else(|| foreign(region))?;
@@ -146,6 +145,7 @@ impl Executable for Prepared {
             // SAFETY: as above.
             CpuKernel::Rows(kernel) => unsafe { kernel.run(&raw) },
             CpuKernel::Op { op, epilogue, size } => {
+                io.kept.extend(args.inputs.iter().map(|region| region.buffer.kept()));
                 let first = epilogue.as_ref().map_or(0, |e| e.first_input);
                 let rest = RawArgs { inputs: &raw.inputs[first..], ..raw };
                 let run = |range: Range<usize>| {
