@@ -180,6 +180,7 @@ CALLS = [
     ("round", [], {}), ("round", [1], {}), ("nan_to_num", [], {}), ("take", [0], {}),
     ("take", [1], {"axis": 0}), ("atleast_1d", [], {}), ("atleast_3d", [], {}), ("unstack", [], {}),
     ("unflatten", [1, (2, 2)], {}), ("var", [], {"ddof": 1}), ("std", [0], {"ddof": 1}),
+    ("var", [], {"ddof": -1}), ("std", [0], {"ddof": -2}), ("std", [0], {"ddof": 9}),
     ("linalg.norm", [], {}), ("linalg.norm", [1], {}), ("linalg.norm", ["fro"], {}),
     ("linalg.norm", [], {"axis": 1, "keepdims": True}), ("minmax", [], {}), ("diff", [], {}),
     ("astype", [], {}), ("matrix_transpose", [], {}), ("contiguous", [], {}), ("trunc", [], {}),
@@ -239,6 +240,8 @@ def test_creation():
         ("identity", [3], {}), ("tri", [3], {}), ("arange", [5], {}), ("arange", [1, 7, 2], {}),
         ("arange", [1.0], {}), ("arange", [0, 1, 0.25], {}), ("arange", [], {"start": 1, "stop": 4}),
         ("arange", [-3, 7, -(2**32)], {}), ("arange", [5, 33, 2**40], {}), ("arange", [-(2**31), 2 - 2**31], {}),
+        ("arange", [0, 5, float("inf")], {}), ("arange", [0, -5, float("inf")], {}), ("arange", [0, 0, float("inf")], {}),
+        ("arange", [0, -5, -float("inf")], {}), ("arange", [2.5, 33, float("inf")], {}),
         ("arange", [0, 5, 2**31], {}), ("arange", [0, 5, -(2**31)], {}),
         ("arange", [5, 0, -2], {}), ("linspace", [0, 1], {}), ("linspace", [1, 2, 5], {}),
         ("linspace", [0, 1, 4], {"endpoint": False}), ("full", [(2,), 3], {}), ("full", [2, 1.5], {}),
@@ -250,6 +253,24 @@ def test_creation():
         same(ours, theirs)
         same(cc.ones_like(ours), mlx.ones_like(theirs))
         same(cc.full((2,), 1, getattr(cc, dtype)).astype(cc.float32), mlx.full((2,), 1, getattr(mlx, dtype)).astype(mlx.float32))
+
+
+def test_isclose_of_half_types_is_exact():
+    for dtype, pairs in [("bfloat16", [(6.25e-9, -3.75e-9), (1.0, 1.0078125)]), ("float16", [(0.0, 6e-8), (1.0, 1.001)])]:
+        for a, b in pairs:
+            ours, theirs = ([m.array([v]).astype(getattr(m, dtype)) for v in (a, b)] for m in (cc, mlx))
+            a, b = (np.array(v.astype(cc.float32)).astype(float) for v in ours)
+            assert cc.isclose(*ours).item() == mlx.isclose(*theirs).item() == np.isclose(a, b).item()
+
+
+def test_arange_takes_its_dtype_by_position():
+    # Of two numbers before it the first is the stop.
+    for call in [
+        lambda m: m.arange(7, 2, m.int32), lambda m: m.arange(-0.5, 7, m.float32), lambda m: m.arange(1, 7, m.float16),
+        lambda m: m.arange(1, 7, 2, m.int32), lambda m: m.arange(1, 7, None, m.int64), lambda m: m.arange(7, None, m.int8),
+        lambda m: m.arange(2.5, 33, float("inf"), m.int32),
+    ]:
+        same(call(cc), call(mlx))
 
 
 def test_random_keys_give_the_same_numbers():

@@ -79,7 +79,11 @@ def test_all_threads_are_recorded():
             thread.start()
         for thread in threads:
             thread.join()
-    assert len({step["tid"] for step in steps(found.result)}) == 2
+    products = [step for step in steps(found.result) if step["name"] == "matmul"]
+    assert len(products) == 2
+    # A GPU's steps are in the order of its queue, whoever asked for them.
+    on_cpu = mx.default_device() == mx.Device(mx.cpu)
+    assert len({step["tid"] for step in products}) == (2 if on_cpu else 1)
 
 
 def test_bad_input(tmp_path):
@@ -155,7 +159,8 @@ def test_tables_say_how_near_the_machine_steps_come():
     mx.eval(x)
     with profiler.profile() as found:
         mx.eval(x @ x)
-    head, first, *_ = found.result.table("step").splitlines()
+    head, *rows = found.result.table("step").splitlines()
     assert head.endswith("roofline")
-    assert first.endswith(" %") and float(first.split()[-2]) > 0
+    (product,) = [row for row in rows if row.startswith("matmul")]
+    assert product.endswith(" %") and float(product.split()[-2]) > 0
     assert "<th>roofline</th>" in found.result.to_html()

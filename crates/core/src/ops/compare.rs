@@ -157,7 +157,9 @@ pub fn isclose<'a, 'b>(
     let (a, b) = (a.into(), b.into());
     let dtype = common_dtype(&[a, b]).to_inexact();
     let shape = common_shape("isclose", &[a, b])?;
-    let (a, b) = (a.to(dtype, &shape)?, b.to(dtype, &shape)?);
+    // Half types hold neither small tolerances nor the difference.
+    let wide = dtype.accumulator();
+    let (a, b) = (cast(&a.to(dtype, &shape)?, wide)?, cast(&b.to(dtype, &shape)?, wide)?);
     let bound = add(&multiply(&abs(&b)?, tolerance.relative)?, tolerance.absolute)?;
     let near = le(&abs(&subtract(&a, &b)?)?, &bound)?;
     // An infinite bound would let everything through.

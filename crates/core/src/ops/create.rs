@@ -109,7 +109,7 @@ pub(crate) fn iota(shape: impl Into<Shape>, axis: usize, dtype: DType) -> Result
 /// [`astype`](super::astype) for others.
 ///
 /// # Errors
-/// Where `step` is 0 or an argument is not finite.
+/// Where `step` is 0 or NaN, or `start` or `stop` is not finite. An infinite `step` reaches `start` alone.
 ///
 /// # Example
 /// ```
@@ -153,6 +153,14 @@ pub fn arange_in(
     if wanted == Some(DType::Bool) {
         return Err(Error::dtype("arange", "does not give bool"));
     }
+    // The first number is the only one, and where the next would be does not matter.
+    let step = match step.to_f64() {
+        by if by.is_infinite() => {
+            let far = (stop.to_f64() - start.to_f64()).abs();
+            Scalar::Float(if far > 0.0 { far } else { 1.0 }.copysign(by))
+        }
+        _ => step,
+    };
     let (from, to, by) = (start.to_f64(), stop.to_f64(), step.to_f64());
     let small = f64::from(i32::MIN)..=f64::from(i32::MAX);
     let dtype = match kind {

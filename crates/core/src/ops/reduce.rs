@@ -205,7 +205,7 @@ pub fn mean(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
 }
 
 /// The variance over `axes`: the mean squared distance from the mean, with `ddof` taken off the
-/// count.
+/// count; a negative one adds to it.
 ///
 /// # Dtypes
 /// As [`mean`]; `float32` of complex numbers.
@@ -217,7 +217,7 @@ pub fn mean(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
 /// assert_eq!(ops::var(&x, (), false, 0)?.item::<f32>()?, 1.25);
 /// # Ok::<(), cupola::Error>(())
 /// ```
-pub fn var(x: &Array, axes: impl Into<Axes>, keepdims: bool, ddof: usize) -> Result<Array> {
+pub fn var(x: &Array, axes: impl Into<Axes>, keepdims: bool, ddof: isize) -> Result<Array> {
     autocast::apply("var", [x], |[x]| {
         let axes = axes.into().sorted("var", x.rank())?;
         let x = inexact(x)?;
@@ -228,7 +228,7 @@ pub fn var(x: &Array, axes: impl Into<Axes>, keepdims: bool, ddof: usize) -> Res
 
 /// The variance in the dtype that it accumulates in: two passes, so that a large mean cancels
 /// nothing.
-fn var_of(x: &Array, axes: &Dims, keepdims: bool, ddof: usize) -> Result<Array> {
+fn var_of(x: &Array, axes: &Dims, keepdims: bool, ddof: isize) -> Result<Array> {
     let wide = cast(x, x.dtype().accumulator())?;
     let centred = subtract(&wide, &mean_of(&wide, axes, true)?)?;
     let squares = match wide.dtype().kind() {
@@ -248,7 +248,7 @@ fn var_of(x: &Array, axes: &Dims, keepdims: bool, ddof: usize) -> Result<Array> 
 /// assert_eq!(ops::std(&x, (), false, 0)?.item::<f32>()?, 1.0);
 /// # Ok::<(), cupola::Error>(())
 /// ```
-pub fn std(x: &Array, axes: impl Into<Axes>, keepdims: bool, ddof: usize) -> Result<Array> {
+pub fn std(x: &Array, axes: impl Into<Axes>, keepdims: bool, ddof: isize) -> Result<Array> {
     autocast::apply("std", [x], |[x]| {
         let axes = axes.into().sorted("std", x.rank())?;
         let x = inexact(x)?;

@@ -6,7 +6,7 @@ use pyo3::types::PyTuple;
 
 use super::PyArray;
 use crate::device::{DeviceArg, On, on};
-use crate::operand::{Arr, Axis, Count, give, spread};
+use crate::operand::{Arr, Axis, give, spread};
 use crate::ops::spread::{std, var};
 
 #[pymethods]
@@ -51,26 +51,26 @@ impl PyArray {
     }
 
     /// The variance; `correction` is another name of `ddof`.
-    #[pyo3(signature = (axis = Axis::all(), keepdims = false, ddof = Count(0), *, correction = None, stream = None))]
+    #[pyo3(signature = (axis = Axis::all(), keepdims = false, ddof = 0, *, correction = None, stream = None))]
     fn var(
         &self,
         axis: Axis,
         keepdims: bool,
-        ddof: Count,
-        correction: Option<Count>,
+        ddof: isize,
+        correction: Option<isize>,
         stream: Option<On>,
     ) -> PyResult<PyArray> {
         var(Arr(self.get()), axis, keepdims, ddof, correction, stream)
     }
 
     /// The standard deviation; `correction` is another name of `ddof`.
-    #[pyo3(signature = (axis = Axis::all(), keepdims = false, ddof = Count(0), *, correction = None, stream = None))]
+    #[pyo3(signature = (axis = Axis::all(), keepdims = false, ddof = 0, *, correction = None, stream = None))]
     fn std(
         &self,
         axis: Axis,
         keepdims: bool,
-        ddof: Count,
-        correction: Option<Count>,
+        ddof: isize,
+        correction: Option<isize>,
         stream: Option<On>,
     ) -> PyResult<PyArray> {
         std(Arr(self.get()), axis, keepdims, ddof, correction, stream)

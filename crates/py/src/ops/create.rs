@@ -117,20 +117,29 @@ pub fn arange(
     dtype: Option<Dtype>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let mut dtype = dtype;
+    let (mut dtype, mut last_is_dtype) = (dtype, false);
     let mut given: Vec<Bound<'_, PyAny>> = args.iter().collect();
     // The dtype may come last by position.
     if let Some(last) = given.last()
         && let Ok(own) = last.extract::<Dtype>()
     {
         dtype = Some(own);
+        last_is_dtype = true;
         given.pop();
     }
     let given: Vec<Option<Bound<'_, PyAny>>> =
         given.into_iter().map(|v| (!v.is_none()).then_some(v)).collect();
+    // Two numbers and a dtype by position are stop and step.
+    let (step, is_stop_and_step) = match &given[..] {
+        [_, Some(own)] if last_is_dtype && start.is_none() && stop.is_none() && step.is_none() => {
+            (Some(own.clone()), true)
+        }
+        _ => (step, false),
+    };
     let at = |index: usize| given.get(index).cloned().flatten();
     // One number, or a number and nothing, is the stop.
-    let only_stop = start.is_none() && stop.is_none() && at(1).is_none();
+    let only_stop =
+        is_stop_and_step || (start.is_none() && stop.is_none() && at(1).is_none());
     let (start, stop, step) = match (only_stop, stop) {
         (true, _) => (None, at(0), at(2).or(step)),
         (false, Some(stop)) => (start.or(at(0)), Some(stop), at(1).or(step)),
