@@ -126,8 +126,8 @@ fn backward(name: &str, sizes: Sizes, hides: Hides) -> Sample {
     let row = [batch, heads, queries];
     inputs.push(summed(row, |i| 1.0 + spread(i + 1) / 4.0));
     inputs.push(summed(row, move |i| keys as f64 / 2.0 + 1.0 + spread(i + 4).abs()));
-    inputs.push(summed(row, |i| spread(i + 6) / 8.0));
-    inputs.push(from([batch, heads, queries, values], |i| spread(i + 8) / 8.0));
+    inputs.push(from([batch, queries, heads, values], |i| spread(i + 6) / 8.0));
+    inputs.push(from([batch, queries, heads, values], |i| spread(i + 8) / 8.0));
     let grad = AttentionGrad { scores: scores(&sizes, hides) };
     let name = format!("gradient, {name}");
     Sample::new(name, move |_| grad.into(), inputs)
@@ -237,7 +237,7 @@ pub fn reference(attention: &Attention, inputs: &[Host], outputs: &[Aval]) -> Ve
     let rows = Rows::new(attention.scores, inputs);
     let (v, sinks) = (Table::new(&inputs[2]), inputs.last().filter(|_| attention.sinks));
     let mut out: Vec<Table> = outputs.iter().map(Table::zeros).collect();
-    for place @ [b, h, _] in rows.places() {
+    for place @ [b, h, q] in rows.places() {
         let row = rows.row(place);
         let sink = sinks.map(|s| s.at(&[b.min(s.aval.shape[0] - 1), h]).float());
         if row.is_empty() {
@@ -251,7 +251,7 @@ pub fn reference(attention: &Attention, inputs: &[Host], outputs: &[Aval]) -> Ve
         out[2].add(&place, 1.0, &[total]);
         for (j, (score, _)) in row.iter().enumerate() {
             let weight = (score - largest).exp() / total;
-            out[0].add(&place, weight, v.row(&[b, rows.group(h), j]));
+            out[0].add(&[b, q, h], weight, v.row(&[b, rows.group(h), j]));
         }
     }
     out.iter().zip(outputs).map(|(out, aval)| out.host(aval)).collect()
@@ -261,21 +261,22 @@ pub fn reference(attention: &Attention, inputs: &[Host], outputs: &[Aval]) -> Ve
 pub fn gradient(grad: &AttentionGrad, inputs: &[Host], outputs: &[Aval]) -> Vec<Host> {
     let rows = Rows::new(grad.scores, inputs);
     let v = Table::new(&inputs[2]);
-    let [largest, total, delta, ct] = &inputs[inputs.len() - 4..] else { return Vec::new() };
-    let ct = Table::new(ct);
+    let [largest, total, values, ct] = &inputs[inputs.len() - 4..] else { return Vec::new() };
+    let (values, ct) = (Table::new(values), Table::new(ct));
     let scale = grad.scores.scale.to_f64();
     let mut out: Vec<Table> = outputs.iter().map(Table::zeros).collect();
-    for place @ [b, h, _] in rows.places() {
+    for place @ [b, h, q] in rows.places() {
         let of_row = |x: &Host| x.at(&place).float();
-        let (largest, total, delta) = (of_row(largest), of_row(total), of_row(delta));
+        let (largest, total, token) = (of_row(largest), of_row(total), [b, q, h]);
+        let delta = product(values.row(&token), ct.row(&token));
         for (j, (score, depends)) in rows.row(place).into_iter().enumerate() {
-            let key = [b, rows.group(h), j];
+            let (key, of_key) = ([b, rows.group(h), j], [b, j, rows.group(h)]);
             let weight = (score - largest).exp() / total;
-            out[2].add(&key, weight, ct.row(&place));
+            out[2].add(&of_key, weight, ct.row(&token));
             if depends {
-                let by = scale * weight * (product(ct.row(&place), v.row(&key)) - delta);
-                out[0].add(&place, by, rows.k.row(&key));
-                out[1].add(&key, by, rows.q.row(&place));
+                let by = scale * weight * (product(ct.row(&token), v.row(&key)) - delta);
+                out[0].add(&token, by, rows.k.row(&key));
+                out[1].add(&of_key, by, rows.q.row(&place));
             }
         }
     }

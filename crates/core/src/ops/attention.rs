@@ -10,7 +10,7 @@ use crate::autocast;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::precision::matmul_precision;
-use crate::prim::composite::attention::{AttentionSizes, Scores};
+use crate::prim::composite::attention::{AttentionSizes, Scores, heads_last};
 use crate::prim::record::slice_axis;
 use crate::prim::{Attention, AttentionMaskKind};
 use crate::shape::{Dims, Shape};
@@ -134,7 +134,7 @@ fn attend(q: &Array, k: &Array, v: &Array, options: &AttentionOptions<'_>) -> Re
         sinks: options.sinks.is_some(),
     };
     let mut outputs = Array::apply_multi(attention, &inputs.iter().collect::<Vec<_>>())?;
-    Ok(outputs.swap_remove(0))
+    heads_last(&outputs.swap_remove(0))
 }
 
 /// The mask with an axis for each of those of the scores, bool or of `dtype`.

@@ -1,6 +1,6 @@
 //! Elementwise comparisons of two operands, which broadcast and promote, to bool.
 
-use super::operand::{Operand, common_dtype, common_shape};
+use super::operand::{Operand, cast, common_dtype, common_shape};
 use super::{
     abs, add, all, isfinite, isnan, less_equal as le, logical_and, logical_or, multiply, subtract,
 };

@@ -147,8 +147,8 @@ primitives! {
     "sort" 1 Sort;
     "fft" 1 Fft;
     "linalg" 1 Linalg;
-    "attention" 1 Attention;
-    "attention_grad" 1 AttentionGrad;
+    "attention" 2 Attention;
+    "attention_grad" 2 AttentionGrad;
     "batch_norm" 1 BatchNorm;
     "quantized_dot" 1 QuantizedDot;
 }

@@ -17,8 +17,7 @@ pub(super) struct Backward<'p, T: Element> {
     pub largest: &'p [T::Acc],
     /// The sum of exponentials of each row.
     pub total: &'p [T::Acc],
-    /// Σ out·ct of each row.
-    pub delta: &'p [T::Acc],
+    pub out: Rows<T>,
     pub ct: Rows<T>,
     pub dq: Out<'p, T>,
     pub dk: Out<'p, T>,
@@ -63,7 +62,8 @@ impl<T: Element<Acc: Weight>> Backward<'_, T> {
                         let part = unsafe { &*sums.slice(at..at + columns) };
                         row.iter_mut().zip(part).for_each(|(sum, &part)| *sum += part);
                     }
-                    let at = (group * keys + key) * columns;
+                    let (batch, own) = (group / p.sizes.groups, group % p.sizes.groups);
+                    let at = ((batch * keys + key) * p.sizes.groups + own) * columns;
                     // SAFETY: chunks have disjoint keys.
                     T::narrow(&row[..columns], unsafe { out.slice(at..at + columns) });
                 }
@@ -78,11 +78,11 @@ impl<T: Element<Acc: Weight>> Backward<'_, T> {
         let (features, values) = (p.sizes.features, p.sizes.values);
         let (wide_k, wide_v) = (p.padded(features), p.padded(values));
         let (width, count) = (block.width(), block.rows.len());
-        let of_lanes = [wide_k, features, wide_v, values, KEYS, KEYS, features, 3];
+        let of_lanes = [wide_k, features, wide_v, values, KEYS, KEYS, features, 3, wide_v];
         let size = width * of_lanes.iter().sum::<usize>() + KEYS * (features + values);
         let mut memory = Scratch::new(size);
         let mut rest = &mut memory[..];
-        let [q, q_lanes, ct, ct_lanes, weights, slopes, dq, of_rows] = of_lanes.map(|n| {
+        let [q, q_lanes, ct, ct_lanes, weights, slopes, dq, of_rows, out] = of_lanes.map(|n| {
             let (own, after) = std::mem::take(&mut rest).split_at_mut(n * width);
             rest = after;
             own
@@ -92,6 +92,7 @@ impl<T: Element<Acc: Weight>> Backward<'_, T> {
         p.turn(q, wide_k, q_lanes, [width, features]);
         p.copy_rows(&self.ct, block, T::Acc::ONE, wide_v, ct);
         p.turn(ct, wide_v, ct_lanes, [width, values]);
+        p.copy_rows(&self.out, block, T::Acc::ONE, wide_v, out);
         dq.fill(T::Acc::default());
         of_rows.fill(T::Acc::default());
         let first = p.first_row(block);
@@ -100,7 +101,9 @@ impl<T: Element<Acc: Weight>> Backward<'_, T> {
         for lane in 0..count {
             largest[lane] = self.largest[first + lane];
             share[lane] = T::Acc::ONE / self.total[first + lane];
-            delta[lane] = self.delta[first + lane];
+            let own = lane * wide_v..lane * wide_v + values;
+            let products = out[own.clone()].iter().zip(&ct[own]).map(|(&out, &ct)| out * ct);
+            delta[lane] = products.fold(T::Acc::default(), |sum, product| sum + product);
         }
         for tile in block.tiles(0..p.sizes.keys) {
             let at = [block.batch, block.group];
@@ -173,9 +176,11 @@ impl<T: Element<Acc: Weight>> Backward<'_, T> {
         dq.iter_mut().for_each(|x| *x = *x * p.scale);
         let rows = &mut q[..count * features];
         p.turn(dq, width, rows, [features, count]);
-        let at = first * features;
-        // SAFETY: blocks have disjoint rows.
-        T::narrow(rows, unsafe { self.dq.slice(at..at + count * features) });
+        for (row, own) in block.rows.clone().zip(rows.chunks_exact(features.max(1))) {
+            let at = p.token(block, row) * features;
+            // SAFETY: blocks have disjoint rows.
+            T::narrow(own, unsafe { self.dq.slice(at..at + features) });
+        }
         debug_assert!(count <= ROWS);
     }
 }

@@ -186,8 +186,11 @@ impl<T: Element<Acc: Weight>> Forward<'_, T> {
         run(p.isa, Fade { rows: part.sums, by: part.fade });
         let mut rows = Scratch::new(count * values);
         p.turn(part.sums, width, &mut rows, [values, count]);
-        // SAFETY: blocks have disjoint rows.
-        T::narrow(&rows, unsafe { self.out.slice(first * values..(first + count) * values) });
+        for (row, own) in block.rows.clone().zip(rows.chunks_exact(values.max(1))) {
+            let at = p.token(block, row) * values;
+            // SAFETY: blocks have disjoint rows.
+            T::narrow(own, unsafe { self.out.slice(at..at + values) });
+        }
     }
 }
 

@@ -93,6 +93,12 @@ impl<T: Element<Acc: Weight>> Problem<T> {
         (group * (s.heads / s.groups) + row / s.queries, row % s.queries)
     }
 
+    /// The token of row `row` of a block, heads innermost: in results its features lie side by side.
+    fn token(&self, block: &Block, row: usize) -> usize {
+        let (head, query) = self.place(block.group, row);
+        (block.batch * self.sizes.queries + query) * self.sizes.heads + head
+    }
+
     /// The first of the rows of `block` among those of all heads and examples.
     fn first_row(&self, block: &Block) -> usize {
         let s = &self.sizes;

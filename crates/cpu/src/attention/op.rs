@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use cupola_core::backend::{Fails, Operand, Segment};
 use cupola_core::prim::composite::attention::{AttentionSizes, Scores};
 use cupola_core::prim::{Attention, AttentionGrad, AttentionMaskKind};
-use cupola_core::{DType, Error, Result};
+use cupola_core::{Aval, DType, Error, Result};
 use half::{bf16, f16};
 
 use super::Problem;
@@ -122,18 +122,31 @@ impl<T: Element<Acc: Weight>> OpKernel for AttentionKernel<T> {
     }
 }
 
+/// An operand `[example, token, head, column]` as `[example, head, token, column]`.
+fn heads_first(operand: &Operand) -> Operand {
+    let (shape, steps) = (&operand.aval.shape, &operand.strides);
+    let turned = [0, 2, 1, 3];
+    Operand {
+        aval: Aval::new(turned.map(|axis| shape[axis]), operand.aval.dtype),
+        strides: turned.map(|axis| steps[axis]).to_vec(),
+    }
+}
+
 /// An [`AttentionGrad`] that is ready to run.
 pub(crate) struct AttentionGradKernel<T> {
     operands: Operands<T>,
-    /// Largest scores, sums, Σ out·ct.
-    rows: [Contiguous; 3],
+    /// Two numbers of each row.
+    rows: [Contiguous; 2],
+    /// Values and cotangents, as queries lie.
+    tokens: [Operand; 2],
 }
 
 impl<T: Element<Acc: Weight>> AttentionGradKernel<T> {
     fn new(grad: &AttentionGrad, segment: &Segment) -> Result<Self> {
-        let row = |n: usize| Contiguous::new(&segment.inputs[segment.inputs.len() - 4 + n]);
-        let rows = [row(0)?, row(1)?, row(2)?];
-        Ok(AttentionGradKernel { operands: Operands::new(grad.scores, segment)?, rows })
+        let last = |n: usize| &segment.inputs[segment.inputs.len() - 4 + n];
+        let rows = [Contiguous::new(last(0))?, Contiguous::new(last(1))?];
+        let tokens = [heads_first(last(2)), heads_first(last(3))];
+        Ok(AttentionGradKernel { operands: Operands::new(grad.scores, segment)?, rows, tokens })
     }
 }
 
@@ -156,13 +169,13 @@ impl<T: Element<Acc: Weight>> OpKernel for AttentionGradKernel<T> {
         // SAFETY: the caller vouches for the operands.
         unsafe {
             let dense = |n: usize| self.rows[n].dense(io.inputs[last - 3 + n]);
-            let (largest, total, delta) = (dense(0)?, dense(1)?, dense(2)?);
+            let (largest, total) = (dense(0)?, dense(1)?);
             Backward::<T> {
                 problem: self.operands.problem(io),
                 largest: largest.slice(rows),
                 total: total.slice(rows),
-                delta: delta.slice(rows),
-                ct: Rows::new(io.inputs[last], &self.operands.inputs[last]),
+                out: Rows::new(io.inputs[last - 1], &self.tokens[0]),
+                ct: Rows::new(io.inputs[last], &self.tokens[1]),
                 dq: Out::from_raw(io.outputs[0].cast(), rows * s.features),
                 dk: Out::from_raw(io.outputs[1].cast(), keys * s.features),
                 dv: Out::from_raw(io.outputs[2].cast(), keys * s.values),

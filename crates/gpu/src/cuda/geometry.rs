@@ -6,8 +6,6 @@ use cupola_core::prim::{Conv, ConvRole};
 
 /// Fewer channels leave most of a matrix unit empty: our own kernels waste less.
 const FEWEST_CHANNELS: usize = 32;
-/// What the library's kernels take for granted of every operand's place, in bytes.
-pub const ALIGNMENT: usize = 16;
 
 /// An operand: sizes and steps of its axes, in the library's order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -16,7 +16,7 @@ use cupola_core::{Device, Error, Result, interrupt};
 use super::answer::{self, Answers};
 use super::commands::LaunchConfig;
 use super::compile::Kernels;
-use super::convolution::Convolutions;
+use super::dnn::Dnn;
 use super::lane::{self, Lane, Order, Place, Uses};
 use super::memory::{CLASSES, CudaMemory};
 use super::product::Products;
@@ -69,8 +69,8 @@ pub struct Gpu {
     pub kernels: Kernels,
     /// What multiplies matrices on it; none where the library is missing.
     pub products: OnceLock<Option<Products>>,
-    /// What convolves on it; none where the library is missing.
-    pub convolutions: OnceLock<Option<Convolutions>>,
+    /// What convolves and attends on it; none where the library is missing.
+    pub dnn: OnceLock<Option<Dnn>>,
 }
 
 // SAFETY: contexts, streams and pools of the driver may be used by any thread, many at a time.
@@ -136,7 +136,7 @@ impl Gpu {
             faults: Faults::default(),
             kernels,
             products: OnceLock::new(),
-            convolutions: OnceLock::new(),
+            dnn: OnceLock::new(),
         })
     }
 
@@ -342,6 +342,11 @@ impl Gpu {
     /// How much memory is in use and kept.
     pub fn memory(&self) -> MemoryStats {
         self.pool.stats()
+    }
+
+    /// How many bytes the device has.
+    pub fn memory_size(&self) -> usize {
+        self.facts.memory
     }
 
     /// Counts the most memory in use anew.

@@ -141,8 +141,8 @@ pub static PRODUCTS: Wanted = Wanted {
     found: OnceLock::new(),
 };
 
-/// Convolutions.
-pub static CONVOLUTIONS: Wanted = Wanted {
+/// Convolutions and attention.
+pub static DNN: Wanted = Wanted {
     name: "cudnn",
     symbols: &[
         "cudnnBackendCreateDescriptor",
@@ -159,7 +159,7 @@ pub static CONVOLUTIONS: Wanted = Wanted {
 };
 
 /// What a device does better with, and does not need.
-pub static OPTIONAL: [&Wanted; 2] = [&PRODUCTS, &CONVOLUTIONS];
+pub static OPTIONAL: [&Wanted; 2] = [&PRODUCTS, &DNN];
 
 impl Wanted {
     /// Loads the library, or says in a line why that cannot be. It is looked for once.

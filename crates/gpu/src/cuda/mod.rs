@@ -5,9 +5,11 @@
 //! [`absence`] says why.
 
 mod answer;
+mod attention;
 mod commands;
 mod compile;
 mod convolution;
+mod dnn;
 mod faults;
 mod geometry;
 mod gpu;

@@ -3,19 +3,21 @@
 use std::sync::{Arc, OnceLock};
 
 use cupola_core::backend::{Args, Executable, Fails, Kernel, Segment};
-use cupola_core::prim::KernelOp;
-use cupola_core::{Error, Result};
+use cupola_core::prim::{Composite, KernelOp};
+use cupola_core::{DType, Error, Result};
 
 use super::commands::{Command, Commands, LaunchConfig, Library};
-use super::convolution::{self, Convolutions};
-use super::geometry::{ALIGNMENT, Geometry};
+use super::attention::{self, PreparedAttention};
+use super::convolution;
+use super::dnn::{ALIGNMENT, Dnn};
+use super::geometry::Geometry;
 use super::gpu::{Gpu, slower};
 use super::matrices::Product;
 use super::product::{self, Products};
 use crate::emit::dynamic_shared;
 use crate::ir::Target;
 use crate::kernels::dot::{is_quick, is_vector};
-use crate::kernels::{Arg, BufferRef, Launch, Missing, map, program};
+use crate::kernels::{Arg, BufferRef, Launch, Missing, attention as kernels, map, program};
 
 /// A segment that is ready to run.
 pub struct Prepared {
@@ -81,9 +83,12 @@ impl Prepared {
         let missing =
             |m: Missing| Error::Unsupported { device: gpu.device().to_string(), reason: m.0 };
         match library_call(gpu, segment, target) {
-            Some((call, takes)) => {
+            Some(Called { call, takes, scratch, before, after }) => {
+                (prepared.scratch, prepared.scratch_bytes) = arrange(&scratch);
+                before.into_iter().try_for_each(|launch| prepared.add(launch))?;
                 prepared.dispatches.push(call);
-                prepared.takes = takes;
+                prepared.takes.extend(takes);
+                after.into_iter().try_for_each(|launch| prepared.add(launch))?;
                 if let Some(epilogue) = &segment.epilogue {
                     prepared.add(map::epilogue(epilogue, segment, target).map_err(missing)?)?;
                 }
@@ -106,30 +111,83 @@ impl Prepared {
     }
 }
 
-/// What a library does instead of a kernel, and what it takes for granted of its regions.
-fn library_call(
-    gpu: &Arc<Gpu>,
-    segment: &Segment,
-    target: &Target,
-) -> Option<(Dispatch, Vec<Taken>)> {
+/// What a library does instead of a kernel.
+struct Called {
+    call: Dispatch,
+    /// What it takes for granted of its regions.
+    takes: Vec<Taken>,
+    /// Bytes of memory that it needs while it runs.
+    scratch: Vec<usize>,
+    /// Kernels that run before and after it.
+    before: Option<Launch>,
+    after: Option<Launch>,
+}
+
+impl Called {
+    fn new(library: impl Library + 'static, regions: &[BufferRef]) -> Called {
+        let call = Dispatch::Call(Arc::new(library), regions.to_vec());
+        Called { call, takes: Vec::new(), scratch: Vec::new(), before: None, after: None }
+    }
+
+    /// This, where the library takes these regions at multiples of so many bytes.
+    fn aligned(mut self, regions: &[BufferRef], bytes: usize, dtype: DType) -> Called {
+        let count = (bytes / dtype.size()) as u32;
+        self.takes = regions.iter().map(|&buffer| (buffer, count)).collect();
+        self
+    }
+}
+
+fn library_call(gpu: &Arc<Gpu>, segment: &Segment, target: &Target) -> Option<Called> {
     match &segment.kernel {
         Kernel::Op(KernelOp::Dot(dot))
             if !is_quick(dot, segment, target) && !is_vector(dot, segment) =>
         {
             let product = Product::of(dot, segment)?;
             Products::on(gpu)?;
-            let made = product::PreparedProduct::new(gpu, product).ok()?;
-            Some((Dispatch::Call(Arc::new(made), REGIONS.to_vec()), Vec::new()))
+            Some(Called::new(product::PreparedProduct::new(gpu, product).ok()?, &REGIONS))
         }
         // Without vectors, regions start anywhere.
         Kernel::Op(KernelOp::Conv(conv)) if target.vector_bytes > 0 => {
             let geometry = Geometry::of(conv, segment, target.tf32)?;
-            Convolutions::on(gpu)?;
+            Dnn::on(gpu)?;
             let made = convolution::PreparedConvolution::new(gpu, &geometry);
             let made = made.map_err(|error| slower("a convolution", &error)).ok()?;
-            let count = (ALIGNMENT / geometry.dtype.size()) as u32;
-            let takes = REGIONS.iter().map(|&buffer| (buffer, count)).collect();
-            Some((Dispatch::Call(Arc::new(made), REGIONS.to_vec()), takes))
+            Some(Called::new(made, &REGIONS).aligned(&REGIONS, ALIGNMENT, geometry.dtype))
+        }
+        // Its kernels for this architecture were seen to repeat their results.
+        Kernel::Composite(Composite::Attention(op)) if target.wide && target.vector_bytes > 0 => {
+            if op.sinks {
+                return None;
+            }
+            let geometry = attention::Geometry::of(&op.scores, segment, &[])?;
+            Dnn::on(gpu)?;
+            let made = PreparedAttention::forward(gpu, &geometry);
+            let made = made.map_err(|error| slower("an attention", &error)).ok()?;
+            let (input, output) = (BufferRef::Input, BufferRef::Output);
+            let tensors = [input(0), input(1), input(2), output(0), output(1)];
+            let scratch = vec![made.workspace()];
+            let regions = [&tensors[..], &[BufferRef::Scratch(0)]].concat();
+            let called = Called::new(made, &regions);
+            let called = called.aligned(&tensors, ALIGNMENT, DType::F16);
+            Some(Called { scratch, after: Some(kernels::ones(segment, target).ok()?), ..called })
+        }
+        Kernel::Composite(Composite::AttentionGrad(op))
+            if target.wide && target.vector_bytes > 0 =>
+        {
+            let count = segment.inputs.len();
+            let tokens = [count - 2, count - 1];
+            let geometry = attention::Geometry::of(&op.scores, segment, &tokens)?;
+            Dnn::on(gpu)?;
+            let made = PreparedAttention::backward(gpu, &geometry);
+            let made = made.map_err(|error| slower("the gradient of an attention", &error)).ok()?;
+            let inputs = [0, 1, 2, tokens[0], tokens[1]].map(BufferRef::Input);
+            let tensors = [&inputs[..], &[0, 1, 2].map(BufferRef::Output)].concat();
+            let scratch = vec![geometry.rows() * 4, geometry.rows() * 4, made.workspace()];
+            let regions = [&tensors[..], &[0, 1, 2].map(BufferRef::Scratch)].concat();
+            let called = Called::new(made, &regions);
+            let called = called.aligned(&tensors, ALIGNMENT, DType::F16);
+            let before = Some(kernels::logarithms(segment, target).ok()?);
+            Some(Called { scratch, before, ..called })
         }
         _ => None,
     }
@@ -217,7 +275,7 @@ impl Prepared {
                 Dispatch::Call(library, buffers) => {
                     commands.begin(Command::Call(library.clone()));
                     for &buffer in buffers {
-                        commands.pointer(self.region(args, buffer)?);
+                        commands.pointer(self.region(args, buffer, scratch)?);
                     }
                 }
             }
@@ -242,12 +300,13 @@ impl Prepared {
         })
     }
 
-    /// Where the first element of a region is.
-    fn region(&self, args: &Args<'_>, buffer: BufferRef) -> Result<u64> {
+    /// Where the first element of a region is, if memory of its own starts at `scratch`.
+    fn region(&self, args: &Args<'_>, buffer: BufferRef, scratch: u64) -> Result<u64> {
         let (region, size) = match buffer {
             BufferRef::Input(i) => (&args.inputs[i], self.sizes[0][i]),
             BufferRef::Output(i) => (&args.outputs[i], self.sizes[1][i]),
-            BufferRef::Scratch(_) | BufferRef::Fault => return Ok(0),
+            BufferRef::Scratch(i) => return Ok(scratch + self.scratch[i] as u64),
+            BufferRef::Fault => return Ok(0),
         };
         let start = self.gpu.start(region.buffer)?;
         Ok(start.wrapping_add_signed(region.offset as i64 * size as i64))

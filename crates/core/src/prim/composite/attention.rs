@@ -44,8 +44,9 @@ pub struct Scores {
 ///
 /// Inputs: q `[B, H, Q, D]`, k `[B, G, K, D]`, v `[B, G, K, E]` of one dtype, where H is a multiple
 /// of G; the mask, if it is one, bool or of that dtype; sinks `[B|1, H]`, if there are some, of
-/// the dtype of the sums. Outputs: `[B, H, Q, E]`, and of each row `[B, H, Q]` the largest score and the
-/// sum of the exponentials of the others less that.
+/// the dtype of the sums. Outputs: `[B, Q, H, E]`, the order in which the features of a token lie side by
+/// side; and of each row `[B, H, Q]` two numbers that make weights of scores, exp(score − first) / second. The
+/// first is the largest score, or the logarithm of the sum of all exponentials; the second is what is left.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Attention {
     /// The scores.
@@ -56,8 +57,8 @@ pub struct Attention {
 
 /// The cotangents of q, k and v.
 ///
-/// Inputs: q, k, v and the mask as for [`Attention`]; its second and third output; Σ out·ct of each
-/// row, `[B, H, Q]`; the cotangent of its first output. Outputs: as q, k and v.
+/// Inputs: q, k, v and the mask as for [`Attention`]; its second, third and first output; the cotangent of
+/// the first. Outputs: `[B, Q, H, D]`, `[B, K, G, D]` and `[B, K, G, E]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AttentionGrad {
     /// The scores.
@@ -106,6 +107,11 @@ impl AttentionSizes {
     /// The shape of the scores.
     pub fn scores(&self) -> Shape {
         Shape::from([self.batch, self.heads, self.queries, self.keys])
+    }
+
+    /// The shape of the values that queries get.
+    pub fn tokens(&self) -> Shape {
+        Shape::from([self.batch, self.queries, self.heads, self.values])
     }
 
     /// One number a query.
@@ -225,6 +231,18 @@ fn turned(x: &Array) -> Result<Array> {
     transpose(x, Dims::from_slice(&[0, 1, 3, 2]))
 }
 
+/// Heads and places swapped: of `[B, H, Q, E]` it is `[B, Q, H, E]`, and the other way round.
+pub fn heads_last(x: &Array) -> Result<Array> {
+    transpose(x, Dims::from_slice(&[0, 2, 1, 3]))
+}
+
+/// Σ out·ct of each row, `[B, H, Q]`, in the dtype of the sums.
+fn agreement(out: &Array, ct: &Array) -> Result<Array> {
+    let wide = ct.dtype().accumulator();
+    let sums = sum(&mul(&cast(out, wide)?, &cast(ct, wide)?)?, &[3])?;
+    transpose(&sums, Dims::from_slice(&[0, 2, 1]))
+}
+
 /// A number a row, for each key.
 fn each_key(x: &Array, sizes: &AttentionSizes) -> Result<Array> {
     broadcast_back(x, &[3], &sizes.scores())
@@ -300,9 +318,9 @@ impl Compose for Attention {
                 ));
             }
         }
-        let out = Shape::from([sizes.batch, sizes.heads, sizes.queries, sizes.values]);
         let row = Aval { shape: sizes.rows(), dtype: wide };
-        Ok(SmallVec::from_vec(vec![Aval { shape: out, dtype }, row.clone(), row]))
+        let out = Aval { shape: sizes.tokens(), dtype };
+        Ok(SmallVec::from_vec(vec![out, row.clone(), row]))
     }
 
     fn operations(&self, inputs: &[&Aval], _: &[&Aval]) -> f64 {
@@ -344,7 +362,8 @@ impl Compose for Attention {
         }
         let weights = cast(&div(&weights, &each_key(&total, &sizes)?)?, dtype)?;
         let weights = reshape(&weights, sizes.grouped(sizes.keys))?;
-        let out = reshape(&self.scores.dot(&weights, v, dtype)?, outputs[0].shape.clone())?;
+        let out = Shape::from([sizes.batch, sizes.heads, sizes.queries, sizes.values]);
+        let out = heads_last(&reshape(&self.scores.dot(&weights, v, dtype)?, out)?)?;
         // Times 1, for a derivative that holds for the sum alone, too.
         let total = mul(&total, &exp(&sub(&off, &largest)?)?)?;
         Ok(vec![out, largest, total])
@@ -358,22 +377,21 @@ impl Compose for Attention {
         if mask.is_some_and(|mask| r.wanted[mask]) {
             return Ok(None);
         }
-        let wide = ct.dtype().accumulator();
-        let product = mul(&cast(&r.outputs[0], wide)?, &cast(ct, wide)?)?;
-        let (largest, total, delta) = (&r.outputs[1], &r.outputs[2], sum(&product, &[3])?);
+        let (out, largest, total) = (&r.outputs[0], &r.outputs[1], &r.outputs[2]);
         let mut found: Tangents = vec![None; r.inputs.len()];
         if r.wanted[..3].contains(&true) {
             let mut inputs: SmallVec<[&Array; 8]> = r.inputs[..3].iter().collect();
             inputs.extend(mask.map(|mask| &r.inputs[mask]));
-            inputs.extend([largest, total, &delta, ct]);
+            inputs.extend([largest, total, out, ct]);
             let grads = Array::apply_multi(AttentionGrad { scores: self.scores }, &inputs)?;
             for (found, grad) in found.iter_mut().zip(grads) {
-                *found = Some(grad);
+                *found = Some(heads_last(&grad)?);
             }
         }
         let last = r.inputs.len() - 1;
         if self.sinks && r.wanted[last] {
             let sinks = &r.inputs[last];
+            let delta = agreement(out, ct)?;
             let shape = &delta.aval().shape;
             let each = record::broadcast(sinks, &Shape::from(&shape[..2]))?;
             let shifted = sub(&broadcast_back(&each, &[2], shape)?, largest)?;
@@ -401,22 +419,24 @@ impl Compose for AttentionGrad {
         let name = self.name();
         expect_inputs(name, inputs, 7 + usize::from(self.scores.has_mask()))?;
         let sizes = self.scores.sizes(name, inputs)?;
-        let [largest, total, delta, ct] = inputs[inputs.len() - 4..] else {
+        let [largest, total, out, ct] = inputs[inputs.len() - 4..] else {
             return Err(Error::argument(name, "takes four inputs more"));
         };
         let dtype = inputs[0].dtype;
         let row = Aval { shape: sizes.rows(), dtype: dtype.accumulator() };
-        let out = Shape::from([sizes.batch, sizes.heads, sizes.queries, sizes.values]);
-        if [largest, total, delta].iter().any(|&given| *given != row) || ct.shape != out {
-            return Err(Error::shape(
-                name,
-                format!("rows {largest}, {total}, {delta}, or cotangent {ct}, do not fit {row}"),
-            ));
+        let tokens = Aval { shape: sizes.tokens(), dtype };
+        if [largest, total].iter().any(|&given| *given != row) {
+            return Err(Error::shape(name, format!("rows {largest}, {total} do not fit {row}")));
         }
-        if ct.dtype != dtype {
-            return Err(Error::dtype(name, format!("takes a cotangent of {dtype}, not {ct}")));
+        if [out, ct].iter().any(|&given| *given != tokens) {
+            let detail = format!("values {out} and cotangent {ct} do not fit {tokens}");
+            return Err(Error::shape(name, detail));
         }
-        Ok(inputs[..3].iter().map(|&aval| aval.clone()).collect())
+        let turned = |aval: &Aval| {
+            let &[batch, heads, places, columns] = &aval.shape[..] else { return aval.clone() };
+            Aval { shape: Shape::from([batch, places, heads, columns]), dtype }
+        };
+        Ok(inputs[..3].iter().map(|&aval| turned(aval)).collect())
     }
 
     fn operations(&self, inputs: &[&Aval], _: &[&Aval]) -> f64 {
@@ -427,17 +447,18 @@ impl Compose for AttentionGrad {
         let [q, k, v] = [&inputs[0], &inputs[1], &inputs[2]];
         let avals: Vec<&Aval> = inputs.iter().map(Array::aval).collect();
         let sizes = self.scores.sizes(self.name(), &avals)?;
-        let [largest, total, delta, ct] = &inputs[inputs.len() - 4..] else {
+        let [largest, total, out, ct] = &inputs[inputs.len() - 4..] else {
             return Err(Error::argument(self.name(), "takes four inputs more"));
         };
+        let delta = &agreement(out, ct)?;
         let (dtype, wide) = (q.dtype(), q.dtype().accumulator());
         let mask = self.scores.has_mask().then(|| &inputs[3]);
         let (scores, seen) = self.scores.record(&sizes, [q, k], mask)?;
         let weights = exp(&sub(&scores, &each_key(largest, &sizes)?)?)?;
         let weights = div(&weights, &each_key(total, &sizes)?)?;
-        let ct = reshape(ct, sizes.grouped(sizes.values))?;
-        let agreement = reshape(&self.scores.dot(&ct, &turned(v)?, wide)?, sizes.scores())?;
-        let slope = mul(&weights, &sub(&agreement, &each_key(delta, &sizes)?)?)?;
+        let ct = reshape(&heads_last(ct)?, sizes.grouped(sizes.values))?;
+        let back = reshape(&self.scores.dot(&ct, &turned(v)?, wide)?, sizes.scores())?;
+        let slope = mul(&weights, &sub(&back, &each_key(delta, &sizes)?)?)?;
         // A score that is not seen is a constant.
         let slope = match &seen {
             Some(seen) => masked(seen, &slope)?,
@@ -448,9 +469,9 @@ impl Compose for AttentionGrad {
         let rows = reshape(q, sizes.grouped(sizes.features))?;
         let to_q = self.scores.dot(&slope, k, dtype)?;
         Ok(vec![
-            reshape(&to_q, q.aval().shape.clone())?,
-            self.scores.dot(&turned(&slope)?, &rows, dtype)?,
-            self.scores.dot(&turned(&grouped(&weights)?)?, &ct, dtype)?,
+            heads_last(&reshape(&to_q, q.aval().shape.clone())?)?,
+            heads_last(&self.scores.dot(&turned(&slope)?, &rows, dtype)?)?,
+            heads_last(&self.scores.dot(&turned(&grouped(&weights)?)?, &ct, dtype)?)?,
         ])
     }
 

@@ -6,8 +6,8 @@ use cupola_core::prim::{AttentionGrad, AttentionMaskKind};
 
 use super::{BLOCK, Cut, Operand, Places, Writer, sizes};
 use crate::ir::{Access, Math, NumberVar, Target, Val};
-use crate::kernels::view::View;
-use crate::kernels::{Draft, Missing, Program};
+use crate::kernels::view::{View, side_by_side};
+use crate::kernels::{BufferRef, Draft, Missing, Program};
 
 /// Adds the launches of a gradient.
 pub fn backward(
@@ -26,8 +26,7 @@ pub fn backward(
     to_keys(program, grad, segment, target, scratch)
 }
 
-/// Adds the launch that brings together what `known` makes of each row's largest score, its sum and
-/// Σ out·ct.
+/// Adds the launch that brings together what `known` makes of each row's two numbers and Σ out·ct.
 pub(super) fn gather_rows(
     program: &mut Program,
     segment: &Segment,
@@ -38,7 +37,14 @@ pub(super) fn gather_rows(
     let s = sizes(segment)?;
     let k = Draft::new("attention_rows", BLOCK, segment, target)?;
     let first = segment.inputs.len() - 4;
-    let inputs = [0, 1, 2].map(|n| k.operand(segment, first + n));
+    let inputs = [0, 1].map(|n| k.operand(segment, first + n));
+    let tokens = [2, 3].map(|n| k.tokens(segment, first + n));
+    // As many neighbours at once as lie so in both.
+    let most = if target.copies { target.vector_bytes / segment.inputs[0].aval.dtype.size() } else { 1 };
+    let together = [2, 3].map(|n| side_by_side(&segment.inputs[first + n], 3, most.clamp(1, 8) as u32));
+    let together = together[0].min(together[1]);
+    [2, 3].into_iter().for_each(|n| k.assume(BufferRef::Input(first + n), together));
+    let width = k.extent(s.values);
     let to = k.scratch(scratch, DType::F32, Access::Write);
     let (heads, queries) = (k.extent(s.heads), k.extent(s.queries));
     let count = (s.batch * s.heads * s.queries) as u64;
@@ -49,7 +55,20 @@ pub(super) fn gather_rows(
             let place = batch * strides[0] + head * strides[1] + query * strides[2];
             view.buf.load(view.offset + place)
         });
-        let known = known(&k, values);
+        let starts = tokens.each_ref().map(|Operand { view, strides }| {
+            view.offset + batch * strides[0] + head * strides[1] + query * strides[2]
+        });
+        let sum = k.var(k.f32(0.0));
+        k.range(k.index(0), width, together, |column| {
+            let [out, ct] = [0, 1].map(|n| {
+                let (buf, place) = (tokens[n].view.buf, starts[n] + column * tokens[n].strides[3]);
+                if together == 1 { vec![buf.load(place)] } else { buf.load_vector(place, together) }
+            });
+            for (out, ct) in out.into_iter().zip(ct) {
+                sum.set(sum.get() + out * ct);
+            }
+        });
+        let known = known(&k, [values[0], values[1], sum.get()]);
         let start = row * known.len() as u32;
         (0..).zip(known).for_each(|(n, value): (u32, _)| to.buf.store(start + n, value));
     });
@@ -72,7 +91,7 @@ impl<'k> Given<'k> {
     pub fn new(k: &'k Draft, grad: &AttentionGrad, segment: &Segment, scratch: usize) -> Self {
         let [q, keys, values] = [0, 1, 2].map(|n| k.operand(segment, n));
         let mask = (grad.scores.mask == AttentionMaskKind::Array).then(|| k.operand(segment, 3));
-        let ct = k.operand(segment, segment.inputs.len() - 1);
+        let ct = k.tokens(segment, segment.inputs.len() - 1);
         Given { q, keys, values, mask, ct, known: k.scratch(scratch, DType::F32, Access::Read) }
     }
 
@@ -144,7 +163,7 @@ fn to_queries(
         w.each_sum(&sums, |row, column, sum| {
             let (own, column) = (first + k.as_index(row), k.as_index(column));
             k.when(own.lt(w.sizes.rows) & column.lt(w.sizes.features), || {
-                let place = (of_all * w.sizes.rows + own) * w.sizes.features + column;
+                let place = w.sizes.token(group, own) * w.sizes.features + column;
                 out.buf.store(out.offset + place, (sum.re.get() * w.scale).rounded(dtype));
             });
         });
@@ -219,7 +238,7 @@ fn to_keys(
             w.each_sum(sums, |row, column, sum| {
                 let (key, column) = (start + k.as_index(row), k.as_index(column));
                 k.when(key.lt(w.sizes.keys) & column.lt(columns), || {
-                    let place = (of_all * w.sizes.keys + key) * columns + column;
+                    let place = w.sizes.key_token(group, key) * columns + column;
                     let value = scale.map_or(sum.re.get(), |scale| sum.re.get() * scale);
                     out.buf.store(out.offset + place, value.rounded(dtype));
                 });

@@ -190,7 +190,8 @@ pub fn forward(
             let column = k.as_index(column);
             k.when(is_row(row) & column.lt(w.sizes.values), || {
                 let value = sum.re.get() / state.total.load(row);
-                let place = outputs[0].offset + row_of(row) * w.sizes.values + column;
+                let token = w.sizes.token(group, first + k.as_index(row));
+                let place = outputs[0].offset + token * w.sizes.values + column;
                 outputs[0].buf.store(place, value.rounded(dtype));
             });
         });
@@ -289,10 +290,9 @@ pub(super) fn join(
     k.each(count, |at| {
         let (row, column) = (at / values, at % values);
         let place = |part| (all_rows * part + row) * (values + 2);
+        let (batch, head, query) = (row / queries / heads, row / queries % heads, row % queries);
         let (largest, total) = match &sinks {
             Some(sinks) => {
-                let head = row / queries;
-                let (batch, head) = (head / heads, head % heads);
                 let place = batch * sinks.strides[0] + head * sinks.strides[1];
                 (sinks.view.buf.load(sinks.view.offset + place), k.f32(1.0))
             }
@@ -310,7 +310,8 @@ pub(super) fn join(
             largest.set(most);
         });
         let value = (sum.get() / total.get()).rounded(dtype);
-        outputs[0].buf.store(outputs[0].offset + at, value);
+        let token = (batch * queries + query) * heads + head;
+        outputs[0].buf.store(outputs[0].offset + token * values + column, value);
         k.when(column.eq(0), || {
             outputs[1].buf.store(outputs[1].offset + row, largest.get());
             outputs[2].buf.store(outputs[2].offset + row, total.get());

@@ -9,6 +9,7 @@
 //! `warps` has kernels for matrix units, which need no shared memory for scores.
 
 mod backward;
+mod beside;
 mod forward;
 mod operands;
 mod warps;
@@ -18,6 +19,7 @@ use cupola_core::backend::Segment;
 use cupola_core::prim::composite::attention::{AttentionSizes, Scores};
 use cupola_core::prim::{Attention, AttentionGrad, AttentionMaskKind};
 
+pub use self::beside::{logarithms, ones};
 use self::operands::{Operand, Places};
 use super::gemm::{Hand, Lay, Order, Slices, Unit, plain_at};
 use super::view::side_by_side;
@@ -176,6 +178,17 @@ impl<'k> Words<'k> {
             values: k.extent(sizes.values),
             rows: k.extent(sizes.heads / sizes.groups * sizes.queries),
         }
+    }
+
+    /// The token of row `row` of a group, heads innermost: in results its features lie side by side.
+    fn token(&self, [batch, group]: [Val<'k>; 2], row: Val<'k>) -> Val<'k> {
+        let (head, query) = (group * self.heads + row / self.queries, row % self.queries);
+        (batch * self.queries + query) * (self.groups * self.heads) + head
+    }
+
+    /// The same of a key.
+    fn key_token(&self, [batch, group]: [Val<'k>; 2], key: Val<'k>) -> Val<'k> {
+        (batch * self.keys + key) * self.groups + group
     }
 
     /// The first and the last query of so many rows from `first` on, all if they belong to several heads.

@@ -38,6 +38,14 @@ impl Draft {
     }
 }
 
+impl Draft {
+    /// Input `number` of `segment`, a row a token, read as queries are: heads before tokens.
+    pub(super) fn tokens(&self, segment: &Segment, number: usize) -> Operand<'_> {
+        let Operand { view, strides: [batch, token, head, column] } = self.operand(segment, number);
+        Operand { view, strides: [batch, head, token, column] }
+    }
+}
+
 impl<'k> Writer<'k> {
     /// Shared memory for what a block knows of so many rows.
     pub(super) fn places(&self, rows: u32, has_ct: bool) -> Places {

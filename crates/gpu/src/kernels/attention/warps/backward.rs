@@ -114,7 +114,8 @@ fn to_queries(
             w.weigh(&sums, &slopes, &keys, copy * keys.len());
         });
         let limits = [w.sizes.rows, w.sizes.features];
-        w.store(&sums, own.columns, &out, [of_all, first], limits, Some(w.scale));
+        let token = |row| w.sizes.token(group, row);
+        w.store((&sums, own.columns), &out, first, limits, Some(w.scale), token);
     });
     program.launches.push(k.launch_blocks(blocks)?);
     Ok(())
@@ -217,7 +218,8 @@ fn to_keys(
         let tiles: [&Tile; 2] = [&own, &own_values];
         for (n, (width, scale)) in wide.into_iter().enumerate() {
             let limits = [w.sizes.keys, width];
-            w.store(&sums[n], tiles[n].columns, &outputs[n], [of_all, start], limits, scale);
+            let token = |key| w.sizes.key_token([batch, group], key);
+            w.store((&sums[n], tiles[n].columns), &outputs[n], start, limits, scale, token);
         }
     });
     program.launches.push(k.launch_blocks(blocks)?);
@@ -226,15 +228,15 @@ fn to_keys(
 
 impl<'k> Warps<'k> {
     /// Stores sums, each `scale` times, of rows from `first` on of a group, which has so many rows and
-    /// columns.
+    /// columns; `token` says where a row lies in the output.
     fn store(
         &self,
-        sums: &[Var<'k>],
-        columns: u32,
+        (sums, columns): (&[Var<'k>], u32),
         out: &View<'k>,
-        [group, first]: [Val<'k>; 2],
+        first: Val<'k>,
         [rows, width]: [Val<'k>; 2],
         scale: Option<Val<'k>>,
+        token: impl Fn(Val<'k>) -> Val<'k>,
     ) {
         let k = self.k;
         for (i, &row) in self.rows().iter().enumerate() {
@@ -247,7 +249,7 @@ impl<'k> Warps<'k> {
                             let sum = self.sum(sums, i, j * 2 + c).get();
                             scale.map_or(sum, |scale| sum * scale).rounded(out.buf.dtype)
                         });
-                        let place = (group * rows + row) * width + column;
+                        let place = token(row) * width + column;
                         out.buf.store_vector(out.offset + place, &both);
                     });
                 }

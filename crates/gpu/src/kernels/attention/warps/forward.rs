@@ -124,7 +124,8 @@ pub fn forward(
                 for (j, column) in columns.chunks_exact(2).enumerate() {
                     let column = k.as_index(column[0]);
                     k.when(column.lt(w.sizes.values), || {
-                        let place = outputs[0].offset + row * w.sizes.values + column;
+                        let token = w.sizes.token(group, number);
+                        let place = outputs[0].offset + token * w.sizes.values + column;
                         let both = [0, 1].map(|c| (value(j * 2 + c) / total).rounded(dtype));
                         outputs[0].buf.store_vector(place, &both);
                     });
