@@ -6,8 +6,8 @@ use cupola_core::backend::{Args, Executable, Fails, Kernel, Segment};
 use cupola_core::prim::{Composite, KernelOp};
 use cupola_core::{DType, Error, Result};
 
-use super::commands::{Command, Commands, LaunchConfig, Library};
 use super::attention::{self, PreparedAttention};
+use super::commands::{Command, Commands, LaunchConfig, Library};
 use super::convolution;
 use super::dnn::{ALIGNMENT, Dnn};
 use super::geometry::Geometry;

@@ -22,11 +22,14 @@ __all__ = [
 _IsLeaf = Optional[Callable[[Any], bool]]
 
 
+_BRANCHES = (list, tuple, dict)
+
+
 def _is_branch(node: Any, is_leaf: _IsLeaf) -> bool:
     """Whether ``node`` has children to be visited."""
     if is_leaf is not None and is_leaf(node):
         return False
-    return isinstance(node, (list, tuple, dict))
+    return isinstance(node, _BRANCHES)
 
 
 def _items(node: Any) -> Iterator[Tuple[Any, Any]]:
@@ -56,17 +59,22 @@ def tree_map(fn: Callable, tree: Any, *rest: Any, is_leaf: Optional[Callable] = 
     """
     if not _is_branch(tree, is_leaf):
         return fn(tree, *rest)
+    if is_leaf is None:
+        # A leaf is called for without a step down: parameters are mapped at every update.
+        def down(child: Any, below: List[Any]) -> Any:
+            if isinstance(child, _BRANCHES):
+                return tree_map(fn, child, *below)
+            return fn(child, *below)
+
+    else:
+
+        def down(child: Any, below: List[Any]) -> Any:
+            return tree_map(fn, child, *below, is_leaf=is_leaf)
+
     if isinstance(tree, dict):
-        return {
-            k: tree_map(fn, child, *(r[k] for r in rest), is_leaf=is_leaf)
-            for k, child in tree.items()
-        }
+        return {k: down(child, [r[k] for r in rest]) for k, child in tree.items()}
     return _sequence_like(
-        tree,
-        [
-            tree_map(fn, child, *(r[i] for r in rest), is_leaf=is_leaf)
-            for i, child in enumerate(tree)
-        ],
+        tree, [down(child, [r[i] for r in rest]) for i, child in enumerate(tree)]
     )
 
 

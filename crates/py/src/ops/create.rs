@@ -138,8 +138,7 @@ pub fn arange(
     };
     let at = |index: usize| given.get(index).cloned().flatten();
     // One number, or a number and nothing, is the stop.
-    let only_stop =
-        is_stop_and_step || (start.is_none() && stop.is_none() && at(1).is_none());
+    let only_stop = is_stop_and_step || (start.is_none() && stop.is_none() && at(1).is_none());
     let (start, stop, step) = match (only_stop, stop) {
         (true, _) => (None, at(0), at(2).or(step)),
         (false, Some(stop)) => (start.or(at(0)), Some(stop), at(1).or(step)),

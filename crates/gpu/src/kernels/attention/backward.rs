@@ -40,8 +40,10 @@ pub(super) fn gather_rows(
     let inputs = [0, 1].map(|n| k.operand(segment, first + n));
     let tokens = [2, 3].map(|n| k.tokens(segment, first + n));
     // As many neighbours at once as lie so in both.
-    let most = if target.copies { target.vector_bytes / segment.inputs[0].aval.dtype.size() } else { 1 };
-    let together = [2, 3].map(|n| side_by_side(&segment.inputs[first + n], 3, most.clamp(1, 8) as u32));
+    let most =
+        if target.copies { target.vector_bytes / segment.inputs[0].aval.dtype.size() } else { 1 };
+    let together =
+        [2, 3].map(|n| side_by_side(&segment.inputs[first + n], 3, most.clamp(1, 8) as u32));
     let together = together[0].min(together[1]);
     [2, 3].into_iter().for_each(|n| k.assume(BufferRef::Input(first + n), together));
     let width = k.extent(s.values);
