@@ -25,7 +25,7 @@ const MOST_FEATURES: [i64; 2] = [256, 128];
 /// Of the memory of a device a gradient may take this part while it runs.
 const SHARE: usize = 32;
 
-/// An operand `[example, head, place, feature]`.
+/// The steps of an operand `[example, head, place, feature]`.
 type Steps = [i64; 4];
 
 /// An attention that the library does well.
@@ -47,7 +47,7 @@ impl Geometry {
         let dtype = q.aval.dtype;
         let is_gradient = !tokens.is_empty();
         let most = MOST_FEATURES[usize::from(is_gradient)];
-        let fits = |features: usize| features % 8 == 0 && features as i64 <= most;
+        let fits = |features: usize| features.is_multiple_of(8) && features as i64 <= most;
         let is_masked = match scores.mask {
             Mask::None => true,
             // Every query sees a key.
@@ -102,7 +102,8 @@ fn steps(operand: &Operand) -> Option<Steps> {
     (is_dense && end <= i64::from(i32::MAX)).then_some(steps)
 }
 
-/// The numbers that the host gives.
+/// Numbers that the host gives: what products are multiplied by, the score of a key that is not seen, 1, and
+/// how many keys the first query sees beside its own.
 struct Values {
     scale: f32,
     lowest: f32,
@@ -119,7 +120,7 @@ pub struct PreparedAttention {
     hosts: Vec<i64>,
 }
 
-// The numbers of tensors: first the regions in the order in which they are given.
+// What these are called in a graph; regions are called by their order.
 const SCALE: i64 = 100;
 const LOWEST: i64 = 101;
 const ONE: i64 = 102;
@@ -347,5 +348,93 @@ impl Library for PreparedAttention {
         };
         let places: Vec<u64> = regions.iter().copied().chain(self.hosts.iter().map(host)).collect();
         self.plan.enqueue(gpu, stream, &self.numbers, &places, workspace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cupola_core::backend::{Kernel, Operand, Segment};
+    use cupola_core::precision::MatmulPrecision;
+    use cupola_core::prim::composite::attention::Scores;
+    use cupola_core::prim::{Attention, AttentionMaskKind as Mask, Composite};
+    use cupola_core::{Aval, DType, Scalar};
+
+    use super::Geometry;
+
+    /// Batch, heads, groups, queries, keys, features.
+    type Sizes = [usize; 6];
+
+    const GPT: Sizes = [8, 12, 12, 1024, 1024, 64];
+
+    fn scores(mask: Mask) -> Scores {
+        Scores { scale: Scalar::Float(0.125), mask, precision: MatmulPrecision::Full }
+    }
+
+    /// An attention with what its gradient takes besides, as inputs 3 and 4.
+    fn segment([batch, heads, groups, queries, keys, features]: Sizes, dtype: DType) -> Segment {
+        let dense = |shape: [usize; 4]| Operand::contiguous(&Aval::new(shape, dtype));
+        let (key, token) = ([batch, groups, keys, features], [batch, queries, heads, features]);
+        let query = dense([batch, heads, queries, features]);
+        Segment {
+            kernel: Kernel::Composite(Composite::Attention(Attention {
+                scores: scores(Mask::None),
+                sinks: false,
+            })),
+            inputs: vec![query, dense(key), dense(key), dense(token), dense(token)],
+            outputs: vec![dense(token)],
+            scalars: Vec::new(),
+            epilogue: None,
+        }
+    }
+
+    #[test]
+    fn large_attentions_of_half_types_are_taken() {
+        let is_taken = |sizes: Sizes, mask, dtype, tokens: &[usize]| {
+            Geometry::of(&scores(mask), &segment(sizes, dtype), tokens).is_some()
+        };
+        let [batch, heads, _, queries, keys, features] = GPT;
+        for mask in [Mask::None, Mask::Causal] {
+            assert!(
+                is_taken(GPT, mask, DType::BF16, &[]) && is_taken(GPT, mask, DType::F16, &[3, 4])
+            );
+        }
+        assert!(!is_taken(GPT, Mask::Array, DType::BF16, &[]));
+        assert!(!is_taken(GPT, Mask::None, DType::F32, &[]));
+        assert!(!is_taken(
+            [1, heads, heads, queries, keys, features],
+            Mask::None,
+            DType::BF16,
+            &[]
+        ));
+        assert!(!is_taken([batch, heads, heads, queries, keys, 60], Mask::None, DType::BF16, &[]));
+        // Heads that share keys, and more keys than queries: forward alone.
+        for other in
+            [[batch, heads, 3, queries, keys, features], [batch, heads, heads, 900, keys, 64]]
+        {
+            assert!(is_taken(other, Mask::Causal, DType::BF16, &[]), "{other:?}");
+            assert!(!is_taken(other, Mask::Causal, DType::BF16, &[3, 4]), "{other:?}");
+        }
+        // A query that sees no key.
+        assert!(!is_taken(
+            [batch, heads, heads, 1100, keys, features],
+            Mask::Causal,
+            DType::BF16,
+            &[]
+        ));
+    }
+
+    #[test]
+    fn rows_may_lie_apart_where_they_begin_at_multiples() {
+        let steps_of = |change: &dyn Fn(&mut Vec<isize>)| {
+            let mut segment = segment(GPT, DType::BF16);
+            change(&mut segment.inputs[1].strides);
+            Geometry::of(&scores(Mask::None), &segment, &[]).map(|found| found.inputs[1])
+        };
+        assert_eq!(steps_of(&|_| {}), Some([12 * 1024 * 64, 1024 * 64, 64, 1]));
+        let tokens = |steps: &mut Vec<isize>| *steps = vec![3 * 12 * 1024 * 64, 64, 3 * 12 * 64, 1];
+        assert_eq!(steps_of(&tokens), Some([3 * 12 * 1024 * 64, 64, 3 * 12 * 64, 1]));
+        assert_eq!(steps_of(&|steps| steps[2] = 68), None);
+        assert_eq!(steps_of(&|steps| steps[3] = 2), None);
+        assert_eq!(steps_of(&|steps| steps[1] = 0), None);
     }
 }

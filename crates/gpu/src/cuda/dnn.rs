@@ -51,7 +51,7 @@ impl Dnn {
                 return None;
             }
             library::DNN.load().ok()?;
-            Self::new(gpu).map_err(|error| slower("a convolution", &error)).ok()
+            Self::new(gpu).map_err(|error| slower("what cuDNN does", &error)).ok()
         });
         made.as_ref()
     }

@@ -358,8 +358,9 @@ fn attention(sizes: [usize; 7], dtype: DType) -> [Segment; 2] {
         precision: MatmulPrecision::Tf32,
     };
     let read = [[b, h, q, d], [b, g, k, d], [b, g, k, e]].map(|shape| operand(&shape, dtype));
-    let (out, row) = (operand(&[b, h, q, e], dtype), operand(&[b, h, q], F32));
-    let rest = [row.clone(), row.clone(), row.clone(), out.clone()];
+    let (out, row) = (operand(&[b, q, h, e], dtype), operand(&[b, h, q], F32));
+    let rest = [row.clone(), row.clone(), out.clone(), out.clone()];
+    let grads = [[b, q, h, d], [b, k, g, d], [b, k, g, e]].map(|shape| operand(&shape, dtype));
     let kernel = |composite: Composite| Kernel::Composite(composite);
     [
         segment(
@@ -370,7 +371,7 @@ fn attention(sizes: [usize; 7], dtype: DType) -> [Segment; 2] {
         segment(
             kernel(AttentionGrad { scores }.into()),
             read.iter().cloned().chain(rest).collect(),
-            read.to_vec(),
+            grads.to_vec(),
         ),
     ]
 }
