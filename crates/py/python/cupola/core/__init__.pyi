@@ -3151,7 +3151,7 @@ def quantile(a: _Scalar | array, q: Any, axis: None | int | Sequence[int] = ...,
         >>> mx.quantile(mx.array([3.0, 1.0, 4.0, 2.0]), 0.5, method="lower")
         array(2, dtype=float32)
     """
-def quantize(w: _Scalar | array, /, group_size: int | None = ..., bits: int | None = ..., mode: str = ..., *, global_scale: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> tuple[Any, ...]:
+def quantize(w: _Scalar | array, /, group_size: int | None = ..., bits: int | None = ..., mode: str = ..., *, global_scale: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> list[array]:
     """A matrix in a few bits an element: each group of neighbours in a row as whole numbers times a
     scale plus a bias, with the group's end that is farther from 0 exact, and 0.
 
