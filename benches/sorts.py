@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Running sums, sorts and Fourier transforms along an axis in Cupola and PyTorch, in one run on one device.
 
-    python benches/sorts.py [--device cuda|cpu] [--only cumsum,sort,argsort,topk,fft,rfft] [--most N]
+    python benches/sorts.py [--device cuda|cpu] [--only cumsum,sort,argsort,topk,top100,partition,...] [--most N]
                             [--json FILE]
 
 Needs the package `cupola`, numpy and torch. Results are compared first; then both run in turn. Times are
@@ -29,8 +29,13 @@ WORK = {
     "cumsum": (mx.cumsum, torch.cumsum, LONG + ROWS, ["float32"], 1e-5),
     "sort": (mx.sort, lambda x, a: torch.sort(x, a)[0], SORTED + SORTED_ROWS, ["float32", "bfloat16", "int64"], 0),
     "argsort": (mx.argsort, torch.argsort, SORTED, ["float32"], None),
-    "topk": (lambda x, a: mx.topk(x, 50, axis=a), lambda x, a: torch.topk(x, 50, a)[0], SORTED + SORTED_ROWS,
-             ["float32"], None),
+    "topk": (lambda x, a: mx.topk(x, 50, axis=a), lambda x, a: torch.topk(x, 50, a)[0].flip(a), SORTED + SORTED_ROWS,
+             ["float32", "bfloat16", "int64"], 0),
+    "top100": (lambda x, a: mx.topk(x, 100, axis=a), lambda x, a: torch.topk(x, 100, a)[0].flip(a), SORTED[:1],
+               ["float32"], 0),
+    # The element in the middle of the order.
+    "partition": (lambda x, a: mx.take(mx.partition(x, x.shape[a] // 2, axis=a), x.shape[a] // 2, axis=a),
+                  lambda x, a: torch.kthvalue(x, x.shape[a] // 2 + 1, a)[0], SORTED + SORTED_ROWS, ["float32"], 0),
     "fft": (mx.fft.fft, lambda x, a: torch.fft.fft(x, dim=a), TRANSFORMED, ["complex64"], 2e-6),
     "rfft": (mx.fft.rfft, lambda x, a: torch.fft.rfft(x, dim=a), TRANSFORMED, ["float32"], 2e-6),
 }

@@ -16,7 +16,8 @@ unsignedinteger"""
 REASONS = {
     **dict.fromkeys(
         """grad vjp jvp value_and_grad vmap compile checkpoint custom_function disable_compile
-        enable_compile jacfwd jacrev hessian linearize scan while_loop fori_loop cond switch""".split(),
+        enable_compile jacfwd jacrev hessian linearize scan associative_scan while_loop fori_loop cond
+        switch""".split(),
         "a transform: graphs.py and gradients.py",
     ),
     **dict.fromkeys(

@@ -176,7 +176,7 @@ fn loops_that_end_by_themselves() -> Result<()> {
         let bound = v[1].clone();
         let on = |c: &[Array]| ops::less(&c[0], &bound);
         let twice = |c: &[Array]| Ok(vec![&c[0] * 2.0, ops::add(&c[1], 1)?]);
-        while_loop(on, twice, &[v[0].clone(), Array::scalar(0i32)])
+        while_loop(on, twice, &[v[0].clone(), Array::scalar(0i32)], None)
     };
     let all = doubled(&[Array::scalar(1.5f64), Array::scalar(20.0f64)])?;
     assert_eq!((all[0].item::<f64>()?, all[1].item::<i32>()?), (24.0, 4));
@@ -192,6 +192,17 @@ fn loops_that_end_by_themselves() -> Result<()> {
         &[Array::scalar(1.0f64)],
     );
     assert!(matches!(error, Err(Error::NoDerivative { op: "while_loop", .. })));
+    // Where a largest number of iterations is given, there is one.
+    let bounded = |v: &[Array], most: usize| {
+        let on = |c: &[Array]| ops::less(&c[0], &v[1]);
+        while_loop(on, |c| Ok(vec![&c[0] * 2.0]), &[v[0].clone()], Some(most))
+    };
+    let at = [Array::scalar(1.5f64), Array::scalar(20.0f64)];
+    for (most, value, slope) in [(0, 1.5, 1.0), (3, 12.0, 8.0), (4, 24.0, 16.0), (30, 24.0, 16.0)] {
+        let (last, found) = vjp(|x| bounded(x, most), &at, &[Array::scalar(1.0f64)])?;
+        assert_eq!((last[0].item::<f64>()?, found[0].item::<f64>()?), (value, slope), "{most}");
+        assert_eq!(found[1].item::<f64>()?, 0.0);
+    }
     // Each of a batch ends when it is done.
     let x = Array::from_slice(&[1.5f64, 30.0, 0.25], [3])?;
     let each = vmap(doubled, &[Some(0), None], &[0, 0])(&[x.clone(), Array::scalar(20.0f64)])?;
@@ -205,7 +216,7 @@ fn loops_that_end_by_themselves() -> Result<()> {
         |v: &[Array]| {
             let on = |c: &[Array]| ops::less(&c[1], 3);
             let next = |c: &[Array]| Ok(vec![ops::add(&c[0], &v[0])?, ops::add(&c[1], 1)?]);
-            while_loop(on, next, &[Array::scalar(1.0f64), Array::scalar(0i32)])
+            while_loop(on, next, &[Array::scalar(1.0f64), Array::scalar(0i32)], None)
         },
         &[Some(0)],
         &[0, 0],
@@ -309,10 +320,10 @@ fn what_does_not_fit_is_said() {
     assert!(scanned(same, &[x(), two.clone()], None).contains("others have 3"));
     assert!(scanned(same, &[two], Some(4)).contains("length is 4"));
     let yes = |_: &[Array]| Ok(Array::scalar(true));
-    let text = error(while_loop(|c| Ok(c[0].clone()), |c| Ok(c.to_vec()), &[x()]));
+    let text = error(while_loop(|c| Ok(c[0].clone()), |c| Ok(c.to_vec()), &[x()], None));
     assert!(text.contains("one bool without axes, it gives float32[3]"), "{text}");
-    assert!(error(while_loop(yes, |_| Ok(vec![]), &[x()])).contains("1 arrays are carried"));
-    assert!(error(while_loop(yes, |_| Ok(vec![]), &[])).contains("nothing is carried"));
+    assert!(error(while_loop(yes, |_| Ok(vec![]), &[x()], None)).contains("1 arrays are carried"));
+    assert!(error(while_loop(yes, |_| Ok(vec![]), &[], None)).contains("nothing is carried"));
     let one = |x: &[Array]| Ok(vec![x[0].clone()]);
     let half = |x: &[Array]| Ok(vec![ops::astype(&x[0], DType::F16)?]);
     let text = error(cond(&Array::scalar(true), one, half, &[x()]));

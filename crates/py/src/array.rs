@@ -27,7 +27,7 @@ use crate::{format, read};
 
 /// A multi-dimensional array of one dtype, computed when it is first needed.
 #[doc = docs!(array)]
-#[pyclass(frozen, weakref, name = "array", module = "cupola.core")]
+#[pyclass(frozen, subclass, weakref, name = "array", module = "cupola.core")]
 pub struct PyArray {
     /// Assignment to parts and augmented assignment put another array in its place.
     inner: Mutex<Array>,

@@ -235,7 +235,15 @@ pub fn on<R>(stream: Option<On>, f: impl FnOnce() -> PyResult<R>) -> PyResult<R>
 /// The streams that were made the defaults of their devices.
 static DEFAULTS: Mutex<Option<HashMap<Device, u16>>> = Mutex::new(None);
 
+/// Where the operations of this thread are recorded that name `device`: on the stream whose context they are
+/// in, if it is one of the device, and else on its default.
 fn default_of(device: Device) -> Stream {
+    let current = cupola::device::default_stream();
+    if current.device == device { current } else { made_default(device) }
+}
+
+/// What was made the default of a device.
+fn made_default(device: Device) -> Stream {
     let guard = DEFAULTS.lock().unwrap_or_else(|e| e.into_inner());
     let index = guard.as_ref().and_then(|map| map.get(&device)).copied().unwrap_or(0);
     Stream { device, index }
@@ -252,7 +260,7 @@ pub fn default_device() -> PyDevice {
 #[doc = docs!(set_default_device)]
 #[pyfunction]
 pub fn set_default_device(device: DeviceArg) -> PyResult<()> {
-    cupola::device::set_default_stream(default_of(device.find()?));
+    cupola::device::set_default_stream(made_default(device.find()?));
     Ok(())
 }
 

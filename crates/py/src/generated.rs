@@ -2791,12 +2791,15 @@ pub fn linalg_det(a: Real, stream: Option<On>) -> PyResult<PyArray> {
 /// W and V with A·V = V·W of square matrices: eigenvalues in no order, and as columns eigenvectors of
 /// length 1.
 ///
+/// Derivatives are those where no two eigenvalues are equal. They take the phases of the vectors as fixed: functions
+/// of these should not depend on them.
+///
 /// Dtypes:
 /// `float32`, `float64` and `complex64`; the results are `complex64`.
 ///
 /// Errors:
 /// Where `a` has less than two axes, is not square, or has another dtype;
-/// when it is computed where an element is not finite. There are no derivatives.
+/// when it is computed where an element is not finite.
 ///
 /// Example:
 ///     >>> w, v = mx.linalg.eig(mx.array([[0.0, -1.0], [1.0, 0.0]]))
@@ -3282,6 +3285,7 @@ macro_rules! docs {
 (array_equal) => { "Whether both have one shape and equal elements, as one bool.\n\nExample:\n    >>> mx.array_equal(mx.array([1, 2]), mx.array([1.0, 2.0]))\n    array(True, dtype=bool)" };
 (as_strided) => { "The elements, counted in row-major order, that `strides` and an offset reach: element `i, j, ..`\nis element `offset + i·strides[0] + j·strides[1] + ..` of the flattened array.\n\nErrors:\nWhere there is not one stride an axis, or where an element is not in the array.\n\nExample:\n    >>> mx.as_strided(mx.arange(4), shape=(3, 2), strides=(1, 1))\n    array([[0, 1],\n           [1, 2],\n           [2, 3]], dtype=int32)" };
 (asarray) => { "\nExample:\n    >>> mx.asarray([1, 2])\n    array([1, 2], dtype=int32)" };
+(associative_scan) => { "\nExample:\n    >>> then = lambda f, g: (f[0] * g[0], g[0] * f[1] + g[1])\n    >>> mx.associative_scan(then, (mx.array([1, 2, 3]), mx.array([1, 1, 1])))\n    (array([1, 2, 6], dtype=int32), array([1, 3, 10], dtype=int32))" };
 (async_eval) => { "\nExample:\n    >>> x = mx.ones(2) + 1\n    >>> mx.async_eval(x)\n    >>> x\n    array([2, 2], dtype=float32)" };
 (atleast_1d) => { "`x` with at least one axis.\n\nExample:\n    >>> mx.atleast_1d(mx.array(3)).shape\n    (1,)" };
 (atleast_2d) => { "`x` with at least two axes: a vector becomes a row.\n\nExample:\n    >>> mx.atleast_2d(mx.array([1, 2])).shape\n    (1, 2)" };
@@ -3308,8 +3312,8 @@ macro_rules! docs {
 (convolve) => { "The discrete convolution of two vectors: of which the shorter one runs backwards over the other.\n\nShapes:\nOf n and m elements, n ≥ m: n + m − 1 in full, n of the same, n − m + 1 valid.\n\nDtypes:\nBoth promote; integers and bool are taken as `float32`.\n\nErrors:\nWhere one is empty, or is not a vector, and for complex numbers.\n\nExample:\n    >>> mx.convolve(mx.array([1.0, 2.0, 3.0]), mx.array([0.0, 1.0]))\n    array([0, 1, 2, 3], dtype=float32)" };
 (corrcoef) => { "The correlations of variables, of which each is a row of observations: their covariances over the roots of their\nvariances, within [−1, 1].\n\nShapes:\nAs `cov`.\n\nDtypes:\nAs `cov`.\n\nErrors:\nFor more than two axes.\n\nExample:\n    >>> mx.corrcoef(mx.array([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]]))\n    array([[1, -1],\n           [-1, 1]], dtype=float32)" };
 (cov) => { "The covariances of variables, of which each is a row of observations: the mean product of distances from the\nmeans, with `ddof` taken off the count.\n\nShapes:\n`[variables, observations]` gives `[variables, variables]`, a vector of observations a plain number. Weights are\nvectors of one for each observation: how often it was made (`frequencies`), and how much it counts\n(`importances`).\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`. Of complex variables the second\nis conjugated.\n\nErrors:\nFor more than two axes, and weights of another length.\n\nExample:\n    >>> mx.cov(mx.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))\n    array([[1, -1],\n           [-1, 1]], dtype=float32)" };
-(cummax) => { "The largest element of an axis up to each, NaN from the first one on; `()` flattens first.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.cummax(mx.array([1, 3, 2]))\n    array([1, 3, 3], dtype=int32)" };
-(cummin) => { "The smallest element of an axis up to each, NaN from the first one on; `()` flattens first.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.cummin(mx.array([3, 1, 2]))\n    array([3, 1, 1], dtype=int32)" };
+(cummax) => { "The largest element of an axis up to each, NaN from the first one on; `()` flattens first. Complex numbers are\nordered by their real parts, and where these are equal by their imaginary ones.\n\nExample:\n    >>> mx.cummax(mx.array([1, 3, 2]))\n    array([1, 3, 3], dtype=int32)" };
+(cummin) => { "The smallest element of an axis up to each, NaN from the first one on; `()` flattens first. Complex numbers are\nordered by their real parts, and where these are equal by their imaginary ones.\n\nExample:\n    >>> mx.cummin(mx.array([3, 1, 2]))\n    array([3, 1, 1], dtype=int32)" };
 (cumprod) => { "The products of the elements of an axis up to each; `()` flattens first.\n\nDtypes:\nIntegers keep their dtype and wrap; of bools it is whether all are true; half types accumulate in\n`float32`.\n\nExample:\n    >>> mx.cumprod(mx.array([1, 2, 3]))\n    array([1, 2, 6], dtype=int32)" };
 (cumsum) => { "The sums of the elements of an axis up to each; `()` flattens first.\n\nDtypes:\nIntegers keep their dtype and wrap; bool counts in `int32`; half types accumulate in `float32`.\n\nExample:\n    >>> mx.cumsum(mx.array([1, 2, 3]), reverse=True)\n    array([6, 5, 3], dtype=int32)" };
 (default_device) => { "\nExample:\n    >>> with mx.stream(mx.cpu):\n    ...     print(mx.default_device())\n    Device(cpu, 0)" };
@@ -3396,7 +3400,7 @@ macro_rules! docs {
 (savez) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez(path, a=mx.array([1]), b=mx.array([2]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    ['a', 'b']" };
 (savez_compressed) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez_compressed(path, a=mx.array([1]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    ['a']" };
 (scan) => { "\nExample:\n    >>> total, sums = mx.scan(lambda c, x: (c + x, c + x), 0, mx.array([1, 2, 3]))\n    >>> total, sums\n    (array(6, dtype=int32), array([1, 3, 6], dtype=int32))" };
-(searchsorted) => { "For each value the index in a sorted vector before which it keeps that sorted.\n\nShapes:\nThe result has the shape of `values`.\n\nDtypes:\nGives `uint32`. Vector and values promote; NaN comes last.\n\nErrors:\nWhere `sorted` is not a vector, and for complex numbers.\n\nExample:\n    >>> mx.searchsorted(mx.array([1, 3, 5]), mx.array([0, 3, 9]))\n    array([0, 1, 3], dtype=uint32)" };
+(searchsorted) => { "For each value the index in a sorted vector before which it keeps that sorted.\n\nShapes:\nThe result has the shape of `values`.\n\nDtypes:\nGives `uint32`. Vector and values promote; NaN comes last. Complex numbers are ordered by their real parts, and\nwhere these are equal by their imaginary ones.\n\nErrors:\nWhere `sorted` is not a vector.\n\nExample:\n    >>> mx.searchsorted(mx.array([1, 3, 5]), mx.array([0, 3, 9]))\n    array([0, 1, 3], dtype=uint32)" };
 (set_cache_limit) => { "\nExample:\n    >>> former = mx.set_cache_limit(1 << 30)\n    >>> mx.set_cache_limit(former) == 1 << 30\n    True" };
 (set_default_device) => { "\nExample:\n    >>> former = mx.default_device()\n    >>> mx.set_default_device(mx.cpu)\n    >>> mx.set_default_device(former)" };
 (set_default_stream) => { "\nExample:\n    >>> former = mx.default_stream(mx.cpu)\n    >>> mx.set_default_stream(mx.new_stream(mx.cpu))\n    >>> mx.set_default_stream(former)" };
@@ -3421,13 +3425,13 @@ macro_rules! docs {
 (tril_indices) => { "The rows and the columns of the elements on and below the diagonal `offset` places above the main one, as\n`int32`.\n\nExample:\n    >>> mx.tril_indices(2)\n    (array([0, 1, 1], dtype=int32), array([0, 0, 1], dtype=int32))" };
 (triu_indices) => { "The rows and the columns of the elements on and above the diagonal `offset` places above the main one, as\n`int32`.\n\nExample:\n    >>> mx.triu_indices(2)\n    (array([0, 0, 1], dtype=int32), array([0, 1, 1], dtype=int32))" };
 (unfold) => { "The windows of an image as rows: their product with the flattened weight of a convolution is the convolution.\n\nShapes:\n`[N, input.., C]` gives `[N, windows, taps·C]`, with any number of spatial axes; the channels of a tap are side by side.\n\nErrors:\nFor images without spatial axes, windows that do not fit, and windows, strides and dilations of 0.\n\nExample:\n    >>> mx.unfold(mx.array([[[1], [2], [3]]]), 2)\n    array([[[1, 2],\n            [2, 3]]], dtype=int32)" };
-(unique) => { "The different elements of an array in ascending order; each NaN is one of its own.\n\nShapes:\nNo shape depends on values, so `size` says how many there are to be: the smallest of them where\nthere are more, and `fill` behind them, or else the first, where there are fewer.\n\nErrors:\nWhere an empty array is to be filled with its first element, and for complex numbers.\n\nExample:\n    >>> mx.unique(mx.array([3, 1, 3, 2]), size=3)\n    array([1, 2, 3], dtype=int32)" };
+(unique) => { "The different elements of an array in ascending order; each NaN is one of its own.\n\nShapes:\nNo shape depends on values, so `size` says how many there are to be: the smallest of them where\nthere are more, and `fill` behind them, or else the first, where there are fewer.\n\nErrors:\nWhere an empty array is to be filled with its first element.\n\nExample:\n    >>> mx.unique(mx.array([3, 1, 3, 2]), size=3)\n    array([1, 2, 3], dtype=int32)" };
 (unstack) => { "The elements along an axis as arrays of their own, without that axis.\n\nExample:\n    >>> mx.unstack(mx.array([[1, 2], [3, 4]]))\n    (array([1, 2], dtype=int32), array([3, 4], dtype=int32))" };
 (value_and_grad) => { "\nExample:\n    >>> value, gradient = mx.value_and_grad(lambda x: x**2)(mx.array(3.0))\n    >>> value.item(), gradient.item()\n    (9.0, 6.0)" };
 (var) => { "\nExample:\n    >>> mx.var(mx.array([1.0, 3.0]))\n    array(1, dtype=float32)" };
 (vjp) => { "\nExample:\n    >>> values, cotangents = mx.vjp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])\n    >>> cotangents\n    [array(6, dtype=float32)]" };
 (vmap) => { "\nExample:\n    >>> mx.vmap(lambda x: mx.sum(x))(mx.array([[1, 2], [3, 4]]))\n    array([3, 7], dtype=int32)" };
-(while_loop) => { "\nExample:\n    >>> halves = mx.while_loop(lambda c: c[\"x\"] > 1, lambda c: {\"x\": c[\"x\"] / 2, \"n\": c[\"n\"] + 1},\n    ...                        {\"x\": 10.0, \"n\": 0})\n    >>> halves[\"n\"]\n    array(4, dtype=int32)" };
+(while_loop) => { "\nExample:\n    >>> halves = mx.while_loop(lambda c: c[\"x\"] > 1, lambda c: {\"x\": c[\"x\"] / 2, \"n\": c[\"n\"] + 1},\n    ...                        {\"x\": 10.0, \"n\": 0})\n    >>> halves[\"n\"]\n    array(4, dtype=int32)\n    >>> root = lambda a: mx.while_loop(lambda x: mx.abs(x * x - a) > 1e-4, lambda x: (x + a / x) / 2, 1.0, max_iterations=20)\n    >>> round(mx.grad(root)(mx.array(4.0)).item(), 3)\n    0.25" };
 (zeros_like) => { "Zeros with `x`'s shape and dtype.\n\nExample:\n    >>> mx.zeros_like(mx.array([1, 2]))\n    array([0, 0], dtype=int32)" };
 (_amp::global_policy) => { "The policy of every thread outside of a scope.\n\nExample:\n    >>> mx._amp.global_policy()" };
 (_amp::operand) => { "What the policy makes of an operand of an operation that a layer adds afterwards, as the bias of a\nconvolution.\n\nExample:\n    >>> mx._amp.operand(\"conv_general\", mx.array([1.0])).dtype\n    mlx.core.float32" };
@@ -3611,8 +3615,8 @@ macro_rules! docs {
 (_Jacobian) => { "" };
 (_Linear) => { "" };
 (_Batched) => { "" };
-(array::cummax) => { "The largest element of an axis up to each, NaN from the first one on; `()` flattens first." };
-(array::cummin) => { "The smallest element of an axis up to each, NaN from the first one on; `()` flattens first." };
+(array::cummax) => { "The largest element of an axis up to each, NaN from the first one on; `()` flattens first. Complex numbers are" };
+(array::cummin) => { "The smallest element of an axis up to each, NaN from the first one on; `()` flattens first. Complex numbers are" };
 (array::cumprod) => { "The products of the elements of an axis up to each; `()` flattens first." };
 (array::cumsum) => { "The sums of the elements of an axis up to each; `()` flattens first." };
 (array::logcumsumexp) => { "ln Σ eˣ of the elements of an axis up to each, without overflow; `()` flattens first." };
@@ -3679,6 +3683,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::ops::elementwise::array_equal, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::shape::as_strided, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::create::asarray, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::transform::control::associative_scan, m)?)?;
             m.add_function(wrap_pyfunction!(self::astype, m)?)?;
             m.add_function(wrap_pyfunction!(crate::evaluate::async_eval, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::shape::atleast_1d, m)?)?;

@@ -3,7 +3,6 @@
 use cupola::ops::{self, Microscaling, Quantization, Quantized, QuantizedFactors, QuantizedGather};
 use cupola::{Array, DType};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
 use crate::array::PyArray;
 use crate::device::{On, on};
@@ -89,15 +88,14 @@ fn floats_of(x: &Array) -> DType {
 #[pyo3(signature = (
     w, /, group_size = None, bits = None, mode = "affine", *, global_scale = None, stream = None
 ))]
-pub fn quantize<'py>(
-    py: Python<'py>,
+pub fn quantize(
     w: Arr,
     group_size: Option<usize>,
     bits: Option<usize>,
     mode: &str,
     global_scale: Option<Arr>,
     stream: Option<On>,
-) -> PyResult<Bound<'py, PyTuple>> {
+) -> PyResult<Vec<PyArray>> {
     let parts = match Mode::of("quantize", mode, group_size, bits)? {
         Mode::Affine(how) => {
             no_global("quantize", &global_scale)?;
@@ -111,7 +109,7 @@ pub fn quantize<'py>(
             vec![words, scales]
         }
     };
-    PyTuple::new(py, parts.into_iter().map(PyArray::new))
+    Ok(parts.into_iter().map(PyArray::new).collect())
 }
 
 #[doc = docs!(dequantize)]

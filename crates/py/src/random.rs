@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
-use crate::error::{raise, wrong_value};
+use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
 use crate::operand::{Arr, Count, Opd, ShapeArg, give};
 
@@ -53,18 +53,32 @@ impl RandomState {
     }
 }
 
+/// A seed: an integer of 64 bits without a sign.
+pub struct Seed(u64);
+
+impl<'py> FromPyObject<'_, 'py> for Seed {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let seed = object.extract().map(Seed);
+        seed.map_err(|_| {
+            wrong_type(format!("a seed is an integer from 0 to 2**64 - 1, not {object:?}"))
+        })
+    }
+}
+
 /// Starts the default generator from a seed.
 #[doc = docs!(random::seed)]
 #[pyfunction]
-pub fn seed(seed: u64) {
-    random::seed(seed);
+pub fn seed(seed: Seed) {
+    random::seed(seed.0);
 }
 
 /// The key of a seed.
 #[doc = docs!(random::key)]
 #[pyfunction]
-pub fn key(seed: u64) -> PyArray {
-    PyArray::new(random::key(seed))
+pub fn key(seed: Seed) -> PyArray {
+    PyArray::new(random::key(seed.0))
 }
 
 #[doc = docs!(random::split)]

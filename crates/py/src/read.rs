@@ -52,6 +52,8 @@ pub fn converted(
             }
             _ => array,
         }
+    } else if object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>() {
+        buffer(object, sharing, None, dtype)?
     } else if object.is_none() {
         return Err(wrong_type("array: a number, a list or an array is expected, not None"));
     } else {

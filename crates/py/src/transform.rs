@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyModule, PyTuple};
 
-use crate::error::wrong_value;
+use crate::error::{wrong_type, wrong_value};
 use crate::tree::Template;
 
 /// The arguments of a call, with their arrays taken out.
@@ -113,6 +113,9 @@ impl<'a> Positional<'a> {
 fn function<'py>(fun: &Bound<'py, PyAny>, call: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     static WRAP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = fun.py();
+    if !fun.is_callable() {
+        return Err(wrong_type(format!("a function is expected, not {}", fun.get_type().name()?)));
+    }
     let wrap = WRAP.get_or_try_init(py, || {
         let module = PyModule::from_code(
             py,

@@ -91,6 +91,72 @@ def test_while_and_for():
     assert mx.jvp(lambda x: power(x, mx.array(5)), [mx.array(2.0)], [mx.array(1.0)])[1][0].item() == 80
 
 
+def test_loops_of_a_largest_length():
+    root = lambda a: mx.while_loop(
+        lambda c: mx.abs(c["x"] * c["x"] - a) > 1e-5 * a,
+        lambda c: {"x": (c["x"] + a / c["x"]) / 2, "n": c["n"] + 1},
+        {"x": 1.0, "n": 0},
+        max_iterations=30,
+    )["x"]
+    a = mx.array([4.0, 9.0, 0.25])
+    slopes = 0.5 / np.sqrt(np.array(a))
+    close(mx.stack([mx.grad(root)(one) for one in a]), slopes)
+    close(mx.vmap(mx.grad(root))(a), slopes)
+    close(mx.compile(mx.grad(root))(a[0]), slopes[0])
+    np.testing.assert_allclose(mx.grad(mx.grad(root))(a[1]).item(), -0.25 * 9**-1.5, rtol=1e-3)
+    doubled = lambda x, most: mx.while_loop(lambda c: c < 100, lambda c: c * 2, x, max_iterations=most)
+    for most, value, slope in [(0, 1.5, 1), (1, 3, 2), (6, 96, 64), (7, 192, 128), (50, 192, 128)]:
+        assert doubled(mx.array(1.5), most).item() == value
+        assert mx.grad(doubled)(mx.array(1.5), most).item() == slope
+    with pytest.raises(ValueError, match="no int32"):
+        doubled(mx.array(1.5), 2**31)
+    with pytest.raises(ValueError, match="one bool without axes"):
+        mx.while_loop(lambda c: c, lambda c: c, 1, max_iterations=3)
+
+
+def test_loops_of_a_largest_length_are_kept(tmp_path):
+    path = str(tmp_path / "bounded.cupola")
+    doubled = lambda x: mx.while_loop(lambda c: c < 100, lambda c: c * 2, x, max_iterations=9)
+    mx.export_function(path, doubled, mx.array(1.5))
+    again = mx.import_function(path)
+    assert again(mx.array(3.0))[0].item() == 192
+    assert mx.grad(lambda x: again(x)[0])(mx.array(3.0)).item() == 64
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 8, 33])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_associative_scan(n, reverse):
+    x = np.random.default_rng(n).uniform(0.5, 1.5, (3, n)).astype(np.float32)
+    want = np.cumprod(x[:, ::-1], 1)[:, ::-1] if reverse else np.cumprod(x, 1)
+    product = lambda x: mx.associative_scan(mx.multiply, x, reverse, axis=-1)
+    close(product(mx.array(x)), want)
+    loss = lambda f: lambda x: (f(x) * mx.arange(3.0 * n).reshape(3, n)).sum()
+    close(mx.grad(loss(product))(mx.array(x)), mx.grad(loss(lambda x: mx.cumprod(x, 1, reverse=reverse)))(mx.array(x)))
+    close(mx.vmap(lambda x: mx.associative_scan(mx.multiply, x, reverse))(mx.array(x)), want)
+
+
+def test_associative_scan_over_trees():
+    # Matrices do not commute, so the order counts.
+    m = np.random.default_rng(0).normal(size=(6, 2, 2)).astype(np.float32)
+    then = lambda f, g: {"a": f["a"] @ g["a"]}
+    found = mx.associative_scan(then, {"a": mx.array(m)})["a"]
+    for i in range(6):
+        close(found[i], np.linalg.multi_dot([np.eye(2), *m[: i + 1]]))
+    behind = mx.associative_scan(lambda f, g: g @ f, mx.array(m), reverse=True)
+    for i in range(6):
+        close(behind[i], np.linalg.multi_dot([*m[i:], np.eye(2)]))
+    with pytest.raises(ValueError, match="another size along the axis"):
+        mx.associative_scan(lambda f, g: f, [mx.zeros(3), mx.zeros(4)])
+    with pytest.raises(ValueError, match=r"elems is float32\[1\] before .* float32\[\] after"):
+        mx.associative_scan(lambda f, g: f.sum(), mx.zeros(3))
+    with pytest.raises(ValueError, match=r"takes \[elems\[0\], elems\[1\]\] and gives \[elems\]"):
+        mx.associative_scan(lambda f, g: f[0], [mx.zeros(3), mx.zeros(3)])
+    with pytest.raises(IndexError):
+        mx.associative_scan(mx.add, mx.zeros(3), axis=1)
+    with pytest.raises(ValueError, match="there is no array"):
+        mx.associative_scan(lambda f, g: f, [])
+
+
 def test_cond_and_switch():
     f = lambda x: mx.cond(x > 0, lambda x: mx.sqrt(x), lambda x: x * 0, x)
     assert f(mx.array(4.0)).item() == 2 and f(mx.array(-4.0)).item() == 0

@@ -111,3 +111,62 @@ def test_steps_of_integers_are_cast_first(arguments, dtype):
     theirs = mlx.arange(*arguments, dtype=getattr(mlx, dtype))
     np.testing.assert_array_equal(np.array(ours), np.array(theirs))
     assert str(ours.dtype) == str(theirs.dtype)
+
+
+def test_bytes_become_uint8():
+    for given in (b"abc", bytearray(b"abc"), memoryview(b"abc")):
+        for mx in (cc, mlx):
+            made = mx.array(given)
+            assert made.dtype == mx.uint8 and made.tolist() == [97, 98, 99]
+    assert cc.array(b"ab", cc.float32).tolist() == [97.0, 98.0]
+    assert cc.array(b"").shape == (0,)
+
+
+@pytest.mark.parametrize("name", "grad value_and_grad vmap compile checkpoint custom_function".split())
+def test_transforms_take_functions(name):
+    for mx in (cc, mlx):
+        with pytest.raises(TypeError):
+            getattr(mx, name)(3)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.5, "a", None])
+def test_seeds_are_integers_of_64_bits(seed):
+    for mx in (cc, mlx):
+        for function in (mx.random.seed, mx.random.key):
+            with pytest.raises(TypeError):
+                function(seed)
+
+
+def test_streams_of_a_context_are_the_default():
+    for mx in (cc, mlx):
+        stream, before = mx.new_stream(mx.cpu), mx.default_stream(mx.cpu)
+        with mx.stream(stream):
+            assert mx.default_stream(mx.cpu) == stream
+            assert mx.default_stream(mx.default_device()) == stream
+            assert mx.add(mx.ones(2), 1, stream=mx.cpu).tolist() == [2, 2]
+        assert mx.default_stream(mx.cpu) == before
+    with cc.stream(cc.new_stream(cc.cpu)):
+        cc.set_default_device(cc.cpu)
+    assert cc.default_stream(cc.cpu) == cc.default_stream(cc.Device(cc.cpu, 0))
+
+
+def test_subclasses_of_arrays():
+    for mx in (cc, mlx):
+        class Named(mx.array):
+            pass
+
+        x = Named([1.0, 2.0])
+        assert isinstance(x, mx.array) and type(x) is Named
+        assert (x + 1).tolist() == [2, 3] and mx.sum(x).item() == 3 and type(x + 1) is mx.array
+        assert mx.grad(lambda x: (x * x).sum())(x).tolist() == [2, 4]
+
+
+def test_parts_and_lists():
+    for mx in (cc, mlx):
+        assert [p.tolist() for p in mx.split(mx.arange(5), mx.array([1, 3]))] == [[0], [1, 2], [3, 4]]
+        for mode in ("affine", "mxfp4"):
+            assert isinstance(mx.quantize(mx.ones((1, 64)), mode=mode, group_size=32, bits=4), list)
+        pairs = lambda d: d[0] + d[1]
+        assert mx.vmap(pairs, in_axes=[0, None])([mx.ones(2), mx.ones(3)]).shape == (2, 3)
+        named = lambda d: d["a"] + d["b"]
+        assert mx.vmap(named, in_axes={"a": 0, "b": None})({"a": mx.ones(2), "b": mx.ones(3)}).shape == (2, 3)

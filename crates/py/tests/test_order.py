@@ -96,6 +96,66 @@ def test_complex_numbers_are_ordered_by_their_real_parts_first():
     np.testing.assert_array_equal(np.array(mx.clip(a, -1 + 0j, 1 + 1j)), np.clip(z, -1 + 0j, 1 + 1j))
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_extremes_of_complex_numbers(reverse):
+    z = complexes((4, 30))
+    z[1, 7] = complex(np.nan, 1)
+    z[2, [3, 9]] = complex(2, np.nan), complex(np.nan, -1)
+    turned = z[:, ::-1] if reverse else z
+    for name in ("maximum", "minimum"):
+        want = np.array([[getattr(np, name).reduce(row[: i + 1]) for i in range(30)] for row in turned])
+        want = want[:, ::-1] if reverse else want
+        f = getattr(mx, "cum" + name[:3])
+        np.testing.assert_array_equal(np.array(f(mx.array(z), axis=1, reverse=reverse)), want)
+        found = np.array(f(mx.array(z[3]), reverse=reverse, inclusive=False))
+        end = -1 if reverse else 0
+        inf = np.inf if name == "minimum" else -np.inf
+        assert found[end] == complex(inf, inf)
+        np.testing.assert_array_equal(np.delete(found, end), np.delete(want[3], 29 if not reverse else 0))
+    grad = mx.grad(lambda x: mx.real(mx.cummax(x)).sum())(mx.array([1 + 1j, 0, 1 + 1j, 2, 1j]))
+    assert grad.tolist() == [3, 0, 0, 2, 0]
+    assert mx.cummax(mx.zeros((0,), mx.complex64)).shape == (0,)
+    rows = mx.vmap(mx.cummax)(mx.array(z[:1]))
+    np.testing.assert_array_equal(np.array(rows), np.array(mx.cummax(mx.array(z[:1]), axis=1)))
+
+
+def test_complex_numbers_in_a_sorted_vector():
+    z = np.sort(np.concatenate([complexes(40), [complex(np.nan, 0), complex(np.nan, 1)]]))
+    values = np.concatenate([complexes((60,)), [9, -9j, complex(0, np.nan)]]).astype(np.complex64)
+    for side in ("left", "right"):
+        want = np.searchsorted(z, values, side)
+        if side == "left":
+            want[-1] = 40
+        else:
+            want[-1] = 42
+        np.testing.assert_array_equal(np.array(mx.searchsorted(mx.array(z), mx.array(values), side=side)), want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_derivatives_of_eigenvectors(dtype):
+    torch = pytest.importorskip("torch")
+    a = RNG.normal(size=(2, 4, 4)).astype(np.float32)
+    if dtype == "complex64":
+        a = (a + 1j * RNG.normal(size=a.shape)).astype(np.complex64)
+
+    def loss(m, a):
+        w, v = m.linalg.eig(a)
+        return (m.abs(w) ** 2).sum() + (m.abs(v) ** 4).sum() + (m.abs(m.linalg.eigvals(a) - 1) ** 3).sum()
+
+    theirs = torch.tensor(a, requires_grad=True)
+    loss(torch, theirs).backward()
+    close = lambda got, want: np.testing.assert_allclose(np.array(got), want, rtol=1e-3, atol=1e-3)
+    f, x = lambda x: loss(mx, x), mx.array(a)
+    close(mx.grad(f)(x), theirs.grad.numpy())
+    close(mx.vmap(mx.grad(f))(x), theirs.grad.numpy())
+    t = mx.array(RNG.normal(size=a.shape).astype(np.float32)).astype(x.dtype)
+    slope = mx.jvp(f, [x], [t])[1][0]
+    close(slope, mx.real(mx.conjugate(mx.grad(f)(x)) * t).sum())
+    curve = mx.grad(lambda x: mx.jvp(f, [x], [t])[1][0])(x)
+    ends = [np.array(mx.grad(f)(x + h * t)) for h in (1e-2, -1e-2)]
+    np.testing.assert_allclose(np.array(curve), (ends[0] - ends[1]) / 2e-2, rtol=0.05, atol=0.1)
+
+
 def test_complex_nan_is_last_and_largest():
     z = mx.array([1 + 2j, complex("nan"), 0.5 - 1j, complex(1, float("nan")), -2j])
     assert mx.argsort(z).tolist() == [4, 2, 0, 1, 3]

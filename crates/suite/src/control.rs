@@ -174,7 +174,7 @@ fn scans() -> Vec<Sample> {
 
 fn whiles() -> Vec<Sample> {
     // As often as the first of some counts says.
-    let counted = |dtype: DType| {
+    let counted = |dtype: DType, most: Option<usize>| -> Op {
         let count = Aval::new([], DType::I32);
         let avals =
             vec![count, Aval::new([3], dtype), Aval::new([2], DType::I32), Aval::new([3], dtype)];
@@ -190,7 +190,7 @@ fn whiles() -> Vec<Sample> {
             let next = push(g, Binary::Add, &[i[0], one])?;
             Ok(vec![next, push(g, Binary::Add, &[i[1], i[3]])?])
         });
-        Control::While(While { cond, body, carries: 2 }).into()
+        Control::While(While { cond, body, carries: 2, most }).into()
     };
     let of = |counts: [i64; 2]| {
         vec![
@@ -201,8 +201,14 @@ fn whiles() -> Vec<Sample> {
         ]
     };
     vec![
-        Sample::new("while", counted, of([2, 5])).only(is_number),
-        Sample::new("while never", counted, of([0, 1])).only(is_number),
+        Sample::new("while", move |dtype| counted(dtype, None), of([2, 5])).only(is_number),
+        Sample::new("while never", move |dtype| counted(dtype, None), of([0, 1])).only(is_number),
+        Sample::new("while, at most 4 times", move |dtype| counted(dtype, Some(4)), of([2, 3]))
+            .only(is_number)
+            .smooth(),
+        Sample::new("while never, at most once", move |dtype| counted(dtype, Some(1)), of([0, 1]))
+            .only(is_number)
+            .smooth(),
     ]
 }
 

@@ -57,7 +57,7 @@ pub const LANES: [(&[usize], usize); 11] = [
 ];
 
 /// Shapes, axes, and places of the order: the first and how many.
-pub const RANGES: [(&[usize], usize, [usize; 2]); 9] = [
+pub const RANGES: [(&[usize], usize, [usize; 2]); 12] = [
     (&[7], 0, [5, 2]),
     (&[3, 4, 5], 1, [0, 1]),
     (&[3, 4, 5], 2, [2, 3]),
@@ -67,6 +67,9 @@ pub const RANGES: [(&[usize], usize, [usize; 2]); 9] = [
     (&[3, 1500], 1, [200, 1000]),
     (&[5, 3], 0, [2, 0]),
     (&[140_000], 0, [139_900, 100]),
+    (&[140_000], 0, [0, 60]),
+    (&[3, 9000], 1, [8990, 10]),
+    (&[9000, 2], 0, [0, 4500]),
 ];
 
 /// Numbers with repeats; of floats also zeros of both signs, infinities and NaN.

@@ -227,7 +227,7 @@ pub fn python_name(op: &str) -> &str {
 }
 
 /// What `cupola.core` has beside the names of MLX.
-const BEYOND: &str = "adaptive_avg_pool adaptive_max_pool addcdiv addcmul argwhere bincount bucketize cdist cond \
+const BEYOND: &str = "adaptive_avg_pool adaptive_max_pool addcdiv addcmul argwhere associative_scan bincount bucketize cdist cond \
     copysign corrcoef cov digamma erfc fmax fmin fmod fold fori_loop frac frexp geomspace grid_sample \
     heaviside hessian histogram hypot i0 index_fill interp interpolate jacfwd jacrev ldexp \
     lerp lgamma linearize logit logspace masked_fill masked_select max_pool_with_indices \

@@ -5,14 +5,14 @@
 use super::compare::compare as compared;
 use super::operand::Operand;
 use super::{
-    abs, add, any, argmax, argsort, divide, equal, exp, expand_axes, greater, imag, isfinite,
-    isnan, log, logical_and, logical_not, logical_or, multiply, real, squeeze_axes, subtract,
-    take_along_axis, where_,
+    ScanOptions, abs, add, any, argmax, argsort, divide, equal, exp, expand_axes, flip, full,
+    greater, imag, isfinite, isnan, log, logical_and, logical_not, logical_or, multiply, negative,
+    real, squeeze_axes, subtract, take_along_axis, where_,
 };
 use crate::array::Array;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::prim::record::cast;
+use crate::prim::record::{cast, concatenate, slice_axis};
 use crate::prim::{Binary, Compare, ReduceKind};
 use crate::shape::Dims;
 
@@ -96,4 +96,34 @@ pub(super) fn order(x: &Array, axis: usize) -> Result<Array> {
         order = take_along_axis(&order, &next, axis)?;
     }
     Ok(order)
+}
+
+/// The largest or smallest element of an axis up to each; NaN from the first one on.
+pub(super) fn running_extreme(
+    max: bool,
+    x: &Array,
+    axis: usize,
+    options: ScanOptions,
+) -> Result<Array> {
+    if !max {
+        return negative(&running_extreme(true, &negative(x)?, axis, options)?);
+    }
+    if !options.reverse {
+        let turned =
+            running_extreme(true, &flip(x, axis)?, axis, ScanOptions { reverse: true, ..options })?;
+        return flip(&turned, axis);
+    }
+    // The places of elements in the order tell which is largest; of equal ones, and of NaN, it is the last, which
+    // comes first from the end.
+    let order = order(x, axis)?;
+    let best =
+        super::cummax(&argsort(&order, axis)?, axis, ScanOptions { exclusive: false, ..options })?;
+    let all = take_along_axis(x, &take_along_axis(&order, &best, axis)?, axis)?;
+    if !options.exclusive || x.shape()[axis] == 0 {
+        return Ok(all);
+    }
+    let least = Scalar::Complex(f32::NEG_INFINITY, f32::NEG_INFINITY);
+    let end = full(x.shape().with(axis, 1), least, DType::C64)?;
+    let size = x.shape()[axis];
+    concatenate(&[&slice_axis(&all, axis, 1, size - 1)?, &end], axis)
 }

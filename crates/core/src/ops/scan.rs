@@ -1,7 +1,7 @@
 //! Running sums, products and extremes along an axis.
 
-use super::flatten;
 use super::operand::{Axes, cast, inexact};
+use super::{complex, flatten};
 use crate::array::Array;
 use crate::autocast;
 use crate::dtype::DType;
@@ -24,6 +24,17 @@ fn scan(kind: ScanKind, x: &Array, axis: Axes, options: ScanOptions) -> Result<A
         None => (flatten(x, 0, -1)?, 0),
     };
     Array::apply(Scan { kind, axis, reverse, exclusive }, &[&x])
+}
+
+/// The extreme up to each element; of complex numbers in their order.
+fn extreme(kind: ScanKind, x: &Array, axis: Axes, options: ScanOptions) -> Result<Array> {
+    if x.dtype() != DType::C64 {
+        return scan(kind, x, axis, options);
+    }
+    match axis.single(kind.name(), x.rank())? {
+        Some(axis) => complex::running_extreme(kind == ScanKind::Max, x, axis, options),
+        None => complex::running_extreme(kind == ScanKind::Max, &flatten(x, 0, -1)?, 0, options),
+    }
 }
 
 /// The sums of the elements of an axis up to each; `()` flattens first.
@@ -67,10 +78,8 @@ pub fn cumprod(x: &Array, axis: impl Into<Axes>, options: ScanOptions) -> Result
     })
 }
 
-/// The largest element of an axis up to each, NaN from the first one on; `()` flattens first.
-///
-/// # Errors
-/// For complex numbers.
+/// The largest element of an axis up to each, NaN from the first one on; `()` flattens first. Complex numbers are
+/// ordered by their real parts, and where these are equal by their imaginary ones.
 ///
 /// # Example
 /// ```
@@ -80,13 +89,11 @@ pub fn cumprod(x: &Array, axis: impl Into<Axes>, options: ScanOptions) -> Result
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn cummax(x: &Array, axis: impl Into<Axes>, options: ScanOptions) -> Result<Array> {
-    scan(ScanKind::Max, x, axis.into(), options)
+    extreme(ScanKind::Max, x, axis.into(), options)
 }
 
-/// The smallest element of an axis up to each, NaN from the first one on; `()` flattens first.
-///
-/// # Errors
-/// For complex numbers.
+/// The smallest element of an axis up to each, NaN from the first one on; `()` flattens first. Complex numbers are
+/// ordered by their real parts, and where these are equal by their imaginary ones.
 ///
 /// # Example
 /// ```
@@ -96,7 +103,7 @@ pub fn cummax(x: &Array, axis: impl Into<Axes>, options: ScanOptions) -> Result<
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn cummin(x: &Array, axis: impl Into<Axes>, options: ScanOptions) -> Result<Array> {
-    scan(ScanKind::Min, x, axis.into(), options)
+    extreme(ScanKind::Min, x, axis.into(), options)
 }
 
 /// ln Σ eˣ of the elements of an axis up to each, without overflow; `()` flattens first.

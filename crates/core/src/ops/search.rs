@@ -27,10 +27,11 @@ pub enum Side {
 /// The result has the shape of `values`.
 ///
 /// # Dtypes
-/// Gives `uint32`. Vector and values promote; NaN comes last.
+/// Gives `uint32`. Vector and values promote; NaN comes last. Complex numbers are ordered by their real parts, and
+/// where these are equal by their imaginary ones.
 ///
 /// # Errors
-/// Where `sorted` is not a vector, and for complex numbers.
+/// Where `sorted` is not a vector.
 ///
 /// # Example
 /// ```
@@ -47,12 +48,6 @@ pub fn searchsorted(sorted: &Array, values: &Array, side: Side) -> Result<Array>
         return Err(Error::shape(op, format!("takes a sorted vector, not {}", sorted.aval())));
     }
     let dtype = common_dtype(&[sorted.into(), values.into()]);
-    if dtype == DType::C64 {
-        return Err(Error::dtype(
-            op,
-            format!("complex numbers have no order ({}, {})", sorted.aval(), values.aval()),
-        ));
-    }
     let (sorted, values) = (cast(sorted, dtype)?, cast(values, dtype)?);
     let size = sorted.size();
     let place = Aval { shape: values.shape().clone(), dtype: DType::U32 };
@@ -102,7 +97,7 @@ pub fn bucketize(x: &Array, boundaries: &Array, right: bool) -> Result<Array> {
 
 /// Whether `a` comes before `b`, NaN being last.
 fn before(a: &Array, b: &Array) -> Result<Array> {
-    if !a.dtype().is_float() {
+    if !a.dtype().is_float() && a.dtype() != DType::C64 {
         return less(a, b);
     }
     logical_or(&less(a, b)?, &logical_and(&isnan(b)?, &logical_not(&isnan(a)?)?)?)
@@ -128,7 +123,7 @@ pub struct Unique {
 /// there are more, and `fill` behind them, or else the first, where there are fewer.
 ///
 /// # Errors
-/// Where an empty array is to be filled with its first element, and for complex numbers.
+/// Where an empty array is to be filled with its first element.
 ///
 /// # Example
 /// ```

@@ -159,6 +159,8 @@ const CALL: (&str, u16) = ("call", 1);
 /// Control flow, whose bodies are graphs of their own.
 const SCAN_LOOP: (&str, u16) = ("scan_loop", 1);
 const WHILE_LOOP: (&str, u16) = ("while_loop", 1);
+/// A loop that says how often it runs at most.
+const BOUNDED_LOOP: (&str, u16) = ("bounded_loop", 1);
 const COND: (&str, u16) = ("cond", 1);
 
 fn known<P: Known>(version: u16, from: &mut Reader<'_>) -> Result<Op, String>
@@ -214,10 +216,10 @@ pub fn write(op: &Op, bodies: &[u32], out: &mut Writer) -> Result<(&'static str,
                 reverse.write(out);
                 SCAN_LOOP
             }
-            Control::While(While { cond: _, body: _, carries }) => {
+            Control::While(While { cond: _, body: _, carries, most }) => {
                 bodies.iter().for_each(|body| body.write(out));
                 carries.write(out);
-                WHILE_LOOP
+                most.inspect(|most| most.write(out)).map_or(WHILE_LOOP, |_| BOUNDED_LOOP)
             }
             Control::Cond(Cond { branches: _ }) => {
                 bodies.to_vec().write(out);
@@ -246,7 +248,8 @@ pub fn read(
         let body = body(u32::read(from)?)?;
         return Ok(Op::from(Rules::read(from)?.call(body)));
     }
-    let known = [SCAN_LOOP, WHILE_LOOP, COND].into_iter().find(|known| known.0 == name);
+    let known =
+        [SCAN_LOOP, WHILE_LOOP, BOUNDED_LOOP, COND].into_iter().find(|known| known.0 == name);
     if let Some((_, own)) = known {
         return match version == own {
             true => control(name, from, body).map(Op::from),
@@ -258,7 +261,7 @@ pub fn read(
     sound(&op).map(|()| op)
 }
 
-/// Reads control flow of one of the three names.
+/// Reads control flow of one of these names.
 fn control(
     name: &str,
     from: &mut Reader<'_>,
@@ -270,9 +273,11 @@ fn control(
         let branches = branches.into_iter().map(call).collect::<Result<_, _>>()?;
         return Ok(Control::Cond(Cond { branches }));
     }
-    if name == WHILE_LOOP.0 {
+    if name == WHILE_LOOP.0 || name == BOUNDED_LOOP.0 {
         let (cond, body) = (call(u32::read(from)?)?, call(u32::read(from)?)?);
-        return Ok(Control::While(While { cond, body, carries: usize::read(from)? }));
+        let carries = usize::read(from)?;
+        let most = if name == BOUNDED_LOOP.0 { Some(usize::read(from)?) } else { None };
+        return Ok(Control::While(While { cond, body, carries, most }));
     }
     let body = call(u32::read(from)?)?;
     let (carries, sequences) = (usize::read(from)?, usize::read(from)?);

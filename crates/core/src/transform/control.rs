@@ -173,44 +173,90 @@ pub fn scan(
     Ok((outputs, sequences))
 }
 
-/// A loop that runs `body` as long as `cond` is true of what is carried.
+/// A loop that runs `body` as long as `cond` is true of what is carried, and at most so often as `most` says.
 ///
 /// Both are called once; `body` takes what is carried and gives what is carried on. A device is waited for in
 /// each iteration, since the host has to know whether to go on: where the number of iterations is known,
 /// [`fori_loop`] and [`scan`] are faster.
 ///
-/// It has a jvp. A vjp is an error, because what the way back needs cannot be kept for a number of iterations
-/// that nobody knows. Under `vmap` it goes on until the condition holds for no element of the batch.
+/// It has a jvp. It has a vjp where `most` is given: what the way back needs is kept for `most` iterations, so
+/// memory and time grow with that number, also where the loop ends before. Without it a vjp is an error. Under
+/// `vmap` it goes on until the condition holds for no element of the batch.
 ///
 /// # Errors
-/// Where a function fails or reads a value, where `cond` does not give one bool, nothing is carried, or
-/// what is carried changes its shape or dtype.
+/// Where a function fails or reads a value, where `cond` does not give one bool, nothing is carried, what is
+/// carried changes its shape or dtype, or `most` is no `int32`.
 ///
 /// # Example
 /// ```
-/// use cupola::{Array, ops, transform::while_loop};
-/// // Newton's root of 2.
-/// let far = |x: &[Array]| ops::greater(&ops::abs(&(&x[0] * &x[0] - 2.0))?, 1e-5);
-/// let step = |x: &[Array]| Ok(vec![(&x[0] + 2.0 / &x[0]) / 2.0]);
-/// let root = while_loop(far, step, &[Array::scalar(1.0f32)])?;
-/// assert!((root[0].item::<f32>()? - 2f32.sqrt()).abs() < 1e-4);
+/// use cupola::{Array, ops, transform::{grad, while_loop}};
+/// // Newton's root, and its derivative.
+/// let root = |a: &Array| {
+///     let far = |x: &[Array]| ops::greater(&ops::abs(&(&x[0] * &x[0] - a))?, 1e-5);
+///     let step = |x: &[Array]| Ok(vec![(&x[0] + a / &x[0]) / 2.0]);
+///     Ok(while_loop(far, step, &[ops::ones_like(a)?], Some(20))?.remove(0))
+/// };
+/// let two = Array::scalar(2.0f32);
+/// assert!((root(&two)?.item::<f32>()? - 2f32.sqrt()).abs() < 1e-4);
+/// let slope = grad(|x: &[Array]| root(&x[0]))(&[two])?[0].item::<f32>()?;
+/// assert!((slope - 0.5 / 2f32.sqrt()).abs() < 1e-3);
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn while_loop(
     cond: impl FnOnce(&[Array]) -> Result<Array>,
     body: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
     init: &[Array],
+    most: Option<usize>,
 ) -> Result<Vec<Array>> {
+    let op = "while_loop";
     if init.is_empty() {
-        return Err(Error::argument("while_loop", "nothing is carried"));
+        return Err(Error::argument(op, "nothing is carried"));
     }
+    let Some(number) = most else {
+        return repeated(cond, body, init, None);
+    };
+    let Ok(limit) = i32::try_from(number) else {
+        return Err(Error::argument(op, format!("{number} iterations are no int32")));
+    };
+    // The last of what is carried counts.
+    let carries = init.len();
+    let mut counted = init.to_vec();
+    counted.push(Array::scalar(0i32));
+    let holds = |now: &[Array]| {
+        let answer = cond(&now[..carries])?;
+        one_bool(&answer)?;
+        ops::logical_and(&answer, &ops::less(&now[carries], limit)?)
+    };
+    let next = |now: &[Array]| {
+        let mut next = body(&now[..carries])?;
+        same(op, init, &next)?;
+        next.push(ops::add(&now[carries], 1)?);
+        Ok(next)
+    };
+    let mut outputs = repeated(holds, next, &counted, most)?;
+    outputs.truncate(carries);
+    Ok(outputs)
+}
+
+fn one_bool(answer: &Array) -> Result<()> {
+    let aval = answer.aval();
+    if aval.shape.rank() != 0 || aval.dtype != DType::Bool {
+        let detail = format!("cond must give one bool without axes, it gives {aval}");
+        return Err(Error::shape("while_loop", detail));
+    }
+    Ok(())
+}
+
+/// A loop whose condition sees to it that it runs at most so often as `most` says.
+fn repeated(
+    cond: impl FnOnce(&[Array]) -> Result<Array>,
+    body: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
+    init: &[Array],
+    most: Option<usize>,
+) -> Result<Vec<Array>> {
     let holds = Called::of("while_loop", avals(init).collect(), |given| {
         let answer = cond(given)?;
-        let aval = answer.aval();
-        if aval.shape.rank() != 0 || aval.dtype != DType::Bool {
-            let detail = format!("cond must give one bool without axes, it gives {aval}");
-            return Err(Error::shape("while_loop", detail));
-        }
+        one_bool(&answer)?;
         Ok(vec![answer])
     })?;
     if holds.draws() {
@@ -232,7 +278,7 @@ pub fn while_loop(
     let (holds, next) = (holds.body(false, 0, 0)?, next.body(draws, carries, carries)?);
     let random = draws.then(generator::state);
     let inputs: Vec<Array> = init.iter().chain(&random).cloned().collect();
-    let mut outputs = record_while(inputs.len(), holds, next, inputs)?;
+    let mut outputs = record_while(inputs.len(), most, holds, next, inputs)?;
     if draws && let Some(state) = outputs.pop() {
         generator::set_state(state);
     }

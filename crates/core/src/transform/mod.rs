@@ -2,6 +2,7 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
+mod associative_scan;
 mod compile;
 mod control;
 pub(crate) mod custom_function;
@@ -10,6 +11,7 @@ pub(crate) mod jacobian;
 pub(crate) mod rules;
 pub(crate) mod vmap;
 
+pub use associative_scan::associative_scan;
 pub use compile::{Compiled, TRACE_BYTES, compile};
 pub use control::{Branch, LoopOptions, cond, fori_loop, scan, switch, while_loop};
 pub use custom_function::{CustomFunction, checkpoint, custom_function};

@@ -6,8 +6,11 @@
 //! and each element has its place. Rows that fit into a tile are sorted by one launch, several in a
 //! tile where they are short: then the rows' numbers are the last digits. Longer ones take three
 //! steps for every eight bits: the tiles' digits are counted, the counts are summed, and the tiles,
-//! sorted by the digit, are spread over the row. (N. Satish, M. Harris and M. Garland, *Designing
+//! sorted by the digit, are spread over the row. Where only a part of the order is wanted, it is selected first
+//! ([`select`]). (N. Satish, M. Harris and M. Garland, *Designing
 //! efficient sorting algorithms for manycore GPUs*, IPDPS 2009.)
+
+mod select;
 
 use cupola_core::DType;
 use cupola_core::backend::Segment;
@@ -16,7 +19,8 @@ use cupola_core::prim::{ScanKind, Sort, SortPart};
 use super::scan::{BLOCK, Fold, Totals, items, padded, padded_size, sums_before};
 use super::view::{Axes, place, unflatten};
 use super::{Draft, Launch, Missing, Program};
-use crate::ir::{Access, Number, Shared, Target, Ty, Val, Var};
+use crate::ir::{Access, Buf, Number, Shared, Target, Ty, Val, Var};
+use select::{Selection, Wanted};
 
 /// Bits by which a block sorts at once.
 const NIBBLE: u32 = 4;
@@ -57,10 +61,29 @@ pub fn sort(
                 SortPart::Whole | SortPart::Around(_) => None,
             },
         },
+        first: None,
         segment,
         target,
     };
-    work.launches(program)
+    match wanted(sort, &work) {
+        Some(wanted) => work.selected(wanted, program),
+        None => work.launches(program),
+    }
+}
+
+/// What is selected of rows before anything is sorted, if it is little enough.
+fn wanted(sort: &Sort, work: &Radix<'_>) -> Option<Wanted> {
+    let length = work.length;
+    if work.rows * length == 0 || length <= work.tile() as usize {
+        return None;
+    }
+    match sort.part {
+        SortPart::Around(place) => Some(Wanted::Around(place)),
+        SortPart::Range { count, .. } if count == 0 || 2 * count > length => None,
+        SortPart::Range { start: 0, count } => Some(Wanted::First(count)),
+        SortPart::Range { start, count } if start + count == length => Some(Wanted::Last(count)),
+        SortPart::Range { .. } | SortPart::Whole => None,
+    }
 }
 
 /// Adds the launches that sort `length` words with so many `bits` that lie in the scratch memory
@@ -74,7 +97,7 @@ pub(super) fn order(
     target: &Target,
 ) -> Result<(), Missing> {
     let ends = Ends::Scratch { keys, sorted, order };
-    let work = Radix { name: "order", rows: 1, length, bits, ends, segment, target };
+    let work = Radix { name: "order", rows: 1, length, bits, ends, first: None, segment, target };
     work.launches(program)
 }
 
@@ -86,11 +109,14 @@ struct Radix<'a> {
     /// How many bits keys have.
     bits: u32,
     ends: Ends,
+    /// Where keys and places lie at first, if they are not those of `ends`.
+    first: Option<Middle>,
     segment: &'a Segment,
     target: &'a Target,
 }
 
 /// Where elements come from, and where the results go.
+#[derive(Clone)]
 enum Ends {
     /// The operands of a sort.
     Operands {
@@ -140,6 +166,31 @@ impl Radix<'_> {
         Draft::new(self.name, BLOCK, self.segment, self.target)
     }
 
+    /// Adds the launches that select, and sort what was selected.
+    fn selected(&self, wanted: Wanted, program: &mut Program) -> Result<(), Missing> {
+        let selection = Selection::new(self, wanted, program);
+        let (Wanted::First(count) | Wanted::Last(count)) = wanted else {
+            return selection.launches(program, None);
+        };
+        let middle = self.middle(count, program);
+        let mut ends = self.ends.clone();
+        if let Ends::Operands { range, .. } = &mut ends {
+            *range = None;
+        }
+        let Radix { name, rows, bits, segment, target, .. } = *self;
+        let sorted =
+            Radix { name, rows, length: count, bits, ends, first: Some(middle), segment, target };
+        selection.launches(program, Some((&sorted, middle)))?;
+        sorted.launches(program)
+    }
+
+    /// Scratch memory for so many elements of every row.
+    fn middle(&self, length: usize, program: &mut Program) -> Middle {
+        let (first, words) = (program.scratch.len(), self.words() as usize);
+        program.scratch.extend(vec![self.rows * length * 4; words + 1]);
+        Middle { keys: [first, first + words - 1], numbers: first + words }
+    }
+
     fn launches(&self, program: &mut Program) -> Result<(), Missing> {
         if self.rows * self.length == 0 {
             return Ok(());
@@ -154,15 +205,11 @@ impl Radix<'_> {
         let row = DIGITS as usize * tiles;
         program.scratch.extend([self.rows * row * 4; 2]);
         let middles: Vec<Middle> = (0..passes.saturating_sub(1).min(2))
-            .map(|_| {
-                let first = program.scratch.len();
-                let words = self.words() as usize;
-                program.scratch.extend(vec![self.rows * self.length * 4; words + 1]);
-                Middle { keys: [first, first + words - 1], numbers: first + words }
-            })
+            .map(|_| self.middle(self.length, program))
             .collect();
         for pass in 0..passes {
-            let from = pass.checked_sub(1).map(|last| middles[last as usize % 2]);
+            let from =
+                pass.checked_sub(1).map_or(self.first, |last| Some(middles[last as usize % 2]));
             let to = (pass + 1 < passes).then(|| middles[pass as usize % 2]);
             program.launches.push(self.count(counts, tiles, pass, from)?);
             let sums = [counts, counts + 1];
@@ -258,7 +305,10 @@ impl Radix<'_> {
     /// The launch that sorts rows that fit into a tile.
     fn within_tiles(&self) -> Result<Launch, Missing> {
         let k = self.draft()?;
-        let (load, store) = (self.load(&k, None), self.store(&k, None));
+        // The places that elements came from, if those are not where they lie.
+        let came_from: Option<Buf> =
+            self.first.map(|first| k.scratch(first.numbers, DType::U32, Access::Read).buf);
+        let (load, store) = (self.load(&k, self.first), self.store(&k, None));
         let block = Block::new(&k, self.words());
         // How many rows a tile has, and the bits of their numbers.
         let together = (self.tile() as usize / self.length).max(1);
@@ -315,8 +365,14 @@ impl Radix<'_> {
             for ((at, inside), mut element) in block.places().zip(inside).zip(block.elements()) {
                 k.when(inside, || {
                     let (row, at) = at.div_rem(&length);
-                    element[last] = element[last].div_rem(&length).1;
-                    store(first + k.as_index(row), k.as_index(at), &element);
+                    let (row, place) = (first + k.as_index(row), element[last].div_rem(&length).1);
+                    element[last] = match came_from {
+                        Some(places) => {
+                            places.load(row * k.extent(self.length) + k.as_index(place))
+                        }
+                        None => place,
+                    };
+                    store(row, k.as_index(at), &element);
                 });
             }
             k.barrier();

@@ -18,7 +18,10 @@ pub fn sections(object: &Bound<'_, PyAny>, size: usize) -> PyResult<Sections> {
             _ => Err(wrong_value(format!("split: {count} is no number of parts"))),
         };
     }
-    let at = integers(object, "indices_or_sections")?;
+    let at = match object.is_instance_of::<PyArray>() {
+        true => integers(&object.call_method0("tolist")?, "indices_or_sections")?,
+        false => integers(object, "indices_or_sections")?,
+    };
     let clamp = |&i: &isize| (if i < 0 { (i + size as isize).max(0) } else { i }) as usize;
     Ok(Sections::At(at.iter().map(clamp).collect()))
 }

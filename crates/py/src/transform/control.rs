@@ -41,18 +41,23 @@ impl Leaves {
     }
 
     /// These arrays, which a body gave, in the order of `like`, which it took; an error where they are others.
-    fn like(mut self, op: &str, like: &Leaves) -> PyResult<Vec<Array>> {
+    fn like(self, op: &str, like: &Leaves) -> PyResult<Vec<Array>> {
+        self.of_names(op, &like.names, &like.arrays)
+    }
+
+    /// These arrays in the order of `names`; an error where they are others than those `taken`.
+    fn of_names(mut self, op: &str, names: &[String], taken: &[Array]) -> PyResult<Vec<Array>> {
         let mut found = Vec::with_capacity(self.arrays.len());
         let known = |name: &String| self.names.contains(name);
-        if self.names.len() != like.names.len() || !like.names.iter().all(known) {
+        if self.names.len() != names.len() || !names.iter().all(known) {
             let all = |names: &[String]| names.join(", ");
             return Err(wrong_value(format!(
                 "[{op}] an iteration takes [{}] and gives [{}]",
-                all(&like.names),
+                all(names),
                 all(&self.names)
             )));
         }
-        for (name, before) in like.names.iter().zip(&like.arrays) {
+        for (name, before) in names.iter().zip(taken) {
             let Some(at) = self.names.iter().position(|own| own == name) else { continue };
             self.names.swap_remove(at);
             let after = self.arrays.swap_remove(at);
@@ -133,14 +138,17 @@ fn next<'py>(
 
 /// A loop that runs `body_fun` as long as `cond_fun`, of what is carried, is true. Both are called once; what is
 /// carried is a tree of arrays and numbers, and keeps its shapes and dtypes. The device is waited for in each
-/// iteration. It has no gradient, since nobody knows how often it runs: `fori_loop` and `scan` have.
+/// iteration. It runs at most `max_iterations` times where that is given, and has gradients then: what these need is
+/// kept for so many iterations. Without it there is none, since nobody knows how often it runs.
 #[doc = docs!(while_loop)]
 #[pyfunction]
+#[pyo3(signature = (cond_fun, body_fun, init_val, *, max_iterations = None))]
 pub fn while_loop<'py>(
     py: Python<'py>,
     cond_fun: &Bound<'py, PyAny>,
     body_fun: &Bound<'py, PyAny>,
     init_val: &Bound<'py, PyAny>,
+    max_iterations: Option<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let init = Leaves::of("while_loop", "carry", init_val)?;
     let holds = |now: &[Array]| {
@@ -148,7 +156,7 @@ pub fn while_loop<'py>(
         answer.map_err(carried)
     };
     let body = |now: &[Array]| next("while_loop", &init, |tree| body_fun.call1((tree,)), py, now);
-    let last = transform::while_loop(holds, body, &init.arrays).map_err(raise)?;
+    let last = transform::while_loop(holds, body, &init.arrays, max_iterations).map_err(raise)?;
     init.fill(py, &last)
 }
 
@@ -193,8 +201,32 @@ pub fn fori_loop<'py>(
         after.extend(body(&now[0], &now[1..])?);
         Ok(after)
     };
-    let last = transform::while_loop(holds, step, &arrays).map_err(raise)?;
+    let last = transform::while_loop(holds, step, &arrays, None).map_err(raise)?;
     init.fill(py, &last[1..])
+}
+
+/// Everything up to each element along `axis`, put together by an associative function: of a, b, c it gives a,
+/// fn(a, b), fn(fn(a, b), c). `fn` takes two trees like `elems`, with several elements along the axis, and works on all
+/// at once; it is called about 2·log2 n times. Where `reverse` is true what comes behind is put together.
+#[doc = docs!(associative_scan)]
+#[pyfunction]
+#[pyo3(signature = (r#fn, elems, reverse = false, axis = 0))]
+pub fn associative_scan<'py>(
+    py: Python<'py>,
+    r#fn: &Bound<'py, PyAny>,
+    elems: &Bound<'py, PyAny>,
+    reverse: bool,
+    axis: isize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let op = "associative_scan";
+    let elems = Leaves::of(op, "elems", elems)?;
+    let call = |a: &[Array], b: &[Array]| {
+        let pair = || r#fn.call1((elems.fill(py, a)?, elems.fill(py, b)?));
+        let made = (|| Leaves::of(op, "elems", &pair()?)?.of_names(op, &elems.names, b))();
+        made.map_err(carried)
+    };
+    let all = transform::associative_scan(call, &elems.arrays, axis, reverse).map_err(raise)?;
+    elems.fill(py, &all)
 }
 
 /// The branches of a choice, each of which is called once, and the tree that they give.

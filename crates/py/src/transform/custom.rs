@@ -165,8 +165,14 @@ impl custom_function {
     }
 
     #[new]
-    fn new(f: Py<PyAny>) -> Self {
-        custom_function { fun: f, rules: Mutex::new(Rules::default()) }
+    fn new(f: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if !f.is_callable() {
+            return Err(wrong_type(format!(
+                "a function is expected, not {}",
+                f.get_type().name()?
+            )));
+        }
+        Ok(custom_function { fun: f.clone().unbind(), rules: Mutex::new(Rules::default()) })
     }
 
     /// Gives the function's vector-Jacobian product: `f(primals, cotangents, outputs)`.

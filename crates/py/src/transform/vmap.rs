@@ -76,7 +76,18 @@ impl BatchedFunction {
         let mut arrays = Vec::new();
         let arguments = only_arrays(args.as_any(), &mut arrays)?;
         let mut in_axes = Vec::new();
-        axes_of(args.as_any(), self.in_axes.bind(py), &mut in_axes)?;
+        let axes = self.in_axes.bind(py);
+        // Of one argument that is a list or a dict a list or a dict of axes may be given as it is.
+        let goes_along = |one: &Bound<'_, PyAny>| {
+            (one.is_instance_of::<PyList>() && axes.is_instance_of::<PyList>())
+                || (one.is_instance_of::<PyDict>() && axes.is_instance_of::<PyDict>())
+        };
+        match args.iter().next() {
+            Some(one) if args.len() == 1 && goes_along(&one) => {
+                axes_of(&one, axes, &mut in_axes)?;
+            }
+            _ => axes_of(args.as_any(), axes, &mut in_axes)?,
+        }
         let mut template: Option<Template> = None;
         let call = |tracers: &[Array]| {
             let result = (|| {

@@ -64,6 +64,8 @@ pub struct While {
     pub body: Arc<Call>,
     /// How many arrays are carried.
     pub carries: usize,
+    /// How often the body runs at most, where the condition sees to that: the vjp keeps so much.
+    pub most: Option<usize>,
 }
 
 /// Runs one of its branches.

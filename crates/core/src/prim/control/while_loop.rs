@@ -1,10 +1,10 @@
 //! A body as long as a condition holds: inference, derivatives, batches.
 
-use super::{Control, While, carried, chosen, count, expect, spread, trace};
+use super::{Cond, Control, Scan, While, carried, chosen, count, expect, spread, trace};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::graph::Ref;
+use crate::graph::{Graph, Ref};
 use crate::prim::batch::prepend;
 use crate::prim::record::{broadcast, expand_dims, or_zeros, select};
 use crate::prim::{Avals, Batched, Op, Reduce, ReduceKind, Reverse, Tangents};
@@ -76,18 +76,40 @@ impl While {
         operands.extend(of_carried.map(|(found, like)| or_zeros(found.as_ref(), like.aval())));
         operands.extend(values.1.iter().chain(changes.1.iter().flatten()).cloned());
         let carries = self.carries + chosen(carried, carried).count();
-        let outputs = record(carries, cond, body, operands)?;
+        let outputs = record(carries, self.most, cond, body, operands)?;
         let mut outputs = outputs.into_iter().skip(self.carries);
         Ok(carried.iter().map(|&moves| if moves { outputs.next() } else { None }).collect())
     }
 
-    pub(super) fn vjp(&self, _: &Reverse<'_>) -> Result<Tangents> {
-        Err(Error::NoDerivative {
-            op: "while_loop",
-            detail: "how often it runs is not known, so what the way back needs cannot be kept: use scan, or \
-                     fori_loop, for reverse mode; jvp and jacfwd go through while_loop"
-                .into(),
-        })
+    /// That of a scan that runs as often as this may, and hands on what is carried from where the condition is
+    /// false.
+    pub(super) fn vjp(&self, r: &Reverse<'_>) -> Result<Tangents> {
+        match self.most {
+            Some(most) => self.as_scan(most)?.vjp(r),
+            None => Err(Error::NoDerivative {
+                op: "while_loop",
+                detail: "how often it runs is not known, so what the way back needs cannot be kept: give it a \
+                         largest number of iterations, or use scan or fori_loop, for reverse mode; jvp and \
+                         jacfwd go through while_loop"
+                    .into(),
+            }),
+        }
+    }
+
+    /// The loop as a scan of so many iterations.
+    fn as_scan(&self, length: usize) -> Result<Scan> {
+        let mut graph = Graph::default();
+        let inputs: Vec<Ref> =
+            self.body.body.input_avals().map(|aval| graph.input(aval.clone())).collect();
+        let mut stays = graph.clone();
+        stays.outputs = inputs[..self.carries].to_vec();
+        let holds = Ref { node: graph.push(self.cond.clone(), &inputs)?, output: 0 };
+        let branches = vec![super::trace::body(stays), self.body.clone()];
+        let operands = [&[holds], &inputs[..]].concat();
+        let node = graph.push(Op::from(Control::Cond(Cond { branches })), &operands)?;
+        graph.outputs = (0..self.carries as u32).map(|output| Ref { node, output }).collect();
+        let body = super::trace::body(graph);
+        Ok(Scan { body, carries: self.carries, sequences: 0, length, reverse: false })
     }
 
     /// Where the condition depends on the batch the loop goes on until it holds for no element, and leaves
@@ -151,7 +173,7 @@ impl While {
                 false => Ok(input.array.clone()),
             };
             let operands = inputs.iter().zip(&flags).map(whole).collect::<Result<Vec<_>>>()?;
-            let outputs = record(self.carries, cond, body, operands)?.into_iter();
+            let outputs = record(self.carries, self.most, cond, body, operands)?.into_iter();
             return Ok(outputs
                 .zip(&flags)
                 .map(|(array, &batched)| Batched { array, batched })
@@ -163,6 +185,7 @@ impl While {
 /// Records a loop. Its condition and its body take the same, and what they capture differs.
 pub(crate) fn record(
     carries: usize,
+    most: Option<usize>,
     cond: super::Traced,
     body: super::Traced,
     inputs: Vec<Array>,
@@ -179,18 +202,15 @@ pub(crate) fn record(
         cond: super::trace::body(cond.graph),
         body: super::trace::body(body.graph),
         carries,
+        most,
     };
     let inputs: Vec<&Array> = inputs.iter().chain(&captures).collect();
     Array::apply_multi(Op::from(Control::While(looped)), &inputs)
 }
 
 /// The graph with inputs like `more`, which it does not read, behind its first `own`.
-pub(super) fn with_inputs(
-    graph: crate::graph::Graph,
-    own: usize,
-    more: &[Array],
-) -> crate::graph::Graph {
-    use crate::graph::{Graph, Node};
+pub(super) fn with_inputs(graph: Graph, own: usize, more: &[Array]) -> Graph {
+    use crate::graph::Node;
     if more.is_empty() {
         return graph;
     }

@@ -62,7 +62,11 @@ pub(super) fn jvp(
             let (dw, dv) = eigh_jvp(&factors[0], &factors[1], da)?;
             if *vectors { vec![Some(dw), Some(dv)] } else { vec![Some(dw)] }
         }
-        Linalg::Eig { .. } => return Err(no_derivative()),
+        Linalg::Eig { vectors } => {
+            let factors = eig_factors(*vectors, a, outputs)?;
+            let (dw, dv) = eig_jvp(&factors[0], &factors[1], da)?;
+            if *vectors { vec![Some(dw), Some(dv)] } else { vec![Some(dw)] }
+        }
         Linalg::Pinv => vec![Some(pinv_jvp(a, &outputs[0], da)?)],
         Linalg::Solve | Linalg::SolveTriangular { .. } => vec![None],
     })
@@ -102,20 +106,16 @@ pub(super) fn vjp(op: &Linalg, r: &Reverse<'_>) -> Result<Tangents> {
             let of_vectors = if *vectors { cts[1].as_ref() } else { None };
             eigh_vjp(&factors[0], &factors[1], cts[0].as_ref(), of_vectors)?
         }
-        Linalg::Eig { .. } => return Err(no_derivative()),
+        Linalg::Eig { vectors } => {
+            let factors = eig_factors(*vectors, a, outputs)?;
+            let of_vectors = if *vectors { cts[1].as_ref() } else { None };
+            eig_vjp(a.dtype(), &factors[0], &factors[1], cts[0].as_ref(), of_vectors)?
+        }
         Linalg::Pinv => match &cts[0] {
             Some(ct) => pinv_vjp(a, &outputs[0], ct)?,
             None => return none,
         },
     })])
-}
-
-fn no_derivative() -> Error {
-    Error::NoDerivative {
-        op: "eig",
-        detail: "of matrices that need not be symmetric there are no derivatives; eigh has them"
-            .into(),
-    }
 }
 
 fn no_derivative_of_complex() -> Error {
@@ -499,6 +499,49 @@ fn eigh_vjp(w: &Array, v: &Array, gw: Option<&Array>, gv: Option<&Array>) -> Res
     let inner = sum_of([by_values, by_vectors])?;
     let inner = or_zeros(inner.as_ref(), v.aval());
     conj(&dot(&dot(v, &symmetric(&inner)?)?, &adjoint(v)?)?)
+}
+
+/// Eigenvalues and eigenvectors, where the op gave the values alone.
+fn eig_factors(vectors: bool, a: &Array, outputs: &[Array]) -> Result<Vec<Array>> {
+    match vectors {
+        true => Ok(outputs.to_vec()),
+        false => Array::apply_multi(Linalg::Eig { vectors: true }, &[a]),
+    }
+}
+
+/// Column j of `x` without the real part of its product with column j of V: what leaves the length of that as it is.
+fn of_same_length(v: &Array, x: &Array) -> Result<Array> {
+    let along = real_part(&diagonal(&dot(&adjoint(v)?, x)?)?)?;
+    sub(x, &scaled_columns(v, &along)?)
+}
+
+/// V⁻¹·dA·V = V⁻¹·dV·W − W·V⁻¹·dV + dW, where columns of V keep their length 1 and their phase.
+fn eig_jvp(w: &Array, v: &Array, da: &Array) -> Result<(Array, Array)> {
+    let inner = Array::apply(Linalg::Solve, &[v, &dot(&cast(da, DType::C64)?, v)?])?;
+    let dv = of_same_length(v, &dot(v, &over_gaps(&inner, w, sub)?)?)?;
+    Ok((diagonal(&inner)?, dv))
+}
+
+fn eig_vjp(
+    dtype: DType,
+    w: &Array,
+    v: &Array,
+    gw: Option<&Array>,
+    gv: Option<&Array>,
+) -> Result<Array> {
+    let by_values = gw.map(|gw| embedded(&conj(gw)?, DType::C64)).transpose()?;
+    let vh = adjoint(v)?;
+    let by_vectors = match gv {
+        Some(gv) => {
+            let turn = dot(&vh, &of_same_length(v, &conj(gv)?)?)?;
+            Some(over_gaps(&turn, &conj(w)?, sub)?)
+        }
+        None => None,
+    };
+    let inner = sum_of([by_values, by_vectors])?;
+    let inner = or_zeros(inner.as_ref(), v.aval());
+    let all = conj(&Array::apply(Linalg::Solve, &[&vh, &dot(&inner, &vh)?])?)?;
+    if dtype == DType::C64 { Ok(all) } else { cast(&real_part(&all)?, dtype) }
 }
 
 /// dP = −P·dA·P + P·Pᴴ·dAᴴ·(1 − A·P) + (1 − P·A)·dAᴴ·Pᴴ·P, where the rank stays as it is.

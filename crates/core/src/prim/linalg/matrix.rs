@@ -1,6 +1,5 @@
 //! What the rules of derivatives do with matrices.
 
-use super::real;
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -106,8 +105,8 @@ pub fn over_gaps(
     gap: impl Fn(&Array, &Array) -> Result<Array>,
 ) -> Result<Array> {
     let diagonal = places(x, Compare::Eq)?;
-    let reals = like_in(x, real(x.dtype()));
-    let gap = gap(&by_column(v, &reals)?, &by_row(v, &reals)?)?;
+    let numbers = like_in(x, v.dtype());
+    let gap = gap(&by_column(v, &numbers)?, &by_row(v, &numbers)?)?;
     let nothing = Array::apply(Binary::BitAnd, &[&is_zero(&gap)?, &is_zero(x)?])?;
     let without = Array::apply(Binary::BitOr, &[&nothing, &diagonal])?;
     let gap = select(&without, &like(&gap, 1.0), &gap)?;

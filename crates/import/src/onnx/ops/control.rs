@@ -175,7 +175,7 @@ fn repeated(n: &Node<'_>) -> Outcome {
         made.insert(0, ops::add(&now[0], 1)?);
         Ok(made)
     };
-    let made = transform::while_loop(goes_on, |now| bodies.given(round(now)), &init);
+    let made = transform::while_loop(goes_on, |now| bodies.given(round(now)), &init, None);
     bodies.values(bodies.made(made)?.split_off(2), 1)
 }
 

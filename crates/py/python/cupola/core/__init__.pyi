@@ -298,9 +298,9 @@ class array:
     def cos(self, *, stream: _StreamOrDevice = ...) -> array:
         """cos x."""
     def cummax(self, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
-        """The largest element of an axis up to each, NaN from the first one on; `()` flattens first."""
+        """The largest element of an axis up to each, NaN from the first one on; `()` flattens first. Complex numbers are"""
     def cummin(self, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
-        """The smallest element of an axis up to each, NaN from the first one on; `()` flattens first."""
+        """The smallest element of an axis up to each, NaN from the first one on; `()` flattens first. Complex numbers are"""
     def cumprod(self, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
         """The products of the elements of an axis up to each; `()` flattens first."""
     def cumsum(self, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
@@ -1022,6 +1022,16 @@ def asarray(a: Any, dtype: Dtype | None = ..., *, copy: bool | None = ...) -> ar
         >>> mx.asarray([1, 2])
         array([1, 2], dtype=int32)
     """
+def associative_scan(fn: Any, elems: Any, reverse: bool = ..., axis: int = ...) -> Any:
+    """Everything up to each element along `axis`, put together by an associative function: of a, b, c it gives a,
+    fn(a, b), fn(fn(a, b), c). `fn` takes two trees like `elems`, with several elements along the axis, and works on all
+    at once; it is called about 2·log2 n times. Where `reverse` is true what comes behind is put together.
+
+    Example:
+        >>> then = lambda f, g: (f[0] * g[0], g[0] * f[1] + g[1])
+        >>> mx.associative_scan(then, (mx.array([1, 2, 3]), mx.array([1, 1, 1])))
+        (array([1, 2, 6], dtype=int32), array([1, 3, 10], dtype=int32))
+    """
 def astype(a: _Scalar | array, dtype: Dtype, *, stream: _StreamOrDevice = ...) -> array:
     """Converts each element to `dtype`: to bool by ≠ 0, between integers by wrapping, from float to
     integer towards zero and saturating (NaN gives 0), from complex by its real part.
@@ -1461,20 +1471,16 @@ def cov(m: _Scalar | array, rowvar: bool = ..., bias: bool = ..., ddof: float | 
                [-1, 1]], dtype=float32)
     """
 def cummax(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
-    """The largest element of an axis up to each, NaN from the first one on; `()` flattens first.
-
-    Errors:
-    For complex numbers.
+    """The largest element of an axis up to each, NaN from the first one on; `()` flattens first. Complex numbers are
+    ordered by their real parts, and where these are equal by their imaginary ones.
 
     Example:
         >>> mx.cummax(mx.array([1, 3, 2]))
         array([1, 3, 3], dtype=int32)
     """
 def cummin(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
-    """The smallest element of an axis up to each, NaN from the first one on; `()` flattens first.
-
-    Errors:
-    For complex numbers.
+    """The smallest element of an axis up to each, NaN from the first one on; `()` flattens first. Complex numbers are
+    ordered by their real parts, and where these are equal by their imaginary ones.
 
     Example:
         >>> mx.cummin(mx.array([3, 1, 2]))
@@ -3151,7 +3157,7 @@ def quantile(a: _Scalar | array, q: Any, axis: None | int | Sequence[int] = ...,
         >>> mx.quantile(mx.array([3.0, 1.0, 4.0, 2.0]), 0.5, method="lower")
         array(2, dtype=float32)
     """
-def quantize(w: _Scalar | array, /, group_size: int | None = ..., bits: int | None = ..., mode: str = ..., *, global_scale: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> tuple[Any, ...]:
+def quantize(w: _Scalar | array, /, group_size: int | None = ..., bits: int | None = ..., mode: str = ..., *, global_scale: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> list[array]:
     """A matrix in a few bits an element: each group of neighbours in a row as whole numbers times a
     scale plus a bias, with the group's end that is farther from 0 exact, and 0.
 
@@ -3403,10 +3409,11 @@ def searchsorted(sorted_sequence: _Scalar | array, values: _Scalar | array, /, s
     The result has the shape of `values`.
 
     Dtypes:
-    Gives `uint32`. Vector and values promote; NaN comes last.
+    Gives `uint32`. Vector and values promote; NaN comes last. Complex numbers are ordered by their real parts, and
+    where these are equal by their imaginary ones.
 
     Errors:
-    Where `sorted` is not a vector, and for complex numbers.
+    Where `sorted` is not a vector.
 
     Example:
         >>> mx.searchsorted(mx.array([1, 3, 5]), mx.array([0, 3, 9]))
@@ -3941,7 +3948,7 @@ def unique(a: _Scalar | array, /, size: int, return_index: bool = ..., return_in
     there are more, and `fill` behind them, or else the first, where there are fewer.
 
     Errors:
-    Where an empty array is to be filled with its first element, and for complex numbers.
+    Where an empty array is to be filled with its first element.
 
     Example:
         >>> mx.unique(mx.array([3, 1, 3, 2]), size=3)
@@ -4021,16 +4028,20 @@ def where(condition: _Scalar | array, x: _Scalar | array, y: _Scalar | array, *,
         >>> mx.where(mx.array([True, False]), 1, mx.array([2, 3]))
         array([1, 3], dtype=int32)
     """
-def while_loop(cond_fun: Any, body_fun: Any, init_val: Any) -> Any:
+def while_loop(cond_fun: Any, body_fun: Any, init_val: Any, *, max_iterations: int | None = ...) -> Any:
     """A loop that runs `body_fun` as long as `cond_fun`, of what is carried, is true. Both are called once; what is
     carried is a tree of arrays and numbers, and keeps its shapes and dtypes. The device is waited for in each
-    iteration. It has no gradient, since nobody knows how often it runs: `fori_loop` and `scan` have.
+    iteration. It runs at most `max_iterations` times where that is given, and has gradients then: what these need is
+    kept for so many iterations. Without it there is none, since nobody knows how often it runs.
 
     Example:
         >>> halves = mx.while_loop(lambda c: c["x"] > 1, lambda c: {"x": c["x"] / 2, "n": c["n"] + 1},
         ...                        {"x": 10.0, "n": 0})
         >>> halves["n"]
         array(4, dtype=int32)
+        >>> root = lambda a: mx.while_loop(lambda x: mx.abs(x * x - a) > 1e-4, lambda x: (x + a / x) / 2, 1.0, max_iterations=20)
+        >>> round(mx.grad(root)(mx.array(4.0)).item(), 3)
+        0.25
     """
 def xlogy(x: _Scalar | array, y: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
     """x·log y, and 0 where x is 0, whatever y is but NaN.

@@ -74,12 +74,15 @@ def eig(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> tuple[array, ar
     """W and V with A·V = V·W of square matrices: eigenvalues in no order, and as columns eigenvectors of
     length 1.
 
+    Derivatives are those where no two eigenvalues are equal. They take the phases of the vectors as fixed: functions
+    of these should not depend on them.
+
     Dtypes:
     `float32`, `float64` and `complex64`; the results are `complex64`.
 
     Errors:
     Where `a` has less than two axes, is not square, or has another dtype;
-    when it is computed where an element is not finite. There are no derivatives.
+    when it is computed where an element is not finite.
 
     Example:
         >>> w, v = mx.linalg.eig(mx.array([[0.0, -1.0], [1.0, 0.0]]))
