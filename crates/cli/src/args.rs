@@ -427,6 +427,10 @@ pub struct ConvertArgs {
     #[arg(long, value_name = "V", requires = "target")]
     pub minimum_os: Option<u32>,
 
+    /// Compute in float32 what is float64, where the system has no doubles
+    #[arg(long, requires = "target")]
+    pub narrow: bool,
+
     /// Write what was converted, or why it was not, to this file as JSON
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,

@@ -57,9 +57,11 @@ pub fn run(args: &ConvertArgs) -> Outcome {
         Some("mlpackage" | "mlmodel") => of_coreml(args)?,
         _ => of_package(args)?,
     };
-    let target = args.target.map(|system| Target { system, minimum: args.minimum_os });
+    let target = args
+        .target
+        .map(|system| Target { narrow: args.narrow, ..Target::new(system, args.minimum_os) });
     let traces = TraceLine::all(&package);
-    let lacks = target.map(|target| target.lacks(&package)).unwrap_or_default();
+    let lacks = target.map(|target| target.lacks(&package)).transpose()?.unwrap_or_default();
     let shown = target.map(|target| target.to_string());
     let lines = lacks.iter().map(LackLine::from).collect();
     output.json(&Report { traces, target: shown.clone(), lacks: lines })?;

@@ -165,12 +165,13 @@ fn targets_refuse_what_they_lack() {
     assert!(!sandbox.path("o.cupola").exists());
     let report: serde_json::Value = serde_json::from_slice(&sandbox.read("r.json")).unwrap();
     assert_eq!(report["lacks"][0]["dtype"], "float64");
-    convert("half --target macos --minimum-os 13").bad(1, &["macos 13"]);
-    convert("half --target macos --minimum-os 14").good();
-    assert!(sandbox.run("inspect o.cupola").good().out.contains("for macos 14"));
+    convert("half --target macos --minimum-os 13").good();
+    assert!(sandbox.run("inspect o.cupola").good().out.contains("for macos 13"));
+    convert("wide --target macos --narrow").good();
     convert("wide --target linux").good();
     convert("wide --target amiga").bad(2, &["amiga", "tvos"]);
     convert("wide --minimum-os 3").bad(2, &["--target"]);
+    convert("wide --narrow").bad(2, &["--target"]);
 }
 
 #[test]

@@ -327,6 +327,12 @@ impl Array {
         Arc::ptr_eq(&self.node, &other.node) && self.output == other.output
     }
 
+    /// Whether a transform that still runs looks at how it was computed. What is recorded of it then is seen by that
+    /// transform, op by op.
+    pub fn is_traced(&self) -> bool {
+        self.node.is_traced()
+    }
+
     /// Whether the value is there, so that reading it waits for nothing.
     pub fn is_ready(&self) -> bool {
         matches!(self.node.state().progress, Progress::Ready(_))

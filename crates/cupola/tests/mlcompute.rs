@@ -1,6 +1,7 @@
 //! ML Compute's form: layers, inference and training graphs. `crates/py/tests/test_mlcompute.py` compares the same
 //! layers with NumPy at length; here each is looked at with numbers that one can see.
 
+use cupola::data::{DataLoader, digits_sized};
 use cupola::mlcompute::{
     self as mlc, Activation, Arithmetic, Attention, Border, Comparison, ConvKind, Convolution,
     Graph, InferenceGraph, Kind, Layer, Loss, Lstm, Pooling, Reduce, Reduction, Tensor,
@@ -8,6 +9,7 @@ use cupola::mlcompute::{
 };
 use cupola::ops::PadMode;
 use cupola::optim::{Adam, AdamW, Optimizer, Sgd};
+use cupola::train::{Settings, Trainer, Until, split};
 use cupola::{Array, DType, Device, generator, ops};
 
 fn floats(values: &[f32], shape: &[usize]) -> Array {
@@ -229,19 +231,22 @@ fn layers_of_shapes_and_products() {
 
 #[test]
 fn layers_with_states_and_heads() {
-    let x = counted(&[2, 3, 2]);
-    let two = Lstm { layers: 2, is_bidirectional: true, ..Lstm::new([2, 4]) };
-    let out = several(&mlc::lstm(two, &[]).unwrap(), &[&x]);
-    assert_eq!(out[0].shape()[..], [2, 3, 8]);
-    assert_eq!(out[1].shape()[..], [4, 2, 4]);
-    // Two halves, the second from where the first ended.
-    let one = mlc::lstm(Lstm::new([2, 4]), &[]).unwrap();
-    let whole = several(&one, &[&x]).remove(0);
-    let halves = ops::split(&x, [1], 1).unwrap();
-    let first = several(&one, &[&halves[0]]);
-    let second = several(&one, &[&halves[1], &first[1], &first[2]]);
-    let joined = ops::concatenate(&[&first[0], &second[0]], 1).unwrap();
-    close(&joined.to_vec::<f32>().unwrap(), &whole.to_vec::<f32>().unwrap());
+    // The second is one loop, and so is none of its halves.
+    for steps in [3, 20] {
+        let x = ops::divide(&counted(&[2, steps, 2]), steps as f32).unwrap();
+        let two = Lstm { layers: 2, is_bidirectional: true, ..Lstm::new([2, 4]) };
+        let out = several(&mlc::lstm(two, &[]).unwrap(), &[&x]);
+        assert_eq!(out[0].shape()[..], [2, steps, 8]);
+        assert_eq!(out[1].shape()[..], [4, 2, 4]);
+        // Two parts, the second from where the first ended.
+        let one = mlc::lstm(Lstm::new([2, 4]), &[]).unwrap();
+        let whole = several(&one, &[&x]).remove(0);
+        let halves = ops::split(&x, [steps / 2], 1).unwrap();
+        let first = several(&one, &[&halves[0]]);
+        let second = several(&one, &[&halves[1], &first[1], &first[2]]);
+        let joined = ops::concatenate(&[&first[0], &second[0]], 1).unwrap();
+        close(&joined.to_vec::<f32>().unwrap(), &whole.to_vec::<f32>().unwrap());
+    }
     // With one key alone, its value is what comes out.
     let eye = Tensor::of(&ops::identity(4, DType::F32).unwrap());
     let none = Tensor::of(&ops::zeros([4], DType::F32).unwrap());
@@ -451,4 +456,74 @@ fn what_does_not_fit_says_so() {
     assert!(i.wait().unwrap_err().to_string().contains("feed 'x'"));
     assert!(mlc::dropout(1.0, None).is_err());
     assert!(mlc::multihead_attention(Attention::new(5, 2), &[]).is_err());
+}
+
+/// The article's network: images of one channel and 28 pixels a side, and what it gives for ten kinds.
+fn article(x: &Tensor) -> (Graph, Tensor) {
+    let mut g = Graph::new();
+    let (mut h, mut channels) = (x.clone(), 1);
+    for wide in [20, 50, 100] {
+        let sides = Border::Each([2; 2]);
+        let own = Convolution { border: sides, ..Convolution::new([channels, wide], 5) };
+        h = g.add_layer(&mlc::convolution(own).unwrap(), &[&h]).unwrap();
+        h = g.add_layer(&mlc::activation(Activation::Relu(0.0)), &[&h]).unwrap();
+        let pool = mlc::pooling(Pooling::Max, [2; 2], [2; 2], Border::Valid);
+        h = g.add_layer(&pool, &[&h]).unwrap();
+        channels = wide;
+    }
+    for (number, sizes) in [[900, 450], [450, 225], [225, 10]].into_iter().enumerate() {
+        h = g.add_layer(&mlc::fully_connected(sizes, None, None).unwrap(), &[&h]).unwrap();
+        h = g.add_layer(&mlc::dropout(0.3, None).unwrap(), &[&h]).unwrap();
+        if number == 0 {
+            h = g.add_layer(&mlc::activation(Activation::Relu(0.0)), &[&h]).unwrap();
+        }
+    }
+    (g, h)
+}
+
+#[test]
+fn a_training_graph_is_as_accurate_as_the_trainer() {
+    let (images, held_out) = digits_sized(0, 800, 300);
+    let settings = Settings { epochs: 3, batch_size: 16, ..Settings::default() };
+    let mut trainer = Trainer::new(settings.clone(), &images).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let until = Until { steps: None, stop: None };
+    trainer.run(folder.path(), until, &mut |_| {}).unwrap();
+    let wanted = trainer.test(&held_out, |_| true).unwrap().unwrap().accuracy();
+
+    generator::seed(settings.seed);
+    let x = Tensor::new(&["batch".into(), 1.into(), 28.into(), 28.into()], DType::F32);
+    let kinds = Tensor::new(&["batch".into()], DType::I32);
+    let (g, out) = article(&x);
+    let mut t = TrainingGraph::new(&[&g]);
+    t.set_loss(mlc::loss(Loss::SoftmaxCrossEntropy, Reduction::Mean, 0.0)).unwrap();
+    t.set_optimizer(Adam::new(settings.learning_rate).unwrap()).unwrap();
+    t.add_inputs(&[("x", &x)], &[("kinds", &kinds)]).unwrap();
+    t.compile(Device::CPU).unwrap();
+    let scale = images.normalization();
+    let first = |images: &Array| ops::moveaxis(images, -1, 1).unwrap();
+    let [training, _] = split(&images.clone().normalized(scale.clone()).unwrap(), 0).unwrap();
+    let loader = DataLoader::builder(training).batch_size(settings.batch_size).shuffle(0);
+    let loader = loader.build().unwrap();
+    for epoch in 0..settings.epochs {
+        for batch in loader.epoch(epoch as u64) {
+            let (images, labels) = batch.unwrap();
+            let labels = ops::astype(&labels, DType::I32).unwrap();
+            t.execute(&[("x", &first(&images)), ("kinds", &labels)], |_, _| {}).unwrap();
+        }
+    }
+    t.wait().unwrap();
+    let mut i = InferenceGraph::new(&[&g]);
+    i.add_inputs(&[("x", &x)]).unwrap();
+    i.compile(Device::CPU).unwrap();
+    let all = DataLoader::builder(held_out.normalized(scale).unwrap()).batch_size(300);
+    let (images, labels) = all.build().unwrap().epoch(0).next().unwrap().unwrap();
+    i.execute(&[("x", &first(&images))], |_, _| {}).unwrap();
+    i.wait().unwrap();
+    let best = ops::argmax(&out.data().unwrap(), 1, false).unwrap();
+    let hits = ops::equal(&best, &ops::astype(&labels, best.dtype()).unwrap()).unwrap();
+    let hits = ops::mean(&ops::astype(&hits, DType::F32).unwrap(), (), false).unwrap();
+    let share = f64::from(hits.item::<f32>().unwrap());
+    // One in ten without having learnt.
+    assert!(wanted > 0.6 && share > wanted - 0.1, "{share}, the trainer {wanted}");
 }

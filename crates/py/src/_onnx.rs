@@ -1,8 +1,10 @@
 //! `cupola.core._onnx`: models of ONNX, which `cupola.onnx` gives their Python form.
 
+use std::collections::BTreeMap;
+
 use cupola::graph::Graph;
 use cupola::{Array, Aval};
-use cupola_import::onnx::{self, Element, Kind, Port, Size, Tensor, Value};
+use cupola_import::onnx::{self, Element, Input, Kind, Port, Size, Tensor, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
@@ -154,11 +156,18 @@ pub fn initializers<'py>(py: Python<'py>, model: &OnnxModel) -> PyResult<Bound<'
     Ok(list)
 }
 
+/// A size of an input that is exported: a number, or a name.
+#[derive(FromPyObject)]
+pub enum Sized {
+    Known(usize),
+    Named(String),
+}
+
 /// The bytes of a model that computes what a function records for such arrays: with names for its inputs, and for
-/// its outputs where they are given.
+/// its outputs where they are given. Where an input has `sizes`, they take the place of its array's.
 #[doc = docs!(_onnx::export)]
 #[pyfunction]
-#[pyo3(signature = (fun, args, inputs, outputs, opset))]
+#[pyo3(signature = (fun, args, inputs, outputs, opset, sizes=None))]
 pub fn export<'py>(
     py: Python<'py>,
     fun: &Bound<'py, PyAny>,
@@ -166,23 +175,46 @@ pub fn export<'py>(
     inputs: Vec<String>,
     outputs: Option<Vec<String>>,
     opset: i64,
+    sizes: Option<BTreeMap<String, Vec<Sized>>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let avals: Vec<Aval> = args.iter().map(|array| array.0.aval().clone()).collect();
     let run = |tracers: &[Array]| -> PyResult<Vec<Array>> {
         let object = |array: &Array| Bound::new(py, PyArray::new(array.clone()));
         let args = tracers.iter().map(object).collect::<PyResult<Vec<_>>>()?;
         tree::arrays(&fun.call1(PyTuple::new(py, args)?)?)
     };
-    let traced = Graph::trace(&avals, |tracers| run(tracers).map_err(carried)).map_err(raise)?;
-    let count = traced.graph.outputs.len();
-    let outputs = outputs.unwrap_or_else(|| match count {
-        1 => vec!["output".to_owned()],
-        _ => (0..count).map(|number| format!("output{number}")).collect(),
-    });
-    let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
-    let outputs: Vec<&str> = outputs.iter().map(String::as_str).collect();
-    let made =
-        py.detach(|| onnx::export(&traced.graph, &inputs, &outputs, &traced.captures, opset));
+    let sizes = sizes.unwrap_or_default();
+    if let Some(name) = sizes.keys().find(|name| !inputs.contains(name)) {
+        let inputs = inputs.join(", ");
+        return Err(wrong_value(format!("[onnx.export] sizes of '{name}', inputs are {inputs}")));
+    }
+    let mut known = Vec::with_capacity(inputs.len());
+    for (name, array) in inputs.into_iter().zip(&args) {
+        let aval = array.0.aval();
+        let own: Vec<Size> = aval.shape.iter().map(|&size| Size::Known(size)).collect();
+        let given = sizes.get(&name).map(|sizes| {
+            let size = |size: &Sized| match size {
+                Sized::Known(size) => Size::Known(*size),
+                Sized::Named(name) => Size::Named(name.clone()),
+            };
+            sizes.iter().map(size).collect::<Vec<_>>()
+        });
+        let fits = |sizes: &Vec<Size>| {
+            let same = |(size, own): (&Size, &Size)| size == own || matches!(size, Size::Named(_));
+            sizes.len() == own.len() && sizes.iter().zip(&own).all(same)
+        };
+        if given.as_ref().is_some_and(|given| !fits(given)) {
+            let text = format!("[onnx.export] the sizes of '{name}' do not fit its array {aval}");
+            return Err(wrong_value(text));
+        }
+        known.push(Input { name, sizes: given.unwrap_or(own), dtype: aval.dtype });
+    }
+    let names = |count: usize| match (&outputs, count) {
+        (Some(names), _) => names.clone(),
+        (None, 1) => vec!["output".to_owned()],
+        (None, _) => (0..count).map(|number| format!("output{number}")).collect(),
+    };
+    let trace = |avals: &[Aval]| Graph::trace(avals, |tracers| run(tracers).map_err(carried));
+    let made = onnx::export_sized(&known, names, trace, opset);
     Ok(PyBytes::new(py, &made.map_err(raise)?))
 }
 

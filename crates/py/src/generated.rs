@@ -3456,6 +3456,7 @@ macro_rules! docs {
 (_data::normalize) => { "Images at another scale, channel by channel: bytes divided by 255, less a mean, over a deviation. Floats are\ntaken to be scaled to 0 to 1 already.\nTakes (..., C), and mean and deviation of each channel.\n\nExample:\n    >>> data.normalize(mx.array([[0], [255]], mx.uint8), [0.5], [0.25]).tolist()\n    [[-2.0], [2.0]]" };
 (_data::random_crop) => { "Of each image of a batch, with a border of zeros, a part of its own size at a random place.\nTakes (N, H, W, C), how wide the border is, and a key where the default generator is not to be drawn from.\n\nExample:\n    >>> data.random_crop(mx.ones((8, 32, 32, 3)), 4).shape\n    (8, 32, 32, 3)" };
 (_data::random_flip) => { "Each image of a batch mirrored, left for right, with probability one half.\nTakes (N, H, W, C), and a key where the default generator is not to be drawn from.\n\nExample:\n    >>> image = mx.array([1.0, 2.0]).reshape(1, 1, 2, 1)\n    >>> data.random_flip(image).flatten().tolist() in ([1, 2], [2, 1])\n    True" };
+(_graph::save) => { "" };
 (_linalg::cholesky) => { "The lower triangular L with a positive diagonal and A = L·Lᴴ, or U = Lᴴ with A = Uᴴ·U where `upper`\nis true. Of A only that triangle is read.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes, is not square, or has another dtype;\nwhen it is computed where it is not positive definite.\n\nDerivatives:\nThose by symmetric matrices: they are symmetric." };
 (_linalg::det) => { "The determinants of square matrices.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nErrors:\nWhere `a` has less than two axes or is not square. The derivative by a singular matrix of\nmore than three rows is an error when it is computed." };
 (_linalg::inv) => { "The inverse of square matrices.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes, is not square, or has another dtype;\nwhen it is computed where it is singular." };
@@ -4038,6 +4039,9 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::_data::random_crop, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_data::random_flip, m)?)?;
         }
+        "_graph" => {
+            m.add_function(wrap_pyfunction!(crate::_graph::save, m)?)?;
+        }
         "_linalg" => {
             m.add_function(wrap_pyfunction!(crate::_linalg::cholesky, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_linalg::det, m)?)?;
@@ -4235,6 +4239,7 @@ pub const MODULES: &[(&str, &str)] = &[
     ("_amp", "What `cupola.amp` is made of."),
     ("_coreml", "What `cupola.coreml` is made of."),
     ("_data", "What `cupola.data` is made of."),
+    ("_graph", "What `cupola.graph` is made of."),
     ("_linalg", "Linear algebra of complex matrices, too, which `linalg` refuses as MLX does."),
     ("_nn", "What `cupola.nn` calls and MLX's `core` does not have."),
     ("_onnx", "What `cupola.onnx` is made of."),

@@ -6,6 +6,7 @@
 mod _amp;
 mod _coreml;
 mod _data;
+mod _graph;
 mod _linalg;
 mod _nn;
 mod _onnx;

@@ -200,6 +200,67 @@ def test_gradients_of_gradients():
         g.gradients(x * 2, [x])
 
 
+def shaken():
+    g = Graph()
+    x, wanted = g.placeholder("x", ("batch", 2)), g.placeholder("wanted", ("batch",))
+    w, scale = g.variable("w", mx.zeros(2)), g.variable("scale", mx.array(2.0))
+    y = g.matmul(x, w) * scale
+    loss = g.square(y - wanted).sum()
+    (slope,) = g.gradients(loss, [w])
+    g.function("predict", {"y": y})
+    g.function("train", {"loss": loss}, assign={w: w - 0.01 * slope})
+    noise = g.random.normal((2,))
+    g.function("shake", {"noise": noise}, assign={w: w + noise})
+    return g, w
+
+
+def test_functions_are_saved_as_a_package(tmp_path):
+    g, w = shaken()
+    train = g.compile(DEVICE, "train")
+    x, wanted = mx.array([[1.0, 2.0], [2.0, -1.0], [0.5, 0.5]]), mx.array([1.0, -1.0, 0.0])
+    train.run({"x": x, "wanted": wanted})
+    path = tmp_path / "line.cupola"
+    train.save(path, metadata="a line")
+    # What assigns nothing holds what was learnt, for any number of rows.
+    predict, text = mx.import_function(str(path), True, name="predict")
+    assert text == "a line"
+    for rows in (2, 7):
+        more = mx.random.normal((rows, 2))
+        want = train.function("predict").run({"x": more})["y"]
+        np.testing.assert_array_equal(predict(more)[0], want)
+    # What does takes the variable, and gives it on.
+    learn = mx.import_function(str(path), name="train")
+    state, losses = w.value, []
+    for _ in range(20):
+        loss, state = learn(x, wanted, state)
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    # What draws takes a key, and gives the next one.
+    shake = mx.import_function(str(path), name="shake")
+    noise, moved, key = shake(state, mx.random.key(0))
+    np.testing.assert_array_equal(moved, state + noise)
+    assert mx.array_equal(shake(state, mx.random.key(0))[0], noise)
+    assert not mx.array_equal(shake(state, key)[0], noise)
+    # A binding of the sizes is a trace.
+    train.save(path, sizes=[{"batch": 3}])
+    predict = mx.import_function(str(path), name="predict")
+    np.testing.assert_array_equal(predict(x)[0], train.function("predict").run({"x": x})["y"])
+    with pytest.raises(ValueError, match="which matches"):
+        predict(mx.ones((4, 2)))
+
+
+def test_a_graph_that_depends_on_sizes_says_so(tmp_path):
+    g = Graph()
+    x = g.placeholder("x", ("rows",))
+    g.function("sum", {"y": g.call(lambda x: x * x.shape[0], x)})
+    executable = g.compile(DEVICE)
+    with pytest.raises(ValueError, match="sizes in it that do not follow"):
+        executable.save(tmp_path / "a.cupola")
+    executable.save(tmp_path / "a.cupola", sizes=[{"rows": 2}, {"rows": 5}])
+    found = mx.import_function(str(tmp_path / "a.cupola"), name="sum")
+    assert found(mx.ones(5))[0].tolist() == [5.0] * 5 and found(mx.ones(2))[0].tolist() == [2.0] * 2
+
+
 def test_the_examples_of_the_documentation():
     text = (Path(__file__).parents[3] / "docs" / "graphs.md").read_text()
     blocks = text.split("```python\n")[1:]

@@ -1,5 +1,6 @@
 """ML Compute's form: each layer beside NumPy, inference and training graphs."""
 
+import io
 import math
 
 import mlx.core as mlx
@@ -319,8 +320,9 @@ def test_embedding():
     close(apply(mlc.embedding_layer(5, 3, 2, 1.0, weights=table), index), limited)
 
 
-def test_lstm():
-    x = draw(2, 5, 3)
+@pytest.mark.parametrize("steps", [5, 20])
+def test_lstm(steps):
+    x = draw(2, steps, 3)
     own = {f"input_weights_{i}{w}": draw(16, 3 if i == 0 else 8, seed=i) for i in (0, 1) for w in ("", "_reverse")}
     own |= {f"hidden_weights_{i}{w}": draw(16, 4, seed=i + 5) for i in (0, 1) for w in ("", "_reverse")}
     own |= {f"biases_{i}{w}": draw(16, seed=i + 9) for i in (0, 1) for w in ("", "_reverse")}
@@ -351,6 +353,20 @@ def test_lstm():
     close(np.concatenate([half, apply(layer, x[:, 2:], hidden, cell)[0]], 1), apply(layer, x)[0])
     with pytest.raises(ValueError, match="no parameter 'biases_1'"):
         mlc.lstm_layer(3, 4, parameters={"biases_1": own["biases_1"]})
+
+
+def test_many_steps_of_an_lstm_are_one_loop():
+    layer = mlc.lstm_layer(3, 4)
+    held = {name: tensor.data for name, tensor in layer.parameters.items()}
+
+    def recorded(steps):
+        drawing = io.StringIO()
+        mx.export_to_dot(drawing, layer([mx.array(draw(2, steps, 3))], held, False)[0][0])
+        return drawing.getvalue()
+
+    assert "scan" not in recorded(15)
+    assert recorded(16).count("scan") == 1
+    assert len(recorded(100)) < len(recorded(15))
 
 
 def test_multihead_attention():

@@ -80,3 +80,29 @@ def test_errors_name_the_file_and_the_input(tmp_path):
     model = cupola.onnx.load(model_of(LINEAR))
     with pytest.raises(Exception, match="input 'w': is not given"):
         model(mx.ones((1, 2)))
+
+
+CHOOSING = """
+<ir_version: 8, opset_import: ["" : 17]>
+choosing (float[N, 2] x, int64 kind, float[2, 2] a, float[K, 2] b) => (y) {
+    seven = Constant <value_int = 7> ()
+    is_seven = Equal(kind, seven)
+    y = If (is_seven) <
+        then_branch = first () => (p) { p = MatMul(x, a) },
+        else_branch = second () => (q) { q = MatMul(x, b) }
+    >
+}
+"""
+
+
+def test_a_branch_that_does_not_fit_is_left_alone():
+    model = cupola.onnx.load(model_of(CHOOSING))
+    x, a, b = mx.array([[1.0, 2.0]]), mx.eye(2), mx.ones((3, 2))
+    for _ in range(3):
+        np.testing.assert_array_equal(model(x, 7, a, b), x)
+        with pytest.raises(Exception, match="MatMul"):
+            model(x, 8, a, b)
+    # Both fit: the same graph runs for both.
+    b = mx.ones((2, 2))
+    for kind in (7, 8, 7):
+        np.testing.assert_array_equal(model(x, kind, a, b), x if kind == 7 else [[3.0, 3.0]])

@@ -172,3 +172,69 @@ def test_loops_and_branches(sign):
 @pytest.mark.parametrize("layer", [nn.RNN, nn.GRU, nn.LSTM])
 def test_long_recurrent_layers(layer):
     check(layer(3, 4), floats(2, 40, 3), rtol=1e-4)
+
+
+def check_sizes(fun, sizes, *bindings, dtype="f4", opset=18):
+    """A model whose sizes have names, in ONNX Runtime and read again, for several bindings of them."""
+    shape = lambda own, bound: tuple(bound.get(size, size) for size in own)  # noqa: E731
+    draw = lambda bound: {n: rng.uniform(0.2, 0.9, shape(own, bound)).astype(dtype) for n, own in sizes.items()}  # noqa: E731
+    first = [mx.array(x) for x in draw(bindings[0]).values()]
+    content = cupola.onnx.export(fun, *first, input_names=list(sizes), sizes=sizes, opset=opset)
+    model = onnx.load_from_string(content)
+    onnx.checker.check_model(model, full_check=True)
+    for port, own in zip(model.graph.input, sizes.values(), strict=True):
+        dims = port.type.tensor_type.shape.dim
+        assert tuple(d.dim_param or d.dim_value for d in dims) == tuple(own)
+    session = ort.InferenceSession(content, providers=["CPUExecutionProvider"])
+    read = cupola.onnx.load(content)
+    for bound in bindings:
+        given = draw(bound)
+        want = fun(*map(mx.array, given.values()))
+        want = want if isinstance(want, (tuple, list)) else [want]
+        again = read(**{name: mx.array(x) for name, x in given.items()})
+        again = again if isinstance(again, tuple) else [again]
+        for a, b, c in zip(session.run(None, given), want, again, strict=True):
+            assert a.shape == b.shape == c.shape
+            np.testing.assert_allclose(a, np.array(b), rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(np.array(c), np.array(b), rtol=1e-4, atol=1e-5)
+    return model
+
+
+ROWS = {"x": ("batch", 8)}
+SIZED = {
+    "layers": (lambda x: nn.softmax(nn.relu(x @ W.T + 1), axis=-1), ROWS),
+    "means": (lambda x: (x - x.mean(0)) / mx.sqrt(x.var(0) + 1e-5), ROWS),
+    "reshape": (lambda x: x.reshape(-1, 2, 4).transpose(1, 0, 2).reshape(2, -1), ROWS),
+    "slices": (lambda x: mx.concatenate([x[1:], x[:-1], x[::-1][:2]]), ROWS),
+    "numbers": (lambda x: x[:, 0] * mx.arange(x.shape[0]) + x.shape[0], ROWS),
+    "outer": (lambda x, y: (x @ y.T).reshape(-1), {"x": ("rows", 3), "y": ("columns", 3)}),
+    "products": (lambda x, y: mx.broadcast_to(x[:, None], (*x.shape, y.shape[0])).sum(0) + y,
+                 {"x": ("rows",), "y": ("columns",)}),
+    "scan": (lambda x: mx.scan(lambda c, row: (0.5 * c + row, mx.exp(c).sum()), mx.zeros(x.shape[1:]), x),
+             {"x": ("steps", "batch", 3)}),
+    "repeats": (lambda x: mx.fori_loop(0, x.shape[0], lambda i, c: c * 0.9 + i, x), ROWS),
+    "attention": (lambda x: ATTENTION(x, x, x), {"x": ("batch", "steps", 8)}),
+    "images": (lambda x: mx.mean(CONV(x), axis=(1, 2)), {"x": ("batch", 6, 7, 2)}),
+}  # fmt: skip
+W = floats(5, 8)
+ATTENTION, CONV = nn.MultiHeadAttention(8, 2), nn.Conv2d(2, 3, 3)
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_sizes_with_names(name):
+    fun, sizes = SIZED[name]
+    names = sorted({size for own in sizes.values() for size in own if isinstance(size, str)})
+    # Steps from 16 on, as those that stand for them.
+    bindings = [{n: 18 + 5 * at for at, n in enumerate(names)}, {n: 31 - 6 * at for at, n in enumerate(names)}]
+    check_sizes(fun, sizes, *bindings)
+
+
+def test_sizes_that_have_no_names():
+    with pytest.raises(ValueError, match="other operations for other sizes"):
+        check_sizes(lambda x: sum(x[at] for at in range(x.shape[0])), ROWS, {"batch": 3})
+    with pytest.raises(ValueError, match="no polynomial"):
+        check_sizes(lambda x: x[: x.shape[0] // 2], ROWS, {"batch": 4})
+    with pytest.raises(ValueError, match="sizes of 'y', inputs are x"):
+        cupola.onnx.export(mx.exp, mx.ones(3), input_names=["x"], sizes={"y": ("n",)})
+    with pytest.raises(ValueError, match="the sizes of 'x' do not fit"):
+        cupola.onnx.export(mx.exp, mx.ones(3), input_names=["x"], sizes={"x": (4,)})

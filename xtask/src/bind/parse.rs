@@ -18,6 +18,7 @@ pub const SUBMODULES: &[&str] = &[
     "_amp",
     "_coreml",
     "_data",
+    "_graph",
     "_linalg",
     "_nn",
     "_onnx",

@@ -197,6 +197,7 @@ pub fn module_docs(module: &str) -> &'static str {
         "_amp" => "What `cupola.amp` is made of.",
         "_coreml" => "What `cupola.coreml` is made of.",
         "_data" => "What `cupola.data` is made of.",
+        "_graph" => "What `cupola.graph` is made of.",
         "_linalg" => "Linear algebra of complex matrices, too, which `linalg` refuses as MLX does.",
         "_suite" => "The samples of the op suite, for comparisons with other packages.",
         "_nn" => "What `cupola.nn` calls and MLX's `core` does not have.",

@@ -275,7 +275,7 @@ impl Shared {
         Ok(traced)
     }
 
-    fn trace(&self, index: usize, sizes: Sizes) -> Result<Traced> {
+    pub fn trace(&self, index: usize, sizes: Sizes) -> Result<Traced> {
         let builder = Builder::new(sizes, lock(&self.variables).clone(), false);
         let aval = generator::state().aval().clone();
         let key = Array::placeholder(aval, &builder.scope.0);

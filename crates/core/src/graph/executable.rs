@@ -1,8 +1,11 @@
 //! A function of a program on a device: feeds are bound by name, checked, and run.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::build::{Placeholder, Program, Signature, Size, Sizes};
+use super::Graph;
+use super::build::{Placeholder, Program, Signature, Size, Sizes, Traced};
+use crate::array::scope::noting_sizes;
 use crate::array::{Array, lock};
 use crate::device::{Device, Stream, with_stream};
 use crate::error::{Error, Result};
@@ -17,6 +20,23 @@ pub struct Options {
     pub function: Option<String>,
     /// Bindings of the names of sizes that it is traced for now; for others it is at their first run.
     pub sizes: Vec<BTreeMap<String, usize>>,
+}
+
+/// The graph of a function of a program, for certain sizes.
+pub struct Definition {
+    /// Inputs: placeholders, the variables that it reads, the state of the random generator, captures. Outputs: results,
+    /// what variables become, the state of the generator where it draws.
+    pub graph: Arc<Graph>,
+    /// The arrays that it uses besides.
+    pub captures: Vec<Array>,
+    /// The variables that it reads, by number.
+    pub reads: Vec<usize>,
+    /// The variables that it changes, by number.
+    pub writes: Vec<usize>,
+    /// Whether it draws random numbers.
+    pub draws: bool,
+    /// Whether nothing that was written down depends on sizes but by the rules of what was recorded.
+    pub is_general: bool,
 }
 
 /// What a function gave, by name.
@@ -77,6 +97,19 @@ impl Executable {
     /// The names of the results.
     pub fn outputs(&self) -> &[String] {
         &self.signature().outputs
+    }
+
+    /// The graph of the function for these sizes. For a name that is not bound a number stands in that many others
+    /// divide.
+    ///
+    /// # Errors
+    /// Where the program fails for these sizes.
+    pub fn definition(&self, sizes: &BTreeMap<String, usize>) -> Result<Definition> {
+        let sizes = sizes.iter().map(|(name, size)| (name.clone(), *size)).collect();
+        let (traced, noted) = noting_sizes(|| self.program.0.trace(self.function, sizes));
+        let Traced { call, captures, reads, writes, draws } = traced?;
+        let is_general = !noted && captures.iter().all(Array::is_ready);
+        Ok(Definition { graph: call.body.clone(), captures, reads, writes, draws, is_general })
     }
 
     fn signature(&self) -> &Signature {

@@ -13,7 +13,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 pub use build::{Builder, Placeholder, Program, Size};
-pub use executable::{Executable, Options, Results};
+pub use executable::{Definition, Executable, Options, Results};
 
 use smallvec::SmallVec;
 

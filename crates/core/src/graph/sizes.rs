@@ -1,10 +1,12 @@
 //! A graph on inputs of other sizes.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use smallvec::SmallVec;
 
 use super::{Graph, Node, Ref};
 use crate::dtype::{DType, Scalar};
-use crate::prim::{Argument, Constant, Movement, Op, Sizes};
+use crate::prim::{Argument, Constant, Control, Movement, Op, Sizes};
 use crate::shape::{Aval, Shape};
 
 /// What a node of the first graph is in the second.
@@ -33,6 +35,7 @@ impl Graph {
             return None;
         }
         let mut out = Graph::default();
+        let changes = changes(self.input_avals().zip(inputs.iter().copied()));
         let mut inputs = inputs.iter();
         let mut values: Vec<Value> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
@@ -57,6 +60,12 @@ impl Graph {
                     let refs: SmallVec<[Ref; 4]> =
                         operands.iter().map(same).collect::<Option<_>>()?;
                     Value::Same(Ref { node: out.push(node.op.clone(), &refs).ok()?, output: 0 })
+                }
+                Sizes::Bodies => {
+                    let Op::Control(op) = &node.op else { return None };
+                    let before: SmallVec<[&Aval; 4]> =
+                        node.inputs.iter().map(|&r| self.aval(r)).collect();
+                    Value::Same(control(&mut out, op, &operands, &before, &changes)?)
                 }
                 Sizes::Fixed => return None,
             };
@@ -90,6 +99,84 @@ fn is_alike(have: &Aval, want: &Aval) -> bool {
     have.dtype == want.dtype
         && have.shape.rank() == want.shape.rank()
         && have.shape.iter().zip(want.shape.iter()).all(|(&a, &b)| a.min(2) == b.min(2))
+}
+
+/// What each size of an input is in the second graph: several where one number is of two meanings.
+type Changes = BTreeMap<usize, BTreeSet<usize>>;
+
+fn changes<'a>(inputs: impl Iterator<Item = (&'a Aval, &'a Aval)>) -> Changes {
+    let mut changes = Changes::new();
+    for (before, after) in inputs {
+        for (&have, &want) in before.shape.iter().zip(after.shape.iter()) {
+            changes.entry(have).or_insert_with(|| BTreeSet::from([have])).insert(want);
+        }
+    }
+    changes
+}
+
+/// So many ways to size what a loop or a choice repeats are tried.
+const MOST_WAYS: usize = 64;
+
+/// A loop or a choice on operands of other sizes. Of a number that it is given, such as what is carried at first,
+/// nothing says how often it is repeated: of what its size may be in the second graph the bodies have to take one way
+/// alone.
+fn control(
+    out: &mut Graph,
+    op: &Control,
+    operands: &[&Value],
+    before: &[&Aval],
+    changes: &Changes,
+) -> Option<Ref> {
+    let mut ways: Vec<Vec<Aval>> = vec![Vec::new()];
+    for (value, before) in operands.iter().zip(before) {
+        let known = |r: &Ref| vec![out.aval(*r).shape.clone()];
+        let shapes = match value {
+            Value::Same(r) => known(r),
+            Value::Repeated(..) | Value::Number(..) => {
+                before.shape.iter().fold(vec![Shape::scalar()], |shapes, size| {
+                    let own = BTreeSet::from([*size]);
+                    let sizes = changes.get(size).unwrap_or(&own);
+                    let with =
+                        |shape: &Shape, size: &usize| Shape::from([&shape[..], &[*size]].concat());
+                    let more = |shape: Shape| sizes.iter().map(move |n| with(&shape, n)).collect();
+                    shapes.into_iter().flat_map(|shape| -> Vec<Shape> { more(shape) }).collect()
+                })
+            }
+        };
+        if ways.len() * shapes.len() > MOST_WAYS {
+            return None;
+        }
+        let with = |way: &Vec<Aval>, shape: &Shape| {
+            let aval = Aval { shape: shape.clone(), dtype: before.dtype };
+            [&way[..], &[aval]].concat()
+        };
+        ways = ways.iter().flat_map(|way| shapes.iter().map(move |s| with(way, s))).collect();
+    }
+    let mut found = None;
+    for way in ways {
+        let avals: Vec<&Aval> = way.iter().collect();
+        let Some(sized) = op.with_sizes(&avals) else { continue };
+        let op = Op::from(sized);
+        if op.infer(&avals).is_err() {
+            continue;
+        }
+        if found.replace((op, way)).is_some() {
+            return None;
+        }
+    }
+    let (op, way) = found?;
+    let mut refs: SmallVec<[Ref; 4]> = SmallVec::new();
+    for (value, aval) in operands.iter().zip(way) {
+        refs.push(match value {
+            Value::Same(r) => *r,
+            Value::Number(value, _) => number(out, *value, aval)?,
+            Value::Repeated(r, _) => {
+                let spread = out.push(Movement::Broadcast(aval.shape), &[*r]).ok()?;
+                Ref { node: spread, output: 0 }
+            }
+        });
+    }
+    Some(Ref { node: out.push(op, &refs).ok()?, output: 0 })
 }
 
 /// The number that a node repeats.

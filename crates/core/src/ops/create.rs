@@ -1,6 +1,6 @@
 //! Arrays from nothing: constants, counters, grids, triangles.
 
-use super::operand::{Operand, broadcast, cast};
+use super::operand::{Operand, broadcast, cast, constant_like};
 use super::{add, equal, expand_axes, greater_equal, multiply, where_};
 use crate::array::Array;
 use crate::dtype::{DType, Element, Kind, Scalar};
@@ -68,7 +68,11 @@ pub fn ones(shape: impl Into<Shape>, dtype: DType) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn full_like<'a>(x: &Array, value: impl Into<Operand<'a>>) -> Result<Array> {
-    full(x.shape(), value, x.dtype())
+    match value.into() {
+        // Of the size of `x`, whatever that is.
+        Operand::Scalar(value) => Ok(constant_like(x, value)),
+        value @ Operand::Array(_) => full(x.shape(), value, x.dtype()),
+    }
 }
 
 /// Zeros with `x`'s shape and dtype.

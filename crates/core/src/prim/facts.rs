@@ -53,6 +53,8 @@ pub enum Sizes {
     Elementwise,
     /// None of its parameters is a size: it is recorded again and infers.
     Inferred,
+    /// Its bodies are made for the sizes that they are given.
+    Bodies,
     /// A parameter is a size that cannot be told from those of the inputs.
     Fixed,
 }

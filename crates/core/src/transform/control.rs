@@ -128,7 +128,7 @@ pub fn scan(
     let LoopOptions { length: given, reverse } = options;
     let mut length = given;
     for (number, x) in xs.iter().enumerate() {
-        let Some(&size) = x.shape().first() else {
+        let Some(&size) = x.aval().shape.first() else {
             let detail = format!("sequence {number} is {}: it has no axis 0", x.aval());
             return Err(Error::shape("scan", detail));
         };

@@ -1,11 +1,12 @@
 //! Layers that have learnt matrices: fully connected, embedding, LSTM; and products.
 
-use cupola_core::{Array, DType, Result, ops};
+use cupola_core::{Array, DType, Error, Result, ops};
 
 use super::conv::given;
 use super::elementwise::dropped;
 use super::layer::{Given, named};
 use super::{Held, Layer, Made, Tensor};
+use crate::nn::states;
 
 /// A linear map of the last dimension; of images, whose last dimension is another, of all their elements. Weights
 /// are `[outputs, inputs]`; what is not given is drawn.
@@ -142,9 +143,10 @@ fn recurrent(given: &Given<'_>, options: &Lstm) -> Result<Vec<Array>> {
             };
             let steps = if way.is_empty() { x.clone() } else { ops::flip(&x, 1)? };
             let at = format!("_{index}{way}");
-            let (hiddens, last) = one_way(given, &at, &steps, start(1)?, start(2)?)?;
+            let [hiddens, cells] = one_way(given, &at, &steps, [start(1)?, start(2)?])?;
+            let last = |states: &Array| ops::take(states, -1, 1);
+            lasts.push((last(&hiddens)?, last(&cells)?));
             outs.push(if way.is_empty() { hiddens } else { ops::flip(&hiddens, 1)? });
-            lasts.push(last);
         }
         x = ops::concatenate(&outs.iter().collect::<Vec<_>>(), -1)?;
         if given.training && index + 1 < options.layers {
@@ -160,28 +162,28 @@ fn recurrent(given: &Given<'_>, options: &Lstm) -> Result<Vec<Array>> {
     Ok(vec![out, ops::stack(&hiddens, 0)?, ops::stack(&cells, 0)?])
 }
 
-/// The hidden states after every step, and the last hidden and cell states.
-fn one_way(
-    given: &Given<'_>,
-    at: &str,
-    x: &Array,
-    mut hidden: Array,
-    mut cell: Array,
-) -> Result<(Array, (Array, Array))> {
+/// The hidden and the cell states after every step.
+fn one_way(given: &Given<'_>, at: &str, x: &Array, start: [Array; 2]) -> Result<[Array; 2]> {
     let part = |kind: &str| given.get(&format!("{kind}{at}"));
     let projected = ops::matmul(x, &ops::swapaxes(part("input_weights")?, 0, 1)?)?;
     let projected = ops::add(&projected, part("biases")?)?;
-    let weights = ops::swapaxes(part("hidden_weights")?, 0, 1)?;
-    let mut hiddens = Vec::new();
-    for step in ops::unstack(&projected, 1)? {
-        let gates = ops::add(&step, &ops::matmul(&hidden, &weights)?)?;
-        let gates = ops::split(&gates, 4, -1)?;
-        let kept = ops::multiply(&ops::sigmoid(&gates[1])?, &cell)?;
-        let new = ops::multiply(&ops::sigmoid(&gates[0])?, &ops::tanh(&gates[2])?)?;
-        cell = ops::add(&kept, &new)?;
-        hidden = ops::multiply(&ops::sigmoid(&gates[3])?, &ops::tanh(&cell)?)?;
-        hiddens.push(hidden.clone());
+    if projected.shape()[1] == 0 {
+        let detail = format!("takes [N, steps, features] with a step, input is {}", x.aval());
+        return Err(Error::shape("lstm", detail));
     }
-    let all = ops::stack(&hiddens.iter().collect::<Vec<_>>(), 1)?;
-    Ok((all, (hidden, cell)))
+    let weights = ops::swapaxes(part("hidden_weights")?, 0, 1)?;
+    let step = |x: &Array, before: &[Option<Array>]| {
+        let [Some(hidden), Some(cell)] = before else { return Ok(Vec::new()) };
+        let gates = ops::split(&ops::add(x, &ops::matmul(hidden, &weights)?)?, 4, -1)?;
+        let kept = ops::multiply(&ops::sigmoid(&gates[1])?, cell)?;
+        let new = ops::multiply(&ops::sigmoid(&gates[0])?, &ops::tanh(&gates[2])?)?;
+        let cell = ops::add(&kept, &new)?;
+        Ok(vec![ops::multiply(&ops::sigmoid(&gates[3])?, &ops::tanh(&cell)?)?, cell])
+    };
+    let before = start.into_iter().map(Some).collect();
+    let mut all = states(&ops::moveaxis(&projected, 1, 0)?, before, step)?.into_iter();
+    match (all.next(), all.next()) {
+        (Some(hiddens), Some(cells)) => Ok([hiddens, cells]),
+        _ => Err(Error::argument("lstm", "a step gave no states")),
+    }
 }

@@ -43,6 +43,7 @@ pub use norm::{BatchNorm, LayerNorm, RmsNorm};
 pub use parts::{Part, Parts, visit_leaves, visit_leaves_mut, visit_settings};
 pub use pool::{AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d};
 pub use positional::{Alibi, Rope, SinusoidalPositionalEncoding};
+pub(crate) use recurrent::states;
 pub use recurrent::{Gru, GruCell, Lstm, LstmCell, Rnn, RnnCell};
 pub use sequential::Sequential;
 pub use transformer::{

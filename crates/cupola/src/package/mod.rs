@@ -24,6 +24,8 @@
 //! ```
 
 mod archive;
+mod decomposed;
+mod executable;
 mod manifest;
 mod target;
 mod trace;
@@ -43,6 +45,7 @@ use self::binary::Program;
 use self::manifest::{FileEntry, FunctionEntry, Manifest, PortEntry, TraceEntry};
 use crate::io::{little_endian, safetensors};
 
+pub use self::executable::{Options, Save};
 pub use self::target::{Lack, System, Target};
 pub use self::trace::{Function, Port, Size, Trace, Weight};
 
@@ -102,12 +105,24 @@ impl Package {
         Package { metadata: text, ..self }
     }
 
-    /// The same for a system only.
+    /// The same for a system only. What the system lacks is done with what it has, where that gives the same: `bfloat16`
+    /// as rounded `float32`, which is what inputs and outputs are then, and integers of 64 bits as those of 32, where what
+    /// they may be is known to fit. Of inputs it is taken that they are within ±2³⁰.
     ///
     /// # Errors
-    /// Where a function needs what the system lacks: the text lists all of it.
+    /// Where a function needs what the system lacks otherwise: the text lists all of it.
     pub fn for_target(mut self, target: Target) -> Result<Package> {
-        let lacks = target.lacks(&self);
+        let mut lacks = Vec::new();
+        for function in &mut self.functions {
+            for trace in &mut function.traces {
+                match target.decomposed(trace)? {
+                    Ok(made) => *trace = made,
+                    Err(offenders) => {
+                        lacks.extend(target.listed(&function.name, trace, &offenders))
+                    }
+                }
+            }
+        }
         if lacks.is_empty() {
             self.targets.push(target.to_string());
             return Ok(self);

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use cupola_core::{DType, Error, Result};
 
-use super::Package;
+use super::decomposed::Offender;
+use super::{Package, Trace};
 
 /// A system that a package is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +75,15 @@ pub struct Target {
     pub system: System,
     /// The least version that a package has to run on; `None` where the latest will do.
     pub minimum: Option<u32>,
+    /// Whether `float64` may become `float32`, where the system has no doubles. What is computed is another then.
+    pub narrow: bool,
+}
+
+impl Target {
+    /// The latest version of a system, or the least that is given.
+    pub fn new(system: System, minimum: Option<u32>) -> Target {
+        Target { system, minimum, narrow: false }
+    }
 }
 
 impl fmt::Display for Target {
@@ -112,29 +122,32 @@ impl Target {
         self.system.since(dtype).is_some_and(|since| self.minimum.is_none_or(|own| own >= since))
     }
 
-    /// All that a package needs and the target lacks: of each node the first such dtype.
-    pub fn lacks(self, package: &Package) -> Vec<Lack> {
+    /// All that a package needs, that the target lacks, and that nothing else can stand for: of each node the first such
+    /// dtype.
+    ///
+    /// # Errors
+    /// Where a weight cannot be computed.
+    pub fn lacks(self, package: &Package) -> Result<Vec<Lack>> {
         let mut found = Vec::new();
         for function in package.functions() {
             for trace in &function.traces {
-                let graph = trace.graph();
-                for (index, node) in graph.nodes.iter().enumerate() {
-                    let given = node.inputs.iter().map(|&r| graph.aval(r).dtype);
-                    let all = node.outputs.iter().map(|aval| aval.dtype).chain(given);
-                    let Some(dtype) = all.into_iter().find(|&dtype| !self.has(dtype)) else {
-                        continue;
-                    };
-                    found.push(Lack {
-                        function: function.name.clone(),
-                        node: index,
-                        op: node.op.name(),
-                        dtype,
-                        works: works(dtype),
-                    });
+                if let Err(offenders) = self.decomposed(trace)? {
+                    found.extend(self.listed(&function.name, trace, &offenders));
                 }
             }
         }
-        found
+        Ok(found)
+    }
+
+    pub(super) fn listed(self, function: &str, trace: &Trace, offenders: &[Offender]) -> Vec<Lack> {
+        let lack = |&(node, dtype): &Offender| Lack {
+            function: function.to_owned(),
+            node,
+            op: trace.graph().nodes[node].op.name(),
+            dtype,
+            works: works(dtype),
+        };
+        offenders.iter().map(lack).collect()
     }
 }
 

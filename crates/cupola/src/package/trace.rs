@@ -96,7 +96,23 @@ impl Trace {
         avals: &[Aval],
         f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
     ) -> Result<Trace> {
-        let (mut trace, is_general) = Self::traced(inputs, avals, f)?;
+        Self::holding(inputs, avals, Vec::new(), true, |given, _| f(given))
+    }
+
+    /// The same of a function that takes the arrays of `weights`, too, which are held under their names.
+    /// `is_general` says whether nothing that was done before depends on sizes.
+    ///
+    /// # Errors
+    /// As [`Trace::of`].
+    pub fn holding(
+        inputs: Vec<Port>,
+        avals: &[Aval],
+        weights: Vec<Weight>,
+        is_general: bool,
+        f: impl FnOnce(&[Array], &[Array]) -> Result<Vec<Array>>,
+    ) -> Result<Trace> {
+        let (mut trace, own) = Self::traced(inputs, avals, weights, f)?;
+        let is_general = is_general && own;
         let axes = trace.open_axes();
         if !axes.is_empty() {
             let other = is_general.then(|| trace.grown(&axes)).flatten().ok_or_else(tied)?;
@@ -115,7 +131,7 @@ impl Trace {
         avals: &[Aval],
         f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
     ) -> Result<Trace> {
-        let (mut trace, is_general) = Self::traced(inputs, avals, f)?;
+        let (mut trace, is_general) = Self::traced(inputs, avals, Vec::new(), |given, _| f(given))?;
         let axes = if is_general { trace.varying() } else { Vec::new() };
         let other = trace.grown(&axes).filter(|_| !axes.is_empty()).ok_or_else(tied)?;
         for (input, axis) in axes {
@@ -129,11 +145,17 @@ impl Trace {
     fn traced(
         inputs: Vec<Port>,
         avals: &[Aval],
-        f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
+        mut weights: Vec<Weight>,
+        f: impl FnOnce(&[Array], &[Array]) -> Result<Vec<Array>>,
     ) -> Result<(Trace, bool)> {
-        let Traced { graph, captures, is_general } = Graph::trace(avals, f)?;
+        let held = weights.iter().map(|weight| weight.array.aval());
+        let all: Vec<Aval> = avals.iter().chain(held).cloned().collect();
+        let Traced { graph, captures, is_general } = Graph::trace(&all, |given| {
+            let (given, held) = given.split_at(avals.len());
+            f(given, held)
+        })?;
         let named = |(number, array): (usize, Array)| Weight { name: format!("w{number}"), array };
-        let weights = captures.into_iter().enumerate().map(named).collect();
+        weights.extend(captures.into_iter().enumerate().map(named));
         let outputs = graph.output_avals().enumerate();
         let outputs = outputs.map(|(n, aval)| Port::new(format!("output{n}"), aval)).collect();
         Ok((Trace::new(Arc::new(graph), inputs, outputs, weights)?, is_general))

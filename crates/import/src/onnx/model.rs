@@ -2,14 +2,17 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use cupola_core::Array;
 use prost::Message;
 
-use super::error::{Error, Result};
+use super::error::{Error, Fault, Result};
 use super::graph::{
     Attribute, Graph, Kind, Port, Reader, Signature, Size, Trouble, domain, opsets,
 };
+use super::kept::Kept;
+use super::node::Outcome;
 use super::proto::{FunctionProto, ModelProto};
 use super::run::Run;
 use super::tensor::Folder;
@@ -25,15 +28,40 @@ pub struct Function {
     pub defaults: Vec<(String, Attribute)>,
 }
 
+/// What a model computes.
+#[derive(Debug)]
+pub struct Content {
+    pub graph: Graph,
+    pub functions: Vec<Function>,
+}
+
+impl Content {
+    /// Records the model on values by name, which hold all inputs that have no initializer.
+    pub fn record(&self, mut given: HashMap<&str, Value>) -> Outcome {
+        let mut values = Vec::with_capacity(self.graph.inputs.len());
+        for port in &self.graph.inputs {
+            let stored = || self.stored(&port.name).cloned().map(Value::from);
+            let value = given.remove(port.name.as_str()).or_else(stored);
+            let missing = || Fault::invalid(format!("the input '{}' is not given", port.name));
+            values.push(value.ok_or_else(missing)?);
+        }
+        Run::new(&self.functions).main(&self.graph, values, given)
+    }
+
+    fn stored(&self, name: &str) -> Option<&Tensor> {
+        self.graph.initializers.iter().find(|(n, _)| n == name).map(|(_, tensor)| tensor)
+    }
+}
+
 /// A model of an ONNX file.
 ///
 /// Its initializers are arrays on the default device of the moment when it is read.
 #[derive(Debug)]
 pub struct Model {
     file: String,
-    graph: Graph,
-    functions: Vec<Function>,
+    content: Arc<Content>,
     opset: i64,
+    pub(super) kept: Kept,
 }
 
 impl Model {
@@ -81,7 +109,8 @@ impl Model {
         }
         let functions = model.functions.into_iter();
         let functions = functions.map(|f| function(&reader, f)).collect::<Result<Vec<_>>>()?;
-        Ok(Model { graph, functions, opset, file })
+        let content = Arc::new(Content { graph, functions });
+        Ok(Model { content, opset, file, kept: Kept::default() })
     }
 
     /// The file's name, for messages.
@@ -96,22 +125,22 @@ impl Model {
 
     /// What has to be given: the inputs that have no initializer.
     pub fn inputs(&self) -> Vec<&Port> {
-        let stored = |port: &&Port| self.stored(&port.name).is_none();
-        self.graph.inputs.iter().filter(stored).collect()
+        let stored = |port: &&Port| self.content.stored(&port.name).is_none();
+        self.graph().inputs.iter().filter(stored).collect()
     }
 
     /// What comes out.
     pub fn outputs(&self) -> &[Port] {
-        &self.graph.outputs
+        &self.graph().outputs
+    }
+
+    fn graph(&self) -> &Graph {
+        &self.content.graph
     }
 
     /// The arrays that the model holds, by name.
     pub fn initializers(&self) -> impl Iterator<Item = (&str, &Tensor)> {
-        self.graph.initializers.iter().map(|(name, tensor)| (name.as_str(), tensor))
-    }
-
-    fn stored(&self, name: &str) -> Option<&Tensor> {
-        self.graph.initializers.iter().find(|(n, _)| n == name).map(|(_, tensor)| tensor)
+        self.graph().initializers.iter().map(|(name, tensor)| (name.as_str(), tensor))
     }
 
     /// Records the model on arrays for its inputs by name; gives its outputs by name.
@@ -119,18 +148,22 @@ impl Model {
     /// An initializer's name may be given, too, and takes its place: so a model's weights are
     /// differentiated by and trained.
     ///
+    /// The first run on inputs of certain shapes keeps the graph that it recorded, and later ones record that as one
+    /// operation. Where nodes read values, such as the condition of an `If` whose branches do not both fit, a graph is for
+    /// the values of the small inputs of integers and bools, too; where that is not enough each run records anew.
+    ///
     /// # Errors
     /// Where an input is missing, is not of the model, or does not fit; where a node fails.
     pub fn run(&self, inputs: &[(&str, Array)]) -> Result<Vec<(String, Array)>> {
         let given = inputs.iter().map(|(name, array)| {
-            let held = self.graph.inputs.iter().find(|p| p.name == *name).and_then(|p| p.element);
+            let held = self.graph().inputs.iter().find(|p| p.name == *name).and_then(|p| p.element);
             let tensor = match held {
                 Some(element) if array.dtype() == element.dtype() => {
                     Tensor::new(array.clone(), element)
                 }
                 _ => Ok(array.clone().into()),
             };
-            let wrong = |e: super::error::Fault| self.wrong_input(name, e.to_string());
+            let wrong = |e: Fault| self.wrong_input(name, e.to_string());
             Ok((*name, tensor.map_err(wrong)?.into()))
         });
         let outputs = self.run_values(given.collect::<Result<Vec<(&str, Value)>>>()?)?;
@@ -150,8 +183,8 @@ impl Model {
     pub fn run_values(&self, inputs: Vec<(&str, Value)>) -> Result<Vec<(String, Value)>> {
         let mut given: HashMap<&str, Value> = HashMap::new();
         for (name, value) in inputs {
-            let port = self.graph.inputs.iter().find(|p| p.name == name);
-            if port.is_none() && self.stored(name).is_none() {
+            let port = self.graph().inputs.iter().find(|p| p.name == name);
+            if port.is_none() && self.content.stored(name).is_none() {
                 let names: Vec<&str> = self.inputs().iter().map(|p| p.name.as_str()).collect();
                 let names = names.join("', '");
                 return Err(self.wrong_input(name, format!("the model's inputs are '{names}'")));
@@ -164,20 +197,20 @@ impl Model {
             }
         }
         self.check_sizes(&given)?;
-        let mut values = Vec::with_capacity(self.graph.inputs.len());
-        for port in &self.graph.inputs {
-            let stored = || self.stored(&port.name).cloned().map(Value::from);
-            let value = given.remove(port.name.as_str()).or_else(stored);
-            values.push(value.ok_or_else(|| self.wrong_input(&port.name, "is not given"))?);
+        if let Some(port) = self.inputs().iter().find(|p| !given.contains_key(p.name.as_str())) {
+            return Err(self.wrong_input(&port.name, "is not given"));
         }
-        let run = Run::new(&self.functions);
-        let out = run.main(&self.graph, values, given).map_err(|fault| match fault {
-            super::error::Fault::Within { node, fault } => {
+        let names = self.graph().outputs.iter().map(|p| p.name.clone());
+        if let Some(found) = self.kept.run(&self.content, &given) {
+            return Ok(names.zip(found).collect());
+        }
+        let found = self.content.record(given).map_err(|fault| match fault {
+            Fault::Within { node, fault } => {
                 Error::Node { file: self.file.clone(), node, fault: *fault }
             }
             fault => Error::file(&self.file, fault.to_string()),
         })?;
-        Ok(self.graph.outputs.iter().map(|p| p.name.clone()).zip(out).collect())
+        Ok(names.zip(found).collect())
     }
 
     fn wrong_input(&self, name: &str, detail: impl Into<String>) -> Error {
@@ -197,7 +230,7 @@ impl Model {
     /// Sizes are those of the model, and one name stands for one size.
     fn check_sizes(&self, given: &HashMap<&str, Value>) -> Result<()> {
         let mut named: HashMap<&str, usize> = HashMap::new();
-        for port in &self.graph.inputs {
+        for port in &self.graph().inputs {
             let Some(sizes) = &port.sizes else { continue };
             let Some(Value::Tensor(tensor)) = given.get(port.name.as_str()) else { continue };
             // Whatever they are, the same is recorded.

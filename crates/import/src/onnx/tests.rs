@@ -5,6 +5,7 @@ use cupola_cpu as _;
 use prost::Message;
 
 use super::Model;
+use super::kept::Way;
 use super::proto::*;
 
 fn node(op: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
@@ -331,4 +332,107 @@ fn long_scans_are_one_loop() {
     let y = read.run(&[("x", x)]).unwrap().remove(0).1;
     let plan = cupola_core::plan::explain(&[y]).unwrap();
     assert_eq!(plan.steps.iter().filter(|step| step.kind == "scan").count(), 1, "{plan}");
+}
+
+fn graph_attribute(name: &str, graph: GraphProto) -> AttributeProto {
+    AttributeProto { name: name.into(), r#type: 5, g: Some(graph), ..Default::default() }
+}
+
+/// `x` times one matrix where `kind` is 7, else times another, which has `rows` rows.
+fn choosing(rows: i64) -> Model {
+    let product =
+        |matrix: &str, out: &str| graph(vec![node("MatMul", &["x", matrix], &[out])], &[], &[out]);
+    let mut choice = node("If", &["is_seven"], &["y"]);
+    choice.attribute = vec![
+        graph_attribute("then_branch", product("seven", "a")),
+        graph_attribute("else_branch", product("other", "b")),
+    ];
+    let nodes = vec![node("Equal", &["kind", "number"], &["is_seven"]), choice];
+    let mut graph = graph(nodes, &["x", "kind"], &["y"]);
+    let float = |mut tensor: TensorProto| {
+        tensor.data_type = 1;
+        tensor.float_data = tensor.int64_data.drain(..).map(|v| v as f32).collect();
+        tensor
+    };
+    let other: Vec<i64> = (0..2 * rows).collect();
+    graph.initializer = vec![
+        tensor("number", &[], &[7]),
+        float(tensor("seven", &[2, 2], &[1, 0, 0, 1])),
+        float(tensor("other", &[rows, 2], &other)),
+    ];
+    read(&model(graph)).unwrap()
+}
+
+fn chosen(model: &Model, kind: i64) -> super::Result<Vec<f32>> {
+    let x = Array::from_slice(&[1.0f32, 2.0], [1, 2]).unwrap();
+    let out = model.run(&[("x", x), ("kind", Array::scalar(kind))])?;
+    Ok(out[0].1.to_vec().unwrap())
+}
+
+#[test]
+fn one_graph_is_for_all_values_where_both_branches_fit() {
+    let model = choosing(2);
+    for _ in 0..2 {
+        assert_eq!(chosen(&model, 7).unwrap(), [1.0, 2.0]);
+        assert_eq!(chosen(&model, 8).unwrap(), [4.0, 7.0]);
+    }
+    assert_eq!(model.kept.ways(), [(Way::Any, 1)]);
+}
+
+#[test]
+fn a_graph_is_for_values_where_one_branch_fits() {
+    let model = choosing(3);
+    for _ in 0..3 {
+        assert_eq!(chosen(&model, 7).unwrap(), [1.0, 2.0]);
+        assert_eq!(model.kept.ways(), [(Way::Values, 1)]);
+        let error = chosen(&model, 8).unwrap_err().to_string();
+        assert!(error.contains("the If") && error.contains("the MatMul"), "{error}");
+    }
+    // After many values that fit nothing it is recorded at each run.
+    (0..8).for_each(|kind| assert_eq!(chosen(&model, kind).is_ok(), kind == 7));
+    assert_eq!(chosen(&model, 7).unwrap(), [1.0, 2.0]);
+    assert_eq!(model.kept.ways(), [(Way::Anew, 0)]);
+}
+
+#[test]
+fn what_values_decide_the_size_of_is_recorded_at_each_run() {
+    let read = read(&model(graph(vec![node("NonZero", &["x"], &["y"])], &["x"], &["y"]))).unwrap();
+    for (values, places) in [([0.0f32, 1.0], vec![1i64]), ([2.0, 1.0], vec![0, 1])] {
+        let x = Array::from_slice(&values, [2]).unwrap();
+        assert_eq!(read.run(&[("x", x)]).unwrap()[0].1.to_vec::<i64>().unwrap(), places);
+    }
+    // Other shapes are other kinds, of which those of late are known.
+    for size in 1..20 {
+        let x = Array::from_slice(&vec![1.0f32; size], [size]).unwrap();
+        assert_eq!(read.run(&[("x", x)]).unwrap()[0].1.aval().shape[..], [1, size]);
+    }
+    assert_eq!(read.kept.ways().len(), 8);
+}
+
+#[test]
+fn kept_graphs_draw_other_numbers_and_are_differentiated() {
+    use cupola_core::transform::grad;
+    let drawn = node("RandomNormalLike", &["x"], &["noise"]);
+    let nodes = vec![
+        drawn,
+        node("Mul", &["noise", "zero"], &["none"]),
+        node("Mul", &["x", "x"], &["xx"]),
+        node("Add", &["none", "xx"], &["y"]),
+    ];
+    let mut graph = graph(nodes, &["x"], &["y", "noise"]);
+    let mut zero = tensor("zero", &[], &[]);
+    (zero.data_type, zero.float_data) = (1, vec![0.0]);
+    graph.initializer = vec![zero];
+    let read = read(&model(graph)).unwrap();
+    let x = Array::from_slice(&[1.0f32, 3.0], [2]).unwrap();
+    let run = || read.run(&[("x", x.clone())]).unwrap();
+    let (first, second) = (run(), run());
+    assert_eq!(read.kept.ways(), [(Way::Any, 1)]);
+    assert_eq!(second[0].1.to_vec::<f32>().unwrap(), [1.0, 9.0]);
+    assert_ne!(first[1].1.to_vec::<f32>().unwrap(), second[1].1.to_vec::<f32>().unwrap());
+    let f = |x: &[Array]| {
+        let y = read.run(&[("x", x[0].clone())]).map_err(cupola_core::Error::from)?;
+        Ok(vec![cupola_core::ops::sum(&y[0].1, (), false)?])
+    };
+    assert_eq!(grad(f, &[0])(&[x.clone()]).unwrap()[0].to_vec::<f32>().unwrap(), [2.0, 6.0]);
 }

@@ -97,6 +97,37 @@ impl Control {
         }
     }
 
+    /// The same on operands of these avals, with bodies for them; `None` where a body is for its own sizes alone.
+    pub(crate) fn with_sizes(&self, inputs: &[&Aval]) -> Option<Control> {
+        let sized =
+            |call: &Arc<Call>, avals: &[&Aval]| Some(trace::body(call.body.with_sizes(avals)?));
+        Some(match self {
+            Control::Scan(scan) => {
+                let sequences = scan.carries..scan.carries + scan.sequences;
+                let length = match inputs.get(sequences.clone())?.first() {
+                    Some(first) => *first.shape.first()?,
+                    None => scan.length,
+                };
+                let taken = |(number, aval): (usize, &&Aval)| match sequences.contains(&number) {
+                    true => element("scan", number, aval, length).ok(),
+                    false => Some((*aval).clone()),
+                };
+                let avals = inputs.iter().enumerate().map(taken).collect::<Option<Vec<_>>>()?;
+                let body = sized(&scan.body, &avals.iter().collect::<Vec<_>>())?;
+                Control::Scan(Scan { body, length, ..scan.clone() })
+            }
+            Control::While(looped) => {
+                let (cond, body) = (sized(&looped.cond, inputs)?, sized(&looped.body, inputs)?);
+                Control::While(While { cond, body, carries: looped.carries })
+            }
+            Control::Cond(cond) => {
+                let operands = inputs.get(1..)?;
+                let branches = cond.branches.iter().map(|branch| sized(branch, operands));
+                Control::Cond(Cond { branches: branches.collect::<Option<_>>()? })
+            }
+        })
+    }
+
     /// Adds all of it to a plan's key.
     pub(crate) fn write_plan_key(&self, key: &mut Key) {
         let (kind, numbers): (u64, &[usize]) = match self {
@@ -210,7 +241,7 @@ impl Primitive for Control {
             merges: true,
             takes_epilogue: false,
             accumulates: Accumulates::Nothing,
-            sizes: Sizes::Fixed,
+            sizes: Sizes::Bodies,
         }
     }
 

@@ -247,7 +247,7 @@ const LOOP: usize = 16;
 
 /// The states after each step, along the axis before the last: `step` makes them from those before. Where none
 /// is given before the first step, that is 0.
-fn states(
+pub(crate) fn states(
     steps: &Array,
     before: Vec<Option<Array>>,
     step: impl Fn(&Array, &[Option<Array>]) -> Result<Vec<Array>>,

@@ -2,7 +2,7 @@
 //!
 //! Each primitive becomes the operators that compute it; calls and composites become what they are made of,
 //! control flow becomes `Scan`, `Loop` and `If`.
-//! Sizes are those that the graph was traced for. What has no operator is an error that names it.
+//! Sizes are those that the graph was traced for, or have names (`sized`). What has no operator is an error that names it.
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
@@ -10,6 +10,7 @@ mod control;
 mod elementwise;
 mod kernel;
 mod movement;
+mod sized;
 mod window;
 mod writer;
 
@@ -27,6 +28,8 @@ use super::proto::{
 };
 use elementwise::computed;
 use writer::{Attr, Val, Writer, unsupported};
+
+pub use sized::{Input, export_sized};
 
 /// The versions of the operators that models are written for.
 pub const OPSETS: std::ops::RangeInclusive<i64> = 17..=22;
@@ -61,8 +64,19 @@ pub fn export(
     weights: &[Array],
     opset: i64,
 ) -> Result<Vec<u8>> {
-    check(graph, inputs, outputs, weights, opset)?;
     let mut w = Writer::new(opset);
+    encoded(written(&mut w, graph, inputs, outputs, weights)?, opset)
+}
+
+/// The graph of a model for a graph.
+fn written(
+    w: &mut Writer,
+    graph: &Graph,
+    inputs: &[&str],
+    outputs: &[&str],
+    weights: &[Array],
+) -> Result<GraphProto> {
+    check(graph, inputs, outputs, weights, w.opset)?;
     let avals: Vec<&Aval> = graph.input_avals().collect();
     let named = inputs.iter().zip(&avals);
     let mut values: Vec<Val> = named
@@ -75,29 +89,33 @@ pub fn export(
     for weight in weights {
         values.push(w.array(weight)?);
     }
-    let found = walk(&mut w, graph, values)?;
+    let found = walk(w, graph, values)?;
     for (val, (name, aval)) in found.iter().zip(outputs.iter().zip(graph.output_avals())) {
         let full = w.full(val, &aval.shape)?;
         // Under its own name: it may be an input, or another output, too.
         let own = w.op("Identity", &[&full.name], &[]);
-        rename(&mut w, &own, name);
+        rename(w, &own, name);
     }
     let info = |(name, aval): (&&str, &Aval)| value_info(name, aval);
-    let graph_proto = GraphProto {
+    Ok(GraphProto {
         name: "graph".to_owned(),
         input: inputs.iter().zip(avals).map(info).collect(),
         output: outputs.iter().zip(graph.output_avals()).map(info).collect(),
-        node: w.nodes,
-        initializer: w.tensors,
+        node: std::mem::take(&mut w.nodes),
+        initializer: std::mem::take(&mut w.tensors),
         ..Default::default()
-    };
+    })
+}
+
+/// The bytes of a model of this graph.
+fn encoded(graph: GraphProto, opset: i64) -> Result<Vec<u8>> {
     let model = ModelProto {
         // What came with opset 17; each later one reads it.
         ir_version: Some(8),
         opset_import: vec![OperatorSetIdProto { domain: String::new(), version: opset }],
         producer_name: "cupola".to_owned(),
         producer_version: env!("CARGO_PKG_VERSION").to_owned(),
-        graph: Some(graph_proto),
+        graph: Some(graph),
         functions: Vec::new(),
     };
     let size = model.encoded_len();

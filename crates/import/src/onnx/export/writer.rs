@@ -34,7 +34,8 @@ pub struct Writer {
     pub tensors: Vec<TensorProto>,
     /// The version of the operators.
     pub opset: i64,
-    known: HashMap<Content, String>,
+    /// Tensors by content; `None` where each is one of its own.
+    known: Option<HashMap<Content, String>>,
     count: usize,
 }
 
@@ -49,8 +50,27 @@ fn sizes(shape: &[usize]) -> Vec<i64> {
 
 impl Writer {
     pub fn new(opset: i64) -> Writer {
+        Writer::from(opset, 0)
+    }
+
+    /// One that tells tensors apart also where they are alike, so that names depend on operations alone.
+    pub fn telling_apart(opset: i64) -> Writer {
+        Writer { known: None, ..Writer::new(opset) }
+    }
+
+    /// One whose names come behind so many.
+    pub fn from(opset: i64, count: usize) -> Writer {
         let (nodes, tensors) = (Vec::new(), Vec::new());
-        Writer { nodes, tensors, opset, known: HashMap::new(), count: 0 }
+        Writer { nodes, tensors, opset, known: Some(HashMap::new()), count }
+    }
+
+    /// How many names there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    pub fn into_parts(self) -> (Vec<NodeProto>, Vec<TensorProto>) {
+        (self.nodes, self.tensors)
     }
 
     /// A new name.
@@ -146,11 +166,14 @@ impl Writer {
     fn tensor(&mut self, dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Val> {
         let element = Element::of(dtype);
         let content: Content = (element.code(), sizes(shape), in_order(bytes, element));
-        let name = match self.known.get(&content) {
+        let known = self.known.as_ref().and_then(|known| known.get(&content));
+        let name = match known {
             Some(name) => name.clone(),
             None => {
                 let name = self.name("constant");
-                self.known.insert(content.clone(), name.clone());
+                if let Some(known) = &mut self.known {
+                    known.insert(content.clone(), name.clone());
+                }
                 let (data_type, dims, bytes) = content;
                 self.tensors.push(TensorProto {
                     dims,

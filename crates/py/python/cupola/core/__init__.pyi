@@ -8,6 +8,7 @@ from typing import Any, NoReturn, TypeAlias, final
 from . import _amp as _amp
 from . import _coreml as _coreml
 from . import _data as _data
+from . import _graph as _graph
 from . import _linalg as _linalg
 from . import _nn as _nn
 from . import _onnx as _onnx

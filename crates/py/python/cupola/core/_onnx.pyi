@@ -11,9 +11,9 @@ from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 class Model:
     """A model that was read."""
 
-def export(fun: Any, args: Sequence[_Scalar | array], inputs: Sequence[str], outputs: Sequence[str] | None, opset: int) -> bytes:
+def export(fun: Any, args: Sequence[_Scalar | array], inputs: Sequence[str], outputs: Sequence[str] | None, opset: int, sizes: Any = ...) -> bytes:
     """The bytes of a model that computes what a function records for such arrays: with names for its inputs, and for
-    its outputs where they are given.
+    its outputs where they are given. Where an input has `sizes`, they take the place of its array's.
     """
 def initializers(model: Any) -> Any:
     """The arrays that a model holds, by name."""

@@ -20,6 +20,7 @@ Example:
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,6 +28,7 @@ from types import ModuleType
 from typing import Any
 
 import cupola.core as mx
+from cupola.core import _graph
 
 from ._evaluation import Evaluation
 from ._node import Node, Sizes, Step, Variable, described, flattened, mapped
@@ -304,6 +306,40 @@ class _Function:
         self.draws = any(step.draws is not None for step in needed)
         self.run = mx.compile(self._run)
 
+    def _trace(self, changing: set[Variable], bound: Mapping[str, int] | None) -> tuple[Any, ...]:
+        """What a package holds of it: inputs, weights, the names of outputs, and what records it."""
+        state = [v for v in changing if self.assign and (v in self.reads or v in self.assign)]
+        state.sort(key=lambda v: v._step.index)
+        held = [v for v in self.reads if v not in state]
+        inputs: list[tuple[Any, ...]] = []
+        for name, (node, shape) in self.placeholders.items():
+            numbers = self.graph._sizes.numbers(shape)[0]
+            if bound is not None:
+                shape = tuple(bound.get(size, size) if isinstance(size, str) else size for size in shape)
+                numbers = [own if isinstance(own, int) else n for own, n in zip(shape, numbers)]
+            inputs.append((name, node.dtype, list(shape), list(numbers)))
+        inputs += [(v.name, v.dtype, list(v._value.shape), list(v._value.shape)) for v in state]
+        outputs = [*self.outputs, *(v.name for v in state)]
+        if self.draws:
+            inputs.append(("random", mx.uint32, [2], [2]))
+            outputs.append("random")
+
+        def record(given: list[mx.array], values: list[mx.array]) -> list[mx.array]:
+            fed, rest = given[: len(self.placeholders)], given[len(self.placeholders) :]
+            known = dict(zip(held, values)) | dict(zip(state, rest))
+            before = mx.random.state[0]
+            if self.draws:
+                mx.random.state[0] = rest[-1]
+            try:
+                got = self._run(list(fed), [known[v] for v in self.reads])
+                after = [mx.random.state[0]] if self.draws else []
+            finally:
+                mx.random.state[0] = before
+            known |= dict(zip(self.assign, got[len(self.outputs) :]))
+            return [*got[: len(self.outputs)], *(known[v] for v in state), *after]
+
+        return inputs, [(v.name, v._value) for v in held], outputs, record
+
     def _run(self, fed: list[mx.array], values: list[mx.array]) -> list[mx.array]:
         known = {node._step: [a] for (node, _), a in zip(self.placeholders.values(), fed)}
         known |= {variable._step: [a] for variable, a in zip(self.reads, values)}
@@ -400,6 +436,34 @@ class Executable:
         results, changed = self._start(stream, feeds)
         mx.async_eval(list(results.values()), [new for _, _, new in changed])
         return results
+
+    def save(
+        self, path: Any, sizes: Sequence[Mapping[str, int]] = (), metadata: str | None = None
+    ) -> None:
+        """Writes the graph's functions to a package, a file or a folder, which ``mx.import_function`` and the program
+        read.
+
+        Sizes keep their names where the graph allows it (see ``docs/packages.md``); with ``sizes``, bindings of them, a
+        function has a trace for each. A function that assigns nothing holds the values that its variables have now.
+        One that does takes the variables that some function assigns, behind its placeholders, and gives what they
+        become, behind its outputs; so does one that draws random numbers with a key, ``random``.
+
+        Example:
+            >>> g = Graph()
+            >>> x, w = g.placeholder("x", ("batch", 2)), g.variable("w", mx.array([1.0, 2.0]))
+            >>> g.function("predict", {"y": x @ w})
+            >>> g.compile(mx.cpu).save("line.cupola")                     # doctest: +SKIP
+            >>> mx.import_function("line.cupola")(mx.ones((3, 2)))        # doctest: +SKIP
+            (array([3, 3, 3], dtype=float32),)
+        """
+        functions = self.graph._functions
+        changing = {v for function in functions.values() for v in function.assign}
+        bindings: Sequence[Mapping[str, int] | None] = list(sizes) or [None]
+        written = [
+            (name, [function._trace(changing, bound) for bound in bindings])
+            for name, function in functions.items()
+        ]
+        _graph.save(os.fspath(path), written, metadata)
 
     def __repr__(self) -> str:
         taken, given = ", ".join(self.inputs), ", ".join(self.outputs)

@@ -84,7 +84,10 @@ class Evaluation:
                 own[node._index] = value
                 within.known[node._step] = own
             within.run(inner)
-            return within.value(loss).reshape(()), [within.known[step] for step in inner]
+            value = within.value(loss)
+            # A graph with a shape in it is for its own sizes alone.
+            value = value if value.ndim == 0 else value.reshape(())
+            return value, [within.known[step] for step in inner]
 
         try:
             (_, values), slopes = mx.value_and_grad(forward)([self.value(node) for node in by])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import cupola.core as mx
+from cupola.nn.layers.recurrent import stepped
 
 from ._layer import Layer, learnt, one_of, pair, taking, uniform
 from ._shape import Padding, borders
@@ -221,10 +222,9 @@ def lstm_layer(
                 start = [state[place] for state in inputs[1:]]
                 start += [mx.zeros((x.shape[0], hidden_size), x.dtype)] * (2 - len(start))
                 at = f"_{index}{way}"
-                steps = _lstm(x[:, ::-1] if way else x, start, held, at)
-                hiddens = mx.stack([hidden for hidden, _ in steps], axis=1)
+                hiddens, cells = _lstm(x[:, ::-1] if way else x, start, held, at)
                 outs.append(hiddens[:, ::-1] if way else hiddens)
-                lasts.append(steps[-1])
+                lasts.append((hiddens[:, -1], cells[:, -1]))
             x = mx.concatenate(outs, axis=-1) if len(outs) > 1 else outs[0]
             if training and dropout > 0 and index + 1 < layer_count:
                 kept = mx.random.bernoulli(1 - dropout, x.shape)
@@ -240,22 +240,20 @@ def lstm_layer(
     return Layer("lstm", forward, own)
 
 
-def _lstm(
-    x: mx.array, start: Sequence[mx.array], held: Any, at: str
-) -> list[tuple[mx.array, mx.array]]:
-    """The hidden and cell states after every step."""
-    hidden, cell = start
+def _lstm(x: mx.array, start: Sequence[mx.array], held: Any, at: str) -> tuple[mx.array, ...]:
+    """The hidden and the cell states after every step."""
     projected = x @ held[f"input_weights{at}"].T
     if f"biases{at}" in held:
         projected = projected + held[f"biases{at}"]
     weights = held[f"hidden_weights{at}"].T
-    steps = []
-    for step in range(x.shape[1]):
-        i, f, g, o = mx.split(mx.addmm(projected[:, step], hidden, weights), 4, axis=-1)
+
+    def step(gates: mx.array, before: Any) -> tuple[mx.array, ...]:
+        hidden, cell = before
+        i, f, g, o = mx.split(mx.addmm(gates, hidden, weights), 4, axis=-1)
         cell = mx.sigmoid(f) * cell + mx.sigmoid(i) * mx.tanh(g)
-        hidden = mx.sigmoid(o) * mx.tanh(cell)
-        steps.append((hidden, cell))
-    return steps
+        return mx.sigmoid(o) * mx.tanh(cell), cell
+
+    return stepped(projected, tuple(start), step)
 
 
 def multihead_attention_layer(

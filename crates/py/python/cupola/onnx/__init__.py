@@ -8,7 +8,7 @@ Example:
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import cupola.core as mx
@@ -23,7 +23,9 @@ class Model:
     """A model: called with arrays for its inputs, it gives its outputs.
 
     It records the same operations as a program does, so it can be differentiated, batched and compiled.
-    What it does may depend on the sizes of its inputs; the condition of an ``If`` or a ``Loop`` is evaluated.
+    What it does may depend on the sizes of its inputs. The first call with inputs of certain shapes keeps the graph that
+    it recorded, and later ones only run that; where nodes read values, a graph is for those of the small inputs of
+    integers and truth values, too.
     """
 
     def __init__(self, read: Any) -> None:
@@ -97,6 +99,7 @@ def export(
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
     opset: int = 18,
+    sizes: Mapping[str, Sequence[int | str]] | None = None,
     **kwargs: mx.array,
 ) -> bytes:
     """The bytes of an ONNX model that computes ``fun`` for arrays of these shapes and dtypes.
@@ -107,12 +110,22 @@ def export(
     that names it. Inputs that are given by name have that name; the others are called ``input0``, ``input1`` and
     so on, and the outputs ``output``, or ``output0``, ``output1``, unless names are given.
 
+    ``sizes`` are those of inputs by name; a text in the place of a number is a name, which stands for any size from 2
+    on, the same in all inputs. The function is then traced several times. What it records may depend on sizes as
+    shapes, ends of slices, numbers of steps of a loop and divisors do: as whole numbers times products of two named
+    sizes, added up.
+
     Example:
         >>> import cupola.onnx
         >>> content = cupola.onnx.export(lambda x: mx.maximum(x, 0) * 2, mx.ones((2, 3)))
         >>> cupola.onnx.load(content)(mx.array([[-1.0, 0.0, 1.0], [2.0, -3.0, 4.0]]))
         array([[0, 0, 2],
                [4, 0, 8]], dtype=float32)
+        >>> content = cupola.onnx.export(lambda x: x - x.mean(0), mx.ones((2, 3)), sizes={"input0": ("rows", 3)})
+        >>> cupola.onnx.load(content)(mx.array([[1.0, 2, 3], [1, 2, 3], [4, 2, 0]]))
+        array([[-1, 0, 1],
+               [-1, 0, 1],
+               [2, 0, -2]], dtype=float32)
     """
     keywords = list(kwargs)
     names = [f"input{number}" for number in range(len(args))] + keywords
@@ -125,7 +138,8 @@ def export(
         return fun(*arrays[: len(args)], **dict(zip(keywords, arrays[len(args) :])))
 
     outputs = None if output_names is None else [str(name) for name in output_names]
-    return _onnx.export(positional, [*args, *kwargs.values()], names, outputs, opset)
+    named = None if sizes is None else {name: list(own) for name, own in sizes.items()}
+    return _onnx.export(positional, [*args, *kwargs.values()], names, outputs, opset, named)
 
 
 def save(
@@ -135,11 +149,18 @@ def save(
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
     opset: int = 18,
+    sizes: Mapping[str, Sequence[int | str]] | None = None,
     **kwargs: mx.array,
 ) -> None:
     """Writes what `export` gives to a path, whole or not at all, or into an open binary file."""
     content = export(
-        fun, *args, input_names=input_names, output_names=output_names, opset=opset, **kwargs
+        fun,
+        *args,
+        input_names=input_names,
+        output_names=output_names,
+        opset=opset,
+        sizes=sizes,
+        **kwargs,
     )
     if hasattr(file, "write"):
         file.write(content)

@@ -27,7 +27,7 @@ _LOOP = 16
 _State = Tuple[Optional[mx.array], ...]
 
 
-def _states(
+def stepped(
     x: mx.array, state: _State, step: Callable[[mx.array, _State], Tuple[mx.array, ...]]
 ) -> Tuple[mx.array, ...]:
     """The states after each step along the axis before the last, from those before the first; ``None`` is 0."""
@@ -104,7 +104,7 @@ class RNN(Module):
             (hidden,) = state
             return (self.nonlinearity(x if hidden is None else mx.addmm(x, hidden, self.Whh.T)),)
 
-        return _states(_project(x, self.Wxh, self.bias), (hidden,), step)[0]
+        return stepped(_project(x, self.Wxh, self.bias), (hidden,), step)[0]
 
 
 class GRU(Module):
@@ -164,7 +164,7 @@ class GRU(Module):
             new = (1 - z) * mx.tanh(candidate)
             return (new if hidden is None else new + z * hidden,)
 
-        return _states(_project(x, self.Wx, self.b), (hidden,), step)[0]
+        return stepped(_project(x, self.Wx, self.b), (hidden,), step)[0]
 
 
 class LSTM(Module):
@@ -219,5 +219,5 @@ class LSTM(Module):
             cell = new if cell is None else mx.sigmoid(f_gate) * cell + new
             return mx.sigmoid(o_gate) * mx.tanh(cell), cell
 
-        hidden, cell = _states(_project(x, self.Wx, self.bias), (hidden, cell), step)
+        hidden, cell = stepped(_project(x, self.Wx, self.bias), (hidden, cell), step)
         return hidden, cell

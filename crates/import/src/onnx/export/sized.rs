@@ -1,0 +1,523 @@
+//! Models whose sizes have names.
+//!
+//! The function is traced for several bindings of the names, and written for each. What differs between these models
+//! are constants: shapes, ends of slices, divisors of means. Each is looked upon as a polynomial of the named sizes,
+//! and computed in the model from the shapes of its inputs.
+
+use std::collections::HashMap;
+
+use cupola_core::graph::Traced;
+use cupola_core::{Aval, DType, Result};
+
+use super::super::element::Element;
+use super::super::graph::Size;
+use super::super::proto::{
+    Dimension, DimensionValue, GraphProto, TensorProto, TypeValue, ValueInfoProto,
+};
+use super::writer::{Attr, Writer, unsupported};
+use super::{encoded, export, rename, written};
+
+/// So many names sizes may have: the traces grow with their square.
+const MOST_NAMES: usize = 6;
+
+/// What the names are bound to at first: numbers that nothing else is likely to be, and no multiples of each other.
+const FIRST: [i128; MOST_NAMES] = [101, 113, 127, 139, 151, 163];
+
+/// An input of a function that is written as a model.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Its name.
+    pub name: String,
+    /// Its sizes; each has to be known, or have a name.
+    pub sizes: Vec<Size>,
+    /// The type of its elements.
+    pub dtype: DType,
+}
+
+/// The bytes of a model for a function of arrays, some of whose sizes have names.
+///
+/// `trace` is called for several bindings of the names; `names` says what the outputs are called, of which there are so
+/// many. A name stands for one size in all inputs, and the model is for any from 2 on.
+///
+/// # Errors
+/// As [`export`]; where a size is not known, where the function records other operations for other sizes, and where a
+/// constant, which is then named, is no polynomial of the second degree in the named sizes, nor 1 over one.
+///
+/// # Example
+/// ```
+/// # use cupola_cpu as _;
+/// use cupola_core::graph::Graph;
+/// use cupola_core::{Array, DType, ops};
+/// use cupola_import::onnx::{self, Input, Size};
+/// let sizes = vec![Size::Named("rows".into()), Size::Known(3)];
+/// let x = Input { name: "x".into(), sizes, dtype: DType::F32 };
+/// let means = |x: &[Array]| Ok(vec![ops::mean(&x[0], 0, false)?]);
+/// let names = |_| vec!["means".to_owned()];
+/// let bytes = onnx::export_sized(&[x], names, |avals| Graph::trace(avals, means), 18)?;
+/// let model = onnx::Model::from_bytes(&bytes)?;
+/// let x = Array::from_slice(&[1.0f32, 2.0, 3.0, 3.0, 2.0, 1.0], [2, 3])?;
+/// assert_eq!(model.run(&[("x", x)])?[0].1.to_vec::<f32>()?, [2.0, 2.0, 2.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn export_sized(
+    inputs: &[Input],
+    names: impl Fn(usize) -> Vec<String>,
+    mut trace: impl FnMut(&[Aval]) -> Result<Traced>,
+    opset: i64,
+) -> Result<Vec<u8>> {
+    let own: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
+    let sizes = Names::of(inputs)?;
+    let points = points(sizes.0.len());
+    let mut graphs: Vec<GraphProto> = Vec::with_capacity(points.len());
+    let mut count = 0;
+    for point in &points {
+        let Traced { graph, captures, .. } = trace(&sizes.avals(inputs, point))?;
+        let outputs = names(graph.outputs.len());
+        let outputs: Vec<&str> = outputs.iter().map(String::as_str).collect();
+        if points.len() == 1 {
+            return export(&graph, &own, &outputs, &captures, opset);
+        }
+        let mut w = Writer::telling_apart(opset);
+        let mut made = written(&mut w, &graph, &own, &outputs, &captures)?;
+        count = w.count();
+        if let Some(first) = graphs.first() {
+            same(first, &made)?;
+            // What is the same is held once.
+            let pairs = made.initializer.iter_mut().zip(&first.initializer);
+            let alike = pairs.filter(|(own, first)| **own == **first);
+            alike.for_each(|(own, _)| *own = TensorProto::default());
+        }
+        graphs.push(made);
+    }
+    let mut made = graphs.remove(0);
+    named(&mut made, &graphs, &sizes, &points);
+    let mut w = Writer::from(opset, count);
+    let constants = std::mem::take(&mut made.initializer);
+    let mut held = Vec::with_capacity(constants.len());
+    let mut read = HashMap::new();
+    for (number, constant) in constants.into_iter().enumerate() {
+        let others: Vec<&TensorProto> = graphs.iter().map(|g| &g.initializer[number]).collect();
+        if others.iter().all(|other| other.name.is_empty()) {
+            held.push(constant);
+            continue;
+        }
+        let all: Vec<&TensorProto> = std::iter::once(&constant)
+            .chain(others.iter().map(|o| if o.name.is_empty() { &constant } else { *o }))
+            .collect();
+        let mut sizes = Reader { inputs, names: &sizes, read: &mut read };
+        let found = computed(&mut w, &all, &points, &mut sizes)?;
+        let found = found.ok_or_else(|| unsupported(unknown(&constant, &made)))?;
+        let own = w.op("Identity", &[&found], &[]);
+        rename(&mut w, &own, &constant.name);
+    }
+    let (nodes, tensors) = w.into_parts();
+    made.initializer = [held, tensors].concat();
+    made.node = [nodes, made.node].concat();
+    encoded(made, opset)
+}
+
+fn unknown(constant: &TensorProto, graph: &GraphProto) -> String {
+    let reads = |node: &&super::super::proto::NodeProto| node.input.contains(&constant.name);
+    let node = graph.node.iter().find(reads).map_or("a body", |node| node.op_type.as_str());
+    format!("a constant of {node} depends on the named sizes, and is no polynomial of them")
+}
+
+/// The names of sizes, in the order in which inputs have them.
+struct Names(Vec<String>);
+
+impl Names {
+    fn of(inputs: &[Input]) -> Result<Names> {
+        let mut names: Vec<String> = Vec::new();
+        for input in inputs {
+            for size in &input.sizes {
+                match size {
+                    Size::Known(_) => {}
+                    Size::Named(name) if names.contains(name) => {}
+                    Size::Named(name) => names.push(name.clone()),
+                    Size::Unknown => {
+                        let name = &input.name;
+                        let text = format!("a size of '{name}' is neither known nor has a name");
+                        return Err(unsupported(text));
+                    }
+                }
+            }
+        }
+        if names.len() > MOST_NAMES {
+            let text = format!("{} sizes have names, and {MOST_NAMES} may", names.len());
+            return Err(unsupported(text));
+        }
+        Ok(Names(names))
+    }
+
+    fn number(&self, name: &str) -> Option<usize> {
+        self.0.iter().position(|own| own == name)
+    }
+
+    fn avals(&self, inputs: &[Input], point: &[i128]) -> Vec<Aval> {
+        let size = |size: &Size| match size {
+            Size::Known(size) => *size,
+            Size::Named(name) => self.number(name).map_or(0, |n| point[n] as usize),
+            Size::Unknown => 0,
+        };
+        let aval = |input: &Input| {
+            let sizes: Vec<usize> = input.sizes.iter().map(size).collect();
+            Aval::new(sizes, input.dtype)
+        };
+        inputs.iter().map(aval).collect()
+    }
+}
+
+/// The bindings of so many names from which a polynomial of the second degree is known, and two that it is tried on.
+fn points(names: usize) -> Vec<Vec<i128>> {
+    let first = FIRST[..names].to_vec();
+    let mut points = vec![first.clone()];
+    let mut beside = |steps: &[(usize, i128)]| {
+        let mut point = first.clone();
+        steps.iter().for_each(|&(name, step)| point[name] += step);
+        points.push(point);
+    };
+    (0..names).for_each(|name| beside(&[(name, 1)]));
+    (0..names).for_each(|name| beside(&[(name, 2)]));
+    for a in 0..names {
+        (a + 1..names).for_each(|b| beside(&[(a, 1), (b, 1)]));
+    }
+    if names > 0 {
+        // The second in another order of size.
+        let far = |by: i128, more: i128| {
+            (0..names).map(|n| (n, by + more * n as i128)).collect::<Vec<_>>()
+        };
+        beside(&far(18, 7));
+        beside(&far(120, -23));
+    }
+    points
+}
+
+/// Whole numbers times products of named sizes, by their numbers.
+#[derive(Debug, PartialEq)]
+struct Polynomial(Vec<(i128, Vec<usize>)>);
+
+impl Polynomial {
+    /// The one that has these values at [`points`].
+    fn of(values: &[i128], points: &[Vec<i128>]) -> Option<Polynomial> {
+        let names = points.first()?.len();
+        let (first, at) = (&points[0], values[0]);
+        let (one, two) = (&values[1..=names], &values[1 + names..=2 * names]);
+        let mut both = values[1 + 2 * names..].iter();
+        let mut terms: Vec<(i128, Vec<usize>)> = Vec::new();
+        let mut slopes: Vec<i128> = one.iter().map(|value| value - at).collect();
+        for a in 0..names {
+            let bend = two[a] - 2 * one[a] + at;
+            if bend % 2 != 0 {
+                return None;
+            }
+            terms.push((bend / 2, vec![a, a]));
+            slopes[a] -= bend / 2 * (2 * first[a] + 1);
+        }
+        for a in 0..names {
+            for b in a + 1..names {
+                let twist = both.next()? - one[a] - one[b] + at;
+                terms.push((twist, vec![a, b]));
+                slopes[a] -= twist * first[b];
+                slopes[b] -= twist * first[a];
+            }
+        }
+        terms.extend(slopes.into_iter().enumerate().map(|(name, slope)| (slope, vec![name])));
+        terms.retain(|(factor, _)| *factor != 0);
+        let rest = at - Polynomial(terms.clone()).at(first);
+        terms.extend(Some((rest, Vec::new())).filter(|(rest, _)| *rest != 0));
+        let found = Polynomial(terms);
+        points.iter().zip(values).all(|(point, value)| found.at(point) == *value).then_some(found)
+    }
+
+    fn at(&self, point: &[i128]) -> i128 {
+        let term = |(factor, names): &(i128, Vec<usize>)| {
+            names.iter().fold(*factor, |product, &name| product * point[name])
+        };
+        self.0.iter().map(term).sum()
+    }
+
+    /// The name that it is.
+    fn name(&self) -> Option<usize> {
+        match &self.0[..] {
+            [(1, names)] if names.len() == 1 => Some(names[0]),
+            _ => None,
+        }
+    }
+}
+
+/// What reads the named sizes from the shapes of inputs.
+struct Reader<'a> {
+    inputs: &'a [Input],
+    names: &'a Names,
+    read: &'a mut HashMap<usize, String>,
+}
+
+impl Reader<'_> {
+    /// A size, as one number along an axis.
+    fn size(&mut self, w: &mut Writer, name: usize) -> Option<String> {
+        if let Some(known) = self.read.get(&name) {
+            return Some(known.clone());
+        }
+        let is_own = |size: &Size| *size == Size::Named(self.names.0[name].clone());
+        let axis = |input: &Input| input.sizes.iter().position(is_own);
+        let (input, axis) = self.inputs.iter().find_map(|input| Some((input, axis(input)?)))?;
+        let ends = [Attr::Int("start", axis as i64), Attr::Int("end", axis as i64 + 1)];
+        let made = w.op("Shape", &[&input.name], &ends);
+        self.read.insert(name, made.clone());
+        Some(made)
+    }
+
+    /// A polynomial, as one number along an axis.
+    fn value(&mut self, w: &mut Writer, polynomial: &Polynomial) -> Result<Option<String>> {
+        let mut sum: Option<String> = None;
+        for (factor, names) in &polynomial.0 {
+            let Ok(factor) = i64::try_from(*factor) else { return Ok(None) };
+            let mut product: Option<String> = None;
+            if factor != 1 || names.is_empty() {
+                product = Some(w.ints(&[factor])?.name);
+            }
+            for &name in names {
+                let Some(size) = self.size(w, name) else { return Ok(None) };
+                product = Some(match product {
+                    Some(before) => w.op("Mul", &[&before, &size], &[]),
+                    None => size,
+                });
+            }
+            sum = match (sum, product) {
+                (Some(before), Some(term)) => Some(w.op("Add", &[&before, &term], &[])),
+                (before, term) => term.or(before),
+            };
+        }
+        Ok(Some(match sum {
+            Some(sum) => sum,
+            None => w.ints(&[0])?.name,
+        }))
+    }
+}
+
+/// What computes a constant that is another in each of the models; `None` where it is of no known kind.
+fn computed(
+    w: &mut Writer,
+    all: &[&TensorProto],
+    points: &[Vec<i128>],
+    sizes: &mut Reader<'_>,
+) -> Result<Option<String>> {
+    let first = all[0];
+    let Ok(element) = Element::from_code(first.data_type.into()) else { return Ok(None) };
+    let dtype = element.dtype();
+    if all.iter().any(|t| t.data_type != first.data_type || t.dims.len() != first.dims.len()) {
+        return Ok(None);
+    }
+    let numbers: Option<Vec<Vec<f64>>> = all.iter().map(|t| numbers(t, dtype)).collect();
+    let Some(numbers) = numbers else { return Ok(None) };
+    let whole = |value: f64| (value.fract() == 0.0 && value.abs() < 9e15).then_some(value as i128);
+    let fit = |values: &[f64]| {
+        let values: Option<Vec<i128>> = values.iter().map(|&v| whole(v)).collect();
+        Polynomial::of(&values?, points)
+    };
+    if all.iter().any(|t| t.dims != first.dims) {
+        // Numbers in a row, as many as a size says.
+        let [_] = first.dims[..] else { return Ok(None) };
+        let row = |row: &Vec<f64>| row.iter().enumerate().all(|(n, &value)| value == n as f64);
+        let counts: Vec<f64> = numbers.iter().map(|row| row.len() as f64).collect();
+        let Some(count) = fit(&counts).filter(|_| numbers.iter().all(row)) else {
+            return Ok(None);
+        };
+        let Some(count) = sizes.value(w, &count)? else { return Ok(None) };
+        let count = w.op("Squeeze", &[&count], &[]);
+        let (zero, one) = (w.scalar(0, DType::I64)?, w.scalar(1, DType::I64)?);
+        let made = w.op("Range", &[&zero.name, &count, &one.name], &[]);
+        return Ok(Some(cast(w, made, dtype)));
+    }
+    let column = |at: usize| numbers.iter().map(|all| all[at]).collect::<Vec<f64>>();
+    if first.dims.is_empty() {
+        let values = column(0);
+        let (polynomial, is_over) = match fit(&values) {
+            Some(polynomial) => (polynomial, false),
+            None if dtype.is_float() => {
+                let over: Vec<f64> = values.iter().map(|value| (1.0 / value).round()).collect();
+                let rounded =
+                    |value: f64| if dtype == DType::F32 { f64::from(value as f32) } else { value };
+                let exact = |(value, over): (&f64, &f64)| rounded(1.0 / over) == *value;
+                match fit(&over).filter(|_| values.iter().zip(&over).all(exact)) {
+                    Some(polynomial) => (polynomial, true),
+                    None => return Ok(None),
+                }
+            }
+            None => return Ok(None),
+        };
+        let Some(made) = sizes.value(w, &polynomial)? else { return Ok(None) };
+        let made = w.op("Squeeze", &[&made], &[]);
+        let made = cast(w, made, dtype);
+        return Ok(Some(if is_over { w.op("Reciprocal", &[&made], &[]) } else { made }));
+    }
+    let [count] = first.dims[..] else { return Ok(None) };
+    let mut parts: Vec<String> = Vec::new();
+    let mut known: Vec<i64> = Vec::new();
+    for at in 0..count as usize {
+        let values = column(at);
+        // What no size makes another is as it is, however large.
+        if values.iter().all(|value| *value == values[0]) {
+            let Some(own) = integer(first, at, dtype) else { return Ok(None) };
+            known.push(own);
+            continue;
+        }
+        let Some(polynomial) = fit(&values) else { return Ok(None) };
+        if !known.is_empty() {
+            parts.push(w.ints(&std::mem::take(&mut known))?.name);
+        }
+        let Some(made) = sizes.value(w, &polynomial)? else { return Ok(None) };
+        parts.push(made);
+    }
+    if !known.is_empty() {
+        parts.push(w.ints(&known)?.name);
+    }
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let made = w.op("Concat", &parts, &[Attr::Int("axis", 0)]);
+    Ok(Some(cast(w, made, dtype)))
+}
+
+fn cast(w: &mut Writer, value: String, dtype: DType) -> String {
+    if dtype == DType::I64 {
+        return value;
+    }
+    w.op("Cast", &[&value], &[Attr::Int("to", Element::of(dtype).code().into())])
+}
+
+/// The numbers of a small constant, of the dtypes that sizes are in.
+fn numbers(tensor: &TensorProto, dtype: DType) -> Option<Vec<f64>> {
+    let raw = tensor.raw_data.as_deref()?;
+    let (of, width): (fn(&[u8]) -> Option<f64>, usize) = match dtype {
+        DType::I64 => (|b| Some(i64::from_le_bytes(b.try_into().ok()?) as f64), 8),
+        DType::I32 => (|b| Some(i32::from_le_bytes(b.try_into().ok()?).into()), 4),
+        DType::F32 => (|b| Some(f32::from_le_bytes(b.try_into().ok()?).into()), 4),
+        DType::F64 => (|b| Some(f64::from_le_bytes(b.try_into().ok()?)), 8),
+        DType::Bool
+        | DType::U8
+        | DType::U16
+        | DType::U32
+        | DType::U64
+        | DType::I8
+        | DType::I16
+        | DType::F16
+        | DType::BF16
+        | DType::C64 => return None,
+    };
+    raw.chunks_exact(width).map(of).collect()
+}
+
+/// The number at a place of a constant of integers.
+fn integer(tensor: &TensorProto, at: usize, dtype: DType) -> Option<i64> {
+    let raw = tensor.raw_data.as_deref()?;
+    match dtype.size() {
+        8 if dtype == DType::I64 => {
+            Some(i64::from_le_bytes(raw.get(8 * at..8 * at + 8)?.try_into().ok()?))
+        }
+        4 if dtype == DType::I32 => {
+            Some(i32::from_le_bytes(raw.get(4 * at..4 * at + 4)?.try_into().ok()?).into())
+        }
+        _ => None,
+    }
+}
+
+/// Whether two models differ in constants and sizes alone.
+fn same(first: &GraphProto, other: &GraphProto) -> Result<()> {
+    let names = |graph: &GraphProto| -> Vec<String> {
+        graph.initializer.iter().map(|tensor| tensor.name.clone()).collect()
+    };
+    if bare(first) == bare(other) && names(first) == names(other) {
+        return Ok(());
+    }
+    let differs = first.node.iter().zip(&other.node).find(|(a, b)| a.op_type != b.op_type);
+    let place = differs.map_or_else(String::new, |(a, b)| {
+        format!(": where one has {}, another has {}", a.op_type, b.op_type)
+    });
+    Err(unsupported(format!("the function records other operations for other sizes{place}")))
+}
+
+/// A graph without constants and sizes.
+fn bare(graph: &GraphProto) -> GraphProto {
+    let port = |info: &ValueInfoProto| ValueInfoProto { name: info.name.clone(), r#type: None };
+    let mut node = graph.node.clone();
+    for attribute in node.iter_mut().flat_map(|node| &mut node.attribute) {
+        attribute.g = attribute.g.as_ref().map(bare);
+    }
+    GraphProto {
+        node,
+        name: graph.name.clone(),
+        input: graph.input.iter().map(port).collect(),
+        output: graph.output.iter().map(port).collect(),
+        ..Default::default()
+    }
+}
+
+fn dims(info: &ValueInfoProto) -> &[Dimension] {
+    match info.r#type.as_ref().and_then(|t| t.value.as_ref()) {
+        Some(TypeValue::Tensor(tensor)) => tensor.shape.as_ref().map_or(&[], |s| &s.dim),
+        _ => &[],
+    }
+}
+
+/// Gives the sizes of inputs and outputs their names. One that is neither known nor a name is left open.
+fn named(graph: &mut GraphProto, others: &[GraphProto], names: &Names, points: &[Vec<i128>]) {
+    let inputs: Vec<&[ValueInfoProto]> = others.iter().map(|graph| &graph.input[..]).collect();
+    name_ports(&mut graph.input, &inputs, names, points);
+    let outputs: Vec<&[ValueInfoProto]> = others.iter().map(|graph| &graph.output[..]).collect();
+    name_ports(&mut graph.output, &outputs, names, points);
+    for (number, node) in graph.node.iter_mut().enumerate() {
+        for (at, attribute) in node.attribute.iter_mut().enumerate() {
+            let Some(body) = &mut attribute.g else { continue };
+            let bodies = others.iter().filter_map(|g| g.node[number].attribute[at].g.clone());
+            named(body, &bodies.collect::<Vec<_>>(), names, points);
+        }
+    }
+}
+
+fn name_ports(
+    ports: &mut [ValueInfoProto],
+    others: &[&[ValueInfoProto]],
+    names: &Names,
+    points: &[Vec<i128>],
+) {
+    let size = |dim: &Dimension| match dim.value {
+        Some(DimensionValue::Value(size)) => i128::from(size),
+        _ => 0,
+    };
+    for (number, port) in ports.iter_mut().enumerate() {
+        let all: Vec<&[Dimension]> = others.iter().map(|ports| dims(&ports[number])).collect();
+        let value = port.r#type.as_mut().and_then(|t| t.value.as_mut());
+        let Some(TypeValue::Tensor(tensor)) = value else { continue };
+        let own = tensor.shape.iter_mut().flat_map(|shape| &mut shape.dim);
+        for (axis, dim) in own.enumerate() {
+            let first = size(dim);
+            let of = |dims: &&[Dimension]| dims.get(axis).map_or(0, size);
+            let values: Vec<i128> = std::iter::once(first).chain(all.iter().map(of)).collect();
+            if values.iter().any(|value| *value != first) {
+                let own = Polynomial::of(&values, points).and_then(|p| p.name());
+                dim.value = own.map(|name| DimensionValue::Param(names.0[name].clone()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fitted(names: usize, f: impl Fn(&[i128]) -> i128) -> Option<Polynomial> {
+        let points = points(names);
+        let values: Vec<i128> = points.iter().map(|point| f(point)).collect();
+        Polynomial::of(&values, &points)
+    }
+
+    #[test]
+    fn polynomials_are_found_and_nothing_else() {
+        let found = fitted(2, |n| 3 * n[0] * n[1] - 2 * n[0] * n[0] + n[1] - 7).unwrap();
+        assert_eq!(found.at(&[5, 11]), 165 - 50 + 11 - 7);
+        assert_eq!(fitted(3, |n| n[2]).unwrap().name(), Some(2));
+        assert_eq!(fitted(1, |_| 12).unwrap().at(&[3]), 12);
+        assert_eq!(fitted(1, |n| (n[0] + 1) / 2), None);
+        assert_eq!(fitted(2, |n| n[0].max(n[1])), None);
+        assert_eq!(fitted(1, |n| n[0].pow(3)), None);
+    }
+}
