@@ -118,7 +118,7 @@ impl Control {
             }
             Control::While(looped) => {
                 let (cond, body) = (sized(&looped.cond, inputs)?, sized(&looped.body, inputs)?);
-                Control::While(While { cond, body, carries: looped.carries })
+                Control::While(While { cond, body, ..looped.clone() })
             }
             Control::Cond(cond) => {
                 let operands = inputs.get(1..)?;
