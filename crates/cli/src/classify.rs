@@ -6,7 +6,7 @@ use cupola::data::{DataLoader, Dataset, ImageDataset};
 use cupola::device::{Stream, with_stream};
 use cupola::nn::Layer;
 use cupola::train::{MODEL_FILE, Model};
-use cupola::{Array, ops};
+use cupola::{Array, DType, ops};
 use serde::Serialize;
 
 use crate::args::{ClassifyArgs, DatasetName};
@@ -173,23 +173,27 @@ pub fn predict(
     let mut found = Vec::with_capacity(images.len());
     for batch in loader.epoch(0) {
         let (batch, _): (Array, Array) = batch?;
-        let scores = model.network.forward(&batch)?;
-        let classes = ops::argmax(&scores, -1, false)?;
-        let likely = ops::exp(&ops::max(&scores, -1, false)?)?;
-        cupola::eval(&[classes.clone(), likely.clone()])?;
-        let classes = classes.to_vec::<u32>()?.into_iter().map(|class| class as usize);
         let before = found.len();
-        let likely = likely.to_vec::<f32>()?;
-        if likely.iter().any(|probability| probability.is_nan()) {
-            return Err(Failure::new(
-                "the model gives no numbers (NaN): its training diverged, or its file is damaged",
-            ));
-        }
-        found.extend(classes.zip(likely));
+        found.extend(likeliest(&model.network.forward(&batch)?)?);
         each((found.len() - before) as u64);
         if stop.load(Ordering::Relaxed) {
             return Err(Failure::interrupted("interrupted"));
         }
     }
     Ok(found)
+}
+
+/// The likeliest class of each image, and how likely it is, by the scores of a batch.
+pub fn likeliest(scores: &Array) -> Outcome<Vec<(usize, f32)>> {
+    let classes = ops::argmax(scores, -1, false)?;
+    let likely = ops::exp(&ops::astype(&ops::max(scores, -1, false)?, DType::F32)?)?;
+    cupola::eval(&[classes.clone(), likely.clone()])?;
+    let classes = classes.to_vec::<u32>()?.into_iter().map(|class| class as usize);
+    let likely = likely.to_vec::<f32>()?;
+    if likely.iter().any(|probability| probability.is_nan()) {
+        return Err(Failure::new(
+            "the model gives no numbers (NaN): its training diverged, or its file is damaged",
+        ));
+    }
+    Ok(classes.zip(likely).collect())
 }

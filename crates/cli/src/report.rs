@@ -12,8 +12,8 @@ use cupola::device::{Stream, with_stream};
 use cupola::io::{npy, write_whole};
 use cupola::markup::escaped;
 use cupola::train::{
-    Augment, BEST_FILE, Checkpoint, METRICS_FILE, MODEL_FILE, Model, Precision, Report, STATE_FILE,
-    Settings, Stop, Trainer, Until, panels,
+    Augment, BEST_FILE, Checkpoint, ConvNet, METRICS_FILE, MODEL_FILE, Model, Precision, Report,
+    STATE_FILE, Settings, Stop, Trainer, Until, panels,
 };
 use cupola::{Array, Device};
 use serde::Serialize;
@@ -247,7 +247,7 @@ impl Subject {
                 (trainer.history().to_vec(), Model::load(folder.join(MODEL_FILE))?)
             }
         };
-        let found = model.test(test, |_| true)?;
+        let found = model.test(test, |_, _| true)?;
         let (classify_10k_ms, classify_one_us) =
             bench::classification(&**backend(device)?, &model, test)?;
         Ok(Figures {
@@ -408,20 +408,24 @@ impl Compared<'_> {
         };
         html += &bars("10,000 images in batches, ms", |own| own.classify_10k_ms)?;
         html += &bars("One image, µs", |own| own.classify_one_us)?;
-        let settings = self.settings;
-        let rows = [
-            ("network", "article-convnet".to_owned()),
-            ("epochs", settings.epochs.to_string()),
-            ("images a batch", settings.batch_size.to_string()),
-            ("optimiser", settings.optimizer.clone()),
-            ("learning rate", settings.learning_rate.to_string()),
-            ("seed", settings.seed.to_string()),
-            ("precision", settings.precision.to_string()),
-        ];
         let names: Vec<&str> = args.against.iter().map(|peer| peer.name()).collect();
         let title = format!("Cupola beside {} on {}", names.join(", "), self.dataset);
         let report = Report::new(&args.out, title);
-        let report = rows.into_iter().fold(report, |report, (key, value)| report.row(key, value));
+        let report = with_settings(report, ConvNet::ARCHITECTURE, self.settings);
         Ok(report.section(&html).html())
     }
+}
+
+/// A page with rows about a network and how it was trained.
+pub fn with_settings(page: Report, network: &str, settings: &Settings) -> Report {
+    let rows = [
+        ("network", network.to_owned()),
+        ("epochs", settings.epochs.to_string()),
+        ("images a batch", settings.batch_size.to_string()),
+        ("optimiser", settings.optimizer.clone()),
+        ("learning rate", settings.learning_rate.to_string()),
+        ("seed", settings.seed.to_string()),
+        ("precision", settings.precision.to_string()),
+    ];
+    rows.into_iter().fold(page, |page, (name, value)| page.row(name, value))
 }

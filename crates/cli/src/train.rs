@@ -19,6 +19,7 @@ use cupola::train::{
 use serde::Serialize;
 
 use crate::args::TrainArgs;
+use crate::classify::likeliest;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, bar, replaceable, spared};
 use crate::profile::Profiling;
@@ -133,7 +134,8 @@ fn work(args: &TrainArgs, recipe: Recipe, output: &Output, folder: &RunFolder) -
     }
     draw(&trainer, folder)?;
 
-    let found = test_with_bar(&trainer, &test)?;
+    let mut predicted = args.report.is_some().then(Vec::new);
+    let found = test_with_bar(&trainer, &test, predicted.as_mut())?;
     output.line(format!(
         "test accuracy {:.2} % ({} of {} images), loss {:.4}",
         100.0 * found.accuracy(),
@@ -141,8 +143,8 @@ fn work(args: &TrainArgs, recipe: Recipe, output: &Output, folder: &RunFolder) -
         found.images,
         found.mean_loss()
     ));
-    if let Some(path) = &args.report {
-        report::write(path, &trainer, &test, &found, args.device)?;
+    if let (Some(path), Some(predicted)) = (&args.report, &predicted) {
+        report::write(path, &trainer, &test, (&found, predicted), args.device)?;
         output.line(format!("{} tells about the run", path.display()));
     }
     let mut files = vec![MODEL_FILE, STATE_FILE, METRICS_FILE];
@@ -195,14 +197,29 @@ fn draw(trainer: &Trainer, folder: &RunFolder) -> Outcome {
     }
 }
 
-fn test_with_bar(trainer: &Trainer, test: &cupola::data::ImageDataset) -> Outcome<Tally> {
+/// What the test images come to; the likeliest class of each, with how likely it is, goes to `predicted`.
+fn test_with_bar(
+    trainer: &Trainer,
+    test: &cupola::data::ImageDataset,
+    mut predicted: Option<&mut Vec<(usize, f32)>>,
+) -> Outcome<Tally> {
     let stop = interrupt::flag();
     let bar = bar(test.len() as u64, "testing {wide_bar} {pos}/{len}");
-    let found = trainer.test(test, |tally| {
+    let mut failed = None;
+    let found = trainer.test(test, |tally, scores| {
         bar.set_position(tally.images);
-        !stop.load(std::sync::atomic::Ordering::Relaxed)
+        if let Some(predicted) = &mut predicted {
+            match likeliest(scores) {
+                Ok(batch) => predicted.extend(batch),
+                Err(failure) => failed = Some(failure),
+            }
+        }
+        failed.is_none() && !stop.load(std::sync::atomic::Ordering::Relaxed)
     });
     bar.finish_and_clear();
+    if let Some(failure) = failed {
+        return Err(failure);
+    }
     found?.ok_or_else(|| Failure::interrupted("interrupted while testing; the run is saved"))
 }
 

@@ -29,14 +29,13 @@ pub enum Category {
     Unchanged,
 }
 
-/// The operations that ask for a policy, and what a new one says of them. It is PyTorch's choice, by
-/// the names that the operations have here.
-const OPS: &[(Category, &[&str])] = &[
+/// The operations that ask for a policy, what a new one says of them, and what kind of layers is made of them, if
+/// one is. It is PyTorch's choice, by the names that the operations have here.
+const OPS: &[(Category, &str, &[&str])] = &[
     (
         Category::Lower,
+        "convolutions",
         &[
-            "addmm",
-            "block_masked_mm",
             "conv1d",
             "conv2d",
             "conv3d",
@@ -44,85 +43,93 @@ const OPS: &[(Category, &[&str])] = &[
             "conv_transpose1d",
             "conv_transpose2d",
             "conv_transpose3d",
+        ],
+    ),
+    (
+        Category::Lower,
+        "products",
+        &[
+            "addmm",
+            "block_masked_mm",
             "einsum",
             "gather_mm",
             "gather_qmm",
             "matmul",
-            "prelu",
             "quantized_matmul",
-            "scaled_dot_product_attention",
             "segmented_mm",
         ],
     ),
+    (Category::Lower, "attention", &["scaled_dot_product_attention"]),
+    (Category::Float32, "normalisations", &["group_norm", "layer_norm", "normalize", "rms_norm"]),
+    (Category::Unchanged, "normalisations", &["batch_norm"]),
+    (Category::Lower, "activations", &["prelu"]),
+    (Category::Float32, "activations", &["softmax"]),
+    (Category::Unchanged, "activations", &["erf", "sigmoid", "tanh"]),
     (
         Category::Float32,
+        "losses",
+        &["cross_entropy", "log_softmax", "logsumexp", "mse_loss", "nll_loss"],
+    ),
+    (
+        Category::Float32,
+        "",
         &[
             "arccos",
             "arcsin",
             "binary_cross_entropy",
             "cosh",
             "cosine_similarity_loss",
-            "cross_entropy",
             "cumprod",
             "cumsum",
             "erfinv",
             "exp",
             "expm1",
             "gaussian_nll_loss",
-            "group_norm",
             "hinge_loss",
             "huber_loss",
             "kl_div_loss",
             "l1_loss",
-            "layer_norm",
             "log",
             "log10",
             "log1p",
             "log2",
             "log_cosh_loss",
-            "log_softmax",
             "logaddexp",
             "logcumsumexp",
-            "logsumexp",
             "margin_ranking_loss",
-            "mse_loss",
-            "nll_loss",
             "norm",
-            "normalize",
             "power",
             "prod",
-            "rms_norm",
             "rsqrt",
             "sinh",
             "smooth_l1_loss",
-            "softmax",
             "sum",
             "tan",
             "triplet_loss",
         ],
     ),
-    (Category::Widest, &["addcdiv", "addcmul", "arctan2", "concatenate", "cross", "stack"]),
+    (Category::Widest, "", &["addcdiv", "addcmul", "arctan2", "concatenate", "cross", "stack"]),
     (
         Category::Unchanged,
+        "",
         &[
-            "arccosh",
-            "arcsinh",
-            "arctan",
-            "arctanh",
-            "batch_norm",
-            "cos",
-            "erf",
-            "erfc",
-            "mean",
-            "sigmoid",
-            "sin",
-            "sqrt",
-            "std",
-            "tanh",
+            "arccosh", "arcsinh", "arctan", "arctanh", "cos", "erfc", "mean", "sin", "sqrt", "std",
             "var",
         ],
     ),
 ];
+
+/// The operations that layers of a kind are made of, by the kind, those first that a half type pays most for.
+pub fn groups() -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for &(_, group, ops) in OPS.iter().filter(|(_, group, _)| !group.is_empty()) {
+        match groups.iter_mut().find(|(known, _)| *known == group) {
+            Some((_, all)) => all.extend(ops),
+            None => groups.push((group, ops.to_vec())),
+        }
+    }
+    groups
+}
 
 /// Which dtype each operation computes in.
 ///
@@ -154,7 +161,7 @@ impl Policy {
                 format!("takes float16, bfloat16 or float32, not {dtype}"),
             ));
         }
-        let all = OPS.iter().flat_map(|(category, ops)| ops.iter().map(|&op| (op, *category)));
+        let all = OPS.iter().flat_map(|(category, _, ops)| ops.iter().map(|&op| (op, *category)));
         Ok(Policy { dtype, categories: all.collect() })
     }
 

@@ -57,7 +57,7 @@ fn derivatives_of_eigenvalues_are_those_of_traces() -> Result<()> {
             Ok(vec![ops::real(&ops::sum(&square, (), false)?)?])
         };
         for dtype in [DType::F32, DType::F64] {
-            for n in [1, 2, 5, 20] {
+            for n in [1, 2, 5, 8] {
                 let (a, one) = (matrix(n, dtype)?, Array::scalar(1.0f32));
                 let (_, found) = transform::vjp(f, &[a.clone()], &[one])?;
                 assert_eq!(found[0].aval(), a.aval());

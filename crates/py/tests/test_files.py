@@ -130,3 +130,16 @@ def test_links_and_permissions_stay(tmp_path, name):
     file.chmod(0o440)
     with pytest.raises(Exception, match="read-only"):
         write(str(link))
+
+
+@pytest.mark.parametrize("size", [3, 100_000])
+def test_what_numpy_gets_of_loaded_arrays_is_read_only(tmp_path, size):
+    path = str(tmp_path / "a.npy")
+    cc.save(path, cc.ones(size))
+    with cc.stream(cc.cpu):
+        view = np.asarray(cc.load(path))
+        with pytest.raises(ValueError, match="read-only"):
+            view[0] = 2
+        copy = np.array(cc.load(path))
+        copy[0] = 2
+    assert cc.load(path)[0].item() == 1

@@ -9,8 +9,9 @@ use cupola::markup::escaped;
 use cupola::train::{Callbacks, EpochMetrics, Report, Tally, Trainer};
 use image::{ColorType, ImageEncoder};
 
-use crate::classify::{confusion, predict};
+use crate::classify::confusion;
 use crate::failure::{Failure, Outcome};
+use crate::report::with_settings;
 
 /// How many of the images that are mistaken are shown.
 const WORST: usize = 24;
@@ -20,32 +21,23 @@ pub fn write(
     path: &Path,
     trainer: &Trainer,
     test: &ImageDataset,
-    found: &Tally,
+    (found, predicted): (&Tally, &[(usize, f32)]),
     device: Device,
 ) -> Outcome {
-    let (model, settings) = (trainer.model(), trainer.settings());
-    let description = &model.description;
-    let images = test.clone().normalized(description.normalization()?)?;
-    let predicted = predict(model, &images, |_| {})?;
+    let description = &trainer.model().description;
     let rows = [
         ("test accuracy", format!("{:.2} %", 100.0 * found.accuracy())),
         ("test loss", format!("{:.4}", found.mean_loss())),
         ("test images", found.images.to_string()),
         ("steps", trainer.steps().to_string()),
-        ("network", description.architecture.clone()),
-        ("epochs", settings.epochs.to_string()),
-        ("images a batch", settings.batch_size.to_string()),
-        ("optimiser", settings.optimizer.clone()),
-        ("learning rate", settings.learning_rate.to_string()),
-        ("seed", settings.seed.to_string()),
-        ("precision", settings.precision.to_string()),
-        ("device", device.to_string()),
     ];
     let mut sections = String::new();
-    matrix(&mut sections, test, &predicted);
-    worst(&mut sections, test, &predicted)?;
+    matrix(&mut sections, test, predicted);
+    worst(&mut sections, test, predicted)?;
     let report = Report::new(path, format!("Training on {}", description.dataset));
     let report = rows.into_iter().fold(report, |report, (key, value)| report.row(key, value));
+    let report = with_settings(report, &description.architecture, trainer.settings());
+    let report = report.row("device", device.to_string());
     let mut page = Callbacks::new().with(report.section(&sections));
     let history: Vec<_> = trainer.history().iter().map(EpochMetrics::named).collect();
     let history: Vec<&[(&str, f64)]> = history.iter().map(|metrics| &metrics[..]).collect();

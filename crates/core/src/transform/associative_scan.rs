@@ -74,13 +74,12 @@ pub fn associative_scan(
     in_pairs(&mut together, xs, &axes)
 }
 
+/// What puts two parts together.
+type Together<'f> = dyn FnMut(&[Array], &[Array]) -> Result<Vec<Array>> + 'f;
+
 /// Neighbours are put together, and what these make up to each pair; the elements between follow from that.
 /// (G. E. Blelloch, *Prefix sums and their applications*, 1990.)
-fn in_pairs(
-    f: &mut dyn FnMut(&[Array], &[Array]) -> Result<Vec<Array>>,
-    xs: &[Array],
-    axes: &[usize],
-) -> Result<Vec<Array>> {
+fn in_pairs(f: &mut Together<'_>, xs: &[Array], axes: &[usize]) -> Result<Vec<Array>> {
     let length = xs[0].aval().shape[axes[0]];
     if length < 2 {
         return Ok(xs.to_vec());

@@ -3,44 +3,11 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use cupola_core::autocast::asked;
+use cupola_core::autocast::{asked, groups as groups_of_operations};
 use cupola_core::{Array, DType, Error, Result, generator, ops};
 use serde_json::{Value, json};
 
 use super::{Category, Policy, autocast};
-
-/// The operations that layers of a kind are made of, in the order in which they are tried.
-const GROUPS: [(&str, &[&str]); 6] = [
-    (
-        "convolutions",
-        &[
-            "conv1d",
-            "conv2d",
-            "conv3d",
-            "conv_general",
-            "conv_transpose1d",
-            "conv_transpose2d",
-            "conv_transpose3d",
-        ],
-    ),
-    (
-        "products",
-        &[
-            "addmm",
-            "block_masked_mm",
-            "einsum",
-            "gather_mm",
-            "gather_qmm",
-            "matmul",
-            "quantized_matmul",
-            "segmented_mm",
-        ],
-    ),
-    ("attention", &["scaled_dot_product_attention"]),
-    ("normalisations", &["batch_norm", "group_norm", "layer_norm", "normalize", "rms_norm"]),
-    ("activations", &["erf", "prelu", "sigmoid", "softmax", "tanh"]),
-    ("losses", &["cross_entropy", "log_softmax", "logsumexp", "nll_loss", "mse_loss"]),
-];
 
 /// How operations are tried: see [`tune`].
 #[derive(Clone, Copy, Debug)]
@@ -93,9 +60,10 @@ impl Tune {
                 self.tolerance
             )));
         }
-        let mut policy = GROUPS
+        let all = groups_of_operations();
+        let mut policy = all
             .iter()
-            .flat_map(|(_, ops)| *ops)
+            .flat_map(|(_, ops)| ops)
             .try_fold(Policy::new(self.dtype)?, |policy, op| policy.with(op, Category::Float32))?;
         let random = generator::state();
         let mut trial = |policy: &Policy| -> Result<Trial> {
@@ -111,7 +79,7 @@ impl Tune {
             return Err(wrong(format!("the loss is {loss} in float32")));
         }
         let (mut best, mut deviation, mut groups) = (base.seconds, 0.0, Vec::new());
-        for (name, of_group) in GROUPS {
+        for (name, of_group) in all {
             let ops: Vec<&str> = of_group.iter().copied().filter(|op| asked.contains(op)).collect();
             if ops.is_empty() {
                 continue;
@@ -316,7 +284,8 @@ mod tests {
     #[test]
     fn every_group_has_operations_that_are_cast() -> Result<()> {
         let policy = Policy::new(DType::BF16)?;
-        for (name, all) in GROUPS {
+        for (name, all) in groups_of_operations() {
+            assert!(!all.is_empty(), "{name}");
             for op in all {
                 assert!(policy.clone().with(op, Category::Lower).is_ok(), "{name}: {op}");
             }

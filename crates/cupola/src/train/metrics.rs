@@ -91,7 +91,8 @@ pub(super) fn count_correct(scores: &Array, labels: &Array) -> Result<Array> {
     ops::sum(&right, (), false)
 }
 
-/// Loss and hits of `model` over `batches`, or nothing where `stop` turned true before the end.
+/// Loss and hits of `model` over `batches`, or nothing where `each` gives false before the end. `each` gets what they
+/// come to so far, and the model's scores for the images of the batch.
 ///
 /// The model is to be in evaluation mode.
 ///
@@ -101,7 +102,7 @@ pub(super) fn count_correct(scores: &Array, labels: &Array) -> Result<Array> {
 pub fn evaluate<E>(
     model: &(impl Layer + ?Sized),
     batches: impl Iterator<Item = Result<(Array, Array), E>>,
-    mut each: impl FnMut(&Tally) -> bool,
+    mut each: impl FnMut(&Tally, &Array) -> bool,
 ) -> Result<Option<Tally>>
 where
     cupola_core::Error: From<E>,
@@ -109,11 +110,12 @@ where
     let mut tally = Tally::default();
     for batch in batches {
         let (images, labels) = batch?;
-        let (loss, correct) = measure(&model.forward(&images)?, &labels)?;
+        let scores = model.forward(&images)?;
+        let (loss, correct) = measure(&scores, &labels)?;
         cupola_core::eval(&[loss.clone(), correct.clone()])?;
         let right = u64::try_from(correct.item::<i32>()?).unwrap_or(0);
         tally.add(f64::from(loss.item::<f32>()?), right, labels.size() as u64);
-        if !each(&tally) {
+        if !each(&tally, &scores) {
             return Ok(None);
         }
     }

@@ -112,8 +112,8 @@ fn a_model_comes_back_from_its_file() {
     trainer.model().save(&path).unwrap();
     let model = Model::load(&path).unwrap();
     assert_eq!(model.description, trainer.model().description);
-    let before = trainer.test(&images, |_| true).unwrap();
-    assert_eq!(model.test(&images, |_| true).unwrap(), before);
+    let before = trainer.test(&images, |_, _| true).unwrap();
+    assert_eq!(model.test(&images, |_, _| true).unwrap(), before);
 }
 
 #[test]
@@ -214,8 +214,8 @@ fn a_run_ends_when_it_does_not_get_better() {
         assert!(losses.len() <= best + 3, "{losses:?}");
         assert_eq!(losses.len(), best + 3, "{losses:?}");
         let model = Model::load(folder.path().join(BEST_FILE)).unwrap();
-        let found = model.test(&images, |_| true).unwrap().unwrap();
-        let last = trainer.test(&images, |_| true).unwrap().unwrap();
+        let found = model.test(&images, |_, _| true).unwrap().unwrap();
+        let last = trainer.test(&images, |_, _| true).unwrap().unwrap();
         assert_ne!(found.mean_loss(), last.mean_loss());
         // Resumed, it has nothing left to do.
         let again = Checkpoint::read(folder.path()).unwrap();

@@ -330,7 +330,7 @@ impl Trainer {
         report(Event::Validation { images: self.validation.samples() });
         self.model.network.eval();
         let found = autocast(self.policy.as_ref(), || {
-            evaluate(&self.model.network, self.validation.epoch(0), |tally| {
+            evaluate(&self.model.network, self.validation.epoch(0), |tally, _| {
                 report(Event::Validated { tally });
                 !until.is_stopped()
             })
@@ -358,7 +358,7 @@ impl Trainer {
     }
 
     /// Loss and accuracy on other images, such as the test set, at the training set's scale;
-    /// nothing where `each` gives false before the end.
+    /// nothing where `each`, which gets what it comes to so far and the scores of a batch, gives false before the end.
     ///
     /// # Errors
     ///
@@ -366,7 +366,7 @@ impl Trainer {
     pub fn test(
         &self,
         images: &ImageDataset,
-        each: impl FnMut(&Tally) -> bool,
+        each: impl FnMut(&Tally, &Array) -> bool,
     ) -> Result<Option<Tally>> {
         autocast(self.policy.as_ref(), || self.model.test(images, each))
     }
@@ -417,8 +417,8 @@ fn digest(images: &ImageDataset) -> u64 {
 }
 
 impl Model {
-    /// Loss and accuracy on `images`, at the scale of the training set; nothing where `each` gives
-    /// false before the end.
+    /// Loss and accuracy on `images`, at the scale of the training set; nothing where `each`, which gets what it comes
+    /// to so far and the scores of a batch, gives false before the end.
     ///
     /// # Errors
     ///
@@ -426,7 +426,7 @@ impl Model {
     pub fn test(
         &self,
         images: &ImageDataset,
-        each: impl FnMut(&Tally) -> bool,
+        each: impl FnMut(&Tally, &Array) -> bool,
     ) -> Result<Option<Tally>> {
         let images = images.clone().normalized(self.description.normalization()?)?;
         let batches =
