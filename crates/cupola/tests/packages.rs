@@ -181,6 +181,90 @@ fn targets_refuse_all_that_they_lack() {
     assert!(error.contains("linux, windows") && !error.contains("bfloat16"), "{error}");
 }
 
+/// What a package gives on a target, beside what the function gives.
+fn on(
+    target: Target,
+    inputs: &[Array],
+    f: impl Fn(&[Array]) -> Result<Vec<Array>>,
+) -> (Vec<Array>, Vec<Array>) {
+    let ports = inputs.iter().enumerate().map(|(n, x)| Port::new(format!("x{n}"), x.aval()));
+    let avals: Vec<Aval> = inputs.iter().map(|x| x.aval().clone()).collect();
+    let trace = Trace::of(ports.collect(), &avals, &f).unwrap();
+    let function = Function { name: "f".into(), traces: vec![trace] };
+    let package = Package::new(vec![function]).unwrap().for_target(target).unwrap();
+    for node in &package.functions()[0].traces[0].graph().nodes {
+        assert!(node.outputs.iter().all(|aval| target.has(aval.dtype)), "{:?}", node.op);
+    }
+    let ports = package.functions()[0].traces[0].inputs().to_vec();
+    let narrow = inputs.iter().zip(&ports).map(|(x, port)| ops::astype(x, port.dtype).unwrap());
+    let narrow: Vec<Array> = narrow.collect();
+    let folder = tempfile::tempdir().unwrap();
+    package.save(folder.path().join("p")).unwrap();
+    let loaded = Package::open(folder.path().join("p")).unwrap().load(Device::CPU).unwrap();
+    (loaded.call("f", &narrow).unwrap(), f(inputs).unwrap())
+}
+
+#[test]
+fn what_a_target_lacks_is_done_otherwise() {
+    let old = Target::new(System::Macos, Some(13));
+    let x = numbers(24, &[6, 4]);
+    let w = ops::astype(&numbers(12, &[4, 3]), DType::BF16).unwrap();
+    let halves = |x: &[Array]| {
+        let x = ops::astype(&x[0], DType::BF16)?;
+        let y = ops::matmul(&ops::exp(&x)?, &w)?;
+        Ok(vec![ops::softmax(&y, -1)?, ops::sum(&ops::multiply(&y, &y)?, 0, false)?])
+    };
+    let (have, want) = on(old, &[x], halves);
+    for (have, want) in have.iter().zip(&want) {
+        assert_eq!((have.dtype(), want.dtype()), (DType::F32, DType::BF16));
+        let want = ops::astype(want, DType::F32).unwrap().to_vec::<f32>().unwrap();
+        // Sums may be in another order, and are rounded to 8 bits.
+        for (have, want) in have.to_vec::<f32>().unwrap().iter().zip(want) {
+            assert!((have - want).abs() <= want.abs() / 100.0, "{have} {want}");
+            assert_eq!(have.to_bits() & 0xffff, 0);
+        }
+    }
+    // Every pattern of bits, rounded as the CPU does it.
+    let all: Vec<f32> =
+        (0..1u32 << 16).map(|bits| f32::from_bits((bits << 16) | (0x7fff + (bits & 1)))).collect();
+    let all = Array::from_slice(&all, [1 << 16]).unwrap();
+    let (have, want) = on(old, &[all], |x| Ok(vec![ops::astype(&x[0], DType::BF16)?]));
+    let want = ops::astype(&want[0], DType::F32).unwrap().to_vec::<f32>().unwrap();
+    for (have, want) in have[0].to_vec::<f32>().unwrap().iter().zip(want) {
+        assert!(*have == want || have.is_nan() && want.is_nan(), "{have} {want}");
+    }
+    // Indices of 64 bits, counted from the end, too.
+    let web = Target::new(System::Web, None);
+    let table = numbers(15, &[5, 3]);
+    let index = Array::from_slice(&[4i64, 0, -1, 2], [4]).unwrap();
+    let looked = |x: &[Array]| {
+        let next = ops::remainder(&ops::add(&x[0], 1)?, 5)?;
+        let best = ops::argmax(&table, 0, false)?;
+        let places = ops::astype(&best, DType::I64)?;
+        Ok(vec![ops::take(&table, &x[0], 0)?, ops::add(&next, 2)?, ops::sum(&places, (), false)?])
+    };
+    let (have, want) = on(web, &[index], looked);
+    for (have, want) in have.iter().zip(&want) {
+        let wide = |x: &Array| ops::astype(x, DType::F64).unwrap().to_vec::<f64>().unwrap();
+        assert_eq!(wide(have), wide(want));
+    }
+    // What may be outside of 32 bits is refused, and doubles are narrowed where that is asked for.
+    let refused = |f: fn(&[Array]) -> Result<Vec<Array>>, dtype| {
+        let aval = Aval::new([4], dtype);
+        let trace = Trace::of(vec![Port::new("x", &aval)], &[aval], f).unwrap();
+        let function = Function { name: "f".into(), traces: vec![trace] };
+        let package = Package::new(vec![function]).unwrap();
+        web.lacks(&package).unwrap().iter().map(|lack| lack.op).collect::<Vec<_>>()
+    };
+    assert_eq!(refused(|x| Ok(vec![ops::multiply(&x[0], &x[0])?]), DType::I64), ["multiply"]);
+    assert_eq!(refused(|x| Ok(vec![ops::astype(&x[0], DType::I64)?]), DType::F32), ["astype"]);
+    let wide = Array::from_slice(&[1.0f64, 2.0], [2]).unwrap();
+    let narrow = Target { narrow: true, ..web };
+    let (have, want) = on(narrow, &[wide], |x| Ok(vec![ops::sqrt(&ops::add(&x[0], 0.25)?)?]));
+    let want = ops::astype(&want[0], DType::F32).unwrap();
+    assert_eq!(have[0].to_vec::<f32>().unwrap(), want.to_vec::<f32>().unwrap());
+}
+
 #[test]
 fn damaged_packages_are_an_error() {
     let folder = tempfile::tempdir().unwrap();

@@ -213,11 +213,12 @@ SIZED = {
     "scan": (lambda x: mx.scan(lambda c, row: (0.5 * c + row, mx.exp(c).sum()), mx.zeros(x.shape[1:]), x),
              {"x": ("steps", "batch", 3)}),
     "repeats": (lambda x: mx.fori_loop(0, x.shape[0], lambda i, c: c * 0.9 + i, x), ROWS),
+    "lstm": (lambda x: LSTM(x)[0], {"x": ("batch", "steps", 3)}),
     "attention": (lambda x: ATTENTION(x, x, x), {"x": ("batch", "steps", 8)}),
     "images": (lambda x: mx.mean(CONV(x), axis=(1, 2)), {"x": ("batch", 6, 7, 2)}),
 }  # fmt: skip
 W = floats(5, 8)
-ATTENTION, CONV = nn.MultiHeadAttention(8, 2), nn.Conv2d(2, 3, 3)
+LSTM, ATTENTION, CONV = nn.LSTM(3, 4), nn.MultiHeadAttention(8, 2), nn.Conv2d(2, 3, 3)
 
 
 @pytest.mark.parametrize("name", SIZED)

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use cupola_core::graph::{Graph, Traced};
 use cupola_core::prim::{
-    Binary, Cast, Constant, Elementwise, Iota, KernelOp, Mark, Movement, Op, ReduceKind, ScanKind,
-    Unary,
+    Binary, Cast, Constant, Conv, Dot, Elementwise, Iota, KernelOp, Mark, Movement, Op, ReduceKind,
+    ScanKind, Unary,
 };
 use cupola_core::{Array, Aval, DType, Error, Result, Scalar, ops};
 
@@ -274,6 +274,8 @@ impl Walk {
         outputs: &[Aval],
     ) -> Result<Option<Vec<Array>>> {
         let dtype = wanted[0];
+        let target = self.target;
+        let held = |dtype: DType| target.dtype(dtype).unwrap_or(dtype);
         let changed = match op {
             Op::Constant(Constant { value, aval }) => {
                 let aval = Aval { shape: aval.shape.clone(), dtype };
@@ -284,6 +286,14 @@ impl Walk {
                 Op::Mark(Mark::Depends)
             }
             Op::Elementwise(Elementwise::Cast(_)) => Op::from(Cast { to: dtype }),
+            Op::Kernel(KernelOp::Dot(dot)) => {
+                let (accumulate, result) = (held(dot.accumulate), held(dot.result));
+                Op::from(Dot { accumulate, result, ..*dot })
+            }
+            Op::Kernel(KernelOp::Conv(conv)) => {
+                let (accumulate, result) = (held(conv.accumulate), held(conv.result));
+                Op::from(Conv { accumulate, result, ..(**conv).clone() })
+            }
             // What its bytes are is another thing in another dtype.
             Op::Kernel(KernelOp::Bitcast(_)) | Op::Custom(_) | Op::Control(_) => {
                 self.hinders(outputs[0].dtype);

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use cupola_core::graph::Traced;
-use cupola_core::{Aval, DType, Result};
+use cupola_core::{Aval, DType, Result, eval};
 
 use super::super::element::Element;
 use super::super::graph::Size;
@@ -70,6 +70,10 @@ pub fn export_sized(
     let points = points(sizes.0.len());
     let mut graphs: Vec<GraphProto> = Vec::with_capacity(points.len());
     let mut count = 0;
+    if points.len() > 1 {
+        // What is computed already is taken up in another form: after this it is so in every trace.
+        eval(&trace(&sizes.avals(inputs, &points[0]))?.captures)?;
+    }
     for point in &points {
         let Traced { graph, captures, .. } = trace(&sizes.avals(inputs, point))?;
         let outputs = names(graph.outputs.len());
@@ -316,18 +320,7 @@ fn computed(
         Polynomial::of(&values?, points)
     };
     if all.iter().any(|t| t.dims != first.dims) {
-        // Numbers in a row, as many as a size says.
-        let [_] = first.dims[..] else { return Ok(None) };
-        let row = |row: &Vec<f64>| row.iter().enumerate().all(|(n, &value)| value == n as f64);
-        let counts: Vec<f64> = numbers.iter().map(|row| row.len() as f64).collect();
-        let Some(count) = fit(&counts).filter(|_| numbers.iter().all(row)) else {
-            return Ok(None);
-        };
-        let Some(count) = sizes.value(w, &count)? else { return Ok(None) };
-        let count = w.op("Squeeze", &[&count], &[]);
-        let (zero, one) = (w.scalar(0, DType::I64)?, w.scalar(1, DType::I64)?);
-        let made = w.op("Range", &[&zero.name, &count, &one.name], &[]);
-        return Ok(Some(cast(w, made, dtype)));
+        return counted(w, all, &numbers, dtype, points, sizes);
     }
     let column = |at: usize| numbers.iter().map(|all| all[at]).collect::<Vec<f64>>();
     if first.dims.is_empty() {
@@ -375,6 +368,43 @@ fn computed(
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let made = w.op("Concat", &parts, &[Attr::Int("axis", 0)]);
     Ok(Some(cast(w, made, dtype)))
+}
+
+/// What computes a constant that has as many elements as sizes say: one number again and again, or 0, 1, 2 and so on
+/// along an axis.
+fn counted(
+    w: &mut Writer,
+    all: &[&TensorProto],
+    numbers: &[Vec<f64>],
+    dtype: DType,
+    points: &[Vec<i128>],
+    sizes: &mut Reader<'_>,
+) -> Result<Option<String>> {
+    let mut axes: Vec<String> = Vec::new();
+    for axis in 0..all[0].dims.len() {
+        let counts: Vec<i128> = all.iter().map(|t| t.dims[axis].into()).collect();
+        let Some(count) = Polynomial::of(&counts, points) else { return Ok(None) };
+        let Some(count) = sizes.value(w, &count)? else { return Ok(None) };
+        axes.push(count);
+    }
+    let parts: Vec<&str> = axes.iter().map(String::as_str).collect();
+    let shape = w.op("Concat", &parts, &[Attr::Int("axis", 0)]);
+    let fill = numbers[0].first().copied().unwrap_or(0.0);
+    if numbers.iter().flatten().all(|value| value.to_bits() == fill.to_bits()) {
+        let fill =
+            if dtype.is_float() { w.scalar(fill, dtype)? } else { w.scalar(fill as i64, dtype)? };
+        return Ok(Some(w.op("Expand", &[&fill.name, &shape], &[])));
+    }
+    let row = |row: &Vec<f64>| row.iter().enumerate().all(|(n, &value)| value == n as f64);
+    let is_line = |t: &&TensorProto| t.dims.iter().filter(|&&size| size != 1).count() == 1;
+    if !numbers.iter().all(row) || !all.iter().all(is_line) {
+        return Ok(None);
+    }
+    let count = w.op("ReduceProd", &[&shape], &[Attr::Int("keepdims", 0)]);
+    let (zero, one) = (w.scalar(0, DType::I64)?, w.scalar(1, DType::I64)?);
+    let row = w.op("Range", &[&zero.name, &count, &one.name], &[]);
+    let row = cast(w, row, dtype);
+    Ok(Some(w.op("Reshape", &[&row, &shape], &[])))
 }
 
 fn cast(w: &mut Writer, value: String, dtype: DType) -> String {
