@@ -489,7 +489,7 @@ fn a_training_graph_is_as_accurate_as_the_trainer() {
     let folder = tempfile::tempdir().unwrap();
     let until = Until { steps: None, stop: None };
     trainer.run(folder.path(), until, &mut |_| {}).unwrap();
-    let wanted = trainer.test(&held_out, |_| true).unwrap().unwrap().accuracy();
+    let wanted = trainer.test(&held_out, |_, _| true).unwrap().unwrap().accuracy();
 
     generator::seed(settings.seed);
     let x = Tensor::new(&["batch".into(), 1.into(), 28.into(), 28.into()], DType::F32);

@@ -296,7 +296,7 @@ fn looped(x: &Array) -> Result<Vec<Array>> {
     };
     let (last, all) = scan(step, &[start], std::slice::from_ref(x), LoopOptions::default())?;
     let far = |c: &[Array]| ops::less(&ops::max(&c[0], (), false)?, 10);
-    let grown = while_loop(far, |c| Ok(vec![&c[0] * 2.0 + 1.0]), &last)?;
+    let grown = while_loop(far, |c| Ok(vec![&c[0] * 2.0 + 1.0]), &last, None)?;
     let is_high = ops::greater(&ops::max(&last[0], (), false)?, 1)?;
     let chosen = cond(
         &is_high,

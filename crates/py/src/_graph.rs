@@ -22,6 +22,9 @@ pub enum Sized {
     Named(String),
 }
 
+/// A trace as Python gives it: inputs, weights, names of outputs, and what makes these.
+type Made = (Vec<Given>, Vec<(String, Arr)>, Vec<String>, Py<PyAny>);
+
 /// Writes functions to a package: for each its name, and its traces. Of a trace there are its inputs, its weights by
 /// name, the names of its outputs, and what makes a list of these from lists of the other two.
 #[doc = docs!(_graph::save)]
@@ -29,7 +32,7 @@ pub enum Sized {
 pub fn save(
     py: Python<'_>,
     path: String,
-    functions: Vec<(String, Vec<(Vec<Given>, Vec<(String, Arr)>, Vec<String>, Py<PyAny>)>)>,
+    functions: Vec<(String, Vec<Made>)>,
     metadata: Option<String>,
 ) -> PyResult<()> {
     let mut made = Vec::with_capacity(functions.len());

@@ -198,7 +198,7 @@ pub fn scan(
 /// };
 /// let two = Array::scalar(2.0f32);
 /// assert!((root(&two)?.item::<f32>()? - 2f32.sqrt()).abs() < 1e-4);
-/// let slope = grad(|x: &[Array]| root(&x[0]))(&[two])?[0].item::<f32>()?;
+/// let slope = grad(|x: &[Array]| Ok(vec![root(&x[0])?]), &[0])(&[two])?[0].item::<f32>()?;
 /// assert!((slope - 0.5 / 2f32.sqrt()).abs() < 1e-3);
 /// # Ok::<(), cupola::Error>(())
 /// ```

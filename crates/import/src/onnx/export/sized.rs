@@ -417,7 +417,8 @@ fn cast(w: &mut Writer, value: String, dtype: DType) -> String {
 /// The numbers of a small constant, of the dtypes that sizes are in.
 fn numbers(tensor: &TensorProto, dtype: DType) -> Option<Vec<f64>> {
     let raw = tensor.raw_data.as_deref()?;
-    let (of, width): (fn(&[u8]) -> Option<f64>, usize) = match dtype {
+    type Read = fn(&[u8]) -> Option<f64>;
+    let (of, width): (Read, usize) = match dtype {
         DType::I64 => (|b| Some(i64::from_le_bytes(b.try_into().ok()?) as f64), 8),
         DType::I32 => (|b| Some(i32::from_le_bytes(b.try_into().ok()?).into()), 4),
         DType::F32 => (|b| Some(f32::from_le_bytes(b.try_into().ok()?).into()), 4),
