@@ -56,7 +56,6 @@ fn errors_name_the_function_and_what_it_was_given() {
             says(convolve(&m, &m, ConvolveMode::Full)),
             "convolve: takes vectors that are not empty, not float32[3, 4] and float32[3, 4]",
         ),
-        (says(cummax(&complex, 0, ScanOptions::default())), "cummax: does not take complex64[2]"),
         (says(trunc(&complex)), "trunc: does not take complex64[2]"),
         (says(fftfreq(0, 1.0)), "fftfreq: a transform of 0 points has no frequencies"),
         (

@@ -316,7 +316,7 @@ class _Function:
             numbers = self.graph._sizes.numbers(shape)[0]
             if bound is not None:
                 shape = tuple(bound.get(size, size) if isinstance(size, str) else size for size in shape)
-                numbers = [own if isinstance(own, int) else n for own, n in zip(shape, numbers)]
+                numbers = tuple(own if isinstance(own, int) else n for own, n in zip(shape, numbers))
             inputs.append((name, node.dtype, list(shape), list(numbers)))
         inputs += [(v.name, v.dtype, list(v._value.shape), list(v._value.shape)) for v in state]
         outputs = [*self.outputs, *(v.name for v in state)]
