@@ -191,7 +191,7 @@ pub fn scan(
 /// ```
 /// use cupola::{Array, ops, transform::{grad, while_loop}};
 /// // Newton's root, and its derivative.
-/// let root = |a: &Array| {
+/// let root = |a: &Array| -> cupola::Result<Array> {
 ///     let far = |x: &[Array]| ops::greater(&ops::abs(&(&x[0] * &x[0] - a))?, 1e-5);
 ///     let step = |x: &[Array]| Ok(vec![(&x[0] + a / &x[0]) / 2.0]);
 ///     Ok(while_loop(far, step, &[ops::ones_like(a)?], Some(20))?.remove(0))
