@@ -9,18 +9,11 @@ use crate::array::PyArray;
 use crate::dtype::Dtype;
 use crate::error::{carried, raise};
 use crate::generated::docs;
-use crate::operand::Arr;
+use crate::operand::{Arr, Sized};
 use crate::tree;
 
 /// An input: its name, the dtype of its elements, its sizes, and numbers for them.
 type Given = (String, Dtype, Vec<Sized>, Vec<usize>);
-
-/// A size: a number, or a name.
-#[derive(FromPyObject)]
-pub enum Sized {
-    Known(usize),
-    Named(String),
-}
 
 /// A trace as Python gives it: inputs, weights, names of outputs, and what makes these.
 type Made = (Vec<Given>, Vec<(String, Arr)>, Vec<String>, Py<PyAny>);

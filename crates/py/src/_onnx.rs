@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use crate::array::PyArray;
 use crate::error::{carried, raise, wrong_type, wrong_value};
 use crate::generated::docs;
-use crate::operand::Arr;
+use crate::operand::{Arr, Sized};
 use crate::tree;
 
 /// A model that was read.
@@ -154,13 +154,6 @@ pub fn initializers<'py>(py: Python<'py>, model: &OnnxModel) -> PyResult<Bound<'
         list.append((name, PyArray::new(array), tensor.element.name()))?;
     }
     Ok(list)
-}
-
-/// A size of an input that is exported: a number, or a name.
-#[derive(FromPyObject)]
-pub enum Sized {
-    Known(usize),
-    Named(String),
 }
 
 /// The bytes of a model that computes what a function records for such arrays: with names for its inputs, and for

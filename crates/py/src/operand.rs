@@ -13,6 +13,13 @@ use crate::array::PyArray;
 use crate::error::{raise, wrong_type, wrong_value};
 use crate::read;
 
+/// A size of an input: a number, or a name.
+#[derive(FromPyObject)]
+pub enum Sized {
+    Known(usize),
+    Named(String),
+}
+
 /// An operand: an array, a number of weak dtype, or another library's array, which takes the
 /// dtype of the array that it meets.
 #[derive(Clone)]

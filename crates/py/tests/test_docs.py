@@ -72,6 +72,12 @@ def run(name, text, extra):
 
 
 @pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(monkeypatch, tmp_path):
+    """Examples write files."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
 def printed_as_ever():
     yield
     mx.set_printoptions(precision=-1)

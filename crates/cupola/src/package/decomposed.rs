@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use cupola_core::graph::{Graph, Traced};
+use cupola_core::graph::{Graph, Ref, Traced};
 use cupola_core::prim::{
     Binary, Cast, Constant, Conv, Dot, Elementwise, Iota, KernelOp, Mark, Movement, Op, ReduceKind,
     ScanKind, Unary,
@@ -73,7 +73,7 @@ impl Target {
             walk.node = node as usize;
             let weight = number.checked_sub(trace.inputs.len()).map(|at| &trace.weights[at]);
             let range = match weight {
-                Some(weight) if lacks(aval) => walk.range_of(&weight.array)?,
+                Some(weight) if lacks(aval) => range_of(&weight.array)?,
                 None if lacks(aval) => {
                     within_dtype(aval.dtype).map(|(low, high)| (low.max(-GIVEN), high.min(GIVEN)))
                 }
@@ -151,6 +151,25 @@ fn fits((low, high): Range, dtype: DType) -> bool {
     within_dtype(dtype).is_some_and(|(least, most)| least <= low && high <= most)
 }
 
+/// What the elements of a weight are within.
+fn range_of(array: &Array) -> Result<Option<Range>> {
+    Ok(match array.dtype() {
+        DType::I64 => ends(array.to_vec::<i64>()?),
+        DType::U64 => ends(array.to_vec::<u64>()?),
+        _ => None,
+    })
+}
+
+fn ends<T: Copy + Ord + Into<i128>>(all: Vec<T>) -> Option<Range> {
+    let (least, most) = (all.iter().min()?, all.iter().max()?);
+    Some(((*least).into(), (*most).into()))
+}
+
+/// The values that these name.
+fn found(values: &[Vec<Known>], refs: &[Ref]) -> Vec<Known> {
+    refs.iter().map(|r| values[r.node as usize][r.output as usize].clone()).collect()
+}
+
 struct Walk {
     target: Target,
     offenders: Vec<Offender>,
@@ -176,21 +195,6 @@ impl Walk {
         }
     }
 
-    /// What the elements of a weight are within.
-    fn range_of(&self, array: &Array) -> Result<Option<Range>> {
-        Ok(match array.dtype() {
-            DType::I64 => {
-                let all = array.to_vec::<i64>()?;
-                all.iter().min().zip(all.iter().max()).map(|(a, b)| (i128::from(*a), (*b).into()))
-            }
-            DType::U64 => {
-                let all = array.to_vec::<u64>()?;
-                all.iter().min().zip(all.iter().max()).map(|(a, b)| (i128::from(*a), (*b).into()))
-            }
-            _ => None,
-        })
-    }
-
     fn graph(&mut self, graph: &Graph, inputs: Vec<Known>, is_outer: bool) -> Result<Vec<Known>> {
         let mut inputs = inputs.into_iter();
         let mut values: Vec<Vec<Known>> = Vec::with_capacity(graph.nodes.len());
@@ -202,15 +206,11 @@ impl Walk {
             if is_outer {
                 self.node = index;
             }
-            let value =
-                |r: &cupola_core::graph::Ref| values[r.node as usize][r.output as usize].clone();
-            let args: Vec<Known> = node.inputs.iter().map(value).collect();
+            let args = found(&values, &node.inputs);
             let avals: Vec<&Aval> = node.inputs.iter().map(|&r| graph.aval(r)).collect();
             values.push(self.node(&node.op, args, &avals, &node.outputs)?);
         }
-        let found =
-            |r: &cupola_core::graph::Ref| values[r.node as usize][r.output as usize].clone();
-        Ok(graph.outputs.iter().map(found).collect())
+        Ok(found(&values, &graph.outputs))
     }
 
     fn node(

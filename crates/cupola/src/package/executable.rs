@@ -67,19 +67,21 @@ impl Save for Executable {
         let program = self.program();
         let all = program.functions().map(|name| self.function(name));
         let all = all.collect::<Result<Vec<Executable>>>()?;
+        let none = [BTreeMap::new()];
+        let bindings = if options.sizes.is_empty() { &none[..] } else { &options.sizes[..] };
+        let of = |function: &Executable| {
+            bindings.iter().map(|sizes| function.definition(sizes)).collect::<Result<Vec<_>>>()
+        };
+        let definitions = all.iter().map(of).collect::<Result<Vec<_>>>()?;
         // What some function changes is no constant to those that change something.
-        let mut changing = BTreeSet::new();
-        for function in &all {
-            changing.extend(function.definition(&first_of(&options.sizes))?.writes);
-        }
+        let changing = definitions.iter().flatten().flat_map(|made| &made.writes);
+        let changing: BTreeSet<usize> = changing.copied().collect();
         let variables = program.variables();
         let mut functions = Vec::with_capacity(all.len());
-        for (function, name) in all.iter().zip(program.functions()) {
-            let none = [BTreeMap::new()];
-            let bindings = if options.sizes.is_empty() { &none[..] } else { &options.sizes[..] };
-            let traces = bindings.iter().map(|sizes| {
-                let definition = function.definition(sizes)?;
-                trace(function, &definition, &variables, &changing, sizes)
+        for ((function, definitions), name) in all.iter().zip(&definitions).zip(program.functions())
+        {
+            let traces = definitions.iter().zip(bindings).map(|(definition, sizes)| {
+                trace(function, definition, &variables, &changing, sizes)
                     .map_err(|error| Error::argument("save", format!("function '{name}': {error}")))
             });
             functions.push(Function { name: name.into(), traces: traces.collect::<Result<_>>()? });
@@ -90,10 +92,6 @@ impl Save for Executable {
             None => Ok(package),
         }
     }
-}
-
-fn first_of(sizes: &[BTreeMap<String, usize>]) -> BTreeMap<String, usize> {
-    sizes.first().cloned().unwrap_or_default()
 }
 
 /// The trace of a function. What it changes, and what it reads of what others change, it takes and gives; a function

@@ -32,7 +32,7 @@ type Steps = [i64; 4];
 #[derive(Clone, PartialEq, Debug)]
 pub struct Geometry {
     sizes: AttentionSizes,
-    dtype: DType,
+    pub dtype: DType,
     scale: f32,
     mask: Mask,
     /// The steps of queries, keys and values; of what came out and its cotangent.

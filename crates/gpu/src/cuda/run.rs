@@ -168,7 +168,7 @@ fn library_call(gpu: &Arc<Gpu>, segment: &Segment, target: &Target) -> Option<Ca
             let scratch = vec![made.workspace()];
             let regions = [&tensors[..], &[BufferRef::Scratch(0)]].concat();
             let called = Called::new(made, &regions);
-            let called = called.aligned(&tensors, ALIGNMENT, DType::F16);
+            let called = called.aligned(&tensors, ALIGNMENT, geometry.dtype);
             Some(Called { scratch, after: Some(kernels::ones(segment, target).ok()?), ..called })
         }
         Kernel::Composite(Composite::AttentionGrad(op))
@@ -185,7 +185,7 @@ fn library_call(gpu: &Arc<Gpu>, segment: &Segment, target: &Target) -> Option<Ca
             let scratch = vec![geometry.rows() * 4, geometry.rows() * 4, made.workspace()];
             let regions = [&tensors[..], &[0, 1, 2].map(BufferRef::Scratch)].concat();
             let called = Called::new(made, &regions);
-            let called = called.aligned(&tensors, ALIGNMENT, DType::F16);
+            let called = called.aligned(&tensors, ALIGNMENT, geometry.dtype);
             let before = Some(kernels::logarithms(segment, target).ok()?);
             Some(Called { scratch, before, ..called })
         }

@@ -127,18 +127,20 @@ pub fn arange(
         last_is_dtype = true;
         given.pop();
     }
-    let given: Vec<Option<Bound<'_, PyAny>>> =
+    let mut given: Vec<Option<Bound<'_, PyAny>>> =
         given.into_iter().map(|v| (!v.is_none()).then_some(v)).collect();
     // Two numbers and a dtype by position are stop and step.
-    let (step, is_stop_and_step) = match &given[..] {
-        [_, Some(own)] if last_is_dtype && start.is_none() && stop.is_none() && step.is_none() => {
-            (Some(own.clone()), true)
-        }
-        _ => (step, false),
-    };
+    if last_is_dtype
+        && matches!(given[..], [_, Some(_)])
+        && start.is_none()
+        && stop.is_none()
+        && step.is_none()
+    {
+        given.insert(0, None);
+    }
     let at = |index: usize| given.get(index).cloned().flatten();
     // One number, or a number and nothing, is the stop.
-    let only_stop = is_stop_and_step || (start.is_none() && stop.is_none() && at(1).is_none());
+    let only_stop = start.is_none() && stop.is_none() && at(1).is_none();
     let (start, stop, step) = match (only_stop, stop) {
         (true, _) => (None, at(0), at(2).or(step)),
         (false, Some(stop)) => (start.or(at(0)), Some(stop), at(1).or(step)),

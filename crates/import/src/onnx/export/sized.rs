@@ -347,12 +347,13 @@ fn computed(
     let [count] = first.dims[..] else { return Ok(None) };
     let mut parts: Vec<String> = Vec::new();
     let mut known: Vec<i64> = Vec::new();
+    let own = integers(first, dtype);
     for at in 0..count as usize {
         let values = column(at);
         // What no size makes another is as it is, however large.
         if values.iter().all(|value| *value == values[0]) {
-            let Some(own) = integer(first, at, dtype) else { return Ok(None) };
-            known.push(own);
+            let Some(own) = &own else { return Ok(None) };
+            known.push(own[at]);
             continue;
         }
         let Some(polynomial) = fit(&values) else { return Ok(None) };
@@ -416,39 +417,28 @@ fn cast(w: &mut Writer, value: String, dtype: DType) -> String {
 
 /// The numbers of a small constant, of the dtypes that sizes are in.
 fn numbers(tensor: &TensorProto, dtype: DType) -> Option<Vec<f64>> {
-    let raw = tensor.raw_data.as_deref()?;
-    type Read = fn(&[u8]) -> Option<f64>;
-    let (of, width): (Read, usize) = match dtype {
-        DType::I64 => (|b| Some(i64::from_le_bytes(b.try_into().ok()?) as f64), 8),
-        DType::I32 => (|b| Some(i32::from_le_bytes(b.try_into().ok()?).into()), 4),
-        DType::F32 => (|b| Some(f32::from_le_bytes(b.try_into().ok()?).into()), 4),
-        DType::F64 => (|b| Some(f64::from_le_bytes(b.try_into().ok()?)), 8),
-        DType::Bool
-        | DType::U8
-        | DType::U16
-        | DType::U32
-        | DType::U64
-        | DType::I8
-        | DType::I16
-        | DType::F16
-        | DType::BF16
-        | DType::C64 => return None,
-    };
-    raw.chunks_exact(width).map(of).collect()
+    match dtype {
+        DType::F32 => decoded(tensor, |b| f32::from_le_bytes(b).into()),
+        DType::F64 => decoded(tensor, f64::from_le_bytes),
+        _ => integers(tensor, dtype).map(|all| all.into_iter().map(|n| n as f64).collect()),
+    }
 }
 
-/// The number at a place of a constant of integers.
-fn integer(tensor: &TensorProto, at: usize, dtype: DType) -> Option<i64> {
-    let raw = tensor.raw_data.as_deref()?;
-    match dtype.size() {
-        8 if dtype == DType::I64 => {
-            Some(i64::from_le_bytes(raw.get(8 * at..8 * at + 8)?.try_into().ok()?))
-        }
-        4 if dtype == DType::I32 => {
-            Some(i32::from_le_bytes(raw.get(4 * at..4 * at + 4)?.try_into().ok()?).into())
-        }
+/// The numbers of a small constant of integers.
+fn integers(tensor: &TensorProto, dtype: DType) -> Option<Vec<i64>> {
+    match dtype {
+        DType::I32 => decoded(tensor, |b| i32::from_le_bytes(b).into()),
+        DType::I64 => decoded(tensor, i64::from_le_bytes),
         _ => None,
     }
+}
+
+fn decoded<const WIDTH: usize, T>(
+    tensor: &TensorProto,
+    number: impl Fn([u8; WIDTH]) -> T,
+) -> Option<Vec<T>> {
+    let raw = tensor.raw_data.as_deref()?.chunks_exact(WIDTH);
+    raw.map(|bytes| bytes.try_into().ok().map(&number)).collect()
 }
 
 /// Whether two models differ in constants and sizes alone.
