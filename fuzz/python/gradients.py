@@ -30,7 +30,7 @@ positive({x})|floor({x}) * 0.1 + {x}|stop_gradient({x}) * 0.0 + {x}
 where({x} > 0.1, {x}, mx.square({x}))|round({x}) + {x}|sign({x}) * {x}|logaddexp({x}, 0.0)
 divide(1.0, {x} * {x} + 1.0)|remainder({x}, 2.5)|maximum({x}, 0.2)|minimum({x}, 0.3)
 lgamma(mx.square({x}) + 0.3)|digamma(mx.square({x}) + 0.3)|lgamma(-0.5 + 0.3 * mx.sin({x}))
-i0({x})|sinc({x})|logit(mx.sigmoid({x}))|hypot({x}, 0.5)|fmod({x}, 2.5)|frac({x})|fmax({x}, 0.2)
+i0({x})|sinc({x})|logit(mx.sigmoid(mx.clip({x}, -8, 8)))|hypot({x}, 0.5)|fmod({x}, 2.5)|frac({x})|fmax({x}, 0.2)
 fmin({x}, 0.3)|copysign({x}, 2.0)|ldexp({x}, 3)|frexp(mx.square({x}) + 0.5)[0]|xlogy(mx.square({x}) + 0.5, 2.0)
 lerp({x}, 2.0, 0.25)|polyval(mx.array([0.5, -1.0, 2.0], dtype={x}.dtype), {x})
 square(mx.abs({x} - 0.3))|astype({x}, {x}.dtype)|contiguous({x})|trunc({x}) + {x}
@@ -57,8 +57,8 @@ conv_general({x}, {y}, padding=2, input_dilation=2, flip=True)|conv3d({x}, {y}, 
 slice_update({x}, {y}, mx.array([0]), ({pos},))
 put_along_axis({x}, mx.argmax({x}, {axis}, keepdims=True), {y}, axis={axis})
 fast.layer_norm({x}, {y}, {y}, 1e-3)|fast.rms_norm({x}, {y}, 1e-3)
-take({x}, mx.argsort({y}), axis=-1)
-take_along_axis({x}, mx.argsort({y}, axis={axis}), axis={axis})|meshgrid({x}, {y})[0]
+take({x}, mx.argsort({y}) % {x}.shape[-1], axis=-1)
+take_along_axis({x}, mx.argsort({y}, axis={axis}) % {x}.shape[{axis}], axis={axis})|meshgrid({x}, {y})[0]
 fast.scaled_dot_product_attention({x}, {y}, mx.sin({y}), scale=0.5)
 fast.scaled_dot_product_attention({x}, {y}, {y}, scale=0.5, mask='causal')
 """)
@@ -324,6 +324,9 @@ class Checker:
         # Of a sum of such numbers, and of their sines, nothing is left that a difference could see.
         if any(size > 1e5 for size in out["sizes"] if np.isfinite(size)):
             self.out.counts["passed over: large numbers on the way"] += 1
+            return False
+        if any(0 < size < 1e-13 for size in out["sizes"]):
+            self.out.counts["passed over: nothing but roundings on the way"] += 1
             return False
         if np.isfinite(out["value"][0]):
             self.equal(index, text, "jvp", out["jvp"], out["along"])

@@ -588,6 +588,9 @@ class Checker:
 
     def close_to(self, have, want, n):
         scale = max(self.size, _size(want))
+        # Infinity times what is 0 but for roundings is infinite or NaN.
+        if have.shape == want.shape and have.dtype.kind == "f":
+            want = np.where(np.isfinite(have) | np.isfinite(want), want, have)
         return compare.elements_differ(have, want, n.dtype, n.rough, scale, tiny=1e-6)
 
     def off(self, nodes, haves, wants):
@@ -620,10 +623,11 @@ class Checker:
     def added(self, text, dtype, names):
         """The size that a sum counts against: where its elements were all rounded the same way, as
         differences from a mean are, as many roundings add up."""
-        found = re.match(r"N\.sum\((\w+), axis=(\d+)", text)
+        found = re.match(r"N\.(?:sum\((\w+), axis=(\d+)|cumsum\(N\.clip\((\w+),)", text)
         if not found or dtype not in ROUGH:
             return 1.0
-        count = names[found[1]].shape[int(found[2])]
+        summed, axis, running = found.groups()
+        count = names[running].shape[-1] if running else names[summed].shape[int(axis)]
         return count * ROUNDING[dtype] / ROUGH[dtype] * self.size
 
 

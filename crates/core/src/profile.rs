@@ -173,8 +173,8 @@ pub trait Ranges: Send + Sync {
 
 /// How a crate makes such a tool known: `inventory::submit!` one of these.
 pub struct Tool {
-    /// The environment variable by which the tool says that it watches this process.
-    pub variable: &'static str,
+    /// Whether the tool watches this process now. It is asked before each range.
+    pub watches: fn() -> bool,
     /// The tool, where it can be reached. It is asked once, when there is somebody to show something to.
     pub open: fn() -> Option<Box<dyn Ranges>>,
 }
@@ -183,11 +183,9 @@ inventory::collect!(Tool);
 
 /// Who is shown ranges now: nobody while nobody listens, but for the tools that watch this process.
 fn shown() -> Option<&'static dyn Ranges> {
-    static WATCHED: OnceLock<bool> = OnceLock::new();
     static OPEN: OnceLock<Option<Box<dyn Ranges>>> = OnceLock::new();
     let tools = || inventory::iter::<Tool>();
-    let is_watched = || tools().any(|tool| std::env::var_os(tool.variable).is_some());
-    match is_on() || *WATCHED.get_or_init(is_watched) {
+    match is_on() || tools().any(|tool| (tool.watches)()) {
         true => OPEN.get_or_init(|| tools().find_map(|tool| (tool.open)())).as_deref(),
         false => None,
     }

@@ -15,6 +15,8 @@ pub mod kernels;
 mod pool;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod prepared;
+#[cfg(any(target_vendor = "apple", test))]
+mod signpost;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod store;
 #[cfg(feature = "wgpu")]

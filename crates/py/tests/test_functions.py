@@ -348,3 +348,22 @@ def test_pads_are_exact_and_have_derivatives():
     assert cc.pad(x, 1, constant_values=big).tolist() == [big, 1, big]
     slope = cc.grad(lambda v: cc.pad(cc.ones(3), 2, constant_values=v).sum())(cc.array(0.5))
     assert slope.item() == 4
+
+
+@pytest.mark.parametrize(
+    "widths", [[1, 2], [[1, 2]], [[0, 1], [2, 0], [1, 1]], 1, [1], [1, 1, 1], [], [[1, 2], [3, 4]], [1.0, 2.0], [True]]
+)
+@pytest.mark.parametrize("form", ["array", "numpy", "list of arrays"])
+def test_widths_of_pads_as_arrays(widths, form):
+    """As in MLX: a number, a pair, or a pair for each axis."""
+
+    def padded(mx):
+        given = mx.array(widths) if form == "array" else np.array(widths)
+        if form == "list of arrays" and isinstance(widths, list):
+            given = [mx.array(width) for width in widths]
+        try:
+            return mx.pad(mx.zeros((2, 3, 3)), given).shape
+        except (TypeError, ValueError) as error:
+            return type(error)
+
+    assert padded(cc) == padded(mlx)

@@ -4,6 +4,7 @@
 //! hands the ranges to the tool that started the program, and does nothing without one.
 
 use std::ffi::{CString, c_char, c_int};
+use std::sync::LazyLock;
 
 use cupola_core::profile::{Ranges, Tool};
 
@@ -17,8 +18,12 @@ const NAMES: &[&str] = match cfg!(windows) {
     }
 };
 
+/// Whether a tool that started the process says so.
+static IS_WATCHED: LazyLock<bool> =
+    LazyLock::new(|| std::env::var_os("NVTX_INJECTION64_PATH").is_some());
+
 inventory::submit! {
-    Tool { variable: "NVTX_INJECTION64_PATH", open: || Nvtx::open().map(|nvtx| Box::new(nvtx) as Box<dyn Ranges>) }
+    Tool { watches: || *IS_WATCHED, open: || Nvtx::open().map(|nvtx| Box::new(nvtx) as Box<dyn Ranges>) }
 }
 
 struct Nvtx {

@@ -4,10 +4,11 @@ use cupola::ops::{self, PadMode, PadWidths, Sections, Sizes};
 use cupola::{Array, Scalar, Shape};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyTuple};
+use smallvec::SmallVec;
 
 use crate::array::PyArray;
 use crate::device::{On, on};
-use crate::error::{raise, wrong_value};
+use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
 use crate::operand::{Arr, Arrays, Axis, Opd, ShapeArg, SizesArg, give, integers, sequence, shape};
 
@@ -133,6 +134,15 @@ pub fn atleast_3d<'py>(
 
 /// One width around every axis, one pair for every axis, or a pair for each.
 fn widths(object: &Bound<'_, PyAny>) -> PyResult<PadWidths> {
+    // Arrays of integers are as good as lists of them.
+    let listed = |object: &Bound<'_, PyAny>| -> PyResult<SmallVec<[isize; 4]>> {
+        match object.extract::<PyRef<'_, PyArray>>() {
+            Ok(array) if array.get().dtype().is_integer() => {
+                integers(&object.call_method0("tolist")?, "pad_width")
+            }
+            _ => integers(object, "pad_width"),
+        }
+    };
     let width = |d: isize| {
         usize::try_from(d).map_err(|_| {
             wrong_value(format!(
@@ -140,29 +150,28 @@ fn widths(object: &Bound<'_, PyAny>) -> PyResult<PadWidths> {
             ))
         })
     };
+    let wrong = || wrong_type("pad: pad_width must be a number, a pair, or a pair for each axis");
     let is_bytes = object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>();
-    match integers(object, "pad_width") {
+    match listed(object) {
         Ok(all) => {
             return match all[..] {
+                [] => Err(wrong_value("pad: pad_width has no widths")),
                 [one] => Ok(PadWidths::from(width(one)?)),
                 [low, high] => Ok(PadWidths::All(width(low)?, width(high)?)),
-                _ => Err(wrong_value(
-                    "pad: pad_width must be a number, a pair, or a pair for each axis",
-                )),
+                _ => Err(wrong()),
             };
         }
         Err(error) if is_bytes => return Err(error),
         Err(_) => {}
     }
-    let each: Vec<SizesArg> = object.extract()?;
-    let pairs = each
-        .iter()
-        .map(|pair| match pair.0[..] {
-            [one] => Ok((width(one)?, width(one)?)),
-            [low, high] => Ok((width(low)?, width(high)?)),
-            _ => Err(wrong_value("pad: a pair for each axis is expected")),
-        })
-        .collect::<PyResult<Vec<_>>>()?;
+    let mut pairs = Vec::new();
+    for pair in object.try_iter()? {
+        pairs.push(match listed(&pair?)?[..] {
+            [one] => (width(one)?, width(one)?),
+            [low, high] => (width(low)?, width(high)?),
+            _ => return Err(wrong()),
+        });
+    }
     match pairs[..] {
         [(low, high)] => Ok(PadWidths::All(low, high)),
         _ => Ok(PadWidths::Each(pairs)),
