@@ -2,7 +2,7 @@
 //!
 //! Where nobody listens one relaxed load is made for each evaluation, copy and wait, and nothing is noted.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -103,6 +103,8 @@ pub enum What {
 pub enum Clock {
     /// The device's: what the work took.
     Device,
+    /// The device's for a whole run of a plan, divided among its steps as it was when each was timed.
+    Divided,
     /// The host's, which gave a device the work and did not wait for it.
     Host,
 }
@@ -120,6 +122,12 @@ pub trait Listener: Send + Sync {
     /// Whether a device is waited for after each of its steps.
     fn waits(&self) -> bool {
         false
+    }
+
+    /// Of so many runs of a plan one is timed step by step, besides the first two, where a device runs its steps
+    /// quicker as one. The others are timed as a whole.
+    fn every(&self) -> u32 {
+        1
     }
 }
 
@@ -229,7 +237,13 @@ fn listeners() -> Vec<Arc<dyn Listener>> {
 
 /// Tells all who listen.
 pub fn tell(event: &Event) {
-    listeners().iter().for_each(|listener| listener.happened(event));
+    tell_all(std::iter::once(event.clone()));
+}
+
+/// Tells all who listen of several events.
+fn tell_all(events: impl Iterator<Item = Event>) {
+    let all = listeners();
+    events.for_each(|event| all.iter().for_each(|listener| listener.happened(&event)));
 }
 
 /// The moment at which something begins, where anybody listens.
@@ -259,11 +273,64 @@ fn base(on: &dyn Backend) -> Result<(Arc<dyn Marker>, Instant)> {
     Ok((mark, at))
 }
 
-/// A run of a plan, watched step by step.
+/// The runs of a plan that are timed step by step before any is timed as a whole.
+const FIRST_RUNS: u32 = 2;
+
+/// How a plan's time is divided among its steps.
+#[derive(Default)]
+pub(crate) struct Shares {
+    /// How often it ran while somebody listened.
+    runs: AtomicU32,
+    /// What each step took, in seconds, when they were last timed one by one.
+    times: Mutex<Vec<f32>>,
+}
+
+impl Shares {
+    /// Whether the steps of the next run are timed one by one.
+    fn is_each(&self) -> bool {
+        let all = listeners();
+        let waits = all.iter().any(|listener| listener.waits());
+        let every = all.iter().map(|listener| listener.every().max(1)).min().unwrap_or(1);
+        let run = self.runs.fetch_add(1, Ordering::Relaxed);
+        waits || run < FIRST_RUNS || run.is_multiple_of(every)
+    }
+
+    /// Notes what steps took.
+    fn note(&self, steps: &[Watched], times: &[(Instant, Duration)]) {
+        let mut all = lock(&self.times);
+        for (step, (_, length)) in steps.iter().zip(times) {
+            if all.len() <= step.index {
+                all.resize(step.index + 1, 0.0);
+            }
+            all[step.index] = length.as_secs_f32();
+        }
+    }
+
+    /// The time from `start` to `end`, divided among steps.
+    fn divided(&self, steps: &[Watched], start: Instant, end: Instant) -> Vec<(Instant, Duration)> {
+        let all = lock(&self.times);
+        let of = |step: &Watched| all.get(step.index).copied().unwrap_or(0.0);
+        let sum: f32 = steps.iter().map(of).sum();
+        let (whole, even) = (end.duration_since(start), 1.0 / steps.len() as f32);
+        let mut at = start;
+        let times = steps.iter().map(|step| {
+            let share = if sum > 0.0 { of(step) / sum } else { even };
+            let (start, length) = (at, whole.mul_f32(share));
+            at += length;
+            (start, length)
+        });
+        times.collect()
+    }
+}
+
+/// A run of a plan that is watched.
 pub(crate) struct Watch<'a> {
     on: &'a dyn Backend,
     queue: u16,
     waits: bool,
+    shares: &'a Arc<Shares>,
+    /// Whether it is timed as a whole.
+    is_whole: bool,
     last: Instant,
     /// Places in the device's work, where it has marks of its own or is waited for.
     marks: Option<Marks>,
@@ -278,6 +345,8 @@ struct Marks {
 }
 
 struct Watched {
+    /// Which step of the plan it is.
+    index: usize,
     step: Arc<ExplainedStep>,
     line: Option<Arc<str>>,
     start: Instant,
@@ -289,15 +358,22 @@ struct Pending {
     device: Device,
     queue: u16,
     marks: Marks,
+    shares: Arc<Shares>,
+    is_whole: bool,
     steps: Vec<Watched>,
 }
 
 impl<'a> Watch<'a> {
-    /// Begins, where anybody listens.
-    pub fn begin(on: &'a dyn Backend) -> Result<Option<Watch<'a>>> {
+    /// Begins, where anybody listens. A plan that `runs_as_one` may be timed as a whole.
+    pub fn begin(
+        on: &'a dyn Backend,
+        shares: &'a Arc<Shares>,
+        runs_as_one: bool,
+    ) -> Result<Option<Watch<'a>>> {
         if !is_on() {
             return Ok(None);
         }
+        let is_whole = runs_as_one && on.has_marks() && !shares.is_each();
         let waits = listeners().iter().any(|listener| listener.waits());
         let marks = match on.device() == Device::CPU {
             true => None,
@@ -310,45 +386,61 @@ impl<'a> Watch<'a> {
             on,
             queue: queue(),
             waits,
+            shares,
+            is_whole,
             last: Instant::now(),
             marks,
             steps: Vec::new(),
         }))
     }
 
-    /// A step that was given to the device now. Where it cannot be marked the host's times stay: who
-    /// listens does not make a run fail.
-    pub fn step(&mut self, step: &Arc<ExplainedStep>, line: Option<Arc<str>>) {
-        if let Some(marks) = &mut self.marks {
-            let mark = self.on.mark().and_then(|mark| match self.waits {
-                true => mark.wait().map(|()| mark),
-                false => Ok(mark),
-            });
-            match mark {
-                Ok(mark) => marks.places.push(mark),
-                Err(_) => self.marks = None,
-            }
+    /// Whether only the whole run is timed.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// A step that was given to the device now.
+    pub fn step(&mut self, index: usize, step: &Arc<ExplainedStep>, line: Option<Arc<str>>) {
+        if !self.is_whole {
+            self.mark();
         }
         let length = self.last.elapsed();
-        self.steps.push(Watched { step: step.clone(), line, start: self.last, length });
+        self.steps.push(Watched { index, step: step.clone(), line, start: self.last, length });
         self.last = Instant::now();
     }
 
+    /// Marks what was given to the device. Where it cannot be marked the host's times stay: who listens does not
+    /// make a run fail.
+    fn mark(&mut self) {
+        let Some(marks) = &mut self.marks else { return };
+        let mark = self.on.mark().and_then(|mark| match self.waits {
+            true => mark.wait().map(|()| mark),
+            false => Ok(mark),
+        });
+        match mark {
+            Ok(mark) => marks.places.push(mark),
+            Err(_) => self.marks = None,
+        }
+    }
+
     /// Tells what is known; what the device is still at is told later.
-    pub fn end(self) {
+    pub fn end(mut self) {
+        if self.is_whole {
+            self.mark();
+        }
         let (device, queue) = (self.on.device(), self.queue);
         let Some(marks) = self.marks else {
             let clock = if device == Device::CPU { Clock::Device } else { Clock::Host };
-            for Watched { step, line, start, length } in self.steps {
-                tell(&Event {
-                    what: What::Step { device, queue, step, line, clock },
-                    start,
-                    length,
-                });
-            }
+            tell_all(self.steps.into_iter().map(
+                |Watched { step, line, start, length, .. }| {
+                    let what = What::Step { device, queue, step, line, clock };
+                    Event { what, start, length }
+                },
+            ));
             return;
         };
-        let pending = Pending { device, queue, marks, steps: self.steps };
+        let (shares, is_whole) = (self.shares.clone(), self.is_whole);
+        let pending = Pending { device, queue, marks, shares, is_whole, steps: self.steps };
         let is_full = {
             let mut all = lock(&PENDING);
             all.push(pending);
@@ -378,20 +470,102 @@ impl Pending {
             Ok(*start + Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default())
         };
         let places = places.iter().map(|mark| at(&**mark)).collect::<Result<Vec<_>>>()?;
-        Ok(places.windows(2).map(|pair| (pair[0], pair[1].duration_since(pair[0]))).collect())
+        if let ([start, end], true) = (&places[..], self.is_whole) {
+            return Ok(self.shares.divided(&self.steps, *start, *end));
+        }
+        let between = |pair: &[Instant]| (pair[0], pair[1].duration_since(pair[0]));
+        let times: Vec<_> = places.windows(2).map(between).collect();
+        self.shares.note(&self.steps, &times);
+        Ok(times)
     }
 
     fn tell(self) {
         let (device, queue) = (self.device, self.queue);
         let times = self.times();
-        for (index, Watched { step, line, start, length }) in self.steps.into_iter().enumerate() {
+        let own = if self.is_whole { Clock::Divided } else { Clock::Device };
+        tell_all(self.steps.into_iter().enumerate().map(|(index, watched)| {
+            let Watched { step, line, start, length, .. } = watched;
             // A device that failed has no times of its own: what the host saw stays.
             let known = times.as_ref().ok().and_then(|times| times.get(index).copied());
             let (start, length, clock) = match known {
-                Some((start, length)) => (start, length, Clock::Device),
+                Some((start, length)) => (start, length, own),
                 None => (start, length, Clock::Host),
             };
-            tell(&Event { what: What::Step { device, queue, step, line, clock }, start, length });
+            Event { what: What::Step { device, queue, step, line, clock }, start, length }
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(indices: &[usize], start: Instant) -> Vec<Watched> {
+        let step = Arc::new(ExplainedStep {
+            kind: "map".into(),
+            over: String::new(),
+            fused: Vec::new(),
+            epilogue: 0,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            bytes_read: 0,
+            bytes_written: 0,
+            operations: 0,
+            in_place: false,
+            on_cpu: false,
+            inside: Vec::new(),
+        });
+        let watched = |&index| Watched {
+            index,
+            step: step.clone(),
+            line: None,
+            start,
+            length: Duration::ZERO,
+        };
+        indices.iter().map(watched).collect()
+    }
+
+    #[test]
+    fn a_whole_run_is_divided_as_its_steps_were_timed() {
+        let start = Instant::now();
+        let after = |ms: u64| start + Duration::from_millis(ms);
+        let shares = Shares::default();
+        let all = steps(&[0, 2], start);
+        // Nothing was timed yet.
+        let even = shares.divided(&all, start, after(20));
+        assert_eq!(even[1].1, Duration::from_millis(10));
+        let times = [(start, Duration::from_millis(3)), (after(3), Duration::from_millis(1))];
+        shares.note(&all, &times);
+        let found = shares.divided(&all, start, after(8));
+        assert_eq!(found[0], (start, Duration::from_millis(6)));
+        assert_eq!(found[1], (after(6), Duration::from_millis(2)));
+        // A step that was skipped when the others were timed takes nothing, and one that is skipped now is not there.
+        let found = shares.divided(&steps(&[1, 2], start), start, after(8));
+        assert_eq!((found[0].1, found[1].1), (Duration::ZERO, Duration::from_millis(8)));
+    }
+
+    struct Seldom;
+
+    impl Listener for Seldom {
+        fn happened(&self, _: &Event) {}
+
+        fn lines(&self) -> bool {
+            false
         }
+
+        fn every(&self) -> u32 {
+            4
+        }
+    }
+
+    #[test]
+    fn the_first_runs_and_every_so_many_th_are_timed_step_by_step() {
+        let listener: Arc<dyn Listener> = Arc::new(Seldom);
+        let shares = Shares::default();
+        listen(listener.clone());
+        let each: Vec<bool> = (0..9).map(|_| shares.is_each()).collect();
+        ignore(&listener);
+        let wanted = [true, true, false, false, true, false, false, false, true];
+        assert_eq!(each, wanted);
     }
 }

@@ -8,14 +8,14 @@ use pyo3::prelude::*;
 
 use crate::error::raise;
 use crate::generated::docs;
-use crate::memory::note_lines;
+use crate::origin;
 
 /// What the environment asked for when the module was loaded.
 static FROM_ENV: Mutex<Option<FromEnv>> = Mutex::new(None);
 
 /// Starts what `CUPOLA_PROFILE` and `CUPOLA_LOG` ask for; the interpreter ends it by [`finish`].
 pub fn start_from_env(py: Python<'_>) -> PyResult<()> {
-    note_lines();
+    origin::note();
     let started = profiler::from_env().map_err(raise)?;
     *FROM_ENV.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
     let finish = wrap_pyfunction!(finish, py)?;
@@ -32,17 +32,19 @@ pub fn finish(py: Python<'_>) -> PyResult<()> {
 
 #[doc = docs!(_profiler::start)]
 #[pyfunction]
-#[pyo3(signature = (mode = "interval", wait_until_completed = false, lines = true))]
-pub fn start(mode: &str, wait_until_completed: bool, lines: bool) -> PyResult<()> {
+#[pyo3(signature = (mode = "interval", wait_until_completed = false, lines = true, every = 32))]
+pub fn start(mode: &str, wait_until_completed: bool, lines: bool, every: u32) -> PyResult<()> {
     let mode = mode.parse().map_err(raise)?;
-    note_lines();
-    profiler::start(Options { mode, wait_until_completed, lines }).map_err(raise)
+    origin::note();
+    profiler::start(Options { mode, wait_until_completed, lines, every }).map_err(raise)
 }
 
 #[doc = docs!(_profiler::stop)]
 #[pyfunction]
 pub fn stop(py: Python<'_>) -> PyResult<Profile> {
-    py.detach(profiler::stop).map(Profile).map_err(raise)
+    let stopped = py.detach(profiler::stop).map(Profile).map_err(raise);
+    origin::forget();
+    stopped
 }
 
 #[doc = docs!(_profiler::is_running)]

@@ -23,7 +23,7 @@ use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
 use crate::host::{bytes, python_bytes};
 use crate::operand::give;
-use crate::{format, read};
+use crate::{format, origin, read};
 
 /// A multi-dimensional array of one dtype, computed when it is first needed.
 #[doc = docs!(array)]
@@ -37,17 +37,20 @@ impl PyArray {
     /// A new Python object.
     #[inline]
     pub fn new(array: Array) -> Self {
+        origin::goes_on();
         PyArray { inner: Mutex::new(array) }
     }
 
     /// The array that this is now.
     #[inline]
     pub fn get(&self) -> Array {
+        origin::goes_on();
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Becomes another array.
     pub fn set(&self, array: Array) {
+        origin::goes_on();
         let former = {
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *inner, array)

@@ -37,6 +37,7 @@ mod metal;
 mod missing;
 mod operand;
 mod ops;
+mod origin;
 mod quantize;
 mod random;
 mod read;

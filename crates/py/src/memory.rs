@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 
 use cupola::Device;
 use cupola::backend::{Backend, backend, memory_guideline, memory_limit, set_memory_guideline};
-use cupola::holders::set_line;
 use cupola::io::write_whole;
 use cupola::memory::{History, Recording, set_fraction, stats};
 use cupola::plan::cache;
@@ -16,6 +15,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::device::DeviceArg;
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
+use crate::origin;
 
 /// The bound on what is kept that was last set; `usize::MAX` for none.
 static CACHE_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -202,23 +202,9 @@ pub fn set_memory_fraction(fraction: f64, device: Option<DeviceArg>) -> PyResult
 #[pyfunction]
 #[pyo3(signature = (max_changes = 100_000))]
 pub fn record_memory_history(max_changes: usize) -> PyResult<MemoryHistory> {
-    note_lines();
+    origin::note();
     let recording = History::record(max_changes).map_err(raise)?;
     Ok(MemoryHistory(Mutex::new(Progress::Recording(recording))))
-}
-
-/// Lets operations that are recorded know their line of the Python program, where somebody wants it.
-pub fn note_lines() {
-    set_line(line);
-}
-
-/// The line of the program that calls, the innermost one that is not of this package, and the modules
-/// that it is called in.
-fn line() -> Option<Arc<str>> {
-    Python::attach(|py| {
-        let found = py.import("cupola._origin").and_then(|of| of.call_method0("_line")).ok()?;
-        found.extract::<String>().ok().filter(|line| !line.is_empty()).map(Into::into)
-    })
 }
 
 enum Progress {
@@ -239,6 +225,7 @@ impl MemoryHistory {
         match std::mem::replace(&mut *progress, Progress::Failed) {
             Progress::Recording(recording) => {
                 let history = Arc::new(recording.stop().map_err(raise)?);
+                origin::forget();
                 *progress = Progress::Done(history.clone());
                 Ok(history)
             }

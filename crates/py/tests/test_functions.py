@@ -367,3 +367,17 @@ def test_widths_of_pads_as_arrays(widths, form):
             return type(error)
 
     assert padded(cc) == padded(mlx)
+
+
+@pytest.mark.parametrize("shape", [(2,), (1, 2), (), (0,), (2, 1, 1)])
+def test_indices_into_all_elements_have_one_axis(shape):
+    """As in MLX and NumPy."""
+    for name in ("take_along_axis", "put_along_axis"):
+        for mx in (cc, mlx):
+            x, at = mx.arange(6).reshape(2, 3), mx.zeros(shape, dtype=mx.int32)
+            more = (at,) if name.startswith("put") else ()
+            if len(shape) == 1:
+                assert getattr(mx, name)(x, at, *more, axis=None).shape == ((2, 3) if more else shape)
+            else:
+                with pytest.raises(ValueError, match="dimension" if mx is mlx else "one axis"):
+                    getattr(mx, name)(x, at, *more, axis=None)

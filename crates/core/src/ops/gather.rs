@@ -118,8 +118,20 @@ fn align(op: &'static str, x: &Array, indices: &Array, axis: usize) -> Result<(A
     Ok((x, indices))
 }
 
-/// The elements of `x` at `indices` along an axis and at the same place along the others; `()`
-/// flattens both first.
+/// Indices into all elements, where no axis is given.
+fn line<'a>(op: &'static str, indices: &'a Array) -> Result<&'a Array> {
+    match indices.rank() {
+        1 => Ok(indices),
+        _ => {
+            let detail =
+                format!("takes indices of one axis where none is given, not {}", indices.aval());
+            Err(Error::shape(op, detail))
+        }
+    }
+}
+
+/// The elements of `x` at `indices` along an axis and at the same place along the others; with `()`
+/// those of all of `x`, at indices of one axis.
 ///
 /// # Shapes
 /// The result has the shape of the indices; the other axes broadcast.
@@ -139,7 +151,7 @@ pub fn take_along_axis(x: &Array, indices: &Array, axis: impl Into<Axes>) -> Res
     let op = "take_along_axis";
     let (x, indices, axis) = match axis.into().single(op, x.rank())? {
         Some(axis) => (x.clone(), indices.clone(), axis),
-        None => (flatten(x, 0, -1)?, flatten(indices, 0, -1)?, 0),
+        None => (flatten(x, 0, -1)?, line(op, indices)?.clone(), 0),
     };
     let (x, indices) = align(op, &x, &indices, axis)?;
     Array::apply(GatherAxis { axis }, &[&x, &wrap(&indices, x.shape()[axis])?])
@@ -171,10 +183,10 @@ pub fn put_along_axis<'a>(
     if let Some(axis) = axis.into().single("put_along_axis", x.rank())? {
         return scatter_along_axis(x, (indices, axis as isize), values, ScatterMode::Set);
     }
-    let values = values.into().to(x.dtype(), indices.shape())?;
-    let (flat, indices) = (flatten(x, 0, -1)?, flatten(indices, 0, -1)?);
-    let values = &flatten(&values, 0, -1)?;
-    let out = scatter_along_axis(&flat, (&indices, 0), values, ScatterMode::Set)?;
+    let indices = line("put_along_axis", indices)?;
+    let values = &values.into().to(x.dtype(), indices.shape())?;
+    let flat = flatten(x, 0, -1)?;
+    let out = scatter_along_axis(&flat, (indices, 0), values, ScatterMode::Set)?;
     super::reshape(&out, x.shape())
 }
 

@@ -97,6 +97,7 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
         makers,
         device,
         explained,
+        shares: Default::default(),
     })
 }
 

@@ -31,6 +31,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Borrowed, Graph};
 use crate::prim::key::Key;
+use crate::profile::Shares;
 
 pub use cache::CacheStats;
 pub use explain::{ExplainedStep, Explanation, explain};
@@ -53,6 +54,8 @@ pub(crate) struct Plan {
     device: Device,
     /// What the steps do, once somebody has listened to a run.
     explained: OnceLock<Vec<Arc<ExplainedStep>>>,
+    /// How its time is divided among its steps, where a run is timed as a whole.
+    shares: Arc<Shares>,
 }
 
 /// Indices that a step looks at where they are used.

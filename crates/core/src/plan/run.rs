@@ -201,15 +201,21 @@ impl Plan {
         // Where the device may find a wrong index, it is waited for before anything is overwritten.
         let is_known = self.indices_are_known(leaves, parameters);
         let waits = (!is_known).then(|| memory.overwrites.min(self.steps.len()));
-        let ran = match &self.sequence {
-            // Who listens wants to know of each step.
-            Some(sequence)
-                if waits.is_none_or(|at| at == self.steps.len()) && !profile::is_on() =>
-            {
+        let as_one = self.sequence.as_ref();
+        let as_one = as_one.filter(|_| waits.is_none_or(|at| at == self.steps.len()));
+        let watch = Watch::begin(backend, &self.shares, as_one.is_some());
+        let watch = watch.map_err(|error| Failure { error, overwritten: false })?;
+        // Who listens may want to know of each step.
+        let as_one = as_one.filter(|_| watch.as_ref().is_none_or(Watch::is_whole));
+        let ran = match as_one {
+            Some(sequence) => {
                 let ran = self.run_as_one(&**sequence, &memory, parameters);
+                if let (Ok(()), Some(watch)) = (&ran, watch) {
+                    self.tell(watch, &memory, parameters);
+                }
                 ran.and_then(|()| waits.map_or(Ok(()), |at| waited(backend, at)))
             }
-            _ => self.run_in_turn(&memory, parameters, backend, waits),
+            None => self.run_in_turn(&memory, parameters, backend, waits, watch),
         };
         ran.map_err(|Stopped { error, begun }| Failure {
             error,
@@ -230,7 +236,7 @@ impl Plan {
         let memory = self.place(leaves, Some(places), backend)?;
         let ran = match &self.sequence {
             Some(sequence) => self.run_as_one(&**sequence, &memory, parameters),
-            None => self.run_in_turn(&memory, parameters, backend, None),
+            None => self.run_in_turn(&memory, parameters, backend, None, None),
         };
         ran.map_err(|stopped| stopped.error)?;
         Ok(self.values(&memory, parameters))
@@ -270,7 +276,7 @@ impl Plan {
         };
         let ran = match &self.sequence {
             Some(sequence) => self.run_as_one(&**sequence, &memory, parameters),
-            None => self.run_in_turn(&memory, parameters, backend, None),
+            None => self.run_in_turn(&memory, parameters, backend, None, None),
         };
         let Memory { own, homes, skipped, given, .. } = memory;
         *frame = Frame { own, homes, skipped, given };
@@ -313,18 +319,24 @@ impl Plan {
         self.outputs.iter().map(value).collect()
     }
 
+    /// Tells of a run that was timed as a whole.
+    fn tell(&self, mut watch: Watch<'_>, memory: &Memory<'_>, parameters: &dyn Parameters) {
+        for (index, step) in self.steps.iter().enumerate() {
+            if memory.skipped.binary_search(&(index as u32)).is_err() {
+                watch.step(index, &self.explained()[index], step.line(parameters));
+            }
+        }
+        watch.end();
+    }
+
     fn run_in_turn(
         &self,
         memory: &Memory<'_>,
         parameters: &dyn Parameters,
         on: &dyn Backend,
         waits: Option<usize>,
+        mut watch: Option<Watch<'_>>,
     ) -> std::result::Result<(), Stopped> {
-        // The steps of a body are part of the step that it belongs to.
-        let mut watch = match memory.is_inside {
-            true => None,
-            false => Watch::begin(on).map_err(|error| Stopped { error, begun: 0 })?,
-        };
         let shown = profile::ranges();
         let mut skipped = memory.skipped.iter().peekable();
         for (index, step) in self.steps.iter().enumerate() {
@@ -341,8 +353,7 @@ impl Plan {
             step.run(memory, parameters).map_err(|error| Stopped { error, begun: index + 1 })?;
             drop(range);
             if let Some(watch) = &mut watch {
-                let line = step.origin.as_ref().and_then(|path| parameters.line(path));
-                watch.step(&self.explained()[index], line);
+                watch.step(index, &self.explained()[index], step.line(parameters));
             }
         }
         if let Some(watch) = watch {
@@ -449,6 +460,11 @@ impl Step {
             outputs: &outputs,
             scalars: &scalars,
         })
+    }
+
+    /// The line of the program that recorded what it is about, where that is known.
+    fn line(&self, parameters: &dyn Parameters) -> Option<Arc<str>> {
+        self.origin.as_ref().and_then(|path| parameters.line(path))
     }
 
     fn regions<'a>(

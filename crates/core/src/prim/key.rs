@@ -103,7 +103,7 @@ impl Hasher for Key {
 
 /// A quick hash by multiplying and folding, for what nobody chooses to collide.
 #[derive(Clone, Copy)]
-pub(crate) struct Mixer(u64);
+pub struct Mixer(u64);
 
 impl Default for Mixer {
     fn default() -> Self {

@@ -15,9 +15,9 @@
 //! # Ok::<(), cupola::Error>(())
 //! ```
 //!
-//! Times of the CPU are those of its steps. A GPU's are its own clock's on CUDA, and elsewhere where it is
-//! waited for after each step ([`Options::wait_until_completed`]); otherwise they are the host's, which only
-//! gave the work away, and are marked so. `CUPOLA_PROFILE` and `CUPOLA_LOG` start it from outside
+//! Times of the CPU are those of its steps, and a GPU's are of its own clock. Where an adapter of wgpu has none, they
+//! are known if it is waited for after each step ([`Options::wait_until_completed`]); otherwise they are the host's,
+//! which only gave the work away, and are marked so. `CUPOLA_PROFILE` and `CUPOLA_LOG` start it from outside
 //! ([`from_env`]).
 
 mod log;
@@ -85,13 +85,17 @@ pub struct Options {
     /// whole takes longer.
     pub wait_until_completed: bool,
     /// Whether the line of the program that records each operation is noted, where the language tells
-    /// it: in Python some microseconds an operation that is recorded.
+    /// it: in Python some hundred nanoseconds an operation that is recorded.
     pub lines: bool,
+    /// A plan that a device runs as one, as CUDA's graphs do, is timed step by step in its first two runs and then
+    /// once in so many, which takes longer. The others are timed as a whole, and their time is divided among the
+    /// steps as it was when these were timed ([`Clock::Divided`]). With 1 all steps of all runs are timed.
+    pub every: u32,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { mode: Mode::Interval, wait_until_completed: false, lines: true }
+        Options { mode: Mode::Interval, wait_until_completed: false, lines: true, every: 32 }
     }
 }
 

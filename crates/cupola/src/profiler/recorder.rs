@@ -64,4 +64,8 @@ impl Listener for Recorder {
     fn waits(&self) -> bool {
         self.options.wait_until_completed
     }
+
+    fn every(&self) -> u32 {
+        self.options.every
+    }
 }

@@ -24,7 +24,9 @@ pub fn json(profile: &Profile) -> String {
     let mut events = vec![name("process_name", HOST, 0, "host")];
     for noted in &profile.events {
         let place = match &noted.event.what {
-            What::Step { device, queue, clock: Clock::Device, .. } if *device != Device::CPU => {
+            What::Step { device, queue, clock: Clock::Device | Clock::Divided, .. }
+                if *device != Device::CPU =>
+            {
                 let at = devices.iter().position(|known| known == device).unwrap_or_else(|| {
                     devices.push(*device);
                     devices.len() - 1
@@ -113,7 +115,11 @@ pub fn described(what: &What) -> (&'static str, String, Value) {
             let avals = |operands: &[(Aval, u32)]| {
                 operands.iter().map(|(aval, _)| aval.to_string()).collect::<Vec<_>>()
             };
-            let clock = if *clock == Clock::Device { "device" } else { "host" };
+            let clock = match clock {
+                Clock::Device => "device",
+                Clock::Divided => "device, divided",
+                Clock::Host => "host",
+            };
             (
                 "step",
                 step.kind.clone(),

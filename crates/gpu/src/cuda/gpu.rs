@@ -18,6 +18,7 @@ use super::commands::LaunchConfig;
 use super::compile::Kernels;
 use super::dnn::Dnn;
 use super::lane::{self, Lane, Order, Place, Uses};
+use super::marker::Spare;
 use super::memory::{CLASSES, CudaMemory};
 use super::product::Products;
 use crate::faults::Faults;
@@ -65,6 +66,7 @@ pub struct Gpu {
     /// order it was given back.
     pool: Pool<CUdeviceptr, Uses>,
     faults: Faults,
+    pub spare_events: Spare,
     /// What was compiled for it.
     pub kernels: Kernels,
     /// What multiplies matrices on it; none where the library is missing.
@@ -134,6 +136,7 @@ impl Gpu {
             source,
             pool: Pool::default(),
             faults: Faults::default(),
+            spare_events: Spare::default(),
             kernels,
             products: OnceLock::new(),
             dnn: OnceLock::new(),

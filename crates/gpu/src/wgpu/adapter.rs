@@ -187,7 +187,8 @@ impl Wgpu {
 /// The features that are used where an adapter has them.
 fn wanted(info: &wgpu::AdapterInfo, without: &Restrictions) -> wgpu::Features {
     use wgpu::Features;
-    let mut wanted = Features::SHADER_INT64 | Features::SHADER_F64 | Features::PIPELINE_CACHE;
+    let mut wanted = Features::SHADER_INT64 | Features::SHADER_F64;
+    wanted |= Features::PIPELINE_CACHE | Features::TIMESTAMP_QUERY;
     if !without.no_subgroups {
         wanted |= Features::SUBGROUP;
     }

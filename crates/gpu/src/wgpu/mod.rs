@@ -1,6 +1,7 @@
 //! Devices through wgpu: Vulkan, Metal and DirectX 12.
 
 mod adapter;
+mod marker;
 mod memory;
 mod queue;
 mod run;
@@ -13,6 +14,7 @@ use cupola_core::backend::{
     system_memory,
 };
 use cupola_core::device::DeviceKind;
+use cupola_core::event::{Marker, Moment};
 use cupola_core::prim::Composite;
 use cupola_core::{Aval, Device, Error, Result};
 
@@ -195,5 +197,17 @@ impl Backend for Wgpu {
 
     fn synchronize(&self) -> Result<()> {
         self.queue.synchronize()
+    }
+
+    fn mark(&self) -> Result<Box<dyn Marker>> {
+        if self.queue.has_times() {
+            return Ok(Box::new(marker::Mark::new(&self.queue)?));
+        }
+        self.queue.synchronize()?;
+        Ok(Box::new(Moment::now()))
+    }
+
+    fn has_marks(&self) -> bool {
+        self.queue.has_times()
     }
 }

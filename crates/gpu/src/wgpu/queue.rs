@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cupola_core::backend::{Buffer, MemoryStats};
 use cupola_core::{DType, Device, Error, Result, interrupt};
 
+use super::marker::{Marks, Place};
 use super::memory::{Buffers, CLASSES, GpuMemory};
 use super::transfer::Counts;
 use crate::faults::Faults;
@@ -118,6 +119,14 @@ struct Mishaps {
 pub(super) struct Gathered {
     launches: Vec<Launch>,
     args: Vec<u8>,
+    pub(super) marks: Marks,
+}
+
+impl Gathered {
+    /// How many launches there are.
+    pub(super) fn count(&self) -> usize {
+        self.launches.len()
+    }
 }
 
 struct Launch {
@@ -520,24 +529,59 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
 
     /// Gives the device what is gathered.
     pub(super) fn submit(&self, gathered: &mut Gathered) {
-        if gathered.launches.is_empty() {
+        if gathered.launches.is_empty() && gathered.marks.places.is_empty() {
             return;
         }
         if !gathered.args.is_empty() {
             self.queue.write_buffer(&self.args, 0, &gathered.args);
         }
         let mut encoder = self.device.create_command_encoder(&Default::default());
-        {
-            let mut pass = encoder.begin_compute_pass(&Default::default());
-            for launch in &gathered.launches {
+        let mut pass = |launches: &[Launch], mark: Option<&Place>| {
+            let times = mark.map(|mark| wgpu::ComputePassTimestampWrites {
+                query_set: &mark.times.queries,
+                beginning_of_pass_write_index: None,
+                end_of_pass_write_index: Some(mark.index),
+            });
+            let descriptor = wgpu::ComputePassDescriptor { label: None, timestamp_writes: times };
+            let mut pass = encoder.begin_compute_pass(&descriptor);
+            for launch in launches {
                 pass.set_pipeline(&launch.pipeline.pipeline);
                 pass.set_bind_group(0, &launch.bindings, launch.offset.as_slice());
                 pass.dispatch_workgroups(launch.grid[0], launch.grid[1], 1);
             }
+        };
+        // A timestamp is written at the end of a pass.
+        let mut start = 0;
+        for (end, place) in &gathered.marks.places {
+            pass(&gathered.launches[start..*end], Some(place));
+            start = *end;
+        }
+        if start < gathered.launches.len() {
+            pass(&gathered.launches[start..], None);
         }
         self.submit_now(Some(encoder.finish()));
+        if !gathered.marks.places.is_empty() {
+            let done = std::mem::take(&mut gathered.marks.done);
+            self.queue.on_submitted_work_done(move || done.store(true, Ordering::Release));
+            gathered.marks.places.clear();
+        }
         gathered.launches.clear();
         gathered.args.clear();
+    }
+
+    /// Lets the device tell what it is done with.
+    pub(super) fn poll(&self) -> Result<()> {
+        let polled = self.device.poll(wgpu::PollType::Poll);
+        self.check()?;
+        polled
+            .map(|_| ())
+            .map_err(|cause| Error::Device(format!("{}: asking failed: {cause}", self.own)))
+    }
+
+    /// Whether the device has timestamps.
+    pub fn has_times(&self) -> bool {
+        self.device.features().contains(wgpu::Features::TIMESTAMP_QUERY)
+            && self.queue.get_timestamp_period() > 0.0
     }
 
     pub(super) fn wait(&self) -> Result<()> {

@@ -199,7 +199,7 @@ impl Queue {
     }
 
     /// Waits for the device and shows `read` these parts of its memory.
-    fn mapped_bytes<const N: usize, T>(
+    pub(super) fn mapped_bytes<const N: usize, T>(
         &self,
         parts: [(&wgpu::Buffer, std::ops::Range<u64>); N],
         read: impl FnOnce([&[u8]; N]) -> T,

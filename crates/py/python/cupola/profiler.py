@@ -17,16 +17,19 @@ __all__ = ["Profile", "start", "stop", "mark", "is_running", "profile"]
 
 
 def start(
-    mode: str = "interval", wait_until_completed: bool = False, *, lines: bool = True
+    mode: str = "interval", wait_until_completed: bool = False, *, lines: bool = True, every: int = 32
 ) -> None:
     """Begin to record what every thread does.
 
     Args:
         mode: ``"interval"`` for when things began and ended, ``"event"`` for when they were over, or
             ``"interval,event"``.
-        wait_until_completed: Whether a GPU is waited for after each step. Its times are then known on
-            every kind of GPU, not on CUDA alone, and the whole takes longer.
+        wait_until_completed: Whether a GPU is waited for after each step. Its times are then known where
+            it has no clock that can be read, too, and the whole takes longer.
         lines: Whether the line that records each operation is noted, and the modules it is called in.
+        every: Plans that a GPU runs as one are timed step by step in their first two runs, and then once in
+            so many, since that takes longer. The others are timed as a whole, and the time is divided among
+            the steps as it was when each was timed; the trace says so. With 1 all steps are timed.
 
     Raises:
         ValueError: Where a profile is being recorded already, or there is no such mode.
@@ -37,7 +40,7 @@ def start(
         >>> "matmul" in profiler.stop().table()
         True
     """
-    mx._profiler.start(mode, wait_until_completed, lines)
+    mx._profiler.start(mode, wait_until_completed, lines, every)
 
 
 def stop() -> Profile:
@@ -81,6 +84,7 @@ class profile:
         mode: As in :func:`start`.
         wait_until_completed: As in :func:`start`.
         lines: As in :func:`start`.
+        every: As in :func:`start`.
 
     Raises:
         RuntimeError: Where the file cannot be written; looked at before anything is recorded.
@@ -99,11 +103,12 @@ class profile:
         wait_until_completed: bool = False,
         *,
         lines: bool = True,
+        every: int = 32,
     ) -> None:
         if path is not None:
             mx._profiler.check_file(path)
         self._path = path
-        self._how = (mode, wait_until_completed, lines)
+        self._how = (mode, wait_until_completed, lines, every)
         self._result: Optional[Profile] = None
 
     @property

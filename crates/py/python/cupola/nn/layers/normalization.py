@@ -260,16 +260,19 @@ class BatchNorm(Module):
                 f"Expected input tensor to have 2, 3 or 4 dimensions, but got {x.ndim}"
             )
         affine = (self.weight, self.bias) if "weight" in self else None
+        # Under autocast the result is of x's dtype, whatever the parameters are of.
+        keeps = mx.issubdtype(x.dtype, mx.inexact) and mx._amp.policy() is not None
         if not self.training and self.track_running_stats:
-            x = (x - self.running_mean) * mx.rsqrt(self.running_var + self.eps)
-            return affine[0] * x + affine[1] if affine else x
+            y = (x - self.running_mean) * mx.rsqrt(self.running_var + self.eps)
+            y = affine[0] * y + affine[1] if affine else y
+            return y.astype(x.dtype) if keeps else y
         count = x.size // x.shape[-1]
         if self.training and count <= 1:
             raise ValueError("BatchNorm training requires more than one value per channel.")
         if not mx.issubdtype(x.dtype, mx.inexact):
             x = x.astype(mx.float32)
         # Where a weight is of another dtype than x, the result is of both's.
-        inside = affine is not None and all(a.dtype == x.dtype for a in affine)
+        inside = affine is not None and (keeps or all(a.dtype == x.dtype for a in affine))
         weight, bias = affine if affine is not None and inside else (None, None)
         y, mean, var = mx._nn.batch_norm(x, weight, bias, self.eps)
         if self.training and self.track_running_stats:
