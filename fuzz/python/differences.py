@@ -113,6 +113,16 @@ def _close(a, b):
     return a.shape == b.shape and np.allclose(a, b, 2e-3, 2e-4 * max(1.0, np.max(np.abs(b), initial=0)))
 
 
+def _as_numpy(case, what, ours, theirs):
+    """Whether NumPy, which runs the same lines, gives what Cupola does."""
+    names = {k: np.array(v) for k, v in case["given"].items()}
+    try:
+        exec(case["body"].replace("mx.array(", "np.array("), {"np": np}, names)
+    except Exception:
+        return False
+    return "out" in names and np.array_equal(names["out"], ours[1][3])
+
+
 def _lu(case, what, ours, theirs):
     """Whether these are the factors of the matrix, with pivots as large as MLX's."""
     parts, other = ours[1], theirs[1]
@@ -253,7 +263,7 @@ TABLE = [
     ),
     Difference(
         "nn.elu|nn.celu|nn.leaky_relu|nn.hard_shrink|nn.softshrink",
-        "dtype|type|refuses",
+        "dtype|type|refuses|shape",
         "parameters are numbers, not arrays",
         _wrong,
     ),
@@ -429,6 +439,12 @@ TABLE = [
         "differs from MLX",
         "of two pivots that are equal but for rounding either may be taken",
         _lu,
+    ),
+    Difference(
+        "setitem",
+        "differs from MLX",
+        "where a slice is between two indices NumPy has the axes of these first",
+        _as_numpy,
     ),
     Difference(
         "linalg.lu_factor",

@@ -617,7 +617,8 @@ class Checker:
                     x = x.astype(values.stored(dtype)) if dtype != "bool_" else x != 0
                 names[name] = np.asarray(values.cast(x, dtype))
                 if g.sums and dtype in FLOATS:
-                    self.size = max(self.size, _size(names[name]), self.added(text, dtype, names))
+                    self.size = max(self.size, _size(names[name]), self.added(text, dtype, names),
+                        *self.factors(text, names))
         return names
 
     def added(self, text, dtype, names):
@@ -629,6 +630,14 @@ class Checker:
         summed, axis, running = found.groups()
         count = names[running].shape[-1] if running else names[summed].shape[int(axis)]
         return count * ROUNDING[dtype] / ROUGH[dtype] * self.size
+
+
+    def factors(self, text, names):
+        """The sizes of integers that floats are multiplied by, and so what is wrong with these."""
+        found = re.match(r"N\.multiply\(\*N\.both\((.*), '\w+'\)\)", text)
+        known = [names[name] for name in re.findall(r"\w+", found[1]) if name in names] if found else []
+        integers = [x for x in known if isinstance(x, np.ndarray) and x.dtype.kind in "iu" and x.size]
+        return [float(np.max(np.abs(x.astype(np.float64)))) for x in integers]
 
 
 def _size(x):

@@ -37,11 +37,23 @@ def round_bfloat16(x):
     return np.where(np.isfinite(x), rounded, x).astype(np.float32)
 
 
+def odd_float32(x):
+    """Integers as float32: where they do not fit, the neighbour whose last bit is set, so that what
+    is rounded further is rounded once."""
+    exact = x.astype(np.float64)
+    near = exact.astype(np.float32)
+    above = np.abs(near.astype(np.float64)) > np.abs(exact)
+    inner = np.where(above, np.nextafter(near, np.float32(0)), near)
+    bits = inner.view(np.uint32) | (near != exact).astype(np.uint32)
+    return bits.view(np.float32)
+
+
 def cast(x, dtype):
     """As `astype`, with the rounding of bfloat16."""
     with np.errstate(all="ignore"):
         if dtype == "bfloat16":
-            return round_bfloat16(x)
+            x = np.asarray(x)
+            return round_bfloat16(odd_float32(x) if x.dtype.kind in "iu" else x)
         return np.asarray(x).astype(stored(dtype))
 
 
