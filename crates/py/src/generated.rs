@@ -2266,8 +2266,8 @@ pub fn take(a: Arr, indices: Opd, axis: Axis, stream: Option<On>) -> PyResult<Py
     on(stream, || give(ops::take(&a, &indices, axis.0)))
 }
 
-/// The elements of `x` at `indices` along an axis and at the same place along the others; `()`
-/// flattens both first.
+/// The elements of `x` at `indices` along an axis and at the same place along the others; with `()`
+/// those of all of `x`, at indices of one axis.
 ///
 /// Shapes:
 /// The result has the shape of the indices; the other axes broadcast.

@@ -35,13 +35,19 @@ fn clear() {
     drop(known);
 }
 
+/// A line, the address of its frame, and the place in it.
+struct Last {
+    frame: usize,
+    place: usize,
+    line: Option<Arc<str>>,
+}
+
 /// Whether the last line is kept.
 static IS_NOTED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// The last line that was found, its frame and the place in it. It is that of everything which one call of
-    /// Python's records.
-    static LAST: RefCell<Option<(usize, usize, Option<Arc<str>>)>> = const { RefCell::new(None) };
+    /// The last line that was found. It is that of everything which one call of Python's records.
+    static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
 }
 
 /// Says that Python goes on: an array comes from it, or goes to it.
@@ -242,20 +248,20 @@ fn line() -> Option<Arc<str>> {
         if IS_STALE.load(Ordering::Relaxed) && IS_STALE.swap(false, Ordering::Relaxed) {
             clear();
         }
-        let Some(frame) = frames.all(py).next() else { return None };
-        let (own, place) = (address(&frame.own), frame.place());
-        let last = LAST.with_borrow(|last| match last {
-            Some((frame, at, line)) if (*frame, *at) == (own, place) => Some(line.clone()),
-            _ => None,
+        let innermost = frames.all(py).next()?;
+        let (frame, place) = (address(&innermost.own), innermost.place());
+        let last = LAST.with_borrow(|last| {
+            let last = last.as_ref().filter(|last| (last.frame, last.place) == (frame, place));
+            last.map(|last| last.line.clone())
         });
         if let Some(last) = last {
             return last;
         }
-        let found = sought(py, frames);
+        let line = sought(py, frames);
         if IS_NOTED.load(Ordering::Relaxed) {
-            LAST.set(Some((own, place, found.clone())));
+            LAST.set(Some(Last { frame, place, line: line.clone() }));
         }
-        found
+        line
     })
 }
 

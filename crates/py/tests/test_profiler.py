@@ -164,3 +164,82 @@ def test_tables_say_how_near_the_machine_steps_come():
     (product,) = [row for row in rows if row.startswith("matmul")]
     assert product.endswith(" %") and float(product.split()[-2]) > 0
     assert "<th>roofline</th>" in found.result.to_html()
+
+
+def product(x):
+    return x @ x
+
+
+class Twice(nn.Module):
+    def __call__(self, x):
+        return product(product(x))
+
+
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = [Twice(), Twice()]
+        self.last = Twice()
+
+    def __call__(self, x):
+        for part in self.parts:
+            x = part(x)
+        return self.last(x)
+
+
+def lines(profile):
+    return [step["args"]["line"] for step in steps(profile) if step["name"] == "matmul"]
+
+
+def test_one_place_in_the_code_is_that_of_many_modules():
+    """What is known of a place is known of its modules, too: frames of one call follow those of another."""
+    x = mx.ones((8, 8))
+    mx.eval(x)
+    at = f"test_profiler.py:{product.__code__.co_firstlineno + 1}"
+    for _ in range(3):
+        # A module that is new may be where one was that is gone.
+        model = Pair()
+        with profiler.profile() as found:
+            for _ in range(3):
+                y = product(x)
+                mx.eval(y)
+                mx.eval(model(x))
+        paths = ["Pair.parts.0", "Pair.parts.0", "Pair.parts.1", "Pair.parts.1", "Pair.last", "Pair.last"]
+        assert lines(found.result) == [at, *(f"{at} ({path})" for path in paths)] * 3
+        del model
+        with profiler.profile() as found:
+            mx.eval(Twice()(x))
+        assert lines(found.result) == [f"{at} (Twice)"] * 2
+
+
+def test_lines_of_what_one_call_records():
+    x = mx.ones((8, 8))
+    mx.eval(x)
+
+    def loss(w):
+        y = x @ w  # the first line
+        return (y @ w).sum()  # the second line
+
+    with profiler.profile() as found:
+        grads = mx.grad(loss)(x)
+        y = grads @ x
+        z = y @ y
+        mx.eval(z)
+    here = test_lines_of_what_one_call_records.__code__.co_firstlineno
+    of = [int(line.split(":")[1]) - here for line in lines(found.result)]
+    # Of the products, two are the function's, others the gradient's, whose line is that of the call.
+    assert {9, 10, 11} <= set(of) <= {5, 6, 9, 10, 11}
+    assert of[-2:] == [10, 11]
+
+
+def test_all_runs_of_a_plan_are_told():
+    x = mx.ones((8, 8))
+    f = mx.compile(lambda x: mx.softmax(x @ x, axis=-1) @ x)
+    mx.eval(f(x))
+    for every in (1, 4):
+        profiler.start(every=every)
+        for _ in range(10):
+            mx.eval(f(x))
+        found = profiler.stop()
+        assert len(lines(found)) == 20
+        assert all(step["dur"] >= 0 for step in steps(found))

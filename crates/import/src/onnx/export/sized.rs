@@ -417,20 +417,21 @@ fn cast(w: &mut Writer, value: String, dtype: DType) -> String {
 
 /// The numbers of a small constant, of the dtypes that sizes are in.
 fn numbers(tensor: &TensorProto, dtype: DType) -> Option<Vec<f64>> {
-    match dtype {
-        DType::F32 => decoded(tensor, |b| f32::from_le_bytes(b).into()),
-        DType::F64 => decoded(tensor, f64::from_le_bytes),
-        _ => integers(tensor, dtype).map(|all| all.into_iter().map(|n| n as f64).collect()),
+    if dtype == DType::F32 {
+        return decoded(tensor, |b| f32::from_le_bytes(b).into());
     }
+    if dtype == DType::F64 {
+        return decoded(tensor, f64::from_le_bytes);
+    }
+    integers(tensor, dtype).map(|all| all.into_iter().map(|n| n as f64).collect())
 }
 
 /// The numbers of a small constant of integers.
 fn integers(tensor: &TensorProto, dtype: DType) -> Option<Vec<i64>> {
-    match dtype {
-        DType::I32 => decoded(tensor, |b| i32::from_le_bytes(b).into()),
-        DType::I64 => decoded(tensor, i64::from_le_bytes),
-        _ => None,
+    if dtype == DType::I32 {
+        return decoded(tensor, |b| i32::from_le_bytes(b).into());
     }
+    (dtype == DType::I64).then(|| decoded(tensor, i64::from_le_bytes)).flatten()
 }
 
 fn decoded<const WIDTH: usize, T>(

@@ -3778,8 +3778,8 @@ def take(a: _Scalar | array, indices: _Scalar | array, axis: None | int | Sequen
         array([30, 10], dtype=int32)
     """
 def take_along_axis(a: _Scalar | array, indices: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The elements of `x` at `indices` along an axis and at the same place along the others; `()`
-    flattens both first.
+    """The elements of `x` at `indices` along an axis and at the same place along the others; with `()`
+    those of all of `x`, at indices of one axis.
 
     Shapes:
     The result has the shape of the indices; the other axes broadcast.

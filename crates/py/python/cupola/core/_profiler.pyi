@@ -62,7 +62,7 @@ def mark(name: str) -> None:
     Example:
         >>> mx._profiler.mark("here")
     """
-def start(mode: str = ..., wait_until_completed: bool = ..., lines: bool = ...) -> None:
+def start(mode: str = ..., wait_until_completed: bool = ..., lines: bool = ..., every: int = ...) -> None:
     """Begins to record what every thread does.
 
     Example:
