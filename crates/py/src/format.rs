@@ -3,16 +3,21 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use cupola::{Array, DType, Element};
+use cupola::device::with_stream;
+use cupola::{Array, DType, Element, Error, Result, Stream, ops};
 use half::{bf16, f16};
 use num_complex::Complex32;
 use pyo3::prelude::*;
 
+use crate::error::raise;
 use crate::generated::docs;
 use crate::host::Host;
 
 /// How many elements an axis shows at either end, where it is longer than twice that.
 const EDGE: usize = 3;
+
+/// So many elements are copied from a device where only some are shown.
+const COPIED: usize = 4096;
 
 /// Digits after the point; below 0 stands for six significant digits.
 static PRECISION: AtomicI32 = AtomicI32::new(-1);
@@ -71,12 +76,13 @@ pub fn printoptions(precision: i32) -> PrintOptionsContext {
 
 /// The text of an array, which it computes.
 pub fn text(py: Python<'_>, array: &Array) -> PyResult<String> {
-    let host = Host::of(py, array)?;
+    let held = py.detach(|| shown(array)).map_err(raise)?;
+    let host = Host::of(py, &held)?;
     let precision = PRECISION.load(Ordering::Relaxed);
     let real = |v: f64| real(v, precision);
     let write = |show: &dyn Fn(usize, &mut String)| {
         let mut out = String::from("array(");
-        axis(&mut out, array.shape(), 0, 0, 7, show);
+        axis(&mut out, array.shape(), held.shape(), 0, 7, show);
         let _ = write!(out, ", dtype={})", array.dtype());
         out
     };
@@ -140,20 +146,53 @@ pub fn general(v: f64, digits: usize) -> String {
     trim(&format!("{v:.*}", (digits as i32 - 1 - exponent).max(0) as usize))
 }
 
-/// Writes one axis and what is within it; `first` is its first element.
+/// What is read of an array to show it: both ends of its long axes, where the host would copy all of it from a device,
+/// or there is no memory for all of it.
+fn shown(array: &Array) -> Result<Array> {
+    let has_copy = match cupola::wait(std::slice::from_ref(array)) {
+        Ok(()) => array.storage()?.0.host().is_none() && array.size() > COPIED,
+        Err(Error::OutOfMemory { .. }) => true,
+        Err(error) => return Err(error),
+    };
+    if !has_copy {
+        return Ok(array.clone());
+    }
+    with_stream(Stream::of(array.device()), || {
+        let mut ends = array.clone();
+        for (axis, &size) in array.shape().iter().enumerate() {
+            if size > 2 * EDGE {
+                let part = |from: usize, to: usize| {
+                    let (mut start, mut stop) = (vec![0; array.rank()], sizes(&ends));
+                    (start[axis], stop[axis]) = (from as isize, to as isize);
+                    ops::slice(&ends, &start, &stop, &vec![1; array.rank()])
+                };
+                let (low, high) = (part(0, EDGE)?, part(size - EDGE, size)?);
+                ends = ops::concatenate(&[&low, &high], axis as isize)?;
+            }
+        }
+        Ok(ends)
+    })
+}
+
+fn sizes(array: &Array) -> Vec<isize> {
+    array.shape().iter().map(|&size| size as isize).collect()
+}
+
+/// Writes one axis and what is within it; `first` is its first element among those that are `held`.
 fn axis(
     out: &mut String,
     shape: &[usize],
-    depth: usize,
+    held: &[usize],
     first: usize,
     indent: usize,
     show: &dyn Fn(usize, &mut String),
 ) {
-    let Some(&size) = shape.get(depth) else {
+    let (Some((&size, shape)), Some((&count, held))) = (shape.split_first(), held.split_first())
+    else {
         return show(first, out);
     };
-    let inner: usize = shape[depth + 1..].iter().product();
-    let is_last = depth + 1 == shape.len();
+    let inner: usize = held.iter().product();
+    let is_last = shape.is_empty();
     let separator = match is_last {
         true => ", ".to_owned(),
         false => format!(",\n{:indent$}", ""),
@@ -169,7 +208,9 @@ fn axis(
             at = size - EDGE;
             continue;
         }
-        axis(out, shape, depth + 1, first + at * inner, indent + 1, show);
+        // Of an axis that is held in part there are both ends.
+        let place = if at < EDGE { at } else { count - (size - at) };
+        axis(out, shape, held, first + place * inner, indent + 1, show);
         at += 1;
     }
     out.push(']');

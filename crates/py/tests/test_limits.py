@@ -176,3 +176,12 @@ def test_a_compiled_function_of_ever_new_sizes_forgets_the_old_ones():
     compiled(cc.zeros((1399,)))
     assert len(calls) == 1399
     assert compiled(cc.zeros((1,))).tolist() == [1.0] and len(calls) == 1400
+
+
+def test_what_no_memory_holds_can_be_shown():
+    huge = cc.broadcast_to(cc.array([1.0, 2.0]), (2**34, 2))
+    assert repr(huge) == repr(cc.broadcast_to(cc.array([1.0, 2.0]), (100, 2)))
+    many = cc.arange(2**20).reshape(2, 2**10, 2**9)
+    small = cc.stack([cc.arange(7 * 7).reshape(7, 7)] * 2)
+    assert repr(many).count("\n") == repr(small).count("\n")
+    assert "[0, 1, 2, ..., 509, 510, 511]" in repr(many) and "1048575]]], dtype=int32)" in repr(many)
