@@ -225,8 +225,8 @@ def cupola_step(task, sizes=None):
     model, sizes = cupola_model(task, sizes)
     name, dtype = task["model"], task["dtype"]
     lower = {"autocast-bf16": mx.bfloat16, "autocast-f16": mx.float16}.get(dtype)
-    # A scale that no first step overflows with: a step that is skipped puts the curve off by one.
     by_hand = dtype == "cast-bf16"
+    # A scale that no first step overflows with: a step that is skipped puts the curve off by one.
     scaler = amp.GradScaler(init_scale=2.0**10, enabled=dtype == "autocast-f16")
     if name == "gpt":
         ids = mx.array(data(name, sizes))
@@ -236,18 +236,16 @@ def cupola_step(task, sizes=None):
         x = x.astype(mx.bfloat16 if dtype == "bf16" else mx.float32)
     mx.eval(x, y)
 
-    def loss(x, y):
+    def cast(x, y):
+        """`loss` with parameters and images cast by hand."""
         kept = model.trainable_parameters()
-        if by_hand:
-            model.update(tree_map(lambda p: p.astype(mx.bfloat16), kept))
-            x = x if name == "gpt" else x.astype(mx.bfloat16)
+        model.update(tree_map(lambda p: p.astype(mx.bfloat16), kept))
         try:
-            return scaled(x, y)
+            return loss(x if name == "gpt" else x.astype(mx.bfloat16), y)
         finally:
-            if by_hand:
-                model.update(kept)
+            model.update(kept)
 
-    def scaled(x, y):
+    def loss(x, y):
         with amp.autocast(lower or mx.float32, enabled=lower is not None):
             value = nn.losses.cross_entropy(model(x).astype(mx.float32), y, reduction="mean")
         return scaler.scale(value), value

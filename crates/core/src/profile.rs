@@ -237,7 +237,7 @@ fn listeners() -> Vec<Arc<dyn Listener>> {
 
 /// Tells all who listen.
 pub fn tell(event: &Event) {
-    tell_all(std::iter::once(event.clone()));
+    listeners().iter().for_each(|listener| listener.happened(event));
 }
 
 /// Tells all who listen of several events.
@@ -287,12 +287,10 @@ pub(crate) struct Shares {
 
 impl Shares {
     /// Whether the steps of the next run are timed one by one.
-    fn is_each(&self) -> bool {
-        let all = listeners();
-        let waits = all.iter().any(|listener| listener.waits());
-        let every = all.iter().map(|listener| listener.every().max(1)).min().unwrap_or(1);
+    fn is_each(&self, listeners: &[Arc<dyn Listener>]) -> bool {
+        let every = listeners.iter().map(|listener| listener.every().max(1)).min().unwrap_or(1);
         let run = self.runs.fetch_add(1, Ordering::Relaxed);
-        waits || run < FIRST_RUNS || run.is_multiple_of(every)
+        run < FIRST_RUNS || run.is_multiple_of(every)
     }
 
     /// Notes what steps took.
@@ -373,8 +371,9 @@ impl<'a> Watch<'a> {
         if !is_on() {
             return Ok(None);
         }
-        let is_whole = runs_as_one && on.has_marks() && !shares.is_each();
-        let waits = listeners().iter().any(|listener| listener.waits());
+        let all = listeners();
+        let waits = all.iter().any(|listener| listener.waits());
+        let is_whole = runs_as_one && on.has_marks() && !shares.is_each(&all) && !waits;
         let marks = match on.device() == Device::CPU {
             true => None,
             false if waits || on.has_marks() => {

@@ -271,7 +271,7 @@ class BatchNorm(Module):
             raise ValueError("BatchNorm training requires more than one value per channel.")
         if not mx.issubdtype(x.dtype, mx.inexact):
             x = x.astype(mx.float32)
-        # Where a weight is of another dtype than x, the result is of both's.
+        # Where a weight is of another dtype than x, the result is of both's; under autocast it keeps x's.
         inside = affine is not None and (keeps or all(a.dtype == x.dtype for a in affine))
         weight, bias = affine if affine is not None and inside else (None, None)
         y, mean, var = mx._nn.batch_norm(x, weight, bias, self.eps)
