@@ -259,7 +259,7 @@ TABLE = [
         _numbers,
     ),
     Difference(
-        "argmax|argmin|max|min|minmax",
+        "argmax|argmin|logsumexp|max|min|minmax",
         "accepts",
         "nothing is asked of axes of size 0 where the result is empty, too",
     ),
