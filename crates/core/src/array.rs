@@ -233,6 +233,7 @@ impl Array {
 
     /// An input of a trace: it has an aval and no value.
     pub(crate) fn placeholder(aval: Aval, scope: &Arc<Scope>) -> Array {
+        scope.set_symbolic();
         let avals = SmallVec::from_buf([aval.clone()]);
         let state = State { inputs: Inputs::new(), progress: Progress::Lazy };
         let node = Node::new(Op::Input(Input { aval }), avals, Some(Scopes::of(scope)), state);
@@ -331,6 +332,11 @@ impl Array {
     /// transform, op by op.
     pub fn is_traced(&self) -> bool {
         self.node.is_traced()
+    }
+
+    /// Whether a transform traces it for others than the inputs at hand.
+    pub(crate) fn is_symbolic(&self) -> bool {
+        self.node.scopes.as_ref().is_some_and(|m| m.is_symbolic())
     }
 
     /// Whether the value is there, so that reading it waits for nothing.

@@ -269,6 +269,14 @@ fn current() -> Option<Arc<Policy>> {
     })
 }
 
+/// Whether this thread records under a policy.
+pub(crate) fn is_on() -> bool {
+    STATE.with_borrow(|state| match state {
+        State::Own(policy) => policy.is_some(),
+        State::Common => HAS_COMMON.load(Ordering::Relaxed),
+    })
+}
+
 /// Runs `f`, whose operations are recorded as `policy` says; `None` records them as they are
 /// written, as outside of any scope. Scopes nest: the innermost holds.
 ///

@@ -5,6 +5,7 @@ use crate::autocast::{self, Policy};
 use crate::device::{Stream, replace_own};
 
 pub use crate::autocast::Former;
+pub use crate::prim::call::as_one::all_as_one;
 pub use crate::transform::grad::value_and_grad_once;
 pub use crate::transform::jacobian::{Mode, jacobian_once};
 pub use crate::transform::vmap::vmap_traced;

@@ -15,8 +15,15 @@ pub type Dims = SmallVec<[usize; 4]>;
 pub const MAX_RANK: usize = 128;
 
 /// The size of an array along each axis.
-#[derive(Clone, PartialEq, Eq, Hash, Default)]
+#[derive(PartialEq, Eq, Hash, Default)]
 pub struct Shape(pub Dims);
+
+impl Clone for Shape {
+    /// At once: what copies lists one element after the other is slow, and every node has shapes.
+    fn clone(&self) -> Self {
+        Shape(Dims::from_slice(&self.0))
+    }
+}
 
 impl Shape {
     /// The shape of a scalar: no axes.

@@ -2,10 +2,12 @@
 
 use cupola::Array;
 use cupola::ops::{self, PoolOptions};
+use cupola_core::binding::all_as_one;
 use pyo3::prelude::*;
+use smallvec::SmallVec;
 
 use crate::array::PyArray;
-use crate::error::raise;
+use crate::error::{raise, wrong_value};
 use crate::generated::docs;
 use crate::operand::{Arr, SizesArg, counts, give};
 
@@ -74,7 +76,7 @@ pub fn avg_pool(
 
 #[doc = docs!(_nn::adam)]
 #[pyfunction]
-#[pyo3(signature = (parameter, gradient, m, v, betas, eps, rate, deviation=None))]
+#[pyo3(signature = (parameter, gradient, m, v, betas, eps, rate, deviation=None, kept=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn adam(
     parameter: Arr,
@@ -85,20 +87,70 @@ pub fn adam(
     eps: f64,
     rate: Arr,
     deviation: Option<Arr>,
+    kept: Option<Arr>,
 ) -> PyResult<(PyArray, PyArray, PyArray)> {
-    let step = || -> cupola::Result<[Array; 3]> {
+    let has = [&deviation, &kept].map(Option::is_some);
+    let parameters =
+        [betas.0.to_bits(), betas.1.to_bits(), eps.to_bits(), has[0].into(), has[1].into()];
+    let always = [&parameter, &gradient, &m, &v, &rate];
+    let inputs: SmallVec<[&Array; 8]> =
+        always.into_iter().chain(&deviation).chain(&kept).map(|given| &**given).collect();
+    let step = |given: &[Array]| {
+        let [parameter, gradient, m, v, rate, more @ ..] = given else { return Ok(Vec::new()) };
         let past = |mean: &Array, beta: f64, fresh: &Array| {
             ops::add(&ops::multiply(mean, beta)?, &ops::multiply(fresh, 1.0 - beta)?)
         };
-        let m = past(&m, betas.0, &gradient)?;
-        let v = past(&v, betas.1, &ops::square(&gradient)?)?;
+        let parameter = match more.last().filter(|_| has[1]) {
+            Some(kept) => ops::multiply(parameter, kept)?,
+            None => parameter.clone(),
+        };
+        let m = past(m, betas.0, gradient)?;
+        let v = past(v, betas.1, &ops::square(gradient)?)?;
         let mut size = ops::sqrt(&v)?;
-        if let Some(deviation) = &deviation {
-            size = ops::multiply(&size, &**deviation)?;
+        if let Some(deviation) = more.first().filter(|_| has[0]) {
+            size = ops::multiply(&size, deviation)?;
         }
-        let change = ops::divide(&ops::multiply(&*rate, &m)?, &ops::add(&size, eps)?)?;
-        Ok([ops::subtract(&*parameter, &change)?, m, v])
+        let change = ops::divide(&ops::multiply(rate, &m)?, &ops::add(&size, eps)?)?;
+        Ok(vec![ops::subtract(&parameter, &change)?, m, v])
     };
-    let [parameter, m, v] = step().map_err(raise)?;
-    Ok((PyArray::new(parameter), PyArray::new(m), PyArray::new(v)))
+    let mut all = all_as_one("adam", &parameters, &inputs, step).map_err(raise)?.into_iter();
+    let mut next =
+        || all.next().map(PyArray::new).ok_or_else(|| wrong_value("[adam] gave nothing"));
+    Ok((next()?, next()?, next()?))
+}
+
+#[doc = docs!(_nn::sgd)]
+#[pyfunction]
+pub fn sgd(
+    parameter: Arr,
+    gradient: Arr,
+    v: Arr,
+    momentum: (f64, f64, bool),
+    weight_decay: f64,
+    rate: Arr,
+) -> PyResult<(PyArray, PyArray)> {
+    let (momentum, dampening, nesterov) = momentum;
+    let parameters =
+        [momentum.to_bits(), dampening.to_bits(), weight_decay.to_bits(), nesterov.into()];
+    let inputs = [&*parameter, &*gradient, &*v, &*rate];
+    let step = |given: &[Array]| {
+        let [parameter, gradient, v, rate] = given else { return Ok(Vec::new()) };
+        let mut gradient = gradient.clone();
+        if weight_decay != 0.0 {
+            gradient = ops::add(&gradient, &ops::multiply(parameter, weight_decay)?)?;
+        }
+        let mut fresh = gradient.clone();
+        if dampening > 0.0 {
+            fresh = ops::multiply(&fresh, 1.0 - dampening)?;
+        }
+        let v = ops::add(&ops::multiply(v, momentum)?, &fresh)?;
+        let along = match nesterov {
+            true => ops::add(&gradient, &ops::multiply(&v, momentum)?)?,
+            false => v.clone(),
+        };
+        Ok(vec![ops::subtract(parameter, &ops::multiply(rate, &along)?)?, v])
+    };
+    let mut all = all_as_one("sgd", &parameters, &inputs, step).map_err(raise)?.into_iter();
+    let mut next = || all.next().map(PyArray::new).ok_or_else(|| wrong_value("[sgd] gave nothing"));
+    Ok((next()?, next()?))
 }

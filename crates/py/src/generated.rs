@@ -3463,7 +3463,7 @@ macro_rules! docs {
 (_linalg::qr) => { "A = Q·R: Q with orthonormal columns, as many as A has rows or columns, whichever are fewer, and R\nupper triangular.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes or another dtype.\n\nDerivatives:\nOf real matrices, where the first columns do not depend on each other." };
 (_linalg::slogdet) => { "The signs of the determinants of square matrices, and the logarithms of their sizes: 0 and −∞ of\nsingular ones.\n\nDtypes:\nAs `det`.\n\nErrors:\nAs `det`." };
 (_linalg::solve) => { "X with A·X = B.\n\nShapes:\n`a` is `[.., n, n]`, `b` a vector `[n]` or `[.., n, k]`; the other axes broadcast.\n\nDtypes:\nThe operands promote, to `float32` or `float64`.\n\nErrors:\nWhere shapes or dtypes do not fit; when it is computed where A is singular." };
-(_nn::adam) => { "One step of Adam for a parameter: its new value, and the new means of gradients and of their squares.\n``rate`` is what the mean of gradients is multiplied by; ``deviation``, if given, the root of the other.\n\nShapes:\nAll of one, but for ``rate`` and ``deviation``, which are scalars.\n\nExample:\n    >>> p, m, v = mx._nn.adam(mx.array([1.0]), mx.array([2.0]), mx.zeros(1), mx.zeros(1), (0.5, 0.75), 0.0, 0.5)\n    >>> p, m, v\n    (array([0.5], dtype=float32), array([1], dtype=float32), array([1], dtype=float32))" };
+(_nn::adam) => { "One step of Adam for a parameter: its new value, and the new means of gradients and of their squares.\n``rate`` is what the mean of gradients is multiplied by; ``deviation``, if given, the root of the other. The\nparameter is multiplied by ``kept`` first, if that is given.\n\nShapes:\nAll of one, but for ``rate``, ``deviation`` and ``kept``, which are scalars.\n\nExample:\n    >>> p, m, v = mx._nn.adam(mx.array([1.0]), mx.array([2.0]), mx.zeros(1), mx.zeros(1), (0.5, 0.75), 0.0, 0.5)\n    >>> p, m, v\n    (array([0.5], dtype=float32), array([1], dtype=float32), array([1], dtype=float32))" };
 (_nn::avg_pool) => { "The mean of each window; padding counts as zeros.\n\nShapes:\nAs `max_pool`.\n\nDtypes:\nIntegers are taken as `float32`; half types are summed and divided in `float32`." };
 (_nn::celu) => { "x for positive x, alpha·(e^(x/alpha) − 1) otherwise." };
 (_nn::elu) => { "x for positive x, alpha·(eˣ − 1) otherwise." };
@@ -3476,6 +3476,7 @@ macro_rules! docs {
 (_nn::mish) => { "x·tanh(ln(1 + eˣ))." };
 (_nn::relu) => { "max(x, 0), with slope 0 at 0." };
 (_nn::selu) => { "The self-normalising exponential unit, 1.0507·elu(x, 1.67326).\n\nG. Klambauer et al., *Self-normalizing neural networks*, NeurIPS 2017." };
+(_nn::sgd) => { "One step of gradient descent with momentum for a parameter: its new value, and the new momentum. ``momentum`` is\nthe factor of the old one, what the gradient is dampened by, and whether the step looks ahead as Nesterov's does;\n``weight_decay`` is how much of the parameter is added to its gradient.\n\nShapes:\nAll of one, but for ``rate``, which is a scalar.\n\nExample:\n    >>> mx._nn.sgd(mx.array([1.0]), mx.array([2.0]), mx.array([4.0]), (0.5, 0.0, False), 0.0, 0.25)\n    (array([0], dtype=float32), array([4], dtype=float32))" };
 (_nn::silu) => { "x·sigmoid(x), also called swish." };
 (_nn::softplus) => { "ln(1 + eˣ), without overflow." };
 (_nn::softshrink) => { "x moved by lambda towards 0, and 0 where |x| is not above lambda." };
@@ -4077,6 +4078,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::relu6, m)?)?;
             m.add_function(wrap_pyfunction!(self::rms_norm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::selu, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::sgd, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::silu, m)?)?;
             m.add_function(wrap_pyfunction!(self::softmin, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::softplus, m)?)?;

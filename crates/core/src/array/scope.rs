@@ -13,6 +13,8 @@ pub(crate) struct Scope {
     /// The transform's name, for errors.
     pub transform: &'static str,
     active: AtomicBool,
+    /// Whether some of its inputs have no values.
+    symbolic: AtomicBool,
 }
 
 impl Scope {
@@ -20,7 +22,13 @@ impl Scope {
     pub fn enter(transform: &'static str) -> ScopeGuard {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        ScopeGuard(Arc::new(Scope { id, transform, active: AtomicBool::new(true) }))
+        let (active, symbolic) = (AtomicBool::new(true), AtomicBool::new(false));
+        ScopeGuard(Arc::new(Scope { id, transform, active, symbolic }))
+    }
+
+    /// Notes that one of its inputs has no values.
+    pub fn set_symbolic(&self) {
+        self.symbolic.store(true, Ordering::Relaxed);
     }
 
     pub fn is_active(&self) -> bool {
@@ -52,6 +60,11 @@ impl Scopes {
 
     pub fn is_active(&self) -> bool {
         self.0.iter().any(|s| s.is_active())
+    }
+
+    /// Whether a transform that still runs traces for others than the inputs at hand.
+    pub fn is_symbolic(&self) -> bool {
+        self.0.iter().any(|s| s.symbolic.load(Ordering::Relaxed) && s.is_active())
     }
 
     /// The name of an active transform, for errors.
@@ -90,6 +103,14 @@ thread_local! {
 /// for other sizes, too.
 pub(crate) fn note_sizes() {
     SIZES_NOTED.set(true);
+}
+
+/// Runs `f`, which may note sizes of its own.
+pub(crate) fn apart_from_sizes<R>(f: impl FnOnce() -> R) -> R {
+    let before = SIZES_NOTED.get();
+    let result = f();
+    SIZES_NOTED.set(before);
+    result
 }
 
 /// Whether `f` noted sizes; what was noted before stays so.

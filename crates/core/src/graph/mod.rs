@@ -119,6 +119,39 @@ impl Graph {
         }
     }
 
+    /// The same graph, which does not say what recorded it.
+    pub(crate) fn without_lines(mut self) -> Graph {
+        self.nodes.iter_mut().for_each(|node| node.line = Line::default());
+        self
+    }
+
+    /// The same graph without the inputs that nothing in it takes, and the numbers of those that are left.
+    pub(crate) fn without_unused_inputs(self) -> (Graph, SmallVec<[usize; 4]>) {
+        let mut is_used = vec![false; self.nodes.len()];
+        let taken = self.nodes.iter().flat_map(|node| &node.inputs).chain(&self.outputs);
+        taken.for_each(|r| is_used[r.node as usize] = true);
+        let (mut out, mut uses) = (Graph::default(), SmallVec::new());
+        let mut places = vec![0; self.nodes.len()];
+        let mut number = 0;
+        for (index, node) in self.nodes.into_iter().enumerate() {
+            places[index] = out.nodes.len() as u32;
+            let is_input = node.op.is_input();
+            if is_input && is_used[index] {
+                out.inputs.push(places[index]);
+                uses.push(number);
+            }
+            number += usize::from(is_input);
+            if !is_input || is_used[index] {
+                let at = |r: &Ref| Ref { node: places[r.node as usize], output: r.output };
+                let inputs = node.inputs.iter().map(at).collect();
+                out.nodes.push(Node { inputs, ..node });
+            }
+        }
+        let at = |r: &Ref| Ref { node: places[r.node as usize], output: r.output };
+        out.outputs = self.outputs.iter().map(at).collect();
+        (out, uses)
+    }
+
     /// The bytes of memory that it holds.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Graph>()

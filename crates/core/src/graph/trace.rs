@@ -1,6 +1,7 @@
 //! Between arrays and graphs: a traced function becomes a graph, a graph is recorded again.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -9,11 +10,15 @@ use super::{Graph, Line, Node, Ref};
 use crate::array::scope::{Scope, noting_sizes};
 use crate::array::{Array, Inputs};
 use crate::error::{Error, Result};
+use crate::prim::key::Mixer;
 use crate::prim::{KernelOp, Movement, Op};
 use crate::shape::Aval;
 
 /// A handle's identity.
 pub(crate) type Handle = (usize, u32);
+
+/// Something for each of what is told apart by small numbers or addresses.
+pub(crate) type ById<K, V> = HashMap<K, V, BuildHasherDefault<Mixer>>;
 
 /// The identity of what `array` is a handle on.
 pub(crate) fn handle(array: &Array) -> Handle {
@@ -31,7 +36,7 @@ pub(super) fn tape_where(
     outputs: &[Array],
     on_tape: impl Fn(&Array) -> bool,
 ) -> Vec<(Array, Inputs)> {
-    let mut done: HashMap<usize, ()> = HashMap::new();
+    let mut done: ById<usize, ()> = ById::default();
     let mut tape = Vec::new();
     let mut stack: Vec<(Array, Option<Inputs>)> =
         outputs.iter().rev().filter(|a| on_tape(a)).map(|a| (a.clone(), None)).collect();
@@ -157,7 +162,7 @@ impl Graph {
     ) -> Result<(Graph, Vec<Array>)> {
         let mut graph = Graph::default();
         let mut captures = Vec::new();
-        let mut places: HashMap<Handle, Ref> = HashMap::new();
+        let mut places: ById<Handle, Ref> = ById::default();
         for placeholder in placeholders {
             places.insert(handle(placeholder), graph.input(placeholder.aval().clone()));
         }
@@ -195,14 +200,14 @@ impl Graph {
 
     /// Records this graph on `inputs`; gives every node's outputs.
     pub(crate) fn replay_all(&self, inputs: &[Array]) -> Result<Vec<Vec<Array>>> {
-        self.replay_with(inputs, &HashMap::new())
+        self.replay_with(inputs, &ById::default())
     }
 
     /// Records this graph on `inputs` but for what is `known`; gives every node's outputs.
     pub(crate) fn replay_with(
         &self,
         inputs: &[Array],
-        known: &HashMap<Ref, Array>,
+        known: &ById<Ref, Array>,
     ) -> Result<Vec<Vec<Array>>> {
         self.check_inputs(inputs)?;
         let mut given = inputs.iter();
@@ -244,7 +249,7 @@ impl Graph {
 /// Where `array` comes from in the graph; a new input if it does not depend on the placeholders.
 fn place(
     graph: &mut Graph,
-    places: &mut HashMap<Handle, Ref>,
+    places: &mut ById<Handle, Ref>,
     captures: &mut Vec<Array>,
     array: &Array,
 ) -> Ref {

@@ -2,7 +2,7 @@
 //!
 //! Integers and bool are taken as `float32`, but by [`relu`] and its like, which keep integers.
 
-use super::operand::{Operand, inexact, widened};
+use super::operand::{Operand, inexact, widened, widened_as_one};
 use super::{
     abs, add, clip, divide, erf, expm1, greater, logaddexp, maximum, minimum, multiply, negative,
     sigmoid, softmax, split, square, subtract, tanh, where_,
@@ -120,7 +120,9 @@ fn celu_of(x: &Array, alpha: f64, scale: f64) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn selu(x: &Array) -> Result<Array> {
-    widened(x, |x| multiply(&elu(x, 1.673_263_242_354_377_2)?, 1.050_700_987_355_480_5))
+    widened_as_one("selu", &[], x, |x| {
+        multiply(&elu(x, 1.673_263_242_354_377_2)?, 1.050_700_987_355_480_5)
+    })
 }
 
 /// x·Φ(x), with the normal distribution function Φ.
@@ -135,7 +137,7 @@ pub fn selu(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn gelu(x: &Array) -> Result<Array> {
-    widened(x, |x| {
+    widened_as_one("gelu", &[], x, |x| {
         let phi = add(&erf(&divide(x, std::f64::consts::SQRT_2)?)?, 1)?;
         multiply(&multiply(x, &phi)?, 0.5)
     })
@@ -151,7 +153,7 @@ pub fn gelu(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn gelu_approx(x: &Array) -> Result<Array> {
-    widened(x, |x| {
+    widened_as_one("gelu_approx", &[], x, |x| {
         let inner = multiply(x, &add(&multiply(&square(x)?, 0.044715)?, 1)?)?;
         let curve = add(&tanh(&multiply(&inner, (2.0 / std::f64::consts::PI).sqrt())?)?, 1)?;
         multiply(&multiply(x, 0.5)?, &curve)
@@ -168,7 +170,7 @@ pub fn gelu_approx(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn silu(x: &Array) -> Result<Array> {
-    widened(x, |x| multiply(x, &sigmoid(x)?))
+    widened_as_one("silu", &[], x, |x| multiply(x, &sigmoid(x)?))
 }
 
 /// ln(1 + eˣ), without overflow.
@@ -192,7 +194,7 @@ pub fn softplus(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn log_sigmoid(x: &Array) -> Result<Array> {
-    widened(x, |x| negative(&softplus(&negative(x)?)?))
+    widened_as_one("log_sigmoid", &[], x, |x| negative(&softplus(&negative(x)?)?))
 }
 
 /// x/(1 + |x|).
@@ -204,7 +206,7 @@ pub fn log_sigmoid(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn softsign(x: &Array) -> Result<Array> {
-    widened(x, |x| divide(x, &add(&abs(x)?, 1)?))
+    widened_as_one("softsign", &[], x, |x| divide(x, &add(&abs(x)?, 1)?))
 }
 
 /// x·min(max(x + 3, 0), 6)/6.
@@ -216,7 +218,7 @@ pub fn softsign(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn hard_swish(x: &Array) -> Result<Array> {
-    widened(x, |x| divide(&multiply(x, &relu6(&add(x, 3)?)?)?, 6))
+    widened_as_one("hard_swish", &[], x, |x| divide(&multiply(x, &relu6(&add(x, 3)?)?)?, 6))
 }
 
 /// min(max(x + 3, 0), 6)/6.
@@ -228,7 +230,7 @@ pub fn hard_swish(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn hard_sigmoid(x: &Array) -> Result<Array> {
-    widened(x, |x| divide(&relu6(&add(x, 3)?)?, 6))
+    widened_as_one("hard_sigmoid", &[], x, |x| divide(&relu6(&add(x, 3)?)?, 6))
 }
 
 /// x·tanh(ln(1 + eˣ)).
@@ -241,7 +243,7 @@ pub fn hard_sigmoid(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn mish(x: &Array) -> Result<Array> {
-    widened(x, |x| multiply(x, &tanh(&softplus(x)?)?))
+    widened_as_one("mish", &[], x, |x| multiply(x, &tanh(&softplus(x)?)?))
 }
 
 /// The first half of an axis times the sigmoid of the second.

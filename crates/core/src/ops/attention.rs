@@ -1,5 +1,7 @@
 //! Attention, and positions as rotations.
 
+use smallvec::SmallVec;
+
 use super::operand::{Operand, cast};
 use super::{
     add, concatenate, cos, divide, expand_axes, expand_dims, full, iota, multiply, power, reshape,
@@ -10,10 +12,11 @@ use crate::autocast;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::precision::matmul_precision;
+use crate::prim::call::as_one::as_one;
 use crate::prim::composite::attention::{AttentionSizes, Scores, heads_last};
 use crate::prim::record::slice_axis;
 use crate::prim::{Attention, AttentionMaskKind};
-use crate::shape::{Dims, Shape};
+use crate::shape::{Aval, Dims, Shape};
 
 /// Which keys a query sees.
 #[derive(Clone, Copy, Debug, Default)]
@@ -230,7 +233,37 @@ pub fn rope(x: &Array, options: &RopeOptions<'_>) -> Result<Array> {
     if !x.dtype().is_float() {
         return Err(Error::dtype(op, format!("takes floats, not {}", x.aval())));
     }
-    let angles = angles(x, options)?;
+    // Places may be others in the next step: their start is an input, also where it is a number.
+    let wide = x.dtype().accumulator();
+    let (start, is_number) = match options.offset {
+        Operand::Scalar(start) => {
+            let aval = Aval { shape: Shape::scalar(), dtype: wide };
+            (Array::constant(start.to_f64(), aval), true)
+        }
+        Operand::Array(start) => (start.clone(), false),
+    };
+    let base = match options.frequencies {
+        Frequencies::Base(base) => base,
+        Frequencies::Periods(_) => f64::NAN,
+    };
+    let parameters = [
+        dims as u64,
+        options.scale.to_bits(),
+        base.to_bits(),
+        u64::from(options.traditional) << 1 | u64::from(is_number),
+    ];
+    let mut inputs: SmallVec<[&Array; 3]> = SmallVec::from_slice(&[x, &start]);
+    if let Frequencies::Periods(periods) = options.frequencies {
+        inputs.push(periods);
+    }
+    as_one(op, &parameters, &inputs, |given| {
+        turned(&given[0], options, angles(given, options, is_number)?)
+    })
+}
+
+/// `x` with its pairs turned by `angles`.
+fn turned(x: &Array, options: &RopeOptions<'_>, angles: Array) -> Result<Array> {
+    let (rank, dims) = (x.rank(), options.dims);
     let (cosine, sine) = (cos(&angles)?, sin(&angles)?);
     let wide = cast(x, x.dtype().accumulator())?;
     let (last, half) = (rank - 1, dims / 2);
@@ -254,7 +287,9 @@ pub fn rope(x: &Array, options: &RopeOptions<'_>) -> Result<Array> {
 }
 
 /// The angle of each pair at each place, of a shape that broadcasts to the pairs of `x`.
-fn angles(x: &Array, options: &RopeOptions<'_>) -> Result<Array> {
+/// `given` are `x`, the first place, and periods where frequencies come by these.
+fn angles(given: &[Array], options: &RopeOptions<'_>, is_number: bool) -> Result<Array> {
+    let (x, start) = (&given[0], &given[1]);
     let (op, half) = ("rope", options.dims / 2);
     let dtype = x.dtype().accumulator();
     let speed = match options.frequencies {
@@ -262,30 +297,29 @@ fn angles(x: &Array, options: &RopeOptions<'_>) -> Result<Array> {
             let exponent = multiply(&iota(half, 0, dtype)?, -1.0 / half as f64)?;
             power(&full((), base, dtype)?, &exponent)?
         }
-        Frequencies::Periods(periods) if periods.shape()[..] == [half] => {
-            divide(1, &cast(periods, dtype)?)?
+        Frequencies::Periods(_) if given[2].shape()[..] == [half] => {
+            divide(1, &cast(&given[2], dtype)?)?
         }
-        Frequencies::Periods(periods) => {
+        Frequencies::Periods(_) => {
             return Err(Error::shape(
                 op,
-                format!("frequencies {} are not a vector of {half}", periods.aval()),
+                format!("frequencies {} are not a vector of {half}", given[2].aval()),
             ));
         }
     };
     let places = iota(x.shape()[x.rank() - 2], 0, dtype)?;
-    let places = match options.offset {
-        Operand::Scalar(offset) => add(&places, offset.to_f64())?,
-        Operand::Array(offset) => {
-            let fits = offset.rank() == 0
-                || offset.rank() == 1 && { offset.size() == 1 || offset.size() == x.shape()[0] };
-            if !fits || !offset.dtype().is_integer() {
-                return Err(Error::shape(
-                    op,
-                    format!("offset {} is not an integer, or one an example", offset.aval()),
-                ));
-            }
-            add(&places, &reshape(&cast(offset, dtype)?, [-1, 1])?)?
+    let places = if is_number {
+        add(&places, start)?
+    } else {
+        let fits = start.rank() == 0
+            || start.rank() == 1 && { start.size() == 1 || start.size() == x.shape()[0] };
+        if !fits || !start.dtype().is_integer() {
+            return Err(Error::shape(
+                op,
+                format!("offset {} is not an integer, or one an example", start.aval()),
+            ));
         }
+        add(&places, &reshape(&cast(start, dtype)?, [-1, 1])?)?
     };
     let angles = multiply(&expand_dims(&multiply(&places, options.scale)?, -1)?, &speed)?;
     // One row of places an example: the axes between are the same for all.

@@ -8,6 +8,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::precision::MatmulPrecision;
 use crate::prim::Dot;
+use crate::prim::call::as_one::as_one;
 use crate::shape::{Dims, Shape, normalize_axis};
 
 /// The matrix product over the last two axes.
@@ -34,7 +35,14 @@ pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
             DType::Bool => DType::I32,
             other => other,
         };
-        product(a, b, Dot::of(dtype), dtype)
+        let dot = Dot::of(dtype);
+        match (a.rank(), b.rank()) {
+            // Two movements and a product.
+            (3.., 2) => as_one("matmul", &[dot.precision as u64], &[a, b], |x| {
+                product(&x[0], &x[1], dot, dtype)
+            }),
+            _ => product(a, b, dot, dtype),
+        }
     })
 }
 
@@ -111,9 +119,17 @@ pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<A
         // Rounded to a half type at the end alone.
         let wide = if (alpha, beta) == (1.0, 1.0) { dtype } else { dtype.accumulator() };
         let scaled = |x: &Array, by: f64| if by == 1.0 { Ok(x.clone()) } else { multiply(x, by) };
-        let product = product(a, b, Dot { result: wide, ..Dot::of(dtype) }, dtype)?;
-        let sum = add(&scaled(&product, alpha)?, &scaled(&cast(c, wide)?, beta)?)?;
-        cast(&sum, dtype)
+        let dot = Dot { result: wide, ..Dot::of(dtype) };
+        let whole = |c: &Array, a: &Array, b: &Array| {
+            let product = product(a, b, dot, dtype)?;
+            let sum = add(&scaled(&product, alpha)?, &scaled(&cast(c, wide)?, beta)?)?;
+            cast(&sum, dtype)
+        };
+        if (alpha, beta) != (1.0, 1.0) {
+            // Numbers that may be others in the next step are no part of a body.
+            return whole(c, a, b);
+        }
+        as_one("addmm", &[dot.precision as u64], &[c, a, b], |x| whole(&x[0], &x[1], &x[2]))
     })
 }
 

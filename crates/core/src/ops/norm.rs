@@ -1,5 +1,7 @@
 //! Lengths, and arrays brought to a common scale.
 
+use smallvec::SmallVec;
+
 use super::operand::{Axes, cast, inexact};
 use super::{add, divide, mean, multiply, rsqrt, sqrt, square, subtract, sum};
 use crate::array::Array;
@@ -7,6 +9,7 @@ use crate::autocast;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::prim::BatchNorm;
+use crate::prim::call::as_one::as_one;
 use crate::shape::{Aval, Shape};
 
 /// The Euclidean length over `axes`: √Σ|x|².
@@ -74,12 +77,11 @@ pub fn layer_norm(
     autocast::apply("layer_norm", [x], |[x]| {
         expect_fit("layer_norm", "weight", x, weight)?;
         expect_fit("layer_norm", "bias", x, bias)?;
-        let x = inexact(x)?;
-        let wide = cast(&x, x.dtype().accumulator())?;
-        let centred = subtract(&wide, &mean(&wide, -1, true)?)?;
-        let variance = mean(&square(&centred)?, -1, true)?;
-        let scaled = multiply(&centred, &rsqrt(&add(&variance, eps)?)?)?;
-        affine(&scaled, weight, bias, x.dtype())
+        normalized("layer_norm", [Some(&inexact(x)?), weight, bias], eps, |wide| {
+            let centred = subtract(wide, &mean(wide, -1, true)?)?;
+            let variance = mean(&square(&centred)?, -1, true)?;
+            multiply(&centred, &rsqrt(&add(&variance, eps)?)?)
+        })
     })
 }
 
@@ -103,10 +105,27 @@ pub fn layer_norm(
 pub fn rms_norm(x: &Array, weight: Option<&Array>, eps: f64) -> Result<Array> {
     autocast::apply("rms_norm", [x], |[x]| {
         expect_fit("rms_norm", "weight", x, weight)?;
-        let x = inexact(x)?;
-        let wide = cast(&x, x.dtype().accumulator())?;
-        let scaled = multiply(&wide, &rsqrt(&add(&mean(&square(&wide)?, -1, true)?, eps)?)?)?;
-        affine(&scaled, weight, None, x.dtype())
+        normalized("rms_norm", [Some(&inexact(x)?), weight, None], eps, |wide| {
+            multiply(wide, &rsqrt(&add(&mean(&square(wide)?, -1, true)?, eps)?)?)
+        })
+    })
+}
+
+/// What `normal` makes of x in the dtype of its sums, times the weight, plus the bias, in x's dtype.
+fn normalized(
+    name: &'static str,
+    given: [Option<&Array>; 3],
+    eps: f64,
+    normal: impl FnOnce(&Array) -> Result<Array>,
+) -> Result<Array> {
+    let [_, weight, bias] = given.map(|array| array.is_some());
+    let inputs: SmallVec<[&Array; 3]> = given.into_iter().flatten().collect();
+    as_one(name, &[eps.to_bits(), weight.into(), bias.into()], &inputs, |given| {
+        let x = &given[0];
+        let scaled = normal(&cast(x, x.dtype().accumulator())?)?;
+        let weight = given.get(1).filter(|_| weight);
+        let bias = given.last().filter(|_| bias);
+        affine(&scaled, weight, bias, x.dtype())
     })
 }
 

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use crate::array::Array;
 use crate::dtype::{DType, Kind, Scalar};
 use crate::error::{Error, Result};
+use crate::prim::call::as_one::as_one;
 pub(crate) use crate::prim::record::{broadcast, cast};
 use crate::shape::{Aval, Dims, Shape, normalize_axes, normalize_axis};
 
@@ -171,6 +172,16 @@ pub(crate) fn wide(x: &Array) -> Result<Array> {
 /// Integers and bool are taken as `float32`.
 pub(crate) fn widened(x: &Array, f: impl FnOnce(&Array) -> Result<Array>) -> Result<Array> {
     cast(&f(&wide(x)?)?, x.dtype().to_inexact())
+}
+
+/// [`widened`], recorded as one node where that says as much: see [`as_one`].
+pub(crate) fn widened_as_one(
+    name: &'static str,
+    parameters: &[u64],
+    x: &Array,
+    f: impl FnOnce(&Array) -> Result<Array>,
+) -> Result<Array> {
+    as_one(name, parameters, &[x], |given| widened(&given[0], f))
 }
 
 /// One number with `x`'s dtype and shape.

@@ -3,7 +3,9 @@
 //! The largest element is taken off first. It is a constant to derivatives: the result does not
 //! depend on it.
 
-use super::operand::{Axes, inexact, wide, widened};
+use smallvec::SmallVec;
+
+use super::operand::{Axes, inexact, wide, widened, widened_as_one};
 use super::reduce::reduce;
 use super::{add, divide, exp, isfinite, log, stop_gradient, subtract, where_};
 use crate::array::Array;
@@ -18,6 +20,11 @@ fn largest(op: &'static str, x: &Array, axes: &Dims) -> Result<Array> {
         return Err(Error::shape(op, format!("has no value for the empty axes of {}", x.aval())));
     }
     stop_gradient(&reduce(ReduceKind::Max, x, axes.clone(), true)?)
+}
+
+/// Axes as parameters of what is recorded as one.
+fn words(axes: &Dims) -> SmallVec<[u64; 4]> {
+    axes.iter().map(|&axis| axis as u64).collect()
 }
 
 /// eˣ over the sum of eˣ along `axes`.
@@ -38,7 +45,7 @@ pub fn softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
         if x.is_empty() {
             return inexact(x);
         }
-        widened(x, |x| {
+        widened_as_one("softmax", &words(&axes), x, |x| {
             let weights = exp(&subtract(x, &largest("softmax", x, &axes)?)?)?;
             divide(&weights, &reduce(ReduceKind::Sum, &weights, axes, true)?)
         })
@@ -63,7 +70,7 @@ pub fn log_softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
         if x.is_empty() {
             return inexact(x);
         }
-        widened(x, |x| {
+        widened_as_one("log_softmax", &words(&axes), x, |x| {
             let shifted = subtract(x, &largest("log_softmax", x, &axes)?)?;
             subtract(&shifted, &log(&reduce(ReduceKind::Sum, &exp(&shifted)?, axes, true)?)?)
         })

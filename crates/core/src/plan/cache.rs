@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::{Plan, prepared};
 use crate::fork::lock;
+use crate::prim::call::as_one;
 use crate::prim::key::Key;
 
 /// The bytes that are kept unless [`set_limit`] says otherwise.
@@ -99,6 +100,7 @@ pub fn clear() {
     (cache.stats.plans, cache.stats.bytes) = (0, 0);
     drop(cache);
     drop(all);
+    as_one::clear();
 }
 
 pub(super) fn find(key: &Key, bucket: u64) -> Option<Arc<Plan>> {

@@ -1,5 +1,6 @@
 //! The two places where the set of primitives is open: composites with a body, and users' kernels.
 
+pub(crate) mod as_one;
 mod batch;
 mod launch;
 
@@ -33,6 +34,8 @@ pub struct Call {
     pub rules: Option<Arc<dyn CallRules>>,
     /// The hash of the body, once it was asked for.
     fingerprint: OnceLock<u64>,
+    /// Its cotangents as calls, where it is recorded again and again.
+    cotangents: Option<Arc<as_one::Cotangents>>,
 }
 
 impl Call {
@@ -42,7 +45,13 @@ impl Call {
         body: Arc<Graph>,
         rules: Option<Arc<dyn CallRules>>,
     ) -> Arc<Call> {
-        Arc::new(Call { name, body, rules, fingerprint: OnceLock::new() })
+        Arc::new(Call { name, body, rules, fingerprint: OnceLock::new(), cotangents: None })
+    }
+
+    /// A composite whose derivatives are kept with it.
+    fn recorded_often(name: &'static str, body: Arc<Graph>) -> Arc<Call> {
+        let cotangents = Some(Arc::default());
+        Arc::new(Call { name, body, rules: None, fingerprint: OnceLock::new(), cotangents })
     }
 
     /// A hash of name and body.
@@ -163,6 +172,11 @@ fn call_jvp(
 fn call_vjp(call: &Call, r: &Reverse<'_>) -> Result<Tangents> {
     if let Some(rules) = &call.rules
         && let Some(found) = rules.vjp(r.inputs, r.outputs, r.cotangents)?
+    {
+        return Ok(found);
+    }
+    if let Some(cotangents) = &call.cotangents
+        && let Some(found) = cotangents.of(call, r)?
     {
         return Ok(found);
     }

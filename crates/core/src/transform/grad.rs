@@ -5,7 +5,6 @@
 //! pair them as Re(Σ c·t), which needs no conjugates; what is given and what is found is conjugated
 //! here, where it comes in and goes out.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -15,7 +14,7 @@ use crate::array::scope::{Scope, ScopeGuard, Scopes};
 use crate::array::{Array, Progress};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::graph::trace::{Handle, handle, tape};
+use crate::graph::trace::{ById, Handle, handle, tape};
 use crate::ops::conjugate;
 use crate::prim::record;
 
@@ -162,7 +161,8 @@ fn reverse(
     drop(arguments);
     let seeds = seeds(&outputs)?;
     let nodes = tape(&outputs, &scope.0);
-    let mut known: HashMap<Handle, Array> = HashMap::with_capacity(nodes.len());
+    let mut known: ById<Handle, Array> =
+        ById::with_capacity_and_hasher(nodes.len(), Default::default());
     for (output, seed) in outputs.iter().zip(seeds) {
         if output.dtype().is_differentiable() {
             rules::accumulate(&mut known, handle(output), conjugate(&seed)?)?;
@@ -193,7 +193,7 @@ pub(crate) fn gradients_of(
     }
     let nodes = tape(std::slice::from_ref(loss), scope);
     let tracers: Vec<Array> = variables.iter().map(|&v| v.clone()).collect();
-    let mut known = HashMap::from([(handle(loss), seed)]);
+    let mut known = ById::from_iter([(handle(loss), seed)]);
     pull(&nodes, &tracers, scope, &mut known)?;
     tracers.iter().map(|t| conjugate(&or_zeros(known.get(&handle(t)).cloned(), t)?)).collect()
 }
@@ -211,10 +211,7 @@ fn seed(op: &'static str, loss: &Array) -> Result<Array> {
 pub(super) type Tape = Vec<(Array, crate::array::Inputs)>;
 
 /// The tangents of all on the tape that depends on what some are known of.
-pub(super) fn push(
-    nodes: &Tape,
-    mut known: HashMap<Handle, Array>,
-) -> Result<HashMap<Handle, Array>> {
+pub(super) fn push(nodes: &Tape, mut known: ById<Handle, Array>) -> Result<ById<Handle, Array>> {
     for (array, inputs) in nodes {
         let tangents: Vec<Option<Array>> =
             inputs.iter().map(|i| known.get(&handle(i)).cloned()).collect();
@@ -237,7 +234,7 @@ pub(super) fn pull(
     nodes: &Tape,
     tracers: &[Array],
     scope: &Scope,
-    known: &mut HashMap<Handle, Array>,
+    known: &mut ById<Handle, Array>,
 ) -> Result<()> {
     let on_tape = |a: &Array| a.node.scopes.as_ref().is_some_and(|m| m.contains(scope));
     let wanted = |a: &Array| a.dtype().is_differentiable() && on_tape(a);

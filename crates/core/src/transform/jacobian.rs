@@ -1,7 +1,5 @@
 //! Jacobians, Hessians, and functions linearized at a point.
 
-use std::collections::HashMap;
-
 use super::grad::{Tape, finish, fitted, or_zeros, pull, push, trace_inputs};
 use super::rules;
 use super::vmap::vmap_traced;
@@ -9,7 +7,7 @@ use crate::array::Array;
 use crate::array::scope::Scope;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-use crate::graph::trace::{Handle, handle, tape};
+use crate::graph::trace::{ById, Handle, handle, tape};
 use crate::ops;
 use crate::shape::{Aval, Dims, Shape};
 
@@ -181,7 +179,7 @@ fn columns(outputs: &[Array], tracers: &[Array], nodes: &Tape) -> Result<Vec<Vec
         let parts = match own.shape.size() {
             0 => outputs.iter().map(|o| nothing(&[0], o)).collect::<Result<Vec<_>>>()?,
             _ => vmap_traced(&[Some(0)], &[basis(own)?], |tangent| {
-                let known = push(nodes, HashMap::from([(handle(tracer), tangent[0].clone())]))?;
+                let known = push(nodes, ById::from_iter([(handle(tracer), tangent[0].clone())]))?;
                 let part = |o: &Array| or_zeros(known.get(&handle(o)).cloned(), o);
                 let parts = outputs.iter().map(part).collect::<Result<Vec<_>>>()?;
                 Ok((parts, vec![0; outputs.len()]))
@@ -209,7 +207,7 @@ fn rows(
                 tracers.iter().map(|t| nothing(&[size], t)).collect::<Result<Vec<_>>>()?
             }
             _ => vmap_traced(&[Some(0)], &[basis(own)?], |cotangent| {
-                let mut known: HashMap<Handle, Array> = HashMap::new();
+                let mut known: ById<Handle, Array> = ById::default();
                 rules::accumulate(&mut known, handle(output), cotangent[0].clone())?;
                 pull(nodes, tracers, scope, &mut known)?;
                 let part = |t: &Array| or_zeros(known.get(&handle(t)).cloned(), t);

@@ -3,7 +3,6 @@
 //! A primitive states its derivative once, as a [`Diff`]; here both directions are made of it.
 //! Everything that is computed is recorded as primitives again, so derivatives have derivatives.
 
-use std::collections::HashMap;
 use std::hash::Hash;
 
 use smallvec::SmallVec;
@@ -11,6 +10,7 @@ use smallvec::SmallVec;
 use crate::array::Array;
 use crate::autocast::suspended;
 use crate::error::{Error, Result};
+use crate::graph::trace::ById;
 use crate::graph::{Graph, Ref};
 use crate::prim::movement::beside;
 use crate::prim::record::{add, cast, div, masked, mul, neg, or_zeros, sum_of};
@@ -240,7 +240,7 @@ pub(crate) struct TapeEntry<'a, K> {
 /// results, and in the end those of what no entry made.
 pub(crate) fn reverse<'a, K: Copy + Eq + Hash>(
     tape: impl Iterator<Item = TapeEntry<'a, K>>,
-    known: &mut HashMap<K, Array>,
+    known: &mut ById<K, Array>,
 ) -> Result<()> {
     for TapeEntry { op, inputs, outputs, wanted } in tape {
         let cotangents: SmallVec<[Option<Array>; 1]> =
@@ -262,7 +262,7 @@ pub(crate) fn reverse<'a, K: Copy + Eq + Hash>(
 
 /// Adds a cotangent to what has come to an array so far.
 pub(crate) fn accumulate<K: Copy + Eq + Hash>(
-    known: &mut HashMap<K, Array>,
+    known: &mut ById<K, Array>,
     key: K,
     more: Array,
 ) -> Result<()> {
@@ -295,7 +295,7 @@ pub(crate) fn cotangents_of(
     wanted: &[bool],
 ) -> Result<Tangents> {
     let needed = depends_on(body, wanted);
-    let mut known: HashMap<Ref, Array> = HashMap::new();
+    let mut known: ById<Ref, Array> = ById::default();
     for (&r, cotangent) in body.outputs.iter().zip(cotangents) {
         if let Some(cotangent) = cotangent.clone().filter(|_| needed[r.node as usize]) {
             accumulate(&mut known, r, cotangent)?;

@@ -215,7 +215,7 @@ impl Backend for Cuda {
     }
 
     fn claims(&self, composite: &Composite, inputs: &[&Aval]) -> bool {
-        claims(composite, inputs, u64::MAX)
+        claims(composite, inputs, u64::MAX, &self.target)
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer> {

@@ -49,6 +49,12 @@ __device__ __forceinline__ u32 pair_f16(float a, float b) {
 __device__ __forceinline__ u32 pair_bf16(float a, float b) {
     u32 p; asm(\"cvt.rn.bf16x2.f32 %0, %1, %2;\" : \"=r\"(p) : \"f\"(b), \"f\"(a)); return p;
 }
+__device__ __forceinline__ u32 fma_f16(u32 a, u32 b, u32 c) {
+    u32 d; asm(\"fma.rn.f16x2 %0, %1, %2, %3;\" : \"=r\"(d) : \"r\"(a), \"r\"(b), \"r\"(c)); return d;
+}
+__device__ __forceinline__ u32 fma_bf16(u32 a, u32 b, u32 c) {
+    u32 d; asm(\"fma.rn.bf16x2 %0, %1, %2, %3;\" : \"=r\"(d) : \"r\"(a), \"r\"(b), \"r\"(c)); return d;
+}
 #endif
 __device__ __forceinline__ u64 wide_columns(const float* start, u32 columns) {
     u32 at = (u32)__cvta_generic_to_shared(start);
@@ -228,6 +234,9 @@ impl Dialect for CudaC {
             }
             Expr::Pair(factors, a, b) => {
                 format!("pair_{}({}, {})", ptx(factors), value(a), value(b))
+            }
+            Expr::FmaPairs(factors, words) => {
+                format!("fma_{}({})", ptx(factors), words.map(value).join(", "))
             }
             Expr::Atomic(op, buf, index, v) => atomic(op, buf, index, v),
             Expr::Read(_) | Expr::LoadShared(..) | Expr::LoadLocal(..) => {

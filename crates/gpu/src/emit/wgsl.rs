@@ -203,7 +203,7 @@ impl Dialect for Wgsl {
             Expr::ShuffleXor(v, distance) => {
                 format!("subgroupShuffleXor({}, {distance}u)", value(v))
             }
-            Expr::Pair(..) => {
+            Expr::Pair(..) | Expr::FmaPairs(..) => {
                 unreachable!("nothing is paired for matrix units: the target has none")
             }
             Expr::Atomic(op, buf, index, v) => {

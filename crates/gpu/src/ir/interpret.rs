@@ -179,7 +179,9 @@ impl Thread<'_> {
             Expr::Thread | Expr::Block | Expr::BlockY => 0,
             Expr::Blocks => 1,
             Expr::ShuffleXor(..) => unreachable!("one thread has no neighbours"),
-            Expr::Pair(..) => unreachable!("the tests' target has no matrix units"),
+            Expr::Pair(..) | Expr::FmaPairs(..) => {
+                unreachable!("the tests' target has no matrix units")
+            }
             Expr::LoadLocal(..) | Expr::Atomic(..) => unreachable!("functions have no such"),
             Expr::LoadShared(..) | Expr::Arg(_) | Expr::Size(_) => {
                 unreachable!("neither arguments nor sharing")

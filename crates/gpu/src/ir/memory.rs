@@ -129,6 +129,11 @@ impl<'k> Val<'k> {
     pub fn pair(self, next: Val<'k>, factors: Factors) -> Val<'k> {
         self.k.value(Ty::U32, Expr::Pair(factors, self.reg(), next.reg()))
     }
+
+    /// This word's halves times those of `b`, and those of `c` added, as [`Expr::FmaPairs`] says.
+    pub fn fma_pairs(self, b: Val<'k>, c: Val<'k>, factors: Factors) -> Val<'k> {
+        self.k.value(Ty::U32, Expr::FmaPairs(factors, [self, b, c].map(Val::reg)))
+    }
 }
 
 impl Wide {

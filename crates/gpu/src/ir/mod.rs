@@ -376,6 +376,8 @@ pub enum Expr {
     ShuffleXor(Reg, u32),
     /// Two `f32`, rounded to neighbouring halves of a word, the first in its lower bits.
     Pair(Factors, Reg, Reg),
+    /// a·b + c of the halves of three words, each rounded once.
+    FmaPairs(Factors, [Reg; 3]),
 }
 
 /// A statement.

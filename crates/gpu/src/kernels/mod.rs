@@ -97,11 +97,11 @@ pub struct Program {
 }
 
 /// Whether there are kernels for a composite of inputs of these avals, each of at most `binding` bytes.
-pub fn claims(composite: &Composite, inputs: &[&Aval], binding: u64) -> bool {
+pub fn claims(composite: &Composite, inputs: &[&Aval], binding: u64, target: &Target) -> bool {
     match composite {
         Composite::Attention(_) | Composite::AttentionGrad(_) => attention::claims(inputs, binding),
         Composite::BatchNorm(_) => false,
-        Composite::QuantizedDot(op) => quantized::claims(op, inputs, binding),
+        Composite::QuantizedDot(op) => quantized::claims(op, inputs, binding, target),
     }
 }
 

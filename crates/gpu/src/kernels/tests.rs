@@ -7,7 +7,7 @@ use cupola_core::precision::MatmulPrecision;
 use cupola_core::prim::composite::attention::Scores;
 use cupola_core::prim::{
     Attention, AttentionGrad, AttentionMaskKind, Binary, Composite, Conv, ConvRole, Dot,
-    Elementwise, KernelOp, Pool, PoolRole, ReduceKind, Select, Unary,
+    Elementwise, KernelOp, Pool, PoolRole, QuantizedDot, ReduceKind, Select, Unary,
 };
 use cupola_core::{Aval, DType, Scalar, Shape};
 
@@ -388,5 +388,35 @@ fn attention_takes_its_sizes_as_arguments() {
             let products = text.iter().filter(|text| text.contains("mma"));
             assert_eq!(products.count(), if one.inputs.len() == 3 { 1 } else { 2 });
         }
+    }
+}
+
+#[test]
+fn rows_by_a_quantized_matrix_are_multiplied_by_matrix_units() {
+    let [width, depth, group] = [512, 1024, 64];
+    let one = |bits: usize, rows: usize| {
+        let op = QuantizedDot {
+            group_size: group,
+            bits,
+            transpose: true,
+            precision: MatmulPrecision::Full,
+        };
+        let terms = operand(&[width, depth / group], DType::BF16);
+        let x = operand(&[rows, depth], DType::BF16);
+        let words = operand(&[width, depth * bits / 32], DType::U32);
+        segment(
+            Kernel::Composite(Composite::QuantizedDot(op)),
+            vec![x, words, terms.clone(), terms],
+            vec![operand(&[rows, width], DType::BF16)],
+        )
+    };
+    for (bits, rows) in [(2, 1), (3, 2), (4, 1), (4, 20), (5, 1), (6, 1), (8, 9)] {
+        let text = &texts(&one(bits, rows))[0];
+        if let Ok(folder) = std::env::var("DUMP") {
+            std::fs::write(format!("{folder}/q{bits}_{rows}.cu"), text).unwrap();
+        }
+        // Four depths of 16 a step, four steps at once, and each beside one by ones.
+        assert_eq!(count(text, "mma.sync"), 4 * 4 * 2 * rows.div_ceil(8), "{text}");
+        assert_eq!(count(text, "fma_bf16("), 4 * 16 + 1, "{text}");
     }
 }

@@ -138,7 +138,7 @@ impl Backend for Wgpu {
     }
 
     fn claims(&self, composite: &Composite, inputs: &[&Aval]) -> bool {
-        claims(composite, inputs, self.queue.max_reach())
+        claims(composite, inputs, self.queue.max_reach(), &self.target)
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer> {

@@ -7,12 +7,13 @@ from typing import Any, NoReturn, TypeAlias, final
 
 from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 
-def adam(parameter: _Scalar | array, gradient: _Scalar | array, m: _Scalar | array, v: _Scalar | array, betas: Any, eps: float, rate: _Scalar | array, deviation: _Scalar | array | None = ...) -> tuple[array, array, array]:
+def adam(parameter: _Scalar | array, gradient: _Scalar | array, m: _Scalar | array, v: _Scalar | array, betas: Any, eps: float, rate: _Scalar | array, deviation: _Scalar | array | None = ..., kept: _Scalar | array | None = ...) -> tuple[array, array, array]:
     """One step of Adam for a parameter: its new value, and the new means of gradients and of their squares.
-    ``rate`` is what the mean of gradients is multiplied by; ``deviation``, if given, the root of the other.
+    ``rate`` is what the mean of gradients is multiplied by; ``deviation``, if given, the root of the other. The
+    parameter is multiplied by ``kept`` first, if that is given.
 
     Shapes:
-    All of one, but for ``rate`` and ``deviation``, which are scalars.
+    All of one, but for ``rate``, ``deviation`` and ``kept``, which are scalars.
 
     Example:
         >>> p, m, v = mx._nn.adam(mx.array([1.0]), mx.array([2.0]), mx.zeros(1), mx.zeros(1), (0.5, 0.75), 0.0, 0.5)
@@ -131,6 +132,18 @@ def selu(x: _Scalar | array) -> array:
     """The self-normalising exponential unit, 1.0507·elu(x, 1.67326).
 
     G. Klambauer et al., *Self-normalizing neural networks*, NeurIPS 2017.
+    """
+def sgd(parameter: _Scalar | array, gradient: _Scalar | array, v: _Scalar | array, momentum: Any, weight_decay: float, rate: _Scalar | array) -> tuple[array, array]:
+    """One step of gradient descent with momentum for a parameter: its new value, and the new momentum. ``momentum`` is
+    the factor of the old one, what the gradient is dampened by, and whether the step looks ahead as Nesterov's does;
+    ``weight_decay`` is how much of the parameter is added to its gradient.
+
+    Shapes:
+    All of one, but for ``rate``, which is a scalar.
+
+    Example:
+        >>> mx._nn.sgd(mx.array([1.0]), mx.array([2.0]), mx.array([4.0]), (0.5, 0.0, False), 0.0, 0.25)
+        (array([0], dtype=float32), array([4], dtype=float32))
     """
 def silu(x: _Scalar | array) -> array:
     """x·sigmoid(x), also called swish."""

@@ -303,15 +303,16 @@ class SGD(Optimizer):
 
     def apply_single(self, gradient: mx.array, parameter: mx.array, state: dict) -> mx.array:
         """Step, and keep the momentum ``v``."""
-        if self.weight_decay != 0:
-            gradient = gradient + self.weight_decay * parameter
         rate = self._rate_like(gradient)
         if self.momentum <= 0:
+            if self.weight_decay != 0:
+                gradient = gradient + self.weight_decay * parameter
             return parameter - rate * gradient
-        fresh = (1 - self.dampening) * gradient if self.dampening > 0 else gradient
-        v = self.momentum * state["v"] + fresh
-        state["v"] = v
-        return parameter - rate * (gradient + self.momentum * v if self.nesterov else v)
+        how = (self.momentum, self.dampening, self.nesterov)
+        parameter, state["v"] = mx._nn.sgd(
+            parameter, gradient, state["v"], how, self.weight_decay, rate
+        )
+        return parameter
 
 
 class RMSprop(Optimizer):
@@ -479,13 +480,18 @@ class Adam(Optimizer):
 
     def apply_single(self, gradient: mx.array, parameter: mx.array, state: dict) -> mx.array:
         """Step, and keep the means ``m`` of gradients and ``v`` of their squares."""
+        return self._adam(gradient, parameter, state)
+
+    def _adam(
+        self, gradient: mx.array, parameter: mx.array, state: dict, kept: Optional[mx.array] = None
+    ) -> mx.array:
+        """The parameter, of which a factor ``kept`` is left before its step."""
+        rate, deviation = self._rate_like(gradient), None
         if self.bias_correction:
-            scales = self._once(self._corrections, gradient)
-        else:
-            scales = (self._rate_like(gradient),)
-        # One call, not a dozen: a step records this for every parameter.
+            rate, deviation = self._once(self._corrections, gradient)
+        # One call and one node: a step records this for every parameter.
         parameter, state["m"], state["v"] = mx._nn.adam(
-            parameter, gradient, state["m"], state["v"], tuple(self.betas), self.eps, *scales
+            parameter, gradient, state["m"], state["v"], tuple(self.betas), self.eps, rate, deviation, kept
         )
         return parameter
 
@@ -527,8 +533,7 @@ class AdamW(Adam):
 
     def apply_single(self, gradient: mx.array, parameter: mx.array, state: dict) -> mx.array:
         """Decay the parameter and step as Adam does."""
-        kept = self._once(self._kept, gradient)
-        return super().apply_single(gradient, parameter * kept, state)
+        return self._adam(gradient, parameter, state, self._once(self._kept, gradient))
 
     def _kept(self, dtype: mx.Dtype) -> mx.array:
         return 1 - self._rate_in(dtype) * self.weight_decay

@@ -8,6 +8,8 @@
 //! A number is made a float without a conversion: its bits become the lowest of 2²³, which is taken away
 //! again. So it comes times the power of two at which it lies in its word, by which `x` is divided.
 
+mod warps;
+
 use cupola_core::backend::Segment;
 use cupola_core::prim::{QuantizedDot, ReduceKind};
 use cupola_core::{Aval, DType};
@@ -30,15 +32,19 @@ const TILE: [usize; 2] = [4, 8];
 /// The same where there are no matrix units: fewer registers, and a text that takes less time to compile.
 const SMALL_TILE: [usize; 2] = [2, 4];
 /// The most rows of `x` for which the matrix is read where it is: by the transpose, and as it is. For
-/// more it is cheaper to unpack it once.
+/// more it is cheaper to unpack it once, but on matrix units.
 const FEW: [usize; 2] = [8, 4];
 
 /// Whether there are kernels for inputs of these avals, each of at most `binding` bytes.
-pub fn claims(op: &QuantizedDot, inputs: &[&Aval], binding: u64) -> bool {
+pub fn claims(op: &QuantizedDot, inputs: &[&Aval], binding: u64, target: &Target) -> bool {
     let x = inputs[0];
     let rows = x.shape.size() / x.shape.last().copied().unwrap_or(1).max(1);
+    let most = match warps::takes_dtype(x.dtype, op, target) {
+        true => warps::MOST_ROWS,
+        false => FEW[usize::from(!op.transpose)],
+    };
     x.dtype != DType::F64
-        && rows <= FEW[usize::from(!op.transpose)]
+        && rows <= most
         && inputs.iter().all(|aval| aval.shape.size() > 0 && aval.bytes() as u64 <= binding)
 }
 
@@ -50,6 +56,7 @@ pub fn quantized(
     target: &Target,
 ) -> Result<(), Missing> {
     match op.transpose {
+        true if warps::takes(op, segment, target) => warps::rows(program, op, segment, target),
         true => by_transpose(program, op, segment, target),
         false => as_it_is(program, op, segment, target),
     }
