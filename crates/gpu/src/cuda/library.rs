@@ -158,8 +158,52 @@ pub static DNN: Wanted = Wanted {
     found: OnceLock::new(),
 };
 
+/// Solutions for triangles, and products beside factorizations.
+pub static BLAS: Wanted = Wanted {
+    name: "cublas",
+    symbols: &[
+        "cublasCreate_v2",
+        "cublasCtrsm_v2",
+        "cublasDtrsm_v2",
+        "cublasGemmEx",
+        "cublasSetStream_v2",
+        "cublasStrsm_v2",
+    ],
+    companions: "",
+    found: OnceLock::new(),
+};
+
+/// Factorizations of matrices.
+pub static SOLVER: Wanted = Wanted {
+    name: "cusolver",
+    symbols: &[
+        "cusolverDnCreate",
+        "cusolverDnCreateParams",
+        "cusolverDnCungqr",
+        "cusolverDnCungqr_bufferSize",
+        "cusolverDnDorgqr",
+        "cusolverDnDorgqr_bufferSize",
+        "cusolverDnSetStream",
+        "cusolverDnSorgqr",
+        "cusolverDnSorgqr_bufferSize",
+        "cusolverDnXgeqrf",
+        "cusolverDnXgeqrf_bufferSize",
+        "cusolverDnXgesvd",
+        "cusolverDnXgesvd_bufferSize",
+        "cusolverDnXgetrf",
+        "cusolverDnXgetrf_bufferSize",
+        "cusolverDnXgetrs",
+        "cusolverDnXpotrf",
+        "cusolverDnXpotrf_bufferSize",
+        "cusolverDnXsyevd",
+        "cusolverDnXsyevd_bufferSize",
+    ],
+    companions: "",
+    found: OnceLock::new(),
+};
+
 /// What a device does better with, and does not need.
-pub static OPTIONAL: [&Wanted; 2] = [&PRODUCTS, &DNN];
+pub static OPTIONAL: [&Wanted; 4] = [&PRODUCTS, &DNN, &BLAS, &SOLVER];
 
 impl Wanted {
     /// Loads the library, or says in a line why that cannot be. It is looked for once.
