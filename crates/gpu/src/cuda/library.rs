@@ -202,6 +202,14 @@ pub static SOLVER: Wanted = Wanted {
     found: OnceLock::new(),
 };
 
+/// What of them decomposes any square matrix: of CUDA 12.6 and later.
+pub static GENERAL: Wanted = Wanted {
+    name: "cusolver",
+    symbols: &["cusolverDnXgeev", "cusolverDnXgeev_bufferSize"],
+    companions: "",
+    found: OnceLock::new(),
+};
+
 /// What a device does better with, and does not need.
 pub static OPTIONAL: [&Wanted; 4] = [&PRODUCTS, &DNN, &BLAS, &SOLVER];
 

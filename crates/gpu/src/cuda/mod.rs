@@ -262,7 +262,7 @@ impl Backend for Cuda {
         let Some(op) = linalg::op(segment) else {
             return program(segment, &self.target).err().map(|missing| missing.0);
         };
-        let absence = linalg::Solvers::absence().err();
+        let absence = linalg::Solvers::check(op).err();
         absence.or_else(|| linalg::plan(op, segment, &self.target).err().map(|missing| missing.0))
     }
 

@@ -90,7 +90,7 @@ impl Prepared {
         let missing =
             |m: Missing| Error::Unsupported { device: gpu.device().to_string(), reason: m.0 };
         if let Some(op) = linalg::op(segment) {
-            Solvers::absence().map_err(Missing).map_err(missing)?;
+            Solvers::check(op).map_err(Missing).map_err(missing)?;
             let plan = linalg::plan(op, segment, target).map_err(missing)?;
             prepared.factorize(op, plan)?;
             return Ok(prepared);

@@ -399,6 +399,100 @@ impl Batch<'_> {
         });
         k.launch_over(total)
     }
+
+    /// Complex numbers of `float64`, `count` for each matrix, as `complex64`.
+    pub fn narrowed(
+        &self,
+        from: BufferRef,
+        to: BufferRef,
+        count: usize,
+    ) -> Result<Launch, Missing> {
+        let k = self.draft("narrowed")?;
+        let x = k.view(from, DType::F64, Access::Read);
+        let y = k.view(to, DType::C64, Access::Write);
+        let total = (self.count() * count) as u64;
+        k.each(total, |at| {
+            let [re, im] = [at * 2, at * 2 + 1].map(|at| x.buf.load(at).convert(Ty::F32));
+            y.buf.store_number(y.offset + at, Number::Complex(re, im));
+        });
+        k.launch_over(total)
+    }
+
+    /// The eigenvectors of a general matrix of `dtype` and `size`, of length 1, in the segment's second
+    /// output: of a real matrix they are packed, where two columns are the parts of two vectors whose
+    /// values are conjugates. The first large element of each is made positive.
+    pub fn unpacked(
+        &self,
+        [values, packed]: [BufferRef; 2],
+        dtype: DType,
+        size: usize,
+    ) -> Result<Launch, Missing> {
+        let k = self.draft("unpacked")?;
+        let of_values = if dtype == DType::F64 { DType::F64 } else { DType::C64 };
+        let values = k.view(values, of_values, Access::Read);
+        let packed = k.view(packed, dtype, Access::Read);
+        let to = k.output(self.segment, 1);
+        let sizes = k.divisors(&[self.count(), size]);
+        let total = (self.count() * size) as u64;
+        k.each(total, |flat| {
+            let index = unflatten(flat, &sizes);
+            let (n, j) = (k.extent(size), index[1]);
+            let first = index[0] * n * n;
+            // The columns of the parts, and whether the imaginary one counts, and how.
+            let imaginary = match of_values {
+                DType::F64 => values.buf.load(flat * 2 + 1),
+                _ => values
+                    .buf
+                    .load_number(values.offset + flat)
+                    .parts()
+                    .last()
+                    .unwrap_or_else(|| k.f32(0.0)),
+            };
+            let zero = imaginary.like(0.0);
+            let (is_above, is_below) = (imaginary.gt(0.0), imaginary.lt(0.0));
+            let re_at = is_below.select(j - 1, j);
+            let im_at = is_above.select(j + 1, j);
+            let load = |i| match dtype {
+                DType::C64 => packed.buf.load_number(first + j * n + i),
+                _ => {
+                    let re = packed.buf.load(first + re_at * n + i);
+                    let im = packed.buf.load(first + im_at * n + i);
+                    let im = is_above.select(im, is_below.select(-im, zero));
+                    Number::Complex(re, im)
+                }
+            };
+            let largest = k.var(zero);
+            k.count(n, |i| {
+                let size = length(load(i));
+                largest.set(size.gt(largest.get()).select(size, largest.get()));
+            });
+            let turn = k.number_var(Number::Complex(zero.like(1.0), zero));
+            let enough = largest.get() * LARGE;
+            k.when(largest.get().gt(0.0), || {
+                k.count(n, |i| {
+                    let number = load(i);
+                    let size = length(number);
+                    k.when(size.ge(enough), || {
+                        turn.set(conjugate(number).map(|part| part / size));
+                        k.leave();
+                    });
+                });
+            });
+            k.count(n, |i| {
+                let number = product(load(i), turn.get()).map(|part| part.convert(Ty::F32));
+                to.buf.store_number(to.offset + first + i * n + j, number);
+            });
+        });
+        k.launch_over(total)
+    }
+}
+
+/// The length of a number that is not far from 1, of either precision.
+fn length(number: Number<'_>) -> Val<'_> {
+    match number {
+        Number::Real(v) => v.abs(),
+        Number::Complex(re, im) => (re * re + im * im).sqrt(),
+    }
 }
 
 /// Whether it is infinite or NaN.

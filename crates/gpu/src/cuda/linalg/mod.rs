@@ -65,6 +65,8 @@ pub enum Task {
     Svd { m: usize, n: usize, vectors: Vectors },
     /// Eigenvectors in the place of A, whose lower triangle is read. Regions: A, eigenvalues, status.
     Eigh { n: usize, vectors: bool },
+    /// A is overwritten. Regions: A, eigenvalues, which are complex, eigenvectors as LAPACK packs them, status.
+    Eig { n: usize, vectors: bool },
     /// C = Aᴴ·Bᴴ for C of `m` and `n`. Regions: A, B, C.
     Product { m: usize, n: usize, depth: usize },
 }
@@ -115,7 +117,7 @@ impl Planner<'_> {
             Linalg::Svd(vectors) => self.svd(m, n, vectors),
             Linalg::Eigh { vectors } => self.eigh(n, vectors),
             Linalg::Pinv => self.pinv(m, n),
-            Linalg::Eig { .. } => Err(Missing("cuSOLVER is not asked for it".into())),
+            Linalg::Eig { vectors } => self.eig(n, vectors),
         }
     }
 
@@ -303,6 +305,35 @@ impl Planner<'_> {
             let factors = Some(Factors { buffer, per: n, is_of_rows: false });
             let out = self.output(1);
             self.copy(&own, &out, [n, n], How { factors, ..How::of(Part::All) })?;
+        }
+        self.check(Check::Converged, &status);
+        Ok(())
+    }
+
+    fn eig(&mut self, n: usize, vectors: bool) -> Result<(), Missing> {
+        if n == 0 {
+            return Ok(());
+        }
+        let (a, own, status) = (self.a(), self.columns(n, n), self.status()?);
+        let how = How { status: Some(status.0), ..How::of(Part::All) };
+        self.copy(&a, &own, [n, n], how)?;
+        self.check(Check::Finite, &status);
+        let is_double = self.dtype == DType::F64;
+        // Two numbers of float64 are a complex one.
+        let values = match is_double {
+            true => self.scratch(2 * n, DType::F64),
+            false => BufferRef::Output(0),
+        };
+        let packed = self.columns(n, if vectors { n } else { 0 });
+        let regions = [own.buffer, values, packed.buffer, status.0];
+        self.call(Task::Eig { n, vectors }, &regions);
+        if is_double {
+            let narrowed = self.on.narrowed(values, BufferRef::Output(0), n)?;
+            self.launch(narrowed);
+        }
+        if vectors {
+            let unpacked = self.on.unpacked([values, packed.buffer], self.dtype, n)?;
+            self.launch(unpacked);
         }
         self.check(Check::Converged, &status);
         Ok(())

@@ -30,8 +30,23 @@ struct Handles {
 unsafe impl Send for Handles {}
 
 impl Solvers {
-    /// Why there are none on any device, if so.
-    pub fn absence() -> Result<(), String> {
+    /// Why there is nothing for `op` on any device, if so.
+    pub fn check(op: Linalg) -> Result<(), String> {
+        Self::load()?;
+        match op {
+            Linalg::Eig { .. } => library::GENERAL.load(),
+            Linalg::Cholesky
+            | Linalg::SolveTriangular { .. }
+            | Linalg::Solve
+            | Linalg::Lu
+            | Linalg::Qr
+            | Linalg::Svd(_)
+            | Linalg::Eigh { .. }
+            | Linalg::Pinv => Ok(()),
+        }
+    }
+
+    fn load() -> Result<(), String> {
         library::BLAS.load()?;
         library::SOLVER.load()
     }
@@ -39,7 +54,7 @@ impl Solvers {
     /// The libraries on `gpu`, which has been entered; none where one is missing.
     pub fn on(gpu: &Arc<Gpu>) -> Option<&Solvers> {
         let made = gpu.solvers.get_or_init(|| {
-            Solvers::absence().ok()?;
+            Self::load().ok()?;
             Self::new(gpu).map_err(|error| slower("linear algebra", &error)).ok()
         });
         made.as_ref()
@@ -117,6 +132,11 @@ fn blas_data(dtype: DType) -> blas::cudaDataType {
         DType::C64 => blas::cudaDataType::CUDA_C_32F,
         _ => blas::cudaDataType::CUDA_R_32F,
     }
+}
+
+/// The complex numbers whose parts have the precision of a dtype.
+fn complex_data(dtype: DType) -> Data {
+    if dtype == DType::F64 { Data::CUDA_C_64F } else { Data::CUDA_C_32F }
 }
 
 /// 1 and 0 as the libraries read them, of any dtype.
@@ -288,6 +308,30 @@ fn workspace(gpu: &Arc<Gpu>, handles: &Handles, call: &Call) -> Result<[usize; 2
                     n,
                     of_real,
                     at,
+                    of,
+                    &mut device,
+                    &mut host,
+                )
+            }
+            Task::Eig { n, vectors } => {
+                let n = n as i64;
+                sys::cusolverDnXgeev_bufferSize(
+                    solver,
+                    params,
+                    mode(false),
+                    mode(vectors),
+                    n,
+                    of,
+                    at,
+                    n,
+                    complex_data(call.dtype),
+                    at,
+                    of,
+                    at,
+                    n,
+                    of,
+                    at,
+                    n,
                     of,
                     &mut device,
                     &mut host,
@@ -558,6 +602,37 @@ unsafe fn run(
                     regions.info(2, count),
                 ),
             ),
+            Task::Eig { n, vectors } => {
+                let columns = if vectors { n } else { 0 };
+                let right = regions.at(2, n * columns * size);
+                explain(
+                    gpu,
+                    sys::cusolverDnXgeev(
+                        solver,
+                        params,
+                        mode(false),
+                        mode(vectors),
+                        n as i64,
+                        of,
+                        regions.at(0, n * n * size),
+                        n as i64,
+                        complex_data(dtype),
+                        regions.at(1, n * 2 * real_size),
+                        of,
+                        std::ptr::null_mut(),
+                        n as i64,
+                        of,
+                        right,
+                        n as i64,
+                        of,
+                        device,
+                        device_bytes,
+                        host,
+                        host_bytes,
+                        regions.info(3, count),
+                    ),
+                )
+            }
             Task::Product { m, n, depth } => {
                 let (one, zero) = (Factor::one(dtype), Factor::ZERO);
                 let adjoint = blas::cublasOperation_t::CUBLAS_OP_C;
@@ -637,7 +712,7 @@ impl Check {
 
 impl Checked {
     /// The error of the first matrix that has a flaw.
-    fn verdict(&self, words: &[u32]) -> Result<()> {
+    pub(super) fn verdict(&self, words: &[u32]) -> Result<()> {
         let (own, infos) = words.split_at(self.count.min(words.len()));
         let mut flaws =
             own.iter().zip(infos).map(|(&own, &info)| self.check.flaw(own, info as i32));
