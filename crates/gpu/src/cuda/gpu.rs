@@ -475,6 +475,11 @@ impl Gpu {
         lock(&self.lane().down).copy(self, from, out)
     }
 
+    /// Writes to `to`, after what this thread's lane was given; the device has been entered.
+    pub fn write_at(&self, to: CUdeviceptr, bytes: &[u8]) -> Result<()> {
+        lock(&self.lane().up).copy(self, to, bytes)
+    }
+
     /// Lets a kernel's blocks share so many bytes.
     pub fn allow_shared(&self, function: CUfunction, bytes: u32) -> Result<()> {
         let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;

@@ -162,11 +162,20 @@ pub static DNN: Wanted = Wanted {
 pub static BLAS: Wanted = Wanted {
     name: "cublas",
     symbols: &[
+        "cublasCgetrfBatched",
+        "cublasCgetrsBatched",
         "cublasCreate_v2",
+        "cublasCtrsmBatched",
         "cublasCtrsm_v2",
+        "cublasDgetrfBatched",
+        "cublasDgetrsBatched",
+        "cublasDtrsmBatched",
         "cublasDtrsm_v2",
         "cublasGemmEx",
         "cublasSetStream_v2",
+        "cublasSgetrfBatched",
+        "cublasSgetrsBatched",
+        "cublasStrsmBatched",
         "cublasStrsm_v2",
     ],
     companions: "",
@@ -177,15 +186,25 @@ pub static BLAS: Wanted = Wanted {
 pub static SOLVER: Wanted = Wanted {
     name: "cusolver",
     symbols: &[
+        "cusolverDnCgesvdjBatched",
+        "cusolverDnCgesvdjBatched_bufferSize",
+        "cusolverDnCpotrfBatched",
         "cusolverDnCreate",
+        "cusolverDnCreateGesvdjInfo",
         "cusolverDnCreateParams",
         "cusolverDnCungqr",
         "cusolverDnCungqr_bufferSize",
+        "cusolverDnDgesvdjBatched",
+        "cusolverDnDgesvdjBatched_bufferSize",
         "cusolverDnDorgqr",
         "cusolverDnDorgqr_bufferSize",
+        "cusolverDnDpotrfBatched",
         "cusolverDnSetStream",
+        "cusolverDnSgesvdjBatched",
+        "cusolverDnSgesvdjBatched_bufferSize",
         "cusolverDnSorgqr",
         "cusolverDnSorgqr_bufferSize",
+        "cusolverDnSpotrfBatched",
         "cusolverDnXgeqrf",
         "cusolverDnXgeqrf_bufferSize",
         "cusolverDnXgesvd",
@@ -206,6 +225,14 @@ pub static SOLVER: Wanted = Wanted {
 pub static GENERAL: Wanted = Wanted {
     name: "cusolver",
     symbols: &["cusolverDnXgeev", "cusolverDnXgeev_bufferSize"],
+    companions: "",
+    found: OnceLock::new(),
+};
+
+/// What of them decomposes a batch of Hermitian matrices: of CUDA 12.6 and later.
+pub static BATCHES: Wanted = Wanted {
+    name: "cusolver",
+    symbols: &["cusolverDnXsyevBatched", "cusolverDnXsyevBatched_bufferSize"],
     companions: "",
     found: OnceLock::new(),
 };

@@ -370,12 +370,13 @@ impl Batch<'_> {
     /// of an LU factorization of `rows`. `order` has a word for each row.
     pub fn exchanges(
         &self,
-        [pivots, order]: [BufferRef; 2],
-        rows: usize,
-        steps: usize,
+        pivots: BufferRef,
+        of_pivots: DType,
+        order: BufferRef,
+        [rows, steps]: [usize; 2],
     ) -> Result<Launch, Missing> {
         let k = self.draft("exchanges")?;
-        let pivots = k.view(pivots, DType::I64, Access::Read);
+        let pivots = k.view(pivots, of_pivots, Access::Read);
         let order = k.view(order, DType::U32, Access::Write);
         let (exchanges, places) = (k.output(self.segment, 1), k.output(self.segment, 2));
         let total = self.count() as u64;

@@ -4,13 +4,19 @@
 //! own, and results from there. Where the transpose of a row-major result is what a library can work on, it
 //! works in the result itself.
 
+mod check;
+mod one;
 mod solver;
+#[cfg(test)]
+mod tests;
+mod together;
 
 use cupola_core::DType;
 use cupola_core::backend::{Kernel, Segment};
 use cupola_core::prim::{KernelOp, Linalg, Vectors};
 
-pub use solver::{Check, Checked, Solver, Solvers};
+pub use check::{Check, Checked};
+pub use solver::{Solver, Solvers};
 
 use crate::ir::{Missing, Target};
 use crate::kernels::linalg::{Batch, Factors, Flaw, How, Matrices, Part};
@@ -45,6 +51,8 @@ pub struct Call {
     pub dtype: DType,
     /// How many matrices there are.
     pub count: usize,
+    /// Whether all of them are given to the library at once.
+    pub together: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,18 +69,37 @@ pub enum Task {
     Reflections { m: usize, n: usize },
     /// Q in the place of the reflections: as many columns as there are. Regions: as above.
     Columns { m: usize, n: usize },
-    /// A is at least as high as wide. Regions: A, singular values, U, Vᴴ, status.
+    /// A is at least as high as wide. Regions: A, singular values, U, Vᴴ, status. Matrices together give
+    /// V instead, and all columns of U.
     Svd { m: usize, n: usize, vectors: Vectors },
     /// Eigenvectors in the place of A, whose lower triangle is read. Regions: A, eigenvalues, status.
     Eigh { n: usize, vectors: bool },
     /// A is overwritten. Regions: A, eigenvalues, which are complex, eigenvectors as LAPACK packs them, status.
     Eig { n: usize, vectors: bool },
-    /// C = Aᴴ·Bᴴ for C of `m` and `n`. Regions: A, B, C.
-    Product { m: usize, n: usize, depth: usize },
+    /// C = Aᴴ·Bᴴ for C of `m` and `n`, from the first columns of `apart` of B. Regions: A, B, C.
+    Product { m: usize, n: usize, depth: usize, apart: usize },
+}
+
+/// Vectors as columns, or their conjugates.
+struct Basis {
+    vectors: Matrices,
+    is_conjugated: bool,
+}
+
+/// Both bases of a decomposition by singular values, and how it went.
+struct Decomposed {
+    status: Status,
+    u: Basis,
+    v: Basis,
 }
 
 /// Where the host finds what is wrong with each matrix: words of our own, and then the library's.
 struct Status(BufferRef);
+
+/// Matrices of a batch up to this size are solved at once: larger ones fill a device one by one.
+const SMALL: usize = 128;
+/// The largest of which the library makes singular vectors at once.
+const ROTATED: usize = 32;
 
 struct Planner<'a> {
     on: Batch<'a>,
@@ -146,8 +173,25 @@ impl Planner<'_> {
         self.plan.stages.push(Stage::Launch(launch));
     }
 
+    /// Whether matrices of `size` are given to a library at once: those up to `most`.
+    fn together(&self, size: usize, most: usize) -> bool {
+        self.on.count() > 1 && size <= most
+    }
+
     fn call(&mut self, task: Task, regions: &[BufferRef]) {
-        let call = Call { task, dtype: self.dtype, count: self.on.count() };
+        let together = match task {
+            Task::Cholesky { n } | Task::Solve { n, .. } | Task::Triangle { n, .. } => {
+                self.together(n, SMALL)
+            }
+            Task::Eigh { n, .. } => self.together(n, SMALL),
+            Task::Lu { m, n } => m == n && self.together(n, SMALL),
+            Task::Svd { m, .. } => self.together(m, ROTATED),
+            Task::Reflections { .. }
+            | Task::Columns { .. }
+            | Task::Eig { .. }
+            | Task::Product { .. } => false,
+        };
+        let call = Call { task, dtype: self.dtype, count: self.on.count(), together };
         self.plan.stages.push(Stage::Call(call, regions.to_vec()));
     }
 
@@ -232,13 +276,19 @@ impl Planner<'_> {
         Ok(())
     }
 
+    /// What the libraries count exchanged rows with.
+    fn exchanges(&self, m: usize, n: usize) -> DType {
+        if m == n && self.together(n, SMALL) { DType::I32 } else { DType::I64 }
+    }
+
     fn solve(&mut self, n: usize) -> Result<(), Missing> {
         if n == 0 {
             return Ok(());
         }
         let (a, b, out) = (self.a(), Matrices::input(self.on.segment, 1), self.output(0));
         let (status, own) = (self.status()?, self.columns(n, n));
-        let exchanges = self.scratch(n, DType::I64);
+        let of_exchanges = self.exchanges(n, n);
+        let exchanges = self.scratch(n, of_exchanges);
         self.copy(&a, &own, [n, n], How::of(Part::All))?;
         self.call(Task::Lu { m: n, n }, &[own.buffer, exchanges, status.0]);
         self.diagonal(&own, n, Flaw::Zero, &status)?;
@@ -257,7 +307,8 @@ impl Planner<'_> {
     fn lu(&mut self, m: usize, n: usize) -> Result<(), Missing> {
         let (k, out) = (m.min(n), self.output(0));
         // Nothing is read of no steps.
-        let exchanges = self.scratch(k.max(1), DType::I64);
+        let of_exchanges = self.exchanges(m, n);
+        let exchanges = self.scratch(k.max(1), of_exchanges);
         if k > 0 {
             let (a, own, status) = (self.a(), self.columns(m, n), self.status()?);
             self.copy(&a, &own, [m, n], How::of(Part::All))?;
@@ -266,7 +317,7 @@ impl Planner<'_> {
         }
         if m > 0 {
             let order = self.scratch(m, DType::U32);
-            let exchanged = self.on.exchanges([exchanges, order], m, k)?;
+            let exchanged = self.on.exchanges(exchanges, of_exchanges, order, [m, k])?;
             self.launch(exchanged);
         }
         Ok(())
@@ -339,13 +390,13 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Decomposes A, or Aᴴ where A is wider than high; gives U and Vᴴ of that.
+    /// Decomposes A, or Aᴴ where A is wider than high.
     fn decomposed(
         &mut self,
         [m, n]: [usize; 2],
         values: BufferRef,
         vectors: Vectors,
-    ) -> Result<(Status, Matrices, Matrices), Missing> {
+    ) -> Result<Decomposed, Missing> {
         let (high, wide) = (m.max(n), m.min(n));
         let (own, status) = (self.columns(high, wide), self.status()?);
         let is_turned = m < n;
@@ -354,20 +405,25 @@ impl Planner<'_> {
             How { conjugated: [is_turned, false], status: Some(status.0), ..How::of(Part::All) };
         self.copy(&a, &own, [high, wide], how)?;
         self.check(Check::Finite, &status);
+        let is_rotated = self.together(high, ROTATED);
         let columns = match vectors {
             Vectors::None => 0,
-            Vectors::Thin => wide,
-            Vectors::Full => high,
+            Vectors::Thin if !is_rotated => wide,
+            Vectors::Thin | Vectors::Full => high,
         };
         let u = self.columns(high, columns);
-        let vh = self.columns(if columns > 0 { wide } else { 0 }, wide);
+        let v = self.columns(if columns > 0 { wide } else { 0 }, wide);
         let task = Task::Svd { m: high, n: wide, vectors };
-        self.call(task, &[own.buffer, values, u.buffer, vh.buffer, status.0]);
-        Ok((status, u, vh))
+        self.call(task, &[own.buffer, values, u.buffer, v.buffer, status.0]);
+        let v = match is_rotated {
+            true => Basis { vectors: v, is_conjugated: false },
+            false => Basis { vectors: v.transposed(), is_conjugated: true },
+        };
+        Ok(Decomposed { status, u: Basis { vectors: u, is_conjugated: false }, v })
     }
 
     fn svd(&mut self, m: usize, n: usize, vectors: Vectors) -> Result<(), Missing> {
-        let k = m.min(n);
+        let (k, high) = (m.min(n), m.max(n));
         if k == 0 {
             if vectors == Vectors::Full {
                 for (index, size) in [(0, m), (2, n)] {
@@ -378,38 +434,39 @@ impl Planner<'_> {
             return Ok(());
         }
         if vectors == Vectors::None {
-            let (status, ..) = self.decomposed([m, n], BufferRef::Output(0), vectors)?;
+            let Decomposed { status, .. } =
+                self.decomposed([m, n], BufferRef::Output(0), vectors)?;
             self.check(Check::Converged, &status);
             return Ok(());
         }
-        let (status, own_u, own_vh) = self.decomposed([m, n], BufferRef::Output(1), vectors)?;
+        let Decomposed { status, u, v } = self.decomposed([m, n], BufferRef::Output(1), vectors)?;
         let (u_out, vh_out) = (self.output(0), self.output(2));
         let is_turned = m < n;
-        let all = if vectors == Vectors::Full { m.max(n) } else { k };
+        let all = if vectors == Vectors::Full { high } else { k };
         let buffer = self.scratch(all, self.dtype);
-        // The signs are those of U; of the higher basis, vectors without a value have their own.
-        if !is_turned || all > k {
-            let turns = self.on.turns(&own_u, [m.max(n), all], false, buffer, all)?;
+        // The signs are those of U; vectors without a value have their own.
+        if is_turned && all > k {
+            let turns = self.on.turns(&u.vectors, [high, all], u.is_conjugated, buffer, all)?;
             self.launch(turns);
         }
-        if is_turned {
-            let turns = self.on.turns(&own_vh.transposed(), [k, k], true, buffer, all)?;
-            self.launch(turns);
-        }
+        let (left, right) = if is_turned { (v, u) } else { (u, v) };
+        let [columns, rows] = if is_turned { [k, all] } else { [all, k] };
+        let turns = self.on.turns(&left.vectors, [m, columns], left.is_conjugated, buffer, all)?;
+        self.launch(turns);
         let factors = |is_of_rows| Some(Factors { buffer, per: all, is_of_rows });
-        let (u, vh) = match is_turned {
-            false => (own_u, own_vh),
-            true => (own_vh.transposed(), own_u.transposed()),
+        let how = How {
+            conjugated: [left.is_conjugated, false],
+            factors: factors(false),
+            ..How::of(Part::All)
         };
-        let columns = if is_turned { k } else { all };
-        let how =
-            How { conjugated: [is_turned, false], factors: factors(false), ..How::of(Part::All) };
-        self.copy(&u, &u_out, [m, columns], how)?;
-        // Vᴴ is conj(V·turns), transposed.
-        let rows = if is_turned { all } else { k };
-        let how =
-            How { conjugated: [!is_turned, true], factors: factors(true), ..How::of(Part::All) };
-        self.copy(&vh, &vh_out, [rows, n], how)?;
+        self.copy(&left.vectors, &u_out, [m, columns], how)?;
+        // What is multiplied is V, of which the adjoint is wanted.
+        let how = How {
+            conjugated: [right.is_conjugated, true],
+            factors: factors(true),
+            ..How::of(Part::All)
+        };
+        self.copy(&right.vectors.transposed(), &vh_out, [rows, n], how)?;
         self.check(Check::Converged, &status);
         Ok(())
     }
@@ -420,17 +477,22 @@ impl Planner<'_> {
             return Ok(());
         }
         let values = self.scratch(k, real(self.dtype));
-        let (status, u, vh) = self.decomposed([m, n], values, Vectors::Thin)?;
+        let Decomposed { status, u, v } = self.decomposed([m, n], values, Vectors::Thin)?;
         let inverses = self.scratch(k, self.dtype);
         let inverted = self.on.inverses([values, inverses], self.dtype, k, 10 * high)?;
         self.launch(inverted);
+        // S⁺·Vᴴ, whose adjoint is multiplied with that of U.
         let scaled = self.columns(k, k);
-        let factors = Some(Factors { buffer: inverses, per: k, is_of_rows: true });
-        self.copy(&vh, &scaled, [k, k], How { factors, ..How::of(Part::All) })?;
-        // V·S⁺·Uᴴ.
+        let how = How {
+            conjugated: [!v.is_conjugated, false],
+            factors: Some(Factors { buffer: inverses, per: k, is_of_rows: true }),
+            ..How::of(Part::All)
+        };
+        self.copy(&v.vectors.transposed(), &scaled, [k, k], how)?;
         let inverse = self.columns(k, high);
-        let task = Task::Product { m: k, n: high, depth: k };
-        self.call(task, &[scaled.buffer, u.buffer, inverse.buffer]);
+        let apart = if self.together(high, ROTATED) { high } else { k };
+        let task = Task::Product { m: k, n: high, depth: k, apart };
+        self.call(task, &[scaled.buffer, u.vectors.buffer, inverse.buffer]);
         let out = self.output(0);
         let is_turned = m < n;
         let from = if is_turned { inverse.transposed() } else { inverse };
