@@ -304,7 +304,7 @@ pub struct SelftestArgs {
     #[arg(long, value_name = "DEVICE", value_parser = device)]
     pub device: Vec<Device>,
 
-    /// Run only the samples whose name contains this
+    /// Run only the samples whose name, or whose op's name, contains this
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
 

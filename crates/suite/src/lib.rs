@@ -45,6 +45,10 @@ mod support;
 mod unary;
 
 use std::collections::BTreeSet;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
 
 use cupola_core::device::with_stream;
 use cupola_core::{DType, Device, Error, Stream, fallback};
@@ -71,9 +75,9 @@ pub struct FamilyReport {
     pub missing: BTreeSet<String>,
 }
 
-/// Runs the samples whose `family/name` contains `filter` on `device`, a family at a time, and
-/// shows `report` each family's result as soon as it is there. Nothing falls back to the CPU
-/// meanwhile, in any thread.
+/// Runs the samples whose `family/name`, or whose op's name, contains `filter` on `device`, and shows
+/// `report` each family's result in turn. Where kernels take long to make many samples run at once,
+/// each on a stream of its own. Nothing falls back to the CPU meanwhile, in any thread.
 ///
 /// # Example
 /// ```no_run
@@ -96,7 +100,7 @@ pub fn run(device: Device, filter: Option<&str>, report: &mut dyn FnMut(FamilyRe
 pub fn assert_part(
     device: Device,
     family: Family,
-    part: impl Fn(usize, DType) -> bool,
+    part: impl Fn(usize, DType) -> bool + Sync,
     may_lack: impl Fn(&str) -> bool,
 ) {
     let (mut samples, mut checked, mut lacking) = (0, 0, 0);
@@ -130,7 +134,7 @@ pub fn assert_family(device: Device, family: Family, may_lack: impl Fn(&str) -> 
 }
 
 /// Which dtypes of which sample run.
-type Selection<'s> = dyn Fn(usize, DType) -> bool + 's;
+type Selection<'s> = dyn Fn(usize, DType) -> bool + Sync + 's;
 
 /// Runs `f` while nothing falls back to the CPU, in any thread.
 fn without_fallback(f: impl FnOnce()) {
@@ -140,56 +144,165 @@ fn without_fallback(f: impl FnOnce()) {
     fallback::set_policy(before);
 }
 
+/// The samples of a family that run, by number.
+struct Chosen {
+    family: Family,
+    numbers: Vec<usize>,
+}
+
+fn chosen(device: Device, filter: Option<&str>) -> Vec<Chosen> {
+    let of_family = |&family: &Family| {
+        let runs = |sample: &Sample| {
+            let elsewhere = sample.cheap_kernels && !check::makes_kernels_at_once(device);
+            let name = || format!("{}/{}", family.name(), sample.name);
+            let is_asked_for = |filter: &str| {
+                name().contains(filter) || sample.op_name().is_some_and(|op| op.contains(filter))
+            };
+            !elsewhere && filter.is_none_or(is_asked_for)
+        };
+        let samples = family.samples();
+        let numbers = (0..samples.len()).filter(|&number| runs(&samples[number])).collect();
+        Chosen { family, numbers }
+    };
+    Family::ALL.iter().map(of_family).filter(|chosen| !chosen.numbers.is_empty()).collect()
+}
+
 fn run_families(
     device: Device,
     filter: Option<&str>,
     selection: &Selection<'_>,
     report: &mut dyn FnMut(FamilyReport),
 ) {
-    for &family in Family::ALL {
-        let mut result = FamilyReport {
+    let chosen = chosen(device, filter);
+    let workers = workers(device);
+    if workers < 2 {
+        for Chosen { family, numbers } in chosen {
+            let (samples, mut result) = (family.samples(), FamilyReport::of(family));
+            for number in numbers {
+                result.add(run_sample(&samples, number, family, selection, Stream::of(device)));
+            }
+            report(result);
+        }
+        return;
+    }
+    // A worker has a stream of its own, so that what its kernels find wrong is told to it.
+    let (next, (send, receive)) = (AtomicUsize::new(0), mpsc::channel());
+    let all: Vec<(usize, usize)> = (chosen.iter().enumerate())
+        .flat_map(|(at, chosen)| chosen.numbers.iter().map(move |&number| (at, number)))
+        .collect();
+    thread::scope(|scope| {
+        for worker in 0..workers.min(all.len()) {
+            let (send, all, chosen, next) = (send.clone(), &all, &chosen, &next);
+            scope.spawn(move || {
+                let stream = stream(device, worker);
+                let mut known: Option<(usize, Vec<Sample>)> = None;
+                while let Some(&(at, number)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let family = chosen[at].family;
+                    if known.as_ref().is_none_or(|(of, _)| *of != at) {
+                        known = Some((at, family.samples()));
+                    }
+                    let Some((_, samples)) = &known else { return };
+                    let result = run_sample(samples, number, family, selection, stream);
+                    // Nobody listens any more where another worker has panicked.
+                    if send.send((at, number, result)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(send);
+        // Families are told in order, each with its samples in order.
+        let mut found: Vec<Vec<(usize, FamilyReport)>> =
+            chosen.iter().map(|_| Vec::new()).collect();
+        let mut told = 0;
+        for (at, number, result) in receive {
+            found[at].push((number, result));
+            while let Some(of) = chosen.get(told).filter(|of| of.numbers.len() == found[told].len())
+            {
+                found[told].sort_by_key(|(number, _)| *number);
+                let mut whole = FamilyReport::of(of.family);
+                std::mem::take(&mut found[told]).into_iter().for_each(|(_, one)| whole.add(one));
+                report(whole);
+                told += 1;
+            }
+        }
+    });
+}
+
+/// How many samples run at once: many where kernels take long to make.
+fn workers(device: Device) -> usize {
+    match check::makes_kernels_at_once(device) {
+        true => 1,
+        false => thread::available_parallelism().map_or(1, NonZero::get),
+    }
+}
+
+/// The stream of a worker: made when it is first asked for.
+fn stream(device: Device, worker: usize) -> Stream {
+    static MADE: Mutex<Vec<Stream>> = Mutex::new(Vec::new());
+    if worker == 0 {
+        return Stream::of(device);
+    }
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = made.iter().filter(|stream| stream.device == device).nth(worker - 1) {
+        return *known;
+    }
+    // Where there is no number for another, the first one is shared.
+    let Ok(another) = Stream::another(device, 0) else { return Stream::of(device) };
+    made.push(another);
+    another
+}
+
+impl FamilyReport {
+    fn of(family: Family) -> FamilyReport {
+        FamilyReport {
             family,
             samples: 0,
             passed: 0,
             failures: Vec::new(),
             missing: BTreeSet::new(),
-        };
-        for (number, sample) in family.samples().iter().enumerate() {
-            let name = format!("{}/{}", family.name(), sample.name);
-            let elsewhere = sample.cheap_kernels && !check::makes_kernels_at_once(device);
-            if elsewhere || filter.is_some_and(|f| !name.contains(f)) {
-                continue;
-            }
-            result.samples += 1;
-            let dtypes = |dtype| selection(number, dtype);
-            with_stream(Stream::of(device), || run_sample(sample, &name, &dtypes, &mut result));
         }
-        if result.samples > 0 {
-            report(result);
-        }
+    }
+
+    fn add(&mut self, other: FamilyReport) {
+        self.samples += other.samples;
+        self.passed += other.passed;
+        self.failures.extend(other.failures);
+        self.missing.extend(other.missing);
     }
 }
 
 fn run_sample(
-    sample: &Sample,
-    name: &str,
-    takes: &dyn Fn(DType) -> bool,
-    result: &mut FamilyReport,
-) {
-    for dtype in DType::ALL.into_iter().filter(|&dtype| takes(dtype)) {
-        let Some((op, inputs)) = sample.in_dtype(dtype) else { continue };
-        if Family::of(&op) != result.family {
-            result.failures.push(format!("{name}: is a sample of {}", Family::of(&op).name()));
+    samples: &[Sample],
+    number: usize,
+    family: Family,
+    selection: &Selection<'_>,
+    stream: Stream,
+) -> FamilyReport {
+    let mut result = FamilyReport { samples: 1, ..FamilyReport::of(family) };
+    let Some(sample) = samples.get(number) else { return result };
+    let name = format!("{}/{}", family.name(), sample.name);
+    with_stream(stream, || {
+        for dtype in DType::ALL.into_iter().filter(|&dtype| selection(number, dtype)) {
+            run_in(sample, &name, dtype, &mut result);
         }
-        let case = Case { op, inputs, sample };
-        for (what, check) in check::checks(&case, dtype) {
-            match check(&case) {
-                Ok(()) => result.passed += 1,
-                Err(Error::Unsupported { reason, .. }) => {
-                    result.missing.insert(reason);
-                }
-                Err(error) => result.failures.push(format!("{name} {dtype} {what}: {error}")),
+    });
+    result
+}
+
+fn run_in(sample: &Sample, name: &str, dtype: DType, result: &mut FamilyReport) {
+    let Some((op, inputs)) = sample.in_dtype(dtype) else { return };
+    if Family::of(&op) != result.family {
+        result.failures.push(format!("{name}: is a sample of {}", Family::of(&op).name()));
+    }
+    let case = Case { op, inputs, sample };
+    for (what, check) in check::checks(&case, dtype) {
+        match check(&case) {
+            Ok(()) => result.passed += 1,
+            Err(Error::Unsupported { reason, .. }) => {
+                result.missing.insert(reason);
             }
+            Err(error) => result.failures.push(format!("{name} {dtype} {what}: {error}")),
         }
     }
 }

@@ -90,8 +90,36 @@ pub fn samples() -> Vec<Sample> {
             (Linalg::Cholesky, vec![definite]),
         ];
         for (op, inputs) in large {
-            let name = format!("{} of {size} rows", op.name());
-            all.push(plain(op, &name, inputs).where_kernels_are_cheap());
+            all.push(plain(op, &format!("{} of {size} rows", op.name()), inputs));
+        }
+    }
+    // What kernels are made for where that takes long.
+    for shape in [&[2, 3, 3][..], &[0, 3, 3], &[2, 0, 0]] {
+        let n = shape[shape.len() - 1];
+        let general = move || from(shape, move |i| spread(i) + dominant(i, n, 3.0));
+        let mut several = shape.to_vec();
+        several[shape.len() - 1] = 2;
+        let b = || from(&several[..], |i| spread(i + 11));
+        let one = |op: Linalg, inputs: Vec<Input>| {
+            plain(op, &format!("{op:?} of a batch {shape:?}"), inputs)
+        };
+        let definite = vec![from(shape, move |i| symmetric(i, n, 4.0))];
+        all.push(one(Linalg::Cholesky, definite).hermitian());
+        for vectors in [false, true] {
+            let apart = vec![from(shape, move |i| symmetric(i, n, 0.5))];
+            all.push(one(Linalg::Eigh { vectors }, apart).hermitian());
+        }
+        all.push(one(Linalg::Solve, vec![general(), b()]));
+        for (upper, unit) in [(false, false), (false, true), (true, false), (true, true)] {
+            let a = from(shape, move |i| 0.5 * spread(i) + dominant(i, n, 3.0));
+            all.push(one(Linalg::SolveTriangular { upper, unit }, vec![a, b()]));
+        }
+    }
+    for shape in [&[4, 3][..], &[3, 4], &[2, 3, 4], &[0, 3], &[3, 0]] {
+        let decompositions = [Vectors::None, Vectors::Thin, Vectors::Full].map(Linalg::Svd);
+        for op in [Linalg::Lu, Linalg::Qr, Linalg::Pinv].into_iter().chain(decompositions) {
+            let name = format!("{op:?} of a batch {shape:?}");
+            all.push(plain(op, &name, vec![from(shape, spread)]));
         }
     }
     all

@@ -127,6 +127,12 @@ impl Sample {
         Sample { takes: Box::new(move |dtype| before(dtype) && takes(dtype)), ..self }
     }
 
+    /// The op's name; `None` where it takes no dtype.
+    pub fn op_name(&self) -> Option<&'static str> {
+        let dtype = DType::ALL.into_iter().find(|&dtype| (self.takes)(dtype))?;
+        Some((self.op)(dtype).name())
+    }
+
     /// The op and its inputs in `dtype`; `None` where the op does not take it.
     pub fn in_dtype(&self, dtype: DType) -> Option<(Op, Vec<Host>)> {
         if !(self.takes)(dtype) {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{self as driver, CUfunction};
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
@@ -34,7 +34,7 @@ enum Output {
 /// The kernels of a device.
 pub struct Kernels {
     output: Output,
-    loaded: Mutex<HashMap<Kernel, Function>>,
+    loaded: Mutex<HashMap<Kernel, Arc<Mutex<Option<Function>>>>>,
     store: Option<Store>,
 }
 
@@ -110,12 +110,19 @@ impl Kernels {
 
     /// `kernel`, loaded; the device has been entered.
     pub fn get(&self, gpu: &Gpu, kernel: &Kernel) -> Result<Function> {
-        if let Some(known) = lock(&self.loaded).get(kernel) {
-            return Ok(*known);
+        let place = {
+            let mut loaded = lock(&self.loaded);
+            let known = loaded.get(kernel).cloned();
+            known.unwrap_or_else(|| loaded.entry(kernel.clone()).or_default().clone())
+        };
+        // Threads that want the same kernel wait for the one that makes it.
+        let mut function = lock(&place);
+        if let Some(known) = *function {
+            return Ok(known);
         }
-        let function = self.of_text(gpu, &kernel.name, &print(kernel, &CudaC))?;
-        lock(&self.loaded).insert(kernel.clone(), function);
-        Ok(function)
+        let made = self.of_text(gpu, &kernel.name, &print(kernel, &CudaC))?;
+        *function = Some(made);
+        Ok(made)
     }
 
     /// The kernel `name` in `text`, loaded anew; the device has been entered.

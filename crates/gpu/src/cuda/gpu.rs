@@ -18,6 +18,7 @@ use super::commands::LaunchConfig;
 use super::compile::Kernels;
 use super::dnn::Dnn;
 use super::lane::{self, Lane, Order, Place, Uses};
+use super::linalg::Solvers;
 use super::marker::Spare;
 use super::memory::{CLASSES, CudaMemory};
 use super::product::Products;
@@ -73,6 +74,8 @@ pub struct Gpu {
     pub products: OnceLock<Option<Products>>,
     /// What convolves and attends on it; none where the library is missing.
     pub dnn: OnceLock<Option<Dnn>>,
+    /// What factorizes matrices on it; none where a library is missing.
+    pub solvers: OnceLock<Option<Solvers>>,
 }
 
 // SAFETY: contexts, streams and pools of the driver may be used by any thread, many at a time.
@@ -140,6 +143,7 @@ impl Gpu {
             kernels,
             products: OnceLock::new(),
             dnn: OnceLock::new(),
+            solvers: OnceLock::new(),
         })
     }
 
@@ -463,6 +467,17 @@ impl Gpu {
         }
         lock(&lane.down).copy(self, from, out)?;
         lane.faults.check(self.own, &self.faults)
+    }
+
+    /// Reads what lies at `from`, once everything is done that this thread's lane was given; the device has
+    /// been entered.
+    pub fn read_at(&self, from: CUdeviceptr, out: &mut [u8]) -> Result<()> {
+        lock(&self.lane().down).copy(self, from, out)
+    }
+
+    /// Writes to `to`, after what this thread's lane was given; the device has been entered.
+    pub fn write_at(&self, to: CUdeviceptr, bytes: &[u8]) -> Result<()> {
+        lock(&self.lane().up).copy(self, to, bytes)
     }
 
     /// Lets a kernel's blocks share so many bytes.

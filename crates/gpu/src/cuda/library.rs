@@ -158,8 +158,87 @@ pub static DNN: Wanted = Wanted {
     found: OnceLock::new(),
 };
 
+/// Solutions for triangles, and products beside factorizations.
+pub static BLAS: Wanted = Wanted {
+    name: "cublas",
+    symbols: &[
+        "cublasCgetrfBatched",
+        "cublasCgetrsBatched",
+        "cublasCreate_v2",
+        "cublasCtrsmBatched",
+        "cublasCtrsm_v2",
+        "cublasDgetrfBatched",
+        "cublasDgetrsBatched",
+        "cublasDtrsmBatched",
+        "cublasDtrsm_v2",
+        "cublasGemmEx",
+        "cublasSetStream_v2",
+        "cublasSgetrfBatched",
+        "cublasSgetrsBatched",
+        "cublasStrsmBatched",
+        "cublasStrsm_v2",
+    ],
+    companions: "",
+    found: OnceLock::new(),
+};
+
+/// Factorizations of matrices.
+pub static SOLVER: Wanted = Wanted {
+    name: "cusolver",
+    symbols: &[
+        "cusolverDnCgesvdjBatched",
+        "cusolverDnCgesvdjBatched_bufferSize",
+        "cusolverDnCpotrfBatched",
+        "cusolverDnCreate",
+        "cusolverDnCreateGesvdjInfo",
+        "cusolverDnCreateParams",
+        "cusolverDnCungqr",
+        "cusolverDnCungqr_bufferSize",
+        "cusolverDnDgesvdjBatched",
+        "cusolverDnDgesvdjBatched_bufferSize",
+        "cusolverDnDorgqr",
+        "cusolverDnDorgqr_bufferSize",
+        "cusolverDnDpotrfBatched",
+        "cusolverDnSetStream",
+        "cusolverDnSgesvdjBatched",
+        "cusolverDnSgesvdjBatched_bufferSize",
+        "cusolverDnSorgqr",
+        "cusolverDnSorgqr_bufferSize",
+        "cusolverDnSpotrfBatched",
+        "cusolverDnXgeqrf",
+        "cusolverDnXgeqrf_bufferSize",
+        "cusolverDnXgesvd",
+        "cusolverDnXgesvd_bufferSize",
+        "cusolverDnXgetrf",
+        "cusolverDnXgetrf_bufferSize",
+        "cusolverDnXgetrs",
+        "cusolverDnXpotrf",
+        "cusolverDnXpotrf_bufferSize",
+        "cusolverDnXsyevd",
+        "cusolverDnXsyevd_bufferSize",
+    ],
+    companions: "",
+    found: OnceLock::new(),
+};
+
+/// What of them decomposes any square matrix: of CUDA 12.6 and later.
+pub static GENERAL: Wanted = Wanted {
+    name: "cusolver",
+    symbols: &["cusolverDnXgeev", "cusolverDnXgeev_bufferSize"],
+    companions: "",
+    found: OnceLock::new(),
+};
+
+/// What of them decomposes a batch of Hermitian matrices: of CUDA 12.6 and later.
+pub static BATCHES: Wanted = Wanted {
+    name: "cusolver",
+    symbols: &["cusolverDnXsyevBatched", "cusolverDnXsyevBatched_bufferSize"],
+    companions: "",
+    found: OnceLock::new(),
+};
+
 /// What a device does better with, and does not need.
-pub static OPTIONAL: [&Wanted; 2] = [&PRODUCTS, &DNN];
+pub static OPTIONAL: [&Wanted; 4] = [&PRODUCTS, &DNN, &BLAS, &SOLVER];
 
 impl Wanted {
     /// Loads the library, or says in a line why that cannot be. It is looked for once.

@@ -16,6 +16,7 @@ mod gpu;
 mod graph;
 mod lane;
 mod library;
+mod linalg;
 mod marker;
 mod matrices;
 mod memory;
@@ -258,7 +259,11 @@ impl Backend for Cuda {
     }
 
     fn lacks(&self, segment: &Segment) -> Option<String> {
-        program(segment, &self.target).err().map(|missing| missing.0)
+        let Some(op) = linalg::op(segment) else {
+            return program(segment, &self.target).err().map(|missing| missing.0);
+        };
+        let absence = linalg::Solvers::check(op).err();
+        absence.or_else(|| linalg::plan(op, segment, &self.target).err().map(|missing| missing.0))
     }
 
     fn prepare_all(&self, segments: &[&Segment]) -> Vec<Result<Arc<dyn Executable>>> {
@@ -271,6 +276,9 @@ impl Backend for Cuda {
         };
         // A step that runs elsewhere in between has to be waited for.
         let steps: Vec<_> = steps.iter().map(own).collect::<Option<_>>()?;
+        if steps.iter().any(|step| step.is_alone()) {
+            return None;
+        }
         Some(Box::new(sequence::Sequence::new(self.gpu().ok()?, steps)))
     }
 

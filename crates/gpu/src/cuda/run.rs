@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use cupola_core::backend::{Args, Executable, Fails, Kernel, Segment};
-use cupola_core::prim::{Composite, KernelOp};
+use cupola_core::prim::{Composite, KernelOp, Linalg};
 use cupola_core::{DType, Error, Result};
 
 use super::attention::{self, PreparedAttention};
@@ -12,6 +12,7 @@ use super::convolution;
 use super::dnn::{ALIGNMENT, Dnn};
 use super::geometry::Geometry;
 use super::gpu::{Gpu, slower};
+use super::linalg::{self, Checked, Solver, Solvers, Stage};
 use super::matrices::Product;
 use super::product::{self, Products};
 use crate::emit::dynamic_shared;
@@ -30,6 +31,10 @@ pub struct Prepared {
     /// Bytes of an element, of each input and each output.
     sizes: [Vec<usize>; 2],
     dispatches: Vec<Dispatch>,
+    /// Whether the host waits for the device in between, to look for what went wrong.
+    is_checked: bool,
+    /// Whether a library does in between what no graph of launches holds.
+    is_alone: bool,
     /// Regions that have to start at multiples of so many elements.
     takes: Vec<Taken>,
     /// What runs where one does not.
@@ -77,11 +82,19 @@ impl Prepared {
                 segment.outputs.iter().map(size).collect(),
             ],
             dispatches: Vec::new(),
+            is_checked: false,
+            is_alone: false,
             takes: Vec::new(),
             otherwise: None,
         };
         let missing =
             |m: Missing| Error::Unsupported { device: gpu.device().to_string(), reason: m.0 };
+        if let Some(op) = linalg::op(segment) {
+            Solvers::check(op).map_err(Missing).map_err(missing)?;
+            let plan = linalg::plan(op, segment, target).map_err(missing)?;
+            prepared.factorize(op, plan)?;
+            return Ok(prepared);
+        }
         match library_call(gpu, segment, target) {
             Some(Called { call, takes, scratch, before, after }) => {
                 (prepared.scratch, prepared.scratch_bytes) = arrange(&scratch);
@@ -108,6 +121,37 @@ impl Prepared {
                 Some(Box::new(Otherwise { segment: segment.clone(), target, made }));
         }
         Ok(prepared)
+    }
+}
+
+impl Prepared {
+    /// Makes what is done for matrices ready.
+    fn factorize(&mut self, op: Linalg, plan: linalg::Plan) -> Result<()> {
+        let linalg::Plan { mut scratch, stages } = plan;
+        self.is_alone = true;
+        for stage in stages {
+            match stage {
+                Stage::Launch(launch) => self.add(launch)?,
+                Stage::Call(call, mut regions) => {
+                    let solver = Solver::new(&self.gpu, call)?;
+                    scratch.push(solver.workspace());
+                    regions.push(BufferRef::Scratch(scratch.len() - 1));
+                    self.dispatches.push(Dispatch::Call(Arc::new(solver), regions));
+                }
+                Stage::Check { check, status, count } => {
+                    self.is_checked = true;
+                    let checked = Arc::new(Checked { op, check, count });
+                    self.dispatches.push(Dispatch::Call(checked, vec![status]));
+                }
+            }
+        }
+        (self.scratch, self.scratch_bytes) = arrange(&scratch);
+        Ok(())
+    }
+
+    /// Whether it cannot be one of several steps that run as one.
+    pub fn is_alone(&self) -> bool {
+        self.is_alone
     }
 }
 
@@ -230,7 +274,11 @@ fn ready(gpu: &Gpu, launch: Launch) -> Result<Ready> {
 impl Executable for Prepared {
     /// Indices are looked at on the device.
     fn fails(&self) -> Fails {
-        if self.faults.is_empty() { Fails::Never } else { Fails::Late }
+        match self.faults.is_empty() {
+            _ if self.is_checked => Fails::Anywhere,
+            true => Fails::Never,
+            false => Fails::Late,
+        }
     }
 
     fn run(&self, args: &Args<'_>) -> Result<()> {

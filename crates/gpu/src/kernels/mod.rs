@@ -12,6 +12,8 @@ mod fft;
 mod finish;
 mod gather;
 mod gemm;
+#[cfg(feature = "cuda")]
+pub(crate) mod linalg;
 pub(crate) mod map;
 mod pool;
 mod quads;
