@@ -74,6 +74,13 @@ pub fn avg_pool(
     give(ops::avg_pool(&x, &windows(window, stride, padding)?))
 }
 
+/// What was recorded as one node for every parameter of a step.
+fn recorded<const N: usize>(name: &str, all: cupola::Result<Vec<Array>>) -> PyResult<[PyArray; N]> {
+    let all: Result<[Array; N], _> = all.map_err(raise)?.try_into();
+    let all = all.map_err(|_| wrong_value(format!("[{name}] gives {N} arrays")))?;
+    Ok(all.map(PyArray::new))
+}
+
 #[doc = docs!(_nn::adam)]
 #[pyfunction]
 #[pyo3(signature = (parameter, gradient, m, v, betas, eps, rate, deviation=None, kept=None))]
@@ -113,10 +120,9 @@ pub fn adam(
         let change = ops::divide(&ops::multiply(rate, &m)?, &ops::add(&size, eps)?)?;
         Ok(vec![ops::subtract(&parameter, &change)?, m, v])
     };
-    let mut all = all_as_one("adam", &parameters, &inputs, step).map_err(raise)?.into_iter();
-    let mut next =
-        || all.next().map(PyArray::new).ok_or_else(|| wrong_value("[adam] gave nothing"));
-    Ok((next()?, next()?, next()?))
+    let all = all_as_one("adam", &parameters, &inputs, step);
+    let [parameter, m, v] = recorded("adam", all)?;
+    Ok((parameter, m, v))
 }
 
 #[doc = docs!(_nn::sgd)]
@@ -150,7 +156,27 @@ pub fn sgd(
         };
         Ok(vec![ops::subtract(parameter, &ops::multiply(rate, &along)?)?, v])
     };
-    let mut all = all_as_one("sgd", &parameters, &inputs, step).map_err(raise)?.into_iter();
-    let mut next = || all.next().map(PyArray::new).ok_or_else(|| wrong_value("[sgd] gave nothing"));
-    Ok((next()?, next()?))
+    let all = all_as_one("sgd", &parameters, &inputs, step);
+    let [parameter, v] = recorded("sgd", all)?;
+    Ok((parameter, v))
+}
+
+#[doc = docs!(_nn::running_mean)]
+#[pyfunction]
+pub fn running_mean(running: Arr, fresh: Arr, momentum: f64, scale: f64) -> PyResult<PyArray> {
+    let step = |given: &[Array]| {
+        let [running, fresh] = given else { return Ok(Vec::new()) };
+        let fresh = match scale {
+            1.0 => fresh.clone(),
+            scale => ops::multiply(fresh, scale)?,
+        };
+        let kept = ops::multiply(running, 1.0 - momentum)?;
+        let mean = ops::add(&kept, &ops::multiply(&fresh, momentum)?)?;
+        // In its own dtype: the sums of a batch are taken in `float32`.
+        Ok(vec![ops::astype(&mean, running.dtype())?])
+    };
+    let parameters = [momentum.to_bits(), scale.to_bits()];
+    let all = all_as_one("running_mean", &parameters, &[&*running, &*fresh], step);
+    let [mean] = recorded("running_mean", all)?;
+    Ok(mean)
 }

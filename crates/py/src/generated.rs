@@ -3475,6 +3475,7 @@ macro_rules! docs {
 (_nn::max_pool) => { "The largest element of each window; NaN if there is one.\n\nShapes:\n`[N, input.., C]` gives `[N, output.., C]` with (input + padding − window)/stride + 1 outputs\nalong an axis. Padding is never the largest." };
 (_nn::mish) => { "x·tanh(ln(1 + eˣ))." };
 (_nn::relu) => { "max(x, 0), with slope 0 at 0." };
+(_nn::running_mean) => { "``running`` moved by ``momentum`` towards ``scale`` times ``fresh``, in its own dtype.\n\nShapes:\nBoth of one.\n\nExample:\n    >>> mx._nn.running_mean(mx.array([1.0]), mx.array([3.0]), 0.25, 1.0)\n    array([1.5], dtype=float32)" };
 (_nn::selu) => { "The self-normalising exponential unit, 1.0507·elu(x, 1.67326).\n\nG. Klambauer et al., *Self-normalizing neural networks*, NeurIPS 2017." };
 (_nn::sgd) => { "One step of gradient descent with momentum for a parameter: its new value, and the new momentum. ``momentum`` is\nthe factor of the old one, what the gradient is dampened by, and whether the step looks ahead as Nesterov's does;\n``weight_decay`` is how much of the parameter is added to its gradient.\n\nShapes:\nAll of one, but for ``rate``, which is a scalar.\n\nExample:\n    >>> mx._nn.sgd(mx.array([1.0]), mx.array([2.0]), mx.array([4.0]), (0.5, 0.0, False), 0.0, 0.25)\n    (array([0], dtype=float32), array([4], dtype=float32))" };
 (_nn::silu) => { "x·sigmoid(x), also called swish." };
@@ -4077,6 +4078,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::_nn::relu, m)?)?;
             m.add_function(wrap_pyfunction!(self::relu6, m)?)?;
             m.add_function(wrap_pyfunction!(self::rms_norm, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::running_mean, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::selu, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::sgd, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::silu, m)?)?;

@@ -6,6 +6,7 @@ use super::Compose;
 use crate::array::Array;
 use crate::dtype::Scalar;
 use crate::error::{Error, Result};
+use crate::prim::call::as_one::as_one;
 use crate::prim::record::{add, broadcast, cast, mul, scale, shift, sub, sum};
 use crate::prim::{Avals, Reverse, Tangents, Unary, expect_inputs};
 use crate::shape::{Aval, Dims, Shape};
@@ -91,8 +92,36 @@ impl Compose for BatchNorm {
         let (Some(ct), None, None) = (&r.cotangents[0], &r.cotangents[1], &r.cotangents[2]) else {
             return Ok(None);
         };
-        let [x, weight] = [&r.inputs[0], &r.inputs[1]];
-        let [average, variance] = [&r.outputs[1], &r.outputs[2]];
+        let given = [&r.inputs[0], &r.inputs[1], &r.outputs[1], &r.outputs[2], ct];
+        if given.iter().any(|array| array.is_symbolic()) {
+            return self.cotangents(given, r.wanted[0]).map(Some);
+        }
+        // Each is a node of its own: the large one is not kept for the sake of the others.
+        let one = |index: usize| {
+            if !r.wanted[index] {
+                return Ok(None);
+            }
+            let parameters = [self.eps.to_f64().to_bits(), index as u64];
+            as_one("batch_norm_grad", &parameters, &given, |x| {
+                let all = self.cotangents([&x[0], &x[1], &x[2], &x[3], &x[4]], index == 0)?;
+                all.into_iter()
+                    .nth(index)
+                    .flatten()
+                    .ok_or_else(|| Error::argument("batch_norm", "has a cotangent for each input"))
+            })
+            .map(Some)
+        };
+        Ok(Some(Tangents::from_iter([one(0)?, one(1)?, one(2)?])))
+    }
+}
+
+impl BatchNorm {
+    /// The cotangents of x, where it is asked for, weight and bias, from x, weight, mean, variance and the cotangent.
+    fn cotangents(
+        &self,
+        [x, weight, average, variance, ct]: [&Array; 5],
+        of_x: bool,
+    ) -> Result<Tangents> {
         let shape = &x.aval().shape;
         let each = |channel: &Array| broadcast(channel, shape);
         let wide = weight.dtype();
@@ -102,7 +131,7 @@ impl Compose for BatchNorm {
         let axes: Dims = folded(shape);
         let total = sum(&ct, &axes)?;
         let slope = sum(&mul(&ct, &normal)?, &axes)?;
-        let of_x = match r.wanted[0] {
+        let of_x = match of_x {
             false => None,
             true => {
                 let share = 1.0 / (shape.size() / shape[shape.rank() - 1].max(1)) as f64;
@@ -113,6 +142,6 @@ impl Compose for BatchNorm {
                 Some(cast(&mul(&left, &each(&factor)?)?, x.dtype())?)
             }
         };
-        Ok(Some(Tangents::from_iter([of_x, Some(slope), Some(total)])))
+        Ok(Tangents::from_iter([of_x, Some(slope), Some(total)]))
     }
 }

@@ -128,6 +128,16 @@ def rms_norm(a: _Scalar | array, weight: _Scalar | array | None = ..., eps: floa
 
     B. Zhang, R. Sennrich, *Root mean square layer normalization*, NeurIPS 2019.
     """
+def running_mean(running: _Scalar | array, fresh: _Scalar | array, momentum: float, scale: float) -> array:
+    """``running`` moved by ``momentum`` towards ``scale`` times ``fresh``, in its own dtype.
+
+    Shapes:
+    Both of one.
+
+    Example:
+        >>> mx._nn.running_mean(mx.array([1.0]), mx.array([3.0]), 0.25, 1.0)
+        array([1.5], dtype=float32)
+    """
 def selu(x: _Scalar | array) -> array:
     """The self-normalising exponential unit, 1.0507·elu(x, 1.67326).
 

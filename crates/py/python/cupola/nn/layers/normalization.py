@@ -277,12 +277,9 @@ class BatchNorm(Module):
         y, mean, var = mx._nn.batch_norm(x, weight, bias, self.eps)
         if self.training and self.track_running_stats:
             # The running variance is the unbiased one, as in PyTorch.
-            self._track(mean, var * (count / (count - 1)))
+            self._track(mean, var, count / (count - 1))
         return y if inside or affine is None else affine[0] * y + affine[1]
 
-    def _track(self, mean: mx.array, var: mx.array) -> None:
-        mu = self.momentum
-        for name, batch in (("running_mean", mean), ("running_var", var)):
-            running = self[name]
-            # In its own dtype: the sums of a batch are taken in float32.
-            self[name] = ((1 - mu) * running + mu * batch).astype(running.dtype)
+    def _track(self, mean: mx.array, var: mx.array, unbiased: float) -> None:
+        for name, batch, scale in (("running_mean", mean, 1.0), ("running_var", var, unbiased)):
+            self[name] = mx._nn.running_mean(self[name], batch, self.momentum, scale)
