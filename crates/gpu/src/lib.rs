@@ -12,6 +12,8 @@ mod faults;
 pub mod ir;
 pub mod kernels;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod made;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod pool;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod prepared;

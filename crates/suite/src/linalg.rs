@@ -90,7 +90,8 @@ pub fn samples() -> Vec<Sample> {
             (Linalg::Cholesky, vec![definite]),
         ];
         for (op, inputs) in large {
-            all.push(plain(op, &format!("{} of {size} rows", op.name()), inputs));
+            let sample = plain(op, &format!("{} of {size} rows", op.name()), inputs);
+            all.push(if op == Linalg::Cholesky { sample.hermitian() } else { sample });
         }
     }
     // What kernels are made for where that takes long.

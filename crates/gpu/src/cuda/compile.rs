@@ -1,17 +1,16 @@
 //! Kernels from text: compiled once in a process, and kept on disk for the next one.
 
-use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt;
-use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{self as driver, CUfunction};
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use cupola_core::{Error, Result};
 
-use super::gpu::{Gpu, lock};
+use super::gpu::Gpu;
 use crate::emit::{CudaC, print};
 use crate::ir::Kernel;
+use crate::made::Made;
 use crate::store::Store;
 
 /// The compiler: its version, and what it compiles for.
@@ -34,7 +33,7 @@ enum Output {
 /// The kernels of a device.
 pub struct Kernels {
     output: Output,
-    loaded: Mutex<HashMap<Kernel, Arc<Mutex<Option<Function>>>>>,
+    loaded: Made<Kernel, Function>,
     store: Option<Store>,
 }
 
@@ -98,7 +97,7 @@ impl Kernels {
     pub fn new(compiler: &Compiler, capability: u32) -> Result<Kernels, String> {
         let output = compiler.output(capability)?;
         let store = Store::open(&format!("{compiler} {output:?} {}", FLAGS.join(" ")));
-        Ok(Kernels { output, loaded: Mutex::default(), store })
+        Ok(Kernels { output, loaded: Made::default(), store })
     }
 
     /// The compute capability that kernels are compiled for: the device's, or one before it.
@@ -110,19 +109,7 @@ impl Kernels {
 
     /// `kernel`, loaded; the device has been entered.
     pub fn get(&self, gpu: &Gpu, kernel: &Kernel) -> Result<Function> {
-        let place = {
-            let mut loaded = lock(&self.loaded);
-            let known = loaded.get(kernel).cloned();
-            known.unwrap_or_else(|| loaded.entry(kernel.clone()).or_default().clone())
-        };
-        // Threads that want the same kernel wait for the one that makes it.
-        let mut function = lock(&place);
-        if let Some(known) = *function {
-            return Ok(known);
-        }
-        let made = self.of_text(gpu, &kernel.name, &print(kernel, &CudaC))?;
-        *function = Some(made);
-        Ok(made)
+        self.loaded.get(kernel, || self.of_text(gpu, &kernel.name, &print(kernel, &CudaC)))
     }
 
     /// The kernel `name` in `text`, loaded anew; the device has been entered.

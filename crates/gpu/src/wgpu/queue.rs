@@ -1,7 +1,6 @@
 //! The queue of a wgpu device: memory, pipelines, and launches that are gathered into few
 //! submissions.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,6 +12,7 @@ use super::memory::{Buffers, CLASSES, GpuMemory};
 use super::transfer::Counts;
 use crate::faults::Faults;
 use crate::ir::{Access, Binding, Kernel};
+use crate::made::Made;
 use crate::store::Store;
 
 /// Bytes of arguments that one submission can have.
@@ -91,7 +91,7 @@ pub struct Queue {
     /// The last submission that the device is done with.
     completed: Arc<AtomicU64>,
     buffers: Arc<Buffers>,
-    pipelines: Mutex<HashMap<Kernel, Arc<Pipeline>>>,
+    pipelines: Made<Kernel, Arc<Pipeline>>,
     kept: Option<Kept>,
     pub(super) gathered: Mutex<Gathered>,
     /// Where arguments lie during a submission.
@@ -193,7 +193,7 @@ impl Queue {
             counts: Counts::default(),
             completed: Arc::default(),
             buffers: Arc::default(),
-            pipelines: Mutex::default(),
+            pipelines: Made::default(),
             kept,
             gathered: Mutex::default(),
             args,
@@ -376,10 +376,10 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
         kernel: &Kernel,
         text: impl FnOnce() -> String,
     ) -> Result<Arc<Pipeline>> {
-        if let Some(known) = lock(&self.pipelines).get(kernel) {
-            return Ok(known.clone());
-        }
-        let text = &text();
+        self.pipelines.get(kernel, || self.make(kernel, &text()))
+    }
+
+    fn make(&self, kernel: &Kernel, text: &str) -> Result<Arc<Pipeline>> {
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
         let made = self.compile(text, kernel);
         if let Some(error) = pollster::block_on(scope.pop()) {
@@ -392,10 +392,8 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
                 self.own, kernel.name
             )));
         }
-        let made = Arc::new(made);
-        lock(&self.pipelines).insert(kernel.clone(), made.clone());
         self.kept.iter().for_each(|kept| kept.fresh.store(true, Ordering::Relaxed));
-        Ok(made)
+        Ok(Arc::new(made))
     }
 
     /// Keeps what was compiled for the next process.

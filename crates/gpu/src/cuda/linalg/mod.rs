@@ -70,7 +70,7 @@ pub enum Task {
     /// Q in the place of the reflections: as many columns as there are. Regions: as above.
     Columns { m: usize, n: usize },
     /// A is at least as high as wide. Regions: A, singular values, U, Vᴴ, status. Matrices together give
-    /// V instead, and all columns of U.
+    /// V instead, and all columns of U, whatever is asked for.
     Svd { m: usize, n: usize, vectors: Vectors },
     /// Eigenvectors in the place of A, whose lower triangle is read. Regions: A, eigenvalues, status.
     Eigh { n: usize, vectors: bool },
@@ -244,8 +244,18 @@ impl Planner<'_> {
             return Ok(());
         }
         let (a, out, status) = (self.a(), self.output(0), self.status()?);
-        self.copy(&a, &out, [n, n], How::of(Part::Hermitian))?;
-        self.call(Task::Cholesky { n }, &[out.buffer, status.0]);
+        let task = Task::Cholesky { n };
+        if self.together(n, SMALL) {
+            // What is not read of a matrix is written to, too.
+            let buffer = self.scratch(n * n, self.dtype);
+            let own = self.on.by_rows(buffer, self.dtype, n, n);
+            self.copy(&a, &own, [n, n], How::of(Part::Hermitian))?;
+            self.call(task, &[buffer, status.0]);
+            self.copy(&own, &out, [n, n], How::of(Part::Hermitian))?;
+        } else {
+            self.copy(&a, &out, [n, n], How::of(Part::Hermitian))?;
+            self.call(task, &[out.buffer, status.0]);
+        }
         self.diagonal(&out, n, Flaw::Nan, &status)?;
         self.check(Check::Definite, &status);
         Ok(())
@@ -407,9 +417,10 @@ impl Planner<'_> {
         self.check(Check::Finite, &status);
         let is_rotated = self.together(high, ROTATED);
         let columns = match vectors {
+            _ if is_rotated => high,
             Vectors::None => 0,
-            Vectors::Thin if !is_rotated => wide,
-            Vectors::Thin | Vectors::Full => high,
+            Vectors::Thin => wide,
+            Vectors::Full => high,
         };
         let u = self.columns(high, columns);
         let v = self.columns(if columns > 0 { wide } else { 0 }, wide);

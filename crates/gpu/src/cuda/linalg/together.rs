@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use cudarc::cublas::sys as blas;
 use cudarc::cusolver::sys;
-use cupola_core::prim::Vectors;
 use cupola_core::{DType, Result};
 
 use super::solver::{
@@ -38,8 +37,8 @@ pub fn workspace(gpu: &Arc<Gpu>, handles: &Handles, call: &Call) -> Result<usize
     // the place of the matrices.
     unsafe {
         match call.task {
-            Task::Svd { m, n, vectors } => {
-                let (m, n, mode) = (small(gpu, m)?, small(gpu, n)?, mode(vectors != Vectors::None));
+            Task::Svd { m, n, .. } => {
+                let (m, n, mode) = (small(gpu, m)?, small(gpu, n)?, mode(true));
                 let mut elements = 0;
                 let code = typed!(
                     call.dtype,
@@ -225,8 +224,9 @@ pub unsafe fn run(
                     ),
                 )
             }
-            Task::Svd { m, n, vectors } => {
-                let (m, n, mode) = (small(gpu, m)?, small(gpu, n)?, mode(vectors != Vectors::None));
+            Task::Svd { m, n, .. } => {
+                // Without vectors it was seen to stop the device.
+                let (m, n, mode) = (small(gpu, m)?, small(gpu, n)?, mode(true));
                 let elements = small(gpu, memory.device_bytes / size)?;
                 explain(
                     gpu,
