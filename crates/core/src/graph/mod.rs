@@ -4,6 +4,7 @@
 
 mod build;
 mod dot;
+mod drawn;
 mod executable;
 mod sizes;
 mod text;
@@ -17,6 +18,7 @@ pub use executable::{Definition, Executable, Options, Results};
 
 use smallvec::SmallVec;
 
+pub(crate) use self::drawn::Drawn;
 pub use self::dot::to_dot;
 pub use self::trace::Traced;
 

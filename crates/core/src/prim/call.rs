@@ -1,8 +1,10 @@
 //! The two places where the set of primitives is open: composites with a body, and users' kernels.
 
 mod batch;
+mod held;
 mod launch;
 
+use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
@@ -33,6 +35,8 @@ pub struct Call {
     pub rules: Option<Arc<dyn CallRules>>,
     /// The hash of the body, once it was asked for.
     fingerprint: OnceLock<u64>,
+    /// The same without rules, once it was asked for; `None` where there are none.
+    plain: OnceLock<Option<Arc<Call>>>,
 }
 
 impl Call {
@@ -42,7 +46,7 @@ impl Call {
         body: Arc<Graph>,
         rules: Option<Arc<dyn CallRules>>,
     ) -> Arc<Call> {
-        Arc::new(Call { name, body, rules, fingerprint: OnceLock::new() })
+        Arc::new(Call { name, body, rules, fingerprint: OnceLock::new(), plain: OnceLock::new() })
     }
 
     /// A hash of name and body.
@@ -81,7 +85,20 @@ pub trait CallRules: Send + Sync {
         let _ = (inputs, size);
         Ok(None)
     }
+
+    /// What the rules hold of a binding's, for its garbage collector.
+    fn held(&self) -> Option<&Held> {
+        None
+    }
+
+    /// Whether they hold the body, too.
+    fn has_body(&self) -> bool {
+        false
+    }
 }
+
+/// What functions of a binding share: a binding knows what it is.
+pub type Held = Arc<dyn Any + Send + Sync>;
 
 impl PartialEq for Call {
     fn eq(&self, other: &Self) -> bool {
