@@ -29,15 +29,14 @@ impl Drawn {
         let of: Vec<usize> = (0..inputs.len()).filter(|&at| is_used(&inputs[at])).collect();
         let own: Vec<Array> = of.iter().map(|&at| inputs[at].clone()).collect();
         let (graph, captures) = Graph::from_trace(&own, &[state], scope)?;
-        let is_general = of.iter().all(|&at| at + 1 == inputs.len())
-            && captures.iter().all(Array::is_ready);
+        let is_general =
+            of.iter().all(|&at| at + 1 == inputs.len()) && captures.iter().all(Array::is_ready);
         Ok(Drawn { call: Call::new("drawn", Arc::new(graph), None), of, captures, is_general })
     }
 
     /// Records the state, of all inputs of the function.
     pub fn record(&self, inputs: &[&Array]) -> Result<Array> {
-        let own: Vec<&Array> =
-            self.of.iter().map(|&at| inputs[at]).chain(&self.captures).collect();
+        let own: Vec<&Array> = self.of.iter().map(|&at| inputs[at]).chain(&self.captures).collect();
         Array::apply(self.call.clone(), &own)
     }
 }

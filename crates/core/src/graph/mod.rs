@@ -18,8 +18,8 @@ pub use executable::{Definition, Executable, Options, Results};
 
 use smallvec::SmallVec;
 
-pub(crate) use self::drawn::Drawn;
 pub use self::dot::to_dot;
+pub(crate) use self::drawn::Drawn;
 pub use self::trace::Traced;
 
 use crate::error::{Error, Result};

@@ -178,8 +178,9 @@ impl<F> Compiled<F> {
             .chain(&trace.captures)
             .collect();
         let drawn = trace.drawn.as_ref().map(|drawn| drawn.record(&arguments)).transpose();
-        let recorded = drawn
-            .and_then(|drawn| Ok((Array::apply_multi(trace.call.for_inputs(&arguments), &arguments)?, drawn)));
+        let recorded = drawn.and_then(|drawn| {
+            Ok((Array::apply_multi(trace.call.for_inputs(&arguments), &arguments)?, drawn))
+        });
         drop(arguments);
         let (mut outputs, drawn) = match recorded {
             Ok(recorded) => recorded,

@@ -111,7 +111,9 @@ impl CustomKernel {
 fn derivative(rules: Arc<Rules>, launch: &Launch, back: bool) -> Rule {
     let launch = launch.clone();
     Arc::new(move |inputs, outputs, changes| {
-        let Some(rule) = (if back { &rules.vjp } else { &rules.jvp }) else { return Ok(Vec::new()) };
+        let Some(rule) = (if back { &rules.vjp } else { &rules.jvp }) else {
+            return Ok(Vec::new());
+        };
         Python::attach(|py| {
             if let Ok(other) = rule.cast_bound::<CustomKernel>(py) {
                 let like = if back { inputs } else { outputs };

@@ -242,9 +242,8 @@ impl custom_function {
         let arguments = Arguments::split(args, kwargs, &mut arrays)?;
         let rules = self.rules().clone_ref(py);
         let hooks = Arc::new(Hooks { arguments, returned: Returned::default(), rules });
-        let f = |tracers: &[Array]| {
-            call_traced(&self.fun, &hooks.arguments, tracers, &hooks.returned)
-        };
+        let f =
+            |tracers: &[Array]| call_traced(&self.fun, &hooks.arguments, tracers, &hooks.returned);
         let mut custom = transform::custom_function(f).holding(hooks.clone());
         if hooks.rules.vjp.is_some() {
             let hooks = hooks.clone();
@@ -294,9 +293,8 @@ fn called<'py>(
     arguments: Bound<'py, PyTuple>,
     keywords: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    rule.as_ref().map_or(Ok(py.None().into_bound(py)), |rule| {
-        rule.bind(py).call(arguments, keywords)
-    })
+    rule.as_ref()
+        .map_or(Ok(py.None().into_bound(py)), |rule| rule.bind(py).call(arguments, keywords))
 }
 
 fn batched(py: Python<'_>, hooks: &Hooks, inputs: &[Batched]) -> PyResult<Vec<Batched>> {
