@@ -33,8 +33,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
             // Help or version, which were asked for.
-            let _ = error.print();
-            return ExitCode::SUCCESS;
+            return match output::printed(error.print()) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(failure) => failure.report(),
+            };
         }
         Err(error)
             if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>

@@ -21,11 +21,7 @@ impl Output {
     /// An output that can write JSON to `json`: whether it can is seen before any work is done.
     pub fn new(json: Option<&Path>) -> Outcome<Self> {
         if let Some(path) = json.filter(|path| !is_stdout(path)) {
-            // A pipe is opened once, when there is something to write.
-            let is_file = path.metadata().is_ok_and(|known| known.is_file() || known.is_dir());
-            if is_file || !path.exists() {
-                replaceable("--json", path)?;
-            }
+            replaceable("--json", path)?;
         }
         Ok(Self { json: json.map(Path::to_owned) })
     }
@@ -102,20 +98,35 @@ static LOST: OnceLock<String> = OnceLock::new();
 
 /// An error where the standard output did not take all that was said.
 pub fn check_stdout() -> Outcome {
-    let flushed = std::io::stdout().flush();
-    let flushed = flushed.err().filter(|cause| cause.kind() != ErrorKind::BrokenPipe);
-    match LOST.get().cloned().or(flushed.map(|cause| cause.to_string())) {
-        Some(cause) => Err(Failure::new(format!("standard output: cannot be written: {cause}"))),
-        None => Ok(()),
+    match LOST.get() {
+        Some(cause) => Err(unwritten(cause)),
+        None => printed(Ok(())),
     }
 }
 
+/// An error where `done`, the last that the standard output was to take, did not reach it.
+pub fn printed(done: std::io::Result<()>) -> Outcome {
+    match done.and_then(|()| std::io::stdout().flush()) {
+        // Whoever read has gone.
+        Err(cause) if cause.kind() != ErrorKind::BrokenPipe => Err(unwritten(cause)),
+        _ => Ok(()),
+    }
+}
+
+fn unwritten(cause: impl Display) -> Failure {
+    Failure::new(format!("standard output: cannot be written: {cause}"))
+}
+
 fn is_stdout(path: &Path) -> bool {
-    path == Path::new("-")
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
 
 /// Looks whether the file at `path` can be written, or one be made there.
 pub fn replaceable(argument: &str, path: &Path) -> Outcome {
+    // A pipe is opened once, when there is something to write.
+    if path.metadata().is_ok_and(|known| !known.is_file() && !known.is_dir()) {
+        return Ok(());
+    }
     let new = Replacement::new(path);
     new.map(drop).map_err(|error| Failure::new(format!("{argument}: {error}")))
 }

@@ -38,7 +38,8 @@ pub fn pixels(path: &Path, [high, wide, channels]: [usize; 3], resize: bool) -> 
     let Some(format @ (ImageFormat::Png | ImageFormat::Jpeg)) = format else {
         return Err(failed("is neither PNG nor JPEG".to_owned()));
     };
-    if format == ImageFormat::Jpeg && !is_whole_jpeg(&bytes) {
+    let is_whole = if format == ImageFormat::Jpeg { is_whole_jpeg } else { is_whole_png };
+    if !is_whole(&bytes) {
         return Err(failed("is damaged: it ends before the image does".to_owned()));
     }
     let undecoded = |cause| {
@@ -76,6 +77,12 @@ pub fn pixels(path: &Path, [high, wide, channels]: [usize; 3], resize: bool) -> 
 fn is_whole_jpeg(bytes: &[u8]) -> bool {
     let last = |marker: u8| bytes.windows(2).rposition(|pair| pair == [0xff, marker]);
     last(0xd9) > last(0xda)
+}
+
+/// Whether its last chunk, which is always the same, is there: the decoder does not look.
+fn is_whole_png(bytes: &[u8]) -> bool {
+    const END: &[u8] = b"IEND\xae\x42\x60\x82";
+    bytes.windows(END.len()).any(|part| part == END)
 }
 
 /// What is transparent shows black, the ground of the sets of digits.

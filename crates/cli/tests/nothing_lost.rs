@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::Sandbox;
@@ -68,6 +68,7 @@ fn json_spares_what_the_run_reads_and_writes() {
     json("run/../run/model.safetensors").bad(2, &["--json", "a file of the run itself"]);
     json(&labels.display().to_string()).bad(2, &["--json", "a file of the data"]);
     assert_eq!(fs::read(&labels).unwrap(), before);
+    json("run/.cupola.lock").bad(2, &["--json", "a file of the run itself"]);
     json("run/report.json").good();
     sandbox
         .run("classify run --dataset mnist --data-dir data --json run/model.safetensors")
@@ -90,6 +91,29 @@ fn json_goes_through_links_and_devices() {
     assert!(sandbox.read("report").starts_with(b"["));
     let mode = fs::metadata(sandbox.path("report")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+    // Standard output is the pipe that it is here: JSON is all that goes there.
+    assert!(sandbox.run("devices --json /dev/stdout").good().out.starts_with('['));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_written_to_a_pipe_goes_through_once() {
+    let sandbox = Sandbox::new();
+    for (option, start) in [("--report", "<!DOCTYPE"), ("--json", "{"), ("--profile", "{")] {
+        let pipe = sandbox.path("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = {
+            let pipe = pipe.clone();
+            std::thread::spawn(move || fs::read_to_string(pipe).unwrap())
+        };
+        let mut command = sandbox.train_command(&format!("--epochs 1 --out run {option} pipe"));
+        let ran = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        wait_for("the text", || reader.is_finished());
+        assert!(reader.join().unwrap().starts_with(start), "{option}");
+        drop(ran);
+        fs::remove_file(&pipe).unwrap();
+        fs::remove_dir_all(sandbox.path("run")).unwrap();
+    }
 }
 
 #[test]
@@ -110,7 +134,7 @@ fn a_resumed_run_notices_changed_labels() {
 fn what_could_not_be_said_is_an_error() {
     let sandbox = Sandbox::new();
     let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    for arguments in ["devices", "selftest --device cpu --filter select"] {
+    for arguments in ["devices", "selftest --device cpu --filter select", "--help", "--version"] {
         let mut command = sandbox.command();
         command.args(arguments.split_whitespace()).stdout(full()).stderr(Stdio::piped());
         let output = command.spawn().unwrap().wait_with_output().unwrap();

@@ -25,7 +25,7 @@ mod op;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cupola_core::prim::Custom;
+use cupola_core::prim::{Custom, Held};
 use cupola_core::{Array, Aval, DType, Error, Result, Shape, transform};
 pub use cupola_kernel::Parameter;
 use cupola_kernel::{Program, Scalar, Signature};
@@ -80,6 +80,7 @@ pub struct Kernel {
     takes_strides: bool,
     has_atomic_outputs: bool,
     vjp: Option<Vjp>,
+    held: Option<Held>,
     jvp: Option<Jvp>,
     known: Known,
 }
@@ -205,7 +206,7 @@ impl Kernel {
         if outputs.is_empty() {
             return Err(Error::argument(name, "a kernel has at least one output"));
         }
-        let (vjp, jvp) = (None, None);
+        let (vjp, jvp, held) = (None, None, None);
         let (takes_strides, has_atomic_outputs) = (false, false);
         Ok(Kernel {
             name,
@@ -215,6 +216,7 @@ impl Kernel {
             takes_strides,
             has_atomic_outputs,
             vjp,
+            held,
             jvp,
             known: Known::default(),
         })
@@ -276,6 +278,13 @@ impl Kernel {
         self
     }
 
+    /// Says what the rules hold, for the garbage collector of a binding.
+    #[must_use]
+    pub fn holding(mut self, held: Held) -> Self {
+        self.held = Some(held);
+        self
+    }
+
     /// Its name.
     pub fn name(&self) -> &'static str {
         self.name
@@ -300,6 +309,9 @@ impl Kernel {
         }
         if let Some(rule) = self.jvp.clone() {
             custom = custom.with_jvp(move |x, y, dx| rule(x, y, dx));
+        }
+        if let Some(held) = self.held.clone() {
+            custom = custom.holding(held);
         }
         let inputs: Vec<Array> = inputs.iter().map(|&x| x.clone()).collect();
         custom.call(&inputs)

@@ -187,12 +187,15 @@ fn a_run_that_fails_leaves_the_variables() {
         let at = g.placeholder("at", &["count".into()], DType::I32)?;
         let table = g.variable("table", || ops::ones([4], DType::F32))?;
         let picked = ops::sum(&ops::take(&table, &at, 0)?, (), false)?;
-        g.function("pick", &[("sum", &picked)], &[(&table, &(&table + &picked))])
+        let noise = ops::random::uniform(0.0, 0.0, [], DType::F32, None)?;
+        g.function("pick", &[("sum", &picked)], &[(&table, &(&table + &picked + &noise))])
     });
     let program = program.unwrap();
     let pick = compiled(&program, "pick");
     let at = |index: i32| Array::from_slice(&[index], [1]).unwrap();
     assert!(pick.run(&[("at", &at(9))]).is_err());
+    // Nor does the generator stay with what failed.
+    ops::random::uniform(0.0, 1.0, [2], DType::F32, None).unwrap().to_vec::<f32>().unwrap();
     assert_eq!(program.variables()[0].1.to_vec::<f32>().unwrap(), [1.0; 4]);
     pick.run(&[("at", &at(1))]).unwrap();
     assert_eq!(program.variables()[0].1.to_vec::<f32>().unwrap(), [2.0; 4]);

@@ -222,7 +222,7 @@ impl Loader {
 
     // Nothing is cleared: the data set and the function on the way of a cycle are.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // This, the data set and the function; an epoch that is read holds them, too.
+        // This, the data set and the function.
         if Arc::strong_count(&self.held) == 3 {
             visit.call(&self.held.dataset)?;
             visit.call(&self.held.collate)?;
@@ -235,9 +235,10 @@ impl Loader {
     }
 
     /// The batches of an epoch, from number `first` on.
-    fn epoch(&self, py: Python<'_>, epoch: u64, first: usize) -> Epoch {
-        let epoch = Some(py.detach(|| self.loader.epoch_from(epoch, first)));
-        Epoch { epoch, _held: self.held.clone() }
+    fn epoch(slf: &Bound<'_, Self>, epoch: u64, first: usize) -> Epoch {
+        let loader = &slf.get().loader;
+        let epoch = Some(slf.py().detach(|| loader.epoch_from(epoch, first)));
+        Epoch { epoch, loader: slf.clone().unbind() }
     }
 }
 
@@ -245,11 +246,16 @@ impl Loader {
 #[pyclass(name = "_Epoch", module = "cupola.data")]
 pub struct Epoch {
     epoch: Option<data::Epoch<Py<PyAny>>>,
-    _held: Arc<Held>,
+    /// What the epoch reads from.
+    loader: Py<Loader>,
 }
 
 #[pymethods]
 impl Epoch {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.loader)
+    }
+
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }

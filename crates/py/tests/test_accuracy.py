@@ -82,7 +82,7 @@ def test_complex_numbers_on_a_grid(name):
         # What beside a NaN is infinite has any sign, what is zero where an angle is lost likewise.
         beside_nan = np.isnan(sum(parts(got)))
         close |= beside_nan & np.isinf(ours) & np.isinf(rounded)
-        lost = beside_nan | ~np.isfinite(z)
+        lost = beside_nan | ~np.isfinite({"tan": z.real, "tanh": z.imag}.get(name, z))
         zero = (ours == 0) & (rounded == 0) & (theirs == 0)
         close &= ~zero | lost | (np.signbit(ours) == np.signbit(rounded))
         bad += [

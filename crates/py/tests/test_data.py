@@ -69,11 +69,14 @@ def test_sets():
     assert collate([rows[0], rows[2]])[0].tolist() == [[0, 1], [4, 5]]
 
 
-def test_a_set_that_holds_its_loader_is_collected():
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_set_that_holds_its_loader_is_collected(workers):
     watched = []
     for _ in range(3):
         owner = Squares()
-        owner.loader = DataLoader(owner, 4)
+        owner.loader = DataLoader(owner, 4, workers=workers)
+        owner.epoch = iter(owner.loader)
+        next(owner.epoch)
         owner.part = cc.ones(3).at[[owner]]
         next(iter(owner.loader))
         watched.append(weakref.ref(owner))

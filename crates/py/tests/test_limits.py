@@ -98,6 +98,7 @@ TOO_LARGE = {
     ),
     "pooling": lambda: nn.AvgPool1d(2, padding=HUGE)(cc.ones((1, 4, 1))),
     "split": lambda: cc.split(cc.ones(0), 2**40),
+    "split at indices": lambda: cc.split(cc.ones(5), list(range(2**20))),
     "unstack": lambda: cc.unstack(cc.zeros((2**40,))),
     "the number of a pad": lambda: cc.pad(cc.ones(3, dtype=cc.int8), 1, constant_values=255),
     "full": lambda: cc.full((2,), 2**40, dtype=cc.uint16),

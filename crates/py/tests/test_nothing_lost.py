@@ -56,6 +56,25 @@ def test_random_numbers_go_on():
     assert len(after) == 3 and after != before
 
 
+def test_random_numbers_go_on_after_a_compiled_step():
+    cc.random.seed(7)
+    weights = cc.ones((6, 2))
+
+    def step(at):
+        return (cc.take(weights, at, axis=0) + cc.random.normal((2,))).sum()
+
+    compiled = cc.compile(step, inputs=cc.random.state, outputs=cc.random.state)
+    for run in (compiled, cc.compile(lambda at: compiled(at) * 2)):
+        run(computed(1)).item()
+        before = cc.random.state[0].tolist()
+        wrong = run(computed(9))
+        with pytest.raises(IndexError):
+            wrong.item()
+        assert cc.random.state[0].tolist() != before
+        assert len(cc.random.normal((3,)).tolist()) == 3
+        run(computed(2)).item()
+
+
 def test_asynchronous_work_gives_its_error_to_who_reads():
     z = cc.arange(5) * 3
     y = cc.take(z, computed(7))

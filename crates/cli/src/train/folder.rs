@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use cupola::train::{BEST_FILE, METRICS_FILE, MODEL_FILE, RunLock, STATE_FILE};
+use cupola::train::{BEST_FILE, LOCK_FILE, METRICS_FILE, MODEL_FILE, RunLock, STATE_FILE};
 
 use crate::args::TrainArgs;
 use crate::failure::{Failure, Outcome};
@@ -94,7 +94,7 @@ impl RunFolder {
 
     /// The paths of the files that the run writes.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
-        files().map(|file| self.path.join(file))
+        files().chain([LOCK_FILE]).map(|file| self.path.join(file))
     }
 }
 

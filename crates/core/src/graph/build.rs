@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use smallvec::SmallVec;
 
 use super::trace::{handle, tape};
-use super::{Executable, Graph, Options};
+use super::{Drawn, Executable, Graph, Options};
 use crate::array::scope::{Scope, ScopeGuard};
 use crate::array::{Array, lock};
 use crate::device::Device;
@@ -117,7 +117,8 @@ pub(super) struct Traced {
     pub reads: Vec<usize>,
     /// Which variables it assigns.
     pub writes: Vec<usize>,
-    pub draws: bool,
+    /// What it leaves of the random state, where that changes: also where the rest fails.
+    pub drawn: Option<Drawn>,
 }
 
 /// Writes the functions of a [`Program`] down.
@@ -298,17 +299,18 @@ impl Shared {
             .filter(|&v| reached.contains(&handle(&variables[v].1).0))
             .collect();
         let random = Some(random).filter(|_| reached.contains(&handle(&key).0));
-        let draws = random.is_some();
         let inputs: Vec<Array> = fed
             .map(|(_, a)| a.clone())
             .chain(reads.iter().map(|&v| variables[v].1.clone()))
             .chain([key])
             .collect();
+        let drawn = random.clone().map(|state| Drawn::new(&inputs, state, &builder.scope.0));
+        let drawn = drawn.transpose()?;
         let outputs: Vec<Array> = results.into_iter().chain(random).collect();
         let (graph, captures) = Graph::from_trace(&inputs, &outputs, &builder.scope.0)?;
         let writes = function.assigned.iter().map(|(v, _)| *v).collect();
         let call = Call::new("graph", Arc::new(graph), None);
-        Ok(Traced { call, captures, reads, writes, draws })
+        Ok(Traced { call, captures, reads, writes, drawn })
     }
 }
 

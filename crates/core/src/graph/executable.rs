@@ -107,7 +107,8 @@ impl Executable {
     pub fn definition(&self, sizes: &BTreeMap<String, usize>) -> Result<Definition> {
         let sizes = sizes.iter().map(|(name, size)| (name.clone(), *size)).collect();
         let (traced, noted) = noting_sizes(|| self.program.0.trace(self.function, sizes));
-        let Traced { call, captures, reads, writes, draws } = traced?;
+        let Traced { call, captures, reads, writes, drawn } = traced?;
+        let draws = drawn.is_some();
         let is_general = !noted && captures.iter().all(Array::is_ready);
         Ok(Definition { graph: call.body.clone(), captures, reads, writes, draws, is_general })
     }
@@ -197,10 +198,13 @@ impl Executable {
             .chain([&random])
             .chain(&traced.captures)
             .collect();
-        let mut outputs =
-            with_stream(stream, || Array::apply_multi(traced.call.clone(), &arguments))?;
-        if let Some(random) = outputs.pop_if(|_| traced.draws) {
-            generator::set_state(random);
+        let (mut outputs, drawn) = with_stream(stream, || {
+            let drawn = traced.drawn.as_ref().map(|drawn| drawn.record(&arguments));
+            Ok((Array::apply_multi(traced.call.clone(), &arguments)?, drawn.transpose()?))
+        })?;
+        if let Some(state) = drawn {
+            outputs.pop();
+            generator::set_state(state);
         }
         let names = self.outputs();
         let changes = outputs.split_off(names.len());

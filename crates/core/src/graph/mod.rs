@@ -4,6 +4,7 @@
 
 mod build;
 mod dot;
+mod drawn;
 mod executable;
 mod sizes;
 mod text;
@@ -18,6 +19,7 @@ pub use executable::{Definition, Executable, Options, Results};
 use smallvec::SmallVec;
 
 pub use self::dot::to_dot;
+pub(crate) use self::drawn::Drawn;
 pub use self::trace::Traced;
 
 use crate::error::{Error, Result};

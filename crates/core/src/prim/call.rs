@@ -2,8 +2,10 @@
 
 pub(crate) mod as_one;
 mod batch;
+mod held;
 mod launch;
 
+use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
@@ -34,6 +36,8 @@ pub struct Call {
     pub rules: Option<Arc<dyn CallRules>>,
     /// The hash of the body, once it was asked for.
     fingerprint: OnceLock<u64>,
+    /// The same without rules, once it was asked for; `None` where there are none.
+    plain: OnceLock<Option<Arc<Call>>>,
     /// Its cotangents as calls, where it is recorded again and again.
     cotangents: Option<Arc<as_one::Cotangents>>,
 }
@@ -45,13 +49,22 @@ impl Call {
         body: Arc<Graph>,
         rules: Option<Arc<dyn CallRules>>,
     ) -> Arc<Call> {
-        Arc::new(Call { name, body, rules, fingerprint: OnceLock::new(), cotangents: None })
+        Call::with(name, body, rules, None)
     }
 
     /// A composite whose derivatives are kept with it.
     fn recorded_often(name: &'static str, body: Arc<Graph>) -> Arc<Call> {
-        let cotangents = Some(Arc::default());
-        Arc::new(Call { name, body, rules: None, fingerprint: OnceLock::new(), cotangents })
+        Call::with(name, body, None, Some(Arc::default()))
+    }
+
+    fn with(
+        name: &'static str,
+        body: Arc<Graph>,
+        rules: Option<Arc<dyn CallRules>>,
+        cotangents: Option<Arc<as_one::Cotangents>>,
+    ) -> Arc<Call> {
+        let (fingerprint, plain) = Default::default();
+        Arc::new(Call { name, body, rules, fingerprint, plain, cotangents })
     }
 
     /// A hash of name and body.
@@ -90,7 +103,20 @@ pub trait CallRules: Send + Sync {
         let _ = (inputs, size);
         Ok(None)
     }
+
+    /// What the rules hold of a binding's, for its garbage collector.
+    fn held(&self) -> Option<&Held> {
+        None
+    }
+
+    /// Whether they hold the body, too.
+    fn has_body(&self) -> bool {
+        false
+    }
 }
+
+/// What functions of a binding share: a binding knows what it is.
+pub type Held = Arc<dyn Any + Send + Sync>;
 
 impl PartialEq for Call {
     fn eq(&self, other: &Self) -> bool {

@@ -46,10 +46,10 @@ impl Key {
         self.bytes.push(number as u8);
     }
 
-    /// Adds the whole of a call's body.
+    /// Adds the whole of a call's body. Rules are no part of what is computed.
     pub(crate) fn body(&mut self, call: &Arc<Call>) {
         self.push(call.fingerprint());
-        self.bodies.push(CallBody(call.clone()));
+        self.bodies.push(CallBody(call.plain()));
     }
 
     /// A hash of the numbers; it only picks the bucket.

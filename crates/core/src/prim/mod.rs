@@ -56,7 +56,7 @@ use crate::shape::Aval;
 pub use arg_reduce::ArgReduce;
 pub use binary::Binary;
 pub use bitcast::Bitcast;
-pub use call::{Call, Custom, CustomOp};
+pub use call::{Call, Custom, CustomOp, Held};
 pub use cast::Cast;
 pub use compare::Compare;
 pub use composite::{

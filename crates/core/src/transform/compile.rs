@@ -7,10 +7,10 @@ use crate::array::{Array, lock};
 use crate::autocast;
 use crate::error::{Error, Result};
 use crate::generator;
-use crate::graph::Graph;
+use crate::graph::{Drawn, Graph};
 use crate::holders;
 use crate::precision::matmul_precision;
-use crate::prim::Call;
+use crate::prim::{Call, Held};
 use crate::shape::Aval;
 use crate::tree::{Path, Tree};
 
@@ -61,15 +61,14 @@ struct Trace {
     inputs: Vec<Aval>,
     state: Vec<(String, Aval)>,
     settings: Vec<u64>,
-    /// Inputs: arguments, state leaves, random state, captures. Outputs: results, state leaves,
-    /// random state where it changes.
+    /// Inputs: arguments, state leaves, random state, captures. Outputs: results, state leaves.
     call: Arc<Call>,
     captures: Vec<Array>,
     results: usize,
     /// How many leaves the state had after the trace.
     leaves: usize,
-    /// Whether the function drew random numbers: only then is the generator's state an output.
-    draws: bool,
+    /// What the function leaves of the generator's state where it draws random numbers.
+    drawn: Option<Drawn>,
     /// Whether the graph alone says how it depends on sizes.
     is_general: bool,
     /// Whether lines were noted when it was traced.
@@ -110,6 +109,14 @@ impl<F> Compiled<F> {
     /// How many traces are kept.
     pub fn traces(&self) -> usize {
         lock(&self.traces).list.len()
+    }
+
+    /// Shows what the rules of its traces hold that nothing else leads to, for the garbage collector of a binding;
+    /// nothing while it is called.
+    pub fn held(&self, visit: &mut dyn FnMut(&Held)) {
+        let Ok(traces) = self.traces.try_lock() else { return };
+        let own = traces.list.iter().filter(|trace| Arc::strong_count(trace) == 1);
+        own.for_each(|trace| trace.call.held(visit));
     }
 
     /// Makes the graph for `inputs` of other sizes from that of a trace, where that alone says what
@@ -170,10 +177,13 @@ impl<F> Compiled<F> {
             .chain([&random])
             .chain(&trace.captures)
             .collect();
-        let recorded = Array::apply_multi(trace.call.clone(), &arguments);
+        let drawn = trace.drawn.as_ref().map(|drawn| drawn.record(&arguments)).transpose();
+        let recorded = drawn.and_then(|drawn| {
+            Ok((Array::apply_multi(trace.call.for_inputs(&arguments), &arguments)?, drawn))
+        });
         drop(arguments);
-        let mut outputs = match recorded {
-            Ok(outputs) => outputs,
+        let (mut outputs, drawn) = match recorded {
+            Ok(recorded) => recorded,
             Err(error) => {
                 if fresh {
                     restore(state, &leaves);
@@ -181,9 +191,7 @@ impl<F> Compiled<F> {
                 return Err(error);
             }
         };
-        if let Some(random) = outputs.pop_if(|_| trace.draws) {
-            generator::set_state(random);
-        }
+        drawn.into_iter().for_each(generator::set_state);
         let mut after = outputs.split_off(trace.results).into_iter();
         each_distinct(state, &mut |_, leaf| {
             if let Some(array) = after.next() {
@@ -233,10 +241,10 @@ impl<F> Compiled<F> {
         }
         let (count, leaf_count) = (results.len(), after.len());
         let random = Some(random).filter(|random| !random.same(&key));
-        let draws = random.is_some();
         let outputs: Vec<Array> =
-            results.into_iter().chain(after.into_iter().map(|(_, a)| a)).chain(random).collect();
+            results.into_iter().chain(after.into_iter().map(|(_, a)| a)).collect();
         let placeholders: Vec<Array> = arguments.into_iter().chain(held).chain([key]).collect();
+        let drawn = random.map(|state| Drawn::new(&placeholders, state, &scope.0)).transpose()?;
         let (graph, captures) = Graph::from_trace(&placeholders, &outputs, &scope.0)?;
         Ok(Trace {
             inputs: inputs.iter().map(|a| a.aval().clone()).collect(),
@@ -245,10 +253,12 @@ impl<F> Compiled<F> {
             call: Call::new("compiled", Arc::new(graph), None),
             results: count,
             leaves: leaf_count,
-            draws,
             has_lines: holders::wants_lines(),
             // What was recorded of nothing traced, and is not computed, may have been made for this.
-            is_general: !noted && captures.iter().all(Array::is_ready),
+            is_general: !noted
+                && drawn.as_ref().is_none_or(|drawn| drawn.is_general)
+                && captures.iter().all(Array::is_ready),
+            drawn,
             captures,
         })
     }
@@ -280,7 +290,7 @@ impl Trace {
             captures: self.captures.clone(),
             results: self.results,
             leaves: self.leaves,
-            draws: self.draws,
+            drawn: self.drawn.clone(),
             is_general: true,
             has_lines: self.has_lines,
         })

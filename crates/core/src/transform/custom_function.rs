@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::ops::conjugate;
 use crate::prim::call::CallRules;
-use crate::prim::{Batched, Call, Mark, Tangents};
+use crate::prim::{Batched, Call, Held, Mark, Tangents};
 
 /// Inputs, outputs, cotangents of the outputs: cotangents of the inputs.
 type Vjp = dyn Fn(&[Array], &[Array], &[Array]) -> Result<Vec<Array>> + Send + Sync;
@@ -27,6 +27,7 @@ pub struct CustomFunction<F> {
     vjp: Option<Arc<Vjp>>,
     jvp: Option<Arc<Jvp>>,
     vmap: Option<Arc<Vmap>>,
+    held: Option<Held>,
 }
 
 /// A function whose derivatives can be replaced by [`CustomFunction::with_vjp`] and
@@ -42,7 +43,7 @@ pub struct CustomFunction<F> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn custom_function<F: Fn(&[Array]) -> Result<Vec<Array>>>(f: F) -> CustomFunction<F> {
-    CustomFunction { f, vjp: None, jvp: None, vmap: None }
+    CustomFunction { f, vjp: None, jvp: None, vmap: None, held: None }
 }
 
 impl<F: Fn(&[Array]) -> Result<Vec<Array>>> CustomFunction<F> {
@@ -74,6 +75,12 @@ impl<F: Fn(&[Array]) -> Result<Vec<Array>>> CustomFunction<F> {
         self
     }
 
+    /// Says what the rules hold, for the garbage collector of a binding.
+    pub fn holding(mut self, held: Held) -> Self {
+        self.held = Some(held);
+        self
+    }
+
     /// Records the function on `inputs`.
     ///
     /// # Errors
@@ -97,6 +104,7 @@ impl<F: Fn(&[Array]) -> Result<Vec<Array>>> CustomFunction<F> {
             vjp: self.vjp.clone(),
             jvp: self.jvp.clone(),
             vmap: self.vmap.clone(),
+            held: self.held.clone(),
             inputs: inputs.len(),
             moment: Moment::now(),
         };
@@ -149,7 +157,7 @@ fn record(
     captures: &[Array],
 ) -> Result<Vec<Array>> {
     let arguments: Vec<&Array> = inputs.iter().chain(captures).collect();
-    Array::apply_multi(Call::new(name, body, Some(rules)), &arguments)
+    Array::apply_multi(Call::new(name, body, Some(rules)).for_inputs(&arguments), &arguments)
 }
 
 /// The derivatives that a user gave.
@@ -157,6 +165,7 @@ struct Given {
     vjp: Option<Arc<Vjp>>,
     jvp: Option<Arc<Jvp>>,
     vmap: Option<Arc<Vmap>>,
+    held: Option<Held>,
     /// How many of the call's inputs are the function's own; captures follow.
     inputs: usize,
     /// The precision that the function was recorded in: what is recorded for it later has it, too.
@@ -205,6 +214,10 @@ impl CallRules for Given {
             None => Ok(None),
         }
     }
+
+    fn held(&self) -> Option<&Held> {
+        self.held.as_ref()
+    }
 }
 
 /// Differentiates the body on inputs that wait for the cotangents, so that nothing of the first
@@ -219,6 +232,10 @@ pub(crate) fn recompute(body: &Arc<Graph>) -> Arc<dyn CallRules> {
 }
 
 impl CallRules for Recompute {
+    fn has_body(&self) -> bool {
+        true
+    }
+
     fn jvp(&self, _: &[Array], _: &[Array], _: &[Option<Array>]) -> Result<Option<Tangents>> {
         Ok(None)
     }

@@ -269,7 +269,9 @@ impl<'a> Rest<'a> {
         let mut sizes = Vec::new();
         while !self.takes(')') {
             let word = self.word();
-            sizes.push(word.parse().map_err(|_| format!("says '{word}' for a size"))?);
+            // Python knows no numbers that begin with 0.
+            let size = word.parse().ok().filter(|_| word == "0" || !word.starts_with('0'));
+            sizes.push(size.ok_or_else(|| format!("says '{word}' for a size"))?);
             if !self.takes(',') {
                 self.expect(')')?;
                 // One number in brackets is no tuple.
@@ -312,6 +314,7 @@ mod tests {
             ("(5 5)", "lacks"),
             ("(-1,)", "size"),
             ("(2,,3)", "size"),
+            ("(02, 3)", "size"),
             ("(2,), 'shape': (2,)", "twice"),
             ("(2,), 'order': 3", "entry"),
             ("(99999999999999999999,)", "size"),

@@ -18,7 +18,7 @@ const MOST_LINKS: usize = 40;
 /// it was.
 ///
 /// The file keeps its permissions, and a symbolic link stays one: what it leads to is replaced. What
-/// is no regular file (a pipe, a device) is written in place.
+/// is no regular file (a pipe, a device), or is open already (`/dev/stdout`), is written in place.
 pub struct Replacement {
     name: PathBuf,
     /// Where the links lead.
@@ -39,10 +39,10 @@ impl Replacement {
     pub fn new(path: impl AsRef<Path>) -> Result<Replacement> {
         let name = path.as_ref();
         let make = || {
-            let path = followed(name)?;
+            let (path, is_open) = followed(name)?;
             let content = match there(&path)? {
-                Some(known) if !known.is_file() && !known.is_dir() => {
-                    Content::Through(OpenOptions::new().write(true).open(&path)?)
+                Some(known) if is_open || !known.is_file() && !known.is_dir() => {
+                    Content::Through(OpenOptions::new().append(is_open).write(true).open(&path)?)
                 }
                 known => Content::New(beside(&path, known.as_ref())?),
             };
@@ -128,15 +128,20 @@ fn there(path: &Path) -> std::io::Result<Option<Metadata>> {
     }
 }
 
-/// Where the symbolic links at `path` lead, if there are any, also where nothing is yet.
-fn followed(path: &Path) -> std::io::Result<PathBuf> {
+/// Where the symbolic links at `path` lead, if there are any, also where nothing is yet; and whether
+/// that is a file that a process has open.
+fn followed(path: &Path) -> std::io::Result<(PathBuf, bool)> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
+        // What these lead to need not have a name.
+        if ["/dev/fd", "/proc"].iter().any(|open| path.starts_with(open)) {
+            return Ok((path, true));
+        }
         match std::fs::symlink_metadata(&path) {
             Ok(known) if known.is_symlink() => {
                 path = folder(&path).join(std::fs::read_link(&path)?);
             }
-            _ => return Ok(path),
+            _ => return Ok((path, false)),
         }
     }
     Err(std::io::Error::other("too many symbolic links"))
@@ -211,5 +216,26 @@ mod tests {
         let around = folder.path().join("around");
         symlink("around", &around).unwrap();
         assert!(write_whole(&around, "never").unwrap_err().to_string().contains("symbolic links"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_open_is_written_to() {
+        use std::io::Read;
+        use std::os::fd::AsRawFd;
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let name = |fd: i32| format!("/dev/fd/{fd}");
+        write_whole(name(writer.as_raw_fd()), "through a pipe").unwrap();
+        drop(writer);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "through a pipe");
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("file"), folder.path().join("link"));
+        let mut file = File::create(&path).unwrap();
+        file.write_all(b"first, ").unwrap();
+        std::os::unix::fs::symlink(name(file.as_raw_fd()), &link).unwrap();
+        write_whole(&link, "second").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "first, second");
     }
 }

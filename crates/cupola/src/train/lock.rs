@@ -9,7 +9,7 @@ use cupola_core::{Error, Result};
 use crate::io;
 
 /// The name of the lock in a run's folder; it holds the number of the process.
-const LOCK_FILE: &str = ".cupola.lock";
+pub const LOCK_FILE: &str = ".cupola.lock";
 
 /// The right to write into a run's folder, which one process has at a time. The system takes it back
 /// from a process that ends, however it ends, so that no lock is stale.

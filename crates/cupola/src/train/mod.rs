@@ -44,7 +44,7 @@ pub use callback::{
     Best, Callback, Callbacks, EarlyStopping, Goal, KeepBest, MetricsFile, Moment, Report, panels,
 };
 pub use checkpoint::Checkpoint;
-pub use lock::RunLock;
+pub use lock::{LOCK_FILE, RunLock};
 pub use metrics::{EpochMetrics, PartialEpoch, Tally, evaluate};
 pub use model::{Description, Model};
 pub use network::ConvNet;

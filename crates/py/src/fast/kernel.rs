@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cupola::kernel::{Kernel, Launch, Parameter};
+use cupola::prim::Held;
 use cupola::{Array, Error};
 use pyo3::PyTraverseError;
 use pyo3::exceptions::PyRuntimeError;
@@ -39,9 +40,26 @@ pub struct CustomKernel {
 }
 
 #[derive(Default)]
-struct Rules {
+pub struct Rules {
     vjp: Option<Py<PyAny>>,
     jvp: Option<Py<PyAny>>,
+}
+
+impl Rules {
+    fn each(&self) -> impl Iterator<Item = &Py<PyAny>> {
+        [&self.vjp, &self.jvp].into_iter().flatten()
+    }
+
+    /// Shows Python's garbage collector what `held` holds, if these are the rules of a call that a graph alone
+    /// leads to.
+    pub fn traverse(held: &Held, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Some(rules) = held.downcast_ref::<Rules>() else { return Ok(()) };
+        // The graph, and each rule.
+        if Arc::strong_count(held) != 1 + rules.each().count() {
+            return Ok(());
+        }
+        rules.each().try_for_each(|rule| visit.call(rule))
+    }
 }
 
 /// A rule of a derivative, of arrays.
@@ -55,19 +73,20 @@ impl CustomKernel {
     /// Records a call; `launch` says what it gives.
     fn record(&self, py: Python<'_>, inputs: &[&Array], launch: &Launch) -> PyResult<Vec<Array>> {
         let mut kernel = self.kernel.clone();
-        let (vjp, jvp) = {
+        let rules = Arc::new({
             let rules = self.rules();
             let clone = |rule: &Option<Py<PyAny>>| rule.as_ref().map(|r| r.clone_ref(py));
-            (clone(&rules.vjp), clone(&rules.jvp))
-        };
-        if let Some(rule) = vjp {
-            let rule = derivative(py, rule, launch, true);
+            Rules { vjp: clone(&rules.vjp), jvp: clone(&rules.jvp) }
+        });
+        if rules.vjp.is_some() {
+            let rule = derivative(rules.clone(), launch, true);
             kernel = kernel.with_vjp(move |x, y, dy| rule(x, y, dy));
         }
-        if let Some(rule) = jvp {
-            let rule = derivative(py, rule, launch, false);
+        if rules.jvp.is_some() {
+            let rule = derivative(rules.clone(), launch, false);
             kernel = kernel.with_jvp(move |x, y, dx| rule(x, y, dx));
         }
+        let kernel = kernel.holding(rules);
         kernel.call(inputs, launch).map_err(|error| self.told(error))
     }
 
@@ -89,20 +108,21 @@ impl CustomKernel {
 
 /// A rule from what `vjp` or `jvp` was set to: a kernel takes the arguments and then the changes, and gives what
 /// has their shapes or the outputs'; a function takes lists.
-fn derivative(py: Python<'_>, rule: Py<PyAny>, launch: &Launch, back: bool) -> Rule {
-    if let Ok(other) = rule.cast_bound::<CustomKernel>(py) {
-        let (other, launch) = (other.clone().unbind(), launch.clone());
-        return Arc::new(move |inputs, outputs, changes| {
-            let like = if back { inputs } else { outputs };
-            let own = like.iter().fold(launch.without_outputs(), |launch, x| {
-                launch.output(x.aval().shape.clone(), x.dtype())
-            });
-            let all: Vec<&Array> = inputs.iter().chain(changes).collect();
-            Python::attach(|py| other.get().record(py, &all, &own)).map_err(carried)
-        });
-    }
+fn derivative(rules: Arc<Rules>, launch: &Launch, back: bool) -> Rule {
+    let launch = launch.clone();
     Arc::new(move |inputs, outputs, changes| {
+        let Some(rule) = (if back { &rules.vjp } else { &rules.jvp }) else {
+            return Ok(Vec::new());
+        };
         Python::attach(|py| {
+            if let Ok(other) = rule.cast_bound::<CustomKernel>(py) {
+                let like = if back { inputs } else { outputs };
+                let own = like.iter().fold(launch.without_outputs(), |launch, x| {
+                    launch.output(x.aval().shape.clone(), x.dtype())
+                });
+                let all: Vec<&Array> = inputs.iter().chain(changes).collect();
+                return other.get().record(py, &all, &own);
+            }
             let list = |arrays: &[Array]| {
                 PyList::new(py, arrays.iter().map(|a| PyArray::new(a.clone())).collect::<Vec<_>>())
             };
@@ -134,11 +154,15 @@ fn parameter(launch: Launch, name: &str, value: &Bound<'_, PyAny>) -> PyResult<L
 #[pymethods]
 impl CustomKernel {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        if let Ok(rules) = self.rules.try_lock() {
-            visit.call(&rules.vjp)?;
-            visit.call(&rules.jvp)?;
+        match self.rules.try_lock() {
+            Ok(rules) => rules.each().try_for_each(|rule| visit.call(rule)),
+            Err(_) => Ok(()),
         }
-        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let rules = std::mem::take(&mut *self.rules());
+        drop(rules);
     }
 
     /// The name.
@@ -156,7 +180,7 @@ impl CustomKernel {
 
     #[setter]
     fn set_vjp(&self, rule: Option<Py<PyAny>>) {
-        self.rules().vjp = rule;
+        let _former = std::mem::replace(&mut self.rules().vjp, rule);
     }
 
     /// The Jacobian-vector product: a kernel of the inputs and their tangents that gives the outputs' tangents, or
@@ -168,7 +192,7 @@ impl CustomKernel {
 
     #[setter]
     fn set_jvp(&self, rule: Option<Py<PyAny>>) {
-        self.rules().jvp = rule;
+        let _former = std::mem::replace(&mut self.rules().jvp, rule);
     }
 
     /// Runs a thread for each place of the grid: a list of outputs.

@@ -11,9 +11,11 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
+use super::custom::Hooks;
 use super::{Arguments, function};
 use crate::array::PyArray;
 use crate::error::{carried, raise, wrong_value};
+use crate::fast::kernel::Rules;
 use crate::generated::docs;
 use crate::random::RandomState;
 use crate::tree::{Level, Template};
@@ -302,23 +304,26 @@ fn traced(
 
 #[pymethods]
 impl Compiled {
-    // Nothing is cleared: the functions and containers on the way of a cycle are, and what is locked
-    // is in use.
+    // What is locked is in use.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let Source { fun, inputs, outputs } = &*self.source;
         visit.call(fun)?;
         visit.call(inputs)?;
         visit.call(outputs)?;
         let Ok(entries) = self.entries.try_lock() else { return Ok(()) };
-        for (entry, _) in entries.of.values() {
-            entry.arguments.traverse(&visit)?;
-            if let Ok(outcome) = entry.outcome.try_lock()
-                && let Some(outcome) = &*outcome
-            {
-                outcome.returned.traverse(&visit)?;
-            }
-        }
-        Ok(())
+        // One may serve several calls, and its references count once.
+        let each: HashMap<*const Entry, &Entry> =
+            entries.of.values().map(|(entry, _)| (Arc::as_ptr(entry), &**entry)).collect();
+        each.into_values().try_for_each(|entry| entry.traverse(&visit))
+    }
+
+    // What cannot be changed is on no cycle of its own.
+    fn __clear__(&self) {
+        let entries = match self.entries.try_lock() {
+            Ok(mut entries) => std::mem::take(&mut *entries),
+            Err(_) => return,
+        };
+        drop(entries);
     }
 
     #[pyo3(signature = (*args, **kwargs))]
@@ -371,6 +376,22 @@ impl Compiled {
 }
 
 impl Entry {
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.arguments.traverse(visit)?;
+        if let Ok(outcome) = self.outcome.try_lock()
+            && let Some(outcome) = &*outcome
+        {
+            outcome.returned.traverse(visit)?;
+        }
+        let mut done = Ok(());
+        self.compiled.held(&mut |held| {
+            if done.is_ok() {
+                done = Hooks::traverse(held, visit).and_then(|()| Rules::traverse(held, visit));
+            }
+        });
+        done
+    }
+
     fn count(&self) -> usize {
         let outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         outcome.as_ref().map_or(0, |o| o.count)

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cupola::prim::Batched;
+use cupola::prim::{Batched, Held};
 use cupola::{Array, ops, transform};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -98,6 +98,41 @@ struct Rules {
     vmap: Option<Py<PyAny>>,
 }
 
+impl Rules {
+    fn clone_ref(&self, py: Python<'_>) -> Rules {
+        let clone = |rule: &Option<Py<PyAny>>| rule.as_ref().map(|rule| rule.clone_ref(py));
+        Rules { vjp: clone(&self.vjp), jvp: clone(&self.jvp), vmap: clone(&self.vmap) }
+    }
+
+    fn each(&self) -> impl Iterator<Item = &Py<PyAny>> {
+        [&self.vjp, &self.jvp, &self.vmap].into_iter().flatten()
+    }
+}
+
+/// What the rules of one call share.
+pub struct Hooks {
+    arguments: Arguments,
+    returned: Returned,
+    rules: Rules,
+}
+
+impl Hooks {
+    /// Shows Python's garbage collector what `held` holds, if it is hooks that a graph alone leads to.
+    pub fn traverse(held: &Held, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Some(hooks) = held.downcast_ref::<Hooks>() else { return Ok(()) };
+        // The graph, and each rule.
+        if Arc::strong_count(held) != 1 + hooks.rules.each().count() {
+            return Ok(());
+        }
+        hooks.rules.each().try_for_each(|rule| visit.call(rule))?;
+        hooks.arguments.traverse(visit)?;
+        match hooks.returned.try_lock().as_deref() {
+            Ok(Some(returned)) => returned.traverse(visit),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl custom_function {
     fn rules(&self) -> std::sync::MutexGuard<'_, Rules> {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
@@ -156,12 +191,15 @@ fn given(
 impl custom_function {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.fun)?;
-        if let Ok(rules) = self.rules.try_lock() {
-            visit.call(&rules.vjp)?;
-            visit.call(&rules.jvp)?;
-            visit.call(&rules.vmap)?;
+        match self.rules.try_lock() {
+            Ok(rules) => rules.each().try_for_each(|rule| visit.call(rule)),
+            Err(_) => Ok(()),
         }
-        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let rules = std::mem::take(&mut *self.rules());
+        drop(rules);
     }
 
     #[new]
@@ -177,19 +215,19 @@ impl custom_function {
 
     /// Gives the function's vector-Jacobian product: `f(primals, cotangents, outputs)`.
     fn vjp(slf: Bound<'_, Self>, f: Py<PyAny>) -> Bound<'_, Self> {
-        slf.get().rules().vjp = Some(f);
+        let _former = slf.get().rules().vjp.replace(f);
         slf
     }
 
     /// Gives the function's Jacobian-vector product: `f(primals, tangents)`.
     fn jvp(slf: Bound<'_, Self>, f: Py<PyAny>) -> Bound<'_, Self> {
-        slf.get().rules().jvp = Some(f);
+        let _former = slf.get().rules().jvp.replace(f);
         slf
     }
 
     /// Gives the function over a batch: `f(inputs, axes)` returns outputs and their axes.
     fn vmap(slf: Bound<'_, Self>, f: Py<PyAny>) -> Bound<'_, Self> {
-        slf.get().rules().vmap = Some(f);
+        let _former = slf.get().rules().vmap.replace(f);
         slf
     }
 
@@ -201,67 +239,74 @@ impl custom_function {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut arrays = Vec::new();
-        let arguments = Arc::new(Arguments::split(args, kwargs, &mut arrays)?);
-        let returned = Returned::default();
-        let f = |tracers: &[Array]| call_traced(&self.fun, &arguments, tracers, &returned);
-        let mut custom = transform::custom_function(f);
-        let (vjp, jvp, vmap) = {
-            let rules = self.rules();
-            let clone = |rule: &Option<Py<PyAny>>| rule.as_ref().map(|r| r.clone_ref(py));
-            (clone(&rules.vjp), clone(&rules.jvp), clone(&rules.vmap))
-        };
-        if let Some(rule) = vjp {
-            let (arguments, returned) = (arguments.clone(), returned.clone());
+        let arguments = Arguments::split(args, kwargs, &mut arrays)?;
+        let rules = self.rules().clone_ref(py);
+        let hooks = Arc::new(Hooks { arguments, returned: Returned::default(), rules });
+        let f =
+            |tracers: &[Array]| call_traced(&self.fun, &hooks.arguments, tracers, &hooks.returned);
+        let mut custom = transform::custom_function(f).holding(hooks.clone());
+        if hooks.rules.vjp.is_some() {
+            let hooks = hooks.clone();
             custom = custom.with_vjp(move |inputs, outputs, cotangents| {
+                let Hooks { arguments, returned, rules } = &*hooks;
                 Python::attach(|py| {
-                    let (positional, keywords) = primals(py, &arguments, inputs)?;
+                    let (positional, keywords) = primals(py, arguments, inputs)?;
                     let count = arguments.positional.count();
-                    let cotangents = rebuilt(py, &returned, cotangents)?;
-                    let outputs = rebuilt(py, &returned, outputs)?;
+                    let cotangents = rebuilt(py, returned, cotangents)?;
+                    let outputs = rebuilt(py, returned, outputs)?;
                     let arguments = PyTuple::new(py, [positional, cotangents, outputs])?;
-                    let result = rule.bind(py).call(arguments, keywords.as_ref())?;
+                    let result = called(py, &rules.vjp, arguments, keywords.as_ref())?;
                     given(&result, inputs, count, "vjp")
                 })
                 .map_err(carried)
             });
         }
-        if let Some(rule) = jvp {
-            let arguments = arguments.clone();
+        if hooks.rules.jvp.is_some() {
+            let hooks = hooks.clone();
             custom = custom.with_jvp(move |inputs, outputs, tangents| {
+                let Hooks { arguments, rules, .. } = &*hooks;
                 Python::attach(|py| {
-                    let (positional, keywords) = primals(py, &arguments, inputs)?;
-                    let (tangents, _) = primals(py, &arguments, tangents)?;
+                    let (positional, keywords) = primals(py, arguments, inputs)?;
+                    let (tangents, _) = primals(py, arguments, tangents)?;
                     let arguments = PyTuple::new(py, [positional, tangents])?;
-                    let result = rule.bind(py).call(arguments, keywords.as_ref())?;
+                    let result = called(py, &rules.jvp, arguments, keywords.as_ref())?;
                     given(&result, outputs, outputs.len(), "jvp")
                 })
                 .map_err(carried)
             });
         }
-        if let Some(rule) = vmap {
-            let arguments = arguments.clone();
+        if hooks.rules.vmap.is_some() {
+            let hooks = hooks.clone();
             custom = custom.with_vmap(move |inputs, _| {
-                Python::attach(|py| batched(py, &rule, &arguments, inputs)).map_err(carried)
+                Python::attach(|py| batched(py, &hooks, inputs)).map_err(carried)
             });
         }
         let outputs = custom.call(&arrays).map_err(raise)?;
-        rebuilt(py, &returned, &outputs)
+        rebuilt(py, &hooks.returned, &outputs)
     }
 }
 
-fn batched(
-    py: Python<'_>,
-    rule: &Py<PyAny>,
-    arguments: &Arguments,
-    inputs: &[Batched],
-) -> PyResult<Vec<Batched>> {
+/// Calls a rule that is there.
+fn called<'py>(
+    py: Python<'py>,
+    rule: &Option<Py<PyAny>>,
+    arguments: Bound<'py, PyTuple>,
+    keywords: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    rule.as_ref()
+        .map_or(Ok(py.None().into_bound(py)), |rule| rule.bind(py).call(arguments, keywords))
+}
+
+fn batched(py: Python<'_>, hooks: &Hooks, inputs: &[Batched]) -> PyResult<Vec<Batched>> {
+    let Hooks { arguments, rules, .. } = hooks;
     let arrays: Vec<Array> = inputs.iter().map(|i| i.array.clone()).collect();
     let (positional, keywords) = primals(py, arguments, &arrays)?;
     let mut axes = inputs.iter().map(|i| i.batched.then_some(0i32));
     let places = primals_with(py, arguments, &mut |py| {
         Ok(axes.next().flatten().into_pyobject(py)?.into_any())
     })?;
-    let result = rule.bind(py).call(PyTuple::new(py, [positional, places])?, keywords.as_ref())?;
+    let given = PyTuple::new(py, [positional, places])?;
+    let result = called(py, &rules.vmap, given, keywords.as_ref())?;
     let (outputs, places): (Bound<'_, PyAny>, Bound<'_, PyAny>) = result.extract()?;
     let mut axes = Vec::new();
     axes_of(&outputs, &places, &mut axes)?;

@@ -157,7 +157,10 @@ pub fn split(x: &Array, sections: impl Into<Sections>, axis: isize) -> Result<Ve
             check_parts("split", x, axis, count)?;
             cuts.extend((1..count).map(|i| i * (size / count)));
         }
-        Sections::At(indices) => cuts.extend(indices.into_iter().map(|i| i.min(size))),
+        Sections::At(indices) => {
+            check_parts("split", x, axis, indices.len() + 1)?;
+            cuts.extend(indices.into_iter().map(|i| i.min(size)));
+        }
     }
     cuts.push(size);
     cuts.windows(2).map(|w| slice_axis(x, axis, w[0], w[1].saturating_sub(w[0]))).collect()

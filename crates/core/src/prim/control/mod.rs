@@ -88,6 +88,21 @@ impl Control {
         }
     }
 
+    /// The same with bodies that have no rules.
+    pub(crate) fn plain(&self) -> Control {
+        match self {
+            Control::Scan(scan) => Control::Scan(Scan { body: scan.body.plain(), ..scan.clone() }),
+            Control::While(looped) => {
+                let (cond, body) = (looped.cond.plain(), looped.body.plain());
+                Control::While(While { cond, body, ..looped.clone() })
+            }
+            Control::Cond(cond) => {
+                let branches = cond.branches.iter().map(Call::plain).collect();
+                Control::Cond(Cond { branches })
+            }
+        }
+    }
+
     /// How many of its first inputs are carried: these have to lie in memory as its outputs do.
     pub(crate) fn carries(&self) -> usize {
         match self {

@@ -215,7 +215,8 @@ pub fn tanh<'k>((x, y): Z<'k>) -> Z<'k> {
     let size = sinh * sinh + cos * cos;
     let near = (sinh * inside.math(Math::Cosh) / size, both / size);
     let rest = both * 4.0 * (x.abs() * -2.0).math(Math::Exp);
-    let end = x.is_infinite().select(y.its_zero(), rest);
+    // At infinity it is a zero, whose sign says the angle where there is one.
+    let end = (x.is_infinite() & y.is_beyond()).select(y.its_zero(), rest);
     let (re, im) = choose(far, (x.like(1.0).flip(x.sign()), end), near);
     // The angle is lost but where x is infinite; along the axes only one part is.
     let lost = y.is_beyond() & !x.is_infinite();
