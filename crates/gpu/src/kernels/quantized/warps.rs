@@ -37,7 +37,9 @@ pub fn takes_dtype(dtype: DType, op: &QuantizedDot, target: &Target) -> bool {
 pub fn takes(op: &QuantizedDot, segment: &Segment, target: &Target) -> bool {
     let (x, words) = (&segment.inputs[0], &segment.inputs[1]);
     let last = x.aval.shape.rank() - 1;
-    takes_dtype(x.aval.dtype, op, target)
+    // One row is no matrix: lanes that share it are as fast.
+    x.aval.shape[..last].iter().product::<usize>() > 1
+        && takes_dtype(x.aval.dtype, op, target)
         && target.vector_bytes >= 16
         && side_by_side(x, last, 8) == 8
         && words.strides[1] == 1
