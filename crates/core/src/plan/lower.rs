@@ -98,6 +98,7 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
         device,
         explained,
         shares: Default::default(),
+        told: Default::default(),
     })
 }
 
