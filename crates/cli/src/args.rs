@@ -466,6 +466,11 @@ pub struct ReportArgs {
     #[arg(help = format!("A device to compare on, the others on one of its kind; may be given more than once: gpu, {} [default: best]", Device::forms()))]
     pub device: Vec<Device>,
 
+    /// For how many seconds each framework trains at most, and is then measured a fourth of that at each part: what it
+    /// did not come to is reckoned from what it did, or marked
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = count, allow_negative_numbers = true)]
+    pub limit: usize,
+
     /// The page to write
     #[arg(long, value_name = "FILE", default_value = "report.html")]
     pub out: PathBuf,

@@ -5,6 +5,7 @@ mod peers;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use cupola::backend::backend;
 use cupola::data::{Dataset, ImageDataset};
@@ -66,6 +67,8 @@ struct Compared<'a> {
 struct Task<'a> {
     folder: &'a Path,
     epochs: usize,
+    /// How long a peer trains at most; each part of what is measured then may take a fourth of it.
+    most_seconds: usize,
     batch_size: usize,
     learning_rate: f64,
     optimizer: &'a str,
@@ -122,11 +125,12 @@ pub fn run(args: &ReportArgs) -> Outcome {
             with_stream(Stream::of(device), || subject.own(device, &images, &test, work.path()))?;
         sides.push(Side { name: format!("cupola {device}"), figures });
     }
-    subject.write_task(&images, &test, work.path())?;
+    subject.write_task(&images, &test, work.path(), args.limit)?;
     for (environment, peer, kind) in there {
         let name = named(peer, kind);
         output.line(format!("{peer} on the {}", kind.name()));
-        match environment.run(peer, kind, work.path(), subject.settings.epochs)? {
+        let limit = Duration::from_secs(args.limit as u64);
+        match environment.run(peer, kind, work.path(), subject.settings.epochs, limit)? {
             Ok(figures) => sides.push(Side { name, figures }),
             Err(reason) => absent.push(Absent { name, reason }),
         }
@@ -134,6 +138,7 @@ pub fn run(args: &ReportArgs) -> Outcome {
     let compared =
         Compared { dataset: subject.dataset.name(), settings: &subject.settings, sides, absent };
     output.line(compared.table());
+    compared.limits().for_each(|limit| output.line(limit));
     for Absent { name, reason } in &compared.absent {
         output.line(format!("{name}: not there: {reason}"));
     }
@@ -257,11 +262,18 @@ impl Subject {
             test_accuracy: found.map_or(f64::NAN, |found| found.accuracy()),
             classify_10k_ms,
             classify_one_us,
+            limited: Default::default(),
         })
     }
 
     /// Writes the images and the task, for the scripts.
-    fn write_task(&self, images: &ImageDataset, test: &ImageDataset, folder: &Path) -> Outcome {
+    fn write_task(
+        &self,
+        images: &ImageDataset,
+        test: &ImageDataset,
+        folder: &Path,
+        most_seconds: usize,
+    ) -> Outcome {
         let [training, validation] = cupola::train::split(images, self.settings.seed)?;
         let all: Vec<usize> = (0..test.len()).collect();
         write_part(folder, "train", images, training.indices())?;
@@ -271,6 +283,7 @@ impl Subject {
         let task = Task {
             folder,
             epochs: self.settings.epochs,
+            most_seconds,
             batch_size: self.settings.batch_size,
             learning_rate: self.settings.learning_rate,
             optimizer: &self.settings.optimizer,
@@ -341,14 +354,16 @@ impl Side {
         let at = |index: usize| seconds.get(index).copied().unwrap_or(f64::NAN);
         let percent = |part: f64| format!("{:.2} %", 100.0 * part);
         let shown = figures::significant;
+        let marked = |figure: &str, cell: String| format!("{cell}{}", own.mark(figure));
+        let last = shown(at(seconds.len().saturating_sub(1)));
         [
             self.name.clone(),
             own.version.clone(),
-            shown(at(seconds.len() / 2)),
-            format!("{}–{}", shown(at(0)), shown(at(seconds.len().saturating_sub(1)))),
-            percent(own.val_accuracy.last().copied().unwrap_or(f64::NAN)),
-            percent(own.test_accuracy),
-            shown(own.classify_10k_ms),
+            marked("epoch_seconds", shown(at(seconds.len() / 2))),
+            marked("epoch_seconds", format!("{}–{last}", shown(at(0)))),
+            marked("val_accuracy", percent(own.val_accuracy.last().copied().unwrap_or(f64::NAN))),
+            marked("test_accuracy", percent(own.test_accuracy)),
+            marked("classify_10k_ms", shown(own.classify_10k_ms)),
             shown(own.classify_one_us),
         ]
     }
@@ -359,6 +374,16 @@ impl Compared<'_> {
         let mut table = Table::new(&HEADING);
         self.sides.iter().for_each(|side| table.row(side.cells()));
         table
+    }
+
+    /// A line for every figure of a side that was limited.
+    fn limits(&self) -> impl Iterator<Item = String> {
+        self.sides.iter().flat_map(|Side { name, figures }| {
+            let line = move |(figure, how): (&String, &String)| {
+                format!("* {name}, {}: {how}", figure.replace('_', " "))
+            };
+            figures.limited.iter().map(line)
+        })
     }
 
     fn page(&self, args: &ReportArgs) -> Outcome<String> {
@@ -376,6 +401,9 @@ impl Compared<'_> {
         }
         html += "</table>\n<p>The time of an epoch is the median, with its validation. Images are classified in batches \
                  of 512 that are there before, and one at a time until the class is known.</p>\n";
+        for limit in self.limits() {
+            let _ = writeln!(html, "<p>{}</p>", escaped(&limit));
+        }
         if !self.absent.is_empty() {
             html += "<h2>Not there</h2>\n<table>\n";
             for Absent { name, reason } in &self.absent {
@@ -388,12 +416,15 @@ impl Compared<'_> {
             }
             html += "</table>\n";
         }
-        let curves = |what: &str, values: fn(&Figures) -> Vec<f64>| -> Vec<(String, Vec<f64>)> {
-            let one = |side: &Side| (format!("{}_{what}", side.name), values(&side.figures));
-            self.sides.iter().map(one).collect()
+        let name = |side: &Side, figure| format!("{}{}", side.name, side.figures.mark(figure));
+        let curves = |figure, what: &str, values: fn(&Figures) -> Vec<f64>| {
+            let one =
+                |side: &Side| (format!("{}_{what}", name(side, figure)), values(&side.figures));
+            self.sides.iter().map(one).collect::<Vec<(String, Vec<f64>)>>()
         };
-        let mut all = curves("time of an epoch, s", |own| own.epoch_seconds.clone());
-        all.extend(curves("validation accuracy, %", |own| {
+        let mut all =
+            curves("epoch_seconds", "time of an epoch, s", |own| own.epoch_seconds.clone());
+        all.extend(curves("val_accuracy", "validation accuracy, %", |own| {
             own.val_accuracy.iter().map(|part| 100.0 * part).collect()
         }));
         html += "<h2>Epochs</h2>\n";
@@ -401,13 +432,13 @@ impl Compared<'_> {
             all.iter().map(|(name, y)| (name.as_str(), y.clone())).collect();
         html += &panels(&all);
         html += "<h2>Classification</h2>\n";
-        let bars = |title: &str, value: fn(&Figures) -> f64| {
-            let all: Vec<(String, f64)> =
-                self.sides.iter().map(|side| (side.name.clone(), value(&side.figures))).collect();
-            figures::bars(title, &all)
+        let bars = |figure, title: &str, value: fn(&Figures) -> f64| {
+            let one = |side: &Side| (name(side, figure), value(&side.figures));
+            figures::bars(title, &self.sides.iter().map(one).collect::<Vec<_>>())
         };
-        html += &bars("10,000 images in batches, ms", |own| own.classify_10k_ms)?;
-        html += &bars("One image, µs", |own| own.classify_one_us)?;
+        html +=
+            &bars("classify_10k_ms", "10,000 images in batches, ms", |own| own.classify_10k_ms)?;
+        html += &bars("classify_one_us", "One image, µs", |own| own.classify_one_us)?;
         let names: Vec<&str> = args.against.iter().map(|peer| peer.name()).collect();
         let title = format!("Cupola beside {} on {}", names.join(", "), self.dataset);
         let report = Report::new(&args.out, title);

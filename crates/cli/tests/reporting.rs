@@ -24,11 +24,14 @@ case "$*" in
     esac ;;
 *main.py*)
     cp "$4" "$(dirname "$4")"/*.npy "$XDG_CACHE_HOME"
+    [ -n "$SLOW" ] && [ "$2" = jax ] && exec sleep 600
     [ "$2" = jax ] && { echo "Traceback" >&2; echo "RuntimeError: no <memory>" >&2; exit 1; }
+    limited=
+    [ -n "$SLOW" ] && limited=', "limited": {"epoch_seconds": "reckoned from 3 of 5 steps"}'
     echo "something else"
     echo '{"epoch": 1, "loss": 2.0, "accuracy": 0.5, "seconds": 1.5}'
     echo '{"version": "9.9", "epoch_seconds": [1.5, 1.25], "val_accuracy": [0.5, 0.75], "test_accuracy": 0.625,
-           "classify_10k_ms": 12.5, "classify_one_us": 345.0}' | tr -d '\n' ;;
+           "classify_10k_ms": 12.5, "classify_one_us": 345.0'"$limited"'}' | tr -d '\n' ;;
 esac
 "#;
 
@@ -97,6 +100,22 @@ fn a_set_and_a_run_are_compared() {
     let first: serde_json::Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
     assert_eq!(found["sides"][0]["epoch_seconds"][0], first["seconds"]);
     assert_eq!(found["settings"]["batch_size"], 8);
+}
+
+#[test]
+fn a_side_that_takes_too_long_is_marked_or_ended() {
+    let sandbox = Sandbox::new();
+    let all = "mnist --data-dir data --epochs 1 --batch-size 8 --against torch,jax --device cpu --limit 1";
+    let ran = report(&sandbox, &[("SLOW", "1")], all).good();
+    assert!(ran.out.contains("1.50*"), "{}", ran.out);
+    assert!(
+        ran.out.contains("* torch cpu, epoch seconds: reckoned from 3 of 5 steps"),
+        "{}",
+        ran.out
+    );
+    assert!(ran.out.contains("jax cpu: not there: it was ended after 4 s"), "{}", ran.out);
+    let page = String::from_utf8(sandbox.read("report.html")).unwrap();
+    assert!(page.contains("reckoned from 3 of 5 steps") && page.contains("torch cpu*"), "{page}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::fork;
 use crate::graph::{self, Borrowed, NodeRef};
 use crate::holders;
-use crate::plan::{Failure, Parameters, Plan};
+use crate::plan::{Failure, Origin, Parameters, Plan};
 use crate::prim::key::Key;
 use crate::prim::{Argument, Input, Op};
 use crate::profile::{self, What};
@@ -423,6 +423,17 @@ impl Parameters for Walk {
         let index = first.checked_sub(self.leaf_count)?;
         let node = &self.nodes.get(index as usize)?.node;
         node.op.line_within(rest).or_else(|| node.line.clone())
+    }
+
+    fn origins(&self) -> Vec<Origin> {
+        let of = |Interior { node, .. }: &Interior| Origin::new(node.line.as_ref(), &node.op);
+        self.nodes.iter().map(of).collect()
+    }
+
+    fn has_origins(&self, known: &[Origin]) -> bool {
+        let mut both = self.nodes.iter().zip(known);
+        self.nodes.len() == known.len()
+            && both.all(|(Interior { node, .. }, known)| known.is_of(node.line.as_ref(), &node.op))
     }
 }
 

@@ -98,6 +98,7 @@ struct Sources {
     common: Option<String>,
     wgsl: Option<String>,
     cuda: Option<String>,
+    metal: Option<String>,
 }
 
 /// How a kernel is called: its grid, its outputs and what its template's names stand for.
@@ -171,7 +172,7 @@ impl Kernel {
         Self::with(name, inputs, outputs, sources)
     }
 
-    /// A kernel that has no source yet: see [`Kernel::wgsl`] and [`Kernel::cuda`].
+    /// A kernel that has no source yet: see [`Kernel::wgsl`], [`Kernel::cuda`] and [`Kernel::metal`].
     ///
     /// # Errors
     /// As those of [`Kernel::new`].
@@ -241,6 +242,32 @@ impl Kernel {
     #[must_use]
     pub fn cuda(mut self, source: &str) -> Self {
         self.sources.cuda = Some(source.to_owned());
+        self
+    }
+
+    /// Gives a body in Metal's language. Where there is no common one and this is of the common language, too, every
+    /// device runs it as such. What is more is kept and never compiled: devices through wgpu, those of Metal among
+    /// them, take a body in WGSL or the common one.
+    ///
+    /// ```
+    /// use cupola::kernel::{Kernel, Launch};
+    /// use cupola::{Array, DType};
+    ///
+    /// let launch = Launch::new([2, 1, 1], [2, 1, 1]).output([2], DType::F32);
+    /// let x = Array::from_slice(&[0.0f32, 1.0], [2])?;
+    /// let more = Kernel::empty("sum", ["x"], ["y"])?
+    ///     .metal("uint i = thread_position_in_grid.x; y[i] = simd_sum(x[i]);");
+    /// let error = more.call(&[&x], &launch)?[0].eval().unwrap_err().to_string();
+    /// assert!(error.contains("its source is in Metal's language, which the CPU does not run"));
+    /// let common = Kernel::empty("double", ["x"], ["y"])?
+    ///     .metal("uint i = thread_position_in_grid.x; y[i] = 2 * metal::abs(x[i]);");
+    /// assert_eq!(common.call(&[&x], &launch)?[0].to_vec::<f32>()?, [0.0, 2.0]);
+    /// # Ok::<(), cupola::Error>(())
+    /// ```
+    #[must_use]
+    pub fn metal(mut self, source: &str) -> Self {
+        self.known = Known::default();
+        self.sources.metal = Some(source.to_owned());
         self
     }
 
@@ -319,13 +346,18 @@ impl Kernel {
 
     /// The common source, if there is one, read for these arrays.
     fn read(&self, signature: &Signature) -> Result<Option<Arc<Program>>> {
-        let Some(source) = &self.sources.common else { return Ok(None) };
+        let Sources { common, metal, .. } = &self.sources;
+        let Some(source) = common.as_ref().or(metal.as_ref()) else { return Ok(None) };
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = known().get(signature) {
             return Ok(Some(program.clone()));
         }
-        let read = cupola_kernel::parse(source, &self.sources.header, signature);
-        let program = Arc::new(read.map_err(|e| Error::argument(self.name, e.to_string()))?);
+        let program = match cupola_kernel::parse(source, &self.sources.header, signature) {
+            Ok(program) => Arc::new(program),
+            // Metal's language is more than the common one.
+            Err(_) if common.is_none() => return Ok(None),
+            Err(error) => return Err(Error::argument(self.name, error.to_string())),
+        };
         let mut known = known();
         if known.len() == KEPT {
             known.clear();

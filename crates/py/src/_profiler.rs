@@ -32,7 +32,7 @@ pub fn finish(py: Python<'_>) -> PyResult<()> {
 
 #[doc = docs!(_profiler::start)]
 #[pyfunction]
-#[pyo3(signature = (mode = "interval", wait_until_completed = false, lines = true, every = 32))]
+#[pyo3(signature = (mode = "interval", wait_until_completed = false, lines = true, every = 128))]
 pub fn start(mode: &str, wait_until_completed: bool, lines: bool, every: u32) -> PyResult<()> {
     let mode = mode.parse().map_err(raise)?;
     origin::note();

@@ -271,6 +271,11 @@ def test_an_index_outside_is_an_error_and_nothing_is_lost():
     with pytest.raises(Exception, match="off: line 1, column .* outside 'y', which has 8 elements"):
         cc.eval(run(kernel, [x], [(8,)]))
         cc.synchronize()
+    # NumPy asks an array in several ways until one gives no error: each has to give it.
+    (off,) = run(kernel, [x], [(8,)])
+    for read in (np.array, lambda y: y.tolist(), np.array):
+        with pytest.raises(Exception, match="off: line 1, column .* outside 'y', which has 8 elements"):
+            read(off)
     np.testing.assert_array_equal(values(x), np.arange(8))
     np.testing.assert_array_equal(values(softshrink()(x))[:2], [0, 0.5])
 

@@ -92,6 +92,16 @@ def test_history_names_lines():
     assert "test_memory.py:" in svg and "add" in svg
 
 
+def test_history_names_the_lines_of_what_is_made_on_the_way():
+    x = mx.random.normal((256, 256))
+    mx.eval(x)
+    with mx.record_memory_history() as history:
+        mx.eval((x @ x).T @ x)
+    made = [c for c in json.loads(history.to_json())["changes"] if c["bytes"] and c["op"] == "matmul"]
+    assert len({c["buffer"] for c in made}) == 2
+    assert all(c["line"].startswith("test_memory.py:") for c in made), made
+
+
 def test_history_is_bounded_and_one_at_a_time(tmp_path):
     history = mx.record_memory_history(max_changes=3)
     with pytest.raises(ValueError, match="already"):

@@ -232,6 +232,21 @@ def test_lines_of_what_one_call_records():
     assert of[-2:] == [10, 11]
 
 
+def test_equal_plans_have_the_lines_that_recorded_them():
+    x = mx.ones((8, 8))
+    first = mx.compile(lambda x: mx.softmax(x @ x, axis=-1))
+    second = mx.compile(lambda x: mx.softmax(x @ x, axis=-1))
+    here = test_equal_plans_have_the_lines_that_recorded_them.__code__.co_firstlineno
+    profiler.start()
+    for _ in range(3):
+        mx.eval(first(x))
+        mx.eval(second(x))
+        mx.eval(mx.softmax(x @ x, axis=-1))
+        mx.eval(mx.softmax(x @ x, axis=-1))
+    of = [int(line.split(":")[1]) - here for line in lines(profiler.stop())]
+    assert of == [2, 3, 9, 10] * 3
+
+
 def test_all_runs_of_a_plan_are_told():
     x = mx.ones((8, 8))
     f = mx.compile(lambda x: mx.softmax(x @ x, axis=-1) @ x)

@@ -175,3 +175,13 @@ def test_images_change():
     ):
         with pytest.raises(ValueError):
             wrong()
+
+
+def test_what_is_no_callback_is_told_at_once():
+    class Mine:
+        def epoch(self, at):
+            return True
+
+    for make in (lambda: train.Callbacks(nn.Linear(2, 1), [Mine()]), lambda: train.Callbacks(nn.Linear(2, 1)).add(Mine())):
+        with pytest.raises(TypeError, match="a Mine is no cupola.train.Callback"):
+            make()

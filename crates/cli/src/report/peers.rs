@@ -1,10 +1,14 @@
 //! Other frameworks: installed in an environment of their own, and run in processes of their own.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use clap::ValueEnum;
 use cupola::io::write_whole;
@@ -62,6 +66,10 @@ impl Peer {
     }
 }
 
+/// After how many times the limit of its training a peer is ended: twice that is what it may take to train and to be
+/// measured, but for the step or batch that each part is at when its time is over.
+const MOST: u32 = 4;
+
 /// The kind of device that a peer runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -100,6 +108,16 @@ pub struct Figures {
     pub classify_10k_ms: f64,
     /// One image, until its class is known.
     pub classify_one_us: f64,
+    /// The figures that are of less than they should be, since the side took too long, and of what they are.
+    #[serde(default)]
+    pub limited: BTreeMap<String, String>,
+}
+
+impl Figures {
+    /// What stands behind a figure that is of less than it should be.
+    pub fn mark(&self, figure: &str) -> &'static str {
+        if self.limited.contains_key(figure) { "*" } else { "" }
+    }
 }
 
 /// The environment that peers are installed in.
@@ -180,19 +198,21 @@ impl Environment {
     }
 
     /// Trains and measures a peer with a task, whose file is in `folder`, where the scripts go, too; or says
-    /// why it cannot.
+    /// why it cannot. Where it is not over long after the `limit` of its training, which it keeps to between steps, it
+    /// is ended.
     pub fn run(
         &self,
         peer: Peer,
         kind: Kind,
         folder: &Path,
         epochs: usize,
+        limit: Duration,
     ) -> Outcome<Result<Figures, String>> {
         for (name, text) in SCRIPTS {
             write_whole(folder.join(name), text)?;
         }
         let busy = spinner(&format!("{peer} on the {}", kind.name()));
-        let found = self.told(peer, kind, folder, |epoch| {
+        let found = self.told(peer, kind, folder, limit * MOST, |epoch| {
             busy.set_message(format!("{peer} on the {}: epoch {epoch}/{epochs}", kind.name()));
         });
         busy.finish_and_clear();
@@ -205,6 +225,7 @@ impl Environment {
         peer: Peer,
         kind: Kind,
         folder: &Path,
+        most: Duration,
         mut each: impl FnMut(usize),
     ) -> Result<Figures, String> {
         let failed = |cause: std::io::Error| cause.to_string();
@@ -224,8 +245,20 @@ impl Environment {
             errors.iter_mut().for_each(|pipe| drop(pipe.read_to_end(&mut text)));
             text
         });
+        let out = child.stdout.take();
+        let watched = Arc::new(Mutex::new(child));
+        let (over, is_over) = channel::<()>();
+        let child = watched.clone();
+        let watcher = std::thread::spawn(move || {
+            let is_late = is_over.recv_timeout(most) == Err(RecvTimeoutError::Timeout);
+            if is_late {
+                // Where it has just ended by itself there is nothing to end.
+                let _ = child.lock().unwrap_or_else(PoisonError::into_inner).kill();
+            }
+            is_late
+        });
         let mut result = None;
-        for line in child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()) {
+        for line in out.into_iter().flat_map(|out| BufReader::new(out).lines()) {
             match serde_json::from_str(&line.map_err(failed)?) {
                 Ok(Told::Epoch { epoch }) => each(epoch),
                 Ok(Told::Absent { absent }) => result = Some(Err(absent)),
@@ -234,10 +267,17 @@ impl Environment {
                 Err(_) => {}
             }
         }
-        let status = child.wait().map_err(failed)?;
+        drop(over);
+        let is_late = watcher.join().unwrap_or_default();
+        let status =
+            watched.lock().unwrap_or_else(PoisonError::into_inner).wait().map_err(failed)?;
         let said = reader.join().unwrap_or_default();
         match result {
             Some(result) if status.success() => result,
+            _ if is_late => Err(format!(
+                "it was ended after {} s: a part of its work took longer than --limit allows",
+                most.as_secs()
+            )),
             _ => Err(format!("it failed: {}", last_line(&said))),
         }
     }

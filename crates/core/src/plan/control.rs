@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::explain::{ExplainedStep, explained};
 use super::run::Frame;
-use super::{Parameters, Plan};
+use super::{Origin, Parameters, Plan};
 use crate::array::Value;
 use crate::backend::{Args, Backend, Executable, Fails, Operand, Region, Segment, backend};
 use crate::device::Device;
@@ -53,6 +53,14 @@ impl Parameters for Graph {
 
     fn line(&self, _: &[u32]) -> Option<Arc<str>> {
         None
+    }
+
+    fn origins(&self) -> Vec<Origin> {
+        Vec::new()
+    }
+
+    fn has_origins(&self, _: &[Origin]) -> bool {
+        true
     }
 }
 

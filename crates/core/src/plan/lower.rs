@@ -98,6 +98,7 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
         device,
         explained,
         shares: Default::default(),
+        told: Default::default(),
     })
 }
 
@@ -149,7 +150,9 @@ fn risks(steps: &[Step]) -> (Vec<usize>, Vec<LateCheck>) {
             };
             late.extend(bounds.iter().map(of));
         }
-        if step.prepared.control.as_ref().is_some_and(|control| control.tells_late()) {
+        let is_own = fails == Fails::Late && bounds.is_empty();
+        let control = step.prepared.control.as_ref();
+        if is_own || control.is_some_and(|control| control.tells_late()) {
             late.push(LateCheck::Inside);
         }
         for (input, bound) in bounds {

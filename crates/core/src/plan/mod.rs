@@ -20,7 +20,7 @@ mod run;
 mod sink;
 mod verify;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use smallvec::SmallVec;
 
@@ -29,13 +29,14 @@ use crate::backend::{Backend, Kernel, Sequence};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::fork::lock;
 use crate::graph::{Borrowed, Graph};
 use crate::prim::key::Key;
-use crate::profile::Shares;
+use crate::profile::{Shares, Told};
 
 pub use cache::CacheStats;
 pub use explain::{ExplainedStep, Explanation, explain};
-pub(crate) use run::{Failure, Parameters};
+pub(crate) use run::{Failure, Origin, Parameters};
 
 /// A graph made ready for a device.
 pub(crate) struct Plan {
@@ -56,6 +57,8 @@ pub(crate) struct Plan {
     explained: OnceLock<Vec<Arc<ExplainedStep>>>,
     /// How its time is divided among its steps, where a run is timed as a whole.
     shares: Arc<Shares>,
+    /// What is told of its steps, with lines of these origins.
+    told: Mutex<Option<(Vec<run::Origin>, Arc<[Told]>)>>,
 }
 
 /// Indices that a step looks at where they are used.
@@ -66,7 +69,7 @@ enum LateCheck {
         /// What each has to be below.
         bound: usize,
     },
-    /// Those that a body of the step makes.
+    /// Those that the step makes itself: a body of it, or a user's kernel.
     Inside,
 }
 
@@ -200,6 +203,24 @@ impl Plan {
         self.explained.get_or_init(|| {
             self.steps.iter().map(|step| Arc::new(explain::explained(step))).collect()
         })
+    }
+
+    /// What is told of its steps where they have these parameters. Lines that were looked up for the last run are not
+    /// looked up anew.
+    fn told(&self, parameters: &dyn Parameters) -> Arc<[Told]> {
+        let mut last = lock(&self.told);
+        if let Some((origins, told)) = &*last
+            && parameters.has_origins(origins)
+        {
+            return told.clone();
+        }
+        let of = |(step, explained): (&Step, &Arc<ExplainedStep>)| Told {
+            step: explained.clone(),
+            line: step.line(parameters),
+        };
+        let told: Arc<[Told]> = self.steps.iter().zip(self.explained()).map(of).collect();
+        *last = Some((parameters.origins(), told.clone()));
+        told
     }
 
     /// About how much memory it holds, without what its steps share with other plans.

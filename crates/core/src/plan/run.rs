@@ -6,7 +6,7 @@
 //! indices where it uses them is waited for before that point; not where the host knows that they are
 //! good.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
 
@@ -17,8 +17,9 @@ use crate::array::Value;
 use crate::backend::{Args, Backend, Buffer, Region, Sequence, Stopped, backend};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::graph::Graph;
 use crate::holders;
-use crate::prim::Argument;
+use crate::prim::{Argument, Op};
 use crate::profile::{self, Watch, What};
 use crate::shape::Layout;
 
@@ -30,6 +31,40 @@ pub(crate) trait Parameters {
     /// The line of the program that recorded a node of the evaluated graph, or what is within it, where lines
     /// are noted: see [`Graph::line`](crate::graph::Graph).
     fn line(&self, path: &[u32]) -> Option<Arc<str>>;
+
+    /// What the lines follow from.
+    fn origins(&self) -> Vec<Origin>;
+
+    /// Whether its lines follow from these.
+    fn has_origins(&self, known: &[Origin]) -> bool;
+}
+
+/// What the lines of a node, and of what is within it, follow from. It keeps no graph.
+pub(crate) struct Origin {
+    line: Option<Arc<str>>,
+    body: Option<Weak<Graph>>,
+}
+
+impl Origin {
+    /// That of a node.
+    pub fn new(line: Option<&Arc<str>>, op: &Op) -> Origin {
+        Origin { line: line.cloned(), body: op.body().map(Arc::downgrade) }
+    }
+
+    /// Whether it is that of this node. Where it is not, the lines may be the same, too.
+    pub fn is_of(&self, line: Option<&Arc<str>>, op: &Op) -> bool {
+        let same_line = match (&self.line, line) {
+            (Some(own), Some(line)) => Arc::ptr_eq(own, line),
+            (None, None) => true,
+            _ => false,
+        };
+        let same_body = match (&self.body, op.body()) {
+            (Some(own), Some(body)) => std::ptr::eq(own.as_ptr(), Arc::as_ptr(body)),
+            (None, None) => true,
+            _ => false,
+        };
+        same_line && same_body
+    }
 }
 
 /// Why a run failed.
@@ -115,7 +150,13 @@ impl Memory<'_> {
     }
 
     /// Finds a home for every output of `step`, and notes which homes are free after it.
-    fn place(&mut self, index: usize, step: &Step, plan: &Plan, on: &dyn Backend) -> Result<()> {
+    fn place(
+        &mut self,
+        (index, step): (usize, &Step),
+        plan: &Plan,
+        on: &dyn Backend,
+        lines: Option<&dyn Parameters>,
+    ) -> Result<()> {
         let may_overwrite = self.is_inside || index >= plan.point_of_no_return;
         if may_overwrite {
             self.free.append(&mut self.kept);
@@ -145,7 +186,7 @@ impl Memory<'_> {
                     }
                     self.homes[donor as usize]
                 }
-                None => self.find(bytes, exact, on, (step, at))?,
+                None => self.find((bytes, exact), on, (step, at), lines)?,
             };
             if (home as usize) < self.leaves.len() {
                 self.overwrites = self.overwrites.min(index);
@@ -169,10 +210,10 @@ impl Memory<'_> {
     /// gets no more memory than it needs.
     fn find(
         &mut self,
-        bytes: usize,
-        exact: bool,
+        (bytes, exact): (usize, bool),
         on: &dyn Backend,
         (step, output): (&Step, usize),
+        lines: Option<&dyn Parameters>,
     ) -> Result<Home> {
         let most = if exact { bytes } else { bytes.saturating_add(bytes / 4) };
         let fits = |home: &Home| (bytes..=most).contains(&self.at(*home).bytes());
@@ -181,7 +222,8 @@ impl Memory<'_> {
         }
         let mut buffer = crate::backend::alloc(on, bytes)?;
         let segment = &step.prepared.segment;
-        holders::hold(&mut buffer, segment.name(), &segment.outputs[output].aval, None);
+        let line = lines.filter(|_| bytes >= holders::LARGE).and_then(|of| step.line(of));
+        holders::hold(&mut buffer, segment.name(), &segment.outputs[output].aval, line);
         self.own.push(buffer);
         self.live.push(0);
         Ok((self.live.len() - 1) as Home)
@@ -197,21 +239,23 @@ impl Plan {
     ) -> std::result::Result<Vec<Value>, Failure> {
         debug_assert_eq!(leaves.len(), self.leaves);
         let backend = &**backend(self.device)?;
-        let memory = self.place(leaves, None, backend)?;
+        let lines = holders::wants_lines().then_some(parameters);
+        let memory = self.place(leaves, None, backend, lines)?;
         // Where the device may find a wrong index, it is waited for before anything is overwritten.
         let is_known = self.indices_are_known(leaves, parameters);
         let waits = (!is_known).then(|| memory.overwrites.min(self.steps.len()));
         let as_one = self.sequence.as_ref();
         let as_one = as_one.filter(|_| waits.is_none_or(|at| at == self.steps.len()));
-        let watch = Watch::begin(backend, &self.shares, as_one.is_some());
+        let watch = Watch::begin(backend, &self.shares, self.steps.len(), as_one.is_some());
         let watch = watch.map_err(|error| Failure { error, overwritten: false })?;
         // Who listens may want to know of each step.
         let as_one = as_one.filter(|_| watch.as_ref().is_none_or(Watch::is_whole));
         let ran = match as_one {
             Some(sequence) => {
                 let ran = self.run_as_one(&**sequence, &memory, parameters);
-                if let (Ok(()), Some(watch)) = (&ran, watch) {
-                    self.tell(watch, &memory, parameters);
+                if let (Ok(()), Some(mut watch)) = (&ran, watch) {
+                    watch.passed();
+                    watch.end(self.told(parameters), &memory.skipped);
                 }
                 ran.and_then(|()| waits.map_or(Ok(()), |at| waited(backend, at)))
             }
@@ -233,7 +277,7 @@ impl Plan {
         parameters: &dyn Parameters,
     ) -> Result<Vec<Value>> {
         let backend = &**backend(self.device)?;
-        let memory = self.place(leaves, Some(places), backend)?;
+        let memory = self.place(leaves, Some(places), backend, None)?;
         let ran = match &self.sequence {
             Some(sequence) => self.run_as_one(&**sequence, &memory, parameters),
             None => self.run_in_turn(&memory, parameters, backend, None, None),
@@ -245,7 +289,7 @@ impl Plan {
     /// What [`Plan::run_inside`] needs besides leaves and places, found for these; runs on others of the same sizes
     /// need nothing more.
     pub(super) fn frame(&self, leaves: &[Value], places: &[Place<'_>]) -> Result<Frame> {
-        let memory = self.place(leaves, Some(places), &**backend(self.device)?)?;
+        let memory = self.place(leaves, Some(places), &**backend(self.device)?, None)?;
         let Memory { own, homes, skipped, given, .. } = memory;
         Ok(Frame { own, homes, skipped, given })
     }
@@ -319,16 +363,6 @@ impl Plan {
         self.outputs.iter().map(value).collect()
     }
 
-    /// Tells of a run that was timed as a whole.
-    fn tell(&self, mut watch: Watch<'_>, memory: &Memory<'_>, parameters: &dyn Parameters) {
-        for (index, step) in self.steps.iter().enumerate() {
-            if memory.skipped.binary_search(&(index as u32)).is_err() {
-                watch.step(index, &self.explained()[index], step.line(parameters));
-            }
-        }
-        watch.end();
-    }
-
     fn run_in_turn(
         &self,
         memory: &Memory<'_>,
@@ -353,11 +387,11 @@ impl Plan {
             step.run(memory, parameters).map_err(|error| Stopped { error, begun: index + 1 })?;
             drop(range);
             if let Some(watch) = &mut watch {
-                watch.step(index, &self.explained()[index], step.line(parameters));
+                watch.passed();
             }
         }
         if let Some(watch) = watch {
-            watch.end();
+            watch.end(self.told(parameters), &memory.skipped);
         }
         match waits {
             Some(at) if at == self.steps.len() => waited(on, at),
@@ -395,12 +429,13 @@ impl Plan {
         sequence.run(&steps)
     }
 
-    /// Finds all the memory of a run. Inputs have the first slots.
+    /// Finds all the memory of a run. Inputs have the first slots. What is new is known by the `lines` that record it.
     fn place<'a>(
         &self,
         leaves: &'a [Value],
         places: Option<&[Place<'_>]>,
         on: &dyn Backend,
+        lines: Option<&dyn Parameters>,
     ) -> Result<Memory<'a>> {
         let mut homes: Vec<Home> = (0..leaves.len() as Home).collect();
         homes.resize(self.slots.len(), NOWHERE);
@@ -427,7 +462,7 @@ impl Plan {
             memory.given.push((slot, place.offset));
         }
         for (index, step) in self.steps.iter().enumerate() {
-            memory.place(index, step, self, on)?;
+            memory.place((index, step), self, on, lines)?;
         }
         Ok(memory)
     }
@@ -463,7 +498,7 @@ impl Step {
     }
 
     /// The line of the program that recorded what it is about, where that is known.
-    fn line(&self, parameters: &dyn Parameters) -> Option<Arc<str>> {
+    pub(super) fn line(&self, parameters: &dyn Parameters) -> Option<Arc<str>> {
         self.origin.as_ref().and_then(|path| parameters.line(path))
     }
 

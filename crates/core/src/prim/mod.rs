@@ -51,6 +51,7 @@ use self::key::Key;
 use crate::array::Array;
 use crate::autocast::suspended;
 use crate::error::Result;
+use crate::graph::Graph;
 use crate::shape::Aval;
 
 pub use arg_reduce::ArgReduce;
@@ -270,10 +271,10 @@ impl Op {
         Ok(outputs)
     }
 
-    /// The line that recorded what is at `path` in the body that a call has.
-    pub(crate) fn line_within(&self, path: &[u32]) -> Option<Arc<str>> {
+    /// The body that a call has.
+    pub(crate) fn body(&self) -> Option<&Arc<Graph>> {
         match self {
-            Op::Call(call) => call.body.line(path),
+            Op::Call(call) => Some(&call.body),
             Op::Input(_)
             | Op::Constant(_)
             | Op::Movement(_)
@@ -285,6 +286,11 @@ impl Op {
             | Op::Control(_)
             | Op::Custom(_) => None,
         }
+    }
+
+    /// The line that recorded what is at `path` in the body that a call has.
+    pub(crate) fn line_within(&self, path: &[u32]) -> Option<Arc<str>> {
+        self.body().and_then(|body| body.line(path))
     }
 
     /// The op on inputs of which some carry a batch of `size` along axis 0.

@@ -101,7 +101,8 @@ impl CustomOp for Called {
 
     fn run_host(&self, inputs: &[HostInput<'_>], outputs: &mut [&mut [u8]]) -> Result<()> {
         let Some(program) = &self.program else {
-            let own = [("WGSL", &self.sources.wgsl), ("CUDA C++", &self.sources.cuda)];
+            let Sources { wgsl, cuda, metal, .. } = &*self.sources;
+            let own = [("WGSL", wgsl), ("CUDA C++", cuda), ("Metal's language", metal)];
             let own: Vec<&str> = own.iter().filter(|(_, s)| s.is_some()).map(|(n, _)| *n).collect();
             let detail = match &own[..] {
                 [] => "it has no source".into(),

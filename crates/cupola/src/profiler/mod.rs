@@ -95,7 +95,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { mode: Mode::Interval, wait_until_completed: false, lines: true, every: 32 }
+        Options { mode: Mode::Interval, wait_until_completed: false, lines: true, every: 128 }
     }
 }
 

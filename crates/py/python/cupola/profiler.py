@@ -17,7 +17,7 @@ __all__ = ["Profile", "start", "stop", "mark", "is_running", "profile"]
 
 
 def start(
-    mode: str = "interval", wait_until_completed: bool = False, *, lines: bool = True, every: int = 32
+    mode: str = "interval", wait_until_completed: bool = False, *, lines: bool = True, every: int = 128
 ) -> None:
     """Begin to record what every thread does.
 
@@ -103,7 +103,7 @@ class profile:
         wait_until_completed: bool = False,
         *,
         lines: bool = True,
-        every: int = 32,
+        every: int = 128,
     ) -> None:
         if path is not None:
             mx._profiler.check_file(path)

@@ -101,7 +101,9 @@ class Callbacks:
 
     def __init__(self, model: Module, callbacks: Iterable[Callback] = ()) -> None:
         self._model = model
-        self._all: List[Callback] = list(callbacks)
+        self._all: List[Callback] = []
+        for callback in callbacks:
+            self.add(callback)
         self.epochs = 0
         """How many epochs are over."""
         self.steps = 0
@@ -109,6 +111,8 @@ class Callbacks:
 
     def add(self, callback: Callback) -> None:
         """One more, which is told after the others."""
+        if not isinstance(callback, Callback):
+            raise TypeError(f"callbacks: a {type(callback).__name__} is no cupola.train.Callback")
         self._all.append(callback)
 
     def resume(self, history: Sequence[Mapping[str, Any]], steps: int) -> bool:
