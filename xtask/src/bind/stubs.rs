@@ -273,8 +273,15 @@ fn returned(ty: &str) -> String {
 }
 
 /// Methods that Python's protocols call and type checkers do not ask for.
-const HIDDEN: &[&str] =
-    &["__getbuffer__", "__releasebuffer__", "__reduce__", "__richcmp__", "__new__", "__traverse__"];
+const HIDDEN: &[&str] = &[
+    "__getbuffer__",
+    "__releasebuffer__",
+    "__reduce__",
+    "__richcmp__",
+    "__new__",
+    "__traverse__",
+    "__clear__",
+];
 
 fn write_class(out: &mut String, class: &Class, bound: &[Bound]) {
     let _ = writeln!(out, "@final\nclass {}:", class.name);
