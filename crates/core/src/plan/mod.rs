@@ -58,8 +58,11 @@ pub(crate) struct Plan {
     /// How its time is divided among its steps, where a run is timed as a whole.
     shares: Arc<Shares>,
     /// What is told of its steps, with lines of these origins.
-    told: Mutex<Option<(Vec<run::Origin>, Arc<[Told]>)>>,
+    told: Mutex<Option<ToldOf>>,
 }
+
+/// What is told of steps, and the origins of what they were recorded from.
+type ToldOf = (Vec<run::Origin>, Arc<[Told]>);
 
 /// Indices that a step looks at where they are used.
 enum LateCheck {
