@@ -51,7 +51,7 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
 use cupola_core::device::with_stream;
-use cupola_core::{DType, Device, Error, Stream, fallback};
+use cupola_core::{DType, Device, DeviceKind, Error, Stream, fallback};
 
 use check::Case;
 pub use family::Family;
@@ -76,7 +76,7 @@ pub struct FamilyReport {
 }
 
 /// Runs the samples whose `family/name`, or whose op's name, contains `filter` on `device`, and shows
-/// `report` each family's result in turn. Where kernels take long to make many samples run at once,
+/// `report` each family's result in turn. On CUDA, where kernels take long to make, many samples run at once,
 /// each on a stream of its own. Nothing falls back to the CPU meanwhile, in any thread.
 ///
 /// # Example
@@ -229,11 +229,11 @@ fn run_families(
     });
 }
 
-/// How many samples run at once: many where kernels take long to make.
+/// How many samples run at once: many where kernels take long to make and each stream has a queue of its own.
 fn workers(device: Device) -> usize {
-    match check::makes_kernels_at_once(device) {
-        true => 1,
-        false => thread::available_parallelism().map_or(1, NonZero::get),
+    match device.kind {
+        DeviceKind::Cuda => thread::available_parallelism().map_or(1, NonZero::get),
+        DeviceKind::Cpu | DeviceKind::Wgpu => 1,
     }
 }
 
