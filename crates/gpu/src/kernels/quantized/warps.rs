@@ -23,7 +23,7 @@ const BLOCK: u32 = 32 * WARPS;
 /// Rows of the matrix that a warp has, and rows of `x` in one product.
 const TALL: u32 = 16;
 const WIDE: u32 = 8;
-/// Steps whose words are loaded before the first of them is multiplied.
+/// Steps of a chunk: their words are on the way while the chunk before is multiplied.
 const AHEAD: u32 = 4;
 /// The most rows of `x`.
 pub const MOST_ROWS: usize = 32;
