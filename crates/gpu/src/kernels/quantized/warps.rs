@@ -101,9 +101,8 @@ struct Warps<'k> {
     steps: Divisor<'k>,
     steps_of_group: u32,
     terms_at_once: u32,
-    /// The last step, and whether a chunk may reach past it.
+    /// The last step, where a chunk may reach past it.
     last_step: Option<Val<'k>>,
-    is_cut: bool,
     /// The thread's place among those of a product.
     t: Val<'k>,
 }
@@ -158,7 +157,6 @@ impl<'k> Warps<'k> {
             steps_of_group,
             terms_at_once,
             last_step: is_cut.then(|| k.extent(steps - 1)),
-            is_cut,
             t,
             layout,
         }
@@ -187,7 +185,7 @@ impl<'k> Warps<'k> {
 
     /// Loads the thread's part of the steps from `step` on, at a multiple of as many as there are.
     fn chunk(&self, rows: [Val<'k>; 2], step: Val<'k>) -> Chunk<'k> {
-        let last = self.last_step.filter(|_| self.is_cut);
+        let last = self.last_step;
         let steps = (0..AHEAD).map(|i| step + i).map(|at| last.map_or(at, |last| at.min(last)));
         let steps: Vec<Val<'k>> = steps.collect();
         let words = steps.iter().map(|&at| rows.map(|row| self.part(row, at))).collect();
@@ -330,7 +328,7 @@ pub fn rows(
             held.values_mut().zip(&kept).for_each(|(value, var)| *value = var.get());
             for i in 0..AHEAD {
                 let number = chunk * AHEAD + i;
-                let is_there = (i > 0 && warps.is_cut).then(|| number.lt(steps));
+                let is_there = (i > 0 && warps.last_step.is_some()).then(|| number.lt(steps));
                 k.when_any(is_there, || {
                     warps.multiply(&held, i, number, (from, &starts), &totals);
                 });
