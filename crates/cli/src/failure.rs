@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use cupola::on_one_line;
+
 /// The status after Ctrl-C, as shells give it.
 const INTERRUPTED: u8 = 130;
 
@@ -63,15 +65,7 @@ impl fmt::Display for Failure {
 /// One line, without what a terminal would obey: names of files may hold anything.
 fn one_line(text: &str) -> String {
     let lines = text.split('\n').map(str::trim).filter(|line| !line.is_empty());
-    let line = lines.collect::<Vec<_>>().join(" ");
-    let mut shown = String::with_capacity(line.len());
-    for c in line.chars() {
-        match c.is_control() {
-            true => shown.extend(c.escape_default()),
-            false => shown.push(c),
-        }
-    }
-    shown
+    on_one_line(&lines.collect::<Vec<_>>().join(" "))
 }
 
 impl From<cupola::Error> for Failure {

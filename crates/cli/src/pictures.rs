@@ -53,6 +53,10 @@ pub fn pixels(path: &Path, [high, wide, channels]: [usize; 3], resize: bool) -> 
     // The size first: an image of another one need not be unpacked.
     let size = ImageReader::with_format(Cursor::new(&bytes), format).into_dimensions();
     let (width, height) = size.map_err(undecoded)?;
+    if format == ImageFormat::Jpeg && least_jpeg(width, height) > known.len() {
+        let held = known.len();
+        return Err(failed(format!("is damaged: {held} bytes hold no {width}×{height} pixels")));
+    }
     let fits = (width, height) == (wide, high);
     if !fits && !resize {
         return Err(failed(format!(
@@ -77,6 +81,12 @@ pub fn pixels(path: &Path, [high, wide, channels]: [usize; 3], resize: bool) -> 
 fn is_whole_jpeg(bytes: &[u8]) -> bool {
     let last = |marker: u8| bytes.windows(2).rposition(|pair| pair == [0xff, marker]);
     last(0xd9) > last(0xda)
+}
+
+/// The least bytes for the data of so many pixels: a bit for each block of 8×8, or for 16 blocks where the rest is
+/// sampled as coarsely as the format allows (ITU-T T.81, A.1 and F.1.2).
+fn least_jpeg(width: u32, height: u32) -> u64 {
+    u64::from(width) * u64::from(height) / (64 * 16) / 8
 }
 
 /// Whether its last chunk, which is always the same, is there: the decoder does not look.

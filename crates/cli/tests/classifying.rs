@@ -97,6 +97,12 @@ fn what_cannot_be_classified() {
         fs::write(sandbox.path("short.jpg"), &whole[..length]).unwrap();
         sandbox.run("classify run short.jpg --resize").bad(1, &["short.jpg", "damaged"]);
     }
+    // One that claims more than its bytes can say is not unpacked.
+    let frame = whole.windows(2).position(|pair| pair == [0xff, 0xc0]).unwrap();
+    let mut bomb = whole.clone();
+    bomb[frame + 5..frame + 9].fill(0xfe);
+    fs::write(sandbox.path("bomb.jpg"), bomb).unwrap();
+    sandbox.run("classify run bomb.jpg --resize").bad(1, &["bomb.jpg", "65278×65278 pixels"]);
     #[cfg(unix)]
     sandbox.run("classify run /dev/zero").bad(1, &["/dev/zero", "is no file"]);
     sandbox.run("classify run grey.png --dataset mnist").bad(2, &["--dataset"]);

@@ -15,7 +15,7 @@ use crate::fork;
 use crate::holders;
 use crate::memory::Buffer;
 use crate::prim::movement::view_layout;
-use crate::prim::{Avals, Constant, Input, Movement, Op};
+use crate::prim::{Avals, Constant, Input, Mark, Movement, Op};
 use crate::shape::{Aval, Layout, Shape};
 
 use self::scope::{Scope, Scopes};
@@ -254,7 +254,7 @@ impl Array {
         let avals = SmallVec::from_buf([primal.aval().clone()]);
         let inputs = SmallVec::from_iter([primal.clone()]);
         let state = State { inputs, progress: Progress::Lazy };
-        let node = Node::new(Op::Mark(crate::prim::Mark::Depends), avals, all, state);
+        let node = Node::new(Op::Mark(Mark::Depends), avals, all, state);
         Ok(Array { node, output: 0 })
     }
 
@@ -294,7 +294,10 @@ impl Array {
     /// The size along each axis. What a function under [`compile`](crate::transform::compile) does
     /// may depend on it, so a trace that reads it is right for these sizes alone.
     pub fn shape(&self) -> &Shape {
-        note_sizes();
+        // That of an array which depends on no input is the same for all inputs.
+        if self.node.scopes.is_some() {
+            note_sizes();
+        }
         &self.aval().shape
     }
 
@@ -339,6 +342,15 @@ impl Array {
         self.node.scopes.as_ref().is_some_and(|m| m.is_symbolic())
     }
 
+    /// Whether it is what another array becomes.
+    pub(crate) fn is_update(&self) -> bool {
+        match &self.node.op {
+            Op::Mark(mark) => *mark == Mark::Update,
+            Op::Call(call) => call.updates().is_some(),
+            _ => false,
+        }
+    }
+
     /// Whether the value is there, so that reading it waits for nothing.
     pub fn is_ready(&self) -> bool {
         matches!(self.node.state().progress, Progress::Ready(_))
@@ -359,7 +371,7 @@ impl Array {
     }
 
     /// The value, if it is there.
-    fn ready(&self) -> Option<Value> {
+    pub(crate) fn ready(&self) -> Option<Value> {
         match &self.node.state().progress {
             Progress::Ready(values) => Some(values[self.output as usize].clone()),
             Progress::Lazy | Progress::Pending(_) | Progress::Failed(_) => None,
@@ -368,7 +380,7 @@ impl Array {
 
     /// The result of `movement` right away, where the array is there, no transform needs to see the
     /// step, and no copy is needed.
-    fn view(&self, movement: &Movement, output: &Aval) -> Option<Array> {
+    pub(crate) fn view(&self, movement: &Movement, output: &Aval) -> Option<Array> {
         if self.node.is_traced() {
             return None;
         }

@@ -141,6 +141,32 @@ impl Error {
 
     /// A file that could not be read or written.
     pub fn io(path: impl AsRef<std::path::Path>, detail: impl std::fmt::Display) -> Self {
-        Self::Io { path: path.as_ref().display().to_string(), detail: detail.to_string() }
+        let path = path.as_ref().display().to_string();
+        Self::Io { path: on_one_line(&path), detail: on_one_line(&detail.to_string()) }
     }
+}
+
+/// `text` without what a terminal would obey, each such character as Rust writes it: names in files, and those of
+/// files, may hold anything.
+///
+/// # Example
+/// ```
+/// assert_eq!(cupola_core::on_one_line("a\nb\u{202e}"), r"a\nb\u{202e}");
+/// ```
+pub fn on_one_line(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_obeyed(c) {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// Whether it moves what follows instead of being seen: control characters, ends of lines and of paragraphs, and
+/// those that turn the direction of writing (Unicode Standard Annex 9).
+fn is_obeyed(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

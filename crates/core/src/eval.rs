@@ -7,6 +7,7 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod host;
+mod undo;
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -25,15 +26,28 @@ use crate::graph::{self, Borrowed, NodeRef};
 use crate::holders;
 use crate::plan::{Failure, Origin, Parameters, Plan};
 use crate::prim::key::Key;
-use crate::prim::{Argument, Input, Op};
+use crate::prim::{Argument, Input, Mark, Op};
 use crate::profile::{self, What};
 
 /// Computes `arrays`, all together. The CPU is done with them on return; a GPU has the work in its
 /// queue, and [`wait`] or reading an array waits for it.
 ///
 /// # Errors
-/// Where a computation fails, or an array is traced by `vmap` or `compile` and so has no values.
+/// Where a computation fails, or an array is traced by `vmap` or `compile` and so has no values. An
+/// [update](crate::ops::update) that an index outside its axis keeps from being computed is undone then.
 pub fn eval(arrays: &[Array]) -> Result<()> {
+    let outcome = at_once(arrays);
+    match outcome {
+        Err(error @ Error::Index { .. }) => Err(match undo::undo(arrays) {
+            true => error.with_updates_undone(),
+            false => error,
+        }),
+        outcome => outcome,
+    }
+}
+
+/// [`eval`], but for what becomes of updates.
+fn at_once(arrays: &[Array]) -> Result<()> {
     let mut roots = unfinished(arrays)?;
     // One device at a time, in the order in which they first come.
     while let Some(first) = roots.first() {
@@ -528,7 +542,10 @@ impl Job {
                         let mut own: SmallVec<[Value; 1]> =
                             values.by_ref().take(node.avals.len()).collect();
                         // What only moves is in the memory of what it moves.
-                        let is_new = !matches!(node.op, Op::Movement(_) | Op::Mark(_));
+                        let is_new = !matches!(
+                            node.op,
+                            Op::Movement(_) | Op::Mark(Mark::StopGradient | Mark::Depends)
+                        );
                         for (value, aval) in own.iter_mut().zip(&node.avals).filter(|_| is_new) {
                             holders::hold(
                                 &mut value.buffer,

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cupola::graph::{self, Program};
-use cupola::package::{Function, Options, Package, Port, Save, Size, System, Target, Trace};
+use cupola::package::{
+    Function, Options, Package, Port, Save, Size, System, Target, Trace, binary,
+};
 use cupola::prim::{Custom, CustomOp};
 use cupola::transform::{LoopOptions, checkpoint, cond, custom_function, grad, scan, while_loop};
 use cupola::{Array, Aval, DType, Device, Result, ops};
@@ -263,6 +265,33 @@ fn what_a_target_lacks_is_done_otherwise() {
     let (have, want) = on(narrow, &[wide], |x| Ok(vec![ops::sqrt(&ops::add(&x[0], 0.25)?)?]));
     let want = ops::astype(&want[0], DType::F32).unwrap();
     assert_eq!(have[0].to_vec::<f32>().unwrap(), want.to_vec::<f32>().unwrap());
+}
+
+#[test]
+fn an_error_is_one_line_whatever_names_a_file_has() {
+    let x = Aval::new([2], DType::F32);
+    let trace = Trace::of(vec![Port::new("x", &x)], &[x], |x| Ok(vec![ops::exp(&x[0])?])).unwrap();
+    let program = binary::Program { graph: trace.graph().clone(), weights: vec![] };
+    let mut bytes = binary::write(&[program]).unwrap();
+    let name = bytes.windows(5).position(|part| part == b"input").unwrap();
+    bytes[name + 1..name + 5].copy_from_slice("\n\u{202e}".as_bytes());
+    let error = binary::read(&bytes, "graph.bin").err().unwrap().to_string();
+    assert!(error.contains(r"(i\n\u{202e})"), "{error}");
+}
+
+/// What does not depend on the inputs has sizes that theirs say nothing of.
+#[test]
+fn a_function_of_any_size_reduces_its_weights() {
+    let x = Aval::new([2, 3], DType::F32);
+    let weights = numbers(12, &[4, 3]);
+    let scaled = |x: &[Array]| {
+        let row = ops::sum(&ops::multiply(&weights, 2)?, 0, false)?;
+        Ok(vec![ops::multiply(&ops::add(&x[0], &row)?, &ops::sum(&weights, (), false)?)?])
+    };
+    let trace = Trace::of_any_size(vec![Port::new("x", &x)], &[x], scaled).unwrap();
+    let x = numbers(15, &[5, 3]);
+    let (have, want) = (trace.call(&[x.clone()]).unwrap(), scaled(&[x]).unwrap());
+    assert_eq!(have[0].to_vec::<f32>().unwrap(), want[0].to_vec::<f32>().unwrap());
 }
 
 #[test]

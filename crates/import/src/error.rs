@@ -1,6 +1,6 @@
 //! What goes wrong with a model: the file, the node, and what of it.
 
-use cupola_core::Error as Core;
+use cupola_core::{Error as Core, on_one_line};
 
 /// The result of reading or running a model.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -60,16 +60,9 @@ pub enum Fault {
     },
 }
 
-/// Parts as one line: names in a file may hold anything.
+/// Parts as one line.
 fn line(parts: &[&str]) -> String {
-    let mut out = String::new();
-    for c in parts.join(": ").chars() {
-        match c.is_control() {
-            true => out.extend(c.escape_default()),
-            false => out.push(c),
-        }
-    }
-    out
+    on_one_line(&parts.join(": "))
 }
 
 impl Error {

@@ -120,7 +120,7 @@ pub fn adam(
         let change = ops::divide(&ops::multiply(rate, &m)?, &ops::add(&size, eps)?)?;
         Ok(vec![ops::subtract(&parameter, &change)?, m, v])
     };
-    let all = all_as_one("adam", &parameters, &inputs, step);
+    let all = all_as_one("adam", &parameters, &inputs, &[0, 2, 3], step);
     let [parameter, m, v] = recorded("adam", all)?;
     Ok((parameter, m, v))
 }
@@ -156,7 +156,7 @@ pub fn sgd(
         };
         Ok(vec![ops::subtract(parameter, &ops::multiply(rate, &along)?)?, v])
     };
-    let all = all_as_one("sgd", &parameters, &inputs, step);
+    let all = all_as_one("sgd", &parameters, &inputs, &[0, 2], step);
     let [parameter, v] = recorded("sgd", all)?;
     Ok((parameter, v))
 }
@@ -176,7 +176,13 @@ pub fn running_mean(running: Arr, fresh: Arr, momentum: f64, scale: f64) -> PyRe
         Ok(vec![ops::astype(&mean, running.dtype())?])
     };
     let parameters = [momentum.to_bits(), scale.to_bits()];
-    let all = all_as_one("running_mean", &parameters, &[&*running, &*fresh], step);
+    let all = all_as_one("running_mean", &parameters, &[&*running, &*fresh], &[0], step);
     let [mean] = recorded("running_mean", all)?;
     Ok(mean)
+}
+
+#[doc = docs!(_nn::update)]
+#[pyfunction]
+pub fn update(x: Arr, former: Arr) -> PyResult<PyArray> {
+    give(ops::update(&x, &former))
 }

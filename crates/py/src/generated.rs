@@ -3482,6 +3482,7 @@ macro_rules! docs {
 (_nn::softplus) => { "ln(1 + eˣ), without overflow." };
 (_nn::softshrink) => { "x moved by lambda towards 0, and 0 where |x| is not above lambda." };
 (_nn::softsign) => { "x/(1 + |x|)." };
+(_nn::update) => { "``x`` itself, as what ``former`` becomes: where an index outside its axis keeps ``x`` from being computed, the\nerror is given once, and from then on the result is ``former``.\n\nShapes:\nBoth of one.\n\nExample:\n    >>> w, index = mx.array([1.0, 2.0]), mx.array(3) + 4\n    >>> fresh = mx._nn.update(w + w[index], w)\n    >>> try:\n    ...     mx.eval(fresh)\n    ... except IndexError:\n    ...     print(fresh)\n    array([1, 2], dtype=float32)" };
 (_onnx::export) => { "" };
 (_onnx::initializers) => { "" };
 (_onnx::load) => { "" };
@@ -4088,6 +4089,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::_nn::softsign, m)?)?;
             m.add_function(wrap_pyfunction!(self::step, m)?)?;
             m.add_function(wrap_pyfunction!(self::tanh_shrink, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::update, m)?)?;
         }
         "_onnx" => {
             m.add_class::<crate::_onnx::OnnxModel>()?;

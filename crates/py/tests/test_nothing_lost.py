@@ -1,7 +1,11 @@
 """An evaluation that finds an index outside its axis leaves everything as it was, on every device."""
 
+import cupola.nn as nn
+import cupola.optimizers as optim
+import numpy as np
 import pytest
 from conftest import cc
+from cupola.utils import tree_flatten
 
 DEVICES = [name for name in ("cpu", "wgpu", "cuda") if cc.is_available(getattr(cc, name))]
 
@@ -16,18 +20,38 @@ def computed(*numbers):
     return cc.array([n - 1 for n in numbers]) + cc.ones(len(numbers), dtype=cc.int32)
 
 
-@pytest.mark.parametrize("indices", [cc.array, lambda numbers: computed(*numbers)])
-def test_what_is_read_stays_readable(indices):
+def test_what_is_read_stays_readable():
     z = cc.ones(3) * 2
-    y = cc.take(z, indices([9]))
+    y = cc.take(z, computed(9))
     for _ in range(2):
         with pytest.raises(IndexError):
             y.tolist()
     assert z.tolist() == [2, 2, 2]
 
 
-@pytest.mark.parametrize("indices", [cc.array, lambda numbers: computed(*numbers)])
-def test_a_step_keeps_its_weights_and_moments(indices):
+@pytest.mark.parametrize("dtype", [cc.int64, cc.int32, cc.int8, cc.uint64, cc.uint8])
+def test_an_index_that_is_there_is_refused_where_it_is_used(dtype):
+    z = cc.arange(12).reshape(4, 3)
+    wrong, column = cc.array([[0, 3], [4, 1]], dtype), cc.array([[3], [4]], dtype)
+    uses = [
+        lambda at: cc.take(z, at, axis=0),
+        lambda at: z[at],
+        lambda at: z.at[at].add(1),
+        lambda at: cc.take_along_axis(z, column, axis=0),
+        lambda at: cc.put_along_axis(z, column, 1, axis=0),
+        lambda at: nn.Embedding(4, 2)(at),
+    ]
+    for use in uses:
+        with pytest.raises(IndexError, match=r"index 4 at position \[1, 0\].*axis 0 of size 4"):
+            use(wrong)
+    # Of a part it is the part that counts.
+    assert cc.take(z, wrong[0], axis=0).tolist() == [[0, 1, 2], [9, 10, 11]]
+    assert cc.take(z, cc.array([-4, -1], cc.int32), axis=0).tolist() == [[0, 1, 2], [9, 10, 11]]
+    with pytest.raises(IndexError, match="index -5 at position"):
+        cc.take(z, cc.array([-5], cc.int32), axis=0)
+
+
+def test_a_step_keeps_its_weights_and_moments():
     def step(weights, moments, at):
         moments = 0.5 * moments + cc.take(weights, at, axis=0).sum()
         return weights - 0.25 * moments, moments
@@ -35,16 +59,73 @@ def test_a_step_keeps_its_weights_and_moments(indices):
     kept = [cc.ones((4, 3)), cc.zeros((4, 3))]
     cc.eval(kept)
     for numbers in ([0, 1], [3, 2]):
-        kept = list(step(*kept, indices(numbers)))
+        kept = list(step(*kept, computed(*numbers)))
         cc.eval(kept)
     good = [x.tolist() for x in kept]
-    wrong = step(*kept, indices([1, 4]))
+    wrong = step(*kept, computed(1, 4))
     with pytest.raises(IndexError):
         cc.eval(wrong)
     del wrong
     assert [x.tolist() for x in kept] == good
-    kept = list(step(*kept, indices([1, 2])))
+    kept = list(step(*kept, computed(1, 2)))
     cc.eval(kept)
+
+
+OPTIMIZERS = {
+    "SGD": lambda: optim.SGD(0.1),
+    "momentum": lambda: optim.SGD(0.1, momentum=0.9),
+    "RMSprop": lambda: optim.RMSprop(0.01),
+    "Adagrad": lambda: optim.Adagrad(0.01),
+    "AdaDelta": lambda: optim.AdaDelta(0.01),
+    "Adam": lambda: optim.Adam(0.01, bias_correction=True),
+    "AdamW": lambda: optim.AdamW(0.01),
+    "Adamax": lambda: optim.Adamax(0.01),
+    "Lion": lambda: optim.Lion(0.01),
+    "Adafactor": lambda: optim.Adafactor(0.01),
+    "Muon": lambda: optim.Muon(0.01),
+    "two": lambda: optim.MultiOptimizer(
+        [optim.Adam(0.01), optim.SGD(0.1)], [lambda name, _: "bias" in name]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_step_that_fails_is_undone(name):
+    model = nn.Sequential(nn.Linear(3, 6), nn.BatchNorm(6), nn.ReLU(), nn.Linear(6, 4))
+    optimizer, x = OPTIMIZERS[name](), cc.random.normal((3, 3))
+    loss_and_grad = nn.value_and_grad(
+        model, lambda labels: nn.losses.cross_entropy(model(x), labels, reduction="mean")
+    )
+
+    def step(labels):
+        loss, gradients = loss_and_grad(labels)
+        optimizer.update(model, gradients)
+        return loss
+
+    def state():
+        leaves = tree_flatten([model.trainable_parameters(), optimizer.state])
+        return {key: np.array(leaf) for key, leaf in leaves if not key.endswith("step")}
+
+    step(computed(0, 3, 1))
+    cc.eval(model.state, optimizer.state)
+    before = state()
+    step(computed(0, 4, 1))
+    with pytest.raises(IndexError, match="undone"):
+        cc.eval(model.state, optimizer.state)
+    after = state()
+    assert before.keys() == after.keys()
+    assert all((before[key] == after[key]).all() for key in before)
+    # Steps of which only the last is wrong.
+    step(computed(0, 3, 1))
+    right = step(computed(1, 3, 1))
+    step(computed(1, -5, 1))
+    with pytest.raises(IndexError, match="undone"):
+        cc.eval(model.state, optimizer.state)
+    assert np.isfinite(right.item())
+    went_on = state()
+    weights = [key for key in before if key.endswith("weight")]
+    assert weights and all((before[key] != went_on[key]).any() for key in weights)
+    cc.eval(step(computed(0, 3, 1)), model.state, optimizer.state)
 
 
 def test_random_numbers_go_on():

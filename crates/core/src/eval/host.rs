@@ -59,7 +59,7 @@ impl Array {
         let layout = Layout::contiguous(&shape);
         let aval = Aval { shape, dtype };
         holders::hold(&mut buffer, "array", &aval, holders::line());
-        let value = Value { buffer, layout, range: range(bytes, dtype) };
+        let value = Value { buffer, layout, range: range_of(bytes, dtype) };
         Ok(Self::from_value(aval, value))
     }
 
@@ -236,8 +236,77 @@ impl Array {
     }
 }
 
+/// How many indices are looked at where they are recorded, at most: reading more would be felt beside what is
+/// done with them.
+const MOST_INDICES: usize = 1 << 16;
+
+impl Array {
+    /// Checks that integers which are there already are indices into an axis of `size` elements, negative ones
+    /// counted from its end. What is not known of them without waiting is looked at where they are used.
+    ///
+    /// # Errors
+    /// Where one is outside; `op` and `axis` are named in it.
+    pub(crate) fn expect_inside(&self, op: &'static str, axis: usize, size: usize) -> Result<()> {
+        let Some(Value { buffer, layout, range }) = self.ready() else { return Ok(()) };
+        let (shape, dtype) = (&self.aval().shape, self.dtype());
+        let count = shape.size();
+        let known = match (range, buffer.host()) {
+            (Some(range), _) => Some(range),
+            (None, Some(bytes)) if (1..=MOST_INDICES).contains(&count) => {
+                let reach = layout.reach(shape);
+                let at = |element: isize| element as usize * dtype.size();
+                range_of(&bytes[at(reach.start)..at(reach.end)], dtype)
+            }
+            (None, _) => None,
+        };
+        let places = i128::try_from(size).unwrap_or(i128::MAX);
+        let is_inside = |index: i128| (-places..places).contains(&index);
+        if known.is_none_or(|(least, most)| is_inside(least.into()) && is_inside(most.into())) {
+            return Ok(());
+        }
+        // What is known may be of more than these: then they are looked at, but for those that a device has.
+        let strides = shape.iter().zip(&layout.strides).filter(|(_, stride)| **stride != 0);
+        let distinct: usize = strides.map(|(size, _)| size).product();
+        if buffer.host().is_none() && buffer.bytes() != distinct * dtype.size() {
+            return Ok(());
+        }
+        let bytes = self.to_bytes()?;
+        let all = bytes.chunks_exact(dtype.size()).map(|element| integer(element, dtype));
+        let Some((mut at, index)) = all.enumerate().find(|(_, index)| !is_inside(*index)) else {
+            return Ok(());
+        };
+        let mut position = vec![0; shape.rank()];
+        for (place, &size) in position.iter_mut().zip(shape.iter()).rev() {
+            *place = at % size;
+            at /= size;
+        }
+        let which = format!("index {index} at position {position:?}");
+        Err(Error::index(op, format!("{which} is outside axis {axis} of size {size}")))
+    }
+}
+
+/// The integer with these bytes; 0 of other dtypes.
+fn integer(bytes: &[u8], dtype: DType) -> i128 {
+    macro_rules! of {
+        ($t:ty) => {
+            <$t>::from_ne_bytes(bytes.try_into().unwrap_or_default()).into()
+        };
+    }
+    match dtype {
+        DType::U8 => of!(u8),
+        DType::U16 => of!(u16),
+        DType::U32 => of!(u32),
+        DType::U64 => of!(u64),
+        DType::I8 => of!(i8),
+        DType::I16 => of!(i16),
+        DType::I32 => of!(i32),
+        DType::I64 => of!(i64),
+        DType::Bool | DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::C64 => 0,
+    }
+}
+
 /// The least and the largest element of integers; `None` of nothing, and of other dtypes.
-fn range(bytes: &[u8], dtype: DType) -> Option<(i64, i64)> {
+fn range_of(bytes: &[u8], dtype: DType) -> Option<(i64, i64)> {
     macro_rules! of {
         ($t:ty) => {{
             let all = bytes.chunks_exact(size_of::<$t>());

@@ -11,7 +11,7 @@ use crate::array::scope::{Scope, noting_sizes};
 use crate::array::{Array, Inputs};
 use crate::error::{Error, Result};
 use crate::prim::key::Mixer;
-use crate::prim::{KernelOp, Movement, Op};
+use crate::prim::{KernelOp, Movement, Op, Sizes};
 use crate::shape::Aval;
 
 /// A handle's identity.
@@ -96,9 +96,11 @@ impl Graph {
             arguments.iter().map(|aval| Array::placeholder(aval.clone(), &scope.0)).collect();
         let (outputs, noted) = noting_sizes(|| f(&given));
         let (graph, mut captures) = Graph::from_trace(&given, &outputs?, &scope.0)?;
+        let mut is_general = !noted;
+        for capture in &mut captures {
+            is_general = is_general && settled(capture)?;
+        }
         let graph = graph.unrepeated(arguments.len(), &mut captures);
-        // What was recorded of nothing traced, and is not computed, may have been made for these.
-        let is_general = !noted && captures.iter().all(Array::is_ready);
         Ok(Traced { graph, captures, is_general })
     }
 
@@ -244,6 +246,63 @@ impl Graph {
         let have: Vec<&Aval> = inputs.iter().map(Array::aval).collect();
         Err(Error::shape("graph", format!("takes inputs {want:?}, was given {have:?}")))
     }
+}
+
+/// Computes what was recorded of nothing traced, if its sizes are its own; says whether they are: else it may have
+/// been made for the sizes at hand.
+fn settled(capture: &mut Array) -> Result<bool> {
+    if capture.is_ready() {
+        return Ok(true);
+    }
+    let repeated = match &capture.node.op {
+        Op::Movement(movement @ Movement::Broadcast(_)) => {
+            capture.node.state().inputs.first().cloned().map(|inner| (movement.clone(), inner))
+        }
+        _ => None,
+    };
+    let inner = repeated.as_ref().map_or(&*capture, |(_, inner)| inner);
+    if !has_own_sizes(inner) {
+        return Ok(false);
+    }
+    inner.eval()?;
+    let Some((movement, inner)) = repeated else { return Ok(true) };
+    // What it repeats is kept, and repeated as often as what it meets says.
+    let view = inner.view(&movement, capture.aval());
+    let is_there = view.is_some();
+    *capture = view.unwrap_or_else(|| capture.clone());
+    Ok(is_there)
+}
+
+/// Whether the sizes of an array follow from those of arrays that are there.
+fn has_own_sizes(array: &Array) -> bool {
+    let mut seen: ById<usize, ()> = ById::default();
+    let mut stack = vec![array.clone()];
+    while let Some(array) = stack.pop() {
+        if array.is_ready() || seen.insert(handle(&array).0, ()).is_some() {
+            continue;
+        }
+        let inputs = array.node.state().inputs.clone();
+        match array.node.op.facts().sizes {
+            // A number takes the sizes of what it meets.
+            Sizes::Elementwise => {
+                let before = stack.len();
+                let is_number = |input: &&Array| matches!(input.node.op, Op::Constant(_));
+                stack.extend(inputs.iter().filter(|input| !is_number(input)).cloned());
+                if stack.len() == before {
+                    return false;
+                }
+            }
+            Sizes::Inferred => stack.extend(inputs),
+            Sizes::Fixed if matches!(array.node.op, Op::Movement(_) | Op::Call(_)) => {
+                stack.extend(inputs);
+            }
+            Sizes::Number if array.aval().shape.rank() == 0 => {}
+            Sizes::Given | Sizes::Number | Sizes::Repeated | Sizes::Bodies | Sizes::Fixed => {
+                return false;
+            }
+        }
+    }
+    true
 }
 
 /// Where `array` comes from in the graph; a new input if it does not depend on the placeholders.

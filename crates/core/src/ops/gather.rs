@@ -13,7 +13,11 @@ use crate::prim::{Gather, GatherAxis, Scatter, ScatterAxis, ScatterMode};
 use crate::shape::{Dims, Shape, normalize_axis};
 
 /// Indices into an axis of `size` elements, with the negative ones counted from the end.
-pub(crate) fn wrap(indices: &Array, size: usize) -> Result<Array> {
+///
+/// # Errors
+/// Where an index that is there already is outside the axis: then nothing is recorded that could not be computed.
+pub(crate) fn wrap(op: &'static str, indices: &Array, axis: usize, size: usize) -> Result<Array> {
+    indices.expect_inside(op, axis, size)?;
     if !indices.dtype().is_signed() {
         return Ok(indices.clone());
     }
@@ -77,7 +81,7 @@ pub fn take<'a>(
     }
     let sizes = x.shape().with(axis, 1).0;
     let gather = Gather { axes: Dims::from_slice(&[axis]), sizes };
-    let out = Array::apply(gather, &[&x, &wrap(indices, x.shape()[axis])?])?;
+    let out = Array::apply(gather, &[&x, &wrap("take", indices, axis, x.shape()[axis])?])?;
     let lead = indices.rank();
     let out = squeeze_axes(&out, Dims::from_slice(&[lead + axis]))?;
     // The indices' axes come first; they belong in the place of the axis.
@@ -154,7 +158,7 @@ pub fn take_along_axis(x: &Array, indices: &Array, axis: impl Into<Axes>) -> Res
         None => (flatten(x, 0, -1)?, line(op, indices)?.clone(), 0),
     };
     let (x, indices) = align(op, &x, &indices, axis)?;
-    Array::apply(GatherAxis { axis }, &[&x, &wrap(&indices, x.shape()[axis])?])
+    Array::apply(GatherAxis { axis }, &[&x, &wrap(op, &indices, axis, x.shape()[axis])?])
 }
 
 /// `x` with the elements at `indices` along an axis, and at the same place along the others,
@@ -218,7 +222,7 @@ pub fn scatter_along_axis<'a>(
         ));
     }
     let values = values.into().to(x.dtype(), indices.shape())?;
-    let indices = wrap(&indices, x.shape()[axis])?;
+    let indices = wrap(op, &indices, axis, x.shape()[axis])?;
     Array::apply(ScatterAxis { mode, axis }, &[x, &values, &indices])
 }
 
@@ -239,8 +243,9 @@ fn places<'a>(
         }
         shape = shape.broadcast(index.shape(), op)?;
     }
-    let wide =
-        |&(axis, index): &(usize, &'a Array)| broadcast(&wrap(index, x.shape()[axis])?, &shape);
+    let wide = |&(axis, index): &(usize, &'a Array)| {
+        broadcast(&wrap(op, index, axis, x.shape()[axis])?, &shape)
+    };
     Ok((indices.iter().map(wide).collect::<Result<_>>()?, shape))
 }
 

@@ -27,7 +27,7 @@ fn segment(
     }
     let updates = expand_axes(x, Dims::from_slice(&[1]))?;
     let scatter = Scatter { mode, axes: Dims::from_slice(&[0]) };
-    Array::apply(scatter, &[&whole, &updates, &wrap(segments, count)?])
+    Array::apply(scatter, &[&whole, &updates, &wrap(op, segments, 0, count)?])
 }
 
 /// The sums of the rows of each segment; 0 for a segment without rows.

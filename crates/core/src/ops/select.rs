@@ -77,3 +77,27 @@ pub fn depends(x: &Array, dependencies: &[&Array]) -> Result<Array> {
     inputs.extend_from_slice(dependencies);
     Array::apply(Mark::Depends, &inputs)
 }
+
+/// `x` itself, as what `former` becomes: where an index outside its axis keeps `x` from being computed, the error
+/// is given once, and from then on the result is `former`. Optimisers record it, so that a step that fails leaves the
+/// weights and the state of before.
+///
+/// # Errors
+/// Where `x` and `former` differ in shape or dtype.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let (w, index) = (Array::from_slice(&[1.0f32, 2.0], [2])?, ops::add(&Array::scalar(5i32), 2)?);
+/// let fresh = ops::update(&ops::add(&w, &ops::take(&w, &index, 0)?)?, &w)?;
+/// assert!(fresh.eval().is_err());
+/// assert_eq!(fresh.to_vec::<f32>()?, [1.0, 2.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn update(x: &Array, former: &Array) -> Result<Array> {
+    // A transform keeps what it is given, and computes nothing while it traces.
+    if x.is_traced() || former.is_traced() || x.is_update() || x.same(former) {
+        return Ok(x.clone());
+    }
+    Array::apply(Mark::Update, &[x, former])
+}

@@ -30,7 +30,7 @@ named!(Compare);
 record!(Select {});
 record!(Cast { to });
 record!(Bitcast { to });
-choice!(Mark { 0 StopGradient; 1 Depends; });
+choice!(Mark { 0 StopGradient; 1 Depends; 2 Update; });
 choice!(Movement {
     0 Reshape(shape);
     1 Flatten { start, end };

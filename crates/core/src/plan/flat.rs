@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::graph::{Borrowed, Graph, NodeRef, Ref};
 use crate::prim::control::Scan;
 use crate::prim::key::Mixer;
-use crate::prim::{Argument, Control, Op};
+use crate::prim::{Argument, Control, Mark, Op};
 use crate::shape::Aval;
 
 /// A node of the flat graph.
@@ -168,6 +168,11 @@ impl<'a> Builder<'a> {
                 continue;
             }
             inputs.iter_mut().for_each(|r| *r = places[r.node as usize][r.output as usize]);
+            // Only what becomes of a failure tells an update from its value.
+            if let Op::Mark(Mark::Update) = op {
+                places.push(SmallVec::from_buf([inputs[0]]));
+                continue;
+            }
             let body = match (op, bodies.of.get(index)) {
                 (Op::Call(call), Some(Some(Inner::Call(inner)))) => Some((&*call.body, inner)),
                 (_, Some(Some(Inner::Composite(body, inner)))) => Some((body, inner)),

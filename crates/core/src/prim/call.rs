@@ -40,6 +40,8 @@ pub struct Call {
     plain: OnceLock<Option<Arc<Call>>>,
     /// Its cotangents as calls, where it is recorded again and again.
     cotangents: Option<Arc<as_one::Cotangents>>,
+    /// Where it is an update: the input that each output takes the place of, as for [`super::Mark::Update`].
+    updates: SmallVec<[u32; 4]>,
 }
 
 impl Call {
@@ -49,12 +51,12 @@ impl Call {
         body: Arc<Graph>,
         rules: Option<Arc<dyn CallRules>>,
     ) -> Arc<Call> {
-        Call::with(name, body, rules, None)
+        Call::with(name, body, rules, None, &[])
     }
 
     /// A composite whose derivatives are kept with it.
-    fn recorded_often(name: &'static str, body: Arc<Graph>) -> Arc<Call> {
-        Call::with(name, body, None, Some(Arc::default()))
+    fn recorded_often(name: &'static str, body: Arc<Graph>, updates: &[u32]) -> Arc<Call> {
+        Call::with(name, body, None, Some(Arc::default()), updates)
     }
 
     fn with(
@@ -62,9 +64,16 @@ impl Call {
         body: Arc<Graph>,
         rules: Option<Arc<dyn CallRules>>,
         cotangents: Option<Arc<as_one::Cotangents>>,
+        updates: &[u32],
     ) -> Arc<Call> {
         let (fingerprint, plain) = Default::default();
-        Arc::new(Call { name, body, rules, fingerprint, plain, cotangents })
+        let updates = SmallVec::from_slice(updates);
+        Arc::new(Call { name, body, rules, fingerprint, plain, cotangents, updates })
+    }
+
+    /// The input that each output takes the place of, where it is an update.
+    pub(crate) fn updates(&self) -> Option<&[u32]> {
+        (!self.updates.is_empty()).then_some(&self.updates)
     }
 
     /// A hash of name and body.

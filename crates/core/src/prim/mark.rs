@@ -1,7 +1,9 @@
 //! The same values, with a meaning for transforms or the planner.
 
 use super::batch::on_batch;
-use super::{Accumulates, Argument, Avals, Batched, Diff, Facts, Primitive, Sizes, one};
+use super::{
+    Accumulates, Argument, Avals, Batched, Diff, Facts, Primitive, Sizes, expect_inputs, one,
+};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::shape::Aval;
@@ -14,6 +16,9 @@ pub enum Mark {
     /// Inputs: x, then what has to be computed before x may be used. Gives x. The planner never
     /// merges what comes after it with what came before: `checkpoint` recomputes behind one.
     Depends,
+    /// Inputs: x, and what x takes the place of, of its shape and dtype. Gives x. Where an index outside its axis
+    /// keeps x from being computed, what was there before stays.
+    Update,
 }
 
 impl Mark {
@@ -22,6 +27,7 @@ impl Mark {
         match self {
             Mark::StopGradient => "stop_gradient",
             Mark::Depends => "depends",
+            Mark::Update => "update",
         }
     }
 }
@@ -35,9 +41,18 @@ impl Primitive for Mark {
         let fits = match self {
             Mark::StopGradient => inputs.len() == 1,
             Mark::Depends => !inputs.is_empty(),
+            Mark::Update => {
+                expect_inputs(self.name(), inputs, 2)?;
+                inputs[0] == inputs[1]
+            }
         };
         if !fits {
-            let detail = format!("{} inputs were given", inputs.len());
+            let detail = match inputs {
+                [x, former] if *self == Mark::Update => {
+                    format!("{x} does not take the place of {former}")
+                }
+                _ => format!("{} inputs were given", inputs.len()),
+            };
             return Err(Error::argument(self.name(), detail));
         }
         one(inputs[0].clone())
@@ -47,7 +62,7 @@ impl Primitive for Mark {
         match self {
             Mark::StopGradient => Diff::Zero,
             // Not linear: the other inputs have no tangents that could take their place.
-            Mark::Depends => Diff::Custom {
+            Mark::Depends | Mark::Update => Diff::Custom {
                 jvp: |_, _, _, tangents| Ok(vec![tangents[0].clone()]),
                 vjp: |_, r| {
                     let mut out = vec![None; r.inputs.len()];
@@ -66,6 +81,8 @@ impl Primitive for Mark {
                 let array = Array::apply(*self, &arrays)?;
                 Ok(vec![Batched { array, batched: inputs[0].batched }])
             }
+            // There is nothing to go back to where a function is traced.
+            Mark::Update => Ok(vec![inputs[0].clone()]),
         }
     }
 

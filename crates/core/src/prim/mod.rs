@@ -339,6 +339,37 @@ impl Op {
         }
     }
 
+    /// Whether it may find its inputs' values wrong when it runs: an index outside its axis.
+    pub(crate) fn looks_at_values(&self) -> bool {
+        match self {
+            Op::Kernel(op) => match op {
+                KernelOp::Gather(_)
+                | KernelOp::Scatter(_)
+                | KernelOp::GatherAxis(_)
+                | KernelOp::ScatterAxis(_) => true,
+                KernelOp::Iota(_)
+                | KernelOp::Bitcast(_)
+                | KernelOp::ArgReduce(_)
+                | KernelOp::Scan(_)
+                | KernelOp::Dot(_)
+                | KernelOp::Conv(_)
+                | KernelOp::Pool(_)
+                | KernelOp::RandomBits(_)
+                | KernelOp::Sort(_)
+                | KernelOp::Fft(_)
+                | KernelOp::Linalg(_) => false,
+            },
+            Op::Call(call) => call.body.nodes.iter().any(|node| node.op.looks_at_values()),
+            Op::Composite(_) | Op::Control(_) | Op::Custom(_) => true,
+            Op::Input(_)
+            | Op::Constant(_)
+            | Op::Movement(_)
+            | Op::Mark(_)
+            | Op::Elementwise(_)
+            | Op::Reduce(_) => false,
+        }
+    }
+
     /// Whether it is a graph's input.
     pub fn is_input(&self) -> bool {
         matches!(self, Op::Input(_))

@@ -109,9 +109,17 @@ impl State {
             let moments = moments
                 .new
                 .into_iter()
-                .map(|(name, moment)| Ok((name, ops::astype(&moment, dtype)?)))
+                .map(|(name, moment)| {
+                    let moment = ops::astype(&moment, dtype)?;
+                    // They start from zero.
+                    let former = match self.moments.get(&name) {
+                        Some(former) => former.clone(),
+                        None => ops::zeros_like(&moment)?,
+                    };
+                    Ok((name, ops::update(&moment, &former)?))
+                })
                 .collect::<Result<Vec<_>>>()?;
-            changed.push((param, ops::astype(&new, dtype)?, moments));
+            changed.push((param, ops::update(&ops::astype(&new, dtype)?, &value)?, moments));
         }
         for (param, value, moments) in changed {
             param.set(value);

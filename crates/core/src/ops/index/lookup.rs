@@ -122,7 +122,7 @@ impl Lookup {
                 }
                 S::Array(array) => {
                     expect_integers(op, array)?;
-                    self.arrays.push((axis, wrap(array, self.sizes[axis])?));
+                    self.arrays.push((axis, wrap(op, array, axis, self.sizes[axis])?));
                 }
                 S::At(index) => {
                     let at = normalize_index(op, *index, self.sizes[axis], x)?;

@@ -58,13 +58,14 @@ pub(crate) fn as_one(
     inputs: &[&Array],
     f: impl FnOnce(&[Array]) -> Result<Array>,
 ) -> Result<Array> {
-    let mut all = all_as_one(name, parameters, inputs, |given| Ok(vec![f(given)?]))?;
+    let mut all = all_as_one(name, parameters, inputs, &[], |given| Ok(vec![f(given)?]))?;
     Ok(all.swap_remove(0))
 }
 
 /// Records what `f` does with `inputs` as one node where that says as much: of its results all are computed where
 /// somebody holds one. The name and `parameters` stand for all else that `f` depends on, but for the shapes and
-/// dtypes of the inputs; it is not called for what it was called for before.
+/// dtypes of the inputs; it is not called for what it was called for before. For an [update](crate::ops::update),
+/// `updates` says which input each result takes the place of.
 ///
 /// # Errors
 /// Where `f` fails.
@@ -72,6 +73,7 @@ pub fn all_as_one(
     name: &'static str,
     parameters: &[u64],
     inputs: &[&Array],
+    updates: &[u32],
     f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
 ) -> Result<Vec<Array>> {
     if autocast::is_on() || inputs.iter().any(|input| input.is_symbolic()) {
@@ -97,7 +99,7 @@ pub fn all_as_one(
         None => {
             let avals: SmallVec<[Aval; 3]> = inputs.iter().map(|i| i.aval().clone()).collect();
             let body = traced(&avals, f)?;
-            let call = Call::recorded_often(name, Arc::new(body));
+            let call = Call::recorded_often(name, Arc::new(body), updates);
             let parameters = SmallVec::from_slice(parameters);
             insert(bucket, Entry { name, parameters, avals, call: call.clone() });
             call
@@ -201,5 +203,5 @@ fn trace(call: &Call, r: &Reverse<'_>, index: usize) -> Result<Option<Cotangent>
         return Ok(None);
     }
     let (body, uses) = body.without_unused_inputs();
-    Ok(Some(Cotangent { call: Call::recorded_often(call.name, Arc::new(body)), uses }))
+    Ok(Some(Cotangent { call: Call::recorded_often(call.name, Arc::new(body), &[]), uses }))
 }

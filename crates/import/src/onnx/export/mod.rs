@@ -211,7 +211,7 @@ fn write(
         // Only the graph's own inputs, which are known.
         Op::Input(_) => Vec::new(),
         Op::Constant(constant) => vec![w.scalar(constant.value, constant.aval.dtype)?],
-        Op::Mark(Mark::StopGradient | Mark::Depends) => vec![args[0].clone()],
+        Op::Mark(Mark::StopGradient | Mark::Depends | Mark::Update) => vec![args[0].clone()],
         Op::Elementwise(op) => {
             vec![elementwise::elementwise(w, op, args, outputs[0].dtype)?]
         }

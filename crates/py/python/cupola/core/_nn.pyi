@@ -173,4 +173,20 @@ def step(a: _Scalar | array, threshold: float = ..., *, stream: _StreamOrDevice 
     """
 def tanh_shrink(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """x − tanh(x)."""
+def update(x: _Scalar | array, former: _Scalar | array) -> array:
+    """``x`` itself, as what ``former`` becomes: where an index outside its axis keeps ``x`` from being computed, the
+    error is given once, and from then on the result is ``former``.
+
+    Shapes:
+    Both of one.
+
+    Example:
+        >>> w, index = mx.array([1.0, 2.0]), mx.array(3) + 4
+        >>> fresh = mx._nn.update(w + w[index], w)
+        >>> try:
+        ...     mx.eval(fresh)
+        ... except IndexError:
+        ...     print(fresh)
+        array([1, 2], dtype=float32)
+    """
 

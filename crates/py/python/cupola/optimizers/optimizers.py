@@ -37,6 +37,14 @@ def _check_betas(name: str, betas: Any) -> None:
         _check(0.0 <= beta < 1.0, f"{name} beta{i} should be in [0, 1)", beta)
 
 
+def _undoable(value: Any, former: Any) -> Any:
+    """``value`` as what ``former`` becomes, where both are arrays of one form."""
+    is_update = isinstance(value, mx.array) and isinstance(former, mx.array)
+    if is_update and value.shape == former.shape and value.dtype == former.dtype:
+        return mx._nn.update(value, former)
+    return value
+
+
 class Optimizer:
     """What all optimisers have in common.
 
@@ -53,6 +61,8 @@ class Optimizer:
 
     # What the parameters of the update under way have in common.
     _common: Optional[Dict[Any, Any]] = None
+    # Whether `apply_single` records what is undone where it cannot be computed.
+    _undoes = False
 
     def __init__(self, schedulers: Optional[Dict[str, Callable]] = None) -> None:
         self._initialized = False
@@ -124,10 +134,19 @@ class Optimizer:
             self._state[name] = _as_array(schedule(self.step))
         self._state["step"] = self.step + 1
         self._common = {}
+        apply = self.apply_single if self._undoes else self._apply_undoable
         try:
-            return tree_map(self.apply_single, gradients, parameters, self._state)
+            return tree_map(apply, gradients, parameters, self._state)
         finally:
             self._common = None
+
+    def _apply_undoable(self, gradient: mx.array, parameter: mx.array, state: dict) -> mx.array:
+        """:meth:`apply_single`; an index that keeps it from being computed leaves all as it was."""
+        former = dict(state)
+        parameter = _undoable(self.apply_single(gradient, parameter, state), parameter)
+        for name, value in state.items():
+            state[name] = _undoable(value, former.get(name))
+        return parameter
 
     def apply_single(self, gradient: mx.array, parameter: mx.array, state: dict) -> mx.array:
         """What ``gradient`` makes of ``parameter``, changing its ``state``."""
@@ -296,6 +315,7 @@ class SGD(Optimizer):
         self.weight_decay = weight_decay
         self.dampening = dampening
         self.nesterov = nesterov
+        self._undoes = momentum > 0
 
     def init_single(self, parameter: mx.array, state: dict) -> None:
         """Begin with no momentum."""
@@ -458,6 +478,8 @@ class Adam(Optimizer):
         1
     """
 
+    _undoes = True
+
     def __init__(
         self,
         learning_rate: _Scheduled,
@@ -556,6 +578,8 @@ class Adamax(Adam):
         >>> model = nn.Linear(4, 2)
         >>> optimizer.update(model, model.parameters())
     """
+
+    _undoes = False
 
     def __init__(
         self, learning_rate: _Scheduled, betas: List[float] = [0.9, 0.999], eps: float = 1e-8
