@@ -417,7 +417,9 @@ def build(seed, index, promote):
             x = g.pick(lambda n: len(n.shape) > 0 and n.shape[0] > 0)
             if x:
                 out = g.choice([x.shape[0], -x.shape[0] - 1, 2**31 - 1])
-                g.note(f"mx.take({x.name}, mx.array([{out}]), axis=0)", f"{x.name}[:1]",
+                # One that is there is refused where it is recorded.
+                at = f"mx.array([{out}]) + mx.zeros(1, dtype=mx.int32)"
+                g.note(f"mx.take({x.name}, {at}, axis=0)", f"{x.name}[:1]",
                     (1, *x.shape[1:]), x.dtype, x, fails=True)
         g.grow()
     made = g.nodes[len(g.inputs) :]

@@ -241,12 +241,17 @@ impl Array {
 const MOST_INDICES: usize = 1 << 16;
 
 impl Array {
-    /// Checks that integers which are there already are indices into an axis of `size` elements, negative ones
-    /// counted from its end. What is not known of them without waiting is looked at where they are used.
+    /// Checks that at integers which are there already slices of `span` elements lie in an axis of `size`, negative
+    /// ones counted from its end. What is not known of them without waiting is looked at where they are used.
     ///
     /// # Errors
     /// Where one is outside; `op` and `axis` are named in it.
-    pub(crate) fn expect_inside(&self, op: &'static str, axis: usize, size: usize) -> Result<()> {
+    pub(crate) fn expect_inside(
+        &self,
+        op: &'static str,
+        axis: usize,
+        (size, span): (usize, usize),
+    ) -> Result<()> {
         let Some(Value { buffer, layout, range }) = self.ready() else { return Ok(()) };
         let (shape, dtype) = (&self.aval().shape, self.dtype());
         let count = shape.size();
@@ -259,9 +264,16 @@ impl Array {
             }
             (None, _) => None,
         };
-        let places = i128::try_from(size).unwrap_or(i128::MAX);
-        let is_inside = |index: i128| (-places..places).contains(&index);
-        if known.is_none_or(|(least, most)| is_inside(least.into()) && is_inside(most.into())) {
+        let (size, span) = (size as i128, span as i128);
+        let is_inside = |index: i128| {
+            let from_start = if index < 0 { index + size } else { index };
+            (0..=size - span).contains(&from_start)
+        };
+        // Between two that are inside lie others that are not, where longer slices are counted from both ends.
+        let is_known = |(least, most): (i64, i64)| {
+            is_inside(least.into()) && is_inside(most.into()) && (least >= 0 || span <= 1)
+        };
+        if known.is_none_or(is_known) {
             return Ok(());
         }
         // What is known may be of more than these: then they are looked at, but for those that a device has.
@@ -281,7 +293,8 @@ impl Array {
             at /= size;
         }
         let which = format!("index {index} at position {position:?}");
-        Err(Error::index(op, format!("{which} is outside axis {axis} of size {size}")))
+        let of = if span == 1 { String::new() } else { format!(", in slices of {span}") };
+        Err(Error::index(op, format!("{which} is outside axis {axis} of size {size}{of}")))
     }
 }
 

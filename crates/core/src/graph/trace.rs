@@ -254,12 +254,11 @@ fn settled(capture: &mut Array) -> Result<bool> {
     if capture.is_ready() {
         return Ok(true);
     }
-    let repeated = match &capture.node.op {
-        Op::Movement(movement @ Movement::Broadcast(_)) => {
-            capture.node.state().inputs.first().cloned().map(|inner| (movement.clone(), inner))
-        }
-        _ => None,
-    };
+    let mut repeated = None;
+    if let Op::Movement(movement @ Movement::Broadcast(_)) = &capture.node.op {
+        let inner = capture.node.state().inputs.first().cloned();
+        repeated = inner.map(|inner| (movement.clone(), inner));
+    }
     let inner = repeated.as_ref().map_or(&*capture, |(_, inner)| inner);
     if !has_own_sizes(inner) {
         return Ok(false);

@@ -12,12 +12,25 @@ use crate::prim::record::slice_axis;
 use crate::prim::{Gather, GatherAxis, Scatter, ScatterAxis, ScatterMode};
 use crate::shape::{Dims, Shape, normalize_axis};
 
-/// Indices into an axis of `size` elements, with the negative ones counted from the end.
+/// Indices of elements of an axis of `size`, with the negative ones counted from the end.
 ///
 /// # Errors
 /// Where an index that is there already is outside the axis: then nothing is recorded that could not be computed.
 pub(crate) fn wrap(op: &'static str, indices: &Array, axis: usize, size: usize) -> Result<Array> {
-    indices.expect_inside(op, axis, size)?;
+    wrap_slices(op, indices, axis, (size, 1))
+}
+
+/// [`wrap`] for where slices of `span` elements start.
+fn wrap_slices(
+    op: &'static str,
+    indices: &Array,
+    axis: usize,
+    (size, span): (usize, usize),
+) -> Result<Array> {
+    // Longer slices than the axis are the primitive's to refuse.
+    if span <= size.max(1) {
+        indices.expect_inside(op, axis, (size, span))?;
+    }
     if !indices.dtype().is_signed() {
         return Ok(indices.clone());
     }
@@ -226,11 +239,12 @@ pub fn scatter_along_axis<'a>(
     Array::apply(ScatterAxis { mode, axis }, &[x, &values, &indices])
 }
 
-/// Index arrays of one shape: broadcast, wrapped into their axes, of one integer dtype each.
+/// Index arrays of one shape, for slices of `sizes`: broadcast, wrapped into their axes, of one integer dtype each.
 fn places<'a>(
     op: &'static str,
     x: &Array,
     indices: &[(usize, &'a Array)],
+    sizes: &[usize],
 ) -> Result<(Vec<Array>, Shape)> {
     let mut shape = Shape::scalar();
     for (axis, index) in indices {
@@ -244,7 +258,8 @@ fn places<'a>(
         shape = shape.broadcast(index.shape(), op)?;
     }
     let wide = |&(axis, index): &(usize, &'a Array)| {
-        broadcast(&wrap(op, index, axis, x.shape()[axis])?, &shape)
+        let sizes = (x.shape()[axis], sizes.get(axis).copied().unwrap_or(1));
+        broadcast(&wrap_slices(op, index, axis, sizes)?, &shape)
     };
     Ok((indices.iter().map(wide).collect::<Result<_>>()?, shape))
 }
@@ -264,11 +279,12 @@ fn places<'a>(
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn gather(x: &Array, indices: &[(usize, &Array)], sizes: impl Into<Shape>) -> Result<Array> {
-    let (places, _) = places("gather", x, indices)?;
+    let sizes = sizes.into().0;
+    let (places, _) = places("gather", x, indices, &sizes)?;
     let mut inputs = vec![x];
     inputs.extend(&places);
     let axes = indices.iter().map(|(axis, _)| *axis).collect();
-    Array::apply(Gather { axes, sizes: sizes.into().0 }, &inputs)
+    Array::apply(Gather { axes, sizes }, &inputs)
 }
 
 /// `x` with the slices of `updates` joined in where they start at the indices along their axes,
@@ -295,7 +311,8 @@ pub fn scatter(
     updates: &Array,
     mode: ScatterMode,
 ) -> Result<Array> {
-    let (places, _) = places("scatter", x, indices)?;
+    let lead = updates.rank().saturating_sub(x.rank());
+    let (places, _) = places("scatter", x, indices, &updates.shape()[lead..])?;
     let updates = cast(updates, x.dtype())?;
     let mut inputs = vec![x, &updates];
     inputs.extend(&places);
