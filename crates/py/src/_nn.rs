@@ -1,9 +1,14 @@
 //! `cupola.core._nn`: operations that the layers of `cupola.nn` call and MLX's `core` does not have.
 
+use std::fmt::Display;
+
 use cupola::Array;
 use cupola::ops::{self, PoolOptions};
 use cupola_core::binding::all_as_one;
+use pyo3::exceptions::PyRecursionError;
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::array::PyArray;
@@ -185,4 +190,181 @@ pub fn running_mean(running: Arr, fresh: Arr, momentum: f64, scale: f64) -> PyRe
 #[pyfunction]
 pub fn update(x: Arr, former: Arr) -> PyResult<PyArray> {
     give(ops::update(&x, &former))
+}
+
+/// How deep trees may be nested: deeper ones contain themselves.
+const DEEPEST: usize = 400;
+
+fn too_deep(depth: usize) -> PyResult<()> {
+    if depth < DEEPEST {
+        return Ok(());
+    }
+    Err(PyRecursionError::new_err(format!("a tree is nested more than {DEEPEST} deep")))
+}
+
+#[doc = docs!(_nn::tree_map)]
+#[pyfunction]
+pub fn tree_map<'py>(
+    function: &Bound<'py, PyAny>,
+    tree: &Bound<'py, PyAny>,
+    rest: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let rest: Vec<Bound<'py, PyAny>> = rest.iter().collect();
+    mapped(function, tree, &rest, 0)
+}
+
+fn mapped<'py>(
+    function: &Bound<'py, PyAny>,
+    tree: &Bound<'py, PyAny>,
+    rest: &[Bound<'py, PyAny>],
+    depth: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = tree.py();
+    let below = |key: &Bound<'py, PyAny>, child: &Bound<'py, PyAny>| {
+        let rest: SmallVec<[Bound<'py, PyAny>; 4]> =
+            rest.iter().map(|other| other.get_item(key)).collect::<PyResult<_>>()?;
+        mapped(function, child, &rest, depth + 1)
+    };
+    if let Ok(dict) = tree.cast::<PyDict>() {
+        too_deep(depth)?;
+        let out = PyDict::new(py);
+        // A list of them: the function may change the tree.
+        for item in dict.items() {
+            let (key, child): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item.extract()?;
+            out.set_item(&key, below(&key, &child)?)?;
+        }
+        return Ok(out.into_any());
+    }
+    if !tree.is_instance_of::<PyList>() && !tree.is_instance_of::<PyTuple>() {
+        return match rest {
+            [] => function.call1((tree,)),
+            [one] => function.call1((tree, one)),
+            [one, two] => function.call1((tree, one, two)),
+            more => {
+                let all: Vec<&Bound<'py, PyAny>> = std::iter::once(tree).chain(more).collect();
+                function.call1(PyTuple::new(py, all)?)
+            }
+        };
+    }
+    too_deep(depth)?;
+    let mut values = Vec::with_capacity(tree.len()?);
+    for (index, child) in tree.try_iter()?.enumerate() {
+        values.push(below(&index.into_pyobject(py)?.into_any(), &child?)?);
+    }
+    if tree.is_exact_instance_of::<PyList>() {
+        return Ok(PyList::new(py, values)?.into_any());
+    }
+    let values = PyTuple::new(py, values)?;
+    if tree.is_exact_instance_of::<PyTuple>() {
+        return Ok(values.into_any());
+    }
+    // A named tuple takes its fields one by one.
+    match tree.hasattr("_fields")? {
+        true => tree.get_type().call1(values),
+        false => tree.get_type().call1((values,)),
+    }
+}
+
+#[doc = docs!(_nn::parameters)]
+#[pyfunction]
+pub fn parameters<'py>(
+    module: &Bound<'py, PyDict>,
+    kind: &Bound<'py, PyAny>,
+    trainable: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    Ok(parameters_of(module, kind, trainable, 0)?.into_any())
+}
+
+fn parameters_of<'py>(
+    module: &Bound<'py, PyDict>,
+    kind: &Bound<'py, PyAny>,
+    trainable: bool,
+    depth: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    too_deep(depth)?;
+    let mut frozen = None;
+    if trainable {
+        let names = module.getattr(intern!(module.py(), "_no_grad"))?;
+        frozen = (names.len()? > 0).then_some(names);
+    }
+    let holder = Holder { kind, trainable, frozen };
+    let out = PyDict::new(module.py());
+    for item in module.items() {
+        let (key, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item.extract()?;
+        let is_array = value.is_instance_of::<PyArray>();
+        let is_kept =
+            is_array || value.is_instance_of::<PyDict>() || value.is_instance_of::<PyList>();
+        if !is_kept
+            || key.cast::<PyString>()?.to_str()?.starts_with('_')
+            || holder.is_frozen(&key)?
+        {
+            continue;
+        }
+        out.set_item(&key, if is_array { value } else { holder.inside(&key, &value, depth + 1)? })?;
+    }
+    Ok(out)
+}
+
+/// The module that containers of parameters are in.
+struct Holder<'a, 'py> {
+    kind: &'a Bound<'py, PyAny>,
+    trainable: bool,
+    /// The names of what is frozen, if anything is.
+    frozen: Option<Bound<'py, PyAny>>,
+}
+
+impl<'py> Holder<'_, 'py> {
+    fn is_frozen(&self, key: &Bound<'py, PyAny>) -> PyResult<bool> {
+        self.frozen.as_ref().map_or(Ok(false), |frozen| frozen.contains(key))
+    }
+
+    /// What is kept of a module, a dictionary or a list under `key`.
+    fn inside(
+        &self,
+        key: &Bound<'py, PyAny>,
+        value: &Bound<'py, PyAny>,
+        depth: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        too_deep(depth)?;
+        let py = value.py();
+        // Only what is frozen is asked for by its name.
+        let name = |of: &dyn Display| match self.frozen {
+            Some(_) => Ok(PyString::new(py, &format!("{key}.{of}")).into_any()),
+            None => Ok::<_, PyErr>(key.clone()),
+        };
+        let Ok(dict) = value.cast::<PyDict>() else {
+            let mut out = Vec::with_capacity(value.len()?);
+            for (index, child) in value.try_iter()?.enumerate() {
+                out.push(self.below(&name(&index)?, child?, depth + 1)?);
+            }
+            return Ok(PyList::new(py, out)?.into_any());
+        };
+        if value.is_instance(self.kind)? {
+            return Ok(parameters_of(dict, self.kind, self.trainable, depth + 1)?.into_any());
+        }
+        let out = PyDict::new(py);
+        for item in dict.items() {
+            let (own, child): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item.extract()?;
+            out.set_item(&own, self.below(&name(&own)?, child, depth + 1)?)?;
+        }
+        Ok(out.into_any())
+    }
+
+    fn below(
+        &self,
+        key: &Bound<'py, PyAny>,
+        value: Bound<'py, PyAny>,
+        depth: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if self.is_frozen(key)? {
+            return Ok(PyDict::new(value.py()).into_any());
+        }
+        if value.is_instance_of::<PyArray>() {
+            return Ok(value);
+        }
+        match value.is_instance_of::<PyDict>() || value.is_instance_of::<PyList>() {
+            true => self.inside(key, &value, depth),
+            false => Ok(PyDict::new(value.py()).into_any()),
+        }
+    }
 }

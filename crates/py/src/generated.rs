@@ -3474,6 +3474,7 @@ macro_rules! docs {
 (_nn::log_sigmoid) => { "ln sigmoid(x), without overflow." };
 (_nn::max_pool) => { "The largest element of each window; NaN if there is one.\n\nShapes:\n`[N, input.., C]` gives `[N, output.., C]` with (input + padding − window)/stride + 1 outputs\nalong an axis. Padding is never the largest." };
 (_nn::mish) => { "x·tanh(ln(1 + eˣ))." };
+(_nn::parameters) => { "The arrays of ``module`` and of the modules in it, which are of ``kind``, as nested dictionaries and lists; where\n``trainable``, without the frozen ones.\n\nExample:\n    >>> layer = nn.Linear(2, 3)\n    >>> sorted(mx._nn.parameters(layer, nn.Module, True))\n    ['bias', 'weight']" };
 (_nn::relu) => { "max(x, 0), with slope 0 at 0." };
 (_nn::running_mean) => { "``running`` moved by ``momentum`` towards ``scale`` times ``fresh``, in its own dtype.\n\nShapes:\nBoth of one.\n\nExample:\n    >>> mx._nn.running_mean(mx.array([1.0]), mx.array([3.0]), 0.25, 1.0)\n    array([1.5], dtype=float32)" };
 (_nn::selu) => { "The self-normalising exponential unit, 1.0507·elu(x, 1.67326).\n\nG. Klambauer et al., *Self-normalizing neural networks*, NeurIPS 2017." };
@@ -3482,6 +3483,7 @@ macro_rules! docs {
 (_nn::softplus) => { "ln(1 + eˣ), without overflow." };
 (_nn::softshrink) => { "x moved by lambda towards 0, and 0 where |x| is not above lambda." };
 (_nn::softsign) => { "x/(1 + |x|)." };
+(_nn::tree_map) => { "A tree of what ``function`` makes of each leaf of ``tree`` and of the leaves at its place in the trees of ``rest``.\n\nExample:\n    >>> mx._nn.tree_map(lambda x, y: x + y, {\"a\": [1, 2]}, ({\"a\": [3, 4]},))\n    {'a': [4, 6]}" };
 (_nn::update) => { "``x`` itself, as what ``former`` becomes: where an index outside its axis keeps ``x`` from being computed, the\nerror is given once, and from then on the result is ``former``.\n\nShapes:\nBoth of one.\n\nExample:\n    >>> w, index = mx.array([1.0, 2.0]), mx.array(3) + 4\n    >>> fresh = mx._nn.update(w + w[index], w)\n    >>> try:\n    ...     mx.eval(fresh)\n    ... except IndexError:\n    ...     print(fresh)\n    array([1, 2], dtype=float32)" };
 (_onnx::export) => { "" };
 (_onnx::initializers) => { "" };
@@ -4075,6 +4077,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::norm, m)?)?;
             m.add_function(wrap_pyfunction!(self::normalize, m)?)?;
             m.add_function(wrap_pyfunction!(self::one_hot, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::parameters, m)?)?;
             m.add_function(wrap_pyfunction!(self::prelu, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::relu, m)?)?;
             m.add_function(wrap_pyfunction!(self::relu6, m)?)?;
@@ -4089,6 +4092,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::_nn::softsign, m)?)?;
             m.add_function(wrap_pyfunction!(self::step, m)?)?;
             m.add_function(wrap_pyfunction!(self::tanh_shrink, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_nn::tree_map, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::update, m)?)?;
         }
         "_onnx" => {

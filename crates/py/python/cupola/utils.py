@@ -10,6 +10,8 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
+import cupola.core as mx
+
 __all__ = [
     "tree_flatten",
     "tree_map",
@@ -57,19 +59,14 @@ def tree_map(fn: Callable, tree: Any, *rest: Any, is_leaf: Optional[Callable] = 
         >>> tree_map(lambda x: 2 * x, {"a": [1, 2], "b": (3,)})
         {'a': [2, 4], 'b': (6,)}
     """
+    if is_leaf is None:
+        # Every step maps all parameters.
+        return mx._nn.tree_map(fn, tree, rest)
     if not _is_branch(tree, is_leaf):
         return fn(tree, *rest)
-    if is_leaf is None:
-        # A leaf is called for without a step down: parameters are mapped at every update.
-        def down(child: Any, below: List[Any]) -> Any:
-            if isinstance(child, _BRANCHES):
-                return tree_map(fn, child, *below)
-            return fn(child, *below)
 
-    else:
-
-        def down(child: Any, below: List[Any]) -> Any:
-            return tree_map(fn, child, *below, is_leaf=is_leaf)
+    def down(child: Any, below: List[Any]) -> Any:
+        return tree_map(fn, child, *below, is_leaf=is_leaf)
 
     if isinstance(tree, dict):
         return {k: down(child, [r[k] for r in rest]) for k, child in tree.items()}

@@ -111,6 +111,15 @@ def one_hot(a: _Scalar | array, classes: int, dtype: Dtype | None = ..., *, stre
     Shapes:
     An index outside `0..classes` gives zeros.
     """
+def parameters(module: dict[Any, Any], kind: Any, trainable: bool) -> Any:
+    """The arrays of ``module`` and of the modules in it, which are of ``kind``, as nested dictionaries and lists; where
+    ``trainable``, without the frozen ones.
+
+    Example:
+        >>> layer = nn.Linear(2, 3)
+        >>> sorted(mx._nn.parameters(layer, nn.Module, True))
+        ['bias', 'weight']
+    """
 def prelu(a: _Scalar | array, weight: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """x for positive x, weight·x otherwise; the weight broadcasts and is learned."""
 def relu(x: _Scalar | array) -> array:
@@ -173,6 +182,13 @@ def step(a: _Scalar | array, threshold: float = ..., *, stream: _StreamOrDevice 
     """
 def tanh_shrink(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """x − tanh(x)."""
+def tree_map(function: Any, tree: Any, rest: Any) -> Any:
+    """A tree of what ``function`` makes of each leaf of ``tree`` and of the leaves at its place in the trees of ``rest``.
+
+    Example:
+        >>> mx._nn.tree_map(lambda x, y: x + y, {"a": [1, 2]}, ({"a": [3, 4]},))
+        {'a': [4, 6]}
+    """
 def update(x: _Scalar | array, former: _Scalar | array) -> array:
     """``x`` itself, as what ``former`` becomes: where an index outside its axis keeps ``x`` from being computed, the
     error is given once, and from then on the result is ``former``.

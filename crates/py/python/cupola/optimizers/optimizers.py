@@ -502,20 +502,18 @@ class Adam(Optimizer):
 
     def apply_single(self, gradient: mx.array, parameter: mx.array, state: dict) -> mx.array:
         """Step, and keep the means ``m`` of gradients and ``v`` of their squares."""
-        return self._adam(gradient, parameter, state)
-
-    def _adam(
-        self, gradient: mx.array, parameter: mx.array, state: dict, kept: Optional[mx.array] = None
-    ) -> mx.array:
-        """The parameter, of which a factor ``kept`` is left before its step."""
-        rate, deviation = self._rate_like(gradient), None
-        if self.bias_correction:
-            rate, deviation = self._once(self._corrections, gradient)
+        rate, deviation, kept = self._once(self._factors, gradient)
         # One call and one node: a step records this for every parameter.
         parameter, state["m"], state["v"] = mx._nn.adam(
             parameter, gradient, state["m"], state["v"], tuple(self.betas), self.eps, rate, deviation, kept
         )
         return parameter
+
+    def _factors(self, dtype: mx.Dtype) -> Tuple[mx.array, Optional[mx.array], Optional[mx.array]]:
+        """What ``m`` and the root of ``v`` are multiplied by, and what is left of the parameter."""
+        if self.bias_correction:
+            return (*self._corrections(dtype), None)
+        return self._rate_in(dtype), None, None
 
     def _corrections(self, dtype: mx.Dtype) -> Tuple[mx.array, mx.array]:
         # Computed in full precision: powers of β2 are close to 1.
@@ -553,12 +551,9 @@ class AdamW(Adam):
         super().__init__(learning_rate, betas, eps, bias_correction)
         self.weight_decay = weight_decay
 
-    def apply_single(self, gradient: mx.array, parameter: mx.array, state: dict) -> mx.array:
-        """Decay the parameter and step as Adam does."""
-        return self._adam(gradient, parameter, state, self._once(self._kept, gradient))
-
-    def _kept(self, dtype: mx.Dtype) -> mx.array:
-        return 1 - self._rate_in(dtype) * self.weight_decay
+    def _factors(self, dtype: mx.Dtype) -> Tuple[mx.array, Optional[mx.array], Optional[mx.array]]:
+        rate, deviation, _ = super()._factors(dtype)
+        return rate, deviation, 1 - self._rate_in(dtype) * self.weight_decay
 
 
 class Adamax(Adam):

@@ -235,7 +235,9 @@ class Module(dict):
         """
         usual = (Module.valid_parameter_filter, Module.trainable_parameter_filter)
         if map_fn is None and is_leaf_fn is None and filter_fn in usual:
-            return _parameters(self, filter_fn is Module.trainable_parameter_filter)
+            # Every step asks for all parameters.
+            trainable = filter_fn is Module.trainable_parameter_filter
+            return mx._nn.parameters(self, Module, trainable)
         map_fn = map_fn or (lambda value: value)
         is_leaf_fn = is_leaf_fn or (
             lambda module, key, value: not isinstance(value, (Module, dict, list))
@@ -459,31 +461,6 @@ class Module(dict):
     def eval(self) -> Module:
         """Set evaluation mode for this module and all in it; see :meth:`train`."""
         return self.train(False)
-
-
-def _parameters(module: Module, trainable: bool) -> Dict[str, Any]:
-    """What :meth:`Module.filter_and_map` gives for parameters, which every step asks for."""
-    frozen = module._no_grad if trainable else ()
-
-    def inside(key: str, value: Any) -> Any:
-        if isinstance(value, Module):
-            return _parameters(value, trainable)
-        if isinstance(value, dict):
-            return {k: below(f"{key}.{k}", v) for k, v in value.items()}
-        return [below(f"{key}.{i}", v) for i, v in enumerate(value)]
-
-    def below(key: str, value: Any) -> Any:
-        if key in frozen:
-            return {}
-        if isinstance(value, mx.array):
-            return value
-        return inside(key, value) if isinstance(value, (dict, list)) else {}
-
-    return {
-        key: value if isinstance(value, mx.array) else inside(key, value)
-        for key, value in module.items()
-        if isinstance(value, (mx.array, dict, list)) and key[:1] != "_" and key not in frozen
-    }
 
 
 def _unwrap(
