@@ -433,6 +433,8 @@ class Checker:
             return compare.elements_differ(ours[3], theirs[3], ours[1], half, scale, tiny=1e-6)
         if ours == theirs or isinstance(ours, float) and ours != ours and theirs != theirs:
             return None
+        if isinstance(ours, complex) and isinstance(theirs, complex):
+            return self.near([ours.real, ours.imag], [theirs.real, theirs.imag], relative)
         if isinstance(ours, float) and isinstance(theirs,
             float) and abs(ours - theirs) <= 1e-5 * abs(theirs):
             return None
