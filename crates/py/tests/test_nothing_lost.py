@@ -1,5 +1,6 @@
 """An evaluation that finds an index outside its axis leaves everything as it was, on every device."""
 
+import cupola.amp as amp
 import cupola.nn as nn
 import cupola.optimizers as optim
 import numpy as np
@@ -126,6 +127,33 @@ def test_a_step_that_fails_is_undone(name):
     weights = [key for key in before if key.endswith("weight")]
     assert weights and all((before[key] != went_on[key]).any() for key in weights)
     cc.eval(step(computed(0, 3, 1)), model.state, optimizer.state)
+
+
+def test_a_scaled_step_that_fails_is_undone():
+    model, scaler = nn.Linear(3, 4), amp.GradScaler(init_scale=8.0)
+    optimizer, x = optim.Adam(0.01), cc.random.normal((3, 3))
+    loss_and_grad = nn.value_and_grad(
+        model,
+        lambda labels: scaler.scale(nn.losses.cross_entropy(model(x), labels, reduction="mean")),
+    )
+
+    def step(labels):
+        _, gradients = loss_and_grad(labels)
+        scaler.step(optimizer, model, gradients)
+        scaler.update()
+        cc.eval(model.state, optimizer.state, scaler.state)
+
+    def state():
+        leaves = tree_flatten([model.parameters(), optimizer.state, scaler.state])
+        return {key: np.array(leaf).tolist() for key, leaf in leaves}
+
+    step(computed(0, 3, 1))
+    before = state()
+    with pytest.raises(IndexError, match="undone"):
+        step(computed(0, 4, 1))
+    assert state() == before
+    step(computed(0, 3, 1))
+    assert state() != before
 
 
 def test_random_numbers_go_on():

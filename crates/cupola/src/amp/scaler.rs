@@ -172,14 +172,14 @@ impl GradScaler {
         let former = optimizer.leaves();
         optimizer.update(model, &unscaled)?;
         for (param, former) in params {
-            param.set(ops::where_(&finite, &param.get(), &former)?);
+            param.set(ops::update(&ops::where_(&finite, &param.get(), &former)?, &former)?);
         }
         let mut failed = None;
         optimizer.visit_mut(&mut Path::default(), &mut |leaf, array| {
-            let chosen = match former.get(leaf.path) {
-                Some(former) => ops::where_(&finite, &*array, former),
-                None => ops::where_(&finite, &*array, 0),
-            };
+            // Moments start from zero.
+            let former = former.get(leaf.path).cloned().map_or_else(|| ops::zeros_like(array), Ok);
+            let chosen = former
+                .and_then(|former| ops::update(&ops::where_(&finite, &*array, &former)?, &former));
             match chosen {
                 Ok(chosen) => *array = chosen,
                 Err(error) => failed = Some(error),
@@ -204,8 +204,9 @@ impl GradScaler {
         let kept = ops::where_(&grows, &grown, &self.scale)?;
         let halved = ops::multiply(&self.scale, self.backoff)?;
         let counts = ops::logical_and(&finite, &ops::logical_not(&is_due)?)?;
-        self.scale = ops::where_(&finite, &kept, &halved)?;
-        self.growth_tracker = ops::where_(&counts, &count, 0)?;
+        self.scale = ops::update(&ops::where_(&finite, &kept, &halved)?, &self.scale)?;
+        let tracker = ops::where_(&counts, &count, 0)?;
+        self.growth_tracker = ops::update(&tracker, &self.growth_tracker)?;
         Ok(())
     }
 

@@ -455,7 +455,7 @@ class GradScaler:
         optimizer.update(model, gradients)
         changed = dict(tree_flatten(gradients))
         chosen = [
-            (name, mx.where(finite, value, former[name]))
+            (name, _chosen(finite, value, former[name]))
             for name, value in tree_flatten(model.parameters())
             if name in changed
         ]
@@ -478,9 +478,12 @@ class GradScaler:
         due = count >= self.growth_interval
         grown = scale * self.growth_factor
         kept = mx.where(mx.logical_and(due, mx.isfinite(grown)), grown, scale)
-        self.state["scale"] = mx.where(finite, kept, scale * self.backoff_factor)
+        self.state["scale"] = mx._nn.update(
+            mx.where(finite, kept, scale * self.backoff_factor), scale
+        )
         counts = mx.logical_and(finite, mx.logical_not(due))
-        self.state["growth_tracker"] = mx.where(counts, count, mx.zeros_like(count))
+        tracker = mx.where(counts, count, mx.zeros_like(count))
+        self.state["growth_tracker"] = mx._nn.update(tracker, self.state["growth_tracker"])
 
     def state_dict(self) -> Dict[str, Any]:
         """What :meth:`load_state_dict` takes.
@@ -528,10 +531,15 @@ def _put(state: Any, before: Any) -> None:
             state[key] = value
 
 
+def _chosen(finite: Optional[mx.array], value: mx.array, before: mx.array) -> mx.array:
+    """``value`` where a step was finite; what it was before where it was not, or cannot be computed."""
+    return mx._nn.update(mx.where(finite, value, before), before)
+
+
 def _choose(finite: Optional[mx.array], state: Any, before: Any) -> None:
     """Put the former arrays back into ``state``, in place, where a step was not finite."""
     for key, value in state.items() if isinstance(state, dict) else enumerate(state):
         if isinstance(value, mx.array):
-            state[key] = mx.where(finite, value, before[key])
+            state[key] = _chosen(finite, value, before[key])
         elif isinstance(value, (dict, list)):
             _choose(finite, value, before[key])

@@ -38,9 +38,8 @@ def _check_betas(name: str, betas: Any) -> None:
 
 
 def _undoable(value: Any, former: Any) -> Any:
-    """``value`` as what ``former`` becomes, where both are arrays of one form."""
-    is_update = isinstance(value, mx.array) and isinstance(former, mx.array)
-    if is_update and value.shape == former.shape and value.dtype == former.dtype:
+    """``value`` as what ``former`` becomes, where both are arrays."""
+    if isinstance(value, mx.array) and isinstance(former, mx.array):
         return mx._nn.update(value, former)
     return value
 
