@@ -20,7 +20,7 @@ use crate::shape::{Aval, Layout, Shape};
 
 use self::scope::{Scope, Scopes};
 
-pub(crate) use self::scope::note_sizes;
+pub(crate) use self::scope::{is_in_body, note_sizes, recording_body};
 
 /// A multi-dimensional array of one dtype, computed when it is first needed.
 ///

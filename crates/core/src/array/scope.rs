@@ -95,6 +95,29 @@ impl Scopes {
 }
 
 thread_local! {
+    /// How many bodies of loops and branches are being recorded, one in another.
+    static BODIES: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Runs `f`, which records the body of a loop or a branch: what is in it may never run.
+pub(crate) fn recording_body<R>(f: impl FnOnce() -> R) -> R {
+    struct Left;
+    impl Drop for Left {
+        fn drop(&mut self) {
+            BODIES.set(BODIES.get() - 1);
+        }
+    }
+    BODIES.set(BODIES.get() + 1);
+    let _left = Left;
+    f()
+}
+
+/// Whether what is recorded may never run.
+pub(crate) fn is_in_body() -> bool {
+    BODIES.get() > 0
+}
+
+thread_local! {
     static SIZES_NOTED: Cell<bool> = const { Cell::new(false) };
 }
 

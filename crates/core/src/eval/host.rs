@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::array::{Array, Progress, Value};
+use crate::array::{Array, Progress, Value, is_in_body};
 use crate::backend::{Buffer, backend, reserve};
 use crate::device::{Device, default_stream, working_for};
 use crate::dtype::{DType, Element};
@@ -252,6 +252,10 @@ impl Array {
         axis: usize,
         (size, span): (usize, usize),
     ) -> Result<()> {
+        // A branch that is never taken may have any.
+        if is_in_body() {
+            return Ok(());
+        }
         let Some(Value { buffer, layout, range }) = self.ready() else { return Ok(()) };
         let (shape, dtype) = (&self.aval().shape, self.dtype());
         let count = shape.size();

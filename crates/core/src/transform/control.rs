@@ -1,8 +1,8 @@
 //! Loops and branches whose bodies are functions. Each is called once, with arrays that have no values, and
 //! becomes a graph that is planned once ([`Control`]).
 
-use crate::array::Array;
 use crate::array::scope::{Scope, ScopeGuard};
+use crate::array::{Array, recording_body};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::generator;
@@ -42,7 +42,8 @@ impl Called {
         let placeholder = |aval: Aval| Array::placeholder(aval, &scope.0);
         let arguments: Vec<Array> = arguments.into_iter().map(placeholder).collect();
         let key = Array::placeholder(generator::state().aval().clone(), &scope.0);
-        let (outputs, random) = generator::with_state(key.clone(), || f(&arguments));
+        let (outputs, random) =
+            generator::with_state(key.clone(), || recording_body(|| f(&arguments)));
         Ok(Called { outputs: outputs?, scope, arguments, key, random })
     }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::array::Array;
 use crate::array::scope::Scope;
+use crate::array::{Array, recording_body};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::prim::Call;
@@ -38,7 +38,7 @@ pub(crate) fn trace(
     let scope = Scope::enter(op);
     let given: Vec<Array> =
         arguments.iter().map(|aval| Array::placeholder(aval.clone(), &scope.0)).collect();
-    let outputs = f(&given)?;
+    let outputs = recording_body(|| f(&given))?;
     let (graph, captures) = Graph::from_trace(&given, &outputs, &scope.0)?;
     Ok(Traced { graph, captures })
 }
