@@ -314,7 +314,10 @@ class SGD(Optimizer):
         self.weight_decay = weight_decay
         self.dampening = dampening
         self.nesterov = nesterov
-        self._undoes = momentum > 0
+
+    @property
+    def _undoes(self) -> bool:  # type: ignore[override]
+        return self.momentum > 0
 
     def init_single(self, parameter: mx.array, state: dict) -> None:
         """Begin with no momentum."""
