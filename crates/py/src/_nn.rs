@@ -207,28 +207,35 @@ fn too_deep(depth: usize) -> PyResult<()> {
 
 #[doc = docs!(_nn::tree_map)]
 #[pyfunction]
+#[pyo3(signature = (function, tree, rest, is_leaf=None))]
 pub fn tree_map<'py>(
     function: &Bound<'py, PyAny>,
     tree: &Bound<'py, PyAny>,
     rest: &Bound<'py, PyTuple>,
+    is_leaf: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let rest: Vec<Bound<'py, PyAny>> = rest.iter().collect();
-    mapped(function, tree, &rest, 0)
+    mapped((function, is_leaf), tree, &rest, 0)
 }
 
+/// [`tree_map`] below the root, by its function and by what says which branches count as leaves.
 fn mapped<'py>(
-    function: &Bound<'py, PyAny>,
+    functions: (&Bound<'py, PyAny>, Option<&Bound<'py, PyAny>>),
     tree: &Bound<'py, PyAny>,
     rest: &[Bound<'py, PyAny>],
     depth: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = tree.py();
+    let (function, is_leaf) = functions;
     let below = |key: &Bound<'py, PyAny>, child: &Bound<'py, PyAny>| {
         let rest: SmallVec<[Bound<'py, PyAny>; 4]> =
             rest.iter().map(|other| other.get_item(key)).collect::<PyResult<_>>()?;
-        mapped(function, child, &rest, depth + 1)
+        mapped(functions, child, &rest, depth + 1)
     };
-    if let Ok(dict) = tree.cast::<PyDict>() {
+    let ends = is_leaf.map_or(Ok(false), |is_leaf| is_leaf.call1((tree,))?.is_truthy())?;
+    if let Ok(dict) = tree.cast::<PyDict>()
+        && !ends
+    {
         too_deep(depth)?;
         let out = PyDict::new(py);
         // A list of them: the function may change the tree.
@@ -238,7 +245,7 @@ fn mapped<'py>(
         }
         return Ok(out.into_any());
     }
-    if !tree.is_instance_of::<PyList>() && !tree.is_instance_of::<PyTuple>() {
+    if ends || !tree.is_instance_of::<PyList>() && !tree.is_instance_of::<PyTuple>() {
         return match rest {
             [] => function.call1((tree,)),
             [one] => function.call1((tree, one)),

@@ -199,6 +199,7 @@ fn buffer(
 ) -> PyResult<Array> {
     let view = PyUntypedBuffer::get(object)?;
     let elements = elements(&view)?;
+    let sharing = sharing.with(object)?;
     let shape: Shape = view.shape().iter().copied().collect();
     let strides: Vec<isize> = view.strides().to_vec();
     let source = Strided { data: view.buf_ptr().cast(), shape: &shape, strides: &strides };
@@ -314,6 +315,9 @@ pub fn from_dlpack(object: &Bound<'_, PyAny>, sharing: Sharing) -> PyResult<Arra
     if let Ok(array) = object.cast::<PyArray>() {
         return Ok(array.get().get());
     }
+    // What other libraries lend is memory; NumPy lends the array.
+    let lends_itself = object.hasattr(pyo3::intern!(object.py(), "__array_interface__"))?;
+    let sharing = if lends_itself { sharing.with(object)? } else { sharing };
     dlpack::array(object, sharing, None)
 }
 

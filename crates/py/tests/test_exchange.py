@@ -130,6 +130,28 @@ def test_the_lender_lives_as_long_as_an_array(take):
     assert watch() is None
 
 
+@pytest.mark.parametrize("take", IMPORTS)
+@pytest.mark.parametrize("view", [lambda x: x, lambda x: np.asarray(x)[1:], memoryview])
+def test_a_lender_that_holds_what_it_lends_to(take, view):
+    if take is cc.from_dlpack and view is memoryview:
+        pytest.skip("memory views have no DLPack")
+    source = lent()
+    watch = weakref.ref(source)
+    source.held = take(view(source))
+    del source
+    gc.collect()
+    assert watch() is None, "the collector does not see what an array lies in"
+
+
+@pytest.mark.parametrize("take", IMPORTS)
+def test_files_in_memory_are_shared(take, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(COUNT, dtype=np.float32))
+    source = np.load(tmp_path / "x.npy", mmap_mode="r+")
+    x = take(source)
+    source[3] = 50
+    assert x[3].item() == 50
+
+
 def test_the_lender_goes_where_another_thread_drops_the_array():
     source = lent()
     watch = weakref.ref(source)

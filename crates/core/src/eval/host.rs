@@ -287,7 +287,8 @@ impl Array {
             return Ok(());
         }
         let bytes = self.to_bytes()?;
-        let all = bytes.chunks_exact(dtype.size()).map(|element| integer(element, dtype));
+        let all = bytes.chunks_exact(dtype.size());
+        let all = all.map(|element| extremes(element, dtype).map_or(0, |(index, _)| index));
         let Some((mut at, index)) = all.enumerate().find(|(_, index)| !is_inside(*index)) else {
             return Ok(());
         };
@@ -302,36 +303,21 @@ impl Array {
     }
 }
 
-/// The integer with these bytes; 0 of other dtypes.
-fn integer(bytes: &[u8], dtype: DType) -> i128 {
-    macro_rules! of {
-        ($t:ty) => {
-            <$t>::from_ne_bytes(bytes.try_into().unwrap_or_default()).into()
-        };
-    }
-    match dtype {
-        DType::U8 => of!(u8),
-        DType::U16 => of!(u16),
-        DType::U32 => of!(u32),
-        DType::U64 => of!(u64),
-        DType::I8 => of!(i8),
-        DType::I16 => of!(i16),
-        DType::I32 => of!(i32),
-        DType::I64 => of!(i64),
-        DType::Bool | DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::C64 => 0,
-    }
+/// The least and the largest element of integers, as far as 64 bits reach; `None` as of [`extremes`].
+fn range_of(bytes: &[u8], dtype: DType) -> Option<(i64, i64)> {
+    let near = |v: i128| i64::try_from(v).unwrap_or(i64::MAX);
+    extremes(bytes, dtype).map(|(least, most)| (near(least), near(most)))
 }
 
 /// The least and the largest element of integers; `None` of nothing, and of other dtypes.
-fn range_of(bytes: &[u8], dtype: DType) -> Option<(i64, i64)> {
+fn extremes(bytes: &[u8], dtype: DType) -> Option<(i128, i128)> {
     macro_rules! of {
         ($t:ty) => {{
             let all = bytes.chunks_exact(size_of::<$t>());
             let all = all.map(|b| <$t>::from_ne_bytes(b.try_into().unwrap_or_default()));
             let (least, most) =
                 all.fold((<$t>::MAX, <$t>::MIN), |(least, most), v| (least.min(v), most.max(v)));
-            let wide = |v: $t| i64::try_from(v).unwrap_or(i64::MAX);
-            (least <= most).then(|| (wide(least), wide(most)))
+            (least <= most).then(|| (least.into(), most.into()))
         }};
     }
     match dtype {

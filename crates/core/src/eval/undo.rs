@@ -3,32 +3,44 @@
 //! An index outside its axis shows when a step is computed. By then a program has put the step's results in the
 //! place of its weights, and what they were would be out of its reach.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
 
 use super::at_once;
 use crate::array::{Array, Node, Progress, Value};
 use crate::error::Error;
+use crate::graph::trace::{ById, tape_where};
 use crate::prim::{Mark, Op};
 
 /// Makes the updates under `arrays` that an index keeps from being computed what they are the updates of. Says
 /// whether there were any.
 pub(super) fn undo(arrays: &[Array]) -> bool {
-    let nodes = recorded(arrays);
-    if nodes.iter().all(|node| former(node).is_none()) {
+    // What is held would be kept when it is computed.
+    let nodes: Vec<Weak<Node>> = tape_where(arrays, |array| !array.is_ready())
+        .iter()
+        .map(|(array, _)| Arc::downgrade(&array.node))
+        .collect();
+    let updates = nodes.iter().filter_map(Weak::upgrade).any(|node| former(&node).is_some());
+    if !updates {
         return false;
     }
-    let mut fails: HashMap<*const Node, bool> = HashMap::with_capacity(nodes.len());
+    let mut fails: ById<usize, bool> = ById::default();
     let mut undone = false;
     for node in &nodes {
-        let failed = |input: &Array| fails.get(&Arc::as_ptr(&input.node)) == Some(&true);
-        let inputs = node.state().inputs.clone();
-        // What is replaced is not needed for what replaces it.
-        let needed = if matches!(node.op, Op::Mark(Mark::Update)) { 1 } else { inputs.len() };
-        let mut fail = inputs.iter().take(needed).any(failed);
-        if !fail && node.op.looks_at_values() {
+        let id = node.as_ptr() as usize;
+        let Some(node) = node.upgrade() else { continue };
+        let (mut fail, looks) = {
+            let inputs = &node.state().inputs;
+            // What is replaced is not needed for what replaces it.
+            let needed =
+                if matches!(node.op, Op::Mark(Mark::Update)) { 1 } else { inputs.len() };
+            let failed = |input: &Array| fails.get(&(Arc::as_ptr(&input.node) as usize));
+            let avals: SmallVec<[_; 4]> = inputs.iter().map(Array::aval).collect();
+            let fail = inputs.iter().take(needed).any(|input| failed(input) == Some(&true));
+            (fail, node.op.looks_at_values(&avals))
+        };
+        if !fail && looks {
             let outcome = at_once(&[Array { node: node.clone(), output: 0 }]);
             fail = match outcome.map_err(|error| error.is_index()) {
                 Ok(()) => false,
@@ -38,41 +50,14 @@ pub(super) fn undo(arrays: &[Array]) -> bool {
             };
         }
         if fail
-            && let Some(former) = former(node)
-            && restore(node, &former)
+            && let Some(former) = former(&node)
+            && restore(&node, &former)
         {
             (fail, undone) = (false, true);
         }
-        fails.insert(Arc::as_ptr(node), fail);
+        fails.insert(id, fail);
     }
     undone
-}
-
-/// What is recorded under `arrays` and not computed, inputs first.
-fn recorded(arrays: &[Array]) -> Vec<Arc<Node>> {
-    let mut nodes = Vec::new();
-    let mut seen: HashMap<*const Node, ()> = HashMap::new();
-    let mut stack: Vec<(Arc<Node>, bool)> =
-        arrays.iter().map(|array| (array.node.clone(), false)).collect();
-    while let Some((node, entered)) = stack.pop() {
-        if entered {
-            nodes.push(node);
-            continue;
-        }
-        if seen.insert(Arc::as_ptr(&node), ()).is_some() {
-            continue;
-        }
-        let state = node.state();
-        if !matches!(state.progress, Progress::Lazy) {
-            continue;
-        }
-        let inputs: SmallVec<[Arc<Node>; 4]> =
-            state.inputs.iter().map(|input| input.node.clone()).collect();
-        drop(state);
-        stack.push((node, true));
-        stack.extend(inputs.into_iter().map(|input| (input, false)));
-    }
-    nodes
 }
 
 /// What each output of an update was before.

@@ -32,7 +32,7 @@ pub(crate) fn tape(outputs: &[Array], scope: &Scope) -> Vec<(Array, Inputs)> {
 }
 
 /// The nodes between `outputs` and what is not `on_tape`.
-pub(super) fn tape_where(
+pub(crate) fn tape_where(
     outputs: &[Array],
     on_tape: impl Fn(&Array) -> bool,
 ) -> Vec<(Array, Inputs)> {

@@ -339,27 +339,15 @@ impl Op {
         }
     }
 
-    /// Whether it may find its inputs' values wrong when it runs: an index outside its axis.
-    pub(crate) fn looks_at_values(&self) -> bool {
+    /// Whether it may find the values of such inputs wrong when it runs: an index outside its axis.
+    pub(crate) fn looks_at_values(&self, inputs: &[&Aval]) -> bool {
         match self {
-            Op::Kernel(op) => match op {
-                KernelOp::Gather(_)
-                | KernelOp::Scatter(_)
-                | KernelOp::GatherAxis(_)
-                | KernelOp::ScatterAxis(_) => true,
-                KernelOp::Iota(_)
-                | KernelOp::Bitcast(_)
-                | KernelOp::ArgReduce(_)
-                | KernelOp::Scan(_)
-                | KernelOp::Dot(_)
-                | KernelOp::Conv(_)
-                | KernelOp::Pool(_)
-                | KernelOp::RandomBits(_)
-                | KernelOp::Sort(_)
-                | KernelOp::Fft(_)
-                | KernelOp::Linalg(_) => false,
-            },
-            Op::Call(call) => call.body.nodes.iter().any(|node| node.op.looks_at_values()),
+            Op::Kernel(op) => !op.index_bounds(inputs).is_empty(),
+            Op::Call(call) => call.body.nodes.iter().any(|node| {
+                let inputs: SmallVec<[&Aval; 4]> =
+                    node.inputs.iter().map(|input| call.body.aval(*input)).collect();
+                node.op.looks_at_values(&inputs)
+            }),
             Op::Composite(_) | Op::Control(_) | Op::Custom(_) => true,
             Op::Input(_)
             | Op::Constant(_)

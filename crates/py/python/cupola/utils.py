@@ -59,20 +59,7 @@ def tree_map(fn: Callable, tree: Any, *rest: Any, is_leaf: Optional[Callable] = 
         >>> tree_map(lambda x: 2 * x, {"a": [1, 2], "b": (3,)})
         {'a': [2, 4], 'b': (6,)}
     """
-    if is_leaf is None:
-        # Every step maps all parameters.
-        return mx._nn.tree_map(fn, tree, rest)
-    if not _is_branch(tree, is_leaf):
-        return fn(tree, *rest)
-
-    def down(child: Any, below: List[Any]) -> Any:
-        return tree_map(fn, child, *below, is_leaf=is_leaf)
-
-    if isinstance(tree, dict):
-        return {k: down(child, [r[k] for r in rest]) for k, child in tree.items()}
-    return _sequence_like(
-        tree, [down(child, [r[i] for r in rest]) for i, child in enumerate(tree)]
-    )
+    return mx._nn.tree_map(fn, tree, rest, is_leaf)
 
 
 def tree_map_with_path(

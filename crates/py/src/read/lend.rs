@@ -5,7 +5,9 @@ use std::ptr::NonNull;
 use cupola::backend::Buffer;
 use cupola::{Array, Aval, DType, Layout, Shape};
 use pyo3::buffer::PyUntypedBuffer;
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyMemoryView;
 
 use super::Strided;
 use super::dlpack::Tensor;
@@ -31,6 +33,14 @@ impl From<Option<bool>> for Sharing {
 }
 
 impl Sharing {
+    /// What becomes of it with a lender that could hold what it lends to: that is copied where it may be.
+    pub fn with(self, lender: &Bound<'_, PyAny>) -> PyResult<Sharing> {
+        match self {
+            Sharing::Possible if may_hold(lender)? => Ok(Sharing::Never),
+            sharing => Ok(sharing),
+        }
+    }
+
     /// There is a reason to copy: an error where that is not allowed.
     pub fn copies(self, why: impl std::fmt::Display) -> PyResult<()> {
         match self {
@@ -40,6 +50,28 @@ impl Sharing {
             Sharing::Never | Sharing::Possible => Ok(()),
         }
     }
+}
+
+/// Whether what owns the memory of `object` takes attributes, as instances of subclasses of NumPy's arrays do: it
+/// could hold the array that lies in its memory and holds it, which Python's garbage collector does not see.
+fn may_hold(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = object.py();
+    let mut owner = object.clone();
+    // A view names what it is a view of. NumPy's views are of no other view; more than these follow no rule.
+    for _ in 0..8 {
+        if owner.is_none() {
+            return Ok(false);
+        }
+        let of = if owner.is_instance_of::<PyMemoryView>() {
+            intern!(py, "obj")
+        } else if owner.get_type().module()?.to_str()?.split('.').next() == Some("numpy") {
+            intern!(py, "base")
+        } else {
+            return owner.hasattr(intern!(py, "__dict__"));
+        };
+        owner = owner.getattr(of)?;
+    }
+    Ok(true)
 }
 
 /// Keeps another library's memory. It is a Python object because its owner has to be let go by a

@@ -182,8 +182,8 @@ def step(a: _Scalar | array, threshold: float = ..., *, stream: _StreamOrDevice 
     """
 def tanh_shrink(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """x − tanh(x)."""
-def tree_map(function: Any, tree: Any, rest: Any) -> Any:
-    """A tree of what ``function`` makes of each leaf of ``tree`` and of the leaves at its place in the trees of ``rest``.
+def tree_map(function: Any, tree: Any, rest: Any, is_leaf: Any = ...) -> Any:
+    """A tree of what ``function`` makes of each leaf of ``tree`` and of the leaves at its place in the trees of ``rest``; a list, tuple or dictionary of which ``is_leaf`` says so is a leaf, too.
 
     Example:
         >>> mx._nn.tree_map(lambda x, y: x + y, {"a": [1, 2]}, ({"a": [3, 4]},))
