@@ -50,6 +50,9 @@ impl Geometry {
             && conv.accumulate == DType::F32
             && conv.result == dtype;
         let (a, b, out) = (segment.inputs.first()?, segment.inputs.get(1)?, &segment.outputs[0]);
+        if [a, b, out].iter().any(|o| o.aval.shape.contains(&0)) {
+            return None;
+        }
         let [x, w, y] = conv.role.arranged([a, b, out]);
         let tensors = [tensor(x)?, tensor(w)?, tensor(y)?];
         let fits = |channels: i64| {

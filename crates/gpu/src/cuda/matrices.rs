@@ -98,7 +98,8 @@ impl Product {
                 strides: [s[rank - 2], s[rank - 1]],
             })
             .collect();
-        if faces.iter().any(|f| f.sizes.contains(&0)) {
+        // The library takes no batches for one.
+        if operands.iter().any(|o| o.aval.shape.contains(&0)) {
             return None;
         }
         let sizes = &operands[2].aval.shape[..rank - 2];
@@ -322,6 +323,9 @@ mod tests {
         refused(operand(&[3, 5], &[0, 1]), dense(&[5, 4]), dense(&[3, 4]));
         refused(operand(&[3, 5], &[-5, 1]), dense(&[5, 4]), dense(&[3, 4]));
         refused(dense(&[3, 0]), dense(&[0, 4]), dense(&[3, 4]));
+        refused(dense(&[0, 3, 5]), dense(&[0, 5, 4]), dense(&[0, 3, 4]));
+        let repeated = operand(&[0, 2, 3, 5], &[0, 0, 5, 1]);
+        refused(repeated, dense(&[0, 2, 5, 4]), dense(&[0, 2, 3, 4]));
     }
 
     #[test]
