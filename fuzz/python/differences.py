@@ -659,6 +659,18 @@ TABLE = [
         "the constant is one number; around nothing MLX takes several",
         lambda case, what, *_: "cannot reshape to []" in what,
     ),
+    Difference(
+        "fft.istft",
+        "shape",
+        "less than nothing is nothing; MLX counts it from the end of what `center` added",
+        lambda case, *_: "length=-" in case["body"],
+    ),
+    Difference(
+        "matmul",
+        "differs from MLX",
+        "which partial sum is too large for float32 depends on the order: there and back it is no number",
+        lambda case, what, *_: "special" in str(case["operands"]) and "nan" in what and "inf" in what,
+    ),
     Difference("logsumexp", "accepts", "over no axis of nothing it is nothing", _no_axes),
 ]
 

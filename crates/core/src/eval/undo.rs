@@ -33,8 +33,7 @@ pub(super) fn undo(arrays: &[Array]) -> bool {
         let (mut fail, looks) = {
             let inputs = &node.state().inputs;
             // What is replaced is not needed for what replaces it.
-            let needed =
-                if matches!(node.op, Op::Mark(Mark::Update)) { 1 } else { inputs.len() };
+            let needed = if matches!(node.op, Op::Mark(Mark::Update)) { 1 } else { inputs.len() };
             let failed = |input: &Array| fails.get(&(Arc::as_ptr(&input.node) as usize));
             let avals: SmallVec<[_; 4]> = inputs.iter().map(Array::aval).collect();
             let fail = inputs.iter().take(needed).any(|input| failed(input) == Some(&true));

@@ -178,7 +178,7 @@ pub fn take_along_axis(x: &Array, indices: &Array, axis: impl Into<Axes>) -> Res
 /// replaced by `values`; `()` counts through the flattened array.
 ///
 /// # Shapes
-/// `values` broadcast to the indices, and the indices' other axes to those of `x`.
+/// `values` broadcast to the indices; the other axes of `x` and of the indices broadcast to each other.
 ///
 /// # Dtypes
 /// The values are taken in x's dtype.
@@ -227,16 +227,10 @@ pub fn scatter_along_axis<'a>(
 ) -> Result<Array> {
     let op = "put_along_axis";
     let axis = normalize_axis(op, axis, x.rank())?;
-    let (wide, indices) = align(op, x, indices, axis)?;
-    if wide.shape() != x.shape() {
-        return Err(Error::shape(
-            op,
-            format!("indices {} do not fit {} along axis {axis}", indices.aval(), x.aval()),
-        ));
-    }
+    let (x, indices) = align(op, x, indices, axis)?;
     let values = values.into().to(x.dtype(), indices.shape())?;
     let indices = wrap(op, &indices, axis, x.shape()[axis])?;
-    Array::apply(ScatterAxis { mode, axis }, &[x, &values, &indices])
+    Array::apply(ScatterAxis { mode, axis }, &[&x, &values, &indices])
 }
 
 /// Index arrays of one shape, for slices of `sizes`: broadcast, wrapped into their axes, of one integer dtype each.
