@@ -56,6 +56,16 @@ __device__ __forceinline__ u32 fma_bf16(u32 a, u32 b, u32 c) {
     u32 d; asm(\"fma.rn.bf16x2 %0, %1, %2, %3;\" : \"=r\"(d) : \"r\"(a), \"r\"(b), \"r\"(c)); return d;
 }
 #endif
+// As numbers without sign: CUDA's assembler before 13.4 takes what is negated for what it was in the signed
+// maximum or minimum of three that architectures 9.0 and 10.0 have.
+__device__ __forceinline__ int int_max(int a, int b) {
+    u32 m; asm(\"max.u32 %0, %1, %2;\" : \"=r\"(m) : \"r\"((u32)a ^ 0x80000000u), \"r\"((u32)b ^ 0x80000000u));
+    return (int)(m ^ 0x80000000u);
+}
+__device__ __forceinline__ int int_min(int a, int b) {
+    u32 m; asm(\"min.u32 %0, %1, %2;\" : \"=r\"(m) : \"r\"((u32)a ^ 0x80000000u), \"r\"((u32)b ^ 0x80000000u));
+    return (int)(m ^ 0x80000000u);
+}
 __device__ __forceinline__ u64 wide_columns(const float* start, u32 columns) {
     u32 at = (u32)__cvta_generic_to_shared(start);
     return (u64)((at & 0x3ffffu) >> 4) | (u64)columns << 16 | (u64)8u << 32;
@@ -563,6 +573,8 @@ fn binary(op: Bin, a: Reg, b: Reg) -> String {
         Bin::Shl => "<<",
         Bin::Shr => ">>",
         Bin::Max if a.ty == Ty::F32 => return format!("fmaxf({x}, {y})"),
+        Bin::Max if a.ty == Ty::I32 => return format!("int_max({x}, {y})"),
+        Bin::Min if a.ty == Ty::I32 => return format!("int_min({x}, {y})"),
         Bin::Max => return format!("({x} > {y} ? {x} : {y})"),
         Bin::Min => return format!("({x} < {y} ? {x} : {y})"),
         Bin::MulHigh => return format!("__umulhi({x}, {y})"),
