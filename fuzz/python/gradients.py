@@ -379,6 +379,9 @@ class Checker:
             if self.fine and exact is None:
                 self.out.counts["passed over: not MLX's, but there is a kink"] += 1
                 return
+            if _roots(text) and not (np.isfinite(have).all() and np.isfinite(want).all()):
+                self.out.counts["passed over: the root of 0 has no derivative"] += 1
+                return
             what = f"{text}\n{have!r}, expected {want!r}"
             self.out.finding(index, "gradient in float32: not MLX's", what)
             return

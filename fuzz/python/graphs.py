@@ -625,14 +625,14 @@ class Checker:
 
     def added(self, text, dtype, names):
         """The size that a sum counts against: where its elements were all rounded the same way, as
-        differences from a mean are, as many roundings add up."""
+        differences from a mean are, as many roundings add up; a product with what is clipped has four
+        times as many."""
         found = re.match(r"N\.(?:sum\((\w+), axis=(\d+)|cumsum\(N\.clip\((\w+),)", text)
         if not found or dtype not in ROUGH:
             return 1.0
         summed, axis, running = found.groups()
         count = names[running].shape[-1] if running else names[summed].shape[int(axis)]
-        return count * ROUNDING[dtype] / ROUGH[dtype] * self.size
-
+        return 4 * count * ROUNDING[dtype] / ROUGH[dtype] * self.size
 
     def factors(self, text, names):
         """The sizes of integers that floats are multiplied by, and so what is wrong with these."""
