@@ -59,7 +59,42 @@ pub fn samples() -> Vec<Sample> {
             .only(|dtype| dtype == DType::F32);
         if seed < EVERYWHERE { sample } else { sample.where_kernels_are_cheap() }
     };
-    (0..COUNT).map(sample).collect()
+    (0..COUNT).map(sample).chain([of_three()]).collect()
+}
+
+/// The largest and the least of three numbers, two of them negated, and of a row of such: compilers have
+/// instructions of their own for them, and took them wrong.
+fn of_three() -> Sample {
+    let made = |dtype: DType| -> Result<Graph> {
+        let mut graph = Graph::default();
+        let [x, y, z] = [(); 3].map(|()| graph.input(Aval::new([15], dtype)));
+        let mut then = |op: Op, inputs: &[Ref]| -> Result<Ref> {
+            Ok(Ref { node: graph.push(op, inputs)?, output: 0 })
+        };
+        let (minus_x, minus_y) = (then(Unary::Neg.into(), &[x])?, then(Unary::Neg.into(), &[y])?);
+        let mut outputs = Vec::new();
+        for (two, all) in [(Binary::Maximum, ReduceKind::Max), (Binary::Minimum, ReduceKind::Min)] {
+            let of_two = then(two.into(), &[z, minus_x])?;
+            outputs.push(then(two.into(), &[of_two, minus_y])?);
+            outputs.push(then(Reduce { kind: all, axes: dims(&[0]) }.into(), &[minus_x])?);
+        }
+        graph.outputs = outputs;
+        Ok(graph)
+    };
+    let op = move |dtype| {
+        Op::from(Call::new("extremes of three", Arc::new(made(dtype).unwrap_or_default()), None))
+    };
+    let inputs = |dtype| {
+        let random = &mut Random(15);
+        let row = |_| {
+            let one = |_| Number::of(dtype, random.below(100) as f64 - 50.0, 0.0);
+            Host::from_fn(Aval::new([15], dtype), one)
+        };
+        (0..3).map(row).collect()
+    };
+    Sample::of("extremes of three", op, inputs)
+        .within(Accuracy::Exact)
+        .only(|dtype| dtype.is_signed() && dtype != DType::C64)
 }
 
 /// Graph and inputs; with divisions of floats, infinities and NaN only where arithmetic is `strict`:
