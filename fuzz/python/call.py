@@ -148,6 +148,8 @@ def namespace(mx, nn):
     def twice(f):
         """The result of f, which has to be the same again."""
         first, again = f(), f()
+        if first.size > MOST:
+            return first
         assert elements(mx, first).tobytes() == elements(mx,
             again).tobytes(), "two runs give two results"
         return first
