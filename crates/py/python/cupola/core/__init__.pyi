@@ -3117,7 +3117,7 @@ def put_along_axis(a: _Scalar | array, /, indices: _Scalar | array, values: _Sca
     replaced by `values`; `()` counts through the flattened array.
 
     Shapes:
-    `values` broadcast to the indices, and the indices' other axes to those of `x`.
+    `values` broadcast to the indices; the other axes of `x` and of the indices broadcast to each other.
 
     Dtypes:
     The values are taken in x's dtype.
