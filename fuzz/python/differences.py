@@ -660,6 +660,12 @@ TABLE = [
         lambda case, what, *_: "cannot reshape to []" in what,
     ),
     Difference(
+        "abs",
+        "differs from NumPy, as MLX",
+        "the length of a complex number is within a unit in the last place, not the nearest",
+        _complex,
+    ),
+    Difference(
         "fft.istft",
         "shape",
         "less than nothing is nothing; MLX counts it from the end of what `center` added",
