@@ -339,8 +339,7 @@ class Checker:
 
     def equal(self, index, text, name, have, want, relative=1e-9):
         """Both are the same but for the order of sums."""
-        if _roots(text) and not all(np.isfinite(x).all() for x in (*have, *want)):
-            self.out.counts["passed over: the root of 0 has no derivative"] += 1
+        if self.root_of_0(text, *have, *want):
             return
         self.out.counts[f"compared: {name}"] += 1
         scale = max([1.0, *(_size(w) for w in want)])
@@ -349,12 +348,18 @@ class Checker:
                 self.out.finding(index, name, f"{text}\n{name}: {one!r}, expected {other!r}")
                 return
 
+    def root_of_0(self, text, *derivatives):
+        """Whether derivatives are no numbers because they may be those of the root of 0; it is counted."""
+        if not _roots(text) or all(np.isfinite(x).all() for x in derivatives):
+            return False
+        self.out.counts["passed over: the root of 0 has no derivative"] += 1
+        return True
+
     def agree(self, index, text, name, have, differences, grads):
         """The derivative is what differences say, where they agree with each other."""
         coarse, fine, have = (float(x) for x in (*differences, have[0]))
         size = max([abs(fine), *(_size(g) for g in grads)])
-        if _roots(text) and not np.isfinite(have):
-            self.out.counts["passed over: the root of 0 has no derivative"] += 1
+        if self.root_of_0(text, have):
             return False
         if not np.isfinite([coarse, fine]).all() or abs(coarse - fine) > 1e-5 * size or size > 1e5:
             self.out.counts[f"passed over: a kink, or no number ({name})"] += 1
@@ -379,8 +384,7 @@ class Checker:
             if self.fine and exact is None:
                 self.out.counts["passed over: not MLX's, but there is a kink"] += 1
                 return
-            if _roots(text) and not (np.isfinite(have).all() and np.isfinite(want).all()):
-                self.out.counts["passed over: the root of 0 has no derivative"] += 1
+            if self.root_of_0(text, have, want):
                 return
             what = f"{text}\n{have!r}, expected {want!r}"
             self.out.finding(index, "gradient in float32: not MLX's", what)

@@ -612,6 +612,7 @@ class Checker:
         for k, n in enumerate(g.inputs):
             names[n.name] = np.asarray(values.values(n.shape, n.dtype, g.salt + k, g.flavours[k]))
         self.size = 1.0
+        self.most = 4.0 if any("N.multiply" in text for _, text, _ in g.truths) else 1.0
         with np.errstate(all="ignore"):
             for name, text, dtype in g.truths:
                 x = eval(text, names)
@@ -625,14 +626,14 @@ class Checker:
 
     def added(self, text, dtype, names):
         """The size that a sum counts against: where its elements were all rounded the same way, as
-        differences from a mean are, as many roundings add up; a product with what is clipped has four
-        times as many."""
+        differences from a mean are, as many roundings add up. A product with what is clipped, if there
+        is one, has four times as many."""
         found = re.match(r"N\.(?:sum\((\w+), axis=(\d+)|cumsum\(N\.clip\((\w+),)", text)
         if not found or dtype not in ROUGH:
             return 1.0
         summed, axis, running = found.groups()
         count = names[running].shape[-1] if running else names[summed].shape[int(axis)]
-        return 4 * count * ROUNDING[dtype] / ROUGH[dtype] * self.size
+        return self.most * count * ROUNDING[dtype] / ROUGH[dtype] * self.size
 
     def factors(self, text, names):
         """The sizes of integers that floats are multiplied by, and so what is wrong with these."""

@@ -192,7 +192,7 @@ fn tied_parameters_count_once_and_change_together() -> Result<()> {
     assert_eq!(model.num_parameters(), 6);
     let x = Array::from_slice(&[1.0f32, 2.0], [1, 2])?;
     let zero = Array::from_slice(&[0.5f32, 0.0, 0.0, 0.5], [2, 2])?;
-    // A bias that is added and taken away again would round.
+    // To add a bias at random and to take it away again would round.
     let bias = Array::from_slice(&[0.5f32, -0.5], [2])?;
     let changed = [("1.weight".to_owned(), zero.clone()), ("0.bias".to_owned(), bias)];
     model.update(&BTreeMap::from(changed))?;
