@@ -328,6 +328,9 @@ class Checker:
         if any(0 < size < 1e-13 for size in out["sizes"]):
             self.out.counts["passed over: nothing but roundings on the way"] += 1
             return False
+        if np.isinf(out["sizes"]).any() and not all(np.isfinite(g).all() for g in grads):
+            self.out.counts["passed over: an infinity on the way has no slope"] += 1
+            return False
         if np.isfinite(out["value"][0]):
             self.equal(index, text, "jvp", out["jvp"], out["along"])
             second = out["second forward"], out["second"]

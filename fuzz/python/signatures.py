@@ -49,6 +49,7 @@ REASONS = {
         "is about files: test_export.py"),
     **dict.fromkeys("fast.cuda_kernel fast.kernel fast.metal_kernel fast.wgsl_kernel".split(),
         "takes the text of a program: test_kernels.py, test_letter.py"),
+    "complex32": "a dtype that MLX has not: test_beyond.py, and the op suite",
     "eval": "called for every result",
     "random.seed": "changes the state of the process, not values",
     "random.state": "a list that the state is kept in",

@@ -11,7 +11,7 @@ use serde_json::Value;
 const PAGE: &str = "docs/operations.md";
 
 /// A short name for each dtype.
-const DTYPES: [(&str, &str); 14] = [
+const DTYPES: [(&str, &str); 15] = [
     ("bool", "b"),
     ("uint8", "u8"),
     ("uint16", "u16"),
@@ -25,6 +25,7 @@ const DTYPES: [(&str, &str); 14] = [
     ("bfloat16", "bf16"),
     ("float32", "f32"),
     ("float64", "f64"),
+    ("complex32", "c32"),
     ("complex64", "c64"),
 ];
 

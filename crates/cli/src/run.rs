@@ -155,7 +155,7 @@ fn report(
 
 /// Least, mean and largest of an array's numbers; nothing of complex ones and where there are none.
 fn summary(array: &Array) -> Outcome<Vec<f64>> {
-    if array.is_empty() || array.dtype() == DType::C64 {
+    if array.is_empty() || array.dtype().is_complex() {
         return Ok(Vec::new());
     }
     let x = ops::astype(array, DType::F32)?;
@@ -267,7 +267,7 @@ impl Inputs<'_> {
                 ops::astype(&random::randint(0, 2, shape, DType::I32, Some(&key))?, DType::Bool)?
             }
             dtype if dtype.is_integer() => random::randint(0, 2, shape, dtype, Some(&key))?,
-            DType::C64 => random::normal(shape, DType::C64, Some(&key))?,
+            dtype if dtype.is_complex() => random::normal(shape, dtype, Some(&key))?,
             dtype => ops::astype(&random::normal(shape, DType::F32, Some(&key))?, dtype)?,
         })
     }

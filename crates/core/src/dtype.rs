@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use half::{bf16, f16};
-use num_complex::Complex32;
+use num_complex::{Complex, Complex32};
 
 use crate::error::{Error, Result};
 
@@ -37,6 +37,23 @@ pub enum DType {
     F32,
     /// IEEE double precision.
     F64,
+    /// Two `f16`, real and imaginary part: half complex numbers, computed in `f32` and rounded by every operation,
+    /// as the other half types.
+    ///
+    /// Transforms ([`fft`](crate::ops::fft)) of them are `complex64`, as those of `f16`.
+    ///
+    /// # Example
+    /// ```
+    /// use cupola::{Array, DType, ops};
+    /// use half::f16;
+    /// use num_complex::Complex;
+    /// let z = Array::from_slice(&[Complex::new(f16::from_f32(3.0), f16::from_f32(4.0))], [1])?;
+    /// assert_eq!(z.dtype(), DType::C32);
+    /// assert_eq!(ops::abs(&z)?.to_vec::<f16>()?, [f16::from_f32(5.0)]);
+    /// assert_eq!(ops::multiply(&z, &z)?.to_string(), "array([-7+24j], complex32)");
+    /// # Ok::<(), cupola::Error>(())
+    /// ```
+    C32,
     /// Two `f32`: real and imaginary part.
     C64,
 }
@@ -56,7 +73,7 @@ pub enum Kind {
 
 impl DType {
     /// Every dtype, in declaration order.
-    pub const ALL: [DType; 14] = [
+    pub const ALL: [DType; 15] = [
         DType::Bool,
         DType::U8,
         DType::U16,
@@ -70,6 +87,7 @@ impl DType {
         DType::BF16,
         DType::F32,
         DType::F64,
+        DType::C32,
         DType::C64,
     ];
 
@@ -78,7 +96,7 @@ impl DType {
         match self {
             DType::Bool | DType::U8 | DType::I8 => 1,
             DType::U16 | DType::I16 | DType::F16 | DType::BF16 => 2,
-            DType::U32 | DType::I32 | DType::F32 => 4,
+            DType::U32 | DType::I32 | DType::F32 | DType::C32 => 4,
             DType::U64 | DType::I64 | DType::F64 | DType::C64 => 8,
         }
     }
@@ -90,7 +108,7 @@ impl DType {
             DType::U8 | DType::U16 | DType::U32 | DType::U64 => Kind::Integer,
             DType::I8 | DType::I16 | DType::I32 | DType::I64 => Kind::Integer,
             DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Kind::Float,
-            DType::C64 => Kind::Complex,
+            DType::C32 | DType::C64 => Kind::Complex,
         }
     }
 
@@ -102,6 +120,11 @@ impl DType {
     /// Whether this is a real or complex floating-point type.
     pub const fn is_inexact(self) -> bool {
         matches!(self.kind(), Kind::Float | Kind::Complex)
+    }
+
+    /// Whether this is a complex type.
+    pub const fn is_complex(self) -> bool {
+        matches!(self.kind(), Kind::Complex)
     }
 
     /// Whether derivatives are taken of it: numbers, not truth values. Those by integers are what
@@ -136,6 +159,7 @@ impl DType {
             DType::BF16 => "bfloat16",
             DType::F32 => "float32",
             DType::F64 => "float64",
+            DType::C32 => "complex32",
             DType::C64 => "complex64",
         }
     }
@@ -144,7 +168,8 @@ impl DType {
     ///
     /// Mixed signs take the next wider signed integer; `uint64` with a signed integer takes
     /// `float32`; `float16` with `bfloat16` takes `float32`; an integer with a float takes the
-    /// float; anything with `complex64` takes `complex64`.
+    /// float; anything with `complex64` takes `complex64`. `complex32`, which MLX has not, stays with
+    /// booleans, integers and `float16`, and takes `complex64` with wider floats and `bfloat16`.
     pub fn promote(self, other: DType) -> DType {
         use DType::*;
         let (low, high) = if self <= other { (self, other) } else { (other, self) };
@@ -163,6 +188,7 @@ impl DType {
                 _ => high,
             },
             (Kind::Float, Kind::Float) if (low, high) == (F16, BF16) => F32,
+            (Kind::Float, Kind::Complex) if low != F16 => C64,
             _ => high,
         }
     }
@@ -189,7 +215,28 @@ impl DType {
 
     /// The dtype a half type accumulates in; every other dtype accumulates in itself.
     pub fn accumulator(self) -> DType {
-        if matches!(self, DType::F16 | DType::BF16) { DType::F32 } else { self }
+        match self {
+            DType::F16 | DType::BF16 => DType::F32,
+            DType::C32 => DType::C64,
+            other => other,
+        }
+    }
+
+    /// The dtype of the parts of a complex dtype; of every other dtype itself.
+    pub const fn real(self) -> DType {
+        match self {
+            DType::C32 => DType::F16,
+            DType::C64 => DType::F32,
+            other => other,
+        }
+    }
+
+    /// The complex dtype whose parts hold what this dtype does, as far as one does.
+    pub const fn complex(self) -> DType {
+        match self {
+            DType::C32 | DType::F16 => DType::C32,
+            _ => DType::C64,
+        }
     }
 }
 
@@ -318,6 +365,13 @@ impl Scalar {
             DType::BF16 => put(&bf16::from_f64(self.to_f64()).to_ne_bytes()),
             DType::F32 => put(&(self.to_f64() as f32).to_ne_bytes()),
             DType::F64 => put(&self.to_f64().to_ne_bytes()),
+            DType::C32 => {
+                let (re, im) = match self {
+                    Scalar::Complex(re, im) => (f16::from_f32(re), f16::from_f32(im)),
+                    other => (f16::from_f64(other.to_f64()), f16::ZERO),
+                };
+                put(bytemuck::bytes_of(&[re, im]));
+            }
             DType::C64 => {
                 let (re, im) = match self {
                     Scalar::Complex(re, im) => (re, im),
@@ -413,6 +467,7 @@ elements! {
     bf16 => BF16, |v| Scalar::Float(v.to_f64());
     f32 => F32, |v| Scalar::Float(v.into());
     f64 => F64, |v| Scalar::Float(v);
+    Complex<f16> => C32, |v| Scalar::Complex(v.re.into(), v.im.into());
     Complex32 => C64, |v| Scalar::Complex(v.re, v.im);
 }
 

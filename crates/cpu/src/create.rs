@@ -3,7 +3,7 @@
 use cupola_core::prim::Iota;
 use cupola_core::{DType, Error, Result};
 use half::{bf16, f16};
-use num_complex::Complex32;
+use num_complex::{Complex, Complex32};
 
 use crate::op::{Finish, Io, OpKernel};
 use crate::simd::Out;
@@ -70,6 +70,7 @@ impl OpKernel for IotaKernel {
                 DType::BF16 => self.count(io, |i| bf16::from_f64(i as f64)),
                 DType::F32 => self.count(io, |i| i as f32),
                 DType::F64 => self.count(io, |i| i as f64),
+                DType::C32 => self.count(io, |i| Complex::new(f16::from_f64(i as f64), f16::ZERO)),
                 DType::C64 => self.count(io, |i| Complex32::new(i as f32, 0.0)),
             }
         }

@@ -14,11 +14,12 @@ use cupola_core::backend::Operand;
 use cupola_core::prim::{Scan, ScanKind};
 use cupola_core::{DType, Error, Result};
 use half::{bf16, f16};
-use num_complex::Complex32;
+use num_complex::{Complex, Complex32};
 
 use crate::contiguous::{Contiguous, Source};
 use crate::math;
 use crate::op::{Finish, Io, OpKernel};
+use crate::simd::half::{c32_to_c64, c64_to_c32};
 use crate::simd::{Isa, Kernel, Out, dispatch};
 use crate::threads::parallel_for;
 
@@ -57,6 +58,19 @@ impl ScanKernel {
             dtype: x.aval.dtype,
             sizes: [outer, shape[scan.axis], inner],
         })
+    }
+
+    /// # Safety
+    /// As for [`ScanKernel::fold`].
+    unsafe fn complex<T: Held<Wide = Complex32>>(&self, x: *const u8, out: *mut u8) {
+        let one = Complex32::new(1.0, 0.0);
+        // SAFETY: the caller vouches for the elements.
+        unsafe {
+            match self.scan.kind {
+                ScanKind::Prod => self.fold::<T, _>(x, out, one, |a, b| a * b),
+                _ => self.fold::<T, _>(x, out, Complex32::default(), |a, b| a + b),
+            }
+        }
     }
 
     /// # Safety
@@ -170,16 +184,10 @@ impl OpKernel for ScanKernel {
                             self.fold::<$f, _>(x, out, <$wide>::NEG_INFINITY, $logaddexp);
                         },
                     },)*
-                    DType::C64 => match self.scan.kind {
-                        // SAFETY: as above.
-                        ScanKind::Prod => unsafe {
-                            self.fold::<Complex32, _>(x, out, Complex32::new(1.0, 0.0), |a, b| a * b);
-                        },
-                        // SAFETY: as above.
-                        _ => unsafe {
-                            self.fold::<Complex32, _>(x, out, Complex32::default(), |a, b| a + b);
-                        },
-                    },
+                    // SAFETY: as above.
+                    DType::C32 => unsafe { self.complex::<Complex<f16>>(x, out) },
+                    // SAFETY: as above.
+                    DType::C64 => unsafe { self.complex::<Complex32>(x, out) },
                 }
             };
         }
@@ -260,6 +268,7 @@ held! { u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 Complex32 }
 held! {
     f16: f32, |x| x.to_f32(), |y| f16::from_f32(y);
     bf16: f32, |x| x.to_f32(), |y| bf16::from_f32(y);
+    Complex<f16>: Complex32, |x| c32_to_c64(x), |y| c64_to_c32(y);
 }
 
 /// A lane, or a part of one.

@@ -416,7 +416,7 @@ pub fn scalar(dtype: DType) -> Result<Scalar> {
         DType::BF16 => Scalar::BF16,
         DType::F32 => Scalar::F32,
         DType::F64 => Scalar::F64,
-        DType::C64 => {
+        DType::C32 | DType::C64 => {
             return Err(Error::dtype(
                 "kernel",
                 "kernels have no complex numbers: take their parts",

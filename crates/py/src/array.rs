@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use cupola::backend::system_memory;
 use cupola::{Array, DType, Element, Scalar, ops};
 use half::{bf16, f16};
-use num_complex::Complex32;
+use num_complex::{Complex, Complex32};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
@@ -100,7 +100,8 @@ fn element<'py>(
         DType::BF16 => get!(bf16, |v| v.to_f64()),
         DType::F32 => get!(f32, |v| f64::from(v)),
         DType::F64 => get!(f64, |v| v),
-        DType::C64 => get!(Complex32, |v| num_complex::Complex64::new(v.re.into(), v.im.into())),
+        DType::C32 => get!(Complex<f16>, |v| Complex::<f64>::new(v.re.into(), v.im.into())),
+        DType::C64 => get!(Complex32, |v| Complex::<f64>::new(v.re.into(), v.im.into())),
     })
 }
 

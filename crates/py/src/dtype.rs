@@ -75,7 +75,7 @@ impl DtypeCategory {
             DType::U8 | DType::U16 | DType::U32 | DType::U64 => C::unsignedinteger,
             DType::I8 | DType::I16 | DType::I32 | DType::I64 => C::signedinteger,
             DType::F16 | DType::BF16 | DType::F32 | DType::F64 => C::floating,
-            DType::C64 => C::complexfloating,
+            DType::C32 | DType::C64 => C::complexfloating,
         }
     }
 
@@ -200,7 +200,7 @@ impl finfo {
     #[new]
     fn new(dtype: Dtype) -> PyResult<Self> {
         let dtype = dtype.0;
-        let real = if dtype == DType::C64 { DType::F32 } else { dtype };
+        let real = dtype.real();
         let (limits, bits) = match real {
             DType::F16 => ([-65504.0, 65504.0, 2f64.powi(-10), 2f64.powi(-14)], 16),
             DType::BF16 => {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use cupola::device::with_stream;
 use cupola::{Array, DType, Element, Error, Result, Stream, ops};
 use half::{bf16, f16};
-use num_complex::Complex32;
+use num_complex::{Complex, Complex32};
 use pyo3::prelude::*;
 
 use crate::error::raise;
@@ -108,13 +108,15 @@ pub fn text(py: Python<'_>, array: &Array) -> PyResult<String> {
         DType::BF16 => show!(bf16, |v| real(v.to_f64())),
         DType::F32 => show!(f32, |v| real(v.into())),
         DType::F64 => show!(f64, |v| real(v)),
+        DType::C32 => show!(Complex<f16>, |v| complex(v, &real)),
         DType::C64 => show!(Complex32, |v| complex(v, &real)),
     })
 }
 
-fn complex(v: Complex32, real: &dyn Fn(f64) -> String) -> String {
-    let sign = if v.im.is_sign_negative() { "" } else { "+" };
-    format!("{}{sign}{}j", real(v.re.into()), real(v.im.into()))
+fn complex<T: Into<f64>>(v: Complex<T>, real: &dyn Fn(f64) -> String) -> String {
+    let (re, im) = (v.re.into(), v.im.into());
+    let sign = if im.is_sign_negative() { "" } else { "+" };
+    format!("{}{sign}{}j", real(re), real(im))
 }
 
 fn real(v: f64, precision: i32) -> String {

@@ -229,7 +229,7 @@ impl<'py> FromPyObject<'_, 'py> for Real {
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let Arr(array) = object.extract()?;
         match array.dtype() {
-            DType::C64 => {
+            DType::C32 | DType::C64 => {
                 let aval = array.aval();
                 Err(wrong_value(format!("linalg: real matrices are expected, not {aval}")))
             }

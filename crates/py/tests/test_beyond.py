@@ -428,3 +428,53 @@ def test_batches():
         want = np.stack([np.array(f(row)) for row in X])
         np.testing.assert_allclose(np.array(cc.vmap(f)(X)), want, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(np.array(cc.compile(cc.vmap(f))(X)), want, rtol=1e-6, atol=1e-6)
+
+
+def test_half_complex_numbers(tmp_path):
+    """Two halves, computed in float32 and rounded by each operation; the parts are float16."""
+    rng = np.random.default_rng(5)
+    parts = rng.normal(size=(2, 500, 2)).astype(np.float16).astype(np.float32)
+    a, b = parts[..., 0] + 1j * parts[..., 1]
+    x, y = (cc.array(z).astype(cc.complex32) for z in (a, b))
+    assert x.dtype == cc.complex32 and x.nbytes == 2000 and str(x.dtype).endswith("complex32")
+
+    def rounded(z):
+        half = lambda part: part.astype(np.float16).astype(np.float32)
+        return half(z.real) + 1j * half(z.imag)
+
+    for f, g in ((cc.add, np.add), (cc.multiply, np.multiply), (cc.divide, np.divide), (cc.power, np.power)):
+        ours = f(x, y)
+        assert ours.dtype == cc.complex32
+        np.testing.assert_allclose(np.array(ours), rounded(g(a, b)), rtol=2e-3, atol=1e-6)
+    for f, g in ((cc.exp, np.exp), (cc.sqrt, np.sqrt), (cc.log, np.log), (cc.sin, np.sin), (cc.tanh, np.tanh)):
+        np.testing.assert_allclose(np.array(f(x)), rounded(g(a)), rtol=2e-3, atol=1e-3)
+    for f in (cc.abs, cc.real, cc.imag):
+        assert f(x).dtype == cc.float16
+    np.testing.assert_array_equal(np.array(cc.abs(x)), np.abs(a).astype(np.float16))
+    # Sums are in float32.
+    np.testing.assert_array_equal(np.array(cc.ones(5000, cc.complex32).sum()), np.complex64(5000))
+    want = rounded((a[:20, None] * b[None, :30]).astype(np.complex64))
+    np.testing.assert_allclose(np.array(x[:20, None] @ y[None, :30]), want, rtol=2e-3, atol=1e-3)
+    assert np.array(x).dtype == np.complex64 and cc.fft.fft(x).dtype == cc.complex64
+
+    for other, joint in (
+        (cc.bool_, cc.complex32), (cc.int64, cc.complex32), (cc.float16, cc.complex32),
+        (cc.bfloat16, cc.complex64), (cc.float32, cc.complex64), (cc.complex64, cc.complex64),
+    ):  # fmt: skip
+        assert (x + cc.ones(500, other)).dtype == (cc.ones(500, other) + x).dtype == joint
+    assert (x + 1j).dtype == (2.5 * x).dtype == cc.complex32
+
+    grad = cc.grad(lambda z: cc.abs(z).astype(cc.float32).sum())(x)
+    assert grad.dtype == cc.complex32
+    np.testing.assert_allclose(np.array(grad), a / np.abs(a), rtol=5e-3, atol=1e-3)
+
+    cc.save(str(tmp_path / "z.npy"), x)
+    back = cc.load(str(tmp_path / "z.npy"))
+    assert back.dtype == cc.complex32 and cc.array_equal(back, x).item()
+    with pytest.raises(RuntimeError, match="complex32"):
+        cc.save_safetensors(str(tmp_path / "z.safetensors"), {"z": x})
+    assert not (tmp_path / "z.safetensors").exists()
+    shared = cc.from_dlpack(x)
+    assert shared.dtype == cc.complex32 and cc.array_equal(shared, x).item()
+    with pytest.raises(BufferError, match="complex32"):
+        memoryview(x)

@@ -32,7 +32,7 @@ pub fn samples() -> Vec<Sample> {
             2,
             match f {
                 Binary::Power | Binary::Atan2 | Binary::LogAddExp => |_| 4.0,
-                Binary::Div | Binary::Mul => |dtype| f64::from(u8::from(dtype == DType::C64)),
+                Binary::Div | Binary::Mul => |dtype| f64::from(u8::from(dtype.is_complex())),
                 _ => |_| 0.0,
             },
         ));

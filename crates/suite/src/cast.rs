@@ -20,7 +20,7 @@ pub fn samples() -> Vec<Sample> {
     });
     let edges = DType::ALL.map(|to| {
         let real = move |from: DType| {
-            from.is_float() || from.is_inexact() && matches!(to, DType::Bool | DType::C64)
+            from.is_float() || from.is_inexact() && (to == DType::Bool || to.is_complex())
         };
         of_op(Cast { to }, &format!("of edges to {to}"), row(&EDGES), real)
     });

@@ -84,7 +84,9 @@ fn worth(dtype: DType) -> Vec<Number> {
             v.into_iter().map(Number::Float).collect()
         }
         Kind::Complex => {
-            let v = [0.0, 1.0, -2.5, 3.25, 1e-20, 1e15, -7.0];
+            // Squares of the least and the largest fit.
+            let (least, most) = if dtype == DType::C32 { (0.0625, 48.0) } else { (1e-20, 1e15) };
+            let v = [0.0, 1.0, -2.5, 3.25, least, most, -7.0];
             v.iter().flat_map(|&re| v.map(|im| Number::of(dtype, re, im))).collect()
         }
     };

@@ -1,6 +1,6 @@
 //! Arrays of the reference: every operation on them is a plain loop.
 
-use cupola_core::{Array, Aval, DType, Result, Shape};
+use cupola_core::{Array, Aval, Result, Shape};
 
 use crate::number::Number;
 
@@ -48,7 +48,7 @@ impl Host {
 
     /// The elements as real numbers; of complex ones both parts.
     pub fn floats(&self) -> Vec<f64> {
-        if self.aval.dtype == DType::C64 {
+        if self.aval.dtype.is_complex() {
             return self.data.iter().flat_map(|v| [v.complex().re, v.complex().im]).collect();
         }
         self.data.iter().map(|v| v.float()).collect()

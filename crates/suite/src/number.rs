@@ -88,6 +88,11 @@ impl Number {
             (DType::F32, Int(v)) => Float(f64::from(v as f32)),
             (DType::F32, v) => Float(f64::from(v.float() as f32)),
             (DType::F64, v) => Float(v.float()),
+            (DType::C32, v) => {
+                let v = v.complex();
+                let part = |v: f64| f16::from_f64(nearest(v, 10, -14)).to_f64();
+                Complex(Complex64::new(part(v.re), part(v.im)))
+            }
             (DType::C64, v) => {
                 let v = v.complex();
                 Complex(Complex64::new(f64::from(v.re as f32), f64::from(v.im as f32)))
@@ -106,6 +111,10 @@ impl Number {
             DType::BF16 => Float(bf16::from_bits(bits as u16).to_f64()),
             DType::F32 => Float(f64::from(f32::from_bits(bits as u32))),
             DType::F64 => Float(f64::from_bits(bits)),
+            DType::C32 => {
+                let part = |bits: u64| f16::from_bits(bits as u16).to_f64();
+                Complex(Complex64::new(part(bits), part(bits >> 16)))
+            }
             DType::C64 => {
                 let part = |bits: u64| f64::from(f32::from_bits(bits as u32));
                 Complex(Complex64::new(part(bits), part(bits >> 32)))
@@ -121,6 +130,11 @@ impl Number {
             DType::BF16 => bf16::from_f64(self.float()).to_bits().into(),
             DType::F32 => (self.float() as f32).to_bits().into(),
             DType::F64 => self.float().to_bits(),
+            DType::C32 => {
+                let v = self.complex();
+                let part = |v: f64| u64::from(f16::from_f64(v).to_bits());
+                part(v.re) | part(v.im) << 16
+            }
             DType::C64 => {
                 let v = self.complex();
                 let v = Complex32::new(v.re as f32, v.im as f32);

@@ -94,7 +94,7 @@ fn of_three() -> Sample {
     };
     Sample::of("extremes of three", op, inputs)
         .within(Accuracy::Exact)
-        .only(|dtype| dtype.is_signed() && dtype != DType::C64)
+        .only(|dtype| dtype.is_signed())
 }
 
 /// Graph and inputs; with divisions of floats, infinities and NaN only where arithmetic is `strict`:
@@ -185,7 +185,7 @@ fn read(
 pub fn number(random: &mut Random, dtype: DType) -> Number {
     let v = random.below(40) as f64 - 20.0;
     match dtype {
-        DType::C64 => Number::of(dtype, v, random.below(9) as f64),
+        dtype if dtype.is_complex() => Number::of(dtype, v, random.below(9) as f64),
         DType::Bool => Number::truth(random.below(2) == 0),
         d if d.is_float() => match random.below(30) {
             0 => Number::Float(f64::NAN),
@@ -234,7 +234,7 @@ fn instruction(
     let (same, bools): (Vec<Ref>, Vec<Ref>) = (of(dtype), of(DType::Bool));
     let b = random.pick(&same);
     // Products of complex numbers round in more than one place.
-    let complex = dtype == DType::C64;
+    let complex = dtype.is_complex();
     match random.below(5) {
         0 => {
             let f = random.pick(&UNARY);

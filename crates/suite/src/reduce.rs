@@ -41,7 +41,7 @@ fn at_random(kind: ReduceKind, seed: u64) -> Sample {
             let sign = if random.below(2) == 0 { 1.0 } else { -1.0 };
             match kind {
                 ReduceKind::Prod if dtype.is_inexact() => Number::of(dtype, sign, 0.0),
-                ReduceKind::Sum if dtype == DType::C64 => Number::of(dtype, sign, 2.0 * sign),
+                ReduceKind::Sum if dtype.is_complex() => Number::of(dtype, sign, 2.0 * sign),
                 ReduceKind::Sum if dtype.is_float() => {
                     Number::Float(random.below(40) as f64 - 20.0)
                 }

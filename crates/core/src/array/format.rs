@@ -3,7 +3,7 @@
 use std::fmt;
 
 use half::{bf16, f16};
-use num_complex::Complex32;
+use num_complex::{Complex, Complex32};
 
 use super::{Array, Progress};
 use crate::dtype::{DType, Element};
@@ -42,10 +42,8 @@ impl fmt::Display for Array {
             DType::BF16 => texts::<bf16>(self, |v| real(v.to_f64())),
             DType::F32 => texts::<f32>(self, |v| real(f64::from(v))),
             DType::F64 => texts::<f64>(self, real),
-            DType::C64 => texts::<Complex32>(self, |v| {
-                let sign = if v.im.is_sign_negative() { "-" } else { "+" };
-                format!("{}{sign}{}j", real(v.re.into()), real(v.im.abs().into()))
-            }),
+            DType::C32 => texts::<Complex<f16>>(self, |v| complex(v.re.into(), v.im.into())),
+            DType::C64 => texts::<Complex32>(self, |v| complex(v.re.into(), v.im.into())),
         };
         match texts {
             Ok(texts) => {
@@ -57,6 +55,11 @@ impl fmt::Display for Array {
             Err(error) => write!(f, "array(<{error}>, {})", self.aval()),
         }
     }
+}
+
+fn complex(re: f64, im: f64) -> String {
+    let sign = if im.is_sign_negative() { "-" } else { "+" };
+    format!("{}{sign}{}j", real(re), real(im.abs()))
 }
 
 /// At most six significant digits, as NumPy prints by default.

@@ -39,13 +39,6 @@ pub struct Instr {
     pub dtype: DType,
 }
 
-impl Instr {
-    /// Whether what was computed in a wider type has to be rounded.
-    pub fn rounds(&self) -> bool {
-        self.op.rounds(self.dtype)
-    }
-}
-
 impl Body {
     /// The program that copies its one input.
     pub fn copy(shape: Shape, dtype: DType) -> Self {
@@ -63,6 +56,11 @@ impl Body {
         } else {
             self.code[reg - inputs - scalars].dtype
         }
+    }
+
+    /// Whether what an instruction computed in a wider type has to be rounded.
+    pub fn rounds(&self, instr: &Instr) -> bool {
+        instr.op.rounds(self.dtype_of(instr.args[0]), instr.dtype)
     }
 
     /// Whether an instruction reads a register: one that is only stored need not be rounded to its

@@ -3,7 +3,6 @@
 use super::operand::Axes;
 use super::{expand_axes, reshape};
 use crate::array::Array;
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::prim::ArgReduce;
 use crate::shape::Dims;
@@ -23,7 +22,7 @@ fn arg_reduce(max: bool, x: &Array, axis: Axes, keepdims: bool) -> Result<Array>
 }
 
 fn along(op: ArgReduce, x: &Array) -> Result<Array> {
-    if x.dtype() == DType::C64 && x.shape().get(op.axis).is_some_and(|&size| size > 0) {
+    if x.dtype().is_complex() && x.shape().get(op.axis).is_some_and(|&size| size > 0) {
         return super::complex::arg_extreme(op.max, x, op.axis);
     }
     Array::apply(op, &[x])

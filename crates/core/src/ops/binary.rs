@@ -36,9 +36,11 @@ fn meet(op: Binary, dtype: DType, a: Operand<'_>, b: Operand<'_>) -> Result<Arra
     }
     let (a, b) = (a.to(dtype, &shape)?, b.to(dtype, &shape)?);
     match (op, dtype) {
-        (Binary::Power, DType::C64) => super::complex::power(&a, &b),
-        (Binary::Maximum | Binary::Minimum, DType::C64) => super::complex::extreme_of(op, &a, &b),
-        (Binary::LogAddExp, DType::C64) => super::complex::logaddexp(&a, &b),
+        (Binary::Power, _) if dtype.is_complex() => super::complex::power(&a, &b),
+        (Binary::Maximum | Binary::Minimum, _) if dtype.is_complex() => {
+            super::complex::extreme_of(op, &a, &b)
+        }
+        (Binary::LogAddExp, _) if dtype.is_complex() => super::complex::logaddexp(&a, &b),
         _ => Array::apply(op, &[&a, &b]),
     }
 }

@@ -32,7 +32,7 @@ pub fn lerp<'a, 'b, 'c>(
     let [start, end, weight] = met("lerp", operands, own.accumulator())?;
     let way = subtract(&end, &start)?;
     let from_start = add(&start, &multiply(&weight, &way)?)?;
-    if own == DType::C64 {
+    if own.is_complex() {
         return Ok(from_start);
     }
     let from_end = subtract(&end, &multiply(&way, &subtract(1, &weight)?)?)?;

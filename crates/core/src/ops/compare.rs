@@ -5,7 +5,6 @@ use super::{
     abs, add, all, isfinite, isnan, less_equal as le, logical_and, logical_or, multiply, subtract,
 };
 use crate::array::Array;
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::prim::Compare;
 
@@ -14,7 +13,7 @@ use crate::prim::Compare;
 pub(crate) fn compare(op: Compare, a: Operand<'_>, b: Operand<'_>) -> Result<Array> {
     if let (Operand::Array(a), Operand::Array(b)) = (a, b)
         && a.aval() == b.aval()
-        && a.dtype() != DType::C64
+        && !a.dtype().is_complex()
     {
         return Array::apply(op, &[a, b]);
     }
@@ -23,7 +22,7 @@ pub(crate) fn compare(op: Compare, a: Operand<'_>, b: Operand<'_>) -> Result<Arr
     let (a, b) = (a.to(dtype, &shape)?, b.to(dtype, &shape)?);
     match (op, dtype) {
         (Compare::Eq | Compare::Ne, _) => Array::apply(op, &[&a, &b]),
-        (_, DType::C64) => super::complex::compare(op, &a, &b),
+        _ if dtype.is_complex() => super::complex::compare(op, &a, &b),
         _ => Array::apply(op, &[&a, &b]),
     }
 }

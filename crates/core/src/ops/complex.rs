@@ -18,18 +18,21 @@ use crate::shape::Dims;
 
 /// z/|z|, and 0 of 0.
 pub(super) fn sign(z: &Array) -> Result<Array> {
-    let size = abs(z)?;
-    where_(&equal(&size, 0)?, 0, &divide(z, &size)?)
+    let wide = cast(z, z.dtype().accumulator())?;
+    let size = abs(&wide)?;
+    cast(&where_(&equal(&size, 0)?, 0, &divide(&wide, &size)?)?, z.dtype())
 }
 
 /// aᵇ = e^(b·ln a), with 0⁰ = 1; of 0 it is 0 where the real part of b is positive, else ∞ + i·NaN as in
 /// MLX.
 pub(super) fn power(a: &Array, b: &Array) -> Result<Array> {
+    let own = a.dtype();
+    let [a, b] = &[cast(a, own.accumulator())?, cast(b, own.accumulator())?];
     let general = exp(&multiply(b, &log(a)?)?)?;
     let grows = greater(&real(b)?, 0)?;
     let of_zero = where_(&grows, 0, Scalar::Complex(f32::INFINITY, f32::NAN))?;
     let of_zero = where_(&equal(b, 0)?, 1, &of_zero)?;
-    where_(&equal(a, 0)?, &of_zero, &general)
+    cast(&where_(&equal(a, 0)?, &of_zero, &general)?, own)
 }
 
 /// `op`, which asks for the order, of operands of one shape.
@@ -54,10 +57,12 @@ pub(super) fn extreme_of(op: Binary, a: &Array, b: &Array) -> Result<Array> {
 
 /// log(eᵃ + eᵇ).
 pub(super) fn logaddexp(a: &Array, b: &Array) -> Result<Array> {
+    let own = a.dtype();
+    let [a, b] = &[cast(a, own.accumulator())?, cast(b, own.accumulator())?];
     let largest = super::stop_gradient(&extreme_of(Binary::Maximum, a, b)?)?;
     let shift = where_(&isfinite(&largest)?, &largest, 0)?;
     let total = add(&exp(&subtract(a, &shift)?)?, &exp(&subtract(b, &shift)?)?)?;
-    add(&log(&total)?, &shift)
+    cast(&add(&log(&total)?, &shift)?, own)
 }
 
 /// Where the first largest or smallest element of an axis is, or the first NaN.
@@ -123,7 +128,7 @@ pub(super) fn running_extreme(
         return Ok(all);
     }
     let least = Scalar::Complex(f32::NEG_INFINITY, f32::NEG_INFINITY);
-    let end = full(x.shape().with(axis, 1), least, DType::C64)?;
+    let end = full(x.shape().with(axis, 1), least, x.dtype())?;
     let size = x.shape()[axis];
     concatenate(&[&slice_axis(&all, axis, 1, size - 1)?, &end], axis)
 }

@@ -62,7 +62,7 @@ const TWENTY_EIGHT: [&str; 16] = [
 /// ```
 pub fn hadamard_transform(x: &Array, scale: Option<f64>) -> Result<Array> {
     let op = "hadamard_transform";
-    if x.dtype() == DType::C64 {
+    if x.dtype().is_complex() {
         return Err(Error::dtype(op, format!("does not take {}", x.aval())));
     }
     let x = inexact(x)?;

@@ -27,7 +27,7 @@ use crate::shape::{Aval, Shape};
 pub fn norm(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
     autocast::apply("norm", [x], |[x]| {
         let x = inexact(x)?;
-        let size = if x.dtype() == DType::C64 { super::abs(&x)? } else { x };
+        let size = if x.dtype().is_complex() { super::abs(&x)? } else { x };
         let wide = cast(&size, size.dtype().accumulator())?;
         let total = sum(&square(&wide)?, axes, keepdims)?;
         // The root of 0 has no derivative: that of a norm is 0 there.

@@ -146,7 +146,7 @@ pub(crate) fn met<const N: usize>(
 pub(crate) fn expect_real(op: &'static str, operands: &[Operand<'_>]) -> Result<()> {
     for operand in operands {
         match operand {
-            Operand::Array(x) if x.dtype() == DType::C64 => {
+            Operand::Array(x) if x.dtype().is_complex() => {
                 return Err(Error::dtype(op, format!("does not take {}", x.aval())));
             }
             Operand::Scalar(value) if value.kind() == Kind::Complex => {

@@ -191,10 +191,10 @@ fn symmetric(op: &'static str, shape: Shape, dtype: DType, key: Option<&Array>) 
 /// ```
 pub fn normal(shape: impl Into<Shape>, dtype: DType, key: Option<&Array>) -> Result<Array> {
     let mut shape = shape.into();
-    if dtype == DType::C64 {
+    if dtype.is_complex() {
         shape.0.push(2);
         let parts = multiply(&normal(shape, DType::F32, key)?, FRAC_1_SQRT_2)?;
-        return squeeze(&view(&parts, dtype)?, -1);
+        return squeeze(&view(&cast(&parts, dtype.real())?, dtype)?, -1);
     }
     let u = symmetric("normal", shape, dtype, key)?;
     cast(&multiply(&hold(&erfinv(&u)?, dtype)?, rounded(SQRT_2, dtype))?, dtype)

@@ -17,7 +17,7 @@ pub(crate) fn reduce(kind: ReduceKind, x: &Array, axes: Dims, keepdims: bool) ->
     let kept = keepdims.then(|| axes.clone());
     let max = kind == ReduceKind::Max;
     let is_order = max || kind == ReduceKind::Min;
-    if is_order && x.dtype() == DType::C64 && axes.iter().all(|&a| x.shape()[a] > 0) {
+    if is_order && x.dtype().is_complex() && axes.iter().all(|&a| x.shape()[a] > 0) {
         let out = super::complex::extreme(max, x, &axes)?;
         return if keepdims { Ok(out) } else { super::squeeze_axes(&out, axes) };
     }
@@ -208,7 +208,7 @@ pub fn mean(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
 /// count; a negative one adds to it.
 ///
 /// # Dtypes
-/// As [`mean`]; `float32` of complex numbers.
+/// As [`mean`]; of complex numbers that of their parts.
 ///
 /// # Example
 /// ```
@@ -221,7 +221,7 @@ pub fn var(x: &Array, axes: impl Into<Axes>, keepdims: bool, ddof: isize) -> Res
     autocast::apply("var", [x], |[x]| {
         let axes = axes.into().sorted("var", x.rank())?;
         let x = inexact(x)?;
-        let narrow = if x.dtype().kind() == Kind::Complex { DType::F32 } else { x.dtype() };
+        let narrow = x.dtype().real();
         cast(&var_of(&x, &axes, keepdims, ddof)?, narrow)
     })
 }
@@ -252,7 +252,7 @@ pub fn std(x: &Array, axes: impl Into<Axes>, keepdims: bool, ddof: isize) -> Res
     autocast::apply("std", [x], |[x]| {
         let axes = axes.into().sorted("std", x.rank())?;
         let x = inexact(x)?;
-        let narrow = if x.dtype().kind() == Kind::Complex { DType::F32 } else { x.dtype() };
+        let narrow = x.dtype().real();
         cast(&super::sqrt(&var_of(&x, &axes, keepdims, ddof)?)?, narrow)
     })
 }

@@ -28,7 +28,7 @@ fn scan(kind: ScanKind, x: &Array, axis: Axes, options: ScanOptions) -> Result<A
 
 /// The extreme up to each element; of complex numbers in their order.
 fn extreme(kind: ScanKind, x: &Array, axis: Axes, options: ScanOptions) -> Result<Array> {
-    if x.dtype() != DType::C64 {
+    if !x.dtype().is_complex() {
         return scan(kind, x, axis, options);
     }
     match axis.single(kind.name(), x.rank())? {

@@ -97,7 +97,7 @@ pub fn bucketize(x: &Array, boundaries: &Array, right: bool) -> Result<Array> {
 
 /// Whether `a` comes before `b`, NaN being last.
 fn before(a: &Array, b: &Array) -> Result<Array> {
-    if !a.dtype().is_float() && a.dtype() != DType::C64 {
+    if !a.dtype().is_float() && !a.dtype().is_complex() {
         return less(a, b);
     }
     logical_or(&less(a, b)?, &logical_and(&isnan(b)?, &logical_not(&isnan(a)?)?)?)

@@ -3,7 +3,6 @@
 use super::operand::{Axes, cast, inexact};
 use super::{divide, flatten, permute, squeeze_axes, take_along_axis, where_};
 use crate::array::Array;
-use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::prim::record::slice_axis;
 use crate::prim::{Sort, SortPart};
@@ -19,7 +18,7 @@ fn sorted(op: Sort, x: &Array, axis: Axes) -> Result<Array> {
 
 /// Sorts as `op` does.
 fn along(op: Sort, x: &Array) -> Result<Array> {
-    if x.dtype() != DType::C64 {
+    if !x.dtype().is_complex() {
         return Array::apply(op, &[x]);
     }
     let order = super::complex::order(x, op.axis)?;

@@ -78,7 +78,7 @@ impl StftOptions {
                 let detail = format!("window {} has not one axis", window.aval());
                 return Err(Error::shape(op, detail));
             }
-            Some(window) if window.dtype() == DType::C64 => window.clone(),
+            Some(window) if window.dtype().is_complex() => window.clone(),
             Some(window) => cast(window, DType::F32)?,
             None => ones(self.win_length.unwrap_or(n_fft), DType::F32)?,
         };
@@ -135,7 +135,7 @@ pub fn stft(
     }
     let hop = options.hop(op, n_fft)?;
     let window = options.window(op, n_fft, window)?;
-    let is_complex = x.dtype() == DType::C64;
+    let is_complex = x.dtype().is_complex();
     let x = if is_complex { x.clone() } else { cast(x, DType::F32)? };
     let x = if options.center { padded(op, &x, n_fft / 2, options.pad)? } else { x };
     let axis = x.rank() - 1;

@@ -280,7 +280,7 @@ record!(Aval { dtype, shape });
 choice!(MatmulPrecision { 0 Tf32; 1 Full; });
 choice!(DType {
     0 Bool; 1 U8; 2 U16; 3 U32; 4 U64; 5 I8; 6 I16; 7 I32; 8 I64; 9 F16; 10 BF16; 11 F32; 12 F64;
-    13 C64;
+    13 C64; 14 C32;
 });
 
 /// The kind, then the bits.

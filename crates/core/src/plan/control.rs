@@ -345,7 +345,7 @@ fn integer(bytes: &[u8], dtype: DType) -> i64 {
         DType::U16 => u16::from_ne_bytes([a, b]).into(),
         DType::U32 => u32::from_ne_bytes([a, b, c, d]).into(),
         DType::U64 => i64::try_from(u64::from_ne_bytes(wide)).unwrap_or(i64::MAX),
-        DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::C64 => {
+        DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::C32 | DType::C64 => {
             unreachable!("inference takes bools and integers, not {dtype}")
         }
     }

@@ -128,6 +128,7 @@ fn integer(bytes: [u8; 8], dtype: DType) -> Option<Range> {
         | DType::BF16
         | DType::F32
         | DType::F64
+        | DType::C32
         | DType::C64 => return None,
     };
     Some((value, value))
@@ -142,6 +143,6 @@ fn fits((least, most): Range, dtype: DType) -> bool {
         DType::I64 => true,
         DType::U8 | DType::U16 | DType::U32 => least >= 0 && most < 1 << bits,
         DType::I8 | DType::I16 | DType::I32 => least >= -1 << (bits - 1) && most < 1 << (bits - 1),
-        DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::C64 => false,
+        DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::C32 | DType::C64 => false,
     }
 }

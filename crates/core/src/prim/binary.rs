@@ -59,7 +59,7 @@ impl Binary {
     pub fn takes(self, dtype: DType) -> bool {
         match self {
             Binary::Add | Binary::Sub | Binary::Mul => dtype != DType::Bool,
-            Binary::Maximum | Binary::Minimum => dtype != DType::C64,
+            Binary::Maximum | Binary::Minimum => !dtype.is_complex(),
             Binary::Div => dtype.is_inexact(),
             Binary::FloorDivide | Binary::Remainder | Binary::Power => {
                 dtype.is_float() || dtype.is_integer()

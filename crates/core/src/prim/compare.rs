@@ -42,7 +42,7 @@ impl Compare {
 
     /// Whether the comparison takes elements of `dtype`: complex numbers have no order.
     pub fn takes(self, dtype: DType) -> bool {
-        dtype != DType::C64 || matches!(self, Compare::Eq | Compare::Ne)
+        !dtype.is_complex() || matches!(self, Compare::Eq | Compare::Ne)
     }
 }
 

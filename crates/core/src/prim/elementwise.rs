@@ -34,10 +34,10 @@ impl Elementwise {
 
     /// Whether the result, computed in the wider type that elements of `result` are held in, has to
     /// be rounded to be a value of `result`: not where it is one for every operand that is.
-    pub fn rounds(self, result: DType) -> bool {
+    pub fn rounds(self, operand: DType, result: DType) -> bool {
         result.accumulator() != result
             && match self {
-                Elementwise::Unary(op) => op.rounds(),
+                Elementwise::Unary(op) => op.rounds(operand),
                 Elementwise::Binary(op) => op.rounds(),
                 // A cast is the rounding.
                 Elementwise::Compare(_) | Elementwise::Select(_) | Elementwise::Cast(_) => false,

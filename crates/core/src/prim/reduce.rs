@@ -59,7 +59,7 @@ impl ReduceKind {
     pub fn takes(self, dtype: DType) -> bool {
         match self {
             ReduceKind::Sum | ReduceKind::Prod => dtype != DType::Bool,
-            ReduceKind::Max | ReduceKind::Min => dtype != DType::C64,
+            ReduceKind::Max | ReduceKind::Min => !dtype.is_complex(),
             ReduceKind::All | ReduceKind::Any => dtype == DType::Bool,
         }
     }

@@ -70,7 +70,7 @@ impl Primitive for Sort {
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         expect_inputs(self.name(), inputs, 1)?;
         let x = inputs[0];
-        if x.dtype == DType::C64 {
+        if x.dtype.is_complex() {
             return Err(Error::dtype(self.name(), format!("does not take {x}")));
         }
         if self.axis >= x.shape.rank() {

@@ -13,7 +13,7 @@ use super::{
     expect_inputs, one,
 };
 use crate::array::Array;
-use crate::dtype::{DType, Kind, Scalar};
+use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::shape::Aval;
 
@@ -46,9 +46,9 @@ macro_rules! unary {
             }
 
             /// Whether a result for an operand of a half type may be no value of that type.
-            pub(super) const fn rounds(self) -> bool {
+            pub(super) fn rounds(self, operand: DType) -> bool {
                 match self {
-                    $(Unary::$variant => $rounds,)*
+                    $(Unary::$variant => $rounds(operand),)*
                 }
             }
 
@@ -63,7 +63,7 @@ macro_rules! unary {
 
 unary! {
     Neg "negative" numbers EXACT partials "−x; integers wrap.";
-    Abs "abs" numbers EXACT modulus "|x|; of a complex number its modulus, as `float32`.";
+    Abs "abs" numbers complex modulus "|x|; of a complex number its modulus, in the dtype of its parts.";
     Sign "sign" reals EXACT zero "−1, 0 or 1; NaN stays NaN.";
     Square "square" numbers ROUNDS partials "x·x.";
     Floor "floor" reals EXACT zero "The largest integer not above x.";
@@ -96,12 +96,12 @@ unary! {
     Not "logical_not" bools EXACT zero "True where the bool is false.";
     Invert "bitwise_invert" integers EXACT zero "Every bit of the integer flipped.";
     Conj "conjugate" complex EXACT conjugate "The complex conjugate.";
-    Real "real" complex EXACT real_part "The real part, as `float32`.";
-    Imag "imag" complex EXACT imaginary_part "The imaginary part, as `float32`.";
+    Real "real" complex EXACT real_part "The real part, in the dtype of the parts.";
+    Imag "imag" complex EXACT imaginary_part "The imaginary part, in the dtype of the parts.";
 }
 
-const EXACT: bool = false;
-const ROUNDS: bool = true;
+const EXACT: fn(DType) -> bool = |_| false;
+const ROUNDS: fn(DType) -> bool = |_| true;
 
 fn numbers(dtype: DType) -> bool {
     dtype != DType::Bool
@@ -128,7 +128,7 @@ fn bools(dtype: DType) -> bool {
 }
 
 fn complex(dtype: DType) -> bool {
-    dtype == DType::C64
+    dtype.is_complex()
 }
 
 fn zero() -> Diff<Unary> {
@@ -173,7 +173,7 @@ impl Unary {
     /// The dtype of the result for an operand of `dtype`.
     pub fn result(self, dtype: DType) -> DType {
         let gives_reals = [Unary::Abs, Unary::Real, Unary::Imag].contains(&self);
-        if gives_reals && dtype.kind() == Kind::Complex { DType::F32 } else { dtype }
+        if gives_reals { dtype.real() } else { dtype }
     }
 }
 
@@ -230,7 +230,7 @@ fn partial(f: Unary, x: &Array, y: &Array) -> Result<Option<Partial>> {
         Unary::Tanh => Times(one_minus_square(y)?),
         Unary::Asinh => Times(apply(Unary::Rsqrt, &shift(&apply(Unary::Square, x)?, 1.0)?)?),
         // Two roots: the branch cut of the product's would be another.
-        Unary::Acosh if x.dtype() == DType::C64 => {
+        Unary::Acosh if x.dtype().is_complex() => {
             let (below, above) = (shift(x, -1.0)?, shift(x, 1.0)?);
             Times(mul(&apply(Unary::Rsqrt, &below)?, &apply(Unary::Rsqrt, &above)?)?)
         }
@@ -265,11 +265,11 @@ fn gauss(x: &Array, by: f64) -> Result<Array> {
 
 /// The factor of |x|: sign x, and for a complex x its conjugate over its modulus; 0 at 0.
 fn abs_factor(x: &Array, y: &Array) -> Result<Array> {
-    if x.dtype() != DType::C64 {
+    if !x.dtype().is_complex() {
         return Array::apply(Unary::Sign, &[x]);
     }
     let modulus = select(&is_zero(y)?, &like(y, 1.0), y)?;
-    div(&Array::apply(Unary::Conj, &[x])?, &cast(&modulus, DType::C64)?)
+    div(&Array::apply(Unary::Conj, &[x])?, &cast(&modulus, x.dtype())?)
 }
 
 fn abs_jvp(
@@ -282,7 +282,7 @@ fn abs_jvp(
         return Ok(vec![None]);
     };
     let product = mul(tangent, &abs_factor(&inputs[0], &outputs[0])?)?;
-    let is_complex = product.dtype() == DType::C64;
+    let is_complex = product.dtype().is_complex();
     Ok(vec![Some(if is_complex { Array::apply(Unary::Real, &[&product])? } else { product })])
 }
 

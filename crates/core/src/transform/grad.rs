@@ -12,7 +12,6 @@ use smallvec::SmallVec;
 use super::rules;
 use crate::array::scope::{Scope, ScopeGuard, Scopes};
 use crate::array::{Array, Progress};
-use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::trace::{ById, Handle, handle, tape};
 use crate::ops::conjugate;
@@ -200,7 +199,7 @@ pub(crate) fn gradients_of(
 
 /// The cotangent of a loss.
 fn seed(op: &'static str, loss: &Array) -> Result<Array> {
-    if loss.aval().shape.size() != 1 || loss.dtype() == DType::C64 {
+    if loss.aval().shape.size() != 1 || loss.dtype().is_complex() {
         let text = format!("the first output must be one real number, it is {}", loss.aval());
         return Err(Error::shape(op, text));
     }

@@ -64,6 +64,7 @@ impl ConvKernel {
             | DType::I16
             | DType::I32
             | DType::I64
+            | DType::C32
             | DType::C64 => {
                 return Err(Error::dtype(op.role.name(), format!("does not take {}", a.aval)));
             }

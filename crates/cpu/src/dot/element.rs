@@ -6,6 +6,7 @@ use num_complex::Complex;
 
 use super::vector::MatVec;
 use super::{DotProblem, Epilogue, Panel, few, matrix, panels};
+use crate::simd::half::{c32_to_c64, c64_to_c32};
 use crate::simd::{Isa, Kernel, Out, dispatch};
 
 /// An element type of matrix products.
@@ -126,6 +127,49 @@ fn complex(_: Isa, p: Panel<Complex<f32>>) {
             Parallelism::None,
         );
     }
+}
+
+#[allow(private_interfaces)]
+impl DotElement for Complex<f16> {
+    unsafe fn product(
+        isa: Isa,
+        p: &DotProblem,
+        a: *const Complex<f16>,
+        b: *const Complex<f16>,
+        out: Out<'_, Complex<f16>>,
+        epilogue: Epilogue<'_>,
+    ) {
+        // SAFETY: the caller vouches for the operands.
+        unsafe { panels(p, a, b, out, epilogue, &|panel| half_complex(isa, panel)) }
+    }
+}
+
+/// A product in `f32`, of operands that are widened first.
+fn half_complex(isa: Isa, p: Panel<Complex<f16>>) {
+    let wide = |from: *const Complex<f16>, [rs, cs]: [isize; 2], rows: usize, columns: usize| {
+        let at = |i: usize| (i / columns) as isize * rs + (i % columns) as isize * cs;
+        // SAFETY: a panel's operands have its sizes.
+        let read = |i: usize| unsafe { *from.offset(at(i)) };
+        (0..rows * columns).map(|i| c32_to_c64(read(i))).collect::<Vec<_>>()
+    };
+    let (a, b) = (wide(p.a, p.a_strides, p.m, p.k), wide(p.b, p.b_strides, p.k, p.n));
+    let mut out = vec![Complex::new(0.0, 0.0); p.m * p.n];
+    complex(
+        isa,
+        Panel {
+            m: p.m,
+            k: p.k,
+            n: p.n,
+            a: a.as_ptr(),
+            a_strides: [p.k as isize, 1],
+            b: b.as_ptr(),
+            b_strides: [p.n as isize, 1],
+            out: out.as_mut_ptr(),
+        },
+    );
+    // SAFETY: the panel's result has `m` rows of `n`.
+    let to = unsafe { std::slice::from_raw_parts_mut(p.out, p.m * p.n) };
+    to.iter_mut().zip(out).for_each(|(to, z)| *to = c64_to_c32(z));
 }
 
 fn loops<T: Ring>(isa: Isa, panel: Panel<T>) {

@@ -3,7 +3,7 @@
 use cupola_core::backend::{Operand, Segment};
 use cupola_core::{DType, Error, Result};
 use half::{bf16, f16};
-use num_complex::Complex32;
+use num_complex::{Complex, Complex32};
 
 use super::{DotElement, DotProblem, dot};
 use crate::contiguous::Contiguous;
@@ -52,6 +52,7 @@ impl DotKernel {
             DType::BF16 => product::<bf16>,
             DType::F32 => product::<f32>,
             DType::F64 => product::<f64>,
+            DType::C32 => product::<Complex<f16>>,
             DType::C64 => product::<Complex32>,
             DType::Bool => {
                 return Err(Error::dtype("matmul", format!("does not take {}", a.aval)));

@@ -84,7 +84,7 @@ impl Indices {
                         self.add_typed::<$t>($array, io, range.clone(), offsets)
                     },)*
                     DType::Bool | DType::F16 | DType::BF16 | DType::F32 | DType::F64
-                    | DType::C64 => Err(Error::dtype(
+                    | DType::C32 | DType::C64 => Err(Error::dtype(
                         self.op,
                         format!("indices are integers, not {}", $array.dtype),
                     )),

@@ -6,7 +6,7 @@ use cupola_core::backend::{Fails, Operand};
 use cupola_core::prim::{Scatter, ScatterAxis, ScatterMode};
 use cupola_core::{DType, Result, Shape};
 use half::{bf16, f16};
-use num_complex::Complex32;
+use num_complex::{Complex, Complex32};
 
 use super::add_others;
 use super::index::{FirstError, Indices, Target};
@@ -14,6 +14,7 @@ use crate::contiguous::{Contiguous, Source};
 use crate::memory::HostMemory;
 use crate::op::{Finish, Io, OpKernel, by_size};
 use crate::simd::Out;
+use crate::simd::half::{c32_to_c64, c64_to_c32};
 use crate::threads::{num_threads, parallel_for};
 use crate::walk::Walk;
 
@@ -252,6 +253,7 @@ fn arithmetic(dtype: DType, add: bool) -> Join {
         DType::BF16 => of::<bf16>(add),
         DType::F32 => of::<f32>(add),
         DType::F64 => of::<f64>(add),
+        DType::C32 => of::<Complex<f16>>(add),
         DType::C64 => of::<Complex32>(add),
     }
 }
@@ -272,7 +274,7 @@ fn order(dtype: DType, max: bool) -> Join {
     match dtype {
         DType::Bool | DType::U8 => of::<u8>(max),
         DType::U16 => of::<u16>(max),
-        DType::U32 => of::<u32>(max),
+        DType::U32 | DType::C32 => of::<u32>(max),
         DType::U64 | DType::C64 => of::<u64>(max),
         DType::I8 => of::<i8>(max),
         DType::I16 => of::<i16>(max),
@@ -313,6 +315,8 @@ arithmetic! {
     f32: |a, b| a + b, |a, b| a * b;
     f64: |a, b| a + b, |a, b| a * b;
     Complex32: |a, b| a + b, |a, b| a * b;
+    Complex<f16>: |a, b| c64_to_c32(c32_to_c64(a) + c32_to_c64(b)),
+        |a, b| c64_to_c32(c32_to_c64(a) * c32_to_c64(b));
     f16: |a: f16, b: f16| f16::from_f32(a.to_f32() + b.to_f32()),
         |a: f16, b: f16| f16::from_f32(a.to_f32() * b.to_f32());
     bf16: |a: bf16, b: bf16| bf16::from_f32(a.to_f32() + b.to_f32()),

@@ -25,7 +25,7 @@ pub(crate) fn binary(op: Binary, dtype: DType, isa: Isa) -> Option<TileFn> {
         DType::I64 => binary_i64(op, vectors),
         DType::F16 | DType::BF16 | DType::F32 => single(op, isa),
         DType::F64 => double(op, vectors),
-        DType::C64 => complex(op, vectors),
+        DType::C32 | DType::C64 => complex(op, vectors),
     }
 }
 
@@ -277,7 +277,7 @@ pub(crate) fn compare(op: Compare, dtype: DType, isa: Isa) -> Option<TileFn> {
         DType::I64 => ordered!(i64),
         DType::F16 | DType::BF16 | DType::F32 => ordered!(f32, isa),
         DType::F64 => ordered!(f64),
-        DType::C64 => match op {
+        DType::C32 | DType::C64 => match op {
             Compare::Eq => {
                 lane2!(Upto256(isa), Complex32 => u8, |a, b| u8::from((a.re == b.re) & (a.im == b.im)))
             }

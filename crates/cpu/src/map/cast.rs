@@ -28,10 +28,11 @@ macro_rules! by_int64 {
 /// The loop that converts elements held as `from` to elements held as `to`; `None` where the held
 /// values are the same.
 ///
-/// A half type is held in `f32`: a cast to it rounds there, one from it has nothing to do.
+/// A half type is held in `f32`, or two of them: a cast to it rounds there, one from it has nothing to do.
 pub(crate) fn cast(from: DType, to: DType, isa: Isa) -> Option<TileFn> {
     match to {
         DType::F16 | DType::BF16 => return Some(to_half(from, to, Upto256(isa))),
+        DType::C32 => return Some(to_half_complex(from, Upto256(isa))),
         _ if held(from) == held(to) => return None,
         _ => {}
     }
@@ -50,7 +51,7 @@ pub(crate) fn cast(from: DType, to: DType, isa: Isa) -> Option<TileFn> {
                 DType::I32 => lane1!(isa, $t => i32, |x| x as i32),
                 DType::I64 => lane1!(isa, $t => i64, |x| x as i64),
                 DType::F64 => lane1!(isa, $t => f64, |x| x as f64),
-                DType::C64 => {
+                DType::C32 | DType::C64 => {
                     lane1!(isa, $t => Complex32, |x| Complex32::new(x as f32, 0.0))
                 }
                 DType::F32 | DType::F16 | DType::BF16 => lane1!(isa, $t => f32, |x| x as f32),
@@ -70,7 +71,7 @@ pub(crate) fn cast(from: DType, to: DType, isa: Isa) -> Option<TileFn> {
             from_number!(f32, |x| (x == 0.0), by_int32 by_int64)
         }
         DType::F64 => from_number!(f64, |x| (x == 0.0), by_int32 by_int64),
-        DType::C64 => from_complex(to, isa),
+        DType::C32 | DType::C64 => from_complex(to, isa),
     })
 }
 
@@ -96,13 +97,38 @@ fn from_complex(to: DType, isa: Upto256) -> TileFn {
         DType::I32 => real!(i32),
         DType::I64 => real!(i64),
         DType::F64 => real!(f64),
-        DType::F32 | DType::F16 | DType::BF16 | DType::C64 => real!(f32),
+        DType::F32 | DType::F16 | DType::BF16 | DType::C32 | DType::C64 => real!(f32),
     }
 }
 
 /// The loop that rounds what was computed in `f32` to the half type `dtype`, and holds it in `f32`.
 pub(crate) fn round(dtype: DType, isa: Isa) -> TileFn {
-    to_half(DType::F32, dtype, Upto256(isa))
+    match dtype {
+        DType::C32 => to_half_complex(dtype, Upto256(isa)),
+        _ => to_half(DType::F32, dtype, Upto256(isa)),
+    }
+}
+
+/// `round` of an element held as `from`, and of the `f32` that rounds to a half type as it does.
+macro_rules! once {
+    ($round:ident, $from:expr) => {
+        match held($from) {
+            DType::Bool | DType::U8 => $round!(u8, |x| f32::from(x)),
+            DType::U16 => $round!(u16, |x| f32::from(x)),
+            DType::I8 => $round!(i8, |x| f32::from(x)),
+            DType::I16 => $round!(i16, |x| f32::from(x)),
+            DType::U32 => $round!(u32, |x| to_odd(f64::from(x))),
+            DType::I32 => $round!(i32, |x| to_odd(f64::from(x))),
+            DType::U64 => $round!(u64, |x| to_odd(sticky(x))),
+            DType::I64 => $round!(i64, |x| {
+                let size = to_odd(sticky(x.unsigned_abs()));
+                if x < 0 { -size } else { size }
+            }),
+            DType::F64 => $round!(f64, |x| to_odd(x)),
+            DType::C32 | DType::C64 => $round!(Complex32, |x| x.re),
+            DType::F32 | DType::F16 | DType::BF16 => $round!(f32, |x| x),
+        }
+    };
 }
 
 /// Rounds to a half type once, and holds the result in `f32`.
@@ -116,22 +142,23 @@ fn to_half(from: DType, to: DType, isa: Upto256) -> TileFn {
             }
         };
     }
-    match held(from) {
-        DType::Bool | DType::U8 => round!(u8, |x| f32::from(x)),
-        DType::U16 => round!(u16, |x| f32::from(x)),
-        DType::I8 => round!(i8, |x| f32::from(x)),
-        DType::I16 => round!(i16, |x| f32::from(x)),
-        DType::U32 => round!(u32, |x| to_odd(f64::from(x))),
-        DType::I32 => round!(i32, |x| to_odd(f64::from(x))),
-        DType::U64 => round!(u64, |x| to_odd(sticky(x))),
-        DType::I64 => round!(i64, |x| {
-            let size = to_odd(sticky(x.unsigned_abs()));
-            if x < 0 { -size } else { size }
-        }),
-        DType::F64 => round!(f64, |x| to_odd(x)),
-        DType::C64 => round!(Complex32, |x| x.re),
-        DType::F32 | DType::F16 | DType::BF16 => round!(f32, |x| x),
+    once!(round, from)
+}
+
+/// Rounds both parts to `float16` once, and holds the result in two `f32`.
+fn to_half_complex(from: DType, isa: Upto256) -> TileFn {
+    macro_rules! round {
+        ($t:ty, |$x:ident| $single:expr) => {
+            lane1!(isa, $t => Complex32, |$x| Complex32::new(f16_to_f32(f32_to_f16($single)), 0.0))
+        };
     }
+    if held(from) == DType::C64 {
+        return lane1!(isa, Complex32 => Complex32, |x| Complex32::new(
+            f16_to_f32(f32_to_f16(x.re)),
+            f16_to_f32(f32_to_f16(x.im))
+        ));
+    }
+    once!(round, from)
 }
 
 /// An integer as `f64`, with the bits that do not fit gathered in the last one.
@@ -158,19 +185,21 @@ fn to_odd(x: f64) -> f32 {
 
 /// The loop that loads stored elements of a half type.
 pub(crate) fn widen(dtype: DType, isa: Isa) -> TileFn {
-    if dtype == DType::F16 {
-        lane1!(isa, u16 => f32, |x| f16_to_f32(x))
-    } else {
-        lane1!(isa, u16 => f32, |x| bf16_to_f32(x))
+    match dtype {
+        DType::C32 => lane1!(isa, [u16; 2] => Complex32, |x| {
+            Complex32::new(f16_to_f32(x[0]), f16_to_f32(x[1]))
+        }),
+        DType::F16 => lane1!(isa, u16 => f32, |x| f16_to_f32(x)),
+        _ => lane1!(isa, u16 => f32, |x| bf16_to_f32(x)),
     }
 }
 
 /// The loop that rounds to elements of a half type and stores them.
 pub(crate) fn narrow(dtype: DType, isa: Isa) -> TileFn {
-    if dtype == DType::F16 {
-        lane1!(isa, f32 => u16, |x| f32_to_f16(x))
-    } else {
-        lane1!(isa, f32 => u16, |x| f32_to_bf16(x))
+    match dtype {
+        DType::C32 => lane1!(isa, Complex32 => [u16; 2], |x| [f32_to_f16(x.re), f32_to_f16(x.im)]),
+        DType::F16 => lane1!(isa, f32 => u16, |x| f32_to_f16(x)),
+        _ => lane1!(isa, f32 => u16, |x| f32_to_bf16(x)),
     }
 }
 

@@ -246,13 +246,19 @@ impl<'a> Runner<'a> {
 unsafe fn splat(dtype: DType, value: [u8; 8], to: *mut u8, n: usize) {
     let [a, b, c, d, ..] = value;
     let fill = Axis { size: n, from: 0, to: 1 };
-    let widened = match dtype {
-        DType::F16 => f16::from_ne_bytes([a, b]).to_f32().to_ne_bytes(),
-        DType::BF16 => bf16::from_ne_bytes([a, b]).to_f32().to_ne_bytes(),
-        _ => [a, b, c, d],
-    };
     let mut element = value;
-    element[..4].copy_from_slice(&widened);
+    let low = f16::from_ne_bytes([a, b]).to_f32().to_ne_bytes();
+    match dtype {
+        DType::F16 => element[..4].copy_from_slice(&low),
+        DType::BF16 => {
+            element[..4].copy_from_slice(&bf16::from_ne_bytes([a, b]).to_f32().to_ne_bytes());
+        }
+        DType::C32 => {
+            element[..4].copy_from_slice(&low);
+            element[4..].copy_from_slice(&f16::from_ne_bytes([c, d]).to_f32().to_ne_bytes());
+        }
+        _ => {}
+    }
     let element = u64::from_ne_bytes(element);
     // SAFETY: a `u64` is aligned for every element.
     unsafe { copy(dtype.accumulator().size(), (&raw const element).cast(), to, &[fill]) }

@@ -234,7 +234,7 @@ impl<'a> Build<'a> {
             })?;
             loops.push(RegLoop { run, to, from });
             // A store rounds, too.
-            if instr.rounds() && (sink != Sink::Operands || body.reads(to as Reg)) {
+            if body.rounds(instr) && (sink != Sink::Operands || body.reads(to as Reg)) {
                 root[to] = dtypes.len();
                 dtypes.push(instr.dtype);
                 loops.push(RegLoop {
@@ -487,7 +487,10 @@ impl<'a> Build<'a> {
     }
 
     fn finish(mut self) -> Program {
-        self.out.staging = self.reserve(2);
+        // The widest half type that there is.
+        let halves = self.dtypes.iter().filter(|&&dtype| held(dtype) != dtype);
+        let widest = halves.map(|dtype| dtype.size()).max().unwrap_or(2);
+        self.out.staging = self.reserve(widest);
         // The table of locations comes first; everything else moves behind it.
         let table = (self.out.locations * size_of::<*const u8>()).next_multiple_of(64);
         self.out.tiles.iter_mut().for_each(|(_, at)| *at += table);

@@ -25,7 +25,7 @@ pub(crate) fn unary(op: Unary, dtype: DType, isa: Isa) -> Option<TileFn> {
         DType::I64 => signed_i64(op, vectors),
         DType::F16 | DType::BF16 | DType::F32 => single(op, isa),
         DType::F64 => double(op, vectors),
-        DType::C64 => complex(op, vectors),
+        DType::C32 | DType::C64 => complex(op, vectors),
     }
 }
 

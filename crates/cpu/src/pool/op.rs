@@ -39,7 +39,7 @@ impl PoolKernel {
             DType::BF16 => run::<bf16>,
             DType::F32 => run::<f32>,
             DType::F64 => run::<f64>,
-            DType::Bool | DType::C64 => {
+            DType::Bool | DType::C32 | DType::C64 => {
                 return Err(Error::dtype(op.role.name(), format!("does not take {first}")));
             }
         };

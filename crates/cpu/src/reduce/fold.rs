@@ -291,7 +291,7 @@ pub(crate) fn folds(kind: ReduceKind, dtype: DType, isa: Isa) -> Option<Folds> {
         DType::I64 => integer!(i64),
         DType::F16 | DType::BF16 | DType::F32 => float!(f32),
         DType::F64 => float!(f64),
-        DType::C64 => match kind {
+        DType::C32 | DType::C64 => match kind {
             ReduceKind::Sum => folds!(isa, Complex32, Complex32::new(0.0, 0.0), |a, b| {
                 Complex32::new(a.re + b.re, a.im + b.im)
             }),

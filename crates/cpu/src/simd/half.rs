@@ -1,5 +1,8 @@
 //! Numbers of the half types as `f32` and back, in plain arithmetic that vectorises.
 
+use half::f16;
+use num_complex::{Complex, Complex32};
+
 use super::{Isa, Kernel, dispatch};
 
 /// Exact.
@@ -39,6 +42,18 @@ pub fn f32_to_f16(x: f32) -> u16 {
     let y = if a >= 0x4780_0000 { 0x7c00 } else { y };
     let y = if a > 0x7f80_0000 { 0x7e00 | ((a >> 13) & 0x3ff) } else { y };
     (y | sign) as u16
+}
+
+/// Exact, of both parts.
+#[inline(always)]
+pub fn c32_to_c64(z: Complex<f16>) -> Complex32 {
+    Complex32::new(f16_to_f32(z.re.to_bits()), f16_to_f32(z.im.to_bits()))
+}
+
+/// Both parts to nearest even.
+#[inline(always)]
+pub fn c64_to_c32(z: Complex32) -> Complex<f16> {
+    Complex::new(f16::from_bits(f32_to_f16(z.re)), f16::from_bits(f32_to_f16(z.im)))
 }
 
 /// What `of` makes of each element.

@@ -22,7 +22,7 @@ impl Order {
             DType::BF16 => Order::Float(0x7f80),
             DType::F32 => Order::Float(0x7f80_0000),
             DType::F64 => Order::Float(0x7ff0_0000_0000_0000),
-            DType::C64 => return None,
+            DType::C32 | DType::C64 => return None,
         })
     }
 }

@@ -16,7 +16,7 @@ pub use whole::{Replacement, write_whole};
 /// Elements between the machine's byte order and the file's.
 pub(crate) fn little_endian(mut bytes: Vec<u8>, dtype: DType) -> Vec<u8> {
     if cfg!(target_endian = "big") {
-        let width = if dtype == DType::C64 { 4 } else { dtype.size() };
+        let width = dtype.real().size();
         bytes.chunks_exact_mut(width).for_each(<[u8]>::reverse);
     }
     bytes

@@ -30,6 +30,7 @@ fn code(dtype: DType) -> &'static str {
         DType::BF16 => "V2",
         DType::F32 => "f4",
         DType::F64 => "f8",
+        DType::C32 => "V4",
         DType::C64 => "c8",
     }
 }
@@ -89,7 +90,7 @@ pub fn read(content: &[u8], path: impl AsRef<Path>) -> Result<Array> {
     let data = if is_native {
         data
     } else {
-        let width = if dtype == DType::C64 { 4 } else { dtype.size() };
+        let width = dtype.real().size();
         let mut bytes = data.to_vec();
         bytes.chunks_exact_mut(width).for_each(<[u8]>::reverse);
         swapped = bytes;

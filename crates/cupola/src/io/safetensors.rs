@@ -111,7 +111,9 @@ fn header(
         }
         let end = offset + array.size() * array.dtype().size();
         let info = TensorInfo {
-            dtype: stored(array.dtype()),
+            dtype: stored(array.dtype()).ok_or_else(|| {
+                format!("'{name}', {}, is of a dtype that the format has not", array.aval())
+            })?,
             shape: array.shape().to_vec(),
             data_offsets: (offset, end),
         };
@@ -266,9 +268,9 @@ impl Index {
     }
 }
 
-/// The format's name of a dtype.
-fn stored(dtype: DType) -> Dtype {
-    match dtype {
+/// The format's name of a dtype, where it has one.
+fn stored(dtype: DType) -> Option<Dtype> {
+    Some(match dtype {
         DType::Bool => Dtype::BOOL,
         DType::U8 => Dtype::U8,
         DType::U16 => Dtype::U16,
@@ -282,8 +284,9 @@ fn stored(dtype: DType) -> Dtype {
         DType::BF16 => Dtype::BF16,
         DType::F32 => Dtype::F32,
         DType::F64 => Dtype::F64,
+        DType::C32 => return None,
         DType::C64 => Dtype::C64,
-    }
+    })
 }
 
 /// What becomes of a dtype of the format.
@@ -303,7 +306,7 @@ fn held(dtype: Dtype) -> Option<Held> {
         Dtype::F8_E5M2 => Some(Held::Converted(|byte| f16::from_bits(u16::from(byte) << 8))),
         Dtype::F8_E4M3FNUZ => Some(Held::Converted(unsigned_zero::<3>)),
         Dtype::F8_E5M2FNUZ => Some(Held::Converted(unsigned_zero::<2>)),
-        _ => DType::ALL.into_iter().find(|d| stored(*d) == dtype).map(Held::As),
+        _ => DType::ALL.into_iter().find(|d| stored(*d) == Some(dtype)).map(Held::As),
     }
 }
 

@@ -210,7 +210,7 @@ impl SinusoidalPositionalEncoding {
 
 impl Layer for SinusoidalPositionalEncoding {
     fn forward(&self, x: &Array) -> Result<Array> {
-        if x.dtype() == DType::C64 {
+        if x.dtype().is_complex() {
             let detail = format!("takes real positions, input is {}", x.aval());
             return Err(Error::dtype(SINUSOIDAL, detail));
         }

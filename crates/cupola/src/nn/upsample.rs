@@ -1,7 +1,7 @@
 //! Images in other sizes.
 
 use cupola_core::backend::reserve;
-use cupola_core::{Array, DType, Error, Result, Shape, ops};
+use cupola_core::{Array, Error, Result, Shape, ops};
 
 use super::{Layer, Module};
 
@@ -146,7 +146,7 @@ impl Layer for Upsample {
                     nearest(&x, axis, scale, outputs)
                 });
         }
-        if x.dtype() == DType::C64 {
+        if x.dtype().is_complex() {
             let detail = format!("mixes no complex numbers, input is {}", x.aval());
             return Err(Error::dtype(OP, detail));
         }

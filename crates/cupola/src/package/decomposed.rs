@@ -50,6 +50,7 @@ impl Target {
             | DType::I32
             | DType::F16
             | DType::F32
+            | DType::C32
             | DType::C64 => return None,
         };
         self.has(other).then_some(other)
@@ -143,7 +144,7 @@ fn within_dtype(dtype: DType) -> Option<Range> {
         DType::I8 | DType::I16 | DType::I32 | DType::I64 => {
             Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1))
         }
-        DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::C64 => None,
+        DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::C32 | DType::C64 => None,
     }
 }
 

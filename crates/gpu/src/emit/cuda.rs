@@ -140,7 +140,8 @@ fn element(dtype: DType) -> &'static str {
         DType::I8 => "signed char",
         DType::U16 | DType::F16 | DType::BF16 => "u16",
         DType::I16 => "short",
-        DType::U32 => "u32",
+        // Both halves in a word.
+        DType::U32 | DType::C32 => "u32",
         DType::I32 => "int",
         DType::U64 => "u64",
         DType::I64 => "i64",

@@ -87,6 +87,7 @@ impl Wgsl {
             | DType::I64
             | DType::F32
             | DType::F64
+            | DType::C32
             | DType::C64 => Cell::Whole,
         }
     }
@@ -121,6 +122,8 @@ impl Dialect for Wgsl {
                 (Cell::Whole, Access::Atomic) if binding.dtype == DType::I32 => "atomic<i32>",
                 (Cell::Whole, Access::Atomic) => "atomic<u32>",
                 (Cell::Half, _) => "u16",
+                // Both halves in a word.
+                (Cell::Whole, _) if binding.dtype == DType::C32 => "u32",
                 (Cell::Whole, _) => self.ty(Ty::of(binding.dtype)),
             };
             let element = Vector::of(binding).map_or(whole, Vector::cell);

@@ -58,7 +58,7 @@ impl Ty {
             DType::I8 | DType::I16 | DType::I32 => Ty::I32,
             DType::U64 => Ty::U64,
             DType::I64 => Ty::I64,
-            DType::F16 | DType::BF16 | DType::F32 | DType::C64 => Ty::F32,
+            DType::F16 | DType::BF16 | DType::F32 | DType::C32 | DType::C64 => Ty::F32,
             DType::F64 => Ty::F64,
         }
     }

@@ -7,13 +7,18 @@ use super::{Buf, Build, Shared, Ty, Un, Val, Var};
 /// An element in registers.
 #[derive(Clone, Copy, Debug)]
 pub enum Number<'k> {
-    /// Of any dtype but `complex64`.
+    /// Of any dtype that is not complex.
     Real(Val<'k>),
     /// The real and the imaginary part.
     Complex(Val<'k>, Val<'k>),
 }
 
 impl<'k> Number<'k> {
+    /// The `complex32` of which the low half of a word is the real part.
+    pub fn of_halves(word: Val<'k>) -> Number<'k> {
+        Number::Complex((word & 0xffff).half_to_float(), (word >> 16).half_to_float())
+    }
+
     /// The value, or the real part.
     pub fn real(self) -> Val<'k> {
         match self {
@@ -50,7 +55,7 @@ impl<'k> Number<'k> {
     pub fn rounded(self, dtype: DType) -> Number<'k> {
         match self {
             Number::Real(v) => Number::Real(v.rounded(dtype)),
-            complex => complex,
+            complex => complex.map(|v| v.rounded(dtype.real())),
         }
     }
 }
@@ -112,10 +117,17 @@ impl SharedNumber {
 }
 
 impl Buf {
+    /// The same memory as words, in which `complex32` lies.
+    fn words(self) -> Buf {
+        Buf { dtype: DType::U32, ..self }
+    }
+
     /// Loads an element of any dtype.
     pub fn load_number<'k>(self, index: Val<'k>) -> Number<'k> {
-        if self.dtype != DType::C64 {
-            return Number::Real(self.load(index));
+        match self.dtype {
+            DType::C64 => {}
+            DType::C32 => return Number::of_halves(self.words().load(index)),
+            _ => return Number::Real(self.load(index)),
         }
         let re = index * 2;
         let im = re + 1;
@@ -126,6 +138,10 @@ impl Buf {
     pub fn store_number<'k>(self, index: Val<'k>, number: Number<'k>) {
         match number {
             Number::Real(v) => self.store(index, v),
+            Number::Complex(x, y) if self.dtype == DType::C32 => {
+                let [low, high] = [x, y].map(|v| v.bits_of(DType::F16));
+                self.words().store(index, low | (high << 16));
+            }
             Number::Complex(x, y) => {
                 let re = index * 2;
                 let im = re + 1;
@@ -141,7 +157,7 @@ impl Build {
     pub fn number(&self, v: i64, dtype: DType) -> Number<'_> {
         let re = self.int(v, Ty::of(dtype));
         match dtype {
-            DType::C64 => Number::Complex(re, self.f32(0.0)),
+            DType::C32 | DType::C64 => Number::Complex(re, self.f32(0.0)),
             _ => Number::Real(re),
         }
     }
@@ -157,7 +173,7 @@ impl Build {
     /// Room for `len` elements of `dtype` in shared memory.
     pub fn shared_number(&self, dtype: DType, len: u32) -> SharedNumber {
         let array = || self.shared(Ty::of(dtype), len);
-        SharedNumber { re: array(), im: (dtype == DType::C64).then(array) }
+        SharedNumber { re: array(), im: dtype.is_complex().then(array) }
     }
 
     /// The largest or the least value of a real `dtype`, infinite where it has infinities.

@@ -99,7 +99,7 @@ impl Draft {
             }
             Elementwise::Cast(_) => args[0].cast(from, instr.dtype),
         };
-        match instr.rounds() && then == Then::Read {
+        match body.rounds(instr) && then == Then::Read {
             true => result.rounded(instr.dtype),
             false => result.wrapped(instr.dtype),
         }
@@ -120,6 +120,7 @@ fn decoded<'k>(low: Val<'k>, high: Val<'k>, dtype: DType) -> Number<'k> {
         DType::F32 => low.bits(Ty::F32),
         DType::F16 => (low & 0xffff).half_to_float(),
         DType::BF16 => (low << 16).bits(Ty::F32),
+        DType::C32 => return Number::of_halves(low),
         DType::C64 => return Complex(low.bits(Ty::F32), high.bits(Ty::F32)),
         DType::U64 | DType::I64 | DType::F64 => join(low, high, Ty::of(dtype)),
     })
@@ -375,8 +376,9 @@ impl<'k> Number<'k> {
         }
         match (self, to) {
             (Complex(re, im), DType::Bool) => Real(re.is_nonzero() | im.is_nonzero()),
-            (x, DType::C64) => {
-                let re = x.real().convert(Ty::F32);
+            (Complex(..), DType::C32 | DType::C64) => self.rounded(to),
+            (Real(x), DType::C32 | DType::C64) => {
+                let re = cast_real(x, to.real());
                 Complex(re, re.like(0.0))
             }
             (x, to) => Real(cast_real(x.real(), to)),

@@ -30,7 +30,7 @@ pub fn iota(
         let count = first.map_or(count, |first| count + k.as_index(first));
         let v = count.convert(Ty::of(iota.dtype)).wrapped(iota.dtype);
         let number = match iota.dtype {
-            cupola_core::DType::C64 => Number::Complex(v, k.f32(0.0)),
+            cupola_core::DType::C32 | cupola_core::DType::C64 => Number::Complex(v, k.f32(0.0)),
             _ => Number::Real(v),
         };
         to.store(&index, &strides, number);

@@ -309,7 +309,7 @@ impl Batch<'_> {
         least: usize,
     ) -> Result<Launch, Missing> {
         let k = self.draft("inverses")?;
-        let real = if dtype == DType::C64 { DType::F32 } else { dtype };
+        let real = dtype.real();
         let from = k.view(values, real, Access::Read);
         let to = k.view(inverses, dtype, Access::Write);
         let total = (self.count() * count) as u64;

@@ -34,7 +34,7 @@ pub(super) fn quads(segment: &Segment, target: &Target) -> Option<Launch> {
     let strides: Vec<&[isize]> = operands().map(|o| &o.strides[..]).collect();
     let axes = Axes::joined(&body.shape, &strides);
     let fits = axes.sizes.last().is_some_and(|size| size.is_multiple_of(4))
-        && operands().all(|o| o.aval.dtype.size() <= 4);
+        && operands().all(|o| o.aval.dtype.size() <= 4 && !o.aval.dtype.is_complex());
     if !fits {
         return None;
     }

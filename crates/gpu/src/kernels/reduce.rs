@@ -115,7 +115,7 @@ pub struct Folded<'a> {
 impl Folded<'_> {
     /// The dtype that parts are kept in, as registers hold them: halves in single precision.
     fn partial(&self) -> DType {
-        if self.dtype.is_float() && self.dtype != DType::F64 { DType::F32 } else { self.dtype }
+        self.dtype.accumulator()
     }
 }
 

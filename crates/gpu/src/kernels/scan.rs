@@ -74,7 +74,7 @@ pub(super) fn sums_before(
 
 /// The dtype that totals are kept in: halves as registers hold them, in single precision.
 fn held(dtype: DType) -> DType {
-    if dtype.is_float() && dtype != DType::F64 { DType::F32 } else { dtype }
+    dtype.accumulator()
 }
 
 /// What is done with a part of a lane in one pass over it.

@@ -217,7 +217,7 @@ fn copy(from: (Operand, (BufferRef, isize)), to: (Operand, (BufferRef, isize))) 
 
 /// What the results of a reduction's pieces are kept as: halves in single precision.
 fn partial(dtype: DType) -> DType {
-    if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
+    dtype.accumulator()
 }
 
 /// What a product sums in.

@@ -177,7 +177,7 @@ impl Turn {
             (0..axes.strides.len()).filter(|i| !self.inputs.contains(i)).collect();
         let views: Vec<View<'k>> = program.inputs.iter().chain(program.outputs).copied().collect();
         let dtypes: Vec<DType> = direct.iter().map(|&i| views[i].buf.dtype).collect();
-        let count = match views.iter().any(|view| view.buf.dtype == DType::C64) {
+        let count = match views.iter().any(|view| view.buf.dtype.is_complex()) {
             true => 1,
             false => self.most(axes.of(direct).vector(&dtypes, k.target.vector_bytes)),
         };

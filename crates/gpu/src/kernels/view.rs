@@ -32,7 +32,7 @@ pub fn span(operand: &Operand) -> Option<(isize, isize)> {
 /// stands: at most `most`, a power of two.
 pub fn side_by_side(operand: &Operand, axis: usize, most: u32) -> u32 {
     let dtype = operand.aval.dtype;
-    if operand.strides[axis] != 1 || dtype == DType::C64 {
+    if operand.strides[axis] != 1 || dtype.is_complex() {
         return 1;
     }
     let fits = |count: usize| {
@@ -163,7 +163,7 @@ impl Axes {
 
 /// The most elements of any of `dtypes` that a thread may move at once.
 fn most_neighbours(dtypes: &[DType], bytes: usize) -> usize {
-    if dtypes.contains(&DType::C64) {
+    if dtypes.iter().any(|dtype| dtype.is_complex()) {
         // Its parts are elements of their own.
         return 1;
     }

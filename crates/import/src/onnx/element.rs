@@ -93,7 +93,7 @@ impl Element {
         }
     }
 
-    /// The element type whose elements are those of `dtype`.
+    /// The element type whose elements are those of `dtype`; the wider one of `complex32`, which a model cannot have.
     pub fn of(dtype: DType) -> Element {
         match dtype {
             DType::Bool => Element::Bool,
@@ -109,7 +109,7 @@ impl Element {
             DType::BF16 => Element::Bfloat16,
             DType::F32 => Element::Float,
             DType::F64 => Element::Double,
-            DType::C64 => Element::Complex64,
+            DType::C32 | DType::C64 => Element::Complex64,
         }
     }
 

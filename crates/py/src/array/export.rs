@@ -2,13 +2,14 @@
 
 use std::ffi::{CString, c_int, c_void};
 
-use cupola::DType;
+use cupola::{DType, ops};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::PyArray;
+use crate::error::raise;
 use crate::host::Host;
 use crate::read;
 
@@ -34,7 +35,7 @@ fn format(dtype: DType) -> Option<&'static str> {
         I32 => "i",
         I64 => "q",
         F16 => "e",
-        BF16 => return None,
+        BF16 | C32 => return None,
         F32 => "f",
         F64 => "d",
         C64 => "Zf",
@@ -50,7 +51,8 @@ impl PyArray {
     ) -> PyResult<()> {
         let array = slf.get().get();
         let Some(format) = format(array.dtype()) else {
-            return Err(PyBufferError::new_err("bfloat16 has no format in the buffer protocol"));
+            let text = format!("{} has no format in the buffer protocol", array.dtype());
+            return Err(PyBufferError::new_err(text));
         };
         let host = Host::of(slf.py(), &array)?;
         if flags & ffi::PyBUF_STRIDES != ffi::PyBUF_STRIDES && !host.is_row_major() {
@@ -113,7 +115,15 @@ impl PyArray {
             let flat = words.call_method1("view", (extension.getattr("bfloat16")?,))?;
             flat.call_method1("reshape", (slf.getattr("shape")?,))?.call_method0("copy")?
         } else {
-            let view = py.import("builtins")?.getattr("memoryview")?.call1((&slf,))?;
+            // NumPy has no half complex numbers.
+            let own = match array.dtype() {
+                DType::C32 => {
+                    let wide = ops::astype(&array, DType::C64).map_err(raise)?;
+                    Bound::new(py, PyArray::new(wide))?
+                }
+                _ => slf.clone(),
+            };
+            let view = py.import("builtins")?.getattr("memoryview")?.call1((own,))?;
             numpy.call_method1("asarray", (view,))?
         };
         let base = match dtype {

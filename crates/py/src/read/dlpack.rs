@@ -125,7 +125,7 @@ fn code_of(dtype: DType) -> (u8, u8) {
         I8 | I16 | I32 | I64 => (0, bits),
         F16 | F32 | F64 => (2, bits),
         BF16 => (4, 16),
-        C64 => (5, 64),
+        C32 | C64 => (5, bits),
     }
 }
 

@@ -59,7 +59,7 @@ pub fn agree_within(
             let sign = a != 0.0 || b != 0.0 || a.is_sign_negative() == b.is_sign_negative();
             ulps(a, b, dtype) <= limit && (sign || !signs)
         }
-        (Complex(a), Complex(b)) => complex_ulps(a, b) <= limit,
+        (Complex(a), Complex(b)) => complex_ulps(a, b, dtype) <= limit,
         (a, b) => a == b,
     })
 }
@@ -69,20 +69,26 @@ fn ulps(a: f64, b: f64, dtype: DType) -> f64 {
     if a == b || a.is_nan() && b.is_nan() {
         return 0.0;
     }
-    let (digits, least) = match dtype {
-        DType::F16 => (10, -14),
-        DType::BF16 => (7, -126),
-        DType::F32 => (23, -126),
-        _ => (52, -1022),
-    };
+    let (digits, least) = precision(dtype);
     let exponent = (b.abs().log2().floor() as i32).clamp(least, 1023);
     let distance = (a - b).abs() / 2f64.powi(exponent - digits);
     if distance.is_nan() { f64::INFINITY } else { distance }
 }
 
+/// How many digits a float has behind the first, or each part, and its least exponent.
+fn precision(dtype: DType) -> (i32, i32) {
+    match dtype.real() {
+        DType::F16 => (10, -14),
+        DType::BF16 => (7, -126),
+        DType::F32 => (23, -126),
+        _ => (52, -1022),
+    }
+}
+
 /// A part is as exact as the larger one allows.
-fn complex_ulps(a: Complex64, b: Complex64) -> f64 {
-    let unit = b.re.abs().max(b.im.abs()).max(2f64.powi(-126)) * 2f64.powi(-23);
+fn complex_ulps(a: Complex64, b: Complex64, dtype: DType) -> f64 {
+    let (digits, least) = precision(dtype);
+    let unit = b.re.abs().max(b.im.abs()).max(2f64.powi(least)) * 2f64.powi(-digits);
     let part = |x: f64, y: f64| match x == y || x.is_nan() && y.is_nan() {
         true => 0.0,
         false => (x - y).abs() / unit,

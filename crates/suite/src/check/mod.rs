@@ -171,7 +171,7 @@ fn compiled(case: &Case<'_>) -> Result<()> {
 /// the sums of the samples.
 fn tolerance(dtype: DType) -> f64 {
     match dtype {
-        DType::F16 => 4e-3,
+        DType::F16 | DType::C32 => 4e-3,
         DType::BF16 => 3e-2,
         DType::F32 | DType::C64 => 5e-5,
         DType::F64 => 1e-11,

@@ -62,7 +62,7 @@ pub fn slogdet(a: &Array) -> Result<(Array, Array)> {
     let signs = prod(&sign(&pivot)?, -1, false)?;
     let signs = multiply(&signs, &exchanges(&pivots, a.dtype())?)?;
     let logs = sum(&log(&abs(&pivot)?)?, -1, false)?;
-    Ok((cast(&signs, own)?, cast(&logs, if own == DType::C64 { logs.dtype() } else { own })?))
+    Ok((cast(&signs, own)?, cast(&logs, if own.is_complex() { logs.dtype() } else { own })?))
 }
 
 /// Square matrices in the dtype that determinants are computed in, their size, and the dtype of the

@@ -265,7 +265,7 @@ fn triangle(a: &Array, upper: bool) -> Result<Array> {
         return Ok(a.clone());
     }
     let lower = transposed(a)?;
-    if lower.dtype() == DType::C64 { conjugate(&lower) } else { Ok(lower) }
+    if lower.dtype().is_complex() { conjugate(&lower) } else { Ok(lower) }
 }
 
 /// W and V with A·V = V·W of square matrices: eigenvalues in no order, and as columns eigenvectors of

@@ -41,7 +41,7 @@ fn expect_within(
         Operand::Scalar(value) if !is_valid(value.to_f64()) => {
             Err(Error::argument(op, format!("there is no distribution for {what} {value}")))
         }
-        Operand::Array(x) if x.dtype() == DType::C64 => {
+        Operand::Array(x) if x.dtype().is_complex() => {
             Err(Error::dtype(op, format!("{what} {} is not real", x.aval())))
         }
         Operand::Scalar(_) | Operand::Array(_) => Ok(()),

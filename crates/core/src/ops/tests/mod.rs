@@ -237,6 +237,27 @@ fn dtypes_beyond_mlx() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Half complex numbers go wherever complex ones do, and their parts are halves.
+#[test]
+fn half_complex_numbers_keep_their_dtype() {
+    let mut wrong = Vec::new();
+    let of_mlx = MLX.iter().map(|(name, _)| (*name, call as fn(&str, &Array) -> Result<Array>));
+    let beyond = BEYOND.iter().map(|(name, _)| (*name, call_beyond as fn(&str, &Array) -> _));
+    for (name, call) in of_mlx.chain(beyond) {
+        let [wide, half] = [DType::C64, DType::C32]
+            .map(|dtype| call(name, &ones([2, 2], dtype).unwrap()).ok().map(|y| y.dtype()));
+        let want = wide.map(|dtype| match dtype {
+            DType::C64 => DType::C32,
+            DType::F32 => DType::F16,
+            other => other,
+        });
+        if half != want {
+            wrong.push(format!("{name}: {half:?}, not {want:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// Where we differ, on purpose.
 fn ours(name: &str, dtype: DType) -> Option<&'static str> {
     let (function, scalar) = name.split_once(' ').unwrap_or((name, ""));

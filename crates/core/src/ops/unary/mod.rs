@@ -64,7 +64,7 @@ pub fn negative(x: &Array) -> Result<Array> {
 pub fn sign(x: &Array) -> Result<Array> {
     match x.dtype() {
         DType::Bool => Ok(x.clone()),
-        DType::C64 => complex::sign(x),
+        dtype if dtype.is_complex() => complex::sign(x),
         _ => Array::apply(Unary::Sign, &[x]),
     }
 }
@@ -134,7 +134,7 @@ pub fn ceil(x: &Array) -> Result<Array> {
 /// ```
 pub fn trunc(x: &Array) -> Result<Array> {
     match x.dtype() {
-        DType::C64 => Err(Error::dtype("trunc", format!("does not take {}", x.aval()))),
+        DType::C32 | DType::C64 => Err(Error::dtype("trunc", format!("does not take {}", x.aval()))),
         dtype if dtype.is_float() => where_(&less(x, 0)?, &ceil(x)?, &floor(x)?),
         _ => Ok(x.clone()),
     }
@@ -178,9 +178,9 @@ pub fn round(x: &Array, decimals: i32) -> Result<Array> {
         dtype if !dtype.is_inexact() && decimals >= 0 => Ok(x.clone()),
         _ if decimals == 0 => Array::apply(Unary::Round, &[x]),
         DType::Bool => super::zeros_like(x),
-        DType::C64 => {
-            let parts = super::view(&super::expand_dims(x, -1)?, DType::F32)?;
-            super::squeeze(&super::view(&round_float(&parts, decimals)?, DType::C64)?, -1)
+        own @ (DType::C32 | DType::C64) => {
+            let parts = super::view(&super::expand_dims(x, -1)?, own.real())?;
+            super::squeeze(&super::view(&round(&parts, decimals)?, own)?, -1)
         }
         DType::F16 | DType::BF16 => {
             let wide = super::astype(x, DType::F32)?;
@@ -269,7 +269,7 @@ pub fn bitwise_invert(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn real(x: &Array) -> Result<Array> {
-    if x.dtype() == DType::C64 { Array::apply(Unary::Real, &[x]) } else { Ok(x.clone()) }
+    if x.dtype().is_complex() { Array::apply(Unary::Real, &[x]) } else { Ok(x.clone()) }
 }
 
 /// The imaginary part: `float32` of a complex number, 0 of anything else.
@@ -281,7 +281,7 @@ pub fn real(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn imag(x: &Array) -> Result<Array> {
-    if x.dtype() == DType::C64 { Array::apply(Unary::Imag, &[x]) } else { Ok(constant_like(x, 0)) }
+    if x.dtype().is_complex() { Array::apply(Unary::Imag, &[x]) } else { Ok(constant_like(x, 0)) }
 }
 
 /// The complex conjugate; anything else as it is.
@@ -293,5 +293,5 @@ pub fn imag(x: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn conjugate(x: &Array) -> Result<Array> {
-    if x.dtype() == DType::C64 { Array::apply(Unary::Conj, &[x]) } else { Ok(x.clone()) }
+    if x.dtype().is_complex() { Array::apply(Unary::Conj, &[x]) } else { Ok(x.clone()) }
 }

@@ -39,7 +39,7 @@ pub fn isnan(x: &Array) -> Result<Array> {
 /// ```
 pub fn isinf(x: &Array) -> Result<Array> {
     match x.dtype() {
-        DType::C64 => logical_or(&isinf(&real(x)?)?, &isinf(&imag(x)?)?),
+        dtype if dtype.is_complex() => logical_or(&isinf(&real(x)?)?, &isinf(&imag(x)?)?),
         dtype if dtype.is_float() => equal(&abs(x)?, f64::INFINITY),
         _ => Ok(all_of(x, false)),
     }
@@ -56,7 +56,7 @@ pub fn isinf(x: &Array) -> Result<Array> {
 /// ```
 pub fn isfinite(x: &Array) -> Result<Array> {
     match x.dtype() {
-        DType::C64 => logical_and(&isfinite(&real(x)?)?, &isfinite(&imag(x)?)?),
+        dtype if dtype.is_complex() => logical_and(&isfinite(&real(x)?)?, &isfinite(&imag(x)?)?),
         dtype if dtype.is_float() => less(&abs(x)?, f64::INFINITY),
         _ => Ok(all_of(x, true)),
     }
@@ -113,7 +113,7 @@ pub struct Replacements {
 /// ```
 pub fn nan_to_num(x: &Array, replacements: Replacements) -> Result<Array> {
     let largest = match x.dtype() {
-        DType::C64 => {
+        DType::C32 | DType::C64 => {
             return Err(crate::error::Error::dtype(
                 "nan_to_num",
                 format!("does not take {}", x.aval()),

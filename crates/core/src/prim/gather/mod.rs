@@ -99,7 +99,7 @@ impl ScatterMode {
         match self {
             ScatterMode::Set => true,
             ScatterMode::Add | ScatterMode::Prod => dtype != DType::Bool,
-            ScatterMode::Max | ScatterMode::Min => dtype != DType::C64,
+            ScatterMode::Max | ScatterMode::Min => !dtype.is_complex(),
         }
     }
 }

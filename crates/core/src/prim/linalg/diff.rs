@@ -45,7 +45,7 @@ pub(super) fn jvp(
     Ok(match op {
         Linalg::Cholesky => vec![Some(cholesky_jvp(&outputs[0], da)?)],
         Linalg::Lu => vec![Some(lu_jvp(outputs, da)?), None, None],
-        Linalg::Qr if a.dtype() == DType::C64 => return Err(no_derivative_of_complex()),
+        Linalg::Qr if a.dtype().is_complex() => return Err(no_derivative_of_complex()),
         Linalg::Qr => {
             let (dq, dr) = qr_jvp(&outputs[0], &outputs[1], da)?;
             vec![Some(dq), Some(dr)]
@@ -91,7 +91,7 @@ pub(super) fn vjp(op: &Linalg, r: &Reverse<'_>) -> Result<Tangents> {
             Some(ct) => lu_vjp(outputs, ct)?,
             None => return none,
         },
-        Linalg::Qr if a.dtype() == DType::C64 => return Err(no_derivative_of_complex()),
+        Linalg::Qr if a.dtype().is_complex() => return Err(no_derivative_of_complex()),
         Linalg::Qr => qr_vjp(&outputs[0], &outputs[1], &filled(0), &filled(1))?,
         Linalg::Svd(Vectors::None) => match &cts[0] {
             Some(ct) => {
@@ -395,7 +395,7 @@ fn svd_jvp(outputs: &[Array], da: &Array) -> Result<Vec<Array>> {
     let (right, left) = (scaled_columns(&inner, &s)?, scaled_rows(&s, &inner)?);
     let mut turn_u = over_gaps(&add(&right, &adjoint(&right)?)?, &s, square_gap)?;
     let turn_v = over_gaps(&add(&left, &adjoint(&left)?)?, &s, square_gap)?;
-    if inner.dtype() == DType::C64 {
+    if inner.dtype().is_complex() {
         let phase = div(&imaginary(&on_diagonal)?, &cast(&s, DType::C64)?)?;
         turn_u = add(&turn_u, &embedded(&phase, DType::C64)?)?;
     }
@@ -445,7 +445,7 @@ fn svd_vjp(outputs: &[Array], cts: &[Option<Array>]) -> Result<Array> {
         let turn = dot(&adjoint(&u)?, gu)?;
         let skewed = over_gaps(&skew(&turn)?, &s, square_gap)?;
         inner = sum_of([inner, Some(scaled_columns(&skewed, &s)?)])?;
-        if dtype == DType::C64 {
+        if dtype.is_complex() {
             let phase = div(&imaginary(&diagonal(&turn)?)?, &cast(&s, dtype)?)?;
             inner = sum_of([inner, Some(embedded(&phase, dtype)?)])?;
         }
@@ -541,7 +541,7 @@ fn eig_vjp(
     let inner = sum_of([by_values, by_vectors])?;
     let inner = or_zeros(inner.as_ref(), v.aval());
     let all = conj(&Array::apply(Linalg::Solve, &[&vh, &dot(&inner, &vh)?])?)?;
-    if dtype == DType::C64 { Ok(all) } else { cast(&real_part(&all)?, dtype) }
+    if dtype.is_complex() { Ok(all) } else { cast(&real_part(&all)?, dtype) }
 }
 
 /// dP = −P·dA·P + P·Pᴴ·dAᴴ·(1 − A·P) + (1 − P·A)·dAᴴ·Pᴴ·P, where the rank stays as it is.

@@ -16,7 +16,7 @@ pub fn transposed(x: &Array) -> Result<Array> {
 
 /// The conjugates of complex numbers.
 pub fn conj(x: &Array) -> Result<Array> {
-    if x.dtype() == DType::C64 { Array::apply(Unary::Conj, &[x]) } else { Ok(x.clone()) }
+    if x.dtype().is_complex() { Array::apply(Unary::Conj, &[x]) } else { Ok(x.clone()) }
 }
 
 /// Rows as columns, conjugated.
@@ -26,7 +26,7 @@ pub fn adjoint(x: &Array) -> Result<Array> {
 
 /// The real part of complex numbers.
 pub fn real_part(x: &Array) -> Result<Array> {
-    if x.dtype() == DType::C64 { Array::apply(Unary::Real, &[x]) } else { Ok(x.clone()) }
+    if x.dtype().is_complex() { Array::apply(Unary::Real, &[x]) } else { Ok(x.clone()) }
 }
 
 pub fn dot(a: &Array, b: &Array) -> Result<Array> {

@@ -109,11 +109,6 @@ impl Linalg {
     }
 }
 
-/// The dtype of what is real of numbers of `dtype`: lengths, singular values.
-pub(crate) fn real(dtype: DType) -> DType {
-    if dtype == DType::C64 { DType::F32 } else { dtype }
-}
-
 impl Primitive for Linalg {
     fn name(&self) -> &'static str {
         Linalg::name(*self)
@@ -157,15 +152,15 @@ impl Primitive for Linalg {
                 smallvec![a.clone(), of(DType::U32, &[k]), of(DType::U32, &[m])]
             }
             Linalg::Qr => smallvec![of(dtype, &[m, k]), of(dtype, &[k, n])],
-            Linalg::Svd(Vectors::None) => smallvec![of(real(dtype), &[k])],
+            Linalg::Svd(Vectors::None) => smallvec![of(dtype.real(), &[k])],
             Linalg::Svd(Vectors::Thin) => {
-                smallvec![of(dtype, &[m, k]), of(real(dtype), &[k]), of(dtype, &[k, n])]
+                smallvec![of(dtype, &[m, k]), of(dtype.real(), &[k]), of(dtype, &[k, n])]
             }
             Linalg::Svd(Vectors::Full) => {
-                smallvec![of(dtype, &[m, m]), of(real(dtype), &[k]), of(dtype, &[n, n])]
+                smallvec![of(dtype, &[m, m]), of(dtype.real(), &[k]), of(dtype, &[n, n])]
             }
-            Linalg::Eigh { vectors: false } => smallvec![of(real(dtype), &[n])],
-            Linalg::Eigh { vectors: true } => smallvec![of(real(dtype), &[n]), a.clone()],
+            Linalg::Eigh { vectors: false } => smallvec![of(dtype.real(), &[n])],
+            Linalg::Eigh { vectors: true } => smallvec![of(dtype.real(), &[n]), a.clone()],
             Linalg::Eig { vectors: false } => smallvec![of(DType::C64, &[n])],
             Linalg::Eig { vectors: true } => {
                 smallvec![of(DType::C64, &[n]), of(DType::C64, &[n, n])]

@@ -128,11 +128,6 @@ pub fn plan(op: Linalg, segment: &Segment, target: &Target) -> Result<Plan, Miss
     Ok(planner.plan)
 }
 
-/// The dtype of what is real of numbers.
-fn real(dtype: DType) -> DType {
-    if dtype == DType::C64 { DType::F32 } else { dtype }
-}
-
 impl Planner<'_> {
     fn write(&mut self, [m, n]: [usize; 2]) -> Result<(), Missing> {
         match self.op {
@@ -487,7 +482,7 @@ impl Planner<'_> {
         if k == 0 {
             return Ok(());
         }
-        let values = self.scratch(k, real(self.dtype));
+        let values = self.scratch(k, self.dtype.real());
         let Decomposed { status, u, v } = self.decomposed([m, n], values, Vectors::Thin)?;
         let inverses = self.scratch(k, self.dtype);
         let inverted = self.on.inverses([values, inverses], self.dtype, k, 10 * high)?;

@@ -12,14 +12,14 @@ use super::solver::{
     Factor, Handles, LOWER, UPPER, Workspace, blas_data, complex_data, data, diagonal, explain,
     explain_blas, fill, job, mode, small, typed,
 };
-use super::{Call, Task, real};
+use super::{Call, Task};
 use crate::cuda::gpu::Gpu;
 
 /// Bytes of the device and of the host that a call needs.
 pub fn workspace(gpu: &Arc<Gpu>, handles: &Handles, call: &Call) -> Result<[usize; 2]> {
     let (mut device, mut host) = (0, 0);
     let (solver, params) = (handles.solver, handles.params);
-    let (of, of_real) = (data(call.dtype), data(real(call.dtype)));
+    let (of, of_real) = (data(call.dtype), data(call.dtype.real()));
     // Nothing is read or written there.
     let somewhere = gpu.workspace()?;
     let at = somewhere as *const c_void;
@@ -201,7 +201,7 @@ pub unsafe fn run(
     let &Handles { solver, params, blas, .. } = handles;
     let &Call { task, dtype, count, .. } = call;
     let (of, size) = (data(dtype), dtype.size());
-    let (of_real, real_size) = (data(real(dtype)), real(dtype).size());
+    let (of_real, real_size) = (data(dtype.real()), dtype.real().size());
     let &Workspace { device, device_bytes, host, host_bytes } = memory;
     // SAFETY: the caller vouches for the places.
     unsafe {

@@ -11,7 +11,7 @@ use super::solver::{
     Factor, Handles, LOWER, UPPER, Workspace, data, diagonal, explain, explain_blas, fill, mode,
     small, typed,
 };
-use super::{Call, Task, real};
+use super::{Call, Task};
 use crate::cuda::gpu::Gpu;
 
 /// How many lists of places a task takes, one place for each matrix.
@@ -32,7 +32,7 @@ fn lists(task: Task) -> usize {
 pub fn workspace(gpu: &Arc<Gpu>, handles: &Handles, call: &Call) -> Result<usize> {
     let at = gpu.workspace()? as *const c_void;
     let count = small(gpu, call.count)?;
-    let (of, of_real) = (data(call.dtype), data(real(call.dtype)));
+    let (of, of_real) = (data(call.dtype), data(call.dtype.real()));
     // SAFETY: the handles are alive, and so are the places of the answers; nothing is read or written at
     // the place of the matrices.
     unsafe {
@@ -257,7 +257,7 @@ pub unsafe fn run(
                 )
             }
             Task::Eigh { n, vectors } => {
-                let (n, of, of_real) = (n as i64, data(dtype), data(real(dtype)));
+                let (n, of, of_real) = (n as i64, data(dtype), data(dtype.real()));
                 explain(
                     gpu,
                     sys::cusolverDnXsyevBatched(

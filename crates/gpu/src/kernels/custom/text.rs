@@ -113,7 +113,7 @@ fn element(language: Language, dtype: DType) -> Option<&'static str> {
         (_, DType::I64) => "long long",
         (_, DType::F32) => "float",
         (_, DType::F64) => "double",
-        (_, DType::F16 | DType::BF16 | DType::C64) => return None,
+        (_, DType::F16 | DType::BF16 | DType::C32 | DType::C64) => return None,
     })
 }
 

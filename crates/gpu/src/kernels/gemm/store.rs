@@ -110,7 +110,7 @@ impl<'k> Store<'k> {
         let count = self.p.sizes.columns as isize;
         let dtype = self.out.buf.dtype;
         Ty::of(dtype) == Ty::F32
-            && dtype != DType::C64
+            && !dtype.is_complex()
             && self.p.sizes.batch == 1
             && matches!(rows.strides[0][..], [apart] if apart == count)
             && matches!(columns.strides[0][..], [1])

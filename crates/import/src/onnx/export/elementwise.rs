@@ -23,12 +23,13 @@ pub fn computed(dtype: DType) -> DType {
         | DType::I64
         | DType::F32
         | DType::F64
+        | DType::C32
         | DType::C64 => dtype,
     }
 }
 
 pub fn elementwise(w: &mut Writer, op: &Elementwise, args: &[Val], result: DType) -> Result<Val> {
-    if args.iter().any(|val| val.dtype == DType::C64) || result == DType::C64 {
+    if args.iter().any(|val| val.dtype.is_complex()) || result.is_complex() {
         return Err(unsupported(format!("'{}' of complex numbers has no operator", op.name())));
     }
     if let Elementwise::Cast(cast) = op {

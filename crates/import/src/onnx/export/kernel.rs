@@ -54,7 +54,7 @@ pub fn multiplied(dtype: DType) -> Result<DType> {
         DType::F64 => Ok(DType::F64),
         DType::U8 | DType::I8 | DType::U16 | DType::I16 | DType::U32 | DType::I64 => Ok(DType::I64),
         DType::I32 | DType::U64 => Ok(dtype),
-        DType::Bool | DType::C64 => {
+        DType::Bool | DType::C32 | DType::C64 => {
             Err(unsupported(format!("products of {dtype} have no operator")))
         }
     }
@@ -88,7 +88,7 @@ fn ordered(dtype: DType) -> Result<DType> {
             Ok(DType::I32)
         }
         DType::U32 | DType::I64 => Ok(DType::I64),
-        DType::U64 | DType::C64 => {
+        DType::U64 | DType::C32 | DType::C64 => {
             Err(unsupported(format!("the order of {dtype} has no operator")))
         }
     }

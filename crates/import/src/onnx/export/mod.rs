@@ -182,6 +182,9 @@ fn walk(w: &mut Writer, graph: &Graph, inputs: Vec<Val>) -> Result<Vec<Val>> {
     }
     let missing = |r: &Ref| Error::argument("onnx.export", format!("{r:?} is not there"));
     for (index, node) in graph.nodes.iter().enumerate() {
+        if let Some(aval) = node.outputs.iter().find(|aval| aval.dtype == DType::C32) {
+            return Err(unsupported(format!("{aval} of '{}' has no element type", node.op.name())));
+        }
         if node.op.is_input() {
             continue;
         }
@@ -245,7 +248,7 @@ fn reduce(w: &mut Writer, kind: ReduceKind, axes: &[usize], x: &Val, shape: &Sha
     if axes.is_empty() {
         return Ok(x.clone());
     }
-    if own == DType::C64 {
+    if own.is_complex() {
         return Err(unsupported(format!("'{}' of complex numbers has no operator", kind.name())));
     }
     let wide = if own == DType::Bool { DType::I32 } else { computed(own) };
