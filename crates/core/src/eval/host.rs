@@ -329,6 +329,12 @@ fn extremes(bytes: &[u8], dtype: DType) -> Option<(i128, i128)> {
         DType::I16 => of!(i16),
         DType::I32 => of!(i32),
         DType::I64 => of!(i64),
-        DType::Bool | DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::C32 | DType::C64 => None,
+        DType::Bool
+        | DType::F16
+        | DType::BF16
+        | DType::F32
+        | DType::F64
+        | DType::C32
+        | DType::C64 => None,
     }
 }

@@ -93,7 +93,9 @@ pub fn segment_mean(x: &Array, segments: &Array, count: usize) -> Result<Array> 
 fn ends(op: &'static str, x: &Array) -> Result<(Scalar, Scalar)> {
     let bits = 8 * x.dtype().size() as u32;
     Ok(match x.dtype() {
-        DType::C32 | DType::C64 => return Err(Error::dtype(op, format!("does not take {}", x.aval()))),
+        DType::C32 | DType::C64 => {
+            return Err(Error::dtype(op, format!("does not take {}", x.aval())));
+        }
         DType::Bool => (Scalar::Bool(false), Scalar::Bool(true)),
         dtype if dtype.is_float() => {
             (Scalar::Float(f64::NEG_INFINITY), Scalar::Float(f64::INFINITY))

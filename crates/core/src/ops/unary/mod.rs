@@ -134,7 +134,9 @@ pub fn ceil(x: &Array) -> Result<Array> {
 /// ```
 pub fn trunc(x: &Array) -> Result<Array> {
     match x.dtype() {
-        DType::C32 | DType::C64 => Err(Error::dtype("trunc", format!("does not take {}", x.aval()))),
+        DType::C32 | DType::C64 => {
+            Err(Error::dtype("trunc", format!("does not take {}", x.aval())))
+        }
         dtype if dtype.is_float() => where_(&less(x, 0)?, &ceil(x)?, &floor(x)?),
         _ => Ok(x.clone()),
     }
