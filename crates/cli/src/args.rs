@@ -1,11 +1,13 @@
 //! What the program can be asked.
 
+use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cupola::Device;
 use cupola::data::Published;
 use cupola::package::System;
+use cupola::suite::Share;
 use cupola::train::OPTIMIZERS;
 
 use crate::report::Peer;
@@ -312,6 +314,15 @@ pub struct SelftestArgs {
     #[arg(long)]
     pub large: bool,
 
+    /// How many processes share the work [default: 1; on CUDA, where kernels take long to make, one
+    /// for each processor]
+    #[arg(long, value_name = "N", conflicts_with = "large")]
+    pub processes: Option<NonZero<usize>>,
+
+    /// Run the share I of N, and write a line of JSON for each family
+    #[arg(long, value_name = "I/N", hide = true, value_parser = share)]
+    pub share: Option<Share>,
+
     /// Write what came out to this file as JSON; - is the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -535,6 +546,16 @@ fn part(text: &str) -> Result<f64, String> {
 }
 
 /// A device that is here: by its name, `gpu` for the best GPU, `best` for that or else the CPU.
+fn share(text: &str) -> Result<Share, String> {
+    let (index, count) = text.split_once('/').ok_or("is no I/N")?;
+    let [index, count] =
+        [index, count].map(|number| number.parse().map_err(|_| "is no I/N".to_owned()));
+    match (index?, count?) {
+        (index, count) if index < count => Ok(Share { index, count }),
+        _ => Err("has no such share".to_owned()),
+    }
+}
+
 fn device(text: &str) -> Result<Device, String> {
     if text == "best" || text == "gpu" {
         // Only here: looking for GPUs takes time that `--device cpu` does not spend.

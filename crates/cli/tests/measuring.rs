@@ -124,3 +124,15 @@ fn what_cannot_be_measured() {
         .run("bench --kernels --device cpu --outputs nowhere/a.safetensors")
         .bad(1, &["--outputs", "nowhere"]);
 }
+
+#[test]
+fn the_suite_in_processes_finds_the_same() {
+    let sandbox = Sandbox::new();
+    sandbox.run("selftest --device cpu --filter select/ --json one.json").good();
+    sandbox.run("selftest --device cpu --filter select/ --processes 3 --json three.json").good();
+    let (one, three) = (json(&sandbox.read("one.json")), json(&sandbox.read("three.json")));
+    assert!(one[0]["passed"].as_u64().unwrap() > 100, "{one}");
+    assert_eq!(one, three);
+    sandbox.run("selftest --device cpu --filter=-nothing --processes 2").bad(1, &["-nothing"]);
+    sandbox.run("selftest --device cpu --share 2/2").bad(2, &["2/2"]);
+}

@@ -45,13 +45,9 @@ mod support;
 mod unary;
 
 use std::collections::BTreeSet;
-use std::num::NonZero;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, mpsc};
-use std::thread;
 
 use cupola_core::device::with_stream;
-use cupola_core::{DType, Device, DeviceKind, Error, Stream, fallback};
+use cupola_core::{DType, Device, Error, Stream, fallback};
 
 use check::Case;
 pub use family::Family;
@@ -76,19 +72,44 @@ pub struct FamilyReport {
 }
 
 /// Runs the samples whose `family/name`, or whose op's name, contains `filter` on `device`, and shows
-/// `report` each family's result in turn. On CUDA, where kernels take long to make, many samples run at once,
-/// each on a stream of its own. Nothing falls back to the CPU meanwhile, in any thread.
+/// `report` each family's result in turn: of the checks those that `share` has. Nothing falls back to the CPU
+/// meanwhile, in any thread.
 ///
 /// # Example
 /// ```no_run
 /// # use cupola_core::Device;
 /// // In a program that links the CPU backend.
 /// let mut failures = Vec::new();
-/// cupola_suite::run(Device::CPU, Some("select/"), &mut |family| failures.extend(family.failures));
+/// cupola_suite::run(Device::CPU, Some("select/"), Share::ALL, &mut |family| failures.extend(family.failures));
 /// assert!(failures.is_empty(), "{failures:?}");
 /// ```
-pub fn run(device: Device, filter: Option<&str>, report: &mut dyn FnMut(FamilyReport)) {
-    without_fallback(|| run_families(device, filter, &|_, _| true, report));
+pub fn run(
+    device: Device,
+    filter: Option<&str>,
+    share: Share,
+    report: &mut dyn FnMut(FamilyReport),
+) {
+    let selection = |number, dtype| share.has(number, dtype);
+    without_fallback(|| run_families(device, filter, &selection, report));
+}
+
+/// One of so many shares of the checks, which processes have beside each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Share {
+    /// Its number, from 0.
+    pub index: usize,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl Share {
+    /// The only share.
+    pub const ALL: Share = Share { index: 0, count: 1 };
+
+    /// Whether it has the checks of a sample in a dtype: those of one sample are in several shares.
+    fn has(self, number: usize, dtype: DType) -> bool {
+        (number + 7 * dtype as usize) % self.count == self.index
+    }
 }
 
 /// Runs the samples of one family on `device`, each in the dtypes that `part` takes of those of the
@@ -173,84 +194,13 @@ fn run_families(
     selection: &Selection<'_>,
     report: &mut dyn FnMut(FamilyReport),
 ) {
-    let chosen = chosen(device, filter);
-    let workers = workers(device);
-    if workers < 2 {
-        for Chosen { family, numbers } in chosen {
-            let (samples, mut result) = (family.samples(), FamilyReport::of(family));
-            for number in numbers {
-                result.add(run_sample(&samples, number, family, selection, Stream::of(device)));
-            }
-            report(result);
+    for Chosen { family, numbers } in chosen(device, filter) {
+        let (samples, mut result) = (family.samples(), FamilyReport::of(family));
+        for number in numbers {
+            result.add(run_sample(&samples, number, family, selection, Stream::of(device)));
         }
-        return;
+        report(result);
     }
-    // A worker has a stream of its own, so that what its kernels find wrong is told to it.
-    let (next, (send, receive)) = (AtomicUsize::new(0), mpsc::channel());
-    let all: Vec<(usize, usize)> = (chosen.iter().enumerate())
-        .flat_map(|(at, chosen)| chosen.numbers.iter().map(move |&number| (at, number)))
-        .collect();
-    thread::scope(|scope| {
-        for worker in 0..workers.min(all.len()) {
-            let (send, all, chosen, next) = (send.clone(), &all, &chosen, &next);
-            scope.spawn(move || {
-                let stream = stream(device, worker);
-                let mut known: Option<(usize, Vec<Sample>)> = None;
-                while let Some(&(at, number)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let family = chosen[at].family;
-                    if known.as_ref().is_none_or(|(of, _)| *of != at) {
-                        known = Some((at, family.samples()));
-                    }
-                    let Some((_, samples)) = &known else { return };
-                    let result = run_sample(samples, number, family, selection, stream);
-                    // Nobody listens any more where another worker has panicked.
-                    if send.send((at, number, result)).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        drop(send);
-        // Families are told in order, each with its samples in order.
-        let mut found: Vec<Vec<(usize, FamilyReport)>> =
-            chosen.iter().map(|_| Vec::new()).collect();
-        let mut told = 0;
-        for (at, number, result) in receive {
-            found[at].push((number, result));
-            while let Some(of) = chosen.get(told).filter(|of| of.numbers.len() == found[told].len())
-            {
-                found[told].sort_by_key(|(number, _)| *number);
-                let mut whole = FamilyReport::of(of.family);
-                std::mem::take(&mut found[told]).into_iter().for_each(|(_, one)| whole.add(one));
-                report(whole);
-                told += 1;
-            }
-        }
-    });
-}
-
-/// How many samples run at once: many where kernels take long to make and each stream has a queue of its own.
-fn workers(device: Device) -> usize {
-    match device.kind {
-        DeviceKind::Cuda => thread::available_parallelism().map_or(1, NonZero::get),
-        DeviceKind::Cpu | DeviceKind::Wgpu => 1,
-    }
-}
-
-/// The stream of a worker: made when it is first asked for.
-fn stream(device: Device, worker: usize) -> Stream {
-    static MADE: Mutex<Vec<Stream>> = Mutex::new(Vec::new());
-    if worker == 0 {
-        return Stream::of(device);
-    }
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = made.iter().filter(|stream| stream.device == device).nth(worker - 1) {
-        return *known;
-    }
-    // Where there is no number for another, the first one is shared.
-    let Ok(another) = Stream::another(device, 0) else { return Stream::of(device) };
-    made.push(another);
-    another
 }
 
 impl FamilyReport {
