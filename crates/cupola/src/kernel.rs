@@ -21,6 +21,7 @@
 //! ```
 
 mod op;
+mod stored;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -323,7 +324,8 @@ impl Kernel {
     /// If the arrays are not as many as the names, the grid or the threadgroup is none, or the source is not
     /// of the language, with its line.
     pub fn call(&self, inputs: &[&Array], launch: &Launch) -> Result<Vec<Array>> {
-        let op = Arc::new(self.called(inputs, launch)?);
+        let avals = inputs.iter().map(|x| x.aval().clone()).collect();
+        let op = Arc::new(self.called(avals, launch)?);
         if self.vjp.is_none() && self.jvp.is_none() {
             return Array::apply_multi(Custom(op), inputs);
         }
@@ -366,7 +368,7 @@ impl Kernel {
         Ok(Some(program))
     }
 
-    fn called(&self, inputs: &[&Array], launch: &Launch) -> Result<Called> {
+    fn called(&self, inputs: Vec<Aval>, launch: &Launch) -> Result<Called> {
         let counts = [
             ("inputs", self.inputs.len(), inputs.len()),
             ("outputs", self.outputs.len(), launch.outputs.len()),
@@ -395,8 +397,7 @@ impl Kernel {
             let detail = format!("a threadgroup of {threadgroup:?} has more than {GROUP} threads");
             return Err(Error::argument(self.name, detail));
         }
-        let avals = inputs.iter().map(|x| x.aval().clone()).collect();
-        Called::new(self, avals, Launch { threadgroup, ..launch.clone() })
+        Called::new(self, inputs, Launch { threadgroup, ..launch.clone() })
     }
 }
 

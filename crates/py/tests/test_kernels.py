@@ -3,6 +3,8 @@
 import os
 import pathlib
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -337,3 +339,36 @@ def test_the_documented_layer(rng):
     np.testing.assert_allclose(values(loss), (y**2).sum(), rtol=1e-5)
     np.testing.assert_allclose(values(gradients["edge"]), -2 * np.abs(y).sum(), rtol=1e-4)
     np.testing.assert_allclose(values(cc.grad(lambda x: (layer(x) ** 2).sum())(x)), 2 * y, rtol=1e-5)
+
+
+def test_packages_hold_the_text_of_a_kernel(tmp_path):
+    """What is exported runs where nothing of the program is left, on other values, batched and compiled."""
+    source = """
+        uint i = thread_position_in_grid.x;
+        y[i] += scaled(T(x[i * x_strides[0]]), N) + (FLAG ? 1 : 0);
+    """
+    kernel = cc.fast.kernel(
+        "scaled", ["x"], ["y"], source, header="float scaled(float v, int n) { return v * n; }",
+        ensure_row_contiguous=False,
+    )  # fmt: skip
+    template = [("T", cc.float32), ("N", 3), ("FLAG", True)]
+    f = lambda x: run(kernel, [x], [(5,)], None, (5, 1, 1), template=template, init_value=0.5)[0] * 2
+    x = cc.arange(5, dtype=cc.float32)
+    path = str(tmp_path / "scaled.mlxfn")
+    cc.export_function(path, f, x)
+    script = (
+        "import sys, cupola.core as mx\n"
+        "f = mx.import_function(sys.argv[1])\n"
+        "x = mx.array([1.0, 2.0, 3.0, 4.0, 5.0])\n"
+        "print(f(x)[0].tolist(), mx.compile(lambda v: f(v)[0])(x).tolist())\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True)
+    want = [2 * (0.5 + 3 * v + 1) for v in (1.0, 2.0, 3.0, 4.0, 5.0)]
+    assert ran.stdout.strip() == f"{want} {want}", ran.stdout + ran.stderr
+
+
+def test_packages_hold_no_language_of_a_device(tmp_path):
+    kernel = cc.fast.wgsl_kernel("wide", ["x"], ["y"], "y[0] = x[0];")
+    with pytest.raises((ValueError, RuntimeError), match="wide.*no package can hold its kernel"):
+        cc.export_function(str(tmp_path / "f.mlxfn"), lambda x: run(kernel, [x], [(1,)])[0], cc.ones(1))
+    assert not list(tmp_path.iterdir())

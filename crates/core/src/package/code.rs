@@ -25,6 +25,12 @@ impl Writer {
         self.bytes(&text.as_bytes()[..end]);
     }
 
+    /// A text of any length: its length in four bytes, then UTF-8.
+    pub fn long_text(&mut self, text: &str) {
+        (text.len() as u32).write(self);
+        self.bytes(text.as_bytes());
+    }
+
     pub fn finish(self) -> Vec<u8> {
         self.0
     }
@@ -75,6 +81,11 @@ impl<'a> Reader<'a> {
         let length = u8::read(self)?;
         let bytes = self.take(length.into())?;
         std::str::from_utf8(bytes).map_err(|_| "a name is no text".into())
+    }
+
+    pub fn long_text(&mut self) -> Result<&'a str, String> {
+        let length = self.count(1, "bytes of text")?;
+        std::str::from_utf8(self.take(length)?).map_err(|_| "what should be text is none".into())
     }
 
     /// How many things of at least `least` bytes follow: not more than there are bytes for.

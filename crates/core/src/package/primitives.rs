@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::code::{Reader, Stored, Writer, choice, named, record};
 use super::rules::Rules;
 use crate::graph::Graph;
+use crate::prim::call::made;
 use crate::prim::composite::attention::Scores;
 use crate::prim::control::{Cond, Scan as Scanned, While};
 use crate::prim::{
@@ -163,6 +164,9 @@ const WHILE_LOOP: (&str, u16) = ("while_loop", 1);
 const BOUNDED_LOOP: (&str, u16) = ("bounded_loop", 1);
 const COND: (&str, u16) = ("cond", 1);
 
+/// A kernel of one's own: its kind, and what it is made from.
+const CUSTOM: (&str, u16) = ("custom", 1);
+
 fn known<P: Known>(version: u16, from: &mut Reader<'_>) -> Result<Op, String>
 where
     Op: From<P>,
@@ -227,10 +231,15 @@ pub fn write(op: &Op, bodies: &[u32], out: &mut Writer) -> Result<(&'static str,
             }
         },
         Op::Custom(custom) => {
-            return Err(format!(
-                "'{}' is an operator of the program's own: no package can hold its kernel",
-                custom.name()
-            ));
+            let Some((kind, text)) = custom.0.stored() else {
+                return Err(format!(
+                    "'{}' is an operator of the program's own: no package can hold its kernel",
+                    custom.name()
+                ));
+            };
+            out.text(kind);
+            out.long_text(&text);
+            CUSTOM
         }
     })
 }
@@ -255,6 +264,13 @@ pub fn read(
             true => control(name, from, body).map(Op::from),
             false => Err(newer(version, own)),
         };
+    }
+    if name == CUSTOM.0 {
+        if version != CUSTOM.1 {
+            return Err(newer(version, CUSTOM.1));
+        }
+        let (kind, text) = (from.text()?, from.long_text()?);
+        return made(kind, text).map(Op::Custom);
     }
     let op = of(name, version, from)
         .unwrap_or_else(|| Err("is a primitive that this program does not know".into()))?;

@@ -245,6 +245,12 @@ pub trait CustomOp: Send + Sync {
         None
     }
 
+    /// What a package keeps of it: the kind of a [`Maker`], and the text from which that makes it again. `None`: no
+    /// package can hold it.
+    fn stored(&self) -> Option<(&'static str, String)> {
+        None
+    }
+
     /// Tangents of the outputs.
     fn jvp(&self, _: &[Array], _: &[Array], _: &[Option<Array>]) -> Result<Tangents> {
         Err(Error::NoDerivative {
@@ -265,6 +271,24 @@ pub trait CustomOp: Send + Sync {
     fn vmap(&self, _: &[Batched], _: usize) -> Result<Vec<Batched>> {
         Err(Error::argument(self.name(), "this custom operator has no batching rule"))
     }
+}
+
+/// How a crate makes operators from what a package keeps of them: `inventory::submit!` one of these.
+pub struct Maker {
+    /// What [`CustomOp::stored`] calls it.
+    pub kind: &'static str,
+    /// Makes the operator, or says what is wrong with the text.
+    pub make: fn(&str) -> Result<Custom>,
+}
+
+inventory::collect!(Maker);
+
+/// The operator of a kind that a package keeps as `text`.
+pub(crate) fn made(kind: &str, text: &str) -> Result<Custom, String> {
+    let maker = inventory::iter::<Maker>().find(|maker| maker.kind == kind);
+    let maker =
+        maker.ok_or_else(|| format!("'{kind}' is no kind of operator that this program knows"))?;
+    (maker.make)(text).map_err(|error| error.to_string())
 }
 
 /// A [`CustomOp`] as a primitive.

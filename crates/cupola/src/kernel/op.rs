@@ -8,20 +8,20 @@ use cupola_core::prim::{Batched, Custom, CustomOp};
 use cupola_core::{Array, Aval, Error, Result, interrupt, ops};
 use cupola_kernel::{self as language, Program, Run, Signature};
 
-use super::{Kernel, Launch, Sources, scalar};
+use super::{Kernel, Launch, Sources, scalar, stored};
 
 /// A kernel with what it is called with.
 #[derive(Clone)]
 pub struct Called {
-    name: &'static str,
-    sources: Arc<Sources>,
-    names: Vec<String>,
-    inputs: Vec<Aval>,
-    launch: Launch,
-    takes_strides: bool,
-    has_atomic_outputs: bool,
+    pub(super) name: &'static str,
+    pub(super) sources: Arc<Sources>,
+    pub(super) names: Vec<String>,
+    pub(super) inputs: Vec<Aval>,
+    pub(super) launch: Launch,
+    pub(super) takes_strides: bool,
+    pub(super) has_atomic_outputs: bool,
     /// The kernel of the common language, if that is what its body is in.
-    program: Option<Arc<Program>>,
+    pub(super) program: Option<Arc<Program>>,
     key: Vec<u8>,
 }
 
@@ -151,6 +151,10 @@ impl CustomOp for Called {
         };
         let Launch { grid, threadgroup, init, .. } = self.launch;
         Some(GpuLaunch { source, grid, threadgroup, init, takes_strides: self.takes_strides })
+    }
+
+    fn stored(&self) -> Option<(&'static str, String)> {
+        Some((stored::KIND, stored::text(self)?))
     }
 
     /// One call for each element of the batch: a kernel's grid and indices are its own.
