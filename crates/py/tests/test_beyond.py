@@ -470,6 +470,12 @@ def test_half_complex_numbers(tmp_path):
 
     cc.save(str(tmp_path / "z.npy"), x)
     back = cc.load(str(tmp_path / "z.npy"))
+    fields = np.load(tmp_path / "z.npy")
+    np.testing.assert_array_equal(fields["re"] + 1j * fields["im"].astype(np.float32), np.array(x))
+    np.save(tmp_path / "raw.npy", np.zeros(3, "V4"))
+    with pytest.raises(RuntimeError, match="V4"):
+        cc.load(str(tmp_path / "raw.npy"))
+    assert cc.lerp(x, y, 0.5).dtype == cc.complex32
     assert back.dtype == cc.complex32 and cc.array_equal(back, x).item()
     with pytest.raises(RuntimeError, match="complex32"):
         cc.save_safetensors(str(tmp_path / "z.safetensors"), {"z": x})
@@ -478,3 +484,5 @@ def test_half_complex_numbers(tmp_path):
     assert shared.dtype == cc.complex32 and cc.array_equal(shared, x).item()
     with pytest.raises(BufferError, match="complex32"):
         memoryview(x)
+    with pytest.raises(ValueError, match="copy"):
+        x.__array__(copy=False)

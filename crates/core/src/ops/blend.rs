@@ -33,7 +33,7 @@ pub fn lerp<'a, 'b, 'c>(
     let way = subtract(&end, &start)?;
     let from_start = add(&start, &multiply(&weight, &way)?)?;
     if own.is_complex() {
-        return Ok(from_start);
+        return cast(&from_start, own);
     }
     let from_end = subtract(&end, &multiply(&way, &subtract(1, &weight)?)?)?;
     cast(&where_(&less(&weight, 0.5)?, &from_start, &from_end)?, own)

@@ -14,6 +14,9 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 /// What the header is padded to.
 const ALIGNMENT: usize = 64;
 
+/// What stands for `complex32`, which NumPy has not: its parts are the fields of a record.
+const HALF_COMPLEX: &str = "re, im";
+
 /// How the format names a dtype, without the order of bytes.
 fn code(dtype: DType) -> &'static str {
     match dtype {
@@ -30,7 +33,7 @@ fn code(dtype: DType) -> &'static str {
         DType::BF16 => "V2",
         DType::F32 => "f4",
         DType::F64 => "f8",
-        DType::C32 => "V4",
+        DType::C32 => HALF_COMPLEX,
         DType::C64 => "c8",
     }
 }
@@ -57,9 +60,12 @@ pub fn write(array: &Array) -> Result<Vec<u8>> {
     };
     let sizes: Vec<String> = array.shape().iter().map(usize::to_string).collect();
     let tail = if sizes.len() == 1 { "," } else { "" };
+    let descr = match dtype {
+        DType::C32 => format!("[('re', '{order}f2'), ('im', '{order}f2')]"),
+        _ => format!("'{order}{}'", code(dtype)),
+    };
     let mut header = format!(
-        "{{'descr': '{order}{}', 'fortran_order': False, 'shape': ({}{tail}), }}",
-        code(dtype),
+        "{{'descr': {descr}, 'fortran_order': False, 'shape': ({}{tail}), }}",
         sizes.join(", ")
     );
     let start = MAGIC.len() + 4;
@@ -180,15 +186,15 @@ impl<'c> Described<'c> {
 }
 
 /// What stands before the elements: a dict of Python with three entries.
-struct Header<'a> {
-    descr: &'a str,
+struct Header {
+    descr: String,
     is_fortran: bool,
     sizes: Vec<usize>,
 }
 
-impl<'a> Header<'a> {
+impl Header {
     /// Reads the whole of `text`, or says what is wrong with it.
-    fn parse(text: &'a str) -> Result<Header<'a>, String> {
+    fn parse(text: &str) -> Result<Header, String> {
         let mut rest = Rest(text);
         let (mut descr, mut is_fortran, mut sizes) = (None, None, None);
         rest.expect('{')?;
@@ -196,7 +202,7 @@ impl<'a> Header<'a> {
             let key = rest.quoted()?;
             rest.expect(':')?;
             let is_new = match key {
-                "descr" => descr.replace(rest.quoted()?).is_none(),
+                "descr" => descr.replace(rest.descr()?).is_none(),
                 "fortran_order" => is_fortran.replace(rest.truth()?).is_none(),
                 "shape" => sizes.replace(rest.sizes()?).is_none(),
                 other => return Err(format!("has an entry '{other}'")),
@@ -246,6 +252,32 @@ impl<'a> Rest<'a> {
         let (text, rest) = self.0.split_once(quote).ok_or("ends inside of quotes")?;
         self.0 = rest;
         Ok(text)
+    }
+
+    /// The order of bytes and the name of a dtype.
+    fn descr(&mut self) -> Result<String, String> {
+        if !self.takes('[') {
+            return self.quoted().map(str::to_owned);
+        }
+        let mut order = None;
+        for (at, field) in ["re", "im"].into_iter().enumerate() {
+            if at > 0 {
+                self.expect(',')?;
+            }
+            self.expect('(')?;
+            let name = self.quoted()?;
+            self.expect(',')?;
+            let dtype = self.quoted()?;
+            self.expect(')')?;
+            let own = dtype.strip_suffix("f2").filter(|_| name == field);
+            if own.is_none() || order.is_some() && order != own {
+                return Err("describes records".to_owned());
+            }
+            order = own;
+        }
+        self.takes(',');
+        self.expect(']')?;
+        Ok(format!("{}{HALF_COMPLEX}", order.unwrap_or_default()))
     }
 
     /// Letters and digits up to something else.
@@ -304,6 +336,9 @@ mod tests {
         ] {
             assert_eq!(with(good).unwrap().shape()[..], [2, 3], "{good}");
         }
+        let half =
+            "{'descr': [('re', '>f2'), ('im', '>f2')], 'fortran_order': False, 'shape': (2,)}";
+        assert_eq!(with(half).unwrap().dtype(), DType::C32);
         let shape = |text: &str| {
             with(&format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {text}}}"))
         };
@@ -335,6 +370,10 @@ mod tests {
             "{'descr': '<f4, 'fortran_order': False, 'shape': (2,)}",
             "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)} 7",
             "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,)}",
+            "{'descr': [('re', '<f2')], 'fortran_order': False, 'shape': (2,)}",
+            "{'descr': [('re', '<f2'), ('im', '>f2')], 'fortran_order': False, 'shape': (2,)}",
+            "{'descr': [('im', '<f2'), ('re', '<f2')], 'fortran_order': False, 'shape': (2,)}",
+            "{'descr': '<V4', 'fortran_order': False, 'shape': (2,)}",
         ] {
             assert!(with(bad).is_err(), "{bad}");
         }

@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_int, c_void};
 
 use cupola::{DType, ops};
-use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -104,6 +104,11 @@ impl PyArray {
     ) -> PyResult<Bound<'py, PyAny>> {
         let numpy = py.import("numpy")?;
         let array = slf.get().get();
+        if copy == Some(false) && matches!(array.dtype(), DType::BF16 | DType::C32) {
+            let text =
+                format!("NumPy gets {} as a copy, and copy=False allows none", array.dtype());
+            return Err(PyValueError::new_err(text));
+        }
         let base = if array.dtype() == DType::BF16 {
             let Ok(extension) = py.import("ml_dtypes") else {
                 return Err(PyTypeError::new_err(
