@@ -50,7 +50,7 @@ pub enum DType {
     /// let z = Array::from_slice(&[Complex::new(f16::from_f32(3.0), f16::from_f32(4.0))], [1])?;
     /// assert_eq!(z.dtype(), DType::C32);
     /// assert_eq!(ops::abs(&z)?.to_vec::<f16>()?, [f16::from_f32(5.0)]);
-    /// assert_eq!(ops::multiply(&z, &z)?.to_string(), "array([-7+24j], complex32)");
+    /// assert_eq!(ops::multiply(&z, &z)?.to_string(), "array([-7+24j], dtype=complex32)");
     /// # Ok::<(), cupola::Error>(())
     /// ```
     C32,
