@@ -80,7 +80,7 @@ pub struct FamilyReport {
 /// # use cupola_core::Device;
 /// // In a program that links the CPU backend.
 /// let mut failures = Vec::new();
-/// cupola_suite::run(Device::CPU, Some("select/"), Share::ALL, &mut |family| failures.extend(family.failures));
+/// cupola_suite::run(Device::CPU, Some("select/"), cupola_suite::Share::ALL, &mut |family| failures.extend(family.failures));
 /// assert!(failures.is_empty(), "{failures:?}");
 /// ```
 pub fn run(
