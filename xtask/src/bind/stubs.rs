@@ -67,7 +67,7 @@ fn stub(module: &str, bound: &[Bound], hand: &Source) -> (String, String) {
 
 fn constants(out: &mut String, kinds: &[String]) {
     for dtype in "bool_ uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 \
-                  float64 complex64"
+                  float64 complex32 complex64"
         .split_whitespace()
     {
         let _ = writeln!(out, "{dtype}: Dtype");

@@ -39,6 +39,7 @@ float16: Dtype
 bfloat16: Dtype
 float32: Dtype
 float64: Dtype
+complex32: Dtype
 complex64: Dtype
 complexfloating: DtypeCategory
 floating: DtypeCategory
