@@ -230,14 +230,6 @@ impl DType {
             other => other,
         }
     }
-
-    /// The complex dtype whose parts hold what this dtype does, as far as one does.
-    pub const fn complex(self) -> DType {
-        match self {
-            DType::C32 | DType::F16 => DType::C32,
-            _ => DType::C64,
-        }
-    }
 }
 
 impl fmt::Display for DType {

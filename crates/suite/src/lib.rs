@@ -121,7 +121,7 @@ impl Share {
 pub fn assert_part(
     device: Device,
     family: Family,
-    part: impl Fn(usize, DType) -> bool + Sync,
+    part: impl Fn(usize, DType) -> bool,
     may_lack: impl Fn(&str) -> bool,
 ) {
     let (mut samples, mut checked, mut lacking) = (0, 0, 0);
@@ -155,7 +155,7 @@ pub fn assert_family(device: Device, family: Family, may_lack: impl Fn(&str) -> 
 }
 
 /// Which dtypes of which sample run.
-type Selection<'s> = dyn Fn(usize, DType) -> bool + Sync + 's;
+type Selection<'s> = dyn Fn(usize, DType) -> bool + 's;
 
 /// Runs `f` while nothing falls back to the CPU, in any thread.
 fn without_fallback(f: impl FnOnce()) {

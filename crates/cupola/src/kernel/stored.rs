@@ -169,7 +169,7 @@ mod tests {
             let mut stored = kept();
             *stored.pointer_mut(pointer).unwrap() = value;
             match make(&stored.to_string()) {
-                // A group is cut to the grid, and the kernel of a source that reads no input may have none.
+                // A group is cut to the grid.
                 Ok(_) => assert_eq!(pointer, "/threadgroup", "{pointer}"),
                 Err(error) => assert!(error.to_string().contains(words), "{pointer}: {error}"),
             }

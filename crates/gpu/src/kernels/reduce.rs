@@ -112,13 +112,6 @@ pub struct Folded<'a> {
     pub inputs: Vec<Operand>,
 }
 
-impl Folded<'_> {
-    /// The dtype that parts are kept in, as registers hold them: halves in single precision.
-    fn partial(&self) -> DType {
-        self.dtype.accumulator()
-    }
-}
-
 /// Adds the launches of a reduction.
 pub fn reduce(
     program: &mut Program,
@@ -136,7 +129,8 @@ pub fn reduce(
     };
     let cut = spread.parts > 1;
     let width = if spread.along { 1 } else { u64::from(spread.count) };
-    let partial = work.partial();
+    // Parts are kept as registers hold them: halves in single precision.
+    let partial = work.dtype.accumulator();
     let scratch = cut.then(|| {
         let places = spread.outputs * width * spread.parts;
         program.scratch.push(places as usize * partial.size());

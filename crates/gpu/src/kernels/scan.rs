@@ -72,11 +72,6 @@ pub(super) fn sums_before(
     lanes.launches(program, segment, target)
 }
 
-/// The dtype that totals are kept in: halves as registers hold them, in single precision.
-fn held(dtype: DType) -> DType {
-    dtype.accumulator()
-}
-
 /// What is done with a part of a lane in one pass over it.
 #[derive(Clone, Copy)]
 enum Pass {
@@ -158,7 +153,7 @@ impl Lanes {
             program.launches.push(pass(self.size, Pass::Whole)?);
             return Ok(());
         }
-        let bytes = lanes as usize * parts * held(self.dtype).size();
+        let bytes = lanes as usize * parts * self.dtype.accumulator().size();
         let first = program.scratch.len();
         program.scratch.extend([bytes, bytes]);
         let (totals, carries) = (BufferRef::Scratch(first), BufferRef::Scratch(first + 1));
@@ -182,8 +177,8 @@ impl Lanes {
     fn bind_totals(&self, k: &Draft, pass: Pass) -> Option<Buf> {
         match pass {
             Pass::Whole => None,
-            Pass::Totals(buffer) => Some(k.bind(buffer, held(self.dtype), Access::Write)),
-            Pass::From(buffer) => Some(k.bind(buffer, held(self.dtype), Access::Read)),
+            Pass::Totals(buffer) => Some(k.bind(buffer, self.dtype.accumulator(), Access::Write)),
+            Pass::From(buffer) => Some(k.bind(buffer, self.dtype.accumulator(), Access::Read)),
         }
     }
 
@@ -305,8 +300,8 @@ impl Lanes {
         carries: BufferRef,
     ) -> Result<Launch, Missing> {
         let k = Draft::new(self.op.kind.name(), BLOCK, segment, target)?;
-        let totals = k.bind(totals, held(self.dtype), Access::Read);
-        let carries = k.bind(carries, held(self.dtype), Access::Write);
+        let totals = k.bind(totals, self.dtype.accumulator(), Access::Read);
+        let carries = k.bind(carries, self.dtype.accumulator(), Access::Write);
         let tile = Tile::new(&k, self.fold());
         let parts = k.extent(parts);
         let lanes = self.outer.count();

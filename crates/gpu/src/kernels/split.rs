@@ -175,7 +175,7 @@ impl Split {
     fn fold(&mut self, piece: &Piece, free: &Free, step: usize, bytes: u64) -> Result<(), Missing> {
         let mut aval = piece.segment.outputs[0].aval.clone();
         let (kind, dtype) = match &piece.segment.kernel {
-            Kernel::Reduce { kind, .. } => (*kind, partial(aval.dtype)),
+            Kernel::Reduce { kind, .. } => (*kind, aval.dtype.accumulator()),
             Kernel::Op(op) => (ReduceKind::Sum, sum_dtype(op).unwrap_or(aval.dtype)),
             Kernel::Map(_)
             | Kernel::Rows { .. }
@@ -213,11 +213,6 @@ fn copy(from: (Operand, (BufferRef, isize)), to: (Operand, (BufferRef, isize))) 
         epilogue: None,
     };
     Piece { segment, inputs: vec![from.1], outputs: vec![to.1], first: None }
-}
-
-/// What the results of a reduction's pieces are kept as: halves in single precision.
-fn partial(dtype: DType) -> DType {
-    dtype.accumulator()
 }
 
 /// What a product sums in.
