@@ -314,7 +314,7 @@ class Checker:
             self.failed(index, self.program(index, "float64", [BATCH]), batch, ("value",))
         else:
             rows, loop = (_arrays(batch[1][k]) for k in ("vmap", "loop"))
-            self.equal(index, text + BATCH, "vmap of grad", rows, loop)
+            self.equal(index, text + BATCH, "vmap of grad", rows, loop, 1e-8)
         return out["grads"] if smooth else None
 
     def judge(self, index, text, out):
@@ -388,6 +388,11 @@ class Checker:
                 self.out.counts["passed over: not MLX's, but there is a kink"] += 1
                 return
             if self.root_of_0(text, have, want):
+                return
+            # A product goes through numbers that float32 does not hold on its way to 0.
+            known = exact is None or np.isfinite(exact[k]).all()
+            if "prod(" in text and known and not np.isfinite([*have.flat, *want.flat]).all():
+                self.out.counts["passed over: products leave float32 on the way"] += 1
                 return
             what = f"{text}\n{have!r}, expected {want!r}"
             self.out.finding(index, "gradient in float32: not MLX's", what)

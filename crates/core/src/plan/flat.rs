@@ -5,6 +5,7 @@ use std::hash::BuildHasherDefault;
 
 use smallvec::SmallVec;
 
+use super::axes::Shapes;
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::graph::{Borrowed, Graph, NodeRef, Ref};
@@ -32,6 +33,8 @@ pub(super) type Origin = SmallVec<[u32; 2]>;
 pub(super) struct FlatGraph<'a> {
     pub nodes: Vec<Flat<'a>>,
     pub outputs: Vec<Ref>,
+    /// Those that a plan needs beside those of the nodes.
+    pub shapes: Shapes,
 }
 
 /// The bodies of the composites in a graph that a backend does not claim, by the number of their node;
@@ -97,7 +100,7 @@ impl<'a> FlatGraph<'a> {
             loops: Loops::default(),
         };
         let outputs = builder.append(graph, bodies, None, &Origin::new());
-        let mut flat = FlatGraph { nodes: builder.nodes, outputs };
+        let mut flat = FlatGraph { nodes: builder.nodes, outputs, shapes: Shapes::default() };
         flat.drop_dead();
         flat
     }

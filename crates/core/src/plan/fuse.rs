@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use smallvec::SmallVec;
 
+use super::axes::{Shapes, turn};
 use super::flat::{Flat, FlatGraph};
 use crate::backend::{Kernel, Limits};
 use crate::dtype::{DType, Scalar};
@@ -190,6 +191,8 @@ pub(super) struct Fusion<'a> {
     pub groups: Vec<Option<Group<'a>>>,
     pub slots: Vec<SlotInfo<'a>>,
     pub outputs: Vec<Rc<View<'a>>>,
+    /// Where the next shape is kept that no node has.
+    pub shapes: &'a Shapes,
     vals: Vec<SmallVec<[Val<'a>; 1]>>,
     /// How many nodes, and outputs, read each node.
     readers: Vec<u32>,
@@ -210,6 +213,7 @@ impl<'a> Fusion<'a> {
             groups: Vec::with_capacity(count + 1),
             slots: Vec::with_capacity(count),
             outputs: Vec::with_capacity(graph.outputs.len()),
+            shapes: &graph.shapes,
             vals: Vec::with_capacity(count),
             readers: readers(graph),
         };
@@ -244,6 +248,7 @@ impl<'a> Fusion<'a> {
             fusion.slots[view.slot as usize].uses.push(Use::Output);
             fusion.outputs.push(view);
         }
+        fusion.join_kernels();
         for group in (1..fusion.groups.len()).rev() {
             while fusion.absorb_one(group) {}
         }
@@ -299,7 +304,7 @@ impl<'a> Fusion<'a> {
                 let after = inputs.iter().map(|v| v.after).max().unwrap_or(0);
                 Val { after, ..inputs[0].clone() }
             }
-            Op::Movement(movement) => self.movement(movement, node, &inputs),
+            Op::Movement(movement) => self.movement(movement, node, &inputs, is_result),
             Op::Reduce(op) => {
                 let shape = &self.graph.aval(node.inputs[0]).shape;
                 let group = self.push_group(GroupKind::Map, shape, inputs[0].after);
@@ -459,55 +464,10 @@ impl<'a> Fusion<'a> {
         let Some((places, shape)) = self.order(&args, form) else {
             return self.elementwise_as_is(op, args, form);
         };
-        let turned = |strides: &[isize]| {
-            let mut out = SmallVec::from_elem(0, strides.len());
-            places.iter().zip(strides).for_each(|(&place, &stride)| out[place] = stride);
-            out
-        };
-        let turn = |val: Val<'a>| {
-            let kind = match val.kind {
-                ValKind::Constant(source, Form { dtype, .. }) => {
-                    ValKind::Constant(source, Form { shape, dtype })
-                }
-                ValKind::Array(view) => {
-                    let View { slot, ref form, ref strides, ref offset } = *view;
-                    let form = Form { shape, dtype: form.dtype };
-                    let (strides, offset) = (turned(strides), offset.clone());
-                    ValKind::Array(Rc::new(View { slot, form, strides, offset }))
-                }
-            };
-            Val { kind, after: val.after }
-        };
-        let args = args.into_iter().map(turn).collect();
+        let args = args.into_iter().map(|val| turn(val, &places, shape)).collect();
         let made = self.elementwise_as_is(op, args, Form { shape, dtype: form.dtype });
         let Some(view) = made.view() else { return made };
-        let strides = places.iter().map(|&place| view.strides[place]).collect();
-        let view = View { slot: view.slot, form, strides, offset: view.offset.clone() };
-        Val::array(view, made.after)
-    }
-
-    /// The place in memory of each axis of an elementwise node, and the shape there, where whatever it reads in
-    /// full was made in one other order of axes.
-    fn order(&self, args: &[Val<'a>], form: Form<'a>) -> Option<(SmallVec<[usize; 4]>, &'a Shape)> {
-        let mut found: Option<(SmallVec<[usize; 4]>, &'a Shape)> = None;
-        for view in args.iter().filter_map(Val::view) {
-            let is_broadcast = |(&size, &stride): (&usize, &isize)| size > 1 && stride == 0;
-            if view.form.shape.iter().zip(&view.strides).any(is_broadcast) {
-                continue;
-            }
-            let info = &self.slots[view.slot as usize];
-            if info.group == 0 || view.offset != Offset::default() || view.form.shape != form.shape
-            {
-                return None;
-            }
-            let places = places(view, info.form.shape)?;
-            match &found {
-                Some((known, _)) if *known != places => return None,
-                Some(_) => {}
-                None => found = Some((places, info.form.shape)),
-            }
-        }
-        found.filter(|(places, _)| !places.is_sorted())
+        Val::array(self.read_turned(view.slot, form, &places), made.after)
     }
 
     fn elementwise_as_is(
@@ -620,14 +580,20 @@ impl<'a> Fusion<'a> {
 
     /// A group that copies `val` to memory of its own, row-major.
     pub fn copy(&mut self, val: Val<'a>, form: Form<'a>) -> Val<'a> {
-        let group = self.push_group(GroupKind::Map, form.shape, val.after);
+        let (slot, group) = self.copy_over(val, form.shape, form);
+        self.array(slot, group)
+    }
+
+    /// A group that copies `val`, which has the shape `over`, to a slot of as many elements.
+    pub fn copy_over(&mut self, val: Val<'a>, over: &'a Shape, form: Form<'a>) -> (Slot, usize) {
+        let group = self.push_group(GroupKind::Map, over, val.after);
         let slot = self.slot(form, group);
         self.note_use(&val, group, true);
         if let Some(g) = &mut self.groups[group] {
             let args = SmallVec::from_iter([val]);
             g.members.push(Member { work: Work::Copy, args, slot, dtype: form.dtype });
         }
-        self.array(slot, group)
+        (slot, group)
     }
 
     /// A group that copies `val` into a part of `slot`.
@@ -656,9 +622,21 @@ impl<'a> Fusion<'a> {
             .map(|view| self.slots[view.slot as usize].group)
             .find(|&source| source != target && self.can_absorb(source, target));
         let Some(source) = found else { return false };
-        let Some(absorbed) = self.groups[source].take() else { return false };
-        let read = absorbed.members.iter().flat_map(|m| &m.args).filter_map(Val::view);
-        let made = absorbed.members.iter().map(|m| m.slot);
+        let Some(absorbed) = self.taken(source, target) else { return false };
+        if let Some(group) = &mut self.groups[target] {
+            let mut members = absorbed.members;
+            members.append(&mut group.members);
+            group.members = members;
+            group.after = group.after.max(absorbed.after);
+        }
+        true
+    }
+
+    /// Group `source`, which is none any more: what it reads and makes, `target` does from now on.
+    fn taken(&mut self, source: usize, target: usize) -> Option<Group<'a>> {
+        let group = self.groups[source].take()?;
+        let read = group.members.iter().flat_map(|m| &m.args).filter_map(Val::view);
+        let made = group.members.iter().map(|m| m.slot);
         for slot in read.map(|view| view.slot).chain(made) {
             let slot = &mut self.slots[slot as usize];
             if slot.group == source {
@@ -671,13 +649,55 @@ impl<'a> Fusion<'a> {
                 }
             }
         }
-        if let Some(group) = &mut self.groups[target] {
-            let mut members = absorbed.members;
-            members.append(&mut group.members);
-            group.members = members;
-            group.after = group.after.max(absorbed.after);
+        Some(group)
+    }
+
+    /// Lets the groups that alone read a kernel's result continue it, however often they read it: `x * sigmoid(x)`.
+    fn join_kernels(&mut self) {
+        let mut place: Vec<usize> = (0..self.groups.len()).collect();
+        for source in 1..self.groups.len() {
+            let Some(target) = self.continues(source) else { continue };
+            let Some(joined) = self.taken(source, target) else { continue };
+            if let Some(group) = &mut self.groups[target] {
+                group.members.extend(joined.members);
+            }
+            place[source] = target;
         }
-        true
+        // Who waited for a group that is none any more waits for the kernel.
+        self.groups.iter_mut().flatten().for_each(|group| group.after = place[group.after]);
+    }
+
+    /// The kernel that a group of elementwise work continues: it reads all of the result that nobody else reads, and
+    /// gives one of the same form.
+    fn continues(&self, source: usize) -> Option<usize> {
+        let from = self.groups[source].as_ref()?;
+        if !matches!(from.kind, GroupKind::Map) || from.dest.is_some() {
+            return None;
+        }
+        let args = || from.members.iter().flat_map(|m| &m.args);
+        let target = args().map(|v| v.after).filter(|&after| after != source).max()?;
+        let into = self.groups[target].as_ref()?;
+        let GroupKind::Own { kernel, slots, .. } = &into.kind else { return None };
+        let [slot] = slots[..] else { return None };
+        if !takes_epilogue(kernel) {
+            return None;
+        }
+        let form = self.slots[slot as usize].form;
+        let result = into.members.last().map_or(slot, |m| m.slot);
+        let is_of_source = |u: &Use| *u == Use::Direct(source);
+        let is_alone = self.slots[result as usize].uses.iter().all(is_of_source);
+        let (last, inner) = from.members.split_last()?;
+        let is_inner = |m: &Member<'a>| {
+            matches!(m.work, Work::Compute(_))
+                && self.slots[m.slot as usize].uses.iter().all(is_of_source)
+        };
+        let fits = form == Form { shape: from.shape, dtype: last.dtype }
+            && matches!(last.work, Work::Compute(_))
+            && inner.iter().all(is_inner)
+            && args().filter_map(Val::view).any(|view| view.slot == result)
+            && into.members.len() + from.members.len() <= self.limits.body_instructions
+            && self.operands(&[&into.members, &from.members], &[]) <= self.limits.body_operands;
+        (is_alone && fits).then_some(target)
     }
 
     fn can_absorb(&self, source: usize, target: usize) -> bool {
@@ -701,25 +721,6 @@ impl<'a> Fusion<'a> {
             && from.members.len() + into.members.len() <= self.limits.body_instructions
             && self.operands(&[&from.members, &into.members], &[]) <= self.limits.body_operands
     }
-}
-
-/// Which axis of memory of this shape, row-major, each axis of `view` walks, if it reads all of it in some order.
-fn places(view: &View<'_>, memory: &Shape) -> Option<SmallVec<[usize; 4]>> {
-    let (shape, steps) = (view.form.shape, memory.row_major());
-    if shape.rank() != memory.rank() {
-        return None;
-    }
-    let mut taken = 0u128;
-    let mut place = |axis: usize| {
-        let fits = |&at: &usize| {
-            let is_same = memory[at] == shape[axis];
-            taken & 1 << at == 0 && is_same && (shape[axis] == 1 || steps[at] == view.strides[axis])
-        };
-        let at = (0..memory.rank()).find(fits)?;
-        taken |= 1 << at;
-        Some(at)
-    };
-    (0..shape.rank()).map(&mut place).collect()
 }
 
 /// How many nodes, and outputs, read each node.

@@ -5,6 +5,7 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
+mod axes;
 pub mod cache;
 mod control;
 mod explain;

@@ -13,22 +13,30 @@ impl<'a> Fusion<'a> {
         movement: &Movement,
         node: &Flat<'a>,
         inputs: &[Val<'a>],
+        is_result: bool,
     ) -> Val<'a> {
         let form = Form::from(&node.avals[0]);
+        // What is written in parts lies as most of them do. Who asked for it gets it row-major.
+        let places = |fusion: &Self, parts: &[Val<'a>]| match is_result {
+            true => (0..form.shape.rank()).collect(),
+            false => fusion.most(parts, form.shape.rank()),
+        };
         match movement {
             Movement::SliceUpdate { start, strides } => {
-                let whole = self.copy(inputs[0].clone(), self.graph.aval(node.inputs[0]).into());
-                let Some(view) = whole.view() else { return whole };
-                let update = self.graph.aval(node.inputs[1]).into();
-                let mut dest = View { form: update, ..View::clone(view) };
+                let places = places(self, &inputs[..1]);
+                let whole = self.turned_slot(form, &places);
+                self.write_turned(inputs[0].clone(), whole.clone(), &places);
+                let mut dest = whole.clone();
+                dest.form = self.graph.aval(node.inputs[1]).into();
                 for axis in 0..strides.len() {
                     dest.strides[axis] *= strides[axis] as isize;
                 }
-                add_start(&mut dest.offset, node.source, start, &view.strides);
-                self.write(inputs[1].clone(), dest);
-                self.array(view.slot, self.slots[view.slot as usize].group)
+                add_start(&mut dest.offset, node.source, start, &whole.strides);
+                self.write_turned(inputs[1].clone(), dest, &places);
+                self.filled(whole)
             }
             Movement::Pad { low, high: _, interior } => {
+                let places = places(self, &inputs[..1]);
                 let value = match &inputs[1].kind {
                     ValKind::Constant(source, _) => {
                         Val { kind: ValKind::Constant(*source, form), after: inputs[1].after }
@@ -39,33 +47,34 @@ impl<'a> Fusion<'a> {
                         Val::array(spread, inputs[1].after)
                     }
                 };
-                let filled = self.copy(value, form);
-                let Some(view) = filled.view() else { return filled };
-                let inner = self.graph.aval(node.inputs[0]).into();
-                let mut dest = View { form: inner, ..View::clone(view) };
+                let whole = self.turned_slot(form, &places);
+                self.write_turned(value, whole.clone(), &places);
+                let mut dest = whole.clone();
+                dest.form = self.graph.aval(node.inputs[0]).into();
                 for axis in 0..low.len() {
                     dest.offset.fixed += dest.strides[axis] * low[axis] as isize;
                     dest.strides[axis] *= interior[axis] as isize + 1;
                 }
                 if dest.form.shape.size() > 0 {
-                    self.write(inputs[0].clone(), dest);
+                    self.write_turned(inputs[0].clone(), dest, &places);
                 }
-                self.array(view.slot, self.slots[view.slot as usize].group)
+                self.filled(whole)
             }
             Movement::Concatenate { axis } => {
-                let slot = self.slot(form, 0);
-                let strides = form.shape.row_major();
+                let places = places(self, inputs);
+                let whole = self.turned_slot(form, &places);
                 let mut at = 0;
                 for (index, piece) in inputs.iter().enumerate() {
                     let part = Form::from(self.graph.aval(node.inputs[index]));
-                    let offset = Offset { fixed: at * strides[*axis], ..Offset::default() };
+                    let fixed = at * whole.strides[*axis];
                     at += part.shape[*axis] as isize;
                     if part.shape.size() > 0 || inputs.len() == index + 1 {
-                        let dest = View { slot, form: part, strides: strides.clone(), offset };
-                        self.write(piece.clone(), dest);
+                        let offset = Offset { fixed, ..Offset::default() };
+                        let dest = View { form: part, offset, ..whole.clone() };
+                        self.write_turned(piece.clone(), dest, &places);
                     }
                 }
-                self.array(slot, self.slots[slot as usize].group)
+                self.filled(whole)
             }
             Movement::Reshape(_)
             | Movement::Flatten { .. }
@@ -77,6 +86,12 @@ impl<'a> Fusion<'a> {
             | Movement::Flip(_)
             | Movement::Slice { .. } => self.moved(movement, node, &inputs[0]),
         }
+    }
+
+    /// A slot after its last writer.
+    fn filled(&self, whole: View<'a>) -> Val<'a> {
+        let group = self.slots[whole.slot as usize].group;
+        Val::array(whole, group)
     }
 
     /// `input` read in another way, or copied where no strides say it.
@@ -103,6 +118,9 @@ impl<'a> Fusion<'a> {
                 Val::array(View { slot: view.slot, form, strides, offset }, input.after)
             }
             None => {
+                if let Some(copied) = self.copy_in_order(input, movement, form) {
+                    return copied;
+                }
                 // The elements in row-major order, and then the new shape.
                 let copied = self.copy(input.clone(), view.form);
                 self.moved(movement, node, &copied)

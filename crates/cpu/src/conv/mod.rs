@@ -17,12 +17,10 @@ mod weight_grad;
 mod weights;
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use cupola_core::backend::{Kept, KeptKey, Lookup};
 use cupola_core::prim::ConvRole;
 
-use crate::simd::{Element, Isa, Out, Tiled};
+use crate::simd::{Element, Isa, Out, Scratch, Tiled};
 
 use channels::Channels;
 use depthwise::Depthwise;
@@ -90,32 +88,6 @@ impl ConvProblem {
 }
 
 /// Computes one role of a convolution, overwriting `out`.
-///
-/// Weights that were seen before are packed once for as long as they are in their memory, if that is `kept`.
-pub fn conv_with<T: Element>(
-    p: &ConvProblem,
-    role: ConvRole,
-    a: &[T],
-    b: &[T],
-    kept: Option<(&Kept, KeptKey)>,
-    out: Out<'_, T>,
-    epilogue: Epilogue<'_>,
-) {
-    if let Some((kept, key)) = kept.filter(|_| role != ConvRole::WeightGrad && out.len() > 0) {
-        match kept.find::<PackedConv<T>>(key) {
-            Lookup::Have(packed) => return packed.run(a, out, epilogue),
-            Lookup::Again => {
-                let packed = Arc::new(PackedConv::new(p, role, b));
-                packed.run(a, out, epilogue);
-                return kept.keep(key, packed);
-            }
-            Lookup::First => {}
-        }
-    }
-    conv(p, role, a, b, out, epilogue);
-}
-
-/// Computes one role of a convolution, overwriting `out`.
 pub fn conv<T: Element>(
     p: &ConvProblem,
     role: ConvRole,
@@ -144,17 +116,16 @@ pub fn conv<T: Element>(
 /// weights stay the same, above all for small batches.
 pub struct PackedConv<T: Element> {
     geometry: Geometry,
-    path: Path,
-    weights: Weights<T::Acc>,
+    path: Path<T::Acc>,
     lens: [usize; 2],
 }
 
-/// What the lanes of vectors are.
-enum Path {
-    Images(Images),
-    Channels(Channels),
+/// What the lanes of vectors are, and the weights as they are read then.
+enum Path<A: Tiled> {
+    Images(Images, Weights<A>),
+    Channels(Channels, Weights<A>),
     /// Channels too, where each is a group of its own.
-    Depthwise(Depthwise),
+    Depthwise(Depthwise, Scratch<A>),
 }
 
 impl<T: Element> PackedConv<T> {
@@ -166,15 +137,8 @@ impl<T: Element> PackedConv<T> {
             ConvRole::InputGrad => (Geometry::input_grad(p), [p.output_len(), p.input_len()]),
             ConvRole::WeightGrad => panic!("conv: a weight gradient has no weights to pack"),
         };
-        let isa = Isa::best();
-        let path = Path::new::<T::Acc>(&geometry, isa);
-        let widths = match &path {
-            Path::Images(images) => images.widths(),
-            Path::Channels(channels) => channels.widths(),
-            Path::Depthwise(_) => vec![1],
-        };
-        let weights = Weights::pack(&geometry, isa, &widths, w);
-        PackedConv { geometry, path, weights, lens }
+        let path = Path::new(&geometry, Isa::best(), w);
+        PackedConv { geometry, path, lens }
     }
 
     /// Computes the convolution of `x`, overwriting `out`.
@@ -184,29 +148,29 @@ impl<T: Element> PackedConv<T> {
             return;
         }
         match &self.path {
-            Path::Images(images) => images.run(&self.geometry, x, &self.weights, out, epilogue),
-            Path::Channels(channels) => {
-                channels.run(&self.geometry, x, &self.weights, out, epilogue)
-            }
-            Path::Depthwise(depthwise) => {
-                depthwise.run(&self.geometry, x, &self.weights, out, epilogue)
-            }
+            Path::Images(images, w) => images.run(&self.geometry, x, w, out, epilogue),
+            Path::Channels(channels, w) => channels.run(&self.geometry, x, w, out, epilogue),
+            Path::Depthwise(depthwise, w) => depthwise.run(&self.geometry, x, w, out, epilogue),
         }
     }
 }
 
-impl Path {
-    fn new<A: Tiled>(geo: &Geometry, isa: Isa) -> Path {
+impl<A: Tiled> Path<A> {
+    fn new<T: Element<Acc = A>>(geo: &Geometry, isa: Isa, w: &[T]) -> Self {
         if let Some(depthwise) = Depthwise::new(geo, isa) {
-            return Path::Depthwise(depthwise);
+            let packed = depthwise.pack(geo, w);
+            return Path::Depthwise(depthwise, packed);
         }
         let (images, channels) = (Images::new::<A>(geo, isa), Channels::new::<A>(geo, isa));
+        let by_images = images.cost < channels.cost;
         #[cfg(test)]
-        match tests::FORCED.get() {
-            Some(true) => return Path::Images(images),
-            Some(false) => return Path::Channels(channels),
-            None => {}
+        let by_images = tests::FORCED.get().unwrap_or(by_images);
+        if by_images {
+            let packed = Weights::pack(geo, isa, &images.widths(), w);
+            Path::Images(images, packed)
+        } else {
+            let packed = Weights::pack(geo, isa, &channels.widths(), w);
+            Path::Channels(channels, packed)
         }
-        if images.cost < channels.cost { Path::Images(images) } else { Path::Channels(channels) }
     }
 }

@@ -1,14 +1,15 @@
 //! Convolutions: operands laid out for the kernels of [`crate::conv`].
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cupola_core::backend::{Kept, KeptKey, Segment};
+use cupola_core::backend::{Lookup, Segment};
 use cupola_core::prim::{Conv, ConvRole};
 use cupola_core::{DType, Error, Result};
 use half::{bf16, f16};
 
-use super::{ConvProblem, conv_with};
-use crate::contiguous::{Contiguous, Dense};
+use super::{ConvProblem, PackedConv, conv};
+use crate::contiguous::Contiguous;
 use crate::op::{Finish, Io, OpKernel};
 use crate::simd::{Element, Out};
 
@@ -24,11 +25,8 @@ pub struct ConvKernel {
 }
 
 /// # Safety
-/// The operands have the elements that the problem says.
-type Product = unsafe fn(&ConvKernel, &Dense, &Dense, Weights<'_>, *mut u8, Finish<'_>);
-
-/// Where what was made of the weights is kept.
-type Weights<'k> = Option<(&'k Kept, KeptKey)>;
+/// As for [`OpKernel::run`].
+type Product = unsafe fn(&ConvKernel, &Io<'_>, Finish<'_>) -> Result<()>;
 
 impl ConvKernel {
     /// Prepares for these operands.
@@ -79,31 +77,39 @@ impl ConvKernel {
 impl OpKernel for ConvKernel {
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         // SAFETY: the caller vouches for the operands.
-        unsafe {
-            let (a, b) = (self.a.dense(io.inputs[0])?, self.b.dense(io.inputs[1])?);
-            let kept = io.kept.get(1).copied().flatten();
-            let kept = kept.map(|kept| (kept, (self.number, io.inputs[1].addr())));
-            (self.product)(self, &a, &b, kept, io.outputs[0], finish);
-        }
-        Ok(())
+        unsafe { (self.product)(self, io, finish) }
     }
 }
 
+/// Weights that were seen before are packed once for as long as they are in their memory.
+///
 /// # Safety
 /// As for [`Product`]; the elements are `T`.
-unsafe fn product<T: Element>(
-    kernel: &ConvKernel,
-    a: &Dense,
-    b: &Dense,
-    kept: Weights<'_>,
-    out: *mut u8,
-    finish: Finish<'_>,
-) {
-    let p = &kernel.problem;
-    let [a_len, b_len, out_len] = p.lens(kernel.role);
-    // SAFETY: the caller vouches for the operands.
+unsafe fn product<T: Element>(kernel: &ConvKernel, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
+    let (p, role) = (&kernel.problem, kernel.role);
+    let [a_len, b_len, out_len] = p.lens(role);
+    let kept = io.kept.get(1).copied().flatten();
+    let kept = kept.filter(|_| role != ConvRole::WeightGrad && out_len > 0);
+    let key = (kernel.number, io.inputs[1].addr());
+    let found = kept.map(|kept| (kept, kept.find::<PackedConv<T>>(key)));
+    // SAFETY: the caller vouches for the operands, which have the elements that the problem says.
     unsafe {
-        let out = Out::from_raw(out.cast::<T>(), out_len);
-        conv_with(p, kernel.role, a.slice(a_len), b.slice(b_len), kept, out, finish.epilogue);
+        let out = Out::from_raw(io.outputs[0].cast::<T>(), out_len);
+        let a = kernel.a.dense(io.inputs[0])?;
+        let a = a.slice(a_len);
+        if let Some((_, Lookup::Have(packed))) = &found {
+            packed.run(a, out, finish.epilogue);
+            return Ok(());
+        }
+        let b = kernel.b.dense(io.inputs[1])?;
+        let b = b.slice(b_len);
+        if let Some((kept, Lookup::Again)) = found {
+            let packed = Arc::new(PackedConv::new(p, role, b));
+            packed.run(a, out, finish.epilogue);
+            kept.keep(key, packed);
+        } else {
+            conv(p, role, a, b, out, finish.epilogue);
+        }
     }
+    Ok(())
 }

@@ -35,7 +35,7 @@ impl Runs {
         for position in positions.clone() {
             let column = position % inner.output;
             if column == 0 || position == positions.start {
-                self.outer(geo, tables, position / inner.output);
+                self.row(geo, tables, position / inner.output);
             }
             let taps = tables[last][column];
             if taps.count > 0 {
@@ -58,7 +58,8 @@ impl Runs {
         }
     }
 
-    fn outer(&mut self, geo: &Geometry, tables: &[Vec<Taps>], mut row: usize) {
+    /// Finds what an output row meets: see [`Runs::rows`].
+    pub fn row(&mut self, geo: &Geometry, tables: &[Vec<Taps>], mut row: usize) {
         self.outer.clear();
         self.outer.push((0, 0));
         let (mut taps_below, mut inputs_below) = (1, 1);
@@ -78,6 +79,11 @@ impl Runs {
             taps_below *= axis.taps;
             inputs_below *= axis.input;
         }
+    }
+
+    /// Tap and input of an output row, over all axes but the last.
+    pub fn rows(&self) -> &[(usize, usize)] {
+        &self.outer
     }
 
     /// The runs of each position.

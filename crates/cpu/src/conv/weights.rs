@@ -60,11 +60,6 @@ impl<A: Tiled> Weights<A> {
         Weights { data, tiles, group }
     }
 
-    /// The weights of a group.
-    pub fn group(&self, g: usize) -> &[A] {
-        &self.data[g * self.group..][..self.group]
-    }
-
     /// The address of a tile of a group.
     pub fn at(&self, g: usize, tile: &WeightTile) -> *const A {
         self.data[g * self.group + tile.start..].as_ptr()

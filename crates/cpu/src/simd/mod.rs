@@ -2,6 +2,7 @@
 
 mod element;
 pub(crate) mod half;
+mod lanes;
 mod packed;
 mod rows;
 mod scratch;
@@ -14,6 +15,7 @@ mod vector;
 mod x86;
 
 pub use element::{Element, Out, Real};
+pub use lanes::{InLanes, LaneRuns, LaneSums, TOGETHER};
 pub use packed::{Packed, Scaled, Vectors};
 pub use rows::{InRows, RowProducts};
 pub use scratch::Scratch;

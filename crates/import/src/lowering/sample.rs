@@ -14,6 +14,9 @@ pub type Pick = (Vec<i64>, Vec<f64>);
 
 /// An axis of `x` resized.
 pub fn resized(x: &Array, axis: usize, picks: &Picks, outside: f64) -> Made {
+    if let Some(times) = repeats(picks, x.shape()[axis]) {
+        return Ok(ops::repeat(x, times, axis as isize)?);
+    }
     let width = picks.iter().flatten().map(|(p, _)| p.len()).max().unwrap_or(1);
     let mut sizes = vec![1; x.rank()];
     sizes[axis] = picks.len();
@@ -44,6 +47,17 @@ pub fn resized(x: &Array, axis: usize, picks: &Picks, outside: f64) -> Made {
     }
     let inside: Vec<bool> = picks.iter().map(Option::is_some).collect();
     Ok(ops::where_(&Array::from_slice(&inside, &sizes)?, &sum, outside)?)
+}
+
+/// How many times each of `size` places follows itself, where that is all.
+fn repeats(picks: &Picks, size: usize) -> Option<usize> {
+    let times = picks.len().checked_div(size).filter(|times| times * size == picks.len())?;
+    let is_repeat = |(at, pick): (usize, &Option<Pick>)| {
+        pick.as_ref().is_some_and(|(places, weights)| {
+            places[..] == [(at / times) as i64] && weights[..] == [1.0]
+        })
+    };
+    picks.iter().enumerate().all(is_repeat).then_some(times)
 }
 
 /// What lies beyond a picture.
