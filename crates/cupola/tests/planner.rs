@@ -602,3 +602,74 @@ fn axes_in_another_order_are_no_reason_to_copy() -> Result<()> {
     assert_eq!(mixed.to_vec::<f32>()?, want.to_vec::<f32>()?);
     Ok(())
 }
+
+/// What alone reads a kernel's result continues it, however often it reads it.
+#[test]
+fn a_result_that_is_read_twice_is_continued() -> Result<()> {
+    let (x, w, b) = (ramp(&[6, 8]), ramp(&[8, 5]), ramp(&[5]));
+    let linear = |x: &Array| ops::add(&ops::matmul(x, &w)?, &b);
+    let swish = |y: &Array| ops::multiply(y, &ops::sigmoid(y)?);
+    let silu = |x: &Array| swish(&ops::multiply(&linear(x)?, 0.01)?);
+    let plan = explain(&[silu(&x)?])?;
+    assert_eq!(plan.steps.len(), 1, "{plan}");
+    let seen = |y: Array| Array::from_vec(y.to_vec::<f32>()?, y.shape());
+    let scaled = seen(ops::multiply(&seen(linear(&x)?)?, 0.01)?)?;
+    assert_eq!(silu(&x)?.to_vec::<f32>()?, swish(&scaled)?.to_vec::<f32>()?);
+    // What somebody else reads, too, stays: the sum of its rows, and whoever holds it.
+    let y = ops::matmul(&x, &w)?;
+    let plan = explain(&[ops::multiply(&swish(&y)?, &ops::sum(&y, 1, true)?)?])?;
+    assert_eq!(plan.steps.len(), 2, "{plan}");
+    let plan = explain(&[swish(&y)?, y.clone()])?;
+    assert_eq!(plan.steps.len(), 2, "{plan}");
+    // What is made later cannot be read earlier.
+    let other = ops::matmul(&ops::transpose(&y, ())?, &x)?;
+    let late = ops::multiply(&swish(&y)?, &ops::sum(&other, (), false)?)?;
+    let (plain, sum) = (seen(y)?, ops::sum(&seen(other)?, (), false)?);
+    let want = ops::multiply(&swish(&plain)?, sum.item::<f32>()?)?;
+    assert_eq!(late.to_vec::<f32>()?, want.to_vec::<f32>()?);
+    Ok(())
+}
+
+/// What is joined, padded, updated or repeated lies as most of it was made.
+#[test]
+fn parts_lie_as_they_were_made() -> Result<()> {
+    let first = |x: &Array| ops::transpose(x, [0, 3, 1, 2]);
+    let last = |x: &Array| ops::transpose(x, [0, 2, 3, 1]);
+    let w = ramp(&[8, 1, 1, 8]);
+    let conv = |x: &Array| ops::multiply(&ops::conv2d(x, &w, &ops::ConvOptions::new())?, 1e-3);
+    let y = || -> Result<Array> { first(&conv(&ramp(&[1, 4, 9, 8]))?) };
+    let half = |y: &Array, at: usize| ops::split(y, 2, 1).map(|parts| parts[at].clone());
+    let upsampled = |y: &Array| {
+        let wide = ops::expand_dims(y, [3, 5])?;
+        let wide = ops::broadcast_to(&wide, [1, 8, 4, 2, 9, 2])?;
+        ops::reshape(&wide, [1, 8, 8, 18])
+    };
+    type Make<'a> = Box<dyn Fn(&Array) -> Result<Array> + 'a>;
+    let cases: [(&str, Make<'_>); 6] = [
+        ("joined", Box::new(|y| ops::concatenate(&[&half(y, 1)?, y], 1))),
+        ("half of it", Box::new(|y| ops::tanh(&half(y, 0)?))),
+        ("padded", Box::new(|y| ops::pad(y, [(0, 0), (0, 0), (1, 2), (0, 2)], 0.5))),
+        ("repeated", Box::new(upsampled)),
+        (
+            "joined with what is repeated",
+            Box::new(|y| ops::concatenate(&[&upsampled(y)?, &upsampled(&ops::tanh(y)?)?], 1)),
+        ),
+        ("joined with leaves", Box::new(|y| ops::concatenate(&[&ramp(&[1, 2, 4, 9]), y], 1))),
+    ];
+    for (name, make) in &cases {
+        let made = last(&make(&y()?)?)?;
+        let plan = explain(&[ops::tanh(&made)?])?;
+        // All run over axes of which the channels, an even number, come last; a row has 9, 11 or 18 places.
+        for step in plan.steps.iter().filter(|step| !step.over.is_empty()) {
+            let channels = ["2]", "4]", "8]", "10]", "12]", "16]"];
+            let inner = step.over.rsplit(' ').next().unwrap_or_default();
+            assert!(channels.contains(&inner), "{name}: {plan}");
+        }
+        let plain = y()?;
+        let plain = Array::from_vec(plain.to_vec::<f32>()?, plain.shape())?;
+        let want = ops::tanh(&last(&make(&plain)?)?)?;
+        let found = ops::tanh(&made)?.to_vec::<f32>()?;
+        assert_eq!(found, want.to_vec::<f32>()?, "{name}");
+    }
+    Ok(())
+}

@@ -111,15 +111,15 @@ impl<'a> Fusion<'a> {
     ) -> Option<Val<'a>> {
         let view = input.view().filter(|view| self.slots[view.slot as usize].group != 0)?;
         let shape = view.form.shape;
-        let places = by_steps(&view.strides);
-        if places.is_sorted() {
+        let places = by_steps(shape, &view.strides);
+        if walk(&places, shape).is_sorted() {
             return None;
         }
         let steps = Shape::from(&turned(shape, &places)[..]).row_major();
         let strides = places.iter().map(|&place| steps[place]).collect();
         let moved = view_layout(movement, shape, &Layout { strides, offset: 0 }, form.shape)?;
         let over = self.turned_shape(shape, &places);
-        let after = by_steps(&moved.strides);
+        let after = by_steps(form.shape, &moved.strides);
         let memory = self.turned_shape(form.shape, &after);
         let (slot, group) = self.copy_over(
             turn(input.clone(), &places, over),
@@ -132,43 +132,46 @@ impl<'a> Fusion<'a> {
     /// Where the axes of an elementwise node lie, and the shape there, where whatever it reads in full was made in
     /// one other order of axes.
     pub fn order(&mut self, args: &[Val<'a>], form: Form<'a>) -> Option<(Places, &'a Shape)> {
-        let mut found: Option<Places> = None;
-        let mut memory = None;
-        for view in args.iter().filter_map(Val::view) {
-            if is_broadcast(view) {
-                continue;
-            }
-            let info = &self.slots[view.slot as usize];
+        let mut found: Option<(Places, Option<&'a Shape>, usize)> = None;
+        for val in args {
+            let Some(view) = val.view().filter(|view| !is_broadcast(view)) else { continue };
             if view.form.shape != form.shape {
                 return None;
             }
             let places = self.places(view)?;
-            if found.as_ref().is_some_and(|known| *known != places) {
-                return None;
-            }
-            found = Some(places);
-            if info.form.shape.size() == form.shape.size() {
-                memory = Some(info.form.shape);
-            }
+            let memory = self.slots[view.slot as usize].form.shape;
+            let whole = (memory.size() == form.shape.size()).then_some(memory);
+            found = match found {
+                Some((known, ..)) if walk(&known, form.shape) != walk(&places, form.shape) => {
+                    return None;
+                }
+                // The last one may be continued.
+                Some(known) if whole.is_none() || known.1.is_some() && known.2 > val.after => {
+                    Some(known)
+                }
+                Some(_) | None => Some((places, whole, val.after)),
+            };
         }
-        let places = found.filter(|places| !places.is_sorted())?;
-        let shape = memory.unwrap_or_else(|| self.turned_shape(form.shape, &places));
+        let (places, whole, _) = found.filter(|(places, ..)| !places.is_sorted())?;
+        let shape = whole.unwrap_or_else(|| self.turned_shape(form.shape, &places));
         Some((places, shape))
     }
 
     /// Where the axes of most of these elements lie, of which each axis is an axis of memory, in a kernel's order.
-    pub fn most(&self, pieces: &[Val<'a>], rank: usize) -> Places {
-        let mut votes: SmallVec<[(Places, usize); 2]> = SmallVec::new();
+    pub fn most(&self, pieces: &[Val<'a>], form: Form<'a>) -> Places {
+        let rank = form.shape.rank();
+        let mut votes: SmallVec<[(Places, Places, usize); 2]> = SmallVec::new();
         for view in pieces.iter().filter_map(Val::view).filter(|view| !is_broadcast(view)) {
             let places = self.places(view).unwrap_or_else(|| (0..rank).collect());
-            let size = view.form.shape.size();
-            match votes.iter_mut().find(|(known, _)| *known == places) {
-                Some((_, votes)) => *votes += size,
-                None => votes.push((places, size)),
+            let (walk, size) = (walk(&places, form.shape), view.form.shape.size());
+            match votes.iter_mut().find(|(known, ..)| *known == walk) {
+                Some((.., votes)) => *votes += size,
+                None => votes.push((walk, places, size)),
             }
         }
-        let most = votes.into_iter().max_by_key(|(_, votes)| *votes);
-        most.map_or_else(|| (0..rank).collect(), |(places, _)| places)
+        let most = votes.into_iter().max_by_key(|(.., votes)| *votes);
+        let most = most.filter(|(walk, ..)| !walk.is_sorted());
+        most.map_or_else(|| (0..rank).collect(), |(_, places, _)| places)
     }
 
     /// Which axis of memory each axis of `view` walks, if it walks all of them, whole or in part. None of what is
@@ -202,12 +205,13 @@ fn is_broadcast(view: &View<'_>) -> bool {
     view.form.shape.iter().zip(&view.strides).any(|(&size, &stride)| size > 1 && stride == 0)
 }
 
-/// Where axes lie whose elements are so far apart. Repeated ones lie with the axis before them.
-fn by_steps(strides: &[isize]) -> Places {
+/// Where axes lie whose elements are so far apart. Those of one element, and of repeated ones, lie with the axis
+/// before them.
+fn by_steps(shape: &Shape, strides: &[isize]) -> Places {
     let mut step = isize::MAX;
-    let steps: SmallVec<[isize; 4]> = (strides.iter())
-        .map(|&stride| {
-            step = if stride == 0 { step } else { stride.saturating_abs() };
+    let steps: SmallVec<[isize; 4]> = (shape.iter().zip(strides))
+        .map(|(&size, &stride)| {
+            step = if size == 1 || stride == 0 { step } else { stride.saturating_abs() };
             step
         })
         .collect();
@@ -216,4 +220,11 @@ fn by_steps(strides: &[isize]) -> Places {
     let mut places = order.clone();
     order.iter().enumerate().for_each(|(place, &axis)| places[axis] = place);
     places
+}
+
+/// The axes that have more than one element, in the order in which they lie.
+fn walk(places: &Places, shape: &Shape) -> Places {
+    let mut axes: Places = (0..shape.rank()).filter(|&axis| shape[axis] != 1).collect();
+    axes.sort_by_key(|&axis| places[axis]);
+    axes
 }

@@ -19,7 +19,7 @@ impl<'a> Fusion<'a> {
         // What is written in parts lies as most of them do. Who asked for it gets it row-major.
         let places = |fusion: &Self, parts: &[Val<'a>]| match is_result {
             true => (0..form.shape.rank()).collect(),
-            false => fusion.most(parts, form.shape.rank()),
+            false => fusion.most(parts, form),
         };
         match movement {
             Movement::SliceUpdate { start, strides } => {

@@ -224,3 +224,25 @@ fn depthwise_and_zero_channels() {
     (p.in_channels, p.out_channels) = (4, 0);
     check_all(&case(p, &mut rng));
 }
+
+/// Rows of several spans and tiles, edges on both sides, lanes that are no whole vectors.
+#[test]
+fn depthwise_rows_of_any_length() {
+    let mut rng = Rng(13);
+    for (channels, size, k) in [(9, 70, 3), (17, 33, 7), (40, 16, 5), (8, 7, 9), (24, 131, 1)] {
+        let mut p = problem(1, channels, channels, &[3, size], k);
+        p.groups = channels;
+        check_all(&case(p.clone(), &mut rng));
+        (p.dilation, p.output) = (vec![1, 2], vec![3, size + k / 2 * 2 - 2 * (k - 1)]);
+        if p.output[1] < size + k {
+            check_all(&case(p.clone(), &mut rng));
+        }
+        let mut line = problem(2, channels, channels, &[size], k);
+        line.groups = channels;
+        (line.stride, line.output) = (vec![2], vec![(size - 1) / 2 + 1]);
+        check_all(&case(line.clone(), &mut rng));
+        (line.stride, line.input_dilation) = (vec![1], vec![3]);
+        line.output = vec![3 * (size - 1) + 1];
+        check_all(&case(line, &mut rng));
+    }
+}
