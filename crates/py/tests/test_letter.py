@@ -170,3 +170,13 @@ def test_parts_and_lists():
         assert mx.vmap(pairs, in_axes=[0, None])([mx.ones(2), mx.ones(3)]).shape == (2, 3)
         named = lambda d: d["a"] + d["b"]
         assert mx.vmap(named, in_axes={"a": 0, "b": None})({"a": mx.ones(2), "b": mx.ones(3)}).shape == (2, 3)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod"])
+@pytest.mark.parametrize("kind", ["bool_", "uint8", "int16", "uint16", "int64", "float16"])
+def test_what_folds_no_axes_keeps_its_dtype(name, kind):
+    for make, axes in [((1,), []), ((), None), ((1, 1), [0])]:
+        ours = getattr(cc, name)(cc.ones(make, dtype=getattr(cc, kind)), axes)
+        theirs = getattr(mlx, name)(mlx.ones(make, dtype=getattr(mlx, kind)), axes)
+        assert str(ours.dtype).split(".")[-1] == str(theirs.dtype).split(".")[-1]
+        assert ours.tolist() == theirs.tolist() and ours.shape == theirs.shape

@@ -28,6 +28,14 @@ pub(crate) fn reduce(kind: ReduceKind, x: &Array, axes: Dims, keepdims: bool) ->
     }
 }
 
+/// The sum or product over `axes`; of one element it is that, in its own dtype.
+fn summed(kind: ReduceKind, x: &Array, axes: Dims, keepdims: bool) -> Result<Array> {
+    if axes.is_empty() {
+        return Ok(x.clone());
+    }
+    reduce(kind, &cast(x, sum_dtype(x.dtype()))?, axes, keepdims)
+}
+
 /// The dtype that integers are summed in, as in MLX: 32 bits at least.
 fn sum_dtype(dtype: DType) -> DType {
     match dtype {
@@ -44,7 +52,7 @@ fn sum_dtype(dtype: DType) -> DType {
 ///
 /// # Dtypes
 /// Bool and small integers sum as 32-bit integers; integers wrap; half types accumulate in
-/// `float32`.
+/// `float32`. Over no axes, as of a scalar, there is nothing to sum: the dtype stays, as in MLX.
 ///
 /// # Example
 /// ```
@@ -57,7 +65,7 @@ fn sum_dtype(dtype: DType) -> DType {
 pub fn sum(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
     autocast::apply("sum", [x], |[x]| {
         let axes = axes.into().sorted("sum", x.rank())?;
-        reduce(ReduceKind::Sum, &cast(x, sum_dtype(x.dtype()))?, axes, keepdims)
+        summed(ReduceKind::Sum, x, axes, keepdims)
     })
 }
 
@@ -76,7 +84,7 @@ pub fn sum(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
 pub fn prod(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
     autocast::apply("prod", [x], |[x]| {
         let axes = axes.into().sorted("prod", x.rank())?;
-        reduce(ReduceKind::Prod, &cast(x, sum_dtype(x.dtype()))?, axes, keepdims)
+        summed(ReduceKind::Prod, x, axes, keepdims)
     })
 }
 

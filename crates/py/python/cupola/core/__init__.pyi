@@ -3737,7 +3737,7 @@ def sum(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bo
 
     Dtypes:
     Bool and small integers sum as 32-bit integers; integers wrap; half types accumulate in
-    `float32`.
+    `float32`. Over no axes, as of a scalar, there is nothing to sum: the dtype stays, as in MLX.
 
     Example:
         >>> mx.sum(mx.array([[1, 2], [3, 4]]), axis=0)
