@@ -237,8 +237,25 @@ pub static BATCHES: Wanted = Wanted {
     found: OnceLock::new(),
 };
 
+/// Fourier transforms.
+pub static TRANSFORMS: Wanted = Wanted {
+    name: "cufft",
+    symbols: &[
+        "cufftCreate",
+        "cufftDestroy",
+        "cufftExecC2C",
+        "cufftExecR2C",
+        "cufftMakePlanMany64",
+        "cufftSetAutoAllocation",
+        "cufftSetStream",
+        "cufftSetWorkArea",
+    ],
+    companions: "",
+    found: OnceLock::new(),
+};
+
 /// What a device does better with, and does not need.
-pub static OPTIONAL: [&Wanted; 4] = [&PRODUCTS, &DNN, &BLAS, &SOLVER];
+pub static OPTIONAL: [&Wanted; 5] = [&PRODUCTS, &DNN, &BLAS, &SOLVER, &TRANSFORMS];
 
 impl Wanted {
     /// Loads the library, or says in a line why that cannot be. It is looked for once.

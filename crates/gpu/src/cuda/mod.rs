@@ -25,6 +25,7 @@ mod product;
 mod run;
 mod sequence;
 mod staging;
+mod transform;
 
 use std::any::Any;
 use std::ffi::{CStr, c_char};

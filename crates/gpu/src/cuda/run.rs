@@ -15,10 +15,11 @@ use super::gpu::{Gpu, slower};
 use super::linalg::{self, Checked, Solver, Solvers, Stage};
 use super::matrices::Product;
 use super::product::{self, Products};
+use super::transform::{self, PreparedTransform, Transform};
 use crate::emit::dynamic_shared;
 use crate::ir::Target;
 use crate::kernels::dot::{is_quick, is_vector};
-use crate::kernels::{Arg, BufferRef, Launch, Missing, attention as kernels, map, program};
+use crate::kernels::{Arg, BufferRef, Launch, Missing, attention as kernels, fft, map, program};
 
 /// A segment that is ready to run.
 pub struct Prepared {
@@ -197,6 +198,21 @@ fn library_call(gpu: &Arc<Gpu>, segment: &Segment, target: &Target) -> Option<Ca
             let made = convolution::PreparedConvolution::new(gpu, &geometry);
             let made = made.map_err(|error| slower("a convolution", &error)).ok()?;
             Some(Called::new(made, &REGIONS).aligned(&REGIONS, ALIGNMENT, geometry.dtype))
+        }
+        // It wants real numbers to start where complex ones do.
+        Kernel::Op(KernelOp::Fft(op)) if target.vector_bytes > 0 => {
+            let transform = Transform::of(op, segment)?;
+            if !transform::is_wanted(segment.outputs[0].aval.shape.size()) {
+                return None;
+            }
+            let made = PreparedTransform::new(gpu, &transform);
+            let made = made.map_err(|error| slower("a Fourier transform", &error)).ok()?;
+            let scratch = vec![made.workspace()];
+            let (input, output) = (BufferRef::Input(0), BufferRef::Output(0));
+            let called = Called::new(made, &[input, output, BufferRef::Scratch(0)]);
+            let after = fft::scaled(op, segment, target).ok()?;
+            let from = segment.inputs[0].aval.dtype;
+            Some(Called { scratch, after, ..called.aligned(&[input], DType::C64.size(), from) })
         }
         // Its kernels for this architecture were seen to repeat their results.
         Kernel::Composite(Composite::Attention(op)) if target.wide && target.vector_bytes > 0 => {

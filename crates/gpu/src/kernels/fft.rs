@@ -73,6 +73,24 @@ pub fn fft(
     Ok(())
 }
 
+/// The launch that multiplies the row-major result of a transform by its factor, where that is not 1.
+pub fn scaled(op: &Fft, segment: &Segment, target: &Target) -> Result<Option<Launch>, Missing> {
+    let time = &segment.inputs[0].aval.shape;
+    let factor = op.scale.factor(op.axes.iter().map(|&axis| time[axis]).product()) as f32;
+    if factor == 1.0 {
+        return Ok(None);
+    }
+    let k = Draft::new("fft_scaled", BLOCK, segment, target)?;
+    let (view, count) = (k.output(segment, 0), segment.outputs[0].aval.shape.size() as u64);
+    let factor = k.size(i64::from(factor.to_bits()), Ty::U32).bits(Ty::F32);
+    k.each(count, |index| {
+        let at = view.offset + index;
+        let (re, im) = pair(view.buf.load_number(at));
+        view.buf.store_number(at, Number::Complex(re * factor, im * factor));
+    });
+    k.launch_over(count).map(Some)
+}
+
 /// The lanes of an axis.
 struct Lanes<'a> {
     kind: FftKind,

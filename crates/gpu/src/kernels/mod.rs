@@ -8,7 +8,7 @@ mod conv;
 mod create;
 mod custom;
 pub(crate) mod dot;
-mod fft;
+pub mod fft;
 mod finish;
 mod gather;
 mod gemm;
