@@ -180,3 +180,17 @@ def test_what_folds_no_axes_keeps_its_dtype(name, kind):
         theirs = getattr(mlx, name)(mlx.ones(make, dtype=getattr(mlx, kind)), axes)
         assert str(ours.dtype).split(".")[-1] == str(theirs.dtype).split(".")[-1]
         assert ours.tolist() == theirs.tolist() and ours.shape == theirs.shape
+
+
+def test_values_put_along_an_axis_may_have_leading_axes_of_one_element():
+    shapes = [((3,), (2,), (1, 2)), ((2, 2), (1, 2), (1, 1, 2)), ((3,), (1,), (2, 1)), ((1,), (1,), (0, 1))]
+    for shape, indices, values in shapes:
+        found = []
+        for m in (cc, mlx):
+            x = m.zeros(shape, dtype=m.int32)
+            at = m.zeros(indices, dtype=m.uint32)
+            try:
+                found.append(m.put_along_axis(x, at, m.ones(values, dtype=m.int32), axis=0).tolist())
+            except ValueError:
+                found.append(ValueError)
+        assert found[0] == found[1]

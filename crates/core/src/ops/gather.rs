@@ -178,7 +178,8 @@ pub fn take_along_axis(x: &Array, indices: &Array, axis: impl Into<Axes>) -> Res
 /// replaced by `values`; `()` counts through the flattened array.
 ///
 /// # Shapes
-/// `values` broadcast to the indices; the other axes of `x` and of the indices broadcast to each other.
+/// `values` broadcast to the indices, and may have axes of one element before theirs; the other axes of `x` and of the
+/// indices broadcast to each other.
 ///
 /// # Dtypes
 /// The values are taken in x's dtype.
@@ -201,7 +202,6 @@ pub fn put_along_axis<'a>(
         return scatter_along_axis(x, (indices, axis as isize), values, ScatterMode::Set);
     }
     let indices = line("put_along_axis", indices)?;
-    let values = &values.into().to(x.dtype(), indices.shape())?;
     let flat = flatten(x, 0, -1)?;
     let out = scatter_along_axis(&flat, (indices, 0), values, ScatterMode::Set)?;
     super::reshape(&out, x.shape())
@@ -228,7 +228,15 @@ pub fn scatter_along_axis<'a>(
     let op = "put_along_axis";
     let axis = normalize_axis(op, axis, x.rank())?;
     let (x, indices) = align(op, x, indices, axis)?;
-    let values = values.into().to(x.dtype(), indices.shape())?;
+    let values = match values.into() {
+        Operand::Array(values) => {
+            let extra = values.rank().saturating_sub(indices.rank());
+            let ones = values.shape().iter().take(extra).take_while(|&&size| size == 1).count();
+            let values = squeeze_axes(values, (0..ones).collect())?;
+            Operand::Array(&values).to(x.dtype(), indices.shape())?
+        }
+        number @ Operand::Scalar(_) => number.to(x.dtype(), indices.shape())?,
+    };
     let indices = wrap(op, &indices, axis, x.shape()[axis])?;
     Array::apply(ScatterAxis { mode, axis }, &[&x, &values, &indices])
 }

@@ -3118,7 +3118,8 @@ def put_along_axis(a: _Scalar | array, /, indices: _Scalar | array, values: _Sca
     replaced by `values`; `()` counts through the flattened array.
 
     Shapes:
-    `values` broadcast to the indices; the other axes of `x` and of the indices broadcast to each other.
+    `values` broadcast to the indices, and may have axes of one element before theirs; the other axes of `x` and of the
+    indices broadcast to each other.
 
     Dtypes:
     The values are taken in x's dtype.
