@@ -8,7 +8,7 @@ mod conv;
 mod create;
 mod custom;
 pub(crate) mod dot;
-pub mod fft;
+pub(crate) mod fft;
 mod finish;
 mod gather;
 mod gemm;
