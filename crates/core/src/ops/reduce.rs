@@ -28,7 +28,7 @@ pub(crate) fn reduce(kind: ReduceKind, x: &Array, axes: Dims, keepdims: bool) ->
     }
 }
 
-/// The sum or product over `axes`; of one element it is that, in its own dtype.
+/// The sum or product over `axes`; over none it is `x` as it is.
 fn summed(kind: ReduceKind, x: &Array, axes: Dims, keepdims: bool) -> Result<Array> {
     if axes.is_empty() {
         return Ok(x.clone());

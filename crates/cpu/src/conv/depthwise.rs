@@ -18,7 +18,6 @@ const PIECE: usize = 1 << 13;
 /// Groups of images with sums of their own, at most, and positions in one, at least.
 const GROUPS: usize = 16;
 const GROUP: usize = 1024;
-
 /// Columns that are listed together, at most.
 const SPAN: usize = 64;
 
@@ -41,7 +40,7 @@ struct Span {
     tiles: Vec<Columns>,
 }
 
-/// Positions of a row that meet the same taps, and are computed together.
+/// Positions of a row that are computed together: where the input is dilated, those that meet the same taps.
 struct Columns {
     /// At most [`TOGETHER`].
     outputs: Vec<usize>,
@@ -51,14 +50,9 @@ struct Columns {
 
 impl Columns {
     fn new(axis: &Axis, outputs: Vec<usize>) -> Columns {
-        let input = |tap: usize, output: usize| {
-            let at = output as isize * axis.stride + tap as isize * axis.dilation - axis.pad;
-            let input = usize::try_from(at.div_euclid(axis.input_dilation)).ok()?;
-            (at.rem_euclid(axis.input_dilation) == 0 && input < axis.input).then_some(input)
-        };
         let inputs = |tap: usize| {
             let mut inputs = [None; TOGETHER];
-            inputs.iter_mut().zip(&outputs).for_each(|(at, &output)| *at = input(tap, output));
+            inputs.iter_mut().zip(&outputs).for_each(|(at, &o)| *at = axis.input_at(o, tap));
             (tap, inputs)
         };
         let meets =
@@ -193,9 +187,10 @@ impl Depthwise {
                 for &(tap, input) in runs.rows() {
                     for inner_tap in 0..inner.taps {
                         let w = &w[(tap * inner.taps + inner_tap) * channels..][..channels];
-                        let column = inside.start as isize * inner.stride - inner.pad
-                            + inner_tap as isize * inner.dilation;
-                        let x = &x[(input * inner.input + column as usize) * channels..][..reach];
+                        let Some(column) = inner.input_at(inside.start, inner_tap) else {
+                            continue;
+                        };
+                        let x = &x[(input * inner.input + column) * channels..][..reach];
                         together.push((w.as_ptr(), x.as_ptr()));
                     }
                 }

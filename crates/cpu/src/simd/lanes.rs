@@ -55,24 +55,10 @@ unsafe fn lane_sums<V: Vector>(s: LaneSums<'_, V::Elem>) {
 /// As `lane_sums`, for at most `P` sums.
 #[inline(always)]
 unsafe fn sums_of<V: Vector, const P: usize>(s: &LaneSums<'_, V::Elem>) {
+    let own = |own: &[*const V::Elem; TOGETHER], p: usize| own[p];
     for at in (0..s.lanes).step_by(V::LANES) {
-        // Where there are enough, the last vector begins where it still fits.
-        let at = at.min(s.lanes.saturating_sub(V::LANES));
-        let count = V::LANES.min(s.lanes);
         // SAFETY: the caller vouches for the pointers.
-        unsafe {
-            let own = |own: &[*const V::Elem; TOGETHER], p: usize| own[p];
-            let sums = match count == V::LANES {
-                true => block::<V, _, P>(s.terms, at, own, |p| V::load(p)),
-                false => block::<V, _, P>(s.terms, at, own, |p| V::load_first(p, count)),
-            };
-            for (sum, out) in sums.iter().zip(s.sums) {
-                match count == V::LANES {
-                    true => sum.store(out.add(at)),
-                    false => sum.store_first(out.add(at), count),
-                }
-            }
-        }
+        unsafe { vector::<V, _, P>(s.terms, [at, s.lanes], own, s.sums.iter().copied()) };
     }
 }
 
@@ -80,26 +66,38 @@ unsafe fn sums_of<V: Vector, const P: usize>(s: &LaneSums<'_, V::Elem>) {
 /// As [`InLanes::lane_runs`]; the instruction set is present.
 #[inline(always)]
 unsafe fn lane_runs<V: Vector>(s: LaneRuns<'_, V::Elem>) {
-    let count = V::LANES.min(s.lanes);
     for at in (0..s.lanes).step_by(V::LANES) {
-        let at = at.min(s.lanes - count);
         for first in (0..s.count).step_by(TOGETHER) {
+            // Where there are enough, the last ones begin where they still fit.
             let first = first.min(s.count - TOGETHER);
             let own = |own: &*const V::Elem, p: usize| own.wrapping_add((first + p) * s.step);
+            let sums = (first..first + TOGETHER).map(|p| s.sums.wrapping_add(p * s.lanes));
             // SAFETY: the caller vouches for the pointers.
-            unsafe {
-                let sums = match count == V::LANES {
-                    true => block::<V, _, TOGETHER>(s.terms, at, own, |p| V::load(p)),
-                    false => block::<V, _, TOGETHER>(s.terms, at, own, |p| V::load_first(p, count)),
-                };
-                for (p, sum) in sums.iter().enumerate() {
-                    let out = s.sums.add((first + p) * s.lanes + at);
-                    match count == V::LANES {
-                        true => sum.store(out),
-                        false => sum.store_first(out, count),
-                    }
-                }
-            }
+            unsafe { vector::<V, _, TOGETHER>(s.terms, [at, s.lanes], own, sums) };
+        }
+    }
+}
+
+/// Computes a vector of each of at most `P` sums: from lane `at` of `lanes` on, or where the last one still fits.
+///
+/// # Safety
+/// As `block`; the sums can be written.
+#[inline(always)]
+unsafe fn vector<V: Vector, O, const P: usize>(
+    terms: &[(*const V::Elem, O)],
+    [at, lanes]: [usize; 2],
+    own: impl Fn(&O, usize) -> *const V::Elem,
+    sums: impl Iterator<Item = *mut V::Elem>,
+) {
+    // SAFETY: the caller vouches for the pointers.
+    unsafe {
+        if lanes >= V::LANES {
+            let at = at.min(lanes - V::LANES);
+            let found = block::<V, _, P>(terms, at, own, |p| V::load(p));
+            found.iter().zip(sums).for_each(|(sum, to)| sum.store(to.add(at)));
+        } else {
+            let found = block::<V, _, P>(terms, 0, own, |p| V::load_first(p, lanes));
+            found.iter().zip(sums).for_each(|(sum, to)| sum.store_first(to, lanes));
         }
     }
 }
