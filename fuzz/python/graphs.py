@@ -611,7 +611,7 @@ class Checker:
         names = {"np": np, "N": Rounded(), "mx": np}
         for k, n in enumerate(g.inputs):
             names[n.name] = np.asarray(values.values(n.shape, n.dtype, g.salt + k, g.flavours[k]))
-        self.size = 1.0
+        self.size, self.wrong = 1.0, {}
         self.most = 4.0 if any("N.multiply" in text for _, text, _ in g.truths) else 1.0
         with np.errstate(all="ignore"):
             for name, text, dtype in g.truths:
@@ -620,20 +620,24 @@ class Checker:
                     x = x.astype(values.stored(dtype)) if dtype != "bool_" else x != 0
                 names[name] = np.asarray(values.cast(x, dtype))
                 if g.sums and dtype in FLOATS:
-                    self.size = max(self.size, _size(names[name]), self.added(text, dtype, names),
-                        *self.factors(text, names))
+                    self.wrong[name] = self.added(text, dtype, names)
+                    by_sums = self.most * self.wrong[name] / ROUGH.get(dtype, np.inf)
+                    self.size = max(self.size, _size(names[name]), by_sums, *self.factors(text, names))
         return names
 
     def added(self, text, dtype, names):
-        """The size that a sum counts against: where its elements were all rounded the same way, as
-        differences from a mean are, as many roundings add up. A product with what is clipped, if there
-        is one, has four times as many."""
+        """How far a value may be off. Where elements were all rounded the same way, as differences from a
+        mean are, as many roundings add up as a sum has elements, and sums of sums multiply them; so do
+        products with large integers. A product with what is clipped, if there is one, has four times
+        as many."""
+        before = max((self.wrong.get(name, 0.0) for name in re.findall(r"\w+", text)), default=0.0)
+        before = max(before, ROUNDING.get(dtype, 0.0) * self.size)
         found = re.match(r"N\.(?:sum\((\w+), axis=(\d+)|cumsum\(N\.clip\((\w+),)", text)
-        if not found or dtype not in ROUGH:
-            return 1.0
+        if not found:
+            return before * max(self.factors(text, names), default=1.0)
         summed, axis, running = found.groups()
         count = names[running].shape[-1] if running else names[summed].shape[int(axis)]
-        return self.most * count * ROUNDING[dtype] / ROUGH[dtype] * self.size
+        return before * count
 
     def factors(self, text, names):
         """The sizes of integers that floats are multiplied by, and so what is wrong with these."""

@@ -214,6 +214,13 @@ fn qr<T: Field>(a: MatRef<'_, T>, q_out: Out<'_, T>, r_out: Out<'_, T>) {
     }
     let qr = Qr::new(a);
     let (q, r) = (qr.compute_thin_Q(), qr.thin_R());
-    write(q_out, k, |i, j| q[(i, j)]);
-    write(r_out, n, |i, j| if i > j { T::zero_impl() } else { r[(i, j)] });
+    // The library passes over a column that is no vector of numbers: from there on nothing is one.
+    let nan = T::one_impl().times(f64::NAN);
+    let lost = (0..n).find(|&j| finite(a.subcols(j, 1)).is_err()).unwrap_or(n);
+    write(q_out, k, |i, j| if j < lost { q[(i, j)] } else { nan });
+    write(r_out, n, |i, j| match i > j {
+        true => T::zero_impl(),
+        false if j < lost => r[(i, j)],
+        false => nan,
+    });
 }

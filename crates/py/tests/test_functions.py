@@ -287,6 +287,7 @@ for traditional in (False, True):
     how = f"traditional={traditional}"
     c(f"mx.fast.rope(t3,4,{how},base=10000.0,scale=1.0,offset=0)", tolerance=1e-05)
     c(f"mx.fast.rope(t3,2,{how},base=10000.0,scale=0.5,offset=3)", tolerance=1e-05)
+    c(f"mx.fast.rope(t3[:,:0],2,{how},base=10000.0,scale=1.0,offset=0)")
     c(f"mx.fast.rope(im,4,{how},base=None,scale=1.0,offset=iu_in,freqs=v[2:])", tolerance=1e-05)
 for options in ("", ",mask='causal'", ",mask=amask>0", ",mask=amask,sinks=v", ",mask='causal',sinks=v"):
     c(f"mx.fast.scaled_dot_product_attention(aq,ak,av,scale=0.5{options})", tolerance=1e-05)

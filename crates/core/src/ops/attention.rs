@@ -282,7 +282,8 @@ fn turned(x: &Array, options: &RopeOptions<'_>, angles: Array) -> Result<Array> 
         false => concatenate(&[&left, &right], last)?,
     };
     let rest = slice_axis(&wide, last, dims, x.shape()[last] - dims)?;
-    let whole = if rest.size() == 0 { turned } else { concatenate(&[&turned, &rest], last)? };
+    let whole =
+        if rest.shape()[last] == 0 { turned } else { concatenate(&[&turned, &rest], last)? };
     cast(&whole, x.dtype())
 }
 

@@ -73,12 +73,25 @@ pub struct How {
     pub factors: Option<Factors>,
     /// Where it is noted that an element is not finite.
     pub status: Option<BufferRef>,
+    /// Where it is noted which is the first column with a NaN: what it lacks of the largest word.
+    pub noted: Option<BufferRef>,
+    /// By such notes, what becomes NaN in the copy: cuSOLVER takes NaN for 0 in pivots and lengths.
+    pub spoilt: Option<(BufferRef, Spoilt)>,
+}
+
+/// What a NaN in a matrix leaves of what is computed from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spoilt {
+    /// The columns before it are numbers.
+    FromItsColumn,
+    /// There is no number.
+    All,
 }
 
 impl How {
     /// A copy of a part as it is.
     pub const fn of(part: Part) -> Self {
-        How { part, conjugated: [false; 2], factors: None, status: None }
+        How { part, conjugated: [false; 2], factors: None, status: None, noted: None, spoilt: None }
     }
 }
 
@@ -198,6 +211,9 @@ impl Batch<'_> {
         let y = Steps::new(&k, to, Access::Write);
         let factors = how.factors.map(|f| (f, k.view(f.buffer, from.dtype, Access::Read)));
         let status = how.status.map(|status| k.view(status, DType::U32, Access::Atomic));
+        let noted = how.noted.map(|notes| k.view(notes, DType::U32, Access::Atomic));
+        let spoilt =
+            how.spoilt.map(|(notes, what)| (k.view(notes, DType::U32, Access::Read), what));
         // Neighbours in memory are written by neighbours.
         let is_across = to.row == 1 && to.column != 1;
         let (outer, inner) = if is_across { (columns, rows) } else { (rows, columns) };
@@ -221,6 +237,21 @@ impl Batch<'_> {
             };
             if let (Part::Hermitian, Number::Complex(re, im)) = (how.part, number) {
                 number = Number::Complex(re, i.eq(j).select(0.0, im));
+            }
+            let lack = || k.u32(u32::MAX) - j.convert(Ty::U32);
+            if let Some(notes) = noted {
+                let note = || {
+                    notes.buf.atomic(Atomic::Max, matrix, lack());
+                };
+                is_nan(number).into_iter().for_each(|nan| k.when(nan, note));
+            }
+            if let Some((notes, what)) = spoilt {
+                let note = notes.buf.load(matrix);
+                let is_spoilt = match what {
+                    Spoilt::FromItsColumn => note.ge(lack()),
+                    Spoilt::All => note.gt(k.u32(0)),
+                };
+                number = number.map(|v| is_spoilt.select(v.like(f32::NAN), v));
             }
             if let Some(inside) = is_inside {
                 number = number.map(|v| inside.select(v, v.like(0.0)));
@@ -335,16 +366,18 @@ impl Batch<'_> {
     }
 
     /// Notes the first element of each diagonal of `size` that has a flaw: what it lacks of the largest
-    /// word.
+    /// word. Matrices that have a word in `except` are passed over.
     pub fn diagonal(
         &self,
         matrices: &Matrices,
         size: usize,
         flaw: Flaw,
         status: BufferRef,
+        except: Option<BufferRef>,
     ) -> Result<Launch, Missing> {
         let k = self.draft("diagonal")?;
         let x = Steps::new(&k, matrices, Access::Read);
+        let except = except.map(|words| k.view(words, DType::U32, Access::Read));
         let status = k.view(status, DType::U32, Access::Atomic);
         let sizes = k.divisors(&[self.count(), size]);
         let lead = k.divisors(&self.lead);
@@ -355,8 +388,12 @@ impl Batch<'_> {
             let number = x.load(x.start(&unflatten(matrix, &lead)), [i, i]);
             let has_flaw = match flaw {
                 Flaw::Zero => number.parts().map(|v| v.eq(0.0)).reduce(|a, b| a & b),
-                Flaw::Nan => number.parts().map(Val::is_nan).reduce(|a, b| a | b),
+                Flaw::Nan => is_nan(number),
             };
+            let has_flaw = has_flaw.map(|flaw| match except {
+                Some(words) => flaw & words.buf.load(matrix).eq(k.u32(0)),
+                None => flaw,
+            });
             let note = || {
                 let lack = k.u32(u32::MAX) - i.convert(Ty::U32);
                 status.buf.atomic(Atomic::Max, matrix, lack);
@@ -494,6 +531,11 @@ fn length(number: Number<'_>) -> Val<'_> {
         Number::Real(v) => v.abs(),
         Number::Complex(re, im) => (re * re + im * im).sqrt(),
     }
+}
+
+/// Whether a part of it is NaN.
+fn is_nan<'k>(number: Number<'k>) -> Option<Val<'k>> {
+    number.parts().map(Val::is_nan).reduce(|a, b| a | b)
 }
 
 /// Whether it is infinite or NaN.

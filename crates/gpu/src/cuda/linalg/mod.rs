@@ -19,7 +19,7 @@ pub use check::{Check, Checked};
 pub use solver::{Solver, Solvers};
 
 use crate::ir::{Missing, Target};
-use crate::kernels::linalg::{Batch, Factors, Flaw, How, Matrices, Part};
+use crate::kernels::linalg::{Batch, Factors, Flaw, How, Matrices, Part, Spoilt};
 use crate::kernels::{BufferRef, Launch};
 
 /// What is done for a batch of matrices, in order.
@@ -198,6 +198,14 @@ impl Planner<'_> {
         Ok(Status(words))
     }
 
+    /// A word for each matrix, of where its first NaN is: there is none so far.
+    fn notes(&mut self) -> Result<BufferRef, Missing> {
+        let words = self.scratch(1, DType::U32);
+        let zeros = self.on.zeros(words, self.on.count())?;
+        self.launch(zeros);
+        Ok(words)
+    }
+
     fn check(&mut self, check: Check, status: &Status) {
         self.plan.stages.push(Stage::Check { check, status: status.0, count: self.on.count() });
     }
@@ -223,8 +231,9 @@ impl Planner<'_> {
         size: usize,
         flaw: Flaw,
         status: &Status,
+        except: Option<BufferRef>,
     ) -> Result<(), Missing> {
-        let diagonal = self.on.diagonal(matrices, size, flaw, status.0)?;
+        let diagonal = self.on.diagonal(matrices, size, flaw, status.0, except)?;
         self.launch(diagonal);
         Ok(())
     }
@@ -251,7 +260,7 @@ impl Planner<'_> {
             self.copy(&a, &out, [n, n], How::of(Part::Hermitian))?;
             self.call(task, &[out.buffer, status.0]);
         }
-        self.diagonal(&out, n, Flaw::Nan, &status)?;
+        self.diagonal(&out, n, Flaw::Nan, &status, None)?;
         self.check(Check::Definite, &status);
         Ok(())
     }
@@ -264,7 +273,7 @@ impl Planner<'_> {
         let (a, b, out) = (self.a(), Matrices::input(self.on.segment, 1), self.output(0));
         let status = (!unit).then(|| self.status()).transpose()?;
         if let Some(status) = &status {
-            self.diagonal(&a, n, Flaw::Zero, status)?;
+            self.diagonal(&a, n, Flaw::Zero, status, None)?;
         }
         let rows = out.row as usize;
         if rows > 0 {
@@ -294,16 +303,18 @@ impl Planner<'_> {
         let (status, own) = (self.status()?, self.columns(n, n));
         let of_exchanges = self.exchanges(n, n);
         let exchanges = self.scratch(n, of_exchanges);
-        self.copy(&a, &own, [n, n], How::of(Part::All))?;
+        let notes = self.notes()?;
+        self.copy(&a, &own, [n, n], How { noted: Some(notes), ..How::of(Part::All) })?;
         self.call(Task::Lu { m: n, n }, &[own.buffer, exchanges, status.0]);
-        self.diagonal(&own, n, Flaw::Zero, &status)?;
+        self.diagonal(&own, n, Flaw::Zero, &status, Some(notes))?;
         let columns = out.row as usize;
         if columns > 0 {
             let x = self.columns(n, columns);
             self.copy(&b, &x, [n, columns], How::of(Part::All))?;
             let regions = [own.buffer, exchanges, x.buffer, status.0];
             self.call(Task::Solve { n, columns }, &regions);
-            self.copy(&x, &out, [n, columns], How::of(Part::All))?;
+            let how = How { spoilt: Some((notes, Spoilt::All)), ..How::of(Part::All) };
+            self.copy(&x, &out, [n, columns], how)?;
         }
         self.check(Check::Pivots, &status);
         Ok(())
@@ -316,9 +327,11 @@ impl Planner<'_> {
         let exchanges = self.scratch(k.max(1), of_exchanges);
         if k > 0 {
             let (a, own, status) = (self.a(), self.columns(m, n), self.status()?);
-            self.copy(&a, &own, [m, n], How::of(Part::All))?;
+            let notes = self.notes()?;
+            self.copy(&a, &own, [m, n], How { noted: Some(notes), ..How::of(Part::All) })?;
             self.call(Task::Lu { m, n }, &[own.buffer, exchanges, status.0]);
-            self.copy(&own, &out, [m, n], How::of(Part::All))?;
+            let spoilt = Some((notes, Spoilt::FromItsColumn));
+            self.copy(&own, &out, [m, n], How { spoilt, ..How::of(Part::All) })?;
         }
         if m > 0 {
             let order = self.scratch(m, DType::U32);
@@ -337,11 +350,13 @@ impl Planner<'_> {
         let taus = self.scratch(k, self.dtype);
         let (q, r) = (self.output(0), self.output(1));
         let regions = [own.buffer, taus, status.0];
-        self.copy(&a, &own, [m, n], How::of(Part::All))?;
+        let notes = self.notes()?;
+        let spoilt = Some((notes, Spoilt::FromItsColumn));
+        self.copy(&a, &own, [m, n], How { noted: Some(notes), ..How::of(Part::All) })?;
         self.call(Task::Reflections { m, n }, &regions);
-        self.copy(&own, &r, [k, n], How::of(Part::Upper))?;
+        self.copy(&own, &r, [k, n], How { spoilt, ..How::of(Part::Upper) })?;
         self.call(Task::Columns { m, n }, &regions);
-        self.copy(&own, &q, [m, k], How::of(Part::All))
+        self.copy(&own, &q, [m, k], How { spoilt, ..How::of(Part::All) })
     }
 
     fn eigh(&mut self, n: usize, vectors: bool) -> Result<(), Missing> {
