@@ -20,6 +20,10 @@ const TASK: f64 = 20_000.0;
 const TASKS: usize = 128;
 /// Bytes of an image's part that a task copies.
 const INPUT_BYTES: usize = 512 << 10;
+/// Bytes of a line of the first-level cache, of one line for each of its sets, and lines of a set.
+const LINE_BYTES: usize = 64;
+const SETS_BYTES: usize = 4 << 10;
+const WAYS: usize = 8;
 /// The most positions that are computed with one list of what they read.
 const POSITIONS: usize = 256;
 
@@ -38,6 +42,8 @@ pub(super) struct Channels {
     parts: usize,
     /// Whether the image is read where it is.
     direct: bool,
+    /// Elements from one position of the last axis to the next in a copy of the image.
+    pitch: usize,
     /// Whether the taps of the last axis lie one after the other.
     merge: bool,
     pub cost: f64,
@@ -60,7 +66,12 @@ impl Channels {
         let outer: f64 = tables[..last].iter().map(taps).product();
         let depth = (inner.taps * geo.c_in * geo.groups) as f64;
         let calls = (geo.outputs().div_ceil(tall) * geo.groups * vectors.len()) as f64 * 40.0;
-        let padded = Padded::new(geo, 0..rows).len();
+        let channels = geo.groups * geo.c_in;
+        // A tile's positions are read side by side: no more of them from one set than it has ways.
+        let apart = inner.stride as usize * channels * size_of::<T>();
+        let crowded = apart > 0 && apart.is_multiple_of(SETS_BYTES) && tall.min(together) > WAYS;
+        let pitch = channels + if crowded { LINE_BYTES / size_of::<T>() } else { 0 };
+        let padded = Padded::new(geo, 0..rows, pitch).len();
         let a_row = step * inner.output as f64 / together as f64;
         let image = outer * depth * a_row + calls + padded as f64 * 0.15;
         // A task reads its part of the image and of the weights: what is larger is cut more often.
@@ -82,13 +93,14 @@ impl Channels {
         Channels {
             isa,
             lanes: set.lanes,
-            direct: tables.iter().zip(&geo.axes).all(inside),
+            direct: !crowded && tables.iter().zip(&geo.axes).all(inside),
+            pitch,
             tables,
             slab,
             parts,
             vectors,
             tall,
-            merge: geo.groups == 1 && inner.dilation == 1,
+            merge: geo.groups == 1 && inner.dilation == 1 && (!crowded || inner.taps == 1),
             cost: image * geo.batch as f64,
         }
     }
@@ -148,7 +160,7 @@ impl Channels {
                     (x[from.min(x.len())..].as_ptr(), steps)
                 }
                 _ => {
-                    let padded = Padded::new(geo, rows.clone());
+                    let padded = Padded::new(geo, rows.clone(), self.pitch);
                     let mut to = Scratch::new(padded.len());
                     padded.fill(geo, x, &mut to);
                     copy = to;

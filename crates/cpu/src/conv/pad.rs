@@ -17,7 +17,8 @@ pub(super) struct Padded {
 }
 
 impl Padded {
-    pub fn new(geo: &Geometry, rows: Range<usize>) -> Padded {
+    /// With positions of the last axis `pitch` elements apart, at least the channels.
+    pub fn new(geo: &Geometry, rows: Range<usize>, pitch: usize) -> Padded {
         let mut padded = Padded { extents: vec![], pitches: vec![], origins: vec![] };
         for (d, axis) in geo.axes.iter().enumerate() {
             let outputs = if d == 0 { rows.clone() } else { 0..axis.output };
@@ -27,7 +28,7 @@ impl Padded {
             padded.extents.push(reach as usize);
             padded.origins.push(outputs.start as isize * axis.stride - axis.pad);
         }
-        padded.pitches = pitches(&padded.extents, geo.groups * geo.c_in);
+        padded.pitches = pitches(&padded.extents, pitch);
         padded
     }
 
@@ -62,7 +63,7 @@ impl Padded {
                 let to = &mut to[at(i)..][..self.pitches[d]];
                 self.fill_axis(geo, d + 1, from, &image[i * from[d]..][..from[d]], to);
             }
-        } else if step == 1 && !inputs.is_empty() {
+        } else if step == 1 && self.pitches[d] == from[d] && !inputs.is_empty() {
             let part = &image[inputs.start * from[d]..inputs.end * from[d]];
             T::widen(part, &mut to[at(inputs.start)..][..part.len()]);
         } else {
@@ -74,9 +75,9 @@ impl Padded {
     }
 }
 
-/// Elements from one position to the next along each axis of a contiguous array.
-pub(super) fn pitches(sizes: &[usize], channels: usize) -> Vec<usize> {
-    let mut pitches = vec![channels; sizes.len()];
+/// Elements from one position to the next along each axis, where along the last they are `last` apart.
+pub(super) fn pitches(sizes: &[usize], last: usize) -> Vec<usize> {
+    let mut pitches = vec![last; sizes.len()];
     for d in (1..sizes.len()).rev() {
         pitches[d - 1] = pitches[d] * sizes[d];
     }

@@ -208,6 +208,17 @@ fn layer_sizes() {
     }
 }
 
+/// Positions that lie whole pages apart: they are read from a copy in which they do not.
+#[test]
+fn positions_in_the_same_sets_of_the_cache() {
+    let mut rng = Rng(17);
+    for (ci, co, size, k, stride) in [(1024, 17, 6, 1, 1), (512, 9, 7, 1, 2), (1024, 3, 4, 3, 1)] {
+        let mut p = problem(1, ci, co, &[size, size], k);
+        (p.stride, p.output) = (vec![stride; 2], vec![size.div_ceil(stride); 2]);
+        check_all(&case(p, &mut rng));
+    }
+}
+
 #[test]
 fn depthwise_and_zero_channels() {
     let mut rng = Rng(11);

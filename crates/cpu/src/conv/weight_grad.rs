@@ -148,7 +148,7 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
         let touched = if patch_lanes { vectors.min(x_step) } else { vectors + x_step };
         let (slab, images) = pass(geo, PASS_BYTES / (touched * size_of::<A>()).max(1));
         let row = geo.outputs() / geo.axes[0].output.max(1);
-        let padded = Padded::new(geo, 0..slab);
+        let padded = Padded::new(geo, 0..slab, geo.groups * geo.c_in);
         let mut gradient = WeightGrad {
             geo,
             isa,
@@ -208,7 +208,7 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
             let images = first..(first + self.images).min(images.end);
             for start in (0..rows).step_by(self.slab) {
                 let rows = start..(start + self.slab).min(rows);
-                let padded = Padded::new(geo, rows.clone());
+                let padded = Padded::new(geo, rows.clone(), geo.groups * geo.c_in);
                 for (i, n) in images.clone().enumerate() {
                     let to = &mut xs[i * self.unit.x..][..padded.len()];
                     padded.fill(geo, &x[n * image..][..image], to);
