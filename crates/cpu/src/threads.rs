@@ -1,16 +1,17 @@
-//! Work sharing: `parallel_for` over numbered chunks on a private rayon pool.
+//! Work sharing: `parallel_for` over numbered chunks on threads of its own.
 //!
 //! A kernel cuts its work by problem size only and combines partial results in chunk order, so
 //! what it computes does not depend on how many threads take part.
 
 use std::any::Any;
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use cupola_core::fork;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 
 thread_local! {
     static OVERRIDE: Cell<usize> = const { Cell::new(usize::MAX) };
@@ -47,7 +48,7 @@ pub fn parallel_for(chunks: usize, f: impl Fn(usize) + Sync) {
         }
         return;
     }
-    let Some(pool) = pool() else {
+    let Some(helpers) = helpers() else {
         (0..chunks).for_each(f);
         return;
     };
@@ -64,17 +65,9 @@ pub fn parallel_for(chunks: usize, f: impl Fn(usize) + Sync) {
         gate: AtomicUsize::new(0),
         panic: Mutex::new(None),
     });
-    for _ in 1..threads {
-        let job = Arc::clone(&job);
-        pool.spawn(move || {
-            let _joined = fork::joined();
-            if job.enter() {
-                job.work();
-                job.leave();
-            }
-        });
-    }
+    helpers.call(&job, threads - 1);
     job.work();
+    helpers.dismiss(&job);
     job.close();
     let panic = job.panic.lock().map(|mut p| p.take());
     if let Ok(Some(payload)) = panic {
@@ -150,29 +143,133 @@ fn pool_threads() -> usize {
     })
 }
 
-/// The helpers: one thread fewer than `num_threads`, since the caller works too. `None` where no
-/// thread can be started; work then runs inline.
-fn pool() -> Option<&'static ThreadPool> {
-    static FIRST: OnceLock<Option<ThreadPool>> = OnceLock::new();
-    if fork::generation() == 0 {
-        return FIRST.get_or_init(helpers).as_ref();
-    }
-    // A process that was forked has none of its parent's threads, and makes its own. The parent's
-    // pool stays as it is: whoever dropped it would wait for them.
-    static LATER: Mutex<Option<(u32, Option<&'static ThreadPool>)>> = Mutex::new(None);
-    let mut later = fork::lock(&LATER);
-    let known = later.filter(|(generation, _)| *generation == fork::generation());
-    let make = || (fork::generation(), helpers().map(|pool| &*Box::leak(Box::new(pool))));
-    let (_, pool) = *later.insert(known.unwrap_or_else(make));
-    pool
+/// For so long a helper without work looks for more before it sleeps: longer than what lies between
+/// the steps of a plan, since to be woken takes longer than many a step.
+const AWAKE: Duration = Duration::from_micros(200);
+
+/// Threads that take part in other threads' jobs.
+struct Helpers {
+    state: Mutex<Waiting>,
+    /// Places in all jobs that helpers may take: what those who look for work read.
+    places: AtomicUsize,
+    wake: Condvar,
 }
 
-fn helpers() -> Option<ThreadPool> {
-    ThreadPoolBuilder::new()
-        .num_threads(pool_threads() - 1)
-        .thread_name(|i| format!("cupola-{i}"))
-        .build()
-        .ok()
+#[derive(Default)]
+struct Waiting {
+    /// Jobs and their places for helpers, the oldest first.
+    jobs: VecDeque<(Arc<Job>, usize)>,
+    /// Helpers that look for work, and those that sleep.
+    looking: usize,
+    asleep: usize,
+}
+
+impl Helpers {
+    /// Starts `count` helpers, or as many as can be; `None` where that is none.
+    fn start(count: usize) -> Option<&'static Helpers> {
+        let helpers: &'static Helpers = Box::leak(Box::new(Helpers {
+            state: Mutex::default(),
+            places: AtomicUsize::new(0),
+            wake: Condvar::new(),
+        }));
+        let start = |i: &usize| {
+            let thread = std::thread::Builder::new().name(format!("cupola-{i}"));
+            thread.spawn(|| helpers.help()).is_ok()
+        };
+        let started = (0..count).take_while(start).count();
+        (started > 0).then_some(helpers)
+    }
+
+    fn state(&self) -> MutexGuard<'_, Waiting> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Offers places in a job, and wakes who is needed beside those who look for work.
+    fn call(&self, job: &Arc<Job>, places: usize) {
+        let mut state = self.state();
+        state.jobs.push_back((job.clone(), places));
+        self.places.fetch_add(places, Ordering::Release);
+        let sleepers = places.saturating_sub(state.looking).min(state.asleep);
+        drop(state);
+        (0..sleepers).for_each(|_| self.wake.notify_one());
+    }
+
+    /// Takes back the places in a job that nobody has taken.
+    fn dismiss(&self, job: &Arc<Job>) {
+        let mut state = self.state();
+        if let Some(at) = state.jobs.iter().position(|(other, _)| Arc::ptr_eq(job, other)) {
+            let left = state.jobs.remove(at).map_or(0, |(_, places)| places);
+            self.places.fetch_sub(left, Ordering::Relaxed);
+        }
+    }
+
+    /// What a helper does as long as the process lives.
+    fn help(&self) {
+        loop {
+            let job = self.next_job();
+            let _joined = fork::joined();
+            if job.enter() {
+                job.work();
+                job.leave();
+            }
+        }
+    }
+
+    fn next_job(&self) -> Arc<Job> {
+        let mut state = self.state();
+        loop {
+            if let Some((job, places)) = state.jobs.front_mut() {
+                let job = job.clone();
+                *places -= 1;
+                if *places == 0 {
+                    state.jobs.pop_front();
+                }
+                self.places.fetch_sub(1, Ordering::Relaxed);
+                return job;
+            }
+            state.looking += 1;
+            drop(state);
+            let found = self.look();
+            state = self.state();
+            state.looking -= 1;
+            if !found && state.jobs.is_empty() {
+                state.asleep += 1;
+                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.asleep -= 1;
+            }
+        }
+    }
+
+    /// Whether a job comes before it is time to sleep. Whoever else wants the core has it.
+    fn look(&self) -> bool {
+        let (start, mut rounds) = (Instant::now(), 0);
+        while self.places.load(Ordering::Acquire) == 0 {
+            rounds += 1;
+            if rounds < 100 {
+                std::hint::spin_loop();
+            } else if start.elapsed() < AWAKE {
+                std::thread::yield_now();
+            } else {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// The helpers: one thread fewer than `num_threads`, since the caller works too. `None` where no
+/// thread can be started; work then runs inline.
+fn helpers() -> Option<&'static Helpers> {
+    static FIRST: OnceLock<Option<&'static Helpers>> = OnceLock::new();
+    let start = || Helpers::start(pool_threads() - 1);
+    if fork::generation() == 0 {
+        return *FIRST.get_or_init(start);
+    }
+    // A process that was forked has none of its parent's threads, and starts its own.
+    static LATER: Mutex<Option<(u32, Option<&'static Helpers>)>> = Mutex::new(None);
+    let mut later = fork::lock(&LATER);
+    let known = later.filter(|(generation, _)| *generation == fork::generation());
+    later.insert(known.unwrap_or_else(|| (fork::generation(), start()))).1
 }
 
 /// Has evaluation told before and after this process forks.
@@ -213,6 +310,44 @@ mod tests {
             });
             assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 1));
         }
+    }
+
+    /// Two chunks that wait for each other need two threads, also where the helper fell asleep before.
+    #[test]
+    fn helpers_come_whether_they_look_for_work_or_sleep() {
+        if num_threads() == 1 {
+            return; // There are none.
+        }
+        for pause in [Duration::ZERO, AWAKE * 10, Duration::ZERO] {
+            std::thread::sleep(pause);
+            let arrived = AtomicUsize::new(0);
+            parallel_for(2, |_| {
+                arrived.fetch_add(1, Ordering::SeqCst);
+                let start = Instant::now();
+                while arrived.load(Ordering::SeqCst) < 2 {
+                    assert!(start.elapsed() < Duration::from_secs(30), "no helper came");
+                    std::thread::yield_now();
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn many_callers_share_the_helpers() {
+        let total = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for chunks in 0..200 {
+                        parallel_for(chunks % 7, |_| {
+                            total.fetch_add(1, Ordering::Relaxed);
+                        });
+                    }
+                });
+            }
+        });
+        let each: usize = (0..200).map(|chunks| chunks % 7).sum();
+        assert_eq!(total.load(Ordering::Relaxed), 8 * each);
     }
 
     #[test]
