@@ -73,13 +73,13 @@ pub struct How {
     pub factors: Option<Factors>,
     /// Where it is noted that an element is not finite.
     pub status: Option<BufferRef>,
-    /// Where it is noted which is the first column with a NaN: what it lacks of the largest word.
-    pub noted: Option<BufferRef>,
+    /// Where it is noted which is the first column with a flaw: what it lacks of the largest word.
+    pub noted: Option<(BufferRef, Flaw)>,
     /// By such notes, what becomes NaN in the copy: cuSOLVER takes NaN for 0 in pivots and lengths.
     pub spoilt: Option<(BufferRef, Spoilt)>,
 }
 
-/// What a NaN in a matrix leaves of what is computed from it.
+/// What a flaw in a matrix leaves of what is computed from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spoilt {
     /// The columns before it are numbers.
@@ -95,13 +95,28 @@ impl How {
     }
 }
 
-/// What counts as a flaw of an element of the diagonal.
+/// What counts as a flaw of an element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flaw {
     /// That it is 0.
     Zero,
-    /// That it is NaN.
+    /// That a part of it is NaN.
     Nan,
+    /// That a part of it is infinite or NaN.
+    NotFinite,
+}
+
+impl Flaw {
+    fn is_in<'k>(self, number: Number<'k>) -> Option<Val<'k>> {
+        match self {
+            Flaw::Zero => number.parts().map(|v| v.eq(0.0)).reduce(|a, b| a & b),
+            Flaw::Nan => number.parts().map(Val::is_nan).reduce(|a, b| a | b),
+            Flaw::NotFinite => {
+                let is_beyond = |v: Val<'k>| v.is_nan() | v.abs().eq(f32::INFINITY);
+                number.parts().map(is_beyond).reduce(|a, b| a | b)
+            }
+        }
+    }
 }
 
 impl Matrices {
@@ -211,7 +226,7 @@ impl Batch<'_> {
         let y = Steps::new(&k, to, Access::Write);
         let factors = how.factors.map(|f| (f, k.view(f.buffer, from.dtype, Access::Read)));
         let status = how.status.map(|status| k.view(status, DType::U32, Access::Atomic));
-        let noted = how.noted.map(|notes| k.view(notes, DType::U32, Access::Atomic));
+        let noted = how.noted.map(|(notes, flaw)| (k.view(notes, DType::U32, Access::Atomic), flaw));
         let spoilt =
             how.spoilt.map(|(notes, what)| (k.view(notes, DType::U32, Access::Read), what));
         // Neighbours in memory are written by neighbours.
@@ -239,11 +254,11 @@ impl Batch<'_> {
                 number = Number::Complex(re, i.eq(j).select(0.0, im));
             }
             let lack = || k.u32(u32::MAX) - j.convert(Ty::U32);
-            if let Some(notes) = noted {
+            if let Some((notes, flaw)) = noted {
                 let note = || {
                     notes.buf.atomic(Atomic::Max, matrix, lack());
                 };
-                is_nan(number).into_iter().for_each(|nan| k.when(nan, note));
+                flaw.is_in(number).into_iter().for_each(|flaw| k.when(flaw, note));
             }
             if let Some((notes, what)) = spoilt {
                 let note = notes.buf.load(matrix);
@@ -257,11 +272,10 @@ impl Batch<'_> {
                 number = number.map(|v| inside.select(v, v.like(0.0)));
             }
             if let Some(status) = status {
-                let wrong = number.parts().map(is_beyond).reduce(|a, b| a | b);
                 let note = || {
                     status.buf.atomic(Atomic::Max, matrix, k.u32(1));
                 };
-                wrong.into_iter().for_each(|wrong| k.when(wrong, note));
+                Flaw::NotFinite.is_in(number).into_iter().for_each(|wrong| k.when(wrong, note));
             }
             if how.conjugated[0] {
                 number = conjugate(number);
@@ -386,11 +400,7 @@ impl Batch<'_> {
             let index = unflatten(flat, &sizes);
             let (matrix, i) = (index[0], index[1]);
             let number = x.load(x.start(&unflatten(matrix, &lead)), [i, i]);
-            let has_flaw = match flaw {
-                Flaw::Zero => number.parts().map(|v| v.eq(0.0)).reduce(|a, b| a & b),
-                Flaw::Nan => is_nan(number),
-            };
-            let has_flaw = has_flaw.map(|flaw| match except {
+            let has_flaw = flaw.is_in(number).map(|flaw| match except {
                 Some(words) => flaw & words.buf.load(matrix).eq(k.u32(0)),
                 None => flaw,
             });
@@ -531,16 +541,6 @@ fn length(number: Number<'_>) -> Val<'_> {
         Number::Real(v) => v.abs(),
         Number::Complex(re, im) => (re * re + im * im).sqrt(),
     }
-}
-
-/// Whether a part of it is NaN.
-fn is_nan<'k>(number: Number<'k>) -> Option<Val<'k>> {
-    number.parts().map(Val::is_nan).reduce(|a, b| a | b)
-}
-
-/// Whether it is infinite or NaN.
-fn is_beyond(v: Val<'_>) -> Val<'_> {
-    v.is_nan() | v.abs().eq(f32::INFINITY)
 }
 
 fn modulus(number: Number<'_>) -> Val<'_> {

@@ -53,7 +53,7 @@ fn expect(op: Linalg, a: &Array) -> Result<()> {
 }
 
 /// A = Q·R: Q with orthonormal columns, as many as A has rows or columns, whichever are fewer, and R
-/// upper triangular.
+/// upper triangular. Where an element is not finite, both are NaN from its column on.
 ///
 /// # Dtypes
 /// `float32`, `float64` and `complex64`.
@@ -78,7 +78,8 @@ pub fn qr(a: &Array) -> Result<(Array, Array)> {
 }
 
 /// P, L and U with A = (L·U)\[P\]: rows of L·U in the order P, as `uint32`; L lower triangular with ones on
-/// its diagonal, U upper triangular. Each pivot is the largest of its column.
+/// its diagonal, U upper triangular. Each pivot is the largest of its column. A NaN may leave none but NaN in
+/// its column and in those after it.
 ///
 /// # Dtypes
 /// `float32`, `float64` and `complex64`.
@@ -107,7 +108,7 @@ pub fn lu(a: &Array) -> Result<(Array, Array, Array)> {
 }
 
 /// L without its diagonal of ones and U in one matrix, and for each step the row that was exchanged with
-/// its own, as `uint32`.
+/// its own, as `uint32`. A NaN may leave none but NaN in its column and in those after it.
 ///
 /// # Dtypes
 /// `float32`, `float64` and `complex64`.

@@ -165,6 +165,11 @@ fn what_a_factorization_is_made_of() {
     );
     // Of no columns a pivot may be 0, too.
     assert_eq!(of(solve, &[&[3, 3], &[3, 0]]), ["zeros", "diagonal", "Pivots"]);
+    // What has a NaN in it is noted before the library sees it, and NaN in the result.
+    assert_eq!(
+        of(Linalg::Lu, &[&[3, 2]]),
+        ["zeros", "zeros", "matrices", "Lu { m: 3, n: 2 }", "matrices", "exchanges"]
+    );
     assert_eq!(
         of(Linalg::Svd(Vectors::None), &[&[2, 5]]),
         ["zeros", "matrices", "Finite", "Svd { m: 5, n: 2, vectors: None }", "Converged"]

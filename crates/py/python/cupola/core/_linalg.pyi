@@ -43,7 +43,7 @@ def inv(a: _Scalar | array) -> array:
     """
 def qr(a: _Scalar | array) -> tuple[array, array]:
     """A = Q·R: Q with orthonormal columns, as many as A has rows or columns, whichever are fewer, and R
-    upper triangular.
+    upper triangular. Where an element is not finite, both are NaN from its column on.
 
     Dtypes:
     `float32`, `float64` and `complex64`.

@@ -172,7 +172,8 @@ def lstsq(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = .
     """
 def lu(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> tuple[array, array, array]:
     """P, L and U with A = (L·U)\\[P\\]: rows of L·U in the order P, as `uint32`; L lower triangular with ones on
-    its diagonal, U upper triangular. Each pivot is the largest of its column.
+    its diagonal, U upper triangular. Each pivot is the largest of its column. A NaN may leave none but NaN in
+    its column and in those after it.
 
     Dtypes:
     `float32`, `float64` and `complex64`.
@@ -188,7 +189,7 @@ def lu(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> tuple[array, arr
     """
 def lu_factor(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> tuple[array, array]:
     """L without its diagonal of ones and U in one matrix, and for each step the row that was exchanged with
-    its own, as `uint32`.
+    its own, as `uint32`. A NaN may leave none but NaN in its column and in those after it.
 
     Dtypes:
     `float32`, `float64` and `complex64`.
@@ -263,7 +264,7 @@ def pinv(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """
 def qr(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> tuple[array, array]:
     """A = Q·R: Q with orthonormal columns, as many as A has rows or columns, whichever are fewer, and R
-    upper triangular.
+    upper triangular. Where an element is not finite, both are NaN from its column on.
 
     Dtypes:
     `float32`, `float64` and `complex64`.
