@@ -24,6 +24,13 @@ const INPUT_BYTES: usize = 512 << 10;
 const LINE_BYTES: usize = 64;
 const SETS_BYTES: usize = 4 << 10;
 const WAYS: usize = 8;
+/// Bytes of images, and of weights, that stay in the second-level cache while others go through it.
+const KEPT_BYTES: usize = 512 << 10;
+/// Slabs that are enough for many threads.
+const SLABS: usize = 24;
+/// Bytes of all images that are copied as a whole, and of the parts in which they are.
+const WHOLE_BYTES: usize = 2 << 20;
+const COPY_BYTES: usize = 64 << 10;
 /// The most positions that are computed with one list of what they read.
 const POSITIONS: usize = 256;
 
@@ -40,6 +47,8 @@ pub(super) struct Channels {
     slab: usize,
     /// In how many parts tasks share the tiles of channels.
     parts: usize,
+    /// Whether tasks with the same weights follow each other, rather than those with the same input.
+    by_weights: bool,
     /// Whether the image is read where it is.
     direct: bool,
     /// Elements from one position of the last axis to the next in a copy of the image.
@@ -78,15 +87,25 @@ impl Channels {
         let tasks = (image / TASK).min(TASKS.div_ceil(geo.batch.max(1)) as f64).max(1.0);
         let (inputs, weights) = (padded as f64, (geo.taps() * geo.c_in * geo.c_out) as f64);
         let by_traffic = (tasks * inputs / weights.max(1.0)).sqrt().clamp(1.0, rows as f64);
+        // No less than the tiles are tall.
+        let least = tall.div_ceil((geo.outputs() / rows).max(1)).min(rows);
+        // Weights that stay in the cache may be read by every task, which then has whole positions: what
+        // follows is computed as long as these are at hand.
+        let is_kept = weights as usize * size_of::<T>() <= KEPT_BYTES;
         let parts = match geo.groups {
+            1 if is_kept && rows / least.max(1) >= SLABS => 1,
             1 => ((tasks / by_traffic).round() as usize).clamp(1, vectors.len().max(1)),
             _ => 1,
         };
         let by_work = rows as f64 * parts as f64 / tasks;
-        // No less than the tiles are tall.
-        let least = tall.div_ceil((geo.outputs() / rows).max(1)).min(rows);
         let by_cache = INPUT_BYTES * rows / (padded * size_of::<T>()).max(1);
         let slab = (by_work.ceil() as usize).clamp(least, by_cache.max(least));
+        let (inputs, weights) = (padded * size_of::<T>(), weights as usize * size_of::<T>());
+        let by_weights = match (inputs <= KEPT_BYTES, is_kept) {
+            (_, true) => false,
+            (true, false) => true,
+            (false, false) => weights * (rows.div_ceil(slab) - 1) > inputs * (parts - 1),
+        };
         let inside = |(table, axis): (&Vec<Taps>, &super::Axis)| {
             axis.taps > 0 && axis.input_dilation == 1 && table.iter().all(|t| t.count == axis.taps)
         };
@@ -98,6 +117,7 @@ impl Channels {
             tables,
             slab,
             parts,
+            by_weights,
             vectors,
             tall,
             merge: geo.groups == 1 && inner.dilation == 1 && (!crowded || inner.taps == 1),
@@ -130,8 +150,16 @@ impl Channels {
         };
         let shares = even_parts(w.tiles.len(), w.tiles.len().div_ceil(self.parts).max(1));
         let is_wide = size_of::<T>() == size_of::<T::Acc>();
+        let direct = if self.direct { T::as_acc(x) } else { None };
+        let whole = if direct.is_some() { None } else { self.whole(geo, x, slabs * shares.len()) };
         parallel_for(geo.batch * slabs * shares.len(), |task| {
-            let (share, task) = (task % shares.len(), task / shares.len());
+            let (share, task) = match self.by_weights {
+                true => (
+                    task / slabs % shares.len(),
+                    task / (slabs * shares.len()) * slabs + task % slabs,
+                ),
+                false => (task % shares.len(), task / shares.len()),
+            };
             let first: usize = shares[..share].iter().sum();
             let tiles = &w.tiles[first..first + shares[share]];
             let n = task / slabs;
@@ -146,23 +174,27 @@ impl Channels {
                 wide = Scratch::<T::Acc>::new(range.len());
                 wide.as_mut_ptr()
             };
-            let x = &x[n * image..][..image];
+            let first_row = rows.start * geo.axes[0].stride as usize;
             let copy;
-            let (base, steps) = match T::as_acc(x) {
-                Some(x) if self.direct => {
+            let (base, steps) = match (direct, &whole) {
+                (Some(x), _) => {
                     let sizes: Vec<usize> = geo.axes.iter().map(|a| a.input).collect();
                     let steps = pitches(&sizes, geo.groups * geo.c_in);
                     // Where nothing falls outside, padding is zero or negative.
-                    let mut from = rows.start * geo.axes[0].stride as usize * steps[0];
+                    let mut from = n * image + first_row * steps[0];
                     for (axis, step) in geo.axes.iter().zip(&steps) {
                         from += axis.pad.unsigned_abs() * step;
                     }
                     (x[from.min(x.len())..].as_ptr(), steps)
                 }
-                _ => {
+                (None, Some((padded, images))) => {
+                    let from = n * padded.len() + first_row * padded.pitches[0];
+                    (images[from..].as_ptr(), padded.pitches.clone())
+                }
+                (None, None) => {
                     let padded = Padded::new(geo, rows.clone(), self.pitch);
                     let mut to = Scratch::new(padded.len());
-                    padded.fill(geo, x, &mut to);
+                    padded.fill(geo, &x[n * image..][..image], &mut to);
                     copy = to;
                     (copy.as_ptr(), padded.pitches)
                 }
@@ -196,6 +228,37 @@ impl Channels {
         if let Some(f) = epilogue.filter(|_| shares.len() > 1) {
             parallel_for(geo.batch * slabs, |task| f(part_of_image(task / slabs, task % slabs).1));
         }
+    }
+
+    /// Copies of all images, where these are not too large: what several of the tasks for an image read is
+    /// copied once.
+    fn whole<T: Element>(
+        &self,
+        geo: &Geometry,
+        x: &[T],
+        tasks: usize,
+    ) -> Option<(Padded, Scratch<T::Acc>)> {
+        let padded = |rows| Padded::new(geo, 0..rows, self.pitch);
+        let by_tasks = tasks * padded(self.slab.min(geo.axes[0].output)).rows();
+        let padded = padded(geo.axes[0].output);
+        let (each, len) = (padded.len(), geo.batch * padded.len());
+        if len * size_of::<T::Acc>() > WHOLE_BYTES || 2 * by_tasks < 3 * padded.rows() {
+            return None;
+        }
+        let image = geo.inputs() * geo.groups * geo.c_in;
+        let mut images = Scratch::new(len);
+        let pieces = (each * size_of::<T::Acc>()).div_ceil(COPY_BYTES);
+        let cuts = even_parts(padded.rows(), padded.rows().div_ceil(pieces.max(1)).max(1));
+        let to = Out::new(&mut images);
+        parallel_for(geo.batch * cuts.len(), |task| {
+            let (n, cut) = (task / cuts.len(), task % cuts.len());
+            let start: usize = cuts[..cut].iter().sum();
+            let part = padded.part(start..start + cuts[cut]);
+            let at = n * each + start * padded.pitches[0];
+            // SAFETY: tasks have other images or other rows.
+            part.fill(geo, &x[n * image..][..image], unsafe { to.slice(at..at + part.len()) });
+        });
+        Some((padded, images))
     }
 
     /// Computes output rows of one image in some tiles of channels; `base` is where the first one's window

@@ -36,6 +36,19 @@ impl Padded {
         self.extents[0] * self.pitches[0]
     }
 
+    /// Some positions of the first axis.
+    pub fn part(&self, positions: Range<usize>) -> Padded {
+        let mut part = self.clone();
+        part.extents[0] = positions.len();
+        part.origins[0] += positions.start as isize;
+        part
+    }
+
+    /// Positions along the first axis.
+    pub fn rows(&self) -> usize {
+        self.extents[0]
+    }
+
     /// Fills `to` from an image.
     pub fn fill<T: Element>(&self, geo: &Geometry, image: &[T], to: &mut [T::Acc]) {
         to.fill(T::Acc::default());

@@ -208,6 +208,15 @@ fn layer_sizes() {
     }
 }
 
+/// Several tasks read one copy of an image; weights that do not stay in the cache are read by the slabs in turn.
+#[test]
+fn tasks_that_share_channels() {
+    let mut rng = Rng(19);
+    check_all(&case(problem(2, 40, 96, &[9, 9], 3), &mut rng));
+    check_all(&case(problem(1, 128, 128, &[8, 8], 3), &mut rng));
+    check_all(&case(problem(1, 96, 160, &[60], 3), &mut rng));
+}
+
 /// Positions that lie whole pages apart: they are read from a copy in which they do not.
 #[test]
 fn positions_in_the_same_sets_of_the_cache() {

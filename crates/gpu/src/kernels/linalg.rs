@@ -226,7 +226,8 @@ impl Batch<'_> {
         let y = Steps::new(&k, to, Access::Write);
         let factors = how.factors.map(|f| (f, k.view(f.buffer, from.dtype, Access::Read)));
         let status = how.status.map(|status| k.view(status, DType::U32, Access::Atomic));
-        let noted = how.noted.map(|(notes, flaw)| (k.view(notes, DType::U32, Access::Atomic), flaw));
+        let noted =
+            how.noted.map(|(notes, flaw)| (k.view(notes, DType::U32, Access::Atomic), flaw));
         let spoilt =
             how.spoilt.map(|(notes, what)| (k.view(notes, DType::U32, Access::Read), what));
         // Neighbours in memory are written by neighbours.

@@ -328,7 +328,12 @@ impl Planner<'_> {
         if k > 0 {
             let (a, own, status) = (self.a(), self.columns(m, n), self.status()?);
             let notes = self.notes()?;
-            self.copy(&a, &own, [m, n], How { noted: Some((notes, Flaw::Nan)), ..How::of(Part::All) })?;
+            self.copy(
+                &a,
+                &own,
+                [m, n],
+                How { noted: Some((notes, Flaw::Nan)), ..How::of(Part::All) },
+            )?;
             self.call(Task::Lu { m, n }, &[own.buffer, exchanges, status.0]);
             let spoilt = Some((notes, Spoilt::FromItsColumn));
             self.copy(&own, &out, [m, n], How { spoilt, ..How::of(Part::All) })?;
@@ -352,7 +357,12 @@ impl Planner<'_> {
         let regions = [own.buffer, taus, status.0];
         let notes = self.notes()?;
         let spoilt = Some((notes, Spoilt::FromItsColumn));
-        self.copy(&a, &own, [m, n], How { noted: Some((notes, Flaw::NotFinite)), ..How::of(Part::All) })?;
+        self.copy(
+            &a,
+            &own,
+            [m, n],
+            How { noted: Some((notes, Flaw::NotFinite)), ..How::of(Part::All) },
+        )?;
         self.call(Task::Reflections { m, n }, &regions);
         self.copy(&own, &r, [k, n], How { spoilt, ..How::of(Part::Upper) })?;
         self.call(Task::Columns { m, n }, &regions);
