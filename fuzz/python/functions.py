@@ -382,7 +382,7 @@ class Checker:
         flushed, sizes = self.truth(case, flushed=True), self.truth(case, sizes=True, flushed=True)
         if not (flushed[0] == sizes[0] == "value" and self.same_form(ours, full)):
             return full
-        have = np.asarray(ours[3], np.float64)
+        have = np.asarray(ours[3])
         # So may each product and each sum.
         terms = max((n for shape in case["shapes"].values() for n in shape), default=1)
         with np.errstate(invalid="ignore"):

@@ -188,8 +188,8 @@ impl Helpers {
     fn call(&self, job: &Arc<Job>, places: usize) {
         let mut state = self.state();
         state.jobs.push_back((job.clone(), places));
-        self.places.fetch_add(places, Ordering::Release);
-        let sleepers = places.saturating_sub(state.looking).min(state.asleep);
+        let all = self.places.fetch_add(places, Ordering::Release) + places;
+        let sleepers = all.saturating_sub(state.looking).min(places).min(state.asleep);
         drop(state);
         (0..sleepers).for_each(|_| self.wake.notify_one());
     }

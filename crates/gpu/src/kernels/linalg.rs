@@ -93,6 +93,11 @@ impl How {
     pub const fn of(part: Part) -> Self {
         How { part, conjugated: [false; 2], factors: None, status: None, noted: None, spoilt: None }
     }
+
+    /// A copy of all of it, in which flaws are noted.
+    pub const fn noting(notes: BufferRef, flaw: Flaw) -> Self {
+        How { noted: Some((notes, flaw)), ..How::of(Part::All) }
+    }
 }
 
 /// What counts as a flaw of an element.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use cupola_core::Array;
 use prost::Message;
+use prost::bytes::Bytes;
 
 use super::error::{Error, Fault, Result};
 use super::graph::{
@@ -73,7 +74,7 @@ impl Model {
         let path = path.as_ref();
         let file = path.display().to_string();
         let bytes = std::fs::read(path).map_err(|e| Error::file(&file, e.to_string()))?;
-        Self::read(&bytes, file, &Folder::of(path))
+        Self::read(bytes.into(), file, &Folder::of(path))
     }
 
     /// The model of a file's bytes. It has no external data.
@@ -81,10 +82,10 @@ impl Model {
     /// # Errors
     /// As [`Model::load`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Model> {
-        Self::read(bytes, "ONNX model".into(), &Folder::default())
+        Self::read(Bytes::copy_from_slice(bytes), "ONNX model".into(), &Folder::default())
     }
 
-    fn read(bytes: &[u8], file: String, folder: &Folder) -> Result<Model> {
+    fn read(bytes: Bytes, file: String, folder: &Folder) -> Result<Model> {
         let wrong = |detail: String| Error::file(&file, detail);
         let model = ModelProto::decode(bytes)
             .map_err(|e| wrong(format!("is no ONNX model, or damaged: {e}")))?;

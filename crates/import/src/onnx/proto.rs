@@ -2,6 +2,7 @@
 //!
 //! What is not here is skipped by the decoder.
 
+use prost::bytes::Bytes;
 use prost::{Message, Oneof};
 
 /// A whole model.
@@ -229,8 +230,9 @@ pub struct TensorProto {
     pub int64_data: Vec<i64>,
     #[prost(string, tag = "8")]
     pub name: String,
-    #[prost(bytes = "vec", optional, tag = "9")]
-    pub raw_data: Option<Vec<u8>>,
+    /// A part of the file's bytes.
+    #[prost(bytes = "bytes", optional, tag = "9")]
+    pub raw_data: Option<Bytes>,
     #[prost(double, repeated, tag = "10")]
     pub double_data: Vec<f64>,
     #[prost(uint64, repeated, tag = "11")]

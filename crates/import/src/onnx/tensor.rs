@@ -1,5 +1,7 @@
 //! Tensors of a file: from its fields, or from a file beside it.
 
+use std::borrow::Cow;
+
 use cupola_core::{Array, Device, Shape, Stream, device, ops};
 
 use super::element::Element;
@@ -47,10 +49,10 @@ pub fn read(tensor: &TensorProto, folder: &Folder) -> Result<Tensor, Fault> {
         return Err(Fault::unsupported("tensors in segments are not read"));
     }
     let want = (count * element.bits()).div_ceil(8);
-    let bytes = match (&tensor.raw_data, tensor.data_location) {
-        (_, 1) => external(folder, tensor, want)?,
-        (Some(raw), _) if !raw.is_empty() || want == 0 => in_order(raw.clone(), element),
-        _ => typed(tensor, element, want)?,
+    let bytes: Cow<'_, [u8]> = match (&tensor.raw_data, tensor.data_location) {
+        (_, 1) => external(folder, tensor, want)?.into(),
+        (Some(raw), _) if !raw.is_empty() || want == 0 => in_order(raw[..].into(), element),
+        _ => typed(tensor, element, want)?.into(),
     };
     if bytes.len() != want {
         return Err(Fault::invalid(format!(
@@ -68,10 +70,10 @@ pub fn read(tensor: &TensorProto, folder: &Folder) -> Result<Tensor, Fault> {
 }
 
 /// Little-endian elements in the machine's order, or those in its order as little-endian ones.
-pub(super) fn in_order(mut bytes: Vec<u8>, element: Element) -> Vec<u8> {
+pub(super) fn in_order(mut bytes: Cow<'_, [u8]>, element: Element) -> Cow<'_, [u8]> {
     if cfg!(target_endian = "big") {
         let part = if element == Element::Complex64 { 4 } else { element.bits().div_ceil(8) };
-        bytes.chunks_mut(part).for_each(<[u8]>::reverse);
+        bytes.to_mut().chunks_mut(part).for_each(<[u8]>::reverse);
     }
     bytes
 }

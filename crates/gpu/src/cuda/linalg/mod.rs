@@ -304,7 +304,7 @@ impl Planner<'_> {
         let of_exchanges = self.exchanges(n, n);
         let exchanges = self.scratch(n, of_exchanges);
         let notes = self.notes()?;
-        self.copy(&a, &own, [n, n], How { noted: Some((notes, Flaw::Nan)), ..How::of(Part::All) })?;
+        self.copy(&a, &own, [n, n], How::noting(notes, Flaw::Nan))?;
         self.call(Task::Lu { m: n, n }, &[own.buffer, exchanges, status.0]);
         self.diagonal(&own, n, Flaw::Zero, &status, Some(notes))?;
         let columns = out.row as usize;
@@ -328,12 +328,7 @@ impl Planner<'_> {
         if k > 0 {
             let (a, own, status) = (self.a(), self.columns(m, n), self.status()?);
             let notes = self.notes()?;
-            self.copy(
-                &a,
-                &own,
-                [m, n],
-                How { noted: Some((notes, Flaw::Nan)), ..How::of(Part::All) },
-            )?;
+            self.copy(&a, &own, [m, n], How::noting(notes, Flaw::Nan))?;
             self.call(Task::Lu { m, n }, &[own.buffer, exchanges, status.0]);
             let spoilt = Some((notes, Spoilt::FromItsColumn));
             self.copy(&own, &out, [m, n], How { spoilt, ..How::of(Part::All) })?;
@@ -357,12 +352,7 @@ impl Planner<'_> {
         let regions = [own.buffer, taus, status.0];
         let notes = self.notes()?;
         let spoilt = Some((notes, Spoilt::FromItsColumn));
-        self.copy(
-            &a,
-            &own,
-            [m, n],
-            How { noted: Some((notes, Flaw::NotFinite)), ..How::of(Part::All) },
-        )?;
+        self.copy(&a, &own, [m, n], How::noting(notes, Flaw::NotFinite))?;
         self.call(Task::Reflections { m, n }, &regions);
         self.copy(&own, &r, [k, n], How { spoilt, ..How::of(Part::Upper) })?;
         self.call(Task::Columns { m, n }, &regions);

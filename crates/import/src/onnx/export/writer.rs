@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use cupola_core::{Array, DType, Error, Result, Scalar, Shape};
+use prost::bytes::Bytes;
 
 use super::super::element::Element;
 use super::super::proto::{AttributeProto, GraphProto, NodeProto, TensorProto};
@@ -26,7 +27,7 @@ pub enum Attr<'a> {
 }
 
 /// What a tensor is told from others by: element type, sizes and bytes.
-type Content = (i32, Vec<i64>, Vec<u8>);
+type Content = (i32, Vec<i64>, Bytes);
 
 /// A model in the making.
 pub struct Writer {
@@ -165,7 +166,8 @@ impl Writer {
     /// A tensor of these elements in the machine's order, one for all that are alike.
     fn tensor(&mut self, dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Val> {
         let element = Element::of(dtype);
-        let content: Content = (element.code(), sizes(shape), in_order(bytes, element));
+        let bytes = in_order(bytes.into(), element).into_owned().into();
+        let content: Content = (element.code(), sizes(shape), bytes);
         let known = self.known.as_ref().and_then(|known| known.get(&content));
         let name = match known {
             Some(name) => name.clone(),
