@@ -1,5 +1,7 @@
 //! What kernels find wrong with values, such as an index that is out of range: errors by number.
 
+#[cfg(feature = "wgpu")]
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cupola_core::{Device, Error, Result};
@@ -40,4 +42,37 @@ impl Faults {
         let known = self.known().get(at as usize).cloned();
         Err(known.unwrap_or_else(|| Error::Device(format!("{own}: fault {number}"))))
     }
+}
+
+/// How many threads have a place of their own at a time; those beyond share them.
+#[cfg(feature = "wgpu")]
+pub(crate) const PLACES: usize = 256;
+
+/// The place of this thread among those that run: below [`PLACES`]. Who runs a plan waits for what its kernels find, so
+/// a thread's faults are its own.
+#[cfg(feature = "wgpu")]
+pub(crate) fn place() -> usize {
+    /// Places that threads have left, and how many there ever were.
+    static FREE: Mutex<(BTreeSet<usize>, usize)> = Mutex::new((BTreeSet::new(), 0));
+    struct Place(usize);
+    impl Place {
+        fn take() -> Place {
+            let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(place) = free.0.pop_first() {
+                return Place(place);
+            }
+            free.1 += 1;
+            Place(free.1 - 1)
+        }
+    }
+    impl Drop for Place {
+        fn drop(&mut self) {
+            FREE.lock().unwrap_or_else(PoisonError::into_inner).0.insert(self.0);
+        }
+    }
+    thread_local! {
+        static OWN: Place = Place::take();
+    }
+    // A thread that ends shares one.
+    OWN.try_with(|place| place.0 % PLACES).unwrap_or_default()
 }

@@ -2,7 +2,7 @@
 //! submissions.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cupola_core::backend::{Buffer, MemoryStats};
 use cupola_core::{DType, Device, Error, Result, interrupt};
@@ -10,7 +10,7 @@ use cupola_core::{DType, Device, Error, Result, interrupt};
 use super::marker::{Marks, Place};
 use super::memory::{Buffers, CLASSES, GpuMemory};
 use super::transfer::Counts;
-use crate::faults::Faults;
+use crate::faults::{self, Faults, PLACES};
 use crate::ir::{Access, Binding, Kernel};
 use crate::made::Made;
 use crate::store::Store;
@@ -103,8 +103,8 @@ pub struct Queue {
     align: u64,
     mishaps: Arc<Mishaps>,
     pub(super) faults: Faults,
-    /// The number of a fault that came up, or 0.
-    pub(super) word: Buffer,
+    /// The number of a fault that came up for each thread's place, or 0.
+    words: [OnceLock<Buffer>; PLACES],
 }
 
 /// What went wrong outside of any call.
@@ -176,15 +176,6 @@ impl Queue {
             usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
-        let word = device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("faults"),
-            size: 256,
-            usage: usage(options.mapped),
-            mapped_at_creation: false,
-        });
-        queue.write_buffer(&word, 0, &[0; 4]);
-        queue.submit([]);
-        let word = Buffer::new(GpuMemory::new((word, 0), 4, 256, own, None));
         let made = Queue {
             own,
             device,
@@ -208,7 +199,7 @@ impl Queue {
             align: u64::from(limits.min_storage_buffer_offset_alignment).max(16),
             mishaps,
             faults: Faults::default(),
-            word,
+            words: [const { OnceLock::new() }; PLACES],
         };
         made.check()?;
         Ok(made)
@@ -267,9 +258,18 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
         let _ = self.device.poll(wgpu::PollType::Poll);
     }
 
-    /// The word that kernels store the number of a fault in.
+    /// The word in which kernels that this thread launches store the number of a fault.
     pub fn fault_word(&self) -> &Buffer {
-        &self.word
+        self.words[faults::place()].get_or_init(|| {
+            let word = self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("faults"),
+                size: 256,
+                usage: usage(self.mapped),
+                mapped_at_creation: false,
+            });
+            // What is new holds zeros.
+            Buffer::new(GpuMemory::new((word, 0), 4, 256, self.own, None))
+        })
     }
 
     /// The number of a fault.
@@ -603,7 +603,7 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
             return Ok(());
         }
         // A read is where a fault comes up.
-        self.read_words(self.memory_of(&self.word)?, 0, &mut [0; 4])
+        self.read_words(self.memory_of(self.fault_word())?, 0, &mut [0; 4])
     }
 
     /// How much memory is in use and kept.

@@ -181,7 +181,7 @@ impl Queue {
 
     /// Reads in place.
     fn read_mapped(&self, memory: &wgpu::Buffer, offset: usize, out: &mut [u8]) -> Result<()> {
-        let word = self.memory_of(&self.word)?;
+        let word = self.memory_of(self.fault_word())?;
         let start = offset as u64 / 8 * 8;
         let end = ((offset + out.len()) as u64).next_multiple_of(4);
         // Launches that use the memory cannot be submitted while it is mapped.
@@ -238,7 +238,7 @@ impl Queue {
         out: &mut [u8],
     ) -> Result<()> {
         let size = out.len() as u64;
-        let word = self.memory_of(&self.word)?;
+        let word = self.memory_of(self.fault_word())?;
         let staging = self.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("download"),
             size: size + 4,
@@ -265,9 +265,12 @@ impl Queue {
     /// The error of a fault that came up, or of the device.
     fn report(&self, number: u32) -> Result<()> {
         if number != 0 {
-            let word = self.memory_of(&self.word)?;
+            let word = self.memory_of(self.fault_word())?;
+            // Not while another thread has it mapped.
+            let gathered = lock(&self.gathered);
             self.queue.write_buffer(word, 0, &[0; 4]);
             self.flush(false);
+            drop(gathered);
             return self.faults.check(self.device(), number);
         }
         self.check()
