@@ -89,7 +89,10 @@ fn needs(segment: &Segment, operand: &Operand) -> u64 {
 impl Split {
     fn add(&mut self, piece: Piece, bytes: u64) -> Result<(), Missing> {
         let operands = || piece.segment.inputs.iter().chain(&piece.segment.outputs);
-        let large = |o: &&Operand| is_far(o) || needs(&piece.segment, o) > bytes;
+        // Of what is empty nothing is bound, however long its other axes are.
+        let large = |o: &&Operand| {
+            o.aval.shape.size() > 0 && (is_far(o) || needs(&piece.segment, o) > bytes)
+        };
         let Some((worst, operand)) = operands().enumerate().find(|(_, o)| large(o)) else {
             if self.pieces.len() == MOST_PIECES {
                 let reason = format!("it would run in more than {MOST_PIECES} parts");

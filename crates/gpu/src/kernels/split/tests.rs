@@ -46,6 +46,14 @@ fn what_fits_stays_whole() {
 }
 
 #[test]
+fn what_is_empty_stays_whole_however_long_its_other_axes_are() {
+    for shape in [[0, 1 << 40], [1 << 40, 0]] {
+        let whole = copy(&shape, &[1 << 40, 1]);
+        assert_eq!(split(&whole, 800).unwrap().pieces.len(), 1);
+    }
+}
+
+#[test]
 fn pieces_cover_the_whole_once_and_fit() {
     for strides in [[100, 1], [1, 100], [-100, -1], [0, 1], [1, 0]] {
         let split = split(&copy(&[100, 100], &strides), 1024).unwrap();
