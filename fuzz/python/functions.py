@@ -401,11 +401,11 @@ class Checker:
         shape = np.shape(want) if np.asarray(want).dtype.kind in "biufc" else None
         return compare.is_array(ours) and ours[3] is not None and shape == ours[2]
 
-    def differ(self, name, ours, want, scale, tiny=None):
+    def differ(self, name, ours, want, scale):
         """How a result is not the truth."""
         if isinstance(ours, list) and isinstance(want, (list, tuple)):
             scales = scale if isinstance(scale, (list, tuple)) else [scale] * len(want)
-            parts = (self.differ(name, *each, tiny) for each in zip(ours, want, scales))
+            parts = (self.differ(name, *each) for each in zip(ours, want, scales))
             return next((why for why in parts if why), None)
         if not compare.is_array(ours):
             want = want.item() if isinstance(want,
@@ -424,7 +424,7 @@ class Checker:
         # GPUs may take subnormal numbers for zero.
         flushes = self.device != "cpu" and ours[1] in ("bfloat16", "float32")
         smallest = max(SUBNORMAL.get(name, 0.0), compare.SMALLEST.get(ours[1], 0.0))
-        tiny = tiny or (1.2e-38 if flushes else smallest)
+        tiny = 1.2e-38 if flushes else smallest
         signs = name in truths.MOVED
         return compare.elements_differ(ours[3], want, ours[1], relative, scale, signs, tiny)
 
