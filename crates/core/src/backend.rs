@@ -99,6 +99,10 @@ pub trait Backend: Send + Sync {
     /// Waits for all work that was given to the device, or to the queue that is [`crate::device::queue`]'s.
     fn synchronize(&self) -> Result<()>;
 
+    /// A run of this thread failed before all of its work was waited for: what that work may still find wrong on the
+    /// device ([`Fails::Late`]) is nobody's error.
+    fn forget_faults(&self) {}
+
     /// Marks the end of the work that was given to the device, or to that queue. May wait for it, where the device has no
     /// marks of its own.
     fn mark(&self) -> Result<Box<dyn Marker>> {

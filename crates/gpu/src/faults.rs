@@ -1,6 +1,5 @@
 //! What kernels find wrong with values, such as an index that is out of range: errors by number.
 
-#[cfg(feature = "wgpu")]
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -45,12 +44,10 @@ impl Faults {
 }
 
 /// How many threads have a place of their own at a time; those beyond share them.
-#[cfg(feature = "wgpu")]
 pub(crate) const PLACES: usize = 256;
 
 /// The place of this thread among those that run: below [`PLACES`]. Who runs a plan waits for what its kernels find, so
 /// a thread's faults are its own.
-#[cfg(feature = "wgpu")]
 pub(crate) fn place() -> usize {
     /// Places that threads have left, and how many there ever were.
     static FREE: Mutex<(BTreeSet<usize>, usize)> = Mutex::new((BTreeSet::new(), 0));

@@ -261,9 +261,11 @@ impl Plan {
             }
             None => self.run_in_turn(&memory, parameters, backend, waits, watch),
         };
-        ran.map_err(|Stopped { error, begun }| Failure {
-            error,
-            overwritten: memory.overwrites < begun,
+        ran.map_err(|Stopped { error, begun }| {
+            if !is_known {
+                backend.forget_faults();
+            }
+            Failure { error, overwritten: memory.overwrites < begun }
         })?;
         Ok(self.values(&memory, parameters))
     }

@@ -1,4 +1,4 @@
-//! The word that kernels leave the number of a fault in.
+//! The words that kernels leave the numbers of faults in.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -6,46 +6,48 @@ use cudarc::driver::sys::{self, CUdeviceptr};
 use cupola_core::{Device, Result};
 
 use super::gpu::check;
-use crate::faults::Faults;
+use crate::faults::{self, Faults, PLACES};
 
-/// A word of the host's memory that the kernels of a lane store a fault's number in.
-pub struct FaultWord {
-    /// 0 while nothing is wrong. It stays for the rest of the program.
-    word: &'static AtomicU32,
-    /// The same word as the device sees it.
-    place: CUdeviceptr,
+/// Words of the host's memory, one for each thread's place, that the kernels of a lane store a fault's number in.
+pub struct FaultWords {
+    /// 0 while nothing is wrong. They stay for the rest of the program.
+    words: &'static [AtomicU32; PLACES],
+    /// The first of them as the device sees it.
+    start: CUdeviceptr,
 }
 
-impl FaultWord {
-    /// Makes the word; the device has been entered.
+impl FaultWords {
+    /// Makes the words; the device has been entered.
     pub fn new(own: Device) -> Result<Self> {
         let mut memory = std::ptr::null_mut();
         let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
+        let bytes = size_of::<[AtomicU32; PLACES]>();
         // SAFETY: a context is current.
-        check(own, "pinning memory", unsafe { sys::cuMemHostAlloc(&mut memory, 64, flags) })?;
-        let mut place = 0;
+        check(own, "pinning memory", unsafe { sys::cuMemHostAlloc(&mut memory, bytes, flags) })?;
+        let mut start = 0;
         // SAFETY: the memory was just made, for the device to see.
-        let code = unsafe { sys::cuMemHostGetDevicePointer_v2(&mut place, memory, 0) };
+        let code = unsafe { sys::cuMemHostGetDevicePointer_v2(&mut start, memory, 0) };
         check(own, "pinning memory", code)?;
         // SAFETY: the memory is large and aligned enough, and is never freed; it is written before
         // anybody reads it.
-        let word = unsafe {
-            memory.cast::<AtomicU32>().write(AtomicU32::new(0));
-            &*memory.cast::<AtomicU32>()
+        let words = unsafe {
+            memory.cast::<u8>().write_bytes(0, bytes);
+            &*memory.cast::<[AtomicU32; PLACES]>()
         };
-        Ok(FaultWord { word, place })
+        Ok(FaultWords { words, start })
     }
 
-    /// Where kernels store the number.
+    /// Where kernels that this thread launches store the number.
     pub fn place(&self) -> CUdeviceptr {
-        self.place
+        self.start + (faults::place() * size_of::<AtomicU32>()) as CUdeviceptr
     }
 
-    /// One of the `faults` of `own`, of the work that was waited for. It is reported once.
+    /// One of the `faults` of `own`, of this thread's work that was waited for. It is reported once.
     pub fn check(&self, own: Device, faults: &Faults) -> Result<()> {
-        if self.word.load(Ordering::Acquire) == 0 {
+        let word = &self.words[faults::place()];
+        if word.load(Ordering::Acquire) == 0 {
             return Ok(());
         }
-        faults.check(own, self.word.swap(0, Ordering::AcqRel))
+        faults.check(own, word.swap(0, Ordering::AcqRel))
     }
 }

@@ -412,9 +412,18 @@ impl Gpu {
         self.faults.number(error)
     }
 
-    /// Where the kernels of this thread's lane store the number of a fault.
+    /// Where kernels that this thread launches on its lane store the number of a fault.
     pub fn fault_word(&self) -> CUdeviceptr {
         self.lane().faults.place()
+    }
+
+    /// Lets nobody find what kernels that this thread launched on its lane so far report.
+    pub fn forget_faults(&self) -> Result<()> {
+        self.enter()?;
+        let lane = self.lane();
+        // SAFETY: the word stays for the rest of the program; it is cleared after those kernels.
+        let code = unsafe { sys::cuMemsetD32Async(lane.faults.place(), 0, 1, lane.stream) };
+        self.check("clearing a fault", code)
     }
 
     /// [`lane::WORKSPACE`] bytes that a library may use while it runs on this thread's lane.

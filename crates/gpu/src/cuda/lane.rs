@@ -13,7 +13,7 @@ use cupola_core::{Device, Result};
 use smallvec::SmallVec;
 
 use super::answer::Answers;
-use super::faults::FaultWord;
+use super::faults::FaultWords;
 use super::gpu::check;
 use super::staging::{Down, Up};
 
@@ -36,7 +36,7 @@ pub struct Lane {
     pub number: usize,
     pub stream: CUstream,
     /// Where its kernels leave the numbers of faults.
-    pub faults: FaultWord,
+    pub faults: FaultWords,
     pub up: Mutex<Up>,
     pub down: Mutex<Down>,
     /// None where they cannot be.
@@ -65,7 +65,7 @@ impl Lane {
         Ok(Lane {
             number,
             stream: new_stream(own, priority)?,
-            faults: FaultWord::new(own)?,
+            faults: FaultWords::new(own)?,
             up: Mutex::default(),
             down: Mutex::default(),
             answers: OnceLock::new(),

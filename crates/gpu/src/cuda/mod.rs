@@ -327,4 +327,11 @@ impl Backend for Cuda {
             None => Ok(()),
         }
     }
+
+    fn forget_faults(&self) {
+        if let Some(Ok(gpu)) = self.gpu.get() {
+            // Where that fails everything after it does.
+            let _ = gpu.forget_faults();
+        }
+    }
 }

@@ -199,6 +199,13 @@ impl Backend for Wgpu {
         self.queue.synchronize()
     }
 
+    fn forget_faults(&self) {
+        if self.queue.has_faults() {
+            // Where that fails everything after it does.
+            let _ = self.queue.forget_faults();
+        }
+    }
+
     fn mark(&self) -> Result<Box<dyn Marker>> {
         if self.queue.has_times() {
             return Ok(Box::new(marker::Mark::new(&self.queue)?));

@@ -272,6 +272,23 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
         })
     }
 
+    /// Whether kernels may report anything.
+    pub fn has_faults(&self) -> bool {
+        !self.faults.is_empty()
+    }
+
+    /// Lets nobody find what kernels that this thread launched so far report.
+    pub fn forget_faults(&self) -> Result<()> {
+        let word = self.memory_of(self.fault_word())?;
+        // Not while another thread has it mapped.
+        let mut gathered = lock(&self.gathered);
+        self.submit(&mut gathered);
+        self.queue.write_buffer(word, 0, &[0; 4]);
+        self.flush(false);
+        drop(gathered);
+        Ok(())
+    }
+
     /// The number of a fault.
     pub fn fault(&self, error: &Error) -> u32 {
         self.faults.number(error)
@@ -599,7 +616,7 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
             interrupt::check()?;
         }
         self.wait()?;
-        if self.faults.is_empty() {
+        if !self.has_faults() {
             return Ok(());
         }
         // A read is where a fault comes up.

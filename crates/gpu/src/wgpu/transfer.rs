@@ -102,7 +102,7 @@ impl Queue {
 
     /// Sends staged writes on their way: where memory is mapped, since only what is submitted is
     /// waited for; or to give up much staged memory.
-    fn flush(&self, much: bool) {
+    pub(super) fn flush(&self, much: bool) {
         if self.mapped || much {
             self.submit_now(None);
         }
@@ -265,12 +265,7 @@ impl Queue {
     /// The error of a fault that came up, or of the device.
     fn report(&self, number: u32) -> Result<()> {
         if number != 0 {
-            let word = self.memory_of(self.fault_word())?;
-            // Not while another thread has it mapped.
-            let gathered = lock(&self.gathered);
-            self.queue.write_buffer(word, 0, &[0; 4]);
-            self.flush(false);
-            drop(gathered);
+            self.forget_faults()?;
             return self.faults.check(self.device(), number);
         }
         self.check()
