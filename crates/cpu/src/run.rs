@@ -3,6 +3,7 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cupola_core::backend::{Args, Epilogue, Executable, Fails, Kernel, Operand, Region, Segment};
 use cupola_core::prim::Primitive;
@@ -148,10 +149,12 @@ impl Executable for Prepared {
                 io.kept.extend(args.inputs.iter().map(|region| region.buffer.kept()));
                 let first = epilogue.as_ref().map_or(0, |e| e.first_input);
                 let rest = RawArgs { inputs: &raw.inputs[first..], ..raw };
+                static RUNS: AtomicU64 = AtomicU64::new(1);
+                let number = RUNS.fetch_add(1, Ordering::Relaxed);
                 let run = |range: Range<usize>| {
                     if let Some(Continuation { kernel, .. }) = epilogue {
                         // SAFETY: as above; the op is done with the range.
-                        unsafe { kernel.run(rest.outputs[0], &rest, range) };
+                        unsafe { kernel.run(number, rest.outputs[0], &rest, range) };
                     }
                 };
                 let epilogue = epilogue.as_ref().map(|_| &run as &(dyn Fn(Range<usize>) + Sync));

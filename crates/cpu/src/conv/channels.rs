@@ -34,6 +34,13 @@ const COPY_BYTES: usize = 64 << 10;
 /// The most positions that are computed with one list of what they read.
 const POSITIONS: usize = 256;
 
+/// Elements of the output that stay in the first-level cache until they are finished.
+const CACHED: usize = 1 << 12;
+/// Bytes of weights that stay there as well.
+const SMALL_BYTES: usize = 8 << 10;
+/// So many tiles in a row are many.
+const LONG: usize = 4;
+
 /// How convolutions of one geometry run.
 pub(super) struct Channels {
     isa: Isa,
@@ -199,7 +206,14 @@ impl Channels {
                     (copy.as_ptr(), padded.pitches)
                 }
             };
-            self.rows(geo, w, tiles, &rows, base, &steps, sums);
+            // Finished while it is at hand.
+            let finish = epilogue.filter(|_| is_wide && shares.len() == 1);
+            let finish = finish.map(|f| {
+                move |part: Range<usize>| {
+                    f(range.start + part.start..range.start + part.end);
+                }
+            });
+            self.rows(geo, w, tiles, &rows, base, &steps, sums, finish);
             if !is_wide && let (Some(one), Some(other)) = (tiles.first(), tiles.last()) {
                 let end = (other.channel + other.width).min(geo.c_out);
                 // Where groups are, every task has all channels.
@@ -221,7 +235,7 @@ impl Channels {
                     T::narrow(sums, y);
                 }
             }
-            if let Some(f) = epilogue.filter(|_| shares.len() == 1) {
+            if let Some(f) = epilogue.filter(|_| !is_wide && shares.len() == 1) {
                 f(range);
             }
         });
@@ -262,7 +276,7 @@ impl Channels {
     }
 
     /// Computes output rows of one image in some tiles of channels; `base` is where the first one's window
-    /// starts.
+    /// starts. What is done is given to `finish`, as elements from the first one's on.
     #[allow(clippy::too_many_arguments)]
     fn rows<T: Tiled>(
         &self,
@@ -273,6 +287,7 @@ impl Channels {
         base: *const T,
         steps: &[usize],
         sums: *mut T,
+        finish: Option<impl Fn(Range<usize>)>,
     ) {
         let last = geo.axes.len() - 1;
         let inner = &geo.axes[last];
@@ -288,14 +303,20 @@ impl Channels {
         lanes.iter_mut().enumerate().for_each(|(v, l)| *l = v * self.lanes);
         let channels = geo.groups * geo.c_out;
         let (mut runs, mut offsets) = (Vec::new(), Vec::new());
-        let mut outer = 0;
+        // Long rows make whole tiles by themselves, and are finished before the next, where that costs no weights.
+        let weights = geo.taps() * geo.c_in * channels * size_of::<T>();
+        let most = match (&finish, columns >= LONG * self.tall && weights <= SMALL_BYTES) {
+            (Some(_), true) => (CACHED / channels).max(columns),
+            _ => POSITIONS,
+        };
+        let (mut outer, mut finished) = (0, 0);
         while outer < count {
             let row = if last == 0 { 0 } else { outer + rows.start * below };
             let start = self.start(geo, row, rows.start, steps);
             self.runs(geo, row, steps, &mut runs);
             // Rows that read alike lie one after the other, and their positions make whole tiles.
             let alike = (1..count - outer)
-                .take_while(|&r| (r + 1) * columns <= POSITIONS && self.is_alike(geo, row, row + r))
+                .take_while(|&r| (r + 1) * columns <= most && self.is_alike(geo, row, row + r))
                 .count();
             let all = 1 + alike;
             offsets.clear();
@@ -334,6 +355,13 @@ impl Channels {
                 }
             }
             outer += all;
+            let done = outer * columns * channels;
+            if let Some(finish) = &finish
+                && (done - finished >= CACHED || outer == count)
+            {
+                finish(finished..done);
+                finished = done;
+            }
         }
     }
 

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use super::geometry::{Axis, Taps};
+use super::geometry::{Axis, Taps, gcd};
 use super::runs::Runs;
 use super::{Epilogue, Geometry};
 use crate::simd::{
-    Element, Isa, Kernel, LaneRuns, LaneSums, Out, Real, Run, Scratch, TOGETHER, Tiled, dispatch,
+    Element, Isa, Kernel, LaneSums, Out, Real, Run, Scratch, TOGETHER, TapGroup, Tiled, dispatch,
     even_parts,
 };
 use crate::threads::parallel_for;
@@ -15,6 +15,8 @@ use crate::threads::parallel_for;
 const LANES: usize = 16;
 /// Elements of the output in a piece.
 const PIECE: usize = 1 << 13;
+/// Elements of the output that stay in the first-level cache until they are finished.
+const CACHED: usize = 1 << 12;
 /// Groups of images with sums of their own, at most, and positions in one, at least.
 const GROUPS: usize = 16;
 const GROUP: usize = 1024;
@@ -34,31 +36,75 @@ pub(super) struct Depthwise {
 /// Neighbouring positions of an output row.
 struct Span {
     columns: Range<usize>,
-    /// Those for which no tap falls outside, where they are many.
-    inside: Range<usize>,
-    /// The others.
     tiles: Vec<Columns>,
 }
 
-/// Positions of a row that are computed together: where the input is dilated, those that meet the same taps.
+/// Positions of a row that are computed together.
 struct Columns {
-    /// At most [`TOGETHER`].
-    outputs: Vec<usize>,
-    /// Taps of the last axis, and the inputs that they meet for each position; none is a zero of the padding.
-    taps: Vec<(usize, [Option<usize>; TOGETHER])>,
+    /// At most [`TOGETHER`], so far from each other.
+    first: usize,
+    step: usize,
+    count: usize,
+    taps: Vec<TapGroup>,
 }
 
 impl Columns {
-    fn new(axis: &Axis, outputs: Vec<usize>) -> Columns {
-        let inputs = |tap: usize| {
-            let mut inputs = [None; TOGETHER];
-            inputs.iter_mut().zip(&outputs).for_each(|(at, &o)| *at = axis.input_at(o, tap));
-            (tap, inputs)
-        };
-        let meets =
-            |(_, inputs): &(usize, [Option<usize>; TOGETHER])| inputs.iter().any(Option::is_some);
-        Columns { taps: (0..axis.taps).map(inputs).filter(meets).collect(), outputs }
+    /// Those of `outputs` that are computed with each other: they meet the same taps, and their inputs lie a multiple of the
+    /// taps' apart.
+    fn all(axis: &Axis, outputs: &Range<usize>) -> Vec<Columns> {
+        let (input_step, tap_step) = (axis.input_step(), axis.tap_step());
+        // From an output to the next that meets the same taps, and between their inputs.
+        let alike = (axis.input_dilation / gcd(axis.stride, axis.input_dilation)) as usize;
+        let apart = alike * axis.stride as usize / axis.input_dilation as usize;
+        let common = gcd(apart as isize, input_step as isize) as usize;
+        let (step, stride) = (alike * (input_step / common), apart / common);
+        let mut all = Vec::new();
+        for phase in outputs.clone().take(step) {
+            let mut first = phase;
+            for count in even_parts((outputs.end - phase).div_ceil(step), TOGETHER) {
+                let taps = groups(axis, [first, count], [tap_step, input_step, stride]);
+                all.push(Columns { first, step, count, taps });
+                first += count * step;
+            }
+        }
+        all
     }
+}
+
+/// The taps that `count` outputs from `first` on meet; one's inputs lie `stride` steps behind those of the one before.
+fn groups(
+    axis: &Axis,
+    [first, count]: [usize; 2],
+    [tap_step, input_step, stride]: [usize; 3],
+) -> Vec<TapGroup> {
+    let at = |tap: usize| first as isize * axis.stride + tap as isize * axis.dilation - axis.pad;
+    let is_met = |&tap: &usize| at(tap).rem_euclid(axis.input_dilation) == 0;
+    let Some(mut tap) = (0..tap_step.min(axis.taps)).find(is_met) else { return Vec::new() };
+    let mut groups = Vec::new();
+    while tap < axis.taps {
+        let left = (axis.taps - tap).div_ceil(tap_step);
+        // Columns are shared by neighbours whose inputs are next to each other, or nearly.
+        let size = match (left, stride) {
+            (_, 3..) => 1,
+            (4, _) => 2,
+            (6, _) => 3,
+            _ => TapGroup::SIZES.into_iter().find(|&size| size <= left).unwrap_or(1),
+        };
+        let (column_step, stride) = match size {
+            1 => (stride * input_step, 1),
+            _ => (input_step, stride),
+        };
+        let column = at(tap).div_euclid(axis.input_dilation);
+        let is_there =
+            |j: usize| (0..axis.input as isize).contains(&(column + (j * column_step) as isize));
+        let needed = (0..count).flat_map(|p| p * stride..p * stride + size);
+        let columns = needed.filter(|&j| is_there(j)).fold(0, |bits, j| bits | 1 << j);
+        if columns != 0 {
+            groups.push(TapGroup { size, stride, tap, tap_step, column, column_step, columns });
+        }
+        tap += size * tap_step;
+    }
+    groups
 }
 
 impl Depthwise {
@@ -70,30 +116,14 @@ impl Depthwise {
         let inner = &geo.axes[geo.axes.len() - 1];
         let merge = inner.tap_step() == 1 && inner.input_step() == 1;
         let tables = geo.tables();
-        let is_inside = |column: usize| {
-            inner.input_dilation == 1 && tables[tables.len() - 1][column].count == inner.taps
-        };
-        // Where the input is dilated, every so many positions meet the same taps.
-        let step = inner.input_dilation as usize;
+        // Where positions differ in their taps, every so many meet the same.
+        let least = (inner.input_dilation as usize).saturating_mul(inner.dilation as usize);
+        let least = least.saturating_mul(TOGETHER);
         let mut first = 0;
-        let spans = even_parts(inner.output, SPAN.max(step)).into_iter().map(|count| {
+        let spans = even_parts(inner.output, SPAN.max(least)).into_iter().map(|count| {
             let columns = first..first + count;
             first += count;
-            let start = columns.clone().find(|&column| is_inside(column)).unwrap_or(columns.end);
-            let inside = start..start + (start..columns.end).take_while(|&c| is_inside(c)).count();
-            let inside = if inside.len() < 2 * TOGETHER { start..start } else { inside };
-            let tiles = (0..step.min(count)).flat_map(|phase| {
-                let alike = columns.clone().skip(phase).step_by(step);
-                let alike: Vec<usize> = alike.filter(|column| !inside.contains(column)).collect();
-                let mut rest = &alike[..];
-                let tile = |count| {
-                    let (outputs, more) = rest.split_at(count);
-                    rest = more;
-                    Columns::new(inner, outputs.to_vec())
-                };
-                even_parts(alike.len(), TOGETHER).into_iter().map(tile).collect::<Vec<_>>()
-            });
-            Span { tiles: tiles.collect(), columns, inside }
+            Span { tiles: Columns::all(inner, &columns), columns }
         });
         let spans = spans.collect();
         Some(Depthwise { isa, tables, merge, spans })
@@ -129,29 +159,32 @@ impl Depthwise {
         // Images that are widened are not cut, so that each is widened once.
         let most = if own { (PIECE / unit).clamp(1, units) } else { units };
         let pieces = units.div_ceil(most);
+        let bite = (CACHED / unit).clamp(1, units);
         let start = |unit: usize| match self.spans.get(unit % self.spans.len()) {
             Some(span) => unit / self.spans.len() * columns + span.columns.start,
             None => 0,
         };
-        let zeros = vec![T::Acc::default(); channels];
         parallel_for(geo.batch * pieces, |task| {
             let (n, first) = (task / pieces, task % pieces * most);
             let units = first..(first + most).min(units);
-            let (from, to) = (start(units.start), start(units.end));
-            let range = (n * outputs + from) * channels..(n * outputs + to) * channels;
             let image = &x[n * inputs * channels..][..inputs * channels];
             let (wide, image) = widen(image);
             let x = image.unwrap_or(&wide);
-            // SAFETY: tasks have disjoint positions.
-            let y = unsafe { out.slice(range.clone()) };
-            let mut sums = Scratch::<T::Acc>::new(if own { 0 } else { y.len() });
-            let to = if own { y.as_mut_ptr().cast() } else { sums.as_mut_ptr() };
-            self.units(geo, x, w, &zeros, units, from, to);
-            if !own {
-                T::narrow(&sums, y);
-            }
-            if let Some(f) = epilogue {
-                f(range);
+            for first in units.clone().step_by(bite) {
+                let units = first..(first + bite).min(units.end);
+                let (from, to) = (start(units.start), start(units.end));
+                let range = (n * outputs + from) * channels..(n * outputs + to) * channels;
+                // SAFETY: tasks have disjoint positions.
+                let y = unsafe { out.slice(range.clone()) };
+                let mut sums = Scratch::<T::Acc>::new(if own { 0 } else { y.len() });
+                let to = if own { y.as_mut_ptr().cast() } else { sums.as_mut_ptr() };
+                self.units(geo, x, w, units, from, to);
+                if !own {
+                    T::narrow(&sums, y);
+                }
+                if let Some(f) = epilogue {
+                    f(range);
+                }
             }
         });
     }
@@ -163,59 +196,35 @@ impl Depthwise {
         geo: &Geometry,
         x: &[A],
         w: &[A],
-        zeros: &[A],
         units: Range<usize>,
         from: usize,
         y: *mut A,
     ) {
         let channels = geo.groups;
         let inner = &geo.axes[geo.axes.len() - 1];
-        let (mut runs, mut together) = (Runs::default(), Vec::new());
-        let (mut terms, mut sums) = (Vec::new(), Vec::new());
+        let (mut runs, mut rows) = (Runs::default(), Vec::new());
         let mut last = None;
         for unit in units {
             let (row, span) = (unit / self.spans.len(), unit % self.spans.len());
             if last.replace(row) != Some(row) {
                 runs.row(geo, &self.tables, row);
+                rows.clear();
+                rows.extend(runs.rows().iter().map(|&(tap, input)| {
+                    let w = &w[tap * inner.taps * channels..][..inner.taps * channels];
+                    let x = &x[input * inner.input * channels..][..inner.input * channels];
+                    (w.as_ptr(), x.as_ptr())
+                }));
             }
-            let Span { inside, tiles, .. } = &self.spans[span];
-            let position = |column: usize| row * inner.output + column - from;
-            if !inside.is_empty() {
-                together.clear();
-                let step = inner.stride as usize * channels;
-                let reach = (inside.len() - 1) * step + channels;
-                for &(tap, input) in runs.rows() {
-                    for inner_tap in 0..inner.taps {
-                        let w = &w[(tap * inner.taps + inner_tap) * channels..][..channels];
-                        let Some(column) = inner.input_at(inside.start, inner_tap) else {
-                            continue;
-                        };
-                        let x = &x[(input * inner.input + column) * channels..][..reach];
-                        together.push((w.as_ptr(), x.as_ptr()));
-                    }
-                }
-                let sums = y.wrapping_add(position(inside.start) * channels);
-                let (terms, count) = (&together[..], inside.len());
-                let sums = LaneRuns { terms, step, sums, count, lanes: channels };
-                // SAFETY: the slices above have all channels of all positions; the sums are those of the units.
-                unsafe { A::lane_runs(self.isa, sums) };
-            }
-            for columns in tiles {
-                terms.clear();
-                for &(tap, input) in runs.rows() {
-                    for (inner_tap, inputs) in &columns.taps {
-                        let w = &w[(tap * inner.taps + inner_tap) * channels..][..channels];
-                        let at =
-                            |column| &x[(input * inner.input + column) * channels..][..channels];
-                        let x = inputs.map(|column| column.map_or(zeros, at).as_ptr());
-                        terms.push((w.as_ptr(), x));
-                    }
-                }
-                sums.clear();
-                let place = |&column: &usize| y.wrapping_add(position(column) * channels);
-                sums.extend(columns.outputs.iter().map(place));
-                let sums = LaneSums { terms: &terms, sums: &sums, lanes: channels };
-                // SAFETY: the slices above have all channels; the sums are those of the units.
+            for tile in &self.spans[span].tiles {
+                let sums = LaneSums {
+                    rows: &rows,
+                    groups: &tile.taps,
+                    lanes: channels,
+                    sums: y.wrapping_add((row * inner.output + tile.first - from) * channels),
+                    step: tile.step * channels,
+                    count: tile.count,
+                };
+                // SAFETY: the slices above have all taps and columns; the sums are those of the units.
                 unsafe { A::lane_sums(self.isa, sums) };
             }
         }

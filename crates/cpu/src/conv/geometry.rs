@@ -65,13 +65,6 @@ impl Axis {
         Taps { first_tap: first as usize, first_input: first_input as usize, count }
     }
 
-    /// The input that tap `t` of output `o` meets; none is a zero.
-    pub fn input_at(&self, o: usize, t: usize) -> Option<usize> {
-        let at = o as isize * self.stride + t as isize * self.dilation - self.pad;
-        let input = usize::try_from(at.div_euclid(self.input_dilation)).ok()?;
-        (at.rem_euclid(self.input_dilation) == 0 && input < self.input).then_some(input)
-    }
-
     /// Where tap `t` is stored.
     pub fn stored(&self, t: usize) -> usize {
         if self.flip { self.taps - 1 - t } else { t }
@@ -187,7 +180,7 @@ impl DivCeil for isize {
     }
 }
 
-fn gcd(a: isize, b: isize) -> isize {
+pub(super) fn gcd(a: isize, b: isize) -> isize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
@@ -228,8 +221,6 @@ mod tests {
                         })
                         .collect();
                     assert_eq!(got, want, "{axis:?} at {o}");
-                    let each = (0..4).filter_map(|t| Some((t, axis.input_at(o, t)?)));
-                    assert_eq!(each.collect::<Vec<_>>(), want, "{axis:?} at {o}");
                 }
             }
         }

@@ -213,6 +213,7 @@ pub(crate) fn end_of_streams() {
 ///
 /// # Safety
 /// As [`copy`].
+#[allow(clippy::needless_range_loop)] // Nothing but indices leaves the buffer in registers.
 unsafe fn block_of<T: Copy, const N: usize>(from: *const T, to: *mut T, a: Axis, b: Axis) {
     let mut buffer = [[MaybeUninit::<T>::uninit(); N]; N];
     // SAFETY: the same contract; what is read of the buffer was written.
@@ -221,8 +222,8 @@ unsafe fn block_of<T: Copy, const N: usize>(from: *const T, to: *mut T, a: Axis,
             for (j, row) in buffer.iter_mut().enumerate() {
                 *row = *from.offset(j as isize * b.from).cast::<[MaybeUninit<T>; N]>();
             }
-            let columns = (0..N).map(|i| buffer.map(|row| row[i]));
-            for (i, column) in columns.enumerate() {
+            for i in 0..N {
+                let column: [MaybeUninit<T>; N] = std::array::from_fn(|j| buffer[j][i]);
                 *to.offset(i as isize * a.to).cast::<[MaybeUninit<T>; N]>() = column;
             }
             return;

@@ -7,7 +7,8 @@ use cupola_core::backend::Body;
 use cupola_core::backend::Operand;
 use smallvec::SmallVec;
 
-use super::{Program, RawArgs, Runner, Sink, Space, Tiling, check, tile_size, with_scratch};
+use super::scratch::{Filled, with_filled};
+use super::{Program, RawArgs, Runner, Sink, Space, Tiling, check, tile_size};
 use crate::simd::Isa;
 
 /// An epilogue, ready to run.
@@ -56,13 +57,14 @@ impl EpilogueKernel {
         self.space.memory() + self.blocks.program.memory() + rows
     }
 
-    /// Runs the program over the elements `range` of the output, in row-major order.
+    /// Runs the program over the elements `range` of the output, in row-major order, as a part of run number `run` with
+    /// the same arguments.
     ///
     /// # Safety
     /// `out` is valid for reads and writes of the range, which nothing else uses meanwhile; the
     /// inputs of `args`, which are the extra ones, are valid for reads at the strides that the
     /// kernel was made for.
-    pub unsafe fn run(&self, out: *mut u8, args: &RawArgs<'_>, range: Range<usize>) {
+    pub unsafe fn run(&self, run: u64, out: *mut u8, args: &RawArgs<'_>, range: Range<usize>) {
         if range.is_empty() {
             return;
         }
@@ -79,10 +81,10 @@ impl EpilogueKernel {
         // SAFETY: the caller vouches for the operands.
         unsafe {
             if let Some(rows) = &self.rows {
-                rows.run(&self.space, &args, range.start..head);
-                rows.run(&self.space, &args, tail..range.end);
+                rows.run(2 * run, &self.space, &args, range.start..head);
+                rows.run(2 * run, &self.space, &args, tail..range.end);
             }
-            blocks.run(&self.space, &args, head..tail);
+            blocks.run(2 * run + 1, &self.space, &args, head..tail);
         }
     }
 }
@@ -96,18 +98,21 @@ impl TiledProgram {
 
     /// # Safety
     /// As [`EpilogueKernel::run`]; the range starts and ends with whole blocks.
-    unsafe fn run(&self, space: &Space, args: &RawArgs<'_>, range: Range<usize>) {
+    unsafe fn run(&self, run: u64, space: &Space, args: &RawArgs<'_>, range: Range<usize>) {
         if range.is_empty() {
             return;
         }
         let cut = self.tiling.cuts[0];
         let extent = self.tiling.extents.get(cut).copied().unwrap_or(1);
         let most = extent.min(range.len() / self.block);
-        with_scratch(self.program.bytes, |scratch| {
+        let filled = Filled { run, rows: most };
+        with_filled(self.program.bytes, filled, |scratch, is_filled| {
             // SAFETY: the caller vouches for the operands, the program for the scratch memory.
             unsafe {
-                let limit = most * self.block;
-                let runner = Runner::new(&self.program, args, scratch, [most; 2], limit);
+                let runner = Runner::filled(&self.program, args, scratch);
+                if !is_filled {
+                    runner.fill([most; 2], most * self.block);
+                }
                 let mut at = range.start;
                 while at < range.end {
                     let (offsets, inside) = locate(space, at, cut);

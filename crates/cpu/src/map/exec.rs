@@ -4,10 +4,11 @@ use cupola_core::DType;
 use half::{bf16, f16};
 
 use super::RawArgs;
+use super::chain;
 use super::copy::{
     Axis, between, copy, end_of_streams, into_tile, move_bytes, out_of_tile, prefetch,
 };
-use super::program::{Ahead, Fill, Load, LoadKind, Program, Store, StoreKind};
+use super::program::{Ahead, Fill, Load, LoadKind, Loop, Program, Store, StoreKind};
 
 /// A program with the memory to run it on.
 pub(crate) struct Runner<'a> {
@@ -31,6 +32,19 @@ impl<'a> Runner<'a> {
         cuts: [usize; 2],
         limit: usize,
     ) -> Self {
+        // SAFETY: the same contract.
+        unsafe {
+            let runner = Runner::filled(program, args, scratch);
+            runner.fill(cuts, limit);
+            runner
+        }
+    }
+
+    /// Prepares with what was filled before, for tiles no larger than then.
+    ///
+    /// # Safety
+    /// As [`Runner::new`]; the scratch memory was filled for these arguments, or [`Runner::fill`] comes next.
+    pub unsafe fn filled(program: &'a Program, args: &'a RawArgs<'a>, scratch: *mut u8) -> Self {
         let mut indirect = 0;
         for store in &program.stores {
             if let StoreKind::Direct { conflicts, .. } = &store.kind {
@@ -41,22 +55,32 @@ impl<'a> Runner<'a> {
             }
         }
         let runner = Runner { program, args, scratch, indirect };
-        // SAFETY: the caller vouches for the scratch memory and the arguments.
-        unsafe {
-            for &(location, at) in &program.tiles {
-                runner.set(location, scratch.add(at));
-            }
-            for fill in &program.fills {
+        for &(location, at) in &program.tiles {
+            // SAFETY: the caller vouches for the scratch memory.
+            unsafe { runner.set(location, scratch.add(at)) };
+        }
+        runner
+    }
+
+    /// Fills the locations whose elements are the same for every tile.
+    ///
+    /// # Safety
+    /// As [`Runner::new`].
+    pub unsafe fn fill(&self, cuts: [usize; 2], limit: usize) {
+        let limit = limit.min(self.program.tile);
+        for fill in &self.program.fills {
+            // SAFETY: the caller vouches for the scratch memory and the arguments.
+            unsafe {
                 match fill {
-                    Fill::Input(load) => runner.load(load, 0, cuts, limit.min(program.tile)),
-                    Fill::Scalar { scalar, location, dtype } => {
-                        let to = runner.get(*location).cast_mut();
-                        splat(*dtype, args.scalars[*scalar], to, limit.min(program.tile));
+                    Fill::Input(load) => self.load(load, 0, cuts, limit),
+                    Fill::Scalar { scalar, location, dtype, is_one } => {
+                        let to = self.get(*location).cast_mut();
+                        let count = if *is_one { 1 } else { limit };
+                        splat(*dtype, self.args.scalars[*scalar], to, count);
                     }
                 }
             }
         }
-        runner
     }
 
     /// Fills the locations of inputs from `first` on that are the same for every tile, once more.
@@ -116,8 +140,16 @@ impl<'a> Runner<'a> {
                     let first = ahead.by.unwrap_or(n);
                     self.prefetch(ahead, first + i * share..first + (i + 1) * share);
                 }
-                let [a, b, c] = each.from.map(|p| self.get(p));
-                (each.run)(self.get(each.to).cast_mut(), a, b, c, n);
+                let to = self.get(each.to).cast_mut();
+                match &each.run {
+                    Loop::One(run, from) => {
+                        let [a, b, c] = from.map(|p| self.get(p));
+                        run(to, a, b, c, n);
+                    }
+                    Loop::Chain(chain) => {
+                        chain::run(program.isa, chain, self.scratch.cast(), to.cast(), n);
+                    }
+                }
             }
             for store in &program.stores {
                 self.store(store, offsets, cuts, n);
@@ -179,7 +211,7 @@ impl<'a> Runner<'a> {
         unsafe {
             let from = self.args.inputs[load.input].offset(offset * load.bytes as isize);
             match &load.kind {
-                LoadKind::Direct => self.set(load.location, from),
+                LoadKind::Direct | LoadKind::One => self.set(load.location, from),
                 LoadKind::Gather { groups, widen, dense } => {
                     let to = self.get(load.location).cast_mut();
                     match widen {

@@ -2,6 +2,7 @@
 
 mod binary;
 mod cast;
+mod chain;
 mod copy;
 mod epilogue;
 mod exec;

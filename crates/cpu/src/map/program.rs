@@ -6,12 +6,13 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use cupola_core::backend::{Body, Reg};
-use cupola_core::prim::Elementwise;
+use cupola_core::prim::{Binary, Elementwise};
 use cupola_core::{DType, Error, Result};
 use smallvec::{SmallVec, smallvec};
 
 use super::binary::{binary, compare, select};
 use super::cast::{cast, held, narrow, round, widen};
+use super::chain::{Chain, Other, Step, is_simple};
 use super::lanes::TileFn;
 use super::space::{Group, Space, Tiling, groups};
 use super::unary::unary;
@@ -22,6 +23,7 @@ pub(crate) type Location = u16;
 
 /// A body for tiles of one space and tiling.
 pub(crate) struct Program {
+    pub isa: Isa,
     pub loops: Vec<TileLoop>,
     pub loads: Vec<Load>,
     pub fills: Vec<Fill>,
@@ -59,9 +61,13 @@ pub(crate) struct Ahead {
 
 /// One loop over a tile.
 pub(crate) struct TileLoop {
-    pub run: TileFn,
+    pub run: Loop,
     pub to: Location,
-    pub from: [Location; 3],
+}
+
+pub(crate) enum Loop {
+    One(TileFn, [Location; 3]),
+    Chain(Chain),
 }
 
 /// How an input reaches its location for each tile.
@@ -75,6 +81,8 @@ pub(crate) struct Load {
 pub(crate) enum LoadKind {
     /// The location is the operand's memory.
     Direct,
+    /// The location is an element of the operand, the same for the whole tile.
+    One,
     /// Elements are gathered and, for a half type, widened.
     Gather { groups: SmallVec<[Group; 4]>, widen: Option<TileFn>, dense: bool },
 }
@@ -82,7 +90,13 @@ pub(crate) enum LoadKind {
 /// A location that holds the same elements for every tile.
 pub(crate) enum Fill {
     Input(Load),
-    Scalar { scalar: usize, location: Location, dtype: DType },
+    /// Once, where all loops that read it need no more.
+    Scalar {
+        scalar: usize,
+        location: Location,
+        dtype: DType,
+        is_one: bool,
+    },
 }
 
 /// How an output leaves.
@@ -131,7 +145,12 @@ pub(crate) fn tile_size(body: &Body) -> usize {
         instr.args.iter().for_each(|&r| last[usize::from(r)] = i);
     }
     body.outputs.iter().for_each(|&r| last[usize::from(r)] = body.code.len());
-    let size = |r: usize| held(body.dtype_of(r as Reg)).size();
+    // Most loops need one element of a scalar float.
+    let scalars = body.inputs.len()..body.inputs.len() + body.scalars.len();
+    let size = |r: usize| {
+        let dtype = held(body.dtype_of(r as Reg));
+        if dtype == DType::F32 && scalars.contains(&r) { 0 } else { dtype.size() }
+    };
     let widest = (0..body.code.len())
         .map(|i| {
             let alive = (0..=first + i).filter(|&r| last[r] >= i);
@@ -167,9 +186,17 @@ impl Program {
 
 /// A loop before its operands have locations: registers stand for themselves.
 struct RegLoop {
-    run: TileFn,
+    run: RegRun,
+    /// The function, where it may be part of a chain.
+    op: Option<Binary>,
     to: usize,
     from: SmallVec<[usize; 3]>,
+}
+
+enum RegRun {
+    One(TileFn),
+    /// Operands count in `from`.
+    Chain(Other<usize>, Vec<Step<usize>>),
 }
 
 struct Build<'a> {
@@ -232,13 +259,23 @@ impl<'a> Build<'a> {
                 op: "map",
                 detail: format!("the CPU has no {:?} of {}", instr.op, dtype(0)),
             })?;
-            loops.push(RegLoop { run, to, from });
+            let op = match instr.op {
+                Elementwise::Binary(op) => {
+                    (held(dtype(0)) == DType::F32 && is_simple(op)).then_some(op)
+                }
+                Elementwise::Unary(_)
+                | Elementwise::Compare(_)
+                | Elementwise::Select(_)
+                | Elementwise::Cast(_) => None,
+            };
+            loops.push(RegLoop { run: RegRun::One(run), op, to, from });
             // A store rounds, too.
             if body.rounds(instr) && (sink != Sink::Operands || body.reads(to as Reg)) {
                 root[to] = dtypes.len();
                 dtypes.push(instr.dtype);
                 loops.push(RegLoop {
-                    run: round(instr.dtype, isa),
+                    run: RegRun::One(round(instr.dtype, isa)),
+                    op: None,
                     to: root[to],
                     from: smallvec![to],
                 });
@@ -258,6 +295,7 @@ impl<'a> Build<'a> {
             free: Default::default(),
             bytes: 0,
             out: Program {
+                isa,
                 loops: Vec::new(),
                 loads: Vec::new(),
                 fills: Vec::new(),
@@ -273,8 +311,135 @@ impl<'a> Build<'a> {
             },
             loops,
         };
+        build.chain_loops();
         build.find_last_uses();
         Ok(build)
+    }
+
+    /// Makes one loop of those whose results only the next one reads.
+    fn chain_loops(&mut self) {
+        let mut readers: Vec<SmallVec<[usize; 2]>> = vec![SmallVec::new(); self.dtypes.len()];
+        for (i, each) in self.loops.iter().enumerate() {
+            each.from.iter().for_each(|&r| readers[r].push(i));
+        }
+        // What is stored is read by nobody else.
+        let stored: Vec<usize> =
+            self.body.outputs.iter().map(|&r| self.root[usize::from(r)]).collect();
+        stored.iter().for_each(|&r| readers[r].push(usize::MAX));
+        let mut member_of = vec![None; self.loops.len()];
+        for i in 0..self.loops.len() {
+            if member_of[i].is_some() || self.loops[i].op.is_none() {
+                continue;
+            }
+            let members = self.chain_from(i, &readers, &member_of);
+            if let Some(&last) = members.last().filter(|_| members.len() > 1) {
+                members.iter().for_each(|&m| member_of[m] = Some(last));
+                let chain = self.chain(&members, &readers);
+                self.loops[last] = chain;
+            }
+        }
+        let mut index = 0;
+        self.loops.retain(|_| {
+            index += 1;
+            member_of[index - 1].is_none_or(|last| last == index - 1)
+        });
+    }
+
+    /// The loops of the chain that begins with loop `i`.
+    fn chain_from(
+        &self,
+        i: usize,
+        readers: &[SmallVec<[usize; 2]>],
+        member_of: &[Option<usize>],
+    ) -> SmallVec<[usize; 8]> {
+        let mut members: SmallVec<[usize; 8]> = smallvec![i];
+        // What was saved, who else reads it, and how long the chain was then.
+        let mut saved: Option<(usize, usize, usize)> = None;
+        let mut at = i;
+        loop {
+            let has = self.loops[at].to;
+            let next = match readers[has][..] {
+                [next] => next,
+                [next, later] if saved.is_none() => {
+                    saved = Some((has, later, members.len()));
+                    next
+                }
+                _ => break,
+            };
+            let joins = |l: &&RegLoop| l.op.is_some() && member_of[next].is_none();
+            let Some(joining) = self.loops.get(next).filter(joins) else { break };
+            // What is saved is an operand of nobody else.
+            let others = joining.from.iter().filter(|&&r| r != has);
+            let reads = |r: &usize| saved.is_some_and(|(saved, ..)| saved == *r);
+            let is_self = joining.from.iter().all(|&r| r == has);
+            if others.clone().any(reads) || is_self {
+                match saved {
+                    Some((register, later, _))
+                        if later == next && (is_self == (register == has)) =>
+                    {
+                        saved = None;
+                    }
+                    _ => break,
+                }
+            }
+            members.push(next);
+            at = next;
+        }
+        if let Some((.., length)) = saved {
+            members.truncate(length);
+        }
+        members
+    }
+
+    /// The loop of a chain.
+    fn chain(&self, members: &[usize], readers: &[SmallVec<[usize; 2]>]) -> RegLoop {
+        let mut from: SmallVec<[usize; 3]> = SmallVec::new();
+        let mut operand = |r: usize| {
+            from.push(r);
+            match self.is_one(r) {
+                true => Other::One(from.len() - 1),
+                false => Other::Each(from.len() - 1),
+            }
+        };
+        let mut steps = Vec::new();
+        let (mut start, mut has, mut saved) = (None, None, None);
+        for &m in members {
+            let each = &self.loops[m];
+            let (a, b) = (each.from[0], each.from[each.from.len() - 1]);
+            let is_left = has.is_some_and(|has| has == b && has != a);
+            let other = if is_left { a } else { b };
+            if has.is_none() {
+                start = Some(operand(a));
+            }
+            if has.is_some() && readers[has.unwrap_or(0)].len() == 2 {
+                saved = has;
+                steps.push(Step::Save);
+            }
+            let other = if saved == Some(other) { Other::Saved } else { operand(other) };
+            steps.extend(each.op.map(|op| Step::Apply(op, other, is_left)));
+            has = Some(each.to);
+        }
+        let run = RegRun::Chain(start.unwrap_or(Other::Saved), steps);
+        RegLoop { run, op: None, to: has.unwrap_or(0), from }
+    }
+
+    /// Whether the register has the same float for all elements of a tile.
+    fn is_one(&self, register: usize) -> bool {
+        let inputs = self.body.inputs.len();
+        if register >= inputs {
+            return register - inputs < self.body.scalars.len();
+        }
+        let axes = self.tiling.extents.iter().zip(&self.space.strides[register]);
+        let mut inside = axes.filter(|&(&extent, _)| extent > 1);
+        self.body.inputs[register] == DType::F32 && inside.all(|(_, &stride)| stride == 0)
+    }
+
+    /// Whether all loops that read the register need but one element.
+    fn is_read_as_one(&self, register: usize) -> bool {
+        let mut all = self.loops.iter().filter(|l| l.from.contains(&register));
+        self.is_one(register)
+            && all.all(|l| matches!(l.run, RegRun::Chain(..)))
+            && !self.body.outputs.iter().any(|&o| self.root[usize::from(o)] == register)
     }
 
     fn find_last_uses(&mut self) {
@@ -355,6 +520,17 @@ impl<'a> Build<'a> {
         for input in 0..self.body.inputs.len() {
             let Some(last) = self.last[input] else { continue };
             let dtype = self.body.inputs[input];
+            if self.is_read_as_one(input) {
+                let location = self.new_location();
+                self.location[input] = Some(location);
+                self.out.loads.push(Load {
+                    input,
+                    location,
+                    bytes: dtype.size(),
+                    kind: LoadKind::One,
+                });
+                continue;
+            }
             let strides = &self.space.strides[input];
             let groups = groups(self.space, self.tiling, strides, strides);
             let dense = is_dense(&groups);
@@ -396,7 +572,8 @@ impl<'a> Build<'a> {
                 let dtype = self.body.scalars[scalar];
                 let location = self.tile(held(dtype).size());
                 self.location[first + scalar] = Some(location);
-                self.out.fills.push(Fill::Scalar { scalar, location, dtype });
+                let is_one = self.is_read_as_one(first + scalar);
+                self.out.fills.push(Fill::Scalar { scalar, location, dtype, is_one });
             }
         }
     }
@@ -414,11 +591,19 @@ impl<'a> Build<'a> {
             None => self.tile(self.held_size(to)),
         };
         self.location[to] = Some(location);
-        let mut locations = [0; 3];
-        for (slot, &r) in locations.iter_mut().zip(&from) {
-            *slot = self.location[r].unwrap_or(0);
-        }
-        self.out.loops.push(TileLoop { run: self.loops[index].run, to: location, from: locations });
+        let at = |r: usize| self.location[from[r]].unwrap_or(0);
+        let run = match &self.loops[index].run {
+            RegRun::One(run) => {
+                let mut locations = [0; 3];
+                locations.iter_mut().take(from.len()).enumerate().for_each(|(r, l)| *l = at(r));
+                Loop::One(*run, locations)
+            }
+            RegRun::Chain(start, steps) => Loop::Chain(Chain {
+                from: start.map(at),
+                steps: steps.iter().map(|step| step.map(at)).collect(),
+            }),
+        };
+        self.out.loops.push(TileLoop { run, to: location });
         for (i, &r) in from.iter().enumerate() {
             let varies = r >= self.body.inputs.len() + self.body.scalars.len()
                 || r < self.body.inputs.len() && self.is_gathered(r);
@@ -446,10 +631,15 @@ impl<'a> Build<'a> {
         (dense && dtype.size() == self.held_size(reg)).then_some(output)
     }
 
-    /// The inputs read in place by loop `index` or later.
+    /// The inputs read in place by later loops than `index`, or by this one where it may not write over them.
     fn conflicts(&self, index: usize) -> SmallVec<[usize; 4]> {
-        let direct = self.out.loads.iter().filter(|l| matches!(l.kind, LoadKind::Direct));
-        direct.map(|l| l.input).filter(|&i| self.last[i] >= Some(index)).collect()
+        let first = match self.loops[index].run {
+            RegRun::One(_) => index,
+            RegRun::Chain(..) => index + 1,
+        };
+        let direct = self.out.loads.iter();
+        let direct = direct.filter(|l| matches!(l.kind, LoadKind::Direct | LoadKind::One));
+        direct.map(|l| l.input).filter(|&i| self.last[i] >= Some(first)).collect()
     }
 
     fn place_outputs(&mut self) {
@@ -502,7 +692,7 @@ impl<'a> Build<'a> {
         }
         self.out.bytes = self.bytes + table;
         let large = self.space.size() >= 1 << 18;
-        let works = self.out.loops.len() >= 4 || self.out.stream;
+        let works = self.body.code.len() >= 4 || self.out.stream;
         let all = Ahead { by: None, inputs: self.body.inputs.len(), outputs: true };
         self.out.ahead = (large && works).then_some(all);
         self.out

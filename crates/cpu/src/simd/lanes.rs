@@ -6,33 +6,49 @@ use super::{Element, Isa, Level};
 /// Sums that are computed together: as many as need not wait for each other, and fit into registers.
 pub const TOGETHER: usize = 8;
 
-/// What is multiplied for one term: factors that all sums share, and those of each.
-pub type Term<T> = (*const T, [*const T; TOGETHER]);
+/// The most columns that sums of one group of taps meet.
+const COLUMNS: usize = 21;
 
-/// `sums[p][l] = Σ shared[l] · own[p][l]` over the terms, for every lane `l`.
-#[derive(Clone, Copy)]
-pub struct LaneSums<'a, T> {
-    /// The terms.
-    pub terms: &'a [Term<T>],
-    /// Where the sums go, at most [`TOGETHER`].
-    pub sums: &'a [*mut T],
-    /// Lanes.
-    pub lanes: usize,
+/// Taps of a row that are multiplied together, so that each column is loaded once for all of them: tap `k` of sum `p` meets
+/// column `p * stride + k` of the group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TapGroup {
+    /// How many: one of [`TapGroup::SIZES`].
+    pub size: usize,
+    /// 1 or 2.
+    pub stride: usize,
+    /// The first tap.
+    pub tap: usize,
+    /// From one tap to the next.
+    pub tap_step: usize,
+    /// The first column.
+    pub column: isize,
+    /// From one column to the next.
+    pub column_step: usize,
+    /// A bit for each column that is there and needed; all others are zeros.
+    pub columns: u32,
 }
 
-/// Such sums of neighbours, `own` of each of which lies as far from that of the one before as all others do.
+impl TapGroup {
+    /// How many taps a group may have, the most first.
+    pub const SIZES: [usize; 5] = [7, 5, 3, 2, 1];
+}
+
+/// `sums[p][l] = Σ weights[tap][l] · inputs[column][l]` over rows and the taps of groups, for every lane `l`.
 #[derive(Clone, Copy)]
-pub struct LaneRuns<'a, T> {
-    /// Shared factors, and those of the first sum.
-    pub terms: &'a [(*const T, *const T)],
-    /// From the factors of one sum to those of the next.
-    pub step: usize,
-    /// The first sum, which `lanes` elements follow for each.
-    pub sums: *mut T,
-    /// How many sums, at least [`TOGETHER`].
-    pub count: usize,
-    /// Lanes.
+pub struct LaneSums<'a, T> {
+    /// The weights and inputs of each row.
+    pub rows: &'a [(*const T, *const T)],
+    /// The taps.
+    pub groups: &'a [TapGroup],
+    /// Lanes, which are also the elements from one tap or column to the next.
     pub lanes: usize,
+    /// The first sum.
+    pub sums: *mut T,
+    /// From one sum to the next.
+    pub step: usize,
+    /// How many sums, at most [`TOGETHER`].
+    pub count: usize,
 }
 
 /// # Safety
@@ -41,11 +57,8 @@ pub struct LaneRuns<'a, T> {
 unsafe fn lane_sums<V: Vector>(s: LaneSums<'_, V::Elem>) {
     // SAFETY: the caller vouches for the instruction set and the pointers.
     unsafe {
-        match s.sums.len() {
-            0..=1 => sums_of::<V, 1>(&s),
-            2 => sums_of::<V, 2>(&s),
-            3..=4 => sums_of::<V, 4>(&s),
-            5..=6 => sums_of::<V, 6>(&s),
+        match s.count {
+            0..=4 => sums_of::<V, 4>(&s),
             _ => sums_of::<V, TOGETHER>(&s),
         }
     }
@@ -55,74 +68,94 @@ unsafe fn lane_sums<V: Vector>(s: LaneSums<'_, V::Elem>) {
 /// As `lane_sums`, for at most `P` sums.
 #[inline(always)]
 unsafe fn sums_of<V: Vector, const P: usize>(s: &LaneSums<'_, V::Elem>) {
-    let own = |own: &[*const V::Elem; TOGETHER], p: usize| own[p];
-    for at in (0..s.lanes).step_by(V::LANES) {
-        // SAFETY: the caller vouches for the pointers.
-        unsafe { vector::<V, _, P>(s.terms, [at, s.lanes], own, s.sums.iter().copied()) };
-    }
-}
-
-/// # Safety
-/// As [`InLanes::lane_runs`]; the instruction set is present.
-#[inline(always)]
-unsafe fn lane_runs<V: Vector>(s: LaneRuns<'_, V::Elem>) {
-    for at in (0..s.lanes).step_by(V::LANES) {
-        for first in (0..s.count).step_by(TOGETHER) {
-            // Where there are enough, the last ones begin where they still fit.
-            let first = first.min(s.count - TOGETHER);
-            let own = |own: &*const V::Elem, p: usize| own.wrapping_add((first + p) * s.step);
-            let sums = (first..first + TOGETHER).map(|p| s.sums.wrapping_add(p * s.lanes));
-            // SAFETY: the caller vouches for the pointers.
-            unsafe { vector::<V, _, TOGETHER>(s.terms, [at, s.lanes], own, sums) };
-        }
-    }
-}
-
-/// Computes a vector of each of at most `P` sums: from lane `at` of `lanes` on, or where the last one still fits.
-///
-/// # Safety
-/// As `block`; the sums can be written.
-#[inline(always)]
-unsafe fn vector<V: Vector, O, const P: usize>(
-    terms: &[(*const V::Elem, O)],
-    [at, lanes]: [usize; 2],
-    own: impl Fn(&O, usize) -> *const V::Elem,
-    sums: impl Iterator<Item = *mut V::Elem>,
-) {
     // SAFETY: the caller vouches for the pointers.
     unsafe {
-        if lanes >= V::LANES {
-            let at = at.min(lanes - V::LANES);
-            let found = block::<V, _, P>(terms, at, own, |p| V::load(p));
-            found.iter().zip(sums).for_each(|(sum, to)| sum.store(to.add(at)));
-        } else {
-            let found = block::<V, _, P>(terms, 0, own, |p| V::load_first(p, lanes));
-            found.iter().zip(sums).for_each(|(sum, to)| sum.store_first(to, lanes));
+        if s.lanes < V::LANES {
+            let sums = block::<V, P>(s, 0, |p| V::load_first(p, s.lanes));
+            for (p, sum) in sums.iter().enumerate().take(s.count) {
+                sum.store_first(s.sums.add(p * s.step), s.lanes);
+            }
+            return;
+        }
+        for at in (0..s.lanes).step_by(V::LANES) {
+            // The last one begins where it still fits.
+            let at = at.min(s.lanes - V::LANES);
+            let sums = block::<V, P>(s, at, |p| V::load(p));
+            for (p, sum) in sums.iter().enumerate().take(s.count) {
+                sum.store(s.sums.add(p * s.step + at));
+            }
         }
     }
 }
 
 /// # Safety
-/// As `lane_sums`; `load` reads what is there, and `own` says where the factors of sum `p` are.
+/// As `lane_sums`; `load` reads what is there.
 #[inline(always)]
-#[allow(clippy::needless_range_loop)] // Indices below a constant unroll into registers.
-unsafe fn block<V: Vector, O, const P: usize>(
-    terms: &[(*const V::Elem, O)],
+unsafe fn block<V: Vector, const P: usize>(
+    s: &LaneSums<'_, V::Elem>,
     at: usize,
-    own: impl Fn(&O, usize) -> *const V::Elem,
-    load: impl Fn(*const V::Elem) -> V,
+    load: impl Fn(*const V::Elem) -> V + Copy,
 ) -> [V; P] {
     // SAFETY: the caller vouches for the pointers.
     unsafe {
         let mut sums = [V::zero(); P];
-        for (shared, owns) in terms {
-            let shared = load(shared.add(at));
-            for p in 0..P {
-                sums[p] = shared.fma(load(own(owns, p).add(at)), sums[p]);
+        for group in s.groups {
+            match (group.size, group.stride) {
+                (2, 1) => taps::<V, 2, 1, P>(&mut sums, s, group, at, load),
+                (2, _) => taps::<V, 2, 2, P>(&mut sums, s, group, at, load),
+                (3, 1) => taps::<V, 3, 1, P>(&mut sums, s, group, at, load),
+                (3, _) => taps::<V, 3, 2, P>(&mut sums, s, group, at, load),
+                (5, 1) => taps::<V, 5, 1, P>(&mut sums, s, group, at, load),
+                (5, _) => taps::<V, 5, 2, P>(&mut sums, s, group, at, load),
+                (7, 1) => taps::<V, 7, 1, P>(&mut sums, s, group, at, load),
+                (7, _) => taps::<V, 7, 2, P>(&mut sums, s, group, at, load),
+                _ => taps::<V, 1, 1, P>(&mut sums, s, group, at, load),
             }
         }
         sums
     }
+}
+
+/// Adds the products of a group of `K` taps with stride `S`.
+///
+/// # Safety
+/// As `block`.
+#[inline(always)]
+unsafe fn taps<V: Vector, const K: usize, const S: usize, const P: usize>(
+    sums: &mut [V; P],
+    s: &LaneSums<'_, V::Elem>,
+    group: &TapGroup,
+    at: usize,
+    load: impl Fn(*const V::Elem) -> V + Copy,
+) {
+    let step = group.column_step * s.lanes;
+    let first = group.column * s.lanes as isize + at as isize;
+    let mut own = *sums;
+    for &(weights, inputs) in s.rows {
+        let weight =
+            |k: usize| weights.wrapping_add((group.tap + k * group.tap_step) * s.lanes + at);
+        let weights: [V; K] = std::array::from_fn(|k| load(weight(k)));
+        let inputs = inputs.wrapping_offset(first);
+        // A constant for each column: what is indexed by it stays in registers.
+        macro_rules! columns {
+            ($($j:literal)*) => {
+                $(if $j < (P - 1) * S + K && group.columns >> $j & 1 != 0 {
+                    let input = load(inputs.wrapping_add($j * step));
+                    for k in 0..K {
+                        if $j >= k && ($j - k) % S == 0 && ($j - k) / S < P {
+                            own[($j - k) / S] = weights[k].fma(input, own[($j - k) / S]);
+                        }
+                    }
+                })*
+            };
+        }
+        const { assert!((P - 1) * S + K <= COLUMNS) };
+        // SAFETY: the caller vouches for the instruction set, and for the columns whose bits are set.
+        unsafe {
+            columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20);
+        }
+    }
+    *sums = own;
 }
 
 /// An element type with sums of products in lanes.
@@ -130,20 +163,14 @@ pub trait InLanes: Element {
     /// Computes the sums.
     ///
     /// # Safety
-    /// All lanes of the factors can be read, also of sums that are not asked for, and the sums written.
+    /// All lanes of the weights and of the columns whose bits are set can be read, and the sums written.
     unsafe fn lane_sums(isa: Isa, s: LaneSums<'_, Self>);
-    /// Computes the sums.
-    ///
-    /// # Safety
-    /// All lanes of the factors can be read, and the sums written.
-    unsafe fn lane_runs(isa: Isa, s: LaneRuns<'_, Self>);
 }
 
 macro_rules! in_lanes {
     ($($t:ident: $portable:ty, $avx2:ident $avx512:ident;)*) => {$(
         impl InLanes for $t {
             in_lanes!(lane_sums, LaneSums, $t, $portable, $avx2 $avx512);
-            in_lanes!(lane_runs, LaneRuns, $t, $portable, $avx2 $avx512);
         }
     )*};
     ($f:ident, $args:ident, $t:ident, $portable:ty, $avx2:ident $avx512:ident) => {

@@ -15,7 +15,7 @@ mod vector;
 mod x86;
 
 pub use element::{Element, Out, Real};
-pub use lanes::{InLanes, LaneRuns, LaneSums, TOGETHER};
+pub use lanes::{InLanes, LaneSums, TOGETHER, TapGroup};
 pub use packed::{Packed, Scaled, Vectors};
 pub use rows::{InRows, RowProducts};
 pub use scratch::Scratch;
@@ -23,6 +23,9 @@ pub use tile::{
     MAX_VECTORS, ROW_STEP, Rows, Run, Split, Tile, TileFn, TileSet, Tiled, Transpose, even_parts,
     pair_kernel,
 };
+pub use vector::{Arithmetic, PortableF32};
+#[cfg(target_arch = "x86_64")]
+pub use x86::{F32x8, F32x16};
 
 use std::cell::Cell;
 use std::sync::OnceLock;

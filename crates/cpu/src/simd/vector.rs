@@ -133,9 +133,72 @@ impl<const L: usize> Widen for Portable<f32, L> {
     }
 }
 
+/// A vector with the arithmetic of elementwise programs.
+pub trait Arithmetic: Vector<Elem = f32> {
+    /// # Safety
+    /// As the methods of [`Vector`].
+    unsafe fn add(self, other: Self) -> Self;
+    /// # Safety
+    /// As above.
+    unsafe fn sub(self, other: Self) -> Self;
+    /// # Safety
+    /// As above.
+    unsafe fn mul(self, other: Self) -> Self;
+    /// # Safety
+    /// As above.
+    unsafe fn div(self, other: Self) -> Self;
+    /// The larger lanes, NaN where one is; `other`'s where they are equal.
+    ///
+    /// # Safety
+    /// As above.
+    unsafe fn maximum(self, other: Self) -> Self;
+    /// The smaller lanes, likewise.
+    ///
+    /// # Safety
+    /// As above.
+    unsafe fn minimum(self, other: Self) -> Self;
+}
+
+/// Floats without any instruction set.
+pub type PortableF32 = Portable<f32, 4>;
+
+impl<const L: usize> Portable<f32, L> {
+    #[inline(always)]
+    fn lanes(self, other: Self, f: impl Fn(f32, f32) -> f32) -> Self {
+        Portable(std::array::from_fn(|i| f(self.0[i], other.0[i])))
+    }
+}
+
+impl<const L: usize> Arithmetic for Portable<f32, L> {
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        self.lanes(other, |a, b| a + b)
+    }
+    #[inline(always)]
+    unsafe fn sub(self, other: Self) -> Self {
+        self.lanes(other, |a, b| a - b)
+    }
+    #[inline(always)]
+    unsafe fn mul(self, other: Self) -> Self {
+        self.lanes(other, |a, b| a * b)
+    }
+    #[inline(always)]
+    unsafe fn div(self, other: Self) -> Self {
+        self.lanes(other, |a, b| a / b)
+    }
+    #[inline(always)]
+    unsafe fn maximum(self, other: Self) -> Self {
+        self.lanes(other, |a, b| if a > b || a.is_nan() { a } else { b })
+    }
+    #[inline(always)]
+    unsafe fn minimum(self, other: Self) -> Self {
+        self.lanes(other, |a, b| if a < b || a.is_nan() { a } else { b })
+    }
+}
+
 /// The target's own vectors, by way of an array.
 #[derive(Clone, Copy)]
-pub(super) struct Portable<T, const L: usize>([T; L]);
+pub struct Portable<T, const L: usize>([T; L]);
 
 impl<T: Real, const L: usize> Vector for Portable<T, L> {
     type Elem = T;

@@ -6,13 +6,14 @@ use std::mem::transmute;
 use half::{bf16, f16};
 
 use super::Transpose;
-use super::vector::{Load, Vector, Widen};
+use super::vector::{Arithmetic, Load, Vector, Widen};
 
 macro_rules! vector {
     ($name:ident, $raw:ty, $elem:ty, $lanes:literal, [$zero:ident $splat:ident $fma:ident],
      [$load:ident $store:ident $load_first:ident $store_first:ident], $transpose:ident) => {
+        #[doc = concat!("Lanes of a `", stringify!($raw), "`.")]
         #[derive(Clone, Copy)]
-        pub(super) struct $name(pub(super) $raw);
+        pub struct $name(pub(super) $raw);
 
         // Intrinsics are safe where their features are enabled, which the trait asks for.
         impl Vector for $name {
@@ -73,6 +74,43 @@ vector!(F64x4, __m256d, f64, 4, [_mm256_setzero_pd _mm256_set1_pd _mm256_fmadd_p
 
 vector!(Bf16Pairs, __m512, f32, 16, [_mm512_setzero_ps _mm512_set1_ps multiply_pairs],
     [_mm512_loadu_ps _mm512_storeu_ps load_first_16 store_first_16], transpose_16);
+
+macro_rules! arithmetic {
+    ($name:ident, [$($f:ident $intrinsic:ident)*], $max:ident $min:ident, |$a:ident, $b:ident| $unless_nan:expr) => {
+        impl Arithmetic for $name {
+            $(
+                #[inline(always)]
+                unsafe fn $f(self, other: Self) -> Self {
+                    // SAFETY: the caller vouches for the instruction set.
+                    Self(unsafe { $intrinsic(self.0, other.0) })
+                }
+            )*
+            // The instructions give the second operand where one is NaN.
+            #[inline(always)]
+            unsafe fn maximum(self, other: Self) -> Self {
+                // SAFETY: as above.
+                unsafe {
+                    let ($a, $b) = (self.0, $max(self.0, other.0));
+                    Self($unless_nan)
+                }
+            }
+            #[inline(always)]
+            unsafe fn minimum(self, other: Self) -> Self {
+                // SAFETY: as above.
+                unsafe {
+                    let ($a, $b) = (self.0, $min(self.0, other.0));
+                    Self($unless_nan)
+                }
+            }
+        }
+    };
+}
+arithmetic!(F32x16, [add _mm512_add_ps sub _mm512_sub_ps mul _mm512_mul_ps div _mm512_div_ps],
+    _mm512_max_ps _mm512_min_ps,
+    |a, b| _mm512_mask_mov_ps(b, _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, a), a));
+arithmetic!(F32x8, [add _mm256_add_ps sub _mm256_sub_ps mul _mm256_mul_ps div _mm256_div_ps],
+    _mm256_max_ps _mm256_min_ps,
+    |a, b| _mm256_blendv_ps(b, a, _mm256_cmp_ps::<_CMP_UNORD_Q>(a, a)));
 
 macro_rules! widen {
     ($name:ident, |$p:ident| $f16:expr, $bf16:expr) => {

@@ -1,0 +1,178 @@
+//! Chains of simple functions of floats: what lies between them stays in registers.
+
+use cupola_core::prim::Binary;
+
+use super::program::Location;
+use crate::simd::{Arithmetic, Isa, Level, PortableF32};
+
+/// A step of a chain: what the chain has becomes the result of a function of it and an operand.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Step<T> {
+    /// What the chain has is an operand later on.
+    Save,
+    /// The function, its other operand, and whether that is the left one.
+    Apply(Binary, Other<T>, bool),
+}
+
+/// The other operand.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Other<T> {
+    /// An element for each.
+    Each(T),
+    /// One element for all.
+    One(T),
+    /// What was saved.
+    Saved,
+}
+
+impl<T: Copy> Other<T> {
+    pub fn map<U>(self, f: impl Fn(T) -> U) -> Other<U> {
+        match self {
+            Other::Each(at) => Other::Each(f(at)),
+            Other::One(at) => Other::One(f(at)),
+            Other::Saved => Other::Saved,
+        }
+    }
+}
+
+impl<T: Copy> Step<T> {
+    pub fn map<U>(self, f: impl Fn(T) -> U) -> Step<U> {
+        match self {
+            Step::Save => Step::Save,
+            Step::Apply(op, other, is_left) => Step::Apply(op, other.map(f), is_left),
+        }
+    }
+}
+
+/// What becomes of the elements at `from`.
+pub(crate) struct Chain {
+    pub from: Other<Location>,
+    pub steps: Box<[Step<Location>]>,
+}
+
+/// Whether a chain may have the function.
+pub(super) fn is_simple(op: Binary) -> bool {
+    use Binary::{Add, Div, Maximum, Minimum, Mul, Sub};
+    matches!(op, Add | Sub | Mul | Div | Maximum | Minimum)
+}
+
+/// Runs a chain over `n` elements; `table` has the address of each location.
+///
+/// # Safety
+/// The addresses are valid for as many elements as they stand for; `to` may be one of them, and overlaps none else.
+pub(super) unsafe fn run(isa: Isa, chain: &Chain, table: *const *const u8, to: *mut f32, n: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use crate::simd::{F32x8, F32x16};
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+        unsafe fn avx512(chain: &Chain, table: *const *const u8, to: *mut f32, n: usize) {
+            // SAFETY: the caller vouches for the instruction set and the addresses.
+            unsafe { all::<F32x16, 8>(chain, table, to, n) }
+        }
+        #[target_feature(enable = "avx2,fma")]
+        unsafe fn avx2(chain: &Chain, table: *const *const u8, to: *mut f32, n: usize) {
+            // SAFETY: as above.
+            unsafe { all::<F32x8, 4>(chain, table, to, n) }
+        }
+        match isa.level() {
+            // SAFETY: an `Isa` of this level exists only where its features are.
+            Level::Avx512 | Level::Avx512Bf16 => return unsafe { avx512(chain, table, to, n) },
+            // SAFETY: as above.
+            Level::Avx2 => return unsafe { avx2(chain, table, to, n) },
+            Level::Portable => {}
+        }
+    }
+    let _ = isa;
+    // SAFETY: as above.
+    unsafe { all::<PortableF32, 4>(chain, table, to, n) }
+}
+
+/// # Safety
+/// As [`run`]; the instruction set is present.
+#[inline(always)]
+unsafe fn all<V: Arithmetic, const N: usize>(
+    chain: &Chain,
+    table: *const *const u8,
+    to: *mut f32,
+    n: usize,
+) {
+    // SAFETY: the caller vouches for the addresses.
+    unsafe {
+        let address = |location: Location| (*table.add(usize::from(location))).cast::<f32>();
+        let mut at = 0;
+        while at + N * V::LANES <= n {
+            let each = |i: usize, l: Location| V::load(address(l).add(at + i * V::LANES));
+            let found = block(chain, address, |l| std::array::from_fn::<_, N, _>(|i| each(i, l)));
+            found.iter().enumerate().for_each(|(i, v)| v.store(to.add(at + i * V::LANES)));
+            at += N * V::LANES;
+        }
+        while at + V::LANES <= n {
+            let [found] = block(chain, address, |l| [V::load(address(l).add(at))]);
+            found.store(to.add(at));
+            at += V::LANES;
+        }
+        if at < n {
+            let [found] = block(chain, address, |l| [V::load_first(address(l).add(at), n - at)]);
+            found.store_first(to.add(at), n - at);
+        }
+    }
+}
+
+/// # Safety
+/// As [`all`]; `load` reads the elements of this block.
+#[inline(always)]
+#[allow(clippy::needless_range_loop)] // Indices below a constant unroll into registers.
+unsafe fn block<V: Arithmetic, const N: usize>(
+    chain: &Chain,
+    address: impl Fn(Location) -> *const f32,
+    load: impl Fn(Location) -> [V; N],
+) -> [V; N] {
+    // SAFETY: the caller vouches for the pointers.
+    unsafe {
+        let one = |location| [V::splat(address(location)); N];
+        let mut has = match chain.from {
+            Other::Each(l) => load(l),
+            Other::One(l) => one(l),
+            Other::Saved => [V::zero(); N],
+        };
+        let mut saved = has;
+        for step in &chain.steps {
+            let (op, other, is_left) = match *step {
+                Step::Save => {
+                    saved = has;
+                    continue;
+                }
+                Step::Apply(op, Other::Each(l), is_left) => (op, load(l), is_left),
+                Step::Apply(op, Other::One(l), is_left) => (op, one(l), is_left),
+                Step::Apply(op, Other::Saved, is_left) => (op, saved, is_left),
+            };
+            macro_rules! apply {
+                ($f:ident) => {
+                    for i in 0..N {
+                        has[i] = V::$f(has[i], other[i]);
+                    }
+                };
+                ($f:ident swapped) => {
+                    for i in 0..N {
+                        has[i] = V::$f(other[i], has[i]);
+                    }
+                };
+            }
+            match (op, is_left) {
+                (Binary::Add, _) => apply!(add),
+                (Binary::Mul, _) => apply!(mul),
+                (Binary::Sub, false) => apply!(sub),
+                (Binary::Sub, true) => apply!(sub swapped),
+                (Binary::Div, false) => apply!(div),
+                (Binary::Div, true) => apply!(div swapped),
+                (Binary::Maximum, false) => apply!(maximum),
+                (Binary::Maximum, true) => apply!(maximum swapped),
+                (Binary::Minimum, false) => apply!(minimum),
+                (Binary::Minimum, true) => apply!(minimum swapped),
+                // `is_simple` lets no others in.
+                _ => {}
+            }
+        }
+        has
+    }
+}
