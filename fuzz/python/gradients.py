@@ -58,7 +58,7 @@ slice_update({x}, {y}, mx.array([0]), ({pos},))
 put_along_axis({x}, mx.argmax({x}, {axis}, keepdims=True), {y}, axis={axis})
 fast.layer_norm({x}, {y}, {y}, 1e-3)|fast.rms_norm({x}, {y}, 1e-3)
 take({x}, mx.argsort({y}) % {x}.shape[-1], axis=-1)
-take_along_axis({x}, mx.argsort({y}, axis={axis}) % {x}.shape[{axis}], axis={axis})|meshgrid({x}, {y})[0]
+meshgrid({x}, {y})[0]
 fast.scaled_dot_product_attention({x}, {y}, mx.sin({y}), scale=0.5)
 fast.scaled_dot_product_attention({x}, {y}, {y}, scale=0.5, mask='causal')
 """)
@@ -124,6 +124,7 @@ nn.losses.cosine_similarity_loss({x}, mx.cos({x}))
 nn.losses.gaussian_nll_loss({x}, mx.sin({x}), mx.square({x}) + 0.5)
 nn.losses.triplet_loss({x}, mx.sin({x}), mx.cos({x}))|nn.InstanceNorm(3)({x})
 nn.Upsample(2, mode='linear')({x})
+({x} if 0 in {x}.shape else mx.take_along_axis({x}, mx.argsort({y}, axis={axis}) % {x}.shape[{axis}], axis={axis}))
 """)
 
 TEMPLATES = ["mx." + t for t in UNARY + BINARY * 2 + ONE * 2] + METHODS * 2

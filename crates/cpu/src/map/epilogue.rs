@@ -42,7 +42,7 @@ impl EpilogueKernel {
         let operands = inputs.iter().chain([&out]).map(|o| &o.strides[..]);
         let mut space = Space::new(&body.shape, operands);
         space.merge(&mut []);
-        let tile = tile_size(body);
+        let tile = tile_size(body, false);
         let blocks = TiledProgram::new(body, &space, Tiling::blocks(&space, 0, tile))?;
         let rows = match blocks.block {
             1 => None,

@@ -24,7 +24,7 @@ pub(crate) use copy::{Axis, CopyAxes, copy, out_of_tile, prefetch};
 pub(crate) use epilogue::EpilogueKernel;
 pub(crate) use exec::Runner;
 pub(crate) use lanes::{Avx2, Avx512, Portable, TileFn};
-pub(crate) use program::{Ahead, Program, Sink, tile_size};
+pub(crate) use program::{Ahead, LARGE, Program, Sink, tile_size};
 pub(crate) use scratch::with_scratch;
 pub(crate) use space::{Axes, Group, Space, Tiling, Walk, groups};
 
@@ -70,7 +70,7 @@ impl MapKernel {
             (inputs.len()..inputs.len() + outputs.len()).chain(0..inputs.len()).collect();
         space.sort(0, space.dims.len(), &order);
         space.merge(&mut []);
-        let tiling = Tiling::new(&space, 0, tile_size(body));
+        let tiling = Tiling::new(&space, 0, tile_size(body, space.size() >= LARGE));
         let program = Program::new(body, &space, &tiling, Sink::Operands, Isa::best())?;
         let tiles = tiling.total(&space, 0..space.dims.len());
         let work = tiling.size() * work(body);

@@ -131,10 +131,13 @@ pub(crate) enum Sink {
     Registers(usize),
 }
 
-/// How many elements a tile should have, so that what is alive in it fits in half of the first
-/// cache.
-pub(crate) fn tile_size(body: &Body) -> usize {
-    const BUDGET: usize = 24 << 10;
+/// Elements from which on operands are larger than a cache, and asked for ahead.
+pub(crate) const LARGE: usize = 1 << 18;
+
+/// How many elements a tile should have, so that what is alive in it fits in the first cache, and of the next tile what
+/// `is_ahead` asks for.
+pub(crate) fn tile_size(body: &Body, is_ahead: bool) -> usize {
+    let budget = if is_ahead { 12 << 10 } else { 24 << 10 };
     if body.code.is_empty() {
         let copies = body.inputs.iter().chain(&body.scalars).all(|d| d.accumulator() == *d);
         return if copies { 16 << 10 } else { 4 << 10 };
@@ -157,7 +160,7 @@ pub(crate) fn tile_size(body: &Body) -> usize {
             alive.map(size).sum::<usize>()
         })
         .max();
-    (BUDGET / widest.unwrap_or(1).max(1)).clamp(256, 2048) / 64 * 64
+    (budget / widest.unwrap_or(1).max(1)).clamp(256, 2048) / 64 * 64
 }
 
 impl Program {
@@ -691,7 +694,7 @@ impl<'a> Build<'a> {
             }
         }
         self.out.bytes = self.bytes + table;
-        let large = self.space.size() >= 1 << 18;
+        let large = self.space.size() >= LARGE;
         let works = self.body.code.len() >= 4 || self.out.stream;
         let all = Ahead { by: None, inputs: self.body.inputs.len(), outputs: true };
         self.out.ahead = (large && works).then_some(all);

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use self::stages::{Kept, Source, Stage, Stages, Target};
 use crate::map::{
     Ahead, Axes, CHUNK_WORK, CHUNKS, Program, RawArgs, Runner, Sink, Space, TileFn, Tiling, Walk,
-    held, narrow, tile_size, with_scratch, work,
+    LARGE, held, narrow, tile_size, with_scratch, work,
 };
 use crate::reduce::{Folds, Row, folds};
 use crate::simd::Isa;
@@ -301,7 +301,7 @@ impl Build {
     fn new(space: Space, stages: Stages, inputs: usize) -> Result<Self> {
         let last = space.dims.len() - 1;
         let elements = stages.list.iter().filter(|stage| !stage.is_row);
-        let tile = elements.map(|stage| tile_size(&stage.body)).min().unwrap_or(1).min(2048);
+        let tile = elements.map(|stage| tile_size(&stage.body, false)).min().unwrap_or(1).min(2048);
         let in_pieces = space.dims[last] > tile;
         let (boxes, tiles) = match in_pieces {
             true => {
@@ -402,7 +402,7 @@ impl Build {
         let mut program = Program::new(&stage.body, &space, &tiling, sink, isa)?;
         // What comes first in a row is there when the row before is done.
         let is_input = |source: &&Source| matches!(source, Source::Input(_));
-        program.ahead = (!stage.is_row && self.space.size() >= 1 << 18).then(|| Ahead {
+        program.ahead = (!stage.is_row && self.space.size() >= LARGE).then(|| Ahead {
             by: self.in_pieces.then(|| self.space.dims[last]),
             inputs: stage.sources.iter().filter(is_input).count(),
             outputs: is_final,
