@@ -320,13 +320,13 @@ class Checker:
             self.failed(index, self.program(index, "float64", [BATCH]), batch, ("value",))
         else:
             rows, loop = (_arrays(batch[1][k]) for k in ("vmap", "loop"))
-            self.equal(index, text + BATCH, "vmap of grad", rows, loop, 1e-8)
+            self.equal(index, text + BATCH, "vmap of grad", rows, loop, 1e-8 * _roundings(out))
         return out["grads"] if smooth else None
 
     def judge(self, index, text, out):
         grads = out["grads"]
         for name in ("grad", "vjp", "compiled", "checkpoint"):
-            self.equal(index, text, name, out[name], grads)
+            self.equal(index, text, name, out[name], grads, 1e-9 * _roundings(out))
         # Of a sum of such numbers, and of their sines, nothing is left that a difference could see.
         if any(size > 1e5 for size in out["sizes"] if np.isfinite(size)):
             self.out.counts["passed over: large numbers on the way"] += 1
@@ -417,6 +417,11 @@ def _size(x):
 def _close(have, want, relative, scale):
     same = have.shape == want.shape
     return same and np.allclose(have, want, relative, relative * scale, equal_nan=True)
+
+
+def _roundings(out):
+    """How much the order of sums counts: of the sine of a large number its last bits are nearly all."""
+    return max([1.0, *(1e-5 * size for size in out["sizes"] if np.isfinite(size))])
 
 
 def _roots(text):

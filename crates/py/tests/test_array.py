@@ -1,6 +1,7 @@
 """`array`: construction, reading, indexing, assignment, exchange with other libraries."""
 
 import copy
+import gc
 import itertools
 import pickle
 import threading
@@ -296,6 +297,7 @@ def test_surface():
 
 
 def test_memory():
+    gc.collect()
     x = cc.ones((1 << 20,)) * 2
     cc.eval(x)
     assert cc.get_active_memory() >= 4 << 20

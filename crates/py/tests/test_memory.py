@@ -37,6 +37,28 @@ def test_what_is_small_has_no_name():
     assert "divide" not in mx.memory_stats()["by_op"]
 
 
+def test_what_lives_briefly_takes_what_is_free():
+    """Of products that halve, each lies in the memory of the one before the last."""
+    with mx.stream(mx.cpu):
+        x, weights = mx.ones((512, 4096)), [mx.ones((2 << k, 1 << k)) for k in range(11, 4, -1)]
+        mx.eval(x, weights)
+
+        def chain():
+            y = x
+            for w in weights:
+                y = y @ w
+            mx.eval(y)
+            return y
+
+        chain()
+        mx.clear_cache()
+        before = mx.get_active_memory()
+        mx.reset_peak_memory()
+        assert chain()[0, 0].item() == 2.0**63
+        rows = (mx.get_peak_memory() - before) / (512 * 4)
+        assert rows < (2048 + 1024 + 32) * 1.05
+
+
 def test_freed_memory_goes_back():
     x = mx.zeros((4 * MIB,)) + 1
     mx.eval(x)

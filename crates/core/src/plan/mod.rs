@@ -103,6 +103,8 @@ struct SlotSpec {
     bytes: usize,
     /// Whether its memory outlives the run.
     is_output: bool,
+    /// The most bytes of memory that it may lie in: what outlives the run gets no more than it needs.
+    most: usize,
 }
 
 /// What a plan gives for one output.

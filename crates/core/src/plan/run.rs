@@ -6,13 +6,14 @@
 //! indices where it uses them is waited for before that point; not where the host knows that they are
 //! good.
 
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
 
 use super::control::Place;
 use super::fuse::ScalarSource;
-use super::{Access, Plan, Step};
+use super::{Access, Plan, SlotSpec, Step};
 use crate::array::Value;
 use crate::backend::{Args, Backend, Buffer, Region, Sequence, Stopped, backend};
 use crate::dtype::DType;
@@ -166,8 +167,7 @@ impl Memory<'_> {
             if self.homes[slot] != NOWHERE {
                 continue;
             }
-            let bytes = plan.slots[slot].bytes;
-            let exact = plan.slots[slot].is_output;
+            let SlotSpec { bytes, is_output: exact, most } = plan.slots[slot];
             let donor = step.aliases.iter().find(|pair| usize::from(pair.0) == at);
             let donor = donor.map(|pair| step.inputs[usize::from(pair.1)].slot).filter(|&donor| {
                 let home = self.homes[donor as usize];
@@ -186,7 +186,7 @@ impl Memory<'_> {
                     }
                     self.homes[donor as usize]
                 }
-                None => self.find((bytes, exact), on, (step, at), lines)?,
+                None => self.find(bytes..=most, on, (step, at), lines)?,
             };
             if (home as usize) < self.leaves.len() {
                 self.overwrites = self.overwrites.min(index);
@@ -206,20 +206,22 @@ impl Memory<'_> {
         Ok(())
     }
 
-    /// A free home for `bytes` bytes, the last freed first, or a new one. What outlives the run
-    /// gets no more memory than it needs.
+    /// A free home of so many bytes, the smallest, and of these the last freed; or a new one.
     fn find(
         &mut self,
-        (bytes, exact): (usize, bool),
+        bytes: RangeInclusive<usize>,
         on: &dyn Backend,
         (step, output): (&Step, usize),
         lines: Option<&dyn Parameters>,
     ) -> Result<Home> {
-        let most = if exact { bytes } else { bytes.saturating_add(bytes / 4) };
-        let fits = |home: &Home| (bytes..=most).contains(&self.at(*home).bytes());
-        if let Some(at) = self.free.iter().rposition(fits) {
+        let homes = self.free.iter().enumerate().rev();
+        let sizes = homes.map(|(at, &home)| (self.at(home).bytes(), at));
+        if let Some((_, at)) =
+            sizes.filter(|(size, _)| bytes.contains(size)).min_by_key(|fit| fit.0)
+        {
             return Ok(self.free.remove(at));
         }
+        let bytes = *bytes.start();
         let mut buffer = crate::backend::alloc(on, bytes)?;
         let segment = &step.prepared.segment;
         let line = lines.filter(|_| bytes >= holders::LARGE).and_then(|of| step.line(of));

@@ -13,8 +13,8 @@ use smallvec::SmallVec;
 
 use self::stages::{Kept, Source, Stage, Stages, Target};
 use crate::map::{
-    Ahead, Axes, CHUNK_WORK, CHUNKS, Program, RawArgs, Runner, Sink, Space, TileFn, Tiling, Walk,
-    LARGE, held, narrow, tile_size, with_scratch, work,
+    Ahead, Axes, CHUNK_WORK, CHUNKS, LARGE, Program, RawArgs, Runner, Sink, Space, TileFn, Tiling,
+    Walk, held, narrow, tile_size, with_scratch, work,
 };
 use crate::reduce::{Folds, Row, folds};
 use crate::simd::Isa;
