@@ -214,11 +214,14 @@ impl Memory<'_> {
         (step, output): (&Step, usize),
         lines: Option<&dyn Parameters>,
     ) -> Result<Home> {
+        // To overwrite a leaf may mean to wait for the device: not for what is much smaller.
+        let little = bytes.start().saturating_add(bytes.start() / 4);
+        let is_own = |home: Home| home as usize >= self.leaves.len();
         let homes = self.free.iter().enumerate().rev();
-        let sizes = homes.map(|(at, &home)| (self.at(home).bytes(), at));
-        if let Some((_, at)) =
-            sizes.filter(|(size, _)| bytes.contains(size)).min_by_key(|fit| fit.0)
-        {
+        let sizes = homes.map(|(at, &home)| (self.at(home).bytes(), home, at));
+        let fit = sizes
+            .filter(|&(size, home, _)| bytes.contains(&size) && (is_own(home) || size <= little));
+        if let Some((.., at)) = fit.min_by_key(|fit| fit.0) {
             return Ok(self.free.remove(at));
         }
         let bytes = *bytes.start();
