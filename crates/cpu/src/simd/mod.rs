@@ -23,9 +23,9 @@ pub use tile::{
     MAX_VECTORS, ROW_STEP, Rows, Run, Split, Tile, TileFn, TileSet, Tiled, Transpose, even_parts,
     pair_kernel,
 };
-pub use vector::{Arithmetic, PortableF32};
+pub(crate) use vector::{Arithmetic, PortableF32};
 #[cfg(target_arch = "x86_64")]
-pub use x86::{F32x8, F32x16};
+pub(crate) use x86::{F32x8, F32x16};
 
 use std::cell::Cell;
 use std::sync::OnceLock;
