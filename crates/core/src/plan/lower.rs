@@ -11,7 +11,7 @@ use super::fuse::{
 };
 use super::order::order;
 use super::prepared::prepare;
-use super::{Access, LateCheck, OutputSpec, Parameters, Plan, SlotSpec, Step};
+use super::{Access, LateCheck, OutputSpec, Parameters, Plan, SlotSpec, Step, little_more};
 use crate::backend::{Backend, Epilogue, Fails, Fold, Kernel, Operand, Segment};
 use crate::backend::{Body, Instr, Reg};
 use crate::dtype::DType;
@@ -202,7 +202,7 @@ fn note_most(steps: &[Step], slots: &mut [SlotSpec]) {
     }
     for (at, &(index, slot)) in made.iter().enumerate() {
         let bytes = slots[slot].bytes;
-        let little = bytes.saturating_add(bytes / 4);
+        let little = little_more(bytes);
         slots[slot].most = match slots[slot].is_output {
             true => bytes,
             false if last[slot].saturating_sub(index) > BRIEF => little,

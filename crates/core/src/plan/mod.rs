@@ -107,6 +107,11 @@ struct SlotSpec {
     most: usize,
 }
 
+/// The bytes of what is little more memory than `bytes`.
+fn little_more(bytes: usize) -> usize {
+    bytes.saturating_add(bytes / 4)
+}
+
 /// What a plan gives for one output.
 struct OutputSpec {
     access: Access,

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::control::Place;
 use super::fuse::ScalarSource;
-use super::{Access, Plan, SlotSpec, Step};
+use super::{Access, Plan, SlotSpec, Step, little_more};
 use crate::array::Value;
 use crate::backend::{Args, Backend, Buffer, Region, Sequence, Stopped, backend};
 use crate::dtype::DType;
@@ -215,7 +215,7 @@ impl Memory<'_> {
         lines: Option<&dyn Parameters>,
     ) -> Result<Home> {
         // To overwrite a leaf may mean to wait for the device: not for what is much smaller.
-        let little = bytes.start().saturating_add(bytes.start() / 4);
+        let little = little_more(*bytes.start());
         let is_own = |home: Home| home as usize >= self.leaves.len();
         let homes = self.free.iter().enumerate().rev();
         let sizes = homes.map(|(at, &home)| (self.at(home).bytes(), home, at));

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::geometry::Taps;
 use super::pad::{Padded, pitches};
 use super::weights::{WeightTile, Weights};
-use super::{Epilogue, Geometry};
+use super::{CACHED, Epilogue, Geometry};
 use crate::simd::{
     Element, Isa, MAX_VECTORS, Out, Rows, Run, Scratch, Split, Tile, Tiled, even_parts,
 };
@@ -34,9 +34,7 @@ const COPY_BYTES: usize = 64 << 10;
 /// The most positions that are computed with one list of what they read.
 const POSITIONS: usize = 256;
 
-/// Elements of the output that stay in the first-level cache until they are finished.
-const CACHED: usize = 1 << 12;
-/// Bytes of weights that stay there as well.
+/// Bytes of weights that stay in the first-level cache, beside what is not finished.
 const SMALL_BYTES: usize = 8 << 10;
 /// So many tiles in a row are many.
 const LONG: usize = 4;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::geometry::{Axis, Taps, gcd};
 use super::runs::Runs;
-use super::{Epilogue, Geometry};
+use super::{CACHED, Epilogue, Geometry};
 use crate::simd::{
     Element, Isa, Kernel, LaneSums, Out, Real, Run, Scratch, TOGETHER, TapGroup, Tiled, dispatch,
     even_parts,
@@ -15,8 +15,6 @@ use crate::threads::parallel_for;
 const LANES: usize = 16;
 /// Elements of the output in a piece.
 const PIECE: usize = 1 << 13;
-/// Elements of the output that stay in the first-level cache until they are finished.
-const CACHED: usize = 1 << 12;
 /// Groups of images with sums of their own, at most, and positions in one, at least.
 const GROUPS: usize = 16;
 const GROUP: usize = 1024;

@@ -87,6 +87,9 @@ impl ConvProblem {
     }
 }
 
+/// Elements of the output that stay in the first-level cache until they are finished.
+const CACHED: usize = 1 << 12;
+
 /// Computes one role of a convolution, overwriting `out`.
 pub fn conv<T: Element>(
     p: &ConvProblem,

@@ -45,9 +45,15 @@ impl<T: Copy> Step<T> {
 }
 
 /// What becomes of the elements at `from`.
-pub(crate) struct Chain {
-    pub from: Other<Location>,
-    pub steps: Box<[Step<Location>]>,
+pub(crate) struct Chain<T> {
+    pub from: Other<T>,
+    pub steps: Vec<Step<T>>,
+}
+
+impl<T: Copy> Chain<T> {
+    pub fn map<U>(&self, f: impl Fn(T) -> U + Copy) -> Chain<U> {
+        Chain { from: self.from.map(f), steps: self.steps.iter().map(|step| step.map(f)).collect() }
+    }
 }
 
 /// Whether a chain may have the function.
@@ -60,17 +66,23 @@ pub(super) fn is_simple(op: Binary) -> bool {
 ///
 /// # Safety
 /// The addresses are valid for as many elements as they stand for; `to` may be one of them, and overlaps none else.
-pub(super) unsafe fn run(isa: Isa, chain: &Chain, table: *const *const u8, to: *mut f32, n: usize) {
+pub(super) unsafe fn run(
+    isa: Isa,
+    chain: &Chain<Location>,
+    table: *const *const u8,
+    to: *mut f32,
+    n: usize,
+) {
     #[cfg(target_arch = "x86_64")]
     {
         use crate::simd::{F32x8, F32x16};
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-        unsafe fn avx512(chain: &Chain, table: *const *const u8, to: *mut f32, n: usize) {
+        unsafe fn avx512(chain: &Chain<Location>, table: *const *const u8, to: *mut f32, n: usize) {
             // SAFETY: the caller vouches for the instruction set and the addresses.
             unsafe { all::<F32x16, 8>(chain, table, to, n) }
         }
         #[target_feature(enable = "avx2,fma")]
-        unsafe fn avx2(chain: &Chain, table: *const *const u8, to: *mut f32, n: usize) {
+        unsafe fn avx2(chain: &Chain<Location>, table: *const *const u8, to: *mut f32, n: usize) {
             // SAFETY: as above.
             unsafe { all::<F32x8, 4>(chain, table, to, n) }
         }
@@ -91,7 +103,7 @@ pub(super) unsafe fn run(isa: Isa, chain: &Chain, table: *const *const u8, to: *
 /// As [`run`]; the instruction set is present.
 #[inline(always)]
 unsafe fn all<V: Arithmetic, const N: usize>(
-    chain: &Chain,
+    chain: &Chain<Location>,
     table: *const *const u8,
     to: *mut f32,
     n: usize,
@@ -123,7 +135,7 @@ unsafe fn all<V: Arithmetic, const N: usize>(
 #[inline(always)]
 #[allow(clippy::needless_range_loop)] // Indices below a constant unroll into registers.
 unsafe fn block<V: Arithmetic, const N: usize>(
-    chain: &Chain,
+    chain: &Chain<Location>,
     address: impl Fn(Location) -> *const f32,
     load: impl Fn(Location) -> [V; N],
 ) -> [V; N] {

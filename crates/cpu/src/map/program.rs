@@ -67,7 +67,7 @@ pub(crate) struct TileLoop {
 
 pub(crate) enum Loop {
     One(TileFn, [Location; 3]),
-    Chain(Chain),
+    Chain(Chain<Location>),
 }
 
 /// How an input reaches its location for each tile.
@@ -199,7 +199,7 @@ struct RegLoop {
 enum RegRun {
     One(TileFn),
     /// Operands count in `from`.
-    Chain(Other<usize>, Vec<Step<usize>>),
+    Chain(Chain<usize>),
 }
 
 struct Build<'a> {
@@ -404,26 +404,22 @@ impl<'a> Build<'a> {
                 false => Other::Each(from.len() - 1),
             }
         };
-        let mut steps = Vec::new();
-        let (mut start, mut has, mut saved) = (None, None, None);
-        for &m in members {
-            let each = &self.loops[m];
-            let (a, b) = (each.from[0], each.from[each.from.len() - 1]);
-            let is_left = has.is_some_and(|has| has == b && has != a);
-            let other = if is_left { a } else { b };
-            if has.is_none() {
-                start = Some(operand(a));
-            }
-            if has.is_some() && readers[has.unwrap_or(0)].len() == 2 {
-                saved = has;
-                steps.push(Step::Save);
+        let mut has = self.loops[members[0]].from[0];
+        let mut chain = Chain { from: operand(has), steps: Vec::new() };
+        let mut saved = None;
+        for (i, &m) in members.iter().enumerate() {
+            let RegLoop { op, from, to, .. } = &self.loops[m];
+            let is_left = has == from[1] && has != from[0];
+            let other = if is_left { from[0] } else { from[1] };
+            if i > 0 && readers[has].len() == 2 {
+                saved = Some(has);
+                chain.steps.push(Step::Save);
             }
             let other = if saved == Some(other) { Other::Saved } else { operand(other) };
-            steps.extend(each.op.map(|op| Step::Apply(op, other, is_left)));
-            has = Some(each.to);
+            chain.steps.extend(op.map(|op| Step::Apply(op, other, is_left)));
+            has = *to;
         }
-        let run = RegRun::Chain(start.unwrap_or(Other::Saved), steps);
-        RegLoop { run, op: None, to: has.unwrap_or(0), from }
+        RegLoop { run: RegRun::Chain(chain), op: None, to: has, from }
     }
 
     /// Whether the register has the same float for all elements of a tile.
@@ -441,7 +437,7 @@ impl<'a> Build<'a> {
     fn is_read_as_one(&self, register: usize) -> bool {
         let mut all = self.loops.iter().filter(|l| l.from.contains(&register));
         self.is_one(register)
-            && all.all(|l| matches!(l.run, RegRun::Chain(..)))
+            && all.all(|l| matches!(l.run, RegRun::Chain(_)))
             && !self.body.outputs.iter().any(|&o| self.root[usize::from(o)] == register)
     }
 
@@ -601,10 +597,7 @@ impl<'a> Build<'a> {
                 locations.iter_mut().take(from.len()).enumerate().for_each(|(r, l)| *l = at(r));
                 Loop::One(*run, locations)
             }
-            RegRun::Chain(start, steps) => Loop::Chain(Chain {
-                from: start.map(at),
-                steps: steps.iter().map(|step| step.map(at)).collect(),
-            }),
+            RegRun::Chain(chain) => Loop::Chain(chain.map(at)),
         };
         self.out.loops.push(TileLoop { run, to: location });
         for (i, &r) in from.iter().enumerate() {
@@ -638,7 +631,7 @@ impl<'a> Build<'a> {
     fn conflicts(&self, index: usize) -> SmallVec<[usize; 4]> {
         let first = match self.loops[index].run {
             RegRun::One(_) => index,
-            RegRun::Chain(..) => index + 1,
+            RegRun::Chain(_) => index + 1,
         };
         let direct = self.out.loads.iter();
         let direct = direct.filter(|l| matches!(l.kind, LoadKind::Direct | LoadKind::One));
