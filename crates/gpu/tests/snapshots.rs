@@ -38,6 +38,7 @@ fn targets() -> [(&'static str, Target, Box<dyn Dialect>); 2] {
         wide: false,
         tf32: false,
         mul_high: false,
+        awaits: false,
     };
     let cuda = Target {
         int64: true,
@@ -55,6 +56,7 @@ fn targets() -> [(&'static str, Target, Box<dyn Dialect>); 2] {
         wide: false,
         tf32: true,
         mul_high: true,
+        awaits: true,
         ..wgpu.clone()
     };
     [("wgsl", wgpu, Box::new(Wgsl { int16: true })), ("cuda", cuda, Box::new(CudaC))]

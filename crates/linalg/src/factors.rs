@@ -63,17 +63,42 @@ factors! { f32 f64 Complex32 }
 
 fn cholesky<T: Field>(a: MatRef<'_, T>, out: Out<'_, T>) -> Outcome {
     let n = a.nrows();
-    let llt = match n {
-        0 => return Ok(()),
-        _ => Llt::new(hermitian(a).as_ref(), Side::Lower),
-    };
-    let llt = llt.map_err(|_| "is not positive definite".to_owned())?;
-    let l = llt.L();
-    if (0..n).any(|i| l[(i, i)].modulus().is_nan()) {
-        return Err("is not positive definite".to_owned());
+    if n == 0 {
+        return Ok(());
     }
+    let a = hermitian(a);
+    // The library multiplies by 1/√d, which an infinite d makes a 0 times infinity.
+    let l = match finite(a.as_ref()) {
+        Ok(()) => Llt::new(a.as_ref(), Side::Lower).ok().map(|llt| llt.L().to_owned()),
+        Err(_) => cholesky_of_infinite(a),
+    };
+    let is_number = |l: &Mat<T>| (0..n).all(|i| !l[(i, i)].modulus().is_nan());
+    let Some(l) = l.filter(is_number) else { return Err("is not positive definite".to_owned()) };
     write(out, n, |i, j| if j > i { T::zero_impl() } else { l[(i, j)] });
     Ok(())
+}
+
+/// Column by column; none where a pivot is not positive.
+fn cholesky_of_infinite<T: Field>(mut a: Mat<T>) -> Option<Mat<T>> {
+    let n = a.nrows();
+    for j in 0..n {
+        for k in 0..j {
+            let above = T::conj_impl(&a[(j, k)]);
+            for i in j..n {
+                a[(i, j)] = a[(i, j)] - a[(i, k)] * above;
+            }
+        }
+        let pivot: f64 = a[(j, j)].real().into();
+        if pivot <= 0.0 {
+            return None;
+        }
+        let root = pivot.sqrt();
+        a[(j, j)] = T::from_f64_impl(root);
+        for i in j + 1..n {
+            a[(i, j)] = a[(i, j)].times(1.0 / root);
+        }
+    }
+    Some(a)
 }
 
 /// Where a triangle has a 0 on its diagonal.

@@ -14,7 +14,7 @@ pub trait Field:
     ComplexField<Real = Self::Part> + Div<Output = Self> + Copy + Send + Sync + 'static
 {
     /// The parts of it.
-    type Part: Copy + Send + Sync + 'static;
+    type Part: Copy + Into<f64> + Send + Sync + 'static;
     /// The distance from 1 to the next number.
     const EPSILON: f64;
 

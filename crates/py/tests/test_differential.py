@@ -577,6 +577,20 @@ def test_equations_that_fail():
         cc.linalg.eigh(cc.eye(2), "X")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_cholesky_of_infinite_pivots(dtype):
+    inf = np.inf
+    for rows in ([[inf]], [[inf, 0], [0, 1]], [[1, 0], [0, inf]], [[4, 2], [2, inf]]):
+        a = np.array(rows, dtype)
+        for upper in (False, True):
+            expected = np.linalg.cholesky(np.array(rows))
+            got = cc.linalg.cholesky(cc.array(a, dtype=getattr(cc, dtype)), upper=upper)
+            np.testing.assert_array_equal(np.array(got), expected.T if upper else expected)
+    for rows in ([[1, inf], [inf, 1]], [[-inf]], [[np.nan]], [[1, np.nan], [np.nan, 1]], [[inf, np.nan], [np.nan, 1]]):
+        with pytest.raises(RuntimeError, match="not positive definite"):
+            cc.eval(cc.linalg.cholesky(cc.array(np.array(rows, dtype), dtype=getattr(cc, dtype))))
+
+
 def test_singular_matrices_are_errors():
     singular = cc.array([[1.0, 2.0], [2.0, 4.0]])
     for f in (

@@ -168,6 +168,7 @@ impl Cuda {
             wide: facts.capability == 90 && std::env::var("CUPOLA_WGMMA").as_deref() != Ok("0"),
             tf32: true,
             mul_high: true,
+            awaits: facts.capability >= 70,
         };
         Ok(Cuda {
             device: Device { kind: DeviceKind::Cuda, index },

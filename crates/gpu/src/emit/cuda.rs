@@ -78,6 +78,12 @@ __device__ __forceinline__ void wait_for_before() {
     asm volatile(\"griddepcontrol.launch_dependents;\" ::: \"memory\");
 #endif
 }
+// A word that was posted has a bit above it.
+__device__ __forceinline__ u32 awaited(const u64* at) {
+    u64 posted;
+    do { posted = *(const volatile u64*)at; } while (!posted);
+    return (u32)posted;
+}
 template <class T, int N> struct __align__(sizeof(T) * N) Vector { T e[N]; };
 ";
 
@@ -250,6 +256,7 @@ impl Dialect for CudaC {
                 format!("fma_{}({})", ptx(factors), words.map(value).join(", "))
             }
             Expr::Atomic(op, buf, index, v) => atomic(op, buf, index, v),
+            Expr::Await(buf, index) => format!("awaited({} + {})", buffer(buf), value(index)),
             Expr::Read(_) | Expr::LoadShared(..) | Expr::LoadLocal(..) => {
                 unreachable!("the printer does these")
             }
@@ -264,6 +271,11 @@ impl Dialect for CudaC {
     fn store(&self, kernel: &Kernel, buf: Buf, index: Reg, val: Reg) -> String {
         let right = encoded(kernel.bindings[buf.id as usize].dtype, val);
         format!("{}[{}] = {right};", buffer(buf), value(index))
+    }
+
+    fn post(&self, buf: Buf, index: Reg, word: Reg) -> String {
+        let place = format!("*(volatile u64*)({} + {})", buffer(buf), value(index));
+        format!("{place} = 1ull << 32 | {};", value(word))
     }
 
     fn vector(&self, kernel: &Kernel, stmt: &Stmt) -> Option<String> {

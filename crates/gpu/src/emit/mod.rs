@@ -24,6 +24,8 @@ pub trait Dialect {
     fn declare(&self, ty: Ty, name: &str, is_variable: bool) -> String;
     /// A store to a buffer.
     fn store(&self, kernel: &Kernel, buf: Buf, index: Reg, value: Reg) -> String;
+    /// A word for those who wait for it.
+    fn post(&self, buf: Buf, index: Reg, word: Reg) -> String;
     /// A load or store of neighbours at once; none where they go one by one.
     fn vector(&self, kernel: &Kernel, stmt: &Stmt) -> Option<String>;
     /// The declaration of an array of the thread, all of whose elements are 0.
@@ -206,6 +208,10 @@ impl Printer<'_> {
             }
             Stmt::Store(buf, index, val) => {
                 let line = self.dialect.store(self.kernel, *buf, *index, *val);
+                self.line(&line);
+            }
+            Stmt::Post(buf, index, word) => {
+                let line = self.dialect.post(*buf, *index, *word);
                 self.line(&line);
             }
             Stmt::StoreShared(array, index, val) => {

@@ -213,6 +213,7 @@ impl Dialect for Wgsl {
                 let place = format!("&{}[{}]", buffer(buf), value(index));
                 atomic(op, buf, &place, index, v)
             }
+            Expr::Await(..) => unreachable!("no block waits for another: the target has no such"),
             Expr::Read(_) | Expr::LoadShared(..) | Expr::LoadLocal(..) => {
                 unreachable!("the printer does these")
             }
@@ -245,6 +246,10 @@ impl Dialect for Wgsl {
         format!(
             "atomicAnd(&{name}[{word}], ~({mask} << {up})); atomicOr(&{name}[{word}], {bits} << {up});"
         )
+    }
+
+    fn post(&self, _: Buf, _: Reg, _: Reg) -> String {
+        unreachable!("no block waits for another: the target has no such")
     }
 
     fn vector(&self, kernel: &Kernel, stmt: &Stmt) -> Option<String> {

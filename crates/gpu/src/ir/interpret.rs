@@ -57,6 +57,7 @@ fn survey(list: &[Stmt], factors: &mut HashMap<u32, (u32, u32)>, slots: &mut usi
             | Stmt::Text(_)
             | Stmt::StoreLocal(..)
             | Stmt::Store(..)
+            | Stmt::Post(..)
             | Stmt::StoreShared(..)
             | Stmt::AddShared(..)
             | Stmt::Barrier
@@ -142,6 +143,7 @@ impl Thread<'_> {
                 unreachable!("functions have no such")
             }
             Stmt::StoreShared(..)
+            | Stmt::Post(..)
             | Stmt::AddShared(..)
             | Stmt::LoadSharedVector(..)
             | Stmt::StoreSharedVector(..)
@@ -178,7 +180,9 @@ impl Thread<'_> {
             }
             Expr::Thread | Expr::Block | Expr::BlockY => 0,
             Expr::Blocks => 1,
-            Expr::ShuffleXor(..) => unreachable!("one thread has no neighbours"),
+            Expr::ShuffleXor(..) | Expr::Await(..) => {
+                unreachable!("one thread has no neighbours")
+            }
             Expr::Pair(..) | Expr::FmaPairs(..) => {
                 unreachable!("the tests' target has no matrix units")
             }

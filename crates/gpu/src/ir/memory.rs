@@ -23,6 +23,18 @@ impl Buf {
         index.k.value(value.ty, Expr::Atomic(op, self, index.reg(), value.reg()))
     }
 
+    /// Posts a word for those who wait for it, as [`Stmt::Post`] says.
+    pub fn post<'k>(self, index: Val<'k>, word: Val<'k>) {
+        index.k.moves(self, 1);
+        index.k.push(Stmt::Post(self, index.reg(), word.reg()));
+    }
+
+    /// The word that is posted there, once it is.
+    pub fn awaited<'k>(self, index: Val<'k>) -> Val<'k> {
+        index.k.moves(self, 1);
+        index.k.value(Ty::U32, Expr::Await(self, index.reg()))
+    }
+
     /// Neighbouring elements, as [`Stmt::LoadVector`] says.
     pub fn load_vector<'k>(self, index: Val<'k>, count: u32) -> Vec<Val<'k>> {
         if count == 1 {

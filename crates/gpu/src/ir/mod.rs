@@ -139,7 +139,8 @@ pub enum Access {
     Atomic,
 }
 
-/// What is done to an element of 32 bits while no other thread changes it.
+/// What is done to an element of 32 bits, or of 64 where there is [`Expr::Await`], while no other
+/// thread changes it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Atomic {
     /// Adds.
@@ -359,6 +360,9 @@ pub enum Expr {
     LoadLocal(Local, Reg),
     /// Changes an element of a buffer that is bound so; gives what was there before.
     Atomic(Atomic, Buf, Reg, Reg),
+    /// Waits until a thread has posted a word in an element of a `u64` buffer; gives the word. Only
+    /// where the target `awaits`, and for blocks that have begun.
+    Await(Buf, Reg),
     /// The number of the thread in its block.
     Thread,
     /// The number of the block along the first axis of the grid.
@@ -407,6 +411,8 @@ pub enum Stmt {
     StoreLocal(Local, Reg, Reg),
     /// Puts an encoded element in its place.
     Store(Buf, Reg, Reg),
+    /// Posts a `u32` in an element of a `u64` buffer that is 0: for [`Expr::Await`].
+    Post(Buf, Reg, Reg),
     /// Puts an element in its place in a shared array.
     StoreShared(Shared, Reg, Reg),
     /// Adds to a counter in shared memory, whatever other threads add to it at once.
@@ -549,4 +555,7 @@ pub struct Target {
     pub tf32: bool,
     /// Whether there is [`Bin::MulHigh`].
     pub mul_high: bool,
+    /// Whether there are [`Expr::Await`] and [`Stmt::Post`]: every block that has begun goes on,
+    /// whatever others wait for.
+    pub awaits: bool,
 }

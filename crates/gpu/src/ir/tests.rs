@@ -25,6 +25,7 @@ const BARE: Target = Target {
     wide: false,
     tf32: false,
     mul_high: false,
+    awaits: false,
 };
 
 /// A device that is IEEE's, one that fuses its products, and one that takes every freedom.

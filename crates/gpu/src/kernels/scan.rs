@@ -3,16 +3,17 @@
 //! Short axes, and axes of many lanes, take a thread a lane, or a part of one where neighbouring
 //! lanes lie side by side. Elsewhere a block takes a lane, or a part of one, tile by tile. A lane that
 //! is cut into parts takes three launches: the parts' totals, the scan of these, and the scan of each
-//! part from where the one before it ended. Where a lane is cut depends on shapes and the device
-//! alone, so results repeat.
+//! part from where the one before it ended. Where blocks may wait for each other, a tile is read once:
+//! its block posts its total and waits for those of the tiles before it. Where a lane is cut, and what
+//! is joined with what, depends on shapes and the device alone, so results repeat.
 
 use cupola_core::DType;
 use cupola_core::backend::{Operand, Segment};
 use cupola_core::prim::{Scan, ScanKind};
 
 use super::view::{Axes, View, place, unflatten};
-use super::{BufferRef, Draft, Launch, Missing, Program};
-use crate::ir::{Access, Buf, Number, NumberVar, SharedNumber, Target, Ty, Val};
+use super::{BufferRef, Draft, Launch, Missing, Program, join};
+use crate::ir::{Access, Atomic, Buf, Number, NumberVar, SharedNumber, Target, Ty, Val};
 
 /// Threads in a block.
 pub(super) const BLOCK: u32 = 256;
@@ -24,6 +25,8 @@ const THREAD_PART: usize = 32;
 const BLOCK_PART: usize = 1 << 12;
 /// Parts for every block that runs at once.
 const PARTS: u64 = 2;
+/// Blocks that wait for others, on a multiprocessor at once.
+const WAITING: u32 = 4;
 /// Elements that a thread asks for before it stores one.
 const UNDER_WAY: u32 = 4;
 
@@ -153,6 +156,9 @@ impl Lanes {
             program.launches.push(pass(self.size, Pass::Whole)?);
             return Ok(());
         }
+        if target.awaits && !by_threads {
+            return self.in_order(program, segment, target);
+        }
         let bytes = lanes as usize * parts * self.dtype.accumulator().size();
         let first = program.scratch.len();
         program.scratch.extend([bytes, bytes]);
@@ -255,7 +261,7 @@ impl Lanes {
         let (from, to) = self.bind(&k, pass);
         let totals = self.bind_totals(&k, pass);
         let parts = self.size.div_ceil(part) as u64;
-        let tile = Tile::new(&k, self.fold());
+        let tile = Tile::new(&k, self.fold(), items(target));
         let blocks = self.outer.count() * parts;
         let (outer, along) = (k.walk(&self.outer), k.strides(&self.along));
         let [size, last, part] = [self.size, self.size - 1, part].map(|n| k.extent(n));
@@ -290,6 +296,64 @@ impl Lanes {
         k.launch_blocks(blocks)
     }
 
+    /// A block a tile, in the order in which blocks begin: those of the tiles before have begun, too.
+    fn in_order(
+        &self,
+        program: &mut Program,
+        segment: &Segment,
+        target: &Target,
+    ) -> Result<(), Missing> {
+        let k = Draft::new(self.op.kind.name(), BLOCK, segment, target)?;
+        let lanes = self.outer.count() as usize;
+        k.at_once(WAITING);
+        // What waits for others has more to do between.
+        let tile = Tile::new(&k, self.fold(), 2 * items(target));
+        let length = tile.items * BLOCK;
+        let tiles = self.size.div_ceil(length as usize);
+        let groups = tiles.div_ceil(BLOCK as usize);
+        let posts = lanes * (tiles + groups) * words(self.dtype);
+        let board = BufferRef::Scratch(program.scratch.len());
+        program.scratch.push((posts + 1) * DType::U64.size());
+        program.launches.push(cleared(board, posts + 1, segment, target)?);
+
+        let (from, to) = self.bind(&k, Pass::Whole);
+        let board = Board { buf: k.bind(board, DType::U64, Access::Atomic), dtype: self.dtype };
+        let (outer, along) = (k.walk(&self.outer), k.strides(&self.along));
+        let [size, last] = [self.size, self.size - 1].map(|n| k.extent(n));
+        let [begun, groups] = [posts, groups].map(|n| k.extent(n));
+        let (tiles, blocks) = (k.divisor(tiles, k.index), (lanes * tiles) as u64);
+        let (ticket, is_first) = (k.shared(k.index, 1), k.thread().eq(0));
+        let one = k.int(1, Ty::U64);
+        k.blocks(blocks, |_| {
+            // None draws before it can begin: others wait for it from then on.
+            k.when(is_first, || {
+                let number = board.buf.atomic(Atomic::Add, begun, one);
+                ticket.store(k.u32(0), k.as_index(number));
+            });
+            k.barrier();
+            let (lane, number) = ticket.load(k.u32(0)).div_rem(&tiles);
+            let index = unflatten(lane, &outer.sizes);
+            let source = from.at(&index, &outer.strides[0]);
+            let load = |at| {
+                let at = self.position(at, last);
+                from.buf.load_number(place(source, &[at], &along[..1]))
+            };
+            let store = |at, value| {
+                if let Some(to) = to {
+                    let end = to.at(&index, &outer.strides[1]);
+                    let at = self.position(at, last);
+                    to.buf.store_number(place(end, &[at], &along[1..]), value);
+                }
+            };
+            let row = lane * (tiles.size + groups);
+            tile.step([number * length, size], self.op.exclusive, load, store, |total| {
+                tile.before(board, [row, row + groups], number, total)
+            });
+        });
+        program.launches.push(k.launch_blocks(blocks)?);
+        Ok(())
+    }
+
     /// The scan of the parts' totals, each without its own: a block a lane.
     fn joined(
         &self,
@@ -302,7 +366,7 @@ impl Lanes {
         let k = Draft::new(self.op.kind.name(), BLOCK, segment, target)?;
         let totals = k.bind(totals, self.dtype.accumulator(), Access::Read);
         let carries = k.bind(carries, self.dtype.accumulator(), Access::Write);
-        let tile = Tile::new(&k, self.fold());
+        let tile = Tile::new(&k, self.fold(), items(target));
         let parts = k.extent(parts);
         let lanes = self.outer.count();
         k.blocks(lanes, |lane| {
@@ -314,6 +378,68 @@ impl Lanes {
             tile.walk(ends, carry, true, load, store);
         });
         k.launch_blocks(lanes)
+    }
+}
+
+/// The launch after which nothing is posted.
+fn cleared(
+    board: BufferRef,
+    count: usize,
+    segment: &Segment,
+    target: &Target,
+) -> Result<Launch, Missing> {
+    let k = Draft::new("clear", BLOCK, segment, target)?;
+    let board = k.bind(board, DType::U64, Access::Write);
+    let nothing = k.int(0, Ty::U64);
+    k.each(count as u64, |at| board.store(at, nothing));
+    k.launch_over(count as u64)
+}
+
+/// Words that a number of `dtype` is posted in.
+fn words(dtype: DType) -> usize {
+    dtype.accumulator().size().div_ceil(4)
+}
+
+/// Where blocks post numbers for each other.
+#[derive(Clone, Copy)]
+struct Board {
+    buf: Buf,
+    dtype: DType,
+}
+
+impl Board {
+    fn post<'k>(self, at: Val<'k>, number: Number<'k>) {
+        let words_of = |part: Val<'k>| match part.ty {
+            Ty::F32 => vec![part.bits(Ty::U32)],
+            Ty::Bool | Ty::I32 | Ty::U32 => vec![part.convert(Ty::U32)],
+            Ty::I64 | Ty::U64 | Ty::F64 => {
+                let bits = part.bits(Ty::U64);
+                vec![bits.convert(Ty::U32), (bits >> 32).convert(Ty::U32)]
+            }
+        };
+        let first = at * words(self.dtype) as u32;
+        (0u32..).zip(number.parts().flat_map(words_of)).for_each(|(i, word)| {
+            self.buf.post(first + i, word);
+        });
+    }
+
+    /// The number that is posted there, in registers as those of `like`.
+    fn awaited<'k>(self, at: Val<'k>, like: Number<'k>) -> Number<'k> {
+        let mut at = at * words(self.dtype) as u32;
+        let mut next = || {
+            let word = self.buf.awaited(at);
+            at = at + 1;
+            word
+        };
+        like.map(|part| match part.ty {
+            Ty::F32 => next().bits(Ty::F32),
+            Ty::Bool => next().ne(0),
+            Ty::I32 | Ty::U32 => next().convert(part.ty),
+            Ty::I64 | Ty::U64 | Ty::F64 => {
+                let (low, high) = (next(), next());
+                join(low, high, part.ty)
+            }
+        })
     }
 }
 
@@ -432,29 +558,42 @@ struct Tile<'k> {
 }
 
 impl<'k> Tile<'k> {
-    fn new(k: &'k Draft, fold: Fold) -> Tile<'k> {
-        let items = items(&k.target) * 4 / fold.dtype.size().max(4) as u32;
+    /// With so many elements of 4 bytes for a thread: a power of two.
+    fn new(k: &'k Draft, fold: Fold, items: u32) -> Tile<'k> {
+        let items = items * 4 / fold.dtype.size().max(4) as u32;
         let shared = shared(k, fold.dtype, padded_size(items * BLOCK));
         Tile { k, fold, items, shared, totals: Totals::new(k, fold) }
     }
 
-    /// The thread's elements of the tile at `tile`: where each is, whether that is before `stop`, and
-    /// its number, or what leaves others as they are.
+    /// Whether a tile ends before `stop`.
+    fn is_whole(&self, tile: Val<'k>, stop: Val<'k>) -> Val<'k> {
+        (stop - tile).ge(self.items * BLOCK)
+    }
+
+    /// Where the thread's elements of a tile are, side by side with its neighbours'.
+    fn places(&self, tile: Val<'k>) -> impl Iterator<Item = Val<'k>> {
+        let first = tile + self.k.as_index(self.k.thread());
+        (0..self.items).map(move |i| first + i * BLOCK)
+    }
+
+    /// The elements there, and what leaves others as they are for those that are not before `stop`.
     fn loaded(
         &self,
         tile: Val<'k>,
         stop: Val<'k>,
         load: &impl Fn(Val<'k>) -> Number<'k>,
-    ) -> Vec<(Val<'k>, Val<'k>, Number<'k>)> {
-        let thread = self.k.as_index(self.k.thread());
-        let one = |i| {
-            let at = tile + thread + i * BLOCK;
-            // None waits for a branch: all are asked for at once.
-            (at, at.lt(stop), load(at.min(stop - 1)))
-        };
-        let loaded: Vec<_> = (0..self.items).map(one).collect();
+    ) -> Vec<Number<'k>> {
         let first = self.fold.first(self.k);
-        loaded.into_iter().map(|(at, inside, x)| (at, inside, inside.choose(x, first))).collect()
+        let vars: Vec<_> = (0..self.items).map(|_| self.k.number_var(first)).collect();
+        let set = |loaded: Vec<Number<'k>>| vars.iter().zip(loaded).for_each(|(var, x)| var.set(x));
+        // None waits for a branch: all are asked for at once.
+        let all = || set(self.places(tile).map(load).collect());
+        let some = || {
+            let loaded: Vec<_> = self.places(tile).map(|at| (at, load(at.min(stop - 1)))).collect();
+            set(loaded.into_iter().map(|(at, x)| at.lt(stop).choose(x, first)).collect());
+        };
+        self.k.either(self.is_whole(tile, stop), all, some);
+        vars.into_iter().map(NumberVar::get).collect()
     }
 
     /// The fold of the places from start to stop.
@@ -466,7 +605,7 @@ impl<'k> Tile<'k> {
         let (k, fold) = (self.k, self.fold);
         let own = k.number_var(fold.first(k));
         k.range(start, stop, self.items * BLOCK, |tile| {
-            for (_, _, x) in self.loaded(tile, stop, &load) {
+            for x in self.loaded(tile, stop, &load) {
                 own.set(fold.join(own.get(), x));
             }
         });
@@ -484,38 +623,96 @@ impl<'k> Tile<'k> {
         load: impl Fn(Val<'k>) -> Number<'k>,
         store: impl Fn(Val<'k>, Number<'k>),
     ) {
+        self.k.range(start, stop, self.items * BLOCK, |tile| {
+            self.step([tile, stop], exclusive, &load, &store, |total| {
+                let before = carry.get();
+                carry.set(self.fold.join(before, total));
+                before
+            });
+        });
+    }
+
+    /// Folds the places of a tile that are before `stop` onto what `before` gives for their total.
+    fn step(
+        &self,
+        [tile, stop]: [Val<'k>; 2],
+        exclusive: bool,
+        load: impl Fn(Val<'k>) -> Number<'k>,
+        store: impl Fn(Val<'k>, Number<'k>),
+        before: impl FnOnce(Number<'k>) -> Number<'k>,
+    ) {
         let (k, fold, dtype) = (self.k, self.fold, self.fold.dtype);
         let thread = k.thread();
-        let apart = |i: u32| padded(thread + i * BLOCK);
-        let in_a_run = |i: u32| padded(thread * self.items + i);
-        k.range(start, stop, self.items * BLOCK, |tile| {
-            let loaded = self.loaded(tile, stop, &load);
-            for (i, &(_, _, x)) in (0..).zip(&loaded) {
-                put(self.shared, dtype, apart(i), x);
-            }
-            k.barrier();
-            let mut run: Vec<Number<'k>> = Vec::new();
+        // Multiples of 32 have their gaps to themselves.
+        let first = padded(thread);
+        let apart = |i: u32| first + padded_size(i * BLOCK);
+        let start = padded(thread * self.items);
+        let in_a_run = |i: u32| start + padded_size(i);
+        for (i, x) in (0..).zip(self.loaded(tile, stop, &load)) {
+            put(self.shared, dtype, apart(i), x);
+        }
+        k.barrier();
+        // A run is folded twice, and not kept meanwhile: blocks with few registers hide what others
+        // wait for.
+        let run = |each: &dyn Fn(u32, Option<Number<'k>>, Number<'k>)| {
+            let mut joined = None;
             for i in 0..self.items {
                 let x = take(self.shared, dtype, in_a_run(i));
-                run.push(run.last().map_or(x, |&before| fold.join(before, x)));
+                let next = joined.map_or(x, |before| fold.join(before, x));
+                each(i, joined.replace(next), next);
             }
-            let (before, total) = self.totals.before(run[run.len() - 1]);
-            let before = fold.join(carry.get(), before);
-            for i in 0..self.items {
-                let result = match (exclusive, i.checked_sub(1)) {
-                    (false, _) => fold.join(before, run[i as usize]),
-                    (true, Some(last)) => fold.join(before, run[last as usize]),
-                    (true, None) => before,
-                };
-                put(self.shared, dtype, in_a_run(i), result);
-            }
-            k.barrier();
-            for (i, (at, inside, _)) in (0..).zip(loaded) {
-                let result = take(self.shared, dtype, apart(i));
-                k.when(inside, || store(at, result));
-            }
-            carry.set(fold.join(carry.get(), total));
+            joined
+        };
+        let own = run(&|_, _, _| ()).unwrap_or(fold.first(k));
+        let (own, total) = self.totals.before(own);
+        let before = fold.join(before(total), own);
+        run(&|i, last, next| {
+            let result = match (exclusive, last) {
+                (false, _) => fold.join(before, next),
+                (true, Some(last)) => fold.join(before, last),
+                (true, None) => before,
+            };
+            put(self.shared, dtype, in_a_run(i), result);
+        });
+        k.barrier();
+        let results = || self.places(tile).zip((0..).map(|i| take(self.shared, dtype, apart(i))));
+        let all = || results().for_each(|(at, result)| store(at, result));
+        let some = || {
+            results().for_each(|(at, result)| k.when(at.lt(stop), || store(at, result)));
+        };
+        k.either(self.is_whole(tile, stop), all, some);
+        k.barrier();
+    }
+
+    /// Posts the total of tile `number` of a lane, and waits for those of the tiles before it: their
+    /// fold. The lane has a post for every [`BLOCK`] tiles from the first of `posts` on, and one for each
+    /// tile from the second on. Every thread of the block has to come here.
+    fn before(
+        &self,
+        board: Board,
+        posts: [Val<'k>; 2],
+        number: Val<'k>,
+        total: Number<'k>,
+    ) -> Number<'k> {
+        let (k, fold) = (self.k, self.fold);
+        let [groups, tiles] = posts;
+        let (thread, none) = (k.as_index(k.thread()), fold.first(k));
+        let is_first = k.thread().eq(0);
+        k.when(is_first, || board.post(tiles + number, total));
+        let own = k.number_var(none);
+        let (group, place) = (number / BLOCK, number % BLOCK);
+        k.when(thread.lt(place), || {
+            own.set(board.awaited(tiles + (number - place) + thread, none));
+        });
+        k.barrier();
+        k.when(place.eq(BLOCK - 1), || {
+            let (_, before) = self.totals.before(own.get());
+            k.when(is_first, || board.post(groups + group, fold.join(before, total)));
             k.barrier();
         });
+        k.range(thread, group, BLOCK, |other| {
+            own.set(fold.join(own.get(), board.awaited(groups + other, none)));
+        });
+        self.totals.before(own.get()).1
     }
 }

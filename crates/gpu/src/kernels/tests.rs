@@ -7,7 +7,7 @@ use cupola_core::precision::MatmulPrecision;
 use cupola_core::prim::composite::attention::Scores;
 use cupola_core::prim::{
     Attention, AttentionGrad, AttentionMaskKind, Binary, Composite, Conv, ConvRole, Dot,
-    Elementwise, KernelOp, Pool, PoolRole, QuantizedDot, ReduceKind, Select, Unary,
+    Elementwise, KernelOp, Pool, PoolRole, QuantizedDot, ReduceKind, Scan, ScanKind, Select, Unary,
 };
 use cupola_core::{Aval, DType, Scalar, Shape};
 
@@ -35,6 +35,7 @@ const CARD: Target = Target {
     wide: true,
     tf32: true,
     mul_high: true,
+    awaits: true,
 };
 
 /// A device that has little, but takes neighbours together.
@@ -57,6 +58,7 @@ const PLAIN: Target = Target {
     wide: false,
     tf32: false,
     mul_high: false,
+    awaits: false,
 };
 
 fn operand(shape: &[usize], dtype: DType) -> Operand {
@@ -300,6 +302,26 @@ fn product_in_vectors(a: Operand, b: Operand) -> Option<(Launch, String)> {
     let text = print(&launch.kernel, &Wgsl::default());
     check(&text);
     Some((launch, text))
+}
+
+#[test]
+fn a_running_fold_reads_a_long_lane_once_where_blocks_may_wait() {
+    let running = |lanes: usize, size: usize, dtype: DType| {
+        let op = Scan { axis: 1, kind: ScanKind::Sum, reverse: false, exclusive: false };
+        let all = operand(&[lanes, size], dtype);
+        segment(Kernel::Op(KernelOp::Scan(op)), vec![all.clone()], vec![all])
+    };
+    for dtype in [F32, DType::BF16, DType::I64, DType::C64] {
+        let one = texts(&running(3, 1_000_000, dtype));
+        assert_eq!(one.len(), 2, "what is posted is cleared, and then the tiles");
+        // A word for a tile and one for its group; of 64 bits two.
+        let words = if dtype.accumulator().size() == 8 { 2 } else { 1 };
+        assert_eq!(count(&one[1], "= awaited("), 2 * words, "{}", one[1]);
+        assert_eq!(count(&one[1], "1ull << 32"), 2 * words);
+        assert_eq!(one, texts(&running(5, 77_777, dtype)));
+        let others = planned(&running(1, 1_000_000, dtype), &Target { awaits: false, ..CARD });
+        assert_eq!(others.launches.len(), 3);
+    }
 }
 
 #[test]

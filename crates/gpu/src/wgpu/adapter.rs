@@ -168,6 +168,7 @@ impl Wgpu {
             wide: false,
             tf32: false,
             mul_high: false,
+            awaits: false,
         };
         Ok(Wgpu {
             device: own,
