@@ -9,6 +9,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use smallvec::SmallVec;
+
 use crate::device::{Device, DeviceKind};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -252,7 +254,7 @@ pub struct Operand {
     /// Shape and dtype.
     pub aval: Aval,
     /// Elements between neighbours along each axis.
-    pub strides: Vec<isize>,
+    pub strides: SmallVec<[isize; 4]>,
 }
 
 /// An elementwise program that continues an op.
@@ -450,7 +452,7 @@ fn copied(buffer: &Buffer, range: Range<usize>, device: Device) -> Result<Buffer
 impl Operand {
     /// An operand without gaps.
     pub fn contiguous(aval: &Aval) -> Self {
-        Operand { aval: aval.clone(), strides: aval.shape.row_major().to_vec() }
+        Operand { aval: aval.clone(), strides: aval.shape.row_major() }
     }
 }
 

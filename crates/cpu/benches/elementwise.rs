@@ -46,7 +46,7 @@ fn body(shape: &[usize], inputs: usize, scalars: usize, code: &[(Elementwise, &[
 }
 
 fn operand(shape: &[usize], strides: &[isize]) -> Operand {
-    Operand { aval: Aval::new(shape, DType::F32), strides: strides.to_vec() }
+    Operand { aval: Aval::new(shape, DType::F32), strides: strides.into() }
 }
 
 fn dense(shape: &[usize]) -> Operand {

@@ -73,7 +73,7 @@ fn operands_that_leave_their_buffers_are_errors() {
     let run = |strides: [isize; 2], offset: isize, out: isize| {
         let mut segment = segment(map.clone(), vec![x.clone()], aval.clone());
         segment.scalars.clear();
-        segment.inputs[0].strides = strides.to_vec();
+        segment.inputs[0].strides = strides.as_slice().into();
         let args = Args {
             inputs: &[Region { buffer: &from, offset }],
             outputs: &[Region { buffer: &to, offset: out }],

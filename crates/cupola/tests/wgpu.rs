@@ -205,7 +205,7 @@ fn fours_are_what_ones_are() -> Result<()> {
             let bytes = numbers(1000, dtype)?;
             for stride in strides {
                 let (mut x, y) = (operand(&shape, dtype), operand(&shape, dtype));
-                x.strides = stride.to_vec();
+                x.strides = stride.as_slice().into();
                 let segment = Segment {
                     kernel: Kernel::Map(body.clone()),
                     inputs: vec![x, y.clone()],

@@ -250,23 +250,23 @@ enum Arg {
 
 /// Collects what the members of a group read.
 struct BodyDraft<'g, 'a> {
-    views: Vec<&'g View<'a>>,
+    views: SmallVec<[&'g View<'a>; 8]>,
     /// The values of rows that are folded, and their dtypes.
     folds: Vec<(ReduceKind, Arg, DType)>,
-    scalars: Vec<(ScalarSource, DType)>,
+    scalars: SmallVec<[(ScalarSource, DType); 4]>,
     code: Vec<(Elementwise, &'g Member<'a>, SmallVec<[Arg; 3]>)>,
     /// The slots that instructions make.
-    made: Vec<(Slot, Arg)>,
+    made: SmallVec<[(Slot, Arg); 8]>,
 }
 
 impl<'g, 'a> BodyDraft<'g, 'a> {
     fn new(members: usize) -> Self {
         BodyDraft {
-            views: Vec::with_capacity(members + 1),
+            views: SmallVec::new(),
             folds: Vec::new(),
-            scalars: Vec::new(),
+            scalars: SmallVec::new(),
             code: Vec::with_capacity(members),
-            made: Vec::with_capacity(members + 1),
+            made: SmallVec::new(),
         }
     }
 
@@ -344,7 +344,7 @@ impl<'g, 'a> BodyDraft<'g, 'a> {
 const RESULT: usize = usize::MAX;
 
 fn operand(view: &View<'_>) -> Operand {
-    Operand { aval: view.form.aval(), strides: view.strides.to_vec() }
+    Operand { aval: view.form.aval(), strides: view.strides.clone() }
 }
 
 impl Draft {
@@ -479,7 +479,7 @@ impl Draft {
             },
             inputs: views().map(access).collect(),
             outputs: slots.iter().map(whole).collect(),
-            scalars: body.scalars.clone(),
+            scalars: body.scalars.to_vec(),
         }
     }
 
@@ -506,7 +506,7 @@ impl Draft {
 
 /// An operand without gaps.
 fn contiguous(form: Form<'_>) -> Operand {
-    Operand { aval: form.aval(), strides: form.shape.row_major().to_vec() }
+    Operand { aval: form.aval(), strides: form.shape.row_major() }
 }
 
 /// A value for every row of a group's shape, as an operand over the shape.

@@ -34,7 +34,7 @@ enum Grain {
 struct Cluster<'a> {
     shape: &'a Shape,
     /// In order.
-    groups: Vec<usize>,
+    groups: SmallVec<[usize; 8]>,
 }
 
 impl<'a> Fusion<'a> {
@@ -55,7 +55,7 @@ impl<'a> Fusion<'a> {
         if !folds || !(2..=self.limits.row).contains(&length) {
             return None;
         }
-        let mut cluster = Cluster { shape: group.shape, groups: vec![seed] };
+        let mut cluster = Cluster { shape: group.shape, groups: SmallVec::from_iter([seed]) };
         if !self.is_whole(&cluster) {
             return None;
         }
@@ -67,7 +67,7 @@ impl<'a> Fusion<'a> {
 
     /// `cluster` with one more of the groups that read what it makes, or make what it reads.
     fn grown(&self, cluster: &Cluster<'a>) -> Option<Cluster<'a>> {
-        let mut near: Vec<usize> = Vec::new();
+        let mut near: SmallVec<[usize; 32]> = SmallVec::new();
         for &index in &cluster.groups {
             let Some(group) = &self.groups[index] else { continue };
             near.extend(values(group).filter_map(Val::view).map(|view| self.maker(view)));
@@ -102,7 +102,7 @@ impl<'a> Fusion<'a> {
     fn is_whole(&self, cluster: &Cluster<'a>) -> bool {
         let last = cluster.groups.last().copied().unwrap_or(0);
         let mut instructions = 0;
-        let mut slots: Vec<Slot> = Vec::new();
+        let mut slots: SmallVec<[Slot; 32]> = SmallVec::new();
         for &index in &cluster.groups {
             let Some(group) = &self.groups[index] else { return false };
             let Some(grain) = grain(group, cluster.shape) else { return false };
@@ -120,11 +120,12 @@ impl<'a> Fusion<'a> {
         }
         slots.sort_unstable();
         slots.dedup();
-        slots.retain(|&slot| {
+        let touched = slots.iter().filter(|&&slot| {
             let makes = cluster.groups.contains(&self.slots[slot as usize].group);
             !makes || self.is_kept(slot, cluster)
         });
-        slots.len() <= self.limits.body_operands && instructions <= self.limits.body_instructions
+        touched.count() <= self.limits.body_operands
+            && instructions <= self.limits.body_instructions
     }
 
     /// Whether somebody outside of the cluster that makes `slot` reads it.
@@ -167,13 +168,13 @@ impl<'a> Fusion<'a> {
 
     /// Whether running as one saves a walk over all elements: two groups read the same ones.
     fn reads_once(&self, cluster: &Cluster<'a>) -> bool {
-        let mut seen: Vec<Slot> = Vec::new();
+        let mut seen: SmallVec<[Slot; 32]> = SmallVec::new();
         cluster.groups.iter().any(|&index| {
             let Some(group) = &self.groups[index] else { return false };
             if grain(group, cluster.shape) != Some(Grain::Elements) {
                 return false;
             }
-            let mut own: Vec<Slot> = values(group)
+            let mut own: SmallVec<[Slot; 16]> = values(group)
                 .filter_map(Val::view)
                 .filter(|view| view.strides.last().is_some_and(|&s| s != 0))
                 .map(|view| view.slot)
@@ -196,7 +197,7 @@ impl<'a> Fusion<'a> {
         let touched = groups.flat_map(|group| {
             made(group).chain(values(group).filter_map(Val::view).map(|view| view.slot))
         });
-        for slot in touched.collect::<Vec<_>>() {
+        for slot in touched.collect::<SmallVec<[Slot; 32]>>() {
             let slot = &mut self.slots[slot as usize];
             if cluster.groups.contains(&slot.group) {
                 slot.group = last;

@@ -128,7 +128,7 @@ fn heads_first(operand: &Operand) -> Operand {
     let turned = [0, 2, 1, 3];
     Operand {
         aval: Aval::new(turned.map(|axis| shape[axis]), operand.aval.dtype),
-        strides: turned.map(|axis| steps[axis]).to_vec(),
+        strides: turned.map(|axis| steps[axis]).as_slice().into(),
     }
 }
 

@@ -35,7 +35,7 @@ impl EpilogueKernel {
         let dtype = body.inputs[0];
         let out = Operand {
             aval: cupola_core::Aval { shape: body.shape.clone(), dtype },
-            strides: body.shape.row_major().to_vec(),
+            strides: body.shape.row_major(),
         };
         let inputs: Vec<Operand> = std::iter::once(&out).chain(extra).cloned().collect();
         check(body, &inputs, 1)?;

@@ -51,7 +51,7 @@ impl Held {
             step = reach + if gaps { random.below(3) as isize } else { 0 };
         }
         let memory = (0..step).map(|_| random.below(40) as f32 - 20.0).collect();
-        let operand = Operand { aval: Aval::new(dims, DType::F32), strides };
+        let operand = Operand { aval: Aval::new(dims, DType::F32), strides: strides.into() };
         Held { operand, memory, start: -low as usize }
     }
 

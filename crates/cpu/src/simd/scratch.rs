@@ -30,10 +30,10 @@ impl<T: Real> Scratch<T> {
     pub fn new(len: usize) -> Self {
         let lines = (len * size_of::<T>()).div_ceil(64) + 4;
         let mut kept = KEPT.with_borrow_mut(|kept| {
-            let fits = |v: &&(usize, usize)| v.1 >= lines;
-            let sizes: Vec<_> = kept.iter().map(Vec::len).enumerate().collect();
-            let best = sizes.iter().filter(fits).min_by_key(|v| v.1);
-            best.or(sizes.iter().max_by_key(|v| v.1)).map(|&(i, _)| kept.swap_remove(i))
+            let sizes = || kept.iter().map(Vec::len).enumerate();
+            let best = sizes().filter(|v| v.1 >= lines).min_by_key(|v| v.1);
+            let found = best.or(sizes().max_by_key(|v| v.1));
+            found.map(|(i, _)| kept.swap_remove(i))
         });
         let buffer = kept.get_or_insert_default();
         if buffer.len() < lines {

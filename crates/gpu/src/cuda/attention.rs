@@ -425,13 +425,13 @@ mod tests {
 
     #[test]
     fn rows_may_lie_apart_where_they_begin_at_multiples() {
-        let steps_of = |change: &dyn Fn(&mut Vec<isize>)| {
+        let steps_of = |change: &dyn Fn(&mut [isize; 4])| {
             let mut segment = segment(GPT, DType::BF16);
-            change(&mut segment.inputs[1].strides);
+            change((&mut segment.inputs[1].strides[..]).try_into().unwrap());
             Geometry::of(&scores(Mask::None), &segment, &[]).map(|found| found.inputs[1])
         };
         assert_eq!(steps_of(&|_| {}), Some([12 * 1024 * 64, 1024 * 64, 64, 1]));
-        let tokens = |steps: &mut Vec<isize>| *steps = vec![3 * 12 * 1024 * 64, 64, 3 * 12 * 64, 1];
+        let tokens = |steps: &mut [isize; 4]| *steps = [3 * 12 * 1024 * 64, 64, 3 * 12 * 64, 1];
         assert_eq!(steps_of(&tokens), Some([3 * 12 * 1024 * 64, 64, 3 * 12 * 64, 1]));
         assert_eq!(steps_of(&|steps| steps[2] = 68), None);
         assert_eq!(steps_of(&|steps| steps[3] = 2), None);

@@ -205,7 +205,7 @@ mod tests {
 
     fn operand(shape: &[usize], strides: &[isize]) -> Operand {
         let aval = Aval { shape: shape.iter().copied().collect(), dtype: DType::F32 };
-        Operand { aval, strides: strides.to_vec() }
+        Operand { aval, strides: strides.into() }
     }
 
     fn dense(shape: &[usize]) -> Operand {

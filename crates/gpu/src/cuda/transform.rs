@@ -204,7 +204,7 @@ mod tests {
         let aval = |dtype| Aval { shape: Shape::from(shape), dtype };
         let segment = Segment {
             kernel: Kernel::Op(KernelOp::Fft(op.clone())),
-            inputs: vec![Operand { aval: aval(from), strides: strides.to_vec() }],
+            inputs: vec![Operand { aval: aval(from), strides: strides.into() }],
             outputs: vec![Operand::contiguous(&aval(to))],
             scalars: Vec::new(),
             epilogue: None,

@@ -3,6 +3,7 @@
 use cupola_core::backend::{Body, Instr, Operand, Reg, Segment};
 use cupola_core::prim::{Binary, Cast, Dot, Elementwise, ReduceKind};
 use cupola_core::{Aval, Shape};
+use smallvec::SmallVec;
 
 use super::gemm::{Addresses, Dim, Product, ResultAxes, Sizes, Source, Unit, product};
 use super::reduce::{Folded, reduce};
@@ -100,7 +101,7 @@ fn by_vector(
     let shape = Shape::from([&out[..], &[depth]].concat());
     let dtype = segment.inputs[0].aval.dtype;
     let factor = |operand: &Operand, own: usize, summed: usize| {
-        let mut strides = operand.strides[..rank - 2].to_vec();
+        let mut strides = SmallVec::from_slice(&operand.strides[..rank - 2]);
         strides.extend([0, 0, operand.strides[summed]]);
         strides[own] = operand.strides[own];
         Operand { aval: Aval { shape: shape.clone(), dtype }, strides }

@@ -79,7 +79,7 @@ fn channels_at_once(segment: &Segment, target: &Target) -> u32 {
     let dtypes: Vec<DType> = operands().map(|o| o.aval.dtype).collect();
     let axes = Axes {
         sizes: segment.outputs[0].aval.shape.to_vec(),
-        strides: operands().map(|o| o.strides.clone()).collect(),
+        strides: operands().map(|o| o.strides.to_vec()).collect(),
     };
     axes.vector(&dtypes, target.vector_bytes)
 }

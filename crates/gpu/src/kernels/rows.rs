@@ -75,7 +75,7 @@ pub fn rows(
     target: &Target,
 ) -> Result<Launch, Missing> {
     let operands = || segment.inputs.iter().chain(&segment.outputs);
-    let strides: Vec<Vec<isize>> = operands().map(|o| o.strides.clone()).collect();
+    let strides: Vec<Vec<isize>> = operands().map(|o| o.strides.to_vec()).collect();
     let last = body.shape.rank() - 1;
     let whole = Axes { sizes: body.shape.to_vec(), strides };
     let of_elements: Vec<usize> =

@@ -66,7 +66,7 @@ fn operand(shape: &[usize], dtype: DType) -> Operand {
 }
 
 fn strided(shape: &[usize], strides: &[isize], dtype: DType) -> Operand {
-    Operand { aval: Aval::new(Shape::from(shape), dtype), strides: strides.to_vec() }
+    Operand { aval: Aval::new(Shape::from(shape), dtype), strides: strides.into() }
 }
 
 fn segment(kernel: Kernel, inputs: Vec<Operand>, outputs: Vec<Operand>) -> Segment {

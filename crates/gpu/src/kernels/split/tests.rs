@@ -12,7 +12,7 @@ fn copy(shape: &[usize], strides: &[isize]) -> Segment {
     let aval = aval(shape, DType::F32);
     Segment {
         kernel: Kernel::Map(Body::copy(aval.shape.clone(), DType::F32)),
-        inputs: vec![Operand { aval: aval.clone(), strides: strides.to_vec() }],
+        inputs: vec![Operand { aval: aval.clone(), strides: strides.into() }],
         outputs: vec![Operand::contiguous(&aval)],
         scalars: Vec::new(),
         epilogue: None,
