@@ -102,7 +102,7 @@ impl Report {
 
     /// The least time of all steps, in seconds.
     pub fn seconds(&self) -> f64 {
-        self.plan.steps.iter().map(|step| self.roofline.seconds(step)).sum()
+        self.plan.steps.iter().fold(0.0, |sum, step| sum + self.roofline.seconds(step))
     }
 
     /// A step, with those inside of it.

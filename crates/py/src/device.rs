@@ -416,8 +416,23 @@ pub fn synchronize(py: Python<'_>, stream: Option<On>) -> PyResult<()> {
 #[pyfunction]
 pub fn is_available(device: DeviceArg) -> bool {
     let is_any = device.0.kind != DeviceType::GPU;
+    if !is_any && !shows_a_gpu() {
+        return false;
+    }
     let found = device.find().ok().and_then(|device| backend(device).ok());
     found.is_some_and(|backend| is_any || backend.is_real())
+}
+
+/// Whether the system has a file for a GPU, of any maker: where there is none no driver has to be started to say so.
+#[cfg(target_os = "linux")]
+fn shows_a_gpu() -> bool {
+    let mut files = "dri nvidiactl nvgpu nvhost-gpu kfd dxg mali0 kgsl-3d0 pvr_sync".split(' ');
+    files.any(|file| std::path::Path::new("/dev").join(file).exists())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn shows_a_gpu() -> bool {
+    true
 }
 
 /// How many devices of a type there are.

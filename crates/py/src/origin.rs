@@ -78,8 +78,8 @@ struct Known {
 /// What a frame of some code is.
 struct Code {
     is_ours: bool,
-    /// Whether a module may be called by it.
-    is_call: bool,
+    /// What its first parameter is called, where a module may be called by it.
+    first: Option<Py<PyAny>>,
     _kept: Py<PyAny>,
 }
 
@@ -95,13 +95,17 @@ fn known() -> MutexGuard<'static, Known> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A variable of a frame by its name.
+type Variable =
+    unsafe extern "C" fn(*mut ffi::PyFrameObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
+
 /// Functions of Python's that are not of its stable interface. They have been what they are since Python 3.9, 3.11 and
 /// 3.12.
 struct Frames {
     back: unsafe extern "C" fn(*mut ffi::PyFrameObject) -> *mut ffi::PyFrameObject,
     place: unsafe extern "C" fn(*mut ffi::PyFrameObject) -> c_int,
-    variable:
-        unsafe extern "C" fn(*mut ffi::PyFrameObject, *mut ffi::PyObject) -> *mut ffi::PyObject,
+    /// Python 3.11 has only all variables at once.
+    variable: Option<Variable>,
 }
 
 static FRAMES: LazyLock<Option<Frames>> = LazyLock::new(Frames::find);
@@ -115,7 +119,7 @@ impl Frames {
             Some(Frames {
                 back: *python.get(b"PyFrame_GetBack\0").ok()?,
                 place: *python.get(b"PyFrame_GetLasti\0").ok()?,
-                variable: *python.get(b"PyFrame_GetVar\0").ok()?,
+                variable: python.get(b"PyFrame_GetVar\0").ok().map(|found| *found),
             })
         }
     }
@@ -168,14 +172,15 @@ impl<'py> Frame<'py> {
         unsafe { (self.frames.place)(self.pointer()) as usize }
     }
 
-    /// What it calls `self`.
-    fn object(&self) -> Option<Bound<'py, PyAny>> {
+    /// What it has under a name.
+    fn object(&self, name: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
         let py = self.own.py();
-        // SAFETY: what is given is a frame and a string; what comes is one's own, or null with an error.
-        let found = unsafe {
-            let found = (self.frames.variable)(self.pointer(), intern!(py, "self").as_ptr());
-            Bound::from_owned_ptr_or_opt(py, found)
+        let Some(variable) = self.frames.variable else {
+            return self.own.getattr(intern!(py, "f_locals")).ok()?.get_item(name).ok();
         };
+        // SAFETY: what is given is a frame and a string; what comes is one's own, or null with an error.
+        let found =
+            unsafe { Bound::from_owned_ptr_or_opt(py, variable(self.pointer(), name.as_ptr())) };
         if found.is_none() {
             drop(PyErr::take(py));
         }
@@ -193,11 +198,12 @@ impl Known {
         let mut key: Key = SmallVec::from_slice(&[0, 0]);
         for frame in frames.all(py) {
             let code = address(&frame.code());
-            let Code { is_ours, is_call, .. } = self.codes.get(&code)?;
+            let Code { is_ours, first, .. } = self.codes.get(&code)?;
             if !is_ours && key[0] == 0 {
                 (key[0], key[1]) = (code, frame.place());
             }
-            if *is_call && let Some(object) = frame.object() {
+            let first = first.as_ref().map(|name| name.bind(py));
+            if let Some(object) = first.and_then(|name| frame.object(name)) {
                 let (is_module, _) = self.types.get(&address(object.get_type().as_any()))?;
                 if *is_module {
                     self.watched.get(&address(&object))?;
@@ -220,9 +226,12 @@ fn learn(py: Python<'_>, frames: &'static Frames) -> PyResult<()> {
         let package = globals.get_item(intern!(py, "__name__"));
         let package = package.and_then(|name| name.extract::<String>()).unwrap_or_default();
         let is_ours = package == "cupola" || package.starts_with("cupola.");
-        let variables = code.getattr(intern!(py, "co_varnames"))?;
-        let is_call = (name == "__call__" || name == "forward") && variables.contains("self")?;
-        if is_call && let Some(object) = frame.object() {
+        let has_first = code.getattr(intern!(py, "co_argcount"))?.extract::<usize>()? > 0;
+        let first = match has_first && (name == "__call__" || name == "forward") {
+            true => Some(code.getattr(intern!(py, "co_varnames"))?.get_item(0)?),
+            false => None,
+        };
+        if let Some(object) = first.as_ref().and_then(|name| frame.object(name)) {
             let of = object.get_type();
             let is_module = of.is_subclass(module)?;
             if is_module && !known().watched.contains_key(&address(&object)) {
@@ -235,7 +244,8 @@ fn learn(py: Python<'_>, frames: &'static Frames) -> PyResult<()> {
             }
             known().types.insert(address(of.as_any()), (is_module, of.into_any().unbind()));
         }
-        known().codes.insert(address(&code), Code { is_ours, is_call, _kept: code.unbind() });
+        let (first, place) = (first.map(Bound::unbind), address(&code));
+        known().codes.insert(place, Code { is_ours, first, _kept: code.unbind() });
     }
     Ok(())
 }

@@ -111,8 +111,8 @@ def test_logarithms_and_their_like():
     close(cc.logit(cc.array(p[:9]), eps=0.25), special.logit(np.clip(p[:9], 0.25, 0.75)), 1e-6)
     close(cc.grad(lambda x: cc.logit(x).sum())(cc.array([0.1, 0.5, 0.9])), 1 / (np.array([0.1, 0.5, 0.9]) * [0.9, 0.5, 0.1]), 1e-5)
     x = np.concatenate([np.linspace(-9, 9, 1001), [0.0, 1e-8, 1e30, np.inf, -np.inf, np.nan]])
-    want = np.sinc(x.astype(np.float32).astype(np.float64))
-    want[np.isinf(x)] = 0
+    with np.errstate(invalid="ignore"):
+        want = np.sinc(x.astype(np.float32).astype(np.float64))
     want[x == 1e30] = 0
     close(cc.sinc(cc.array(x.astype(np.float32))), want, 1e-5, 2e-8)
     second = cc.grad(lambda x: cc.grad(cc.sinc)(x))

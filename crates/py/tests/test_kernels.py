@@ -131,6 +131,22 @@ def test_several_outputs_scalars_shapes_and_strides(rng):
     scaled, where = run(kernel, [cc.array(x).T, 2.0], shapes, dtypes, (5, 3, 1), (2, 2, 1))
     np.testing.assert_allclose(values(scaled), x.T * 2)
     assert sorted(values(where).ravel().tolist()) == list(range(15))
+    # Backwards, what is read lies before what is at 0.
+    whole = cc.array(np.pad(x, 2))
+    for part in (np.s_[::-1], np.s_[:, ::-1], np.s_[::-1, ::-1], np.s_[-2:1:-1, 2:4], np.s_[::-2, 1::2]):
+        of = np.pad(x, 2)[part]
+        scaled, where = run(kernel, [whole[part], 2.0], [of.shape] * 2, dtypes, (*of.shape[::-1], 1), (1, 1, 1))
+        np.testing.assert_array_equal(values(scaled), of * 2)
+
+
+def test_what_is_outside_of_a_strided_input_is_an_error():
+    source = "y[0] = x[thread_position_in_grid.x + 0 * (int)x_strides[0] - 3];"
+    kernel = cc.fast.kernel("outside", ["x"], ["y"], source, ensure_row_contiguous=False)
+    x = cc.arange(8.0)
+    cc.eval(x)
+    # Of x[5:2:-1] the elements from −2 to 0 are there.
+    with pytest.raises(IndexError, match="'x', which has 3 elements"):
+        cc.eval(run(kernel, [x[5:2:-1]], [(1,)]))
 
 
 @pytest.mark.parametrize("dtype", ["bool_", "uint8", "int8", "uint16", "int16", "uint32", "int32", "float16", "bfloat16", "float32"])

@@ -1,5 +1,8 @@
 """To the letter of MLX: names that packages import, what is refused, and how."""
 
+import os
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -79,6 +82,14 @@ def test_gpu_is_hardware():
         assert cc.default_device() == cc.Device(cc.cpu)
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="asks Linux what a process has loaded")
+@pytest.mark.skipif(os.path.exists("/dev/dri") or os.path.exists("/dev/nvidiactl"), reason="about machines without a GPU")
+def test_asking_for_a_gpu_starts_no_driver():
+    script = "import cupola.core as mx; print(mx.is_available(mx.gpu), 'vulkan' in open('/proc/self/maps').read())"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["False", "False"]
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -92,11 +103,24 @@ def test_gpu_is_hardware():
         lambda m, n: n.InstanceNorm(4, float("nan")),
         lambda m, n: n.GroupNorm(2, 4, -1.0),
         lambda m, n: n.GroupNorm(0, 4),
+        lambda m, n: n.GroupNorm(3, 4),
+        lambda m, n: n.GroupNorm(2, 0),
+        lambda m, n: n.SinusoidalPositionalEncoding(5),
+        lambda m, n: n.SinusoidalPositionalEncoding(0),
+        lambda m, n: n.MaxPool2d(0),
+        lambda m, n: n.MaxPool1d(2, stride=0),
+        lambda m, n: n.AvgPool1d(2, padding=-1),
     ],
 )
 def test_what_is_refused(call):
     with pytest.raises(ValueError):
         call(cc, nn)
+
+
+@pytest.mark.parametrize("arguments", [(0, 1, 0.1), (1, 100, 0.7), (0.3, 5, 0.01), (-3, 3, 0.37), (0, 100, 0.3), (5, 0, -0.3)])
+def test_steps_of_halves_are_rounded_first(arguments):
+    ours = np.array(cc.arange(*arguments, dtype=cc.float16))
+    np.testing.assert_array_equal(ours, np.arange(*arguments, dtype=np.float16)[: len(ours)])
 
 
 @pytest.mark.parametrize(

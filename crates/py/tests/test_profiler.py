@@ -187,6 +187,24 @@ class Pair(nn.Module):
         return self.last(x)
 
 
+class Named(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def __call__(own, x):
+        return own.inner(x)
+
+
+def test_modules_by_any_name_of_theirs():
+    model, x = Named(), mx.ones((3, 4))
+    mx.eval(model.parameters(), x)
+    with profiler.profile() as found:
+        for _ in range(3):
+            mx.eval(model(x))
+    assert "Named.inner" in found.result.table("module")
+
+
 def lines(profile):
     return [step["args"]["line"] for step in steps(profile) if step["name"] == "matmul"]
 

@@ -11,6 +11,7 @@ use crate::device::{Device, Stream, with_stream};
 use crate::error::{Error, Result};
 use crate::eval::{async_eval, wait};
 use crate::generator;
+use crate::plan::{self, Explanation};
 use crate::shape::Aval;
 
 /// How a function is made ready.
@@ -173,15 +174,51 @@ impl Executable {
         Ok(recorded.results)
     }
 
+    /// What a run with these feeds would run, once they are computed. No variable changes.
+    ///
+    /// # Errors
+    /// Where a feed does not fit, as in [`Executable::run`].
+    ///
+    /// # Example
+    /// ```
+    /// use cupola_core::graph::{Options, Program, Size};
+    /// use cupola_core::{DType, Device, ops};
+    /// # if cupola_core::backend::backends().next().is_none() { return Ok(()) }
+    /// let program = Program::new(|graph| {
+    ///     let x = graph.placeholder("x", &[Size::Known(3)], DType::F32)?;
+    ///     graph.function("double", &[("y", &(&x + &x))], &[])
+    /// })?;
+    /// let double = program.compile(Device::CPU, &Options::default())?;
+    /// let plan = double.explain(&[("x", &ops::ones([3], DType::F32)?)])?;
+    /// assert_eq!(plan.steps[0].fused, ["add"]);
+    /// # Ok::<(), cupola_core::Error>(())
+    /// ```
+    pub fn explain(&self, feeds: &[(&str, &Array)]) -> Result<Explanation> {
+        let state = generator::state();
+        let fed = feeds.iter().map(|(_, array)| (*array).clone());
+        let variables = self.program.variables().into_iter().map(|(_, value)| value);
+        wait(&fed.chain(variables).chain([state.clone()]).collect::<Vec<_>>())?;
+        let recorded = self.record(Stream::of(self.device), feeds)?;
+        generator::set_state(state);
+        let explained = plan::explain(&recorded.arrays());
+        self.undo(recorded);
+        explained
+    }
+
     fn finish(&self, recorded: Recorded) -> Result<Results> {
         let Err(error) = wait(&recorded.arrays()) else { return Ok(recorded.results) };
+        self.undo(recorded);
+        Err(error)
+    }
+
+    /// Gives variables what they were before a run, where nothing else has changed them since.
+    fn undo(&self, recorded: Recorded) {
         let mut variables = lock(&self.program.0.variables);
         for (index, old, new) in recorded.changed {
             if variables[index].1.same(&new) {
                 variables[index].1 = old;
             }
         }
-        Err(error)
     }
 
     /// Records the function, and puts what it assigns into the variables.

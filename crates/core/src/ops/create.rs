@@ -194,6 +194,14 @@ pub fn arange_in(
         let places = iota(count.unwrap_or(usize::MAX), 0, DType::I64)?;
         return cast(&add(&multiply(&places, step)?, first)?, wanted);
     }
+    let (start, step) = match wanted.and_then(half_of) {
+        // As in NumPy, likewise.
+        Some(rounded) if kind == Kind::Float => {
+            let first = rounded(from);
+            (Scalar::Float(first), Scalar::Float(rounded(from + by) - first))
+        }
+        _ => (start, step),
+    };
     let mut out = iota(count.unwrap_or(usize::MAX), 0, dtype)?;
     if by != 1.0 {
         out = multiply(&out, step)?;
@@ -202,6 +210,15 @@ pub fn arange_in(
         out = add(&out, start)?;
     }
     cast(&out, wanted.unwrap_or(dtype))
+}
+
+/// How numbers are rounded to a dtype of 16 bits.
+fn half_of(dtype: DType) -> Option<fn(f64) -> f64> {
+    match dtype {
+        DType::F16 => Some(|v| half::f16::from_f64(v).to_f64()),
+        DType::BF16 => Some(|v| half::bf16::from_f64(v).to_f64()),
+        _ => None,
+    }
 }
 
 /// `count` numbers from `start` to `stop`, both included, evenly spaced.

@@ -151,8 +151,6 @@ pub fn sinc(x: &Array) -> Result<Array> {
         let near = polynomial(&negative(&square(&near)?)?, series)?;
         let far = where_(&is_near, 1, x)?;
         let far = divide(&sin_pi(&far)?, &multiply(&far, PI)?)?;
-        // The limit, where no sine is known.
-        let far = where_(&isinf(x)?, 0, &far)?;
         where_(&is_near, &near, &far)
     })
 }

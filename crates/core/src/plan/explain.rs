@@ -5,8 +5,10 @@ use std::fmt;
 use super::{Access, Plan, Step};
 use crate::array::Array;
 use crate::backend::{Body, Kernel, Operand, Segment};
-use crate::device::Device;
+use crate::device::{Device, Stream, with_stream};
 use crate::error::Result;
+use crate::graph::Graph;
+use crate::ops;
 use crate::prim::{Elementwise, Primitive};
 use crate::shape::Aval;
 
@@ -73,6 +75,32 @@ pub fn explain(arrays: &[Array]) -> Result<Explanation> {
     let (plan, reused) = crate::eval::plan_of(arrays)?;
     let steps = plan.steps.iter().map(explained).collect();
     Ok(Explanation { device: plan.device, reused, steps })
+}
+
+impl Graph {
+    /// What running the graph on `device` would run, for inputs that lie there in row-major order.
+    ///
+    /// # Errors
+    /// As evaluation: its inputs are made.
+    ///
+    /// # Example
+    /// ```
+    /// use cupola_core::graph::Graph;
+    /// use cupola_core::{Array, Aval, DType, Device};
+    /// # if cupola_core::backend::backends().next().is_none() { return Ok(()) }
+    /// let avals = [Aval::new([2, 3], DType::F32)];
+    /// let (graph, _) = Graph::trace(&avals, |x| Ok(vec![(&x[0] + &x[0]).exp()?]))?;
+    /// assert_eq!(graph.explain(Device::CPU)?.steps[0].fused, ["add", "exp"]);
+    /// # Ok::<(), cupola_core::Error>(())
+    /// ```
+    pub fn explain(&self, device: Device) -> Result<Explanation> {
+        with_stream(Stream::of(device), || {
+            let zeros = |aval: &Aval| ops::zeros(aval.shape.clone(), aval.dtype);
+            let inputs = self.input_avals().map(zeros).collect::<Result<Vec<_>>>()?;
+            crate::eval::wait(&inputs)?;
+            explain(&self.replay(&inputs)?)
+        })
+    }
 }
 
 impl Explanation {

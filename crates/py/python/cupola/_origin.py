@@ -18,8 +18,9 @@ def _line() -> str:
     while frame is not None:
         if own is None and not _is_ours(frame):
             own = frame
-        if frame.f_code.co_name in ("__call__", "forward"):
-            called = frame.f_locals.get("self")
+        code = frame.f_code
+        if code.co_name in ("__call__", "forward") and code.co_argcount > 0:
+            called = frame.f_locals.get(code.co_varnames[0])
             if isinstance(called, Module) and (not modules or modules[-1] is not called):
                 modules.append(called)
         frame = frame.f_back

@@ -282,25 +282,27 @@ impl<'k, 'a> Writer<'k, 'a> {
         }
     }
 
-    /// What an index that is computed for a place comes to, and whether it is within it.
+    /// What an index that is computed for a place comes to, and whether it is within it: so many elements, of
+    /// which some come before the one at 0.
     fn checked(
         &mut self,
         index: &'a Expr,
-        len: usize,
+        [before, len]: [usize; 2],
         array: &str,
         ty: Ty,
     ) -> (Val<'k>, Option<Val<'k>>) {
         let raw = self.expr(index);
-        if self.below(index).is_some_and(|below| below <= len as u64) {
+        if self.below(index).is_some_and(|below| below <= (len - before) as u64) {
             return (raw.convert(ty), None);
         }
         let k = self.k;
-        let within = match raw.ty {
-            Ty::I32 | Ty::U32 => {
-                raw.convert(Ty::U32).lt(k.size(len.min(u32::MAX as usize) as i64, Ty::U32))
-            }
-            _ => raw.convert(Ty::U64).lt(k.size(len as i64, Ty::U64)),
+        let wide = if matches!(raw.ty, Ty::I32 | Ty::U32) { Ty::U32 } else { Ty::U64 };
+        let most = if wide == Ty::U32 { len.min(u32::MAX as usize) } else { len };
+        let from_first = match before {
+            0 => raw.convert(wide),
+            _ => raw.convert(wide) + k.size(before as i64, wide),
         };
+        let within = from_first.lt(k.size(most as i64, wide));
         let fault = self.fault(index.at, array, len);
         let faults = match self.faults {
             Some(faults) => faults,
@@ -324,19 +326,21 @@ impl<'k, 'a> Writer<'k, 'a> {
             Place::Variable(number) => At::Variable(*number),
             Place::Array(number, index) => {
                 let Bound { offset, len, .. } = self.arrays[*number];
-                let reach = if self.is_strided(*number) { self.reach(*number) } else { len };
+                let reach = if self.is_strided(*number) { self.reach(*number) } else { [0, len] };
                 let (at, within) =
                     self.checked(index, reach, &source.arrays[*number].name, self.k.index);
                 At::Array(*number, offset + at, within)
             }
             Place::Local(number, index) => {
                 let memory = &source.locals[*number];
-                let (at, within) = self.checked(index, memory.len as usize, &memory.name, Ty::U32);
+                let (at, within) =
+                    self.checked(index, [0, memory.len as usize], &memory.name, Ty::U32);
                 At::Local(*number, at, within)
             }
             Place::Shared(number, index) => {
                 let memory = &source.shared[*number];
-                let (at, within) = self.checked(index, memory.len as usize, &memory.name, Ty::U32);
+                let (at, within) =
+                    self.checked(index, [0, memory.len as usize], &memory.name, Ty::U32);
                 At::Shared(*number, at, within)
             }
         }
@@ -347,10 +351,10 @@ impl<'k, 'a> Writer<'k, 'a> {
         !cupola_core::is_row_major(&operand.aval.shape, &operand.strides)
     }
 
-    /// How many elements a strided array reaches over from its first.
-    fn reach(&self, number: usize) -> usize {
-        super::super::view::span(&self.places[number].1)
-            .map_or(0, |(_, high)| high.unsigned_abs() + 1)
+    /// How many elements a strided array reaches over before its first, and in all.
+    fn reach(&self, number: usize) -> [usize; 2] {
+        let span = super::super::view::span(&self.places[number].1);
+        span.map_or([0, 0], |(low, high)| [low.unsigned_abs(), (high - low).unsigned_abs() + 1])
     }
 
     /// The elements of a place.

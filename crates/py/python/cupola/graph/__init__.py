@@ -437,6 +437,24 @@ class Executable:
         mx.async_eval(list(results.values()), [new for _, _, new in changed])
         return results
 
+    def explain(self, feeds: Mapping[str, Any]) -> mx.Explanation:
+        """What a run with these feeds would run, once they are computed: see ``mx.explain``. No variable changes.
+
+        Example:
+            >>> g = Graph()
+            >>> g.function("double", {"y": g.placeholder("x", ("n",)) * 2})
+            >>> [step["fused"] for step in g.compile(mx.cpu).explain({"x": mx.ones(3)}).steps]
+            [['multiply']]
+        """
+        function, fed, state = self._function, self._bound(feeds), mx.random.state[0]
+        mx.eval(fed, [variable._value for variable in function.reads], state)
+        results, changed = self._start(self.device, dict(zip(function.placeholders, fed)))
+        mx.random.state[0] = state
+        try:
+            return mx.explain(lambda: (list(results.values()), [new for _, _, new in changed]))
+        finally:
+            self._undo(changed)
+
     def save(
         self, path: Any, sizes: Sequence[Mapping[str, int]] = (), metadata: str | None = None
     ) -> None:
@@ -485,12 +503,16 @@ class Executable:
         try:
             mx.eval(list(results.values()), [new for _, _, new in changed])
         except BaseException:
-            with self.graph._lock:
-                for variable, old, new in changed:
-                    if variable._value is new:
-                        variable._value = old
+            self._undo(changed)
             raise
         return results
+
+    def _undo(self, changed: list[Any]) -> None:
+        """Gives variables what they were before a run, where nothing else has changed them since."""
+        with self.graph._lock:
+            for variable, old, new in changed:
+                if variable._value is new:
+                    variable._value = old
 
     def _prepare(self, sizes: Mapping[str, int]) -> None:
         def number(size: int | str) -> int:

@@ -153,6 +153,8 @@ class GroupNorm(Module):
         super().__init__()
         if num_groups < 1:
             raise ValueError(f"[GroupNorm] the number of groups must be positive, not {num_groups}")
+        if dims < 1 or dims % num_groups:
+            raise ValueError(f"[GroupNorm] {dims} features are not {num_groups} groups of as many")
         if affine:
             self.bias = mx.zeros((dims,))
             self.weight = mx.ones((dims,))

@@ -23,6 +23,11 @@ class _Pool(Module):
         self._kernel_size = self._sizes("kernel_size", kernel_size)
         self._stride = self._kernel_size if stride is None else self._sizes("stride", stride)
         self._padding = self._sizes("padding", padding)
+        for name, sizes in (("kernel_size", self._kernel_size), ("stride", self._stride)):
+            if min(sizes) < 1:
+                raise ValueError(f"[{type(self).__name__}] '{name}' must be positive, not {sizes}")
+        if min(self._padding) < 0:
+            raise ValueError(f"[{type(self).__name__}] 'padding' must not be negative, not {self._padding}")
 
     def _sizes(self, name: str, value: Optional[_Size]) -> Tuple[int, ...]:
         """The argument as one number for each spatial axis."""

@@ -78,6 +78,10 @@ class SinusoidalPositionalEncoding(Module):
         full_turns: bool = False,
     ) -> None:
         super().__init__()
+        if dims < 2 or dims % 2:
+            raise ValueError(
+                f"[SinusoidalPositionalEncoding] the number of features must be even, not {dims}"
+            )
         falling = 1 - mx.arange(0, dims // 2) / (dims // 2 - 1)
         low, high = math.log(min_freq), math.log(max_freq)
         self._sigmas = mx.exp(falling * (high - low) + low)
