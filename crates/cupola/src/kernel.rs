@@ -26,7 +26,7 @@ mod stored;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cupola_core::prim::{Custom, Held};
+use cupola_core::prim::{Batched, Custom, Held};
 use cupola_core::{Array, Aval, DType, Error, Result, Shape, transform};
 pub use cupola_kernel::Parameter;
 use cupola_kernel::{Program, Scalar, Signature};
@@ -38,6 +38,9 @@ pub type Vjp = Arc<dyn Fn(&[Array], &[Array], &[Array]) -> Result<Vec<Array>> + 
 
 /// Tangents of the outputs, from inputs, outputs and tangents of the inputs.
 pub type Jvp = Vjp;
+
+/// The outputs over a batch, from the inputs and the size of the batch.
+pub type Vmap = Arc<dyn Fn(&[Batched], usize) -> Result<Vec<Batched>> + Send + Sync>;
 
 /// A kernel of one's own.
 ///
@@ -83,6 +86,7 @@ pub struct Kernel {
     vjp: Option<Vjp>,
     held: Option<Held>,
     jvp: Option<Jvp>,
+    vmap: Option<Vmap>,
     known: Known,
 }
 
@@ -122,6 +126,26 @@ impl Launch {
     #[must_use]
     pub fn without_outputs(&self) -> Self {
         Launch { outputs: Vec::new(), ..self.clone() }
+    }
+
+    /// The same over a batch: each axis 0 of an output is the batch's, and the grid has its third axis for every
+    /// element.
+    ///
+    /// # Errors
+    /// Where the grid has too many threads.
+    pub fn over(&self, batch: usize) -> Result<Self> {
+        let many = u32::try_from(batch).ok().and_then(|batch| self.grid[2].checked_mul(batch));
+        let Some(depth) = many else {
+            let detail = format!("a grid of {:?} for {batch} elements is too large", self.grid);
+            return Err(Error::argument("vmap", detail));
+        };
+        let over = |aval: &Aval| {
+            let sizes = [&[batch], &aval.shape[..]].concat();
+            Aval::new(sizes, aval.dtype)
+        };
+        let outputs = self.outputs.iter().map(over).collect();
+        let grid = [self.grid[0], self.grid[1], depth.max(1)];
+        Ok(Launch { grid, outputs, ..self.clone() })
     }
 
     /// Adds an output.
@@ -208,7 +232,7 @@ impl Kernel {
         if outputs.is_empty() {
             return Err(Error::argument(name, "a kernel has at least one output"));
         }
-        let (vjp, jvp, held) = (None, None, None);
+        let (vjp, jvp, vmap, held) = (None, None, None, None);
         let (takes_strides, has_atomic_outputs) = (false, false);
         Ok(Kernel {
             name,
@@ -220,6 +244,7 @@ impl Kernel {
             vjp,
             held,
             jvp,
+            vmap,
             known: Known::default(),
         })
     }
@@ -306,6 +331,16 @@ impl Kernel {
         self
     }
 
+    /// Gives the outputs over a batch. Without it a batch calls the kernel for each of its elements.
+    #[must_use]
+    pub fn with_vmap(
+        mut self,
+        rule: impl Fn(&[Batched], usize) -> Result<Vec<Batched>> + Send + Sync + 'static,
+    ) -> Self {
+        self.vmap = Some(Arc::new(rule));
+        self
+    }
+
     /// Says what the rules hold, for the garbage collector of a binding.
     #[must_use]
     pub fn holding(mut self, held: Held) -> Self {
@@ -318,7 +353,7 @@ impl Kernel {
         self.name
     }
 
-    /// Records a call: an array for every output. A batch of `vmap` calls the kernel for each of its elements.
+    /// Records a call: an array for every output.
     ///
     /// # Errors
     /// If the arrays are not as many as the names, the grid or the threadgroup is none, or the source is not
@@ -326,7 +361,7 @@ impl Kernel {
     pub fn call(&self, inputs: &[&Array], launch: &Launch) -> Result<Vec<Array>> {
         let avals = inputs.iter().map(|x| x.aval().clone()).collect();
         let op = Arc::new(self.called(avals, launch)?);
-        if self.vjp.is_none() && self.jvp.is_none() {
+        if self.vjp.is_none() && self.jvp.is_none() && self.vmap.is_none() {
             return Array::apply_multi(Custom(op), inputs);
         }
         let body = move |x: &[Array]| {
@@ -338,6 +373,9 @@ impl Kernel {
         }
         if let Some(rule) = self.jvp.clone() {
             custom = custom.with_jvp(move |x, y, dx| rule(x, y, dx));
+        }
+        if let Some(rule) = self.vmap.clone() {
+            custom = custom.with_vmap(move |inputs, size| rule(inputs, size));
         }
         if let Some(held) = self.held.clone() {
             custom = custom.holding(held);

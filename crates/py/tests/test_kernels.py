@@ -112,6 +112,58 @@ def test_a_function_as_derivative():
     np.testing.assert_allclose(values(twice), [6, -12, 3])
 
 
+def test_a_batch_by_another_kernel_or_a_function():
+    one = "uint i = thread_position_in_grid.x; y[i] = x[i] * w[i] + b[0];"
+    many = '''
+        uint i = thread_position_in_grid.x, row = thread_position_in_grid.z;
+        y[row * x_shape[1] + i] = x[row * x_shape[1] + i] * w[row * w_shape[1] + i] + b[row];
+        seen[row * x_shape[1] + i] = row;
+    '''
+    kernel = cc.fast.kernel("one", ["x", "w", "b"], ["y", "seen"], one + " seen[i] = 0;")
+    kernel.vmap = cc.fast.kernel("many", ["x", "w", "b"], ["y", "seen"], many)
+    x, w, b = np.arange(12.0).reshape(3, 4), np.arange(4.0), np.arange(3.0).reshape(3, 1)
+    given = [cc.array(v, dtype=cc.float32) for v in (x, w, b)]
+    dtypes = [cc.float32, cc.int32]
+    call = lambda x, w, b: run(kernel, [x, w, b], [(4,), (4,)], dtypes, (4, 1, 1), (1, 1, 1))
+    y, seen = cc.vmap(call, in_axes=(0, None, 0))(*given)
+    np.testing.assert_array_equal(values(y), x * w + b)
+    assert values(seen).tolist() == [[0] * 4, [1] * 4, [2] * 4]
+    y, _ = cc.vmap(call, in_axes=(1, None, 1))(given[0].T, given[1], given[2].T)
+    np.testing.assert_array_equal(values(y), x * w + b)
+    assert cc.vmap(call, in_axes=(0, None, 0))(given[0][:0], given[1], given[2][:0])[0].shape == (0, 4)
+
+    def rule(inputs, axes):
+        assert axes == [0, None, 0]
+        return [inputs[0] * inputs[1] + inputs[2], cc.full((3, 4), 7)], [0, 0]
+
+    kernel.vmap = rule
+    y, seen = cc.vmap(call, in_axes=(0, None, 0))(*given)
+    np.testing.assert_array_equal(values(y), x * w + b)
+    assert values(seen).tolist() == [[7] * 4] * 3
+    # Without a rule, one after the other.
+    kernel.vmap = None
+    np.testing.assert_array_equal(values(cc.vmap(call, in_axes=(0, None, 0))(*given)[0]), x * w + b)
+    for name in ("vjp", "jvp", "vmap"):
+        with pytest.raises(TypeError, match=f"{name}: a kernel or a function, not a int"):
+            setattr(kernel, name, 3)
+
+
+def test_a_batch_has_the_derivative_of_the_kernel():
+    square = cc.fast.kernel("square", ["x"], ["y"], "uint i = thread_position_in_grid.x; y[i] = x[i] * x[i];")
+    square.vjp = cc.fast.kernel("back", ["x", "d"], ["dx"], "uint i = thread_position_in_grid.x; dx[i] = 2 * x[i] * d[i];")
+    square.vmap = cc.fast.kernel(
+        "squares", ["x"], ["y"], "uint i = thread_position_in_grid.x + 3 * thread_position_in_grid.z; y[i] = x[i] * x[i];"
+    )
+    f = lambda x: run(square, [x], [(3,)], [cc.float32], (3, 1, 1), (1, 1, 1))[0]
+    x = cc.arange(6.0).reshape(2, 3)
+    assert cc.vmap(cc.grad(lambda row: f(row).sum()))(x).tolist() == (2 * x).tolist()
+    # The derivative of the batch is that of the kernel that is named for it.
+    with pytest.raises(ValueError, match="squares: .*no vjp"):
+        cc.grad(lambda x: cc.vmap(f)(x).sum())(x)
+    square.vmap.vjp = lambda primals, cotangents, outputs: [2 * primals[0] * cotangents[0]]
+    assert cc.grad(lambda x: cc.vmap(f)(x).sum())(x).tolist() == (2 * x).tolist()
+
+
 def test_no_derivative_is_an_error_that_says_so():
     kernel = cc.fast.kernel("plain", ["x"], ["y"], "y[0] = x[0];")
     with pytest.raises(ValueError, match="plain: .*no vjp"):

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cupola::kernel::{Kernel, Launch, Parameter};
-use cupola::prim::Held;
-use cupola::{Array, Error};
+use cupola::prim::{Batched, Held};
+use cupola::{Array, Error, ops};
 use pyo3::PyTraverseError;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::PyVisit;
@@ -17,6 +17,7 @@ use crate::dtype::Dtype;
 use crate::error::{carried, raise, wrong_type, wrong_value};
 use crate::generated::docs;
 use crate::operand::Arr;
+use crate::transform::custom::batch_of;
 use crate::tree;
 
 /// What a kernel was made as.
@@ -28,8 +29,8 @@ enum Made {
     Wgsl,
 }
 
-/// A kernel: call it with inputs, grid, threadgroup and outputs. `vjp` and `jvp` may be set, to another kernel or to
-/// a function.
+/// A kernel: call it with inputs, grid, threadgroup and outputs. `vjp`, `jvp` and `vmap` may be set, to another kernel
+/// or to a function.
 #[doc = docs!(fast::Kernel)]
 #[pyclass(frozen, name = "Kernel", module = "cupola.core.fast")]
 pub struct CustomKernel {
@@ -43,11 +44,12 @@ pub struct CustomKernel {
 pub struct Rules {
     vjp: Option<Py<PyAny>>,
     jvp: Option<Py<PyAny>>,
+    vmap: Option<Py<PyAny>>,
 }
 
 impl Rules {
     fn each(&self) -> impl Iterator<Item = &Py<PyAny>> {
-        [&self.vjp, &self.jvp].into_iter().flatten()
+        [&self.vjp, &self.jvp, &self.vmap].into_iter().flatten()
     }
 
     /// Shows Python's garbage collector what `held` holds, if these are the rules of a call that a graph alone
@@ -76,7 +78,11 @@ impl CustomKernel {
         let rules = Arc::new({
             let rules = self.rules();
             let clone = |rule: &Option<Py<PyAny>>| rule.as_ref().map(|r| r.clone_ref(py));
-            Rules { vjp: clone(&rules.vjp), jvp: clone(&rules.jvp) }
+            Rules {
+                vjp: clone(&rules.vjp),
+                jvp: clone(&rules.jvp),
+                vmap: clone(&rules.vmap),
+            }
         });
         if rules.vjp.is_some() {
             let rule = derivative(rules.clone(), launch, true);
@@ -85,6 +91,12 @@ impl CustomKernel {
         if rules.jvp.is_some() {
             let rule = derivative(rules.clone(), launch, false);
             kernel = kernel.with_jvp(move |x, y, dx| rule(x, y, dx));
+        }
+        if rules.vmap.is_some() {
+            let (rules, launch) = (rules.clone(), launch.clone());
+            kernel = kernel.with_vmap(move |x, size| {
+                Python::attach(|py| over_a_batch(py, &rules, &launch, x, size)).map_err(carried)
+            });
         }
         let kernel = kernel.holding(rules);
         kernel.call(inputs, launch).map_err(|error| self.told(error))
@@ -136,6 +148,46 @@ fn derivative(rules: Arc<Rules>, launch: &Launch, back: bool) -> Rule {
     })
 }
 
+/// The outputs over a batch, from what `vmap` was set to: a kernel takes each input with the batch before its axes, a
+/// function takes lists of inputs and their axes, and gives those of the outputs.
+fn over_a_batch(
+    py: Python<'_>,
+    rules: &Rules,
+    launch: &Launch,
+    inputs: &[Batched],
+    size: usize,
+) -> PyResult<Vec<Batched>> {
+    let Some(rule) = &rules.vmap else { return Ok(Vec::new()) };
+    if let Ok(other) = rule.cast_bound::<CustomKernel>(py) {
+        let whole = |input: &Batched| match input.batched {
+            true => Ok(input.array.clone()),
+            false => {
+                let sizes = [&[size], &input.array.aval().shape[..]].concat();
+                ops::broadcast_to(&input.array, sizes)
+            }
+        };
+        let inputs: Vec<Array> = inputs.iter().map(whole).collect::<Result<_, _>>().map_err(raise)?;
+        let launch = launch.over(size).map_err(raise)?;
+        let outputs = other.get().record(py, &inputs.iter().collect::<Vec<_>>(), &launch)?;
+        return Ok(outputs.into_iter().map(|array| Batched { array, batched: true }).collect());
+    }
+    let arrays = PyList::new(py, inputs.iter().map(|i| PyArray::new(i.array.clone())))?;
+    let axes = PyList::new(py, inputs.iter().map(|i| i.batched.then_some(0i32)))?;
+    batch_of(&rule.bind(py).call1((arrays, axes))?)
+}
+
+/// What a rule may be set to.
+fn rule(name: &str, rule: Option<Py<PyAny>>, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+    let is_fit = |rule: &Py<PyAny>| {
+        rule.cast_bound::<CustomKernel>(py).is_ok() || rule.bind(py).is_callable()
+    };
+    if let Some(found) = rule.as_ref().filter(|rule| !is_fit(rule)) {
+        let found = found.bind(py).get_type().name()?;
+        return Err(wrong_type(format!("{name}: a kernel or a function, not a {found}")));
+    }
+    Ok(rule)
+}
+
 /// What stands for a name of a template.
 fn parameter(launch: Launch, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Launch> {
     if let Ok(dtype) = value.extract::<Dtype>() {
@@ -179,8 +231,10 @@ impl CustomKernel {
     }
 
     #[setter]
-    fn set_vjp(&self, rule: Option<Py<PyAny>>) {
-        let _former = std::mem::replace(&mut self.rules().vjp, rule);
+    fn set_vjp(&self, py: Python<'_>, to: Option<Py<PyAny>>) -> PyResult<()> {
+        let to = rule("vjp", to, py)?;
+        let _former = std::mem::replace(&mut self.rules().vjp, to);
+        Ok(())
     }
 
     /// The Jacobian-vector product: a kernel of the inputs and their tangents that gives the outputs' tangents, or
@@ -191,8 +245,25 @@ impl CustomKernel {
     }
 
     #[setter]
-    fn set_jvp(&self, rule: Option<Py<PyAny>>) {
-        let _former = std::mem::replace(&mut self.rules().jvp, rule);
+    fn set_jvp(&self, py: Python<'_>, to: Option<Py<PyAny>>) -> PyResult<()> {
+        let to = rule("jvp", to, py)?;
+        let _former = std::mem::replace(&mut self.rules().jvp, to);
+        Ok(())
+    }
+
+    /// The kernel over a batch: a kernel of the inputs, each with the batch as its axis 0, over a grid whose third axis
+    /// is as many times as long, that gives the outputs so; or `f(inputs, axes)` of lists that gives outputs and axes, as
+    /// of `mx.custom_function`. Without it a batch calls the kernel for each of its elements.
+    #[getter]
+    fn vmap(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.rules().vmap.as_ref().map(|rule| rule.clone_ref(py))
+    }
+
+    #[setter]
+    fn set_vmap(&self, py: Python<'_>, to: Option<Py<PyAny>>) -> PyResult<()> {
+        let to = rule("vmap", to, py)?;
+        let _former = std::mem::replace(&mut self.rules().vmap, to);
+        Ok(())
     }
 
     /// Runs a thread for each place of the grid: a list of outputs.

@@ -306,7 +306,11 @@ fn batched(py: Python<'_>, hooks: &Hooks, inputs: &[Batched]) -> PyResult<Vec<Ba
         Ok(axes.next().flatten().into_pyobject(py)?.into_any())
     })?;
     let given = PyTuple::new(py, [positional, places])?;
-    let result = called(py, &rules.vmap, given, keywords.as_ref())?;
+    batch_of(&called(py, &rules.vmap, given, keywords.as_ref())?)
+}
+
+/// What a rule of a batch gives, outputs and their axes, with the batch at axis 0.
+pub fn batch_of(result: &Bound<'_, PyAny>) -> PyResult<Vec<Batched>> {
     let (outputs, places): (Bound<'_, PyAny>, Bound<'_, PyAny>) = result.extract()?;
     let mut axes = Vec::new();
     axes_of(&outputs, &places, &mut axes)?;

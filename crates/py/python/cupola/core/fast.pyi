@@ -9,8 +9,8 @@ from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 
 @final
 class Kernel:
-    """A kernel: call it with inputs, grid, threadgroup and outputs. `vjp` and `jvp` may be set, to another kernel or to
-    a function.
+    """A kernel: call it with inputs, grid, threadgroup and outputs. `vjp`, `jvp` and `vmap` may be set, to another kernel
+    or to a function.
 
     Example:
         >>> double = mx.fast.kernel('double', ['x'], ['y'], 'uint i = thread_position_in_grid.x; y[i] = 2 * x[i];')
@@ -27,6 +27,11 @@ class Kernel:
     jvp: Any
     """The Jacobian-vector product: a kernel of the inputs and their tangents that gives the outputs' tangents, or
     `f(primals, tangents)` of lists.
+    """
+    vmap: Any
+    """The kernel over a batch: a kernel of the inputs, each with the batch as its axis 0, over a grid whose third axis
+    is as many times as long, that gives the outputs so; or `f(inputs, axes)` of lists that gives outputs and axes, as
+    of `mx.custom_function`. Without it a batch calls the kernel for each of its elements.
     """
     def __call__(self, *, inputs: Sequence[_Scalar | array], grid: Any, threadgroup: Any, output_shapes: Sequence[Sequence[int]], output_dtypes: Sequence[Dtype], template: Sequence[Any] | None = ..., init_value: float | None = ..., verbose: bool = ..., stream: _StreamOrDevice | None = ...) -> list[array]:
         """Runs a thread for each place of the grid: a list of outputs."""
