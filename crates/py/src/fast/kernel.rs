@@ -78,11 +78,7 @@ impl CustomKernel {
         let rules = Arc::new({
             let rules = self.rules();
             let clone = |rule: &Option<Py<PyAny>>| rule.as_ref().map(|r| r.clone_ref(py));
-            Rules {
-                vjp: clone(&rules.vjp),
-                jvp: clone(&rules.jvp),
-                vmap: clone(&rules.vmap),
-            }
+            Rules { vjp: clone(&rules.vjp), jvp: clone(&rules.jvp), vmap: clone(&rules.vmap) }
         });
         if rules.vjp.is_some() {
             let rule = derivative(rules.clone(), launch, true);
@@ -166,7 +162,8 @@ fn over_a_batch(
                 ops::broadcast_to(&input.array, sizes)
             }
         };
-        let inputs: Vec<Array> = inputs.iter().map(whole).collect::<Result<_, _>>().map_err(raise)?;
+        let inputs: Vec<Array> =
+            inputs.iter().map(whole).collect::<Result<_, _>>().map_err(raise)?;
         let launch = launch.over(size).map_err(raise)?;
         let outputs = other.get().record(py, &inputs.iter().collect::<Vec<_>>(), &launch)?;
         return Ok(outputs.into_iter().map(|array| Batched { array, batched: true }).collect());
