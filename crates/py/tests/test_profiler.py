@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 
 import pytest
 
@@ -276,3 +277,16 @@ def test_all_runs_of_a_plan_are_told():
         found = profiler.stop()
         assert len(lines(found)) == 20
         assert all(step["dur"] >= 0 for step in steps(found))
+
+
+@pytest.mark.skipif(not mx.is_available(mx.wgpu), reason="there is no wgpu")
+def test_what_the_cpu_runs_in_place_of_a_device_is_the_cpus():
+    with mx.stream(mx.wgpu), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        a = mx.eye(3) * 2
+        mx.eval(a)
+        with profiler.profile() as found:
+            mx.eval(mx.linalg.solve(a, mx.ones(3)) + 1)
+    ran = {step["name"]: step["args"]["device"] for step in steps(found.result)}
+    assert ran["solve"] == "cpu" and ran["map"] == "wgpu:0"
+    assert any(row.startswith("solve") and " cpu" in row for row in found.result.table("op").splitlines())

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use super::axes::{Shapes, turn};
 use super::flat::{Flat, FlatGraph};
+use super::rows::WIDEST;
 use crate::backend::{Kernel, Limits};
 use crate::dtype::{DType, Scalar};
 use crate::graph::Ref;
@@ -687,8 +688,11 @@ impl<'a> Fusion<'a> {
         let is_of_source = |u: &Use| *u == Use::Direct(source);
         let is_alone = self.slots[result as usize].uses.iter().all(is_of_source);
         let (last, inner) = from.members.split_last()?;
+        // What a device may have no numbers for would take the kernel to the CPU with it.
+        let widest = WIDEST.max(form.dtype.size());
         let is_inner = |m: &Member<'a>| {
             matches!(m.work, Work::Compute(_))
+                && m.dtype.size() <= widest
                 && self.slots[m.slot as usize].uses.iter().all(is_of_source)
         };
         let fits = form == Form { shape: from.shape, dtype: last.dtype }

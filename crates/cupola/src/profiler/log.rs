@@ -7,6 +7,8 @@ use std::str::FromStr;
 use cupola_core::profile::{Clock, Event, Listener, What};
 use cupola_core::{Aval, Device, Error, Result};
 
+use super::trace;
+
 /// What can be logged.
 pub const LOGGED: [&str; 4] = ["ops", "copies", "fallbacks", "cpu"];
 
@@ -48,8 +50,8 @@ impl Log {
         let took = format!("{:.3} ms", event.length.as_secs_f64() * 1e3);
         match &event.what {
             What::Step { device, step, line, clock, .. } => {
-                let is_cpu = *device == Device::CPU || step.on_cpu;
-                if !(self.ops || self.cpu && is_cpu) {
+                let device = trace::ran_on(*device, step);
+                if !(self.ops || self.cpu && device == Device::CPU) {
                     return None;
                 }
                 let list = |operands: &[(Aval, u32)]| {

@@ -95,7 +95,8 @@ pub fn rows(profile: &Profile, by: By) -> Vec<Row> {
         let (device, bytes, operations, is_hosts) = match &event.what {
             What::Evaluation { .. } | What::Planning { .. } | What::Mark { .. } => continue,
             What::Step { device, step, clock, .. } => {
-                (*device, step.bytes(), step.operations, *clock == Clock::Host)
+                let device = trace::ran_on(*device, step);
+                (device, step.bytes(), step.operations, *clock == Clock::Host)
             }
             What::Copy { to, bytes, .. } => (*to, *bytes as u64, 0, false),
             // The step itself has its row already.
@@ -103,10 +104,9 @@ pub fn rows(profile: &Profile, by: By) -> Vec<Row> {
             What::Wait { device } | What::Compiling { device, .. } => (*device, 0, 0, false),
         };
         let name = named(&event.what, by);
-        let device = device.to_string();
-        let row = rows.entry((name.clone(), device.clone())).or_insert(Row {
+        let row = rows.entry((name.clone(), device.to_string())).or_insert(Row {
             name,
-            device,
+            device: device.to_string(),
             count: 0,
             time: Duration::ZERO,
             bytes: 0,
@@ -116,8 +116,8 @@ pub fn rows(profile: &Profile, by: By) -> Vec<Row> {
         });
         row.count += 1;
         row.time += event.length;
-        if let What::Step { device, step, .. } = &event.what
-            && let Some(roofline) = rooflines.of(if step.on_cpu { Device::CPU } else { *device })
+        if let What::Step { step, .. } = &event.what
+            && let Some(roofline) = rooflines.of(device)
         {
             row.least += Duration::try_from_secs_f64(roofline.seconds(step)).unwrap_or_default();
         }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+use cupola_core::plan::ExplainedStep;
 use cupola_core::profile::{Clock, What};
 use cupola_core::{Aval, Device};
 use serde_json::{Value, json};
@@ -12,6 +13,11 @@ use super::{Mode, Noted, Profile};
 
 /// The process of the trace that the host's threads are in; devices follow.
 const HOST: u32 = 1;
+
+/// The device that ran a step of `device`: the CPU runs what it has no kernel for.
+pub fn ran_on(device: Device, step: &ExplainedStep) -> Device {
+    if step.on_cpu { Device::CPU } else { device }
+}
 
 /// Microseconds from the start of the profile.
 pub fn micros(profile: &Profile, at: Instant) -> f64 {
@@ -24,8 +30,8 @@ pub fn json(profile: &Profile) -> String {
     let mut events = vec![name("process_name", HOST, 0, "host")];
     for noted in &profile.events {
         let place = match &noted.event.what {
-            What::Step { device, queue, clock: Clock::Device | Clock::Divided, .. }
-                if *device != Device::CPU =>
+            What::Step { device, step, queue, clock: Clock::Device | Clock::Divided, .. }
+                if ran_on(*device, step) != Device::CPU =>
             {
                 let at = devices.iter().position(|known| known == device).unwrap_or_else(|| {
                     devices.push(*device);
@@ -124,7 +130,7 @@ pub fn described(what: &What) -> (&'static str, String, Value) {
                 "step",
                 step.kind.clone(),
                 json!({
-                    "device": device.to_string(), "clock": clock, "fused": step.fused,
+                    "device": ran_on(*device, step).to_string(), "clock": clock, "fused": step.fused,
                     "over": step.over, "inputs": avals(&step.inputs),
                     "outputs": avals(&step.outputs), "bytes": step.bytes(),
                     "operations": step.operations, "on the CPU": step.on_cpu,
