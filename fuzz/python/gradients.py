@@ -260,7 +260,11 @@ class Composition:
         # What is rounded jumps where it is all but an integer, or half of one.
         rounded = re.findall(r"\b(?:ceil|floor|frac|round|trunc)\((\w+)\)", " ".join(texts))
         smallest += [f"from_a_jump({x})" for x in rounded]
-        names = ", ".join(sorted(used) + smallest)
+        # How large the scores of an attention are is seen in none of its results.
+        scored = re.findall(r"\bscaled_dot_product_attention\((\w+), (\w+)", " ".join(texts))
+        largest = "(mx.max(mx.abs({0})) if {0}.size else mx.array(0.0))".format
+        scores = [f"{largest(q)} * {largest(k)}" for q, k in scored]
+        names = ", ".join(sorted(used) + smallest + scores)
         parts = [line.replace("def f(", "def parts(") for line in lines[1:]]
         ends = [f"    return {self.lines[-1][0]}\n", *parts, f"    return [{names}]"]
         return "\n".join([*lines, *ends])

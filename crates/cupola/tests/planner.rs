@@ -616,7 +616,7 @@ fn a_result_that_is_read_twice_is_continued() -> Result<()> {
     let scaled = seen(ops::multiply(&seen(linear(&x)?)?, 0.01)?)?;
     assert_eq!(silu(&x)?.to_vec::<f32>()?, swish(&scaled)?.to_vec::<f32>()?);
     // Numbers that a device may not have stay out of its kernel.
-    let wide = |y: &Array| ops::cast(&swish(&ops::cast(y, DType::F64)?)?, DType::F32);
+    let wide = |y: &Array| swish(&y.astype(DType::F64)?)?.astype(DType::F32);
     let plan = explain(&[wide(&ops::matmul(&x, &w)?)?])?;
     assert_eq!(plan.steps.len(), 2, "{plan}");
     // What somebody else reads, too, stays: the sum of its rows, and whoever holds it.

@@ -117,6 +117,15 @@ def test_what_is_refused(call):
         call(cc, nn)
 
 
+def test_steps_between_one_tap_or_one_element_do_not_matter():
+    x, w = cc.arange(40.0).reshape(1, 5, 8), cc.arange(64.0).reshape(16, 1, 4)
+    for call in (cc.conv1d, cc.conv_transpose1d):
+        np.testing.assert_array_equal(np.array(call(x, w, dilation=2**63 - 1, groups=2)), np.array(call(x, w, groups=2)))
+    one, w = cc.ones((1, 1, 4)), cc.arange(12.0).reshape(1, 3, 4)
+    far = np.array(cc.conv_general(one, w, padding=1, input_dilation=2**40))
+    np.testing.assert_array_equal(far, np.array(cc.conv_general(one, w, padding=1)))
+
+
 @pytest.mark.parametrize("arguments", [(0, 1, 0.1), (1, 100, 0.7), (0.3, 5, 0.01), (-3, 3, 0.37), (0, 100, 0.3), (5, 0, -0.3)])
 def test_steps_of_halves_are_rounded_first(arguments):
     ours = np.array(cc.arange(*arguments, dtype=cc.float16))

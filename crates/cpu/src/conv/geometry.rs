@@ -46,17 +46,20 @@ impl Axis {
     pub fn taps(&self, o: usize) -> Taps {
         let base = o as isize * self.stride - self.pad;
         let period = self.tap_step() as isize;
-        let Some(phase) =
-            (0..period).find(|t| (base + t * self.dilation).rem_euclid(self.input_dilation) == 0)
-        else {
+        let meets = |t: &isize| (base + t * self.dilation).rem_euclid(self.input_dilation) == 0;
+        let Some(phase) = (0..period.min(self.taps as isize)).find(meets) else {
             return Taps::default();
         };
         let input_at = |t: isize| (base + t * self.dilation).div_euclid(self.input_dilation);
         let step = self.input_step() as isize;
         let skipped = (-input_at(phase)).max(0).div_ceil_signed(step);
-        let first = phase + skipped * period;
+        // Behind the last tap there may be no number for what it would meet.
+        let first = phase.saturating_add(skipped.saturating_mul(period));
+        if first >= self.taps as isize {
+            return Taps::default();
+        }
         let first_input = input_at(first);
-        let by_taps = (self.taps as isize - first).max(0).div_ceil_signed(period);
+        let by_taps = (self.taps as isize - first).div_ceil_signed(period);
         let by_input = (self.input as isize - first_input).max(0).div_ceil_signed(step);
         let count = by_taps.min(by_input) as usize;
         if count == 0 {
@@ -176,7 +179,7 @@ trait DivCeil {
 
 impl DivCeil for isize {
     fn div_ceil_signed(self, by: isize) -> isize {
-        (self + by - 1) / by
+        self.div_euclid(by) + isize::from(self.rem_euclid(by) != 0)
     }
 }
 
@@ -187,6 +190,28 @@ pub(super) fn gcd(a: isize, b: isize) -> isize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steps_may_be_as_long_as_numbers_go() {
+        let axis = Axis {
+            input: 5,
+            taps: 1,
+            output: 5,
+            stride: 1,
+            dilation: isize::MAX,
+            input_dilation: 1,
+            pad: 0,
+            flip: false,
+        };
+        for o in 0..5 {
+            let taps = axis.taps(o);
+            assert_eq!((taps.first_tap, taps.first_input, taps.count), (0, o, 1));
+        }
+        let far =
+            Axis { input: 1, taps: 3, dilation: 1, input_dilation: isize::MAX, pad: 1, ..axis };
+        let met: Vec<_> = (0..3).map(|o| (far.taps(o).first_tap, far.taps(o).count)).collect();
+        assert_eq!(met, [(1, 1), (0, 1), (0, 0)]);
+    }
 
     #[test]
     fn taps_match_the_definition() {
