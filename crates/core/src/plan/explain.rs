@@ -86,10 +86,10 @@ impl Graph {
     /// # Example
     /// ```
     /// use cupola_core::graph::Graph;
-    /// use cupola_core::{Array, Aval, DType, Device};
+    /// use cupola_core::{Aval, DType, Device};
     /// # if cupola_core::backend::backends().next().is_none() { return Ok(()) }
     /// let avals = [Aval::new([2, 3], DType::F32)];
-    /// let (graph, _) = Graph::trace(&avals, |x| Ok(vec![(&x[0] + &x[0]).exp()?]))?;
+    /// let graph = Graph::trace(&avals, |x| Ok(vec![(&x[0] + &x[0]).exp()?]))?.graph;
     /// assert_eq!(graph.explain(Device::CPU)?.steps[0].fused, ["add", "exp"]);
     /// # Ok::<(), cupola_core::Error>(())
     /// ```
