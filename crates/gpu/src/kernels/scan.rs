@@ -188,9 +188,11 @@ impl Lanes {
         }
     }
 
-    /// Where the element at a place of the walk is in its lane, which ends with `last`.
-    fn position<'k>(&self, at: Val<'k>, last: Val<'k>) -> Val<'k> {
-        if self.op.reverse { last - at } else { at }
+    /// Where the element at a place of the walk lies, in a lane that begins at `start` and has `last` as its last
+    /// place, each a step from the one before.
+    fn along<'k>(&self, start: Val<'k>, at: Val<'k>, last: Val<'k>, step: Val<'k>) -> Val<'k> {
+        let at = if self.op.reverse { last - at } else { at };
+        place(start, &[at], &[step])
     }
 
     /// A thread a part of a lane.
@@ -223,10 +225,7 @@ impl Lanes {
             let stop = (start + part).min(size);
             k.range(start, stop, UNDER_WAY, |at| {
                 let places = (0..UNDER_WAY).map(|i| at + i);
-                let load = |at| {
-                    let at = self.position(at, last);
-                    from.buf.load_number(place(source, &[at], &along[..1]))
-                };
+                let load = |at| from.buf.load_number(self.along(source, at, last, along[0]));
                 let loaded: Vec<_> = places.map(|at| (at, load(at.min(last)))).collect();
                 for (at, x) in loaded {
                     k.when(at.lt(stop), || {
@@ -234,9 +233,8 @@ impl Lanes {
                         let joined = fold.join(before, x);
                         if let Some(to) = to {
                             let end = to.at(&index, &outer.strides[1]);
-                            let at = self.position(at, last);
                             let result = if self.op.exclusive { before } else { joined };
-                            to.buf.store_number(place(end, &[at], &along[1..]), result);
+                            to.buf.store_number(self.along(end, at, last, along[1]), result);
                         }
                         total.set(joined);
                     });
@@ -272,10 +270,7 @@ impl Lanes {
             let source = from.at(&index, &outer.strides[0]);
             let start = number * part;
             let ends = [start, (start + part).min(size)];
-            let load = |at| {
-                let at = self.position(at, last);
-                from.buf.load_number(place(source, &[at], &along[..1]))
-            };
+            let load = |at| from.buf.load_number(self.along(source, at, last, along[0]));
             let Some(to) = to else {
                 let total = tile.total(ends, load);
                 if let Some(totals) = totals {
@@ -289,8 +284,7 @@ impl Lanes {
                 None => tile.fold.first(&k),
             };
             tile.walk(ends, k.number_var(carry), self.op.exclusive, load, |at, value| {
-                let at = self.position(at, last);
-                to.buf.store_number(place(end, &[at], &along[1..]), value);
+                to.buf.store_number(self.along(end, at, last, along[1]), value);
             });
         });
         k.launch_blocks(blocks)
@@ -334,15 +328,11 @@ impl Lanes {
             let (lane, number) = ticket.load(k.u32(0)).div_rem(&tiles);
             let index = unflatten(lane, &outer.sizes);
             let source = from.at(&index, &outer.strides[0]);
-            let load = |at| {
-                let at = self.position(at, last);
-                from.buf.load_number(place(source, &[at], &along[..1]))
-            };
+            let load = |at| from.buf.load_number(self.along(source, at, last, along[0]));
+            let end = to.map(|to| (to, to.at(&index, &outer.strides[1])));
             let store = |at, value| {
-                if let Some(to) = to {
-                    let end = to.at(&index, &outer.strides[1]);
-                    let at = self.position(at, last);
-                    to.buf.store_number(place(end, &[at], &along[1..]), value);
+                if let Some((to, end)) = end {
+                    to.buf.store_number(self.along(end, at, last, along[1]), value);
                 }
             };
             let row = lane * (tiles.size + groups);

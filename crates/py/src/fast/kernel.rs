@@ -72,6 +72,25 @@ impl CustomKernel {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Sets a rule, to a kernel or a function.
+    fn set(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        to: Option<Py<PyAny>>,
+        of: impl FnOnce(&mut Rules) -> &mut Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let is_fit = |rule: &Py<PyAny>| {
+            rule.cast_bound::<CustomKernel>(py).is_ok() || rule.bind(py).is_callable()
+        };
+        if let Some(found) = to.as_ref().filter(|rule| !is_fit(rule)) {
+            let found = found.bind(py).get_type().name()?;
+            return Err(wrong_type(format!("{name}: a kernel or a function, not a {found}")));
+        }
+        let _former = std::mem::replace(of(&mut self.rules()), to);
+        Ok(())
+    }
+
     /// Records a call; `launch` says what it gives.
     fn record(&self, py: Python<'_>, inputs: &[&Array], launch: &Launch) -> PyResult<Vec<Array>> {
         let mut kernel = self.kernel.clone();
@@ -173,18 +192,6 @@ fn over_a_batch(
     batch_of(&rule.bind(py).call1((arrays, axes))?)
 }
 
-/// What a rule may be set to.
-fn rule(name: &str, rule: Option<Py<PyAny>>, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-    let is_fit = |rule: &Py<PyAny>| {
-        rule.cast_bound::<CustomKernel>(py).is_ok() || rule.bind(py).is_callable()
-    };
-    if let Some(found) = rule.as_ref().filter(|rule| !is_fit(rule)) {
-        let found = found.bind(py).get_type().name()?;
-        return Err(wrong_type(format!("{name}: a kernel or a function, not a {found}")));
-    }
-    Ok(rule)
-}
-
 /// What stands for a name of a template.
 fn parameter(launch: Launch, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Launch> {
     if let Ok(dtype) = value.extract::<Dtype>() {
@@ -229,9 +236,7 @@ impl CustomKernel {
 
     #[setter]
     fn set_vjp(&self, py: Python<'_>, to: Option<Py<PyAny>>) -> PyResult<()> {
-        let to = rule("vjp", to, py)?;
-        let _former = std::mem::replace(&mut self.rules().vjp, to);
-        Ok(())
+        self.set(py, "vjp", to, |rules| &mut rules.vjp)
     }
 
     /// The Jacobian-vector product: a kernel of the inputs and their tangents that gives the outputs' tangents, or
@@ -243,9 +248,7 @@ impl CustomKernel {
 
     #[setter]
     fn set_jvp(&self, py: Python<'_>, to: Option<Py<PyAny>>) -> PyResult<()> {
-        let to = rule("jvp", to, py)?;
-        let _former = std::mem::replace(&mut self.rules().jvp, to);
-        Ok(())
+        self.set(py, "jvp", to, |rules| &mut rules.jvp)
     }
 
     /// The kernel over a batch: a kernel of the inputs, each with the batch as its axis 0, over a grid whose third axis
@@ -258,9 +261,7 @@ impl CustomKernel {
 
     #[setter]
     fn set_vmap(&self, py: Python<'_>, to: Option<Py<PyAny>>) -> PyResult<()> {
-        let to = rule("vmap", to, py)?;
-        let _former = std::mem::replace(&mut self.rules().vmap, to);
-        Ok(())
+        self.set(py, "vmap", to, |rules| &mut rules.vmap)
     }
 
     /// Runs a thread for each place of the grid: a list of outputs.
