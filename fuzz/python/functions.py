@@ -24,7 +24,8 @@ MOST_MEMORY = 6 << 30
 
 # What goes through numbers that float32 does not hold depends on the order.
 OVERFLOW = {"prod", "cumsum", "cumprod", "var", "std", "kron", "vecdot", "norm", "trace", "mean", "cross",
-    "convolve", "addmm", "diff", "inner", "layer_norm", "fast.layer_norm",
+    "convolve", "addmm", "diff", "inner", "layer_norm", "group_norm", "fast.layer_norm",
+    "fast.group_norm",
     "fast.scaled_dot_product_attention"}
 
 # What is a difference of numbers of about this size.
@@ -32,7 +33,7 @@ CANCELS = dict.fromkeys("hanning hamming blackman bartlett linspace diff nn.gelu
 CANCELS["cross"] = 8.0
 CANCELS["logaddexp"] = 1.0
 # Of a row of equal numbers the deviation is what rounding left, over the root of epsilon.
-CANCELS["fast.layer_norm"] = 8.0
+CANCELS["fast.layer_norm"] = CANCELS["fast.group_norm"] = 8.0
 
 # What is rounded as a subnormal number before it is multiplied by one of about 100, or added up to
 # some thousand times.

@@ -714,7 +714,7 @@ def eight_bits(g, name):
         dtype=g.choice(["mx.float32", "mx.float16", "mx.bfloat16"]))
 
 
-@family("""fast.layer_norm fast.rms_norm fast.rope fast.scaled_dot_product_attention
+@family("""fast.layer_norm fast.rms_norm fast.group_norm fast.rope fast.scaled_dot_product_attention
 fast.cross_entropy""")
 def fast(g, name):
     dtype, flavour = g.choice(["float32", "float32",
@@ -724,6 +724,12 @@ def fast(g, name):
         x = g.array(g.shape(rank=g.choice([1, 2, 3]), low=1), dtype, flavour)
         some = [g.choice(["None", g.array(g.shapes[x][-1:], dtype, "plain")]) for _ in range(2)]
         return [x, *some[: 2 if kind == "layer_norm" else 1], "1e-5"], {}
+    if kind == "group_norm":
+        groups, inner = g.choice([1, 2, 3]), g.choice([1, 2, 4])
+        between = tuple(g.rng.randint(1, 5) for _ in range(g.choice([0, 1, 2])))
+        x = g.array((g.choice([0, 1, 2]), *between, groups * inner), dtype, flavour)
+        some = {name: g.array((groups * inner,), dtype, "plain") for name in ("weight", "bias")}
+        return [x, str(groups)], named(g, 0.6, **some)
     if kind == "rope":
         x = g.array((2, g.choice([1, 2]), g.choice([1, 5]), g.choice([8, 16])), dtype, "plain")
         return [x, g.choice(["8", "4"])], dict(traditional=g.choice(["True", "False"]),

@@ -85,6 +85,15 @@ def layer_norm(x, weight=None, bias=None, eps=1e-5):
     return y if bias is None else y + bias
 
 
+def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
+    places, inner = math.prod(x.shape[1:-1]), x.shape[-1] // num_groups
+    apart = np.moveaxis(x.reshape(len(x), places, num_groups, inner), 2, 1)
+    rows = layer_norm(apart.reshape(len(x), num_groups, places * inner), eps=eps)
+    y = np.moveaxis(rows.reshape(apart.shape), 1, 2).reshape(x.shape)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
 def rsqrt(a):
     return 1 / np.sqrt(a)
 

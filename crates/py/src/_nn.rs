@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::array::PyArray;
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, SizesArg, counts, give};
+use crate::operand::{Arr, SizesArg, counts, data_format_of, give};
 
 /// Functions of an array or a number.
 macro_rules! activations {
@@ -48,35 +48,45 @@ pub fn glu(x: Arr, axis: isize) -> PyResult<PyArray> {
     give(ops::glu(&x, axis))
 }
 
-fn windows(window: SizesArg, stride: SizesArg, padding: SizesArg) -> PyResult<PoolOptions> {
+fn windows(
+    window: SizesArg,
+    stride: SizesArg,
+    padding: SizesArg,
+    data_format: &str,
+) -> PyResult<PoolOptions> {
     let padding = counts(&padding, "padding")?;
     Ok(PoolOptions {
         window: counts(&window, "window")?,
         stride: counts(&stride, "stride")?,
         padding: padding.into_iter().map(|p| (p, p)).collect(),
+        data_format: data_format_of(data_format)?,
     })
 }
 
 #[doc = docs!(_nn::max_pool)]
 #[pyfunction]
+#[pyo3(signature = (x, window, stride, padding, data_format = "channels_last"))]
 pub fn max_pool(
     x: Arr,
     window: SizesArg,
     stride: SizesArg,
     padding: SizesArg,
+    data_format: &str,
 ) -> PyResult<PyArray> {
-    give(ops::max_pool(&x, &windows(window, stride, padding)?))
+    give(ops::max_pool(&x, &windows(window, stride, padding, data_format)?))
 }
 
 #[doc = docs!(_nn::avg_pool)]
 #[pyfunction]
+#[pyo3(signature = (x, window, stride, padding, data_format = "channels_last"))]
 pub fn avg_pool(
     x: Arr,
     window: SizesArg,
     stride: SizesArg,
     padding: SizesArg,
+    data_format: &str,
 ) -> PyResult<PyArray> {
-    give(ops::avg_pool(&x, &windows(window, stride, padding)?))
+    give(ops::avg_pool(&x, &windows(window, stride, padding, data_format)?))
 }
 
 /// What was recorded as one node for every parameter of a step.

@@ -435,11 +435,12 @@ fn shows_a_gpu() -> bool {
     true
 }
 
-/// How many devices of a type there are.
+/// How many devices of a type there are. Software that draws in a GPU's place is no `gpu`, but counts as `wgpu`.
 #[doc = docs!(device_count)]
 #[pyfunction]
 pub fn device_count(device_type: DeviceType) -> usize {
-    device_type.count()
+    let gpu = DeviceArg(PyDevice { kind: device_type, index: 0 });
+    if device_type == DeviceType::GPU && !is_available(gpu) { 0 } else { device_type.count() }
 }
 
 /// What is known of a device.

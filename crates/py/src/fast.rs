@@ -11,7 +11,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, Opd, give};
+use crate::operand::{Arr, Opd, data_format_of, give};
 
 /// The dtype that operands of a norm promote to, which must be of floats.
 fn result(op: &str, operands: [Option<&Array>; 3]) -> PyResult<DType> {
@@ -57,6 +57,28 @@ pub fn rms_norm(x: Arr, weight: Option<Arr>, eps: f64, stream: Option<On>) -> Py
     let dtype = result("rms_norm", [Some(&*x), weight.as_deref(), None])?;
     let x = ops::astype(&x, dtype).map_err(raise)?;
     on(stream, || give(ops::rms_norm(&x, weight.as_deref(), eps)))
+}
+
+#[doc = docs!(fast::group_norm)]
+#[pyfunction]
+#[pyo3(signature = (
+    x, num_groups, weight = None, bias = None, eps = 1e-5, *, data_format = "channels_last",
+    stream = None
+))]
+pub fn group_norm(
+    x: Arr,
+    num_groups: usize,
+    weight: Option<Arr>,
+    bias: Option<Arr>,
+    eps: f64,
+    data_format: &str,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let dtype = result("group_norm", [Some(&*x), weight.as_deref(), bias.as_deref()])?;
+    let x = ops::astype(&x, dtype).map_err(raise)?;
+    let format = data_format_of(data_format)?;
+    let (weight, bias) = (weight.as_deref(), bias.as_deref());
+    on(stream, || give(format.with(&x, |x| ops::group_norm(x, num_groups, weight, bias, eps))))
 }
 
 #[doc = docs!(fast::cross_entropy)]

@@ -1,6 +1,6 @@
 //! Arguments: from what Python gives to what `ops` takes.
 
-use cupola::ops::{Axes, Operand, Sizes};
+use cupola::ops::{Axes, DataFormat, Operand, Sizes};
 use cupola::{Array, DType, Scalar, Shape};
 use pyo3::prelude::*;
 use pyo3::types::{
@@ -150,6 +150,11 @@ fn integer(object: &Bound<'_, PyAny>) -> PyResult<Scalar> {
     }
 }
 
+/// Whether an object is Python's own sequence of bytes.
+pub fn is_bytes(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>()
+}
+
 /// The operand that a Python object is; `None` where it is none.
 #[inline]
 pub fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<Opd>> {
@@ -161,6 +166,9 @@ pub fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<Opd>> {
     }
     if let Ok(array) = object.cast::<PyArray>() {
         return Ok(Some(Opd::Array(array.get().get())));
+    }
+    if is_bytes(object) {
+        return read::array(object, None).map(|array| Some(Opd::Foreign(array)));
     }
     Ok(match read::array_like(object)? {
         Some((array, true)) => Some(Opd::Array(array)),
@@ -207,6 +215,10 @@ impl<'py> FromPyObject<'_, 'py> for Arr {
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         if let Ok(array) = object.cast::<PyArray>() {
             return Ok(Arr(array.get().get()));
+        }
+        // Bytes are operands of operators and of functions of two arrays alone, as in MLX.
+        if is_bytes(&object) {
+            return Err(invalid(&object));
         }
         object.extract::<Opd>()?.into_array().map(Arr)
     }
@@ -264,8 +276,7 @@ pub fn sequence(object: &Bound<'_, PyAny>) -> PyResult<Option<SmallVec<[isize; 4
     }
     let is_other = object.is_instance_of::<PyArray>()
         || object.is_instance_of::<PyString>()
-        || object.is_instance_of::<PyBytes>()
-        || object.is_instance_of::<PyByteArray>()
+        || is_bytes(object)
         || object.is_instance_of::<PyDict>();
     if is_other || !object.hasattr("__getitem__")? {
         return Ok(None);
@@ -369,6 +380,17 @@ pub fn counts(sizes: &SizesArg, what: &str) -> PyResult<Vec<usize>> {
         usize::try_from(d).map_err(|_| wrong_value(format!("{what}: {d} must not be negative")))
     };
     sizes.0.iter().map(one).collect()
+}
+
+/// Where images have their channels.
+pub fn data_format_of(name: &str) -> PyResult<DataFormat> {
+    match name {
+        "channels_last" => Ok(DataFormat::ChannelsLast),
+        "channels_first" => Ok(DataFormat::ChannelsFirst),
+        other => Err(wrong_value(format!(
+            "data_format '{other}' is not channels_last or channels_first"
+        ))),
+    }
 }
 
 /// Shape as the arguments of a method: several integers, or one sequence.

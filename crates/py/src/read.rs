@@ -11,12 +11,12 @@ use cupola::device::with_stream;
 use cupola::{Array, DType, Device, Shape, Stream, ops};
 use pyo3::buffer::{ElementType, PyUntypedBuffer};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::array::PyArray;
 use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
-use crate::operand::{scalar, scalar_array};
+use crate::operand::{is_bytes, scalar, scalar_array};
 use lend::Loan;
 pub use lend::Sharing;
 
@@ -52,7 +52,7 @@ pub fn converted(
             }
             _ => array,
         }
-    } else if object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>() {
+    } else if is_bytes(object) {
         buffer(object, sharing, None, dtype)?
     } else if object.is_none() {
         return Err(wrong_type("array: a number, a list or an array is expected, not None"));
@@ -82,11 +82,7 @@ fn of_library(
     sharing: Sharing,
     wanted: Option<DType>,
 ) -> PyResult<Option<(Array, bool)>> {
-    if object.is_none()
-        || object.is_instance_of::<PyString>()
-        || object.is_instance_of::<PyBytes>()
-        || object.is_instance_of::<PyByteArray>()
-    {
+    if object.is_none() || object.is_instance_of::<PyString>() || is_bytes(object) {
         return Ok(None);
     }
     let py = object.py();

@@ -12,16 +12,26 @@ from gguf import GGMLQuantizationType as Type
 
 PLAIN = {"float32": Type.F32, "float16": Type.F16, "int8": Type.I8, "int16": Type.I16, "int32": Type.I32}
 PACKED = "Q4_0 Q4_1 Q8_0".split()
-UNPACKED = """Q5_0 Q5_1 Q2_K Q3_K Q4_K Q5_K Q6_K Q8_K IQ4_NL IQ4_XS TQ1_0 TQ2_0 MXFP4""".split()
-UNREAD = "Q8_1 IQ2_XXS IQ2_XS IQ3_XXS IQ1_S IQ3_S IQ2_S IQ1_M".split()
+UNPACKED = """Q5_0 Q5_1 Q8_1 Q2_K Q3_K Q4_K Q5_K Q6_K Q8_K IQ2_XXS IQ2_XS IQ3_XXS IQ1_S IQ4_NL IQ3_S IQ2_S IQ4_XS IQ1_M
+    TQ1_0 TQ2_0 MXFP4 NVFP4 Q1_0 Q2_0""".split()
+# Q8_1 has another layout in the package, and Q2_0 is newer than that.
+LAYOUTS = {"Q8_1": (9, 32, 36), "Q2_0": (42, 64, 18)}
+REMOVED = {4: "Q4_2", 5: "Q4_3", 31: "Q4_0_4_4", 32: "Q4_0_4_8", 33: "Q4_0_8_8", 36: "IQ4_NL_4_4", 37: "IQ4_NL_4_8",
+           38: "IQ4_NL_8_8"}
+
+
+def layout(kind):
+    """A type's number, and the weights and bytes of its blocks."""
+    return LAYOUTS[kind] if kind in LAYOUTS else (int(Type[kind]), *gguf.GGML_QUANT_SIZES[Type[kind]])
 
 
 def blocks(rng, kind, rows, columns):
     """Random blocks whose scales are finite, as rows of bytes."""
-    size, width = gguf.GGML_QUANT_SIZES[Type[kind]]
+    _, size, width = layout(kind)
     data = rng.integers(0, 256, (rows, columns // size, width), dtype=np.uint8)
     # Where a block has its numbers with an exponent.
     halves = {"Q2_K": [80, 82], "Q3_K": [108], "Q6_K": [208], "TQ1_0": [52], "TQ2_0": [64], "Q8_K": [], "MXFP4": [],
+              "NVFP4": [], "IQ1_M": [],
               "Q4_1": [0, 2], "Q5_1": [0, 2], "Q4_K": [0, 2], "Q5_K": [0, 2]}.get(kind, [0])
     for at in halves:
         half = rng.standard_normal(data.shape[:2]).astype(np.float16) / 64
@@ -31,15 +41,35 @@ def blocks(rng, kind, rows, columns):
         data[..., :4] = scale.view(np.uint8).reshape(*scale.shape, 4)
     if kind == "MXFP4":
         data[..., 0] = rng.integers(110, 135, data.shape[:2])
+    if kind == "IQ1_M":
+        # The scale lies in the upper halves of four bytes; the exponent's highest bit is zero.
+        data[..., 55] &= 0xbf
     return data.reshape(rows, -1)
+
+
+def unpacked(kind, data):
+    """Weights by the format's package, or by the layout where that does not unpack them."""
+    parts = data.reshape(-1, layout(kind)[2])
+    scales = parts[:, :2].copy().view(np.float16).astype(np.float32)
+    if kind == "Q8_K":
+        scales, weights = parts[:, :4].copy().view(np.float32), parts[:, 4:260].view(np.int8)
+    elif kind == "Q8_1":
+        weights = parts[:, 4:].view(np.int8)
+    elif kind == "Q1_0":
+        weights = np.unpackbits(parts[:, 2:], axis=1, bitorder="little") * 2.0 - 1
+    elif kind == "Q2_0":
+        weights = (parts[:, 2:, None] >> np.array([0, 2, 4, 6], np.uint8) & 3).reshape(len(parts), -1) - 1.0
+    else:
+        return gguf.quants.dequantize(data, Type[kind])
+    return (scales * weights).reshape(len(data), -1)
 
 
 def write(path, tensors, settings=()):
     writer = gguf.GGUFWriter(str(path), "test")
     for add, name, value in settings:
         getattr(writer, f"add_{add}")(name, value)
-    for name, (data, kind) in tensors.items():
-        writer.add_tensor(name, data, raw_dtype=kind)
+    for name, (data, kind, *shape) in tensors.items():
+        writer.add_tensor(name, data, *shape, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -69,24 +99,25 @@ def test_packed_blocks(kind, tmp_path, rng):
 @pytest.mark.parametrize("kind", UNPACKED)
 def test_other_blocks(kind, tmp_path, rng):
     path = tmp_path / "a.gguf"
-    data = blocks(rng, kind, 3, 512)
-    write(path, {"a": (data, Type[kind])})
+    data = blocks(rng, kind, 300, 512)
+    # Blocks in signed bytes are written as they are.
+    write(path, {"a": (data.view(np.int8), layout(kind)[0], (300, 512))})
     got = cc.load(str(path))["a"]
-    assert got.dtype == cc.float16 and got.shape == (3, 512)
-    if kind == "Q8_K":
-        parts = data.reshape(-1, 292)
-        want = (parts[:, :4].copy().view(np.float32) * parts[:, 4:260].view(np.int8)).reshape(3, 512)
-    else:
-        want = gguf.quants.dequantize(data, Type[kind])
-    np.testing.assert_array_equal(np.array(got), want.astype(np.float16))
+    assert got.dtype == cc.float16 and got.shape == (300, 512)
+    want = unpacked(kind, data).astype(np.float16)
+    np.testing.assert_array_equal(np.array(got).view(np.uint16), want.view(np.uint16))
 
 
-@pytest.mark.parametrize("kind", UNREAD)
-def test_blocks_that_are_not_read(kind, tmp_path, rng):
+def test_every_type_is_known():
+    assert {t.name for t in Type} <= {*PACKED, *UNPACKED, "F32", "F16", "BF16", "F64", "I8", "I16", "I32", "I64"}
+
+
+@pytest.mark.parametrize("code", [*REMOVED, 43, 2**32 - 1])
+def test_blocks_that_are_not_read(code, tmp_path):
     path = tmp_path / "a.gguf"
-    size, width = gguf.GGML_QUANT_SIZES[Type[kind]]
-    write(path, {"some.name": (np.zeros((1, width), np.uint8), Type[kind])})
-    with pytest.raises(Exception, match=rf"a\.gguf: byte \d+: some\.name is of type {kind}, which is not read"):
+    write(path, {"some.name": (np.zeros((1, 256), np.int8), code)})
+    words = f"{REMOVED[code]}, which the format no longer has" if code in REMOVED else f"{code}, which is not known"
+    with pytest.raises(Exception, match=rf"a\.gguf: byte \d+: some\.name is of type {words}"):
         cc.load(str(path))
 
 

@@ -44,7 +44,7 @@ pub const SURFACE: &[(&str, &str)] = &[
     ),
     (
         "fast",
-        "cross_entropy cuda_kernel gated_delta_update layer_norm metal_kernel
+        "cross_entropy cuda_kernel gated_delta_update group_norm layer_norm metal_kernel
          precompiled_cuda_kernel rms_norm rope scaled_dot_product_attention",
     ),
     (
@@ -218,7 +218,7 @@ pub fn module_docs(module: &str) -> &'static str {
 /// Operations that Python reaches in other ways: subscripts, and functions written by hand under
 /// another name.
 const SKIPPED: &str = "arange_in index at_set at_add at_multiply at_max at_min gather scatter \
-    scatter_along_axis select eye_at slice_at slice_update_at result_type can_cast isdtype slice slice_update max_pool avg_pool scaled_dot_product_attention rope cross_entropy stft istft \
+    scatter_along_axis select eye_at slice_at slice_update_at result_type can_cast isdtype slice slice_update max_pool avg_pool scaled_dot_product_attention rope cross_entropy group_norm stft istft \
     quantize_microscaling dequantize_microscaling round_microscaling \
     random::state random::set_state random::shuffle random::permutation";
 

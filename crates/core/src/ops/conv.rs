@@ -1,7 +1,7 @@
-//! Convolutions over any number of spatial axes, channels last.
+//! Convolutions over any number of spatial axes.
 
 use super::operand::cast;
-use super::permute;
+use super::{DataFormat, permute};
 use crate::array::Array;
 use crate::autocast;
 use crate::dtype::DType;
@@ -34,6 +34,8 @@ pub struct ConvOptions {
     pub groups: usize,
     /// Whether the kernel runs backwards; false.
     pub flip: bool,
+    /// Where input, kernel and output have their channels; last.
+    pub data_format: DataFormat,
 }
 
 impl Default for ConvOptions {
@@ -46,6 +48,7 @@ impl Default for ConvOptions {
             output_padding: vec![0],
             groups: 1,
             flip: false,
+            data_format: DataFormat::ChannelsLast,
         }
     }
 }
@@ -137,6 +140,12 @@ impl ConvOptions {
         self.flip = flip;
         self
     }
+
+    /// With input, kernel and output in this format.
+    pub fn data_format(mut self, data_format: DataFormat) -> Self {
+        self.data_format = data_format;
+        self
+    }
 }
 
 /// `values` with one entry for each of `axes` spatial axes.
@@ -187,7 +196,10 @@ fn forward(
     options: &ConvOptions,
     spatial: Option<usize>,
 ) -> Result<Array> {
-    autocast::apply(op, [x, w], |[x, w]| forward_in(op, x, w, options, spatial))
+    let w = options.data_format.to_last(w)?;
+    options
+        .data_format
+        .with(x, |x| autocast::apply(op, [x, &w], |[x, w]| forward_in(op, x, w, options, spatial)))
 }
 
 /// [`forward`] in the dtype that the operands promote to.
@@ -237,8 +249,9 @@ fn forward_in(
 /// The convolution of x with a kernel w, over any number of spatial axes.
 ///
 /// # Shapes
-/// x `[N, input.., C]` and w `[O, kernel.., C/groups]` give `[N, output.., O]`. As in every
-/// framework the kernel does not run backwards, unless `flip` says so.
+/// x `[N, input.., C]` and w `[O, kernel.., C/groups]` give `[N, output.., O]`; with channels first x `[N, C, input..]`
+/// and w `[O, C/groups, kernel..]` give `[N, O, output..]`. As in every framework the kernel does not run backwards,
+/// unless `flip` says so.
 ///
 /// # Dtypes
 /// Both promote; half types accumulate in `float32`; integers and bool are taken as `float32`.
@@ -301,7 +314,8 @@ pub fn conv3d(x: &Array, w: &Array, options: &ConvOptions) -> Result<Array> {
 ///
 /// # Shapes
 /// x `[N, input.., C]` and w `[O, kernel.., C/groups]`, as in MLX, give `[N, output.., O]` with
-/// (input − 1)·stride + (kernel − 1)·dilation + 1 + output padding − padding outputs along an axis.
+/// (input − 1)·stride + (kernel − 1)·dilation + 1 + output padding − padding outputs along an axis. With channels first
+/// x `[N, C, input..]` and w `[O, C/groups, kernel..]` give `[N, O, output..]`.
 ///
 /// # Errors
 /// Where the output padding is not smaller than the stride.
@@ -353,7 +367,10 @@ fn transposed(
     options: &ConvOptions,
     spatial: usize,
 ) -> Result<Array> {
-    autocast::apply(op, [x, w], |[x, w]| transposed_in(op, x, w, options, spatial))
+    let w = options.data_format.to_last(w)?;
+    options.data_format.with(x, |x| {
+        autocast::apply(op, [x, &w], |[x, w]| transposed_in(op, x, w, options, spatial))
+    })
 }
 
 /// Solves for the input: what a transposed convolution computes.

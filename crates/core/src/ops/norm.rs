@@ -3,14 +3,16 @@
 use smallvec::SmallVec;
 
 use super::operand::{Axes, cast, inexact};
-use super::{add, divide, mean, multiply, rsqrt, sqrt, square, subtract, sum};
+use super::{
+    add, divide, flatten, mean, multiply, permute, reshape, rsqrt, sqrt, square, subtract, sum,
+};
 use crate::array::Array;
 use crate::autocast;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::prim::BatchNorm;
 use crate::prim::call::as_one::as_one;
-use crate::shape::{Aval, Shape};
+use crate::shape::{Aval, Dims, Shape};
 
 /// The Euclidean length over `axes`: √Σ|x|².
 ///
@@ -139,6 +141,81 @@ fn affine(x: &Array, weight: Option<&Array>, bias: Option<&Array>, dtype: DType)
         out = add(&out, &cast(bias, out.dtype())?)?;
     }
     cast(&out, dtype)
+}
+
+/// Which channels make a group of [`group_norm`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Groups {
+    /// So many groups of channels that stand beside each other, as in PyTorch.
+    Beside(usize),
+    /// So many groups of every so-many-th channel, as in MLX's layer.
+    Every(usize),
+}
+
+impl From<usize> for Groups {
+    fn from(count: usize) -> Self {
+        Groups::Beside(count)
+    }
+}
+
+/// `x` with mean 0 and variance 1 in each group of channels of each example over the spatial axes, times `weight`, plus
+/// `bias`. One group is a layer norm over all of an example, as many as channels are an instance norm.
+///
+/// Y. Wu, K. He, *Group normalization*, ECCV 2018.
+///
+/// # Shapes
+/// `[N, .., C]` gives the same; `weight` and `bias` are `[C]`.
+///
+/// # Dtypes
+/// Integers and bool are taken as `float32`; half types are computed in `float32`; the result has x's dtype.
+///
+/// # Errors
+/// Where `x` has fewer than two axes, its channels are not so many groups of as many, or `weight` or `bias` is not a vector
+/// of the channels.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops};
+/// let x = Array::from_slice(&[1.0f32, 3.0, 10.0, 30.0], [1, 4])?;
+/// let y = ops::group_norm(&x, 2, None, None, 0.0)?;
+/// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn group_norm(
+    x: &Array,
+    groups: impl Into<Groups>,
+    weight: Option<&Array>,
+    bias: Option<&Array>,
+    eps: f64,
+) -> Result<Array> {
+    let op = "group_norm";
+    let groups = groups.into();
+    let (Groups::Beside(count) | Groups::Every(count)) = groups;
+    let [batch, .., channels] = x.shape()[..] else {
+        return Err(Error::shape(op, format!("input {} is not [N, .., C]", x.aval())));
+    };
+    if count == 0 || !channels.is_multiple_of(count) {
+        let detail = format!("the channels of {} are not {count} groups of as many", x.aval());
+        return Err(Error::shape(op, detail));
+    }
+    expect_fit(op, "weight", x, weight)?;
+    expect_fit(op, "bias", x, bias)?;
+    autocast::apply(op, [x], |[x]| {
+        let x = inexact(x)?;
+        let places: usize = x.shape()[1..x.rank() - 1].iter().product();
+        let inner = channels / count;
+        // Each group becomes a row, for the norm of the last axis.
+        let (apart, order, back) = match groups {
+            Groups::Beside(_) => ([batch, places, count, inner], [0, 2, 1, 3], [0, 2, 1, 3]),
+            Groups::Every(_) => ([batch, places, inner, count], [0, 3, 1, 2], [0, 2, 3, 1]),
+        };
+        let wide = cast(&x, x.dtype().accumulator())?;
+        let rows = flatten(&permute(&reshape(&wide, apart)?, Dims::from_slice(&order))?, 2, 3)?;
+        let rows = layer_norm(&rows, None, None, eps)?;
+        let turned = reshape(&rows, [batch, count, places, inner])?;
+        let normal = reshape(&permute(&turned, Dims::from_slice(&back))?, x.shape().clone())?;
+        affine(&normal, weight, bias, x.dtype())
+    })
 }
 
 /// The channels of `x`, its last axis, with mean 0 and variance 1 over all other axes, times `weight`, plus

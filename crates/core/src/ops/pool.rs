@@ -1,8 +1,8 @@
-//! Pooling over windows of the spatial axes, channels last.
+//! Pooling over windows of the spatial axes.
 
 use super::conv::{PerAxis, each_axis};
-use super::divide;
 use super::operand::{cast, inexact};
+use super::{DataFormat, divide};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::prim::{Pool, PoolRole};
@@ -24,12 +24,19 @@ pub struct PoolOptions {
     pub stride: Vec<usize>,
     /// Padding before and after the input; 0.
     pub padding: Vec<(usize, usize)>,
+    /// Where input and output have their channels; last.
+    pub data_format: DataFormat,
 }
 
 impl PoolOptions {
     /// Windows side by side, without padding.
     pub fn new(window: impl Into<PerAxis>) -> Self {
-        PoolOptions { window: window.into().into_vec(), stride: Vec::new(), padding: vec![(0, 0)] }
+        PoolOptions {
+            window: window.into().into_vec(),
+            stride: Vec::new(),
+            padding: vec![(0, 0)],
+            data_format: DataFormat::ChannelsLast,
+        }
     }
 
     /// With these steps between windows.
@@ -41,6 +48,12 @@ impl PoolOptions {
     /// With so much padding before and after the input.
     pub fn padding(mut self, padding: impl Into<PerAxis>) -> Self {
         self.padding = padding.into().into_pairs();
+        self
+    }
+
+    /// With input and output in this format.
+    pub fn data_format(mut self, data_format: DataFormat) -> Self {
+        self.data_format = data_format;
         self
     }
 }
@@ -72,7 +85,7 @@ fn pool(op: &'static str, role: PoolRole, x: &Array, options: &PoolOptions) -> R
 ///
 /// # Shapes
 /// `[N, input.., C]` gives `[N, output.., C]` with (input + padding − window)/stride + 1 outputs
-/// along an axis. Padding is never the largest.
+/// along an axis; with channels first `[N, C, input..]` gives `[N, C, output..]`. Padding is never the largest.
 ///
 /// # Example
 /// ```
@@ -82,7 +95,7 @@ fn pool(op: &'static str, role: PoolRole, x: &Array, options: &PoolOptions) -> R
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn max_pool(x: &Array, options: &PoolOptions) -> Result<Array> {
-    pool("max_pool", PoolRole::Max, x, options)
+    options.data_format.with(x, |x| pool("max_pool", PoolRole::Max, x, options))
 }
 
 /// The mean of each window; padding counts as zeros.
@@ -102,8 +115,10 @@ pub fn max_pool(x: &Array, options: &PoolOptions) -> Result<Array> {
 /// ```
 pub fn avg_pool(x: &Array, options: &PoolOptions) -> Result<Array> {
     let x = inexact(x)?;
-    let wide = cast(&x, x.dtype().accumulator())?;
-    let total = pool("avg_pool", PoolRole::Sum, &wide, options)?;
-    let window = each_axis("avg_pool", "window", &options.window, x.rank() - 2)?;
-    cast(&divide(&total, window.iter().map(|&w| w as f64).product::<f64>())?, x.dtype())
+    options.data_format.with(&x, |x| {
+        let wide = cast(x, x.dtype().accumulator())?;
+        let total = pool("avg_pool", PoolRole::Sum, &wide, options)?;
+        let window = each_axis("avg_pool", "window", &options.window, x.rank() - 2)?;
+        cast(&divide(&total, window.iter().map(|&w| w as f64).product::<f64>())?, x.dtype())
+    })
 }

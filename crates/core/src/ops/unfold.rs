@@ -6,8 +6,8 @@ use super::index::{S, at_add, index};
 use super::mask::along_axes;
 use super::operand::{cast, constant_like, expect_real, inexact, wide};
 use super::{
-    add, argmax, expand_axes, floor_divide, full, isnan, max, max_pool, mean, multiply, pad,
-    put_along_axis, reshape, stack, subtract, sum, take, where_,
+    DataFormat, add, argmax, expand_axes, floor_divide, full, isnan, max, max_pool, mean, multiply,
+    pad, put_along_axis, reshape, stack, subtract, sum, take, where_,
 };
 use crate::array::Array;
 use crate::dtype::DType;
@@ -33,6 +33,8 @@ pub struct Windows {
     pub padding: Vec<usize>,
     /// Steps between the elements of a window; 1.
     pub dilation: Vec<usize>,
+    /// Where images have their channels; last.
+    pub data_format: DataFormat,
 }
 
 impl Windows {
@@ -43,6 +45,7 @@ impl Windows {
             stride: vec![1],
             padding: vec![0],
             dilation: vec![1],
+            data_format: DataFormat::ChannelsLast,
         }
     }
 
@@ -61,6 +64,12 @@ impl Windows {
     /// With these steps between the elements of a window.
     pub fn dilation(mut self, dilation: impl Into<PerAxis>) -> Self {
         self.dilation = dilation.into().into_vec();
+        self
+    }
+
+    /// With images in this format.
+    pub fn data_format(mut self, data_format: DataFormat) -> Self {
+        self.data_format = data_format;
         self
     }
 }
@@ -160,6 +169,7 @@ fn spatial(op: &'static str, x: &Array) -> Result<usize> {
 ///
 /// # Shapes
 /// `[N, input.., C]` gives `[N, windows, taps·C]`, with any number of spatial axes; the channels of a tap are side by side.
+/// With channels first `[N, C, input..]` gives `[N, C·taps, windows]`, as in PyTorch.
 ///
 /// # Errors
 /// For images without spatial axes, windows that do not fit, and windows, strides and dilations of 0.
@@ -174,6 +184,13 @@ fn spatial(op: &'static str, x: &Array) -> Result<usize> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn unfold(x: &Array, windows: &Windows) -> Result<Array> {
+    let x = windows.data_format.to_last(x)?;
+    let rows = windows.data_format.told(unfold_last(&x, windows))?;
+    windows.data_format.windows_from_last(&rows, x.shape()[x.rank() - 1])
+}
+
+/// [`unfold`] with channels last.
+fn unfold_last(x: &Array, windows: &Windows) -> Result<Array> {
     let op = "unfold";
     let axes = spatial(op, x)?;
     let grid = Grid::of(op, windows, &x.shape()[1..=axes])?;
@@ -186,7 +203,7 @@ pub fn unfold(x: &Array, windows: &Windows) -> Result<Array> {
 /// The inverse of [`unfold`] but that where windows overlap their elements add up.
 ///
 /// # Shapes
-/// `[N, windows, taps·C]` gives `[N, sizes.., C]`.
+/// `[N, windows, taps·C]` gives `[N, sizes.., C]`. With channels first `[N, C·taps, windows]` gives `[N, C, sizes..]`.
 ///
 /// # Dtypes
 /// Half types are summed in `float32`.
@@ -204,6 +221,13 @@ pub fn unfold(x: &Array, windows: &Windows) -> Result<Array> {
 pub fn fold(rows: &Array, sizes: &[usize], windows: &Windows) -> Result<Array> {
     let op = "fold";
     let grid = Grid::of(op, windows, sizes)?;
+    let rows = windows.data_format.windows_to_last(rows, grid.taps())?;
+    let image = windows.data_format.told(fold_last(op, &rows, sizes, &grid))?;
+    windows.data_format.from_last(&image)
+}
+
+/// [`fold`] with channels last.
+fn fold_last(op: &'static str, rows: &Array, sizes: &[usize], grid: &Grid) -> Result<Array> {
     let count = grid.count();
     let taps = grid.taps();
     let [batch, windows, elements] = rows.shape()[..] else {
@@ -354,6 +378,14 @@ pub fn adaptive_max_pool(x: &Array, sizes: &[usize]) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn max_pool_with_indices(x: &Array, options: &PoolOptions) -> Result<(Array, Array)> {
+    let format = options.data_format;
+    let last = PoolOptions { data_format: DataFormat::ChannelsLast, ..options.clone() };
+    let (found, places) = format.told(places_of_largest(&format.to_last(x)?, &last))?;
+    Ok((format.from_last(&found)?, format.from_last(&places)?))
+}
+
+/// [`max_pool_with_indices`] with channels last.
+fn places_of_largest(x: &Array, options: &PoolOptions) -> Result<(Array, Array)> {
     let op = "max_pool_with_indices";
     let axes = spatial(op, x)?;
     let found = max_pool(x, options)?;

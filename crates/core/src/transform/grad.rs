@@ -15,7 +15,9 @@ use crate::array::{Array, Progress};
 use crate::error::{Error, Result};
 use crate::graph::trace::{ById, Handle, handle, tape};
 use crate::ops::conjugate;
-use crate::prim::record;
+use crate::prim::{Diff, KernelOp, Op, Primitive, record};
+use crate::shape::Aval;
+use crate::with_payload;
 
 /// The values of `f` at `primals` and the products of `cotangents`, one an output, with its
 /// Jacobian: one cotangent a primal. Of complex numbers the Jacobian is conjugated: the cotangent of
@@ -75,8 +77,8 @@ pub fn jvp(
 ///
 /// # Errors
 /// The returned function fails where `f` does, where the first output is not one real number.
-/// Gradients by integers are integers: what the rules give, rounded towards zero. Those by complex
-/// numbers are directions of steepest ascent, ∂L/∂Re z + i·∂L/∂Im z.
+/// Gradients by integers are integers: what the rules give, rounded towards zero; by integers that are indices there
+/// are none, which is an error. Those by complex numbers are directions of steepest ascent, ∂L/∂Re z + i·∂L/∂Im z.
 ///
 /// # Example
 /// ```
@@ -209,8 +211,41 @@ fn seed(op: &'static str, loss: &Array) -> Result<Array> {
 /// Nodes with their inputs, each after these.
 pub(super) type Tape = Vec<(Array, crate::array::Inputs)>;
 
+/// Fails where integers that derivatives are taken by become indices, as in MLX: nobody means that.
+fn refuse_indices(nodes: &Tape, integers: impl Iterator<Item = Handle>) -> Result<()> {
+    let mut integers: ById<Handle, ()> = integers.map(|handle| (handle, ())).collect();
+    if integers.is_empty() {
+        return Ok(());
+    }
+    for (array, inputs) in nodes {
+        let is_known = |i: &Array| integers.contains_key(&handle(i));
+        let op = &array.node.op;
+        let avals: SmallVec<[&Aval; 4]> = inputs.iter().map(Array::aval).collect();
+        let is_index = |kernel: &KernelOp| {
+            kernel.index_bounds(&avals).iter().any(|&(operand, _)| is_known(&inputs[operand]))
+        };
+        if matches!(op, Op::Kernel(kernel) if is_index(kernel)) {
+            return Err(Error::NoDerivative {
+                op: op.name(),
+                detail: "there is no derivative by indices: use stop_gradient on them".to_owned(),
+            });
+        }
+        let is_zero = with_payload!(op, payload => matches!(payload.diff(), Diff::Zero));
+        if !is_zero && inputs.iter().any(is_known) {
+            let made = outputs_of(array);
+            integers.extend(made.iter().filter(|o| is_integer(o)).map(|o| (handle(o), ())));
+        }
+    }
+    Ok(())
+}
+
+fn is_integer(array: &Array) -> bool {
+    array.dtype().is_integer()
+}
+
 /// The tangents of all on the tape that depends on what some are known of.
 pub(super) fn push(nodes: &Tape, mut known: ById<Handle, Array>) -> Result<ById<Handle, Array>> {
+    refuse_indices(nodes, known.iter().filter(|(_, t)| is_integer(t)).map(|(handle, _)| *handle))?;
     for (array, inputs) in nodes {
         let tangents: Vec<Option<Array>> =
             inputs.iter().map(|i| known.get(&handle(i)).cloned()).collect();
@@ -235,6 +270,7 @@ pub(super) fn pull(
     scope: &Scope,
     known: &mut ById<Handle, Array>,
 ) -> Result<()> {
+    refuse_indices(nodes, tracers.iter().filter(|t| is_integer(t)).map(handle))?;
     let on_tape = |a: &Array| a.node.scopes.as_ref().is_some_and(|m| m.contains(scope));
     let wanted = |a: &Array| a.dtype().is_differentiable() && on_tape(a);
     let keyed = |a: &Array| (handle(a), a.clone());

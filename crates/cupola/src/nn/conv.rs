@@ -1,7 +1,7 @@
-//! Convolutions, channels last.
+//! Convolutions.
 
 use cupola_core::{Array, DType, Error, Result, ops};
-use ops::{ConvOptions, PerAxis};
+use ops::{ConvOptions, DataFormat, PerAxis};
 
 use super::cell::Param;
 use super::{Layer, Module, init};
@@ -21,6 +21,7 @@ macro_rules! convolution {
             pub bias: Option<Param>,
             /// Steps, padding, dilation and groups.
             pub options: ConvOptions,
+            data_format: DataFormat,
         }
 
         impl $name {
@@ -32,7 +33,8 @@ macro_rules! convolution {
             pub fn new(inputs: usize, outputs: usize, kernel: impl Into<PerAxis>) -> Result<Self> {
                 let kernel = kernel_sizes($text, kernel.into(), $axes)?;
                 let (weight, bias) = draw($text, inputs, outputs, &kernel, 1)?;
-                Ok(Self { weight, bias: Some(bias), options: ConvOptions::new() })
+                let (options, data_format) = Default::default();
+                Ok(Self { weight, bias: Some(bias), options, data_format })
             }
 
             /// With these steps between outputs.
@@ -68,6 +70,12 @@ macro_rules! convolution {
                 Ok(self)
             }
 
+            /// With input and output in this format. The kernels keep theirs.
+            pub fn data_format(mut self, data_format: DataFormat) -> Self {
+                self.data_format = data_format;
+                self
+            }
+
             /// With a bias, or without.
             pub fn bias(mut self, bias: bool) -> Self {
                 if !bias {
@@ -87,11 +95,13 @@ macro_rules! convolution {
 
         impl Layer for $name {
             fn forward(&self, x: &Array) -> Result<Array> {
-                let y = $record(x, &self.weight.get(), &self.options)?;
-                match &self.bias {
-                    Some(bias) => ops::add(&y, &amp::operand("conv_general", &bias.get())?),
-                    None => Ok(y),
-                }
+                self.data_format.with(x, |x| {
+                    let y = $record(x, &self.weight.get(), &self.options)?;
+                    match &self.bias {
+                        Some(bias) => ops::add(&y, &amp::operand("conv_general", &bias.get())?),
+                        None => Ok(y),
+                    }
+                })
             }
         }
     };

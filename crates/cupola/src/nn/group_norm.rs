@@ -1,11 +1,11 @@
 //! Norms over the spatial axes of each example: of groups of channels, and of single ones.
 
 use cupola_core::{Array, DType, Error, Result, ops};
+use ops::Groups;
 
 use super::cell::Param;
 use super::norm::{expect_dims, expect_eps};
 use super::{Layer, Module};
-use crate::amp;
 
 /// Mean 0 and variance 1 of each group of channels of each example over the spatial axes, then a
 /// learned scale and shift.
@@ -152,21 +152,21 @@ impl InstanceNorm {
 impl Layer for GroupNorm {
     fn forward(&self, x: &Array) -> Result<Array> {
         expect_input("GroupNorm", x, 2, self.dims)?;
-        let norm = Norm { groups: self.groups, beside: self.pytorch_compatible, eps: self.eps };
-        amp::apply("group_norm", [x], |[x]| {
-            norm.forward(x, self.weight.as_ref(), self.bias.as_ref())
-        })
+        let groups = if self.pytorch_compatible { Groups::Beside } else { Groups::Every };
+        normalized(x, groups(self.groups), [&self.weight, &self.bias], self.eps)
     }
 }
 
 impl Layer for InstanceNorm {
     fn forward(&self, x: &Array) -> Result<Array> {
         expect_input("InstanceNorm", x, 3, self.dims)?;
-        let norm = Norm { groups: self.dims, beside: false, eps: self.eps };
-        amp::apply("group_norm", [x], |[x]| {
-            norm.forward(x, self.weight.as_ref(), self.bias.as_ref())
-        })
+        normalized(x, Groups::Every(self.dims), [&self.weight, &self.bias], self.eps)
     }
+}
+
+fn normalized(x: &Array, groups: Groups, own: [&Option<Param>; 2], eps: f64) -> Result<Array> {
+    let [weight, bias] = own.map(|param| param.as_ref().map(Param::get));
+    ops::group_norm(x, groups, weight.as_ref(), bias.as_ref(), eps)
 }
 
 fn expect_input(op: &'static str, x: &Array, least: usize, dims: usize) -> Result<()> {
@@ -175,41 +175,4 @@ fn expect_input(op: &'static str, x: &Array, least: usize, dims: usize) -> Resul
     }
     let form = if least == 2 { "[N, .., " } else { "[N, L, .., " };
     Err(Error::shape(op, format!("takes floats {form}{dims}], input is {}", x.aval())))
-}
-
-/// Groups of channels, of neighbours or of every `groups`-th.
-struct Norm {
-    groups: usize,
-    beside: bool,
-    eps: f64,
-}
-
-impl Norm {
-    fn forward(&self, x: &Array, weight: Option<&Param>, bias: Option<&Param>) -> Result<Array> {
-        let shape = x.shape().clone();
-        let (batch, channels) = (shape[0], shape[shape.rank() - 1]);
-        let places: usize = shape[1..shape.rank() - 1].iter().product();
-        let (groups, inner) = (self.groups, channels / self.groups);
-        // Each group becomes a row, for the norm of the last axis.
-        let apart = if self.beside {
-            [batch, places, groups, inner]
-        } else {
-            [batch, places, inner, groups]
-        };
-        let order = if self.beside { [0, 2, 1, 3] } else { [0, 3, 1, 2] };
-        let back = if self.beside { [0, 2, 1, 3] } else { [0, 2, 3, 1] };
-        let wide = ops::astype(x, x.dtype().accumulator())?;
-        let turned = ops::transpose(&ops::reshape(&wide, apart)?, order)?;
-        let rows = ops::flatten(&turned, 2, 3)?;
-        let rows = ops::layer_norm(&rows, None, None, self.eps)?;
-        let turned = ops::unflatten(&rows, 2, [places, inner])?;
-        let mut y = ops::reshape(&ops::transpose(&turned, back)?, &shape)?;
-        if let Some(weight) = weight {
-            y = ops::multiply(&y, &weight.get())?;
-        }
-        if let Some(bias) = bias {
-            y = ops::add(&y, &bias.get())?;
-        }
-        ops::astype(&y, x.dtype())
-    }
 }

@@ -128,6 +128,7 @@ plain!(
     Device,
     Shape,
     Array,
+    ops::DataFormat,
     ops::ConvOptions,
     ops::PoolOptions,
 );

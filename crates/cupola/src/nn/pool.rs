@@ -1,7 +1,7 @@
-//! Pooling layers, channels last.
+//! Pooling layers.
 
 use cupola_core::{Array, Error, Result, ops};
-use ops::{PerAxis, PoolOptions};
+use ops::{DataFormat, PerAxis, PoolOptions};
 
 use super::{Layer, Module};
 
@@ -29,6 +29,12 @@ macro_rules! pooling {
             /// With so much padding before and after the input.
             pub fn padding(mut self, padding: impl Into<PerAxis>) -> Self {
                 self.options = self.options.padding(padding);
+                self
+            }
+
+            /// With input and output in this format.
+            pub fn data_format(mut self, data_format: DataFormat) -> Self {
+                self.options = self.options.data_format(data_format);
                 self
             }
         }

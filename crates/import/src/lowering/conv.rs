@@ -1,6 +1,6 @@
 //! Convolutions with the channels before the spatial axes.
 
-use cupola_core::ops::ConvOptions;
+use cupola_core::ops::{ConvOptions, DataFormat};
 use cupola_core::{Array, ops};
 
 use super::Made;
@@ -12,12 +12,6 @@ pub fn per_channel(values: &Array, rank: usize) -> Made {
     let mut sizes = vec![1; rank.max(2)];
     sizes[1] = values.size();
     Ok(ops::reshape(values, sizes)?)
-}
-
-/// A convolution with the channels second.
-pub fn convolved(x: &Array, w: &Array, options: &ConvOptions) -> Made {
-    let y = ops::conv_general(&ops::moveaxis(x, 1, -1)?, &ops::moveaxis(w, 1, -1)?, options)?;
-    Ok(ops::moveaxis(&y, -1, 1)?)
 }
 
 /// With one number a channel added.
@@ -65,9 +59,10 @@ pub fn transposed(
         input_dilation: stride.to_vec(),
         groups,
         flip: true,
+        data_format: DataFormat::ChannelsFirst,
         ..ConvOptions::default()
     };
-    let mut y = convolved(x, &turned(w, groups)?, &options)?;
+    let mut y = ops::conv_general(x, &turned(w, groups)?, &options)?;
     for (i, &(before, after)) in widths.iter().enumerate() {
         let (start, stop) = ((-before).max(0), y.shape()[i + 2] as i64 + after.min(0));
         if before < 0 || after < 0 {

@@ -1,6 +1,6 @@
 //! Windows over the spatial axes, with the channels before them.
 
-use cupola_core::ops::{PadMode, PoolOptions};
+use cupola_core::ops::{DataFormat, PadMode, PoolOptions};
 use cupola_core::{Array, DType, ops};
 
 use super::Made;
@@ -96,7 +96,9 @@ impl Windows {
     }
 
     pub fn options(&self) -> PoolOptions {
-        let mut options = PoolOptions::new(self.window.clone()).stride(self.stride.clone());
+        let mut options = PoolOptions::new(self.window.clone())
+            .stride(self.stride.clone())
+            .data_format(DataFormat::ChannelsFirst);
         options.padding = self.around(self.window.len() + 2).split_off(2);
         options
     }
@@ -115,17 +117,13 @@ impl Windows {
             ones = ops::pad(&ones, &widths[..], 1)?;
             counted.pads.iter_mut().for_each(|p| *p = (0, 0));
         }
-        let mean = |x: &Array, windows: &Windows| match windows.is_dense() {
-            true => channels_last(x, |x| ops::avg_pool(x, &windows.options())),
-            false => Ok(ops::mean(&windows.gathered(x, 0)?, -1, false)?),
+        let mean = |x: &Array, windows: &Windows| -> Made {
+            match windows.is_dense() {
+                true => Ok(ops::avg_pool(x, &windows.options())?),
+                false => Ok(ops::mean(&windows.gathered(x, 0)?, -1, false)?),
+            }
         };
         let y = ops::divide(&mean(&x, self)?, &mean(&ones, &counted)?)?;
         Ok(ops::astype(&y, dtype)?)
     }
-}
-
-/// A function of arrays with the channels behind, on one with them before.
-pub fn channels_last(x: &Array, f: impl FnOnce(&Array) -> cupola_core::Result<Array>) -> Made {
-    let behind = ops::moveaxis(x, 1, -1)?;
-    Ok(ops::moveaxis(&f(&behind)?, -1, 1)?)
 }

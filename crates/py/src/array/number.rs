@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList, PySet, PyString, PyTuple};
 
 use super::PyArray;
 use crate::error::{raise, wrong_value};
-use crate::operand::{Opd, meet, operand};
+use crate::operand::{Opd, is_bytes, meet, operand};
 
 type Binary = for<'a, 'b> fn(Operand<'a>, Operand<'b>) -> Result<Array>;
 
@@ -109,6 +109,7 @@ operators! {
 
 fn matrix(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
     match operand(object)? {
+        _ if is_bytes(object) => Ok(None),
         Some(operand) => operand.into_array().map(Some),
         None => Ok(None),
     }

@@ -8,7 +8,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::wrong_value;
 use crate::generated::docs;
-use crate::operand::{Arr, SizesArg, counts, give, integers};
+use crate::operand::{Arr, SizesArg, counts, data_format_of, give, integers};
 
 /// Convolutions are of floats, as in MLX.
 fn floats(input: &Array) -> PyResult<()> {
@@ -27,6 +27,7 @@ struct ConvArguments {
     padding: SizesArg,
     dilation: SizesArg,
     groups: usize,
+    data_format: String,
 }
 
 impl ConvArguments {
@@ -35,7 +36,8 @@ impl ConvArguments {
             .stride(counts(&self.stride, "stride")?)
             .padding(counts(&self.padding, "padding")?)
             .dilation(counts(&self.dilation, "dilation")?)
-            .groups(self.groups))
+            .groups(self.groups)
+            .data_format(data_format_of(&self.data_format)?))
     }
 }
 
@@ -45,7 +47,8 @@ macro_rules! convolutions {
         #[pyfunction]
         #[pyo3(signature = (
             input, weight, /, stride = SizesArg::one(1), padding = SizesArg::one(0),
-            dilation = SizesArg::one(1), groups = 1, *, stream = None
+            dilation = SizesArg::one(1), groups = 1, *, data_format = "channels_last".to_owned(),
+            stream = None
         ))]
         pub fn $name(
             input: Arr,
@@ -54,9 +57,11 @@ macro_rules! convolutions {
             padding: SizesArg,
             dilation: SizesArg,
             groups: usize,
+            data_format: String,
             stream: Option<On>,
         ) -> PyResult<PyArray> {
-            let options = ConvArguments { stride, padding, dilation, groups }.options()?;
+            let arguments = ConvArguments { stride, padding, dilation, groups, data_format };
+            let options = arguments.options()?;
             floats(&input)?;
             on(stream, || give(ops::$name(&input, &weight, &options)))
         }
@@ -72,7 +77,7 @@ macro_rules! transposed_convolutions {
         #[pyo3(signature = (
             input, weight, /, stride = SizesArg::one(1), padding = SizesArg::one(0),
             dilation = SizesArg::one(1), output_padding = SizesArg::one(0), groups = 1, *,
-            stream = None
+            data_format = "channels_last".to_owned(), stream = None
         ))]
         pub fn $name(
             input: Arr,
@@ -82,9 +87,11 @@ macro_rules! transposed_convolutions {
             dilation: SizesArg,
             output_padding: SizesArg,
             groups: usize,
+            data_format: String,
             stream: Option<On>,
         ) -> PyResult<PyArray> {
-            let mut options = ConvArguments { stride, padding, dilation, groups }.options()?;
+            let arguments = ConvArguments { stride, padding, dilation, groups, data_format };
+            let mut options = arguments.options()?;
             options.output_padding = counts(&output_padding, "output_padding")?;
             floats(&input)?;
             on(stream, || give(ops::$name(&input, &weight, &options)))
@@ -99,7 +106,7 @@ transposed_convolutions! { conv_transpose1d conv_transpose2d conv_transpose3d }
 #[pyo3(signature = (
     input, weight, /, stride = SizesArg::one(1), padding = None,
     kernel_dilation = SizesArg::one(1), input_dilation = SizesArg::one(1), groups = 1,
-    flip = false, *, stream = None
+    flip = false, *, data_format = "channels_last".to_owned(), stream = None
 ))]
 pub fn conv_general(
     input: Arr,
@@ -110,10 +117,12 @@ pub fn conv_general(
     input_dilation: SizesArg,
     groups: usize,
     flip: bool,
+    data_format: String,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let zero = SizesArg::one(0);
-    let arguments = ConvArguments { stride, padding: zero, dilation: kernel_dilation, groups };
+    let (padding_of_all, dilation) = (SizesArg::one(0), kernel_dilation);
+    let arguments =
+        ConvArguments { stride, padding: padding_of_all, dilation, groups, data_format };
     let mut options = arguments.options()?;
     options.input_dilation = counts(&input_dilation, "input_dilation")?;
     options.flip = flip;

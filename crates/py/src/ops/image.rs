@@ -1,13 +1,14 @@
 //! Images in other sizes, windows, and pooling to a size.
 
+use cupola::Array;
 use cupola::ops::{self, Beyond, Interpolation, PoolOptions, Target, Windows};
 use pyo3::prelude::*;
 
 use crate::array::PyArray;
 use crate::device::{On, on};
-use crate::error::wrong_value;
+use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, SizesArg, counts, give};
+use crate::operand::{Arr, SizesArg, counts, data_format_of, give};
 
 /// Factors that are integers, or floats.
 fn factors(object: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
@@ -35,7 +36,8 @@ fn interpolation(op: &str, name: &str) -> PyResult<Interpolation> {
 #[doc = docs!(interpolate)]
 #[pyfunction]
 #[pyo3(signature = (
-    a, size = None, scale_factor = None, mode = "nearest", align_corners = false, *, stream = None
+    a, size = None, scale_factor = None, mode = "nearest", align_corners = false, *,
+    data_format = "channels_last", stream = None
 ))]
 pub fn interpolate(
     a: Arr,
@@ -43,6 +45,7 @@ pub fn interpolate(
     scale_factor: Option<&Bound<'_, PyAny>>,
     mode: &str,
     align_corners: bool,
+    data_format: &str,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let target = match (size, scale_factor) {
@@ -53,13 +56,15 @@ pub fn interpolate(
         }
     };
     let mode = interpolation("interpolate", mode)?;
-    on(stream, || give(ops::interpolate(&a, &target, mode, align_corners)))
+    let format = data_format_of(data_format)?;
+    on(stream, || give(format.with(&a, |a| ops::interpolate(a, &target, mode, align_corners))))
 }
 
 #[doc = docs!(grid_sample)]
 #[pyfunction]
 #[pyo3(signature = (
-    a, grid, mode = "bilinear", padding_mode = "zeros", align_corners = false, *, stream = None
+    a, grid, mode = "bilinear", padding_mode = "zeros", align_corners = false, *,
+    data_format = "channels_last", stream = None
 ))]
 pub fn grid_sample(
     a: Arr,
@@ -67,6 +72,7 @@ pub fn grid_sample(
     mode: &str,
     padding_mode: &str,
     align_corners: bool,
+    data_format: &str,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let mode = interpolation("grid_sample", mode)?;
@@ -80,7 +86,9 @@ pub fn grid_sample(
             )));
         }
     };
-    on(stream, || give(ops::grid_sample(&a, &grid, mode, beyond, align_corners)))
+    let format = data_format_of(data_format)?;
+    let sample = |a: &Array| ops::grid_sample(a, &grid, mode, beyond, align_corners);
+    on(stream, || give(format.with(&a, sample)))
 }
 
 fn windows(
@@ -88,12 +96,14 @@ fn windows(
     stride: &SizesArg,
     padding: &SizesArg,
     dilation: &SizesArg,
+    data_format: &str,
 ) -> PyResult<Windows> {
     Ok(Windows {
         window: counts(window, "kernel_size")?,
         stride: counts(stride, "stride")?,
         padding: counts(padding, "padding")?,
         dilation: counts(dilation, "dilation")?,
+        data_format: data_format_of(data_format)?,
     })
 }
 
@@ -101,7 +111,7 @@ fn windows(
 #[pyfunction]
 #[pyo3(signature = (
     a, kernel_size, stride = SizesArg::one(1), padding = SizesArg::one(0),
-    dilation = SizesArg::one(1), *, stream = None
+    dilation = SizesArg::one(1), *, data_format = "channels_last", stream = None
 ))]
 pub fn unfold(
     a: Arr,
@@ -109,9 +119,10 @@ pub fn unfold(
     stride: SizesArg,
     padding: SizesArg,
     dilation: SizesArg,
+    data_format: &str,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let windows = windows(&kernel_size, &stride, &padding, &dilation)?;
+    let windows = windows(&kernel_size, &stride, &padding, &dilation, data_format)?;
     on(stream, || give(ops::unfold(&a, &windows)))
 }
 
@@ -119,7 +130,7 @@ pub fn unfold(
 #[pyfunction]
 #[pyo3(signature = (
     a, output_size, kernel_size, stride = SizesArg::one(1), padding = SizesArg::one(0),
-    dilation = SizesArg::one(1), *, stream = None
+    dilation = SizesArg::one(1), *, data_format = "channels_last", stream = None
 ))]
 pub fn fold(
     a: Arr,
@@ -128,9 +139,10 @@ pub fn fold(
     stride: SizesArg,
     padding: SizesArg,
     dilation: SizesArg,
+    data_format: &str,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let windows = windows(&kernel_size, &stride, &padding, &dilation)?;
+    let windows = windows(&kernel_size, &stride, &padding, &dilation, data_format)?;
     let sizes = counts(&output_size, "output_size")?;
     on(stream, || give(ops::fold(&a, &sizes, &windows)))
 }
@@ -140,10 +152,16 @@ macro_rules! adaptive_pools {
     ($($name:ident)*) => {$(
         #[doc = docs!($name)]
         #[pyfunction]
-        #[pyo3(signature = (a, output_size, *, stream = None))]
-        pub fn $name(a: Arr, output_size: SizesArg, stream: Option<On>) -> PyResult<PyArray> {
+        #[pyo3(signature = (a, output_size, *, data_format = "channels_last", stream = None))]
+        pub fn $name(
+            a: Arr,
+            output_size: SizesArg,
+            data_format: &str,
+            stream: Option<On>,
+        ) -> PyResult<PyArray> {
             let sizes = counts(&output_size, "output_size")?;
-            on(stream, || give(ops::$name(&a, &sizes)))
+            let format = data_format_of(data_format)?;
+            on(stream, || give(format.with(&a, |a| ops::$name(a, &sizes))))
         }
     )*};
 }
@@ -152,12 +170,16 @@ adaptive_pools! { adaptive_avg_pool adaptive_max_pool }
 
 #[doc = docs!(max_pool_with_indices)]
 #[pyfunction]
-#[pyo3(signature = (a, kernel_size, stride = None, padding = SizesArg::one(0), *, stream = None))]
+#[pyo3(signature = (
+    a, kernel_size, stride = None, padding = SizesArg::one(0), *, data_format = "channels_last",
+    stream = None
+))]
 pub fn max_pool_with_indices(
     a: Arr,
     kernel_size: SizesArg,
     stride: Option<SizesArg>,
     padding: SizesArg,
+    data_format: &str,
     stream: Option<On>,
 ) -> PyResult<(PyArray, PyArray)> {
     let padding = counts(&padding, "padding")?;
@@ -165,19 +187,25 @@ pub fn max_pool_with_indices(
         window: counts(&kernel_size, "kernel_size")?,
         stride: stride.map_or_else(|| Ok(Vec::new()), |s| counts(&s, "stride"))?,
         padding: padding.into_iter().map(|p| (p, p)).collect(),
+        data_format: data_format_of(data_format)?,
     };
     on(stream, || give(ops::max_pool_with_indices(&a, &options)))
 }
 
 #[doc = docs!(max_unpool)]
 #[pyfunction]
-#[pyo3(signature = (a, indices, output_size, *, stream = None))]
+#[pyo3(signature = (a, indices, output_size, *, data_format = "channels_last", stream = None))]
 pub fn max_unpool(
     a: Arr,
     indices: Arr,
     output_size: SizesArg,
+    data_format: &str,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let sizes = counts(&output_size, "output_size")?;
-    on(stream, || give(ops::max_unpool(&a, &indices, &sizes)))
+    let format = data_format_of(data_format)?;
+    on(stream, || {
+        let places = format.to_last(&indices).map_err(raise)?;
+        give(format.with(&a, |a| ops::max_unpool(a, &places, &sizes)))
+    })
 }

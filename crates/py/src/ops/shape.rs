@@ -3,14 +3,16 @@
 use cupola::ops::{self, PadMode, PadWidths, Sections, Sizes};
 use cupola::{Array, Scalar, Shape};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyList, PyTuple};
+use pyo3::types::{PyList, PyTuple};
 use smallvec::SmallVec;
 
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, Arrays, Axis, Opd, ShapeArg, SizesArg, give, integers, sequence, shape};
+use crate::operand::{
+    Arr, Arrays, Axis, Opd, ShapeArg, SizesArg, give, integers, is_bytes, sequence, shape,
+};
 
 pub fn sections(object: &Bound<'_, PyAny>, size: usize) -> PyResult<Sections> {
     if let Ok(count) = object.extract::<isize>() {
@@ -151,7 +153,6 @@ fn widths(object: &Bound<'_, PyAny>) -> PyResult<PadWidths> {
         })
     };
     let wrong = || wrong_type("pad: pad_width must be a number, a pair, or a pair for each axis");
-    let is_bytes = object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>();
     match listed(object) {
         Ok(all) => {
             return match all[..] {
@@ -161,7 +162,7 @@ fn widths(object: &Bound<'_, PyAny>) -> PyResult<PadWidths> {
                 _ => Err(wrong()),
             };
         }
-        Err(error) if is_bytes => return Err(error),
+        Err(error) if is_bytes(object) => return Err(error),
         Err(_) => {}
     }
     let mut pairs = Vec::new();

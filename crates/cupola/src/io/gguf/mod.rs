@@ -10,6 +10,7 @@
 
 mod blocks;
 mod read;
+mod tables;
 mod write;
 
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@ use std::path::Path;
 use cupola_core::backend::{Buffer, reserve};
 use cupola_core::{Array, DType, Error, Result};
 
-use super::blocks::{BLOCKS, Blocks, GROUP, UNREAD, Way, halves, pack};
+use super::blocks::{BLOCKS, Blocks, GROUP, REMOVED, Way, halves, pack};
 use super::{
     ALIGNMENT, ALIGNMENT_KEY, MAGIC, Metadata, NUMBERS, PLAIN, Tensors, VERSION, Value, kind,
 };
@@ -264,12 +264,14 @@ impl<R: Read + Seek> Source<'_, R> {
             (Some(dtype), _) => (1, dtype.size()),
             (None, Some(blocks)) => (blocks.size, blocks.bytes),
             (None, None) => {
-                let unread = UNREAD.iter().find(|(number, _)| number == code);
+                let removed = REMOVED.iter().find(|(number, _)| number == code);
                 return Err(wrong(
                     self,
-                    match unread {
-                        Some((_, known)) => format!("is of type {known}, which is not read"),
-                        None => format!("is of type {code}, which does not exist"),
+                    match removed {
+                        Some((_, known)) => {
+                            format!("is of type {known}, which the format no longer has")
+                        }
+                        None => format!("is of type {code}, which is not known"),
                     },
                 ));
             }

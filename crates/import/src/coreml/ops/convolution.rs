@@ -1,10 +1,10 @@
 //! Convolutions.
 
-use cupola_core::ops::ConvOptions;
+use cupola_core::ops::{ConvOptions, DataFormat};
 
 use super::pool::{padding, spatial};
 use super::prelude::*;
-use crate::lowering::conv::{convolved, transposed, with_bias};
+use crate::lowering::conv::{transposed, with_bias};
 
 struct Convolution {
     stride: Vec<usize>,
@@ -32,8 +32,10 @@ fn conv_of(n: &Node<'_>, w: &Array) -> Made {
     let x = n.x("x")?;
     let Convolution { stride, dilation, groups } = Convolution::of(n, x, w)?;
     let padding = padding(n, &x.shape()[2..], &w.shape()[2..], &stride, &dilation)?;
-    let options = ConvOptions { padding, stride, dilation, groups, ..ConvOptions::default() };
-    with_bias(convolved(x, w, &options)?, n.maybe("bias")?)
+    let data_format = DataFormat::ChannelsFirst;
+    let options =
+        ConvOptions { padding, stride, dilation, groups, data_format, ..ConvOptions::default() };
+    with_bias(ops::conv_general(x, w, &options)?, n.maybe("bias")?)
 }
 
 fn conv(n: &Node<'_>) -> Outcome {

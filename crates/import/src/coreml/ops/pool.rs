@@ -1,7 +1,7 @@
 //! Pooling.
 
 use super::prelude::*;
-use crate::lowering::windows::{Windows, channels_last, same_pads};
+use crate::lowering::windows::{Windows, same_pads};
 
 /// A list with one number for each spatial axis.
 pub fn spatial(n: &Node<'_>, name: &str, axes: usize, default: usize) -> Result<Vec<usize>, Fault> {
@@ -60,7 +60,7 @@ fn windows(n: &Node<'_>, x: &Array) -> Result<Windows, Fault> {
 fn max_pool(n: &Node<'_>) -> Outcome {
     let x = n.x("x")?;
     let windows = windows(n, x)?;
-    one(channels_last(x, |x| ops::max_pool(x, &windows.options()))?)
+    one(ops::max_pool(x, &windows.options())?)
 }
 
 fn avg_pool(n: &Node<'_>) -> Outcome {

@@ -1,10 +1,10 @@
 //! Convolutions.
 
-use cupola_core::ops::ConvOptions;
+use cupola_core::ops::{ConvOptions, DataFormat};
 
 use super::pool::{pads, spatial};
 use super::prelude::*;
-use crate::lowering::conv::{convolved, transposed, with_bias};
+use crate::lowering::conv::{transposed, with_bias};
 use crate::lowering::windows::same_pads;
 
 /// A convolution of `[N, C, ..]` with `[O, C/groups, ..]`, as a node says it.
@@ -31,9 +31,10 @@ pub fn conv_of(n: &Node<'_>, x: &Array, w: &Array) -> Made {
         stride,
         dilation,
         groups: node::count(n.int("group", 1)?)?,
+        data_format: DataFormat::ChannelsFirst,
         ..ConvOptions::default()
     };
-    convolved(x, w, &options)
+    Ok(ops::conv_general(x, w, &options)?)
 }
 
 fn conv(n: &Node<'_>) -> Outcome {

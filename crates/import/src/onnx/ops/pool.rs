@@ -1,7 +1,7 @@
 //! Pooling.
 
 use super::prelude::*;
-use crate::lowering::windows::{Windows, channels_last, same_pads};
+use crate::lowering::windows::{Windows, same_pads};
 
 /// A list with one number for each spatial axis.
 pub fn spatial(n: &Node<'_>, name: &str, axes: usize, default: usize) -> Result<Vec<usize>, Fault> {
@@ -67,7 +67,7 @@ fn max_pool(n: &Node<'_>) -> Outcome {
     let x = n.x(0)?;
     let windows = windows(n, x)?;
     if windows.is_dense() && !n.wants(1) && x.dtype().is_float() {
-        return n.like(channels_last(x, |x| ops::max_pool(x, &windows.options()))?, 0);
+        return n.like(ops::max_pool(x, &windows.options())?, 0);
     }
     let least = super::reduction::limits(x.dtype()).0;
     let all = windows.gathered(x, least)?;

@@ -1,5 +1,7 @@
 //! What language models keep from step to step: caches, recurrent states, positions.
 
+use cupola_core::ops::{ConvOptions, DataFormat};
+
 use super::prelude::*;
 use crate::lowering::movement::part;
 
@@ -72,9 +74,8 @@ fn causal_conv(n: &Node<'_>) -> Outcome {
         None => ops::zeros([batch, channels, k - 1], x.dtype())?,
     };
     let all = ops::concatenate(&[&past, x], 2)?;
-    let options = cupola_core::ops::ConvOptions::new().groups(channels);
-    let y = ops::conv_general(&ops::moveaxis(&all, 1, -1)?, &ops::moveaxis(w, 1, -1)?, &options)?;
-    let mut y = ops::moveaxis(&y, -1, 1)?;
+    let options = ConvOptions::new().groups(channels).data_format(DataFormat::ChannelsFirst);
+    let mut y = ops::conv_general(&all, w, &options)?;
     if let Some(bias) = n.maybe(2)? {
         y = ops::add(&y, &crate::lowering::conv::per_channel(bias, 3)?)?;
     }

@@ -779,7 +779,7 @@ def abs(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
         >>> mx.abs(mx.array([-1, 2]))
         array([1, 2], dtype=int32)
     """
-def adaptive_avg_pool(a: _Scalar | array, output_size: int | Sequence[int], *, stream: _StreamOrDevice | None = ...) -> array:
+def adaptive_avg_pool(a: _Scalar | array, output_size: int | Sequence[int], *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The means of parts that cover an image: as many along each spatial axis as `sizes` says, one entry for all or one an
     axis.
 
@@ -798,7 +798,7 @@ def adaptive_avg_pool(a: _Scalar | array, output_size: int | Sequence[int], *, s
         array([[[1.5],
                 [2.5]]], dtype=float32)
     """
-def adaptive_max_pool(a: _Scalar | array, output_size: int | Sequence[int], *, stream: _StreamOrDevice | None = ...) -> array:
+def adaptive_max_pool(a: _Scalar | array, output_size: int | Sequence[int], *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The largest elements of parts that cover an image; see `adaptive_avg_pool`.
 
     Shapes:
@@ -1317,33 +1317,34 @@ def contiguous(a: _Scalar | array, /, allow_col_major: bool = ..., *, stream: _S
         array([[0, 2],
                [1, 3]], dtype=int32)
     """
-def conv1d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+def conv1d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """`conv_general` over one spatial axis.
 
     Example:
         >>> mx.conv1d(mx.ones((1, 4, 1)), mx.ones((1, 3, 1))).flatten()
         array([3, 3], dtype=float32)
     """
-def conv2d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+def conv2d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """`conv_general` over two spatial axes.
 
     Example:
         >>> mx.conv2d(mx.ones((1, 3, 3, 1)), mx.ones((2, 3, 3, 1)), padding=1).shape
         (1, 3, 3, 2)
     """
-def conv3d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+def conv3d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """`conv_general` over three spatial axes.
 
     Example:
         >>> mx.conv3d(mx.ones((1, 3, 3, 3, 1)), mx.ones((2, 2, 2, 2, 1))).shape
         (1, 2, 2, 2, 2)
     """
-def conv_general(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: Any = ..., kernel_dilation: int | Sequence[int] = ..., input_dilation: int | Sequence[int] = ..., groups: int = ..., flip: bool = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+def conv_general(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: Any = ..., kernel_dilation: int | Sequence[int] = ..., input_dilation: int | Sequence[int] = ..., groups: int = ..., flip: bool = ..., *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The convolution of x with a kernel w, over any number of spatial axes.
 
     Shapes:
-    x `[N, input.., C]` and w `[O, kernel.., C/groups]` give `[N, output.., O]`. As in every
-    framework the kernel does not run backwards, unless `flip` says so.
+    x `[N, input.., C]` and w `[O, kernel.., C/groups]` give `[N, output.., O]`; with channels first x `[N, C, input..]`
+    and w `[O, C/groups, kernel..]` give `[N, O, output..]`. As in every framework the kernel does not run backwards,
+    unless `flip` says so.
 
     Dtypes:
     Both promote; half types accumulate in `float32`; integers and bool are taken as `float32`.
@@ -1352,12 +1353,13 @@ def conv_general(input: _Scalar | array, weight: _Scalar | array, /, stride: int
         >>> mx.conv_general(mx.ones((1, 4, 1)), mx.ones((1, 2, 1)), padding=([1], [0])).flatten()
         array([1, 2, 2, 2], dtype=float32)
     """
-def conv_transpose1d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., output_padding: int | Sequence[int] = ..., groups: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+def conv_transpose1d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., output_padding: int | Sequence[int] = ..., groups: int = ..., *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The transposed convolution over one spatial axis: the gradient of a convolution by its input.
 
     Shapes:
     x `[N, input.., C]` and w `[O, kernel.., C/groups]`, as in MLX, give `[N, output.., O]` with
-    (input − 1)·stride + (kernel − 1)·dilation + 1 + output padding − padding outputs along an axis.
+    (input − 1)·stride + (kernel − 1)·dilation + 1 + output padding − padding outputs along an axis. With channels first
+    x `[N, C, input..]` and w `[O, C/groups, kernel..]` give `[N, O, output..]`.
 
     Errors:
     Where the output padding is not smaller than the stride.
@@ -1366,14 +1368,14 @@ def conv_transpose1d(input: _Scalar | array, weight: _Scalar | array, /, stride:
         >>> mx.conv_transpose1d(mx.ones((1, 2, 1)), mx.ones((1, 3, 1))).flatten()
         array([1, 2, 2, 1], dtype=float32)
     """
-def conv_transpose2d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., output_padding: int | Sequence[int] = ..., groups: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+def conv_transpose2d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., output_padding: int | Sequence[int] = ..., groups: int = ..., *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The transposed convolution over two spatial axes; see `conv_transpose1d`.
 
     Example:
         >>> mx.conv_transpose2d(mx.ones((1, 2, 2, 1)), mx.ones((3, 2, 2, 1)), stride=2).shape
         (1, 4, 4, 3)
     """
-def conv_transpose3d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., output_padding: int | Sequence[int] = ..., groups: int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+def conv_transpose3d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., output_padding: int | Sequence[int] = ..., groups: int = ..., *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The transposed convolution over three spatial axes; see `conv_transpose1d`.
 
     Example:
@@ -1551,7 +1553,7 @@ def dequantize(w: _Scalar | array, /, scales: _Scalar | array, biases: _Scalar |
         (2, 64)
     """
 def device_count(device_type: DeviceType) -> int:
-    """How many devices of a type there are.
+    """How many devices of a type there are. Software that draws in a GPU's place is no `gpu`, but counts as `wgpu`.
 
     Example:
         >>> mx.device_count(mx.cpu)
@@ -1881,11 +1883,11 @@ def fmod(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) 
         >>> mx.fmod(mx.array([-7, 7]), 4)
         array([-3, 3], dtype=int32)
     """
-def fold(a: _Scalar | array, output_size: int | Sequence[int], kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+def fold(a: _Scalar | array, output_size: int | Sequence[int], kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The inverse of `unfold` but that where windows overlap their elements add up.
 
     Shapes:
-    `[N, windows, taps·C]` gives `[N, sizes.., C]`.
+    `[N, windows, taps·C]` gives `[N, sizes.., C]`. With channels first `[N, C·taps, windows]` gives `[N, C, sizes..]`.
 
     Dtypes:
     Half types are summed in `float32`.
@@ -2089,7 +2091,7 @@ def greater_equal(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevic
         >>> mx.greater_equal(mx.array([1, 2]), 2)
         array([False, True], dtype=bool)
     """
-def grid_sample(a: _Scalar | array, grid: _Scalar | array, mode: str = ..., padding_mode: str = ..., align_corners: bool = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+def grid_sample(a: _Scalar | array, grid: _Scalar | array, mode: str = ..., padding_mode: str = ..., align_corners: bool = ..., *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """An image at computed places, as PyTorch's `grid_sample`: −1 and 1 are the middles of the outermost pixels with
     `align_corners`, and the image's edges without.
 
@@ -2283,7 +2285,7 @@ def interp(x: _Scalar | array, xp: _Scalar | array, fp: _Scalar | array, left: f
         >>> mx.interp(mx.array([0.5, 2.0]), mx.array([0.0, 1.0, 3.0]), mx.array([1.0, 2.0, 0.0]))
         array([1.5, 1], dtype=float32)
     """
-def interpolate(a: _Scalar | array, size: int | Sequence[int] | None = ..., scale_factor: Any = ..., mode: str = ..., align_corners: bool = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+def interpolate(a: _Scalar | array, size: int | Sequence[int] | None = ..., scale_factor: Any = ..., mode: str = ..., align_corners: bool = ..., *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """An image in another size, as PyTorch's `interpolate`. With `align_corners` the outermost pixels' middles stay where
     they are, without it the image's edges.
 
@@ -2690,7 +2692,7 @@ def max(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bo
         >>> mx.max(mx.array([[1, 5], [3, 2]]), axis=1)
         array([5, 3], dtype=int32)
     """
-def max_pool_with_indices(a: _Scalar | array, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = ..., padding: int | Sequence[int] = ..., *, stream: _StreamOrDevice | None = ...) -> tuple[array, array]:
+def max_pool_with_indices(a: _Scalar | array, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = ..., padding: int | Sequence[int] = ..., *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> tuple[array, array]:
     """`max_pool`(super::max_pool), and where in its image, flattened, each largest element is: the first of equal ones,
     or the first NaN.
 
@@ -2708,7 +2710,7 @@ def max_pool_with_indices(a: _Scalar | array, kernel_size: int | Sequence[int], 
         >>> largest.flatten(), places.flatten()
         (array([4, 3], dtype=float32), array([1, 2], dtype=int32))
     """
-def max_unpool(a: _Scalar | array, indices: _Scalar | array, output_size: int | Sequence[int], *, stream: _StreamOrDevice | None = ...) -> array:
+def max_unpool(a: _Scalar | array, indices: _Scalar | array, output_size: int | Sequence[int], *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """An image with elements at the places that `max_pool_with_indices` found them at, and zeros elsewhere.
 
     Shapes:
@@ -3929,11 +3931,12 @@ def unflatten(a: _Scalar | array, axis: int, shape: int | Sequence[int], *, stre
         >>> mx.unflatten(mx.ones((2, 12)), 1, (3, 4)).shape
         (2, 3, 4)
     """
-def unfold(a: _Scalar | array, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+def unfold(a: _Scalar | array, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The windows of an image as rows: their product with the flattened weight of a convolution is the convolution.
 
     Shapes:
     `[N, input.., C]` gives `[N, windows, taps·C]`, with any number of spatial axes; the channels of a tap are side by side.
+    With channels first `[N, C, input..]` gives `[N, C·taps, windows]`, as in PyTorch.
 
     Errors:
     For images without spatial axes, windows that do not fit, and windows, strides and dilations of 0.

@@ -61,6 +61,22 @@ def cuda_kernel(name: str, input_names: Sequence[str], output_names: Sequence[st
         >>> mx.fast.cuda_kernel('double', ['x'], ['y'], source).name
         'double'
     """
+def group_norm(x: _Scalar | array, num_groups: int, weight: _Scalar | array | None = ..., bias: _Scalar | array | None = ..., eps: float = ..., *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
+    """`x` with mean 0 and variance 1 in each group of channels of each example over the spatial axes, times `weight`, plus
+    `bias`. One group is a layer norm over all of an example, as many as channels are an instance norm.
+
+    Y. Wu, K. He, *Group normalization*, ECCV 2018.
+
+    Shapes:
+    `[N, .., C]` gives the same; `weight` and `bias` are `[C]`.
+
+    Dtypes:
+    Integers and bool are taken as `float32`; half types are computed in `float32`; the result has x's dtype.
+
+    Errors:
+    Where `x` has fewer than two axes, its channels are not so many groups of as many, or `weight` or `bias` is not a vector
+    of the channels.
+    """
 def kernel(name: str, input_names: Sequence[str], output_names: Sequence[str], source: str, header: str = ..., ensure_row_contiguous: bool = ..., atomic_outputs: bool = ...) -> Any:
     """A kernel of one's own in the common language, which every device runs: the body of what each thread does, in C's
     manner. Inputs and outputs are arrays of those names; `docs/kernels.md` describes the language.

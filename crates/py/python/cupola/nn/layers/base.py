@@ -463,6 +463,16 @@ class Module(dict):
         return self.train(False)
 
 
+def checked_format(module: Module, data_format: str) -> str:
+    """Where a module's input has its channels, if it is one of the two places."""
+    if data_format not in ("channels_last", "channels_first"):
+        raise ValueError(
+            f"[{type(module).__name__}] 'data_format' must be channels_last or channels_first, "
+            f"not {data_format!r}"
+        )
+    return data_format
+
+
 def _unwrap(
     module: Module, key: str, value: Any, keep: _Filter, fn: Callable, is_leaf: _Filter
 ) -> Any:

@@ -1,12 +1,12 @@
-"""Convolutions, channels last."""
+"""Convolutions."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Optional, Tuple, Union
+from typing import Any, Callable, ClassVar, Optional, Tuple, Union
 
 import cupola.core as mx
-from cupola.nn.layers.base import Module
+from cupola.nn.layers.base import Module, checked_format
 
 _Size = Union[int, Tuple[int, ...]]
 
@@ -35,8 +35,10 @@ class Convolution(Module):
         bias: bool,
         groups: Optional[int] = None,
         output_padding: Optional[_Size] = None,
+        data_format: str = "channels_last",
     ) -> None:
         super().__init__()
+        self._data_format = checked_format(self, data_format)
         if in_channels % (groups or 1) != 0:
             raise ValueError(
                 f"The number of input channels ({in_channels}) must be divisible by the number of "
@@ -71,11 +73,19 @@ class Convolution(Module):
             **own,
             "bias": "bias" in self,
         }
+        if self._data_format != "channels_last":
+            settings["data_format"] = self._data_format
         listed = ", ".join(f"{name}={value}" for name, value in settings.items())
         return f"{inputs * own.get('groups', 1)}, {outputs}, {listed}"
 
-    def _biased(self, y: mx.array) -> mx.array:
-        return y + mx._amp.operand("conv_general", self.bias) if "bias" in self else y
+    def _convolved(self, function: Callable, x: mx.array, *how: Any) -> mx.array:
+        """The function of ``x``, the kernels and ``how``, with the bias, in the layer's format."""
+        if self._data_format == "channels_first":
+            x = mx.moveaxis(x, 1, -1)
+        y = function(x, self.weight, *how)
+        if "bias" in self:
+            y = y + mx._amp.operand("conv_general", self.bias)
+        return y if self._data_format == "channels_last" else mx.moveaxis(y, -1, 1)
 
 
 class Conv1d(Convolution):
@@ -93,6 +103,8 @@ class Conv1d(Convolution):
         dilation: Steps between elements of a kernel.
         groups: Into how many independent groups the channels are split.
         bias: Whether there is a bias.
+        data_format: Where ``x`` and the result have their channels, ``"channels_last"`` or
+            ``"channels_first"``. The kernels keep theirs.
 
     Example:
         >>> nn.Conv1d(3, 8, kernel_size=3)(mx.ones((1, 10, 3))).shape
@@ -111,15 +123,25 @@ class Conv1d(Convolution):
         dilation: int = 1,
         groups: int = 1,
         bias: bool = True,
+        *,
+        data_format: str = "channels_last",
     ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, bias, groups
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            bias,
+            groups,
+            data_format=data_format,
         )
 
     def __call__(self, x: mx.array) -> mx.array:
         """Convolve ``x``."""
-        y = mx.conv1d(x, self.weight, self.stride, self.padding, self.dilation, self.groups)
-        return self._biased(y)
+        how = (self.stride, self.padding, self.dilation, self.groups)
+        return self._convolved(mx.conv1d, x, *how)
 
 
 class Conv2d(Convolution):
@@ -137,6 +159,8 @@ class Conv2d(Convolution):
         dilation: Steps between elements of a kernel, likewise.
         groups: Into how many independent groups the channels are split.
         bias: Whether there is a bias.
+        data_format: Where ``x`` and the result have their channels, ``"channels_last"`` or
+            ``"channels_first"``. The kernels keep theirs.
 
     Example:
         >>> nn.Conv2d(3, 8, kernel_size=3, padding=1)(mx.ones((1, 5, 5, 3))).shape
@@ -155,15 +179,25 @@ class Conv2d(Convolution):
         dilation: Union[int, tuple] = 1,
         groups: int = 1,
         bias: bool = True,
+        *,
+        data_format: str = "channels_last",
     ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, bias, groups
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            bias,
+            groups,
+            data_format=data_format,
         )
 
     def __call__(self, x: mx.array) -> mx.array:
         """Convolve ``x``."""
-        y = mx.conv2d(x, self.weight, self.stride, self.padding, self.dilation, self.groups)
-        return self._biased(y)
+        how = (self.stride, self.padding, self.dilation, self.groups)
+        return self._convolved(mx.conv2d, x, *how)
 
 
 class Conv3d(Convolution):
@@ -180,6 +214,8 @@ class Conv3d(Convolution):
         padding: Zeros on either side of the input, likewise.
         dilation: Steps between elements of a kernel, likewise.
         bias: Whether there is a bias.
+        data_format: Where ``x`` and the result have their channels, ``"channels_last"`` or
+            ``"channels_first"``. The kernels keep theirs.
 
     Example:
         >>> nn.Conv3d(3, 8, kernel_size=2)(mx.ones((1, 4, 4, 4, 3))).shape
@@ -197,9 +233,20 @@ class Conv3d(Convolution):
         padding: Union[int, tuple] = 0,
         dilation: Union[int, tuple] = 1,
         bias: bool = True,
+        *,
+        data_format: str = "channels_last",
     ) -> None:
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, bias)
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            bias,
+            data_format=data_format,
+        )
 
     def __call__(self, x: mx.array) -> mx.array:
         """Convolve ``x``."""
-        return self._biased(mx.conv3d(x, self.weight, self.stride, self.padding, self.dilation))
+        return self._convolved(mx.conv3d, x, self.stride, self.padding, self.dilation)

@@ -1,4 +1,4 @@
-"""Transposed convolutions, channels last."""
+"""Transposed convolutions."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ class _Transposed(Convolution):
         dilation: Union[int, tuple] = 1,
         output_padding: Union[int, tuple] = 0,
         bias: bool = True,
+        *,
+        data_format: str = "channels_last",
     ) -> None:
         super().__init__(
             in_channels,
@@ -33,12 +35,13 @@ class _Transposed(Convolution):
             dilation,
             bias,
             output_padding=output_padding,
+            data_format=data_format,
         )
 
     def __call__(self, x: mx.array) -> mx.array:
         """Convolve ``x``, transposed."""
         how = (self.stride, self.padding, self.dilation, self.output_padding)
-        return self._biased(getattr(mx, self._function)(x, self.weight, *how))
+        return self._convolved(getattr(mx, self._function), x, *how)
 
 
 class ConvTranspose1d(_Transposed):
@@ -56,6 +59,8 @@ class ConvTranspose1d(_Transposed):
         dilation: Steps between elements of a kernel.
         output_padding: How much longer the output is on one side.
         bias: Whether there is a bias.
+        data_format: Where ``x`` and the result have their channels, ``"channels_last"`` or
+            ``"channels_first"``. The kernels keep theirs.
 
     Example:
         >>> nn.ConvTranspose1d(3, 8, 3)(mx.ones((1, 10, 3))).shape
@@ -81,6 +86,8 @@ class ConvTranspose2d(_Transposed):
         dilation: Steps between elements of a kernel, likewise.
         output_padding: How much longer the output is on one side, likewise.
         bias: Whether there is a bias.
+        data_format: Where ``x`` and the result have their channels, ``"channels_last"`` or
+            ``"channels_first"``. The kernels keep theirs.
 
     Example:
         >>> nn.ConvTranspose2d(3, 8, 2, stride=2)(mx.ones((1, 5, 5, 3))).shape
@@ -106,6 +113,8 @@ class ConvTranspose3d(_Transposed):
         dilation: Steps between elements of a kernel, likewise.
         output_padding: How much longer the output is on one side, likewise.
         bias: Whether there is a bias.
+        data_format: Where ``x`` and the result have their channels, ``"channels_last"`` or
+            ``"channels_first"``. The kernels keep theirs.
 
     Example:
         >>> nn.ConvTranspose3d(3, 8, 2)(mx.ones((1, 4, 4, 4, 3))).shape

@@ -171,13 +171,7 @@ class GroupNorm(Module):
 
     def _neighbours(self, x: mx.array) -> mx.array:
         """Normalise groups of neighbouring features."""
-        batch, *spatial, features = x.shape
-        group = features // self.num_groups
-        rows = x.reshape(batch, -1, self.num_groups, group)
-        rows = rows.transpose(0, 2, 1, 3).reshape(batch, self.num_groups, -1)
-        rows = mx.fast.layer_norm(rows, None, None, self.eps)
-        rows = rows.reshape(batch, self.num_groups, -1, group).transpose(0, 2, 1, 3)
-        return rows.reshape(batch, *spatial, features)
+        return mx.fast.group_norm(x, self.num_groups, eps=self.eps)
 
     def _interleaved(self, x: mx.array) -> mx.array:
         """Normalise groups of every ``num_groups``-th feature."""

@@ -1,11 +1,11 @@
-"""Pooling over windows of the spatial axes, channels last."""
+"""Pooling over windows of the spatial axes."""
 
 from __future__ import annotations
 
 from typing import Callable, ClassVar, Optional, Tuple, Union
 
 import cupola.core as mx
-from cupola.nn.layers.base import Module
+from cupola.nn.layers.base import Module, checked_format
 
 _Size = Union[int, Tuple[int, ...]]
 
@@ -17,9 +17,15 @@ class _Pool(Module):
     _pool: ClassVar[Callable]
 
     def __init__(
-        self, kernel_size: _Size, stride: Optional[_Size] = None, padding: Optional[_Size] = 0
+        self,
+        kernel_size: _Size,
+        stride: Optional[_Size] = None,
+        padding: Optional[_Size] = 0,
+        *,
+        data_format: str = "channels_last",
     ) -> None:
         super().__init__()
+        self._data_format = checked_format(self, data_format)
         self._kernel_size = self._sizes("kernel_size", kernel_size)
         self._stride = self._kernel_size if stride is None else self._sizes("stride", stride)
         self._padding = self._sizes("padding", padding)
@@ -43,18 +49,19 @@ class _Pool(Module):
         )
 
     def _extra_repr(self) -> str:
-        return (
-            f"kernel_size={self._kernel_size}, stride={self._stride}, padding={self._padding}"
-        )
+        text = f"kernel_size={self._kernel_size}, stride={self._stride}, padding={self._padding}"
+        if self._data_format == "channels_last":
+            return text
+        return f"{text}, data_format={self._data_format}"
 
     def __call__(self, x: mx.array) -> mx.array:
-        """Pool over the axes between the first and the last."""
+        """Pool over the spatial axes."""
         if x.ndim != self._spatial + 2:
             raise ValueError(
                 f"[{type(self).__name__}] the input must have {self._spatial + 2} dimensions, "
-                f"the spatial ones between batch and channels, but its shape is {x.shape}"
+                f"those of batch and channels and the spatial ones, but its shape is {x.shape}"
             )
-        return self._pool(x, self._kernel_size, self._stride, self._padding)
+        return self._pool(x, self._kernel_size, self._stride, self._padding, self._data_format)
 
 
 class MaxPool1d(_Pool):
@@ -64,6 +71,7 @@ class MaxPool1d(_Pool):
         kernel_size: The size of the windows.
         stride: Steps between windows; ``kernel_size`` by default.
         padding: Padding that is never the largest, on either side of the input.
+        data_format: Where the channels are, ``"channels_last"`` or ``"channels_first"``.
 
     Raises:
         ValueError: If one of them, or the input, has another number of axes.
@@ -84,6 +92,7 @@ class MaxPool2d(_Pool):
         kernel_size: The size of the windows, a number or one for each axis.
         stride: Steps between windows, likewise; ``kernel_size`` by default.
         padding: Padding that is never the largest, on either side of the input, likewise.
+        data_format: Where the channels are, ``"channels_last"`` or ``"channels_first"``.
 
     Raises:
         ValueError: If one of them, or the input, has another number of axes.
@@ -104,6 +113,7 @@ class MaxPool3d(_Pool):
         kernel_size: The size of the windows, a number or one for each axis.
         stride: Steps between windows, likewise; ``kernel_size`` by default.
         padding: Padding that is never the largest, on either side of the input, likewise.
+        data_format: Where the channels are, ``"channels_last"`` or ``"channels_first"``.
 
     Raises:
         ValueError: If one of them, or the input, has another number of axes.
@@ -124,6 +134,7 @@ class AvgPool1d(_Pool):
         kernel_size: The size of the windows.
         stride: Steps between windows; ``kernel_size`` by default.
         padding: Zeros, which count, on either side of the input.
+        data_format: Where the channels are, ``"channels_last"`` or ``"channels_first"``.
 
     Raises:
         ValueError: If one of them, or the input, has another number of axes.
@@ -144,6 +155,7 @@ class AvgPool2d(_Pool):
         kernel_size: The size of the windows, a number or one for each axis.
         stride: Steps between windows, likewise; ``kernel_size`` by default.
         padding: Zeros, which count, on either side of the input, likewise.
+        data_format: Where the channels are, ``"channels_last"`` or ``"channels_first"``.
 
     Raises:
         ValueError: If one of them, or the input, has another number of axes.
@@ -164,6 +176,7 @@ class AvgPool3d(_Pool):
         kernel_size: The size of the windows, a number or one for each axis.
         stride: Steps between windows, likewise; ``kernel_size`` by default.
         padding: Zeros, which count, on either side of the input, likewise.
+        data_format: Where the channels are, ``"channels_last"`` or ``"channels_first"``.
 
     Raises:
         ValueError: If one of them, or the input, has another number of axes.
