@@ -8,6 +8,7 @@ memory, and under `vmap`. NumPy runs it with every result rounded to its dtype. 
 index outside its axis: then everything else still has to be readable.
 """
 
+import math
 import random
 import re
 
@@ -628,9 +629,11 @@ class Checker:
     def added(self, text, dtype, names):
         """How far a value may be off. Where elements were all rounded the same way, as differences from a
         mean are, as many roundings add up as a sum has elements, and sums of sums multiply them; so do
-        products with large integers. A product with what is clipped, if there is one, has four times
-        as many."""
+        products with large integers, and an exponential as much as it is large. A product with what is
+        clipped, if there is one, has four times as many."""
         before = max((self.wrong.get(name, 0.0) for name in re.findall(r"\w+", text)), default=0.0)
+        if text.startswith("N.exp("):
+            before *= math.exp(4.0)
         before = max(before, ROUNDING.get(dtype, 0.0) * self.size)
         found = re.match(r"N\.(?:sum\((\w+), axis=(\d+)|cumsum\(N\.clip\((\w+),)", text)
         if not found:

@@ -294,6 +294,19 @@ def test_random_keys_give_the_same_numbers():
         same(cc.random.uniform(shape=(3,)), mlx.random.uniform(shape=(3,)))
 
 
+def test_einsum_promotes_before_its_first_product():
+    """A product of narrow numbers that wraps, or is too large, is not what is multiplied with a wide one."""
+    narrow, wide = np.array([[100, 27]], np.int8), np.array([[7]], np.int32)
+    for text, operands in (
+        ("ij,kj,il->kl", (narrow, narrow, wide)),
+        ("il,ij,kj->kl", (wide, narrow, narrow)),
+        ("ij,kj,il->kl", (narrow.astype(np.float16) * 300, narrow.astype(np.float16), wide.astype(np.float32))),
+    ):
+        have, want = cc.einsum(text, *map(cc.array, operands)), np.einsum(text, *operands)
+        assert np.array(have).dtype == want.dtype
+        np.testing.assert_allclose(np.array(have), want, rtol=1e-6)
+
+
 def test_einsum_and_more(rng):
     a, b = rng.standard_normal((3, 4), np.float32), rng.standard_normal((4, 5), np.float32)
     ours, theirs = zip(pair(a), pair(b))

@@ -6,9 +6,11 @@ pub use path::einsum_path;
 
 use super::dot::matmul;
 use super::movement::{permute, squeeze_axes};
+use super::operand::cast;
 use super::{diagonal, multiply, reshape, sum};
 use crate::array::Array;
 use crate::autocast;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::{Dims, Shape};
 use path::Path;
@@ -33,6 +35,9 @@ struct Term {
 /// Without `->` the result has the letters that come up once, in alphabetical order. A letter twice
 /// in one operand takes the diagonal. `...` stands for axes that broadcast.
 ///
+/// # Dtypes
+/// All operands promote to one dtype, in which every product of the way is.
+///
 /// # Errors
 /// Where the subscripts do not fit the operands.
 ///
@@ -53,8 +58,11 @@ fn summed(subscripts: &str, operands: &[&Array]) -> Result<Array> {
     let bad = bad(subscripts);
     let read = Subscripts::read(subscripts, operands)?;
     let mut terms = Vec::with_capacity(operands.len());
+    let dtype = operands.iter().map(|operand| operand.dtype()).reduce(DType::promote);
     for (labels, operand) in read.listed.iter().zip(operands) {
-        let term = Term { array: (*operand).clone(), labels: labels.clone() };
+        // A product of narrow integers would wrap before it meets a wide one.
+        let array = cast(operand, dtype.unwrap_or(operand.dtype()))?;
+        let term = Term { array, labels: labels.clone() };
         terms.push(take_diagonals(term, &bad)?);
     }
     check_sizes(&terms, &bad)?;
