@@ -167,7 +167,7 @@ impl Bench {
         let name = format!("dot {kind} {m}x{k}{} * {k}x{n}{}", mark(ta), mark(tb));
         self.row(&name, 2.0 * (m * k * n) as f64, || {
             // SAFETY: the operands are dense arrays of the problem's sizes.
-            unsafe { dot(&p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), None) };
+            unsafe { dot(&p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), None, None) };
         });
     }
 }

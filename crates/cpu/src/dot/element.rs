@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use num_complex::Complex;
 
 use super::vector::MatVec;
-use super::{DotProblem, Epilogue, Panel, few, matrix, panels};
+use super::{DotProblem, Epilogue, Panel, Place, few, matrix, panels};
 use crate::simd::half::{c32_to_c64, c64_to_c32};
 use crate::simd::{Isa, Kernel, Out, dispatch};
 
@@ -24,6 +24,7 @@ pub trait DotElement: Copy + Send + Sync + 'static {
         b: *const Self,
         out: Out<'_, Self>,
         epilogue: Epilogue<'_>,
+        place: Option<Place<'_>>,
     );
 }
 
@@ -45,11 +46,12 @@ macro_rules! float {
                 b: *const $t,
                 out: Out<'_, $t>,
                 epilogue: Epilogue<'_>,
+                place: Option<Place<'_>>,
             ) {
                 // SAFETY: the caller vouches for the operands.
                 unsafe {
                     if !few::product(isa, p, a, b, out, epilogue) {
-                        matrix::product(isa, p, a, b, out, epilogue);
+                        matrix::product(isa, p, a, b, out, epilogue, place);
                     }
                 }
             }
@@ -69,6 +71,7 @@ macro_rules! ring {
                 b: *const $t,
                 out: Out<'_, $t>,
                 epilogue: Epilogue<'_>,
+                _: Option<Place<'_>>,
             ) {
                 // SAFETY: the caller vouches for the operands.
                 unsafe {
@@ -138,6 +141,7 @@ impl DotElement for Complex<f16> {
         b: *const Complex<f16>,
         out: Out<'_, Complex<f16>>,
         epilogue: Epilogue<'_>,
+        _: Option<Place<'_>>,
     ) {
         // SAFETY: the caller vouches for the operands.
         unsafe { panels(p, a, b, out, epilogue, &|panel| half_complex(isa, panel)) }

@@ -2,12 +2,14 @@
 //!
 //! Both operands are packed, so that a tile reads what it needs from one place. Of the left one a
 //! task keeps its rows, over some steps of the sum, in the second-level cache, while columns of the
-//! right one pass. Where many tasks need the right one it is packed once for all of them.
+//! right one pass. What several tasks need of either is packed once for all of them.
 
+use std::any::TypeId;
 use std::ops::Range;
 
+use super::kept::{self, Layout};
 use super::pack::{Factor, Part};
-use super::{DotProblem, Epilogue, Shared};
+use super::{DotProblem, Epilogue, Place, Shared};
 use crate::simd::{
     Isa, MAX_VECTORS, Out, ROW_STEP, Rows, Run, Scratch, Split, Tile, TileSet, Tiled,
 };
@@ -27,6 +29,9 @@ const TASKS: usize = 16;
 const WORK: usize = 1 << 17;
 /// Multiply-adds of a matrix in a batch from which on its right operand is packed for all tasks.
 const SHARED: usize = 1 << 26;
+/// Bytes of the packed left operand up to which it is packed for all tasks, if these would copy so many without.
+const LEFT_BYTES: usize = 8 << 20;
+const COPIED_BYTES: usize = 256 << 10;
 
 /// # Safety
 /// As for `dot`; the result is not empty.
@@ -37,6 +42,7 @@ pub(super) unsafe fn product<T: Factor>(
     b: *const T,
     out: Out<'_, T>,
     epilogue: Epilogue<'_>,
+    place: Option<Place<'_>>,
 ) {
     let set = T::Acc::tiles(isa);
     let steps = T::steps(isa);
@@ -49,41 +55,74 @@ pub(super) unsafe fn product<T: Factor>(
     let rows = cut(&blocking.split.rows, size);
     let own = size_of::<T>() == size_of::<T::Acc>();
     let least = if own { 1 } else { p.n.div_ceil(NARROW_COLUMNS) };
-    let wanted = TASKS.min(p.batch * matrix / WORK).div_ceil(rows.len() * p.batch).max(least);
+    // Small matrices of a batch are computed together, others one after the other.
+    let together = if is_small { p.batch } else { 1 };
+    let wanted = TASKS.min(together * matrix / WORK).div_ceil(rows.len() * together).max(least);
     let columns = cut_parts(blocking.split.vectors.len(), wanted);
     let part = |task: usize| {
         let (rows, columns) = (&rows[task / columns.len()], &columns[task % columns.len()]);
         (rows.clone(), columns.clone())
     };
     let parts = rows.len() * columns.len();
-    if rows.len() == 1 || is_small {
+    let b_at = |batch: usize| b.at(batch as isize * p.b_strides[0]);
+    if is_small {
         let tasks = p.batch * parts;
         let group = (WORK * tasks / (p.batch * matrix).max(1)).clamp(1, tasks);
         parallel_for(tasks.div_ceil(group), |chunk| {
             for task in chunk * group..((chunk + 1) * group).min(tasks) {
                 let (batch, part) = (task / parts, part(task % parts));
-                let right = Right::Here(b.at(batch as isize * p.b_strides[0]));
+                let (left, right) = (Left::Here(&a), Right::Here(b_at(batch)));
                 // SAFETY: the caller vouches for the operands; tasks have disjoint parts.
-                unsafe { blocking.task(&a, batch, right, part, out, epilogue) };
+                unsafe { blocking.task(left, batch, right, part, out, epilogue) };
             }
         });
         return;
     }
-    let mut right = Scratch::<T::Acc>::new(blocking.depth * blocking.width());
+    let passes = blocking.depth.div_ceil(DEPTH);
+    let place = place.filter(|_| p.batch == 1 && p.m <= kept::ROWS);
+    let kept = place.and_then(|place| {
+        let pack = |to: &mut [T::Acc]| {
+            // SAFETY: the caller vouches for the operand.
+            unsafe { blocking.pack_all(b_at(0), to) }
+        };
+        place.packed(blocking.layout::<T>(), blocking.depth * blocking.width(), pack)
+    });
+    let shares_right = rows.len() > 1 && kept.is_none();
+    let mut right = Scratch::<T::Acc>::new(match shares_right {
+        true => blocking.depth * blocking.width(),
+        false => 0,
+    });
+    let left = passes * p.m * ROW_STEP;
+    let copied = p.m * p.k * (columns.len() - 1) * size_of::<T>();
+    let shares_left = copied >= COPIED_BYTES && left * size_of::<T::Acc>() <= LEFT_BYTES;
+    let mut left = Scratch::<T::Acc>::new(if shares_left { left } else { 0 });
     for batch in 0..p.batch {
-        if batch == 0 || p.b_strides[0] != 0 {
-            let to = Out::new(&mut right);
-            let passes = blocking.depth.div_ceil(DEPTH);
-            parallel_for(blocking.split.vectors.len() * passes, |piece| {
-                let (tile, start) = (piece / passes, piece % passes * DEPTH);
-                let from = b.at(batch as isize * p.b_strides[0]);
-                // SAFETY: pieces are disjoint, and inside the operand.
-                unsafe { blocking.pack(from, tile, start, to.slice(blocking.piece(tile, start))) };
+        if shares_right && (batch == 0 || p.b_strides[0] != 0) {
+            // SAFETY: the caller vouches for the operand.
+            unsafe { blocking.pack_all(b_at(batch), &mut right) };
+        }
+        if shares_left && (batch == 0 || p.a_strides[0] != 0) {
+            let to = Out::new(&mut left);
+            let tiles = blocking.split.rows.len();
+            parallel_for(tiles * passes, |piece| {
+                let (tile, pass) = (piece / passes, piece % passes);
+                let first: usize = blocking.split.rows[..tile].iter().sum();
+                let from = blocking.left_at(&a, batch, first);
+                let tiles = &blocking.split.rows[tile..=tile];
+                let own = blocking.left_rows(first, pass * DEPTH, tiles[0]);
+                // SAFETY: tiles are disjoint, and inside the operand.
+                unsafe { blocking.pack_rows(from, tiles, pass * DEPTH, to.slice(own)) };
             });
         }
         parallel_for(parts, |task| {
+            let left = if shares_left { Left::Packed(&left) } else { Left::Here(&a) };
+            let right = match &kept {
+                Some(kept) => Right::Packed(&kept.data),
+                None if shares_right => Right::Packed(&right),
+                None => Right::Here(b_at(batch)),
+            };
             // SAFETY: as above.
-            unsafe { blocking.task(&a, batch, Right::Packed(&right), part(task), out, epilogue) };
+            unsafe { blocking.task(left, batch, right, part(task), out, epilogue) };
         });
     }
 }
@@ -97,6 +136,15 @@ fn cut(tiles: &[usize], size: usize) -> Vec<Range<usize>> {
 fn cut_parts(n: usize, parts: usize) -> Vec<Range<usize>> {
     let parts = parts.clamp(1, n.max(1));
     (0..parts).map(|i| i * n / parts..(i + 1) * n / parts).collect()
+}
+
+/// The left operand.
+#[derive(Clone, Copy)]
+enum Left<'a, T: Factor> {
+    /// To be packed by each task.
+    Here(&'a Shared<T>),
+    /// All of its rows, pass by pass.
+    Packed(&'a [T::Acc]),
 }
 
 /// The right operand.
@@ -157,13 +205,55 @@ impl Blocking<'_> {
         unsafe { T::pack(self.isa, part, width, to) };
     }
 
+    /// Packs all of the right operand.
+    ///
+    /// # Safety
+    /// The operand can be read.
+    unsafe fn pack_all<T: Factor>(&self, b: *const T, to: &mut [T::Acc]) {
+        let (b, to, passes) = (Shared(b), Out::new(to), self.depth.div_ceil(DEPTH));
+        parallel_for(self.split.vectors.len() * passes, |piece| {
+            let (tile, start) = (piece / passes, piece % passes * DEPTH);
+            let piece = self.piece(tile, start);
+            // SAFETY: pieces are disjoint, and inside the operand.
+            unsafe { self.pack(b.at(0), tile, start, to.slice(piece)) };
+        });
+    }
+
+    /// How the packed right operand lies.
+    fn layout<T: 'static>(&self) -> Layout {
+        Layout {
+            dtype: TypeId::of::<T>(),
+            sizes: [self.p.k, self.p.n],
+            strides: [self.p.b_strides[1], self.p.b_strides[2]],
+            unit: [self.set.lanes, self.steps],
+            vectors: self.split.vectors.clone(),
+        }
+    }
+
+    /// Where a row of the left operand begins.
+    fn left_at<T>(&self, a: &Shared<T>, batch: usize, row: usize) -> *const T {
+        let [whole, apart, _] = self.p.a_strides;
+        a.at(batch as isize * whole + row as isize * apart)
+    }
+
+    /// Where so many rows of a pass over the packed left operand are.
+    fn left_rows(&self, row: usize, start: usize, rows: usize) -> Range<usize> {
+        let first = (start / DEPTH * self.p.m + row) * ROW_STEP;
+        first..first + rows * ROW_STEP
+    }
+
+    /// How the rows of a packed left operand lie: neighbours stay neighbours.
+    fn rows_lie(&self) -> Rows {
+        if self.p.a_strides[1] == 1 { Rows::Together } else { Rows::Apart }
+    }
+
     /// Computes a part of one result, given as ranges of tiles along rows and columns.
     ///
     /// # Safety
     /// The operands can be read, and nobody else accesses the part.
     unsafe fn task<T: Factor>(
         &self,
-        a: &Shared<T>,
+        left: Left<'_, T>,
         batch: usize,
         right: Right<'_, T>,
         (row_tiles, column_tiles): (Range<usize>, Range<usize>),
@@ -176,10 +266,11 @@ impl Blocking<'_> {
         let rows: usize = row_tiles.iter().sum();
         let first = self.first_column(column_tiles.start);
         let end = self.first_column(column_tiles.end).min(p.n);
-        let a = a.at(batch as isize * p.a_strides[0] + first_row as isize * p.a_strides[1]);
-        let mut left = Scratch::<T::Acc>::new(rows * ROW_STEP);
-        // Neighbours stay neighbours.
-        let at = if p.a_strides[1] == 1 { Rows::Together } else { Rows::Apart };
+        let at = self.rows_lie();
+        let mut own_left = Scratch::<T::Acc>::new(match left {
+            Left::Here(_) => rows * ROW_STEP,
+            Left::Packed(_) => 0,
+        });
         let own_pieces = if let Right::Here(_) = right { DEPTH.min(self.depth) } else { 0 };
         let widest = self.split.vectors.iter().max().map_or(0, |v| v * lanes);
         let mut piece = Scratch::<T::Acc>::new(own_pieces * widest);
@@ -195,8 +286,15 @@ impl Blocking<'_> {
         starts.iter_mut().enumerate().for_each(|(v, s)| *s = v * lanes);
         for start in (0..self.depth.max(1)).step_by(DEPTH) {
             let len = DEPTH.min(self.depth - start);
-            // SAFETY: the rows are inside the operand.
-            unsafe { self.pack_rows(a, row_tiles, at, start, &mut left) };
+            let left = match left {
+                Left::Here(a) => {
+                    let from = self.left_at(a, batch, first_row);
+                    // SAFETY: the rows are inside the operand.
+                    unsafe { self.pack_rows(from, row_tiles, start, &mut own_left) };
+                    &own_left[..]
+                }
+                Left::Packed(all) => &all[self.left_rows(first_row, start, rows)],
+            };
             for column in column_tiles.clone() {
                 let (vectors, from) = (self.split.vectors[column], self.first_column(column));
                 let b = match right {
@@ -253,10 +351,10 @@ impl Blocking<'_> {
         &self,
         a: *const T,
         tiles: &[usize],
-        rows: Rows,
         start: usize,
         to: &mut [T::Acc],
     ) {
+        let rows = self.rows_lie();
         let [_, lane, step] = self.p.a_strides;
         let (at, steps) = self.pass(start);
         let len = steps.div_ceil(self.steps);

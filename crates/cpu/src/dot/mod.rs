@@ -6,6 +6,7 @@
 
 mod element;
 mod few;
+mod kept;
 mod matrix;
 mod op;
 mod pack;
@@ -19,6 +20,7 @@ use crate::simd::{Isa, Out};
 use crate::threads::parallel_for;
 
 pub use element::DotElement;
+pub use kept::Place;
 pub(crate) use op::DotKernel;
 
 /// Sizes of a batched product of `[m, k]` and `[k, n]` matrices; the result is contiguous.
@@ -84,7 +86,7 @@ struct Panel<T> {
     out: *mut T,
 }
 
-/// Computes `out = a · b`, overwriting `out`, `[batch, m, n]`.
+/// Computes `out = a · b`, overwriting `out`, `[batch, m, n]`. With a `place` the right operand may stay packed there.
 ///
 /// # Safety
 /// Every element that the sizes and strides of `p` reach from `a` and `b` can be read.
@@ -94,6 +96,7 @@ pub unsafe fn dot<T: DotElement>(
     b: *const T,
     out: Out<'_, T>,
     epilogue: Epilogue<'_>,
+    place: Option<Place<'_>>,
 ) {
     assert_eq!(out.len(), p.output_len(), "dot: length of the output of {p:?}");
     if out.len() == 0 {
@@ -102,7 +105,7 @@ pub unsafe fn dot<T: DotElement>(
     let (p, swap) = p.normalized();
     let (a, b) = if swap { (b, a) } else { (a, b) };
     // SAFETY: the caller vouches for the operands.
-    unsafe { T::product(Isa::best(), &p, a, b, out, epilogue) };
+    unsafe { T::product(Isa::best(), &p, a, b, out, epilogue, place.filter(|_| !swap)) };
 }
 
 /// Multiply-adds that are worth a chunk of their own.

@@ -5,7 +5,7 @@ use cupola_core::{DType, Error, Result};
 use half::{bf16, f16};
 use num_complex::{Complex, Complex32};
 
-use super::{DotElement, DotProblem, dot};
+use super::{DotElement, DotProblem, Place, dot};
 use crate::contiguous::Contiguous;
 use crate::op::{Finish, Io, OpKernel};
 use crate::simd::Out;
@@ -21,7 +21,7 @@ pub struct DotKernel {
 
 /// # Safety
 /// The operands reach what the problem says.
-type Product = unsafe fn(&DotProblem, *const u8, *const u8, *mut u8, Finish<'_>);
+type Product = unsafe fn(&DotProblem, *const u8, *const u8, *mut u8, Finish<'_>, Option<Place<'_>>);
 
 impl DotKernel {
     /// Prepares for these operands.
@@ -67,7 +67,11 @@ impl OpKernel for DotKernel {
         // SAFETY: the caller vouches for the operands.
         unsafe {
             let (a, b) = (self.a.dense(io.inputs[0])?, self.b.dense(io.inputs[1])?);
-            (self.product)(&self.problem, a.ptr(), b.ptr(), io.outputs[0], finish);
+            let kept = io.kept.get(1).copied().flatten();
+            // A copy has no place.
+            let kept = kept.filter(|_| std::ptr::eq(b.ptr(), io.inputs[1]));
+            let place = kept.map(|kept| Place { kept, at: io.inputs[1].addr() });
+            (self.product)(&self.problem, a.ptr(), b.ptr(), io.outputs[0], finish, place);
         }
         Ok(())
     }
@@ -94,10 +98,11 @@ unsafe fn product<T: DotElement>(
     b: *const u8,
     out: *mut u8,
     finish: Finish<'_>,
+    place: Option<Place<'_>>,
 ) {
     // SAFETY: the caller vouches for the operands.
     unsafe {
         let out = Out::from_raw(out.cast::<T>(), problem.output_len());
-        dot(problem, a.cast(), b.cast(), out, finish.epilogue);
+        dot(problem, a.cast(), b.cast(), out, finish.epilogue, place);
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::simd::{Level, with_isa_limit};
 use crate::threads::with_threads;
+use cupola_core::backend::Kept;
 use half::{bf16, f16};
 use num_complex::Complex;
 use std::sync::Mutex;
@@ -56,7 +57,7 @@ fn check<T: DotElement + PartialEq + std::fmt::Debug>(
             let seen = Mutex::new(vec![0u8; want.len()]);
             let mark = |r: Range<usize>| seen.lock().unwrap()[r].iter_mut().for_each(|s| *s += 1);
             // SAFETY: the operands are dense arrays of the problem's sizes.
-            unsafe { dot(p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), Some(&mark)) };
+            unsafe { dot(p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), Some(&mark), None) };
             assert!(seen.into_inner().unwrap().iter().all(|&s| s == 1));
             out
         })
@@ -159,7 +160,7 @@ fn halves_are_summed_in_float32() {
             let mut out = vec![bf16::ZERO; m * n];
             // SAFETY: the operands are dense arrays of the problem's sizes.
             with_isa_limit(level, || unsafe {
-                dot(&p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), None);
+                dot(&p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), None, None);
             });
             for (at, &got) in out.iter().enumerate() {
                 let (i, j) = ((at / n) as isize, (at % n) as isize);
@@ -178,5 +179,47 @@ fn halves_are_summed_in_float32() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn right_operands_stay_packed_until_they_are_written() {
+    let number = |i: usize| ((i * 7919 % 1009) as f32 - 504.0) / 252.0;
+    for (m, k, n, order) in [(40, 700, 150, [0, 1, 2]), (200, 513, 96, [0, 2, 1])] {
+        let a_strides = strides([1, m, k], [0, 1, 2]);
+        let p = DotProblem { batch: 1, m, k, n, a_strides, b_strides: strides([1, k, n], order) };
+        let a: Vec<f32> = (0..m * k).map(number).collect();
+        let product = |p: &DotProblem, b: &[f32], place: Option<Place<'_>>| {
+            let mut out = vec![0.0f32; p.m * n];
+            // SAFETY: the operands are dense arrays of the problem's sizes.
+            unsafe { dot(p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), None, place) };
+            out
+        };
+        let mut b: Vec<f32> = (0..k * n).map(|i| number(i + 13)).collect();
+        let kept = Kept::default();
+        let at = b.as_ptr().addr();
+        let place = Some(Place { kept: &kept, at });
+        let fewer = DotProblem { m: m - 1, ..p.clone() };
+        for _ in 0..2 {
+            // What is not known, what is worth keeping, and what is kept.
+            let want = product(&p, &b, None);
+            for _ in 0..4 {
+                assert_eq!(product(&p, &b, place), want);
+                assert_eq!(product(&fewer, &b, place), want[..(m - 1) * n]);
+            }
+            // Elements that nobody is told of are not seen, which shows that something is kept.
+            let before = b.clone();
+            b.iter_mut().for_each(|x| *x += 1.0);
+            assert_eq!(product(&p, &b, place), want);
+            assert_ne!(product(&p, &b, None), want);
+            kept.forget();
+            assert_eq!(product(&p, &b, place), product(&p, &b, None));
+            assert_ne!(before, b);
+        }
+        // In another order, the same memory is another operand.
+        let other =
+            DotProblem { b_strides: strides([1, k, n], [0, 3 - order[1], 3 - order[2]]), ..p };
+        let want = product(&other, &b, None);
+        (0..3).for_each(|_| assert_eq!(product(&other, &b, place), want));
     }
 }
