@@ -245,3 +245,40 @@ fn shapes_that_depend_on_values_are_errors_where_there_are_none() {
         assert!(error.contains("vmap"), "{error}");
     }
 }
+
+#[test]
+fn transposed_convolutions_with_steps_as_large_as_their_kernels() -> Result<()> {
+    // With its kernel backwards one goes the way of all others.
+    for (sizes, kernel, inputs, outputs) in [
+        (vec![7], vec![2], 3, 5),
+        (vec![4, 5], vec![2, 3], 3, 4),
+        (vec![4, 5], vec![3, 1], 1, 2),
+        (vec![2, 3, 4], vec![2, 2, 2], 2, 1),
+        (vec![3, 3], vec![2, 2], 0, 3),
+    ] {
+        let axes = sizes.len();
+        let x = numbers(1, &[&[2], &sizes[..], &[inputs]].concat());
+        let w = numbers(5, &[&[outputs], &kernel[..], &[inputs]].concat());
+        let backwards = ops::flip(&w, (1..=axes as isize).collect::<Vec<_>>())?;
+        let convolve = |x: &Array, w: &Array, flip: bool| {
+            let options = ops::ConvOptions::new().stride(&kernel[..]).flip(flip);
+            match axes {
+                1 => ops::conv_transpose1d(x, w, &options),
+                2 => ops::conv_transpose2d(x, w, &options),
+                _ => ops::conv_transpose3d(x, w, &options),
+            }
+        };
+        let (have, want) = (convolve(&x, &w, false)?, convolve(&x, &backwards, true)?);
+        assert_eq!(have.shape(), want.shape());
+        close("transposed", &read(&have)?, &read(&want)?, 1e-12);
+        // As a convolution over an input with gaps.
+        let mut gaps = ops::ConvOptions::new().input_dilation(&kernel[..]).flip(true);
+        gaps.padding = kernel.iter().map(|&k| (k - 1, k - 1)).collect();
+        close("with gaps", &read(&ops::conv_general(&x, &w, &gaps)?)?, &read(&want)?, 1e-12);
+        if x.size() > 0 {
+            check("by its input", &x, |x| convolve(x, &w, false))?;
+            check("by its kernel", &w, |w| convolve(&x, w, false))?;
+        }
+    }
+    Ok(())
+}

@@ -1,14 +1,14 @@
 //! Convolutions over any number of spatial axes.
 
 use super::operand::cast;
-use super::{DataFormat, permute};
+use super::{DataFormat, matmul, permute, reshape};
 use crate::array::Array;
 use crate::autocast;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::precision::matmul_precision;
 use crate::prim::{Conv, ConvRole};
-use crate::shape::{Dims, extent};
+use crate::shape::{Dims, Shape, extent};
 
 /// The parameters of a convolution. A list of one entry stands for every spatial axis.
 ///
@@ -229,14 +229,34 @@ fn forward_in(
         ));
     }
     let (x, w, dtype) = promoted(x, w)?;
+    let kernel = Dims::from_slice(&w.shape()[1..=axes]);
+    let stride: Dims = each_axis(op, "stride", &options.stride, axes)?.into();
+    let padding = each_axis(op, "padding", &options.padding, axes)?;
+    let dilation: Dims = each_axis(op, "dilation", &options.dilation, axes)?.into();
+    let input_dilation: Dims =
+        each_axis(op, "input dilation", &options.input_dilation, axes)?.into();
+    let is_all_ones = |sizes: &Dims| sizes.iter().all(|&size| size == 1);
+    let is_whole = |(&k, &pad): (&usize, &(usize, usize))| k > 0 && pad == (k - 1, k - 1);
+    let is_empty = x.shape()[1..=axes].contains(&0);
+    if options.groups == 1
+        && !is_empty
+        && options.flip
+        && input_dilation == kernel
+        && !is_all_ones(&kernel)
+        && is_all_ones(&stride)
+        && is_all_ones(&dilation)
+        && kernel.iter().zip(&padding).all(is_whole)
+    {
+        return side_by_side(&x, &w);
+    }
     let conv = Conv {
         role: ConvRole::Forward,
         input: Dims::from_slice(&x.shape()[1..=axes]),
-        kernel: Dims::from_slice(&w.shape()[1..=axes]),
-        stride: each_axis(op, "stride", &options.stride, axes)?.into(),
-        padding: each_axis(op, "padding", &options.padding, axes)?,
-        dilation: each_axis(op, "dilation", &options.dilation, axes)?.into(),
-        input_dilation: each_axis(op, "input dilation", &options.input_dilation, axes)?.into(),
+        kernel,
+        stride,
+        padding,
+        dilation,
+        input_dilation,
         groups: options.groups,
         flip: options.flip,
         accumulate: dtype.accumulator(),
@@ -423,10 +443,21 @@ fn transposed_in(
             )
         })
     };
+    let kernel = Dims::from_slice(&w.shape()[1..=axes]);
+    let is_empty = x.shape()[1..=axes].contains(&0);
+    let is_plain = !options.flip && !is_empty && extra.iter().all(|&e| e == 0);
+    let fits = padding.iter().all(|&pad| pad == (0, 0)) && dilation.iter().all(|&d| d == 1);
+    if groups == 1 && is_plain && fits && stride[..] == kernel[..] && stride.iter().any(|&s| s > 1)
+    {
+        for i in 0..axes {
+            size(i)?;
+        }
+        return side_by_side(&x, &w);
+    }
     let conv = Conv {
         role: ConvRole::InputGrad,
         input: (0..axes).map(size).collect::<Result<_>>()?,
-        kernel: Dims::from_slice(&w.shape()[1..=axes]),
+        kernel,
         stride: stride.into(),
         padding: padding.clone(),
         dilation: dilation.into(),
@@ -438,6 +469,26 @@ fn transposed_in(
         precision: matmul_precision(),
     };
     Array::apply(conv, &[&x, &exchange_channels(&w, groups)?])
+}
+
+/// A transposed convolution whose steps are as large as its kernel: what becomes of the elements lies side by side, and
+/// each is a product of its channels.
+fn side_by_side(x: &Array, w: &Array) -> Result<Array> {
+    let axes = x.rank() - 2;
+    let (lead, channels) = (&x.shape()[..=axes], x.shape()[axes + 1]);
+    let (outputs, kernel) = (w.shape()[0], &w.shape()[1..=axes]);
+    let size = |sizes: &[usize]| sizes.iter().fold(1usize, |all, &n| all.saturating_mul(n));
+    let (taps, rows) = (size(kernel), size(lead));
+    let order: Dims = [axes + 1].into_iter().chain(1..=axes).chain([0]).collect();
+    let columns = reshape(&permute(w, order)?, [channels, taps.saturating_mul(outputs)])?;
+    let product = matmul(&reshape(x, [rows, channels])?, &columns)?;
+    // Along each axis the taps of an element follow it.
+    let apart: Dims = lead.iter().chain(kernel).copied().chain([outputs]).collect();
+    let beside = (1..=axes).flat_map(|axis| [axis, axes + axis]);
+    let order: Dims = [0].into_iter().chain(beside).chain([2 * axes + 1]).collect();
+    let apart = permute(&reshape(&product, Shape::from(&apart[..]))?, order)?;
+    let sizes = lead[1..].iter().zip(kernel).map(|(n, k)| n.saturating_mul(*k));
+    reshape(&apart, [lead[0]].into_iter().chain(sizes).chain([outputs]).collect::<Shape>())
 }
 
 /// `[O, k.., C/g]` as `[C, k.., O/g]`, group by group.

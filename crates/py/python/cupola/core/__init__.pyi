@@ -1652,6 +1652,9 @@ def einsum(subscripts: str, *operands: _Scalar | array, stream: _StreamOrDevice 
     Without `->` the result has the letters that come up once, in alphabetical order. A letter twice
     in one operand takes the diagonal. `...` stands for axes that broadcast.
 
+    Dtypes:
+    All operands promote to one dtype, in which every product of the way is.
+
     Errors:
     Where the subscripts do not fit the operands.
 
