@@ -88,8 +88,8 @@ pub enum Lookup<T> {
 }
 
 impl Kept {
-    /// The most things of one memory.
-    const MOST: usize = 16;
+    /// The most things of one memory: of a file with the weights of a model there are many.
+    const MOST: usize = 1024;
 
     /// What was made under `key`.
     pub fn find<T: Any + Send + Sync>(&self, key: KeptKey) -> Lookup<T> {

@@ -74,8 +74,6 @@ pub fn group_norm(
     data_format: &str,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let dtype = result("group_norm", [Some(&*x), weight.as_deref(), bias.as_deref()])?;
-    let x = ops::astype(&x, dtype).map_err(raise)?;
     let format = data_format_of(data_format)?;
     let (weight, bias) = (weight.as_deref(), bias.as_deref());
     on(stream, || give(format.with(&x, |x| ops::group_norm(x, num_groups, weight, bias, eps))))

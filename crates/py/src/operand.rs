@@ -216,7 +216,7 @@ impl<'py> FromPyObject<'_, 'py> for Arr {
         if let Ok(array) = object.cast::<PyArray>() {
             return Ok(Arr(array.get().get()));
         }
-        // Bytes are operands of operators and of functions of two arrays alone, as in MLX.
+        // Bytes are an operand beside an array, no array by themselves.
         if is_bytes(&object) {
             return Err(invalid(&object));
         }

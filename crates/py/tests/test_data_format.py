@@ -117,8 +117,11 @@ def test_errors():
         mx.conv2d(mx.ones((1, 2, 8, 8)), w, data_format="channels_first")
     with pytest.raises(ValueError, match="no spatial axes"):
         mx.interpolate(mx.ones((2, 3)), 4, data_format="channels_first")
-    with pytest.raises(ValueError, match="windows"):
-        mx.fold(mx.ones((1, 5, 4)), (3, 4), (2, 3), data_format="channels_first")
+    for rows in (mx.ones((1, 5, 4)), mx.ones((1, 4, 12)), mx.ones((12, 4))):
+        with pytest.raises(ValueError, match="is not .N, C·6, windows"):
+            mx.fold(rows, (3, 4), (2, 3), data_format="channels_first")
+    with pytest.raises(ValueError, match="no spatial axes$"):
+        mx.unfold(mx.ones(()), 2, data_format="channels_first")
 
 
 def test_group_norm():
@@ -132,5 +135,6 @@ def test_group_norm():
         mx.fast.group_norm(x, 4)
     with pytest.raises(ValueError, match="weight"):
         mx.fast.group_norm(x, 2, mx.ones(5))
-    with pytest.raises(ValueError, match="unsupported type"):
-        mx.fast.group_norm(mx.ones((2, 4), dtype=mx.int32), 2)
+    whole = mx.arange(8).reshape(2, 4)
+    assert mx.array_equal(mx.fast.group_norm(whole, 2), mx.fast.group_norm(whole.astype(mx.float32), 2))
+    assert mx.fast.group_norm(x.astype(mx.float16), 3, mx.ones(6)).dtype == mx.float16

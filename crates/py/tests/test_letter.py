@@ -227,3 +227,29 @@ def test_values_put_along_an_axis_may_have_leading_axes_of_one_element():
             except ValueError:
                 found.append(ValueError)
         assert found[0] == found[1]
+
+
+def test_derivatives_by_indices():
+    """They are refused as deep as they are calls, and nowhere else."""
+    x, i = cc.array([1.0, 2.0, 3.0, 4.0]), cc.array([2, 0])
+    for f in (lambda x, i: x[i].sum(), lambda x, i: x[i % 2 + 1].sum(), lambda x, i: cc.compile(lambda i: x[i])(i).sum()):
+        with pytest.raises(ValueError, match="no derivative by indices"):
+            cc.grad(f, (0, 1))(x, i)
+        with pytest.raises(ValueError, match="no derivative by indices"):
+            cc.jvp(lambda i: f(x, i), [i], [i])
+        assert cc.grad(f)(x, i).sum().item() == 2
+    stopped = cc.compile(lambda i: cc.stop_gradient(i))
+    for f in (lambda x, i: x[stopped(i)].sum(), lambda x, i: x[cc.stop_gradient(i)].sum()):
+        by_x, by_i = cc.grad(f, (0, 1))(x, i)
+        assert by_x.tolist() == [1, 0, 1, 0] and by_i.tolist() == [0, 0]
+    assert cc.grad(lambda x: x[cc.argmax(x)])(x).tolist() == [0, 0, 0, 1]
+
+
+def test_bytes_beside_an_array():
+    x = cc.array([1, 2], dtype=cc.uint16)
+    assert (x * b"ab").tolist() == (bytearray(b"ab") * x).tolist() == [97, 196]
+    assert (b"ab" * cc.array(2)).tolist() == [194, 196]
+    with pytest.raises(TypeError):
+        x @ b"ab"
+    with pytest.raises(ValueError, match="bytes"):
+        cc.sum(b"ab")

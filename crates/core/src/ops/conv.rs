@@ -443,20 +443,18 @@ fn transposed_in(
             )
         })
     };
+    let input = (0..axes).map(size).collect::<Result<_>>()?;
     let kernel = Dims::from_slice(&w.shape()[1..=axes]);
     let is_empty = x.shape()[1..=axes].contains(&0);
     let is_plain = !options.flip && !is_empty && extra.iter().all(|&e| e == 0);
     let fits = padding.iter().all(|&pad| pad == (0, 0)) && dilation.iter().all(|&d| d == 1);
     if groups == 1 && is_plain && fits && stride[..] == kernel[..] && stride.iter().any(|&s| s > 1)
     {
-        for i in 0..axes {
-            size(i)?;
-        }
         return side_by_side(&x, &w);
     }
     let conv = Conv {
         role: ConvRole::InputGrad,
-        input: (0..axes).map(size).collect::<Result<_>>()?,
+        input,
         kernel,
         stride: stride.into(),
         padding: padding.clone(),

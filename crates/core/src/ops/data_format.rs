@@ -43,7 +43,7 @@ impl DataFormat {
     /// # Ok::<(), cupola::Error>(())
     /// ```
     pub fn with(self, x: &Array, f: impl FnOnce(&Array) -> Result<Array>) -> Result<Array> {
-        self.from_last(&self.told(f(&self.to_last(x)?))?)
+        self.from_last(&self.told(x, f(&self.to_last(x)?))?)
     }
 
     /// An image in this format with its channels moved last.
@@ -86,18 +86,22 @@ impl DataFormat {
 
     /// Windows in this format as rows `[N, windows, taps·C]`.
     pub(crate) fn windows_to_last(self, windows: &Array, taps: usize) -> Result<Array> {
-        let fits = windows.rank() == 3 && taps > 0 && windows.shape()[1].is_multiple_of(taps);
-        if self == DataFormat::ChannelsLast || !fits {
+        if self == DataFormat::ChannelsLast {
             return Ok(windows.clone());
+        }
+        if windows.rank() != 3 || taps == 0 || !windows.shape()[1].is_multiple_of(taps) {
+            let detail = format!("{} is not [N, C·{taps}, windows]", windows.aval());
+            return Err(Error::shape("fold", detail));
         }
         let channels = windows.shape()[1] / taps;
         let apart = unflatten(windows, 1, [channels as isize, taps as isize])?;
         flatten(&permute(&apart, Dims::from_slice(&[0, 3, 2, 1]))?, 2, 3)
     }
 
-    /// A result whose error says that shapes are told with channels last, where they are given with channels first.
-    pub(crate) fn told<T>(self, result: Result<T>) -> Result<T> {
-        if self == DataFormat::ChannelsLast {
+    /// A result for `given` whose error says that shapes are told with channels last, where they are given with channels
+    /// first.
+    pub(crate) fn told<T>(self, given: &Array, result: Result<T>) -> Result<T> {
+        if self == DataFormat::ChannelsLast || given.rank() <= 2 {
             return result;
         }
         let note = " (shapes with the channels moved last)";

@@ -184,9 +184,9 @@ fn spatial(op: &'static str, x: &Array) -> Result<usize> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn unfold(x: &Array, windows: &Windows) -> Result<Array> {
-    let x = windows.data_format.to_last(x)?;
-    let rows = windows.data_format.told(unfold_last(&x, windows))?;
-    windows.data_format.windows_from_last(&rows, x.shape()[x.rank() - 1])
+    let last = windows.data_format.to_last(x)?;
+    let rows = windows.data_format.told(x, unfold_last(&last, windows))?;
+    windows.data_format.windows_from_last(&rows, last.shape()[last.rank() - 1])
 }
 
 /// [`unfold`] with channels last.
@@ -221,8 +221,8 @@ fn unfold_last(x: &Array, windows: &Windows) -> Result<Array> {
 pub fn fold(rows: &Array, sizes: &[usize], windows: &Windows) -> Result<Array> {
     let op = "fold";
     let grid = Grid::of(op, windows, sizes)?;
-    let rows = windows.data_format.windows_to_last(rows, grid.taps())?;
-    let image = windows.data_format.told(fold_last(op, &rows, sizes, &grid))?;
+    let last = windows.data_format.windows_to_last(rows, grid.taps())?;
+    let image = windows.data_format.told(rows, fold_last(op, &last, sizes, &grid))?;
     windows.data_format.from_last(&image)
 }
 
@@ -380,7 +380,7 @@ pub fn adaptive_max_pool(x: &Array, sizes: &[usize]) -> Result<Array> {
 pub fn max_pool_with_indices(x: &Array, options: &PoolOptions) -> Result<(Array, Array)> {
     let format = options.data_format;
     let last = PoolOptions { data_format: DataFormat::ChannelsLast, ..options.clone() };
-    let (found, places) = format.told(places_of_largest(&format.to_last(x)?, &last))?;
+    let (found, places) = format.told(x, places_of_largest(&format.to_last(x)?, &last))?;
     Ok((format.from_last(&found)?, format.from_last(&places)?))
 }
 

@@ -14,6 +14,7 @@ use crate::array::scope::{Scope, ScopeGuard, Scopes};
 use crate::array::{Array, Progress};
 use crate::error::{Error, Result};
 use crate::graph::trace::{ById, Handle, handle, tape};
+use crate::graph::{Graph, Ref};
 use crate::ops::conjugate;
 use crate::prim::{Diff, KernelOp, Op, Primitive, record};
 use crate::shape::Aval;
@@ -218,25 +219,62 @@ fn refuse_indices(nodes: &Tape, integers: impl Iterator<Item = Handle>) -> Resul
         return Ok(());
     }
     for (array, inputs) in nodes {
-        let is_known = |i: &Array| integers.contains_key(&handle(i));
-        let op = &array.node.op;
+        let known: SmallVec<[bool; 4]> =
+            inputs.iter().map(|i| integers.contains_key(&handle(i))).collect();
         let avals: SmallVec<[&Aval; 4]> = inputs.iter().map(Array::aval).collect();
-        let is_index = |kernel: &KernelOp| {
-            kernel.index_bounds(&avals).iter().any(|&(operand, _)| is_known(&inputs[operand]))
-        };
-        if matches!(op, Op::Kernel(kernel) if is_index(kernel)) {
-            return Err(Error::NoDerivative {
-                op: op.name(),
-                detail: "there is no derivative by indices: use stop_gradient on them".to_owned(),
-            });
-        }
-        let is_zero = with_payload!(op, payload => matches!(payload.diff(), Diff::Zero));
-        if !is_zero && inputs.iter().any(is_known) {
-            let made = outputs_of(array);
-            integers.extend(made.iter().filter(|o| is_integer(o)).map(|o| (handle(o), ())));
-        }
+        let passed = passed_on(&array.node.op, &avals, &known, &array.node.avals)?;
+        let made = outputs_of(array);
+        let of_them = made.iter().zip(passed).filter(|(_, is_passed)| *is_passed);
+        integers.extend(of_them.map(|(out, _)| (handle(out), ())));
     }
     Ok(())
+}
+
+/// Which outputs of an op are integers with a derivative by those of its inputs that are `known`; an error where one of
+/// these is an index. What has derivatives of its own, and loops, are not looked into.
+fn passed_on(
+    op: &Op,
+    inputs: &[&Aval],
+    known: &[bool],
+    outputs: &[Aval],
+) -> Result<SmallVec<[bool; 1]>> {
+    let nothing = || Ok(SmallVec::from_elem(false, outputs.len()));
+    if !known.contains(&true) {
+        return nothing();
+    }
+    if let Op::Call(call) = op {
+        return if call.rules.is_none() { passed_through(&call.body, known) } else { nothing() };
+    }
+    let is_index =
+        |kernel: &KernelOp| kernel.index_bounds(inputs).iter().any(|&(operand, _)| known[operand]);
+    if matches!(op, Op::Kernel(kernel) if is_index(kernel)) {
+        return Err(Error::NoDerivative {
+            op: op.name(),
+            detail: "there is no derivative by indices: use stop_gradient on them".to_owned(),
+        });
+    }
+    let is_hidden = matches!(op, Op::Control(_) | Op::Composite(_) | Op::Custom(_))
+        || with_payload!(op, payload => matches!(payload.diff(), Diff::Zero));
+    Ok(outputs.iter().map(|aval| !is_hidden && aval.dtype.is_integer()).collect())
+}
+
+/// [`passed_on`] of a call's body.
+fn passed_through(body: &Graph, known: &[bool]) -> Result<SmallVec<[bool; 1]>> {
+    let body = body.borrowed();
+    let mut passed: Vec<SmallVec<[bool; 1]>> = Vec::with_capacity(body.nodes.len());
+    let mut given = known.iter();
+    for node in &body.nodes {
+        if node.op.is_input() {
+            passed.push(SmallVec::from_elem(given.next() == Some(&true), 1));
+            continue;
+        }
+        let of = |r: &Ref| passed[r.node as usize][r.output as usize];
+        let own: SmallVec<[bool; 4]> = node.inputs.iter().map(of).collect();
+        let aval = |r: &Ref| &body.nodes[r.node as usize].avals[r.output as usize];
+        let avals: SmallVec<[&Aval; 4]> = node.inputs.iter().map(aval).collect();
+        passed.push(passed_on(node.op, &avals, &own, node.avals)?);
+    }
+    Ok(body.outputs.iter().map(|r| passed[r.node as usize][r.output as usize]).collect())
 }
 
 fn is_integer(array: &Array) -> bool {

@@ -1,23 +1,22 @@
 //! Right operands that stay packed for as long as nobody writes to their memory.
 
 use std::any::TypeId;
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cupola_core::backend::{Kept, Lookup};
 
 use crate::simd::{Real, Scratch};
 
 /// The most rows of products that keep their right operand: with more it is little of the work to pack it anew.
-pub(super) const ROWS: usize = 512;
+pub(super) const MOST_ROWS: usize = 512;
 /// The least bytes that are kept.
 const LEAST_BYTES: usize = 64 << 10;
 /// The most bytes of all that is kept.
 const MOST_BYTES: usize = 512 << 20;
-/// Layouts that are known by a number at a time.
-const LAYOUTS: usize = 1024;
 
+/// The bytes of all that is kept.
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Where what is made of a right operand is kept: its memory, and the operand's place in it.
@@ -42,29 +41,35 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// The number that this layout alone has.
-    fn number(self) -> u64 {
-        static NUMBERS: Mutex<Option<HashMap<Layout, u64>>> = Mutex::new(None);
-        // Others count from 0.
-        static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
-        let mut numbers = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
-        let numbers = numbers.get_or_insert_default();
-        if numbers.len() >= LAYOUTS && !numbers.contains_key(&self) {
-            numbers.clear();
-        }
-        *numbers.entry(self).or_insert_with(|| NEXT.fetch_add(1, Ordering::Relaxed))
+    /// By what it is looked for; what is found has to be compared.
+    fn number(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        // Convolutions count from 0.
+        hasher.finish() | 1 << 63
     }
 }
 
 /// A packed right operand.
 pub(super) struct PackedRight<A> {
     pub data: Scratch<A>,
-    bytes: usize,
+    layout: Layout,
+    _share: Share,
 }
 
-impl<A> Drop for PackedRight<A> {
+/// A share of the bytes that may be kept.
+struct Share(usize);
+
+impl Share {
+    fn of(bytes: usize) -> Option<Share> {
+        let share = Share(bytes);
+        (BYTES.fetch_add(bytes, Ordering::Relaxed) + bytes <= MOST_BYTES).then_some(share)
+    }
+}
+
+impl Drop for Share {
     fn drop(&mut self) {
-        BYTES.fetch_sub(self.bytes, Ordering::Relaxed);
+        BYTES.fetch_sub(self.0, Ordering::Relaxed);
     }
 }
 
@@ -83,17 +88,13 @@ impl Place<'_> {
         }
         let key = (layout.number(), self.at);
         match self.kept.find::<PackedRight<A>>(key) {
-            Lookup::Have(packed) => Some(packed),
+            Lookup::Have(packed) => (packed.layout == layout).then_some(packed),
             Lookup::First => None,
             Lookup::Again => {
-                let before = BYTES.fetch_add(bytes, Ordering::Relaxed);
-                let mut packed = PackedRight { data: Scratch::new(0), bytes };
-                if before + bytes > MOST_BYTES {
-                    return None;
-                }
-                packed.data = Scratch::new(count);
-                pack(&mut packed.data);
-                let packed = Arc::new(packed);
+                let share = Share::of(bytes)?;
+                let mut data = Scratch::exact(count);
+                pack(&mut data);
+                let packed = Arc::new(PackedRight { data, layout, _share: share });
                 self.kept.keep(key, packed.clone());
                 Some(packed)
             }

@@ -7,7 +7,7 @@
 use std::any::TypeId;
 use std::ops::Range;
 
-use super::kept::{self, Layout};
+use super::kept::{Layout, MOST_ROWS};
 use super::pack::{Factor, Part};
 use super::{DotProblem, Epilogue, Place, Shared};
 use crate::simd::{
@@ -29,8 +29,9 @@ const TASKS: usize = 16;
 const WORK: usize = 1 << 17;
 /// Multiply-adds of a matrix in a batch from which on its right operand is packed for all tasks.
 const SHARED: usize = 1 << 26;
-/// Bytes of the packed left operand up to which it is packed for all tasks, if these would copy so many without.
+/// Bytes of the packed left operand up to which it is packed for all tasks.
 const LEFT_BYTES: usize = 8 << 20;
+/// Bytes from which on it is: those that tasks would copy again, each for itself.
 const COPIED_BYTES: usize = 256 << 10;
 
 /// # Safety
@@ -79,7 +80,7 @@ pub(super) unsafe fn product<T: Factor>(
         return;
     }
     let passes = blocking.depth.div_ceil(DEPTH);
-    let place = place.filter(|_| p.batch == 1 && p.m <= kept::ROWS);
+    let place = place.filter(|_| p.batch == 1 && p.m <= MOST_ROWS);
     let kept = place.and_then(|place| {
         let pack = |to: &mut [T::Acc]| {
             // SAFETY: the caller vouches for the operand.
@@ -92,10 +93,10 @@ pub(super) unsafe fn product<T: Factor>(
         true => blocking.depth * blocking.width(),
         false => 0,
     });
-    let left = passes * p.m * ROW_STEP;
+    let length = passes * p.m * ROW_STEP;
     let copied = p.m * p.k * (columns.len() - 1) * size_of::<T>();
-    let shares_left = copied >= COPIED_BYTES && left * size_of::<T::Acc>() <= LEFT_BYTES;
-    let mut left = Scratch::<T::Acc>::new(if shares_left { left } else { 0 });
+    let shares_left = copied >= COPIED_BYTES && length * size_of::<T::Acc>() <= LEFT_BYTES;
+    let mut left = Scratch::<T::Acc>::new(if shares_left { length } else { 0 });
     for batch in 0..p.batch {
         if shares_right && (batch == 0 || p.b_strides[0] != 0) {
             // SAFETY: the caller vouches for the operand.

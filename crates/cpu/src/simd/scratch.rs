@@ -26,9 +26,18 @@ pub struct Scratch<T> {
 }
 
 impl<T: Real> Scratch<T> {
+    /// A buffer of `len` elements and a few more that may be read past its end, of no more memory than that.
+    pub fn exact(len: usize) -> Self {
+        Scratch { lines: vec![Line([0; 64]); Self::lines(len)], len, kind: PhantomData }
+    }
+
+    fn lines(len: usize) -> usize {
+        (len * size_of::<T>()).div_ceil(64) + 4
+    }
+
     /// A buffer of `len` elements and a few more that may be read past its end.
     pub fn new(len: usize) -> Self {
-        let lines = (len * size_of::<T>()).div_ceil(64) + 4;
+        let lines = Self::lines(len);
         let mut kept = KEPT.with_borrow_mut(|kept| {
             let sizes = || kept.iter().map(Vec::len).enumerate();
             let best = sizes().filter(|v| v.1 >= lines).min_by_key(|v| v.1);

@@ -1,5 +1,7 @@
 //! Convolutions.
 
+use std::borrow::Cow;
+
 use cupola_core::{Array, DType, Error, Result, ops};
 use ops::{ConvOptions, DataFormat, PerAxis};
 
@@ -19,9 +21,8 @@ macro_rules! convolution {
             pub weight: Param,
             /// What is added to each output channel.
             pub bias: Option<Param>,
-            /// Steps, padding, dilation and groups.
+            /// Steps, padding, dilation, groups, and the format of input and output.
             pub options: ConvOptions,
-            data_format: DataFormat,
         }
 
         impl $name {
@@ -33,8 +34,7 @@ macro_rules! convolution {
             pub fn new(inputs: usize, outputs: usize, kernel: impl Into<PerAxis>) -> Result<Self> {
                 let kernel = kernel_sizes($text, kernel.into(), $axes)?;
                 let (weight, bias) = draw($text, inputs, outputs, &kernel, 1)?;
-                let (options, data_format) = Default::default();
-                Ok(Self { weight, bias: Some(bias), options, data_format })
+                Ok(Self { weight, bias: Some(bias), options: ConvOptions::new() })
             }
 
             /// With these steps between outputs.
@@ -72,7 +72,7 @@ macro_rules! convolution {
 
             /// With input and output in this format. The kernels keep theirs.
             pub fn data_format(mut self, data_format: DataFormat) -> Self {
-                self.data_format = data_format;
+                self.options = self.options.data_format(data_format);
                 self
             }
 
@@ -95,8 +95,8 @@ macro_rules! convolution {
 
         impl Layer for $name {
             fn forward(&self, x: &Array) -> Result<Array> {
-                self.data_format.with(x, |x| {
-                    let y = $record(x, &self.weight.get(), &self.options)?;
+                self.options.data_format.with(x, |x| {
+                    let y = $record(x, &self.weight.get(), &channels_last(&self.options))?;
                     match &self.bias {
                         Some(bias) => ops::add(&y, &amp::operand("conv_general", &bias.get())?),
                         None => Ok(y),
@@ -216,6 +216,16 @@ convolution! {
     /// # Ok::<(), cupola::Error>(())
     /// ```
     ConvTranspose3d, 3, ops::conv_transpose3d, "ConvTranspose3d", output_padding
+}
+
+/// The same for input and kernels with channels last.
+fn channels_last(options: &ConvOptions) -> Cow<'_, ConvOptions> {
+    match options.data_format {
+        DataFormat::ChannelsLast => Cow::Borrowed(options),
+        DataFormat::ChannelsFirst => {
+            Cow::Owned(options.clone().data_format(DataFormat::ChannelsLast))
+        }
+    }
 }
 
 /// One size an axis.

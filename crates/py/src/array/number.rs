@@ -108,8 +108,10 @@ operators! {
 }
 
 fn matrix(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
+    if is_bytes(object) {
+        return Ok(None);
+    }
     match operand(object)? {
-        _ if is_bytes(object) => Ok(None),
         Some(operand) => operand.into_array().map(Some),
         None => Ok(None),
     }

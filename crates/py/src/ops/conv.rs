@@ -22,22 +22,22 @@ fn floats(input: &Array) -> PyResult<()> {
     }
 }
 
-struct ConvArguments {
+struct ConvArguments<'a> {
     stride: SizesArg,
     padding: SizesArg,
     dilation: SizesArg,
     groups: usize,
-    data_format: String,
+    data_format: &'a str,
 }
 
-impl ConvArguments {
+impl ConvArguments<'_> {
     fn options(&self) -> PyResult<ConvOptions> {
         Ok(ConvOptions::new()
             .stride(counts(&self.stride, "stride")?)
             .padding(counts(&self.padding, "padding")?)
             .dilation(counts(&self.dilation, "dilation")?)
             .groups(self.groups)
-            .data_format(data_format_of(&self.data_format)?))
+            .data_format(data_format_of(self.data_format)?))
     }
 }
 
@@ -47,7 +47,7 @@ macro_rules! convolutions {
         #[pyfunction]
         #[pyo3(signature = (
             input, weight, /, stride = SizesArg::one(1), padding = SizesArg::one(0),
-            dilation = SizesArg::one(1), groups = 1, *, data_format = "channels_last".to_owned(),
+            dilation = SizesArg::one(1), groups = 1, *, data_format = "channels_last",
             stream = None
         ))]
         pub fn $name(
@@ -57,7 +57,7 @@ macro_rules! convolutions {
             padding: SizesArg,
             dilation: SizesArg,
             groups: usize,
-            data_format: String,
+            data_format: &str,
             stream: Option<On>,
         ) -> PyResult<PyArray> {
             let arguments = ConvArguments { stride, padding, dilation, groups, data_format };
@@ -77,7 +77,7 @@ macro_rules! transposed_convolutions {
         #[pyo3(signature = (
             input, weight, /, stride = SizesArg::one(1), padding = SizesArg::one(0),
             dilation = SizesArg::one(1), output_padding = SizesArg::one(0), groups = 1, *,
-            data_format = "channels_last".to_owned(), stream = None
+            data_format = "channels_last", stream = None
         ))]
         pub fn $name(
             input: Arr,
@@ -87,7 +87,7 @@ macro_rules! transposed_convolutions {
             dilation: SizesArg,
             output_padding: SizesArg,
             groups: usize,
-            data_format: String,
+            data_format: &str,
             stream: Option<On>,
         ) -> PyResult<PyArray> {
             let arguments = ConvArguments { stride, padding, dilation, groups, data_format };
@@ -106,7 +106,7 @@ transposed_convolutions! { conv_transpose1d conv_transpose2d conv_transpose3d }
 #[pyo3(signature = (
     input, weight, /, stride = SizesArg::one(1), padding = None,
     kernel_dilation = SizesArg::one(1), input_dilation = SizesArg::one(1), groups = 1,
-    flip = false, *, data_format = "channels_last".to_owned(), stream = None
+    flip = false, *, data_format = "channels_last", stream = None
 ))]
 pub fn conv_general(
     input: Arr,
@@ -117,12 +117,11 @@ pub fn conv_general(
     input_dilation: SizesArg,
     groups: usize,
     flip: bool,
-    data_format: String,
+    data_format: &str,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let (padding_of_all, dilation) = (SizesArg::one(0), kernel_dilation);
-    let arguments =
-        ConvArguments { stride, padding: padding_of_all, dilation, groups, data_format };
+    let (none, dilation) = (SizesArg::one(0), kernel_dilation);
+    let arguments = ConvArguments { stride, padding: none, dilation, groups, data_format };
     let mut options = arguments.options()?;
     options.input_dilation = counts(&input_dilation, "input_dilation")?;
     options.flip = flip;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import cupola.core as mx
@@ -171,12 +172,14 @@ class GroupNorm(Module):
 
     def _neighbours(self, x: mx.array) -> mx.array:
         """Normalise groups of neighbouring features."""
+        if not mx.issubdtype(x.dtype, mx.floating):
+            raise ValueError(f"[GroupNorm] Received unsupported type {x.dtype}.")
         return mx.fast.group_norm(x, self.num_groups, eps=self.eps)
 
     def _interleaved(self, x: mx.array) -> mx.array:
         """Normalise groups of every ``num_groups``-th feature."""
         shape = x.shape
-        x = x.reshape(shape[0], -1, self.num_groups)
+        x = x.reshape(shape[0], math.prod(shape[1:]) // self.num_groups, self.num_groups)
         mean = mx.mean(x, axis=1, keepdims=True)
         var = mx.var(x, axis=1, keepdims=True)
         return ((x - mean) * mx.rsqrt(var + self.eps)).reshape(shape)
