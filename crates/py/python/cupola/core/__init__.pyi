@@ -1330,6 +1330,8 @@ def conv2d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Seq
     Example:
         >>> mx.conv2d(mx.ones((1, 3, 3, 1)), mx.ones((2, 3, 3, 1)), padding=1).shape
         (1, 3, 3, 2)
+        >>> mx.conv2d(mx.ones((1, 1, 3, 3)), mx.ones((2, 1, 3, 3)), data_format="channels_first").shape
+        (1, 2, 1, 1)
     """
 def conv3d(input: _Scalar | array, weight: _Scalar | array, /, stride: int | Sequence[int] = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """`conv_general` over three spatial axes.
@@ -2308,6 +2310,8 @@ def interpolate(a: _Scalar | array, size: int | Sequence[int] | None = ..., scal
         array([1, 1.5, 2.5, 3], dtype=float32)
         >>> mx.interpolate(mx.array([[[1.0], [3.0]]]), scale_factor=2).flatten()
         array([1, 1, 3, 3], dtype=float32)
+        >>> mx.interpolate(mx.ones((1, 3, 2, 2)), scale_factor=2, data_format="channels_first").shape
+        (1, 3, 4, 4)
     """
 def is_available(device: Device | DeviceType) -> bool:
     """Whether a device is there. `gpu` is hardware: an adapter that only imitates one is there as `wgpu`.
@@ -3948,6 +3952,8 @@ def unfold(a: _Scalar | array, kernel_size: int | Sequence[int], stride: int | S
         >>> mx.unfold(mx.array([[[1], [2], [3]]]), 2)
         array([[[1, 2],
                 [2, 3]]], dtype=int32)
+        >>> mx.unfold(mx.ones((1, 2, 4, 4)), 3, data_format="channels_first").shape
+        (1, 18, 4)
     """
 def unique(a: _Scalar | array, /, size: int, return_index: bool = ..., return_inverse: bool = ..., return_counts: bool = ..., fill_value: _Scalar | array | None = ..., *, stream: _StreamOrDevice | None = ...) -> Any:
     """The different elements of an array in ascending order; each NaN is one of its own.

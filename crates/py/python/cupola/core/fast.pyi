@@ -76,6 +76,10 @@ def group_norm(x: _Scalar | array, num_groups: int, weight: _Scalar | array | No
     Errors:
     Where `x` has fewer than two axes, its channels are not so many groups of as many, or `weight` or `bias` is not a vector
     of the channels.
+
+    Example:
+        >>> mx.fast.group_norm(mx.array([[1.0, 3.0, 10.0, 30.0]]), 2, eps=0.0)
+        array([[-1, 1, -1, 1]], dtype=float32)
     """
 def kernel(name: str, input_names: Sequence[str], output_names: Sequence[str], source: str, header: str = ..., ensure_row_contiguous: bool = ..., atomic_outputs: bool = ...) -> Any:
     """A kernel of one's own in the common language, which every device runs: the body of what each thread does, in C's
