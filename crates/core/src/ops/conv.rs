@@ -237,16 +237,11 @@ fn forward_in(
         each_axis(op, "input dilation", &options.input_dilation, axes)?.into();
     let is_all_ones = |sizes: &Dims| sizes.iter().all(|&size| size == 1);
     let is_whole = |(&k, &pad): (&usize, &(usize, usize))| k > 0 && pad == (k - 1, k - 1);
-    let is_empty = x.shape()[1..=axes].contains(&0);
-    if options.groups == 1
-        && !is_empty
-        && options.flip
-        && input_dilation == kernel
-        && !is_all_ones(&kernel)
+    let is_transposed = options.flip
         && is_all_ones(&stride)
         && is_all_ones(&dilation)
-        && kernel.iter().zip(&padding).all(is_whole)
-    {
+        && kernel.iter().zip(&padding).all(is_whole);
+    if is_transposed && lies_side_by_side(&x, &kernel, &input_dilation, options.groups) {
         return side_by_side(&x, &w);
     }
     let conv = Conv {
@@ -445,11 +440,11 @@ fn transposed_in(
     };
     let input = (0..axes).map(size).collect::<Result<_>>()?;
     let kernel = Dims::from_slice(&w.shape()[1..=axes]);
-    let is_empty = x.shape()[1..=axes].contains(&0);
-    let is_plain = !options.flip && !is_empty && extra.iter().all(|&e| e == 0);
-    let fits = padding.iter().all(|&pad| pad == (0, 0)) && dilation.iter().all(|&d| d == 1);
-    if groups == 1 && is_plain && fits && stride[..] == kernel[..] && stride.iter().any(|&s| s > 1)
-    {
+    let is_plain = !options.flip
+        && extra.iter().all(|&e| e == 0)
+        && padding.iter().all(|&pad| pad == (0, 0))
+        && dilation.iter().all(|&d| d == 1);
+    if is_plain && lies_side_by_side(&x, &kernel, &stride, groups) {
         return side_by_side(&x, &w);
     }
     let conv = Conv {
@@ -467,6 +462,12 @@ fn transposed_in(
         precision: matmul_precision(),
     };
     Array::apply(conv, &[&x, &exchange_channels(&w, groups)?])
+}
+
+/// Whether what becomes of the elements of `x` in a transposed convolution neither overlaps nor leaves gaps.
+fn lies_side_by_side(x: &Array, kernel: &[usize], steps: &[usize], groups: usize) -> bool {
+    let is_empty = x.shape()[1..=kernel.len()].contains(&0);
+    groups == 1 && !is_empty && steps == kernel && kernel.iter().any(|&k| k > 1)
 }
 
 /// A transposed convolution whose steps are as large as its kernel: what becomes of the elements lies side by side, and

@@ -1,6 +1,6 @@
 //! Where images have their channels.
 
-use super::{flatten, permute, unflatten};
+use super::{flatten, moveaxis, permute, unflatten};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::shape::Dims;
@@ -51,11 +51,8 @@ impl DataFormat {
     /// # Errors
     /// None but those of recording.
     pub fn to_last(self, x: &Array) -> Result<Array> {
-        let rank = x.rank();
         match self {
-            DataFormat::ChannelsFirst if rank > 2 => {
-                permute(x, [0].into_iter().chain(2..rank).chain([1]).collect())
-            }
+            DataFormat::ChannelsFirst if x.rank() > 2 => moveaxis(x, 1, -1),
             DataFormat::ChannelsFirst | DataFormat::ChannelsLast => Ok(x.clone()),
         }
     }
@@ -65,11 +62,8 @@ impl DataFormat {
     /// # Errors
     /// None but those of recording.
     pub fn from_last(self, x: &Array) -> Result<Array> {
-        let rank = x.rank();
         match self {
-            DataFormat::ChannelsFirst if rank > 2 => {
-                permute(x, [0, rank - 1].into_iter().chain(1..rank - 1).collect())
-            }
+            DataFormat::ChannelsFirst if x.rank() > 2 => moveaxis(x, -1, 1),
             DataFormat::ChannelsFirst | DataFormat::ChannelsLast => Ok(x.clone()),
         }
     }

@@ -1,6 +1,6 @@
 //! Layers with windows over images: convolutions and pooling.
 
-use cupola_core::ops::{ConvOptions, PoolOptions};
+use cupola_core::ops::{ConvOptions, DataFormat, PoolOptions};
 use cupola_core::{Array, Result, ops};
 
 use super::layer::{named, uniform, wrong};
@@ -101,14 +101,15 @@ pub fn convolution(options: Convolution) -> Result<Layer> {
     }
     let label = format!("convolution {:?}", options.kind);
     Ok(Layer::one(label, 1..=1, parameters, move |given| {
-        let x = ops::transpose(given.x(), [0, 2, 3, 1])?;
         let kernel = ops::reshape(given.get("weights")?, shape)?;
-        let kernel = ops::transpose(&kernel, [0, 2, 3, 1])?;
-        let mut out = convolved(&x, &kernel, &options, groups)?;
-        if options.has_biases {
-            out = ops::add(&out, &given.get("biases")?.flatten()?)?;
-        }
-        ops::transpose(&out, [0, 3, 1, 2])
+        let kernel = DataFormat::ChannelsFirst.to_last(&kernel)?;
+        DataFormat::ChannelsFirst.with(given.x(), |x| {
+            let out = convolved(x, &kernel, &options, groups)?;
+            if options.has_biases {
+                return ops::add(&out, &given.get("biases")?.flatten()?);
+            }
+            Ok(out)
+        })
     }))
 }
 
@@ -203,21 +204,19 @@ pub fn pooling(kind: Pooling, kernel: [usize; 2], stride: [usize; 2], border: Bo
         let options = PoolOptions::new(kernel).stride(stride);
         let padded = |x: &Array| ops::pad(x, ops::PadWidths::Each(widths.clone()), 0);
         let mean = |x: &Array| ops::avg_pool(&padded(x)?, &options);
-        let x = ops::transpose(x, [0, 2, 3, 1])?;
-        let out = match kind {
+        DataFormat::ChannelsFirst.with(x, |x| match kind {
             Pooling::Max => {
                 let wide = ops::PadWidths::Each(widths.clone());
-                ops::max_pool(&ops::pad(&x, wide, f64::NEG_INFINITY)?, &options)?
+                ops::max_pool(&ops::pad(x, wide, f64::NEG_INFINITY)?, &options)
             }
-            Pooling::Average { counts_border: true } => mean(&x)?,
+            Pooling::Average { counts_border: true } => mean(x),
             Pooling::Average { counts_border: false } => {
-                ops::divide(&mean(&x)?, &mean(&ops::ones_like(&x)?)?)?
+                ops::divide(&mean(x)?, &mean(&ops::ones_like(x)?)?)
             }
             Pooling::L2Norm => {
                 let size = (kernel[0] * kernel[1]) as f64;
-                ops::sqrt(&ops::multiply(&mean(&ops::square(&x)?)?, size)?)?
+                ops::sqrt(&ops::multiply(&mean(&ops::square(x)?)?, size)?)
             }
-        };
-        ops::transpose(&out, [0, 3, 1, 2])
+        })
     })
 }

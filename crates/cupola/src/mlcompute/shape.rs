@@ -1,6 +1,6 @@
 //! Layers that move elements about or fold them.
 
-use cupola_core::ops::{Interpolation, PadMode, PadWidths, S, ScatterMode, Target};
+use cupola_core::ops::{DataFormat, Interpolation, PadMode, PadWidths, S, ScatterMode, Target};
 use cupola_core::{Array, Result, ops};
 
 use super::layer::wrong;
@@ -93,10 +93,9 @@ pub fn transpose(dimensions: &[isize]) -> Layer {
 pub fn upsample(size: [usize; 2], is_linear: bool, aligns_corners: bool) -> Layer {
     Layer::unary("upsample", move |x| {
         let mode = if is_linear { Interpolation::Linear } else { Interpolation::Nearest };
-        let x = ops::transpose(x, [0, 2, 3, 1])?;
         let target = Target::Sizes(size.to_vec());
-        let out = ops::interpolate(&x, &target, mode, aligns_corners && is_linear)?;
-        ops::transpose(&out, [0, 3, 1, 2])
+        let corners = aligns_corners && is_linear;
+        DataFormat::ChannelsFirst.with(x, |x| ops::interpolate(x, &target, mode, corners))
     })
 }
 

@@ -33,9 +33,9 @@ class Convolution(Module):
         padding: _Size,
         dilation: _Size,
         bias: bool,
+        data_format: str,
         groups: Optional[int] = None,
         output_padding: Optional[_Size] = None,
-        data_format: str = "channels_last",
     ) -> None:
         super().__init__()
         self._data_format = checked_format(self, data_format)
@@ -126,17 +126,8 @@ class Conv1d(Convolution):
         *,
         data_format: str = "channels_last",
     ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            bias,
-            groups,
-            data_format=data_format,
-        )
+        shape = (in_channels, out_channels, kernel_size)
+        super().__init__(*shape, stride, padding, dilation, bias, data_format, groups)
 
     def __call__(self, x: mx.array) -> mx.array:
         """Convolve ``x``."""
@@ -182,17 +173,8 @@ class Conv2d(Convolution):
         *,
         data_format: str = "channels_last",
     ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            bias,
-            groups,
-            data_format=data_format,
-        )
+        shape = (in_channels, out_channels, kernel_size)
+        super().__init__(*shape, stride, padding, dilation, bias, data_format, groups)
 
     def __call__(self, x: mx.array) -> mx.array:
         """Convolve ``x``."""
@@ -236,16 +218,8 @@ class Conv3d(Convolution):
         *,
         data_format: str = "channels_last",
     ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            bias,
-            data_format=data_format,
-        )
+        shape = (in_channels, out_channels, kernel_size)
+        super().__init__(*shape, stride, padding, dilation, bias, data_format)
 
     def __call__(self, x: mx.array) -> mx.array:
         """Convolve ``x``."""

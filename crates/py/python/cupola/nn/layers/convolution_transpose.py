@@ -26,17 +26,9 @@ class _Transposed(Convolution):
         *,
         data_format: str = "channels_last",
     ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            bias,
-            output_padding=output_padding,
-            data_format=data_format,
-        )
+        shape = (in_channels, out_channels, kernel_size)
+        how = (stride, padding, dilation, bias, data_format)
+        super().__init__(*shape, *how, output_padding=output_padding)
 
     def __call__(self, x: mx.array) -> mx.array:
         """Convolve ``x``, transposed."""
