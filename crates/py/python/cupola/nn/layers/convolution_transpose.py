@@ -26,9 +26,17 @@ class _Transposed(Convolution):
         *,
         data_format: str = "channels_last",
     ) -> None:
-        shape = (in_channels, out_channels, kernel_size)
-        how = (stride, padding, dilation, bias, data_format)
-        super().__init__(*shape, *how, output_padding=output_padding)
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            bias,
+            data_format,
+            output_padding=output_padding,
+        )
 
     def __call__(self, x: mx.array) -> mx.array:
         """Convolve ``x``, transposed."""
