@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use cupola::data::{DataLoader, Dataset, ImageDataset};
 use cupola::device::{Stream, with_stream};
 use cupola::nn::Layer;
-use cupola::train::{MODEL_FILE, Model};
+use cupola::train::{MODEL_FILE, Model, confusion};
 use cupola::{Array, DType, ops};
 use serde::Serialize;
 
@@ -104,7 +104,8 @@ fn score(args: &ClassifyArgs, dataset: DatasetName, model: &Model, output: &Outp
     let bar = bar(test.len() as u64, "classifying {wide_bar} {pos}/{len}");
     let found = predict(model, &test, |images| bar.inc(images))?;
     bar.finish_and_clear();
-    let confusion = confusion(&test, &found);
+    let taken: Vec<usize> = found.iter().map(|(class, _)| *class).collect();
+    let confusion = confusion(classes.len(), &true_classes(&test), &taken)?;
     let right: u64 = (0..classes.len()).map(|class| confusion[class][class]).sum();
     let accuracy = right as f64 / test.len() as f64;
     output.line(format!(
@@ -118,17 +119,10 @@ fn score(args: &ClassifyArgs, dataset: DatasetName, model: &Model, output: &Outp
     output.json(&Score { dataset, images: test.len(), accuracy, classes, confusion })
 }
 
-/// How often each class, a row each, was taken for each.
-pub fn confusion(images: &ImageDataset, predicted: &[(usize, f32)]) -> Vec<Vec<u64>> {
-    let classes = images.classes().len();
-    let mut confusion = vec![vec![0_u64; classes]; classes];
-    for (&label, (class, _)) in images.labels().iter().zip(predicted) {
-        let label = usize::try_from(label).unwrap_or(usize::MAX);
-        if let Some(count) = confusion.get_mut(label).and_then(|row| row.get_mut(*class)) {
-            *count += 1;
-        }
-    }
-    confusion
+/// The class of each image.
+pub fn true_classes(images: &ImageDataset) -> Vec<usize> {
+    // A negative label is none: it is refused where classes are counted.
+    images.labels().iter().map(|&label| usize::try_from(label).unwrap_or(usize::MAX)).collect()
 }
 
 /// A table where it fits a screen; of more classes, those that are mistaken most.

@@ -40,6 +40,11 @@ impl Failure {
         self
     }
 
+    /// Whether the arguments make no sense.
+    pub fn is_usage(&self) -> bool {
+        self.status == 2
+    }
+
     /// Whether the user asked for the end.
     pub fn is_interruption(&self) -> bool {
         self.status == INTERRUPTED

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use cupola::profiler;
+use cupola::io::check_file;
+use cupola::profiler::{self, What};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::spared;
@@ -16,7 +17,7 @@ impl<'a> Profiling<'a> {
     /// Looks whether the file can be written, before any work is done.
     pub fn new(path: Option<&'a Path>) -> Outcome<Self> {
         if let Some(path) = path {
-            profiler::check_file(path).map_err(failed)?;
+            check_file(path, "a profile").map_err(failed)?;
         }
         Ok(Self { path })
     }
@@ -35,9 +36,16 @@ impl<'a> Profiling<'a> {
         let Some(path) = self.path else { return work() };
         profiler::start(profiler::Options::default()).map_err(failed)?;
         let done = work();
-        // What was recorded is of use where the work failed, too.
-        let written = profiler::stop().and_then(|profile| profile.save(path)).map_err(failed);
-        done.and(written)
+        let profile = profiler::stop().map_err(failed)?;
+        // What was recorded is of use where the work failed, too, unless it did not come to compute anything, or the
+        // file turned out to be one of the program's own.
+        let is_step = |event: &profiler::Event| matches!(event.what, What::Step { .. });
+        if let Err(failure) = &done
+            && (failure.is_usage() || !profile.events().any(is_step))
+        {
+            return done;
+        }
+        done.and(profile.save(path).map_err(failed))
     }
 }
 

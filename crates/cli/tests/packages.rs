@@ -97,7 +97,14 @@ fn a_model_is_converted_inspected_and_run() {
     sandbox.run(&format!("{profiled} m.cupola")).bad(2, &["--profile", "is the package"]);
     sandbox.run(&format!("{profiled} x.npy")).bad(2, &["--profile", "is an input"]);
     sandbox.run(&format!("{profiled} j --json j")).bad(2, &["--profile", "what --json goes to"]);
+    let output = sandbox.read("out/scores_y.npy");
     sandbox.run(&format!("{profiled} out/scores_y.npy")).bad(2, &["--profile", "is an output"]);
+    assert!(sandbox.read("out/scores_y.npy") == output, "a profile took the place of an output");
+    let page = sandbox.read("page.html");
+    sandbox
+        .run("run m.cupola --input x=none.npy --device cpu --profile page.html")
+        .bad(1, &["none"]);
+    assert!(sandbox.read("page.html") == page, "a profile of nothing took the place of another");
     sandbox.run(&format!("{profiled} none/t.json")).bad(1, &["--profile", "none"]);
     sandbox.run("run m.cupola --input x=random --device cpu").bad(1, &["--size N=N"]);
     sandbox.run("run m.cupola --device cpu").bad(2, &["x float32[N, 2]"]);

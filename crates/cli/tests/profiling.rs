@@ -40,7 +40,7 @@ fn the_environment_asks_for_profiles_and_logs() {
     let line = ran.err.lines().find(|line| line.contains("matmul")).unwrap();
     // With what continues it in its kernel, where that is so.
     let is_first = line.starts_with("cupola: cpu matmul ");
-    assert!(is_first && line.contains("(float32[") && line.ends_with(" ms"), "{line}");
+    assert!(is_first && line.contains("(float32[") && line.contains(" ms network.rs:"), "{line}");
     let quiet = sandbox.train_with(&[("CUPOLA_LOG", "copies")], "--steps 1 --out quiet").good();
     assert!(!quiet.err.contains("matmul"), "{}", quiet.err);
     sandbox.train_with(&[("CUPOLA_LOG", "op")], "--steps 1").bad(1, &["CUPOLA_LOG", "\"op\""]);

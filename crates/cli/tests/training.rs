@@ -60,6 +60,9 @@ fn a_run_can_be_watched() {
         let (opened, closed) = (format!("<{tag}"), format!("</{tag}>"));
         assert_eq!(page.matches(&closed).count(), page.matches(&opened).count(), "{tag}");
     }
+    sandbox.train("--steps 3 --out part --report part.html").good();
+    let page = String::from_utf8(sandbox.read("part.html")).unwrap();
+    assert!(page.contains("<td>1, 3 steps</td>"), "an epoch under way is told");
     let files: Vec<_> = fs::read_dir(sandbox.path("board")).unwrap().collect();
     assert_eq!(files.len(), 1);
     let events = fs::read(files[0].as_ref().unwrap().path()).unwrap();

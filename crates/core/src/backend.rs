@@ -430,8 +430,19 @@ pub fn set_default_best() {
     crate::device::set_default_by(best_device);
 }
 
+/// Waits for the device that `buffer` is of, where anybody listens: reading it would wait, too, and is to be told apart.
+pub(crate) fn wait_to_read(buffer: &Buffer) -> Result<()> {
+    let (start, device) = (profile::begin(), buffer.device());
+    if start.is_some() && device != Device::CPU {
+        backend(device)?.synchronize()?;
+        profile::end(start, || What::Wait { device });
+    }
+    Ok(())
+}
+
 /// A copy on `device` of the bytes `range` of `buffer`.
 pub fn moved(buffer: &Buffer, range: Range<usize>, device: Device) -> Result<Buffer> {
+    wait_to_read(buffer)?;
     let start = profile::begin();
     let (from, bytes) = (buffer.device(), range.len());
     let copy = copied(buffer, range, device)?;

@@ -2,6 +2,7 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -124,6 +125,19 @@ fn note(device: Device, op: String, reason: String, policy: Policy) -> usize {
     records.len() - 1
 }
 
+thread_local! {
+    /// The line of the program that recorded what runs.
+    static LINE: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
+}
+
+/// Runs a segment that was taken over, and was recorded at `line`.
+pub(crate) fn recorded_at<R>(line: Option<Arc<str>>, run: impl FnOnce() -> R) -> R {
+    LINE.set(line);
+    let done = run();
+    LINE.set(None);
+    done
+}
+
 /// A segment that the CPU runs for another device.
 struct OnHost {
     host: Arc<dyn Executable>,
@@ -140,7 +154,6 @@ impl Executable for OnHost {
     }
 
     fn run(&self, args: &Args<'_>) -> Result<()> {
-        let start = profile::begin();
         // Of an element of a sequence, or a part of an array, no more is copied than that.
         let copies = |regions: &[Region<'_>], reaches: &[(Range<isize>, usize)]| {
             let copy = |(region, (reach, size)): (&Region<'_>, &(Range<isize>, usize))| {
@@ -150,6 +163,7 @@ impl Executable for OnHost {
             regions.iter().zip(reaches).map(copy).collect::<Result<Vec<Buffer>>>()
         };
         // Outputs are copied, too: a segment may write to a part of one.
+        let start = profile::begin();
         let inputs = copies(args.inputs, &self.inputs)?;
         let outputs = copies(args.outputs, &self.outputs)?;
         fn regions<'b>(
@@ -171,8 +185,11 @@ impl Executable for OnHost {
             let mut content = vec![0; copy.bytes()];
             backend(Device::CPU)?.download(copy, 0, &mut content)?;
             let at = (region.offset + reach.start) as usize * size;
+            let (start, length) = (profile::begin(), content.len());
             device.write(region.buffer, at, &content)?;
-            bytes += content.len();
+            let (from, to) = (Device::CPU, self.device);
+            profile::end(start, || What::Copy { from, to, bytes: length });
+            bytes += length;
         }
         let mut records = fork::lock(&RECORDS);
         if let Some(record) = records.get_mut(self.number) {
@@ -182,8 +199,9 @@ impl Executable for OnHost {
         let known =
             records.get(self.number).map(|record| (record.op.clone(), record.reason.clone()));
         drop(records);
-        if let Some((op, reason)) = known.filter(|_| start.is_some()) {
-            profile::end(start, || What::Fallback { device: self.device, op, reason, bytes });
+        if let Some((op, reason)) = known {
+            let (device, line) = (self.device, LINE.take());
+            profile::end(start, || What::Fallback { device, op, reason, bytes, line });
         }
         Ok(())
     }

@@ -47,6 +47,13 @@ pub enum What {
         /// The memory in use after it.
         memory: MemoryStats,
     },
+    /// A plan has its memory, and begins to run.
+    Memory {
+        /// Where.
+        device: Device,
+        /// The memory in use, with all that the plan needs.
+        memory: MemoryStats,
+    },
     /// A plan was made, and its segments made ready.
     Planning {
         /// For what.
@@ -69,6 +76,8 @@ pub enum What {
         device: Device,
         /// The number of the stream that it was for.
         queue: u16,
+        /// The number of its plan, which [`crate::plan::explain`] tells, too.
+        plan: u64,
         /// What it does.
         step: Arc<ExplainedStep>,
         /// The line of the program that recorded what it is about, where that is known.
@@ -95,6 +104,8 @@ pub enum What {
         reason: String,
         /// The bytes that were copied for it, both ways.
         bytes: usize,
+        /// The line of the program that recorded it, where that is known.
+        line: Option<Arc<str>>,
     },
     /// The host waited for a device.
     Wait {

@@ -131,7 +131,9 @@ impl Report {
     pub fn to_json(&self) -> Value {
         json!({
             "device": self.plan.device.to_string(),
+            "plan": self.plan.plan,
             "reused": self.plan.reused,
+            "runs": self.plan.runs,
             "bytes_per_second": self.roofline.bytes,
             "operations_per_second": self.roofline.operations,
             "bytes": self.plan.bytes(),
@@ -179,8 +181,13 @@ impl Report {
     }
 
     fn heading(&self) -> String {
+        let Explanation { plan, reused, runs, .. } = &self.plan;
+        let origin = match reused {
+            true => format!("was there already, runs so far: {runs}"),
+            false => "was made for this".to_owned(),
+        };
         format!(
-            "{} steps on {}, {}, {} operations, at least {} at {}/s and {} operations/s; the plan was {}",
+            "{} steps on {}, {}, {} operations, at least {} at {}/s and {} operations/s; plan {plan} {origin}",
             self.plan.steps.len(),
             self.plan.device,
             bytes(self.plan.bytes() as f64),
@@ -188,7 +195,6 @@ impl Report {
             time(self.seconds()),
             bytes(self.roofline.bytes),
             scaled(self.roofline.operations),
-            if self.plan.reused { "there already" } else { "made for this" }
         )
     }
 }
@@ -311,9 +317,11 @@ mod tests {
         let x = ops::ones([6, 11, 3], DType::F32)?;
         x.eval()?;
         let y = || ops::sum(&ops::tan(&(&x - 0.25))?, 1, false);
-        assert!(!plan::explain(&[y()?])?.reused);
-        assert!(plan::explain(&[y()?])?.reused);
+        let made = plan::explain(&[y()?])?;
+        assert!(!made.reused);
         y()?.eval()?;
+        let again = plan::explain(&[y()?])?;
+        assert_eq!((again.reused, again.plan, again.runs), (true, made.plan, 1));
         Ok(())
     }
 

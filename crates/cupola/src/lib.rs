@@ -23,6 +23,7 @@ pub mod memory;
 pub mod mlcompute;
 pub mod nn;
 pub mod optim;
+mod origin;
 pub mod package;
 pub mod profiler;
 pub mod train;

@@ -21,6 +21,7 @@ use cupola_core::{Device, Error, Result};
 use serde_json::{Value, json};
 
 use crate::markup::escaped;
+use crate::origin;
 
 pub use cupola_core::holders::{Holder, largest};
 
@@ -134,6 +135,7 @@ impl History {
     /// # Errors
     /// Where one is being recorded already.
     pub fn record(most: usize) -> Result<Recording> {
+        origin::note();
         holders::start_history(most)?;
         Ok(Recording { is_stopped: false })
     }

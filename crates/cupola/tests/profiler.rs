@@ -3,9 +3,11 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cupola::fallback::{self, Policy};
-use cupola::profiler::{self, By, Clock, Log, Mode, Options};
+use cupola::io::check_file;
+use cupola::nn::{self, Layer, Module};
+use cupola::ops::ScanOptions;
+use cupola::profiler::{self, By, Clock, Log, Mode, Options, What};
 use cupola::{Array, DType, Device, Result, ops};
-use cupola_core::profile::What;
 use serde_json::Value;
 
 /// A process has one profile at a time, so the tests take turns.
@@ -50,7 +52,10 @@ fn a_profile_has_every_step() -> Result<()> {
             What::Evaluation { nodes, memory, .. } => seen[2] |= *nodes > 3 && memory.active > 0,
             What::Copy { bytes, .. } => seen[3] |= *bytes == 31 * 31 * 4,
             What::Mark { name } => seen[4] |= name == "begin",
-            What::Compiling { .. } | What::Fallback { .. } | What::Wait { .. } => {}
+            What::Memory { .. }
+            | What::Compiling { .. }
+            | What::Fallback { .. }
+            | What::Wait { .. } => {}
         }
         assert!(event.length <= profile.length());
     }
@@ -92,7 +97,7 @@ fn traces_tables_and_pages() -> Result<()> {
         .collect();
     assert!(times[..times.len() - 1].is_sorted_by(|a, b| a >= b), "the longest first: {table}");
     assert!(intervals.table("step".parse()?).contains("with tanh"));
-    assert!(intervals.table(By::Line).contains("(no line)"));
+    assert!(intervals.table(By::Line).contains("profiler.rs:"));
     assert!(intervals.table(By::Module).contains("(no module)"));
     assert!("file".parse::<By>().is_err());
 
@@ -146,8 +151,8 @@ fn files() -> Result<()> {
     let missing = folder.path().join("missing/trace.json");
     for error in [
         profile.save(&missing),
-        profiler::check_file(&missing),
-        profiler::check_file(folder.path()),
+        check_file(&missing, "a profile"),
+        check_file(folder.path(), "a profile"),
     ] {
         let text = error.expect_err("it cannot be written").to_string();
         assert!(text.contains(&folder.path().display().to_string()), "{text}");
@@ -212,7 +217,55 @@ fn on_device(device: Device, has_marks: bool) -> Result<()> {
             assert_eq!(profile.table(By::Op).contains("(host)"), !is_timed);
             let copied = |event: &profiler::Event| matches!(&event.what, What::Copy { from, .. } if *from == device);
             assert!(profile.events().any(copied), "the result was read");
+            // To wait for it is no part of the copy, and of no share.
+            let waited = |event: &profiler::Event| matches!(&event.what, What::Wait { device: on } if *on == device);
+            assert!(profile.events().any(waited), "the result was waited for");
+            let table = profile.table(By::Op);
+            let row = table.lines().find(|line| line.starts_with("wait for"));
+            assert!(row.is_some_and(|row| !row.contains('%')), "{table}");
+            assert!(table.contains("of waiting"), "{table}");
         }
         Ok(())
     })
+}
+
+#[derive(Module)]
+struct Net {
+    layers: nn::Sequential,
+}
+
+impl Layer for Net {
+    fn forward(&self, x: &Array) -> Result<Array> {
+        nn::relu(&self.layers.forward(x)?)
+    }
+}
+
+#[test]
+fn lines_and_layers_of_rust_programs_are_noted() -> Result<()> {
+    let _turn = alone();
+    let net = Net { layers: nn::Sequential::new().push(nn::Linear::new(5, 7)?).push(nn::Tanh) };
+    let x = ops::ones([3, 5], DType::F32)?;
+    let (_, profile) = profiler::profile(Options::default(), || net.forward(&x)?.eval())?;
+    let (lines, modules) = (profile.table(By::Line), profile.table(By::Module));
+    assert!(lines.contains("profiler.rs:"), "{lines}");
+    // Line tables have no types.
+    assert!(modules.contains("profiler.sequential"), "{modules}");
+    Ok(())
+}
+
+#[test]
+fn memory_is_noted_when_a_plan_begins() -> Result<()> {
+    let _turn = alone();
+    let x = ops::ones([1 << 20], DType::F32)?;
+    x.eval()?;
+    let (_, profile) = profiler::profile(Options::default(), || {
+        ops::sort(&ops::cumsum(&x, 0, ScanOptions::default())?, 0)?.eval()
+    })?;
+    let of = |event: &profiler::Event| match &event.what {
+        What::Memory { memory, .. } => Some(memory.active),
+        _ => None,
+    };
+    let most = profile.events().filter_map(of).max();
+    assert!(most.is_some_and(|bytes| bytes >= 8 << 20), "{most:?}");
+    Ok(())
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use cupola::io::check_file as checked;
 use cupola::profiler::{self, FromEnv, Options};
 use pyo3::prelude::*;
 
@@ -62,7 +63,7 @@ pub fn mark(name: &str) {
 #[doc = docs!(_profiler::check_file)]
 #[pyfunction]
 pub fn check_file(path: PathBuf) -> PyResult<()> {
-    profiler::check_file(&path).map_err(raise)
+    checked(&path, "a profile").map_err(raise)
 }
 
 #[doc = docs!(_profiler::Profile)]

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use cupola::train::{
-    self, Callback, EarlyStopping, Goal, KeepBest, MetricsFile, Moment, Report, TensorBoard,
+    self, Callback, EarlyStopping, Goal, KeepBest, MetricsFile, Moment, Picture, Report,
+    TensorBoard,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -79,6 +80,36 @@ impl Watcher {
                 None
             }
         }
+    }
+
+    /// Adds how often each class was taken for each to a report.
+    fn confusion(
+        &self,
+        classes: Vec<String>,
+        labels: Vec<usize>,
+        predicted: Vec<usize>,
+    ) -> PyResult<()> {
+        let Kind::Report(own) = &self.0 else { return Ok(()) };
+        own.confusion(&classes, &labels, &predicted).map_err(raise)
+    }
+
+    /// Adds images, all of one shape, whose bytes follow each other, to a report.
+    fn pictures(
+        &self,
+        title: &str,
+        about: &str,
+        shape: [usize; 3],
+        pixels: &[u8],
+        captions: Vec<String>,
+    ) -> PyResult<()> {
+        let Kind::Report(own) = &self.0 else { return Ok(()) };
+        let area = shape.iter().product::<usize>().max(1);
+        let each = pixels.chunks_exact(area).zip(captions);
+        let each = each.map(|(pixels, caption)| {
+            let caption = caption.lines().map(str::to_owned).collect();
+            Picture { pixels, shape, caption }
+        });
+        own.pictures(title, about, &each.collect::<Vec<_>>()).map_err(raise)
     }
 
     /// An epoch was over before the training goes on.

@@ -34,6 +34,19 @@ impl Explanation {
         self.0.plan.reused
     }
 
+    /// The number of the plan: plans are numbered in the order in which they are made, and a profile's steps name
+    /// theirs.
+    #[getter]
+    fn plan(&self) -> u64 {
+        self.0.plan.plan
+    }
+
+    /// How often the plan ran.
+    #[getter]
+    fn runs(&self) -> u64 {
+        self.0.plan.runs
+    }
+
     /// The steps, in order: a dict each, with what runs, what was fused into it, its arrays, bytes,
     /// operations and least time in microseconds.
     #[getter]

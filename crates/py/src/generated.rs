@@ -828,7 +828,7 @@ pub fn from_fp8(x: Arr, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<Py
 }
 
 /// `count` numbers from `start` to `stop`, both included, each the same multiple of the one before. They are computed
-/// in `float64`.
+/// in `float64`, on the CPU.
 ///
 /// Errors:
 /// Where an end is 0 or they differ in sign, and where `dtype` is neither an integer nor a float.
@@ -1295,7 +1295,7 @@ pub fn logical_xor(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 }
 
 /// `count` numbers from base^start to base^stop, both included, whose logarithms are evenly spaced. They are computed
-/// in `float64`.
+/// in `float64`, on the CPU.
 ///
 /// Errors:
 /// Where `dtype` is neither an integer nor a float.

@@ -13,12 +13,24 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::device::DeviceArg;
-use crate::error::{raise, wrong_value};
+use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
 use crate::origin;
 
 /// The bound on what is kept that was last set; `usize::MAX` for none.
 static CACHE_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// A number of bytes.
+pub struct Limit(usize);
+
+impl<'py> FromPyObject<'_, 'py> for Limit {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let none = |_| wrong_type(format!("{} is no number of bytes", &*object));
+        object.extract::<usize>().map(Limit).map_err(none)
+    }
+}
 
 /// The bytes that [`set_wired_limit`] noted.
 static WIRED_LIMIT: AtomicUsize = AtomicUsize::new(0);
@@ -60,7 +72,8 @@ pub fn reset_peak_memory() -> PyResult<()> {
 /// Bounds the bytes of freed memory that are kept for reuse; gives the former bound.
 #[doc = docs!(set_cache_limit)]
 #[pyfunction]
-pub fn set_cache_limit(limit: usize) -> PyResult<usize> {
+pub fn set_cache_limit(limit: Limit) -> PyResult<usize> {
+    let Limit(limit) = limit;
     let on = default_backend()?;
     on.set_cache_limit((limit != usize::MAX).then_some(limit));
     if on.memory().cached > limit {
@@ -73,7 +86,8 @@ pub fn set_cache_limit(limit: usize) -> PyResult<usize> {
 /// former bound. The least recently used go first.
 #[doc = docs!(set_plan_cache_limit)]
 #[pyfunction]
-pub fn set_plan_cache_limit(limit: usize) -> usize {
+pub fn set_plan_cache_limit(limit: Limit) -> usize {
+    let Limit(limit) = limit;
     cache::set_limit(limit)
 }
 
@@ -89,7 +103,8 @@ pub fn get_memory_limit() -> usize {
 /// former guideline.
 #[doc = docs!(set_memory_limit)]
 #[pyfunction]
-pub fn set_memory_limit(limit: usize) -> usize {
+pub fn set_memory_limit(limit: Limit) -> usize {
+    let Limit(limit) = limit;
     let former = get_memory_limit();
     set_memory_guideline((limit != usize::MAX).then_some(limit));
     former
@@ -106,7 +121,8 @@ pub fn get_hard_memory_limit() -> usize {
 /// gives the former bound.
 #[doc = docs!(set_hard_memory_limit)]
 #[pyfunction]
-pub fn set_hard_memory_limit(limit: usize) -> usize {
+pub fn set_hard_memory_limit(limit: Limit) -> usize {
+    let Limit(limit) = limit;
     let former = get_hard_memory_limit();
     cupola::backend::set_memory_limit((limit != usize::MAX).then_some(limit));
     former
@@ -115,7 +131,8 @@ pub fn set_hard_memory_limit(limit: usize) -> usize {
 /// Notes how many bytes should stay in physical memory, which only Metal can be asked for; gives the former number.
 #[doc = docs!(set_wired_limit)]
 #[pyfunction]
-pub fn set_wired_limit(limit: usize) -> usize {
+pub fn set_wired_limit(limit: Limit) -> usize {
+    let Limit(limit) = limit;
     WIRED_LIMIT.swap(limit, Ordering::Relaxed)
 }
 

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::generated::docs;
+use crate::memory::Limit;
 
 /// Whether there is a GPU through Metal.
 #[doc = docs!(metal::is_available)]
@@ -66,7 +67,7 @@ pub fn clear_cache(py: Python<'_>) -> PyResult<()> {
 /// Sets a guideline for memory: `mx.set_memory_limit`.
 #[doc = docs!(metal::set_memory_limit)]
 #[pyfunction]
-pub fn set_memory_limit(py: Python<'_>, limit: usize) -> PyResult<usize> {
+pub fn set_memory_limit(py: Python<'_>, limit: Limit) -> PyResult<usize> {
     moved(py, "set_memory_limit")?;
     Ok(crate::memory::set_memory_limit(limit))
 }
@@ -74,7 +75,7 @@ pub fn set_memory_limit(py: Python<'_>, limit: usize) -> PyResult<usize> {
 /// Bounds what is kept for reuse: `mx.set_cache_limit`.
 #[doc = docs!(metal::set_cache_limit)]
 #[pyfunction]
-pub fn set_cache_limit(py: Python<'_>, limit: usize) -> PyResult<usize> {
+pub fn set_cache_limit(py: Python<'_>, limit: Limit) -> PyResult<usize> {
     moved(py, "set_cache_limit")?;
     crate::memory::set_cache_limit(limit)
 }
@@ -82,7 +83,7 @@ pub fn set_cache_limit(py: Python<'_>, limit: usize) -> PyResult<usize> {
 /// Notes how many bytes should stay in physical memory: `mx.set_wired_limit`.
 #[doc = docs!(metal::set_wired_limit)]
 #[pyfunction]
-pub fn set_wired_limit(py: Python<'_>, limit: usize) -> PyResult<usize> {
+pub fn set_wired_limit(py: Python<'_>, limit: Limit) -> PyResult<usize> {
     moved(py, "set_wired_limit")?;
     Ok(crate::memory::set_wired_limit(limit))
 }

@@ -29,8 +29,14 @@ def test_least_time_is_positive_and_bounded_by_its_parts():
 
 def test_a_plan_is_used_again():
     f = lambda x: mx.tanh(x * 3) - 11  # noqa: E731
-    assert not mx.explain(f, mx.ones((5, 7, 2))).reused
-    assert mx.explain(f, mx.ones((5, 7, 2))).reused
+    first = mx.explain(f, mx.ones((5, 7, 2)))
+    assert not first.reused and "made for this" in str(first)
+    x = mx.ones((5, 7, 2))
+    mx.eval(x)
+    mx.eval(f(x))
+    again = mx.explain(f, mx.ones((5, 7, 2)))
+    assert again.reused and again.plan == first.plan and again.runs == 1
+    assert f"plan {first.plan} was there already, runs so far: 1" in str(again)
 
 
 def test_what_is_computed_needs_no_steps():

@@ -321,8 +321,10 @@ def test_wrong_calls_are_errors():
         run(kernel, [one], [(1,)], None, (4096, 1, 1), (2048, 1, 1))
     with pytest.raises(ValueError, match="more than 2³² threads"):
         run(kernel, [one], [(1,)], None, (2**31, 4, 1))
-    with pytest.raises(OverflowError):
+    with pytest.raises(ValueError, match=r"copy: a grid of \(-1, 1, 1\) threads"):
         run(kernel, [one], [(1,)], None, (-1, 1, 1))
+    with pytest.raises(ValueError, match=r"copy: a threadgroup of \(1, 4294967296, 1\) threads"):
+        run(kernel, [one], [(1,)], None, (1, 1, 1), (1, 2**32, 1))
     with pytest.raises(ValueError, match="copy: x: kernels have no complex numbers"):
         run(kernel, [one.astype(cc.complex64)], [(1,)])
     with pytest.raises(TypeError, match="'T' is a dtype, an int or a bool, not a str"):
@@ -377,6 +379,11 @@ def test_wgsl(rng):
     wrong = cc.fast.wgsl_kernel("wrong", ["x"], ["y"], "let i = 0;\n  y[i] = foo;")
     with pytest.raises(Exception, match="line 2, column 10: .*foo"):
         cc.eval(run(wrong, [cc.ones(1)], [(1,)]))
+    # A text that can be read and means nothing.
+    wrong = cc.fast.wgsl_kernel("wrong", ["x"], ["y"], "let i = 0;\n  y[i] = x[i] + 1u;")
+    with pytest.raises(Exception, match="line 2, column 10: Operation Add can't work with .*Float.*\n    *y.*\n *\\^") as told:
+        cc.eval(run(wrong, [cc.ones(1)], [(1,)]))
+    assert "Expression" not in str(told.value) and "[6" not in str(told.value), told.value
 
 
 @pytest.mark.skipif(DEVICE != "cuda", reason="about CUDA")

@@ -84,6 +84,13 @@ def test_a_part_of_the_memory(unbounded):
     assert mx.get_hard_memory_limit() == most // 4
 
 
+@pytest.mark.parametrize("function", ["set_cache_limit", "set_memory_limit", "set_hard_memory_limit", "set_wired_limit"])
+def test_limits_are_numbers_of_bytes(function):
+    for wrong in [-1, 2**64, 1.5, "1 GB", None]:
+        with pytest.raises(TypeError, match="limit"):
+            getattr(mx, function)(wrong)
+
+
 def test_too_little_memory_names_who_holds_most(unbounded):
     held = [mx.full((n * MIB // 4,), n) * 1.5 for n in range(1, 8)]
     mx.eval(held)

@@ -185,3 +185,35 @@ def test_what_is_no_callback_is_told_at_once():
     for make in (lambda: train.Callbacks(nn.Linear(2, 1), [Mine()]), lambda: train.Callbacks(nn.Linear(2, 1)).add(Mine())):
         with pytest.raises(TypeError, match="a Mine is no cupola.train.Callback"):
             make()
+
+
+def test_a_report_tells_of_classes_and_images(tmp_path):
+    report = train.Report(tmp_path / "report.html")
+    callbacks = train.Callbacks(nn.Linear(2, 1), [report])
+    callbacks.epoch(val_loss=0.5)
+    report.confusion(mx.array([0, 1, 1, 2]), [0, 1, 2, 2], ["cat & dog", "b", "c"])
+    report.pictures(mx.full((2, 5, 4, 3), 7, dtype=mx.uint8), ["b for c\n99 %", "<c>"], about="2 images")
+    callbacks.end()
+    page = (tmp_path / "report.html").read_text()
+    assert "0 cat &amp; dog" in page and page.count("data:image/png;base64,") == 2
+    assert "b for c<br>99 %" in page and "&lt;c&gt;" in page and "2 images" in page
+
+
+def test_what_a_report_cannot_show_is_refused(tmp_path):
+    report = train.Report(tmp_path / "report.html")
+    for labels, predicted in [([0, 3], [0, 0]), ([0], [0, 1]), ([0, -1], [0, 0])]:
+        with pytest.raises(ValueError, match="Report"):
+            report.confusion(labels, predicted, ["a", "b"])
+    for images, captions in [(mx.zeros((1, 2, 2, 1)), ["a"]), (mx.zeros((1, 2, 2), dtype=mx.uint8), ["a"])]:
+        with pytest.raises(ValueError, match="uint8"):
+            report.pictures(images, captions)
+    with pytest.raises(ValueError, match="2 images, but 1 captions"):
+        report.pictures(mx.zeros((2, 2, 2, 1), dtype=mx.uint8), ["a"])
+    with pytest.raises(ValueError, match="not 2"):
+        report.pictures(mx.zeros((1, 2, 2, 2), dtype=mx.uint8), ["a"])
+
+
+def test_a_report_that_cannot_be_written_is_told_after_the_first_step(tmp_path):
+    callbacks = train.Callbacks(nn.Linear(2, 1), [train.Report(tmp_path / "missing" / "report.html")])
+    with pytest.raises(RuntimeError, match="missing"):
+        callbacks.step(loss=0.5)

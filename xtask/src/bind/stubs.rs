@@ -230,9 +230,8 @@ fn annotated(ty: &str) -> String {
         "&PyStream" => "Stream",
         "&Group" => "Group",
         "bool" => "bool",
-        "Count" | "Seed" | "usize" | "isize" | "i64" | "u64" | "i32" | "u16" | "u32" | "i128" => {
-            "int"
-        }
+        "Count" | "Limit" | "Seed" | "usize" | "isize" | "i64" | "u64" | "i32" | "u16" | "u32"
+        | "i128" => "int",
         "f64" => "float",
         "&str" | "String" => "str",
         "&[u8]" => "bytes",

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::array::{Array, Progress, Value, is_in_body};
-use crate::backend::{Buffer, backend, reserve};
+use crate::backend::{Buffer, backend, reserve, wait_to_read};
 use crate::device::{Device, default_stream, working_for};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
@@ -152,12 +152,14 @@ impl Array {
             None => {
                 let mut copy = reserve(to - from, "elements that are read")?;
                 copy.resize(to - from, 0);
-                let (start, on) = (profile::begin(), value.buffer.device());
                 working_for(self.node.stream, || {
-                    backend(on)?.download(&value.buffer, from, &mut copy)
+                    wait_to_read(&value.buffer)?;
+                    let (start, on) = (profile::begin(), value.buffer.device());
+                    backend(on)?.download(&value.buffer, from, &mut copy)?;
+                    let bytes = copy.len();
+                    profile::end(start, || What::Copy { from: on, to: Device::CPU, bytes });
+                    Ok(())
                 })?;
-                let bytes = copy.len();
-                profile::end(start, || What::Copy { from: on, to: Device::CPU, bytes });
                 staging = copy;
                 &staging[..]
             }

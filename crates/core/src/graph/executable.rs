@@ -194,6 +194,7 @@ impl Executable {
     /// # Ok::<(), cupola_core::Error>(())
     /// ```
     pub fn explain(&self, feeds: &[(&str, &Array)]) -> Result<Explanation> {
+        self.bind(feeds)?;
         let state = generator::state();
         let fed = feeds.iter().map(|(_, array)| (*array).clone());
         let variables = self.program.variables().into_iter().map(|(_, value)| value);

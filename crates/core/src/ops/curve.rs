@@ -1,18 +1,18 @@
 //! Curves through points: their areas, values between them, polynomials, and points on scales.
 
-use super::create::of_numbers;
+use super::create::iota;
 use super::operand::{Operand, broadcast, cast, common_dtype, constant_like, expect_real};
 use super::{
-    add, argsort, clip, concatenate, divide, equal, greater, less, multiply, remainder,
+    add, argsort, clip, concatenate, divide, equal, greater, less, multiply, power, remainder,
     searchsorted, subtract, sum, take, where_,
 };
 use crate::array::Array;
+use crate::device::{Device, Stream, with_stream};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::memory::reserve;
 use crate::ops::Side;
 use crate::prim::record::slice_axis;
-use crate::shape::normalize_axis;
+use crate::shape::{Shape, normalize_axis};
 
 /// The area under the points of an axis by the trapezoidal rule. They are `dx` apart, or at the places `x`.
 ///
@@ -94,7 +94,7 @@ pub fn polyval<'a>(p: &Array, x: impl Into<Operand<'a>>) -> Result<Array> {
     };
     let shape = match x {
         Operand::Array(x) => x.shape().clone(),
-        Operand::Scalar(_) => crate::shape::Shape::scalar(),
+        Operand::Scalar(_) => Shape::scalar(),
     };
     let (p, x) = (cast(p, own.accumulator())?, x.to(own.accumulator(), &shape)?);
     let mut out = constant_like(&x, 0);
@@ -190,26 +190,40 @@ pub fn interp(x: &Array, xp: &Array, fp: &Array, outside: Outside) -> Result<Arr
     cast(&where_(&super::isnan(&x)?, &x, &line)?, own)
 }
 
-/// `start`, `count` − 2 numbers that are at shares of the way, and `stop`; an error where they do not fit into memory.
+/// `first`, `count` − 2 numbers that `at` gives for shares of the way, and `last`. They are computed in `float64`, and so on
+/// the CPU.
 fn on_scale(
     op: &'static str,
-    [start, stop]: [f64; 2],
+    [first, last]: [f64; 2],
     count: usize,
-    at: impl Fn(f64) -> f64,
-) -> Result<Vec<f64>> {
-    crate::shape::Shape::from(count).checked_size(op, DType::F64)?;
-    drop(reserve::<[f64; 2]>(count, "numbers on a scale")?);
-    let last = count.saturating_sub(1).max(1) as f64;
-    let number = |i: usize| match i {
-        0 => start,
-        i if i + 1 == count => stop,
-        i => at(i as f64 / last),
+    dtype: DType,
+    at: impl FnOnce(&Array) -> Result<Array>,
+) -> Result<Array> {
+    if !dtype.is_float() && !dtype.is_integer() {
+        return Err(Error::dtype(op, format!("does not give {dtype}")));
+    }
+    Shape::from(count).checked_size(op, DType::F64)?;
+    let narrow = |wide: &Array| match dtype.is_integer() {
+        true => cast(&cast(wide, DType::I64)?, dtype),
+        false => cast(wide, dtype),
     };
-    Ok((0..count).map(number).collect())
+    let end = |number: f64| narrow(&Array::from_slice(&[number], [1])?);
+    let parts = with_stream(Stream::of(Device::CPU), || -> Result<_> {
+        Ok(match count {
+            0 => vec![narrow(&super::zeros(0, DType::F64)?)?],
+            1 => vec![end(first)?],
+            _ => {
+                let places = add(&iota(count - 2, 0, DType::F64)?, 1)?;
+                let inner = at(&divide(&places, count as f64 - 1.0)?)?;
+                vec![end(first)?, narrow(&inner)?, end(last)?]
+            }
+        })
+    })?;
+    concatenate(&parts.iter().collect::<Vec<_>>(), 0)
 }
 
 /// `count` numbers from base^start to base^stop, both included, whose logarithms are evenly spaced. They are computed
-/// in `float64`.
+/// in `float64`, on the CPU.
 ///
 /// # Errors
 /// Where `dtype` is neither an integer nor a float.
@@ -221,14 +235,14 @@ fn on_scale(
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn logspace(start: f64, stop: f64, count: usize, base: f64, dtype: DType) -> Result<Array> {
-    let op = "logspace";
-    let mut numbers = on_scale(op, [start, stop], count, |share| start + (stop - start) * share)?;
-    numbers.iter_mut().for_each(|number| *number = base.powf(*number));
-    of_numbers(op, &numbers, dtype)
+    let ends = [base.powf(start), base.powf(stop)];
+    on_scale("logspace", ends, count, dtype, |share| {
+        power(base, &add(start, &multiply(share, stop - start)?)?)
+    })
 }
 
 /// `count` numbers from `start` to `stop`, both included, each the same multiple of the one before. They are computed
-/// in `float64`.
+/// in `float64`, on the CPU.
 ///
 /// # Errors
 /// Where an end is 0 or they differ in sign, and where `dtype` is neither an integer nor a float.
@@ -245,9 +259,9 @@ pub fn geomspace(start: f64, stop: f64, count: usize, dtype: DType) -> Result<Ar
         let detail = format!("no multiples lead from {start} to {stop}");
         return Err(Error::argument(op, detail));
     }
-    let sign = start.signum();
     let (low, high) = (start.abs().log10(), stop.abs().log10());
-    let at = |share: f64| sign * 10f64.powf(low + (high - low) * share);
-    let numbers = on_scale(op, [start, stop], count, at)?;
-    of_numbers(op, &numbers, dtype)
+    on_scale(op, [start, stop], count, dtype, |share| {
+        let sizes = power(10.0, &add(low, &multiply(share, high - low)?)?)?;
+        multiply(&sizes, start.signum())
+    })
 }

@@ -319,14 +319,16 @@ impl Prepared {
 
     /// The bool or integer that a value without axes is. The device is waited for.
     fn number(&self, value: &Value, dtype: DType) -> Result<i64> {
-        let start = profile::begin();
         let (size, at) = (dtype.size(), value.layout.offset as usize * dtype.size());
         let mut bytes = [0; 8];
         match value.buffer.host() {
             Some(content) => bytes[..size].copy_from_slice(&content[at..at + size]),
-            None => backend(self.device)?.download(&value.buffer, at, &mut bytes[..size])?,
+            None => {
+                let start = profile::begin();
+                backend(self.device)?.download(&value.buffer, at, &mut bytes[..size])?;
+                profile::end(start, || What::Wait { device: self.device });
+            }
         }
-        profile::end(start, || What::Wait { device: self.device });
         Ok(integer(&bytes[..size], dtype))
     }
 }

@@ -1,6 +1,7 @@
 //! What a plan does, step by step: what was fused, how many bytes and operations each step takes.
 
 use std::fmt;
+use std::sync::atomic::Ordering;
 
 use super::{Access, Plan, Step};
 use crate::array::Array;
@@ -19,6 +20,10 @@ pub struct Explanation {
     pub device: Device,
     /// Whether the plan was in the cache: nothing was planned or compiled for this.
     pub reused: bool,
+    /// The plan's number: plans are numbered in the order in which they are made.
+    pub plan: u64,
+    /// How often it ran.
+    pub runs: u64,
     /// The steps, in order.
     pub steps: Vec<ExplainedStep>,
 }
@@ -73,8 +78,7 @@ pub struct ExplainedStep {
 /// ```
 pub fn explain(arrays: &[Array]) -> Result<Explanation> {
     let (plan, reused) = crate::eval::plan_of(arrays)?;
-    let steps = plan.steps.iter().map(explained).collect();
-    Ok(Explanation { device: plan.device, reused, steps })
+    Ok(plan.explanation(reused))
 }
 
 impl Graph {
@@ -103,6 +107,14 @@ impl Graph {
     }
 }
 
+impl Plan {
+    fn explanation(&self, reused: bool) -> Explanation {
+        let (plan, runs) = (self.shares.plan, self.runs.load(Ordering::Relaxed));
+        let steps = self.steps.iter().map(explained).collect();
+        Explanation { device: self.device, reused, plan, runs, steps }
+    }
+}
+
 impl Explanation {
     /// Bytes read and written by all steps.
     pub fn bytes(&self) -> u64 {
@@ -125,8 +137,7 @@ impl ExplainedStep {
 /// The plan as text, for verification and panics of debug builds, too.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let steps = self.steps.iter().map(explained).collect();
-        Explanation { device: self.device, reused: false, steps }.fmt(f)
+        self.explanation(false).fmt(f)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
 
 use smallvec::SmallVec;
 
@@ -89,6 +90,7 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
     let device = backend.device();
     let explained = OnceLock::new();
     Ok(Plan {
+        runs: AtomicU64::new(0),
         steps,
         sequence,
         outputs,

@@ -21,6 +21,7 @@ mod run;
 mod sink;
 mod verify;
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use smallvec::SmallVec;
@@ -41,6 +42,8 @@ pub(crate) use run::{Failure, Origin, Parameters};
 
 /// A graph made ready for a device.
 pub(crate) struct Plan {
+    /// How often it ran.
+    runs: AtomicU64,
     steps: Vec<Step>,
     /// The steps as one, where the device has a cheaper way to run them.
     sequence: Option<Box<dyn Sequence>>,

@@ -7,6 +7,7 @@
 //! good.
 
 use std::ops::RangeInclusive;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
@@ -18,6 +19,7 @@ use crate::array::Value;
 use crate::backend::{Args, Backend, Buffer, Region, Sequence, Stopped, backend};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::fallback;
 use crate::graph::Graph;
 use crate::holders;
 use crate::prim::{Argument, Op};
@@ -251,6 +253,7 @@ impl Plan {
         let waits = (!is_known).then(|| memory.overwrites.min(self.steps.len()));
         let as_one = self.sequence.as_ref();
         let as_one = as_one.filter(|_| waits.is_none_or(|at| at == self.steps.len()));
+        self.runs.fetch_add(1, Ordering::Relaxed);
         let watch = Watch::begin(backend, &self.shares, self.steps.len(), as_one.is_some());
         let watch = watch.map_err(|error| Failure { error, overwritten: false })?;
         // Who listens may want to know of each step.
@@ -497,11 +500,12 @@ impl Step {
         let outputs: SmallVec<[Region<'_>; 4]> =
             Self::regions(&self.outputs, memory, parameters).collect();
         let scalars: SmallVec<[[u8; 8]; 8]> = self.elements(parameters).collect();
-        self.prepared.executable.run(&Args {
-            inputs: &inputs,
-            outputs: &outputs,
-            scalars: &scalars,
-        })
+        let args = Args { inputs: &inputs, outputs: &outputs, scalars: &scalars };
+        let run = || self.prepared.executable.run(&args);
+        match profile::is_on() && self.prepared.is_taken_over() {
+            true => fallback::recorded_at(self.line(parameters), run),
+            false => run(),
+        }
     }
 
     /// The line of the program that recorded what it is about, where that is known.

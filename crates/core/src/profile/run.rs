@@ -1,11 +1,12 @@
 //! A run of a plan that is over: which steps it had, and when each was over.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use super::{Clock, Event, Listener, What};
+use crate::backend::MemoryStats;
 use crate::device::Device;
 use crate::fork::lock;
 use crate::plan::ExplainedStep;
@@ -26,6 +27,8 @@ pub struct Run {
     pub(super) steps: Arc<[Told]>,
     /// The steps that had nothing to do.
     pub(super) skipped: Box<[u32]>,
+    /// The memory in use when it began.
+    pub(super) memory: MemoryStats,
     pub(super) start: Instant,
     /// Nanoseconds from the start to where each step was over that was not skipped, or the whole run.
     pub(super) ends: Vec<u64>,
@@ -40,27 +43,32 @@ impl Run {
         self.thread
     }
 
-    /// How many steps did something.
+    /// How many events it comes to.
     pub fn count(&self) -> usize {
-        self.steps.len() - self.skipped.len()
+        1 + self.steps.len() - self.skipped.len()
     }
 
-    /// What its steps were and took.
+    /// The memory it began with, and what its steps were and took.
     pub fn events(&self) -> impl Iterator<Item = Event> {
         let ends = match (self.is_whole, &self.ends[..]) {
             (true, &[end]) => self.shares.divided(self.indices(), end),
             _ => self.ends.clone(),
         };
+        let (device, memory, plan) = (self.device, self.memory, self.shares.plan);
+        let what = What::Memory { device, memory };
+        let placed = Event { what, start: self.start, length: Duration::ZERO };
         let mut last = 0;
-        self.indices().zip(ends).map(move |(index, end)| {
+        let steps = self.indices().zip(ends).map(move |(index, end)| {
             let Told { step, line } = &self.steps[index];
             let (device, queue, clock) = (self.device, self.queue, self.clock);
-            let what = What::Step { device, queue, step: step.clone(), line: line.clone(), clock };
+            let (step, line) = (step.clone(), line.clone());
+            let what = What::Step { device, queue, plan, step, line, clock };
             let start = self.start + Duration::from_nanos(last);
             let length = Duration::from_nanos(end.saturating_sub(last));
             last = end;
             Event { what, start, length }
-        })
+        });
+        std::iter::once(placed).chain(steps)
     }
 
     /// The steps that did something.
@@ -84,12 +92,22 @@ impl Run {
 const FIRST_RUNS: u32 = 2;
 
 /// How a plan's time is divided among its steps.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(crate) struct Shares {
+    /// The plan's number: plans are numbered in the order in which they are made.
+    pub plan: u64,
     /// How often it ran while somebody listened.
     runs: AtomicU32,
     /// What each step took, in nanoseconds, when they were last timed one by one.
     times: Mutex<Vec<u64>>,
+}
+
+impl Default for Shares {
+    fn default() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let plan = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        Shares { plan, runs: AtomicU32::new(0), times: Mutex::default() }
+    }
 }
 
 impl Shares {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::run::{Run, Shares, Told};
 use super::{Clock, Listeners, is_on, listeners};
-use crate::backend::{Backend, backend};
+use crate::backend::{Backend, MemoryStats, backend};
 use crate::device::{Device, queue};
 use crate::error::Result;
 use crate::event::Marker;
@@ -46,6 +46,7 @@ pub(crate) struct Watch<'a> {
     waits: bool,
     /// Whether it is timed as a whole.
     is_whole: bool,
+    memory: MemoryStats,
     start: Instant,
     /// Nanoseconds from the start to where each step was given to the device, or the whole run.
     ends: Vec<u64>,
@@ -55,7 +56,8 @@ pub(crate) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Begins, where anybody listens, with a plan of so many `steps`. One that `runs_as_one` may be timed as a whole.
+    /// Begins, where anybody listens, with a plan of so many `steps`, whose memory is there. One that `runs_as_one` may
+    /// be timed as a whole.
     pub fn begin(
         on: &'a dyn Backend,
         shares: &'a Arc<Shares>,
@@ -78,8 +80,8 @@ impl<'a> Watch<'a> {
             false => None,
         };
         let ends = Vec::with_capacity(count);
-        let start = Instant::now();
-        Ok(Some(Watch { on, shares, listeners, waits, is_whole, start, ends, marks }))
+        let (memory, start) = (on.memory(), Instant::now());
+        Ok(Some(Watch { on, shares, listeners, waits, is_whole, memory, start, ends, marks }))
     }
 
     /// Whether only the whole run is timed.
@@ -113,6 +115,7 @@ impl<'a> Watch<'a> {
             thread: std::thread::current().id(),
             steps,
             skipped: skipped.into(),
+            memory: self.memory,
             start: self.start,
             ends: self.ends,
             clock: if device == Device::CPU { Clock::Device } else { Clock::Host },

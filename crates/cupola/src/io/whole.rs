@@ -109,6 +109,29 @@ pub fn write_whole(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<
     new.keep()
 }
 
+/// Looks whether `what`, such as "a report", can be written to a file, before there is anything to write.
+///
+/// # Errors
+/// Where the folder is not there, or `path` is one.
+///
+/// # Example
+/// ```
+/// use cupola::io::check_file;
+/// assert!(check_file("report.html", "a report").is_ok());
+/// assert!(check_file("no/such/folder/report.html", "a report").is_err());
+/// ```
+pub fn check_file(path: impl AsRef<Path>, what: &str) -> Result<()> {
+    let path = path.as_ref();
+    let folder = folder(path);
+    if !folder.is_dir() {
+        return Err(Error::io(path, format!("the folder {} is not there", folder.display())));
+    }
+    if path.is_dir() {
+        return Err(Error::io(path, format!("is a folder, no file that {what} can be written to")));
+    }
+    Ok(())
+}
+
 fn failed(path: &Path, cause: &std::io::Error) -> Error {
     Error::io(path, format!("cannot be written: {cause}"))
 }

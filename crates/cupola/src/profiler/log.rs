@@ -72,10 +72,15 @@ impl Log {
             What::Copy { from, to, bytes } if self.copies => {
                 Some(format!("copy {from} to {to}, {bytes} bytes, {took}"))
             }
-            What::Fallback { device, op, reason, bytes } if self.fallbacks => Some(format!(
-                "fallback: {op} on the CPU instead of {device}, {bytes} bytes copied, {took}: {reason}"
-            )),
+            What::Fallback { device, op, reason, bytes, line } if self.fallbacks => {
+                let line = line.as_ref().map_or_else(String::new, |line| format!(", {line}"));
+                Some(format!(
+                    "fallback: {op} on the CPU instead of {device}, {bytes} bytes copied, \
+                     {took}{line}: {reason}"
+                ))
+            }
             What::Evaluation { .. }
+            | What::Memory { .. }
             | What::Planning { .. }
             | What::Compiling { .. }
             | What::Copy { .. }
@@ -88,7 +93,7 @@ impl Log {
 
 impl Listener for Log {
     fn lines(&self) -> bool {
-        self.ops || self.cpu
+        self.ops || self.cpu || self.fallbacks
     }
 
     fn happened(&self, event: &Event) {

@@ -30,13 +30,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use cupola_core::profile::{self, Listener, What};
+use cupola_core::profile::{self, Listener};
 use cupola_core::{Error, Result};
 
-use crate::io::write_whole;
+use crate::io::{check_file, write_whole};
+use crate::origin;
 use recorder::Recorder;
 
-pub use cupola_core::profile::{Clock, Event};
+pub use cupola_core::profile::{Clock, Event, What};
 pub use log::{LOGGED, Log};
 pub use table::By;
 
@@ -84,8 +85,10 @@ pub struct Options {
     /// Whether a GPU is waited for after each step: its times are then known on every kind, and the
     /// whole takes longer.
     pub wait_until_completed: bool,
-    /// Whether the line of the program that records each operation is noted, where the language tells
-    /// it: in Python some hundred nanoseconds an operation that is recorded.
+    /// Whether the line of the program that records each operation is noted, and the modules that it is in: in Python
+    /// some hundred nanoseconds an operation that is recorded, in Rust some microseconds. A Rust program needs line
+    /// tables for it, which its `release` profile has with `debug = "line-tables-only"`; its layers are then named by
+    /// their files, and by their types with `debug = true`.
     pub lines: bool,
     /// A plan that a device runs as one, as CUDA's graphs do, is timed step by step in its first two runs and then
     /// once in so many, which takes longer. The others are timed as a whole, and their time is divided among the
@@ -116,6 +119,7 @@ pub fn start(options: Options) -> Result<()> {
         let detail = "a profile is being recorded already: stop it before the next begins";
         return Err(Error::argument("profiler.start", detail));
     }
+    origin::note();
     let recorder = Arc::new(Recorder::new(options));
     profile::listen(recorder.clone());
     *current = Some(recorder);
@@ -238,24 +242,6 @@ fn is_page(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"))
 }
 
-/// Looks whether a profile can be written there, before anything is recorded for it.
-///
-/// # Errors
-/// Where the folder is not there, or `path` is one.
-pub fn check_file(path: &Path) -> Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    if !folder.is_dir() {
-        return Err(Error::io(path, format!("the folder {} is not there", folder.display())));
-    }
-    if path.is_dir() {
-        return Err(Error::io(path, "is a folder, no file that a profile can be written to"));
-    }
-    Ok(())
-}
-
 /// A recording that the environment asked for. It is written when this is finished, or dropped.
 #[must_use = "the profile is written where this ends"]
 pub struct FromEnv {
@@ -269,12 +255,13 @@ pub struct FromEnv {
 /// Where the file cannot be written, or `CUPOLA_LOG` names something else.
 pub fn from_env() -> Result<FromEnv> {
     if let Some(what) = std::env::var_os("CUPOLA_LOG").filter(|what| !what.is_empty()) {
+        origin::note();
         profile::listen(Arc::new(what.to_string_lossy().parse::<Log>()?));
     }
     let path = std::env::var_os("CUPOLA_PROFILE").filter(|path| !path.is_empty());
     let path = path.map(PathBuf::from);
     if let Some(path) = &path {
-        check_file(path)?;
+        check_file(path, "a profile")?;
         start(Options::default())?;
     }
     Ok(FromEnv { path })

@@ -6,7 +6,7 @@ use cupola_core::profile::What;
 use serde_json::{Value, json};
 
 use super::table::{self, By, Row};
-use super::{Profile, trace};
+use super::{Noted, Profile, trace};
 use crate::markup::escaped;
 
 /// The most events that the timeline draws: the longest.
@@ -60,7 +60,8 @@ fn inline(value: &Value) -> String {
 
 /// The events that are drawn, by when they begin, and how many are not.
 fn timeline(profile: &Profile) -> (Value, usize) {
-    let mut longest: Vec<_> = profile.events.iter().collect();
+    let is_drawn = |noted: &&Noted| !matches!(noted.event.what, What::Memory { .. });
+    let mut longest: Vec<_> = profile.events.iter().filter(is_drawn).collect();
     longest.sort_by_key(|noted| std::cmp::Reverse(noted.event.length));
     let left_out = longest.len().saturating_sub(MOST_DRAWN);
     longest.truncate(MOST_DRAWN);
@@ -82,10 +83,10 @@ fn timeline(profile: &Profile) -> (Value, usize) {
     (each.collect(), left_out)
 }
 
-/// The memory in use after each evaluation, as a picture.
+/// The memory in use when plans began and after each evaluation, as a picture.
 fn memory(out: &mut String, profile: &Profile) {
     let of = |event: &super::Event| match &event.what {
-        What::Evaluation { memory, .. } => {
+        What::Evaluation { memory, .. } | What::Memory { memory, .. } => {
             Some((trace::micros(profile, event.start + event.length), memory.active))
         }
         _ => None,
@@ -101,13 +102,13 @@ fn memory(out: &mut String, profile: &Profile) {
     let _ = write!(
         out,
         "<svg viewBox=\"0 0 1000 100\" preserveAspectRatio=\"none\"><polyline points=\"{path}\"/></svg>\
-         <p>At most {:.1} MiB after an evaluation.</p>",
+         <p>At most {:.1} MiB.</p>",
         most as f64 / f64::from(1 << 20)
     );
 }
 
 fn rows(out: &mut String, rows: &[Row]) {
-    let all: f64 = rows.iter().map(|row| row.time.as_secs_f64()).sum();
+    let all = table::worked(rows);
     out.push_str(
         "<table><tr><th>what</th><th>device</th><th>count</th><th>ms</th><th>share</th>\
          <th>GB/s</th><th>GFLOP/s</th><th>roofline</th></tr>",
@@ -121,13 +122,13 @@ fn rows(out: &mut String, rows: &[Row]) {
         };
         let _ = write!(
             out,
-            "<tr><td>{}</td><td>{}{}</td><td>{}</td><td>{:.3}</td><td>{:.1} %</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><td>{}</td><td>{}{}</td><td>{}</td><td>{:.3}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             escaped(&row.name),
             escaped(&row.device),
             if row.is_hosts { " (host's time)" } else { "" },
             row.count,
             seconds * 1e3,
-            100.0 * seconds / all.max(f64::MIN_POSITIVE),
+            row.share(all).map_or_else(String::new, |share| format!("{share:.1} %")),
             rate(row.bytes),
             rate(row.operations),
             row.of_roofline().map_or_else(String::new, |part| format!("{:.0} %", 100.0 * part)),

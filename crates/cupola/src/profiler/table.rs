@@ -56,6 +56,8 @@ pub struct Row {
     pub least: Duration,
     /// Whether some of the time is only that of the host, which gave work away.
     pub is_hosts: bool,
+    /// Whether the host waited, while devices had their own time.
+    pub is_wait: bool,
 }
 
 impl Row {
@@ -65,6 +67,17 @@ impl Row {
         let is_known = !self.is_hosts && !self.least.is_zero();
         is_known.then(|| self.least.as_secs_f64() / self.time.as_secs_f64().max(1e-9))
     }
+
+    /// How many percent of the time that was `worked` it is; nothing where the host waited.
+    pub fn share(&self, worked: Duration) -> Option<f64> {
+        let of = worked.as_secs_f64().max(f64::MIN_POSITIVE);
+        (!self.is_wait).then(|| 100.0 * self.time.as_secs_f64() / of)
+    }
+}
+
+/// The time of the rows without that in which the host waited: it is that of the devices once more.
+pub fn worked(rows: &[Row]) -> Duration {
+    rows.iter().filter(|row| !row.is_wait).map(|row| row.time).sum()
 }
 
 /// The rates of devices, each measured once in a process, when the first table asks for it.
@@ -93,7 +106,10 @@ pub fn rows(profile: &Profile, by: By) -> Vec<Row> {
     let mut rooflines = Rooflines::default();
     for event in profile.events() {
         let (device, bytes, operations, is_hosts) = match &event.what {
-            What::Evaluation { .. } | What::Planning { .. } | What::Mark { .. } => continue,
+            What::Evaluation { .. }
+            | What::Memory { .. }
+            | What::Planning { .. }
+            | What::Mark { .. } => continue,
             What::Step { device, step, clock, .. } => {
                 let device = trace::ran_on(*device, step);
                 (device, step.bytes(), step.operations, *clock == Clock::Host)
@@ -113,6 +129,7 @@ pub fn rows(profile: &Profile, by: By) -> Vec<Row> {
             operations: 0,
             least: Duration::ZERO,
             is_hosts: false,
+            is_wait: matches!(event.what, What::Wait { .. }),
         });
         row.count += 1;
         row.time += event.length;
@@ -168,7 +185,7 @@ const WIDEST: usize = 60;
 
 pub fn text(profile: &Profile, by: By) -> String {
     let rows = rows(profile, by);
-    let all: Duration = rows.iter().map(|row| row.time).sum();
+    let all = worked(&rows);
     let short = |name: &str| match name.char_indices().nth(WIDEST) {
         Some((at, _)) => format!("{}…", &name[..at]),
         None => name.to_owned(),
@@ -180,7 +197,6 @@ pub fn text(profile: &Profile, by: By) -> String {
     );
     for row in &rows {
         let seconds = row.time.as_secs_f64();
-        let share = 100.0 * seconds / all.as_secs_f64().max(f64::MIN_POSITIVE);
         let rate = |amount: u64| match amount {
             0 => String::new(),
             _ if row.is_hosts => "-".to_owned(),
@@ -189,12 +205,12 @@ pub fn text(profile: &Profile, by: By) -> String {
         let host = if row.is_hosts { "  (host)" } else { "" };
         let _ = writeln!(
             out,
-            "{:<width$}  {:>8}  {:>7}  {:>7.3} ms  {:>4.1} %  {:>9}  {:>9}  {:>8}{host}",
+            "{:<width$}  {:>8}  {:>7}  {:>7.3} ms  {:>6}  {:>9}  {:>9}  {:>8}{host}",
             short(&row.name),
             row.device,
             row.count,
             seconds * 1e3,
-            share,
+            row.share(all).map_or_else(String::new, |share| format!("{share:.1} %")),
             rate(row.bytes),
             rate(row.operations),
             row.of_roofline().map_or_else(String::new, |part| format!("{:.0} %", 100.0 * part)),
@@ -206,7 +222,10 @@ pub fn text(profile: &Profile, by: By) -> String {
         );
     }
     let length = profile.length.as_secs_f64();
-    let _ = writeln!(out, "{:.3} ms in rows, of {:.3} ms", all.as_secs_f64() * 1e3, length * 1e3);
+    let waited: Duration = rows.iter().filter(|row| row.is_wait).map(|row| row.time).sum();
+    let [all, waited] = [all, waited].map(|time| time.as_secs_f64() * 1e3);
+    let waits = if waited > 0.0 { format!(", {waited:.3} ms of waiting") } else { String::new() };
+    let _ = writeln!(out, "{all:.3} ms in rows{waits}, of {:.3} ms", length * 1e3);
     if profile.lost > 0 {
         let _ = writeln!(out, "{} events had no room", profile.lost);
     }

@@ -72,6 +72,16 @@ fn of(profile: &Profile, noted: &Noted, (process, thread): (u32, u32)) -> Vec<Va
     let event = &noted.event;
     let start = micros(profile, event.start);
     let length = event.length.as_secs_f64() * 1e6;
+    let measured = match &event.what {
+        What::Evaluation { device, memory, .. } | What::Memory { device, memory } => Some(json!({
+            "ph": "C", "name": format!("memory of {device}"), "pid": HOST, "tid": 0,
+            "ts": start + length, "args": { "active": memory.active, "cached": memory.cached },
+        })),
+        _ => None,
+    };
+    if let What::Memory { .. } = &event.what {
+        return measured.into_iter().collect();
+    }
     let (category, title, args) = described(&event.what);
     let mut out = Vec::with_capacity(2);
     let is_mark = matches!(event.what, What::Mark { .. });
@@ -87,12 +97,7 @@ fn of(profile: &Profile, noted: &Noted, (process, thread): (u32, u32)) -> Vec<Va
             "pid": process, "tid": thread, "ts": start + length, "args": args,
         }));
     }
-    if let What::Evaluation { device, memory, .. } = &event.what {
-        out.push(json!({
-            "ph": "C", "name": format!("memory of {device}"), "pid": HOST, "tid": 0,
-            "ts": start + length, "args": { "active": memory.active, "cached": memory.cached },
-        }));
-    }
+    out.extend(measured);
     out
 }
 
@@ -107,6 +112,11 @@ pub fn described(what: &What) -> (&'static str, String, Value) {
                 "active": memory.active, "peak": memory.peak, "cached": memory.cached,
             }),
         ),
+        What::Memory { device, memory } => (
+            "memory",
+            "memory".to_owned(),
+            json!({ "device": device.to_string(), "active": memory.active, "cached": memory.cached }),
+        ),
         What::Planning { device, nodes, steps } => (
             "planning",
             "plan".to_owned(),
@@ -117,7 +127,7 @@ pub fn described(what: &What) -> (&'static str, String, Value) {
             "compile".to_owned(),
             json!({ "device": device.to_string(), "segments": segments }),
         ),
-        What::Step { device, step, line, clock, .. } => {
+        What::Step { device, plan, step, line, clock, .. } => {
             let avals = |operands: &[(Aval, u32)]| {
                 operands.iter().map(|(aval, _)| aval.to_string()).collect::<Vec<_>>()
             };
@@ -134,7 +144,7 @@ pub fn described(what: &What) -> (&'static str, String, Value) {
                     "over": step.over, "inputs": avals(&step.inputs),
                     "outputs": avals(&step.outputs), "bytes": step.bytes(),
                     "operations": step.operations, "on the CPU": step.on_cpu,
-                    "line": line.as_deref(),
+                    "line": line.as_deref(), "plan": plan,
                 }),
             )
         }
@@ -143,10 +153,13 @@ pub fn described(what: &What) -> (&'static str, String, Value) {
             format!("copy {from} to {to}"),
             json!({ "from": from.to_string(), "to": to.to_string(), "bytes": bytes }),
         ),
-        What::Fallback { device, op, reason, bytes } => (
+        What::Fallback { device, op, reason, bytes, line } => (
             "fallback",
             format!("{op} on the CPU"),
-            json!({ "device": device.to_string(), "reason": reason, "bytes": bytes }),
+            json!({
+                "device": device.to_string(), "reason": reason, "bytes": bytes,
+                "line": line.as_deref(),
+            }),
         ),
         What::Wait { device } => {
             ("wait", format!("wait for {device}"), json!({ "device": device.to_string() }))

@@ -48,6 +48,14 @@ pub struct PartialEpoch {
     pub seconds: f64,
 }
 
+impl PartialEpoch {
+    /// What it came to, by the names that [`EpochMetrics::named`] has for it.
+    pub fn named(&self) -> [(&'static str, f64); 3] {
+        let PartialEpoch { train_loss, train_accuracy, seconds, .. } = *self;
+        [("train_loss", train_loss), ("train_accuracy", train_accuracy), ("seconds", seconds)]
+    }
+}
+
 /// Sums over images, from which means are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tally {

@@ -41,7 +41,8 @@ mod trainer;
 
 pub use accumulate::{Accumulator, Part, accumulate, part};
 pub use callback::{
-    Best, Callback, Callbacks, EarlyStopping, Goal, KeepBest, MetricsFile, Moment, Report, panels,
+    Best, Callback, Callbacks, EarlyStopping, Goal, KeepBest, MetricsFile, Moment, Picture, Report,
+    confusion, panels,
 };
 pub use checkpoint::Checkpoint;
 pub use lock::{LOCK_FILE, RunLock};

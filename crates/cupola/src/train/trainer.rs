@@ -388,15 +388,8 @@ impl Trainer {
         for (index, metrics) in self.record.history.iter().enumerate() {
             file.add_epoch(index + 1, &metrics.named());
         }
-        if let Some(PartialEpoch { epoch, steps, train_loss, train_accuracy, seconds }) =
-            self.partial()
-        {
-            let metrics = [
-                ("train_loss", train_loss),
-                ("train_accuracy", train_accuracy),
-                ("seconds", seconds),
-            ];
-            file.add_partial(epoch, steps, &metrics);
+        if let Some(partial) = self.partial() {
+            file.add_partial(partial.epoch, partial.steps, &partial.named());
         }
         file.write()
     }

@@ -401,7 +401,7 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
         let made = self.compile(text, kernel);
         if let Some(error) = pollster::block_on(scope.pop()) {
             if kernel.text().is_some() {
-                let said = users_line(&error.to_string(), text);
+                let said = users_line(&error.to_string(), &kernel.name, text);
                 return Err(Error::User(format!("{}: {said}", kernel.name)));
             }
             return Err(Error::Device(format!(
@@ -644,10 +644,20 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
     }
 }
 
-/// What a compiler says of a user's text, which stands somewhere in `text`: with the user's own line.
-fn users_line(said: &str, text: &str) -> String {
-    let message = said.lines().find_map(|line| line.split_once("error: ").map(|(_, rest)| rest));
-    let place = said.split_once("wgsl:").and_then(|(_, rest)| {
+/// What a compiler says of a user's text, which stands somewhere in `text`, a kernel called `name`: with the user's
+/// own line. What is wrong with the text is named after "error: ", and with what it means in notes after "= ".
+fn users_line(said: &str, name: &str, text: &str) -> String {
+    let is_of_meaning = said.contains("Shader validation error");
+    let message = match is_of_meaning {
+        true => {
+            let notes = said.lines().filter_map(|line| line.trim_start().strip_prefix("= "));
+            let notes = notes.filter(|note| !note.ends_with("is invalid")).map(without_handles);
+            Some(notes.collect::<Vec<_>>().join("; ")).filter(|notes| !notes.is_empty())
+        }
+        false => said.lines().find_map(|line| Some(line.split_once("error: ")?.1.to_owned())),
+    };
+    let file = if is_of_meaning { format!("{name}:") } else { "wgsl:".to_owned() };
+    let place = said.split_once(&file).and_then(|(_, rest)| {
         let mut numbers = rest.split(|c: char| !c.is_ascii_digit());
         let mut next = || numbers.next().and_then(|number| number.parse::<usize>().ok());
         next().zip(next())
@@ -664,4 +674,21 @@ fn users_line(said: &str, text: &str) -> String {
         }
         _ => format!("header: {message}\n    {shown}\n    {mark}^"),
     }
+}
+
+/// A note without the compiler's numbers for expressions, such as " [62]".
+fn without_handles(note: &str) -> String {
+    let mut out = String::with_capacity(note.len());
+    let mut rest = note;
+    while let Some((before, after)) = rest.split_once(" [") {
+        out += before;
+        match after.split_once(']') {
+            Some((number, after)) if number.parse::<u32>().is_ok() => rest = after,
+            _ => {
+                out += " [";
+                rest = after;
+            }
+        }
+    }
+    out + rest
 }

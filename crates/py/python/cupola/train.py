@@ -308,12 +308,13 @@ class Report(_Native):
         settings: What the table at its top says.
 
     Raises:
-        RuntimeError: Where the file cannot be written.
+        RuntimeError: Where the file cannot be written: after the first step or epoch, where its folder is not there.
 
     Example:
         >>> report = train.Report("report.html", "A line", {"learning rate": 0.1})
         >>> callbacks = train.Callbacks(nn.Linear(2, 1), [report])
         >>> ends = callbacks.epoch(train_loss=0.5, val_loss=0.6)
+        >>> report.confusion([0, 0, 1], [0, 1, 1], ["below", "above"])
         >>> callbacks.end()
         >>> "<h1>A line</h1>" in open("report.html").read()
         True
@@ -324,6 +325,52 @@ class Report(_Native):
     ) -> None:
         rows = [(str(name), str(value)) for name, value in (settings or {}).items()]
         super().__init__(mx._train.report(path, title, rows))
+
+    def confusion(self, labels: Any, predicted: Any, classes: Optional[Sequence[str]] = None) -> None:
+        """Adds a table of how often each class was taken for each.
+
+        Args:
+            labels: The class of each sample, an integer from 0: an array, or a sequence.
+            predicted: The class that it was taken for, likewise.
+            classes: What the classes are called; else by their numbers.
+
+        Raises:
+            ValueError: Where there are not as many labels as predictions, or one is no class.
+
+        Example:
+            >>> report = train.Report("report.html")
+            >>> report.confusion(mx.array([0, 1, 1]), mx.array([0, 1, 0]), ["cat", "dog"])
+        """
+        true, taken = ([int(number) for number in mx.array(of).flatten().tolist()] for of in (labels, predicted))
+        if min(true + taken, default=0) < 0:
+            raise ValueError("Report: a class is an integer from 0")
+        names = [str(n) for n in range(max(true + taken, default=-1) + 1)] if classes is None else list(classes)
+        self._watcher.confusion(names, true, taken)
+
+    def pictures(self, images: Any, captions: Sequence[str], title: str = "Mistakes", about: str = "") -> None:
+        """Adds images with their captions: those that a model is surest of and wrong about, say.
+
+        Args:
+            images: ``uint8`` of shape ``[n, height, width, channels]`` with 1, 3 or 4 channels.
+            captions: What stands below each.
+            title: The heading above them.
+            about: A line below that.
+
+        Raises:
+            ValueError: Where the images have another shape or dtype, or there are not as many captions.
+
+        Example:
+            >>> report = train.Report("report.html")
+            >>> report.pictures(mx.zeros((2, 8, 8, 1), dtype=mx.uint8), ["7 for 1", "3 for 8"])
+        """
+        images = mx.array(images)
+        if images.ndim != 4 or images.dtype != mx.uint8:
+            raise ValueError(
+                f"Report: images are uint8 [n, height, width, channels], not {images.dtype} of shape {images.shape}"
+            )
+        if len(captions) != images.shape[0]:
+            raise ValueError(f"Report: {images.shape[0]} images, but {len(captions)} captions")
+        self._watcher.pictures(title, about, images.shape[1:], bytes(memoryview(images)), list(captions))
 
 
 def accumulate(function: Callable[..., Any], parts: int, *batch: mx.array) -> Any:

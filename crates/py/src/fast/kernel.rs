@@ -273,8 +273,8 @@ impl CustomKernel {
         &self,
         py: Python<'_>,
         inputs: Vec<Arr>,
-        grid: (u32, u32, u32),
-        threadgroup: (u32, u32, u32),
+        grid: (i64, i64, i64),
+        threadgroup: (i64, i64, i64),
         output_shapes: Vec<Vec<usize>>,
         output_dtypes: Vec<Dtype>,
         template: Option<Vec<(String, Bound<'_, PyAny>)>>,
@@ -290,7 +290,18 @@ impl CustomKernel {
                 output_dtypes.len()
             )));
         }
-        let mut launch = Launch::new(grid.into(), threadgroup.into());
+        let threads = |what: &str, (x, y, z): (i64, i64, i64)| {
+            let along = |count| u32::try_from(count);
+            let (Ok(x), Ok(y), Ok(z)) = (along(x), along(y), along(z)) else {
+                let name = self.kernel.name();
+                return Err(wrong_value(format!(
+                    "{name}: a {what} of ({x}, {y}, {z}) threads: 1 to {} along each axis",
+                    u32::MAX
+                )));
+            };
+            Ok([x, y, z])
+        };
+        let mut launch = Launch::new(threads("grid", grid)?, threads("threadgroup", threadgroup)?);
         for (shape, dtype) in output_shapes.into_iter().zip(output_dtypes) {
             launch = launch.output(shape, dtype.0);
         }

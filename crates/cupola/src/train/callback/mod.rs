@@ -13,7 +13,7 @@ use crate::nn::Module;
 
 pub use best::{Best, EarlyStopping, Goal, KeepBest};
 pub use metrics_file::MetricsFile;
-pub use report::{Report, panels};
+pub use report::{Picture, Report, confusion, panels};
 
 /// Where a training is, and what was measured there.
 #[derive(Clone, Copy)]

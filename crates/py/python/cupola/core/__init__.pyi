@@ -594,6 +594,14 @@ class Explanation:
     def reused(self) -> bool:
         """Whether the plan was there already: nothing was planned or compiled for this."""
     @property
+    def plan(self) -> int:
+        """The number of the plan: plans are numbered in the order in which they are made, and a profile's steps name
+        theirs.
+        """
+    @property
+    def runs(self) -> int:
+        """How often the plan ran."""
+    @property
     def steps(self) -> Any:
         """The steps, in order: a dict each, with what runs, what was fused into it, its arrays, bytes,
         operations and least time in microseconds.
@@ -2013,7 +2021,7 @@ def gather_qqmm(x: _Scalar | array, w: _Scalar | array, /, scales: _Scalar | arr
     """
 def geomspace(start: float, stop: float, num: int = ..., dtype: Dtype | None = ..., *, stream: _StreamOrDevice = ...) -> array:
     """`count` numbers from `start` to `stop`, both included, each the same multiple of the one before. They are computed
-    in `float64`.
+    in `float64`, on the CPU.
 
     Errors:
     Where an end is 0 or they differ in sign, and where `dtype` is neither an integer nor a float.
@@ -2603,7 +2611,7 @@ def logit(a: _Scalar | array, eps: float | None = ..., *, stream: _StreamOrDevic
     """
 def logspace(start: float, stop: float, num: int = ..., base: float = ..., dtype: Dtype | None = ..., *, stream: _StreamOrDevice = ...) -> array:
     """`count` numbers from base^start to base^stop, both included, whose logarithms are evenly spaced. They are computed
-    in `float64`.
+    in `float64`, on the CPU.
 
     Errors:
     Where `dtype` is neither an integer nor a float.

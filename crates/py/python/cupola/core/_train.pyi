@@ -16,6 +16,10 @@ class _Watcher:
     @property
     def path(self) -> Any:
         """The file that a writer for TensorBoard writes."""
+    def confusion(self, classes: Sequence[str], labels: Sequence[int], predicted: Sequence[int]) -> None:
+        """Adds how often each class was taken for each to a report."""
+    def pictures(self, title: str, about: str, shape: Any, pixels: bytes, captions: Sequence[str]) -> None:
+        """Adds images, all of one shape, whose bytes follow each other, to a report."""
     def past(self, place: Any, metrics: Sequence[Any], weights: Any) -> bool:
         """An epoch was over before the training goes on."""
     def step(self, place: Any, metrics: Sequence[Any], weights: Any) -> bool:

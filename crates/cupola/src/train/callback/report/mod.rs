@@ -1,15 +1,20 @@
 //! A run on one page of HTML: it needs no other file, and prints well.
 
+mod sections;
+
 use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cupola_core::backend::backends;
 use cupola_core::{Error, Result};
 
 use super::{Callback, Moment};
-use crate::io::write_whole;
+use crate::io::{check_file, write_whole};
 use crate::markup::escaped;
+
+pub use sections::{Picture, confusion};
 
 const STYLE: &str = "body{font:15px/1.4 sans-serif;max-width:62em;margin:2em auto;padding:0 1em;color:#222}\
 table{border-collapse:collapse;margin:.5em 0}td,th{padding:.2em .6em;text-align:right;border-bottom:1px solid \
@@ -18,7 +23,8 @@ font-size:12px;break-inside:avoid}img{width:84px;height:84px;image-rendering:pix
 h2{margin-top:1.6em;break-after:avoid}svg{max-width:100%;height:auto}td.right{font-weight:bold}";
 
 /// Writes a page about a training when it is over: settings, what the epochs came to as curves and as a table,
-/// devices and their memory.
+/// devices and their memory, and what is added to it. Clones are of one page, so that one can be added to after
+/// another was given away.
 ///
 /// # Example
 /// ```
@@ -26,54 +32,105 @@ h2{margin-top:1.6em;break-after:avoid}svg{max-width:100%;height:auto}td.right{fo
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("report.html");
 /// let model = cupola::nn::Linear::new(2, 1)?;
-/// let mut callbacks =
-///     Callbacks::new().with(Report::new(&path, "A line").row("learning rate", "0.1"));
+/// let report = Report::new(&path, "A line").row("learning rate", "0.1");
+/// let mut callbacks = Callbacks::new().with(report.clone());
 /// callbacks.epoch(&[("train_loss", 0.5), ("val_loss", 0.6)], &model)?;
+/// report.confusion(&["below", "above"], &[0, 0, 1], &[0, 1, 1])?;
 /// callbacks.end()?;
-/// assert!(std::fs::read_to_string(&path)?.contains("<h1>A line</h1>"));
+/// let page = std::fs::read_to_string(&path)?;
+/// assert!(page.contains("<h1>A line</h1>") && page.contains("0 below"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Report {
     path: PathBuf,
     title: String,
+    content: Arc<Mutex<Content>>,
+}
+
+/// What a page has below its title.
+#[derive(Default, Debug)]
+struct Content {
     rows: Vec<(String, String)>,
-    /// Number and metrics of each epoch.
-    epochs: Vec<(usize, Vec<(String, f64)>)>,
+    /// The name and metrics of each epoch.
+    epochs: Vec<(String, Vec<(String, f64)>)>,
     sections: String,
+    /// Whether there was a look at whether the file can be written.
+    is_checked: bool,
 }
 
 impl Report {
-    /// A page at `path`, which is written at the end.
+    /// A page at `path`, which is written at the end. Whether it can be is looked at when the first step or epoch is
+    /// over.
     pub fn new(path: impl Into<PathBuf>, title: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            title: title.into(),
-            rows: Vec::new(),
-            epochs: Vec::new(),
-            sections: String::new(),
-        }
+        Self { path: path.into(), title: title.into(), content: Arc::default() }
+    }
+
+    fn content(&self) -> MutexGuard<'_, Content> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// With a row in the table at the top: a setting, or a result.
-    pub fn row(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.rows.push((name.into(), value.into()));
+    pub fn row(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.content().rows.push((name.into(), value.into()));
         self
     }
 
     /// With HTML after what is there: text within it is to be [escaped].
-    pub fn section(mut self, html: &str) -> Self {
-        self.sections += html;
+    pub fn section(self, html: &str) -> Self {
+        self.content().sections += html;
         self
     }
 
-    fn add(&mut self, at: &Moment<'_>) {
-        let metrics = at.metrics.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-        self.epochs.push((at.epoch, metrics));
+    /// Adds how often each class was taken for each, of samples with these labels.
+    ///
+    /// # Errors
+    /// Where there are not as many labels as predictions, or one is no class.
+    pub fn confusion<S: AsRef<str>>(
+        &self,
+        classes: &[S],
+        labels: &[usize],
+        predicted: &[usize],
+    ) -> Result<()> {
+        let counts = confusion(classes.len(), labels, predicted)?;
+        let names: Vec<String> = classes.iter().map(|name| name.as_ref().to_owned()).collect();
+        self.content().sections += &sections::matrix(&names, &counts);
+        Ok(())
+    }
+
+    /// Adds images below a heading and a line about them: those that the model is surest of and wrong about, say.
+    ///
+    /// # Errors
+    /// Where one has other bytes than its shape says, or channels that no picture has.
+    pub fn pictures(&self, title: &str, about: &str, all: &[Picture<'_>]) -> Result<()> {
+        let html = sections::pictures(title, about, all)?;
+        self.content().sections += &html;
+        Ok(())
+    }
+
+    /// Adds an epoch under way to those that are over.
+    pub fn unfinished(&self, epoch: usize, steps: usize, metrics: &[(&str, f64)]) {
+        self.add(format!("{epoch}, {steps} steps"), metrics);
+    }
+
+    fn add(&self, name: String, metrics: &[(&str, f64)]) {
+        let metrics = metrics.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        self.content().epochs.push((name, metrics));
+    }
+
+    /// Looks whether the file can be written, once: before hours of training.
+    fn check(&self) -> Result<()> {
+        let mut content = self.content();
+        if !content.is_checked {
+            check_file(&self.path, "a report")?;
+            content.is_checked = true;
+        }
+        Ok(())
     }
 
     /// The page.
     pub fn html(&self) -> String {
+        let content = self.content();
         let title = escaped(&self.title);
         let mut page = format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{title}</title>\
@@ -83,7 +140,7 @@ impl Report {
             let _ =
                 writeln!(page, "<tr><td>{}</td><td>{}</td></tr>", escaped(name), escaped(value));
         };
-        self.rows.iter().for_each(|(name, value)| row(name, value));
+        content.rows.iter().for_each(|(name, value)| row(name, value));
         for on in backends() {
             let peak = on.memory().peak as f64 / f64::from(1 << 20);
             let about = format!("{}; {peak:.1} MiB in arrays, at most", on.description());
@@ -91,20 +148,32 @@ impl Report {
         }
         row("made by", &format!("cupola {}", env!("CARGO_PKG_VERSION")));
         page += "</table>\n";
-        self.put_epochs(&mut page);
-        page += &self.sections;
+        content.put_epochs(&mut page);
+        page += &content.sections;
         page + "</body>\n</html>\n"
     }
+}
 
+impl Content {
     fn put_epochs(&self, page: &mut String) {
-        let Some((_, first)) = self.epochs.first() else { return };
-        let names: Vec<&str> = first.iter().map(|(name, _)| name.as_str()).collect();
+        let mut names: Vec<&str> = Vec::new();
+        for (name, _) in self.epochs.iter().flat_map(|(_, metrics)| metrics) {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        if names.is_empty() {
+            return;
+        }
         let value = |metrics: &[(String, f64)], name: &str| {
-            metrics.iter().find(|(known, _)| known == name).map_or(f64::NAN, |(_, value)| *value)
+            metrics.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
         };
+        // A curve has no point where nothing was measured.
+        let point =
+            |metrics: &[(String, f64)], name: &str| value(metrics, name).unwrap_or(f64::NAN);
         let curves: Vec<(&str, Vec<f64>)> = names
             .iter()
-            .map(|name| (*name, self.epochs.iter().map(|(_, all)| value(all, name)).collect()))
+            .map(|name| (*name, self.epochs.iter().map(|(_, all)| point(all, name)).collect()))
             .collect();
         *page += "<h2>Epochs</h2>\n";
         *page += &panels(&curves);
@@ -116,7 +185,8 @@ impl Report {
         for (number, metrics) in &self.epochs {
             let _ = write!(page, "<tr><td>{number}</td>");
             for name in &names {
-                let _ = write!(page, "<td>{}</td>", shown(value(metrics, name)));
+                let shown = value(metrics, name).map_or_else(String::new, shown);
+                let _ = write!(page, "<td>{shown}</td>");
             }
             *page += "</tr>\n";
         }
@@ -129,8 +199,13 @@ impl Callback for Report {
         self.epoch(at)
     }
 
+    fn step(&mut self, _: &Moment<'_>) -> Result<ControlFlow<()>> {
+        self.check().map(ControlFlow::Continue)
+    }
+
     fn epoch(&mut self, at: &Moment<'_>) -> Result<ControlFlow<()>> {
-        self.add(at);
+        self.check()?;
+        self.add(at.epoch.to_string(), at.metrics);
         Ok(ControlFlow::Continue(()))
     }
 
