@@ -10,9 +10,10 @@ use super::fuse::{
     Form, Fusion, Group, GroupKind, Member, RowFold, ScalarSource, Slot, SlotInfo, Use, Val,
     ValKind, View, Work,
 };
+use super::homes::note_homes;
 use super::order::order;
 use super::prepared::prepare;
-use super::{Access, LateCheck, OutputSpec, Parameters, Plan, SlotSpec, Step, little_more};
+use super::{Access, LateCheck, OutputSpec, Parameters, Plan, SlotSpec, Step};
 use crate::backend::{Backend, Epilogue, Fails, Fold, Kernel, Operand, Segment};
 use crate::backend::{Body, Instr, Reg};
 use crate::dtype::DType;
@@ -66,7 +67,7 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
     let slot = |info: &SlotInfo<'_>| SlotSpec {
         bytes: info.form.shape.size().saturating_mul(info.form.dtype.size()),
         is_output: false,
-        most: 0,
+        home: None,
     };
     let mut slots: Vec<SlotSpec> = fusion.slots.iter().map(slot).collect();
     for output in &outputs {
@@ -76,7 +77,7 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
     let mut unordered: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
     let mut steps: Vec<Step> = order.iter().filter_map(|&at| unordered[at].take()).collect();
     note_frees(&mut steps, &outputs, slots.len());
-    note_most(&steps, &mut slots);
+    let homes = note_homes(&steps, &mut slots, leaves);
     let executables: Vec<_> = steps.iter().map(|step| step.prepared.executable.clone()).collect();
     let sequence = backend.sequence(&executables);
     let (risks, late) = risks(&steps);
@@ -95,6 +96,7 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
         sequence,
         outputs,
         slots,
+        homes,
         leaves,
         point_of_no_return,
         late,
@@ -183,38 +185,6 @@ fn makers(steps: &[Step], slots: usize) -> Vec<Option<u32>> {
 
 fn access(view: &View<'_>) -> Access {
     Access { slot: view.slot, offset: view.offset.clone() }
-}
-
-/// Notes how much memory each slot may lie in. What lives for a few steps may lie in any that is free, unless something
-/// larger comes meanwhile and wants it; what lives longer in little more than it needs.
-fn note_most(steps: &[Step], slots: &mut [SlotSpec]) {
-    const BRIEF: usize = 8;
-    let mut last = vec![usize::MAX; slots.len()];
-    for (index, step) in steps.iter().enumerate() {
-        step.frees.iter().for_each(|&slot| last[slot as usize] = index);
-    }
-    let mut is_made = vec![false; slots.len()];
-    let mut made: Vec<(usize, usize)> = Vec::new();
-    for (index, step) in steps.iter().enumerate() {
-        for output in &step.outputs {
-            if !std::mem::replace(&mut is_made[output.slot as usize], true) {
-                made.push((index, output.slot as usize));
-            }
-        }
-    }
-    for (at, &(index, slot)) in made.iter().enumerate() {
-        let bytes = slots[slot].bytes;
-        let little = little_more(bytes);
-        slots[slot].most = match slots[slot].is_output {
-            true => bytes,
-            false if last[slot].saturating_sub(index) > BRIEF => little,
-            false => {
-                let meanwhile = made[at + 1..].iter().take_while(|(index, _)| *index <= last[slot]);
-                let larger = meanwhile.map(|&(_, other)| slots[other].bytes).filter(|&b| b > bytes);
-                larger.min().map_or(usize::MAX, |least| little.max(least - 1))
-            }
-        };
-    }
 }
 
 /// Notes after which step each slot is read no more.

@@ -11,6 +11,7 @@ mod control;
 mod explain;
 mod flat;
 mod fuse;
+mod homes;
 mod lower;
 mod movement;
 mod order;
@@ -49,6 +50,8 @@ pub(crate) struct Plan {
     sequence: Option<Box<dyn Sequence>>,
     outputs: Vec<OutputSpec>,
     slots: Vec<SlotSpec>,
+    /// The sizes of the memory in which slots lie, one after the other.
+    homes: Vec<usize>,
     leaves: usize,
     /// The first step that may overwrite a leaf: none after it can fail.
     point_of_no_return: usize,
@@ -104,10 +107,10 @@ struct Access {
 /// What a plan needs for one slot.
 struct SlotSpec {
     bytes: usize,
-    /// Whether its memory outlives the run.
+    /// Whether its memory outlives the run, and is no larger than it needs.
     is_output: bool,
-    /// The most bytes of memory that it may lie in: what outlives the run gets no more than it needs.
-    most: usize,
+    /// The one of the plan's homes that it is to lie in.
+    home: Option<u32>,
 }
 
 /// The bytes of what is little more memory than `bytes`.

@@ -6,7 +6,6 @@
 //! indices where it uses them is waited for before that point; not where the host knows that they are
 //! good.
 
-use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
@@ -100,6 +99,8 @@ struct Memory<'a> {
     free: Vec<Home>,
     /// The home of each slot.
     homes: Vec<Home>,
+    /// Those that are made of the homes that the plan has.
+    planned: Vec<Home>,
     /// The steps that have nothing left to do: copies onto themselves.
     skipped: Vec<u32>,
     /// The homes of leaves that are free, but not to be overwritten yet.
@@ -169,7 +170,7 @@ impl Memory<'_> {
             if self.homes[slot] != NOWHERE {
                 continue;
             }
-            let SlotSpec { bytes, is_output: exact, most } = plan.slots[slot];
+            let SlotSpec { bytes, is_output: exact, .. } = plan.slots[slot];
             let donor = step.aliases.iter().find(|pair| usize::from(pair.0) == at);
             let donor = donor.map(|pair| step.inputs[usize::from(pair.1)].slot).filter(|&donor| {
                 let home = self.homes[donor as usize];
@@ -188,7 +189,7 @@ impl Memory<'_> {
                     }
                     self.homes[donor as usize]
                 }
-                None => self.find(bytes..=most, on, (step, at), lines)?,
+                None => self.find(slot, plan, on, (step, at), lines)?,
             };
             if (home as usize) < self.leaves.len() {
                 self.overwrites = self.overwrites.min(index);
@@ -208,32 +209,46 @@ impl Memory<'_> {
         Ok(())
     }
 
-    /// A free home of so many bytes, the smallest, and of these the last freed; or a new one.
+    /// The home that the plan has for a slot, if it is free. If not, or if there is none yet, one that is free and has
+    /// little more than the slot needs: the smallest, and of these the last freed. Else a new one.
     fn find(
         &mut self,
-        bytes: RangeInclusive<usize>,
+        slot: usize,
+        plan: &Plan,
         on: &dyn Backend,
         (step, output): (&Step, usize),
         lines: Option<&dyn Parameters>,
     ) -> Result<Home> {
-        // To overwrite a leaf may mean to wait for the device: not for what is much smaller.
-        let little = little_more(*bytes.start());
-        let is_own = |home: Home| home as usize >= self.leaves.len();
-        let homes = self.free.iter().enumerate().rev();
-        let sizes = homes.map(|(at, &home)| (self.at(home).bytes(), home, at));
-        let fit = sizes
-            .filter(|&(size, home, _)| bytes.contains(&size) && (is_own(home) || size <= little));
-        if let Some((.., at)) = fit.min_by_key(|fit| fit.0) {
+        let SlotSpec { bytes, is_output, home } = plan.slots[slot];
+        let planned = home.map(|home| (home as usize, self.planned[home as usize]));
+        if let Some((_, home)) = planned
+            && let Some(at) = self.free.iter().rposition(|&free| free == home)
+        {
             return Ok(self.free.remove(at));
         }
-        let bytes = *bytes.start();
+        let to_make = planned.filter(|&(_, home)| home == NOWHERE).map(|(at, _)| at);
+        let most = if is_output { bytes } else { little_more(bytes) };
+        let fit = self.free.iter().enumerate().rev().filter_map(|(at, &home)| {
+            // What the plan has is for others, where this one has not come to its own.
+            let is_meant = to_make.is_none() || (home as usize) < self.leaves.len();
+            let size = self.at(home).bytes();
+            (is_meant && (bytes..=most).contains(&size)).then_some((size, at))
+        });
+        if let Some((_, at)) = fit.min_by_key(|fit| fit.0) {
+            return Ok(self.free.remove(at));
+        }
+        let bytes = to_make.map_or(bytes, |at| plan.homes[at]);
         let mut buffer = crate::backend::alloc(on, bytes)?;
         let segment = &step.prepared.segment;
         let line = lines.filter(|_| bytes >= holders::LARGE).and_then(|of| step.line(of));
         holders::hold(&mut buffer, segment.name(), &segment.outputs[output].aval, line);
         self.own.push(buffer);
         self.live.push(0);
-        Ok((self.live.len() - 1) as Home)
+        let home = (self.live.len() - 1) as Home;
+        if let Some(at) = to_make {
+            self.planned[at] = home;
+        }
+        Ok(home)
     }
 }
 
@@ -322,6 +337,7 @@ impl Plan {
             live: Vec::new(),
             free: Vec::new(),
             homes: std::mem::take(&mut frame.homes),
+            planned: Vec::new(),
             skipped: std::mem::take(&mut frame.skipped),
             kept: Vec::new(),
             overwrites: usize::MAX,
@@ -457,6 +473,7 @@ impl Plan {
             free: Vec::new(),
             kept: Vec::new(),
             homes,
+            planned: vec![NOWHERE; self.homes.len()],
             skipped: Vec::new(),
             overwrites: usize::MAX,
             is_inside: places.is_some(),

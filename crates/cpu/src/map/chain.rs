@@ -1,15 +1,17 @@
 //! Chains of simple functions of floats: what lies between them stays in registers.
 
-use cupola_core::prim::Binary;
+use cupola_core::prim::{Binary, Elementwise, Unary};
 
 use super::program::Location;
-use crate::simd::{Arithmetic, Isa, Level, PortableF32};
+use crate::simd::{Functions, Isa, Level, PortableF32};
 
 /// A step of a chain: what the chain has becomes the result of a function of it and an operand.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Step<T> {
     /// What the chain has is an operand later on.
     Save,
+    /// The function of one operand.
+    Call(Unary),
     /// The function, its other operand, and whether that is the left one.
     Apply(Binary, Other<T>, bool),
 }
@@ -39,6 +41,7 @@ impl<T: Copy> Step<T> {
     pub fn map<U>(self, f: impl Fn(T) -> U) -> Step<U> {
         match self {
             Step::Save => Step::Save,
+            Step::Call(op) => Step::Call(op),
             Step::Apply(op, other, is_left) => Step::Apply(op, other.map(f), is_left),
         }
     }
@@ -56,10 +59,28 @@ impl<T: Copy> Chain<T> {
     }
 }
 
-/// Whether a chain may have the function.
-pub(super) fn is_simple(op: Binary) -> bool {
-    use Binary::{Add, Div, Maximum, Minimum, Mul, Sub};
-    matches!(op, Add | Sub | Mul | Div | Maximum | Minimum)
+/// A function that a chain may have.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Simple {
+    Unary(Unary),
+    Binary(Binary),
+}
+
+impl Simple {
+    /// The function of an instruction on floats.
+    pub fn of(op: Elementwise) -> Option<Simple> {
+        use Binary::{Add, Div, Maximum, Minimum, Mul, Sub};
+        use Unary::{Abs, Exp, Neg, Sigmoid, Sqrt, Square, Tanh};
+        match op {
+            Elementwise::Unary(op @ (Abs | Exp | Neg | Sigmoid | Sqrt | Square | Tanh)) => {
+                Some(Simple::Unary(op))
+            }
+            Elementwise::Binary(op @ (Add | Sub | Mul | Div | Maximum | Minimum)) => {
+                Some(Simple::Binary(op))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Runs a chain over `n` elements; `table` has the address of each location.
@@ -102,7 +123,7 @@ pub(super) unsafe fn run(
 /// # Safety
 /// As [`run`]; the instruction set is present.
 #[inline(always)]
-unsafe fn all<V: Arithmetic, const N: usize>(
+unsafe fn all<V: Functions, const N: usize>(
     chain: &Chain<Location>,
     table: *const *const u8,
     to: *mut f32,
@@ -134,7 +155,7 @@ unsafe fn all<V: Arithmetic, const N: usize>(
 /// As [`all`]; `load` reads the elements of this block.
 #[inline(always)]
 #[allow(clippy::needless_range_loop)] // Indices below a constant unroll into registers.
-unsafe fn block<V: Arithmetic, const N: usize>(
+unsafe fn block<V: Functions, const N: usize>(
     chain: &Chain<Location>,
     address: impl Fn(Location) -> *const f32,
     load: impl Fn(Location) -> [V; N],
@@ -152,6 +173,10 @@ unsafe fn block<V: Arithmetic, const N: usize>(
             let (op, other, is_left) = match *step {
                 Step::Save => {
                     saved = has;
+                    continue;
+                }
+                Step::Call(op) => {
+                    call(op, &mut has);
                     continue;
                 }
                 Step::Apply(op, Other::Each(l), is_left) => (op, load(l), is_left),
@@ -181,10 +206,38 @@ unsafe fn block<V: Arithmetic, const N: usize>(
                 (Binary::Maximum, true) => apply!(maximum swapped),
                 (Binary::Minimum, false) => apply!(minimum),
                 (Binary::Minimum, true) => apply!(minimum swapped),
-                // `is_simple` lets no others in.
+                // `Simple` has no others.
                 _ => {}
             }
         }
         has
+    }
+}
+
+/// A function of one operand, of all of a block.
+///
+/// # Safety
+/// The instruction set is present.
+#[inline(always)]
+unsafe fn call<V: Functions, const N: usize>(op: Unary, has: &mut [V; N]) {
+    macro_rules! each {
+        (|$x:ident| $body:expr) => {
+            for lanes in has {
+                let $x = *lanes;
+                // SAFETY: the caller vouches for the instruction set.
+                *lanes = unsafe { $body };
+            }
+        };
+    }
+    match op {
+        Unary::Abs => each!(|x| x.abs()),
+        Unary::Exp => each!(|x| x.exp()),
+        Unary::Neg => each!(|x| x.neg()),
+        Unary::Sigmoid => each!(|x| x.sigmoid()),
+        Unary::Sqrt => each!(|x| x.sqrt()),
+        Unary::Square => each!(|x| x.mul(x)),
+        Unary::Tanh => each!(|x| x.tanh()),
+        // `Simple` has no others.
+        _ => {}
     }
 }

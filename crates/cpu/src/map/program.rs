@@ -6,13 +6,13 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use cupola_core::backend::{Body, Reg};
-use cupola_core::prim::{Binary, Elementwise};
+use cupola_core::prim::Elementwise;
 use cupola_core::{DType, Error, Result};
 use smallvec::{SmallVec, smallvec};
 
 use super::binary::{binary, compare, select};
 use super::cast::{cast, held, narrow, round, widen};
-use super::chain::{Chain, Other, Step, is_simple};
+use super::chain::{Chain, Other, Simple, Step};
 use super::lanes::TileFn;
 use super::space::{Group, Space, Tiling, groups};
 use super::unary::unary;
@@ -191,7 +191,7 @@ impl Program {
 struct RegLoop {
     run: RegRun,
     /// The function, where it may be part of a chain.
-    op: Option<Binary>,
+    op: Option<Simple>,
     to: usize,
     from: SmallVec<[usize; 3]>,
 }
@@ -262,15 +262,7 @@ impl<'a> Build<'a> {
                 op: "map",
                 detail: format!("the CPU has no {:?} of {}", instr.op, dtype(0)),
             })?;
-            let op = match instr.op {
-                Elementwise::Binary(op) => {
-                    (held(dtype(0)) == DType::F32 && is_simple(op)).then_some(op)
-                }
-                Elementwise::Unary(_)
-                | Elementwise::Compare(_)
-                | Elementwise::Select(_)
-                | Elementwise::Cast(_) => None,
-            };
+            let op = Simple::of(instr.op).filter(|_| held(dtype(0)) == DType::F32);
             loops.push(RegLoop { run: RegRun::One(run), op, to, from });
             // A store rounds, too.
             if body.rounds(instr) && (sink != Sink::Operands || body.reads(to as Reg)) {
@@ -371,10 +363,11 @@ impl<'a> Build<'a> {
             };
             let joins = |l: &&RegLoop| l.op.is_some() && member_of[next].is_none();
             let Some(joining) = self.loops.get(next).filter(joins) else { break };
-            // What is saved is an operand of nobody else.
+            // What is saved is an operand of nobody else. A function of one operand reads what the chain has.
+            let is_binary = matches!(joining.op, Some(Simple::Binary(_)));
             let others = joining.from.iter().filter(|&&r| r != has);
             let reads = |r: &usize| saved.is_some_and(|(saved, ..)| saved == *r);
-            let is_self = joining.from.iter().all(|&r| r == has);
+            let is_self = is_binary && joining.from.iter().all(|&r| r == has);
             if others.clone().any(reads) || is_self {
                 match saved {
                     Some((register, later, _))
@@ -409,14 +402,20 @@ impl<'a> Build<'a> {
         let mut saved = None;
         for (i, &m) in members.iter().enumerate() {
             let RegLoop { op, from, to, .. } = &self.loops[m];
-            let is_left = has == from[1] && has != from[0];
-            let other = if is_left { from[0] } else { from[1] };
             if i > 0 && readers[has].len() == 2 {
                 saved = Some(has);
                 chain.steps.push(Step::Save);
             }
-            let other = if saved == Some(other) { Other::Saved } else { operand(other) };
-            chain.steps.extend(op.map(|op| Step::Apply(op, other, is_left)));
+            match *op {
+                Some(Simple::Unary(op)) => chain.steps.push(Step::Call(op)),
+                Some(Simple::Binary(op)) => {
+                    let is_left = has == from[1] && has != from[0];
+                    let other = if is_left { from[0] } else { from[1] };
+                    let other = if saved == Some(other) { Other::Saved } else { operand(other) };
+                    chain.steps.push(Step::Apply(op, other, is_left));
+                }
+                None => {}
+            }
             has = *to;
         }
         RegLoop { run: RegRun::Chain(chain), op: None, to: has, from }

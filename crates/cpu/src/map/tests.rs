@@ -7,7 +7,9 @@ use cupola_core::prim::{Binary, Elementwise, Unary};
 use cupola_core::{Aval, DType, Shape};
 use smallvec::SmallVec;
 
-use super::{EpilogueKernel, MapKernel, RawArgs};
+use super::{Avx2, EpilogueKernel, MapKernel, Portable, RawArgs};
+use crate::math::{self, Arch};
+use crate::simd::{Isa, Level, with_isa_limit};
 use crate::threads::with_threads;
 
 /// A source of numbers that repeats.
@@ -197,18 +199,52 @@ fn epilogues_run_on_any_range() {
 /// Loops that were put together give the bits of one function after the other.
 #[test]
 fn chains_are_their_functions_one_by_one() {
+    for level in [Level::Portable, Level::Avx2, Level::Avx512] {
+        with_isa_limit(level, || match Isa::best().level() {
+            Level::Portable => chains_are_functions_of::<Portable>(),
+            _ => chains_are_functions_of::<Avx2>(),
+        });
+    }
+}
+
+fn chains_are_functions_of<A: Arch>() {
     use Binary::{Add, Div, Maximum, Minimum, Mul, Sub};
-    let ops = [Add, Sub, Mul, Div, Maximum, Minimum];
+    use Unary::{Abs, Exp, Neg, Sigmoid, Sqrt, Square, Tanh};
+    let binary = [Add, Sub, Mul, Div, Maximum, Minimum].map(Elementwise::Binary);
+    let unary = [Abs, Exp, Neg, Sigmoid, Sqrt, Square, Tanh].map(Elementwise::Unary);
+    let ops: Vec<Elementwise> = binary.into_iter().chain(unary).collect();
     let apply = |op: usize, a: f32, b: f32| match ops[op] {
-        Add => a + b,
-        Sub => a - b,
-        Mul => a * b,
-        Div => a / b,
-        Maximum if a > b || a.is_nan() => a,
-        Minimum if a < b || a.is_nan() => a,
+        Elementwise::Binary(Add) => a + b,
+        Elementwise::Binary(Sub) => a - b,
+        Elementwise::Binary(Mul) => a * b,
+        Elementwise::Binary(Div) => a / b,
+        Elementwise::Binary(Maximum) if a > b || a.is_nan() => a,
+        Elementwise::Binary(Minimum) if a < b || a.is_nan() => a,
+        Elementwise::Unary(Abs) => a.abs(),
+        Elementwise::Unary(Exp) => math::exp::<A>(a),
+        Elementwise::Unary(Neg) => -a,
+        Elementwise::Unary(Sigmoid) => math::sigmoid::<A>(a),
+        Elementwise::Unary(Sqrt) => a.sqrt(),
+        Elementwise::Unary(Square) => a * a,
+        Elementwise::Unary(Tanh) => math::tanh::<A>(a),
         _ => b,
     };
-    let special = [f32::NAN, f32::INFINITY, -0.0, 0.0, 1e-40, f32::MAX];
+    // Where functions change what they do, too.
+    let special = [
+        f32::NAN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        -0.0,
+        0.0,
+        1e-40,
+        f32::MAX,
+        -87.4,
+        -95.0,
+        -103.9,
+        88.8,
+        9.02,
+        -9.03,
+    ];
     for round in 0..400 {
         let random = &mut Random(round);
         let dims: Vec<usize> = [vec![300], vec![7, 33], vec![3, 2, 150], vec![], vec![1, 5]]
@@ -239,8 +275,13 @@ fn chains_are_their_functions_one_by_one() {
                 (random.below(ops.len()), args)
             })
             .collect();
-        let code: Vec<(Elementwise, &[u16])> =
-            steps.iter().map(|(op, args)| (Elementwise::Binary(ops[*op]), &args[..])).collect();
+        let code: Vec<(Elementwise, &[u16])> = steps
+            .iter()
+            .map(|(op, args)| match ops[*op] {
+                op @ Elementwise::Unary(_) => (op, &args[1..]),
+                op => (op, &args[..]),
+            })
+            .collect();
         let last = (3 + steps.len()) as u16;
         let mut outputs = vec![last];
         if random.below(3) == 0 {
@@ -263,6 +304,7 @@ fn chains_are_their_functions_one_by_one() {
             let mut registers: Vec<f32> = inputs.iter().map(|h| h.get(&index)).collect();
             registers.push(0.5);
             for (op, [a, b]) in &steps {
+                let a = if matches!(ops[*op], Elementwise::Unary(_)) { b } else { a };
                 let value = apply(*op, registers[usize::from(*a)], registers[usize::from(*b)]);
                 registers.push(value);
             }

@@ -8,7 +8,7 @@
 pub(crate) mod complex;
 mod double;
 mod error_function;
-mod exp;
+pub(crate) mod exp;
 mod hyperbolic;
 mod log;
 mod power;

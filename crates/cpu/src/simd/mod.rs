@@ -1,6 +1,7 @@
 //! Run-time choice of the instruction set, element types, and the vector kernels.
 
 mod element;
+mod functions;
 pub(crate) mod half;
 mod lanes;
 mod packed;
@@ -15,6 +16,7 @@ mod vector;
 mod x86;
 
 pub use element::{Element, Out, Real};
+pub(crate) use functions::Functions;
 pub use lanes::{InLanes, LaneSums, TOGETHER, TapGroup};
 pub use packed::{Packed, Scaled, Vectors};
 pub use rows::{InRows, RowProducts};
@@ -23,7 +25,7 @@ pub use tile::{
     MAX_VECTORS, ROW_STEP, Rows, Run, Split, Tile, TileFn, TileSet, Tiled, Transpose, even_parts,
     pair_kernel,
 };
-pub(crate) use vector::{Arithmetic, PortableF32};
+pub(crate) use vector::PortableF32;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86::{F32x8, F32x16};
 

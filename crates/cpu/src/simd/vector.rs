@@ -163,6 +163,12 @@ pub trait Arithmetic: Vector<Elem = f32> {
 pub type PortableF32 = Portable<f32, 4>;
 
 impl<const L: usize> Portable<f32, L> {
+    /// What `f` makes of each lane.
+    #[inline(always)]
+    pub(super) fn each(self, f: impl Fn(f32) -> f32) -> Self {
+        Portable(self.0.map(f))
+    }
+
     #[inline(always)]
     fn lanes(self, other: Self, f: impl Fn(f32, f32) -> f32) -> Self {
         Portable(std::array::from_fn(|i| f(self.0[i], other.0[i])))
