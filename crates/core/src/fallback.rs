@@ -130,11 +130,13 @@ thread_local! {
     static LINE: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
 }
 
-/// Runs a segment that was taken over, and was recorded at `line`.
+/// Runs a segment that was taken over, and was recorded at `line`; where that is not known, at that of what it is
+/// inside of.
 pub(crate) fn recorded_at<R>(line: Option<Arc<str>>, run: impl FnOnce() -> R) -> R {
-    LINE.set(line);
+    let outer = LINE.with_borrow(Option::clone);
+    LINE.set(line.or_else(|| outer.clone()));
     let done = run();
-    LINE.set(None);
+    LINE.set(outer);
     done
 }
 
@@ -200,7 +202,7 @@ impl Executable for OnHost {
             records.get(self.number).map(|record| (record.op.clone(), record.reason.clone()));
         drop(records);
         if let Some((op, reason)) = known {
-            let (device, line) = (self.device, LINE.take());
+            let (device, line) = (self.device, LINE.with_borrow(Option::clone));
             profile::end(start, || What::Fallback { device, op, reason, bytes, line });
         }
         Ok(())

@@ -17,11 +17,12 @@ pub fn note() {
 }
 
 /// The crates that are the library, in the folder that this file is of. What trains is made of the library, and shown.
-const LIBRARY: [&str; 8] = [
+const LIBRARY: [&str; 9] = [
     "core/src/",
     "cpu/src/",
     "cupola/src/",
     "gpu/src/",
+    "import/src/",
     "kernel/src/",
     "linalg/src/",
     "macros/src/",
@@ -38,7 +39,7 @@ struct Place {
     line: Option<Arc<str>>,
     /// The types of the layers whose `forward` it is in, the innermost first.
     layers: Vec<Box<str>>,
-    /// Whether anything is known of it.
+    /// Whether the tables know a line of it.
     is_known: bool,
 }
 
@@ -103,7 +104,7 @@ impl Place {
         backtrace::resolve(address as *mut _, |symbol| {
             let Some(name) = symbol.name() else { return };
             let name = format!("{name:#}");
-            place.is_known = true;
+            place.is_known |= symbol.lineno().is_some();
             place.layers.extend(layer(&name, symbol.filename()).map(Into::into));
             if place.line.is_none()
                 && let (Some(file), Some(number)) = (symbol.filename(), symbol.lineno())

@@ -93,6 +93,15 @@ impl Watcher {
         own.confusion(&classes, &labels, &predicted).map_err(raise)
     }
 
+    /// Adds an epoch under way to a report.
+    fn unfinished(&self, epoch: usize, steps: usize, metrics: Vec<(String, f64)>) {
+        if let Kind::Report(own) = &self.0 {
+            let metrics: Vec<(&str, f64)> =
+                metrics.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+            own.unfinished(epoch, steps, &metrics);
+        }
+    }
+
     /// Adds images, all of one shape, whose bytes follow each other, to a report.
     fn pictures(
         &self,
@@ -103,11 +112,11 @@ impl Watcher {
         captions: Vec<String>,
     ) -> PyResult<()> {
         let Kind::Report(own) = &self.0 else { return Ok(()) };
-        let area = shape.iter().product::<usize>().max(1);
-        let each = pixels.chunks_exact(area).zip(captions);
-        let each = each.map(|(pixels, caption)| {
-            let caption = caption.lines().map(str::to_owned).collect();
-            Picture { pixels, shape, caption }
+        let area = shape.iter().product::<usize>();
+        let each = captions.iter().enumerate().map(|(index, caption)| Picture {
+            pixels: pixels.get(index * area..(index + 1) * area).unwrap_or_default(),
+            shape,
+            caption: caption.lines().map(str::to_owned).collect(),
         });
         own.pictures(title, about, &each.collect::<Vec<_>>()).map_err(raise)
     }

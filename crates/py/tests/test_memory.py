@@ -104,6 +104,64 @@ def test_too_little_memory_names_who_holds_most(unbounded):
     assert mx.allclose(y, mx.exp(held[-1])), "the process goes on"
 
 
+def peak_of(f):
+    """The memory that a second evaluation of what `f` gives takes at most, in MiB; `f` gives what it holds no more."""
+    for _ in range(2):
+        result = f()
+        before = mx.get_active_memory()
+        mx.reset_peak_memory()
+        mx.eval(result)
+        peak = (mx.get_peak_memory() - before) / MIB
+        del result
+    return peak
+
+
+def test_what_is_kept_for_a_gradient_does_not_hide_what_is_free():
+    layers, size = 120, 128
+    weights = [mx.random.normal((size, size)) / size**0.5 for _ in range(layers)]
+    x = mx.random.normal((size, size))
+    mx.eval(weights, x)
+
+    def loss(weights):
+        y = x
+        for weight in weights:
+            y = y @ weight
+        return mx.sum(y)
+
+    # Each gradient takes the memory of what is kept no longer.
+    assert peak_of(lambda: mx.grad(loss)(weights)) < 1.1 * layers * size * size * 4 / MIB
+
+
+def test_memory_that_is_given_away_is_used_again_and_again():
+    n = 1024
+    x, y = mx.random.normal((n, 16)), mx.random.normal((16, n))
+    mx.eval(x, y)
+
+    def work():
+        big = mx.random.normal((n, n))
+        mx.eval(big)
+        total = mx.sum(big, axis=0, keepdims=True)
+        # As large as what is given away, whose memory it takes; then a quarter, twice.
+        product = (mx.broadcast_to(total[:, :16], (n, 16)) + x) @ y
+        column = mx.sum(product, axis=1, keepdims=True)
+        return mx.sum(mx.cumsum((column[: n // 4] + x[: n // 4]) @ y, axis=1))
+
+    assert peak_of(work) < 2.5
+
+
+def test_memory_that_no_leaf_gave_is_used_again():
+    x = mx.random.normal((512, 512))
+    mx.eval(x)
+
+    def work():
+        y = mx.abs(x)
+        for axis in range(3):
+            y = mx.sort(y, axis=axis % 2)
+        return mx.sum(y)
+
+    assert peak_of(work) < 4.5
+
+
 def test_history_names_lines():
     with mx.record_memory_history() as history:
         x = mx.ones((MIB,)) * 5

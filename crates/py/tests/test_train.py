@@ -191,19 +191,31 @@ def test_a_report_tells_of_classes_and_images(tmp_path):
     report = train.Report(tmp_path / "report.html")
     callbacks = train.Callbacks(nn.Linear(2, 1), [report])
     callbacks.epoch(val_loss=0.5)
+    report.unfinished(2, steps=7, val_loss=mx.array(0.25))
     report.confusion(mx.array([0, 1, 1, 2]), [0, 1, 2, 2], ["cat & dog", "b", "c"])
+    report.confusion([20000, 20000, 1], [5, 5, 1])
     report.pictures(mx.full((2, 5, 4, 3), 7, dtype=mx.uint8), ["b for c\n99 %", "<c>"], about="2 images")
     callbacks.end()
     page = (tmp_path / "report.html").read_text()
     assert "0 cat &amp; dog" in page and page.count("data:image/png;base64,") == 2
+    assert "<td>2, 7 steps</td>" in page and "<td>20000</td><td>5</td><td>2</td>" in page
     assert "b for c<br>99 %" in page and "&lt;c&gt;" in page and "2 images" in page
 
 
 def test_what_a_report_cannot_show_is_refused(tmp_path):
     report = train.Report(tmp_path / "report.html")
-    for labels, predicted in [([0, 3], [0, 0]), ([0], [0, 1]), ([0, -1], [0, 0])]:
+    for labels, predicted in [([0, 3], [0, 0]), ([0], [0, 1]), ([0, -1], [0, 0]), ([[0, 1]], [0, 1])]:
         with pytest.raises(ValueError, match="Report"):
             report.confusion(labels, predicted, ["a", "b"])
+    with pytest.raises(ValueError, match="65535"):
+        report.confusion([10**9], [0])
+    with pytest.raises(TypeError, match="vector of integers, not .*float32"):
+        report.confusion([0.7, 1.9], [0, 1])
+    with pytest.raises(TypeError, match="classes are a sequence of strings"):
+        report.confusion([0, 1], [0, 1], "ab")
+    for shape in [(1, 0, 4, 1), (1, 4, 4, 0)]:
+        with pytest.raises(ValueError, match="Report"):
+            report.pictures(mx.zeros(shape, dtype=mx.uint8), ["a"])
     for images, captions in [(mx.zeros((1, 2, 2, 1)), ["a"]), (mx.zeros((1, 2, 2), dtype=mx.uint8), ["a"])]:
         with pytest.raises(ValueError, match="uint8"):
             report.pictures(images, captions)

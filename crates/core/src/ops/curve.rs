@@ -190,8 +190,8 @@ pub fn interp(x: &Array, xp: &Array, fp: &Array, outside: Outside) -> Result<Arr
     cast(&where_(&super::isnan(&x)?, &x, &line)?, own)
 }
 
-/// `first`, `count` − 2 numbers that `at` gives for shares of the way, and `last`. They are computed in `float64`, and so on
-/// the CPU.
+/// `first`, `count` − 2 numbers that `at` gives for 1, 2 and so on, and `last`. They are computed in `float64`, and so on the
+/// CPU.
 fn on_scale(
     op: &'static str,
     [first, last]: [f64; 2],
@@ -203,9 +203,10 @@ fn on_scale(
         return Err(Error::dtype(op, format!("does not give {dtype}")));
     }
     Shape::from(count).checked_size(op, DType::F64)?;
-    let narrow = |wide: &Array| match dtype.is_integer() {
-        true => cast(&cast(wide, DType::I64)?, dtype),
-        false => cast(wide, dtype),
+    let narrow = |wide: &Array| match dtype {
+        DType::U64 => cast(wide, dtype),
+        _ if dtype.is_integer() => cast(&cast(wide, DType::I64)?, dtype),
+        _ => cast(wide, dtype),
     };
     let end = |number: f64| narrow(&Array::from_slice(&[number], [1])?);
     let parts = with_stream(Stream::of(Device::CPU), || -> Result<_> {
@@ -214,8 +215,7 @@ fn on_scale(
             1 => vec![end(first)?],
             _ => {
                 let places = add(&iota(count - 2, 0, DType::F64)?, 1)?;
-                let inner = at(&divide(&places, count as f64 - 1.0)?)?;
-                vec![end(first)?, narrow(&inner)?, end(last)?]
+                vec![end(first)?, narrow(&at(&places)?)?, end(last)?]
             }
         })
     })?;
@@ -236,8 +236,9 @@ fn on_scale(
 /// ```
 pub fn logspace(start: f64, stop: f64, count: usize, base: f64, dtype: DType) -> Result<Array> {
     let ends = [base.powf(start), base.powf(stop)];
-    on_scale("logspace", ends, count, dtype, |share| {
-        power(base, &add(start, &multiply(share, stop - start)?)?)
+    let step = (stop - start) / (count as f64 - 1.0);
+    on_scale("logspace", ends, count, dtype, |places| {
+        power(base, &add(start, &multiply(places, step)?)?)
     })
 }
 
@@ -260,8 +261,9 @@ pub fn geomspace(start: f64, stop: f64, count: usize, dtype: DType) -> Result<Ar
         return Err(Error::argument(op, detail));
     }
     let (low, high) = (start.abs().log10(), stop.abs().log10());
-    on_scale(op, [start, stop], count, dtype, |share| {
-        let sizes = power(10.0, &add(low, &multiply(share, high - low)?)?)?;
+    let step = (high - low) / (count as f64 - 1.0);
+    on_scale(op, [start, stop], count, dtype, |places| {
+        let sizes = power(10.0, &add(low, &multiply(places, step)?)?)?;
         multiply(&sizes, start.signum())
     })
 }

@@ -10,9 +10,9 @@ use super::fuse::{
     Form, Fusion, Group, GroupKind, Member, RowFold, ScalarSource, Slot, SlotInfo, Use, Val,
     ValKind, View, Work,
 };
-use super::homes::note_homes;
 use super::order::order;
 use super::prepared::prepare;
+use super::rooms::note_rooms;
 use super::{Access, LateCheck, OutputSpec, Parameters, Plan, SlotSpec, Step};
 use crate::backend::{Backend, Epilogue, Fails, Fold, Kernel, Operand, Segment};
 use crate::backend::{Body, Instr, Reg};
@@ -67,7 +67,7 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
     let slot = |info: &SlotInfo<'_>| SlotSpec {
         bytes: info.form.shape.size().saturating_mul(info.form.dtype.size()),
         is_output: false,
-        home: None,
+        room: None,
     };
     let mut slots: Vec<SlotSpec> = fusion.slots.iter().map(slot).collect();
     for output in &outputs {
@@ -77,7 +77,7 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
     let mut unordered: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
     let mut steps: Vec<Step> = order.iter().filter_map(|&at| unordered[at].take()).collect();
     note_frees(&mut steps, &outputs, slots.len());
-    let homes = note_homes(&steps, &mut slots, leaves);
+    let rooms = note_rooms(&steps, &mut slots, leaves);
     let executables: Vec<_> = steps.iter().map(|step| step.prepared.executable.clone()).collect();
     let sequence = backend.sequence(&executables);
     let (risks, late) = risks(&steps);
@@ -96,7 +96,7 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
         sequence,
         outputs,
         slots,
-        homes,
+        rooms,
         leaves,
         point_of_no_return,
         late,

@@ -11,12 +11,12 @@ mod control;
 mod explain;
 mod flat;
 mod fuse;
-mod homes;
 mod lower;
 mod movement;
 mod order;
 mod prepared;
 mod range;
+mod rooms;
 mod rows;
 mod run;
 mod sink;
@@ -28,6 +28,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use smallvec::SmallVec;
 
 use self::fuse::Outputs;
+use self::rooms::Room;
 use crate::backend::{Backend, Kernel, Sequence};
 use crate::device::Device;
 use crate::dtype::DType;
@@ -50,8 +51,8 @@ pub(crate) struct Plan {
     sequence: Option<Box<dyn Sequence>>,
     outputs: Vec<OutputSpec>,
     slots: Vec<SlotSpec>,
-    /// The sizes of the memory in which slots lie, one after the other.
-    homes: Vec<usize>,
+    /// The memory in which slots lie, one after the other.
+    rooms: Vec<Room>,
     leaves: usize,
     /// The first step that may overwrite a leaf: none after it can fail.
     point_of_no_return: usize,
@@ -109,8 +110,8 @@ struct SlotSpec {
     bytes: usize,
     /// Whether its memory outlives the run, and is no larger than it needs.
     is_output: bool,
-    /// The one of the plan's homes that it is to lie in.
-    home: Option<u32>,
+    /// The one of the plan's rooms that it is to lie in.
+    room: Option<u32>,
 }
 
 /// The bytes of what is little more memory than `bytes`.
@@ -262,6 +263,7 @@ impl Plan {
             + self.sequence.as_ref().map_or(0, |sequence| sequence.bytes())
             + size_of_val(&self.outputs[..])
             + size_of_val(&self.slots[..])
+            + size_of_val(&self.rooms[..])
             + size_of_val(&self.late[..])
             + size_of_val(&self.makers[..])
     }

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 
 use super::control::Place;
 use super::fuse::ScalarSource;
+use super::rooms::Room;
 use super::{Access, Plan, SlotSpec, Step, little_more};
 use crate::array::Value;
 use crate::backend::{Args, Backend, Buffer, Region, Sequence, Stopped, backend};
@@ -99,8 +100,9 @@ struct Memory<'a> {
     free: Vec<Home>,
     /// The home of each slot.
     homes: Vec<Home>,
-    /// Those that are made of the homes that the plan has.
-    planned: Vec<Home>,
+    /// The home that each of the plan's rooms is, and whether a home is one of these.
+    rooms: Vec<Home>,
+    is_room: Vec<bool>,
     /// The steps that have nothing left to do: copies onto themselves.
     skipped: Vec<u32>,
     /// The homes of leaves that are free, but not to be overwritten yet.
@@ -209,8 +211,8 @@ impl Memory<'_> {
         Ok(())
     }
 
-    /// The home that the plan has for a slot, if it is free. If not, or if there is none yet, one that is free and has
-    /// little more than the slot needs: the smallest, and of these the last freed. Else a new one.
+    /// The room that the plan has for a slot, if it is free. If not, or if there is none yet, a home that is free, no
+    /// room, and has little more than the slot needs: the smallest, and of these the last freed. Else a new one.
     fn find(
         &mut self,
         slot: usize,
@@ -219,34 +221,48 @@ impl Memory<'_> {
         (step, output): (&Step, usize),
         lines: Option<&dyn Parameters>,
     ) -> Result<Home> {
-        let SlotSpec { bytes, is_output, home } = plan.slots[slot];
-        let planned = home.map(|home| (home as usize, self.planned[home as usize]));
-        if let Some((_, home)) = planned
-            && let Some(at) = self.free.iter().rposition(|&free| free == home)
+        let SlotSpec { bytes, is_output, room } = plan.slots[slot];
+        let room = room.map(|room| room as usize);
+        if let Some(room) = room
+            && let Some(at) = self.free.iter().rposition(|&free| free == self.rooms[room])
+            && (!is_output || self.at(self.free[at]).bytes() == bytes)
         {
             return Ok(self.free.remove(at));
         }
-        let to_make = planned.filter(|&(_, home)| home == NOWHERE).map(|(at, _)| at);
+        let to_make = room.filter(|&room| self.rooms[room] == NOWHERE);
         let most = if is_output { bytes } else { little_more(bytes) };
         let fit = self.free.iter().enumerate().rev().filter_map(|(at, &home)| {
-            // What the plan has is for others, where this one has not come to its own.
-            let is_meant = to_make.is_none() || (home as usize) < self.leaves.len();
+            // A room is for others, where the slot's own only has to be made.
+            let may = to_make.is_none() || !self.is_room[home as usize];
             let size = self.at(home).bytes();
-            (is_meant && (bytes..=most).contains(&size)).then_some((size, at))
+            (may && (bytes..=most).contains(&size)).then_some((size, at))
         });
-        if let Some((_, at)) = fit.min_by_key(|fit| fit.0) {
-            return Ok(self.free.remove(at));
-        }
-        let bytes = to_make.map_or(bytes, |at| plan.homes[at]);
-        let mut buffer = crate::backend::alloc(on, bytes)?;
-        let segment = &step.prepared.segment;
-        let line = lines.filter(|_| bytes >= holders::LARGE).and_then(|of| step.line(of));
-        holders::hold(&mut buffer, segment.name(), &segment.outputs[output].aval, line);
-        self.own.push(buffer);
-        self.live.push(0);
-        let home = (self.live.len() - 1) as Home;
-        if let Some(at) = to_make {
-            self.planned[at] = home;
+        let home = match fit.min_by_key(|fit| fit.0) {
+            Some((_, at)) => self.free.remove(at),
+            None => {
+                // A room is known by the largest value that lies in it.
+                let (bytes, step, output) = match to_make {
+                    None => (bytes, step, output),
+                    Some(room) => {
+                        let Room { bytes, maker: (step, output) } = plan.rooms[room];
+                        (bytes, &plan.steps[step], output)
+                    }
+                };
+                let mut buffer = crate::backend::alloc(on, bytes)?;
+                let segment = &step.prepared.segment;
+                let line = lines.filter(|_| bytes >= holders::LARGE).and_then(|of| step.line(of));
+                holders::hold(&mut buffer, segment.name(), &segment.outputs[output].aval, line);
+                self.own.push(buffer);
+                self.live.push(0);
+                self.is_room.push(false);
+                (self.live.len() - 1) as Home
+            }
+        };
+        if let Some(room) = to_make
+            && self.at(home).bytes() >= plan.rooms[room].bytes
+        {
+            self.rooms[room] = home;
+            self.is_room[home as usize] = true;
         }
         Ok(home)
     }
@@ -337,7 +353,8 @@ impl Plan {
             live: Vec::new(),
             free: Vec::new(),
             homes: std::mem::take(&mut frame.homes),
-            planned: Vec::new(),
+            rooms: Vec::new(),
+            is_room: Vec::new(),
             skipped: std::mem::take(&mut frame.skipped),
             kept: Vec::new(),
             overwrites: usize::MAX,
@@ -473,7 +490,8 @@ impl Plan {
             free: Vec::new(),
             kept: Vec::new(),
             homes,
-            planned: vec![NOWHERE; self.homes.len()],
+            rooms: vec![NOWHERE; self.rooms.len()],
+            is_room: vec![false; leaves.len()],
             skipped: Vec::new(),
             overwrites: usize::MAX,
             is_inside: places.is_some(),
@@ -485,6 +503,7 @@ impl Plan {
             let slot = output.access.slot;
             memory.homes[slot as usize] = memory.live.len() as Home;
             memory.live.push(1);
+            memory.is_room.push(false);
             memory.own.push(place.buffer.clone());
             memory.given.push((slot, place.offset));
         }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use cupola_core::Device;
 use cupola_core::profile::What;
 use serde_json::{Value, json};
 
@@ -85,26 +86,35 @@ fn timeline(profile: &Profile) -> (Value, usize) {
 
 /// The memory in use when plans began and after each evaluation, as a picture.
 fn memory(out: &mut String, profile: &Profile) {
-    let of = |event: &super::Event| match &event.what {
-        What::Evaluation { memory, .. } | What::Memory { memory, .. } => {
-            Some((trace::micros(profile, event.start + event.length), memory.active))
+    let mut curves: Vec<(Device, Vec<(f64, usize)>)> = Vec::new();
+    for event in profile.events() {
+        if let What::Evaluation { device, memory, .. } | What::Memory { device, memory } =
+            &event.what
+        {
+            let point = (trace::micros(profile, event.start + event.length), memory.active);
+            match curves.iter_mut().find(|(known, _)| known == device) {
+                Some((_, points)) => points.push(point),
+                None => curves.push((*device, vec![point])),
+            }
         }
-        _ => None,
-    };
-    let points: Vec<(f64, usize)> = profile.events().filter_map(of).collect();
-    let most = points.iter().map(|&(_, bytes)| bytes).max().unwrap_or(0).max(1);
-    let length = (profile.length.as_secs_f64() * 1e6).max(1.0);
-    let mut path = String::new();
-    for (at, bytes) in &points {
-        let (x, y) = (at / length * 1000.0, 100.0 - *bytes as f64 / most as f64 * 100.0);
-        let _ = write!(path, "{x:.1},{y:.1} ");
     }
-    let _ = write!(
-        out,
-        "<svg viewBox=\"0 0 1000 100\" preserveAspectRatio=\"none\"><polyline points=\"{path}\"/></svg>\
-         <p>At most {:.1} MiB.</p>",
-        most as f64 / f64::from(1 << 20)
-    );
+    let length = (profile.length.as_secs_f64() * 1e6).max(1.0);
+    for (device, mut points) in curves {
+        // Evaluations are told of by when they begin, and end after what is within them.
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let most = points.iter().map(|&(_, bytes)| bytes).max().unwrap_or(0).max(1);
+        let mut path = String::new();
+        for (at, bytes) in &points {
+            let (x, y) = (at / length * 1000.0, 100.0 - *bytes as f64 / most as f64 * 100.0);
+            let _ = write!(path, "{x:.1},{y:.1} ");
+        }
+        let _ = write!(
+            out,
+            "<svg viewBox=\"0 0 1000 100\" preserveAspectRatio=\"none\"><polyline points=\"{path}\"/></svg>\
+             <p>{device}: at most {:.1} MiB.</p>",
+            most as f64 / f64::from(1 << 20)
+        );
+    }
 }
 
 fn rows(out: &mut String, rows: &[Row]) {

@@ -676,14 +676,17 @@ fn users_line(said: &str, name: &str, text: &str) -> String {
     }
 }
 
-/// A note without the compiler's numbers for expressions, such as " [62]".
+/// A note without the compiler's numbers for values, such as "[62]".
 fn without_handles(note: &str) -> String {
     let mut out = String::with_capacity(note.len());
     let mut rest = note;
     while let Some((before, after)) = rest.split_once(" [") {
         out += before;
         match after.split_once(']') {
-            Some((number, after)) if number.parse::<u32>().is_ok() => rest = after,
+            Some((number, after)) if number.parse::<u32>().is_ok() => {
+                out += " a value";
+                rest = after;
+            }
             _ => {
                 out += " [";
                 rest = after;

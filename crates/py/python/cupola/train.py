@@ -299,7 +299,7 @@ class TensorBoard(_Native):
 
 class Report(_Native):
     """Writes a page of HTML about the training when it is over: settings, what the epochs came to as curves and as a
-    table, devices and their memory. Metrics whose names end in the same word, as ``train_loss`` and
+    table, devices and their memory, and what is added until then. Metrics whose names end in the same word, as ``train_loss`` and
     ``val_loss``, share a picture.
 
     Args:
@@ -327,25 +327,38 @@ class Report(_Native):
         super().__init__(mx._train.report(path, title, rows))
 
     def confusion(self, labels: Any, predicted: Any, classes: Optional[Sequence[str]] = None) -> None:
-        """Adds a table of how often each class was taken for each.
+        """Adds a table of how often each class was taken for each; of more than 100 classes, of those that were
+        mistaken most.
 
         Args:
-            labels: The class of each sample, an integer from 0: an array, or a sequence.
+            labels: The class of each sample, an integer from 0: a vector, or a sequence.
             predicted: The class that it was taken for, likewise.
             classes: What the classes are called; else by their numbers.
 
         Raises:
             ValueError: Where there are not as many labels as predictions, or one is no class.
+            TypeError: Where they are no integers, or ``classes`` is no sequence of strings.
 
         Example:
             >>> report = train.Report("report.html")
             >>> report.confusion(mx.array([0, 1, 1]), mx.array([0, 1, 0]), ["cat", "dog"])
         """
-        true, taken = ([int(number) for number in mx.array(of).flatten().tolist()] for of in (labels, predicted))
-        if min(true + taken, default=0) < 0:
-            raise ValueError("Report: a class is an integer from 0")
-        names = [str(n) for n in range(max(true + taken, default=-1) + 1)] if classes is None else list(classes)
-        self._watcher.confusion(names, true, taken)
+        true, taken = _classes("labels", labels), _classes("predicted", predicted)
+        if classes is None:
+            count = max(true + taken, default=-1) + 1
+            if count > 65536:
+                raise ValueError(f"Report: class {count - 1} is more than 65535; name the classes")
+            classes = [str(number) for number in range(count)]
+        self._watcher.confusion(_strings("classes", classes), true, taken)
+
+    def unfinished(self, epoch: int, steps: int, **metrics: Any) -> None:
+        """Adds an epoch under way, which has had so many steps, to those that are over.
+
+        Example:
+            >>> report = train.Report("report.html")
+            >>> report.unfinished(3, steps=17, train_loss=0.25)
+        """
+        self._watcher.unfinished(epoch, steps, list(_numbers(metrics).items()))
 
     def pictures(self, images: Any, captions: Sequence[str], title: str = "Mistakes", about: str = "") -> None:
         """Adds images with their captions: those that a model is surest of and wrong about, say.
@@ -357,7 +370,8 @@ class Report(_Native):
             about: A line below that.
 
         Raises:
-            ValueError: Where the images have another shape or dtype, or there are not as many captions.
+            ValueError: Where the images have another shape or dtype, or none at all, or there are not as many captions.
+            TypeError: Where ``captions`` is no sequence of strings.
 
         Example:
             >>> report = train.Report("report.html")
@@ -368,9 +382,28 @@ class Report(_Native):
             raise ValueError(
                 f"Report: images are uint8 [n, height, width, channels], not {images.dtype} of shape {images.shape}"
             )
-        if len(captions) != images.shape[0]:
-            raise ValueError(f"Report: {images.shape[0]} images, but {len(captions)} captions")
-        self._watcher.pictures(title, about, images.shape[1:], bytes(memoryview(images)), list(captions))
+        below = _strings("captions", captions)
+        if len(below) != images.shape[0]:
+            raise ValueError(f"Report: {images.shape[0]} images, but {len(below)} captions")
+        self._watcher.pictures(title, about, images.shape[1:], bytes(memoryview(images)), below)
+
+
+def _classes(name: str, of: Any) -> List[int]:
+    numbers = mx.array(of)
+    if numbers.size == 0:
+        return []
+    if numbers.ndim != 1 or not mx.issubdtype(numbers.dtype, mx.integer):
+        kind = ValueError if numbers.ndim != 1 else TypeError
+        raise kind(f"Report: {name} are a vector of integers, not {numbers.dtype} of shape {numbers.shape}")
+    if mx.min(numbers).item() < 0:
+        raise ValueError(f"Report: {name}: a class is an integer from 0, not {mx.min(numbers).item()}")
+    return numbers.tolist()
+
+
+def _strings(name: str, of: Any) -> List[str]:
+    if isinstance(of, str) or not all(isinstance(one, str) for one in of):
+        raise TypeError(f"Report: {name} are a sequence of strings")
+    return list(of)
 
 
 def accumulate(function: Callable[..., Any], parts: int, *batch: mx.array) -> Any:

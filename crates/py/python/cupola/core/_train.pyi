@@ -18,6 +18,8 @@ class _Watcher:
         """The file that a writer for TensorBoard writes."""
     def confusion(self, classes: Sequence[str], labels: Sequence[int], predicted: Sequence[int]) -> None:
         """Adds how often each class was taken for each to a report."""
+    def unfinished(self, epoch: int, steps: int, metrics: Sequence[Any]) -> None:
+        """Adds an epoch under way to a report."""
     def pictures(self, title: str, about: str, shape: Any, pixels: bytes, captions: Sequence[str]) -> None:
         """Adds images, all of one shape, whose bytes follow each other, to a report."""
     def past(self, place: Any, metrics: Sequence[Any], weights: Any) -> bool:

@@ -23,8 +23,8 @@ font-size:12px;break-inside:avoid}img{width:84px;height:84px;image-rendering:pix
 h2{margin-top:1.6em;break-after:avoid}svg{max-width:100%;height:auto}td.right{font-weight:bold}";
 
 /// Writes a page about a training when it is over: settings, what the epochs came to as curves and as a table,
-/// devices and their memory, and what is added to it. Clones are of one page, so that one can be added to after
-/// another was given away.
+/// devices and their memory, and what is added to it until then. Clones are of one page, so that one can be added to
+/// after another was given away.
 ///
 /// # Example
 /// ```
@@ -82,7 +82,8 @@ impl Report {
         self
     }
 
-    /// Adds how often each class was taken for each, of samples with these labels.
+    /// Adds how often each class was taken for each, of samples with these labels; of more than 100 classes those that
+    /// were mistaken most.
     ///
     /// # Errors
     /// Where there are not as many labels as predictions, or one is no class.
@@ -92,9 +93,9 @@ impl Report {
         labels: &[usize],
         predicted: &[usize],
     ) -> Result<()> {
-        let counts = confusion(classes.len(), labels, predicted)?;
         let names: Vec<String> = classes.iter().map(|name| name.as_ref().to_owned()).collect();
-        self.content().sections += &sections::matrix(&names, &counts);
+        let html = sections::mistaken(&names, labels, predicted)?;
+        self.content().sections += &html;
         Ok(())
     }
 

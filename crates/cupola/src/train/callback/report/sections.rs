@@ -1,5 +1,6 @@
 //! What a report tells about classes and images, as HTML.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use cupola_core::{Error, Result};
@@ -19,28 +20,71 @@ pub struct Picture<'a> {
     pub caption: Vec<String>,
 }
 
-/// How often each class, a row each, was taken for each.
-///
-/// # Errors
-/// Where there are not as many labels as predictions, or one is no class.
-pub fn confusion(classes: usize, labels: &[usize], predicted: &[usize]) -> Result<Vec<Vec<u64>>> {
+/// The most classes of a table with a row and a column for each.
+const WIDEST: usize = 100;
+
+/// How many pairs of classes are shown where there are more.
+const PAIRS: usize = 50;
+
+/// The most classes that [`confusion`] counts.
+const MOST: usize = 4096;
+
+/// Looks whether there are as many labels as predictions, and all are classes.
+fn check(classes: usize, labels: &[usize], predicted: &[usize]) -> Result<()> {
     if labels.len() != predicted.len() {
         let detail = format!("{} labels, but {} predictions", labels.len(), predicted.len());
         return Err(Error::argument(OP, detail));
     }
-    let mut counts = vec![vec![0; classes]; classes];
-    for (&label, &class) in labels.iter().zip(predicted) {
-        if let Some(wrong) = [label, class].into_iter().find(|&class| class >= classes) {
+    match labels.iter().chain(predicted).find(|&&class| class >= classes) {
+        Some(wrong) => {
             let detail = format!("{wrong} is none of the classes, which are {classes}");
-            return Err(Error::argument(OP, detail));
+            Err(Error::argument(OP, detail))
         }
-        counts[label][class] += 1;
+        None => Ok(()),
     }
+}
+
+/// How often each class, a row each, was taken for each.
+///
+/// # Errors
+/// Where there are not as many labels as predictions, or one is no class, and for more than 4096 classes.
+pub fn confusion(classes: usize, labels: &[usize], predicted: &[usize]) -> Result<Vec<Vec<u64>>> {
+    check(classes, labels, predicted)?;
+    if classes > MOST {
+        let detail = format!("{classes} classes are more than {MOST}");
+        return Err(Error::argument(OP, detail));
+    }
+    let mut counts = vec![vec![0; classes]; classes];
+    labels.iter().zip(predicted).for_each(|(&label, &class)| counts[label][class] += 1);
     Ok(counts)
 }
 
+/// What was taken for what, with a heading: a table of all classes where they fit, else of those mistaken most.
+pub fn mistaken(classes: &[String], labels: &[usize], predicted: &[usize]) -> Result<String> {
+    if classes.len() <= WIDEST {
+        return Ok(matrix(classes, &confusion(classes.len(), labels, predicted)?));
+    }
+    check(classes.len(), labels, predicted)?;
+    let mut counts: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+    for (&label, &class) in labels.iter().zip(predicted).filter(|(label, class)| label != class) {
+        *counts.entry((label, class)).or_default() += 1;
+    }
+    let mut pairs: Vec<_> = counts.into_iter().collect();
+    pairs.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+    let mut page = format!(
+        "<h2>What was taken for what</h2>\n<p>Of {} classes those that were mistaken most.</p>\n<table>\n\
+         <tr><th>class</th><th>taken for</th><th>times</th></tr>\n",
+        classes.len()
+    );
+    for ((label, class), count) in pairs.into_iter().take(PAIRS) {
+        let (label, class) = (escaped(&classes[label]), escaped(&classes[class]));
+        let _ = writeln!(page, "<tr><td>{label}</td><td>{class}</td><td>{count}</td></tr>");
+    }
+    Ok(page + "</table>\n")
+}
+
 /// A confusion matrix with its heading.
-pub fn matrix(classes: &[String], counts: &[Vec<u64>]) -> String {
+fn matrix(classes: &[String], counts: &[Vec<u64>]) -> String {
     let mut page = String::from(
         "<h2>What was taken for what</h2>\n<p>A row for each true class, a column for each \
          predicted one.</p>\n<table>\n<tr><th></th>",
@@ -143,6 +187,17 @@ mod tests {
         for (labels, predicted) in [(&[0, 3][..], &[0, 0][..]), (&[0, 0], &[0, 9]), (&[0], &[])] {
             assert!(confusion(3, labels, predicted).is_err(), "{labels:?} {predicted:?}");
         }
+    }
+
+    #[test]
+    fn of_many_classes_those_mistaken_most_are_shown() {
+        let classes: Vec<String> = (0..20_000).map(|n| format!("c{n}")).collect();
+        let page = mistaken(&classes, &[3, 3, 7, 19_999], &[5, 5, 7, 0]).unwrap();
+        let row = page.lines().find(|line| line.contains("c3")).unwrap();
+        assert_eq!(row, "<tr><td>c3</td><td>c5</td><td>2</td></tr>");
+        assert!(page.contains("c19999") && !page.contains("c7<"), "{page}");
+        assert!(mistaken(&classes, &[20_000], &[0]).is_err());
+        assert!(confusion(20_000, &[0], &[0]).is_err());
     }
 
     #[test]
