@@ -112,7 +112,8 @@ impl Stream {
     }
 
     /// A stream of `device` that no other call gives. Where its work and that of other streams could go on at once,
-    /// a device prefers the one of lower `priority`, if it has priorities: CUDA devices have 0 and a few below.
+    /// a device prefers the one of lower `priority`, if it has priorities: CUDA devices have 0 and a few below,
+    /// and take others for the nearest of these.
     /// The work of two streams overlaps on the CPU and on CUDA devices; through wgpu there is one queue.
     ///
     /// # Errors

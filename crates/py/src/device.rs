@@ -287,7 +287,8 @@ pub fn set_default_stream(stream: &PyStream) {
 }
 
 /// A new stream of a device. Work that two streams were given goes on at once on the CPU and on CUDA devices;
-/// of that, a CUDA device prefers the one of lower `priority` (MLX has none).
+/// of that, a CUDA device prefers the one of lower `priority` (MLX has none): 0 or a few below, others count as the
+/// nearest of these.
 #[doc = docs!(new_stream)]
 #[pyfunction]
 #[pyo3(signature = (device, *, priority = 0))]

@@ -109,7 +109,8 @@ pub fn write_whole(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<
     new.keep()
 }
 
-/// Looks whether `what`, such as "a report", can be written to a file, before there is anything to write.
+/// Looks whether there is a folder for a file that `what`, such as "a report", is to be written to, before there is
+/// anything to write. Whether it may be written there shows when it is.
 ///
 /// # Errors
 /// Where the folder is not there, or `path` is one.

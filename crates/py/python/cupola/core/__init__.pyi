@@ -2927,7 +2927,8 @@ def negative(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """
 def new_stream(device: Device | DeviceType, *, priority: Any = ...) -> Stream:
     """A new stream of a device. Work that two streams were given goes on at once on the CPU and on CUDA devices;
-    of that, a CUDA device prefers the one of lower `priority` (MLX has none).
+    of that, a CUDA device prefers the one of lower `priority` (MLX has none): 0 or a few below, others count as the
+    nearest of these.
 
     Example:
         >>> stream = mx.new_stream(mx.cpu)
