@@ -430,12 +430,19 @@ pub fn set_default_best() {
     crate::device::set_default_by(best_device);
 }
 
+/// Waits for a device, and tells who listens.
+pub(crate) fn wait_for(on: &dyn Backend) -> Result<()> {
+    let start = profile::begin();
+    on.synchronize()?;
+    profile::end(start, || What::Wait { device: on.device() });
+    Ok(())
+}
+
 /// Waits for the device that `buffer` is of, where anybody listens: reading it would wait, too, and is to be told apart.
 pub(crate) fn wait_to_read(buffer: &Buffer) -> Result<()> {
-    let (start, device) = (profile::begin(), buffer.device());
-    if start.is_some() && device != Device::CPU {
-        backend(device)?.synchronize()?;
-        profile::end(start, || What::Wait { device });
+    let device = buffer.device();
+    if profile::is_on() && device != Device::CPU {
+        wait_for(&**backend(device)?)?;
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use smallvec::SmallVec;
 
 use crate::array::{Array, Event, Inputs, Node, Progress, Value};
-use crate::backend::{Buffer, backend, moved};
+use crate::backend::{Buffer, backend, moved, wait_for};
 use crate::device::{Device, Stream, working_for};
 use crate::error::{Error, Result};
 use crate::fork;
@@ -146,10 +146,7 @@ pub fn synchronize(stream: Stream) -> Result<()> {
 
 /// Waits for all that a device was given by a stream.
 fn waited_for(stream: Stream) -> Result<()> {
-    let (start, device) = (profile::begin(), stream.device);
-    working_for(stream, || backend(device)?.synchronize())?;
-    profile::end(start, || What::Wait { device });
-    Ok(())
+    working_for(stream, || wait_for(&**backend(stream.device)?))
 }
 
 /// The plan that evaluating `arrays` would run, and whether it was there already.

@@ -203,10 +203,9 @@ fn on_scale(
         return Err(Error::dtype(op, format!("does not give {dtype}")));
     }
     Shape::from(count).checked_size(op, DType::F64)?;
-    let narrow = |wide: &Array| match dtype {
-        DType::U64 => cast(wide, dtype),
-        _ if dtype.is_integer() => cast(&cast(wide, DType::I64)?, dtype),
-        _ => cast(wide, dtype),
+    let narrow = |wide: &Array| match dtype.is_integer() && dtype != DType::U64 {
+        true => cast(&cast(wide, DType::I64)?, dtype),
+        false => cast(wide, dtype),
     };
     let end = |number: f64| narrow(&Array::from_slice(&[number], [1])?);
     let parts = with_stream(Stream::of(Device::CPU), || -> Result<_> {

@@ -16,14 +16,14 @@ use super::fuse::ScalarSource;
 use super::rooms::Room;
 use super::{Access, Plan, SlotSpec, Step, little_more};
 use crate::array::Value;
-use crate::backend::{Args, Backend, Buffer, Region, Sequence, Stopped, backend};
+use crate::backend::{Args, Backend, Buffer, Region, Sequence, Stopped, backend, wait_for};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::fallback;
 use crate::graph::Graph;
 use crate::holders;
 use crate::prim::{Argument, Op};
-use crate::profile::{self, Watch, What};
+use crate::profile::{self, Watch};
 use crate::shape::Layout;
 
 /// What may differ from run to run: constants and slice starts, by node of the evaluated graph.
@@ -100,9 +100,8 @@ struct Memory<'a> {
     free: Vec<Home>,
     /// The home of each slot.
     homes: Vec<Home>,
-    /// The home that each of the plan's rooms is, and whether a home is one of these.
+    /// The home that each of the plan's rooms is.
     rooms: Vec<Home>,
-    is_room: Vec<bool>,
     /// The steps that have nothing left to do: copies onto themselves.
     skipped: Vec<u32>,
     /// The homes of leaves that are free, but not to be overwritten yet.
@@ -232,10 +231,10 @@ impl Memory<'_> {
         let to_make = room.filter(|&room| self.rooms[room] == NOWHERE);
         let most = if is_output { bytes } else { little_more(bytes) };
         let fit = self.free.iter().enumerate().rev().filter_map(|(at, &home)| {
-            // A room is for others, where the slot's own only has to be made.
-            let may = to_make.is_none() || !self.is_room[home as usize];
             let size = self.at(home).bytes();
-            (may && (bytes..=most).contains(&size)).then_some((size, at))
+            // A room is for others, where the slot's own only has to be made.
+            let may = || to_make.is_none() || !self.rooms.contains(&home);
+            ((bytes..=most).contains(&size) && may()).then_some((size, at))
         });
         let home = match fit.min_by_key(|fit| fit.0) {
             Some((_, at)) => self.free.remove(at),
@@ -254,7 +253,6 @@ impl Memory<'_> {
                 holders::hold(&mut buffer, segment.name(), &segment.outputs[output].aval, line);
                 self.own.push(buffer);
                 self.live.push(0);
-                self.is_room.push(false);
                 (self.live.len() - 1) as Home
             }
         };
@@ -262,7 +260,6 @@ impl Memory<'_> {
             && self.at(home).bytes() >= plan.rooms[room].bytes
         {
             self.rooms[room] = home;
-            self.is_room[home as usize] = true;
         }
         Ok(home)
     }
@@ -354,7 +351,6 @@ impl Plan {
             free: Vec::new(),
             homes: std::mem::take(&mut frame.homes),
             rooms: Vec::new(),
-            is_room: Vec::new(),
             skipped: std::mem::take(&mut frame.skipped),
             kept: Vec::new(),
             overwrites: usize::MAX,
@@ -491,7 +487,6 @@ impl Plan {
             kept: Vec::new(),
             homes,
             rooms: vec![NOWHERE; self.rooms.len()],
-            is_room: vec![false; leaves.len()],
             skipped: Vec::new(),
             overwrites: usize::MAX,
             is_inside: places.is_some(),
@@ -503,7 +498,6 @@ impl Plan {
             let slot = output.access.slot;
             memory.homes[slot as usize] = memory.live.len() as Home;
             memory.live.push(1);
-            memory.is_room.push(false);
             memory.own.push(place.buffer.clone());
             memory.given.push((slot, place.offset));
         }
@@ -516,10 +510,7 @@ impl Plan {
 
 /// Waits for the device before step `index`: what it finds wrong until then is this run's error.
 fn waited(on: &dyn Backend, index: usize) -> std::result::Result<(), Stopped> {
-    let start = profile::begin();
-    on.synchronize().map_err(|error| Stopped { error, begun: index })?;
-    profile::end(start, || What::Wait { device: on.device() });
-    Ok(())
+    wait_for(on).map_err(|error| Stopped { error, begun: index })
 }
 
 /// Takes the first `count` of `all`.

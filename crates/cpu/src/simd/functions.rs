@@ -84,16 +84,10 @@ mod x86 {
         unsafe fn smaller(self, other: Self) -> Self;
         /// `self · 2ᵏ`, rounded once, for integers k of at least −151 and at most 129.
         unsafe fn scaled(self, k: Self) -> Self;
-        /// Without the sign.
-        unsafe fn size(self) -> Self;
-        /// With the other sign.
-        unsafe fn turned(self) -> Self;
         /// This size with the sign of `other`.
         unsafe fn signed(self, other: Self) -> Self;
         /// `then` where `self < other`, else `otherwise`.
         unsafe fn less(self, other: Self, then: Self, otherwise: Self) -> Self;
-        /// The root.
-        unsafe fn root(self) -> Self;
     }
 
     /// # Safety
@@ -126,23 +120,25 @@ mod x86 {
     }
 
     macro_rules! functions {
-        ($name:ident) => {
-            // SAFETY, of all: the caller vouches for the instruction set.
+        ($name:ident, |$x:ident| neg $neg:expr, abs $abs:expr, sqrt $sqrt:expr) => {
             impl Functions for $name {
                 #[inline(always)]
                 unsafe fn neg(self) -> Self {
-                    // SAFETY: as above.
-                    unsafe { self.turned() }
+                    let $x = self.0;
+                    // SAFETY: the caller vouches for the instruction set, here and below.
+                    Self(unsafe { $neg })
                 }
                 #[inline(always)]
                 unsafe fn abs(self) -> Self {
-                    // SAFETY: as above.
-                    unsafe { self.size() }
+                    let $x = self.0;
+                    // SAFETY: the caller vouches for the instruction set, here and below.
+                    Self(unsafe { $abs })
                 }
                 #[inline(always)]
                 unsafe fn sqrt(self) -> Self {
-                    // SAFETY: as above.
-                    unsafe { self.root() }
+                    let $x = self.0;
+                    // SAFETY: the caller vouches for the instruction set, here and below.
+                    Self(unsafe { $sqrt })
                 }
                 #[inline(always)]
                 unsafe fn exp(self) -> Self {
@@ -157,7 +153,7 @@ mod x86 {
                     // SAFETY: as above.
                     unsafe {
                         let one = Self::splat(&ONE);
-                        let e = exp_within(Self::splat(&EXP_LOW).larger(self.size().turned()));
+                        let e = exp_within(Self::splat(&EXP_LOW).larger(self.abs().neg()));
                         self.less(Self::zero(), e, one).div(one.add(e))
                     }
                 }
@@ -171,18 +167,24 @@ mod x86 {
                         let y = v.mul(poly(z, &TANH_P)).div(poly(z, &TANH_Q));
                         let one = Self::splat(&ONE);
                         let y = one.smaller(Self::splat(&MINUS_ONE).larger(y));
-                        Self::splat(&BELOW_TANH_ONE).less(self.size(), one.signed(self), y)
+                        Self::splat(&BELOW_TANH_ONE).less(self.abs(), one.signed(self), y)
                     }
                 }
             }
         };
     }
-    functions!(F32x16);
-    functions!(F32x8);
+    functions!(F32x16, |x|
+        neg _mm512_xor_ps(_mm512_set1_ps(-0.0), x),
+        abs _mm512_andnot_ps(_mm512_set1_ps(-0.0), x),
+        sqrt _mm512_sqrt_ps(x));
+    functions!(F32x8, |x|
+        neg _mm256_xor_ps(_mm256_set1_ps(-0.0), x),
+        abs _mm256_andnot_ps(_mm256_set1_ps(-0.0), x),
+        sqrt _mm256_sqrt_ps(x));
 
     macro_rules! parts {
-        ($name:ident, |$a:ident, $b:ident| larger $larger:expr, smaller $smaller:expr, size $size:expr,
-         turned $turned:expr, signed $signed:expr, root $root:expr, scaled $scaled:expr,
+        ($name:ident, |$a:ident, $b:ident| larger $larger:expr, smaller $smaller:expr,
+         signed $signed:expr, scaled $scaled:expr,
          |$then:ident, $otherwise:ident| less $less:expr) => {
             impl Parts for $name {
                 #[inline(always)]
@@ -204,18 +206,6 @@ mod x86 {
                     Self(unsafe { $scaled })
                 }
                 #[inline(always)]
-                unsafe fn size(self) -> Self {
-                    let $a = self.0;
-                    // SAFETY: as above.
-                    Self(unsafe { $size })
-                }
-                #[inline(always)]
-                unsafe fn turned(self) -> Self {
-                    let $a = self.0;
-                    // SAFETY: as above.
-                    Self(unsafe { $turned })
-                }
-                #[inline(always)]
                 unsafe fn signed(self, other: Self) -> Self {
                     let ($a, $b) = (self.0, other.0);
                     // SAFETY: as above.
@@ -227,12 +217,6 @@ mod x86 {
                     // SAFETY: as above.
                     Self(unsafe { $less })
                 }
-                #[inline(always)]
-                unsafe fn root(self) -> Self {
-                    let $a = self.0;
-                    // SAFETY: as above.
-                    Self(unsafe { $root })
-                }
             }
         };
     }
@@ -240,20 +224,14 @@ mod x86 {
     parts!(F32x16, |a, b|
         larger _mm512_max_ps(a, b),
         smaller _mm512_min_ps(a, b),
-        size _mm512_andnot_ps(_mm512_set1_ps(-0.0), a),
-        turned _mm512_xor_ps(_mm512_set1_ps(-0.0), a),
         signed _mm512_or_ps(a, _mm512_and_ps(_mm512_set1_ps(-0.0), b)),
-        root _mm512_sqrt_ps(a),
         scaled _mm512_scalef_ps(a, b),
         |then, otherwise| less
             _mm512_mask_mov_ps(otherwise, _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b), then));
     parts!(F32x8, |a, b|
         larger _mm256_max_ps(a, b),
         smaller _mm256_min_ps(a, b),
-        size _mm256_andnot_ps(_mm256_set1_ps(-0.0), a),
-        turned _mm256_xor_ps(_mm256_set1_ps(-0.0), a),
         signed _mm256_or_ps(a, _mm256_and_ps(_mm256_set1_ps(-0.0), b)),
-        root _mm256_sqrt_ps(a),
         // In two factors, so that neither overflows where the product does not.
         scaled {
             let k = _mm256_cvtps_epi32(b);
