@@ -145,6 +145,13 @@ def _as_numpy(case, what, ours, theirs):
     return "out" in names and np.array_equal(names["out"], ours[1][3])
 
 
+def _of_floats(case, what, ours, theirs):
+    """Whether NumPy gives the same of the same floats, where the truth is computed in float64."""
+    names = {k: np.array(v) for k, v in case["given"].items()}
+    exec(case["body"], {"mx": np, "np": np}, names)
+    return np.array_equal(names["out"], ours[1][3])
+
+
 def _wide_sums(case, what, ours, theirs):
     """Whether NumPy gives the same of the same integers where they are wide."""
     given = {k: np.array(v) for k, v in case["given"].items()}
@@ -535,6 +542,12 @@ TABLE = [
         lambda case, *_: any(
             x.dtype.kind == "i" and (x == np.iinfo(x.dtype).min).any() for x in case["given"].values()
         ),
+    ),
+    Difference(
+        "isclose|allclose",
+        "differs from NumPy, as MLX",
+        "what is as far apart as it may be is close or not by the rounding of what it may be",
+        _of_floats,
     ),
     Difference(
         "linalg.lu_factor",
