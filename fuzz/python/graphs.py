@@ -462,9 +462,13 @@ def program(g, rng):
     batch = ", ".join(inputs(salt + 100, (3,)))
     lines.append(WAYS.format(names=names, fresh=fresh, batch=batch, turn=rng.randrange(4)))
     if g.free:
-        sizes = {4: 7, 6: 5}
-        shapes = [tuple(sizes.get(n, n) for n in node.shape) for node in g.inputs]
-        lines.append(FREE.format(names=names, other=", ".join(inputs(salt + 200, (), shapes))))
+        def sized(salt, sizes):
+            shapes = [tuple(sizes.get(n, n) for n in node.shape) for node in g.inputs]
+            return ", ".join(inputs(salt, (), shapes))
+
+        other, further = sized(salt + 200, {4: 7, 6: 5}), sized(salt + 300, {4: 10, 6: 8})
+        rounds = len(g.nodes)
+        lines.append(FREE.format(names=names, other=other, further=further, rounds=rounds))
     return "\n".join(lines)
 
 
@@ -492,6 +496,23 @@ mx.eval(shapeless({names}))
 sized = [{other}]
 out["shapeless, other sizes"] = shapeless(*sized)
 out["other sizes"] = f(*sized)
+
+# Beside work of one size: then plans for further sizes are made from one that is there.
+def beside(*x):
+    rest = fixed
+    for _ in range({rounds}):
+        rest = mx.sin(rest) + fixed
+    return f(*x), rest
+
+fixed = mx.ones((13, 17))
+mx.eval(fixed)
+further = [{further}]
+mx.eval(beside({names}))
+mx.eval(beside(*sized))
+out["further sizes"] = beside(*further)[0]
+mx.eval(out["further sizes"])
+mx.clear_cache()
+out["further sizes, planned anew"] = beside(*further)[0]
 """
 
 FAILING = """
@@ -513,7 +534,8 @@ for t in made:
 SAME = [("lazy", "one by one"), ("lazy", "donated"), ("lazy", "laid out otherwise"),
     ("lazy", "compiled"),
         ("other values", "compiled, other values"), ("vmap", "loop"),
-        ("other sizes", "shapeless, other sizes")]  # fmt: skip
+        ("other sizes", "shapeless, other sizes"),
+        ("further sizes, planned anew", "further sizes")]  # fmt: skip
 
 
 class Checker:

@@ -5,6 +5,7 @@ textbook has it. A name that is not here has no truth, and MLX alone is what it 
 """
 
 import math
+import operator
 import signal
 
 import numpy as np
@@ -86,6 +87,7 @@ def layer_norm(x, weight=None, bias=None, eps=1e-5):
 
 
 def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
+    num_groups = operator.index(num_groups)
     places, inner = math.prod(x.shape[1:-1]), x.shape[-1] // num_groups
     apart = np.moveaxis(x.reshape(len(x), places, num_groups, inner), 2, 1)
     rows = layer_norm(apart.reshape(len(x), num_groups, places * inner), eps=eps)

@@ -20,8 +20,8 @@ pub enum Sized {
     Named(String),
 }
 
-/// An operand: an array, a number of weak dtype, or another library's array, which takes the
-/// dtype of the array that it meets.
+/// An operand: an array, a number of weak dtype, or another library's array. The last two take the dtype of
+/// the array that they meet; where they meet each other, both have their own.
 #[derive(Clone)]
 pub enum Opd {
     Array(Array),
@@ -68,7 +68,9 @@ impl Opd {
             (Opd::Foreign(array), Opd::Array(other)) => {
                 Ok(Opd::Array(cupola::ops::astype(&array, other.dtype()).map_err(raise)?))
             }
-            (own, Opd::Array(other) | Opd::Foreign(other)) => {
+            // Only an array of ours tells a number its dtype.
+            (Opd::Scalar(value), Opd::Foreign(_)) => scalar_array(value, None).map(Opd::Foreign),
+            (own, Opd::Array(other)) => {
                 // Beside bools a number has the dtype that it has by itself: not the wider one.
                 let dtype = if other.dtype() == DType::Bool { DType::I32 } else { other.dtype() };
                 own.check_fits(dtype).map(|()| own)

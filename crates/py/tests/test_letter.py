@@ -66,6 +66,18 @@ def test_metal_kernels_of_more_than_the_common_language_raise_when_they_are_call
         )
 
 
+@pytest.mark.parametrize(
+    "other", [b"ab", bytearray(b"ab"), memoryview(b"ab"), np.array([1, 2], np.int16), np.uint8(3)]
+)
+def test_only_arrays_of_ours_tell_a_number_its_dtype(other):
+    own = cc.array(other).dtype
+    assert cc.add(other, 0).dtype == cc.add(0, other).dtype == cc.int32
+    assert cc.add(other, True).dtype == cc.add(other, other).dtype == own
+    assert cc.add(other, 1.5).dtype == cc.float32
+    assert cc.where(cc.array(True), other, 0).dtype == cc.int32
+    assert cc.add(cc.array([1], cc.int8), other).dtype == cc.int8
+
+
 def test_operands_that_say_what_complex_number_they_are():
     class Phase:
         def __complex__(self):

@@ -1,14 +1,16 @@
 //! The bounded cache of plans.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::hash::BuildHasherDefault;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use smallvec::SmallVec;
 
-use super::{Plan, prepared};
+use super::Plan;
+use super::held::{self, Held};
 use crate::fork::lock;
 use crate::prim::call::as_one;
-use crate::prim::key::Key;
+use crate::prim::key::{Key, Mixer};
 
 /// The bytes that are kept unless [`set_limit`] says otherwise.
 const LIMIT: usize = 64 << 20;
@@ -20,6 +22,8 @@ pub struct CacheStats {
     pub hits: u64,
     /// Evaluations that had to plan.
     pub misses: u64,
+    /// Those of them for which a plan of the same structure was made fit for other sizes.
+    pub resized: u64,
     /// Plans that made room for others.
     pub evictions: u64,
     /// Plans in the cache now.
@@ -31,15 +35,31 @@ pub struct CacheStats {
 struct Entry {
     key: Key,
     plan: Arc<Plan>,
+    /// Without those of the plan, and of the bodies in the key.
     bytes: usize,
     used: u64,
 }
+
+/// The plans of one structure.
+struct Family {
+    /// The last one that was not made from another.
+    plan: Weak<Plan>,
+    /// How many in turn were made anew although there was a template.
+    misfits: u32,
+}
+
+/// Of a structure of which that many do not fit, none is made fit any more.
+const MISFITS: u32 = 4;
 
 struct Cache {
     /// By what [`Key::bucket`] gives.
     entries: HashMap<u64, SmallVec<[Entry; 1]>>,
     /// The bucket of each entry by when it was used last.
     order: BTreeMap<u64, u64>,
+    /// By their structure.
+    families: HashMap<u64, Family>,
+    /// How often keys have the body of a call, by where that is.
+    bodies: HashMap<usize, usize, BuildHasherDefault<Mixer>>,
     /// Without what plans share.
     stats: CacheStats,
     limit: usize,
@@ -52,6 +72,8 @@ fn cache() -> &'static Mutex<Cache> {
         Mutex::new(Cache {
             entries: HashMap::new(),
             order: BTreeMap::new(),
+            families: HashMap::new(),
+            bodies: HashMap::default(),
             stats: CacheStats::default(),
             limit: LIMIT,
             clock: 0,
@@ -74,7 +96,7 @@ fn cache() -> &'static Mutex<Cache> {
 /// ```
 pub fn stats() -> CacheStats {
     let stats = lock(cache()).stats;
-    CacheStats { bytes: stats.bytes + prepared::bytes(), ..stats }
+    CacheStats { bytes: stats.bytes + held::total(), ..stats }
 }
 
 /// Keeps about at most `bytes` bytes of plans from now on, 64 MiB by default; the least recently used
@@ -97,6 +119,8 @@ pub fn clear() {
     let mut cache = lock(cache());
     let all = std::mem::take(&mut cache.entries);
     cache.order.clear();
+    cache.families.clear();
+    cache.bodies.clear();
     (cache.stats.plans, cache.stats.bytes) = (0, 0);
     drop(cache);
     drop(all);
@@ -129,18 +153,35 @@ pub(super) fn find(key: &Key, bucket: u64) -> Option<Arc<Plan>> {
 pub(super) fn insert(key: &Key, bucket: u64, plan: Arc<Plan>) {
     let mut guard = lock(cache());
     let cache = &mut *guard;
-    let entries = cache.entries.entry(bucket).or_default();
-    if entries.iter().any(|e| e.key == *key) {
+    let known = cache.entries.get(&bucket);
+    if known.is_some_and(|entries| entries.iter().any(|e| e.key == *key)) {
         return;
     }
-    let bytes = ENTRY + key.memory() + plan.bytes();
+    plan.held.get_or_init(|| Held::new(plan.bytes()));
+    let bytes = ENTRY + key.memory();
+    for body in key.bodies() {
+        let count = cache.bodies.entry(Arc::as_ptr(body).addr()).or_insert(0);
+        if *count == 0 {
+            cache.stats.bytes += body.memory();
+        }
+        *count += 1;
+    }
     cache.clock += 1;
     cache.order.insert(cache.clock, bucket);
-    entries.push(Entry { key: key.clone(), plan, bytes, used: cache.clock });
+    let entry = Entry { key: key.clone(), plan: plan.clone(), bytes, used: cache.clock };
+    cache.entries.entry(bucket).or_default().push(entry);
     cache.stats.plans += 1;
     cache.stats.bytes += bytes;
+    cache.note_kin(&plan);
     drop(guard);
     shrink();
+}
+
+/// The plan of a structure from which others may be made, once it has a template.
+pub(super) fn kin(structure: u64) -> Option<Arc<Plan>> {
+    let guard = lock(cache());
+    let family = guard.families.get(&structure).filter(|family| family.misfits < MISFITS)?;
+    family.plan.upgrade()
 }
 
 /// What an entry takes beside its key and its plan: places in two tables, about half full.
@@ -158,9 +199,28 @@ fn shrink() {
 }
 
 impl Cache {
+    /// Notes whom other plans of its structure may be made from.
+    fn note_kin(&mut self, plan: &Arc<Plan>) {
+        if plan.from.is_some() {
+            self.stats.resized += 1;
+        }
+        if self.families.len() > 2 * self.stats.plans + 64 {
+            self.families.retain(|_, family| family.plan.strong_count() > 0);
+        }
+        let new = Family { plan: Weak::new(), misfits: 0 };
+        let family = self.families.entry(plan.structure).or_insert(new);
+        if plan.from.is_some() {
+            family.misfits = 0;
+            return;
+        }
+        let former = family.plan.upgrade();
+        family.misfits += u32::from(former.is_some_and(|former| former.template.is_some()));
+        family.plan = Arc::downgrade(plan);
+    }
+
     /// The least recently used plan, where what is kept is beyond the limit and it is not the last.
     fn evict(&mut self) -> Option<Entry> {
-        if self.stats.bytes + prepared::bytes() <= self.limit || self.stats.plans < 2 {
+        if self.stats.bytes + held::total() <= self.limit || self.stats.plans < 2 {
             return None;
         }
         let (used, bucket) = self.order.pop_first()?;
@@ -172,6 +232,15 @@ impl Cache {
         }
         self.stats.plans -= 1;
         self.stats.bytes -= evicted.bytes;
+        for body in evicted.key.bodies() {
+            let at = Arc::as_ptr(body).addr();
+            let left = self.bodies.get(&at).map_or(0, |count| count - 1);
+            if left > 0 {
+                self.bodies.insert(at, left);
+            } else if self.bodies.remove(&at).is_some() {
+                self.stats.bytes -= body.memory();
+            }
+        }
         self.stats.evictions += 1;
         Some(evicted)
     }

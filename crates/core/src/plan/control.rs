@@ -205,7 +205,7 @@ impl Prepared {
             Control::While(_) => &self.bodies[1..],
             Control::Scan(_) | Control::Cond(_) => &self.bodies[..],
         };
-        bodies.iter().flat_map(|body| body.plan.steps.iter().map(explained)).collect()
+        bodies.iter().flat_map(|body| body.plan.steps.iter().map(|step| explained(step))).collect()
     }
 
     fn values<'a>(

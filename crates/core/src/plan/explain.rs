@@ -110,7 +110,7 @@ impl Graph {
 impl Plan {
     fn explanation(&self, reused: bool) -> Explanation {
         let (plan, runs) = (self.shares.plan, self.runs.load(Ordering::Relaxed));
-        let steps = self.steps.iter().map(explained).collect();
+        let steps = self.steps.iter().map(|step| explained(step)).collect();
         Explanation { device: self.device, reused, plan, runs, steps }
     }
 }

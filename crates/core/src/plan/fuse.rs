@@ -178,12 +178,26 @@ enum Alone {
 
 /// What the outputs of a plan lie in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outputs {
+pub(super) enum Outputs<'r> {
     /// Whatever they are there in: leaves, parts of each other.
     Any,
     /// Each in memory of its own, in row-major order.
     Own,
+    /// Whatever they are there in, of a part of a larger graph.
+    Within(Surroundings<'r>),
 }
+
+/// What a part of a larger graph has to do with the rest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Surroundings<'r> {
+    /// The outputs that somebody outside of the larger graph asked for.
+    pub asked: &'r [Ref],
+    /// For each input, the shape of the memory that it lies in, where the rest makes it: it is a leaf otherwise.
+    pub made: &'r [Option<Shape>],
+}
+
+/// In a part of a larger graph, the group that stands for what the rest makes.
+const REST: usize = 1;
 
 /// The groups, numbered from 1; group 0 stands for what is there before the plan runs.
 pub(super) struct Fusion<'a> {
@@ -194,7 +208,8 @@ pub(super) struct Fusion<'a> {
     pub outputs: Vec<Rc<View<'a>>>,
     /// Where the next shape is kept that no node has.
     pub shapes: &'a Shapes,
-    vals: Vec<SmallVec<[Val<'a>; 1]>>,
+    /// What each node gives.
+    pub vals: Vec<SmallVec<[Val<'a>; 1]>>,
     /// How many nodes, and outputs, read each node.
     readers: Vec<u32>,
 }
@@ -205,7 +220,7 @@ impl<'a> Fusion<'a> {
         graph: &'a FlatGraph<'a>,
         leaves: &[SmallVec<[isize; 4]>],
         limits: &'a Limits,
-        outputs: Outputs,
+        outputs: Outputs<'a>,
     ) -> Fusion<'a> {
         let count = graph.nodes.len();
         let mut fusion = Fusion {
@@ -220,8 +235,16 @@ impl<'a> Fusion<'a> {
         };
         fusion.groups.push(None);
         let mut is_result = vec![false; count];
-        graph.outputs.iter().for_each(|r| is_result[r.node as usize] = true);
-        let mut leaves = leaves.iter();
+        let (asked, made) = match outputs {
+            Outputs::Any | Outputs::Own => (&graph.outputs[..], None),
+            Outputs::Within(Surroundings { asked, made }) => {
+                fusion.groups.push(None);
+                (asked, Some(made))
+            }
+        };
+        asked.iter().for_each(|r| is_result[r.node as usize] = true);
+        let made = made.unwrap_or_default().iter().map(Option::as_ref);
+        let mut leaves = leaves.iter().zip(made.chain(std::iter::repeat(None)));
         for (index, node) in graph.nodes.iter().enumerate() {
             let vals = fusion.place(node, is_result[index], &mut leaves);
             for view in vals.iter().filter_map(Val::view) {
@@ -283,15 +306,20 @@ impl<'a> Fusion<'a> {
         &mut self,
         node: &Flat<'a>,
         is_result: bool,
-        leaves: &mut impl Iterator<Item = &'l SmallVec<[isize; 4]>>,
+        leaves: &mut impl Iterator<Item = (&'l SmallVec<[isize; 4]>, Option<&'a Shape>)>,
     ) -> SmallVec<[Val<'a>; 1]> {
         let inputs: SmallVec<[Val<'a>; 3]> = node.inputs.iter().map(|r| self.val(*r)).collect();
         let form = Form::from(&node.avals[0]);
         let val = match node.op {
             Op::Input(_) => {
-                let slot = self.slot(form, 0);
-                let strides = leaves.next().cloned().unwrap_or_else(|| form.shape.row_major());
-                Val::array(View { slot, form, strides, offset: Offset::default() }, 0)
+                let (strides, made) = match leaves.next() {
+                    Some((strides, made)) => (strides.clone(), made),
+                    None => (form.shape.row_major(), None),
+                };
+                let group = if made.is_some() { REST } else { 0 };
+                let memory = Form { shape: made.unwrap_or(form.shape), dtype: form.dtype };
+                let slot = self.slot(memory, group);
+                Val::array(View { slot, form, strides, offset: Offset::default() }, group)
             }
             Op::Constant(c) => {
                 let source = node.source.map_or(ScalarSource::Fixed(c.value), ScalarSource::Node);

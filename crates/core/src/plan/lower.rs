@@ -1,8 +1,9 @@
 //! From groups to segments: numbered registers, operands, and which buffers die when.
 
+use std::borrow::Borrow;
 use std::rc::Rc;
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
@@ -21,7 +22,6 @@ use crate::error::Result;
 use crate::prim::{Argument, Elementwise, ReduceKind};
 use crate::shape::{Aval, Shape};
 
-/// Turns the groups into a plan for `backend`.
 /// The segments of a plan, in order.
 pub(super) fn segments(fusion: &Fusion<'_>) -> Vec<Segment> {
     let groups = fusion.groups.iter().enumerate();
@@ -30,14 +30,39 @@ pub(super) fn segments(fusion: &Fusion<'_>) -> Vec<Segment> {
         .collect()
 }
 
-pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -> Result<Plan> {
+/// What is lowered: a plan, and the number of the group that each of its steps is, in the order of the groups.
+pub(super) struct Lowered {
+    pub plan: Plan,
+    pub order: Vec<usize>,
+}
+
+/// A step before it is made ready.
+pub(super) struct Drafted {
+    pub segment: Segment,
+    pub inputs: Vec<Access>,
+    pub outputs: Vec<Access>,
+    pub scalars: Vec<(ScalarSource, DType)>,
+    pub aliases: SmallVec<[(u16, u16); 2]>,
+}
+
+impl Drafted {
+    /// What group number `index` does.
+    pub fn of<'a>(fusion: &Fusion<'a>, index: usize, group: &Group<'a>) -> Drafted {
+        let draft = Draft::of(fusion, index, group);
+        let aliases = draft.aliases();
+        let Draft { segment, inputs, outputs, scalars } = draft;
+        Drafted { segment, inputs, outputs, scalars, aliases }
+    }
+}
+
+/// Turns the groups into a plan for `backend`.
+pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -> Result<Lowered> {
     let (mut segments, mut rest, mut waits) = (Vec::new(), Vec::new(), Vec::new());
     let mut step_of: Vec<Option<usize>> = vec![None; fusion.groups.len()];
     for (index, group) in fusion.groups.iter().enumerate() {
         if let Some(group) = group {
-            let draft = Draft::of(fusion, index, group);
-            let aliases = draft.aliases();
-            let Draft { segment, inputs, outputs, scalars } = draft;
+            let Drafted { segment, inputs, outputs, scalars, aliases } =
+                Drafted::of(fusion, index, group);
             step_of[index] = Some(segments.len());
             waits.push(step_of[group.after]);
             segments.push(segment);
@@ -61,14 +86,8 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
             origin,
         })
         .collect();
-    let output =
-        |view: &Rc<View<'_>>| OutputSpec { access: access(view), strides: view.strides.clone() };
-    let outputs: Vec<OutputSpec> = fusion.outputs.iter().map(output).collect();
-    let slot = |info: &SlotInfo<'_>| SlotSpec {
-        bytes: info.form.shape.size().saturating_mul(info.form.dtype.size()),
-        is_output: false,
-        room: None,
-    };
+    let outputs: Vec<OutputSpec> = fusion.outputs.iter().map(|view| output(view)).collect();
+    let slot = |info: &SlotInfo<'_>| SlotSpec { bytes: bytes(info), is_output: false, room: None };
     let mut slots: Vec<SlotSpec> = fusion.slots.iter().map(slot).collect();
     for output in &outputs {
         slots[output.access.slot as usize].is_output = true;
@@ -77,6 +96,28 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
     let mut unordered: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
     let mut steps: Vec<Step> = order.iter().filter_map(|&at| unordered[at].take()).collect();
     note_frees(&mut steps, &outputs, slots.len());
+    let steps = steps.into_iter().map(Arc::new).collect();
+    Ok(Lowered { plan: finish(steps, outputs, slots, leaves, backend), order })
+}
+
+/// How an output is read.
+pub(super) fn output(view: &View<'_>) -> OutputSpec {
+    OutputSpec { access: access(view), strides: view.strides.clone() }
+}
+
+/// The bytes of what is in a slot.
+pub(super) fn bytes(info: &SlotInfo<'_>) -> usize {
+    info.form.shape.size().saturating_mul(info.form.dtype.size())
+}
+
+/// The plan of steps in their order.
+pub(super) fn finish(
+    steps: Vec<Arc<Step>>,
+    outputs: Vec<OutputSpec>,
+    mut slots: Vec<SlotSpec>,
+    leaves: usize,
+    backend: &dyn Backend,
+) -> Plan {
     let rooms = note_rooms(&steps, &mut slots, leaves);
     let executables: Vec<_> = steps.iter().map(|step| step.prepared.executable.clone()).collect();
     let sequence = backend.sequence(&executables);
@@ -88,9 +129,7 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
         if is_early { last } else { last + 1 }
     });
     let makers = if late.is_empty() { Vec::new() } else { makers(&steps, slots.len()) };
-    let device = backend.device();
-    let explained = OnceLock::new();
-    Ok(Plan {
+    Plan {
         runs: AtomicU64::new(0),
         steps,
         sequence,
@@ -101,11 +140,15 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
         point_of_no_return,
         late,
         makers,
-        device,
-        explained,
+        device: backend.device(),
+        explained: OnceLock::new(),
         shares: Default::default(),
         told: Default::default(),
-    })
+        structure: 0,
+        template: None,
+        from: None,
+        held: OnceLock::new(),
+    }
 }
 
 /// The slot of what a group is about, where that is not what it writes last.
@@ -119,11 +162,11 @@ fn main_slot(kind: &GroupKind<'_>) -> Option<Slot> {
 
 /// The steps that can fail, and what the device tells late. Indices that a former step looked at are
 /// known to be good.
-fn risks(steps: &[Step]) -> (Vec<usize>, Vec<LateCheck>) {
+fn risks<S: Borrow<Step>>(steps: &[S]) -> (Vec<usize>, Vec<LateCheck>) {
     let mut late = Vec::new();
     let mut checked: Vec<(&Access, &Operand, usize)> = Vec::new();
     let mut risks = Vec::new();
-    for (index, step) in steps.iter().enumerate() {
+    for (index, step) in steps.iter().map(Borrow::borrow).enumerate() {
         let segment = &step.prepared.segment;
         let bounds = match &segment.kernel {
             Kernel::Op(op) => {
@@ -169,7 +212,7 @@ fn risks(steps: &[Step]) -> (Vec<usize>, Vec<LateCheck>) {
 }
 
 /// The step that writes to each slot; none where several write parts of it.
-fn makers(steps: &[Step], slots: usize) -> Vec<Option<u32>> {
+fn makers(steps: &[Arc<Step>], slots: usize) -> Vec<Option<u32>> {
     let mut count = vec![0; slots];
     let mut makers = vec![None; slots];
     for (index, step) in steps.iter().enumerate() {

@@ -11,6 +11,7 @@ mod control;
 mod explain;
 mod flat;
 mod fuse;
+mod held;
 mod lower;
 mod movement;
 mod order;
@@ -20,6 +21,7 @@ mod rooms;
 mod rows;
 mod run;
 mod sink;
+mod template;
 mod verify;
 
 use std::sync::atomic::AtomicU64;
@@ -27,8 +29,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use smallvec::SmallVec;
 
+use self::flat::FlatGraph;
 use self::fuse::Outputs;
+use self::held::Held;
+use self::lower::Lowered;
 use self::rooms::Room;
+use self::template::Template;
 use crate::backend::{Backend, Kernel, Sequence};
 use crate::device::Device;
 use crate::dtype::DType;
@@ -46,7 +52,7 @@ pub(crate) use run::{Failure, Origin, Parameters};
 pub(crate) struct Plan {
     /// How often it ran.
     runs: AtomicU64,
-    steps: Vec<Step>,
+    steps: Vec<Arc<Step>>,
     /// The steps as one, where the device has a cheaper way to run them.
     sequence: Option<Box<dyn Sequence>>,
     outputs: Vec<OutputSpec>,
@@ -67,6 +73,14 @@ pub(crate) struct Plan {
     shares: Arc<Shares>,
     /// What is told of its steps, with lines of these origins.
     told: Mutex<Option<ToldOf>>,
+    /// What plans of other sizes have in common with it.
+    structure: u64,
+    /// What its steps were made from, where plans for other sizes may be made of it.
+    template: Option<Template>,
+    /// The plan that it was made from, and shares steps with.
+    from: Option<Arc<Plan>>,
+    /// Its memory, where it is in the cache.
+    held: OnceLock<Held>,
 }
 
 /// What is told of steps, and the origins of what they were recorded from.
@@ -106,6 +120,7 @@ struct Access {
 }
 
 /// What a plan needs for one slot.
+#[derive(Clone)]
 struct SlotSpec {
     bytes: usize,
     /// Whether its memory outlives the run, and is no larger than it needs.
@@ -120,6 +135,7 @@ fn little_more(bytes: usize) -> usize {
 }
 
 /// What a plan gives for one output.
+#[derive(Clone)]
 struct OutputSpec {
     access: Access,
     strides: SmallVec<[isize; 4]>,
@@ -158,14 +174,43 @@ fn lacking_of(
     Ok(lacking)
 }
 
+/// `graph` with calls and composites in place.
+fn flattened<'a>(
+    graph: Borrowed<'a>,
+    bodies: &'a flat::Bodies,
+    backend: &dyn Backend,
+) -> Result<FlatGraph<'a>> {
+    let flat = FlatGraph::new(graph, bodies);
+    if cfg!(debug_assertions) {
+        flat.verify(backend)?;
+    }
+    Ok(flat)
+}
+
 impl Plan {
-    /// Plans `graph`, whose inputs lie in memory with `leaves` as strides, for `backend`.
+    /// Plans `graph`, whose inputs lie in memory with `leaves` as strides, for `backend`: from a plan of the same
+    /// structure, where one is known that fits.
     pub fn new(
         graph: Borrowed<'_>,
         leaves: &[SmallVec<[isize; 4]>],
         backend: &dyn Backend,
     ) -> Result<Plan> {
-        Plan::with_outputs(graph, leaves, backend, Outputs::Any)
+        let structure = template::structure(&graph, backend.device());
+        let kin = cache::kin(structure);
+        let bodies = flat::Bodies::new(&graph, backend)?;
+        let flat = flattened(graph, &bodies, backend)?;
+        if let Some(plan) = &kin
+            && let Some(resized) = plan.resized(&flat, leaves, backend)?
+        {
+            let plan = Plan { structure, ..resized };
+            if cfg!(debug_assertions) {
+                plan.verify()?;
+            }
+            return Ok(plan);
+        }
+        // What comes a second time may come with further sizes.
+        let plan = Plan::of_flat(&flat, leaves, backend, Outputs::Any, kin.is_some())?;
+        Ok(Plan { structure, ..plan })
     }
 
     /// The plan of a body, which is run inside of another plan: each of its outputs is written where the run
@@ -175,27 +220,29 @@ impl Plan {
         leaves: &[SmallVec<[isize; 4]>],
         backend: &dyn Backend,
     ) -> Result<Plan> {
-        Plan::with_outputs(graph, leaves, backend, Outputs::Own)
+        let bodies = flat::Bodies::new(&graph, backend)?;
+        let flat = flattened(graph, &bodies, backend)?;
+        Plan::of_flat(&flat, leaves, backend, Outputs::Own, false)
     }
 
-    fn with_outputs(
-        graph: Borrowed<'_>,
+    /// The plan of a flat graph, and what its steps are made from where a template is asked for.
+    fn of_flat<'a>(
+        flat: &'a FlatGraph<'a>,
         leaves: &[SmallVec<[isize; 4]>],
-        backend: &dyn Backend,
-        outputs: Outputs,
+        backend: &'a dyn Backend,
+        outputs: Outputs<'a>,
+        template: bool,
     ) -> Result<Plan> {
-        let bodies = flat::Bodies::new(&graph, backend)?;
-        let flat = flat::FlatGraph::new(graph, &bodies);
-        if cfg!(debug_assertions) {
-            flat.verify(backend)?;
-        }
-        let fusion = fuse::Fusion::new(&flat, leaves, backend.limits(), outputs);
+        let fusion = fuse::Fusion::new(flat, leaves, backend.limits(), outputs);
         if cfg!(debug_assertions) {
             fusion.verify()?;
         }
-        let plan = lower::lower(&fusion, leaves.len(), backend)?;
+        let Lowered { mut plan, order } = lower::lower(&fusion, leaves.len(), backend)?;
         if cfg!(debug_assertions) {
             plan.verify()?;
+        }
+        if template {
+            plan.template = Template::new(&fusion, &plan, &order);
         }
         Ok(plan)
     }
@@ -232,7 +279,7 @@ impl Plan {
         {
             return told.clone();
         }
-        let of = |(step, explained): (&Step, &Arc<ExplainedStep>)| Told {
+        let of = |(step, explained): (&Arc<Step>, &Arc<ExplainedStep>)| Told {
             step: explained.clone(),
             line: step.line(parameters),
         };
@@ -241,7 +288,7 @@ impl Plan {
         told
     }
 
-    /// About how much memory it holds, without what its steps share with other plans.
+    /// About how much memory it holds, without what it shares with other plans.
     fn bytes(&self) -> usize {
         let access = |access: &Access| {
             let starts = &access.offset.starts;
@@ -251,15 +298,21 @@ impl Plan {
             size_of_val(&starts[..]) + starts.iter().map(strides).sum::<usize>()
         };
         let step = |step: &Step| {
-            size_of_val(&step.inputs[..])
+            size_of::<Step>()
+                + size_of_val(&step.inputs[..])
                 + size_of_val(&step.outputs[..])
                 + step.inputs.iter().chain(&step.outputs).map(access).sum::<usize>()
                 + size_of_val(&step.scalars[..])
                 + if step.frees.spilled() { size_of_val(&step.frees[..]) } else { 0 }
         };
+        let shared = |index: usize| self.from.as_ref().map(|from| &from.steps[index]);
+        let own = self.steps.iter().enumerate();
+        let own = own
+            .filter(|(index, own)| shared(*index).is_none_or(|shared| !Arc::ptr_eq(shared, own)));
         size_of::<Plan>()
+            + self.template.as_ref().map_or(0, Template::bytes)
             + size_of_val(&self.steps[..])
-            + self.steps.iter().map(step).sum::<usize>()
+            + own.map(|(_, own)| step(own)).sum::<usize>()
             + self.sequence.as_ref().map_or(0, |sequence| sequence.bytes())
             + size_of_val(&self.outputs[..])
             + size_of_val(&self.slots[..])

@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use smallvec::SmallVec;
 
 use super::control;
+use super::held::Held;
 use crate::backend::{Backend, Executable, Kernel, Segment};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -30,21 +30,13 @@ pub(super) struct Prepared {
     device: Device,
     /// Its hash, where plans share it.
     shared: Option<u64>,
-    bytes: usize,
+    _held: Held,
 }
 
 type Shared = HashMap<u64, SmallVec<[Weak<Prepared>; 1]>, BuildHasherDefault<Mixer>>;
 
 /// What plans share, by its hash.
 static SHARED: Mutex<Shared> = Mutex::new(HashMap::with_hasher(BuildHasherDefault::new()));
-
-/// The memory of all that is prepared.
-static BYTES: AtomicUsize = AtomicUsize::new(0);
-
-/// The memory of all that is prepared.
-pub(super) fn bytes() -> usize {
-    BYTES.load(Ordering::Relaxed)
-}
 
 /// What plans share of a segment with this hash.
 fn known(segment: &Segment, hash: u64, device: Device) -> Option<Arc<Prepared>> {
@@ -146,7 +138,6 @@ impl Prepared {
         };
         let is_copy = matches!(&segment.kernel, Kernel::Map(body) if body.code.is_empty());
         let bytes = size_of::<Prepared>() + segment.bytes() + executable.bytes();
-        BYTES.fetch_add(bytes, Ordering::Relaxed);
         let device = backend.device();
         let is_taken_over = shared.is_none();
         Ok(Prepared {
@@ -157,7 +148,7 @@ impl Prepared {
             is_taken_over,
             device,
             shared,
-            bytes,
+            _held: Held::new(bytes),
         })
     }
 
@@ -170,7 +161,6 @@ impl Prepared {
     ) -> Result<Prepared> {
         let control = Arc::new(control::Prepared::new(control, &segment, backend)?);
         let bytes = size_of::<Prepared>() + segment.bytes() + control.bytes();
-        BYTES.fetch_add(bytes, Ordering::Relaxed);
         Ok(Prepared {
             segment,
             executable: control.clone(),
@@ -179,7 +169,7 @@ impl Prepared {
             device: backend.device(),
             shared: (!control.falls_back()).then_some(hash),
             control: Some(control),
-            bytes,
+            _held: Held::new(bytes),
         })
     }
 }
@@ -193,7 +183,6 @@ impl Prepared {
 
 impl Drop for Prepared {
     fn drop(&mut self) {
-        BYTES.fetch_sub(self.bytes, Ordering::Relaxed);
         let Some(hash) = self.shared else { return };
         let mut shared = lock(&SHARED);
         if let Some(bucket) = shared.get_mut(&hash) {

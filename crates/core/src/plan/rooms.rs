@@ -4,6 +4,8 @@
 //! ("greedy by size" for shared objects, Y. Pisarchyk and J. Lee, Efficient Memory Management for Deep Neural Net
 //! Inference, 2020). So what is large is used again and again, and stays in the caches.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use super::{SlotSpec, Step};
@@ -52,7 +54,7 @@ impl Taken {
 }
 
 /// Notes in which room each slot is to lie that no leaf has, and gives the rooms.
-pub(super) fn note_rooms(steps: &[Step], slots: &mut [SlotSpec], leaves: usize) -> Vec<Room> {
+pub(super) fn note_rooms(steps: &[Arc<Step>], slots: &mut [SlotSpec], leaves: usize) -> Vec<Room> {
     let (chains, chain_of) = chains(steps, slots, leaves);
     let (rooms, room_of) = assign(&chains);
     for (slot, chain) in slots.iter_mut().zip(chain_of) {
@@ -87,7 +89,11 @@ fn assign(chains: &[Chain]) -> (Vec<Room>, Vec<Option<u32>>) {
 
 /// The chains, and that of each slot. A slot joins the one that it may overwrite, as a run lets it where no leaf is
 /// overwritten.
-fn chains(steps: &[Step], slots: &[SlotSpec], leaves: usize) -> (Vec<Chain>, Vec<Option<usize>>) {
+fn chains(
+    steps: &[Arc<Step>],
+    slots: &[SlotSpec],
+    leaves: usize,
+) -> (Vec<Chain>, Vec<Option<usize>>) {
     let mut chains: Vec<Chain> = Vec::new();
     let mut chain_of: Vec<Option<usize>> = vec![None; slots.len()];
     for (index, step) in steps.iter().enumerate() {

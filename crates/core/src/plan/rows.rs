@@ -13,12 +13,15 @@ use crate::shape::{Shape, is_row_major};
 /// Bytes of the widest elements: every device that holds rows has these.
 pub(super) const WIDEST: usize = 4;
 
+/// Elements that lie closer are found by 32 bits.
+pub(super) const FARTHEST: usize = 1 << 31;
+
 /// Whether programs over the rows of a shape may read or write this.
 pub(super) fn fits_rows(view: &View<'_>, shape: &Shape) -> bool {
     let reach: usize = (view.form.shape.iter().zip(&view.strides))
         .map(|(&d, &s)| d.saturating_sub(1).saturating_mul(s.unsigned_abs()))
         .fold(shape.size(), usize::saturating_add);
-    view.form.dtype.size() <= WIDEST && reach < 1 << 31
+    view.form.dtype.size() <= WIDEST && reach < FARTHEST
 }
 
 /// At which grain a group works on the rows of a shape.

@@ -244,7 +244,7 @@ impl Memory<'_> {
                     None => (bytes, step, output),
                     Some(room) => {
                         let Room { bytes, maker: (step, output) } = plan.rooms[room];
-                        (bytes, &plan.steps[step], output)
+                        (bytes, &*plan.steps[step], output)
                     }
                 };
                 let mut buffer = crate::backend::alloc(on, bytes)?;
@@ -444,7 +444,7 @@ impl Plan {
         memory: &Memory<'_>,
         parameters: &dyn Parameters,
     ) -> std::result::Result<(), Stopped> {
-        let operands = |step: &Step| step.inputs.len() + step.outputs.len();
+        let operands = |step: &Arc<Step>| step.inputs.len() + step.outputs.len();
         let mut regions = Vec::with_capacity(self.steps.iter().map(operands).sum());
         let mut scalars = Vec::with_capacity(self.steps.iter().map(|s| s.scalars.len()).sum());
         for step in &self.steps {

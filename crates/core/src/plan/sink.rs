@@ -21,7 +21,7 @@ use crate::shape::is_row_major;
 const FAR: usize = 8;
 
 /// Bytes of the smallest array that is worth it.
-const LARGE: usize = 1 << 16;
+pub(super) const LARGE: usize = 1 << 16;
 
 /// How many groups compute the same.
 const SEVERAL: usize = 4;

@@ -7,6 +7,7 @@ use std::hash::Hasher;
 use std::sync::Arc;
 
 use super::Call;
+use crate::graph::Graph;
 
 /// The key of a plan, and the hasher that writes it.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -59,10 +60,14 @@ impl Key {
         mixer.finish()
     }
 
-    /// The bytes of memory that it holds, with those of the bodies.
+    /// The bytes of memory that it holds, without those of the bodies.
     pub(crate) fn memory(&self) -> usize {
-        let body = |CallBody(call): &CallBody| size_of::<CallBody>() + call.body.memory();
-        self.bytes.capacity() + self.bodies.iter().map(body).sum::<usize>()
+        self.bytes.capacity() + self.bodies.capacity() * size_of::<CallBody>()
+    }
+
+    /// The bodies, which it shares with others; one may come several times.
+    pub(crate) fn bodies(&self) -> impl Iterator<Item = &Arc<Graph>> {
+        self.bodies.iter().map(|CallBody(call)| &call.body)
     }
 }
 
