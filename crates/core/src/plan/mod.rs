@@ -34,7 +34,7 @@ use self::fuse::Outputs;
 use self::held::Held;
 use self::lower::Lowered;
 use self::rooms::Room;
-use self::template::Template;
+use self::template::{Likeness, Outline, Template};
 use crate::backend::{Backend, Kernel, Sequence};
 use crate::device::Device;
 use crate::dtype::DType;
@@ -197,20 +197,38 @@ impl Plan {
     ) -> Result<Plan> {
         let structure = template::structure(&graph, backend.device());
         let kin = cache::kin(structure);
-        let bodies = flat::Bodies::new(&graph, backend)?;
-        let flat = flattened(graph, &bodies, backend)?;
-        if let Some(plan) = &kin
-            && let Some(resized) = plan.resized(&flat, leaves, backend)?
-        {
-            let plan = Plan { structure, ..resized };
-            if cfg!(debug_assertions) {
-                plan.verify()?;
+        let known = kin.as_ref().and_then(|plan| Some((plan, plan.template.as_ref()?)));
+        let mut is_inside = false;
+        if let Some((plan, template)) = known {
+            match template.likeness(&graph, leaves, backend) {
+                Likeness::Sizes(now) => {
+                    if let Some(resized) = plan.resized(now, backend)? {
+                        return resized.checked(structure);
+                    }
+                }
+                Likeness::Inside => is_inside = true,
+                Likeness::None => {}
             }
-            return Ok(plan);
         }
         // What comes a second time may come with further sizes.
-        let plan = Plan::of_flat(&flat, leaves, backend, Outputs::Any, kin.is_some())?;
-        Ok(Plan { structure, ..plan })
+        let outline = kin.is_some().then(|| Outline::new(&graph));
+        let bodies = flat::Bodies::new(&graph, backend)?;
+        let flat = flattened(graph, &bodies, backend)?;
+        if let Some((plan, template)) = known.filter(|_| is_inside)
+            && let Likeness::Sizes(now) = template.likeness_of_flat(&flat, leaves, backend)
+            && let Some(resized) = plan.resized(now, backend)?
+        {
+            return resized.checked(structure);
+        }
+        Plan::of_flat(&flat, leaves, backend, Outputs::Any, outline)?.checked(structure)
+    }
+
+    /// The plan, whose structure has this hash.
+    fn checked(self, structure: u64) -> Result<Plan> {
+        if cfg!(debug_assertions) {
+            self.verify()?;
+        }
+        Ok(Plan { structure, ..self })
     }
 
     /// The plan of a body, which is run inside of another plan: each of its outputs is written where the run
@@ -222,28 +240,23 @@ impl Plan {
     ) -> Result<Plan> {
         let bodies = flat::Bodies::new(&graph, backend)?;
         let flat = flattened(graph, &bodies, backend)?;
-        Plan::of_flat(&flat, leaves, backend, Outputs::Own, false)
+        Plan::of_flat(&flat, leaves, backend, Outputs::Own, None)?.checked(0)
     }
 
-    /// The plan of a flat graph, and what its steps are made from where a template is asked for.
+    /// The plan of a flat graph; with a template, where the outline of the graph is given.
     fn of_flat<'a>(
         flat: &'a FlatGraph<'a>,
         leaves: &[SmallVec<[isize; 4]>],
         backend: &'a dyn Backend,
         outputs: Outputs<'a>,
-        template: bool,
+        outline: Option<Outline>,
     ) -> Result<Plan> {
         let fusion = fuse::Fusion::new(flat, leaves, backend.limits(), outputs);
         if cfg!(debug_assertions) {
             fusion.verify()?;
         }
         let Lowered { mut plan, order } = lower::lower(&fusion, leaves.len(), backend)?;
-        if cfg!(debug_assertions) {
-            plan.verify()?;
-        }
-        if template {
-            plan.template = Template::new(&fusion, &plan, &order);
-        }
+        plan.template = outline.and_then(|outline| Template::new(outline, &fusion, &plan, &order));
         Ok(plan)
     }
 

@@ -51,8 +51,37 @@ pub(super) fn structure(graph: &Borrowed<'_>, device: Device) -> u64 {
     mixer.finish()
 }
 
+/// The nodes of a graph before calls and composites are put in place.
+pub(super) struct Outline {
+    nodes: Vec<Outer>,
+    outputs: Vec<Ref>,
+}
+
+/// A node that may have a body.
+struct Outer {
+    op: Op,
+    inputs: SmallVec<[Ref; 3]>,
+    avals: Avals,
+    /// The node of the flat graph that it is; none where several are, or none is.
+    flat: Option<u32>,
+}
+
+impl Outline {
+    /// That of `graph`.
+    pub fn new(graph: &Borrowed<'_>) -> Outline {
+        let nodes = graph.nodes.iter().map(|node| Outer {
+            op: node.op.clone(),
+            inputs: node.inputs.clone(),
+            avals: node.avals.iter().cloned().collect(),
+            flat: None,
+        });
+        Outline { nodes: nodes.collect(), outputs: graph.outputs.clone() }
+    }
+}
+
 /// What each step of a plan was made from.
 pub(super) struct Template {
+    outline: Outline,
     /// The flat graph.
     nodes: Vec<Kept>,
     outputs: Vec<Ref>,
@@ -70,6 +99,25 @@ struct Kept {
     source: Option<u32>,
     origin: Origin,
     homes: SmallVec<[Option<Home>; 1]>,
+}
+
+impl Kept {
+    /// The inputs that it is computed from.
+    fn read(&self) -> &[Ref] {
+        match self.op {
+            Op::Mark(_) => &self.inputs[..1],
+            Op::Input(_)
+            | Op::Constant(_)
+            | Op::Movement(_)
+            | Op::Elementwise(_)
+            | Op::Reduce(_)
+            | Op::Kernel(_)
+            | Op::Composite(_)
+            | Op::Call(_)
+            | Op::Control(_)
+            | Op::Custom(_) => &self.inputs,
+        }
+    }
 }
 
 /// Where a value lies.
@@ -94,9 +142,14 @@ struct Part {
 }
 
 impl Template {
-    /// What the steps of `plan` are made from, which is that of `fusion` in the order that is given for its groups.
-    /// None where that cannot be said.
-    pub fn new(fusion: &Fusion<'_>, plan: &Plan, order: &[usize]) -> Option<Template> {
+    /// What the steps of `plan` are made from, which is that of `fusion`, of a graph with this outline, in the order
+    /// that is given for its groups. None where that cannot be said.
+    pub fn new(
+        mut outline: Outline,
+        fusion: &Fusion<'_>,
+        plan: &Plan,
+        order: &[usize],
+    ) -> Option<Template> {
         let graph = fusion.graph;
         let homes = homes(fusion, plan);
         let kept = graph.nodes.iter().zip(&homes).map(|(node, homes)| Kept {
@@ -108,6 +161,11 @@ impl Template {
             homes: homes.clone(),
         });
         let nodes: Vec<Kept> = kept.collect();
+        for (at, node) in nodes.iter().enumerate() {
+            if let Some(source) = node.source {
+                outline.nodes[source as usize].flat = Some(at as u32);
+            }
+        }
         // Which value is in each slot.
         let mut values: Vec<Option<Ref>> = vec![None; plan.slots.len()];
         for (node, homes) in homes.iter().enumerate() {
@@ -117,8 +175,9 @@ impl Template {
                 }
             }
         }
+        let outputs = graph.outputs.clone();
         let mut template =
-            Template { nodes, outputs: graph.outputs.clone(), parts: Vec::new(), ends: Vec::new() };
+            Template { outline, nodes, outputs, parts: Vec::new(), ends: Vec::new() };
         let groups = groups(plan, &values);
         let mut part_of = vec![usize::MAX; plan.slots.len()];
         for (index, steps) in groups.iter().enumerate() {
@@ -148,13 +207,14 @@ impl Template {
                     Some(_) | None => {}
                 }
             }
-            let is_own = |slot: Slot| part_of[slot as usize] == index;
-            let mut part = template.part(results, &is_own)?;
+            let of_others = of_steps().flat_map(|step| &step.inputs).map(|read| read.slot);
+            let read: SmallVec<[Slot; 8]> =
+                of_others.filter(|&slot| part_of[slot as usize] != index).collect();
+            let mut part = template.part(results, &|slot| read.contains(&slot))?;
             part.nodes.extend(constants);
-            for slot in of_steps().flat_map(|step| &step.inputs).map(|read| read.slot) {
-                if !is_own(slot) && !part.borders.iter().any(|&r| template.is_at(r, slot)) {
-                    part.borders.push(values[slot as usize]?);
-                }
+            let is_reached = |&slot: &Slot| part.borders.iter().any(|&r| template.is_at(r, slot));
+            if !read.iter().all(is_reached) {
+                return None;
             }
             // What it reads has to be known before.
             let is_late = |r: &Ref| {
@@ -181,13 +241,13 @@ impl Template {
                 let (borders, results) = (SmallVec::from_iter([r]), SmallVec::from_iter([r]));
                 Some(Part { borders, results, ..Part::default() })
             }
-            None => self.part(SmallVec::from_iter([r]), &|_| false),
+            None => self.part(SmallVec::from_iter([r]), &|_| true),
         }
     }
 
-    /// The nodes that `results` are computed by, and the values in memory that they are computed from, where
-    /// `is_own` says which memory is theirs. None where they are very many.
-    fn part(&self, results: SmallVec<[Ref; 1]>, is_own: &dyn Fn(Slot) -> bool) -> Option<Part> {
+    /// The nodes that `results` are computed by, and the values that they are computed from, in the memory that is
+    /// `read`: all others are computed once more. None where they are very many.
+    fn part(&self, results: SmallVec<[Ref; 1]>, read: &dyn Fn(Slot) -> bool) -> Option<Part> {
         let mut part = Part::default();
         let mut stack: SmallVec<[u32; 8]> = results.iter().map(|r| r.node).collect();
         while let Some(node) = stack.pop() {
@@ -198,14 +258,12 @@ impl Template {
             if part.nodes.len() + part.borders.len() > MOST {
                 return None;
             }
-            for &r in &self.nodes[node as usize].inputs {
-                match self.home(r) {
-                    Some(home) if !is_own(home.slot) => {
-                        if !part.borders.contains(&r) {
-                            part.borders.push(r);
-                        }
-                    }
-                    _ => stack.push(r.node),
+            for &r in self.nodes[node as usize].read() {
+                let is_leaf = self.nodes[r.node as usize].op.is_input();
+                if !is_leaf && !self.home(r).is_some_and(|home| read(home.slot)) {
+                    stack.push(r.node);
+                } else if !part.borders.contains(&r) {
+                    part.borders.push(r);
                 }
             }
         }
@@ -224,7 +282,10 @@ impl Template {
 
     /// About the bytes of memory that it holds.
     pub fn bytes(&self) -> usize {
-        size_of_val(&self.nodes[..]) + size_of_val(&self.parts[..]) + size_of_val(&self.ends[..])
+        size_of_val(&self.outline.nodes[..])
+            + size_of_val(&self.nodes[..])
+            + size_of_val(&self.parts[..])
+            + size_of_val(&self.ends[..])
     }
 }
 
@@ -284,35 +345,27 @@ fn groups(plan: &Plan, values: &[Option<Ref>]) -> Vec<SmallVec<[u32; 1]>> {
 }
 
 impl Plan {
-    /// The plan of `flat`, whose leaves lie in memory with `leaves` as strides, made from this one, if it has a
-    /// template, and both plans have the same steps on other sizes.
+    /// The plan that is this one on the sizes of `now`, if it has the same steps there.
     pub(super) fn resized(
         self: &Arc<Plan>,
-        flat: &FlatGraph<'_>,
-        leaves: &[Strides],
+        mut now: Resizing<'_>,
         backend: &dyn Backend,
     ) -> Result<Option<Plan>> {
-        let Some(template) = &self.template else { return Ok(None) };
-        let Some(mut resizing) = Resizing::new(self, template, flat, leaves, backend) else {
-            return Ok(None);
-        };
+        let template = now.template;
         let mut made: Vec<(u32, Drafted)> = Vec::new();
         for part in &template.parts {
-            if resizing.has_changed(part) && resizing.again(part, &mut made).is_none() {
+            if now.has_changed(part) && now.again(part, self, &mut made).is_none() {
                 return Ok(None);
             }
         }
         let mut outputs = Vec::with_capacity(self.outputs.len());
         for (part, known) in template.ends.iter().zip(&self.outputs) {
-            let output = match resizing.has_changed(part) {
-                false => Some(known.clone()),
-                true => resizing.end(part),
-            };
+            let output = if now.has_changed(part) { now.end(part) } else { Some(known.clone()) };
             let Some(output) = output else { return Ok(None) };
             outputs.push(output);
         }
         let mut slots = self.slots.clone();
-        resizing.sizes.iter().for_each(|&(slot, bytes)| slots[slot as usize].bytes = bytes);
+        now.bytes.iter().for_each(|&(slot, bytes)| slots[slot as usize].bytes = bytes);
         made.sort_unstable_by_key(|(step, _)| *step);
         let mut steps = self.steps.clone();
         let (segments, rest): (Vec<Segment>, Vec<_>) = made
@@ -332,78 +385,147 @@ impl Plan {
     }
 }
 
-/// A plan that is made from another.
-struct Resizing<'a> {
-    plan: &'a Plan,
-    template: &'a Template,
-    flat: &'a FlatGraph<'a>,
-    backend: &'a dyn Backend,
-    /// The nodes of which an op or an aval is another.
-    is_changed: Vec<bool>,
-    /// Where values lie that lie in another way.
-    homes: HashMap<Ref, Home, BuildHasherDefault<Mixer>>,
-    /// What is now in slots, in bytes.
-    sizes: Vec<(Slot, usize)>,
+/// How a graph stands to a template.
+pub(super) enum Likeness<'a> {
+    /// It has another structure, or sizes for which other work may be better.
+    None,
+    /// What differs is inside of nodes: the flat graph shows it.
+    Inside,
+    /// It is the same on other sizes.
+    Sizes(Resizing<'a>),
 }
 
-impl<'a> Resizing<'a> {
-    /// None where `flat` has another structure, or most of it other sizes, or they are quite different.
-    fn new(
-        plan: &'a Plan,
-        template: &'a Template,
+impl Template {
+    /// How `graph` stands to it, whose leaves lie in memory with `leaves` as strides.
+    pub fn likeness<'a>(
+        &'a self,
+        graph: &Borrowed<'a>,
+        leaves: &[Strides],
+        backend: &'a dyn Backend,
+    ) -> Likeness<'a> {
+        let known = &self.outline;
+        if graph.nodes.len() != known.nodes.len() || graph.outputs != known.outputs {
+            return Likeness::None;
+        }
+        let mut now = Resizing::new(self, backend);
+        let (mut sizes, mut is_other) = (Sizes::default(), vec![false; known.nodes.len()]);
+        for (index, (node, known)) in graph.nodes.iter().zip(&known.nodes).enumerate() {
+            let is_like = node.inputs == known.inputs && node.avals.len() == known.avals.len();
+            if !is_like || sizes.change_all(node.avals, &known.avals, backend).is_none() {
+                return Likeness::None;
+            }
+            is_other[index] = node.avals != &known.avals[..];
+            let is_changed = is_other[index] || !is_same(node.op, &known.op, true);
+            let reads_other = node.inputs.iter().any(|r| is_other[r.node as usize]);
+            match known.flat {
+                Some(at) if is_changed => now.change(at, node.op, node.avals),
+                None if is_changed || reads_other => return Likeness::Inside,
+                Some(_) | None => {}
+            }
+            if let Op::Composite(composite) = node.op
+                && reads_other
+                && known.flat.is_some()
+            {
+                let aval = |r: &Ref| &graph.nodes[r.node as usize].avals[r.output as usize];
+                let avals: SmallVec<[&Aval; 4]> = node.inputs.iter().map(aval).collect();
+                if !backend.claims(composite, &avals) {
+                    return Likeness::Inside;
+                }
+            }
+        }
+        now.checked(sizes, leaves)
+    }
+
+    /// How a flat graph stands to it.
+    pub fn likeness_of_flat<'a>(
+        &'a self,
         flat: &'a FlatGraph<'a>,
         leaves: &[Strides],
         backend: &'a dyn Backend,
-    ) -> Option<Self> {
-        if flat.nodes.len() != template.nodes.len() || flat.outputs != template.outputs {
-            return None;
+    ) -> Likeness<'a> {
+        if flat.nodes.len() != self.nodes.len() || flat.outputs != self.outputs {
+            return Likeness::None;
         }
-        let (is_changed, homes) = (Vec::with_capacity(flat.nodes.len()), HashMap::default());
-        let mut resizing =
-            Resizing { plan, template, flat, backend, is_changed, homes, sizes: Vec::new() };
-        let mut leaves = leaves.iter();
-        let mut sizes = Sizes::default();
-        for (index, (node, known)) in flat.nodes.iter().zip(&template.nodes).enumerate() {
+        let (mut now, mut sizes) = (Resizing::new(self, backend), Sizes::default());
+        for (index, (node, known)) in flat.nodes.iter().zip(&self.nodes).enumerate() {
             let is_like = node.inputs == known.inputs
                 && node.source == known.source
                 && node.origin == known.origin
                 && node.avals.len() == known.avals.len();
-            if !is_like {
-                return None;
+            if !is_like || sizes.change_all(node.avals, &known.avals, backend).is_none() {
+                return Likeness::None;
             }
-            let mut is_changed = !is_same(node, known);
-            for (aval, known) in node.avals.iter().zip(&known.avals) {
-                if aval != known {
-                    is_changed = true;
-                    sizes.change(aval, known, backend.limits().row)?;
-                }
+            let is_same = is_same(node.op, &known.op, node.source.is_some());
+            if !is_same || node.avals != &known.avals[..] {
+                now.change(index as u32, node.op, node.avals);
             }
-            if let Op::Input(_) = node.op {
-                let strides = leaves.next()?;
-                let Some(home) = &known.homes[0] else { return None };
-                if home.strides != *strides {
-                    sizes.pair(&home.strides, strides)?;
-                    let r = Ref { node: index as u32, output: 0 };
-                    resizing.homes.insert(r, Home { strides: strides.clone(), ..home.clone() });
-                }
-                if is_changed {
-                    let Aval { shape, dtype } = &node.avals[0];
-                    resizing.sizes.push((home.slot, shape.size().saturating_mul(dtype.size())));
-                }
-            }
-            resizing.is_changed.push(is_changed);
         }
-        let changed = resizing.is_changed.iter().filter(|&&changed| changed).count();
-        (changed * 2 < flat.nodes.len() && sizes.are_apart(flat, template)).then_some(resizing)
+        now.checked(sizes, leaves)
+    }
+}
+
+/// What a plan is to be made for.
+pub(super) struct Resizing<'a> {
+    template: &'a Template,
+    backend: &'a dyn Backend,
+    /// The nodes of the flat graph, and whether each has an op or an aval that the template's has not.
+    nodes: Vec<(&'a Op, &'a [Aval], bool)>,
+    changed: usize,
+    /// Where values lie that lie in another way.
+    homes: HashMap<Ref, Home, BuildHasherDefault<Mixer>>,
+    /// What is now in slots, in bytes.
+    bytes: Vec<(Slot, usize)>,
+}
+
+impl<'a> Resizing<'a> {
+    /// For what the template was made for.
+    fn new(template: &'a Template, backend: &'a dyn Backend) -> Self {
+        let nodes = template.nodes.iter().map(|node| (&node.op, &node.avals[..], false)).collect();
+        let (homes, bytes) = (HashMap::default(), Vec::new());
+        Resizing { template, backend, nodes, changed: 0, homes, bytes }
+    }
+
+    /// Notes that a node is another.
+    fn change(&mut self, node: u32, op: &'a Op, avals: &'a [Aval]) {
+        self.nodes[node as usize] = (op, avals, true);
+        self.changed += 1;
+    }
+
+    fn aval(&self, r: Ref) -> &'a Aval {
+        &self.nodes[r.node as usize].1[r.output as usize]
+    }
+
+    /// Notes how leaves lie, and looks whether all this means the same work, most of it on the same sizes.
+    fn checked(mut self, mut sizes: Sizes, leaves: &[Strides]) -> Likeness<'a> {
+        let mut leaves = leaves.iter();
+        for (index, (op, avals, is_changed)) in self.nodes.iter().enumerate() {
+            if !op.is_input() {
+                continue;
+            }
+            let home = self.template.nodes[index].homes[0].as_ref();
+            let (Some(strides), Some(home)) = (leaves.next(), home) else { return Likeness::None };
+            if home.strides != *strides {
+                if sizes.pair(&home.strides, strides).is_none() {
+                    return Likeness::None;
+                }
+                let r = Ref { node: index as u32, output: 0 };
+                self.homes.insert(r, Home { strides: strides.clone(), ..home.clone() });
+            }
+            if *is_changed {
+                let Aval { shape, dtype } = &avals[0];
+                self.bytes.push((home.slot, shape.size().saturating_mul(dtype.size())));
+            }
+        }
+        let is_little = self.changed * 2 < self.nodes.len();
+        if is_little && sizes.are_apart(&self) { Likeness::Sizes(self) } else { Likeness::None }
     }
 
     /// Whether something that `part` is made from is another.
     fn has_changed(&self, part: &Part) -> bool {
-        part.nodes.iter().any(|&node| self.is_changed[node as usize])
+        part.nodes.iter().any(|&node| self.nodes[node as usize].2)
             || part.borders.iter().any(|r| {
-                self.homes.contains_key(r)
-                    || self.flat.aval(*r)
-                        != &self.template.nodes[r.node as usize].avals[r.output as usize]
+                let known = &self.template.nodes[r.node as usize].avals[r.output as usize];
+                self.homes.contains_key(r) || self.aval(*r) != known
             })
     }
 
@@ -417,7 +539,7 @@ impl<'a> Resizing<'a> {
         let mut inputs = Inputs::default();
         for &r in &part.borders {
             let Home { strides, made, .. } = self.home(r)?.clone();
-            inputs.ops.push(Op::Input(Input { aval: self.flat.aval(r).clone() }));
+            inputs.ops.push(Op::Input(Input { aval: self.aval(r).clone() }));
             inputs.strides.push(strides);
             inputs.made.push(made);
         }
@@ -431,7 +553,7 @@ impl<'a> Resizing<'a> {
     {
         let mut nodes: Vec<Flat<'i>> = Vec::with_capacity(inputs.len() + part.nodes.len());
         for (op, &r) in inputs.iter().zip(&part.borders) {
-            let avals = std::slice::from_ref(self.flat.aval(r));
+            let avals = std::slice::from_ref(self.aval(r));
             let (inputs, origin) = (SmallVec::new(), Origin::new());
             nodes.push(Flat { op, inputs, avals, source: None, origin });
         }
@@ -443,16 +565,17 @@ impl<'a> Resizing<'a> {
             Some(Ref { node: (inputs.len() + at) as u32, output: r.output })
         };
         for &node in &part.nodes {
-            let Flat { op, avals, source, ref inputs, .. } = self.flat.nodes[node as usize];
-            let inputs = inputs.iter().map(place).collect::<Option<_>>()?;
-            nodes.push(Flat { op, inputs, avals, source, origin: Origin::new() });
+            let (op, avals, _) = self.nodes[node as usize];
+            let known = &self.template.nodes[node as usize];
+            let inputs = known.read().iter().map(place).collect::<Option<_>>()?;
+            nodes.push(Flat { op, inputs, avals, source: known.source, origin: Origin::new() });
         }
         let outputs = part.results.iter().map(place).collect::<Option<_>>()?;
         Some(FlatGraph { nodes, outputs, shapes: Shapes::default() })
     }
 
     /// Plans the nodes of `part` once more. None where that gives other steps, or on other memory.
-    fn again(&mut self, part: &Part, made: &mut Vec<(u32, Drafted)>) -> Option<()> {
+    fn again(&mut self, part: &Part, plan: &Plan, made: &mut Vec<(u32, Drafted)>) -> Option<()> {
         let Inputs { ops, strides, made: rest } = self.inputs(part)?;
         let graph = self.graph(part, &ops)?;
         // Those that somebody outside of the plan asked for.
@@ -472,7 +595,7 @@ impl<'a> Resizing<'a> {
         for &step in &part.steps {
             let (index, group) = groups.next()?;
             let mut drafted = Drafted::of(&fusion, index, group);
-            let known = &self.plan.steps[step as usize];
+            let known = &plan.steps[step as usize];
             slots.put(&mut drafted.inputs, &known.inputs, false)?;
             slots.put(&mut drafted.outputs, &known.outputs, true)?;
             made.push((step, drafted));
@@ -494,7 +617,7 @@ impl<'a> Resizing<'a> {
         }
         for (info, slot) in fusion.slots.iter().zip(&slots.0).skip(part.borders.len()) {
             if let Some(slot) = slot {
-                self.sizes.push((*slot, bytes(info)));
+                self.bytes.push((*slot, bytes(info)));
             }
         }
         Some(())
@@ -560,9 +683,9 @@ impl Places {
     }
 }
 
-/// Whether a node's op plans as one that is known: all but what every run reads is the same.
-fn is_same(node: &Flat<'_>, known: &Kept) -> bool {
-    if *node.op == known.op {
+/// Whether an op plans as one that is known: all is the same but what every run reads, if it does.
+fn is_same(op: &Op, known: &Op, is_read: bool) -> bool {
+    if op == known {
         return true;
     }
     let key = |op: &Op| {
@@ -570,9 +693,7 @@ fn is_same(node: &Flat<'_>, known: &Kept) -> bool {
         op.write_key(&mut key);
         key
     };
-    node.source.is_some()
-        && discriminant(node.op) == discriminant(&known.op)
-        && key(node.op) == key(&known.op)
+    is_read && discriminant(op) == discriminant(known) && key(op) == key(known)
 }
 
 /// The sizes that changed, and what they were. Each has one that it becomes, and that none else becomes, so that whatever
@@ -581,6 +702,12 @@ fn is_same(node: &Flat<'_>, known: &Kept) -> bool {
 struct Sizes(SmallVec<[(isize, isize); 8]>);
 
 impl Sizes {
+    /// Notes the sizes of a node's avals, where they changed.
+    fn change_all(&mut self, avals: &[Aval], known: &[Aval], backend: &dyn Backend) -> Option<()> {
+        let mut changed = avals.iter().zip(known).filter(|(aval, known)| aval != known);
+        changed.try_for_each(|(aval, known)| self.change(aval, known, backend.limits().row))
+    }
+
     /// Notes the sizes of an aval that changed. None where they mean another work: for arrays of one element or none,
     /// of which axes are left out, for much larger ones, and at the sizes from which the planner does something else.
     fn change(&mut self, aval: &Aval, known: &Aval, row: usize) -> Option<()> {
@@ -612,10 +739,10 @@ impl Sizes {
     }
 
     /// Whether nothing that stays as it is is one of them.
-    fn are_apart(&self, flat: &FlatGraph<'_>, template: &Template) -> bool {
+    fn are_apart(&self, now: &Resizing<'_>) -> bool {
         let is_other = |number: isize| self.0.iter().all(|&(a, b)| number != a && number != b);
-        let of_node = |(node, known): (&Flat<'_>, &Kept)| {
-            let mut values = node.avals.iter().zip(&known.avals).zip(&known.homes);
+        let of_node = |((_, avals, _), known): (&(&Op, &[Aval], bool), &Kept)| {
+            let mut values = avals.iter().zip(&known.avals).zip(&known.homes);
             values.all(|((aval, known), home)| {
                 let mut sizes = aval.shape.iter().zip(known.shape.iter());
                 let mut steps = home.iter().flat_map(|home| &home.strides);
@@ -623,6 +750,6 @@ impl Sizes {
                     && (aval != known || steps.all(|&step| is_other(step)))
             })
         };
-        flat.nodes.iter().zip(&template.nodes).all(of_node)
+        now.nodes.iter().zip(&now.template.nodes).all(of_node)
     }
 }
