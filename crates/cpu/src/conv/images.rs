@@ -13,7 +13,7 @@ use super::{Epilogue, Geometry};
 use crate::simd::{
     Element, Isa, MAX_VECTORS, Out, Rows, Scratch, Tile, TileFn, Tiled, Transpose, even_parts,
 };
-use crate::threads::parallel_for;
+use crate::threads::{num_threads, parallel_for};
 
 /// Bytes of transposed input that a task keeps in the second-level cache.
 const INPUT_BYTES: usize = 3 << 19;
@@ -78,18 +78,38 @@ impl Images {
             .map(|t| T::Acc::kernel(self.isa, t.width, self.vectors, Rows::Together))
             .collect();
         let block = self.lanes * self.vectors;
-        parallel_for(geo.batch.div_ceil(block) * slabs, |task| {
-            let first = task / slabs * block;
+        let blocks = geo.batch.div_ceil(block);
+        // Where these are too few for all threads, several share the channels, too.
+        let parts = match geo.groups {
+            1 => num_threads().div_ceil(blocks * slabs).min(w.tiles.len()),
+            _ => 1,
+        };
+        let shares = even_parts(w.tiles.len(), w.tiles.len().div_ceil(parts.max(1)).max(1));
+        let images = |block_at: usize| block_at * block..((block_at + 1) * block).min(geo.batch);
+        parallel_for(blocks * slabs * shares.len(), |task| {
+            let (share, task) = (task % shares.len(), task / shares.len());
             let start = task % slabs * slab;
+            let first: usize = shares[..share].iter().sum();
+            let tiles = first..first + shares[share];
+            let end = w.tiles[tiles.clone()].last().map_or(0, |t| t.channel + t.width);
             let task = Task {
                 path: self,
                 geo,
-                images: first..(first + block).min(geo.batch),
+                images: images(task / slabs),
                 rows: start..(start + slab).min(rows),
+                channels: match shares.len() {
+                    1 => 0..geo.groups * geo.c_out,
+                    _ => w.tiles[first].channel..end,
+                },
+                tiles,
                 kernels: &kernels,
             };
-            task.run(x, w, out, epilogue);
+            task.run(x, w, out, epilogue.filter(|_| shares.len() == 1));
         });
+        if let Some(f) = epilogue.filter(|_| shares.len() > 1) {
+            let image = geo.outputs() * geo.c_out;
+            parallel_for(geo.batch, |n| f(n * image..(n + 1) * image));
+        }
     }
 
     /// Rows of the first axis whose input fits the cache.
@@ -113,6 +133,9 @@ struct Task<'t, A: Tiled> {
     geo: &'t Geometry,
     images: Range<usize>,
     rows: Range<usize>,
+    /// Those that it computes, of all groups, and their tiles in each.
+    channels: Range<usize>,
+    tiles: Range<usize>,
     kernels: &'t [TileFn<A>],
 }
 
@@ -132,7 +155,7 @@ impl<A: Tiled> Task<'_, A> {
         let mut lanes = Scratch::<A>::new(lines * block);
         self.load(x, origin * geo.groups * geo.c_in, lines, &mut lanes);
 
-        let channels = geo.groups * geo.c_out;
+        let channels = self.channels.len();
         let output_row = geo.outputs() / geo.axes[0].output;
         let (start, end) = (self.rows.start * output_row, self.rows.end * output_row);
         let most = (OUTPUT_BYTES / (channels * block * size_of::<A>())).clamp(1, end - start);
@@ -144,7 +167,8 @@ impl<A: Tiled> Task<'_, A> {
             at += piece;
             runs.build(geo, &self.path.tables, self.path.merge, positions.clone(), origin);
             self.multiply(w, &lanes, &runs, &mut sums);
-            self.store(&sums, positions, out, epilogue);
+            let sums = &sums[..piece * channels * block];
+            self.store(sums, positions, out, epilogue);
         }
     }
 
@@ -195,12 +219,13 @@ impl<A: Tiled> Task<'_, A> {
 
     fn multiply(&self, w: &Weights<A>, lanes: &[A], runs: &Runs, sums: &mut [A]) {
         let (geo, block) = (self.geo, self.path.lanes * self.path.vectors);
-        let channels = geo.groups * geo.c_out;
+        let channels = self.channels.len();
         let mut columns = [0; MAX_VECTORS];
         columns.iter_mut().enumerate().for_each(|(v, c)| *c = v * self.path.lanes);
         for g in 0..geo.groups {
-            for (tile, kernel) in w.tiles.iter().zip(self.kernels) {
-                let first = g * geo.c_out + tile.channel;
+            let tiles = w.tiles[self.tiles.clone()].iter();
+            for (tile, kernel) in tiles.zip(&self.kernels[self.tiles.clone()]) {
+                let first = g * geo.c_out + tile.channel - self.channels.start;
                 for (position, runs) in runs.each().enumerate() {
                     let sums = &mut sums[(position * channels + first) * block..];
                     let tile = Tile {
@@ -235,46 +260,60 @@ impl<A: Tiled> Task<'_, A> {
     ) {
         let (geo, block) = (self.geo, self.path.lanes * self.path.vectors);
         let channels = geo.groups * geo.c_out;
+        if self.channels.len() < channels {
+            let each = self.channels.len() * block;
+            for (sums, position) in sums.chunks_exact(each.max(1)).zip(positions) {
+                self.store_part(sums, position * channels + self.channels.start, out);
+            }
+            return;
+        }
         let range = |n: usize| {
             let at = (n * geo.outputs() + positions.start) * channels;
             at..at + positions.len() * channels
         };
+        self.store_part(sums, positions.start * channels, out);
+        if let Some(f) = epilogue {
+            self.images.clone().for_each(|n| f(range(n)));
+        }
+    }
+
+    /// Transposes sums back to elements of each image from `from` on.
+    fn store_part<T: Element<Acc = A>>(&self, sums: &[A], from: usize, out: Out<'_, T>) {
+        let (geo, block) = (self.geo, self.path.lanes * self.path.vectors);
+        let image = geo.outputs() * geo.groups * geo.c_out;
+        let rows = sums.len() / block;
         let mut t = Transpose {
             src: sums.as_ptr(),
             src_step: block,
-            rows: positions.len() * channels,
+            rows,
             columns: self.images.len(),
             dst: std::ptr::null_mut(),
-            dst_step: geo.outputs() * channels,
+            dst_step: image,
         };
-        let first = range(self.images.start);
+        assert!((self.images.end - 1) * image + from + rows <= out.len());
         if size_of::<T>() == size_of::<A>() {
-            t.dst = out.as_ptr().wrapping_add(first.start).cast();
-            assert!(range(self.images.end - 1).end <= out.len());
-            // SAFETY: tasks have disjoint images and positions; `T` is its own `Acc`.
+            t.dst = out.as_ptr().wrapping_add(self.images.start * image + from).cast();
+            // SAFETY: tasks have disjoint images, positions or channels; `T` is its own `Acc`.
             unsafe { A::transpose(self.path.isa, t) };
-        } else {
-            let mut wide = Scratch::<A>::new(WIDEN * block);
-            for start in (0..t.rows).step_by(WIDEN) {
-                let rows = WIDEN.min(t.rows - start);
-                let part = Transpose {
-                    src: sums[start * block..].as_ptr(),
-                    rows,
-                    dst: wide.as_mut_ptr(),
-                    dst_step: WIDEN,
-                    ..t
-                };
-                // SAFETY: `wide` has a row of `WIDEN` for each image.
-                unsafe { A::transpose(self.path.isa, part) };
-                for (wide, n) in wide.chunks(WIDEN).zip(self.images.clone()) {
-                    let at = range(n).start + start;
-                    // SAFETY: tasks have disjoint images and positions.
-                    T::narrow(&wide[..rows], unsafe { out.slice(at..at + rows) });
-                }
-            }
+            return;
         }
-        if let Some(f) = epilogue {
-            self.images.clone().for_each(|n| f(range(n)));
+        let mut wide = Scratch::<A>::new(WIDEN * block);
+        for start in (0..rows).step_by(WIDEN) {
+            let rows = WIDEN.min(rows - start);
+            let part = Transpose {
+                src: sums[start * block..].as_ptr(),
+                rows,
+                dst: wide.as_mut_ptr(),
+                dst_step: WIDEN,
+                ..t
+            };
+            // SAFETY: `wide` has a row of `WIDEN` for each image.
+            unsafe { A::transpose(self.path.isa, part) };
+            for (wide, n) in wide.chunks(WIDEN).zip(self.images.clone()) {
+                let at = n * image + from + start;
+                // SAFETY: tasks have disjoint images, positions or channels.
+                T::narrow(&wide[..rows], unsafe { out.slice(at..at + rows) });
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ use super::geometry::Taps;
 use super::pad::Padded;
 use super::{Epilogue, Geometry};
 use crate::simd::{Element, Isa, MAX_VECTORS, Out, Rows, Run, Scratch, Split, Tile, Tiled};
-use crate::threads::parallel_for;
+use crate::threads::{num_threads, parallel_for};
 
 /// Groups of images, at most.
 const GROUPS: usize = 16;
@@ -27,6 +27,14 @@ const PASS_BYTES: usize = 24 << 10;
 const GROUP: usize = 1024;
 /// Taps × input channels in a slice of the tiles, at least, since each slice copies its input.
 const SLICE: usize = 512;
+/// How much longer the products of many weights may take if these need not be turned.
+const TURNING: f64 = 1.2;
+/// Taps × input channels of many weights.
+const MANY: usize = 2 * SLICE;
+/// Groups of images that are not worth adding up, if their tiles can be shared instead.
+const FEW: usize = 2;
+/// Taps × output channels for which a slice may copy its input, to take little of the time of the products.
+const COPYING: usize = 32;
 
 /// A scalar or a vector of taps × input channels.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +74,8 @@ struct WeightGrad<'s, A> {
     outer_taps: Vec<Vec<usize>>,
     tables: Vec<Vec<Taps>>,
     sums: usize,
+    /// The weights of an output channel, where sums are written to these; else those of a tile lie together.
+    row: Option<usize>,
     /// Rows of the first axis in a pass, and images in a pass.
     slab: usize,
     images: usize,
@@ -90,26 +100,38 @@ pub(super) fn weight_grad<T: Element>(
     out: Out<'_, T>,
     epilogue: Epilogue<'_>,
 ) {
-    let gradient = WeightGrad::<T::Acc>::new(geo, Isa::best());
+    let part = |n: usize, of: usize, i: usize| n * i / of..n * (i + 1) / of;
+    let depth = geo.taps() * geo.c_in;
     let worth = (geo.batch * geo.outputs()).div_ceil(GROUP).min(geo.batch);
-    let groups = (SUMS / gradient.sums.max(1)).clamp(1, GROUPS).min(worth);
-    let slices = TASKS.div_ceil(groups.max(1)).min(geo.taps() * geo.c_in / SLICE).max(1);
-    let slices = slices.min(gradient.blocks.len());
-    let mut sums = Scratch::<T::Acc>::new(groups * gradient.sums);
-    let parts = Out::new(&mut sums);
-    parallel_for(groups * slices, |task| {
-        let (group, slice) = (task / slices, task % slices);
-        let part = |n: usize, of: usize, i: usize| n * i / of..n * (i + 1) / of;
-        let images = part(geo.batch, groups, group);
-        let blocks = &gradient.blocks[part(gradient.blocks.len(), slices, slice)];
-        let end = |b: &Block| b.start + b.rows.len() * b.vectors.len() * gradient.lanes;
-        let range = blocks[0].start..blocks.last().map_or(0, end);
-        let at = group * gradient.sums;
-        // SAFETY: tasks have disjoint groups or blocks.
-        let sums = unsafe { parts.slice(at + range.start..at + range.end) };
-        gradient.group(blocks, images, x, dy, sums);
-    });
-    gradient.finish(&sums, groups, out);
+    let groups = |sums: usize| (SUMS / sums.max(1)).clamp(1, GROUPS).min(worth);
+    // Many weights beside the positions: one group of images is enough.
+    let is_one = depth >= MANY || groups(geo.groups * geo.c_out * depth) <= FEW;
+    let mut gradient = WeightGrad::<T::Acc>::new(geo, Isa::best(), is_one);
+    if size_of::<T>() == size_of::<T::Acc>() && is_one && gradient.lies_as_weights() {
+        // The sums are the weights.
+        gradient.row = Some(depth);
+        let slices = (2 * num_threads()).min(geo.taps() * geo.c_out / COPYING).max(1);
+        let slices = slices.min(gradient.blocks.len());
+        parallel_for(slices, |slice| {
+            let blocks = &gradient.blocks[part(gradient.blocks.len(), slices, slice)];
+            // `T` is its own `Acc`.
+            gradient.group(blocks, 0..geo.batch, x, dy, out.as_ptr().cast());
+        });
+    } else {
+        let groups = groups(gradient.sums);
+        let slices = TASKS.div_ceil(groups.max(1)).min(depth / SLICE).max(1);
+        let slices = slices.min(gradient.blocks.len());
+        let mut sums = Scratch::<T::Acc>::new(groups * gradient.sums);
+        let parts = Out::new(&mut sums);
+        parallel_for(groups * slices, |task| {
+            let (group, slice) = (task / slices, task % slices);
+            let images = part(geo.batch, groups, group);
+            let blocks = &gradient.blocks[part(gradient.blocks.len(), slices, slice)];
+            let sums = parts.as_ptr().wrapping_add(group * gradient.sums);
+            gradient.group(blocks, images, x, dy, sums);
+        });
+        gradient.finish(&sums, groups, out);
+    }
     if let Some(f) = epilogue {
         let row = geo.taps() * geo.c_in;
         parallel_for(geo.groups * geo.c_out, |c| f(c * row..(c + 1) * row));
@@ -117,7 +139,8 @@ pub(super) fn weight_grad<T: Element>(
 }
 
 impl<'s, A: Tiled> WeightGrad<'s, A> {
-    fn new(geo: &'s Geometry, isa: Isa) -> Self {
+    /// For sums that are not to be turned, if they are the weights of one group of images.
+    fn new(geo: &'s Geometry, isa: Isa, is_one: bool) -> Self {
         let set = A::tiles(isa);
         let last = geo.axes.len() - 1;
         let inner = &geo.axes[last];
@@ -139,7 +162,9 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
         let (as_lanes, as_rows) = (cut(set.lanes), cut(1));
         let by_patch = set.split(geo.c_out, as_lanes.len());
         let by_channel = set.split(as_rows.len(), geo.c_out.div_ceil(set.lanes));
-        let patch_lanes = by_patch.cost <= by_channel.cost;
+        // Sums of patches lie as weights do, and those of channels have to be turned.
+        let turning = if is_one { TURNING } else { 1.0 };
+        let patch_lanes = by_patch.cost <= by_channel.cost * turning;
         let (patches, split) =
             if patch_lanes { (as_lanes, by_patch) } else { (as_rows, by_channel) };
         let (blocks, sums) = blocks(geo.groups, &split, set.lanes, patch_lanes);
@@ -159,6 +184,7 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
             outer_taps: vec![],
             tables: geo.tables(),
             sums,
+            row: None,
             slab,
             images,
             // Vectors may be read past the end of their unit.
@@ -181,18 +207,45 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
         gradient
     }
 
-    /// Computes some blocks' sums over some images.
+    /// Whether the sums of a row of tiles lie as the weights of an output channel do.
+    fn lies_as_weights(&self) -> bool {
+        let geo = self.geo;
+        let is_whole = |(at, patch): (usize, &Patch)| {
+            patch.len == self.lanes && patch.tap * geo.c_in + patch.channel == at * self.lanes
+        };
+        self.patch_lanes
+            && (0..geo.taps()).all(|tap| geo.stored_tap(tap) == tap)
+            && self.patches.iter().enumerate().all(is_whole)
+            && geo.batch * geo.outputs() > 0
+    }
+
+    /// Where the sums of a block start, and how many elements after each other its rows do.
+    fn place(&self, block: &Block) -> (usize, usize) {
+        match self.row {
+            None => (block.start, block.vectors.len() * self.lanes),
+            Some(row) => {
+                let channel = block.group * self.geo.c_out + block.rows.start;
+                (channel * row + block.vectors.start * self.lanes, row)
+            }
+        }
+    }
+
+    /// Computes some blocks' sums over some images: no other task has these.
     fn group<T: Element<Acc = A>>(
         &self,
         blocks: &[Block],
         images: Range<usize>,
         x: &[T],
         dy: &[T],
-        sums: &mut [A],
+        sums: *mut A,
     ) {
         let geo = self.geo;
         if images.is_empty() || geo.outputs() == 0 {
-            sums.fill(A::default());
+            for block in blocks {
+                let (at, step) = self.place(block);
+                // SAFETY: the block's sums, which lie together.
+                unsafe { sums.add(at).write_bytes(0, block.rows.len() * step) };
+            }
             return;
         }
         let (image, outputs) = (geo.inputs() * geo.groups * geo.c_in, geo.outputs());
@@ -236,9 +289,7 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
                         self.runs(taps, images.len(), rows.clone(), runs);
                     }
                 }
-                let base = blocks[0].start;
                 for block in blocks {
-                    let sums = &mut sums[block.start - base..];
                     self.multiply(block, &xs, &dys, &runs[block.taps], sums, add);
                 }
                 add = true;
@@ -290,7 +341,7 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
         })
     }
 
-    fn multiply(&self, block: &Block, x: &[A], dy: &[A], runs: &[Run], sums: &mut [A], add: bool) {
+    fn multiply(&self, block: &Block, x: &[A], dy: &[A], runs: &[Run], sums: *mut A, add: bool) {
         let geo = self.geo;
         let (m, v) = (block.rows.len(), block.vectors.len());
         let stride = geo.axes[geo.axes.len() - 1].stride as usize;
@@ -299,8 +350,8 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
         let dy_tile = &self.dy_tiles[block.dy];
         let dy = dy[dy_tile.start * self.images * self.unit.positions..].as_ptr();
         let mut columns = [0; MAX_VECTORS];
-        let sums = &mut sums[..m * v * self.lanes];
-        let (c, c_step, last) = (sums.as_mut_ptr(), v * self.lanes, self.lanes);
+        let ((at, c_step), last) = (self.place(block), self.lanes);
+        let c = sums.wrapping_add(at);
         if self.patch_lanes {
             columns[..v].copy_from_slice(&block.offsets);
             let tile = Tile {
@@ -318,7 +369,8 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
                 last,
                 add,
             };
-            // SAFETY: runs stay inside the units' buffers, which have slack for whole vectors.
+            // SAFETY: runs stay inside the units' buffers, which have slack for whole vectors; the sums are the
+            // block's own.
             unsafe { A::kernel(self.isa, m, v, Rows::Together)(&tile) };
         } else {
             columns.iter_mut().enumerate().for_each(|(v, c)| *c = v * self.lanes);
