@@ -466,9 +466,10 @@ def program(g, rng):
             shapes = [tuple(sizes.get(n, n) for n in node.shape) for node in g.inputs]
             return ", ".join(inputs(salt, (), shapes))
 
-        other, further = sized(salt + 200, {4: 7, 6: 5}), sized(salt + 300, {4: 10, 6: 8})
-        rounds = len(g.nodes)
-        lines.append(FREE.format(names=names, other=other, further=further, rounds=rounds))
+        other, between = sized(salt + 200, {4: 7, 6: 5}), sized(salt + 250, {4: 9, 6: 8})
+        further, rounds = sized(salt + 300, {4: 10, 6: 11}), len(g.nodes)
+        lines.append(FREE.format(names=names, other=other, between=between, further=further,
+            rounds=rounds))
     return "\n".join(lines)
 
 
@@ -509,6 +510,7 @@ mx.eval(fixed)
 further = [{further}]
 mx.eval(beside({names}))
 mx.eval(beside(*sized))
+mx.eval(beside({between}))
 out["further sizes"] = beside(*further)[0]
 mx.eval(out["further sizes"])
 mx.clear_cache()

@@ -44,12 +44,14 @@ struct Entry {
 struct Family {
     /// The last one that was not made from another.
     plan: Weak<Plan>,
-    /// How many in turn were made anew although there was a template.
+    /// How many others were made anew since then, or since one was made from it.
     misfits: u32,
 }
 
-/// Of a structure of which that many do not fit, none is made fit any more.
-const MISFITS: u32 = 4;
+/// Of a structure that comes with two sizes only no template is made, nor any more of one for which some did not fit.
+const TEMPLATES: std::ops::Range<u32> = 1..5;
+/// But for one of that many.
+const AGAIN: u32 = 16;
 
 struct Cache {
     /// By what [`Key::bucket`] gives.
@@ -177,11 +179,12 @@ pub(super) fn insert(key: &Key, bucket: u64, plan: Arc<Plan>) {
     shrink();
 }
 
-/// The plan of a structure from which others may be made, once it has a template.
-pub(super) fn kin(structure: u64) -> Option<Arc<Plan>> {
+/// The last plan of a structure that was not made from another, and whether the next such one is to have a template.
+pub(super) fn kin(structure: u64) -> Option<(Arc<Plan>, bool)> {
     let guard = lock(cache());
-    let family = guard.families.get(&structure).filter(|family| family.misfits < MISFITS)?;
-    family.plan.upgrade()
+    let Family { plan, misfits } = guard.families.get(&structure)?;
+    let wants_template = TEMPLATES.contains(misfits) || misfits % AGAIN == AGAIN - 1;
+    Some((plan.upgrade()?, wants_template))
 }
 
 /// What an entry takes beside its key and its plan: places in two tables, about half full.
@@ -210,11 +213,13 @@ impl Cache {
         let new = Family { plan: Weak::new(), misfits: 0 };
         let family = self.families.entry(plan.structure).or_insert(new);
         if plan.from.is_some() {
-            family.misfits = 0;
+            family.misfits = TEMPLATES.start;
             return;
         }
-        let former = family.plan.upgrade();
-        family.misfits += u32::from(former.is_some_and(|former| former.template.is_some()));
+        family.misfits = match family.plan.strong_count() {
+            0 => 0,
+            _ => family.misfits.saturating_add(1),
+        };
         family.plan = Arc::downgrade(plan);
     }
 

@@ -24,6 +24,8 @@ pub(super) struct Flat<'a> {
     pub source: Option<u32>,
     /// The node of the evaluated graph that it is, or is a part of: then that in the call's body, and so on.
     pub origin: Origin,
+    /// Whether other nodes, there or in bodies, were merged with it.
+    pub is_merged: bool,
 }
 
 /// A node of a graph, and where within it: see [`Graph::line`].
@@ -188,7 +190,7 @@ impl<'a> Builder<'a> {
             }
             let source = arguments.is_none().then_some(index as u32);
             let origin = within(origin, index);
-            let at = self.push(Flat { op, inputs, avals, source, origin });
+            let at = self.push(Flat { op, inputs, avals, source, origin, is_merged: false });
             places.push((0..avals.len() as u32).map(|output| Ref { node: at, output }).collect());
         }
         graph.outputs.iter().map(|r| places[r.node as usize][r.output as usize]).collect()
@@ -199,6 +201,7 @@ impl<'a> Builder<'a> {
         if merges(node.op, node.source) {
             let known = *self.seen.entry((node.op, node.inputs.clone())).or_insert(next);
             if known != next {
+                self.nodes[known as usize].is_merged = true;
                 return known;
             }
         }
@@ -207,11 +210,12 @@ impl<'a> Builder<'a> {
             for &known in alike.iter() {
                 let own = &mut self.nodes[known as usize];
                 let Some(other) = scan_of(own.op) else { continue };
-                if scan.covers(other) {
-                    (own.op, own.avals) = (node.op, node.avals);
-                    return known;
-                }
-                if other.covers(scan) {
+                let covers = scan.covers(other);
+                if covers || other.covers(scan) {
+                    own.is_merged = true;
+                    if covers {
+                        (own.op, own.avals) = (node.op, node.avals);
+                    }
                     return known;
                 }
             }

@@ -7,12 +7,13 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
+use super::flat::Origin;
 use super::fuse::{
     Form, Fusion, Group, GroupKind, Member, RowFold, ScalarSource, Slot, SlotInfo, Use, Val,
     ValKind, View, Work,
 };
 use super::order::order;
-use super::prepared::prepare;
+use super::prepared::{Prepared, prepare};
 use super::rooms::note_rooms;
 use super::{Access, LateCheck, OutputSpec, Parameters, Plan, SlotSpec, Step};
 use crate::backend::{Backend, Epilogue, Fails, Fold, Kernel, Operand, Segment};
@@ -39,10 +40,23 @@ pub(super) struct Lowered {
 /// A step before it is made ready.
 pub(super) struct Drafted {
     pub segment: Segment,
+    pub operands: Operands,
+}
+
+/// Where the operands of a step lie.
+pub(super) struct Operands {
     pub inputs: Vec<Access>,
     pub outputs: Vec<Access>,
-    pub scalars: Vec<(ScalarSource, DType)>,
-    pub aliases: SmallVec<[(u16, u16); 2]>,
+    scalars: Vec<(ScalarSource, DType)>,
+    aliases: SmallVec<[(u16, u16); 2]>,
+}
+
+impl Operands {
+    /// The step, which frees nothing yet.
+    pub fn step(self, prepared: Arc<Prepared>, origin: Option<Origin>) -> Step {
+        let Operands { inputs, outputs, scalars, aliases } = self;
+        Step { prepared, inputs, outputs, scalars, aliases, frees: SmallVec::new(), origin }
+    }
 }
 
 impl Drafted {
@@ -51,7 +65,7 @@ impl Drafted {
         let draft = Draft::of(fusion, index, group);
         let aliases = draft.aliases();
         let Draft { segment, inputs, outputs, scalars } = draft;
-        Drafted { segment, inputs, outputs, scalars, aliases }
+        Drafted { segment, operands: Operands { inputs, outputs, scalars, aliases } }
     }
 }
 
@@ -61,31 +75,21 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
     let mut step_of: Vec<Option<usize>> = vec![None; fusion.groups.len()];
     for (index, group) in fusion.groups.iter().enumerate() {
         if let Some(group) = group {
-            let Drafted { segment, inputs, outputs, scalars, aliases } =
-                Drafted::of(fusion, index, group);
+            let Drafted { segment, operands } = Drafted::of(fusion, index, group);
             step_of[index] = Some(segments.len());
             waits.push(step_of[group.after]);
             segments.push(segment);
             let maker = main_slot(&group.kind)
                 .into_iter()
-                .chain(outputs.iter().map(|out: &Access| out.slot))
+                .chain(operands.outputs.iter().map(|out| out.slot))
                 .find_map(|slot| fusion.slots[slot as usize].maker);
             let origin = maker.map(|node| fusion.graph.nodes[node as usize].origin.clone());
-            rest.push((inputs, outputs, scalars, aliases, origin));
+            rest.push((operands, origin));
         }
     }
     let steps = prepare(segments, backend)?.into_iter().zip(rest);
-    let steps: Vec<Step> = steps
-        .map(|(prepared, (inputs, outputs, scalars, aliases, origin))| Step {
-            prepared,
-            inputs,
-            outputs,
-            scalars,
-            aliases,
-            frees: SmallVec::new(),
-            origin,
-        })
-        .collect();
+    let steps: Vec<Step> =
+        steps.map(|(prepared, (operands, origin))| operands.step(prepared, origin)).collect();
     let outputs: Vec<OutputSpec> = fusion.outputs.iter().map(|view| output(view)).collect();
     let slot = |info: &SlotInfo<'_>| SlotSpec { bytes: bytes(info), is_output: false, room: None };
     let mut slots: Vec<SlotSpec> = fusion.slots.iter().map(slot).collect();

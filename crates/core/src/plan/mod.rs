@@ -197,12 +197,12 @@ impl Plan {
     ) -> Result<Plan> {
         let structure = template::structure(&graph, backend.device());
         let kin = cache::kin(structure);
-        let known = kin.as_ref().and_then(|plan| Some((plan, plan.template.as_ref()?)));
+        let known = kin.as_ref().and_then(|(plan, _)| Some((plan, plan.template.as_ref()?)));
         let mut is_inside = false;
         if let Some((plan, template)) = known {
             match template.likeness(&graph, leaves, backend) {
                 Likeness::Sizes(now) => {
-                    if let Some(resized) = plan.resized(now, backend)? {
+                    if let Ok(Some(resized)) = plan.resized(now, backend) {
                         return resized.checked(structure);
                     }
                 }
@@ -210,13 +210,13 @@ impl Plan {
                 Likeness::None => {}
             }
         }
-        // What comes a second time may come with further sizes.
-        let outline = kin.is_some().then(|| Outline::new(&graph));
+        let wants_template = kin.as_ref().is_some_and(|(_, wants_template)| *wants_template);
+        let outline = wants_template.then(|| Outline::new(&graph));
         let bodies = flat::Bodies::new(&graph, backend)?;
         let flat = flattened(graph, &bodies, backend)?;
         if let Some((plan, template)) = known.filter(|_| is_inside)
             && let Likeness::Sizes(now) = template.likeness_of_flat(&flat, leaves, backend)
-            && let Some(resized) = plan.resized(now, backend)?
+            && let Ok(Some(resized)) = plan.resized(now, backend)
         {
             return resized.checked(structure);
         }

@@ -1,11 +1,11 @@
 //! Plans for other sizes: made from a plan of the same structure.
 //!
 //! A cache that grows by a token, a window that moves: most steps of the new plan are those of the old one. So a
-//! structure that comes with other sizes leaves a template: its plan, with what each step was made from. For further
-//! sizes, steps on operands that are the same are shared. The nodes of each other step are planned by themselves, as a
-//! graph between the memory that the step reads and the memory that it writes. Where they give the same steps on the
-//! same memory again, the order of the plan, and when memory is free, hold as they are. Where they don't, the whole graph
-//! is planned anew.
+//! structure that comes with several sizes leaves a template: its plan, with what each step was made from. For further
+//! sizes, or other parameters of its ops, steps on operands that are the same are shared. The nodes of each other step
+//! are planned by themselves, as a graph between the memory that the step reads and the memory that it writes. Where
+//! they give the same steps on the same memory again, the order of the plan, and when memory is free, hold as they are.
+//! Where they don't, the whole graph is planned anew.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -62,7 +62,7 @@ struct Outer {
     op: Op,
     inputs: SmallVec<[Ref; 3]>,
     avals: Avals,
-    /// The node of the flat graph that it is; none where several are, or none is.
+    /// The node of the flat graph that it alone is; none where it was merged with others, has a body, or is dead.
     flat: Option<u32>,
 }
 
@@ -161,7 +161,7 @@ impl Template {
             homes: homes.clone(),
         });
         let nodes: Vec<Kept> = kept.collect();
-        for (at, node) in nodes.iter().enumerate() {
+        for (at, node) in graph.nodes.iter().enumerate().filter(|(_, node)| !node.is_merged) {
             if let Some(source) = node.source {
                 outline.nodes[source as usize].flat = Some(at as u32);
             }
@@ -370,15 +370,11 @@ impl Plan {
         let mut steps = self.steps.clone();
         let (segments, rest): (Vec<Segment>, Vec<_>) = made
             .into_iter()
-            .map(|(step, Drafted { segment, inputs, outputs, scalars, aliases })| {
-                (segment, (step as usize, inputs, outputs, scalars, aliases))
-            })
+            .map(|(step, Drafted { segment, operands })| (segment, (step as usize, operands)))
             .unzip();
-        let prepared = prepare(segments, backend)?;
-        for (prepared, (at, inputs, outputs, scalars, aliases)) in prepared.into_iter().zip(rest) {
+        for (prepared, (at, operands)) in prepare(segments, backend)?.into_iter().zip(rest) {
             let (frees, origin) = (steps[at].frees.clone(), steps[at].origin.clone());
-            let step = Step { prepared, inputs, outputs, scalars, aliases, frees, origin };
-            steps[at] = Arc::new(step);
+            steps[at] = Arc::new(Step { frees, ..operands.step(prepared, origin) });
         }
         let plan = finish(steps, outputs, slots, self.leaves, backend);
         Ok(Some(Plan { from: Some(self.clone()), ..plan }))
@@ -391,7 +387,7 @@ pub(super) enum Likeness<'a> {
     None,
     /// What differs is inside of nodes: the flat graph shows it.
     Inside,
-    /// It is the same on other sizes.
+    /// It is the same on other sizes, or with other parameters.
     Sizes(Resizing<'a>),
 }
 
@@ -423,7 +419,7 @@ impl Template {
                 Some(_) | None => {}
             }
             if let Op::Composite(composite) = node.op
-                && reads_other
+                && (is_changed || reads_other)
                 && known.flat.is_some()
             {
                 let aval = |r: &Ref| &graph.nodes[r.node as usize].avals[r.output as usize];
@@ -555,7 +551,7 @@ impl<'a> Resizing<'a> {
         for (op, &r) in inputs.iter().zip(&part.borders) {
             let avals = std::slice::from_ref(self.aval(r));
             let (inputs, origin) = (SmallVec::new(), Origin::new());
-            nodes.push(Flat { op, inputs, avals, source: None, origin });
+            nodes.push(Flat { op, inputs, avals, source: None, origin, is_merged: false });
         }
         let place = |r: &Ref| {
             if let Some(at) = part.borders.iter().position(|border| border == r) {
@@ -568,7 +564,8 @@ impl<'a> Resizing<'a> {
             let (op, avals, _) = self.nodes[node as usize];
             let known = &self.template.nodes[node as usize];
             let inputs = known.read().iter().map(place).collect::<Option<_>>()?;
-            nodes.push(Flat { op, inputs, avals, source: known.source, origin: Origin::new() });
+            let (source, origin) = (known.source, Origin::new());
+            nodes.push(Flat { op, inputs, avals, source, origin, is_merged: false });
         }
         let outputs = part.results.iter().map(place).collect::<Option<_>>()?;
         Some(FlatGraph { nodes, outputs, shapes: Shapes::default() })
@@ -590,14 +587,14 @@ impl<'a> Resizing<'a> {
         let within = Outputs::Within(Surroundings { asked: &asked, made: &rest });
         let fusion = Fusion::new(&graph, &strides, self.backend.limits(), within);
         let mut slots = Places::new(self.template, part, fusion.slots.len());
-        let mut groups = fusion.groups.iter().enumerate();
-        let mut groups = groups.by_ref().filter_map(|(at, group)| Some((at, group.as_ref()?)));
+        let groups = fusion.groups.iter().enumerate();
+        let mut groups = groups.filter_map(|(at, group)| Some((at, group.as_ref()?)));
         for &step in &part.steps {
             let (index, group) = groups.next()?;
             let mut drafted = Drafted::of(&fusion, index, group);
             let known = &plan.steps[step as usize];
-            slots.put(&mut drafted.inputs, &known.inputs, false)?;
-            slots.put(&mut drafted.outputs, &known.outputs, true)?;
+            slots.put(&mut drafted.operands.inputs, &known.inputs, false)?;
+            slots.put(&mut drafted.operands.outputs, &known.outputs, true)?;
             made.push((step, drafted));
         }
         if groups.next().is_some() {

@@ -105,13 +105,15 @@ pub(super) fn weight_grad<T: Element>(
     let worth = (geo.batch * geo.outputs()).div_ceil(GROUP).min(geo.batch);
     let groups = |sums: usize| (SUMS / sums.max(1)).clamp(1, GROUPS).min(worth);
     // Many weights beside the positions: one group of images is enough.
-    let is_one = depth >= MANY || groups(geo.groups * geo.c_out * depth) <= FEW;
+    let weights = geo.groups * geo.c_out * depth;
+    let slices = geo.taps() * geo.c_out / COPYING;
+    let is_one = groups(weights) <= FEW.max(slices) && (depth >= MANY || groups(weights) <= FEW);
     let mut gradient = WeightGrad::<T::Acc>::new(geo, Isa::best(), is_one);
     if size_of::<T>() == size_of::<T::Acc>() && is_one && gradient.lies_as_weights() {
         // The sums are the weights.
         gradient.row = Some(depth);
-        let slices = (2 * num_threads()).min(geo.taps() * geo.c_out / COPYING).max(1);
-        let slices = slices.min(gradient.blocks.len());
+        assert!(weights <= out.len());
+        let slices = (2 * num_threads()).min(slices.max(1)).min(gradient.blocks.len());
         parallel_for(slices, |slice| {
             let blocks = &gradient.blocks[part(gradient.blocks.len(), slices, slice)];
             // `T` is its own `Acc`.

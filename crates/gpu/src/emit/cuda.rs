@@ -85,6 +85,15 @@ __device__ __forceinline__ u32 awaited(const u64* at) {
     return (u32)posted;
 }
 template <class T, int N> struct __align__(sizeof(T) * N) Vector { T e[N]; };
+// Small elements in whole words. CUDA's assembler (13.0 and 13.5, for architecture 9.0) takes those of a vector's second
+// word from a register that nothing was written to, where all threads load the same eight bytes.
+template <class T, int N> struct __align__(sizeof(T) * N) Words {
+    u32 w[sizeof(T) * N / 4];
+    __device__ __forceinline__ T at(u32 i) const {
+        u32 in_word = i * sizeof(T) % 4 * 8;
+        return (T)(w[i * sizeof(T) / 4] >> in_word & ((1u << 8 * sizeof(T)) - 1u));
+    }
+};
 ";
 
 /// What the language has of whole numbers alone.
@@ -284,7 +293,7 @@ impl Dialect for CudaC {
             Stmt::LoadVector(into, buf, index) => {
                 let dtype = dtype(buf);
                 let decode = |place| decoded(dtype, place);
-                self.load_all(into, element(dtype), &buffer(*buf), *index, decode)
+                self.load_all(into, element(dtype), dtype.size(), &buffer(*buf), *index, decode)
             }
             Stmt::StoreVector(buf, index, values) => {
                 let dtype = dtype(buf);
@@ -292,7 +301,8 @@ impl Dialect for CudaC {
             }
             Stmt::LoadSharedVector(into, array, index) => {
                 let ty = self.ty(shared_ty(*array));
-                self.load_all(into, ty, &shared(*array), *index, |place| place)
+                let bytes = shared_ty(*array).size();
+                self.load_all(into, ty, bytes, &shared(*array), *index, |place| place)
             }
             Stmt::StoreSharedVector(array, index, values) => {
                 store_all(self.ty(shared_ty(*array)), &shared(*array), *index, values, value)
@@ -455,17 +465,21 @@ impl CudaC {
         &self,
         into: &[Reg],
         element: &str,
+        bytes: usize,
         array: &str,
         index: Reg,
         decoded: impl Fn(String) -> String,
     ) -> String {
-        let vector = format!("Vector<{element}, {}>", into.len());
+        let in_words = bytes < 4 && (bytes * into.len()).is_multiple_of(4);
+        let kind = if in_words { "Words" } else { "Vector" };
+        let vector = format!("{kind}<{element}, {}>", into.len());
         let name = format!("w{}", into[0].id);
         let at = value(index);
         let mut text = format!("const {vector} {name} = *(const {vector}*)({array} + {at});");
         for (i, &val) in into.iter().enumerate() {
             let left = self.declare(val.ty, &value(val), false);
-            let _ = write!(text, " {left} = {};", decoded(format!("{name}.e[{i}]")));
+            let place = if in_words { format!("{name}.at({i})") } else { format!("{name}.e[{i}]") };
+            let _ = write!(text, " {left} = {};", decoded(place));
         }
         text
     }

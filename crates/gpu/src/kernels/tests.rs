@@ -150,19 +150,24 @@ fn a_mask_of_bytes_beside_floats() {
     let (mask, x) = (operand(&shape, DType::Bool), operand(&shape, F32));
     let one = segment(Kernel::Map(work), vec![mask, x.clone(), x.clone()], vec![x]);
     let text = &texts(&one)[0];
-    assert!(text.contains("const Vector<u8, 4>*"), "{text}");
+    assert!(text.contains("const Words<u8, 4>*"), "{text}");
     assert!(text.contains("*(Vector<float, 4>*)"), "{text}");
 }
 
 #[test]
 fn a_transpose_is_turned_in_shared_memory() {
-    for (dtype, name) in [(F32, "float, 4"), (DType::F16, "u16, 8"), (DType::F64, "double, 2")] {
+    let kinds = [
+        (F32, "Vector", "float, 4"),
+        (DType::F16, "Words", "u16, 8"),
+        (DType::F64, "Vector", "double, 2"),
+    ];
+    for (dtype, read, name) in kinds {
         let from = strided(&[1024, 512], &[1, 1024], dtype);
         let work = Body::copy(Shape::from([1024, 512]), dtype);
         let one = segment(Kernel::Map(work), vec![from], vec![operand(&[1024, 512], dtype)]);
         let text = &texts(&one)[0];
         assert!(text.contains("__shared__"), "{text}");
-        assert!(text.contains(&format!("const Vector<{name}>*")), "{text}");
+        assert!(text.contains(&format!("const {read}<{name}>*")), "{text}");
         assert!(text.contains(&format!("*(Vector<{name}>*)")), "{text}");
     }
 }
