@@ -62,7 +62,7 @@ struct Cache {
     families: HashMap<u64, Family>,
     /// How often keys have the body of a call, by where that is.
     bodies: HashMap<usize, usize, BuildHasherDefault<Mixer>>,
-    /// Without what plans share.
+    /// Without what is counted as held.
     stats: CacheStats,
     limit: usize,
     clock: u64,
@@ -239,11 +239,13 @@ impl Cache {
         self.stats.bytes -= evicted.bytes;
         for body in evicted.key.bodies() {
             let at = Arc::as_ptr(body).addr();
-            let left = self.bodies.get(&at).map_or(0, |count| count - 1);
-            if left > 0 {
-                self.bodies.insert(at, left);
-            } else if self.bodies.remove(&at).is_some() {
-                self.stats.bytes -= body.memory();
+            match self.bodies.get_mut(&at) {
+                Some(count) if *count > 1 => *count -= 1,
+                Some(_) => {
+                    self.bodies.remove(&at);
+                    self.stats.bytes -= body.memory();
+                }
+                None => {}
             }
         }
         self.stats.evictions += 1;

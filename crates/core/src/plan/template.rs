@@ -104,19 +104,8 @@ struct Kept {
 impl Kept {
     /// The inputs that it is computed from.
     fn read(&self) -> &[Ref] {
-        match self.op {
-            Op::Mark(_) => &self.inputs[..1],
-            Op::Input(_)
-            | Op::Constant(_)
-            | Op::Movement(_)
-            | Op::Elementwise(_)
-            | Op::Reduce(_)
-            | Op::Kernel(_)
-            | Op::Composite(_)
-            | Op::Call(_)
-            | Op::Control(_)
-            | Op::Custom(_) => &self.inputs,
-        }
+        // Of what a mark only waits for nothing is read.
+        if matches!(self.op, Op::Mark(_)) { &self.inputs[..1] } else { &self.inputs }
     }
 }
 

@@ -104,10 +104,10 @@ pub(super) fn weight_grad<T: Element>(
     let depth = geo.taps() * geo.c_in;
     let worth = (geo.batch * geo.outputs()).div_ceil(GROUP).min(geo.batch);
     let groups = |sums: usize| (SUMS / sums.max(1)).clamp(1, GROUPS).min(worth);
-    // Many weights beside the positions: one group of images is enough.
+    // Many weights beside the positions: one group of images is enough, if its tiles make as many tasks.
     let weights = geo.groups * geo.c_out * depth;
     let slices = geo.taps() * geo.c_out / COPYING;
-    let is_one = groups(weights) <= FEW.max(slices) && (depth >= MANY || groups(weights) <= FEW);
+    let is_one = groups(weights) <= FEW || depth >= MANY && groups(weights) <= slices;
     let mut gradient = WeightGrad::<T::Acc>::new(geo, Isa::best(), is_one);
     if size_of::<T>() == size_of::<T::Acc>() && is_one && gradient.lies_as_weights() {
         // The sums are the weights.
