@@ -10,11 +10,17 @@ pub use network::classification;
 
 use crate::args::BenchArgs;
 use crate::failure::{Failure, Outcome};
-use crate::interrupt;
-use crate::output::Output;
+use crate::output::{Output, spared};
+use crate::{data, interrupt};
 
 pub fn run(args: &BenchArgs) -> Outcome {
     let output = Output::new(args.json.as_deref())?;
+    let data = || data::files(args.data_dir.as_deref());
+    output.spares("a file of the data", data)?;
+    if let Some(path) = &args.outputs {
+        spared("--outputs", path, "a file of the data", data())?;
+        output.spares("what --outputs goes to", || [path.clone()])?;
+    }
     let devices = match args.device.is_empty() {
         true => vec![cupola::backend::best_device()],
         false => args.device.clone(),

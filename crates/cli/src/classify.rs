@@ -13,6 +13,7 @@ use crate::args::{ClassifyArgs, DatasetName};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, bar};
 use crate::table::Table;
+use crate::train::files_of;
 use crate::{data, interrupt, pictures};
 
 /// How many images are looked at together.
@@ -44,6 +45,7 @@ pub fn run(args: &ClassifyArgs) -> Outcome {
     }
     let output = Output::new(args.json.as_deref())?;
     output.spares("the model", || [args.run.join(MODEL_FILE)])?;
+    output.spares("a file of the run", || files_of(&args.run))?;
     output.spares("an image that is to be classified", || args.images.iter().cloned())?;
     output.spares("a file of the data", || data::files(args.data_dir.as_deref()))?;
     with_stream(Stream::of(args.device), || {

@@ -13,14 +13,19 @@ use cupola::{Array, DType, ops, plan};
 use crate::args::ExplainArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, replaceable, spared, spinner};
-use crate::package::function;
+use crate::package::{files, function};
+use crate::train::files_of;
 
 pub fn run(args: &ExplainArgs) -> Outcome {
     let output = Output::new(args.json.as_deref())?;
-    let read = || [args.run.clone(), args.run.join(MODEL_FILE)];
-    output.spares("the model", read)?;
+    let model = || [args.run.clone(), args.run.join(MODEL_FILE)];
+    let beside = || files_of(&args.run).into_iter().chain(files(&args.run));
+    output.spares("the model", model)?;
+    output.spares("a file beside the model", beside)?;
     if let Some(path) = &args.svg {
-        spared("--svg", path, "the model", read())?;
+        spared("--svg", path, "the model", model())?;
+        spared("--svg", path, "a file beside the model", beside())?;
+        output.spares("what --svg goes to", || [path.clone()])?;
         replaceable("--svg", path)?;
     }
     with_stream(Stream::of(args.device), || {

@@ -13,8 +13,8 @@ use cupola::device::{Stream, with_stream};
 use cupola::io::{npy, write_whole};
 use cupola::markup::escaped;
 use cupola::train::{
-    Augment, BEST_FILE, Checkpoint, ConvNet, METRICS_FILE, MODEL_FILE, Model, Precision, Report,
-    STATE_FILE, Settings, Stop, Trainer, Until, panels,
+    Augment, Checkpoint, ConvNet, MODEL_FILE, Model, Precision, Report, STATE_FILE, Settings, Stop,
+    Trainer, Until, panels,
 };
 use cupola::{Array, Device};
 use serde::Serialize;
@@ -23,6 +23,7 @@ use crate::args::{DatasetName, ReportArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, bar, replaceable, spared};
 use crate::table::Table;
+use crate::train::files_of;
 use crate::{bench, data, figures, interrupt};
 pub use peers::Peer;
 use peers::{Environment, Figures, Kind};
@@ -89,9 +90,8 @@ pub fn run(args: &ReportArgs) -> Outcome {
     output.spares("a file of the data", || data::files(subject.data_dir.as_deref()))?;
     spared("--out", &args.out, "a file of the data", data::files(subject.data_dir.as_deref()))?;
     if let Some(run) = &subject.run {
-        let files = [MODEL_FILE, BEST_FILE, STATE_FILE, METRICS_FILE].map(|file| run.join(file));
-        spared("--out", &args.out, "a file of the run", files.clone())?;
-        output.spares("a file of the run", || files)?;
+        spared("--out", &args.out, "a file of the run", files_of(run))?;
+        output.spares("a file of the run", || files_of(run))?;
     }
     let devices = match args.device.is_empty() {
         true => vec![cupola::backend::best_device()],
@@ -449,6 +449,7 @@ impl Compared<'_> {
 
 /// A page with rows about a network and how it was trained.
 pub fn with_settings(page: Report, network: &str, settings: &Settings) -> Report {
+    let patience = settings.patience.map_or("any".to_owned(), |epochs| epochs.to_string());
     let rows = [
         ("network", network.to_owned()),
         ("epochs", settings.epochs.to_string()),
@@ -457,6 +458,10 @@ pub fn with_settings(page: Report, network: &str, settings: &Settings) -> Report
         ("learning rate", settings.learning_rate.to_string()),
         ("seed", settings.seed.to_string()),
         ("precision", settings.precision.to_string()),
+        ("batches a step", settings.accumulate.to_string()),
+        ("augmentation", settings.augment.to_string()),
+        ("epochs without progress before it ends", patience),
+        ("the best model is kept", if settings.keep_best { "yes" } else { "no" }.to_owned()),
     ];
     rows.into_iter().fold(page, |page, (name, value)| page.row(name, value))
 }

@@ -25,6 +25,7 @@ use crate::output::{Output, bar, replaceable, spared};
 use crate::profile::Profiling;
 use crate::{data, figures, interrupt};
 use folder::RunFolder;
+pub use folder::files_of;
 use progress::Progress;
 use recipe::Recipe;
 

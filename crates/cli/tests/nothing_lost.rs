@@ -73,6 +73,46 @@ fn json_spares_what_the_run_reads_and_writes() {
     sandbox
         .run("classify run --dataset mnist --data-dir data --json run/model.safetensors")
         .bad(2, &["--json", "the model"]);
+    // Nor does what only reads replace what a run could not go on without.
+    let state = sandbox.read("run/state.safetensors");
+    let others = [
+        (
+            "classify run --dataset mnist --data-dir data --json run/metrics.jsonl",
+            "a file of the run",
+        ),
+        ("explain run --json run/state.safetensors", "a file beside the model"),
+        ("explain run --svg run/state.safetensors", "a file beside the model"),
+        ("explain run --svg plan.svg --json plan.svg", "what --svg goes to"),
+        ("bench --dataset mnist --data-dir data --steps 1 --json LABELS", "a file of the data"),
+        ("bench --dataset mnist --data-dir data --steps 1 --outputs LABELS", "a file of the data"),
+    ];
+    for (command, what) in others {
+        let command = command.replace("LABELS", &labels.display().to_string());
+        sandbox.run(&command).bad(2, &[what]);
+    }
+    assert_eq!(sandbox.read("run/state.safetensors"), state);
+    assert_eq!(fs::read(&labels).unwrap(), before);
+}
+
+/// A pipe in the place of a file would make whoever opens it wait.
+#[cfg(unix)]
+#[test]
+fn pipes_in_the_place_of_files_are_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.train("--epochs 1 --out run").good();
+    let replaced = |file: &str| {
+        fs::rename(sandbox.path(&format!("run/{file}")), sandbox.path("kept")).unwrap();
+        let made = Command::new("mkfifo").arg(sandbox.path(&format!("run/{file}"))).status();
+        assert!(made.unwrap().success());
+    };
+    for file in ["metrics.jsonl", "state.safetensors", "model.safetensors"] {
+        replaced(file);
+        sandbox.train("--resume run --epochs 2").bad(1, &[file, "is no file"]);
+        fs::rename(sandbox.path("kept"), sandbox.path(&format!("run/{file}"))).unwrap();
+    }
+    replaced("model.safetensors");
+    sandbox.run("explain run").bad(1, &["model.safetensors", "is no file"]);
+    sandbox.run("classify run --dataset mnist --data-dir data").bad(1, &["is no file"]);
 }
 
 #[cfg(unix)]

@@ -34,11 +34,11 @@ use crate::profile::{self, What};
 ///
 /// # Errors
 /// Where a computation fails, or an array is traced by `vmap` or `compile` and so has no values. An
-/// [update](crate::ops::update) that an index outside its axis keeps from being computed is undone then.
+/// [update](crate::ops::update) that values keep from being computed, as an index outside its axis, is undone then.
 pub fn eval(arrays: &[Array]) -> Result<()> {
     let outcome = at_once(arrays);
     match outcome {
-        Err(error @ Error::Index { .. }) => Err(match undo::undo(arrays) {
+        Err(error) if error.is_of_values() => Err(match undo::undo(arrays) {
             true => error.with_updates_undone(),
             false => error,
         }),

@@ -95,7 +95,8 @@ pub(crate) fn take_over(
         Kernel::Custom(custom) => custom.0.name().to_owned(),
     };
     let policy = policy();
-    if policy == Policy::Error || device.device() == Device::CPU {
+    let is_here_alone = matches!(&segment.kernel, Kernel::Custom(op) if !op.0.runs_on_host());
+    if policy == Policy::Error || device.device() == Device::CPU || is_here_alone {
         let reason = format!("{op}: {reason}");
         return Err(Error::Unsupported { device: name, reason });
     }

@@ -243,7 +243,7 @@ fn description(step: &ExplainedStep) -> String {
     }
     let place = match (step.on_cpu, step.in_place) {
         (true, _) => ", on the CPU",
-        (_, true) => ", in place",
+        (_, true) => ", in place where it can",
         _ => "",
     };
     format!("{text} → {}{place}", results.join(", "))

@@ -417,8 +417,10 @@ impl Kernel {
                 return Err(Error::argument(self.name, detail));
             }
         }
+        // Of nothing there is nothing to compute, and as many threads as elements are none.
+        let is_empty = launch.outputs.iter().all(|aval| aval.shape.size() == 0);
         for (what, sizes) in [("grid", launch.grid), ("threadgroup", launch.threadgroup)] {
-            if sizes.contains(&0) {
+            if sizes.contains(&0) && !is_empty {
                 let detail = format!("a {what} of {sizes:?} has no threads");
                 return Err(Error::argument(self.name, detail));
             }
@@ -429,13 +431,13 @@ impl Kernel {
             let detail = format!("a grid of {:?} has more than 2³² threads", launch.grid);
             return Err(Error::argument(self.name, detail));
         }
-        let mut threadgroup = launch.threadgroup;
-        threadgroup.iter_mut().zip(launch.grid).for_each(|(own, all)| *own = (*own).min(all));
+        let (grid, mut threadgroup) = (launch.grid.map(|n| n.max(1)), launch.threadgroup);
+        threadgroup.iter_mut().zip(grid).for_each(|(own, all)| *own = (*own).clamp(1, all));
         if threads(threadgroup) > GROUP {
             let detail = format!("a threadgroup of {threadgroup:?} has more than {GROUP} threads");
             return Err(Error::argument(self.name, detail));
         }
-        Called::new(self, inputs, Launch { threadgroup, ..launch.clone() })
+        Called::new(self, inputs, Launch { grid, threadgroup, ..launch.clone() })
     }
 }
 

@@ -634,6 +634,85 @@ fn a_result_that_is_read_twice_is_continued() -> Result<()> {
     Ok(())
 }
 
+/// Elementwise work continues a product whatever shape the product is read in, and where several groups of it read
+/// the same result; what goes on over rows stays with them.
+#[test]
+fn work_in_another_shape_continues_a_product() -> Result<()> {
+    let (w, b) = (ramp(&[8, 5]), ramp(&[5]));
+    let seen = |y: Array| Array::from_vec(y.to_vec::<f32>()?, y.shape());
+    for shape in [&[6, 8][..], &[1, 8], &[2, 3, 8], &[1, 1, 8], &[2, 1, 3, 8], &[8], &[0, 3, 8]] {
+        let x = ramp(shape);
+        let linear = || ops::add(&ops::multiply(&ops::matmul(&x, &w)?, 0.01)?, &b);
+        for activation in [ops::gelu_approx, ops::gelu, ops::sigmoid] {
+            // What is held is a result of its own.
+            let made = |y: Array| activation(&y);
+            let plan = explain(&[made(linear()?)?])?;
+            assert!(plan.steps.len() <= 1, "{shape:?}: {plan}");
+            let want = activation(&seen(linear()?)?)?;
+            assert_eq!(activation(&linear()?)?.to_vec::<f32>()?, want.to_vec::<f32>()?);
+        }
+        if shape.len() < 2 || shape.contains(&0) {
+            continue;
+        }
+        // A norm reads the sum once: it is not written between.
+        let normed = |y: Array| ops::layer_norm(&y, Some(&b), None, 1e-5);
+        let plan = explain(&[normed(linear()?)?])?;
+        assert_eq!(plan.steps.len(), 2, "{shape:?}: {plan}");
+        let want = normed(seen(linear()?)?)?;
+        assert_eq!(normed(linear()?)?.to_vec::<f32>()?, want.to_vec::<f32>()?);
+    }
+    // What is turned between is no continuation in place.
+    let x = ramp(&[2, 3, 8]);
+    let turned = |y: &Array| ops::add(&ops::transpose(y, [0, 2, 1])?, 1.0);
+    let product = ops::matmul(&x, &w)?;
+    let want = turned(&seen(product.clone())?)?;
+    assert_eq!(turned(&product)?.to_vec::<f32>()?, want.to_vec::<f32>()?);
+    Ok(())
+}
+
+/// What is made of little, and repeated along an array, is computed by who reads it.
+#[test]
+fn small_arrays_are_made_where_they_are_read() -> Result<()> {
+    let (x, w) = (ramp(&[4, 6]).astype(DType::BF16)?, ramp(&[6]).astype(DType::BF16)?);
+    eval(&[x.clone(), w.clone()])?;
+    let norm = |w: &Array| ops::rms_norm(&x, Some(&ops::add(w, 1.0)?), 1e-5);
+    let plan = explain(&[norm(&w)?])?;
+    assert_eq!(plan.steps.len(), 1, "{plan}");
+    let seen = ops::add(&w, 1.0)?;
+    let want = ops::rms_norm(&x, Some(&seen), 1e-5)?;
+    eval(std::slice::from_ref(&seen))?;
+    assert_eq!(norm(&w)?.to_bytes()?, want.to_bytes()?);
+    // Along another axis, in part, and read by several.
+    let column = ops::reshape(&ops::square(&ramp(&[4]))?, [4, 1])?;
+    let y = ramp(&[4, 6]);
+    let both = |column: &Array| -> Result<Vec<Array>> {
+        let sum = ops::sum(&ops::add(&y, column)?, 1, false)?;
+        Ok(vec![ops::multiply(&y, column)?, sum])
+    };
+    let lazy = both(&ops::multiply(&column, 2.0)?)?;
+    let ready = ops::multiply(&column, 2.0)?;
+    ready.eval()?;
+    for (lazy, want) in lazy.iter().zip(&both(&ready)?) {
+        assert_eq!(lazy.to_vec::<f32>()?, want.to_vec::<f32>()?);
+    }
+    // What a large array would lie in memory longer for is made at once.
+    for (rows, steps) in [(4, 2), (64, 3)] {
+        let wide = ramp(&[rows, 600]);
+        let first = |x: &Array| ops::multiply(&x.slice_rows(0, 1)?, 2.0);
+        let sum = {
+            let row = first(&ops::matmul(&wide, &ramp(&[600, 600]))?)?;
+            ops::add(&ramp(&[8, 600]), &row)?
+        };
+        let plan = explain(&[sum])?;
+        assert_eq!(plan.steps.len(), steps, "{rows} rows: {plan}");
+    }
+    // Turned it is another array's order: made once.
+    let square = ramp(&[6, 6]);
+    let chain = ops::add(&ops::transpose(&ops::add(&square, 1.0)?, ())?, 1.0)?;
+    assert_eq!(explain(&[chain])?.steps.len(), 2);
+    Ok(())
+}
+
 /// What is joined, padded, updated or repeated lies as most of it was made.
 #[test]
 fn parts_lie_as_they_were_made() -> Result<()> {

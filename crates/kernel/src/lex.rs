@@ -7,8 +7,15 @@ use crate::error::Pos;
 pub enum Token {
     /// A name, without the namespaces before it.
     Name(String),
-    /// A whole number, with the letters behind it.
-    Integer(u64, String),
+    /// A whole number, whether it is written in decimal, and the letters behind it.
+    Integer {
+        /// The number.
+        value: u64,
+        /// Whether it is neither octal nor hexadecimal.
+        is_decimal: bool,
+        /// The letters.
+        suffix: String,
+    },
     /// A number with a point or an exponent, with the letters behind it.
     Float(f64, String),
     /// An operator or a bracket.
@@ -23,6 +30,9 @@ const SIGNS: [&str; 47] = [
     "*=", "/=", "%=", "&=", "|=", "^=", "::", "+", "-", "*", "/", "%", "&", "|", "^", "~", "!",
     "<", ">", "=", "?", ":", ";", ",", ".", "(", ")", "[", "]", "{", "}", "@",
 ];
+
+/// What may stand behind a whole number.
+const SUFFIXES: [&str; 7] = ["", "u", "l", "ul", "lu", "ull", "ll"];
 
 /// What is wrong, and where.
 pub type Wrong = (Pos, String);
@@ -138,8 +148,11 @@ impl Lexer {
             self.take();
             self.take();
             let digits = self.take_while(|c| c.is_ascii_hexdigit());
-            let value = u64::from_str_radix(&digits, 16).map_err(|_| wrong(&digits))?;
-            return Ok(Token::Integer(value, self.take_while(|c| c.is_ascii_alphanumeric())));
+            let suffix = self.take_while(|c| c.is_ascii_alphanumeric() || c == '_').to_lowercase();
+            let value = u64::from_str_radix(&digits, 16).ok();
+            let value = value.filter(|_| SUFFIXES.contains(&&*suffix));
+            let value = value.ok_or_else(|| wrong(&format!("0x{digits}{suffix}")))?;
+            return Ok(Token::Integer { value, is_decimal: false, suffix });
         }
         let mut text = self.take_while(|c| c.is_ascii_digit());
         let mut is_float = false;
@@ -160,8 +173,7 @@ impl Lexer {
         }
         let suffix = self.take_while(|c| c.is_ascii_alphanumeric() || c == '_').to_lowercase();
         let float = is_float || ["f", "h"].contains(&&*suffix);
-        let known: &[&str] =
-            if float { &["", "f", "h", "l"] } else { &["", "u", "l", "ul", "lu", "ull", "ll"] };
+        let known: &[&str] = if float { &["", "f", "h", "l"] } else { &SUFFIXES };
         if !known.contains(&&*suffix) {
             return Err(wrong(&format!("{text}{suffix}")));
         }
@@ -173,6 +185,8 @@ impl Lexer {
             };
             return Ok(Token::Float(value?, suffix));
         }
-        Ok(Token::Integer(text.parse().map_err(|_| wrong(&text))?, suffix))
+        let is_decimal = !text.starts_with('0');
+        let value = u64::from_str_radix(&text, if is_decimal { 10 } else { 8 });
+        Ok(Token::Integer { value: value.map_err(|_| wrong(&text))?, is_decimal, suffix })
     }
 }

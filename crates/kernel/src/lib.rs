@@ -30,7 +30,7 @@ mod types;
 
 pub use error::{Error, Pos};
 pub use parse::{Array, Parameter, Signature, parse};
-pub use run::{Run, fill};
+pub use run::Run;
 pub use tree::{
     Access, Atomic, Axis, Binary, Builtin, Compare, Expr, Function, Kind, Math, Memory, Place,
     Program, Stmt, Unary, Variable,

@@ -121,7 +121,8 @@ fn complex<T: Into<f64>>(v: Complex<T>, real: &dyn Fn(f64) -> String) -> String 
 
 fn real(v: f64, precision: i32) -> String {
     match usize::try_from(precision) {
-        Ok(digits) if v.is_finite() => format!("{v:.digits$}"),
+        // No number has more.
+        Ok(digits) if v.is_finite() => format!("{v:.0$}", digits.min(1074)),
         _ => general(v, 6),
     }
 }

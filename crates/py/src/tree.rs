@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::array::PyArray;
+use crate::error::wrong_value;
 use crate::random::RandomState;
 
 /// The deepest tree: one that holds itself has no end.
@@ -202,6 +203,66 @@ impl Template {
             }
             Template::Dict(items) => items.iter().all(|(_, t)| t.has_only_arrays()),
             Template::Other(_) => false,
+        }
+    }
+
+    /// Takes `tree` apart as this is made, the values of a dict by its keys. Says whether it is made alike, and
+    /// where it is not leaves some of its arrays in `arrays`.
+    ///
+    /// # Errors
+    /// Where the keys of a dict are others.
+    pub fn take_apart(&self, tree: &Bound<'_, PyAny>, arrays: &mut Vec<Array>) -> PyResult<bool> {
+        let each = |items: &[Template], of: Vec<Bound<'_, PyAny>>, arrays: &mut Vec<Array>| {
+            let mut alike = items.len() == of.len();
+            for (item, tree) in items.iter().zip(&of) {
+                alike = alike && item.take_apart(tree, arrays)?;
+            }
+            Ok(alike)
+        };
+        match self {
+            Template::Array => {
+                let Ok(array) = tree.cast::<PyArray>() else { return Ok(false) };
+                arrays.push(array.get().get());
+                Ok(true)
+            }
+            Template::List(items) | Template::Tuple(items, _) => {
+                if let Ok(list) = tree.cast::<PyList>() {
+                    return each(items, list.iter().collect(), arrays);
+                }
+                let Ok(tuple) = tree.cast::<PyTuple>() else { return Ok(false) };
+                each(items, tuple.iter().collect(), arrays)
+            }
+            Template::Dict(items) => {
+                let Ok(dict) = tree.cast::<PyDict>() else { return Ok(false) };
+                let py = tree.py();
+                let own: Vec<_> = items.iter().filter(|(_, item)| item.count() > 0).collect();
+                let mut alike = true;
+                for (key, item) in &own {
+                    let Some(value) = dict.get_item(key.bind(py))? else {
+                        let keys = PyList::new(py, own.iter().map(|(key, _)| key.bind(py)))?;
+                        return Err(wrong_value(format!(
+                            "[custom_function] a rule gave a dict of the keys {}, not {}",
+                            dict.keys().repr()?,
+                            keys.repr()?
+                        )));
+                    };
+                    alike = alike && item.take_apart(&value, arrays)?;
+                }
+                // What else is there has no place.
+                let others = dict.iter().filter(|(key, _)| {
+                    !items.iter().any(|(own, _)| key.eq(own.bind(py)).unwrap_or(false))
+                });
+                Ok(alike && others.count() == 0)
+            }
+            Template::Other(_) => Ok(true),
+        }
+    }
+
+    /// The only item of a tuple of one.
+    pub fn only(&self) -> Option<&Template> {
+        match self {
+            Template::Tuple(items, _) => items.first().filter(|_| items.len() == 1),
+            Template::Array | Template::List(_) | Template::Dict(_) | Template::Other(_) => None,
         }
     }
 

@@ -389,3 +389,36 @@ def test_networks_train_as_in_float32(model, dtype):
     assert curves[0] != curves[1]
     assert curves[0][-1] < curves[0][0]
     assert models.difference(model, curves[1], curves[0]) < models.MIXED_TOLERANCE
+
+
+def test_a_rule_of_ones_own_gives_what_its_input_has():
+    @mx.custom_function
+    def product(x, w):
+        return x @ w
+
+    @product.vjp
+    def _(primals, cotangent, _):
+        x, w = primals
+        return cotangent @ w.T, x.T @ cotangent
+
+    x, w = mx.ones((4, 8)), mx.ones((8, 2))
+    with amp.autocast(mx.bfloat16):
+        gradient = mx.grad(lambda w: product(x, w).astype(mx.float32).sum())(w)
+    assert gradient.dtype == mx.float32 and gradient.tolist() == [[4, 4]] * 8
+
+
+def test_a_gru_is_half_from_its_first_step():
+    with amp.autocast(mx.bfloat16):
+        for layer in (nn.LSTM(8, 4), nn.RNN(8, 4), nn.GRU(8, 4)):
+            found = layer(mx.ones((1, 3, 8)))
+            assert (found[0] if isinstance(found, tuple) else found).dtype == mx.bfloat16
+
+
+def test_a_scale_never_becomes_zero():
+    scaler, model = amp.GradScaler(init_scale=1e-37, backoff_factor=0.01), nn.Linear(1, 1)
+    for _ in range(5):
+        scaler.step(optim.SGD(0.1), model, tree_map(lambda p: p * float("inf"), model.parameters()))
+        scaler.update()
+    assert 0 < scaler.get_scale().item() < 1e-37
+    with pytest.raises(ValueError, match="whole number"):
+        amp.GradScaler(growth_interval=1.5)

@@ -66,6 +66,8 @@ def test_text(dtype):
     with cc.printoptions(precision=3), mlx.printoptions(precision=3):
         assert str(cc.array(odd)) == str(mlx.array(odd))
     assert str(cc.array(odd)) == str(mlx.array(odd))
+    with cc.printoptions(precision=70000):
+        assert float(cc.array(1 / 3).item()) == float(str(cc.array([1 / 3])).split("[")[1].split("]")[0])
 
 
 INDICES = [

@@ -253,6 +253,55 @@ def test_atomics_and_first_values(rng, dtype):
     assert most.item() == 9
 
 
+def test_first_values_are_cast_as_arrays_are():
+    kernel = cc.fast.kernel("first", ["x"], ["y"], "if (thread_position_in_grid.x > 9) y[0] = x[0];")
+    numbers = [-1, 3e9, 0.5, float("nan"), 1e12, -2.7, 255.9]
+    for name in ("bool_", "uint8", "int8", "uint16", "int16", "uint32", "int32", "float16", "float32"):
+        dtype = getattr(cc, name)
+        for number in numbers:
+            if np.isnan(number) and name not in ("bool_", "float16", "float32"):
+                continue  # Of NaN no integer is said.
+            y = run(kernel, [cc.ones(1)], [(3,)], [dtype], init_value=number)[0]
+            want = cc.array(np.full(3, number, np.float64), cc.float64).astype(dtype, stream=cc.cpu)
+            np.testing.assert_array_equal(values(y), values(want), err_msg=f"{name} {number}")
+
+
+def test_whole_numbers_have_the_types_of_c():
+    x = cc.array([-5, -1, 0, 1])
+
+    def found(expression):
+        source = f"uint i = thread_position_in_grid.x; int v = x[i]; y[i] = {expression};"
+        return run(cc.fast.kernel("whole", ["x"], ["y"], source), [x], [(4,)], [cc.int32])[0].tolist()
+
+    assert found("010 + 0x1F") == [39] * 4
+    assert found("v < 0x80000000") == [0, 0, 1, 1]
+    if DEVICE != "wgpu":  # which has no integers of 64 bits
+        assert found("v < 2147483648") == [1] * 4
+        assert found("v < 4294967295") == [1] * 4
+        assert found("v > -2147483648") == [1] * 4
+    for wrong in ("09", "0x", "0x1g", "99999999999999999999", "18446744073709551615"):
+        with pytest.raises(ValueError, match="is not a number|too large"):
+            found(wrong)
+
+
+def test_of_nothing_there_is_nothing_to_compute():
+    call = softshrink()
+    assert call(cc.zeros((0, 6))).shape == (0, 6)
+    assert cc.grad(lambda x: call(x).sum())(cc.zeros((0, 6))).shape == (0, 6)
+    kernel = cc.fast.kernel("outside", ["x"], ["y"], "y[thread_position_in_grid.x + 5] = x[0];")
+    assert run(kernel, [cc.ones(1)], [(0,)], grid=(3, 1, 1))[0].tolist() == []
+    with pytest.raises(ValueError, match="has no threads"):
+        run(kernel, [cc.ones(1)], [(2,)], grid=(0, 1, 1))
+
+
+def test_a_derivative_gives_as_many_as_there_are_inputs():
+    kernel = cc.fast.kernel("twice", ["x"], ["y"], "y[thread_position_in_grid.x] = 2 * x[thread_position_in_grid.x];")
+    for wrong in (lambda x, dy, y: [dy[0], dy[0]], lambda x, dy, y: []):
+        kernel.vjp = wrong
+        with pytest.raises(ValueError, match="vjp gave"):
+            cc.grad(lambda x: run(kernel, [x], [x.shape])[0].sum())(cc.ones(3))
+
+
 def test_control_flow_and_functions(rng):
     header = """
         float power(float base, int n) {
@@ -384,6 +433,22 @@ def test_wgsl(rng):
     with pytest.raises(Exception, match="line 2, column 10: Operation Add can't work with .*Float.*\n    *y.*\n *\\^") as told:
         cc.eval(run(wrong, [cc.ones(1)], [(1,)]))
     assert "Expression" not in str(told.value) and "[6" not in str(told.value), told.value
+
+
+@pytest.mark.skipif(DEVICE != "wgpu", reason="about wgpu")
+def test_wgsl_reads_its_inputs_and_says_what_it_lacks():
+    index = "y[thread_position_in_grid.x] = f32(thread_index_in_threadgroup);"
+    y = run(cc.fast.wgsl_kernel("index", ["x"], ["y"], index), [cc.ones(4)], [(4,)], group=(2, 1, 1))[0]
+    assert y.tolist() == [0, 1, 0, 1]
+    kept = cc.zeros(4)
+    cc.eval(kept)
+    writes = cc.fast.wgsl_kernel("writes", ["x"], ["y"], "x[0] = 7.0; y[0] = 1.0;")
+    with pytest.raises(RuntimeError, match=r"^writes: "):
+        run(writes, [kept], [(4,)])[0].tolist()
+    assert kept.tolist() == [0] * 4
+    copies = cc.fast.wgsl_kernel("copies", ["x"], ["y"], "y[0] = x[0];")
+    with pytest.raises(RuntimeError, match="no arrays of float16"):
+        run(copies, [cc.ones(4, cc.float16)], [(4,)], [cc.float16])[0].tolist()
 
 
 @pytest.mark.skipif(DEVICE != "cuda", reason="about CUDA")

@@ -1,5 +1,7 @@
 """An evaluation that finds an index outside its axis leaves everything as it was, on every device."""
 
+from functools import partial
+
 import cupola.amp as amp
 import cupola.nn as nn
 import cupola.optimizers as optim
@@ -154,6 +156,75 @@ def test_a_scaled_step_that_fails_is_undone():
     assert state() == before
     step(computed(0, 3, 1))
     assert state() != before
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+@pytest.mark.parametrize("kind", ["embedding", "labels", "singular"])
+def test_a_compiled_step_that_fails_is_undone(kind, is_given):
+    model = nn.Sequential(nn.Embedding(6, 4), nn.Dropout(0.5), nn.BatchNorm(4), nn.Linear(4, 3))
+    optimizer = optim.Adam(0.01)
+    optimizer.init(model.trainable_parameters())
+
+    def loss(x, y, m):
+        scores = model(x) @ (cc.linalg.inv(m, stream=cc.cpu) if kind == "singular" else m)
+        return nn.losses.cross_entropy(scores, y, reduction="mean")
+
+    loss_and_grad = nn.value_and_grad(model, loss)
+    held = [model.state, optimizer.state, cc.random.state]
+
+    @partial(cc.compile, inputs=held, outputs=held)
+    def step(x, y, m):
+        value, gradients = loss_and_grad(x, y, m)
+        optimizer.update(model, gradients)
+        return value
+
+    def state():
+        return {key: np.array(leaf).tolist() for key, leaf in tree_flatten(held)}
+
+    indices = cc.array if is_given else (lambda values: computed(*values))
+    right = (indices([1, 2, 5]), indices([0, 1, 2]), cc.eye(3))
+    wrong = {
+        "embedding": (indices([1, 2, 6]), right[1], right[2]),
+        "labels": (right[0], indices([0, 3, 2]), right[2]),
+        "singular": (*right[:2], cc.zeros((3, 3))),
+    }
+    cc.eval(step(*right), held)
+    before = state()
+    for _ in range(2):
+        with pytest.raises((IndexError, RuntimeError), match="undone"):
+            cc.eval(step(*wrong[kind]), held)
+        assert state() == before
+    assert np.isfinite(step(*right).item())
+    assert state() != before
+
+
+def test_a_step_with_a_singular_matrix_is_undone():
+    model, optimizer = nn.Linear(3, 3), optim.SGD(0.1, momentum=0.9)
+    loss_and_grad = nn.value_and_grad(model, lambda x: model(cc.linalg.inv(x, stream=cc.cpu)).sum())
+
+    def step(x):
+        value, gradients = loss_and_grad(x)
+        optimizer.update(model, gradients)
+        cc.eval(value, model.state, optimizer.state)
+
+    step(cc.eye(3))
+    before = np.array(model.weight).tolist()
+    with pytest.raises(RuntimeError, match="singular.*undone"):
+        step(cc.zeros((3, 3)))
+    assert np.array(model.weight).tolist() == before
+    step(cc.eye(3))
+    assert np.array(model.weight).tolist() != before
+
+
+def test_an_assignment_that_fails_leaves_the_array():
+    z = cc.ones(3) * 2
+    cc.eval(z)
+    z[computed(9)] = 7.0
+    with pytest.raises(IndexError):
+        z.tolist()
+    assert z.tolist() == [2, 2, 2]
+    z[computed(1)] = 7.0
+    assert z.tolist() == [2, 7, 2]
 
 
 def test_random_numbers_go_on():

@@ -127,6 +127,22 @@ def test_the_environment(tmp_path):
     assert ran.returncode != 0 and "missing" in ran.stderr
 
 
+def test_what_the_environment_asks_for_is_whole_at_the_end(tmp_path):
+    code = "import cupola.core as mx; a = mx.ones((6, 6)); mx.eval(a @ a)"
+    for device in ("cpu", "wgpu", "cuda"):
+        if not mx.is_available(getattr(mx, device)):
+            continue
+        ran = run(code.replace(";", f"; mx.set_default_device(mx.{device});", 1), CUPOLA_LOG="ops")
+        assert ran.returncode == 0 and f"cupola: {device}" in ran.stderr, (device, ran.stderr)
+        assert "matmul" in ran.stderr
+    path = tmp_path / "trace.json"
+    ran = run(code + "; from cupola import profiler; profiler.stop()", CUPOLA_PROFILE=str(path))
+    assert "the program has stopped the profile" in ran.stderr and not path.exists()
+    for name in ("", "a\0b"):
+        with pytest.raises(RuntimeError, match="no name of a file"):
+            profiler.profile(name)
+
+
 def test_what_is_compiled_has_the_lines_that_recorded_it():
     block = Block()
 

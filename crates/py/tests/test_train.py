@@ -93,16 +93,21 @@ def test_files_are_written(tmp_path):
         for step in range(2):
             callbacks.step(loss=step)
         callbacks.epoch(train_loss=0.5, val_loss=0.25 * epoch)
+    # An epoch under way.
+    for loss in (1.0, 2.0, 6.0):
+        callbacks.step(loss=loss)
     callbacks.end()
     assert [json.loads(line) for line in lines.read_text().splitlines()] == [
         {"epoch": 1, "step": 2, "loss": 1.0},
         {"epoch": 1, "train_loss": 0.5, "val_loss": 0.0},
         {"epoch": 2, "step": 4, "loss": 1.0},
         {"epoch": 2, "train_loss": 0.5, "val_loss": 0.25},
+        {"epoch": 3, "step": 6, "loss": 2.0},
+        {"epoch": 3, "steps": 3, "loss": 3.0},
     ]
-    assert table.read_text() == "epoch,train_loss,val_loss\n1,0.5,0\n2,0.5,0.25\n"
+    assert table.read_text() == "epoch,steps,train_loss,val_loss,loss\n1,,0.5,0,\n2,,0.5,0.25,\n3,3,,,3\n"
     events = board.path.read_bytes()
-    assert events.count(b"train/loss") == 2 and events.count(b"epoch/val_loss") == 2
+    assert events.count(b"train/loss") == 3 and events.count(b"epoch/val_loss") == 2
     text = page.read_text()
     assert "<h1>&lt;A&gt;</h1>" in text and "rate" in text and text.count("<polyline") == 2
 

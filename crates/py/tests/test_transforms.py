@@ -602,3 +602,20 @@ def test_custom_rules_give_arrays(name):
     function.vjp(lambda primals, cotangent, output: (cotangent,))
     with pytest.raises(ValueError, match="1 arrays, 2 arrays are expected"):
         cc.grad(lambda x, y: function(x, y).sum())(x, y)
+
+
+def test_rules_of_ones_own_give_dicts_by_their_keys():
+    both = cc.custom_function(lambda d: d["a"] * 2 + d["b"] * 3)
+    both.vjp(lambda primals, cotangent, _: {"b": 3 * cotangent, "a": 2 * cotangent})
+    found = cc.grad(lambda d: both(d).sum())({"a": cc.ones(3), "b": cc.ones(3)})
+    assert found["a"].tolist() == [2] * 3 and found["b"].tolist() == [3] * 3
+    both.vjp(lambda primals, cotangent, _: {"x": cotangent, "y": cotangent})
+    with pytest.raises(ValueError, match="keys"):
+        cc.grad(lambda d: both(d).sum())({"a": cc.ones(3), "b": cc.ones(3)})
+    named = cc.custom_function(lambda d: d["x"] * d["n"])
+    named.vjp(lambda primals, cotangent, _: {"x": cotangent * primals["n"]})
+    assert cc.grad(lambda x: named({"x": x, "n": 3}).sum())(cc.ones(2)).tolist() == [3, 3]
+    parts = cc.custom_function(lambda x: {"a": 2 * x, "b": 3 * x})
+    parts.jvp(lambda primals, tangents: {"b": 3 * tangents, "a": 2 * tangents})
+    _, tangents = cc.jvp(lambda x: [parts(x)["a"], parts(x)["b"]], [cc.ones(1)], [cc.ones(1)])
+    assert [t.tolist() for t in tangents] == [[2], [3]]

@@ -28,8 +28,13 @@ impl RunFolder {
             (None, None) => Self::free(dataset),
             (None, Some(resume)) => {
                 writable_folder("--resume", resume)?;
-                for file in files() {
-                    replaceable("--resume", &resume.join(file))?;
+                for path in files_of(resume) {
+                    // Pipes and devices may make whoever reads or writes them wait.
+                    if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+                        let path = path.display();
+                        return Err(Failure::new(format!("--resume: {path}: is no file")));
+                    }
+                    replaceable("--resume", &path)?;
                 }
                 Self { path: resume.clone(), made: false, lock: None }.locked("--resume")
             }
@@ -96,6 +101,11 @@ impl RunFolder {
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
         files().chain([LOCK_FILE]).map(|file| self.path.join(file))
     }
+}
+
+/// What a run in `folder` writes, and what it went on from.
+pub fn files_of(folder: &Path) -> Vec<PathBuf> {
+    files().map(|file| folder.join(file)).collect()
 }
 
 /// The names of the files that a run writes.

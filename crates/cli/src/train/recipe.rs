@@ -46,7 +46,7 @@ impl Recipe {
         agree("--seed", args.seed, saved.seed)?;
         agree("--accumulate", args.accumulate, saved.accumulate)?;
         let given = (!args.augment.is_empty()).then(|| augment(args));
-        agree("--augment", given.map(named), named(saved.augment))?;
+        agree("--augment", given, saved.augment)?;
         // What was found best when the run began is what it goes on with.
         let precision = args.precision.as_deref().filter(|&name| name != AUTO);
         agree("--precision", precision, saved.precision.name())?;
@@ -102,16 +102,6 @@ fn augment(args: &TrainArgs) -> Augment {
     let has = |how| args.augment.contains(&how);
     let crop = if has(Augmentation::Crop) { SHIFT } else { 0 };
     Augment { flip: has(Augmentation::Flip), crop }
-}
-
-/// As `--augment` says it.
-fn named(augment: Augment) -> &'static str {
-    match (augment.flip, augment.crop > 0) {
-        (true, true) => "flip,crop",
-        (true, false) => "flip",
-        (false, true) => "crop",
-        (false, false) => "none",
-    }
 }
 
 fn agree<T: PartialEq + std::fmt::Display>(flag: &str, given: Option<T>, saved: T) -> Outcome {

@@ -1,6 +1,6 @@
 //! What becomes of updates that cannot be computed: a weight is then what it was before.
 //!
-//! An index outside its axis shows when a step is computed. By then a program has put the step's results in the
+//! An index outside its axis, or a singular matrix, shows when a step is computed. By then a program has put the step's results in the
 //! place of its weights, and what they were would be out of its reach.
 
 use std::sync::{Arc, Weak};
@@ -13,8 +13,8 @@ use crate::error::Error;
 use crate::graph::trace::{ById, tape_where};
 use crate::prim::{Mark, Op};
 
-/// Makes the updates under `arrays` that an index keeps from being computed what they are the updates of. Says
-/// whether there were any.
+/// Makes the updates under `arrays` that values keep from being computed what they are the updates of. Says whether
+/// there were any.
 pub(super) fn undo(arrays: &[Array]) -> bool {
     // What is held would be kept when it is computed.
     let nodes: Vec<Weak<Node>> = tape_where(arrays, |array| !array.is_ready())
@@ -41,10 +41,10 @@ pub(super) fn undo(arrays: &[Array]) -> bool {
         };
         if !fail && looks {
             let outcome = at_once(&[Array { node: node.clone(), output: 0 }]);
-            fail = match outcome.map_err(|error| error.is_index()) {
+            fail = match outcome.map_err(|error| error.is_of_values()) {
                 Ok(()) => false,
                 Err(true) => true,
-                // What stops this has nothing to do with indices.
+                // What stops this has nothing to do with values.
                 Err(false) => return undone,
             };
         }
@@ -97,17 +97,17 @@ fn restore(node: &Arc<Node>, former: &[Array]) -> bool {
 }
 
 impl Error {
-    /// Whether an index was outside its axis.
-    fn is_index(&self) -> bool {
+    /// Whether there is no result for some values: an index outside its axis, a singular matrix.
+    pub(super) fn is_of_values(&self) -> bool {
         if let Error::Failed(error) | Error::Node { error, .. } = self {
-            return error.is_index();
+            return error.is_of_values();
         }
-        matches!(self, Error::Index { .. })
+        matches!(self, Error::Index { .. } | Error::Numeric { .. })
     }
 
     /// The same, saying that updates were undone.
     pub(super) fn with_updates_undone(mut self) -> Error {
-        if let Error::Index { detail, .. } = &mut self {
+        if let Error::Index { detail, .. } | Error::Numeric { detail, .. } = &mut self {
             detail.push_str("; the updates of parameters and state that needed it are undone");
         }
         self

@@ -19,6 +19,9 @@ use crate::shape::Dims;
 /// z/|z|, and 0 of 0.
 pub(super) fn sign(z: &Array) -> Result<Array> {
     let wide = cast(z, z.dtype().accumulator())?;
+    // The size of a finite number may be infinite.
+    let is_large = equal(&abs(&wide)?, f32::INFINITY)?;
+    let wide = where_(&is_large, &multiply(&wide, 0.25)?, &wide)?;
     let size = abs(&wide)?;
     cast(&where_(&equal(&size, 0)?, 0, &divide(&wide, &size)?)?, z.dtype())
 }

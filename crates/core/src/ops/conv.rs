@@ -167,6 +167,16 @@ pub(crate) fn each_axis<T: Copy + std::fmt::Debug>(
     }
 }
 
+/// The steps between elements along axes of these sizes: those between one and no other do not matter, and kernels do
+/// not have to count with them.
+fn steps(sizes: &[usize], steps: &[usize]) -> Dims {
+    sizes
+        .iter()
+        .zip(steps)
+        .map(|(&size, &step)| if size == 1 { step.min(1) } else { step })
+        .collect()
+}
+
 /// Input and weight in the dtype to convolve in.
 fn promoted(x: &Array, w: &Array) -> Result<(Array, Array, DType)> {
     let dtype = x.dtype().promote(w.dtype()).to_inexact();
@@ -244,14 +254,15 @@ fn forward_in(
     if is_transposed && lies_side_by_side(&x, &kernel, &input_dilation, options.groups) {
         return side_by_side(&x, &w);
     }
+    let input = Dims::from_slice(&x.shape()[1..=axes]);
     let conv = Conv {
         role: ConvRole::Forward,
-        input: Dims::from_slice(&x.shape()[1..=axes]),
+        dilation: steps(&kernel, &dilation),
+        input_dilation: steps(&input, &input_dilation),
+        input,
         kernel,
         stride,
         padding,
-        dilation,
-        input_dilation,
         groups: options.groups,
         flip: options.flip,
         accumulate: dtype.accumulator(),
@@ -450,10 +461,10 @@ fn transposed_in(
     let conv = Conv {
         role: ConvRole::InputGrad,
         input,
+        dilation: steps(&kernel, &dilation),
         kernel,
         stride: stride.into(),
         padding: padding.clone(),
-        dilation: dilation.into(),
         input_dilation: Dims::from_elem(1, axes),
         groups,
         flip: options.flip,

@@ -78,9 +78,9 @@ pub fn depends(x: &Array, dependencies: &[&Array]) -> Result<Array> {
     Array::apply(Mark::Depends, &inputs)
 }
 
-/// `x` itself, as what `former` becomes: where an index outside its axis keeps `x` from being computed, the error
-/// is given once, and from then on the result is `former`. Optimisers record it, so that a step that fails leaves the
-/// weights and the state of before.
+/// `x` itself, as what `former` becomes: where values keep `x` from being computed, as an index outside its axis or a
+/// singular matrix, the error is given once, and from then on the result is `former`. Optimisers and compiled functions
+/// with a state record it, so that a step that fails leaves the weights and the state of before.
 ///
 /// # Errors
 /// Where `x` and `former` differ in shape or dtype.
@@ -95,8 +95,9 @@ pub fn depends(x: &Array, dependencies: &[&Array]) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn update(x: &Array, former: &Array) -> Result<Array> {
-    // A transform keeps what it is given, and computes nothing while it traces.
-    if x.is_traced() || former.is_traced() || x.is_update() || x.same(former) {
+    // A transform keeps what it is given, and computes nothing while it traces; what outlived a trace has no value.
+    let has_values = !x.is_traced() && !former.is_traced() && !former.is_symbolic();
+    if !has_values || x.is_update() || x.same(former) {
         return Ok(x.clone());
     }
     Array::apply(Mark::Update, &[x, former])

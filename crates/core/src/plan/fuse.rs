@@ -11,8 +11,8 @@ use std::sync::LazyLock;
 use smallvec::SmallVec;
 
 use super::axes::{Shapes, turn};
+use super::continued::takes_epilogue;
 use super::flat::{Flat, FlatGraph};
-use super::rows::WIDEST;
 use crate::backend::{Kernel, Limits};
 use crate::dtype::{DType, Scalar};
 use crate::graph::Ref;
@@ -277,8 +277,11 @@ impl<'a> Fusion<'a> {
             while fusion.absorb_one(group) {}
         }
         fusion.join_rows();
+        fusion.spread();
         fusion.repeat();
         fusion.sink();
+        // Groups that are one now may be all that reads a result.
+        fusion.join_kernels();
         fusion
     }
 
@@ -662,7 +665,7 @@ impl<'a> Fusion<'a> {
     }
 
     /// Group `source`, which is none any more: what it reads and makes, `target` does from now on.
-    fn taken(&mut self, source: usize, target: usize) -> Option<Group<'a>> {
+    pub(super) fn taken(&mut self, source: usize, target: usize) -> Option<Group<'a>> {
         let group = self.groups[source].take()?;
         let read = group.members.iter().flat_map(|m| &m.args).filter_map(Val::view);
         let made = group.members.iter().map(|m| m.slot);
@@ -679,57 +682,6 @@ impl<'a> Fusion<'a> {
             }
         }
         Some(group)
-    }
-
-    /// Lets the groups that alone read a kernel's result continue it, however often they read it: `x * sigmoid(x)`.
-    fn join_kernels(&mut self) {
-        let mut place: Vec<usize> = (0..self.groups.len()).collect();
-        for (source, place) in place.iter_mut().enumerate() {
-            let Some(target) = self.continues(source) else { continue };
-            let Some(joined) = self.taken(source, target) else { continue };
-            if let Some(group) = &mut self.groups[target] {
-                group.members.extend(joined.members);
-            }
-            *place = target;
-        }
-        // Who waited for a group that is none any more waits for the kernel.
-        self.groups.iter_mut().flatten().for_each(|group| group.after = place[group.after]);
-    }
-
-    /// The kernel that a group of elementwise work continues: it reads all of the result that nobody else reads, and
-    /// gives one of the same form.
-    fn continues(&self, source: usize) -> Option<usize> {
-        let from = self.groups[source].as_ref()?;
-        if !matches!(from.kind, GroupKind::Map) || from.dest.is_some() {
-            return None;
-        }
-        let args = || from.members.iter().flat_map(|m| &m.args);
-        let target = args().map(|v| v.after).filter(|&after| after != source).max()?;
-        let into = self.groups[target].as_ref()?;
-        let GroupKind::Own { kernel, slots, .. } = &into.kind else { return None };
-        let [slot] = slots[..] else { return None };
-        if !takes_epilogue(kernel) {
-            return None;
-        }
-        let form = self.slots[slot as usize].form;
-        let result = into.members.last().map_or(slot, |m| m.slot);
-        let is_of_source = |u: &Use| *u == Use::Direct(source);
-        let is_alone = self.slots[result as usize].uses.iter().all(is_of_source);
-        let (last, inner) = from.members.split_last()?;
-        // What a device may have no numbers for would take the kernel to the CPU with it.
-        let widest = WIDEST.max(form.dtype.size());
-        let is_inner = |m: &Member<'a>| {
-            matches!(m.work, Work::Compute(_))
-                && m.dtype.size() <= widest
-                && self.slots[m.slot as usize].uses.iter().all(is_of_source)
-        };
-        let fits = form == Form { shape: from.shape, dtype: last.dtype }
-            && matches!(last.work, Work::Compute(_))
-            && inner.iter().all(is_inner)
-            && args().filter_map(Val::view).any(|view| view.slot == result)
-            && into.members.len() + from.members.len() <= self.limits.body_instructions
-            && self.operands(&[&into.members, &from.members], &[]) <= self.limits.body_operands;
-        (is_alone && fits).then_some(target)
     }
 
     fn can_absorb(&self, source: usize, target: usize) -> bool {
@@ -767,17 +719,4 @@ fn readers(graph: &FlatGraph<'_>) -> Vec<u32> {
     }
     graph.outputs.iter().for_each(|r| readers[r.node as usize] += 1);
     readers
-}
-
-/// Whether elementwise work on a kernel's result can run inside it.
-fn takes_epilogue(kernel: &Kernel) -> bool {
-    match kernel {
-        Kernel::Op(op) => op.facts().takes_epilogue,
-        Kernel::Map(_)
-        | Kernel::Reduce { .. }
-        | Kernel::Rows { .. }
-        | Kernel::Composite(_)
-        | Kernel::Control(_)
-        | Kernel::Custom(_) => false,
-    }
 }

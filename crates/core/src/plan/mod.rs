@@ -7,6 +7,7 @@
 
 mod axes;
 pub mod cache;
+mod continued;
 mod control;
 mod explain;
 mod flat;
@@ -21,6 +22,7 @@ mod rooms;
 mod rows;
 mod run;
 mod sink;
+mod spread;
 mod template;
 mod verify;
 

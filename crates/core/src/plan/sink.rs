@@ -59,10 +59,15 @@ impl<'a> Fusion<'a> {
                 self.drop_unread(source);
                 continue;
             }
-            let Some(group) = self.groups[source].take() else { continue };
-            for view in group.members.iter().flat_map(|m| &m.args).filter_map(Val::view) {
-                self.slots[view.slot as usize].uses.retain(|u| !is_of(u, source));
-            }
+            self.forget(source);
+        }
+    }
+
+    /// Drops a group whose results nobody reads.
+    pub(super) fn forget(&mut self, source: usize) {
+        let Some(group) = self.groups[source].take() else { return };
+        for view in group.members.iter().flat_map(|m| &m.args).filter_map(Val::view) {
+            self.slots[view.slot as usize].uses.retain(|u| !is_of(u, source));
         }
     }
 
@@ -325,7 +330,7 @@ impl<'a> Fusion<'a> {
     }
 
     /// How many values of rows a group folds.
-    fn folds(&self, group: &Group<'a>) -> usize {
+    pub(super) fn folds(&self, group: &Group<'a>) -> usize {
         match &group.kind {
             GroupKind::Rows { folds } => folds.len(),
             GroupKind::Map | GroupKind::Reduce { .. } | GroupKind::Own { .. } => 1,
@@ -335,28 +340,51 @@ impl<'a> Fusion<'a> {
     /// Copies members to the front of the group that needs the last of them.
     fn sink_into(&mut self, source: usize, sinking: &Sinking) {
         let Sinking { target, members, wanted, .. } = sinking;
-        let mut new: Vec<(Slot, Slot)> = Vec::with_capacity(members.len());
+        self.compute_in(*target, source, members, wanted, &|view| View::clone(view));
+    }
+
+    /// Computes members of the group `source` in front of those of `target`, over its shape, and lets it read the
+    /// `wanted` ones of their results there. What they read themselves is read as `lay` says.
+    pub(super) fn compute_in(
+        &mut self,
+        target: usize,
+        source: usize,
+        members: &[usize],
+        wanted: &[Slot],
+        lay: &dyn Fn(&View<'a>) -> View<'a>,
+    ) {
+        let Some(after) = self.groups[source].as_ref().map(|from| from.after) else { return };
+        let Some(into) = &mut self.groups[target] else { return };
+        into.after = into.after.max(after);
+        let shape = into.shape;
+        let mut new: Vec<(Slot, Val<'a>)> = Vec::with_capacity(members.len());
         let mut copies = Vec::with_capacity(members.len());
         for &at in members {
             let Some(from) = &self.groups[source] else { return };
             let Member { work, ref args, slot, dtype } = from.members[at];
             let mut args = args.clone();
-            let form = self.slots[slot as usize].form;
             for val in &mut args {
-                let ValKind::Array(view) = &mut val.kind else { continue };
-                if let Some(&(_, own)) = new.iter().find(|(old, _)| *old == view.slot) {
-                    Rc::make_mut(view).slot = own;
-                    self.slots[own as usize].uses.push(Use::Direct(*target));
-                } else {
-                    self.slots[view.slot as usize].uses.push(Use::Indirect(*target));
+                let ValKind::Array(view) = &val.kind else {
+                    if let ValKind::Constant(_, form) = &mut val.kind {
+                        form.shape = shape;
+                    }
+                    continue;
+                };
+                let (kind, entry) = match new.iter().find(|(old, _)| *old == view.slot) {
+                    Some((_, own)) => (own.kind.clone(), Use::Direct(target)),
+                    None => (ValKind::Array(Rc::new(lay(view))), Use::Indirect(target)),
+                };
+                val.kind = kind;
+                if let Some(view) = val.view() {
+                    self.slots[view.slot as usize].uses.push(entry);
                 }
             }
-            let own = self.slot(form, *target);
-            new.push((slot, own));
+            let own = self.slot(Form { shape, dtype }, target);
+            new.push((slot, self.array(own, target)));
             copies.push(Member { work, args, slot: own, dtype });
         }
         new.retain(|(old, _)| wanted.contains(old));
-        let Some(into) = &mut self.groups[*target] else { return };
+        let Some(into) = &mut self.groups[target] else { return };
         let mut inputs: Vec<&mut Val<'a>> = Vec::new();
         match &mut into.kind {
             GroupKind::Reduce { input, .. } => inputs.push(input),
@@ -370,16 +398,16 @@ impl<'a> Fusion<'a> {
         }
         inputs.extend(into.members.iter_mut().flat_map(|m| &mut m.args));
         for val in inputs {
-            if let ValKind::Array(view) = &mut val.kind
-                && let Some(&(_, own)) = new.iter().find(|(old, _)| *old == view.slot)
-            {
-                Rc::make_mut(view).slot = own;
-                self.slots[own as usize].uses.push(Use::Direct(*target));
+            let Some(view) = val.view() else { continue };
+            let Some((_, own)) = new.iter().find(|(old, _)| *old == view.slot) else { continue };
+            val.kind = own.kind.clone();
+            if let Some(view) = own.view() {
+                self.slots[view.slot as usize].uses.push(Use::Direct(target));
             }
         }
         into.members.splice(0..0, copies);
         for (old, _) in new {
-            self.slots[old as usize].uses.retain(|u| !is_of(u, *target));
+            self.slots[old as usize].uses.retain(|u| !is_of(u, target));
         }
     }
 
@@ -407,7 +435,7 @@ impl<'a> Fusion<'a> {
 }
 
 /// Everything that a group reads, or makes and reads.
-fn read_by<'g, 'a>(group: &'g Group<'a>) -> impl Iterator<Item = &'g Val<'a>> {
+pub(super) fn read_by<'g, 'a>(group: &'g Group<'a>) -> impl Iterator<Item = &'g Val<'a>> {
     let (folded, folds): (_, &[_]) = match &group.kind {
         GroupKind::Reduce { input, .. } => (Some(input), &[]),
         GroupKind::Rows { folds } => (None, folds),
@@ -440,7 +468,7 @@ fn is_of(u: &Use, group: usize) -> bool {
     }
 }
 
-fn bytes(form: Form<'_>) -> usize {
+pub(super) fn bytes(form: Form<'_>) -> usize {
     form.shape.size().saturating_mul(form.dtype.size())
 }
 

@@ -237,6 +237,11 @@ pub trait CustomOp: Send + Sync {
     /// The outputs' shapes and dtypes.
     fn infer(&self, inputs: &[&Aval]) -> Result<Vec<Aval>>;
 
+    /// Whether [`CustomOp::run_host`] can compute it; else no other device falls back to the host for it.
+    fn runs_on_host(&self) -> bool {
+        true
+    }
+
     /// Computes the outputs on the host: one byte slice an output, row-major.
     fn run_host(&self, inputs: &[HostInput<'_>], outputs: &mut [&mut [u8]]) -> Result<()>;
 

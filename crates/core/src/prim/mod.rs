@@ -339,9 +339,10 @@ impl Op {
         }
     }
 
-    /// Whether it may find the values of such inputs wrong when it runs: an index outside its axis.
+    /// Whether it may find the values of such inputs wrong when it runs: an index outside its axis, a singular matrix.
     pub(crate) fn looks_at_values(&self, inputs: &[&Aval]) -> bool {
         match self {
+            Op::Kernel(KernelOp::Linalg(_)) => true,
             Op::Kernel(op) => !op.index_bounds(inputs).is_empty(),
             Op::Call(call) => call.body.nodes.iter().any(|node| {
                 let inputs: SmallVec<[&Aval; 4]> =

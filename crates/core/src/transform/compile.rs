@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::generator;
 use crate::graph::{Drawn, Graph};
 use crate::holders;
+use crate::ops::update;
 use crate::precision::matmul_precision;
 use crate::prim::{Call, Held};
 use crate::shape::Aval;
@@ -193,12 +194,23 @@ impl<F> Compiled<F> {
         };
         drawn.into_iter().for_each(generator::set_state);
         let mut after = outputs.split_off(trace.results).into_iter();
-        each_distinct(state, &mut |_, leaf| {
-            if let Some(array) = after.next() {
-                *leaf = array;
-            }
+        let mut done = Ok(());
+        each_distinct(state, &mut |path, leaf| {
+            let Some(array) = after.next() else { return };
+            // What cannot be computed leaves the state as it was; a trace has put what it made into it.
+            let former = match fresh {
+                true => leaves.iter().find(|(known, _)| known == path).map(|(_, leaf)| leaf),
+                false => Some(&*leaf),
+            };
+            let made = former
+                .filter(|former| former.aval() == array.aval())
+                .map_or_else(|| Ok(array.clone()), |former| update(&array, former));
+            *leaf = made.unwrap_or_else(|error| {
+                done = Err(error);
+                array
+            });
         });
-        Ok(outputs)
+        done.map(|()| outputs)
     }
 
     fn trace<S: Tree>(

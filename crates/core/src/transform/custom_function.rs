@@ -203,6 +203,10 @@ impl CallRules for Given {
         let turned = |of: &[Array]| of.iter().map(conjugate).collect::<Result<Vec<_>>>();
         let cotangents = turned(&filled(cotangents, outputs))?;
         let found = self.moment.again(|| vjp(own, outputs, &cotangents))?;
+        if found.len() != own.len() {
+            let detail = format!("its vjp gave {} arrays for {} inputs", found.len(), own.len());
+            return Err(Error::argument("custom_function", detail));
+        }
         let mut out: Tangents = turned(&found)?.into_iter().map(Some).collect();
         out.resize(inputs.len(), None);
         Ok(Some(out))

@@ -60,7 +60,8 @@ pub(crate) fn jvp(
 }
 
 /// What a rule gave, checked against the arrays that it is about: users write rules too. What is
-/// not wanted goes; integers have derivatives that are integers.
+/// not wanted goes; integers have derivatives that are integers, and what a rule rounded, as one does in mixed precision,
+/// has the dtype of what it is about.
 fn checked(
     op: &Op,
     rule: &str,
@@ -78,7 +79,8 @@ fn checked(
         let Some(have) = have.filter(|_| wanted(index)) else {
             return Ok(None);
         };
-        let rounds = want.dtype().is_integer() && have.aval().shape == want.aval().shape;
+        let rounds = have.aval().shape == want.aval().shape
+            && (want.dtype().is_integer() || have.dtype().is_float() && want.dtype().is_float());
         if have.aval() != want.aval() && !rounds {
             return Err(Error::shape(
                 op.name(),

@@ -174,7 +174,9 @@ fn complex(op: Unary, isa: Upto256) -> Option<TileFn> {
         Unary::Neg => lane1!(isa, Complex32 => Complex32, |z| -z),
         Unary::Abs => lane1!(isa, Complex32 => f32, |z| math::complex::abs(z)),
         Unary::Square => lane1!(isa, Complex32 => Complex32, |z| {
-            Complex32::new(z.re * z.re - z.im * z.im, 2.0 * z.re * z.im)
+            // Doubled last: twice a large part may be infinite where the product is not.
+            let cross = z.re * z.im;
+            Complex32::new(z.re * z.re - z.im * z.im, cross + cross)
         }),
         Unary::Round => lane1!(isa, Complex32 => Complex32, |z| {
             Complex32::new(z.re.round_ties_even(), z.im.round_ties_even())

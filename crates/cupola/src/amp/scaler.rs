@@ -202,7 +202,9 @@ impl GradScaler {
         let grown = ops::multiply(&self.scale, self.growth)?;
         let grows = ops::logical_and(&is_due, &ops::isfinite(&grown)?)?;
         let kept = ops::where_(&grows, &grown, &self.scale)?;
+        // Never so small that its inverse is infinite.
         let halved = ops::multiply(&self.scale, self.backoff)?;
+        let halved = ops::maximum(&halved, f32::MIN_POSITIVE)?;
         let counts = ops::logical_and(&finite, &ops::logical_not(&is_due)?)?;
         self.scale = ops::update(&ops::where_(&finite, &kept, &halved)?, &self.scale)?;
         let tracker = ops::where_(&counts, &count, 0)?;

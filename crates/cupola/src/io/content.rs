@@ -31,6 +31,10 @@ const SMALL: u64 = 64 << 10;
 pub fn content(path: impl AsRef<Path>) -> Result<Buffer> {
     let path = path.as_ref();
     let failed = |cause: std::io::Error| Error::io(path, format!("cannot be read: {cause}"));
+    // To open a pipe would wait for whoever writes to it.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(Error::io(path, "cannot be read: it is no file"));
+    }
     let file = File::open(path).map_err(failed)?;
     let length = file.metadata().map_err(failed)?.len();
     let is_mapped = cfg!(unix) && length >= SMALL;

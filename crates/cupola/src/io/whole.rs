@@ -123,6 +123,10 @@ pub fn write_whole(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<
 /// ```
 pub fn check_file(path: impl AsRef<Path>, what: &str) -> Result<()> {
     let path = path.as_ref();
+    let name = path.as_os_str().as_encoded_bytes();
+    if name.is_empty() || name.contains(&0) {
+        return Err(Error::io(path, format!("{path:?} is no name of a file")));
+    }
     let folder = folder(path);
     if !folder.is_dir() {
         return Err(Error::io(path, format!("the folder {} is not there", folder.display())));

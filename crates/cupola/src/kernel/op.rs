@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cupola_core::prim::call::{HostInput, Language, Launch as GpuLaunch, Source, Text};
 use cupola_core::prim::{Batched, Custom, CustomOp};
-use cupola_core::{Array, Aval, Error, Result, interrupt, ops};
+use cupola_core::{Array, Aval, Error, Result, Scalar, interrupt, ops};
 use cupola_kernel::{self as language, Program, Run, Signature};
 
 use super::{Kernel, Launch, Sources, scalar, stored};
@@ -99,6 +99,10 @@ impl CustomOp for Called {
         Err(Error::shape(self.name, "it was called for inputs of other shapes or dtypes"))
     }
 
+    fn runs_on_host(&self) -> bool {
+        self.program.is_some()
+    }
+
     fn run_host(&self, inputs: &[HostInput<'_>], outputs: &mut [&mut [u8]]) -> Result<()> {
         let Some(program) = &self.program else {
             let Sources { wgsl, cuda, metal, .. } = &*self.sources;
@@ -110,12 +114,13 @@ impl CustomOp for Called {
             };
             return Err(Error::argument(self.name, detail));
         };
-        let init = self.launch.init.unwrap_or(0.0);
+        if self.launch.outputs.iter().all(|aval| aval.shape.size() == 0) {
+            return Ok(());
+        }
+        let init = Scalar::Float(self.launch.init.unwrap_or(0.0));
         for (aval, bytes) in self.launch.outputs.iter().zip(outputs.iter_mut()) {
-            match init == 0.0 {
-                true => bytes.fill(0),
-                false => language::fill(scalar(aval.dtype)?, init, bytes),
-            }
+            let (element, size) = (init.to_element(aval.dtype), aval.dtype.size());
+            bytes.chunks_exact_mut(size).for_each(|one| one.copy_from_slice(&element[..size]));
         }
         let stopped = RefCell::new(None);
         let goes_on = || match interrupt::check() {

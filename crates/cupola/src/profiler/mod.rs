@@ -242,10 +242,11 @@ fn is_page(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"))
 }
 
-/// A recording that the environment asked for. It is written when this is finished, or dropped.
+/// A recording, and a log, that the environment asked for. They end when this is finished, or dropped.
 #[must_use = "the profile is written where this ends"]
 pub struct FromEnv {
     path: Option<PathBuf>,
+    log: Option<Arc<dyn Listener>>,
 }
 
 /// Starts what the environment asks for: with `CUPOLA_PROFILE=FILE` a profile that goes to that file,
@@ -254,9 +255,12 @@ pub struct FromEnv {
 /// # Errors
 /// Where the file cannot be written, or `CUPOLA_LOG` names something else.
 pub fn from_env() -> Result<FromEnv> {
+    let mut started = FromEnv { path: None, log: None };
     if let Some(what) = std::env::var_os("CUPOLA_LOG").filter(|what| !what.is_empty()) {
         origin::note();
-        profile::listen(Arc::new(what.to_string_lossy().parse::<Log>()?));
+        let log: Arc<dyn Listener> = Arc::new(what.to_string_lossy().parse::<Log>()?);
+        profile::listen(log.clone());
+        started.log = Some(log);
     }
     let path = std::env::var_os("CUPOLA_PROFILE").filter(|path| !path.is_empty());
     let path = path.map(PathBuf::from);
@@ -264,22 +268,31 @@ pub fn from_env() -> Result<FromEnv> {
         check_file(path, "a profile")?;
         start(Options::default())?;
     }
-    Ok(FromEnv { path })
+    started.path = path;
+    Ok(started)
 }
 
 impl FromEnv {
-    /// Writes the profile, if one was asked for and the program has not stopped it itself.
+    /// Logs what devices are still at, and writes the profile, if one was asked for.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// Where the file cannot be written, or the program has stopped the profile itself.
     pub fn finish(mut self) -> Result<()> {
         self.write()
     }
 
     fn write(&mut self) -> Result<()> {
+        if let Some(log) = self.log.take() {
+            profile::ignore(&log);
+        }
         match self.path.take() {
             Some(path) if is_running() => stop()?.save(path),
-            _ => Ok(()),
+            Some(path) => {
+                let detail =
+                    format!("{}: not written, the program has stopped the profile", path.display());
+                Err(Error::argument("profiler", detail))
+            }
+            None => Ok(()),
         }
     }
 }

@@ -40,6 +40,10 @@ impl RunLock {
         let path = folder.join(LOCK_FILE);
         let failed =
             |cause: std::io::Error| Error::io(&path, format!("cannot be written: {cause}"));
+        // What a link leads to is somebody else's, and to open a pipe would wait.
+        if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+            return Err(Error::io(&path, "is no file"));
+        }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         loop {

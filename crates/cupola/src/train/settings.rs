@@ -49,6 +49,18 @@ pub struct Augment {
     pub crop: usize,
 }
 
+impl std::fmt::Display for Augment {
+    /// As `cupola train --augment` says it: `flip,crop`, or `none`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match (self.flip, self.crop > 0) {
+            (true, true) => "flip,crop",
+            (true, false) => "flip",
+            (false, true) => "crop",
+            (false, false) => "none",
+        })
+    }
+}
+
 impl Augment {
     /// The images of a batch, changed.
     pub(super) fn apply(self, images: Array) -> Result<Array> {

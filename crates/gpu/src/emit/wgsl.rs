@@ -127,9 +127,10 @@ impl Dialect for Wgsl {
                 (Cell::Whole, _) => self.ty(Ty::of(binding.dtype)),
             };
             let element = Vector::of(binding).map_or(whole, Vector::cell);
+            let access = if kernel.only_reads(index) { "read" } else { "read_write" };
             let _ = writeln!(
                 text,
-                "@group(0) @binding({index}) var<storage, read_write> b{index}: array<{element}>;"
+                "@group(0) @binding({index}) var<storage, {access}> b{index}: array<{element}>;"
             );
         }
         for (index, binding) in kernel.bindings.iter().enumerate() {

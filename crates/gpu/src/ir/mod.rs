@@ -512,6 +512,11 @@ impl Kernel {
             _ => None,
         })
     }
+
+    /// Whether a binding can be read alone: inputs of a text, of which nobody knows what it does.
+    pub fn only_reads(&self, binding: usize) -> bool {
+        self.text().is_some() && self.bindings[binding].access == Access::Read
+    }
 }
 
 /// What a device can do, as far as kernels are built differently for it.

@@ -9,11 +9,11 @@ mod expr;
 mod stmt;
 mod text;
 
-use cupola_core::DType;
 use cupola_core::backend::{Body, Kernel as SegmentKernel, Operand, Segment};
 use cupola_core::is_row_major;
 use cupola_core::prim::Custom;
 use cupola_core::prim::call::{Language, Launch as UserLaunch, Source};
+use cupola_core::{DType, Scalar};
 
 use super::{Arg, BufferRef, Draft, Launch, Missing, Program, map};
 use crate::ir::{Access, Target, Ty, Val};
@@ -72,7 +72,7 @@ pub fn custom(
         });
     }
     let name: String = op.0.name().chars().filter(char::is_ascii_alphanumeric).collect();
-    let k = Draft::new(&format!("custom_{name}"), threads as u32, segment, target)?;
+    let k = Draft::new(&format!("{PREFIX}{name}"), threads as u32, segment, target)?;
     let grid = Grid::new(&k, &launch);
     match &launch.source {
         Source::Common(source) => {
@@ -86,6 +86,14 @@ pub fn custom(
     Ok(())
 }
 
+/// What the names of users' kernels begin with, that they are no names of a language.
+const PREFIX: &str = "custom_";
+
+/// What the user calls the kernel of this name.
+pub fn users_name(name: &str) -> &str {
+    name.strip_prefix(PREFIX).unwrap_or(name)
+}
+
 /// Whether an operator's kernel is in the device's own language.
 pub fn is_text(op: &Custom, target: &Target) -> bool {
     let launch = op.0.launch(target.language);
@@ -97,8 +105,18 @@ fn fill(segment: &Segment, output: usize, value: f64, target: &Target) -> Result
     let operand = &segment.outputs[output];
     let k = Draft::new("fill", map::BLOCK, segment, target)?;
     let to = k.output(segment, output);
-    let ty = Ty::of(operand.aval.dtype);
-    let value = if ty.is_float() { k.float(value, ty) } else { k.int(value as i64, ty) };
+    let dtype = operand.aval.dtype;
+    let ty = Ty::of(dtype);
+    let value = match ty {
+        _ if ty.is_float() => k.float(value, ty),
+        Ty::Bool => k.bool(value != 0.0),
+        _ => {
+            let element = i64::from_ne_bytes(Scalar::Float(value).to_element(dtype));
+            let unused = 64 - 8 * dtype.size() as u32;
+            let is_signed = dtype.is_signed();
+            k.int(if is_signed { element << unused >> unused } else { element }, ty)
+        }
+    };
     let total = operand.aval.shape.size() as u64;
     k.each(total, |at| to.buf.store(to.offset + at, value));
     k.launch_over(total)

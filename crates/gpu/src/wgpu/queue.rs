@@ -2,7 +2,7 @@
 //! submissions.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use cupola_core::backend::{Buffer, MemoryStats};
 use cupola_core::{DType, Device, Error, Result, interrupt};
@@ -12,6 +12,7 @@ use super::memory::{Buffers, CLASSES, GpuMemory};
 use super::transfer::Counts;
 use crate::faults::{self, Faults, PLACES};
 use crate::ir::{Access, Binding, Kernel};
+use crate::kernels::users_name;
 use crate::made::Made;
 use crate::store::Store;
 
@@ -86,6 +87,9 @@ pub struct Queue {
     own: Device,
     pub(super) device: wgpu::Device,
     pub(super) queue: wgpu::Queue,
+    /// Held while the device is asked what it is done with: wgpu panics where one thread sees what another one has
+    /// found out since it waited.
+    asking: Mutex<()>,
     pub(super) mapped: bool,
     pub(super) counts: Counts,
     /// The last submission that the device is done with.
@@ -180,6 +184,7 @@ impl Queue {
             own,
             device,
             queue,
+            asking: Mutex::default(),
             mapped: options.mapped,
             counts: Counts::default(),
             completed: Arc::default(),
@@ -255,7 +260,18 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
     pub fn lose(&self) {
         self.device.destroy();
         // The loss is told by the next poll.
-        let _ = self.device.poll(wgpu::PollType::Poll);
+        let _ = self.ask(wgpu::PollType::Poll);
+    }
+
+    /// Asks the device what it is done with, or waits for it. Where another thread does that there is nothing to be
+    /// asked.
+    pub(super) fn ask(&self, how: wgpu::PollType) -> std::result::Result<(), wgpu::PollError> {
+        let _guard = match (self.asking.try_lock(), &how) {
+            (Ok(guard), _) => guard,
+            (Err(TryLockError::WouldBlock), wgpu::PollType::Poll) => return Ok(()),
+            (Err(_), _) => lock(&self.asking),
+        };
+        self.device.poll(how).map(|_| ())
     }
 
     /// The word in which kernels that this thread launches store the number of a fault.
@@ -402,7 +418,7 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
         if let Some(error) = pollster::block_on(scope.pop()) {
             if kernel.text().is_some() {
                 let said = users_line(&error.to_string(), &kernel.name, text);
-                return Err(Error::User(format!("{}: {said}", kernel.name)));
+                return Err(Error::User(format!("{}: {said}", users_name(&kernel.name))));
             }
             return Err(Error::Device(format!(
                 "{}: the kernel {} does not compile: {error}",
@@ -442,9 +458,10 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
                 },
                 count: None,
             };
-        let storage = wgpu::BufferBindingType::Storage { read_only: false };
+        let storage =
+            |i: usize| wgpu::BufferBindingType::Storage { read_only: kernel.only_reads(i) };
         let mut entries: Vec<_> =
-            (0..kernel.bindings.len()).map(|i| entry(i, storage, false)).collect();
+            (0..kernel.bindings.len()).map(|i| entry(i, storage(i), false)).collect();
         if kernel.words() > 0 {
             entries.push(entry(kernel.bindings.len(), wgpu::BufferBindingType::Uniform, true));
         }
@@ -539,7 +556,7 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
     pub(super) fn is_done(&self, number: u64) -> bool {
         let number = number.min(self.buffers.submitted());
         let done = || self.completed.load(Ordering::Acquire) >= number;
-        done() || self.device.poll(wgpu::PollType::Poll).is_ok() && done()
+        done() || self.ask(wgpu::PollType::Poll).is_ok() && done()
     }
 
     /// Gives the device what is gathered.
@@ -586,11 +603,9 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
 
     /// Lets the device tell what it is done with.
     pub(super) fn poll(&self) -> Result<()> {
-        let polled = self.device.poll(wgpu::PollType::Poll);
+        let polled = self.ask(wgpu::PollType::Poll);
         self.check()?;
-        polled
-            .map(|_| ())
-            .map_err(|cause| Error::Device(format!("{}: asking failed: {cause}", self.own)))
+        polled.map_err(|cause| Error::Device(format!("{}: asking failed: {cause}", self.own)))
     }
 
     /// Whether the device has timestamps.
@@ -600,11 +615,9 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
     }
 
     pub(super) fn wait(&self) -> Result<()> {
-        let waited = self.device.poll(wgpu::PollType::wait_indefinitely());
+        let waited = self.ask(wgpu::PollType::wait_indefinitely());
         self.check()?;
-        waited
-            .map(|_| ())
-            .map_err(|cause| Error::Device(format!("{}: waiting failed: {cause}", self.own)))
+        waited.map_err(|cause| Error::Device(format!("{}: waiting failed: {cause}", self.own)))
     }
 
     /// Waits for everything that was launched, or until the host stops the waiting.
@@ -612,7 +625,7 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
         self.submit(&mut lock(&self.gathered));
         let timeout = Some(interrupt::PATIENCE);
         let wait = || wgpu::PollType::Wait { submission_index: None, timeout };
-        while let Err(wgpu::PollError::Timeout) = self.device.poll(wait()) {
+        while let Err(wgpu::PollError::Timeout) = self.ask(wait()) {
             interrupt::check()?;
         }
         self.wait()?;

@@ -135,8 +135,8 @@ impl Queue {
     /// Waits for a mapping of memory that the device should be done with.
     fn wait_for(&self, mapped: &mpsc::Receiver<Mapping>) -> Result<()> {
         // Should it not be, the second poll waits.
-        let polled = self.device.poll(wgpu::PollType::Poll);
-        let found = polled.ok().and_then(|_| mapped.try_recv().ok());
+        let polled = self.ask(wgpu::PollType::Poll);
+        let found = polled.ok().and_then(|()| mapped.try_recv().ok());
         let result = match found {
             Some(result) => result,
             None => {

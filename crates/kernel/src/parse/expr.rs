@@ -351,16 +351,23 @@ impl Parser {
     fn primary(&mut self) -> Result<Value, Wrong> {
         let at = self.pos();
         match self.peek().clone() {
-            Token::Integer(v, suffix) => {
+            Token::Integer { value, is_decimal, suffix } => {
                 self.at += 1;
                 let (unsigned, long) = (suffix.contains('u'), suffix.contains('l'));
-                let ty = match (unsigned, long) {
-                    (false, false) if i32::try_from(v).is_ok() => Ty::I32,
-                    (_, false) if u32::try_from(v).is_ok() => Ty::U32,
-                    (false, _) => Ty::I64,
-                    (true, _) => Ty::U64,
+                // The first type that holds it, as C has it; decimal numbers are unsigned where they say so alone.
+                let (signed, may_be_unsigned) = (!unsigned, unsigned || !is_decimal);
+                let ty = if signed && !long && i32::try_from(value).is_ok() {
+                    Ty::I32
+                } else if may_be_unsigned && !long && u32::try_from(value).is_ok() {
+                    Ty::U32
+                } else if signed && i64::try_from(value).is_ok() {
+                    Ty::I64
+                } else if may_be_unsigned {
+                    Ty::U64
+                } else {
+                    return Err((at, format!("'{value}' is too large for a long")));
                 };
-                Ok(Value::Expr(literal(v, ty, at)))
+                Ok(Value::Expr(literal(value, ty, at)))
             }
             Token::Float(v, suffix) => {
                 self.at += 1;

@@ -223,7 +223,7 @@ impl Parser {
     fn described(&self) -> String {
         match self.peek() {
             Token::Name(name) => format!("'{name}'"),
-            Token::Integer(v, _) => format!("'{v}'"),
+            Token::Integer { value, .. } => format!("'{value}'"),
             Token::Float(v, _) => format!("'{v}'"),
             Token::Sign(sign) => format!("'{sign}'"),
             Token::End => "the end of the source".into(),

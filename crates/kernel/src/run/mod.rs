@@ -11,7 +11,6 @@ mod memory;
 
 use crate::error::{Error, Pos};
 use crate::tree::Program;
-use crate::types::Scalar;
 
 /// How a kernel is run.
 #[derive(Clone)]
@@ -37,12 +36,6 @@ impl Run<'_> {
 
 /// How many threads run at once where the kernel leaves it open.
 const LANES: usize = 512;
-
-/// Gives every element of an array a value.
-pub fn fill(scalar: Scalar, value: f64, bytes: &mut [u8]) {
-    let (write, bits) = (compute::write(scalar), scalar.register().bits(value));
-    (0..bytes.len() / scalar.size()).for_each(|index| write(bytes, index, bits));
-}
 
 impl Program {
     /// Computes the outputs: a slice of bytes for every array, of as many as its shape says.

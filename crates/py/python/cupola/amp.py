@@ -392,7 +392,11 @@ class GradScaler:
             (0 < init_scale < float("inf"), "init_scale should be finite and above 0", init_scale),
             (1 <= growth_factor < float("inf"), "growth_factor should be finite and at least 1", growth_factor),
             (0 < backoff_factor < 1, "backoff_factor should be in (0, 1)", backoff_factor),
-            (growth_interval >= 1, "growth_interval should be at least 1", growth_interval),
+            (
+                isinstance(growth_interval, int) and growth_interval >= 1,
+                "growth_interval should be a whole number of at least 1",
+                growth_interval,
+            ),
         ):
             if not holds:
                 raise ValueError(f"{what}, {value} was provided instead")
@@ -479,7 +483,8 @@ class GradScaler:
         grown = scale * self.growth_factor
         kept = mx.where(mx.logical_and(due, mx.isfinite(grown)), grown, scale)
         self.state["scale"] = mx._nn.update(
-            mx.where(finite, kept, scale * self.backoff_factor), scale
+            # Never so small that its inverse is infinite.
+            mx.where(finite, kept, mx.maximum(scale * self.backoff_factor, 2.0**-126)), scale
         )
         counts = mx.logical_and(finite, mx.logical_not(due))
         tracker = mx.where(counts, count, mx.zeros_like(count))

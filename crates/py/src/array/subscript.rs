@@ -165,8 +165,13 @@ impl PyArray {
     }
 
     fn __setitem__(&self, arg0: &Bound<'_, PyAny>, arg1: Opd) -> PyResult<()> {
-        let changed = assign(&self.get(), arg0, arg1)?;
-        self.set(changed);
+        let former = self.get();
+        let changed = assign(&former, arg0, arg1)?;
+        // An index that is known later may be outside its axis: then all stays as it was.
+        self.set(match is_known_later(arg0) {
+            true => ops::update(&changed, &former).map_err(raise)?,
+            false => changed,
+        });
         Ok(())
     }
 
@@ -175,6 +180,17 @@ impl PyArray {
     #[getter]
     fn at(&self) -> ArrayAt {
         ArrayAt { array: self.get(), index: None }
+    }
+}
+
+/// Whether an index has arrays that are not computed yet.
+fn is_known_later(index: &Bound<'_, PyAny>) -> bool {
+    let is_late = |item: &Bound<'_, PyAny>| {
+        item.cast::<PyArray>().is_ok_and(|array| !array.get().get().is_ready())
+    };
+    match index.cast::<PyTuple>() {
+        Ok(items) => items.iter().any(|item| is_late(&item)),
+        Err(_) => is_late(index),
     }
 }
 

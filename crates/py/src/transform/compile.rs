@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cupola::transform::TRACE_BYTES;
-use cupola::{Array, Aval, transform};
+use cupola::{Array, Aval, ops, transform};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -368,10 +368,20 @@ impl Compiled {
         let Some(Outcome { returned, count }) = &*outcome else {
             return Ok(py.None().into_bound(py));
         };
-        for ((holder, _), array) in holders.iter().zip(&outputs[*count..]) {
-            holder.put(py, &Bound::new(py, PyArray::new(array.clone()))?)?;
+        for ((holder, former), array) in holders.iter().zip(&outputs[*count..]) {
+            // What cannot be computed leaves the state as it was.
+            let array = updated(array, &former.get().get())?;
+            holder.put(py, &Bound::new(py, PyArray::new(array))?)?;
         }
         returned.fill(py, &mut outputs[..*count].iter())
+    }
+}
+
+/// `array` as what `former` becomes, where both are of one shape and dtype.
+fn updated(array: &Array, former: &Array) -> PyResult<Array> {
+    match array.aval() == former.aval() {
+        true => ops::update(array, former).map_err(raise),
+        false => Ok(array.clone()),
     }
 }
 

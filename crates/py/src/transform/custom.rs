@@ -155,15 +155,24 @@ fn primals<'py>(
     Ok((positional, keywords))
 }
 
-/// The arrays that a rule gave, one for each of `like`; those of keywords may be left out.
+/// The arrays that a rule gave, one for each of `like`; those of keywords may be left out. Where it gave a tree such as
+/// the positional arguments are, `made_as` has them, those of a dict by its keys.
 fn given(
     result: &Bound<'_, PyAny>,
     like: &[Array],
     positional: usize,
     what: &str,
+    made_as: Option<&Template>,
 ) -> PyResult<Vec<Array>> {
     let mut found = Vec::new();
     let template = Template::of(result, &mut found)?;
+    for own in made_as.into_iter().flat_map(|own| [Some(own), own.only()]).flatten() {
+        let mut arranged = Vec::new();
+        if own.take_apart(result, &mut arranged)? {
+            found = arranged;
+            break;
+        }
+    }
     let expected = match like.len() {
         1 => "one array is".to_owned(),
         count => format!("{count} arrays are"),
@@ -254,9 +263,9 @@ impl custom_function {
                     let count = arguments.positional.count();
                     let cotangents = rebuilt(py, returned, cotangents)?;
                     let outputs = rebuilt(py, returned, outputs)?;
-                    let arguments = PyTuple::new(py, [positional, cotangents, outputs])?;
-                    let result = called(py, &rules.vjp, arguments, keywords.as_ref())?;
-                    given(&result, inputs, count, "vjp")
+                    let given_to = PyTuple::new(py, [positional, cotangents, outputs])?;
+                    let result = called(py, &rules.vjp, given_to, keywords.as_ref())?;
+                    given(&result, inputs, count, "vjp", Some(&arguments.positional))
                 })
                 .map_err(carried)
             });
@@ -264,13 +273,14 @@ impl custom_function {
         if hooks.rules.jvp.is_some() {
             let hooks = hooks.clone();
             custom = custom.with_jvp(move |inputs, outputs, tangents| {
-                let Hooks { arguments, rules, .. } = &*hooks;
+                let Hooks { arguments, returned, rules } = &*hooks;
                 Python::attach(|py| {
                     let (positional, keywords) = primals(py, arguments, inputs)?;
                     let (tangents, _) = primals(py, arguments, tangents)?;
                     let arguments = PyTuple::new(py, [positional, tangents])?;
                     let result = called(py, &rules.jvp, arguments, keywords.as_ref())?;
-                    given(&result, outputs, outputs.len(), "jvp")
+                    let returned = returned.lock().unwrap_or_else(PoisonError::into_inner);
+                    given(&result, outputs, outputs.len(), "jvp", returned.as_ref())
                 })
                 .map_err(carried)
             });

@@ -221,8 +221,9 @@ impl GruCell {
             None => ops::sigmoid(&x[i]),
         };
         let (r, z) = (gate(0)?, gate(1)?);
-        let inner = match (&h, self.bhn.as_ref().map(Param::get)) {
-            (Some(h), Some(bias)) => Some(ops::add(&h[2], &amp::operand("matmul", &bias)?)?),
+        let bias = self.bhn.as_ref().map(|bias| amp::operand("matmul", &bias.get())).transpose()?;
+        let inner = match (&h, bias) {
+            (Some(h), Some(bias)) => Some(ops::add(&h[2], &bias)?),
             (Some(h), None) => Some(h[2].clone()),
             (None, bias) => bias,
         };

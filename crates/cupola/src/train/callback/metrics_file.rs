@@ -17,8 +17,8 @@ struct Line {
     values: Vec<(String, f64)>,
 }
 
-/// Writes what was measured: a line an epoch, as JSON, or as CSV where the name ends in `.csv`. The file is
-/// whole at any time.
+/// Writes what was measured: a line an epoch, as JSON, or as CSV where the name ends in `.csv`, and at the end one with
+/// the means of an epoch under way and the number of its `steps`. The file is whole at any time.
 ///
 /// # Example
 /// ```
@@ -36,12 +36,37 @@ pub struct MetricsFile {
     path: PathBuf,
     every: Option<u64>,
     lines: Vec<Line>,
+    under_way: UnderWay,
+}
+
+/// The epoch under way, as far as this process has seen it.
+#[derive(Clone, Debug, Default)]
+struct UnderWay {
+    epoch: usize,
+    steps: usize,
+    /// The sum of each number by name, and in how many steps it came.
+    sums: Vec<(String, f64, usize)>,
+}
+
+impl UnderWay {
+    fn add(&mut self, at: &Moment<'_>) {
+        if self.epoch != at.epoch {
+            *self = UnderWay { epoch: at.epoch, ..UnderWay::default() };
+        }
+        self.steps += 1;
+        for &(name, value) in at.metrics {
+            match self.sums.iter_mut().find(|(known, ..)| known == name) {
+                Some((_, sum, count)) => (*sum, *count) = (*sum + value, *count + 1),
+                None => self.sums.push((name.to_owned(), value, 1)),
+            }
+        }
+    }
 }
 
 impl MetricsFile {
     /// A file at `path`, which is written at the first line and takes the place of one that is there.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), every: None, lines: Vec::new() }
+        Self { path: path.into(), every: None, lines: Vec::new(), under_way: UnderWay::default() }
     }
 
     /// With a line every so many steps, too.
@@ -71,6 +96,13 @@ impl MetricsFile {
         self.add(epoch, Some(("steps", steps as u64)), metrics);
     }
 
+    /// Drops what was said of an epoch when it was under way: more is known now.
+    fn drop_partial(&mut self, epoch: usize) {
+        self.lines.retain(|line| {
+            line.epoch != epoch || line.step.is_none_or(|(name, _)| name != "steps")
+        });
+    }
+
     fn add(&mut self, epoch: usize, step: Option<(&'static str, u64)>, metrics: &[(&str, f64)]) {
         let values = metrics.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         self.lines.push(Line { epoch, step, values });
@@ -98,7 +130,7 @@ impl MetricsFile {
         text
     }
 
-    /// A column for each name, in the order in which they came; what a line lacks is empty.
+    /// A column for each name, in the order in which they came, those of steps first; what a line lacks is empty.
     fn csv(&self) -> String {
         let mut names: Vec<&str> = Vec::new();
         for (name, _) in self.lines.iter().flat_map(|line| &line.values) {
@@ -106,13 +138,19 @@ impl MetricsFile {
                 names.push(name);
             }
         }
-        let step = self.lines.iter().find_map(|line| line.step).map(|(name, _)| name);
-        let heads = ["epoch"].into_iter().chain(step).chain(names.iter().copied());
+        let mut steps: Vec<&str> = Vec::new();
+        for (name, _) in self.lines.iter().filter_map(|line| line.step) {
+            if !steps.contains(&name) {
+                steps.push(name);
+            }
+        }
+        let heads = ["epoch"].into_iter().chain(steps.iter().copied()).chain(names.iter().copied());
         let mut text = heads.map(cell).collect::<Vec<_>>().join(",") + "\n";
         for line in &self.lines {
             let mut cells = vec![line.epoch.to_string()];
-            if step.is_some() {
-                cells.push(line.step.map_or_else(String::new, |(_, step)| step.to_string()));
+            for name in &steps {
+                let found = line.step.filter(|(known, _)| known == name);
+                cells.push(found.map_or_else(String::new, |(_, step)| step.to_string()));
             }
             for name in &names {
                 let found = line.values.iter().find(|(known, _)| known == name);
@@ -139,6 +177,7 @@ impl Callback for MetricsFile {
     }
 
     fn step(&mut self, at: &Moment<'_>) -> Result<ControlFlow<()>> {
+        self.under_way.add(at);
         if self.every.is_some_and(|every| at.step.is_multiple_of(every)) {
             self.add(at.epoch, Some(("step", at.step)), at.metrics);
             self.write()?;
@@ -147,8 +186,22 @@ impl Callback for MetricsFile {
     }
 
     fn epoch(&mut self, at: &Moment<'_>) -> Result<ControlFlow<()>> {
+        self.under_way = UnderWay::default();
+        self.drop_partial(at.epoch);
         self.add_epoch(at.epoch, at.metrics);
         self.write()?;
         Ok(ControlFlow::Continue(()))
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let UnderWay { epoch, steps, sums } = self.under_way.clone();
+        if steps == 0 {
+            return Ok(());
+        }
+        let means: Vec<(&str, f64)> =
+            sums.iter().map(|(name, sum, count)| (name.as_str(), sum / *count as f64)).collect();
+        self.drop_partial(epoch);
+        self.add_partial(epoch, steps, &means);
+        self.write()
     }
 }

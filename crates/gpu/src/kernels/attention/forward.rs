@@ -11,8 +11,7 @@ use crate::kernels::view::View;
 use crate::kernels::{Draft, Missing, Program};
 
 /// Blocks below which keys are split, and keys that are worth a block of their own.
-const FEW: usize = 64;
-const SPLIT: usize = 256;
+pub(super) const SPLIT: [usize; 2] = [64, 256];
 
 /// How an attention is spread over blocks.
 pub(super) struct Parts {
@@ -25,12 +24,13 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Blocks of `tall` rows, which go through `wide` keys at a time.
-    pub fn of(s: &AttentionSizes, tall: u32, wide: u32) -> Parts {
+    /// Blocks of `tall` rows, which go through `wide` keys at a time. Where they are fewer than `few`, keys are split
+    /// into parts of at least `split`.
+    pub fn of(s: &AttentionSizes, [tall, wide]: [u32; 2], [few, split]: [usize; 2]) -> Parts {
         let tiles = (s.heads / s.groups * s.queries).div_ceil(tall as usize);
         let whole = s.batch * s.groups * tiles;
-        let most = (s.keys / SPLIT).max(1);
-        let parts = if whole < FEW { (FEW / whole).clamp(1, most) } else { 1 };
+        let most = (s.keys / split).max(1);
+        let parts = if whole < few { (few / whole).clamp(1, most) } else { 1 };
         let step = s.keys.div_ceil(parts).next_multiple_of(wide as usize);
         let parts = s.keys.div_ceil(step);
         Parts { tiles, parts, step, blocks: whole * parts }
@@ -99,7 +99,7 @@ pub fn forward(
     let dtype = segment.inputs[0].aval.dtype;
     let rows = s.heads / s.groups * s.queries;
     let cut = Cut::of(dtype, rows, s.values, target);
-    let Parts { tiles, parts, step, .. } = Parts::of(&s, cut.tall, cut.wide);
+    let Parts { tiles, parts, step, .. } = Parts::of(&s, [cut.tall, cut.wide], SPLIT);
     let whole = s.batch * s.groups * tiles;
     let all_rows = s.batch * s.heads * s.queries;
     let k = Draft::new("attention", BLOCK, segment, target)?;

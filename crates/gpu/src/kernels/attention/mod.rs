@@ -6,10 +6,11 @@
 //! queries, and once, with the parts of rows and keys exchanged, for keys and values. So no sum depends
 //! on the order in which blocks come. Every size is an argument.
 //!
-//! `warps` has kernels for matrix units, which need no shared memory for scores.
+//! `warps` has kernels for matrix units, which need no shared memory for scores, `few` one for few queries.
 
 mod backward;
 mod beside;
+mod few;
 mod forward;
 mod operands;
 mod warps;
@@ -47,9 +48,13 @@ pub fn forward(
     segment: &Segment,
     target: &Target,
 ) -> Result<(), Missing> {
-    match warps::takes(segment, &sizes(segment)?, &[0, 1, 2], target) {
-        true => warps::forward(program, attention, segment, target),
-        false => forward::forward(program, attention, segment, target),
+    let sizes = sizes(segment)?;
+    if few::takes(segment, &sizes, target) {
+        few::forward(program, attention, segment, target)
+    } else if warps::takes(segment, &sizes, &[0, 1, 2], target) {
+        warps::forward(program, attention, segment, target)
+    } else {
+        forward::forward(program, attention, segment, target)
     }
 }
 
@@ -212,6 +217,35 @@ impl<'k> Words<'k> {
         end.lt(self.keys).select(end, self.keys)
     }
 
+    /// The score of a key for a query, masked: by an array, of which `mask` tells where the query's part starts. And
+    /// whether it depends on the product.
+    fn masked(
+        &self,
+        k: &'k Draft,
+        kind: AttentionMaskKind,
+        score: Val<'k>,
+        key: Val<'k>,
+        query: impl FnOnce() -> Val<'k>,
+        mask: impl FnOnce() -> Option<(Operand<'k>, Val<'k>)>,
+    ) -> (Val<'k>, Option<Val<'k>>) {
+        let sees = match kind {
+            AttentionMaskKind::None => return (score, None),
+            // Without a difference that could be negative.
+            AttentionMaskKind::Causal => (key + self.queries).le(query() + self.keys),
+            AttentionMaskKind::Array => {
+                let Some((mask, start)) = mask() else { return (score, None) };
+                // Past the end nobody looks at what comes out.
+                let key = key.lt(self.keys).select(key, k.index(0));
+                let given = mask.view.buf.load(start + key * mask.strides[3]);
+                if given.ty != Ty::Bool {
+                    return (score + given, None);
+                }
+                given
+            }
+        };
+        (sees.select(score, f32::MIN), Some(sees))
+    }
+
     /// At which query those may begin that see a key from `start` on: the first, if some see none.
     fn begin(&self, k: &'k Draft, mask: AttentionMaskKind, start: Val<'k>) -> Val<'k> {
         let first = k.index(0);
@@ -364,25 +398,9 @@ impl<'k> Writer<'k> {
         key: Val<'k>,
         mask: Option<Operand<'k>>,
     ) -> (Val<'k>, Option<Val<'k>>) {
-        let s = &self.sizes;
-        let score = product * self.scale;
-        let sees = match (self.mask, places.mask, mask) {
-            (AttentionMaskKind::Causal, ..) => {
-                // Without a difference that could be negative.
-                (key + s.queries).le(places.query.load(row) + s.keys)
-            }
-            (AttentionMaskKind::Array, Some(start), Some(mask)) => {
-                // Past the end nobody looks at what comes out.
-                let key = key.lt(s.keys).select(key, self.k.index(0));
-                let given = mask.view.buf.load(start.load(row) + key * mask.strides[3]);
-                if given.ty != Ty::Bool {
-                    return (score + given, None);
-                }
-                given
-            }
-            (AttentionMaskKind::None | AttentionMaskKind::Array, ..) => return (score, None),
-        };
-        (sees.select(score, f32::MIN), Some(sees))
+        let start = || mask.zip(places.mask).map(|(mask, start)| (mask, start.load(row)));
+        let query = || places.query.load(row);
+        self.sizes.masked(self.k, self.mask, product * self.scale, key, query, start)
     }
 
     /// Stores a weight of the block's `tall` rows for one of `wide`.

@@ -120,6 +120,13 @@ fn element(language: Language, dtype: DType) -> Option<&'static str> {
 /// The numbers of the launch: under Metal's names, and under CUDA's in its language.
 fn positions(k: &Draft, grid: &Grid<'_>, language: Language, lines: &mut String) {
     let numbers = |sizes: [u32; 3]| sizes.map(|size| k.size(size.into(), Ty::U32));
+    let index = named(grid.index);
+    let _ = match language {
+        Language::Wgsl => writeln!(lines, "    let thread_index_in_threadgroup = {index};"),
+        Language::Cuda => {
+            writeln!(lines, "    const unsigned thread_index_in_threadgroup = {index};")
+        }
+    };
     let all = [
         ("thread_position_in_grid", "", grid.position),
         ("thread_position_in_threadgroup", "threadIdx", grid.local),

@@ -3,7 +3,7 @@
 use cupola_core::backend::Segment;
 use cupola_core::prim::{Attention, AttentionMaskKind};
 
-use super::super::forward::{Given, Parts, join};
+use super::super::forward::{Given, Parts, SPLIT, join};
 use super::super::{Words, sizes};
 use super::{BLOCK, LOG2_E, WARPS, Warps, cut};
 use crate::ir::{Target, Val, Var};
@@ -22,7 +22,7 @@ pub fn forward(
     // Two times the rows share what is read of the keys, where the sums leave room for them.
     let (wide, high) = cut(dtype, &s);
     let high = if rows > (WARPS * 16) as usize { high } else { 1 };
-    let cut = Parts::of(&s, WARPS * 16 * high, wide);
+    let cut = Parts::of(&s, [WARPS * 16 * high, wide], SPLIT);
     let k = Draft::new("attention", BLOCK, segment, target)?;
     let given = Given::new(&k, program, attention, segment, &s, cut.parts);
     let Given { q, keys, values, mask, ref sinks, ref outputs, scratch } = given;

@@ -147,16 +147,17 @@ class GRU(Module):
     def __call__(self, x: mx.array, hidden: Optional[mx.array] = None) -> mx.array:
         """The hidden states after each step, of shape ``[..., L, hidden_size]``."""
         size = self.hidden_size
+        bias = None if self.bhn is None else mx._amp.operand("matmul", self.bhn)
 
         def step(x: mx.array, state: _State) -> Tuple[mx.array, ...]:
             (hidden,) = state
             gates, candidate = x[..., : 2 * size], x[..., 2 * size :]
-            recurrent = self.bhn
+            recurrent = bias
             if hidden is not None:
                 product = hidden @ self.Wh.T
                 gates = gates + product[..., : 2 * size]
                 product = product[..., 2 * size :]
-                recurrent = product if self.bhn is None else product + mx._amp.operand("matmul", self.bhn)
+                recurrent = product if bias is None else product + bias
             gates = mx.sigmoid(gates)
             r, z = gates[..., :size], gates[..., size:]
             if recurrent is not None:
