@@ -95,9 +95,8 @@ pub fn depends(x: &Array, dependencies: &[&Array]) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn update(x: &Array, former: &Array) -> Result<Array> {
-    // A transform keeps what it is given, and computes nothing while it traces; what outlived a trace has no value.
-    let has_values = !x.is_traced() && !former.is_traced() && !former.is_symbolic();
-    if !has_values || x.is_update() || x.same(former) {
+    // A transform keeps what it is given, and computes nothing while it traces.
+    if x.is_traced() || former.is_traced() || x.is_update() || x.same(former) {
         return Ok(x.clone());
     }
     Array::apply(Mark::Update, &[x, former])

@@ -12,14 +12,14 @@ impl<'a> Fusion<'a> {
     /// Lets the groups that alone read a kernel's result continue it, however often they read it: `x * sigmoid(x)`.
     pub(super) fn join_kernels(&mut self) {
         let mut place: Vec<usize> = (0..self.groups.len()).collect();
-        for source in 0..place.len() {
+        for (source, place) in place.iter_mut().enumerate() {
             let Some(target) = self.continues(source) else { continue };
             self.lie_as(source, target);
             let Some(joined) = self.taken(source, target) else { continue };
             if let Some(group) = &mut self.groups[target] {
                 group.members.extend(joined.members);
             }
-            place[source] = target;
+            *place = target;
         }
         // Who waited for a group that is none any more waits for the kernel.
         self.groups.iter_mut().flatten().for_each(|group| group.after = place[group.after]);

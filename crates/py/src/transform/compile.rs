@@ -352,6 +352,7 @@ impl Compiled {
         let mut entry = known.clone().unwrap_or_else(|| Arc::new(self.entry(arguments, own)));
         let mut outputs = entry.compiled.call(&mut (), &arrays).map_err(raise)?;
         let mut holders = state(py, &self.source.outputs)?;
+        let mut is_fresh = known.is_none();
         if known.is_some() && outputs.len() != entry.count() + holders.len() {
             // The state that is written has other holders than when this was traced.
             let mut again = Vec::new();
@@ -359,6 +360,7 @@ impl Compiled {
             entry = Arc::new(self.entry(arguments, own));
             outputs = entry.compiled.call(&mut (), &arrays).map_err(raise)?;
             holders = state(py, &self.source.outputs)?;
+            is_fresh = true;
         }
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let gone = entries.insert(key, entry.clone());
@@ -369,8 +371,10 @@ impl Compiled {
             return Ok(py.None().into_bound(py));
         };
         for ((holder, former), array) in holders.iter().zip(&outputs[*count..]) {
-            // What cannot be computed leaves the state as it was.
-            let array = updated(array, &former.get().get())?;
+            let former = former.get().get();
+            // What cannot be computed leaves the state as it was; a trace left its own in what it made appear.
+            let was_there = !is_fresh || arrays[own..].iter().any(|given| given.same(&former));
+            let array = if was_there { updated(array, &former)? } else { array.clone() };
             holder.put(py, &Bound::new(py, PyArray::new(array))?)?;
         }
         returned.fill(py, &mut outputs[..*count].iter())
