@@ -196,13 +196,18 @@ pub fn running_mean(running: Arr, fresh: Arr, momentum: f64, scale: f64) -> PyRe
     Ok(mean)
 }
 
+/// `x` as what `former` becomes, where both are of one shape and dtype.
+pub fn updated(x: &Array, former: &Array) -> cupola::Result<Array> {
+    match x.aval() == former.aval() {
+        true => ops::update(x, former),
+        false => Ok(x.clone()),
+    }
+}
+
 #[doc = docs!(_nn::update)]
 #[pyfunction]
 pub fn update(x: Arr, former: Arr) -> PyResult<PyArray> {
-    match x.aval() == former.aval() {
-        true => give(ops::update(&x, &former)),
-        false => Ok(PyArray::new((*x).clone())),
-    }
+    give(updated(&x, &former))
 }
 
 /// How deep trees may be nested: deeper ones contain themselves.

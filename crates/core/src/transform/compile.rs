@@ -194,7 +194,6 @@ impl<F> Compiled<F> {
         };
         drawn.into_iter().for_each(generator::set_state);
         let mut after = outputs.split_off(trace.results).into_iter();
-        let mut done = Ok(());
         each_distinct(state, &mut |path, leaf| {
             let Some(array) = after.next() else { return };
             // What cannot be computed leaves the state as it was; a trace has put what it made into it.
@@ -202,15 +201,11 @@ impl<F> Compiled<F> {
                 true => leaves.iter().find(|(known, _)| known == path).map(|(_, leaf)| leaf),
                 false => Some(&*leaf),
             };
-            let made = former
-                .filter(|former| former.aval() == array.aval())
-                .map_or_else(|| Ok(array.clone()), |former| update(&array, former));
-            *leaf = made.unwrap_or_else(|error| {
-                done = Err(error);
-                array
-            });
+            let former = former.filter(|former| former.aval() == array.aval());
+            // Of equal avals it cannot fail.
+            *leaf = former.and_then(|former| update(&array, former).ok()).unwrap_or(array);
         });
-        done.map(|()| outputs)
+        Ok(outputs)
     }
 
     fn trace<S: Tree>(

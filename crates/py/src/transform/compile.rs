@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cupola::transform::TRACE_BYTES;
-use cupola::{Array, Aval, ops, transform};
+use cupola::{Array, Aval, transform};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -13,6 +13,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::custom::Hooks;
 use super::{Arguments, function};
+use crate::_nn::updated;
 use crate::array::PyArray;
 use crate::error::{carried, raise, wrong_value};
 use crate::fast::kernel::Rules;
@@ -374,18 +375,13 @@ impl Compiled {
             let former = former.get().get();
             // What cannot be computed leaves the state as it was; a trace left its own in what it made appear.
             let was_there = !is_fresh || arrays[own..].iter().any(|given| given.same(&former));
-            let array = if was_there { updated(array, &former)? } else { array.clone() };
+            let array = match was_there {
+                true => updated(array, &former).map_err(raise)?,
+                false => array.clone(),
+            };
             holder.put(py, &Bound::new(py, PyArray::new(array))?)?;
         }
         returned.fill(py, &mut outputs[..*count].iter())
-    }
-}
-
-/// `array` as what `former` becomes, where both are of one shape and dtype.
-fn updated(array: &Array, former: &Array) -> PyResult<Array> {
-    match array.aval() == former.aval() {
-        true => ops::update(array, former).map_err(raise),
-        false => Ok(array.clone()),
     }
 }
 
