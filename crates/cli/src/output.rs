@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use cupola::io::{Replacement, write_whole};
+use cupola::on_one_line;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
@@ -38,8 +39,10 @@ impl Output {
         spared("--json", path, what, files())
     }
 
-    /// A line for people: on the standard output, unless JSON goes there.
+    /// A line for people, or several: on the standard output, unless JSON goes there. Names of files, models and
+    /// classes may hold anything; what a terminal would obey is shown.
     pub fn line(&self, text: impl Display) {
+        let text = text.to_string().split('\n').map(on_one_line).collect::<Vec<_>>().join("\n");
         match self.json.as_deref().is_some_and(is_stdout) {
             // There is nowhere to say that this failed.
             true => drop(writeln!(std::io::stderr(), "{text}")),

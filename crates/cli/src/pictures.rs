@@ -7,6 +7,10 @@ use cupola::data::ImageDataset;
 use cupola::train::Description;
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageError, ImageFormat, ImageReader};
+use zune_jpeg::JpegDecoder;
+use zune_jpeg::errors::DecodeErrors;
+use zune_jpeg::zune_core::bytestream::ZCursor;
+use zune_jpeg::zune_core::options::DecoderOptions;
 
 use crate::failure::{Failure, Outcome};
 
@@ -63,8 +67,11 @@ pub fn pixels(path: &Path, [high, wide, channels]: [usize; 3], resize: bool) -> 
             "is {width}×{height}, the model takes {wide}×{high}; --resize scales it"
         )));
     }
-    let picture = ImageReader::with_format(Cursor::new(bytes), format).decode();
+    let picture = ImageReader::with_format(Cursor::new(&bytes), format).decode();
     let mut picture = picture.map_err(undecoded)?;
+    if format == ImageFormat::Jpeg {
+        check_jpeg(&bytes).map_err(|cause| failed(format!("is damaged: {cause}")))?;
+    }
     if !fits {
         picture = picture.resize_exact(wide, high, FilterType::Triangle);
     }
@@ -76,8 +83,13 @@ pub fn pixels(path: &Path, [high, wide, channels]: [usize; 3], resize: bool) -> 
     }
 }
 
-/// Whether the end of the image follows the last of its data: the decoder fills what is missing with
-/// grey. Inside of data no byte 0xFF stands before 0xDA or 0xD9.
+/// An error where data is missing or damaged: the decoder of `image` fills that with grey.
+fn check_jpeg(bytes: &[u8]) -> Result<(), DecodeErrors> {
+    let options = DecoderOptions::default().set_strict_mode(true);
+    JpegDecoder::new_with_options(ZCursor::new(bytes), options).decode().map(drop)
+}
+
+/// Whether the end of the image follows the last of its data. Inside of data no byte 0xFF stands before 0xDA or 0xD9.
 fn is_whole_jpeg(bytes: &[u8]) -> bool {
     let last = |marker: u8| bytes.windows(2).rposition(|pair| pair == [0xff, marker]);
     last(0xd9) > last(0xda)

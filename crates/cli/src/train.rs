@@ -74,7 +74,7 @@ fn work(args: &TrainArgs, recipe: Recipe, output: &Output, folder: &RunFolder) -
     let (images, test) = data::load(recipe.dataset, args.data_dir.as_deref())?;
     let [height, width, channels] = images.shape();
     let dataset = recipe.dataset.name();
-    let mut trainer = recipe.trainer(&images)?;
+    let mut trainer = recipe.trainer(&images, &test)?;
     let parameters = trainer.model().network.num_parameters();
     let settings = trainer.settings().clone();
     output.line(format!(

@@ -160,13 +160,18 @@ fn what_is_written_to_a_pipe_goes_through_once() {
 fn a_resumed_run_notices_changed_labels() {
     let sandbox = Sandbox::new();
     sandbox.train("--epochs 1 --out run").good();
-    let labels = sandbox.file("train", "labels", 1);
-    let mut bytes = fs::read(&labels).unwrap();
-    let last = bytes.len() - 1;
-    bytes[last] = (bytes[last] + 1) % 10;
-    fs::write(&labels, &bytes).unwrap();
-    let words = ["state.safetensors", "have changed, or their labels"];
-    sandbox.train("--resume run --epochs 2").bad(1, &words);
+    for (split, words) in [("train", "state.safetensors"), ("t10k", "test images")] {
+        let labels = sandbox.file(split, "labels", 1);
+        let whole = fs::read(&labels).unwrap();
+        let mut bytes = whole.clone();
+        let last = bytes.len() - 1;
+        bytes[last] = (bytes[last] + 1) % 10;
+        fs::write(&labels, &bytes).unwrap();
+        let words = ["--resume", words, "have changed, or their labels"];
+        sandbox.train("--resume run --epochs 2").bad(1, &words);
+        fs::write(&labels, &whole).unwrap();
+    }
+    sandbox.train("--resume run --epochs 2").good();
 }
 
 #[cfg(target_os = "linux")]

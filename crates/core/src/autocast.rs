@@ -19,7 +19,9 @@ use crate::prim::record::cast;
 /// floats stay as they are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Category {
-    /// They are cast to the policy's dtype: products, where matrix units pay.
+    /// They are cast to the policy's dtype: products, where matrix units pay. Of norms and embeddings, which compute
+    /// in `float32` inside or not at all, the result is cast instead: that is half the bytes, and no digit of what
+    /// they are given is lost.
     Lower,
     /// They are cast to `float32`: sums and exponentials, whose range or digits a half type lacks.
     Float32,
@@ -30,7 +32,7 @@ pub enum Category {
 }
 
 /// The operations that ask for a policy, what a new one says of them, and what kind of layers is made of them, if
-/// one is. It is PyTorch's choice, by the names that the operations have here.
+/// one is. It is PyTorch's choice, by the names that the operations have here, but for norms and embeddings.
 const OPS: &[(Category, &str, &[&str])] = &[
     (
         Category::Lower,
@@ -60,8 +62,9 @@ const OPS: &[(Category, &str, &[&str])] = &[
         ],
     ),
     (Category::Lower, "attention", &["scaled_dot_product_attention"]),
-    (Category::Float32, "normalisations", &["group_norm", "layer_norm", "normalize", "rms_norm"]),
+    (Category::Lower, "normalisations", &["group_norm", "layer_norm", "normalize", "rms_norm"]),
     (Category::Unchanged, "normalisations", &["batch_norm"]),
+    (Category::Lower, "embeddings", &["embedding"]),
     (Category::Lower, "activations", &["prelu"]),
     (Category::Float32, "activations", &["softmax"]),
     (Category::Unchanged, "activations", &["erf", "sigmoid", "tanh"]),
@@ -368,20 +371,43 @@ pub(crate) fn apply_all<R>(
     f: impl FnOnce(&[&Array]) -> Result<R>,
 ) -> Result<R> {
     let Some(policy) = current() else { return f(inputs) };
-    ASKED.with_borrow_mut(|asked| asked.iter_mut().for_each(|asked| _ = asked.insert(op)));
+    note(op);
     let Some(dtype) = policy.dtype_for(op, inputs) else { return f(inputs) };
     let held = inputs.iter().map(|x| cast_to(x, dtype)).collect::<Result<Vec<Array>>>()?;
     suspended(|| f(&held.iter().collect::<Vec<_>>()))
 }
 
+/// [`apply`] for a norm: `x` stays as it is in [`Category::Lower`], and the result is cast.
+pub(crate) fn apply_norm(
+    op: &'static str,
+    x: &Array,
+    f: impl FnOnce(&Array) -> Result<Array>,
+) -> Result<Array> {
+    match current() {
+        Some(policy) if policy.category(op) == Category::Lower => {
+            note(op);
+            cast_to(&suspended(|| f(x))?, policy.dtype)
+        }
+        _ => apply(op, [x], |[x]| f(x)),
+    }
+}
+
 /// What the policy makes of an operand of `op` that a layer adds afterwards, as the bias of a
-/// convolution.
+/// convolution, and of the vectors that an `embedding` has taken.
 ///
 /// # Errors
 /// None but those of a cast.
 pub fn operand(op: &str, x: &Array) -> Result<Array> {
-    let dtype = current().and_then(|policy| policy.dtype_for(op, &[x]));
-    dtype.map_or_else(|| Ok(x.clone()), |dtype| cast_to(x, dtype))
+    let Some(policy) = current() else { return Ok(x.clone()) };
+    if let Some((op, _)) = policy.categories.get_key_value(op) {
+        note(op);
+    }
+    policy.dtype_for(op, &[x]).map_or_else(|| Ok(x.clone()), |dtype| cast_to(x, dtype))
+}
+
+/// Keeps the name for [`asked`].
+fn note(op: &'static str) {
+    ASKED.with_borrow_mut(|asked| asked.iter_mut().for_each(|asked| _ = asked.insert(op)));
 }
 
 fn cast_to(x: &Array, dtype: DType) -> Result<Array> {

@@ -35,6 +35,9 @@ fn operations_are_cast_as_the_lists_say() -> Result<()> {
             ),
             (nn::Linear::new(4, 3)?.forward(&x)?, "a layer with its bias"),
             (nn::Conv2d::new(1, 2, 2)?.forward(&image)?, "a convolution with its bias"),
+            (ops::layer_norm(&x, None, None, 1e-5)?, "layer_norm"),
+            (ops::rms_norm(&half, None, 1e-5)?, "rms_norm"),
+            (nn::Embedding::new(5, 4)?.forward(&Array::from_slice(&[3, 0], [2])?)?, "an embedding"),
         ] {
             assert_eq!(lower.dtype(), DType::BF16, "{name}");
         }
@@ -43,7 +46,6 @@ fn operations_are_cast_as_the_lists_say() -> Result<()> {
             (ops::sum(&half, (), false)?, "sum"),
             (ops::exp(&half)?, "exp"),
             (ops::power(&half, 3)?, "power"),
-            (ops::layer_norm(&half, None, None, 1e-5)?, "layer_norm"),
             (nn::mse_loss(&half, &half, Reduction::Mean)?, "mse_loss"),
             (ops::concatenate(&[&x, &half], 0)?, "concatenate"),
         ] {
@@ -63,6 +65,22 @@ fn operations_are_cast_as_the_lists_say() -> Result<()> {
         assert_eq!(ops::sum(&whole, (), false)?.dtype(), DType::I32);
         Ok(())
     })
+}
+
+#[test]
+fn a_norm_sees_all_of_what_it_is_given() -> Result<()> {
+    // Beyond `float16`, and apart by less than a half type tells.
+    let x = Array::from_slice(&[100_000.0f32, 100_002.0], [1, 2])?;
+    let policy = Policy::new(DType::F16)?;
+    let found = amp::autocast(Some(&policy), || {
+        let group = ops::group_norm(&x, 1, None, None, 0.0)?;
+        Ok::<_, cupola::Error>([ops::layer_norm(&x, None, None, 0.0)?, group])
+    })?;
+    for y in found {
+        assert_eq!(y.dtype(), DType::F16);
+        assert_eq!(ops::astype(&y, DType::F32)?.to_vec::<f32>()?, [-1.0, 1.0]);
+    }
+    Ok(())
 }
 
 #[test]

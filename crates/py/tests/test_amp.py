@@ -62,8 +62,20 @@ def test_float32_operations_keep_their_range():
         assert np.isfinite(mx.exp(half).item())
         assert nn.losses.mse_loss(half, half).dtype == mx.float32
         assert nn.losses.cross_entropy(mx.ones((2, 3), mx.float16), mx.array([0, 1])).dtype == mx.float32
-        assert nn.LayerNorm(1)(half).dtype == mx.float32
     assert mx.exp(half).dtype == mx.float16
+
+
+def test_norms_and_embeddings_give_the_lower_dtype():
+    ids, vectors = mx.array([3, 0]), nn.Embedding(5, 4)
+    layers = [nn.LayerNorm(4), nn.RMSNorm(4), nn.GroupNorm(2, 4)]
+    with amp.autocast(mx.float16):
+        assert vectors(ids).dtype == mx.float16
+        for layer in layers:
+            # Beyond float16: the norm sees it all.
+            y = layer(mx.array([[1e5, 1e5, 1e5 + 2, 1e5 + 2]]))
+            assert y.dtype == mx.float16 and mx.all(mx.isfinite(y)).item(), layer
+    with amp.autocast(amp.Policy(mx.float16, float32=["embedding"])):
+        assert vectors(ids).dtype == mx.float32
 
 
 def test_nesting_decorator_threads_and_failures():

@@ -65,13 +65,16 @@ impl Recipe {
         Ok(Self { dataset, settings, checkpoint: Some(checkpoint) })
     }
 
-    pub fn trainer(self, images: &ImageDataset) -> Outcome<Trainer> {
+    /// The training on `images`, to be tested on `tests`.
+    pub fn trainer(self, images: &ImageDataset, tests: &ImageDataset) -> Outcome<Trainer> {
         let epochs = self.settings.epochs;
-        Ok(match self.checkpoint {
+        let resumed = |error| Failure::new(format!("--resume: {error}"));
+        let mut trainer = match self.checkpoint {
             None => Trainer::new(self.settings, images)?,
-            Some(checkpoint) => Trainer::resume(checkpoint, images, epochs)
-                .map_err(|error| Failure::new(format!("--resume: {error}")))?,
-        })
+            Some(checkpoint) => Trainer::resume(checkpoint, images, epochs).map_err(resumed)?,
+        };
+        trainer.set_tests(tests).map_err(resumed)?;
+        Ok(trainer)
     }
 }
 

@@ -76,7 +76,7 @@ pub fn layer_norm(
     bias: Option<&Array>,
     eps: f64,
 ) -> Result<Array> {
-    autocast::apply("layer_norm", [x], |[x]| {
+    autocast::apply_norm("layer_norm", x, |x| {
         expect_fit("layer_norm", "weight", x, weight)?;
         expect_fit("layer_norm", "bias", x, bias)?;
         normalized("layer_norm", [Some(&inexact(x)?), weight, bias], eps, |wide| {
@@ -105,7 +105,7 @@ pub fn layer_norm(
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn rms_norm(x: &Array, weight: Option<&Array>, eps: f64) -> Result<Array> {
-    autocast::apply("rms_norm", [x], |[x]| {
+    autocast::apply_norm("rms_norm", x, |x| {
         expect_fit("rms_norm", "weight", x, weight)?;
         normalized("rms_norm", [Some(&inexact(x)?), weight, None], eps, |wide| {
             multiply(wide, &rsqrt(&add(&mean(&square(wide)?, -1, true)?, eps)?)?)
@@ -200,7 +200,7 @@ pub fn group_norm(
     }
     expect_fit(op, "weight", x, weight)?;
     expect_fit(op, "bias", x, bias)?;
-    autocast::apply(op, [x], |[x]| {
+    autocast::apply_norm(op, x, |x| {
         let x = inexact(x)?;
         let places: usize = x.shape()[1..x.rank() - 1].iter().product();
         let inner = channels / count;
@@ -273,5 +273,5 @@ pub fn batch_norm(
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn normalize(x: &Array, axes: impl Into<Axes>, eps: f64) -> Result<Array> {
-    autocast::apply("normalize", [x], |[x]| divide(x, &super::maximum(&norm(x, axes, true)?, eps)?))
+    autocast::apply_norm("normalize", x, |x| divide(x, &super::maximum(&norm(x, axes, true)?, eps)?))
 }

@@ -4,6 +4,7 @@ use cupola_core::{Array, DType, Error, Result, ops};
 
 use super::cell::Param;
 use super::{Layer, Module, init};
+use crate::amp;
 
 /// A learned vector for each of a number of indices.
 ///
@@ -56,6 +57,6 @@ impl Layer for Embedding {
         if !x.dtype().is_integer() {
             return Err(Error::dtype("Embedding", format!("takes indices, input is {}", x.aval())));
         }
-        ops::take(&self.weight.get(), x, 0)
+        amp::operand("embedding", &ops::take(&self.weight.get(), x, 0)?)
     }
 }

@@ -45,6 +45,10 @@ pub(super) struct Record {
     /// What tells images that have changed; checkpoints of earlier versions have none.
     #[serde(default)]
     pub digest: Option<u64>,
+    /// The same of the images that it is tested on, where [`Trainer::set_tests`](super::Trainer::set_tests) named
+    /// them.
+    #[serde(default)]
+    pub tests: Option<u64>,
     pub position: Position,
     pub history: Vec<EpochMetrics>,
 }

@@ -55,11 +55,31 @@ impl Trainer {
             description,
             images: images.len(),
             digest: Some(digest(images)),
+            tests: None,
             position: Position::default(),
             history: Vec::new(),
         };
         generator::seed(record.settings.seed);
         Self::build(record, images)
+    }
+
+    /// Names the images that the model is tested on, so that a run that is resumed is tested on the same.
+    ///
+    /// # Errors
+    ///
+    /// Where the training was resumed, and was to be tested on others.
+    pub fn set_tests(&mut self, images: &ImageDataset) -> Result<()> {
+        let given = digest(images);
+        match self.record.tests {
+            Some(known) if known != given => Err(Error::argument(
+                "images",
+                format!("the test images of {} have changed, or their labels", images.name()),
+            )),
+            _ => {
+                self.record.tests = Some(given);
+                Ok(())
+            }
+        }
     }
 
     /// Goes on from `checkpoint`, with the images that it was trained on, up to `epochs` in all.

@@ -262,15 +262,11 @@ def orthogonal(
                 f"Orthogonal initialization requires a 2D array but got a {a.ndim}D array."
             )
         rows, columns = a.shape
-        # Gram and Schmidt's process, each vector twice for the sake of rounding. As all directions
-        # of a normally distributed vector are alike, so are those of the result.
-        vectors = mx.random.normal(shape=(min(rows, columns), max(rows, columns)))
-        basis = mx.zeros_like(vectors)
-        for i in range(vectors.shape[0]):
-            vector = vectors[i]
-            for _ in range(2):
-                vector = vector - (basis @ vector) @ basis
-            basis[i] = vector * mx.rsqrt(mx.sum(mx.square(vector)))
-        return (gain * (basis.T if rows > columns else basis)).astype(dtype)
+        # As all directions of a normally distributed vector are alike, so are those of the result:
+        # signs as in Mezzadri, How to generate random matrices from the classical compact groups.
+        vectors = mx.random.normal(shape=(max(rows, columns), min(rows, columns)))
+        basis, triangle = mx.linalg.qr(vectors)
+        basis = basis * mx.where(mx.diag(triangle) < 0, -1, 1)
+        return (gain * (basis if rows > columns else basis.T)).astype(dtype)
 
     return initializer

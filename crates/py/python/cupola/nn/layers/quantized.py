@@ -81,7 +81,8 @@ class QuantizedEmbedding(_Quantized):
     def __call__(self, x: Any) -> mx.array:
         """The vectors of the integers in ``x``."""
         biases = self["biases"][x] if "biases" in self else None
-        return mx.dequantize(self["weight"][x], self["scales"][x], biases, **self._how)
+        vectors = mx.dequantize(self["weight"][x], self["scales"][x], biases, **self._how)
+        return mx._amp.operand("embedding", vectors)
 
     def as_linear(self, x: mx.array) -> mx.array:
         """The products of ``x`` with all vectors, as for an output layer with tied weights."""
