@@ -1,6 +1,5 @@
 //! What the program can be asked.
 
-use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -316,8 +315,8 @@ pub struct SelftestArgs {
 
     /// How many processes share the work [default: 1; on CUDA, where kernels take long to make, one
     /// for each processor]
-    #[arg(long, value_name = "N", conflicts_with = "large")]
-    pub processes: Option<NonZero<usize>>,
+    #[arg(long, value_name = "N", conflicts_with = "large", value_parser = processes, allow_negative_numbers = true)]
+    pub processes: Option<usize>,
 
     /// Run the share I of N, and write a line of JSON for each family
     #[arg(long, value_name = "I/N", hide = true, value_parser = share)]
@@ -519,14 +518,24 @@ fn count(text: &str) -> Result<usize, String> {
     }
 }
 
+/// A whole number from 1 to `most`.
+fn count_to(most: usize, text: &str) -> Result<usize, String> {
+    let found = count(text).ok().filter(|&number| number <= most);
+    found.ok_or_else(|| format!("not a whole number from 1 to {most}"))
+}
+
 /// The most steps that are timed: each one's time is kept.
 const MAX_TIMED_STEPS: usize = 1_000_000;
 
 fn timed_steps(text: &str) -> Result<usize, String> {
-    match count(text) {
-        Ok(number) if number <= MAX_TIMED_STEPS => Ok(number),
-        _ => Err(format!("not a whole number from 1 to {MAX_TIMED_STEPS}")),
-    }
+    count_to(MAX_TIMED_STEPS, text)
+}
+
+/// The most processes that are started.
+const MAX_PROCESSES: usize = 1024;
+
+fn processes(text: &str) -> Result<usize, String> {
+    count_to(MAX_PROCESSES, text)
 }
 
 /// A finite number above 0, which the optimiser keeps as `f32`.

@@ -74,7 +74,7 @@ fn classify(args: &ClassifyArgs, model: &Model, output: &Output) -> Outcome {
 }
 
 fn score(args: &ClassifyArgs, dataset: DatasetName, model: &Model, output: &Output) -> Outcome {
-    let (_, test) = data::load(dataset, args.data_dir.as_deref())?;
+    let test = data::load_test(dataset, args.data_dir.as_deref())?;
     let description = &model.description;
     let side = description.side;
     if test.shape() != [side, side, description.channels] {

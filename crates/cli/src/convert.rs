@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 
 use cupola::package::{Function, Lack, Package, Port, Size, Target, Trace};
-use cupola::{Array, Aval, DType};
+use cupola::{Array, Aval, DType, on_one_line};
 use cupola_import::{coreml, onnx};
 use serde::Serialize;
 
 use crate::args::ConvertArgs;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, replaceable};
-use crate::package::TraceLine;
+use crate::output::{Output, replaceable, spared};
+use crate::package::{TraceLine, files};
 use crate::table::Table;
 
 /// What a size with a name is while a model is traced that is to be for any: larger than what counts as
@@ -46,8 +46,9 @@ impl From<&Lack> for LackLine {
 
 pub fn run(args: &ConvertArgs) -> Outcome {
     let output = Output::new(args.report.as_deref())?;
-    output.spares("the model", || [args.model.clone()])?;
-    output.spares("the package", || [args.out.clone()])?;
+    output.spares("a file of the model", || files(&args.model))?;
+    output.spares("a file of the package", || files(&args.out))?;
+    spared("--out", &args.out, "a file of the model", files(&args.model))?;
     if !args.out.is_dir() && !args.out.to_string_lossy().ends_with('/') {
         replaceable("--out", &args.out)?;
     }
@@ -134,6 +135,10 @@ enum Axis {
 
 fn of_onnx(args: &ConvertArgs) -> Outcome<Package> {
     let model = onnx::Model::load(&args.model).map_err(cupola::Error::from)?;
+    for (option, path) in [("--out", Some(&args.out)), ("--report", args.report.as_ref())] {
+        let beside = model.beside().to_vec();
+        path.map_or(Ok(()), |path| spared(option, path, "a file of the model", beside))?;
+    }
     let inputs = model.inputs().into_iter().map(onnx_input).collect::<Result<Vec<_>, _>>();
     let source = Source {
         name: args.name.clone().unwrap_or_else(|| "main".to_owned()),
@@ -151,7 +156,7 @@ fn of_onnx(args: &ConvertArgs) -> Outcome<Package> {
 fn of_coreml(args: &ConvertArgs) -> Outcome<Package> {
     let model = coreml::Model::load(&args.model).map_err(cupola::Error::from)?;
     for warning in model.warnings() {
-        eprintln!("warning: {warning}");
+        eprintln!("warning: {}", on_one_line(&warning.to_string()));
     }
     let named = |name: &&str| model.function(name);
     let models: Vec<coreml::Model> = model.functions().iter().filter_map(named).collect();

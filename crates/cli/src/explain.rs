@@ -13,7 +13,7 @@ use cupola::{Array, DType, ops, plan};
 use crate::args::ExplainArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, replaceable, spared, spinner};
-use crate::package::{files, function};
+use crate::package::{files, function, has_size};
 use crate::train::files_of;
 
 pub fn run(args: &ExplainArgs) -> Outcome {
@@ -73,10 +73,7 @@ fn of_package(args: &ExplainArgs) -> Outcome<Vec<Array>> {
             Err(Failure::new(format!("input '{}' has a size that is not said", port.name)))
         }
     };
-    let has = |name: &str| {
-        let sizes = || trace.inputs().iter().flat_map(|port| &port.sizes);
-        sizes().any(|size| matches!(size, Size::Named(own) if own == name))
-    };
+    let has = |name: &str| trace.inputs().iter().any(|port| has_size(port, name));
     if let Some((name, _)) = args.size.iter().find(|(name, _)| !has(name)) {
         return Err(Failure::usage(format!("--size {name}: {} has no such size", function.name)));
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::args::InspectArgs;
 use crate::failure::Outcome;
 use crate::output::Output;
-use crate::package::TraceLine;
+use crate::package::{TraceLine, files};
 use crate::table::Table;
 
 #[derive(Serialize)]
@@ -32,7 +32,7 @@ struct WeightLine {
 
 pub fn run(args: &InspectArgs) -> Outcome {
     let output = Output::new(args.json.as_deref())?;
-    output.spares("the package", || [args.package.clone()])?;
+    output.spares("a file of the package", || files(&args.package))?;
     let package = Package::verify(&args.package)?;
     output.line(format!("{}: written by {}", args.package.display(), package.producer()));
     if !package.targets().is_empty() {

@@ -24,9 +24,10 @@ mod train;
 
 use std::process::ExitCode;
 
-use args::{Cli, Command};
+use args::{Cli, Command, ConvertArgs, ExplainArgs, RunArgs};
 use clap::Parser;
 use failure::{Failure, Outcome};
+use profile::Profiling;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -46,32 +47,37 @@ fn main() -> ExitCode {
         }
         Err(error) => return Failure::from(error).report(),
     };
-    let watched = cupola::profiler::from_env().map_err(Failure::from);
-    let done = watched.and_then(|watched| {
-        let done = run(cli.command);
-        // What was recorded is of use where the command failed, too.
-        let written =
-            watched.finish().map_err(|error| Failure::new(format!("CUPOLA_PROFILE: {error}")));
-        done.and(written)
-    });
-    match done.and_then(|()| output::check_stdout()) {
+    match run(&cli.command).and_then(|()| output::check_stdout()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
 }
 
-fn run(command: Command) -> Outcome {
+fn run(command: &Command) -> Outcome {
+    if let Command::Run(RunArgs { size, .. })
+    | Command::Explain(ExplainArgs { size, .. })
+    | Command::Convert(ConvertArgs { size, .. }) = command
+    {
+        package::given_once(size)?;
+    }
+    // It ends with the command, also where that fails.
+    let _log = cupola::profiler::log_from_env()?;
+    let work = || match command {
+        Command::Train(args) => train::run(args),
+        Command::Classify(args) => classify::run(args),
+        Command::Bench(args) => bench::run(args),
+        Command::Explain(args) => explain::run(args),
+        Command::Selftest(args) => selftest::run(args),
+        Command::Devices(args) => devices::run(args),
+        Command::Download(args) => download::run(args),
+        Command::Inspect(args) => inspect::run(args),
+        Command::Run(args) => run::run(args),
+        Command::Convert(args) => convert::run(args),
+        Command::Report(args) => report::run(args),
+    };
     match command {
-        Command::Train(args) => train::run(&args),
-        Command::Classify(args) => classify::run(&args),
-        Command::Bench(args) => bench::run(&args),
-        Command::Explain(args) => explain::run(&args),
-        Command::Selftest(args) => selftest::run(&args),
-        Command::Devices(args) => devices::run(&args),
-        Command::Download(args) => download::run(&args),
-        Command::Inspect(args) => inspect::run(&args),
-        Command::Run(args) => run::run(&args),
-        Command::Convert(args) => convert::run(&args),
-        Command::Report(args) => report::run(&args),
+        // These have --profile, and see to it that the profile spares what they read and write.
+        Command::Train(_) | Command::Run(_) => work(),
+        _ => Profiling::new(None)?.record(work),
     }
 }

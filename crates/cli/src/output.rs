@@ -84,6 +84,19 @@ pub fn spared(
     }
 }
 
+/// The files in a folder, and in the folders in it down to this depth.
+pub fn below(folder: &Path, depth: usize) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if depth > 1 && path.is_dir() {
+            all.extend(below(&path, depth - 1));
+        }
+        all.push(path);
+    }
+    all
+}
+
 /// Where a file is, or would be, without links.
 fn place(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| {

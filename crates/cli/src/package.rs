@@ -1,12 +1,13 @@
 //! What `inspect`, `run` and `convert` say of packages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use cupola::package::{Function, Package, Port, Trace};
+use cupola::package::{Function, Package, Port, Size, Trace};
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};
+use crate::output::below;
 
 /// An input or output.
 #[derive(Serialize)]
@@ -90,8 +91,24 @@ pub fn function<'p>(package: &'p Package, name: Option<&str>) -> Outcome<&'p Fun
     })
 }
 
-/// The files of a package, a file or a folder: nothing is written over them.
+/// An error where one of the sizes is given twice: either would count for nothing.
+pub fn given_once(sizes: &[(String, usize)]) -> Outcome {
+    let mut names = BTreeSet::new();
+    match sizes.iter().find(|(name, _)| !names.insert(name)) {
+        Some((name, _)) => Err(Failure::usage(format!("--size {name}: is given twice"))),
+        None => Ok(()),
+    }
+}
+
+/// Whether a size of the input has this name.
+pub fn has_size(port: &Port, name: &str) -> bool {
+    port.sizes.iter().any(|size| matches!(size, Size::Named(own) if own == name))
+}
+
+/// How deep the files of a package of Core ML lie, as in `Data/com.apple.CoreML/weights`.
+const DEPTH: usize = 4;
+
+/// The files of a model or a package, a file or a folder: nothing is written over them.
 pub fn files(package: &Path) -> Vec<PathBuf> {
-    let within = std::fs::read_dir(package).into_iter().flatten().flatten();
-    [package.to_owned()].into_iter().chain(within.map(|entry| entry.path())).collect()
+    [package.to_owned()].into_iter().chain(below(package, DEPTH)).collect()
 }

@@ -3,19 +3,23 @@
 use std::io::Cursor;
 use std::path::Path;
 
+use cupola::backend::reserve;
 use cupola::data::ImageDataset;
+use cupola::file;
 use cupola::train::Description;
 use image::imageops::FilterType;
-use image::{DynamicImage, ImageError, ImageFormat, ImageReader};
-use zune_jpeg::JpegDecoder;
-use zune_jpeg::errors::DecodeErrors;
-use zune_jpeg::zune_core::bytestream::ZCursor;
-use zune_jpeg::zune_core::options::DecoderOptions;
+use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader};
 
 use crate::failure::{Failure, Outcome};
 
 /// The longest file that is read, in bytes.
 const LARGEST: u64 = 1 << 30;
+
+/// The most pixels that are scaled: half a million bytes may unpack to more.
+const MOST_PIXELS: u64 = 1 << 27;
+
+/// The most bytes of a pixel: four channels in `f32`, in which pictures are scaled.
+const WIDEST: u64 = 16;
 
 /// The image at `path`, grey or in colour as the model takes it; of another size an error, unless
 /// it may be scaled.
@@ -26,17 +30,8 @@ pub fn read(path: &Path, model: &Description, resize: bool) -> Outcome<Vec<u8>> 
 /// The bytes of the image at `path` in this height, width and number of channels.
 pub fn pixels(path: &Path, [high, wide, channels]: [usize; 3], resize: bool) -> Outcome<Vec<u8>> {
     let failed = |detail: String| Failure::new(format!("{}: {detail}", path.display()));
-    let unread = |cause: std::io::Error| failed(format!("cannot be read: {cause}"));
-    // A pipe that nobody writes to has no end, and neither has a device.
-    let known = std::fs::metadata(path).map_err(unread)?;
-    if !known.is_file() {
-        return Err(failed("is no file".to_owned()));
-    }
-    if known.len() > LARGEST {
-        let (size, most) = (known.len() >> 20, LARGEST >> 20);
-        return Err(failed(format!("is too large: {size} MiB, at most {most} are read")));
-    }
-    let bytes = std::fs::read(path).map_err(unread)?;
+    let bytes = file::read(path, LARGEST);
+    let bytes = bytes.map_err(|cause| failed(format!("cannot be read: {cause}")))?;
     // What the file holds counts, not what it is called.
     let format = image::guess_format(&bytes).ok();
     let Some(format @ (ImageFormat::Png | ImageFormat::Jpeg)) = format else {
@@ -55,10 +50,11 @@ pub fn pixels(path: &Path, [high, wide, channels]: [usize; 3], resize: bool) -> 
     let size = |side: usize| u32::try_from(side).map_err(|cause| failed(cause.to_string()));
     let (wide, high) = (size(wide)?, size(high)?);
     // The size first: an image of another one need not be unpacked.
-    let size = ImageReader::with_format(Cursor::new(&bytes), format).into_dimensions();
-    let (width, height) = size.map_err(undecoded)?;
-    if format == ImageFormat::Jpeg && least_jpeg(width, height) > known.len() {
-        let held = known.len();
+    let decoder = ImageReader::with_format(Cursor::new(&bytes), format).into_decoder();
+    let decoder = decoder.map_err(undecoded)?;
+    let ((width, height), unpacked) = (decoder.dimensions(), decoder.total_bytes());
+    let held = bytes.len();
+    if format == ImageFormat::Jpeg && least_jpeg(width, height) > held as u64 {
         return Err(failed(format!("is damaged: {held} bytes hold no {width}×{height} pixels")));
     }
     let fits = (width, height) == (wide, high);
@@ -67,29 +63,33 @@ pub fn pixels(path: &Path, [high, wide, channels]: [usize; 3], resize: bool) -> 
             "is {width}×{height}, the model takes {wide}×{high}; --resize scales it"
         )));
     }
+    let area = |wide: u32, high: u32| u64::from(wide) * u64::from(high);
+    if !fits && area(width, height) > MOST_PIXELS {
+        return Err(failed(format!(
+            "is too large: {width}×{height}, at most {MOST_PIXELS} pixels are scaled"
+        )));
+    }
+    // What unpacks and scales ends the process where memory is short. So it is looked for before: for the picture,
+    // for the coefficients of a JPEG, for its columns scaled, and for the result in two forms.
+    let scaled = if fits { 0 } else { area(width, high) };
+    let pixels = scaled.saturating_add(area(wide, high)).saturating_mul(WIDEST);
+    let room = unpacked.saturating_mul(4).saturating_add(pixels);
+    reserve::<u8>(room as usize, "a picture").map_err(|cause| failed(cause.to_string()))?;
     let picture = ImageReader::with_format(Cursor::new(&bytes), format).decode();
     let mut picture = picture.map_err(undecoded)?;
-    if format == ImageFormat::Jpeg {
-        check_jpeg(&bytes).map_err(|cause| failed(format!("is damaged: {cause}")))?;
-    }
     if !fits {
         picture = picture.resize_exact(wide, high, FilterType::Triangle);
     }
     let picture = on_black(picture);
     match channels {
-        1 => Ok(picture.to_luma8().into_raw()),
-        3 => Ok(picture.to_rgb8().into_raw()),
+        1 => Ok(picture.into_luma8().into_raw()),
+        3 => Ok(picture.into_rgb8().into_raw()),
         channels => Err(failed(format!("the model takes {channels} channels, not 1 or 3"))),
     }
 }
 
-/// An error where data is missing or damaged: the decoder of `image` fills that with grey.
-fn check_jpeg(bytes: &[u8]) -> Result<(), DecodeErrors> {
-    let options = DecoderOptions::default().set_strict_mode(true);
-    JpegDecoder::new_with_options(ZCursor::new(bytes), options).decode().map(drop)
-}
-
-/// Whether the end of the image follows the last of its data. Inside of data no byte 0xFF stands before 0xDA or 0xD9.
+/// Whether the end of the image follows the last of its data: the decoder fills what is missing with
+/// grey. Inside of data no byte 0xFF stands before 0xDA or 0xD9.
 fn is_whole_jpeg(bytes: &[u8]) -> bool {
     let last = |marker: u8| bytes.windows(2).rposition(|pair| pair == [0xff, marker]);
     last(0xd9) > last(0xda)
@@ -112,7 +112,7 @@ fn on_black(picture: DynamicImage) -> DynamicImage {
     if !picture.color().has_alpha() {
         return picture;
     }
-    let mut pixels = picture.to_rgba8();
+    let mut pixels = picture.into_rgba8();
     for pixel in pixels.pixels_mut() {
         let [red, green, blue, alpha] = pixel.0;
         let over = |value: u8| (u16::from(value) * u16::from(alpha) / 255) as u8;
@@ -123,11 +123,12 @@ fn on_black(picture: DynamicImage) -> DynamicImage {
 
 /// The images at `paths` as a set at the model's scale, with no labels worth the name.
 pub fn set(paths: &[impl AsRef<Path>], model: &Description, resize: bool) -> Outcome<ImageDataset> {
-    let mut pixels = Vec::new();
+    let shape = [model.side, model.side, model.channels];
+    let size = shape.iter().fold(paths.len(), |all, &size| all.saturating_mul(size));
+    let mut pixels = reserve(size, "pictures")?;
     for path in paths {
         pixels.extend(read(path.as_ref(), model, resize)?);
     }
-    let shape = [model.side, model.side, model.channels];
     let labels = vec![0; paths.len()];
     let set = ImageDataset::new("images", pixels, shape, labels, model.classes.clone())?;
     Ok(set.normalized(model.normalization()?)?)

@@ -1,5 +1,6 @@
-//! `--profile`: what a command does, recorded.
+//! `--profile` and `CUPOLA_PROFILE`: what a command does, recorded.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use cupola::io::check_file;
@@ -8,18 +9,27 @@ use cupola::profiler::{self, What};
 use crate::failure::{Failure, Outcome};
 use crate::output::spared;
 
+const OPTION: &str = "--profile";
+const VARIABLE: &str = "CUPOLA_PROFILE";
+
 /// Where a command's profile goes, if it was asked for one.
 pub struct Profiling<'a> {
-    path: Option<&'a Path>,
+    path: Option<Cow<'a, Path>>,
+    /// What names it.
+    argument: &'static str,
 }
 
 impl<'a> Profiling<'a> {
-    /// Looks whether the file can be written, before any work is done.
-    pub fn new(path: Option<&'a Path>) -> Outcome<Self> {
-        if let Some(path) = path {
-            check_file(path, "a profile").map_err(failed)?;
-        }
-        Ok(Self { path })
+    /// A profile that goes to the file `option`, or without it to the one that `CUPOLA_PROFILE` names. Looks whether
+    /// that can be written, before any work is done.
+    pub fn new(option: Option<&'a Path>) -> Outcome<Self> {
+        let Some(path) = option else {
+            let path = profiler::file_from_env()?.map(Cow::Owned);
+            return Ok(Self { path, argument: VARIABLE });
+        };
+        let profiling = Self { path: Some(Cow::Borrowed(path)), argument: OPTION };
+        check_file(path, "a profile").map_err(|error| profiling.failed(error))?;
+        Ok(profiling)
     }
 
     /// Sees to it that the profile does not take the place of a file that the program itself reads or writes,
@@ -28,15 +38,15 @@ impl<'a> Profiling<'a> {
     where
         I: IntoIterator<Item = PathBuf>,
     {
-        self.path.map_or(Ok(()), |path| spared("--profile", path, what, files()))
+        self.path.as_ref().map_or(Ok(()), |path| spared(self.argument, path, what, files()))
     }
 
     /// Does the work, and records it where that was asked for.
     pub fn record(&self, work: impl FnOnce() -> Outcome) -> Outcome {
-        let Some(path) = self.path else { return work() };
-        profiler::start(profiler::Options::default()).map_err(failed)?;
+        let Some(path) = &self.path else { return work() };
+        profiler::start(profiler::Options::default()).map_err(|error| self.failed(error))?;
         let done = work();
-        let profile = profiler::stop().map_err(failed)?;
+        let profile = profiler::stop().map_err(|error| self.failed(error))?;
         // What was recorded is of use where the work failed, too, unless it did not come to compute anything, or the
         // file turned out to be one of the program's own.
         let is_step = |event: &profiler::Event| matches!(event.what, What::Step { .. });
@@ -45,10 +55,15 @@ impl<'a> Profiling<'a> {
         {
             return done;
         }
-        done.and(profile.save(path).map_err(failed))
+        // What the work wrote there is spared, too: not every command says what it writes.
+        let is_free = match self.argument {
+            VARIABLE => profiler::spares_others(path),
+            _ => Ok(()),
+        };
+        done.and(is_free.and_then(|()| profile.save(path)).map_err(|error| self.failed(error)))
     }
-}
 
-fn failed(error: cupola::Error) -> Failure {
-    Failure::new(format!("--profile: {error}"))
+    fn failed(&self, error: cupola::Error) -> Failure {
+        Failure::new(format!("{}: {error}", self.argument))
+    }
 }

@@ -15,14 +15,11 @@ use serde::Serialize;
 use crate::args::RunArgs;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
-use crate::output::{Output, writable_folder};
-use crate::package::{files, function};
+use crate::output::{Output, replaceable, spared, writable_folder};
+use crate::package::{files, function, has_size};
 use crate::pictures;
 use crate::profile::Profiling;
 use crate::table::Table;
-
-/// The longest file of an array that is read, in bytes.
-const LARGEST: u64 = 16 << 30;
 
 /// Later runs are measured so long, and so often at least and at most.
 const MEASURED: Duration = Duration::from_secs(2);
@@ -58,7 +55,7 @@ struct Bench {
 pub fn run(args: &RunArgs) -> Outcome {
     let output = Output::new(args.json.as_deref())?;
     output.spares("the package", || files(&args.package))?;
-    let given = || args.input.iter().map(|(_, file)| PathBuf::from(file)).collect::<Vec<_>>();
+    let given = || given(args);
     output.spares("an input", given)?;
     let profiling = Profiling::new(args.profile.as_deref())?;
     profiling.spares("the package", || files(&args.package))?;
@@ -71,11 +68,24 @@ pub fn run(args: &RunArgs) -> Outcome {
 }
 
 fn work(args: &RunArgs, output: &Output, profiling: &Profiling<'_>) -> Outcome {
+    // A number that was damaged is as good as another: hashes tell.
+    Package::verify(&args.package)?;
     let start = Instant::now();
     let package = Package::open(&args.package)?;
     let load = start.elapsed();
     let function = function(&package, args.function.as_deref())?;
     let inputs = Inputs { args, function }.arrays()?;
+    let avals: Vec<&Aval> = inputs.iter().map(Array::aval).collect();
+    let trace = function.traces.iter().find(|trace| trace.fits(&avals));
+    let ports = trace.map(Trace::outputs).unwrap_or_default();
+    let places = places(args, ports);
+    output.spares("an output", || places.clone())?;
+    profiling.spares("an output", || places.clone())?;
+    for place in &places {
+        spared("--output", place, "an input", given(args))?;
+        spared("--output", place, "the package", files(&args.package))?;
+        replaceable("--output", place)?;
+    }
     let compute = || -> Outcome<(Vec<Array>, Duration)> {
         let start = Instant::now();
         let outputs = function.call(&inputs)?;
@@ -87,7 +97,46 @@ fn work(args: &RunArgs, output: &Output, profiling: &Profiling<'_>) -> Outcome {
         true => Some(measure(load, first, || compute().map(|(_, time)| time))?),
         false => None,
     };
-    report(args, function, &inputs, &outputs, bench, output, profiling)
+    let mut lines: Vec<OutputLine> = Vec::with_capacity(outputs.len());
+    let mut table = Table::new(&["output", "value", "least", "mean", "largest"]);
+    let mut places = places.into_iter();
+    for (port, array) in ports.iter().zip(&outputs) {
+        let file = places.next();
+        if let Some(path) = &file {
+            write_whole(path, npy::write(array)?)?;
+        }
+        let value = array.aval().to_string();
+        let summary = summary(array)?.into_iter().map(|n| format!("{n:.6}"));
+        table.row([port.name.clone(), value.clone()].into_iter().chain(summary));
+        lines.push(OutputLine { name: port.name.clone(), value, file });
+    }
+    output.line(table);
+    if let Some(bench) = &bench {
+        let Bench { load_ms, first_ms, median_ms, least_ms, runs } = bench;
+        output.line(format!(
+            "load {load_ms:.2} ms, first run {first_ms:.2} ms, then {median_ms:.3} ms (median of \
+             {runs}, least {least_ms:.3}) on {}",
+            args.device
+        ));
+    }
+    let (function, device) = (function.name.clone(), args.device.to_string());
+    output.json(&Report { function, device, outputs: lines, bench })
+}
+
+/// The files that inputs are read from.
+fn given(args: &RunArgs) -> Vec<PathBuf> {
+    args.input.iter().map(|(_, file)| PathBuf::from(file)).collect()
+}
+
+/// Where outputs are written to, if they are.
+fn places(args: &RunArgs, ports: &[Port]) -> Vec<PathBuf> {
+    let Some(folder) = &args.output else { return Vec::new() };
+    let mut places: Vec<PathBuf> = Vec::with_capacity(ports.len());
+    for port in ports {
+        let name = file_name(&port.name, places.iter().map(PathBuf::as_path));
+        places.push(folder.join(name));
+    }
+    places
 }
 
 fn measure(load: Duration, first: Duration, run: impl Fn() -> Outcome<Duration>) -> Outcome<Bench> {
@@ -108,49 +157,6 @@ fn measure(load: Duration, first: Duration, run: impl Fn() -> Outcome<Duration>)
         least_ms: ms(times[0]),
         runs: times.len(),
     })
-}
-
-fn report(
-    args: &RunArgs,
-    function: &Function,
-    inputs: &[Array],
-    outputs: &[Array],
-    bench: Option<Bench>,
-    output: &Output,
-    profiling: &Profiling<'_>,
-) -> Outcome {
-    let avals: Vec<&Aval> = inputs.iter().map(Array::aval).collect();
-    let ports = function.traces.iter().find(|trace| trace.fits(&avals)).map(Trace::outputs);
-    let mut lines: Vec<OutputLine> = Vec::with_capacity(outputs.len());
-    let mut table = Table::new(&["output", "value", "least", "mean", "largest"]);
-    for (port, array) in ports.unwrap_or_default().iter().zip(outputs) {
-        let file = match &args.output {
-            Some(folder) => {
-                let name = file_name(&port.name, lines.iter().filter_map(|l| l.file.as_deref()));
-                let path = folder.join(name);
-                output.spares("an output", || [path.clone()])?;
-                profiling.spares("an output", || [path.clone()])?;
-                write_whole(&path, npy::write(array)?)?;
-                Some(path)
-            }
-            None => None,
-        };
-        let value = array.aval().to_string();
-        let summary = summary(array)?.into_iter().map(|n| format!("{n:.6}"));
-        table.row([port.name.clone(), value.clone()].into_iter().chain(summary));
-        lines.push(OutputLine { name: port.name.clone(), value, file });
-    }
-    output.line(table);
-    if let Some(bench) = &bench {
-        let Bench { load_ms, first_ms, median_ms, least_ms, runs } = bench;
-        output.line(format!(
-            "load {load_ms:.2} ms, first run {first_ms:.2} ms, then {median_ms:.3} ms (median of \
-             {runs}, least {least_ms:.3}) on {}",
-            args.device
-        ));
-    }
-    let (function, device) = (function.name.clone(), args.device.to_string());
-    output.json(&Report { function, device, outputs: lines, bench })
 }
 
 /// Least, mean and largest of an array's numbers; nothing of complex ones and where there are none.
@@ -231,11 +237,23 @@ impl Inputs<'_> {
     }
 
     fn of(&self, trace: &Trace, given: &BTreeMap<&str, &str>) -> Outcome<Vec<Array>> {
+        let value = |port: &Port| given.get(port.name.as_str()).copied().unwrap_or_default();
+        // A file of NumPy has its sizes.
+        let is_made = |port: &&Port| !value(port).ends_with(".npy");
+        let mut made = trace.inputs().iter().filter(is_made);
+        if let Some((name, _)) =
+            self.args.size.iter().find(|(name, _)| !made.clone().any(|port| has_size(port, name)))
+        {
+            let detail = "no input that is random or an image has such a size";
+            return Err(Failure::usage(format!("--size {name}: {detail}")));
+        }
+        if self.args.resize && made.all(|port| value(port) == "random") {
+            return Err(Failure::usage("--resize: no input is an image"));
+        }
         let one = |port: &Port| {
-            let value = given.get(port.name.as_str()).copied().unwrap_or_default();
-            let read = match value {
+            let read = match value(port) {
                 "random" => self.random(port),
-                file if file.ends_with(".npy") => array(Path::new(file)),
+                file if file.ends_with(".npy") => npy::load(file).map_err(Failure::from),
                 file => self.image(port, Path::new(file)),
             };
             read.map_err(|error| Failure::new(format!("--input {}: {error}", port.name)))
@@ -295,15 +313,4 @@ impl Inputs<'_> {
             dtype => Ok(ops::astype(&picture, dtype)?),
         }
     }
-}
-
-/// The array of a file of NumPy.
-fn array(path: &Path) -> Outcome<Array> {
-    let failed = |detail: String| Failure::new(format!("{}: {detail}", path.display()));
-    let known = std::fs::metadata(path).map_err(|e| failed(format!("cannot be read: {e}")))?;
-    if !known.is_file() || known.len() > LARGEST {
-        return Err(failed(format!("is no file of at most {} GiB", LARGEST >> 30)));
-    }
-    let bytes = std::fs::read(path).map_err(|e| failed(format!("cannot be read: {e}")))?;
-    Ok(npy::read(&bytes, path)?)
 }

@@ -134,7 +134,7 @@ fn test(device: Device, args: &SelftestArgs, output: &Output) -> Outcome<Report>
                 missing.extend(found.missing);
                 show(found.line);
             };
-            match args.processes.map_or_else(|| processes(device), NonZero::get) {
+            match args.processes.unwrap_or_else(|| processes(device)) {
                 1 => suite::run(device, filter, Share::ALL, &mut |report| note(report.into())),
                 count => in_processes(device, filter, count, &mut note)?,
             }
@@ -195,7 +195,7 @@ fn in_processes(
         let (process, lines) = Process::start(device, filter, &format!("{index}/{count}"))?;
         let send = send.clone();
         shares.push(process);
-        thread::spawn(move || {
+        let told = thread::Builder::new().spawn(move || {
             for line in lines.lines().map_while(Result::ok) {
                 // Nobody listens any more where another process has failed.
                 if send.send((index, line)).is_err() {
@@ -203,6 +203,8 @@ fn in_processes(
                 }
             }
         });
+        let share = format!("share {index}/{count}");
+        told.map_err(|e| Failure::new(format!("cannot start a thread for {share}: {e}")))?;
     }
     drop(send);
     let mut told = vec![0; count];

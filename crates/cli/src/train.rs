@@ -53,16 +53,19 @@ fn train(args: &TrainArgs, profiling: &Profiling<'_>) -> Outcome {
     let recipe = Recipe::new(args)?;
     let output = Output::new(args.json.as_deref())?;
     let folder = RunFolder::open(args, recipe.dataset.name())?;
-    output.spares("a file of the run itself", || folder.files())?;
-    output.spares("a file of the data", || data::files(args.data_dir.as_deref()))?;
+    // The run that this one goes on from is read, and may lie elsewhere.
+    let own = || folder.files().chain(args.resume.iter().flat_map(|from| files_of(from)));
+    let data = || data::files(args.data_dir.as_deref());
+    output.spares("a file of the run itself", own)?;
+    output.spares("a file of the data", data)?;
     if let Some(path) = &args.report {
-        spared("--report", path, "a file of the run itself", folder.files())?;
-        spared("--report", path, "a file of the data", data::files(args.data_dir.as_deref()))?;
+        spared("--report", path, "a file of the run itself", own())?;
+        spared("--report", path, "a file of the data", data())?;
         spared("--report", path, "what --json goes to", args.json.clone())?;
         replaceable("--report", path)?;
     }
-    profiling.spares("a file of the run itself", || folder.files())?;
-    profiling.spares("a file of the data", || data::files(args.data_dir.as_deref()))?;
+    profiling.spares("a file of the run itself", own)?;
+    profiling.spares("a file of the data", data)?;
     profiling.spares("what --json goes to", || args.json.clone())?;
     profiling.spares("what --report goes to", || args.report.clone())?;
     profiling.record(|| work(args, recipe, &output, &folder))

@@ -135,4 +135,8 @@ fn the_suite_in_processes_finds_the_same() {
     assert_eq!(one, three);
     sandbox.run("selftest --device cpu --filter=-nothing --processes 2").bad(1, &["-nothing"]);
     sandbox.run("selftest --device cpu --share 2/2").bad(2, &["2/2"]);
+    for count in ["0", "-1", "1025", "1000000000", "9223372036854775808"] {
+        let text = format!("selftest --device cpu --filter=-nothing --processes {count}");
+        sandbox.run(&text).bad(2, &["--processes", count, "1 to 1024"]);
+    }
 }

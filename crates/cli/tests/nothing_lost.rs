@@ -37,7 +37,7 @@ fn one_training_a_folder() {
     sandbox.train("--resume run --epochs 100000").bad(1, &["--resume", "run", &owner]);
     // Killed, it leaves its lock, which nobody holds, and perhaps a file in the making.
     drop(first);
-    fs::write(sandbox.path("run/.cupola-Left1"), "half").unwrap();
+    fs::write(sandbox.path("run/.cupola-Left1.tmp"), "half").unwrap();
     sandbox.train("--resume run --epochs 100000 --steps 1").good();
     let names = fs::read_dir(sandbox.path("run")).unwrap().flatten().map(|entry| entry.file_name());
     let hidden: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with('.')).collect();
@@ -85,12 +85,29 @@ fn json_spares_what_the_run_reads_and_writes() {
         ("explain run --svg plan.svg --json plan.svg", "what --svg goes to"),
         ("bench --dataset mnist --data-dir data --steps 1 --json LABELS", "a file of the data"),
         ("bench --dataset mnist --data-dir data --steps 1 --outputs LABELS", "a file of the data"),
+        ("bench --steps 1 --out charts --outputs charts/epoch.svg", "a chart in --out"),
+        ("bench --steps 1 --out charts --json charts/epoch.svg", "a chart in --out"),
     ];
     for (command, what) in others {
         let command = command.replace("LABELS", &labels.display().to_string());
         sandbox.run(&command).bad(2, &[what]);
     }
+    // A run that another goes on from is read by it.
+    for option in ["--json", "--report", "--profile"] {
+        let more = format!("--resume run --out other --epochs 2 {option} run/state.safetensors");
+        sandbox.train(&more).bad(2, &[option, "a file of the run itself"]);
+    }
     assert_eq!(sandbox.read("run/state.safetensors"), state);
+    assert_eq!(fs::read(&labels).unwrap(), before);
+    // Where other libraries keep their data.
+    let deep = sandbox.path("data/MNIST/raw");
+    fs::create_dir_all(&deep).unwrap();
+    for entry in fs::read_dir(sandbox.data()).unwrap().flatten().filter(|e| e.path().is_file()) {
+        fs::rename(entry.path(), deep.join(entry.file_name())).unwrap();
+    }
+    let labels = deep.join(labels.file_name().unwrap());
+    let more = format!("--epochs 1 --out deep --json {}", labels.display());
+    sandbox.train(&more).bad(2, &["--json", "a file of the data"]);
     assert_eq!(fs::read(&labels).unwrap(), before);
 }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::Sandbox;
+use common::{Ran, Sandbox};
 use cupola::io::npy;
 use cupola::package::{Function, Package, Port, Trace};
 use cupola::{Array, Aval, DType, ops};
@@ -126,6 +126,23 @@ fn a_model_is_converted_inspected_and_run() {
     sandbox.run("convert m.onnx --out n.cupola --size N=2").good();
     assert!(sandbox.run("inspect n.cupola").good().out.contains("x: float32[2, 2]"));
     sandbox.run("convert m.onnx --out n.cupola --size M=2").bad(2, &["--size M", "N"]);
+    // What would count for nothing is refused.
+    let run = |more: &str| sandbox.run(&format!("run m.cupola --device cpu --input {more}"));
+    run("x=random --size N=4 --size M=3").bad(2, &["--size M"]);
+    run("x=x.npy --size N=2").bad(2, &["--size N"]);
+    run("x=x.npy --resize").bad(2, &["--resize", "no input is an image"]);
+    for command in
+        ["run m.cupola --input x=random", "explain m.cupola", "convert m.onnx --out n.cupola"]
+    {
+        sandbox.run(&format!("{command} --size N=2 --size N=3")).bad(2, &["--size N", "twice"]);
+    }
+    // Nor does the environment's profile take the place of an input.
+    let mut command = sandbox.command();
+    command.args("run m.cupola --device cpu --input x=x.npy".split(' '));
+    command.env("CUPOLA_PROFILE", "x.npy");
+    let input = sandbox.read("x.npy");
+    Ran::of(command).bad(1, &["CUPOLA_PROFILE", "x.npy"]);
+    assert!(sandbox.read("x.npy") == input);
 }
 
 #[test]
@@ -196,6 +213,23 @@ fn images_are_inputs() {
     sandbox.run("run q --input image=a.png --device cpu").bad(1, &["6×4", "8×8", "--resize"]);
     sandbox.run("run q --input image=a.png --resize --device cpu").good();
     sandbox.run("run p --input image=nothing.npy --device cpu").bad(1, &["nothing.npy"]);
+    // What a picture would take to be scaled is more than there is.
+    let aval = Aval::new([1, 4, 6, 3], DType::F32);
+    let trace =
+        Trace::of_any_size(vec![Port::new("x", &aval)], &[aval], |x| Ok(vec![ops::exp(&x[0])?]));
+    let function = Function { name: "main".into(), traces: vec![trace.unwrap()] };
+    Package::new(vec![function]).unwrap().save(sandbox.path("any")).unwrap();
+    let sizes = "--size x.1=4000000 --size x.2=4000000 --size x.3=3";
+    sandbox
+        .run(&format!("run any --input x=a.png {sizes} --resize --device cpu"))
+        .bad(1, &["a.png", "memory"]);
+    // The header of a file settles that it does not fit, however long it is.
+    let header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807,)}";
+    let start = [b"\x93NUMPY\x01\x00", &[header.len() as u8, 0][..], header].concat();
+    std::fs::write(sandbox.path("long.npy"), start).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(sandbox.path("long.npy")).unwrap();
+    file.set_len(17 << 30).unwrap();
+    sandbox.run("run p --input image=long.npy --device cpu").bad(1, &["long.npy", "do not fill"]);
 }
 
 #[test]
@@ -209,5 +243,84 @@ fn what_is_no_package() {
     }
     sandbox.run("convert bad.onnx --out o").bad(1, &["bad.onnx"]);
     sandbox.run("inspect data").bad(1, &["manifest.json"]);
+    // To open a pipe would wait for whoever writes to it.
+    #[cfg(unix)]
+    for name in ["pipe", "pipe.onnx", "pipe.mlmodel", "pipe.npy"] {
+        let made = std::process::Command::new("mkfifo").arg(sandbox.path(name)).status();
+        assert!(made.unwrap().success());
+        let convert = format!("convert {name} --out o");
+        for command in [format!("inspect {name}"), format!("run {name}"), convert] {
+            sandbox.run(&command).bad(1, &[name, "is no file"]);
+        }
+    }
     assert!(!sandbox.path("o").exists());
+}
+
+#[test]
+fn what_is_no_package_is_not_replaced_by_one() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("m.onnx"), onnx()).unwrap();
+    std::fs::create_dir_all(sandbox.path("web/src")).unwrap();
+    std::fs::write(sandbox.path("web/manifest.json"), "{}").unwrap();
+    sandbox.run("convert m.onnx --out web/").bad(1, &["web", "something else"]);
+    assert_eq!(sandbox.read("web/manifest.json"), b"{}");
+    std::fs::remove_dir(sandbox.path("web/src")).unwrap();
+    sandbox.run("convert m.onnx --out web/").bad(1, &["web", "manifest.json"]);
+    // Nor is what is beside a package.
+    sandbox.run("convert m.onnx --out p/").good();
+    std::fs::write(sandbox.path("p/notes.txt"), "mine").unwrap();
+    sandbox.run("convert m.onnx --out p/").bad(1, &["p", "notes.txt"]);
+    std::fs::remove_file(sandbox.path("p/notes.txt")).unwrap();
+    for command in ["inspect p --json p/weights.safetensors", "convert m.onnx --out m.onnx"] {
+        sandbox.run(command).bad(2, &["is a file of the"]);
+    }
+    sandbox.run("convert p --out q --report p/graph.bin").bad(2, &["a file of the model"]);
+    sandbox.run("inspect p").good();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_keeps_its_links_and_permissions() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("m.onnx"), onnx()).unwrap();
+    sandbox.run("convert m.onnx --out real/ --name first").good();
+    let mode = || std::fs::metadata(sandbox.path("real")).unwrap().permissions().mode() & 0o777;
+    std::fs::set_permissions(sandbox.path("real"), PermissionsExt::from_mode(0o700)).unwrap();
+    symlink("real", sandbox.path("link")).unwrap();
+    sandbox.run("convert m.onnx --out link --name second").good();
+    assert!(sandbox.path("link").symlink_metadata().unwrap().is_symlink());
+    assert_eq!(mode(), 0o700);
+    assert!(sandbox.run("inspect real").good().out.contains("second("));
+    symlink("nowhere", sandbox.path("ahead")).unwrap();
+    sandbox.run("convert m.onnx --out ahead/").bad(1, &["ahead"]);
+    let names = std::fs::read_dir(sandbox.path("")).unwrap().flatten().map(|e| e.file_name());
+    let hidden: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with('.')).collect();
+    assert!(hidden.is_empty(), "{hidden:?}");
+}
+
+#[test]
+fn an_output_does_not_replace_an_input() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("m.onnx"), onnx()).unwrap();
+    sandbox.run("convert m.onnx --out m.cupola").good();
+    std::fs::create_dir(sandbox.path("o")).unwrap();
+    let x = npy::write(&Array::from_slice(&[1.0f32; 6], [3, 2]).unwrap()).unwrap();
+    std::fs::write(sandbox.path("o/scores_y.npy"), &x).unwrap();
+    sandbox
+        .run("run m.cupola --input x=o/scores_y.npy --output o")
+        .bad(2, &["--output", "scores_y.npy", "an input"]);
+    assert_eq!(sandbox.read("o/scores_y.npy"), x);
+}
+
+#[test]
+fn damaged_weights_are_not_computed_with() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("m.onnx"), onnx()).unwrap();
+    sandbox.run("convert m.onnx --out p/").good();
+    let mut weights = sandbox.read("p/weights.safetensors");
+    let last = weights.len() - 1;
+    weights[last] ^= 0x40;
+    std::fs::write(sandbox.path("p/weights.safetensors"), weights).unwrap();
+    sandbox.run("run p --input x=random --size N=3").bad(1, &["weights.safetensors", "hash"]);
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::Sandbox;
+use common::{Ran, Sandbox};
 
 fn trace(sandbox: &Sandbox, name: &str) -> serde_json::Value {
     serde_json::from_slice(&sandbox.read(name)).unwrap()
@@ -60,6 +60,56 @@ fn a_file_that_cannot_be_written_is_told_before_the_work() {
     sandbox.train("--steps 1 --out run").good();
     let own = sandbox.train(&format!("--resume run --profile {model}"));
     own.bad(2, &["--profile", "a file of the run itself"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_read_only_or_cannot_be_is_told_before_the_work() {
+    use std::os::unix::fs::PermissionsExt;
+    let sandbox = Sandbox::new();
+    let file = sandbox.text("trace.json");
+    std::fs::write(&file, "").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o444)).unwrap();
+    for path in [file, "/dev/null/t.json".to_owned(), "x".repeat(300)] {
+        sandbox
+            .train(&format!("--steps 1 --out run --profile {path}"))
+            .bad(1, &["--profile", &path]);
+        sandbox
+            .train_with(&[("CUPOLA_PROFILE", &*path)], "--steps 1 --out run")
+            .bad(1, &["CUPOLA_PROFILE", &path]);
+        assert!(!sandbox.path("run").exists());
+    }
+}
+
+#[test]
+fn the_profile_of_the_environment_spares_what_is_read_and_written() {
+    let sandbox = Sandbox::new();
+    sandbox.train("--steps 1 --out run").good();
+    let run = |path: &str, arguments: &str| {
+        let mut command = sandbox.command();
+        command.args(arguments.split_whitespace()).env("CUPOLA_PROFILE", path);
+        Ran::of(command)
+    };
+    let train = |path: &str, more: &str| sandbox.train_with(&[("CUPOLA_PROFILE", path)], more);
+    // Files that are there.
+    let state = sandbox.read("run/state.safetensors");
+    let words = ["CUPOLA_PROFILE", "run/state.safetensors", "no profile"];
+    train("run/state.safetensors", "--resume run").bad(1, &words);
+    run("run/state.safetensors", "explain run --device cpu").bad(1, &words);
+    assert!(sandbox.read("run/state.safetensors") == state);
+    // Files that are yet to be written: what has the option knows them before the work.
+    train("run/best.safetensors", "--resume run").bad(2, &["CUPOLA_PROFILE", "of the run itself"]);
+    train("r.html", "--resume run --report r.html").bad(2, &["CUPOLA_PROFILE", "--report"]);
+    run("d.json", "devices --json d.json").bad(1, &["CUPOLA_PROFILE", "d.json", "no profile"]);
+    assert!(sandbox.read("d.json").starts_with(b"["));
+    // A profile takes the place of another, and the option that of the variable.
+    for _ in 0..2 {
+        run("explained.json", "explain run --device cpu").good();
+        run("page.html", "explain run --device cpu").good();
+    }
+    assert!(has(&trace(&sandbox, "explained.json"), "evaluation"));
+    train("unused.json", "--resume run --steps 1 --profile used.json").good();
+    assert!(has(&trace(&sandbox, "used.json"), "step") && !sandbox.path("unused.json").exists());
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
 use crate::array::Array;
@@ -393,16 +393,26 @@ pub(crate) fn apply_norm(
 }
 
 /// What the policy makes of an operand of `op` that a layer adds afterwards, as the bias of a
-/// convolution, and of the vectors that an `embedding` has taken.
+/// convolution.
 ///
 /// # Errors
 /// None but those of a cast.
 pub fn operand(op: &str, x: &Array) -> Result<Array> {
+    let dtype = current().and_then(|policy| policy.dtype_for(op, &[x]));
+    dtype.map_or_else(|| Ok(x.clone()), |dtype| cast_to(x, dtype))
+}
+
+/// What the policy makes of `x`, the result of `op` where a layer computes that by itself: the vectors
+/// that an `embedding` has taken, the affine part of a norm.
+///
+/// # Errors
+/// None but those of a cast.
+pub fn result(op: &str, x: &Array) -> Result<Array> {
     let Some(policy) = current() else { return Ok(x.clone()) };
-    if let Some((op, _)) = policy.categories.get_key_value(op) {
+    if let Some((&op, _)) = policy.categories.get_key_value(op) {
         note(op);
     }
-    policy.dtype_for(op, &[x]).map_or_else(|| Ok(x.clone()), |dtype| cast_to(x, dtype))
+    operand(op, x)
 }
 
 /// Keeps the name for [`asked`].
@@ -433,8 +443,17 @@ impl Moment {
     }
 }
 
+/// How often it was said that functions are recorded in another way now, by what their arguments do not show.
+static RENEWED: AtomicU64 = AtomicU64::new(0);
+
+/// [`crate::binding::renew_traces`].
+pub(crate) fn renew() {
+    RENEWED.fetch_add(1, Ordering::Relaxed);
+}
+
 /// The policy of this thread as words, for the signature of a trace.
 pub(crate) fn signature(words: &mut Vec<u64>) {
+    words.push(RENEWED.load(Ordering::Relaxed));
     match current() {
         Some(policy) => words.extend(policy.words()),
         None => words.push(u64::MAX),

@@ -365,7 +365,7 @@ pub fn backend(device: Device) -> Result<&'static Arc<dyn Backend>> {
 static MEMORY_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// Bounds the memory that live buffers of one device may have: an evaluation that would need more
-/// fails. `None`, the default, leaves it to the device.
+/// fails, and so does an array of host data. `None`, the default, leaves it to the device.
 pub fn set_memory_limit(bytes: Option<usize>) {
     MEMORY_LIMIT.store(bytes.unwrap_or(usize::MAX), Ordering::Relaxed);
 }
@@ -392,10 +392,24 @@ pub fn memory_guideline() -> Option<usize> {
 
 /// Memory for `bytes` bytes within the bound that was set. Where there is none, the error names who holds most.
 pub(crate) fn alloc(on: &dyn Backend, bytes: usize) -> Result<Buffer> {
-    bounded(on, bytes).map_err(|error| holders::named(error, on.device()))
+    bounded(on, bytes, || on.alloc(bytes))
 }
 
-fn bounded(on: &dyn Backend, bytes: usize) -> Result<Buffer> {
+/// Memory that holds a copy of `bytes`, within the bound as that of [`alloc`].
+pub(crate) fn upload(on: &dyn Backend, bytes: &[u8]) -> Result<Buffer> {
+    bounded(on, bytes.len(), || on.upload(bytes))
+}
+
+fn bounded(
+    on: &dyn Backend,
+    bytes: usize,
+    make: impl FnOnce() -> Result<Buffer>,
+) -> Result<Buffer> {
+    within(on, bytes).and_then(|()| make()).map_err(|error| holders::named(error, on.device()))
+}
+
+/// Keeps to the guideline, and sees that so many bytes more are within the bound.
+fn within(on: &dyn Backend, bytes: usize) -> Result<()> {
     if let Some(guideline) = memory_guideline() {
         let memory = on.memory();
         let all = memory.active.saturating_add(memory.cached).saturating_add(bytes);
@@ -406,10 +420,10 @@ fn bounded(on: &dyn Backend, bytes: usize) -> Result<Buffer> {
     if let Some(limit) = memory_limit()
         && on.memory().active.saturating_add(bytes) > limit
     {
-        let what = format!("an evaluation, where the limit is {limit} bytes");
+        let what = format!("an array, where the limit is {limit} bytes");
         return Err(Error::OutOfMemory { device: on.device().to_string(), bytes, what });
     }
-    on.alloc(bytes)
+    Ok(())
 }
 
 /// Whether the machine may have hardware of a kind.
@@ -460,11 +474,12 @@ pub fn moved(buffer: &Buffer, range: Range<usize>, device: Device) -> Result<Buf
 fn copied(buffer: &Buffer, range: Range<usize>, device: Device) -> Result<Buffer> {
     let to = backend(device)?;
     if let Some(bytes) = buffer.host().and_then(|bytes| bytes.get(range.clone())) {
-        return to.upload(bytes);
+        return upload(&**to, bytes);
     }
-    let mut bytes = vec![0; range.len()];
+    let mut bytes = reserve(range.len(), "a copy between devices")?;
+    bytes.resize(range.len(), 0);
     backend(buffer.device())?.download(buffer, range.start, &mut bytes)?;
-    to.upload(&bytes)
+    upload(&**to, &bytes)
 }
 
 impl Operand {

@@ -26,3 +26,9 @@ pub fn replace_thread_policy(policy: Option<Policy>) -> Former {
 pub fn restore_thread_policy(former: Former) {
     autocast::restore_own(former);
 }
+
+/// Says that functions may be recorded in another way than they were, as with a module that has another policy now:
+/// compiled ones are traced anew.
+pub fn renew_traces() {
+    autocast::renew();
+}

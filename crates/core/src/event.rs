@@ -13,7 +13,7 @@ use crate::fork::lock;
 
 /// A place in the work of a device, as its backend marks it.
 pub trait Marker: Any + Send + Sync {
-    /// Whether the device has come to it.
+    /// Whether the device has come to it. Where the device has not begun with what it was given, asking lets it begin.
     fn is_done(&self) -> Result<bool>;
 
     /// Waits until the device has come to it.
@@ -126,7 +126,11 @@ impl Event {
             Arc::new(Recorded { device, marked: Arc::default(), marker: OnceLock::new() });
         *lock(&self.last) = Some(recorded.clone());
         let mark = move || {
-            recorded.marker.get_or_init(|| on.mark());
+            // The device begins with what it has gathered: the time of the event is not that of whoever asks first.
+            recorded.marker.get_or_init(|| {
+                let mark = on.mark()?;
+                mark.is_done().map(|_| mark)
+            });
             recorded.marked.set();
         };
         on_stream(stream, Box::new(mark))

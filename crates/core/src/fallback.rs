@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::backend::{
-    Args, Backend, Buffer, Executable, Kernel, Operand, Region, Segment, backend, moved,
+    Args, Backend, Buffer, Executable, Kernel, Operand, Region, Segment, backend, moved, reserve,
 };
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -185,7 +185,8 @@ impl Executable for OnHost {
         let mut bytes: usize = inputs.iter().chain(&outputs).map(Buffer::bytes).sum();
         let regions = args.outputs.iter().zip(&self.outputs);
         for (copy, (region, (reach, size))) in outputs.iter().zip(regions) {
-            let mut content = vec![0; copy.bytes()];
+            let mut content = reserve(copy.bytes(), "a copy between devices")?;
+            content.resize(copy.bytes(), 0);
             backend(Device::CPU)?.download(copy, 0, &mut content)?;
             let at = (region.offset + reach.start) as usize * size;
             let (start, length) = (profile::begin(), content.len());

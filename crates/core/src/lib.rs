@@ -16,6 +16,7 @@ mod error;
 mod eval;
 pub mod event;
 pub mod fallback;
+pub mod file;
 pub mod fork;
 pub mod generator;
 pub mod graph;

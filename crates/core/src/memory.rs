@@ -147,6 +147,10 @@ pub trait Memory: Any + Send + Sync {
     fn is_lent(&self) -> bool {
         false
     }
+    /// An error where the content is known not to be what it was when it was lent.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
     /// What was made of the content, where the memory's writers tell it.
     fn kept(&self) -> Option<&Kept> {
         None
@@ -189,6 +193,11 @@ impl Buffer {
     /// Whether the memory is somebody else's.
     pub fn is_lent(&self) -> bool {
         self.memory.is_lent()
+    }
+
+    /// An error where the content is known not to be what it was when it was lent: a file that was changed in place.
+    pub fn check(&self) -> Result<()> {
+        self.memory.check()
     }
 
     /// The size in bytes.

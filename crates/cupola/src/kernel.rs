@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cupola_core::prim::{Batched, Custom, Held};
 use cupola_core::{Array, Aval, DType, Error, Result, Shape, transform};
 pub use cupola_kernel::Parameter;
-use cupola_kernel::{Program, Scalar, Signature};
+use cupola_kernel::{Program, Scalar, Signature, is_identifier, is_name};
 
 use op::Called;
 
@@ -215,14 +215,15 @@ impl Kernel {
         outputs: impl IntoIterator<Item = O>,
         sources: Sources,
     ) -> Result<Kernel> {
+        if !is_identifier(name) {
+            return Err(Error::argument("kernel", format!("{name:?} is no name of a kernel")));
+        }
         let name = kept(name);
         let inputs: Vec<String> = inputs.into_iter().map(Into::into).collect();
         let outputs: Vec<String> = outputs.into_iter().map(Into::into).collect();
         let mut known = BTreeSet::new();
         for own in inputs.iter().chain(&outputs) {
-            let mut chars = own.chars();
-            let starts = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-            if !starts || !chars.all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            if !is_name(own) {
                 return Err(Error::argument(name, format!("'{own}' is no name of an array")));
             }
             if !known.insert(own) {
@@ -414,6 +415,17 @@ impl Kernel {
         for (what, wanted, found) in counts {
             if wanted != found {
                 let detail = format!("it has {wanted} {what}, the call gives {found}");
+                return Err(Error::argument(self.name, detail));
+            }
+        }
+        let mut known: BTreeSet<&String> = self.inputs.iter().chain(&self.outputs).collect();
+        for (own, _) in &launch.template {
+            if !is_name(own) {
+                let detail = format!("'{own}' is no name for what a template says");
+                return Err(Error::argument(self.name, detail));
+            }
+            if !known.insert(own) {
+                let detail = format!("the template says what '{own}' is, which is there already");
                 return Err(Error::argument(self.name, detail));
             }
         }

@@ -30,9 +30,9 @@ pub mod train;
 
 pub use cupola_core::{
     Array, Aval, DType, Device, DeviceKind, Dims, Element, Error, Kind, Layout, MAX_RANK, Result,
-    Scalar, Shape, Stream, async_eval, backend, device, eval, event, fallback, fork, generator,
-    graph, holders, interrupt, is_row_major, normalize_axis, on_one_line, ops, plan, precision,
-    prim, synchronize, transform, tree, wait,
+    Scalar, Shape, Stream, async_eval, backend, device, eval, event, fallback, file, fork,
+    generator, graph, holders, interrupt, is_row_major, normalize_axis, on_one_line, ops, plan,
+    precision, prim, synchronize, transform, tree, wait,
 };
 pub use cupola_suite as suite;
 

@@ -448,6 +448,22 @@ fn a_scaler_in_wrong_hands() -> Result<()> {
     assert!(GradScaler::new().growth(0.5).is_err());
     assert!(GradScaler::new().backoff(1.0).is_err());
     assert!(GradScaler::new().interval(0).is_err());
+    // What `float32` has no number for, or no inverse of.
+    assert!(GradScaler::new().growth(1e39).is_err());
+    assert!(GradScaler::new().backoff(1.0 - 1e-12).is_err());
+    assert!(GradScaler::new().init_scale(1e-40).is_err());
+    let mut scaler = GradScaler::new();
+    for (name, value) in [
+        ("scale", Array::scalar(f32::NAN)),
+        ("scale", Array::scalar(0.0f32)),
+        ("growth_tracker", Array::scalar(-1)),
+    ] {
+        let mut leaves = scaler.leaves();
+        leaves.insert(name.to_owned(), value);
+        let error = scaler.load(&leaves).expect_err("it could never be left");
+        assert!(error.to_string().contains("GradScaler"), "{error}");
+        assert_eq!(scaler.get_scale().item::<f32>()?, 65536.0);
+    }
     let mut scaler = GradScaler::new();
     assert!(scaler.update().is_err(), "nothing was looked at");
     assert!(scaler.scale(&Array::scalar(1)).is_err());

@@ -224,6 +224,10 @@ fn lent_memory_is_read_in_place_and_never_written() -> Result<()> {
         Array::from_storage(aval, buffer, layout)
     };
     assert!(lend(skip + 1).is_err(), "elements that are not aligned");
+    let aval = Aval::new([1; 129], DType::F32);
+    let layout = Layout::contiguous(&aval.shape);
+    let many = Array::from_storage(aval, Buffer::lent(Shared(bytes.clone(), skip)), layout);
+    assert!(many.is_err_and(|error| error.to_string().contains("129 axes")));
     let x = lend(skip)?;
     let (buffer, _) = x.storage()?;
     assert_eq!(buffer.host().map(<[u8]>::as_ptr), Some(bytes[skip..].as_ptr()));

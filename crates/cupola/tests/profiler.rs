@@ -160,6 +160,31 @@ fn files() -> Result<()> {
     Ok(())
 }
 
+/// What the environment names takes the place of profiles only.
+#[test]
+fn profiles_are_told_from_other_files() -> Result<()> {
+    let _turn = alone();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_, profile) = profiler::profile(Options::default(), || work(11))?;
+    let at = |name: &str| folder.path().join(name);
+    for name in ["trace.json", "page.html"] {
+        profiler::spares_others(at(name))?;
+        profile.save(at(name))?;
+        profiler::spares_others(at(name))?;
+    }
+    std::fs::write(at("empty"), "").expect("a file");
+    profiler::spares_others(at("empty"))?;
+    profiler::spares_others("/dev/null")?;
+    for (name, text) in
+        [("a", "x"), ("b", "{\"traceEvents\":[]}"), ("c", "<!DOCTYPE html>\n<html>")]
+    {
+        std::fs::write(at(name), text).expect("a file");
+        let error = profiler::spares_others(at(name)).expect_err("another file").to_string();
+        assert!(error.contains("no profile"), "{error}");
+    }
+    Ok(())
+}
+
 #[test]
 fn results_are_the_same_while_somebody_listens() -> Result<()> {
     let _turn = alone();

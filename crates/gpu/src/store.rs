@@ -9,6 +9,8 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
+use cupola_core::file;
+
 /// What a file begins with.
 const MAGIC: &[u8; 8] = b"cupola\x02\n";
 /// How many files there may be: each has some ten thousand bytes.
@@ -59,7 +61,7 @@ impl Store {
 
     /// What was made from `text`.
     pub fn get(&self, text: &str) -> Option<Vec<u8>> {
-        let bytes = fs::read(self.path(text)).ok()?;
+        let bytes = file::read(self.path(text), u64::MAX).ok()?;
         let mut rest = bytes.strip_prefix(MAGIC)?;
         let mut next = || {
             let (length, after) = rest.split_first_chunk::<8>()?;

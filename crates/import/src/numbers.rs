@@ -1,5 +1,6 @@
 //! Axes, counts and numbers that a model gives, checked.
 
+use cupola_core::backend::reserve;
 use cupola_core::{Array, DType, Shape, ops};
 
 use crate::error::Fault;
@@ -37,6 +38,13 @@ pub fn count(value: i64) -> Result<usize, Fault> {
 /// Numbers of things.
 pub fn counts(values: &[i64]) -> Result<Vec<usize>, Fault> {
     values.iter().map(|&v| count(v)).collect()
+}
+
+/// As many elements as a model says, each as `of` makes it of its place.
+pub fn filled<T>(count: usize, of: impl Fn(usize) -> T) -> Result<Vec<T>, Fault> {
+    let mut out = reserve(count, "the elements of a tensor")?;
+    out.extend((0..count).map(of));
+    Ok(out)
 }
 
 /// The integers of an array, which is evaluated.

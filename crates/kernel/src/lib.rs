@@ -29,7 +29,7 @@ mod tree;
 mod types;
 
 pub use error::{Error, Pos};
-pub use parse::{Array, Parameter, Signature, parse};
+pub use parse::{Array, Parameter, Signature, is_identifier, is_name, parse};
 pub use run::Run;
 pub use tree::{
     Access, Atomic, Axis, Binary, Builtin, Compare, Expr, Function, Kind, Math, Memory, Place,

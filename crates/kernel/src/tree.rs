@@ -126,8 +126,8 @@ pub enum Kind {
     Or(Box<Expr>, Box<Expr>),
     /// The second if the first holds, else the third.
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// Another type's value.
-    Convert(Box<Expr>),
+    /// Another type's value, in the register of an element: of a float what the element holds.
+    Convert(Scalar, Box<Expr>),
     /// The same bits in another type.
     Bits(Box<Expr>),
     /// Rounded, or wrapped, to what an element holds.

@@ -116,6 +116,38 @@ fn integers_are_those_of_c() -> Result<(), Error> {
 }
 
 #[test]
+fn a_float_becomes_an_integer_as_arrays_cast_it() -> Result<(), Error> {
+    let x = [1e20, -1e20, f32::NAN, -2.7, 300.0];
+    let ints = [i32::MAX, i32::MIN, 0, -2, 300].map(|v| v as f32);
+    let uints = [u32::MAX, 1 << 31, 0, u32::MAX - 1, 300].map(|v| v as f32);
+    let wanted = [
+        ("int", ints),
+        ("uint", uints),
+        ("char", [127.0, -128.0, 0.0, -2.0, 127.0]),
+        ("uchar", [255.0, 0.0, 0.0, 254.0, 255.0]),
+        ("short", [32767.0, -32768.0, 0.0, -2.0, 300.0]),
+        ("ushort", [65535.0, 0.0, 0.0, 65534.0, 300.0]),
+        ("long", [i64::MAX as f32, i64::MIN as f32, 0.0, -2.0, 300.0]),
+        ("ulong", [u64::MAX as f32, 2f32.powi(63), 0.0, 2f32.powi(64), 300.0]),
+    ];
+    // A half of a double is rounded once: a little more than a tie goes up.
+    let halves = "double v = as_type<double>(0x3ff0020000001000); half h = v; out[0] = h;";
+    assert_eq!(floats(halves, &x, 1, 1, 1)?, [1.0 + 2f32.powi(-10)]);
+    for (name, want) in wanted {
+        let own = format!("uint i = thread_position_in_grid.x; {name} v");
+        for source in [
+            format!("{own} = x[i]; out[i] = v;"),
+            format!("{own} = 0; v += x[i]; out[i] = v;"),
+            format!("{own} = static_cast<{name}>(x[i]); out[i] = v;"),
+            format!("{own} = 0; v = i == 0 ? ({name})1e20f : ({name})x[i]; out[i] = v;"),
+        ] {
+            assert_eq!(floats(&source, &x, 5, 5, 5)?, want, "{source}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn functions_go_by_their_usual_names() -> Result<(), Error> {
     let source = "
         float v = x[0];
@@ -215,10 +247,26 @@ fn a_wrong_source_is_shown_with_its_line() {
         ("out[0] = 'a';", "a ''' stands for nothing here"),
         ("/* open", "this comment has no end"),
         ("switch (1) {}", "'switch' is not part of the language"),
+        ("int i = 0; int i = 1;", "line 1, column 16: 'i' is declared here already"),
+        ("int i = 0; auto i = 1;", "'i' is declared here already"),
+        ("float a[2]; const float a = 1;", "'a' is declared here already"),
     ];
     for (source, want) in cases {
         let said = error(source);
         assert!(said.contains(want), "{source}: {said}");
+    }
+    // A scope within has names of its own.
+    let inner = "int i = 1; for (int i = 5; i < 6; i++) { int i = 2; out[0] += i; } out[0] += i;";
+    assert_eq!(floats(inner, &[0.0], 1, 1, 1).expect("it is right"), [3.0]);
+    let twice = "float f(float v) { return v; } float f(float v) { return 2 * v; }";
+    for (header, want) in [
+        (twice, "header, line 1, column 38: 'f' is declared here already"),
+        ("float f(float v, int v) { return v; }", "'v' is declared here already"),
+        ("float f(float v) { int v = 2; return v; }", "'v' is declared here already"),
+    ] {
+        let said = full("out[0] = 1;", header, &[], &[1.0], 1, [1; 3], [1; 3]);
+        let said = said.expect_err("the header is wrong").to_string();
+        assert!(said.contains(want), "{header}: {said}");
     }
     let deep = format!("out[0] = {}1{};", "(".repeat(5000), ")".repeat(5000));
     assert!(error(&deep).contains("levels deep"));

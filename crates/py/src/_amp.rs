@@ -55,6 +55,12 @@ impl Policy {
     fn changed(&self, op: &str, name: &str) -> PyResult<Policy> {
         self.0.clone().with(op, category(name)?).map(Policy).map_err(raise)
     }
+
+    /// Says that a module has another policy: what was compiled is traced anew.
+    #[staticmethod]
+    fn renew() {
+        binding::renew_traces();
+    }
 }
 
 #[doc = docs!(_amp::Scope)]
@@ -113,6 +119,12 @@ pub fn global_policy() -> Option<Policy> {
 #[pyfunction]
 pub fn operand(op: &str, x: Arr) -> PyResult<PyArray> {
     give(amp::operand(op, &x))
+}
+
+#[doc = docs!(_amp::result)]
+#[pyfunction]
+pub fn result(op: &str, x: Arr) -> PyResult<PyArray> {
+    give(amp::result(op, &x))
 }
 
 /// What was measured, and the policy that is proposed for it.

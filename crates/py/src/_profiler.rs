@@ -7,7 +7,7 @@ use cupola::io::check_file as checked;
 use cupola::profiler::{self, FromEnv, Options};
 use pyo3::prelude::*;
 
-use crate::error::raise;
+use crate::error::{raise, wrong_value};
 use crate::generated::docs;
 use crate::origin;
 
@@ -34,8 +34,12 @@ pub fn finish(py: Python<'_>) -> PyResult<()> {
 #[doc = docs!(_profiler::start)]
 #[pyfunction]
 #[pyo3(signature = (mode = "interval", wait_until_completed = false, lines = true, every = 128))]
-pub fn start(mode: &str, wait_until_completed: bool, lines: bool, every: u32) -> PyResult<()> {
+pub fn start(mode: &str, wait_until_completed: bool, lines: bool, every: i64) -> PyResult<()> {
     let mode = mode.parse().map_err(raise)?;
+    let every = u32::try_from(every)
+        .ok()
+        .filter(|&every| every > 0)
+        .ok_or_else(|| wrong_value(format!("profiler: every is {every}, not in 1..2³²")))?;
     origin::note();
     profiler::start(Options { mode, wait_until_completed, lines, every }).map_err(raise)
 }

@@ -7,7 +7,7 @@ use std::thread::ThreadId;
 
 use cupola::backend::{backend, best_device, devices_of};
 use cupola::{Device, DeviceKind, Stream};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule};
 
@@ -291,9 +291,25 @@ pub fn set_default_stream(stream: &PyStream) {
 /// nearest of these.
 #[doc = docs!(new_stream)]
 #[pyfunction]
-#[pyo3(signature = (device, *, priority = 0))]
-pub fn new_stream(device: DeviceArg, priority: i16) -> PyResult<PyStream> {
-    Stream::another(device.find()?, priority).map(PyStream).map_err(raise)
+#[pyo3(signature = (device, *, priority = Priority(0)))]
+pub fn new_stream(device: DeviceArg, priority: Priority) -> PyResult<PyStream> {
+    Stream::another(device.find()?, priority.0).map(PyStream).map_err(raise)
+}
+
+/// A priority. What is beyond those that there are counts as the nearest of them.
+pub struct Priority(i16);
+
+impl<'py> FromPyObject<'_, 'py> for Priority {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.extract::<i16>() {
+            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
+                Ok(Priority(if object.lt(0)? { i16::MIN } else { i16::MAX }))
+            }
+            found => found.map(Priority),
+        }
+    }
 }
 
 /// A stream of a device that is another one in every thread; it stands wherever a stream or device may.
@@ -339,7 +355,7 @@ pub fn new_thread_local_stream(device: DeviceArg) -> PyResult<ThreadLocalStream>
 #[doc = docs!(new_thread_unsafe_stream)]
 #[pyfunction]
 pub fn new_thread_unsafe_stream(device: DeviceArg) -> PyResult<PyStream> {
-    new_stream(device, 0)
+    new_stream(device, Priority(0))
 }
 
 /// Waits for the work of every device. Streams hold nothing that could be given back.

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
-use cupola::Array;
 use cupola::backend::reserve;
 use cupola::io::{Replacement, gguf, npy, safetensors, write_whole};
+use cupola::{Array, on_one_line};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use crate::array::PyArray;
@@ -205,7 +206,8 @@ fn to_setting(name: &str, value: &Bound<'_, PyAny>) -> PyResult<gguf::Value> {
     let texts: Result<Vec<String>, _> = value.extract();
     let texts = texts.map_err(|_| {
         wrong_value(format!(
-            "[save_gguf] the setting {name} is no array, no string and no list of strings"
+            "[save_gguf] the setting {} is no array, no string and no list of strings",
+            on_one_line(name)
         ))
     })?;
     Ok(gguf::Value::List(texts.into_iter().map(gguf::Value::Text).collect()))
@@ -241,7 +243,7 @@ pub fn load<'py>(
     if return_metadata && matches!(&*format, "npy" | "npz") {
         return Err(wrong_value(format!("[load] metadata not supported for format {format}")));
     }
-    let content = || -> PyResult<Vec<u8>> { file.call_method0("read")?.extract() };
+    let content = || -> PyResult<PyBackedBytes> { Ok(file.call_method0("read")?.extract()?) };
     on(stream, || match &*format {
         "npy" => {
             let array = match &path {
@@ -277,7 +279,7 @@ pub fn load<'py>(
                 None => {
                     let content = content()?;
                     let length = content.len() as u64;
-                    py.detach(|| gguf::read(Cursor::new(content), &name, length))
+                    py.detach(|| gguf::read(Cursor::new(&content[..]), &name, length))
                 }
             };
             let (tensors, settings) = read.map_err(raise)?;
@@ -294,7 +296,7 @@ pub fn load<'py>(
             }
             Ok((arrays, metadata).into_pyobject(py)?.into_any())
         }
-        other => Err(wrong_value(format!("[load] Unknown file format {other}"))),
+        other => Err(wrong_value(format!("[load] Unknown file format {}", on_one_line(other)))),
     })
 }
 
@@ -309,18 +311,26 @@ fn load_archive<'py>(
         None => file.clone(),
     };
     let failed = |error: PyErr| raise(cupola::Error::io(name, format!("cannot be read: {error}")));
+    // Python would wait at a pipe for whoever writes to it.
+    if let Some(path) = path {
+        cupola::file::open(path).map_err(|cause| failed(cause.into()))?;
+    }
     let archive = py.import("zipfile")?.call_method1("ZipFile", (source,)).map_err(failed)?;
     let arrays = PyDict::new(py);
     for entry in archive.call_method0("namelist")?.try_iter()? {
         let entry: String = entry?.extract()?;
+        let own = entry.strip_suffix(".npy").unwrap_or(&entry);
+        if arrays.contains(own)? {
+            return Err(raise(cupola::Error::io(name, format!("the array {own} is there twice"))));
+        }
         // What it says that it unpacks to.
         let size: usize =
             archive.call_method1("getinfo", (&entry,))?.getattr("file_size")?.extract()?;
-        reserve::<u8>(size, &entry).map_err(raise)?;
-        let content: Vec<u8> =
+        reserve::<u8>(size, &on_one_line(&entry)).map_err(raise)?;
+        let content: PyBackedBytes =
             archive.call_method1("read", (&entry,)).map_err(failed)?.extract()?;
         let array = npy::read(&content, format!("{name}/{entry}")).map_err(raise)?;
-        arrays.set_item(entry.strip_suffix(".npy").unwrap_or(&entry), PyArray::new(array))?;
+        arrays.set_item(own, PyArray::new(array))?;
     }
     archive.call_method0("close").map_err(failed)?;
     Ok(arrays.into_any())

@@ -117,8 +117,8 @@ pub fn get_hard_memory_limit() -> usize {
     memory_limit().unwrap_or(usize::MAX)
 }
 
-/// Bounds the memory of live arrays, where an evaluation that needs more raises `MemoryError`;
-/// gives the former bound.
+/// Bounds the memory of live arrays, where an evaluation that needs more, or an array of data of the host, raises
+/// `MemoryError`; gives the former bound.
 #[doc = docs!(set_hard_memory_limit)]
 #[pyfunction]
 pub fn set_hard_memory_limit(limit: Limit) -> usize {
@@ -203,9 +203,9 @@ pub fn recommended_max(device: Option<DeviceArg>) -> PyResult<Option<usize>> {
     Ok(backend(device_of(device)?).map_err(raise)?.capacity())
 }
 
-/// Bounds the memory of live arrays to a part, above 0 and at most 1, of what a device has, where an
-/// evaluation that needs more raises `MemoryError`; gives the bound in bytes. `set_hard_memory_limit` takes
-/// bytes, and the largest integer ends it.
+/// Bounds the memory of live arrays to a part, above 0 and at most 1, of what a device has, where an evaluation that
+/// needs more, or an array of data of the host, raises `MemoryError`; gives the bound in bytes. `set_hard_memory_limit`
+/// takes bytes, and the largest integer ends it.
 #[doc = docs!(set_memory_fraction)]
 #[pyfunction]
 #[pyo3(signature = (fraction, device = None))]
@@ -218,9 +218,12 @@ pub fn set_memory_fraction(fraction: f64, device: Option<DeviceArg>) -> PyResult
 #[doc = docs!(record_memory_history)]
 #[pyfunction]
 #[pyo3(signature = (max_changes = 100_000))]
-pub fn record_memory_history(max_changes: usize) -> PyResult<MemoryHistory> {
+pub fn record_memory_history(max_changes: isize) -> PyResult<MemoryHistory> {
+    let wrong =
+        |_| wrong_value(format!("record_memory_history: {max_changes} changes, not 0 or more"));
+    let most = usize::try_from(max_changes).map_err(wrong)?;
     origin::note();
-    let recording = History::record(max_changes).map_err(raise)?;
+    let recording = History::record(most).map_err(raise)?;
     Ok(MemoryHistory(Mutex::new(Progress::Recording(recording))))
 }
 

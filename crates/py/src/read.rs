@@ -199,25 +199,12 @@ fn buffer(
     let shape: Shape = view.shape().iter().copied().collect();
     let strides: Vec<isize> = view.strides().to_vec();
     let source = Strided { data: view.buf_ptr().cast(), shape: &shape, strides: &strides };
-    let size = view.item_size();
     match elements {
         Elements::Same(dtype) => {
             let dtype = bits.unwrap_or(dtype);
             source.imported(dtype, sharing, wanted, || Loan::of_buffer(object))
         }
-        Elements::Complex128 => {
-            sharing.copies("complex128 becomes complex64")?;
-            let bytes = source.bytes(size).map_err(raise)?;
-            let pair = |b: &[u8]| {
-                b.as_chunks::<8>()
-                    .0
-                    .iter()
-                    .map(|w| f64::from_ne_bytes(*w) as f32)
-                    .collect::<Vec<_>>()
-            };
-            Array::from_bytes(bytemuck::cast_slice(&pair(&bytes)), DType::C64, shape.clone())
-                .map_err(raise)
-        }
+        Elements::Complex128 => source.complex128(sharing, wanted),
     }
 }
 
@@ -241,12 +228,7 @@ impl Strided<'_> {
         let wanted = wanted.unwrap_or(DType::F32);
         if dtype == DType::F64 && wanted != DType::F64 {
             sharing.copies(format!("float64 becomes {wanted}"))?;
-            // On the CPU: GPUs may have no float64.
-            return with_stream(Stream::of(Device::CPU), || {
-                let array = ops::astype(&self.copied(dtype)?, wanted).map_err(raise)?;
-                array.eval().map_err(raise)?;
-                Ok(array)
-            });
+            return narrowed(&self.copied(dtype)?, wanted);
         }
         if sharing == Sharing::Never || self.shape.contains(&0) {
             return self.copied(dtype);
@@ -258,6 +240,26 @@ impl Strided<'_> {
                 self.copied(dtype)
             }
         }
+    }
+
+    /// Elements of complex128, which is no dtype here: `complex64`, or the parts that a `wanted` dtype keeps.
+    fn complex128(&self, sharing: Sharing, wanted: Option<DType>) -> PyResult<Array> {
+        sharing.copies("complex128 becomes complex64")?;
+        let bytes = self.bytes(2 * size_of::<f64>()).map_err(raise)?;
+        let parts = bytes.as_chunks().0.iter().map(|word| f64::from_ne_bytes(*word));
+        let shape = Shape::from(self.shape);
+        let Some(wanted) = wanted.filter(|dtype| !dtype.is_complex()) else {
+            let parts: Vec<f32> = parts.map(|part| part as f32).collect();
+            return Array::from_bytes(bytemuck::cast_slice(&parts), DType::C64, shape)
+                .map_err(raise);
+        };
+        let parts: Vec<f64> = parts.collect();
+        let kept = |pair: &[f64; 2]| match wanted {
+            DType::Bool => f64::from(u8::from(*pair != [0.0; 2])),
+            _ => pair[0],
+        };
+        let real: Vec<f64> = parts.as_chunks().0.iter().map(kept).collect();
+        narrowed(&Array::from_vec(real, shape).map_err(raise)?, wanted)
     }
 
     /// A copy of the elements as an array.
@@ -304,6 +306,16 @@ impl Strided<'_> {
         }
         Ok(out)
     }
+}
+
+/// An array of `float64` in another dtype, made on the CPU: GPUs may have no float64.
+fn narrowed(array: &Array, wanted: DType) -> PyResult<Array> {
+    with_stream(Stream::of(Device::CPU), || {
+        let array = ops::astype(array, wanted)?;
+        array.eval()?;
+        Ok(array)
+    })
+    .map_err(raise)
 }
 
 /// An array from anything with `__dlpack__`.

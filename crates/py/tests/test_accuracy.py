@@ -205,3 +205,28 @@ def test_rounding_has_no_slope():
     for decimals in (-1, 0, 2, 40):
         slope = mx.grad(lambda x, d=decimals: mx.round(x, d).sum())(mx.array([1.25, 3e30, 0.0]))
         assert slope.tolist() == [0, 0, 0]
+
+
+@np.errstate(all="ignore")
+def test_quotients_at_the_ends_of_the_range():
+    ends = [0.0, 1.0, -3.0, 1e-30, 2e19, 1e30, 2e38, 3.4e38, -3.4e38]
+    z = joined(*(part.ravel() for part in np.meshgrid(ends, ends))).astype(np.complex64)
+    a, b = (part.ravel() for part in np.meshgrid(z, z[1:]))
+    exact = a.astype(np.complex128) / b.astype(np.complex128)
+    got = np.array(mx.divide(mx.array(a), mx.array(b)))
+    # What is infinite or subnormal in float32 is another test's.
+    compared = (np.abs(exact) < 1e38) & (np.abs(exact) > 1e-37)
+    assert compared.sum() > 4000
+    assert np.max((np.abs(got - exact) / np.abs(exact))[compared]) < 1e-6
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_a_cast_of_float64_rounds_once(name):
+    digits = {"float16": 11, "bfloat16": 8}[name]
+    # The middle between two neighbours, and a little beside it: less than float32 tells.
+    middle = 1 + 2.0**-digits
+    x = np.array([middle, middle + 2.0**-40, middle - 2.0**-40, -middle - 2.0**-40, 1 + 3 * 2.0**-digits - 2.0**-40])
+    step = 2.0 ** (1 - digits)
+    want = [1, 1 + step, 1, -1 - step, 1 + step]
+    got = mx.array(x, dtype=mx.float64).astype(getattr(mx, name)).astype(mx.float32)
+    assert got.tolist() == want

@@ -67,15 +67,30 @@ def test_float32_operations_keep_their_range():
 
 def test_norms_and_embeddings_give_the_lower_dtype():
     ids, vectors = mx.array([3, 0]), nn.Embedding(5, 4)
-    layers = [nn.LayerNorm(4), nn.RMSNorm(4), nn.GroupNorm(2, 4)]
+    layers = [nn.LayerNorm(4), nn.RMSNorm(4), nn.GroupNorm(2, 4), nn.GroupNorm(2, 4, pytorch_compatible=True)]
     with amp.autocast(mx.float16):
         assert vectors(ids).dtype == mx.float16
         for layer in layers:
             # Beyond float16: the norm sees it all.
             y = layer(mx.array([[1e5, 1e5, 1e5 + 2, 1e5 + 2]]))
             assert y.dtype == mx.float16 and mx.all(mx.isfinite(y)).item(), layer
+        images = mx.random.normal((2, 3, 3, 4)) * 1e5
+        y = nn.InstanceNorm(4, affine=True)(images)
+        assert y.dtype == mx.float16 and mx.all(mx.isfinite(y)).item()
     with amp.autocast(amp.Policy(mx.float16, float32=["embedding"])):
         assert vectors(ids).dtype == mx.float32
+
+
+def test_layers_with_operands_of_their_own_are_lower_throughout():
+    x = mx.ones((2, 4))
+    with amp.autocast(mx.bfloat16):
+        assert nn.PReLU()(nn.Linear(4, 4)(x)).dtype == nn.PReLU()(x).dtype == mx.bfloat16
+        assert nn.prelu(x, 0.25).dtype == mx.bfloat16
+        assert nn.QuantizedLinear(64, 8)(mx.ones((2, 64))).dtype == mx.bfloat16
+    with amp.autocast(amp.Policy(mx.bfloat16, float32=["prelu", "quantized_matmul"])):
+        assert nn.PReLU()(x.astype(mx.bfloat16)).dtype == mx.float32
+        assert nn.QuantizedLinear(64, 8)(mx.ones((2, 64), mx.bfloat16)).dtype == mx.float32
+    assert nn.PReLU()(x).dtype == mx.float32
 
 
 def test_nesting_decorator_threads_and_failures():
@@ -190,6 +205,40 @@ def test_a_module_has_its_policy():
     assert half(x).dtype == half.forward(x).dtype == mx.bfloat16
     amp.set_policy(half, None)
     assert type(half) is nn.Linear and half(x).dtype == mx.float32
+
+
+def test_a_compiled_function_sees_that_a_module_has_another_policy():
+    layer, x = nn.Linear(2, 2), mx.ones((1, 2))
+    compiled = mx.compile(lambda x: layer(x))
+    assert compiled(x).dtype == mx.float32
+    for name, dtype in (("mixed_bfloat16", mx.bfloat16), ("mixed_float16", mx.float16), (None, mx.float32)):
+        amp.set_policy(layer, name)
+        assert compiled(x).dtype == dtype
+
+
+def test_a_quantised_module_keeps_its_policy():
+    exact = amp.set_policy(nn.Linear(64, 64), "float32")
+    model = nn.Sequential(nn.Linear(64, 64), exact, amp.set_policy(nn.Embedding(4, 64), "float32"))
+    nn.quantize(model)
+    assert [isinstance(layer, nn.QuantizedLinear) for layer in model.layers] == [True, True, False]
+    with amp.autocast(mx.bfloat16):
+        assert model.layers[0](mx.ones((1, 64))).dtype == mx.bfloat16
+        assert model.layers[1](mx.ones((1, 64))).dtype == mx.float32
+        assert model.layers[2](mx.array([1])).dtype == mx.float32
+
+
+def test_what_can_have_no_policy_says_so():
+    with pytest.raises(TypeError, match="set_policy: module should be an nn.Module, not a function"):
+        amp.set_policy(lambda x: x, "float32")
+    layer = nn.Linear(2, 2)
+    layer.policy = "mine"
+    with pytest.raises(AttributeError, match="set_policy: this Linear has an attribute 'policy' of its own"):
+        amp.set_policy(layer, "float32")
+    assert amp.set_policy(layer, None).policy == "mine"
+    half = amp.set_policy(nn.Linear(2, 2), "mixed_bfloat16")
+    with pytest.raises(ValueError, match="No policy 'other'"):
+        amp.set_policy(half, "other")
+    assert half(mx.ones((1, 2))).dtype == mx.bfloat16
 
 
 class Cnn(nn.Module):
@@ -316,8 +365,34 @@ def test_a_scaler_resumes():
         resumed.load_state_dict({"scale": 1.0})
 
 
+def test_a_scaler_resumes_from_a_file(tmp_path):
+    state = amp.GradScaler(32.0, backoff_factor=0.25, growth_interval=1).state_dict()
+    mx.savez(str(tmp_path / "scaler.npz"), **{name: mx.array(value) for name, value in state.items()})
+    scaler, model = amp.GradScaler(), nn.Linear(2, 2)
+    scaler.load_state_dict(dict(mx.load(str(tmp_path / "scaler.npz"))))
+    assert (scaler.growth_interval, scaler.backoff_factor) == (1, 0.25)
+    scaler.step(optim.SGD(0.0), model, filled(model, 1.0))
+    scaler.update()
+    assert scaler.get_scale().item() == 64.0
+
+
+def test_a_scaler_takes_no_state_that_it_cannot_leave():
+    scaler = amp.GradScaler(8.0)
+    nan, kept = float("nan"), scaler.state_dict()
+    for wrong in (
+        {"scale": nan}, {"scale": float("inf")}, {"scale": 0.0}, {"growth_tracker": -1}, {"growth_factor": -1},
+        {"growth_factor": nan}, {"backoff_factor": 2.0}, {"growth_interval": 0}, {"growth_interval": 2**31},
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=f"GradScaler: {next(iter(wrong))} should be"):
+            scaler.load_state_dict({**kept, **wrong})
+    assert scaler.state_dict() == kept and scaler.get_scale().item() == 8.0
+
+
 def test_a_scaler_in_wrong_hands():
-    for wrong in ({"init_scale": 0}, {"growth_factor": 0.5}, {"backoff_factor": 1}, {"growth_interval": 0}):
+    for wrong in (
+        {"init_scale": 0}, {"init_scale": 1e39}, {"init_scale": 1e-40}, {"growth_factor": 0.5},
+        {"growth_factor": 1e39}, {"backoff_factor": 1}, {"backoff_factor": 1 - 1e-12}, {"growth_interval": 0},
+    ):  # fmt: skip
         with pytest.raises(ValueError, match=next(iter(wrong))):
             amp.GradScaler(**wrong)
     scaler = amp.GradScaler()

@@ -363,3 +363,22 @@ def test_interrupts():
         cc.eval(y)
     timer.join()
     assert cc.isfinite(x).all().item()
+
+
+@pytest.mark.parametrize("given", ["aligned", "unaligned", "strided", "torch"])
+def test_complex128_keeps_what_another_dtype_holds(given):
+    z = np.array([2**25 + 1 + 0j, 1.0004882821813226 + 2j, 1e-310 + 0j, 0j], np.complex128)
+    if given == "unaligned":
+        place = np.frombuffer(bytearray(16 * z.size + 1), np.complex128, offset=1)
+        place[:] = z
+        z = place
+    if given == "strided":
+        z = np.repeat(z, 2)[::2]
+    x = pytest.importorskip("torch").from_numpy(z) if given == "torch" else z
+    assert cc.array(x).dtype == cc.complex64
+    assert cc.array(x).tolist() == z.astype(np.complex64).tolist()
+    assert cc.array(x, dtype=cc.int32).tolist() == [2**25 + 1, 1, 0, 0]
+    assert cc.array(x, dtype=cc.bool_).tolist() == [True, True, True, False]
+    assert cc.array(x, dtype=cc.float64).tolist() == z.real.tolist()
+    half = np.array(cc.array(x[1:2], dtype=cc.float16))
+    assert half == z.real[1:2].astype(np.float16)

@@ -1,6 +1,7 @@
 """Events of streams."""
 
 import threading
+import time
 
 import pytest
 
@@ -26,6 +27,20 @@ def test_time_between_events_is_that_of_the_work():
     assert start.query() and end.query()
     assert 0 <= end.elapsed_time(later) < start.elapsed_time(end)
     assert start.elapsed_time(end) == pytest.approx(-end.elapsed_time(start))
+
+
+def test_the_time_of_an_event_is_that_of_its_record():
+    start, between, end = (mx.Event(enable_timing=True) for _ in range(3))
+    x = mx.ones((4,))
+    mx.eval(x)
+    start.record()
+    time.sleep(0.2)
+    between.record()
+    mx.eval(x + 1)
+    time.sleep(0.2)
+    end.record()
+    assert start.elapsed_time(between) > 150
+    assert between.elapsed_time(end) > 150
 
 
 def test_an_event_is_there_once_its_work_is():

@@ -1,9 +1,11 @@
 """Files: what Cupola writes MLX and NumPy read, and the other way round."""
 
 import io
+import os
 import pathlib
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -77,6 +79,54 @@ def test_errors(tmp_path):
         cc.load(tmp_path / "a.npy", return_metadata=True)
     with pytest.raises(ValueError):
         cc.save_safetensors(tmp_path / "s", {"a": cc.ones(1)}, {"k": 1})
+
+
+def test_what_a_terminal_would_obey_is_shown(tmp_path):
+    with pytest.raises(ValueError, match="Unknown file format") as raised:
+        cc.load("x.\x1b[31m")
+    assert "\x1b" not in str(raised.value) and r"\u{1b}[31m" in str(raised.value)
+    with pytest.raises(ValueError, match="no array, no string") as raised:
+        cc.save_gguf(str(tmp_path / "a.gguf"), {}, {"\x1b[31m": 1.5})
+    assert "\x1b" not in str(raised.value)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("second", ["a.npy", "a"])
+def test_an_array_that_is_twice_in_an_archive_is_refused(tmp_path, second):
+    path = tmp_path / "a.npz"
+    cc.savez(path, a=cc.ones(2))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(second, archive.read("a.npy"))
+    with pytest.raises(RuntimeError, match="a.npz: the array a is there twice"):
+        cc.load(path)
+
+
+# The archive is not closed: the process ends as one that is killed does.
+KILLED = """
+import os, sys, zipfile
+import cupola.core as cc
+zipfile.ZipFile.close = lambda archive: os._exit(9)
+cc.savez(sys.argv[1], cc.ones(1000))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files in the making are not locked there")
+def test_what_a_killed_process_left_goes(tmp_path):
+    assert subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "a.npz")]).returncode == 9
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".cupola-")
+    cc.save(tmp_path / "b.npy", cc.ones(2))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["b.npy"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.safetensors", "a.gguf", "a.cupola"])
+def test_pipes_are_refused_and_not_waited_at(tmp_path, name):
+    path = str(tmp_path / name)
+    os.mkfifo(path)
+    read = cc.import_function if name == "a.cupola" else cc.load
+    with pytest.raises(RuntimeError, match=f"{name}: cannot be read: .*it is no file"):
+        read(path)
 
 
 # A limit on the size of files stands in for a full disk.

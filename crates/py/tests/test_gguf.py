@@ -204,6 +204,20 @@ def test_alignment(tmp_path, rng):
     assert {name: a.tolist()[-1] for name, a in cc.load(str(path)).items()} == {"a": 2, "b": 69, "c": 0}
 
 
+def test_tensors_that_overlap_are_refused(tmp_path):
+    """The second tensor's place is made that of the first."""
+    path = tmp_path / "a.gguf"
+    write(path, {"a": (np.ones(8, np.float32), Type.F32), "b": (np.zeros(8, np.float32), Type.F32)}, [])
+    whole = path.read_bytes()
+    # Its name, the number of its axes, their size, its type: then its place.
+    at = whole.index(b"\x01\0\0\0\0\0\0\0b") + 9 + 4 + 8 + 4
+    assert int.from_bytes(whole[at:at + 8], "little") == 32
+    path.write_bytes(whole[:at] + bytes(8) + whole[at + 8:])
+    for source in (str(path), io.BytesIO(path.read_bytes())):
+        with pytest.raises(RuntimeError, match="b is at byte"):
+            cc.load(source, format="gguf")
+
+
 def test_damaged_files(tmp_path, rng):
     """Every cut and every changed byte of the header gives arrays or an error that names the file."""
     path, damaged = tmp_path / "a.gguf", tmp_path / "b.gguf"

@@ -266,6 +266,19 @@ def test_first_values_are_cast_as_arrays_are():
             np.testing.assert_array_equal(values(y), values(want), err_msg=f"{name} {number}")
 
 
+@pytest.mark.parametrize("dtype", ["bool_", "int8", "uint8", "int16", "uint16", "int32", "uint32"])
+def test_a_cast_gives_what_astype_gives(dtype):
+    dtype = getattr(cc, dtype)
+    x = cc.array([1e20, -1e20, np.nan, -2.7, 2.7, 3e9, 2147483647.0, 300.0, -40000.0, np.inf, -np.inf], cc.float32)
+    want = values(x.astype(dtype)).tolist()
+    for source in ("y[i] = (T)x[i];", "y[i] = x[i];", "T v = x[i]; y[i] = v;", "y[i] += x[i];", "float v = x[i]; y[i] = T(v);"):
+        kernel = cc.fast.kernel("casts", ["x"], ["y"], "uint i = thread_position_in_grid.x; " + source)
+        if "+=" in source and dtype == cc.bool_:
+            continue
+        y = run(kernel, [x], [x.shape], [dtype], template=[("T", dtype)], init_value=0)[0]
+        assert values(y).tolist() == want, source
+
+
 def test_whole_numbers_have_the_types_of_c():
     x = cc.array([-5, -1, 0, 1])
 
@@ -343,6 +356,7 @@ WRONG = [
     ("uint i = thread_position_in_grid.x;\ny[i] = q(x[i]);", "line 2, column 8: there is no function 'q' here"),
     ("x[0] = 1;", "'x' is an input"),
     ("y[0] = x[0]", "there should be ';'"),
+    ("int i = 0;\nint i = 1;", "line 2, column 5: 'i' is declared here already"),
 ]
 
 
@@ -382,6 +396,17 @@ def test_wrong_calls_are_errors():
         cc.fast.kernel("twice", ["x"], ["x"], "")
     with pytest.raises(ValueError, match="'1x' is no name"):
         cc.fast.kernel("named", ["1x"], ["y"], "")
+    for name in ("if", "float", "int", "const", "thread_position_in_grid", "a b", "é", ""):
+        with pytest.raises(ValueError, match=f"named: '{name}' is no name of an array"):
+            cc.fast.kernel("named", ["x"], [name], "")
+    for name in ("a b;", "2x", ""):
+        with pytest.raises(ValueError, match=f'kernel: "{name}" is no name of a kernel'):
+            cc.fast.kernel(name, ["x"], ["y"], "")
+    for template in ([("x", 1)], [("y", cc.float32)], [("N", 1), ("N", 2)]):
+        with pytest.raises(ValueError, match=f"copy: the template says what '{template[-1][0]}' is, which is there already"):
+            run(kernel, [one], [(1,)], template=template)
+    with pytest.raises(ValueError, match="copy: 'while' is no name for what a template says"):
+        run(kernel, [one], [(1,)], template=[("while", 1)])
     with pytest.raises(ValueError, match="at least one output"):
         cc.fast.kernel("none", ["x"], [], "")
 
@@ -399,6 +424,13 @@ def test_an_index_outside_is_an_error_and_nothing_is_lost():
             read(off)
     np.testing.assert_array_equal(values(x), np.arange(8))
     np.testing.assert_array_equal(values(softshrink()(x))[:2], [0, 0.5])
+
+
+@pytest.mark.skipif(DEVICE != "wgpu", reason="about wgpu")
+def test_a_source_of_another_device_says_so_on_a_gpu():
+    kernel = cc.fast.cuda_kernel("other", ["x"], ["y"], "y[0] = x[0];")
+    with pytest.raises(RuntimeError, match=r"other: its source is in CUDA C\+\+, which the device does not run"):
+        cc.eval(run(kernel, [cc.ones(1)], [(1,)]))
 
 
 @pytest.mark.skipif(DEVICE != "cpu", reason="about the CPU")
@@ -433,6 +465,16 @@ def test_wgsl(rng):
     with pytest.raises(Exception, match="line 2, column 10: Operation Add can't work with .*Float.*\n    *y.*\n *\\^") as told:
         cc.eval(run(wrong, [cc.ones(1)], [(1,)]))
     assert "Expression" not in str(told.value) and "[6" not in str(told.value), told.value
+    # Lines of the header are its own.
+    header = "fn f(v: f32) -> f32 { return v; }\nfn g(v: f32) -> f32 {\n  return v * 2u;\n}"
+    wrong = cc.fast.wgsl_kernel("wrong", ["x"], ["y"], "y[0] = g(x[0]);", header=header)
+    told = r"^wrong: header, line 3, column 10: Operation Multiply can't work with .*\n +return v \* 2u;\n +\^"
+    with pytest.raises(RuntimeError, match=told):
+        cc.eval(run(wrong, [cc.ones(1)], [(1,)], template=[("N", 3)]))
+    header = "fn g(v: f32) -> f32 {\n  return foo;\n}"
+    wrong = cc.fast.wgsl_kernel("wrong", ["x"], ["y"], "y[0] = g(x[0]);", header=header)
+    with pytest.raises(RuntimeError, match=r"^wrong: header, line 2, column 10: .*foo.*\n +return foo;\n +\^"):
+        cc.eval(run(wrong, [cc.ones(1)], [(1,)]))
 
 
 @pytest.mark.skipif(DEVICE != "wgpu", reason="about wgpu")

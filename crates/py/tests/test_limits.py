@@ -2,6 +2,7 @@
 not the end of the process."""
 
 import copy
+import json
 import pickle
 
 import numpy as np
@@ -67,6 +68,20 @@ def test_too_many_axes():
         with pytest.raises((ValueError, IndexError), match="axes"):
             make()
     assert cc.zeros([1] * 64).ndim == 64
+
+
+def test_files_of_too_many_axes(tmp_path):
+    with open(tmp_path / "x.npy", "wb") as file:
+        np.lib.format.write_array_header_1_0(
+            file, {"descr": "<f4", "fortran_order": False, "shape": (1,) * 20_000}
+        )
+        file.write(bytes(1 << 16))
+    head = json.dumps({"x": {"dtype": "F32", "shape": [1] * 129, "data_offsets": [0, 4]}}).encode()
+    head += b" " * (-len(head) % 8)
+    (tmp_path / "x.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + bytes(4))
+    for name in ("x.npy", "x.safetensors"):
+        with pytest.raises(RuntimeError, match=f"{name}.* axes, where 128 are the most"):
+            cc.load(str(tmp_path / name))
 
 
 def test_modules_that_hold_themselves():

@@ -1,8 +1,11 @@
 """What memory is used for, bounded, and followed over time."""
 
 import json
+import pathlib
+import re
 import xml.dom.minidom
 
+import numpy as np
 import pytest
 
 import cupola.core as mx
@@ -104,6 +107,17 @@ def test_too_little_memory_names_who_holds_most(unbounded):
     assert mx.allclose(y, mx.exp(held[-1])), "the process goes on"
 
 
+def test_arrays_of_host_data_keep_to_the_limit(unbounded):
+    data = np.ones(MIB // 4, np.float32)
+    mx.set_hard_memory_limit(mx.get_active_memory() + 3 * MIB)
+    held = [mx.array(data)]
+    with pytest.raises(MemoryError, match="an array, where the limit is"):
+        held += [mx.array(data) for _ in range(5)]
+    assert mx.get_active_memory() <= mx.get_hard_memory_limit()
+    mx.set_hard_memory_limit(2**63 - 1)
+    assert held[0].sum().item() == data.size
+
+
 def peak_of(f):
     """The memory that a second evaluation of what `f` gives takes at most, in MiB; `f` gives what it holds no more."""
     for _ in range(2):
@@ -193,6 +207,8 @@ def test_history_is_bounded_and_one_at_a_time(tmp_path):
     history = mx.record_memory_history(max_changes=3)
     with pytest.raises(ValueError, match="already"):
         mx.record_memory_history()
+    with pytest.raises(ValueError, match="record_memory_history: -1 changes"):
+        mx.record_memory_history(-1)
     for i in range(6):
         mx.eval(mx.ones((MIB,)) + i)
     history.stop()
@@ -203,6 +219,15 @@ def test_history_is_bounded_and_one_at_a_time(tmp_path):
     assert (tmp_path / "memory.svg").read_text().startswith("<svg")
     with pytest.raises(RuntimeError, match="nowhere"):
         history.save(tmp_path / "nowhere" / "memory.svg")
+
+
+def test_the_documented_examples(unbounded, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = pathlib.Path(__file__).resolve().parents[3] / "docs" / "memory-and-streams.md"
+    names = {}
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
+        exec(code, names)
+    assert (tmp_path / "memory.svg").exists() and mx.isfinite(names["z"]).all()
 
 
 def test_a_history_that_is_dropped_ends():

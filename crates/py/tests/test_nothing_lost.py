@@ -54,6 +54,32 @@ def test_an_index_that_is_there_is_refused_where_it_is_used(dtype):
         cc.take(z, cc.array([-5], cc.int32), axis=0)
 
 
+LATE = {
+    "add": lambda x, i: x.at[i].add(1.0),
+    "maximum": lambda x, i: x.at[i].maximum(1.0),
+    "put": lambda x, i: cc.put_along_axis(x, i, cc.ones(1), 0),
+    "update": lambda x, i: cc.slice_update(x, cc.ones(1), i, (0,)),
+    "segment_sum": lambda x, i: cc.segment_sum(x, i + cc.zeros(4, cc.int32), 4),
+    "grad": lambda x, i: cc.grad(lambda y: cc.take(y, i).sum())(x),
+}
+
+
+@pytest.mark.parametrize("work", LATE)
+def test_a_scatter_that_fails_takes_nothing_else_along(work):
+    cc.random.seed(0)
+    cc.eval(cc.random.state)
+    a = cc.array([1.0, 2.0, 3.0, 4.0])
+    kept, drawn = a * 2, cc.random.normal((4,))
+    del a
+    wrong = LATE[work](cc.zeros(4), cc.abs(cc.array([-9])))
+    with pytest.raises(IndexError):
+        cc.eval(kept, drawn, wrong, cc.random.state)
+    assert kept.tolist() == [2.0, 4.0, 6.0, 8.0]
+    assert cc.random.normal((1,)).shape == (1,) and np.isfinite(cc.random.normal((1,)).item())
+    cc.random.seed(0)
+    assert drawn.tolist() == cc.random.normal((4,)).tolist()
+
+
 def test_a_step_keeps_its_weights_and_moments():
     def step(weights, moments, at):
         moments = 0.5 * moments + cc.take(weights, at, axis=0).sum()

@@ -92,6 +92,9 @@ def test_bad_input(tmp_path):
         profiler.stop()
     with pytest.raises(ValueError, match="neither interval nor event"):
         profiler.start("intervals")
+    for every in (0, -1, 2**32):
+        with pytest.raises(ValueError, match=f"profiler: every is {every}, not in"):
+            profiler.start(every=every)
     with profiler.profile() as found:
         with pytest.raises(ValueError, match="already"):
             profiler.start()
@@ -106,6 +109,15 @@ def test_bad_input(tmp_path):
     with pytest.raises(KeyError), profiler.profile():
         raise KeyError
     assert not profiler.is_running()
+
+
+def test_a_profile_is_written_where_its_path_was_said(tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with profiler.profile("trace.json"):
+        os.chdir("other")
+    assert [path.name for path in tmp_path.rglob("*.json")] == ["trace.json"]
+    assert (tmp_path / "trace.json").exists()
 
 
 def run(code, **environment):
@@ -124,7 +136,22 @@ def test_the_environment(tmp_path):
     ran = run(code, CUPOLA_LOG="everything")
     assert ran.returncode != 0 and "CUPOLA_LOG" in ran.stderr
     ran = run(code, CUPOLA_PROFILE=str(tmp_path / "missing" / "trace.json"))
-    assert ran.returncode != 0 and "missing" in ran.stderr
+    assert ran.returncode != 0 and "CUPOLA_PROFILE" in ran.stderr and "missing" in ran.stderr
+
+
+def test_the_profile_of_the_environment_spares_other_files(tmp_path):
+    code = "import cupola.core as mx, pathlib; mx.eval(mx.ones(3, stream=mx.cpu) + 1)"
+    mine, page = tmp_path / "mine.npy", tmp_path / "page.html"
+    mine.write_bytes(b"an array")
+    ran = run(code, CUPOLA_PROFILE=str(mine))
+    assert ran.returncode != 0 and "CUPOLA_PROFILE" in ran.stderr and "no profile" in ran.stderr
+    assert mine.read_bytes() == b"an array"
+    # Nor does it take the place of what the program wrote there.
+    late = tmp_path / "late.json"
+    ran = run(f"{code}; pathlib.Path({str(late)!r}).write_text('results')", CUPOLA_PROFILE=str(late))
+    assert "no profile" in ran.stderr and late.read_text() == "results"
+    for path in (page, page, tmp_path / "trace.json", tmp_path / "trace.json"):
+        assert run(code, CUPOLA_PROFILE=str(path)).returncode == 0 and path.exists()
 
 
 def test_what_the_environment_asks_for_is_whole_at_the_end(tmp_path):

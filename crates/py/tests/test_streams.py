@@ -142,6 +142,8 @@ def test_streams_beyond_the_queues_of_a_device(device):
 def test_priorities():
     stream = cc.new_stream(cc.cpu, priority=-1)
     assert stream.priority == -1
+    # Others count as the nearest.
+    assert cc.new_stream(cc.cpu, priority=-(10**9)).priority < 0 < cc.new_stream(cc.cpu, priority=2**70).priority
     assert cc.default_stream(cc.cpu).priority == cc.new_stream(cc.cpu).priority == 0
     with pytest.raises((TypeError, OverflowError)):
         cc.new_stream(cc.cpu, priority="high")

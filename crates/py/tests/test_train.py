@@ -156,6 +156,25 @@ def test_parts_of_a_batch_give_what_the_whole_gives(parts):
     optim.SGD(0.1).update(model, found_gradients)
 
 
+@pytest.mark.parametrize("parts", [2, 3])
+def test_parts_may_give_numbers_and_none(parts):
+    give = lambda x: {"mean": float(len(x)), "count": len(x), "none": None, "sum": x.sum()}
+    found = train.accumulate(give, parts, mx.arange(6))
+    assert found["none"] is None and found["mean"].item() == 6 / parts
+    assert (found["count"].item(), found["sum"].item()) == (6, 15)
+    assert train.accumulate(lambda x: 3.0, parts, mx.arange(6)).item() == 3.0
+    assert train.accumulate(lambda x: None, parts, mx.arange(6)) is None
+
+
+def test_what_is_no_number_counts_as_no_epoch():
+    callbacks = train.Callbacks(nn.Linear(2, 1))
+    with pytest.raises(ValueError):
+        callbacks.epoch(loss="low")
+    with pytest.raises(TypeError):
+        callbacks.step(loss=None)
+    assert (callbacks.epochs, callbacks.steps) == (0, 0)
+
+
 def test_images_change():
     images, _ = data.digits(train=8, test=1)[0].arrays()
     key = mx.random.key(1)

@@ -325,6 +325,16 @@ def test_custom_function(module):
     assert abs(f(a, b).item() - 2 * np.sin(1.0)) < 1e-6
 
 
+@pytest.mark.parametrize(
+    "given", [lambda: (cc.ones((7, 3)), 0), lambda: (cc.ones((4, 9)), 0), lambda: (cc.ones((4, 3), cc.int8), 0), lambda: (cc.ones(4), None)]
+)
+def test_a_batch_is_what_its_rule_says(given):
+    f = cc.custom_function(lambda a: a * 2)
+    f.vmap(lambda inputs, axes: given())
+    with pytest.raises(ValueError, match="vmap gave"):
+        cc.vmap(f)(cc.ones((4, 3)))
+
+
 def test_exceptions_keep_their_type():
     class Own(Exception):
         pass

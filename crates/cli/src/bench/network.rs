@@ -18,7 +18,7 @@ use super::timing::{Effort, ms, once, quantile, repeated, us};
 use super::{interrupted, key};
 use crate::args::BenchArgs;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, bar, replaceable, writable_folder};
+use crate::output::{Output, bar, replaceable, spared, writable_folder};
 use crate::table::Table;
 use crate::{data, figures};
 
@@ -159,8 +159,13 @@ fn image_range(images: &Array, start: usize, stop: usize) -> cupola::Result<Arra
 
 pub fn run(args: &BenchArgs, devices: &[Device], output: &Output) -> Outcome {
     writable_folder("--out", &args.out)?;
-    for (file, ..) in CHARTS {
-        replaceable("--out", &args.out.join(file))?;
+    let charts = || CHARTS.map(|(file, ..)| args.out.join(file));
+    for chart in charts() {
+        replaceable("--out", &chart)?;
+    }
+    output.spares("a chart in --out", charts)?;
+    if let Some(path) = &args.outputs {
+        spared("--outputs", path, "a chart in --out", charts())?;
     }
     let mut outputs = Outputs::new(args.outputs.as_deref())?;
     let (images, test) = data::load(args.dataset, args.data_dir.as_deref())?;

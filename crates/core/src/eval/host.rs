@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::array::{Array, Progress, Value, is_in_body};
-use crate::backend::{Buffer, backend, reserve, wait_to_read};
+use crate::backend::{Buffer, backend, reserve, upload, wait_to_read};
 use crate::device::{Device, default_stream, working_for};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
@@ -53,9 +53,9 @@ impl Array {
         }
         let on = backend(default_stream().device)?;
         let start = profile::begin();
-        let uploaded = on.upload(bytes);
+        let uploaded = upload(&**on, bytes);
         profile::end(start, || What::Copy { from: Device::CPU, to: on.device(), bytes: want });
-        let mut buffer = uploaded.map_err(|error| holders::named(error, on.device()))?;
+        let mut buffer = uploaded?;
         let layout = Layout::contiguous(&shape);
         let aval = Aval { shape, dtype };
         holders::hold(&mut buffer, "array", &aval, holders::line());
@@ -79,7 +79,10 @@ impl Array {
             let inside = fork::inside();
             let state = self.node.state();
             match &state.progress {
-                Progress::Ready(values) => return Ok(values[self.output as usize].clone()),
+                Progress::Ready(values) => {
+                    let value = values[self.output as usize].clone();
+                    return value.buffer.check().map(|()| value);
+                }
                 Progress::Failed(error) => return Err(Error::Failed(error.clone())),
                 Progress::Pending(event) => {
                     let event = event.clone();
@@ -106,9 +109,10 @@ impl Array {
     /// An array over memory that is there.
     ///
     /// # Errors
-    /// Where the layout reaches outside the buffer, or elements in memory of the host are not
-    /// aligned to their size.
+    /// Where there are too many axes or elements, the layout reaches outside the buffer, or elements
+    /// in memory of the host are not aligned to their size.
     pub fn from_storage(aval: Aval, buffer: Buffer, layout: Layout) -> Result<Array> {
+        aval.shape.checked_size("array", aval.dtype)?;
         let reach = layout.reach(&aval.shape);
         let size = aval.dtype.size();
         let fits = layout.strides.len() == aval.shape.rank()

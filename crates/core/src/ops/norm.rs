@@ -273,5 +273,7 @@ pub fn batch_norm(
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn normalize(x: &Array, axes: impl Into<Axes>, eps: f64) -> Result<Array> {
-    autocast::apply_norm("normalize", x, |x| divide(x, &super::maximum(&norm(x, axes, true)?, eps)?))
+    autocast::apply_norm("normalize", x, |x| {
+        divide(x, &super::maximum(&norm(x, axes, true)?, eps)?)
+    })
 }

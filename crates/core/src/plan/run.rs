@@ -16,7 +16,7 @@ use super::fuse::ScalarSource;
 use super::rooms::Room;
 use super::{Access, Plan, SlotSpec, Step, little_more};
 use crate::array::Value;
-use crate::backend::{Args, Backend, Buffer, Region, Sequence, Stopped, backend, wait_for};
+use crate::backend::{Args, Backend, Buffer, Fails, Region, Sequence, Stopped, backend, wait_for};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::fallback;
@@ -265,6 +265,18 @@ impl Memory<'_> {
     }
 }
 
+/// An error where memory that was lent has changed; what many arrays lie in is looked at once.
+fn check(leaves: &[Value]) -> Result<()> {
+    let mut last: Option<&Buffer> = None;
+    for Value { buffer, .. } in leaves.iter().filter(|leaf| leaf.buffer.is_lent()) {
+        if last.is_none_or(|last| !last.same(buffer)) {
+            buffer.check()?;
+        }
+        last = Some(buffer);
+    }
+    Ok(())
+}
+
 impl Plan {
     /// Runs on `leaves`, in input order. A leaf whose memory nobody else holds may be overwritten.
     pub fn run(
@@ -274,6 +286,7 @@ impl Plan {
     ) -> std::result::Result<Vec<Value>, Failure> {
         debug_assert_eq!(leaves.len(), self.leaves);
         let backend = &**backend(self.device)?;
+        check(leaves)?;
         let lines = holders::wants_lines().then_some(parameters);
         let memory = self.place(leaves, None, backend, lines)?;
         // Where the device may find a wrong index, it is waited for before anything is overwritten.
@@ -282,7 +295,7 @@ impl Plan {
         let as_one = self.sequence.as_ref();
         let as_one = as_one.filter(|_| waits.is_none_or(|at| at == self.steps.len()));
         self.runs.fetch_add(1, Ordering::Relaxed);
-        let watch = Watch::begin(backend, &self.shares, self.steps.len(), as_one.is_some());
+        let watch = Watch::begin(backend, &self.shares, self.steps.len());
         let watch = watch.map_err(|error| Failure { error, overwritten: false })?;
         // Who listens may want to know of each step.
         let as_one = as_one.filter(|_| watch.as_ref().is_none_or(Watch::is_whole));
@@ -423,13 +436,20 @@ impl Plan {
                 crate::interrupt::check().map_err(|error| Stopped { error, begun: index })?;
             }
             let range = shown.as_ref().map(|begin| begin(&self.explained()[index].kind));
-            step.run(memory, parameters).map_err(|error| Stopped { error, begun: index + 1 })?;
+            step.run(memory, parameters).map_err(|error| {
+                // What fails early has written nothing: what it was to overwrite is as it was.
+                let is_early = step.prepared.executable.fails() == Fails::Early;
+                Stopped { error, begun: if is_early { index } else { index + 1 } }
+            })?;
             drop(range);
-            if let Some(watch) = &mut watch {
+            if let Some(watch) = watch.as_mut().filter(|watch| !watch.is_whole()) {
                 watch.passed();
             }
         }
-        if let Some(watch) = watch {
+        if let Some(mut watch) = watch {
+            if watch.is_whole() {
+                watch.passed();
+            }
             watch.end(self.told(parameters), &memory.skipped);
         }
         match waits {

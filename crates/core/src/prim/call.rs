@@ -19,7 +19,7 @@ use super::{
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
-use crate::shape::Aval;
+use crate::shape::{Aval, Shape};
 use crate::transform::rules;
 
 pub use launch::{Language, Launch, Source, Text, language};
@@ -74,6 +74,26 @@ impl Call {
     /// The input that each output takes the place of, where it is an update.
     pub(crate) fn updates(&self) -> Option<&[u32]> {
         (!self.updates.is_empty()).then_some(&self.updates)
+    }
+
+    /// An error where what a rule gave over a batch is not what the body would give.
+    fn expect_batch(&self, found: &[Batched], size: usize) -> Result<()> {
+        let wrong =
+            |detail: String| Err(Error::shape(self.name, format!("its vmap gave {detail}")));
+        if found.len() != self.body.output_avals().count() {
+            let detail =
+                format!("{} arrays, not {}", found.len(), self.body.output_avals().count());
+            return wrong(detail);
+        }
+        for (found, one) in found.iter().zip(self.body.output_avals()) {
+            let batch = found.batched.then_some(size);
+            let shape: Shape = batch.into_iter().chain(one.shape.iter().copied()).collect();
+            let want = Aval::new(shape, one.dtype);
+            if found.array.aval() != &want {
+                return wrong(format!("{}, not {want}", found.array.aval()));
+            }
+        }
+        Ok(())
     }
 
     /// A hash of name and body.
@@ -174,7 +194,7 @@ impl Primitive for Call {
         if let Some(rules) = &self.rules
             && let Some(found) = rules.vmap(inputs, size)?
         {
-            return Ok(found);
+            return self.expect_batch(&found, size).map(|()| found);
         }
         batch::vmap(self, inputs, size)
     }
@@ -248,6 +268,11 @@ pub trait CustomOp: Send + Sync {
     /// How a GPU runs it whose kernels are in that language; `None`: it computes on the host.
     fn launch(&self, _: Language) -> Option<Launch> {
         None
+    }
+
+    /// The languages of devices that it has sources in, for the error of a device that runs none of them.
+    fn languages(&self) -> Vec<&'static str> {
+        Vec::new()
     }
 
     /// What a package keeps of it: the kind of a [`Maker`], and the text from which that makes it again. `None`: no

@@ -56,20 +56,19 @@ pub(crate) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Begins, where anybody listens, with a plan of so many `steps`, whose memory is there. One that `runs_as_one` may
-    /// be timed as a whole.
+    /// Begins, where anybody listens, with a plan of so many `steps`, whose memory is there. On a device with marks of its
+    /// own most runs are timed as a whole.
     pub fn begin(
         on: &'a dyn Backend,
         shares: &'a Arc<Shares>,
         steps: usize,
-        runs_as_one: bool,
     ) -> Result<Option<Watch<'a>>> {
         if !is_on() {
             return Ok(None);
         }
         let listeners = listeners();
         let waits = listeners.iter().any(|listener| listener.waits());
-        let is_whole = runs_as_one && on.has_marks() && !shares.is_each(&listeners) && !waits;
+        let is_whole = on.has_marks() && !waits && !shares.is_each(&listeners);
         let count = if is_whole { 1 } else { steps };
         let marks = match on.device() != Device::CPU && (waits || on.has_marks()) {
             true => {

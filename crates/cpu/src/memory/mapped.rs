@@ -1,26 +1,100 @@
 //! Files as memory of the CPU.
 
-use std::fs::File;
-use std::io::{Error, ErrorKind, Result};
+use std::any::Any;
+use std::fs::{File, Metadata};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use cupola_core::backend::Buffer;
+use cupola_core::backend::{Buffer, Kept, Memory};
+use cupola_core::{Device, Error, Result};
 
-/// The content of a file as memory that is only read. The system brings in what is read when it is read, so
-/// that this costs as much for a large file as for a small one.
+/// The content of `file`, whose name is `path`, as memory that is only read. The system brings in what is read when it
+/// is read, so that this costs as much for a large file as for a small one.
 ///
-/// Whoever changes the file in place changes the arrays in it, and whoever makes it shorter ends the program that
-/// reads what was there. Files that Cupola writes are others under the same name.
+/// A file that is changed in place takes the arrays in it away: whoever reads them gets an error, or, where the file
+/// changes while they are read, what is there. Files that Cupola writes are others under the same name.
 ///
 /// # Errors
 /// Where the file is no regular one, is empty, or cannot be mapped.
-pub fn map(file: &File) -> Result<Buffer> {
-    if !file.metadata()?.is_file() {
-        return Err(Error::new(ErrorKind::Unsupported, "only regular files are mapped"));
+pub fn map(file: &File, path: &Path) -> std::io::Result<Buffer> {
+    let known = file.metadata()?;
+    if !known.is_file() {
+        return Err(std::io::Error::new(ErrorKind::Unsupported, "only regular files are mapped"));
     }
+    // Nothing is held open: there may be thousands of arrays.
+    let (path, stamp) = (std::path::absolute(path)?, Stamp::of(&known)?);
     // SAFETY: the memory is only read, and any content is a value. That nobody changes the file meanwhile is asked
     // of the caller: no program can keep others from it.
     let content = unsafe { memmap2::Mmap::map(file)? };
-    Ok(Buffer::constant(content))
+    Ok(Buffer::new(Mapped { content, path, stamp, kept: Kept::default() }))
+}
+
+/// Memory of [`map`].
+struct Mapped {
+    content: memmap2::Mmap,
+    path: PathBuf,
+    stamp: Stamp,
+    kept: Kept,
+}
+
+/// What tells a file, and whether it was changed.
+#[derive(PartialEq, Eq)]
+struct Stamp {
+    place: Option<(u64, u64)>,
+    bytes: u64,
+    changed: SystemTime,
+}
+
+impl Stamp {
+    fn of(known: &Metadata) -> std::io::Result<Stamp> {
+        #[cfg(unix)]
+        let place = {
+            use std::os::unix::fs::MetadataExt;
+            Some((known.dev(), known.ino()))
+        };
+        #[cfg(not(unix))]
+        let place = None;
+        Ok(Stamp { place, bytes: known.len(), changed: known.modified()? })
+    }
+}
+
+impl Memory for Mapped {
+    fn bytes(&self) -> usize {
+        self.content.len()
+    }
+
+    fn device(&self) -> Device {
+        Device::CPU
+    }
+
+    fn host(&self) -> Option<&[u8]> {
+        Some(&self.content)
+    }
+
+    fn is_lent(&self) -> bool {
+        true
+    }
+
+    fn check(&self) -> Result<()> {
+        // Where another file has the name, or none, nobody comes by this one.
+        let now = self.path.metadata().and_then(|known| Stamp::of(&known));
+        match now {
+            Ok(now) if now.place == self.stamp.place && now != self.stamp => Err(Error::io(
+                &self.path,
+                "was changed in place after it was loaded, and arrays lie in it: load it again",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn kept(&self) -> Option<&Kept> {
+        Some(&self.kept)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
 }
 
 #[cfg(test)]
@@ -33,12 +107,18 @@ mod tests {
     fn the_content_is_there_and_stays_when_another_file_takes_the_name() {
         let path = std::env::temp_dir().join(format!("cupola-map-{}", std::process::id()));
         std::fs::File::create(&path).and_then(|mut f| f.write_all(b"content")).expect("a file");
-        let buffer = map(&std::fs::File::open(&path).expect("a file")).expect("memory");
+        let open = || std::fs::File::open(&path).expect("a file");
+        let buffer = map(&open(), &path).expect("memory");
         std::fs::remove_file(&path).expect("the file");
         std::fs::write(&path, b"other").expect("a file");
         assert_eq!(buffer.host(), Some(&b"content"[..]));
-        assert!(buffer.is_lent());
+        assert!(buffer.is_lent() && buffer.check().is_ok());
+        let other = map(&open(), &path).expect("memory");
+        std::fs::write(&path, b"shorter").expect("a file");
+        assert!(other.check().unwrap_err().to_string().contains("changed in place"));
+        assert!(buffer.check().is_ok());
         std::fs::remove_file(&path).expect("the file");
-        assert!(map(&std::fs::File::open(std::env::temp_dir()).expect("a folder")).is_err());
+        let folder = std::env::temp_dir();
+        assert!(map(&std::fs::File::open(&folder).expect("a folder"), &folder).is_err());
     }
 }

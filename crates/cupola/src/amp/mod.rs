@@ -31,7 +31,7 @@ mod scaler;
 mod tune;
 
 pub use cupola_core::autocast::{
-    Category, Policy, asked, autocast, global_policy, operand, policy, set_global_policy,
+    Category, Policy, asked, autocast, global_policy, operand, policy, result, set_global_policy,
 };
 pub use layer::WithPolicy;
 pub use scaler::GradScaler;

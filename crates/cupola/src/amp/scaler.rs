@@ -60,12 +60,9 @@ impl GradScaler {
     /// With this scale at first.
     ///
     /// # Errors
-    /// Where it is not finite and above 0.
+    /// Where it is not finite and at least 2⁻¹²⁶, of which the inverse is finite.
     pub fn init_scale(mut self, scale: f32) -> Result<Self> {
-        if !(scale.is_finite() && scale > 0.0) {
-            return Err(wrong(format!("the scale {scale} is not finite and above 0")));
-        }
-        self.scale = number(scale);
+        self.scale = number(usable(scale)?);
         Ok(self)
     }
 
@@ -74,7 +71,8 @@ impl GradScaler {
     /// # Errors
     /// Where it is not finite and at least 1.
     pub fn growth(mut self, factor: f64) -> Result<Self> {
-        if !(factor.is_finite() && factor >= 1.0) {
+        // The device multiplies in `float32`, here and below.
+        if !((factor as f32).is_finite() && factor >= 1.0) {
             return Err(wrong(format!("the growth factor {factor} is not finite and at least 1")));
         }
         self.growth = factor;
@@ -86,7 +84,7 @@ impl GradScaler {
     /// # Errors
     /// Where it is not above 0 and below 1.
     pub fn backoff(mut self, factor: f64) -> Result<Self> {
-        if !(factor > 0.0 && factor < 1.0) {
+        if !(factor > 0.0 && (factor as f32) < 1.0) {
             return Err(wrong(format!("the backoff factor {factor} is not in (0, 1)")));
         }
         self.backoff = factor;
@@ -220,7 +218,7 @@ impl GradScaler {
     /// Puts what [`GradScaler::leaves`] gave in place.
     ///
     /// # Errors
-    /// Where one is missing or of another shape or dtype; nothing has changed then.
+    /// Where one is missing, of another shape or dtype, or out of its range; nothing has changed then.
     pub fn load(&mut self, leaves: &std::collections::BTreeMap<String, Array>) -> Result<()> {
         let take = |name: &str, like: &Array| match leaves.get(name) {
             Some(array) if array.aval() == like.aval() => Ok(array.clone()),
@@ -228,7 +226,13 @@ impl GradScaler {
             None => Err(wrong(format!("{name} is missing"))),
         };
         let tracker = take("growth_tracker", &self.growth_tracker)?;
-        self.scale = take("scale", &self.scale)?;
+        let scale = take("scale", &self.scale)?;
+        let count: i32 = tracker.item()?;
+        if !(0..i32::MAX).contains(&count) {
+            return Err(wrong(format!("growth_tracker is {count}, not in 0..2³¹ - 1")));
+        }
+        usable(scale.item()?)?;
+        self.scale = scale;
         (self.growth_tracker, self.finite) = (tracker, None);
         Ok(())
     }
@@ -255,6 +259,14 @@ impl Tree for GradScaler {
 /// An array, not a constant: a constant would be part of a compiled step.
 fn number<T: cupola_core::Element>(value: T) -> Array {
     Array::from_slice(&[value], ()).unwrap_or_else(|_| Array::scalar(value))
+}
+
+/// A scale that has an inverse: one that is not finite would skip every step to come.
+fn usable(scale: f32) -> Result<f32> {
+    if scale.is_finite() && scale >= f32::MIN_POSITIVE {
+        return Ok(scale);
+    }
+    Err(wrong(format!("the scale {scale} is not finite and at least 2⁻¹²⁶")))
 }
 
 fn wrong(detail: String) -> Error {

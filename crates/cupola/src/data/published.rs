@@ -8,6 +8,13 @@ use super::{Error, ImageDataset, Result, idx};
 /// Width and height of an image of MNIST and of Fashion-MNIST.
 const SIDE: usize = 28;
 
+/// Which of the images of a set.
+#[derive(Clone, Copy)]
+enum Part {
+    Training,
+    Test,
+}
+
 /// A set of images that its authors publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Published {
@@ -47,11 +54,25 @@ impl Published {
     ///
     /// Those of [`mnist`], [`fashion_mnist`], [`cifar10`] and [`cifar100`].
     pub fn read(self, folder: impl AsRef<Path>) -> Result<(ImageDataset, ImageDataset)> {
+        let part = |part| self.part(folder.as_ref(), part);
+        Ok((part(Part::Training)?, part(Part::Test)?))
+    }
+
+    /// Reads the set's test images alone from `folder`.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn read_test(self, folder: impl AsRef<Path>) -> Result<ImageDataset> {
+        self.part(folder.as_ref(), Part::Test)
+    }
+
+    fn part(self, folder: &Path, part: Part) -> Result<ImageDataset> {
         match self {
-            Self::Mnist => mnist(folder),
-            Self::FashionMnist => fashion_mnist(folder),
-            Self::Cifar10 => cifar10(folder),
-            Self::Cifar100 => cifar100(folder),
+            Self::Mnist => read_idx(self, folder, part, DIGITS),
+            Self::FashionMnist => read_idx(self, folder, part, CLOTHING),
+            Self::Cifar10 => read_cifar(self, folder, part, Labels::Ten),
+            Self::Cifar100 => read_cifar(self, folder, part, Labels::Fine),
         }
     }
 
@@ -102,8 +123,7 @@ impl Published {
 /// [`Error::Missing`] names the files that were looked for; [`Error::Format`] and
 /// [`Error::Content`] the file that is damaged or does not fit.
 pub fn mnist(folder: impl AsRef<Path>) -> Result<(ImageDataset, ImageDataset)> {
-    let classes = (0..10).map(|digit| digit.to_string()).collect();
-    read_idx_set(Published::Mnist, folder.as_ref(), classes)
+    Published::Mnist.read(folder)
 }
 
 /// Reads Fashion-MNIST from `folder`, or from `fashion-mnist` or `FashionMNIST/raw` in it.
@@ -116,20 +136,7 @@ pub fn mnist(folder: impl AsRef<Path>) -> Result<(ImageDataset, ImageDataset)> {
 ///
 /// As [`mnist`].
 pub fn fashion_mnist(folder: impl AsRef<Path>) -> Result<(ImageDataset, ImageDataset)> {
-    let names = [
-        "T-shirt/top",
-        "Trouser",
-        "Pullover",
-        "Dress",
-        "Coat",
-        "Sandal",
-        "Shirt",
-        "Sneaker",
-        "Bag",
-        "Ankle boot",
-    ];
-    let classes = names.map(str::to_owned).to_vec();
-    read_idx_set(Published::FashionMnist, folder.as_ref(), classes)
+    Published::FashionMnist.read(folder)
 }
 
 /// Reads CIFAR-10 from `folder`, or from `cifar-10-batches-bin` in it: training and test images.
@@ -142,8 +149,7 @@ pub fn fashion_mnist(folder: impl AsRef<Path>) -> Result<(ImageDataset, ImageDat
 ///
 /// As [`mnist`].
 pub fn cifar10(folder: impl AsRef<Path>) -> Result<(ImageDataset, ImageDataset)> {
-    let train = [1, 2, 3, 4, 5].map(|number| format!("data_batch_{number}.bin"));
-    read_cifar(Published::Cifar10, folder.as_ref(), &train, "test_batch.bin", Labels::Ten)
+    Published::Cifar10.read(folder)
 }
 
 /// Reads CIFAR-100 with its fine labels from `folder`, or from `cifar-100-binary` in it.
@@ -156,8 +162,7 @@ pub fn cifar10(folder: impl AsRef<Path>) -> Result<(ImageDataset, ImageDataset)>
 ///
 /// As [`mnist`].
 pub fn cifar100(folder: impl AsRef<Path>) -> Result<(ImageDataset, ImageDataset)> {
-    let train = ["train.bin".to_owned()];
-    read_cifar(Published::Cifar100, folder.as_ref(), &train, "test.bin", Labels::Fine)
+    Published::Cifar100.read(folder)
 }
 
 /// Reads CIFAR-100 with its coarse labels: as [`cifar100`], with 20 classes.
@@ -166,54 +171,57 @@ pub fn cifar100(folder: impl AsRef<Path>) -> Result<(ImageDataset, ImageDataset)
 ///
 /// As [`mnist`].
 pub fn cifar100_coarse(folder: impl AsRef<Path>) -> Result<(ImageDataset, ImageDataset)> {
-    let train = ["train.bin".to_owned()];
-    read_cifar(Published::Cifar100, folder.as_ref(), &train, "test.bin", Labels::Coarse)
+    let part = |part| read_cifar(Published::Cifar100, folder.as_ref(), part, Labels::Coarse);
+    Ok((part(Part::Training)?, part(Part::Test)?))
 }
 
-fn read_idx_set(
+#[rustfmt::skip]
+const DIGITS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
+
+#[rustfmt::skip]
+const CLOTHING: [&str; 10] = [
+    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag",
+    "Ankle boot",
+];
+
+fn read_idx(
     set: Published,
     folder: &Path,
-    classes: Vec<String>,
-) -> Result<(ImageDataset, ImageDataset)> {
-    let part = |stem: &str| {
-        let find = |what: &str, axes: u8| {
-            let names =
-                [b'-', b'.'].map(|dot| format!("{stem}-{what}{}idx{axes}-ubyte", char::from(dot)));
-            set.find(folder, &[&names[0], &names[1]])
-        };
-        let (image_file, label_file) = (find("images", 3)?, find("labels", 1)?);
-        let images = idx::read_images(&image_file, SIDE)?;
-        let labels = idx::read_labels(&label_file, classes.len())?;
-        let count = images.len() / (SIDE * SIDE);
-        if count != labels.len() {
-            let detail = format!(
-                "{} labels for the {count} images of {}",
-                labels.len(),
-                image_file.display()
-            );
-            return Err(Error::content(&label_file, detail));
-        }
-        let labels = labels.into_iter().map(i32::from).collect();
-        ImageDataset::new(set.name(), images, [SIDE, SIDE, 1], labels, classes.clone())
+    part: Part,
+    classes: [&str; 10],
+) -> Result<ImageDataset> {
+    let stem = match part {
+        Part::Training => "train",
+        Part::Test => "t10k",
     };
-    Ok((part("train")?, part("t10k")?))
+    let find = |what: &str, axes: u8| {
+        let names =
+            [b'-', b'.'].map(|dot| format!("{stem}-{what}{}idx{axes}-ubyte", char::from(dot)));
+        set.find(folder, &[&names[0], &names[1]])
+    };
+    let (image_file, label_file) = (find("images", 3)?, find("labels", 1)?);
+    let (images, labels) = idx::read_labelled(&image_file, &label_file, SIDE, classes.len())?;
+    let labels = labels.into_iter().map(i32::from).collect();
+    let classes = classes.map(str::to_owned).to_vec();
+    ImageDataset::new(set.name(), images, [SIDE, SIDE, 1], labels, classes)
 }
 
-fn read_cifar(
-    set: Published,
-    folder: &Path,
-    train: &[String],
-    test: &str,
-    labels: Labels,
-) -> Result<(ImageDataset, ImageDataset)> {
-    let part = |names: &[&str]| {
-        let paths: Result<Vec<PathBuf>> =
-            names.iter().map(|name| set.find(folder, &[name])).collect();
-        let records = cifar::read_all(&paths?, labels)?;
-        let targets = records.labels.into_iter().map(i32::from).collect();
-        let shape = [cifar::SIDE, cifar::SIDE, 3];
-        ImageDataset::new(set.name(), records.images, shape, targets, cifar::class_names(labels))
+fn read_cifar(set: Published, folder: &Path, part: Part, labels: Labels) -> Result<ImageDataset> {
+    let names: &[&str] = match (labels, part) {
+        (Labels::Ten, Part::Training) => &[
+            "data_batch_1.bin",
+            "data_batch_2.bin",
+            "data_batch_3.bin",
+            "data_batch_4.bin",
+            "data_batch_5.bin",
+        ],
+        (Labels::Ten, Part::Test) => &["test_batch.bin"],
+        (Labels::Fine | Labels::Coarse, Part::Training) => &["train.bin"],
+        (Labels::Fine | Labels::Coarse, Part::Test) => &["test.bin"],
     };
-    let train: Vec<&str> = train.iter().map(String::as_str).collect();
-    Ok((part(&train)?, part(&[test])?))
+    let paths: Result<Vec<PathBuf>> = names.iter().map(|name| set.find(folder, &[name])).collect();
+    let records = cifar::read_all(&paths?, labels)?;
+    let targets = records.labels.into_iter().map(i32::from).collect();
+    let shape = [cifar::SIDE, cifar::SIDE, 3];
+    ImageDataset::new(set.name(), records.images, shape, targets, cifar::class_names(labels))
 }

@@ -1,10 +1,10 @@
 //! A data file as a stream of bytes that knows its name and its place, compressed or not.
 
-use std::fs::File;
 use std::io::{BufReader, Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use cupola_core::backend::system_memory;
+use cupola_core::file;
 use flate2::read::MultiGzDecoder;
 
 use super::{Error, Result};
@@ -27,15 +27,11 @@ impl Stream {
     /// Opens `path`; whether it is gzip is decided by its first two bytes, not by its name.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let io = |cause| Error::io(path, cause);
-        let mut file = File::open(path).map_err(io)?;
+        let (mut file, length) = file::open(path).map_err(io)?;
         let mut start = Vec::new();
         file.by_ref().take(2).read_to_end(&mut start).map_err(io)?;
         let compressed = start == [0x1F, 0x8B];
-        let most = match (compressed, file.metadata().map_err(io)?) {
-            (_, of) if !of.is_file() => u64::MAX,
-            (true, of) => of.len().saturating_mul(MOST_COMPRESSED),
-            (false, of) => of.len(),
-        };
+        let most = if compressed { length.saturating_mul(MOST_COMPRESSED) } else { length };
         let whole = Cursor::new(start).chain(BufReader::with_capacity(1 << 16, file));
         let reader: Box<dyn Read> =
             if compressed { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) };

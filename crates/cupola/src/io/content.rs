@@ -1,11 +1,10 @@
 //! The content of a file as memory, and arrays that lie in it.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use cupola_core::backend::{Buffer, reserve};
-use cupola_core::{Array, Aval, DType, Error, Layout, Result};
+use cupola_core::{Array, Aval, DType, Error, Layout, Result, file};
 
 use super::little_endian;
 
@@ -13,8 +12,9 @@ use super::little_endian;
 const SMALL: u64 = 64 << 10;
 
 /// The content of the file at `path`. A large one is mapped where the system has that: what is in it is read when
-/// it is used, and an array of it takes no memory of its own. Then the file must not be changed in place while such
-/// an array lives; one that takes its name, as those that Cupola writes do, changes nothing.
+/// it is used, and an array of it takes no memory of its own. Whoever changes the file in place takes its arrays away:
+/// to read them is an error from then on, and undefined at that very moment. A file that takes its name, as those that
+/// Cupola writes do, changes nothing.
 ///
 /// # Errors
 /// Where the file cannot be read.
@@ -31,14 +31,9 @@ const SMALL: u64 = 64 << 10;
 pub fn content(path: impl AsRef<Path>) -> Result<Buffer> {
     let path = path.as_ref();
     let failed = |cause: std::io::Error| Error::io(path, format!("cannot be read: {cause}"));
-    // To open a pipe would wait for whoever writes to it.
-    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        return Err(Error::io(path, "cannot be read: it is no file"));
-    }
-    let file = File::open(path).map_err(failed)?;
-    let length = file.metadata().map_err(failed)?.len();
+    let (file, length) = file::open(path).map_err(failed)?;
     let is_mapped = cfg!(unix) && length >= SMALL;
-    if is_mapped && let Ok(mapped) = cupola_cpu::memory::map(&file) {
+    if is_mapped && let Ok(mapped) = cupola_cpu::memory::map(&file, path) {
         return Ok(mapped);
     }
     let mut bytes = reserve(length as usize, "a file's content")?;

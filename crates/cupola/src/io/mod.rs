@@ -10,8 +10,8 @@ use cupola_core::DType;
 
 pub(crate) use content::array_in;
 pub use content::content;
-pub(crate) use whole::PREFIX;
 pub use whole::{Replacement, check_file, write_whole};
+pub(crate) use whole::{folder_beside, is_in_the_making, replaced};
 
 /// Elements between the machine's byte order and the file's.
 pub(crate) fn little_endian(mut bytes: Vec<u8>, dtype: DType) -> Vec<u8> {

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use cupola_core::backend::reserve;
-use cupola_core::{Array, DType, Error, Result, ops};
+use cupola_core::{Array, DType, Error, MAX_RANK, Result, ops};
 
 use super::array_in;
 
@@ -13,6 +13,9 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// What the header is padded to.
 const ALIGNMENT: usize = 64;
+
+/// The longest header that is read. That of an array with [`MAX_RANK`] axes is far shorter.
+const MAX_HEADER: usize = 1 << 16;
 
 /// What stands for `complex32`, which NumPy has not: its parts are the fields of a record.
 const HALF_COMPLEX: &str = "re, im";
@@ -76,6 +79,7 @@ pub fn write(array: &Array) -> Result<Vec<u8>> {
     let mut out = reserve(start + length + bytes.len(), "a file's content")?;
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&[1, 0]);
+    // As many sizes as an array has axes at most are far shorter than 2¹⁶.
     out.extend_from_slice(&(length as u16).to_le_bytes());
     out.extend_from_slice(header.as_bytes());
     out.extend_from_slice(&bytes);
@@ -97,7 +101,8 @@ pub fn read(content: &[u8], path: impl AsRef<Path>) -> Result<Array> {
         data
     } else {
         let width = dtype.real().size();
-        let mut bytes = data.to_vec();
+        let mut bytes = reserve(data.len(), "an array of a file")?;
+        bytes.extend_from_slice(data);
         bytes.chunks_exact_mut(width).for_each(<[u8]>::reverse);
         swapped = bytes;
         &swapped
@@ -162,10 +167,16 @@ impl<'c> Described<'c> {
             }
             _ => return Err(wrong("its version is unknown, or it ends there")),
         };
+        if length > MAX_HEADER {
+            return Err(wrong(&format!("a header of {length} bytes is longer than {MAX_HEADER}")));
+        }
         let header = rest.get(..length).ok_or_else(|| wrong("the header is cut short"))?;
         let header = std::str::from_utf8(header).map_err(|_| wrong("the header is no text"))?;
         let Header { descr, is_fortran, sizes } =
             Header::parse(header).map_err(|detail| wrong(&format!("the header {detail}")))?;
+        if sizes.len() > MAX_RANK {
+            return Err(wrong(&format!("{} axes, where {MAX_RANK} are the most", sizes.len())));
+        }
         let (order, name) = descr.split_at_checked(1).ok_or_else(|| wrong("the dtype is empty"))?;
         let dtype = DType::ALL.into_iter().find(|d| code(*d) == name);
         let dtype = dtype.filter(|_| matches!(order, "<" | ">" | "|" | "="));
@@ -355,6 +366,7 @@ mod tests {
             ("(2,), 'order': 3", "entry"),
             ("(99999999999999999999,)", "size"),
             ("(4, 4, 4)", "fill"),
+            (&format!("({})", "1,".repeat(129))[..], "128 are the most"),
         ] {
             let error = shape(bad).unwrap_err().to_string();
             assert!(error.contains(word), "{bad}: {error}");
@@ -377,5 +389,23 @@ mod tests {
         ] {
             assert!(with(bad).is_err(), "{bad}");
         }
+        let long = [MAGIC, &[2, 0], &u32::MAX.to_le_bytes()].concat();
+        assert!(read(&long, "memory").unwrap_err().to_string().contains("a header of 4294967295"));
+    }
+
+    /// Bytes that have to be swapped are copied, and a file with holes has more than there is memory.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_memory_does_not_hold_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.npy");
+        let size = cupola_core::backend::system_memory() as u64 * 2;
+        let shape = size / 4;
+        let header = format!("{{'descr': '>f4', 'fortran_order': False, 'shape': ({shape},)}}");
+        let start = [MAGIC, &[1, 0], &(header.len() as u16).to_le_bytes(), header.as_bytes()];
+        std::fs::write(&path, start.concat()).unwrap();
+        let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(start.concat().len() as u64 + size).unwrap();
+        assert!(matches!(load(&path), Err(Error::OutOfMemory { .. })));
     }
 }

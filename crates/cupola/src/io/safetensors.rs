@@ -3,15 +3,16 @@
 //! The same arrays always give the same bytes: tensors are sorted by the width of their dtype and
 //! by name, and nothing of the machine or the time is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::ops::Range;
 use std::path::Path;
 
 use cupola_core::backend::{Buffer, reserve};
-use cupola_core::{Array, Aval, DType, Error, Result};
+use cupola_core::{Array, Aval, DType, Error, MAX_RANK, Result};
 use half::f16;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
+use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
 use super::{array_in, little_endian};
 
@@ -229,6 +230,7 @@ impl Index {
         let mut header = vec![0; size as usize];
         file.read_exact(&mut header).map_err(failed)?;
         let metadata: Metadata = serde_json::from_slice(&header)
+            .and_then(|Unique| serde_json::from_slice(&header))
             .map_err(|error| wrong(format!("byte {PREFIX}: damaged header: {error}")))?;
         let (start, data) = (PREFIX + size, metadata.data_len() as u64);
         if data != length - start {
@@ -251,20 +253,57 @@ impl Index {
             let Some(info) = self.metadata.info(&name) else { continue };
             let at = self.start + info.data_offsets.0 as u64;
             let shape = info.shape.as_slice();
+            let wrong = |detail: String| {
+                Error::io(path, format!("byte {at}: {name} {detail}").replace(['\n', '\r'], " "))
+            };
+            if shape.len() > MAX_RANK {
+                let axes = shape.len();
+                return Err(wrong(format!("has {axes} axes, where {MAX_RANK} are the most")));
+            }
             let found = match held(info.dtype) {
                 Some(Held::As(dtype)) => array(at as usize, &name, dtype, shape)?,
                 Some(Held::Converted(float)) => {
                     halves(float, &array(at as usize, &name, DType::U8, shape)?)?
                 }
-                None => {
-                    let detail = format!("byte {at}: {name} is {}: no such dtype", info.dtype);
-                    return Err(Error::io(path, detail.replace(['\n', '\r'], " ")));
-                }
+                None => return Err(wrong(format!("is {}: no such dtype", info.dtype))),
             };
             tensors.insert(name, found);
         }
         let metadata = self.metadata.metadata().iter().flatten();
         Ok((tensors, metadata.map(|(name, value)| (name.clone(), value.clone())).collect()))
+    }
+}
+
+/// A header, and the metadata in it, in which no name is there twice: of two tensors the crate's own reader would
+/// take the last without a word.
+struct Unique;
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Unique)
+    }
+}
+
+impl<'de> Visitor<'de> for Unique {
+    type Value = Unique;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Unique, A::Error> {
+        let mut names = BTreeSet::new();
+        while let Some(name) = map.next_key::<String>()? {
+            if name == METADATA {
+                map.next_value::<Option<Unique>>()?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+            if let Some(name) = names.replace(name) {
+                return Err(A::Error::custom(format!("'{name}' is there twice")));
+            }
+        }
+        Ok(Unique)
     }
 }
 
@@ -326,7 +365,7 @@ fn unsigned_zero<const BITS: u32>(byte: u8) -> f16 {
 
 /// The numbers whose bytes these are.
 fn halves(float: fn(u8) -> f16, bytes: &Array) -> Result<Array> {
-    let numbers: Vec<u8> =
-        bytes.to_bytes()?.into_iter().flat_map(|byte| float(byte).to_ne_bytes()).collect();
+    let mut numbers = reserve(bytes.size() * DType::F16.size(), "an array of a file")?;
+    numbers.extend(bytes.to_bytes()?.into_iter().flat_map(|byte| float(byte).to_ne_bytes()));
     Array::from_bytes(&numbers, DType::F16, bytes.shape())
 }

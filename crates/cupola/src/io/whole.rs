@@ -1,24 +1,31 @@
 //! Files that are whole at any time: what is written takes its name when all of it is there.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{File, Metadata, OpenOptions, TryLockError, remove_dir_all, remove_file};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use cupola_core::{Error, Result};
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempDir};
 
 /// How the names of files in the making begin.
-pub(crate) const PREFIX: &str = ".cupola-";
+const PREFIX: &str = ".cupola-";
+
+/// How those end that their maker has locked.
+const SUFFIX: &str = ".tmp";
 
 /// How many symbolic links lead to a file at most, as on Linux.
 const MOST_LINKS: usize = 40;
 
 /// The new content of a file: written to another one in the same folder, which takes the name in the
 /// end ([`Replacement::keep`]). Dropped before, it leaves nothing behind, and a file that was there as
-/// it was.
+/// it was. What a process that is killed leaves behind goes when a later one writes to that folder.
 ///
-/// The file keeps its permissions, and a symbolic link stays one: what it leads to is replaced. What
-/// is no regular file (a pipe, a device), or is open already (`/dev/stdout`), is written in place.
+/// The file keeps its permissions, its owner where the process may give files away, and a symbolic link
+/// stays one: what it leads to is replaced. Other hard links to it keep the old content. What is no regular
+/// file (a pipe, a device), or is open already (`/dev/stdout`), is written in place.
 pub struct Replacement {
     name: PathBuf,
     /// Where the links lead.
@@ -109,11 +116,11 @@ pub fn write_whole(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<
     new.keep()
 }
 
-/// Looks whether there is a folder for a file that `what`, such as "a report", is to be written to, before there is
-/// anything to write. Whether it may be written there shows when it is.
+/// Looks whether the file `path` can be written, or one be made there, for `what`, such as "a report", before there is
+/// anything to write. A pipe is not opened for it.
 ///
 /// # Errors
-/// Where the folder is not there, or `path` is one.
+/// Where the folder is not there, `path` is one, or it could not be written.
 ///
 /// # Example
 /// ```
@@ -134,7 +141,16 @@ pub fn check_file(path: impl AsRef<Path>, what: &str) -> Result<()> {
     if path.is_dir() {
         return Err(Error::io(path, format!("is a folder, no file that {what} can be written to")));
     }
-    Ok(())
+    match path.metadata() {
+        Ok(known) if !known.is_file() => Ok(()),
+        _ => Replacement::new(path).map(drop),
+    }
+}
+
+/// The file whose place new content of `path` would take, if one is there and it is not written in place.
+pub(crate) fn replaced(path: &Path) -> Option<PathBuf> {
+    let (path, is_open) = followed(path).ok()?;
+    (!is_open && path.is_file()).then_some(path)
 }
 
 fn failed(path: &Path, cause: &std::io::Error) -> Error {
@@ -175,8 +191,8 @@ fn followed(path: &Path) -> std::io::Result<(PathBuf, bool)> {
     Err(std::io::Error::other("too many symbolic links"))
 }
 
-/// A file in the folder of `path` that goes when it is dropped, with the permissions that the file
-/// `path` has, or that a new file gets.
+/// A file in the folder of `path` that goes when it is dropped, with the owner and the permissions that the
+/// file `path` has, or that a new file gets.
 fn beside(path: &Path, known: Option<&Metadata>) -> std::io::Result<NamedTempFile> {
     if let Some(known) = known {
         if known.is_dir() {
@@ -186,19 +202,96 @@ fn beside(path: &Path, known: Option<&Metadata>) -> std::io::Result<NamedTempFil
             return Err(std::io::Error::new(ErrorKind::PermissionDenied, "the file is read-only"));
         }
     }
+    sweep(folder(path));
+    let file = loop {
+        let file = making(0o666).tempfile_in(folder(path))?;
+        if is_held(file.as_file(), file.path()) {
+            break file;
+        }
+    };
+    if let Some(known) = known {
+        take_after(file.as_file(), known)?;
+    }
+    Ok(file)
+}
+
+/// A folder beside `path` that goes when it is dropped, as a file in the making does, and what holds it meanwhile.
+pub(crate) fn folder_beside(path: &Path) -> std::io::Result<(TempDir, Option<File>)> {
+    sweep(folder(path));
+    loop {
+        let new = making(0o777).tempdir_in(folder(path))?;
+        let held = if cfg!(unix) { Some(File::open(new.path())?) } else { None };
+        if held.as_ref().is_none_or(|held| is_held(held, new.path())) {
+            return Ok((new, held));
+        }
+    }
+}
+
+/// What makes files and folders in the making; what the process masks is taken off `mode`.
+fn making(mode: u32) -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(PREFIX);
+    builder.prefix(PREFIX).suffix(SUFFIX);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // What the process masks is taken off.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
+        builder.permissions(std::fs::Permissions::from_mode(mode));
     }
-    let file = builder.tempfile_in(folder(path))?;
-    if let Some(known) = known {
-        file.as_file().set_permissions(known.permissions())?;
+    let _ = mode;
+    builder
+}
+
+/// Whether a file has the name of one in the making.
+pub(crate) fn is_in_the_making(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes())
+}
+
+/// Locks what is in the making, which tells it from that whose maker was killed: the system takes the lock back. False
+/// where another process took it for such before.
+fn is_held(file: &File, path: &Path) -> bool {
+    // Elsewhere a lock would keep those out who open the file by name.
+    !cfg!(unix) || !matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && path.exists()
+}
+
+/// Removes what processes that were killed had not finished writing in `folder`: what is in the making and held by
+/// nobody. A process looks once, since a folder may have many files.
+fn sweep(folder: &Path) {
+    static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let mut swept = SWEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if !cfg!(unix) || !swept.insert(folder.to_owned()) {
+        return;
     }
-    Ok(file)
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let Ok(kind) = entry.file_type() else { continue };
+        // To open a pipe would wait.
+        let is_left = is_in_the_making(&entry.file_name())
+            && (kind.is_file() || kind.is_dir())
+            && File::open(entry.path()).is_ok_and(|held| held.try_lock().is_ok());
+        if is_left {
+            let path = entry.path();
+            let _ = if kind.is_dir() { remove_dir_all(path) } else { remove_file(path) };
+        }
+    }
+}
+
+/// Gives a new file the permissions of the `known` one, whose place it is to take, and its owner and group as far as
+/// this process may.
+fn take_after(file: &File, known: &Metadata) -> std::io::Result<()> {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has owners"))]
+    let mut permissions = known.permissions();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+        let (own, group) = (file.metadata()?, Some(known.gid()));
+        let is_alike = (own.uid(), own.gid()) == (known.uid(), known.gid());
+        if !is_alike && fchown(file, Some(known.uid()), group).is_err() {
+            // Whoever is in the group may give it that.
+            let _ = fchown(file, None, group);
+            // Whoever runs it would else act as an owner who never allowed that: setuid and setgid go.
+            permissions.set_mode(permissions.mode() & 0o1777);
+        }
+    }
+    file.set_permissions(permissions)
 }
 
 #[cfg(test)]
@@ -217,6 +310,60 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
         let error = write_whole(folder.path(), "x").unwrap_err().to_string();
         assert!(error.contains("cannot be written"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_a_killed_process_left_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in [".cupola-Left12.tmp", ".cupola-notes", "other.tmp", ".cupola-Held12.tmp"] {
+            std::fs::write(at(name), "half").unwrap();
+        }
+        // Another process writes this one.
+        let held = File::open(at(".cupola-Held12.tmp")).unwrap();
+        held.lock().unwrap();
+        let making = Replacement::new(at("a")).unwrap();
+        write_whole(at("b"), "whole").unwrap();
+        making.keep().unwrap();
+        let entries = std::fs::read_dir(folder.path()).unwrap().flatten();
+        let mut names: Vec<_> = entries.filter_map(|e| e.file_name().into_string().ok()).collect();
+        names.sort();
+        assert_eq!(names, [".cupola-Held12.tmp", ".cupola-notes", "a", "b", "other.tmp"]);
+    }
+
+    /// Only root gives files away: for others nothing is to be seen here.
+    #[cfg(unix)]
+    #[test]
+    fn the_owner_stays() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        std::fs::write(&path, "old").unwrap();
+        if chown(&path, Some(1000), Some(1001)).is_err() {
+            return;
+        }
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o4640)).unwrap();
+        write_whole(&path, "new").unwrap();
+        let known = std::fs::metadata(&path).unwrap();
+        assert_eq!((known.uid(), known.gid(), known.mode() & 0o7777), (1000, 1001, 0o4640));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_cannot_be_written_shows_before() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        check_file(&path, "a report").unwrap();
+        assert!(!path.exists());
+        check_file("/dev/null", "a report").unwrap();
+        std::fs::write(&path, "old").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o440)).unwrap();
+        for path in [path, folder.path().join("x".repeat(300))] {
+            let error = check_file(&path, "a report").unwrap_err().to_string();
+            assert!(error.contains("cannot be written"), "{error}");
+        }
     }
 
     #[cfg(unix)]

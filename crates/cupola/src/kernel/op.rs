@@ -105,10 +105,7 @@ impl CustomOp for Called {
 
     fn run_host(&self, inputs: &[HostInput<'_>], outputs: &mut [&mut [u8]]) -> Result<()> {
         let Some(program) = &self.program else {
-            let Sources { wgsl, cuda, metal, .. } = &*self.sources;
-            let own = [("WGSL", wgsl), ("CUDA C++", cuda), ("Metal's language", metal)];
-            let own: Vec<&str> = own.iter().filter(|(_, s)| s.is_some()).map(|(n, _)| *n).collect();
-            let detail = match &own[..] {
+            let detail = match &self.languages()[..] {
                 [] => "it has no source".into(),
                 own => format!("its source is in {}, which the CPU does not run", own.join(", ")),
             };
@@ -156,6 +153,12 @@ impl CustomOp for Called {
         };
         let Launch { grid, threadgroup, init, .. } = self.launch;
         Some(GpuLaunch { source, grid, threadgroup, init, takes_strides: self.takes_strides })
+    }
+
+    fn languages(&self) -> Vec<&'static str> {
+        let Sources { wgsl, cuda, metal, .. } = &*self.sources;
+        let own = [("WGSL", wgsl), ("CUDA C++", cuda), ("Metal's language", metal)];
+        own.into_iter().filter(|(_, source)| source.is_some()).map(|(name, _)| name).collect()
     }
 
     fn stored(&self) -> Option<(&'static str, String)> {

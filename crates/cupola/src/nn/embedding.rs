@@ -57,6 +57,6 @@ impl Layer for Embedding {
         if !x.dtype().is_integer() {
             return Err(Error::dtype("Embedding", format!("takes indices, input is {}", x.aval())));
         }
-        amp::operand("embedding", &ops::take(&self.weight.get(), x, 0)?)
+        amp::result("embedding", &ops::take(&self.weight.get(), x, 0)?)
     }
 }

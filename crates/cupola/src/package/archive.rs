@@ -14,7 +14,7 @@ use cupola_core::backend::{Buffer, reserve};
 use cupola_core::{Error, Result};
 use sha2::{Digest, Sha256};
 
-use crate::io::Replacement;
+use crate::io::{Replacement, folder_beside};
 
 /// What data in an archive is aligned to.
 pub const ALIGNMENT: u64 = 64;
@@ -93,7 +93,7 @@ pub enum Sink {
     /// One archive, and what is listed at its end.
     Archive { file: Replacement, listed: Vec<u8>, count: u16 },
     /// A new folder, which takes the name in the end.
-    Folder { new: tempfile::TempDir, path: PathBuf },
+    Folder { new: tempfile::TempDir, path: PathBuf, _held: Option<File> },
 }
 
 impl Sink {
@@ -108,29 +108,23 @@ impl Sink {
 
     fn folder(path: &Path) -> Result<Sink> {
         let failed = |cause: std::io::Error| Error::io(path, format!("cannot be written: {cause}"));
-        let is_other = |path: &Path| {
-            path.read_dir().is_ok_and(|mut all| all.next().is_some())
-                && !path.join(super::MANIFEST).is_file()
-        };
-        if is_other(path) {
-            return Err(Error::io(path, "is a folder of something else: no package is in it"));
+        // Without the sign at its end that makes it a folder's name, which would follow links.
+        let mut place: PathBuf = path.components().collect();
+        if place.symlink_metadata().is_ok() {
+            place = place.canonicalize().map_err(failed)?;
+            if let Some(name) = foreign(&place).map_err(failed)? {
+                let detail = format!("is a folder of something else: it holds {name}");
+                return Err(Error::io(path, detail));
+            }
         }
-        let beside = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(crate::io::PREFIX);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(std::fs::Permissions::from_mode(0o777));
-        }
-        let new = builder.tempdir_in(beside).map_err(failed)?;
-        Ok(Sink::Folder { new, path: path.to_owned() })
+        let (new, held) = folder_beside(&place).map_err(failed)?;
+        Ok(Sink::Folder { new, path: place, _held: held })
     }
 
     /// Writes the file `name`.
     pub fn add(&mut self, name: &str, content: Content<'_>) -> Result<Written> {
         match self {
-            Sink::Folder { new, path } => {
+            Sink::Folder { new, path, .. } => {
                 let to = new.path().join(name);
                 let failed = |cause: std::io::Error| {
                     Error::io(path.join(name), format!("cannot be written: {cause}"))
@@ -182,29 +176,59 @@ impl Sink {
                 to.write_all(&ends(start, listed.len() as u64, count)).map_err(failed)?;
                 file.keep()
             }
-            Sink::Folder { new, path } => swap(new, &path)
+            Sink::Folder { new, path, .. } => swap(new, &path)
                 .map_err(|cause| Error::io(&path, format!("cannot be written: {cause}"))),
         }
     }
 }
 
-/// Gives a folder its name; one that was there goes. Between the two renames there is none: a folder
-/// cannot take the place of another one that has files.
-fn swap(new: tempfile::TempDir, path: &Path) -> std::io::Result<()> {
-    if !path.exists() {
-        return std::fs::rename(new.keep(), path);
+/// The name of something in a folder that does not make it a package, to be replaced as a whole: what is no file of
+/// one, or any where others are missing.
+fn foreign(folder: &Path) -> std::io::Result<Option<String>> {
+    let own = [super::MANIFEST, super::GRAPH, super::WEIGHTS];
+    let mut names = Vec::new();
+    for entry in folder.read_dir()? {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
     }
-    let beside = new.path().parent().unwrap_or(Path::new("."));
-    let old = tempfile::Builder::new().prefix(crate::io::PREFIX).tempdir_in(beside)?;
-    let kept = old.path().join("old");
+    let is_whole = own.iter().all(|own| names.iter().any(|name| name == own));
+    Ok(names.into_iter().find(|name| !is_whole || !own.contains(&name.as_str())))
+}
+
+/// Gives a folder its name; one that was there goes, and leaves its permissions.
+fn swap(new: tempfile::TempDir, path: &Path) -> std::io::Result<()> {
+    let Ok(known) = path.metadata() else {
+        std::fs::rename(new.path(), path)?;
+        // What lies there under its old name is nothing.
+        let _ = new.keep();
+        return Ok(());
+    };
+    std::fs::set_permissions(new.path(), known.permissions())?;
+    if exchange(new.path(), path).is_ok() {
+        return new.close();
+    }
+    // Where two cannot change places at once there is none between two renames: a folder cannot take the place of
+    // another one that has files.
+    // Nobody sweeps a folder of this name: it may be all there is.
+    let kept = new.path().with_extension("old");
     std::fs::rename(path, &kept)?;
-    let new = new.keep();
-    if let Err(cause) = std::fs::rename(&new, path) {
+    if let Err(cause) = std::fs::rename(new.path(), path) {
         std::fs::rename(&kept, path)?;
-        std::fs::remove_dir_all(&new)?;
         return Err(cause);
     }
-    old.close()
+    let _ = new.keep();
+    std::fs::remove_dir_all(kept)
+}
+
+/// Lets two folders change places.
+#[cfg(any(target_os = "linux", target_vendor = "apple"))]
+fn exchange(a: &Path, b: &Path) -> std::io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE)?)
+}
+
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+fn exchange(_: &Path, _: &Path) -> std::io::Result<()> {
+    Err(std::io::ErrorKind::Unsupported.into())
 }
 
 /// Little-endian numbers one after the other.
@@ -266,8 +290,8 @@ impl Source {
         if path.is_dir() {
             return Ok(Source { path, listed: None });
         }
-        let mut file = File::open(&path).map_err(|e| unreadable(&path, &e))?;
-        let length = file.metadata().map_err(|e| unreadable(&path, &e))?.len();
+        let opened = cupola_core::file::open(&path);
+        let (mut file, length) = opened.map_err(|e| unreadable(&path, &e))?;
         let listed = list(&mut file, length).map_err(|detail| Error::io(&path, detail))?;
         Ok(Source { path, listed: Some(listed) })
     }

@@ -26,6 +26,8 @@ mod recorder;
 mod table;
 mod trace;
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,7 +35,7 @@ use std::time::{Duration, Instant};
 use cupola_core::profile::{self, Listener};
 use cupola_core::{Error, Result};
 
-use crate::io::{check_file, write_whole};
+use crate::io::{check_file, replaced, write_whole};
 use crate::origin;
 use recorder::Recorder;
 
@@ -253,8 +255,21 @@ pub struct FromEnv {
 /// with `CUPOLA_LOG=ops,copies,fallbacks,cpu` a line for each such event on the standard error.
 ///
 /// # Errors
-/// Where the file cannot be written, or `CUPOLA_LOG` names something else.
+/// As [`file_from_env`] and [`log_from_env`].
 pub fn from_env() -> Result<FromEnv> {
+    let mut started = log_from_env()?;
+    if let Some(path) = file_from_env()? {
+        start(Options::default())?;
+        started.path = Some(path);
+    }
+    Ok(started)
+}
+
+/// Starts the log that `CUPOLA_LOG` asks for and no profile, for a program that makes its profiles itself.
+///
+/// # Errors
+/// Where `CUPOLA_LOG` names something else.
+pub fn log_from_env() -> Result<FromEnv> {
     let mut started = FromEnv { path: None, log: None };
     if let Some(what) = std::env::var_os("CUPOLA_LOG").filter(|what| !what.is_empty()) {
         origin::note();
@@ -262,14 +277,43 @@ pub fn from_env() -> Result<FromEnv> {
         profile::listen(log.clone());
         started.log = Some(log);
     }
+    Ok(started)
+}
+
+/// The file that `CUPOLA_PROFILE` names.
+///
+/// # Errors
+/// Where it cannot be written, or is none that a profile may replace ([`spares_others`]).
+pub fn file_from_env() -> Result<Option<PathBuf>> {
     let path = std::env::var_os("CUPOLA_PROFILE").filter(|path| !path.is_empty());
     let path = path.map(PathBuf::from);
     if let Some(path) = &path {
-        check_file(path, "a profile")?;
-        start(Options::default())?;
+        check_file(path, "a profile").and_then(|()| spares_others(path)).map_err(of_variable)?;
     }
-    started.path = path;
-    Ok(started)
+    Ok(path)
+}
+
+fn of_variable(error: Error) -> Error {
+    Error::argument("CUPOLA_PROFILE", error.to_string())
+}
+
+/// Sees to it that at `path` a profile replaces nothing but another profile, or an empty file: what the environment
+/// names was not chosen for this program alone, which may read or write a file of that name.
+///
+/// # Errors
+/// Where another file is there.
+pub fn spares_others(path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    let Some(place) = replaced(path) else { return Ok(()) };
+    let mut start = Vec::new();
+    let most = trace::START.len().max(page::START.len()) as u64;
+    let read = File::open(place).and_then(|file| file.take(most).read_to_end(&mut start));
+    read.map_err(|cause| Error::io(path, format!("cannot be read: {cause}")))?;
+    let is_own = |own: &&str| start.starts_with(own.as_bytes());
+    match start.is_empty() || [trace::START, page::START].iter().any(is_own) {
+        true => Ok(()),
+        false => Err(Error::io(path, "is there, and is no profile that another could replace")),
+    }
 }
 
 impl FromEnv {
@@ -286,11 +330,14 @@ impl FromEnv {
             profile::ignore(&log);
         }
         match self.path.take() {
-            Some(path) if is_running() => stop()?.save(path),
+            Some(path) if is_running() => {
+                let profile = stop()?;
+                // What the program wrote there is spared, too.
+                spares_others(&path).and_then(|()| profile.save(path)).map_err(of_variable)
+            }
             Some(path) => {
-                let detail =
-                    format!("{}: not written, the program has stopped the profile", path.display());
-                Err(Error::argument("profiler", detail))
+                let detail = "not written, the program has stopped the profile";
+                Err(of_variable(Error::io(path, detail)))
             }
             None => Ok(()),
         }
@@ -300,7 +347,7 @@ impl FromEnv {
 impl Drop for FromEnv {
     fn drop(&mut self) {
         if let Err(error) = self.write() {
-            eprintln!("error: CUPOLA_PROFILE: {error}");
+            eprintln!("error: {error}");
         }
     }
 }

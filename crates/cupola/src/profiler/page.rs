@@ -10,6 +10,10 @@ use super::table::{self, By, Row};
 use super::{Noted, Profile, trace};
 use crate::markup::escaped;
 
+/// How a page begins.
+pub const START: &str = r#"<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>Profile</title>"#;
+
 /// The most events that the timeline draws: the longest.
 const MOST_DRAWN: usize = 20_000;
 
@@ -17,7 +21,7 @@ const MOST_DRAWN: usize = 20_000;
 const MOST_ROWS: usize = 100;
 
 pub fn html(profile: &Profile) -> String {
-    let mut out = String::from(HEAD);
+    let mut out = [START, HEAD].concat();
     let steps = profile.events().filter(|event| matches!(event.what, What::Step { .. })).count();
     let _ = write!(
         out,
@@ -150,8 +154,7 @@ fn rows(out: &mut String, rows: &[Row]) {
     }
 }
 
-const HEAD: &str = r#"<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>Profile</title><style>
+const HEAD: &str = r#"<style>
 body { font: 14px system-ui, sans-serif; margin: 2em; color: #222; background: #fff; }
 table { border-collapse: collapse; } td, th { padding: 2px 10px; text-align: right; border-bottom: 1px solid #ddd; }
 td:first-child, th:first-child { text-align: left; max-width: 60em; overflow-wrap: anywhere; }

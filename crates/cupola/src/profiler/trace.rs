@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 
 use super::{Mode, Noted, Profile};
 
+/// How a trace begins.
+pub const START: &str = r#"{"displayTimeUnit":"ms","otherData":{"#;
+
 /// The process of the trace that the host's threads are in; devices follow.
 const HOST: u32 = 1;
 

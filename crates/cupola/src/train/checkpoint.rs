@@ -44,7 +44,7 @@ pub(super) struct Record {
     pub images: usize,
     /// What tells images that have changed; checkpoints of earlier versions have none.
     #[serde(default)]
-    pub digest: Option<u64>,
+    pub content: Option<u64>,
     /// The same of the images that it is tested on, where [`Trainer::set_tests`](super::Trainer::set_tests) named
     /// them.
     #[serde(default)]

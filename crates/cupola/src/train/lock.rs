@@ -109,8 +109,9 @@ fn is_at(file: &File, path: &Path) -> bool {
 fn sweep(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
-        let is_left = entry.file_name().to_str().is_some_and(|name| name.starts_with(io::PREFIX));
-        if is_left && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+        if io::is_in_the_making(&entry.file_name())
+            && entry.file_type().is_ok_and(|kind| kind.is_file())
+        {
             let _ = std::fs::remove_file(entry.path());
         }
     }
@@ -123,7 +124,7 @@ mod tests {
     #[test]
     fn what_was_left_in_the_making_goes_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
-        for name in [".cupola-x1", "notes", ".hidden"] {
+        for name in [".cupola-x1.tmp", ".cupola-mine", "notes", ".hidden"] {
             std::fs::write(folder.path().join(name), "x").unwrap();
         }
         // Left by a process that was killed: nobody holds it.
@@ -137,6 +138,6 @@ mod tests {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         names.sort();
-        assert_eq!(names, [".hidden", "notes"]);
+        assert_eq!(names, [".cupola-mine", ".hidden", "notes"]);
     }
 }

@@ -54,7 +54,7 @@ impl Trainer {
             settings,
             description,
             images: images.len(),
-            digest: Some(digest(images)),
+            content: Some(digest(images)),
             tests: None,
             position: Position::default(),
             history: Vec::new(),
@@ -100,7 +100,7 @@ impl Trainer {
                 images.name()
             )));
         }
-        if record.digest.is_some_and(|known| known != digest(images)) {
+        if record.content.is_some_and(|known| known != digest(images)) {
             return Err(wrong(format!(
                 "was trained on other images: those of {} have changed, or their labels",
                 images.name()
@@ -415,11 +415,15 @@ impl Trainer {
     }
 }
 
-/// A number that tells a set of images from one that has changed: FNV-1a of 64 bits (G. Fowler,
-/// L. Noll, P. Vo, <http://www.isthe.com/chongo/tech/comp/fnv>) over words of eight bytes.
+/// A number that tells a set of images from one that has changed. Each word goes through a step that takes no two
+/// numbers to the same one, so that a change of one word is never lost: times an odd number, as in Fibonacci hashing
+/// (D. Knuth, *The Art of Computer Programming*, 6.4), and the high half onto the low one, which a product leaves behind.
 fn digest(images: &ImageDataset) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut add = |word: u64| hash = (hash ^ word).wrapping_mul(0x0100_0000_01b3);
+    let mut hash = images.len() as u64;
+    let mut add = |word: u64| {
+        hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash ^= hash >> 32;
+    };
     for bytes in images.pixels().chunks(8) {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);

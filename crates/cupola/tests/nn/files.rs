@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use cupola::io::safetensors;
+use cupola::io::{npy, safetensors};
 use cupola::nn::{self, Module};
 use cupola::{Array, DType, Result, ops};
 
@@ -126,6 +126,16 @@ fn damaged_files_are_errors_that_say_where() -> Result<()> {
         (one(entry("F4", "[16]", 0, 8)), 8, "F4: no such dtype"),
         (format!(r#"{{"x\n":{}}}"#, entry("F4", "[16]", 0, 8)), 8, "no such dtype"),
         ("[".repeat(100_000), 0, "damaged header"),
+        (
+            format!(r#"{{"x":{0},"x":{0}}}"#, entry("F32", "[2]", 0, 8)),
+            8,
+            "damaged header: 'x' is there twice",
+        ),
+        (
+            r#"{"__metadata__":{"a":"1","b":"2","a":"3"}}"#.to_owned(),
+            0,
+            "damaged header: 'a' is there twice",
+        ),
     ];
     for (header, data, want) in cases {
         write(&path, &header, data);
@@ -276,5 +286,23 @@ fn large_files_are_read_in_place() -> Result<()> {
     drop(loaded);
     assert_eq!(doubled.to_vec::<f32>()?[99_999], 199_998.0);
     assert_eq!(safetensors::load(&path)?.0["x"].to_vec::<f32>()?[3], -3.0);
+    Ok(())
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_changed_in_place_takes_its_arrays_away() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.npy");
+    fs::write(&path, npy::write(&ops::ones([100_000], DType::F32)?)?).unwrap();
+    let x = npy::load(&path)?;
+    let doubled = ops::multiply(&x, 2.0)?;
+    assert_eq!(x.to_vec::<f32>()?[0], 1.0);
+    // Cut short: to read what was there would end the program.
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(100).unwrap();
+    for array in [x, doubled] {
+        let error = array.to_vec::<f32>().unwrap_err().to_string();
+        assert!(error.contains("large.npy") && error.contains("changed in place"), "{error}");
+    }
     Ok(())
 }

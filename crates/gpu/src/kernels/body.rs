@@ -441,8 +441,11 @@ fn unary_int(op: Unary, x: Val<'_>) -> Val<'_> {
 }
 
 /// The quotient, by Smith's way: the divisor's smaller part is taken relative to its larger one, so
-/// that no square overflows. (R. L. Smith, Algorithm 116, CACM 1962.)
+/// that no square overflows. (R. L. Smith, Algorithm 116, CACM 1962.) Both numbers are brought away from
+/// the ends of the range before, by powers of two, so that no sum overflows or vanishes either.
 fn ratio<'k>(a: (Val<'k>, Val<'k>), b: (Val<'k>, Val<'k>)) -> Number<'k> {
+    let given = (a, b);
+    let ((a, shrunk), (b, grown)) = (centred(a), centred(b));
     let more = b.0.abs().ge(b.1.abs());
     let (large, small) = (more.select(b.0, b.1), more.select(b.1, b.0));
     let r = small / large;
@@ -451,10 +454,22 @@ fn ratio<'k>(a: (Val<'k>, Val<'k>), b: (Val<'k>, Val<'k>)) -> Number<'k> {
     let (ar, br) = (a.0 * r, a.1 * r);
     let re = more.select(a.0 + br, ar + a.1);
     let im = more.select(a.1 - ar, br - a.0);
-    let (re, im) = (re / whole, im / whole);
-    let (far_re, far_im) = at_limit(a, b);
+    let back = grown / shrunk;
+    let (re, im) = (re / whole * back, im / whole * back);
+    let (far_re, far_im) = at_limit(given.0, given.1);
     let is_nan = re.is_nan() & im.is_nan();
     Complex(is_nan.select(far_re, re), is_nan.select(far_im, im))
+}
+
+/// A complex number times the power of two that takes its larger part away from the ends of the range
+/// of `float32`, and that power.
+fn centred<'k>(z: (Val<'k>, Val<'k>)) -> ((Val<'k>, Val<'k>), Val<'k>) {
+    let (re, im) = (z.0.abs(), z.1.abs());
+    let large = re.ge(im).select(re, im);
+    let one = large.like(1);
+    let power = large.gt(2.0_f32.powi(120)).select(2.0_f32.powi(-8), one);
+    let power = large.lt(2.0_f32.powi(-60)).select(2.0_f32.powi(60), power);
+    ((z.0 * power, z.1 * power), power)
 }
 
 /// The quotient where the formula gives NaN: of 0 and infinite numbers what C99 says in its Annex G.5.1.
@@ -540,15 +555,27 @@ fn compare_real<'k>(cmp: Cmp, a: Val<'k>, b: Val<'k>) -> Val<'k> {
     unordered.select(a.k().bool(cmp == Cmp::Ne), result)
 }
 
-fn cast_real(x: Val<'_>, to: DType) -> Val<'_> {
+pub(super) fn cast_real(x: Val<'_>, to: DType) -> Val<'_> {
     let ty = Ty::of(to);
     match (x.ty.is_float(), to) {
         (_, DType::Bool) if x.ty == Ty::Bool => x,
         (_, DType::Bool) => x.is_nonzero(),
+        (_, DType::F16 | DType::BF16) if x.ty == Ty::F64 => to_odd(x).rounded(to),
         (_, DType::F16 | DType::BF16) => x.convert(Ty::F32).rounded(to),
         (true, _) if !ty.is_float() => saturated(x, to),
         _ => x.convert(ty).wrapped(to),
     }
+}
+
+/// A `float64` as the `float32` towards zero, with an odd last digit where that is not exact: to round this to fewer
+/// digits is to round once. (S. Boldo, G. Melquiond, *Emulation of a FMA and correctly rounded sums: proved algorithms
+/// using rounding to odd*, 2008.)
+fn to_odd(x: Val<'_>) -> Val<'_> {
+    let near = x.convert(Ty::F32);
+    let back = near.convert(Ty::F64);
+    let bits = near.bits(Ty::U32);
+    let cut = back.abs().gt(x.abs()).select(bits - 1, bits);
+    (back.eq(x) | x.is_nan()).select(near, (cut | 1).bits(Ty::F32))
 }
 
 /// A float as the nearest integer of `to` towards zero; NaN is 0. What is negative becomes an unsigned

@@ -18,7 +18,7 @@ use cupola_core::{DType, Scalar};
 use super::{Arg, BufferRef, Draft, Launch, Missing, Program, map};
 use crate::ir::{Access, Target, Ty, Val};
 use stmt::Writer;
-pub use text::SOURCE;
+pub use text::{HEADER, SOURCE};
 
 /// Adds the launches of a user's kernel.
 pub fn custom(
@@ -28,7 +28,10 @@ pub fn custom(
     target: &Target,
 ) -> Result<(), Missing> {
     let Some(launch) = op.0.launch(target.language) else {
-        return Err(Missing("this operator has no source for the device".into()));
+        return Err(Missing(match &op.0.languages()[..] {
+            [] => "this operator has no source for the device".into(),
+            own => format!("its source is in {}, which the device does not run", own.join(", ")),
+        }));
     };
     let threads: u64 = launch.threadgroup.iter().map(|&n| u64::from(n)).product();
     if threads > target.max_threads.into() {

@@ -39,7 +39,7 @@ use cupola_core::{Aval, DType, Error};
 
 pub use crate::ir::Missing;
 use crate::ir::{Access, Buf, Build, Divisor, Kernel, Target, Ty, Val};
-pub use custom::{SOURCE, users_name};
+pub use custom::{HEADER, SOURCE, users_name};
 use view::{Axes, Walk};
 
 /// Where a launch finds a buffer.

@@ -1,18 +1,22 @@
 //! The queue of a wgpu device: memory, pipelines, and launches that are gathered into few
 //! submissions.
 
+use std::error::Error as _;
+use std::iter::successors;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use cupola_core::backend::{Buffer, MemoryStats};
 use cupola_core::{DType, Device, Error, Result, interrupt};
+use wgpu::naga;
+use wgpu::wgc::pipeline::CreateShaderModuleError;
 
 use super::marker::{Marks, Place};
 use super::memory::{Buffers, CLASSES, GpuMemory};
 use super::transfer::Counts;
 use crate::faults::{self, Faults, PLACES};
 use crate::ir::{Access, Binding, Kernel};
-use crate::kernels::users_name;
+use crate::kernels::{HEADER, SOURCE, users_name};
 use crate::made::Made;
 use crate::store::Store;
 
@@ -417,7 +421,8 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
         let made = self.compile(text, kernel);
         if let Some(error) = pollster::block_on(scope.pop()) {
             if kernel.text().is_some() {
-                let said = users_line(&error.to_string(), &kernel.name, text);
+                let said =
+                    users_line(&error, text).unwrap_or_else(|| error.to_string().trim().into());
                 return Err(Error::User(format!("{}: {said}", users_name(&kernel.name))));
             }
             return Err(Error::Device(format!(
@@ -657,36 +662,42 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
     }
 }
 
-/// What a compiler says of a user's text, which stands somewhere in `text`, a kernel called `name`: with the user's
-/// own line. What is wrong with the text is named after "error: ", and with what it means in notes after "= ".
-fn users_line(said: &str, name: &str, text: &str) -> String {
-    let is_of_meaning = said.contains("Shader validation error");
-    let message = match is_of_meaning {
-        true => {
-            let notes = said.lines().filter_map(|line| line.trim_start().strip_prefix("= "));
-            let notes = notes.filter(|note| !note.ends_with("is invalid")).map(without_handles);
-            Some(notes.collect::<Vec<_>>().join("; ")).filter(|notes| !notes.is_empty())
+/// What a compiler says of a user's text, which stands somewhere in `text`: with the user's own line. None where it
+/// is about something else.
+fn users_line(error: &wgpu::Error, text: &str) -> Option<String> {
+    let mut causes = successors(error.source(), |&cause| cause.source());
+    let (message, span) = match causes.find_map(|cause| cause.downcast_ref())? {
+        CreateShaderModuleError::Parsing(wrong) => {
+            (wrong.inner.message().to_owned(), wrong.inner.labels().next()?.0)
         }
-        false => said.lines().find_map(|line| Some(line.split_once("error: ")?.1.to_owned())),
-    };
-    let file = if is_of_meaning { format!("{name}:") } else { "wgsl:".to_owned() };
-    let place = said.split_once(&file).and_then(|(_, rest)| {
-        let mut numbers = rest.split(|c: char| !c.is_ascii_digit());
-        let mut next = || numbers.next().and_then(|number| number.parse::<usize>().ok());
-        next().zip(next())
-    });
-    let first = text.lines().position(|line| line == crate::kernels::SOURCE);
-    let (Some(message), Some((line, column)), Some(first)) = (message, place, first) else {
-        return said.trim().to_owned();
-    };
-    let shown = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
-    let mark = " ".repeat(column.saturating_sub(1));
-    match line.checked_sub(first + 1) {
-        Some(line) if line > 0 => {
-            format!("line {line}, column {column}: {message}\n    {shown}\n    {mark}^")
+        // What the text means is named by the innermost cause and those around it.
+        CreateShaderModuleError::Validation(wrong) => {
+            let wrong = &wrong.inner;
+            let notes = successors(wrong.as_inner().source(), |&cause| cause.source());
+            let notes = notes.map(ToString::to_string).filter(|note| !note.ends_with("is invalid"));
+            let notes: Vec<String> = notes.map(|note| without_handles(&note)).collect();
+            let message = match &notes[..] {
+                [] => without_handles(&wrong.as_inner().to_string()),
+                notes => notes.join("; "),
+            };
+            // The function of the header comes before what is wrong in it.
+            let function = std::any::type_name::<naga::Function>();
+            let inner = wrong.spans().find(|(_, what)| !what.starts_with(function));
+            (message, inner.or_else(|| wrong.spans().next())?.0)
         }
-        _ => format!("header: {message}\n    {shown}\n    {mark}^"),
-    }
+        _ => return None,
+    };
+    let before = text.get(..span.to_range()?.start)?;
+    let line = before.matches('\n').count();
+    let column = before.chars().rev().take_while(|&c| c != '\n').count();
+    // The lines of the body, or of the header, are counted from one that stands before them.
+    let own =
+        [("line", SOURCE), ("header, line", HEADER)].into_iter().find_map(|(part, mark)| {
+            let first = text.lines().position(|line| line == mark)?;
+            line.checked_sub(first).filter(|&own| own > 0).map(|own| format!("{part} {own}"))
+        })?;
+    let (shown, mark) = (text.lines().nth(line).unwrap_or_default(), " ".repeat(column));
+    Some(format!("{own}, column {}: {message}\n    {shown}\n    {mark}^", column + 1))
 }
 
 /// A note without the compiler's numbers for values, such as "[62]".

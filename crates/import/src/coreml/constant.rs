@@ -10,7 +10,7 @@ use super::proto::{self, Elements, Immediate, TensorType, TypeKind, ValueKind};
 use super::value::{Tensor, Value};
 use crate::error::Fault;
 use crate::folder::Folder;
-use crate::numbers::{is_small, shape_of};
+use crate::numbers::{filled, is_small, shape_of};
 use crate::onnx::{Element as Onnx, float_values};
 
 /// What the model's own folder is called in a model.
@@ -223,16 +223,16 @@ fn from_bytes(bytes: &[u8], element: Element, shape: Shape, count: usize) -> Res
         _ => None,
     };
     if let Some(values) = small.and_then(float_values) {
-        let floats: Vec<f32> = bytes.iter().map(|&b| values[usize::from(b)]).collect();
+        let floats = filled(bytes.len(), |i| values[usize::from(bytes[i])])?;
         return Ok(Array::from_slice(&floats, shape)?);
     }
     if element.bits < 8 {
-        let wide = unpacked(bytes, element.bits, count, element.dtype.is_signed());
+        let wide = unpacked(bytes, element.bits, count, element.dtype.is_signed())?;
         return Ok(Array::from_bytes(&wide, element.dtype, shape)?);
     }
     match cfg!(target_endian = "big") {
         true => {
-            let mut bytes = bytes.to_vec();
+            let mut bytes = filled(bytes.len(), |i| bytes[i])?;
             bytes.chunks_mut(element.bits / 8).for_each(<[u8]>::reverse);
             Ok(Array::from_bytes(&bytes, element.dtype, shape)?)
         }
@@ -241,7 +241,7 @@ fn from_bytes(bytes: &[u8], element: Element, shape: Shape, count: usize) -> Res
 }
 
 /// Integers of fewer than 8 bits, the first in the lowest bits, each as a byte. One may lie in two bytes.
-pub fn unpacked(bytes: &[u8], bits: usize, count: usize, signed: bool) -> Vec<u8> {
+pub fn unpacked(bytes: &[u8], bits: usize, count: usize, signed: bool) -> Result<Vec<u8>, Fault> {
     let mask = ((1u16 << bits) - 1) as u8;
     let sign = if signed { 1u8 << (bits - 1) } else { 0 };
     let one = |i: usize| {
@@ -251,5 +251,5 @@ pub fn unpacked(bytes: &[u8], bits: usize, count: usize, signed: bool) -> Vec<u8
         let value = ((low | high << 8) >> (at % 8)) as u8 & mask;
         (value ^ sign).wrapping_sub(sign)
     };
-    (0..count).map(one).collect()
+    filled(count, one)
 }

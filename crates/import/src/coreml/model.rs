@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use cupola_core::{Array, DType, ops};
+use cupola_core::{Array, DType, file, ops};
 use prost::Message;
 
 use super::constant::Constants;
@@ -16,6 +16,7 @@ use super::run::Run;
 use super::value::{Tensor, Value};
 use crate::error::{Error, Fault, Result};
 use crate::folder::Folder;
+use crate::limits::MOST_BYTES;
 use crate::numbers::counts;
 
 /// The versions of Core ML's specification that are read.
@@ -99,11 +100,10 @@ impl Model {
     /// # Errors
     /// Where the file cannot be read, is damaged, is no ML program, or holds an operator that is not read.
     pub fn load(path: impl AsRef<Path>) -> Result<Model> {
-        let path = path.as_ref();
-        let file = package::model_file(path)?;
-        let shown = file.display().to_string();
-        let bytes = std::fs::read(&file).map_err(|e| Error::file(&shown, e.to_string()))?;
-        Self::read(&bytes, shown, Folder::of(&file))
+        let path = &package::model_file(path.as_ref())?;
+        let shown = path.display().to_string();
+        let bytes = file::read(path, MOST_BYTES).map_err(|e| Error::file(&shown, e.to_string()))?;
+        Self::read(&bytes, shown, Folder::of(path))
     }
 
     /// The model of a file's bytes. It has no weights in a file of their own.

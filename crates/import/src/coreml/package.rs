@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use cupola_core::file;
 use serde_json::Value;
 
 use crate::error::{Error, Fault, Result};
@@ -16,13 +17,9 @@ pub fn model_file(path: &Path) -> Result<PathBuf> {
         return Ok(path.to_owned());
     }
     let manifest = path.join("Manifest.json");
-    let file = manifest.display().to_string();
-    let wrong = |detail: &str| Error::file(&file, detail);
-    let found = std::fs::metadata(&manifest).map_err(|e| wrong(&e.to_string()))?;
-    if found.len() > MOST_BYTES {
-        return Err(wrong(&format!("{} bytes are no manifest", found.len())));
-    }
-    let text = std::fs::read(&manifest).map_err(|e| wrong(&e.to_string()))?;
+    let shown = manifest.display().to_string();
+    let wrong = |detail: &str| Error::file(&shown, detail);
+    let text = file::read(&manifest, MOST_BYTES).map_err(|e| wrong(&e.to_string()))?;
     let text: Value =
         serde_json::from_slice(&text).map_err(|e| wrong(&format!("is no manifest: {e}")))?;
     let root = text.get("rootModelIdentifier").and_then(Value::as_str);

@@ -378,6 +378,24 @@ fn manifests_are_checked() {
     assert!(Model::load(&bare).is_ok());
 }
 
+#[cfg(unix)]
+#[test]
+fn only_files_of_some_size_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (package, model) = (folder.path().join("p.mlpackage"), folder.path().join("m.mlmodel"));
+    std::fs::create_dir(&package).unwrap();
+    let manifest = package.join("Manifest.json");
+    for (file, loaded, size) in [(&manifest, &package, 1u64 << 20), (&model, &model, 1 << 31)] {
+        let error = || Model::load(loaded).unwrap_err().to_string();
+        let name = file.display();
+        std::os::unix::fs::symlink("/dev/zero", file).unwrap();
+        assert_eq!(error(), format!("{name}: it is no file"));
+        std::fs::remove_file(file).unwrap();
+        std::fs::File::create(file).unwrap().set_len(size + 1).unwrap();
+        assert!(error().starts_with(&format!("{name}: it is too large")), "{}", error());
+    }
+}
+
 #[test]
 fn an_infinite_mask_in_half_precision_is_said() {
     let half = |value: u16| {

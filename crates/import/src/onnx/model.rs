@@ -1,10 +1,10 @@
 //! A model: its inputs, its outputs, and how it runs.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cupola_core::Array;
+use cupola_core::{Array, file};
 use prost::Message;
 use prost::bytes::Bytes;
 
@@ -18,6 +18,7 @@ use super::proto::{FunctionProto, ModelProto};
 use super::run::Run;
 use super::tensor::Folder;
 use super::value::{Tensor, Value};
+use crate::limits::MOST_BYTES;
 
 /// The versions of ONNX's operators that are read.
 pub const OPSETS: std::ops::RangeInclusive<i64> = 1..=28;
@@ -62,6 +63,7 @@ pub struct Model {
     file: String,
     content: Arc<Content>,
     opset: i64,
+    beside: Vec<PathBuf>,
     pub(super) kept: Kept,
 }
 
@@ -72,9 +74,9 @@ impl Model {
     /// Where the file cannot be read, is damaged, or holds an operator that is not read.
     pub fn load(path: impl AsRef<Path>) -> Result<Model> {
         let path = path.as_ref();
-        let file = path.display().to_string();
-        let bytes = std::fs::read(path).map_err(|e| Error::file(&file, e.to_string()))?;
-        Self::read(bytes.into(), file, &Folder::of(path))
+        let shown = path.display().to_string();
+        let bytes = file::read(path, MOST_BYTES).map_err(|e| Error::file(&shown, e.to_string()))?;
+        Self::read(bytes.into(), shown, &Folder::of(path))
     }
 
     /// The model of a file's bytes. It has no external data.
@@ -83,6 +85,11 @@ impl Model {
     /// As [`Model::load`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Model> {
         Self::read(Bytes::copy_from_slice(bytes), "ONNX model".into(), &Folder::default())
+    }
+
+    /// The files of external data that it was read from.
+    pub fn beside(&self) -> &[PathBuf] {
+        &self.beside
     }
 
     fn read(bytes: Bytes, file: String, folder: &Folder) -> Result<Model> {
@@ -111,7 +118,7 @@ impl Model {
         let functions = model.functions.into_iter();
         let functions = functions.map(|f| function(&reader, f)).collect::<Result<Vec<_>>>()?;
         let content = Arc::new(Content { graph, functions });
-        Ok(Model { content, opset, file, kept: Kept::default() })
+        Ok(Model { content, opset, file, beside: folder.asked(), kept: Kept::default() })
     }
 
     /// The file's name, for messages.

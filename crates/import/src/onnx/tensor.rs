@@ -9,7 +9,7 @@ use super::error::Fault;
 use super::minifloat;
 use super::proto::{SparseTensorProto, TensorProto};
 use super::value::Tensor;
-use crate::numbers::{is_small, shape_of};
+use crate::numbers::{filled, is_small, shape_of};
 
 pub use crate::folder::Folder;
 
@@ -107,22 +107,17 @@ fn typed(tensor: &TensorProto, element: Element, want: usize) -> Result<Vec<u8>,
 
 /// The array of packed or plain elements.
 fn from_bytes(bytes: &[u8], element: Element, shape: Shape, count: usize) -> Result<Array, Fault> {
-    let bits = element.bits();
-    let spread = |bits: usize| -> Vec<u8> {
-        let each = 8 / bits;
-        let mask = ((1u16 << bits) - 1) as u8;
-        (0..count).map(|i| bytes[i / each] >> (bits * (i % each)) & mask).collect()
-    };
+    // Only what has no more than a byte is taken apart.
+    let bits = element.bits().min(8);
+    let (each, mask) = (8 / bits, ((1u16 << bits) - 1) as u8);
+    let code = |i: usize| bytes[i / each] >> (bits * (i % each)) & mask;
     if let Some(values) = minifloat::values(element) {
-        let floats: Vec<f32> = match bits {
-            8 => bytes.iter().map(|&b| values[usize::from(b)]).collect(),
-            bits => spread(bits).iter().map(|&b| values[usize::from(b)]).collect(),
-        };
+        let floats = filled(count, |i| values[usize::from(code(i))])?;
         return Ok(Array::from_slice(&floats, shape)?);
     }
     if element.is_packed_integer() {
         let sign = if element.dtype().is_signed() { 1u8 << (bits - 1) } else { 0 };
-        let wide: Vec<u8> = spread(bits).iter().map(|b| (b ^ sign).wrapping_sub(sign)).collect();
+        let wide = filled(count, |i| (code(i) ^ sign).wrapping_sub(sign))?;
         return Ok(Array::from_bytes(&wide, element.dtype(), shape)?);
     }
     Ok(Array::from_bytes(bytes, element.dtype(), shape)?)

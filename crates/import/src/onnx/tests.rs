@@ -178,7 +178,8 @@ fn external_data_stay_in_the_folder() {
         std::fs::write(&path, model(graph).encode_to_vec()).unwrap();
         Model::load(path)
     };
-    assert!(at("data", "0").is_ok());
+    let data = inner.join("data").canonicalize().unwrap();
+    assert_eq!(at("data", "0").unwrap().beside(), [data]);
     for location in ["../secret", "/etc/passwd", "a/../../secret", "", "..\\secret"] {
         let error = at(location, "0").unwrap_err().to_string();
         assert!(error.contains("leaves the folder") && error.contains("model.onnx"), "{error}");
@@ -190,6 +191,50 @@ fn external_data_stay_in_the_folder() {
     }
     assert!(at("data", "18446744073709551615").unwrap_err().to_string().contains("are wanted"));
     assert!(at("data", "4").unwrap_err().to_string().contains("has 8 bytes"));
+}
+
+/// A file with holes has more bytes than there is memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn external_data_beyond_the_memory_are_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let size = cupola_core::backend::system_memory() as u64 * 2;
+    std::fs::File::create(folder.path().join("data")).unwrap().set_len(size).unwrap();
+    let mut graph = graph(vec![node("Neg", &["w"], &["y"])], &[], &["y"]);
+    let mut held = tensor("w", &[size as i64 / 8], &[]);
+    held.data_location = 1;
+    let entry = StringStringEntryProto { key: "location".into(), value: "data".into() };
+    held.external_data = vec![entry];
+    graph.initializer.push(held);
+    let path = folder.path().join("model.onnx");
+    std::fs::write(&path, model(graph).encode_to_vec()).unwrap();
+    let error = Model::load(path).unwrap_err().to_string();
+    assert!(error.contains("initializer 'w'") && error.contains("memory"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn only_files_of_at_most_2_gib_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.onnx");
+    let error = || Model::load(&path).unwrap_err().to_string();
+    std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+    assert!(error().contains("model.onnx: it is no file"), "{}", error());
+    std::fs::remove_file(&path).unwrap();
+    std::fs::File::create(&path).unwrap().set_len((1 << 31) + 1).unwrap();
+    assert!(error().contains("model.onnx: it is too large"), "{}", error());
+}
+
+#[test]
+fn endless_sequences_are_refused() {
+    let nodes = vec![
+        node("ConstantOfShape", &["s"], &["c"]),
+        node("SplitToSequence", &["c"], &["parts"]),
+        node("SequenceLength", &["parts"], &["y"]),
+    ];
+    let mut graph = graph(nodes, &[], &["y"]);
+    graph.initializer.push(tensor("s", &[1], &[1 << 30]));
+    assert!(error(&model(graph)).contains("a sequence of 1073741824 parts"));
 }
 
 #[test]

@@ -233,7 +233,7 @@ impl Parser {
     }
 
     /// A function of the header, from its parameters on.
-    pub fn function(&mut self, name: String, result: Option<Scalar>) -> Result<(), Wrong> {
+    pub fn function(&mut self, name: String, at: Pos, result: Option<Scalar>) -> Result<(), Wrong> {
         self.expect("(")?;
         let result = result.map(|scalar| {
             let variable = self.variable("", scalar);
@@ -254,11 +254,12 @@ impl Parser {
                 if parser.is("*") || parser.is("&") {
                     return Err((parser.pos(), "functions take values, no pointers".into()));
                 }
+                let at = parser.pos();
                 let name = parser.name()?;
                 let variable = parser.variable(&name, scalar);
                 // Each call gives it another value.
                 parser.program.variables[variable].is_constant = false;
-                parser.declare(&name, Symbol::Variable(variable));
+                parser.declare(&name, at, Symbol::Variable(variable))?;
                 parameters.push(variable);
             }
             let at = parser.pos();
@@ -277,7 +278,6 @@ impl Parser {
         })?;
         self.program.functions.push(function);
         let number = self.program.functions.len() - 1;
-        self.declare(&name, Symbol::Function(number));
-        Ok(())
+        self.declare(&name, at, Symbol::Function(number))
     }
 }

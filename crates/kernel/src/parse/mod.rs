@@ -55,6 +55,31 @@ pub fn parse(body: &str, header: &str, signature: &Signature) -> Result<Program,
         .map_err(|(at, message)| Error::source(at, message, header, body))
 }
 
+/// Words that no name can be, besides those of types and what may stand before them.
+const WORDS: &str = "auto break case continue default do else enum extern false for goto if register return signed \
+    sizeof struct switch template thread_index_in_threadgroup true typedef uint2 uint3 union unsigned using void while";
+
+/// Whether something that a kernel is given can have this name: one of C's that the language has no use for.
+///
+/// ```
+/// use cupola_kernel::is_name;
+/// assert!(is_name("x_2") && is_name("_y"));
+/// assert!(["", "2x", "a b", "if", "float", "thread_position_in_grid"].iter().all(|name| !is_name(name)));
+/// ```
+pub fn is_name(name: &str) -> bool {
+    let is_word = WORDS.split(' ').any(|word| word == name)
+        || stmt::QUALIFIERS.contains(&name)
+        || Scalar::named(name).is_some()
+        || expr::builtin(name).is_some();
+    is_identifier(name) && !is_word
+}
+
+/// Whether these are the letters of a name of C.
+pub fn is_identifier(name: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.starts_with(|c: char| is_letter(c) && !c.is_ascii_digit()) && name.chars().all(is_letter)
+}
+
 fn program(body: &str, header: &str, signature: &Signature) -> Result<Program, Wrong> {
     let arrays = signature.inputs.iter().chain(&signature.outputs);
     let access = |a: &Array| Access {
@@ -136,13 +161,10 @@ impl Parser {
             let Access { name, rank, .. } = self.program.arrays[number].clone();
             let whole = number >= self.program.inputs || rank > 0;
             let pointer = Pointer { store: Store::Array(number), offset: None, inner: Vec::new() };
-            self.declare(
-                &name,
-                if whole { Symbol::Pointer(pointer) } else { Symbol::Array(number) },
-            );
-            self.declare(&format!("{name}_shape"), Symbol::Shape(number));
-            self.declare(&format!("{name}_strides"), Symbol::Strides(number));
-            self.declare(&format!("{name}_ndim"), Symbol::Rank(number));
+            self.give(&name, if whole { Symbol::Pointer(pointer) } else { Symbol::Array(number) });
+            self.give(&format!("{name}_shape"), Symbol::Shape(number));
+            self.give(&format!("{name}_strides"), Symbol::Strides(number));
+            self.give(&format!("{name}_ndim"), Symbol::Rank(number));
         }
         for (name, parameter) in &signature.template {
             let symbol = match *parameter {
@@ -154,11 +176,20 @@ impl Parser {
                 }
                 Parameter::Bool(v) => Symbol::Constant(value::literal(u64::from(v), Ty::Bool, at)),
             };
-            self.declare(name, symbol);
+            self.give(name, symbol);
         }
     }
 
-    fn declare(&mut self, name: &str, symbol: Symbol) {
+    /// Gives a name of the source its meaning, which it has once in a scope.
+    fn declare(&mut self, name: &str, at: Pos, symbol: Symbol) -> Result<(), Wrong> {
+        if self.scopes.last().is_some_and(|scope| scope.contains_key(name)) {
+            return Err((at, format!("'{name}' is declared here already")));
+        }
+        self.give(name, symbol);
+        Ok(())
+    }
+
+    fn give(&mut self, name: &str, symbol: Symbol) {
         if let Some(scope) = self.scopes.last_mut() {
             scope.insert(name.to_owned(), symbol);
         }
@@ -319,8 +350,9 @@ impl Parser {
                 Some(scalar)
             };
             if matches!(self.ahead(1), Token::Sign("(")) {
+                let at = self.pos();
                 let name = self.name()?;
-                self.function(name, result)?;
+                self.function(name, at, result)?;
             } else {
                 self.at = start;
                 self.statement(&mut list)?;

@@ -9,7 +9,7 @@ use crate::tree::{Expr, Kind, Memory, Place, Stmt};
 use crate::types::{Scalar, Ty};
 
 /// Words that may stand before a type.
-const QUALIFIERS: [&str; 15] = [
+pub const QUALIFIERS: [&str; 15] = [
     "const",
     "constexpr",
     "static",
@@ -276,17 +276,18 @@ impl Parser {
             return Err((self.pos(), "there are no references".into()));
         }
         self.eat("*");
+        let here = self.pos();
         let name = self.name()?;
         self.expect("=")?;
         let at = self.pos();
         let scalar = match self.assignment()? {
             Value::Pointer(pointer) => {
                 let pointer = self.held(pointer, list, at);
-                self.declare(&name, Symbol::Pointer(pointer));
+                self.declare(&name, here, Symbol::Pointer(pointer))?;
                 return self.expect(";");
             }
             Value::Vector(vector) => {
-                self.declare(&name, Symbol::Vector(vector));
+                self.declare(&name, here, Symbol::Vector(vector))?;
                 while self.eat(".") {
                     self.name()?;
                 }
@@ -302,7 +303,7 @@ impl Parser {
         let (value, scalar) = scalar;
         let variable = self.variable(&name, scalar);
         list.push(set(Place::Variable(variable), fit(value, scalar), at));
-        self.declare(&name, Symbol::Variable(variable));
+        self.declare(&name, here, Symbol::Variable(variable))?;
         self.expect(";")
     }
 
@@ -345,11 +346,10 @@ impl Parser {
                 return Err((here, message));
             }
             let pointer = self.held(pointer, list, at);
-            self.declare(&name, Symbol::Pointer(pointer));
-            return Ok(());
+            return self.declare(&name, at, Symbol::Pointer(pointer));
         }
         if self.is("[") {
-            return self.array(name, scalar, qualifiers, list);
+            return self.array(name, at, scalar, qualifiers, list);
         }
         if qualifiers.is_shared {
             let message = "what a threadgroup shares is an array: write [1] behind its name";
@@ -361,19 +361,18 @@ impl Parser {
             false => literal(0, scalar.register(), at),
         };
         if qualifiers.is_constant && matches!(first.kind, Kind::Literal(_)) {
-            self.declare(&name, Symbol::Constant(first));
-            return Ok(());
+            return self.declare(&name, at, Symbol::Constant(first));
         }
         let variable = self.variable(&name, scalar);
         list.push(set(Place::Variable(variable), first, at));
-        self.declare(&name, Symbol::Variable(variable));
-        Ok(())
+        self.declare(&name, at, Symbol::Variable(variable))
     }
 
     /// An array's axes and first values.
     fn array(
         &mut self,
         name: String,
+        place: Pos,
         scalar: Scalar,
         qualifiers: Qualifiers,
         list: &mut Vec<Stmt>,
@@ -427,8 +426,7 @@ impl Parser {
             }
         }
         let inner = axes[1..].to_vec();
-        self.declare(&name, Symbol::Pointer(Pointer { store, offset: None, inner }));
-        Ok(())
+        self.declare(&name, place, Symbol::Pointer(Pointer { store, offset: None, inner }))
     }
 
     /// Puts 0 in the elements from one number to below another.

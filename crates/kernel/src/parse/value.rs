@@ -52,19 +52,24 @@ fn known(expr: &Expr) -> Option<u64> {
 
 /// `expr` as a value of `ty`.
 pub fn convert(expr: Expr, ty: Ty) -> Expr {
+    held(expr, ty.scalar())
+}
+
+/// `expr` in the register of a `scalar`.
+fn held(expr: Expr, scalar: Scalar) -> Expr {
+    let (ty, at) = (scalar.register(), expr.at);
     if expr.ty == ty {
         return expr;
     }
-    let at = expr.at;
     match known(&expr) {
-        Some(bits) => literal(compute::convert(expr.ty, ty)(bits), ty, at),
-        None => Expr { ty, kind: Kind::Convert(Box::new(expr)), at },
+        Some(bits) => literal(compute::convert(expr.ty, scalar)(bits), ty, at),
+        None => Expr { ty, kind: Kind::Convert(scalar, Box::new(expr)), at },
     }
 }
 
 /// `expr` as what a `scalar` holds.
 pub fn fit(expr: Expr, scalar: Scalar) -> Expr {
-    let expr = convert(expr, scalar.register());
+    let expr = held(expr, scalar);
     match known(&expr) {
         _ if !scalar.is_narrow() => expr,
         Some(bits) => literal(compute::narrow(scalar)(bits), expr.ty, expr.at),
@@ -163,7 +168,7 @@ impl Parser {
     /// A whole number that is known.
     pub fn constant(&self, expr: &Expr) -> Option<i64> {
         let bits = known(expr)?;
-        (!expr.ty.is_float()).then(|| compute::convert(expr.ty, Ty::I64)(bits) as i64)
+        (!expr.ty.is_float()).then(|| compute::convert(expr.ty, Scalar::I64)(bits) as i64)
     }
 
     /// Moves a pointer, or is what it is if there is nothing to add.

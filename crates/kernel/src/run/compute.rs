@@ -120,7 +120,7 @@ pub fn unary(op: Unary, ty: Ty) -> fn(u64) -> u64 {
 macro_rules! converted {
     ($to:expr, $from:expr) => {
         match $to {
-            Ty::Bool => |v| u64::from($from(v) as f64 != 0.0),
+            Ty::Bool => |v| u64::from($from(v) != 0),
             Ty::I32 => |v| of_i($from(v) as i32),
             Ty::U32 => |v| u64::from($from(v) as u32),
             Ty::I64 => |v| $from(v) as i64 as u64,
@@ -131,15 +131,54 @@ macro_rules! converted {
     };
 }
 
-/// A value of `from` as one of `to`: whole numbers wrap, floats go towards zero.
-pub fn convert(from: Ty, to: Ty) -> fn(u64) -> u64 {
+macro_rules! unsigned {
+    ($v:expr, $own:ty, $signed:ty) => {{
+        let v = $v;
+        u64::from(if v < 0.0 { v as $signed as $own } else { v as $own })
+    }};
+}
+
+macro_rules! cast {
+    ($to:expr, $from:expr) => {
+        match $to {
+            Scalar::Bool => |v| u64::from($from(v) != 0.0),
+            Scalar::U8 => |v| unsigned!($from(v), u8, i32),
+            Scalar::I8 => |v| of_i(($from(v) as i8).into()),
+            Scalar::U16 => |v| unsigned!($from(v), u16, i32),
+            Scalar::I16 => |v| of_i(($from(v) as i16).into()),
+            Scalar::U32 => |v| unsigned!($from(v), u32, i32),
+            Scalar::I32 => |v| of_i($from(v) as i32),
+            Scalar::U64 => |v| unsigned!($from(v), u64, i64),
+            Scalar::I64 => |v| $from(v) as i64 as u64,
+            Scalar::F16 | Scalar::BF16 => |v| of_f(to_odd($from(v) as f64)),
+            Scalar::F32 => |v| of_f($from(v) as f32),
+            Scalar::F64 => |v| ($from(v) as f64).to_bits(),
+        }
+    };
+}
+
+/// A `double` as the `float` towards zero, with an odd last digit where that is not exact: to round this to a half is
+/// to round once.
+fn to_odd(v: f64) -> f32 {
+    let near = v as f32;
+    let back = f64::from(near);
+    match back == v || v.is_nan() {
+        true => near,
+        false => f32::from_bits((near.to_bits() - u32::from(back.abs() > v.abs())) | 1),
+    }
+}
+
+/// A value of `from` in the register of `to`: whole numbers wrap. A float goes towards zero and is within what
+/// `to` holds, as casts of arrays have it: NaN is 0, and what is negative becomes an unsigned integer by way of
+/// the signed one.
+pub fn convert(from: Ty, to: Scalar) -> fn(u64) -> u64 {
     match from {
-        Ty::Bool | Ty::U32 => converted!(to, |v: u64| v as u32),
-        Ty::U64 => converted!(to, |v: u64| v),
-        Ty::I32 => converted!(to, |v: u64| v as i32),
-        Ty::I64 => converted!(to, |v: u64| v as i64),
-        Ty::F32 => converted!(to, f),
-        Ty::F64 => converted!(to, f64::from_bits),
+        Ty::Bool | Ty::U32 => converted!(to.register(), |v: u64| v as u32),
+        Ty::U64 => converted!(to.register(), |v: u64| v),
+        Ty::I32 => converted!(to.register(), |v: u64| v as i32),
+        Ty::I64 => converted!(to.register(), |v: u64| v as i64),
+        Ty::F32 => cast!(to, f),
+        Ty::F64 => cast!(to, f64::from_bits),
     }
 }
 

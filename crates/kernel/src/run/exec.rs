@@ -301,7 +301,7 @@ impl<'a, 'b> Lanes<'a, 'b> {
                 self.free(holds);
                 Ok(found)
             }
-            Kind::Convert(x) => self.map(x, compute::convert(x.ty, expr.ty)),
+            Kind::Convert(to, x) => self.map(x, compute::convert(x.ty, *to)),
             Kind::Bits(x) => self.eval(x),
             Kind::Narrow(scalar, x) => self.map(x, compute::narrow(*scalar)),
             Kind::Math(op, arguments) => {
@@ -325,8 +325,8 @@ impl<'a, 'b> Lanes<'a, 'b> {
                 let mut old = None;
                 if let Some((op, ty)) = operation {
                     let before = self.load(&places);
-                    let (to, back) =
-                        (compute::convert(expr.ty, *ty), compute::convert(*ty, expr.ty));
+                    let to = compute::convert(expr.ty, ty.scalar());
+                    let back = compute::convert(*ty, self.scalar(&places));
                     let f = compute::binary(*op, *ty);
                     value.iter_mut().zip(&before).for_each(|(v, &b)| *v = back(f(to(b), *v)));
                     if *gives_old {

@@ -38,7 +38,7 @@ impl<'a> Lanes<'a, '_> {
     /// What an index is for every thread: of those that do nothing here 0.
     fn indices(&mut self, index: &'a Expr, len: usize, name: &str) -> Result<Vec<u64>, Error> {
         let mut found = self.eval(index)?;
-        let wide = compute::convert(index.ty, Ty::I64);
+        let wide = compute::convert(index.ty, Scalar::I64);
         for (lane, found) in found.iter_mut().enumerate().take(self.count) {
             if !self.active[lane] {
                 *found = 0;
@@ -65,7 +65,7 @@ impl<'a> Lanes<'a, '_> {
         Error::Index { at, message }
     }
 
-    fn scalar(&self, places: &Places) -> Scalar {
+    pub fn scalar(&self, places: &Places) -> Scalar {
         match places {
             Places::Variable(number) => self.program.variables[*number].scalar,
             Places::Array(number, _) => self.program.arrays[*number].scalar,

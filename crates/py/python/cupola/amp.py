@@ -210,6 +210,11 @@ def set_policy(module: Module, policy: Union[str, Policy, None]) -> Module:
     Returns:
         The module.
 
+    Raises:
+        TypeError: Where ``module`` is no module.
+        AttributeError: Where the module has an attribute ``policy`` of its own.
+        ValueError: Where there is no policy of that name.
+
     Example:
         >>> model = nn.Sequential(nn.Linear(2, 4), amp.set_policy(nn.Linear(4, 2), "float32"))
         >>> with amp.autocast(mx.bfloat16):
@@ -217,13 +222,23 @@ def set_policy(module: Module, policy: Union[str, Policy, None]) -> Module:
         mlx.core.float32
     """
     own = type(module)
-    base = own.__bases__[0] if issubclass(own, _Scoped) else own
-    object.__setattr__(module, "__class__", base)
-    if policy is None:
-        module.__dict__.pop("policy", None)
+    if not isinstance(module, Module):
+        raise TypeError(f"set_policy: module should be an nn.Module, not a {own.__name__}")
+    is_scoped = isinstance(module, _Scoped)
+    if policy is None and not is_scoped:
         return module
-    object.__setattr__(module, "policy", _as_policy(policy))
-    object.__setattr__(module, "__class__", _scoped(base))
+    if not is_scoped and hasattr(module, "policy"):
+        raise AttributeError(f"set_policy: this {own.__name__} has an attribute 'policy' of its own")
+    found = None if policy is None else _as_policy(policy)
+    base = own.__bases__[0] if is_scoped else own
+    object.__setattr__(module, "__class__", base)
+    if found is None:
+        del module.__dict__["policy"]
+    else:
+        object.__setattr__(module, "policy", found)
+        object.__setattr__(module, "__class__", _scoped(base))
+    # What was compiled may have been traced through this module.
+    mx._amp.Policy.renew()
     return module
 
 
@@ -248,7 +263,12 @@ def _scoped(base: type) -> type:
             make, arguments, *rest = base.__reduce_ex__(self, protocol)
             return (_rebuilt, (base, make, arguments[1:]), *rest)
 
+        def to_quantized(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return set_policy(base.to_quantized(self, *args, **kwargs), self.policy)
+
         members = {"__call__": call, "__reduce_ex__": reduce, "__module__": base.__module__}
+        if hasattr(base, "to_quantized"):
+            members["to_quantized"] = to_quantized
         _CLASSES[base] = type(base.__name__, (base, _Scoped), members)
     return _CLASSES[base]
 
@@ -388,27 +408,36 @@ class GradScaler:
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
+        self.enabled = enabled
+        #: Scale and count of finite steps: what a compiled step has among its state.
+        self.state: Dict[str, mx.array] = {}
+        self._take("init_scale", init_scale, 0, growth_factor, backoff_factor, growth_interval)
+
+    def _take(self, name: str, scale: Any, tracker: Any, growth: Any, backoff: Any, interval: Any) -> None:
+        """Go on with these numbers, which a file of arrays has as such; where one is wrong nothing changes."""
+        numbers = (scale, tracker, growth, backoff, interval)
+        scale, tracker, growth, backoff, interval = (v.item() if hasattr(v, "item") else v for v in numbers)
+        # The device multiplies in float32.
+        own_scale, own_growth, own_backoff = (mx.array(v, mx.float32).item() for v in (scale, growth, backoff))
         for holds, what, value in (
-            (0 < init_scale < float("inf"), "init_scale should be finite and above 0", init_scale),
-            (1 <= growth_factor < float("inf"), "growth_factor should be finite and at least 1", growth_factor),
-            (0 < backoff_factor < 1, "backoff_factor should be in (0, 1)", backoff_factor),
+            (2.0**-126 <= own_scale < float("inf"), f"{name} should be finite in float32 and at least 2⁻¹²⁶", scale),
+            (1 <= growth and own_growth < float("inf"), "growth_factor should be finite and at least 1", growth),
+            (0 < backoff and own_backoff < 1, "backoff_factor should be in (0, 1)", backoff),
             (
-                isinstance(growth_interval, int) and growth_interval >= 1,
-                "growth_interval should be a whole number of at least 1",
-                growth_interval,
+                isinstance(interval, int) and 1 <= interval < 2**31,
+                "growth_interval should be a whole number of at least 1, below 2³¹",
+                interval,
+            ),
+            (
+                isinstance(tracker, int) and 0 <= tracker < 2**31 - 1,
+                "growth_tracker should be a whole number of at least 0, below 2³¹ - 1",
+                tracker,
             ),
         ):
             if not holds:
-                raise ValueError(f"{what}, {value} was provided instead")
-        self.enabled = enabled
-        self.growth_factor = growth_factor
-        self.backoff_factor = backoff_factor
-        self.growth_interval = growth_interval
-        #: Scale and count of finite steps: what a compiled step has among its state.
-        self.state: Dict[str, mx.array] = {
-            "scale": mx.array(init_scale, mx.float32),
-            "growth_tracker": mx.array(0, mx.int32),
-        }
+                raise ValueError(f"GradScaler: {what}, {value} was provided instead")
+        self.growth_factor, self.backoff_factor, self.growth_interval = growth, backoff, interval
+        self.state.update(scale=mx.array(scale, mx.float32), growth_tracker=mx.array(tracker, mx.int32))
         self._finite: Optional[mx.array] = None
 
     def get_scale(self) -> mx.array:
@@ -509,13 +538,10 @@ class GradScaler:
 
         Raises:
             KeyError: Where something is missing; nothing has changed then.
+            ValueError: Where something is out of its range; nothing has changed then.
         """
-        arrays = {name: mx.array(state[name], kept.dtype) for name, kept in self.state.items()}
-        growth, backoff = state["growth_factor"], state["backoff_factor"]
-        self.growth_interval = state["growth_interval"]
-        self.growth_factor, self.backoff_factor = growth, backoff
-        self.state.update(arrays)
-        self._finite = None
+        names = ("scale", "growth_tracker", "growth_factor", "backoff_factor", "growth_interval")
+        self._take("scale", *(state[name] for name in names))
 
 
 def _states(optimizer: Any) -> List[Any]:

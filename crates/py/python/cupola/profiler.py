@@ -6,6 +6,7 @@ a line for each such event.
 
 from __future__ import annotations
 
+import os
 from os import PathLike
 from typing import Any, Optional, Union
 
@@ -107,7 +108,8 @@ class profile:
     ) -> None:
         if path is not None:
             mx._profiler.check_file(path)
-        self._path = path
+        # The folder of now: the program may be in another one at the end.
+        self._path = None if path is None else os.path.abspath(path)
         self._how = (mode, wait_until_completed, lines, every)
         self._result: Optional[Profile] = None
 

@@ -7,6 +7,7 @@ parts. Changes of images are in ``cupola.data``: ``random_flip``, ``random_crop`
 
 from __future__ import annotations
 
+from itertools import repeat
 from os import PathLike
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -134,13 +135,16 @@ class Callbacks:
     def step(self, **metrics: Any) -> bool:
         """A training step was made, of which numbers, or arrays of one, were measured. True where the training is
         to end."""
+        # What is no number leaves the count as it is.
+        numbers = _numbers(metrics)
         self.steps += 1
-        return self._tell("step", Moment(self.epochs + 1, self.steps, _numbers(metrics), self._model))
+        return self._tell("step", Moment(self.epochs + 1, self.steps, numbers, self._model))
 
     def epoch(self, **metrics: Any) -> bool:
         """An epoch is over, of which numbers, or arrays of one, were measured. True where the training is to end."""
+        numbers = _numbers(metrics)
         self.epochs += 1
-        return self._tell("epoch", Moment(self.epochs, self.steps, _numbers(metrics), self._model))
+        return self._tell("epoch", Moment(self.epochs, self.steps, numbers, self._model))
 
     def end(self) -> None:
         """The training is over."""
@@ -414,7 +418,7 @@ def accumulate(function: Callable[..., Any], parts: int, *batch: mx.array) -> An
     the next begins.
 
     Args:
-        function: Takes a part of each array of the batch, and gives a tree of arrays.
+        function: Takes a part of each array of the batch, and gives a tree of arrays, numbers and ``None``.
         parts: In how many; no part is empty.
         batch: Arrays with the samples along their first axes.
 
@@ -440,13 +444,16 @@ def accumulate(function: Callable[..., Any], parts: int, *batch: mx.array) -> An
     total, names, is_mean = mx._train._Accumulator(), [], []
     for index in range(parts):
         first, last = index * count // parts, (index + 1) * count // parts
-        found = tree_flatten(function(*(array[first:last] for array in batch)))
+        given = tree_flatten(function(*(array[first:last] for array in batch)))
+        # A number is an array of one, and what is None stays so.
+        found = [(name, value if value is None else mx.array(value)) for name, value in given]
         names = [name for name, _ in found]
-        is_mean = [mx.issubdtype(value.dtype, mx.inexact) for _, value in found]
+        is_mean = [None if value is None else mx.issubdtype(value.dtype, mx.inexact) for _, value in found]
         means = [value for (_, value), mean in zip(found, is_mean) if mean]
-        sums = [value for (_, value), mean in zip(found, is_mean) if not mean]
+        sums = [value for (_, value), mean in zip(found, is_mean) if mean is False]
         # Only the sum holds them from here on.
-        del found
+        del found, given
         total.add((last - first) / count, means, sums)
-    means, sums = map(iter, total.finish())
-    return tree_unflatten([(name, next(means if mean else sums)) for name, mean in zip(names, is_mean)])
+    means, sums = total.finish()
+    of = {True: iter(means), False: iter(sums), None: repeat(None)}
+    return tree_unflatten([(name, next(of[mean])) for name, mean in zip(names, is_mean)])

@@ -168,7 +168,8 @@ pub fn array(
         )));
     }
     let dtype = DType::ALL.into_iter().find(|&d| code_of(d) == (t.code, t.bits));
-    let Some(dtype) = dtype.filter(|_| t.lanes == 1) else {
+    let is_complex128 = (t.code, t.bits) == (5, 128);
+    let Some(dtype) = dtype.or(is_complex128.then_some(DType::C64)).filter(|_| t.lanes == 1) else {
         return Err(wrong_type(format!(
             "from_dlpack: type {} of {} bits has no dtype",
             t.code, t.bits
@@ -181,7 +182,7 @@ pub fn array(
         false => Some(unsafe { std::slice::from_raw_parts(pointer, rank) }),
     };
     let shape: Vec<usize> = list(t.shape).unwrap_or(&[]).iter().map(|&d| d as usize).collect();
-    let size = dtype.size();
+    let size = usize::from(t.bits) / 8;
     let strides: Vec<isize> = match list(t.strides) {
         Some(strides) => strides.iter().map(|&s| s as isize * size as isize).collect(),
         None => {
@@ -191,6 +192,9 @@ pub fn array(
     // SAFETY: the offset lies within the memory that the structure describes.
     let data = unsafe { t.data.cast::<u8>().cast_const().add(t.byte_offset as usize) };
     let source = Strided { data, shape: &shape, strides: &strides };
+    if is_complex128 {
+        return source.complex128(sharing, wanted);
+    }
     source.imported(dtype, sharing, wanted, || Loan::of_tensor(py, tensor))
 }
 

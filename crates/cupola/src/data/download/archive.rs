@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
+use cupola_core::file;
 use flate2::read::GzDecoder;
 
 use super::super::{Error, Result};
@@ -16,7 +17,7 @@ use super::catalogue::Member;
 pub(super) fn unpack(archive: &Path, members: &[Member], folder: &Path) -> Result<()> {
     let damaged =
         |cause: std::io::Error| Error::content(archive, format!("the archive is damaged: {cause}"));
-    let file = File::open(archive).map_err(|cause| Error::io(archive, cause))?;
+    let (file, _) = file::open(archive).map_err(|cause| Error::io(archive, cause))?;
     let mut tar = tar::Archive::new(GzDecoder::new(BufReader::new(file)));
     let mut missing: Vec<&Member> = members.iter().collect();
     for entry in tar.entries().map_err(damaged)? {

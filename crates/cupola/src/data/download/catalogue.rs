@@ -1,6 +1,5 @@
 //! Where the published files are, how long they are, and their checksums.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -55,7 +54,7 @@ pub(super) fn length(path: &Path) -> Option<u64> {
 /// The MD5 sum of a file, in hexadecimal.
 pub(super) fn md5(path: &Path) -> Result<String> {
     let io = |cause| Error::io(path, cause);
-    let mut file = File::open(path).map_err(io)?;
+    let (mut file, _) = cupola_core::file::open(path).map_err(io)?;
     let mut hasher = Md5::new();
     let mut buffer = vec![0; 1 << 16];
     loop {

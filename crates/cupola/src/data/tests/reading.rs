@@ -116,6 +116,11 @@ fn a_header_cannot_make_a_reader_reserve_or_unpack_more() {
 fn a_file_that_cannot_be_opened_is_named() {
     let text = idx::read("no/such/file").unwrap_err().to_string();
     assert!(text.starts_with("no/such/file: "), "{text}");
+    #[cfg(unix)]
+    {
+        let text = idx::read("/dev/zero").unwrap_err().to_string();
+        assert_eq!(text, "/dev/zero: it is no file");
+    }
 }
 
 /// Writes the four files of MNIST, small, into `folder`; `change` may damage one.
@@ -194,6 +199,19 @@ fn mnist_files_that_do_not_fit_are_named() {
         complaint("train-labels-idx1-ubyte", idx_file(&[3, 1], &[0; 3])),
         "shape [3, 1], where [n] is expected"
     );
+}
+
+#[test]
+fn images_are_unpacked_only_where_they_fit_and_are_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    write_mnist(folder.path(), "", |name, bytes| {
+        if name == "train-images-idx3-ubyte" {
+            *bytes = header(8, &[5_000_000, 28, 28]);
+        }
+    });
+    let text = mnist(folder.path()).unwrap_err().to_string();
+    assert!(text.contains("3 labels for the 5000000 images of "), "{text}");
+    assert_eq!(Published::Mnist.read_test(folder.path()).unwrap().labels(), [9, 8]);
 }
 
 /// A CIFAR record whose red, green and blue planes start at 10, 90 and 170.

@@ -55,7 +55,7 @@ fn read_from(
     length: u64,
     memory: Option<&Buffer>,
 ) -> Result<(Tensors, Metadata)> {
-    let mut source = Source { file: BufReader::new(file), path, at: 0, length, memory };
+    let mut source = Source { file: BufReader::new(file), path, at: 0, taken: 0, length, memory };
     if length < 4 || &source.bytes::<4>()? != MAGIC {
         return Err(source.wrong(0, "this is no GGUF file"));
     }
@@ -125,6 +125,8 @@ struct Source<'a, R> {
     file: BufReader<R>,
     path: &'a Path,
     at: u64,
+    /// Where the data of the tensors so far ends.
+    taken: u64,
     length: u64,
     /// Where the whole file lies.
     memory: Option<&'a Buffer>,
@@ -293,6 +295,13 @@ impl<R: Read + Seek> Source<'_, R> {
                 format!("has {total} bytes from byte {from} on, the file ends at {}", self.length),
             ));
         }
+        // Tensors come in the order of their data.
+        if total > 0 && from < self.taken {
+            let taken = self.taken;
+            let detail = format!("is at byte {from}, the data before it ends at {taken}");
+            return Err(wrong(self, detail));
+        }
+        self.taken = self.taken.max(from + total as u64);
         if let (Some(dtype), Some(memory)) = (plain, self.memory) {
             let array = array_in(memory, from as usize, dtype, shape)?;
             return match found.insert(name.clone(), array) {

@@ -40,7 +40,7 @@ impl Writer<'_, '_> {
                 let axis = literal(axis)? as usize;
                 self.places[*array].1.aval.shape.get(axis).map(|&size| size as u64 + 1)
             }
-            Kind::Convert(x) if !x.ty.is_float() => self.below(x),
+            Kind::Convert(_, x) if !x.ty.is_float() => self.below(x),
             Kind::Binary(op, a, b) => match op {
                 Binary::Add => (self.below(a)? + self.below(b)?).checked_sub(1),
                 Binary::Multiply => {

@@ -1,13 +1,14 @@
 //! Expressions of the common language.
 
 use cupola_core::prim::call::language::{
-    self as language, Binary, Builtin, Compare, Expr, Kind, Unary,
+    self as language, Binary, Builtin, Compare, Expr, Kind, Scalar, Unary,
 };
 
 use super::super::Missing;
+use super::super::body::cast_real;
 use super::super::view::{place, unflatten};
-use super::register;
 use super::stmt::{At, Writer, is_plain};
+use super::{dtype, register};
 use crate::ir::{Atomic, Cmp, Math, Ty, Val};
 
 impl<'k, 'a> Writer<'k, 'a> {
@@ -74,9 +75,9 @@ impl<'k, 'a> Writer<'k, 'a> {
                 );
                 found.get()
             }
-            Kind::Convert(x) => {
+            Kind::Convert(to, x) => {
                 let x = self.expr(x);
-                convert(x, ty)
+                convert(x, *to)
             }
             Kind::Bits(x) => self.expr(x).bits(ty),
             Kind::Narrow(scalar, x) => {
@@ -105,9 +106,9 @@ impl<'k, 'a> Writer<'k, 'a> {
                     return value;
                 };
                 let old = self.load(&at);
-                let new = binary(*op, convert(old, register(*between)), value);
+                let new = binary(*op, convert(old, between.scalar()), value);
                 let scalar = self.scalar(&at);
-                let mut new = convert(new, ty);
+                let mut new = convert(new, scalar);
                 if scalar.is_narrow() {
                     new = self.narrow(scalar, new);
                 }
@@ -185,9 +186,12 @@ impl<'k, 'a> Writer<'k, 'a> {
     }
 }
 
-fn convert(x: Val<'_>, ty: Ty) -> Val<'_> {
+/// A value in the register of an element.
+fn convert(x: Val<'_>, to: Scalar) -> Val<'_> {
+    let ty = register(to.register());
     match (x.ty, ty) {
-        (from, to) if from == to => x,
+        (from, ty) if from == ty => x,
+        (from, _) if from.is_float() => cast_real(x, dtype(to)),
         (_, Ty::Bool) => x.is_nonzero(),
         (Ty::Bool, Ty::U32) => x.convert(ty),
         (Ty::Bool, _) => x.convert(Ty::U32).convert(ty),

@@ -440,7 +440,7 @@ fn returns(list: &[Stmt]) -> bool {
 pub fn is_plain(expr: &Expr) -> bool {
     match &expr.kind {
         Kind::Literal(_) | Kind::Builtin(..) | Kind::Load(Place::Variable(_)) => true,
-        Kind::Unary(_, x) | Kind::Convert(x) | Kind::Bits(x) | Kind::Narrow(_, x) => is_plain(x),
+        Kind::Unary(_, x) | Kind::Convert(_, x) | Kind::Bits(x) | Kind::Narrow(_, x) => is_plain(x),
         Kind::Binary(_, a, b) | Kind::Compare(_, a, b) | Kind::And(a, b) | Kind::Or(a, b) => {
             is_plain(a) && is_plain(b)
         }

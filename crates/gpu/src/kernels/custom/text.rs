@@ -91,6 +91,9 @@ pub fn write(
 /// What stands before the first line of the user's.
 pub const SOURCE: &str = "    // source";
 
+/// What stands before the first line of the user's header, in WGSL.
+pub const HEADER: &str = "// header";
+
 /// What a value is called in the text.
 fn named(v: Val<'_>) -> String {
     emit::value(v.reg())
@@ -175,9 +178,11 @@ fn header(source: &Text, language: Language) -> Result<String, Missing> {
         text.push('\n');
     }
     if !source.header.is_empty() {
-        if language == Language::Cuda {
-            text.push_str("#line 1 \"header\"\n");
-        }
+        text.push_str(match language {
+            Language::Wgsl => HEADER,
+            Language::Cuda => "#line 1 \"header\"",
+        });
+        text.push('\n');
         text.push_str(&source.header);
         text.push('\n');
     }

@@ -56,7 +56,7 @@ fn bits(packed: &Array, bits: usize, count: usize) -> Made {
             bytes.len()
         )));
     }
-    Ok(Array::from_slice(&unpacked(&bytes, bits, count, false), [count])?)
+    Ok(Array::from_slice(&unpacked(&bytes, bits, count, false)?, [count])?)
 }
 
 /// What older programs say of the shape.

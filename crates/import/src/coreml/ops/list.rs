@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use super::super::value::{List, Tensor};
 use super::prelude::*;
-
-/// The most elements of a list.
-const MOST_ITEMS: usize = 1 << 20;
+use crate::limits::MOST_ITEMS;
 
 fn list<'n>(n: &'n Node<'_>) -> Result<&'n List, Fault> {
     match n.value("ls")? {

@@ -29,9 +29,10 @@ fn non_maximum_suppression(n: &Node<'_>) -> Outcome {
         (n.float("iou_threshold")?, n.float_or("score_threshold", f64::NEG_INFINITY)?);
     let apart = n.flag("per_class_suppression", false)?;
     let (box_values, score_values) = (numbers::floats(boxes)?, numbers::floats(scores)?);
-    let mut chosen = vec![0.0; batch * most * 4];
-    let mut chosen_scores = vec![0.0; batch * most * classes];
-    let (mut indices, mut counts) = (vec![-1i32; batch * most], Vec::with_capacity(batch));
+    let mut chosen = numbers::filled(batch * most * 4, |_| 0.0)?;
+    let mut chosen_scores = numbers::filled(batch * most * classes, |_| 0.0)?;
+    let mut indices = numbers::filled(batch * most, |_| -1i32)?;
+    let mut counts = Vec::with_capacity(batch);
     for b in 0..batch {
         let corner = |i: usize| corners(&box_values[(b * count + i) * 4..][..4]);
         let row = |i: usize| &score_values[(b * count + i) * classes..][..classes];

@@ -2,6 +2,7 @@
 
 use super::super::graph::Attribute;
 use super::prelude::*;
+use crate::limits::MOST_ITEMS;
 use crate::lowering::movement::parts;
 
 /// The values of an input that is a sequence.
@@ -68,12 +69,16 @@ fn split_to(n: &Node<'_>) -> Outcome {
     let size = t.array.shape()[axis];
     let scalar = n.maybe(1)?.is_some_and(|s| s.rank() == 0);
     let sizes = match n.ints_at(1)? {
-        None => vec![1; size],
-        Some(sizes) if scalar => {
-            let each = node::count(sizes.first().copied().unwrap_or(0))?.max(1);
-            (0..size.div_ceil(each)).map(|i| each.min(size - i * each)).collect()
+        Some(sizes) if !scalar => node::counts(&sizes)?,
+        each => {
+            let each = each.map_or(1, |each| each.first().copied().unwrap_or(0));
+            let each = node::count(each)?.max(1);
+            let count = size.div_ceil(each);
+            if count > MOST_ITEMS {
+                return Err(Fault::invalid(format!("a sequence of {count} parts")));
+            }
+            (0..count).map(|i| each.min(size - i * each)).collect()
         }
-        Some(sizes) => node::counts(&sizes)?,
     };
     let drop = n.maybe(1)?.is_none() && !n.flag("keepdims", true)?;
     let mut out = Vec::with_capacity(sizes.len());

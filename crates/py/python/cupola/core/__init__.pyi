@@ -3537,8 +3537,8 @@ def set_default_stream(stream: Stream) -> None:
         >>> mx.set_default_stream(former)
     """
 def set_hard_memory_limit(limit: int) -> int:
-    """Bounds the memory of live arrays, where an evaluation that needs more raises `MemoryError`;
-    gives the former bound.
+    """Bounds the memory of live arrays, where an evaluation that needs more, or an array of data of the host, raises
+    `MemoryError`; gives the former bound.
 
     Example:
         >>> former = mx.set_hard_memory_limit(1 << 40)
@@ -3546,9 +3546,9 @@ def set_hard_memory_limit(limit: int) -> int:
         True
     """
 def set_memory_fraction(fraction: float, device: Device | DeviceType | None = ...) -> int:
-    """Bounds the memory of live arrays to a part, above 0 and at most 1, of what a device has, where an
-    evaluation that needs more raises `MemoryError`; gives the bound in bytes. `set_hard_memory_limit` takes
-    bytes, and the largest integer ends it.
+    """Bounds the memory of live arrays to a part, above 0 and at most 1, of what a device has, where an evaluation that
+    needs more, or an array of data of the host, raises `MemoryError`; gives the bound in bytes. `set_hard_memory_limit`
+    takes bytes, and the largest integer ends it.
 
     Example:
         >>> before = mx.get_hard_memory_limit()

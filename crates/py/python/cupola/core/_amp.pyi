@@ -25,6 +25,8 @@ class Policy:
         """The names of the operations of a category."""
     def changed(self, op: str, name: str) -> Any:
         """The policy with another category for an operation."""
+    def renew(self) -> None:
+        """Says that a module has another policy: what was compiled is traced anew."""
 
 @final
 class Scope:
@@ -71,6 +73,13 @@ def policy() -> Any:
 
     Example:
         >>> mx._amp.policy()
+    """
+def result(op: str, x: _Scalar | array) -> array:
+    """What the policy makes of the result of an operation that a layer computes by itself, as an embedding.
+
+    Example:
+        >>> mx._amp.result("embedding", mx.array([1.0])).dtype
+        mlx.core.float32
     """
 def set_global_policy(policy: Any = ...) -> None:
     """Makes a policy that of every thread outside of a scope.

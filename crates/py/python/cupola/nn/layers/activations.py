@@ -59,6 +59,8 @@ def prelu(x: mx.array, alpha: mx.array) -> mx.array:
         >>> nn.prelu(mx.array([-1.0, 2.0]), mx.array(0.25))
         array([-0.25, 2], dtype=float32)
     """
+    cast = lambda value: mx._amp.operand("prelu", value) if isinstance(value, mx.array) else value
+    x, alpha = cast(x), cast(alpha)
     return mx.maximum(0, x) + alpha * mx.minimum(0, x)
 
 

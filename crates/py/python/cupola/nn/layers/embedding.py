@@ -33,7 +33,7 @@ class Embedding(Module):
 
     def __call__(self, x: Any) -> mx.array:
         """The vectors of the integers in ``x``."""
-        return mx._amp.operand("embedding", self.weight[x])
+        return mx._amp.result("embedding", self.weight[x])
 
     def as_linear(self, x: mx.array) -> mx.array:
         """The products of ``x`` with all vectors, as for an output layer with tied weights."""

@@ -58,7 +58,8 @@ class InstanceNorm(Module):
         rows = x.reshape(batch, -1, features).swapaxes(1, 2)
         rows = mx.fast.layer_norm(rows, None, None, self.eps)
         x = rows.swapaxes(1, 2).reshape(batch, *spatial, features)
-        return self.weight * x + self.bias if "weight" in self else x
+        y = self.weight * x + self.bias if "weight" in self else x
+        return mx._amp.result("layer_norm", y)
 
 
 class LayerNorm(Module):
@@ -187,7 +188,8 @@ class GroupNorm(Module):
     def __call__(self, x: mx.array) -> mx.array:
         """Normalise ``x``."""
         x = self._neighbours(x) if self.pytorch_compatible else self._interleaved(x)
-        return self.weight * x + self.bias if "weight" in self else x
+        y = self.weight * x + self.bias if "weight" in self else x
+        return mx._amp.result("group_norm", y)
 
 
 class BatchNorm(Module):

@@ -82,7 +82,7 @@ class QuantizedEmbedding(_Quantized):
         """The vectors of the integers in ``x``."""
         biases = self["biases"][x] if "biases" in self else None
         vectors = mx.dequantize(self["weight"][x], self["scales"][x], biases, **self._how)
-        return mx._amp.operand("embedding", vectors)
+        return mx._amp.result("embedding", vectors)
 
     def as_linear(self, x: mx.array) -> mx.array:
         """The products of ``x`` with all vectors, as for an output layer with tied weights."""
@@ -147,7 +147,7 @@ class QuantizedLinear(_Quantized):
     def __call__(self, x: mx.array) -> mx.array:
         """Map the last axis of ``x``."""
         y = self._product(x)
-        return y + self["bias"] if "bias" in self else y
+        return y + mx._amp.operand("quantized_matmul", self["bias"]) if "bias" in self else y
 
     @classmethod
     def from_linear(
