@@ -15,7 +15,7 @@ use crate::{data, interrupt};
 
 pub fn run(args: &BenchArgs) -> Outcome {
     let output = Output::new(args.json.as_deref())?;
-    let data = || data::files(args.data_dir.as_deref());
+    let data = || data::files(args.dataset, args.data_dir.as_deref());
     output.spares("a file of the data", data)?;
     if let Some(path) = &args.outputs {
         spared("--outputs", path, "a file of the data", data())?;

@@ -47,7 +47,8 @@ pub fn run(args: &ClassifyArgs) -> Outcome {
     output.spares("the model", || [args.run.join(MODEL_FILE)])?;
     output.spares("a file of the run", || files_of(&args.run))?;
     output.spares("an image that is to be classified", || args.images.iter().cloned())?;
-    output.spares("a file of the data", || data::files(args.data_dir.as_deref()))?;
+    let data = |set| data::files(set, args.data_dir.as_deref());
+    output.spares("a file of the data", || args.dataset.into_iter().flat_map(data))?;
     with_stream(Stream::of(args.device), || {
         let model = Model::load(args.run.join(MODEL_FILE))?;
         match args.dataset {

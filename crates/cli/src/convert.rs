@@ -54,7 +54,7 @@ pub fn run(args: &ConvertArgs) -> Outcome {
     }
     let extension = args.model.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
     let package = match extension.as_deref() {
-        Some("onnx") => of_onnx(args)?,
+        Some("onnx") => of_onnx(args, &output)?,
         Some("mlpackage" | "mlmodel") => of_coreml(args)?,
         _ => of_package(args)?,
     };
@@ -133,12 +133,11 @@ enum Axis {
     Open(String, usize),
 }
 
-fn of_onnx(args: &ConvertArgs) -> Outcome<Package> {
+fn of_onnx(args: &ConvertArgs, output: &Output) -> Outcome<Package> {
     let model = onnx::Model::load(&args.model).map_err(cupola::Error::from)?;
-    for (option, path) in [("--out", Some(&args.out)), ("--report", args.report.as_ref())] {
-        let beside = model.beside().to_vec();
-        path.map_or(Ok(()), |path| spared(option, path, "a file of the model", beside))?;
-    }
+    let beside = || model.beside().iter().cloned();
+    spared("--out", &args.out, "a file of the model", beside())?;
+    output.spares("a file of the model", beside)?;
     let inputs = model.inputs().into_iter().map(onnx_input).collect::<Result<Vec<_>, _>>();
     let source = Source {
         name: args.name.clone().unwrap_or_else(|| "main".to_owned()),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use cupola::io::{Replacement, write_whole};
+use cupola::io::{Replacement, check_file, write_whole};
 use cupola::on_one_line;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -84,19 +84,6 @@ pub fn spared(
     }
 }
 
-/// The files in a folder, and in the folders in it down to this depth.
-pub fn below(folder: &Path, depth: usize) -> Vec<PathBuf> {
-    let mut all = Vec::new();
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if depth > 1 && path.is_dir() {
-            all.extend(below(&path, depth - 1));
-        }
-        all.push(path);
-    }
-    all
-}
-
 /// Where a file is, or would be, without links.
 fn place(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| {
@@ -139,30 +126,17 @@ fn is_stdout(path: &Path) -> bool {
 
 /// Looks whether the file at `path` can be written, or one be made there.
 pub fn replaceable(argument: &str, path: &Path) -> Outcome {
-    // A pipe is opened once, when there is something to write.
-    if path.metadata().is_ok_and(|known| !known.is_file() && !known.is_dir()) {
-        return Ok(());
-    }
-    let new = Replacement::new(path);
-    new.map(drop).map_err(|error| Failure::new(format!("{argument}: {error}")))
-}
-
-/// Looks whether files can be made in `folder`, by making one.
-fn probe(folder: &Path) -> std::io::Result<()> {
-    let path = folder.join(format!(".cupola-probe-{}", std::process::id()));
-    std::fs::OpenOptions::new().write(true).create_new(true).open(&path)?;
-    match std::fs::remove_file(&path) {
-        // Another process that takes the folder for its own sweeps it.
-        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
+    check_file(path, argument).map_err(|error| Failure::new(format!("{argument}: {error}")))
 }
 
 /// Makes `folder`, and looks whether files can be made in it.
 pub fn writable_folder(argument: &str, folder: &Path) -> Outcome {
-    std::fs::create_dir_all(folder).and_then(|()| probe(folder)).map_err(|cause| {
-        Failure::new(format!("{argument}: {}: cannot be written: {cause}", folder.display()))
-    })
+    let failed = |cause: String| Failure::new(format!("{argument}: {}: {cause}", folder.display()));
+    std::fs::create_dir_all(folder)
+        .map_err(|cause| failed(format!("cannot be written: {cause}")))?;
+    // Any name that nothing has.
+    let file = Replacement::new(folder.join(".cupola"));
+    file.map(drop).map_err(|error| failed(error.to_string()))
 }
 
 /// A bar on a terminal, nothing elsewhere: there lines say enough.

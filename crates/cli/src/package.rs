@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use cupola::package::{Function, Package, Port, Size, Trace};
+use cupola::package::{FILES, Function, Package, Port, Size, Trace};
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::below;
 
 /// An input or output.
 #[derive(Serialize)]
@@ -110,5 +109,22 @@ const DEPTH: usize = 4;
 
 /// The files of a model or a package, a file or a folder: nothing is written over them.
 pub fn files(package: &Path) -> Vec<PathBuf> {
-    [package.to_owned()].into_iter().chain(below(package, DEPTH)).collect()
+    let within = match package.extension() {
+        Some(kind) if kind.eq_ignore_ascii_case("mlpackage") => below(package, DEPTH),
+        _ => FILES.map(|name| package.join(name)).to_vec(),
+    };
+    [package.to_owned()].into_iter().chain(within).collect()
+}
+
+/// The files in a folder, and in the folders in it down to this depth.
+fn below(folder: &Path, depth: usize) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if depth > 1 && path.is_dir() {
+            all.extend(below(&path, depth - 1));
+        }
+        all.push(path);
+    }
+    all
 }

@@ -87,8 +87,9 @@ pub fn run(args: &ReportArgs) -> Outcome {
     replaceable("--out", &args.out)?;
     let subject = Subject::find(args)?;
     output.spares("what --out goes to", || [args.out.clone()])?;
-    output.spares("a file of the data", || data::files(subject.data_dir.as_deref()))?;
-    spared("--out", &args.out, "a file of the data", data::files(subject.data_dir.as_deref()))?;
+    let data = || data::files(subject.dataset, subject.data_dir.as_deref());
+    output.spares("a file of the data", data)?;
+    spared("--out", &args.out, "a file of the data", data())?;
     if let Some(run) = &subject.run {
         spared("--out", &args.out, "a file of the run", files_of(run))?;
         output.spares("a file of the run", || files_of(run))?;

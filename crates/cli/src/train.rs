@@ -55,7 +55,7 @@ fn train(args: &TrainArgs, profiling: &Profiling<'_>) -> Outcome {
     let folder = RunFolder::open(args, recipe.dataset.name())?;
     // The run that this one goes on from is read, and may lie elsewhere.
     let own = || folder.files().chain(args.resume.iter().flat_map(|from| files_of(from)));
-    let data = || data::files(args.data_dir.as_deref());
+    let data = || data::files(recipe.dataset, args.data_dir.as_deref());
     output.spares("a file of the run itself", own)?;
     output.spares("a file of the data", data)?;
     if let Some(path) = &args.report {

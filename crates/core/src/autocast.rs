@@ -407,6 +407,15 @@ pub fn operand(op: &str, x: &Array) -> Result<Array> {
 ///
 /// # Errors
 /// None but those of a cast.
+///
+/// # Example
+/// ```
+/// use cupola::{DType, amp, ops};
+/// let (x, policy) = (ops::ones([2], DType::F32)?, amp::Policy::new(DType::BF16)?);
+/// let cast = amp::autocast(Some(&policy), || amp::result("embedding", &x))?;
+/// assert_eq!(cast.dtype(), DType::BF16);
+/// # Ok::<(), cupola::Error>(())
+/// ```
 pub fn result(op: &str, x: &Array) -> Result<Array> {
     let Some(policy) = current() else { return Ok(x.clone()) };
     if let Some((&op, _)) = policy.categories.get_key_value(op) {

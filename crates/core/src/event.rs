@@ -125,11 +125,15 @@ impl Event {
         let recorded =
             Arc::new(Recorded { device, marked: Arc::default(), marker: OnceLock::new() });
         *lock(&self.last) = Some(recorded.clone());
+        let has_time = self.has_time;
         let mark = move || {
-            // The device begins with what it has gathered: the time of the event is not that of whoever asks first.
             recorded.marker.get_or_init(|| {
                 let mark = on.mark()?;
-                mark.is_done().map(|_| mark)
+                // The device begins with what it has gathered: else the time would be that of whoever asks first.
+                if has_time {
+                    mark.is_done()?;
+                }
+                Ok(mark)
             });
             recorded.marked.set();
         };

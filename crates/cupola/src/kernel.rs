@@ -106,6 +106,13 @@ struct Sources {
     metal: Option<String>,
 }
 
+impl Sources {
+    /// Whether an array or what a template says may have this name; the common language has words of its own.
+    fn allow(&self, name: &str) -> bool {
+        if self.common.is_some() { is_name(name) } else { is_identifier(name) }
+    }
+}
+
 /// How a kernel is called: its grid, its outputs and what its template's names stand for.
 #[derive(Clone, Debug)]
 pub struct Launch {
@@ -215,15 +222,12 @@ impl Kernel {
         outputs: impl IntoIterator<Item = O>,
         sources: Sources,
     ) -> Result<Kernel> {
-        if !is_identifier(name) {
-            return Err(Error::argument("kernel", format!("{name:?} is no name of a kernel")));
-        }
         let name = kept(name);
         let inputs: Vec<String> = inputs.into_iter().map(Into::into).collect();
         let outputs: Vec<String> = outputs.into_iter().map(Into::into).collect();
         let mut known = BTreeSet::new();
         for own in inputs.iter().chain(&outputs) {
-            if !is_name(own) {
+            if !sources.allow(own) {
                 return Err(Error::argument(name, format!("'{own}' is no name of an array")));
             }
             if !known.insert(own) {
@@ -420,7 +424,7 @@ impl Kernel {
         }
         let mut known: BTreeSet<&String> = self.inputs.iter().chain(&self.outputs).collect();
         for (own, _) in &launch.template {
-            if !is_name(own) {
+            if !self.sources.allow(own) {
                 let detail = format!("'{own}' is no name for what a template says");
                 return Err(Error::argument(self.name, detail));
             }

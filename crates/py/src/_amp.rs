@@ -55,12 +55,6 @@ impl Policy {
     fn changed(&self, op: &str, name: &str) -> PyResult<Policy> {
         self.0.clone().with(op, category(name)?).map(Policy).map_err(raise)
     }
-
-    /// Says that a module has another policy: what was compiled is traced anew.
-    #[staticmethod]
-    fn renew() {
-        binding::renew_traces();
-    }
 }
 
 #[doc = docs!(_amp::Scope)]
@@ -113,6 +107,12 @@ pub fn policy() -> Option<Policy> {
 #[pyfunction]
 pub fn global_policy() -> Option<Policy> {
     amp::global_policy().map(Policy)
+}
+
+#[doc = docs!(_amp::renew_traces)]
+#[pyfunction]
+pub fn renew_traces() {
+    binding::renew_traces();
 }
 
 #[doc = docs!(_amp::operand)]

@@ -3437,6 +3437,7 @@ macro_rules! docs {
 (_amp::global_policy) => { "The policy of every thread outside of a scope.\n\nExample:\n    >>> mx._amp.global_policy()" };
 (_amp::operand) => { "What the policy makes of an operand of an operation that a layer adds afterwards, as the bias of a\nconvolution.\n\nExample:\n    >>> mx._amp.operand(\"conv_general\", mx.array([1.0])).dtype\n    mlx.core.float32" };
 (_amp::policy) => { "The policy that this thread records under now.\n\nExample:\n    >>> mx._amp.policy()" };
+(_amp::renew_traces) => { "Says that a module has another policy now: what was compiled is traced anew.\n\nExample:\n    >>> mx._amp.renew_traces()" };
 (_amp::result) => { "What the policy makes of the result of an operation that a layer computes by itself, as an embedding.\n\nExample:\n    >>> mx._amp.result(\"embedding\", mx.array([1.0])).dtype\n    mlx.core.float32" };
 (_amp::set_global_policy) => { "Makes a policy that of every thread outside of a scope.\n\nExample:\n    >>> mx._amp.set_global_policy(None)" };
 (_amp::tune) => { "What a step takes in each precision, group by group of its operations.\n\nExample:\n    >>> step = lambda: [(mx.ones((2, 2)) @ mx.ones((2, 2))).sum()]\n    >>> tuned = mx._amp.tune(step, lambda: None, mx.bfloat16, 1, 0.01)\n    >>> \"products\" in str(tuned)\n    True" };
@@ -4018,6 +4019,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::_amp::global_policy, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_amp::operand, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_amp::policy, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::_amp::renew_traces, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_amp::result, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_amp::set_global_policy, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_amp::tune, m)?)?;

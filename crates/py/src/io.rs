@@ -9,7 +9,7 @@ use cupola::{Array, on_one_line};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyMemoryView, PyString, PyTuple};
 
 use crate::array::PyArray;
 use crate::device::{On, on};
@@ -243,7 +243,14 @@ pub fn load<'py>(
     if return_metadata && matches!(&*format, "npy" | "npz") {
         return Err(wrong_value(format!("[load] metadata not supported for format {format}")));
     }
-    let content = || -> PyResult<PyBackedBytes> { Ok(file.call_method0("read")?.extract()?) };
+    let content = || -> PyResult<PyBackedBytes> {
+        let read = file.call_method0("read")?;
+        match read.extract() {
+            Ok(bytes) => Ok(bytes),
+            // Whatever else holds bytes.
+            Err(_) => Ok(PyMemoryView::from(&read)?.call_method0("tobytes")?.extract()?),
+        }
+    };
     on(stream, || match &*format {
         "npy" => {
             let array = match &path {

@@ -244,21 +244,23 @@ impl Strided<'_> {
 
     /// Elements of complex128, which is no dtype here: `complex64`, or the parts that a `wanted` dtype keeps.
     fn complex128(&self, sharing: Sharing, wanted: Option<DType>) -> PyResult<Array> {
-        sharing.copies("complex128 becomes complex64")?;
+        let wanted = wanted.unwrap_or(DType::C64);
+        sharing.copies(format!("complex128 becomes {wanted}"))?;
         let bytes = self.bytes(2 * size_of::<f64>()).map_err(raise)?;
-        let parts = bytes.as_chunks().0.iter().map(|word| f64::from_ne_bytes(*word));
         let shape = Shape::from(self.shape);
-        let Some(wanted) = wanted.filter(|dtype| !dtype.is_complex()) else {
-            let parts: Vec<f32> = parts.map(|part| part as f32).collect();
-            return Array::from_bytes(bytemuck::cast_slice(&parts), DType::C64, shape)
-                .map_err(raise);
+        let numbers = bytes.as_chunks::<16>().0.iter().map(|number| {
+            [&number[..8], &number[8..]].map(|part| part.try_into().map_or(0.0, f64::from_ne_bytes))
+        });
+        if wanted.is_complex() {
+            let parts: Vec<f32> = numbers.flatten().map(|part| part as f32).collect();
+            let bytes = bytemuck::cast_slice(&parts);
+            return Array::from_bytes(bytes, DType::C64, shape).map_err(raise);
+        }
+        let kept = |number: [f64; 2]| match wanted {
+            DType::Bool => f64::from(u8::from(number != [0.0; 2])),
+            _ => number[0],
         };
-        let parts: Vec<f64> = parts.collect();
-        let kept = |pair: &[f64; 2]| match wanted {
-            DType::Bool => f64::from(u8::from(*pair != [0.0; 2])),
-            _ => pair[0],
-        };
-        let real: Vec<f64> = parts.as_chunks().0.iter().map(kept).collect();
+        let real: Vec<f64> = numbers.map(kept).collect();
         narrowed(&Array::from_vec(real, shape).map_err(raise)?, wanted)
     }
 

@@ -63,8 +63,34 @@ impl Published {
     /// # Errors
     ///
     /// As [`read`](Self::read).
+    ///
+    /// # Example
+    /// ```no_run
+    /// use cupola::data::{Dataset, Published};
+    /// let test = Published::Mnist.read_test("data")?;
+    /// assert_eq!(test.len(), 10_000);
+    /// # Ok::<(), cupola::data::Error>(())
+    /// ```
     pub fn read_test(self, folder: impl AsRef<Path>) -> Result<ImageDataset> {
         self.part(folder.as_ref(), Part::Test)
+    }
+
+    /// The files that are there and that [`read`](Self::read) may read, for whoever is not to write over them.
+    ///
+    /// # Example
+    /// ```
+    /// use cupola::data::Published;
+    /// assert!(Published::Mnist.files("no/such/folder").is_empty());
+    /// ```
+    pub fn files(self, folder: impl AsRef<Path>) -> Vec<PathBuf> {
+        let entries = self.places(folder.as_ref()).filter_map(|place| place.read_dir().ok());
+        let paths = entries.flatten().flatten().map(|entry| entry.path());
+        let is_data = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let name = name.strip_suffix(".gz").unwrap_or(&name);
+            name.ends_with("-ubyte") || name.ends_with(".bin")
+        };
+        paths.filter(is_data).collect()
     }
 
     fn part(self, folder: &Path, part: Part) -> Result<ImageDataset> {
@@ -87,11 +113,16 @@ impl Published {
         }
     }
 
+    /// The folders that its files are looked for in.
+    fn places(self, folder: &Path) -> impl Iterator<Item = PathBuf> {
+        let parts = self.folders().iter().map(|part| folder.join(part));
+        std::iter::once(folder.to_owned()).chain(parts)
+    }
+
     /// The path of the file of the first of `names` that is there.
     fn find(self, folder: &Path, names: &[&str]) -> Result<PathBuf> {
         let parts = self.folders();
-        for place in std::iter::once(folder.to_owned()).chain(parts.iter().map(|p| folder.join(p)))
-        {
+        for place in self.places(folder) {
             for name in names.iter().flat_map(|name| [(*name).to_owned(), format!("{name}.gz")]) {
                 let path = place.join(name);
                 if path.is_file() {

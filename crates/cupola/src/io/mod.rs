@@ -11,7 +11,7 @@ use cupola_core::DType;
 pub(crate) use content::array_in;
 pub use content::content;
 pub use whole::{Replacement, check_file, write_whole};
-pub(crate) use whole::{folder_beside, is_in_the_making, replaced};
+pub(crate) use whole::{folder_beside, replaced, sweep};
 
 /// Elements between the machine's byte order and the file's.
 pub(crate) fn little_endian(mut bytes: Vec<u8>, dtype: DType) -> Vec<u8> {

@@ -5,9 +5,9 @@ use std::ffi::OsStr;
 use std::fs::{File, Metadata, OpenOptions, TryLockError, remove_dir_all, remove_file};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-use cupola_core::{Error, Result};
+use cupola_core::{Error, Result, fork};
 use tempfile::{NamedTempFile, TempDir};
 
 /// How the names of files in the making begin.
@@ -21,7 +21,7 @@ const MOST_LINKS: usize = 40;
 
 /// The new content of a file: written to another one in the same folder, which takes the name in the
 /// end ([`Replacement::keep`]). Dropped before, it leaves nothing behind, and a file that was there as
-/// it was. What a process that is killed leaves behind goes when a later one writes to that folder.
+/// it was. What a process that is killed leaves behind goes, on Unix, when a later one writes to that folder.
 ///
 /// The file keeps its permissions, its owner where the process may give files away, and a symbolic link
 /// stays one: what it leads to is replaced. Other hard links to it keep the old content. What is no regular
@@ -202,7 +202,7 @@ fn beside(path: &Path, known: Option<&Metadata>) -> std::io::Result<NamedTempFil
             return Err(std::io::Error::new(ErrorKind::PermissionDenied, "the file is read-only"));
         }
     }
-    sweep(folder(path));
+    sweep_once(folder(path));
     let file = loop {
         let file = making(0o666).tempfile_in(folder(path))?;
         if is_held(file.as_file(), file.path()) {
@@ -217,7 +217,7 @@ fn beside(path: &Path, known: Option<&Metadata>) -> std::io::Result<NamedTempFil
 
 /// A folder beside `path` that goes when it is dropped, as a file in the making does, and what holds it meanwhile.
 pub(crate) fn folder_beside(path: &Path) -> std::io::Result<(TempDir, Option<File>)> {
-    sweep(folder(path));
+    sweep_once(folder(path));
     loop {
         let new = making(0o777).tempdir_in(folder(path))?;
         let held = if cfg!(unix) { Some(File::open(new.path())?) } else { None };
@@ -241,7 +241,7 @@ fn making(mode: u32) -> tempfile::Builder<'static, 'static> {
 }
 
 /// Whether a file has the name of one in the making.
-pub(crate) fn is_in_the_making(name: &OsStr) -> bool {
+fn is_in_the_making(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes())
 }
@@ -253,25 +253,38 @@ fn is_held(file: &File, path: &Path) -> bool {
     !cfg!(unix) || !matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && path.exists()
 }
 
-/// Removes what processes that were killed had not finished writing in `folder`: what is in the making and held by
-/// nobody. A process looks once, since a folder may have many files.
-fn sweep(folder: &Path) {
+/// Removes what processes that were killed had not finished writing in `folder`, where this process has not looked yet:
+/// a folder may have many files.
+fn sweep_once(folder: &Path) {
     static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-    let mut swept = SWEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    if !cfg!(unix) || !swept.insert(folder.to_owned()) {
-        return;
+    let is_new = |folder| fork::lock(&SWEPT).insert(folder);
+    if cfg!(unix) && std::path::absolute(folder).is_ok_and(is_new) {
+        sweep(folder);
     }
+}
+
+/// Removes what is in the making in `folder` and held by nobody; elsewhere than on Unix that is all of it.
+pub(crate) fn sweep(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let Ok(kind) = entry.file_type() else { continue };
+        let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
         // To open a pipe would wait.
-        let is_left = is_in_the_making(&entry.file_name())
-            && (kind.is_file() || kind.is_dir())
-            && File::open(entry.path()).is_ok_and(|held| held.try_lock().is_ok());
-        if is_left {
-            let path = entry.path();
+        if !is_in_the_making(&entry.file_name()) || !kind.is_file() && !kind.is_dir() {
+            continue;
+        }
+        // Held until it is gone, so that whoever has just made it sees that.
+        let held = if cfg!(unix) { File::open(&path).map(Some) } else { Ok(None) };
+        let Ok(held) = held else { continue };
+        if held.as_ref().is_none_or(|held| held.try_lock().is_ok()) {
             let _ = if kind.is_dir() { remove_dir_all(path) } else { remove_file(path) };
         }
     }
+}
+
+/// The mode of a file that has another owner than before. Whoever runs it would act as one who never allowed that:
+/// setuid and setgid go.
+#[cfg(unix)]
+fn of_another_owner(mode: u32) -> u32 {
+    mode & 0o1777
 }
 
 /// Gives a new file the permissions of the `known` one, whose place it is to take, and its owner and group as far as
@@ -287,8 +300,7 @@ fn take_after(file: &File, known: &Metadata) -> std::io::Result<()> {
         if !is_alike && fchown(file, Some(known.uid()), group).is_err() {
             // Whoever is in the group may give it that.
             let _ = fchown(file, None, group);
-            // Whoever runs it would else act as an owner who never allowed that: setuid and setgid go.
-            permissions.set_mode(permissions.mode() & 0o1777);
+            permissions.set_mode(of_another_owner(permissions.mode()));
         }
     }
     file.set_permissions(permissions)
@@ -330,6 +342,15 @@ mod tests {
         let mut names: Vec<_> = entries.filter_map(|e| e.file_name().into_string().ok()).collect();
         names.sort();
         assert_eq!(names, [".cupola-Held12.tmp", ".cupola-notes", "a", "b", "other.tmp"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_acts_as_another_owner() {
+        assert_eq!(
+            [0o4755, 0o2640, 0o1777, 0o600].map(of_another_owner),
+            [0o755, 0o640, 0o1777, 0o600]
+        );
     }
 
     /// Only root gives files away: for others nothing is to be seen here.

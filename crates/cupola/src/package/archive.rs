@@ -14,6 +14,7 @@ use cupola_core::backend::{Buffer, reserve};
 use cupola_core::{Error, Result};
 use sha2::{Digest, Sha256};
 
+use super::FILES;
 use crate::io::{Replacement, folder_beside};
 
 /// What data in an archive is aligned to.
@@ -185,13 +186,12 @@ impl Sink {
 /// The name of something in a folder that does not make it a package, to be replaced as a whole: what is no file of
 /// one, or any where others are missing.
 fn foreign(folder: &Path) -> std::io::Result<Option<String>> {
-    let own = [super::MANIFEST, super::GRAPH, super::WEIGHTS];
     let mut names = Vec::new();
     for entry in folder.read_dir()? {
         names.push(entry?.file_name().to_string_lossy().into_owned());
     }
-    let is_whole = own.iter().all(|own| names.iter().any(|name| name == own));
-    Ok(names.into_iter().find(|name| !is_whole || !own.contains(&name.as_str())))
+    let is_whole = FILES.iter().all(|own| names.iter().any(|name| name == own));
+    Ok(names.into_iter().find(|name| !is_whole || !FILES.contains(&name.as_str())))
 }
 
 /// Gives a folder its name; one that was there goes, and leaves its permissions.
@@ -204,7 +204,9 @@ fn swap(new: tempfile::TempDir, path: &Path) -> std::io::Result<()> {
     };
     std::fs::set_permissions(new.path(), known.permissions())?;
     if exchange(new.path(), path).is_ok() {
-        return new.close();
+        // The package is there; whether the old one can be removed is another question.
+        let _ = new.close();
+        return Ok(());
     }
     // Where two cannot change places at once there is none between two renames: a folder cannot take the place of
     // another one that has files.
@@ -215,8 +217,8 @@ fn swap(new: tempfile::TempDir, path: &Path) -> std::io::Result<()> {
         std::fs::rename(&kept, path)?;
         return Err(cause);
     }
-    let _ = new.keep();
-    std::fs::remove_dir_all(kept)
+    let _ = (new.keep(), std::fs::remove_dir_all(kept));
+    Ok(())
 }
 
 /// Lets two folders change places.

@@ -52,6 +52,8 @@ pub use self::trace::{Function, Port, Size, Trace, Weight};
 const MANIFEST: &str = "manifest.json";
 const GRAPH: &str = "graph.bin";
 const WEIGHTS: &str = "weights.safetensors";
+/// The names of the files of a package.
+pub const FILES: [&str; 3] = [MANIFEST, GRAPH, WEIGHTS];
 
 /// The longest manifest and graph that are read.
 const MOST_MANIFEST: u64 = 64 << 20;

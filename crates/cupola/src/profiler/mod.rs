@@ -286,7 +286,8 @@ pub fn log_from_env() -> Result<FromEnv> {
 /// Where it cannot be written, or is none that a profile may replace ([`spares_others`]).
 pub fn file_from_env() -> Result<Option<PathBuf>> {
     let path = std::env::var_os("CUPOLA_PROFILE").filter(|path| !path.is_empty());
-    let path = path.map(PathBuf::from);
+    // The program may go to another folder.
+    let path = path.map(|path| std::path::absolute(&path).unwrap_or_else(|_| path.into()));
     if let Some(path) = &path {
         check_file(path, "a profile").and_then(|()| spares_others(path)).map_err(of_variable)?;
     }

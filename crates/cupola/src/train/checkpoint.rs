@@ -44,11 +44,11 @@ pub(super) struct Record {
     pub images: usize,
     /// What tells images that have changed; checkpoints of earlier versions have none.
     #[serde(default)]
-    pub content: Option<u64>,
+    pub training_digest: Option<u64>,
     /// The same of the images that it is tested on, where [`Trainer::set_tests`](super::Trainer::set_tests) named
     /// them.
     #[serde(default)]
-    pub tests: Option<u64>,
+    pub test_digest: Option<u64>,
     pub position: Position,
     pub history: Vec<EpochMetrics>,
 }

@@ -74,7 +74,7 @@ impl RunLock {
             let mut lock = RunLock { path: path.clone(), file };
             let written = lock.file.set_len(0);
             written.and_then(|()| writeln!(lock.file, "{}", std::process::id())).map_err(failed)?;
-            sweep(folder);
+            io::sweep(folder);
             return Ok(lock);
         }
     }
@@ -102,18 +102,6 @@ fn is_at(file: &File, path: &Path) -> bool {
     {
         let _ = (file, path);
         true
-    }
-}
-
-/// Removes the files in the making that a run before left: nobody else writes here.
-fn sweep(folder: &Path) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        if io::is_in_the_making(&entry.file_name())
-            && entry.file_type().is_ok_and(|kind| kind.is_file())
-        {
-            let _ = std::fs::remove_file(entry.path());
-        }
     }
 }
 

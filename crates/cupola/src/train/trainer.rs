@@ -54,8 +54,8 @@ impl Trainer {
             settings,
             description,
             images: images.len(),
-            content: Some(digest(images)),
-            tests: None,
+            training_digest: Some(digest(images)),
+            test_digest: None,
             position: Position::default(),
             history: Vec::new(),
         };
@@ -68,15 +68,25 @@ impl Trainer {
     /// # Errors
     ///
     /// Where the training was resumed, and was to be tested on others.
+    ///
+    /// # Example
+    /// ```
+    /// use cupola::{data::digits_sized, train::{Settings, Trainer}};
+    /// let (images, tests) = digits_sized(0, 40, 8);
+    /// let mut trainer = Trainer::new(Settings::default(), &images)?;
+    /// trainer.set_tests(&tests)?;
+    /// assert!(trainer.set_tests(&images).is_err());
+    /// # Ok::<(), cupola::Error>(())
+    /// ```
     pub fn set_tests(&mut self, images: &ImageDataset) -> Result<()> {
         let given = digest(images);
-        match self.record.tests {
+        match self.record.test_digest {
             Some(known) if known != given => Err(Error::argument(
                 "images",
                 format!("the test images of {} have changed, or their labels", images.name()),
             )),
             _ => {
-                self.record.tests = Some(given);
+                self.record.test_digest = Some(given);
                 Ok(())
             }
         }
@@ -100,7 +110,7 @@ impl Trainer {
                 images.name()
             )));
         }
-        if record.content.is_some_and(|known| known != digest(images)) {
+        if record.training_digest.is_some_and(|known| known != digest(images)) {
             return Err(wrong(format!(
                 "was trained on other images: those of {} have changed, or their labels",
                 images.name()

@@ -9,7 +9,7 @@ use crate::error::{Error, Fault, Result};
 use crate::folder::Folder;
 
 /// The largest manifest that is read; those that tools write have a few hundred bytes.
-const MOST_BYTES: u64 = 1 << 20;
+const MOST_MANIFEST: u64 = 1 << 20;
 
 /// The model's file of a package, or the file itself.
 pub fn model_file(path: &Path) -> Result<PathBuf> {
@@ -19,7 +19,7 @@ pub fn model_file(path: &Path) -> Result<PathBuf> {
     let manifest = path.join("Manifest.json");
     let shown = manifest.display().to_string();
     let wrong = |detail: &str| Error::file(&shown, detail);
-    let text = file::read(&manifest, MOST_BYTES).map_err(|e| wrong(&e.to_string()))?;
+    let text = file::read(&manifest, MOST_MANIFEST).map_err(|e| wrong(&e.to_string()))?;
     let text: Value =
         serde_json::from_slice(&text).map_err(|e| wrong(&format!("is no manifest: {e}")))?;
     let root = text.get("rootModelIdentifier").and_then(Value::as_str);

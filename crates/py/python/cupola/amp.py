@@ -238,7 +238,7 @@ def set_policy(module: Module, policy: Union[str, Policy, None]) -> Module:
         object.__setattr__(module, "policy", found)
         object.__setattr__(module, "__class__", _scoped(base))
     # What was compiled may have been traced through this module.
-    mx._amp.Policy.renew()
+    mx._amp.renew_traces()
     return module
 
 

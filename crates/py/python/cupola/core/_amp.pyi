@@ -25,8 +25,6 @@ class Policy:
         """The names of the operations of a category."""
     def changed(self, op: str, name: str) -> Any:
         """The policy with another category for an operation."""
-    def renew(self) -> None:
-        """Says that a module has another policy: what was compiled is traced anew."""
 
 @final
 class Scope:
@@ -73,6 +71,12 @@ def policy() -> Any:
 
     Example:
         >>> mx._amp.policy()
+    """
+def renew_traces() -> None:
+    """Says that a module has another policy now: what was compiled is traced anew.
+
+    Example:
+        >>> mx._amp.renew_traces()
     """
 def result(op: str, x: _Scalar | array) -> array:
     """What the policy makes of the result of an operation that a layer computes by itself, as an embedding.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Callable
 
 import cupola.core as mx
 from cupola.nn.layers.base import Module
@@ -14,6 +14,17 @@ def _check(layer: Module, eps: float) -> float:
     if not eps > 0:
         raise ValueError(f"[{type(layer).__name__}] eps must be positive, not {eps}")
     return eps
+
+
+def _cast_as_one(op: str, norm: Callable[[mx.array], mx.array], x: mx.array) -> mx.array:
+    """What ``norm`` makes of ``x``: where a policy casts ``op``, in float32 inside, and the result is cast."""
+    policy = mx._amp.policy()
+    if policy is None or op in policy.ops("unchanged"):
+        return norm(x)
+    is_cast = mx.issubdtype(x.dtype, mx.floating) and x.dtype != mx.float64
+    with mx._amp.Scope():
+        y = norm(x.astype(mx.float32) if is_cast else x)
+    return mx._amp.result(op, y)
 
 
 class InstanceNorm(Module):
@@ -53,13 +64,15 @@ class InstanceNorm(Module):
                 "InstanceNorm expects inputs with at least 3 dimensions (N, ..., C) but the "
                 f"input has {x.ndim} dimensions."
             )
+        return _cast_as_one("group_norm", self._normalised, x)
+
+    def _normalised(self, x: mx.array) -> mx.array:
         # Each feature of a sample becomes a row, for the fast normalisation of the last axis.
         batch, *spatial, features = x.shape
         rows = x.reshape(batch, -1, features).swapaxes(1, 2)
         rows = mx.fast.layer_norm(rows, None, None, self.eps)
         x = rows.swapaxes(1, 2).reshape(batch, *spatial, features)
-        y = self.weight * x + self.bias if "weight" in self else x
-        return mx._amp.result("layer_norm", y)
+        return self.weight * x + self.bias if "weight" in self else x
 
 
 class LayerNorm(Module):
@@ -185,11 +198,13 @@ class GroupNorm(Module):
         var = mx.var(x, axis=1, keepdims=True)
         return ((x - mean) * mx.rsqrt(var + self.eps)).reshape(shape)
 
+    def _normalised(self, x: mx.array) -> mx.array:
+        x = self._neighbours(x) if self.pytorch_compatible else self._interleaved(x)
+        return self.weight * x + self.bias if "weight" in self else x
+
     def __call__(self, x: mx.array) -> mx.array:
         """Normalise ``x``."""
-        x = self._neighbours(x) if self.pytorch_compatible else self._interleaved(x)
-        y = self.weight * x + self.bias if "weight" in self else x
-        return mx._amp.result("group_norm", y)
+        return _cast_as_one("group_norm", self._normalised, x)
 
 
 class BatchNorm(Module):
