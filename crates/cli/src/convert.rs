@@ -45,7 +45,7 @@ impl From<&Lack> for LackLine {
 }
 
 pub fn run(args: &ConvertArgs) -> Outcome {
-    let output = Output::new(args.report.as_deref())?;
+    let output = Output::of("--report", args.report.as_deref())?;
     output.spares("a file of the model", || files(&args.model))?;
     output.spares("a file of the package", || files(&args.out))?;
     spared("--out", &args.out, "a file of the model", files(&args.model))?;

@@ -16,15 +16,22 @@ use crate::failure::{Failure, Outcome};
 /// What people and programs get to see.
 pub struct Output {
     json: Option<PathBuf>,
+    /// The option that names it.
+    option: &'static str,
 }
 
 impl Output {
     /// An output that can write JSON to `json`: whether it can is seen before any work is done.
     pub fn new(json: Option<&Path>) -> Outcome<Self> {
+        Self::of("--json", json)
+    }
+
+    /// The same for an option of another name.
+    pub fn of(option: &'static str, json: Option<&Path>) -> Outcome<Self> {
         if let Some(path) = json.filter(|path| !is_stdout(path)) {
-            replaceable("--json", path)?;
+            replaceable(option, path)?;
         }
-        Ok(Self { json: json.map(Path::to_owned) })
+        Ok(Self { json: json.map(Path::to_owned), option })
     }
 
     /// Sees to it that the JSON does not take the place of a file that the program itself reads or
@@ -36,7 +43,7 @@ impl Output {
         let Some(path) = self.json.as_deref().filter(|path| !is_stdout(path)) else {
             return Ok(());
         };
-        spared("--json", path, what, files())
+        spared(self.option, path, what, files())
     }
 
     /// A line for people, or several: on the standard output, unless JSON goes there. Names of files, models and
@@ -61,10 +68,11 @@ impl Output {
     pub fn json(&self, value: &impl Serialize) -> Outcome {
         let Some(path) = &self.json else { return Ok(()) };
         let text = serde_json::to_string_pretty(value)
-            .map_err(|cause| Failure::new(format!("--json: {cause}")))?;
+            .map_err(|cause| Failure::new(format!("{}: {cause}", self.option)))?;
         if is_stdout(path) {
-            return writeln!(std::io::stdout(), "{text}")
-                .map_err(|cause| Failure::new(format!("--json: standard output: {cause}")));
+            return writeln!(std::io::stdout(), "{text}").map_err(|cause| {
+                Failure::new(format!("{}: standard output: {cause}", self.option))
+            });
         }
         Ok(write_whole(path, format!("{text}\n"))?)
     }

@@ -473,6 +473,7 @@ pub fn moved(buffer: &Buffer, range: Range<usize>, device: Device) -> Result<Buf
 
 fn copied(buffer: &Buffer, range: Range<usize>, device: Device) -> Result<Buffer> {
     let to = backend(device)?;
+    buffer.check()?;
     if let Some(bytes) = buffer.host().and_then(|bytes| bytes.get(range.clone())) {
         return upload(&**to, bytes);
     }

@@ -193,3 +193,23 @@ def test_what_numpy_gets_of_loaded_arrays_is_read_only(tmp_path, size):
         copy = np.array(cc.load(path))
         copy[0] = 2
     assert cc.load(path)[0].item() == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files are read there")
+def test_a_file_that_is_changed_in_place_is_not_brought_to_a_gpu(tmp_path):
+    path = str(tmp_path / "x.safetensors")
+    cc.save_safetensors(path, {"x": cc.ones(100_000)})
+    x = cc.load(path)["x"]
+    with open(path, "r+b") as file:
+        file.truncate(100)
+    devices = [device for device in (cc.cpu, cc.wgpu, cc.cuda) if cc.is_available(device)]
+    for device in [*devices, *devices]:
+        with pytest.raises(RuntimeError, match="x.safetensors.*changed in place"):
+            cc.eval(cc.multiply(x, 2, stream=device))
+
+
+@pytest.mark.parametrize("mode", ["reflect", "symmetric"])
+def test_a_padding_that_memory_does_not_hold_is_an_error(mode):
+    with pytest.raises((MemoryError, ValueError)):
+        cc.eval(cc.pad(cc.zeros(4), [(2**42, 2**42)], mode=mode))
+    assert cc.pad(cc.arange(3), [(2, 2)], mode="reflect").tolist() == [2, 1, 0, 1, 2, 1, 0]

@@ -1,13 +1,19 @@
 //! Files as memory of the CPU.
 
 use std::any::Any;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use cupola_core::backend::{Buffer, Kept, Memory};
 use cupola_core::{Device, Error, Result};
+
+/// So many files are mapped at most. Each is held open, of which a process may often have 1024.
+const MOST: usize = 256;
+
+static MAPPED: AtomicUsize = AtomicUsize::new(0);
 
 /// The content of `file`, whose name is `path`, as memory that is only read. The system brings in what is read when it
 /// is read, so that this costs as much for a large file as for a small one.
@@ -16,46 +22,49 @@ use cupola_core::{Device, Error, Result};
 /// changes while they are read, what is there. Files that Cupola writes are others under the same name.
 ///
 /// # Errors
-/// Where the file is no regular one, is empty, or cannot be mapped.
-pub fn map(file: &File, path: &Path) -> std::io::Result<Buffer> {
-    let known = file.metadata()?;
-    if !known.is_file() {
+/// Where the file is no regular one, is empty, or cannot be mapped, or 256 are mapped already.
+pub fn map(file: File, path: &Path) -> std::io::Result<Buffer> {
+    let stamp = Stamp::of(&file)?;
+    if !file.metadata()?.is_file() {
         return Err(std::io::Error::new(ErrorKind::Unsupported, "only regular files are mapped"));
     }
-    // Nothing is held open: there may be thousands of arrays.
-    let (path, stamp) = (std::path::absolute(path)?, Stamp::of(&known)?);
     // SAFETY: the memory is only read, and any content is a value. That nobody changes the file meanwhile is asked
     // of the caller: no program can keep others from it.
-    let content = unsafe { memmap2::Mmap::map(file)? };
-    Ok(Buffer::new(Mapped { content, path, stamp, kept: Kept::default() }))
+    let content = unsafe { memmap2::Mmap::map(&file)? };
+    let count = MAPPED.fetch_add(1, Ordering::Relaxed);
+    let mapped = Mapped { content, file, path: path.to_owned(), stamp, kept: Kept::default() };
+    match count < MOST {
+        true => Ok(Buffer::new(mapped)),
+        false => Err(std::io::Error::other("as many files as may be are mapped")),
+    }
 }
 
 /// Memory of [`map`].
 struct Mapped {
     content: memmap2::Mmap,
+    file: File,
     path: PathBuf,
     stamp: Stamp,
     kept: Kept,
 }
 
-/// What tells a file, and whether it was changed.
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        MAPPED.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What tells whether a file was changed.
 #[derive(PartialEq, Eq)]
 struct Stamp {
-    place: Option<(u64, u64)>,
     bytes: u64,
     changed: SystemTime,
 }
 
 impl Stamp {
-    fn of(known: &Metadata) -> std::io::Result<Stamp> {
-        #[cfg(unix)]
-        let place = {
-            use std::os::unix::fs::MetadataExt;
-            Some((known.dev(), known.ino()))
-        };
-        #[cfg(not(unix))]
-        let place = None;
-        Ok(Stamp { place, bytes: known.len(), changed: known.modified()? })
+    fn of(file: &File) -> std::io::Result<Stamp> {
+        let known = file.metadata()?;
+        Ok(Stamp { bytes: known.len(), changed: known.modified()? })
     }
 }
 
@@ -77,14 +86,12 @@ impl Memory for Mapped {
     }
 
     fn check(&self) -> Result<()> {
-        // Where another file has the name, or none, nobody comes by this one.
-        let now = self.path.metadata().and_then(|known| Stamp::of(&known));
-        match now {
-            Ok(now) if now.place == self.stamp.place && now != self.stamp => Err(Error::io(
+        match Stamp::of(&self.file) {
+            Ok(now) if now == self.stamp => Ok(()),
+            _ => Err(Error::io(
                 &self.path,
                 "was changed in place after it was loaded, and arrays lie in it: load it again",
             )),
-            _ => Ok(()),
         }
     }
 
@@ -108,17 +115,17 @@ mod tests {
         let path = std::env::temp_dir().join(format!("cupola-map-{}", std::process::id()));
         std::fs::File::create(&path).and_then(|mut f| f.write_all(b"content")).expect("a file");
         let open = || std::fs::File::open(&path).expect("a file");
-        let buffer = map(&open(), &path).expect("memory");
+        let buffer = map(open(), &path).expect("memory");
         std::fs::remove_file(&path).expect("the file");
         std::fs::write(&path, b"other").expect("a file");
         assert_eq!(buffer.host(), Some(&b"content"[..]));
         assert!(buffer.is_lent() && buffer.check().is_ok());
-        let other = map(&open(), &path).expect("memory");
+        let other = map(open(), &path).expect("memory");
         std::fs::write(&path, b"shorter").expect("a file");
         assert!(other.check().unwrap_err().to_string().contains("changed in place"));
         assert!(buffer.check().is_ok());
         std::fs::remove_file(&path).expect("the file");
         let folder = std::env::temp_dir();
-        assert!(map(&std::fs::File::open(&folder).expect("a folder"), &folder).is_err());
+        assert!(map(std::fs::File::open(&folder).expect("a folder"), &folder).is_err());
     }
 }

@@ -33,7 +33,10 @@ pub fn content(path: impl AsRef<Path>) -> Result<Buffer> {
     let failed = |cause: std::io::Error| Error::io(path, format!("cannot be read: {cause}"));
     let (file, length) = file::open(path).map_err(failed)?;
     let is_mapped = cfg!(unix) && length >= SMALL;
-    if is_mapped && let Ok(mapped) = cupola_cpu::memory::map(&file, path) {
+    if is_mapped
+        && let Ok(own) = file.try_clone()
+        && let Ok(mapped) = cupola_cpu::memory::map(own, path)
+    {
         return Ok(mapped);
     }
     let mut bytes = reserve(length as usize, "a file's content")?;

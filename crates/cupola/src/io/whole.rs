@@ -198,28 +198,57 @@ fn beside(path: &Path, known: Option<&Metadata>) -> std::io::Result<NamedTempFil
         if known.is_dir() {
             return Err(ErrorKind::IsADirectory.into());
         }
+        let refused = |why| Err(std::io::Error::new(ErrorKind::PermissionDenied, why));
         if known.permissions().readonly() {
-            return Err(std::io::Error::new(ErrorKind::PermissionDenied, "the file is read-only"));
+            return refused("the file is read-only");
+        }
+        // Who may not write to a file is not to replace it either. Opened, it stays as it is.
+        OpenOptions::new().write(true).open(path)?;
+        if !is_replaceable(path, known)? {
+            return refused(
+                "the file is another user's, and in this folder only owners replace files",
+            );
         }
     }
     sweep_once(folder(path));
     let file = loop {
-        let file = making(0o666).tempfile_in(folder(path))?;
+        let file = making(0o666).tempfile_in(folder(path)).map_err(unnamed)?;
         if is_held(file.as_file(), file.path()) {
             break file;
         }
     };
     if let Some(known) = known {
-        take_after(file.as_file(), known)?;
+        take_after(file.as_file(), path, known)?;
     }
     Ok(file)
+}
+
+/// An error without the name of a file in the making, which says nothing to anybody.
+fn unnamed(cause: std::io::Error) -> std::io::Error {
+    let inner = cause.get_ref().and_then(|error| error.source());
+    let code = inner.and_then(|inner| inner.downcast_ref::<std::io::Error>()?.raw_os_error());
+    code.map_or(cause, std::io::Error::from_raw_os_error)
+}
+
+/// Whether another file may take the name: in a folder that is sticky, as `/tmp`, only the owner of the file or of the
+/// folder may do that.
+#[cfg(unix)]
+fn is_replaceable(path: &Path, known: &Metadata) -> std::io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let (within, own) = (folder(path).metadata()?, rustix::process::geteuid().as_raw());
+    Ok(within.mode() & 0o1000 == 0 || own == 0 || [known.uid(), within.uid()].contains(&own))
+}
+
+#[cfg(not(unix))]
+fn is_replaceable(_: &Path, _: &Metadata) -> std::io::Result<bool> {
+    Ok(true)
 }
 
 /// A folder beside `path` that goes when it is dropped, as a file in the making does, and what holds it meanwhile.
 pub(crate) fn folder_beside(path: &Path) -> std::io::Result<(TempDir, Option<File>)> {
     sweep_once(folder(path));
     loop {
-        let new = making(0o777).tempdir_in(folder(path))?;
+        let new = making(0o777).tempdir_in(folder(path)).map_err(unnamed)?;
         let held = if cfg!(unix) { Some(File::open(new.path())?) } else { None };
         if held.as_ref().is_none_or(|held| is_held(held, new.path())) {
             return Ok((new, held));
@@ -287,24 +316,61 @@ fn of_another_owner(mode: u32) -> u32 {
     mode & 0o1777
 }
 
-/// Gives a new file the permissions of the `known` one, whose place it is to take, and its owner and group as far as
-/// this process may.
-fn take_after(file: &File, known: &Metadata) -> std::io::Result<()> {
-    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has owners"))]
-    let mut permissions = known.permissions();
+/// Gives a new file the permissions of the `known` one at `path`, whose place it is to take, and its owner and group as
+/// far as this process may.
+fn take_after(file: &File, path: &Path, known: &Metadata) -> std::io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
         let (own, group) = (file.metadata()?, Some(known.gid()));
+        let mut mode = known.mode();
         let is_alike = (own.uid(), own.gid()) == (known.uid(), known.gid());
         if !is_alike && fchown(file, Some(known.uid()), group).is_err() {
             // Whoever is in the group may give it that.
             let _ = fchown(file, None, group);
-            permissions.set_mode(of_another_owner(permissions.mode()));
+            mode = of_another_owner(mode);
         }
+        let list = access_list(path);
+        // Beside a list the bits of the group say what the list may allow, not the group.
+        let bare = if list.is_some() { mode & !0o070 } else { mode };
+        file.set_permissions(PermissionsExt::from_mode(bare))?;
+        if let Some(list) = list {
+            set_access_list(file, &list);
+        }
+        Ok(())
     }
-    file.set_permissions(permissions)
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        file.set_permissions(known.permissions())
+    }
 }
+
+/// The list of who may do what with a file besides its owner and its group, where it has one.
+#[cfg(target_os = "linux")]
+const ACCESS_LIST: &str = "system.posix_acl_access";
+
+#[cfg(target_os = "linux")]
+fn access_list(path: &Path) -> Option<Vec<u8>> {
+    let mut list = vec![0; rustix::fs::getxattr_query(path, ACCESS_LIST).ok()?];
+    let length = rustix::fs::getxattr(path, ACCESS_LIST, &mut list[..]).ok()?;
+    list.truncate(length);
+    Some(list)
+}
+
+#[cfg(target_os = "linux")]
+fn set_access_list(file: &File, list: &[u8]) {
+    // Where that is not possible less is allowed than was.
+    let _ = rustix::fs::fsetxattr(file, ACCESS_LIST, list, rustix::fs::XattrFlags::empty());
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+fn access_list(_: &Path) -> Option<Vec<u8>> {
+    None
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+fn set_access_list(_: &File, _: &[u8]) {}
 
 #[cfg(test)]
 mod tests {
@@ -368,6 +434,31 @@ mod tests {
         write_whole(&path, "new").unwrap();
         let known = std::fs::metadata(&path).unwrap();
         assert_eq!((known.uid(), known.gid(), known.mode() & 0o7777), (1000, 1001, 0o4640));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_access_list_stays() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        std::fs::write(&path, "old").unwrap();
+        // The owner, user 1005, the group, the mask and others: tag, permissions and number of each.
+        let entries: [(u16, u16, u32); 5] =
+            [(1, 6, !0), (2, 6, 1005), (4, 0, !0), (0x10, 6, !0), (0x20, 0, !0)];
+        let mut list = 2_u32.to_le_bytes().to_vec();
+        for (tag, allowed, id) in entries {
+            list.extend([tag.to_le_bytes(), allowed.to_le_bytes()].concat());
+            list.extend(id.to_le_bytes());
+        }
+        set_access_list(&File::open(&path).unwrap(), &list);
+        // Not every file system has them.
+        if access_list(&path).is_none() {
+            return;
+        }
+        write_whole(&path, "new").unwrap();
+        assert_eq!(access_list(&path), Some(list));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
     }
 
     #[cfg(unix)]

@@ -1,8 +1,11 @@
 //! Arrays with a border.
 
+use std::ops::Range;
+
 use super::concatenate;
 use crate::array::Array;
-use crate::dtype::Scalar;
+use crate::backend::reserve;
+use crate::dtype::{Element, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::operand::broadcast;
 use crate::ops::take;
@@ -161,11 +164,21 @@ fn pad_mirrored(x: &Array, low: &[usize], high: &[usize], shared: usize) -> Resu
         let start = low.next_multiple_of(period) - low;
         let mirrored = |at: usize| {
             let at = at % period;
-            (if at < size { at } else { period - at - (1 - shared) }) as i32
+            if at < size { at } else { period - at - (1 - shared) }
         };
-        let indices: Vec<i32> = (start..start + low + size + high).map(mirrored).collect();
-        let indices = Array::from_slice(&indices, [indices.len()])?;
+        let indices = match i32::try_from(size) {
+            Ok(_) => places(start..start + longer, |at| mirrored(at) as i32)?,
+            Err(_) => places(start..start + longer, |at| mirrored(at) as i64)?,
+        };
         out = take(&out, &indices, axis)?;
     }
     Ok(out)
+}
+
+/// What `place` says of each number, as indices.
+fn places<T: Element>(numbers: Range<usize>, place: impl Fn(usize) -> T) -> Result<Array> {
+    let count = numbers.len();
+    let mut all = reserve(count, "the indices of a padding")?;
+    all.extend(numbers.map(place));
+    Array::from_vec(all, [count])
 }
