@@ -109,10 +109,15 @@ impl Event {
         self.begun.store(true, Ordering::Relaxed);
     }
 
+    /// Whether the work was begun.
+    pub fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::Relaxed)
+    }
+
     /// Whether it was a thread's work that the process that forked has, and not begun: then it is
     /// as if nobody had asked for it.
     pub fn is_left_behind(&self) -> bool {
-        self.generation != fork::generation() && !self.begun.load(Ordering::Relaxed)
+        self.generation != fork::generation() && !self.has_begun()
     }
 
     /// Waits for the end, or until the host stops the waiting: the work goes on then.

@@ -9,6 +9,7 @@
 mod host;
 mod undo;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::Ordering;
@@ -178,7 +179,7 @@ fn unfinished(arrays: &[Array]) -> Result<Vec<Array>> {
                     roots.push(array.clone());
                     break;
                 }
-                Progress::Pending(event) if event.is_left_behind() => {
+                Progress::Pending(event) if is_free(event) => {
                     roots.push(array.clone());
                     break;
                 }
@@ -191,6 +192,18 @@ fn unfinished(arrays: &[Array]) -> Result<Vec<Array>> {
         }
     }
     Ok(roots)
+}
+
+thread_local! {
+    /// Whether this is the thread of a stream.
+    static IS_OF_STREAM: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether what is on its way under `event` may be computed by whoever needs it. The thread of a stream waits for
+/// nothing that is only to be begun: that may be behind its own task, or wait for it on another stream. It does the
+/// work itself, and the task that was to do it finds it done.
+fn is_free(event: &Event) -> bool {
+    event.is_left_behind() || IS_OF_STREAM.get() && !event.has_begun()
 }
 
 /// What a stream's thread is given to do.
@@ -209,7 +222,10 @@ pub(crate) fn on_stream(stream: Stream, task: Task) -> Result<()> {
     }
     let sender = streams.get_or_insert_default().entry(stream).or_insert_with(|| {
         let (sender, receiver) = channel::<Task>();
-        let work = move || receiver.into_iter().for_each(|task| task());
+        let work = move || {
+            IS_OF_STREAM.set(true);
+            receiver.into_iter().for_each(|task| task());
+        };
         std::thread::spawn(move || working_for(stream, work));
         sender
     });
@@ -326,7 +342,7 @@ impl Walk {
                 }
                 Progress::Failed(error) => return Err(Error::Failed(error.clone())),
                 Progress::Pending(event)
-                    if !event.is_left_behind() && mine.is_none_or(|m| !Arc::ptr_eq(m, event)) =>
+                    if !is_free(event) && mine.is_none_or(|m| !Arc::ptr_eq(m, event)) =>
                 {
                     return Ok(Walked::Wait(event.clone()));
                 }

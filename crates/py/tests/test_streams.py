@@ -187,3 +187,83 @@ def test_work_on_two_streams_overlaps_on_cuda(tmp_path):
         assert max(one[0], other[0]) < min(one[1], other[1]), (one, other)
     finally:
         cc.set_default_device(cc.cpu)
+
+
+def _later_roots(device):
+    """What an earlier task needs is asked for by a later one, which is behind it."""
+    big = cc.random.normal((700, 700))
+    for _ in range(20):
+        x = cc.ones(4) * 2
+        y = x + 1
+        cc.async_eval(big @ big @ big)
+        cc.async_eval(y)
+        cc.async_eval(x)
+        assert (x.tolist(), y.tolist()) == ([2.0] * 4, [3.0] * 4)
+
+
+def _steps(device):
+    w, x = cc.ones((200, 200)) * 0.01, cc.ones((200, 200))
+    for _ in range(50):
+        new = w - 1e-6 * cc.grad(lambda w: ((x @ w) ** 2).mean())(w)
+        loss = ((x @ new) ** 2).mean()
+        cc.async_eval(loss)
+        cc.async_eval(new)
+        w = new
+    assert np.isfinite(loss.item())
+
+
+def _two_streams(device):
+    """Two streams have what the other needs."""
+    s1, s2 = cc.new_stream(device), cc.new_stream(device)
+    big = cc.random.normal((700, 700))
+    cc.eval(big)
+    for _ in range(20):
+        x, p = cc.add(cc.ones(4), 2, stream=s2), cc.add(cc.ones(4), 5, stream=s1)
+        y, q = cc.add(x, 1, stream=s1), cc.add(p, 1, stream=s2)
+        cc.async_eval(cc.matmul(big, big, stream=s1))
+        cc.async_eval(cc.matmul(big, big, stream=s2))
+        cc.async_eval(y, p)
+        cc.async_eval(x, q)
+        assert (y.tolist(), q.tolist()) == ([4.0] * 4, [7.0] * 4)
+
+
+def _two_devices(device):
+    """One call asks for what is before and behind a part on another device."""
+    for _ in range(20):
+        x = cc.ones((4, 4), stream=device) * 2
+        y = cc.add(x, 1, stream=cc.cpu)
+        z = cc.multiply(y, 2, stream=device)
+        cc.async_eval(x, z)
+        assert (x[0].tolist(), z[0].tolist()) == ([2.0] * 4, [6.0] * 4)
+
+
+def _failing(device):
+    """A task whose work another one took over, and that fails there."""
+    for _ in range(20):
+        x = cc.ones(4) * 2
+        bad = cc.take(x, cc.array([9]) * 1)
+        big = cc.random.normal((300, 300))
+        cc.async_eval(big @ big)
+        cc.async_eval(bad + 1)
+        cc.async_eval(bad, x)
+        assert x.tolist() == [2.0] * 4
+        with pytest.raises(IndexError):
+            cc.eval(bad)
+
+
+@pytest.mark.parametrize("work", [_later_roots, _steps, _two_streams, _two_devices, _failing])
+def test_tasks_do_not_wait_for_each_other(device, work):
+    found = []
+
+    def run():
+        cc.set_default_device(device)
+        try:
+            found.append(work(device))
+        except BaseException as error:
+            found.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(120)
+    assert not thread.is_alive(), "it hangs"
+    assert found == [None], found
