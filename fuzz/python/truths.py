@@ -130,7 +130,10 @@ def logsumexp(a, axis=None, keepdims=False):
 
 
 def _axes(axis, a):
-    return tuple(range(a.ndim)) if axis is None else axis
+    if axis is None:
+        return tuple(range(a.ndim))
+    # NumPy's squeeze takes no bool.
+    return tuple(map(int, axis)) if isinstance(axis, (tuple, list)) else int(axis)
 
 
 def softmax(a, axis=None, precise=False):
