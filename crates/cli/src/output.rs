@@ -143,7 +143,7 @@ pub fn writable_folder(argument: &str, folder: &Path) -> Outcome {
     std::fs::create_dir_all(folder)
         .map_err(|cause| failed(format!("cannot be written: {cause}")))?;
     // Any name that nothing has.
-    let file = Replacement::new(folder.join(".cupola"));
+    let file = Replacement::new(folder.join(format!(".cupola-{}", std::process::id())));
     file.map(drop).map_err(|error| failed(error.to_string()))
 }
 

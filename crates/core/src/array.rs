@@ -109,7 +109,7 @@ impl Event {
         self.begun.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the work was begun.
+    /// Whether the work was begun: until then the thread of a stream may do it instead.
     pub fn has_begun(&self) -> bool {
         self.begun.load(Ordering::Relaxed)
     }

@@ -277,7 +277,7 @@ enum Walked {
     Done(Walk),
     /// Something is on its way on a stream: walk again after it.
     Wait(Arc<Event>),
-    /// Something is to be computed on another device first.
+    /// Something is to be computed on another device, or on another stream, first.
     Elsewhere(Array),
 }
 
@@ -345,6 +345,15 @@ impl Walk {
                     if !is_free(event) && mine.is_none_or(|m| !Arc::ptr_eq(m, event)) =>
                 {
                     return Ok(Walked::Wait(event.clone()));
+                }
+                // What another stream was given is computed by itself, as that stream's.
+                Progress::Pending(event)
+                    if !event.is_left_behind()
+                        && mine.is_none_or(|m| !Arc::ptr_eq(m, event))
+                        && roots.iter().all(|root| root.node.stream != node.stream) =>
+                {
+                    drop(state);
+                    return Ok(Walked::Elsewhere(Array { node, output: 0 }));
                 }
                 Progress::Lazy | Progress::Pending(_) => {
                     if node.op.is_input() {
@@ -514,7 +523,8 @@ impl Job {
                 }
                 Walked::Elsewhere(array) => {
                     drop((guard, inside));
-                    array.eval()?;
+                    // Updates are undone where somebody gets the error.
+                    at_once(&[array])?;
                     continue;
                 }
             };

@@ -4,10 +4,12 @@
 use std::sync::{Arc, Mutex};
 
 use cupola::backend::{Buffer, backend};
+use cupola::device::with_stream;
 use cupola::plan::{cache, explain};
 use cupola::transform::{TRACE_BYTES, checkpoint, compile, grad, value_and_grad, vmap};
 use cupola::{
-    Array, Aval, DType, Device, Element, Error, Layout, Result, async_eval, eval, generator, ops,
+    Array, Aval, DType, Device, Element, Error, Layout, Result, Stream, async_eval, eval,
+    generator, ops,
 };
 
 /// The plan cache and the memory counters are the process's: tests that count take turns.
@@ -759,4 +761,37 @@ fn parts_lie_as_they_were_made() -> Result<()> {
         assert_eq!(found, want.to_vec::<f32>()?, "{name}");
     }
     Ok(())
+}
+
+#[test]
+fn tasks_of_streams_do_not_wait_for_each_other() -> Result<()> {
+    let [one, two] = [Stream::another(Device::CPU, 0)?, Stream::another(Device::CPU, 0)?];
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let work = || -> Result<()> {
+            let on = |stream, x: &Array, by: f32| with_stream(stream, || ops::add(x, by));
+            let big = ops::full([300, 300], 0.5f32, DType::F32)?;
+            for _ in 0..20 {
+                let zero = Array::scalar(0.0f32);
+                let (x, p) = (on(two, &zero, 2.0)?, on(one, &zero, 5.0)?);
+                let (y, q) = (on(one, &x, 1.0)?, on(two, &p, 1.0)?);
+                for stream in [one, two] {
+                    async_eval(&[with_stream(stream, || ops::matmul(&big, &big))?])?;
+                }
+                async_eval(&[y.clone(), p])?;
+                async_eval(&[x, q.clone()])?;
+                assert_eq!((y.item::<f32>()?, q.item::<f32>()?), (3.0, 6.0));
+                // What is asked for later, on the same stream, is needed by what is before it.
+                let x = on(one, &zero, 1.0)?;
+                let y = on(one, &x, 1.0)?;
+                async_eval(&[with_stream(one, || ops::matmul(&big, &big))?])?;
+                async_eval(std::slice::from_ref(&y))?;
+                async_eval(std::slice::from_ref(&x))?;
+                assert_eq!((x.item::<f32>()?, y.item::<f32>()?), (1.0, 2.0));
+            }
+            Ok(())
+        };
+        let _ = done.send(work());
+    });
+    is_done.recv_timeout(std::time::Duration::from_secs(100)).expect("an end")
 }

@@ -12,7 +12,7 @@ use super::little_endian;
 const SMALL: u64 = 64 << 10;
 
 /// The content of the file at `path`. A large one is mapped where the system has that: what is in it is read when
-/// it is used, and an array of it takes no memory of its own. Whoever changes the file in place takes its arrays away:
+/// it is used, and an array of it takes no memory of its own: of 256 files at a time, others are read. Whoever changes the file in place takes its arrays away:
 /// to read them is an error from then on, and undefined at that very moment. A file that takes its name, as those that
 /// Cupola writes do, changes nothing.
 ///

@@ -333,8 +333,10 @@ fn take_after(file: &File, path: &Path, known: &Metadata) -> std::io::Result<()>
         let list = access_list(path);
         // Beside a list the bits of the group say what the list may allow, not the group.
         let bare = if list.is_some() { mode & !0o070 } else { mode };
+        // That of the folder is for new files.
+        set_access_list(file, &[]);
         file.set_permissions(PermissionsExt::from_mode(bare))?;
-        if let Some(list) = list {
+        if let Some(list) = list.filter(|list| !list.is_empty()) {
             set_access_list(file, &list);
         }
         Ok(())
@@ -352,16 +354,29 @@ const ACCESS_LIST: &str = "system.posix_acl_access";
 
 #[cfg(target_os = "linux")]
 fn access_list(path: &Path) -> Option<Vec<u8>> {
-    let mut list = vec![0; rustix::fs::getxattr_query(path, ACCESS_LIST).ok()?];
-    let length = rustix::fs::getxattr(path, ACCESS_LIST, &mut list[..]).ok()?;
-    list.truncate(length);
-    Some(list)
+    use rustix::io::Errno;
+    let read = rustix::fs::getxattr_query(path, ACCESS_LIST).and_then(|length| {
+        let mut list = vec![0; length];
+        let length = rustix::fs::getxattr(path, ACCESS_LIST, &mut list[..])?;
+        list.truncate(length);
+        Ok(list)
+    });
+    match read {
+        Ok(list) => Some(list),
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => None,
+        // There may be one that cannot be read: an empty one allows nobody more.
+        Err(_) => Some(Vec::new()),
+    }
 }
 
+/// Gives a file this list; an empty one is none.
 #[cfg(target_os = "linux")]
 fn set_access_list(file: &File, list: &[u8]) {
     // Where that is not possible less is allowed than was.
-    let _ = rustix::fs::fsetxattr(file, ACCESS_LIST, list, rustix::fs::XattrFlags::empty());
+    let _ = match list {
+        [] => rustix::fs::fremovexattr(file, ACCESS_LIST),
+        list => rustix::fs::fsetxattr(file, ACCESS_LIST, list, rustix::fs::XattrFlags::empty()),
+    };
 }
 
 #[cfg(all(unix, not(target_os = "linux")))]
