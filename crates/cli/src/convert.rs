@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::args::ConvertArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, replaceable, spared};
-use crate::package::{TraceLine, files};
+use crate::package::{TraceLine, files, given_once};
 use crate::table::Table;
 
 /// What a size with a name is while a model is traced that is to be for any: larger than what counts as
@@ -45,6 +45,7 @@ impl From<&Lack> for LackLine {
 }
 
 pub fn run(args: &ConvertArgs) -> Outcome {
+    given_once(&args.size)?;
     let output = Output::of("--report", args.report.as_deref())?;
     output.spares("a file of the model", || files(&args.model))?;
     output.spares("a file of the package", || files(&args.out))?;

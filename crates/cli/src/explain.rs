@@ -13,10 +13,11 @@ use cupola::{Array, DType, ops, plan};
 use crate::args::ExplainArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, replaceable, spared, spinner};
-use crate::package::{files, function, has_size};
+use crate::package::{files, function, given_once, has_size};
 use crate::train::files_of;
 
 pub fn run(args: &ExplainArgs) -> Outcome {
+    given_once(&args.size)?;
     let output = Output::new(args.json.as_deref())?;
     let model = || [args.run.clone(), args.run.join(MODEL_FILE)];
     let beside = || files_of(&args.run).into_iter().chain(files(&args.run));

@@ -24,7 +24,7 @@ mod train;
 
 use std::process::ExitCode;
 
-use args::{Cli, Command, ConvertArgs, ExplainArgs, RunArgs};
+use args::{Cli, Command};
 use clap::Parser;
 use failure::{Failure, Outcome};
 use profile::Profiling;
@@ -54,12 +54,6 @@ fn main() -> ExitCode {
 }
 
 fn run(command: &Command) -> Outcome {
-    if let Command::Run(RunArgs { size, .. })
-    | Command::Explain(ExplainArgs { size, .. })
-    | Command::Convert(ConvertArgs { size, .. }) = command
-    {
-        package::given_once(size)?;
-    }
     // It ends with the command, also where that fails.
     let _log = cupola::profiler::log_from_env()?;
     let work = || match command {

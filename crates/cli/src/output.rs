@@ -134,7 +134,7 @@ fn is_stdout(path: &Path) -> bool {
 
 /// Looks whether the file at `path` can be written, or one be made there.
 pub fn replaceable(argument: &str, path: &Path) -> Outcome {
-    check_file(path, argument).map_err(|error| Failure::new(format!("{argument}: {error}")))
+    check_file(path, "the output").map_err(|error| Failure::new(format!("{argument}: {error}")))
 }
 
 /// Makes `folder`, and looks whether files can be made in it.

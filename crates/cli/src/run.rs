@@ -16,7 +16,7 @@ use crate::args::RunArgs;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use crate::output::{Output, replaceable, spared, writable_folder};
-use crate::package::{files, function, has_size};
+use crate::package::{files, function, given_once, has_size};
 use crate::pictures;
 use crate::profile::Profiling;
 use crate::table::Table;
@@ -53,6 +53,7 @@ struct Bench {
 }
 
 pub fn run(args: &RunArgs) -> Outcome {
+    given_once(&args.size)?;
     let output = Output::new(args.json.as_deref())?;
     output.spares("the package", || files(&args.package))?;
     let given = || given(args);
@@ -69,9 +70,11 @@ pub fn run(args: &RunArgs) -> Outcome {
 
 fn work(args: &RunArgs, output: &Output, profiling: &Profiling<'_>) -> Outcome {
     // A number that was damaged is as good as another: hashes tell.
-    Package::verify(&args.package)?;
+    let mut package = Package::verify(&args.package)?;
     let start = Instant::now();
-    let package = Package::open(&args.package)?;
+    if args.bench {
+        package = Package::open(&args.package)?;
+    }
     let load = start.elapsed();
     let function = function(&package, args.function.as_deref())?;
     let inputs = Inputs { args, function }.arrays()?;

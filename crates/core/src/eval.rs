@@ -291,6 +291,10 @@ impl Walk {
             let visit = node.visit.load(Ordering::Relaxed);
             (visit >> 32 << 32 == epoch).then_some(visit & u64::from(u32::MAX))
         };
+        // Work that somebody asked for and that no fork left behind.
+        let is_others = |event: &Arc<Event>| {
+            !event.is_left_behind() && mine.is_none_or(|mine| !Arc::ptr_eq(mine, event))
+        };
         let mut walk = Walk {
             leaves: Vec::with_capacity(8),
             leaf_count: 0,
@@ -341,15 +345,12 @@ impl Walk {
                     walk.leaves.push(Leaf { node, first, values, edges: 0 });
                 }
                 Progress::Failed(error) => return Err(Error::Failed(error.clone())),
-                Progress::Pending(event)
-                    if !is_free(event) && mine.is_none_or(|m| !Arc::ptr_eq(m, event)) =>
-                {
+                Progress::Pending(event) if is_others(event) && !is_free(event) => {
                     return Ok(Walked::Wait(event.clone()));
                 }
                 // What another stream was given is computed by itself, as that stream's.
                 Progress::Pending(event)
-                    if !event.is_left_behind()
-                        && mine.is_none_or(|m| !Arc::ptr_eq(m, event))
+                    if is_others(event)
                         && roots.iter().all(|root| root.node.stream != node.stream) =>
                 {
                     drop(state);

@@ -1,7 +1,7 @@
 //! Files as memory of the CPU.
 
 use std::any::Any;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,19 +24,16 @@ static MAPPED: AtomicUsize = AtomicUsize::new(0);
 /// # Errors
 /// Where the file is no regular one, is empty, or cannot be mapped, or 256 are mapped already.
 pub fn map(file: File, path: &Path) -> std::io::Result<Buffer> {
-    let stamp = Stamp::of(&file)?;
-    if !file.metadata()?.is_file() {
+    let known = file.metadata()?;
+    if !known.is_file() {
         return Err(std::io::Error::new(ErrorKind::Unsupported, "only regular files are mapped"));
     }
+    let (stamp, place) = (Stamp::of(&known)?, Place::take()?);
     // SAFETY: the memory is only read, and any content is a value. That nobody changes the file meanwhile is asked
     // of the caller: no program can keep others from it.
     let content = unsafe { memmap2::Mmap::map(&file)? };
-    let count = MAPPED.fetch_add(1, Ordering::Relaxed);
-    let mapped = Mapped { content, file, path: path.to_owned(), stamp, kept: Kept::default() };
-    match count < MOST {
-        true => Ok(Buffer::new(mapped)),
-        false => Err(std::io::Error::other("as many files as may be are mapped")),
-    }
+    let (path, kept) = (path.to_owned(), Kept::default());
+    Ok(Buffer::new(Mapped { content, file, path, stamp, kept, _place: place }))
 }
 
 /// Memory of [`map`].
@@ -46,9 +43,23 @@ struct Mapped {
     path: PathBuf,
     stamp: Stamp,
     kept: Kept,
+    _place: Place,
 }
 
-impl Drop for Mapped {
+/// One of the files that may be mapped.
+struct Place;
+
+impl Place {
+    fn take() -> std::io::Result<Place> {
+        let place = Place;
+        match MAPPED.fetch_add(1, Ordering::Relaxed) < MOST {
+            true => Ok(place),
+            false => Err(std::io::Error::other("as many files as may be are mapped")),
+        }
+    }
+}
+
+impl Drop for Place {
     fn drop(&mut self) {
         MAPPED.fetch_sub(1, Ordering::Relaxed);
     }
@@ -62,8 +73,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(file: &File) -> std::io::Result<Stamp> {
-        let known = file.metadata()?;
+    fn of(known: &Metadata) -> std::io::Result<Stamp> {
         Ok(Stamp { bytes: known.len(), changed: known.modified()? })
     }
 }
@@ -86,7 +96,7 @@ impl Memory for Mapped {
     }
 
     fn check(&self) -> Result<()> {
-        match Stamp::of(&self.file) {
+        match self.file.metadata().and_then(|known| Stamp::of(&known)) {
             Ok(now) if now == self.stamp => Ok(()),
             _ => Err(Error::io(
                 &self.path,

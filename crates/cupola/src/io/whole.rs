@@ -292,7 +292,8 @@ fn sweep_once(folder: &Path) {
     }
 }
 
-/// Removes what is in the making in `folder` and held by nobody; elsewhere than on Unix that is all of it.
+/// Removes what is in the making in `folder` and held by nobody; elsewhere than on Unix that is all of it, so that nobody
+/// else may be writing there.
 pub(crate) fn sweep(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
