@@ -659,6 +659,12 @@ class Checker:
         if text.startswith("N.exp("):
             before *= math.exp(4.0)
         before = max(before, ROUNDING.get(dtype, 0.0) * self.size)
+        product = re.match(r"N\.matmul\(N\.clip\((\w+), -4, 4\), N\.transpose\(\1\)\)", text)
+        if product and (off := self.wrong.get(product[1], 0.0)):
+            # What is clipped may be anything between where it was nothing but roundings.
+            x = np.abs(names[product[1]].astype(np.float64))
+            turned = np.count_nonzero(x < 4.0 + off, axis=-1).max(initial=0)
+            before = max(before, turned * min(8.0, 2.0 * off) * _size(names[product[1]]))
         found = re.match(r"N\.(?:sum\((\w+), axis=(\d+)|cumsum\(N\.clip\((\w+),)", text)
         if not found:
             return before * max(self.factors(text, names), default=1.0)
