@@ -13,7 +13,7 @@ use std::sync::{Arc, RwLock};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::prim::record::cast;
+use crate::prim::record::{cast, transpose};
 
 /// What a policy does to the floats that an operation is given. `float64` and numbers that are no
 /// floats stay as they are.
@@ -429,8 +429,16 @@ fn note(op: &'static str) {
     ASKED.with_borrow_mut(|asked| asked.iter_mut().for_each(|asked| _ = asked.insert(op)));
 }
 
+/// `x` in another dtype. Of weights that a layer transposes it is the weights as they lie that are cast: the copy is
+/// written in the order in which it is read, and shared by whoever reads it in another order.
 fn cast_to(x: &Array, dtype: DType) -> Result<Array> {
-    if is_cast(x.dtype()) { cast(x, dtype) } else { Ok(x.clone()) }
+    if !is_cast(x.dtype()) || x.dtype() == dtype {
+        return Ok(x.clone());
+    }
+    match x.untransposed() {
+        Some((lying, axes)) => transpose(&cast(&lying, dtype)?, axes),
+        None => cast(x, dtype),
+    }
 }
 
 /// Runs `f`, whose operations are recorded as they are written: rules and bodies.

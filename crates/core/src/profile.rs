@@ -126,6 +126,9 @@ pub enum Clock {
     Device,
     /// The device's for a whole run of a plan, divided among its steps as it was when each was timed.
     Divided,
+    /// As [`Clock::Divided`], for a run that was not timed itself: it is taken to be as long as the last one that was,
+    /// or shorter where the next one began before.
+    Estimated,
     /// The host's, which gave a device the work and did not wait for it.
     Host,
 }

@@ -234,6 +234,31 @@ fn a_parameter_is_cast_once() -> Result<()> {
 }
 
 #[test]
+fn a_transposed_weight_is_cast_as_it_lies() -> Result<()> {
+    let (x, w) = (matrix(0, 4, 6), matrix(1, 3, 6));
+    let explained = |w: &Array| {
+        let y = amp::autocast(Some(&bf16()), || ops::matmul(&x, &ops::transpose(w, ())?))?;
+        let text = plan::explain(std::slice::from_ref(&y))?.to_string();
+        Ok::<_, cupola::Error>((text, y.to_vec::<half::bf16>()?))
+    };
+    // One that is there, and one that is still to be computed.
+    let w = ops::add(&w, &w)?;
+    let (lazy, first) = explained(&w)?;
+    w.eval()?;
+    let (ready, second) = explained(&w)?;
+    let wanted = ops::matmul(
+        &ops::astype(&x, DType::BF16)?,
+        &ops::astype(&ops::transpose(&w, ())?, DType::BF16)?,
+    )?;
+    let wanted = wanted.to_vec::<half::bf16>()?;
+    assert!(first == wanted && second == wanted, "{first:?} {second:?} {wanted:?}");
+    for text in [lazy, ready] {
+        assert!(text.contains("map [3, 6]") && !text.contains("[6, 3]"), "{text}");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_layer_has_a_policy_of_its_own() -> Result<()> {
     let model = nn::Sequential::new()
         .push(nn::Linear::new(4, 4)?)

@@ -298,7 +298,7 @@ impl Plan {
         let watch = Watch::begin(backend, &self.shares, self.steps.len());
         let watch = watch.map_err(|error| Failure { error, overwritten: false })?;
         // Who listens may want to know of each step.
-        let as_one = as_one.filter(|_| watch.as_ref().is_none_or(Watch::is_whole));
+        let as_one = as_one.filter(|_| watch.as_ref().is_none_or(|watch| !watch.is_each()));
         let ran = match as_one {
             Some(sequence) => {
                 let ran = self.run_as_one(&**sequence, &memory, parameters);
@@ -442,12 +442,12 @@ impl Plan {
                 Stopped { error, begun: if is_early { index } else { index + 1 } }
             })?;
             drop(range);
-            if let Some(watch) = watch.as_mut().filter(|watch| !watch.is_whole()) {
+            if let Some(watch) = watch.as_mut().filter(|watch| watch.is_each()) {
                 watch.passed();
             }
         }
         if let Some(mut watch) = watch {
-            if watch.is_whole() {
+            if !watch.is_each() {
                 watch.passed();
             }
             watch.end(self.told(parameters), &memory.skipped);

@@ -33,7 +33,7 @@ pub struct Run {
     /// Nanoseconds from the start to where each step was over that was not skipped, or the whole run.
     pub(super) ends: Vec<u64>,
     pub(super) clock: Clock,
-    pub(super) is_whole: bool,
+    pub(super) timing: Timing,
     pub(super) shares: Arc<Shares>,
 }
 
@@ -43,6 +43,11 @@ impl Run {
         self.thread
     }
 
+    /// The device it ran on, and its queue there.
+    pub(super) fn queue(&self) -> (Device, u16) {
+        (self.device, self.queue)
+    }
+
     /// How many events it comes to.
     pub fn count(&self) -> usize {
         1 + self.steps.len() - self.skipped.len()
@@ -50,8 +55,8 @@ impl Run {
 
     /// The memory it began with, and what its steps were and took.
     pub fn events(&self) -> impl Iterator<Item = Event> {
-        let ends = match (self.is_whole, &self.ends[..]) {
-            (true, &[end]) => self.shares.divided(self.indices(), end),
+        let ends = match (self.timing, &self.ends[..]) {
+            (Timing::Whole | Timing::None, &[end]) => self.shares.divided(self.indices(), end),
             _ => self.ends.clone(),
         };
         let (device, memory, plan) = (self.device, self.memory, self.shares.plan);
@@ -81,15 +86,98 @@ impl Run {
     /// Takes the device's own times for those of the host. Those of single steps say how whole runs are divided.
     pub(super) fn measured(&mut self, start: Instant, ends: Vec<u64>) {
         (self.start, self.ends) = (start, ends);
-        self.clock = if self.is_whole { Clock::Divided } else { Clock::Device };
-        if !self.is_whole {
-            self.shares.note(self.steps.len(), self.indices(), &self.ends);
+        let whole = self.ends.last().copied().unwrap_or(0);
+        match self.timing {
+            Timing::Each => {
+                self.clock = Clock::Device;
+                self.shares.note(self.steps.len(), self.indices(), &self.ends);
+                // Longer than a run without marks in it, which comes soon.
+                _ = self.shares.whole.compare_exchange(
+                    0,
+                    whole,
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                );
+            }
+            Timing::Whole | Timing::None => {
+                self.clock = Clock::Divided;
+                self.shares.whole.store(whole, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// When it was over.
+    fn end(&self) -> Instant {
+        self.start + Duration::from_nanos(self.ends.last().copied().unwrap_or(0))
+    }
+
+    /// Whether its time is that of another run of its plan.
+    fn is_guessed(&self) -> bool {
+        self.timing == Timing::None && self.shares.whole() > 0
+    }
+}
+
+/// Puts the runs that were not timed where their device can have had them: one after the other, no sooner than the
+/// host gave them to it, and before the next one that was timed. `runs` are those of one queue, in order, and `free`
+/// is when the queue was through with what came before.
+pub(super) fn place(runs: &mut [&mut Run], free: &mut Option<Instant>) {
+    for part in runs.chunk_by_mut(|run, _| run.is_guessed()) {
+        let count = part.iter().take_while(|run| run.is_guessed()).count();
+        let (guessed, timed) = part.split_at_mut(count);
+        let limit = timed.first().map(|run| run.start);
+        let mut places = Vec::with_capacity(count);
+        for run in guessed.iter() {
+            let start = free.map_or(run.start, |free| free.max(run.start));
+            let end = start + Duration::from_nanos(run.shares.whole());
+            places.push((start, end));
+            *free = Some(end);
+        }
+        if let (Some(limit), Some(&(first, _)), Some(&(_, last))) =
+            (limit, places.first(), places.last())
+            && last > limit
+        {
+            // The queue was busy all the time: what they had between them is known.
+            let first = first.min(limit);
+            let had = (limit - first).as_secs_f64() / (last - first).as_secs_f64();
+            let moved = |place: Instant| first + (place - first).mul_f64(had);
+            places
+                .iter_mut()
+                .for_each(|(start, end)| (*start, *end) = (moved(*start), moved(*end)));
+            *free = Some(limit);
+        }
+        for (run, (start, end)) in guessed.iter_mut().zip(places) {
+            let length = (end - start).as_nanos() as u64;
+            (run.start, run.ends, run.clock) = (start, vec![length], Clock::Estimated);
+        }
+        if let Some(timed) = timed.first() {
+            let end = timed.end();
+            *free = Some(free.map_or(end, |free| free.max(end)));
         }
     }
 }
 
+/// What of a run is timed on a device with marks of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Timing {
+    /// Each step.
+    Each,
+    /// The whole run.
+    Whole,
+    /// Nothing: two marks cost a device about 20 µs.
+    None,
+}
+
 /// The runs of a plan that are timed step by step before any is timed as a whole.
 const FIRST_RUNS: u32 = 2;
+
+/// How far apart on the host runs of a device are that are timed as a whole: what that costs is 0.5 % then.
+const APART: Duration = Duration::from_millis(4);
+
+/// The most runs of a plan that are not timed before one is, however short they are.
+const MOST_UNTIMED: u32 = 32;
+
+/// When a run was last timed as a whole, by device.
+static TIMED: Mutex<Vec<(Device, Instant)>> = Mutex::new(Vec::new());
 
 /// How a plan's time is divided among its steps.
 #[derive(Debug)]
@@ -98,6 +186,10 @@ pub(crate) struct Shares {
     pub plan: u64,
     /// How often it ran while somebody listened.
     runs: AtomicU32,
+    /// How often of these it was not timed, since it was timed as a whole.
+    untimed: AtomicU32,
+    /// See [`Shares::whole`].
+    whole: AtomicU64,
     /// What each step took, in nanoseconds, when they were last timed one by one.
     times: Mutex<Vec<u64>>,
 }
@@ -106,16 +198,41 @@ impl Default for Shares {
     fn default() -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let plan = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-        Shares { plan, runs: AtomicU32::new(0), times: Mutex::default() }
+        let (runs, untimed, whole, times) = Default::default();
+        Shares { plan, runs, untimed, whole, times }
     }
 }
 
 impl Shares {
-    /// Whether the steps of the next run are timed one by one.
-    pub(super) fn is_each(&self, listeners: &[Arc<dyn Listener>]) -> bool {
+    /// What of the next run on `device` is timed, which begins `now`.
+    pub(super) fn timing(
+        &self,
+        listeners: &[Arc<dyn Listener>],
+        device: Device,
+        now: Instant,
+    ) -> Timing {
         let every = listeners.iter().map(|listener| listener.every().max(1)).min().unwrap_or(1);
         let run = self.runs.fetch_add(1, Ordering::Relaxed);
-        run < FIRST_RUNS || run.is_multiple_of(every)
+        if run < FIRST_RUNS || run.is_multiple_of(every) {
+            return Timing::Each;
+        }
+        let mut all = lock(&TIMED);
+        let known = all.iter().position(|(other, _)| *other == device);
+        let is_soon = known.is_some_and(|at| now.saturating_duration_since(all[at].1) < APART);
+        if is_soon && self.untimed.fetch_add(1, Ordering::Relaxed) < MOST_UNTIMED {
+            return Timing::None;
+        }
+        self.untimed.store(0, Ordering::Relaxed);
+        match known {
+            Some(at) => all[at].1 = now,
+            None => all.push((device, now)),
+        }
+        Timing::Whole
+    }
+
+    /// Nanoseconds of the last run that was timed as a whole; 0 before one was.
+    fn whole(&self) -> u64 {
+        self.whole.load(Ordering::Relaxed)
     }
 
     /// Notes when each of these of so many steps was over.
@@ -149,6 +266,100 @@ impl Shares {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::DeviceKind;
+
+    /// A run of a plan without steps, given to its device at this moment, and as long as said where it was timed.
+    fn run(shares: &Arc<Shares>, start: Instant, timed: Option<Duration>) -> Run {
+        let mut run = Run {
+            device: Device { kind: DeviceKind::Cuda, index: 900 },
+            queue: 0,
+            thread: std::thread::current().id(),
+            steps: Arc::new([]),
+            skipped: Box::new([]),
+            memory: MemoryStats::default(),
+            start,
+            ends: vec![1],
+            clock: Clock::Host,
+            timing: if timed.is_some() { Timing::Whole } else { Timing::None },
+            shares: shares.clone(),
+        };
+        if let Some(timed) = timed {
+            run.measured(start, vec![timed.as_nanos() as u64]);
+        }
+        run
+    }
+
+    /// Start and end of each run after `zero`, in ms, as they are placed.
+    fn placed(runs: &mut [Run], zero: Instant, free: &mut Option<Instant>) -> Vec<(u128, u128)> {
+        place(&mut runs.iter_mut().collect::<Vec<_>>(), free);
+        let after = |moment: Instant| (moment - zero).as_millis();
+        runs.iter().map(|run| (after(run.start), after(run.end()))).collect()
+    }
+
+    #[test]
+    fn runs_that_are_not_timed_follow_each_other_up_to_the_next_that_is() {
+        let (zero, shares) = (Instant::now(), Arc::new(Shares::default()));
+        let at = |ms: u64| zero + Duration::from_millis(ms);
+        // Nothing is known of the plan: the host's time stays.
+        let mut runs = [run(&shares, at(5), None)];
+        assert_eq!(placed(&mut runs, zero, &mut None), [(5, 5)]);
+        assert_eq!(runs[0].clock, Clock::Host);
+
+        // The host is far ahead of the device, then idle for a while.
+        let long = Some(Duration::from_millis(100));
+        let mut runs = [
+            run(&shares, at(10), long),
+            run(&shares, at(11), None),
+            run(&shares, at(12), None),
+            run(&shares, at(500), None),
+        ];
+        let mut free = None;
+        let wanted = [(10, 110), (110, 210), (210, 310), (500, 600)];
+        assert_eq!(placed(&mut runs, zero, &mut free), wanted);
+        let clocks = runs.map(|run| run.clock);
+        assert_eq!(clocks[0], Clock::Divided);
+        assert_eq!(clocks[1..], [Clock::Estimated; 3]);
+
+        // They had less time than that up to the next one; what was told before counts.
+        let mut runs = [
+            run(&shares, at(510), None),
+            run(&shares, at(511), None),
+            run(&shares, at(700), long),
+            run(&shares, at(701), None),
+        ];
+        let wanted = [(600, 650), (650, 700), (700, 800), (800, 900)];
+        assert_eq!(placed(&mut runs, zero, &mut free), wanted);
+
+        // The device's clock says that it was through with all of them before the host gave it one.
+        let mut runs = [run(&shares, at(950), None), run(&shares, at(940), long)];
+        assert_eq!(placed(&mut runs, zero, &mut free), [(940, 940), (940, 1040)]);
+    }
+
+    #[test]
+    fn short_runs_are_not_all_timed() {
+        struct Rare;
+        impl Listener for Rare {
+            fn happened(&self, _: &Event) {}
+
+            fn every(&self) -> u32 {
+                1000
+            }
+        }
+        let listeners: [Arc<dyn Listener>; 1] = [Arc::new(Rare)];
+        let device = Device { kind: DeviceKind::Cuda, index: 901 };
+        let (shares, zero) = (Shares::default(), Instant::now());
+        // A run each 0.5 ms.
+        let timings: Vec<Timing> =
+            (0..42).map(|run| shares.timing(&listeners, device, zero + APART / 8 * run)).collect();
+        let whole = |timing: &&Timing| **timing == Timing::Whole;
+        assert_eq!(timings[..2], [Timing::Each; 2]);
+        assert_eq!(timings.iter().filter(whole).count(), 5, "{timings:?}");
+        // Another plan is timed after so many runs, also where the first one is always there before it.
+        let other = Shares::default();
+        let timings: Vec<Timing> =
+            (0..36).map(|_| other.timing(&listeners, device, zero + APART / 8 * 41)).collect();
+        assert_eq!(timings.iter().filter(whole).count(), 1, "{timings:?}");
+    }
 
     #[test]
     fn a_whole_run_is_divided_as_its_steps_were_timed() {
@@ -180,8 +391,12 @@ mod tests {
     fn the_first_runs_and_every_so_many_th_are_timed_step_by_step() {
         let listeners: [Arc<dyn Listener>; 1] = [Arc::new(Seldom)];
         let shares = Shares::default();
-        let each: Vec<bool> = (0..9).map(|_| shares.is_each(&listeners)).collect();
+        let (device, now) = (Device { kind: DeviceKind::Cuda, index: 900 }, Instant::now());
+        let timings: Vec<Timing> =
+            (0..9).map(|run| shares.timing(&listeners, device, now + APART * run)).collect();
+        let each: Vec<bool> = timings.iter().map(|timing| *timing == Timing::Each).collect();
         let wanted = [true, true, false, false, true, false, false, false, true];
         assert_eq!(each, wanted);
+        assert!(!timings.contains(&Timing::None), "{timings:?}");
     }
 }

@@ -1,9 +1,10 @@
 //! A run of a plan that is watched: while it runs the moments are noted and nothing else.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::run::{Run, Shares, Told};
+use super::run::{Run, Shares, Timing, Told, place};
 use super::{Clock, Listeners, is_on, listeners};
 use crate::backend::{Backend, MemoryStats, backend};
 use crate::device::{Device, queue};
@@ -44,8 +45,7 @@ pub(crate) struct Watch<'a> {
     shares: &'a Arc<Shares>,
     listeners: Listeners,
     waits: bool,
-    /// Whether it is timed as a whole.
-    is_whole: bool,
+    timing: Timing,
     memory: MemoryStats,
     start: Instant,
     /// Nanoseconds from the start to where each step was given to the device, or the whole run.
@@ -57,7 +57,7 @@ pub(crate) struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// Begins, where anybody listens, with a plan of so many `steps`, whose memory is there. On a device with marks of its
-    /// own most runs are timed as a whole.
+    /// own most runs are timed as a whole, and short ones not each.
     pub fn begin(
         on: &'a dyn Backend,
         shares: &'a Arc<Shares>,
@@ -68,9 +68,13 @@ impl<'a> Watch<'a> {
         }
         let listeners = listeners();
         let waits = listeners.iter().any(|listener| listener.waits());
-        let is_whole = on.has_marks() && !waits && !shares.is_each(&listeners);
-        let count = if is_whole { 1 } else { steps };
-        let marks = match on.device() != Device::CPU && (waits || on.has_marks()) {
+        let timing = match on.has_marks() && !waits {
+            true => shares.timing(&listeners, on.device(), Instant::now()),
+            false => Timing::Each,
+        };
+        let count = if timing == Timing::Each { steps } else { 1 };
+        let is_marked = timing != Timing::None && (waits || on.has_marks());
+        let marks = match is_marked && on.device() != Device::CPU {
             true => {
                 let mut marks = Vec::with_capacity(count + 1);
                 marks.push(on.mark()?);
@@ -80,12 +84,12 @@ impl<'a> Watch<'a> {
         };
         let ends = Vec::with_capacity(count);
         let (memory, start) = (on.memory(), Instant::now());
-        Ok(Some(Watch { on, shares, listeners, waits, is_whole, memory, start, ends, marks }))
+        Ok(Some(Watch { on, shares, listeners, waits, timing, memory, start, ends, marks }))
     }
 
-    /// Whether only the whole run is timed.
-    pub fn is_whole(&self) -> bool {
-        self.is_whole
+    /// Whether steps are timed one by one.
+    pub fn is_each(&self) -> bool {
+        self.timing == Timing::Each
     }
 
     /// A step was given to the device now, or the whole run. Where that cannot be marked the host's times stay: who
@@ -118,13 +122,14 @@ impl<'a> Watch<'a> {
             start: self.start,
             ends: self.ends,
             clock: if device == Device::CPU { Clock::Device } else { Clock::Host },
-            is_whole: self.is_whole,
+            timing: self.timing,
             shares: self.shares.clone(),
         };
         let pending = Pending { run, marks: self.marks.unwrap_or_default() };
         let at_once = self.listeners.iter().any(|listener| listener.at_once());
-        if self.waits || at_once && pending.marks.is_empty() {
-            return pending.tell(&self.listeners);
+        let is_known = pending.marks.is_empty() && self.timing == Timing::Each;
+        if self.waits || at_once && is_known {
+            return tell(vec![pending], &self.listeners);
         }
         let is_full = {
             let mut all = lock(&PENDING);
@@ -142,20 +147,35 @@ impl<'a> Watch<'a> {
 /// Waits for what devices are at, and tells of all runs that nobody was told of.
 pub fn settle() {
     let all = std::mem::replace(&mut *lock(&PENDING), Waiting::NONE);
-    let listeners = listeners();
-    all.runs.into_iter().for_each(|pending| pending.tell(&listeners));
+    tell(all.runs, &listeners());
+}
+
+/// When the queues of devices were through with the runs that somebody was told of.
+static FREE: Mutex<Vec<((Device, u16), Instant)>> = Mutex::new(Vec::new());
+
+fn tell(mut all: Vec<Pending>, listeners: &Listeners) {
+    for pending in &mut all {
+        // A device that failed has no times of its own: what the host saw stays.
+        if let Ok(Some((start, ends))) = pending.times() {
+            pending.run.measured(start, ends);
+        }
+    }
+    let mut runs: Vec<Run> = all.into_iter().map(|pending| pending.run).collect();
+    let queues: HashSet<(Device, u16)> = runs.iter().map(Run::queue).collect();
+    for queue in queues.into_iter().filter(|(device, _)| *device != Device::CPU) {
+        let mut own: Vec<&mut Run> = runs.iter_mut().filter(|run| run.queue() == queue).collect();
+        let mut all = lock(&FREE);
+        let known = all.iter().position(|(other, _)| *other == queue);
+        let mut free = known.map(|at| all.swap_remove(at).1);
+        place(&mut own, &mut free);
+        all.extend(free.map(|free| (queue, free)));
+    }
+    for run in runs.into_iter().map(Arc::new) {
+        listeners.iter().for_each(|listener| listener.ran(&run));
+    }
 }
 
 impl Pending {
-    fn tell(mut self, listeners: &Listeners) {
-        // A device that failed has no times of its own: what the host saw stays.
-        if let Ok(Some((start, ends))) = self.times() {
-            self.run.measured(start, ends);
-        }
-        let run = Arc::new(self.run);
-        listeners.iter().for_each(|listener| listener.ran(&run));
-    }
-
     /// When the run began, and nanoseconds from there to each mark after that, by the device's clock.
     fn times(&self) -> Result<Option<(Instant, Vec<u64>)>> {
         let Some((first, rest)) = self.marks.split_first() else { return Ok(None) };
@@ -202,4 +222,5 @@ fn moment(device: Device, place: &dyn Marker) -> Result<Instant> {
 /// Forgets how clocks are aligned: nobody listens.
 pub(super) fn forget() {
     lock(&BASES).clear();
+    lock(&FREE).clear();
 }

@@ -94,7 +94,8 @@ pub struct Options {
     pub lines: bool,
     /// A plan that a device runs as one, as CUDA's graphs do, is timed step by step in its first two runs and then
     /// once in so many, which takes longer. The others are timed as a whole, and their time is divided among the
-    /// steps as it was when these were timed ([`Clock::Divided`]). With 1 all steps of all runs are timed.
+    /// steps as it was when these were timed ([`Clock::Divided`]). Of runs shorter than 4 ms not each is timed, since
+    /// that would take 20 µs of each ([`Clock::Estimated`]). With 1 all steps of all runs are timed.
     pub every: u32,
 }
 

@@ -33,9 +33,13 @@ pub fn json(profile: &Profile) -> String {
     let mut events = vec![name("process_name", HOST, 0, "host")];
     for noted in &profile.events {
         let place = match &noted.event.what {
-            What::Step { device, step, queue, clock: Clock::Device | Clock::Divided, .. }
-                if ran_on(*device, step) != Device::CPU =>
-            {
+            What::Step {
+                device,
+                step,
+                queue,
+                clock: Clock::Device | Clock::Divided | Clock::Estimated,
+                ..
+            } if ran_on(*device, step) != Device::CPU => {
                 let at = devices.iter().position(|known| known == device).unwrap_or_else(|| {
                     devices.push(*device);
                     devices.len() - 1
@@ -137,6 +141,7 @@ pub fn described(what: &What) -> (&'static str, String, Value) {
             let clock = match clock {
                 Clock::Device => "device",
                 Clock::Divided => "device, divided",
+                Clock::Estimated => "device, estimated",
                 Clock::Host => "host",
             };
             (

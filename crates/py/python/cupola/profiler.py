@@ -30,7 +30,8 @@ def start(
         lines: Whether the line that records each operation is noted, and the modules it is called in.
         every: Plans that a GPU runs as one are timed step by step in their first two runs, and then once in
             so many, since that takes longer. The others are timed as a whole, and the time is divided among
-            the steps as it was when each was timed; the trace says so. With 1 all steps are timed.
+            the steps as it was when each was timed; of those shorter than 4 ms some are taken to be as long
+            as the others. The trace says so. With 1 all steps are timed.
 
     Raises:
         ValueError: Where a profile is being recorded already, or there is no such mode.
