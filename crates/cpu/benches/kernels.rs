@@ -6,10 +6,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use cupola_core::prim::ConvRole;
-use cupola_cpu::conv::{ConvProblem, PackedConv, conv};
+use cupola_cpu::conv::{ConvProblem, ConvTail, PackedConv, conv};
 use cupola_cpu::dot::{DotElement, DotProblem, dot};
 use cupola_cpu::pool::{self, PoolProblem};
-use cupola_cpu::simd::{Element, Isa, Out, Rows, Run, Tile, Tiled};
+use cupola_cpu::simd::{Element, Isa, Out, Rows, Run, Tail, Tile, Tiled};
 use cupola_cpu::threads::{num_threads, parallel_for};
 use half::{bf16, f16};
 
@@ -54,6 +54,7 @@ fn peak() -> f64 {
                 c_step: v * set.lanes,
                 last: set.lanes,
                 add: false,
+                tail: Tail::NONE,
             };
             for _ in 0..tiles {
                 // SAFETY: the operands have the sizes that the tile says.
@@ -126,14 +127,14 @@ impl Bench {
             }
             let mut out = vec![0.0f32; len];
             self.row(&format!("{name} {role:?}"), flops, || {
-                conv(p, role, a, b, Out::new(&mut out), None);
+                conv(p, role, a, b, Out::new(&mut out), ConvTail::default(), None);
             });
         }
         if p.batch == 1 {
             let mut out = vec![0.0f32; dy.len()];
             let packed = PackedConv::new(p, ConvRole::Forward, &w);
             self.row(&format!("{name} Forward packed"), flops, || {
-                packed.run(&x, Out::new(&mut out), None);
+                packed.run(&x, Out::new(&mut out), ConvTail::default(), None);
             });
         }
     }

@@ -100,7 +100,7 @@ impl OpKernel for Converted {
         inner.outputs[0] = sums.as_ptr();
         // SAFETY: as above; the memory holds the sums.
         unsafe {
-            self.inner.run(&inner, Finish { epilogue: None, size: finish.size })?;
+            self.inner.run(&inner, Finish { epilogue: None, ..finish })?;
             output.run(sums.as_ptr(), io.outputs[0]);
         }
         finish.all();

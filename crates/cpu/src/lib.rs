@@ -26,6 +26,7 @@ mod run;
 mod scan;
 pub mod simd;
 mod sort;
+mod tail;
 pub mod threads;
 mod walk;
 

@@ -25,6 +25,7 @@ use crate::quantized::QuantizedKernel;
 use crate::random::RandomKernel;
 use crate::scan::ScanKernel;
 use crate::sort::SortKernel;
+use crate::tail::TailArgs;
 use crate::threads::parallel_for;
 
 /// Runs `$e` with `$T` as the unsigned type of `$width` bytes: for elements that only move.
@@ -78,6 +79,11 @@ pub trait OpKernel: Send + Sync {
         size_of_val(self)
     }
 
+    /// Whether it does what [`Finish::tail`] says.
+    fn has_tail(&self) -> bool {
+        false
+    }
+
     /// Computes the outputs, and calls `finish` for each part that is final.
     ///
     /// # Safety
@@ -89,6 +95,9 @@ pub trait OpKernel: Send + Sync {
 /// What is to run on each part of an op's output when the part is final.
 #[derive(Clone, Copy)]
 pub struct Finish<'a> {
+    /// What the op does to its sums itself, before: nothing, unless [`OpKernel::has_tail`]. Its last part is the program,
+    /// where that is a function of each element: one of the two is to run.
+    pub tail: TailArgs<'a>,
     /// The program, if there is one.
     pub epilogue: Option<&'a (dyn Fn(Range<usize>) + Sync)>,
     /// Elements of the output.

@@ -14,6 +14,8 @@ use crate::memory::HostMemory;
 use crate::op::{self, Finish, Io, OpKernel};
 use crate::reduce::ReduceKernel;
 use crate::rows::RowsKernel;
+use crate::simd::Then;
+use crate::tail::{TailArgs, TailPlan};
 
 /// A segment that is ready to run on the CPU.
 pub struct Prepared {
@@ -46,10 +48,13 @@ impl CpuKernel {
         }
         let size = segment.outputs.first().map_or(0, |o| o.aval.shape.size());
         let continuation = |e: &Epilogue| {
-            Ok(Continuation {
-                kernel: EpilogueKernel::new(&e.body, &segment.inputs[e.first_input..])?,
-                first_input: e.first_input,
-            })
+            let extra = &segment.inputs[e.first_input..];
+            let (tail, rest) = match op.has_tail() {
+                true => TailPlan::cut(&e.body, extra),
+                false => (TailPlan::default(), Some(e.body.clone())),
+            };
+            let kernel = rest.map(|body| EpilogueKernel::new(&body, extra)).transpose()?;
+            Ok(Continuation { tail, kernel, first_input: e.first_input })
         };
         let epilogue = segment.epilogue.as_ref().map(continuation).transpose()?;
         Ok(CpuKernel::Op { op, epilogue, size })
@@ -58,7 +63,10 @@ impl CpuKernel {
 
 /// An elementwise program that continues a primitive.
 struct Continuation {
-    kernel: EpilogueKernel,
+    /// What the primitive's kernel does of it.
+    tail: TailPlan,
+    /// The rest, if there is any.
+    kernel: Option<EpilogueKernel>,
     /// Its first input among the segment's, after the primitive's own.
     first_input: usize,
 }
@@ -115,7 +123,8 @@ impl Executable for Prepared {
             CpuKernel::Reduce(kernel) => kernel.memory(),
             CpuKernel::Rows(kernel) => kernel.memory(),
             CpuKernel::Op { op, epilogue, .. } => {
-                op.memory() + epilogue.as_ref().map_or(0, |e| e.kernel.memory())
+                let kernel = epilogue.as_ref().and_then(|e| e.kernel.as_ref());
+                op.memory() + kernel.map_or(0, EpilogueKernel::memory)
             }
         };
         let extents = self.inputs.len() + self.outputs.len();
@@ -151,15 +160,31 @@ impl Executable for Prepared {
                 let rest = RawArgs { inputs: &raw.inputs[first..], ..raw };
                 static RUNS: AtomicU64 = AtomicU64::new(1);
                 let number = RUNS.fetch_add(1, Ordering::Relaxed);
+                let mut tail = epilogue
+                    .as_ref()
+                    .map_or_else(TailArgs::default, |e| e.tail.args(rest.inputs, rest.scalars));
+                let kernel = epilogue.as_ref().and_then(|e| e.kernel.as_ref());
+                // What reads nothing but results and scalars can be done where they are stored.
+                let function = kernel
+                    .filter(|_| op.has_tail())
+                    .and_then(|kernel| kernel.as_function(rest.scalars));
+                // SAFETY: the op has just stored the rows.
+                let then = function.as_ref().map(|function| {
+                    move |first: *mut f32, step: usize, count: usize, width: usize| unsafe {
+                        function.run(first, step, count, width);
+                    }
+                });
+                tail.then = then.as_ref().map(|then| then as Then<'_, f32>);
                 let run = |range: Range<usize>| {
-                    if let Some(Continuation { kernel, .. }) = epilogue {
+                    if let Some(kernel) = kernel {
                         // SAFETY: as above; the op is done with the range.
                         unsafe { kernel.run(number, rest.outputs[0], &rest, range) };
                     }
                 };
-                let epilogue = epilogue.as_ref().map(|_| &run as &(dyn Fn(Range<usize>) + Sync));
+                let epilogue = kernel.map(|_| &run as &(dyn Fn(Range<usize>) + Sync));
+                let finish = Finish { tail, epilogue, size: *size };
                 // SAFETY: as above.
-                unsafe { op.run(&io, Finish { epilogue, size: *size })? };
+                unsafe { op.run(&io, finish)? };
             }
         }
         Ok(())

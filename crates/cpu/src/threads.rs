@@ -37,9 +37,10 @@ pub fn with_threads<R>(n: usize, f: impl FnOnce() -> R) -> R {
 
 /// Calls `f(0)`, …, `f(chunks - 1)`, in any order, on up to `num_threads()` threads.
 ///
-/// The caller takes part, and returns when every chunk is done. It never waits for a helper that
-/// has not started, so a sleepy helper costs nothing. A call from inside a chunk runs inline. A
-/// panic in a chunk is raised again here.
+/// Each thread begins with a share of neighbouring chunks, the same one in every call of as many, so that it finds in
+/// its cache what it wrote in the kernel before; then it takes over chunks of others. The caller takes part, and
+/// returns when every chunk is done. It never waits for a helper that has not started, so a sleepy helper costs
+/// nothing. A call from inside a chunk runs inline. A panic in a chunk is raised again here.
 pub fn parallel_for(chunks: usize, f: impl Fn(usize) + Sync) {
     let threads = num_threads().min(chunks);
     if threads <= 1 || IN_CHUNK.get() {
@@ -48,11 +49,18 @@ pub fn parallel_for(chunks: usize, f: impl Fn(usize) + Sync) {
         }
         return;
     }
+    for first in (0..chunks).step_by(Share::MOST) {
+        let count = Share::MOST.min(chunks - first);
+        share_out(count, threads, &|chunk| f(first + chunk));
+    }
+}
+
+/// Runs the chunks of a `parallel_for`, at most [`Share::MOST`].
+fn share_out(chunks: usize, threads: usize, body: &(dyn Fn(usize) + Sync)) {
     let Some(helpers) = helpers() else {
-        (0..chunks).for_each(f);
+        (0..chunks).for_each(body);
         return;
     };
-    let body: &(dyn Fn(usize) + Sync) = &f;
     // SAFETY: only the lifetime is changed. Helpers call `body` between `enter` and `leave`;
     // `close` below makes every later `enter` fail and waits until those inside have left.
     let body = unsafe {
@@ -60,13 +68,12 @@ pub fn parallel_for(chunks: usize, f: impl Fn(usize) + Sync) {
     };
     let job = Arc::new(Job {
         body,
-        chunks,
-        next: AtomicUsize::new(0),
+        shares: Share::all(chunks, threads),
         gate: AtomicUsize::new(0),
         panic: Mutex::new(None),
     });
     helpers.call(&job, threads - 1);
-    job.work();
+    job.work(0);
     helpers.dismiss(&job);
     job.close();
     let panic = job.panic.lock().map(|mut p| p.take());
@@ -77,14 +84,62 @@ pub fn parallel_for(chunks: usize, f: impl Fn(usize) + Sync) {
 
 struct Job {
     body: &'static (dyn Fn(usize) + Sync),
-    chunks: usize,
-    next: AtomicUsize,
+    /// The chunks that are left, one share for each thread: the caller's first, then those of helpers.
+    shares: Vec<Share>,
     /// Helpers inside, and `CLOSED` once the caller has finished.
     gate: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 const CLOSED: usize = 1 << (usize::BITS - 1);
+
+/// Chunks that one thread takes from the front, and others from the back. It has a cache line of its own.
+#[repr(align(64))]
+struct Share(AtomicUsize);
+
+impl Share {
+    /// Bits of the end; those above are the start.
+    const BITS: u32 = usize::BITS / 2;
+    /// The most chunks.
+    const MOST: usize = (1 << Self::BITS) - 1;
+
+    /// `chunks` chunks in as many shares as there are threads.
+    fn all(chunks: usize, threads: usize) -> Vec<Share> {
+        let start = |thread: usize| chunks / threads * thread + (chunks % threads).min(thread);
+        let share = |thread| Share::of(start(thread), start(thread + 1));
+        (0..threads).map(share).collect()
+    }
+
+    fn of(start: usize, end: usize) -> Share {
+        Share(AtomicUsize::new(start << Self::BITS | end))
+    }
+
+    /// The first and the end of the chunks that are left.
+    fn left(word: usize) -> (usize, usize) {
+        (word >> Self::BITS, word & Self::MOST)
+    }
+
+    fn count(&self) -> usize {
+        let (start, end) = Self::left(self.0.load(Ordering::Relaxed));
+        end - start
+    }
+
+    /// Takes a chunk, if one is left.
+    fn take(&self, from_front: bool) -> Option<usize> {
+        let rest = |word| match Self::left(word) {
+            (start, end) if start == end => None,
+            (start, end) if from_front => Some((start + 1) << Self::BITS | end),
+            (start, end) => Some(start << Self::BITS | (end - 1)),
+        };
+        let word = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).ok()?;
+        let (start, end) = Self::left(word);
+        Some(if from_front { start } else { end - 1 })
+    }
+
+    fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
 
 impl Job {
     fn enter(&self) -> bool {
@@ -112,20 +167,31 @@ impl Job {
         }
     }
 
-    fn work(&self) {
+    /// A chunk of the thread that has most left.
+    fn take_over(&self) -> Option<usize> {
+        loop {
+            let most = self.shares.iter().max_by_key(|share| share.count())?;
+            if most.count() == 0 {
+                return None;
+            }
+            if let Some(chunk) = most.take(false) {
+                return Some(chunk);
+            }
+        }
+    }
+
+    /// Takes part as a thread of this number.
+    fn work(&self, thread: usize) {
         IN_CHUNK.set(true);
+        let own = &self.shares[thread % self.shares.len()];
         let result = catch_unwind(AssertUnwindSafe(|| {
-            loop {
-                let chunk = self.next.fetch_add(1, Ordering::Relaxed);
-                if chunk >= self.chunks {
-                    break;
-                }
+            while let Some(chunk) = own.take(true).or_else(|| self.take_over()) {
                 (self.body)(chunk);
             }
         }));
         IN_CHUNK.set(false);
         if let Err(payload) = result {
-            self.next.store(self.chunks, Ordering::Relaxed);
+            self.shares.iter().for_each(Share::clear);
             if let Ok(mut slot) = self.panic.lock() {
                 slot.get_or_insert(payload);
             }
@@ -173,8 +239,8 @@ impl Helpers {
             wake: Condvar::new(),
         }));
         let start = |i: &usize| {
-            let thread = std::thread::Builder::new().name(format!("cupola-{i}"));
-            thread.spawn(|| helpers.help()).is_ok()
+            let (thread, number) = (std::thread::Builder::new(), i + 1);
+            thread.name(format!("cupola-{i}")).spawn(move || helpers.help(number)).is_ok()
         };
         let started = (0..count).take_while(start).count();
         (started > 0).then_some(helpers)
@@ -203,13 +269,13 @@ impl Helpers {
         }
     }
 
-    /// What a helper does as long as the process lives.
-    fn help(&self) {
+    /// What the helper of this number does as long as the process lives; 0 is who calls.
+    fn help(&self, number: usize) {
         loop {
             let job = self.next_job();
             let _joined = fork::joined();
             if job.enter() {
-                job.work();
+                job.work(number);
                 job.leave();
             }
         }
@@ -330,6 +396,19 @@ mod tests {
                 }
             });
         }
+    }
+
+    #[test]
+    fn a_share_is_taken_from_both_ends() {
+        let shares = Share::all(7, 3);
+        let all: Vec<_> =
+            shares.iter().map(|share| Share::left(share.0.load(Ordering::Relaxed))).collect();
+        assert_eq!(all, [(0, 3), (3, 5), (5, 7)]);
+        let taken = [true, false, true, true].map(|from_front| shares[0].take(from_front));
+        assert_eq!(taken, [Some(0), Some(2), Some(1), None]);
+        assert_eq!((shares[0].count(), shares[1].count()), (0, 2));
+        shares[1].clear();
+        assert_eq!(shares[1].take(true), None);
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::ops::Range;
 use super::forward::Part;
 use super::tiles::{OnlineRow, Weight, run};
 use super::{Block, KEYS, LANES, Problem};
-use crate::simd::{Element, InRows, MAX_VECTORS, RowProducts, Rows, Run, Scratch, Tile, Tiled};
+use crate::simd::{
+    Element, InRows, MAX_VECTORS, RowProducts, Rows, Run, Scratch, Tail, Tile, Tiled,
+};
 
 /// Rows up to which lanes along the features take less than lanes that are mostly empty.
 const FEW: usize = 4;
@@ -86,6 +88,7 @@ impl<T: Element<Acc: Weight>> Problem<T> {
                     c_step: wide,
                     last: set.lanes,
                     add: true,
+                    tail: Tail::NONE,
                 };
                 // SAFETY: every vector lies inside of the values, and the sums have one for each.
                 unsafe { T::Acc::kernel(self.isa, count, some, Rows::Listed)(&weigh) };

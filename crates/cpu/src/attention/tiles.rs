@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use super::ROWS;
 use crate::map::{Avx2, Avx512, Portable};
 use crate::math::{self, Arch};
-use crate::simd::{Isa, Kernel, Level, MAX_VECTORS, Rows, Run, Tile, Tiled, dispatch};
+use crate::simd::{Isa, Kernel, Level, MAX_VECTORS, Rows, Run, Tail, Tile, Tiled, dispatch};
 
 /// A type of scores and sums.
 pub(crate) trait Weight:
@@ -100,6 +100,7 @@ impl<T: Tiled> Product<T> {
                     c_step: self.c_step,
                     last: set.lanes,
                     add: self.add,
+                    tail: Tail::NONE,
                 };
                 // SAFETY: the caller vouches for the operands.
                 unsafe { T::kernel(isa, end - row, vectors, rows)(&tile) };

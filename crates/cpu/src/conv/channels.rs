@@ -8,9 +8,9 @@ use std::ops::Range;
 use super::geometry::Taps;
 use super::pad::{Padded, pitches};
 use super::weights::{WeightTile, Weights};
-use super::{CACHED, Epilogue, Geometry};
+use super::{CACHED, ConvTail, Epilogue, Geometry};
 use crate::simd::{
-    Element, Isa, MAX_VECTORS, Out, Rows, Run, Scratch, Split, Tile, Tiled, even_parts,
+    Bias, Element, Isa, MAX_VECTORS, Out, Rows, Run, Scratch, Split, Tile, Tiled, even_parts,
 };
 use crate::threads::parallel_for;
 
@@ -140,6 +140,7 @@ impl Channels {
         x: &[T],
         w: &Weights<T::Acc>,
         out: Out<'_, T>,
+        tail: ConvTail<'_, T::Acc>,
         epilogue: Epilogue<'_>,
     ) {
         let rows = geo.axes[0].output;
@@ -155,6 +156,11 @@ impl Channels {
         };
         let shares = even_parts(w.tiles.len(), w.tiles.len().div_ceil(self.parts).max(1));
         let is_wide = size_of::<T>() == size_of::<T::Acc>();
+        let bias = tail.bias.map(|bias| w.spread(geo, bias));
+        // Where tasks have whole positions the epilogue is cheaper.
+        let then = tail.then.filter(|_| shares.len() > 1);
+        let tail = ConvTail { bias: bias.as_deref(), then, ..tail };
+        let epilogue = epilogue.filter(|_| then.is_none());
         let direct = if self.direct { T::as_acc(x) } else { None };
         let whole = if direct.is_some() { None } else { self.whole(geo, x, slabs * shares.len()) };
         parallel_for(geo.batch * slabs * shares.len(), |task| {
@@ -211,7 +217,7 @@ impl Channels {
                     f(range.start + part.start..range.start + part.end);
                 }
             });
-            self.rows(geo, w, tiles, &rows, base, &steps, sums, finish);
+            self.rows(geo, w, tiles, &rows, base, &steps, sums, &tail, finish);
             if !is_wide && let (Some(one), Some(other)) = (tiles.first(), tiles.last()) {
                 let end = (other.channel + other.width).min(geo.c_out);
                 // Where groups are, every task has all channels.
@@ -238,7 +244,8 @@ impl Channels {
             }
         });
         if let Some(f) = epilogue.filter(|_| shares.len() > 1) {
-            parallel_for(geo.batch * slabs, |task| f(part_of_image(task / slabs, task % slabs).1));
+            let (len, most) = (out.len(), 4 * CACHED);
+            parallel_for(len.div_ceil(most), |i| f(i * most..((i + 1) * most).min(len)));
         }
     }
 
@@ -274,7 +281,7 @@ impl Channels {
     }
 
     /// Computes output rows of one image in some tiles of channels; `base` is where the first one's window
-    /// starts. What is done is given to `finish`, as elements from the first one's on.
+    /// starts. `tail` has a bias that is spread. What is done is given to `finish`, as elements from the first one's on.
     #[allow(clippy::too_many_arguments)]
     fn rows<T: Tiled>(
         &self,
@@ -285,6 +292,7 @@ impl Channels {
         base: *const T,
         steps: &[usize],
         sums: *mut T,
+        tail: &ConvTail<'_, T>,
         finish: Option<impl Fn(Range<usize>)>,
     ) {
         let last = geo.axes.len() - 1;
@@ -327,6 +335,7 @@ impl Channels {
                 for tile in tiles {
                     let vectors = tile.width / self.lanes;
                     let valid = geo.c_out - tile.channel - (vectors - 1) * self.lanes;
+                    let tail = tail.with(|bias| Bias::Lanes(bias[w.spread_at(g, tile)..].as_ptr()));
                     let mut at = 0;
                     for &m in &heights {
                         let c = (outer * columns + at) * channels + g * geo.c_out + tile.channel;
@@ -344,6 +353,7 @@ impl Channels {
                             c_step: channels,
                             last: valid,
                             add: false,
+                            tail,
                         };
                         // SAFETY: runs stay inside the image's copy, or the image where no tap
                         // falls outside, and inside the weights' tile; sums are the task's own.

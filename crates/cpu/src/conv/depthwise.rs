@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use super::geometry::{Axis, Taps, gcd};
 use super::runs::Runs;
-use super::{CACHED, Epilogue, Geometry};
+use super::{CACHED, ConvTail, Epilogue, Geometry};
 use crate::simd::{
-    Element, Isa, Kernel, LaneSums, Out, Real, Run, Scratch, TOGETHER, TapGroup, Tiled, dispatch,
-    even_parts,
+    Bias, Element, Isa, Kernel, LaneSums, Out, Real, Run, Scratch, TOGETHER, TapGroup, Tiled,
+    dispatch, even_parts,
 };
 use crate::threads::parallel_for;
 
@@ -146,9 +146,11 @@ impl Depthwise {
         x: &[T],
         w: &[T::Acc],
         out: Out<'_, T>,
+        tail: ConvTail<'_, T::Acc>,
         epilogue: Epilogue<'_>,
     ) {
         let (channels, inputs, outputs) = (geo.groups, geo.inputs(), geo.outputs());
+        let tail = ConvTail { then: None, ..tail };
         let columns = geo.axes[geo.axes.len() - 1].output;
         // A unit is a span of a row.
         let units = outputs / columns * self.spans.len();
@@ -176,7 +178,7 @@ impl Depthwise {
                 let y = unsafe { out.slice(range.clone()) };
                 let mut sums = Scratch::<T::Acc>::new(if own { 0 } else { y.len() });
                 let to = if own { y.as_mut_ptr().cast() } else { sums.as_mut_ptr() };
-                self.units(geo, x, w, units, from, to);
+                self.units(geo, x, w, units, from, to, &tail);
                 if !own {
                     T::narrow(&sums, y);
                 }
@@ -197,6 +199,7 @@ impl Depthwise {
         units: Range<usize>,
         from: usize,
         y: *mut A,
+        tail: &ConvTail<'_, A>,
     ) {
         let channels = geo.groups;
         let inner = &geo.axes[geo.axes.len() - 1];
@@ -221,6 +224,7 @@ impl Depthwise {
                     sums: y.wrapping_add((row * inner.output + tile.first - from) * channels),
                     step: tile.step * channels,
                     count: tile.count,
+                    tail: tail.with(|bias| Bias::Lanes(bias.as_ptr())),
                 };
                 // SAFETY: the slices above have all taps and columns; the sums are those of the units.
                 unsafe { A::lane_sums(self.isa, sums) };

@@ -9,9 +9,9 @@ use std::ops::Range;
 use super::geometry::Taps;
 use super::runs::Runs;
 use super::weights::Weights;
-use super::{Epilogue, Geometry};
+use super::{ConvTail, Epilogue, Geometry};
 use crate::simd::{
-    Element, Isa, MAX_VECTORS, Out, Rows, Scratch, Tile, TileFn, Tiled, Transpose, even_parts,
+    Bias, Element, Isa, MAX_VECTORS, Out, Rows, Scratch, Tile, TileFn, Tiled, Transpose, even_parts,
 };
 use crate::threads::{num_threads, parallel_for};
 
@@ -69,6 +69,7 @@ impl Images {
         x: &[T],
         w: &Weights<T::Acc>,
         out: Out<'_, T>,
+        tail: ConvTail<'_, T::Acc>,
         epilogue: Epilogue<'_>,
     ) {
         let rows = geo.axes[0].output;
@@ -85,6 +86,8 @@ impl Images {
             _ => 1,
         };
         let shares = even_parts(w.tiles.len(), w.tiles.len().div_ceil(parts.max(1)).max(1));
+        let then = tail.then.filter(|_| shares.len() > 1);
+        let (tail, epilogue) = (ConvTail { then, ..tail }, epilogue.filter(|_| then.is_none()));
         let images = |block_at: usize| block_at * block..((block_at + 1) * block).min(geo.batch);
         parallel_for(blocks * slabs * shares.len(), |task| {
             let (share, task) = (task % shares.len(), task / shares.len());
@@ -103,6 +106,7 @@ impl Images {
                 },
                 tiles,
                 kernels: &kernels,
+                tail,
             };
             task.run(x, w, out, epilogue.filter(|_| shares.len() == 1));
         });
@@ -137,6 +141,7 @@ struct Task<'t, A: Tiled> {
     channels: Range<usize>,
     tiles: Range<usize>,
     kernels: &'t [TileFn<A>],
+    tail: ConvTail<'t, A>,
 }
 
 impl<A: Tiled> Task<'_, A> {
@@ -225,7 +230,9 @@ impl<A: Tiled> Task<'_, A> {
         for g in 0..geo.groups {
             let tiles = w.tiles[self.tiles.clone()].iter();
             for (tile, kernel) in tiles.zip(&self.kernels[self.tiles.clone()]) {
-                let first = g * geo.c_out + tile.channel - self.channels.start;
+                let channel = g * geo.c_out + tile.channel;
+                let first = channel - self.channels.start;
+                let tail = self.tail.with(|bias| Bias::Rows(bias[channel..].as_ptr()));
                 for (position, runs) in runs.each().enumerate() {
                     let sums = &mut sums[(position * channels + first) * block..];
                     let tile = Tile {
@@ -242,6 +249,7 @@ impl<A: Tiled> Task<'_, A> {
                         c_step: block,
                         last: self.path.lanes,
                         add: false,
+                        tail,
                     };
                     // SAFETY: runs stay inside the weights' tile and the rows that were loaded.
                     unsafe { kernel(&tile) };

@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use cupola_core::prim::ConvRole;
 
-use crate::simd::{Element, Isa, Out, Scratch, Tiled};
+use crate::simd::{Bias, Element, Isa, Out, Scratch, Tail, Then, Tiled};
 
 use channels::Channels;
 use depthwise::Depthwise;
@@ -64,6 +64,34 @@ pub struct ConvProblem {
 /// Called once for each part of the output, when the part is final and still in cache.
 pub type Epilogue<'a> = Option<&'a (dyn Fn(Range<usize>) + Sync)>;
 
+/// What is done to sums before they are stored, as by a [`Tail`].
+#[derive(Clone, Copy)]
+pub struct ConvTail<'a, A> {
+    /// What is added: an element for each output channel.
+    pub bias: Option<&'a [A]>,
+    /// What no result is below.
+    pub low: Option<A>,
+    /// What no result is above.
+    pub high: Option<A>,
+    /// What the epilogue is, where that is a function of each result: those of tiles that do not have all channels are
+    /// done with it when they are stored, and the epilogue is not called.
+    pub then: Option<Then<'a, A>>,
+}
+
+impl<A> Default for ConvTail<'_, A> {
+    fn default() -> Self {
+        ConvTail { bias: None, low: None, high: None, then: None }
+    }
+}
+
+impl<'a, A: Copy> ConvTail<'a, A> {
+    /// The tail of sums whose bias is this one, if there is any.
+    fn with(&self, bias: impl FnOnce(&[A]) -> Bias<A>) -> Tail<'a, A> {
+        let ConvTail { low, high, then, .. } = *self;
+        Tail { bias: self.bias.map_or(Bias::None, bias), low, high, then }
+    }
+}
+
 impl ConvProblem {
     /// Elements of x.
     pub fn input_len(&self) -> usize {
@@ -90,13 +118,14 @@ impl ConvProblem {
 /// Elements of the output that stay in the first-level cache until they are finished.
 const CACHED: usize = 1 << 12;
 
-/// Computes one role of a convolution, overwriting `out`.
+/// Computes one role of a convolution, overwriting `out`. A weight gradient has no tail.
 pub fn conv<T: Element>(
     p: &ConvProblem,
     role: ConvRole,
     a: &[T],
     b: &[T],
     out: Out<'_, T>,
+    tail: ConvTail<'_, T::Acc>,
     epilogue: Epilogue<'_>,
 ) {
     assert_eq!([a.len(), b.len(), out.len()], p.lens(role), "conv {role:?}: lengths of {p:?}");
@@ -111,7 +140,7 @@ pub fn conv<T: Element>(
                 None => weight_grad::weight_grad(&geo, a, b, out, epilogue),
             }
         }
-        _ => PackedConv::new(p, role, b).run(a, out, epilogue),
+        _ => PackedConv::new(p, role, b).run(a, out, tail, epilogue),
     }
 }
 
@@ -145,15 +174,25 @@ impl<T: Element> PackedConv<T> {
     }
 
     /// Computes the convolution of `x`, overwriting `out`.
-    pub fn run(&self, x: &[T], out: Out<'_, T>, epilogue: Epilogue<'_>) {
+    pub fn run(
+        &self,
+        x: &[T],
+        out: Out<'_, T>,
+        tail: ConvTail<'_, T::Acc>,
+        epilogue: Epilogue<'_>,
+    ) {
         assert_eq!([x.len(), out.len()], self.lens, "conv: lengths of input and output");
+        let channels = self.geometry.groups * self.geometry.c_out;
+        assert!(tail.bias.is_none_or(|bias| bias.len() == channels), "conv: length of the bias");
         if out.len() == 0 {
             return;
         }
         match &self.path {
-            Path::Images(images, w) => images.run(&self.geometry, x, w, out, epilogue),
-            Path::Channels(channels, w) => channels.run(&self.geometry, x, w, out, epilogue),
-            Path::Depthwise(depthwise, w) => depthwise.run(&self.geometry, x, w, out, epilogue),
+            Path::Images(images, w) => images.run(&self.geometry, x, w, out, tail, epilogue),
+            Path::Channels(channels, w) => channels.run(&self.geometry, x, w, out, tail, epilogue),
+            Path::Depthwise(depthwise, w) => {
+                depthwise.run(&self.geometry, x, w, out, tail, epilogue)
+            }
         }
     }
 }

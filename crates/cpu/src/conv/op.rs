@@ -8,10 +8,11 @@ use cupola_core::prim::{Conv, ConvRole};
 use cupola_core::{DType, Error, Result};
 use half::{bf16, f16};
 
-use super::{ConvProblem, PackedConv, conv};
+use super::{ConvProblem, ConvTail, PackedConv, conv};
 use crate::contiguous::Contiguous;
 use crate::op::{Finish, Io, OpKernel};
-use crate::simd::{Element, Out};
+use crate::simd::{Element, Out, Then};
+use crate::tail::TailArgs;
 
 /// A [`Conv`] whose operands and result have one dtype.
 pub struct ConvKernel {
@@ -20,6 +21,7 @@ pub struct ConvKernel {
     a: Contiguous,
     b: Contiguous,
     product: Product,
+    dtype: DType,
     /// By which its weights are known among what is kept.
     number: u64,
 }
@@ -48,7 +50,8 @@ impl ConvKernel {
             input_dilation: op.input_dilation.to_vec(),
             flip: op.flip,
         };
-        let product: Product = match a.aval.dtype {
+        let dtype = a.aval.dtype;
+        let product: Product = match dtype {
             DType::F16 => product::<f16>,
             DType::BF16 => product::<bf16>,
             DType::F32 => product::<f32>,
@@ -70,15 +73,39 @@ impl ConvKernel {
         let (a, b) = (Contiguous::new(a)?, Contiguous::new(b)?);
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Ok(ConvKernel { problem, role: op.role, a, b, product, number })
+        Ok(ConvKernel { problem, role: op.role, a, b, product, dtype, number })
     }
 }
 
 impl OpKernel for ConvKernel {
+    fn has_tail(&self) -> bool {
+        self.dtype == DType::F32 && self.role != ConvRole::WeightGrad
+    }
+
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         // SAFETY: the caller vouches for the operands.
         unsafe { (self.product)(self, io, finish) }
     }
+}
+
+/// What is done to the sums of a kernel with a tail, which are of `float32`.
+///
+/// # Safety
+/// The bias is there and has an element for each output channel.
+unsafe fn tail<'a, A: Copy>(kernel: &ConvKernel, finish: &Finish<'_>) -> ConvTail<'a, A> {
+    if !kernel.has_tail() {
+        return ConvTail::default();
+    }
+    let TailArgs { bias, low, high, .. } = finish.tail;
+    // SAFETY: a kernel with a tail has elements of `float32`, and so has `A`.
+    let number = |x: f32| unsafe { *(&raw const x).cast::<A>() };
+    let channels = match kernel.role {
+        ConvRole::InputGrad => kernel.problem.in_channels,
+        _ => kernel.problem.out_channels,
+    };
+    // SAFETY: the caller vouches for the bias.
+    let bias = bias.map(|bias| unsafe { std::slice::from_raw_parts(bias.cast::<A>(), channels) });
+    ConvTail { bias, low: low.map(number), high: high.map(number), then: None }
 }
 
 /// Weights that were seen before are packed once for as long as they are in their memory.
@@ -95,20 +122,29 @@ unsafe fn product<T: Element>(kernel: &ConvKernel, io: &Io<'_>, finish: Finish<'
     // SAFETY: the caller vouches for the operands, which have the elements that the problem says.
     unsafe {
         let out = Out::from_raw(io.outputs[0].cast::<T>(), out_len);
+        let then = finish.tail.then.map(|then| {
+            move |first: *mut T::Acc, step: usize, count: usize, width: usize| {
+                then(first.cast(), step, count, width);
+            }
+        });
+        let tail = ConvTail {
+            then: then.as_ref().map(|then| then as Then<'_, T::Acc>),
+            ..tail(kernel, &finish)
+        };
         let a = kernel.a.dense(io.inputs[0])?;
         let a = a.slice(a_len);
         if let Some((_, Lookup::Have(packed))) = &found {
-            packed.run(a, out, finish.epilogue);
+            packed.run(a, out, tail, finish.epilogue);
             return Ok(());
         }
         let b = kernel.b.dense(io.inputs[1])?;
         let b = b.slice(b_len);
         if let Some((kept, Lookup::Again)) = found {
             let packed = Arc::new(PackedConv::new(p, role, b));
-            packed.run(a, out, finish.epilogue);
+            packed.run(a, out, tail, finish.epilogue);
             kept.keep(key, packed);
         } else {
-            conv(p, role, a, b, out, finish.epilogue);
+            conv(p, role, a, b, out, tail, finish.epilogue);
         }
     }
     Ok(())

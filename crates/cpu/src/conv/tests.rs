@@ -1,7 +1,7 @@
 //! Every role against the definition in f64, over a sweep of parameters.
 
 use super::*;
-use crate::simd::{Level, with_isa_limit};
+use crate::simd::{Level, Real, with_isa_limit};
 use crate::threads::with_threads;
 use half::{bf16, f16};
 use std::cell::Cell;
@@ -99,9 +99,64 @@ fn run<T: Element>(p: &ConvProblem, role: ConvRole, a: &[T], b: &[T], len: usize
     let mut out = vec![T::default(); len];
     let seen = Mutex::new(vec![0u8; len]);
     let mark = |r: Range<usize>| seen.lock().unwrap()[r].iter_mut().for_each(|s| *s += 1);
-    conv(p, role, a, b, Out::new(&mut out), Some(&mark));
+    conv(p, role, a, b, Out::new(&mut out), ConvTail::default(), Some(&mark));
     assert!(seen.into_inner().unwrap().iter().all(|&s| s == 1), "epilogue of {role:?} {p:?}");
     out
+}
+
+fn twice<A: Real>(at: *mut A, step: usize, rows: usize, width: usize) {
+    for row in 0..rows {
+        // SAFETY: the rows were just stored.
+        for x in unsafe { std::slice::from_raw_parts_mut(at.add(row * step), width) } {
+            *x += *x;
+        }
+    }
+}
+
+/// Checks that a tail is what follows the sums, which are `plain`, to the bit.
+fn check_tail<T: Element>(p: &ConvProblem, role: ConvRole, a: &[T], b: &[T], plain: &[T]) {
+    let Some(plain) = T::as_acc(plain).filter(|_| role != ConvRole::WeightGrad) else { return };
+    let channels = if role == ConvRole::Forward { p.out_channels } else { p.in_channels };
+    let number = |i: usize| T::from_acc(plain[i * 7 % plain.len()]).to_acc();
+    if plain.is_empty() {
+        return;
+    }
+    let bias: Vec<T::Acc> = (0..channels).map(number).collect();
+    let (low, high) = (number(1), number(2));
+    for tail in [
+        ConvTail { bias: Some(&bias), ..ConvTail::default() },
+        ConvTail { low: Some(low), then: Some(&twice::<T::Acc>), ..ConvTail::default() },
+        ConvTail { bias: Some(&bias), low: Some(low), high: Some(high), then: None },
+    ] {
+        let mut out = vec![T::default(); plain.len()];
+        // Either the tail or the epilogue doubles.
+        let at = Out::new(&mut out);
+        let epilogue = |range: Range<usize>| {
+            // SAFETY: the range is done.
+            for x in unsafe { at.slice(range) } {
+                *x = T::from_acc(x.to_acc() + x.to_acc());
+            }
+        };
+        let epilogue = tail.then.map(|_| &epilogue as &(dyn Fn(Range<usize>) + Sync));
+        conv(p, role, a, b, at, tail, epilogue);
+        for (at, (&sum, got)) in plain.iter().zip(&out).enumerate() {
+            let mut want = tail.bias.map_or(sum, |bias| sum + bias[at % channels]);
+            if let Some(low) = tail.low
+                && want <= low
+            {
+                want = low;
+            }
+            if let Some(high) = tail.high
+                && want >= high
+            {
+                want = high;
+            }
+            if tail.then.is_some() {
+                want += want;
+            }
+            assert!(got.to_acc() == want, "tail of {role:?} {p:?} at {at}");
+        }
+    }
 }
 
 fn check<T: Element + PartialEq>(c: &Case, tolerance: f64, from: fn(f64) -> T, to: fn(T) -> f64) {
@@ -117,6 +172,7 @@ fn check<T: Element + PartialEq>(c: &Case, tolerance: f64, from: fn(f64) -> T, t
         let one = with_threads(1, || run(&c.p, role, a, b, want.len()));
         let two = with_threads(2, || run(&c.p, role, a, b, want.len()));
         assert!(one == two, "{role:?} depends on threads: {:?}", c.p);
+        check_tail(&c.p, role, a, b, &one);
         for (at, (got, want)) in one.iter().zip(want).enumerate() {
             let got = to(*got);
             let error = (got - want).abs() / want.abs().max(1.0);

@@ -12,7 +12,7 @@ use super::dy::{COPY, DyTile, copy_tile, dy_tiles};
 use super::geometry::Taps;
 use super::pad::Padded;
 use super::{Epilogue, Geometry};
-use crate::simd::{Element, Isa, MAX_VECTORS, Out, Rows, Run, Scratch, Split, Tile, Tiled};
+use crate::simd::{Element, Isa, MAX_VECTORS, Out, Rows, Run, Scratch, Split, Tail, Tile, Tiled};
 use crate::threads::{num_threads, parallel_for};
 
 /// Groups of images, at most.
@@ -370,6 +370,7 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
                 c_step,
                 last,
                 add,
+                tail: Tail::NONE,
             };
             // SAFETY: runs stay inside the units' buffers, which have slack for whole vectors; the sums are the
             // block's own.
@@ -390,6 +391,7 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
                 c_step,
                 last,
                 add,
+                tail: Tail::NONE,
             };
             // SAFETY: as above.
             unsafe { A::kernel(self.isa, m, v, Rows::Listed)(&tile) };

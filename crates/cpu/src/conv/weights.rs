@@ -60,6 +60,27 @@ impl<A: Tiled> Weights<A> {
         Weights { data, tiles, group }
     }
 
+    /// A bias with an element for each channel, those past the last of a group's tiles zero.
+    pub fn spread(&self, geo: &Geometry, bias: &[A]) -> Scratch<A> {
+        let width = self.width();
+        let mut spread = Scratch::new(width * geo.groups);
+        for (to, from) in spread.chunks_exact_mut(width.max(1)).zip(bias.chunks_exact(geo.c_out)) {
+            to[..geo.c_out].copy_from_slice(from);
+            to[geo.c_out..].fill(A::default());
+        }
+        spread
+    }
+
+    /// Where a tile of a group begins in what [`Weights::spread`] gives.
+    pub fn spread_at(&self, g: usize, tile: &WeightTile) -> usize {
+        g * self.width() + tile.channel
+    }
+
+    /// Channels of a group, with those past the last.
+    fn width(&self) -> usize {
+        self.tiles.last().map_or(0, |tile| tile.channel + tile.width)
+    }
+
     /// The address of a tile of a group.
     pub fn at(&self, g: usize, tile: &WeightTile) -> *const A {
         self.data[g * self.group + tile.start..].as_ptr()

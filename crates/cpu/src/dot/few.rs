@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::pack::{Factor, Part};
 use super::{CHUNK, DotProblem, Epilogue, Shared};
 use crate::simd::{
-    InRows, Isa, MAX_VECTORS, Out, RowProducts, Rows, Run, Scratch, Tile, Tiled, even_parts,
+    InRows, Isa, MAX_VECTORS, Out, RowProducts, Rows, Run, Scratch, Tail, Tile, Tiled, even_parts,
 };
 use crate::threads::parallel_for;
 
@@ -311,6 +311,7 @@ impl Few {
                             c_step: self.lanes,
                             last: width - (count - 1) * set.lanes,
                             add: true,
+                            tail: Tail::NONE,
                         };
                         let kernel = T::Acc::kernel(isa, group, count, Rows::Listed);
                         if tile.last == set.lanes {

@@ -11,7 +11,7 @@ use super::kept::{Layout, MOST_ROWS};
 use super::pack::{Factor, Part};
 use super::{DotProblem, Epilogue, Place, Shared};
 use crate::simd::{
-    Isa, MAX_VECTORS, Out, ROW_STEP, Rows, Run, Scratch, Split, Tile, TileSet, Tiled,
+    Isa, MAX_VECTORS, Out, ROW_STEP, Rows, Run, Scratch, Split, Tail, Tile, TileSet, Tiled,
 };
 use crate::threads::parallel_for;
 
@@ -323,6 +323,7 @@ impl Blocking<'_> {
                         c_step: sums_step,
                         last: p.n - from - (vectors - 1) * lanes,
                         add: start > 0,
+                        tail: Tail::NONE,
                     };
                     // SAFETY: the tile lies inside the operands and the part of the result.
                     unsafe { T::tile(self.isa, m, vectors, at)(&tile) };

@@ -120,6 +120,107 @@ pub(super) unsafe fn run(
     unsafe { all::<PortableF32, 4>(chain, table, to, n) }
 }
 
+/// Runs a chain over rows of `width` elements, `step` apart, in place: what is an element for each is one of theirs.
+///
+/// # Safety
+/// The rows are there, and so are the numbers whose addresses `table` has.
+pub(super) unsafe fn run_rows(
+    isa: Isa,
+    chain: &Chain<Location>,
+    table: *const *const u8,
+    rows: Rows,
+) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use crate::simd::{F32x8, F32x16};
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+        unsafe fn avx512(chain: &Chain<Location>, table: *const *const u8, rows: Rows) {
+            // SAFETY: the caller vouches for the instruction set and the addresses.
+            unsafe { each_row::<F32x16>(chain, table, rows) }
+        }
+        #[target_feature(enable = "avx2,fma")]
+        unsafe fn avx2(chain: &Chain<Location>, table: *const *const u8, rows: Rows) {
+            // SAFETY: as above.
+            unsafe { each_row::<F32x8>(chain, table, rows) }
+        }
+        match isa.level() {
+            // SAFETY: an `Isa` of this level exists only where its features are.
+            Level::Avx512 | Level::Avx512Bf16 => return unsafe { avx512(chain, table, rows) },
+            // SAFETY: as above.
+            Level::Avx2 => return unsafe { avx2(chain, table, rows) },
+            Level::Portable => {}
+        }
+    }
+    let _ = isa;
+    // SAFETY: as above.
+    unsafe { each_row::<PortableF32>(chain, table, rows) }
+}
+
+/// Rows of elements, which overlap nowhere: those of a tile, with few vectors each.
+#[derive(Clone, Copy)]
+pub(super) struct Rows {
+    pub first: *mut f32,
+    pub step: usize,
+    pub count: usize,
+    pub width: usize,
+}
+
+/// # Safety
+/// As [`run_rows`]; the instruction set is present.
+#[inline(always)]
+unsafe fn each_row<V: Functions>(chain: &Chain<Location>, table: *const *const u8, rows: Rows) {
+    let Rows { first, step, count, width } = rows;
+    let (whole, left) = (width / V::LANES, width % V::LANES);
+    // SAFETY: the caller vouches for the addresses.
+    unsafe {
+        let address = |location: Location| (*table.add(usize::from(location))).cast::<f32>();
+        // Enough rows together that there are eight vectors, which wait less for each other.
+        macro_rules! rows {
+            ($at:ident: $($n:literal vectors of $w:literal a row;)*) => {$(
+                while $at + $n / $w <= count {
+                    let start = first.add($at * step);
+                    let place = |i: usize| start.add(i / $w * step + i % $w * V::LANES);
+                    let load = |_| std::array::from_fn::<V, $n, _>(|i| V::load(place(i)));
+                    let found = block(chain, address, load);
+                    for i in 0..$n {
+                        found[i].store(place(i));
+                    }
+                    $at += $n / $w;
+                }
+            )*};
+        }
+        let mut at = 0;
+        match whole {
+            1 => {
+                rows!(at: 8 vectors of 1 a row; 4 vectors of 1 a row; 1 vectors of 1 a row;);
+            }
+            2 => {
+                rows!(at: 8 vectors of 2 a row; 2 vectors of 2 a row;);
+            }
+            3 => {
+                rows!(at: 6 vectors of 3 a row; 3 vectors of 3 a row;);
+            }
+            4 => {
+                rows!(at: 8 vectors of 4 a row; 4 vectors of 4 a row;);
+            }
+            _ => {
+                for row in 0..count {
+                    for column in 0..whole {
+                        let at = first.add(row * step + column * V::LANES);
+                        let [found] = block(chain, address, |_| [V::load(at)]);
+                        found.store(at);
+                    }
+                }
+            }
+        }
+        for row in (0..count).filter(|_| left > 0) {
+            let at = first.add(row * step + width - left);
+            let [found] = block(chain, address, |_| [V::load_first(at, left)]);
+            found.store_first(at, left);
+        }
+    }
+}
+
 /// # Safety
 /// As [`run`]; the instruction set is present.
 #[inline(always)]

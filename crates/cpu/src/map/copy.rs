@@ -111,11 +111,53 @@ unsafe fn plane<T: Copy>(from: *const T, to: *mut T, a: Axis, b: Axis) {
     unsafe {
         let crossed = a.from.unsigned_abs() < b.from.unsigned_abs() && a.from != 0
             || a.to.unsigned_abs() < b.to.unsigned_abs() && a.to != 0;
-        if crossed && a.size >= 4 && b.size >= 4 {
-            return transpose(from, to, a, b);
+        match b.size {
+            1 => return line(from, to, a),
+            2 => return few::<T, 2>(from, to, a, b),
+            3 => return few::<T, 3>(from, to, a, b),
+            4 => return few::<T, 4>(from, to, a, b),
+            _ if crossed && a.size >= 4 => return transpose(from, to, a, b),
+            _ => {}
         }
         for i in 0..a.size as isize {
             line(from.offset(i * a.from), to.offset(i * a.to), b);
+        }
+    }
+}
+
+/// Copies lines of `N` elements, such as the colours of an image: all of them in one loop.
+///
+/// # Safety
+/// As [`copy`]; `b` has `N` elements.
+unsafe fn few<T: Copy, const N: usize>(from: *const T, to: *mut T, a: Axis, b: Axis) {
+    const { assert!(N <= 4) };
+    let (size, n) = (a.size as isize, N as isize);
+    // SAFETY: the same contract.
+    unsafe {
+        match (a.from, b.from, a.to, b.to) {
+            // Colours side by side, of images that lie one after the other, and the other way round.
+            (1, plane, step, 1) if step == n => {
+                for i in 0..size {
+                    let elements: [T; N] =
+                        std::array::from_fn(|j| *from.offset(i + j as isize * plane));
+                    *to.offset(i * n).cast::<[T; N]>() = elements;
+                }
+            }
+            (step, 1, 1, plane) if step == n => {
+                for i in 0..size {
+                    let elements = *from.offset(i * n).cast::<[T; N]>();
+                    for (j, element) in elements.into_iter().enumerate() {
+                        *to.offset(i + j as isize * plane) = element;
+                    }
+                }
+            }
+            _ => {
+                for i in 0..size {
+                    for j in 0..n {
+                        *to.offset(i * a.to + j * b.to) = *from.offset(i * a.from + j * b.from);
+                    }
+                }
+            }
         }
     }
 }

@@ -7,6 +7,8 @@ use cupola_core::backend::Body;
 use cupola_core::backend::Operand;
 use smallvec::SmallVec;
 
+use super::chain::{Chain, Rows, run_rows};
+use super::program::Location;
 use super::scratch::{Filled, with_filled};
 use super::{Program, RawArgs, Runner, Sink, Space, Tiling, check, tile_size};
 use crate::simd::Isa;
@@ -18,6 +20,31 @@ pub(crate) struct EpilogueKernel {
     blocks: TiledProgram,
     /// For parts of a row, where a block is more than an element.
     rows: Option<TiledProgram>,
+}
+
+/// A program that makes of each element another one.
+pub(crate) struct Function<'a> {
+    isa: Isa,
+    chain: &'a Chain<Location>,
+    /// Where each location is that holds a scalar.
+    table: SmallVec<[*const u8; 16]>,
+    /// The scalars, which `table` points to.
+    _numbers: Vec<f32>,
+}
+
+// SAFETY: the addresses are those of numbers that it owns, and that nobody writes.
+unsafe impl Sync for Function<'_> {}
+
+impl Function<'_> {
+    /// Runs it over `count` rows of `width` elements, `step` apart.
+    ///
+    /// # Safety
+    /// The rows can be read and written, and nothing else uses them meanwhile.
+    pub unsafe fn run(&self, first: *mut f32, step: usize, count: usize, width: usize) {
+        let rows = Rows { first, step, count, width };
+        // SAFETY: the caller vouches for the rows.
+        unsafe { run_rows(self.isa, self.chain, self.table.as_ptr(), rows) }
+    }
 }
 
 /// The program for runs of one kind of block.
@@ -55,6 +82,23 @@ impl EpilogueKernel {
     pub fn memory(&self) -> usize {
         let rows = self.rows.as_ref().map_or(0, |rows| rows.program.memory());
         self.space.memory() + self.blocks.program.memory() + rows
+    }
+
+    /// The program as a function of each element, where it reads nothing else but scalars.
+    pub fn as_function(&self, scalars: &[[u8; 8]]) -> Option<Function<'_>> {
+        let program = &self.blocks.program;
+        let (chain, used) = program.as_chain()?;
+        let number = |&(scalar, _): &(usize, Location)| {
+            let [a, b, c, d, ..] = scalars[scalar];
+            f32::from_ne_bytes([a, b, c, d])
+        };
+        let numbers: Vec<f32> = used.iter().map(number).collect();
+        let mut table: SmallVec<[*const u8; 16]> =
+            SmallVec::from_elem(std::ptr::null(), program.locations);
+        for ((_, location), number) in used.iter().zip(&numbers) {
+            table[usize::from(*location)] = std::ptr::from_ref(number).cast();
+        }
+        Some(Function { isa: program.isa, chain, table, _numbers: numbers })
     }
 
     /// Runs the program over the elements `range` of the output, in row-major order, as a part of run number `run` with

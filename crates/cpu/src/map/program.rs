@@ -177,6 +177,31 @@ impl Program {
         Ok(build.finish())
     }
 
+    /// The chain that it is, where that reads nothing but its input, which it overwrites, and scalars; and each scalar
+    /// with its location.
+    pub fn as_chain(&self) -> Option<(&Chain<Location>, SmallVec<[(usize, Location); 8]>)> {
+        let [TileLoop { run: Loop::Chain(chain), .. }] = &self.loops[..] else { return None };
+        let [Load { input: 0, location, kind: LoadKind::Direct, .. }] = self.loads[..] else {
+            return None;
+        };
+        let [Store { output: 0, kind: StoreKind::Direct { .. }, .. }] = &self.stores[..] else {
+            return None;
+        };
+        let is_own = |other: Other<Location>| !matches!(other, Other::Each(l) if l != location);
+        let reads_own = chain.steps.iter().all(|step| match step {
+            Step::Apply(_, other, _) => is_own(*other),
+            Step::Save | Step::Call(_) => true,
+        });
+        let scalar = |fill: &Fill| match fill {
+            Fill::Scalar { scalar, location, dtype: DType::F32, is_one: true } => {
+                Some((*scalar, *location))
+            }
+            Fill::Scalar { .. } | Fill::Input(_) => None,
+        };
+        let scalars = self.fills.iter().map(scalar).collect::<Option<_>>()?;
+        (chain.from == Other::Each(location) && reads_own).then_some((chain, scalars))
+    }
+
     /// About how much memory it holds besides its own.
     pub fn memory(&self) -> usize {
         size_of_val(&self.loops[..])

@@ -262,7 +262,7 @@ fn chains_are_functions_of<A: Arch>() {
             })
             .collect();
         // Registers: three inputs, a scalar, and what is computed; mostly from what was just computed.
-        let steps: Vec<(usize, [u16; 2])> = (0..1 + random.below(7))
+        let mut steps: Vec<(usize, [u16; 2])> = (0..1 + random.below(7))
             .map(|i| {
                 let last = 3 + i;
                 let mut any = || random.below(last + 1) as u16;
@@ -275,6 +275,30 @@ fn chains_are_functions_of<A: Arch>() {
                 (random.below(ops.len()), args)
             })
             .collect();
+        // What often comes together: the product with a sigmoid, or with what a number times another plus a third is
+        // between two.
+        let at = |op: Elementwise| ops.iter().position(|&o| o == op).unwrap();
+        let (mul, add) = (at(Elementwise::Binary(Mul)), at(Elementwise::Binary(Add)));
+        let bounds = [Maximum, Minimum].map(|op| at(Elementwise::Binary(op)));
+        let x = [0, 3 + steps.len() as u16][random.below(2)];
+        let mut then = |op, args: [u16; 2]| {
+            steps.push((op, args));
+            3 + steps.len() as u16
+        };
+        match random.below(4) {
+            0 => {
+                let gate = then(at(Elementwise::Unary(Sigmoid)), [x, x]);
+                then(mul, [[x, gate], [gate, x]][random.below(2)]);
+            }
+            1 => {
+                let gate = then(mul, [x, 3]);
+                let gate = then(add, [[gate, 3], [3, gate]][random.below(2)]);
+                let gate = then(bounds[random.below(2)], [gate, 3]);
+                let gate = then(bounds[random.below(2)], [gate, 3]);
+                then(mul, [gate, x]);
+            }
+            _ => {}
+        }
         let code: Vec<(Elementwise, &[u16])> = steps
             .iter()
             .map(|(op, args)| match ops[*op] {
@@ -296,13 +320,14 @@ fn chains_are_functions_of<A: Arch>() {
         let pointers: Vec<*const u8> = inputs.iter().map(Held::pointer).collect();
         let places: Vec<*mut u8> = results.iter_mut().map(|r| r.as_mut_ptr().cast()).collect();
         let mut scalar = [0; 8];
-        scalar[..4].copy_from_slice(&0.5f32.to_ne_bytes());
+        let number = [0.5, 0.0, -0.0, f32::NAN, 3.0][random.below(5)];
+        scalar[..4].copy_from_slice(&number.to_ne_bytes());
         let args = RawArgs { inputs: &pointers, outputs: &places, scalars: &[scalar] };
         // SAFETY: the operands have the layouts that the kernel was made for.
         unsafe { kernel.run(&args) };
         for (flat, index) in indices(&dims).enumerate() {
             let mut registers: Vec<f32> = inputs.iter().map(|h| h.get(&index)).collect();
-            registers.push(0.5);
+            registers.push(number);
             for (op, [a, b]) in &steps {
                 let a = if matches!(ops[*op], Elementwise::Unary(_)) { b } else { a };
                 let value = apply(*op, registers[usize::from(*a)], registers[usize::from(*b)]);

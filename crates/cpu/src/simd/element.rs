@@ -30,7 +30,10 @@ pub trait Real:
     + std::ops::Add<Output = Self>
     + std::ops::Mul<Output = Self>
     + std::ops::AddAssign
+    + PartialOrd
 {
+    /// Whether it is neither NaN nor −0.
+    fn is_plain(self) -> bool;
 }
 
 macro_rules! real {
@@ -55,7 +58,12 @@ macro_rules! real {
                 Some(src)
             }
         }
-        impl Real for $t {}
+        impl Real for $t {
+            #[inline(always)]
+            fn is_plain(self) -> bool {
+                !self.is_nan() && self.to_bits() != <$t>::to_bits(-0.0)
+            }
+        }
     };
 }
 real!(f32);

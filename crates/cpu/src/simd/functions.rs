@@ -75,14 +75,10 @@ mod x86 {
 
     /// What functions are made of.
     trait Parts: Arithmetic {
-        /// The larger lanes; of a NaN and a number `other`'s.
+        /// `self · 2ᵏ`, rounded once, for integers k of at least −151 and at most 129.
         ///
         /// # Safety
         /// As the methods of [`Vector`], here and below.
-        unsafe fn larger(self, other: Self) -> Self;
-        /// The smaller lanes, likewise.
-        unsafe fn smaller(self, other: Self) -> Self;
-        /// `self · 2ᵏ`, rounded once, for integers k of at least −151 and at most 129.
         unsafe fn scaled(self, k: Self) -> Self;
         /// This size with the sign of `other`.
         unsafe fn signed(self, other: Self) -> Self;
@@ -183,26 +179,13 @@ mod x86 {
         sqrt _mm256_sqrt_ps(x));
 
     macro_rules! parts {
-        ($name:ident, |$a:ident, $b:ident| larger $larger:expr, smaller $smaller:expr,
-         signed $signed:expr, scaled $scaled:expr,
+        ($name:ident, |$a:ident, $b:ident| signed $signed:expr, scaled $scaled:expr,
          |$then:ident, $otherwise:ident| less $less:expr) => {
             impl Parts for $name {
                 #[inline(always)]
-                unsafe fn larger(self, other: Self) -> Self {
-                    let ($a, $b) = (self.0, other.0);
-                    // SAFETY: the caller vouches for the instruction set, here and below.
-                    Self(unsafe { $larger })
-                }
-                #[inline(always)]
-                unsafe fn smaller(self, other: Self) -> Self {
-                    let ($a, $b) = (self.0, other.0);
-                    // SAFETY: as above.
-                    Self(unsafe { $smaller })
-                }
-                #[inline(always)]
                 unsafe fn scaled(self, k: Self) -> Self {
                     let ($a, $b) = (self.0, k.0);
-                    // SAFETY: as above.
+                    // SAFETY: the caller vouches for the instruction set, here and below.
                     Self(unsafe { $scaled })
                 }
                 #[inline(always)]
@@ -220,17 +203,12 @@ mod x86 {
             }
         };
     }
-    // The instructions for the larger and the smaller give the second operand where one is NaN.
     parts!(F32x16, |a, b|
-        larger _mm512_max_ps(a, b),
-        smaller _mm512_min_ps(a, b),
         signed _mm512_or_ps(a, _mm512_and_ps(_mm512_set1_ps(-0.0), b)),
         scaled _mm512_scalef_ps(a, b),
         |then, otherwise| less
             _mm512_mask_mov_ps(otherwise, _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b), then));
     parts!(F32x8, |a, b|
-        larger _mm256_max_ps(a, b),
-        smaller _mm256_min_ps(a, b),
         signed _mm256_or_ps(a, _mm256_and_ps(_mm256_set1_ps(-0.0), b)),
         // In two factors, so that neither overflows where the product does not.
         scaled {

@@ -1,7 +1,7 @@
 //! Sums of products, each lane by itself.
 
 use super::vector::{Portable, Vector};
-use super::{Element, Isa, Level};
+use super::{Bias, Element, Isa, Level, Tail};
 
 /// Sums that are computed together: as many as need not wait for each other, and fit into registers.
 pub const TOGETHER: usize = 8;
@@ -49,6 +49,8 @@ pub struct LaneSums<'a, T> {
     pub step: usize,
     /// How many sums, at most [`TOGETHER`].
     pub count: usize,
+    /// What is done to them in the end; its bias has an element for each lane.
+    pub tail: Tail<'a, T>,
 }
 
 /// # Safety
@@ -75,6 +77,9 @@ unsafe fn sums_of<V: Vector, const P: usize>(s: &LaneSums<'_, V::Elem>) {
             for (p, sum) in sums.iter().enumerate().take(s.count) {
                 sum.store_first(s.sums.add(p * s.step), s.lanes);
             }
+            if let Some(then) = s.tail.then {
+                then(s.sums, s.step, s.count, s.lanes);
+            }
             return;
         }
         for at in (0..s.lanes).step_by(V::LANES) {
@@ -83,6 +88,9 @@ unsafe fn sums_of<V: Vector, const P: usize>(s: &LaneSums<'_, V::Elem>) {
             let sums = block::<V, P>(s, at, |p| V::load(p));
             for (p, sum) in sums.iter().enumerate().take(s.count) {
                 sum.store(s.sums.add(p * s.step + at));
+            }
+            if let Some(then) = s.tail.then {
+                then(s.sums.add(at), s.step, s.count, V::LANES);
             }
         }
     }
@@ -112,6 +120,13 @@ unsafe fn block<V: Vector, const P: usize>(
                 _ => taps::<V, 1, 1, P>(&mut sums, s, group, at, load),
             }
         }
+        let bias = match s.tail.bias {
+            Bias::Lanes(bias) => Bias::Lanes(bias.add(at)),
+            bias => bias,
+        };
+        // Each sum is a row of one vector.
+        let rows = &mut *(&raw mut sums).cast::<[[V; 1]; P]>();
+        s.tail.with(bias).apply(rows, load);
         sums
     }
 }

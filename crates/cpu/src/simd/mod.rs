@@ -7,6 +7,7 @@ mod lanes;
 mod packed;
 mod rows;
 mod scratch;
+mod tail;
 mod tile;
 mod unpack;
 #[cfg(target_arch = "x86_64")]
@@ -21,6 +22,7 @@ pub use lanes::{InLanes, LaneSums, TOGETHER, TapGroup};
 pub use packed::{Packed, Scaled, Vectors};
 pub use rows::{InRows, RowProducts};
 pub use scratch::Scratch;
+pub use tail::{Bias, Tail, Then};
 pub use tile::{
     MAX_VECTORS, ROW_STEP, Rows, Run, Split, Tile, TileFn, TileSet, Tiled, Transpose, even_parts,
     pair_kernel,

@@ -4,7 +4,7 @@
 //! differ in what they take as lanes and as rows, and in how they lay out the runs.
 
 use super::vector::{Portable, Vector};
-use super::{InLanes, InRows, Isa, Level, Real};
+use super::{InLanes, InRows, Isa, Level, Real, Tail};
 
 /// Vectors in a tile, at most.
 pub const MAX_VECTORS: usize = 4;
@@ -63,6 +63,8 @@ pub struct Tile<'t, T> {
     pub last: usize,
     /// Whether to add to the sums at `c` instead of overwriting them.
     pub add: bool,
+    /// What is done to them in the end.
+    pub tail: Tail<'t, T>,
 }
 
 /// A compiled kernel for one size of tile.
@@ -188,6 +190,7 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const STEP: usize>(
                 b = b.wrapping_add(t.b_step);
             }
         }
+        t.tail.apply(&mut sums, |p| V::load(p));
         for (m, sums) in sums.iter().enumerate() {
             let c = t.c.add(m * t.c_step);
             for v in 0..N - 1 {
@@ -199,6 +202,9 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const STEP: usize>(
             } else {
                 sums[N - 1].store_first(last, t.last);
             }
+        }
+        if let Some(then) = t.tail.then {
+            then(t.c, t.c_step, M, (N - 1) * V::LANES + t.last.min(V::LANES));
         }
     }
 }

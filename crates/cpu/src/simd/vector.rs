@@ -26,6 +26,15 @@ pub trait Vector: Copy {
     unsafe fn store_first(self, p: *mut Self::Elem, n: usize);
     /// `self * a + sum`
     unsafe fn fma(self, a: Self, sum: Self) -> Self;
+    unsafe fn add(self, other: Self) -> Self;
+    /// The larger lanes; `other`'s where they are equal, or one is NaN.
+    unsafe fn larger(self, other: Self) -> Self;
+    /// The smaller lanes, likewise.
+    unsafe fn smaller(self, other: Self) -> Self;
+    /// The larger lanes, NaN where one is; `other`'s where they are equal.
+    unsafe fn maximum(self, other: Self) -> Self;
+    /// The smaller lanes, likewise.
+    unsafe fn minimum(self, other: Self) -> Self;
     /// Transposes at most `LANES` rows and columns.
     #[inline(always)]
     unsafe fn transpose(t: Transpose<Self::Elem>) {
@@ -34,6 +43,47 @@ pub trait Vector: Copy {
                 // SAFETY: the caller vouches for the rows of both arrays.
                 unsafe { *t.dst.add(j * t.dst_step + i) = *t.src.add(i * t.src_step + j) };
             }
+        }
+    }
+}
+
+/// [`Vector::maximum`] of each and the number at `bound`.
+///
+/// # Safety
+/// As the methods of [`Vector`].
+#[inline(always)]
+pub unsafe fn at_least<V: Vector, const N: usize>(each: &mut [V; N], bound: *const V::Elem) {
+    // SAFETY: the caller vouches for the instruction set and the pointer.
+    unsafe {
+        let (lanes, bound) = (V::splat(bound), *bound);
+        if !bound.is_plain() {
+            each.iter_mut().for_each(|x| *x = x.maximum(lanes));
+            return;
+        }
+        // NaN stays, and where both are equal they are the same, but for −0 beside 0.
+        each.iter_mut().for_each(|x| *x = lanes.larger(*x));
+        if bound == V::Elem::default() {
+            each.iter_mut().for_each(|x| *x = x.add(lanes));
+        }
+    }
+}
+
+/// [`Vector::minimum`] of each and the number at `bound`.
+///
+/// # Safety
+/// As the methods of [`Vector`].
+#[inline(always)]
+pub unsafe fn at_most<V: Vector, const N: usize>(each: &mut [V; N], bound: *const V::Elem) {
+    // SAFETY: as above.
+    unsafe {
+        let (lanes, bound) = (V::splat(bound), *bound);
+        if !bound.is_plain() {
+            each.iter_mut().for_each(|x| *x = x.minimum(lanes));
+            return;
+        }
+        each.iter_mut().for_each(|x| *x = lanes.smaller(*x));
+        if bound == V::Elem::default() {
+            each.iter_mut().for_each(|x| *x = x.add(lanes));
         }
     }
 }
@@ -137,9 +187,6 @@ impl<const L: usize> Widen for Portable<f32, L> {
 pub trait Arithmetic: Vector<Elem = f32> {
     /// # Safety
     /// As the methods of [`Vector`].
-    unsafe fn add(self, other: Self) -> Self;
-    /// # Safety
-    /// As above.
     unsafe fn sub(self, other: Self) -> Self;
     /// # Safety
     /// As above.
@@ -147,16 +194,6 @@ pub trait Arithmetic: Vector<Elem = f32> {
     /// # Safety
     /// As above.
     unsafe fn div(self, other: Self) -> Self;
-    /// The larger lanes, NaN where one is; `other`'s where they are equal.
-    ///
-    /// # Safety
-    /// As above.
-    unsafe fn maximum(self, other: Self) -> Self;
-    /// The smaller lanes, likewise.
-    ///
-    /// # Safety
-    /// As above.
-    unsafe fn minimum(self, other: Self) -> Self;
 }
 
 /// Floats without any instruction set.
@@ -168,18 +205,9 @@ impl<const L: usize> Portable<f32, L> {
     pub(super) fn each(self, f: impl Fn(f32) -> f32) -> Self {
         Portable(self.0.map(f))
     }
-
-    #[inline(always)]
-    fn lanes(self, other: Self, f: impl Fn(f32, f32) -> f32) -> Self {
-        Portable(std::array::from_fn(|i| f(self.0[i], other.0[i])))
-    }
 }
 
 impl<const L: usize> Arithmetic for Portable<f32, L> {
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        self.lanes(other, |a, b| a + b)
-    }
     #[inline(always)]
     unsafe fn sub(self, other: Self) -> Self {
         self.lanes(other, |a, b| a - b)
@@ -192,19 +220,18 @@ impl<const L: usize> Arithmetic for Portable<f32, L> {
     unsafe fn div(self, other: Self) -> Self {
         self.lanes(other, |a, b| a / b)
     }
-    #[inline(always)]
-    unsafe fn maximum(self, other: Self) -> Self {
-        self.lanes(other, |a, b| if a > b || a.is_nan() { a } else { b })
-    }
-    #[inline(always)]
-    unsafe fn minimum(self, other: Self) -> Self {
-        self.lanes(other, |a, b| if a < b || a.is_nan() { a } else { b })
-    }
 }
 
 /// The target's own vectors, by way of an array.
 #[derive(Clone, Copy)]
 pub struct Portable<T, const L: usize>([T; L]);
+
+impl<T: Copy, const L: usize> Portable<T, L> {
+    #[inline(always)]
+    fn lanes(self, other: Self, f: impl Fn(T, T) -> T) -> Self {
+        Portable(std::array::from_fn(|i| f(self.0[i], other.0[i])))
+    }
+}
 
 impl<T: Real, const L: usize> Vector for Portable<T, L> {
     type Elem = T;
@@ -243,5 +270,25 @@ impl<T: Real, const L: usize> Vector for Portable<T, L> {
     #[inline(always)]
     unsafe fn fma(self, a: Self, sum: Self) -> Self {
         Portable(std::array::from_fn(|i| self.0[i] * a.0[i] + sum.0[i]))
+    }
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        self.lanes(other, |a, b| a + b)
+    }
+    #[inline(always)]
+    unsafe fn larger(self, other: Self) -> Self {
+        self.lanes(other, |a, b| if a > b { a } else { b })
+    }
+    #[inline(always)]
+    unsafe fn smaller(self, other: Self) -> Self {
+        self.lanes(other, |a, b| if a < b { a } else { b })
+    }
+    #[inline(always)]
+    unsafe fn maximum(self, other: Self) -> Self {
+        self.lanes(other, |a, b| if a <= b || b.partial_cmp(&b).is_none() { b } else { a })
+    }
+    #[inline(always)]
+    unsafe fn minimum(self, other: Self) -> Self {
+        self.lanes(other, |a, b| if a >= b || b.partial_cmp(&b).is_none() { b } else { a })
     }
 }

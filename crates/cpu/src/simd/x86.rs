@@ -10,6 +10,7 @@ use super::vector::{Arithmetic, Load, Vector, Widen};
 
 macro_rules! vector {
     ($name:ident, $raw:ty, $elem:ty, $lanes:literal, [$zero:ident $splat:ident $fma:ident],
+     [$add:ident $max:ident $min:ident], |$a:ident, $b:ident| $unless_nan:expr,
      [$load:ident $store:ident $load_first:ident $store_first:ident], $transpose:ident) => {
         #[doc = concat!("Lanes of a `", stringify!($raw), "`.")]
         #[derive(Clone, Copy)]
@@ -55,37 +56,21 @@ macro_rules! vector {
                 Self(unsafe { $fma(self.0, a.0, sum.0) })
             }
             #[inline(always)]
-            unsafe fn transpose(t: Transpose<$elem>) {
-                // SAFETY: the caller vouches for the instruction set and the rows.
-                unsafe { $transpose(t) }
+            unsafe fn add(self, other: Self) -> Self {
+                // SAFETY: as above.
+                Self(unsafe { $add(self.0, other.0) })
             }
-        }
-    };
-}
-
-vector!(F32x16, __m512, f32, 16, [_mm512_setzero_ps _mm512_set1_ps _mm512_fmadd_ps],
-    [_mm512_loadu_ps _mm512_storeu_ps load_first_16 store_first_16], transpose_16);
-vector!(F64x8, __m512d, f64, 8, [_mm512_setzero_pd _mm512_set1_pd _mm512_fmadd_pd],
-    [_mm512_loadu_pd _mm512_storeu_pd load_first_8d store_first_8d], transpose_plain);
-vector!(F32x8, __m256, f32, 8, [_mm256_setzero_ps _mm256_set1_ps _mm256_fmadd_ps],
-    [_mm256_loadu_ps _mm256_storeu_ps load_first_8 store_first_8], transpose_8);
-vector!(F64x4, __m256d, f64, 4, [_mm256_setzero_pd _mm256_set1_pd _mm256_fmadd_pd],
-    [_mm256_loadu_pd _mm256_storeu_pd load_first_4d store_first_4d], transpose_plain);
-
-vector!(Bf16Pairs, __m512, f32, 16, [_mm512_setzero_ps _mm512_set1_ps multiply_pairs],
-    [_mm512_loadu_ps _mm512_storeu_ps load_first_16 store_first_16], transpose_16);
-
-macro_rules! arithmetic {
-    ($name:ident, [$($f:ident $intrinsic:ident)*], $max:ident $min:ident, |$a:ident, $b:ident| $unless_nan:expr) => {
-        impl Arithmetic for $name {
-            $(
-                #[inline(always)]
-                unsafe fn $f(self, other: Self) -> Self {
-                    // SAFETY: the caller vouches for the instruction set.
-                    Self(unsafe { $intrinsic(self.0, other.0) })
-                }
-            )*
-            // The instructions give the second operand where one is NaN.
+            // The instructions give the second operand where both are equal, or one is NaN.
+            #[inline(always)]
+            unsafe fn larger(self, other: Self) -> Self {
+                // SAFETY: as above.
+                Self(unsafe { $max(self.0, other.0) })
+            }
+            #[inline(always)]
+            unsafe fn smaller(self, other: Self) -> Self {
+                // SAFETY: as above.
+                Self(unsafe { $min(self.0, other.0) })
+            }
             #[inline(always)]
             unsafe fn maximum(self, other: Self) -> Self {
                 // SAFETY: as above.
@@ -102,15 +87,52 @@ macro_rules! arithmetic {
                     Self($unless_nan)
                 }
             }
+            #[inline(always)]
+            unsafe fn transpose(t: Transpose<$elem>) {
+                // SAFETY: the caller vouches for the instruction set and the rows.
+                unsafe { $transpose(t) }
+            }
         }
     };
 }
-arithmetic!(F32x16, [add _mm512_add_ps sub _mm512_sub_ps mul _mm512_mul_ps div _mm512_div_ps],
-    _mm512_max_ps _mm512_min_ps,
-    |a, b| _mm512_mask_mov_ps(b, _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, a), a));
-arithmetic!(F32x8, [add _mm256_add_ps sub _mm256_sub_ps mul _mm256_mul_ps div _mm256_div_ps],
-    _mm256_max_ps _mm256_min_ps,
-    |a, b| _mm256_blendv_ps(b, a, _mm256_cmp_ps::<_CMP_UNORD_Q>(a, a)));
+
+vector!(F32x16, __m512, f32, 16, [_mm512_setzero_ps _mm512_set1_ps _mm512_fmadd_ps],
+    [_mm512_add_ps _mm512_max_ps _mm512_min_ps],
+    |a, b| _mm512_mask_mov_ps(b, _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, a), a),
+    [_mm512_loadu_ps _mm512_storeu_ps load_first_16 store_first_16], transpose_16);
+vector!(F64x8, __m512d, f64, 8, [_mm512_setzero_pd _mm512_set1_pd _mm512_fmadd_pd],
+    [_mm512_add_pd _mm512_max_pd _mm512_min_pd],
+    |a, b| _mm512_mask_mov_pd(b, _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(a, a), a),
+    [_mm512_loadu_pd _mm512_storeu_pd load_first_8d store_first_8d], transpose_plain);
+vector!(F32x8, __m256, f32, 8, [_mm256_setzero_ps _mm256_set1_ps _mm256_fmadd_ps],
+    [_mm256_add_ps _mm256_max_ps _mm256_min_ps],
+    |a, b| _mm256_blendv_ps(b, a, _mm256_cmp_ps::<_CMP_UNORD_Q>(a, a)),
+    [_mm256_loadu_ps _mm256_storeu_ps load_first_8 store_first_8], transpose_8);
+vector!(F64x4, __m256d, f64, 4, [_mm256_setzero_pd _mm256_set1_pd _mm256_fmadd_pd],
+    [_mm256_add_pd _mm256_max_pd _mm256_min_pd],
+    |a, b| _mm256_blendv_pd(b, a, _mm256_cmp_pd::<_CMP_UNORD_Q>(a, a)),
+    [_mm256_loadu_pd _mm256_storeu_pd load_first_4d store_first_4d], transpose_plain);
+
+vector!(Bf16Pairs, __m512, f32, 16, [_mm512_setzero_ps _mm512_set1_ps multiply_pairs],
+    [_mm512_add_ps _mm512_max_ps _mm512_min_ps],
+    |a, b| _mm512_mask_mov_ps(b, _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, a), a),
+    [_mm512_loadu_ps _mm512_storeu_ps load_first_16 store_first_16], transpose_16);
+
+macro_rules! arithmetic {
+    ($name:ident, [$($f:ident $intrinsic:ident)*]) => {
+        impl Arithmetic for $name {
+            $(
+                #[inline(always)]
+                unsafe fn $f(self, other: Self) -> Self {
+                    // SAFETY: the caller vouches for the instruction set.
+                    Self(unsafe { $intrinsic(self.0, other.0) })
+                }
+            )*
+        }
+    };
+}
+arithmetic!(F32x16, [sub _mm512_sub_ps mul _mm512_mul_ps div _mm512_div_ps]);
+arithmetic!(F32x8, [sub _mm256_sub_ps mul _mm256_mul_ps div _mm256_div_ps]);
 
 macro_rules! widen {
     ($name:ident, |$p:ident| $f16:expr, $bf16:expr) => {
