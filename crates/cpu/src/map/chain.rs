@@ -70,9 +70,9 @@ impl Simple {
     /// The function of an instruction on floats.
     pub fn of(op: Elementwise) -> Option<Simple> {
         use Binary::{Add, Div, Maximum, Minimum, Mul, Sub};
-        use Unary::{Abs, Exp, Neg, Sigmoid, Sqrt, Square, Tanh};
+        use Unary::{Abs, Erf, Exp, Neg, Sigmoid, Sqrt, Square, Tanh};
         match op {
-            Elementwise::Unary(op @ (Abs | Exp | Neg | Sigmoid | Sqrt | Square | Tanh)) => {
+            Elementwise::Unary(op @ (Abs | Erf | Exp | Neg | Sigmoid | Sqrt | Square | Tanh)) => {
                 Some(Simple::Unary(op))
             }
             Elementwise::Binary(op @ (Add | Sub | Mul | Div | Maximum | Minimum)) => {
@@ -332,6 +332,7 @@ unsafe fn call<V: Functions, const N: usize>(op: Unary, has: &mut [V; N]) {
     }
     match op {
         Unary::Abs => each!(|x| x.abs()),
+        Unary::Erf => each!(|x| x.erf()),
         Unary::Exp => each!(|x| x.exp()),
         Unary::Neg => each!(|x| x.neg()),
         Unary::Sigmoid => each!(|x| x.sigmoid()),

@@ -209,9 +209,9 @@ fn chains_are_their_functions_one_by_one() {
 
 fn chains_are_functions_of<A: Arch>() {
     use Binary::{Add, Div, Maximum, Minimum, Mul, Sub};
-    use Unary::{Abs, Exp, Neg, Sigmoid, Sqrt, Square, Tanh};
+    use Unary::{Abs, Erf, Exp, Neg, Sigmoid, Sqrt, Square, Tanh};
     let binary = [Add, Sub, Mul, Div, Maximum, Minimum].map(Elementwise::Binary);
-    let unary = [Abs, Exp, Neg, Sigmoid, Sqrt, Square, Tanh].map(Elementwise::Unary);
+    let unary = [Abs, Erf, Exp, Neg, Sigmoid, Sqrt, Square, Tanh].map(Elementwise::Unary);
     let ops: Vec<Elementwise> = binary.into_iter().chain(unary).collect();
     let apply = |op: usize, a: f32, b: f32| match ops[op] {
         Elementwise::Binary(Add) => a + b,
@@ -221,6 +221,7 @@ fn chains_are_functions_of<A: Arch>() {
         Elementwise::Binary(Maximum) if a > b || a.is_nan() => a,
         Elementwise::Binary(Minimum) if a < b || a.is_nan() => a,
         Elementwise::Unary(Abs) => a.abs(),
+        Elementwise::Unary(Erf) => math::erf::<A>(a),
         Elementwise::Unary(Exp) => math::exp::<A>(a),
         Elementwise::Unary(Neg) => -a,
         Elementwise::Unary(Sigmoid) => math::sigmoid::<A>(a),
@@ -244,6 +245,10 @@ fn chains_are_functions_of<A: Arch>() {
         88.8,
         9.02,
         -9.03,
+        0.927_734_4,
+        -0.93,
+        4.1,
+        -11.0,
     ];
     for round in 0..400 {
         let random = &mut Random(round);

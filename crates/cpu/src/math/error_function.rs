@@ -3,27 +3,30 @@
 
 use super::{Arch, exp, fma, log, poly};
 
+/// Of erf x far from 0: with t = |x|, log(1 − erf t) is a polynomial in t. Its two highest terms times t², in pairs,
+/// then one coefficient after the other; the last factor is −t.
+pub(crate) const ERF_HIGH: [f32; 2] = [-1.728_534_7e-5, 3.831_972e-4];
+pub(crate) const ERF_NEXT: [f32; 2] = [-3.883_964_4e-3, 2.425_462_2e-2];
+pub(crate) const ERF_REST: [f32; 3] = [-0.106_777_88, -0.634_846_7, -0.128_717_51];
+/// The polynomial turns for arguments far beyond where erf rounds to 1.
+pub(crate) const ERF_ONE: f32 = 4.0;
+/// Up to here erf x is x + x·p(x²).
+pub(crate) const ERF_NEAR: f32 = 0.927_734_4;
+pub(crate) const ERF_P: [f32; 6] =
+    [-5.967_617e-4, 4.991_194e-3, -2.676_813_5e-2, 0.112_819_925, -0.376_125_34, 0.128_379_17];
+
 /// erf x; 2 ulp.
 #[inline(always)]
 pub(crate) fn erf<A: Arch>(x: f32) -> f32 {
     let t = x.abs();
     let s = x * x;
-    let r = fma::<A>(-1.728_534_7e-5, t, 3.831_972e-4);
-    let u = fma::<A>(-3.883_964_4e-3, t, 2.425_462_2e-2);
-    let r = fma::<A>(r, s, u);
-    let r = fma::<A>(r, t, -0.106_777_88);
-    let r = fma::<A>(r, t, -0.634_846_7);
-    let r = fma::<A>(r, t, -0.128_717_51);
+    let r = fma::<A>(poly::<A, 2>(t, ERF_HIGH), s, poly::<A, 2>(t, ERF_NEXT));
+    let r = ERF_REST.iter().fold(r, |r, &c| fma::<A>(r, t, c));
     let r = fma::<A>(r, t, -t);
     let far = 1.0 - exp::<A>(r);
-    // The polynomial turns for arguments far beyond where erf rounds to 1.
-    let far = if t > 4.0 { 1.0 } else { far };
-    let near = poly::<A, 6>(
-        s,
-        [-5.967_617e-4, 4.991_194e-3, -2.676_813_5e-2, 0.112_819_925, -0.376_125_34, 0.128_379_17],
-    );
-    let near = fma::<A>(near, x, x);
-    let y = if t > 0.927_734_4 { far.copysign(x) } else { near };
+    let far = if t > ERF_ONE { 1.0 } else { far };
+    let near = fma::<A>(poly::<A, 6>(s, ERF_P), x, x);
+    let y = if t > ERF_NEAR { far.copysign(x) } else { near };
     if x.is_nan() { x } else { y }
 }
 

@@ -7,7 +7,7 @@
 
 pub(crate) mod complex;
 mod double;
-mod error_function;
+pub(crate) mod error_function;
 pub(crate) mod exp;
 mod hyperbolic;
 mod log;

@@ -24,6 +24,9 @@ pub trait Functions: Arithmetic {
     /// # Safety
     /// As above.
     unsafe fn tanh(self) -> Self;
+    /// # Safety
+    /// As above.
+    unsafe fn erf(self) -> Self;
 }
 
 impl<const L: usize> Functions for Portable<f32, L> {
@@ -51,6 +54,10 @@ impl<const L: usize> Functions for Portable<f32, L> {
     unsafe fn tanh(self) -> Self {
         self.each(math::tanh::<map::Portable>)
     }
+    #[inline(always)]
+    unsafe fn erf(self) -> Self {
+        self.each(math::erf::<map::Portable>)
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -58,6 +65,7 @@ mod x86 {
     use std::arch::x86_64::*;
 
     use super::Functions;
+    use crate::math::error_function::{ERF_HIGH, ERF_NEAR, ERF_NEXT, ERF_ONE, ERF_P, ERF_REST};
     use crate::math::exp::{
         EXP_HIGH, EXP_LOW, EXP_TAIL, LN2_HI, LN2_LO, ROUND, TANH_HIGH, TANH_ONE, TANH_P, TANH_Q,
     };
@@ -164,6 +172,21 @@ mod x86 {
                         let one = Self::splat(&ONE);
                         let y = one.smaller(Self::splat(&MINUS_ONE).larger(y));
                         Self::splat(&BELOW_TANH_ONE).less(self.abs(), one.signed(self), y)
+                    }
+                }
+                #[inline(always)]
+                unsafe fn erf(self) -> Self {
+                    // SAFETY: as above.
+                    unsafe {
+                        let (t, s, one) = (self.abs(), self.mul(self), Self::splat(&ONE));
+                        let mut r = poly(t, &ERF_HIGH).fma(s, poly(t, &ERF_NEXT));
+                        for c in &ERF_REST {
+                            r = r.fma(t, Self::splat(c));
+                        }
+                        let far = one.sub(r.fma(t, t.neg()).exp());
+                        let far = Self::splat(&ERF_ONE).less(t, one, far);
+                        let near = poly(s, &ERF_P).fma(self, self);
+                        Self::splat(&ERF_NEAR).less(t, far.signed(self), near)
                     }
                 }
             }
