@@ -168,10 +168,10 @@ impl Executable for Prepared {
                 let function = kernel
                     .filter(|_| op.has_tail())
                     .and_then(|kernel| kernel.as_function(rest.scalars));
-                // SAFETY: the op has just stored the rows.
                 let then = function.as_ref().map(|function| {
-                    move |first: *mut f32, step: usize, count: usize, width: usize| unsafe {
-                        function.run(first, step, count, width);
+                    move |first: *mut f32, step: usize, count: usize, width: usize| {
+                        // SAFETY: the op has just stored the rows.
+                        unsafe { function.run(first, step, count, width) };
                     }
                 });
                 tail.then = then.as_ref().map(|then| then as Then<'_, f32>);

@@ -174,42 +174,21 @@ unsafe fn each_row<V: Functions>(chain: &Chain<Location>, table: *const *const u
     // SAFETY: the caller vouches for the addresses.
     unsafe {
         let address = |location: Location| (*table.add(usize::from(location))).cast::<f32>();
-        // Enough rows together that there are eight vectors, which wait less for each other.
-        macro_rules! rows {
-            ($at:ident: $($n:literal vectors of $w:literal a row;)*) => {$(
-                while $at + $n / $w <= count {
-                    let start = first.add($at * step);
-                    let place = |i: usize| start.add(i / $w * step + i % $w * V::LANES);
-                    let load = |_| std::array::from_fn::<V, $n, _>(|i| V::load(place(i)));
-                    let found = block(chain, address, load);
-                    for i in 0..$n {
-                        found[i].store(place(i));
-                    }
-                    $at += $n / $w;
-                }
-            )*};
+        // Enough rows together that there are about eight vectors, which wait less for each other; then one by one.
+        macro_rules! columns {
+            ($first:expr, $many:literal vectors, $width:literal a row) => {{
+                let rows = Rows { first: $first, ..rows };
+                let done = some_rows::<V, $many, $width>(chain, address, rows, 0);
+                some_rows::<V, $width, $width>(chain, address, rows, done);
+            }};
         }
-        let mut at = 0;
         match whole {
-            1 => {
-                rows!(at: 8 vectors of 1 a row; 4 vectors of 1 a row; 1 vectors of 1 a row;);
-            }
-            2 => {
-                rows!(at: 8 vectors of 2 a row; 2 vectors of 2 a row;);
-            }
-            3 => {
-                rows!(at: 6 vectors of 3 a row; 3 vectors of 3 a row;);
-            }
-            4 => {
-                rows!(at: 8 vectors of 4 a row; 4 vectors of 4 a row;);
-            }
+            2 => columns!(first, 8 vectors, 2 a row),
+            3 => columns!(first, 6 vectors, 3 a row),
+            4 => columns!(first, 8 vectors, 4 a row),
             _ => {
-                for row in 0..count {
-                    for column in 0..whole {
-                        let at = first.add(row * step + column * V::LANES);
-                        let [found] = block(chain, address, |_| [V::load(at)]);
-                        found.store(at);
-                    }
+                for column in 0..whole {
+                    columns!(first.add(column * V::LANES), 8 vectors, 1 a row);
                 }
             }
         }
@@ -219,6 +198,32 @@ unsafe fn each_row<V: Functions>(chain: &Chain<Location>, table: *const *const u
             found.store_first(at, left);
         }
     }
+}
+
+/// Runs a chain over the first `W` vectors of rows from number `row` on, `N` vectors together; gives the number of the
+/// first row that is left.
+///
+/// # Safety
+/// As [`each_row`].
+#[inline(always)]
+unsafe fn some_rows<V: Functions, const N: usize, const W: usize>(
+    chain: &Chain<Location>,
+    address: impl Fn(Location) -> *const f32,
+    rows: Rows,
+    mut row: usize,
+) -> usize {
+    while row + N / W <= rows.count {
+        // SAFETY: the caller vouches for the addresses.
+        unsafe {
+            let start = rows.first.add(row * rows.step);
+            let place = |i: usize| start.add(i / W * rows.step + i % W * V::LANES);
+            let load = |_| std::array::from_fn::<V, N, _>(|i| V::load(place(i)));
+            let found = block(chain, &address, load);
+            found.iter().enumerate().for_each(|(i, v)| v.store(place(i)));
+        }
+        row += N / W;
+    }
+    row
 }
 
 /// # Safety

@@ -21,6 +21,9 @@ use crate::simd::Isa;
 /// The number of a location.
 pub(crate) type Location = u16;
 
+/// Scalars, each with its location.
+pub(crate) type Placed = SmallVec<[(usize, Location); 8]>;
+
 /// A body for tiles of one space and tiling.
 pub(crate) struct Program {
     pub isa: Isa,
@@ -179,7 +182,7 @@ impl Program {
 
     /// The chain that it is, where that reads nothing but its input, which it overwrites, and scalars; and each scalar
     /// with its location.
-    pub fn as_chain(&self) -> Option<(&Chain<Location>, SmallVec<[(usize, Location); 8]>)> {
+    pub fn as_chain(&self) -> Option<(&Chain<Location>, Placed)> {
         let [TileLoop { run: Loop::Chain(chain), .. }] = &self.loops[..] else { return None };
         let [Load { input: 0, location, kind: LoadKind::Direct, .. }] = self.loads[..] else {
             return None;

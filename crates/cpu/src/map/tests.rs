@@ -196,6 +196,59 @@ fn epilogues_run_on_any_range() {
     }
 }
 
+/// What an epilogue is as a function of rows gives the bits of the epilogue, and nothing beside the rows changes.
+#[test]
+fn epilogues_are_functions_where_they_read_nothing_else() {
+    let function = |op| Elementwise::Unary(op);
+    let (sigmoid, erf) = (function(Unary::Sigmoid), function(Unary::Erf));
+    let minimum = Elementwise::Binary(Binary::Minimum);
+    let all: [&[(Elementwise, &[u16])]; 4] = [
+        &[(MUL, &[0, 1])],
+        &[(sigmoid, &[0]), (MUL, &[0, 2])],
+        &[(MUL, &[0, 1]), (ADD, &[2, 1]), (minimum, &[3, 1]), (MAXIMUM, &[4, 1]), (MUL, &[5, 0])],
+        &[(MUL, &[0, 1]), (erf, &[2]), (ADD, &[3, 1]), (MUL, &[0, 4]), (MUL, &[5, 1])],
+    ];
+    let scalars = [{
+        let [a, b, c, d] = 0.5f32.to_ne_bytes();
+        [a, b, c, d, 0, 0, 0, 0]
+    }];
+    for level in [Level::Portable, Level::Avx2, Level::Avx512] {
+        for (i, code) in all.iter().enumerate() {
+            for width in (1..70).chain([130]) {
+                with_isa_limit(level, || {
+                    let (count, step) = (1 + width % 11, width + width % 5);
+                    let body = simple(&[count * step], 1, code, &[1 + code.len() as u16]);
+                    let kernel = EpilogueKernel::new(&body, &[]).unwrap();
+                    let random = &mut Random((width + 1) as u64);
+                    let before: Vec<f32> = (0..count * step)
+                        .map(|_| random.below(2000) as f32 / 250.0 - 4.0)
+                        .collect();
+                    let mut want = before.clone();
+                    let args = RawArgs { inputs: &[], outputs: &[], scalars: &scalars };
+                    // SAFETY: the kernel was made for so many elements.
+                    unsafe { kernel.run(1, want.as_mut_ptr().cast(), &args, 0..want.len()) };
+                    let mut got = before.clone();
+                    let function = kernel.as_function(&scalars);
+                    // One instruction is a loop of its own.
+                    assert_eq!(function.is_some(), code.len() > 1, "{code:?}");
+                    let Some(function) = function else { return };
+                    // SAFETY: the rows are there.
+                    unsafe { function.run(got.as_mut_ptr(), step, count, width) };
+                    for (at, before) in before.into_iter().enumerate() {
+                        let want = if at % step < width { want[at] } else { before };
+                        let what = format!("{i} {level:?} {width} at {at}");
+                        assert_eq!(got[at].to_bits(), want.to_bits(), "{what}");
+                    }
+                });
+            }
+        }
+    }
+    // What reads an array beside the result is none.
+    let body = simple(&[6], 2, &[(MUL, &[0, 2]), (ADD, &[3, 1])], &[4]);
+    let other = Operand::contiguous(&Aval::new(&[6][..], DType::F32));
+    assert!(EpilogueKernel::new(&body, &[other]).unwrap().as_function(&scalars).is_none());
+}
+
 /// Loops that were put together give the bits of one function after the other.
 #[test]
 fn chains_are_their_functions_one_by_one() {
