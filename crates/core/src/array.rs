@@ -375,30 +375,13 @@ impl Array {
         (!axes.is_empty()).then(|| Array::from_value(aval, value))
     }
 
-    /// Where the array is another one with its axes in another order, that one and the order: what lies in memory as
-    /// it is read.
+    /// Where the array is recorded as another one with its axes in another order, that one and the order.
     pub(crate) fn untransposed(&self) -> Option<(Array, Dims)> {
-        if let Op::Movement(Movement::Transpose(axes)) = &self.node.op
-            && let [input] = &self.node.state().inputs[..]
-        {
-            return Some((input.clone(), axes.clone()));
+        let Op::Movement(Movement::Transpose(axes)) = &self.node.op else { return None };
+        match &self.node.state().inputs[..] {
+            [input] => Some((input.clone(), axes.clone())),
+            _ => None,
         }
-        if self.node.is_traced() {
-            return None;
-        }
-        let Value { buffer, layout, range } = self.ready()?;
-        let mut order: Dims = (0..self.rank()).collect();
-        order.sort_by_key(|&axis| std::cmp::Reverse(layout.strides[axis]));
-        let shape = Shape(order.iter().map(|&axis| self.aval().shape[axis]).collect());
-        let layout =
-            Layout { strides: order.iter().map(|&axis| layout.strides[axis]).collect(), ..layout };
-        if order.is_sorted() || !layout.is_contiguous(&shape) {
-            return None;
-        }
-        let mut axes = order.clone();
-        order.iter().enumerate().for_each(|(place, &axis)| axes[axis] = place);
-        let aval = Aval { shape, dtype: self.dtype() };
-        Some((Array::from_value(aval, Value { buffer, layout, range }), axes))
     }
 
     /// The value, if it is there.

@@ -429,8 +429,8 @@ fn note(op: &'static str) {
     ASKED.with_borrow_mut(|asked| asked.iter_mut().for_each(|asked| _ = asked.insert(op)));
 }
 
-/// `x` in another dtype. Of weights that a layer transposes it is the weights as they lie that are cast: the copy is
-/// written in the order in which it is read, and shared by whoever reads it in another order.
+/// `x` in another dtype. Of weights that a layer transposes while a transform looks on, it is the weights as they lie
+/// that are cast: the copy is written in the order in which it is read, and shared by whoever reads it in another order.
 fn cast_to(x: &Array, dtype: DType) -> Result<Array> {
     if !is_cast(x.dtype()) || x.dtype() == dtype {
         return Ok(x.clone());

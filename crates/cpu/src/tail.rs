@@ -87,20 +87,22 @@ impl TailPlan {
 
     /// What it says for inputs and scalars of a run: those of the epilogue.
     pub fn args(&self, inputs: &[*const u8], scalars: &[[u8; 8]]) -> TailArgs<'static> {
-        let scalar = |at: usize| {
-            let [a, b, c, d, ..] = scalars[at];
-            f32::from_ne_bytes([a, b, c, d])
-        };
+        let scalar = |at: usize| number(scalars[at]);
         let (mut low, mut high) = (self.low.map(scalar), self.high.map(scalar));
         if let (Some(from), Some(to)) = (low, high)
-            && from > to
+            && from >= to
         {
-            // What is compared with last holds.
+            // What is compared with last holds, also where one is −0 and the other 0.
             let both = if self.is_high_first { from } else { to };
             (low, high) = (Some(both), Some(both));
         }
         TailArgs { bias: self.bias.map(|at| inputs[at].cast()), low, high, then: None }
     }
+}
+
+/// The number that a scalar of `float32` is.
+pub(crate) fn number([a, b, c, d, ..]: [u8; 8]) -> f32 {
+    f32::from_ne_bytes([a, b, c, d])
 }
 
 enum Step {
@@ -218,5 +220,12 @@ mod tests {
         assert_eq!((args.low, args.high), (Some(2.0), Some(2.0)));
         let args = plan.args(&[], &[bytes(-1.0), bytes(1.0)]);
         assert_eq!((args.low, args.high), (Some(-1.0), Some(1.0)));
+        for (low, high) in [(0.0f32, -0.0f32), (-0.0, 0.0)] {
+            for (is_high_first, last) in [(true, low), (false, high)] {
+                let args = TailPlan { is_high_first, ..plan }.args(&[], &[bytes(low), bytes(high)]);
+                let both = [args.low, args.high].map(|x| x.unwrap().to_bits());
+                assert_eq!(both, [last.to_bits(); 2]);
+            }
+        }
     }
 }

@@ -37,9 +37,9 @@ pub fn with_threads<R>(n: usize, f: impl FnOnce() -> R) -> R {
 
 /// Calls `f(0)`, …, `f(chunks - 1)`, in any order, on up to `num_threads()` threads.
 ///
-/// Each thread begins with a share of neighbouring chunks, the same one in every call of as many, so that it finds in
-/// its cache what it wrote in the kernel before; then it takes over chunks of others. The caller takes part, and
-/// returns when every chunk is done. It never waits for a helper that has not started, so a sleepy helper costs
+/// Each thread begins with a share of neighbouring chunks, the same one in every call of as many where all threads take
+/// part, so that it finds in its cache what it wrote in the kernel before; then it takes over chunks of others. The
+/// caller takes part, and returns when every chunk is done. It never waits for a helper that has not started, so a sleepy helper costs
 /// nothing. A call from inside a chunk runs inline. A panic in a chunk is raised again here.
 pub fn parallel_for(chunks: usize, f: impl Fn(usize) + Sync) {
     let threads = num_threads().min(chunks);

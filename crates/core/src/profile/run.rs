@@ -124,7 +124,9 @@ pub(super) fn place(runs: &mut [&mut Run], free: &mut Option<Instant>) {
     for part in runs.chunk_by_mut(|run, _| run.is_guessed()) {
         let count = part.iter().take_while(|run| run.is_guessed()).count();
         let (guessed, timed) = part.split_at_mut(count);
-        let limit = timed.first().map(|run| run.start);
+        // Of one whose marks failed only the host's time is known.
+        let timed = timed.first().filter(|run| run.clock != Clock::Host);
+        let limit = timed.map(|run| run.start);
         let mut places = Vec::with_capacity(count);
         for run in guessed.iter() {
             let start = free.map_or(run.start, |free| free.max(run.start));
@@ -149,7 +151,7 @@ pub(super) fn place(runs: &mut [&mut Run], free: &mut Option<Instant>) {
             let length = (end - start).as_nanos() as u64;
             (run.start, run.ends, run.clock) = (start, vec![length], Clock::Estimated);
         }
-        if let Some(timed) = timed.first() {
+        if let Some(timed) = timed {
             let end = timed.end();
             *free = Some(free.map_or(end, |free| free.max(end)));
         }

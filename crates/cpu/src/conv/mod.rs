@@ -73,8 +73,9 @@ pub struct ConvTail<'a, A> {
     pub low: Option<A>,
     /// What no result is above.
     pub high: Option<A>,
-    /// What the epilogue is, where that is a function of each result: those of tiles that do not have all channels are
-    /// done with it when they are stored, and the epilogue is not called.
+    /// What the epilogue is, where that is a function of each result. Where tasks do not have all channels of a position
+    /// they do this to each tile that they store, and the epilogue is not called; elsewhere the epilogue is, and not
+    /// this.
     pub then: Option<Then<'a, A>>,
 }
 

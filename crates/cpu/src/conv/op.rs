@@ -92,7 +92,7 @@ impl OpKernel for ConvKernel {
 ///
 /// # Safety
 /// The bias is there and has an element for each output channel.
-unsafe fn tail<'a, A: Copy>(kernel: &ConvKernel, finish: &Finish<'_>) -> ConvTail<'a, A> {
+unsafe fn tail<'a, A: Copy>(kernel: &ConvKernel, finish: &Finish<'a>) -> ConvTail<'a, A> {
     if !kernel.has_tail() {
         return ConvTail::default();
     }

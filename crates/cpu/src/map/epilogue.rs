@@ -12,6 +12,7 @@ use super::program::Location;
 use super::scratch::{Filled, with_filled};
 use super::{Program, RawArgs, Runner, Sink, Space, Tiling, check, tile_size};
 use crate::simd::Isa;
+use crate::tail::number;
 
 /// An epilogue, ready to run.
 pub(crate) struct EpilogueKernel {
@@ -88,11 +89,7 @@ impl EpilogueKernel {
     pub fn as_function(&self, scalars: &[[u8; 8]]) -> Option<Function<'_>> {
         let program = &self.blocks.program;
         let (chain, used) = program.as_chain()?;
-        let number = |&(scalar, _): &(usize, Location)| {
-            let [a, b, c, d, ..] = scalars[scalar];
-            f32::from_ne_bytes([a, b, c, d])
-        };
-        let numbers: Vec<f32> = used.iter().map(number).collect();
+        let numbers: Vec<f32> = used.iter().map(|&(scalar, _)| number(scalars[scalar])).collect();
         let mut table: SmallVec<[*const u8; 16]> =
             SmallVec::from_elem(std::ptr::null(), program.locations);
         for ((_, location), number) in used.iter().zip(&numbers) {

@@ -501,7 +501,6 @@ impl<'a> Build<'a> {
         let root = self.root[usize::from(reg)];
         let copies = self.stored() == 1
             && self.body.outputs.len() == 1
-            && self.body.outputs.len() == 1
             && root < self.body.inputs.len()
             && self.body.inputs[root] == self.body.dtype_of(reg);
         copies.then_some(root)

@@ -49,7 +49,7 @@ pub struct LaneSums<'a, T> {
     pub step: usize,
     /// How many sums, at most [`TOGETHER`].
     pub count: usize,
-    /// What is done to them in the end; its bias has an element for each lane.
+    /// What is done to them in the end, [`Tail::then`] aside; its bias has an element for each lane.
     pub tail: Tail<'a, T>,
 }
 
@@ -77,9 +77,6 @@ unsafe fn sums_of<V: Vector, const P: usize>(s: &LaneSums<'_, V::Elem>) {
             for (p, sum) in sums.iter().enumerate().take(s.count) {
                 sum.store_first(s.sums.add(p * s.step), s.lanes);
             }
-            if let Some(then) = s.tail.then {
-                then(s.sums, s.step, s.count, s.lanes);
-            }
             return;
         }
         for at in (0..s.lanes).step_by(V::LANES) {
@@ -88,9 +85,6 @@ unsafe fn sums_of<V: Vector, const P: usize>(s: &LaneSums<'_, V::Elem>) {
             let sums = block::<V, P>(s, at, |p| V::load(p));
             for (p, sum) in sums.iter().enumerate().take(s.count) {
                 sum.store(s.sums.add(p * s.step + at));
-            }
-            if let Some(then) = s.tail.then {
-                then(s.sums.add(at), s.step, s.count, V::LANES);
             }
         }
     }

@@ -2,7 +2,8 @@
 
 use super::vector::{Vector, at_least, at_most};
 
-/// `min(max(sum + bias, low), high)`, each part where it is there, and then a function; NaN stays.
+/// `min(max(sum + bias, low), high)`, each part where it is there, and then a function; NaN stays, and a bound that
+/// is NaN makes all NaN.
 #[derive(Clone, Copy)]
 pub struct Tail<'t, T> {
     /// What is added.
