@@ -156,39 +156,53 @@ impl Executable for Prepared {
             CpuKernel::Rows(kernel) => unsafe { kernel.run(&raw) },
             CpuKernel::Op { op, epilogue, size } => {
                 io.kept.extend(args.inputs.iter().map(|region| region.buffer.kept()));
-                let first = epilogue.as_ref().map_or(0, |e| e.first_input);
-                let rest = RawArgs { inputs: &raw.inputs[first..], ..raw };
-                static RUNS: AtomicU64 = AtomicU64::new(1);
-                let number = RUNS.fetch_add(1, Ordering::Relaxed);
-                let mut tail = epilogue
-                    .as_ref()
-                    .map_or_else(TailArgs::default, |e| e.tail.args(rest.inputs, rest.scalars));
-                let kernel = epilogue.as_ref().and_then(|e| e.kernel.as_ref());
-                // What reads nothing but results and scalars can be done where they are stored.
-                let function = kernel
-                    .filter(|_| op.has_tail())
-                    .and_then(|kernel| kernel.as_function(rest.scalars));
-                let then = function.as_ref().map(|function| {
-                    move |first: *mut f32, step: usize, count: usize, width: usize| {
-                        // SAFETY: the op has just stored the rows.
-                        unsafe { function.run(first, step, count, width) };
-                    }
-                });
-                tail.then = then.as_ref().map(|then| then as Then<'_, f32>);
-                let run = |range: Range<usize>| {
-                    if let Some(kernel) = kernel {
-                        // SAFETY: as above; the op is done with the range.
-                        unsafe { kernel.run(number, rest.outputs[0], &rest, range) };
-                    }
-                };
-                let epilogue = kernel.map(|_| &run as &(dyn Fn(Range<usize>) + Sync));
-                let finish = Finish { tail, epilogue, size: *size };
                 // SAFETY: as above.
-                unsafe { op.run(&io, finish)? };
+                unsafe { run_op(&**op, epilogue.as_ref(), *size, &io, args.scalars)? };
             }
         }
         Ok(())
     }
+}
+
+/// Runs a primitive and what continues it.
+///
+/// # Safety
+/// As [`OpKernel::run`], and so for the inputs of the continuation.
+unsafe fn run_op(
+    op: &dyn OpKernel,
+    epilogue: Option<&Continuation>,
+    size: usize,
+    io: &Io<'_>,
+    scalars: &[[u8; 8]],
+) -> Result<()> {
+    let Some(Continuation { tail, kernel, first_input }) = epilogue else {
+        let finish = Finish { tail: TailArgs::default(), epilogue: None, size };
+        // SAFETY: the same contract.
+        return unsafe { op.run(io, finish) };
+    };
+    static RUNS: AtomicU64 = AtomicU64::new(1);
+    let number = RUNS.fetch_add(1, Ordering::Relaxed);
+    let args = RawArgs { inputs: &io.inputs[*first_input..], outputs: &io.outputs, scalars };
+    let mut tail = tail.args(args.inputs, scalars);
+    let kernel = kernel.as_ref();
+    // What reads nothing but results and scalars can be done where they are stored.
+    let function = kernel.filter(|_| op.has_tail()).and_then(|k| k.as_function(scalars));
+    let then = function.as_ref().map(|function| {
+        move |first: *mut f32, step: usize, count: usize, width: usize| {
+            // SAFETY: the op has just stored the rows.
+            unsafe { function.run(first, step, count, width) };
+        }
+    });
+    tail.then = then.as_ref().map(|then| then as Then<'_, f32>);
+    let run = |range: Range<usize>| {
+        if let Some(kernel) = kernel {
+            // SAFETY: the caller vouches for the operands; the op is done with the range.
+            unsafe { kernel.run(number, args.outputs[0], &args, range) };
+        }
+    };
+    let epilogue = kernel.map(|_| &run as &(dyn Fn(Range<usize>) + Sync));
+    // SAFETY: the same contract.
+    unsafe { op.run(io, Finish { tail, epilogue, size }) }
 }
 
 /// How far an operand reaches around its element at index 0.
