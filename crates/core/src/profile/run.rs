@@ -1,5 +1,6 @@
 //! A run of a plan that is over: which steps it had, and when each was over.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
@@ -179,7 +180,7 @@ const APART: Duration = Duration::from_millis(4);
 const MOST_UNTIMED: u32 = 32;
 
 /// When a run was last timed as a whole, by device.
-static TIMED: Mutex<Vec<(Device, Instant)>> = Mutex::new(Vec::new());
+static TIMED: Mutex<BTreeMap<Device, Instant>> = Mutex::new(BTreeMap::new());
 
 /// How a plan's time is divided among its steps.
 #[derive(Debug)]
@@ -219,16 +220,13 @@ impl Shares {
             return Timing::Each;
         }
         let mut all = lock(&TIMED);
-        let known = all.iter().position(|(other, _)| *other == device);
-        let is_soon = known.is_some_and(|at| now.saturating_duration_since(all[at].1) < APART);
+        let last = all.get(&device);
+        let is_soon = last.is_some_and(|last| now.saturating_duration_since(*last) < APART);
         if is_soon && self.untimed.fetch_add(1, Ordering::Relaxed) < MOST_UNTIMED {
             return Timing::None;
         }
         self.untimed.store(0, Ordering::Relaxed);
-        match known {
-            Some(at) => all[at].1 = now,
-            None => all.push((device, now)),
-        }
+        all.insert(device, now);
         Timing::Whole
     }
 

@@ -1,6 +1,6 @@
 //! A run of a plan that is watched: while it runs the moments are noted and nothing else.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -151,7 +151,7 @@ pub fn settle() {
 }
 
 /// When the queues of devices were through with the runs that somebody was told of.
-static FREE: Mutex<Vec<((Device, u16), Instant)>> = Mutex::new(Vec::new());
+static FREE: Mutex<BTreeMap<(Device, u16), Option<Instant>>> = Mutex::new(BTreeMap::new());
 
 fn tell(mut all: Vec<Pending>, listeners: &Listeners) {
     for pending in &mut all {
@@ -161,14 +161,12 @@ fn tell(mut all: Vec<Pending>, listeners: &Listeners) {
         }
     }
     let mut runs: Vec<Run> = all.into_iter().map(|pending| pending.run).collect();
-    let queues: HashSet<(Device, u16)> = runs.iter().map(Run::queue).collect();
-    for queue in queues.into_iter().filter(|(device, _)| *device != Device::CPU) {
-        let mut own: Vec<&mut Run> = runs.iter_mut().filter(|run| run.queue() == queue).collect();
-        let mut all = lock(&FREE);
-        let known = all.iter().position(|(other, _)| *other == queue);
-        let mut free = known.map(|at| all.swap_remove(at).1);
-        place(&mut own, &mut free);
-        all.extend(free.map(|free| (queue, free)));
+    let mut queues: BTreeMap<(Device, u16), Vec<&mut Run>> = BTreeMap::new();
+    for run in runs.iter_mut().filter(|run| run.queue().0 != Device::CPU) {
+        queues.entry(run.queue()).or_default().push(run);
+    }
+    for (queue, mut own) in queues {
+        place(&mut own, lock(&FREE).entry(queue).or_default());
     }
     for run in runs.into_iter().map(Arc::new) {
         listeners.iter().for_each(|listener| listener.ran(&run));

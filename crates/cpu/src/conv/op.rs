@@ -92,7 +92,11 @@ impl OpKernel for ConvKernel {
 ///
 /// # Safety
 /// The bias is there and has an element for each output channel.
-unsafe fn tail<'a, A: Copy>(kernel: &ConvKernel, finish: &Finish<'a>) -> ConvTail<'a, A> {
+unsafe fn tail<'a, A: Copy>(
+    kernel: &ConvKernel,
+    finish: &Finish<'a>,
+    then: Option<Then<'a, A>>,
+) -> ConvTail<'a, A> {
     if !kernel.has_tail() {
         return ConvTail::default();
     }
@@ -105,7 +109,7 @@ unsafe fn tail<'a, A: Copy>(kernel: &ConvKernel, finish: &Finish<'a>) -> ConvTai
     };
     // SAFETY: the caller vouches for the bias.
     let bias = bias.map(|bias| unsafe { std::slice::from_raw_parts(bias.cast::<A>(), channels) });
-    ConvTail { bias, low: low.map(number), high: high.map(number), then: None }
+    ConvTail { bias, low: low.map(number), high: high.map(number), then }
 }
 
 /// Weights that were seen before are packed once for as long as they are in their memory.
@@ -127,10 +131,7 @@ unsafe fn product<T: Element>(kernel: &ConvKernel, io: &Io<'_>, finish: Finish<'
                 then(first.cast(), step, count, width);
             }
         });
-        let tail = ConvTail {
-            then: then.as_ref().map(|then| then as Then<'_, T::Acc>),
-            ..tail(kernel, &finish)
-        };
+        let tail = tail(kernel, &finish, then.as_ref().map(|then| then as Then<'_, T::Acc>));
         let a = kernel.a.dense(io.inputs[0])?;
         let a = a.slice(a_len);
         if let Some((_, Lookup::Have(packed))) = &found {

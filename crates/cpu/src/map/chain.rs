@@ -3,6 +3,8 @@
 use cupola_core::prim::{Binary, Elementwise, Unary};
 
 use super::program::Location;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{F32x8, F32x16};
 use crate::simd::{Functions, Isa, Level, PortableF32};
 
 /// A step of a chain: what the chain has becomes the result of a function of it and an operand.
@@ -83,6 +85,35 @@ impl Simple {
     }
 }
 
+/// Calls the function compiled for an instruction set with its vectors: those of AVX-512, of AVX2, or none.
+macro_rules! by_isa {
+    ($isa:expr, ($($arg:ident: $ty:ty),*), $avx512:path, $avx2:path, $portable:path) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+            unsafe fn avx512($($arg: $ty),*) {
+                // SAFETY: the caller vouches for the instruction set and the addresses.
+                unsafe { $avx512($($arg),*) }
+            }
+            #[target_feature(enable = "avx2,fma")]
+            unsafe fn avx2($($arg: $ty),*) {
+                // SAFETY: as above.
+                unsafe { $avx2($($arg),*) }
+            }
+            match $isa.level() {
+                // SAFETY: an `Isa` of this level exists only where its features are.
+                Level::Avx512 | Level::Avx512Bf16 => return unsafe { avx512($($arg),*) },
+                // SAFETY: as above.
+                Level::Avx2 => return unsafe { avx2($($arg),*) },
+                Level::Portable => {}
+            }
+        }
+        let _ = $isa;
+        // SAFETY: as above.
+        unsafe { $portable($($arg),*) }
+    }};
+}
+
 /// Runs a chain over `n` elements; `table` has the address of each location.
 ///
 /// # Safety
@@ -94,30 +125,10 @@ pub(super) unsafe fn run(
     to: *mut f32,
     n: usize,
 ) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use crate::simd::{F32x8, F32x16};
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-        unsafe fn avx512(chain: &Chain<Location>, table: *const *const u8, to: *mut f32, n: usize) {
-            // SAFETY: the caller vouches for the instruction set and the addresses.
-            unsafe { all::<F32x16, 8>(chain, table, to, n) }
-        }
-        #[target_feature(enable = "avx2,fma")]
-        unsafe fn avx2(chain: &Chain<Location>, table: *const *const u8, to: *mut f32, n: usize) {
-            // SAFETY: as above.
-            unsafe { all::<F32x8, 4>(chain, table, to, n) }
-        }
-        match isa.level() {
-            // SAFETY: an `Isa` of this level exists only where its features are.
-            Level::Avx512 | Level::Avx512Bf16 => return unsafe { avx512(chain, table, to, n) },
-            // SAFETY: as above.
-            Level::Avx2 => return unsafe { avx2(chain, table, to, n) },
-            Level::Portable => {}
-        }
-    }
-    let _ = isa;
-    // SAFETY: as above.
-    unsafe { all::<PortableF32, 4>(chain, table, to, n) }
+    by_isa!(
+        isa, (chain: &Chain<Location>, table: *const *const u8, to: *mut f32, n: usize),
+        all::<F32x16, 8>, all::<F32x8, 4>, all::<PortableF32, 4>
+    );
 }
 
 /// Runs a chain over rows of `width` elements, `step` apart, in place: what is an element for each is one of theirs.
@@ -130,30 +141,10 @@ pub(super) unsafe fn run_rows(
     table: *const *const u8,
     rows: Rows,
 ) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use crate::simd::{F32x8, F32x16};
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-        unsafe fn avx512(chain: &Chain<Location>, table: *const *const u8, rows: Rows) {
-            // SAFETY: the caller vouches for the instruction set and the addresses.
-            unsafe { each_row::<F32x16>(chain, table, rows) }
-        }
-        #[target_feature(enable = "avx2,fma")]
-        unsafe fn avx2(chain: &Chain<Location>, table: *const *const u8, rows: Rows) {
-            // SAFETY: as above.
-            unsafe { each_row::<F32x8>(chain, table, rows) }
-        }
-        match isa.level() {
-            // SAFETY: an `Isa` of this level exists only where its features are.
-            Level::Avx512 | Level::Avx512Bf16 => return unsafe { avx512(chain, table, rows) },
-            // SAFETY: as above.
-            Level::Avx2 => return unsafe { avx2(chain, table, rows) },
-            Level::Portable => {}
-        }
-    }
-    let _ = isa;
-    // SAFETY: as above.
-    unsafe { each_row::<PortableF32>(chain, table, rows) }
+    by_isa!(
+        isa, (chain: &Chain<Location>, table: *const *const u8, rows: Rows),
+        each_row::<F32x16>, each_row::<F32x8>, each_row::<PortableF32>
+    );
 }
 
 /// Rows of elements, which overlap nowhere: those of a tile, with few vectors each.

@@ -47,46 +47,32 @@ pub trait Vector: Copy {
     }
 }
 
-/// [`Vector::maximum`] of each and the number at `bound`.
-///
-/// # Safety
-/// As the methods of [`Vector`].
-#[inline(always)]
-pub unsafe fn at_least<V: Vector, const N: usize>(each: &mut [V; N], bound: *const V::Elem) {
-    // SAFETY: the caller vouches for the instruction set and the pointer.
-    unsafe {
-        let (lanes, bound) = (V::splat(bound), *bound);
-        if !bound.is_plain() {
-            each.iter_mut().for_each(|x| *x = x.maximum(lanes));
-            return;
+macro_rules! bounded {
+    ($name:ident, $exact:ident, $quick:ident) => {
+        #[doc = concat!("[`Vector::", stringify!($exact), "`] of each and the number at `bound`.")]
+        ///
+        /// # Safety
+        /// As the methods of [`Vector`].
+        #[inline(always)]
+        pub unsafe fn $name<V: Vector, const N: usize>(each: &mut [V; N], bound: *const V::Elem) {
+            // SAFETY: the caller vouches for the instruction set and the pointer.
+            unsafe {
+                let (lanes, bound) = (V::splat(bound), *bound);
+                if !bound.is_plain() {
+                    each.iter_mut().for_each(|x| *x = x.$exact(lanes));
+                    return;
+                }
+                // NaN stays, and where both are equal they are the same, but for −0 beside 0.
+                each.iter_mut().for_each(|x| *x = lanes.$quick(*x));
+                if bound == V::Elem::default() {
+                    each.iter_mut().for_each(|x| *x = x.add(lanes));
+                }
+            }
         }
-        // NaN stays, and where both are equal they are the same, but for −0 beside 0.
-        each.iter_mut().for_each(|x| *x = lanes.larger(*x));
-        if bound == V::Elem::default() {
-            each.iter_mut().for_each(|x| *x = x.add(lanes));
-        }
-    }
+    };
 }
-
-/// [`Vector::minimum`] of each and the number at `bound`.
-///
-/// # Safety
-/// As the methods of [`Vector`].
-#[inline(always)]
-pub unsafe fn at_most<V: Vector, const N: usize>(each: &mut [V; N], bound: *const V::Elem) {
-    // SAFETY: as above.
-    unsafe {
-        let (lanes, bound) = (V::splat(bound), *bound);
-        if !bound.is_plain() {
-            each.iter_mut().for_each(|x| *x = x.minimum(lanes));
-            return;
-        }
-        each.iter_mut().for_each(|x| *x = lanes.smaller(*x));
-        if bound == V::Elem::default() {
-            each.iter_mut().for_each(|x| *x = x.add(lanes));
-        }
-    }
-}
+bounded!(at_least, maximum, larger);
+bounded!(at_most, minimum, smaller);
 
 /// An element as it lies in memory, and how a vector is loaded from some.
 pub trait Load<V: Vector>: Copy {
