@@ -335,7 +335,10 @@ class Checker:
         if np.isfinite(one.out["value"][0]):
             # Terms as large as powers of what is on the way cancel in one order, and not in the other.
             largest = max([1.0, *(float(size) for size in one.out["parts"] if np.isfinite(size))])
-            self.equal(one, "jvp", "along", 1e-9 if largest < 1e5 else 1e-6)
+            if largest < 1e150:
+                self.equal(one, "jvp", "along", 1e-9 if largest < 1e5 else 1e-6)
+            else:
+                self.out.counts["passed over: products leave float64 on the way (jvp)"] += 1
             if largest < 1e5:
                 self.equal(one, "second forward", "second", 1e-8 * largest)
             else:

@@ -766,7 +766,8 @@ def random_numbers(g, name):
     if kind == "bernoulli":
         return [g.choice(["0.5", "0.0", "1.0", "0.3"])], {"shape": shape, **key}, twice
     if kind == "categorical":
-        a = g.array(g.shape(rank=g.choice([1, 2, 3]), low=1, largest=200), "float32", "plain")
+        shape = g.shape(rank=g.choice([1, 2, 3]), low=1, largest=200)
+        a = g.array(shape, g.choice(["float32", "float16", "bfloat16"]), "plain")
         return [a], {**named(g, axis=g.axis(len(g.shapes[a])), num_samples=g.choice("15")),
             **key}, twice
     if kind == "permutation":

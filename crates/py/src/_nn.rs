@@ -5,7 +5,7 @@ use std::fmt::Display;
 use cupola::Array;
 use cupola::ops::{self, PoolOptions};
 use cupola_core::binding::all_as_one;
-use pyo3::exceptions::PyRecursionError;
+use pyo3::exceptions::{PyAttributeError, PyRecursionError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
@@ -208,6 +208,34 @@ pub fn updated(x: &Array, former: &Array) -> cupola::Result<Array> {
 #[pyfunction]
 pub fn update(x: Arr, former: Arr) -> PyResult<PyArray> {
     give(updated(&x, &former))
+}
+
+#[doc = docs!(_nn::Item)]
+#[pyclass(frozen, name = "Item", module = "cupola.core._nn")]
+pub struct Item(Py<PyString>);
+
+#[pymethods]
+impl Item {
+    #[new]
+    fn new(name: Bound<'_, PyString>) -> Self {
+        Item(name.unbind())
+    }
+
+    fn __get__<'py>(
+        own: &Bound<'py, Self>,
+        module: Option<&Bound<'py, PyAny>>,
+        _class: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Some(module) = module else { return Ok(own.clone().into_any()) };
+        let name = own.get().0.bind(own.py());
+        match module.cast::<PyDict>()?.get_item(name)? {
+            Some(item) => Ok(item),
+            None => {
+                let of = module.get_type().name()?;
+                Err(PyAttributeError::new_err(format!("'{of}' object has no attribute '{name}'")))
+            }
+        }
+    }
 }
 
 /// How deep trees may be nested: deeper ones contain themselves.

@@ -18,6 +18,9 @@ static FROM_ENV: Mutex<Option<FromEnv>> = Mutex::new(None);
 pub fn start_from_env(py: Python<'_>) -> PyResult<()> {
     origin::note();
     let started = profiler::from_env().map_err(raise)?;
+    if !cupola_core::profile::is_on() {
+        origin::forget();
+    }
     *FROM_ENV.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
     let finish = wrap_pyfunction!(finish, py)?;
     py.import("atexit")?.call_method1("register", (finish,))?;

@@ -44,7 +44,9 @@ pub fn layer_norm(
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     has_rows("layer_norm", &x)?;
-    let dtype = result("layer_norm", [Some(&*x), weight.as_deref(), bias.as_deref()])?;
+    // A bias alone does not widen x.
+    let decides = bias.as_deref().filter(|_| weight.is_some());
+    let dtype = result("layer_norm", [Some(&*x), weight.as_deref(), decides])?;
     let x = ops::astype(&x, dtype).map_err(raise)?;
     on(stream, || give(ops::layer_norm(&x, weight.as_deref(), bias.as_deref(), eps)))
 }

@@ -3590,6 +3590,7 @@ macro_rules! docs {
 (_data::ImageDataset) => { "\nExample:\n    >>> train, test = data.digits(train=4, test=2)\n    >>> len(train), len(test), len(train.classes)\n    (4, 2, 10)" };
 (_data::_Loader) => { "" };
 (_data::_Epoch) => { "" };
+(_nn::Item) => { "The attribute of a class of modules that is an item of each instance. Python finds it as it finds methods, where\n``__getattr__`` is called after an exception; an ordinary attribute of an instance comes first.\n\nExample:\n    >>> class Named(dict):\n    ...     weight = mx._nn.Item(\"weight\")\n    >>> Named(weight=3).weight\n    3" };
 (_onnx::Model) => { "" };
 (_profiler::Profile) => { "What was recorded.\n\nExample:\n    >>> mx._profiler.start()\n    >>> mx.eval(mx.exp(mx.ones(3)))\n    >>> profile = mx._profiler.stop()\n    >>> \"map\" in profile.table(\"op\"), \"traceEvents\" in profile.to_json()\n    (True, True)" };
 (_train::_Watcher) => { "" };
@@ -4062,6 +4063,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::_linalg::solve, m)?)?;
         }
         "_nn" => {
+            m.add_class::<crate::_nn::Item>()?;
             m.add_function(wrap_pyfunction!(crate::_nn::adam, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::avg_pool, m)?)?;
             m.add_function(wrap_pyfunction!(self::batch_norm, m)?)?;

@@ -252,9 +252,18 @@ impl<'py> FromPyObject<'_, 'py> for Real {
     }
 }
 
+/// What is an integer, or can be used as one; `None` for the rest.
+#[inline]
+pub fn index(object: &Bound<'_, PyAny>) -> Option<isize> {
+    // Shapes and axes come in tuples and lists: that these are no integers is known without an exception.
+    let is_sequence =
+        object.is_exact_instance_of::<PyTuple>() || object.is_exact_instance_of::<PyList>();
+    if is_sequence { None } else { object.extract().ok() }
+}
+
 /// An integer, or a sequence of them: what has an order and can be indexed, as MLX asks.
 pub fn integers(object: &Bound<'_, PyAny>, what: &str) -> PyResult<SmallVec<[isize; 4]>> {
-    if let Ok(one) = object.extract::<isize>() {
+    if let Some(one) = index(object) {
         return Ok(SmallVec::from_slice(&[one]));
     }
     sequence(object)?

@@ -4,7 +4,7 @@
 //! on: the place in the code, and the modules whose methods are running. To learn these of a frame takes some
 //! nanoseconds, where Python has the functions for it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::hash::BuildHasherDefault;
@@ -48,13 +48,32 @@ static IS_NOTED: AtomicBool = AtomicBool::new(false);
 thread_local! {
     /// The last line that was found. It is that of everything which one call of Python's records.
     static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
+
+    /// Whether Python stands where it is, whatever goes to it or comes from it.
+    static STANDS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Says that Python goes on: an array comes from it, or goes to it.
 #[inline]
 pub fn goes_on() {
-    if IS_NOTED.load(Ordering::Relaxed) {
+    if IS_NOTED.load(Ordering::Relaxed) && !STANDS.get() {
         LAST.set(None);
+    }
+}
+
+/// Python stands where it is until this is dropped: what is recorded meanwhile is of one line.
+pub struct Stand(bool);
+
+/// Says that no code of the program runs while what is given back lives.
+pub fn stand() -> Stand {
+    goes_on();
+    Stand(STANDS.replace(true))
+}
+
+impl Drop for Stand {
+    fn drop(&mut self) {
+        STANDS.set(self.0);
+        goes_on();
     }
 }
 
@@ -253,6 +272,11 @@ fn learn(py: Python<'_>, frames: &'static Frames) -> PyResult<()> {
 /// The line of the program that calls, the innermost one that is not of this package, and the modules that it is
 /// called in.
 fn line() -> Option<Arc<str>> {
+    if STANDS.get()
+        && let Some(line) = LAST.with_borrow(|last| last.as_ref().map(|last| last.line.clone()))
+    {
+        return line;
+    }
     Python::attach(|py| {
         let Some(frames) = &*FRAMES else { return asked(py) };
         if IS_STALE.load(Ordering::Relaxed) && IS_STALE.swap(false, Ordering::Relaxed) {

@@ -294,6 +294,29 @@ def test_random_keys_give_the_same_numbers():
         same(cc.random.uniform(shape=(3,)), mlx.random.uniform(shape=(3,)))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_categorical_draws_of_half_types_have_noise_of_float32(dtype):
+    def drawn(m):
+        logits = m.random.normal((8, 10), key=m.random.key(1)).astype(getattr(m, dtype))
+        return m.random.categorical(logits, axis=-2, num_samples=500, key=m.random.key(2))
+
+    same(drawn(cc), drawn(mlx))
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_weight_widens_what_is_normalized_and_a_bias_does_not(name, dtype):
+    def normalized(m):
+        x, vector = m.ones((2, 3), dtype=getattr(m, dtype)), m.ones((3,))
+        if name == "rms_norm":
+            return [m.fast.rms_norm(x, None, 1e-5), m.fast.rms_norm(x, vector, 1e-5)]
+        pairs = itertools.product([None, vector], [None, vector])
+        return [m.fast.layer_norm(x, weight, bias, 1e-5) for weight, bias in pairs]
+
+    for ours, theirs in zip(normalized(cc), normalized(mlx), strict=True):
+        assert str(ours.dtype).split(".")[-1] == str(theirs.dtype).split(".")[-1]
+
+
 def test_einsum_promotes_before_its_first_product():
     """A product of narrow numbers that wraps, or is too large, is not what is multiplied with a wide one."""
     narrow, wide = np.array([[100, 27]], np.int8), np.array([[7]], np.int32)

@@ -130,6 +130,49 @@ def test_attributes(both):
             module(1)
 
 
+@pytest.mark.parametrize("nn", [nn, mlx_nn], ids=["ours", "mlx"])
+def test_members_of_one_instance_are_not_those_of_another(nn):
+    package = mx if nn.__name__.startswith("cupola") else mlx_core
+
+    class Base(nn.Module):
+        def __getattr__(self, key):
+            if key.startswith("made_"):
+                return key
+            return super().__getattr__(key)
+
+    class Below(Base):
+        @property
+        def size(self):
+            return 7
+
+    array, other = package.array([1.0]), package.array([2.0])
+    one, two, below = Base(), Base(), Below()
+    one.w, one.size = array, other
+    assert one.w is array and not hasattr(two, "w")
+    with pytest.raises(AttributeError, match="'Base' object has no attribute 'w'"):
+        _ = two.w
+    # An ordinary attribute, an item, a property of a class below, and what a class makes up.
+    two.w = 3
+    assert two.w == 3 and "w" not in two and one.w is array
+    two.w = other
+    assert two.w is other and vars(two).get("w") is None
+    assert below.size == 7
+    with pytest.raises(AttributeError):
+        below.size = array
+    assert one.made_up == "made_up"
+    # What is put into the dictionary, and taken from it, is there, and gone.
+    one["w"] = other
+    assert one.w is other
+    del one["w"]
+    assert not hasattr(one, "w")
+    one.w = array
+    copied = copy.deepcopy(one)
+    copied.w = other
+    assert one.w is array and copied.w is other and copied.size is not other
+    # The base of all has no members of its own.
+    assert not hasattr(nn.Module(), "w")
+
+
 UPDATES = [
     {}, [], {"a": [3.0, 4.0]}, {"layers": [{"bias": [1.0, 2.0, 3.0]}]}, {"layers": [{}, {}, [6.0]]},
     {"named": {"x": {"weight": [[1.0]]}, "in": {"w": [5.0]}}}, {"pair": [{"bias": [1.0, 1.0]}]},

@@ -349,7 +349,8 @@ pub fn categorical(
             (expand_axes(&logits, Dims::from_slice(&[logits.rank()]))?, shape)
         }
     };
-    argmax(&add(&logits, &gumbel(shape, logits.dtype(), key)?)?, axis, false)
+    // In halves two of many sums would often be equal.
+    argmax(&add(&logits, &gumbel(shape, DType::F32, key)?)?, axis, false)
 }
 
 /// Whether all there is lies along `axis`.

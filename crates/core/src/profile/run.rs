@@ -1,7 +1,7 @@
 //! A run of a plan that is over: which steps it had, and when each was over.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
@@ -173,24 +173,38 @@ pub(super) enum Timing {
 /// The runs of a plan that are timed step by step before any is timed as a whole.
 const FIRST_RUNS: u32 = 2;
 
-/// How far apart on the host runs of a device are that are timed as a whole: what that costs is 0.5 % then.
-const APART: Duration = Duration::from_millis(4);
+/// How far apart on the host runs of a device are that are timed as a whole: what that costs is 0.25 % then.
+const APART: Duration = Duration::from_millis(8);
+
+/// How far apart runs of a plan are that are timed step by step: a device does not run them as one, which takes up to
+/// some milliseconds longer.
+const EACH_APART: Duration = Duration::from_millis(250);
 
 /// The most runs of a plan that are not timed before one is, however short they are.
-const MOST_UNTIMED: u32 = 32;
+const MOST_UNTIMED: u32 = 64;
 
 /// When a run was last timed as a whole, by device.
 static TIMED: Mutex<BTreeMap<Device, Instant>> = Mutex::new(BTreeMap::new());
+
+/// The runs of a plan while somebody listened.
+#[derive(Debug, Default)]
+struct Counts {
+    /// All of them.
+    runs: u32,
+    /// When it was last timed step by step.
+    each: Option<Instant>,
+    /// Those after it.
+    since: u32,
+    /// Those that were not timed, since one was.
+    untimed: u32,
+}
 
 /// How a plan's time is divided among its steps.
 #[derive(Debug)]
 pub(crate) struct Shares {
     /// The plan's number: plans are numbered in the order in which they are made.
     pub plan: u64,
-    /// How often it ran while somebody listened.
-    runs: AtomicU32,
-    /// How often of these it was not timed, since it was timed as a whole.
-    untimed: AtomicU32,
+    counts: Mutex<Counts>,
     /// See [`Shares::whole`].
     whole: AtomicU64,
     /// What each step took, in nanoseconds, when they were last timed one by one.
@@ -201,8 +215,8 @@ impl Default for Shares {
     fn default() -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let plan = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-        let (runs, untimed, whole, times) = Default::default();
-        Shares { plan, runs, untimed, whole, times }
+        let (counts, whole, times) = Default::default();
+        Shares { plan, counts, whole, times }
     }
 }
 
@@ -215,17 +229,21 @@ impl Shares {
         now: Instant,
     ) -> Timing {
         let every = listeners.iter().map(|listener| listener.every().max(1)).min().unwrap_or(1);
-        let run = self.runs.fetch_add(1, Ordering::Relaxed);
-        if run < FIRST_RUNS || run.is_multiple_of(every) {
+        let mut counts = lock(&self.counts);
+        (counts.runs, counts.since) = (counts.runs.saturating_add(1), counts.since.saturating_add(1));
+        let is_over = |last| every == 1 || now.saturating_duration_since(last) >= EACH_APART;
+        if counts.runs <= FIRST_RUNS || counts.since >= every && counts.each.is_none_or(is_over) {
+            (counts.each, counts.since) = (Some(now), 0);
             return Timing::Each;
         }
         let mut all = lock(&TIMED);
         let last = all.get(&device);
         let is_soon = last.is_some_and(|last| now.saturating_duration_since(*last) < APART);
-        if is_soon && self.untimed.fetch_add(1, Ordering::Relaxed) < MOST_UNTIMED {
+        if is_soon && counts.untimed < MOST_UNTIMED {
+            counts.untimed += 1;
             return Timing::None;
         }
-        self.untimed.store(0, Ordering::Relaxed);
+        counts.untimed = 0;
         all.insert(device, now);
         Timing::Whole
     }
@@ -357,7 +375,7 @@ mod tests {
         // Another plan is timed after so many runs, also where the first one is always there before it.
         let other = Shares::default();
         let timings: Vec<Timing> =
-            (0..36).map(|_| other.timing(&listeners, device, zero + APART / 8 * 41)).collect();
+            (0..MOST_UNTIMED + 4).map(|_| other.timing(&listeners, device, zero + APART / 8 * 41)).collect();
         assert_eq!(timings.iter().filter(whole).count(), 1, "{timings:?}");
     }
 
@@ -387,16 +405,32 @@ mod tests {
         }
     }
 
+    struct Every;
+
+    impl Listener for Every {
+        fn happened(&self, _: &Event) {}
+    }
+
     #[test]
-    fn the_first_runs_and_every_so_many_th_are_timed_step_by_step() {
+    fn the_first_runs_and_one_of_so_many_are_timed_step_by_step() {
         let listeners: [Arc<dyn Listener>; 1] = [Arc::new(Seldom)];
         let shares = Shares::default();
         let (device, now) = (Device { kind: DeviceKind::Cuda, index: 900 }, Instant::now());
         let timings: Vec<Timing> =
-            (0..9).map(|run| shares.timing(&listeners, device, now + APART * run)).collect();
+            (0..10).map(|run| shares.timing(&listeners, device, now + EACH_APART * run)).collect();
         let each: Vec<bool> = timings.iter().map(|timing| *timing == Timing::Each).collect();
-        let wanted = [true, true, false, false, true, false, false, false, true];
+        let wanted = [true, true, false, false, false, true, false, false, false, true];
         assert_eq!(each, wanted);
         assert!(!timings.contains(&Timing::None), "{timings:?}");
+
+        // Those of a short plan are further apart than it is asked, but where all are asked for.
+        let all: [Arc<dyn Listener>; 1] = [Arc::new(Every)];
+        for (listeners, wanted) in [(&listeners, 3), (&all, 40)] {
+            let shares = Shares::default();
+            let short = EACH_APART / 20;
+            let timing = |run| shares.timing(listeners, device, now + short * run);
+            let each = (0..40).map(timing).filter(|timing| *timing == Timing::Each);
+            assert_eq!(each.count(), wanted);
+        }
     }
 }

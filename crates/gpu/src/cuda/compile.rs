@@ -235,10 +235,21 @@ impl Drop for Source<'_> {
 
 /// Loads the kernel `name` from compiled code.
 fn load(gpu: &Gpu, name: &str, image: &[u8]) -> Result<Function> {
+    const FULL: driver::CUresult = driver::CUresult::CUDA_ERROR_OUT_OF_MEMORY;
     let mut module = std::ptr::null_mut();
     // SAFETY: the device has been entered; the driver checks the image, which ends in itself or,
     // where it is text, in a zero.
-    let code = unsafe { driver::cuModuleLoadData(&mut module, image.as_ptr().cast()) };
+    let mut load = || unsafe { driver::cuModuleLoadData(&mut module, image.as_ptr().cast()) };
+    let mut code = load();
+    if code == FULL {
+        // What is kept for arrays to come leaves it no room.
+        gpu.trim()?;
+        code = load();
+    }
+    if code == FULL {
+        let (device, what) = (gpu.own.to_string(), format!("the code of the kernel {name}"));
+        return Err(Error::OutOfMemory { device, bytes: image.len(), what });
+    }
     gpu.check("loading a kernel", code)?;
     let mut function = std::ptr::null_mut();
     let symbol = CString::new(name).unwrap_or_default();

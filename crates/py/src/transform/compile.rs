@@ -1,11 +1,13 @@
 //! `compile`: a function runs as one graph, once for each kind of arguments.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cupola::transform::TRACE_BYTES;
 use cupola::{Array, Aval, transform};
+use cupola_core::prim::key::Mixer;
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -18,6 +20,7 @@ use crate::array::PyArray;
 use crate::error::{carried, raise, wrong_value};
 use crate::fast::kernel::Rules;
 use crate::generated::docs;
+use crate::origin;
 use crate::random::RandomState;
 use crate::tree::{Level, Template};
 
@@ -194,7 +197,7 @@ const MOST_CALLS: usize = 1024;
 #[derive(Default)]
 struct Entries {
     /// With the number of the call that used it last.
-    of: HashMap<Vec<Token>, (Arc<Entry>, u64)>,
+    of: HashMap<Vec<Token>, (Arc<Entry>, u64), BuildHasherDefault<Mixer>>,
     calls: u64,
 }
 
@@ -212,7 +215,7 @@ impl Entries {
     fn insert(&mut self, key: Vec<Token>, entry: Arc<Entry>) -> Vec<Arc<Entry>> {
         let is_known = self.of.contains_key(&key);
         let mut gone: Vec<_> = self.of.insert(key, (entry, self.calls)).into_iter().collect();
-        let is_much = |of: &HashMap<_, (Arc<Entry>, u64)>| {
+        let is_much = |of: &HashMap<_, (Arc<Entry>, u64), _>| {
             // One may serve several calls.
             let each: HashMap<*const Entry, usize> =
                 of.values().map(|(e, _)| (Arc::as_ptr(e), e.compiled.bytes())).collect();
@@ -371,6 +374,7 @@ impl Compiled {
         let Some(Outcome { returned, count }) = &*outcome else {
             return Ok(py.None().into_bound(py));
         };
+        let stand = origin::stand();
         for ((holder, former), array) in holders.iter().zip(&outputs[*count..]) {
             let former = former.get().get();
             // What cannot be computed leaves the state as it was; a trace left its own in what it made appear.
@@ -381,6 +385,7 @@ impl Compiled {
             };
             holder.put(py, &Bound::new(py, PyArray::new(array))?)?;
         }
+        drop(stand);
         returned.fill(py, &mut outputs[..*count].iter())
     }
 }

@@ -7,6 +7,21 @@ from typing import Any, NoReturn, TypeAlias, final
 
 from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 
+@final
+class Item:
+    """The attribute of a class of modules that is an item of each instance. Python finds it as it finds methods, where
+    ``__getattr__`` is called after an exception; an ordinary attribute of an instance comes first.
+
+    Example:
+        >>> class Named(dict):
+        ...     weight = mx._nn.Item("weight")
+        >>> Named(weight=3).weight
+        3
+    """
+    def __new__(cls, name: Any) -> Item: ...
+    def __get__(self, own: Any, module: Any, _class: Any, /) -> Any:
+        ...
+
 def adam(parameter: _Scalar | array, gradient: _Scalar | array, m: _Scalar | array, v: _Scalar | array, betas: Any, eps: float, rate: _Scalar | array, deviation: _Scalar | array | None = ..., kept: _Scalar | array | None = ...) -> tuple[array, array, array]:
     """One step of Adam for a parameter: its new value, and the new means of gradients and of their squares.
     ``rate`` is what the mean of gradients is multiplied by; ``deviation``, if given, the root of the other. The

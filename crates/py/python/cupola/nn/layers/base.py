@@ -105,11 +105,14 @@ class Module(dict):
     def __setattr__(self, key: str, val: Any) -> None:
         """Set an item where ``val`` can hold parameters, and an ordinary attribute otherwise."""
         if isinstance(val, (mx.array, dict, list, tuple)):
+            of = type(self)
+            if not hasattr(of, key):
+                setattr(of, key, mx._nn.Item(key))
             if key in self.__dict__:
                 super().__delattr__(key)
-            elif hasattr(type(self), key) and key != "forward":
+            elif not isinstance(getattr(of, key), mx._nn.Item) and key != "forward":
                 raise AttributeError(
-                    f"{key!r} is an attribute of {type(self).__name__!r}, no item can hide it"
+                    f"{key!r} is an attribute of {of.__name__!r}, no item can hide it"
                 )
             self[key] = val
         else:
