@@ -230,7 +230,8 @@ impl Shares {
     ) -> Timing {
         let every = listeners.iter().map(|listener| listener.every().max(1)).min().unwrap_or(1);
         let mut counts = lock(&self.counts);
-        (counts.runs, counts.since) = (counts.runs.saturating_add(1), counts.since.saturating_add(1));
+        (counts.runs, counts.since) =
+            (counts.runs.saturating_add(1), counts.since.saturating_add(1));
         let is_over = |last| every == 1 || now.saturating_duration_since(last) >= EACH_APART;
         if counts.runs <= FIRST_RUNS || counts.since >= every && counts.each.is_none_or(is_over) {
             (counts.each, counts.since) = (Some(now), 0);
@@ -374,8 +375,9 @@ mod tests {
         assert_eq!(timings.iter().filter(whole).count(), 5, "{timings:?}");
         // Another plan is timed after so many runs, also where the first one is always there before it.
         let other = Shares::default();
-        let timings: Vec<Timing> =
-            (0..MOST_UNTIMED + 4).map(|_| other.timing(&listeners, device, zero + APART / 8 * 41)).collect();
+        let timings: Vec<Timing> = (0..MOST_UNTIMED + 4)
+            .map(|_| other.timing(&listeners, device, zero + APART / 8 * 41))
+            .collect();
         assert_eq!(timings.iter().filter(whole).count(), 1, "{timings:?}");
     }
 

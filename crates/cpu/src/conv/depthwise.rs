@@ -4,20 +4,26 @@ use std::ops::Range;
 
 use super::geometry::{Axis, Taps, gcd};
 use super::runs::Runs;
-use super::{CACHED, ConvTail, Epilogue, Geometry};
+use super::{ConvTail, Epilogue, Geometry};
 use crate::simd::{
-    Bias, Element, Isa, Kernel, LaneSums, Out, Real, Run, Scratch, TOGETHER, TapGroup, Tiled,
-    dispatch, even_parts,
+    Bias, Element, Isa, Kernel, LaneSums, LaneTile, Out, Real, Run, Scratch, TOGETHER, TapGroup,
+    Tiled, dispatch, even_parts,
 };
-use crate::threads::parallel_for;
+use crate::threads::{num_threads, parallel_for};
 
 /// Channels that are summed together.
 const LANES: usize = 16;
-/// Elements of the output in a piece.
-const PIECE: usize = 1 << 13;
+/// Elements of the output in a piece, at most: it stays in the second-level cache.
+const PIECE: usize = 1 << 15;
+/// Pieces for each thread, at least, where there are rows for them.
+const SHARE: usize = 2;
+/// Bytes of the input rows that are read again and again, which stay in the first-level cache.
+const NEAR: usize = 1 << 14;
 /// Groups of images with sums of their own, at most, and positions in one, at least.
 const GROUPS: usize = 16;
 const GROUP: usize = 1024;
+/// Elements of the output whose runs are listed together, for the gradient of weights.
+const LISTED: usize = 1 << 13;
 /// Columns that are listed together, at most.
 const SPAN: usize = 64;
 
@@ -34,39 +40,28 @@ pub(super) struct Depthwise {
 /// Neighbouring positions of an output row.
 struct Span {
     columns: Range<usize>,
-    tiles: Vec<Columns>,
+    tiles: Vec<LaneTile>,
 }
 
-/// Positions of a row that are computed together.
-struct Columns {
-    /// At most [`TOGETHER`], so far from each other.
-    first: usize,
-    step: usize,
-    count: usize,
-    taps: Vec<TapGroup>,
-}
-
-impl Columns {
-    /// Those of `outputs` that are computed with each other: they meet the same taps, and their inputs lie a multiple of the
-    /// taps' apart.
-    fn all(axis: &Axis, outputs: &Range<usize>) -> Vec<Columns> {
-        let (input_step, tap_step) = (axis.input_step(), axis.tap_step());
-        // From an output to the next that meets the same taps, and between their inputs.
-        let alike = (axis.input_dilation / gcd(axis.stride, axis.input_dilation)) as usize;
-        let apart = alike * axis.stride as usize / axis.input_dilation as usize;
-        let common = gcd(apart as isize, input_step as isize) as usize;
-        let (step, stride) = (alike * (input_step / common), apart / common);
-        let mut all = Vec::new();
-        for phase in outputs.clone().take(step) {
-            let mut first = phase;
-            for count in even_parts((outputs.end - phase).div_ceil(step), TOGETHER) {
-                let taps = groups(axis, [first, count], [tap_step, input_step, stride]);
-                all.push(Columns { first, step, count, taps });
-                first += count * step;
-            }
+/// Those of `outputs` that are computed with each other: they meet the same taps, and their inputs lie a multiple of the
+/// taps' apart.
+fn tiles(axis: &Axis, outputs: &Range<usize>) -> Vec<LaneTile> {
+    let (input_step, tap_step) = (axis.input_step(), axis.tap_step());
+    // From an output to the next that meets the same taps, and between their inputs.
+    let alike = (axis.input_dilation / gcd(axis.stride, axis.input_dilation)) as usize;
+    let apart = alike * axis.stride as usize / axis.input_dilation as usize;
+    let common = gcd(apart as isize, input_step as isize) as usize;
+    let (step, stride) = (alike * (input_step / common), apart / common);
+    let mut all = Vec::new();
+    for phase in outputs.clone().take(step) {
+        let mut first = phase;
+        for count in even_parts((outputs.end - phase).div_ceil(step), TOGETHER) {
+            let groups = groups(axis, [first, count], [tap_step, input_step, stride]);
+            all.push(LaneTile { first, step, count, groups });
+            first += count * step;
         }
-        all
     }
+    all
 }
 
 /// The taps that `count` outputs from `first` on meet; one's inputs lie `stride` steps behind those of the one before.
@@ -81,6 +76,13 @@ fn groups(
     let mut groups = Vec::new();
     while tap < axis.taps {
         let left = (axis.taps - tap).div_ceil(tap_step);
+        let column = at(tap).div_euclid(axis.input_dilation);
+        let columns = |size: usize, stride: usize, step: usize| {
+            let is_there =
+                |j: usize| (0..axis.input as isize).contains(&(column + (j * step) as isize));
+            let needed = (0..count).flat_map(|p| p * stride..p * stride + size);
+            needed.filter(|&j| is_there(j)).fold(0_u32, |bits, j| bits | 1 << j)
+        };
         // Columns are shared by neighbours whose inputs are next to each other, or nearly.
         let size = match (left, stride) {
             (_, 3..) => 1,
@@ -88,15 +90,14 @@ fn groups(
             (6, _) => 3,
             _ => TapGroup::SIZES.into_iter().find(|&size| size <= left).unwrap_or(1),
         };
+        let inner = TapGroup::inner(size, stride, count);
+        let has_inner = || columns(size, stride, input_step) & inner == inner;
+        let size = if size > 1 && has_inner() { size } else { 1 };
         let (column_step, stride) = match size {
             1 => (stride * input_step, 1),
             _ => (input_step, stride),
         };
-        let column = at(tap).div_euclid(axis.input_dilation);
-        let is_there =
-            |j: usize| (0..axis.input as isize).contains(&(column + (j * column_step) as isize));
-        let needed = (0..count).flat_map(|p| p * stride..p * stride + size);
-        let columns = needed.filter(|&j| is_there(j)).fold(0, |bits, j| bits | 1 << j);
+        let columns = columns(size, stride, column_step);
         if columns != 0 {
             groups.push(TapGroup { size, stride, tap, tap_step, column, column_step, columns });
         }
@@ -121,7 +122,7 @@ impl Depthwise {
         let spans = even_parts(inner.output, SPAN.max(least)).into_iter().map(|count| {
             let columns = first..first + count;
             first += count;
-            Span { tiles: Columns::all(inner, &columns), columns }
+            Span { tiles: tiles(inner, &columns), columns }
         });
         let spans = spans.collect();
         Some(Depthwise { isa, tables, merge, spans })
@@ -156,10 +157,10 @@ impl Depthwise {
         let units = outputs / columns * self.spans.len();
         let own = size_of::<T>() == size_of::<T::Acc>();
         let unit = channels * columns.div_ceil(self.spans.len());
+        let share = (geo.batch * units).div_ceil(SHARE * num_threads());
         // Images that are widened are not cut, so that each is widened once.
-        let most = if own { (PIECE / unit).clamp(1, units) } else { units };
+        let most = if own { (PIECE / unit).min(share).clamp(1, units) } else { units };
         let pieces = units.div_ceil(most);
-        let bite = (CACHED / unit).clamp(1, units);
         let start = |unit: usize| match self.spans.get(unit % self.spans.len()) {
             Some(span) => unit / self.spans.len() * columns + span.columns.start,
             None => 0,
@@ -170,26 +171,24 @@ impl Depthwise {
             let image = &x[n * inputs * channels..][..inputs * channels];
             let (wide, image) = widen(image);
             let x = image.unwrap_or(&wide);
-            for first in units.clone().step_by(bite) {
-                let units = first..(first + bite).min(units.end);
-                let (from, to) = (start(units.start), start(units.end));
-                let range = (n * outputs + from) * channels..(n * outputs + to) * channels;
-                // SAFETY: tasks have disjoint positions.
-                let y = unsafe { out.slice(range.clone()) };
-                let mut sums = Scratch::<T::Acc>::new(if own { 0 } else { y.len() });
-                let to = if own { y.as_mut_ptr().cast() } else { sums.as_mut_ptr() };
-                self.units(geo, x, w, units, from, to, &tail);
-                if !own {
-                    T::narrow(&sums, y);
-                }
-                if let Some(f) = epilogue {
-                    f(range);
-                }
+            let (from, to) = (start(units.start), start(units.end));
+            let range = (n * outputs + from) * channels..(n * outputs + to) * channels;
+            // SAFETY: tasks have disjoint positions.
+            let y = unsafe { out.slice(range.clone()) };
+            let mut sums = Scratch::<T::Acc>::new(if own { 0 } else { y.len() });
+            let to = if own { y.as_mut_ptr().cast() } else { sums.as_mut_ptr() };
+            self.units(geo, x, w, units, from, to, &tail);
+            if !own {
+                T::narrow(&sums, y);
+            }
+            if let Some(f) = epilogue {
+                f(range);
             }
         });
     }
 
-    /// Computes spans of one image, the first of which starts at position `from` and writes to `y`.
+    /// Computes spans of one image, the first of which starts at position `from` and writes to `y`. Some channels after
+    /// others, so that the rows of the input that rows of the output share stay in the cache.
     #[allow(clippy::too_many_arguments)]
     fn units<A: Tiled>(
         &self,
@@ -203,27 +202,33 @@ impl Depthwise {
     ) {
         let channels = geo.groups;
         let inner = &geo.axes[geo.axes.len() - 1];
-        let (mut runs, mut rows) = (Runs::default(), Vec::new());
-        let mut last = None;
-        for unit in units {
-            let (row, span) = (unit / self.spans.len(), unit % self.spans.len());
-            if last.replace(row) != Some(row) {
-                runs.row(geo, &self.tables, row);
-                rows.clear();
-                rows.extend(runs.rows().iter().map(|&(tap, input)| {
-                    let w = &w[tap * inner.taps * channels..][..inner.taps * channels];
-                    let x = &x[input * inner.input * channels..][..inner.input * channels];
-                    (w.as_ptr(), x.as_ptr())
-                }));
-            }
-            for tile in &self.spans[span].tiles {
+        let (mut runs, mut rows, mut ends) = (Runs::default(), Vec::new(), Vec::new());
+        let of_units = units.start / self.spans.len()..units.end.div_ceil(self.spans.len());
+        for row in of_units.clone() {
+            runs.row(geo, &self.tables, row);
+            rows.extend(runs.rows().iter().map(|&(tap, input)| {
+                let w = &w[tap * inner.taps * channels..][..inner.taps * channels];
+                let x = &x[input * inner.input * channels..][..inner.input * channels];
+                (w.as_ptr(), x.as_ptr())
+            }));
+            ends.push(rows.len());
+        }
+        let near = NEAR / (size_of::<A>() * inner.input * (geo.taps() / inner.taps)).max(1);
+        let together = (near / LANES * LANES).max(LANES);
+        for first in (0..channels).step_by(together) {
+            let lanes = first..(first + together).min(channels);
+            for unit in units.clone() {
+                let (row, span) = (unit / self.spans.len(), unit % self.spans.len());
+                let at = row - of_units.start;
+                let rows = &rows[if at > 0 { ends[at - 1] } else { 0 }..ends[at]];
                 let sums = LaneSums {
-                    rows: &rows,
-                    groups: &tile.taps,
-                    lanes: channels,
-                    sums: y.wrapping_add((row * inner.output + tile.first - from) * channels),
-                    step: tile.step * channels,
-                    count: tile.count,
+                    rows,
+                    tiles: &self.spans[span].tiles,
+                    stride: channels,
+                    lanes: lanes.clone(),
+                    sums: y
+                        .wrapping_add(row * inner.output * channels)
+                        .wrapping_sub(from * channels),
                     tail: tail.with(|bias| Bias::Lanes(bias.as_ptr())),
                 };
                 // SAFETY: the slices above have all taps and columns; the sums are those of the units.
@@ -254,7 +259,7 @@ impl Depthwise {
                 let x = image.unwrap_or(&wide_x);
                 let (wide_dy, image) = widen(&dy[n * outputs * channels..][..outputs * channels]);
                 let dy = image.unwrap_or(&wide_dy);
-                let most = (PIECE / channels).clamp(1, outputs.max(1));
+                let most = (LISTED / channels).clamp(1, outputs.max(1));
                 for start in (0..outputs).step_by(most) {
                     let positions = start..(start + most).min(outputs);
                     let dy = &dy[start * channels..positions.end * channels];

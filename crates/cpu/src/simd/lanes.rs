@@ -1,5 +1,7 @@
 //! Sums of products, each lane by itself.
 
+use std::ops::Range;
+
 use super::vector::{Portable, Vector};
 use super::{Bias, Element, Isa, Level, Tail};
 
@@ -25,30 +27,69 @@ pub struct TapGroup {
     pub column: isize,
     /// From one column to the next.
     pub column_step: usize,
-    /// A bit for each column that is there and needed; all others are zeros.
+    /// A bit for each column that is there and needed; all others are zeros. Those of [`TapGroup::inner`] are there.
     pub columns: u32,
 }
 
 impl TapGroup {
     /// How many taps a group may have, the most first.
     pub const SIZES: [usize; 5] = [7, 5, 3, 2, 1];
+
+    /// The columns that have to be there where `count` sums are computed together: of a group of one tap none, else all
+    /// but a few at either end.
+    pub const fn inner(size: usize, stride: usize, count: usize) -> u32 {
+        let together = together(count);
+        let tested = size / 2;
+        let end = (together - 1) * stride + size - tested - (together - fewest(together)) * stride;
+        if size == 1 || end <= tested { 0 } else { (1 << end) - (1 << tested) }
+    }
+}
+
+/// Of how many sums the kernel is that computes `count`.
+const fn together(count: usize) -> usize {
+    match count {
+        0..=4 => 4,
+        5 | 6 => 6,
+        7 => 7,
+        _ => TOGETHER,
+    }
+}
+
+/// How few sums the kernel of so many computes.
+const fn fewest(together: usize) -> usize {
+    match together {
+        4 => 1,
+        6 => 5,
+        all => all,
+    }
+}
+
+/// Sums that are computed together.
+#[derive(Debug)]
+pub struct LaneTile {
+    /// The place of the first one, in sums.
+    pub first: usize,
+    /// From one to the next.
+    pub step: usize,
+    /// How many, at most [`TOGETHER`].
+    pub count: usize,
+    /// Their taps.
+    pub groups: Vec<TapGroup>,
 }
 
 /// `sums[p][l] = Σ weights[tap][l] · inputs[column][l]` over rows and the taps of groups, for every lane `l`.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct LaneSums<'a, T> {
     /// The weights and inputs of each row.
     pub rows: &'a [(*const T, *const T)],
-    /// The taps.
-    pub groups: &'a [TapGroup],
-    /// Lanes, which are also the elements from one tap or column to the next.
-    pub lanes: usize,
-    /// The first sum.
+    /// The sums.
+    pub tiles: &'a [LaneTile],
+    /// The elements from one tap, column or sum to the next.
+    pub stride: usize,
+    /// The lanes among these; of fewer than a vector some may be computed again.
+    pub lanes: Range<usize>,
+    /// The sum in place 0.
     pub sums: *mut T,
-    /// From one sum to the next.
-    pub step: usize,
-    /// How many sums, at most [`TOGETHER`].
-    pub count: usize,
     /// What is done to them in the end, [`Tail::then`] aside; its bias has an element for each lane.
     pub tail: Tail<'a, T>,
 }
@@ -57,11 +98,15 @@ pub struct LaneSums<'a, T> {
 /// As [`InLanes::lane_sums`]; the instruction set is present.
 #[inline(always)]
 unsafe fn lane_sums<V: Vector>(s: LaneSums<'_, V::Elem>) {
-    // SAFETY: the caller vouches for the instruction set and the pointers.
-    unsafe {
-        match s.count {
-            0..=4 => sums_of::<V, 4>(&s),
-            _ => sums_of::<V, TOGETHER>(&s),
+    for tile in s.tiles {
+        // SAFETY: the caller vouches for the instruction set and the pointers.
+        unsafe {
+            match together(tile.count) {
+                4 => sums_of::<V, 4>(&s, tile),
+                6 => sums_of::<V, 6>(&s, tile),
+                7 => sums_of::<V, 7>(&s, tile),
+                _ => sums_of::<V, TOGETHER>(&s, tile),
+            }
         }
     }
 }
@@ -69,22 +114,28 @@ unsafe fn lane_sums<V: Vector>(s: LaneSums<'_, V::Elem>) {
 /// # Safety
 /// As `lane_sums`, for at most `P` sums.
 #[inline(always)]
-unsafe fn sums_of<V: Vector, const P: usize>(s: &LaneSums<'_, V::Elem>) {
+unsafe fn sums_of<V: Vector, const P: usize>(s: &LaneSums<'_, V::Elem>, tile: &LaneTile) {
     // SAFETY: the caller vouches for the pointers.
     unsafe {
-        if s.lanes < V::LANES {
-            let sums = block::<V, P>(s, 0, |p| V::load_first(p, s.lanes));
-            for (p, sum) in sums.iter().enumerate().take(s.count) {
-                sum.store_first(s.sums.add(p * s.step), s.lanes);
+        let first = s.sums.wrapping_add(tile.first * s.stride);
+        let place = |p: usize| first.wrapping_add(p * tile.step * s.stride);
+        if s.stride < V::LANES {
+            let sums = block::<V, P>(s, tile, 0, |p| V::load_first(p, s.stride));
+            for (p, sum) in sums.iter().enumerate() {
+                if p < fewest(P) || p < tile.count {
+                    sum.store_first(place(p), s.stride);
+                }
             }
             return;
         }
-        for at in (0..s.lanes).step_by(V::LANES) {
+        for at in s.lanes.clone().step_by(V::LANES) {
             // The last one begins where it still fits.
-            let at = at.min(s.lanes - V::LANES);
-            let sums = block::<V, P>(s, at, |p| V::load(p));
-            for (p, sum) in sums.iter().enumerate().take(s.count) {
-                sum.store(s.sums.add(p * s.step + at));
+            let at = at.min(s.stride - V::LANES);
+            let sums = block::<V, P>(s, tile, at, |p| V::load(p));
+            for (p, sum) in sums.iter().enumerate() {
+                if p < fewest(P) || p < tile.count {
+                    sum.store(place(p).wrapping_add(at));
+                }
             }
         }
     }
@@ -95,13 +146,14 @@ unsafe fn sums_of<V: Vector, const P: usize>(s: &LaneSums<'_, V::Elem>) {
 #[inline(always)]
 unsafe fn block<V: Vector, const P: usize>(
     s: &LaneSums<'_, V::Elem>,
+    tile: &LaneTile,
     at: usize,
     load: impl Fn(*const V::Elem) -> V + Copy,
 ) -> [V; P] {
     // SAFETY: the caller vouches for the pointers.
     unsafe {
         let mut sums = [V::zero(); P];
-        for group in s.groups {
+        for group in &tile.groups {
             match (group.size, group.stride) {
                 (2, 1) => taps::<V, 2, 1, P>(&mut sums, s, group, at, load),
                 (2, _) => taps::<V, 2, 2, P>(&mut sums, s, group, at, load),
@@ -137,18 +189,21 @@ unsafe fn taps<V: Vector, const K: usize, const S: usize, const P: usize>(
     at: usize,
     load: impl Fn(*const V::Elem) -> V + Copy,
 ) {
-    let step = group.column_step * s.lanes;
-    let first = group.column * s.lanes as isize + at as isize;
+    let step = group.column_step * s.stride;
+    let first = group.column * s.stride as isize + at as isize;
     let mut own = *sums;
+    debug_assert!(group.columns & TapGroup::inner(K, S, P) == TapGroup::inner(K, S, P));
     for &(weights, inputs) in s.rows {
         let weight =
-            |k: usize| weights.wrapping_add((group.tap + k * group.tap_step) * s.lanes + at);
+            |k: usize| weights.wrapping_add((group.tap + k * group.tap_step) * s.stride + at);
         let weights: [V; K] = std::array::from_fn(|k| load(weight(k)));
         let inputs = inputs.wrapping_offset(first);
         // A constant for each column: what is indexed by it stays in registers.
         macro_rules! columns {
             ($($j:literal)*) => {
-                $(if $j < (P - 1) * S + K && group.columns >> $j & 1 != 0 {
+                $(if $j < (P - 1) * S + K
+                    && (TapGroup::inner(K, S, P) >> $j & 1 != 0 || group.columns >> $j & 1 != 0)
+                {
                     let input = load(inputs.wrapping_add($j * step));
                     for k in 0..K {
                         if $j >= k && ($j - k) % S == 0 && ($j - k) / S < P {
