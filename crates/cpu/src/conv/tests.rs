@@ -340,6 +340,33 @@ fn depthwise_and_zero_channels() {
     check_all(&case(p, &mut rng));
 }
 
+/// Any number of sums in a tile, with zeros before and after them that may be wider than the taps.
+#[test]
+fn depthwise_tiles_of_any_count_and_padding() {
+    let mut rng = Rng(29);
+    for k in [2, 3, 4, 5, 6, 7, 8] {
+        for (size, stride) in (1..17).flat_map(|size| [(size, 1), (size, 2), (size, 3)]) {
+            let mut p = problem(1, 9, 9, &[2, size], 1);
+            let (before, after) = (rng.below(k + 3), rng.below(k + 3));
+            let Some(more) = (size + before + after).checked_sub(k) else { continue };
+            (p.groups, p.kernel, p.padding) = (9, vec![1, k], vec![(0, 0), (before, after)]);
+            (p.stride, p.output) = (vec![1, stride], vec![2, more / stride + 1]);
+            check_all(&case(p, &mut rng));
+        }
+    }
+}
+
+/// Rows that are so wide, and channels so many, that some channels come after others.
+#[test]
+fn depthwise_channels_one_part_after_another() {
+    let mut rng = Rng(31);
+    for (channels, size) in [(40, [5, 90]), (99, [4, 20]), (328, [3, 12])] {
+        let mut p = problem(1, channels, channels, &size, 3);
+        p.groups = channels;
+        check_all(&case(p, &mut rng));
+    }
+}
+
 /// Rows of several spans and tiles, edges on both sides, lanes that are no whole vectors.
 #[test]
 fn depthwise_rows_of_any_length() {
