@@ -8,7 +8,7 @@ use cupola_core::binding::all_as_one;
 use pyo3::exceptions::{PyAttributeError, PyRecursionError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use smallvec::SmallVec;
 
 use crate::array::PyArray;
@@ -221,20 +221,41 @@ impl Item {
         Item(name.unbind())
     }
 
+    fn __reduce__<'py>(own: &Bound<'py, Self>) -> (Bound<'py, PyType>, (Py<PyString>,)) {
+        (own.get_type(), (own.get().0.clone_ref(own.py()),))
+    }
+
     fn __get__<'py>(
         own: &Bound<'py, Self>,
         module: Option<&Bound<'py, PyAny>>,
-        _class: Option<&Bound<'py, PyAny>>,
+        class: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let Some(module) = module else { return Ok(own.clone().into_any()) };
         let name = own.get().0.bind(own.py());
-        match module.cast::<PyDict>()?.get_item(name)? {
-            Some(item) => Ok(item),
-            None => {
-                let of = module.get_type().name()?;
-                Err(PyAttributeError::new_err(format!("'{of}' object has no attribute '{name}'")))
-            }
+        if let Some(module) = module
+            && let Some(item) = module.cast::<PyDict>()?.get_item(name)?
+        {
+            return Ok(item);
         }
+        // A module without the item has what its classes have, as if this were not there.
+        let class = match (module, class) {
+            (Some(module), _) => module.get_type(),
+            (None, Some(class)) => class.cast::<PyType>()?.clone(),
+            (None, None) => own.get_type(),
+        };
+        for base in class.mro() {
+            let has = base.getattr(intern!(own.py(), "__dict__"))?;
+            let Ok(found) = has.get_item(name) else { continue };
+            if found.is_instance_of::<Item>() {
+                continue;
+            }
+            let getter = found.get_type().getattr_opt(intern!(own.py(), "__get__"))?;
+            return match getter {
+                Some(getter) => getter.call1((found, module, class)),
+                None => Ok(found),
+            };
+        }
+        let of = class.name()?;
+        Err(PyAttributeError::new_err(format!("'{of}' object has no attribute '{name}'")))
     }
 }
 

@@ -3590,7 +3590,7 @@ macro_rules! docs {
 (_data::ImageDataset) => { "\nExample:\n    >>> train, test = data.digits(train=4, test=2)\n    >>> len(train), len(test), len(train.classes)\n    (4, 2, 10)" };
 (_data::_Loader) => { "" };
 (_data::_Epoch) => { "" };
-(_nn::Item) => { "The attribute of a class of modules that is an item of each instance. Python finds it as it finds methods, where\n``__getattr__`` is called after an exception; an ordinary attribute of an instance comes first.\n\nExample:\n    >>> class Named(dict):\n    ...     weight = mx._nn.Item(\"weight\")\n    >>> Named(weight=3).weight\n    3" };
+(_nn::Item) => { "The attribute of a class of modules that is an item of each instance. Python finds it as it finds methods, where\n``__getattr__`` is called after an exception. An ordinary attribute of an instance comes first, and where there is no\nitem what other classes have under this name.\n\nExample:\n    >>> class Named(dict):\n    ...     weight = mx._nn.Item(\"weight\")\n    >>> Named(weight=3).weight\n    3\n    >>> hasattr(Named(), \"weight\")\n    False" };
 (_onnx::Model) => { "" };
 (_profiler::Profile) => { "What was recorded.\n\nExample:\n    >>> mx._profiler.start()\n    >>> mx.eval(mx.exp(mx.ones(3)))\n    >>> profile = mx._profiler.stop()\n    >>> \"map\" in profile.table(\"op\"), \"traceEvents\" in profile.to_json()\n    (True, True)" };
 (_train::_Watcher) => { "" };

@@ -252,10 +252,8 @@ impl<'py> FromPyObject<'_, 'py> for Real {
     }
 }
 
-/// What is an integer, or can be used as one; `None` for the rest.
-#[inline]
-pub fn index(object: &Bound<'_, PyAny>) -> Option<isize> {
-    // Shapes and axes come in tuples and lists: that these are no integers is known without an exception.
+/// What is an integer, or can be used as one; `None` for the rest, without an exception where that is a tuple or list.
+fn index(object: &Bound<'_, PyAny>) -> Option<isize> {
     let is_sequence =
         object.is_exact_instance_of::<PyTuple>() || object.is_exact_instance_of::<PyList>();
     if is_sequence { None } else { object.extract().ok() }

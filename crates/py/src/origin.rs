@@ -64,16 +64,16 @@ pub fn goes_on() {
 /// Python stands where it is until this is dropped: what is recorded meanwhile is of one line.
 pub struct Stand(bool);
 
-/// Says that no code of the program runs while what is given back lives.
+/// Says that the program records nothing itself while what is given back lives.
 pub fn stand() -> Stand {
-    goes_on();
+    LAST.set(None);
     Stand(STANDS.replace(true))
 }
 
 impl Drop for Stand {
     fn drop(&mut self) {
         STANDS.set(self.0);
-        goes_on();
+        LAST.set(None);
     }
 }
 

@@ -1,6 +1,7 @@
 """The contract of Module against MLX's."""
 
 import copy
+import dataclasses
 import pickle
 import threading
 
@@ -171,6 +172,50 @@ def test_members_of_one_instance_are_not_those_of_another(nn):
     assert one.w is array and copied.w is other and copied.size is not other
     # The base of all has no members of its own.
     assert not hasattr(nn.Module(), "w")
+
+
+@pytest.mark.parametrize("nn", [nn, mlx_nn], ids=["ours", "mlx"])
+def test_members_of_an_instance_do_not_hide_what_classes_have(nn):
+    package = mx if nn.__name__.startswith("cupola") else mlx_core
+
+    class Base(nn.Module):
+        def __init__(self, bias=True):
+            super().__init__()
+            if bias:
+                self.bias = self.scale = package.array([1.0])
+
+    class Mix:
+        bias = None
+
+        @property
+        def scale(self):
+            return 5
+
+        @staticmethod
+        def name():
+            return "mix"
+
+    class Below(Base, Mix):
+        pass
+
+    class Doubled(nn.Module):
+        def __getattr__(self, key):
+            return super().__getattr__(key) * 2
+
+    assert Base().bias.item() == 1
+    below, doubled = Below(bias=False), Doubled()
+    assert below.bias is None and below.scale == 5 and below.name() == "mix"
+    assert Below.bias is None and isinstance(Below.scale, property)
+    assert not hasattr(Base, "bias") and not hasattr(Base(bias=False), "bias")
+    with pytest.raises(AttributeError):
+        below.bias = package.array([1.0])
+    doubled.w = package.array([3.0])
+    assert doubled.w.item() == 6
+    setattr(Base(), "__bool__", [1])
+    assert not Base(bias=False)
+    Later = dataclasses.make_dataclass("Later", [("bias", object), ("size", int)])
+    assert Later(1, 2).size == 2
+    assert all(pickle.loads(pickle.dumps(value)) for key, value in vars(Base).items() if key == "bias")
 
 
 UPDATES = [

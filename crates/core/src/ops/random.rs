@@ -349,7 +349,7 @@ pub fn categorical(
             (expand_axes(&logits, Dims::from_slice(&[logits.rank()]))?, shape)
         }
     };
-    // In halves two of many sums would often be equal.
+    // As MLX for logits of any type; in halves two of many sums would often be equal.
     argmax(&add(&logits, &gumbel(shape, DType::F32, key)?)?, axis, false)
 }
 

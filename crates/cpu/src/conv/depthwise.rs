@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use super::geometry::{Axis, Taps, gcd};
 use super::runs::Runs;
-use super::{ConvTail, Epilogue, Geometry};
+use super::{CACHED, ConvTail, Epilogue, Geometry};
 use crate::simd::{
-    Bias, Element, Isa, Kernel, LaneSums, LaneTile, Out, Real, Run, Scratch, TOGETHER, TapGroup,
-    Tiled, dispatch, even_parts,
+    Bias, Element, FEW, Isa, Kernel, LaneSums, LaneTile, Out, Real, Run, Scratch, TOGETHER,
+    TapGroup, Tiled, dispatch, even_parts,
 };
 use crate::threads::{num_threads, parallel_for};
 
@@ -17,8 +17,10 @@ const LANES: usize = 16;
 const PIECE: usize = 1 << 15;
 /// Pieces for each thread, at least, where there are rows for them.
 const SHARE: usize = 2;
-/// Bytes of the input rows that are read again and again, which stay in the first-level cache.
+/// Bytes of the input rows that rows of the output share, which stay in the first-level cache.
 const NEAR: usize = 1 << 14;
+/// The fewest channels that are gone through by themselves: fewer are too few bytes side by side.
+const FEWEST: usize = 64;
 /// Groups of images with sums of their own, at most, and positions in one, at least.
 const GROUPS: usize = 16;
 const GROUP: usize = 1024;
@@ -52,13 +54,24 @@ fn tiles(axis: &Axis, outputs: &Range<usize>) -> Vec<LaneTile> {
     let apart = alike * axis.stride as usize / axis.input_dilation as usize;
     let common = gcd(apart as isize, input_step as isize) as usize;
     let (step, stride) = (alike * (input_step / common), apart / common);
+    let tile = |first, count| {
+        let groups = groups(axis, [first, count], [tap_step, input_step, stride]);
+        LaneTile { first, step, count, groups }
+    };
     let mut all = Vec::new();
     for phase in outputs.clone().take(step) {
         let mut first = phase;
         for count in even_parts((outputs.end - phase).div_ceil(step), TOGETHER) {
-            let groups = groups(axis, [first, count], [tap_step, input_step, stride]);
-            all.push(LaneTile { first, step, count, groups });
-            first += count * step;
+            let whole = tile(first, count);
+            if whole.groups.iter().all(|group| group.fits(count)) {
+                all.push(whole);
+                first += count * step;
+                continue;
+            }
+            for count in even_parts(count, FEW) {
+                all.push(tile(first, count));
+                first += count * step;
+            }
         }
     }
     all
@@ -76,13 +89,6 @@ fn groups(
     let mut groups = Vec::new();
     while tap < axis.taps {
         let left = (axis.taps - tap).div_ceil(tap_step);
-        let column = at(tap).div_euclid(axis.input_dilation);
-        let columns = |size: usize, stride: usize, step: usize| {
-            let is_there =
-                |j: usize| (0..axis.input as isize).contains(&(column + (j * step) as isize));
-            let needed = (0..count).flat_map(|p| p * stride..p * stride + size);
-            needed.filter(|&j| is_there(j)).fold(0_u32, |bits, j| bits | 1 << j)
-        };
         // Columns are shared by neighbours whose inputs are next to each other, or nearly.
         let size = match (left, stride) {
             (_, 3..) => 1,
@@ -90,14 +96,15 @@ fn groups(
             (6, _) => 3,
             _ => TapGroup::SIZES.into_iter().find(|&size| size <= left).unwrap_or(1),
         };
-        let inner = TapGroup::inner(size, stride, count);
-        let has_inner = || columns(size, stride, input_step) & inner == inner;
-        let size = if size > 1 && has_inner() { size } else { 1 };
         let (column_step, stride) = match size {
             1 => (stride * input_step, 1),
             _ => (input_step, stride),
         };
-        let columns = columns(size, stride, column_step);
+        let column = at(tap).div_euclid(axis.input_dilation);
+        let is_there =
+            |j: usize| (0..axis.input as isize).contains(&(column + (j * column_step) as isize));
+        let needed = (0..count).flat_map(|p| p * stride..p * stride + size);
+        let columns = needed.filter(|&j| is_there(j)).fold(0, |bits, j| bits | 1 << j);
         if columns != 0 {
             groups.push(TapGroup { size, stride, tap, tap_step, column, column_step, columns });
         }
@@ -161,6 +168,8 @@ impl Depthwise {
         // Images that are widened are not cut, so that each is widened once.
         let most = if own { (PIECE / unit).min(share).clamp(1, units) } else { units };
         let pieces = units.div_ceil(most);
+        // Sums that are narrowed then are in the first-level cache.
+        let bite = if own { most } else { (CACHED / unit).clamp(1, units) };
         let start = |unit: usize| match self.spans.get(unit % self.spans.len()) {
             Some(span) => unit / self.spans.len() * columns + span.columns.start,
             None => 0,
@@ -171,24 +180,27 @@ impl Depthwise {
             let image = &x[n * inputs * channels..][..inputs * channels];
             let (wide, image) = widen(image);
             let x = image.unwrap_or(&wide);
-            let (from, to) = (start(units.start), start(units.end));
-            let range = (n * outputs + from) * channels..(n * outputs + to) * channels;
-            // SAFETY: tasks have disjoint positions.
-            let y = unsafe { out.slice(range.clone()) };
-            let mut sums = Scratch::<T::Acc>::new(if own { 0 } else { y.len() });
-            let to = if own { y.as_mut_ptr().cast() } else { sums.as_mut_ptr() };
-            self.units(geo, x, w, units, from, to, &tail);
-            if !own {
-                T::narrow(&sums, y);
-            }
-            if let Some(f) = epilogue {
-                f(range);
+            for first in units.clone().step_by(bite) {
+                let units = first..(first + bite).min(units.end);
+                let (from, to) = (start(units.start), start(units.end));
+                let range = (n * outputs + from) * channels..(n * outputs + to) * channels;
+                // SAFETY: tasks have disjoint positions.
+                let y = unsafe { out.slice(range.clone()) };
+                let mut sums = Scratch::<T::Acc>::new(if own { 0 } else { y.len() });
+                let to = if own { y.as_mut_ptr().cast() } else { sums.as_mut_ptr() };
+                self.units(geo, x, w, units, from, to, &tail);
+                if !own {
+                    T::narrow(&sums, y);
+                }
+                if let Some(f) = epilogue {
+                    f(range);
+                }
             }
         });
     }
 
-    /// Computes spans of one image, the first of which starts at position `from` and writes to `y`. Some channels after
-    /// others, so that the rows of the input that rows of the output share stay in the cache.
+    /// Computes spans of one image, the first of which starts at position `from` and writes to `y`. Where rows are short
+    /// all spans of some channels come before the next channels, so that what rows share stays in the cache.
     #[allow(clippy::too_many_arguments)]
     fn units<A: Tiled>(
         &self,
@@ -213,8 +225,9 @@ impl Depthwise {
             }));
             ends.push(rows.len());
         }
-        let near = NEAR / (size_of::<A>() * inner.input * (geo.taps() / inner.taps)).max(1);
-        let together = (near / LANES * LANES).max(LANES);
+        let shared = geo.taps() / inner.taps;
+        let near = NEAR / (size_of::<A>() * inner.input * shared).max(1) / LANES * LANES;
+        let together = if shared > 1 && near >= FEWEST { near } else { channels };
         for first in (0..channels).step_by(together) {
             let lanes = first..(first + together).min(channels);
             for unit in units.clone() {

@@ -27,7 +27,7 @@ pub struct TapGroup {
     pub column: isize,
     /// From one column to the next.
     pub column_step: usize,
-    /// A bit for each column that is there and needed; all others are zeros. Those of [`TapGroup::inner`] are there.
+    /// A bit for each column that is there and needed; all others are zeros. It [fits](TapGroup::fits) the sums.
     pub columns: u32,
 }
 
@@ -35,32 +35,34 @@ impl TapGroup {
     /// How many taps a group may have, the most first.
     pub const SIZES: [usize; 5] = [7, 5, 3, 2, 1];
 
-    /// The columns that have to be there where `count` sums are computed together: of a group of one tap none, else all
-    /// but a few at either end.
+    /// The columns that are loaded without a look at their bits where `count` sums are computed: none of a group of one
+    /// tap, nor where there are at most [`FEW`] sums; else all but half of the taps' number at either end, which may be
+    /// beyond the edge.
     pub const fn inner(size: usize, stride: usize, count: usize) -> u32 {
-        let together = together(count);
-        let tested = size / 2;
-        let end = (together - 1) * stride + size - tested - (together - fewest(together)) * stride;
-        if size == 1 || end <= tested { 0 } else { (1 << end) - (1 << tested) }
+        let (together, ends) = (together(count), size / 2);
+        if size == 1 || together <= FEW {
+            return 0;
+        }
+        (1 << ((together - 1) * stride + size - ends)) - (1 << ends)
+    }
+
+    /// Whether `count` sums can have these taps.
+    pub fn fits(&self, count: usize) -> bool {
+        let inner = TapGroup::inner(self.size, self.stride, count);
+        self.columns & inner == inner
     }
 }
 
-/// Of how many sums the kernel is that computes `count`.
+/// The most sums whose kernel looks at the bits of all columns.
+pub const FEW: usize = 6;
+
+/// How many sums the kernel computes that computes `count`, of which it stores no more.
 const fn together(count: usize) -> usize {
     match count {
         0..=4 => 4,
-        5 | 6 => 6,
+        5..=FEW => FEW,
         7 => 7,
         _ => TOGETHER,
-    }
-}
-
-/// How few sums the kernel of so many computes.
-const fn fewest(together: usize) -> usize {
-    match together {
-        4 => 1,
-        6 => 5,
-        all => all,
     }
 }
 
@@ -122,7 +124,7 @@ unsafe fn sums_of<V: Vector, const P: usize>(s: &LaneSums<'_, V::Elem>, tile: &L
         if s.stride < V::LANES {
             let sums = block::<V, P>(s, tile, 0, |p| V::load_first(p, s.stride));
             for (p, sum) in sums.iter().enumerate() {
-                if p < fewest(P) || p < tile.count {
+                if P > FEW || p < tile.count {
                     sum.store_first(place(p), s.stride);
                 }
             }
@@ -133,7 +135,7 @@ unsafe fn sums_of<V: Vector, const P: usize>(s: &LaneSums<'_, V::Elem>, tile: &L
             let at = at.min(s.stride - V::LANES);
             let sums = block::<V, P>(s, tile, at, |p| V::load(p));
             for (p, sum) in sums.iter().enumerate() {
-                if p < fewest(P) || p < tile.count {
+                if P > FEW || p < tile.count {
                     sum.store(place(p).wrapping_add(at));
                 }
             }
@@ -192,7 +194,7 @@ unsafe fn taps<V: Vector, const K: usize, const S: usize, const P: usize>(
     let step = group.column_step * s.stride;
     let first = group.column * s.stride as isize + at as isize;
     let mut own = *sums;
-    debug_assert!(group.columns & TapGroup::inner(K, S, P) == TapGroup::inner(K, S, P));
+    debug_assert!(group.fits(P));
     for &(weights, inputs) in s.rows {
         let weight =
             |k: usize| weights.wrapping_add((group.tap + k * group.tap_step) * s.stride + at);

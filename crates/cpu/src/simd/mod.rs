@@ -18,7 +18,7 @@ mod x86;
 
 pub use element::{Element, Out, Real};
 pub(crate) use functions::Functions;
-pub use lanes::{InLanes, LaneSums, LaneTile, TOGETHER, TapGroup};
+pub use lanes::{FEW, InLanes, LaneSums, LaneTile, TOGETHER, TapGroup};
 pub use packed::{Packed, Scaled, Vectors};
 pub use rows::{InRows, RowProducts};
 pub use scratch::Scratch;

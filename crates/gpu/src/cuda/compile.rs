@@ -115,9 +115,11 @@ impl Kernels {
     /// The kernel `name` in `text`, loaded anew; the device has been entered.
     pub fn of_text(&self, gpu: &Gpu, name: &str, text: &str) -> Result<Function> {
         let stored = self.store.as_ref().and_then(|store| store.get(text));
-        // What a damaged file holds does not load, and is made anew.
-        if let Some(function) = stored.and_then(|image| load(gpu, name, &image).ok()) {
-            return Ok(function);
+        match stored.map(|image| load(gpu, name, &image)) {
+            Some(Ok(function)) => return Ok(function),
+            Some(Err(error @ Error::OutOfMemory { .. })) => return Err(error),
+            // What a damaged file holds does not load, and is made anew.
+            Some(Err(_)) | None => {}
         }
         let image = self.compile(gpu, name, text)?;
         let function = load(gpu, name, &image)?;
@@ -242,12 +244,12 @@ fn load(gpu: &Gpu, name: &str, image: &[u8]) -> Result<Function> {
     let mut load = || unsafe { driver::cuModuleLoadData(&mut module, image.as_ptr().cast()) };
     let mut code = load();
     if code == FULL {
-        // What is kept for arrays to come leaves it no room.
-        gpu.trim()?;
+        // What is kept for arrays to come leaves it no room. Whether it could be given back the second time tells.
+        let _ = gpu.trim();
         code = load();
     }
     if code == FULL {
-        let (device, what) = (gpu.own.to_string(), format!("the code of the kernel {name}"));
+        let (device, what) = (gpu.device().to_string(), format!("the code of the kernel {name}"));
         return Err(Error::OutOfMemory { device, bytes: image.len(), what });
     }
     gpu.check("loading a kernel", code)?;

@@ -51,7 +51,7 @@ pub struct Facts {
 
 /// A device in use.
 pub struct Gpu {
-    pub(super) own: Device,
+    own: Device,
     facts: Facts,
     context: CUcontext,
     first: Lane,

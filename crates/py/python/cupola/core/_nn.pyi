@@ -10,16 +10,19 @@ from . import Device, DeviceType, Dtype, Stream, _Scalar, _StreamOrDevice, array
 @final
 class Item:
     """The attribute of a class of modules that is an item of each instance. Python finds it as it finds methods, where
-    ``__getattr__`` is called after an exception; an ordinary attribute of an instance comes first.
+    ``__getattr__`` is called after an exception. An ordinary attribute of an instance comes first, and where there is no
+    item what other classes have under this name.
 
     Example:
         >>> class Named(dict):
         ...     weight = mx._nn.Item("weight")
         >>> Named(weight=3).weight
         3
+        >>> hasattr(Named(), "weight")
+        False
     """
     def __new__(cls, name: Any) -> Item: ...
-    def __get__(self, own: Any, module: Any, _class: Any, /) -> Any:
+    def __get__(self, own: Any, module: Any, class: Any, /) -> Any:
         ...
 
 def adam(parameter: _Scalar | array, gradient: _Scalar | array, m: _Scalar | array, v: _Scalar | array, betas: Any, eps: float, rate: _Scalar | array, deviation: _Scalar | array | None = ..., kept: _Scalar | array | None = ...) -> tuple[array, array, array]:

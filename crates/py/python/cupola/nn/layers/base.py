@@ -27,6 +27,13 @@ class _ForwardAlias:
         return MethodType(self.call, instance)
 
 
+def _show(of: type, key: str) -> None:
+    """Let Python find items of this name as it finds methods, where nothing else of the class has a say in that."""
+    is_plain = of.__getattr__ is Module.__getattr__ and of.__getitem__ is dict.__getitem__
+    if is_plain and key != "forward" and not key.startswith("__") and not hasattr(of, key):
+        type.__setattr__(of, key, mx._nn.Item(key))
+
+
 class Module(dict):
     """A container of arrays and other modules, with a function.
 
@@ -106,14 +113,14 @@ class Module(dict):
         """Set an item where ``val`` can hold parameters, and an ordinary attribute otherwise."""
         if isinstance(val, (mx.array, dict, list, tuple)):
             of = type(self)
-            if not hasattr(of, key):
-                setattr(of, key, mx._nn.Item(key))
             if key in self.__dict__:
                 super().__delattr__(key)
-            elif not isinstance(getattr(of, key), mx._nn.Item) and key != "forward":
+            elif hasattr(of, key) and key != "forward":
                 raise AttributeError(
                     f"{key!r} is an attribute of {of.__name__!r}, no item can hide it"
                 )
+            if key not in of.__dict__:
+                _show(of, key)
             self[key] = val
         else:
             super().__setattr__(key, val)
