@@ -221,34 +221,34 @@ impl Item {
         Item(name.unbind())
     }
 
-    fn __reduce__<'py>(own: &Bound<'py, Self>) -> (Bound<'py, PyType>, (Py<PyString>,)) {
-        (own.get_type(), (own.get().0.clone_ref(own.py()),))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (Py<PyString>,)) {
+        (slf.get_type(), (slf.get().0.clone_ref(slf.py()),))
     }
 
     fn __get__<'py>(
-        own: &Bound<'py, Self>,
+        slf: &Bound<'py, Self>,
         module: Option<&Bound<'py, PyAny>>,
-        class: Option<&Bound<'py, PyAny>>,
+        owner: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let name = own.get().0.bind(own.py());
+        let name = slf.get().0.bind(slf.py());
         if let Some(module) = module
             && let Some(item) = module.cast::<PyDict>()?.get_item(name)?
         {
             return Ok(item);
         }
         // A module without the item has what its classes have, as if this were not there.
-        let class = match (module, class) {
+        let class = match (module, owner) {
             (Some(module), _) => module.get_type(),
-            (None, Some(class)) => class.cast::<PyType>()?.clone(),
-            (None, None) => own.get_type(),
+            (None, Some(owner)) => owner.cast::<PyType>()?.clone(),
+            (None, None) => slf.get_type(),
         };
         for base in class.mro() {
-            let has = base.getattr(intern!(own.py(), "__dict__"))?;
+            let has = base.getattr(intern!(slf.py(), "__dict__"))?;
             let Ok(found) = has.get_item(name) else { continue };
             if found.is_instance_of::<Item>() {
                 continue;
             }
-            let getter = found.get_type().getattr_opt(intern!(own.py(), "__get__"))?;
+            let getter = found.get_type().getattr_opt(intern!(slf.py(), "__get__"))?;
             return match getter {
                 Some(getter) => getter.call1((found, module, class)),
                 None => Ok(found),

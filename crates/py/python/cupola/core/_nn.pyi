@@ -22,7 +22,7 @@ class Item:
         False
     """
     def __new__(cls, name: Any) -> Item: ...
-    def __get__(self, own: Any, module: Any, class: Any, /) -> Any:
+    def __get__(self, module: Any, owner: Any, /) -> Any:
         ...
 
 def adam(parameter: _Scalar | array, gradient: _Scalar | array, m: _Scalar | array, v: _Scalar | array, betas: Any, eps: float, rate: _Scalar | array, deviation: _Scalar | array | None = ..., kept: _Scalar | array | None = ...) -> tuple[array, array, array]:
