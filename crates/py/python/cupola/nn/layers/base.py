@@ -27,7 +27,7 @@ class _ForwardAlias:
         return MethodType(self.call, instance)
 
 
-def _show(of: type, key: str) -> None:
+def _show(of: type[Module], key: str) -> None:
     """Let Python find items of this name as it finds methods, where nothing else of the class has a say in that."""
     is_plain = of.__getattr__ is Module.__getattr__ and of.__getitem__ is dict.__getitem__
     if is_plain and key != "forward" and not key.startswith("__") and not hasattr(of, key):
