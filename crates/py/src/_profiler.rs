@@ -18,6 +18,7 @@ static FROM_ENV: Mutex<Option<FromEnv>> = Mutex::new(None);
 pub fn start_from_env(py: Python<'_>) -> PyResult<()> {
     origin::note();
     let started = profiler::from_env().map_err(raise)?;
+    // Where nothing was asked for, arrays that come and go need not say so.
     if !cupola_core::profile::is_on() {
         origin::forget();
     }

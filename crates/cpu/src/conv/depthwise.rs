@@ -214,7 +214,7 @@ impl Depthwise {
     ) {
         let channels = geo.groups;
         let inner = &geo.axes[geo.axes.len() - 1];
-        let (mut runs, mut rows, mut ends) = (Runs::default(), Vec::new(), Vec::new());
+        let (mut runs, mut rows, mut starts) = (Runs::default(), Vec::new(), vec![0]);
         let of_units = units.start / self.spans.len()..units.end.div_ceil(self.spans.len());
         for row in of_units.clone() {
             runs.row(geo, &self.tables, row);
@@ -223,7 +223,7 @@ impl Depthwise {
                 let x = &x[input * inner.input * channels..][..inner.input * channels];
                 (w.as_ptr(), x.as_ptr())
             }));
-            ends.push(rows.len());
+            starts.push(rows.len());
         }
         let shared = geo.taps() / inner.taps;
         let near = NEAR / (size_of::<A>() * inner.input * shared).max(1) / LANES * LANES;
@@ -233,7 +233,7 @@ impl Depthwise {
             for unit in units.clone() {
                 let (row, span) = (unit / self.spans.len(), unit % self.spans.len());
                 let at = row - of_units.start;
-                let rows = &rows[if at > 0 { ends[at - 1] } else { 0 }..ends[at]];
+                let rows = &rows[starts[at]..starts[at + 1]];
                 let sums = LaneSums {
                     rows,
                     tiles: &self.spans[span].tiles,

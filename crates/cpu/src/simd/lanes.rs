@@ -88,7 +88,7 @@ pub struct LaneSums<'a, T> {
     pub tiles: &'a [LaneTile],
     /// The elements from one tap, column or sum to the next.
     pub stride: usize,
-    /// The lanes among these; of fewer than a vector some may be computed again.
+    /// The lanes among these. The last vector may reach beyond them, where it computes what others do, too.
     pub lanes: Range<usize>,
     /// The sum in place 0.
     pub sums: *mut T,
@@ -105,7 +105,7 @@ unsafe fn lane_sums<V: Vector>(s: LaneSums<'_, V::Elem>) {
         unsafe {
             match together(tile.count) {
                 4 => sums_of::<V, 4>(&s, tile),
-                6 => sums_of::<V, 6>(&s, tile),
+                FEW => sums_of::<V, FEW>(&s, tile),
                 7 => sums_of::<V, 7>(&s, tile),
                 _ => sums_of::<V, TOGETHER>(&s, tile),
             }
