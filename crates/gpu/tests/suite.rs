@@ -19,9 +19,9 @@ fn check(family: Family) {
         println!("there is no GPU, not even one in software: nothing was tested");
     }
     for device in devices {
-        // Functions of doubles have no kernel everywhere; this family has none through wgpu, and runs on the
-        // CPU.
-        let on_cpu = family == Family::Linalg && device.kind == DeviceKind::Wgpu;
+        // Functions of doubles have no kernel everywhere; factorizations have none through wgpu, and run on the CPU.
+        let has_factors = matches!(family, Family::Linalg | Family::Functions);
+        let on_cpu = has_factors && device.kind == DeviceKind::Wgpu;
         let is_slow = matches!(family, Family::Sort | Family::Scan);
         let share = if is_slow { share::small_share } else { share::share };
         assert_part(device, family, share, |reason| on_cpu || reason.contains("float64"));

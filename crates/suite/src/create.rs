@@ -40,6 +40,8 @@ pub fn samples() -> Vec<Sample> {
 pub fn constant(c: &Constant, out: &Aval) -> Host {
     Host::from_fn(out.clone(), |_| match c.value {
         Scalar::Complex(re, im) => Number::of(out.dtype, re.into(), im.into()),
+        Scalar::Int(value) => Number::Int(value.into()),
+        Scalar::Uint(value) => Number::Int(value.into()),
         other => Number::of(out.dtype, other.to_f64(), 0.0),
     })
 }

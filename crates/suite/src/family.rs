@@ -73,9 +73,15 @@ families! { $
     Quantized quantized "Products with quantized matrices.";
     Control control "Loops and branches.";
     Call call "Traced functions and users' operators.";
+    Functions functions "Functions that are made of primitives.";
 }
 
 impl Family {
+    /// Whether samples of `op` may be in it. Functions are composites of what they record.
+    pub fn has(self, op: &Op) -> bool {
+        self == Family::of(op) || self == Family::Functions && matches!(op, Op::Call(_))
+    }
+
     /// The family of `op`. Without a wildcard, so that a new primitive does not compile until it
     /// belongs to a family, and the family's samples must name it.
     pub fn of(op: &Op) -> Family {

@@ -47,6 +47,8 @@ pub struct Sample {
     pub accuracy: Accuracy,
     /// Whether only devices run it that make kernels at once.
     pub cheap_kernels: bool,
+    /// What its elements are of the inputs' elements, where all have one shape and that is known.
+    pub formula: Option<fn(&[f64]) -> f64>,
     /// What its vjp is in float64, where that is known and differences are not.
     pub slopes: Option<Slopes>,
     /// The dtypes that it runs in, of those that the op takes.
@@ -77,6 +79,7 @@ impl Sample {
             hermitian: false,
             accuracy: Accuracy::Usual,
             cheap_kernels: false,
+            formula: None,
             slopes: None,
             takes: Box::new(|_| true),
         }
@@ -152,7 +155,7 @@ impl Sample {
 
 impl Input {
     /// Input `n` of a sample in `dtype`.
-    fn host(&self, n: usize, dtype: DType) -> Host {
+    pub fn host(&self, n: usize, dtype: DType) -> Host {
         let aval = Aval { shape: self.shape.clone(), dtype: (self.dtype)(dtype) };
         // What is written for signed numbers suits unsigned ones, too.
         let unsigned = aval.dtype.is_integer() && !aval.dtype.is_signed();

@@ -20,9 +20,13 @@ fn program(op: &Op, inputs: &[Aval]) -> Program {
     Program { graph: Arc::new(graph), weights: vec![0; inputs.len().min(1)] }
 }
 
-/// The samples of a family as programs, in every dtype, or in one.
+/// The samples of a family as programs, in every dtype, or in one. Functions are graphs of what the others have, and
+/// some of them compute arrays that they are given, for which there is no device here.
 fn programs(family: Family, all: bool) -> Vec<(String, Op, Program)> {
     let mut found = Vec::new();
+    if family == Family::Functions {
+        return found;
+    }
     for sample in family.samples() {
         let in_dtypes = DType::ALL.into_iter().filter_map(|d| Some((d, sample.in_dtype(d)?)));
         for (dtype, (op, inputs)) in in_dtypes.take(if all { usize::MAX } else { 1 }) {
@@ -64,7 +68,7 @@ fn damaged_bytes_are_an_error() {
     for &family in Family::ALL {
         let programs = programs(family, false);
         // Some of each family: many samples are alike, and large ones are more of the same.
-        let step = programs.len().div_ceil(6);
+        let step = programs.len().div_ceil(6).max(1);
         for (name, _, program) in programs.into_iter().step_by(step) {
             let Ok(bytes) = write(&[program]) else { continue };
             if bytes.len() > 1000 {

@@ -178,7 +178,7 @@ const APART: Duration = Duration::from_millis(8);
 
 /// How far apart runs of a plan are that are timed step by step: a device does not run them as one, which takes up to
 /// some milliseconds longer.
-const EACH_APART: Duration = Duration::from_millis(250);
+const EACH_APART: Duration = Duration::from_secs(1);
 
 /// The most runs of a plan that are not timed before one is, however short they are.
 const MOST_UNTIMED: u32 = 64;

@@ -1,5 +1,6 @@
 //! Whether a result was computed before what follows it changes no bit.
 
+use cupola_core::graph::Node;
 use cupola_core::prim::{Op, ReduceKind};
 use cupola_core::{Array, DType, Result, eval, ops};
 
@@ -29,9 +30,19 @@ pub fn holds(mut dtypes: impl Iterator<Item = DType>) -> bool {
 
 /// Whether the order of its additions may depend on what it reads.
 fn sums_floats(case: &Case<'_>) -> bool {
-    let sums =
-        matches!(&case.op, Op::Reduce(r) if matches!(r.kind, ReduceKind::Sum | ReduceKind::Prod));
-    sums && case.inputs[0].aval.dtype.is_inexact()
+    is_sum(&case.op) && case.inputs[0].aval.dtype.is_inexact()
+}
+
+fn is_sum(op: &Op) -> bool {
+    matches!(op, Op::Reduce(r) if matches!(r.kind, ReduceKind::Sum | ReduceKind::Prod))
+}
+
+/// Whether it is of several steps and adds up floats in one of them: the order of additions within a step is the same
+/// on the CPU alone, whatever else the kernel does.
+pub fn orders_sums(case: &Case<'_>) -> bool {
+    let Op::Call(call) = &case.op else { return false };
+    let sums = |node: &Node| is_sum(&node.op) && node.outputs[0].dtype.is_inexact();
+    !kernels_are_cheap() && call.body.nodes.iter().any(sums)
 }
 
 /// What the sample gives for inputs that were computed, and what is computed of that: it would show

@@ -12,6 +12,7 @@ use cupola_core::transform::compile;
 use cupola_core::{Array, DType, Device, Error, Result};
 
 use crate::host::Host;
+use crate::number::Number;
 use crate::reference::reference;
 use crate::sample::{Accuracy, Sample};
 
@@ -32,6 +33,9 @@ type Check = fn(&Case<'_>) -> Result<()>;
 
 /// The checks of what a backend computes, in every dtype, by name.
 const OF_BACKENDS: [(&str, Check); 2] = [("value", value), ("views", views::views)];
+
+/// The check against what elements are known to be.
+const FORMULA: (&str, Check) = ("formula", formula);
 
 /// The check that laziness changes no value.
 const EVALUATED: (&str, Check) = ("evaluated", evaluated::evaluated);
@@ -60,7 +64,11 @@ pub fn checks(case: &Case<'_>, dtype: DType) -> Vec<(&'static str, Check)> {
     let mut checks = OF_BACKENDS.to_vec();
     let avals: Vec<_> = case.inputs.iter().map(|h| &h.aval).collect();
     let outputs = case.op.infer(&avals).unwrap_or_default();
-    if evaluated::holds(avals.iter().copied().chain(&outputs).map(|aval| aval.dtype)) {
+    if case.sample.formula.is_some() && matches!(dtype, DType::F32 | DType::F64) {
+        checks.push(FORMULA);
+    }
+    let dtypes = avals.iter().copied().chain(&outputs).map(|aval| aval.dtype);
+    if evaluated::holds(dtypes) && !evaluated::orders_sums(case) {
         checks.push(EVALUATED);
     }
     // Many samples alike are about what a backend computes, not about rules.
@@ -147,6 +155,20 @@ fn value(case: &Case<'_>) -> Result<()> {
             }
             _ => agree("value", got, want, tolerance(got.aval.dtype))?,
         }
+    }
+    Ok(())
+}
+
+/// The device's result against the formula of its elements.
+fn formula(case: &Case<'_>) -> Result<()> {
+    let Some(formula) = case.sample.formula else { return Ok(()) };
+    for got in hosts(&case.run(&case.arrays()?)?)? {
+        let of = |i: usize| {
+            let elements: Vec<f64> = case.inputs.iter().map(|host| host.data[i].float()).collect();
+            Number::Float(formula(&elements))
+        };
+        let want = Host::from_fn(got.aval.clone(), of);
+        agree("formula", &got, &want, tolerance(got.aval.dtype))?;
     }
     Ok(())
 }

@@ -1,0 +1,84 @@
+//! Functions that make, join, choose and place elements.
+
+use cupola_core::{DType, ops};
+
+use super::{Function, any, numbers};
+use crate::sample::{Input, fixed, from, input, numbers as listed, spread, whole};
+
+/// Places along an axis of `size`.
+fn places(count: usize, size: usize) -> Input {
+    fixed([count], DType::I32, move |i| whole(i, size, 3))
+}
+
+fn mask() -> Input {
+    fixed([3, 4], DType::Bool, |i| f64::from(i % 3 == 1))
+}
+
+pub(super) fn functions() -> Vec<Function> {
+    let one = || [input([3, 4])];
+    let two = || [input([3, 4]), from([3, 4], |i| spread(i + 13))];
+    let moved = vec![
+        Function::new("tril", one(), |x| ops::tril(&x[0], -1)),
+        Function::new("triu", one(), |x| ops::triu(&x[0], 1)),
+        Function::new("diag", [input([4])], |x| ops::diag(&x[0], 1)),
+        Function::new("diagonal", [input([2, 3, 4])], |x| ops::diagonal(&x[0], 1, 2, 0)),
+        Function::new("roll", one(), |x| ops::roll(&x[0], vec![1, -2], vec![0, 1])),
+        Function::new("tile", one(), |x| ops::tile(&x[0], vec![2, 3])),
+        Function::new("repeat", one(), |x| ops::repeat(&x[0], 2, 1)),
+        Function::new("stack", two(), |x| ops::stack(&[&x[0], &x[1]], 1)),
+        Function::several("split", one(), |x| ops::split(&x[0], 2, 1)),
+        Function::several("meshgrid", [input([3]), input([2])], |x| {
+            ops::meshgrid(&[&x[0], &x[1]], false)
+        }),
+        Function::new("swapaxes", [input([2, 3, 4])], |x| ops::swapaxes(&x[0], 0, 2)),
+        Function::new("as_strided", [input([12])], |x| {
+            ops::as_strided(&x[0], [3, 4], vec![3, 1], 1)
+        }),
+        Function::new("pixel_shuffle", [input([2, 3, 2, 8])], |x| ops::pixel_shuffle(&x[0], 2)),
+        Function::new("pixel_unshuffle", [input([2, 4, 6, 2])], |x| ops::pixel_unshuffle(&x[0], 2)),
+        Function::new("take", [input([3, 4]), places(5, 4)], |x| ops::take(&x[0], &x[1], 1)),
+        Function::new("repeat_interleave", one(), |x| ops::repeat_interleave(&x[0], 2, 0)),
+    ];
+    let mut all: Vec<Function> =
+        moved.into_iter().map(|function| function.takes(any).smooth()).collect();
+    all.extend([
+        Function::new("index_fill", [input([3, 4]), places(2, 4)], |x| {
+            ops::index_fill(&x[0], 1, &x[1], 1)
+        })
+        .takes(numbers)
+        .smooth(),
+        Function::new("masked_fill", [input([3, 4]), mask()], |x| {
+            ops::masked_fill(&x[0], &x[1], 1)
+        })
+        .takes(numbers)
+        .smooth(),
+        Function::new("trace", [input([2, 4, 4])], |x| ops::trace(&x[0], 1, 1, 2))
+            .takes(numbers)
+            .smooth(),
+        Function::new("one_hot", [places(5, 3)], |x| ops::one_hot(&x[0], 3, DType::F32))
+            .takes(|dtype| dtype == DType::F32),
+        Function::new("searchsorted", [listed([4], &[-2.0, 0.0, 1.0, 2.0]), input([3, 5])], |x| {
+            ops::searchsorted(&x[0], &x[1], ops::Side::Right)
+        }),
+        Function::new("bucketize", [input([3, 5]), listed([3], &[-1.0, 0.0, 1.5])], |x| {
+            ops::bucketize(&x[0], &x[1], false)
+        }),
+        Function::new("topk", [input([3, 9])], |x| ops::sort(&ops::topk(&x[0], 3, -1)?, -1))
+            .smooth(),
+        Function::new("segment_sum", [input([6, 2]), places(6, 3)], |x| {
+            ops::segment_sum(&x[0], &x[1], 3)
+        })
+        .smooth(),
+        Function::new("segment_mean", [input([6, 2]), places(6, 3)], |x| {
+            ops::segment_mean(&x[0], &x[1], 3)
+        })
+        .smooth(),
+        Function::new(
+            "segment_max",
+            [input([6, 2]), fixed([6], DType::I32, |i| (i % 3) as f64)],
+            |x| ops::segment_max(&x[0], &x[1], 3),
+        )
+        .smooth(),
+    ]);
+    all
+}
