@@ -286,7 +286,7 @@ def images(g, name):
     a = g.array((batch, *sides, channels), FLOATS)
     sizes = str(tuple(g.rng.randint(1, 7) for _ in range(n)))
     if name == "interpolate":
-        return [a, sizes], {"mode": g.choice(["'nearest'", "'linear'", "'cubic'", "'area'"])}
+        return [a, sizes], {"mode": g.choice(["'nearest'", "'linear'", "'cubic'", "'area'", "'nearest-exact'"])}
     if name == "grid_sample":
         grid = g.array((batch, 3, 2, n), "float32", "unit")
         modes = ["'nearest'", "'bilinear'"] + ["'bicubic'"] * (n == 2)

@@ -9,6 +9,10 @@ use cupola::file;
 use cupola::train::Description;
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader};
+use zune_jpeg::JpegDecoder;
+use zune_jpeg::errors::DecodeErrors;
+use zune_jpeg::zune_core::bytestream::ZCursor;
+use zune_jpeg::zune_core::options::DecoderOptions;
 
 use crate::failure::{Failure, Outcome};
 
@@ -70,11 +74,14 @@ pub fn pixels(path: &Path, [high, wide, channels]: [usize; 3], resize: bool) -> 
         )));
     }
     // What unpacks and scales ends the process where memory is short. So it is looked for before: for the picture,
-    // for the coefficients of a JPEG, for its columns scaled, and for the result in two forms.
+    // for the coefficients of a JPEG, for its check, for its columns scaled, and for the result in two forms.
     let scaled = if fits { 0 } else { area(width, high) };
     let pixels = scaled.saturating_add(area(wide, high)).saturating_mul(WIDEST);
-    let room = unpacked.saturating_mul(4).saturating_add(pixels);
+    let room = unpacked.saturating_mul(5).saturating_add(pixels);
     reserve::<u8>(room as usize, "a picture").map_err(|cause| failed(cause.to_string()))?;
+    if format == ImageFormat::Jpeg {
+        check_jpeg(&bytes).map_err(|cause| failed(format!("is damaged: {cause}")))?;
+    }
     let picture = ImageReader::with_format(Cursor::new(&bytes), format).decode();
     let mut picture = picture.map_err(undecoded)?;
     if !fits {
@@ -93,6 +100,13 @@ pub fn pixels(path: &Path, [high, wide, channels]: [usize; 3], resize: bool) -> 
 fn is_whole_jpeg(bytes: &[u8]) -> bool {
     let last = |marker: u8| bytes.windows(2).rposition(|pair| pair == [0xff, marker]);
     last(0xd9) > last(0xda)
+}
+
+/// An error where data that should be there is not: the decoder takes what it finds, and fills the rest with grey.
+fn check_jpeg(bytes: &[u8]) -> Result<(), DecodeErrors> {
+    let options = DecoderOptions::default().set_strict_mode(true);
+    let options = options.set_max_width(usize::MAX).set_max_height(usize::MAX);
+    JpegDecoder::new_with_options(ZCursor::new(bytes), options).decode().map(drop)
 }
 
 /// The least bytes for the data of so many pixels: a bit for each block of 8×8, or for 16 blocks where the rest is

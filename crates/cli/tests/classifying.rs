@@ -107,6 +107,11 @@ fn what_cannot_be_classified() {
         fs::write(sandbox.path("short.jpg"), &whole[..length]).unwrap();
         sandbox.run("classify run short.jpg --resize").bad(1, &["short.jpg", "damaged"]);
     }
+    // Nor where the marker of an end follows what is there.
+    for length in [whole.len() / 2, whole.len() * 3 / 4] {
+        fs::write(sandbox.path("ended.jpg"), [&whole[..length], &[0xff, 0xd9]].concat()).unwrap();
+        sandbox.run("classify run ended.jpg --resize").bad(1, &["ended.jpg", "damaged"]);
+    }
     // One that claims more than its bytes can say is not unpacked.
     let frame = whole.windows(2).position(|pair| pair == [0xff, 0xc0]).unwrap();
     let mut bomb = whole.clone();

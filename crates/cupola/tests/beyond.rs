@@ -138,9 +138,13 @@ fn derivatives_of_images() -> Result<()> {
     let x = numbers(4, &[1, 4, 3, 4]);
     let square = |x: &Array| ops::square(x);
     check("pixel_shuffle", &x, |x| ops::pixel_shuffle(&square(x)?, 2))?;
-    for mode in
-        [Interpolation::Nearest, Interpolation::Linear, Interpolation::Cubic, Interpolation::Area]
-    {
+    for mode in [
+        Interpolation::Nearest,
+        Interpolation::NearestExact,
+        Interpolation::Linear,
+        Interpolation::Cubic,
+        Interpolation::Area,
+    ] {
         let target = Target::Sizes(vec![3, 5]);
         check("interpolate", &x, |x| ops::interpolate(&square(x)?, &target, mode, false))?;
     }

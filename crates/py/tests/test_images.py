@@ -59,7 +59,7 @@ def test_pixels_are_shuffled():
             bad()
 
 
-MODES = [("nearest", False), ("linear", False), ("linear", True), ("cubic", False), ("cubic", True)]
+MODES = [("nearest", False), ("nearest-exact", False), ("linear", False), ("linear", True), ("cubic", False), ("cubic", True)]
 
 
 @pytest.mark.parametrize("mode, align", MODES)
@@ -68,8 +68,13 @@ def test_interpolation_as_onnx(mode, align, sizes, new):
     x = f32(2, *sizes, 3)
     coordinates = "align_corners" if align else "asymmetric" if mode == "nearest" else "half_pixel"
     sizes = np.array([2, 3, *new], np.int64)
-    more = {"nearest_mode": "floor"} if mode == "nearest" else {"cubic_coeff_a": -0.75} if mode == "cubic" else {}
-    want = last(onnx("Resize", [first(x), None, None, sizes], opset=18, mode=mode, coordinate_transformation_mode=coordinates, **more))
+    more = {
+        "nearest": {"nearest_mode": "floor"},
+        "nearest-exact": {"nearest_mode": "round_prefer_ceil"},
+        "cubic": {"cubic_coeff_a": -0.75},
+    }.get(mode, {})
+    name = mode.removesuffix("-exact")
+    want = last(onnx("Resize", [first(x), None, None, sizes], opset=18, mode=name, coordinate_transformation_mode=coordinates, **more))
     close(cc.interpolate(cc.array(x), new, mode=mode, align_corners=align), want)
 
 
@@ -86,6 +91,8 @@ def resized(x, new, mode, align, factors=None):
             place = (i * (n - 1) / max(size - 1, 1)) if align else (i + 0.5) * step - 0.5
             if mode == "nearest":
                 out.append(pixel(int(np.floor(i * step + 1e-9))))
+            elif mode == "nearest-exact":
+                out.append(pixel(int(np.floor((i + 0.5) * step + 1e-9))))
             elif mode == "linear":
                 place = max(place, 0)
                 low = int(np.floor(place))
@@ -174,8 +181,9 @@ def test_samples():
     for bad in ((cc.ones((2, 3)), cc.ones((2, 2))), (x, cc.ones((1, 2, 2))), (x, cc.ones((2, 2, 3))), (cc.ones((2, 0, 5, 3)), grid)):
         with pytest.raises(ValueError, match="grid_sample"):
             cc.grid_sample(*bad)
-    with pytest.raises(ValueError, match="mode"):
-        cc.grid_sample(x, grid, "area")
+    for mode in ("area", "nearest-exact"):
+        with pytest.raises(ValueError, match="mode"):
+            cc.grid_sample(x, grid, mode)
     with pytest.raises(ValueError, match="padding_mode"):
         cc.grid_sample(x, grid, padding_mode="x")
 

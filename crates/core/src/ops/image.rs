@@ -94,9 +94,11 @@ fn image(op: &'static str, x: &Array) -> Result<(Vec<usize>, [usize; 3])> {
 /// What stands between pixels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Interpolation {
-    /// The nearest pixel.
+    /// The nearest pixel; of a new size the one at or before the place at which the new pixel begins.
     #[default]
     Nearest,
+    /// The pixel in which the new one's middle is.
+    NearestExact,
     /// Lines between the nearest two pixels along each axis.
     Linear,
     /// Cubic polynomials through the nearest four along each axis, with a = −¾ (R. Keys, *Cubic convolution
@@ -136,13 +138,14 @@ fn taps(mode: Interpolation, size: usize, out: usize, step: f64, align: bool) ->
     };
     let held = |i: i64| i.clamp(0, last) as i32;
     match mode {
-        Interpolation::Nearest | Interpolation::Area => {
+        Interpolation::Nearest | Interpolation::NearestExact | Interpolation::Area => {
+            let from = if mode == Interpolation::NearestExact { 0.5 } else { 0.0 };
             // What is a whole number but for rounding is one.
             let whole = |place: f64| {
                 let near = place.round();
                 if (place - near).abs() < 1e-9 * near { near } else { place.floor() }
             };
-            let places = (0..out).map(|i| held(whole(i as f64 * step) as i64)).collect();
+            let places = (0..out).map(|i| held(whole((i as f64 + from) * step) as i64)).collect();
             vec![(places, Vec::new())]
         }
         Interpolation::Linear => {
@@ -368,7 +371,7 @@ fn neighbours(
             let above = add(&low, 1)?;
             Ok(vec![tap(low, size, Some(subtract(1, &share)?))?, tap(above, size, Some(share))?])
         }
-        Interpolation::Nearest | Interpolation::Area => {
+        Interpolation::Nearest | Interpolation::NearestExact | Interpolation::Area => {
             let x = inside(&x, size, beyond, align)?;
             Ok(vec![tap(round(&x, 0)?, size, None)?])
         }
@@ -386,8 +389,8 @@ fn neighbours(
 /// Integers are taken as `float32`; half types are computed in `float32`; the result has the image's dtype.
 ///
 /// # Errors
-/// Where the places do not fit the image, a spatial axis is empty, for complex numbers, for the mean of an area, and for
-/// cubic interpolation of other than two axes.
+/// Where the places do not fit the image, a spatial axis is empty, for complex numbers, for the mean of an area, for
+/// `NearestExact`, which is about sizes, and for cubic interpolation of other than two axes.
 ///
 /// # Example
 /// ```
@@ -415,7 +418,8 @@ pub fn grid_sample(
     if grid.shape()[grid.rank() - 1] != axes || x.shape()[1..=axes].contains(&0) {
         return Err(unfit());
     }
-    if mode == Interpolation::Area || mode == Interpolation::Cubic && axes != 2 {
+    let is_of_sizes = matches!(mode, Interpolation::Area | Interpolation::NearestExact);
+    if is_of_sizes || mode == Interpolation::Cubic && axes != 2 {
         return Err(Error::argument(op, format!("{mode:?} is not for {axes} spatial axes")));
     }
     let own = x.dtype().to_inexact();

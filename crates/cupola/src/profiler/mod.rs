@@ -93,7 +93,7 @@ pub struct Options {
     /// their files, and by their types with `debug = true`.
     pub lines: bool,
     /// A plan that a device runs as one, as CUDA's graphs do, is timed step by step in its first two runs and then
-    /// once in so many, but at most once in 0.25 s, since it takes longer. The others are timed as a whole,
+    /// once in so many, but at most once in a second, since it takes longer. The others are timed as a whole,
     /// and their time is divided among the steps as it was when these were timed ([`Clock::Divided`]). Of runs
     /// shorter than 8 ms not each is timed, since that would take 20 µs of each ([`Clock::Estimated`]). With 1 all
     /// steps of all runs are timed.

@@ -29,7 +29,7 @@ def start(
             it has no clock that can be read, too, and the whole takes longer.
         lines: Whether the line that records each operation is noted, and the modules it is called in.
         every: Plans that a GPU runs as one are timed step by step in their first two runs, and then once in
-            so many, at most once in 0.25 s, since that takes longer. The others are timed as a whole, and the
+            so many, at most once in a second, since that takes longer. The others are timed as a whole, and the
             time is divided among the steps as it was when each was timed; of those shorter than 8 ms some are
             taken to be as long as the others. The trace says so. With 1 all steps are timed.
 

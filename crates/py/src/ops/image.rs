@@ -24,10 +24,11 @@ fn interpolation(op: &str, name: &str) -> PyResult<Interpolation> {
         "linear" | "bilinear" | "trilinear" => Interpolation::Linear,
         "cubic" | "bicubic" => Interpolation::Cubic,
         "area" if op == "interpolate" => Interpolation::Area,
+        "nearest-exact" if op == "interpolate" => Interpolation::NearestExact,
         other => {
             return Err(wrong_value(format!(
                 "{op}: mode '{other}' is not nearest, linear (bilinear, trilinear), cubic \
-                 (bicubic), or area, of which only interpolate knows the last"
+                 (bicubic), or area or nearest-exact, which only interpolate knows"
             )));
         }
     })

@@ -74,6 +74,7 @@ fn windows() -> Vec<Function> {
 fn resized() -> Vec<Function> {
     let modes = [
         ("nearest", Interpolation::Nearest, false),
+        ("nearest, exact", Interpolation::NearestExact, false),
         ("linear", Interpolation::Linear, false),
         ("linear, corners", Interpolation::Linear, true),
         ("cubic", Interpolation::Cubic, false),

@@ -1,6 +1,6 @@
 //! Functions that fold elements.
 
-use cupola_core::{Array, DType, Result, ops};
+use cupola_core::{Array, DType, ops};
 
 use super::{Function, any, reals};
 use crate::sample::{Input, fixed, from, input, numbers, spread};
@@ -76,13 +76,11 @@ pub(super) fn functions() -> Vec<Function> {
         let body = move |x: &[Array]| ops::quantile(&x[0], &[0.3, 0.8], 1, false, method);
         Function::new("quantile", one(), body).case(case).smooth()
     }));
-    let distance = |p: f64| -> Box<dyn Fn(&[Array]) -> Result<Array>> {
-        Box::new(move |x| ops::cdist(&x[0], &x[1], p))
-    };
-    let pair = || [input([3, 4]), from([2, 4], |i| spread(i + 19))];
     let powers = [("p = 1", 1.0), ("p = 2", 2.0), ("p = 3", 3.0), ("p = ∞", f64::INFINITY)];
-    all.extend(
-        powers.map(|(case, p)| Function::new("cdist", pair(), distance(p)).case(case).smooth()),
-    );
+    all.extend(powers.map(|(case, p)| {
+        let body = move |x: &[Array]| ops::cdist(&x[0], &x[1], p);
+        let pair = [input([3, 4]), from([2, 4], |i| spread(i + 19))];
+        Function::new("cdist", pair, body).case(case).smooth()
+    }));
     all
 }

@@ -2116,8 +2116,8 @@ def grid_sample(a: _Scalar | array, grid: _Scalar | array, mode: str = ..., padd
     Integers are taken as `float32`; half types are computed in `float32`; the result has the image's dtype.
 
     Errors:
-    Where the places do not fit the image, a spatial axis is empty, for complex numbers, for the mean of an area, and for
-    cubic interpolation of other than two axes.
+    Where the places do not fit the image, a spatial axis is empty, for complex numbers, for the mean of an area, for
+    `NearestExact`, which is about sizes, and for cubic interpolation of other than two axes.
 
     Example:
         >>> mx.grid_sample(mx.array([[[[1.0], [2.0]], [[3.0], [4.0]]]]), mx.zeros((1, 1, 1, 2))).item()
