@@ -10,7 +10,6 @@ use cupola::train::Description;
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader};
 use zune_jpeg::JpegDecoder;
-use zune_jpeg::errors::DecodeErrors;
 use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
@@ -74,10 +73,10 @@ pub fn pixels(path: &Path, [high, wide, channels]: [usize; 3], resize: bool) -> 
         )));
     }
     // What unpacks and scales ends the process where memory is short. So it is looked for before: for the picture,
-    // for the coefficients of a JPEG, for its check, for its columns scaled, and for the result in two forms.
+    // for the coefficients of a JPEG, for its check, twice, for its columns scaled, and for the result in two forms.
     let scaled = if fits { 0 } else { area(width, high) };
     let pixels = scaled.saturating_add(area(wide, high)).saturating_mul(WIDEST);
-    let room = unpacked.saturating_mul(5).saturating_add(pixels);
+    let room = unpacked.saturating_mul(6).saturating_add(pixels);
     reserve::<u8>(room as usize, "a picture").map_err(|cause| failed(cause.to_string()))?;
     if format == ImageFormat::Jpeg {
         check_jpeg(&bytes).map_err(|cause| failed(format!("is damaged: {cause}")))?;
@@ -102,11 +101,24 @@ fn is_whole_jpeg(bytes: &[u8]) -> bool {
     last(0xd9) > last(0xda)
 }
 
-/// An error where data that should be there is not: the decoder takes what it finds, and fills the rest with grey.
-fn check_jpeg(bytes: &[u8]) -> Result<(), DecodeErrors> {
-    let options = DecoderOptions::default().set_strict_mode(true);
-    let options = options.set_max_width(usize::MAX).set_max_height(usize::MAX);
-    JpegDecoder::new_with_options(ZCursor::new(bytes), options).decode().map(drop)
+/// Why the data of a JPEG is not all there. The decoder fills with grey what is missing before the end's marker, and says
+/// nothing. So it is asked again with more data there: what is whole does not change.
+fn check_jpeg(bytes: &[u8]) -> Result<(), String> {
+    let decoded = |bytes: &[u8], strict: bool| {
+        let options = DecoderOptions::default().set_strict_mode(strict);
+        let options = options.set_max_width(usize::MAX).set_max_height(usize::MAX);
+        let pixels = JpegDecoder::new_with_options(ZCursor::new(bytes), options).decode();
+        pixels.map_err(|cause| cause.to_string())
+    };
+    let whole = decoded(bytes, true)?;
+    let end = bytes.windows(2).rposition(|pair| pair == [0xff, 0xd9]).unwrap_or(bytes.len());
+    // Many codes of every length, none of which begins a marker.
+    let more = (1..=250u8).map(|n| n.wrapping_mul(151) & 0x7f);
+    let longer: Vec<u8> = bytes[..end].iter().copied().chain(more).chain([0xff, 0xd9]).collect();
+    match decoded(&longer, false)? == whole {
+        true => Ok(()),
+        false => Err("its data ends before the image does".to_owned()),
+    }
 }
 
 /// The least bytes for the data of so many pixels: a bit for each block of 8×8, or for 16 blocks where the rest is
