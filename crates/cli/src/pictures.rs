@@ -1,5 +1,7 @@
 //! Image files, brought to what a model takes.
 
+mod jpeg;
+
 use std::io::Cursor;
 use std::path::Path;
 
@@ -9,9 +11,6 @@ use cupola::file;
 use cupola::train::Description;
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader};
-use zune_jpeg::JpegDecoder;
-use zune_jpeg::zune_core::bytestream::ZCursor;
-use zune_jpeg::zune_core::options::DecoderOptions;
 
 use crate::failure::{Failure, Outcome};
 
@@ -40,9 +39,10 @@ pub fn pixels(path: &Path, [high, wide, channels]: [usize; 3], resize: bool) -> 
     let Some(format @ (ImageFormat::Png | ImageFormat::Jpeg)) = format else {
         return Err(failed("is neither PNG nor JPEG".to_owned()));
     };
-    let is_whole = if format == ImageFormat::Jpeg { is_whole_jpeg } else { is_whole_png };
-    if !is_whole(&bytes) {
-        return Err(failed("is damaged: it ends before the image does".to_owned()));
+    let cut = || failed("is damaged: it ends before the image does".to_owned());
+    let has_end = if format == ImageFormat::Jpeg { jpeg::has_end } else { is_whole_png };
+    if !has_end(&bytes) {
+        return Err(cut());
     }
     let undecoded = |cause| {
         failed(match cause {
@@ -73,13 +73,17 @@ pub fn pixels(path: &Path, [high, wide, channels]: [usize; 3], resize: bool) -> 
         )));
     }
     // What unpacks and scales ends the process where memory is short. So it is looked for before: for the picture,
-    // for the coefficients of a JPEG, for its check, twice, for its columns scaled, and for the result in two forms.
+    // for the coefficients of a JPEG, for its samples twice and its bytes where it is checked, for its columns scaled,
+    // and for the result in two forms.
     let scaled = if fits { 0 } else { area(width, high) };
     let pixels = scaled.saturating_add(area(wide, high)).saturating_mul(WIDEST);
-    let room = unpacked.saturating_mul(6).saturating_add(pixels);
+    let room = unpacked.saturating_mul(6).saturating_add(pixels).saturating_add(2 * held as u64);
     reserve::<u8>(room as usize, "a picture").map_err(|cause| failed(cause.to_string()))?;
     if format == ImageFormat::Jpeg {
-        check_jpeg(&bytes).map_err(|cause| failed(format!("is damaged: {cause}")))?;
+        let is_whole = jpeg::is_whole(&bytes);
+        if !is_whole.map_err(|cause| failed(format!("is damaged: {cause}")))? {
+            return Err(cut());
+        }
     }
     let picture = ImageReader::with_format(Cursor::new(&bytes), format).decode();
     let mut picture = picture.map_err(undecoded)?;
@@ -91,33 +95,6 @@ pub fn pixels(path: &Path, [high, wide, channels]: [usize; 3], resize: bool) -> 
         1 => Ok(picture.into_luma8().into_raw()),
         3 => Ok(picture.into_rgb8().into_raw()),
         channels => Err(failed(format!("the model takes {channels} channels, not 1 or 3"))),
-    }
-}
-
-/// Whether the end of the image follows the last of its data: the decoder fills what is missing with
-/// grey. Inside of data no byte 0xFF stands before 0xDA or 0xD9.
-fn is_whole_jpeg(bytes: &[u8]) -> bool {
-    let last = |marker: u8| bytes.windows(2).rposition(|pair| pair == [0xff, marker]);
-    last(0xd9) > last(0xda)
-}
-
-/// Why the data of a JPEG is not all there. The decoder fills with grey what is missing before the end's marker, and says
-/// nothing. So it is asked again with more data there: what is whole does not change.
-fn check_jpeg(bytes: &[u8]) -> Result<(), String> {
-    let decoded = |bytes: &[u8], strict: bool| {
-        let options = DecoderOptions::default().set_strict_mode(strict);
-        let options = options.set_max_width(usize::MAX).set_max_height(usize::MAX);
-        let pixels = JpegDecoder::new_with_options(ZCursor::new(bytes), options).decode();
-        pixels.map_err(|cause| cause.to_string())
-    };
-    let whole = decoded(bytes, true)?;
-    let end = bytes.windows(2).rposition(|pair| pair == [0xff, 0xd9]).unwrap_or(bytes.len());
-    // Many codes of every length, none of which begins a marker.
-    let more = (1..=250u8).map(|n| n.wrapping_mul(151) & 0x7f);
-    let longer: Vec<u8> = bytes[..end].iter().copied().chain(more).chain([0xff, 0xd9]).collect();
-    match decoded(&longer, false)? == whole {
-        true => Ok(()),
-        false => Err("its data ends before the image does".to_owned()),
     }
 }
 

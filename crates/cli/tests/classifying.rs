@@ -108,10 +108,9 @@ fn what_cannot_be_classified() {
         sandbox.run("classify run short.jpg --resize").bad(1, &["short.jpg", "damaged"]);
     }
     // Nor where the marker of an end follows what is there.
-    for length in [whole.len() / 2, whole.len() * 3 / 4, whole.len() - 10] {
-        fs::write(sandbox.path("ended.jpg"), [&whole[..length], &[0xff, 0xd9]].concat()).unwrap();
-        sandbox.run("classify run ended.jpg --resize").bad(1, &["ended.jpg", "damaged"]);
-    }
+    let ended = [&whole[..whole.len() - 10], &[0xff, 0xd9]].concat();
+    fs::write(sandbox.path("ended.jpg"), ended).unwrap();
+    sandbox.run("classify run ended.jpg --resize").bad(1, &["ended.jpg", "damaged"]);
     // One that claims more than its bytes can say is not unpacked.
     let frame = whole.windows(2).position(|pair| pair == [0xff, 0xc0]).unwrap();
     let mut bomb = whole.clone();

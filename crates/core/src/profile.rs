@@ -159,7 +159,7 @@ pub trait Listener: Send + Sync {
     }
 
     /// Of so many runs of a plan one is timed step by step, besides the first two, where a device runs its steps
-    /// quicker as one; with more than 1 at most once in 0.25 s. The others are timed as a whole.
+    /// quicker as one; with more than 1 at most once in a second. The others are timed as a whole.
     fn every(&self) -> u32 {
         1
     }

@@ -94,10 +94,10 @@ fn image(op: &'static str, x: &Array) -> Result<(Vec<usize>, [usize; 3])> {
 /// What stands between pixels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Interpolation {
-    /// The nearest pixel; of a new size the one at or before the place at which the new pixel begins.
+    /// The nearest pixel; in another size the one that holds the new one's lower edge.
     #[default]
     Nearest,
-    /// The pixel in which the new one's middle is.
+    /// In another size, the pixel that holds the new one's middle.
     NearestExact,
     /// Lines between the nearest two pixels along each axis.
     Linear,

@@ -10,6 +10,11 @@ fn places(count: usize, size: usize) -> Input {
     fixed([count], DType::I32, move |i| whole(i, size, 3))
 }
 
+/// Numbers some of which are those that they are looked for among.
+fn ties() -> Input {
+    from([3, 5], |i| [-2.0, -1.0, 0.0, 0.25, 1.5, 2.0, 9.0][i % 7])
+}
+
 fn mask() -> Input {
     fixed([3, 4], DType::Bool, |i| f64::from(i % 3 == 1))
 }
@@ -57,10 +62,10 @@ pub(super) fn functions() -> Vec<Function> {
             .smooth(),
         Function::new("one_hot", [places(5, 3)], |x| ops::one_hot(&x[0], 3, DType::F32))
             .takes(|dtype| dtype == DType::F32),
-        Function::new("searchsorted", [listed([4], &[-2.0, 0.0, 1.0, 2.0]), input([3, 5])], |x| {
+        Function::new("searchsorted", [listed([4], &[-2.0, 0.0, 1.0, 2.0]), ties()], |x| {
             ops::searchsorted(&x[0], &x[1], ops::Side::Right)
         }),
-        Function::new("bucketize", [input([3, 5]), listed([3], &[-1.0, 0.0, 1.5])], |x| {
+        Function::new("bucketize", [ties(), listed([3], &[-1.0, 0.0, 1.5])], |x| {
             ops::bucketize(&x[0], &x[1], false)
         }),
         Function::new("topk", [input([3, 9])], |x| ops::sort(&ops::topk(&x[0], 3, -1)?, -1))

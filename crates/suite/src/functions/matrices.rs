@@ -73,6 +73,13 @@ fn made_of_factors() -> Vec<Function> {
         all.into_iter().map(|function| function.takes(wide_or_complex).smooth()).collect();
     all.extend([
         Function::new("matrix_rank", tall(), |x| linalg::matrix_rank(&x[0], None)).takes(wide),
+        Function::new(
+            "matrix_rank",
+            [from([4, 3], |i| (1.0 + (i / 3) as f64) * (i % 3) as f64)],
+            |x| linalg::matrix_rank(&x[0], None),
+        )
+        .case("of a product")
+        .takes(wide),
         Function::new("eigvalsh", dominant(), |x| {
             let mirrored = ops::add(&x[0], &ops::conjugate(&ops::matrix_transpose(&x[0])?)?)?;
             linalg::eigvalsh(&mirrored, false)

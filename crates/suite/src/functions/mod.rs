@@ -1,5 +1,6 @@
-//! Functions that are made of primitives, as programs call them: what a device makes of all their steps at once, their
-//! derivatives and batches. A backend knows none of them; `devices --ops` shows where each runs.
+//! Functions that are made of primitives, as programs call them: what a device makes of all their steps at once beside
+//! each step as plain loops, elements beside formulas, derivatives and batches. A backend knows none of them;
+//! `devices --ops` shows where each runs.
 
 mod arrays;
 mod matrices;
@@ -136,14 +137,16 @@ impl Function {
         sample
     }
 
-    fn samples(self) -> [Sample; 2] {
+    /// One in the first dtype, and one in the others, if there are any.
+    fn samples(self) -> impl Iterator<Item = Sample> {
         let (takes, first) = (self.takes, self.first_dtype());
-        let elsewhere = self.sample().only(move |dtype| takes(dtype) && Some(dtype) != first);
-        let name = format!("{}, other dtypes", elsewhere.name);
-        [
-            self.sample().only(move |dtype| Some(dtype) == first),
-            elsewhere.named(name).where_kernels_are_cheap(),
-        ]
+        let is_other = move |dtype| takes(dtype) && Some(dtype) != first;
+        let others = DType::ALL.into_iter().any(is_other).then(|| {
+            let sample = self.sample().only(is_other);
+            let name = format!("{}, other dtypes", sample.name);
+            sample.named(name).where_kernels_are_cheap()
+        });
+        [self.sample().only(move |dtype| Some(dtype) == first)].into_iter().chain(others)
     }
 }
 

@@ -21,7 +21,12 @@ pub(super) fn functions() -> Vec<Function> {
             Ok(vec![least, largest])
         })
         .smooth(),
-        Function::new("count_nonzero", one(), |x| ops::count_nonzero(&x[0], 1, false)).takes(any),
+        Function::new(
+            "count_nonzero",
+            [from([3, 5], |i| if i % 4 == 1 { 0.0 } else { spread(i) })],
+            |x| ops::count_nonzero(&x[0], 1, false),
+        )
+        .takes(any),
         Function::new("median", one(), |x| ops::median(&x[0], 1, false)).smooth(),
         Function::new("nansum", [gaps()], |x| ops::nansum(&x[0], 1, false)),
         Function::new("nanmean", [gaps()], |x| ops::nanmean(&x[0], 1, false)),
