@@ -13,6 +13,7 @@ mod marker {
     pub const SOI: u8 = 0xd8;
     pub const EOI: u8 = 0xd9;
     pub const SOS: u8 = 0xda;
+    pub const DRI: u8 = 0xdd;
     pub const TEM: u8 = 0x01;
 }
 
@@ -23,6 +24,8 @@ struct Layout {
     /// nothing came.
     components: Vec<(u8, [Option<u8>; 64])>,
     is_progressive: bool,
+    /// The number of the marker that is next, where data is cut into parts by such.
+    restart: Option<u8>,
     /// Where the data ends, before the end's marker.
     end: usize,
 }
@@ -40,13 +43,18 @@ impl Layout {
             at += fill + 1;
             match marker {
                 marker::EOI => return Some(Layout { end: start, ..layout }),
-                0 | marker::TEM | marker::RST0..=marker::SOI => continue,
+                0 | marker::TEM | marker::SOI => continue,
+                marker::RST0..marker::SOI => {
+                    layout.restart = Some((marker - marker::RST0 + 1) % 8);
+                    continue;
+                }
                 _ => {}
             }
             let length = usize::from(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]));
             let segment = bytes.get(at + 2..at + length.max(2))?;
             match marker {
                 marker::SOF0 | marker::SOF1 | marker::SOF2 => layout.frame(marker, segment)?,
+                marker::DRI => layout.restart = segment.iter().any(|&byte| byte != 0).then_some(0),
                 marker::SOS => layout.scan(segment)?,
                 _ => {}
             }
@@ -64,6 +72,7 @@ impl Layout {
 
     /// T.81, B.2.3.
     fn scan(&mut self, segment: &[u8]) -> Option<()> {
+        self.restart = self.restart.map(|_| 0);
         let count = usize::from(*segment.first()?);
         let (names, rest) = segment.get(1..)?.split_at_checked(2 * count)?;
         let (first, last, bits) = match self.is_progressive {
@@ -94,14 +103,18 @@ pub fn has_end(bytes: &[u8]) -> bool {
 }
 
 /// Whether the data goes on up to the picture's end. The decoder goes on with zeros where it does not; so it is asked
-/// again with ones there: a picture that is whole does not change.
+/// again with ones there, and with one more part where data is cut into parts: a picture that is whole does not change.
 pub fn is_whole(bytes: &[u8]) -> Result<bool, String> {
-    let Some(Layout { end, .. }) = Layout::of(bytes) else { return Ok(false) };
-    let more = (1..=250u8).map(|n| (n.wrapping_mul(151) | 0x80) & 0xfe);
-    let longer: Vec<u8> =
-        bytes[..end].iter().copied().chain(more).chain([0xff, marker::EOI]).collect();
+    let Some(Layout { end, restart, .. }) = Layout::of(bytes) else { return Ok(false) };
+    let more = || (1..=250u8).map(|n| (n.wrapping_mul(151) | 0x80) & 0xfe);
+    let part = restart.map(|number| vec![0xff, marker::RST0 + number]);
     let whole = samples(bytes)?;
-    Ok(samples(&longer).is_ok_and(|longer| longer == whole))
+    let stays = |before: Vec<u8>| {
+        let data = bytes[..end].iter().copied().chain(before).chain(more());
+        let longer: Vec<u8> = data.chain([0xff, marker::EOI]).collect();
+        samples(&longer).is_ok_and(|longer| longer == whole)
+    };
+    Ok([Some(Vec::new()), part].into_iter().flatten().all(stays))
 }
 
 /// The samples of a picture, in its own colours.

@@ -32,7 +32,7 @@ fn edges(n: usize) -> Input {
 
 /// Zeros among others.
 fn zeros(n: usize) -> Input {
-    from([3, 5], move |i| if (i + n) % 3 == 0 { 0.0 } else { spread(i + n) })
+    from([3, 5], move |i| if (i + n).is_multiple_of(3) { 0.0 } else { spread(i + n) })
 }
 
 fn second() -> Input {
