@@ -40,10 +40,11 @@ pub fn pixels(path: &Path, [high, wide, channels]: [usize; 3], resize: bool) -> 
         return Err(failed("is neither PNG nor JPEG".to_owned()));
     };
     let cut = || failed("is damaged: it ends before the image does".to_owned());
-    let has_end = if format == ImageFormat::Jpeg { jpeg::has_end } else { is_whole_png };
-    if !has_end(&bytes) {
-        return Err(cut());
-    }
+    let layout = match format {
+        ImageFormat::Jpeg => Some(jpeg::Layout::of(&bytes).ok_or_else(cut)?),
+        _ if is_whole_png(&bytes) => None,
+        _ => return Err(cut()),
+    };
     let undecoded = |cause| {
         failed(match cause {
             ImageError::Limits(cause) => format!("is too large: {cause}"),
@@ -79,8 +80,8 @@ pub fn pixels(path: &Path, [high, wide, channels]: [usize; 3], resize: bool) -> 
     let pixels = scaled.saturating_add(area(wide, high)).saturating_mul(WIDEST);
     let room = unpacked.saturating_mul(6).saturating_add(pixels).saturating_add(2 * held as u64);
     reserve::<u8>(room as usize, "a picture").map_err(|cause| failed(cause.to_string()))?;
-    if format == ImageFormat::Jpeg {
-        let is_whole = jpeg::is_whole(&bytes);
+    if let Some(layout) = layout {
+        let is_whole = layout.is_whole(&bytes);
         if !is_whole.map_err(|cause| failed(format!("is damaged: {cause}")))? {
             return Err(cut());
         }

@@ -19,7 +19,7 @@ mod marker {
 
 /// What a picture's segments say of its data.
 #[derive(Default)]
-struct Layout {
+pub struct Layout {
     /// The components of the frame, and of each of their 64 coefficients how many low bits are still to come; `None` where
     /// nothing came.
     components: Vec<(u8, [Option<u8>; 64])>,
@@ -31,8 +31,8 @@ struct Layout {
 }
 
 impl Layout {
-    /// Of the first picture in these bytes; `None` where its end's marker is missing.
-    fn of(bytes: &[u8]) -> Option<Layout> {
+    /// Of the first picture in these bytes; `None` where its end's marker, or a scan before it, is missing.
+    pub fn of(bytes: &[u8]) -> Option<Layout> {
         let mut layout = Layout::default();
         let mut at = 0;
         loop {
@@ -42,7 +42,10 @@ impl Layout {
             let (start, marker) = (at, bytes[at + fill]);
             at += fill + 1;
             match marker {
-                marker::EOI => return Some(Layout { end: start, ..layout }),
+                marker::EOI => {
+                    layout.end = start;
+                    return layout.has_all_scans().then_some(layout);
+                }
                 0 | marker::TEM | marker::SOI => continue,
                 marker::RST0..marker::SOI => {
                     layout.restart = Some((marker - marker::RST0 + 1) % 8);
@@ -95,26 +98,21 @@ impl Layout {
         };
         self.components.iter().all(|(_, coefficients)| is_there(coefficients))
     }
-}
 
-/// Whether the picture's end, and every scan before it, is there.
-pub fn has_end(bytes: &[u8]) -> bool {
-    Layout::of(bytes).is_some_and(|layout| layout.has_all_scans())
-}
-
-/// Whether the data goes on up to the picture's end. The decoder goes on with zeros where it does not; so it is asked
-/// again with ones there, and with one more part where data is cut into parts: a picture that is whole does not change.
-pub fn is_whole(bytes: &[u8]) -> Result<bool, String> {
-    let Some(Layout { end, restart, .. }) = Layout::of(bytes) else { return Ok(false) };
-    let more = || (1..=250u8).map(|n| (n.wrapping_mul(151) | 0x80) & 0xfe);
-    let part = restart.map(|number| vec![0xff, marker::RST0 + number]);
-    let whole = samples(bytes)?;
-    let stays = |before: Vec<u8>| {
-        let data = bytes[..end].iter().copied().chain(before).chain(more());
-        let longer: Vec<u8> = data.chain([0xff, marker::EOI]).collect();
-        samples(&longer).is_ok_and(|longer| longer == whole)
-    };
-    Ok([Some(Vec::new()), part].into_iter().flatten().all(stays))
+    /// Whether the data of the picture in these bytes goes on up to its end. The decoder goes on with zeros where it does
+    /// not; so it is asked again with ones there, and with one more part where data is cut into parts: a picture that is
+    /// whole does not change.
+    pub fn is_whole(&self, bytes: &[u8]) -> Result<bool, String> {
+        let more = || (1..=250u8).map(|n| (n.wrapping_mul(151) | 0x80) & 0xfe);
+        let part = self.restart.map(|number| vec![0xff, marker::RST0 + number]);
+        let whole = samples(bytes)?;
+        let mut befores = std::iter::once(Vec::new()).chain(part);
+        Ok(befores.all(|before| {
+            let data = bytes[..self.end].iter().copied().chain(before).chain(more());
+            let longer: Vec<u8> = data.chain([0xff, marker::EOI]).collect();
+            samples(&longer).is_ok_and(|longer| longer == whole)
+        }))
+    }
 }
 
 /// The samples of a picture, in its own colours.
@@ -151,7 +149,7 @@ mod tests {
     }
 
     fn is_all_there(bytes: &[u8]) -> bool {
-        has_end(bytes) && is_whole(bytes).unwrap()
+        Layout::of(bytes).is_some_and(|layout| layout.is_whole(bytes).unwrap())
     }
 
     #[test]
@@ -191,9 +189,10 @@ mod tests {
         };
         let end = [0xff, marker::EOI];
         let all = [frame, &scan(0, 0, 1), &scan(1, 63, 0), &scan(0, 0, 0x10), &end].concat();
-        assert!(has_end(&all));
+        assert!(Layout::of(&all).is_some());
         let cut = [frame, &scan(0, 0, 1), &scan(1, 63, 0), &end].concat();
-        assert!(!has_end(&cut), "the lowest bit of the first coefficient");
-        assert!(!has_end(&[frame, &scan(1, 63, 0), &end].concat()), "the first coefficient");
+        assert!(Layout::of(&cut).is_none(), "the lowest bit of the first coefficient");
+        let cut = [frame, &scan(1, 63, 0), &end].concat();
+        assert!(Layout::of(&cut).is_none(), "the first coefficient");
     }
 }

@@ -78,10 +78,10 @@ fn of_floats() -> Vec<Function> {
         Function::new("fmax", [edges(0), edges(2)], |x| ops::fmax(&x[0], &x[1]))
             .case("of edges")
             .is(|v| v[0].max(v[1])),
+        Function::new("fmin", two(), |x| ops::fmin(&x[0], &x[1])).is(|v| v[0].min(v[1])).smooth(),
         Function::new("fmin", [edges(0), edges(2)], |x| ops::fmin(&x[0], &x[1]))
             .case("of edges")
             .is(|v| v[0].min(v[1])),
-        Function::new("fmin", two(), |x| ops::fmin(&x[0], &x[1])).is(|v| v[0].min(v[1])).smooth(),
         Function::new("fmod", two(), |x| ops::fmod(&x[0], &x[1])).is(|v| v[0] % v[1]),
         Function::new("hypot", two(), |x| ops::hypot(&x[0], &x[1]))
             .is(|v| v[0].hypot(v[1]))
