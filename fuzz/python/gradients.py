@@ -118,7 +118,7 @@ nn.leaky_relu({x})|nn.log_softmax({x})|nn.log_sigmoid({x})|nn.hardswish({x})|nn.
 nn.hard_tanh({x})|nn.glu({x})|nn.softmin({x})|nn.softshrink({x})|nn.relu2({x})|nn.hard_shrink({x})
 nn.gelu_fast_approx({x})|nn.losses.mse_loss({x}, mx.sin({x}))|nn.losses.huber_loss({x}, {x} * 0.5)
 nn.losses.log_cosh_loss({x}, mx.sin({x}))|nn.losses.smooth_l1_loss({x}, {x} * 0.5)
-nn.MaxPool1d(2)({x})|nn.AvgPool1d(2, stride=1, padding=1)({x})|nn.MaxPool2d(2, stride=1)({x})
+nn.MaxPool1d(2)({x})|nn.AvgPool1d(2, stride=1, padding=1)({x})|nn.MaxPool2d(2, stride=1)({x})|nn.MaxPool2d(2, stride=1, padding=1, dilation=2)({x})|nn.AvgPool1d(2, 1, 1, dilation=2)({x})
 nn.AvgPool2d(2)({x})|nn.Upsample(2)({x})|nn.losses.cross_entropy({x}, mx.argmax({x}, -1))
 nn.losses.kl_div_loss({x}, nn.log_softmax({x} * 2.0))
 nn.losses.cosine_similarity_loss({x}, mx.cos({x}))

@@ -297,7 +297,7 @@ def images(g, name):
     if name.startswith("adaptive"):
         return [a, sizes], {}
     if name == "max_pool_with_indices":
-        return [a, "1"], named(g, stride="2"), "list({})"
+        return [a, "1"], named(g, stride="2", dilation="2"), "list({})"
     places = f"mx.zeros({(batch, *sides, channels)}, dtype=mx.int32)"
     return [a, places, str(tuple(sides))], {}
 

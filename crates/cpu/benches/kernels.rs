@@ -204,6 +204,7 @@ fn main() {
             window: vec![2; 2],
             stride: vec![2; 2],
             padding: vec![(0, 0); 2],
+            dilation: vec![1; 2],
             output: vec![size / 2; 2],
         };
         bench.pool(&format!("pool 2x2/2 {size} c{channels} b512"), &p);

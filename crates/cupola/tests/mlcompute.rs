@@ -177,7 +177,7 @@ fn layers_of_images() {
     let out = apply(&mlc::convolution(depthwise).unwrap(), &[&counted(&[1, 2, 2, 2])]);
     close(&out, &[6.0, 14.0]);
     assert!(mlc::convolution(Convolution { groups: 2, ..standard }).is_err());
-    let pool = |kind, border| apply(&mlc::pooling(kind, [2; 2], [2; 2], border), &[&x]);
+    let pool = |kind, border| apply(&mlc::pooling(kind, [2; 2], [2; 2], [1; 2], border), &[&x]);
     close(&pool(Pooling::Max, Border::Valid), &[4.0]);
     close(&pool(Pooling::Max, Border::Same), &[4.0, 5.0, 7.0, 8.0]);
     close(&pool(Pooling::Average { counts_border: false }, Border::Same), &[2.0, 3.5, 6.5, 8.0]);
@@ -467,7 +467,7 @@ fn article(x: &Tensor) -> (Graph, Tensor) {
         let own = Convolution { border: sides, ..Convolution::new([channels, wide], 5) };
         h = g.add_layer(&mlc::convolution(own).unwrap(), &[&h]).unwrap();
         h = g.add_layer(&mlc::activation(Activation::Relu(0.0)), &[&h]).unwrap();
-        let pool = mlc::pooling(Pooling::Max, [2; 2], [2; 2], Border::Valid);
+        let pool = mlc::pooling(Pooling::Max, [2; 2], [2; 2], [1; 2], Border::Valid);
         h = g.add_layer(&pool, &[&h]).unwrap();
         channels = wide;
     }

@@ -53,40 +53,48 @@ fn windows(
     stride: SizesArg,
     padding: SizesArg,
     data_format: &str,
+    dilation: SizesArg,
 ) -> PyResult<PoolOptions> {
     let padding = counts(&padding, "padding")?;
     Ok(PoolOptions {
         window: counts(&window, "window")?,
         stride: counts(&stride, "stride")?,
         padding: padding.into_iter().map(|p| (p, p)).collect(),
+        dilation: counts(&dilation, "dilation")?,
         data_format: data_format_of(data_format)?,
     })
 }
 
 #[doc = docs!(_nn::max_pool)]
 #[pyfunction]
-#[pyo3(signature = (x, window, stride, padding, data_format = "channels_last"))]
+#[pyo3(signature = (
+    x, window, stride, padding, data_format = "channels_last", dilation = SizesArg::one(1)
+))]
 pub fn max_pool(
     x: Arr,
     window: SizesArg,
     stride: SizesArg,
     padding: SizesArg,
     data_format: &str,
+    dilation: SizesArg,
 ) -> PyResult<PyArray> {
-    give(ops::max_pool(&x, &windows(window, stride, padding, data_format)?))
+    give(ops::max_pool(&x, &windows(window, stride, padding, data_format, dilation)?))
 }
 
 #[doc = docs!(_nn::avg_pool)]
 #[pyfunction]
-#[pyo3(signature = (x, window, stride, padding, data_format = "channels_last"))]
+#[pyo3(signature = (
+    x, window, stride, padding, data_format = "channels_last", dilation = SizesArg::one(1)
+))]
 pub fn avg_pool(
     x: Arr,
     window: SizesArg,
     stride: SizesArg,
     padding: SizesArg,
     data_format: &str,
+    dilation: SizesArg,
 ) -> PyResult<PyArray> {
-    give(ops::avg_pool(&x, &windows(window, stride, padding, data_format)?))
+    give(ops::avg_pool(&x, &windows(window, stride, padding, data_format, dilation)?))
 }
 
 /// What was recorded as one node for every parameter of a step.

@@ -3475,7 +3475,7 @@ macro_rules! docs {
 (_nn::glu) => { "The first half of an axis times the sigmoid of the second.\n\nErrors:\nWhere the axis is not of even size." };
 (_nn::hard_shrink) => { "x where |x| is above lambda, and 0 elsewhere." };
 (_nn::log_sigmoid) => { "ln sigmoid(x), without overflow." };
-(_nn::max_pool) => { "The largest element of each window; NaN if there is one.\n\nShapes:\n`[N, input.., C]` gives `[N, output.., C]` with (input + padding − window)/stride + 1 outputs\nalong an axis; with channels first `[N, C, input..]` gives `[N, C, output..]`. Padding is never the largest." };
+(_nn::max_pool) => { "The largest element of each window; NaN if there is one.\n\nShapes:\n`[N, input.., C]` gives `[N, output.., C]` with (input + padding − span)/stride + 1 outputs along an axis, where a\nwindow spans (window − 1)·dilation + 1 elements; with channels first `[N, C, input..]` gives `[N, C, output..]`.\nPadding is never the largest." };
 (_nn::mish) => { "x·tanh(ln(1 + eˣ))." };
 (_nn::parameters) => { "The arrays of ``module`` and of the modules in it, which are of ``kind``, as nested dictionaries and lists; where\n``trainable``, without the frozen ones.\n\nExample:\n    >>> layer = nn.Linear(2, 3)\n    >>> sorted(mx._nn.parameters(layer, nn.Module, True))\n    ['bias', 'weight']" };
 (_nn::relu) => { "max(x, 0), with slope 0 at 0." };

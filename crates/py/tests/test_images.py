@@ -249,13 +249,33 @@ def test_derivatives_of_pools_to_a_size():
             bad()
 
 
+def test_windows_whose_elements_are_apart():
+    x = f32(2, 9, 11, 3)
+    full = np.pad(x, [(0, 0), (2, 2), (1, 1), (0, 0)], constant_values=-np.inf)
+    # Windows of 3 x 2 elements, 3 and 4 apart, reach over 7 x 5.
+    windows = np.lib.stride_tricks.sliding_window_view(full, (7, 5), (1, 2))[:, ::2, ::1, :, ::3, ::4]
+    layer = nn.MaxPool2d((3, 2), (2, 1), (2, 1), dilation=(3, 4))
+    np.testing.assert_array_equal(np.array(layer(cc.array(x))), windows.max((-1, -2)))
+    assert "dilation=(3, 4)" in repr(layer)
+    first = nn.MaxPool2d((3, 2), (2, 1), (2, 1), dilation=(3, 4), data_format="channels_first")
+    np.testing.assert_array_equal(np.array(first(cc.array(x.transpose(0, 3, 1, 2)))), windows.max((-1, -2)).transpose(0, 3, 1, 2))
+    mean = nn.AvgPool2d((3, 2), (2, 1), (2, 1), dilation=(3, 4))(cc.array(x))
+    close(mean, np.where(np.isinf(windows), 0, windows).mean((-1, -2)))
+    # One element is the same however far apart elements are.
+    np.testing.assert_array_equal(np.array(nn.MaxPool2d(1, dilation=2**62)(cc.array(x))), x)
+    for bad in (lambda: nn.MaxPool2d(2, dilation=0), lambda: nn.AvgPool2d(2, dilation=(1, 1, 1)), lambda: nn.MaxPool2d(2, dilation=2**63 - 1)(cc.array(x)), lambda: nn.MaxPool1d(3, dilation=5)(cc.ones((1, 10, 1)))):
+        with pytest.raises(ValueError, match="Pool|pool"):
+            bad()
+
+
 def test_pools_with_places():
-    for sizes, window, stride, padding in [((6, 8), 2, None, 0), ((7, 7), 3, 2, 1), ((5,), 2, 1, 0), ((4, 5, 6), 2, 2, 0), ((5, 6), (2, 3), (1, 2), (1, 1))]:
+    cases = [((6, 8), 2, None, 0, 1), ((7, 7), 3, 2, 1, 1), ((5,), 2, 1, 0, 1), ((4, 5, 6), 2, 2, 0, 1), ((5, 6), (2, 3), (1, 2), (1, 1), 1)]
+    for sizes, window, stride, padding, dilation in [*cases, ((9, 8), 2, 2, 1, 3), ((9,), 3, 1, 1, 2)]:
         x = f32(2, *sizes, 3)
         if len(sizes) == 2:
             x[0, 1, 1, 0] = np.nan
-        largest, places = cc.max_pool_with_indices(cc.array(x), window, stride, padding)
-        want = np.array(cc._nn.max_pool(cc.array(x), *(np.atleast_1d(v).tolist() for v in (window, window if stride is None else stride, padding))))
+        largest, places = cc.max_pool_with_indices(cc.array(x), window, stride, padding, dilation)
+        want = np.array(cc._nn.max_pool(cc.array(x), *(np.atleast_1d(v).tolist() for v in (window, window if stride is None else stride, padding)), dilation=np.atleast_1d(dilation).tolist()))
         np.testing.assert_array_equal(np.array(largest), want)
         assert places.dtype == cc.int32 and places.shape == largest.shape
         flat = x.reshape(2, -1, 3)

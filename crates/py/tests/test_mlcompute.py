@@ -228,6 +228,10 @@ def test_pooling():
     ones = windows(np.pad(np.ones_like(x), border), 3, 2)
     close(apply(mlc.pooling_layer("average", 3, 2, 1), x), zero.sum((-1, -2)) / ones.sum((-1, -2)))
     assert apply(mlc.pooling_layer("max", 3, 2, "same"), x).shape == (2, 3, 4, 4)
+    assert apply(mlc.pooling_layer("max", 3, 2, "same", dilation=(2, 1)), x).shape == (2, 3, 4, 4)
+    apart = windows(x, 5, 2)[..., ::2, ::2]
+    close(apply(mlc.pooling_layer("average", 3, 2, dilation=2), x), apart.mean((-1, -2)))
+    close(apply(mlc.pooling_layer("l2_norm", 3, 2, dilation=2), x), np.sqrt((apart**2).sum((-1, -2))))
 
 
 def test_normalizations():

@@ -112,6 +112,7 @@ LAYERS = {
     "convolution": (lambda: nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2), (2, 9, 8, 4)),
     "dilated convolution": (lambda: nn.Conv1d(3, 5, 3, dilation=2), (2, 11, 3)),
     "transposed convolution": (lambda: nn.ConvTranspose2d(3, 5, 3, stride=2, padding=1), (2, 5, 6, 3)),
+    "dilated pooling": (lambda: nn.Sequential(nn.MaxPool2d(2, 1, dilation=(2, 3)), nn.AvgPool2d(3, 2, padding=1, dilation=2)), (2, 12, 12, 3)),
     "pooling": (lambda: nn.Sequential(nn.MaxPool2d(2, 2), nn.AvgPool2d(3, 2, padding=1)), (2, 12, 12, 3)),
     "batch norm": (lambda: nn.BatchNorm(3).eval(), (2, 5, 3)),
     "group norm": (lambda: nn.GroupNorm(2, 4), (2, 5, 4)),

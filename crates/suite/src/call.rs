@@ -136,6 +136,7 @@ fn continued() -> Vec<Sample> {
                 window: dims(&[2, 3]),
                 stride: dims(&[2, 1]),
                 padding: vec![(1, 0), (1, 1)],
+                dilation: dims(&[1, 1]),
             };
             let y = push(g, pool, &[x[0]])?;
             then(g, y, x[2], 3.0)

@@ -8,19 +8,29 @@ use crate::host::{Host, flat, indices};
 use crate::number::{Number, identity};
 use crate::sample::{Accuracy, Sample, dims, from, spread, whole};
 
-/// A name, then input, window, stride and padding.
-type PoolCase =
-    (&'static str, &'static [usize], &'static [usize], &'static [usize], &'static [(usize, usize)]);
+/// A name, then input, window, stride, padding and dilation.
+type PoolCase = (
+    &'static str,
+    &'static [usize],
+    &'static [usize],
+    &'static [usize],
+    &'static [(usize, usize)],
+    usize,
+);
 
 pub fn samples() -> Vec<Sample> {
-    let cases: [PoolCase; 7] = [
-        ("2x2", &[6, 4], &[2, 2], &[2, 2], &[(0, 0)]),
-        ("3x3 overlapping", &[6, 5], &[3, 3], &[2, 1], &[(1, 1)]),
-        ("1d", &[7], &[3], &[2], &[(1, 0)]),
-        ("odd rest", &[5, 7], &[2, 2], &[2, 2], &[(0, 0)]),
-        ("uneven", &[5, 4], &[2, 3], &[2, 1], &[(0, 1), (1, 1)]),
-        ("1d overlapping", &[6], &[3], &[2], &[(1, 1)]),
-        ("of whole numbers", &[5, 6], &[2, 3], &[2, 1], &[(1, 0), (1, 1)]),
+    let cases: [PoolCase; 11] = [
+        ("2x2", &[6, 4], &[2, 2], &[2, 2], &[(0, 0)], 1),
+        ("3x3 overlapping", &[6, 5], &[3, 3], &[2, 1], &[(1, 1)], 1),
+        ("1d", &[7], &[3], &[2], &[(1, 0)], 1),
+        ("odd rest", &[5, 7], &[2, 2], &[2, 2], &[(0, 0)], 1),
+        ("uneven", &[5, 4], &[2, 3], &[2, 1], &[(0, 1), (1, 1)], 1),
+        ("1d overlapping", &[6], &[3], &[2], &[(1, 1)], 1),
+        ("of whole numbers", &[5, 6], &[2, 3], &[2, 1], &[(1, 0), (1, 1)], 1),
+        ("dilated", &[9, 8], &[3, 2], &[2, 3], &[(2, 0), (1, 2)], 2),
+        ("1d dilated", &[8], &[3], &[1], &[(2, 1)], 3),
+        ("in padding alone", &[4, 3], &[2, 2], &[1, 3], &[(3, 0), (0, 4)], 1),
+        ("dilated beside each other", &[9], &[2], &[4], &[(0, 0)], 3),
     ];
     let roles = [
         PoolRole::Max,
@@ -30,7 +40,7 @@ pub fn samples() -> Vec<Sample> {
         PoolRole::SumTranspose,
     ];
     let mut all = Vec::new();
-    for (name, space, window, stride, padding) in cases {
+    for (name, space, window, stride, padding, dilation) in cases {
         for role in roles {
             let op = Pool {
                 role,
@@ -38,13 +48,15 @@ pub fn samples() -> Vec<Sample> {
                 window: dims(window),
                 stride: dims(stride),
                 padding: (0..space.len()).map(|a| padding[a % padding.len()]).collect(),
+                dilation: dims(&vec![dilation; space.len()]),
             };
             let Ok(output) = op.output() else { continue };
             let shape = |space: &[usize]| -> Shape {
                 std::iter::once(2).chain(space.iter().copied()).chain([5]).collect()
             };
             let (x, y) = (shape(space), shape(&output));
-            let exact = name == "of whole numbers";
+            // Of nothing the maximum is infinite, which has no differences.
+            let exact = ["of whole numbers", "in padding alone"].contains(&name);
             let value = move |i: usize, below: usize, seed: usize| match exact {
                 true => whole(i, below, seed),
                 false => spread(i + seed),
@@ -60,7 +72,8 @@ pub fn samples() -> Vec<Sample> {
             let sample = Sample::new(name.clone(), move |_| op.clone().into(), inputs);
             // Of whole numbers two may be the largest.
             let sample = if exact { sample.within(Accuracy::Exact) } else { sample.smooth() };
-            let about_rules = name.ends_with("uneven") || name.ends_with("1d overlapping");
+            let about_rules =
+                ["uneven", "1d overlapping", "1d dilated"].iter().any(|end| name.ends_with(end));
             all.push(if about_rules { sample.where_kernels_are_cheap() } else { sample });
         }
     }
@@ -87,7 +100,7 @@ pub fn reference(p: &Pool, inputs: &[Host], out: &Aval) -> Host {
         for k in indices(&p.window) {
             let mut at = at_y.clone();
             let inside = (0..last - 1).all(|s| {
-                let padded = at_y[1 + s] * p.stride[s] + k[s];
+                let padded = at_y[1 + s] * p.stride[s] + k[s] * p.dilation[s];
                 at[1 + s] = padded.wrapping_sub(p.padding[s].0);
                 padded >= p.padding[s].0 && at[1 + s] < p.input[s]
             });

@@ -24,6 +24,8 @@ pub struct PoolOptions {
     pub stride: Vec<usize>,
     /// Padding before and after the input; 0.
     pub padding: Vec<(usize, usize)>,
+    /// Steps between the elements of a window; 1.
+    pub dilation: Vec<usize>,
     /// Where input and output have their channels; last.
     pub data_format: DataFormat,
 }
@@ -35,6 +37,7 @@ impl PoolOptions {
             window: window.into().into_vec(),
             stride: Vec::new(),
             padding: vec![(0, 0)],
+            dilation: vec![1],
             data_format: DataFormat::ChannelsLast,
         }
     }
@@ -48,6 +51,12 @@ impl PoolOptions {
     /// With so much padding before and after the input.
     pub fn padding(mut self, padding: impl Into<PerAxis>) -> Self {
         self.padding = padding.into().into_pairs();
+        self
+    }
+
+    /// With windows whose elements are so far apart.
+    pub fn dilation(mut self, dilation: impl Into<PerAxis>) -> Self {
+        self.dilation = dilation.into().into_vec();
         self
     }
 
@@ -71,12 +80,20 @@ fn pool(op: &'static str, role: PoolRole, x: &Array, options: &PoolOptions) -> R
         [] => window.clone(),
         stride => each_axis(op, "stride", stride, axes)?,
     };
+    let mut dilation = each_axis(op, "dilation", &options.dilation, axes)?;
+    for (step, &size) in dilation.iter_mut().zip(&window) {
+        if size == 1 {
+            // A window of one element is the same however far apart its elements are.
+            *step = (*step).min(1);
+        }
+    }
     let pool = Pool {
         role,
         input: Dims::from_slice(&x.shape()[1..=axes]),
         window: window.into(),
         stride: stride.into(),
         padding: each_axis(op, "padding", &options.padding, axes)?,
+        dilation: dilation.into(),
     };
     Array::apply(pool, &[x])
 }
@@ -84,8 +101,9 @@ fn pool(op: &'static str, role: PoolRole, x: &Array, options: &PoolOptions) -> R
 /// The largest element of each window; NaN if there is one.
 ///
 /// # Shapes
-/// `[N, input.., C]` gives `[N, output.., C]` with (input + padding − window)/stride + 1 outputs
-/// along an axis; with channels first `[N, C, input..]` gives `[N, C, output..]`. Padding is never the largest.
+/// `[N, input.., C]` gives `[N, output.., C]` with (input + padding − span)/stride + 1 outputs along an axis, where a
+/// window spans (window − 1)·dilation + 1 elements; with channels first `[N, C, input..]` gives `[N, C, output..]`.
+/// Padding is never the largest.
 ///
 /// # Example
 /// ```

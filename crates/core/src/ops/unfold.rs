@@ -399,8 +399,9 @@ fn places_of_largest(x: &Array, options: &PoolOptions) -> Result<(Array, Array)>
         stride => each_axis(op, "stride", stride, axes)?,
     };
     let padding = each_axis(op, "padding", &options.padding, axes)?;
+    let dilation = each_axis(op, "dilation", &options.dilation, axes)?;
     let output = found.shape()[1..=axes].to_vec();
-    let grid = Grid { window, stride, padding: vec![0; axes], dilation: vec![1; axes], output };
+    let grid = Grid { window, stride, padding: vec![0; axes], dilation, output };
     let x = inexact(&super::stop_gradient(x)?)?;
     let widths: Vec<(usize, usize)> =
         [(0, 0)].into_iter().chain(padding.iter().copied()).chain([(0, 0)]).collect();
@@ -415,7 +416,8 @@ fn places_of_largest(x: &Array, options: &PoolOptions) -> Result<(Array, Array)>
     for (i, at) in along_axes(tap.clone(), &grid.window)?.iter().enumerate() {
         let start = super::iota(tap.shape().clone(), i + 1, DType::I32)?;
         let start = subtract(&multiply(&start, grid.stride[i])?, padding[i].0)?;
-        place = add(&multiply(&place, sizes[i])?, &add(&start, at)?)?;
+        let at = multiply(at, grid.dilation[i])?;
+        place = add(&multiply(&place, sizes[i])?, &add(&start, &at)?)?;
     }
     Ok((found, place))
 }

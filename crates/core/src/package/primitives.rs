@@ -20,6 +20,7 @@ use crate::prim::{
     Primitive, QuantizedDot, RandomBits, Reduce, ReduceKind, Scan, ScanKind, Scatter, ScatterAxis,
     ScatterMode, Select, Sort, SortPart, Unary, Vectors,
 };
+use crate::shape::Dims;
 use crate::with_kernel_payload;
 
 record!(Input { aval });
@@ -73,7 +74,7 @@ record!(Conv {
     precision
 });
 choice!(PoolRole { 0 Max; 1 MaxGather; 2 MaxScatter; 3 Sum; 4 SumTranspose; });
-record!(Pool { role, input, window, stride, padding });
+record!(Pool { role, input, window, stride, padding, dilation });
 record!(RandomBits { shape, width });
 choice!(SortPart { 0 Whole; 1 Range { start, count }; 2 Around(place); });
 record!(Sort { axis, indices, part });
@@ -106,7 +107,7 @@ trait Known: Stored {
 }
 
 macro_rules! primitives {
-    ($($name:literal $version:literal $payload:ident;)*) => {
+    ($($name:literal $version:literal $payload:ident $(, $older:literal $read:ident)*;)*) => {
         $(impl Known for $payload {
             const NAME: &'static str = $name;
             const VERSION: u16 = $version;
@@ -115,7 +116,10 @@ macro_rules! primitives {
         /// The primitive of this name, read; `None` where there is no such.
         fn of(name: &str, version: u16, from: &mut Reader<'_>) -> Option<Result<Op, String>> {
             match name {
-                $($name => Some(known::<$payload>(version, from)),)*
+                $($name => Some(match version {
+                    $($older => $read(from).map(Op::from),)*
+                    _ => known::<$payload>(version, from),
+                }),)*
                 _ => None,
             }
         }
@@ -143,7 +147,7 @@ primitives! {
     "scatter_axis" 1 ScatterAxis;
     "dot" 1 Dot;
     "conv" 1 Conv;
-    "pool" 1 Pool;
+    "pool" 2 Pool, 1 dense_pool;
     "random_bits" 1 RandomBits;
     "sort" 1 Sort;
     "fft" 1 Fft;
@@ -152,6 +156,14 @@ primitives! {
     "attention_grad" 2 AttentionGrad;
     "batch_norm" 1 BatchNorm;
     "quantized_dot" 1 QuantizedDot;
+}
+
+/// A pooling before windows had a dilation.
+fn dense_pool(from: &mut Reader<'_>) -> Result<Pool, String> {
+    let (role, input) = (Stored::read(from)?, Dims::read(from)?);
+    let (window, stride, padding) = (Stored::read(from)?, Stored::read(from)?, Stored::read(from)?);
+    let dilation = input.iter().map(|_| 1).collect();
+    Ok(Pool { role, input, window, stride, padding, dilation })
 }
 
 /// A call, whose body is a graph of its own.
@@ -328,5 +340,41 @@ fn sound(op: &Op) -> Result<(), String> {
         | Op::Call(_)
         | Op::Control(_)
         | Op::Custom(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pooling_of_the_first_version_is_dense() {
+        let sizes = |of: [usize; 2]| Dims::from_slice(&of);
+        let pool = Pool {
+            role: PoolRole::Sum,
+            input: sizes([7, 5]),
+            window: sizes([3, 2]),
+            stride: sizes([2, 1]),
+            padding: vec![(1, 0), (0, 2)],
+            dilation: sizes([1, 1]),
+        };
+        let bytes = |version| {
+            let mut out = Writer::default();
+            pool.role.write(&mut out);
+            [&pool.input, &pool.window, &pool.stride].into_iter().for_each(|of| of.write(&mut out));
+            pool.padding.write(&mut out);
+            if version > 1 {
+                pool.dilation.write(&mut out);
+            }
+            out.finish()
+        };
+        let read = |version| {
+            let bytes = bytes(version);
+            read(("pool", version), &mut Reader::new(&bytes), &mut |_| Err("no body".into()))
+        };
+        assert_eq!(read(1), Ok(pool.clone().into()));
+        assert_eq!(read(2), Ok(pool.clone().into()));
+        let error = read(3).unwrap_err();
+        assert!(error.contains("version 3"), "{error}");
     }
 }

@@ -51,6 +51,8 @@ pub struct Pool {
     pub stride: Dims,
     /// Padding before and after each spatial axis.
     pub padding: Vec<(usize, usize)>,
+    /// Steps between the elements of a window along each spatial axis.
+    pub dilation: Dims,
 }
 
 impl Pool {
@@ -59,19 +61,33 @@ impl Pool {
         Pool { role, ..self.clone() }
     }
 
+    /// From a window's first element to behind its last along a spatial axis.
+    pub fn span(&self, axis: usize) -> usize {
+        extent(self.window[axis], self.dilation[axis], (0, 0)).unwrap_or(usize::MAX)
+    }
+
     /// The spatial sizes of y, or an error where the window does not fit.
     pub fn output(&self) -> Result<Dims> {
         let op = self.role.name();
         let rank = self.input.len();
-        let lengths = [self.window.len(), self.stride.len(), self.padding.len()];
+        let lengths =
+            [self.window.len(), self.stride.len(), self.padding.len(), self.dilation.len()];
         if rank == 0 || lengths.iter().any(|&l| l != rank) {
             return Err(Error::argument(
                 op,
-                format!("window, stride and padding do not all have {rank} entries: {self:?}"),
+                format!(
+                    "window, stride, padding and dilation do not all have {rank} entries: {self:?}"
+                ),
             ));
         }
         (0..rank)
             .map(|i| {
+                if self.dilation[i] > isize::MAX as usize {
+                    return Err(Error::argument(
+                        op,
+                        format!("dilation {:?} is larger than an address space", self.dilation),
+                    ));
+                }
                 let Some(padded) = extent(self.input[i], 1, self.padding[i]) else {
                     return Err(Error::shape(
                         op,
@@ -81,22 +97,25 @@ impl Pool {
                         ),
                     ));
                 };
-                if self.stride[i] == 0 || self.window[i] == 0 {
+                if [self.stride[i], self.window[i], self.dilation[i]].contains(&0) {
                     return Err(Error::argument(
                         op,
-                        format!("window {:?} and stride {:?} must be at least 1", self.window, self.stride),
-                    ));
-                }
-                if self.window[i] > padded {
-                    return Err(Error::shape(
-                        op,
                         format!(
-                            "window {:?} is larger than the padded input (input {:?}, padding {:?})",
-                            self.window, self.input, self.padding
+                            "window {:?}, stride {:?} and dilation {:?} must be at least 1",
+                            self.window, self.stride, self.dilation
                         ),
                     ));
                 }
-                Ok((padded - self.window[i]) / self.stride[i] + 1)
+                let Some(room) = padded.checked_sub(self.span(i)) else {
+                    return Err(Error::shape(
+                        op,
+                        format!(
+                            "window {:?} of dilation {:?} is larger than the padded input (input {:?}, padding {:?})",
+                            self.window, self.dilation, self.input, self.padding
+                        ),
+                    ));
+                };
+                Ok(room / self.stride[i] + 1)
             })
             .collect()
     }

@@ -14,8 +14,8 @@ use windows::{Table, Windows};
 
 /// Sizes of a pooling: x is `[batch, input.., channels]`, y is `[batch, output.., channels]`.
 ///
-/// The window of output `o` starts at `o * stride - padding.0`; what lies outside counts as the
-/// least value for a maximum and as zero for a sum.
+/// The window of output `o` starts at `o * stride - padding.0`, and its elements are `dilation` apart; what lies
+/// outside counts as the least value for a maximum and as zero for a sum.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PoolProblem {
     /// Images.
@@ -30,6 +30,8 @@ pub struct PoolProblem {
     pub stride: Vec<usize>,
     /// Padding before and after each spatial dimension.
     pub padding: Vec<(usize, usize)>,
+    /// Steps between the elements of a window.
+    pub dilation: Vec<usize>,
     /// Spatial sizes of y.
     pub output: Vec<usize>,
 }
@@ -195,13 +197,14 @@ pub fn sum_transpose<T: PoolElement>(p: &PoolProblem, dy: &[T], dx: Out<'_, T>) 
 
 /// Whether windows share elements.
 fn overlap(p: &PoolProblem) -> bool {
-    p.stride.iter().zip(&p.window).any(|(s, w)| s < w)
+    (0..p.input.len()).any(|d| p.stride[d] <= (p.window[d] - 1) * p.dilation[d])
 }
 
 /// Zeroes an image unless every element lies in exactly one window, which will overwrite it.
 fn clear<T: PoolElement>(p: &PoolProblem, dx: &mut [T], zero: T) {
     let tiled = (0..p.input.len()).all(|d| {
-        p.stride[d] == p.window[d] && p.padding[d].0 == 0 && p.output[d] * p.stride[d] >= p.input[d]
+        let dense = p.dilation[d] == 1 && p.stride[d] == p.window[d];
+        dense && p.padding[d].0 == 0 && p.output[d] * p.stride[d] >= p.input[d]
     });
     if !tiled {
         dx.fill(zero);

@@ -50,6 +50,7 @@ impl PoolKernel {
             window: op.window.to_vec(),
             stride: op.stride.to_vec(),
             padding: op.padding.clone(),
+            dilation: op.dilation.to_vec(),
             output: op.output()?.to_vec(),
         };
         let inputs = segment.inputs.iter().map(Contiguous::new).collect::<Result<_>>()?;

@@ -14,7 +14,7 @@ fn windows(p: &PoolProblem) -> Vec<Vec<usize>> {
                 .filter_map(|k| {
                     let (mut o, mut k, mut at, mut scale) = (o, k, 0, 1);
                     for d in (0..dims).rev() {
-                        let i = (o % p.output[d] * p.stride[d] + k % p.window[d])
+                        let i = (o % p.output[d] * p.stride[d] + k % p.window[d] * p.dilation[d])
                             .checked_sub(p.padding[d].0)
                             .filter(|&i| i < p.input[d])?;
                         at += i * scale;
@@ -39,8 +39,19 @@ fn problem(batch: usize, c: usize, input: &[usize], w: usize, s: usize, pad: usi
         window: vec![w; n],
         stride: vec![s; n],
         padding: vec![(pad, pad); n],
+        dilation: vec![1; n],
         output,
     }
+}
+
+/// The same with windows whose elements are `dilation` apart.
+fn dilated(mut p: PoolProblem, dilation: &[usize]) -> PoolProblem {
+    for (d, &step) in dilation.iter().enumerate() {
+        p.dilation[d] = step;
+        let span = (p.window[d] - 1) * step + 1;
+        p.output[d] = (p.input[d] + p.padding[d].0 + p.padding[d].1 - span) / p.stride[d] + 1;
+    }
+    p
 }
 
 fn problems() -> Vec<PoolProblem> {
@@ -51,6 +62,10 @@ fn problems() -> Vec<PoolProblem> {
         problem(1, 3, &[6, 5], 3, 1, 2),
         problem(2, 130, &[17], 4, 3, 3),
         problem(2, 3, &[4, 5, 3], 2, 1, 1),
+        dilated(problem(2, 37, &[12, 9], 3, 2, 2), &[2, 3]),
+        dilated(problem(2, 3, &[9], 2, 2, 3), &[3]),
+        dilated(problem(1, 2, &[5, 4, 6], 2, 4, 1), &[3, 1, 2]),
+        dilated(problem(2, 18, &[7], 2, 2, 0), &[2]),
         problem(0, 3, &[4, 4], 2, 2, 0),
         problem(2, 0, &[4, 4], 2, 2, 0),
     ]

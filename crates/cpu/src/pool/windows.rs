@@ -2,7 +2,7 @@
 
 use super::PoolProblem;
 
-/// Where every window starts and ends along each axis, cut to the input.
+/// The first element of every window along each axis, and what is behind its last, of those in the input.
 pub(super) struct Table<'a> {
     p: &'a PoolProblem,
     axes: Vec<Vec<(usize, usize)>>,
@@ -13,11 +13,14 @@ pub(super) struct Table<'a> {
 impl<'a> Table<'a> {
     pub fn new(p: &'a PoolProblem) -> Self {
         let axis = |d: usize| {
-            let cut = move |at: isize| at.clamp(0, p.input[d] as isize) as usize;
+            let (low, step, span) =
+                (p.padding[d].0, p.dilation[d], (p.window[d] - 1) * p.dilation[d] + 1);
             (0..p.output[d])
                 .map(|o| {
-                    let start = (o * p.stride[d]) as isize - p.padding[d].0 as isize;
-                    (cut(start), cut(start + p.window[d] as isize))
+                    let start = o * p.stride[d];
+                    // Whole steps past the padding.
+                    let first = start + low.saturating_sub(start).div_ceil(step) * step;
+                    (first - low, (start + span).saturating_sub(low).min(p.input[d]))
                 })
                 .collect()
         };
@@ -35,22 +38,24 @@ impl<'a> Table<'a> {
             let (first, last) = self.axes[d][row % self.p.output[d]];
             row /= self.p.output[d];
             let inner = starts.len();
-            for i in first..last {
+            let mut i = first;
+            while i < last {
                 for k in 0..inner {
                     starts.push(starts[k] + i * scale);
                 }
+                i += self.p.dilation[d];
             }
             starts.drain(..inner);
             scale *= self.p.input[d];
         }
     }
 
-    /// First and last column of a window.
+    /// The first column of a window, what is behind its last, and the step between them.
     #[inline(always)]
-    fn columns(&self, o: usize) -> (usize, usize) {
-        match self.axes.last() {
-            Some(axis) => axis[o],
-            None => (0, 1),
+    fn columns(&self, o: usize) -> (usize, usize, usize) {
+        match (self.axes.last(), self.p.dilation.last()) {
+            (Some(axis), Some(&step)) => (axis[o].0, axis[o].1, step),
+            _ => (0, 1, 1),
         }
     }
 }
@@ -94,11 +99,13 @@ impl Walk<'_> {
         if column == 0 || position == start {
             table.rows(position / table.row, &mut self.rows);
         }
-        let (first, last) = table.columns(column);
+        let (first, last, step) = table.columns(column);
         self.taps.clear();
         for row in &self.rows {
-            for i in first..last {
+            let mut i = first;
+            while i < last {
                 self.taps.push(row + i * table.p.channels);
+                i += step;
             }
         }
         Some(position - start)

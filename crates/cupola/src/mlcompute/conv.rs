@@ -196,12 +196,19 @@ pub enum Pooling {
     L2Norm,
 }
 
-/// One number of each window of images.
-pub fn pooling(kind: Pooling, kernel: [usize; 2], stride: [usize; 2], border: Border) -> Layer {
+/// One number of each window of images, whose elements are `dilation` apart.
+pub fn pooling(
+    kind: Pooling,
+    kernel: [usize; 2],
+    stride: [usize; 2],
+    dilation: [usize; 2],
+    border: Border,
+) -> Layer {
     Layer::unary(format!("pooling {kind:?}"), move |x| {
-        let around = sides(border, [x.shape()[2], x.shape()[3]], kernel, stride);
+        let reach = [0, 1].map(|axis| kernel[axis].saturating_sub(1) * dilation[axis] + 1);
+        let around = sides(border, [x.shape()[2], x.shape()[3]], reach, stride);
         let widths = vec![(0, 0), around[0], around[1], (0, 0)];
-        let options = PoolOptions::new(kernel).stride(stride);
+        let options = PoolOptions::new(kernel).stride(stride).dilation(dilation);
         let padded = |x: &Array| ops::pad(x, ops::PadWidths::Each(widths.clone()), 0);
         let mean = |x: &Array| ops::avg_pool(&padded(x)?, &options);
         DataFormat::ChannelsFirst.with(x, |x| match kind {

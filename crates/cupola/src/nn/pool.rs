@@ -10,7 +10,7 @@ macro_rules! pooling {
         $(#[$doc])*
         #[derive(Clone, Debug, Module)]
         pub struct $name {
-            /// Window, steps and padding.
+            /// Window, steps, padding and dilation.
             pub options: PoolOptions,
         }
 
@@ -29,6 +29,12 @@ macro_rules! pooling {
             /// With so much padding before and after the input.
             pub fn padding(mut self, padding: impl Into<PerAxis>) -> Self {
                 self.options = self.options.padding(padding);
+                self
+            }
+
+            /// With windows whose elements are so far apart.
+            pub fn dilation(mut self, dilation: impl Into<PerAxis>) -> Self {
+                self.options = self.options.dilation(dilation);
                 self
             }
 
@@ -52,7 +58,7 @@ pooling! {
     /// The largest element of each window of a sequence.
     ///
     /// # Shapes
-    /// `[N, L, C]` gives `[N, (L + 2·padding − window)/stride + 1, C]`.
+    /// `[N, L, C]` gives `[N, (L + 2·padding − (window − 1)·dilation − 1)/stride + 1, C]`.
     ///
     /// # Example
     /// ```
@@ -68,7 +74,7 @@ pooling! {
     /// The largest element of each window of an image.
     ///
     /// # Shapes
-    /// `[N, H, W, C]` gives `[N, H', W', C]` with H' = (H + 2·padding − window)/stride + 1.
+    /// `[N, H, W, C]` gives `[N, H', W', C]` with H' = (H + 2·padding − (window − 1)·dilation − 1)/stride + 1.
     ///
     /// # Example
     /// ```

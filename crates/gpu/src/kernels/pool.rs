@@ -160,10 +160,10 @@ impl<'k> Windows<'k, '_> {
                 }
                 PoolRole::MaxGather => {
                     let best = self.largest(&inputs[0], &place);
-                    for (&(_, number), var) in best.iter().zip(&sums) {
+                    for (&(_, number, found), var) in best.iter().zip(&sums) {
                         // The place of the largest, as its number among x's elements.
                         let index = unflatten(number, &inputs[0].sizes);
-                        var.set(inputs[1].load(&index, 1)[0]);
+                        var.set(found.select(inputs[1].load(&index, 1)[0], 0));
                     }
                 }
                 PoolRole::Sum => {
@@ -176,9 +176,11 @@ impl<'k> Windows<'k, '_> {
                     let loaded = inputs[1].load(window, self.count);
                     let best = self.largest(&inputs[0], window);
                     let first = at * self.count;
-                    for (lane, (v, (_, number))) in loaded.into_iter().zip(best).enumerate() {
+                    for (lane, (v, (_, number, found))) in loaded.into_iter().zip(best).enumerate()
+                    {
                         let sum = sums[lane];
-                        k.when(number.eq(first + lane as u32), || sum.set(sum.get() + v));
+                        let mine = found & number.eq(first + lane as u32);
+                        k.when(mine, || sum.set(sum.get() + v));
                     }
                 }),
             }
@@ -203,10 +205,11 @@ impl<'k> Windows<'k, '_> {
 
     /// Whether each place of x is in one window at most, and the steps between windows are short.
     fn are_apart(&self) -> bool {
-        let Pool { window, stride, padding, .. } = self.pool;
+        let Pool { window, stride, padding, dilation, .. } = self.pool;
         stride.iter().product::<usize>() <= UNROLLED
             && window.iter().zip(stride).all(|(w, s)| w <= s)
             && padding.iter().all(|p| p.0 == 0)
+            && dilation.iter().all(|&d| d == 1)
     }
 
     /// The scatter for windows that are apart, with a thread for every window: how many threads.
@@ -303,7 +306,8 @@ impl<'k> Windows<'k, '_> {
         let mut index = at.to_vec();
         let mut inside = None;
         for axis in 0..pool.input.len() {
-            let padded = at[axis + 1] * pool.stride[axis] as u32 + place[axis];
+            let own = place[axis] * step(pool.dilation[axis]);
+            let padded = at[axis + 1] * step(pool.stride[axis]) + own;
             let (before, after) = pool.padding[axis];
             let low = self.geometry.low[axis];
             index[axis + 1] = padded - low;
@@ -319,9 +323,9 @@ impl<'k> Windows<'k, '_> {
         });
     }
 
-    /// The largest values of a window, a channel each, and the numbers of the first elements of x
+    /// The largest values of a window, a channel each, with the numbers of the first elements of x
     /// that have them. A NaN is the largest.
-    fn largest(&self, x: &Bound<'k>, at: &[Val<'k>]) -> Vec<(Val<'k>, Val<'k>)> {
+    fn largest(&self, x: &Bound<'k>, at: &[Val<'k>]) -> Vec<Lane<'k>> {
         let k = self.k;
         let channels = x.sizes[x.sizes.len() - 1].size;
         let best = Largest::none(k, self.count, x.operand.aval.dtype);
@@ -340,7 +344,7 @@ impl<'k> Windows<'k, '_> {
                 vars.iter().zip([v, at, found]).for_each(|(var, v)| var.set(v));
             }
         });
-        best.iter().map(|[v, at, _]| (v.get(), at.get())).collect()
+        best.iter().map(|lane| lane.map(|var| var.get()).into()).collect()
     }
 
     /// Runs `each` for every window, as an index of y, that has x's element `at`.
@@ -358,8 +362,9 @@ impl<'k> Windows<'k, '_> {
         if axis == self.pool.input.len() {
             return each(&window);
         }
-        // From ⌈(p + low − size + 1)/stride⌉ up to ⌊(p + low)/stride⌋.
-        let [size, stride] = [&self.pool.window, &self.pool.stride].map(|of| of[axis] as u32);
+        // From ⌈(p + low − size + 1)/stride⌉ up to ⌊(p + low)/stride⌋, those that do not step over p.
+        let [stride, dilation] = [&self.pool.stride, &self.pool.dilation].map(|of| step(of[axis]));
+        let size = step(self.pool.span(axis));
         let padded = at[axis + 1] + self.geometry.low[axis];
         let last = (padded / stride + 1).min(self.geometry.output[axis]);
         let reaches = padded.ge(size);
@@ -367,9 +372,15 @@ impl<'k> Windows<'k, '_> {
         let first = reaches.select(over / stride + 1, 0);
         self.k.range(first, last, 1, |o| {
             window[axis + 1] = o;
-            self.over_axis(at, axis + 1, window, each);
+            let has = (dilation > 1).then(|| ((padded - o * stride) % dilation).eq(0));
+            self.k.when_any(has, || self.over_axis(at, axis + 1, window, each));
         });
     }
+}
+
+/// A step as kernels have it. One this long leads out of any array that they can address.
+fn step(size: usize) -> u32 {
+    u32::try_from(size).unwrap_or(u32::MAX)
 }
 
 fn both<'k>(known: Option<Val<'k>>, more: Val<'k>) -> Option<Val<'k>> {

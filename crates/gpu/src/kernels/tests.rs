@@ -201,6 +201,7 @@ fn poolings_take_channels_together() {
             window: [2, 2].into_iter().collect(),
             stride: [2, 2].into_iter().collect(),
             padding: vec![(0, 0); 2],
+            dilation: [1, 1].into_iter().collect(),
         })
     };
     let (x, y) = (operand(&[512, 28, 28, 20], F32), operand(&[512, 14, 14, 20], F32));

@@ -68,10 +68,6 @@ impl Windows {
         widths
     }
 
-    pub fn is_dense(&self) -> bool {
-        self.dilation.iter().all(|&d| d == 1)
-    }
-
     /// The elements of every window: `[N, C, outputs.., elements]`.
     pub fn gathered(&self, x: &Array, fill: impl Into<PadMode>) -> Made {
         let axes = self.window.len();
@@ -98,6 +94,7 @@ impl Windows {
     pub fn options(&self) -> PoolOptions {
         let mut options = PoolOptions::new(self.window.clone())
             .stride(self.stride.clone())
+            .dilation(self.dilation.clone())
             .data_format(DataFormat::ChannelsFirst);
         options.padding = self.around(self.window.len() + 2).split_off(2);
         options
@@ -117,12 +114,8 @@ impl Windows {
             ones = ops::pad(&ones, &widths[..], 1)?;
             counted.pads.iter_mut().for_each(|p| *p = (0, 0));
         }
-        let mean = |x: &Array, windows: &Windows| -> Made {
-            match windows.is_dense() {
-                true => Ok(ops::avg_pool(x, &windows.options())?),
-                false => Ok(ops::mean(&windows.gathered(x, 0)?, -1, false)?),
-            }
-        };
+        let mean =
+            |x: &Array, windows: &Windows| -> Made { Ok(ops::avg_pool(x, &windows.options())?) };
         let y = ops::divide(&mean(&x, self)?, &mean(&ones, &counted)?)?;
         Ok(ops::astype(&y, dtype)?)
     }

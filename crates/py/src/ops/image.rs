@@ -172,14 +172,15 @@ adaptive_pools! { adaptive_avg_pool adaptive_max_pool }
 #[doc = docs!(max_pool_with_indices)]
 #[pyfunction]
 #[pyo3(signature = (
-    a, kernel_size, stride = None, padding = SizesArg::one(0), *, data_format = "channels_last",
-    stream = None
+    a, kernel_size, stride = None, padding = SizesArg::one(0), dilation = SizesArg::one(1), *,
+    data_format = "channels_last", stream = None
 ))]
 pub fn max_pool_with_indices(
     a: Arr,
     kernel_size: SizesArg,
     stride: Option<SizesArg>,
     padding: SizesArg,
+    dilation: SizesArg,
     data_format: &str,
     stream: Option<On>,
 ) -> PyResult<(PyArray, PyArray)> {
@@ -188,6 +189,7 @@ pub fn max_pool_with_indices(
         window: counts(&kernel_size, "kernel_size")?,
         stride: stride.map_or_else(|| Ok(Vec::new()), |s| counts(&s, "stride"))?,
         padding: padding.into_iter().map(|p| (p, p)).collect(),
+        dilation: counts(&dilation, "dilation")?,
         data_format: data_format_of(data_format)?,
     };
     on(stream, || give(ops::max_pool_with_indices(&a, &options)))

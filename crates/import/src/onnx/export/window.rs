@@ -3,7 +3,7 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use cupola_core::prim::{Conv, ConvRole, Pool, PoolRole};
-use cupola_core::{Aval, DType, Result};
+use cupola_core::{Aval, DType, Result, Shape};
 
 use super::kernel::multiplied;
 use super::writer::{Attr, Val, Writer, unsupported};
@@ -136,9 +136,22 @@ pub fn pool(w: &mut Writer, op: &Pool, x: &Val, out: &Aval) -> Result<Val> {
         Attr::Ints("strides", ints(op.stride.iter().copied())),
         Attr::Ints("pads", pads(&op.padding)),
     ];
+    let dilations = Attr::Ints("dilations", ints(op.dilation.iter().copied()));
     let shape = moved(out);
     let found = match op.role {
-        PoolRole::Max => w.val("MaxPool", &[&x], &attributes, &shape[..], wide),
+        PoolRole::Max => {
+            attributes.push(dilations);
+            w.val("MaxPool", &[&x], &attributes, &shape[..], wide)
+        }
+        PoolRole::Sum if op.dilation.iter().any(|&d| d > 1) => {
+            // `AveragePool` has dilations from opset 19 on only; a convolution of each channel with ones always has.
+            let channels = x.shape[1];
+            let kernel: Shape = [channels, 1].into_iter().chain(op.window.clone()).collect();
+            let one = w.scalar(1.0, wide)?;
+            let ones = w.full(&one, &kernel)?;
+            attributes.extend([dilations, Attr::Int("group", channels as i64)]);
+            w.val("Conv", &[&x, &ones], &attributes, &shape[..], wide)
+        }
         PoolRole::Sum => {
             attributes.push(Attr::Int("count_include_pad", 1));
             let mean = w.val("AveragePool", &[&x], &attributes, &shape[..], wide);

@@ -2707,7 +2707,7 @@ def max(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bo
         >>> mx.max(mx.array([[1, 5], [3, 2]]), axis=1)
         array([5, 3], dtype=int32)
     """
-def max_pool_with_indices(a: _Scalar | array, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = ..., padding: int | Sequence[int] = ..., *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> tuple[array, array]:
+def max_pool_with_indices(a: _Scalar | array, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = ..., padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> tuple[array, array]:
     """`max_pool`(super::max_pool), and where in its image, flattened, each largest element is: the first of equal ones,
     or the first NaN.
 

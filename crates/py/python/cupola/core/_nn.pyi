@@ -38,7 +38,7 @@ def adam(parameter: _Scalar | array, gradient: _Scalar | array, m: _Scalar | arr
         >>> p, m, v
         (array([0.5], dtype=float32), array([1], dtype=float32), array([1], dtype=float32))
     """
-def avg_pool(x: _Scalar | array, window: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int], data_format: str = ...) -> array:
+def avg_pool(x: _Scalar | array, window: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int], data_format: str = ..., dilation: int | Sequence[int] = ...) -> array:
     """The mean of each window; padding counts as zeros.
 
     Shapes:
@@ -106,12 +106,13 @@ def log_softmax(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, s
     Dtypes:
     As `softmax`.
     """
-def max_pool(x: _Scalar | array, window: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int], data_format: str = ...) -> array:
+def max_pool(x: _Scalar | array, window: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int], data_format: str = ..., dilation: int | Sequence[int] = ...) -> array:
     """The largest element of each window; NaN if there is one.
 
     Shapes:
-    `[N, input.., C]` gives `[N, output.., C]` with (input + padding − window)/stride + 1 outputs
-    along an axis; with channels first `[N, C, input..]` gives `[N, C, output..]`. Padding is never the largest.
+    `[N, input.., C]` gives `[N, output.., C]` with (input + padding − span)/stride + 1 outputs along an axis, where a
+    window spans (window − 1)·dilation + 1 elements; with channels first `[N, C, input..]` gives `[N, C, output..]`.
+    Padding is never the largest.
     """
 def mish(x: _Scalar | array) -> array:
     """x·tanh(ln(1 + eˣ))."""

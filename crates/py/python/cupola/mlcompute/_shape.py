@@ -181,22 +181,24 @@ def pooling_layer(
     stride: int | Sequence[int] | None = None,
     padding: Padding = "valid",
     count_includes_padding: bool = False,
+    dilation: int | Sequence[int] = 1,
 ) -> Layer:
-    """The ``max``, the ``average`` or the ``l2_norm`` of each window of images. Padding is ``valid``, ``same`` or
-    numbers; an average counts it or not."""
+    """The ``max``, the ``average`` or the ``l2_norm`` of each window of images, whose elements are ``dilation`` apart.
+    Padding is ``valid``, ``same`` or numbers; an average counts it or not."""
     one_of("pooling", kind, ["max", "average", "l2_norm"])
-    window, steps = pair(kernel), pair(kernel if stride is None else stride)
+    window, steps, apart = pair(kernel), pair(kernel if stride is None else stride), pair(dilation)
+    reach = [(size - 1) * step + 1 for size, step in zip(window, apart)]
 
     def mean(x: mx.array) -> mx.array:
-        return mx._nn.avg_pool(x, window, steps, (0, 0))
+        return mx._nn.avg_pool(x, window, steps, (0, 0), dilation=apart)
 
     def pool(x: mx.array) -> mx.array:
-        sides = borders("pooling", padding, x.shape[2:], window, steps)
+        sides = borders("pooling", padding, x.shape[2:], reach, steps)
         widths = [(0, 0), *sides, (0, 0)]
         x = x.transpose(0, 2, 3, 1)
         if kind == "max":
             wide = mx.pad(x, widths, constant_values=-mx.inf)
-            out = mx._nn.max_pool(wide, window, steps, (0, 0))
+            out = mx._nn.max_pool(wide, window, steps, (0, 0), dilation=apart)
         elif kind == "average":
             out = mean(mx.pad(x, widths))
             if not count_includes_padding and any(side != (0, 0) for side in sides):

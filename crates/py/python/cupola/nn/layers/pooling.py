@@ -22,6 +22,7 @@ class _Pool(Module):
         stride: Optional[_Size] = None,
         padding: Optional[_Size] = 0,
         *,
+        dilation: _Size = 1,
         data_format: str = "channels_last",
     ) -> None:
         super().__init__()
@@ -29,7 +30,9 @@ class _Pool(Module):
         self._kernel_size = self._sizes("kernel_size", kernel_size)
         self._stride = self._kernel_size if stride is None else self._sizes("stride", stride)
         self._padding = self._sizes("padding", padding)
-        for name, sizes in (("kernel_size", self._kernel_size), ("stride", self._stride)):
+        self._dilation = self._sizes("dilation", dilation)
+        at_least_one = {"kernel_size": self._kernel_size, "stride": self._stride, "dilation": self._dilation}
+        for name, sizes in at_least_one.items():
             if min(sizes) < 1:
                 raise ValueError(f"[{type(self).__name__}] '{name}' must be positive, not {sizes}")
         if min(self._padding) < 0:
@@ -50,9 +53,11 @@ class _Pool(Module):
 
     def _extra_repr(self) -> str:
         text = f"kernel_size={self._kernel_size}, stride={self._stride}, padding={self._padding}"
-        if self._data_format == "channels_last":
-            return text
-        return f"{text}, data_format={self._data_format}"
+        if max(self._dilation) > 1:
+            text += f", dilation={self._dilation}"
+        if self._data_format != "channels_last":
+            text += f", data_format={self._data_format}"
+        return text
 
     def __call__(self, x: mx.array) -> mx.array:
         """Pool over the spatial axes."""
@@ -61,7 +66,7 @@ class _Pool(Module):
                 f"[{type(self).__name__}] the input must have {self._spatial + 2} dimensions, "
                 f"those of batch and channels and the spatial ones, but its shape is {x.shape}"
             )
-        return self._pool(x, self._kernel_size, self._stride, self._padding, self._data_format)
+        return self._pool(x, self._kernel_size, self._stride, self._padding, self._data_format, self._dilation)
 
 
 class MaxPool1d(_Pool):
@@ -71,6 +76,7 @@ class MaxPool1d(_Pool):
         kernel_size: The size of the windows.
         stride: Steps between windows; ``kernel_size`` by default.
         padding: Padding that is never the largest, on either side of the input.
+        dilation: Steps between the elements of a window; 1 by default.
         data_format: Where the channels are, ``"channels_last"`` or ``"channels_first"``.
 
     Raises:
@@ -92,6 +98,7 @@ class MaxPool2d(_Pool):
         kernel_size: The size of the windows, a number or one for each axis.
         stride: Steps between windows, likewise; ``kernel_size`` by default.
         padding: Padding that is never the largest, on either side of the input, likewise.
+        dilation: Steps between the elements of a window; 1 by default.
         data_format: Where the channels are, ``"channels_last"`` or ``"channels_first"``.
 
     Raises:
@@ -113,6 +120,7 @@ class MaxPool3d(_Pool):
         kernel_size: The size of the windows, a number or one for each axis.
         stride: Steps between windows, likewise; ``kernel_size`` by default.
         padding: Padding that is never the largest, on either side of the input, likewise.
+        dilation: Steps between the elements of a window; 1 by default.
         data_format: Where the channels are, ``"channels_last"`` or ``"channels_first"``.
 
     Raises:
@@ -134,6 +142,7 @@ class AvgPool1d(_Pool):
         kernel_size: The size of the windows.
         stride: Steps between windows; ``kernel_size`` by default.
         padding: Zeros, which count, on either side of the input.
+        dilation: Steps between the elements of a window; 1 by default.
         data_format: Where the channels are, ``"channels_last"`` or ``"channels_first"``.
 
     Raises:
@@ -155,6 +164,7 @@ class AvgPool2d(_Pool):
         kernel_size: The size of the windows, a number or one for each axis.
         stride: Steps between windows, likewise; ``kernel_size`` by default.
         padding: Zeros, which count, on either side of the input, likewise.
+        dilation: Steps between the elements of a window; 1 by default.
         data_format: Where the channels are, ``"channels_last"`` or ``"channels_first"``.
 
     Raises:
@@ -176,6 +186,7 @@ class AvgPool3d(_Pool):
         kernel_size: The size of the windows, a number or one for each axis.
         stride: Steps between windows, likewise; ``kernel_size`` by default.
         padding: Zeros, which count, on either side of the input, likewise.
+        dilation: Steps between the elements of a window; 1 by default.
         data_format: Where the channels are, ``"channels_last"`` or ``"channels_first"``.
 
     Raises:
