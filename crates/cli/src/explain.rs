@@ -35,7 +35,7 @@ pub fn run(args: &ExplainArgs) -> Outcome {
             false => of_run(args)?,
         };
         let busy = spinner(&format!("measuring {}", args.device));
-        let report = Report::new(plan::explain(&results)?, Roofline::measure(args.device)?);
+        let report = Report::new(plan::explain(&results)?, Roofline::of(args.device));
         busy.finish_and_clear();
         output.line(report.to_string().trim_end());
         if let Some(path) = &args.svg {

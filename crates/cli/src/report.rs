@@ -173,6 +173,10 @@ impl Subject {
         }
         let read = |set: &&DatasetName| set.published().is_some_and(|set| set.read(path).is_ok());
         match DatasetName::ALL.iter().find(read).filter(|_| path.is_dir()) {
+            Some(_) if args.data_dir.is_some() => Err(Failure::usage(format!(
+                "{}: the folder has its data set; leave --data-dir out",
+                args.subject
+            ))),
             Some(&dataset) => settings(dataset, Some(path.to_owned())),
             None => Err(Failure::usage(format!(
                 "{}: is neither the folder of a run, nor a data set, nor a folder with one; the sets are {}",
@@ -185,14 +189,16 @@ impl Subject {
     fn of_run(args: &ReportArgs, path: &Path) -> Outcome<Self> {
         let checkpoint = Checkpoint::read(path)?;
         let refuse = |what: String| Err(Failure::usage(format!("{}: {what}", path.display())));
-        for (flag, given) in [
+        let given: Vec<&str> = [
             ("--epochs", args.epochs.is_some()),
             ("--batch-size", args.batch_size.is_some()),
             ("--seed", args.seed.is_some()),
-        ] {
-            if given {
-                return refuse(format!("a run has its own {flag}; leave it out"));
-            }
+        ]
+        .into_iter()
+        .filter_map(|(flag, given)| given.then_some(flag))
+        .collect();
+        if !given.is_empty() {
+            return refuse(format!("a run has its own {}; leave that out", given.join(", ")));
         }
         let settings = checkpoint.settings().clone();
         let name = &checkpoint.description().dataset;

@@ -10,9 +10,21 @@ impl Table {
         Self { rows: vec![heading.iter().map(|cell| (*cell).to_owned()).collect()] }
     }
 
+    /// Adds a row. What would break it, such as a new line in the name of a file, is shown as its escape.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
+        self.rows.push(cells.into_iter().map(|cell| unbroken(&cell)).collect());
     }
+}
+
+fn unbroken(cell: &str) -> String {
+    let mut shown = String::with_capacity(cell.len());
+    for c in cell.chars() {
+        match c.is_control() {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    shown
 }
 
 impl std::fmt::Display for Table {
@@ -51,5 +63,12 @@ mod tests {
         table.row(["Bag".to_owned(), "123456".to_owned()]);
         let text = table.to_string();
         assert_eq!(text, "class        right\nAnkle boot       7\nBag         123456");
+    }
+
+    #[test]
+    fn a_row_is_a_line() {
+        let mut table = Table::new(&["image", "label"]);
+        table.row(["a\nb\u{1b}.png".to_owned(), "Zoë".to_owned()]);
+        assert_eq!(table.to_string(), "image           label\na\\nb\\u{1b}.png    Zoë");
     }
 }

@@ -13,8 +13,8 @@ use cupola::data::Dataset;
 use cupola::device::{Stream, with_stream};
 use cupola::nn::Module;
 use cupola::train::{
-    Callback, EpochMetrics, METRICS_FILE, MODEL_FILE, Moment, PartialEpoch, STATE_FILE, Stop,
-    Tally, TensorBoard, Trainer, Until,
+    BEST_FILE, Callback, EpochMetrics, METRICS_FILE, MODEL_FILE, Moment, PartialEpoch, STATE_FILE,
+    Stop, Tally, TensorBoard, Trainer, Until,
 };
 use serde::Serialize;
 
@@ -152,6 +152,9 @@ fn work(args: &TrainArgs, recipe: Recipe, output: &Output, folder: &RunFolder) -
         output.line(format!("{} tells about the run", path.display()));
     }
     let mut files = vec![MODEL_FILE, STATE_FILE, METRICS_FILE];
+    if folder.path().join(BEST_FILE).is_file() {
+        files.push(BEST_FILE);
+    }
     if !trainer.history().is_empty() {
         files.extend(figures::OF_A_RUN);
     }

@@ -137,5 +137,6 @@ fn what_cannot_be_compared_is_named() {
     none("run --data-dir data --against torch --device cpu").bad(2, &["no epoch"]);
     sandbox.train("--epochs 1 --precision bf16 --out half").good();
     none("half --data-dir data --against torch --device cpu").bad(2, &["bf16"]);
-    none("half --data-dir data --against torch --epochs 3").bad(2, &["--epochs"]);
+    none("half --data-dir data --against torch --epochs 3 --seed 1").bad(2, &["--epochs, --seed"]);
+    none("data --data-dir data --against torch").bad(2, &["--data-dir", "data: "]);
 }

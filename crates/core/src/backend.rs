@@ -92,8 +92,8 @@ pub trait Backend: Send + Sync {
     /// Gives memory that is kept for reuse back to the system.
     fn trim(&self);
 
-    /// Counts the most memory in use anew, from what is in use now.
-    fn reset_peak(&self);
+    /// Counts the most memory in use anew, from so many bytes, or what is in use now where that is more.
+    fn set_peak(&self, to: usize);
 
     /// Bounds the bytes that are kept for reuse; `None` leaves it to the backend.
     fn set_cache_limit(&self, bytes: Option<usize>);

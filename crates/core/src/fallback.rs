@@ -2,10 +2,11 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use crate::backend::{
     Args, Backend, Buffer, Executable, Kernel, Operand, Region, Segment, backend, moved, reserve,
@@ -129,6 +130,15 @@ fn note(device: Device, op: String, reason: String, policy: Policy) -> usize {
 thread_local! {
     /// The line of the program that recorded what runs.
     static LINE: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
+
+    /// When the CPU began with what it ran last for another device, and how long it took.
+    static LAST: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
+}
+
+/// When the CPU began with what it ran last on this thread for another device, and how long it took, without copies;
+/// where somebody listens. It is told once.
+pub(crate) fn last() -> Option<(Instant, Duration)> {
+    LAST.take()
 }
 
 /// Runs a segment that was taken over, and was recorded at `line`; where that is not known, at that of what it is
@@ -176,11 +186,13 @@ impl Executable for OnHost {
             let each = buffers.iter().zip(reaches);
             each.map(|(buffer, (reach, _))| Region { buffer, offset: -reach.start }).collect()
         }
+        let begun = profile::begin();
         self.host.run(&Args {
             inputs: &regions(&inputs, &self.inputs),
             outputs: &regions(&outputs, &self.outputs),
             scalars: args.scalars,
         })?;
+        LAST.set(begun.map(|begun| (begun, begun.elapsed())));
         let device = backend(self.device)?;
         let mut bytes: usize = inputs.iter().chain(&outputs).map(Buffer::bytes).sum();
         let regions = args.outputs.iter().zip(&self.outputs);

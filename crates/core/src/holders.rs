@@ -3,6 +3,7 @@
 //! A buffer of at least [`LARGE`] bytes carries a tag while it lives. So an error for want of memory can name
 //! the largest, and [`History`] tells what lived when. Small buffers are counted by their backend alone.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,6 +14,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::fork::lock;
 use crate::memory::Buffer;
+use crate::profile;
 use crate::shape::Aval;
 
 /// The bytes from which a buffer is known by what made it.
@@ -80,7 +82,9 @@ struct Registry {
 
 impl Registry {
     fn note(&mut self, buffer: u64, holder: Option<&Holder>) {
-        let Some(recording) = &mut self.recording else { return };
+        let Some(recording) = self.recording.as_mut().filter(|_| !profile::is_unheard()) else {
+            return;
+        };
         let history = &mut recording.history;
         if history.changes.len() >= recording.most {
             history.lost += 1;
@@ -199,11 +203,25 @@ pub(crate) fn wants_lines() -> bool {
     LINES.load(Ordering::Relaxed) > 0 && LINE.get().is_some()
 }
 
+thread_local! {
+    /// The line of what is recorded again in another form.
+    static AGAIN: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
+}
+
+/// Runs `record`, which records what was recorded at `line`, where that is known, in another form.
+pub(crate) fn again_at<R>(line: Option<&Arc<str>>, record: impl FnOnce() -> R) -> R {
+    let Some(line) = line else { return record() };
+    let outer = AGAIN.replace(Some(line.clone()));
+    let recorded = record();
+    AGAIN.set(outer);
+    recorded
+}
+
 /// The line that records now, where lines are noted.
 pub(crate) fn line() -> Option<Arc<str>> {
     match LINES.load(Ordering::Relaxed) {
         0 => None,
-        _ => LINE.get().and_then(|line| line()),
+        _ => AGAIN.with_borrow(Option::clone).or_else(|| LINE.get().and_then(|line| line())),
     }
 }
 

@@ -7,6 +7,7 @@ mod ranges;
 mod run;
 mod watch;
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -205,10 +206,31 @@ pub fn ignore(listener: &Arc<dyn Listener>) {
     }
 }
 
+thread_local! {
+    static IS_UNHEARD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work` so that nobody hears of what it evaluates on this thread, and no history of the memory has it.
+pub fn unheard<R>(work: impl FnOnce() -> R) -> R {
+    struct Restored(bool);
+    impl Drop for Restored {
+        fn drop(&mut self) {
+            IS_UNHEARD.set(self.0);
+        }
+    }
+    let _restored = Restored(IS_UNHEARD.replace(true));
+    work()
+}
+
+/// Whether what this thread does is not to be heard of.
+pub(crate) fn is_unheard() -> bool {
+    IS_UNHEARD.get()
+}
+
 /// Whether anybody listens.
 #[inline]
 pub fn is_on() -> bool {
-    COUNT.load(Ordering::Relaxed) > 0
+    COUNT.load(Ordering::Relaxed) > 0 && !is_unheard()
 }
 
 fn listeners() -> Listeners {

@@ -136,8 +136,8 @@ impl Backend for Cpu {
         memory::trim();
     }
 
-    fn reset_peak(&self) {
-        memory::reset_peak();
+    fn set_peak(&self, to: usize) {
+        memory::set_peak(to);
     }
 
     fn set_cache_limit(&self, bytes: Option<usize>) {

@@ -128,9 +128,9 @@ pub fn trim() {
     ALLOCATOR.release(all);
 }
 
-/// Counts the most memory in use anew.
-pub fn reset_peak() {
-    ALLOCATOR.peak.store(ALLOCATOR.active.load(Relaxed), Relaxed);
+/// Counts the most memory in use anew, from so much at least.
+pub fn set_peak(to: usize) {
+    ALLOCATOR.peak.store(ALLOCATOR.active.load(Relaxed).max(to), Relaxed);
 }
 
 /// Bounds the bytes that are kept for reuse. `None`, the default, keeps active and kept memory

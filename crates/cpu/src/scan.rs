@@ -19,6 +19,7 @@ use num_complex::{Complex, Complex32};
 use crate::contiguous::{Contiguous, Source};
 use crate::math;
 use crate::op::{Finish, Io, OpKernel};
+use crate::reduce::Extremes;
 use crate::simd::half::{c32_to_c64, c64_to_c32};
 use crate::simd::{Isa, Kernel, Out, dispatch};
 use crate::threads::parallel_for;
@@ -171,13 +172,11 @@ impl OpKernel for ScanKernel {
                         ScanKind::Prod => unsafe { self.fold::<$f, _>(x, out, 1.0, |a, b| a * b) },
                         // SAFETY: as above.
                         ScanKind::Max => unsafe {
-                            let larger = |a: $wide, b: $wide| if a >= b || a.is_nan() { a } else { b };
-                            self.fold::<$f, _>(x, out, <$wide>::NEG_INFINITY, larger);
+                            self.fold::<$f, _>(x, out, <$wide>::NEG_INFINITY, <$wide>::larger);
                         },
                         // SAFETY: as above.
                         ScanKind::Min => unsafe {
-                            let smaller = |a: $wide, b: $wide| if a <= b || a.is_nan() { a } else { b };
-                            self.fold::<$f, _>(x, out, <$wide>::INFINITY, smaller);
+                            self.fold::<$f, _>(x, out, <$wide>::INFINITY, <$wide>::smaller);
                         },
                         // SAFETY: as above.
                         ScanKind::LogAddExp => unsafe {

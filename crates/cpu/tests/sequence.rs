@@ -86,8 +86,8 @@ impl Backend for Together {
     fn trim(&self) {
         self.0.trim();
     }
-    fn reset_peak(&self) {
-        self.0.reset_peak();
+    fn set_peak(&self, to: usize) {
+        self.0.set_peak(to);
     }
     fn set_cache_limit(&self, bytes: Option<usize>) {
         self.0.set_cache_limit(bytes);

@@ -104,10 +104,13 @@ impl Place {
         backtrace::resolve(address as *mut _, |symbol| {
             let Some(name) = symbol.name() else { return };
             let name = format!("{name:#}");
-            place.is_known |= symbol.lineno().is_some();
-            place.layers.extend(layer(&name, symbol.filename()).map(Into::into));
+            // Of the libraries of the system there may be tables where the program has none.
+            let is_rust = |file: &Path| file.extension().is_some_and(|kind| kind == "rs");
+            let file = symbol.filename().filter(|file| is_rust(file));
+            place.is_known |= file.is_some() && symbol.lineno().is_some();
+            place.layers.extend(layer(&name, file).map(Into::into));
             if place.line.is_none()
-                && let (Some(file), Some(number)) = (symbol.filename(), symbol.lineno())
+                && let (Some(file), Some(number)) = (file, symbol.lineno())
                 && !is_library(file)
                 && let Some(file) = file.file_name()
             {

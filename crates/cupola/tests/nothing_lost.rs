@@ -143,7 +143,7 @@ fn updates_still_take_over_the_memory_of_what_they_update() -> Result<()> {
         weight = ops::subtract(&weight, &ops::multiply(&step, 1e-6)?)?;
         table = ops::subtract(&table, &ops::multiply(&grads[0], 1e-6)?)?;
         drop((grads, step));
-        cpu.reset_peak();
+        cpu.set_peak(0);
         let before = cpu.memory().active;
         eval(&[weight.clone(), table.clone()])?;
         if run > 0 {

@@ -101,10 +101,10 @@ impl<K: Ord, B> Pool<K, B> {
         out
     }
 
-    /// Counts the most memory in use anew.
-    pub fn reset_peak(&self) {
+    /// Counts the most memory in use anew, from so much at least.
+    pub fn set_peak(&self, to: usize) {
         let mut state = self.lock();
-        state.stats.peak = state.stats.active;
+        state.stats.peak = state.stats.active.max(to);
     }
 
     /// Bounds what is kept, from the next block on that comes back.

@@ -58,6 +58,12 @@ impl PyArray {
         drop(former);
     }
 
+    /// Becomes `changed`, which is computed later where it `is_late`: it is `former` then if values keep it from that.
+    pub fn replace(&self, changed: Array, former: &Array, is_late: bool) -> cupola::Result<()> {
+        self.set(if is_late { crate::_nn::updated(&changed, former)? } else { changed });
+        Ok(())
+    }
+
     /// The only element as a Python object.
     fn item_of<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let array = self.get();

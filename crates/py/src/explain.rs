@@ -1,10 +1,7 @@
 //! `explain`: what an evaluation would run.
 
-use std::collections::HashMap;
-use std::sync::Mutex;
-
 use cupola::explain::{Report, Roofline};
-use cupola::{Array, Device, plan};
+use cupola::{Array, plan};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -68,9 +65,10 @@ impl Explanation {
     }
 
     /// The least time of all steps, in seconds: for each the longer one of what its bytes take at the rate
-    /// of the memory and what its operations take at that of the arithmetic, as measured on this machine.
+    /// of the memory and what its operations take at that of the arithmetic, as measured on this machine. `None` where
+    /// these could not be measured, as where a limit leaves no memory for it.
     #[getter]
-    fn roofline_seconds(&self) -> f64 {
+    fn roofline_seconds(&self) -> Option<f64> {
         self.0.seconds()
     }
 
@@ -125,18 +123,6 @@ impl PyArray {
 
 fn of(arrays: &[Array]) -> cupola::Result<Explanation> {
     let plan = plan::explain(arrays)?;
-    let roofline = rates(plan.device)?;
+    let roofline = Roofline::of(plan.device);
     Ok(Explanation(Report::new(plan, roofline)))
-}
-
-/// The rates of a device, which are measured once.
-fn rates(device: Device) -> cupola::Result<Roofline> {
-    static KNOWN: Mutex<Option<HashMap<Device, Roofline>>> = Mutex::new(None);
-    let known = || KNOWN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if let Some(found) = known().as_ref().and_then(|known| known.get(&device)) {
-        return Ok(*found);
-    }
-    // Without the lock: two threads may measure, and the first keeps its place.
-    let measured = Roofline::measure(device)?;
-    Ok(*known().get_or_insert_default().entry(device).or_insert(measured))
 }

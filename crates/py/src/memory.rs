@@ -65,7 +65,7 @@ pub fn get_cache_memory() -> PyResult<usize> {
 #[doc = docs!(reset_peak_memory)]
 #[pyfunction]
 pub fn reset_peak_memory() -> PyResult<()> {
-    default_backend()?.reset_peak();
+    default_backend()?.set_peak(0);
     Ok(())
 }
 

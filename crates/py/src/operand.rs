@@ -26,13 +26,32 @@ pub enum Sized {
 pub enum Opd {
     Array(Array),
     Scalar(Scalar),
-    Foreign(Array),
+    Foreign(Foreign),
+}
+
+/// Another library's array.
+#[derive(Clone)]
+pub struct Foreign {
+    /// As it is by itself: `float32` where it is of `float64`.
+    pub array: Array,
+    /// The `float64` that it was, for what holds that, or does not hold what is rounded.
+    pub exact: Option<Array>,
+}
+
+impl Foreign {
+    /// Its elements in this dtype, rounded once.
+    fn of(&self, dtype: DType) -> PyResult<Array> {
+        match &self.exact {
+            Some(exact) if dtype != self.array.dtype() => read::narrowed(exact, dtype),
+            _ => cupola::ops::astype(&self.array, dtype).map_err(raise),
+        }
+    }
 }
 
 impl<'a> From<&'a Opd> for Operand<'a> {
     fn from(operand: &'a Opd) -> Self {
         match operand {
-            Opd::Array(array) | Opd::Foreign(array) => Operand::Array(array),
+            Opd::Array(array) | Opd::Foreign(Foreign { array, .. }) => Operand::Array(array),
             Opd::Scalar(value) => Operand::Scalar(*value),
         }
     }
@@ -42,20 +61,27 @@ impl Opd {
     /// The operand as an array.
     pub fn into_array(self) -> PyResult<Array> {
         match self {
-            Opd::Array(array) | Opd::Foreign(array) => Ok(array),
+            Opd::Array(array) | Opd::Foreign(Foreign { array, .. }) => Ok(array),
             Opd::Scalar(value) => scalar_array(value, None),
         }
     }
 
-    /// An error where it is an integer that `dtype` does not hold.
-    pub fn check_fits(&self, dtype: DType) -> PyResult<()> {
+    /// Whether it is an array that is not computed yet.
+    pub fn is_late(&self) -> bool {
+        matches!(self, Opd::Array(array) if !array.is_ready())
+    }
+
+    /// The operand for a place of `dtype`: another library's array becomes one of it. An error where it is an
+    /// integer that `dtype` does not hold.
+    pub fn fitting(self, dtype: DType) -> PyResult<Opd> {
         let value = match self {
-            Opd::Scalar(Scalar::Int(value)) => i128::from(*value),
-            Opd::Scalar(Scalar::Uint(value)) => i128::from(*value),
-            _ => return Ok(()),
+            Opd::Foreign(foreign) => return foreign.of(dtype).map(Opd::Array),
+            Opd::Scalar(Scalar::Int(value)) => i128::from(value),
+            Opd::Scalar(Scalar::Uint(value)) => i128::from(value),
+            own => return Ok(own),
         };
         match holds(dtype, value) {
-            true => Ok(()),
+            true => Ok(self),
             false => {
                 Err(wrong_value(format!("Converting {value} to {dtype} would result in overflow.")))
             }
@@ -65,15 +91,18 @@ impl Opd {
     /// The operand, in the dtype of `other` where it is another library's array and that is one.
     fn meeting(self, other: &Opd) -> PyResult<Opd> {
         match (self, other) {
-            (Opd::Foreign(array), Opd::Array(other)) => {
-                Ok(Opd::Array(cupola::ops::astype(&array, other.dtype()).map_err(raise)?))
+            (Opd::Foreign(foreign), Opd::Array(other)) => {
+                Ok(Opd::Array(foreign.of(other.dtype())?))
             }
             // Only an array of ours tells a number its dtype.
-            (Opd::Scalar(value), Opd::Foreign(_)) => scalar_array(value, None).map(Opd::Foreign),
+            (Opd::Scalar(value), Opd::Foreign(_)) => {
+                let array = scalar_array(value, None)?;
+                Ok(Opd::Foreign(Foreign { array, exact: None }))
+            }
             (own, Opd::Array(other)) => {
                 // Beside bools a number has the dtype that it has by itself: not the wider one.
                 let dtype = if other.dtype() == DType::Bool { DType::I32 } else { other.dtype() };
-                own.check_fits(dtype).map(|()| own)
+                own.fitting(dtype)
             }
             (own, _) => Ok(own),
         }
@@ -170,11 +199,11 @@ pub fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<Opd>> {
         return Ok(Some(Opd::Array(array.get().get())));
     }
     if is_bytes(object) {
-        return read::array(object, None).map(|array| Some(Opd::Foreign(array)));
+        let array = read::array(object, None)?;
+        return Ok(Some(Opd::Foreign(Foreign { array, exact: None })));
     }
-    Ok(match read::array_like(object)? {
-        Some((array, true)) => Some(Opd::Array(array)),
-        Some((array, false)) => Some(Opd::Foreign(array)),
+    Ok(match read::operand_like(object)? {
+        Some(operand) => Some(operand),
         None if object.hasattr("__complex__")? => {
             let value: num_complex::Complex64 = object.extract()?;
             Some(Opd::Scalar(Scalar::Complex(value.re as f32, value.im as f32)))

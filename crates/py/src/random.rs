@@ -10,7 +10,7 @@ use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, Count, Opd, ShapeArg, give};
+use crate::operand::{Arr, Count, Foreign, Opd, ShapeArg, give};
 
 fn or_f32(dtype: Option<Dtype>) -> DType {
     dtype.map_or(DType::F32, |d| d.0)
@@ -94,7 +94,7 @@ fn shape_of(shape: Option<ShapeArg>, operands: [&Opd; 2]) -> PyResult<Shape> {
         return Ok(shape.0);
     }
     let own = |operand: &Opd| match operand {
-        Opd::Array(array) | Opd::Foreign(array) => array.shape().clone(),
+        Opd::Array(array) | Opd::Foreign(Foreign { array, .. }) => array.shape().clone(),
         Opd::Scalar(_) => Shape::scalar(),
     };
     own(operands[0]).broadcast(&own(operands[1]), "random").map_err(raise)

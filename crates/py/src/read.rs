@@ -16,7 +16,7 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use crate::array::PyArray;
 use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
-use crate::operand::{is_bytes, scalar, scalar_array};
+use crate::operand::{Foreign, Opd, is_bytes, scalar, scalar_array};
 use lend::Loan;
 pub use lend::Sharing;
 
@@ -44,7 +44,7 @@ pub fn converted(
     } else if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
         sharing.copies("a list has no memory that an array could lie in")?;
         list::array(object, dtype)?
-    } else if let Some((array, _)) = of_library(object, sharing, dtype)? {
+    } else if let Some((array, _)) = of_library(object, sharing, dtype.into())? {
         match dtype {
             // What is cast later would show what is written to the memory until then.
             Some(dtype) if dtype != array.dtype() && sharing == Sharing::Possible => {
@@ -53,7 +53,7 @@ pub fn converted(
             _ => array,
         }
     } else if is_bytes(object) {
-        buffer(object, sharing, None, dtype)?
+        buffer(object, sharing, None, dtype.into())?
     } else if object.is_none() {
         return Err(wrong_type("array: a number, a list or an array is expected, not None"));
     } else {
@@ -72,15 +72,43 @@ pub fn converted(
 /// A copy of another library's array, and whether its dtype counts as an array's of our own does;
 /// `None` where it is none.
 pub fn array_like(object: &Bound<'_, PyAny>) -> PyResult<Option<(Array, bool)>> {
-    of_library(object, Sharing::Never, None)
+    of_library(object, Sharing::Never, Wanted::Usual)
 }
 
-/// Like [`array_like`], in the library's memory where that is wanted and possible. What becomes a
-/// `wanted` dtype in the end is not rounded to another one before.
+/// Another library's array as an operand; `None` where it is none.
+pub fn operand_like(object: &Bound<'_, PyAny>) -> PyResult<Option<Opd>> {
+    Ok(match of_library(object, Sharing::Never, Wanted::Exact)? {
+        Some((array, true)) => Some(Opd::Array(array)),
+        Some((exact, false)) if exact.dtype() == DType::F64 => {
+            let array = narrowed(&exact, DType::F32)?;
+            Some(Opd::Foreign(Foreign { array, exact: Some(exact) }))
+        }
+        Some((array, false)) => Some(Opd::Foreign(Foreign { array, exact: None })),
+        None => None,
+    })
+}
+
+/// What another library's elements become. What becomes a dtype in the end is not rounded to another one before.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// As in MLX: `float32` where they are `float64`.
+    Usual,
+    /// What they are.
+    Exact,
+    As(DType),
+}
+
+impl From<Option<DType>> for Wanted {
+    fn from(dtype: Option<DType>) -> Self {
+        dtype.map_or(Wanted::Usual, Wanted::As)
+    }
+}
+
+/// Like [`array_like`], in the library's memory where that is wanted and possible.
 fn of_library(
     object: &Bound<'_, PyAny>,
     sharing: Sharing,
-    wanted: Option<DType>,
+    wanted: Wanted,
 ) -> PyResult<Option<(Array, bool)>> {
     if object.is_none() || object.is_instance_of::<PyString>() || is_bytes(object) {
         return Ok(None);
@@ -152,10 +180,31 @@ enum Elements {
     Complex128,
 }
 
+impl Elements {
+    /// How many numbers an element has.
+    fn numbers(&self) -> usize {
+        match self {
+            Elements::Same(dtype) if !dtype.is_complex() => 1,
+            _ => 2,
+        }
+    }
+}
+
+/// Whether the bytes of numbers are in the other order than the machine's, and their type, of a format as in
+/// Python's `struct`: it may begin with the order.
+fn order_and_type(format: &CStr) -> (bool, &[u8]) {
+    match format.to_bytes() {
+        [b'>' | b'!', kind @ ..] => (cfg!(target_endian = "little"), kind),
+        [b'<', kind @ ..] => (cfg!(target_endian = "big"), kind),
+        [b'@' | b'=', kind @ ..] | kind => (false, kind),
+    }
+}
+
 fn elements(buffer: &PyUntypedBuffer) -> PyResult<Elements> {
     let format: &CStr = buffer.format();
     let size = buffer.item_size();
-    if let Some(complex) = format.to_bytes().strip_prefix(b"Z") {
+    let kind = order_and_type(format).1;
+    if let Some(complex) = kind.strip_prefix(b"Z") {
         return match complex {
             b"f" => Ok(Elements::Same(DType::C64)),
             b"d" => Ok(Elements::Complex128),
@@ -175,7 +224,7 @@ fn elements(buffer: &PyUntypedBuffer) -> PyResult<Elements> {
         (ElementType::SignedInteger { bytes: 8 }, 8) => I64,
         (ElementType::Float { bytes: 4 }, 4) => F32,
         (ElementType::Float { bytes: 8 }, 8) => F64,
-        _ if format.to_bytes() == b"e" => F16,
+        _ if kind == b"e" => F16,
         _ => return Err(unknown(format)),
     };
     Ok(Elements::Same(dtype))
@@ -185,20 +234,28 @@ fn unknown(format: &CStr) -> PyErr {
     wrong_type(format!("array: elements of format '{}' have no dtype", format.to_string_lossy()))
 }
 
-/// An array of what a buffer holds, which counts as `bits` where that is said. `float64` becomes
-/// `float32`, as in MLX, where nothing else is `wanted`.
+/// An array of what a buffer holds, which counts as `bits` where that is said.
 fn buffer(
     object: &Bound<'_, PyAny>,
     sharing: Sharing,
     bits: Option<DType>,
-    wanted: Option<DType>,
+    wanted: Wanted,
 ) -> PyResult<Array> {
     let view = PyUntypedBuffer::get(object)?;
     let elements = elements(&view)?;
-    let sharing = sharing.with(object)?;
+    let mut sharing = sharing.with(object)?;
     let shape: Shape = view.shape().iter().copied().collect();
-    let strides: Vec<isize> = view.strides().to_vec();
-    let source = Strided { data: view.buf_ptr().cast(), shape: &shape, strides: &strides };
+    let mut strides: Vec<isize> = view.strides().to_vec();
+    let mut source = Strided { data: view.buf_ptr().cast(), shape: &shape, strides: &strides };
+    let turned;
+    if order_and_type(view.format()).0 {
+        sharing.copies("its bytes are in the other order")?;
+        sharing = Sharing::Never;
+        turned = source.turned(view.item_size(), elements.numbers())?;
+        let size = view.item_size() as isize;
+        strides = shape.row_major().iter().map(|stride| stride * size).collect();
+        source = Strided { data: turned.as_ptr(), shape: &shape, strides: &strides };
+    }
     match elements {
         Elements::Same(dtype) => {
             let dtype = bits.unwrap_or(dtype);
@@ -216,16 +273,19 @@ pub(crate) struct Strided<'a> {
 }
 
 impl Strided<'_> {
-    /// The elements as an array, in place where that is wanted and possible. `float64` becomes
-    /// `float32`, as in MLX, where no other dtype is `wanted`.
+    /// The elements as an array, in place where that is wanted and possible.
     fn imported(
         &self,
         dtype: DType,
         sharing: Sharing,
-        wanted: Option<DType>,
+        wanted: Wanted,
         loan: impl FnOnce() -> PyResult<Py<Loan>>,
     ) -> PyResult<Array> {
-        let wanted = wanted.unwrap_or(DType::F32);
+        let wanted = match wanted {
+            Wanted::Usual => DType::F32,
+            Wanted::Exact => DType::F64,
+            Wanted::As(dtype) => dtype,
+        };
         if dtype == DType::F64 && wanted != DType::F64 {
             sharing.copies(format!("float64 becomes {wanted}"))?;
             return narrowed(&self.copied(dtype)?, wanted);
@@ -243,8 +303,11 @@ impl Strided<'_> {
     }
 
     /// Elements of complex128, which is no dtype here: `complex64`, or the parts that a `wanted` dtype keeps.
-    fn complex128(&self, sharing: Sharing, wanted: Option<DType>) -> PyResult<Array> {
-        let wanted = wanted.unwrap_or(DType::C64);
+    fn complex128(&self, sharing: Sharing, wanted: Wanted) -> PyResult<Array> {
+        let wanted = match wanted {
+            Wanted::Usual | Wanted::Exact => DType::C64,
+            Wanted::As(dtype) => dtype,
+        };
         sharing.copies(format!("complex128 becomes {wanted}"))?;
         let bytes = self.bytes(2 * size_of::<f64>()).map_err(raise)?;
         let shape = Shape::from(self.shape);
@@ -286,6 +349,13 @@ impl Strided<'_> {
         self.shape.iter().zip(self.strides).map(stride).collect()
     }
 
+    /// The elements' bytes in row-major order, those of each of an element's `numbers` the other way round.
+    fn turned(&self, size: usize, numbers: usize) -> PyResult<Vec<u8>> {
+        let mut bytes = self.bytes(size).map_err(raise)?;
+        bytes.chunks_exact_mut((size / numbers).max(1)).for_each(<[u8]>::reverse);
+        Ok(bytes)
+    }
+
     /// The elements' bytes in row-major order.
     pub fn bytes(&self, size: usize) -> cupola::Result<Vec<u8>> {
         let count = self.shape.iter().fold(1, |n: usize, &d| n.saturating_mul(d));
@@ -311,7 +381,7 @@ impl Strided<'_> {
 }
 
 /// An array of `float64` in another dtype, made on the CPU: GPUs may have no float64.
-fn narrowed(array: &Array, wanted: DType) -> PyResult<Array> {
+pub fn narrowed(array: &Array, wanted: DType) -> PyResult<Array> {
     with_stream(Stream::of(Device::CPU), || {
         let array = ops::astype(array, wanted)?;
         array.eval()?;
@@ -328,7 +398,7 @@ pub fn from_dlpack(object: &Bound<'_, PyAny>, sharing: Sharing) -> PyResult<Arra
     // What other libraries lend is memory; NumPy lends the array.
     let lends_itself = object.hasattr(pyo3::intern!(object.py(), "__array_interface__"))?;
     let sharing = if lends_itself { sharing.with(object)? } else { sharing };
-    dlpack::array(object, sharing, None)
+    dlpack::array(object, sharing, Wanted::Usual)
 }
 
 pub use dlpack::capsule;

@@ -305,3 +305,54 @@ def test_bytes_in_the_other_order(kind):
             np.testing.assert_array_equal(np.array(cc.array(view)), view)
     with pytest.raises(ValueError, match="order"):
         cc.asarray(values.astype(values.dtype.newbyteorder(">")), copy=False)
+
+
+WIDE = 2.0**25 + 1
+SETS = {
+    "all": lambda z, v: z.__setitem__(slice(None), v),
+    "one": lambda z, v: z.__setitem__(0, v[0]),
+    "places": lambda z, v: z.__setitem__(cc.array([0, 1]), v),
+    "a mask": lambda z, v: z.__setitem__(cc.array([True, True]), v[:1]),
+    "+=": lambda z, v: z.__iadd__(v),
+}
+
+
+@pytest.mark.parametrize("change", SETS)
+def test_float64_of_others_is_not_rounded_on_its_way_into_an_array(change):
+    for dtype, number in ((cc.float64, 1 / 3), (cc.float64, 1e300), (cc.int32, WIDE), (cc.int64, 2.0**52 + 1)):
+        z = cc.zeros(2, dtype=dtype)
+        SETS[change](z, np.array([number, number]))
+        assert z.tolist()[0] == number, (dtype, number)
+
+
+def test_float64_of_others_beside_arrays_of_float64_or_integers():
+    x, third = cc.zeros(2, dtype=cc.float64), np.array([1 / 3, 1e300])
+    want = third.tolist()
+    others = [third, memoryview(third), third[::-1][::-1], third.astype(">f8")]
+    for v in others:
+        for found in (x + v, cc.add(v, x), cc.add(x, v), cc.maximum(x, v), cc.where(x == 1, x, v), x.at[:].add(v),
+                      cc.full((2,), v, dtype=cc.float64), cc.full_like(x, v), cc.clip(x + 1e301, 0, v),
+                      cc.array([v], dtype=cc.float64)[0], cc.array([[v], [v]], dtype=cc.float64)[1, 0],
+                      cc.put_along_axis(x, cc.array([0, 1]), v, 0), cc.masked_fill(x, x == 0, v), cc.lerp(v, x, 0.0)):  # fmt: skip
+            assert found.dtype == cc.float64 and found.tolist() == want
+    assert cc.pad(x, 1, constant_values=np.array(1e300)).tolist() == [1e300, 0, 0, 1e300]
+    assert cc.full((1,), np.array(WIDE), dtype=cc.int32).tolist() == [WIDE]
+    assert cc.array([np.array([WIDE])], dtype=cc.int32).tolist() == [[WIDE]]
+    assert (cc.array([1], dtype=cc.int32) + np.array([WIDE])).tolist() == [WIDE + 1]
+    assert cc.arange(np.array(2.0**53), np.array(2.0**53 + 8), 4, dtype=cc.float64).shape == (2,)
+    # By themselves they are float32, as in MLX.
+    for found in (cc.array(third), cc.add(third, third), cc.full((2,), third), cc.abs(third), cc.ones(2) + third):
+        assert found.dtype == cc.float32
+
+
+@pytest.mark.parametrize("kind", ["i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8"])
+def test_the_order_of_bytes_of_a_buffer(kind):
+    x = np.array([[1, 2, 300], [4, 5, 60]])
+    for order in "<>=":
+        v = x.astype(order + kind)
+        for view in (v, memoryview(v), memoryview(v)[::-1], memoryview(v[:, ::2])):
+            want = np.asarray(view).astype(np.dtype(kind)).tolist()
+            assert cc.array(view).tolist() == want
+            z = cc.zeros(np.asarray(view).shape, dtype=cc.array(view).dtype)
+            z[:] = view
+            assert z.tolist() == want

@@ -1,6 +1,8 @@
 """`mx.explain` and `array.explain`."""
 
 import json
+import subprocess
+import sys
 import xml.dom.minidom
 
 import pytest
@@ -81,3 +83,29 @@ def test_traced_arrays_cannot_be_explained():
 
     with pytest.raises(ValueError):
         mx.compile(f)(mx.ones(2))
+
+
+ALONE = """
+import cupola.core as mx
+from cupola import profiler
+mx.set_default_device(mx.cpu)
+x = mx.ones((4, 4))
+mx.eval(x)
+if LIMIT:
+    mx.set_hard_memory_limit(2**20)
+mx.reset_peak_memory()
+before = mx.get_cache_memory()
+with profiler.profile() as found:
+    explained = mx.explain(lambda x: x + 1, x)
+print(explained.roofline_seconds is None, "could not be measured" in str(explained))
+print(len([e for e in found.result.table("op").splitlines() if "matmul" in e or "add" in e]))
+print(mx.get_peak_memory() < 2**20, mx.get_cache_memory() <= before + 2**20)
+import json; json.loads(explained.to_json()); assert "<svg" in explained.to_svg()
+"""
+
+
+@pytest.mark.parametrize("limit", [False, True])
+def test_measuring_the_machine_is_not_seen(limit):
+    code = ALONE.replace("LIMIT", str(limit))
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert told.splitlines() == [f"{limit} {limit}", "0", "True True"]

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import cupola.nn as nn
 from conftest import cc, values
 
 rng = np.random.default_rng(0)

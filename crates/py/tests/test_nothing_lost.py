@@ -8,7 +8,7 @@ import cupola.optimizers as optim
 import numpy as np
 import pytest
 from conftest import cc
-from cupola.utils import tree_flatten
+from cupola.utils import tree_flatten, tree_map
 
 DEVICES = [name for name in ("cpu", "wgpu", "cuda") if cc.is_available(getattr(cc, name))]
 
@@ -240,6 +240,67 @@ def test_a_step_with_a_singular_matrix_is_undone():
     assert np.array(model.weight).tolist() == before
     step(cc.eye(3))
     assert np.array(model.weight).tolist() != before
+
+
+CHANGES = {
+    "a slice": lambda z: z.__setitem__(slice(1, 3), cc.take(z, computed(7, 8))),
+    "all": lambda z: z.__setitem__(slice(None), cc.take(z, computed(7, 8, 9, 10))),
+    "an ellipsis": lambda z: z.__setitem__(Ellipsis, cc.take(z, computed(9))),
+    "places": lambda z: z.__setitem__(cc.array([1, 2]), cc.take(z, computed(7, 8))),
+    "a mask": lambda z: z.__setitem__(z > 0, cc.take(z, computed(7))),
+    "+=": lambda z: z.__iadd__(cc.take(z, computed(7))),
+    "-=": lambda z: z.__isub__(0.1 * cc.take(z, computed(7, 7, 7, 7))),
+    "*=": lambda z: z.__imul__(cc.take(z, computed(7))),
+    "/=": lambda z: z.__itruediv__(cc.take(z, computed(7))),
+    "**=": lambda z: z.__ipow__(cc.take(z, computed(7))),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_changes_in_place_and_fails_is_what_it_was(change):
+    z = cc.zeros(4) + 1
+    cc.eval(z)
+    CHANGES[change](z)
+    with pytest.raises(IndexError):
+        z.tolist()
+    assert z.tolist() == [1, 1, 1, 1]
+    z += cc.take(z, computed(0))
+    assert z.tolist() == [2, 2, 2, 2]
+
+
+def _by_update(layer, gradients):
+    layer.update(tree_map(lambda p, q: p - 0.1 * q, layer.parameters(), gradients))
+
+
+def _by_attribute(layer, gradients):
+    layer.weight = layer.weight - 0.1 * gradients["weight"]
+
+
+def _in_place(layer, gradients):
+    layer.weight -= 0.1 * gradients["weight"]
+
+
+def _by_apply(layer, gradients):
+    layer.apply(lambda p: p - 0.1 * gradients["weight"])
+
+
+@pytest.mark.parametrize("way", [_by_update, _by_attribute, _in_place, _by_apply])
+def test_weights_of_a_step_by_hand_that_fails_are_what_they_were(way):
+    layer = nn.Embedding(10, 4)
+    loss = nn.value_and_grad(layer, lambda at: layer(at).sum())
+
+    def step(at):
+        value, gradients = loss(at)
+        way(layer, gradients)
+        cc.eval(value, layer.parameters())
+
+    step(computed(1, 2))
+    before = layer.weight.tolist()
+    with pytest.raises(IndexError):
+        step(computed(7, 14))
+    assert layer.weight.tolist() == before
+    step(computed(1, 2))
+    assert layer.weight.tolist() != before
 
 
 def test_an_assignment_that_fails_leaves_the_array():

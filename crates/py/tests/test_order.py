@@ -229,3 +229,18 @@ def test_extremes_of_complex_numbers_leave_nan_out():
     x = mx.array([complex(nan, 1), 1 + 2j, 1 - 2j, complex(5, nan)])
     assert mx.nanmax(x).item() == 1 + 2j and mx.nanmin(x).item() == 1 - 2j
     assert np.isnan(mx.nanmax(x[:1]).item())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_zeros_of_both_signs_have_an_order(dtype):
+    # However elements are laid out and folded, the sign is the same.
+    rng = np.random.default_rng(1)
+    for shape in [(65,), (1000,), (33001,), (16, 67), (67, 16), (5, 67, 33), (257, 130)]:
+        negative = rng.random(shape) < rng.choice([0.002, 0.5, 0.998])
+        x = mx.array(np.where(negative, -0.0, 0.0).astype(np.float32)).astype(getattr(mx, dtype))
+        for axis in range(len(shape)):
+            for y in (x, mx.contiguous(x.T).T, mx.contiguous(x[::-1])[::-1], x + mx.zeros(1, dtype=x.dtype) * -1):
+                for f, want in ((mx.min, negative.any(axis)), (mx.max, negative.all(axis))):
+                    np.testing.assert_array_equal(np.signbit(np.array(f(y, axis).astype(mx.float32))), want)
+                up = np.signbit(np.array(mx.cummin(y, axis=axis).astype(mx.float32)))
+                np.testing.assert_array_equal(up, np.logical_or.accumulate(negative, axis))

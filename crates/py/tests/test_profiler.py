@@ -333,3 +333,53 @@ def test_what_the_cpu_runs_in_place_of_a_device_is_the_cpus():
     ran = {step["name"]: step["args"]["device"] for step in steps(found.result)}
     assert ran["solve"] == "cpu" and ran["map"] == "wgpu:0"
     assert any(row.startswith("solve") and " cpu" in row for row in found.result.table("op").splitlines())
+
+
+def test_what_the_cpu_runs_for_a_device_is_timed_by_itself(tmp_path):
+    with mx.stream(mx.wgpu), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        a = mx.random.normal((256, 256))
+        mx.eval(a)
+
+        def f():
+            b = a @ a
+            return (mx.exp(b[:8, :8].astype(mx.float64)).astype(mx.float32) + 1) @ b[:8]
+
+        mx.eval(f())
+        with profiler.profile() as found:
+            for _ in range(4):
+                mx.eval(f())
+    found.result.save(str(tmp_path / "trace.json"))
+    events = [e for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if e["ph"] == "X"]
+    on_cpu = [e for e in events if e["cat"] == "step" and e["args"]["device"] == "cpu"]
+    assert len(on_cpu) >= 4
+    ends = lambda e: e["ts"] + e["dur"]  # noqa: E731
+    for step in on_cpu:
+        around = [e for e in events if e["cat"] == "fallback" and e["ts"] <= step["ts"] + 0.01 and ends(step) <= ends(e) + 0.01]
+        assert len(around) == 1, "it is within what took its place"
+        copies = [e for e in events if e["cat"] == "copy" and e["ts"] < ends(step) and step["ts"] < ends(e)]
+        assert not copies, "copies are not the step's"
+    # Chrome's events of one row lie in each other or apart.
+    rows = {}
+    for e in events:
+        rows.setdefault((e["pid"], e["tid"]), []).append(e)
+    for row in rows.values():
+        row.sort(key=lambda e: (e["ts"], -e["dur"]))
+        around = []
+        for e in row:
+            while around and around[-1] <= e["ts"] + 0.01:
+                around.pop()
+            assert not around or ends(e) <= around[-1] + 0.01, e
+            around.append(ends(e))
+
+
+def test_batched_modules_have_their_lines():
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+    mx.eval(model.parameters())
+    x = mx.random.normal((6, 8))
+    mx.eval(x)
+    for function in (mx.vmap(model), mx.compile(mx.vmap(model))):
+        with profiler.profile() as found:
+            mx.eval(function(x))
+        modules = found.result.table("module")
+        assert "layers.0" in modules and "layers.2" in modules, modules

@@ -88,7 +88,7 @@ pub fn prod(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
     })
 }
 
-/// The largest element over `axes`; NaN if there is one.
+/// The largest element over `axes`; NaN if there is one. Of zeros the positive one is the larger.
 ///
 /// # Errors
 /// Where an axis to fold is empty.
@@ -105,7 +105,7 @@ pub fn max(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
     reduce(ReduceKind::Max, x, axes, keepdims)
 }
 
-/// The smallest element over `axes`; NaN if there is one.
+/// The smallest element over `axes`; NaN if there is one. Of zeros the negative one is the smaller.
 ///
 /// # Errors
 /// As [`max`].

@@ -175,7 +175,12 @@ impl Prepared {
 }
 
 impl Prepared {
-    /// Whether the CPU runs it for a device that has no kernel for it.
+    /// Whether it is one kernel that the CPU runs for a device that has none.
+    pub(super) fn is_on_host(&self) -> bool {
+        self.is_taken_over
+    }
+
+    /// Whether the CPU runs it, or some of it, for a device that has no kernel for it.
     pub(super) fn is_taken_over(&self) -> bool {
         self.is_taken_over || self.control.as_ref().is_some_and(|control| control.falls_back())
     }

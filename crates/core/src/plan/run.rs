@@ -295,7 +295,8 @@ impl Plan {
         let as_one = self.sequence.as_ref();
         let as_one = as_one.filter(|_| waits.is_none_or(|at| at == self.steps.len()));
         self.runs.fetch_add(1, Ordering::Relaxed);
-        let watch = Watch::begin(backend, &self.shares, self.steps.len());
+        let on_host = || self.steps.iter().any(|step| step.prepared.is_on_host());
+        let watch = Watch::begin(backend, &self.shares, self.steps.len(), on_host);
         let watch = watch.map_err(|error| Failure { error, overwritten: false })?;
         // Who listens may want to know of each step.
         let as_one = as_one.filter(|_| watch.as_ref().is_none_or(|watch| !watch.is_each()));
@@ -443,6 +444,9 @@ impl Plan {
             })?;
             drop(range);
             if let Some(watch) = watch.as_mut().filter(|watch| watch.is_each()) {
+                if step.prepared.is_on_host() {
+                    watch.ran_on_host(index);
+                }
                 watch.passed();
             }
         }

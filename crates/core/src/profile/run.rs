@@ -33,6 +33,8 @@ pub struct Run {
     pub(super) start: Instant,
     /// Nanoseconds from the start to where each step was over that was not skipped, or the whole run.
     pub(super) ends: Vec<u64>,
+    /// The steps that the CPU ran for the device: when each began, and how long it took.
+    pub(super) on_host: Vec<(usize, Instant, Duration)>,
     pub(super) clock: Clock,
     pub(super) timing: Timing,
     pub(super) shares: Arc<Shares>,
@@ -64,15 +66,19 @@ impl Run {
         let what = What::Memory { device, memory };
         let placed = Event { what, start: self.start, length: Duration::ZERO };
         let mut last = 0;
+        let mut on_host = self.on_host.iter().peekable();
         let steps = self.indices().zip(ends).map(move |(index, end)| {
             let Told { step, line } = &self.steps[index];
-            let (device, queue, clock) = (self.device, self.queue, self.clock);
+            let (device, queue, mut clock) = (self.device, self.queue, self.clock);
             let (step, line) = (step.clone(), line.clone());
-            let what = What::Step { device, queue, plan, step, line, clock };
-            let start = self.start + Duration::from_nanos(last);
-            let length = Duration::from_nanos(end.saturating_sub(last));
+            let mut start = self.start + Duration::from_nanos(last);
+            let mut length = Duration::from_nanos(end.saturating_sub(last));
+            if let Some(&(_, began, took)) = on_host.next_if(|(own, ..)| *own == index) {
+                // What the device's clock has there are copies and waiting, too.
+                (start, length, clock) = (began, took, Clock::Device);
+            }
             last = end;
-            Event { what, start, length }
+            Event { what: What::Step { device, queue, plan, step, line, clock }, start, length }
         });
         std::iter::once(placed).chain(steps)
     }
@@ -298,6 +304,7 @@ mod tests {
             memory: MemoryStats::default(),
             start,
             ends: vec![1],
+            on_host: Vec::new(),
             clock: Clock::Host,
             timing: if timed.is_some() { Timing::Whole } else { Timing::None },
             shares: shares.clone(),

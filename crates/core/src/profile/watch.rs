@@ -10,6 +10,7 @@ use crate::backend::{Backend, MemoryStats, backend};
 use crate::device::{Device, queue};
 use crate::error::Result;
 use crate::event::Marker;
+use crate::fallback;
 use crate::fork::lock;
 
 /// Runs that are over and that nobody was told of yet.
@@ -53,22 +54,26 @@ pub(crate) struct Watch<'a> {
     /// Places in the device's work before the first step and after each, or after the whole run, where it has marks
     /// of its own or is waited for.
     marks: Option<Vec<Box<dyn Marker>>>,
+    /// The steps that the CPU ran for the device: when each began, and how long it took.
+    on_host: Vec<(usize, Instant, Duration)>,
 }
 
 impl<'a> Watch<'a> {
     /// Begins, where anybody listens, with a plan of so many `steps`, whose memory is there. On a device with marks of its
-    /// own most runs are timed as a whole, and short ones not each.
+    /// own most runs are timed as a whole, and short ones not each; but not where the CPU runs a step of it, which waits
+    /// for the device anyway.
     pub fn begin(
         on: &'a dyn Backend,
         shares: &'a Arc<Shares>,
         steps: usize,
+        on_host: impl FnOnce() -> bool,
     ) -> Result<Option<Watch<'a>>> {
         if !is_on() {
             return Ok(None);
         }
         let listeners = listeners();
         let waits = listeners.iter().any(|listener| listener.waits());
-        let timing = match on.has_marks() && !waits {
+        let timing = match on.has_marks() && !waits && !on_host() {
             true => shares.timing(&listeners, on.device(), Instant::now()),
             false => Timing::Each,
         };
@@ -84,12 +89,31 @@ impl<'a> Watch<'a> {
         };
         let ends = Vec::with_capacity(count);
         let (memory, start) = (on.memory(), Instant::now());
-        Ok(Some(Watch { on, shares, listeners, waits, timing, memory, start, ends, marks }))
+        let on_host = Vec::new();
+        Ok(Some(Watch {
+            on,
+            shares,
+            listeners,
+            waits,
+            timing,
+            memory,
+            start,
+            ends,
+            marks,
+            on_host,
+        }))
     }
 
     /// Whether steps are timed one by one.
     pub fn is_each(&self) -> bool {
         self.timing == Timing::Each
+    }
+
+    /// The CPU ran step `index` for the device.
+    pub fn ran_on_host(&mut self, index: usize) {
+        if let Some((start, length)) = fallback::last() {
+            self.on_host.push((index, start, length));
+        }
     }
 
     /// A step was given to the device now, or the whole run. Where that cannot be marked the host's times stay: who
@@ -121,6 +145,7 @@ impl<'a> Watch<'a> {
             memory: self.memory,
             start: self.start,
             ends: self.ends,
+            on_host: self.on_host,
             clock: if device == Device::CPU { Clock::Device } else { Clock::Host },
             timing: self.timing,
             shares: self.shares.clone(),

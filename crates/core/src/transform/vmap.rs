@@ -6,6 +6,7 @@ use crate::array::Array;
 use crate::array::scope::Scope;
 use crate::error::{Error, Result};
 use crate::graph::trace::{Handle, handle, tape};
+use crate::holders;
 use crate::ops;
 use crate::prim::Batched;
 use crate::shape::{Aval, normalize_axis};
@@ -109,7 +110,8 @@ pub fn vmap_traced(
                 known.get(&handle(i)).cloned().unwrap_or_else(whole)
             })
             .collect();
-        let results = array.node.op.vmap(&args, size)?;
+        let node = &array.node;
+        let results = holders::again_at(node.line.as_ref(), || node.op.vmap(&args, size))?;
         for (output, result) in results.into_iter().enumerate() {
             known.insert((handle(&array).0, output as u32), result);
         }

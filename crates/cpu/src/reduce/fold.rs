@@ -230,6 +230,36 @@ fn pick<F: Fold<T: bytemuck::NoUninit>>(isa: Isa) -> Folds {
     }
 }
 
+/// Extremes that do not depend on the order of elements, which is another on other machines and in other plans:
+/// a NaN is both, and of zeros the negative one is the smaller, though they are equal.
+pub(crate) trait Extremes {
+    fn larger(self, other: Self) -> Self;
+    fn smaller(self, other: Self) -> Self;
+}
+
+macro_rules! extremes {
+    ($($t:ty),*) => {$(
+        impl Extremes for $t {
+            #[inline(always)]
+            fn larger(self, other: $t) -> $t {
+                let larger = if self > other { self } else { other };
+                let same = <$t>::from_bits(self.to_bits() & other.to_bits());
+                let larger = if self == other { same } else { larger };
+                if self.is_nan() { self } else { larger }
+            }
+
+            #[inline(always)]
+            fn smaller(self, other: $t) -> $t {
+                let smaller = if self < other { self } else { other };
+                let same = <$t>::from_bits(self.to_bits() | other.to_bits());
+                let smaller = if self == other { same } else { smaller };
+                if self.is_nan() { self } else { smaller }
+            }
+        }
+    )*};
+}
+extremes!(f32, f64);
+
 macro_rules! folds {
     ($isa:expr, $t:ty, $identity:expr, |$a:ident, $b:ident| $body:expr) => {{
         struct F;
@@ -263,14 +293,8 @@ pub(crate) fn folds(kind: ReduceKind, dtype: DType, isa: Isa) -> Option<Folds> {
             match kind {
                 ReduceKind::Sum => folds!(isa, $t, 0.0, |a, b| a + b),
                 ReduceKind::Prod => folds!(isa, $t, 1.0, |a, b| a * b),
-                ReduceKind::Max => folds!(isa, $t, <$t>::NEG_INFINITY, |a, b| {
-                    let larger = if a > b { a } else { b };
-                    if a.is_nan() { a } else { larger }
-                }),
-                ReduceKind::Min => folds!(isa, $t, <$t>::INFINITY, |a, b| {
-                    let smaller = if a < b { a } else { b };
-                    if a.is_nan() { a } else { smaller }
-                }),
+                ReduceKind::Max => folds!(isa, $t, <$t>::NEG_INFINITY, |a, b| a.larger(b)),
+                ReduceKind::Min => folds!(isa, $t, <$t>::INFINITY, |a, b| a.smaller(b)),
                 ReduceKind::All | ReduceKind::Any => return None,
             }
         };

@@ -103,8 +103,8 @@ impl Backend for Rows {
     fn trim(&self) {
         self.cpu.trim();
     }
-    fn reset_peak(&self) {
-        self.cpu.reset_peak();
+    fn set_peak(&self, to: usize) {
+        self.cpu.set_peak(to);
     }
     fn set_cache_limit(&self, bytes: Option<usize>) {
         self.cpu.set_cache_limit(bytes);

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use cupola_core::profile::{Clock, What};
@@ -80,23 +79,13 @@ pub fn worked(rows: &[Row]) -> Duration {
     rows.iter().filter(|row| !row.is_wait).map(|row| row.time).sum()
 }
 
-/// The rates of devices, each measured once in a process, when the first table asks for it.
+/// The rates of devices. One that cannot be measured has none, and its table no column of it.
 #[derive(Default)]
 struct Rooflines(HashMap<Device, Option<Roofline>>);
 
 impl Rooflines {
     fn of(&mut self, device: Device) -> Option<Roofline> {
-        static KNOWN: Mutex<Vec<(Device, Roofline)>> = Mutex::new(Vec::new());
-        *self.0.entry(device).or_insert_with(|| {
-            let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((_, roofline)) = known.iter().find(|(of, _)| *of == device) {
-                return Some(*roofline);
-            }
-            // A device that cannot be measured has no roofline, and its table no column of it.
-            let roofline = Roofline::measure(device).ok()?;
-            known.push((device, roofline));
-            Some(roofline)
-        })
+        *self.0.entry(device).or_insert_with(|| Roofline::of(device))
     }
 }
 

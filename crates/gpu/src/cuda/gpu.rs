@@ -356,9 +356,9 @@ impl Gpu {
         self.facts.memory
     }
 
-    /// Counts the most memory in use anew.
-    pub fn reset_peak(&self) {
-        self.pool.reset_peak();
+    /// Counts the most memory in use anew, from so much at least.
+    pub fn set_peak(&self, to: usize) {
+        self.pool.set_peak(to);
     }
 
     /// Bounds what is kept.

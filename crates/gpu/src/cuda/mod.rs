@@ -302,9 +302,9 @@ impl Backend for Cuda {
         }
     }
 
-    fn reset_peak(&self) {
+    fn set_peak(&self, to: usize) {
         if let Some(Ok(gpu)) = self.gpu.get() {
-            gpu.reset_peak();
+            gpu.set_peak(to);
         }
     }
 

@@ -521,7 +521,8 @@ impl<'k> Fold<'k> {
 }
 
 impl<'k> Number<'k> {
-    /// It and `other` folded.
+    /// It and `other` folded. Of zeros the negative one is the smaller, though they are equal, so that the result
+    /// does not depend on the order of elements.
     pub fn fold(self, kind: ReduceKind, dtype: DType, other: Number<'k>) -> Number<'k> {
         let op = match kind {
             ReduceKind::Sum => Binary::Add,
@@ -531,7 +532,21 @@ impl<'k> Number<'k> {
             ReduceKind::All => Binary::BitAnd,
             ReduceKind::Any => Binary::BitOr,
         };
-        self.binary(op, other, dtype).wrapped(dtype)
+        let folded = self.binary(op, other, dtype).wrapped(dtype);
+        match (kind, self, other, folded) {
+            (
+                ReduceKind::Max | ReduceKind::Min,
+                Number::Real(a),
+                Number::Real(b),
+                Number::Real(v),
+            ) if v.ty.is_float() => {
+                let bits = if v.ty == Ty::F64 { Ty::U64 } else { Ty::U32 };
+                let (x, y) = (a.bits(bits), b.bits(bits));
+                let same = if kind == ReduceKind::Max { x & y } else { x | y };
+                Number::Real(a.eq(b).select(same.bits(v.ty), v))
+            }
+            _ => folded,
+        }
     }
 }
 

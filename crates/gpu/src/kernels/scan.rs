@@ -9,7 +9,7 @@
 
 use cupola_core::DType;
 use cupola_core::backend::{Operand, Segment};
-use cupola_core::prim::{Scan, ScanKind};
+use cupola_core::prim::{ReduceKind, Scan, ScanKind};
 
 use super::view::{Axes, View, place, unflatten};
 use super::{BufferRef, Draft, Launch, Missing, Program, join};
@@ -108,7 +108,11 @@ pub(super) struct Fold {
 
 impl Fold {
     fn join<'k>(self, x: Number<'k>, y: Number<'k>) -> Number<'k> {
-        x.binary(self.kind.join(), y, self.dtype).wrapped(self.dtype)
+        match self.kind {
+            ScanKind::Max => x.fold(ReduceKind::Max, self.dtype, y),
+            ScanKind::Min => x.fold(ReduceKind::Min, self.dtype, y),
+            kind => x.binary(kind.join(), y, self.dtype).wrapped(self.dtype),
+        }
     }
 
     /// What leaves every element as it is.

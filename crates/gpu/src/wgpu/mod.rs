@@ -187,8 +187,8 @@ impl Backend for Wgpu {
         self.queue.trim();
     }
 
-    fn reset_peak(&self) {
-        self.queue.reset_peak();
+    fn set_peak(&self, to: usize) {
+        self.queue.set_peak(to);
     }
 
     fn set_cache_limit(&self, bytes: Option<usize>) {

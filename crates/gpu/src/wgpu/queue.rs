@@ -646,9 +646,9 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
         self.buffers.pool().stats()
     }
 
-    /// Counts the most memory in use anew.
-    pub fn reset_peak(&self) {
-        self.buffers.pool().reset_peak();
+    /// Counts the most memory in use anew, from so much at least.
+    pub fn set_peak(&self, to: usize) {
+        self.buffers.pool().set_peak(to);
     }
 
     /// Bounds what is kept.

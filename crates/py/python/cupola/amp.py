@@ -49,7 +49,7 @@ class Policy:
         unchanged: Names of operations whose operands are to stay as they are.
 
     Raises:
-        ValueError: Where no operation of a name is cast, or ``dtype`` is another.
+        ValueError: Where no operation of a name is cast, a name is given twice, or ``dtype`` is another.
 
     Example:
         >>> policy = amp.Policy(mx.bfloat16, float32=["tanh"])
@@ -74,6 +74,9 @@ class Policy:
             if ops := list(ops):
                 self._changes[category] = ops
             for op in ops:
+                named = [name for name, others in self._changes.items() if op in others]
+                if len(named) > 1:
+                    raise ValueError(f"[amp] {op!r} is named by {named[0]!r} and by {named[1]!r}")
                 self._native = self._native.changed(op, category)
 
     @property

@@ -63,14 +63,21 @@ fn given(py: Python<'_>, result: Option<Array>) -> PyResult<Py<PyAny>> {
 }
 
 /// In place: the object becomes the result, for whoever else holds it, too.
-fn replace(slf: &PyArray, result: Option<Array>, what: &str) -> PyResult<()> {
-    match result {
-        Some(array) => {
-            slf.set(array);
-            Ok(())
-        }
-        None => Err(crate::error::wrong_type(format!("{what}: the operand is no array or number"))),
-    }
+fn replace(
+    slf: &PyArray,
+    result: Option<Array>,
+    other: &Bound<'_, PyAny>,
+    what: &str,
+) -> PyResult<()> {
+    let Some(array) = result else {
+        let text = format!("{what}: the operand is no array or number");
+        return Err(crate::error::wrong_type(text));
+    };
+    let former = slf.get();
+    // What was never computed is not lost: only what values would be.
+    let is_late = former.is_ready()
+        && other.cast::<PyArray>().is_ok_and(|other| !other.get().get().is_ready());
+    slf.replace(array, &former, is_late).map_err(raise)
 }
 
 macro_rules! operators {
@@ -87,7 +94,7 @@ macro_rules! operators {
                 }
 
                 fn $in_place(&self, other: &Bound<'_, PyAny>) -> PyResult<()> {
-                    replace(self, apply(self, other, $what, |a, b| ops::$op(a, b), false)?, $what)
+                    replace(self, apply(self, other, $what, |a, b| ops::$op(a, b), false)?, other, $what)
                 }
             )*
         }
@@ -141,7 +148,7 @@ impl PyArray {
 
     fn __ipow__(&self, other: &Bound<'_, PyAny>, modulo: &Bound<'_, PyAny>) -> PyResult<()> {
         let _ = modulo;
-        replace(self, apply(self, other, "power", |a, b| ops::power(a, b), false)?, "power")
+        replace(self, apply(self, other, "power", |a, b| ops::power(a, b), false)?, other, "power")
     }
 
     fn __truediv__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -156,7 +163,12 @@ impl PyArray {
         if !self.get().dtype().is_inexact() {
             return Err(wrong_value("In place division cannot cast to non-floating point type."));
         }
-        replace(self, apply(self, other, "division", |a, b| ops::divide(a, b), false)?, "division")
+        replace(
+            self,
+            apply(self, other, "division", |a, b| ops::divide(a, b), false)?,
+            other,
+            "division",
+        )
     }
 
     fn __matmul__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -174,7 +186,7 @@ impl PyArray {
             Some(other) => Some(ops::matmul(&self.get(), &other).map_err(raise)?),
             None => None,
         };
-        replace(self, product, "matmul")
+        replace(self, product, other, "matmul")
     }
 
     fn __richcmp__(

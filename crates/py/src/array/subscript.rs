@@ -125,12 +125,9 @@ fn widened(mask: &Array, x: &Array) -> Result<Array> {
 
 /// The values of an assignment: they take the array's dtype, and their leading axes of size 1 go.
 fn values(value: Opd, x: &Array) -> PyResult<Opd> {
-    value.check_fits(x.dtype())?;
-    match value {
+    match value.fitting(x.dtype())? {
         Opd::Scalar(value) => Ok(Opd::Array(crate::operand::scalar_array(value, Some(x.dtype()))?)),
-        Opd::Array(array) | Opd::Foreign(array) => {
-            Ok(Opd::Array(ops::astype(&array, x.dtype()).map_err(raise)?))
-        }
+        value => Ok(Opd::Array(ops::astype(&value.into_array()?, x.dtype()).map_err(raise)?)),
     }
 }
 
@@ -166,13 +163,9 @@ impl PyArray {
 
     fn __setitem__(&self, arg0: &Bound<'_, PyAny>, arg1: Opd) -> PyResult<()> {
         let former = self.get();
+        let is_late = arg1.is_late() || is_known_later(arg0);
         let changed = assign(&former, arg0, arg1)?;
-        // An index that is known later may be outside its axis: then all stays as it was.
-        self.set(match is_known_later(arg0) {
-            true => ops::update(&changed, &former).map_err(raise)?,
-            false => changed,
-        });
-        Ok(())
+        self.replace(changed, &former, is_late).map_err(raise)
     }
 
     /// Updates of parts: `x.at[index].add(values)` gives a new array, and where an index comes

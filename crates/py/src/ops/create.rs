@@ -9,7 +9,7 @@ use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, Count, Opd, ShapeArg, give};
+use crate::operand::{Arr, Count, Foreign, Opd, ShapeArg, give};
 use crate::read;
 
 #[doc = docs!(full)]
@@ -26,7 +26,7 @@ pub fn full(
             Some(dtype) => dtype.0,
             None => vals.clone().into_array()?.dtype(),
         };
-        vals.check_fits(dtype)?;
+        let vals = vals.fitting(dtype)?;
         give(ops::full(shape.0, &vals, dtype))
     })
 }
@@ -36,7 +36,7 @@ pub fn full(
 #[pyo3(signature = (a, vals, dtype = None, *, stream = None))]
 pub fn full_like(a: Arr, vals: Opd, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
     let dtype = dtype.map_or(a.dtype(), |d| d.0);
-    vals.check_fits(dtype)?;
+    let vals = vals.fitting(dtype)?;
     on(stream, || give(ops::full(a.shape().clone(), &vals, dtype)))
 }
 
@@ -90,7 +90,10 @@ fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Scalar> {
     }
     match crate::operand::operand(value)? {
         Some(Opd::Scalar(value)) => Ok(value),
-        Some(Opd::Array(array) | Opd::Foreign(array)) if array.size() == 1 => {
+        Some(
+            Opd::Array(array)
+            | Opd::Foreign(Foreign { exact: Some(array), .. } | Foreign { array, .. }),
+        ) if array.size() == 1 => {
             if array.dtype().is_integer() {
                 let wide = ops::astype(&array, DType::I64).and_then(|a| a.item::<i64>());
                 return wide.map(Scalar::Int).map_err(raise);

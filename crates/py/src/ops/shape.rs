@@ -190,13 +190,11 @@ pub fn pad(
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let widths = widths(pad_width)?;
-    if let Some(value) = &constant_values {
-        value.check_fits(a.dtype())?;
-    }
+    let constant_values = constant_values.map(|v| v.fitting(a.dtype())).transpose()?;
     let mode = match (mode, constant_values) {
         ("constant", None) => PadMode::Constant(Scalar::Int(0)),
         ("constant", Some(Opd::Scalar(value))) => PadMode::Constant(value),
-        ("constant", Some(Opd::Array(array) | Opd::Foreign(array))) => PadMode::Filled(array),
+        ("constant", Some(value)) => PadMode::Filled(value.into_array()?),
         ("edge", _) => PadMode::Edge,
         ("reflect", _) => PadMode::Reflect,
         ("symmetric", _) => PadMode::Symmetric,
@@ -270,7 +268,7 @@ pub fn put_along_axis(
     axis: Axis,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    values.check_fits(a.dtype())?;
+    let values = values.fitting(a.dtype())?;
     on(stream, || give(ops::put_along_axis(&a, &indices, &values, axis.0)))
 }
 

@@ -35,8 +35,7 @@ pub fn addcmul(
     value: Option<Opd>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let value = or_one(value);
-    value.check_fits(common(&x, &a, &b)?)?;
+    let value = or_one(value).fitting(common(&x, &a, &b)?)?;
     on(stream, || give(ops::addcmul(&x, &a, &b, &value)))
 }
 
@@ -50,7 +49,6 @@ pub fn addcdiv(
     value: Option<Opd>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let value = or_one(value);
-    value.check_fits(common(&x, &a, &b)?)?;
+    let value = or_one(value).fitting(common(&x, &a, &b)?)?;
     on(stream, || give(ops::addcdiv(&x, &a, &b, &value)))
 }

@@ -9,7 +9,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use super::{Loan, Sharing, Strided};
+use super::{Loan, Sharing, Strided, Wanted};
 use crate::array::PyArray;
 use crate::error::{wrong_type, wrong_value};
 use crate::host::Host;
@@ -130,11 +130,7 @@ fn code_of(dtype: DType) -> (u8, u8) {
 }
 
 /// An array of what `object.__dlpack__` gives.
-pub fn array(
-    object: &Bound<'_, PyAny>,
-    sharing: Sharing,
-    wanted: Option<DType>,
-) -> PyResult<Array> {
+pub fn array(object: &Bound<'_, PyAny>, sharing: Sharing, wanted: Wanted) -> PyResult<Array> {
     let py = object.py();
     let device: (i32, i32) = match object.call_method0("__dlpack_device__") {
         Ok(device) => device.call_method0("__iter__").and_then(|i| {

@@ -141,8 +141,14 @@ fn scalars(object: &Bound<'_, PyAny>, shape: Shape, dtype: DType) -> PyResult<Ar
 
 /// Lists that hold arrays: each item becomes an array, and they are stacked.
 fn stacked(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Array> {
-    let items: Vec<Array> =
-        object.try_iter()?.map(|i| super::array(&i?, None)).collect::<PyResult<_>>()?;
+    let array = |item: PyResult<Bound<'_, PyAny>>| {
+        let item = item?;
+        // Numbers wrap into the dtype when all are one array.
+        let dtype =
+            dtype.filter(|_| is_nest(&item) || operand::scalar(&item).ok().flatten().is_none());
+        super::array(&item, dtype)
+    };
+    let items: Vec<Array> = object.try_iter()?.map(array).collect::<PyResult<_>>()?;
     if items.windows(2).any(|w| w[0].shape() != w[1].shape()) {
         return Err(uneven());
     }

@@ -328,11 +328,11 @@ class array:
     def logsumexp(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
         """ln Σ eˣ over `axes`; −∞ where every element is."""
     def max(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
-        """The largest element over `axes`; NaN if there is one."""
+        """The largest element over `axes`; NaN if there is one. Of zeros the positive one is the larger."""
     def mean(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
         """The mean over `axes`; NaN for nothing."""
     def min(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
-        """The smallest element over `axes`; NaN if there is one."""
+        """The smallest element over `axes`; NaN if there is one. Of zeros the negative one is the smaller."""
     def moveaxis(self, source: int, destination: int, *, stream: _StreamOrDevice = ...) -> array:
         """One axis moved to another place; the others keep their order."""
     def prod(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
@@ -613,9 +613,10 @@ class Explanation:
     def operations(self) -> int:
         """The arithmetic operations of all steps."""
     @property
-    def roofline_seconds(self) -> float:
+    def roofline_seconds(self) -> Any:
         """The least time of all steps, in seconds: for each the longer one of what its bytes take at the rate
-        of the memory and what its operations take at that of the arithmetic, as measured on this machine.
+        of the memory and what its operations take at that of the arithmetic, as measured on this machine. `None` where
+        these could not be measured, as where a limit leaves no memory for it.
         """
     def to_json(self) -> str:
         """All of it as JSON."""
@@ -2698,7 +2699,7 @@ def matrix_transpose(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> ar
                [2, 4]], dtype=int32)
     """
 def max(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The largest element over `axes`; NaN if there is one.
+    """The largest element over `axes`; NaN if there is one. Of zeros the positive one is the larger.
 
     Errors:
     Where an axis to fold is empty.
@@ -2795,7 +2796,7 @@ def meshgrid(*arrays: _Scalar | array, sparse: bool | None = ..., indexing: str 
         ((3, 2), (3, 2))
     """
 def min(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The smallest element over `axes`; NaN if there is one.
+    """The smallest element over `axes`; NaN if there is one. Of zeros the negative one is the smaller.
 
     Errors:
     As `max`.
