@@ -19,7 +19,6 @@ use num_complex::{Complex, Complex32};
 use crate::contiguous::{Contiguous, Source};
 use crate::math;
 use crate::op::{Finish, Io, OpKernel};
-use crate::reduce::Extremes;
 use crate::simd::half::{c32_to_c64, c64_to_c32};
 use crate::simd::{Isa, Kernel, Out, dispatch};
 use crate::threads::parallel_for;
@@ -172,11 +171,13 @@ impl OpKernel for ScanKernel {
                         ScanKind::Prod => unsafe { self.fold::<$f, _>(x, out, 1.0, |a, b| a * b) },
                         // SAFETY: as above.
                         ScanKind::Max => unsafe {
-                            self.fold::<$f, _>(x, out, <$wide>::NEG_INFINITY, <$wide>::larger);
+                            let larger = |a: $wide, b: $wide| if a >= b || a.is_nan() { a } else { b };
+                            self.fold::<$f, _>(x, out, <$wide>::NEG_INFINITY, larger);
                         },
                         // SAFETY: as above.
                         ScanKind::Min => unsafe {
-                            self.fold::<$f, _>(x, out, <$wide>::INFINITY, <$wide>::smaller);
+                            let smaller = |a: $wide, b: $wide| if a <= b || a.is_nan() { a } else { b };
+                            self.fold::<$f, _>(x, out, <$wide>::INFINITY, smaller);
                         },
                         // SAFETY: as above.
                         ScanKind::LogAddExp => unsafe {

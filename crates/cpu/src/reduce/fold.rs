@@ -35,6 +35,18 @@ trait Fold {
     type T: Copy;
     const IDENTITY: Self::T;
     fn fold(a: Self::T, b: Self::T) -> Self::T;
+
+    /// What `fold` gives where its result [`Fold::is_settled`], and is sooner there.
+    #[inline(always)]
+    fn quick(a: Self::T, b: Self::T) -> Self::T {
+        Self::fold(a, b)
+    }
+
+    /// Whether `quick` may stand for `fold` where it came to this.
+    #[inline(always)]
+    fn is_settled(_: Self::T) -> bool {
+        true
+    }
 }
 
 /// # Safety
@@ -81,17 +93,26 @@ fn row<F: Fold, const N: usize>(row: &[F::T]) -> F::T {
 
 #[inline(always)]
 fn add_to<F: Fold, const N: usize>(acc: &mut [F::T; N], row: &[F::T]) {
+    let before = *acc;
     let mut blocks = row.chunks_exact(N);
     for block in &mut blocks {
         if N == LANES {
             ask_ahead(block);
         }
         for (a, &b) in acc.iter_mut().zip(block) {
-            *a = F::fold(*a, b);
+            *a = F::quick(*a, b);
         }
     }
     for (a, &b) in acc.iter_mut().zip(blocks.remainder()) {
-        *a = F::fold(*a, b);
+        *a = F::quick(*a, b);
+    }
+    if !acc.iter().fold(true, |all, &a| all & F::is_settled(a)) {
+        *acc = before;
+        for block in row.chunks(N) {
+            for (a, &b) in acc.iter_mut().zip(block) {
+                *a = F::fold(*a, b);
+            }
+        }
     }
 }
 
@@ -230,36 +251,6 @@ fn pick<F: Fold<T: bytemuck::NoUninit>>(isa: Isa) -> Folds {
     }
 }
 
-/// Extremes that do not depend on the order of elements, which is another on other machines and in other plans:
-/// a NaN is both, and of zeros the negative one is the smaller, though they are equal.
-pub(crate) trait Extremes {
-    fn larger(self, other: Self) -> Self;
-    fn smaller(self, other: Self) -> Self;
-}
-
-macro_rules! extremes {
-    ($($t:ty),*) => {$(
-        impl Extremes for $t {
-            #[inline(always)]
-            fn larger(self, other: $t) -> $t {
-                let larger = if self > other { self } else { other };
-                let same = <$t>::from_bits(self.to_bits() & other.to_bits());
-                let larger = if self == other { same } else { larger };
-                if self.is_nan() { self } else { larger }
-            }
-
-            #[inline(always)]
-            fn smaller(self, other: $t) -> $t {
-                let smaller = if self < other { self } else { other };
-                let same = <$t>::from_bits(self.to_bits() | other.to_bits());
-                let smaller = if self == other { same } else { smaller };
-                if self.is_nan() { self } else { smaller }
-            }
-        }
-    )*};
-}
-extremes!(f32, f64);
-
 macro_rules! folds {
     ($isa:expr, $t:ty, $identity:expr, |$a:ident, $b:ident| $body:expr) => {{
         struct F;
@@ -269,6 +260,36 @@ macro_rules! folds {
             #[inline(always)]
             fn fold($a: $t, $b: $t) -> $t {
                 $body
+            }
+        }
+        pick::<F>($isa)
+    }};
+}
+
+/// An extreme of floats. NaN is one, and of zeros the negative one is the smaller, though they are equal: so nothing
+/// depends on the order of elements, which is another on other machines and in other plans.
+macro_rules! extreme {
+    ($isa:expr, $t:ty, $identity:expr, $wins:tt, $signs:tt) => {{
+        struct F;
+        impl Fold for F {
+            type T = $t;
+            const IDENTITY: $t = $identity;
+
+            #[inline(always)]
+            fn fold(a: $t, b: $t) -> $t {
+                let same = <$t>::from_bits(a.to_bits() $signs b.to_bits());
+                if a == b { same } else { Self::quick(a, b) }
+            }
+
+            #[inline(always)]
+            fn quick(a: $t, b: $t) -> $t {
+                let extreme = if a $wins b { a } else { b };
+                if a.is_nan() { a } else { extreme }
+            }
+
+            #[inline(always)]
+            fn is_settled(a: $t) -> bool {
+                a != 0.0
             }
         }
         pick::<F>($isa)
@@ -293,8 +314,8 @@ pub(crate) fn folds(kind: ReduceKind, dtype: DType, isa: Isa) -> Option<Folds> {
             match kind {
                 ReduceKind::Sum => folds!(isa, $t, 0.0, |a, b| a + b),
                 ReduceKind::Prod => folds!(isa, $t, 1.0, |a, b| a * b),
-                ReduceKind::Max => folds!(isa, $t, <$t>::NEG_INFINITY, |a, b| a.larger(b)),
-                ReduceKind::Min => folds!(isa, $t, <$t>::INFINITY, |a, b| a.smaller(b)),
+                ReduceKind::Max => extreme!(isa, $t, <$t>::NEG_INFINITY, >, &),
+                ReduceKind::Min => extreme!(isa, $t, <$t>::INFINITY, <, |),
                 ReduceKind::All | ReduceKind::Any => return None,
             }
         };

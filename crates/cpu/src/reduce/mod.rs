@@ -19,7 +19,7 @@ use cupola_core::prim::ReduceKind;
 use cupola_core::{DType, Error, Result};
 use smallvec::SmallVec;
 
-pub(crate) use self::fold::{Extremes, Folds, folds};
+pub(crate) use self::fold::{Folds, folds};
 pub(crate) use self::row::Row;
 use self::split::Split;
 use crate::map::{

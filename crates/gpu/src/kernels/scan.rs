@@ -9,7 +9,7 @@
 
 use cupola_core::DType;
 use cupola_core::backend::{Operand, Segment};
-use cupola_core::prim::{ReduceKind, Scan, ScanKind};
+use cupola_core::prim::{Scan, ScanKind};
 
 use super::view::{Axes, View, place, unflatten};
 use super::{BufferRef, Draft, Launch, Missing, Program, join};
@@ -108,10 +108,15 @@ pub(super) struct Fold {
 
 impl Fold {
     fn join<'k>(self, x: Number<'k>, y: Number<'k>) -> Number<'k> {
-        match self.kind {
-            ScanKind::Max => x.fold(ReduceKind::Max, self.dtype, y),
-            ScanKind::Min => x.fold(ReduceKind::Min, self.dtype, y),
-            kind => x.binary(kind.join(), y, self.dtype).wrapped(self.dtype),
+        let joined = x.binary(self.kind.join(), y, self.dtype).wrapped(self.dtype);
+        match (self.kind, x, y, joined) {
+            // The first of equal ones, zeros of both signs, too.
+            (ScanKind::Max | ScanKind::Min, Number::Real(x), Number::Real(y), Number::Real(v))
+                if v.ty.is_float() =>
+            {
+                Number::Real(x.eq(y).select(x, v))
+            }
+            _ => joined,
         }
     }
 
@@ -485,7 +490,8 @@ impl<'k> Totals<'k> {
             let other = total.shuffle_xor(size);
             let is_second = (thread & size).ne(0);
             before = is_second.select(join(other, before), before);
-            total = join(total, other);
+            let (first, second) = (is_second.select(other, total), is_second.select(total, other));
+            total = join(first, second);
             size *= 2;
         }
         let group = thread / size;
