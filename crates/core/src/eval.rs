@@ -499,6 +499,16 @@ struct Work {
     leaves: Vec<Value>,
 }
 
+/// The operation that made what a node is, and its line: of an update what is put in the place of another.
+fn maker(node: &Node) -> (&'static str, Option<Arc<str>>) {
+    if let Op::Mark(Mark::Update) = node.op
+        && let Some(fresh) = node.state().inputs.first()
+    {
+        return (fresh.node.op.name(), fresh.node.line.clone());
+    }
+    (node.op.name(), node.line.clone())
+}
+
 /// An evaluation that is about to run.
 struct Job {
     /// Only read while the plan runs: a forked process finds it so.
@@ -571,12 +581,8 @@ impl Job {
                             Op::Movement(_) | Op::Mark(Mark::StopGradient | Mark::Depends)
                         );
                         for (value, aval) in own.iter_mut().zip(&node.avals).filter(|_| is_new) {
-                            holders::hold(
-                                &mut value.buffer,
-                                node.op.name(),
-                                aval,
-                                node.line.clone(),
-                            );
+                            let (op, line) = maker(node);
+                            holders::hold(&mut value.buffer, op, aval, line);
                         }
                         let mut state = node.state();
                         state.progress = Progress::Ready(own);

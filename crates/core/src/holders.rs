@@ -78,14 +78,23 @@ struct Registry {
     live: HashMap<u64, Holder>,
     last: u64,
     recording: Option<Recording>,
+    /// The changes of buffers that are known by their step until the array that is in them says what it is.
+    placed: HashMap<u64, usize>,
 }
 
 impl Registry {
     fn note(&mut self, buffer: u64, holder: Option<&Holder>) {
+        let placed = self.placed.remove(&buffer);
         let Some(recording) = self.recording.as_mut().filter(|_| !profile::is_unheard()) else {
             return;
         };
         let history = &mut recording.history;
+        if let (Some(change), Some(holder)) =
+            (placed.and_then(|at| history.changes.get_mut(at)), holder)
+        {
+            change.holder = Some(holder.clone());
+            return;
+        }
         if history.changes.len() >= recording.most {
             history.lost += 1;
             return;
@@ -111,6 +120,21 @@ impl Drop for Tag {
 
 /// Notes what a large buffer holds from now on. The first time it gets its tag.
 pub(crate) fn hold(buffer: &mut Buffer, op: &'static str, aval: &Aval, line: Option<Arc<str>>) {
+    note(buffer, op, aval, line, false);
+}
+
+/// Notes what a step puts in a new buffer, which an array may say better soon.
+pub(crate) fn place(buffer: &mut Buffer, op: &'static str, aval: &Aval, line: Option<Arc<str>>) {
+    note(buffer, op, aval, line, true);
+}
+
+fn note(
+    buffer: &mut Buffer,
+    op: &'static str,
+    aval: &Aval,
+    line: Option<Arc<str>>,
+    is_placed: bool,
+) {
     if buffer.bytes() < LARGE || buffer.is_lent() {
         return;
     }
@@ -121,6 +145,11 @@ pub(crate) fn hold(buffer: &mut Buffer, op: &'static str, aval: &Aval, line: Opt
     let id = buffer.tag.as_ref().map_or(registry.last + 1, |tag| tag.0);
     registry.last = registry.last.max(id);
     registry.note(id, Some(&holder));
+    let changes = registry.recording.as_ref().map_or(&[][..], |r| &r.history.changes);
+    // It was noted last, unless there was no room for it.
+    if is_placed && changes.last().is_some_and(|change| change.buffer == id) {
+        registry.placed.insert(id, changes.len() - 1);
+    }
     registry.live.insert(id, holder);
     drop(guard);
     buffer.tag.get_or_insert_with(|| Arc::new(Tag(id)));
@@ -151,6 +180,7 @@ pub fn start_history(most: usize) -> Result<()> {
     if registry.recording.is_some() {
         return Err(Error::argument("memory history", "is being recorded already"));
     }
+    registry.placed.clear();
     registry.recording =
         Some(Recording { start: Instant::now(), history: History::default(), most });
     let live: Vec<(u64, Holder)> = registry.live.iter().map(|(id, h)| (*id, h.clone())).collect();
@@ -210,11 +240,26 @@ thread_local! {
 
 /// Runs `record`, which records what was recorded at `line`, where that is known, in another form.
 pub(crate) fn again_at<R>(line: Option<&Arc<str>>, record: impl FnOnce() -> R) -> R {
-    let Some(line) = line else { return record() };
-    let outer = AGAIN.replace(Some(line.clone()));
-    let recorded = record();
-    AGAIN.set(outer);
-    recorded
+    match line {
+        Some(line) => at(Some(line.clone()), record),
+        None => record(),
+    }
+}
+
+/// Runs a function of the program's own, which records at lines of its own.
+pub(crate) fn afresh<R>(record: impl FnOnce() -> R) -> R {
+    at(None, record)
+}
+
+fn at<R>(line: Option<Arc<str>>, record: impl FnOnce() -> R) -> R {
+    struct Outer(Option<Arc<str>>);
+    impl Drop for Outer {
+        fn drop(&mut self) {
+            AGAIN.set(self.0.take());
+        }
+    }
+    let _outer = Outer(AGAIN.replace(line));
+    record()
 }
 
 /// The line that records now, where lines are noted.

@@ -77,7 +77,8 @@ impl Roofline {
     }
 }
 
-/// Runs `work` on `device`. No profile or history has it, and memory is as it was afterwards, the peak too.
+/// Runs `work` on `device`. No profile or history has it, the peak of its memory is what it was, and what is kept for
+/// reuse afterwards is given back.
 fn unobserved<R>(device: Device, work: impl FnOnce() -> Result<R>) -> Result<R> {
     let on = backend(device)?;
     let before = on.memory();

@@ -218,14 +218,6 @@ pub fn update(x: Arr, former: Arr) -> PyResult<PyArray> {
     give(updated(&x, &former))
 }
 
-#[doc = docs!(_nn::takes_place)]
-#[pyfunction]
-pub fn takes_place(x: &Bound<'_, PyArray>, former: &Bound<'_, PyArray>) -> PyResult<()> {
-    let (x, former) = (x.get(), former.get().get());
-    let fresh = x.get();
-    x.replace(fresh.clone(), &former, former.is_ready() && !fresh.is_ready()).map_err(raise)
-}
-
 #[doc = docs!(_nn::Item)]
 #[pyclass(frozen, name = "Item", module = "cupola.core._nn")]
 pub struct Item(Py<PyString>);

@@ -1005,7 +1005,7 @@ pub fn index_fill(
     value: Opd,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let value = value.fitting(a.dtype())?;
+    let value = value.beside(a.dtype())?;
     on(stream, || give(ops::index_fill(&a, axis, &indices, &value)))
 }
 
@@ -1140,7 +1140,6 @@ pub fn left_shift(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 #[pyfunction(name = "lerp")]
 #[pyo3(signature = (start, end, weight, *, stream = None), text_signature = "(start, end, weight, *, stream=None)")]
 pub fn lerp(start: Opd, end: Opd, weight: Opd, stream: Option<On>) -> PyResult<PyArray> {
-    let (start, end) = meet(start, end)?;
     let (end, weight) = meet(end, weight)?;
     on(stream, || give(ops::lerp(&start, &end, &weight)))
 }
@@ -1351,7 +1350,7 @@ pub fn logsumexp(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyRe
 #[pyfunction(name = "masked_fill")]
 #[pyo3(signature = (a, mask, value, *, stream = None), text_signature = "(a, mask, value, *, stream=None)")]
 pub fn masked_fill(a: Arr, mask: Arr, value: Opd, stream: Option<On>) -> PyResult<PyArray> {
-    let value = value.fitting(a.dtype())?;
+    let value = value.beside(a.dtype())?;
     on(stream, || give(ops::masked_fill(&a, &mask, &value)))
 }
 
@@ -3487,7 +3486,6 @@ macro_rules! docs {
 (_nn::softplus) => { "ln(1 + eˣ), without overflow." };
 (_nn::softshrink) => { "x moved by lambda towards 0, and 0 where |x| is not above lambda." };
 (_nn::softsign) => { "x/(1 + |x|)." };
-(_nn::takes_place) => { "``x`` becomes what ``update`` of it and ``former`` gives, where it is computed later and ``former`` is there: for whoever\nelse holds it, too.\n\nExample:\n    >>> w, index = mx.array([1.0, 2.0]), mx.array(3) + 4\n    >>> fresh = w + w[index]\n    >>> mx._nn.takes_place(fresh, w)\n    >>> try:\n    ...     mx.eval(fresh)\n    ... except IndexError:\n    ...     print(fresh)\n    array([1, 2], dtype=float32)" };
 (_nn::tree_map) => { "A tree of what ``function`` makes of each leaf of ``tree`` and of the leaves at its place in the trees of ``rest``; a list, tuple or dictionary of which ``is_leaf`` says so is a leaf, too.\n\nExample:\n    >>> mx._nn.tree_map(lambda x, y: x + y, {\"a\": [1, 2]}, ({\"a\": [3, 4]},))\n    {'a': [4, 6]}" };
 (_nn::update) => { "``x`` itself, as what ``former`` becomes: where an index outside its axis keeps ``x`` from being computed, the\nerror is given once, and from then on the result is ``former``. Of another shape or dtype ``x`` takes nothing's place.\n\nExample:\n    >>> w, index = mx.array([1.0, 2.0]), mx.array(3) + 4\n    >>> fresh = mx._nn.update(w + w[index], w)\n    >>> try:\n    ...     mx.eval(fresh)\n    ... except IndexError:\n    ...     print(fresh)\n    array([1, 2], dtype=float32)" };
 (_onnx::export) => { "" };
@@ -4101,7 +4099,6 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::_nn::softshrink, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::softsign, m)?)?;
             m.add_function(wrap_pyfunction!(self::step, m)?)?;
-            m.add_function(wrap_pyfunction!(crate::_nn::takes_place, m)?)?;
             m.add_function(wrap_pyfunction!(self::tanh_shrink, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::tree_map, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::update, m)?)?;

@@ -66,16 +66,45 @@ impl Opd {
         }
     }
 
+    /// The operand as an array beside another one: doubles of another library keep their digits beside doubles.
+    pub fn array_beside(self, other: DType) -> PyResult<Array> {
+        match self {
+            Opd::Foreign(Foreign { exact: Some(exact), .. }) if other == DType::F64 => Ok(exact),
+            own => own.into_array(),
+        }
+    }
+
+    /// The dtype that it has, where that is an array's of our own.
+    pub fn own_dtype(&self) -> Option<DType> {
+        match self {
+            Opd::Array(array) => Some(array.dtype()),
+            Opd::Scalar(_) | Opd::Foreign(_) => None,
+        }
+    }
+
     /// Whether it is an array that is not computed yet.
     pub fn is_late(&self) -> bool {
         matches!(self, Opd::Array(array) if !array.is_ready())
     }
 
-    /// The operand for a place of `dtype`: another library's array becomes one of it. An error where it is an
-    /// integer that `dtype` does not hold.
-    pub fn fitting(self, dtype: DType) -> PyResult<Opd> {
+    /// The operand for elements of `dtype`, which it is cast to: so another library's array becomes one of it.
+    ///
+    /// # Errors
+    /// As [`Opd::beside`].
+    pub fn cast_to(self, dtype: DType) -> PyResult<Opd> {
+        match self {
+            Opd::Foreign(foreign) => foreign.of(dtype).map(Opd::Array),
+            own => own.beside(dtype),
+        }
+    }
+
+    /// The operand beside elements of `dtype`: doubles of another library keep their digits beside doubles. An error
+    /// where it is an integer that `dtype` does not hold.
+    pub fn beside(self, dtype: DType) -> PyResult<Opd> {
         let value = match self {
-            Opd::Foreign(foreign) => return foreign.of(dtype).map(Opd::Array),
+            Opd::Foreign(Foreign { exact: Some(exact), .. }) if dtype == DType::F64 => {
+                return Ok(Opd::Array(exact));
+            }
             Opd::Scalar(Scalar::Int(value)) => i128::from(value),
             Opd::Scalar(Scalar::Uint(value)) => i128::from(value),
             own => return Ok(own),
@@ -102,7 +131,7 @@ impl Opd {
             (own, Opd::Array(other)) => {
                 // Beside bools a number has the dtype that it has by itself: not the wider one.
                 let dtype = if other.dtype() == DType::Bool { DType::I32 } else { other.dtype() };
-                own.fitting(dtype)
+                own.beside(dtype)
             }
             (own, _) => Ok(own),
         }

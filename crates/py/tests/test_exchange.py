@@ -333,13 +333,19 @@ def test_float64_of_others_beside_arrays_of_float64_or_integers():
         for found in (x + v, cc.add(v, x), cc.add(x, v), cc.maximum(x, v), cc.where(x == 1, x, v), x.at[:].add(v),
                       cc.full((2,), v, dtype=cc.float64), cc.full_like(x, v), cc.clip(x + 1e301, 0, v),
                       cc.array([v], dtype=cc.float64)[0], cc.array([[v], [v]], dtype=cc.float64)[1, 0],
-                      cc.put_along_axis(x, cc.array([0, 1]), v, 0), cc.masked_fill(x, x == 0, v), cc.lerp(v, x, 0.0)):  # fmt: skip
+                      cc.put_along_axis(x, cc.array([0, 1]), v, 0), cc.masked_fill(x, x == 0, v)):  # fmt: skip
             assert found.dtype == cc.float64 and found.tolist() == want
     assert cc.pad(x, 1, constant_values=np.array(1e300)).tolist() == [1e300, 0, 0, 1e300]
     assert cc.full((1,), np.array(WIDE), dtype=cc.int32).tolist() == [WIDE]
     assert cc.array([np.array([WIDE])], dtype=cc.int32).tolist() == [[WIDE]]
     assert (cc.array([1], dtype=cc.int32) + np.array([WIDE])).tolist() == [WIDE + 1]
     assert cc.arange(np.array(2.0**53), np.array(2.0**53 + 8), 4, dtype=cc.float64).shape == (2,)
+    assert cc.array_equal(cc.array([0.1, 0.2], dtype=cc.float64), np.array([0.1, 0.2])).item()
+    assert (cc.eye(2, dtype=cc.float64) @ third).tolist() == want
+    # What is filled keeps its dtype, and takes no other kind of number.
+    for x, filling in ((cc.ones(2), np.array([1 + 5j, 2])), (cc.ones(2, dtype=cc.int32), np.array([1.5, 2]))):
+        with pytest.raises(ValueError, match="does not fit"):
+            cc.masked_fill(x, cc.array([True, False]), filling)
     # By themselves they are float32, as in MLX.
     for found in (cc.array(third), cc.add(third, third), cc.full((2,), third), cc.abs(third), cc.ones(2) + third):
         assert found.dtype == cc.float32

@@ -206,6 +206,18 @@ def test_history_names_the_lines_of_what_is_made_on_the_way():
     assert all(c["line"].startswith("test_memory.py:") for c in made), made
 
 
+def test_history_names_what_one_step_makes_by_the_line_of_each():
+    with mx.record_memory_history() as history:
+        a = mx.ones((512, 512)) * 2
+        b = mx.exp(a)
+        mx.eval(a, b)
+        a[0] = b[0] + 1
+        mx.eval(a)
+    made = [(c["op"], c["line"]) for c in json.loads(history.to_json())["changes"] if c["bytes"]]
+    assert len({line for _, line in made}) == len(made) == 3, made
+    assert {op for op, _ in made[:2]} == {"multiply", "exp"} and made[2][0] != "update", made
+
+
 def test_history_is_bounded_and_one_at_a_time(tmp_path):
     history = mx.record_memory_history(max_changes=3)
     with pytest.raises(ValueError, match="already"):

@@ -8,7 +8,7 @@ import cupola.optimizers as optim
 import numpy as np
 import pytest
 from conftest import cc
-from cupola.utils import tree_flatten, tree_map
+from cupola.utils import tree_flatten
 
 DEVICES = [name for name in ("cpu", "wgpu", "cuda") if cc.is_available(getattr(cc, name))]
 
@@ -268,30 +268,13 @@ def test_what_changes_in_place_and_fails_is_what_it_was(change):
     assert z.tolist() == [2, 2, 2, 2]
 
 
-def _by_update(layer, gradients):
-    layer.update(tree_map(lambda p, q: p - 0.1 * q, layer.parameters(), gradients))
-
-
-def _by_attribute(layer, gradients):
-    layer.weight = layer.weight - 0.1 * gradients["weight"]
-
-
-def _in_place(layer, gradients):
-    layer.weight -= 0.1 * gradients["weight"]
-
-
-def _by_apply(layer, gradients):
-    layer.apply(lambda p: p - 0.1 * gradients["weight"])
-
-
-@pytest.mark.parametrize("way", [_by_update, _by_attribute, _in_place, _by_apply])
-def test_weights_of_a_step_by_hand_that_fails_are_what_they_were(way):
+def test_weights_of_a_step_by_hand_that_fails_are_what_they_were():
     layer = nn.Embedding(10, 4)
     loss = nn.value_and_grad(layer, lambda at: layer(at).sum())
 
     def step(at):
         value, gradients = loss(at)
-        way(layer, gradients)
+        layer.weight -= 0.1 * gradients["weight"]
         cc.eval(value, layer.parameters())
 
     step(computed(1, 2))

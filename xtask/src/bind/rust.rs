@@ -151,18 +151,10 @@ fn write_function(out: &mut String, function: &Bound, arguments: &[Argument]) {
     let fallible = function.function.returns.starts_with("Result");
     let operands = arguments.iter().filter(|a| a.kind == Kind::Operand).collect::<Vec<_>>();
     let meeting = match operands[..] {
-        [ref first @ .., a, b] => {
-            // A condition stands by itself.
-            let first = first.last().filter(|first| first.name != "condition");
-            let pairs = first.into_iter().map(|first| (first, a)).chain([(&a, b)]);
-            let meet = |(a, b): (&&Argument, &Argument)| {
-                format!("let ({0}, {1}) = meet({0}, {1})?;", a.name, b.name)
-            };
-            pairs.map(meet).collect()
-        }
+        [.., a, b] => format!("let ({0}, {1}) = meet({0}, {1})?;", a.name, b.name),
         // The values that an array is filled with take its dtype.
         [one] if one.name == "value" => {
-            format!("let {0} = {0}.fitting({1}.dtype())?;", one.name, arguments[0].name)
+            format!("let {0} = {0}.beside({1}.dtype())?;", one.name, arguments[0].name)
         }
         _ => String::new(),
     };

@@ -261,6 +261,7 @@ fn returned(ty: &str) -> String {
         "DeviceType" | "Dtype" | "Group" | "StreamContext" | "PrintOptions" | "ArrayAt"
         | "ArrayIterator" => ty,
         "Option<PyArray>" => "array",
+        "Option<f64>" => "float | None",
         "bool" => "bool",
         "usize" | "isize" | "u16" | "u32" | "u64" | "i32" | "i128" => "int",
         "f64" => "float",

@@ -250,7 +250,7 @@ impl Memory<'_> {
                 let mut buffer = crate::backend::alloc(on, bytes)?;
                 let segment = &step.prepared.segment;
                 let line = lines.filter(|_| bytes >= holders::LARGE).and_then(|of| step.line(of));
-                holders::hold(&mut buffer, segment.name(), &segment.outputs[output].aval, line);
+                holders::place(&mut buffer, segment.name(), &segment.outputs[output].aval, line);
                 self.own.push(buffer);
                 self.live.push(0);
                 (self.live.len() - 1) as Home

@@ -19,6 +19,7 @@ use super::{
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
+use crate::holders;
 use crate::shape::{Aval, Shape};
 use crate::transform::rules;
 
@@ -192,7 +193,7 @@ impl Primitive for Call {
 
     fn vmap(&self, inputs: &[Batched], size: usize) -> Result<Vec<Batched>> {
         if let Some(rules) = &self.rules
-            && let Some(found) = rules.vmap(inputs, size)?
+            && let Some(found) = holders::afresh(|| rules.vmap(inputs, size))?
         {
             return self.expect_batch(&found, size).map(|()| found);
         }

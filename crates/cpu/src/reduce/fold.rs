@@ -65,12 +65,13 @@ unsafe fn rows<F: Fold>(out: *mut u8, x: *const u8, k: usize, r: usize) {
         }
         return;
     }
-    for (out, row) in out.iter_mut().zip(x.chunks_exact(r)) {
+    for (i, out) in out.iter_mut().enumerate() {
+        let from = &x[i * r..];
         *out = if r < 2 * LANES {
-            ask_ahead(row);
-            self::row::<F, 16>(row)
+            ask_ahead(&from[..r]);
+            self::row::<F, 16>(from, r)
         } else {
-            self::row::<F, LANES>(row)
+            self::row::<F, LANES>(from, r)
         };
     }
 }
@@ -83,18 +84,18 @@ fn ask_ahead<T>(x: &[T]) {
     }
 }
 
-/// Folds a row with `N` accumulators.
+/// Folds a row, the first `n` elements of `x`, with `N` accumulators.
 #[inline(always)]
-fn row<F: Fold, const N: usize>(row: &[F::T]) -> F::T {
-    let mut acc = [F::IDENTITY; N];
-    add_to::<F, N>(&mut acc, row);
-    halved::<F, N>(acc)
+fn row<F: Fold, const N: usize>(x: &[F::T], n: usize) -> F::T {
+    halved::<F, N>(added::<F, N>([F::IDENTITY; N], x, n))
 }
 
+/// Folds the first `n` elements of `x`, of which more may be looked at, into accumulators. These are never written one
+/// by one: what reads them together would wait for that.
 #[inline(always)]
-fn add_to<F: Fold, const N: usize>(acc: &mut [F::T; N], row: &[F::T]) {
-    let before = *acc;
-    let mut blocks = row.chunks_exact(N);
+fn added<F: Fold, const N: usize>(before: [F::T; N], x: &[F::T], n: usize) -> [F::T; N] {
+    let mut acc = before;
+    let mut blocks = x[..n].chunks_exact(N);
     for block in &mut blocks {
         if N == LANES {
             ask_ahead(block);
@@ -103,17 +104,36 @@ fn add_to<F: Fold, const N: usize>(acc: &mut [F::T; N], row: &[F::T]) {
             *a = F::quick(*a, b);
         }
     }
-    for (a, &b) in acc.iter_mut().zip(blocks.remainder()) {
-        *a = F::quick(*a, b);
-    }
-    if !acc.iter().fold(true, |all, &a| all & F::is_settled(a)) {
-        *acc = before;
-        for block in row.chunks(N) {
-            for (a, &b) in acc.iter_mut().zip(block) {
-                *a = F::fold(*a, b);
+    let rest = blocks.remainder().len();
+    if rest > 0 {
+        let mut padded = [F::IDENTITY; N];
+        let block = match x.get(n - rest..n - rest + N) {
+            Some(block) => block,
+            None => {
+                padded[..rest].copy_from_slice(blocks.remainder());
+                &padded
             }
+        };
+        for (i, (a, &b)) in acc.iter_mut().zip(block).enumerate() {
+            let folded = F::quick(*a, b);
+            *a = if i < rest { folded } else { *a };
         }
     }
+    if !acc.iter().fold(true, |all, &a| all & F::is_settled(a)) {
+        acc = settled::<F, N>(before, &x[..n]);
+    }
+    acc
+}
+
+/// [`added`] without [`Fold::quick`].
+#[inline(always)]
+fn settled<F: Fold, const N: usize>(mut acc: [F::T; N], row: &[F::T]) -> [F::T; N] {
+    for block in row.chunks(N) {
+        for (a, &b) in acc.iter_mut().zip(block) {
+            *a = F::fold(*a, b);
+        }
+    }
+    acc
 }
 
 #[inline(always)]
@@ -137,9 +157,7 @@ unsafe fn lanes<F: Fold>(acc: *mut u8, x: *const u8, n: usize) {
         let acc = &mut *acc.cast::<[F::T; LANES]>();
         (acc, std::slice::from_raw_parts(x.cast::<F::T>(), n))
     };
-    let mut sums = *acc;
-    add_to::<F, LANES>(&mut sums, x);
-    *acc = sums;
+    *acc = added::<F, LANES>(*acc, x, n);
 }
 
 /// # Safety

@@ -176,7 +176,9 @@ fn sides(
         Border::Each(both) => (both[axis], both[axis]),
         Border::Same => {
             let windows = size[axis].div_ceil(stride[axis].max(1)).max(1);
-            let total = ((windows - 1) * stride[axis] + reach[axis]).saturating_sub(size[axis]);
+            let total = ((windows - 1) * stride[axis])
+                .saturating_add(reach[axis])
+                .saturating_sub(size[axis]);
             (total / 2, total - total / 2)
         }
     })
@@ -205,7 +207,9 @@ pub fn pooling(
     border: Border,
 ) -> Layer {
     Layer::unary(format!("pooling {kind:?}"), move |x| {
-        let reach = [0, 1].map(|axis| kernel[axis].saturating_sub(1) * dilation[axis] + 1);
+        let reach = [0, 1].map(|axis| {
+            kernel[axis].saturating_sub(1).saturating_mul(dilation[axis]).saturating_add(1)
+        });
         let around = sides(border, [x.shape()[2], x.shape()[3]], reach, stride);
         let widths = vec![(0, 0), around[0], around[1], (0, 0)];
         let options = PoolOptions::new(kernel).stride(stride).dilation(dilation);

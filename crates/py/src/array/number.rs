@@ -114,12 +114,13 @@ operators! {
     "right shift" right_shift __rshift__ __rrshift__ __irshift__;
 }
 
-fn matrix(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
+/// The other operand of a product with `own`.
+fn matrix(own: &PyArray, object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
     if is_bytes(object) {
         return Ok(None);
     }
     match operand(object)? {
-        Some(operand) => operand.into_array().map(Some),
+        Some(operand) => operand.array_beside(own.get().dtype()).map(Some),
         None => Ok(None),
     }
 }
@@ -172,17 +173,17 @@ impl PyArray {
     }
 
     fn __matmul__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        let Some(other) = matrix(other)? else { return Ok(py.NotImplemented()) };
+        let Some(other) = matrix(self, other)? else { return Ok(py.NotImplemented()) };
         given(py, Some(ops::matmul(&self.get(), &other).map_err(raise)?))
     }
 
     fn __rmatmul__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        let Some(other) = matrix(other)? else { return Ok(py.NotImplemented()) };
+        let Some(other) = matrix(self, other)? else { return Ok(py.NotImplemented()) };
         given(py, Some(ops::matmul(&other, &self.get()).map_err(raise)?))
     }
 
     fn __imatmul__(&self, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        let product = match matrix(other)? {
+        let product = match matrix(self, other)? {
             Some(other) => Some(ops::matmul(&self.get(), &other).map_err(raise)?),
             None => None,
         };

@@ -125,7 +125,7 @@ fn widened(mask: &Array, x: &Array) -> Result<Array> {
 
 /// The values of an assignment: they take the array's dtype, and their leading axes of size 1 go.
 fn values(value: Opd, x: &Array) -> PyResult<Opd> {
-    match value.fitting(x.dtype())? {
+    match value.cast_to(x.dtype())? {
         Opd::Scalar(value) => Ok(Opd::Array(crate::operand::scalar_array(value, Some(x.dtype()))?)),
         value => Ok(Opd::Array(ops::astype(&value.into_array()?, x.dtype()).map_err(raise)?)),
     }

@@ -26,7 +26,7 @@ pub fn full(
             Some(dtype) => dtype.0,
             None => vals.clone().into_array()?.dtype(),
         };
-        let vals = vals.fitting(dtype)?;
+        let vals = vals.cast_to(dtype)?;
         give(ops::full(shape.0, &vals, dtype))
     })
 }
@@ -36,7 +36,7 @@ pub fn full(
 #[pyo3(signature = (a, vals, dtype = None, *, stream = None))]
 pub fn full_like(a: Arr, vals: Opd, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<PyArray> {
     let dtype = dtype.map_or(a.dtype(), |d| d.0);
-    let vals = vals.fitting(dtype)?;
+    let vals = vals.cast_to(dtype)?;
     on(stream, || give(ops::full(a.shape().clone(), &vals, dtype)))
 }
 

@@ -75,7 +75,10 @@ pub fn allclose(
 #[doc = docs!(array_equal)]
 #[pyfunction]
 #[pyo3(signature = (a, b, equal_nan = false, stream = None))]
-pub fn array_equal(a: Arr, b: Arr, equal_nan: bool, stream: Option<On>) -> PyResult<PyArray> {
+pub fn array_equal(a: Opd, b: Opd, equal_nan: bool, stream: Option<On>) -> PyResult<PyArray> {
+    let (of_a, of_b) = (a.own_dtype(), b.own_dtype());
+    let a = a.array_beside(of_b.unwrap_or(DType::F32))?;
+    let b = b.array_beside(of_a.unwrap_or(DType::F32))?;
     on(stream, || give(ops::array_equal(&a, &b, equal_nan)))
 }
 

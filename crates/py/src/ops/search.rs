@@ -45,7 +45,7 @@ pub fn unique<'py>(
     fill_value: Option<Opd>,
     stream: Option<On>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let fill_value = fill_value.map(|v| v.fitting(a.dtype())).transpose()?;
+    let fill_value = fill_value.map(|v| v.beside(a.dtype())).transpose()?;
     let found = on(stream, || {
         ops::unique(&a, size.0, fill_value.as_ref().map(Operand::from)).map_err(raise)
     })?;

@@ -190,7 +190,7 @@ pub fn pad(
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let widths = widths(pad_width)?;
-    let constant_values = constant_values.map(|v| v.fitting(a.dtype())).transpose()?;
+    let constant_values = constant_values.map(|v| v.cast_to(a.dtype())).transpose()?;
     let mode = match (mode, constant_values) {
         ("constant", None) => PadMode::Constant(Scalar::Int(0)),
         ("constant", Some(Opd::Scalar(value))) => PadMode::Constant(value),
@@ -268,7 +268,7 @@ pub fn put_along_axis(
     axis: Axis,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let values = values.fitting(a.dtype())?;
+    let values = values.cast_to(a.dtype())?;
     on(stream, || give(ops::put_along_axis(&a, &indices, &values, axis.0)))
 }
 

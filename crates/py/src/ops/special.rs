@@ -35,7 +35,7 @@ pub fn addcmul(
     value: Option<Opd>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let value = or_one(value).fitting(common(&x, &a, &b)?)?;
+    let value = or_one(value).beside(common(&x, &a, &b)?)?;
     on(stream, || give(ops::addcmul(&x, &a, &b, &value)))
 }
 
@@ -49,6 +49,6 @@ pub fn addcdiv(
     value: Option<Opd>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let value = or_one(value).fitting(common(&x, &a, &b)?)?;
+    let value = or_one(value).beside(common(&x, &a, &b)?)?;
     on(stream, || give(ops::addcdiv(&x, &a, &b, &value)))
 }

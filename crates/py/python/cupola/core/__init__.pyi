@@ -613,7 +613,7 @@ class Explanation:
     def operations(self) -> int:
         """The arithmetic operations of all steps."""
     @property
-    def roofline_seconds(self) -> Any:
+    def roofline_seconds(self) -> float | None:
         """The least time of all steps, in seconds: for each the longer one of what its bytes take at the rate
         of the memory and what its operations take at that of the arithmetic, as measured on this machine. `None` where
         these could not be measured, as where a limit leaves no memory for it.

@@ -199,20 +199,6 @@ def step(a: _Scalar | array, threshold: float = ..., *, stream: _StreamOrDevice 
     Dtypes:
     Gives `int32`, as MLX does.
     """
-def takes_place(x: Any, former: Any) -> None:
-    """``x`` becomes what ``update`` of it and ``former`` gives, where it is computed later and ``former`` is there: for whoever
-    else holds it, too.
-
-    Example:
-        >>> w, index = mx.array([1.0, 2.0]), mx.array(3) + 4
-        >>> fresh = w + w[index]
-        >>> mx._nn.takes_place(fresh, w)
-        >>> try:
-        ...     mx.eval(fresh)
-        ... except IndexError:
-        ...     print(fresh)
-        array([1, 2], dtype=float32)
-    """
 def tanh_shrink(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """x − tanh(x)."""
 def tree_map(function: Any, tree: Any, rest: Any, is_leaf: Any = ...) -> Any:

@@ -121,7 +121,7 @@ class Module(dict):
                 )
             if key not in of.__dict__:
                 _show(of, key)
-            _put(self, key, val)
+            self[key] = val
         else:
             super().__setattr__(key, val)
             self.pop(key, None)
@@ -507,16 +507,6 @@ def _unwrap(
     raise RuntimeError("Unexpected leaf found while traversing the module")
 
 
-def _put(target: Any, key: Any, value: Any) -> None:
-    """Set an item. An array that cannot be computed later, such as one of an index outside its axis, is then what was
-    there before."""
-    if isinstance(value, mx.array):
-        former = target.get(key) if isinstance(target, dict) else target[key]
-        if isinstance(former, mx.array):
-            mx._nn.takes_place(value, former)
-    target[key] = value
-
-
 def _replace(target: Any, new: Any, strict: bool, what: str, kind: type) -> None:
     """Replace the values of a ``kind`` inside of ``target`` by those in ``new``."""
     if isinstance(new, dict):
@@ -540,9 +530,9 @@ def _replace(target: Any, new: Any, strict: bool, what: str, kind: type) -> None
             continue
         current, value = target[key], new[key]
         if isinstance(current, kind) and isinstance(value, kind):
-            _put(target, key, value)
+            target[key] = value
         elif isinstance(current, mx.array) and kind is mx.array and not strict:
-            _put(target, key, value)
+            target[key] = value
         elif isinstance(current, (dict, list, tuple)):
             _replace(current, value, strict, what, kind)
         elif strict and not (isinstance(value, dict) and len(value) == 0):
