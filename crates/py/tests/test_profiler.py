@@ -335,6 +335,7 @@ def test_what_the_cpu_runs_in_place_of_a_device_is_the_cpus():
     assert any(row.startswith("solve") and " cpu" in row for row in found.result.table("op").splitlines())
 
 
+@pytest.mark.skipif(not mx.is_available(mx.wgpu), reason="there is no wgpu")
 def test_what_the_cpu_runs_for_a_device_is_timed_by_itself(tmp_path):
     with mx.stream(mx.wgpu), warnings.catch_warnings():
         warnings.simplefilter("ignore")
