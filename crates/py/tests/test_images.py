@@ -264,6 +264,7 @@ def test_windows_whose_elements_are_apart():
     close(mean, np.where(np.isinf(windows), 0, windows).mean((-1, -2)))
     # One element is the same however far apart elements are.
     np.testing.assert_array_equal(np.array(nn.MaxPool2d(1, dilation=2**62)(cc.array(x))), x)
+    assert cc.max_pool_with_indices(cc.ones((1, 3, 1)), 1, dilation=2**62)[1].tolist() == [[[0], [1], [2]]]
     for bad in (lambda: nn.MaxPool2d(2, dilation=0), lambda: nn.AvgPool2d(2, dilation=(1, 1, 1)), lambda: nn.MaxPool2d(2, dilation=2**63 - 1)(cc.array(x)), lambda: nn.MaxPool1d(3, dilation=5)(cc.ones((1, 10, 1)))):
         with pytest.raises(ValueError, match="Pool|pool"):
             bad()

@@ -65,6 +65,24 @@ impl PoolOptions {
         self.data_format = data_format;
         self
     }
+
+    /// The same with an entry for each of `axes` spatial axes.
+    pub(super) fn along(&self, op: &'static str, axes: usize) -> Result<PoolOptions> {
+        let window = each_axis(op, "window", &self.window, axes)?;
+        let stride = match &self.stride[..] {
+            [] => window.clone(),
+            stride => each_axis(op, "stride", stride, axes)?,
+        };
+        let padding = each_axis(op, "padding", &self.padding, axes)?;
+        let mut dilation = each_axis(op, "dilation", &self.dilation, axes)?;
+        for (step, &size) in dilation.iter_mut().zip(&window) {
+            if size == 1 {
+                // A window of one element is the same however far apart its elements are.
+                *step = (*step).min(1);
+            }
+        }
+        Ok(PoolOptions { window, stride, padding, dilation, data_format: self.data_format })
+    }
 }
 
 fn pool(op: &'static str, role: PoolRole, x: &Array, options: &PoolOptions) -> Result<Array> {
@@ -75,24 +93,14 @@ fn pool(op: &'static str, role: PoolRole, x: &Array, options: &PoolOptions) -> R
             format!("input {} has no spatial axes between its first and last", x.aval()),
         ));
     }
-    let window = each_axis(op, "window", &options.window, axes)?;
-    let stride = match &options.stride[..] {
-        [] => window.clone(),
-        stride => each_axis(op, "stride", stride, axes)?,
-    };
-    let mut dilation = each_axis(op, "dilation", &options.dilation, axes)?;
-    for (step, &size) in dilation.iter_mut().zip(&window) {
-        if size == 1 {
-            // A window of one element is the same however far apart its elements are.
-            *step = (*step).min(1);
-        }
-    }
+    let PoolOptions { window, stride, padding, dilation, data_format: _ } =
+        options.along(op, axes)?;
     let pool = Pool {
         role,
         input: Dims::from_slice(&x.shape()[1..=axes]),
         window: window.into(),
         stride: stride.into(),
-        padding: each_axis(op, "padding", &options.padding, axes)?,
+        padding,
         dilation: dilation.into(),
     };
     Array::apply(pool, &[x])

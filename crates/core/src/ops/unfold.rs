@@ -393,13 +393,8 @@ fn places_of_largest(x: &Array, options: &PoolOptions) -> Result<(Array, Array)>
     if sizes.iter().fold(1usize, |n, &s| n.saturating_mul(s)) > i32::MAX as usize {
         return Err(Error::shape(op, format!("{} has 2³¹ pixels or more", x.aval())));
     }
-    let window = each_axis(op, "window", &options.window, axes)?;
-    let stride = match &options.stride[..] {
-        [] => window.clone(),
-        stride => each_axis(op, "stride", stride, axes)?,
-    };
-    let padding = each_axis(op, "padding", &options.padding, axes)?;
-    let dilation = each_axis(op, "dilation", &options.dilation, axes)?;
+    let PoolOptions { window, stride, padding, dilation, data_format: _ } =
+        options.along(op, axes)?;
     let output = found.shape()[1..=axes].to_vec();
     let grid = Grid { window, stride, padding: vec![0; axes], dilation, output };
     let x = inexact(&super::stop_gradient(x)?)?;
