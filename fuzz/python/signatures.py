@@ -650,7 +650,7 @@ def convolution(g, name):
         one = str(g.rng.randint(low, high))
         return one if g.chance(0.6) else str(tuple(g.rng.randint(low, high) for _ in range(n)))
 
-    kwargs = named(g, 0.4, stride=each(1, 3), padding=each(0, 2))
+    kwargs = named(g, 0.4, stride=each(1, 3), padding=each(-1, 2))
     if name == "conv_general":
         kwargs |= named(g, 0.3, kernel_dilation=each(1, 2), input_dilation=each(1, 2), flip="True")
     else:

@@ -4,7 +4,7 @@ mod format;
 pub(crate) mod scope;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use smallvec::SmallVec;
 
@@ -46,6 +46,11 @@ pub(crate) struct Node {
     pub line: Option<Arc<str>>,
     /// Scratch of whoever walks the graph, under the walk lock: the walk and the place in it.
     pub visit: AtomicU64,
+    /// Of an update that was undone: why. Its values are those of what it was the update of, for whoever asks for it
+    /// from then on. What was recorded of it before is of values that never came to be.
+    pub undone: OnceLock<Arc<Error>>,
+    /// Whether values may keep it from being computed, until it is.
+    pub may_fail: bool,
     state: Mutex<State>,
 }
 
@@ -162,11 +167,19 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Node {
-    pub fn new(op: Op, avals: Avals, scopes: Option<Arc<Scopes>>, state: State) -> Arc<Node> {
+    pub fn new(op: Op, avals: Avals, scopes: Option<Arc<Scopes>>, mut state: State) -> Arc<Node> {
         let stream = default_stream();
+        let may_fail = op.may_refuse_values(&state.inputs)
+            || state.inputs.iter().any(|input| input.node.may_fail);
+        for input in state.inputs.iter_mut().filter(|input| input.node.undone.get().is_some()) {
+            if let Some(value) = input.ready() {
+                *input = Array::from_value(input.aval().clone(), value);
+            }
+        }
         let state = Mutex::new(state);
-        let line = holders::line();
-        Arc::new(Node { op, avals, stream, scopes, line, visit: AtomicU64::new(0), state })
+        let line = holders::line(scopes.as_ref().is_some_and(|scopes| scopes.is_symbolic()));
+        let (undone, visit) = (OnceLock::new(), AtomicU64::new(0));
+        Arc::new(Node { op, avals, stream, scopes, line, visit, undone, may_fail, state })
     }
 
     pub fn state(&self) -> MutexGuard<'_, State> {
@@ -361,6 +374,11 @@ impl Array {
         matches!(self.node.state().progress, Progress::Ready(_))
     }
 
+    /// Whether values may keep it from being computed: an index outside its axis, a singular matrix.
+    pub(crate) fn may_fail(&self) -> bool {
+        self.node.may_fail && !self.is_ready()
+    }
+
     /// Where the array is there and repeats its elements along axes, what it repeats: these have one element.
     pub(crate) fn unrepeated(&self) -> Option<Array> {
         let value = self.ready()?;
@@ -379,7 +397,7 @@ impl Array {
     pub(crate) fn untransposed(&self) -> Option<(Array, Dims)> {
         let Op::Movement(Movement::Transpose(axes)) = &self.node.op else { return None };
         match &self.node.state().inputs[..] {
-            [input] => Some((input.clone(), axes.clone())),
+            [input] if input.node.undone.get().is_none() => Some((input.clone(), axes.clone())),
             _ => None,
         }
     }

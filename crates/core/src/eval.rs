@@ -314,9 +314,14 @@ impl Walk {
             if entered {
                 let mut inputs = SmallVec::with_capacity(state.inputs.len());
                 node.op.write_key(&mut key);
-                key.push(state.inputs.len() as u64);
+                let is_walked = |input: &&Array| visited(&input.node).is_some();
+                let count = match matches!(node.op, Op::Mark(Mark::Update)) {
+                    true => state.inputs.iter().filter(is_walked).count(),
+                    false => state.inputs.len(),
+                };
+                key.push(count as u64);
                 for input in &state.inputs {
-                    let at = visited(&input.node).unwrap_or(0);
+                    let Some(at) = visited(&input.node) else { continue };
                     let leaf = at & LEAF != 0;
                     let index = (at & !LEAF) as u32;
                     let source = if leaf {
@@ -360,16 +365,25 @@ impl Walk {
                     if node.op.is_input() {
                         return Err(traced(&node));
                     }
+                    if let Some(error) = undo::undone_under(&node, &state.inputs) {
+                        return Err(error);
+                    }
                     if node.stream.device != device {
                         drop(state);
                         return Ok(Walked::Elsewhere(Array { node, output: 0 }));
                     }
+                    let needed = undo::needed(&node, &state.inputs).len();
+                    // What is replaced may be there, and its memory be used again.
+                    let is_walked = |(place, input): &(usize, &Array)| {
+                        visited(&input.node).is_none() && (*place < needed || input.is_ready())
+                    };
                     let pending: SmallVec<[Arc<Node>; 4]> = state
                         .inputs
                         .iter()
+                        .enumerate()
                         .rev()
-                        .filter(|i| visited(&i.node).is_none())
-                        .map(|i| i.node.clone())
+                        .filter(is_walked)
+                        .map(|(_, input)| input.node.clone())
                         .collect();
                     drop(state);
                     stack.push((node, true));
@@ -563,7 +577,14 @@ impl Job {
             let nodes = self.reading(|work| work.walk.nodes.len());
             let device = self.stream.device;
             let memory = backend(device).map(|on| on.memory()).unwrap_or_default();
-            profile::end(start, || What::Evaluation { device, nodes, memory });
+            let is_without_lines = holders::pauses();
+            let end = profile::end(start, || What::Evaluation {
+                device,
+                nodes,
+                is_without_lines,
+                memory,
+            });
+            end.into_iter().for_each(holders::settle);
         }
         let mut work = self.work.write().unwrap_or_else(PoisonError::into_inner);
         let mut dropped: Vec<Inputs> = Vec::with_capacity(work.walk.outputs.len());

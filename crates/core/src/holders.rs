@@ -3,6 +3,8 @@
 //! A buffer of at least [`LARGE`] bytes carries a tag while it lives. So an error for want of memory can name
 //! the largest, and [`History`] tells what lived when. Small buffers are counted by their backend alone.
 
+mod budget;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
@@ -187,7 +189,7 @@ pub fn start_history(most: usize) -> Result<()> {
     for (id, holder) in &live {
         registry.note(*id, Some(holder));
     }
-    want_lines(true);
+    want_lines(true, true);
     Ok(())
 }
 
@@ -201,7 +203,7 @@ pub fn stop_history() -> Result<History> {
     let Some(mut recording) = recording else {
         return Err(Error::argument("memory history", "is not being recorded"));
     };
-    want_lines(false);
+    want_lines(false, true);
     recording.history.length = recording.start.elapsed();
     Ok(recording.history)
 }
@@ -209,12 +211,18 @@ pub fn stop_history() -> Result<History> {
 /// How many want lines to be noted.
 static LINES: AtomicUsize = AtomicUsize::new(0);
 
-/// Notes that somebody wants the lines that record, or no longer does.
-pub(crate) fn want_lines(wanted: bool) {
-    match wanted {
+/// Notes that somebody wants the lines that record, `all` of them or what they may cost, or no longer does.
+pub(crate) fn want_lines(wanted: bool, all: bool) {
+    if all {
+        budget::want_all(wanted);
+    }
+    let before = match wanted {
         true => LINES.fetch_add(1, Ordering::Relaxed),
         false => LINES.fetch_sub(1, Ordering::Relaxed),
     };
+    if wanted && before == 0 {
+        budget::begin();
+    }
 }
 
 /// What knows the line of the program that records.
@@ -262,11 +270,28 @@ fn at<R>(line: Option<Arc<str>>, record: impl FnOnce() -> R) -> R {
     record()
 }
 
-/// The line that records now, where lines are noted.
-pub(crate) fn line() -> Option<Arc<str>> {
-    match LINES.load(Ordering::Relaxed) {
-        0 => None,
-        _ => AGAIN.with_borrow(Option::clone).or_else(|| LINE.get().and_then(|line| line())),
+/// The line that records now, where lines are noted. What is traced for many runs `is_kept`, and has its line also
+/// where noting pauses.
+pub(crate) fn line(is_kept: bool) -> Option<Arc<str>> {
+    if LINES.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    let again = AGAIN.with_borrow(Option::clone);
+    again.or_else(|| match LINE.get() {
+        Some(line) if is_kept || !budget::pauses() => budget::counted(line),
+        _ => None,
+    })
+}
+
+/// Whether lines are wanted and what is recorded now has none, to keep their cost down.
+pub(crate) fn pauses() -> bool {
+    LINES.load(Ordering::Relaxed) > 0 && budget::pauses()
+}
+
+/// An evaluation is over, and noting lines pauses or goes on.
+pub(crate) fn settle(now: Instant) {
+    if LINES.load(Ordering::Relaxed) > 0 {
+        budget::settle(now);
     }
 }
 

@@ -45,6 +45,8 @@ pub enum What {
         device: Device,
         /// How many operations had been recorded for them.
         nodes: usize,
+        /// Whether noting lines paused, so that operations may have none: see [`Listener::lines`].
+        is_without_lines: bool,
         /// The memory in use after it.
         memory: MemoryStats,
     },
@@ -149,7 +151,9 @@ pub trait Listener: Send + Sync {
         true
     }
 
-    /// Whether the lines of the program that record are noted for it.
+    /// Whether the lines of the program that record are noted for it. Where all who want them have an
+    /// [`every`](Listener::every) above 1, it pauses as long as it took more than a hundredth of the time, and more than
+    /// some milliseconds: steps then have the line that they had when their plan last ran with lines.
     fn lines(&self) -> bool {
         true
     }
@@ -187,7 +191,7 @@ pub fn listen(listener: Arc<dyn Listener>) {
     // What happened before is not for it.
     settle();
     if listener.lines() {
-        holders::want_lines(true);
+        holders::want_lines(true, listener.every() <= 1);
     }
     change(|all| all.push(listener));
 }
@@ -197,8 +201,9 @@ pub fn ignore(listener: &Arc<dyn Listener>) {
     settle();
     change(|all| {
         let place = all.iter().position(|known| Arc::ptr_eq(known, listener));
-        if place.is_some_and(|at| all.remove(at).lines()) {
-            holders::want_lines(false);
+        let Some(gone) = place.map(|at| all.remove(at)) else { return };
+        if gone.lines() {
+            holders::want_lines(false, gone.every() <= 1);
         }
     });
     if !is_on() {
@@ -248,9 +253,10 @@ pub(crate) fn begin() -> Option<Instant> {
     is_on().then(Instant::now)
 }
 
-/// Tells what began at `start`, and ends now.
-pub(crate) fn end(start: Option<Instant>, what: impl FnOnce() -> What) {
-    if let Some(start) = start {
-        tell(&Event { what: what(), start, length: start.elapsed() });
-    }
+/// Tells what began at `start`, and ends now: gives this moment.
+pub(crate) fn end(start: Option<Instant>, what: impl FnOnce() -> What) -> Option<Instant> {
+    let start = start?;
+    let length = start.elapsed();
+    tell(&Event { what: what(), start, length });
+    Some(start + length)
 }

@@ -162,7 +162,7 @@ pub fn tune(
     let reset = || reset.call0().map(drop).map_err(carried);
     let step = || -> cupola::Result<Vec<cupola::Array>> {
         let found = step.call0().and_then(|found| found.extract::<Vec<Arr>>());
-        Ok(found.map_err(carried)?.into_iter().map(|x| x.0).collect())
+        Ok(found.map_err(carried)?.into_iter().map(Arr::into_array).collect())
     };
     own.run(reset, step).map(Tuned).map_err(raise)
 }

@@ -128,7 +128,7 @@ pub fn run<'py>(
     inputs: Vec<(String, Arr)>,
 ) -> PyResult<Bound<'py, PyList>> {
     let given: Vec<_> =
-        inputs.iter().map(|(name, array)| (name.as_str(), array.0.clone())).collect();
+        inputs.iter().map(|(name, array)| (name.as_str(), array.clone().into_array())).collect();
     let outputs = py.detach(|| model.0.run(&given)).map_err(failed)?;
     let list = PyList::empty(py);
     for (name, array) in outputs {

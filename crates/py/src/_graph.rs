@@ -58,7 +58,8 @@ fn trace(
         ports.push(Port { sizes, ..Port::new(name, &aval) });
         avals.push(aval);
     }
-    let weights = weights.into_iter().map(|(name, array)| Weight { name, array: array.0 });
+    let weights =
+        weights.into_iter().map(|(name, array)| Weight { name, array: array.into_array() });
     let objects = |arrays: &[Array]| {
         let object = |array: &Array| Bound::new(py, PyArray::new(array.clone()));
         arrays.iter().map(object).collect::<PyResult<Vec<_>>>()

@@ -99,7 +99,9 @@ fn value(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     let found = Element::ALL.iter().find(|e| e.name() == name);
     let element =
         *found.ok_or_else(|| wrong_value(format!("[onnx] '{name}' is no element type")))?;
-    Tensor::new(array.0, element).map(Value::from).map_err(|e| wrong_type(format!("[onnx] {e}")))
+    Tensor::new(array.into_array(), element)
+        .map(Value::from)
+        .map_err(|e| wrong_type(format!("[onnx] {e}")))
 }
 
 /// A value for Python, as [`value`] takes it.
@@ -182,7 +184,7 @@ pub fn export<'py>(
     }
     let mut known = Vec::with_capacity(inputs.len());
     for (name, array) in inputs.into_iter().zip(&args) {
-        let aval = array.0.aval();
+        let aval = array.aval();
         let own: Vec<Size> = aval.shape.iter().map(|&size| Size::Known(size)).collect();
         let given = sizes.get(&name).map(|sizes| {
             let size = |size: &Sized| match size {

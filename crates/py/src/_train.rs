@@ -42,7 +42,10 @@ impl Watcher {
             let read = || -> PyResult<_> {
                 let found = weights.call0()?;
                 let found = found.cast::<PyDict>()?;
-                found.iter().map(|(name, x)| Ok((name.extract()?, x.extract::<Arr>()?.0))).collect()
+                found
+                    .iter()
+                    .map(|(name, x)| Ok((name.extract()?, x.extract::<Arr>()?.into_array())))
+                    .collect()
             };
             read().map_err(carried)
         };
@@ -215,7 +218,7 @@ impl Accumulator {
     /// Takes in a part that is so large a share of the batch, and computes it.
     fn add(&mut self, py: Python<'_>, share: f64, means: Vec<Arr>, sums: Vec<Arr>) -> PyResult<()> {
         let [means, sums] =
-            [means, sums].map(|all| all.into_iter().map(|x| x.0).collect::<Vec<_>>());
+            [means, sums].map(|all| all.into_iter().map(Arr::into_array).collect::<Vec<_>>());
         py.detach(|| self.0.add(share, means, sums)).map_err(raise)
     }
 

@@ -58,9 +58,9 @@ impl PyArray {
         drop(former);
     }
 
-    /// Becomes `changed`, which is computed later where it `is_late`: it is `former` then if values keep it from that.
-    pub fn replace(&self, changed: Array, former: &Array, is_late: bool) -> cupola::Result<()> {
-        self.set(if is_late { crate::_nn::updated(&changed, former)? } else { changed });
+    /// Becomes `changed`, or what it is where values keep that from being computed.
+    pub fn replace(&self, changed: &Array) -> cupola::Result<()> {
+        self.set(crate::_nn::updated(changed, &self.get())?);
         Ok(())
     }
 

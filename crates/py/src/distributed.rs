@@ -76,7 +76,7 @@ macro_rules! collective {
         #[pyo3(signature = (x, *, group = None, stream = None))]
         pub fn $name(x: Arr, group: Option<&Group>, stream: Option<On>) -> PyArray {
             let _ = (group, stream);
-            PyArray::new(x.0)
+            PyArray::new(x.into_array())
         }
     )*};
 }

@@ -381,7 +381,7 @@ pub fn export_to_dot(
     args: &Bound<'_, PyTuple>,
     kwargs: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<()> {
-    let array = |object: &Bound<'_, PyAny>| object.extract::<Arr>().map(|array| array.0);
+    let array = |object: &Bound<'_, PyAny>| object.extract::<Arr>().map(Arr::into_array);
     let outputs = args.iter().map(|object| array(&object)).collect::<PyResult<Vec<_>>>()?;
     let mut names: Vec<(String, Array)> = Vec::new();
     for (name, object) in kwargs.iter().flat_map(|kwargs| kwargs.iter()) {

@@ -11,7 +11,9 @@ use pyo3::types::PyModule;
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
-use crate::operand::{Arr, Arrays, Axis, Count, Opd, Real, ShapeArg, SizesArg, give, meet};
+use crate::operand::{
+    Arr, Arrays, Axis, Count, Opd, Real, ShapeArg, SizesArg, give, keep_doubles, meet,
+};
 
 /// |x|; of a complex number its modulus, as `float32`.
 ///
@@ -50,13 +52,14 @@ pub fn add(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 #[pyfunction(name = "addmm")]
 #[pyo3(signature = (c, a, b, alpha = 1.0, beta = 1.0, *, stream = None), text_signature = "(c, a, b, alpha=1.0, beta=1.0, *, stream=None)")]
 pub fn addmm(
-    c: Arr,
-    a: Arr,
-    b: Arr,
+    mut c: Arr,
+    mut a: Arr,
+    mut b: Arr,
     alpha: f64,
     beta: f64,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    keep_doubles([&mut c, &mut a, &mut b]);
     on(stream, || give(ops::addmm(&c, &a, &b, alpha, beta)))
 }
 
@@ -283,11 +286,12 @@ pub fn bartlett(M: Count, stream: Option<On>) -> PyResult<PyArray> {
 #[pyfunction(name = "bincount")]
 #[pyo3(signature = (a, weights = None, minlength = Count(0), *, stream = None), text_signature = "(a, weights=None, minlength=0, *, stream=None)")]
 pub fn bincount(
-    a: Arr,
-    weights: Option<Arr>,
+    mut a: Arr,
+    mut weights: Option<Arr>,
     minlength: Count,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    keep_doubles([&mut a].into_iter().chain(&mut weights));
     on(stream, || give(ops::bincount(&a, weights.as_deref(), minlength.0)))
 }
 
@@ -377,7 +381,13 @@ pub fn broadcast_to(a: Arr, shape: ShapeArg, stream: Option<On>) -> PyResult<PyA
 ///     array([0, 1, 3], dtype=uint32)
 #[pyfunction(name = "bucketize")]
 #[pyo3(signature = (a, boundaries, right = false, *, stream = None), text_signature = "(a, boundaries, right=False, *, stream=None)")]
-pub fn bucketize(a: Arr, boundaries: Arr, right: bool, stream: Option<On>) -> PyResult<PyArray> {
+pub fn bucketize(
+    mut a: Arr,
+    mut boundaries: Arr,
+    right: bool,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    keep_doubles([&mut a, &mut boundaries]);
     on(stream, || give(ops::bucketize(&a, &boundaries, right)))
 }
 
@@ -398,7 +408,8 @@ pub fn bucketize(a: Arr, boundaries: Arr, right: bool, stream: Option<On>) -> Py
 ///     array([[5, 1]], dtype=float32)
 #[pyfunction(name = "cdist")]
 #[pyo3(signature = (a, b, p = 2.0, *, stream = None), text_signature = "(a, b, p=2.0, *, stream=None)")]
-pub fn cdist(a: Arr, b: Arr, p: f64, stream: Option<On>) -> PyResult<PyArray> {
+pub fn cdist(mut a: Arr, mut b: Arr, p: f64, stream: Option<On>) -> PyResult<PyArray> {
+    keep_doubles([&mut a, &mut b]);
     on(stream, || give(ops::cdist(&a, &b, p)))
 }
 
@@ -999,13 +1010,14 @@ pub fn imag(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 #[pyfunction(name = "index_fill")]
 #[pyo3(signature = (a, axis, indices, value, *, stream = None), text_signature = "(a, axis, indices, value, *, stream=None)")]
 pub fn index_fill(
-    a: Arr,
+    mut a: Arr,
     axis: isize,
-    indices: Arr,
+    mut indices: Arr,
     value: Opd,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let value = value.beside(a.dtype())?;
+    keep_doubles([&mut a, &mut indices]);
     on(stream, || give(ops::index_fill(&a, axis, &indices, &value)))
 }
 
@@ -1019,7 +1031,8 @@ pub fn index_fill(
 ///     array(11, dtype=int32)
 #[pyfunction(name = "inner")]
 #[pyo3(signature = (a, b, *, stream = None), text_signature = "(a, b, *, stream=None)")]
-pub fn inner(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn inner(mut a: Arr, mut b: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    keep_doubles([&mut a, &mut b]);
     on(stream, || give(ops::inner(&a, &b)))
 }
 
@@ -1085,7 +1098,8 @@ pub fn isposinf(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([1, 10, 2, 20], dtype=int32)
 #[pyfunction(name = "kron")]
 #[pyo3(signature = (a, b, *, stream = None), text_signature = "(a, b, *, stream=None)")]
-pub fn kron(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn kron(mut a: Arr, mut b: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    keep_doubles([&mut a, &mut b]);
     on(stream, || give(ops::kron(&a, &b)))
 }
 
@@ -1140,7 +1154,9 @@ pub fn left_shift(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 #[pyfunction(name = "lerp")]
 #[pyo3(signature = (start, end, weight, *, stream = None), text_signature = "(start, end, weight, *, stream=None)")]
 pub fn lerp(start: Opd, end: Opd, weight: Opd, stream: Option<On>) -> PyResult<PyArray> {
+    let (start, end) = meet(start, end)?;
     let (end, weight) = meet(end, weight)?;
+    let (start, weight) = meet(start, weight)?;
     on(stream, || give(ops::lerp(&start, &end, &weight)))
 }
 
@@ -1349,8 +1365,9 @@ pub fn logsumexp(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyRe
 ///     array([0, 2, 0], dtype=int32)
 #[pyfunction(name = "masked_fill")]
 #[pyo3(signature = (a, mask, value, *, stream = None), text_signature = "(a, mask, value, *, stream=None)")]
-pub fn masked_fill(a: Arr, mask: Arr, value: Opd, stream: Option<On>) -> PyResult<PyArray> {
+pub fn masked_fill(mut a: Arr, mut mask: Arr, value: Opd, stream: Option<On>) -> PyResult<PyArray> {
     let value = value.beside(a.dtype())?;
+    keep_doubles([&mut a, &mut mask]);
     on(stream, || give(ops::masked_fill(&a, &mask, &value)))
 }
 
@@ -1367,7 +1384,8 @@ pub fn masked_fill(a: Arr, mask: Arr, value: Opd, stream: Option<On>) -> PyResul
 ///     array([1, 3], dtype=int32)
 #[pyfunction(name = "masked_select")]
 #[pyo3(signature = (a, mask, *, stream = None), text_signature = "(a, mask, *, stream=None)")]
-pub fn masked_select(a: Arr, mask: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn masked_select(mut a: Arr, mut mask: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    keep_doubles([&mut a, &mut mask]);
     on(stream, || give(ops::masked_select(&a, &mask)))
 }
 
@@ -1388,7 +1406,8 @@ pub fn masked_select(a: Arr, mask: Arr, stream: Option<On>) -> PyResult<PyArray>
 ///            [3, 3]], dtype=float32)
 #[pyfunction(name = "matmul")]
 #[pyo3(signature = (a, b, *, stream = None), text_signature = "(a, b, *, stream=None)")]
-pub fn matmul(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn matmul(mut a: Arr, mut b: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    keep_doubles([&mut a, &mut b]);
     on(stream, || give(ops::matmul(&a, &b)))
 }
 
@@ -1678,7 +1697,8 @@ pub fn ones(shape: ShapeArg, dtype: Option<Dtype>, stream: Option<On>) -> PyResu
 ///            [6, 8]], dtype=int32)
 #[pyfunction(name = "outer")]
 #[pyo3(signature = (a, b, *, stream = None), text_signature = "(a, b, *, stream=None)")]
-pub fn outer(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn outer(mut a: Arr, mut b: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    keep_doubles([&mut a, &mut b]);
     on(stream, || give(ops::outer(&a, &b)))
 }
 
@@ -1975,11 +1995,12 @@ pub fn rsqrt(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 #[pyfunction(name = "segment_max")]
 #[pyo3(signature = (a, segment_ids, num_segments, *, stream = None), text_signature = "(a, segment_ids, num_segments, *, stream=None)")]
 pub fn segment_max(
-    a: Arr,
-    segment_ids: Arr,
+    mut a: Arr,
+    mut segment_ids: Arr,
     num_segments: Count,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    keep_doubles([&mut a, &mut segment_ids]);
     on(stream, || give(ops::segment_max(&a, &segment_ids, num_segments.0)))
 }
 
@@ -2000,11 +2021,12 @@ pub fn segment_max(
 #[pyfunction(name = "segment_mean")]
 #[pyo3(signature = (a, segment_ids, num_segments, *, stream = None), text_signature = "(a, segment_ids, num_segments, *, stream=None)")]
 pub fn segment_mean(
-    a: Arr,
-    segment_ids: Arr,
+    mut a: Arr,
+    mut segment_ids: Arr,
     num_segments: Count,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    keep_doubles([&mut a, &mut segment_ids]);
     on(stream, || give(ops::segment_mean(&a, &segment_ids, num_segments.0)))
 }
 
@@ -2022,11 +2044,12 @@ pub fn segment_mean(
 #[pyfunction(name = "segment_min")]
 #[pyo3(signature = (a, segment_ids, num_segments, *, stream = None), text_signature = "(a, segment_ids, num_segments, *, stream=None)")]
 pub fn segment_min(
-    a: Arr,
-    segment_ids: Arr,
+    mut a: Arr,
+    mut segment_ids: Arr,
     num_segments: Count,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    keep_doubles([&mut a, &mut segment_ids]);
     on(stream, || give(ops::segment_min(&a, &segment_ids, num_segments.0)))
 }
 
@@ -2047,11 +2070,12 @@ pub fn segment_min(
 #[pyfunction(name = "segment_sum")]
 #[pyo3(signature = (a, segment_ids, num_segments, *, stream = None), text_signature = "(a, segment_ids, num_segments, *, stream=None)")]
 pub fn segment_sum(
-    a: Arr,
-    segment_ids: Arr,
+    mut a: Arr,
+    mut segment_ids: Arr,
     num_segments: Count,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    keep_doubles([&mut a, &mut segment_ids]);
     on(stream, || give(ops::segment_sum(&a, &segment_ids, num_segments.0)))
 }
 
@@ -2069,7 +2093,13 @@ pub fn segment_sum(
 ///     array([1, 3], dtype=float32)
 #[pyfunction(name = "segmented_mm")]
 #[pyo3(signature = (a, b, segments, *, stream = None), text_signature = "(a, b, segments, *, stream=None)")]
-pub fn segmented_mm(a: Arr, b: Arr, segments: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn segmented_mm(
+    mut a: Arr,
+    mut b: Arr,
+    mut segments: Arr,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    keep_doubles([&mut a, &mut b, &mut segments]);
     on(stream, || give(ops::segmented_mm(&a, &b, &segments)))
 }
 
@@ -2281,7 +2311,13 @@ pub fn take(a: Arr, indices: Opd, axis: Axis, stream: Option<On>) -> PyResult<Py
 ///            [3]], dtype=int32)
 #[pyfunction(name = "take_along_axis")]
 #[pyo3(signature = (a, indices, axis = Axis::one(-1), *, stream = None), text_signature = "(a, indices, axis=-1, *, stream=None)")]
-pub fn take_along_axis(a: Arr, indices: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
+pub fn take_along_axis(
+    mut a: Arr,
+    mut indices: Arr,
+    axis: Axis,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    keep_doubles([&mut a, &mut indices]);
     on(stream, || give(ops::take_along_axis(&a, &indices, axis.0)))
 }
 
@@ -2371,12 +2407,13 @@ pub fn transpose(a: Arr, axes: Axis, stream: Option<On>) -> PyResult<PyArray> {
 #[pyfunction(name = "trapezoid")]
 #[pyo3(signature = (y, x = None, dx = 1.0, axis = -1, *, stream = None), text_signature = "(y, x=None, dx=1.0, axis=-1, *, stream=None)")]
 pub fn trapezoid(
-    y: Arr,
-    x: Option<Arr>,
+    mut y: Arr,
+    mut x: Option<Arr>,
     dx: f64,
     axis: isize,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    keep_doubles([&mut y].into_iter().chain(&mut x));
     on(stream, || give(ops::trapezoid(&y, x.as_deref(), dx, axis)))
 }
 
@@ -2436,7 +2473,8 @@ pub fn unflatten(a: Arr, axis: isize, shape: SizesArg, stream: Option<On>) -> Py
 ///     array([3, 7], dtype=int32)
 #[pyfunction(name = "vecdot")]
 #[pyo3(signature = (a, b, axis = -1, *, stream = None), text_signature = "(a, b, axis=-1, *, stream=None)")]
-pub fn vecdot(a: Arr, b: Arr, axis: isize, stream: Option<On>) -> PyResult<PyArray> {
+pub fn vecdot(mut a: Arr, mut b: Arr, axis: isize, stream: Option<On>) -> PyResult<PyArray> {
+    keep_doubles([&mut a, &mut b]);
     on(stream, || give(ops::vecdot(&a, &b, axis)))
 }
 
@@ -2522,12 +2560,13 @@ pub fn zeros(shape: ShapeArg, dtype: Option<Dtype>, stream: Option<On>) -> PyRes
 #[pyfunction(name = "batch_norm")]
 #[pyo3(signature = (a, weight = None, bias = None, eps = 1e-5, *, stream = None), text_signature = "(a, weight=None, bias=None, eps=1e-5, *, stream=None)")]
 pub fn batch_norm(
-    a: Arr,
-    weight: Option<Arr>,
-    bias: Option<Arr>,
+    mut a: Arr,
+    mut weight: Option<Arr>,
+    mut bias: Option<Arr>,
     eps: f64,
     stream: Option<On>,
 ) -> PyResult<Vec<PyArray>> {
+    keep_doubles([&mut a].into_iter().chain(&mut weight).chain(&mut bias));
     on(stream, || give(ops::batch_norm(&a, weight.as_deref(), bias.as_deref(), eps)))
 }
 
@@ -2564,12 +2603,13 @@ pub fn hard_tanh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 #[pyfunction(name = "layer_norm")]
 #[pyo3(signature = (a, weight = None, bias = None, eps = 1e-5, *, stream = None), text_signature = "(a, weight=None, bias=None, eps=1e-5, *, stream=None)")]
 pub fn layer_norm(
-    a: Arr,
-    weight: Option<Arr>,
-    bias: Option<Arr>,
+    mut a: Arr,
+    mut weight: Option<Arr>,
+    mut bias: Option<Arr>,
     eps: f64,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    keep_doubles([&mut a].into_iter().chain(&mut weight).chain(&mut bias));
     on(stream, || give(ops::layer_norm(&a, weight.as_deref(), bias.as_deref(), eps)))
 }
 
@@ -2647,7 +2687,13 @@ pub fn relu6(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 /// B. Zhang, R. Sennrich, *Root mean square layer normalization*, NeurIPS 2019.
 #[pyfunction(name = "rms_norm")]
 #[pyo3(signature = (a, weight = None, eps = 1e-5, *, stream = None), text_signature = "(a, weight=None, eps=1e-5, *, stream=None)")]
-pub fn rms_norm(a: Arr, weight: Option<Arr>, eps: f64, stream: Option<On>) -> PyResult<PyArray> {
+pub fn rms_norm(
+    mut a: Arr,
+    mut weight: Option<Arr>,
+    eps: f64,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    keep_doubles([&mut a].into_iter().chain(&mut weight));
     on(stream, || give(ops::rms_norm(&a, weight.as_deref(), eps)))
 }
 
@@ -2864,7 +2910,8 @@ pub fn linalg_inv(a: Real, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([3], dtype=float32)
 #[pyfunction(name = "lstsq")]
 #[pyo3(signature = (a, b, *, stream = None), text_signature = "(a, b, *, stream=None)")]
-pub fn linalg_lstsq(a: Arr, b: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn linalg_lstsq(mut a: Arr, mut b: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    keep_doubles([&mut a, &mut b]);
     on(stream, || give(ops::linalg::lstsq(&a, &b)))
 }
 
@@ -3004,7 +3051,8 @@ pub fn linalg_slogdet(a: Real, stream: Option<On>) -> PyResult<(PyArray, PyArray
 ///     array([1, 2], dtype=float32)
 #[pyfunction(name = "solve")]
 #[pyo3(signature = (a, b, *, stream = None), text_signature = "(a, b, *, stream=None)")]
-pub fn linalg_solve(a: Real, b: Real, stream: Option<On>) -> PyResult<PyArray> {
+pub fn linalg_solve(mut a: Real, mut b: Real, stream: Option<On>) -> PyResult<PyArray> {
+    keep_doubles([&mut a.0, &mut b.0]);
     on(stream, || give(ops::linalg::solve(&a, &b)))
 }
 

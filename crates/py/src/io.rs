@@ -131,7 +131,7 @@ pub fn save_safetensors(
 ) -> PyResult<()> {
     let mut tensors: BTreeMap<String, Array> = BTreeMap::new();
     for (name, value) in arrays.iter() {
-        tensors.insert(name.extract()?, value.extract::<Arr>()?.0);
+        tensors.insert(name.extract()?, value.extract::<Arr>()?.into_array());
     }
     let metadata: BTreeMap<String, String> = match metadata {
         None => BTreeMap::new(),
@@ -165,7 +165,7 @@ pub fn save_gguf(
 ) -> PyResult<()> {
     let mut tensors = gguf::Tensors::new();
     for (name, value) in arrays.iter() {
-        tensors.insert(name.extract()?, value.extract::<Arr>()?.0);
+        tensors.insert(name.extract()?, value.extract::<Arr>()?.into_array());
     }
     let mut settings = gguf::Metadata::new();
     for (name, value) in metadata.iter().flat_map(|metadata| metadata.iter()) {
@@ -198,7 +198,7 @@ fn setting(py: Python<'_>, value: gguf::Value) -> PyResult<Bound<'_, PyAny>> {
 
 fn to_setting(name: &str, value: &Bound<'_, PyAny>) -> PyResult<gguf::Value> {
     if value.is_instance_of::<PyArray>() {
-        return Ok(gguf::Value::Array(value.extract::<Arr>()?.0));
+        return Ok(gguf::Value::Array(value.extract::<Arr>()?.into_array()));
     }
     if let Ok(text) = value.extract::<String>() {
         return Ok(gguf::Value::Text(text));

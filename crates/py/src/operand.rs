@@ -82,11 +82,6 @@ impl Opd {
         }
     }
 
-    /// Whether it is an array that is not computed yet.
-    pub fn is_late(&self) -> bool {
-        matches!(self, Opd::Array(array) if !array.is_ready())
-    }
-
     /// The operand for elements of `dtype`, which it is cast to: so another library's array becomes one of it.
     ///
     /// # Errors
@@ -259,13 +254,40 @@ fn invalid(object: &Bound<'_, PyAny>) -> PyErr {
 
 /// An array, or a number taken as one.
 #[derive(Clone)]
-pub struct Arr(pub Array);
+pub struct Arr {
+    array: Array,
+    /// The `float64` of another library that it was.
+    exact: Option<Array>,
+}
+
+impl Arr {
+    /// The array.
+    pub fn into_array(self) -> Array {
+        self.array
+    }
+}
+
+impl From<Array> for Arr {
+    fn from(array: Array) -> Self {
+        Arr { array, exact: None }
+    }
+}
 
 impl std::ops::Deref for Arr {
     type Target = Array;
 
     fn deref(&self) -> &Array {
-        &self.0
+        &self.array
+    }
+}
+
+/// Gives the doubles of other libraries among arrays that meet their digits back, where one of our own is of doubles.
+pub fn keep_doubles<'a>(arrays: impl IntoIterator<Item = &'a mut Arr>) {
+    let mut arrays = arrays.into_iter().collect::<SmallVec<[_; 4]>>();
+    if arrays.iter().any(|x| x.dtype() == DType::F64) {
+        for Arr { array, exact } in &mut arrays {
+            *array = exact.take().unwrap_or_else(|| array.clone());
+        }
     }
 }
 
@@ -274,23 +296,26 @@ impl<'py> FromPyObject<'_, 'py> for Arr {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         if let Ok(array) = object.cast::<PyArray>() {
-            return Ok(Arr(array.get().get()));
+            return Ok(array.get().get().into());
         }
         // Bytes are an operand beside an array, no array by themselves.
         if is_bytes(&object) {
             return Err(invalid(&object));
         }
-        object.extract::<Opd>()?.into_array().map(Arr)
+        Ok(match object.extract::<Opd>()? {
+            Opd::Foreign(Foreign { array, exact }) => Arr { array, exact },
+            own => own.into_array()?.into(),
+        })
     }
 }
 
 /// An array of real numbers, or a number taken as one: MLX's linear algebra takes no others.
-pub struct Real(pub Array);
+pub struct Real(pub Arr);
 
 impl std::ops::Deref for Real {
-    type Target = Array;
+    type Target = Arr;
 
-    fn deref(&self) -> &Array {
+    fn deref(&self) -> &Arr {
         &self.0
     }
 }
@@ -299,7 +324,7 @@ impl<'py> FromPyObject<'_, 'py> for Real {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let Arr(array) = object.extract()?;
+        let array = object.extract::<Arr>()?;
         match array.dtype() {
             DType::C32 | DType::C64 => {
                 let aval = array.aval();
@@ -490,7 +515,9 @@ impl<'py> FromPyObject<'_, 'py> for Arrays {
             return Err(wrong_type("arrays are expected in an order, and a set has none"));
         }
         let items = object.try_iter()?;
-        items.map(|i| Ok(i?.extract::<Arr>()?.0)).collect::<PyResult<_>>().map(Arrays)
+        let mut items = items.map(|item| item?.extract()).collect::<PyResult<Vec<Arr>>>()?;
+        keep_doubles(&mut items);
+        Ok(Arrays(items.into_iter().map(Arr::into_array).collect()))
     }
 }
 

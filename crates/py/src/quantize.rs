@@ -59,7 +59,11 @@ fn no_global(op: &str, global_scale: &Option<Arr>) -> PyResult<()> {
 
 fn affine(op: &str, w: Arr, scales: Arr, biases: Option<Arr>) -> PyResult<Quantized> {
     match biases {
-        Some(biases) => Ok(Quantized { words: w.0, scales: scales.0, biases: biases.0 }),
+        Some(biases) => Ok(Quantized {
+            words: w.into_array(),
+            scales: scales.into_array(),
+            biases: biases.into_array(),
+        }),
         None => Err(wrong_value(format!("{op}: mode affine needs biases"))),
     }
 }

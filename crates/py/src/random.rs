@@ -40,7 +40,7 @@ impl RandomState {
     fn __setitem__(&self, index: isize, key: Arr) -> PyResult<()> {
         match index {
             0 | -1 => {
-                random::set_state(key.0);
+                random::set_state(key.into_array());
                 Ok(())
             }
             _ => Err(PyIndexError::new_err(format!("index {index}: the state is one key"))),
@@ -274,7 +274,7 @@ pub fn categorical(
     wide.insert(place, logits.shape()[at]);
     on(stream, || {
         let noise = random::gumbel(wide, DType::F32, key.as_deref());
-        give(noise.and_then(|n| ops::argmax(&ops::add(&logits.0, &n)?, place as isize, false)))
+        give(noise.and_then(|n| ops::argmax(&ops::add(&*logits, &n)?, place as isize, false)))
     })
 }
 
@@ -420,7 +420,7 @@ pub fn choice(
             give(places.and_then(|places| ops::astype(&places, DType::I32)))
         });
     }
-    let x = a.extract::<Arr>()?.0;
+    let x = a.extract::<Arr>()?.into_array();
     if x.rank() == 0 {
         return Err(wrong_value("choice: an array has an axis to draw along"));
     }

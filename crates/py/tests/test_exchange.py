@@ -328,13 +328,21 @@ def test_float64_of_others_is_not_rounded_on_its_way_into_an_array(change):
 def test_float64_of_others_beside_arrays_of_float64_or_integers():
     x, third = cc.zeros(2, dtype=cc.float64), np.array([1 / 3, 1e300])
     want = third.tolist()
+    eye = cc.eye(2, dtype=cc.float64)
     others = [third, memoryview(third), third[::-1][::-1], third.astype(">f8")]
     for v in others:
         for found in (x + v, cc.add(v, x), cc.add(x, v), cc.maximum(x, v), cc.where(x == 1, x, v), x.at[:].add(v),
                       cc.full((2,), v, dtype=cc.float64), cc.full_like(x, v), cc.clip(x + 1e301, 0, v),
                       cc.array([v], dtype=cc.float64)[0], cc.array([[v], [v]], dtype=cc.float64)[1, 0],
-                      cc.put_along_axis(x, cc.array([0, 1]), v, 0), cc.masked_fill(x, x == 0, v)):  # fmt: skip
+                      cc.put_along_axis(x, cc.array([0, 1]), v, 0), cc.masked_fill(x, x == 0, v),
+                      cc.concatenate([v, x])[:2], cc.stack([x, v])[1], cc.slice_update(x, v, cc.array(0), (0,)),
+                      cc.lerp(x, v, 1), cc.lerp(v, x, 0), cc.lerp(v, v, x), cc.addmm(v, eye, x), cc.addcmul(v, x, x),
+                      cc.einsum("ij,j", eye, v), cc.matmul(eye, v), cc.outer(v, x + 1)[:, 0], cc.inner(eye, v),
+                      cc.tensordot(eye, v, 1), cc.kron(x[:1] + 1, v), cc.linalg.solve(eye, v),
+                      cc.conv1d((x + 1).reshape(1, 2, 1), np.array(v).reshape(2, 1, 1))[0, 0],
+                      cc.interp(cc.array([0.0, 1.0], dtype=cc.float64), x + eye[1], v)):  # fmt: skip
             assert found.dtype == cc.float64 and found.tolist() == want
+    assert cc.searchsorted(x + third[0], third).tolist() == [0, 2]
     assert cc.pad(x, 1, constant_values=np.array(1e300)).tolist() == [1e300, 0, 0, 1e300]
     assert cc.full((1,), np.array(WIDE), dtype=cc.int32).tolist() == [WIDE]
     assert cc.array([np.array([WIDE])], dtype=cc.int32).tolist() == [[WIDE]]

@@ -138,6 +138,34 @@ def test_steps_between_one_tap_or_one_element_do_not_matter():
     np.testing.assert_array_equal(far, np.array(cc.conv_general(one, w, padding=1)))
 
 
+@pytest.mark.parametrize("padding", [-1, -2, (-1, 2), (0, -2), ((-1, 0), (-2, 1)), ((2, -3), (-4, -1))])
+def test_a_negative_padding_takes_rows_away(padding):
+    g = np.random.default_rng(0)
+    x, w = g.normal(size=(2, 7, 8, 4)).astype(np.float32), g.normal(size=(6, 3, 2, 2)).astype(np.float32)
+    calls = [lambda m, x, w: m.conv_general(x, w, 2, padding, 1, 1, 2)]
+    if isinstance(padding, int) or isinstance(padding[0], int):
+        calls.append(lambda m, x, w: m.conv2d(x, w, padding=padding, groups=2))
+    if isinstance(padding, int):
+        calls.append(lambda m, x, w: m.conv_transpose2d(x, w, 2, padding, 1, 1, 2))
+    for call in calls:
+        ours, theirs = call(cc, cc.array(x), cc.array(w)), call(mlx, mlx.array(x), mlx.array(w))
+        np.testing.assert_allclose(np.array(ours), np.array(theirs), rtol=1e-5, atol=1e-5)
+    first = cc.conv_general(cc.array(x).transpose(0, 3, 1, 2), cc.array(w).transpose(0, 3, 1, 2), 1, padding,
+                            groups=2, data_format="channels_first")  # fmt: skip
+    last = cc.conv_general(cc.array(x), cc.array(w), 1, padding, groups=2)
+    np.testing.assert_allclose(np.array(first.transpose(0, 2, 3, 1)), np.array(last), rtol=1e-5, atol=1e-5)
+    # Rows of zeros between those of the input count, too.
+    dilated = np.zeros((2, 19, 15, 4), np.float32)
+    dilated[:, ::3, ::2] = x
+    ours = cc.conv_general(cc.array(x), cc.array(w), 2, padding, 1, (3, 2), 2)
+    theirs = mlx.conv_general(mlx.array(dilated), mlx.array(w), 2, padding, 1, 1, 2)
+    np.testing.assert_allclose(np.array(ours), np.array(theirs), rtol=1e-5, atol=1e-5)
+    slope = cc.grad(lambda x: cc.conv_general(x, cc.ones((1, 1, 1, 4)), padding=-1).sum())(cc.array(x))
+    assert slope.sum().item() == 2 * 5 * 6 * 4
+    with pytest.raises(ValueError, match=r"padding \(-4, -4\) leaves nothing of axis 1"):
+        cc.conv2d(cc.array(x), cc.array(w), padding=-4, groups=2)
+
+
 @pytest.mark.parametrize("arguments", [(0, 1, 0.1), (1, 100, 0.7), (0.3, 5, 0.01), (-3, 3, 0.37), (0, 100, 0.3), (5, 0, -0.3)])
 def test_steps_of_halves_are_rounded_first(arguments):
     ours = np.array(cc.arange(*arguments, dtype=cc.float16))

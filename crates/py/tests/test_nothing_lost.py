@@ -268,6 +268,73 @@ def test_what_changes_in_place_and_fails_is_what_it_was(change):
     assert z.tolist() == [2, 2, 2, 2]
 
 
+def test_of_several_changes_in_place_those_before_the_one_that_fails_stay():
+    z = cc.ones(3)
+    cc.eval(z)
+    z *= 2
+    z += 1
+    z += cc.take(z, computed(0, 1, 9))
+    z *= 10
+    z[0] = 7
+    with pytest.raises(IndexError, match="undone"):
+        z.tolist()
+    assert z.tolist() == [3, 3, 3]
+    z -= cc.take(z, computed(0, 1, 2))
+    z += 1
+    assert z.tolist() == [1, 1, 1]
+
+
+def test_a_change_that_does_not_need_what_failed_is_made():
+    z = cc.ones(3)
+    z += cc.take(z, computed(9))
+    kept = cc.array(z)
+    z[...] = cc.take(cc.arange(5.0), computed(4))
+    assert z.tolist() == [4, 4, 4]
+    with pytest.raises(IndexError):
+        kept.tolist()
+
+
+def test_what_was_computed_of_a_change_that_failed_goes_on_failing():
+    z = cc.ones(3)
+    z += cc.take(z, computed(9))
+    twice, turned, later = z * 2, z.reshape(3, 1).T, cc.zeros(3)
+    later += twice
+    with pytest.raises(IndexError, match="undone"):
+        z.tolist()
+    assert z.tolist() == [1, 1, 1]
+    for _ in range(2):
+        for lost in (twice, turned, cc.concatenate([twice, z])):
+            with pytest.raises(IndexError, match="from an update that"):
+                lost.tolist()
+    with pytest.raises(IndexError, match="undone"):
+        cc.eval(later)
+    assert later.tolist() == [0, 0, 0]
+    # What is computed of it now is of what it is now.
+    assert (z * 2).tolist() == [2, 2, 2] and z.reshape(3, 1).T.tolist() == [[1, 1, 1]]
+    assert cc.grad(lambda x: (x * x).sum())(z).tolist() == [2, 2, 2]
+    assert cc.compile(lambda x: x + 1)(z).tolist() == [2, 2, 2]
+    assert cc.vmap(lambda x: x + 1)(z).tolist() == [2, 2, 2]
+
+
+def test_a_step_recorded_of_one_that_failed_is_undone_with_it():
+    weight = cc.ones(3)
+    optimizer = optim.SGD(0.1, momentum=0.9)
+    parameters = {"w": weight}
+
+    def step(parameters, at):
+        _, gradients = cc.value_and_grad(lambda p: (p["w"] * cc.take(p["w"], at)).sum())(parameters)
+        return optimizer.apply_gradients(gradients, parameters)
+
+    first = step(parameters, computed(0, 1, 2))
+    cc.eval(first, optimizer.state)
+    before = [first["w"].tolist(), optimizer.state["w"]["v"].tolist()]
+    wrong = step(first, computed(0, 1, 9))
+    right = step(wrong, computed(0, 1, 2))
+    with pytest.raises(IndexError, match="undone"):
+        cc.eval(right, optimizer.state)
+    assert [right["w"].tolist(), optimizer.state["w"]["v"].tolist()] == before
+
+
 def test_weights_of_a_step_by_hand_that_fails_are_what_they_were():
     layer = nn.Embedding(10, 4)
     loss = nn.value_and_grad(layer, lambda at: layer(at).sum())

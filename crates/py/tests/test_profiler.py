@@ -384,3 +384,29 @@ def test_batched_modules_have_their_lines():
             mx.eval(function(x))
         modules = found.result.table("module")
         assert "layers.0" in modules and "layers.2" in modules, modules
+
+
+def test_noting_lines_pauses_where_it_would_take_long():
+    x = mx.ones((3,))
+    mx.eval(x)
+
+    def work():
+        y = x
+        for _ in range(300):
+            y = y + x  # the line
+        mx.eval(y)
+
+    here = test_noting_lines_pauses_where_it_would_take_long.__code__.co_firstlineno
+    work()
+    for every, pauses in ((1, False), (128, True)):
+        profiler.start(every=every)
+        for _ in range(400):
+            work()
+        profile = profiler.stop()
+        table = profile.table("line")
+        assert ("of 400 evaluations went without noting lines" in table) == pauses
+        assert "evaluations went" not in profile.table("op")
+        # Where no line was noted it is the one that was there before.
+        assert {step["args"]["line"] for step in steps(profile)} == {f"test_profiler.py:{here + 7}"}
+        noted = [e["args"]["lines noted"] for e in json.loads(profile.to_json())["traceEvents"] if e["name"] == "evaluate"]
+        assert noted[0] and all(noted) != pauses

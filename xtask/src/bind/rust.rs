@@ -21,7 +21,9 @@ use pyo3::types::PyModule;
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
-use crate::operand::{Arr, Arrays, Axis, Count, Opd, Real, ShapeArg, SizesArg, give, meet};
+use crate::operand::{
+    Arr, Arrays, Axis, Count, Opd, Real, ShapeArg, SizesArg, give, keep_doubles, meet,
+};
 
 ";
 
@@ -134,14 +136,31 @@ fn signatures(name: &str, arguments: &[Argument], is_method: bool) -> (String, S
     (rust.join(", "), shown.join(", "))
 }
 
-fn parameters(arguments: &[Argument]) -> String {
-    let one = |a: &Argument| format!("{}: {}", a.name, rust_type(a));
+fn parameters(arguments: &[Argument], arrays_change: bool) -> String {
+    let one = |a: &Argument| {
+        let changes = arrays_change && matches!(a.kind, Kind::Array | Kind::MaybeArray);
+        format!("{}{}: {}", if changes { "mut " } else { "" }, a.name, rust_type(a))
+    };
     arguments
         .iter()
         .map(one)
         .chain(["stream: Option<On>".to_owned()])
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+/// These arguments, one after the other, to be changed.
+fn every(arrays: &[&Argument], are_real: bool) -> String {
+    let inner = if are_real { ".0" } else { "" };
+    let (sure, optional): (Vec<&Argument>, Vec<&Argument>) =
+        arrays.iter().partition(|a| a.kind == Kind::Array);
+    let sure = sure.iter().map(|a| format!("&mut {}{inner}", a.name)).collect::<Vec<_>>();
+    let sure = format!("[{}]", sure.join(", "));
+    if optional.is_empty() {
+        return sure;
+    }
+    let optional = optional.iter().map(|a| format!(".chain(&mut {})", a.name));
+    format!("{sure}.into_iter(){}", optional.collect::<String>())
 }
 
 fn write_function(out: &mut String, function: &Bound, arguments: &[Argument]) {
@@ -151,12 +170,24 @@ fn write_function(out: &mut String, function: &Bound, arguments: &[Argument]) {
     let fallible = function.function.returns.starts_with("Result");
     let operands = arguments.iter().filter(|a| a.kind == Kind::Operand).collect::<Vec<_>>();
     let meeting = match operands[..] {
+        [a, b, c] if name == "lerp" => format!(
+            "let ({0}, {1}) = meet({0}, {1})?; let ({1}, {2}) = meet({1}, {2})?;
+             let ({0}, {2}) = meet({0}, {2})?;",
+            a.name, b.name, c.name
+        ),
         [.., a, b] => format!("let ({0}, {1}) = meet({0}, {1})?;", a.name, b.name),
         // The values that an array is filled with take its dtype.
         [one] if one.name == "value" => {
             format!("let {0} = {0}.beside({1}.dtype())?;", one.name, arguments[0].name)
         }
         _ => String::new(),
+    };
+    let is_real = is_real(&function.module, name);
+    let is_array = |a: &&Argument| matches!(a.kind, Kind::Array | Kind::MaybeArray);
+    let arrays = arguments.iter().filter(is_array).collect::<Vec<_>>();
+    let meeting = match arrays[..] {
+        [] | [_] => meeting,
+        _ => format!("{meeting} keep_doubles({});", every(&arrays, is_real)),
     };
     let call = arguments.iter().map(passed).collect::<Vec<_>>().join(", ");
     let call = format!("{}({call})", function.function.path);
@@ -167,9 +198,9 @@ fn write_function(out: &mut String, function: &Bound, arguments: &[Argument]) {
          #[pyo3(signature = ({rust}), text_signature = \"({shown})\")]
          pub fn {}({}) -> PyResult<{}> {{ {meeting} on(stream, || give({call})) }}\n",
         function.path,
-        match is_real(&function.module, name) {
-            true => parameters(arguments).replace(": Arr,", ": Real,"),
-            false => parameters(arguments),
+        match is_real {
+            true => parameters(arguments, arrays.len() > 1).replace(": Arr,", ": Real,"),
+            false => parameters(arguments, arrays.len() > 1),
         },
         returns(&function.function.returns),
     );
@@ -194,7 +225,7 @@ fn write_methods(out: &mut String, bound: &[Bound]) {
              pub fn {name}(&self, {}) -> PyResult<{}> {{
                  on(stream, || give({}({call})))
              }}\n",
-            parameters(&arguments[1..]),
+            parameters(&arguments[1..], false),
             returns(&function.function.returns),
             function.function.path,
         );

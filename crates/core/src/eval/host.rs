@@ -58,7 +58,7 @@ impl Array {
         let mut buffer = uploaded?;
         let layout = Layout::contiguous(&shape);
         let aval = Aval { shape, dtype };
-        holders::hold(&mut buffer, "array", &aval, holders::line());
+        holders::hold(&mut buffer, "array", &aval, holders::line(false));
         let value = Value { buffer, layout, range: range_of(bytes, dtype) };
         Ok(Self::from_value(aval, value))
     }

@@ -25,38 +25,52 @@ pub(super) fn undo(arrays: &[Array]) -> bool {
     if !updates {
         return false;
     }
-    let mut fails: ById<usize, bool> = ById::default();
+    let mut fails: ById<usize, Option<Error>> = ById::default();
     let mut undone = false;
     for node in &nodes {
         let id = node.as_ptr() as usize;
         let Some(node) = node.upgrade() else { continue };
         let (mut fail, looks) = {
             let inputs = &node.state().inputs;
-            // What is replaced is not needed for what replaces it.
-            let needed = if matches!(node.op, Op::Mark(Mark::Update)) { 1 } else { inputs.len() };
-            let failed = |input: &Array| fails.get(&(Arc::as_ptr(&input.node) as usize));
+            let failed = |input: &Array| {
+                let first = input.node.undone.get().map(|error| (**error).clone());
+                first.or_else(|| fails.get(&(Arc::as_ptr(&input.node) as usize)).cloned().flatten())
+            };
             let avals: SmallVec<[_; 4]> = inputs.iter().map(Array::aval).collect();
-            let fail = inputs.iter().take(needed).any(|input| failed(input) == Some(&true));
+            let fail = needed(&node, inputs).iter().find_map(failed);
             (fail, node.op.looks_at_values(&avals))
         };
-        if !fail && looks {
-            let outcome = at_once(&[Array { node: node.clone(), output: 0 }]);
-            fail = match outcome.map_err(|error| error.is_of_values()) {
-                Ok(()) => false,
-                Err(true) => true,
+        if fail.is_none() && looks {
+            fail = match at_once(&[Array { node: node.clone(), output: 0 }]) {
+                Ok(()) => None,
+                Err(error) if error.is_of_values() => Some(error),
                 // What stops this has nothing to do with values.
-                Err(false) => return undone,
+                Err(_) => return undone,
             };
         }
-        if fail
+        if let Some(error) = &fail
             && let Some(former) = former(&node)
-            && restore(&node, &former)
+            && restore(&node, &former, error)
         {
-            (fail, undone) = (false, true);
+            undone = true;
         }
         fails.insert(id, fail);
     }
     undone
+}
+
+/// What has to be there for a node, of its inputs: what is replaced is not needed for what replaces it.
+pub(super) fn needed<'a>(node: &Node, inputs: &'a [Array]) -> &'a [Array] {
+    match matches!(node.op, Op::Mark(Mark::Update)) {
+        true => &inputs[..inputs.len().min(1)],
+        false => inputs,
+    }
+}
+
+/// The error of a node that was recorded of an update which is undone by now.
+pub(super) fn undone_under(node: &Node, inputs: &[Array]) -> Option<Error> {
+    let undone = needed(node, inputs).iter().find_map(|input| input.node.undone.get())?;
+    Some((**undone).clone().with("; it was computed from an update that this undid"))
 }
 
 /// What each output of an update was before.
@@ -76,8 +90,8 @@ fn former(node: &Node) -> Option<SmallVec<[Array; 3]>> {
     fits.then_some(former)
 }
 
-/// Gives a node the values of other arrays; says whether they have any.
-fn restore(node: &Arc<Node>, former: &[Array]) -> bool {
+/// Gives a node the values of other arrays, and notes why; says whether they have any.
+fn restore(node: &Arc<Node>, former: &[Array], error: &Error) -> bool {
     if node.is_traced() || at_once(former).is_err() {
         return false;
     }
@@ -90,6 +104,7 @@ fn restore(node: &Arc<Node>, former: &[Array]) -> bool {
             return false;
         }
         state.progress = Progress::Ready(values);
+        let _first = node.undone.set(Arc::new(error.clone()));
         std::mem::take(&mut state.inputs)
     };
     drop(inputs);
@@ -106,9 +121,14 @@ impl Error {
     }
 
     /// The same, saying that updates were undone.
-    pub(super) fn with_updates_undone(mut self) -> Error {
+    pub(super) fn with_updates_undone(self) -> Error {
+        self.with("; the updates of parameters and state that needed it are undone")
+    }
+
+    /// The same with more to say.
+    fn with(mut self, more: &str) -> Error {
         if let Error::Index { detail, .. } | Error::Numeric { detail, .. } = &mut self {
-            detail.push_str("; the updates of parameters and state that needed it are undone");
+            detail.push_str(more);
         }
         self
     }

@@ -79,8 +79,9 @@ pub fn depends(x: &Array, dependencies: &[&Array]) -> Result<Array> {
 }
 
 /// `x` itself, as what `former` becomes: where values keep `x` from being computed, as an index outside its axis or a
-/// singular matrix, the error is given once, and from then on the result is `former`. Optimisers and compiled functions
-/// with a state record it, so that a step that fails leaves the weights and the state of before.
+/// singular matrix, the error is given once, and from then on the result is `former`. What was recorded of the result
+/// before is not computed from that: it goes on giving the error. Optimisers and compiled functions with a state record
+/// updates, so that a step that fails leaves the weights and the state of before.
 ///
 /// # Errors
 /// Where `x` and `former` differ in shape or dtype.
@@ -96,7 +97,8 @@ pub fn depends(x: &Array, dependencies: &[&Array]) -> Result<Array> {
 /// ```
 pub fn update(x: &Array, former: &Array) -> Result<Array> {
     // A transform keeps what it is given, and computes nothing while it traces.
-    if x.is_traced() || former.is_traced() || x.is_update() || x.same(former) {
+    let is_traced = x.is_traced() || former.is_traced();
+    if is_traced || !x.may_fail() || x.is_update() || x.same(former) {
         return Ok(x.clone());
     }
     Array::apply(Mark::Update, &[x, former])

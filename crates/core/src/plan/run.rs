@@ -54,12 +54,13 @@ impl Origin {
         Origin { line: line.cloned(), body: op.body().map(Arc::downgrade) }
     }
 
-    /// Whether it is that of this node. Where it is not, the lines may be the same, too.
+    /// Whether it is that of this node, or may be, where its line was not noted. Where it is not, the lines may be the
+    /// same, too.
     pub fn is_of(&self, line: Option<&Arc<str>>, op: &Op) -> bool {
         let same_line = match (&self.line, line) {
             (Some(own), Some(line)) => Arc::ptr_eq(own, line),
-            (None, None) => true,
-            _ => false,
+            (_, None) => true,
+            (None, Some(_)) => false,
         };
         let same_body = match (&self.body, op.body()) {
             (Some(own), Some(body)) => std::ptr::eq(own.as_ptr(), Arc::as_ptr(body)),

@@ -359,6 +359,23 @@ impl Op {
         }
     }
 
+    /// Whether it may look at values of `inputs`, told fast.
+    pub(crate) fn may_refuse_values(&self, inputs: &[Array]) -> bool {
+        match self {
+            Op::Call(_) | Op::Composite(_) | Op::Control(_) | Op::Custom(_) => true,
+            Op::Kernel(_) => {
+                let avals: SmallVec<[&Aval; 4]> = inputs.iter().map(Array::aval).collect();
+                self.looks_at_values(&avals)
+            }
+            Op::Input(_)
+            | Op::Constant(_)
+            | Op::Movement(_)
+            | Op::Mark(_)
+            | Op::Elementwise(_)
+            | Op::Reduce(_) => false,
+        }
+    }
+
     /// Whether it is a graph's input.
     pub fn is_input(&self) -> bool {
         matches!(self, Op::Input(_))

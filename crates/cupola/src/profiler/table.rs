@@ -215,6 +215,20 @@ pub fn text(profile: &Profile, by: By) -> String {
     let [all, waited] = [all, waited].map(|time| time.as_secs_f64() * 1e3);
     let waits = if waited > 0.0 { format!(", {waited:.3} ms of waiting") } else { String::new() };
     let _ = writeln!(out, "{all:.3} ms in rows{waits}, of {:.3} ms", length * 1e3);
+    let evaluations = profile.events().filter_map(|event| match event.what {
+        What::Evaluation { is_without_lines, .. } => Some(is_without_lines),
+        _ => None,
+    });
+    let evaluations: Vec<bool> = evaluations.collect();
+    let without = evaluations.iter().filter(|&&without| without).count();
+    if without > 0 && matches!(by, By::Line | By::Module) {
+        let count = evaluations.len();
+        let _ = writeln!(
+            out,
+            "{without} of {count} evaluations went without noting lines, which would have taken more than a \
+             hundredth of the time: their steps have the lines that they had before"
+        );
+    }
     if profile.lost > 0 {
         let _ = writeln!(out, "{} events had no room", profile.lost);
     }

@@ -111,11 +111,12 @@ fn of(profile: &Profile, noted: &Noted, (process, thread): (u32, u32)) -> Vec<Va
 /// Category, title and particulars of an event.
 pub fn described(what: &What) -> (&'static str, String, Value) {
     match what {
-        What::Evaluation { device, nodes, memory } => (
+        What::Evaluation { device, nodes, is_without_lines, memory } => (
             "evaluation",
             "evaluate".to_owned(),
             json!({
                 "device": device.to_string(), "operations recorded": nodes,
+                "lines noted": !is_without_lines,
                 "active": memory.active, "peak": memory.peak, "cached": memory.cached,
             }),
         ),

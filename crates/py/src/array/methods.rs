@@ -6,7 +6,7 @@ use pyo3::types::PyTuple;
 
 use super::PyArray;
 use crate::device::{DeviceArg, On, on};
-use crate::operand::{Arr, Axis, give, spread};
+use crate::operand::{Axis, give, spread};
 use crate::ops::spread::{std, var};
 
 #[pymethods]
@@ -47,7 +47,7 @@ impl PyArray {
         axis: isize,
         stream: Option<On>,
     ) -> PyResult<Vec<PyArray>> {
-        crate::ops::shape::split(Arr(self.get()), indices_or_sections, axis, stream)
+        crate::ops::shape::split(self.get().into(), indices_or_sections, axis, stream)
     }
 
     /// The variance; `correction` is another name of `ddof`.
@@ -60,7 +60,7 @@ impl PyArray {
         correction: Option<isize>,
         stream: Option<On>,
     ) -> PyResult<PyArray> {
-        var(Arr(self.get()), axis, keepdims, ddof, correction, stream)
+        var(self.get().into(), axis, keepdims, ddof, correction, stream)
     }
 
     /// The standard deviation; `correction` is another name of `ddof`.
@@ -73,6 +73,6 @@ impl PyArray {
         correction: Option<isize>,
         stream: Option<On>,
     ) -> PyResult<PyArray> {
-        std(Arr(self.get()), axis, keepdims, ddof, correction, stream)
+        std(self.get().into(), axis, keepdims, ddof, correction, stream)
     }
 }

@@ -63,21 +63,12 @@ fn given(py: Python<'_>, result: Option<Array>) -> PyResult<Py<PyAny>> {
 }
 
 /// In place: the object becomes the result, for whoever else holds it, too.
-fn replace(
-    slf: &PyArray,
-    result: Option<Array>,
-    other: &Bound<'_, PyAny>,
-    what: &str,
-) -> PyResult<()> {
+fn replace(slf: &PyArray, result: Option<Array>, what: &str) -> PyResult<()> {
     let Some(array) = result else {
         let text = format!("{what}: the operand is no array or number");
         return Err(crate::error::wrong_type(text));
     };
-    let former = slf.get();
-    // What was never computed is not lost: only what values would be.
-    let is_late = former.is_ready()
-        && other.cast::<PyArray>().is_ok_and(|other| !other.get().get().is_ready());
-    slf.replace(array, &former, is_late).map_err(raise)
+    slf.replace(&array).map_err(raise)
 }
 
 macro_rules! operators {
@@ -94,7 +85,7 @@ macro_rules! operators {
                 }
 
                 fn $in_place(&self, other: &Bound<'_, PyAny>) -> PyResult<()> {
-                    replace(self, apply(self, other, $what, |a, b| ops::$op(a, b), false)?, other, $what)
+                    replace(self, apply(self, other, $what, |a, b| ops::$op(a, b), false)?, $what)
                 }
             )*
         }
@@ -149,7 +140,7 @@ impl PyArray {
 
     fn __ipow__(&self, other: &Bound<'_, PyAny>, modulo: &Bound<'_, PyAny>) -> PyResult<()> {
         let _ = modulo;
-        replace(self, apply(self, other, "power", |a, b| ops::power(a, b), false)?, other, "power")
+        replace(self, apply(self, other, "power", |a, b| ops::power(a, b), false)?, "power")
     }
 
     fn __truediv__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -164,12 +155,7 @@ impl PyArray {
         if !self.get().dtype().is_inexact() {
             return Err(wrong_value("In place division cannot cast to non-floating point type."));
         }
-        replace(
-            self,
-            apply(self, other, "division", |a, b| ops::divide(a, b), false)?,
-            other,
-            "division",
-        )
+        replace(self, apply(self, other, "division", |a, b| ops::divide(a, b), false)?, "division")
     }
 
     fn __matmul__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -187,7 +173,7 @@ impl PyArray {
             Some(other) => Some(ops::matmul(&self.get(), &other).map_err(raise)?),
             None => None,
         };
-        replace(self, product, other, "matmul")
+        replace(self, product, "matmul")
     }
 
     fn __richcmp__(

@@ -162,10 +162,8 @@ impl PyArray {
     }
 
     fn __setitem__(&self, arg0: &Bound<'_, PyAny>, arg1: Opd) -> PyResult<()> {
-        let former = self.get();
-        let is_late = arg1.is_late() || is_known_later(arg0);
-        let changed = assign(&former, arg0, arg1)?;
-        self.replace(changed, &former, is_late).map_err(raise)
+        let changed = assign(&self.get(), arg0, arg1)?;
+        self.replace(&changed).map_err(raise)
     }
 
     /// Updates of parts: `x.at[index].add(values)` gives a new array, and where an index comes
@@ -173,17 +171,6 @@ impl PyArray {
     #[getter]
     fn at(&self) -> ArrayAt {
         ArrayAt { array: self.get(), index: None }
-    }
-}
-
-/// Whether an index has arrays that are not computed yet.
-fn is_known_later(index: &Bound<'_, PyAny>) -> bool {
-    let is_late = |item: &Bound<'_, PyAny>| {
-        item.cast::<PyArray>().is_ok_and(|array| !array.get().get().is_ready())
-    };
-    match index.cast::<PyTuple>() {
-        Ok(items) => items.iter().any(|item| is_late(&item)),
-        Err(_) => is_late(index),
     }
 }
 

@@ -315,7 +315,7 @@ impl CustomKernel {
             let text = format!("Kernel {}:\n{}", self.kernel.name(), self.text);
             py.import("builtins")?.getattr("print")?.call1((text,))?;
         }
-        let inputs: Vec<&Array> = inputs.iter().map(|x| &x.0).collect();
+        let inputs: Vec<&Array> = inputs.iter().map(|x| &**x).collect();
         let outputs = on(stream, || self.record(py, &inputs, &launch))?;
         Ok(outputs.into_iter().map(PyArray::new).collect())
     }

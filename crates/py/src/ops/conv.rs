@@ -1,14 +1,14 @@
 //! Convolutions.
 
-use cupola::Array;
-use cupola::ops::{self, ConvOptions, ConvolveMode};
+use cupola::ops::{self, ConvOptions, ConvolveMode, DataFormat};
+use cupola::{Array, Result};
 use pyo3::prelude::*;
 
 use crate::array::PyArray;
 use crate::device::{On, on};
-use crate::error::wrong_value;
+use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, SizesArg, counts, data_format_of, give, integers};
+use crate::operand::{Arr, SizesArg, counts, data_format_of, give, integers, keep_doubles};
 
 /// Convolutions are of floats, as in MLX.
 fn floats(input: &Array) -> PyResult<()> {
@@ -24,7 +24,8 @@ fn floats(input: &Array) -> PyResult<()> {
 
 struct ConvArguments<'a> {
     stride: SizesArg,
-    padding: SizesArg,
+    /// Before and after each spatial axis.
+    padding: Vec<(isize, isize)>,
     dilation: SizesArg,
     groups: usize,
     data_format: &'a str,
@@ -32,13 +33,88 @@ struct ConvArguments<'a> {
 
 impl ConvArguments<'_> {
     fn options(&self) -> PyResult<ConvOptions> {
-        Ok(ConvOptions::new()
+        let mut options = ConvOptions::new()
             .stride(counts(&self.stride, "stride")?)
-            .padding(counts(&self.padding, "padding")?)
             .dilation(counts(&self.dilation, "dilation")?)
             .groups(self.groups)
-            .data_format(data_format_of(self.data_format)?))
+            .data_format(data_format_of(self.data_format)?);
+        options.padding =
+            self.padding.iter().map(|&(low, high)| (wider(low), wider(high))).collect();
+        Ok(options)
     }
+}
+
+/// The same before and after each axis.
+fn both_sides(padding: &SizesArg) -> Vec<(isize, isize)> {
+    padding.0.iter().map(|&p| (p, p)).collect()
+}
+
+/// The part of a padding that makes an input wider.
+fn wider(padding: isize) -> usize {
+    padding.max(0).unsigned_abs()
+}
+
+/// The part of a padding that makes it narrower.
+fn narrower(padding: isize) -> usize {
+    padding.min(0).unsigned_abs()
+}
+
+/// The first spatial axis of an image.
+fn first_axis(format: DataFormat) -> usize {
+    match format {
+        DataFormat::ChannelsLast => 1,
+        DataFormat::ChannelsFirst => 2,
+    }
+}
+
+/// What is said for all axes, or for one.
+fn of_axis<T: Copy>(all: &[T], axis: usize) -> Option<T> {
+    if all.len() == 1 { all.first().copied() } else { all.get(axis).copied() }
+}
+
+/// `x` without what a negative padding takes from it, which `options` then know nothing of.
+fn cropped(x: &Array, padding: &[(isize, isize)], options: &mut ConvOptions) -> PyResult<Array> {
+    let spatial = x.rank().saturating_sub(2);
+    let is_said = padding.len() == 1 || padding.len() == spatial;
+    if !is_said || padding.iter().all(|&(low, high)| low >= 0 && high >= 0) {
+        return Ok(x.clone());
+    }
+    let mut start = vec![0; x.rank()];
+    let mut stop: Vec<isize> = x.shape().iter().map(|&size| size as isize).collect();
+    let mut left = Vec::with_capacity(spatial);
+    for axis in 0..spatial {
+        let at = axis + first_axis(options.data_format);
+        let (low, high) = of_axis(padding, axis).unwrap_or_default();
+        // Between the elements that go and those that stay may be zeros of a dilated input.
+        let step = of_axis(&options.input_dilation, axis).unwrap_or(1).max(1);
+        let [first, last] = [low, high].map(|side| narrower(side).div_ceil(step));
+        if first.saturating_add(last) >= x.shape()[at] {
+            return Err(wrong_value(format!(
+                "[conv] padding ({low}, {high}) leaves nothing of axis {at} of {}",
+                x.aval()
+            )));
+        }
+        (start[at], stop[at]) = (first as isize, stop[at] - last as isize);
+        left.push((
+            wider(low) + first * step - narrower(low),
+            wider(high) + last * step - narrower(high),
+        ));
+    }
+    options.padding = left;
+    ops::slice(x, &start, &stop, &vec![1; x.rank()]).map_err(raise)
+}
+
+/// `y` with the zeros around it that a negative padding of a transposed convolution adds.
+fn widened(y: &Array, padding: &[(isize, isize)], options: &ConvOptions) -> Result<Array> {
+    if padding.iter().all(|&(low, high)| low >= 0 && high >= 0) {
+        return Ok(y.clone());
+    }
+    let mut widths = vec![(0, 0); y.rank()];
+    for axis in 0..y.rank().saturating_sub(2) {
+        let (low, high) = of_axis(padding, axis).unwrap_or_default();
+        widths[axis + first_axis(options.data_format)] = (narrower(low), narrower(high));
+    }
+    ops::pad(y, &widths[..], 0.0)
 }
 
 macro_rules! convolutions {
@@ -51,8 +127,8 @@ macro_rules! convolutions {
             stream = None
         ))]
         pub fn $name(
-            input: Arr,
-            weight: Arr,
+            mut input: Arr,
+            mut weight: Arr,
             stride: SizesArg,
             padding: SizesArg,
             dilation: SizesArg,
@@ -60,10 +136,15 @@ macro_rules! convolutions {
             data_format: &str,
             stream: Option<On>,
         ) -> PyResult<PyArray> {
+            let padding = both_sides(&padding);
             let arguments = ConvArguments { stride, padding, dilation, groups, data_format };
-            let options = arguments.options()?;
+            let mut options = arguments.options()?;
+            keep_doubles([&mut input, &mut weight]);
             floats(&input)?;
-            on(stream, || give(ops::$name(&input, &weight, &options)))
+            on(stream, || {
+                let input = cropped(&input, &arguments.padding, &mut options)?;
+                give(ops::$name(&input, &weight, &options))
+            })
         }
     )*};
 }
@@ -80,8 +161,8 @@ macro_rules! transposed_convolutions {
             data_format = "channels_last", stream = None
         ))]
         pub fn $name(
-            input: Arr,
-            weight: Arr,
+            mut input: Arr,
+            mut weight: Arr,
             stride: SizesArg,
             padding: SizesArg,
             dilation: SizesArg,
@@ -90,11 +171,16 @@ macro_rules! transposed_convolutions {
             data_format: &str,
             stream: Option<On>,
         ) -> PyResult<PyArray> {
+            let padding = both_sides(&padding);
             let arguments = ConvArguments { stride, padding, dilation, groups, data_format };
             let mut options = arguments.options()?;
             options.output_padding = counts(&output_padding, "output_padding")?;
+            keep_doubles([&mut input, &mut weight]);
             floats(&input)?;
-            on(stream, || give(ops::$name(&input, &weight, &options)))
+            on(stream, || {
+                let y = ops::$name(&input, &weight, &options);
+                give(y.and_then(|y| widened(&y, &arguments.padding, &options)))
+            })
         }
     )*};
 }
@@ -109,8 +195,8 @@ transposed_convolutions! { conv_transpose1d conv_transpose2d conv_transpose3d }
     flip = false, *, data_format = "channels_last", stream = None
 ))]
 pub fn conv_general(
-    input: Arr,
-    weight: Arr,
+    mut input: Arr,
+    mut weight: Arr,
     stride: SizesArg,
     padding: Option<&Bound<'_, PyAny>>,
     kernel_dilation: SizesArg,
@@ -120,29 +206,33 @@ pub fn conv_general(
     data_format: &str,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let (none, dilation) = (SizesArg::one(0), kernel_dilation);
-    let arguments = ConvArguments { stride, padding: none, dilation, groups, data_format };
+    let padding = match padding {
+        None => vec![(0, 0)],
+        Some(padding) => match integers(padding, "padding") {
+            Ok(all) => both_sides(&SizesArg(all)),
+            Err(_) => {
+                let (low, high): (SizesArg, SizesArg) = padding.extract()?;
+                low.0.into_iter().zip(high.0).collect()
+            }
+        },
+    };
+    let dilation = kernel_dilation;
+    let arguments = ConvArguments { stride, padding, dilation, groups, data_format };
     let mut options = arguments.options()?;
     options.input_dilation = counts(&input_dilation, "input_dilation")?;
     options.flip = flip;
-    if let Some(padding) = padding {
-        options.padding = match integers(padding, "padding") {
-            Ok(all) => counts(&SizesArg(all), "padding")?.into_iter().map(|p| (p, p)).collect(),
-            Err(_) => {
-                let (low, high): (SizesArg, SizesArg) = padding.extract()?;
-                let (low, high) = (counts(&low, "padding")?, counts(&high, "padding")?);
-                low.into_iter().zip(high).collect()
-            }
-        };
-    }
+    keep_doubles([&mut input, &mut weight]);
     floats(&input)?;
-    on(stream, || give(ops::conv_general(&input, &weight, &options)))
+    on(stream, || {
+        let input = cropped(&input, &arguments.padding, &mut options)?;
+        give(ops::conv_general(&input, &weight, &options))
+    })
 }
 
 #[doc = docs!(convolve)]
 #[pyfunction]
 #[pyo3(signature = (a, v, /, mode = "full", *, stream = None))]
-pub fn convolve(a: Arr, v: Arr, mode: &str, stream: Option<On>) -> PyResult<PyArray> {
+pub fn convolve(mut a: Arr, mut v: Arr, mode: &str, stream: Option<On>) -> PyResult<PyArray> {
     let mode = match mode {
         "full" => ConvolveMode::Full,
         "same" => ConvolveMode::Same,
@@ -153,5 +243,6 @@ pub fn convolve(a: Arr, v: Arr, mode: &str, stream: Option<On>) -> PyResult<PyAr
             )));
         }
     };
+    keep_doubles([&mut a, &mut v]);
     on(stream, || give(ops::convolve(&a, &v, mode)))
 }

@@ -203,7 +203,7 @@ pub fn meshgrid<'py>(
         }
     };
     let grids = on(stream, || {
-        let refs: Vec<&Array> = arrays.iter().map(|a| &a.0).collect();
+        let refs: Vec<&Array> = arrays.iter().map(|a| &**a).collect();
         if sparse != Some(true) {
             return ops::meshgrid(&refs, matrix_order).map_err(raise);
         }

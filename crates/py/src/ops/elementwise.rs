@@ -27,7 +27,7 @@ pub fn clip(
     a_max: Option<Opd>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let a = Opd::Array(a.0);
+    let a = Opd::Array(a.into_array());
     let meeting = |limit: Option<Opd>| match limit {
         Some(limit) => meet(a.clone(), limit).map(|(_, limit)| Some(limit)),
         None => Ok(None),

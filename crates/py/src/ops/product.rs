@@ -11,14 +11,14 @@ use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, Axis, Count, SizesArg, give};
+use crate::operand::{Arr, Axis, Count, SizesArg, give, keep_doubles};
 
 #[doc = docs!(tensordot)]
 #[pyfunction]
 #[pyo3(signature = (a, b, /, axes = None, *, stream = None))]
 pub fn tensordot(
-    a: Arr,
-    b: Arr,
+    mut a: Arr,
+    mut b: Arr,
     axes: Option<&Bound<'_, PyAny>>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
@@ -35,14 +35,16 @@ pub fn tensordot(
             }
         },
     };
+    keep_doubles([&mut a, &mut b]);
     on(stream, || give(ops::tensordot(&a, &b, axes)))
 }
 
 #[doc = docs!(einsum)]
 #[pyfunction]
 #[pyo3(signature = (subscripts, *operands, stream = None))]
-pub fn einsum(subscripts: &str, operands: Vec<Arr>, stream: Option<On>) -> PyResult<PyArray> {
-    let refs: Vec<&Array> = operands.iter().map(|a| &a.0).collect();
+pub fn einsum(subscripts: &str, mut operands: Vec<Arr>, stream: Option<On>) -> PyResult<PyArray> {
+    keep_doubles(&mut operands);
+    let refs: Vec<&Array> = operands.iter().map(|a| &**a).collect();
     on(stream, || give(ops::einsum(subscripts, &refs)))
 }
 
@@ -54,7 +56,7 @@ pub fn einsum_path<'py>(
     subscripts: &str,
     operands: Vec<Arr>,
 ) -> PyResult<(Vec<Bound<'py, PyTuple>>, String)> {
-    let refs: Vec<&Array> = operands.iter().map(|a| &a.0).collect();
+    let refs: Vec<&Array> = operands.iter().map(|a| &**a).collect();
     let (steps, report) = ops::einsum_path(subscripts, &refs).map_err(raise)?;
     let steps = steps.into_iter().map(|s| PyTuple::new(py, s)).collect::<PyResult<_>>()?;
     Ok((steps, report))
@@ -84,14 +86,15 @@ pub fn trace(
     a, b, /, lhs_indices = None, rhs_indices = None, *, sorted_indices = false, stream = None
 ))]
 pub fn gather_mm(
-    a: Arr,
-    b: Arr,
+    mut a: Arr,
+    mut b: Arr,
     lhs_indices: Option<Arr>,
     rhs_indices: Option<Arr>,
     sorted_indices: bool,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let _ = sorted_indices;
+    keep_doubles([&mut a, &mut b]);
     let (left, right) = (lhs_indices.as_deref(), rhs_indices.as_deref());
     on(stream, || give(ops::gather_mm(&a, &b, left, right)))
 }

@@ -41,7 +41,7 @@ macro_rules! scans {
                 inclusive: bool,
                 stream: Option<On>,
             ) -> PyResult<PyArray> {
-                $name(Arr(self.get()), axis, reverse, inclusive, stream)
+                $name(self.get().into(), axis, reverse, inclusive, stream)
             }
         }
     )*};
@@ -82,7 +82,7 @@ macro_rules! summing_scans {
                 inclusive: bool,
                 stream: Option<On>,
             ) -> PyResult<PyArray> {
-                $name(Arr(self.get()), axis, reverse, inclusive, None, stream)
+                $name(self.get().into(), axis, reverse, inclusive, None, stream)
             }
         }
     )*};

@@ -8,14 +8,14 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, Count, Opd, give};
+use crate::operand::{Arr, Count, Opd, give, keep_doubles};
 
 #[doc = docs!(searchsorted)]
 #[pyfunction]
 #[pyo3(signature = (sorted_sequence, values, /, side = "left", *, stream = None))]
 pub fn searchsorted(
-    sorted_sequence: Arr,
-    values: Arr,
+    mut sorted_sequence: Arr,
+    mut values: Arr,
     side: &str,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
@@ -26,6 +26,7 @@ pub fn searchsorted(
             return Err(wrong_value(format!("searchsorted: side '{other}' is not left or right")));
         }
     };
+    keep_doubles([&mut sorted_sequence, &mut values]);
     on(stream, || give(ops::searchsorted(&sorted_sequence, &values, side)))
 }
 

@@ -11,7 +11,8 @@ use crate::device::{On, on};
 use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
 use crate::operand::{
-    Arr, Arrays, Axis, Opd, ShapeArg, SizesArg, give, integers, is_bytes, sequence, shape,
+    Arr, Arrays, Axis, Opd, ShapeArg, SizesArg, give, integers, is_bytes, keep_doubles, sequence,
+    shape,
 };
 
 pub fn sections(object: &Bound<'_, PyAny>, size: usize) -> PyResult<Sections> {
@@ -65,7 +66,7 @@ pub fn unstack<'py>(
 #[pyfunction]
 #[pyo3(signature = (*arrays, stream = None))]
 pub fn broadcast_arrays(arrays: Vec<Arr>, stream: Option<On>) -> PyResult<Vec<PyArray>> {
-    let refs: Vec<&Array> = arrays.iter().map(|a| &a.0).collect();
+    let refs: Vec<&Array> = arrays.iter().map(|a| &**a).collect();
     on(stream, || give(ops::broadcast_arrays(&refs)))
 }
 
@@ -222,12 +223,13 @@ pub fn slice(
 #[pyfunction]
 #[pyo3(signature = (a, update, start_indices, axes, *, stream = None))]
 pub fn slice_update(
-    a: Arr,
-    update: Arr,
+    mut a: Arr,
+    mut update: Arr,
     start_indices: Arr,
     axes: Axis,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    keep_doubles([&mut a, &mut update]);
     on(stream, || give(ops::slice_update_at(&a, &update, &start_indices, axes.0)))
 }
 
@@ -255,7 +257,7 @@ pub fn as_strided(
 #[pyo3(signature = (a, /, allow_col_major = false, *, stream = None))]
 pub fn contiguous(a: Arr, allow_col_major: bool, stream: Option<On>) -> PyArray {
     let _ = (allow_col_major, stream);
-    PyArray::new(a.0)
+    PyArray::new(a.into_array())
 }
 
 #[doc = docs!(put_along_axis)]

@@ -7,7 +7,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::raise;
 use crate::generated::docs;
-use crate::operand::{Arr, Opd, give};
+use crate::operand::{Arr, Opd, give, keep_doubles};
 
 #[doc = docs!(logit)]
 #[pyfunction]
@@ -29,12 +29,13 @@ fn common(x: &Array, a: &Array, b: &Array) -> PyResult<DType> {
 #[pyfunction]
 #[pyo3(signature = (x, a, b, *, value = None, stream = None))]
 pub fn addcmul(
-    x: Arr,
-    a: Arr,
-    b: Arr,
+    mut x: Arr,
+    mut a: Arr,
+    mut b: Arr,
     value: Option<Opd>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    keep_doubles([&mut x, &mut a, &mut b]);
     let value = or_one(value).beside(common(&x, &a, &b)?)?;
     on(stream, || give(ops::addcmul(&x, &a, &b, &value)))
 }
@@ -43,12 +44,13 @@ pub fn addcmul(
 #[pyfunction]
 #[pyo3(signature = (x, a, b, *, value = None, stream = None))]
 pub fn addcdiv(
-    x: Arr,
-    a: Arr,
-    b: Arr,
+    mut x: Arr,
+    mut a: Arr,
+    mut b: Arr,
     value: Option<Opd>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    keep_doubles([&mut x, &mut a, &mut b]);
     let value = or_one(value).beside(common(&x, &a, &b)?)?;
     on(stream, || give(ops::addcdiv(&x, &a, &b, &value)))
 }

@@ -9,7 +9,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, Axis, give};
+use crate::operand::{Arr, Axis, give, keep_doubles};
 use crate::read;
 
 fn method_of(op: &str, name: &str) -> PyResult<Between> {
@@ -36,7 +36,7 @@ fn shares(q: &Bound<'_, PyAny>, unit: f64) -> PyResult<(Vec<f64>, Vec<usize>)> {
         let count = some.len();
         return Ok((some.into_iter().map(|q| q / unit).collect(), vec![count]));
     }
-    let array = q.extract::<Arr>()?.0;
+    let array = q.extract::<Arr>()?.into_array();
     let narrow = ops::astype(&array, DType::F32).map_err(raise)?;
     let all = narrow.to_vec::<f32>().map_err(raise)?;
     Ok((all.into_iter().map(|q| f64::from(q) / unit).collect(), array.shape()[..].to_vec()))
@@ -105,7 +105,7 @@ pub fn histogram(
             Err(_) => {
                 edges = match bins.is_instance_of::<PyList>() {
                     true => read::array(bins, None)?,
-                    false => bins.extract::<Arr>()?.0,
+                    false => bins.extract::<Arr>()?.into_array(),
                 };
                 Bins::Edges(&edges)
             }
@@ -120,14 +120,15 @@ pub fn histogram(
     m, rowvar = true, bias = false, ddof = None, fweights = None, aweights = None, *, stream = None
 ))]
 pub fn cov(
-    m: Arr,
+    mut m: Arr,
     rowvar: bool,
     bias: bool,
     ddof: Option<f64>,
-    fweights: Option<Arr>,
-    aweights: Option<Arr>,
+    mut fweights: Option<Arr>,
+    mut aweights: Option<Arr>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    keep_doubles([&mut m].into_iter().chain(&mut fweights).chain(&mut aweights));
     let ddof = ddof.unwrap_or(if bias { 0.0 } else { 1.0 });
     on(stream, || {
         let rows = rows(&m, rowvar)?;
@@ -154,13 +155,14 @@ pub fn corrcoef(x: Arr, rowvar: bool, stream: Option<On>) -> PyResult<PyArray> {
 #[pyfunction]
 #[pyo3(signature = (x, xp, fp, left = None, right = None, period = None, *, stream = None))]
 pub fn interp(
-    x: Arr,
-    xp: Arr,
-    fp: Arr,
+    mut x: Arr,
+    mut xp: Arr,
+    mut fp: Arr,
     left: Option<f64>,
     right: Option<f64>,
     period: Option<f64>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    keep_doubles([&mut x, &mut xp, &mut fp]);
     on(stream, || give(ops::interp(&x, &xp, &fp, Outside { left, right, period })))
 }
