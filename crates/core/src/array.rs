@@ -46,12 +46,18 @@ pub(crate) struct Node {
     pub line: Option<Arc<str>>,
     /// Scratch of whoever walks the graph, under the walk lock: the walk and the place in it.
     pub visit: AtomicU64,
-    /// Of an update that was undone: why. Its values are those of what it was the update of, for whoever asks for it
-    /// from then on. What was recorded of it before is of values that never came to be.
-    pub undone: OnceLock<Arc<Error>>,
-    /// Whether values may keep it from being computed, until it is.
+    /// Of an update that was undone. Its values are those of what it was the update of, for whoever asks for it from
+    /// then on. What was recorded of it before is of values that never came to be.
+    pub undone: OnceLock<Box<Undone>>,
+    /// Whether values may keep it, or what it is computed from, from being computed: [`Array::may_fail`].
     pub may_fail: bool,
     state: Mutex<State>,
+}
+
+/// Why an update was undone, and the arrays that its outputs were before.
+pub(crate) struct Undone {
+    pub error: Error,
+    pub former: SmallVec<[Array; 1]>,
 }
 
 /// What changes about a node.
@@ -169,11 +175,11 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Node {
     pub fn new(op: Op, avals: Avals, scopes: Option<Arc<Scopes>>, mut state: State) -> Arc<Node> {
         let stream = default_stream();
-        let may_fail = op.may_refuse_values(&state.inputs)
-            || state.inputs.iter().any(|input| input.node.may_fail);
-        for input in state.inputs.iter_mut().filter(|input| input.node.undone.get().is_some()) {
-            if let Some(value) = input.ready() {
-                *input = Array::from_value(input.aval().clone(), value);
+        let may_fail =
+            op.may_refuse_values(&state.inputs) || state.inputs.iter().any(Array::may_fail);
+        for input in &mut state.inputs {
+            if let Some(former) = input.before_undone() {
+                *input = former;
             }
         }
         let state = Mutex::new(state);
@@ -360,18 +366,27 @@ impl Array {
         self.node.scopes.as_ref().is_some_and(|m| m.is_symbolic())
     }
 
-    /// Whether it is what another array becomes.
-    pub(crate) fn is_update(&self) -> bool {
-        match &self.node.op {
-            Op::Mark(mark) => *mark == Mark::Update,
-            Op::Call(call) => call.updates().is_some(),
-            _ => false,
-        }
-    }
-
     /// Whether the value is there, so that reading it waits for nothing.
     pub fn is_ready(&self) -> bool {
         matches!(self.node.state().progress, Progress::Ready(_))
+    }
+
+    /// Of an update that was undone, the array that it is by now.
+    pub(crate) fn before_undone(&self) -> Option<Array> {
+        self.node.undone.get()?.former.get(self.output as usize).cloned()
+    }
+
+    /// Whether it is what `former` becomes.
+    pub(crate) fn is_update_of(&self, former: &Array) -> bool {
+        let place = match &self.node.op {
+            Op::Mark(Mark::Update) => 1,
+            Op::Call(call) => match call.updates() {
+                Some(places) => places[self.output as usize] as usize,
+                None => return false,
+            },
+            _ => return false,
+        };
+        self.node.state().inputs.get(place).is_some_and(|input| input.same(former))
     }
 
     /// Whether values may keep it from being computed: an index outside its axis, a singular matrix.

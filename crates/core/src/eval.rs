@@ -7,7 +7,7 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod host;
-mod undo;
+pub(crate) mod undo;
 
 use std::cell::Cell;
 use std::collections::HashMap;

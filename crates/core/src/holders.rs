@@ -220,7 +220,7 @@ pub(crate) fn want_lines(wanted: bool, all: bool) {
         true => LINES.fetch_add(1, Ordering::Relaxed),
         false => LINES.fetch_sub(1, Ordering::Relaxed),
     };
-    if wanted && before == 0 {
+    if wanted && (before == 0 || !all) {
         budget::begin();
     }
 }

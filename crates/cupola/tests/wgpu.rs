@@ -404,3 +404,31 @@ fn memory_in_vain_is_an_error_and_the_device_goes_on() -> Result<()> {
     assert_eq!(gpu.memory().active, 0);
     Ok(())
 }
+
+#[test]
+fn what_takes_a_thread_many_rounds_is_right_on_adapters_in_software_too() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    // Rounds that Mesa's adapter in software leaves a loop after.
+    const MOST: usize = 65_535;
+    let count = MOST + 4465;
+    let order: Vec<i32> = (0..count as i32).map(|i| i * 31 % count as i32).collect();
+    let numbers: Vec<f32> = (0..count).map(|i| i as f32).collect();
+    let put = || -> Result<Vec<f32>> {
+        let (order, numbers) =
+            (Array::from_slice(&order, [count])?, Array::from_slice(&numbers, [count])?);
+        let zeros = ops::zeros([count], DType::F32)?;
+        ops::put_along_axis(&zeros, &order, &numbers, 0)?.to_vec()
+    };
+    let sums = |positions: usize, rows: i32| -> Result<Vec<f32>> {
+        let at: Vec<i32> = (0..positions as i32).map(|i| i % rows).collect();
+        let at = Array::from_slice(&at, [positions])?;
+        let updates = ops::ones([positions], DType::F32)?;
+        ops::segment_sum(&updates, &at, rows as usize)?.to_vec()
+    };
+    let of = |device, f: &dyn Fn() -> Result<Vec<f32>>| with_stream(Stream::of(device), f);
+    for f in [&put as &dyn Fn() -> Result<Vec<f32>>, &|| sums(4 * MOST + 400, 1), &|| sums(300, 7)]
+    {
+        assert!(of(device, f)? == of(Device::CPU, f)?);
+    }
+    Ok(())
+}

@@ -38,6 +38,7 @@ fn targets() -> [(&'static str, Target, Box<dyn Dialect>); 2] {
         wide: false,
         tf32: false,
         mul_high: false,
+        rounds: usize::MAX,
         awaits: false,
     };
     let cuda = Target {
@@ -56,6 +57,7 @@ fn targets() -> [(&'static str, Target, Box<dyn Dialect>); 2] {
         wide: false,
         tf32: true,
         mul_high: true,
+        rounds: usize::MAX,
         awaits: true,
         ..wgpu.clone()
     };

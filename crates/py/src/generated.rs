@@ -12,7 +12,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::operand::{
-    Arr, Arrays, Axis, Count, Opd, Real, ShapeArg, SizesArg, give, keep_doubles, meet,
+    Arr, Arrays, Axis, Count, Numeric, Opd, Real, ShapeArg, SizesArg, give, keep_doubles, meet,
 };
 
 /// |x|; of a complex number its modulus, as `float32`.
@@ -22,7 +22,7 @@ use crate::operand::{
 ///     array([1, 2], dtype=int32)
 #[pyfunction(name = "abs")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn abs(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn abs(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::abs(&a)))
 }
 
@@ -92,7 +92,7 @@ pub fn any(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<P
 ///     array([0, 1.5708], dtype=float32)
 #[pyfunction(name = "arccos")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn arccos(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn arccos(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::arccos(&a)))
 }
 
@@ -103,7 +103,7 @@ pub fn arccos(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([0, 1.31696], dtype=float32)
 #[pyfunction(name = "arccosh")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn arccosh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn arccosh(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::arccosh(&a)))
 }
 
@@ -114,7 +114,7 @@ pub fn arccosh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([0, 1.5708], dtype=float32)
 #[pyfunction(name = "arcsin")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn arcsin(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn arcsin(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::arcsin(&a)))
 }
 
@@ -125,7 +125,7 @@ pub fn arcsin(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([0, 0.881374], dtype=float32)
 #[pyfunction(name = "arcsinh")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn arcsinh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn arcsinh(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::arcsinh(&a)))
 }
 
@@ -136,7 +136,7 @@ pub fn arcsinh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([0, 0.785398], dtype=float32)
 #[pyfunction(name = "arctan")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn arctan(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn arctan(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::arctan(&a)))
 }
 
@@ -159,7 +159,7 @@ pub fn arctan2(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([0, 0.549306], dtype=float32)
 #[pyfunction(name = "arctanh")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn arctanh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn arctanh(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::arctanh(&a)))
 }
 
@@ -420,7 +420,7 @@ pub fn cdist(mut a: Arr, mut b: Arr, p: f64, stream: Option<On>) -> PyResult<PyA
 ///     array([2, -1], dtype=float32)
 #[pyfunction(name = "ceil")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn ceil(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn ceil(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::ceil(&a)))
 }
 
@@ -448,7 +448,7 @@ pub fn concatenate(arrays: Arrays, axis: Axis, stream: Option<On>) -> PyResult<P
 ///     array([1-2j], dtype=complex64)
 #[pyfunction(name = "conjugate")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn conjugate(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn conjugate(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::conjugate(&a)))
 }
 
@@ -480,7 +480,7 @@ pub fn copysign(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([1, 0.540302], dtype=float32)
 #[pyfunction(name = "cos")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn cos(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn cos(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::cos(&a)))
 }
 
@@ -491,7 +491,7 @@ pub fn cos(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([1, 1.54308], dtype=float32)
 #[pyfunction(name = "cosh")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn cosh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn cosh(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::cosh(&a)))
 }
 
@@ -513,7 +513,7 @@ pub fn count_nonzero(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> 
 ///     array(180, dtype=float32)
 #[pyfunction(name = "degrees")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn degrees(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn degrees(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::degrees(&a)))
 }
 
@@ -617,7 +617,7 @@ pub fn equal(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([0, 0.842701], dtype=float32)
 #[pyfunction(name = "erf")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn erf(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn erf(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::erf(&a)))
 }
 
@@ -639,7 +639,7 @@ pub fn erfc(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([0, 0.476936], dtype=float32)
 #[pyfunction(name = "erfinv")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn erfinv(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn erfinv(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::erfinv(&a)))
 }
 
@@ -650,7 +650,7 @@ pub fn erfinv(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([1, 2.71828], dtype=float32)
 #[pyfunction(name = "exp")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn exp(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn exp(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::exp(&a)))
 }
 
@@ -672,7 +672,7 @@ pub fn expand_dims(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> 
 ///     array([0, 1e-06], dtype=float32)
 #[pyfunction(name = "expm1")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn expm1(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn expm1(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::expm1(&a)))
 }
 
@@ -713,7 +713,7 @@ pub fn flip(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([1, -2], dtype=float32)
 #[pyfunction(name = "floor")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn floor(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn floor(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::floor(&a)))
 }
 
@@ -988,7 +988,7 @@ pub fn identity(n: Count, dtype: Option<Dtype>, stream: Option<On>) -> PyResult<
 ///     array([2], dtype=float32)
 #[pyfunction(name = "imag")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn imag(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn imag(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::imag(&a)))
 }
 
@@ -1043,7 +1043,7 @@ pub fn inner(mut a: Arr, mut b: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([True, False, False], dtype=bool)
 #[pyfunction(name = "isfinite")]
 #[pyo3(signature = (a, stream = None), text_signature = "(a, stream=None)")]
-pub fn isfinite(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn isfinite(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::isfinite(&a)))
 }
 
@@ -1054,7 +1054,7 @@ pub fn isfinite(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([False, True, False], dtype=bool)
 #[pyfunction(name = "isinf")]
 #[pyo3(signature = (a, stream = None), text_signature = "(a, stream=None)")]
-pub fn isinf(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn isinf(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::isinf(&a)))
 }
 
@@ -1065,7 +1065,7 @@ pub fn isinf(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([False, False, True], dtype=bool)
 #[pyfunction(name = "isnan")]
 #[pyo3(signature = (a, stream = None), text_signature = "(a, stream=None)")]
-pub fn isnan(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn isnan(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::isnan(&a)))
 }
 
@@ -1076,7 +1076,7 @@ pub fn isnan(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([False, True], dtype=bool)
 #[pyfunction(name = "isneginf")]
 #[pyo3(signature = (a, stream = None), text_signature = "(a, stream=None)")]
-pub fn isneginf(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn isneginf(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::isneginf(&a)))
 }
 
@@ -1087,7 +1087,7 @@ pub fn isneginf(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([True, False], dtype=bool)
 #[pyfunction(name = "isposinf")]
 #[pyo3(signature = (a, stream = None), text_signature = "(a, stream=None)")]
-pub fn isposinf(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn isposinf(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::isposinf(&a)))
 }
 
@@ -1214,7 +1214,7 @@ pub fn lgamma(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([0, 1], dtype=float32)
 #[pyfunction(name = "log")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn log(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn log(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::log(&a)))
 }
 
@@ -1225,7 +1225,7 @@ pub fn log(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([0, 2], dtype=float32)
 #[pyfunction(name = "log10")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn log10(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn log10(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::log10(&a)))
 }
 
@@ -1236,7 +1236,7 @@ pub fn log10(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([0, 1e-06], dtype=float32)
 #[pyfunction(name = "log1p")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn log1p(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn log1p(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::log1p(&a)))
 }
 
@@ -1247,7 +1247,7 @@ pub fn log1p(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([0, 3], dtype=float32)
 #[pyfunction(name = "log2")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn log2(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn log2(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::log2(&a)))
 }
 
@@ -1282,7 +1282,7 @@ pub fn logical_and(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([False, True], dtype=bool)
 #[pyfunction(name = "logical_not")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn logical_not(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn logical_not(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::logical_not(&a)))
 }
 
@@ -1640,7 +1640,7 @@ pub fn nansum(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResul
 ///     array([-1, 2], dtype=int32)
 #[pyfunction(name = "negative")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn negative(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn negative(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::negative(&a)))
 }
 
@@ -1825,7 +1825,7 @@ pub fn prod(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<
 ///     array([0, 3.14159], dtype=float32)
 #[pyfunction(name = "radians")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn radians(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn radians(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::radians(&a)))
 }
 
@@ -1836,7 +1836,7 @@ pub fn radians(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([1], dtype=float32)
 #[pyfunction(name = "real")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn real(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn real(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::real(&a)))
 }
 
@@ -1850,7 +1850,7 @@ pub fn real(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([0.5, 0.25], dtype=float32)
 #[pyfunction(name = "reciprocal")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn reciprocal(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn reciprocal(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::reciprocal(&a)))
 }
 
@@ -1966,7 +1966,7 @@ pub fn roll(a: Arr, shift: SizesArg, axis: Axis, stream: Option<On>) -> PyResult
 ///     array([1.3, 2.5], dtype=float32)
 #[pyfunction(name = "round")]
 #[pyo3(signature = (a, decimals = 0, stream = None), text_signature = "(a, decimals=0, stream=None)")]
-pub fn round(a: Arr, decimals: i32, stream: Option<On>) -> PyResult<PyArray> {
+pub fn round(a: Numeric, decimals: i32, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::round(&a, decimals)))
 }
 
@@ -1977,7 +1977,7 @@ pub fn round(a: Arr, decimals: i32, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([0.5, 0.25], dtype=float32)
 #[pyfunction(name = "rsqrt")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn rsqrt(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn rsqrt(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::rsqrt(&a)))
 }
 
@@ -2110,7 +2110,7 @@ pub fn segmented_mm(
 ///     array([0.5, 0.880797], dtype=float32)
 #[pyfunction(name = "sigmoid")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn sigmoid(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn sigmoid(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::sigmoid(&a)))
 }
 
@@ -2121,7 +2121,7 @@ pub fn sigmoid(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([-1, 0, 1], dtype=int32)
 #[pyfunction(name = "sign")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn sign(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn sign(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::sign(&a)))
 }
 
@@ -2146,7 +2146,7 @@ pub fn signbit(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([0, 0.841471], dtype=float32)
 #[pyfunction(name = "sin")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn sin(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn sin(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::sin(&a)))
 }
 
@@ -2171,7 +2171,7 @@ pub fn sinc(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([0, 1.1752], dtype=float32)
 #[pyfunction(name = "sinh")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn sinh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn sinh(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::sinh(&a)))
 }
 
@@ -2194,7 +2194,7 @@ pub fn sort(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([2, 3], dtype=float32)
 #[pyfunction(name = "sqrt")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn sqrt(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn sqrt(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::sqrt(&a)))
 }
 
@@ -2205,7 +2205,7 @@ pub fn sqrt(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([4, 9], dtype=int32)
 #[pyfunction(name = "square")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn square(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn square(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::square(&a)))
 }
 
@@ -2328,7 +2328,7 @@ pub fn take_along_axis(
 ///     array([0, 1.55741], dtype=float32)
 #[pyfunction(name = "tan")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn tan(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn tan(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::tan(&a)))
 }
 
@@ -2339,7 +2339,7 @@ pub fn tan(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([0, 0.761594], dtype=float32)
 #[pyfunction(name = "tanh")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn tanh(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn tanh(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::tanh(&a)))
 }
 
@@ -3617,7 +3617,7 @@ macro_rules! docs {
 (random::choice) => { "\nExample:\n    >>> x = mx.random.choice(4, (100,), key=mx.random.key(0))\n    >>> (0 <= x.min().item(), x.max().item() < 4)\n    (True, True)\n    >>> mx.sort(mx.random.choice(mx.array([2, 4, 8]), (3,), replace=False))\n    array([2, 4, 8], dtype=int32)" };
 (random::dirichlet) => { "Vectors of the Dirichlet distribution: positive numbers whose sum is 1.\n\nShapes:\n`alpha` has the parameters along its last axis; its other axes broadcast to `shape`, which that axis follows.\n\nDtypes:\nAs `gamma`.\n\nErrors:\nWhere `alpha` has no axis, and as `gamma`.\n\nExample:\n    >>> mx.random.dirichlet(mx.array([1.0, 2.0, 3.0]), (5,)).shape\n    (5, 3)" };
 (random::exponential) => { "Numbers of the exponential distribution of mean 1: −ln(1 − u) with u even over [0, 1).\n\nErrors:\nWhere `dtype` is not a float.\n\nExample:\n    >>> mx.random.exponential((100,), scale=2.0).min().item() >= 0\n    True" };
-(random::gamma) => { "Numbers of the gamma distribution with the shape parameter `a` and scale 1.\n\nShapes:\n`a` broadcasts to `shape`.\n\nDtypes:\nHalf types are drawn in `float32`. Of an array's negative parameters the numbers are NaN.\n\nErrors:\nWhere `dtype` is not a float, and for a plain number that is not positive.\n\nExample:\n    >>> mx.random.gamma(2.5, (100,)).min().item() > 0\n    True" };
+(random::gamma) => { "Numbers of the gamma distribution with the shape parameter `a` and scale 1.\n\nShapes:\n`a` broadcasts to `shape`.\n\nDtypes:\nHalf types are drawn in `float32`. Of an array's negative parameters the numbers are NaN. They have no derivative by\nthe parameter.\n\nErrors:\nWhere `dtype` is not a float, and for a plain number that is not positive.\n\nExample:\n    >>> mx.random.gamma(2.5, (100,)).min().item() > 0\n    True" };
 (random::geometric) => { "How many trials it takes until one succeeds that does so with probability `p`: numbers of the geometric\ndistribution, from 1 on.\n\nShapes:\n`p` broadcasts to `shape`.\n\nDtypes:\nThey are drawn in `float32`. Where an array's probability is not within (0, 1] the number is −1.\n\nErrors:\nWhere `dtype` is not an integer type, and for a plain number that is not within (0, 1].\n\nExample:\n    >>> mx.random.geometric(0.5, (100,)).min().item() >= 1\n    True" };
 (random::gumbel) => { "Numbers of the standard Gumbel distribution, −ln(−ln u) with u even over [0, 1).\n\nExample:\n    >>> mx.random.gumbel((2, 3)).shape\n    (2, 3)" };
 (random::key) => { "\nExample:\n    >>> mx.random.key(0)\n    array([0, 0], dtype=uint32)" };

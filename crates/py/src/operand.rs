@@ -244,8 +244,16 @@ impl<'py> FromPyObject<'_, 'py> for Opd {
     }
 }
 
+fn type_name(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map(|name| name.to_string()).unwrap_or_default()
+}
+
+fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
+    wrong_type(format!("an array is expected, not {}", type_name(object)))
+}
+
 fn invalid(object: &Bound<'_, PyAny>) -> PyErr {
-    let name = object.get_type().name().map(|n| n.to_string()).unwrap_or_default();
+    let name = type_name(object);
     match object.is_none() {
         true => wrong_type("an array or a number is expected, not None"),
         false => wrong_value(format!("Invalid type {name} received in array initialization.")),
@@ -256,7 +264,7 @@ fn invalid(object: &Bound<'_, PyAny>) -> PyErr {
 #[derive(Clone)]
 pub struct Arr {
     array: Array,
-    /// The `float64` of another library that it was.
+    /// The `float64` of another library that it was, where it was that and was not rounded for good.
     exact: Option<Array>,
 }
 
@@ -286,7 +294,9 @@ pub fn keep_doubles<'a>(arrays: impl IntoIterator<Item = &'a mut Arr>) {
     let mut arrays = arrays.into_iter().collect::<SmallVec<[_; 4]>>();
     if arrays.iter().any(|x| x.dtype() == DType::F64) {
         for Arr { array, exact } in &mut arrays {
-            *array = exact.take().unwrap_or_else(|| array.clone());
+            if let Some(exact) = exact.take() {
+                *array = exact;
+            }
         }
     }
 }
@@ -300,12 +310,35 @@ impl<'py> FromPyObject<'_, 'py> for Arr {
         }
         // Bytes are an operand beside an array, no array by themselves.
         if is_bytes(&object) {
-            return Err(invalid(&object));
+            return Err(not_an_array(&object));
         }
-        Ok(match object.extract::<Opd>()? {
+        let found = operand(&object)?.ok_or_else(|| not_an_array(&object))?;
+        Ok(match found {
             Opd::Foreign(Foreign { array, exact }) => Arr { array, exact },
             own => own.into_array()?.into(),
         })
+    }
+}
+
+/// An array or a number where MLX takes either: what is neither is an error of its value.
+pub struct Numeric(Arr);
+
+impl std::ops::Deref for Numeric {
+    type Target = Arr;
+
+    fn deref(&self) -> &Arr {
+        &self.0
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Numeric {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if is_bytes(&object) {
+            return Err(invalid(&object));
+        }
+        object.extract::<Opd>()?.into_array().map(|array| Numeric(array.into()))
     }
 }
 
@@ -466,12 +499,14 @@ impl<'py> FromPyObject<'_, 'py> for Count {
     }
 }
 
+/// A number that is not negative.
+pub fn count(size: isize, what: &str) -> PyResult<usize> {
+    usize::try_from(size).map_err(|_| wrong_value(format!("{what}: {size} must not be negative")))
+}
+
 /// Sizes that are not negative.
 pub fn counts(sizes: &SizesArg, what: &str) -> PyResult<Vec<usize>> {
-    let one = |&d: &isize| {
-        usize::try_from(d).map_err(|_| wrong_value(format!("{what}: {d} must not be negative")))
-    };
-    sizes.0.iter().map(one).collect()
+    sizes.0.iter().map(|&size| count(size, what)).collect()
 }
 
 /// Where images have their channels.
@@ -515,9 +550,17 @@ impl<'py> FromPyObject<'_, 'py> for Arrays {
             return Err(wrong_type("arrays are expected in an order, and a set has none"));
         }
         let items = object.try_iter()?;
-        let mut items = items.map(|item| item?.extract()).collect::<PyResult<Vec<Arr>>>()?;
-        keep_doubles(&mut items);
-        Ok(Arrays(items.into_iter().map(Arr::into_array).collect()))
+        let items = items.collect::<PyResult<Vec<_>>>()?;
+        let is_double = |item: &Bound<'_, PyAny>| {
+            item.cast::<PyArray>().is_ok_and(|array| array.get().get().dtype() == DType::F64)
+        };
+        // One after the other, so that not all are held in both dtypes.
+        let doubles = items.iter().any(is_double);
+        let array = |item: &Bound<'_, PyAny>| match item.extract()? {
+            Arr { exact: Some(exact), .. } if doubles => Ok(exact),
+            Arr { array, .. } => Ok(array),
+        };
+        items.iter().map(array).collect::<PyResult<_>>().map(Arrays)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, give};
+use crate::operand::{Arr, Count, give};
 
 #[derive(Clone, Copy)]
 enum Mode {
@@ -18,7 +18,8 @@ enum Mode {
 }
 
 impl Mode {
-    fn of(op: &str, mode: &str, group_size: Option<usize>, bits: Option<usize>) -> PyResult<Mode> {
+    fn of(op: &str, mode: &str, group_size: Option<Count>, bits: Option<Count>) -> PyResult<Mode> {
+        let [group_size, bits] = [group_size, bits].map(|given| given.map(|Count(given)| given));
         let format = match mode {
             "affine" => {
                 let (group_size, bits) = (group_size.unwrap_or(64), bits.unwrap_or(4));
@@ -94,8 +95,8 @@ fn floats_of(x: &Array) -> DType {
 ))]
 pub fn quantize(
     w: Arr,
-    group_size: Option<usize>,
-    bits: Option<usize>,
+    group_size: Option<Count>,
+    bits: Option<Count>,
     mode: &str,
     global_scale: Option<Arr>,
     stream: Option<On>,
@@ -126,8 +127,8 @@ pub fn dequantize(
     w: Arr,
     scales: Arr,
     biases: Option<Arr>,
-    group_size: Option<usize>,
-    bits: Option<usize>,
+    group_size: Option<Count>,
+    bits: Option<Count>,
     mode: &str,
     global_scale: Option<Arr>,
     dtype: Option<Dtype>,
@@ -161,8 +162,8 @@ pub fn quantized_matmul(
     scales: Arr,
     biases: Option<Arr>,
     transpose: bool,
-    group_size: Option<usize>,
-    bits: Option<usize>,
+    group_size: Option<Count>,
+    bits: Option<Count>,
     mode: &str,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
@@ -198,8 +199,8 @@ pub fn gather_qmm(
     lhs_indices: Option<Arr>,
     rhs_indices: Option<Arr>,
     transpose: bool,
-    group_size: Option<usize>,
-    bits: Option<usize>,
+    group_size: Option<Count>,
+    bits: Option<Count>,
     mode: &str,
     global_scale: Option<Arr>,
     sorted_indices: bool,
@@ -232,8 +233,8 @@ pub fn qqmm(
     x: Arr,
     w: Arr,
     scales: Option<Arr>,
-    group_size: Option<usize>,
-    bits: Option<usize>,
+    group_size: Option<Count>,
+    bits: Option<Count>,
     mode: &str,
     global_scale_x: Option<Arr>,
     global_scale_w: Option<Arr>,
@@ -263,8 +264,8 @@ pub fn gather_qqmm(
     scales: Option<Arr>,
     lhs_indices: Option<Arr>,
     rhs_indices: Option<Arr>,
-    group_size: Option<usize>,
-    bits: Option<usize>,
+    group_size: Option<Count>,
+    bits: Option<Count>,
     mode: &str,
     global_scale_x: Option<Arr>,
     global_scale_w: Option<Arr>,

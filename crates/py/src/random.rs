@@ -10,7 +10,7 @@ use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, Count, Foreign, Opd, ShapeArg, give};
+use crate::operand::{Arr, Count, Foreign, Opd, ShapeArg, count, give};
 
 fn or_f32(dtype: Option<Dtype>) -> DType {
     dtype.map_or(DType::F32, |d| d.0)
@@ -84,7 +84,8 @@ pub fn key(seed: Seed) -> PyArray {
 #[doc = docs!(random::split)]
 #[pyfunction]
 #[pyo3(signature = (key, num = 2, stream = None))]
-pub fn split(key: Arr, num: usize, stream: Option<On>) -> PyResult<PyArray> {
+pub fn split(key: Arr, num: isize, stream: Option<On>) -> PyResult<PyArray> {
+    let num = count(num, "num")?;
     on(stream, || give(random::split(Some(&key), num)))
 }
 

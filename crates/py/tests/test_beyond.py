@@ -486,3 +486,45 @@ def test_half_complex_numbers(tmp_path):
         memoryview(x)
     with pytest.raises(ValueError, match="copy"):
         x.__array__(copy=False)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_quantiles_without_nan_are_at_the_places_of_all(dtype):
+    methods = ("linear", "lower", "higher", "midpoint", "nearest")
+    for size in (1, 2, 3, 4, 11, 101, 1000, 4097):
+        x = np.arange(size, dtype=dtype)
+        for q in (0.0, 1e-12, 0.07, 0.1, 0.14, 0.2, 0.28, 0.3, 1 / 3, 0.5, 0.7, 0.9, 1 - 1e-12, 1.0):
+            for method in methods:
+                found = cc.nanquantile(cc.array(x, dtype=getattr(cc, dtype)), q, method=method)
+                want = np.nanquantile(x, q, method=method)
+                np.testing.assert_allclose(np.array(found), want, rtol=1e-6, err_msg=f"{size} {q} {method}")
+    # Each row has as many as are no NaN.
+    x = np.array([[0, 1, 2, 3], [5, np.nan, 1, 3], [np.nan, np.nan, 4, 2]], dtype)
+    found = cc.nanquantile(cc.array(x, dtype=getattr(cc, dtype)), 1 / 3, axis=1, method="lower")
+    np.testing.assert_array_equal(np.array(found), np.nanquantile(x, 1 / 3, axis=1, method="lower"))
+
+
+def test_quantiles_of_many_keep_their_digits():
+    x = cc.arange(3_000_001, dtype=cc.float64)
+    assert cc.nanquantile(x, 0.7).item() == pytest.approx(2_100_000, abs=1e-8)
+
+
+def test_functions_where_they_overflow():
+    assert cc.i0(cc.array([3e38, -3e38, 100.0, np.inf])).tolist() == [np.inf] * 4
+    assert cc.i0(cc.array(89.0)).item() == pytest.approx(np.i0(89.0), rel=1e-5)
+    assert cc.grad(cc.lgamma)(cc.array(1e38)).item() == pytest.approx(np.log(1e38), rel=1e-6)
+    assert cc.lgamma(cc.array([-3e38, -2e38, 3e38, -np.inf])).tolist() == [np.inf] * 4
+    z = cc.array([[1 + 2j, 3j], [4, 5]])
+    for extreme in (cc.max, cc.min):
+        assert extreme(z, axis=[]).tolist() == z.tolist()
+
+
+def test_probabilities_are_looked_at():
+    choice = cc.random.choice
+    for wrong in ([-1.0, 1, 1], [np.nan, 0.5, 0.5], [np.inf, 0, 0]):
+        with pytest.raises(ValueError, match="is no probability"):
+            choice(3, shape=(2,), p=cc.array(wrong))
+    with pytest.raises(ValueError, match="3 are to be drawn, and 2 have"):
+        choice(4, shape=(3,), replace=False, p=cc.array([0.5, 0.5, 0, 0]))
+    assert sorted(choice(4, shape=(2,), replace=False, p=cc.array([0.5, 0, 0.5, 0])).tolist()) == [0, 2]
+    assert cc.compile(lambda p: choice(3, shape=(5,), p=p))(cc.array([0.0, 1, 0])).tolist() == [1] * 5

@@ -291,5 +291,48 @@ def test_bytes_beside_an_array():
     assert (b"ab" * cc.array(2)).tolist() == [194, 196]
     with pytest.raises(TypeError):
         x @ b"ab"
-    with pytest.raises(ValueError, match="bytes"):
+    with pytest.raises(TypeError, match="bytes"):
         cc.sum(b"ab")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: m.sort("abc"),
+        lambda m: m.sum([1, 2]),
+        lambda m: m.fft.fft([1.0, 2.0]),
+        lambda m: m.linalg.inv([[1.0, 0], [0, 1]]),
+        lambda m: m.matmul(m.ones((2, 2)), None),
+        lambda m: m.softmax(object()),
+    ],
+)
+def test_what_is_no_array_is_a_type_error(call):
+    for m in (cc, mlx):
+        with pytest.raises(TypeError):
+            call(m)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: m.conv1d(m.ones((1, 4, 2)), m.ones((2, 2, 2)), groups=-1),
+        lambda m: m.conv_transpose2d(m.ones((1, 4, 4, 2)), m.ones((2, 2, 2, 2)), groups=-1),
+        lambda m: m.quantize(m.ones((8, 64)), -1),
+        lambda m: m.random.split(m.random.key(0), -1),
+        lambda m: m.fft.fftn(m.array(1.0)),
+        lambda m: m.abs("abc"),
+        lambda m: m.isnan([1.0]),
+        lambda m: m.bitwise_invert("abc"),
+    ],
+)
+def test_what_is_refused_by_value(call):
+    for m in (cc, mlx):
+        with pytest.raises(ValueError):
+            call(m)
+
+
+def test_an_axis_that_comes_twice_is_shifted_twice():
+    x = np.arange(30.0).reshape(5, 6)
+    for axes in ((0, 0), (1, -1), (0, 1, 0), (0, 0, 0, 0, 0)):
+        np.testing.assert_array_equal(np.array(cc.fft.fftshift(cc.array(x), axes)), np.fft.fftshift(x, axes))
+        np.testing.assert_array_equal(np.array(cc.fft.ifftshift(cc.array(x), axes)), np.fft.ifftshift(x, axes))

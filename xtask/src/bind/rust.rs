@@ -6,6 +6,7 @@ use super::Bound;
 use super::parse::Source;
 use super::table::{
     ALIASES, Argument, Kind, METHODS, SURFACE, is_real, module_docs, stream_by_position,
+    takes_numbers,
 };
 
 const HEAD: &str = "//! Written by `cargo xtask gen` from `crates/core/src/ops`: change it there, or in the tables of
@@ -22,7 +23,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::operand::{
-    Arr, Arrays, Axis, Count, Opd, Real, ShapeArg, SizesArg, give, keep_doubles, meet,
+    Arr, Arrays, Axis, Count, Numeric, Opd, Real, ShapeArg, SizesArg, give, keep_doubles, meet,
 };
 
 ";
@@ -183,6 +184,11 @@ fn write_function(out: &mut String, function: &Bound, arguments: &[Argument]) {
         _ => String::new(),
     };
     let is_real = is_real(&function.module, name);
+    let array = match is_real {
+        true => "Real",
+        false if takes_numbers(&function.module, name) => "Numeric",
+        false => "Arr",
+    };
     let is_array = |a: &&Argument| matches!(a.kind, Kind::Array | Kind::MaybeArray);
     let arrays = arguments.iter().filter(is_array).collect::<Vec<_>>();
     let meeting = match arrays[..] {
@@ -198,10 +204,7 @@ fn write_function(out: &mut String, function: &Bound, arguments: &[Argument]) {
          #[pyo3(signature = ({rust}), text_signature = \"({shown})\")]
          pub fn {}({}) -> PyResult<{}> {{ {meeting} on(stream, || give({call})) }}\n",
         function.path,
-        match is_real {
-            true => parameters(arguments, arrays.len() > 1).replace(": Arr,", ": Real,"),
-            false => parameters(arguments, arrays.len() > 1),
-        },
+        parameters(arguments, arrays.len() > 1).replace(": Arr,", &format!(": {array},")),
         returns(&function.function.returns),
     );
 }

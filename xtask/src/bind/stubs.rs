@@ -217,7 +217,7 @@ fn annotated(ty: &str) -> String {
         return format!("Sequence[{}]", annotated(inner));
     }
     match ty {
-        "Arr" | "Opd" | "Real" => "_Scalar | array",
+        "Arr" | "Numeric" | "Opd" | "Real" => "_Scalar | array",
         "Arrays" => "Sequence[array]",
         "Axis" => "None | int | Sequence[int]",
         "ShapeArg" | "SizesArg" => "int | Sequence[int]",

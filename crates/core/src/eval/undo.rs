@@ -3,13 +3,15 @@
 //! An index outside its axis, or a singular matrix, shows when a step is computed. By then a program has put the step's
 //! results in the place of its weights, and what they were would be out of its reach.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
 
-use super::at_once;
-use crate::array::{Array, Node, Progress, Value};
+use super::{WALK, at_once};
+use crate::array::{Array, Node, Progress, Undone, Value};
 use crate::error::Error;
+use crate::fork;
 use crate::graph::trace::{ById, tape_where};
 use crate::prim::{Mark, Op};
 
@@ -31,14 +33,22 @@ pub(super) fn undo(arrays: &[Array]) -> bool {
         let id = node.as_ptr() as usize;
         let Some(node) = node.upgrade() else { continue };
         let (mut fail, looks) = {
-            let inputs = &node.state().inputs;
+            let state = node.state();
+            let is_pending = matches!(state.progress, Progress::Pending(_));
+            // What was computed has no inputs any more, also where a plan has taken its values.
+            let is_lazy = is_pending || matches!(state.progress, Progress::Lazy);
+            if !is_lazy || state.inputs.is_empty() {
+                continue;
+            }
+            let inputs = &state.inputs;
             let failed = |input: &Array| {
-                let first = input.node.undone.get().map(|error| (**error).clone());
+                let first = input.node.undone.get().map(|undone| undone.error.clone());
                 first.or_else(|| fails.get(&(Arc::as_ptr(&input.node) as usize)).cloned().flatten())
             };
             let avals: SmallVec<[_; 4]> = inputs.iter().map(Array::aval).collect();
             let fail = needed(&node, inputs).iter().find_map(failed);
-            (fail, node.op.looks_at_values(&avals))
+            // What another thread is at is waited for.
+            (fail, is_pending || node.op.looks_at_values(&avals))
         };
         if fail.is_none() && looks {
             fail = match at_once(&[Array { node: node.clone(), output: 0 }]) {
@@ -70,8 +80,23 @@ pub(super) fn needed<'a>(node: &Node, inputs: &'a [Array]) -> &'a [Array] {
 /// The error of a node that was recorded of an update which is undone by now.
 pub(super) fn undone_under(node: &Node, inputs: &[Array]) -> Option<Error> {
     let undone = needed(node, inputs).iter().find_map(|input| input.node.undone.get())?;
-    Some((**undone).clone().with("; it was computed from an update that this undid"))
+    Some(undone.error.clone().with("; what is asked for is of an update that was undone for this"))
 }
+
+/// Whether an array that is not computed is of an update that was undone, and so will never be.
+pub(crate) fn is_lost(array: &Array) -> bool {
+    if !ANY.load(Ordering::Relaxed) {
+        return false;
+    }
+    let is_there = |array: &Array| array.is_ready();
+    tape_where(std::slice::from_ref(array), |array| !is_there(array)).iter().any(|(array, _)| {
+        let node = &array.node;
+        undone_under(node, &node.state().inputs).is_some()
+    })
+}
+
+/// Whether any update was undone yet.
+static ANY: AtomicBool = AtomicBool::new(false);
 
 /// What each output of an update was before.
 fn former(node: &Node) -> Option<SmallVec<[Array; 3]>> {
@@ -97,15 +122,31 @@ fn restore(node: &Arc<Node>, former: &[Array], error: &Error) -> bool {
     }
     let values: Option<SmallVec<[Value; 1]>> = former.iter().map(Array::ready).collect();
     let Some(values) = values else { return false };
-    let inputs = {
+    let inputs = loop {
+        // Who walks finds a node as it was, or as it is then.
+        let inside = fork::inside();
+        let walk = fork::lock(&WALK);
         let mut state = node.state();
-        // Somebody else may have begun to compute it: then it stays theirs.
-        if !matches!(state.progress, Progress::Lazy) {
-            return false;
+        match &state.progress {
+            Progress::Lazy => {}
+            // Another thread tries to compute it, in vain.
+            Progress::Pending(event) => {
+                let event = event.clone();
+                drop((state, walk, inside));
+                if event.wait().is_err() {
+                    return false;
+                }
+                continue;
+            }
+            Progress::Ready(_) | Progress::Failed(_) => return false,
         }
         state.progress = Progress::Ready(values);
-        let _first = node.undone.set(Arc::new(error.clone()));
-        std::mem::take(&mut state.inputs)
+        let former = former.iter().map(|array| array.before_undone().unwrap_or(array.clone()));
+        let undone = Box::new(Undone { error: error.clone(), former: former.collect() });
+        // The first stays, and there is no other: the node was lazy until now.
+        _ = node.undone.set(undone);
+        ANY.store(true, Ordering::Relaxed);
+        break std::mem::take(&mut state.inputs);
     };
     drop(inputs);
     true

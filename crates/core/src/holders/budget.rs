@@ -50,18 +50,18 @@ pub(super) fn begin() {
     PAUSES.store(false, Ordering::Relaxed);
 }
 
-/// Notes that somebody wants every line, or no longer does.
+/// Notes that somebody wants every line, or no longer does: what these cost is not counted.
 pub(super) fn want_all(wanted: bool) {
     match wanted {
         true => STRICT.fetch_add(1, Ordering::Relaxed),
         false => STRICT.fetch_sub(1, Ordering::Relaxed),
     };
-    PAUSES.store(false, Ordering::Relaxed);
+    begin();
 }
 
 /// Whether noting pauses.
 pub(super) fn pauses() -> bool {
-    PAUSES.load(Ordering::Relaxed)
+    PAUSES.load(Ordering::Relaxed) && STRICT.load(Ordering::Relaxed) == 0
 }
 
 /// Looks for a line, and counts what that takes.

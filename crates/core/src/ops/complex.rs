@@ -86,6 +86,9 @@ pub(super) fn arg_extreme(max: bool, x: &Array, axis: usize) -> Result<Array> {
 
 /// The largest or smallest element over axes, which stay with size 1; the first NaN if there is one.
 pub(super) fn extreme(max: bool, x: &Array, axes: &Dims) -> Result<Array> {
+    if axes.is_empty() {
+        return Ok(x.clone());
+    }
     let rank = x.rank();
     let order: Dims = (0..rank).filter(|a| !axes.contains(a)).chain(axes.iter().copied()).collect();
     let kept = rank - axes.len();

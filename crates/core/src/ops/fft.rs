@@ -156,6 +156,9 @@ fn along_several(
         (None, Some(s)) => {
             Err(Error::argument(op, format!("sizes {s:?} are given without the axes")))
         }
+        (None, None) if x.rank() == 0 => {
+            Err(Error::shape(op, format!("{} has no axis to transform", x.aval())))
+        }
         (None, None) => {
             let all: Vec<isize> = (0..x.rank() as isize).collect();
             transformed(op, x, way, None, &all, norm)
@@ -610,10 +613,22 @@ pub fn ifftshift(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
 }
 
 fn shifted(op: &'static str, x: &Array, axes: Axes, by: impl Fn(usize) -> usize) -> Result<Array> {
-    let axes = axes.sorted(op, x.rank())?;
-    let shifts: Vec<usize> = axes.iter().map(|&a| by(x.shape()[a])).collect();
-    if shifts.is_empty() {
+    // An axis that comes twice is shifted twice.
+    let axes: Vec<usize> = match axes.0 {
+        Some(axes) => {
+            axes.iter().map(|&a| normalize_axis(op, a, x.rank())).collect::<Result<_>>()?
+        }
+        None => (0..x.rank()).collect(),
+    };
+    let mut shifts = vec![0; x.rank()];
+    for &axis in &axes {
+        let size = x.shape()[axis].max(1);
+        shifts[axis] = (shifts[axis] + by(size)) % size;
+    }
+    let moved: Vec<usize> = (0..x.rank()).filter(|&axis| shifts[axis] > 0).collect();
+    if moved.is_empty() {
         return Ok(x.clone());
     }
-    roll(x, Sizes::from(shifts), axes)
+    shifts.retain(|&shift| shift > 0);
+    roll(x, Sizes::from(shifts), moved)
 }

@@ -98,7 +98,7 @@ pub fn depends(x: &Array, dependencies: &[&Array]) -> Result<Array> {
 pub fn update(x: &Array, former: &Array) -> Result<Array> {
     // A transform keeps what it is given, and computes nothing while it traces.
     let is_traced = x.is_traced() || former.is_traced();
-    if is_traced || !x.may_fail() || x.is_update() || x.same(former) {
+    if is_traced || !x.may_fail() || x.is_update_of(former) || x.same(former) {
         return Ok(x.clone());
     }
     Array::apply(Mark::Update, &[x, former])

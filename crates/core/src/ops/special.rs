@@ -210,7 +210,9 @@ pub fn lgamma(x: &Array) -> Result<Array> {
         let mirrored = add(&log(&divide(&sine, PI)?)?, &log(&where_(&below, &size, 1)?)?)?;
         let mirrored = negative(&add(&mirrored, &own)?)?;
         let out = where_(&below, &mirrored, &own)?;
-        where_(&isinf(x)?, f64::INFINITY, &out)
+        // Where ln Γ(|x|) is infinite, |x| is whole.
+        let is_pole = logical_and(&below, &isinf(&own)?)?;
+        where_(&logical_or(&isinf(x)?, &is_pole)?, f64::INFINITY, &out)
     })
 }
 
@@ -341,7 +343,8 @@ pub fn i0(x: &Array) -> Result<Array> {
         let root = exp(&multiply(&far, 0.5)?)?;
         let scaled = divide(&root, &sqrt(&multiply(&far, TAU)?)?)?;
         let far = multiply(&multiply(&series, &scaled)?, &root)?;
-        let far = where_(&isinf(x)?, f64::INFINITY, &far)?;
+        // Where the root is infinite so is the result, whatever the scale is.
+        let far = where_(&isinf(&root)?, f64::INFINITY, &far)?;
         where_(&is_near, &near, &far)
     })
 }

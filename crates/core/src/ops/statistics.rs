@@ -3,10 +3,11 @@
 use super::operand::{Axes, cast, expect_real, inexact, wide};
 use super::reduce::reduce;
 use super::{
-    abs, add, all, astype, clip, conjugate, divide, equal, expand_axes, flatten, full, isnan, less,
-    linspace, logical_and, logical_not, logical_or, matmul, max, maximum, min, minimum, multiply,
-    not_equal, permute, power, real, right_shift, searchsorted, sort, sqrt, square, squeeze_axes,
-    stack, subtract, sum, swapaxes, take_along_axis, where_,
+    abs, add, all, astype, clip, conjugate, divide, equal, expand_axes, flatten, full, greater,
+    greater_equal, isnan, left_shift, less, linspace, logical_and, logical_not, logical_or, matmul,
+    max, maximum, min, minimum, multiply, not_equal, permute, power, real, right_shift,
+    searchsorted, sort, sqrt, square, squeeze_axes, stack, subtract, sum, swapaxes,
+    take_along_axis, where_,
 };
 use crate::array::Array;
 use crate::dtype::{DType, Kind, Scalar};
@@ -251,6 +252,37 @@ pub fn quantile(
     })
 }
 
+/// Bits of the part of a place behind the point.
+const FRACTION: u32 = 62;
+
+/// The integer part of `steps`·q for 0 ≤ q ≤ 1, and the rest in units of 2^−[`FRACTION`], rounded as the product in
+/// `float64` is, which devices without that cannot take: `steps` is below 2^`bits`, and that is at most 2³¹.
+fn place_of(steps: &Array, q: f64, bits: u32) -> Result<(Array, Array)> {
+    // q in the same units, its upper and its lower half.
+    let scaled = (q * 2f64.powi(FRACTION as i32)) as i64;
+    let (upper, lower) = (scaled >> 31, scaled & ((1 << 31) - 1));
+    let [upper, lower] = [multiply(steps, upper)?, multiply(steps, lower)?];
+    let whole = add(&upper, &right_shift(&lower, 31)?)?;
+    let below = |x: &Array, bits: u32| {
+        subtract(x, &multiply(&right_shift(x, i64::from(bits))?, 1i64 << bits)?)
+    };
+    let low = right_shift(&whole, 31)?;
+    let rest = add(&multiply(&below(&whole, 31)?, 1i64 << 31)?, &below(&lower, 31)?)?;
+    // A product has 53 digits: those of its integer part are not there for the rest.
+    let mut digits = cast(&greater_equal(&low, 1)?, DType::I64)?;
+    for bit in 1..bits {
+        digits = add(&digits, &cast(&greater_equal(&low, 1i64 << bit)?, DType::I64)?)?;
+    }
+    let lost = add(&digits, i64::from(FRACTION - 53))?;
+    // Below ½ the rest has more.
+    let is_near = logical_or(&greater(&low, 0)?, &greater_equal(&rest, 1i64 << (FRACTION - 1))?)?;
+    let lost = where_(&is_near, &lost, 1)?;
+    let half = left_shift(1, &subtract(&lost, 1)?)?;
+    let rounded = left_shift(&right_shift(&add(&rest, &half)?, &lost)?, &lost)?;
+    let carry = right_shift(&rounded, i64::from(FRACTION))?;
+    Ok((add(&low, &carry)?, below(&rounded, FRACTION)?))
+}
+
 /// [`quantile`] of what is not NaN; NaN where there is nothing else.
 ///
 /// # Errors
@@ -280,23 +312,20 @@ pub fn nanquantile(
     let count = sum(&there, axis, true)?;
     let none = equal(&count, 0)?;
     let steps = maximum(&subtract(&count, 1)?, 0)?;
+    let bits = usize::BITS - (ordered.shape()[axis] - 1).leading_zeros();
     sample.each(q, |q| {
-        // The place in units of 2⁻³², exactly.
-        let unit = 2f64.powi(32);
-        let place = multiply(&steps, (q * unit).round() as i64)?;
-        let low = right_shift(&place, 32)?;
-        let rest = subtract(&place, &multiply(&low, unit as i64)?)?;
-        let share = multiply(&cast(&rest, ordered.dtype())?, 1.0 / unit)?;
+        let (low, rest) = place_of(&steps, q, bits)?;
+        let share = multiply(&cast(&rest, ordered.dtype())?, 2f64.powi(-(FRACTION as i32)))?;
         let share = match method {
             Between::Linear => share,
             Between::Lower => multiply(&share, 0)?,
             Between::Higher => cast(&not_equal(&rest, 0)?, ordered.dtype())?,
             Between::Midpoint => multiply(&cast(&not_equal(&rest, 0)?, ordered.dtype())?, 0.5)?,
             Between::Nearest => {
-                let half = unit as i64 / 2;
+                let half = 1i64 << (FRACTION - 1);
                 let odd = equal(&super::remainder(&low, 2)?, 1)?;
                 let tie = logical_and(&equal(&rest, half)?, &odd)?;
-                let above = logical_or(&super::greater(&rest, half)?, &tie)?;
+                let above = logical_or(&greater(&rest, half)?, &tie)?;
                 cast(&above, ordered.dtype())?
             }
         };
@@ -406,7 +435,7 @@ pub fn histogram(
     let place = searchsorted(&edges, &flat, Side::Right)?;
     let last = slice_axis(&edges, 0, count, 1)?;
     let place = where_(&equal(&flat, &last)?, count as u32, &place)?;
-    let outside = logical_or(&equal(&place, 0)?, &super::greater(&place, count as u32)?)?;
+    let outside = logical_or(&equal(&place, 0)?, &greater(&place, count as u32)?)?;
     let place = where_(&outside, count as u32, &subtract(&place, 1)?)?;
     let (values, own) = match weights {
         Some(weights) => {

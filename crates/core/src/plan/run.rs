@@ -54,12 +54,12 @@ impl Origin {
         Origin { line: line.cloned(), body: op.body().map(Arc::downgrade) }
     }
 
-    /// Whether it is that of this node, or may be, where its line was not noted. Where it is not, the lines may be the
-    /// same, too.
+    /// Whether it is that of this node, or may be, where noting lines pauses. Lines may be the same where it is not.
     pub fn is_of(&self, line: Option<&Arc<str>>, op: &Op) -> bool {
         let same_line = match (&self.line, line) {
             (Some(own), Some(line)) => Arc::ptr_eq(own, line),
-            (_, None) => true,
+            (None, None) => true,
+            (Some(_), None) => holders::pauses(),
             (None, Some(_)) => false,
         };
         let same_body = match (&self.body, op.body()) {

@@ -6,6 +6,7 @@ use crate::array::scope::{Scope, noting_sizes};
 use crate::array::{Array, lock};
 use crate::autocast;
 use crate::error::{Error, Result};
+use crate::eval::undo::is_lost;
 use crate::generator;
 use crate::graph::{Drawn, Graph};
 use crate::holders;
@@ -309,6 +310,7 @@ impl Trace {
             && self.state.len() == leaves.len()
             && self.inputs.iter().zip(inputs).all(|(aval, a)| aval == a.aval())
             && self.state.iter().zip(leaves).all(|((p, aval), (q, a))| p == q && aval == a.aval())
+            && !self.captures.iter().any(is_lost)
     }
 }
 

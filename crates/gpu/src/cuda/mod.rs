@@ -168,6 +168,7 @@ impl Cuda {
             wide: facts.capability == 90 && std::env::var("CUPOLA_WGMMA").as_deref() != Ok("0"),
             tf32: true,
             mul_high: true,
+            rounds: usize::MAX,
             awaits: facts.capability >= 70,
         };
         Ok(Cuda {

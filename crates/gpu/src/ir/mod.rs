@@ -563,4 +563,20 @@ pub struct Target {
     /// Whether there are [`Expr::Await`] and [`Stmt::Post`]: every block that has begun goes on,
     /// whatever others wait for.
     pub awaits: bool,
+    /// How many rounds of loops a thread goes through, all its loops together. A software adapter may leave a loop
+    /// after so many, whatever its condition says, and results are wrong then.
+    pub rounds: usize,
+}
+
+impl Target {
+    /// Says whether a thread may take so many rounds.
+    pub fn allows(&self, rounds: usize) -> Result<(), Missing> {
+        match rounds <= self.rounds {
+            true => Ok(()),
+            false => Err(Missing(format!(
+                "the device leaves loops after {} rounds, and a thread would need {rounds}",
+                self.rounds
+            ))),
+        }
+    }
 }

@@ -25,6 +25,7 @@ const BARE: Target = Target {
     wide: false,
     tf32: false,
     mul_high: false,
+    rounds: usize::MAX,
     awaits: false,
 };
 

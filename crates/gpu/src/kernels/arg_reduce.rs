@@ -60,6 +60,7 @@ pub fn arg_reduce(
     let (x, out) = (&segment.inputs[0], &segment.outputs[0]);
     let outputs = out.aval.shape.size() as u64;
     let lanes: u32 = if x.aval.shape[op.axis] >= 512 { BLOCK } else { 1 };
+    target.allows(x.aval.shape[op.axis] / lanes as usize + 2)?;
     let k = Draft::new(op.name(), BLOCK, segment, target)?;
     let (from, to) = (k.input(segment, 0), k.output(segment, 0));
     let mut outer = k.strides(&x.strides);

@@ -148,7 +148,7 @@ impl<'k> Number<'k> {
             Unary::Sign => {
                 // 0 and NaN stay as they are; −0 becomes 0.
                 let (above, below) = (x.gt(0.0), x.lt(0.0));
-                let rest = below.select(-1.0, x + 0.0);
+                let rest = below.select(-1.0, x.eq(0.0).select(0.0, x));
                 above.select(1.0, rest)
             }
             Unary::Square => x * x,

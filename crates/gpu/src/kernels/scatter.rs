@@ -64,6 +64,8 @@ pub fn scatter(
     if is_of_rows(scatter, slice) && positions >= MANY && !is_far {
         return Runs::launches(program, scatter, segment, target);
     }
+    let spans: usize = scatter.axes.iter().map(|&a| slice[a]).product();
+    target.allows(positions.saturating_mul(spans.saturating_add(2)))?;
     let k = Draft::new("scatter", BLOCK, segment, target)?;
     let (from, to) = (k.input(segment, 1), k.output(segment, 0));
     let indices = Indices::bind(&k, program, segment, 2, "scatter", &axes);
@@ -77,7 +79,6 @@ pub fn scatter(
         Some(&axis) => share(x.aval.shape[axis], own, target),
         None => 1,
     };
-    let spans: usize = span_sizes.iter().product();
     let threads = own * turns as u64;
     let shares = k.divisors(&[turns, own as usize]);
     let [free_sizes, span_sizes] = [free_sizes, span_sizes].map(|sizes| k.divisors(&sizes));
@@ -156,6 +157,7 @@ impl<'a> Runs<'a> {
         let keys = program.scratch.len();
         program.scratch.extend([positions * 4; 3]);
         let [sorted, order] = [keys + 1, keys + 2];
+        target.allows(positions / UNDER_WAY as usize + 2)?;
         let runs = Runs { scatter, segment, target, positions, lead, keys, sorted, order };
         let find = runs.find_keys(program)?;
         program.launches.push(find);
@@ -274,6 +276,7 @@ pub fn scatter_axis(
     if updates.aval.shape.size() == 0 {
         return Ok(());
     }
+    target.allows(updates.aval.shape[axis] + 1)?;
     let k = Draft::new("put_along_axis", BLOCK, segment, target)?;
     let (from, to) = (k.input(segment, 1), k.output(segment, 0));
     let indices = Indices::bind(&k, program, segment, 2, "put_along_axis", &axes);

@@ -35,6 +35,7 @@ const CARD: Target = Target {
     wide: true,
     tf32: true,
     mul_high: true,
+    rounds: usize::MAX,
     awaits: true,
 };
 
@@ -58,6 +59,7 @@ const PLAIN: Target = Target {
     wide: false,
     tf32: false,
     mul_high: false,
+    rounds: usize::MAX,
     awaits: false,
 };
 

@@ -168,6 +168,8 @@ impl Wgpu {
             wide: false,
             tf32: false,
             mul_high: false,
+            // Mesa's `LP_MAX_TGSI_LOOP_ITERATIONS`.
+            rounds: if info.name.contains("llvmpipe") { 65_535 } else { usize::MAX },
             awaits: false,
         };
         Ok(Wgpu {

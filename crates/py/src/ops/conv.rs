@@ -8,7 +8,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, SizesArg, counts, data_format_of, give, integers, keep_doubles};
+use crate::operand::{Arr, SizesArg, count, counts, data_format_of, give, integers, keep_doubles};
 
 /// Convolutions are of floats, as in MLX.
 fn floats(input: &Array) -> PyResult<()> {
@@ -27,7 +27,7 @@ struct ConvArguments<'a> {
     /// Before and after each spatial axis.
     padding: Vec<(isize, isize)>,
     dilation: SizesArg,
-    groups: usize,
+    groups: isize,
     data_format: &'a str,
 }
 
@@ -36,7 +36,7 @@ impl ConvArguments<'_> {
         let mut options = ConvOptions::new()
             .stride(counts(&self.stride, "stride")?)
             .dilation(counts(&self.dilation, "dilation")?)
-            .groups(self.groups)
+            .groups(count(self.groups, "groups")?)
             .data_format(data_format_of(self.data_format)?);
         options.padding =
             self.padding.iter().map(|&(low, high)| (wider(low), wider(high))).collect();
@@ -88,7 +88,8 @@ fn cropped(x: &Array, padding: &[(isize, isize)], options: &mut ConvOptions) -> 
         // Between the elements that go and those that stay may be zeros of a dilated input.
         let step = of_axis(&options.input_dilation, axis).unwrap_or(1).max(1);
         let [first, last] = [low, high].map(|side| narrower(side).div_ceil(step));
-        if first.saturating_add(last) >= x.shape()[at] {
+        let is_narrower = first > 0 || last > 0;
+        if is_narrower && first.saturating_add(last) >= x.shape()[at] {
             return Err(wrong_value(format!(
                 "[conv] padding ({low}, {high}) leaves nothing of axis {at} of {}",
                 x.aval()
@@ -132,7 +133,7 @@ macro_rules! convolutions {
             stride: SizesArg,
             padding: SizesArg,
             dilation: SizesArg,
-            groups: usize,
+            groups: isize,
             data_format: &str,
             stream: Option<On>,
         ) -> PyResult<PyArray> {
@@ -167,7 +168,7 @@ macro_rules! transposed_convolutions {
             padding: SizesArg,
             dilation: SizesArg,
             output_padding: SizesArg,
-            groups: usize,
+            groups: isize,
             data_format: &str,
             stream: Option<On>,
         ) -> PyResult<PyArray> {
@@ -201,7 +202,7 @@ pub fn conv_general(
     padding: Option<&Bound<'_, PyAny>>,
     kernel_dilation: SizesArg,
     input_dilation: SizesArg,
-    groups: usize,
+    groups: isize,
     flip: bool,
     data_format: &str,
     stream: Option<On>,
@@ -212,7 +213,14 @@ pub fn conv_general(
             Ok(all) => both_sides(&SizesArg(all)),
             Err(_) => {
                 let (low, high): (SizesArg, SizesArg) = padding.extract()?;
-                low.0.into_iter().zip(high.0).collect()
+                let count = low.0.len().max(high.0.len());
+                let pair = |axis| Some((of_axis(&low.0, axis)?, of_axis(&high.0, axis)?));
+                (0..count).map(pair).collect::<Option<Vec<_>>>().ok_or_else(|| {
+                    let (low, high) = (low.0.len(), high.0.len());
+                    wrong_value(format!(
+                        "conv_general: padding of {low} axes before and {high} after"
+                    ))
+                })?
             }
         },
     };

@@ -8,7 +8,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, Axis, Opd, give, meet};
+use crate::operand::{Arr, Axis, Numeric, Opd, give, meet};
 use crate::tree;
 
 fn limit(side: &Option<Opd>) -> Limit<'_> {
@@ -101,7 +101,7 @@ pub fn softmax(a: Arr, axis: Axis, precise: bool, stream: Option<On>) -> PyResul
 #[pyfunction]
 #[pyo3(signature = (a, nan = 0.0, posinf = None, neginf = None, *, stream = None))]
 pub fn nan_to_num(
-    a: Arr,
+    a: Numeric,
     nan: f64,
     posinf: Option<f64>,
     neginf: Option<f64>,
@@ -134,6 +134,6 @@ pub fn divmod(a: Opd, b: Opd, stream: Option<On>) -> PyResult<Vec<PyArray>> {
 #[doc = docs!(bitwise_invert)]
 #[pyfunction]
 #[pyo3(signature = (a, stream = None))]
-pub fn bitwise_invert(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn bitwise_invert(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::bitwise_invert(&a)))
 }

@@ -1,6 +1,5 @@
 //! Products of arrays, and what is close to them.
 
-use cupola::Array;
 use cupola::ops::{self, BlockMasks, Contraction};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -11,7 +10,7 @@ use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, Axis, Count, SizesArg, give, keep_doubles};
+use crate::operand::{Arr, Arrays, Axis, Count, SizesArg, give, keep_doubles};
 
 #[doc = docs!(tensordot)]
 #[pyfunction]
@@ -42,10 +41,8 @@ pub fn tensordot(
 #[doc = docs!(einsum)]
 #[pyfunction]
 #[pyo3(signature = (subscripts, *operands, stream = None))]
-pub fn einsum(subscripts: &str, mut operands: Vec<Arr>, stream: Option<On>) -> PyResult<PyArray> {
-    keep_doubles(&mut operands);
-    let refs: Vec<&Array> = operands.iter().map(|a| &**a).collect();
-    on(stream, || give(ops::einsum(subscripts, &refs)))
+pub fn einsum(subscripts: &str, operands: Arrays, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::einsum(subscripts, &operands.refs())))
 }
 
 #[doc = docs!(einsum_path)]
@@ -54,10 +51,9 @@ pub fn einsum(subscripts: &str, mut operands: Vec<Arr>, stream: Option<On>) -> P
 pub fn einsum_path<'py>(
     py: Python<'py>,
     subscripts: &str,
-    operands: Vec<Arr>,
+    operands: Arrays,
 ) -> PyResult<(Vec<Bound<'py, PyTuple>>, String)> {
-    let refs: Vec<&Array> = operands.iter().map(|a| &**a).collect();
-    let (steps, report) = ops::einsum_path(subscripts, &refs).map_err(raise)?;
+    let (steps, report) = ops::einsum_path(subscripts, &operands.refs()).map_err(raise)?;
     let steps = steps.into_iter().map(|s| PyTuple::new(py, s)).collect::<PyResult<_>>()?;
     Ok((steps, report))
 }

@@ -140,7 +140,8 @@ fn gamma_parts(a: &Array, shape: &Shape, dtype: DType, key: Option<&Array>) -> R
 /// `a` broadcasts to `shape`.
 ///
 /// # Dtypes
-/// Half types are drawn in `float32`. Of an array's negative parameters the numbers are NaN.
+/// Half types are drawn in `float32`. Of an array's negative parameters the numbers are NaN. They have no derivative by
+/// the parameter.
 ///
 /// # Errors
 /// Where `dtype` is not a float, and for a plain number that is not positive.
@@ -408,6 +409,22 @@ pub fn geometric<'a>(
     cast(&where_(&valid, &count, -1)?, dtype)
 }
 
+/// An error where `p` holds what is no probability, or fewer than `drawn` that are not 0.
+fn expect_probabilities(op: &'static str, p: &Array, drawn: usize) -> Result<()> {
+    let all = p.to_vec::<f32>()?;
+    if let Some(wrong) = all.iter().find(|p| !(p.is_finite() && **p >= 0.0)) {
+        return Err(Error::argument(op, format!("{wrong} is no probability")));
+    }
+    let possible = all.iter().filter(|p| **p > 0.0).count();
+    match possible < drawn {
+        true => Err(Error::argument(
+            op,
+            format!("{drawn} are to be drawn, and {possible} have a probability that is not 0"),
+        )),
+        false => Ok(()),
+    }
+}
+
 /// Places of `count` things that are drawn, each as likely as another or with the probabilities `p`, with each put
 /// back or not; as `uint32`.
 ///
@@ -418,7 +435,8 @@ pub fn geometric<'a>(
 /// `p` is a vector of `count`, and need not sum to 1.
 ///
 /// # Errors
-/// Where there is nothing to draw from, or not enough without putting back, and where `p` does not fit.
+/// Where there is nothing to draw from, or not enough without putting back, and where `p` does not fit, or has a number
+/// that is negative or not finite: except under a transform, it is computed and waited for to see that.
 ///
 /// # Example
 /// ```
@@ -456,6 +474,9 @@ pub fn choice(
         Some(p) => Some(parameter(p.into(), DType::F32, &Shape::from(count))?),
         None => None,
     };
+    if let Some(p) = p.as_ref().filter(|p| !p.is_traced()) {
+        expect_probabilities(op, p, if replace { drawn.min(1) } else { drawn })?;
+    }
     match (p, replace) {
         (None, true) => {
             // The integer part of count·u, with u of 32 bits.

@@ -28,6 +28,7 @@ fn card() -> Target {
         wide: true,
         tf32: true,
         mul_high: true,
+        rounds: usize::MAX,
         awaits: true,
     }
 }

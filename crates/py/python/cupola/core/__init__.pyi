@@ -1655,7 +1655,7 @@ def driver_allocated(device: Device | DeviceType | None = ...) -> int:
         >>> mx.driver_allocated() >= 4096
         True
     """
-def einsum(subscripts: str, *operands: _Scalar | array, stream: _StreamOrDevice | None = ...) -> array:
+def einsum(subscripts: str, *operands: array, stream: _StreamOrDevice | None = ...) -> array:
     """The sum of products that `subscripts` say: letters name axes, operands are parted by commas, and
     letters that are not behind `->` are summed over.
 
@@ -1673,7 +1673,7 @@ def einsum(subscripts: str, *operands: _Scalar | array, stream: _StreamOrDevice 
         >>> mx.einsum("ij,j->i", mx.ones((2, 3)), mx.array([1.0, 2.0, 3.0]))
         array([6, 6], dtype=float32)
     """
-def einsum_path(subscripts: str, *operands: _Scalar | array) -> Any:
+def einsum_path(subscripts: str, *operands: array) -> Any:
     """The order in which `einsum`(super::einsum) contracts its operands, and a report of what that
     saves.
 

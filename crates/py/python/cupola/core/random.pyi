@@ -112,7 +112,8 @@ def gamma(a: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dt
     `a` broadcasts to `shape`.
 
     Dtypes:
-    Half types are drawn in `float32`. Of an array's negative parameters the numbers are NaN.
+    Half types are drawn in `float32`. Of an array's negative parameters the numbers are NaN. They have no derivative by
+    the parameter.
 
     Errors:
     Where `dtype` is not a float, and for a plain number that is not positive.
