@@ -705,7 +705,9 @@ impl Walk {
     /// The leaves' values. Those that only walked nodes refer to are taken out of their nodes, so
     /// that the plan may overwrite them; not where a transform will walk here again.
     fn take_leaves(&mut self) -> Vec<Value> {
-        let traced = self.nodes.iter().any(|n| n.node.is_traced());
+        // Who looks for what failed computes single nodes, too.
+        let is_looked_at = |node: &Arc<Node>| node.is_traced() || Arc::weak_count(node) > 0;
+        let traced = self.nodes.iter().any(|n| is_looked_at(&n.node));
         let mut values = Vec::with_capacity(self.leaf_count as usize);
         for leaf in &mut self.leaves {
             if !traced && Arc::strong_count(&leaf.node) == leaf.edges + 1 {

@@ -1,5 +1,6 @@
 """An evaluation that finds an index outside its axis leaves everything as it was, on every device."""
 
+import threading
 from functools import partial
 
 import cupola.amp as amp
@@ -437,3 +438,30 @@ def test_asynchronous_work_gives_its_error_to_who_reads():
 def test_an_index_is_wrong_where_nothing_is_read_at_it(work, indices):
     with pytest.raises(IndexError):
         work(indices([1, 9])).tolist()
+def test_threads_see_a_change_that_fails_before_or_after():
+    for _ in range(150):
+        z = cc.ones(8)
+        cc.eval(z)
+        z += cc.take(z, computed(*range(8)))
+        first = z * 3
+        z += cc.take(z, computed(*[*range(7), 99]))
+        z += cc.take(z, computed(*range(8)))
+        twice = [first, *(cc.sin(cc.ones(200)).sum() * 0 + z * 2 for _ in range(3))]
+        outcomes = []
+
+        def read(array):
+            try:
+                outcomes.append(array.tolist())
+            except IndexError:
+                outcomes.append(None)
+
+        threads = [threading.Thread(target=read, args=(array,)) for array in (*twice, z)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive()
+        assert [6] * 8 in outcomes and all(o in (None, [6] * 8, [2] * 8) for o in outcomes), outcomes
+        assert z.tolist() == [2] * 8
+
+

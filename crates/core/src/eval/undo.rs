@@ -18,11 +18,7 @@ use crate::prim::{Mark, Op};
 /// Makes the updates under `arrays` that values keep from being computed what they are the updates of. Says whether
 /// there were any.
 pub(super) fn undo(arrays: &[Array]) -> bool {
-    // What is held would be kept when it is computed.
-    let nodes: Vec<Weak<Node>> = tape_where(arrays, |array| !array.is_ready())
-        .iter()
-        .map(|(array, _)| Arc::downgrade(&array.node))
-        .collect();
+    let Some(nodes) = lazy_nodes(arrays) else { return false };
     let updates = nodes.iter().filter_map(Weak::upgrade).any(|node| former(&node).is_some());
     if !updates {
         return false;
@@ -67,6 +63,25 @@ pub(super) fn undo(arrays: &[Array]) -> bool {
         fails.insert(id, fail);
     }
     undone
+}
+
+/// What is not computed under `arrays`, inputs first, as soon as nobody else is at any of it; nothing where the waiting
+/// for that is stopped. What is held would be kept when it is computed; while it is known, plans take no leaves of it.
+fn lazy_nodes(arrays: &[Array]) -> Option<Vec<Weak<Node>>> {
+    loop {
+        let inside = fork::inside();
+        let walk = fork::lock(&WALK);
+        let tape = tape_where(arrays, |array| !array.is_ready());
+        let pending = tape.iter().find_map(|(array, _)| match &array.node.state().progress {
+            Progress::Pending(event) => Some(event.clone()),
+            Progress::Lazy | Progress::Ready(_) | Progress::Failed(_) => None,
+        });
+        let Some(event) = pending else {
+            return Some(tape.iter().map(|(array, _)| Arc::downgrade(&array.node)).collect());
+        };
+        drop((tape, walk, inside));
+        event.wait().ok()?;
+    }
 }
 
 /// What has to be there for a node, of its inputs: what is replaced is not needed for what replaces it.
