@@ -374,7 +374,7 @@ impl Walk {
                     }
                     let needed = undo::needed(&node, &state.inputs).len();
                     // What is replaced may be there, and its memory be used again.
-                    let is_walked = |(place, input): &(usize, &Array)| {
+                    let is_next = |(place, input): &(usize, &Array)| {
                         visited(&input.node).is_none() && (*place < needed || input.is_ready())
                     };
                     let pending: SmallVec<[Arc<Node>; 4]> = state
@@ -382,7 +382,7 @@ impl Walk {
                         .iter()
                         .enumerate()
                         .rev()
-                        .filter(is_walked)
+                        .filter(is_next)
                         .map(|(_, input)| input.node.clone())
                         .collect();
                     drop(state);

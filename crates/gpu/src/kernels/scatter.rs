@@ -64,7 +64,8 @@ pub fn scatter(
     if is_of_rows(scatter, slice) && positions >= MANY && !is_far {
         return Runs::launches(program, scatter, segment, target);
     }
-    let spans: usize = scatter.axes.iter().map(|&a| slice[a]).product();
+    let span_sizes: Vec<usize> = scatter.axes.iter().map(|&a| slice[a]).collect();
+    let spans: usize = span_sizes.iter().product();
     target.allows(positions.saturating_mul(spans.saturating_add(2)))?;
     let k = Draft::new("scatter", BLOCK, segment, target)?;
     let (from, to) = (k.input(segment, 1), k.output(segment, 0));
@@ -73,7 +74,6 @@ pub fn scatter(
     // in turns; they walk over the positions and over the slices along the axes with indices.
     let free: Vec<usize> = (0..rank).filter(|a| !scatter.axes.contains(a)).collect();
     let free_sizes: Vec<usize> = free.iter().map(|&a| slice[a]).collect();
-    let span_sizes: Vec<usize> = scatter.axes.iter().map(|&a| slice[a]).collect();
     let own: u64 = free_sizes.iter().map(|&s| s as u64).product();
     let turns = match scatter.axes.first() {
         Some(&axis) => share(x.aval.shape[axis], own, target),
